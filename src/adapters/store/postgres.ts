@@ -1,0 +1,68 @@
+// PostgreSQL as an engine, through pg. Every wait is bounded: for a connection, for a statement, and for a
+// transaction that sits idle with its locks held.
+import { PostgresDialect, sql } from 'kysely';
+import pg from 'pg';
+import type { Engine } from './engine.ts';
+
+export interface PostgresOptions {
+  readonly url: string;
+  readonly maxConnections: number;
+  readonly maxHoldMs?: number;
+  readonly statementMs?: number;
+}
+
+const INT8 = 20;
+const CONNECT_MS = 5_000;
+const STATEMENT_MS = 10_000;
+// Any constant would do: it only has to be the same in every version of Reseal.
+const MIGRATION_LOCK = 0x7265736c;
+
+/** SQLSTATE classes and codes that speak of the server's state, not of the statement. */
+const UNAVAILABLE = /^(08|53|58|57P|40001|40P01|55P03|57014|25006|25P03|XX001)/;
+
+export function postgresEngine(options: PostgresOptions): Engine {
+  const { url, maxConnections, maxHoldMs = 10_000, statementMs = STATEMENT_MS } = options;
+  const pool = new pg.Pool({
+    connectionString: url,
+    max: maxConnections,
+    connectionTimeoutMillis: CONNECT_MS,
+    statement_timeout: statementMs,
+    // The server may be gone without a word; its own statement_timeout cannot reach us then.
+    query_timeout: statementMs + 2_000,
+    idle_in_transaction_session_timeout: maxHoldMs,
+    keepAlive: true,
+    application_name: 'reseal',
+    // Our bigints are milliseconds and counters, far below 2^53.
+    types: { getTypeParser: (oid, format) => (oid === INT8 ? Number : pg.types.getTypeParser(oid, format)) },
+  });
+  // Without a listener, the loss of an idle connection would end the process. The pool replaces it by itself.
+  pool.on('error', () => {});
+  return {
+    name: 'postgresql',
+    dialect: new PostgresDialect({ pool }),
+    skipsLocked: true,
+    isUnavailable(error) {
+      if (error instanceof pg.DatabaseError) return UNAVAILABLE.test(error.code ?? '');
+      // What the server did not send is a lost connection or a time-out; what is not even that is a mistake of ours.
+      return error instanceof Error && !(error instanceof TypeError || error instanceof RangeError);
+    },
+    async lockForMigration(transaction) {
+      await sql`select pg_advisory_xact_lock(${MIGRATION_LOCK})`.execute(transaction);
+    },
+    async durabilityGaps(db) {
+      const { rows } = await sql<{ name: string; setting: string }>`
+        select name, setting from pg_settings where name in ('fsync', 'synchronous_commit', 'full_page_writes')`.execute(
+        db,
+      );
+      return rows.filter(({ setting }) => setting === 'off').map(({ name }) => `${name} is off`);
+    },
+    async clockOffsetMs(db, now) {
+      const asked = now();
+      const { rows } = await sql<{
+        ms: number;
+      }>`select (extract(epoch from clock_timestamp()) * 1000)::bigint as ms`.execute(db);
+      // Half of the round trip passed before the server read its clock.
+      return rows[0]!.ms - (asked + now()) / 2;
+    },
+  };
+}

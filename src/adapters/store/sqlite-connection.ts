@@ -1,0 +1,67 @@
+// One connection to an SQLite file: pragmas, prepared statements, and what SQLite's own codes mean.
+import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlite';
+import type { QueryResult } from 'kysely';
+
+// Only opening waits inside SQLite, which blocks the event loop: another process may be recovering the log.
+const OPEN_WAIT_MS = 5_000;
+const MAX_STATEMENTS = 500;
+
+interface Prepared {
+  readonly statement: StatementSync;
+  readonly returnsRows: boolean;
+}
+
+export class SqliteConnection {
+  readonly #database: DatabaseSync;
+  readonly #prepared = new Map<string, Prepared>();
+
+  constructor(file: string, mode: 'read' | 'write') {
+    this.#database = new DatabaseSync(file, { timeout: OPEN_WAIT_MS, readOnly: mode === 'read' });
+    if (mode === 'write') {
+      // FULL: the log is synced to the disk at every commit, before the commit returns. NORMAL would lose
+      // acknowledged commits on power loss.
+      this.#database.exec('pragma journal_mode = wal; pragma synchronous = full; pragma busy_timeout = 0');
+    }
+  }
+
+  get inTransaction(): boolean {
+    return this.#database.isTransaction;
+  }
+
+  run<R>(sql: string, parameters: readonly unknown[] = []): QueryResult<R> {
+    const { statement, returnsRows } = this.#prepare(sql);
+    const values = parameters as readonly SQLInputValue[];
+    if (returnsRows) return { rows: statement.all(...values) as R[] };
+    const { changes } = statement.run(...values);
+    return { rows: [], numAffectedRows: BigInt(changes) };
+  }
+
+  close(): void {
+    this.#database.close();
+  }
+
+  #prepare(sql: string): Prepared {
+    const known = this.#prepared.get(sql);
+    if (known) return known;
+    const statement = this.#database.prepare(sql);
+    const prepared = { statement, returnsRows: statement.columns().length > 0 };
+    // Texts vary only in the length of lists, so the bound is rarely met; dropping all is simpler than an LRU.
+    if (this.#prepared.size >= MAX_STATEMENTS) this.#prepared.clear();
+    this.#prepared.set(sql, prepared);
+    return prepared;
+  }
+}
+
+const PRIMARY_CODES = { busy: 5, locked: 6, noMemory: 7, readOnly: 8, ioError: 10, full: 13, cannotOpen: 14 } as const;
+
+/** Another process holds the write lock: worth another try in a moment. */
+export const isSqliteBusy = (error: unknown): boolean => primaryCode(error) === PRIMARY_CODES.busy;
+
+/** The disk, the lock or the memory failed us, not the statement: the same call may succeed later. */
+export const isSqliteUnavailable = (error: unknown): boolean =>
+  Object.values(PRIMARY_CODES).some((code) => code === primaryCode(error));
+
+function primaryCode(error: unknown): number | undefined {
+  const extended = (error as { errcode?: unknown }).errcode;
+  return typeof extended === 'number' ? extended & 0xff : undefined;
+}

@@ -1,0 +1,160 @@
+// SQLite as an engine: a Kysely dialect over node:sqlite. Transactions and single writes go through the group
+// commit; plain selects use a second, read-only connection and so see committed data only.
+import {
+  type CompiledQuery,
+  type DatabaseConnection,
+  type Driver,
+  type QueryResult,
+  SelectQueryNode,
+  SqliteAdapter,
+  SqliteDialect,
+  sql,
+} from 'kysely';
+import type { Engine } from './engine.ts';
+import { LockTimeout } from './fifo-lock.ts';
+import { DEFAULT_LIMITS, GroupCommit, type GroupCommitLimits, RolledBack, type Ticket } from './group-commit.ts';
+import { isSqliteUnavailable, SqliteConnection } from './sqlite-connection.ts';
+
+export interface SqliteOptions {
+  readonly file: string;
+  readonly limits?: GroupCommitLimits;
+  readonly onCommit?: (groupSize: number) => void;
+}
+
+export function sqliteEngine(options: SqliteOptions): Engine {
+  return {
+    name: 'sqlite',
+    dialect: new NodeSqliteDialect(options),
+    skipsLocked: false,
+    isUnavailable: (error) => error instanceof LockTimeout || error instanceof RolledBack || isSqliteUnavailable(error),
+    // BEGIN IMMEDIATE already holds the file's only write lock, across processes.
+    async lockForMigration() {},
+    async durabilityGaps(db) {
+      const { rows } = await sql<{ synchronous: number }>`pragma synchronous`.execute(db);
+      return rows[0]?.synchronous === 2 ? [] : [`PRAGMA synchronous is ${rows[0]?.synchronous}, not 2 (FULL)`];
+    },
+    async clockOffsetMs() {
+      return 0;
+    },
+  };
+}
+
+class NodeSqliteDialect extends SqliteDialect {
+  readonly #options: SqliteOptions;
+
+  constructor(options: SqliteOptions) {
+    // The base class compiles and introspects; its driver, which would want better-sqlite3, is replaced below.
+    super({ database: () => Promise.reject(new Error('unused')) });
+    this.#options = options;
+  }
+
+  override createDriver(): Driver {
+    return new GroupCommitDriver(this.#options);
+  }
+
+  override createAdapter(): SqliteAdapter {
+    return new ConcurrentSqliteAdapter();
+  }
+}
+
+/** Kysely may hand out several connections at once: the group commit orders the writers itself. */
+class ConcurrentSqliteAdapter extends SqliteAdapter {
+  override get supportsMultipleConnections(): boolean {
+    return true;
+  }
+}
+
+class GroupCommitDriver implements Driver {
+  readonly #options: SqliteOptions;
+  #opened: { writer: SqliteConnection; reader: SqliteConnection; groups: GroupCommit } | undefined;
+
+  constructor(options: SqliteOptions) {
+    this.#options = options;
+  }
+
+  async init(): Promise<void> {
+    const { file, limits = DEFAULT_LIMITS, onCommit = () => {} } = this.#options;
+    // The writer first: it creates the file and its log, which a read-only connection cannot.
+    const writer = new SqliteConnection(file, 'write');
+    const reader = new SqliteConnection(file, 'read');
+    this.#opened = { writer, reader, groups: new GroupCommit(writer, limits, onCommit) };
+  }
+
+  async acquireConnection(): Promise<DatabaseConnection> {
+    const { writer, reader, groups } = this.#opened!;
+    return new GroupCommitConnection(writer, reader, groups);
+  }
+
+  async beginTransaction(connection: DatabaseConnection): Promise<void> {
+    await (connection as GroupCommitConnection).begin();
+  }
+
+  async commitTransaction(connection: DatabaseConnection): Promise<void> {
+    await (connection as GroupCommitConnection).commit();
+  }
+
+  async rollbackTransaction(connection: DatabaseConnection): Promise<void> {
+    (connection as GroupCommitConnection).rollback();
+  }
+
+  async releaseConnection(): Promise<void> {}
+
+  async destroy(): Promise<void> {
+    await this.#opened?.groups.drain();
+    this.#opened?.reader.close();
+    this.#opened?.writer.close();
+    this.#opened = undefined;
+  }
+}
+
+class GroupCommitConnection implements DatabaseConnection {
+  readonly #writer: SqliteConnection;
+  readonly #reader: SqliteConnection;
+  readonly #groups: GroupCommit;
+  #ticket: Ticket | undefined;
+
+  constructor(writer: SqliteConnection, reader: SqliteConnection, groups: GroupCommit) {
+    this.#writer = writer;
+    this.#reader = reader;
+    this.#groups = groups;
+  }
+
+  async begin(): Promise<void> {
+    this.#ticket = await this.#groups.begin();
+  }
+
+  async commit(): Promise<void> {
+    await this.#groups.commit(this.#ticket!);
+  }
+
+  rollback(): void {
+    if (this.#ticket) this.#groups.rollback(this.#ticket);
+  }
+
+  async executeQuery<R>(query: CompiledQuery): Promise<QueryResult<R>> {
+    if (this.#ticket) {
+      this.#groups.requireOpen(this.#ticket);
+      return this.#writer.run<R>(query.sql, query.parameters);
+    }
+    if (SelectQueryNode.is(query.query)) return this.#reader.run<R>(query.sql, query.parameters);
+    return await this.#asTransaction<R>(query);
+  }
+
+  // biome-ignore lint/correctness/useYield: the interface wants a generator, and we have nothing to stream.
+  async *streamQuery(): AsyncIterableIterator<never> {
+    throw new Error('streaming is not supported: read page by page');
+  }
+
+  async #asTransaction<R>(query: CompiledQuery): Promise<QueryResult<R>> {
+    const ticket = await this.#groups.begin();
+    let result: QueryResult<R>;
+    try {
+      result = this.#writer.run<R>(query.sql, query.parameters);
+    } catch (error) {
+      this.#groups.rollback(ticket);
+      throw error;
+    }
+    await this.#groups.commit(ticket);
+    return result;
+  }
+}

@@ -1,0 +1,88 @@
+// The store: one set of repositories over whichever engine the configuration names.
+import type { Clock, Repositories, Store } from '../../domain/ports.ts';
+import type { Sealer } from '../seal.ts';
+import { accountsIn } from './accounts.ts';
+import { auditIn } from './audit.ts';
+import { credentialsIn } from './credentials.ts';
+import { type Engine, openEngine } from './engine.ts';
+import { migrate } from './migrations.ts';
+import { postgresEngine } from './postgres.ts';
+import type { Db } from './schema.ts';
+import { secretsIn } from './secrets.ts';
+import { settingsIn } from './settings.ts';
+import { sqliteEngine } from './sqlite.ts';
+
+export type DatabaseLocation =
+  | { readonly kind: 'sqlite'; readonly file: string }
+  | { readonly kind: 'postgresql'; readonly url: string; readonly maxConnections: number };
+
+export interface StoreEvents {
+  /** A group of transactions reached the disk with one fsync (SQLite only: PostgreSQL groups by itself). */
+  onCommit?(groupSize: number): void;
+  /** The database failed us; what was under way was refused with `service_busy`. */
+  onUnavailable?(error: unknown): void;
+}
+
+export interface OpenStore extends Store {
+  readonly engine: Engine;
+  /** Resolves when a write was made durable just now. */
+  probeWrite(): Promise<void>;
+  /** Settings of the database under which an acknowledged commit could be lost. */
+  durabilityGaps(): Promise<string[]>;
+  /** How far the database's clock is ahead of ours. */
+  clockOffsetMs(): Promise<number>;
+  close(): Promise<void>;
+}
+
+const MIGRATION_MS = 600_000;
+
+export function engineAt(location: DatabaseLocation, events: StoreEvents = {}, isMigrating = false): Engine {
+  switch (location.kind) {
+    case 'sqlite':
+      return sqliteEngine({ file: location.file, onCommit: (size) => events.onCommit?.(size) });
+    case 'postgresql': {
+      const { url, maxConnections } = location;
+      // A migration may rewrite a large table: it alone is allowed to take long.
+      return isMigrating
+        ? postgresEngine({ url, maxConnections: 1, statementMs: MIGRATION_MS })
+        : postgresEngine({ url, maxConnections });
+    }
+  }
+}
+
+/** Migrates, then opens. Throws a Problem when the database is not one this version may use. */
+export async function openStore(
+  location: DatabaseLocation,
+  sealer: Sealer,
+  now: Clock,
+  events: StoreEvents = {},
+): Promise<OpenStore> {
+  const onUnavailable = (error: unknown) => events.onUnavailable?.(error);
+  const migrator = engineAt(location, {}, true);
+  const migrating = openEngine(migrator, onUnavailable);
+  try {
+    await migrate(migrating, migrator, now);
+  } finally {
+    await migrating.destroy();
+  }
+  const engine = engineAt(location, events);
+  const db = openEngine(engine, onUnavailable);
+  const repositories = repositoriesIn(db, sealer);
+  return {
+    ...repositories,
+    engine,
+    transaction: (work) => db.transaction().execute((transaction) => work(repositoriesIn(transaction, sealer))),
+    probeWrite: () => repositories.settings.put('last_write_probe', String(now())),
+    durabilityGaps: () => engine.durabilityGaps(db),
+    clockOffsetMs: () => engine.clockOffsetMs(db, now),
+    close: () => db.destroy(),
+  };
+}
+
+const repositoriesIn = (db: Db, sealer: Sealer): Repositories => ({
+  accounts: accountsIn(db),
+  credentials: credentialsIn(db),
+  audit: auditIn(db),
+  secrets: secretsIn(db, sealer),
+  settings: settingsIn(db),
+});

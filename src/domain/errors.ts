@@ -1,0 +1,62 @@
+// Every way the service says no. Use cases and adapters throw a Refusal with a code; only http/error-table.ts knows
+// which status and which words that code has at the door.
+import type { Localized } from '../locale.ts';
+
+/** The nine codes the interface specification names. */
+export type SpecifiedErrorCode =
+  | 'request_too_fast'
+  | 'invalid_parameters'
+  | 'invalid_callback_url'
+  | 'callback_url_not_https'
+  | 'callback_not_configured'
+  | 'callback_send_error'
+  | 'callback_response_not_200'
+  | 'callback_private_domain'
+  | 'permission_denied';
+
+/** The codes we chose where the specification is silent; names of the API family come first. */
+export type ChosenErrorCode =
+  | 'invalid_csr'
+  | 'invalid_domain'
+  | 'invalid_sans'
+  | 'invalid_dcv_method'
+  | 'unauthenticated_request'
+  | 'api_key_disabled'
+  | 'route_not_found'
+  | 'order_not_found'
+  | 'product_not_found'
+  | 'cert_not_found'
+  | 'account_not_found'
+  | 'key_not_found'
+  | 'method_not_allowed'
+  | 'remove_domain_not_confirmed'
+  | 'revoke_last_cert_not_confirmed'
+  | 'reissue_in_progress'
+  | 'order_state_conflict'
+  | 'duplicate_alternative_order_id'
+  | 'idempotency_key_reused'
+  | 'service_internal_error'
+  | 'service_busy';
+
+export type ErrorCode = SpecifiedErrorCode | ChosenErrorCode;
+
+export interface RefusalFacts {
+  /** The request field at fault, in the wire's spelling: `certificate.sign_hash`. */
+  readonly field?: string;
+  /** What exactly is wrong and what to do, where the code's general text would leave the reader guessing. */
+  readonly reason?: Localized;
+  readonly details?: Readonly<Record<string, unknown>>;
+  readonly retryAfterSeconds?: number;
+  readonly cause?: unknown;
+}
+
+export class Refusal extends Error {
+  readonly code: ErrorCode;
+  readonly facts: RefusalFacts;
+
+  constructor(code: ErrorCode, facts: RefusalFacts = {}) {
+    super(facts.reason?.en ?? code, { cause: facts.cause });
+    this.code = code;
+    this.facts = facts;
+  }
+}

@@ -1,0 +1,87 @@
+// What the use cases need from the outside, in their own words. Adapters implement it. Every method may refuse
+// with `service_busy` when the store cannot answer, or cannot make durable what it was given.
+import type { Account, AccountChange } from './account.ts';
+import type { Caller, Credential } from './credential.ts';
+
+/** Milliseconds since 1970, UTC. */
+export type Clock = () => number;
+
+/** Where a list goes on: after the last id already seen. */
+export interface Page {
+  readonly after?: string | undefined;
+  readonly limit: number;
+}
+
+export interface Accounts {
+  insert(account: Account): Promise<void>;
+  find(id: string): Promise<Account | undefined>;
+  list(page: Page): Promise<Account[]>;
+  /** The account as it is afterwards; undefined when there is none. */
+  update(id: string, change: AccountChange): Promise<Account | undefined>;
+}
+
+export interface Credentials {
+  insert(credential: Credential, secretHash: string): Promise<void>;
+  /** The only look-up without an account: it is how the account is found. */
+  findForAuthentication(keyId: string): Promise<{ caller: Caller; secretHash: string } | undefined>;
+  find(keyId: string): Promise<Credential | undefined>;
+  listOf(accountId: string): Promise<Credential[]>;
+  /** The first time counts: disabling twice keeps the earlier moment. */
+  disable(keyId: string, at: number): Promise<Credential | undefined>;
+  /** Only ever brings the end nearer. */
+  expire(keyId: string, at: number): Promise<Credential | undefined>;
+  /** Only ever moves forward. */
+  touch(keyId: string, at: number): Promise<void>;
+}
+
+export type AuditAction = 'account:created' | 'account:changed' | 'key:created' | 'key:disabled' | 'key:rotated';
+
+/** What was done, by whom, to what. Written in the transaction that does it. Never holds a secret. */
+export interface AuditEntry {
+  readonly id: string;
+  readonly at: number;
+  readonly accountId: string;
+  /** A key id, or `cli` for the operator's own hand. */
+  readonly actor: string;
+  readonly action: AuditAction;
+  readonly subject: string;
+  readonly requestId: string | null;
+  readonly details: Readonly<Record<string, string | number | null>>;
+}
+
+export interface AuditTrail {
+  append(entry: AuditEntry): Promise<void>;
+  listOf(accountId: string, page: Page): Promise<AuditEntry[]>;
+}
+
+/** Small secrets of the service itself, sealed before they reach the disk. */
+export interface SealedSecrets {
+  get(name: string): Promise<string | undefined>;
+  /** Keeps what is there, and returns what stands after the call: the first writer wins. */
+  claim(name: string, value: string): Promise<string>;
+}
+
+/** Facts about the store itself, such as whether it belongs to a sandbox. */
+export interface Settings {
+  get(name: SettingName): Promise<string | undefined>;
+  /** Keeps what is there, and returns what stands after the call: the first writer wins. */
+  claim(name: SettingName, value: string): Promise<string>;
+  put(name: SettingName, value: string): Promise<void>;
+}
+export type SettingName = 'mode' | 'last_write_probe';
+
+export interface Repositories {
+  readonly accounts: Accounts;
+  readonly credentials: Credentials;
+  readonly audit: AuditTrail;
+  readonly secrets: SealedSecrets;
+  readonly settings: Settings;
+}
+
+export interface Store extends Repositories {
+  /**
+   * All or nothing, durable when the promise resolves. Await nothing in `work` but the repositories it is given:
+   * other transactions of the process may wait behind it.
+   */
+  transaction<T>(work: (repositories: Repositories) => Promise<T>): Promise<T>;
+}
