@@ -1,0 +1,75 @@
+// reseal account create | list | show
+import { ACCOUNT_KINDS, type Account } from '../domain/account.ts';
+import { LOCALES } from '../locale.ts';
+import type { Command } from './command.ts';
+import { keyTable, keyView } from './key.ts';
+import { oneOf, pageSize, table, time } from './values.ts';
+
+const accountView = (account: Account) => ({
+  id: account.id,
+  name: account.name,
+  kind: account.kind,
+  locale: account.locale,
+  created_at: time(account.createdAt),
+});
+
+const accountTable = (accounts: readonly Account[]): string =>
+  table(
+    ['ID', 'KIND', 'LOCALE', 'CREATED', 'NAME'],
+    accounts.map((account) => [account.id, account.kind, account.locale, time(account.createdAt), account.name]),
+  );
+
+export const accountCreate: Command = {
+  about: 'create an account',
+  examples: ["account create 'Acme Ltd'", "account create 'Acme PKI' --kind managed_pki --locale zh-CN"],
+  positionals: ['NAME'],
+  options: {
+    kind: { type: 'string', about: `${ACCOUNT_KINDS.join(' or ')} (default ${ACCOUNT_KINDS[0]})` },
+    locale: { type: 'string', about: `${LOCALES.join(' or ')} (default ${LOCALES[0]})` },
+  },
+  async run({ positionals: [name = ''], options }, { withAccess }) {
+    const kind = oneOf('kind', options.kind, ACCOUNT_KINDS, 'standard');
+    const locale = oneOf('locale', options.locale, LOCALES, 'en');
+    const account = await withAccess((access) => access.createAccount({ name, kind, locale }));
+    return {
+      json: { account: accountView(account) },
+      text: `Created account ${account.id} (${account.name}).\nNext, a key for it: reseal key create ${account.id}`,
+    };
+  },
+};
+
+export const accountList: Command = {
+  about: 'list accounts, oldest first',
+  examples: ['account list', 'account list --limit 50 --after 01…'],
+  positionals: [],
+  options: {
+    limit: { type: 'string', about: 'how many at most (default 100)' },
+    after: { type: 'string', about: 'go on after this account id' },
+  },
+  async run({ options }, { withAccess }) {
+    const page = { limit: pageSize(options.limit), after: options.after?.toString() };
+    const accounts = await withAccess((access) => access.listAccounts(page));
+    const more = accounts.length === page.limit ? `\nMore: reseal account list --after ${accounts.at(-1)?.id}` : '';
+    return {
+      json: { accounts: accounts.map(accountView) },
+      text:
+        accounts.length === 0 && page.after === undefined
+          ? "There are no accounts yet. Create one: reseal account create 'Acme Ltd'"
+          : accountTable(accounts) + more,
+    };
+  },
+};
+
+export const accountShow: Command = {
+  about: 'show an account and its keys',
+  examples: ['account show ACCOUNT'],
+  positionals: ['ACCOUNT'],
+  options: {},
+  async run({ positionals: [id = ''] }, { withAccess, now }) {
+    const { account, credentials } = await withAccess((access) => access.showAccount(id));
+    return {
+      json: { account: accountView(account), credentials: credentials.map((credential) => keyView(credential, now())) },
+      text: `${accountTable([account])}\n\n${keyTable(credentials, now())}`,
+    };
+  },
+};

@@ -1,0 +1,40 @@
+// What a command is: a row of data and a function. The runner reads arguments, prints, and turns failures into exit
+// codes, so that a command only says what it does.
+import type { ParseArgsOptionDescriptor } from 'node:util';
+import type { ExitCode, Finding } from '../problem.ts';
+import type { ManageAccess } from '../usecases/manage-access.ts';
+
+/** What commands may use. The composition root provides it. */
+export interface Context {
+  readonly now: () => number;
+  /** Opens the store for the duration of `work`. */
+  withAccess<T>(work: (access: ManageAccess) => Promise<T>): Promise<T>;
+  /** Serve until a signal arrives. */
+  serve(): Promise<void>;
+  serveSandbox(): Promise<void>;
+  resetSandbox(): { folder: string; deleted: string[] };
+  diagnose(): Promise<Finding[]>;
+}
+
+/** Printed as text for people, or as JSON for machines with --json. */
+export interface Output {
+  readonly json: unknown;
+  readonly text: string;
+  readonly exitCode?: ExitCode;
+}
+
+export interface Arguments {
+  readonly positionals: readonly string[];
+  readonly options: Readonly<Record<string, string | boolean | undefined>>;
+}
+
+export interface Command {
+  readonly about: string;
+  /** Without the leading `reseal`. The first one is the shortest that works. */
+  readonly examples: readonly string[];
+  /** Names of the positional arguments, all of them required. */
+  readonly positionals: readonly string[];
+  readonly options: Readonly<Record<string, ParseArgsOptionDescriptor & { readonly about: string }>>;
+  /** Undefined for a command that prints by itself. */
+  run(given: Arguments, context: Context): Promise<Output | undefined>;
+}

@@ -1,0 +1,19 @@
+// Every command there is. The words of the key are what is typed after `reseal`.
+import { accountCreate, accountList, accountShow } from './account.ts';
+import type { Command } from './command.ts';
+import { keyCreate, keyDisable, keyList, keyRotate } from './key.ts';
+import { doctor, sandbox, sandboxReset, serve } from './service.ts';
+
+export const COMMANDS: Readonly<Record<string, Command>> = {
+  sandbox,
+  'sandbox reset': sandboxReset,
+  serve,
+  'account create': accountCreate,
+  'account list': accountList,
+  'account show': accountShow,
+  'key create': keyCreate,
+  'key list': keyList,
+  'key disable': keyDisable,
+  'key rotate': keyRotate,
+  doctor,
+};

@@ -1,0 +1,99 @@
+// argv in, text and an exit code out.
+import { parseArgs } from 'node:util';
+import { Refusal } from '../domain/errors.ts';
+import { EXIT, type ExitCode, Problem } from '../problem.ts';
+import type { Arguments, Command, Context } from './command.ts';
+import { COMMANDS } from './commands.ts';
+
+export interface Terminal {
+  readonly version: string;
+  out(text: string): void;
+  err(text: string): void;
+  /** What a code means, in words: the same ones the API uses. */
+  explain(refusal: Refusal): string;
+}
+
+export async function runCommand(argv: readonly string[], context: Context, terminal: Terminal): Promise<ExitCode> {
+  const isJson = argv.includes('--json');
+  try {
+    if (argv[0] === '--version') {
+      terminal.out(terminal.version);
+      return EXIT.ok;
+    }
+    const found = findCommand(argv);
+    if (!found || argv.includes('--help') || argv.includes('-h')) {
+      const isAsked = argv.length === 0 || argv.includes('--help') || argv.includes('-h') || argv[0] === 'help';
+      if (!isAsked) throw unknownCommand(argv);
+      terminal.out(found ? helpFor(found.name, found.command) : help());
+      return EXIT.ok;
+    }
+    const output = await found.command.run(parse(found.name, found.command, found.rest), context);
+    if (output) terminal.out(isJson ? JSON.stringify(output.json, null, 2) : output.text);
+    return output?.exitCode ?? EXIT.ok;
+  } catch (error) {
+    const failure = failureOf(error, terminal);
+    if (isJson) terminal.out(JSON.stringify({ error: { code: failure.code, message: failure.text } }, null, 2));
+    else terminal.err(`reseal: ${failure.text}`);
+    return failure.exitCode;
+  }
+}
+
+/** The longest name that fits: `sandbox reset` before `sandbox`. */
+function findCommand(argv: readonly string[]): { name: string; command: Command; rest: string[] } | undefined {
+  for (const words of [2, 1]) {
+    const name = argv.slice(0, words).join(' ');
+    const command = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
+    if (command) return { name, command, rest: argv.slice(words) };
+  }
+  return undefined;
+}
+
+function parse(name: string, command: Command, rest: string[]): Arguments {
+  const usage = `See: reseal ${name} --help`;
+  try {
+    const options = { ...command.options, json: { type: 'boolean' as const } };
+    const { values, positionals } = parseArgs({ args: rest, options, allowPositionals: true, strict: true });
+    const wanted = command.positionals;
+    if (positionals.length !== wanted.length) {
+      const given = positionals.length === 0 ? 'none' : String(positionals.length);
+      const wants = wanted.length === 0 ? 'no arguments' : wanted.join(' ');
+      throw new Problem(EXIT.usage, `${name} takes ${wants}, given: ${given}`, usage);
+    }
+    return { positionals, options: values as Arguments['options'] };
+  } catch (error) {
+    if (error instanceof Problem) throw error;
+    throw new Problem(EXIT.usage, (error as Error).message, usage, { cause: error });
+  }
+}
+
+function failureOf(error: unknown, terminal: Terminal): { code: string; text: string; exitCode: ExitCode } {
+  if (error instanceof Problem) {
+    const code = Object.entries(EXIT).find(([, value]) => value === error.exitCode)?.[0] ?? 'problem';
+    return { code, text: `${error.message}\nWhat to do: ${error.remedy}`, exitCode: error.exitCode };
+  }
+  if (error instanceof Refusal) {
+    const exitCode = error.code === 'service_busy' ? EXIT.store : EXIT.refused;
+    return { code: error.code, text: terminal.explain(error), exitCode };
+  }
+  const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
+  return { code: 'bug', text: `this is a bug, please report it\n${text}`, exitCode: EXIT.bug };
+}
+
+const unknownCommand = (argv: readonly string[]): Problem =>
+  new Problem(EXIT.usage, `there is no command "${argv.slice(0, 2).join(' ')}"`, 'See all of them: reseal --help');
+
+function help(): string {
+  const width = Math.max(...Object.values(COMMANDS).map(({ examples }) => examples[0]?.length ?? 0));
+  const lines = Object.values(COMMANDS).map(
+    ({ examples, about }) => `  reseal ${(examples[0] ?? '').padEnd(width)}   ${about}`,
+  );
+  return `Reseal, a certificate order service.\n\n${lines.join('\n')}\n
+Every command takes --json for machines and --help for more examples.
+Exit codes: 0 done, 1 refused, 2 wrong usage, 3 configuration, 4 store unavailable, 70 a bug of ours.`;
+}
+
+function helpFor(name: string, { about, examples, options }: Command): string {
+  const described = Object.entries(options).map(([option, { about }]) => `  --${option.padEnd(12)} ${about}`);
+  const section = described.length === 0 ? '' : `\n\n${described.join('\n')}`;
+  return `reseal ${name}: ${about}\n\n${examples.map((example) => `  reseal ${example}`).join('\n')}${section}`;
+}

@@ -1,0 +1,61 @@
+// reseal serve | sandbox | sandbox reset | doctor
+import { EXIT, type Finding } from '../problem.ts';
+import type { Command } from './command.ts';
+
+export const serve: Command = {
+  about: 'serve, with configuration from the environment (see docs/configuration.md)',
+  examples: ['serve', 'serve   # with RESEAL_DATABASE_URL=postgres://… in the environment'],
+  positionals: [],
+  options: {},
+  async run(_given, context) {
+    await context.serve();
+    return undefined;
+  },
+};
+
+export const sandbox: Command = {
+  about: 'serve on this machine with demo accounts; works offline',
+  examples: ['sandbox', 'sandbox   # with RESEAL_PORT=8081 in the environment'],
+  positionals: [],
+  options: {},
+  async run(_given, context) {
+    await context.serveSandbox();
+    return undefined;
+  },
+};
+
+export const sandboxReset: Command = {
+  about: 'delete the sandbox’s data; the next start begins afresh',
+  examples: ['sandbox reset'],
+  positionals: [],
+  options: {},
+  async run(_given, context) {
+    const { folder, deleted } = context.resetSandbox();
+    return {
+      json: { folder, deleted },
+      text: deleted.length === 0 ? `Nothing to delete in ${folder}.` : `Deleted in ${folder}: ${deleted.join(', ')}`,
+    };
+  },
+};
+
+const SIGNS = { ok: 'ok     ', warning: 'WARNING', problem: 'PROBLEM' } as const;
+
+const lineOf = ({ state, check, text, remedy }: Finding): string =>
+  `${SIGNS[state]}  ${check.padEnd(13)}  ${text}${remedy === undefined ? '' : `\n${' '.repeat(24)}What to do: ${remedy}`}`;
+
+export const doctor: Command = {
+  about: 'check configuration, store, clock, resolver and file permissions',
+  examples: ['doctor', 'doctor --json'],
+  positionals: [],
+  options: {},
+  async run(_given, context) {
+    const findings = await context.diagnose();
+    const problems = findings.filter(({ state }) => state === 'problem').length;
+    const warnings = findings.filter(({ state }) => state === 'warning').length;
+    return {
+      json: { findings },
+      text: `${findings.map(lineOf).join('\n')}\n\n${problems} problems, ${warnings} warnings`,
+      exitCode: problems === 0 ? EXIT.ok : EXIT.refused,
+    };
+  },
+};

@@ -1,0 +1,50 @@
+// Values given on the command line, read strictly: what does not fit is an error that shows what would.
+import { EXIT, Problem } from '../problem.ts';
+
+export function oneOf<T extends string>(option: string, given: unknown, allowed: readonly T[], absent: T): T {
+  if (given === undefined) return absent;
+  const value = allowed.find((one) => one === given);
+  if (value !== undefined) return value;
+  throw new Problem(EXIT.usage, `--${option} ${String(given)} is not known`, `Use one of: ${allowed.join(', ')}.`);
+}
+
+const UNIT_MS = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
+const MAX_AMOUNT = 100_000;
+
+/** 90s, 15m, 24h, 30d: in milliseconds. */
+export function duration(option: string, given: unknown): number {
+  const [, amount, unit] = /^(\d{1,6})([smhd])$/.exec(String(given)) ?? [];
+  if (amount !== undefined && Number(amount) <= MAX_AMOUNT)
+    return Number(amount) * UNIT_MS[unit as keyof typeof UNIT_MS];
+  throw new Problem(
+    EXIT.usage,
+    `--${option} ${String(given)} is not a duration`,
+    `Write it like 90s, 15m, 24h or 30d.`,
+  );
+}
+
+const DEFAULT_PAGE = 100;
+const MAX_PAGE = 1_000;
+
+export function pageSize(given: unknown): number {
+  if (given === undefined) return DEFAULT_PAGE;
+  const size = /^\d{1,4}$/.test(String(given)) ? Number(given) : 0;
+  if (size >= 1 && size <= MAX_PAGE) return size;
+  throw new Problem(EXIT.usage, `--limit ${String(given)} is out of range`, `Use a number from 1 to ${MAX_PAGE}.`);
+}
+
+/** Columns of equal width, for people. */
+export function table(header: readonly string[], rows: readonly (readonly string[])[]): string {
+  const all = [header, ...rows];
+  const widths = header.map((_, column) => Math.max(...all.map((row) => row[column]?.length ?? 0)));
+  return all
+    .map((row) =>
+      row
+        .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+        .join('  ')
+        .trimEnd(),
+    )
+    .join('\n');
+}
+
+export const time = (ms: number | null): string => (ms === null ? '-' : new Date(ms).toISOString());

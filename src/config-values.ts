@@ -1,0 +1,113 @@
+// The kinds of values an environment variable can have, and how each is read. Strict: what is not exactly right is
+// refused with the reason, because a misread setting is worse than a missing one.
+import { isIP } from 'node:net';
+
+export interface Variable<T> {
+  readonly about: string;
+  readonly example: string;
+  /** Shown to people; the value itself comes from `absent`. */
+  readonly default: string;
+  readonly absent: T;
+  /** The value, or the reason why the text is none. */
+  parse(text: string): { value: T } | { reason: string };
+  readonly isSecret?: true;
+}
+
+type Parse<T> = Variable<T>['parse'];
+
+export function text(about: string, example: string, absent: string): Variable<string> {
+  return { about, example, default: absent, absent, parse: anyText };
+}
+
+export function integer(about: string, absent: number, least: number, most: number): Variable<number> {
+  const example = String(absent);
+  return {
+    about,
+    example,
+    default: example,
+    absent,
+    parse(given) {
+      if (given.startsWith('tcp://')) {
+        return {
+          reason:
+            'looks like what Kubernetes injects for a Service named "reseal"; set it yourself, or set enableServiceLinks: false in the pod',
+        };
+      }
+      const value = /^\d{1,9}$/.test(given) ? Number(given) : Number.NaN;
+      return value >= least && value <= most
+        ? { value }
+        : { reason: `must be a whole number from ${least} to ${most}` };
+    },
+  };
+}
+
+export function optional<T>(about: string, example: string, absent: string, parse: Parse<T>): Variable<T | undefined> {
+  return { about, example, default: absent, absent: undefined, parse };
+}
+
+export function list(about: string, example: string, parse: Parse<string>): Variable<readonly string[]> {
+  return {
+    about,
+    example,
+    default: 'none',
+    absent: [],
+    parse(given) {
+      const items = given.split(',').map((item) => item.trim());
+      for (const item of items) {
+        const parsed = parse(item);
+        if ('reason' in parsed) return { reason: `${parsed.reason} (at "${item}")` };
+      }
+      return { value: items };
+    },
+  };
+}
+
+export function anyText(given: string) {
+  return given.trim() === given ? { value: given } : { reason: 'begins or ends with a blank' };
+}
+
+export function publicUrl(given: string) {
+  const url = URL.parse(given);
+  if (!url || !/^https?:\/\/[^/]/i.test(given)) return { reason: 'must be an http:// or https:// address' };
+  if (url.username || url.password || url.search || url.hash) {
+    return { reason: 'must be a scheme, a host and at most a path: no user, query or fragment' };
+  }
+  return { value: `${url.origin}${url.pathname}`.replace(/\/+$/, '') };
+}
+
+export function databaseUrl(given: string) {
+  return /^postgres(ql)?:\/\//.test(given) && URL.canParse(given)
+    ? { value: given }
+    : { reason: 'must be a postgres:// address (leave it out for the embedded database)' };
+}
+
+export function sealKeyText(given: string) {
+  return given.split(',').every((key) => /^[A-Za-z0-9+/]{43}=$/.test(key.trim()))
+    ? { value: given }
+    : { reason: 'must be 32 bytes in base64; several keys, the newest first, are separated by commas' };
+}
+
+export function addressOrRange(given: string) {
+  const [address = '', length, ...rest] = given.split('/');
+  const bits = isIP(address) === 4 ? 32 : 128;
+  const isLength = length === undefined || (/^\d{1,3}$/.test(length) && Number(length) <= bits);
+  return isIP(address) && isLength && rest.length === 0
+    ? { value: given }
+    : { reason: 'must be a list of IP addresses or ranges' };
+}
+
+export function dnsServer(given: string) {
+  const [, bracketed, plain, port] = /^(?:\[([^\]]+)\]|([^[\]]+?))(?::(\d{1,5}))?$/.exec(given) ?? [];
+  const isAddress = bracketed ? isIP(bracketed) === 6 : isIP(plain ?? '') === 4 || isIP(given) === 6;
+  return isAddress && Number(port ?? 53) <= 65_535
+    ? { value: given }
+    : { reason: 'must be a list of IP addresses, each with an optional port' };
+}
+
+export function token(given: string) {
+  return /^[\x21-\x7e]{16,256}$/.test(given) ? { value: given } : { reason: 'must be 16 to 256 printable characters' };
+}
+
+export function logFormat(given: string): { value: 'json' | 'text' } | { reason: string } {
+  return given === 'json' || given === 'text' ? { value: given } : { reason: 'must be json or text' };
+}

@@ -1,0 +1,153 @@
+// The environment, read once into one frozen Config. Every variable stands in one table with its default, its
+// bounds and an example; a value that does not fit is an error that says which variable, why, and what would fit.
+import { join, resolve } from 'node:path';
+import {
+  addressOrRange,
+  anyText,
+  databaseUrl,
+  dnsServer,
+  integer,
+  list,
+  logFormat,
+  optional,
+  publicUrl,
+  sealKeyText,
+  text,
+  token,
+  type Variable,
+} from './config-values.ts';
+import { EXIT, Problem } from './problem.ts';
+
+export const VARIABLES = {
+  RESEAL_DATA_DIR: text('where the embedded database and key files live', '/var/lib/reseal', './data'),
+  // Loopback, so that a first start exposes nothing.
+  RESEAL_HOST: text('address to listen on', '0.0.0.0', '127.0.0.1'),
+  // 0 takes any free port.
+  RESEAL_PORT: integer('port to listen on', 8080, 0, 65_535),
+  RESEAL_PUBLIC_URL: optional(
+    'the address callers use, when it is not the one we listen on',
+    'https://certs.example.com/pki',
+    'http://localhost:<port>',
+    publicUrl,
+  ),
+  RESEAL_DATABASE_URL: {
+    ...optional('PostgreSQL instead of the embedded database', 'postgres://user@db/reseal', 'embedded', databaseUrl),
+    isSecret: true,
+  },
+  // Ten connections keep a small PostgreSQL (100 connections) free for several instances.
+  RESEAL_DATABASE_CONNECTIONS: integer('connections to PostgreSQL at most', 10, 1, 500),
+  RESEAL_SEAL_KEY: {
+    ...optional(
+      'seal key in the environment instead of a file',
+      '"$(openssl rand -base64 32)"',
+      'from the file',
+      sealKeyText,
+    ),
+    isSecret: true,
+  },
+  RESEAL_SEAL_KEY_FILE: optional('file of the seal key', '/run/secrets/reseal-seal.key', '<data>/seal.key', anyText),
+  RESEAL_TLS_CERT_FILE: optional(
+    'serve HTTPS with this certificate chain (PEM)',
+    '/etc/reseal/tls.pem',
+    'HTTP',
+    anyText,
+  ),
+  RESEAL_TLS_KEY_FILE: optional('private key of that certificate (PEM)', '/etc/reseal/tls.key', 'HTTP', anyText),
+  RESEAL_TRUSTED_PROXIES: list('proxies whose X-Forwarded-For is believed', '10.0.0.0/8,192.0.2.7', addressOrRange),
+  RESEAL_DNS_SERVERS: list(
+    'resolvers to ask instead of the system\u2019s',
+    '192.0.2.53,[2001:db8::53]:5353',
+    dnsServer,
+  ),
+  RESEAL_METRICS_TOKEN: {
+    ...optional('bearer token for /metrics; without one it answers loopback only', 'a-long-random-text', 'none', token),
+    isSecret: true,
+  },
+  // A request holds at most one body and one database connection; this bounds the memory of a flood.
+  RESEAL_MAX_REQUESTS: integer('requests served at once; beyond that the answer is service_busy', 512, 1, 100_000),
+  // Kubernetes kills after 30 s by default.
+  RESEAL_SHUTDOWN_SECONDS: integer('how long a shutdown waits for requests under way', 20, 0, 3_600),
+  RESEAL_LOG_FORMAT: optional('json for machines, text for people', 'json', 'json; text in the sandbox', logFormat),
+} as const satisfies Record<string, Variable<unknown>>;
+
+type Values = { [Name in keyof typeof VARIABLES]: (typeof VARIABLES)[Name]['absent'] };
+
+export type Config = Readonly<{
+  dataDir: string;
+  host: string;
+  port: number;
+  /** Without a trailing slash. Undefined: derived from the port once it is known. */
+  publicUrl: string | undefined;
+  database: { kind: 'sqlite'; file: string } | { kind: 'postgresql'; url: string; maxConnections: number };
+  sealKey: { kind: 'text'; text: string } | { kind: 'file'; file: string };
+  tls: { certFile: string; keyFile: string } | undefined;
+  trustedProxies: readonly string[];
+  dnsServers: readonly string[];
+  metricsToken: string | undefined;
+  maxRequests: number;
+  shutdownMs: number;
+  logFormat: 'json' | 'text' | undefined;
+}>;
+
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+/** Throws one Problem that lists everything wrong with the environment. Warnings do not stop anything. */
+export function readConfig(environment: Environment): { config: Config; warnings: string[] } {
+  const problems: string[] = [];
+  const values: Record<string, unknown> = {};
+  for (const [name, variable] of Object.entries<Variable<unknown>>(VARIABLES)) {
+    const given = environment[name];
+    // Set to nothing means not set: that is how shells and compose files clear a variable.
+    const parsed = given === undefined || given === '' ? { value: variable.absent } : variable.parse(given);
+    if ('value' in parsed) values[name] = parsed.value;
+    else problems.push(`${name} ${parsed.reason}. Example: ${name}=${variable.example}`);
+  }
+  if ((values.RESEAL_TLS_CERT_FILE === undefined) !== (values.RESEAL_TLS_KEY_FILE === undefined)) {
+    problems.push('RESEAL_TLS_CERT_FILE and RESEAL_TLS_KEY_FILE go together: set both or neither');
+  }
+  if (problems.length > 0) {
+    throw new Problem(
+      EXIT.configuration,
+      `the configuration is not usable:\n  ${problems.join('\n  ')}`,
+      'Correct the variables named above.',
+    );
+  }
+  return { config: Object.freeze(configFrom(values as Values)), warnings: unknownVariables(environment) };
+}
+
+function configFrom(v: Values): Config {
+  const dataDir = resolve(v.RESEAL_DATA_DIR);
+  return {
+    dataDir,
+    host: v.RESEAL_HOST,
+    port: v.RESEAL_PORT,
+    publicUrl: v.RESEAL_PUBLIC_URL,
+    database: Object.freeze(
+      v.RESEAL_DATABASE_URL === undefined
+        ? { kind: 'sqlite', file: join(dataDir, 'reseal.db') }
+        : { kind: 'postgresql', url: v.RESEAL_DATABASE_URL, maxConnections: v.RESEAL_DATABASE_CONNECTIONS },
+    ),
+    sealKey: Object.freeze(
+      v.RESEAL_SEAL_KEY === undefined
+        ? { kind: 'file', file: resolve(v.RESEAL_SEAL_KEY_FILE ?? join(dataDir, 'seal.key')) }
+        : { kind: 'text', text: v.RESEAL_SEAL_KEY },
+    ),
+    tls:
+      v.RESEAL_TLS_CERT_FILE && v.RESEAL_TLS_KEY_FILE
+        ? Object.freeze({ certFile: v.RESEAL_TLS_CERT_FILE, keyFile: v.RESEAL_TLS_KEY_FILE })
+        : undefined,
+    trustedProxies: Object.freeze(v.RESEAL_TRUSTED_PROXIES),
+    dnsServers: Object.freeze(v.RESEAL_DNS_SERVERS),
+    metricsToken: v.RESEAL_METRICS_TOKEN,
+    maxRequests: v.RESEAL_MAX_REQUESTS,
+    shutdownMs: v.RESEAL_SHUTDOWN_SECONDS * 1000,
+    logFormat: v.RESEAL_LOG_FORMAT,
+  };
+}
+
+/** Only warnings: a cluster injects variables for every service it knows, one named reseal included. */
+function unknownVariables(environment: Environment): string[] {
+  return Object.keys(environment)
+    .filter((name) => name.startsWith('RESEAL_') && !(name in VARIABLES))
+    .map((name) => `${name} is not a variable Reseal knows; it is ignored. Is it misspelt?`);
+}

@@ -1,0 +1,69 @@
+// GET and PUT /openapi/v3/account: a caller looks at its own account and credential, and changes name or language.
+// Ours, not the specification's: it answers "are my keys right?" before anything is at stake.
+import Type from 'typebox';
+import { ACCOUNT_KINDS, type Account, MAX_ACCOUNT_NAME } from '../domain/account.ts';
+import { CREDENTIAL_KINDS, type Credential } from '../domain/credential.ts';
+import { LOCALES } from '../locale.ts';
+import type { ChangeAccount } from '../usecases/change-account.ts';
+import { callerOf } from './authentication.ts';
+import { answers, success } from './reply.ts';
+import type { Api } from './server.ts';
+
+const AccountView = Type.Object({
+  account: Type.Object({
+    id: Type.String(),
+    name: Type.String(),
+    kind: Type.Enum([...ACCOUNT_KINDS]),
+    locale: Type.Enum([...LOCALES]),
+    created_at: Type.String({ format: 'date-time' }),
+  }),
+  credential: Type.Object({
+    key_id: Type.String(),
+    kind: Type.Enum([...CREDENTIAL_KINDS]),
+    expires_at: Type.Union([Type.String({ format: 'date-time' }), Type.Null()]),
+  }),
+});
+
+// Lengths and values are stated for the reader; the domain checks them, so that its words are the answer.
+const Wish = Type.Object({
+  name: Type.Optional(Type.String({ description: `1 to ${MAX_ACCOUNT_NAME} printable characters.` })),
+  locale: Type.Optional(Type.String({ description: `One of ${LOCALES.join(', ')}.` })),
+});
+
+const common = { tags: ['account'], 'x-reseal-extension': true, response: answers(AccountView) };
+
+export function accountOperations(api: Api, changeAccount: ChangeAccount): void {
+  api.get(
+    '/account',
+    { config: { action: 'read' }, schema: { summary: 'Show the account', ...common } },
+    async (request) => {
+      const { account, credential } = callerOf(request);
+      return success(viewOf(account, credential));
+    },
+  );
+
+  api.put(
+    '/account',
+    { config: { action: 'change_account' }, schema: { summary: 'Change the account', body: Wish, ...common } },
+    async (request) => {
+      const caller = callerOf(request);
+      const account = await changeAccount(caller, request.body, request.id);
+      return success(viewOf(account, caller.credential));
+    },
+  );
+}
+
+const viewOf = (account: Account, credential: Credential): Type.Static<typeof AccountView> => ({
+  account: {
+    id: account.id,
+    name: account.name,
+    kind: account.kind,
+    locale: account.locale,
+    created_at: new Date(account.createdAt).toISOString(),
+  },
+  credential: {
+    key_id: credential.keyId,
+    kind: credential.kind,
+    expires_at: credential.expiresAt === null ? null : new Date(credential.expiresAt).toISOString(),
+  },
+});

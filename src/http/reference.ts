@@ -1,0 +1,50 @@
+// The interface, described by itself: /openapi.json from the routes' own schemas, and /docs, a page that draws it.
+// The page is three files of ours; its content security policy lets it reach nothing but this service.
+import { readFileSync } from 'node:fs';
+import type { FastifyDynamicSwaggerOptions } from '@fastify/swagger';
+import type { FastifyInstance } from 'fastify';
+
+export function openApiDocument(publicUrl: () => string): FastifyDynamicSwaggerOptions {
+  return {
+    openapi: {
+      openapi: '3.1.0',
+      info: {
+        title: 'Reseal',
+        version: '3',
+        description:
+          'Certificate order service. Every answer is JSON: {"code":"success","data":…} or an error whose code says what is wrong. Operations marked x-reseal-extension are companions of the specified interface.',
+      },
+      components: {
+        securitySchemes: {
+          keyId: { type: 'apiKey', in: 'header', name: 'X-CC-Key-ID' },
+          authKey: { type: 'apiKey', in: 'header', name: 'X-CC-Auth-Key' },
+        },
+      },
+      // Both at once: that is what one object with two names means.
+      security: [{ keyId: [], authKey: [] }],
+    },
+    transformObject: (document) => ({
+      ...('openapiObject' in document ? document.openapiObject : {}),
+      servers: [{ url: publicUrl() }],
+    }),
+  } as FastifyDynamicSwaggerOptions;
+}
+
+const PAGE = {
+  '/docs': { file: 'reference.html', type: 'text/html; charset=utf-8' },
+  '/docs/reference.js': { file: 'reference.js', type: 'text/javascript; charset=utf-8' },
+  '/docs/reference.css': { file: 'reference.css', type: 'text/css; charset=utf-8' },
+} as const;
+
+const ONLY_OURSELVES =
+  "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+export function referencePage(app: FastifyInstance): void {
+  app.get('/openapi.json', { schema: { hide: true } }, async () => app.swagger());
+  for (const [path, { file, type }] of Object.entries(PAGE)) {
+    const content = readFileSync(new URL(`../console/${file}`, import.meta.url), 'utf8');
+    app.get(path, { schema: { hide: true } }, async (_request, reply) =>
+      reply.type(type).header('content-security-policy', ONLY_OURSELVES).send(content),
+    );
+  }
+}

@@ -1,0 +1,118 @@
+// The HTTP front: limits, the order of the hooks, and which operations there are. What each operation does stands in
+// its own file.
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import swagger from '@fastify/swagger';
+import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
+import Fastify, {
+  type FastifyBaseLogger,
+  type FastifyInstance,
+  type FastifyServerOptions,
+  type RawServerDefault,
+} from 'fastify';
+import type { NewId } from '../domain/ids.ts';
+import type { Log } from '../log.ts';
+import type { AuthenticateCaller } from '../usecases/authenticate-caller.ts';
+import type { ChangeAccount } from '../usecases/change-account.ts';
+import { accountOperations } from './account.ts';
+import { authenticateRequests } from './authentication.ts';
+import { parseBodies } from './bodies.ts';
+import { limitConcurrency } from './capacity.ts';
+import { answerErrors, answerTransportErrors, sendFailure } from './failures.ts';
+import { healthEndpoints } from './health.ts';
+import { metricsEndpoint } from './metrics.ts';
+import { openApiDocument, referencePage } from './reference.ts';
+import { logRequests, type RequestMetrics } from './request-log.ts';
+import { refuseUnknownRoutes, rememberRoutes } from './routes.ts';
+
+export type Api = FastifyInstance<
+  RawServerDefault,
+  IncomingMessage,
+  ServerResponse,
+  FastifyBaseLogger,
+  TypeBoxTypeProvider
+>;
+
+export interface Services {
+  readonly newId: NewId;
+  readonly log: Log;
+  readonly metrics: RequestMetrics & { text(): Promise<string> };
+  readonly authenticate: AuthenticateCaller;
+  readonly changeAccount: ChangeAccount;
+  /** Resolves when the store made a write durable just now. */
+  readonly probeWrite: () => Promise<void>;
+}
+
+export interface ServerOptions {
+  readonly publicUrl: () => string;
+  /** A path that callers put in front of ours, such as /pki; empty when there is none. */
+  readonly pathPrefix: string;
+  readonly tls?: { readonly cert: string; readonly key: string } | undefined;
+  readonly trustedProxies: readonly string[];
+  readonly metricsToken: string | undefined;
+  readonly maxRequests: number;
+}
+
+// A CSR of an RSA-8192 key and a hundred names fit several times.
+const MAX_BODY_BYTES = 256 * 1024;
+const MAX_HEADER_BYTES = 16 * 1024;
+const HEADERS_MS = 10_000;
+const REQUEST_MS = 30_000;
+// Longer than the idle time-out of the usual load balancers (60 s), or they would reuse a connection we just closed.
+const KEEP_ALIVE_MS = 72_000;
+// Idle keep-alive connections cost a socket each; requests under way are bounded separately.
+const CONNECTIONS_PER_REQUEST = 16;
+
+export async function buildServer(services: Services, options: ServerOptions): Promise<Api> {
+  const app = Fastify(fastifyOptions(services, options)).withTypeProvider<TypeBoxTypeProvider>();
+  app.server.maxConnections = options.maxRequests * CONNECTIONS_PER_REQUEST;
+
+  const routes = rememberRoutes(app);
+  parseBodies(app);
+  answerErrors(app, services.log);
+  answerTransportErrors(app, services);
+  logRequests(app, services.log, services.metrics);
+  limitConcurrency(app, options.maxRequests);
+  refuseUnknownRoutes(app, routes);
+  await app.register(swagger, openApiDocument(options.publicUrl));
+
+  healthEndpoints(app, services.probeWrite);
+  metricsEndpoint(app, services.metrics, options.metricsToken);
+  referencePage(app);
+  await app.register(
+    async (scope) => {
+      const api = scope.withTypeProvider<TypeBoxTypeProvider>() as Api;
+      authenticateRequests(api, services.authenticate);
+      refuseUnknownRoutes(api, routes);
+      accountOperations(api, services.changeAccount);
+    },
+    { prefix: '/openapi/v3' },
+  );
+  return app;
+}
+
+function fastifyOptions(services: Services, options: ServerOptions): FastifyServerOptions {
+  // Left to itself, Node answers a missing Host header with a bare 400; we do it in the envelope.
+  const node = { maxHeaderSize: MAX_HEADER_BYTES, headersTimeout: HEADERS_MS, requireHostHeader: false };
+  const transport = options.tls ? { https: { ...node, ...options.tls, minVersion: 'TLSv1.2' } } : { http: node };
+  return {
+    ...transport,
+    logger: false,
+    genReqId: services.newId,
+    bodyLimit: MAX_BODY_BYTES,
+    requestTimeout: REQUEST_MS,
+    keepAliveTimeout: KEEP_ALIVE_MS,
+    // While closing we still answer what arrives on open connections, in our envelope.
+    return503OnClosing: false,
+    forceCloseConnections: 'idle',
+    trustProxy: options.trustedProxies.length > 0 ? [...options.trustedProxies] : false,
+    routerOptions: { ignoreTrailingSlash: true, maxParamLength: MAX_HEADER_BYTES },
+    // Never coerce: "true" is not true, and null must not become 0, which would clear a binding.
+    ajv: { customOptions: { coerceTypes: false, removeAdditional: false, useDefaults: false, allErrors: false } },
+    rewriteUrl: ({ url = '/' }) => withoutPrefix(url, options.pathPrefix),
+    frameworkErrors: (error, request, reply) => sendFailure(error, request, reply, services.log),
+  };
+}
+
+function withoutPrefix(url: string, prefix: string): string {
+  return prefix !== '' && url.startsWith(`${prefix}/`) ? url.slice(prefix.length) : url;
+}

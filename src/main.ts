@@ -1,0 +1,18 @@
+// argv in, exit code out; nothing else.
+import { readFileSync } from 'node:fs';
+import { runCommand } from './cli/run.ts';
+import { commandContext } from './context.ts';
+import { errorAnswer } from './http/reply.ts';
+
+// Whatever is created from here on is for this user only: databases, key files, sandbox.json.
+process.umask(0o077);
+
+const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'));
+const locale = process.env.LANG?.startsWith('zh') ? 'zh-CN' : 'en';
+
+process.exitCode = await runCommand(process.argv.slice(2), commandContext(process.env), {
+  version,
+  out: (text) => process.stdout.write(`${text}\n`),
+  err: (text) => process.stderr.write(`${text}\n`),
+  explain: (refusal) => errorAnswer(refusal, locale, '').body.message,
+});

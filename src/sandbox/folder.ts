@@ -1,0 +1,48 @@
+// The sandbox's data folder: sandbox.json for scripts, and starting afresh. Only a folder that a sandbox made is
+// ever cleared, and only the files it made.
+import { existsSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { EXIT, Problem } from '../problem.ts';
+
+/** The shape scripts rely on. Later capabilities fill what is still empty; they never rename. */
+export interface SandboxFile {
+  readonly base_url: string;
+  readonly accounts: readonly {
+    readonly id: string;
+    readonly name: string;
+    readonly kind: string;
+    readonly credentials: readonly { readonly kind: string; readonly key_id: string; readonly auth_key: string }[];
+    readonly callback: null;
+  }[];
+  readonly orders: readonly never[];
+  readonly receiver: Readonly<Record<string, never>>;
+  readonly trust: { readonly roots: readonly never[] };
+  readonly dns: Readonly<Record<string, never>>;
+}
+
+const FILE = 'sandbox.json';
+const MADE_HERE = ['reseal.db', 'reseal.db-wal', 'reseal.db-shm', 'seal.key', FILE];
+
+export const sandboxFileIn = (folder: string): string => join(folder, FILE);
+
+/** Whole or not at all, and readable by its owner only: it holds keys in clear. */
+export function writeSandboxFile(folder: string, content: SandboxFile): void {
+  const draft = join(folder, `${FILE}.draft`);
+  writeFileSync(draft, `${JSON.stringify(content, null, 2)}\n`, { mode: 0o600 });
+  renameSync(draft, sandboxFileIn(folder));
+}
+
+/** Deletes the sandbox's files; returns those that were there. */
+export function clearSandbox(folder: string): string[] {
+  const present = MADE_HERE.filter((name) => existsSync(join(folder, name)));
+  if (present.length > 0 && !present.includes(FILE)) {
+    throw new Problem(
+      EXIT.refused,
+      `${folder} was not made by a sandbox: it has ${present.join(', ')} but no ${FILE}`,
+      'Point RESEAL_DATA_DIR at the sandbox, or delete the folder yourself if nothing in it is needed.',
+    );
+  }
+  // The marker goes last, so that a reset that was cut short can be repeated.
+  for (const name of present) rmSync(join(folder, name));
+  return present;
+}

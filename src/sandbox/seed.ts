@@ -1,0 +1,37 @@
+// The sandbox's demo accounts. Made once, in one transaction with the sealed note that remembers their keys, so that
+// ids and keys stay the same over restarts even if sandbox.json is lost.
+import type { AccountKind } from '../domain/account.ts';
+import { CREDENTIAL_KINDS, type CredentialKind } from '../domain/credential.ts';
+import type { Store } from '../domain/ports.ts';
+import type { ManageAccess } from '../usecases/manage-access.ts';
+import type { SandboxFile } from './folder.ts';
+
+export type SandboxAccounts = SandboxFile['accounts'];
+
+const DEMO_ACCOUNTS: readonly { name: string; kind: AccountKind; credentials: readonly CredentialKind[] }[] = [
+  { name: 'Sandbox', kind: 'standard', credentials: CREDENTIAL_KINDS },
+  { name: 'Sandbox managed PKI', kind: 'managed_pki', credentials: ['standard'] },
+  { name: 'Sandbox without callback', kind: 'standard', credentials: ['standard'] },
+  { name: 'Sandbox with paused callback', kind: 'standard', credentials: ['standard'] },
+];
+
+const NOTE = 'sandbox-accounts';
+
+export async function seedAccounts(store: Store, access: ManageAccess): Promise<SandboxAccounts> {
+  return await store.transaction(async (to) => {
+    const note = await to.secrets.get(NOTE);
+    if (note !== undefined) return JSON.parse(note) as SandboxAccounts;
+    const accounts: SandboxAccounts[number][] = [];
+    for (const { name, kind, credentials: kinds } of DEMO_ACCOUNTS) {
+      const { id } = await access.createAccountIn(to, { name, kind, locale: 'en' });
+      const credentials: SandboxAccounts[number]['credentials'][number][] = [];
+      for (const kind of kinds) {
+        const { credential, authKey } = await access.createKeyIn(to, { accountId: id, kind, expiresAt: null });
+        credentials.push({ kind, key_id: credential.keyId, auth_key: authKey.reveal() });
+      }
+      accounts.push({ id, name, kind, credentials, callback: null });
+    }
+    await to.secrets.claim(NOTE, JSON.stringify(accounts));
+    return accounts;
+  });
+}
