@@ -1,0 +1,120 @@
+// The real service for a test: its own data folder, its own account, a free port, a clock that stands still until
+// it is moved, and the log kept instead of printed. Everything else is what users get.
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type App, openApp, type Running, serveApp } from '../../src/app.ts';
+import { type Environment, readConfig } from '../../src/config.ts';
+import type { CredentialKind } from '../../src/domain/credential.ts';
+import type { LogLine } from '../../src/log.ts';
+import { logTo } from '../../src/log.ts';
+import type { NewAccount } from '../../src/usecases/manage-access.ts';
+
+export const NOON = Date.UTC(2026, 10, 15, 12);
+
+export interface Key {
+  readonly accountId: string;
+  readonly keyId: string;
+  readonly authKey: string;
+}
+
+export interface Answer {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly text: string;
+  // biome-ignore lint/suspicious/noExplicitAny: tests look into answers of every shape, and assert what they find.
+  readonly body: any;
+}
+
+export interface Call {
+  readonly key?: Key | undefined;
+  readonly headers?: Record<string, string>;
+  /** Sent as JSON. */
+  readonly json?: unknown;
+  /** Sent as it is. */
+  readonly raw?: string | Uint8Array<ArrayBuffer>;
+}
+
+export class TestApp implements AsyncDisposable {
+  readonly lines: LogLine[] = [];
+  /** The log as it would have been printed. */
+  output = '';
+  readonly folder: string;
+  #now = NOON;
+  #app: App | undefined;
+  #running: Running | undefined;
+
+  constructor(folder: string) {
+    this.folder = folder;
+  }
+
+  readonly now = (): number => this.#now;
+
+  get app(): App {
+    return this.#app!;
+  }
+
+  get url(): string {
+    return this.#running!.url;
+  }
+
+  advance(ms: number): void {
+    this.#now += ms;
+  }
+
+  async start(environment: Environment): Promise<void> {
+    const { config } = readConfig({ RESEAL_DATA_DIR: this.folder, RESEAL_PORT: '0', ...environment });
+    const print = logTo({ write: (text: string) => (this.output += text) }, 'json', this.now);
+    const log = (line: LogLine) => {
+      this.lines.push(line);
+      print(line);
+    };
+    this.#app = await openApp(config, { now: this.now, log });
+    this.#running = await serveApp(this.#app, config);
+  }
+
+  async stop(): Promise<void> {
+    await this.#running?.stop();
+    this.#running = undefined;
+  }
+
+  /** A key of an account of its own, so that no test meets another's data. */
+  async newKey(account: Partial<NewAccount> = {}, kind: CredentialKind = 'standard'): Promise<Key> {
+    const { id } = await this.app.access.createAccount({ name: 'Test', kind: 'standard', locale: 'en', ...account });
+    return await this.anotherKey(id, kind);
+  }
+
+  async anotherKey(accountId: string, kind: CredentialKind, expiresAt: number | null = null): Promise<Key> {
+    const { credential, authKey } = await this.app.access.createKey({ accountId, kind, expiresAt });
+    return { accountId, keyId: credential.keyId, authKey: authKey.reveal() };
+  }
+
+  async call(method: string, path: string, { key, headers, json, raw }: Call = {}): Promise<Answer> {
+    const response = await fetch(this.url + path, {
+      method,
+      redirect: 'manual',
+      headers: {
+        ...(key && { 'X-CC-Key-ID': key.keyId, 'X-CC-Auth-Key': key.authKey }),
+        ...(json !== undefined && { 'Content-Type': 'application/json' }),
+        ...headers,
+      },
+      ...(json !== undefined ? { body: JSON.stringify(json) } : raw !== undefined && { body: raw }),
+    });
+    const text = await response.text();
+    const isJson = response.headers.get('content-type')?.startsWith('application/json');
+    return { status: response.status, headers: response.headers, text, body: isJson ? JSON.parse(text) : undefined };
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.stop();
+    rmSync(this.folder, { recursive: true, force: true });
+  }
+}
+
+export const newFolder = (): string => mkdtempSync(join(tmpdir(), 'reseal-test-'));
+
+export async function startApp(environment: Environment = {}): Promise<TestApp> {
+  const app = new TestApp(newFolder());
+  await app.start(environment);
+  return app;
+}

