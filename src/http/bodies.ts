@@ -4,14 +4,19 @@ import type { FastifyInstance } from 'fastify';
 import { Refusal } from '../domain/errors.ts';
 import { TransportRefusal } from './reply.ts';
 
+const NOT_JSON = 'application/octet-stream';
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
 export function parseBodies(app: FastifyInstance): void {
   app.removeAllContentTypeParsers();
+  // Fastify refuses a malformed type before it looks whether there is a body at all; so it never gets to see one.
+  app.addHook('onRequest', async ({ raw: { headers } }) => {
+    if (!/^application\/json\s*(;|$)/i.test(headers['content-type'] ?? '')) headers['content-type'] = NOT_JSON;
+  });
   app.addContentTypeParser('*', { parseAs: 'buffer' }, async (request: { headers: Headers }, bytes: Buffer) => {
     const text = decode(bytes);
     if (text.trim() === '') return undefined;
-    if (!/^application\/json\s*(;|$)/i.test(request.headers['content-type'] ?? '')) {
+    if (request.headers['content-type'] === NOT_JSON) {
       throw new TransportRefusal(415, {
         en: 'The body must be JSON. Send it with Content-Type: application/json.',
         zh: '请求体必须是 JSON，请使用 Content-Type: application/json。',

@@ -21,7 +21,7 @@ import { answerErrors, answerTransportErrors, sendFailure } from './failures.ts'
 import { healthEndpoints } from './health.ts';
 import { metricsEndpoint } from './metrics.ts';
 import { openApiDocument, referencePage } from './reference.ts';
-import { logRequests, type RequestMetrics } from './request-log.ts';
+import { type RecordRequest, type RequestMetrics, recordRequests, requestRecorder } from './request-log.ts';
 import { refuseUnknownRoutes, rememberRoutes } from './routes.ts';
 
 export type Api = FastifyInstance<
@@ -63,14 +63,15 @@ const KEEP_ALIVE_MS = 72_000;
 const CONNECTIONS_PER_REQUEST = 16;
 
 export async function buildServer(services: Services, options: ServerOptions): Promise<Api> {
-  const app = Fastify(fastifyOptions(services, options)).withTypeProvider<TypeBoxTypeProvider>();
+  const record = requestRecorder(services.log, services.metrics);
+  const app = Fastify(fastifyOptions(services, options, record)).withTypeProvider<TypeBoxTypeProvider>();
   app.server.maxConnections = options.maxRequests * CONNECTIONS_PER_REQUEST;
 
   const routes = rememberRoutes(app);
   parseBodies(app);
   answerErrors(app, services.log);
   answerTransportErrors(app, services);
-  logRequests(app, services.log, services.metrics);
+  recordRequests(app, record);
   limitConcurrency(app, options.maxRequests);
   refuseUnknownRoutes(app, routes);
   await app.register(swagger, openApiDocument(options.publicUrl));
@@ -90,7 +91,7 @@ export async function buildServer(services: Services, options: ServerOptions): P
   return app;
 }
 
-function fastifyOptions(services: Services, options: ServerOptions): FastifyServerOptions {
+function fastifyOptions(services: Services, options: ServerOptions, record: RecordRequest): FastifyServerOptions {
   // Left to itself, Node answers a missing Host header with a bare 400; we do it in the envelope.
   const node = { maxHeaderSize: MAX_HEADER_BYTES, headersTimeout: HEADERS_MS, requireHostHeader: false };
   const transport = options.tls ? { https: { ...node, ...options.tls, minVersion: 'TLSv1.2' } } : { http: node };
@@ -109,7 +110,11 @@ function fastifyOptions(services: Services, options: ServerOptions): FastifyServ
     // Never coerce: "true" is not true, and null must not become 0, which would clear a binding.
     ajv: { customOptions: { coerceTypes: false, removeAdditional: false, useDefaults: false, allErrors: false } },
     rewriteUrl: ({ url = '/' }) => withoutPrefix(url, options.pathPrefix),
-    frameworkErrors: (error, request, reply) => sendFailure(error, request, reply, services.log),
+    // A path that cannot be decoded reaches no route, and so none of the hooks that would log it.
+    frameworkErrors(error, request, reply) {
+      reply.raw.once('close', () => record(request, reply, null));
+      sendFailure(error, request, reply, services.log);
+    },
   };
 }
 

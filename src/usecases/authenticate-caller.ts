@@ -2,7 +2,7 @@
 // the key still be used. An unknown id and a wrong secret take the same path and the same time, and the state of a
 // key shows only to whoever holds its secret.
 import { createHash, timingSafeEqual } from 'node:crypto';
-import { type Caller, requireUsable } from '../domain/credential.ts';
+import { type Caller, type Credential, requireUsable } from '../domain/credential.ts';
 import { Refusal } from '../domain/errors.ts';
 import type { Clock, Store } from '../domain/ports.ts';
 import type { Secret } from '../domain/secret.ts';
@@ -20,25 +20,27 @@ const NOBODY = '0'.repeat(64);
 const TOUCH_EVERY_MS = 60_000;
 
 export function authenticateCaller(store: Store, now: Clock): AuthenticateCaller {
+  const touching = new Set<string>();
   return async ({ keyId, authKey }) => {
     const found = await store.credentials.findForAuthentication(keyId ?? '');
     const matches = isSame(hashOfSecret(authKey?.reveal() ?? ''), found?.secretHash ?? NOBODY);
     if (!found || !matches) throw new Refusal('unauthenticated_request');
     const { caller } = found;
     requireUsable(caller.credential, now());
-    if ((caller.credential.lastUsedAt ?? 0) + TOUCH_EVERY_MS <= now()) {
-      // A store that can read but not write should still let readers in.
-      await store.credentials.touch(caller.credential.keyId, now()).catch(ignoreBusy);
-    }
+    touch(caller.credential);
     return caller;
   };
+
+  // Nobody waits for this: a store that can read but not write should still let readers in, at once.
+  function touch({ keyId, lastUsedAt }: Credential): void {
+    if ((lastUsedAt ?? 0) + TOUCH_EVERY_MS > now() || touching.has(keyId)) return;
+    touching.add(keyId);
+    const done = () => touching.delete(keyId);
+    store.credentials.touch(keyId, now()).then(done, done);
+  }
 }
 
 /** Keys carry 256 bits of randomness, so a plain hash is enough: there is nothing to guess. */
 export const hashOfSecret = (secret: string): string => createHash('sha256').update(secret).digest('hex');
 
 const isSame = (one: string, other: string): boolean => timingSafeEqual(Buffer.from(one), Buffer.from(other));
-
-function ignoreBusy(error: unknown): void {
-  if (!(error instanceof Refusal && error.code === 'service_busy')) throw error;
-}
