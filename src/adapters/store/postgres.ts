@@ -35,8 +35,10 @@ export function postgresEngine(options: PostgresOptions): Engine {
     // Our bigints are milliseconds and counters, far below 2^53.
     types: { getTypeParser: (oid, format) => (oid === INT8 ? Number : pg.types.getTypeParser(oid, format)) },
   });
-  // Without a listener, the loss of an idle connection would end the process. The pool replaces it by itself.
+  // Without these listeners the loss of a connection, idle in the pool or between two statements of a transaction,
+  // would end the process. The pool replaces it by itself, and whoever used it learns it from the next statement.
   pool.on('error', () => {});
+  pool.on('connect', (client) => client.on('error', () => {}));
   return {
     name: 'postgresql',
     dialect: new PostgresDialect({ pool }),
