@@ -3,14 +3,18 @@
 import { checkFolder, checkSealKey, checkTls } from './adapters/doctor/files.ts';
 import { checkResolver } from './adapters/doctor/resolver.ts';
 import { checkStore } from './adapters/doctor/store.ts';
-import { openApp, type Running, resetSandbox, serve, serveSandbox } from './app.ts';
+import { openApp } from './app.ts';
 import type { Context } from './cli/command.ts';
 import { type Config, type Environment, readConfig } from './config.ts';
 import { faultLine, type Log, logTo } from './log.ts';
 import { EXIT, type Finding, Problem } from './problem.ts';
 import { announcement } from './sandbox/announce.ts';
+import type { Running } from './serve.ts';
 
 const now = Date.now;
+
+/** Loaded when needed: commands that do not serve start in half the time without the HTTP front. */
+const serving = () => import('./serve.ts');
 
 export function commandContext(environment: Environment): Context {
   const load = (log?: Log): Config => {
@@ -31,17 +35,22 @@ export function commandContext(environment: Environment): Context {
 
     async serve() {
       const log = logAs(load().logFormat ?? 'json');
-      await untilSignal(await serve(load(log), { now, log }), log);
+      const { serve } = await serving();
+      await untilSignal(log, () => serve(load(log), { now, log }));
     },
 
     async serveSandbox() {
       const log = logAs(load().logFormat ?? 'text');
-      const running = await serveSandbox(load(log), { now, log });
-      process.stdout.write(`${announcement(running.sandbox, running.file)}\n`);
-      await untilSignal(running, log);
+      const { serveSandbox } = await serving();
+      await untilSignal(log, async () => {
+        const running = await serveSandbox(load(log), { now, log });
+        process.stdout.write(`${announcement(running.sandbox, running.file)}\n`);
+        return running;
+      });
     },
 
-    resetSandbox() {
+    async resetSandbox() {
+      const { resetSandbox } = await serving();
       const config = load();
       return { folder: config.dataDir, deleted: resetSandbox(config) };
     },
@@ -72,13 +81,12 @@ async function diagnose(environment: Environment): Promise<Finding[]> {
   return [...findings, await checkResolver(config.dnsServers)];
 }
 
-/** Stops gracefully on the first signal; a second one means now. */
-async function untilSignal(running: Running, log: Log): Promise<void> {
-  process.on('uncaughtException', (error) => {
-    log(faultLine(error, null));
-    process.exit(EXIT.bug);
-  });
-  const { promise, resolve } = Promise.withResolvers<void>();
+/**
+ * Stops gracefully on the first signal; a second one means now. Listens before anything starts, so that a signal
+ * that comes early is not the abrupt end of half a start.
+ */
+async function untilSignal(log: Log, start: () => Promise<Running>): Promise<void> {
+  const { promise: signalled, resolve } = Promise.withResolvers<void>();
   let isStopping = false;
   const onSignal = () => {
     if (isStopping) process.exit(EXIT.refused);
@@ -86,6 +94,11 @@ async function untilSignal(running: Running, log: Log): Promise<void> {
     resolve();
   };
   process.on('SIGINT', onSignal).on('SIGTERM', onSignal);
-  await promise;
+  process.on('uncaughtException', (error) => {
+    log(faultLine(error, null));
+    process.exit(EXIT.bug);
+  });
+  const running = await start();
+  await signalled;
   await running.stop();
 }

@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { runCommand } from './cli/run.ts';
 import { commandContext } from './context.ts';
-import { errorAnswer } from './http/reply.ts';
+import { messageOf } from './http/error-table.ts';
 
 // Whatever is created from here on is for this user only: databases, key files, sandbox.json.
 process.umask(0o077);
@@ -14,5 +14,5 @@ process.exitCode = await runCommand(process.argv.slice(2), commandContext(proces
   version,
   out: (text) => process.stdout.write(`${text}\n`),
   err: (text) => process.stderr.write(`${text}\n`),
-  explain: (refusal) => errorAnswer(refusal, locale, '').body.message,
+  explain: (refusal) => messageOf(refusal, locale),
 });

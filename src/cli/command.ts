@@ -12,7 +12,7 @@ export interface Context {
   /** Serve until a signal arrives. */
   serve(): Promise<void>;
   serveSandbox(): Promise<void>;
-  resetSandbox(): { folder: string; deleted: string[] };
+  resetSandbox(): Promise<{ folder: string; deleted: string[] }>;
   diagnose(): Promise<Finding[]>;
 }
 

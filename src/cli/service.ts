@@ -30,7 +30,7 @@ export const sandboxReset: Command = {
   positionals: [],
   options: {},
   async run(_given, context) {
-    const { folder, deleted } = context.resetSandbox();
+    const { folder, deleted } = await context.resetSandbox();
     return {
       json: { folder, deleted },
       text: deleted.length === 0 ? `Nothing to delete in ${folder}.` : `Deleted in ${folder}: ${deleted.join(', ')}`,

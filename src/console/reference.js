@@ -1,0 +1,345 @@
+// Draws the reference from /openapi.json, so that it cannot say anything else than the routes do. Data becomes text
+// nodes only, never markup: a description is no way to get a script in here.
+
+// From the address of this file, which is /docs/reference.js below whatever prefix the page was reached by.
+const SPEC_URL = new URL('../openapi.json', import.meta.url);
+const spec = {};
+
+function el(tag, attributes, ...children) {
+  const node = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
+  node.append(...children.flat(Infinity).filter((child) => child !== undefined && child !== false));
+  return node;
+}
+
+const byId = (id) => document.getElementById(id);
+const code = (value) => el('code', {}, typeof value === 'string' && value !== '' ? value : JSON.stringify(value));
+const capitalized = (text) => text.charAt(0).toUpperCase() + text.slice(1);
+
+/** Paragraphs, with what stands in `backticks` set as code. */
+function prose(text = '') {
+  const marked = (paragraph) => paragraph.split('`').map((part, index) => (index % 2 === 1 ? code(part) : part));
+  return text.split(/\n{2,}/).flatMap((paragraph) => (paragraph === '' ? [] : el('p', {}, marked(paragraph))));
+}
+
+// --- Schemas: what a value may be ---
+
+/** A schema with its $ref and allOf merged in. */
+function unfold(schema = {}) {
+  const { $ref, allOf = [], ...rest } = schema;
+  const own = $ref ? { ...unfold(atPointer($ref)), ...rest } : rest;
+  if (allOf.length === 0) return own;
+  const parts = [...allOf.map(unfold), own];
+  const properties = Object.assign({}, ...parts.map((part) => part.properties));
+  return Object.assign({}, ...parts, { properties, required: parts.flatMap((part) => part.required ?? []) });
+}
+
+function atPointer(pointer) {
+  const keys = pointer.split('/').slice(1);
+  return keys.reduce((node, key) => node?.[decodeURIComponent(key).replaceAll('~1', '/').replaceAll('~0', '~')], spec);
+}
+
+/** The alternatives, null last; most schemas are their own only one. */
+function variantsOf(schema) {
+  const { anyOf, oneOf = anyOf, ...own } = unfold(schema);
+  const variants = oneOf?.flatMap(variantsOf) ?? [own.type].flat().map((type) => ({ ...own, type }));
+  if (oneOf && own.properties) variants.unshift(own);
+  return variants.sort((a, b) => (a.type === 'null') - (b.type === 'null'));
+}
+
+/** What is said about a value, be it of the whole or of one alternative. */
+const overall = (schema) => Object.assign({}, ...variantsOf(schema).reverse(), unfold(schema));
+
+const valuesOf = (variant) => variant.enum ?? ('const' in variant ? [variant.const] : []);
+
+/** Such as string | null, or (string | integer)[]. */
+const typeOf = (schema) => [...new Set(variantsOf(schema).flatMap(typesOf))].join(' | ');
+
+function typesOf(variant) {
+  if (variant.items) return `${typeOf(variant.items).replace(/^.* .*$/, '($&)')}[]`;
+  const values = valuesOf(variant).map((value) => (value === null ? 'null' : typeof value));
+  return variant.type ?? (values.length > 0 ? values : variant.properties ? 'object' : 'any');
+}
+
+/** All fields below a schema, as rows of a table; `above` holds the field lists that we are inside of. */
+function* fieldsOf(schema, parent = '', above = []) {
+  const variants = variantsOf(schema).filter((variant) => variant.items || variant.properties);
+  for (const [index, { items, properties, required = [], title }] of variants.entries()) {
+    const depth = above.length;
+    if (variants.length > 1) yield { depth, note: title ?? `Alternative ${index + 1}` };
+    if (items) yield* fieldsOf(items, `${parent.slice(0, -1)}[].`, above);
+    // An allOf makes a new list each time; no real schema is that deep.
+    else if (above.includes(properties) || depth > 9) yield { depth, note: 'The same fields again.' };
+    else {
+      for (const [name, field] of Object.entries(properties)) {
+        yield { depth, parent, name, field, isSure: required.includes(name) };
+        yield* fieldsOf(field, `${parent}${name}.`, [...above, properties]);
+      }
+    }
+  }
+}
+
+// --- Field tables ---
+
+const FACTS = /^(format|pattern|default|(min|max)(imum|Length|Items)|exclusive(Min|Max)imum)$/;
+const spaced = (key) => key.replace(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`);
+
+function factsOf(schema, prefix = '') {
+  const variants = variantsOf(schema);
+  const values = new Set(variants.flatMap(valuesOf).filter((value) => value !== null));
+  const facts = Object.entries(overall(schema)).filter(([key]) => FACTS.test(key));
+  if (values.size > 0) facts.unshift([values.size > 1 ? 'one of' : 'always', ...values]);
+  return [
+    ...facts.map(([key, ...told]) => el('li', {}, prefix + spaced(key), ...told.map((value) => [' ', code(value)]))),
+    ...variants.flatMap((variant) => (variant.items ? factsOf(variant.items, 'each: ') : [])),
+  ];
+}
+
+/** In a request the fields that are required are labelled, in an answer those that are optional: the exceptions. */
+function fieldTable(caption, rows, label) {
+  const head = ['Field', 'Type', 'Description'].map((title) => el('th', { scope: 'col' }, title));
+  const body = rows.map((row) => fieldRow(row, row.isSure === (label === 'required') && label));
+  return el('table', {}, el('caption', {}, caption), el('thead', {}, el('tr', {}, head)), el('tbody', {}, body));
+}
+
+function fieldRow({ depth, note, parent = '', name = '', field }, label) {
+  const cells = note
+    ? el('td', { colspan: '3' }, note)
+    : [
+        // Nobody hears an indent: the whole path is there to be read out, its last name to be seen.
+        el('th', { scope: 'row' }, el('span', {}, parent), el('code', {}, breakable(name)), ' ', mark('small', label)),
+        el('td', { class: 'type' }, typeOf(field)),
+        el('td', {}, prose(overall(field).description), el('ul', {}, factsOf(field))),
+      ];
+  const row = el('tr', {}, cells);
+  // The policy forbids style attributes in markup, not properties that our own script sets.
+  row.style.setProperty('--depth', depth);
+  return row;
+}
+
+const mark = (tag, word) => word && el(tag, { class: word }, word);
+
+/** Some names are longer than a phone is wide: they may break, but after an underscore. */
+const breakable = (name) => name.split(/(?<=_)/).map((part) => [part, el('wbr', {})]);
+
+function bodyPart(title, { content = {}, description }, label) {
+  const [[mediaType, { schema } = {}] = ['no body']] = Object.entries(content);
+  const shape = mediaType === 'application/json' ? typeOf(schema) : mediaType;
+  const rows = [...fieldsOf(schema)];
+  return [
+    el('h4', {}, title, shape !== 'object' && [' ', el('span', { class: 'type' }, shape)]),
+    // The generator's words where a route has none.
+    description !== 'Default Response' && prose(description),
+    prose(overall(schema).description),
+    rows.length > 0 && fieldTable(title, rows, label),
+  ];
+}
+
+function parameterPart([place, parameters]) {
+  const title = `${capitalized(place)} parameters`;
+  const rows = parameters.map(({ name, schema, description = overall(schema).description, required = false }) => {
+    return { depth: 0, name, field: { ...unfold(schema), description }, isSure: required };
+  });
+  return [el('h4', {}, title), fieldTable(title, rows, 'required')];
+}
+
+// --- The example call ---
+
+const SAMPLES = { 'date-time': '2027-01-31T12:00:00Z', email: 'admin@example.com', uri: 'https://www.example.com/' };
+
+function examplesOf(schema) {
+  const { example, examples = [] } = unfold(schema);
+  return example === undefined ? examples : [example];
+}
+
+/** A value that fits: the schema's own example where it has one. A schema inside itself ends somewhere. */
+function exampleOf(schema, depth = 0) {
+  const [variant] = variantsOf(schema);
+  const [known] = [...examplesOf(schema), ...examplesOf(variant), ...valuesOf(variant), variant.default];
+  if (known !== undefined) return known;
+  if (variant.items) return depth > 9 ? [] : [exampleOf(variant.items, depth + 1)];
+  if (variant.properties) return depth > 9 ? {} : exampleObject(variant, depth + 1);
+  const plain = { object: {}, array: [], boolean: true, integer: variant.minimum ?? 1, number: variant.minimum ?? 1 };
+  return plain[variant.type] ?? SAMPLES[variant.format] ?? 'string';
+}
+
+/** What the call needs and what has an example to show; all of it, where that would leave nothing. */
+function exampleObject({ properties, required = [] }, depth) {
+  const all = Object.entries(properties);
+  const told = all.filter(([name, field]) => required.includes(name) || examplesOf(field).length > 0);
+  return Object.fromEntries((told.length > 0 ? told : all).map(([name, field]) => [name, exampleOf(field, depth)]));
+}
+
+const quoted = (text) => `'${text.replaceAll("'", "'\\''")}'`;
+// X-CC-Key-ID is read from $KEY_ID: set once, and every command on the page can be pasted as it stands.
+const variableOf = (header) => header.replace('X-CC-', '').replaceAll('-', '_').toUpperCase();
+const serverUrl = () => new URL(spec.servers?.[0]?.url ?? '.', SPEC_URL).href.replace(/\/$/, '');
+
+function keyHeaders([scheme = {}] = spec.security ?? []) {
+  return Object.keys(scheme).map((name) => spec.components.securitySchemes[name].name);
+}
+
+function curlOf({ method, path, parameters = [], requestBody, security }) {
+  const sample = ({ name, schema }) => encodeURIComponent(examplesOf(schema)[0] ?? name.toUpperCase());
+  // Left as {id}, curl would take it for a list of alternatives.
+  const filled = parameters.reduce((url, one) => url.replace(`{${one.name}}`, sample(one)), serverUrl() + path);
+  const query = parameters.filter((one) => one.in === 'query' && one.required);
+  const url = [filled, ...query.map((one) => `${one.name}=${sample(one)}`)].join('&').replace('&', '?');
+  const [body] = Object.values(requestBody?.content ?? {});
+  const json = body && JSON.stringify(exampleOf(body.schema), null, 2).replaceAll('\n', '\n  ');
+  return [
+    `curl -sS${method === 'get' ? '' : ` -X ${method.toUpperCase()}`} ${quoted(url)}`,
+    ...keyHeaders(security).map((header) => `-H "${header}: $${variableOf(header)}"`),
+    ...(json ? ["-H 'Content-Type: application/json'", `-d ${quoted(json)}`] : []),
+  ].join(' \\\n  ');
+}
+
+function copyable(caption, text) {
+  const source = code(text);
+  const button = el('button', { type: 'button', 'aria-live': 'polite' }, 'Copy');
+  button.addEventListener('click', async () => {
+    try {
+      await navigator.clipboard.writeText(text);
+      button.textContent = 'Copied';
+    } catch {
+      // Only a secure origin has a clipboard. Anywhere else the text is at least selected.
+      getSelection().selectAllChildren(source);
+      button.textContent = 'Press Ctrl+C';
+    }
+    setTimeout(() => button.replaceChildren('Copy'), 2_000);
+  });
+  return el('figure', {}, el('figcaption', {}, caption, button), el('pre', {}, source));
+}
+
+// --- The page ---
+
+const METHODS = ['get', 'post', 'put', 'patch', 'delete'];
+const shortPath = (path) => path.replace(/^\/openapi\/v\d+(?=\/)/, '');
+// Without the version: other people's documents link to these.
+const idOf = (method, path) => method + shortPath(path).replace(/\W+/g, '-').replace(/-$/, '');
+
+function operations() {
+  return Object.entries(spec.paths ?? {}).flatMap(([path, item]) => {
+    const methods = METHODS.filter((method) => item[method]);
+    return methods.map((method) => ({ id: idOf(method, path), method, path, ...item[method] }));
+  });
+}
+
+const section = (id, level, title, ...content) =>
+  el('section', { id }, el(level, {}, el('a', { href: `#${id}` }, title)), content);
+
+function operationSection(operation) {
+  const { id, method, path, summary = path, description, parameters = [], requestBody, responses } = operation;
+  const origin = operation['x-reseal-extension'] ? 'companion' : 'specified';
+  const [status, answer] = Object.entries(responses).find(([key]) => key.startsWith('2')) ?? ['200', {}];
+  return section(id, 'h3', summary, [
+    el('p', { class: 'route' }, el('b', {}, method), code(path), mark('i', origin)),
+    prose(description),
+    [...Map.groupBy(parameters, (parameter) => parameter.in)].map(parameterPart),
+    requestBody && bodyPart('Request body', requestBody, 'required'),
+    copyable('Example', curlOf(operation)),
+    bodyPart(`Response ${status}`, answer, 'optional'),
+  ]);
+}
+
+function introduction({ title, version, description }) {
+  const facts = { Server: code(serverUrl()), Version: version, Document: el('a', { href: SPEC_URL }, 'openapi.json') };
+  const pairs = Object.entries(facts).map(([term, fact]) => el('div', {}, el('dt', {}, term), el('dd', {}, fact)));
+  const headers = keyHeaders();
+  const names = headers.map((header) => `\`${header}\``).join(' and ');
+  return [
+    el('h1', {}, title),
+    prose(description),
+    el('dl', {}, pairs),
+    section('authentication', 'h2', 'Authentication', [
+      prose(`A call carries ${names}. Set them once in your shell, and the examples can be pasted as they stand.`),
+      copyable('Your key', headers.map((header) => `export ${variableOf(header)}='…'`).join('\n')),
+    ]),
+  ];
+}
+
+function errorSection() {
+  const [{ responses: { default: answer } = {} } = {}] = operations();
+  const meaning = 'Whatever does not succeed is answered with a status other than 200, and with this body.';
+  return answer ? [section('errors', 'h2', 'Errors', prose(meaning), bodyPart('Error body', answer, 'optional'))] : [];
+}
+
+function contentsGroup(title, entries) {
+  const items = entries.map(([id, ...label]) => el('li', {}, el('a', { href: `#${id}` }, label)));
+  return el('section', {}, el('h2', {}, title), el('ul', {}, items));
+}
+
+function contentsEntry({ id, method, path, summary = '' }) {
+  return [id, el('span', { class: 'route' }, el('b', {}, method), ' ', code(shortPath(path))), ' ', summary];
+}
+
+function draw() {
+  const groups = [...Map.groupBy(operations(), ({ tags = [] }) => tags[0] ?? 'other')];
+  const errors = errorSection();
+  document.title = `${spec.info.title} API reference`;
+  byId('content').replaceChildren(
+    ...introduction(spec.info).flat(),
+    ...groups.map(([tag, members]) => {
+      const about = spec.tags?.find(({ name }) => name === tag)?.description;
+      return section(`tag-${tag}`, 'h2', capitalized(tag), prose(about), members.map(operationSection));
+    }),
+    ...errors,
+  );
+  const general = ['authentication', ...errors.map(({ id }) => id)].map((id) => [id, capitalized(id)]);
+  byId('contents').replaceChildren(
+    contentsGroup(spec.info.title, general),
+    ...groups.map(([tag, members]) => contentsGroup(capitalized(tag), members.map(contentsEntry))),
+  );
+}
+
+function drawFailure(error) {
+  const title = el('h1', {}, 'The reference cannot be shown');
+  const reason = prose(`It is drawn from \`${SPEC_URL}\`, and that could not be read: ${error.message}.`);
+  const advice = el('p', {}, 'Is the service running? ', el('a', { href: '' }, 'Try again'));
+  byId('content').replaceChildren(el('div', { role: 'alert' }, title, reason, advice));
+}
+
+function filterContents() {
+  const words = byId('filter').value.toLowerCase().split(/\s+/);
+  const contains = ({ textContent }) => words.every((word) => textContent.toLowerCase().includes(word));
+  for (const entry of document.querySelectorAll('#contents li')) entry.hidden = !contains(entry);
+  byId('unmatched').hidden = document.querySelector('#contents li:not([hidden])') !== null;
+}
+
+/** The entry of what is being read is marked: the one section that crosses a line near the top. */
+function followReading() {
+  const observer = new IntersectionObserver(
+    (changes) => {
+      for (const { target, isIntersecting } of changes) {
+        const entry = document.querySelector(`#contents a[href="#${target.id}"]`);
+        entry?.setAttribute('aria-current', isIntersecting ? 'location' : 'false');
+        if (isIntersecting) entry?.scrollIntoView({ block: 'nearest' });
+      }
+    },
+    { rootMargin: '-15% 0px -85% 0px' },
+  );
+  for (const part of document.querySelectorAll('main section[id]')) observer.observe(part);
+}
+
+/** On a narrow screen the contents are a menu: closed at first, and again after a choice. */
+function foldMenu() {
+  const wide = matchMedia('(min-width: 60rem)');
+  const fold = () => byId('menu').toggleAttribute('open', wide.matches);
+  wide.addEventListener('change', fold);
+  byId('contents').addEventListener('click', (event) => event.target.closest('a') && fold());
+  fold();
+}
+
+try {
+  foldMenu();
+  byId('filter').addEventListener('input', filterContents);
+  const response = await fetch(SPEC_URL);
+  if (!response.ok) throw new Error(`HTTP ${response.status}`);
+  Object.assign(spec, await response.json());
+  draw();
+  followReading();
+  // The browser looked for the target of the address before there was one.
+  if (location.hash) location.replace(location.hash);
+} catch (error) {
+  drawFailure(error);
+}

@@ -1,7 +1,7 @@
 // Every error code with its HTTP status and its general words, in both languages. A code without a row does not
 // compile. The texts say what is wrong and what to do next; a Refusal's own reason, where it has one, replaces them.
-import type { ErrorCode } from '../domain/errors.ts';
-import type { Localized } from '../locale.ts';
+import type { ErrorCode, Refusal } from '../domain/errors.ts';
+import { inLocale, type Locale, type Localized } from '../locale.ts';
 
 export const ERROR_TABLE = {
   invalid_parameters: {
@@ -143,3 +143,6 @@ export const ERROR_TABLE = {
     zh: '服务暂时无法处理请求，请稍后重试。',
   },
 } as const satisfies Record<ErrorCode, { status: number } & Localized>;
+
+export const messageOf = ({ code, facts }: Refusal, locale: Locale): string =>
+  inLocale(facts.reason ?? ERROR_TABLE[code], locale);

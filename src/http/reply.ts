@@ -1,8 +1,8 @@
 // The one shape of every answer: {"code":"success","data":…} or {"code","message","field"?,"details"?,"request_id"}.
 import Type from 'typebox';
 import { Refusal } from '../domain/errors.ts';
-import { inLocale, type Locale, type Localized } from '../locale.ts';
-import { ERROR_TABLE } from './error-table.ts';
+import type { Locale, Localized } from '../locale.ts';
+import { ERROR_TABLE, messageOf } from './error-table.ts';
 
 export interface ErrorAnswer {
   readonly status: number;
@@ -19,18 +19,17 @@ export interface ErrorAnswer {
 export const success = <T>(data: T): { code: 'success'; data: T } => ({ code: 'success', data });
 
 export function errorAnswer(refusal: Refusal, locale: Locale, requestId: string): ErrorAnswer {
-  const row = ERROR_TABLE[refusal.code];
-  const { field, reason, details, retryAfterSeconds } = refusal.facts;
+  const { field, details, retryAfterSeconds } = refusal.facts;
   const isTransport = refusal instanceof TransportRefusal;
   return {
-    status: isTransport ? refusal.status : row.status,
+    status: isTransport ? refusal.status : ERROR_TABLE[refusal.code].status,
     headers: {
       ...(isTransport && refusal.headers),
       ...(retryAfterSeconds !== undefined && { 'retry-after': String(retryAfterSeconds) }),
     },
     body: {
       code: refusal.code,
-      message: inLocale(reason ?? row, locale),
+      message: messageOf(refusal, locale),
       ...(field !== undefined && { field }),
       ...(details && { details }),
       request_id: requestId,

@@ -3,11 +3,12 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type App, openApp, type Running, serveApp } from '../../src/app.ts';
+import { type App, openApp } from '../../src/app.ts';
 import { type Environment, readConfig } from '../../src/config.ts';
 import type { CredentialKind } from '../../src/domain/credential.ts';
 import type { LogLine } from '../../src/log.ts';
 import { logTo } from '../../src/log.ts';
+import { type Running, serveApp } from '../../src/serve.ts';
 import type { NewAccount } from '../../src/usecases/manage-access.ts';
 
 export const NOON = Date.UTC(2026, 10, 15, 12);

@@ -1,3 +1,4 @@
+// Whose key is it? The secret's hash leaves this file for one purpose only: to be compared.
 import { sql } from 'kysely';
 import type { Credential } from '../../domain/credential.ts';
 import type { Credentials } from '../../domain/ports.ts';

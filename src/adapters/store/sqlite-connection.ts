@@ -52,7 +52,18 @@ export class SqliteConnection {
   }
 }
 
-const PRIMARY_CODES = { busy: 5, locked: 6, noMemory: 7, readOnly: 8, ioError: 10, full: 13, cannotOpen: 14 } as const;
+/** The primary result codes that speak of the file and the machine, not of the statement. */
+const PRIMARY_CODES = {
+  busy: 5,
+  locked: 6,
+  noMemory: 7,
+  readOnly: 8,
+  ioError: 10,
+  corrupt: 11,
+  full: 13,
+  cannotOpen: 14,
+  notADatabase: 26,
+} as const;
 
 /** Another process holds the write lock: worth another try in a moment. */
 export const isSqliteBusy = (error: unknown): boolean => primaryCode(error) === PRIMARY_CODES.busy;

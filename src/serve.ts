@@ -1,0 +1,99 @@
+// Serving: an open app behind an HTTP server, as a production service or as the sandbox.
+import type { AddressInfo } from 'node:net';
+import { type App, openApp, type World } from './app.ts';
+import type { Config } from './config.ts';
+import { buildServer } from './http/server.ts';
+import { clearSandbox, type SandboxFile, sandboxFileIn, writeSandboxFile } from './sandbox/folder.ts';
+import { seedAccounts } from './sandbox/seed.ts';
+import { claimMode, listenProblem, lockSandbox, readTls } from './start-up.ts';
+
+export interface Running {
+  readonly url: string;
+  /** Finishes what was begun, for at most the configured time, then lets go of everything. */
+  stop(): Promise<void>;
+}
+
+/** Serves until stopped. A sandbox's data folder is refused: its keys lie open in sandbox.json. */
+export async function serve(config: Config, world: World): Promise<Running> {
+  const app = await openApp(config, world);
+  try {
+    await claimMode(app.store, 'serve', config);
+    return await serveApp(app, config);
+  } catch (error) {
+    await app.close();
+    throw error;
+  }
+}
+
+export interface RunningSandbox extends Running {
+  readonly sandbox: SandboxFile;
+  readonly file: string;
+}
+
+export async function serveSandbox(config: Config, world: World): Promise<RunningSandbox> {
+  const lock = lockSandbox(config);
+  try {
+    const app = await openApp(config, world);
+    try {
+      await claimMode(app.store, 'sandbox', config);
+      const accounts = await seedAccounts(app.store, app.access);
+      const running = await serveApp(app, config);
+      const sandbox = { base_url: running.url, accounts, orders: [], receiver: {}, trust: { roots: [] }, dns: {} };
+      writeSandboxFile(config.dataDir, sandbox);
+      const stop = () => running.stop().finally(() => lock.release());
+      return { ...running, stop, sandbox, file: sandboxFileIn(config.dataDir) };
+    } catch (error) {
+      await app.close();
+      throw error;
+    }
+  } catch (error) {
+    lock.release();
+    throw error;
+  }
+}
+
+/** Deletes what the sandbox made; returns the names of the files. */
+export function resetSandbox(config: Config): string[] {
+  const lock = lockSandbox(config);
+  try {
+    return clearSandbox(config.dataDir);
+  } finally {
+    lock.release();
+  }
+}
+
+export async function serveApp(app: App, config: Config): Promise<Running> {
+  let address = '';
+  const publicUrl = () => config.publicUrl ?? address;
+  const server = await buildServer(app, {
+    publicUrl,
+    pathPrefix: config.publicUrl ? new URL(config.publicUrl).pathname.replace(/\/$/, '') : '',
+    tls: config.tls && readTls(config.tls),
+    trustedProxies: config.trustedProxies,
+    metricsToken: config.metricsToken,
+    maxRequests: config.maxRequests,
+  });
+  const { host, port } = config;
+  await server.listen({ host, port }).catch((error) => {
+    throw listenProblem(error, host, port);
+  });
+  address = `${config.tls ? 'https' : 'http'}://${urlHost(host)}:${(server.server.address() as AddressInfo).port}`;
+  app.log({ event: 'listening', text: `${address} as ${publicUrl()}` });
+  return {
+    url: publicUrl(),
+    async stop() {
+      app.log({ event: 'stopping', text: 'finishing the requests under way' });
+      const deadline = setTimeout(() => server.server.closeAllConnections(), config.shutdownMs);
+      await server.close();
+      clearTimeout(deadline);
+      await app.close();
+      app.log({ event: 'stopped', text: 'everything that was begun is finished or refused' });
+    },
+  };
+}
+
+/** A wildcard address can be listened on, not called. */
+function urlHost(host: string): string {
+  if (host === '0.0.0.0' || host === '::') return 'localhost';
+  return host.includes(':') ? `[${host}]` : host;
+}

@@ -1,0 +1,158 @@
+// An operator's day with accounts and keys: the real command line beside the running service, on one store.
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { after, test } from 'node:test';
+import { newFolder } from '../support/app.ts';
+import { rule } from '../support/contract.ts';
+import { reseal, startReseal } from '../support/process.ts';
+
+const folder = newFolder();
+const settings = { RESEAL_DATA_DIR: folder, RESEAL_PORT: '0' };
+const service = startReseal(['serve'], settings);
+after(() => service[Symbol.asyncDispose]());
+const url = await service.listening();
+
+async function json(...args: string[]) {
+  const { code, out, err } = await reseal([...args, '--json'], settings);
+  assert.equal(code, 0, out + err);
+  return JSON.parse(out);
+}
+
+interface Key {
+  readonly key: { readonly key_id: string };
+  readonly auth_key: string;
+}
+const statusWith = async ({ key, auth_key }: Key): Promise<number> => {
+  const headers = { 'X-CC-Key-ID': key.key_id, 'X-CC-Auth-Key': auth_key };
+  return (await fetch(`${url}/openapi/v3/account`, { headers })).status;
+};
+
+const { account } = await json('account', 'create', 'Acme 有限公司', '--locale', 'zh-CN');
+
+rule('auth 14', 'The secret of a key is shown once, when the key is issued, and never again', async () => {
+  const { code, out } = await reseal(['key', 'create', account.id], settings);
+  assert.equal(code, 0);
+  const [, secret = ''] = /^X-CC-Auth-Key: (\S{43})$/m.exec(out) ?? [];
+  const [, keyId = ''] = /^X-CC-Key-ID: (\S{26})$/m.exec(out) ?? [];
+  assert.equal(await statusWith({ key: { key_id: keyId }, auth_key: secret }), 200);
+  for (const args of [
+    ['key', 'list', account.id],
+    ['account', 'show', account.id],
+    ['account', 'list'],
+    ['key', 'disable', keyId],
+  ]) {
+    for (const form of [[], ['--json']]) {
+      const shown = await reseal([...args, ...form], settings);
+      assert.equal(shown.code, 0, args.join(' '));
+      assert.doesNotMatch(shown.out + shown.err, new RegExp(secret), args.join(' '));
+    }
+  }
+  assert.doesNotMatch(service.output, new RegExp(secret));
+  for (const file of ['reseal.db', 'reseal.db-wal'])
+    assert.equal(readFileSync(join(folder, file)).includes(secret), false);
+});
+
+rule('auth 15', 'the old key keeps working beside it until it is disabled or expires', async () => {
+  const old: Key = await json('key', 'create', account.id, '--kind', 'integration_key');
+  const successor = await json('key', 'rotate', old.key.key_id, '--overlap', '1h');
+  assert.equal(successor.key.kind, 'integration_key');
+  assert.deepEqual([await statusWith(old), await statusWith(successor)], [200, 200]);
+  const next = await json('key', 'rotate', successor.key.key_id, '--overlap', '0s');
+  assert.deepEqual([await statusWith(successor), await statusWith(next)], [403, 200]);
+  await json('key', 'disable', old.key.key_id);
+  assert.equal(await statusWith(old), 403);
+});
+
+rule('auth 18', 'The time of the last successful use of a key is kept and shown by the command line', async () => {
+  const key: Key = await json('key', 'create', account.id);
+  const lastUse = async () => {
+    const { keys } = await json('key', 'list', account.id);
+    return keys.find(({ key_id }: { key_id: string }) => key_id === key.key.key_id).last_used_at;
+  };
+  assert.equal(await lastUse(), null);
+  assert.equal(await statusWith({ ...key, auth_key: 'wrong' }), 401);
+  assert.equal(await lastUse(), null, 'an attempt that failed is no use');
+  const before = Date.now();
+  assert.equal(await statusWith(key), 200);
+  // Nobody waits for this write; a durable write asked for afterwards comes after it.
+  assert.equal((await fetch(`${url}/readyz`)).status, 200);
+  const used = Date.parse(await lastUse());
+  assert.ok(used >= before && used <= Date.now());
+});
+
+test('a key that expires stops by itself', async () => {
+  const key: Key = await json('key', 'create', account.id, '--expires-in', '0s');
+  assert.equal(await statusWith(key), 403);
+  const { out } = await reseal(['key', 'list', account.id], settings);
+  assert.match(out, new RegExp(`${key.key.key_id}  standard +expired`));
+});
+
+test('what the commands print', async () => {
+  const { out } = await reseal(['account', 'list'], settings);
+  assert.match(out, /^ID +KIND +LOCALE +CREATED +NAME$/m);
+  assert.match(out, new RegExp(`^${account.id}  standard  zh-CN   \\d{4}-\\S+Z  Acme 有限公司$`, 'm'));
+  const page = await json('account', 'list', '--limit', '1');
+  assert.deepEqual(await json('account', 'list', '--after', page.accounts[0].id), { accounts: [] });
+});
+
+test('mistakes are answered with what to do, and with the exit code that says whose they are', async () => {
+  const table: [string[], number, RegExp][] = [
+    [['account', 'show', 'nobody'], 1, /no such account.*reseal account list/],
+    [['key', 'create', 'nobody'], 1, /no such account/],
+    [['key', 'disable', 'nothing'], 1, /no such key/],
+    [['key', 'rotate', 'nothing'], 1, /no such key/],
+    [['account', 'create', ''], 1, /1 to 200 printable characters/],
+    [['account', 'create', 'a\u001b[2Jb'], 1, /printable/],
+    [['account', 'create'], 2, /takes NAME, given: none.*account create --help/s],
+    [['account', 'create', 'a', 'b'], 2, /given: 2/],
+    [['account', 'create', 'a', '--kind', 'other'], 2, /standard, managed_pki/],
+    [['account', 'list', '--limit', '0'], 2, /from 1 to 1000/],
+    [['key', 'create', account.id, '--expires-in', 'soon'], 2, /90s, 15m, 24h or 30d/],
+    [['key', 'list', account.id, '--colour'], 2, /--colour/],
+    [['acount'], 2, /no command "acount".*reseal --help/s],
+    [['__proto__'], 2, /no command/],
+    [['key', 'constructor'], 2, /no command/],
+  ];
+  for (const [args, code, message] of table) {
+    const result = await reseal(args, settings);
+    assert.equal(result.code, code, `${args.join(' ')}: ${result.err}`);
+    assert.match(result.err, message, args.join(' '));
+    assert.equal(result.out, '');
+    const machine = await reseal([...args, '--json'], settings);
+    assert.equal(machine.code, code);
+    assert.equal(typeof JSON.parse(machine.out).error.code, 'string');
+  }
+});
+
+test('the same mistake in Chinese', async () => {
+  const { err } = await reseal(['account', 'show', 'nobody'], { ...settings, LANG: 'zh_CN.UTF-8' });
+  assert.match(err, /没有此账户/);
+});
+
+test('help is a list of examples, and works without a configuration', async () => {
+  const broken = { RESEAL_PORT: 'x' };
+  for (const args of [[], ['--help'], ['help'], ['-h']]) {
+    const { code, out } = await reseal(args, broken);
+    assert.equal(code, 0);
+    for (const example of [
+      'reseal sandbox',
+      'reseal serve',
+      "reseal account create 'Acme Ltd'",
+      'reseal key rotate KEY_ID',
+      'reseal doctor',
+    ]) {
+      assert.ok(out.includes(example), example);
+    }
+    assert.match(out, /Exit codes: 0 .* 70/);
+  }
+  const { out } = await reseal(['key', 'rotate', '--help'], broken);
+  assert.match(out, /reseal key rotate KEY_ID --overlap 7d/);
+  assert.match((await reseal(['--version'])).out, /^\d+\.\d+\.\d+\n$/);
+  assert.equal((await reseal(['account', 'list'], broken)).code, 3);
+});
+
+test('SIGTERM ends the service in good order', async () => {
+  assert.equal(await service.end('SIGTERM'), 0);
+  assert.match(service.output, /"event":"stopped"/);
+});

@@ -1,0 +1,134 @@
+import assert from 'node:assert/strict';
+import dgram from 'node:dgram';
+import { once } from 'node:events';
+import { chmodSync, existsSync, mkdirSync, writeFileSync } from 'node:fs';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { after, test } from 'node:test';
+import type { Finding } from '../../src/problem.ts';
+import { newFolder } from '../support/app.ts';
+import { reseal } from '../support/process.ts';
+import { selfSigned } from '../support/self-signed.ts';
+
+/** Answers every question with "no such name": an answer all the same. */
+const dns = dgram.createSocket('udp4');
+dns.on('message', (question, { port, address }) => {
+  const answer = Buffer.from(question);
+  answer.writeUInt16BE(0x8183, 2);
+  dns.send(answer, port, address);
+});
+dns.bind(0, '127.0.0.1');
+await once(dns, 'listening');
+after(() => dns.close());
+const RESEAL_DNS_SERVERS = `127.0.0.1:${(dns.address() as AddressInfo).port}`;
+
+async function diagnose(settings: Record<string, string>) {
+  const { code, out } = await reseal(['doctor', '--json'], { RESEAL_DNS_SERVERS, ...settings });
+  const findings: Finding[] = JSON.parse(out).findings;
+  return { code, finding: (check: string) => findings.find((one) => one.check === check), findings };
+}
+
+test('all is well on a fresh machine, and it says so', async () => {
+  const folder = newFolder();
+  const { code, findings } = await diagnose({ RESEAL_DATA_DIR: folder });
+  assert.equal(code, 0);
+  assert.deepEqual(
+    findings.map(({ check, state }) => [check, state]),
+    ['configuration', 'runtime', 'data folder', 'seal key', 'TLS', 'store', 'clock', 'resolver'].map((check) => [
+      check,
+      'ok',
+    ]),
+  );
+  const { out } = await reseal(['doctor'], { RESEAL_DATA_DIR: folder, RESEAL_DNS_SERVERS });
+  assert.match(out, /^ok {7}store +sqlite, migrated, a write was made durable$/m);
+  assert.match(out, /\n0 problems, 0 warnings\n$/);
+});
+
+test('configuration: what is malformed is a problem, what is unknown a warning', async () => {
+  const bad = await diagnose({ RESEAL_DATA_DIR: newFolder(), RESEAL_PORT: 'x' });
+  assert.equal(bad.code, 1);
+  assert.match(bad.finding('configuration')?.text ?? '', /RESEAL_PORT must be a whole number/);
+  const odd = await diagnose({ RESEAL_DATA_DIR: newFolder(), RESEAL_PROT: '1' });
+  assert.equal(odd.code, 0);
+  assert.deepEqual([odd.finding('configuration')?.state, odd.finding('store')?.state], ['warning', 'ok']);
+});
+
+test('permissions: a key that others can read is a problem with the command that mends it', async () => {
+  const folder = newFolder();
+  await diagnose({ RESEAL_DATA_DIR: folder });
+  const key = join(folder, 'seal.key');
+  chmodSync(key, 0o644);
+  const { code, finding, findings } = await diagnose({ RESEAL_DATA_DIR: folder });
+  assert.equal(code, 1);
+  assert.deepEqual([finding('seal key')?.state, finding('seal key')?.remedy], ['problem', `chmod 600 ${key}`]);
+  assert.equal(
+    findings.some(({ check }) => check === 'store'),
+    false,
+  );
+  chmodSync(key, 0o600);
+  chmodSync(folder, 0o755);
+  chmodSync(join(folder, 'reseal.db'), 0o644);
+  assert.match(
+    (await diagnose({ RESEAL_DATA_DIR: folder })).finding('data folder')?.remedy ?? '',
+    /^chmod go-rwx .*reseal\.db/,
+  );
+});
+
+test('store: one that is newer, or not there, is a problem', async () => {
+  const folder = newFolder();
+  await diagnose({ RESEAL_DATA_DIR: folder });
+  const database = new DatabaseSync(join(folder, 'reseal.db'));
+  database.exec("insert into migration values (9999, 'from-the-future', 'x', 0)");
+  database.close();
+  const newer = await diagnose({ RESEAL_DATA_DIR: folder });
+  assert.match(newer.finding('store')?.text ?? '', /newer than this Reseal: it has migration 9999 \(from-the-future\)/);
+  const absent = await diagnose({ RESEAL_DATA_DIR: newFolder(), RESEAL_DATABASE_URL: 'postgres://127.0.0.1:1/x' });
+  assert.equal(absent.finding('store')?.state, 'problem');
+  const broken = newFolder();
+  mkdirSync(join(broken, 'reseal.db'));
+  assert.match((await diagnose({ RESEAL_DATA_DIR: broken })).finding('store')?.text ?? '', /cannot be used/);
+  const garbage = newFolder();
+  writeFileSync(join(garbage, 'reseal.db'), 'this is not a database, it only looks like a file of the right name');
+  const { finding, code } = await diagnose({ RESEAL_DATA_DIR: garbage });
+  assert.deepEqual([code, finding('store')?.state], [1, 'problem']);
+});
+
+test('clock: one that went back is noticed', async () => {
+  const folder = newFolder();
+  await diagnose({ RESEAL_DATA_DIR: folder });
+  const database = new DatabaseSync(join(folder, 'reseal.db'));
+  database.exec(`update setting set value = '${Date.now() + 3_600_000}' where name = 'last_write_probe'`);
+  database.close();
+  const { finding } = await diagnose({ RESEAL_DATA_DIR: folder });
+  assert.deepEqual([finding('clock')?.state, /went back/.test(finding('clock')?.text ?? '')], ['problem', true]);
+});
+
+test('resolver: silence is a warning, not a wait without end', async () => {
+  const silent = dgram.createSocket('udp4').bind(0, '127.0.0.1');
+  await once(silent, 'listening');
+  const { code, finding } = await diagnose({
+    RESEAL_DATA_DIR: newFolder(),
+    RESEAL_DNS_SERVERS: `127.0.0.1:${(silent.address() as AddressInfo).port}`,
+  });
+  silent.close();
+  assert.deepEqual([code, finding('resolver')?.state], [0, 'warning']);
+  assert.match(finding('resolver')?.remedy ?? '', /RESEAL_DNS_SERVERS/);
+});
+
+test('TLS: a pair that does not belong together, has expired or is not there is a problem', async () => {
+  const day = 86_400_000;
+  const [good, other] = [selfSigned('a.example'), selfSigned('b.example')];
+  const past = selfSigned('c.example', Date.now() - 10 * day, day);
+  const soon = selfSigned('d.example', Date.now(), 3 * day);
+  const state = async (cert: string, key: string) =>
+    (await diagnose({ RESEAL_DATA_DIR: newFolder(), RESEAL_TLS_CERT_FILE: cert, RESEAL_TLS_KEY_FILE: key })).finding(
+      'TLS',
+    )?.state;
+  assert.equal(await state(good.certFile, good.keyFile), 'ok');
+  assert.equal(await state(good.certFile, other.keyFile), 'problem');
+  assert.equal(await state(past.certFile, past.keyFile), 'problem');
+  assert.equal(await state(soon.certFile, soon.keyFile), 'warning');
+  assert.equal(await state('/nowhere.pem', good.keyFile), 'problem');
+  assert.equal(existsSync('/nowhere.pem'), false);
+});

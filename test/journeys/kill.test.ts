@@ -1,0 +1,34 @@
+// The kill campaign in small: enough rounds to notice that it, or what it checks, has broken. The real one is
+// `npm run campaign -- kill`.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { type EngineName, killAgainAndAgain } from '../../campaigns/kill.ts';
+
+const ROUNDS = 2;
+const SEED = 20_261_115;
+
+/** A server that is not ours (TEST_DATABASE_URL) is not ours to kill. */
+const DATABASE_KILLS: Readonly<Record<EngineName, number>> = {
+  SQLite: 0,
+  PostgreSQL: process.env.TEST_DATABASE_URL ? 0 : 1,
+};
+
+for (const [engine, databaseKills] of Object.entries(DATABASE_KILLS)) {
+  test(`on ${engine}, what was acknowledged survives a SIGKILL under load`, async (t) => {
+    const report = await killAgainAndAgain(engine as EngineName, {
+      rounds: ROUNDS,
+      writers: 32,
+      least: 100,
+      most: 300,
+      seed: SEED,
+      print: (line) => t.diagnostic(line),
+    });
+    const { lost, phantom, torn, serviceKills } = report;
+    assert.deepEqual(
+      { lost, phantom, torn, serviceKills, databaseKills: report.databaseKills },
+      { lost: 0, phantom: 0, torn: 0, serviceKills: ROUNDS, databaseKills },
+    );
+    assert.ok(report.acknowledged >= ROUNDS * 100, `only ${report.acknowledged} writes were acknowledged`);
+    assert.ok(report.inDoubt > 0, 'no kill came in the middle of a write');
+  });
+}

@@ -1,0 +1,63 @@
+// The compliance report: every line of the contract is proven by a test that quotes it, or is on the list of the
+// capability that will prove it. Read from the sources: a line counts when the call is written out in full, so that
+// one hidden behind a condition or a variable does not.
+import assert from 'node:assert/strict';
+import { existsSync, globSync, readFileSync } from 'node:fs';
+import { test } from 'node:test';
+import { CONTRACT, CONTRACT_TEXT, parseContract } from '../support/contract.ts';
+import { PENDING } from './pending.ts';
+
+const ROOT = new URL('../../', import.meta.url);
+
+/** rule('id', 'quote', …) at the start of a line: at the top of a file, or inside a loop over engines. */
+const CALL = /^ *rule\(\s*'([^']+)',\s*(?:'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)")/gm;
+
+const QUOTED = globSync('test/**/*.test.ts', { cwd: ROOT }).flatMap((file) =>
+  [...readFileSync(new URL(file, ROOT), 'utf8').matchAll(CALL)].map(([, id = '', single, double]) => ({
+    file,
+    id,
+    quote: (single ?? double ?? '').replace(/\\(.)/g, '$1'),
+  })),
+);
+const PROVEN = new Set(QUOTED.map(({ id }) => id));
+const WAITING: readonly string[] = Object.values(PENDING).flat();
+
+test('every quote stands in the contract, on the line it names', () => {
+  for (const { file, id, quote } of QUOTED) {
+    assert.ok(CONTRACT.has(id), `${file} quotes "${id}", which CONTRACT.md does not have`);
+    assert.ok(CONTRACT.get(id)?.includes(quote), `${file} misquotes "${id}": ${quote}`);
+    // A quote of two words would fit any line.
+    assert.ok(quote.length >= 25, `${file} quotes too little of "${id}": ${quote}`);
+  }
+});
+
+test('every line of the contract is proven, or waits for the capability that will prove it', () => {
+  const unproven = [...CONTRACT.keys()].filter((id) => !PROVEN.has(id) && !WAITING.includes(id));
+  assert.deepEqual(unproven, []);
+});
+
+test('the list of what waits names existing lines, each once, and none that is proven already', () => {
+  for (const id of WAITING) {
+    assert.ok(CONTRACT.has(id), `pending.ts lists "${id}", which CONTRACT.md does not have`);
+    assert.ok(!PROVEN.has(id), `"${id}" is proven: take it off pending.ts`);
+  }
+  assert.equal(new Set(WAITING).size, WAITING.length);
+});
+
+test('every point where the specification is silent has a decision record', () => {
+  const [, table = ''] = CONTRACT_TEXT.split('## Where the spec is silent');
+  const rows = table.split('\n').filter((line) => /^\| *S\d+ /.test(line));
+  assert.ok(rows.length >= 19, `the table has ${rows.length} rows`);
+  for (const [index, row] of rows.entries()) {
+    assert.match(row, new RegExp(`^\\| *S${index + 1} `), 'rows are numbered without gaps');
+    const [, record] = /\]\((docs\/adr\/\d{4}-[a-z-]+\.md)\)/.exec(row) ?? [];
+    assert.ok(record !== undefined && existsSync(new URL(record, ROOT)), row);
+  }
+});
+
+test('a contract with a malformed or a repeated line is refused', () => {
+  assert.throws(() => parseContract('- **Bad Id** text'));
+  assert.throws(() => parseContract('- **a 1**'));
+  assert.throws(() => parseContract('- **a 1** one\n- **a 1** two'));
+  assert.deepEqual([...parseContract('- **a 1** text ([ADR 0001](x))')], [['a 1', 'text']]);
+});
