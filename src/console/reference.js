@@ -1,8 +1,8 @@
 // Draws the reference from /openapi.json, so that it cannot say anything else than the routes do. Data becomes text
 // nodes only, never markup: a description is no way to get a script in here.
 
-// From the address of this file, which is /docs/reference.js below whatever prefix the page was reached by.
-const SPEC_URL = new URL('../openapi.json', import.meta.url);
+// Relative to the page, which may be /docs or /docs/ below any prefix.
+const SPEC_URL = new URL(location.pathname.endsWith('/') ? '../openapi.json' : 'openapi.json', location);
 const spec = {};
 
 function el(tag, attributes, ...children) {

@@ -12,7 +12,7 @@ export function openApiDocument(publicUrl: () => string): FastifyDynamicSwaggerO
         title: 'Reseal',
         version: '3',
         description:
-          'Certificate order service. Every answer is JSON: {"code":"success","data":…} or an error whose code says what is wrong. Operations marked x-reseal-extension are companions of the specified interface.',
+          'Certificate order service. Every answer is JSON: `{"code":"success","data":…}`, or an error whose `code` says what is wrong. Companions are operations of ours around the specified interface, marked `x-reseal-extension`.',
       },
       components: {
         securitySchemes: {
@@ -30,21 +30,30 @@ export function openApiDocument(publicUrl: () => string): FastifyDynamicSwaggerO
   } as FastifyDynamicSwaggerOptions;
 }
 
-const PAGE = {
-  '/docs': { file: 'reference.html', type: 'text/html; charset=utf-8' },
-  '/docs/reference.js': { file: 'reference.js', type: 'text/javascript; charset=utf-8' },
-  '/docs/reference.css': { file: 'reference.css', type: 'text/css; charset=utf-8' },
-} as const;
+// The page links to its files relatively, for the sake of path prefixes: seen from /docs they lie beside it, seen
+// from /docs/ below it.
+const PAGE = [
+  { paths: ['/docs'], file: 'reference.html', type: 'text/html; charset=utf-8' },
+  { paths: ['/reference.js', '/docs/reference.js'], file: 'reference.js', type: 'text/javascript; charset=utf-8' },
+  { paths: ['/reference.css', '/docs/reference.css'], file: 'reference.css', type: 'text/css; charset=utf-8' },
+];
 
 const ONLY_OURSELVES =
   "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 export function referencePage(app: FastifyInstance): void {
-  app.get('/openapi.json', { schema: { hide: true } }, async () => app.swagger());
-  for (const [path, { file, type }] of Object.entries(PAGE)) {
+  // Drawn up once: collecting the schemas takes tens of milliseconds, and anyone may ask.
+  let document: string | undefined;
+  app.get('/openapi.json', { schema: { hide: true } }, async (_request, reply) => {
+    document ??= JSON.stringify(app.swagger());
+    return reply.type('application/json; charset=utf-8').send(document);
+  });
+  for (const { paths, file, type } of PAGE) {
     const content = readFileSync(new URL(`../console/${file}`, import.meta.url), 'utf8');
-    app.get(path, { schema: { hide: true } }, async (_request, reply) =>
-      reply.type(type).header('content-security-policy', ONLY_OURSELVES).send(content),
-    );
+    for (const path of paths) {
+      app.get(path, { schema: { hide: true } }, async (_request, reply) =>
+        reply.type(type).header('content-security-policy', ONLY_OURSELVES).send(content),
+      );
+    }
   }
 }

@@ -51,7 +51,7 @@ export class TransportRefusal extends Refusal {
 
 const ErrorBody = Type.Object(
   {
-    code: Type.String({ description: 'What programs decide by.' }),
+    code: Type.Enum(Object.keys(ERROR_TABLE), { description: 'What programs decide by.' }),
     message: Type.String({ description: 'For people, in English or Chinese. Never decide by it.' }),
     field: Type.Optional(Type.String({ description: 'The request field at fault.' })),
     details: Type.Optional(Type.Object({}, { additionalProperties: true })),

@@ -112,7 +112,14 @@ rule('ops 9', 'a reference page that makes no request to any other host', async 
   for (const directive of policy.split(';').map((one) => one.trim())) {
     assert.match(directive, /^[a-z-]+ ('none'|'self'|data:)$/);
   }
-  for (const file of ['/docs', '/docs/reference.js', '/docs/reference.css']) {
+  for (const file of [
+    '/docs',
+    '/docs/',
+    '/reference.js',
+    '/reference.css',
+    '/docs/reference.js',
+    '/docs/reference.css',
+  ]) {
     const { status, text } = await app.call('GET', file);
     assert.equal(status, 200, file);
     assert.ok(text.length > 500, `${file} is empty`);
