@@ -4,6 +4,7 @@
 // orders can never be part of a real id.
 
 const ALPHABET = '0123456789abcdefghjkmnpqrstvwxyz';
+const TIME_DIGITS = 10;
 const RANDOM_BYTES = 10;
 
 export type NewId = () => string;
@@ -11,10 +12,18 @@ export type NewId = () => string;
 /** How ids are made, given a clock and a source of randomness: the domain has neither. */
 export function idMaker(now: () => number, randomBytes: (count: number) => Uint8Array): NewId {
   return () => {
-    let bits = BigInt(now());
-    for (const byte of randomBytes(RANDOM_BYTES)) bits = (bits << 8n) | BigInt(byte);
-    let id = '';
-    for (let shift = 125n; shift >= 0n; shift -= 5n) id += ALPHABET[Number((bits >> shift) & 31n)];
-    return id;
+    let time = '';
+    for (let rest = now(), digits = 0; digits < TIME_DIGITS; digits += 1) {
+      time = ALPHABET[rest % 32] + time;
+      rest = Math.floor(rest / 32);
+    }
+    let random = '';
+    let bits = 0;
+    let pending = 0;
+    for (const byte of randomBytes(RANDOM_BYTES)) {
+      pending = ((pending << 8) | byte) & 0xfff;
+      for (bits += 8; bits >= 5; bits -= 5) random += ALPHABET[(pending >> (bits - 5)) & 31];
+    }
+    return time + random;
   };
 }

@@ -139,8 +139,8 @@ export const ERROR_TABLE = {
   },
   service_busy: {
     status: 503,
-    en: 'The service cannot do this right now; nothing was changed that you were not told of. Try again shortly.',
-    zh: '服务暂时无法处理请求，请稍后重试。',
+    en: 'The service cannot answer for this right now. Try again shortly; if you asked for a change, look first whether it was made.',
+    zh: '服务暂时无法处理请求，请稍后重试；如请求的是变更操作，请先确认该变更是否已生效。',
   },
 } as const satisfies Record<ErrorCode, { status: number } & Localized>;
 

@@ -6,7 +6,9 @@ import { openEngine } from '../../src/adapters/store/engine.ts';
 import { migrate } from '../../src/adapters/store/migrations.ts';
 import { postgresEngine } from '../../src/adapters/store/postgres.ts';
 import { startApp } from '../support/app.ts';
+import { rule } from '../support/contract.ts';
 import { startPostgres } from '../support/postgres.ts';
+import { TcpProxy } from '../support/tcp-proxy.ts';
 
 const postgres = await startPostgres();
 after(() => postgres[Symbol.asyncDispose]());
@@ -57,6 +59,51 @@ test('a transaction that sits idle is ended by the server, and the others go on'
   atLast();
   await assert.rejects(stuck, { code: 'service_busy' });
   assert.deepEqual(await db.selectFrom('setting').selectAll().execute(), [{ name: 'x', value: 'next' }]);
+  await db.destroy();
+});
+
+/** The same database, reached over a wire that can fail. */
+async function overProxy() {
+  const url = new URL(await postgres.createDatabase());
+  const proxy = await TcpProxy.to(url.hostname, Number(url.port));
+  url.port = String(proxy.port);
+  return { proxy, url: url.href };
+}
+
+rule('envelope 16', 'was made completely or not at all, and asking again shows which', async () => {
+  const { proxy, url } = await overProxy();
+  await using _proxy = proxy;
+  await using app = await startApp({ RESEAL_DATABASE_URL: url });
+  const key = await app.newKey({ name: 'before' });
+  for (const [word, made] of [
+    ['commit', 'made'],
+    ['insert into "audit"', undefined],
+  ] as const) {
+    proxy.cutAfter = word;
+    const name = made ? 'first' : 'second';
+    const { status, body, headers } = await app.call('PUT', PATH, { key, json: { name } });
+    assert.deepEqual([status, body.code], [503, 'service_busy'], word);
+    proxy.cutAfter = undefined;
+    const seen = (await app.call('GET', PATH, { key })).body.data.account.name;
+    assert.equal(seen === name, made !== undefined, `after the wire was cut at "${word}" the name is "${seen}"`);
+    const trail = await app.app.store.audit.listOf(key.accountId, { limit: 100 });
+    const rows = trail.filter(({ requestId }) => requestId === headers.get('x-request-id'));
+    assert.equal(rows.length, made === undefined ? 0 : 1, 'the audit row goes with the change');
+  }
+});
+
+test('a server that falls silent is given up, its connections thrown away, and the next ones work', async () => {
+  const { proxy, url } = await overProxy();
+  await using _proxy = proxy;
+  const engine = postgresEngine({ url, maxConnections: 1, statementMs: 100 });
+  const db = openEngine(engine, () => {});
+  await migrate(db, engine, () => 0);
+  const read = () => db.selectFrom('setting').selectAll().execute();
+  assert.deepEqual(await read(), []);
+  proxy.isSilent = true;
+  await assert.rejects(read(), { code: 'service_busy' });
+  proxy.isSilent = false;
+  assert.deepEqual(await read(), [], 'the only connection of the pool was replaced');
   await db.destroy();
 });
 

@@ -95,6 +95,74 @@ test('a read-only database refuses a transaction as unavailable, and takes the n
   writer.close();
 });
 
+test('after SQLite rolled back by itself, the transaction can write nothing more, whatever it catches', async () => {
+  await using store = await opened();
+  const transaction = store.db.transaction().execute(async (trx) => {
+    await trx.insertInto('setting').values({ name: 'first', value: '' }).execute();
+    // What a failing disk does inside the statement, said aloud.
+    await sql`rollback`.execute(trx);
+    await trx
+      .insertInto('setting')
+      .values({ name: 'second', value: '' })
+      .execute()
+      .catch(() => {});
+  });
+  await assert.rejects(transaction, BUSY);
+  assert.equal(await count(store.db), 0);
+  await write(store.db, 'next');
+  assert.equal(await count(store.db), 1);
+});
+
+test('a group that could be opened but not entered gives the lock back', async () => {
+  await using store = await opened();
+  class FailsOnce extends SqliteConnection {
+    isFailing = true;
+    override run<R>(statement: string, parameters?: readonly unknown[]) {
+      if (statement === 'savepoint work' && this.isFailing) {
+        this.isFailing = false;
+        throw Object.assign(new Error('disk I/O error'), { errcode: 10 });
+      }
+      return super.run<R>(statement, parameters);
+    }
+  }
+  const writer = new FailsOnce(store.file, 'write');
+  const groups = new GroupCommit(writer, DEFAULT_LIMITS, () => {});
+  await assert.rejects(groups.begin(), isSqliteUnavailable);
+  await groups.drain();
+  assert.equal(writer.inTransaction, false);
+  await write(store.db, 'next');
+  assert.equal(await count(store.db), 1);
+  writer.close();
+});
+
+test('a commit that fails, and cannot even be rolled back, refuses its group and not the next one', async () => {
+  await using store = await opened();
+  class FailsTwice extends SqliteConnection {
+    failing = ['commit', 'rollback'];
+    override run<R>(statement: string, parameters?: readonly unknown[]) {
+      if (this.failing.includes(statement)) {
+        this.failing = this.failing.filter((one) => one !== statement);
+        throw Object.assign(new Error('disk I/O error'), { errcode: 10 });
+      }
+      return super.run<R>(statement, parameters);
+    }
+  }
+  const writer = new FailsTwice(store.file, 'write');
+  const groups = new GroupCommit(writer, DEFAULT_LIMITS, () => {});
+  const insert = (name: string) => writer.run('insert into setting (name, value) values (?, ?)', [name, '']);
+  const first = await groups.begin();
+  insert('refused');
+  await assert.rejects(groups.commit(first), isSqliteUnavailable);
+  const second = await groups.begin();
+  insert('kept');
+  await groups.commit(second);
+  assert.deepEqual(
+    (await store.db.selectFrom('setting').select('name').execute()).map(({ name }) => name),
+    ['kept'],
+  );
+  writer.close();
+});
+
 test('while another process writes, ours waits without stopping the event loop', async () => {
   await using store = await opened();
   const lock = lockedBy(store.file);

@@ -1,8 +1,8 @@
 // The kill campaign in small: enough rounds to notice that it, or what it checks, has broken. The real one is
-// `npm run campaign -- kill`.
+// `npm run campaign -- kill`; that the disk itself is waited for is shown by `npm run campaign -- fsync`.
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
 import { type EngineName, killAgainAndAgain } from '../../campaigns/kill.ts';
+import { rule } from '../support/contract.ts';
 
 const ROUNDS = 2;
 const SEED = 20_261_115;
@@ -14,21 +14,25 @@ const DATABASE_KILLS: Readonly<Record<EngineName, number>> = {
 };
 
 for (const [engine, databaseKills] of Object.entries(DATABASE_KILLS)) {
-  test(`on ${engine}, what was acknowledged survives a SIGKILL under load`, async (t) => {
-    const report = await killAgainAndAgain(engine as EngineName, {
-      rounds: ROUNDS,
-      writers: 32,
-      least: 100,
-      most: 300,
-      seed: SEED,
-      print: (line) => t.diagnostic(line),
-    });
-    const { lost, phantom, torn, serviceKills } = report;
-    assert.deepEqual(
-      { lost, phantom, torn, serviceKills, databaseKills: report.databaseKills },
-      { lost: 0, phantom: 0, torn: 0, serviceKills: ROUNDS, databaseKills },
-    );
-    assert.ok(report.acknowledged >= ROUNDS * 100, `only ${report.acknowledged} writes were acknowledged`);
-    assert.ok(report.inDoubt > 0, 'no kill came in the middle of a write');
-  });
+  rule(
+    'envelope 15',
+    'What has been answered with `success` is on durable storage before the answer is sent',
+    async (context) => {
+      const report = await killAgainAndAgain(engine as EngineName, {
+        rounds: ROUNDS,
+        writers: 32,
+        least: 100,
+        most: 300,
+        seed: SEED,
+        print: (line) => context.diagnostic(line),
+      });
+      const { lost, phantom, torn, serviceKills } = report;
+      assert.deepEqual(
+        { lost, phantom, torn, serviceKills, databaseKills: report.databaseKills },
+        { lost: 0, phantom: 0, torn: 0, serviceKills: ROUNDS, databaseKills },
+      );
+      assert.ok(report.acknowledged >= ROUNDS * 100, `only ${report.acknowledged} writes were acknowledged`);
+      assert.ok(report.inDoubt > 0, 'no kill came in the middle of a write');
+    },
+  );
 }

@@ -15,8 +15,7 @@ const sandboxFile = (folder: string) => JSON.parse(readFileSync(join(folder, 'sa
 async function started(folder: string, extra: Record<string, string> = {}) {
   const running = startReseal(['sandbox'], { ...settingsFor(folder), ...extra });
   const url = await running.listening();
-  while (!running.output.includes('Stop with Ctrl-C'))
-    await new Promise((resolve) => running.child.stdout?.once('data', resolve));
+  await running.said(/Stop with Ctrl-C/);
   return { running, url, [Symbol.asyncDispose]: () => running[Symbol.asyncDispose]() };
 }
 

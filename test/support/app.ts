@@ -108,11 +108,19 @@ export class TestApp implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.stop();
-    rmSync(this.folder, { recursive: true, force: true });
   }
 }
 
-export const newFolder = (): string => mkdtempSync(join(tmpdir(), 'reseal-test-'));
+/** A folder of the test's own; all of them go when the test process ends. */
+export function newFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'reseal-test-'));
+  folders.push(folder);
+  return folder;
+}
+const folders: string[] = [];
+process.once('exit', () => {
+  for (const folder of folders) rmSync(folder, { recursive: true, force: true });
+});
 
 export async function startApp(environment: Environment = {}): Promise<TestApp> {
   const app = new TestApp(newFolder());

@@ -1,7 +1,7 @@
 // CONTRACT.md as data, and `rule`: a test that names a line of it and quotes it.
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
-import { test } from 'node:test';
+import { type TestContext, test } from 'node:test';
 
 const LINE = /^- \*\*([a-z0-9_.-]+(?: [a-z0-9_.-]+)*)\*\* (.+)$/;
 
@@ -22,11 +22,11 @@ export function parseContract(text: string): Map<string, string> {
 }
 
 /** Proves one line of the contract. The quote must be part of that very line, so that neither drifts alone. */
-export function rule(id: string, quote: string, prove: () => void | Promise<void>): void {
-  test(`${id}: ${quote}`, async () => {
+export function rule(id: string, quote: string, prove: (context: TestContext) => void | Promise<void>): void {
+  test(`${id}: ${quote}`, async (context) => {
     const line = CONTRACT.get(id);
     assert.ok(line !== undefined, `CONTRACT.md has no line "${id}"`);
     assert.ok(line.includes(quote), `line "${id}" says something else: ${line}`);
-    await prove();
+    await prove(context);
   });
 }

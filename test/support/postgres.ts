@@ -16,7 +16,7 @@ const environment = { ...process.env, LC_ALL: 'C', TZ: 'UTC' };
 export interface Postgres extends AsyncDisposable {
   /** The address of a new, empty database. */
   createDatabase(): Promise<string>;
-  /** The power cord: every process of the server dies at once. Undefined for a server that is not ours. */
+  /** Kills the postmaster, whose children end when they notice. Undefined for a server that is not ours. */
   kill?(): Promise<void>;
   /** Up again on the same data and port. */
   start?(): Promise<void>;

@@ -12,6 +12,8 @@ export interface Finished {
   readonly err: string;
 }
 
+const START_MS = 30_000;
+
 type Settings = Readonly<Record<string, string>>;
 
 function start(args: readonly string[], settings: Settings, program = process.execPath): ChildProcess {
@@ -42,13 +44,25 @@ export class RunningProcess implements AsyncDisposable {
   }
 
   /** Resolves with the address once the process says that it listens. */
-  async listening(): Promise<string> {
-    for (;;) {
-      const [, address] = /listening[^h]*(https?:\/\/[^\s"]+)/.exec(this.output) ?? [];
-      if (address !== undefined) return address;
-      if (this.child.exitCode !== null) throw new Error(`it ended: ${this.output}`);
-      await Promise.race([once(this.child.stdout!, 'data'), once(this.child, 'close')]);
-    }
+  listening(): Promise<string> {
+    return this.said(/listening[^h]*(https?:\/\/[^\s"]+)/);
+  }
+
+  /** Resolves with the first group of the pattern once the output has it; rejects when the process ends before. */
+  said(pattern: RegExp): Promise<string> {
+    const { promise, resolve, reject } = Promise.withResolvers<string>();
+    const look = () => {
+      const found = pattern.exec(this.output);
+      if (found) resolve(found[1] ?? found[0]);
+    };
+    this.child.stdout?.on('data', look);
+    this.child.once('close', () => reject(new Error(`it ended: ${this.output}`)));
+    const deadline = setTimeout(() => reject(new Error(`nothing like ${pattern} in: ${this.output}`)), START_MS);
+    look();
+    return promise.finally(() => {
+      clearTimeout(deadline);
+      this.child.stdout?.off('data', look);
+    });
   }
 
   async end(signal: NodeJS.Signals): Promise<number | null> {

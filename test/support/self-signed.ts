@@ -1,9 +1,9 @@
 // A self-signed certificate for a test server, written byte by byte: Node can make keys, not certificates, and tests
 // may not need openssl.
 import { generateKeyPairSync, sign } from 'node:crypto';
-import { mkdtempSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { newFolder } from './app.ts';
 
 const YEAR_MS = 365 * 86_400_000;
 
@@ -42,7 +42,7 @@ export function selfSigned(host: string, now = Date.now(), lifetimeMs = YEAR_MS)
   const signature = der(0x03, Buffer.from([0]), sign('sha256', toBeSigned, privateKey));
   const bytes = sequence(toBeSigned, ecdsaWithSha256, signature);
   const certificate = `-----BEGIN CERTIFICATE-----\n${bytes.toString('base64').replace(/.{64}/g, '$&\n')}\n-----END CERTIFICATE-----\n`;
-  const folder = mkdtempSync(join(tmpdir(), 'reseal-tls-'));
+  const folder = newFolder();
   const [certFile, keyFile] = [join(folder, 'tls.pem'), join(folder, 'tls.key')];
   writeFileSync(certFile, certificate);
   writeFileSync(keyFile, privateKey.export({ type: 'pkcs8', format: 'pem' }));

@@ -61,6 +61,8 @@ export class GroupCommit {
       return ticket;
     } catch (error) {
       this.#dropDeadGroup();
+      // A group that could be opened but not entered must still end, or it would keep the file's lock for ever.
+      if (this.#group) this.#scheduleCommit(this.#group);
       this.#lock.release();
       throw error;
     }
@@ -68,8 +70,8 @@ export class GroupCommit {
 
   /** Resolves when the group's COMMIT is on disk. */
   async commit(ticket: Ticket): Promise<void> {
-    this.requireOpen(ticket);
     try {
+      this.requireOpen(ticket);
       this.#writer.run('release work');
     } catch (error) {
       this.rollback(ticket);
@@ -98,6 +100,8 @@ export class GroupCommit {
 
   requireOpen(ticket: Ticket): void {
     if (!ticket.isOpen) throw new RolledBack(`the transaction took longer than ${this.#limits.maxHoldMs} ms`);
+    // A statement after SQLite rolled back by itself would be a transaction of its own, committed at once.
+    if (!this.#writer.inTransaction) throw new RolledBack('SQLite rolled the transaction back');
   }
 
   /** Waits until nothing is under way. */
@@ -108,6 +112,8 @@ export class GroupCommit {
   }
 
   async #openGroup(): Promise<Group> {
+    // Left over from a rollback that failed: until it succeeds, nothing can begin.
+    if (this.#writer.inTransaction) this.#writer.run('rollback');
     const deadline = performance.now() + this.#limits.maxWaitMs;
     for (;;) {
       try {
@@ -152,15 +158,20 @@ export class GroupCommit {
     try {
       this.#writer.run('commit');
       group.committed.resolve();
-      this.#onCommit(group.size);
+      if (group.size > 0) this.#onCommit(group.size);
     } catch (error) {
       group.committed.reject(error);
       this.#abandonGroup();
     }
   }
 
+  /** Must not throw: whoever calls it holds the lock, or has an error of its own to tell. */
   #abandonGroup(): void {
-    if (this.#writer.inTransaction) this.#writer.run('rollback');
+    try {
+      if (this.#writer.inTransaction) this.#writer.run('rollback');
+    } catch {
+      // The next group tries again, and is refused if that fails too.
+    }
   }
 
   /** SQLite rolls the whole transaction back by itself when the disk fails: then everyone in the group failed. */

@@ -1,6 +1,6 @@
 // PostgreSQL as an engine, through pg. Every wait is bounded: for a connection, for a statement, and for a
 // transaction that sits idle with its locks held.
-import { PostgresDialect, sql } from 'kysely';
+import { PostgresDialect, type PostgresPool, type PostgresPoolClient, sql } from 'kysely';
 import pg from 'pg';
 import type { Engine } from './engine.ts';
 
@@ -14,6 +14,7 @@ export interface PostgresOptions {
 const INT8 = 20;
 const CONNECT_MS = 5_000;
 const STATEMENT_MS = 10_000;
+const GRACE_MS = 2_000;
 // Any constant would do: it only has to be the same in every version of Reseal.
 const MIGRATION_LOCK = 0x7265736c;
 
@@ -27,8 +28,6 @@ export function postgresEngine(options: PostgresOptions): Engine {
     max: maxConnections,
     connectionTimeoutMillis: CONNECT_MS,
     statement_timeout: statementMs,
-    // The server may be gone without a word; its own statement_timeout cannot reach us then.
-    query_timeout: statementMs + 2_000,
     idle_in_transaction_session_timeout: maxHoldMs,
     keepAlive: true,
     application_name: 'reseal',
@@ -41,7 +40,7 @@ export function postgresEngine(options: PostgresOptions): Engine {
   pool.on('connect', (client) => client.on('error', () => {}));
   return {
     name: 'postgresql',
-    dialect: new PostgresDialect({ pool }),
+    dialect: new PostgresDialect({ pool: impatient(pool, statementMs + GRACE_MS) }),
     skipsLocked: true,
     isUnavailable(error) {
       if (error instanceof pg.DatabaseError) return UNAVAILABLE.test(error.code ?? '');
@@ -66,5 +65,30 @@ export function postgresEngine(options: PostgresOptions): Engine {
       // Half of the round trip passed before the server read its clock.
       return rows[0]!.ms - (asked + now()) / 2;
     },
+  };
+}
+
+/**
+ * A server that is gone without a word cannot tell us that a statement took too long. So we stop waiting ourselves,
+ * and throw the connection away: returned to the pool, it would make the next caller wait for nothing too.
+ */
+function impatient(pool: pg.Pool, waitMs: number): PostgresPool {
+  return {
+    async connect() {
+      const client = await pool.connect();
+      let isSilent = false;
+      const query = async (text: string, values: unknown[]) => {
+        const { promise: silence, reject } = Promise.withResolvers<never>();
+        const timer = setTimeout(() => {
+          isSilent = true;
+          reject(new Error(`no answer from PostgreSQL within ${waitMs} ms`));
+        }, waitMs);
+        return await Promise.race([client.query(text, values), silence]).finally(() => clearTimeout(timer));
+      };
+      // Kysely's type also has cursors, which it takes only for streaming; we read page by page.
+      return { query, release: () => client.release(isSilent) } as unknown as PostgresPoolClient;
+    },
+    end: () => pool.end(),
+    options: pool.options,
   };
 }

@@ -2,8 +2,10 @@
 import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlite';
 import type { QueryResult } from 'kysely';
 
-// Only opening waits inside SQLite, which blocks the event loop: another process may be recovering the log.
+// Waiting inside SQLite blocks the event loop. Opening may: another process could be recovering the log. A read may
+// for a moment, in the rare cases in which the log keeps readers out; a write never does.
 const OPEN_WAIT_MS = 5_000;
+const READ_WAIT_MS = 100;
 const MAX_STATEMENTS = 500;
 
 interface Prepared {
@@ -21,6 +23,8 @@ export class SqliteConnection {
       // FULL: the log is synced to the disk at every commit, before the commit returns. NORMAL would lose
       // acknowledged commits on power loss.
       this.#database.exec('pragma journal_mode = wal; pragma synchronous = full; pragma busy_timeout = 0');
+    } else {
+      this.#database.exec(`pragma busy_timeout = ${READ_WAIT_MS}`);
     }
   }
 

@@ -1,0 +1,38 @@
+// Benches: how fast something is, measured against what bounds it on the same machine in the same run. This file
+// decides which there are and runs one or all. A bench asserts nothing about time: numbers are for reading, and for
+// comparing with the run before.
+import { durableWrites } from './durable-writes.ts';
+
+export type Print = (line: string) => void;
+
+export interface Bench {
+  readonly about: string;
+  run(print: Print): Promise<void>;
+}
+
+const BENCHES: Readonly<Record<string, Bench>> = { 'durable-writes': durableWrites };
+
+const EXIT = { done: 0, usage: 2 } as const;
+
+process.exitCode = await main(process.argv.slice(2));
+
+async function main(names: readonly string[]): Promise<number> {
+  const unknown = names.find((name) => !Object.hasOwn(BENCHES, name));
+  if (unknown !== undefined) {
+    process.stderr.write(`There is no bench "${unknown}".\n${usage()}\n`);
+    return EXIT.usage;
+  }
+  for (const [name, bench] of Object.entries(BENCHES)) {
+    if (names.length > 0 && !names.includes(name)) continue;
+    const started = performance.now();
+    process.stdout.write(`${name}: ${bench.about}\n\n`);
+    await bench.run((line) => process.stdout.write(`${line}\n`));
+    process.stdout.write(`\n${name}: ${((performance.now() - started) / 1000).toFixed(1)} s\n`);
+  }
+  return EXIT.done;
+}
+
+function usage(): string {
+  const lines = Object.entries(BENCHES).map(([name, { about }]) => `  ${name}  ${about}`);
+  return `npm run bench [-- NAME]\n\n${lines.join('\n')}`;
+}

@@ -1,0 +1,171 @@
+// Is what was acknowledged still there after the service is killed in the middle of it? Writers hammer a real
+// service, it dies by SIGKILL (with PostgreSQL, every second time the database dies with it), it starts again, and
+// the store must hold what the writers were told. A kill loses what a process had not yet handed to the kernel; what
+// the kernel had not yet put on the disk survives it, so the disk itself is the fsync campaign's matter.
+import { randomInt } from 'node:crypto';
+import { mkdtempDisposableSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { AuditEntry, Store } from '../src/domain/ports.ts';
+import type { Key } from '../test/support/app.ts';
+import { startPostgres } from '../test/support/postgres.ts';
+import { Ledger, sum, type Verdict } from './ledger.ts';
+import type { Campaign, Print } from './run.ts';
+import { makeKeys, type Service, type Settings, startService, withStore } from './service.ts';
+import { writeUntilSilence } from './writers.ts';
+
+export interface KillPlan {
+  readonly rounds: number;
+  readonly writers: number;
+  /** The kill comes after a number of acknowledgements between these two. */
+  readonly least: number;
+  readonly most: number;
+  /** Decides when the kills come. The same seed does not repeat a run: the machine has its say. */
+  readonly seed: number;
+  readonly print: Print;
+}
+
+export interface KillReport extends Verdict {
+  acknowledged: number;
+  refused: number;
+  serviceKills: number;
+  databaseKills: number;
+}
+
+interface Database extends AsyncDisposable {
+  readonly settings: Settings;
+  kill?(): Promise<void>;
+  start?(): Promise<void>;
+}
+
+export const ENGINES = {
+  SQLite: async (): Promise<Database> => ({ settings: {}, async [Symbol.asyncDispose]() {} }),
+  PostgreSQL: async (): Promise<Database> => {
+    const server = await startPostgres();
+    return { ...server, settings: { RESEAL_DATABASE_URL: await server.createDatabase() } };
+  },
+} as const;
+export type EngineName = keyof typeof ENGINES;
+
+const ROUND_MS = 120_000;
+const MAX_DELAY_MS = 5;
+const PAGE = 1_000;
+
+export async function killAgainAndAgain(engine: EngineName, plan: KillPlan): Promise<KillReport> {
+  const { rounds, print } = plan;
+  using folder = mkdtempDisposableSync(join(tmpdir(), 'reseal-kill-'));
+  await using database = await ENGINES[engine]();
+  const settings = { RESEAL_DATA_DIR: folder.path, ...database.settings };
+  const keys = await makeKeys(settings, plan.writers);
+  const ledger = new Ledger();
+  const random = randomFrom(plan.seed);
+  const report = { ...sum([]), acknowledged: 0, refused: 0, serviceKills: 0, databaseKills: 0 };
+  let service = await startService(settings);
+  try {
+    for (let round = 1; round <= rounds; round += 1) {
+      const isPowerCut = database.kill !== undefined && round % 2 === 0;
+      const acknowledged = await writeUntilKilled(service, keys, ledger, plan, random, isPowerCut ? database : {});
+      service = await startService(settings);
+      const verdict = await withStore(settings, ({ store }) => judge(store, ledger));
+      report.acknowledged += acknowledged;
+      report.serviceKills += 1;
+      report.databaseKills += isPowerCut ? 1 : 0;
+      Object.assign(report, sum([report, verdict]));
+      print(
+        `${engine} ${round}/${rounds}: killed ${isPowerCut ? 'with its database ' : ''}after ${acknowledged}; ${textOf(verdict)}`,
+      );
+    }
+  } finally {
+    await service.process.end('SIGKILL');
+  }
+  report.refused = ledger.count('refused');
+  return report;
+}
+
+/** Returns how many writes were acknowledged; the last of them are still in the sockets when the service is dead. */
+async function writeUntilKilled(
+  { url, process }: Service,
+  keys: readonly Key[],
+  ledger: Ledger,
+  { least, most }: KillPlan,
+  random: () => number,
+  database: Pick<Database, 'kill' | 'start'>,
+): Promise<number> {
+  const target = least + Math.floor(random() * (most - least + 1));
+  // Right at an acknowledgement is where one given too early shows; a moment later is anywhere in the next commit.
+  const delayMs = random() < 0.5 ? 0 : random() * MAX_DELAY_MS;
+  let deaths: Promise<unknown> | undefined;
+  const kill = () => {
+    deaths = Promise.all([process.end('SIGKILL'), database.kill?.()]);
+    // Awaited once the writers have noticed; until then a failure must not end this process.
+    deaths.catch(() => {});
+  };
+  const acknowledged = await writeUntilSilence({
+    url,
+    keys,
+    ledger,
+    signal: AbortSignal.timeout(ROUND_MS),
+    onAcknowledged(count) {
+      if (count !== target) return;
+      if (delayMs === 0) kill();
+      else setTimeout(kill, delayMs);
+    },
+  });
+  if (!deaths)
+    throw new Error(`only ${acknowledged} of ${target} writes were acknowledged: ${process.output.slice(-2_000)}`);
+  await deaths;
+  await database.start?.();
+  return acknowledged;
+}
+
+async function judge(store: Store, ledger: Ledger): Promise<Verdict> {
+  const verdicts = ledger.attempts().map(async ([accountId, attempts]) => {
+    const trail = await trailOf(store, accountId, attempts);
+    return ledger.compare(accountId, (await store.accounts.find(accountId))?.name, trail);
+  });
+  return sum(await Promise.all(verdicts));
+}
+
+/** Page by page; a trail with more than two rows for every attempt is wrong enough without its end. */
+async function trailOf(store: Store, accountId: string, attempts: number): Promise<AuditEntry[]> {
+  const rows: AuditEntry[] = [];
+  while (rows.length <= 2 * attempts + PAGE) {
+    const page = await store.audit.listOf(accountId, { after: rows.at(-1)?.id, limit: PAGE });
+    rows.push(...page);
+    if (page.length < PAGE) break;
+  }
+  return rows;
+}
+
+const textOf = ({ lost, phantom, torn, inDoubt, kept }: Verdict): string =>
+  `${inDoubt} in doubt (${kept} kept), ${lost} lost, ${phantom} phantom, ${torn} torn`;
+
+/** mulberry32: small, and good enough to scatter kills. */
+function randomFrom(seed: number): () => number {
+  let state = seed >>> 0;
+  return () => {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let bits = Math.imul(state ^ (state >>> 15), state | 1);
+    bits ^= bits + Math.imul(bits ^ (bits >>> 7), bits | 61);
+    return ((bits ^ (bits >>> 14)) >>> 0) / 2 ** 32;
+  };
+}
+
+export const kill: Campaign = {
+  about: 'SIGKILL under 64 writers, N rounds per engine: nothing acknowledged is lost',
+  defaultN: 20,
+  async run(rounds, print) {
+    const seed = Number(process.env.CAMPAIGN_SEED ?? randomInt(2 ** 31));
+    print(`seed ${seed} (CAMPAIGN_SEED sets it)`);
+    const broken: string[] = [];
+    for (const engine of Object.keys(ENGINES) as EngineName[]) {
+      const report = await killAgainAndAgain(engine, { rounds, writers: 64, least: 200, most: 1_200, seed, print });
+      const { acknowledged, refused, serviceKills, databaseKills } = report;
+      print(
+        `${engine}: ${acknowledged} acknowledged, ${refused} refused, ${textOf(report)}; kills: ${serviceKills} of the service, ${databaseKills} of the database`,
+      );
+      if (report.lost + report.phantom + report.torn > 0) broken.push(`${engine}: ${textOf(report)}`);
+    }
+    return broken;
+  },
+};

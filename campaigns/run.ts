@@ -1,0 +1,63 @@
+// Campaigns: long, brutal experiments on the real service, run by hand or at night. This file decides how one is
+// named, given its size and judged; what it does stands in its own file. Nothing here is part of `npm test`, though
+// tests may run a small version of a campaign.
+import { fsync } from './fsync.ts';
+import { kill } from './kill.ts';
+
+export type Print = (line: string) => void;
+
+export interface Campaign {
+  readonly about: string;
+  /** What N counts is the campaign's own business; `about` says it. */
+  readonly defaultN: number;
+  /** Prints what it saw and returns the promises that were broken: none when all is well. */
+  run(n: number, print: Print): Promise<string[]>;
+}
+
+const CAMPAIGNS: Readonly<Record<string, Campaign>> = { kill, fsync };
+
+const EXIT = { kept: 0, broken: 1, usage: 2 } as const;
+const MAX_N = 100_000;
+
+const print: Print = (line) => process.stdout.write(`${line}\n`);
+const complain: Print = (line) => process.stderr.write(`${line}\n`);
+
+process.exitCode = await main(process.argv.slice(2));
+
+async function main([name, size, ...more]: readonly string[]): Promise<number> {
+  if (name === undefined) {
+    print(usage());
+    return EXIT.kept;
+  }
+  const campaign = Object.hasOwn(CAMPAIGNS, name) ? CAMPAIGNS[name] : undefined;
+  if (!campaign) {
+    complain(`There is no campaign "${name}".\n${usage()}`);
+    return EXIT.usage;
+  }
+  const n = size === undefined ? campaign.defaultN : Number(size);
+  if (!Number.isInteger(n) || n < 1 || n > MAX_N || more.length > 0) {
+    complain(`After the name comes one whole number, 1 to ${MAX_N}.\n${usage()}`);
+    return EXIT.usage;
+  }
+  return await judge(name, campaign, n);
+}
+
+/** An experiment that could not be carried out proved nothing, which is no better than a broken promise. */
+async function judge(name: string, campaign: Campaign, n: number): Promise<number> {
+  const started = performance.now();
+  const broken = await campaign
+    .run(n, print)
+    .catch((error: unknown) => [`it could not be carried out: ${error instanceof Error ? error.stack : error}`]);
+  const seconds = ((performance.now() - started) / 1000).toFixed(1);
+  for (const promise of broken) complain(`BROKEN: ${promise}`);
+  print(`${name} ${n}: ${broken.length === 0 ? 'no broken promise was seen' : 'NOT KEPT'} (${seconds} s)`);
+  return broken.length === 0 ? EXIT.kept : EXIT.broken;
+}
+
+function usage(): string {
+  const width = Math.max(...Object.keys(CAMPAIGNS).map((name) => name.length));
+  const lines = Object.entries(CAMPAIGNS).map(
+    ([name, { about, defaultN }]) => `  ${name.padEnd(width)}  ${about} (N = ${defaultN})`,
+  );
+  return `npm run campaign -- NAME [N]\n\n${lines.join('\n')}`;
+}

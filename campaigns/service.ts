@@ -1,0 +1,81 @@
+// The service under experiment: a real `reseal serve` in a process of its own, and the same store opened in this
+// process before and after, to make keys and to look at what is left. Never both at the moment of a kill: a store
+// held open here would spare the service the recovery that is to be tested.
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type App, openApp } from '../src/app.ts';
+import { readConfig } from '../src/config.ts';
+import type { Key } from '../test/support/app.ts';
+import { type RunningProcess, startReseal } from '../test/support/process.ts';
+
+/** The environment of the service, RESEAL_DATA_DIR at least. */
+export type Settings = Readonly<Record<string, string>>;
+
+export interface Service {
+  readonly url: string;
+  readonly process: RunningProcess;
+}
+
+const START_MS = 30_000;
+const READY_MS = 5_000;
+const READY_TRIES = 100;
+const READY_PAUSE_MS = 50;
+
+/** Every account begins with this name. */
+export const FIRST_NAME = 'before the first write';
+
+/** Opens the store in this process for as long as the work takes. */
+export async function withStore<T>(settings: Settings, work: (app: App) => Promise<T>): Promise<T> {
+  const app = await openApp(readConfig(settings).config, { now: Date.now, log: () => {} });
+  try {
+    return await work(app);
+  } finally {
+    await app.close();
+  }
+}
+
+/** Keys of as many accounts, so that no writer waits for another's row. */
+export function makeKeys(settings: Settings, count: number): Promise<Key[]> {
+  return withStore(settings, ({ access }) => Promise.all(Array.from({ length: count }, () => makeKey(access))));
+}
+
+async function makeKey(access: App['access']): Promise<Key> {
+  const { id } = await access.createAccount({ name: FIRST_NAME, kind: 'standard', locale: 'en' });
+  const { credential, authKey } = await access.createKey({ accountId: id, kind: 'standard', expiresAt: null });
+  return { accountId: id, keyId: credential.keyId, authKey: authKey.reveal() };
+}
+
+/** Resolves when the service listens and /readyz says that it can make a write durable. */
+export async function startService(settings: Settings, program?: string): Promise<Service> {
+  const process = startReseal(['serve'], { RESEAL_PORT: '0', ...settings }, program);
+  try {
+    const url = await within(START_MS, 'the start of the service', process.listening());
+    await ready(url);
+    return { url, process };
+  } catch (error) {
+    await process.end('SIGKILL');
+    throw error;
+  }
+}
+
+async function ready(url: string): Promise<void> {
+  let answer = 'nothing';
+  for (let tries = 0; tries < READY_TRIES; tries += 1) {
+    const response = await fetch(`${url}/readyz`, { signal: AbortSignal.timeout(READY_MS) });
+    answer = `${response.status} ${await response.text()}`;
+    if (response.status === 200) return;
+    // Another process's readiness is no event of ours: all we can do is ask again.
+    await sleep(READY_PAUSE_MS);
+  }
+  throw new Error(`the service never became ready; /readyz last answered ${answer}`);
+}
+
+/** The same promise, or a rejection once it takes too long. */
+export async function within<T>(ms: number, what: string, work: Promise<T>): Promise<T> {
+  const late = Promise.withResolvers<never>();
+  const timer = setTimeout(() => late.reject(new Error(`${what} took longer than ${ms} ms`)), ms);
+  try {
+    return await Promise.race([work, late.promise]);
+  } finally {
+    clearTimeout(timer);
+  }
+}

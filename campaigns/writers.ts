@@ -1,0 +1,80 @@
+// Concurrent writers over HTTP. Each has an account of its own and changes its name again and again, one request at
+// a time, until no answer comes. What an answer means is the ledger's business.
+import { Agent, request } from 'node:http';
+import type { Key } from '../test/support/app.ts';
+import type { Answer, Ledger } from './ledger.ts';
+
+const ANSWER_MS = 15_000;
+const MAX_WRITES_EACH = 100_000;
+
+export interface Load {
+  readonly url: string;
+  readonly keys: readonly Key[];
+  readonly ledger: Ledger;
+  /** Writers begin nothing new once it is aborted; without a kill it is what ends them. */
+  readonly signal: AbortSignal;
+  /** Called with the number of acknowledgements so far, in the very tick in which one more arrives. */
+  onAcknowledged?(count: number): void;
+}
+
+/** Resolves with the number of acknowledgements when the last writer stopped. */
+export async function writeUntilSilence({ url, keys, ledger, signal, onAcknowledged }: Load): Promise<number> {
+  using client = new Client(url, keys.length);
+  let acknowledged = 0;
+  const writer = async (key: Key) => {
+    for (let count = 0; count < MAX_WRITES_EACH && !signal.aborted; count += 1) {
+      const write = ledger.begin(key.accountId);
+      const answer = await client.rename(key, write.name, (answer) => {
+        ledger.settle(write, answer);
+        if (answer.status !== 200) return;
+        acknowledged += 1;
+        onAcknowledged?.(acknowledged);
+      });
+      if (!answer) return;
+    }
+  };
+  await Promise.all(keys.map(writer));
+  return acknowledged;
+}
+
+/** node:http, because it never sends a request twice by itself: a write without an answer stays in doubt. */
+export class Client implements Disposable {
+  readonly #url: string;
+  readonly #agent: Agent;
+
+  constructor(baseUrl: string, maxSockets: number) {
+    this.#url = `${baseUrl}/openapi/v3/account`;
+    this.#agent = new Agent({ keepAlive: true, maxSockets });
+  }
+
+  /**
+   * Resolves when the exchange is over; without an answer when there was none. The head of the answer alone is the
+   * acknowledgement, so it is handed over at once: its body may still be cut off.
+   */
+  rename({ keyId, authKey }: Key, name: string, onAnswer?: (answer: Answer) => void): Promise<Answer | undefined> {
+    const body = JSON.stringify({ name });
+    const headers = {
+      'X-CC-Key-ID': keyId,
+      'X-CC-Auth-Key': authKey,
+      'Content-Type': 'application/json',
+      'Content-Length': Buffer.byteLength(body),
+    };
+    return new Promise((resolve) => {
+      const sent = request(this.#url, { method: 'PUT', agent: this.#agent, timeout: ANSWER_MS, headers });
+      sent.on('response', (response) => {
+        const answer = { status: response.statusCode ?? 0, requestId: String(response.headers['x-request-id']) };
+        onAnswer?.(answer);
+        response.on('error', () => {});
+        response.on('close', () => resolve(answer));
+        response.resume();
+      });
+      sent.on('timeout', () => sent.destroy(new Error('no answer in time')));
+      sent.on('error', () => resolve(undefined));
+      sent.end(body);
+    });
+  }
+
+  [Symbol.dispose](): void {
+    this.#agent.destroy();
+  }
+}

@@ -1,0 +1,59 @@
+// A wire that can fail: forwards TCP to a server until it is told to swallow answers, or to cut at a certain word.
+import { once } from 'node:events';
+import net from 'node:net';
+
+export class TcpProxy implements AsyncDisposable {
+  /** From now on the server's answers are swallowed: the silence of a machine that lost its network. */
+  isSilent = false;
+  /** Once this word was passed on to the server, its answer is swallowed and the connection cut. */
+  cutAfter: string | undefined;
+  readonly #server: net.Server;
+  readonly #sockets = new Set<net.Socket>();
+
+  private constructor(server: net.Server) {
+    this.#server = server;
+  }
+
+  static async to(host: string, port: number): Promise<TcpProxy> {
+    const server = net.createServer();
+    const proxy = new TcpProxy(server);
+    server.on('connection', (client) => proxy.#connect(client, net.connect(port, host)));
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    return proxy;
+  }
+
+  get port(): number {
+    return (this.#server.address() as net.AddressInfo).port;
+  }
+
+  #connect(client: net.Socket, upstream: net.Socket): void {
+    let isCut = false;
+    for (const [one, other] of [
+      [client, upstream],
+      [upstream, client],
+    ] as const) {
+      this.#sockets.add(one);
+      one.on('error', () => {});
+      one.on('close', () => {
+        this.#sockets.delete(one);
+        other.destroy();
+      });
+    }
+    client.on('data', (bytes) => {
+      if (this.cutAfter !== undefined && bytes.includes(this.cutAfter)) isCut = true;
+      upstream.write(bytes);
+    });
+    upstream.on('data', (bytes) => {
+      // The answer has come, so the server has done its part; only the caller will never know.
+      if (isCut) client.destroy();
+      else if (!this.isSilent) client.write(bytes);
+    });
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const socket of this.#sockets) socket.destroy();
+    this.#server.close();
+    await once(this.#server, 'close');
+  }
+}
