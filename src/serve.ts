@@ -15,14 +15,13 @@ export interface Running {
 
 /** Serves until stopped. A sandbox's data folder is refused: its keys lie open in sandbox.json. */
 export async function serve(config: Config, world: World): Promise<Running> {
+  await using unlessServing = new AsyncDisposableStack();
   const app = await openApp(config, world);
-  try {
-    await claimMode(app.store, 'serve', config);
-    return await serveApp(app, config);
-  } catch (error) {
-    await app.close();
-    throw error;
-  }
+  unlessServing.defer(() => app.close());
+  await claimMode(app.store, 'serve', config);
+  const running = await serveApp(app, config);
+  unlessServing.move();
+  return running;
 }
 
 export interface RunningSandbox extends Running {
@@ -31,25 +30,19 @@ export interface RunningSandbox extends Running {
 }
 
 export async function serveSandbox(config: Config, world: World): Promise<RunningSandbox> {
+  await using unlessServing = new AsyncDisposableStack();
   const lock = lockSandbox(config);
-  try {
-    const app = await openApp(config, world);
-    try {
-      await claimMode(app.store, 'sandbox', config);
-      const accounts = await seedAccounts(app.store, app.access);
-      const running = await serveApp(app, config);
-      const sandbox = { base_url: running.url, accounts, orders: [], receiver: {}, trust: { roots: [] }, dns: {} };
-      writeSandboxFile(config.dataDir, sandbox);
-      const stop = () => running.stop().finally(() => lock.release());
-      return { ...running, stop, sandbox, file: sandboxFileIn(config.dataDir) };
-    } catch (error) {
-      await app.close();
-      throw error;
-    }
-  } catch (error) {
-    lock.release();
-    throw error;
-  }
+  unlessServing.defer(() => lock.release());
+  const app = await openApp(config, world);
+  unlessServing.defer(() => app.close());
+  await claimMode(app.store, 'sandbox', config);
+  const accounts = await seedAccounts(app.store, app.access);
+  const running = await serveApp(app, config);
+  const sandbox = { base_url: running.url, accounts, orders: [], receiver: {}, trust: { roots: [] }, dns: {} };
+  writeSandboxFile(config.dataDir, sandbox);
+  unlessServing.move();
+  const stop = () => running.stop().finally(() => lock.release());
+  return { ...running, stop, sandbox, file: sandboxFileIn(config.dataDir) };
 }
 
 /** Deletes what the sandbox made; returns the names of the files. */
