@@ -1,0 +1,89 @@
+// What ordering and issuing need from the store. Every look-up of something an account owns names the account: what
+// belongs to another is not there.
+import type { Issuer } from './authority.ts';
+import type { CertificateRecord, Order, Revocation } from './order.ts';
+import type { Page } from './ports.ts';
+
+/** Private keys are sealed before they reach the disk. */
+export interface Issuers {
+  list(): Promise<Issuer[]>;
+  /** All of them, or none when an active issuer of the same role and key type is there already. */
+  claim(issuers: readonly Issuer[]): Promise<void>;
+}
+
+/** Which certificate of an order is being signed right now, and until when its signer is believed to be alive. */
+export interface Signing {
+  readonly certificateId: string;
+  readonly until: number;
+}
+
+export interface Orders {
+  insert(order: Order): Promise<void>;
+  find(accountId: string, id: string): Promise<Order | undefined>;
+  /** Nobody else decides about the order until the transaction ends. */
+  findForUpdate(accountId: string, id: string): Promise<{ order: Order; signing: Signing | null } | undefined>;
+  list(accountId: string, page: Page): Promise<Order[]>;
+  /** Writes what may change about an order, and ends the signing of it, if any. */
+  save(order: Order): Promise<void>;
+  beginSigning(orderId: string, signing: Signing): Promise<void>;
+  /** Orders whose signer is overdue, the longest first. */
+  overdue(now: number, limit: number): Promise<{ accountId: string; orderId: string }[]>;
+}
+
+export interface Certificates {
+  insert(certificate: CertificateRecord): Promise<void>;
+  find(accountId: string, id: string): Promise<CertificateRecord | undefined>;
+  /** The one whose issuance made this one the previous. */
+  findReplacing(accountId: string, id: string): Promise<string | undefined>;
+  /** Every version of the order, the first one first. */
+  listOf(accountId: string, orderId: string, page: Page): Promise<CertificateRecord[]>;
+  /** Issued, not expired, and not to be revoked. */
+  listValid(accountId: string, orderId: string, now: number): Promise<{ id: string; names: string[] }[]>;
+  /** False when it is not prepared any more: somebody found its signer overdue and voided it. */
+  issue(id: string, issued: Pick<CertificateRecord, 'der' | 'issuedAt' | 'version' | 'replacesId'>): Promise<boolean>;
+  void(id: string): Promise<void>;
+}
+
+export interface Proofs {
+  /** Those of the names that this account has proven since. */
+  proven(accountId: string, names: readonly string[], since: number): Promise<Set<string>>;
+  record(accountId: string, name: string, method: string, at: number): Promise<void>;
+}
+
+export interface Revocations {
+  schedule(accountId: string, certificateId: string, revocation: Revocation): Promise<void>;
+}
+
+export interface OutboxEvent {
+  readonly id: string;
+  readonly accountId: string;
+  readonly orderId: string;
+  readonly certificateId: string;
+  readonly action: 'order:issued';
+  readonly createdAt: number;
+}
+
+export interface Outbox {
+  add(event: OutboxEvent): Promise<void>;
+}
+
+export interface IdempotencyKeys {
+  find(
+    accountId: string,
+    orderId: string,
+    key: string,
+    since: number,
+  ): Promise<{ requestHash: string; certificateId: string } | undefined>;
+  /** Takes the place of an older one under the same key. */
+  put(
+    accountId: string,
+    orderId: string,
+    key: string,
+    entry: { requestHash: string; certificateId: string; at: number },
+  ): Promise<void>;
+}
+
+export interface BlockedKeys {
+  has(fingerprint: string): Promise<boolean>;
+  add(fingerprint: string, reason: string, at: number): Promise<void>;
+}

@@ -1,0 +1,75 @@
+// Which columns of a product must agree. Each rule names the key at fault as a products file spells it, and the remedy.
+// The built-in products obey the same rules. What a single value may be is decided where it is read (products-file.ts).
+import { MAX_PUBLIC_REUSE_DAYS, MAX_PUBLIC_TLS_DAYS, MIN_PUBLIC_RSA_BITS, type Product } from './products.ts';
+
+type Rule = readonly [key: string, isBroken: (product: Product) => boolean, remedy: string];
+
+const isSsl = ({ kind }: Product): boolean => kind === 'ssl';
+const isPublic = ({ trust }: Product): boolean => trust === 'public';
+const isPublicSsl = (product: Product): boolean => isSsl(product) && isPublic(product);
+
+const RULES: readonly Rule[] = [
+  ['key_sources', ({ keySources }) => keySources.length === 0, 'name at least one'],
+  ['keys', ({ keys }) => keys.length === 0, 'name at least one'],
+  ['sign_hashes', ({ signHashes }) => signHashes.length === 0, 'name at least one'],
+  [
+    'keys',
+    (product) =>
+      isPublic(product) && product.keys.some(({ type, minBits }) => type === 'rsa' && minBits < MIN_PUBLIC_RSA_BITS),
+    `under public rules RSA starts at ${MIN_PUBLIC_RSA_BITS} bits; raise min_bits`,
+  ],
+  // We never make, and never certify unseen, the key of a public web server.
+  [
+    'csr',
+    (product) => isPublicSsl(product) && product.csr !== 'required',
+    'public ssl always needs a CSR; write required',
+  ],
+  [
+    'key_sources',
+    (product) => isPublicSsl(product) && product.keySources.some((source) => source !== 'caller'),
+    'the key of a public web server is never made by the service; write caller only',
+  ],
+  [
+    'max_validity_days',
+    (product) => isPublicSsl(product) && product.maxValidityDays > MAX_PUBLIC_TLS_DAYS,
+    `public ssl lives at most ${MAX_PUBLIC_TLS_DAYS} days; write that or less`,
+  ],
+  [
+    'reuse_days',
+    (product) => isPublicSsl(product) && product.reuseDays > MAX_PUBLIC_REUSE_DAYS,
+    `under public rules a proof serves at most ${MAX_PUBLIC_REUSE_DAYS} days; write that or less`,
+  ],
+  [
+    'dcv_methods',
+    (product) => isSsl(product) && product.dcvMethods.length === 0,
+    'ssl names must be proven; name at least one',
+  ],
+  [
+    'dcv_scopes',
+    (product) => isSsl(product) && product.dcvScopes.length === 0,
+    'ssl names must be proven; name at least one',
+  ],
+  [
+    'allows_wildcard',
+    ({ allowsWildcard, dcvMethods }) =>
+      allowsWildcard && dcvMethods.length > 0 && dcvMethods.every((one) => one === 'file'),
+    'a file never proves a wildcard; write false, or add a DNS method to dcv_methods',
+  ],
+  // The name in a signing certificate is a text that somebody vouched for once. A reissue cannot prove another one.
+  [
+    'names_may_change',
+    (product) => !isSsl(product) && product.namesMayChange !== 'none',
+    'only ssl has names that can be proven; write none',
+  ],
+  ['allows_wildcard', (product) => !isSsl(product) && product.allowsWildcard, 'only ssl has wildcards; write false'],
+  [
+    'dcv_methods',
+    (product) => !isSsl(product) && product.dcvMethods.length > 0,
+    'only ssl has names to prove; write []',
+  ],
+  ['dcv_scopes', (product) => !isSsl(product) && product.dcvScopes.length > 0, 'only ssl has names to prove; write []'],
+];
+
+export function conflictsOf(product: Product): { key: string; remedy: string }[] {
+  return RULES.filter(([, isBroken]) => isBroken(product)).map(([key, , remedy]) => ({ key, remedy }));
+}
