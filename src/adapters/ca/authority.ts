@@ -1,0 +1,144 @@
+// The embedded certificate authority: chooses the issuer, writes and looks over what is to be signed, signs it. It
+// keeps nothing: that a serial number is written down first, and signed once, is the use case's part.
+import { sign, X509Certificate } from 'node:crypto';
+import { promisify } from 'node:util';
+import type { CertificateAuthority, CertificateContent, Issuer, IssuerKeyType } from '../../domain/authority.ts';
+import type { KeyType } from '../../domain/public-key.ts';
+import type { SignHash } from '../../domain/sign-hash.ts';
+import { DerReader } from './der-reader.ts';
+import { crlUrl, issuerCertificateUrl, newSerial, openPrivateKey, spkiOf } from './issuers.ts';
+import { lint } from './lint.ts';
+import { keyIdOf, leafExtensions } from './profiles.ts';
+import { distinguishedName, SIGNATURE_ALGORITHMS, signedCertificate, toBeSigned } from './to-be-signed.ts';
+
+/** A list of revocations is fetched whole, so the certificates of an issuer are spread over several. */
+export const CRL_SHARDS = 16;
+const MAX_COMMON_NAME = 64;
+
+/** Elliptic keys are best certified by elliptic issuers; where the digest has none, RSA serves everyone. */
+const PREFERENCE: Readonly<Record<KeyType, readonly IssuerKeyType[]>> = {
+  rsa: ['rsa'],
+  p256: ['p256', 'p384', 'rsa'],
+  p384: ['p384', 'p256', 'rsa'],
+  p521: ['p384', 'p256', 'rsa'],
+};
+
+interface OpenIssuer {
+  readonly issuer: Issuer;
+  readonly name: Uint8Array;
+  readonly keyId: Uint8Array;
+  readonly notAfter: number;
+  readonly signBytes: (signHash: SignHash, bytes: Uint8Array) => Promise<Uint8Array>;
+}
+
+const signInThreadPool = promisify(sign);
+
+export function openAuthority(issuers: readonly Issuer[], pkiUrl: string): CertificateAuthority {
+  const byId = new Map(issuers.map((issuer) => [issuer.id, issuer]));
+  const signers = new Map(issuers.filter(canSign).map((issuer) => [issuer.id, openIssuer(issuer)]));
+
+  function signer(issuerId: string): OpenIssuer {
+    const found = signers.get(issuerId);
+    if (!found) throw new Error(`issuer ${issuerId} cannot sign`);
+    return found;
+  }
+
+  return {
+    issuerFor(keyType, signHash) {
+      for (const issuerKeyType of PREFERENCE[keyType]) {
+        if (!SIGNATURE_ALGORITHMS[issuerKeyType][signHash]) continue;
+        for (const { issuer } of signers.values()) if (issuer.keyType === issuerKeyType) return issuer.id;
+      }
+      return undefined;
+    },
+
+    prepare(content) {
+      const { issuer, name, keyId, notAfter } = signer(content.issuerId);
+      const algorithm = algorithmOf(issuer, content.signHash);
+      const serial = newSerial();
+      const shownName = shownCommonName(content);
+      const bytes = toBeSigned({
+        serial,
+        algorithm,
+        issuer: name,
+        notBefore: content.notBefore,
+        notAfter: content.notAfter,
+        subject: distinguishedName(shownName === undefined ? {} : { commonName: shownName }),
+        spki: content.publicKey.spki,
+        extensions: leafExtensions({
+          kind: content.kind,
+          trust: content.trust,
+          isRsa: content.publicKey.type === 'rsa',
+          names: content.names,
+          hasSubject: shownName !== undefined,
+          spki: content.publicKey.spki,
+          issuerKeyId: keyId,
+          urls: {
+            issuerCertificate: issuerCertificateUrl(pkiUrl, issuer.id),
+            crl: crlUrl(pkiUrl, issuer.id, serial.at(-1)! % CRL_SHARDS),
+            ocsp: `${pkiUrl}/ocsp`,
+          },
+        }),
+      });
+      const findings = lint(bytes, {
+        ...content,
+        algorithm,
+        issuer: name,
+        issuerNotAfter: notAfter,
+        issuerKeyId: keyId,
+        spki: content.publicKey.spki,
+      });
+      if (findings.length > 0) throw new Error(`what was to be signed is not what was decided: ${findings.join('; ')}`);
+      return { serial: Buffer.from(serial).toString('hex'), toBeSigned: bytes };
+    },
+
+    async sign(issuerId, signHash, bytes) {
+      const { issuer, signBytes } = signer(issuerId);
+      return signedCertificate(bytes, algorithmOf(issuer, signHash), await signBytes(signHash, bytes));
+    },
+
+    chainOf(issuerId) {
+      const chain: Uint8Array[] = [];
+      for (let one = byId.get(issuerId); one; one = one.parentId === null ? undefined : byId.get(one.parentId)) {
+        chain.push(one.certificate);
+      }
+      return chain;
+    },
+  };
+}
+
+const canSign = ({ role, state, privateKey }: Issuer): boolean =>
+  role === 'issuing' && state === 'active' && privateKey !== null;
+
+function openIssuer(issuer: Issuer): OpenIssuer {
+  const key = openPrivateKey(issuer.privateKey!);
+  return {
+    issuer,
+    name: subjectOf(issuer.certificate),
+    keyId: keyIdOf(spkiOf(key)),
+    notAfter: new X509Certificate(issuer.certificate).validToDate.getTime(),
+    // A P-256 signature takes less than handing it to another thread; an RSA one would stop everybody else.
+    signBytes: async (signHash, bytes) =>
+      issuer.keyType === 'rsa' ? await signInThreadPool(signHash, bytes, key) : sign(signHash, bytes, key),
+  };
+}
+
+function algorithmOf({ keyType }: Issuer, signHash: SignHash): Uint8Array {
+  const algorithm = SIGNATURE_ALGORITHMS[keyType][signHash];
+  if (!algorithm) throw new Error(`an issuer on ${keyType} does not sign with ${signHash}`);
+  return algorithm;
+}
+
+/** X.520 gives a common name 64 characters; a longer one stands among the alternative names only. */
+function shownCommonName({ commonName }: CertificateContent): string | undefined {
+  return commonName === null || [...commonName].length > MAX_COMMON_NAME ? undefined : commonName;
+}
+
+/** The issuer's name as it stands in its own certificate, byte for byte: that is how chains are built. */
+function subjectOf(certificate: Uint8Array): Uint8Array {
+  const reader = new DerReader(certificate).sequence().sequence();
+  reader.context(0);
+  reader.integer();
+  for (let skipped = 0; skipped < 3; skipped += 1) reader.any();
+  return reader.any();
+}

@@ -1,0 +1,187 @@
+// Reads a certificate signing request (PKCS#10, RFC 2986), sent as PEM (RFC 7468) or as bare base64. It decides
+// whether the request is well-formed and signed by the key it carries, with an algorithm that is still safe. That
+// key is all that is taken from it: names come from the order, so subject and attributes are read only to be refused
+// when malformed. Whether the key is strong enough is asked in public-key.ts.
+import { constants, type KeyObject, verify } from 'node:crypto';
+import { Refusal } from '../../domain/errors.ts';
+import type { PublicKey } from '../../domain/public-key.ts';
+import type { Localized } from '../../locale.ts';
+import { faultOfSubject } from './csr-subject.ts';
+import { explicit, integer, mapKey, NULL, oid, sequence } from './der.ts';
+import { DerError, DerReader } from './der-reader.ts';
+import { openPublicKey } from './public-key.ts';
+
+export interface Csr {
+  readonly der: Uint8Array;
+  readonly publicKey: PublicKey;
+}
+
+const MAX_CHARACTERS = 32 * 1024;
+const LABELS: readonly (string | undefined)[] = ['CERTIFICATE REQUEST', 'NEW CERTIFICATE REQUEST'];
+
+const NEW_CSR = 'openssl req -new -newkey rsa:3072 -sha256 -nodes -subj /CN=example.com -keyout key.pem -out csr.pem';
+
+const WRONG = {
+  tooLong: {
+    en: `A certificate signing request has at most ${MAX_CHARACTERS} characters.`,
+    zh: `CSR 最多 ${MAX_CHARACTERS} 个字符。`,
+  },
+  privateKey: {
+    en: 'This text holds a private key. Never send one: consider it disclosed, and do not use it again.',
+    zh: '内容中含有私钥。切勿发送私钥：请视其为已泄露，不要再使用。',
+  },
+  pem: {
+    en: 'Send exactly one PEM block, from -----BEGIN CERTIFICATE REQUEST----- to -----END CERTIFICATE REQUEST-----, with nothing after it.',
+    zh: '请只发送一个 PEM 块，从 -----BEGIN CERTIFICATE REQUEST----- 到 -----END CERTIFICATE REQUEST-----，其后不得有其他内容。',
+  },
+  escaped: {
+    en: 'The text holds a backslash and an n where line breaks belong: it was escaped twice on its way into JSON.',
+    zh: '文本中的换行被写成了反斜杠加 n：写入 JSON 时被转义了两次。',
+  },
+  base64: {
+    en: 'The certificate signing request is not valid base64: a character is foreign, or something is missing at its end.',
+    zh: 'CSR 不是有效的 base64：含有非法字符，或末尾不完整。',
+  },
+  form: {
+    en: 'The certificate signing request is damaged, or not in the form of RFC 2986 (PKCS#10, DER).',
+    zh: 'CSR 已损坏，或不符合 RFC 2986（PKCS#10，DER）的格式。',
+  },
+  brokenHash: {
+    en: 'The certificate signing request is signed with SHA-1 or MD5, which are not safe any more. Use SHA-256.',
+    zh: 'CSR 使用 SHA-1 或 MD5 签名，已不再安全，请改用 SHA-256。',
+  },
+  algorithm: {
+    en: 'The certificate signing request must be signed with RSA (PKCS #1 v1.5, or PSS with MGF1 and a salt as long as the hash) or ECDSA, as its key is, and SHA-256, SHA-384 or SHA-512.',
+    zh: 'CSR 须使用与其密钥相符的 RSA（PKCS #1 v1.5，或采用 MGF1 且盐长等于哈希长度的 PSS）或 ECDSA 签名，哈希为 SHA-256、SHA-384 或 SHA-512。',
+  },
+  signature: {
+    en: 'The signature of the certificate signing request does not verify with its public key: it was altered, or signed with another key.',
+    zh: 'CSR 的签名无法用其公钥验证：内容被改动，或由另一密钥签名。',
+  },
+} as const satisfies Record<string, Localized>;
+
+interface Scheme {
+  readonly hash: string;
+  readonly isRsa: boolean;
+  /** What PSS needs to be told; the others need nothing. */
+  readonly padding?: { readonly padding: number; readonly saltLength: number };
+}
+
+/** The one encoding each algorithm has, parameters and all: whatever is not here byte for byte is refused. */
+const SCHEMES: ReadonlyMap<string, Scheme> = new Map(
+  (
+    [
+      ['sha256', 32, '2.16.840.1.101.3.4.2.1', '1.2.840.113549.1.1.11', '1.2.840.10045.4.3.2'],
+      ['sha384', 48, '2.16.840.1.101.3.4.2.2', '1.2.840.113549.1.1.12', '1.2.840.10045.4.3.3'],
+      ['sha512', 64, '2.16.840.1.101.3.4.2.3', '1.2.840.113549.1.1.13', '1.2.840.10045.4.3.4'],
+    ] as const
+  ).flatMap(([hash, bytes, name, rsa, ec]): [string, Scheme][] => {
+    const digest = sequence([oid(name), NULL]);
+    const mgf1 = sequence([oid('1.2.840.113549.1.1.8'), digest]);
+    const pss = sequence([explicit(0, digest), explicit(1, mgf1), explicit(2, integer(bytes))]);
+    const padding = { padding: constants.RSA_PKCS1_PSS_PADDING, saltLength: constants.RSA_PSS_SALTLEN_DIGEST };
+    return [
+      [mapKey(sequence([oid(rsa), NULL])), { hash, isRsa: true }],
+      [mapKey(sequence([oid('1.2.840.113549.1.1.10'), pss])), { hash, isRsa: true, padding }],
+      [mapKey(sequence([oid(ec)])), { hash, isRsa: false }],
+    ];
+  }),
+);
+
+/** MD2, MD4, MD5 and SHA-1 with RSA, SHA-1 with RSA as OIW wrote it, SHA-1 with ECDSA and with DSA. */
+const BROKEN_SCHEMES: ReadonlySet<string> = new Set([
+  ...['1.2.840.113549.1.1.2', '1.2.840.113549.1.1.3', '1.2.840.113549.1.1.4', '1.2.840.113549.1.1.5'],
+  ...['1.3.14.3.2.29', '1.2.840.10045.4.1', '1.2.840.10040.4.3'],
+]);
+
+/** Throws nothing but Refusal('invalid_csr'), whatever the text is. */
+export function readCsr(text: string): Csr {
+  const der = bytesOf(text);
+  try {
+    return readRequest(der);
+  } catch (error) {
+    throw error instanceof DerError ? refusal(WRONG.form, error) : error;
+  }
+}
+
+function refusal(what: Localized, cause?: unknown): Refusal {
+  const reason = { en: `${what.en} One way to make a good one: ${NEW_CSR}`, zh: `${what.zh}生成方法示例：${NEW_CSR}` };
+  return new Refusal('invalid_csr', { field: 'certificate.csr', reason, cause });
+}
+
+function bytesOf(text: string): Uint8Array {
+  if (text.length > MAX_CHARACTERS) throw refusal(WRONG.tooLong);
+  if (text.includes('PRIVATE KEY-----')) throw refusal(WRONG.privateKey);
+  const base64 = bodyOf(text.trim()).replace(/[ \t\r\n]+/g, '');
+  const bytes = Buffer.from(base64, 'base64');
+  // What comes back as it went in had no foreign character, no padding too much or too little and no loose bits.
+  if (base64 === '' || bytes.toString('base64') !== base64) throw refusal(WRONG.base64);
+  return new Uint8Array(bytes);
+}
+
+/** Before the block there may be text, as `openssl req -text` prints it; a second block would be a riddle. */
+function bodyOf(text: string): string {
+  const [before = '', block, another] = text.split('-----BEGIN ', 3);
+  if (block === undefined) return text;
+  const [, label, body] = /^([A-Z ]+)-----([^-]*)-----END \1-----$/.exec(block) ?? [];
+  const lastLine = before.slice(before.lastIndexOf('\n') + 1);
+  if (another !== undefined || body === undefined || lastLine.trim() !== '' || !LABELS.includes(label)) {
+    throw refusal(text.includes('\\n') ? WRONG.escaped : WRONG.pem);
+  }
+  return body;
+}
+
+function readRequest(der: Uint8Array): Csr {
+  const outer = new DerReader(der);
+  const request = outer.sequence();
+  outer.end();
+  const signed = request.any();
+  const algorithm = request.any();
+  const signature = request.bitString();
+  request.end();
+
+  const info = new DerReader(signed).sequence();
+  const [version, ...more] = info.integer();
+  if (version !== 0 || more.length > 0) throw new DerError('not version 1, which is written 0');
+  const fault = faultOfSubject(info.sequence());
+  if (fault) throw refusal(fault);
+  const { publicKey, handle } = openPublicKey(info.any());
+  checkAttributes(info.context(0));
+  info.end();
+
+  const scheme = schemeOf(algorithm);
+  if (scheme.isRsa !== (publicKey.type === 'rsa')) throw refusal(WRONG.algorithm);
+  // Without its leading zeros a PSS signature would still verify: one request would have two forms.
+  const isWhole = publicKey.type !== 'rsa' || signature.length === Math.ceil(publicKey.bits / 8);
+  if (!isWhole || !isSigned(signed, signature, scheme, handle)) throw refusal(WRONG.signature);
+  return { der, publicKey };
+}
+
+/** What is asked for in them is ignored. They are mandatory, even when there are none. */
+function checkAttributes(attributes: DerReader | undefined): void {
+  if (!attributes) throw new DerError('no attributes, not even an empty set');
+  while (!attributes.isAtEnd) {
+    const attribute = attributes.sequence();
+    attribute.oid();
+    const values = attribute.set();
+    do values.any();
+    while (!values.isAtEnd);
+    attribute.end();
+  }
+}
+
+function schemeOf(algorithm: Uint8Array): Scheme {
+  const scheme = SCHEMES.get(mapKey(algorithm));
+  if (scheme) return scheme;
+  throw refusal(BROKEN_SCHEMES.has(new DerReader(algorithm).sequence().oid()) ? WRONG.brokenHash : WRONG.algorithm);
+}
+
+function isSigned(signed: Uint8Array, signature: Uint8Array, { hash, padding }: Scheme, key: KeyObject): boolean {
+  try {
+    // Without an object around it the key is recognised much sooner.
+    return verify(hash, signed, padding ? { key, ...padding } : key, signature);
+  } catch {
+    // OpenSSL's way of saying no to signatures that no key of that size could have made.
+    return false;
+  }
+}

@@ -1,0 +1,155 @@
+// Writes DER (X.690): each function returns one complete element, so elements nest by being handed on. What the
+// elements mean is decided by the callers, who also keep what never changes (OIDs, algorithms) encoded in constants.
+//
+// A mistake of the caller's, such as a character a string type does not have, is a TypeError or a RangeError here:
+// what strangers send is checked before it comes this far.
+
+export const TAG = {
+  boolean: 0x01,
+  integer: 0x02,
+  bitString: 0x03,
+  octetString: 0x04,
+  null: 0x05,
+  oid: 0x06,
+  utf8String: 0x0c,
+  numericString: 0x12,
+  printableString: 0x13,
+  ia5String: 0x16,
+  utcTime: 0x17,
+  generalizedTime: 0x18,
+  bmpString: 0x1e,
+  sequence: 0x30,
+  set: 0x31,
+} as const;
+
+const CONTEXT = 0x80;
+const CONSTRUCTED = 0x20;
+const LAST_SHORT_LENGTH = 0x7f;
+const MAX_LENGTH_BYTES = 4;
+const MAX_LOW_TAG = 30;
+
+const utf8 = new TextEncoder();
+
+/** An element of any tag around one content: what the others are made of. */
+export const raw = (tag: number, content: Uint8Array): Uint8Array => element(tag, [content]);
+
+/** The parts come as an array: a revocation list has more of them than a call may have arguments. */
+export const sequence = (parts: readonly Uint8Array[]): Uint8Array => element(TAG.sequence, parts);
+
+/** SET OF: DER wants its elements in the order of their bytes. */
+export const setOf = (parts: readonly Uint8Array[]): Uint8Array => element(TAG.set, parts.toSorted(Buffer.compare));
+
+/** A number, or the big-endian bytes of one; never negative, always as short as it can be. */
+export function integer(value: number | Uint8Array): Uint8Array {
+  const magnitude = typeof value === 'number' ? bytesOf(value) : value;
+  const first = magnitude.findIndex((byte) => byte !== 0);
+  if (first < 0) return Uint8Array.of(TAG.integer, 1, 0);
+  const digits = first === 0 ? magnitude : magnitude.subarray(first);
+  // A first bit that is set would make it negative.
+  return element(TAG.integer, digits[0]! >= 0x80 ? [Uint8Array.of(0), digits] : [digits]);
+}
+
+/** From `2.5.29.17`. It reads text: callers do it once and keep the result. */
+export function oid(dotted: string): Uint8Array {
+  const [root, second, ...rest] = dotted.split('.').map((arc) => (/^(0|[1-9]\d*)$/.test(arc) ? Number(arc) : NaN));
+  if (root === undefined || second === undefined || !(root <= 2 && second <= (root === 2 ? 2 ** 52 : 39))) {
+    throw new RangeError(`${dotted} is not an object identifier`);
+  }
+  const content: number[] = [];
+  for (const arc of [root * 40 + second, ...rest]) {
+    if (!Number.isSafeInteger(arc)) throw new RangeError(`${dotted} is not an object identifier`);
+    const digits = [arc % 128];
+    for (let left = Math.floor(arc / 128); left > 0; left = Math.floor(left / 128)) digits.unshift(0x80 | (left % 128));
+    content.push(...digits);
+  }
+  return element(TAG.oid, [Uint8Array.from(content)]);
+}
+
+/** Whole bytes. Named bits are not that: see namedBits. */
+export const bitString = (bytes: Uint8Array): Uint8Array => element(TAG.bitString, [Uint8Array.of(0), bytes]);
+
+/** The bits of a list such as KeyUsage, by number. Zero bits at the end are not written: DER has one form only. */
+export function namedBits(bits: readonly number[]): Uint8Array {
+  const last = Math.max(-1, ...bits);
+  const content = new Uint8Array(1 + Math.ceil((last + 1) / 8));
+  content[0] = (content.length - 1) * 8 - (last + 1);
+  for (const bit of bits) content[1 + (bit >> 3)]! |= 0x80 >> (bit & 7);
+  return element(TAG.bitString, [content]);
+}
+
+export const octetString = (bytes: Uint8Array): Uint8Array => element(TAG.octetString, [bytes]);
+
+export const boolean = (value: boolean): Uint8Array => Uint8Array.of(TAG.boolean, 1, value ? 0xff : 0);
+
+export const NULL: Uint8Array = Uint8Array.of(TAG.null, 0);
+
+export const utf8String = (text: string): Uint8Array => {
+  if (!text.isWellFormed()) throw new TypeError('half a character has no UTF-8');
+  return element(TAG.utf8String, [utf8.encode(text)]);
+};
+
+export const printableString = (text: string): Uint8Array =>
+  restrictedString(TAG.printableString, text, /^[A-Za-z0-9 '()+,\-./:=?]*$/);
+
+export const ia5String = (text: string): Uint8Array => restrictedString(TAG.ia5String, text, /^\p{ASCII}*$/u);
+
+/** [number] EXPLICIT: the element inside another. */
+export const explicit = (number: number, inner: Uint8Array): Uint8Array =>
+  element(CONTEXT | CONSTRUCTED | lowTag(number), [inner]);
+
+/** [number] IMPLICIT: the element under another tag, primitive or constructed as it was. */
+export function implicit(number: number, encoded: Uint8Array): Uint8Array {
+  const tagged = Uint8Array.from(encoded);
+  tagged[0] = CONTEXT | (encoded[0]! & CONSTRUCTED) | lowTag(number);
+  return tagged;
+}
+
+/** RFC 5280, 4.1.2.5: UTCTime until 2049, GeneralizedTime from 2050, whole seconds. */
+export function time(moment: Date): Uint8Array {
+  const digits = moment.toISOString().replace(/\.\d+Z$|[-:T]/g, '');
+  const year = moment.getUTCFullYear();
+  if (year < 1950 || year > 9999) throw new RangeError(`${moment.toISOString()} has no form in a certificate`);
+  return year < 2050
+    ? element(TAG.utcTime, [utf8.encode(`${digits.slice(2)}Z`)])
+    : element(TAG.generalizedTime, [utf8.encode(`${digits}Z`)]);
+}
+
+/** The same text for the same bytes: a Map tells byte arrays apart by identity, not by what they hold. */
+export const mapKey = (der: Uint8Array): string =>
+  Buffer.from(der.buffer, der.byteOffset, der.length).toString('latin1');
+
+function element(tag: number, parts: readonly Uint8Array[]): Uint8Array {
+  let length = 0;
+  for (const part of parts) length += part.length;
+  const lengthBytes = length <= LAST_SHORT_LENGTH ? [] : bytesOf(length);
+  if (lengthBytes.length > MAX_LENGTH_BYTES) throw new RangeError(`${length} bytes do not fit into one element`);
+  const header = 2 + lengthBytes.length;
+  const whole = new Uint8Array(header + length);
+  whole[0] = tag;
+  whole[1] = length <= LAST_SHORT_LENGTH ? length : 0x80 | lengthBytes.length;
+  whole.set(lengthBytes, 2);
+  let position = header;
+  for (const part of parts) {
+    whole.set(part, position);
+    position += part.length;
+  }
+  return whole;
+}
+
+/** Big-endian. */
+function bytesOf(value: number): Uint8Array {
+  if (!Number.isSafeInteger(value) || value < 0) throw new RangeError(`${value} is not a whole number of ours`);
+  const bytes: number[] = [];
+  for (let left = value; left > 0; left = Math.floor(left / 256)) bytes.unshift(left % 256);
+  return Uint8Array.from(bytes);
+}
+
+function restrictedString(tag: number, text: string, allowed: RegExp): Uint8Array {
+  if (!allowed.test(text)) throw new TypeError(`${JSON.stringify(text)} has characters its string type does not have`);
+  return element(tag, [utf8.encode(text)]);
+}
+
+function lowTag(number: number): number {
+  if (!Number.isInteger(number) || number < 0 || number > MAX_LOW_TAG) throw new RangeError(`no tag ${number}`);
+  return number;
+}

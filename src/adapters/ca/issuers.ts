@@ -1,0 +1,138 @@
+// How issuers come to be: a root and an issuing authority for each type of key, made on first start. Later starts
+// find them, and so does a second instance that starts at the same moment: the store keeps one set.
+import { createPrivateKey, createPublicKey, generateKeyPair, type KeyObject, randomBytes, sign } from 'node:crypto';
+import { promisify } from 'node:util';
+import { ISSUER_KEY_TYPES, type Issuer, type IssuerKeyType } from '../../domain/authority.ts';
+import type { NewId } from '../../domain/ids.ts';
+import type { Issuers } from '../../domain/issuance-ports.ts';
+import type { SignHash } from '../../domain/sign-hash.ts';
+import { issuingExtensions, keyIdOf, rootExtensions } from './profiles.ts';
+import { distinguishedName, SIGNATURE_ALGORITHMS, signedCertificate, toBeSigned } from './to-be-signed.ts';
+
+export interface AuthorityNames {
+  /** The organization in every issuer's name. */
+  readonly organization: string;
+  readonly rootYears: number;
+  readonly issuingYears: number;
+  /** Where issuer certificates and revocation lists are served: plain HTTP, as verifiers want it. */
+  readonly pkiUrl: string;
+}
+
+const generate = promisify(generateKeyPair);
+const YEAR_MS = 365 * 86_400_000;
+// A clock that is a little behind ours must not find an issuer that is not valid yet.
+const HOUR_MS = 3_600_000;
+
+const LABEL: Readonly<Record<IssuerKeyType, string>> = { p256: 'P-256', p384: 'P-384', rsa: 'RSA' };
+/** The digest an issuer's own certificate is signed with. */
+const OWN_HASH = { p256: 'sha256', p384: 'sha384', rsa: 'sha256' } as const satisfies Record<IssuerKeyType, SignHash>;
+/** Issuing keys sign every certificate and are replaced with their issuer: 2048 bits sign six times as fast as 4096. */
+const RSA_BITS = { root: 4096, issuing: 2048 } as const;
+
+export const issuerCertificateUrl = (pkiUrl: string, issuerId: string): string => `${pkiUrl}/ca/${issuerId}.crt`;
+export const crlUrl = (pkiUrl: string, issuerId: string, shard: number): string =>
+  `${pkiUrl}/crl/${issuerId}/${shard}.crl`;
+
+/** Makes what is missing, and returns all there are. */
+export async function ensureIssuers(
+  issuers: Issuers,
+  names: AuthorityNames,
+  now: () => number,
+  newId: NewId,
+): Promise<Issuer[]> {
+  const existing = await issuers.list();
+  const isServed = (keyType: IssuerKeyType) =>
+    existing.some((one) => one.role === 'issuing' && one.state === 'active' && one.keyType === keyType);
+  const missing = ISSUER_KEY_TYPES.filter((keyType) => !isServed(keyType));
+  if (missing.length === 0) return existing;
+  const made = await Promise.all(missing.map((keyType) => makePair(keyType, names, now(), newId)));
+  for (const pair of made) await issuers.claim(pair);
+  return await issuers.list();
+}
+
+interface KeyPair {
+  readonly privateKey: KeyObject;
+  readonly spki: Uint8Array;
+}
+
+/** A root and the issuing authority under it. */
+async function makePair(
+  keyType: IssuerKeyType,
+  names: AuthorityNames,
+  now: number,
+  newId: NewId,
+): Promise<[Issuer, Issuer]> {
+  const [rootKey, issuingKey] = await Promise.all([makeKey(keyType, 'root'), makeKey(keyType, 'issuing')]);
+  const [rootId, issuingId] = [newId(), newId()];
+  const nameOf = (role: string) =>
+    distinguishedName({
+      organization: names.organization,
+      commonName: `${names.organization} ${role} ${LABEL[keyType]}`,
+    });
+  const rootName = nameOf('Root');
+  const certify = (subject: Uint8Array, spki: Uint8Array, years: number, extensions: Uint8Array[]) => {
+    const algorithm = SIGNATURE_ALGORITHMS[keyType][OWN_HASH[keyType]]!;
+    const bytes = toBeSigned({
+      serial: newSerial(),
+      algorithm,
+      issuer: rootName,
+      notBefore: wholeSecond(now - HOUR_MS),
+      notAfter: wholeSecond(now + years * YEAR_MS) - 1000,
+      subject,
+      spki,
+      extensions,
+    });
+    return signedCertificate(bytes, algorithm, sign(OWN_HASH[keyType], bytes, rootKey.privateKey));
+  };
+  const rootUrls = {
+    certificate: issuerCertificateUrl(names.pkiUrl, rootId),
+    crl: crlUrl(names.pkiUrl, rootId, 0),
+  };
+  const record = (id: string, role: Issuer['role'], key: KeyPair, certificate: Uint8Array): Issuer => ({
+    id,
+    role,
+    keyType,
+    state: 'active',
+    parentId: role === 'root' ? null : rootId,
+    certificate,
+    privateKey: key.privateKey.export({ type: 'pkcs8', format: 'der' }),
+    createdAt: now,
+  });
+  return [
+    record(rootId, 'root', rootKey, certify(rootName, rootKey.spki, names.rootYears, rootExtensions(rootKey.spki))),
+    record(
+      issuingId,
+      'issuing',
+      issuingKey,
+      certify(
+        nameOf('Issuing'),
+        issuingKey.spki,
+        names.issuingYears,
+        issuingExtensions(issuingKey.spki, keyIdOf(rootKey.spki), rootUrls),
+      ),
+    ),
+  ];
+}
+
+async function makeKey(keyType: IssuerKeyType, role: Issuer['role']): Promise<KeyPair> {
+  const { privateKey, publicKey } =
+    keyType === 'rsa'
+      ? await generate('rsa', { modulusLength: RSA_BITS[role] })
+      : await generate('ec', { namedCurve: keyType === 'p256' ? 'P-256' : 'P-384' });
+  return { privateKey, spki: publicKey.export({ type: 'spki', format: 'der' }) };
+}
+
+/** 126 random bits: unguessable, positive, and of one length, so that they sort and print alike. */
+export function newSerial(): Uint8Array {
+  const bytes = randomBytes(16);
+  bytes[0] = (bytes[0]! & 0x3f) | 0x40;
+  return bytes;
+}
+
+export const openPrivateKey = (pkcs8: Uint8Array): KeyObject =>
+  createPrivateKey({ key: Buffer.from(pkcs8), format: 'der', type: 'pkcs8' });
+
+export const spkiOf = (privateKey: KeyObject): Uint8Array =>
+  createPublicKey(privateKey).export({ type: 'spki', format: 'der' });
+
+const wholeSecond = (ms: number): number => Math.floor(ms / 1000) * 1000;

@@ -1,0 +1,147 @@
+// Which extensions a certificate has, by what it is for. Constant ones are encoded once; per certificate only names,
+// keys and addresses are written.
+import type { ProductKind, Trust } from '../../domain/products.ts';
+import { boolean, ia5String, implicit, integer, namedBits, octetString, oid, sequence } from './der.ts';
+import { DerReader } from './der-reader.ts';
+import { extension, keyIdentifier } from './to-be-signed.ts';
+
+const ID = {
+  subjectKeyIdentifier: oid('2.5.29.14'),
+  keyUsage: oid('2.5.29.15'),
+  subjectAltName: oid('2.5.29.17'),
+  basicConstraints: oid('2.5.29.19'),
+  crlDistributionPoints: oid('2.5.29.31'),
+  certificatePolicies: oid('2.5.29.32'),
+  authorityKeyIdentifier: oid('2.5.29.35'),
+  extendedKeyUsage: oid('2.5.29.37'),
+  authorityInfoAccess: oid('1.3.6.1.5.5.7.1.1'),
+} as const;
+
+/** Bit numbers of KeyUsage. */
+const USAGE = { digitalSignature: 0, nonRepudiation: 1, keyEncipherment: 2, keyCertSign: 5, cRLSign: 6 } as const;
+
+const SERVER_AUTH = oid('1.3.6.1.5.5.7.3.1');
+const CLIENT_AUTH = oid('1.3.6.1.5.5.7.3.2');
+const CODE_SIGNING = oid('1.3.6.1.5.5.7.3.3');
+/** RFC 9336. */
+const DOCUMENT_SIGNING = oid('1.3.6.1.5.5.7.3.36');
+const DOMAIN_VALIDATED = oid('2.23.140.1.2.1');
+const ANY_POLICY = oid('2.5.29.32.0');
+const OCSP = oid('1.3.6.1.5.5.7.48.1');
+const CA_ISSUERS = oid('1.3.6.1.5.5.7.48.2');
+
+const keyUsage = (...bits: number[]) => extension({ id: ID.keyUsage, isCritical: true, value: namedBits(bits) });
+const purposes = (...ids: Uint8Array[]) =>
+  extension({ id: ID.extendedKeyUsage, isCritical: false, value: sequence(ids) });
+const policy = (id: Uint8Array) =>
+  extension({ id: ID.certificatePolicies, isCritical: false, value: sequence([sequence([id])]) });
+
+/** RSA keys of servers may also be asked to decrypt a session key, by clients before TLS 1.3. */
+const TLS_USAGE = {
+  rsa: keyUsage(USAGE.digitalSignature, USAGE.keyEncipherment),
+  ec: keyUsage(USAGE.digitalSignature),
+};
+const SIGN_USAGE = { rsa: keyUsage(USAGE.digitalSignature), ec: keyUsage(USAGE.digitalSignature) };
+const COMMIT_USAGE = keyUsage(USAGE.digitalSignature, USAGE.nonRepudiation);
+
+const PURPOSES: Readonly<Record<ProductKind, Record<Trust, readonly Uint8Array[]>>> = {
+  ssl: {
+    // Public roots no longer let a server's certificate also identify a client.
+    public: [purposes(SERVER_AUTH), policy(DOMAIN_VALIDATED)],
+    private: [purposes(SERVER_AUTH, CLIENT_AUTH)],
+  },
+  code_signing: { public: [purposes(CODE_SIGNING)], private: [purposes(CODE_SIGNING)] },
+  document_signing: { public: [purposes(DOCUMENT_SIGNING)], private: [purposes(DOCUMENT_SIGNING)] },
+};
+
+const USAGES: Readonly<Record<ProductKind, Record<'rsa' | 'ec', Uint8Array>>> = {
+  ssl: TLS_USAGE,
+  code_signing: SIGN_USAGE,
+  document_signing: { rsa: COMMIT_USAGE, ec: COMMIT_USAGE },
+};
+
+export interface StatusUrls {
+  readonly issuerCertificate: string;
+  readonly crl: string;
+  readonly ocsp: string;
+}
+
+export interface LeafProfile {
+  readonly kind: ProductKind;
+  readonly trust: Trust;
+  readonly isRsa: boolean;
+  readonly names: readonly string[];
+  /** An empty subject makes the alternative names the only identity, and so critical. */
+  readonly hasSubject: boolean;
+  readonly spki: Uint8Array;
+  readonly issuerKeyId: Uint8Array;
+  readonly urls: StatusUrls;
+}
+
+export function leafExtensions(profile: LeafProfile): Uint8Array[] {
+  const { kind, trust, names, urls } = profile;
+  return [
+    USAGES[kind][profile.isRsa ? 'rsa' : 'ec'],
+    ...PURPOSES[kind][trust],
+    authorityKeyIdentifier(profile.issuerKeyId),
+    subjectKeyIdentifier(profile.spki),
+    ...(names.length > 0 ? [subjectAltName(names, !profile.hasSubject)] : []),
+    crlDistributionPoint(urls.crl),
+    authorityInfoAccess([accessDescription(OCSP, urls.ocsp), accessDescription(CA_ISSUERS, urls.issuerCertificate)]),
+  ];
+}
+
+const CA_USAGE = keyUsage(USAGE.digitalSignature, USAGE.keyCertSign, USAGE.cRLSign);
+const basicConstraints = (...parts: Uint8Array[]) =>
+  extension({ id: ID.basicConstraints, isCritical: true, value: sequence(parts) });
+const IS_CA = basicConstraints(boolean(true));
+/** It signs leaves, and no further authority. */
+const IS_LAST_CA = basicConstraints(boolean(true), integer(0));
+
+export const rootExtensions = (spki: Uint8Array): Uint8Array[] => [IS_CA, CA_USAGE, subjectKeyIdentifier(spki)];
+
+export const issuingExtensions = (
+  spki: Uint8Array,
+  rootKeyId: Uint8Array,
+  root: { certificate: string; crl: string },
+): Uint8Array[] => [
+  IS_LAST_CA,
+  CA_USAGE,
+  policy(ANY_POLICY),
+  authorityKeyIdentifier(rootKeyId),
+  subjectKeyIdentifier(spki),
+  crlDistributionPoint(root.crl),
+  authorityInfoAccess([accessDescription(CA_ISSUERS, root.certificate)]),
+];
+
+/** The identifier of a key, from the bits inside its SPKI. */
+export function keyIdOf(spki: Uint8Array): Uint8Array {
+  const reader = new DerReader(spki).sequence();
+  reader.any();
+  return keyIdentifier(reader.bitString());
+}
+
+const subjectKeyIdentifier = (spki: Uint8Array) =>
+  extension({ id: ID.subjectKeyIdentifier, isCritical: false, value: octetString(keyIdOf(spki)) });
+
+const authorityKeyIdentifier = (keyId: Uint8Array) =>
+  extension({ id: ID.authorityKeyIdentifier, isCritical: false, value: sequence([implicit(0, octetString(keyId))]) });
+
+const subjectAltName = (names: readonly string[], isCritical: boolean) =>
+  extension({ id: ID.subjectAltName, isCritical, value: sequence(names.map((name) => implicit(2, ia5String(name)))) });
+
+const uri = (address: string) => implicit(6, ia5String(address));
+
+/** DistributionPoint { [0] DistributionPointName { [0] fullName } }: two tags around one address. */
+const crlDistributionPoint = (address: string) => {
+  const fullName = implicit(0, sequence([uri(address)]));
+  return extension({
+    id: ID.crlDistributionPoints,
+    isCritical: false,
+    value: sequence([sequence([implicit(0, sequence([fullName]))])]),
+  });
+};
+
+const accessDescription = (method: Uint8Array, address: string) => sequence([method, uri(address)]);
+const authorityInfoAccess = (descriptions: readonly Uint8Array[]) =>
+  extension({ id: ID.authorityInfoAccess, isCritical: false, value: sequence(descriptions) });

@@ -1,0 +1,101 @@
+// The bytes of a certificate before its signature (RFC 5280, 4.1), and the whole once it is signed. Which fields and
+// extensions a kind of certificate has is data of the profile (profiles.ts); here they only become bytes.
+import { hash } from 'node:crypto';
+import type { IssuerKeyType } from '../../domain/authority.ts';
+import type { SignHash } from '../../domain/sign-hash.ts';
+import {
+  bitString,
+  boolean,
+  explicit,
+  integer,
+  NULL,
+  octetString,
+  oid,
+  printableString,
+  sequence,
+  setOf,
+  time,
+  utf8String,
+} from './der.ts';
+
+const VERSION_3 = explicit(0, integer(2));
+const COMMON_NAME = oid('2.5.4.3');
+const ORGANIZATION = oid('2.5.4.10');
+
+/** RSA identifiers have NULL parameters, ECDSA none; the same bytes stand inside and outside of what is signed. */
+const ecdsa = (dotted: string): Uint8Array => sequence([oid(dotted)]);
+const rsa = (dotted: string): Uint8Array => sequence([oid(dotted), NULL]);
+
+/**
+ * What each issuer key signs with. A curve goes with one digest (the Baseline Requirements, 7.1.3.2); RSA takes any.
+ * SM3 needs an issuer on SM2, which there is none of.
+ */
+export const SIGNATURE_ALGORITHMS: Readonly<Record<IssuerKeyType, Partial<Record<SignHash, Uint8Array>>>> = {
+  p256: { sha256: ecdsa('1.2.840.10045.4.3.2') },
+  p384: { sha384: ecdsa('1.2.840.10045.4.3.3') },
+  rsa: {
+    sha256: rsa('1.2.840.113549.1.1.11'),
+    sha384: rsa('1.2.840.113549.1.1.12'),
+    sha512: rsa('1.2.840.113549.1.1.13'),
+  },
+};
+
+export interface Extension {
+  readonly id: Uint8Array;
+  readonly isCritical: boolean;
+  readonly value: Uint8Array;
+}
+
+export interface ToBeSigned {
+  readonly serial: Uint8Array;
+  readonly algorithm: Uint8Array;
+  readonly issuer: Uint8Array;
+  readonly notBefore: number;
+  readonly notAfter: number;
+  readonly subject: Uint8Array;
+  readonly spki: Uint8Array;
+  /** Encoded extensions, as `extension` makes them. */
+  readonly extensions: readonly Uint8Array[];
+}
+
+export function toBeSigned(content: ToBeSigned): Uint8Array {
+  return sequence([
+    VERSION_3,
+    integer(content.serial),
+    content.algorithm,
+    content.issuer,
+    sequence([time(new Date(content.notBefore)), time(new Date(content.notAfter))]),
+    content.subject,
+    content.spki,
+    explicit(3, sequence(content.extensions)),
+  ]);
+}
+
+export const signedCertificate = (toBeSigned: Uint8Array, algorithm: Uint8Array, signature: Uint8Array): Uint8Array =>
+  sequence([toBeSigned, algorithm, bitString(signature)]);
+
+/** `critical` is DEFAULT FALSE, and DER does not write defaults. */
+export const extension = ({ id, isCritical, value }: Extension): Uint8Array =>
+  sequence(isCritical ? [id, boolean(true), octetString(value)] : [id, octetString(value)]);
+
+/** The organization is printable where it can be: the oldest readers know no other string. */
+export function distinguishedName({
+  organization,
+  commonName,
+}: {
+  organization?: string;
+  commonName?: string;
+}): Uint8Array {
+  const parts: Uint8Array[] = [];
+  if (organization !== undefined) parts.push(attribute(ORGANIZATION, organization));
+  if (commonName !== undefined) parts.push(attribute(COMMON_NAME, commonName));
+  return sequence(parts);
+}
+
+function attribute(type: Uint8Array, text: string): Uint8Array {
+  const isPrintable = /^[A-Za-z0-9 '()+,\-./:=?]+$/.test(text);
+  return setOf([sequence([type, isPrintable ? printableString(text) : utf8String(text)])]);
+}
+
+/** RFC 7093, 2 (1): the leftmost 160 bits of the SHA-256 of the key's bits. */
+export const keyIdentifier = (keyBits: Uint8Array): Uint8Array => hash('sha256', keyBits, 'buffer').subarray(0, 20);
