@@ -4,6 +4,7 @@
 // systemd or a global link it is the host's, and the pinned binary lies in node_modules.
 import { spawn } from 'node:child_process';
 import module from 'node:module';
+import { constants } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
@@ -48,6 +49,6 @@ function handOver(binary) {
     process.exit(3);
   });
   child.on('exit', (code, signal) => {
-    process.exitCode = code ?? 128 + (signal === 'SIGKILL' ? 9 : 15);
+    process.exitCode = code ?? 128 + constants.signals[signal];
   });
 }

@@ -24,8 +24,7 @@ export const fsync: Campaign = {
     print(`the store's own settings: ${broken.length === 0 ? 'PRAGMA synchronous is 2 (FULL)' : broken.join(', ')}`);
 
     if (!isStraceUsable()) {
-      print('NOT CHECKED: strace is not installed or may not trace here, so nobody watched the disk.');
-      return broken;
+      return [...broken, 'strace is not installed or may not trace here: nobody watched the disk'];
     }
     const trace = join(folder.path, 'trace');
     const seen = await writeUnderTrace(settings, straceWrapper(folder.path, trace), count);

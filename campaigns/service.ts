@@ -15,7 +15,6 @@ export interface Service {
   readonly process: RunningProcess;
 }
 
-const START_MS = 30_000;
 const READY_MS = 5_000;
 const READY_TRIES = 100;
 const READY_PAUSE_MS = 50;
@@ -48,7 +47,7 @@ async function makeKey(access: App['access']): Promise<Key> {
 export async function startService(settings: Settings, program?: string): Promise<Service> {
   const process = startReseal(['serve'], { RESEAL_PORT: '0', ...settings }, program);
   try {
-    const url = await within(START_MS, 'the start of the service', process.listening());
+    const url = await process.listening();
     await ready(url);
     return { url, process };
   } catch (error) {
@@ -67,15 +66,4 @@ async function ready(url: string): Promise<void> {
     await sleep(READY_PAUSE_MS);
   }
   throw new Error(`the service never became ready; /readyz last answered ${answer}`);
-}
-
-/** The same promise, or a rejection once it takes too long. */
-export async function within<T>(ms: number, what: string, work: Promise<T>): Promise<T> {
-  const late = Promise.withResolvers<never>();
-  const timer = setTimeout(() => late.reject(new Error(`${what} took longer than ${ms} ms`)), ms);
-  try {
-    return await Promise.race([work, late.promise]);
-  } finally {
-    clearTimeout(timer);
-  }
 }

@@ -1,22 +1,20 @@
 // The kinds of values an environment variable can have, and how each is read. Strict: what is not exactly right is
 // refused with the reason, because a misread setting is worse than a missing one.
 import { isIP } from 'node:net';
+import { parseSealKeys } from './adapters/seal.ts';
 
 export interface Variable<T> {
   readonly about: string;
   readonly example: string;
-  /** Shown to people; the value itself comes from `absent`. */
-  readonly default: string;
   readonly absent: T;
   /** The value, or the reason why the text is none. */
   parse(text: string): { value: T } | { reason: string };
-  readonly isSecret?: true;
 }
 
 type Parse<T> = Variable<T>['parse'];
 
 export function text(about: string, example: string, absent: string): Variable<string> {
-  return { about, example, default: absent, absent, parse: anyText };
+  return { about, example, absent, parse: anyText };
 }
 
 export function integer(about: string, absent: number, least: number, most: number): Variable<number> {
@@ -24,7 +22,6 @@ export function integer(about: string, absent: number, least: number, most: numb
   return {
     about,
     example,
-    default: example,
     absent,
     parse(given) {
       if (given.startsWith('tcp://')) {
@@ -41,21 +38,20 @@ export function integer(about: string, absent: number, least: number, most: numb
   };
 }
 
-export function optional<T>(about: string, example: string, absent: string, parse: Parse<T>): Variable<T | undefined> {
-  return { about, example, default: absent, absent: undefined, parse };
+export function optional<T>(about: string, example: string, parse: Parse<T>): Variable<T | undefined> {
+  return { about, example, absent: undefined, parse };
 }
 
 export function list(about: string, example: string, parse: Parse<string>): Variable<readonly string[]> {
   return {
     about,
     example,
-    default: 'none',
     absent: [],
     parse(given) {
       const items = given.split(',').map((item) => item.trim());
-      for (const item of items) {
+      for (const [index, item] of items.entries()) {
         const parsed = parse(item);
-        if ('reason' in parsed) return { reason: `${parsed.reason} (at "${item}")` };
+        if ('reason' in parsed) return { reason: `${parsed.reason} (item ${index + 1})` };
       }
       return { value: items };
     },
@@ -82,7 +78,7 @@ export function databaseUrl(given: string) {
 }
 
 export function sealKeyText(given: string) {
-  return given.split(',').every((key) => /^[A-Za-z0-9+/]{43}=$/.test(key.trim()))
+  return parseSealKeys(given)
     ? { value: given }
     : { reason: 'must be 32 bytes in base64; several keys, the newest first, are separated by commas' };
 }

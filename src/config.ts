@@ -24,50 +24,26 @@ export const VARIABLES = {
   RESEAL_HOST: text('address to listen on', '0.0.0.0', '127.0.0.1'),
   // 0 takes any free port.
   RESEAL_PORT: integer('port to listen on', 8080, 0, 65_535),
-  RESEAL_PUBLIC_URL: optional(
-    'the address callers use, when it is not the one we listen on',
-    'https://certs.example.com/pki',
-    'http://localhost:<port>',
-    publicUrl,
+  RESEAL_PUBLIC_URL: optional('the address callers use', 'https://certs.example.com/pki', publicUrl),
+  RESEAL_DATABASE_URL: optional(
+    'PostgreSQL instead of the embedded database',
+    'postgres://user@db/reseal',
+    databaseUrl,
   ),
-  RESEAL_DATABASE_URL: {
-    ...optional('PostgreSQL instead of the embedded database', 'postgres://user@db/reseal', 'embedded', databaseUrl),
-    isSecret: true,
-  },
   // Ten connections keep a small PostgreSQL (100 connections) free for several instances.
   RESEAL_DATABASE_CONNECTIONS: integer('connections to PostgreSQL at most', 10, 1, 500),
-  RESEAL_SEAL_KEY: {
-    ...optional(
-      'seal key in the environment instead of a file',
-      '"$(openssl rand -base64 32)"',
-      'from the file',
-      sealKeyText,
-    ),
-    isSecret: true,
-  },
-  RESEAL_SEAL_KEY_FILE: optional('file of the seal key', '/run/secrets/reseal-seal.key', '<data>/seal.key', anyText),
-  RESEAL_TLS_CERT_FILE: optional(
-    'serve HTTPS with this certificate chain (PEM)',
-    '/etc/reseal/tls.pem',
-    'HTTP',
-    anyText,
-  ),
-  RESEAL_TLS_KEY_FILE: optional('private key of that certificate (PEM)', '/etc/reseal/tls.key', 'HTTP', anyText),
+  RESEAL_SEAL_KEY: optional('seal key instead of a file', '"$(openssl rand -base64 32)"', sealKeyText),
+  RESEAL_SEAL_KEY_FILE: optional('file of the seal key', '/run/secrets/reseal-seal.key', anyText),
+  RESEAL_TLS_CERT_FILE: optional('serve HTTPS with this certificate chain', '/etc/reseal/tls.pem', anyText),
+  RESEAL_TLS_KEY_FILE: optional('private key of that certificate', '/etc/reseal/tls.key', anyText),
   RESEAL_TRUSTED_PROXIES: list('proxies whose X-Forwarded-For is believed', '10.0.0.0/8,192.0.2.7', addressOrRange),
-  RESEAL_DNS_SERVERS: list(
-    'resolvers to ask instead of the system\u2019s',
-    '192.0.2.53,[2001:db8::53]:5353',
-    dnsServer,
-  ),
-  RESEAL_METRICS_TOKEN: {
-    ...optional('bearer token for /metrics; without one it answers loopback only', 'a-long-random-text', 'none', token),
-    isSecret: true,
-  },
+  RESEAL_DNS_SERVERS: list('resolvers to ask', '192.0.2.53,[2001:db8::53]:5353', dnsServer),
+  RESEAL_METRICS_TOKEN: optional('bearer token for /metrics', 'a-long-random-text', token),
   // A request holds at most one body and one database connection; this bounds the memory of a flood.
   RESEAL_MAX_REQUESTS: integer('requests served at once; beyond that the answer is service_busy', 512, 1, 100_000),
   // Kubernetes kills after 30 s by default.
   RESEAL_SHUTDOWN_SECONDS: integer('how long a shutdown waits for requests under way', 20, 0, 3_600),
-  RESEAL_LOG_FORMAT: optional('json for machines, text for people', 'json', 'json; text in the sandbox', logFormat),
+  RESEAL_LOG_FORMAT: optional('json for machines, text for people', 'json', logFormat),
 } as const satisfies Record<string, Variable<unknown>>;
 
 type Values = { [Name in keyof typeof VARIABLES]: (typeof VARIABLES)[Name]['absent'] };
@@ -100,7 +76,7 @@ export function readConfig(environment: Environment): { config: Config; warnings
     // Set to nothing means not set: that is how shells and compose files clear a variable.
     const parsed = given === undefined || given === '' ? { value: variable.absent } : variable.parse(given);
     if ('value' in parsed) values[name] = parsed.value;
-    else problems.push(`${name} ${parsed.reason}. Example: ${name}=${variable.example}`);
+    else problems.push(`${name} (${variable.about}) ${parsed.reason}. Example: ${name}=${variable.example}`);
   }
   if ((values.RESEAL_TLS_CERT_FILE === undefined) !== (values.RESEAL_TLS_KEY_FILE === undefined)) {
     problems.push('RESEAL_TLS_CERT_FILE and RESEAL_TLS_KEY_FILE go together: set both or neither');

@@ -3,6 +3,7 @@
 import { checkFolder, checkSealKey, checkTls } from './adapters/doctor/files.ts';
 import { checkResolver } from './adapters/doctor/resolver.ts';
 import { checkStore } from './adapters/doctor/store.ts';
+import { sealKeysOf } from './adapters/seal-check.ts';
 import { openApp } from './app.ts';
 import type { Context } from './cli/command.ts';
 import { type Config, type Environment, readConfig } from './config.ts';
@@ -12,6 +13,9 @@ import { announcement } from './sandbox/announce.ts';
 import type { Running } from './serve.ts';
 
 const now = Date.now;
+const SAME_SIGNAL_MS = 500;
+// Longer than a connection waits to be accepted, shorter than anyone waits for a restart.
+const DRAIN_MS = 250;
 
 /** Loaded when needed: commands that do not serve start in half the time without the HTTP front. */
 const serving = () => import('./serve.ts');
@@ -75,8 +79,7 @@ async function diagnose(environment: Environment): Promise<Finding[]> {
   findings.push({ check: 'runtime', state: 'ok', text: `Node ${process.versions.node}` }, ...files);
   // Opening the store with a seal key that others can read, or in a folder we may not write, would only say it again.
   if (files.every(({ state }) => state !== 'problem')) {
-    const open = async () => (await openApp(config, { now, log: () => {} })).store;
-    findings.push(...(await checkStore(open, now)));
+    findings.push(...(await checkStore(config.database, sealKeysOf(config.sealKey), now)));
   }
   return [...findings, await checkResolver(config.dnsServers)];
 }
@@ -87,18 +90,21 @@ async function diagnose(environment: Environment): Promise<Finding[]> {
  */
 async function untilSignal(log: Log, start: () => Promise<Running>): Promise<void> {
   const { promise: signalled, resolve } = Promise.withResolvers<void>();
-  let isStopping = false;
+  let firstAt = Number.POSITIVE_INFINITY;
   const onSignal = () => {
-    if (isStopping) process.exit(EXIT.refused);
-    isStopping = true;
+    // A terminal and a launcher may both pass on the same one: only after a moment is it a second wish.
+    if (performance.now() - firstAt > SAME_SIGNAL_MS) process.exit(EXIT.refused);
+    firstAt = Math.min(firstAt, performance.now());
     resolve();
   };
-  process.on('SIGINT', onSignal).on('SIGTERM', onSignal);
+  process.on('SIGINT', onSignal).on('SIGTERM', onSignal).on('SIGHUP', onSignal);
+  // Whoever read our lines is gone; without this the next one would be an error nobody catches.
+  process.stdout.on('error', onSignal);
   process.on('uncaughtException', (error) => {
     log(faultLine(error, null));
     process.exit(EXIT.bug);
   });
   const running = await start();
   await signalled;
-  await running.stop();
+  await running.stop(DRAIN_MS);
 }

@@ -9,8 +9,8 @@ export interface RequestLine {
   /** The pattern, such as /openapi/v3/orders/:id; null when nothing matched. */
   readonly route: string | null;
   readonly status: number;
-  /** `success`, or the error code; null where there is no envelope. */
-  readonly code: string | null;
+  /** `success`, the code of the error, or `aborted` when the caller left before the answer. */
+  readonly code: string;
   readonly ms: number;
   readonly account_id: string | null;
   readonly key_id: string | null;
@@ -18,7 +18,7 @@ export interface RequestLine {
 }
 
 export interface NoticeLine {
-  readonly event: 'listening' | 'stopping' | 'stopped' | 'store_unavailable' | 'store_recovered' | 'warning';
+  readonly event: 'listening' | 'stopping' | 'stopped' | 'store_unavailable' | 'warning';
   readonly text: string;
 }
 
@@ -70,7 +70,7 @@ function asText(line: LogLine, time: string): string {
   const at = time.slice(11, 19);
   switch (line.event) {
     case 'request':
-      return `${at} ${line.status} ${line.method} ${line.route ?? '(no route)'} ${line.code ?? ''} ${line.ms} ms`;
+      return `${at} ${line.status} ${line.method} ${line.route ?? '(no route)'} ${line.code} ${line.ms} ms`;
     case 'fault':
       return `${at} fault ${line.name}: ${line.message}\n    ${line.stack.join('\n    ')}`;
     default:

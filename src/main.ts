@@ -7,6 +7,9 @@ import { messageOf } from './http/error-table.ts';
 // Whatever is created from here on is for this user only: databases, key files, sandbox.json.
 process.umask(0o077);
 
+// The reader of a pipe may leave early, as head does: that is no error of ours.
+process.stdout.on('error', () => process.exit());
+
 const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'));
 const locale = process.env.LANG?.startsWith('zh') ? 'zh-CN' : 'en';
 

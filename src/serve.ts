@@ -1,16 +1,21 @@
 // Serving: an open app behind an HTTP server, as a production service or as the sandbox.
 import type { AddressInfo } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { type App, openApp, type World } from './app.ts';
 import type { Config } from './config.ts';
-import { buildServer } from './http/server.ts';
+import { type Api, buildServer } from './http/server.ts';
 import { clearSandbox, type SandboxFile, sandboxFileIn, writeSandboxFile } from './sandbox/folder.ts';
 import { seedAccounts } from './sandbox/seed.ts';
 import { claimMode, listenProblem, lockSandbox, readTls } from './start-up.ts';
 
 export interface Running {
   readonly url: string;
-  /** Finishes what was begun, for at most the configured time, then lets go of everything. */
-  stop(): Promise<void>;
+  readonly server: Api['server'];
+  /**
+   * Says "not ready" for `drainMs`, so that callers who are on their way get in; then finishes what was begun, for at
+   * most the configured time, and lets go of everything.
+   */
+  stop(drainMs?: number): Promise<void>;
 }
 
 /** Serves until stopped. A sandbox's data folder is refused: its keys lie open in sandbox.json. */
@@ -38,10 +43,11 @@ export async function serveSandbox(config: Config, world: World): Promise<Runnin
   await claimMode(app.store, 'sandbox', config);
   const accounts = await seedAccounts(app.store, app.access);
   const running = await serveApp(app, config);
+  unlessServing.defer(() => running.stop());
   const sandbox = { base_url: running.url, accounts, orders: [], receiver: {}, trust: { roots: [] }, dns: {} };
   writeSandboxFile(config.dataDir, sandbox);
   unlessServing.move();
-  const stop = () => running.stop().finally(() => lock.release());
+  const stop = (drainMs?: number) => running.stop(drainMs).finally(() => lock.release());
   return { ...running, stop, sandbox, file: sandboxFileIn(config.dataDir) };
 }
 
@@ -74,8 +80,11 @@ export async function serveApp(app: App, config: Config): Promise<Running> {
   app.log({ event: 'listening', text: `${address} as ${publicUrl()}` });
   return {
     url: publicUrl(),
-    async stop() {
+    server: server.server,
+    async stop(drainMs = 0) {
       app.log({ event: 'stopping', text: 'finishing the requests under way' });
+      server.drain.isDraining = true;
+      await sleep(drainMs);
       const deadline = setTimeout(() => server.server.closeAllConnections(), config.shutdownMs);
       await server.close();
       clearTimeout(deadline);

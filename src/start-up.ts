@@ -1,6 +1,7 @@
 // What can go wrong while starting, each with the words that help: the folder, the database, TLS files, the port,
 // and a data folder that belongs to the other mode.
 import { mkdirSync, readFileSync } from 'node:fs';
+import { createSecureContext } from 'node:tls';
 import { lockFolder } from './adapters/folder-lock.ts';
 import type { Config } from './config.ts';
 import { Refusal } from './domain/errors.ts';
@@ -42,7 +43,10 @@ export function storeProblem(error: unknown, { database, dataDir }: Config): unk
 }
 
 export async function claimMode(store: Store, mode: 'serve' | 'sandbox', { dataDir }: Config): Promise<void> {
-  const owner = await store.settings.claim('mode', mode);
+  // Accounts that an operator made before the first start of the service are no sandbox's either.
+  const isInUse =
+    (await store.settings.get('mode')) === undefined && (await store.accounts.list({ limit: 1 })).length > 0;
+  const owner = await store.settings.claim('mode', isInUse ? 'serve' : mode);
   if (owner === mode) return;
   throw mode === 'serve'
     ? new Problem(
@@ -67,7 +71,17 @@ export function lockSandbox({ database, dataDir }: Config): { release(): void } 
     );
   }
   makeFolder(dataDir);
-  const lock = lockFolder(dataDir);
+  let lock: ReturnType<typeof lockFolder>;
+  try {
+    lock = lockFolder(dataDir);
+  } catch (error) {
+    throw new Problem(
+      EXIT.configuration,
+      `this user cannot write in the data folder ${dataDir}`,
+      'Change its owner, or choose another folder with RESEAL_DATA_DIR.',
+      { cause: error },
+    );
+  }
   if (lock) return lock;
   throw new Problem(
     EXIT.refused,
@@ -89,7 +103,18 @@ export function readTls({ certFile, keyFile }: { certFile: string; keyFile: stri
       );
     }
   };
-  return { cert: read(certFile, 'RESEAL_TLS_CERT_FILE'), key: read(keyFile, 'RESEAL_TLS_KEY_FILE') };
+  const pair = { cert: read(certFile, 'RESEAL_TLS_CERT_FILE'), key: read(keyFile, 'RESEAL_TLS_KEY_FILE') };
+  try {
+    createSecureContext(pair);
+  } catch (error) {
+    throw new Problem(
+      EXIT.configuration,
+      `${certFile} and ${keyFile} cannot be used for TLS (${codeOf(error)})`,
+      'Give a certificate chain and the key it belongs to, both as PEM.',
+      { cause: error },
+    );
+  }
+  return pair;
 }
 
 export function listenProblem(error: unknown, host: string, port: number): unknown {
@@ -110,6 +135,11 @@ export function listenProblem(error: unknown, host: string, port: number): unkno
         'Set RESEAL_HOST to 127.0.0.1 for this machine only, or to 0.0.0.0 for all of its addresses.',
       );
     default:
-      return error;
+      return new Problem(
+        EXIT.configuration,
+        `cannot listen on ${host}, port ${port} (${codeOf(error)})`,
+        'Set RESEAL_HOST to 127.0.0.1 for this machine only, or to 0.0.0.0 for all of its addresses.',
+        { cause: error },
+      );
   }
 }

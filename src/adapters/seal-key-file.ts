@@ -36,24 +36,35 @@ export function readSealKeyFile(file: string): SealKey[] | undefined {
 /** Creates the file unless another process was faster, and returns what it then holds. */
 export function createSealKeyFile(file: string): SealKey[] {
   const draft = `${file}.${randomBytes(6).toString('hex')}`;
-  const descriptor = openSync(draft, 'wx', 0o600);
   try {
-    writeSync(descriptor, `${newSealKey().bytes.toString('base64')}\n`);
-    fsyncSync(descriptor);
-  } finally {
-    closeSync(descriptor);
-  }
-  try {
+    const descriptor = openSync(draft, 'wx', 0o600);
+    try {
+      writeSync(descriptor, `${newSealKey().bytes.toString('base64')}\n`);
+      fsyncSync(descriptor);
+    } finally {
+      closeSync(descriptor);
+    }
     // A link appears whole or not at all, and never over a file that is there.
     linkSync(draft, file);
     syncFolder(dirname(file));
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+    const { code = '' } = error as NodeJS.ErrnoException;
+    if (code !== 'EEXIST') throw cannotCreate(file, code, error);
   } finally {
-    rmSync(draft);
+    rmSync(draft, { force: true });
   }
-  return readSealKeyFile(file)!;
+  const keys = readSealKeyFile(file);
+  if (keys) return keys;
+  throw cannotCreate(file, 'it points nowhere');
 }
+
+const cannotCreate = (file: string, why: string, cause?: unknown): Problem =>
+  new Problem(
+    EXIT.configuration,
+    `the seal key file ${file} cannot be created (${why})`,
+    'Make room and a folder that this user may write in, or name another place in RESEAL_SEAL_KEY_FILE.',
+    { cause },
+  );
 
 export const isReadableByOthers = (file: string): boolean =>
   process.platform !== 'win32' && (statSync(file).mode & OTHERS) !== 0;

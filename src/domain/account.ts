@@ -18,10 +18,15 @@ export type AccountChange = { readonly name?: string; readonly locale?: Locale }
 
 export const MAX_ACCOUNT_NAME = 200;
 
-/** Line breaks and control characters in a name would forge lines in a terminal or a log. */
+/**
+ * Line breaks, control characters and those that turn the direction of writing would forge lines in a terminal or a
+ * log. Joiners stay: Persian words and family emoji need them.
+ */
+const FORGING = /[\p{Cc}\p{Cs}\p{Zl}\p{Zp}\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]/u;
+
 export function accountName(text: string): string {
   const name = text.trim();
-  if (name === '' || [...name].length > MAX_ACCOUNT_NAME || /\p{C}/u.test(name)) {
+  if (name === '' || [...name].length > MAX_ACCOUNT_NAME || FORGING.test(name)) {
     throw new Refusal('invalid_parameters', {
       field: 'name',
       reason: {

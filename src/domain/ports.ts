@@ -2,6 +2,16 @@
 // with `service_busy` when the store cannot answer, or cannot make durable what it was given.
 import type { Account, AccountChange } from './account.ts';
 import type { Caller, Credential } from './credential.ts';
+import type {
+  BlockedKeys,
+  Certificates,
+  IdempotencyKeys,
+  Issuers,
+  Orders,
+  Outbox,
+  Proofs,
+  Revocations,
+} from './issuance-ports.ts';
 
 /** Milliseconds since 1970, UTC. */
 export type Clock = () => number;
@@ -34,7 +44,15 @@ export interface Credentials {
   touch(keyId: string, at: number): Promise<void>;
 }
 
-export type AuditAction = 'account:created' | 'account:changed' | 'key:created' | 'key:disabled' | 'key:rotated';
+export type AuditAction =
+  | 'account:created'
+  | 'account:changed'
+  | 'key:created'
+  | 'key:disabled'
+  | 'key:rotated'
+  | 'order:placed'
+  | 'order:reissued'
+  | 'name:validated';
 
 /** What was done, by whom, to what. Written in the transaction that does it. Never holds a secret. */
 export interface AuditEntry {
@@ -76,12 +94,22 @@ export interface Repositories {
   readonly audit: AuditTrail;
   readonly secrets: SealedSecrets;
   readonly settings: Settings;
+  readonly issuers: Issuers;
+  readonly orders: Orders;
+  readonly certificates: Certificates;
+  readonly proofs: Proofs;
+  readonly revocations: Revocations;
+  readonly outbox: Outbox;
+  readonly idempotencyKeys: IdempotencyKeys;
+  readonly blockedKeys: BlockedKeys;
 }
 
 export interface Store extends Repositories {
   /**
    * All or nothing, durable when the promise resolves. Await nothing in `work` but the repositories it is given:
-   * other transactions of the process may wait behind it.
+   * other transactions of the process may wait behind it. A statement that fails fails the whole, whatever catches it.
+   * What was read may have changed by the time it is written, unless it was read for update: one engine is serial, the
+   * other sees what others commit meanwhile.
    */
   transaction<T>(work: (repositories: Repositories) => Promise<T>): Promise<T>;
 }

@@ -17,7 +17,7 @@ export function parseBodies(app: FastifyInstance): void {
     const text = decode(bytes);
     if (text.trim() === '') return undefined;
     if (request.headers['content-type'] === NOT_JSON) {
-      throw new TransportRefusal(415, {
+      throw new TransportRefusal(415, 'invalid_parameters', {
         en: 'The body must be JSON. Send it with Content-Type: application/json.',
         zh: '请求体必须是 JSON，请使用 Content-Type: application/json。',
       });

@@ -2,12 +2,14 @@
 // the HTTP parser finds before there is a request. What is none of these is a bug: logged whole, answered bare.
 import { STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { Refusal } from '../domain/errors.ts';
 import type { NewId } from '../domain/ids.ts';
 import { type Locale, preferredLocale } from '../locale.ts';
 import { faultLine, type Log } from '../log.ts';
 import { errorAnswer, TransportRefusal } from './reply.ts';
+import type { RecordRequest } from './request-log.ts';
 import { validationRefusal } from './validation.ts';
 
 export function answerErrors(app: FastifyInstance, log: Log): void {
@@ -15,7 +17,10 @@ export function answerErrors(app: FastifyInstance, log: Log): void {
   app.addHook('onRequest', async (request, reply) => {
     reply.headers({ 'x-request-id': request.id, 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' });
     if (request.raw.httpVersion === '1.1' && request.headers.host === undefined) {
-      throw new TransportRefusal(400, { en: 'The Host header is missing.', zh: '缺少 Host 请求头。' });
+      throw new TransportRefusal(400, 'invalid_parameters', {
+        en: 'The Host header is missing.',
+        zh: '缺少 Host 请求头。',
+      });
     }
   });
 }
@@ -35,13 +40,23 @@ function localeOf(request: FastifyRequest): Locale {
 
 const FASTIFY_REFUSALS: Readonly<Record<string, () => Refusal>> = {
   FST_ERR_CTP_BODY_TOO_LARGE: () =>
-    new TransportRefusal(413, { en: 'The body is larger than 256 KiB.', zh: '请求体超过 256 KiB。' }),
+    new TransportRefusal(413, 'invalid_parameters', {
+      en: 'The body is larger than 256 KiB.',
+      zh: '请求体超过 256 KiB。',
+    }),
   FST_ERR_CTP_INVALID_CONTENT_LENGTH: () =>
-    new TransportRefusal(400, { en: 'The body is not as long as announced.', zh: '请求体长度与声明不符。' }),
+    new TransportRefusal(400, 'invalid_parameters', {
+      en: 'The body is not as long as announced.',
+      zh: '请求体长度与声明不符。',
+    }),
   FST_ERR_BAD_URL: () =>
-    new TransportRefusal(400, { en: 'The path has a broken percent-encoding.', zh: '路径中的百分号编码有误。' }),
+    new TransportRefusal(400, 'invalid_parameters', {
+      en: 'The path has a broken percent-encoding.',
+      zh: '路径中的百分号编码有误。',
+    }),
   // The caller hung up while we were reading: nobody is left to read the answer.
-  ECONNRESET: () => new TransportRefusal(400, { en: 'The request was cut off.', zh: '请求被中断。' }),
+  ECONNRESET: () =>
+    new TransportRefusal(400, 'invalid_parameters', { en: 'The request was cut off.', zh: '请求被中断。' }),
 };
 
 function refusalFrom(error: unknown): Refusal {
@@ -58,36 +73,48 @@ const PARSER_REFUSALS: Readonly<Record<string, { status: number; en: string; zh:
 const NOT_HTTP = { status: 400, en: 'This is not a valid HTTP request.', zh: '不是有效的 HTTP 请求。' };
 
 /** Faults found before there is a request: no route, no caller, only a socket to answer on. */
-export function answerTransportErrors(app: FastifyInstance, { newId, log }: { newId: NewId; log: Log }): void {
+export function answerTransportErrors(app: FastifyInstance, newId: NewId, record: RecordRequest): void {
+  const answersDue = new WeakMap<Duplex, number>();
+  app.server.prependListener('request', ({ socket }, response) => {
+    answersDue.set(socket, (answersDue.get(socket) ?? 0) + 1);
+    response.once('close', () => answersDue.set(socket, (answersDue.get(socket) ?? 1) - 1));
+  });
+
+  function refuse(socket: Duplex, refusal: TransportRefusal, method: string): void {
+    const requestId = newId();
+    const { status, headers, body } = errorAnswer(refusal, 'en', requestId);
+    const text = JSON.stringify(body);
+    const fields = {
+      ...headers,
+      'content-type': 'application/json; charset=utf-8',
+      'content-length': Buffer.byteLength(text),
+      'x-request-id': requestId,
+      connection: 'close',
+    };
+    const lines = Object.entries(fields).map(([name, value]) => `${name}: ${value}\r\n`);
+    socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join('')}\r\n${text}`, () => socket.destroy());
+    const remote = (socket as Socket).remoteAddress ?? '';
+    const line = { request_id: requestId, method, route: null, status, code: refusal.code, ms: 0, remote };
+    record({ ...line, account_id: null, key_id: null });
+  }
+
   app.server.removeAllListeners('clientError');
-  app.server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => {
-    const { status, ...reason } = PARSER_REFUSALS[error.code ?? ''] ?? NOT_HTTP;
-    if (error.code === 'ECONNRESET' || !socket.writable) {
+  app.server.on('clientError', (error: NodeJS.ErrnoException, socket: Duplex) => {
+    // An answer that is still due would come after this one, and be taken for that of another request.
+    if (error.code === 'ECONNRESET' || !socket.writable || (answersDue.get(socket) ?? 0) > 0) {
       socket.destroy();
       return;
     }
-    const requestId = newId();
-    const body = JSON.stringify(errorAnswer(new TransportRefusal(status, reason), 'en', requestId).body);
-    const head = [
-      `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
-      'content-type: application/json',
-      `content-length: ${Buffer.byteLength(body)}`,
-      `x-request-id: ${requestId}`,
-      'connection: close',
-    ];
-    socket.end(`${head.join('\r\n')}\r\n\r\n${body}`, () => socket.destroy());
-    log({
-      event: 'request',
-      request_id: requestId,
-      method: '-',
-      route: null,
-      status,
-      code: 'invalid_parameters',
-      ms: 0,
-      account_id: null,
-      key_id: null,
-      remote: socket.remoteAddress ?? '',
-    });
+    const { status, ...reason } = PARSER_REFUSALS[error.code ?? ''] ?? NOT_HTTP;
+    refuse(socket, new TransportRefusal(status, 'invalid_parameters', reason), '-');
+  });
+  // Left alone, Node closes a CONNECT without a word: we are no proxy, and say so.
+  app.server.on('connect', (_request, socket) => {
+    refuse(
+      socket,
+      new TransportRefusal(405, 'method_not_allowed', undefined, { allow: 'GET, HEAD, POST, PUT' }),
+      'CONNECT',
+    );
   });
   // Left alone, Node answers an unknown Expect header with a bare 417. We may ignore it, and do.
   app.server.on('checkExpectation', (request, response) => app.routing(request, response));

@@ -3,17 +3,25 @@ import type { FastifyInstance } from 'fastify';
 import { Refusal } from '../domain/errors.ts';
 import { success } from './reply.ts';
 
+declare module 'fastify' {
+  interface FastifyInstance {
+    /** Set before the server stops listening, so that whoever asks meanwhile is sent elsewhere. */
+    readonly drain: { isDraining: boolean };
+  }
+}
+
 // However often it is asked, the probe writes at most once a second.
 const PROBE_EVERY_MS = 1_000;
 
 export function healthEndpoints(app: FastifyInstance, probeWrite: () => Promise<void>): void {
-  let isClosing = false;
+  const drain = { isDraining: false };
+  app.decorate('drain', drain);
   app.addHook('preClose', async () => {
-    isClosing = true;
+    drain.isDraining = true;
   });
   // Whoever keeps a connection open through a shutdown is told to let go of it.
   app.addHook('onSend', async (_request, reply) => {
-    if (isClosing) reply.header('connection', 'close');
+    if (drain.isDraining) reply.header('connection', 'close');
   });
 
   let last = { at: Number.NEGATIVE_INFINITY, result: Promise.resolve() };
@@ -25,7 +33,7 @@ export function healthEndpoints(app: FastifyInstance, probeWrite: () => Promise<
   const options = { config: { isHealthCheck: true }, schema: { hide: true } } as const;
   app.get('/healthz', options, async () => success({ status: 'alive' }));
   app.get('/readyz', options, async () => {
-    if (isClosing) throw new Refusal('service_busy', { retryAfterSeconds: 1 });
+    if (drain.isDraining) throw new Refusal('service_busy', { retryAfterSeconds: 1 });
     await probe();
     return success({ status: 'ready' });
   });

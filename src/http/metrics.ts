@@ -9,10 +9,13 @@ const LOOPBACK = new BlockList();
 LOOPBACK.addSubnet('127.0.0.0', 8, 'ipv4');
 LOOPBACK.addAddress('::1', 'ipv6');
 
-/** A proxy on this machine connects from loopback too, but says for whom. */
+/** A proxy on this machine connects from loopback too, but gives itself away by one of these. */
+const PROXY_HEADERS = ['forwarded', 'via', 'x-forwarded-for', 'x-forwarded-host', 'x-forwarded-proto', 'x-real-ip'];
+
 function isLocal({ ip, headers }: FastifyRequest): boolean {
-  const isForwarded = headers['x-forwarded-for'] !== undefined || headers.forwarded !== undefined;
-  return !isForwarded && LOOPBACK.check(ip, ip.includes(':') ? 'ipv6' : 'ipv4');
+  if (PROXY_HEADERS.some((name) => headers[name] !== undefined)) return false;
+  // Undefined once the caller has hung up.
+  return ip !== undefined && LOOPBACK.check(ip, ip.includes(':') ? 'ipv6' : 'ipv4');
 }
 
 export function metricsEndpoint(app: FastifyInstance, metrics: { text(): Promise<string> }, token?: string): void {

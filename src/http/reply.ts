@@ -1,6 +1,6 @@
 // The one shape of every answer: {"code":"success","data":…} or {"code","message","field"?,"details"?,"request_id"}.
 import Type from 'typebox';
-import { Refusal } from '../domain/errors.ts';
+import { type ErrorCode, Refusal } from '../domain/errors.ts';
 import type { Locale, Localized } from '../locale.ts';
 import { ERROR_TABLE, messageOf } from './error-table.ts';
 
@@ -42,8 +42,8 @@ export class TransportRefusal extends Refusal {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
 
-  constructor(status: number, reason?: Localized, headers = {}) {
-    super(status === 405 ? 'method_not_allowed' : 'invalid_parameters', { ...(reason && { reason }) });
+  constructor(status: number, code: ErrorCode, reason?: Localized, headers = {}) {
+    super(code, { ...(reason && { reason }) });
     this.status = status;
     this.headers = headers;
   }

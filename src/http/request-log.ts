@@ -1,6 +1,7 @@
-// One wide line and one metric per request, whatever became of it.
+// One wide line and one metric per request, whatever became of it: also when the caller left before the answer.
+import { isIP } from 'node:net';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import type { Log } from '../log.ts';
+import type { Log, RequestLine } from '../log.ts';
 
 export interface RequestMetrics {
   requestFinished(facts: { method: string; route: string; status: number; seconds: number }): void;
@@ -8,38 +9,56 @@ export interface RequestMetrics {
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** The code of the envelope that was sent; null where the answer has none. */
+    /** The code of the error that was sent; null for everything that went well. */
     outcome: string | null;
   }
 }
 
-/** `route` is the pattern, never the address: what callers put there is theirs. */
-export type RecordRequest = (request: FastifyRequest, reply: FastifyReply, route: string | null) => void;
+/** Nobody was there to read the answer: the status some servers log for that. */
+const CALLER_LEFT = { status: 499, code: 'aborted' };
+
+export type RecordRequest = (line: Omit<RequestLine, 'event'>) => void;
 
 export function requestRecorder(log: Log, metrics: RequestMetrics): RecordRequest {
-  return (request, reply, route) => {
-    const { method } = request;
-    const status = reply.statusCode;
-    const ms = Math.round(reply.elapsedTime * 1000) / 1000;
-    log({
-      event: 'request',
-      request_id: request.id,
-      method,
-      route,
-      status,
-      code: request.outcome ?? (status === 200 ? 'success' : null),
-      ms,
-      account_id: request.caller?.account.id ?? null,
-      key_id: request.caller?.credential.keyId ?? null,
-      remote: request.ip,
-    });
+  return (line) => {
+    // A trusted proxy may forward anything; only an address is worth a place in the log.
+    log({ event: 'request', ...line, remote: isIP(line.remote) ? line.remote : '' });
+    const { method, route, status, ms } = line;
     metrics.requestFinished({ method, route: route ?? 'none', status, seconds: ms / 1000 });
   };
 }
 
+/** Must be the first of the hooks: one that throws before it would leave no line. */
 export function recordRequests(app: FastifyInstance, record: RecordRequest): void {
   app.decorateRequest('outcome', null);
-  app.addHook('onResponse', async (request, reply) => {
-    record(request, reply, request.is404 ? null : (request.routeOptions.url ?? null));
+  app.addHook('onRequest', async (request, reply) => {
+    const route = request.is404 ? null : (request.routeOptions.url ?? null);
+    recordWhenClosed(request, reply, route, record);
+  });
+}
+
+/** `route` is the pattern, never the address: what callers put there is theirs. */
+export function recordWhenClosed(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  route: string | null,
+  record: RecordRequest,
+): void {
+  // Once the connection is gone, nobody can tell any more who it was.
+  const remote = request.ip ?? '';
+  reply.raw.once('close', () => {
+    const answer = reply.raw.writableFinished
+      ? { status: reply.statusCode, code: request.outcome ?? 'success' }
+      : CALLER_LEFT;
+    record({
+      request_id: request.id,
+      method: request.method,
+      route,
+      ...answer,
+      ms: Math.round(reply.elapsedTime * 1000) / 1000,
+      account_id: request.caller?.account.id ?? null,
+      key_id: request.caller?.credential.keyId ?? null,
+      remote,
+    });
   });
 }

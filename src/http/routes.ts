@@ -5,7 +5,7 @@ import { Refusal } from '../domain/errors.ts';
 import { TransportRefusal } from './reply.ts';
 
 interface Route {
-  readonly pattern: RegExp;
+  readonly segments: readonly string[];
   readonly methods: Set<string>;
 }
 export type Routes = ReadonlyMap<string, Route>;
@@ -14,10 +14,10 @@ export type Routes = ReadonlyMap<string, Route>;
 export function rememberRoutes(app: FastifyInstance): Routes {
   const routes = new Map<string, Route>();
   app.addHook('onRoute', ({ url, method }) => {
-    const path = url.replace(/(?<=.)\/$/, '');
-    const known = routes.get(path) ?? { pattern: patternOf(path), methods: new Set() };
+    const segments = segmentsOf(url);
+    const known = routes.get(segments.join('/')) ?? { segments, methods: new Set() };
     for (const one of [method].flat()) known.methods.add(one);
-    routes.set(path, known);
+    routes.set(segments.join('/'), known);
   });
   return routes;
 }
@@ -31,15 +31,22 @@ export function refuseUnknownRoutes(app: FastifyInstance, routes: Routes): void 
     if (!request.is404 || request.server !== app) return;
     const allowed = methodsOf(request.url, routes);
     if (allowed.length === 0) throw new Refusal('route_not_found');
-    throw new TransportRefusal(405, undefined, { allow: allowed.join(', ') });
+    throw new TransportRefusal(405, 'method_not_allowed', undefined, { allow: allowed.join(', ') });
   });
 }
 
 function methodsOf(url: string, routes: Routes): string[] {
-  const path = decodeURIComponent(url.split('?', 1)[0] ?? '').replace(/(?<=.)\/$/, '');
-  return [...routes.values()].filter(({ pattern }) => pattern.test(path)).flatMap(({ methods }) => [...methods]);
+  // Segment by segment, so that an encoded slash stays part of its segment.
+  const path = segmentsOf(url.split(/[?#]/, 1)[0] ?? '').map(decodeURIComponent);
+  const fits = ({ segments }: Route) =>
+    segments.length === path.length &&
+    segments.every((segment, index) => (segment.startsWith(':') ? path[index] !== '' : segment === path[index]));
+  return [...routes.values()].filter(fits).flatMap(({ methods }) => [...methods]);
 }
 
-/** /orders/:id/reissue as an expression; paths of ours have no other special characters. */
-const patternOf = (path: string): RegExp =>
-  new RegExp(`^${path.replace(/:[a-z_]+/g, '[^/]+').replaceAll('.', '\\.')}$`);
+/** Without the slash at the beginning, and without one at the end. */
+const segmentsOf = (path: string): string[] =>
+  path
+    .replace(/(?<=.)\/$/, '')
+    .slice(1)
+    .split('/');

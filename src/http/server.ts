@@ -21,7 +21,13 @@ import { answerErrors, answerTransportErrors, sendFailure } from './failures.ts'
 import { healthEndpoints } from './health.ts';
 import { metricsEndpoint } from './metrics.ts';
 import { openApiDocument, referencePage } from './reference.ts';
-import { type RecordRequest, type RequestMetrics, recordRequests, requestRecorder } from './request-log.ts';
+import {
+  type RecordRequest,
+  type RequestMetrics,
+  recordRequests,
+  recordWhenClosed,
+  requestRecorder,
+} from './request-log.ts';
 import { refuseUnknownRoutes, rememberRoutes } from './routes.ts';
 
 export type Api = FastifyInstance<
@@ -59,6 +65,8 @@ const HEADERS_MS = 10_000;
 const REQUEST_MS = 30_000;
 // Longer than the idle time-out of the usual load balancers (60 s), or they would reuse a connection we just closed.
 const KEEP_ALIVE_MS = 72_000;
+// Whoever neither sends nor reads anything for so long is gone; longer than keep-alive, or it would take its place.
+const SILENCE_MS = 90_000;
 // Idle keep-alive connections cost a socket each; requests under way are bounded separately.
 const CONNECTIONS_PER_REQUEST = 16;
 
@@ -68,10 +76,10 @@ export async function buildServer(services: Services, options: ServerOptions): P
   app.server.maxConnections = options.maxRequests * CONNECTIONS_PER_REQUEST;
 
   const routes = rememberRoutes(app);
-  parseBodies(app);
-  answerErrors(app, services.log);
-  answerTransportErrors(app, services);
   recordRequests(app, record);
+  answerErrors(app, services.log);
+  answerTransportErrors(app, services.newId, record);
+  parseBodies(app);
   limitConcurrency(app, options.maxRequests);
   refuseUnknownRoutes(app, routes);
   await app.register(swagger, openApiDocument(options.publicUrl));
@@ -102,21 +110,38 @@ function fastifyOptions(services: Services, options: ServerOptions, record: Reco
     bodyLimit: MAX_BODY_BYTES,
     requestTimeout: REQUEST_MS,
     keepAliveTimeout: KEEP_ALIVE_MS,
+    connectionTimeout: SILENCE_MS,
     // While closing we still answer what arrives on open connections, in our envelope.
     return503OnClosing: false,
     forceCloseConnections: 'idle',
     trustProxy: options.trustedProxies.length > 0 ? [...options.trustedProxies] : false,
     routerOptions: { ignoreTrailingSlash: true, maxParamLength: MAX_HEADER_BYTES },
     // Never coerce: "true" is not true, and null must not become 0, which would clear a binding.
-    ajv: { customOptions: { coerceTypes: false, removeAdditional: false, useDefaults: false, allErrors: false } },
+    ajv: {
+      customOptions: { coerceTypes: false, removeAdditional: false, useDefaults: false, allErrors: false },
+      plugins: [statesOnly],
+    },
     rewriteUrl: ({ url = '/' }) => withoutPrefix(url, options.pathPrefix),
     // A path that cannot be decoded reaches no route, and so none of the hooks that would log it.
     frameworkErrors(error, request, reply) {
-      reply.raw.once('close', () => record(request, reply, null));
+      recordWhenClosed(request, reply, null, record);
       sendFailure(error, request, reply, services.log);
     },
   };
 }
+
+/**
+ * Lengths and lists of values stand in the schemas for whoever reads the document. The domain checks them, so that
+ * its codes and words are the answer, and not the validator's.
+ */
+const statesOnly: AjvPlugin = (ajv) => {
+  for (const keyword of ['minLength', 'maxLength', 'minimum', 'enum', 'format', 'maxItems']) {
+    ajv.removeKeyword(keyword).addKeyword(keyword);
+  }
+  return ajv;
+};
+type AjvPlugins = NonNullable<NonNullable<FastifyServerOptions['ajv']>['plugins']>;
+type AjvPlugin = Exclude<AjvPlugins[number], readonly unknown[]>;
 
 function withoutPrefix(url: string, prefix: string): string {
   return prefix !== '' && url.startsWith(`${prefix}/`) ? url.slice(prefix.length) : url;

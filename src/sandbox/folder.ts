@@ -21,13 +21,14 @@ export interface SandboxFile {
 }
 
 const FILE = 'sandbox.json';
-const MADE_HERE = ['reseal.db', 'reseal.db-wal', 'reseal.db-shm', 'seal.key', FILE];
+const DRAFT = `${FILE}.draft`;
+const MADE_HERE = ['reseal.db', 'reseal.db-wal', 'reseal.db-shm', 'seal.key', DRAFT, FILE];
 
 export const sandboxFileIn = (folder: string): string => join(folder, FILE);
 
 /** Whole or not at all, and readable by its owner only: it holds keys in clear. */
 export function writeSandboxFile(folder: string, content: SandboxFile): void {
-  const draft = join(folder, `${FILE}.draft`);
+  const draft = join(folder, DRAFT);
   writeFileSync(draft, `${JSON.stringify(content, null, 2)}\n`, { mode: 0o600 });
   renameSync(draft, sandboxFileIn(folder));
 }

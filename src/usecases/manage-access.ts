@@ -1,7 +1,7 @@
 // Accounts and their keys, as the operator's hand creates, lists, disables and rotates them. A key's secret exists
 // in clear only in the answer to the call that made it. Each change and its audit row are one transaction.
 import { type Account, type AccountKind, accountName } from '../domain/account.ts';
-import type { Credential, CredentialKind } from '../domain/credential.ts';
+import { type Credential, type CredentialKind, requireUsable } from '../domain/credential.ts';
 import { Refusal } from '../domain/errors.ts';
 import type { NewId } from '../domain/ids.ts';
 import type { AuditAction, Clock, Page, Repositories, Store } from '../domain/ports.ts';
@@ -87,7 +87,10 @@ export function manageAccess({ store, now, newId, randomBytes }: Tools) {
     rotateKey: (keyId: string, overlapMs: number) =>
       store.transaction(async (to) => {
         const old = found(await to.credentials.find(keyId), 'key_not_found');
-        const issued = await createKeyIn(to, { accountId: old.accountId, kind: old.kind, expiresAt: null });
+        requireUsable(old, now());
+        // A key that was made for 90 days is followed by one for 90 days.
+        const expiresAt = old.expiresAt === null ? null : now() + old.expiresAt - old.createdAt;
+        const issued = await createKeyIn(to, { accountId: old.accountId, kind: old.kind, expiresAt });
         const ending = found(await to.credentials.expire(keyId, now() + overlapMs), 'key_not_found');
         await record(to, 'key:rotated', old.accountId, keyId, { successor: issued.credential.keyId });
         return { ...issued, old: ending };

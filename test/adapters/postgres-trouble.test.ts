@@ -5,9 +5,10 @@ import { after, test } from 'node:test';
 import { openEngine } from '../../src/adapters/store/engine.ts';
 import { migrate } from '../../src/adapters/store/migrations.ts';
 import { postgresEngine } from '../../src/adapters/store/postgres.ts';
-import { startApp } from '../support/app.ts';
+import { newFolder, startApp } from '../support/app.ts';
 import { rule } from '../support/contract.ts';
 import { startPostgres } from '../support/postgres.ts';
+import { reseal } from '../support/process.ts';
 import { TcpProxy } from '../support/tcp-proxy.ts';
 
 const postgres = await startPostgres();
@@ -105,6 +106,24 @@ test('a server that falls silent is given up, its connections thrown away, and t
   proxy.isSilent = false;
   assert.deepEqual(await read(), [], 'the only connection of the pool was replaced');
   await db.destroy();
+});
+
+test('a database or a user that is not there is a problem with a remedy, at the start and for the doctor', async () => {
+  for (const part of ['pathname', 'username'] as const) {
+    const url = new URL(await postgres.createDatabase());
+    url[part] = 'nobody_made_this';
+    const settings = {
+      RESEAL_DATA_DIR: newFolder(),
+      RESEAL_PORT: '0',
+      RESEAL_DATABASE_URL: url.href,
+      RESEAL_DNS_SERVERS: '127.0.0.1:1',
+    };
+    const { code, err } = await reseal(['serve'], settings);
+    assert.equal(code, 4, err);
+    assert.match(err, /PostgreSQL at .* cannot be used.*What to do/s);
+    const { out } = await reseal(['doctor'], settings);
+    assert.match(out, /PROBLEM +store +it cannot be used/);
+  }
 });
 
 test('a mistake in a statement is not mistaken for a database that is down', async () => {

@@ -7,7 +7,7 @@ import { openEngine } from '../../src/adapters/store/engine.ts';
 import { type DatabaseLocation, engineAt, type OpenStore, openStore } from '../../src/adapters/store/store.ts';
 import type { Account } from '../../src/domain/account.ts';
 import type { Credential } from '../../src/domain/credential.ts';
-import type { AuditEntry } from '../../src/domain/ports.ts';
+import type { AuditEntry, Repositories } from '../../src/domain/ports.ts';
 import { bothEngines } from '../support/engines.ts';
 
 const NOW = Date.UTC(2026, 10, 15);
@@ -326,14 +326,29 @@ for (const engine of await bothEngines()) {
       await second.close();
     });
 
-    test(
-      'an acknowledged commit cannot be lost by a setting, and the clocks agree',
-      withStore(async (store) => {
-        assert.deepEqual(await store.durabilityGaps(), []);
-        const real = await openStore(await engine.newLocation(), sealerWith([key]), Date.now);
-        assert.ok(Math.abs(await real.clockOffsetMs()) < 2_000);
-        await real.close();
-      }),
-    );
+    test('a statement that failed fails the whole transaction, whatever catches it', async () => {
+      const location = await engine.newLocation();
+      const store = await openStore(location, sealerWith([key]), now);
+      await store.accounts.insert(account('taken'));
+      const goesOn = (then: (to: Repositories) => Promise<void>) =>
+        store.transaction(async (to) => {
+          await to.accounts.insert(account('before'));
+          await to.accounts.insert(account('taken')).catch(() => {});
+          await then(to);
+        });
+      await assert.rejects(goesOn(async () => {}));
+      await assert.rejects(goesOn((to) => to.accounts.insert(account('after'))));
+      assert.deepEqual(await store.accounts.list({ limit: 10 }), [account('taken')]);
+      await store.accounts.insert(account('next'));
+      await store.close();
+    });
+
+    test('an acknowledged commit cannot be lost by a setting, and the clocks agree', async () => {
+      const one = engineAt(await engine.newLocation());
+      const db = openEngine(one, () => {});
+      assert.deepEqual(await one.durabilityGaps(db), []);
+      assert.ok(Math.abs(await one.clockOffsetMs(db, Date.now)) < 2_000);
+      await db.destroy();
+    });
   });
 }

@@ -81,6 +81,18 @@ rule('auth 18', 'The time of the last successful use of a key is kept and shown 
   assert.ok(used >= before && used <= Date.now());
 });
 
+test('a successor lives as long as the key it follows, and a dead key has none', async () => {
+  const old = await json('key', 'create', account.id, '--expires-in', '90d');
+  const { key } = await json('key', 'rotate', old.key.key_id);
+  const lifetime = (one: { expires_at: string; created_at: string }) =>
+    Math.round((Date.parse(one.expires_at) - Date.parse(one.created_at)) / 60_000);
+  assert.equal(lifetime(key), lifetime(old.key));
+  await json('key', 'disable', key.key_id);
+  const refused = await reseal(['key', 'rotate', key.key_id], settings);
+  assert.equal(refused.code, 1);
+  assert.match(refused.err, /disabled or has expired/);
+});
+
 test('a key that expires stops by itself', async () => {
   const key: Key = await json('key', 'create', account.id, '--expires-in', '0s');
   assert.equal(await statusWith(key), 403);

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import dgram from 'node:dgram';
 import { once } from 'node:events';
-import { chmodSync, existsSync, mkdirSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
@@ -29,8 +29,38 @@ async function diagnose(settings: Record<string, string>) {
   return { code, finding: (check: string) => findings.find((one) => one.check === check), findings };
 }
 
-test('all is well on a fresh machine, and it says so', async () => {
+/** A data folder that has been served from. */
+async function usedFolder(): Promise<string> {
   const folder = newFolder();
+  assert.equal((await reseal(['account', 'create', 'Acme'], { RESEAL_DATA_DIR: folder })).code, 0);
+  // The probe that a served store has.
+  assert.equal((await diagnose({ RESEAL_DATA_DIR: folder })).code, 0);
+  return folder;
+}
+
+test('on a machine where nothing has been started, the doctor finds nothing wrong and leaves nothing behind', async () => {
+  const folder = join(newFolder(), 'data');
+  const { code, finding } = await diagnose({ RESEAL_DATA_DIR: folder });
+  assert.equal(code, 0);
+  for (const check of ['data folder', 'seal key', 'store'])
+    assert.match(finding(check)?.text ?? '', /does not exist yet/);
+  assert.equal(existsSync(folder), false);
+});
+
+test('a store of an older version is looked at, not migrated', async () => {
+  const folder = await usedFolder();
+  const database = new DatabaseSync(join(folder, 'reseal.db'));
+  database.exec('delete from migration where number = (select max(number) from migration)');
+  const { finding } = await diagnose({ RESEAL_DATA_DIR: folder });
+  assert.deepEqual(
+    [finding('store')?.state, finding('store')?.text],
+    ['warning', '1 migrations are waiting; the next start applies them'],
+  );
+  database.close();
+});
+
+test('all is well where the service has run, and it says so', async () => {
+  const folder = await usedFolder();
   const { code, findings } = await diagnose({ RESEAL_DATA_DIR: folder });
   assert.equal(code, 0);
   assert.deepEqual(
@@ -41,22 +71,21 @@ test('all is well on a fresh machine, and it says so', async () => {
     ]),
   );
   const { out } = await reseal(['doctor'], { RESEAL_DATA_DIR: folder, RESEAL_DNS_SERVERS });
-  assert.match(out, /^ok {7}store +sqlite, migrated, a write was made durable$/m);
+  assert.match(out, /^ok {7}store +up to date, opened with our seal key, a write was made durable$/m);
   assert.match(out, /\n0 problems, 0 warnings\n$/);
 });
 
 test('configuration: what is malformed is a problem, what is unknown a warning', async () => {
   const bad = await diagnose({ RESEAL_DATA_DIR: newFolder(), RESEAL_PORT: 'x' });
   assert.equal(bad.code, 1);
-  assert.match(bad.finding('configuration')?.text ?? '', /RESEAL_PORT must be a whole number/);
+  assert.match(bad.finding('configuration')?.text ?? '', /RESEAL_PORT \(port to listen on\) must be a whole number/);
   const odd = await diagnose({ RESEAL_DATA_DIR: newFolder(), RESEAL_PROT: '1' });
   assert.equal(odd.code, 0);
   assert.deepEqual([odd.finding('configuration')?.state, odd.finding('store')?.state], ['warning', 'ok']);
 });
 
 test('permissions: a key that others can read is a problem with the command that mends it', async () => {
-  const folder = newFolder();
-  await diagnose({ RESEAL_DATA_DIR: folder });
+  const folder = await usedFolder();
   const key = join(folder, 'seal.key');
   chmodSync(key, 0o644);
   const { code, finding, findings } = await diagnose({ RESEAL_DATA_DIR: folder });
@@ -67,6 +96,8 @@ test('permissions: a key that others can read is a problem with the command that
     false,
   );
   chmodSync(key, 0o600);
+  chmodSync(folder, 0o777);
+  assert.match((await diagnose({ RESEAL_DATA_DIR: folder })).finding('data folder')?.remedy ?? '', /^chmod go-w /);
   chmodSync(folder, 0o755);
   chmodSync(join(folder, 'reseal.db'), 0o644);
   assert.match(
@@ -76,8 +107,7 @@ test('permissions: a key that others can read is a problem with the command that
 });
 
 test('store: one that is newer, or not there, is a problem', async () => {
-  const folder = newFolder();
-  await diagnose({ RESEAL_DATA_DIR: folder });
+  const folder = await usedFolder();
   const database = new DatabaseSync(join(folder, 'reseal.db'));
   database.exec("insert into migration values (9999, 'from-the-future', 'x', 0)");
   database.close();
@@ -85,6 +115,9 @@ test('store: one that is newer, or not there, is a problem', async () => {
   assert.match(newer.finding('store')?.text ?? '', /newer than this Reseal: it has migration 9999 \(from-the-future\)/);
   const absent = await diagnose({ RESEAL_DATA_DIR: newFolder(), RESEAL_DATABASE_URL: 'postgres://127.0.0.1:1/x' });
   assert.equal(absent.finding('store')?.state, 'problem');
+  const moved = await usedFolder();
+  rmSync(join(moved, 'seal.key'));
+  assert.match((await diagnose({ RESEAL_DATA_DIR: moved })).finding('store')?.text ?? '', /seal key is missing/);
   const broken = newFolder();
   mkdirSync(join(broken, 'reseal.db'));
   assert.match((await diagnose({ RESEAL_DATA_DIR: broken })).finding('store')?.text ?? '', /cannot be used/);
@@ -95,8 +128,7 @@ test('store: one that is newer, or not there, is a problem', async () => {
 });
 
 test('clock: one that went back is noticed', async () => {
-  const folder = newFolder();
-  await diagnose({ RESEAL_DATA_DIR: folder });
+  const folder = await usedFolder();
   const database = new DatabaseSync(join(folder, 'reseal.db'));
   database.exec(`update setting set value = '${Date.now() + 3_600_000}' where name = 'last_write_probe'`);
   database.close();

@@ -1,12 +1,13 @@
 // A newcomer's first minutes, with the real program.
 import assert from 'node:assert/strict';
-import { execFileSync } from 'node:child_process';
-import { existsSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { execFileSync, spawnSync } from 'node:child_process';
+import { existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import net from 'node:net';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { newFolder } from '../support/app.ts';
 import { reseal, startReseal } from '../support/process.ts';
+import { RawConnection } from '../support/raw-http.ts';
 
 const settingsFor = (folder: string) => ({ RESEAL_DATA_DIR: folder, RESEAL_PORT: '0' });
 const sandboxFile = (folder: string) => JSON.parse(readFileSync(join(folder, 'sandbox.json'), 'utf8'));
@@ -149,19 +150,85 @@ test('a database that is not there, or a folder that cannot be, is said in words
   assert.match(nowhere.err, /data folder \/dev\/null\/data cannot be created.*RESEAL_DATA_DIR/s);
 });
 
-test('the launcher hands over from an older Node to the pinned one', async (context) => {
-  const older = ['/usr/bin/node', '/usr/local/bin/node'].find((path) => {
-    try {
-      return Number.parseInt(execFileSync(path, ['-p', 'process.versions.node'], { encoding: 'utf8' }), 10) < 24;
-    } catch {
-      return false;
-    }
-  });
-  if (older === undefined) {
-    context.diagnostic('no older Node on this machine: the hand-over itself was not seen');
-    return;
-  }
-  await using service = startReseal(['serve'], settingsFor(newFolder()), older);
+test('accounts that an operator made are not swallowed by a sandbox', async () => {
+  const folder = newFolder();
+  assert.equal((await reseal(['account', 'create', 'Real Customer'], settingsFor(folder))).code, 0);
+  const intruder = await reseal(['sandbox'], settingsFor(folder));
+  assert.deepEqual([intruder.code, /belongs to a real service/.test(intruder.err)], [1, true]);
+  await using service = startReseal(['serve'], settingsFor(folder));
   await service.listening();
-  assert.equal(await service.end('SIGTERM'), 0, 'the signal reaches the service, and its exit code comes back');
+});
+
+test('a start that fails late leaves nothing running', async () => {
+  const folder = newFolder();
+  mkdirSync(join(folder, 'sandbox.json'));
+  // It ends by itself; were the server still listening, this would not come back.
+  assert.notEqual((await reseal(['sandbox'], settingsFor(folder))).code, 0);
+});
+
+test('files of the service are for its owner only', async () => {
+  const folder = newFolder();
+  await using sandbox = await started(folder);
+  for (const name of ['reseal.db', 'reseal.db-wal', 'seal.key', 'sandbox.json']) {
+    assert.equal(statSync(join(folder, name)).mode & 0o777, 0o600, name);
+  }
+  await sandbox.running.end('SIGTERM');
+});
+
+/** Node as a host may have it: too old to run the service itself. Undefined where every Node is new enough. */
+const OLDER_NODE = ['/usr/bin/node', '/usr/local/bin/node'].find((path) => {
+  try {
+    return Number.parseInt(execFileSync(path, ['-p', 'process.versions.node'], { encoding: 'utf8' }), 10) < 24;
+  } catch {
+    return false;
+  }
+});
+
+for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+  test(`${signal} to the whole group, as a terminal sends it, lets a request that is under way finish`, async (context) => {
+    context.diagnostic(
+      OLDER_NODE ? 'with the launcher in between' : 'no older Node here: without the launcher in between',
+    );
+    await using service = startReseal(['sandbox'], settingsFor(newFolder()), OLDER_NODE);
+    const url = await service.listening();
+    await service.said(/Stop with Ctrl-C/);
+    const begun = await RawConnection.to(url);
+    begun.write('GET /healthz HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\nExpect: 100-continue\r\n');
+    await fetch(`${url}/healthz`);
+    const ended = service.end(signal, 'group');
+    await service.said(/stopping/);
+    begun.write('\r\n{}');
+    await begun.until(/"alive"/);
+    assert.equal(await ended, 0);
+    assert.match(service.output, /stopped/);
+  });
+}
+
+test('a reader that leaves early is no bug of ours', async () => {
+  const folder = newFolder();
+  const launcher = new URL('../../bin/reseal.mjs', import.meta.url).pathname;
+  const script = `"${process.execPath}" "${launcher}" --help | head -1`;
+  const env = { PATH: process.env.PATH ?? '', RESEAL_DATA_DIR: folder };
+  const { stderr } = spawnSync('/bin/sh', ['-c', script], { env, encoding: 'utf8' });
+  assert.equal(stderr, '');
+});
+
+test('mistakes in the surroundings are said in words, not as a bug of ours', async () => {
+  const garbage = join(newFolder(), 'garbage.pem');
+  writeFileSync(garbage, 'this is not PEM');
+  const table: [Record<string, string>, RegExp][] = [
+    [{ RESEAL_SEAL_KEY_FILE: '/nodir/seal.key' }, /seal key file \/nodir\/seal\.key cannot be created/],
+    [{ RESEAL_TLS_CERT_FILE: garbage, RESEAL_TLS_KEY_FILE: garbage }, /cannot be used for TLS/],
+    [{ RESEAL_HOST: 'fe80::1' }, /RESEAL_HOST/],
+    [{ RESEAL_HOST: 'a'.repeat(300) }, /RESEAL_HOST/],
+    [{ RESEAL_DATA_DIR: '/proc' }, /RESEAL_DATA_DIR|RESEAL_SEAL_KEY_FILE/],
+  ];
+  for (const [settings, message] of table) {
+    for (const command of ['serve', 'sandbox']) {
+      const { code, err } = await reseal([command], { ...settingsFor(newFolder()), ...settings });
+      assert.ok(code === 3, `${command} ${JSON.stringify(settings)}: ${code} ${err}`);
+      assert.match(err, message);
+      assert.doesNotMatch(err, /bug/);
+    }
+  }
 });

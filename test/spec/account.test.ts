@@ -49,11 +49,21 @@ rule('account 4', 'No answer of the account operations contains a secret or its 
 rule('account 5', 'an optional `name` of 1 to 200 characters', async () => {
   const key = await app.newKey();
   const put = (name: string) => app.call('PUT', PATH, { key, json: { name } });
-  for (const name of ['x', 'y'.repeat(200), '证'.repeat(200), '🔒'.repeat(200), ' trimmed ']) {
+  for (const name of [
+    'x',
+    'y'.repeat(200),
+    '证'.repeat(200),
+    '🔒'.repeat(200),
+    ' trimmed ',
+    'می\u200cخواهم',
+    '👨\u200d👩\u200d👧',
+  ]) {
     const { status, body } = await put(name);
     assert.deepEqual([status, body.data?.account.name], [200, name.trim()]);
   }
   for (const name of [
+    'a\u2028b',
+    'a\u2029b',
     '',
     ' ',
     '\t\n',

@@ -9,11 +9,25 @@ import { PENDING } from './pending.ts';
 
 const ROOT = new URL('../../', import.meta.url);
 
-/** rule('id', 'quote', …) at the start of a line: at the top of a file, or inside a loop over engines. */
+/** rule('id', 'quote', …), written out in full. */
 const CALL = /^ *rule\(\s*'([^']+)',\s*(?:'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)")/gm;
 
+/** What surely runs when the file does: the top level, and the bodies of loops that stand there. */
+export function surelyRun(source: string): string {
+  const lines = source.replace(/\/\*.*?\*\//gs, '').split('\n');
+  let isInLoop = false;
+  return lines
+    .map((line) => {
+      if (/^for (await )?\(/.test(line)) isInLoop = true;
+      else if (/^\S/.test(line)) isInLoop = false;
+      // Deeper than the loop's own body there may be a condition.
+      return /^rule\(/.test(line) || (isInLoop && /^ {2}rule\(/.test(line)) || !/^ *rule\(/.test(line) ? line : '';
+    })
+    .join('\n');
+}
+
 const QUOTED = globSync('test/**/*.test.ts', { cwd: ROOT }).flatMap((file) =>
-  [...readFileSync(new URL(file, ROOT), 'utf8').matchAll(CALL)].map(([, id = '', single, double]) => ({
+  [...surelyRun(readFileSync(new URL(file, ROOT), 'utf8')).matchAll(CALL)].map(([, id = '', single, double]) => ({
     file,
     id,
     quote: (single ?? double ?? '').replace(/\\(.)/g, '$1'),
@@ -53,6 +67,16 @@ test('every point where the specification is silent has a decision record', () =
     const [, record] = /\]\((docs\/adr\/\d{4}-[a-z-]+\.md)\)/.exec(row) ?? [];
     assert.ok(record !== undefined && existsSync(new URL(record, ROOT)), row);
   }
+});
+
+test('a rule in a comment, or behind a condition, proves nothing', () => {
+  const found = (source: string) => [...surelyRun(source).matchAll(CALL)].length;
+  assert.equal(found("rule('a 1', 'quote', fn);"), 1);
+  assert.equal(found("for (const x of y) {\n  rule('a 1', 'quote', fn);\n}"), 1);
+  assert.equal(found("if (x) {\n  rule('a 1', 'quote', fn);\n}"), 0);
+  assert.equal(found("for (const x of y) {\n  if (x) {\n    rule('a 1', 'quote', fn);\n  }\n}"), 0);
+  assert.equal(found("/*\nrule('a 1', 'quote', fn);\n*/"), 0);
+  assert.equal(found("// rule('a 1', 'quote', fn);"), 0);
 });
 
 test('a contract with a malformed or a repeated line is refused', () => {

@@ -59,6 +59,10 @@ export class TestApp implements AsyncDisposable {
     return this.#running!.url;
   }
 
+  get server(): Running['server'] {
+    return this.#running!.server;
+  }
+
   advance(ms: number): void {
     this.#now += ms;
   }

@@ -18,7 +18,8 @@ type Settings = Readonly<Record<string, string>>;
 
 function start(args: readonly string[], settings: Settings, program = process.execPath): ChildProcess {
   const env = { PATH: process.env.PATH ?? '', HOME: process.env.HOME ?? '', ...settings };
-  return spawn(program, [LAUNCHER, ...args], { env, stdio: ['ignore', 'pipe', 'pipe'] });
+  // A process group of its own, so that a test can signal all of it, as terminals and supervisors do.
+  return spawn(program, [LAUNCHER, ...args], { env, stdio: ['ignore', 'pipe', 'pipe'], detached: true });
 }
 
 /** Runs a command to its end. */
@@ -65,16 +66,16 @@ export class RunningProcess implements AsyncDisposable {
     });
   }
 
-  async end(signal: NodeJS.Signals): Promise<number | null> {
+  async end(signal: NodeJS.Signals, to: 'process' | 'group' = 'process'): Promise<number | null> {
     if (this.child.exitCode !== null || this.child.signalCode !== null) return this.child.exitCode;
     const closed = once(this.child, 'close');
-    this.child.kill(signal);
+    process.kill(to === 'group' ? -this.child.pid! : this.child.pid!, signal);
     const [code] = (await closed) as [number | null];
     return code;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.end('SIGKILL');
+    await this.end('SIGKILL', 'group');
   }
 }
 

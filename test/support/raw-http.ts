@@ -34,6 +34,15 @@ export class RawConnection {
     this.#socket.write(text);
   }
 
+  /** Stops reading: the server's answers pile up on its side. */
+  pause(): void {
+    this.#socket.pause();
+  }
+
+  end(): void {
+    this.#socket.destroy();
+  }
+
   /** Resolves when what was received so far matches; rejects when the server closes before it does. */
   async until(pattern: RegExp): Promise<void> {
     while (!pattern.test(this.received)) {

@@ -1,6 +1,6 @@
 // Are our files where they should be, ours to write, and nobody else's to read?
 import { createPrivateKey, X509Certificate } from 'node:crypto';
-import { accessSync, constants, existsSync, readdirSync, readFileSync, statfsSync } from 'node:fs';
+import { accessSync, constants, existsSync, readdirSync, readFileSync, statfsSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Finding, Problem } from '../../problem.ts';
 import type { SealKeySource } from '../seal-check.ts';
@@ -25,6 +25,9 @@ export function checkFolder(folder: string): Finding {
       text: `this user may not write in ${folder}`,
       remedy: `chown it, or set RESEAL_DATA_DIR`,
     };
+  }
+  if (process.platform !== 'win32' && (statSync(folder).mode & 0o022) !== 0) {
+    return { check, state: 'problem', text: `other users can write in ${folder}`, remedy: `chmod go-w ${folder}` };
   }
   const open = readdirSync(folder).filter((name) => PRIVATE.test(name) && isReadableByOthers(join(folder, name)));
   if (open.length > 0 && isReadableByOthers(folder)) {

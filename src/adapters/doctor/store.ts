@@ -1,39 +1,92 @@
-// Does the store open, is it ours, does it keep what it acknowledges, and does its clock agree with ours?
-
+// Does the store open, is it ours, does it keep what it acknowledges, and does its clock agree with ours? A doctor
+// looks and does not operate: nothing is created and nothing migrated. The one thing written is the probe of a store
+// that is in use anyway.
+import { existsSync } from 'node:fs';
+import { Refusal } from '../../domain/errors.ts';
 import { type Finding, Problem } from '../../problem.ts';
-import type { OpenStore } from '../store/store.ts';
+import { SealBroken, type SealKey, sealerWith } from '../seal.ts';
+import { checkSeal } from '../seal-check.ts';
+import { openEngine } from '../store/engine.ts';
+import { waitingMigrations } from '../store/migrations.ts';
+import type { Db } from '../store/schema.ts';
+import { secretsIn } from '../store/secrets.ts';
+import { settingsIn } from '../store/settings.ts';
+import { type DatabaseLocation, engineAt } from '../store/store.ts';
 
 // Signatures, validity periods and leases are measured in seconds; a few of them do no harm.
 const MAX_CLOCK_OFFSET_MS = 2_000;
 
-/** `open` migrates: a store that a newer version made, or that was sealed with another key, is a Problem. */
-export async function checkStore(open: () => Promise<OpenStore>, now: () => number): Promise<Finding[]> {
-  let store: OpenStore;
-  try {
-    store = await open();
-  } catch (error) {
-    if (!(error instanceof Problem)) throw error;
-    return [{ check: 'store', state: 'problem', text: error.message, remedy: error.remedy }];
+export async function checkStore(
+  location: DatabaseLocation,
+  keys: readonly SealKey[] | undefined,
+  now: () => number,
+): Promise<Finding[]> {
+  if (location.kind === 'sqlite' && !existsSync(location.file)) {
+    return [{ check: 'store', state: 'ok', text: `${location.file} does not exist yet; the first start creates it` }];
   }
+  const engine = engineAt(location);
+  const db = openEngine(engine, () => {});
   try {
+    const store = await examine(db, keys, () => engine.durabilityGaps(db));
+    if (store.state !== 'ok') return [store];
+    const settings = settingsIn(db);
     // The previous probe is read before the new one hides it.
-    const lastSeen = Number((await store.settings.get('last_write_probe')) ?? 0);
-    const gaps = await store.durabilityGaps();
-    await store.probeWrite();
-    return [storeFinding(store.engine.name, gaps), clockFinding(await store.clockOffsetMs(), lastSeen, now())];
+    const lastSeen = store.isInUse ? Number((await settings.get('last_write_probe')) ?? 0) : 0;
+    if (store.isInUse) await settings.put('last_write_probe', String(now()));
+    const { isInUse: _, ...finding } = store;
+    return [finding, clockFinding(await engine.clockOffsetMs(db, now), lastSeen, now())];
+  } catch (error) {
+    return [troubleFinding(error)];
   } finally {
-    await store.close();
+    await db.destroy();
   }
 }
 
-function storeFinding(engine: string, gaps: readonly string[]): Finding {
+interface StoreFinding extends Finding {
+  /** Tables are there and current, so that a probe can be written. */
+  readonly isInUse?: boolean;
+}
+
+async function examine(
+  db: Db,
+  keys: readonly SealKey[] | undefined,
+  durabilityGaps: () => Promise<string[]>,
+): Promise<StoreFinding> {
   const check = 'store';
-  if (gaps.length === 0) return { check, state: 'ok', text: `${engine}, migrated, a write was made durable` };
+  const waiting = await waitingMigrations(db);
+  if (waiting === undefined) return { check, state: 'ok', text: 'empty; the first start creates the tables' };
+  if (waiting.length > 0) {
+    const text = `${waiting.length} migrations are waiting; the next start applies them`;
+    return { check, state: 'warning', text, remedy: 'Back up the database, then start this version.' };
+  }
+  if (!keys) {
+    const text = 'the store has sealed values, and the seal key is missing';
+    return { check, state: 'problem', text, remedy: 'Restore the key file from your backup.' };
+  }
+  const gaps = await durabilityGaps();
+  if (gaps.length > 0) {
+    const text = `it may lose what it acknowledged: ${gaps.join(', ')}`;
+    return { check, state: 'problem', text, remedy: 'Turn these settings on again in the database.' };
+  }
+  await checkSeal(secretsIn(db, sealerWith(keys)));
+  return { check, state: 'ok', text: 'up to date, opened with our seal key, a write was made durable', isInUse: true };
+}
+
+/** Whatever is wrong with the patient, the doctor does not faint. */
+function troubleFinding(error: unknown): Finding {
+  const check = 'store';
+  if (error instanceof Problem) return { check, state: 'problem', text: error.message, remedy: error.remedy };
+  if (error instanceof SealBroken) {
+    const remedy = 'Restore the key this store was created with.';
+    return { check, state: 'problem', text: `it was sealed with another key: ${error.message}`, remedy };
+  }
+  const cause = error instanceof Refusal && error.cause instanceof Error ? error.cause : error;
+  const text = `it cannot be used: ${cause instanceof Error ? cause.message || (cause as NodeJS.ErrnoException).code : cause}`;
   return {
     check,
     state: 'problem',
-    text: `${engine} may lose what it acknowledged: ${gaps.join(', ')}`,
-    remedy: 'Turn these settings on again in the database.',
+    text,
+    remedy: 'Check the disk, or RESEAL_DATABASE_URL, and that this user may use it.',
   };
 }
 
@@ -44,12 +97,8 @@ function clockFinding(offsetMs: number, lastSeen: number, now: number): Finding 
     return { check, state: 'problem', text: `${Math.round(offsetMs / 1000)} s away from the database’s clock`, remedy };
   }
   if (lastSeen > now + MAX_CLOCK_OFFSET_MS) {
-    return {
-      check,
-      state: 'problem',
-      text: `it went back: the store was last used at ${new Date(lastSeen).toISOString()}`,
-      remedy,
-    };
+    const text = `it went back: the store was last used at ${new Date(lastSeen).toISOString()}`;
+    return { check, state: 'problem', text, remedy };
   }
   return { check, state: 'ok', text: new Date(now).toISOString() };
 }

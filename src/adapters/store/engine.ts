@@ -15,8 +15,8 @@ import type { Db, Schema, Transaction } from './schema.ts';
 export interface Engine {
   readonly name: 'sqlite' | 'postgresql';
   readonly dialect: Dialect;
-  /** Whether claiming rows needs FOR UPDATE SKIP LOCKED; a single writer does not. */
-  readonly skipsLocked: boolean;
+  /** Whether a row that is decided about must be locked (FOR UPDATE); where there is one writer, it is. */
+  readonly locksRows: boolean;
   /** True when the database, not the statement, is at fault, so that the same call may succeed later. */
   isUnavailable(error: unknown): boolean;
   /** One instance migrates, the others wait here and then find the work done. */

@@ -31,6 +31,8 @@ export interface Ticket {
   readonly group: Group;
   readonly deadline: NodeJS.Timeout;
   isOpen: boolean;
+  /** A statement failed: as in PostgreSQL, nothing but a rollback can follow. */
+  hasFailed: boolean;
 }
 
 export class GroupCommit {
@@ -56,6 +58,7 @@ export class GroupCommit {
       const ticket: Ticket = {
         group: this.#group,
         isOpen: true,
+        hasFailed: false,
         deadline: setTimeout(() => this.rollback(ticket), this.#limits.maxHoldMs),
       };
       return ticket;
@@ -100,6 +103,7 @@ export class GroupCommit {
 
   requireOpen(ticket: Ticket): void {
     if (!ticket.isOpen) throw new RolledBack(`the transaction took longer than ${this.#limits.maxHoldMs} ms`);
+    if (ticket.hasFailed) throw new RolledBack('a statement of the transaction had failed');
     // A statement after SQLite rolled back by itself would be a transaction of its own, committed at once.
     if (!this.#writer.inTransaction) throw new RolledBack('SQLite rolled the transaction back');
   }
@@ -112,6 +116,7 @@ export class GroupCommit {
   }
 
   async #openGroup(): Promise<Group> {
+    this.#writer.requireFile();
     // Left over from a rollback that failed: until it succeeds, nothing can begin.
     if (this.#writer.inTransaction) this.#writer.run('rollback');
     const deadline = performance.now() + this.#limits.maxWaitMs;

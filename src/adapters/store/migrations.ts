@@ -5,7 +5,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { sql } from 'kysely';
 import { EXIT, Problem } from '../../problem.ts';
 import type { Engine } from './engine.ts';
-import type { Db, Transaction } from './schema.ts';
+import type { Db } from './schema.ts';
 
 export interface Migration {
   readonly number: number;
@@ -53,8 +53,14 @@ export async function migrate(db: Db, engine: Engine, now: () => number, known =
   });
 }
 
+/** What a start would apply; undefined for a database without any tables of ours. Looks, and changes nothing. */
+export async function waitingMigrations(db: Db, known = readMigrations()): Promise<Migration[] | undefined> {
+  const tables = await db.introspection.getTables();
+  return tables.some(({ name }) => name === 'migration') ? await pendingMigrations(db, known) : undefined;
+}
+
 /** What is left to apply; a database this code must not touch is a Problem. */
-async function pendingMigrations(db: Transaction, known: readonly Migration[]): Promise<Migration[]> {
+async function pendingMigrations(db: Db, known: readonly Migration[]): Promise<Migration[]> {
   const applied = await db.selectFrom('migration').select(['number', 'name', 'sha256']).orderBy('number').execute();
   for (const row of applied) {
     const migration = known.find(({ number }) => number === row.number);

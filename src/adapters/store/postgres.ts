@@ -18,8 +18,8 @@ const GRACE_MS = 2_000;
 // Any constant would do: it only has to be the same in every version of Reseal.
 const MIGRATION_LOCK = 0x7265736c;
 
-/** SQLSTATE classes and codes that speak of the server's state, not of the statement. */
-const UNAVAILABLE = /^(08|53|58|57P|40001|40P01|55P03|57014|25006|25P03|XX001)/;
+/** SQLSTATE classes and codes that speak of the server and our access to it, not of the statement. */
+const UNAVAILABLE = /^(08|28|53|58|57P|3D000|40001|40P01|42501|55P03|57014|25006|25P03|XX001)/;
 
 export function postgresEngine(options: PostgresOptions): Engine {
   const { url, maxConnections, maxHoldMs = 10_000, statementMs = STATEMENT_MS } = options;
@@ -41,7 +41,7 @@ export function postgresEngine(options: PostgresOptions): Engine {
   return {
     name: 'postgresql',
     dialect: new PostgresDialect({ pool: impatient(pool, statementMs + GRACE_MS) }),
-    skipsLocked: true,
+    locksRows: true,
     isUnavailable(error) {
       if (error instanceof pg.DatabaseError) return UNAVAILABLE.test(error.code ?? '');
       // What the server did not send is a lost connection or a time-out; what is not even that is a mistake of ours.
@@ -77,13 +77,24 @@ function impatient(pool: pg.Pool, waitMs: number): PostgresPool {
     async connect() {
       const client = await pool.connect();
       let isSilent = false;
+      let hasFailed = false;
       const query = async (text: string, values: unknown[]) => {
+        // PostgreSQL answers the COMMIT of a failed transaction with a quiet ROLLBACK: nobody would notice.
+        if (text === 'commit' && hasFailed) throw new Error('a statement of the transaction had failed');
+        hasFailed = text !== 'begin' && hasFailed;
         const { promise: silence, reject } = Promise.withResolvers<never>();
         const timer = setTimeout(() => {
           isSilent = true;
           reject(new Error(`no answer from PostgreSQL within ${waitMs} ms`));
         }, waitMs);
-        return await Promise.race([client.query(text, values), silence]).finally(() => clearTimeout(timer));
+        try {
+          return await Promise.race([client.query(text, values), silence]);
+        } catch (error) {
+          hasFailed = true;
+          throw error;
+        } finally {
+          clearTimeout(timer);
+        }
       };
       // Kysely's type also has cursors, which it takes only for streaming; we read page by page.
       return { query, release: () => client.release(isSilent) } as unknown as PostgresPoolClient;

@@ -1,8 +1,20 @@
 // The tables as Kysely sees them: one schema for both engines. Only text and bigint (as number): see ADR 0017.
 import type { Kysely, Transaction as KyselyTransaction } from 'kysely';
 import type { AccountKind } from '../../domain/account.ts';
+import type { Issuer, IssuerKeyType } from '../../domain/authority.ts';
 import type { CredentialKind } from '../../domain/credential.ts';
+import type { OutboxEvent } from '../../domain/issuance-ports.ts';
+import type {
+  CertificateState,
+  OrderStatus,
+  PersistPolicy,
+  RevocationCause,
+  RevocationReason,
+} from '../../domain/order.ts';
 import type { AuditAction } from '../../domain/ports.ts';
+import type { DcvMethod, DcvScope } from '../../domain/products.ts';
+import type { KeyType } from '../../domain/public-key.ts';
+import type { SignHash } from '../../domain/sign-hash.ts';
 import type { Locale } from '../../locale.ts';
 
 export interface Schema {
@@ -27,6 +39,93 @@ export interface Schema {
     request_id: string | null;
     details: string;
   };
+  issuer: {
+    id: string;
+    role: Issuer['role'];
+    key_type: IssuerKeyType;
+    state: Issuer['state'];
+    parent_id: string | null;
+    certificate: string;
+    sealed_key: string | null;
+    created_at: number;
+  };
+  certificate_order: {
+    id: string;
+    account_id: string;
+    product_id: string;
+    alternative_id: string | null;
+    status: OrderStatus;
+    common_name: string | null;
+    names: string;
+    dcv_method: DcvMethod | null;
+    dcv_scope: DcvScope;
+    persist_until: number | null;
+    persist_policy: PersistPolicy;
+    current_certificate_id: string | null;
+    pending_certificate_id: string | null;
+    signing_certificate_id: string | null;
+    signing_until: number | null;
+    term_ends_at: number;
+    created_at: number;
+    revision: number;
+  };
+  certificate: {
+    id: string;
+    account_id: string;
+    order_id: string;
+    state: CertificateState;
+    created_at: number;
+    pending_since: number | null;
+    common_name: string | null;
+    names: string;
+    csr: string | null;
+    spki: string;
+    key_type: KeyType;
+    key_bits: number;
+    key_fingerprint: string;
+    sign_hash: SignHash;
+    validity_days: number | null;
+    custom_expiration_date: string | null;
+    will_revoke: string;
+    issuer_id: string | null;
+    serial: string | null;
+    not_before: number | null;
+    not_after: number | null;
+    to_be_signed: string | null;
+    prepared_at: number | null;
+    lease_ends_at: number | null;
+    der: string | null;
+    issued_at: number | null;
+    version: number | null;
+    replaces_id: string | null;
+  };
+  domain_authorization: { account_id: string; name: string; method: string; validated_at: number };
+  revocation: {
+    certificate_id: string;
+    account_id: string;
+    reason: RevocationReason;
+    cause: RevocationCause;
+    caused_by_id: string | null;
+    due_at: number;
+    revoked_at: number | null;
+  };
+  outbox: {
+    id: string;
+    account_id: string;
+    order_id: string;
+    certificate_id: string;
+    action: OutboxEvent['action'];
+    created_at: number;
+  };
+  idempotency_key: {
+    account_id: string;
+    order_id: string;
+    key: string;
+    request_hash: string;
+    certificate_id: string;
+    created_at: number;
+  };
+  blocked_key: { fingerprint: string; reason: string; created_at: number };
   sealed_secret: { name: string; sealed: string };
   setting: { name: string; value: string };
   migration: { number: number; name: string; sha256: string; applied_at: number };

@@ -30,7 +30,7 @@ export function secretsIn(db: Db, sealer: Sealer): SealedSecrets {
         .values({ name, sealed: sealer.seal(value, bindingOf(name)) })
         .onConflict((conflict) => conflict.column('name').doNothing())
         .execute();
-      return (await get(name)) ?? value;
+      return (await get(name))!;
     },
   };
 }

@@ -1,4 +1,5 @@
 // One connection to an SQLite file: pragmas, prepared statements, and what SQLite's own codes mean.
+import { statSync } from 'node:fs';
 import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlite';
 import type { QueryResult } from 'kysely';
 
@@ -14,11 +15,15 @@ interface Prepared {
 }
 
 export class SqliteConnection {
+  readonly #file: string;
+  readonly #inode: number;
   readonly #database: DatabaseSync;
   readonly #prepared = new Map<string, Prepared>();
 
   constructor(file: string, mode: 'read' | 'write') {
+    this.#file = file;
     this.#database = new DatabaseSync(file, { timeout: OPEN_WAIT_MS, readOnly: mode === 'read' });
+    this.#inode = statSync(file).ino;
     if (mode === 'write') {
       // FULL: the log is synced to the disk at every commit, before the commit returns. NORMAL would lose
       // acknowledged commits on power loss.
@@ -26,6 +31,12 @@ export class SqliteConnection {
     } else {
       this.#database.exec(`pragma busy_timeout = ${READ_WAIT_MS}`);
     }
+  }
+
+  /** A file that was deleted or replaced below us can still be written to, and everything written would be gone. */
+  requireFile(): void {
+    if (statSync(this.#file, { throwIfNoEntry: false })?.ino === this.#inode) return;
+    throw Object.assign(new Error('the database file was deleted or replaced'), { errcode: PRIMARY_CODES.cannotOpen });
   }
 
   get inTransaction(): boolean {

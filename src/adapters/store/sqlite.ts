@@ -25,7 +25,7 @@ export function sqliteEngine(options: SqliteOptions): Engine {
   return {
     name: 'sqlite',
     dialect: new NodeSqliteDialect(options),
-    skipsLocked: false,
+    locksRows: false,
     isUnavailable: (error) => error instanceof LockTimeout || error instanceof RolledBack || isSqliteUnavailable(error),
     // BEGIN IMMEDIATE already holds the file's only write lock, across processes.
     async lockForMigration() {},
@@ -134,7 +134,12 @@ class GroupCommitConnection implements DatabaseConnection {
   async executeQuery<R>(query: CompiledQuery): Promise<QueryResult<R>> {
     if (this.#ticket) {
       this.#groups.requireOpen(this.#ticket);
-      return this.#writer.run<R>(query.sql, query.parameters);
+      try {
+        return this.#writer.run<R>(query.sql, query.parameters);
+      } catch (error) {
+        this.#ticket.hasFailed = true;
+        throw error;
+      }
     }
     if (SelectQueryNode.is(query.query)) return this.#reader.run<R>(query.sql, query.parameters);
     return await this.#asTransaction<R>(query);

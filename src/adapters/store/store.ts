@@ -3,9 +3,13 @@ import type { Clock, Repositories, Store } from '../../domain/ports.ts';
 import type { Sealer } from '../seal.ts';
 import { accountsIn } from './accounts.ts';
 import { auditIn } from './audit.ts';
+import { certificatesIn } from './certificates.ts';
 import { credentialsIn } from './credentials.ts';
 import { type Engine, openEngine } from './engine.ts';
+import { blockedKeysIn, idempotencyKeysIn, outboxIn, proofsIn, revocationsIn } from './issuance.ts';
+import { issuersIn } from './issuers.ts';
 import { migrate } from './migrations.ts';
+import { ordersIn } from './orders.ts';
 import { postgresEngine } from './postgres.ts';
 import type { Db } from './schema.ts';
 import { secretsIn } from './secrets.ts';
@@ -29,8 +33,6 @@ export interface OpenStore extends Store {
   probeWrite(): Promise<void>;
   /** Settings of the database under which an acknowledged commit could be lost. */
   durabilityGaps(): Promise<string[]>;
-  /** How far the database's clock is ahead of ours. */
-  clockOffsetMs(): Promise<number>;
   close(): Promise<void>;
 }
 
@@ -67,22 +69,29 @@ export async function openStore(
   }
   const engine = engineAt(location, events);
   const db = openEngine(engine, onUnavailable);
-  const repositories = repositoriesIn(db, sealer);
+  const repositories = repositoriesIn(db, sealer, engine);
   return {
     ...repositories,
     engine,
-    transaction: (work) => db.transaction().execute((transaction) => work(repositoriesIn(transaction, sealer))),
+    transaction: (work) => db.transaction().execute((transaction) => work(repositoriesIn(transaction, sealer, engine))),
     probeWrite: () => repositories.settings.put('last_write_probe', String(now())),
     durabilityGaps: () => engine.durabilityGaps(db),
-    clockOffsetMs: () => engine.clockOffsetMs(db, now),
     close: () => db.destroy(),
   };
 }
 
-const repositoriesIn = (db: Db, sealer: Sealer): Repositories => ({
+const repositoriesIn = (db: Db, sealer: Sealer, engine: Engine): Repositories => ({
   accounts: accountsIn(db),
   credentials: credentialsIn(db),
   audit: auditIn(db),
   secrets: secretsIn(db, sealer),
   settings: settingsIn(db),
+  issuers: issuersIn(db, sealer),
+  orders: ordersIn(db, engine),
+  certificates: certificatesIn(db),
+  proofs: proofsIn(db),
+  revocations: revocationsIn(db),
+  outbox: outboxIn(db),
+  idempotencyKeys: idempotencyKeysIn(db),
+  blockedKeys: blockedKeysIn(db),
 });

@@ -1,0 +1,7 @@
+// How what has no column type of its own is kept in text: bytes as base64, lists as JSON.
+
+export const textOf = (bytes: Uint8Array): string => Buffer.from(bytes).toString('base64');
+export const bytesFrom = (text: string): Uint8Array => Buffer.from(text, 'base64');
+
+export const listText = (list: readonly unknown[]): string => JSON.stringify(list);
+export const listFrom = <T>(text: string): T[] => JSON.parse(text);

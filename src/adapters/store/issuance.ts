@@ -1,0 +1,103 @@
+// The small tables around an issuance: proofs of control, revocations to come, events to send, idempotency keys and
+// keys nobody may use any more.
+import type { BlockedKeys, IdempotencyKeys, Outbox, Proofs, Revocations } from '../../domain/issuance-ports.ts';
+import type { Db } from './schema.ts';
+
+export const proofsIn = (db: Db): Proofs => ({
+  async proven(accountId, names, since) {
+    if (names.length === 0) return new Set();
+    const rows = await db
+      .selectFrom('domain_authorization')
+      .select('name')
+      .where('account_id', '=', accountId)
+      .where('name', 'in', names)
+      .where('validated_at', '>=', since)
+      .execute();
+    return new Set(rows.map(({ name }) => name));
+  },
+
+  async record(accountId, name, method, at) {
+    await db
+      .insertInto('domain_authorization')
+      .values({ account_id: accountId, name, method, validated_at: at })
+      .onConflict((conflict) => conflict.columns(['account_id', 'name', 'method']).doUpdateSet({ validated_at: at }))
+      .execute();
+  },
+});
+
+export const revocationsIn = (db: Db): Revocations => ({
+  async schedule(accountId, certificateId, { reason, cause, causedById, dueAt, revokedAt }) {
+    await db
+      .insertInto('revocation')
+      .values({
+        certificate_id: certificateId,
+        account_id: accountId,
+        reason,
+        cause,
+        caused_by_id: causedById,
+        due_at: dueAt,
+        revoked_at: revokedAt,
+      })
+      // Already on its way: the first cause and the earlier moment stand.
+      .onConflict((conflict) => conflict.column('certificate_id').doNothing())
+      .execute();
+  },
+});
+
+export const outboxIn = (db: Db): Outbox => ({
+  async add({ id, accountId, orderId, certificateId, action, createdAt }) {
+    await db
+      .insertInto('outbox')
+      .values({
+        id,
+        account_id: accountId,
+        order_id: orderId,
+        certificate_id: certificateId,
+        action,
+        created_at: createdAt,
+      })
+      .execute();
+  },
+});
+
+export const idempotencyKeysIn = (db: Db): IdempotencyKeys => ({
+  async find(accountId, orderId, key, since) {
+    const row = await db
+      .selectFrom('idempotency_key')
+      .select(['request_hash', 'certificate_id'])
+      .where('account_id', '=', accountId)
+      .where('order_id', '=', orderId)
+      .where('key', '=', key)
+      .where('created_at', '>', since)
+      .executeTakeFirst();
+    return row && { requestHash: row.request_hash, certificateId: row.certificate_id };
+  },
+
+  async put(accountId, orderId, key, { requestHash, certificateId, at }) {
+    const entry = { request_hash: requestHash, certificate_id: certificateId, created_at: at };
+    await db
+      .insertInto('idempotency_key')
+      .values({ account_id: accountId, order_id: orderId, key, ...entry })
+      .onConflict((conflict) => conflict.columns(['account_id', 'order_id', 'key']).doUpdateSet(entry))
+      .execute();
+  },
+});
+
+export const blockedKeysIn = (db: Db): BlockedKeys => ({
+  async has(fingerprint) {
+    const row = await db
+      .selectFrom('blocked_key')
+      .select('fingerprint')
+      .where('fingerprint', '=', fingerprint)
+      .executeTakeFirst();
+    return row !== undefined;
+  },
+
+  async add(fingerprint, reason, at) {
+    await db
+      .insertInto('blocked_key')
+      .values({ fingerprint, reason, created_at: at })
+      .onConflict((conflict) => conflict.column('fingerprint').doNothing())
+      .execute();
+  },
+});
