@@ -6,7 +6,7 @@ import { type OpenStore, openStore } from './adapters/store/store.ts';
 import type { Config } from './config.ts';
 import { idMaker } from './domain/ids.ts';
 import type { Clock } from './domain/ports.ts';
-import type { Services } from './http/server.ts';
+import type { AppServices } from './http/server.ts';
 import { type Log, mask } from './log.ts';
 import { makeFolder, storeProblem } from './start-up.ts';
 import { authenticateCaller } from './usecases/authenticate-caller.ts';
@@ -19,7 +19,7 @@ export interface World {
   readonly log: Log;
 }
 
-export interface App extends Services {
+export interface App extends AppServices {
   readonly access: ManageAccess;
   readonly store: OpenStore;
   close(): Promise<void>;

@@ -39,6 +39,11 @@ export const VARIABLES = {
   RESEAL_TRUSTED_PROXIES: list('proxies whose X-Forwarded-For is believed', '10.0.0.0/8,192.0.2.7', addressOrRange),
   RESEAL_DNS_SERVERS: list('resolvers to ask', '192.0.2.53,[2001:db8::53]:5353', dnsServer),
   RESEAL_METRICS_TOKEN: optional('bearer token for /metrics', 'a-long-random-text', token),
+  RESEAL_PKI_URL: optional('plain HTTP address of issuer certificates and CRLs', 'http://pki.example.com', publicUrl),
+  RESEAL_CA_NAME: text('organization in the names of the issuers made on first start', 'Acme', 'Reseal'),
+  RESEAL_CA_ROOT_YEARS: integer('how long a new root lives', 20, 1, 40),
+  RESEAL_CA_ISSUING_YEARS: integer('how long a new issuing authority lives', 10, 1, 20),
+  RESEAL_PRODUCTS_FILE: optional('products of your own, as JSON', '/etc/reseal/products.json', anyText),
   // A request holds at most one body and one database connection; this bounds the memory of a flood.
   RESEAL_MAX_REQUESTS: integer('requests served at once; beyond that the answer is service_busy', 512, 1, 100_000),
   // Kubernetes kills after 30 s by default.
@@ -60,6 +65,8 @@ export type Config = Readonly<{
   trustedProxies: readonly string[];
   dnsServers: readonly string[];
   metricsToken: string | undefined;
+  authority: { organization: string; rootYears: number; issuingYears: number; pkiUrl: string };
+  productsFile: string | undefined;
   maxRequests: number;
   shutdownMs: number;
   logFormat: 'json' | 'text' | undefined;
@@ -115,6 +122,16 @@ function configFrom(v: Values): Config {
     trustedProxies: Object.freeze(v.RESEAL_TRUSTED_PROXIES),
     dnsServers: Object.freeze(v.RESEAL_DNS_SERVERS),
     metricsToken: v.RESEAL_METRICS_TOKEN,
+    authority: Object.freeze({
+      organization: v.RESEAL_CA_NAME,
+      rootYears: v.RESEAL_CA_ROOT_YEARS,
+      issuingYears: v.RESEAL_CA_ISSUING_YEARS,
+      // Fetching a certificate's status over HTTPS would need a certificate whose status must be fetched first.
+      pkiUrl:
+        v.RESEAL_PKI_URL ??
+        (v.RESEAL_PUBLIC_URL ?? `http://${v.RESEAL_HOST}:${v.RESEAL_PORT}`).replace(/^https:/, 'http:'),
+    }),
+    productsFile: v.RESEAL_PRODUCTS_FILE,
     maxRequests: v.RESEAL_MAX_REQUESTS,
     shutdownMs: v.RESEAL_SHUTDOWN_SECONDS * 1000,
     logFormat: v.RESEAL_LOG_FORMAT,

@@ -4,6 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { type App, openApp, type World } from './app.ts';
 import type { Config } from './config.ts';
 import { type Api, buildServer } from './http/server.ts';
+import { type Issuance, openIssuance } from './issuance.ts';
 import { clearSandbox, type SandboxFile, sandboxFileIn, writeSandboxFile } from './sandbox/folder.ts';
 import { seedAccounts } from './sandbox/seed.ts';
 import { claimMode, listenProblem, lockSandbox, readTls } from './start-up.ts';
@@ -24,7 +25,7 @@ export async function serve(config: Config, world: World): Promise<Running> {
   const app = await openApp(config, world);
   unlessServing.defer(() => app.close());
   await claimMode(app.store, 'serve', config);
-  const running = await serveApp(app, config);
+  const running = await serveApp(app, await openIssuance(app, config, world.now), config);
   unlessServing.move();
   return running;
 }
@@ -42,7 +43,8 @@ export async function serveSandbox(config: Config, world: World): Promise<Runnin
   unlessServing.defer(() => app.close());
   await claimMode(app.store, 'sandbox', config);
   const accounts = await seedAccounts(app.store, app.access);
-  const running = await serveApp(app, config);
+  const issuance = await openIssuance(app, config, world.now);
+  const running = await serveApp(app, issuance, config);
   unlessServing.defer(() => running.stop());
   const sandbox = { base_url: running.url, accounts, orders: [], receiver: {}, trust: { roots: [] }, dns: {} };
   writeSandboxFile(config.dataDir, sandbox);
@@ -61,17 +63,20 @@ export function resetSandbox(config: Config): string[] {
   }
 }
 
-export async function serveApp(app: App, config: Config): Promise<Running> {
+export async function serveApp(app: App, issuance: Issuance, config: Config): Promise<Running> {
   let address = '';
   const publicUrl = () => config.publicUrl ?? address;
-  const server = await buildServer(app, {
-    publicUrl,
-    pathPrefix: config.publicUrl ? new URL(config.publicUrl).pathname.replace(/\/$/, '') : '',
-    tls: config.tls && readTls(config.tls),
-    trustedProxies: config.trustedProxies,
-    metricsToken: config.metricsToken,
-    maxRequests: config.maxRequests,
-  });
+  const server = await buildServer(
+    { ...app, ...issuance },
+    {
+      publicUrl,
+      pathPrefix: config.publicUrl ? new URL(config.publicUrl).pathname.replace(/\/$/, '') : '',
+      tls: config.tls && readTls(config.tls),
+      trustedProxies: config.trustedProxies,
+      metricsToken: config.metricsToken,
+      maxRequests: config.maxRequests,
+    },
+  );
   const { host, port } = config;
   await server.listen({ host, port }).catch((error) => {
     throw listenProblem(error, host, port);

@@ -25,7 +25,9 @@ export interface Prepared {
 
 export interface CertificateAuthority {
   /** The issuer that certifies such a key with such a digest; undefined when none does. */
-  issuerFor(keyType: KeyType, signHash: SignHash): string | undefined;
+  readonly issuerFor: (keyType: KeyType, signHash: SignHash) => string | undefined;
+  /** Everything issuerFor can serve. */
+  readonly served: readonly { readonly keyType: KeyType; readonly signHash: SignHash }[];
   /** Throws an Error, not a Refusal, when the result is not what was decided: that is a bug of ours. */
   prepare(content: CertificateContent): Prepared;
   /** The whole certificate, DER. */

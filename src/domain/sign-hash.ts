@@ -4,7 +4,7 @@ import { Refusal } from './errors.ts';
 export const SIGN_HASHES = ['sha256', 'sha384', 'sha512', 'sm3'] as const;
 export type SignHash = (typeof SIGN_HASHES)[number];
 
-const BROKEN = ['sha1', 'md5', 'md2', 'sha224'];
+const BROKEN = ['sha1', 'md5', 'md2'];
 
 /** Case and hyphens do not matter; what is missing, unsafe or unknown is refused with the list of what there is. */
 export function signHash(text: string): SignHash {

@@ -9,10 +9,13 @@ import Fastify, {
   type FastifyServerOptions,
   type RawServerDefault,
 } from 'fastify';
+import type { CertificateAuthority, Issuer } from '../domain/authority.ts';
 import type { NewId } from '../domain/ids.ts';
 import type { Log } from '../log.ts';
 import type { AuthenticateCaller } from '../usecases/authenticate-caller.ts';
 import type { ChangeAccount } from '../usecases/change-account.ts';
+import type { Reissue } from '../usecases/reissue-certificate.ts';
+import type { ShowOrders } from '../usecases/show-orders.ts';
 import { accountOperations } from './account.ts';
 import { authenticateRequests } from './authentication.ts';
 import { parseBodies } from './bodies.ts';
@@ -20,7 +23,10 @@ import { limitConcurrency } from './capacity.ts';
 import { answerErrors, answerTransportErrors, sendFailure } from './failures.ts';
 import { healthEndpoints } from './health.ts';
 import { metricsEndpoint } from './metrics.ts';
+import { orderOperations } from './orders.ts';
+import { pkiEndpoints } from './pki.ts';
 import { openApiDocument, referencePage } from './reference.ts';
+import { reissueOperation } from './reissue.ts';
 import {
   type RecordRequest,
   type RequestMetrics,
@@ -38,7 +44,8 @@ export type Api = FastifyInstance<
   TypeBoxTypeProvider
 >;
 
-export interface Services {
+/** What serving needs of the application itself, before it can issue anything. */
+export interface AppServices {
   readonly newId: NewId;
   readonly log: Log;
   readonly metrics: RequestMetrics & { text(): Promise<string> };
@@ -46,6 +53,13 @@ export interface Services {
   readonly changeAccount: ChangeAccount;
   /** Resolves when the store made a write durable just now. */
   readonly probeWrite: () => Promise<void>;
+}
+
+export interface Services extends AppServices {
+  readonly reissue: Reissue;
+  readonly show: ShowOrders;
+  readonly authority: CertificateAuthority;
+  readonly issuers: readonly Issuer[];
 }
 
 export interface ServerOptions {
@@ -87,12 +101,16 @@ export async function buildServer(services: Services, options: ServerOptions): P
   healthEndpoints(app, services.probeWrite);
   metricsEndpoint(app, services.metrics, options.metricsToken);
   referencePage(app);
+  const issuers = new Map(services.issuers.map(({ id, certificate }) => [id, certificate]));
+  pkiEndpoints(app, (id) => issuers.get(id));
   await app.register(
     async (scope) => {
       const api = scope.withTypeProvider<TypeBoxTypeProvider>() as Api;
       authenticateRequests(api, services.authenticate);
       refuseUnknownRoutes(api, routes);
       accountOperations(api, services.changeAccount);
+      reissueOperation(api, services.reissue);
+      orderOperations(api, services.show, services.authority.chainOf);
     },
     { prefix: '/openapi/v3' },
   );

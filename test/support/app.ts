@@ -1,11 +1,12 @@
 // The real service for a test: its own data folder, its own account, a free port, a clock that stands still until
 // it is moved, and the log kept instead of printed. Everything else is what users get.
-import { mkdtempSync, rmSync } from 'node:fs';
+import { cpSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type App, openApp } from '../../src/app.ts';
 import { type Environment, readConfig } from '../../src/config.ts';
 import type { CredentialKind } from '../../src/domain/credential.ts';
+import { type Issuance, openIssuance } from '../../src/issuance.ts';
 import type { LogLine } from '../../src/log.ts';
 import { logTo } from '../../src/log.ts';
 import { type Running, serveApp } from '../../src/serve.ts';
@@ -43,6 +44,7 @@ export class TestApp implements AsyncDisposable {
   readonly folder: string;
   #now = NOON;
   #app: App | undefined;
+  #issuance: Issuance | undefined;
   #running: Running | undefined;
 
   constructor(folder: string) {
@@ -53,6 +55,10 @@ export class TestApp implements AsyncDisposable {
 
   get app(): App {
     return this.#app!;
+  }
+
+  get issuance(): Issuance {
+    return this.#issuance!;
   }
 
   get url(): string {
@@ -75,7 +81,13 @@ export class TestApp implements AsyncDisposable {
       print(line);
     };
     this.#app = await openApp(config, { now: this.now, log });
-    this.#running = await serveApp(this.#app, config);
+    try {
+      this.#issuance = await openIssuance(this.#app, config, this.now);
+      this.#running = await serveApp(this.#app, this.#issuance, config);
+    } catch (error) {
+      await this.#app.close();
+      throw error;
+    }
   }
 
   async stop(): Promise<void> {
@@ -126,8 +138,17 @@ process.once('exit', () => {
   for (const folder of folders) rmSync(folder, { recursive: true, force: true });
 });
 
+/** Making the first issuers takes a second; they are made once per test process, and copied. */
+const withIssuers = (async () => {
+  const app = new TestApp(newFolder());
+  await app.start({});
+  await app.stop();
+  return app.folder;
+})();
+
 export async function startApp(environment: Environment = {}): Promise<TestApp> {
   const app = new TestApp(newFolder());
+  cpSync(await withIssuers, app.folder, { recursive: true });
   await app.start(environment);
   return app;
 }

@@ -3,7 +3,6 @@ import { generateKeyPairSync, sign } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { ia5String, implicit, oid, sequence } from '../../src/adapters/ca/der.ts';
-import { pem } from '../../src/adapters/ca/pem.ts';
 import {
   distinguishedName,
   extension,
@@ -11,6 +10,7 @@ import {
   signedCertificate,
   toBeSigned,
 } from '../../src/adapters/ca/to-be-signed.ts';
+import { pem } from '../../src/domain/pem.ts';
 import { newFolder } from './app.ts';
 
 const YEAR_MS = 365 * 86_400_000;

@@ -3,8 +3,8 @@
 import { sign, X509Certificate } from 'node:crypto';
 import { promisify } from 'node:util';
 import type { CertificateAuthority, CertificateContent, Issuer, IssuerKeyType } from '../../domain/authority.ts';
-import type { KeyType } from '../../domain/public-key.ts';
-import type { SignHash } from '../../domain/sign-hash.ts';
+import { KEY_TYPES, type KeyType } from '../../domain/public-key.ts';
+import { SIGN_HASHES, type SignHash } from '../../domain/sign-hash.ts';
 import { DerReader } from './der-reader.ts';
 import { crlUrl, issuerCertificateUrl, newSerial, openPrivateKey, spkiOf } from './issuers.ts';
 import { lint } from './lint.ts';
@@ -43,14 +43,19 @@ export function openAuthority(issuers: readonly Issuer[], pkiUrl: string): Certi
     return found;
   }
 
+  function issuerFor(keyType: KeyType, signHash: SignHash): string | undefined {
+    for (const issuerKeyType of PREFERENCE[keyType]) {
+      if (!SIGNATURE_ALGORITHMS[issuerKeyType][signHash]) continue;
+      for (const { issuer } of signers.values()) if (issuer.keyType === issuerKeyType) return issuer.id;
+    }
+    return undefined;
+  }
+
   return {
-    issuerFor(keyType, signHash) {
-      for (const issuerKeyType of PREFERENCE[keyType]) {
-        if (!SIGNATURE_ALGORITHMS[issuerKeyType][signHash]) continue;
-        for (const { issuer } of signers.values()) if (issuer.keyType === issuerKeyType) return issuer.id;
-      }
-      return undefined;
-    },
+    issuerFor,
+    served: KEY_TYPES.flatMap((keyType) =>
+      SIGN_HASHES.filter((signHash) => issuerFor(keyType, signHash)).map((signHash) => ({ keyType, signHash })),
+    ),
 
     prepare(content) {
       const { issuer, name, keyId, notAfter } = signer(content.issuerId);

@@ -171,10 +171,11 @@ export class DerReader {
     let length = bytes[position++]!;
     if (length >= 0x80) {
       const count = length & 0x7f;
-      if (count === 0 || count > MAX_LENGTH_BYTES || position + count > limit) throw new DerError('a length unknown');
+      if (count > MAX_LENGTH_BYTES || position + count > limit) throw new DerError('a length of too many bytes');
+      // An indefinite length has no bytes here, and is refused with the padded ones.
       length = 0;
       for (let left = count; left > 0; left -= 1) length = length * 256 + bytes[position++]!;
-      if (length < 0x80 || length < 256 ** (count - 1)) throw new DerError('a padded length');
+      if (length < 0x80 || length < 256 ** (count - 1)) throw new DerError('a padded or indefinite length');
     }
     if (length > limit - position) throw new DerError('an element longer than what holds it');
     this.#tag = tag;

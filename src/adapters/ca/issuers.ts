@@ -4,7 +4,7 @@ import { createPrivateKey, createPublicKey, generateKeyPair, type KeyObject, ran
 import { promisify } from 'node:util';
 import { ISSUER_KEY_TYPES, type Issuer, type IssuerKeyType } from '../../domain/authority.ts';
 import type { NewId } from '../../domain/ids.ts';
-import type { Issuers } from '../../domain/issuance-ports.ts';
+import type { Store } from '../../domain/ports.ts';
 import type { SignHash } from '../../domain/sign-hash.ts';
 import { issuingExtensions, keyIdOf, rootExtensions } from './profiles.ts';
 import { distinguishedName, SIGNATURE_ALGORITHMS, signedCertificate, toBeSigned } from './to-be-signed.ts';
@@ -35,19 +35,20 @@ export const crlUrl = (pkiUrl: string, issuerId: string, shard: number): string 
 
 /** Makes what is missing, and returns all there are. */
 export async function ensureIssuers(
-  issuers: Issuers,
+  store: Pick<Store, 'issuers' | 'transaction'>,
   names: AuthorityNames,
   now: () => number,
   newId: NewId,
 ): Promise<Issuer[]> {
-  const existing = await issuers.list();
+  const existing = await store.issuers.list();
   const isServed = (keyType: IssuerKeyType) =>
     existing.some((one) => one.role === 'issuing' && one.state === 'active' && one.keyType === keyType);
   const missing = ISSUER_KEY_TYPES.filter((keyType) => !isServed(keyType));
   if (missing.length === 0) return existing;
   const made = await Promise.all(missing.map((keyType) => makePair(keyType, names, now(), newId)));
-  for (const pair of made) await issuers.claim(pair);
-  return await issuers.list();
+  // A root without its issuing authority would never get one: both, or neither.
+  for (const pair of made) await store.transaction(({ issuers }) => issuers.claim(pair));
+  return await store.issuers.list();
 }
 
 interface KeyPair {

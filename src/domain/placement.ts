@@ -1,0 +1,99 @@
+// Decides the first certificate of an order. Pure, and by the same rules as a reissue, with two differences: there is
+// nothing to compare the names with, and a CSR is needed whatever the product says about later ones.
+import { Refusal } from './errors.ts';
+import type { Order } from './order.ts';
+import type { Product } from './products.ts';
+import { domainValidation } from './reissue-dcv.ts';
+import { keyAndIssuer, requireKeyAsOffered, requireSignHashOffered } from './reissue-key.ts';
+import { changedNames } from './reissue-names.ts';
+import type { ReissueContext, ReissuePlan, ReissueRequest } from './reissue-request.ts';
+import { validityOf } from './validity.ts';
+
+export type PlacementContext = Omit<ReissueContext, 'order' | 'current' | 'earlier'>;
+
+const DAY_MS = 86_400_000;
+/** X.520 gives a common name 64 characters; without DNS names it is all there is. */
+const MAX_SUBJECT = 64;
+
+/** What the order begins as: its term, and how its names will be proven unless it says otherwise. */
+export function newOrder(
+  id: string,
+  accountId: string,
+  product: Product,
+  alternativeId: string | null,
+  now: number,
+): Order {
+  return {
+    id,
+    accountId,
+    productId: product.id,
+    alternativeId,
+    status: 'issuing',
+    commonName: null,
+    names: [],
+    dcvMethod: product.dcvMethods[0] ?? null,
+    dcvScope: 'fqdn',
+    persistUntil: null,
+    persistPolicy: 'fqdn',
+    currentCertificateId: null,
+    pendingCertificateId: null,
+    createdAt: now,
+    termEndsAt: now + product.termDays * DAY_MS,
+    revision: 1,
+  };
+}
+
+export function planPlacement(request: ReissueRequest, order: Order, given: PlacementContext): ReissuePlan {
+  const { product, now } = given;
+  const subject = product.kind === 'ssl' ? null : subjectOf(request.commonName);
+  // Names are free to choose once; whether they may change is a question for reissues.
+  const anyNames = { ...product, namesMayChange: 'any' as const };
+  const nothing = { id: '', commonName: subject, names: [], publicKey: NO_KEY, isStillValid: false };
+  const context: ReissueContext = { ...given, product: anyNames, order, current: nothing, earlier: [] };
+  requireSignHashOffered(request, context);
+  if (product.kind === 'ssl' && !request.commonName) throw missing('certificate.common_name', 'common_name');
+  if (!request.csr) throw missing('certificate.csr', 'csr');
+  const source = requireKeyAsOffered(request, { ...context, product: { ...anyNames, csr: 'required' } });
+  const names = changedNames(request, context);
+  const { publicKey, issuerId } = keyAndIssuer(source, request, context);
+  const { validityDays, customExpirationDate, signHash } = request;
+  const { termEndsAt } = order;
+  const validity = validityOf({
+    now,
+    validityDays,
+    customExpirationDate,
+    maxDays: product.maxValidityDays,
+    termEndsAt,
+  });
+  const needsValidation = names.names.filter((name) => !given.validatedNames.has(name));
+  const dcv = domainValidation(request, context, needsValidation);
+  return {
+    ...names,
+    ...validity,
+    publicKey,
+    issuerId,
+    signHash,
+    needsValidation,
+    revokes: [],
+    missingConsents: [],
+    dcv,
+  };
+}
+
+/** Never looked at: a first certificate needs a CSR. */
+const NO_KEY = { type: 'rsa', bits: 0, spki: new Uint8Array(), fingerprint: '' } as const;
+
+function subjectOf(commonName: string | undefined): string {
+  const text = commonName?.trim() ?? '';
+  if (text !== '' && [...text].length <= MAX_SUBJECT && !/\p{C}/u.test(text)) return text;
+  throw new Refusal('invalid_parameters', {
+    field: 'certificate.common_name',
+    reason: {
+      en: `A signing certificate names its holder in 1 to ${MAX_SUBJECT} printable characters.`,
+      zh: `签名证书的持有者名称须为 1 至 ${MAX_SUBJECT} 个可打印字符。`,
+    },
+  });
+}
+
+const missing = (field: string, name: string): Refusal =>
+  new Refusal('invalid_parameters', { field, reason: { en: `${name} is missing.`, zh: `缺少 ${name}。` } });

@@ -1,0 +1,106 @@
+// GET /openapi/v3/orders, /orders/{id} and /certs/{id}: what an account sees of its orders and certificates.
+import Type from 'typebox';
+import { Refusal } from '../domain/errors.ts';
+import type { CertificateRecord, Order } from '../domain/order.ts';
+import { pem } from '../domain/pem.ts';
+import type { ShowOrders } from '../usecases/show-orders.ts';
+import { callerOf } from './authentication.ts';
+import { answers, success } from './reply.ts';
+import type { Api } from './server.ts';
+
+const AnyObject = Type.Object({}, { additionalProperties: true });
+const common = { tags: ['orders'], 'x-reseal-extension': true, response: answers(AnyObject) };
+const params = Type.Object({ id: Type.String() });
+const DEFAULT_PAGE = 50;
+const MAX_PAGE = 200;
+
+export function orderOperations(
+  api: Api,
+  show: ShowOrders,
+  chainOf: (issuerId: string) => readonly Uint8Array[],
+): void {
+  const read = { action: 'read' } as const;
+  const querystring = Type.Object({ after: Type.Optional(Type.String()), limit: Type.Optional(Type.String()) });
+  api.get(
+    '/orders',
+    { config: read, schema: { summary: 'List the orders', querystring, ...common } },
+    async (request) => {
+      const { after } = request.query;
+      const limit = pageSize(request.query.limit);
+      const orders = await show.orders(callerOf(request).account.id, { after, limit });
+      const next = orders.length === limit ? (orders.at(-1)?.id ?? null) : null;
+      return success({ orders: orders.map(summaryOf), next_after: next });
+    },
+  );
+
+  api.get('/orders/:id', { config: read, schema: { summary: 'Show an order', params, ...common } }, async (request) => {
+    const { order, certificate } = await show.order(callerOf(request).account.id, request.params.id);
+    return success({ ...summaryOf(order), certificate: certificate ? contentOf(certificate) : null });
+  });
+
+  api.get(
+    '/certs/:id',
+    { config: read, schema: { summary: 'Show a certificate', params, ...common } },
+    async (request) => {
+      const { certificate, replacedBy } = await show.certificate(callerOf(request).account.id, request.params.id);
+      const chain = certificate.der && certificate.preparation ? chainOf(certificate.preparation.issuerId) : [];
+      return success({
+        Certificate: {
+          ...contentOf(certificate),
+          order_id: certificate.orderId,
+          // Being signed is a moment, not a state that anybody outside has to know.
+          status: certificate.state === 'prepared' ? 'pending' : certificate.state,
+          ica_pem: chain.map((one) => pem('CERTIFICATE', one)).join(''),
+          serial_number: certificate.der ? (certificate.preparation?.serial ?? null) : null,
+          not_before: moment(certificate.preparation?.notBefore),
+          not_after: moment(certificate.preparation?.notAfter),
+          version: certificate.version,
+          replaces: certificate.replacesId,
+          replaced_by: replacedBy,
+          revocation: certificate.revocation && {
+            reason: certificate.revocation.reason,
+            due_at: moment(certificate.revocation.dueAt),
+            revoked_at: moment(certificate.revocation.revokedAt),
+          },
+        },
+      });
+    },
+  );
+}
+
+const moment = (ms: number | null | undefined): string | null => (ms == null ? null : new Date(ms).toISOString());
+
+const summaryOf = (order: Order) => ({
+  id: order.id,
+  product: order.productId,
+  alternative_order_id: order.alternativeId,
+  status: order.status,
+  common_name: order.commonName,
+  dns_names: order.names,
+  certificate_id: order.currentCertificateId,
+  pending_certificate_id: order.pendingCertificateId,
+  dcv_method: order.dcvMethod,
+  dcv_scope: order.dcvScope,
+  persist_until: order.persistUntil,
+  persist_policy: order.persistPolicy,
+  created_at: moment(order.createdAt),
+  term_ends_at: moment(order.termEndsAt),
+});
+
+const contentOf = (certificate: CertificateRecord) => ({
+  id: certificate.id,
+  common_name: certificate.commonName,
+  dns_names: certificate.names,
+  csr: certificate.csr,
+  pem: certificate.der ? pem('CERTIFICATE', certificate.der) : null,
+});
+
+function pageSize(text: string | undefined): number {
+  if (text === undefined) return DEFAULT_PAGE;
+  const size = /^\d{1,3}$/.test(text) ? Number(text) : 0;
+  if (size >= 1 && size <= MAX_PAGE) return size;
+  throw new Refusal('invalid_parameters', {
+    field: 'limit',
+    reason: { en: `limit is a number from 1 to ${MAX_PAGE}.`, zh: `limit 须为 1 至 ${MAX_PAGE} 的整数。` },
+  });
+}

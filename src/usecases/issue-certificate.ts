@@ -1,0 +1,123 @@
+// The two steps every issuance has. First everything that will be signed is written down, with a lease; that is the
+// caller's transaction. Then it is signed, once, and one transaction records the certificate, the order, what is to be
+// revoked, the event to call back and the audit row. A crash in between leaves a row that says what was meant.
+import type { CertificateAuthority } from '../domain/authority.ts';
+import { Refusal } from '../domain/errors.ts';
+import type { NewId } from '../domain/ids.ts';
+import type { CertificateRecord, Order } from '../domain/order.ts';
+import type { AuditEntry, Clock, Store } from '../domain/ports.ts';
+import type { Product } from '../domain/products.ts';
+import type { ReissuePlan, ReissueRequest } from '../domain/reissue-request.ts';
+import type { Validity } from '../domain/validity.ts';
+
+/** A signature takes milliseconds. Whoever has not finished after this is dead, or must act as if. */
+export const LEASE_MS = 30_000;
+const HOUR_MS = 3_600_000;
+
+export interface IssuanceTools {
+  readonly store: Store;
+  readonly authority: CertificateAuthority;
+  readonly products: ReadonlyMap<string, Product>;
+  readonly now: Clock;
+  readonly newId: NewId;
+}
+
+/** What was asked for and decided, before anything is written down to be signed. */
+export function pendingRecord(
+  id: string,
+  at: number,
+  order: Order,
+  request: ReissueRequest,
+  plan: ReissuePlan,
+): CertificateRecord {
+  return {
+    id,
+    orderId: order.id,
+    accountId: order.accountId,
+    state: 'pending',
+    createdAt: at,
+    pendingSince: plan.needsValidation.length > 0 ? at : null,
+    commonName: plan.commonName,
+    names: plan.names,
+    csr: request.csr || null,
+    publicKey: plan.publicKey,
+    signHash: plan.signHash,
+    validityDays: request.validityDays ?? null,
+    customExpirationDate: request.customExpirationDate ?? null,
+    willRevoke: plan.revokes,
+    preparation: null,
+    der: null,
+    issuedAt: null,
+    version: null,
+    replacesId: null,
+    revocation: null,
+  };
+}
+
+/** The record with serial number, dates and the bytes to be signed: to be made durable before it is signed. */
+export function preparedRecord(
+  { authority, products }: IssuanceTools,
+  record: CertificateRecord,
+  { issuerId, notBefore, notAfter, productId }: Validity & { readonly issuerId: string; readonly productId: string },
+  at: number,
+): CertificateRecord {
+  const product = products.get(productId);
+  if (!product) throw new Error(`there is no product ${productId}`);
+  const { serial, toBeSigned } = authority.prepare({
+    kind: product.kind,
+    trust: product.trust,
+    commonName: record.commonName,
+    names: record.names,
+    publicKey: record.publicKey,
+    signHash: record.signHash,
+    issuerId,
+    notBefore,
+    notAfter,
+    maxDays: product.maxValidityDays,
+  });
+  return {
+    ...record,
+    state: 'prepared',
+    preparation: { issuerId, serial, notBefore, notAfter, toBeSigned, preparedAt: at, leaseEndsAt: at + LEASE_MS },
+  };
+}
+
+export interface Finish {
+  /** The order as it shall be, apart from its status and its certificates. */
+  readonly order: Order;
+  readonly audit: Pick<AuditEntry, 'actor' | 'action' | 'requestId' | 'details'>;
+  readonly idempotency: { readonly key: string; readonly requestHash: string } | null;
+}
+
+export async function finishIssuance(tools: IssuanceTools, record: CertificateRecord, finish: Finish): Promise<void> {
+  const { store, authority, now, newId } = tools;
+  const { issuerId, toBeSigned } = record.preparation!;
+  const der = await authority.sign(issuerId, record.signHash, toBeSigned!);
+  await store.transaction(async (to) => {
+    const { id, accountId, orderId } = record;
+    const at = now();
+    const found = await to.orders.findForUpdate(accountId, orderId);
+    // Our lease ran out, and somebody voided what we prepared: the signature is not used, and never will be.
+    if (found?.signing?.certificateId !== id) throw new Refusal('service_busy', { retryAfterSeconds: 1 });
+    const replacesId = found.order.currentCertificateId;
+    const previous = replacesId === null ? undefined : await to.certificates.find(accountId, replacesId);
+    await to.certificates.issue(id, { der, issuedAt: at, version: (previous?.version ?? 0) + 1, replacesId });
+    await to.orders.save({ ...finish.order, status: 'issued', currentCertificateId: id, pendingCertificateId: null });
+    for (const { certificateId, reason, cause, afterHours } of record.willRevoke) {
+      const dueAt = at + afterHours * HOUR_MS;
+      await to.revocations.schedule(accountId, certificateId, {
+        reason,
+        cause,
+        causedById: id,
+        dueAt,
+        revokedAt: null,
+      });
+    }
+    await to.outbox.add({ id: newId(), accountId, orderId, certificateId: id, action: 'order:issued', createdAt: at });
+    await to.audit.append({ id: newId(), at, accountId, subject: orderId, ...finish.audit });
+    if (finish.idempotency) {
+      const { key, requestHash } = finish.idempotency;
+      await to.idempotencyKeys.put(accountId, orderId, key, { requestHash, certificateId: id, at });
+    }
+  });
+}

@@ -1,0 +1,39 @@
+// What an account sees of its orders and certificates. Reading only.
+import { Refusal } from '../domain/errors.ts';
+import type { CertificateRecord, Order } from '../domain/order.ts';
+import type { Page, Store } from '../domain/ports.ts';
+
+export interface ShownOrder {
+  readonly order: Order;
+  /** The current one; before the first is issued, the one that waits. */
+  readonly certificate: CertificateRecord | undefined;
+}
+
+export interface ShownCertificate {
+  readonly certificate: CertificateRecord;
+  readonly replacedBy: string | null;
+}
+
+export type ShowOrders = ReturnType<typeof showOrders>;
+
+export function showOrders(store: Store) {
+  return {
+    async order(accountId: string, id: string): Promise<ShownOrder> {
+      const order = await store.orders.find(accountId, id);
+      if (!order) throw new Refusal('order_not_found');
+      const certificateId = order.currentCertificateId ?? order.pendingCertificateId;
+      return {
+        order,
+        certificate: certificateId === null ? undefined : await store.certificates.find(accountId, certificateId),
+      };
+    },
+
+    orders: (accountId: string, page: Page): Promise<Order[]> => store.orders.list(accountId, page),
+
+    async certificate(accountId: string, id: string): Promise<ShownCertificate> {
+      const certificate = await store.certificates.find(accountId, id);
+      if (!certificate) throw new Refusal('cert_not_found');
+      return { certificate, replacedBy: (await store.certificates.findReplacing(accountId, id)) ?? null };
+    },
+  };
+}

@@ -1,0 +1,60 @@
+// Orders to reissue: placed by an operator who vouches for the names, with a key made for the test.
+import type { SignHash } from '../../src/domain/sign-hash.ts';
+import type { Answer, Key, TestApp } from './app.ts';
+import { csr, type KeyKind, keyPair, pem } from './csr.ts';
+
+export interface Wish {
+  readonly product?: string;
+  readonly commonName?: string;
+  readonly dnsNames?: readonly string[];
+  readonly key?: KeyKind;
+  readonly signHash?: SignHash;
+  readonly vouches?: boolean;
+}
+
+export interface PlacedOrder {
+  readonly key: Key;
+  readonly id: string;
+  readonly certificateId: string;
+}
+
+export const csrFor = (kind: KeyKind = 'p256'): string => pem(csr({ key: keyPair(kind) }));
+
+export async function newOrder(app: TestApp, wish: Wish = {}, key?: Key): Promise<PlacedOrder> {
+  const owner = key ?? (await app.newKey());
+  const { commonName = 'www.example.com', dnsNames, vouches = true } = wish;
+  const { orderId, certificateId } = await app.issuance.placeOrder({
+    accountId: owner.accountId,
+    productId: wish.product ?? 'ssl-dv',
+    alternativeId: null,
+    actor: 'cli',
+    vouchesForNames: vouches,
+    request: {
+      commonName,
+      dnsNames,
+      csr: csrFor(wish.key),
+      keySource: 'caller',
+      signHash: wish.signHash ?? 'sha256',
+      keepsEncryptionKey: false,
+      acceptsRemovalOfNames: false,
+      acceptsRevocationOfPrevious: false,
+      dryRun: false,
+    },
+  });
+  return { key: owner, id: orderId, certificateId };
+}
+
+/** A body that a reissue of such an order accepts. */
+export const body = (certificate: Record<string, unknown> = {}, top: Record<string, unknown> = {}) => ({
+  certificate: { csr: csrFor(), common_name: 'www.example.com', sign_hash: 'sha256', ...certificate },
+  ...top,
+});
+
+export const reissue = (app: TestApp, order: PlacedOrder, json: unknown, query = '', headers = {}): Promise<Answer> =>
+  app.call('POST', `/openapi/v3/orders/${order.id}/reissue${query}`, { key: order.key, json, headers });
+
+export const show = async (app: TestApp, order: PlacedOrder) =>
+  (await app.call('GET', `/openapi/v3/orders/${order.id}`, { key: order.key })).body.data;
+
+export const certificate = async (app: TestApp, { key }: PlacedOrder, id: string) =>
+  (await app.call('GET', `/openapi/v3/certs/${id}`, { key })).body.data.Certificate;
