@@ -37,6 +37,17 @@ export function commandContext(environment: Environment): Context {
       return await work(app.access).finally(() => app.close());
     },
 
+    async withIssuance(work) {
+      const config = load();
+      const app = await openApp(config, { now, log: () => {} });
+      try {
+        const { openIssuance } = await import('./issuance.ts');
+        return await work(await openIssuance(app, config, now));
+      } finally {
+        await app.close();
+      }
+    },
+
     async serve() {
       const log = logAs(load().logFormat ?? 'json');
       const { serve } = await serving();
@@ -48,7 +59,7 @@ export function commandContext(environment: Environment): Context {
       const { serveSandbox } = await serving();
       await untilSignal(log, async () => {
         const running = await serveSandbox(load(log), { now, log });
-        process.stdout.write(`${announcement(running.sandbox, running.file)}\n`);
+        process.stdout.write(`${announcement(running.sandbox, running.file, running.csr)}\n`);
         return running;
       });
     },

@@ -16,6 +16,7 @@ import { EXIT, Problem } from './problem.ts';
 import { type PlaceOrder, placeOrder } from './usecases/place-order.ts';
 import { type Reissue, reissueCertificate } from './usecases/reissue-certificate.ts';
 import { type ShowOrders, showOrders } from './usecases/show-orders.ts';
+import { voidLostIssuances } from './usecases/void-lost-issuances.ts';
 
 export interface Issuance {
   readonly authority: CertificateAuthority;
@@ -28,6 +29,7 @@ export interface Issuance {
 
 export async function openIssuance({ store, newId }: App, config: Config, now: Clock): Promise<Issuance> {
   const products = new Map([...PRODUCTS, ...ownProducts(config.productsFile)].map((product) => [product.id, product]));
+  await voidLostIssuances(store, now);
   const issuers = await ensureIssuers(store, config.authority, now, newId);
   const authority = openAuthority(issuers, config.authority.pkiUrl);
   const tools = {

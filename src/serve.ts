@@ -1,11 +1,13 @@
 // Serving: an open app behind an HTTP server, as a production service or as the sandbox.
 import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { throwAwayCsr } from './adapters/ca/csr-writer.ts';
 import { type App, openApp, type World } from './app.ts';
 import type { Config } from './config.ts';
 import { type Api, buildServer } from './http/server.ts';
 import { type Issuance, openIssuance } from './issuance.ts';
-import { clearSandbox, type SandboxFile, sandboxFileIn, writeSandboxFile } from './sandbox/folder.ts';
+import { clearSandbox, type SandboxFile, sandboxFileIn, writeRoots, writeSandboxFile } from './sandbox/folder.ts';
+import { seedOrders } from './sandbox/orders.ts';
 import { seedAccounts } from './sandbox/seed.ts';
 import { claimMode, listenProblem, lockSandbox, readTls } from './start-up.ts';
 
@@ -33,6 +35,8 @@ export async function serve(config: Config, world: World): Promise<Running> {
 export interface RunningSandbox extends Running {
   readonly sandbox: SandboxFile;
   readonly file: string;
+  /** For a request to paste. */
+  readonly csr: string;
 }
 
 export async function serveSandbox(config: Config, world: World): Promise<RunningSandbox> {
@@ -46,11 +50,14 @@ export async function serveSandbox(config: Config, world: World): Promise<Runnin
   const issuance = await openIssuance(app, config, world.now);
   const running = await serveApp(app, issuance, config);
   unlessServing.defer(() => running.stop());
-  const sandbox = { base_url: running.url, accounts, orders: [], receiver: {}, trust: { roots: [] }, dns: {} };
+  const [{ id: accountId }] = accounts as [SandboxFile['accounts'][number]];
+  const orders = await seedOrders(app.store, issuance.placeOrder, issuance.products.values(), accountId, throwAwayCsr);
+  const trust = { roots: writeRoots(config.dataDir, issuance.issuers) };
+  const sandbox = { base_url: running.url, accounts, orders, receiver: {}, trust, dns: {} };
   writeSandboxFile(config.dataDir, sandbox);
   unlessServing.move();
   const stop = (drainMs?: number) => running.stop(drainMs).finally(() => lock.release());
-  return { ...running, stop, sandbox, file: sandboxFileIn(config.dataDir) };
+  return { ...running, stop, sandbox, file: sandboxFileIn(config.dataDir), csr: throwAwayCsr('sandbox') };
 }
 
 /** Deletes what the sandbox made; returns the names of the files. */

@@ -3,12 +3,16 @@
 import type { ParseArgsOptionDescriptor } from 'node:util';
 import type { ExitCode, Finding } from '../problem.ts';
 import type { ManageAccess } from '../usecases/manage-access.ts';
+import type { PlaceOrder } from '../usecases/place-order.ts';
+import type { ShowOrders } from '../usecases/show-orders.ts';
 
 /** What commands may use. The composition root provides it. */
 export interface Context {
   readonly now: () => number;
   /** Opens the store for the duration of `work`. */
   withAccess<T>(work: (access: ManageAccess) => Promise<T>): Promise<T>;
+  /** Opens products and certificate authority too. */
+  withIssuance<T>(work: (issuance: { placeOrder: PlaceOrder; show: ShowOrders }) => Promise<T>): Promise<T>;
   /** Serve until a signal arrives. */
   serve(): Promise<void>;
   serveSandbox(): Promise<void>;

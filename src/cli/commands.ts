@@ -2,6 +2,7 @@
 import { accountCreate, accountList, accountShow } from './account.ts';
 import type { Command } from './command.ts';
 import { keyCreate, keyDisable, keyList, keyRotate } from './key.ts';
+import { orderList, orderPlace, orderShow } from './order.ts';
 import { doctor, sandbox, sandboxReset, serve } from './service.ts';
 
 export const COMMANDS: Readonly<Record<string, Command>> = {
@@ -15,5 +16,8 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
   'key list': keyList,
   'key disable': keyDisable,
   'key rotate': keyRotate,
+  'order place': orderPlace,
+  'order list': orderList,
+  'order show': orderShow,
   doctor,
 };

@@ -14,7 +14,7 @@ export const serve: Command = {
 };
 
 export const sandbox: Command = {
-  about: 'serve on this machine with demo accounts; works offline',
+  about: 'serve on this machine with demo accounts and orders; works offline',
   examples: ['sandbox', 'sandbox   # with RESEAL_PORT=8081 in the environment'],
   positionals: [],
   options: {},

@@ -2,6 +2,8 @@
 // ever cleared, and only the files it made.
 import { existsSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import type { Issuer } from '../domain/authority.ts';
+import { pem } from '../domain/pem.ts';
 import { EXIT, Problem } from '../problem.ts';
 
 /** The shape scripts rely on. Later capabilities fill what is still empty; they never rename. */
@@ -14,15 +16,33 @@ export interface SandboxFile {
     readonly credentials: readonly { readonly kind: string; readonly key_id: string; readonly auth_key: string }[];
     readonly callback: null;
   }[];
-  readonly orders: readonly never[];
+  readonly orders: readonly {
+    readonly id: string;
+    readonly account_id: string;
+    readonly product: string;
+    readonly common_name: string | null;
+    readonly dns_names: readonly string[];
+    readonly status: string;
+    readonly certificate_id: string | null;
+  }[];
   readonly receiver: Readonly<Record<string, never>>;
-  readonly trust: { readonly roots: readonly never[] };
+  /** Paths of PEM files. */
+  readonly trust: { readonly roots: readonly string[] };
   readonly dns: Readonly<Record<string, never>>;
 }
 
 const FILE = 'sandbox.json';
 const DRAFT = `${FILE}.draft`;
-const MADE_HERE = ['reseal.db', 'reseal.db-wal', 'reseal.db-shm', 'seal.key', DRAFT, FILE];
+const ROOT_FILES = { p256: 'root-p256.pem', p384: 'root-p384.pem', rsa: 'root-rsa.pem' } as const;
+const MADE_HERE = [
+  'reseal.db',
+  'reseal.db-wal',
+  'reseal.db-shm',
+  'seal.key',
+  ...Object.values(ROOT_FILES),
+  DRAFT,
+  FILE,
+];
 
 export const sandboxFileIn = (folder: string): string => join(folder, FILE);
 
@@ -31,6 +51,16 @@ export function writeSandboxFile(folder: string, content: SandboxFile): void {
   const draft = join(folder, DRAFT);
   writeFileSync(draft, `${JSON.stringify(content, null, 2)}\n`, { mode: 0o600 });
   renameSync(draft, sandboxFileIn(folder));
+}
+
+/** The roots that verifiers of the sandbox's certificates trust. Returns the paths. */
+export function writeRoots(folder: string, issuers: readonly Issuer[]): string[] {
+  const roots = issuers.filter(({ role, state }) => role === 'root' && state === 'active');
+  return roots.map(({ keyType, certificate }) => {
+    const path = join(folder, ROOT_FILES[keyType]);
+    writeFileSync(path, pem('CERTIFICATE', certificate));
+    return path;
+  });
 }
 
 /** Deletes the sandbox's files; returns those that were there. */

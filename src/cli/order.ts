@@ -1,0 +1,114 @@
+// reseal order place | list | show
+import { readFileSync } from 'node:fs';
+import type { Order } from '../domain/order.ts';
+import { pem } from '../domain/pem.ts';
+import { SIGN_HASHES } from '../domain/sign-hash.ts';
+import { EXIT, Problem } from '../problem.ts';
+import type { Command } from './command.ts';
+import { oneOf, pageSize, table, time } from './values.ts';
+
+const orderView = (order: Order) => ({
+  id: order.id,
+  account_id: order.accountId,
+  product: order.productId,
+  status: order.status,
+  common_name: order.commonName,
+  dns_names: order.names,
+  certificate_id: order.currentCertificateId,
+  pending_certificate_id: order.pendingCertificateId,
+  term_ends_at: time(order.termEndsAt),
+});
+
+export const orderPlace: Command = {
+  about: 'place an order; --validated vouches for its names',
+  examples: [
+    'order place ACCOUNT ssl-dv www.example.com --csr www.csr --validated',
+    'order place ACCOUNT ssl-dv www.example.com --names example.com,api.example.com --csr www.csr',
+    "order place ACCOUNT code-signing 'Acme Ltd' --csr code.csr --sign-hash sha384",
+  ],
+  positionals: ['ACCOUNT', 'PRODUCT', 'COMMON_NAME'],
+  options: {
+    csr: { type: 'string', about: 'file with the certificate signing request' },
+    names: { type: 'string', about: 'further DNS names, separated by commas' },
+    'sign-hash': { type: 'string', about: `${SIGN_HASHES.join(', ')} (default ${SIGN_HASHES[0]})` },
+    'alternative-id': { type: 'string', about: 'your own name for the order' },
+    validated: { type: 'boolean', about: 'record the names as validated by you; it is marked so in the audit' },
+  },
+  async run({ positionals: [accountId = '', productId = '', commonName = ''], options }, { withIssuance, withAccess }) {
+    // An account that is not there is worth telling before anything is made.
+    await withAccess((access) => access.showAccount(accountId));
+    const request = {
+      commonName,
+      dnsNames: options.names?.toString().split(','),
+      csr: csrIn(options.csr),
+      keySource: 'caller',
+      signHash: oneOf('sign-hash', options['sign-hash'], SIGN_HASHES, 'sha256'),
+      keepsEncryptionKey: false,
+      acceptsRemovalOfNames: false,
+      acceptsRevocationOfPrevious: false,
+      dryRun: false,
+    } as const;
+    const alternativeId = options['alternative-id']?.toString() ?? null;
+    const vouchesForNames = options.validated === true;
+    const order = await withIssuance(async ({ placeOrder, show }) => {
+      const { orderId } = await placeOrder({
+        accountId,
+        productId,
+        alternativeId,
+        request,
+        actor: 'cli',
+        vouchesForNames,
+      });
+      return (await show.order(accountId, orderId)).order;
+    });
+    return { json: { order: orderView(order) }, text: `Order ${order.id} is ${order.status}.` };
+  },
+};
+
+export const orderList: Command = {
+  about: 'list the orders of an account, oldest first',
+  examples: ['order list ACCOUNT', 'order list ACCOUNT --limit 50 --after 01…'],
+  positionals: ['ACCOUNT'],
+  options: {
+    limit: { type: 'string', about: 'how many at most (default 100)' },
+    after: { type: 'string', about: 'go on after this order id' },
+  },
+  async run({ positionals: [accountId = ''], options }, { withIssuance }) {
+    const page = { limit: pageSize(options.limit), after: options.after?.toString() };
+    const orders = await withIssuance(({ show }) => show.orders(accountId, page));
+    const rows = orders.map((one) => [one.id, one.productId, one.status, time(one.termEndsAt), one.commonName ?? '-']);
+    return {
+      json: { orders: orders.map(orderView) },
+      text: table(['ID', 'PRODUCT', 'STATUS', 'TERM ENDS', 'COMMON NAME'], rows),
+    };
+  },
+};
+
+export const orderShow: Command = {
+  about: 'show an order and its current certificate',
+  examples: ['order show ACCOUNT ORDER'],
+  positionals: ['ACCOUNT', 'ORDER'],
+  options: {},
+  async run({ positionals: [accountId = '', id = ''] }, { withIssuance }) {
+    const { order, certificate } = await withIssuance(({ show }) => show.order(accountId, id));
+    const text = certificate?.der ? pem('CERTIFICATE', certificate.der) : null;
+    return {
+      json: { order: orderView(order), pem: text },
+      text: `${order.id}  ${order.productId}  ${order.status}\n${order.names.join('\n')}\n\n${text ?? 'No certificate yet.'}`,
+    };
+  },
+};
+
+function csrIn(file: unknown): string {
+  if (typeof file !== 'string') {
+    throw new Problem(EXIT.usage, 'an order needs a certificate signing request', 'Name its file: --csr www.csr');
+  }
+  try {
+    return readFileSync(file, 'utf8');
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    throw new Problem(EXIT.usage, `${file} cannot be read (${code})`, 'Name a file with a CSR in PEM.', {
+      cause: error,
+    });
+  }
+}

@@ -1,0 +1,56 @@
+// The sandbox's orders: one of each product, in the first account. Each is known by its alternative id, so that a
+// restart finds them and places only what is missing, such as a product that a newer version brought.
+
+import type { Store } from '../domain/ports.ts';
+import type { Product } from '../domain/products.ts';
+import type { PlaceOrder } from '../usecases/place-order.ts';
+import type { SandboxFile } from './folder.ts';
+
+export type SandboxOrders = SandboxFile['orders'];
+
+const MAX_ORDERS = 200;
+
+export async function seedOrders(
+  store: Store,
+  placeOrder: PlaceOrder,
+  products: Iterable<Product>,
+  accountId: string,
+  makeCsr: (commonName: string) => string,
+): Promise<SandboxOrders> {
+  const placed = await store.orders.list(accountId, { limit: MAX_ORDERS });
+  for (const { id, kind } of products) {
+    const alternativeId = `sandbox-${id}`;
+    if (placed.some((order) => order.alternativeId === alternativeId)) continue;
+    const commonName = kind === 'ssl' ? `${id}.example.com` : 'Sandbox';
+    await placeOrder({
+      accountId,
+      productId: id,
+      alternativeId,
+      actor: 'cli',
+      vouchesForNames: true,
+      request: {
+        commonName,
+        dnsNames: kind === 'ssl' ? [`www.${id}.example.com`] : undefined,
+        csr: makeCsr(commonName),
+        keySource: 'caller',
+        signHash: 'sha256',
+        keepsEncryptionKey: false,
+        acceptsRemovalOfNames: false,
+        acceptsRevocationOfPrevious: false,
+        dryRun: false,
+      },
+    });
+  }
+  const orders = await store.orders.list(accountId, { limit: MAX_ORDERS });
+  return orders
+    .filter(({ alternativeId }) => alternativeId?.startsWith('sandbox-'))
+    .map((order) => ({
+      id: order.id,
+      account_id: order.accountId,
+      product: order.productId,
+      common_name: order.commonName,
+      dns_names: order.names,
+      status: order.status,
+      certificate_id: order.currentCertificateId,
+    }));
+}

@@ -1,0 +1,24 @@
+// Issuances whose signer never came back: what they had prepared is voided, and their orders are free again. A serial
+// number that was written down stays taken, and revocable: perhaps a signature exists somewhere.
+import type { Clock, Store } from '../domain/ports.ts';
+
+const BATCH = 100;
+
+/** Only leases that have run out are touched, never a live instance's work. Returns how many there were. */
+export async function voidLostIssuances(store: Store, now: Clock): Promise<number> {
+  let voided = 0;
+  for (;;) {
+    const overdue = await store.orders.overdue(now(), BATCH);
+    for (const { accountId, orderId } of overdue) {
+      await store.transaction(async (to) => {
+        const found = await to.orders.findForUpdate(accountId, orderId);
+        // Its signer may have finished, or another instance been faster, since the list was made.
+        if (!found?.signing || found.signing.until > now()) return;
+        await to.certificates.void(found.signing.certificateId);
+        await to.orders.save(found.order);
+        voided += 1;
+      });
+    }
+    if (overdue.length < BATCH) return voided;
+  }
+}
