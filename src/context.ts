@@ -1,5 +1,6 @@
 // What the commands can do, wired to the real thing. The environment is read when a command needs it, so that help
 // works under a broken configuration.
+import { type OwnIssuer, readOwnIssuer } from './adapters/ca/own-issuer.ts';
 import { checkFolder, checkSealKey, checkTls } from './adapters/doctor/files.ts';
 import { checkResolver } from './adapters/doctor/resolver.ts';
 import { checkStore } from './adapters/doctor/store.ts';
@@ -46,6 +47,26 @@ export function commandContext(environment: Environment): Context {
       } finally {
         await app.close();
       }
+    },
+
+    async withAuthorities(work) {
+      const app = await openApp(load(), { now, log: () => {} });
+      const { store, newId } = app;
+      const list = async () =>
+        (await store.issuers.list()).map(({ certificate: _, privateKey, parentId: __, ...issuer }) => ({
+          ...issuer,
+          hasKey: privateKey !== null,
+        }));
+      const adopt = async (own: OwnIssuer) => {
+        const pair = readOwnIssuer(own, now(), newId);
+        await store.transaction((to) => to.issuers.adopt(pair));
+        return pair[1];
+      };
+      const block = (fingerprints: readonly string[]) =>
+        store.transaction(async (to) => {
+          for (const fingerprint of fingerprints) await to.blockedKeys.add(fingerprint, 'imported', now());
+        });
+      return await work({ list, adopt, block }).finally(() => app.close());
     },
 
     async serve() {

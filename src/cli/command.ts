@@ -1,10 +1,18 @@
 // What a command is: a row of data and a function. The runner reads arguments, prints, and turns failures into exit
 // codes, so that a command only says what it does.
 import type { ParseArgsOptionDescriptor } from 'node:util';
+import type { Issuer } from '../domain/authority.ts';
 import type { ExitCode, Finding } from '../problem.ts';
 import type { ManageAccess } from '../usecases/manage-access.ts';
 import type { PlaceOrder } from '../usecases/place-order.ts';
 import type { ShowOrders } from '../usecases/show-orders.ts';
+
+/** Issuers as an operator sees them, and the keys nobody may use. */
+export interface Authorities {
+  list(): Promise<(Omit<Issuer, 'certificate' | 'privateKey' | 'parentId'> & { hasKey: boolean })[]>;
+  adopt(own: { certificate: string; key: string; root: string }): Promise<Issuer>;
+  block(fingerprints: readonly string[]): Promise<void>;
+}
 
 /** What commands may use. The composition root provides it. */
 export interface Context {
@@ -13,6 +21,7 @@ export interface Context {
   withAccess<T>(work: (access: ManageAccess) => Promise<T>): Promise<T>;
   /** Opens products and certificate authority too. */
   withIssuance<T>(work: (issuance: { placeOrder: PlaceOrder; show: ShowOrders }) => Promise<T>): Promise<T>;
+  withAuthorities<T>(work: (authorities: Authorities) => Promise<T>): Promise<T>;
   /** Serve until a signal arrives. */
   serve(): Promise<void>;
   serveSandbox(): Promise<void>;

@@ -1,5 +1,6 @@
 // Every command there is. The words of the key are what is typed after `reseal`.
 import { accountCreate, accountList, accountShow } from './account.ts';
+import { blockedImport, caImport, caList } from './ca.ts';
 import type { Command } from './command.ts';
 import { keyCreate, keyDisable, keyList, keyRotate } from './key.ts';
 import { orderList, orderPlace, orderShow } from './order.ts';
@@ -19,5 +20,8 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
   'order place': orderPlace,
   'order list': orderList,
   'order show': orderShow,
+  'ca list': caList,
+  'ca import': caImport,
+  'blocked import': blockedImport,
   doctor,
 };

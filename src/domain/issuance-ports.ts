@@ -9,6 +9,8 @@ export interface Issuers {
   list(): Promise<Issuer[]>;
   /** All of them, or none when an active issuer of the same role and key type is there already. */
   claim(issuers: readonly Issuer[]): Promise<void>;
+  /** They take the place of the active ones of their key type, which are retired. */
+  adopt(issuers: readonly Issuer[]): Promise<void>;
 }
 
 /** Which certificate of an order is being signed right now, and until when its signer is believed to be alive. */

@@ -5,7 +5,7 @@ import { promisify } from 'node:util';
 import type { CertificateAuthority, CertificateContent, Issuer, IssuerKeyType } from '../../domain/authority.ts';
 import { KEY_TYPES, type KeyType } from '../../domain/public-key.ts';
 import { SIGN_HASHES, type SignHash } from '../../domain/sign-hash.ts';
-import { DerReader } from './der-reader.ts';
+import { namesOf } from './certificate-reader.ts';
 import { crlUrl, issuerCertificateUrl, newSerial, openPrivateKey, spkiOf } from './issuers.ts';
 import { lint } from './lint.ts';
 import { keyIdOf, leafExtensions } from './profiles.ts';
@@ -117,10 +117,12 @@ const canSign = ({ role, state, privateKey }: Issuer): boolean =>
 
 function openIssuer(issuer: Issuer): OpenIssuer {
   const key = openPrivateKey(issuer.privateKey!);
+  const { subject, keyId } = namesOf(issuer.certificate);
   return {
     issuer,
-    name: subjectOf(issuer.certificate),
-    keyId: keyIdOf(spkiOf(key)),
+    name: subject,
+    // An authority that was brought along may have named its key otherwise than we would.
+    keyId: keyId ?? keyIdOf(spkiOf(key)),
     notAfter: new X509Certificate(issuer.certificate).validToDate.getTime(),
     // A P-256 signature takes less than handing it to another thread; an RSA one would stop everybody else.
     signBytes: async (signHash, bytes) =>
@@ -137,13 +139,4 @@ function algorithmOf({ keyType }: Issuer, signHash: SignHash): Uint8Array {
 /** X.520 gives a common name 64 characters; a longer one stands among the alternative names only. */
 function shownCommonName({ commonName }: CertificateContent): string | undefined {
   return commonName === null || [...commonName].length > MAX_COMMON_NAME ? undefined : commonName;
-}
-
-/** The issuer's name as it stands in its own certificate, byte for byte: that is how chains are built. */
-function subjectOf(certificate: Uint8Array): Uint8Array {
-  const reader = new DerReader(certificate).sequence().sequence();
-  reader.context(0);
-  reader.integer();
-  for (let skipped = 0; skipped < 3; skipped += 1) reader.any();
-  return reader.any();
 }

@@ -1,6 +1,7 @@
 // The last look before a signature that cannot be taken back: the bytes to be signed are read again, by the reader
 // that reads strangers' bytes, and compared with what was decided. A finding here is a bug of ours, never the
 // caller's fault, so nothing is signed and nobody is told more than that.
+import { extensionsOf, type ReadExtension } from './certificate-reader.ts';
 import { DerReader } from './der-reader.ts';
 
 export interface Decided {
@@ -59,29 +60,6 @@ export function lint(toBeSigned: Uint8Array, decided: Decided): string[] {
     findings.push(`it cannot be read: ${error instanceof Error ? error.message : String(error)}`);
   }
   return findings;
-}
-
-interface ReadExtension {
-  readonly isCritical: boolean;
-  readonly value: Uint8Array;
-}
-
-function extensionsOf(reader: DerReader) {
-  const byId = new Map<string, ReadExtension>();
-  const outer = reader.context(3);
-  const list = outer?.sequence();
-  outer?.end();
-  let count = 0;
-  while (list && !list.isAtEnd) {
-    const one = list.sequence();
-    const id = one.oid();
-    const next = one.primitive();
-    const isCritical = next.tag === 0x01;
-    byId.set(id, { isCritical, value: isCritical ? one.octetString() : next.content });
-    one.end();
-    count += 1;
-  }
-  return { byId, count, size: byId.size };
 }
 
 function lintNames(

@@ -1,8 +1,9 @@
 // Issuers, with their private keys sealed to their row.
+import type { Issuer } from '../../domain/authority.ts';
 import type { Issuers } from '../../domain/issuance-ports.ts';
 import type { Sealer } from '../seal.ts';
 import { bytesFrom, textOf } from './columns.ts';
-import type { Db } from './schema.ts';
+import type { Db, Schema } from './schema.ts';
 
 const bindingOf = (id: string): string => `issuer/${id}`;
 
@@ -22,19 +23,10 @@ export const issuersIn = (db: Db, sealer: Sealer): Issuers => ({
   },
 
   async claim(issuers) {
-    for (const { id, role, keyType, state, parentId, certificate, privateKey, createdAt } of issuers) {
+    for (const issuer of issuers) {
       const inserted = await db
         .insertInto('issuer')
-        .values({
-          id,
-          role,
-          key_type: keyType,
-          state,
-          parent_id: parentId,
-          certificate: textOf(certificate),
-          sealed_key: privateKey && sealer.seal(textOf(privateKey), bindingOf(id)),
-          created_at: createdAt,
-        })
+        .values(rowOf(issuer, sealer))
         .onConflict((conflict) => conflict.doNothing())
         .returning('id')
         .executeTakeFirst();
@@ -42,4 +34,27 @@ export const issuersIn = (db: Db, sealer: Sealer): Issuers => ({
       if (!inserted) return;
     }
   },
+
+  async adopt(issuers) {
+    for (const issuer of issuers) {
+      await db
+        .updateTable('issuer')
+        .set({ state: 'retired' })
+        .where('role', '=', issuer.role)
+        .where('key_type', '=', issuer.keyType)
+        .execute();
+      await db.insertInto('issuer').values(rowOf(issuer, sealer)).execute();
+    }
+  },
+});
+
+const rowOf = (issuer: Issuer, sealer: Sealer): Schema['issuer'] => ({
+  id: issuer.id,
+  role: issuer.role,
+  key_type: issuer.keyType,
+  state: issuer.state,
+  parent_id: issuer.parentId,
+  certificate: textOf(issuer.certificate),
+  sealed_key: issuer.privateKey && sealer.seal(textOf(issuer.privateKey), bindingOf(issuer.id)),
+  created_at: issuer.createdAt,
 });

@@ -1,0 +1,73 @@
+// An issuing authority that an operator brings: its certificate and key, and the root above it, whose key is kept
+// elsewhere. Everything that would make its certificates worthless is found here, before it signs the first one.
+import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto';
+import type { Issuer, IssuerKeyType } from '../../domain/authority.ts';
+import type { NewId } from '../../domain/ids.ts';
+import { EXIT, Problem } from '../../problem.ts';
+
+export interface OwnIssuer {
+  /** PEM. */
+  readonly certificate: string;
+  readonly key: string;
+  readonly root: string;
+}
+
+const CURVES: Readonly<Record<string, IssuerKeyType>> = { prime256v1: 'p256', secp384r1: 'p384' };
+const MIN_RSA_BITS = 2048;
+
+export function readOwnIssuer(
+  { certificate, key, root }: OwnIssuer,
+  now: number,
+  newId: NewId,
+): [root: Issuer, issuing: Issuer] {
+  const issuing = parsed('certificate', () => new X509Certificate(certificate));
+  const above = parsed('root', () => new X509Certificate(root));
+  const privateKey = parsed('key', () => createPrivateKey(key));
+  require(issuing.ca && above.ca, 'both certificates must be those of authorities (basicConstraints CA:TRUE)');
+  require(issuing.checkPrivateKey(privateKey), 'the key is not that of the certificate');
+  require(above.verify(above.publicKey), 'the root is not signed by itself');
+  require(issuing.checkIssued(above) && issuing.verify(above.publicKey), 'the certificate was not issued by the root');
+  for (const one of [issuing, above]) {
+    require(one.validFromDate.getTime() <= now && one.validToDate.getTime() > now, 'a certificate is not valid now');
+  }
+  const keyType = keyTypeOf(privateKey);
+  const rootId = newId();
+  const common = { keyType, state: 'active', createdAt: now } as const;
+  return [
+    { ...common, id: rootId, role: 'root', parentId: null, certificate: above.raw, privateKey: null },
+    {
+      ...common,
+      id: newId(),
+      role: 'issuing',
+      parentId: rootId,
+      certificate: issuing.raw,
+      privateKey: privateKey.export({ type: 'pkcs8', format: 'der' }),
+    },
+  ];
+}
+
+function keyTypeOf({ asymmetricKeyType, asymmetricKeyDetails }: KeyObject): IssuerKeyType {
+  const { namedCurve = '', modulusLength = 0 } = asymmetricKeyDetails ?? {};
+  const keyType = asymmetricKeyType === 'rsa' && modulusLength >= MIN_RSA_BITS ? 'rsa' : CURVES[namedCurve];
+  if (keyType) return keyType;
+  throw unfit(`the key must be on P-256 or P-384, or RSA of at least ${MIN_RSA_BITS} bits`);
+}
+
+function parsed<T>(what: string, parse: () => T): T {
+  try {
+    return parse();
+  } catch {
+    throw unfit(`the ${what} cannot be read as PEM`);
+  }
+}
+
+function require(isTrue: boolean, otherwise: string): asserts isTrue {
+  if (!isTrue) throw unfit(otherwise);
+}
+
+const unfit = (why: string): Problem =>
+  new Problem(
+    EXIT.refused,
+    `this authority cannot be used: ${why}`,
+    'Give an issuing certificate, its PKCS#8 key and the root that issued it.',
+  );

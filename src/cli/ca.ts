@@ -1,0 +1,101 @@
+// reseal ca list | import, reseal blocked import
+import { readFileSync } from 'node:fs';
+import { EXIT, Problem } from '../problem.ts';
+import type { Command } from './command.ts';
+import { table, time } from './values.ts';
+
+export const caList: Command = {
+  about: 'list roots and issuing authorities',
+  examples: ['ca list'],
+  positionals: [],
+  options: {},
+  async run(_given, { withAuthorities }) {
+    const issuers = await withAuthorities(({ list }) => list());
+    const rows = issuers.map((one) => [
+      one.id,
+      one.role,
+      one.keyType,
+      one.state,
+      time(one.createdAt),
+      one.hasKey ? 'here' : 'elsewhere',
+    ]);
+    return {
+      json: {
+        issuers: issuers.map(({ id, role, keyType, state, hasKey }) => ({
+          id,
+          role,
+          key_type: keyType,
+          state,
+          has_key: hasKey,
+        })),
+      },
+      text:
+        rows.length === 0
+          ? 'None yet; the first start makes them.'
+          : table(['ID', 'ROLE', 'KEY', 'STATE', 'CREATED', 'PRIVATE KEY'], rows),
+    };
+  },
+};
+
+export const caImport: Command = {
+  about: 'issue with an authority of your own from the next start on; the one before is retired',
+  examples: ['ca import --certificate issuing.pem --key issuing.key --root root.pem'],
+  positionals: [],
+  options: {
+    certificate: { type: 'string', about: 'certificate of the issuing authority, PEM' },
+    key: { type: 'string', about: 'its private key, PKCS#8 PEM' },
+    root: { type: 'string', about: 'certificate of the root above it, PEM; its key stays where it is' },
+  },
+  async run({ options }, { withAuthorities }) {
+    const own = {
+      certificate: fileOf('certificate', options.certificate),
+      key: fileOf('key', options.key),
+      root: fileOf('root', options.root),
+    };
+    const { id, keyType } = await withAuthorities(({ adopt }) => adopt(own));
+    return {
+      json: { issuer: { id, key_type: keyType } },
+      text: `Issuer ${id} signs for ${keyType} keys from the next start on. Restart every instance.`,
+    };
+  },
+};
+
+export const blockedImport: Command = {
+  about: 'block compromised keys: a file with one SHA-256 of a public key (SPKI) in hex per line',
+  examples: ['blocked import keys.txt'],
+  positionals: ['FILE'],
+  options: {},
+  async run({ positionals: [file = ''] }, { withAuthorities }) {
+    const lines = fileOf('FILE', file)
+      .split('\n')
+      .map((line) => line.replace(/#.*$/, '').trim().toLowerCase());
+    const fingerprints = lines.filter((line) => line !== '');
+    const bad = fingerprints.findIndex((line) => !/^[0-9a-f]{64}$/.test(line));
+    if (bad >= 0) {
+      throw new Problem(
+        EXIT.usage,
+        `entry ${bad + 1} of ${file} is not a SHA-256 in hex`,
+        'Write 64 hexadecimal digits per line; # begins a comment.',
+      );
+    }
+    await withAuthorities(({ block }) => block(fingerprints));
+    return {
+      json: { blocked: fingerprints.length },
+      text: `${fingerprints.length} keys are blocked: no new certificate is issued on them.`,
+    };
+  },
+};
+
+function fileOf(option: string, file: unknown): string {
+  try {
+    return readFileSync(String(file ?? ''), 'utf8');
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    throw new Problem(
+      EXIT.usage,
+      `--${option} ${String(file ?? '')} cannot be read (${code})`,
+      'Name a file that this user may read.',
+      { cause: error },
+    );
+  }
+}
