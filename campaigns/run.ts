@@ -1,6 +1,7 @@
 // Campaigns: long, brutal experiments on the real service, run by hand or at night. This file decides how one is
 // named, given its size and judged; what it does stands in its own file. Nothing here is part of `npm test`, though
 // tests may run a small version of a campaign.
+import { csrFuzz } from './csr-fuzz.ts';
 import { fsync } from './fsync.ts';
 import { kill } from './kill.ts';
 
@@ -14,7 +15,7 @@ export interface Campaign {
   run(n: number, print: Print): Promise<string[]>;
 }
 
-const CAMPAIGNS: Readonly<Record<string, Campaign>> = { kill, fsync };
+const CAMPAIGNS: Readonly<Record<string, Campaign>> = { kill, fsync, 'csr-fuzz': csrFuzz };
 
 const EXIT = { kept: 0, broken: 1, usage: 2 } as const;
 const MAX_N = 100_000;

@@ -206,6 +206,7 @@ const NO_TEXTS: Readonly<Record<string, readonly [RegExp, string]>> = {
   'a private key before it': [/holds a private key/, PRIVATE + PEM],
   'a private key after it': [/holds a private key/, PEM + PRIVATE],
   'two requests': [/exactly one PEM block/, PEM + PEM],
+  'two requests on one line': [/exactly one PEM block/, PEM.trim() + PEM],
   'a certificate': [/exactly one PEM block/, pem(RIGHT, 'CERTIFICATE')],
   'a public key': [/exactly one PEM block/, pem(keyPair('p256').spki, 'PUBLIC KEY')],
   'a label of another spelling': [/exactly one PEM block/, pem(RIGHT, 'X509 CERTIFICATE REQUEST')],
