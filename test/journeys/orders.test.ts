@@ -1,0 +1,171 @@
+// An operator places orders and brings an authority; a newcomer pastes the sandbox's request. The real program.
+import assert from 'node:assert/strict';
+import { createHash, createPrivateKey, X509Certificate } from 'node:crypto';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { PRODUCTS } from '../../src/domain/products.ts';
+import { newFolder } from '../support/app.ts';
+import { caPair } from '../support/authority.ts';
+import { keyPair } from '../support/csr.ts';
+import { csrFor } from '../support/orders.ts';
+import { reseal, startReseal } from '../support/process.ts';
+
+const folder = newFolder();
+const settings = { RESEAL_DATA_DIR: folder, RESEAL_PORT: '0' };
+const csrFile = join(folder, 'www.csr');
+writeFileSync(csrFile, csrFor());
+
+async function json(args: string[], more: Record<string, string> = {}) {
+  const { code, out, err } = await reseal([...args, '--json'], { ...settings, ...more });
+  assert.equal(code, 0, out + err);
+  return JSON.parse(out);
+}
+const { account } = await json(['account', 'create', 'Acme']);
+const place = (...args: string[]) => ['order', 'place', account.id, ...args, '--csr', csrFile];
+
+test('an order whose names the operator vouches for is issued; another waits', async () => {
+  const { order } = await json(place('ssl-dv', 'www.example.com', '--names', 'example.com', '--validated'));
+  assert.deepEqual([order.status, order.dns_names], ['issued', ['www.example.com', 'example.com']]);
+  const { pem: text } = await json(['order', 'show', account.id, order.id]);
+  assert.equal(new X509Certificate(text).checkHost('example.com'), 'example.com');
+  const waiting = await json(place('ssl-dv', 'shop.example.org'));
+  assert.equal(waiting.order.status, 'domain_verifing');
+  const { orders } = await json(['order', 'list', account.id]);
+  assert.deepEqual(orders.map(({ id }: { id: string }) => id).sort(), [order.id, waiting.order.id].sort());
+  const signing = await json(place('code-signing', 'Acme Ltd', '--sign-hash', 'sha384'));
+  assert.deepEqual(
+    [signing.order.status, signing.order.common_name, signing.order.dns_names],
+    ['issued', 'Acme Ltd', []],
+  );
+});
+
+test('mistakes are answered with what to do, and nothing is ordered', async () => {
+  const before = (await json(['order', 'list', account.id])).orders.length;
+  const table: [string[], number, RegExp][] = [
+    [place('nothing', 'www.example.com'), 1, /no such product/],
+    [place('ssl-dv', 'a_b.example.com', '--validated'), 1, /underscore/],
+    [place('ssl-dv', 'com', '--validated'), 1, /without a dot/],
+    [place('ssl-dv', 'www.example.com', '--sign-hash', 'md5'), 2, /sha256, sha384/],
+    [['order', 'place', account.id, 'ssl-dv', 'www.example.com'], 2, /--csr www\.csr/],
+    [['order', 'place', account.id, 'ssl-dv', 'www.example.com', '--csr', '/nowhere'], 2, /cannot be read/],
+    [['order', 'place', 'nobody', 'ssl-dv', 'www.example.com', '--csr', csrFile], 1, /no such account/],
+    [['order', 'show', account.id, 'nothing'], 1, /no such order/],
+    [['order', 'show', 'nobody', 'nothing'], 1, /no such order/],
+    [['ca', 'import', '--certificate', csrFile, '--key', csrFile, '--root', csrFile], 1, /cannot be read as PEM/],
+    [['blocked', 'import', csrFile], 2, /not a SHA-256 in hex/],
+  ];
+  for (const [args, code, message] of table) {
+    const result = await reseal(args, settings);
+    assert.equal(result.code, code, `${args.join(' ')}: ${result.err}`);
+    assert.match(result.err, message, args.join(' '));
+  }
+  assert.equal((await json(['order', 'list', account.id])).orders.length, before);
+});
+
+test('an authority of one’s own takes over, with its root’s key elsewhere; the one before is retired', async () => {
+  const { root, issuing } = caPair('p256');
+  const write = (name: string, text: string) => {
+    writeFileSync(join(folder, name), text);
+    return join(folder, name);
+  };
+  const files = [
+    '--certificate',
+    write('issuing.pem', issuing.pem),
+    '--key',
+    write('issuing.key', issuing.key),
+    '--root',
+    write('root.pem', root.pem),
+  ];
+  const { issuer } = await json(['ca', 'import', ...files]);
+  const { issuers } = await json(['ca', 'list']);
+  const p256 = issuers.filter(({ key_type }: { key_type: string }) => key_type === 'p256');
+  assert.deepEqual(
+    p256.map(({ role, state, has_key }: { role: string; state: string; has_key: boolean }) => [role, state, has_key]),
+    [
+      ['root', 'retired', true],
+      ['issuing', 'retired', true],
+      ['root', 'active', false],
+      ['issuing', 'active', true],
+    ],
+  );
+  assert.equal(p256.at(-1).id, issuer.id);
+  const { order } = await json(place('ssl-dv', 'www.example.com', '--validated'));
+  const leaf = new X509Certificate((await json(['order', 'show', account.id, order.id])).pem);
+  const middle = new X509Certificate(issuing.pem);
+  assert.ok(leaf.checkIssued(middle) && leaf.verify(middle.publicKey));
+  const wrong = await reseal(
+    ['ca', 'import', '--certificate', files[1]!, '--key', files[3]!, '--root', files[1]!],
+    settings,
+  );
+  assert.deepEqual([wrong.code, /not signed by itself|not issued by the root/.test(wrong.err)], [1, true]);
+  const { asymmetricKeyType } = createPrivateKey(issuing.key);
+  assert.equal(asymmetricKeyType, 'ec');
+});
+
+test('a key that is listed as compromised gets no certificate', async () => {
+  const list = join(folder, 'blocked.txt');
+  const fingerprint = createHash('sha256').update(keyPair('p384').spki).digest('hex');
+  writeFileSync(list, `# found in a repository\n${fingerprint.toUpperCase()}\n\n`);
+  writeFileSync(join(folder, 'p384.csr'), csrFor('p384'));
+  const order = [
+    'order',
+    'place',
+    account.id,
+    'ssl-dv',
+    'www.example.com',
+    '--validated',
+    '--csr',
+    join(folder, 'p384.csr'),
+  ];
+  assert.equal((await reseal(order, settings)).code, 0);
+  assert.deepEqual(await json(['blocked', 'import', list]), { blocked: 1 });
+  const { code, err } = await reseal(order, settings);
+  assert.deepEqual([code, /listed as compromised/.test(err)], [1, true]);
+});
+
+test('a products file with mistakes is refused, and every one of them is told', async () => {
+  const file = join(folder, 'products.json');
+  writeFileSync(file, JSON.stringify({ products: [{ id: 'x' }, { id: 'ssl-dv' }] }));
+  const refused = await reseal(place('x', 'www.example.com'), { ...settings, RESEAL_PRODUCTS_FILE: file });
+  assert.equal(refused.code, 3);
+  assert.ok(refused.err.split('\n').length > 5, refused.err);
+});
+
+test('the sandbox has an issued order of each product, and its reissue request works when pasted', async () => {
+  const data = newFolder();
+  await using sandbox = startReseal(['sandbox'], { RESEAL_DATA_DIR: data, RESEAL_PORT: '0' });
+  await sandbox.said(/Stop with Ctrl-C/);
+  const file = JSON.parse(readFileSync(join(data, 'sandbox.json'), 'utf8'));
+  assert.deepEqual(
+    file.orders.map(({ product }: { product: string }) => product).sort(),
+    PRODUCTS.map(({ id }) => id).sort(),
+  );
+  assert.ok(
+    file.orders.every(
+      ({ status, certificate_id }: { status: string; certificate_id: string }) => status === 'issued' && certificate_id,
+    ),
+  );
+  assert.equal(file.trust.roots.length, 3);
+  const [, url = '', body = ''] = /curl -s (\S+\/reissue) [\s\S]*? -d '(.*)'/.exec(sandbox.output) ?? [];
+  const [{ key_id, auth_key }] = file.accounts[0].credentials;
+  const headers = { 'X-CC-Key-ID': key_id, 'X-CC-Auth-Key': auth_key };
+  const answer = await fetch(url, {
+    method: 'POST',
+    headers: { ...headers, 'Content-Type': 'application/json' },
+    body,
+  });
+  const { data: result } = (await answer.json()) as { data: { certificate: { id: string } } };
+  assert.equal(answer.status, 200);
+  const shown = await (await fetch(`${file.base_url}/openapi/v3/certs/${result.certificate.id}`, { headers })).json();
+  const {
+    pem: leaf,
+    ica_pem: chain,
+    replaces,
+  } = (shown as { data: { Certificate: Record<string, string> } }).data.Certificate;
+  assert.equal(replaces, file.orders[0].certificate_id);
+  const roots = file.trust.roots.map((path: string) => new X509Certificate(readFileSync(path)).fingerprint256);
+  const top = new X509Certificate(`-----BEGIN${chain?.split('-----BEGIN').at(-1)}`);
+  assert.ok(roots.includes(top.fingerprint256));
+  assert.ok(leaf);
+});

@@ -1,0 +1,58 @@
+// A certificate authority that is not ours: a root and an issuing authority under it, as an operator may bring them.
+import { createHash, sign } from 'node:crypto';
+import { boolean, implicit, integer, namedBits, octetString, oid, sequence } from '../../src/adapters/ca/der.ts';
+import { DerReader } from '../../src/adapters/ca/der-reader.ts';
+import {
+  distinguishedName,
+  extension,
+  SIGNATURE_ALGORITHMS,
+  signedCertificate,
+  toBeSigned,
+} from '../../src/adapters/ca/to-be-signed.ts';
+import { pem } from '../../src/domain/pem.ts';
+import { newKeyPair } from './csr.ts';
+
+const DAY = 86_400_000;
+
+/** SHA-1, as most tools name keys: not how we do it, and that must not matter. */
+function sha1KeyId(spki: Uint8Array): Uint8Array {
+  const reader = new DerReader(spki).sequence();
+  reader.any();
+  return createHash('sha1').update(reader.bitString()).digest();
+}
+
+export function caPair(kind: 'p256') {
+  const [rootKey, issuingKey] = [newKeyPair(kind), newKeyPair(kind)];
+  const algorithm = SIGNATURE_ALGORITHMS.p256.sha256!;
+  const issuer = distinguishedName({ organization: 'Elsewhere', commonName: 'Elsewhere Root' });
+  const certify = (subject: Uint8Array, spki: Uint8Array, serial: number) => {
+    const bytes = toBeSigned({
+      serial: Uint8Array.of(serial, 1, 2, 3, 4, 5, 6, 7, 8),
+      algorithm,
+      issuer,
+      notBefore: Date.now() - DAY,
+      notAfter: Date.now() + 1_000 * DAY,
+      subject,
+      spki,
+      extensions: [
+        extension({ id: oid('2.5.29.19'), isCritical: true, value: sequence([boolean(true), integer(1)]) }),
+        extension({ id: oid('2.5.29.15'), isCritical: true, value: namedBits([5, 6]) }),
+        extension({ id: oid('2.5.29.14'), isCritical: false, value: octetString(sha1KeyId(spki)) }),
+        extension({
+          id: oid('2.5.29.35'),
+          isCritical: false,
+          value: sequence([implicit(0, octetString(sha1KeyId(rootKey.spki)))]),
+        }),
+      ],
+    });
+    return pem('CERTIFICATE', signedCertificate(bytes, algorithm, sign('sha256', bytes, rootKey.privateKey)));
+  };
+  const name = distinguishedName({ organization: 'Elsewhere', commonName: 'Elsewhere Issuing' });
+  return {
+    root: { pem: certify(issuer, rootKey.spki, 1) },
+    issuing: {
+      pem: certify(name, issuingKey.spki, 2),
+      key: issuingKey.privateKey.export({ type: 'pkcs8', format: 'pem' }).toString(),
+    },
+  };
+}
