@@ -31,7 +31,7 @@ export async function openIssuance({ store, newId }: App, config: Config, now: C
   const products = new Map([...PRODUCTS, ...ownProducts(config.productsFile)].map((product) => [product.id, product]));
   await voidLostIssuances(store, now);
   const issuers = await ensureIssuers(store, config.authority, now, newId);
-  const authority = openAuthority(issuers, config.authority.pkiUrl);
+  const authority = openAuthority(issuers, config.authority.pkiUrl, now);
   const tools = {
     store,
     authority,

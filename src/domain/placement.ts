@@ -3,6 +3,7 @@
 import { Refusal } from './errors.ts';
 import type { Order } from './order.ts';
 import type { Product } from './products.ts';
+import { NO_KEY } from './public-key.ts';
 import { domainValidation } from './reissue-dcv.ts';
 import { keyAndIssuer, requireKeyAsOffered, requireSignHashOffered } from './reissue-key.ts';
 import { changedNames } from './reissue-names.ts';
@@ -79,9 +80,6 @@ export function planPlacement(request: ReissueRequest, order: Order, given: Plac
     dcv,
   };
 }
-
-/** Never looked at: a first certificate needs a CSR. */
-const NO_KEY = { type: 'rsa', bits: 0, spki: new Uint8Array(), fingerprint: '' } as const;
 
 function subjectOf(commonName: string | undefined): string {
   const text = commonName?.trim() ?? '';

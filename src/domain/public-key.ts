@@ -12,3 +12,6 @@ export interface PublicKey {
   /** SHA-256 of the SPKI, in hex: what a compromised key is listed by. */
   readonly fingerprint: string;
 }
+
+/** Stands where there is no key yet, and is never certified. */
+export const NO_KEY: PublicKey = { type: 'rsa', bits: 0, spki: new Uint8Array(), fingerprint: '' };

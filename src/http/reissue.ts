@@ -41,6 +41,11 @@ const Body = Type.Object({
   sign_key_pin_tip: optional(Type.String({ description: 'With sign-cloud-csc only.' })),
 });
 
+const Answer = Type.Object({
+  certificate: optional(Type.Object({ id: Type.String({ description: 'It may still be pending.' }) })),
+  plan: optional(Type.Object({}, { additionalProperties: true, description: 'With dry_run only: what would happen.' })),
+});
+
 const MAX_IDEMPOTENCY_KEY = 255;
 
 export function reissueOperation(api: Api, reissue: Reissue): void {
@@ -57,7 +62,7 @@ export function reissueOperation(api: Api, reissue: Reissue): void {
           dry_run: optional(Type.Unknown({ description: 'true: only say what would happen.' })),
         }),
         body: Body,
-        response: answers(Type.Object({}, { additionalProperties: true })),
+        response: answers(Answer),
       },
     },
     async (request) => {
@@ -68,7 +73,8 @@ export function reissueOperation(api: Api, reissue: Reissue): void {
         request: inOurWords(request.body, dryRun),
         idempotency: idempotencyOf(request.headers['idempotency-key'], request.body),
         requestId: request.id,
-        remote: request.ip,
+        // Undefined once the caller has hung up.
+        remote: request.ip ?? '',
       };
       if (dryRun) return success({ plan: viewOf(await reissue.plan(call)) });
       return success({ certificate: { id: await reissue.reissue(call) } });
@@ -114,7 +120,7 @@ function isDryRun(value: unknown): boolean {
   });
 }
 
-function idempotencyOf(key: string | undefined, body: unknown) {
+function idempotencyOf(key: string | undefined, body: Type.Static<typeof Body>) {
   if (key === undefined) return null;
   if (!/^[\x21-\x7e]{1,255}$/.test(key)) {
     throw new Refusal('invalid_parameters', {
@@ -125,7 +131,9 @@ function idempotencyOf(key: string | undefined, body: unknown) {
       },
     });
   }
-  return { key, requestHash: hash('sha256', JSON.stringify(body)) };
+  // An access code is short enough to be guessed from a hash; where it is not used, it leaves no trace at all.
+  const { sign_key_pin: _, sign_key_pin_tip: __, ...rest } = body;
+  return { key, requestHash: hash('sha256', JSON.stringify(rest)) };
 }
 
 const viewOf = (plan: ReissuePlan) => ({

@@ -13,6 +13,8 @@ import type { Validity } from '../domain/validity.ts';
 /** A signature takes milliseconds. Whoever has not finished after this is dead, or must act as if. */
 export const LEASE_MS = 30_000;
 const HOUR_MS = 3_600_000;
+// No product lives longer: a larger wish means the same, and a number without a bound has no place in a column.
+const MAX_WISH_DAYS = 3_650;
 
 export interface IssuanceTools {
   readonly store: Store;
@@ -42,7 +44,7 @@ export function pendingRecord(
     csr: request.csr || null,
     publicKey: plan.publicKey,
     signHash: plan.signHash,
-    validityDays: request.validityDays ?? null,
+    validityDays: request.validityDays === undefined ? null : Math.min(request.validityDays, MAX_WISH_DAYS),
     customExpirationDate: request.customExpirationDate ?? null,
     willRevoke: plan.revokes,
     preparation: null,

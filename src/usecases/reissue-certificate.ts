@@ -12,7 +12,7 @@ import type { NewId } from '../domain/ids.ts';
 import type { CertificateRecord, Order } from '../domain/order.ts';
 import type { Clock, Repositories, Store } from '../domain/ports.ts';
 import type { Product } from '../domain/products.ts';
-import type { PublicKey } from '../domain/public-key.ts';
+import { NO_KEY, type PublicKey } from '../domain/public-key.ts';
 import { planReissue } from '../domain/reissue.ts';
 import { mentionedNames } from '../domain/reissue-names.ts';
 import type { ReissueContext, ReissuePlan, ReissueRequest } from '../domain/reissue-request.ts';
@@ -79,10 +79,13 @@ export function reissueCertificate(tools: ReissueTools): Reissue {
   }
 
   return {
-    reissue: (call) => inTurn(call.orderId, () => attempt(call)),
+    // Named by account too: nobody waits because a stranger uses the id of one's order.
+    reissue: (call) => inTurn(`${call.caller.account.id} ${call.orderId}`, () => attempt(call)),
     plan: async (call) => {
       const order = await store.orders.find(call.caller.account.id, call.orderId);
       if (!order) throw new Refusal('order_not_found');
+      // A key that was used for another body is refused here too; one that was used for this body changes no plan.
+      await earlierAnswer(store, call, now());
       return planReissue(call.request, await contextOf(tools, store, order, call.request, now()));
     },
   };
@@ -92,10 +95,11 @@ async function begin(tools: ReissueTools, to: Repositories, call: ReissueCall): 
   const { now, newId } = tools;
   const at = now();
   const accountId = call.caller.account.id;
-  const earlier = await earlierAnswer(to, call, at);
-  if (earlier !== undefined) return { kind: 'answered', certificateId: earlier };
   const found = await to.orders.findForUpdate(accountId, call.orderId);
   if (!found) throw new Refusal('order_not_found');
+  // Under the order's lock, so that two calls with one key cannot both find nothing.
+  const earlier = await earlierAnswer(to, call, at);
+  if (earlier !== undefined) return { kind: 'answered', certificateId: earlier };
   const { order, signing } = found;
   if (signing && signing.until > at) return { kind: 'busy' };
   // Its signer is lost. The serial number stays taken, and nobody signs it again.
@@ -120,7 +124,6 @@ async function begin(tools: ReissueTools, to: Repositories, call: ReissueCall): 
   return { kind: 'prepared', record, order, plan };
 }
 
-/** Asked again under the order's lock, so that two calls with one key cannot both find nothing. */
 async function earlierAnswer(to: Repositories, call: ReissueCall, at: number): Promise<string | undefined> {
   if (!call.idempotency) return undefined;
   const { key, requestHash } = call.idempotency;
@@ -167,15 +170,15 @@ async function contextOf(
 
 const DAY_MS = 86_400_000;
 
-/** An order before its first certificate has nothing to compare with; its status refuses the reissue anyway. */
-async function currentOf(
-  from: Repositories,
-  order: Order,
-): Promise<Pick<CertificateRecord, 'id' | 'commonName' | 'names' | 'publicKey'>> {
-  const id = order.currentCertificateId ?? order.pendingCertificateId;
+type Current = Pick<CertificateRecord, 'id' | 'commonName' | 'names' | 'publicKey'>;
+
+/** An order without a certificate has nothing to compare with; its status refuses the reissue anyway. */
+async function currentOf(from: Repositories, order: Order): Promise<Current> {
+  const id = order.currentCertificateId;
   const certificate = id === null ? undefined : await from.certificates.find(order.accountId, id);
-  if (!certificate) throw new Error(`order ${order.id} has no certificate`);
-  return certificate;
+  if (certificate) return certificate;
+  if (order.status === 'issued') throw new Error(`order ${order.id} is issued and has no certificate`);
+  return { id: '', commonName: order.commonName, names: order.names, publicKey: NO_KEY };
 }
 
 /** Who, from where, and what changed. */

@@ -1,8 +1,16 @@
 // Issuances whose signer never came back: what they had prepared is voided, and their orders are free again. A serial
 // number that was written down stays taken, and revocable: perhaps a signature exists somewhere.
+import { type Order, requireTransition } from '../domain/order.ts';
 import type { Clock, Store } from '../domain/ports.ts';
 
 const BATCH = 100;
+
+/** A reissue leaves the order as it was. A first certificate was promised to nobody: its order ends. */
+function afterLoss(order: Order): Order {
+  if (order.status !== 'issuing') return order;
+  requireTransition(order.status, 'rejected');
+  return { ...order, status: 'rejected' };
+}
 
 /** Only leases that have run out are touched, never a live instance's work. Returns how many there were. */
 export async function voidLostIssuances(store: Store, now: Clock): Promise<number> {
@@ -15,7 +23,7 @@ export async function voidLostIssuances(store: Store, now: Clock): Promise<numbe
         // Its signer may have finished, or another instance been faster, since the list was made.
         if (!found?.signing || found.signing.until > now()) return;
         await to.certificates.void(found.signing.certificateId);
-        await to.orders.save(found.order);
+        await to.orders.save(afterLoss(found.order));
         voided += 1;
       });
     }

@@ -41,7 +41,7 @@ const authority = await (async () => {
     () => NOW,
     idMaker(() => NOW, randomBytes),
   );
-  return openAuthority(all, names.pkiUrl);
+  return openAuthority(all, names.pkiUrl, () => NOW);
 })();
 
 const DAY = 86_400_000;

@@ -1,26 +1,6 @@
 // Contract lines that no test proves yet, keyed by the capability that will. The list only shrinks; it is empty when the last one is built.
 // biome-ignore format: ids fill the lines, one per line would hide how much is left.
 export const PENDING = {
-  reissue: [
-    'permission 1', 'permission 2', 'permission 8', 'errors invalid_csr', 'errors invalid_domain', 'errors invalid_sans', 'errors invalid_dcv_method',
-    'errors order_not_found', 'errors cert_not_found', 'errors remove_domain_not_confirmed',
-    'errors revoke_last_cert_not_confirmed', 'errors reissue_in_progress', 'errors order_state_conflict',
-    'errors idempotency_key_reused', 'version 1', 'order 1', 'order 2', 'order 3', 'order 4', 'order 5', 'order 6', 'order 7',
-    'order 8', 'order 9', 'order 10', 'certificate 1', 'certificate 2', 'certificate 3', 'certificate 4', 'reissue.request 1',
-    'reissue.request 2', 'reissue.field certificate', 'reissue.field certificate.csr', 'reissue.field certificate.csr_from',
-    'reissue.field certificate.common_name', 'reissue.field certificate.dns_names', 'reissue.field certificate.sign_hash',
-    'reissue.field certificate.un_modify_key', 'reissue.field certificate.validity_days',
-    'reissue.field certificate.custom_expiration_date', 'reissue.field i_know_remove_domain_will_revoke_before_cert',
-    'reissue.field i_know_will_revoke_last_cert', 'reissue.field dcv_method', 'reissue.field persist_until',
-    'reissue.field persist_policy', 'reissue.field dcv_scope', 'reissue.field sign_key_pin', 'reissue.field sign_key_pin_tip',
-    'reissue 1', 'reissue 2', 'reissue 3', 'reissue 4', 'reissue 5', 'reissue 6', 'reissue 7', 'reissue 8', 'reissue 9',
-    'reissue 10', 'reissue 11', 'reissue 12', 'reissue 13', 'reissue 14', 'reissue 15', 'reissue 16', 'reissue 17', 'reissue 18',
-    'reissue 19', 'reissue 20', 'reissue 21', 'reissue 22', 'reissue 23', 'reissue 24', 'reissue 25', 'reissue 26', 'reissue 27',
-    'reissue 28', 'reissue 29', 'reissue 30', 'reissue 31', 'reissue 32', 'reissue 33', 'reissue 34', 'reissue 35', 'reissue 36',
-    'reissue 38', 'reissue 39', 'reissue 40', 'reissue 41', 'reissue 42', 'reissue 43', 'reissue.answer data.certificate.id',
-    'reissue.answer code', 'reissue.answer shape', 'dcv 1', 'dcv 2', 'dcv 3', 'persist 1', 'persist 2', 'persist 3', 'persist 4',
-    'persist 5', 'persist 6',
-  ],
   'callback-test': [
     'permission 3', 'permission 4', 'permission 6', 'permission 7', 'errors request_too_fast', 'errors invalid_parameters', 'errors invalid_callback_url',
     'errors callback_url_not_https', 'errors callback_not_configured', 'errors callback_send_error',

@@ -3,6 +3,7 @@
 import { sign, X509Certificate } from 'node:crypto';
 import { promisify } from 'node:util';
 import type { CertificateAuthority, CertificateContent, Issuer, IssuerKeyType } from '../../domain/authority.ts';
+import type { Clock } from '../../domain/ports.ts';
 import { KEY_TYPES, type KeyType } from '../../domain/public-key.ts';
 import { SIGN_HASHES, type SignHash } from '../../domain/sign-hash.ts';
 import { namesOf } from './certificate-reader.ts';
@@ -14,6 +15,8 @@ import { distinguishedName, SIGNATURE_ALGORITHMS, signedCertificate, toBeSigned 
 /** A list of revocations is fetched whole, so the certificates of an issuer are spread over several. */
 export const CRL_SHARDS = 16;
 const MAX_COMMON_NAME = 64;
+// An issuer that ends sooner would cut its certificates short: it is time to roll over to a new one.
+const LONGEST_LEAF_MS = 400 * 86_400_000;
 
 /** Elliptic keys are best certified by elliptic issuers; where the digest has none, RSA serves everyone. */
 const PREFERENCE: Readonly<Record<KeyType, readonly IssuerKeyType[]>> = {
@@ -33,7 +36,7 @@ interface OpenIssuer {
 
 const signInThreadPool = promisify(sign);
 
-export function openAuthority(issuers: readonly Issuer[], pkiUrl: string): CertificateAuthority {
+export function openAuthority(issuers: readonly Issuer[], pkiUrl: string, now: Clock): CertificateAuthority {
   const byId = new Map(issuers.map((issuer) => [issuer.id, issuer]));
   const signers = new Map(issuers.filter(canSign).map((issuer) => [issuer.id, openIssuer(issuer)]));
 
@@ -46,7 +49,9 @@ export function openAuthority(issuers: readonly Issuer[], pkiUrl: string): Certi
   function issuerFor(keyType: KeyType, signHash: SignHash): string | undefined {
     for (const issuerKeyType of PREFERENCE[keyType]) {
       if (!SIGNATURE_ALGORITHMS[issuerKeyType][signHash]) continue;
-      for (const { issuer } of signers.values()) if (issuer.keyType === issuerKeyType) return issuer.id;
+      for (const { issuer, notAfter } of signers.values()) {
+        if (issuer.keyType === issuerKeyType && notAfter >= now() + LONGEST_LEAF_MS) return issuer.id;
+      }
     }
     return undefined;
   }

@@ -68,6 +68,9 @@ export function postgresEngine(options: PostgresOptions): Engine {
   };
 }
 
+/** PostgreSQL's text has no NUL. What is looked for with one is not there, and nothing of ours is written with one. */
+const storable = (value: unknown): unknown => (typeof value === 'string' ? value.replaceAll('\0', '\ufffd') : value);
+
 /**
  * A server that is gone without a word cannot tell us that a statement took too long. So we stop waiting ourselves,
  * and throw the connection away: returned to the pool, it would make the next caller wait for nothing too.
@@ -88,7 +91,7 @@ function impatient(pool: pg.Pool, waitMs: number): PostgresPool {
           reject(new Error(`no answer from PostgreSQL within ${waitMs} ms`));
         }, waitMs);
         try {
-          return await Promise.race([client.query(text, values), silence]);
+          return await Promise.race([client.query(text, values.map(storable)), silence]);
         } catch (error) {
           hasFailed = true;
           throw error;
