@@ -2,6 +2,7 @@
 // decides which there are and runs one or all. A bench asserts nothing about time: numbers are for reading, and for
 // comparing with the run before.
 import { durableWrites } from './durable-writes.ts';
+import { reissues } from './reissues.ts';
 
 export type Print = (line: string) => void;
 
@@ -10,7 +11,7 @@ export interface Bench {
   run(print: Print): Promise<void>;
 }
 
-const BENCHES: Readonly<Record<string, Bench>> = { 'durable-writes': durableWrites };
+const BENCHES: Readonly<Record<string, Bench>> = { 'durable-writes': durableWrites, reissues };
 
 const EXIT = { done: 0, usage: 2 } as const;
 

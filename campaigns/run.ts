@@ -4,6 +4,7 @@
 import { csrFuzz } from './csr-fuzz.ts';
 import { fsync } from './fsync.ts';
 import { kill } from './kill.ts';
+import { reissueKill } from './reissue-kill.ts';
 
 export type Print = (line: string) => void;
 
@@ -15,7 +16,12 @@ export interface Campaign {
   run(n: number, print: Print): Promise<string[]>;
 }
 
-const CAMPAIGNS: Readonly<Record<string, Campaign>> = { kill, fsync, 'csr-fuzz': csrFuzz };
+const CAMPAIGNS: Readonly<Record<string, Campaign>> = {
+  kill,
+  fsync,
+  'csr-fuzz': csrFuzz,
+  'reissue-kill': reissueKill,
+};
 
 const EXIT = { kept: 0, broken: 1, usage: 2 } as const;
 const MAX_N = 100_000;

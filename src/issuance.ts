@@ -25,6 +25,8 @@ export interface Issuance {
   readonly reissue: Reissue;
   readonly placeOrder: PlaceOrder;
   readonly show: ShowOrders;
+  /** Voids what lost signers left behind. Done at the start, and again and again while serving. */
+  readonly sweep: () => Promise<number>;
 }
 
 export async function openIssuance({ store, newId }: App, config: Config, now: Clock): Promise<Issuance> {
@@ -49,6 +51,7 @@ export async function openIssuance({ store, newId }: App, config: Config, now: C
     reissue: reissueCertificate(tools),
     placeOrder: placeOrder(tools),
     show: showOrders(store),
+    sweep: () => voidLostIssuances(store, now),
   };
 }
 

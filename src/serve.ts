@@ -11,6 +11,8 @@ import { seedOrders } from './sandbox/orders.ts';
 import { seedAccounts } from './sandbox/seed.ts';
 import { claimMode, listenProblem, lockSandbox, readTls } from './start-up.ts';
 
+const SWEEP_MS = 10_000;
+
 export interface Running {
   readonly url: string;
   readonly server: Api['server'];
@@ -90,6 +92,8 @@ export async function serveApp(app: App, issuance: Issuance, config: Config): Pr
   });
   address = `${config.tls ? 'https' : 'http'}://${urlHost(host)}:${(server.server.address() as AddressInfo).port}`;
   app.log({ event: 'listening', text: `${address} as ${publicUrl()}` });
+  // A store that is busy now is asked again; whoever wants the order meanwhile voids it too.
+  const sweeper = setInterval(() => issuance.sweep().catch(() => {}), SWEEP_MS);
   return {
     url: publicUrl(),
     server: server.server,
@@ -97,6 +101,7 @@ export async function serveApp(app: App, issuance: Issuance, config: Config): Pr
       app.log({ event: 'stopping', text: 'finishing the requests under way' });
       server.drain.isDraining = true;
       await sleep(drainMs);
+      clearInterval(sweeper);
       const deadline = setTimeout(() => server.server.closeAllConnections(), config.shutdownMs);
       await server.close();
       clearTimeout(deadline);

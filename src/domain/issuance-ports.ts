@@ -25,20 +25,28 @@ export interface Orders {
   /** Nobody else decides about the order until the transaction ends. */
   findForUpdate(accountId: string, id: string): Promise<{ order: Order; signing: Signing | null } | undefined>;
   list(accountId: string, page: Page): Promise<Order[]>;
-  /** Writes what may change about an order, and ends the signing of it, if any. */
+  /**
+   * Writes what may change about an order, and ends the signing of it, if any. Refuses with `service_busy` when the
+   * order has changed since it was read.
+   */
   save(order: Order): Promise<void>;
   beginSigning(orderId: string, signing: Signing): Promise<void>;
   /** Orders whose signer is overdue, the longest first. */
   overdue(now: number, limit: number): Promise<{ accountId: string; orderId: string }[]>;
 }
 
+export type CertificateSummary = Pick<
+  CertificateRecord,
+  'id' | 'state' | 'version' | 'replacesId' | 'createdAt' | 'issuedAt'
+>;
+
 export interface Certificates {
   insert(certificate: CertificateRecord): Promise<void>;
   find(accountId: string, id: string): Promise<CertificateRecord | undefined>;
   /** The one whose issuance made this one the previous. */
   findReplacing(accountId: string, id: string): Promise<string | undefined>;
-  /** Every version of the order, the first one first. */
-  listOf(accountId: string, orderId: string, page: Page): Promise<CertificateRecord[]>;
+  /** What was ever made for the order, the first one first. */
+  listOf(accountId: string, orderId: string, page: Page): Promise<CertificateSummary[]>;
   /** Issued, not expired, and not to be revoked. */
   listValid(accountId: string, orderId: string, now: number): Promise<{ id: string; names: string[] }[]>;
   /** False when it is not prepared any more: somebody found its signer overdue and voided it. */

@@ -1,7 +1,7 @@
 // GET /openapi/v3/orders, /orders/{id} and /certs/{id}: what an account sees of its orders and certificates.
 import Type from 'typebox';
 import { Refusal } from '../domain/errors.ts';
-import type { CertificateRecord, Order } from '../domain/order.ts';
+import type { CertificateRecord, CertificateState, Order } from '../domain/order.ts';
 import { pem } from '../domain/pem.ts';
 import type { ShowOrders } from '../usecases/show-orders.ts';
 import { callerOf } from './authentication.ts';
@@ -42,14 +42,16 @@ export function orderOperations(
     '/certs/:id',
     { config: read, schema: { summary: 'Show a certificate', params, ...common } },
     async (request) => {
-      const { certificate, replacedBy } = await show.certificate(callerOf(request).account.id, request.params.id);
+      const { certificate, replacedBy, history } = await show.certificate(
+        callerOf(request).account.id,
+        request.params.id,
+      );
       const chain = certificate.der && certificate.preparation ? chainOf(certificate.preparation.issuerId) : [];
       return success({
         Certificate: {
           ...contentOf(certificate),
           order_id: certificate.orderId,
-          // Being signed is a moment, not a state that anybody outside has to know.
-          status: certificate.state === 'prepared' ? 'pending' : certificate.state,
+          status: statusOf(certificate.state),
           ica_pem: chain.map((one) => pem('CERTIFICATE', one)).join(''),
           serial_number: certificate.der ? (certificate.preparation?.serial ?? null) : null,
           not_before: moment(certificate.preparation?.notBefore),
@@ -57,6 +59,14 @@ export function orderOperations(
           version: certificate.version,
           replaces: certificate.replacesId,
           replaced_by: replacedBy,
+          history: history
+            .filter(({ state }) => state !== 'voided')
+            .map(({ id, state, version, replacesId }) => ({
+              id,
+              status: statusOf(state),
+              version,
+              replaces: replacesId,
+            })),
           revocation: certificate.revocation && {
             reason: certificate.revocation.reason,
             due_at: moment(certificate.revocation.dueAt),
@@ -67,6 +77,9 @@ export function orderOperations(
     },
   );
 }
+
+/** Being signed is a moment, not a state that anybody outside has to know. */
+const statusOf = (state: CertificateState): string => (state === 'prepared' ? 'pending' : state);
 
 const moment = (ms: number | null | undefined): string | null => (ms == null ? null : new Date(ms).toISOString());
 

@@ -10,8 +10,8 @@ import type { Product } from '../domain/products.ts';
 import type { ReissuePlan, ReissueRequest } from '../domain/reissue-request.ts';
 import type { Validity } from '../domain/validity.ts';
 
-/** A signature takes milliseconds. Whoever has not finished after this is dead, or must act as if. */
-export const LEASE_MS = 30_000;
+/** A signature takes milliseconds, and the store answers within seconds. Who has not finished after this must act as if dead. */
+export const LEASE_MS = 10_000;
 const HOUR_MS = 3_600_000;
 // No product lives longer: a larger wish means the same, and a number without a bound has no place in a column.
 const MAX_WISH_DAYS = 3_650;
@@ -91,6 +91,8 @@ export interface Finish {
   readonly idempotency: { readonly key: string; readonly requestHash: string } | null;
 }
 
+const lost = (): Refusal => new Refusal('service_busy', { retryAfterSeconds: 1 });
+
 export async function finishIssuance(tools: IssuanceTools, record: CertificateRecord, finish: Finish): Promise<void> {
   const { store, authority, now, newId } = tools;
   const { issuerId, toBeSigned } = record.preparation!;
@@ -100,10 +102,11 @@ export async function finishIssuance(tools: IssuanceTools, record: CertificateRe
     const at = now();
     const found = await to.orders.findForUpdate(accountId, orderId);
     // Our lease ran out, and somebody voided what we prepared: the signature is not used, and never will be.
-    if (found?.signing?.certificateId !== id) throw new Refusal('service_busy', { retryAfterSeconds: 1 });
+    if (found?.signing?.certificateId !== id) throw lost();
     const replacesId = found.order.currentCertificateId;
     const previous = replacesId === null ? undefined : await to.certificates.find(accountId, replacesId);
-    await to.certificates.issue(id, { der, issuedAt: at, version: (previous?.version ?? 0) + 1, replacesId });
+    const version = (previous?.version ?? 0) + 1;
+    if (!(await to.certificates.issue(id, { der, issuedAt: at, version, replacesId }))) throw lost();
     await to.orders.save({ ...finish.order, status: 'issued', currentCertificateId: id, pendingCertificateId: null });
     for (const { certificateId, reason, cause, afterHours } of record.willRevoke) {
       const dueAt = at + afterHours * HOUR_MS;

@@ -49,7 +49,8 @@ export interface Reissue {
 
 const IDEMPOTENCY_MS = 24 * 3_600_000;
 const BUSY_PAUSE_MS = 20;
-const MAX_BUSY_TRIES = 500;
+// Longer than a lease: whoever waits behind a signer that is lost is served, not refused.
+const MAX_BUSY_TRIES = 750;
 
 /** What the first transaction decided: done, to be signed, or to be asked again. */
 type Step =

@@ -1,5 +1,6 @@
 // What an account sees of its orders and certificates. Reading only.
 import { Refusal } from '../domain/errors.ts';
+import type { CertificateSummary } from '../domain/issuance-ports.ts';
 import type { CertificateRecord, Order } from '../domain/order.ts';
 import type { Page, Store } from '../domain/ports.ts';
 
@@ -12,7 +13,11 @@ export interface ShownOrder {
 export interface ShownCertificate {
   readonly certificate: CertificateRecord;
   readonly replacedBy: string | null;
+  /** The first hundred of everything made for the same order, the first one first. */
+  readonly history: readonly CertificateSummary[];
 }
+
+const MAX_HISTORY = 100;
 
 export type ShowOrders = ReturnType<typeof showOrders>;
 
@@ -33,7 +38,9 @@ export function showOrders(store: Store) {
     async certificate(accountId: string, id: string): Promise<ShownCertificate> {
       const certificate = await store.certificates.find(accountId, id);
       if (!certificate) throw new Refusal('cert_not_found');
-      return { certificate, replacedBy: (await store.certificates.findReplacing(accountId, id)) ?? null };
+      const replacedBy = (await store.certificates.findReplacing(accountId, id)) ?? null;
+      const history = await store.certificates.listOf(accountId, certificate.orderId, { limit: MAX_HISTORY });
+      return { certificate, replacedBy, history };
     },
   };
 }

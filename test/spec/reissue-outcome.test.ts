@@ -237,7 +237,8 @@ rule('reissue 36', 'While a reissue is pending the earlier certificate stays val
   const now = await show(app, order);
   assert.deepEqual(now.certificate, before.certificate);
   assert.deepEqual([now.common_name, now.dns_names], [before.common_name, before.dns_names]);
-  assert.deepEqual(await certificate(app, order, order.certificateId), earlier);
+  const { history, ...unchanged } = await certificate(app, order, order.certificateId);
+  assert.deepEqual({ ...unchanged, history: history.slice(0, 1) }, earlier);
   assert.deepEqual([earlier.status, earlier.replaced_by, earlier.revocation], ['issued', null, null]);
   const revocations = db.prepare('select * from revocation where account_id = ?').all(order.key.accountId);
   assert.deepEqual(revocations, [], 'although both consents were given');
@@ -259,7 +260,10 @@ rule('reissue 38', 'a second gets `reissue_in_progress` whose `details` name the
     all.map(({ version }) => version).sort((a, b) => a! - b!),
     [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11],
   );
-  assert.equal(new Set(all.map(({ preparation }) => preparation?.serial)).size, 11);
+  const serials = await Promise.all(ids.map(async (id) => (await certificate(app, busy, id)).serial_number));
+  assert.equal(new Set(serials).size, 10);
+  const { history } = await certificate(app, busy, ids[0]!);
+  assert.deepEqual(history.map(({ id }: { id: string }) => id).sort(), all.map(({ id }) => id).sort());
   assert.equal(new Set(all.map(({ replacesId }) => replacesId)).size, 11, 'none was replaced twice');
   assert.ok(ids.includes((await show(app, busy)).certificate_id));
   // Of those that must wait, one wins.

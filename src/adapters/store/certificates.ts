@@ -117,14 +117,19 @@ export const certificatesIn = (db: Db): Certificates => ({
   async listOf(accountId, orderId, { after = '', limit }) {
     const rows = await db
       .selectFrom('certificate')
-      .selectAll()
+      .select(['id', 'state', 'version', 'replaces_id', 'created_at', 'issued_at'])
       .where('order_id', '=', orderId)
       .where('account_id', '=', accountId)
       .where('id', '>', after)
       .orderBy('id')
       .limit(limit)
       .execute();
-    return rows.map((row) => recordFrom(row, undefined));
+    return rows.map(({ replaces_id, created_at, issued_at, ...row }) => ({
+      ...row,
+      replacesId: replaces_id,
+      createdAt: created_at,
+      issuedAt: issued_at,
+    }));
   },
 
   async listValid(accountId, orderId, now) {

@@ -23,16 +23,18 @@ export const issuersIn = (db: Db, sealer: Sealer): Issuers => ({
   },
 
   async claim(issuers) {
-    for (const issuer of issuers) {
-      const inserted = await db
-        .insertInto('issuer')
-        .values(rowOf(issuer, sealer))
-        .onConflict((conflict) => conflict.doNothing())
-        .returning('id')
-        .executeTakeFirst();
-      // The root was there, so another instance's issuing authority is, or will be when its transaction ends.
-      if (!inserted) return;
-    }
+    const [first, ...rest] = issuers;
+    if (!first) return;
+    const inserted = await db
+      .insertInto('issuer')
+      .values(rowOf(first, sealer))
+      .onConflict((conflict) => conflict.doNothing())
+      .returning('id')
+      .executeTakeFirst();
+    // The root was there, so another instance's issuing authority is, or will be when its transaction ends.
+    if (!inserted) return;
+    // Whatever stands in the way of these fails the transaction, and the root with it.
+    for (const issuer of rest) await db.insertInto('issuer').values(rowOf(issuer, sealer)).execute();
   },
 
   async adopt(issuers) {

@@ -1,4 +1,5 @@
 // Orders, each found only through the account that owns it.
+import { Refusal } from '../../domain/errors.ts';
 import type { Orders } from '../../domain/issuance-ports.ts';
 import type { Order } from '../../domain/order.ts';
 import { listFrom, listText } from './columns.ts';
@@ -90,12 +91,15 @@ export const ordersIn = (db: Db, engine: Pick<Engine, 'locksRows'>): Orders => {
     },
 
     async save(order) {
-      await db
+      const saved = await db
         .updateTable('certificate_order')
         .set({ ...changeable(order), revision: order.revision + 1 })
         .where('id', '=', order.id)
         .where('account_id', '=', order.accountId)
-        .execute();
+        .where('revision', '=', order.revision)
+        .returning('id')
+        .executeTakeFirst();
+      if (!saved) throw new Refusal('service_busy', { retryAfterSeconds: 1 });
     },
 
     async beginSigning(orderId, { certificateId, until }) {

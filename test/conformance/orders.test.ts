@@ -1,0 +1,322 @@
+// The repositories of ordering and issuing, on every engine: what is written is found as it was written, through its
+// own account only, and what may happen once happens once.
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { sql } from 'kysely';
+import { newSealKey, SealBroken, sealerWith } from '../../src/adapters/seal.ts';
+import { openEngine } from '../../src/adapters/store/engine.ts';
+import { type DatabaseLocation, engineAt, type OpenStore, openStore } from '../../src/adapters/store/store.ts';
+import { bothEngines } from '../support/engines.ts';
+import {
+  certificate,
+  EVERY_BYTE,
+  FULL_ORDER,
+  issued,
+  issuer,
+  NOW,
+  ODD,
+  order,
+  pairOf,
+  preparation,
+  prepared,
+  revocation,
+} from '../support/records.ts';
+
+const key = newSealKey();
+
+type Rows = (statement: string) => Promise<object[]>;
+/** Without the prototype, or the lack of one, that a driver gives its rows; and numbers as numbers. */
+const plain = (row: object): object =>
+  Object.fromEntries(Object.entries(row).map(([name, value]) => [name, name.endsWith('_at') ? Number(value) : value]));
+
+for (const engine of await bothEngines()) {
+  const open = (location: DatabaseLocation, keys = [key]) => openStore(location, sealerWith(keys), () => NOW);
+  /** Accounts a and b, one pair of issuers, and the order o of a. */
+  const testStore = (name: string, work: (store: OpenStore, rows: Rows) => Promise<void>) =>
+    test(name, async () => {
+      const location = await engine.newLocation();
+      const store = await open(location);
+      const db = openEngine(engineAt(location), () => {});
+      try {
+        const account = { name: 'Name', kind: 'standard', locale: 'en', createdAt: NOW } as const;
+        for (const id of ['a', 'b']) await store.accounts.insert({ id, ...account });
+        await store.issuers.claim(pairOf('x'));
+        await store.orders.insert(order('o'));
+        await work(store, async (statement) => (await sql.raw<object>(statement).execute(db)).rows.map(plain));
+      } finally {
+        await db.destroy();
+        await store.close();
+      }
+    });
+
+  describe(engine.name, () => {
+    test('issuers are found as they were written, by id, and their keys only with the seal key', async () => {
+      const location = await engine.newLocation();
+      const store = await open(location);
+      const [root, issuing] = pairOf('1', { keyType: 'rsa', certificate: EVERY_BYTE, privateKey: EVERY_BYTE });
+      await store.issuers.claim([root, issuing]);
+      const without = issuer('0', { state: 'retired', privateKey: null, createdAt: 2 ** 52 });
+      await store.issuers.claim([without]);
+      assert.deepEqual(await store.issuers.list(), [without, issuing, root]);
+      await store.close();
+      const stranger = await open(location, [newSealKey()]);
+      await assert.rejects(stranger.issuers.list(), SealBroken);
+      await stranger.close();
+    });
+
+    test('an active issuer of a role and key type is claimed once; retired ones may be many', async () => {
+      const store = await open(await engine.newLocation());
+      await store.issuers.claim(pairOf('1'));
+      await store.issuers.claim(pairOf('2'));
+      await store.issuers.claim(pairOf('3', { keyType: 'p384' }));
+      for (const id of ['r1', 'r2']) await store.issuers.claim([issuer(id, { state: 'retired' })]);
+      const ids = (await store.issuers.list()).map(({ id }) => id);
+      assert.deepEqual(ids, ['1-issuing', '1-root', '3-issuing', '3-root', 'r1', 'r2']);
+      await store.close();
+    });
+
+    test('of instances that claim at the same time one wins whole', async () => {
+      const location = await engine.newLocation();
+      const stores = [await open(location), await open(location)];
+      const claim = (index: number) =>
+        stores[index % 2]!.transaction(({ issuers }) => issuers.claim(pairOf(String(index))));
+      await Promise.all(Array.from({ length: 10 }, (_, index) => claim(index)));
+      const all = await stores[0]!.issuers.list();
+      assert.deepEqual(all.map(({ role }) => role).sort(), ['issuing', 'root']);
+      const root = all.find(({ role }) => role === 'root')!;
+      assert.equal(all.find(({ role }) => role === 'issuing')?.parentId, root.id);
+      for (const store of stores) await store.close();
+    });
+
+    testStore('an order is found as it was written, and only through its account', async ({ orders }) => {
+      await orders.insert(FULL_ORDER);
+      for (const one of [FULL_ORDER, order('o')]) {
+        assert.deepEqual(await orders.find('a', one.id), one);
+        assert.deepEqual(await orders.findForUpdate('a', one.id), { order: one, signing: null });
+        assert.equal(await orders.find('b', one.id), undefined);
+        assert.equal(await orders.findForUpdate('b', one.id), undefined);
+      }
+      assert.equal(await orders.find('a', 'O'), undefined);
+      await assert.rejects(orders.insert(order('o')));
+      await assert.rejects(orders.insert(order('p', { accountId: 'nobody' })));
+      await assert.rejects(orders.insert(order('p', { status: 'other' as 'issued' })));
+      await assert.rejects(orders.insert(order('p', { alternativeId: ODD })), 'one of that name is there');
+      await orders.insert(order('p', { accountId: 'b', alternativeId: ODD }));
+    });
+
+    testStore('the orders of an account are its own, by id, page by page', async ({ orders }) => {
+      for (const id of ['q', 'p', 's', 'r']) await orders.insert(order(id, { accountId: id === 'r' ? 'b' : 'a' }));
+      const ids = async (accountId: string, after?: string) =>
+        (await orders.list(accountId, { after, limit: 2 })).map(({ id }) => id);
+      assert.deepEqual(await ids('a'), ['o', 'p']);
+      assert.deepEqual(await ids('a', 'p'), ['q', 's']);
+      assert.deepEqual(await ids('a', 's'), []);
+      assert.deepEqual(await ids('b'), ['r']);
+      assert.deepEqual(await ids('nobody'), []);
+    });
+
+    testStore(
+      'saving writes what may change, ends the signing, and touches one order of one account',
+      async ({ orders }) => {
+        await orders.insert(order('other'));
+        const signing = { certificateId: 'c', until: NOW + 5 };
+        await orders.beginSigning('o', signing);
+        assert.deepEqual(await orders.findForUpdate('a', 'o'), { order: order('o'), signing });
+        assert.deepEqual(await orders.findForUpdate('a', 'other'), { order: order('other'), signing: null });
+        const wish = { ...FULL_ORDER, id: 'o', revision: 1 };
+        // Neither of another account, nor by whoever has read an older one.
+        for (const other of [{ accountId: 'b' }, { revision: 0 }]) {
+          await assert.rejects(orders.save({ ...wish, ...other }), { code: 'service_busy' });
+        }
+        assert.deepEqual(await orders.findForUpdate('a', 'o'), { order: order('o'), signing });
+        await orders.save(wish);
+        const { productId, alternativeId, termEndsAt, createdAt } = order('o');
+        const fixed = { id: 'o', productId, alternativeId, termEndsAt, createdAt };
+        assert.deepEqual(await orders.findForUpdate('a', 'o'), {
+          order: { ...wish, ...fixed, revision: 2 },
+          signing: null,
+        });
+        assert.deepEqual(await orders.find('a', 'other'), order('other'));
+      },
+    );
+
+    testStore('orders whose signer is overdue are found, the longest first', async ({ orders }) => {
+      for (const [id, until] of Object.entries({ p: NOW + 1, q: NOW, r: NOW - 5, s: NOW - 9 })) {
+        await orders.insert(order(id, { accountId: id === 's' ? 'b' : 'a' }));
+        await orders.beginSigning(id, { certificateId: 'c', until });
+      }
+      const overdue = async (now: number, limit: number) =>
+        (await orders.overdue(now, limit)).map(({ accountId, orderId }) => accountId + orderId);
+      assert.deepEqual(await overdue(NOW, 10), ['bs', 'ar', 'aq']);
+      assert.deepEqual(await overdue(NOW, 1), ['bs']);
+      await orders.save(order('s', { accountId: 'b' }));
+      assert.deepEqual(await overdue(NOW - 1, 10), ['ar']);
+    });
+
+    testStore('while an order is held for update, nobody else decides about it', async (store) => {
+      const steps = Array.from({ length: 20 }, () =>
+        store.transaction(async ({ orders }) => {
+          const { order: held } = (await orders.findForUpdate('a', 'o'))!;
+          await orders.save({ ...held, names: [...held.names, String(held.names.length)] });
+        }),
+      );
+      await Promise.all(steps);
+      const { names, revision } = (await store.orders.find('a', 'o'))!;
+      assert.deepEqual(names.join(), [...Array(20).keys()].join());
+      assert.equal(revision, 21);
+    });
+
+    testStore(
+      'a certificate is found as it was written, and only through its account',
+      async ({ certificates, revocations }) => {
+        await certificates.insert(certificate('c0'));
+        const full = certificate('c1', {
+          ...{ state: 'issued', createdAt: 2 ** 52, pendingSince: 2 ** 51, commonName: ODD, names: [ODD, 'x'] },
+          ...{ csr: ODD, signHash: 'sha512', validityDays: 199, customExpirationDate: '2027-01-01' },
+          willRevoke: [{ certificateId: 'c0', reason: 'superseded', cause: 'previous_replaced', afterHours: 24 }],
+          publicKey: { type: 'rsa', bits: 4096, spki: EVERY_BYTE, fingerprint: 'ff' },
+          preparation: preparation('00ff', { notAfter: 2 ** 52, preparedAt: NOW + 1, leaseEndsAt: NOW + 2 }),
+          ...{ der: EVERY_BYTE, issuedAt: NOW + 3, version: 7, replacesId: 'c0' },
+        });
+        await certificates.insert(full);
+        const expected = revocation({ causedById: 'c0', revokedAt: NOW + 9 });
+        assert.deepEqual(await certificates.find('a', 'c0'), certificate('c0'));
+        assert.deepEqual(await certificates.find('a', 'c1'), full);
+        await revocations.schedule('a', 'c1', expected);
+        assert.deepEqual(await certificates.find('a', 'c1'), { ...full, revocation: expected });
+        for (const id of ['c0', 'c1']) assert.equal(await certificates.find('b', id), undefined);
+        assert.equal(await certificates.findReplacing('a', 'c0'), 'c1');
+        assert.equal(await certificates.findReplacing('b', 'c0'), undefined);
+        assert.equal(await certificates.findReplacing('a', 'c1'), undefined);
+      },
+    );
+
+    testStore('a serial number, and a version within an order, are there once', async ({ certificates, orders }) => {
+      await orders.insert(order('p'));
+      await certificates.insert(issued('c1', { version: 1 }));
+      await assert.rejects(certificates.insert(certificate('c1')));
+      await assert.rejects(certificates.insert(issued('c2', { preparation: preparation('serial of c1') })));
+      await assert.rejects(certificates.insert(issued('c2', { version: 1 })));
+      await assert.rejects(certificates.insert(certificate('c2', { orderId: 'nothing' })));
+      await certificates.insert(issued('c2', { version: 1, orderId: 'p' }));
+    });
+
+    testStore('only what is prepared is issued, once, and loses the bytes to be signed', async ({ certificates }) => {
+      const records = [prepared('c1'), prepared('c2'), certificate('c3'), prepared('c4')];
+      for (const record of records) await certificates.insert(record);
+      const result = { der: EVERY_BYTE, issuedAt: NOW + 5, version: 3, replacesId: 'c2' };
+      assert.equal(await certificates.issue('c1', result), true);
+      const after = {
+        ...prepared('c1', result),
+        state: 'issued',
+        preparation: preparation('serial of c1', { toBeSigned: null }),
+      };
+      assert.deepEqual(await certificates.find('a', 'c1'), after);
+      await certificates.void('c2');
+      const again = { ...result, der: Buffer.from('another'), version: 4 };
+      for (const id of ['c1', 'c2', 'c3', 'nothing']) assert.equal(await certificates.issue(id, again), false);
+      assert.deepEqual(await certificates.find('a', 'c1'), after);
+      assert.deepEqual(await certificates.find('a', 'c2'), { ...prepared('c2'), state: 'voided' });
+      for (const id of ['c1', 'c3', 'nothing']) await certificates.void(id);
+      assert.deepEqual(await certificates.find('a', 'c1'), after);
+      assert.deepEqual(await certificates.find('a', 'c3'), certificate('c3'));
+      assert.deepEqual(await certificates.find('a', 'c4'), prepared('c4'));
+    });
+
+    testStore('the certificates of an order are its own, page by page', async ({ certificates, orders }) => {
+      await orders.insert(order('p'));
+      for (const id of ['c3', 'c1', 'c4', 'c2']) {
+        await certificates.insert(certificate(id, { orderId: id === 'c2' ? 'p' : 'o' }));
+      }
+      const list = (accountId: string, after?: string) => certificates.listOf(accountId, 'o', { after, limit: 2 });
+      const { state, version, replacesId, createdAt, issuedAt } = certificate('any');
+      const summary = (id: string) => ({ id, state, version, replacesId, createdAt, issuedAt });
+      assert.deepEqual(await list('a'), [summary('c1'), summary('c3')]);
+      assert.deepEqual(await list('a', 'c3'), [summary('c4')]);
+      assert.deepEqual(await list('b'), []);
+    });
+
+    testStore(
+      'valid are those issued, not expired, and not to be revoked',
+      async ({ certificates, orders, revocations }) => {
+        await orders.insert(order('p'));
+        const ends = (id: string, notAfter: number) => ({
+          preparation: preparation(`serial of ${id}`, { toBeSigned: null, notAfter }),
+        });
+        const records = [
+          issued('c1', { names: [ODD], ...ends('c1', NOW) }),
+          issued('c2', ends('c2', NOW - 1)),
+          ...[issued('c3'), issued('c4', { orderId: 'p' }), prepared('c5'), certificate('c6'), issued('c7')],
+        ];
+        for (const record of records) await certificates.insert(record);
+        await revocations.schedule('a', 'c7', revocation({ dueAt: NOW + 1_000 }));
+        assert.deepEqual(await certificates.listValid('a', 'o', NOW), [
+          { id: 'c1', names: [ODD] },
+          { id: 'c3', names: [] },
+        ]);
+        assert.deepEqual(await certificates.listValid('b', 'o', NOW), []);
+      },
+    );
+
+    testStore('a revocation is scheduled once: the first cause stands', async ({ certificates, revocations }) => {
+      await certificates.insert(issued('c1'));
+      const first = revocation({ reason: 'key_compromise', cause: 'requested' });
+      await revocations.schedule('a', 'c1', first);
+      await revocations.schedule('a', 'c1', revocation({ causedById: 'c1', dueAt: NOW + 99 }));
+      assert.deepEqual((await certificates.find('a', 'c1'))?.revocation, first);
+      await assert.rejects(revocations.schedule('a', 'nothing', first));
+    });
+
+    testStore('an event to send is kept as it was written, once', async ({ certificates, outbox }, rows) => {
+      await certificates.insert(issued('c1'));
+      const event = { id: 'e', accountId: 'a', orderId: 'o', certificateId: 'c1', createdAt: NOW } as const;
+      await outbox.add({ ...event, action: 'order:issued' });
+      await assert.rejects(outbox.add({ ...event, action: 'order:issued' }));
+      assert.deepEqual(await rows('select * from outbox'), [
+        { id: 'e', account_id: 'a', order_id: 'o', certificate_id: 'c1', action: 'order:issued', created_at: NOW },
+      ]);
+    });
+
+    testStore('a name is proven for the account that proved it, and for as long as asked', async ({ proofs }) => {
+      await proofs.record('a', 'one.example.com', 'dns', NOW);
+      await proofs.record('a', 'two.example.com', 'dns', NOW - 10);
+      await proofs.record('a', 'two.example.com', 'file', NOW - 5);
+      await proofs.record('b', 'three.example.com', 'operator', NOW);
+      const names = ['one.example.com', 'two.example.com', 'three.example.com', 'ONE.example.com', ODD];
+      const proven = async (accountId: string, since: number) => [...(await proofs.proven(accountId, names, since))];
+      assert.deepEqual((await proven('a', NOW - 5)).sort(), ['one.example.com', 'two.example.com']);
+      assert.deepEqual(await proven('a', NOW - 4), ['one.example.com']);
+      assert.deepEqual(await proven('b', 0), ['three.example.com']);
+      assert.deepEqual(await proofs.proven('a', [], 0), new Set());
+      assert.deepEqual(await proofs.proven('a', ['two.example.com'], 0), new Set(['two.example.com']));
+      await proofs.record('a', 'two.example.com', 'dns', NOW + 1);
+      assert.deepEqual(await proven('a', NOW + 1), ['two.example.com']);
+    });
+
+    testStore(
+      'an idempotency key is of one account and one order, ends, and can then be taken again',
+      async ({ certificates, idempotencyKeys, orders }) => {
+        await orders.insert(order('p'));
+        for (const id of ['c1', 'c2']) await certificates.insert(certificate(id));
+        const entry = { requestHash: 'h1', certificateId: 'c1' };
+        await idempotencyKeys.put('a', 'o', ODD, { ...entry, at: NOW });
+        assert.deepEqual(await idempotencyKeys.find('a', 'o', ODD, NOW - 1), entry);
+        assert.equal(await idempotencyKeys.find('a', 'o', ODD, NOW), undefined, 'as old as that is too old');
+        assert.equal(await idempotencyKeys.find('b', 'o', ODD, 0), undefined);
+        assert.equal(await idempotencyKeys.find('a', 'p', ODD, 0), undefined);
+        assert.equal(await idempotencyKeys.find('a', 'o', ODD.toLowerCase(), 0), undefined);
+        const later = { requestHash: 'h2', certificateId: 'c2' };
+        await idempotencyKeys.put('a', 'o', ODD, { ...later, at: NOW + 1 });
+        assert.deepEqual(await idempotencyKeys.find('a', 'o', ODD, NOW), later);
+      },
+    );
+
+    testStore('a blocked key stays blocked, and adding it again changes nothing', async ({ blockedKeys }, rows) => {
+      assert.equal(await blockedKeys.has('f'), false);
+      await blockedKeys.add('f', ODD, NOW);
+      await blockedKeys.add('f', 'again', NOW + 1);
+      assert.equal(await blockedKeys.has('f'), true);
+      assert.deepEqual(await rows('select fingerprint, reason from blocked_key'), [{ fingerprint: 'f', reason: ODD }]);
+    });
+  });
+}

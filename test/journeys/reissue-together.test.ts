@@ -1,0 +1,106 @@
+// Many reissues of one order at the same moment: in one process on SQLite, and spread over two processes on one
+// PostgreSQL. Whatever they do to each other, the order ends with one chain of certificates and nothing left over.
+// TOGETHER=200 makes them more.
+import assert from 'node:assert/strict';
+import { after, describe, test } from 'node:test';
+import {
+  faultsIn,
+  placeOrders,
+  type ReissueAnswer,
+  ReissueClient,
+  readTables,
+  withTables,
+} from '../../campaigns/reissue-kill.ts';
+import { type Service, type Settings, startService } from '../../campaigns/service.ts';
+import { newFolder } from '../support/app.ts';
+import { body, type PlacedOrder } from '../support/orders.ts';
+import { startPostgres } from '../support/postgres.ts';
+
+const TOGETHER = Number(process.env.TOGETHER ?? 60);
+const WITH_ONE_KEY = 20;
+const NEW_NAME = { dns_names: ['www.example.com', 'new.example.com'] };
+
+const postgres = await startPostgres();
+after(() => postgres[Symbol.asyncDispose]());
+
+const ENVIRONMENTS: Readonly<Record<string, () => Promise<Settings[]>>> = {
+  'one process on SQLite': async () => [{ RESEAL_DATA_DIR: newFolder() }],
+  'two processes on one PostgreSQL': async () => {
+    const shared = {
+      RESEAL_DATABASE_URL: await postgres.createDatabase(),
+      RESEAL_SEAL_KEY: Buffer.alloc(32, 7).toString('base64'),
+    };
+    return [newFolder(), newFolder()].map((folder) => ({ RESEAL_DATA_DIR: folder, ...shared }));
+  },
+};
+
+for (const [name, environment] of Object.entries(ENVIRONMENTS)) {
+  describe(name, async () => {
+    const settings = await environment();
+    const orders = await placeOrders(settings[0]!, 3);
+    const services: Service[] = [];
+    for (const one of settings) services.push(await startService(one));
+    after(async () => {
+      for (const { process } of services) await process.end('SIGTERM');
+    });
+    const together = async (count: number, order: PlacedOrder, json: string, key?: string) => {
+      using client = new ReissueClient(count);
+      const call = (index: number) => client.reissue(services[index % services.length]!.url, order, json, key);
+      return (await Promise.all(Array.from({ length: count }, (_, index) => call(index)))) as ReissueAnswer[];
+    };
+    /** Every row of the order, once nothing is wrong with any of them. */
+    const rowsOf = async ({ id }: PlacedOrder) => {
+      const tables = await withTables(settings[0]!, readTables);
+      assert.deepEqual(faultsIn(tables), []);
+      const certificates = tables.certificates.filter(({ order_id }) => order_id === id);
+      return { certificates, order: tables.orders.find((order) => order.id === id)! };
+    };
+    const idsOf = (answers: readonly ReissueAnswer[]): string[] =>
+      answers.filter(({ status }) => status === 200).map((answer) => answer.body.data.certificate.id);
+    const statusesOf = (answers: readonly ReissueAnswer[]) =>
+      answers.map((answer) => (answer ? `${answer.status} ${answer.body.code}` : 'silence'));
+
+    test(`${TOGETHER} reissues with validated names make ${TOGETHER} certificates in one chain`, async () => {
+      const order = orders[0]!;
+      const answers = await together(TOGETHER, order, JSON.stringify(body()));
+      assert.deepEqual(new Set(statusesOf(answers)), new Set(['200 success']));
+      const ids = new Set(idsOf(answers));
+      assert.equal(ids.size, TOGETHER, 'every one has its own');
+      const { certificates, order: row } = await rowsOf(order);
+      assert.deepEqual(new Set(certificates.map(({ id }) => id)), new Set([...ids, order.certificateId]));
+      assert.deepEqual(new Set(certificates.map(({ state }) => state)), new Set(['issued']));
+      assert.equal(Math.max(...certificates.map(({ version }) => version ?? 0)), TOGETHER + 1);
+      assert.deepEqual([row.status, row.signing_certificate_id, row.signing_until], ['issued', null, null]);
+    });
+
+    test('of as many with a name that must be validated one is pending, and the others are told which', async () => {
+      const order = orders[1]!;
+      const answers = await together(TOGETHER, order, JSON.stringify(body(NEW_NAME)));
+      const [pending, ...more] = idsOf(answers);
+      assert.deepEqual(more, []);
+      const refused = answers.filter(({ status }) => status !== 200);
+      assert.deepEqual(new Set(statusesOf(refused)), new Set(['409 reissue_in_progress']));
+      assert.deepEqual(new Set(refused.map((answer) => answer.body.details.certificate_id)), new Set([pending]));
+      const { certificates, order: row } = await rowsOf(order);
+      assert.deepEqual(
+        new Map(certificates.map(({ id, state }) => [id, state])),
+        new Map([
+          [order.certificateId, 'issued'],
+          [pending, 'pending'],
+        ]),
+      );
+      assert.deepEqual([row.status, row.pending_certificate_id, row.signing_until], ['reissuing', pending, null]);
+      assert.equal(row.current_certificate_id, order.certificateId);
+    });
+
+    test(`${WITH_ONE_KEY} with the same Idempotency-Key make one certificate`, async () => {
+      const order = orders[2]!;
+      const answers = await together(WITH_ONE_KEY, order, JSON.stringify(body()), 'one-key');
+      assert.deepEqual(new Set(statusesOf(answers)), new Set(['200 success']));
+      const ids = new Set(idsOf(answers));
+      const { certificates } = await rowsOf(order);
+      assert.deepEqual([ids.size, certificates.length], [1, 2]);
+      assert.equal(new Set(answers.map((answer) => JSON.stringify(answer.body))).size, 1);
+    });
+  });
+}
