@@ -43,6 +43,8 @@ export type CertificateSummary = Pick<
 export interface Certificates {
   insert(certificate: CertificateRecord): Promise<void>;
   find(accountId: string, id: string): Promise<CertificateRecord | undefined>;
+  /** 0 for one that was never issued. */
+  versionOf(accountId: string, id: string): Promise<number>;
   /** The one whose issuance made this one the previous. */
   findReplacing(accountId: string, id: string): Promise<string | undefined>;
   /** What was ever made for the order, the first one first. */

@@ -104,8 +104,7 @@ export async function finishIssuance(tools: IssuanceTools, record: CertificateRe
     // Our lease ran out, and somebody voided what we prepared: the signature is not used, and never will be.
     if (found?.signing?.certificateId !== id) throw lost();
     const replacesId = found.order.currentCertificateId;
-    const previous = replacesId === null ? undefined : await to.certificates.find(accountId, replacesId);
-    const version = (previous?.version ?? 0) + 1;
+    const version = 1 + (replacesId === null ? 0 : await to.certificates.versionOf(accountId, replacesId));
     if (!(await to.certificates.issue(id, { der, issuedAt: at, version, replacesId }))) throw lost();
     await to.orders.save({ ...finish.order, status: 'issued', currentCertificateId: id, pendingCertificateId: null });
     for (const { certificateId, reason, cause, afterHours } of record.willRevoke) {

@@ -191,6 +191,13 @@ for (const engine of await bothEngines()) {
       },
     );
 
+    testStore('the version of a certificate is told to its account only', async ({ certificates }) => {
+      await certificates.insert(issued('c1', { version: 7 }));
+      await certificates.insert(certificate('c2'));
+      const version = (accountId: string, id: string) => certificates.versionOf(accountId, id);
+      assert.deepEqual([await version('a', 'c1'), await version('b', 'c1'), await version('a', 'c2')], [7, 0, 0]);
+    });
+
     testStore('a serial number, and a version within an order, are there once', async ({ certificates, orders }) => {
       await orders.insert(order('p'));
       await certificates.insert(issued('c1', { version: 1 }));

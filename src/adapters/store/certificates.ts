@@ -91,17 +91,26 @@ export const certificatesIn = (db: Db): Certificates => ({
   async find(accountId, id) {
     const row = await db
       .selectFrom('certificate')
-      .selectAll()
+      .leftJoin('revocation', 'revocation.certificate_id', 'certificate.id')
+      .selectAll('certificate')
+      .select(['reason', 'cause', 'caused_by_id', 'due_at', 'revoked_at'])
+      .where('certificate.id', '=', id)
+      .where('certificate.account_id', '=', accountId)
+      .executeTakeFirst();
+    if (!row) return undefined;
+    const { reason, cause, caused_by_id, due_at, revoked_at } = row;
+    const isRevoked = reason !== null && cause !== null && due_at !== null;
+    return recordFrom(row, isRevoked ? { reason, cause, caused_by_id, due_at, revoked_at } : undefined);
+  },
+
+  async versionOf(accountId, id) {
+    const row = await db
+      .selectFrom('certificate')
+      .select('version')
       .where('id', '=', id)
       .where('account_id', '=', accountId)
       .executeTakeFirst();
-    if (!row) return undefined;
-    const revocation = await db
-      .selectFrom('revocation')
-      .select(['reason', 'cause', 'caused_by_id', 'due_at', 'revoked_at'])
-      .where('certificate_id', '=', id)
-      .executeTakeFirst();
-    return recordFrom(row, revocation);
+    return row?.version ?? 0;
   },
 
   async findReplacing(accountId, id) {
