@@ -26,7 +26,7 @@ const HOUR_MS = 3_600_000;
 const LABEL: Readonly<Record<IssuerKeyType, string>> = { p256: 'P-256', p384: 'P-384', rsa: 'RSA' };
 /** The digest an issuer's own certificate is signed with. */
 const OWN_HASH = { p256: 'sha256', p384: 'sha384', rsa: 'sha256' } as const satisfies Record<IssuerKeyType, SignHash>;
-/** Issuing keys sign every certificate and are replaced with their issuer: 2048 bits sign six times as fast as 4096. */
+/** Issuing keys sign every certificate and are replaced with their issuer: 2048 bits sign more than five times as fast as 4096. */
 const RSA_BITS = { root: 4096, issuing: 2048 } as const;
 
 export const issuerCertificateUrl = (pkiUrl: string, issuerId: string): string => `${pkiUrl}/ca/${issuerId}.crt`;
