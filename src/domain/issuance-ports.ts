@@ -1,12 +1,14 @@
 // What ordering and issuing need from the store. Every look-up of something an account owns names the account: what
 // belongs to another is not there.
-import type { Issuer } from './authority.ts';
+import type { Issuer, PublicIssuer } from './authority.ts';
 import type { CertificateRecord, Order, Revocation } from './order.ts';
 import type { Page } from './ports.ts';
 
 /** Private keys are sealed before they reach the disk. */
 export interface Issuers {
   list(): Promise<Issuer[]>;
+  /** The same ones in the same order; no private key is opened. */
+  listPublic(): Promise<PublicIssuer[]>;
   /** All of them, or none when an active issuer of the same role and key type is there already. */
   claim(issuers: readonly Issuer[]): Promise<void>;
   /** They take the place of the active ones of their key type, which are retired. */
@@ -31,6 +33,8 @@ export interface Orders {
    */
   save(order: Order): Promise<void>;
   beginSigning(orderId: string, signing: Signing): Promise<void>;
+  /** Saves the order, if it is unchanged and this certificate is still the one being signed; else false. */
+  finishSigning(order: Order, certificateId: string): Promise<boolean>;
   /** Orders whose signer is overdue, the longest first. */
   overdue(now: number, limit: number): Promise<{ accountId: string; orderId: string }[]>;
 }
@@ -40,11 +44,15 @@ export type CertificateSummary = Pick<
   'id' | 'state' | 'version' | 'replacesId' | 'createdAt' | 'issuedAt'
 >;
 
+export type CurrentCertificate = Pick<CertificateRecord, 'id' | 'commonName' | 'names' | 'publicKey'> & {
+  readonly version: number;
+};
+
 export interface Certificates {
   insert(certificate: CertificateRecord): Promise<void>;
   find(accountId: string, id: string): Promise<CertificateRecord | undefined>;
-  /** 0 for one that was never issued. */
-  versionOf(accountId: string, id: string): Promise<number>;
+  /** What a reissue compares with; the version is 0 for one that was never issued. */
+  findCurrent(accountId: string, id: string): Promise<CurrentCertificate | undefined>;
   /** The one whose issuance made this one the previous. */
   findReplacing(accountId: string, id: string): Promise<string | undefined>;
   /** What was ever made for the order, the first one first. */

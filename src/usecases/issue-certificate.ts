@@ -87,6 +87,8 @@ export function preparedRecord(
 export interface Finish {
   /** The order as it shall be, apart from its status and its certificates. */
   readonly order: Order;
+  /** The certificate that the new one takes the place of. */
+  readonly replaces: { readonly id: string; readonly version: number } | null;
   readonly audit: Pick<AuditEntry, 'actor' | 'action' | 'requestId' | 'details'>;
   readonly idempotency: { readonly key: string; readonly requestHash: string } | null;
 }
@@ -100,13 +102,12 @@ export async function finishIssuance(tools: IssuanceTools, record: CertificateRe
   await store.transaction(async (to) => {
     const { id, accountId, orderId } = record;
     const at = now();
-    const found = await to.orders.findForUpdate(accountId, orderId);
+    const order: Order = { ...finish.order, status: 'issued', currentCertificateId: id, pendingCertificateId: null };
     // Our lease ran out, and somebody voided what we prepared: the signature is not used, and never will be.
-    if (found?.signing?.certificateId !== id) throw lost();
-    const replacesId = found.order.currentCertificateId;
-    const version = 1 + (replacesId === null ? 0 : await to.certificates.versionOf(accountId, replacesId));
+    if (!(await to.orders.finishSigning(order, id))) throw lost();
+    const version = (finish.replaces?.version ?? 0) + 1;
+    const replacesId = finish.replaces?.id ?? null;
     if (!(await to.certificates.issue(id, { der, issuedAt: at, version, replacesId }))) throw lost();
-    await to.orders.save({ ...finish.order, status: 'issued', currentCertificateId: id, pendingCertificateId: null });
     for (const { certificateId, reason, cause, afterHours } of record.willRevoke) {
       const dueAt = at + afterHours * HOUR_MS;
       await to.revocations.schedule(accountId, certificateId, {

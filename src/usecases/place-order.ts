@@ -80,7 +80,12 @@ export function placeOrder(tools: ReissueTools): PlaceOrder {
       return { order, record };
     });
     if (prepared)
-      await finishIssuance(tools, prepared.record, { order: prepared.order, audit: placed, idempotency: null });
+      await finishIssuance(tools, prepared.record, {
+        order: prepared.order,
+        replaces: null,
+        audit: placed,
+        idempotency: null,
+      });
     return { orderId, certificateId: id };
   };
 }

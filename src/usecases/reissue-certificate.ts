@@ -9,6 +9,7 @@ import type { CertificateAuthority } from '../domain/authority.ts';
 import type { Caller } from '../domain/credential.ts';
 import { Refusal } from '../domain/errors.ts';
 import type { NewId } from '../domain/ids.ts';
+import type { CurrentCertificate } from '../domain/issuance-ports.ts';
 import type { CertificateRecord, Order } from '../domain/order.ts';
 import type { Clock, Repositories, Store } from '../domain/ports.ts';
 import type { Product } from '../domain/products.ts';
@@ -55,7 +56,13 @@ const MAX_BUSY_TRIES = 750;
 /** What the first transaction decided: done, to be signed, or to be asked again. */
 type Step =
   | { readonly kind: 'answered'; readonly certificateId: string }
-  | { readonly kind: 'prepared'; readonly record: CertificateRecord; readonly order: Order; readonly plan: ReissuePlan }
+  | {
+      readonly kind: 'prepared';
+      readonly record: CertificateRecord;
+      readonly order: Order;
+      readonly current: CurrentCertificate;
+      readonly plan: ReissuePlan;
+    }
   | { readonly kind: 'busy' };
 
 export function reissueCertificate(tools: ReissueTools): Reissue {
@@ -69,6 +76,7 @@ export function reissueCertificate(tools: ReissueTools): Reissue {
       if (step.kind === 'prepared') {
         await finishIssuance(tools, step.record, {
           order: { ...step.order, ...step.plan.dcv, commonName: step.plan.commonName, names: step.plan.names },
+          replaces: step.current,
           audit: auditOf(call, step.plan),
           idempotency: call.idempotency,
         });
@@ -87,7 +95,8 @@ export function reissueCertificate(tools: ReissueTools): Reissue {
       if (!order) throw new Refusal('order_not_found');
       // A key that was used for another body is refused here too; one that was used for this body changes no plan.
       await earlierAnswer(store, call, now());
-      return planReissue(call.request, await contextOf(tools, store, order, call.request, now()));
+      const current = await currentOf(store, order);
+      return planReissue(call.request, await contextOf(tools, store, order, current, call.request, now()));
     },
   };
 }
@@ -106,7 +115,8 @@ async function begin(tools: ReissueTools, to: Repositories, call: ReissueCall): 
   // Its signer is lost. The serial number stays taken, and nobody signs it again.
   if (signing) await to.certificates.void(signing.certificateId);
 
-  const plan = planReissue(call.request, await contextOf(tools, to, order, call.request, at));
+  const current = await currentOf(to, order);
+  const plan = planReissue(call.request, await contextOf(tools, to, order, current, call.request, at));
   const id = newId();
   if (plan.needsValidation.length > 0) {
     await to.certificates.insert(pendingRecord(id, at, order, call.request, plan));
@@ -122,7 +132,7 @@ async function begin(tools: ReissueTools, to: Repositories, call: ReissueCall): 
   const record = preparedRecord(tools, pendingRecord(id, at, order, call.request, plan), { ...plan, productId }, at);
   await to.certificates.insert(record);
   await to.orders.beginSigning(order.id, { certificateId: id, until: at + LEASE_MS });
-  return { kind: 'prepared', record, order, plan };
+  return { kind: 'prepared', record, order, current, plan };
 }
 
 async function earlierAnswer(to: Repositories, call: ReissueCall, at: number): Promise<string | undefined> {
@@ -137,6 +147,7 @@ async function contextOf(
   tools: ReissueTools,
   from: Repositories,
   order: Order,
+  current: CurrentCertificate,
   request: ReissueRequest,
   now: number,
 ): Promise<ReissueContext> {
@@ -144,7 +155,6 @@ async function contextOf(
   const product = products.get(order.productId);
   if (!product)
     throw new Error(`order ${order.id} is of the product ${order.productId}, which is not configured any more`);
-  const current = await currentOf(from, order);
   const mentioned = mentionedNames(request, product.kind, current.names);
   const mayRemove = current.names.some((name) => !mentioned.includes(name));
   const valid =
@@ -171,15 +181,13 @@ async function contextOf(
 
 const DAY_MS = 86_400_000;
 
-type Current = Pick<CertificateRecord, 'id' | 'commonName' | 'names' | 'publicKey'>;
-
 /** An order without a certificate has nothing to compare with; its status refuses the reissue anyway. */
-async function currentOf(from: Repositories, order: Order): Promise<Current> {
+async function currentOf(from: Repositories, order: Order): Promise<CurrentCertificate> {
   const id = order.currentCertificateId;
-  const certificate = id === null ? undefined : await from.certificates.find(order.accountId, id);
+  const certificate = id === null ? undefined : await from.certificates.findCurrent(order.accountId, id);
   if (certificate) return certificate;
   if (order.status === 'issued') throw new Error(`order ${order.id} is issued and has no certificate`);
-  return { id: '', commonName: order.commonName, names: order.names, publicKey: NO_KEY };
+  return { id: '', commonName: order.commonName, names: order.names, publicKey: NO_KEY, version: 0 };
 }
 
 /** Who, from where, and what changed. */

@@ -6,6 +6,7 @@ import { sql } from 'kysely';
 import { newSealKey, SealBroken, sealerWith } from '../../src/adapters/seal.ts';
 import { openEngine } from '../../src/adapters/store/engine.ts';
 import { type DatabaseLocation, engineAt, type OpenStore, openStore } from '../../src/adapters/store/store.ts';
+import type { CertificateRecord } from '../../src/domain/order.ts';
 import { bothEngines } from '../support/engines.ts';
 import {
   certificate,
@@ -140,6 +141,22 @@ for (const engine of await bothEngines()) {
       },
     );
 
+    testStore('only the certificate that is being signed can finish the signing, once', async ({ orders }) => {
+      await orders.insert(order('other'));
+      const wish = { ...order('o'), status: 'issued' as const, currentCertificateId: 'c' };
+      assert.equal(await orders.finishSigning(wish, 'c'), false);
+      const signing = { certificateId: 'c', until: NOW + 5 };
+      for (const id of ['o', 'other']) await orders.beginSigning(id, signing);
+      assert.equal(await orders.finishSigning(wish, 'd'), false);
+      assert.equal(await orders.finishSigning({ ...wish, revision: 0 }, 'c'), false);
+      assert.equal(await orders.finishSigning({ ...wish, accountId: 'b' }, 'c'), false);
+      assert.deepEqual(await orders.findForUpdate('a', 'o'), { order: order('o'), signing });
+      assert.equal(await orders.finishSigning(wish, 'c'), true);
+      assert.equal(await orders.finishSigning({ ...wish, revision: 2 }, 'c'), false);
+      assert.deepEqual(await orders.findForUpdate('a', 'o'), { order: { ...wish, revision: 2 }, signing: null });
+      assert.deepEqual(await orders.findForUpdate('a', 'other'), { order: order('other'), signing });
+    });
+
     testStore('orders whose signer is overdue are found, the longest first', async ({ orders }) => {
       for (const [id, until] of Object.entries({ p: NOW + 1, q: NOW, r: NOW - 5, s: NOW - 9 })) {
         await orders.insert(order(id, { accountId: id === 's' ? 'b' : 'a' }));
@@ -191,11 +208,16 @@ for (const engine of await bothEngines()) {
       },
     );
 
-    testStore('the version of a certificate is told to its account only', async ({ certificates }) => {
-      await certificates.insert(issued('c1', { version: 7 }));
-      await certificates.insert(certificate('c2'));
-      const version = (accountId: string, id: string) => certificates.versionOf(accountId, id);
-      assert.deepEqual([await version('a', 'c1'), await version('b', 'c1'), await version('a', 'c2')], [7, 0, 0]);
+    testStore('what a reissue compares with is told to its account only', async ({ certificates }) => {
+      const [first, second] = [issued('c1', { version: 7 }), certificate('c2')];
+      for (const one of [first, second]) await certificates.insert(one);
+      const comparedOf = ({ id, commonName, names, publicKey, version }: CertificateRecord) => ({
+        ...{ id, commonName, names, publicKey },
+        version: version ?? 0,
+      });
+      assert.deepEqual(await certificates.findCurrent('a', 'c1'), comparedOf(first));
+      assert.deepEqual(await certificates.findCurrent('a', 'c2'), comparedOf(second));
+      assert.equal(await certificates.findCurrent('b', 'c1'), undefined);
     });
 
     testStore('a serial number, and a version within an order, are there once', async ({ certificates, orders }) => {

@@ -35,9 +35,10 @@ function everyLookUp(db: Db, engine: Engine): Readonly<Record<string, () => Prom
     // Of a revision that nobody has: the plan is the same, and nothing changes.
     'saving an order': () => orders.save({ ...ORDER, id: 'o1', accountId: 'a1' }).catch(() => {}),
     'beginning to sign': () => orders.beginSigning('o1', { certificateId: 'c1', until: 1 }),
+    'finishing to sign': () => orders.finishSigning({ ...ORDER, id: 'o1', accountId: 'a1' }, 'c1'),
     'overdue orders': () => orders.overdue(5, 10),
     'a certificate': () => certificates.find('a1', 'c1'),
-    'the version of a certificate': () => certificates.versionOf('a1', 'c1'),
+    'the current certificate': () => certificates.findCurrent('a1', 'c1'),
     'what replaced it': () => certificates.findReplacing('a1', 'c1'),
     'the certificates of an order': () => certificates.listOf('a1', 'o1', page),
     'the valid certificates of an order': () => certificates.listValid('a1', 'o1', 1),

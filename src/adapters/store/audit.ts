@@ -1,12 +1,21 @@
 import type { AuditTrail } from '../../domain/ports.ts';
+import { preparedInsert } from './prepared.ts';
 import type { Db } from './schema.ts';
+
+const insert = preparedInsert('audit', [
+  'id',
+  'at',
+  'account_id',
+  'actor',
+  'action',
+  'subject',
+  'request_id',
+  'details',
+]);
 
 export const auditIn = (db: Db): AuditTrail => ({
   async append({ accountId, requestId, details, ...entry }) {
-    await db
-      .insertInto('audit')
-      .values({ ...entry, account_id: accountId, request_id: requestId, details: JSON.stringify(details) })
-      .execute();
+    await insert(db, { ...entry, account_id: accountId, request_id: requestId, details: JSON.stringify(details) });
   },
 
   async listOf(accountId, { after = '', limit }) {

@@ -1,7 +1,9 @@
 // Certificates, from the wish to the signed bytes.
 import type { Certificates } from '../../domain/issuance-ports.ts';
 import type { CertificateRecord, PlannedRevocation, Preparation, Revocation } from '../../domain/order.ts';
+import type { PublicKey } from '../../domain/public-key.ts';
 import { bytesFrom, listFrom, listText, textOf } from './columns.ts';
+import { prepared, preparedInsert } from './prepared.ts';
 import type { Db, Schema } from './schema.ts';
 
 type Row = Schema['certificate'];
@@ -17,7 +19,7 @@ const recordFrom = (row: Row, revocation: RevocationRow | undefined): Certificat
   commonName: row.common_name,
   names: listFrom<string>(row.names),
   csr: row.csr,
-  publicKey: { type: row.key_type, bits: row.key_bits, spki: bytesFrom(row.spki), fingerprint: row.key_fingerprint },
+  publicKey: publicKeyFrom(row),
   signHash: row.sign_hash,
   validityDays: row.validity_days,
   customExpirationDate: row.custom_expiration_date,
@@ -28,6 +30,13 @@ const recordFrom = (row: Row, revocation: RevocationRow | undefined): Certificat
   version: row.version,
   replacesId: row.replaces_id,
   revocation: revocation ? revocationFrom(revocation) : null,
+});
+
+const publicKeyFrom = (row: Pick<Row, 'key_type' | 'key_bits' | 'spki' | 'key_fingerprint'>): PublicKey => ({
+  type: row.key_type,
+  bits: row.key_bits,
+  spki: bytesFrom(row.spki),
+  fingerprint: row.key_fingerprint,
 });
 
 /** All of it is written in one statement, so one column tells for the rest. */
@@ -83,9 +92,59 @@ const rowOf = (record: CertificateRecord): Row => ({
   replaces_id: record.replacesId,
 });
 
+const insert = preparedInsert('certificate', [
+  'id',
+  'account_id',
+  'order_id',
+  'state',
+  'created_at',
+  'pending_since',
+  'common_name',
+  'names',
+  'csr',
+  'spki',
+  'key_type',
+  'key_bits',
+  'key_fingerprint',
+  'sign_hash',
+  'validity_days',
+  'custom_expiration_date',
+  'will_revoke',
+  'issuer_id',
+  'serial',
+  'not_before',
+  'not_after',
+  'to_be_signed',
+  'prepared_at',
+  'lease_ends_at',
+  'der',
+  'issued_at',
+  'version',
+  'replaces_id',
+]);
+
+const selectCurrent = prepared((db, { accountId, id }: { accountId: string; id: string }) =>
+  db
+    .selectFrom('certificate')
+    .select(['id', 'common_name', 'names', 'spki', 'key_type', 'key_bits', 'key_fingerprint', 'version'])
+    .where('id', '=', id)
+    .where('account_id', '=', accountId),
+);
+
+type Issued = Pick<CertificateRecord, 'id' | 'issuedAt' | 'version' | 'replacesId'> & { der: string | null };
+const issue = prepared((db, { id, der, issuedAt, version, replacesId }: Issued) =>
+  db
+    .updateTable('certificate')
+    // The certificate contains the bytes to be signed from now on.
+    .set({ state: 'issued', der, to_be_signed: null, issued_at: issuedAt, version, replaces_id: replacesId })
+    .where('id', '=', id)
+    .where('state', '=', 'prepared')
+    .returning('id'),
+);
+
 export const certificatesIn = (db: Db): Certificates => ({
   async insert(record) {
-    await db.insertInto('certificate').values(rowOf(record)).execute();
+    await insert(db, rowOf(record));
   },
 
   async find(accountId, id) {
@@ -103,14 +162,17 @@ export const certificatesIn = (db: Db): Certificates => ({
     return recordFrom(row, isRevoked ? { reason, cause, caused_by_id, due_at, revoked_at } : undefined);
   },
 
-  async versionOf(accountId, id) {
-    const row = await db
-      .selectFrom('certificate')
-      .select('version')
-      .where('id', '=', id)
-      .where('account_id', '=', accountId)
-      .executeTakeFirst();
-    return row?.version ?? 0;
+  async findCurrent(accountId, id) {
+    const [row] = await selectCurrent(db, { accountId, id });
+    return (
+      row && {
+        id: row.id,
+        commonName: row.common_name,
+        names: listFrom<string>(row.names),
+        publicKey: publicKeyFrom(row),
+        version: row.version ?? 0,
+      }
+    );
   },
 
   async findReplacing(accountId, id) {
@@ -157,21 +219,7 @@ export const certificatesIn = (db: Db): Certificates => ({
   },
 
   async issue(id, { der, issuedAt, version, replacesId }) {
-    const row = await db
-      .updateTable('certificate')
-      .set({
-        state: 'issued',
-        der: der && textOf(der),
-        // The certificate contains them from now on.
-        to_be_signed: null,
-        issued_at: issuedAt,
-        version,
-        replaces_id: replacesId,
-      })
-      .where('id', '=', id)
-      .where('state', '=', 'prepared')
-      .returning('id')
-      .executeTakeFirst();
+    const [row] = await issue(db, { id, der: der && textOf(der), issuedAt, version, replacesId });
     return row !== undefined;
   },
 

@@ -3,6 +3,7 @@ import { sql } from 'kysely';
 import type { Credential } from '../../domain/credential.ts';
 import type { Credentials } from '../../domain/ports.ts';
 import { accountFrom } from './accounts.ts';
+import { prepared } from './prepared.ts';
 import type { Db, Schema } from './schema.ts';
 
 const credentialFrom = (row: Omit<Schema['credential'], 'secret_hash'>): Credential => ({
@@ -26,6 +27,21 @@ const COLUMNS = [
   'last_used_at',
 ] as const;
 
+const selectCaller = prepared((db, { keyId }: { keyId: string }) =>
+  db
+    .selectFrom('credential')
+    .innerJoin('account', 'account.id', 'credential.account_id')
+    .select(COLUMNS)
+    .select([
+      'secret_hash',
+      'account.name',
+      'account.locale',
+      'account.kind as account_kind',
+      'account.created_at as account_created_at',
+    ])
+    .where('key_id', '=', keyId),
+);
+
 export const credentialsIn = (db: Db): Credentials => ({
   async insert(credential, secretHash) {
     await db
@@ -44,19 +60,7 @@ export const credentialsIn = (db: Db): Credentials => ({
   },
 
   async findForAuthentication(keyId) {
-    const row = await db
-      .selectFrom('credential')
-      .innerJoin('account', 'account.id', 'credential.account_id')
-      .select(COLUMNS)
-      .select([
-        'secret_hash',
-        'account.name',
-        'account.locale',
-        'account.kind as account_kind',
-        'account.created_at as account_created_at',
-      ])
-      .where('key_id', '=', keyId)
-      .executeTakeFirst();
+    const [row] = await selectCaller(db, { keyId });
     if (!row) return undefined;
     const account = accountFrom({
       id: row.account_id,

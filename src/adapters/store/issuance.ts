@@ -1,18 +1,27 @@
 // The small tables around an issuance: proofs of control, revocations to come, events to send, idempotency keys and
 // keys nobody may use any more.
 import type { BlockedKeys, IdempotencyKeys, Outbox, Proofs, Revocations } from '../../domain/issuance-ports.ts';
+import { prepared, preparedInsert } from './prepared.ts';
 import type { Db } from './schema.ts';
+
+const provenAmong = (count: number) =>
+  prepared((db, slots: { [index: number]: string; accountId: string; since: number }) => {
+    const names = Array.from({ length: count }, (_, index) => slots[index]!);
+    return db
+      .selectFrom('domain_authorization')
+      .select('name')
+      .where('account_id', '=', slots.accountId)
+      .where('name', 'in', names)
+      .where('validated_at', '>=', slots.since);
+  });
+/** By the number of names: as many texts as a request may have names. */
+const PROVEN_AMONG: ReturnType<typeof provenAmong>[] = [];
 
 export const proofsIn = (db: Db): Proofs => ({
   async proven(accountId, names, since) {
     if (names.length === 0) return new Set();
-    const rows = await db
-      .selectFrom('domain_authorization')
-      .select('name')
-      .where('account_id', '=', accountId)
-      .where('name', 'in', names)
-      .where('validated_at', '>=', since)
-      .execute();
+    PROVEN_AMONG[names.length] ??= provenAmong(names.length);
+    const rows = await PROVEN_AMONG[names.length]!(db, { ...names, accountId, since });
     return new Set(rows.map(({ name }) => name));
   },
 
@@ -44,19 +53,25 @@ export const revocationsIn = (db: Db): Revocations => ({
   },
 });
 
+const insertEvent = preparedInsert('outbox', [
+  'id',
+  'account_id',
+  'order_id',
+  'certificate_id',
+  'action',
+  'created_at',
+]);
+
 export const outboxIn = (db: Db): Outbox => ({
   async add({ id, accountId, orderId, certificateId, action, createdAt }) {
-    await db
-      .insertInto('outbox')
-      .values({
-        id,
-        account_id: accountId,
-        order_id: orderId,
-        certificate_id: certificateId,
-        action,
-        created_at: createdAt,
-      })
-      .execute();
+    await insertEvent(db, {
+      id,
+      account_id: accountId,
+      order_id: orderId,
+      certificate_id: certificateId,
+      action,
+      created_at: createdAt,
+    });
   },
 });
 
@@ -83,13 +98,13 @@ export const idempotencyKeysIn = (db: Db): IdempotencyKeys => ({
   },
 });
 
+const blocked = prepared((db, { fingerprint }: { fingerprint: string }) =>
+  db.selectFrom('blocked_key').select('fingerprint').where('fingerprint', '=', fingerprint),
+);
+
 export const blockedKeysIn = (db: Db): BlockedKeys => ({
   async has(fingerprint) {
-    const row = await db
-      .selectFrom('blocked_key')
-      .select('fingerprint')
-      .where('fingerprint', '=', fingerprint)
-      .executeTakeFirst();
+    const [row] = await blocked(db, { fingerprint });
     return row !== undefined;
   },
 

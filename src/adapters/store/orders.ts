@@ -4,6 +4,7 @@ import type { Orders } from '../../domain/issuance-ports.ts';
 import type { Order } from '../../domain/order.ts';
 import { listFrom, listText } from './columns.ts';
 import type { Engine } from './engine.ts';
+import { prepared } from './prepared.ts';
 import type { Db, Schema } from './schema.ts';
 
 type Row = Schema['certificate_order'];
@@ -41,10 +42,58 @@ const changeable = (order: Order) => ({
   signing_certificate_id: null,
   signing_until: null,
 });
+type Changeable = ReturnType<typeof changeable>;
+type Owned = Pick<Row, 'id' | 'account_id'>;
+
+const owned = (db: Db, { id, account_id }: Owned) =>
+  db.selectFrom('certificate_order').selectAll().where('id', '=', id).where('account_id', '=', account_id);
+const select = prepared(owned);
+const selectForUpdate = prepared((db, row: Owned) => owned(db, row).forUpdate());
+
+const CHANGEABLE = [
+  'status',
+  'common_name',
+  'names',
+  'dcv_method',
+  'dcv_scope',
+  'persist_until',
+  'persist_policy',
+  'current_certificate_id',
+  'pending_certificate_id',
+  'signing_certificate_id',
+  'signing_until',
+] as const satisfies (keyof Changeable)[];
+
+type Saved = Changeable & Owned & { revision: number; next_revision: number };
+const saving = (db: Db, row: Saved) =>
+  db
+    .updateTable('certificate_order')
+    .set({ ...Object.fromEntries(CHANGEABLE.map((column) => [column, row[column]])), revision: row.next_revision })
+    .where('id', '=', row.id)
+    .where('account_id', '=', row.account_id)
+    .where('revision', '=', row.revision)
+    .returning('id');
+const save = prepared(saving);
+const finish = prepared((db, row: Saved & { signed_id: string }) =>
+  saving(db, row).where('signing_certificate_id', '=', row.signed_id),
+);
+const savedRow = (order: Order): Saved => ({
+  ...changeable(order),
+  id: order.id,
+  account_id: order.accountId,
+  revision: order.revision,
+  next_revision: order.revision + 1,
+});
+
+const beginSigning = prepared(
+  (db, { id, until, certificateId }: { id: string; until: number; certificateId: string }) =>
+    db
+      .updateTable('certificate_order')
+      .set({ signing_certificate_id: certificateId, signing_until: until })
+      .where('id', '=', id),
+);
 
 export const ordersIn = (db: Db, engine: Pick<Engine, 'locksRows'>): Orders => {
-  const owned = (accountId: string, id: string) =>
-    db.selectFrom('certificate_order').selectAll().where('id', '=', id).where('account_id', '=', accountId);
   return {
     async insert(order) {
       await db
@@ -63,13 +112,12 @@ export const ordersIn = (db: Db, engine: Pick<Engine, 'locksRows'>): Orders => {
     },
 
     async find(accountId, id) {
-      const row = await owned(accountId, id).executeTakeFirst();
+      const [row] = await select(db, { id, account_id: accountId });
       return row && orderFrom(row);
     },
 
     async findForUpdate(accountId, id) {
-      const query = owned(accountId, id);
-      const row = await (engine.locksRows ? query.forUpdate() : query).executeTakeFirst();
+      const [row] = await (engine.locksRows ? selectForUpdate : select)(db, { id, account_id: accountId });
       if (!row) return undefined;
       const { signing_certificate_id: certificateId, signing_until: until } = row;
       return {
@@ -91,23 +139,17 @@ export const ordersIn = (db: Db, engine: Pick<Engine, 'locksRows'>): Orders => {
     },
 
     async save(order) {
-      const saved = await db
-        .updateTable('certificate_order')
-        .set({ ...changeable(order), revision: order.revision + 1 })
-        .where('id', '=', order.id)
-        .where('account_id', '=', order.accountId)
-        .where('revision', '=', order.revision)
-        .returning('id')
-        .executeTakeFirst();
+      const [saved] = await save(db, savedRow(order));
       if (!saved) throw new Refusal('service_busy', { retryAfterSeconds: 1 });
     },
 
-    async beginSigning(orderId, { certificateId, until }) {
-      await db
-        .updateTable('certificate_order')
-        .set({ signing_certificate_id: certificateId, signing_until: until })
-        .where('id', '=', orderId)
-        .execute();
+    async finishSigning(order, certificateId) {
+      const [saved] = await finish(db, { ...savedRow(order), signed_id: certificateId });
+      return saved !== undefined;
+    },
+
+    async beginSigning(orderId, signing) {
+      await beginSigning(db, { id: orderId, ...signing });
     },
 
     async overdue(now, limit) {
