@@ -121,13 +121,15 @@ export const mapKey = (der: Uint8Array): string =>
 function element(tag: number, parts: readonly Uint8Array[]): Uint8Array {
   let length = 0;
   for (const part of parts) length += part.length;
-  const lengthBytes = length <= LAST_SHORT_LENGTH ? [] : bytesOf(length);
-  if (lengthBytes.length > MAX_LENGTH_BYTES) throw new RangeError(`${length} bytes do not fit into one element`);
-  const header = 2 + lengthBytes.length;
+  let lengthBytes = 0;
+  // Multiplied, not shifted: four bytes of length are more than a shift can count.
+  if (length > LAST_SHORT_LENGTH) for (let most = 1; most <= length; most *= 256) lengthBytes += 1;
+  if (lengthBytes > MAX_LENGTH_BYTES) throw new RangeError(`${length} bytes do not fit into one element`);
+  const header = 2 + lengthBytes;
   const whole = new Uint8Array(header + length);
   whole[0] = tag;
-  whole[1] = length <= LAST_SHORT_LENGTH ? length : 0x80 | lengthBytes.length;
-  whole.set(lengthBytes, 2);
+  whole[1] = lengthBytes === 0 ? length : 0x80 | lengthBytes;
+  for (let index = 0; index < lengthBytes; index += 1) whole[header - 1 - index] = length >>> (8 * index);
   let position = header;
   for (const part of parts) {
     whole.set(part, position);

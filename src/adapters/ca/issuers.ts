@@ -1,11 +1,12 @@
 // How issuers come to be: a root and an issuing authority for each type of key, made on first start. Later starts
 // find them, and so does a second instance that starts at the same moment: the store keeps one set.
-import { createPrivateKey, createPublicKey, generateKeyPair, type KeyObject, randomBytes, sign } from 'node:crypto';
+import { createPrivateKey, createPublicKey, generateKeyPair, type KeyObject, sign } from 'node:crypto';
 import { promisify } from 'node:util';
 import { ISSUER_KEY_TYPES, type Issuer, type IssuerKeyType } from '../../domain/authority.ts';
 import type { NewId } from '../../domain/ids.ts';
 import type { Store } from '../../domain/ports.ts';
 import type { SignHash } from '../../domain/sign-hash.ts';
+import { randomBytes } from '../random.ts';
 import { issuingExtensions, keyIdOf, rootExtensions } from './profiles.ts';
 import { distinguishedName, SIGNATURE_ALGORITHMS, signedCertificate, toBeSigned } from './to-be-signed.ts';
 

@@ -1,0 +1,19 @@
+// Random bytes, drawn from the system in blocks: asking for sixteen costs as much as asking for thousands, and every
+// request needs a few ids. What was handed out is wiped here.
+import { randomFillSync } from 'node:crypto';
+
+const BLOCK_BYTES = 4_096;
+const block = Buffer.alloc(BLOCK_BYTES);
+let used = BLOCK_BYTES;
+
+export function randomBytes(count: number): Uint8Array<ArrayBuffer> {
+  if (count > BLOCK_BYTES) return randomFillSync(new Uint8Array(count));
+  if (used + count > BLOCK_BYTES) {
+    randomFillSync(block);
+    used = 0;
+  }
+  const bytes = Uint8Array.from(block.subarray(used, used + count));
+  block.fill(0, used, used + count);
+  used += count;
+  return bytes;
+}
