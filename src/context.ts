@@ -2,6 +2,7 @@
 // works under a broken configuration.
 import { type OwnIssuer, readOwnIssuer } from './adapters/ca/own-issuer.ts';
 import { checkFolder, checkSealKey, checkTls } from './adapters/doctor/files.ts';
+import { checkProducts } from './adapters/doctor/products.ts';
 import { checkResolver } from './adapters/doctor/resolver.ts';
 import { checkStore } from './adapters/doctor/store.ts';
 import { sealKeysOf } from './adapters/seal-check.ts';
@@ -52,11 +53,6 @@ export function commandContext(environment: Environment): Context {
     async withAuthorities(work) {
       const app = await openApp(load(), { now, log: () => {} });
       const { store, newId } = app;
-      const list = async () =>
-        (await store.issuers.list()).map(({ certificate: _, privateKey, parentId: __, ...issuer }) => ({
-          ...issuer,
-          hasKey: privateKey !== null,
-        }));
       const adopt = async (own: OwnIssuer) => {
         const pair = readOwnIssuer(own, now(), newId);
         await store.transaction((to) => to.issuers.adopt(pair));
@@ -66,7 +62,7 @@ export function commandContext(environment: Environment): Context {
         store.transaction(async (to) => {
           for (const fingerprint of fingerprints) await to.blockedKeys.add(fingerprint, 'imported', now());
         });
-      return await work({ list, adopt, block }).finally(() => app.close());
+      return await work({ list: () => store.issuers.listPublic(), adopt, block }).finally(() => app.close());
     },
 
     async serve() {
@@ -107,11 +103,13 @@ async function diagnose(environment: Environment): Promise<Finding[]> {
     if (!(error instanceof Problem)) throw error;
     return [{ check: 'configuration', state: 'problem', text: error.message, remedy: error.remedy }];
   }
+  const products = checkProducts(config.productsFile);
   const files = [checkFolder(config.dataDir), checkSealKey(config.sealKey), checkTls(config.tls, now())];
-  findings.push({ check: 'runtime', state: 'ok', text: `Node ${process.versions.node}` }, ...files);
+  const runtime = { check: 'runtime', state: 'ok', text: `Node ${process.versions.node}` } as const;
+  findings.push(products.finding, runtime, ...files);
   // Opening the store with a seal key that others can read, or in a folder we may not write, would only say it again.
   if (files.every(({ state }) => state !== 'problem')) {
-    findings.push(...(await checkStore(config.database, sealKeysOf(config.sealKey), now)));
+    findings.push(...(await checkStore(config.database, sealKeysOf(config.sealKey), now, products.longestDays)));
   }
   return [...findings, await checkResolver(config.dnsServers)];
 }

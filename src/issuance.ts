@@ -1,18 +1,16 @@
 // The part of the application that issues: products, the certificate authority, and the use cases over both. Opened
 // when a command serves or orders, because making the first issuers takes a second.
-import { readFileSync } from 'node:fs';
 import { openAuthority } from './adapters/ca/authority.ts';
 import { readCsr } from './adapters/ca/csr.ts';
 import { ensureIssuers } from './adapters/ca/issuers.ts';
 import { requireStrongKey } from './adapters/ca/public-key.ts';
+import { ownProducts } from './adapters/own-products.ts';
 import { registrableDomain } from './adapters/public-suffix.ts';
 import type { App } from './app.ts';
 import type { Config } from './config.ts';
 import type { CertificateAuthority, Issuer } from './domain/authority.ts';
 import type { Clock } from './domain/ports.ts';
 import { PRODUCTS, type Product } from './domain/products.ts';
-import { ProductsError, parseProducts } from './domain/products-file.ts';
-import { EXIT, Problem } from './problem.ts';
 import { type PlaceOrder, placeOrder } from './usecases/place-order.ts';
 import { type Reissue, reissueCertificate } from './usecases/reissue-certificate.ts';
 import { type ShowOrders, showOrders } from './usecases/show-orders.ts';
@@ -25,15 +23,24 @@ export interface Issuance {
   readonly reissue: Reissue;
   readonly placeOrder: PlaceOrder;
   readonly show: ShowOrders;
-  /** Voids what lost signers left behind. Done at the start, and again and again while serving. */
+  /**
+   * Voids what lost signers left behind, and takes up the issuers that were brought meanwhile. Done at the start, and
+   * again and again while serving. Returns how many issuances were lost.
+   */
   readonly sweep: () => Promise<number>;
 }
 
-export async function openIssuance({ store, newId }: App, config: Config, now: Clock): Promise<Issuance> {
+export async function openIssuance({ store, newId, log }: App, config: Config, now: Clock): Promise<Issuance> {
   const products = new Map([...PRODUCTS, ...ownProducts(config.productsFile)].map((product) => [product.id, product]));
   await voidLostIssuances(store, now);
-  const issuers = await ensureIssuers(store, config.authority, now, newId);
-  const authority = openAuthority(issuers, config.authority.pkiUrl, now);
+  let issuers: readonly Issuer[] = await ensureIssuers(store, config.authority, now, newId);
+  const authority = openAuthority(issuers, config.authority.pkiUrl);
+  async function takeUpIssuers(): Promise<void> {
+    if (statesOf(await store.issuers.listPublic()) === statesOf(issuers)) return;
+    issuers = await store.issuers.list();
+    authority.use(issuers);
+    log({ event: 'issuers_changed', text: statesOf(issuers) });
+  }
   const tools = {
     store,
     authority,
@@ -46,23 +53,21 @@ export async function openIssuance({ store, newId }: App, config: Config, now: C
   };
   return {
     authority,
-    issuers,
+    get issuers() {
+      return issuers;
+    },
     products,
     reissue: reissueCertificate(tools),
     placeOrder: placeOrder(tools),
     show: showOrders(store),
-    sweep: () => voidLostIssuances(store, now),
+    async sweep() {
+      const voided = await voidLostIssuances(store, now);
+      await takeUpIssuers();
+      return voided;
+    },
   };
 }
 
-function ownProducts(file: string | undefined): Product[] {
-  if (file === undefined) return [];
-  try {
-    return parseProducts(JSON.parse(readFileSync(file, 'utf8')));
-  } catch (error) {
-    const why = error instanceof ProductsError ? `\n  ${error.problems.join('\n  ')}` : ` ${(error as Error).message}`;
-    throw new Problem(EXIT.configuration, `RESEAL_PRODUCTS_FILE ${file} cannot be used:${why}`, 'Correct the file.', {
-      cause: error,
-    });
-  }
-}
+/** An issuer never changes but for its state, so this tells one set from another. */
+const statesOf = (issuers: readonly Pick<Issuer, 'id' | 'state'>[]): string =>
+  issuers.map(({ id, state }) => `${id} ${state}`).join(', ');

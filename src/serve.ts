@@ -4,8 +4,10 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { throwAwayCsr } from './adapters/ca/csr-writer.ts';
 import { type App, openApp, type World } from './app.ts';
 import type { Config } from './config.ts';
+import { Refusal } from './domain/errors.ts';
 import { type Api, buildServer } from './http/server.ts';
 import { type Issuance, openIssuance } from './issuance.ts';
+import { faultLine } from './log.ts';
 import { clearSandbox, type SandboxFile, sandboxFileIn, writeRoots, writeSandboxFile } from './sandbox/folder.ts';
 import { seedOrders } from './sandbox/orders.ts';
 import { seedAccounts } from './sandbox/seed.ts';
@@ -92,8 +94,11 @@ export async function serveApp(app: App, issuance: Issuance, config: Config): Pr
   });
   address = `${config.tls ? 'https' : 'http'}://${urlHost(host)}:${(server.server.address() as AddressInfo).port}`;
   app.log({ event: 'listening', text: `${address} as ${publicUrl()}` });
-  // A store that is busy now is asked again; whoever wants the order meanwhile voids it too.
-  const sweeper = setInterval(() => issuance.sweep().catch(() => {}), SWEEP_MS);
+  // A store that is busy said so itself, and is asked again; whoever wants the order meanwhile voids it too.
+  const onFault = (error: unknown) => {
+    if (!(error instanceof Refusal)) app.log(faultLine(error, null));
+  };
+  const sweeper = setInterval(() => issuance.sweep().catch(onFault), SWEEP_MS);
   return {
     url: publicUrl(),
     server: server.server,

@@ -38,7 +38,7 @@ export const caList: Command = {
 };
 
 export const caImport: Command = {
-  about: 'issue with an authority of your own from the next start on; the one before is retired',
+  about: 'issue with an authority of your own; the one before is retired',
   examples: ['ca import --certificate issuing.pem --key issuing.key --root root.pem'],
   positionals: [],
   options: {
@@ -55,7 +55,7 @@ export const caImport: Command = {
     const { id, keyType } = await withAuthorities(({ adopt }) => adopt(own));
     return {
       json: { issuer: { id, key_type: keyType } },
-      text: `Issuer ${id} signs for ${keyType} keys from the next start on. Restart every instance.`,
+      text: `Issuer ${id} signs for ${keyType} keys. Services that are running take it up within ten seconds.`,
     };
   },
 };

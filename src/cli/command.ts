@@ -1,7 +1,7 @@
 // What a command is: a row of data and a function. The runner reads arguments, prints, and turns failures into exit
 // codes, so that a command only says what it does.
 import type { ParseArgsOptionDescriptor } from 'node:util';
-import type { Issuer } from '../domain/authority.ts';
+import type { Issuer, PublicIssuer } from '../domain/authority.ts';
 import type { ExitCode, Finding } from '../problem.ts';
 import type { ManageAccess } from '../usecases/manage-access.ts';
 import type { PlaceOrder } from '../usecases/place-order.ts';
@@ -9,7 +9,7 @@ import type { ShowOrders } from '../usecases/show-orders.ts';
 
 /** Issuers as an operator sees them, and the keys nobody may use. */
 export interface Authorities {
-  list(): Promise<(Omit<Issuer, 'certificate' | 'privateKey' | 'parentId'> & { hasKey: boolean })[]>;
+  list(): Promise<PublicIssuer[]>;
   adopt(own: { certificate: string; key: string; root: string }): Promise<Issuer>;
   block(fingerprints: readonly string[]): Promise<void>;
 }

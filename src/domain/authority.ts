@@ -23,10 +23,24 @@ export interface Prepared {
   readonly toBeSigned: Uint8Array;
 }
 
+export interface ChosenIssuer {
+  readonly id: string;
+  /** The last moment at which it and everything above it are valid: no certificate of it may end later. */
+  readonly notAfter: number;
+}
+
+/** With less left an issuer signs nothing new: what it gave would be over before it is installed. */
+export const SHORTEST_LIFE_MS = 86_400_000;
+export const canStillSign = ({ notAfter }: Pick<ChosenIssuer, 'notAfter'>, now: number): boolean =>
+  notAfter >= now + SHORTEST_LIFE_MS;
+
 export interface CertificateAuthority {
-  /** The issuer that certifies such a key with such a digest; undefined when none does. */
-  readonly issuerFor: (keyType: KeyType, signHash: SignHash) => string | undefined;
-  /** Everything issuerFor can serve. */
+  /**
+   * The issuer that certifies such a key with such a digest: the preferred one that lives until then, or else the one
+   * that lives longest. Undefined when no issuer does that, however long it lives.
+   */
+  readonly issuerFor: (keyType: KeyType, signHash: SignHash, until: number) => ChosenIssuer | undefined;
+  /** Everything issuerFor has an answer to. */
   readonly served: readonly { readonly keyType: KeyType; readonly signHash: SignHash }[];
   /** Throws an Error, not a Refusal, when the result is not what was decided: that is a bug of ours. */
   prepare(content: CertificateContent): Prepared;
@@ -51,4 +65,9 @@ export interface Issuer {
   /** PKCS#8, DER; sealed at rest. Null for a root whose key is kept elsewhere. */
   readonly privateKey: Uint8Array | null;
   readonly createdAt: number;
+}
+
+/** What may be known of an issuer while its private key stays sealed. */
+export interface PublicIssuer extends Omit<Issuer, 'privateKey'> {
+  readonly hasKey: boolean;
 }

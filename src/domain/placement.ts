@@ -4,11 +4,11 @@ import { Refusal } from './errors.ts';
 import type { Order } from './order.ts';
 import type { Product } from './products.ts';
 import { NO_KEY } from './public-key.ts';
+import { validityFor } from './reissue.ts';
 import { domainValidation } from './reissue-dcv.ts';
 import { keyAndIssuer, requireKeyAsOffered, requireSignHashOffered } from './reissue-key.ts';
 import { changedNames } from './reissue-names.ts';
 import type { ReissueContext, ReissuePlan, ReissueRequest } from './reissue-request.ts';
-import { validityOf } from './validity.ts';
 
 export type PlacementContext = Omit<ReissueContext, 'order' | 'current' | 'earlier'>;
 
@@ -45,7 +45,7 @@ export function newOrder(
 }
 
 export function planPlacement(request: ReissueRequest, order: Order, given: PlacementContext): ReissuePlan {
-  const { product, now } = given;
+  const { product } = given;
   const subject = product.kind === 'ssl' ? null : subjectOf(request.commonName);
   // Names are free to choose once; whether they may change is a question for reissues.
   const anyNames = { ...product, namesMayChange: 'any' as const };
@@ -56,24 +56,16 @@ export function planPlacement(request: ReissueRequest, order: Order, given: Plac
   if (!request.csr) throw missing('certificate.csr', 'csr');
   const source = requireKeyAsOffered(request, { ...context, product: { ...anyNames, csr: 'required' } });
   const names = changedNames(request, context);
-  const { publicKey, issuerId } = keyAndIssuer(source, request, context);
-  const { validityDays, customExpirationDate, signHash } = request;
-  const { termEndsAt } = order;
-  const validity = validityOf({
-    now,
-    validityDays,
-    customExpirationDate,
-    maxDays: product.maxValidityDays,
-    termEndsAt,
-  });
+  const { publicKey, issuer } = keyAndIssuer(source, request, context);
+  const validity = validityFor(request, issuer, context);
   const needsValidation = names.names.filter((name) => !given.validatedNames.has(name));
   const dcv = domainValidation(request, context, needsValidation);
   return {
     ...names,
     ...validity,
     publicKey,
-    issuerId,
-    signHash,
+    issuerId: issuer.id,
+    signHash: request.signHash,
     needsValidation,
     revokes: [],
     missingConsents: [],

@@ -1,5 +1,6 @@
 // Which public key a reissue certifies, and who signs it with which digest. Reading a CSR and judging how sound a key
 // is are handed in; where private keys lie is only ever a word here.
+import { canStillSign } from './authority.ts';
 import { Refusal } from './errors.ts';
 import { KEY_SOURCES, type KeySource, type OfferedKeySource, type Product } from './products.ts';
 import type { PublicKey } from './public-key.ts';
@@ -8,6 +9,8 @@ import type { Issuers, ReissueContext, ReissueRequest } from './reissue-request.
 const CSR = 'certificate.csr';
 const CSR_FROM = 'certificate.csr_from';
 const SIGN_HASH = 'certificate.sign_hash';
+const DAY_MS = 86_400_000;
+const HOUR_SECONDS = 3_600;
 
 /**
  * `csr_from` as callers send it. Left out or empty, the caller holds the key; `caller`, our word for that, is none of
@@ -70,13 +73,16 @@ const KEY_FROM: Record<OfferedKeySource, (request: ReissueRequest, context: Reis
 };
 
 export function keyAndIssuer(source: OfferedKeySource, request: ReissueRequest, context: ReissueContext) {
-  const { product, issuers, requireSoundKey } = context;
+  const { now, order, product, issuers, requireSoundKey } = context;
   const publicKey = KEY_FROM[source](request, context);
   requireAcceptable(publicKey, product);
   requireSoundKey(publicKey);
-  const issuerId = issuers.choose(publicKey.type, request.signHash);
-  if (issuerId === undefined) throw notServed(product, issuers, publicKey);
-  return { publicKey, issuerId };
+  // As long as the certificate might live; if nobody lives that long, it is shortened.
+  const until = Math.min(now + product.maxValidityDays * DAY_MS, order.termEndsAt);
+  const issuer = issuers.choose(publicKey.type, request.signHash, until);
+  if (issuer === undefined) throw notServed(product, issuers, publicKey);
+  if (!canStillSign(issuer, now)) throw nobodyLeft();
+  return { publicKey, issuer };
 }
 
 function requireAcceptable({ type, bits }: PublicKey, { keys, trust }: Product): void {
@@ -109,3 +115,13 @@ function notServed({ keys, signHashes }: Product, { served }: Issuers, key?: Pub
     details: { served: possible.map(({ keyType, signHash }) => ({ key_type: keyType, sign_hash: signHash })) },
   });
 }
+
+/** The request is in order and will be served as it is, once the operator has seen to it. */
+const nobodyLeft = (): Refusal =>
+  new Refusal('service_busy', {
+    reason: {
+      en: 'Every issuer for this key and digest has reached its end. The operator brings a new one with `reseal ca import`; then send the same request again.',
+      zh: '可用于此密钥与摘要组合的签发者均已到期。请联系运营方使用 `reseal ca import` 导入新的签发者，之后重新发送相同请求即可。',
+    },
+    retryAfterSeconds: HOUR_SECONDS,
+  });

@@ -1,8 +1,9 @@
 // The words a reissue is decided in: what was asked, what is known, and what follows. The wire's awkward names have
 // their meaning here. Nothing is decided in this file.
+import type { CertificateAuthority } from './authority.ts';
 import type { CertificateRecord, DomainValidation, Order, PlannedRevocation } from './order.ts';
 import type { KeySource, Product } from './products.ts';
-import type { KeyType, PublicKey } from './public-key.ts';
+import type { PublicKey } from './public-key.ts';
 import type { SignHash } from './sign-hash.ts';
 import type { Validity } from './validity.ts';
 
@@ -57,10 +58,9 @@ export interface ReissueContext {
 }
 
 export interface Issuers {
-  /** An issuer that signs keys of this type with this digest, and outlives what the product may ask of it. */
-  readonly choose: (keyType: KeyType, signHash: SignHash) => string | undefined;
-  /** Everything `choose` can serve, for the caller who asked for something else. */
-  readonly served: readonly { readonly keyType: KeyType; readonly signHash: SignHash }[];
+  readonly choose: CertificateAuthority['issuerFor'];
+  /** Everything `choose` has an answer to, for the caller who asked for something else. */
+  readonly served: CertificateAuthority['served'];
 }
 
 /** A consent that was not given, by the code it is refused with. */

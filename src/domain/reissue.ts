@@ -1,6 +1,7 @@
 // Decides what a reissue may do. Pure: no clock, no store, no network. Everything it needs is an argument, so the rules
 // of the interface can be read, and tested, as one page. Who is calling, the shape of the body, the idempotency key and
 // whether there is such an order were settled before; writing down, signing and revoking come after.
+import type { ChosenIssuer } from './authority.ts';
 import { Refusal } from './errors.ts';
 import type { Order } from './order.ts';
 import { missingConsentsOf, requireConsents, revocationsOf } from './reissue-consents.ts';
@@ -30,16 +31,17 @@ export function planReissue(request: ReissueRequest, context: ReissueContext): R
   if (!request.dryRun) requireConsents(missingConsents, names.removed, revokes);
 
   // The key and its CSR. Rule 7: an access code is used with a cloud-held key only, and there is none here to use.
-  const { publicKey, issuerId } = keyAndIssuer(keySource, request, context);
+  const { publicKey, issuer } = keyAndIssuer(keySource, request, context);
 
   // The validity.
-  const validity = validityFor(request, context);
+  const validity = validityFor(request, issuer, context);
 
   // Domain validation.
   const needsValidation = names.names.filter((name) => !context.validatedNames.has(name));
   const dcv = domainValidation(request, context, needsValidation); // Rule 6
 
   const { signHash } = request;
+  const issuerId = issuer.id;
   return { ...names, ...validity, publicKey, signHash, issuerId, needsValidation, revokes, missingConsents, dcv };
 }
 
@@ -69,7 +71,7 @@ function requireCommonName({ commonName }: ReissueRequest, { product }: ReissueC
   });
 }
 
-function validityFor(request: ReissueRequest, { now, product, order }: ReissueContext) {
+export function validityFor(request: ReissueRequest, issuer: ChosenIssuer, { now, product, order }: ReissueContext) {
   const { validityDays, customExpirationDate } = request;
   return validityOf({
     now,
@@ -77,5 +79,6 @@ function validityFor(request: ReissueRequest, { now, product, order }: ReissueCo
     customExpirationDate,
     maxDays: product.maxValidityDays,
     termEndsAt: order.termEndsAt,
+    issuerNotAfter: issuer.notAfter,
   });
 }

@@ -1,6 +1,6 @@
 // How long a certificate lives, to the second. Wishes are shortened and never refused for being long; what cannot be
-// a wish at all is refused. Whether the term of an order has ended is decided where its status is; here it only must
-// not lead to a certificate that ends before it begins.
+// a wish at all is refused. Whether the term of an order has ended is decided where its status is, and whether an issuer
+// may still sign where it is chosen; here neither may lead to a certificate that outlives it, or ends before it begins.
 import { Refusal } from './errors.ts';
 
 const SECOND = 1000;
@@ -14,6 +14,8 @@ export interface ValidityWish {
   readonly maxDays: number;
   /** The first moment at which nothing is owed any more. */
   readonly termEndsAt: number;
+  /** The last moment of the issuer: who is gone can vouch for nobody. */
+  readonly issuerNotAfter: number;
 }
 
 /** Both ends lie on whole seconds, since X.509 knows no less, and both seconds are part of the validity. */
@@ -22,13 +24,15 @@ export interface Validity {
   readonly notAfter: number;
 }
 
-export function validityOf({ now, validityDays, customExpirationDate, maxDays, termEndsAt }: ValidityWish): Validity {
+export function validityOf(wish: ValidityWish): Validity {
+  const { now, validityDays, customExpirationDate, maxDays, termEndsAt, issuerNotAfter } = wish;
   const notBefore = wholeSecond(now);
   const notAfter = Math.min(
     validityDays === undefined ? Infinity : lastSecond(notBefore, daysAsked(validityDays)),
     customExpirationDate === undefined ? Infinity : endAsked(customExpirationDate, notBefore),
     lastSecond(notBefore, maxDays),
     wholeSecond(termEndsAt) - SECOND,
+    wholeSecond(issuerNotAfter),
   );
   if (notAfter > notBefore) return { notBefore, notAfter };
   throw new Refusal('order_state_conflict', {

@@ -1,6 +1,7 @@
 // POST /openapi/v3/orders/{id}/reissue: the wire's words become ours, and the answer carries the certificate's id.
 import { hash } from 'node:crypto';
 import Type from 'typebox';
+import { canonicalJson } from '../domain/canonical-json.ts';
 import { Refusal } from '../domain/errors.ts';
 import { keySource } from '../domain/reissue-key.ts';
 import type { ReissuePlan, ReissueRequest } from '../domain/reissue-request.ts';
@@ -133,7 +134,7 @@ function idempotencyOf(key: string | undefined, body: Type.Static<typeof Body>) 
   }
   // An access code is short enough to be guessed from a hash; where it is not used, it leaves no trace at all.
   const { sign_key_pin: _, sign_key_pin_tip: __, ...rest } = body;
-  return { key, requestHash: hash('sha256', JSON.stringify(rest)) };
+  return { key, requestHash: hash('sha256', canonicalJson(rest)) };
 }
 
 const viewOf = (plan: ReissuePlan) => ({

@@ -9,7 +9,7 @@ import Fastify, {
   type FastifyServerOptions,
   type RawServerDefault,
 } from 'fastify';
-import type { CertificateAuthority, Issuer } from '../domain/authority.ts';
+import type { CertificateAuthority } from '../domain/authority.ts';
 import type { NewId } from '../domain/ids.ts';
 import type { Log } from '../log.ts';
 import type { AuthenticateCaller } from '../usecases/authenticate-caller.ts';
@@ -59,7 +59,6 @@ export interface Services extends AppServices {
   readonly reissue: Reissue;
   readonly show: ShowOrders;
   readonly authority: CertificateAuthority;
-  readonly issuers: readonly Issuer[];
 }
 
 export interface ServerOptions {
@@ -101,8 +100,7 @@ export async function buildServer(services: Services, options: ServerOptions): P
   healthEndpoints(app, services.probeWrite);
   metricsEndpoint(app, services.metrics, options.metricsToken);
   referencePage(app);
-  const issuers = new Map(services.issuers.map(({ id, certificate }) => [id, certificate]));
-  pkiEndpoints(app, (id) => issuers.get(id));
+  pkiEndpoints(app, (id) => services.authority.chainOf(id)[0]);
   await app.register(
     async (scope) => {
       const api = scope.withTypeProvider<TypeBoxTypeProvider>() as Api;

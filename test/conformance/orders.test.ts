@@ -62,6 +62,11 @@ for (const engine of await bothEngines()) {
       await store.close();
       const stranger = await open(location, [newSealKey()]);
       await assert.rejects(stranger.issuers.list(), SealBroken);
+      const shown = [without, issuing, root].map(({ privateKey, ...rest }) => ({
+        ...rest,
+        hasKey: privateKey !== null,
+      }));
+      assert.deepEqual(await stranger.issuers.listPublic(), shown);
       await stranger.close();
     });
 

@@ -93,6 +93,11 @@ const FAULTS: readonly Fault[] = [
     known({ issuers: { ...CONTEXT.issuers, choose: () => undefined } }),
     ...([P, 'certificate.sign_hash', /No issuer .* key of type .*p384\+sha256/] as const),
   ],
+  [
+    'key: issuer at its end',
+    known({ issuers: { ...CONTEXT.issuers, choose: () => ({ id: 'old', notAfter: NOW }) } }),
+    ...(['service_busy', undefined, /has reached its end.*reseal ca import/] as const),
+  ],
   ['validity: days', asked({ validityDays: 0 }), P, 'certificate.validity_days'],
   ['validity: date', asked({ customExpirationDate: '2026-11-14' }), P, 'certificate.custom_expiration_date'],
   ['validity: term', ordered({ termEndsAt: NOW + 500 }), 'order_state_conflict', undefined, /too near its end/],

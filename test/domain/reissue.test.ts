@@ -25,6 +25,33 @@ test('a reissue without a fault', () => {
   });
 });
 
+test('no certificate outlives its issuer, and one without a day left is asked for nothing', () => {
+  const by = (notAfter: number) => ({ issuers: { ...CONTEXT.issuers, choose: () => ({ id: 'i', notAfter }) } });
+  const { issuerId, notBefore, notAfter } = plan({ validityDays: 90 }, by(NOW + 30 * DAY + 500));
+  assert.deepEqual([issuerId, notBefore, notAfter], ['i', NOW, NOW + 30 * DAY]);
+  assert.equal(plan({}, by(NOW + DAY)).notAfter, NOW + DAY);
+  assert.throws(
+    () => plan({}, by(NOW + DAY - 1)),
+    (error) =>
+      error instanceof Refusal &&
+      error.code === 'service_busy' &&
+      /reseal ca import/.test(error.facts.reason?.zh ?? '') &&
+      error.facts.retryAfterSeconds === 3600,
+  );
+});
+
+test('an issuer is asked to live as long as product and term allow', () => {
+  const asked: number[] = [];
+  const choose: ReissueContext['issuers']['choose'] = (keyType, signHash, until) => {
+    asked.push(until);
+    return CONTEXT.issuers.choose(keyType, signHash, until);
+  };
+  const issuers = { ...CONTEXT.issuers, choose };
+  plan({ validityDays: 1 }, { issuers });
+  plan({}, { issuers, order: { ...ORDER, termEndsAt: NOW + 5 * DAY } });
+  assert.deepEqual(asked, [NOW + 199 * DAY, NOW + 5 * DAY]);
+});
+
 test('only an issued order is reissued, and a pending reissue is named', () => {
   for (const status of ORDER_STATUSES.filter((one) => one !== 'issued' && one !== 'reissuing')) {
     assert.throws(() => plan({}, { order: { ...ORDER, status } }), { code: 'order_state_conflict' }, status);

@@ -12,6 +12,7 @@ const wish = (change: Partial<ValidityWish> = {}): ValidityWish => ({
   now: NOW,
   maxDays: 199,
   termEndsAt: NOW + 365 * DAY,
+  issuerNotAfter: Infinity,
   ...change,
 });
 
@@ -57,6 +58,12 @@ test('the earliest of all ends wins', () => {
     [{ termEndsAt: Date.parse('2026-12-01T00:00:00Z') }, '2026-11-30T23:59:59.000Z'],
     [{ termEndsAt: Date.parse('2026-12-01T00:00:00.500Z') }, '2026-11-30T23:59:59.000Z'],
     [{ termEndsAt: Date.parse('2026-12-01T00:00:00Z'), validityDays: 400 }, '2026-11-30T23:59:59.000Z'],
+    [{ issuerNotAfter: Date.parse('2026-12-01T00:00:00Z') }, '2026-12-01T00:00:00.000Z'],
+    [{ issuerNotAfter: Date.parse('2026-12-01T00:00:00.500Z'), validityDays: 400 }, '2026-12-01T00:00:00.000Z'],
+    [
+      { issuerNotAfter: Date.parse('2026-12-01T00:00:00Z'), customExpirationDate: '2026-11-18' },
+      '2026-11-18T23:59:59.000Z',
+    ],
     [
       {
         maxDays: 397,
@@ -112,7 +119,7 @@ test('a term that is over, or nearly, gives no certificate at all', () => {
   refusedAs('invalid_parameters', 'certificate.validity_days', { termEndsAt: 0, validityDays: 0 });
 });
 
-test('whatever is asked, both ends lie on seconds, inside the maximum and the term', () => {
+test('whatever is asked, both ends lie on seconds, inside the maximum, the term and the issuer’s life', () => {
   const moments = fc.integer({ min: 0, max: Date.parse('2200-01-01') });
   fc.assert(
     fc.property(
@@ -121,17 +128,20 @@ test('whatever is asked, both ends lie on seconds, inside the maximum and the te
       fc.integer({ min: 2000, max: 4000 * DAY }),
       fc.option(fc.integer({ min: 1 }), { nil: undefined }),
       fc.option(fc.integer({ min: 1000, max: 4000 * DAY }), { nil: undefined }),
-      (now, maxDays, term, validityDays, life) => {
+      fc.integer({ min: DAY, max: 4000 * DAY }),
+      (now, maxDays, term, validityDays, life, issuerLife) => {
         const asked = life === undefined ? undefined : new Date(now + life);
-        const termEndsAt = now + term;
+        const [termEndsAt, issuerNotAfter] = [now + term, now + issuerLife];
         const { notBefore, notAfter } = validityOf({
-          ...{ now, maxDays, termEndsAt, validityDays },
+          ...{ now, maxDays, termEndsAt, issuerNotAfter, validityDays },
           customExpirationDate: asked?.toISOString(),
         });
         assert.ok(notBefore % 1000 === 0 && notAfter % 1000 === 0);
         assert.ok(notBefore <= now && now - notBefore < 1000 && notBefore < notAfter);
         assert.ok(notAfter + 1000 - notBefore <= Math.min(maxDays, validityDays ?? Infinity) * DAY);
-        assert.ok(notAfter + 1000 <= termEndsAt && notAfter <= (asked?.getTime() ?? Infinity));
+        assert.ok(
+          notAfter <= issuerNotAfter && notAfter + 1000 <= termEndsAt && notAfter <= (asked?.getTime() ?? Infinity),
+        );
       },
     ),
   );

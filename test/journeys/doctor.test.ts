@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { X509Certificate } from 'node:crypto';
 import dgram from 'node:dgram';
 import { once } from 'node:events';
 import { chmodSync, existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
@@ -8,7 +9,9 @@ import { DatabaseSync } from 'node:sqlite';
 import { after, test } from 'node:test';
 import type { Finding } from '../../src/problem.ts';
 import { newFolder } from '../support/app.ts';
+import { caPair } from '../support/authority.ts';
 import { reseal } from '../support/process.ts';
+import { OWN_PRODUCT, productsFile } from '../support/products.ts';
 import { selfSigned } from '../support/self-signed.ts';
 
 /** Answers every question with "no such name": an answer all the same. */
@@ -65,10 +68,10 @@ test('all is well where the service has run, and it says so', async () => {
   assert.equal(code, 0);
   assert.deepEqual(
     findings.map(({ check, state }) => [check, state]),
-    ['configuration', 'runtime', 'data folder', 'seal key', 'TLS', 'store', 'clock', 'resolver'].map((check) => [
-      check,
-      'ok',
-    ]),
+    [
+      ...['configuration', 'products', 'runtime', 'data folder', 'seal key', 'TLS'],
+      ...['store', 'clock', 'issuers', 'resolver'],
+    ].map((check) => [check, 'ok']),
   );
   const { out } = await reseal(['doctor'], { RESEAL_DATA_DIR: folder, RESEAL_DNS_SERVERS });
   assert.match(out, /^ok {7}store +up to date, opened with our seal key, a write was made durable$/m);
@@ -134,6 +137,65 @@ test('clock: one that went back is noticed', async () => {
   database.close();
   const { finding } = await diagnose({ RESEAL_DATA_DIR: folder });
   assert.deepEqual([finding('clock')?.state, /went back/.test(finding('clock')?.text ?? '')], ['problem', true]);
+});
+
+test('issuers: whose end is near is a warning, and a problem when nobody can stand in', async () => {
+  const folder = await usedFolder();
+  const settings = { RESEAL_DATA_DIR: folder };
+  const issuers = async (more = {}) => {
+    const { code, finding } = await diagnose({ ...settings, ...more });
+    const { state, text, remedy } = finding('issuers') ?? assert.fail();
+    return { code, state, text, remedy };
+  };
+  assert.deepEqual([(await issuers()).state, (await issuers()).text], ['ok', 'none yet; the first start makes them']);
+  assert.equal((await reseal(['order', 'list', 'nobody'], settings)).code, 0);
+  const database = new DatabaseSync(join(folder, 'reseal.db'));
+  // Certificates are all the doctor needs: not even a broken seal keeps it from its findings.
+  database.exec("update issuer set sealed_key = 'broken' where role = 'issuing'");
+  const now = Date.now();
+  const replace = (keyType: string, issuingDays: number) => {
+    const certificate = new X509Certificate(caPair('p256', { now, issuingDays }).issuing.pem).raw.toString('base64');
+    const update = "update issuer set certificate = ? where role = 'issuing' and key_type = ?";
+    database.prepare(update).run(certificate, keyType);
+  };
+  const dayOf = (moment: Date) => moment.toISOString().slice(0, 10);
+  const well = await issuers();
+  assert.deepEqual([well.code, well.state], [0, 'ok']);
+  const made = database.prepare("select certificate from issuer where role = 'issuing'").all();
+  const ends = made.map((row) => new X509Certificate(Buffer.from(String(row.certificate), 'base64')).validToDate);
+  assert.equal(well.text, `3 can sign; the first to end does so on ${ends.map(dayOf).sort()[0]}`);
+  const long = productsFile({ ...OWN_PRODUCT, max_validity_days: 3650, term_days: 3650 });
+  const short = await issuers({ RESEAL_PRODUCTS_FILE: long });
+  assert.deepEqual([short.code, short.state], [0, 'warning'], 'a product wants more than the issuers have');
+
+  replace('p256', 399);
+  const soon = await issuers();
+  assert.deepEqual([soon.code, soon.state], [0, 'warning']);
+  assert.match(
+    soon.text,
+    new RegExp(
+      `^near the end, and with it what it signs: p256 issuer [0-9a-z]{26} on ${dayOf(new Date(now + 399 * 86_400_000))}$`,
+    ),
+  );
+  assert.match(soon.remedy ?? '', /reseal ca import --certificate /);
+  replace('p256', 401);
+  assert.equal((await issuers()).state, 'ok');
+  replace('p256', 0.9);
+  assert.deepEqual([(await issuers()).code, (await issuers()).state], [0, 'warning'], 'RSA stands in');
+  replace('rsa', 0.9);
+  const none = await issuers();
+  assert.deepEqual([none.code, none.state], [1, 'problem']);
+  assert.match(none.text, /^none is left that can sign rsa\+sha256, .*p521\+sha512$/);
+  assert.match(none.remedy ?? '', /reseal ca import --certificate /);
+  database.close();
+});
+
+test('products: a file that cannot be used is a problem, and hides nothing else', async () => {
+  const folder = await usedFolder();
+  const RESEAL_PRODUCTS_FILE = productsFile({ ...OWN_PRODUCT, term_days: 0 });
+  const { code, finding } = await diagnose({ RESEAL_DATA_DIR: folder, RESEAL_PRODUCTS_FILE });
+  assert.deepEqual([code, finding('products')?.state, finding('issuers')?.state], [1, 'problem', 'ok']);
+  assert.match(finding('products')?.text ?? '', /products\[0\]\.term_days/);
 });
 
 test('resolver: silence is a warning, not a wait without end', async () => {

@@ -21,17 +21,17 @@ function sha1KeyId(spki: Uint8Array): Uint8Array {
   return createHash('sha1').update(reader.bitString()).digest();
 }
 
-export function caPair(kind: 'p256') {
+export function caPair(kind: 'p256', { now = Date.now(), rootDays = 1_000, issuingDays = 1_000 } = {}) {
   const [rootKey, issuingKey] = [newKeyPair(kind), newKeyPair(kind)];
   const algorithm = SIGNATURE_ALGORITHMS.p256.sha256!;
   const issuer = distinguishedName({ organization: 'Elsewhere', commonName: 'Elsewhere Root' });
-  const certify = (subject: Uint8Array, spki: Uint8Array, serial: number) => {
+  const certify = (subject: Uint8Array, spki: Uint8Array, serial: number, days: number) => {
     const bytes = toBeSigned({
       serial: Uint8Array.of(serial, 1, 2, 3, 4, 5, 6, 7, 8),
       algorithm,
       issuer,
-      notBefore: Date.now() - DAY,
-      notAfter: Date.now() + 1_000 * DAY,
+      notBefore: now - DAY,
+      notAfter: now + days * DAY,
       subject,
       spki,
       extensions: [
@@ -49,9 +49,9 @@ export function caPair(kind: 'p256') {
   };
   const name = distinguishedName({ organization: 'Elsewhere', commonName: 'Elsewhere Issuing' });
   return {
-    root: { pem: certify(issuer, rootKey.spki, 1) },
+    root: { pem: certify(issuer, rootKey.spki, 1, rootDays) },
     issuing: {
-      pem: certify(name, issuingKey.spki, 2),
+      pem: certify(name, issuingKey.spki, 2, issuingDays),
       key: issuingKey.privateKey.export({ type: 'pkcs8', format: 'pem' }).toString(),
     },
   };

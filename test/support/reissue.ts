@@ -44,7 +44,8 @@ export const CONTEXT: ReissueContext = {
   readCsr: (text) => KEYS.get(text) ?? assert.fail(text),
   requireSoundKey: () => {},
   issuers: {
-    choose: (keyType, hash) => (hash === 'sm3' ? undefined : `${keyType === 'rsa' ? 'rsa' : 'ec'}-${hash}`),
+    choose: (keyType, hash) =>
+      hash === 'sm3' ? undefined : { id: `${keyType === 'rsa' ? 'rsa' : 'ec'}-${hash}`, notAfter: NOW + 3650 * DAY },
     served: KEY_TYPES.flatMap((keyType) => [{ keyType, signHash: 'sha256' as const }]),
   },
   registrableDomain: (name) => {

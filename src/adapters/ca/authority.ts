@@ -1,12 +1,11 @@
 // The embedded certificate authority: chooses the issuer, writes and looks over what is to be signed, signs it. It
 // keeps nothing: that a serial number is written down first, and signed once, is the use case's part.
-import { sign, X509Certificate } from 'node:crypto';
+import { sign } from 'node:crypto';
 import { promisify } from 'node:util';
-import type { CertificateAuthority, CertificateContent, Issuer, IssuerKeyType } from '../../domain/authority.ts';
-import type { Clock } from '../../domain/ports.ts';
-import { KEY_TYPES, type KeyType } from '../../domain/public-key.ts';
-import { SIGN_HASHES, type SignHash } from '../../domain/sign-hash.ts';
+import type { CertificateAuthority, CertificateContent, Issuer } from '../../domain/authority.ts';
+import type { SignHash } from '../../domain/sign-hash.ts';
 import { namesOf } from './certificate-reader.ts';
+import { candidatesAmong, candidatesFor, endOf, servedBy } from './choice.ts';
 import { crlUrl, issuerCertificateUrl, newSerial, openPrivateKey, spkiOf } from './issuers.ts';
 import { lint } from './lint.ts';
 import { keyIdOf, leafExtensions } from './profiles.ts';
@@ -15,16 +14,6 @@ import { distinguishedName, SIGNATURE_ALGORITHMS, signedCertificate, toBeSigned 
 /** A list of revocations is fetched whole, so the certificates of an issuer are spread over several. */
 export const CRL_SHARDS = 16;
 const MAX_COMMON_NAME = 64;
-// An issuer that ends sooner would cut its certificates short: it is time to roll over to a new one.
-const LONGEST_LEAF_MS = 400 * 86_400_000;
-
-/** Elliptic keys are best certified by elliptic issuers; where the digest has none, RSA serves everyone. */
-const PREFERENCE: Readonly<Record<KeyType, readonly IssuerKeyType[]>> = {
-  rsa: ['rsa'],
-  p256: ['p256', 'p384', 'rsa'],
-  p384: ['p384', 'p256', 'rsa'],
-  p521: ['p384', 'p256', 'rsa'],
-};
 
 interface OpenIssuer {
   readonly issuer: Issuer;
@@ -36,31 +25,33 @@ interface OpenIssuer {
 
 const signInThreadPool = promisify(sign);
 
-export function openAuthority(issuers: readonly Issuer[], pkiUrl: string, now: Clock): CertificateAuthority {
-  const byId = new Map(issuers.map((issuer) => [issuer.id, issuer]));
-  const signers = new Map(issuers.filter(canSign).map((issuer) => [issuer.id, openIssuer(issuer)]));
+export interface EmbeddedAuthority extends CertificateAuthority {
+  /** Goes on with these, which others may have brought or retired meanwhile. What was prepared before is still signed. */
+  use(issuers: readonly Issuer[]): void;
+}
+
+export function openAuthority(issuers: readonly Issuer[], pkiUrl: string): EmbeddedAuthority {
+  let open = openIssuers(issuers);
 
   function signer(issuerId: string): OpenIssuer {
-    const found = signers.get(issuerId);
+    const found = open.signers.get(issuerId);
     if (!found) throw new Error(`issuer ${issuerId} cannot sign`);
     return found;
   }
 
-  function issuerFor(keyType: KeyType, signHash: SignHash): string | undefined {
-    for (const issuerKeyType of PREFERENCE[keyType]) {
-      if (!SIGNATURE_ALGORITHMS[issuerKeyType][signHash]) continue;
-      for (const { issuer, notAfter } of signers.values()) {
-        if (issuer.keyType === issuerKeyType && notAfter >= now() + LONGEST_LEAF_MS) return issuer.id;
-      }
-    }
-    return undefined;
-  }
-
   return {
-    issuerFor,
-    served: KEY_TYPES.flatMap((keyType) =>
-      SIGN_HASHES.filter((signHash) => issuerFor(keyType, signHash)).map((signHash) => ({ keyType, signHash })),
-    ),
+    use(next) {
+      open = openIssuers(next);
+    },
+
+    issuerFor(keyType, signHash, until) {
+      const able = candidatesFor(open.candidates, keyType, signHash);
+      return able.find(({ notAfter }) => notAfter >= until) ?? able.sort((a, b) => b.notAfter - a.notAfter)[0];
+    },
+
+    get served() {
+      return open.served;
+    },
 
     prepare(content) {
       const { issuer, name, keyId, notAfter } = signer(content.issuerId);
@@ -109,6 +100,7 @@ export function openAuthority(issuers: readonly Issuer[], pkiUrl: string, now: C
 
     chainOf(issuerId) {
       const chain: Uint8Array[] = [];
+      const { byId } = open;
       for (let one = byId.get(issuerId); one; one = one.parentId === null ? undefined : byId.get(one.parentId)) {
         chain.push(one.certificate);
       }
@@ -117,18 +109,27 @@ export function openAuthority(issuers: readonly Issuer[], pkiUrl: string, now: C
   };
 }
 
-const canSign = ({ role, state, privateKey }: Issuer): boolean =>
-  role === 'issuing' && state === 'active' && privateKey !== null;
+function openIssuers(issuers: readonly Issuer[]) {
+  const candidates = candidatesAmong(issuers.map((one) => ({ ...one, hasKey: one.privateKey !== null })));
+  // Retired ones too: one that is retired between preparing and signing still owes that signature.
+  const signers = new Map<string, OpenIssuer>();
+  for (const issuer of issuers) {
+    const { id, role, privateKey } = issuer;
+    if (role === 'issuing' && privateKey) signers.set(id, openIssuer(issuer, privateKey, endOf(issuer, issuers)));
+  }
+  const byId = new Map(issuers.map((issuer) => [issuer.id, issuer]));
+  return { byId, signers, candidates, served: servedBy(candidates) };
+}
 
-function openIssuer(issuer: Issuer): OpenIssuer {
-  const key = openPrivateKey(issuer.privateKey!);
+function openIssuer(issuer: Issuer, privateKey: Uint8Array, notAfter: number): OpenIssuer {
+  const key = openPrivateKey(privateKey);
   const { subject, keyId } = namesOf(issuer.certificate);
   return {
     issuer,
     name: subject,
     // An authority that was brought along may have named its key otherwise than we would.
     keyId: keyId ?? keyIdOf(spkiOf(key)),
-    notAfter: new X509Certificate(issuer.certificate).validToDate.getTime(),
+    notAfter,
     // A P-256 signature takes less than handing it to another thread; an RSA one would stop everybody else.
     signBytes: async (signHash, bytes) =>
       issuer.keyType === 'rsa' ? await signInThreadPool(signHash, bytes, key) : sign(signHash, bytes, key),

@@ -1,7 +1,7 @@
 // An issuing authority that an operator brings: its certificate and key, and the root above it, whose key is kept
 // elsewhere. Everything that would make its certificates worthless is found here, before it signs the first one.
 import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto';
-import type { Issuer, IssuerKeyType } from '../../domain/authority.ts';
+import { canStillSign, type Issuer, type IssuerKeyType } from '../../domain/authority.ts';
 import type { NewId } from '../../domain/ids.ts';
 import { EXIT, Problem } from '../../problem.ts';
 
@@ -28,7 +28,8 @@ export function readOwnIssuer(
   require(above.verify(above.publicKey), 'the root is not signed by itself');
   require(issuing.checkIssued(above) && issuing.verify(above.publicKey), 'the certificate was not issued by the root');
   for (const one of [issuing, above]) {
-    require(one.validFromDate.getTime() <= now && one.validToDate.getTime() > now, 'a certificate is not valid now');
+    require(one.validFromDate.getTime() <= now, 'a certificate is not valid yet');
+    require(canStillSign({ notAfter: one.validToDate.getTime() }, now), 'a certificate ends within a day');
   }
   const keyType = keyTypeOf(privateKey);
   const rootId = newId();

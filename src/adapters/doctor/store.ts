@@ -1,5 +1,5 @@
-// Does the store open, is it ours, does it keep what it acknowledges, and does its clock agree with ours? A doctor
-// looks and does not operate: nothing is created and nothing migrated. The one thing written is the probe of a store
+// Does the store open, is it ours, does it keep what it acknowledges, does its clock agree with ours, and is there
+// somebody in it to sign? A doctor looks and does not operate: nothing is created and nothing migrated. The one thing written is the probe of a store
 // that is in use anyway.
 import { existsSync } from 'node:fs';
 import { Refusal } from '../../domain/errors.ts';
@@ -7,11 +7,13 @@ import { type Finding, Problem } from '../../problem.ts';
 import { SealBroken, type SealKey, sealerWith } from '../seal.ts';
 import { checkSeal } from '../seal-check.ts';
 import { openEngine } from '../store/engine.ts';
+import { publicIssuersIn } from '../store/issuers.ts';
 import { waitingMigrations } from '../store/migrations.ts';
 import type { Db } from '../store/schema.ts';
 import { secretsIn } from '../store/secrets.ts';
 import { settingsIn } from '../store/settings.ts';
 import { type DatabaseLocation, engineAt } from '../store/store.ts';
+import { checkIssuers } from './issuers.ts';
 
 // Signatures, validity periods and leases are measured in seconds; a few of them do no harm.
 const MAX_CLOCK_OFFSET_MS = 2_000;
@@ -20,6 +22,7 @@ export async function checkStore(
   location: DatabaseLocation,
   keys: readonly SealKey[] | undefined,
   now: () => number,
+  longestDays: number,
 ): Promise<Finding[]> {
   if (location.kind === 'sqlite' && !existsSync(location.file)) {
     return [{ check: 'store', state: 'ok', text: `${location.file} does not exist yet; the first start creates it` }];
@@ -34,7 +37,9 @@ export async function checkStore(
     const lastSeen = store.isInUse ? Number((await settings.get('last_write_probe')) ?? 0) : 0;
     if (store.isInUse) await settings.put('last_write_probe', String(now()));
     const { isInUse: _, ...finding } = store;
-    return [finding, clockFinding(await engine.clockOffsetMs(db, now), lastSeen, now())];
+    const clock = clockFinding(await engine.clockOffsetMs(db, now), lastSeen, now());
+    if (!store.isInUse) return [finding, clock];
+    return [finding, clock, checkIssuers(await publicIssuersIn(db), longestDays, now())];
   } catch (error) {
     return [troubleFinding(error)];
   } finally {

@@ -2,16 +2,7 @@ import type { AuditTrail } from '../../domain/ports.ts';
 import { preparedInsert } from './prepared.ts';
 import type { Db } from './schema.ts';
 
-const insert = preparedInsert('audit', [
-  'id',
-  'at',
-  'account_id',
-  'actor',
-  'action',
-  'subject',
-  'request_id',
-  'details',
-]);
+const insert = preparedInsert('audit');
 
 export const auditIn = (db: Db): AuditTrail => ({
   async append({ accountId, requestId, details, ...entry }) {

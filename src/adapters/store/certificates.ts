@@ -92,36 +92,7 @@ const rowOf = (record: CertificateRecord): Row => ({
   replaces_id: record.replacesId,
 });
 
-const insert = preparedInsert('certificate', [
-  'id',
-  'account_id',
-  'order_id',
-  'state',
-  'created_at',
-  'pending_since',
-  'common_name',
-  'names',
-  'csr',
-  'spki',
-  'key_type',
-  'key_bits',
-  'key_fingerprint',
-  'sign_hash',
-  'validity_days',
-  'custom_expiration_date',
-  'will_revoke',
-  'issuer_id',
-  'serial',
-  'not_before',
-  'not_after',
-  'to_be_signed',
-  'prepared_at',
-  'lease_ends_at',
-  'der',
-  'issued_at',
-  'version',
-  'replaces_id',
-]);
+const insert = preparedInsert('certificate');
 
 const selectCurrent = prepared((db, { accountId, id }: { accountId: string; id: string }) =>
   db

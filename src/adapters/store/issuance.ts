@@ -53,14 +53,7 @@ export const revocationsIn = (db: Db): Revocations => ({
   },
 });
 
-const insertEvent = preparedInsert('outbox', [
-  'id',
-  'account_id',
-  'order_id',
-  'certificate_id',
-  'action',
-  'created_at',
-]);
+const insertEvent = preparedInsert('outbox');
 
 export const outboxIn = (db: Db): Outbox => ({
   async add({ id, accountId, orderId, certificateId, action, createdAt }) {

@@ -1,5 +1,5 @@
 // Issuers, with their private keys sealed to their row.
-import type { Issuer } from '../../domain/authority.ts';
+import type { Issuer, PublicIssuer } from '../../domain/authority.ts';
 import type { Issuers } from '../../domain/issuance-ports.ts';
 import type { Sealer } from '../seal.ts';
 import { bytesFrom, textOf } from './columns.ts';
@@ -9,18 +9,13 @@ const bindingOf = (id: string): string => `issuer/${id}`;
 
 export const issuersIn = (db: Db, sealer: Sealer): Issuers => ({
   async list() {
-    const rows = await db.selectFrom('issuer').selectAll().orderBy('id').execute();
-    return rows.map((row) => ({
-      id: row.id,
-      role: row.role,
-      keyType: row.key_type,
-      state: row.state,
-      parentId: row.parent_id,
-      certificate: bytesFrom(row.certificate),
+    return (await rowsIn(db)).map((row) => ({
+      ...publicPart(row),
       privateKey: row.sealed_key === null ? null : bytesFrom(sealer.open(row.sealed_key, bindingOf(row.id))),
-      createdAt: row.created_at,
     }));
   },
+
+  listPublic: () => publicIssuersIn(db),
 
   async claim(issuers) {
     const [first, ...rest] = issuers;
@@ -48,6 +43,22 @@ export const issuersIn = (db: Db, sealer: Sealer): Issuers => ({
       await db.insertInto('issuer').values(rowOf(issuer, sealer)).execute();
     }
   },
+});
+
+/** Without a seal key, for whoever must not need one. */
+export const publicIssuersIn = async (db: Db): Promise<PublicIssuer[]> =>
+  (await rowsIn(db)).map((row) => ({ ...publicPart(row), hasKey: row.sealed_key !== null }));
+
+const rowsIn = (db: Db): Promise<Schema['issuer'][]> => db.selectFrom('issuer').selectAll().orderBy('id').execute();
+
+const publicPart = (row: Schema['issuer']) => ({
+  id: row.id,
+  role: row.role,
+  keyType: row.key_type,
+  state: row.state,
+  parentId: row.parent_id,
+  certificate: bytesFrom(row.certificate),
+  createdAt: row.created_at,
 });
 
 const rowOf = (issuer: Issuer, sealer: Sealer): Schema['issuer'] => ({

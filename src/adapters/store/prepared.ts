@@ -38,14 +38,17 @@ export function prepared<Values extends object, Row>(
   };
 }
 
-/** One row into a table. Every row has every column, so that all of them share one text. */
+/** One row into a table. Every row has every column, so that the first one tells the text for all. */
 export function preparedInsert<Table extends keyof Schema>(
   table: Table,
-  columns: readonly (keyof Schema[Table] & string)[],
 ): (db: Db, row: Schema[Table]) => Promise<unknown> {
-  return prepared((db, slots: Schema[Table]) =>
-    db
-      .insertInto(table)
-      .values(Object.fromEntries(columns.map((column) => [column, slots[column]])) as Insertable<Schema[Table]>),
-  );
+  let insert: ((db: Db, row: Schema[Table]) => Promise<unknown>) | undefined;
+  return (db, row) => {
+    const columns = Object.keys(row) as (keyof Schema[Table])[];
+    insert ??= prepared((db, slots: Schema[Table]) => {
+      const values = Object.fromEntries(columns.map((column) => [column, slots[column]]));
+      return db.insertInto(table).values(values as Insertable<Schema[Table]>);
+    });
+    return insert(db, row);
+  };
 }
