@@ -1,6 +1,7 @@
 // The composition root: configuration in, an open store and the use cases over it out. serve.ts puts HTTP in front.
-import { randomBytes } from './adapters/random.ts';
+
 import { createMetrics } from './adapters/metrics.ts';
+import { randomBytes } from './adapters/random.ts';
 import { openSealer } from './adapters/seal-check.ts';
 import { type OpenStore, openStore } from './adapters/store/store.ts';
 import type { Config } from './config.ts';

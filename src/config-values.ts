@@ -2,6 +2,8 @@
 // refused with the reason, because a misread setting is worse than a missing one.
 import { isIP } from 'node:net';
 import { parseSealKeys } from './adapters/seal.ts';
+import { type AddressRule, parseAddressRule } from './domain/addresses.ts';
+import type { Rate } from './domain/ports.ts';
 
 export interface Variable<T> {
   readonly about: string;
@@ -42,18 +44,19 @@ export function optional<T>(about: string, example: string, parse: Parse<T>): Va
   return { about, example, absent: undefined, parse };
 }
 
-export function list(about: string, example: string, parse: Parse<string>): Variable<readonly string[]> {
+export function list<T>(about: string, example: string, parse: Parse<T>): Variable<readonly T[]> {
   return {
     about,
     example,
     absent: [],
     parse(given) {
-      const items = given.split(',').map((item) => item.trim());
-      for (const [index, item] of items.entries()) {
-        const parsed = parse(item);
+      const value: T[] = [];
+      for (const [index, item] of given.split(',').entries()) {
+        const parsed = parse(item.trim());
         if ('reason' in parsed) return { reason: `${parsed.reason} (item ${index + 1})` };
+        value.push(parsed.value);
       }
-      return { value: items };
+      return { value };
     },
   };
 }
@@ -106,4 +109,34 @@ export function token(given: string) {
 
 export function logFormat(given: string): { value: 'json' | 'text' } | { reason: string } {
   return given === 'json' || given === 'text' ? { value: given } : { reason: 'must be json or text' };
+}
+
+export function addressRule(given: string): { value: AddressRule } | { reason: string } {
+  const value = parseAddressRule(given);
+  return value
+    ? { value }
+    : { reason: 'must be a list of IP addresses or ranges, each with an optional port: 10.1.2.3:8443, [fd00::/8]:443' };
+}
+
+/** A rule for one account, or for all. */
+export interface AccountRule {
+  readonly accountId: string | null;
+  readonly rule: AddressRule;
+}
+
+export function accountRule(given: string): { value: AccountRule } | { reason: string } {
+  const [, accountId = null, text = ''] = /^(?:([0-9a-z]+)=)?(.*)$/.exec(given) ?? [];
+  const parsed = addressRule(text);
+  return 'reason' in parsed ? parsed : { value: { accountId, rule: parsed.value } };
+}
+
+const UNIT_MS = { s: 1_000, min: 60_000, h: 3_600_000 } as const;
+const MAX_RATE = 100_000;
+
+export function rate(given: string): { value: Rate } | { reason: string } {
+  const [, count, unit] = /^([1-9]\d{0,5})\/(s|min|h)$/.exec(given) ?? [];
+  const burst = Number(count);
+  return burst <= MAX_RATE
+    ? { value: { burst, everyMs: UNIT_MS[unit as keyof typeof UNIT_MS] / burst } }
+    : { reason: `must be a number and s, min or h, such as 10/min, and at most ${MAX_RATE}` };
 }

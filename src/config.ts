@@ -2,7 +2,10 @@
 // bounds and an example; a value that does not fit is an error that says which variable, why, and what would fit.
 import { join, resolve } from 'node:path';
 import {
+  type AccountRule,
+  accountRule,
   addressOrRange,
+  addressRule,
   anyText,
   databaseUrl,
   dnsServer,
@@ -11,11 +14,14 @@ import {
   logFormat,
   optional,
   publicUrl,
+  rate,
   sealKeyText,
   text,
   token,
   type Variable,
 } from './config-values.ts';
+import type { AddressRule } from './domain/addresses.ts';
+import type { Rate } from './domain/ports.ts';
 import { EXIT, Problem } from './problem.ts';
 
 export const VARIABLES = {
@@ -38,6 +44,19 @@ export const VARIABLES = {
   RESEAL_TLS_KEY_FILE: optional('private key of that certificate', '/etc/reseal/tls.key', anyText),
   RESEAL_TRUSTED_PROXIES: list('proxies whose X-Forwarded-For is believed', '10.0.0.0/8,192.0.2.7', addressOrRange),
   RESEAL_DNS_SERVERS: list('resolvers to ask', '192.0.2.53,[2001:db8::53]:5353', dnsServer),
+  RESEAL_CALLBACK_TEST_RATE: optional('callback tests of each account: at once, and refilled', '10/min', rate),
+  // A test holds a socket and up to 16 KiB for at most ten seconds.
+  RESEAL_CALLBACK_TESTS_AT_ONCE: integer('callback tests under way in this process', 64, 1, 10_000),
+  RESEAL_CALLBACK_TESTS_PER_ACCOUNT: integer('callback tests under way for one account', 5, 1, 10_000),
+  RESEAL_CALLBACK_TESTS_PER_HOST: integer('callback tests under way towards one host', 10, 1, 10_000),
+  RESEAL_CALLBACK_ALLOW: list(
+    'private addresses callbacks may go to',
+    '10.1.2.3:8443,ACCOUNT=10.9.0.0/16',
+    accountRule,
+  ),
+  RESEAL_CALLBACK_DENY: list('public addresses callbacks may not go to', '192.0.2.0/24,[2001:db8::1]:443', addressRule),
+  RESEAL_CALLBACK_ROOTS_FILE: optional('further roots to trust in receivers, as PEM', '/etc/reseal/roots.pem', anyText),
+  RESEAL_SANDBOX_ALLOW: list('your own receivers; in the sandbox only', '127.0.0.1:9443', addressRule),
   RESEAL_METRICS_TOKEN: optional('bearer token for /metrics', 'a-long-random-text', token),
   RESEAL_PKI_URL: optional('plain HTTP address of issuer certificates and CRLs', 'http://pki.example.com', publicUrl),
   RESEAL_CA_NAME: text('organization in the names of the issuers made on first start', 'Acme', 'Reseal'),
@@ -64,6 +83,7 @@ export type Config = Readonly<{
   tls: { certFile: string; keyFile: string } | undefined;
   trustedProxies: readonly string[];
   dnsServers: readonly string[];
+  callbacks: CallbackConfig;
   metricsToken: string | undefined;
   authority: { organization: string; rootYears: number; issuingYears: number; pkiUrl: string };
   productsFile: string | undefined;
@@ -71,6 +91,20 @@ export type Config = Readonly<{
   shutdownMs: number;
   logFormat: 'json' | 'text' | undefined;
 }>;
+
+export type CallbackConfig = Readonly<{
+  testRate: Rate;
+  testsAtOnce: number;
+  testsPerAccount: number;
+  testsPerHost: number;
+  allow: readonly AccountRule[];
+  deny: readonly AddressRule[];
+  rootsFile: string | undefined;
+  sandboxAllow: readonly AddressRule[];
+}>;
+
+/** Ten at once, and ten more in each minute. */
+const DEFAULT_TEST_RATE: Rate = { burst: 10, everyMs: 6_000 };
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -121,6 +155,16 @@ function configFrom(v: Values): Config {
         : undefined,
     trustedProxies: Object.freeze(v.RESEAL_TRUSTED_PROXIES),
     dnsServers: Object.freeze(v.RESEAL_DNS_SERVERS),
+    callbacks: Object.freeze({
+      testRate: v.RESEAL_CALLBACK_TEST_RATE ?? DEFAULT_TEST_RATE,
+      testsAtOnce: v.RESEAL_CALLBACK_TESTS_AT_ONCE,
+      testsPerAccount: v.RESEAL_CALLBACK_TESTS_PER_ACCOUNT,
+      testsPerHost: v.RESEAL_CALLBACK_TESTS_PER_HOST,
+      allow: v.RESEAL_CALLBACK_ALLOW,
+      deny: v.RESEAL_CALLBACK_DENY,
+      rootsFile: v.RESEAL_CALLBACK_ROOTS_FILE,
+      sandboxAllow: v.RESEAL_SANDBOX_ALLOW,
+    }),
     metricsToken: v.RESEAL_METRICS_TOKEN,
     authority: Object.freeze({
       organization: v.RESEAL_CA_NAME,

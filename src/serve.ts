@@ -3,6 +3,7 @@ import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { throwAwayCsr } from './adapters/ca/csr-writer.ts';
 import { type App, openApp, type World } from './app.ts';
+import { type CallbackServices, openCallbacks } from './callbacks.ts';
 import type { Config } from './config.ts';
 import { Refusal } from './domain/errors.ts';
 import { type Api, buildServer } from './http/server.ts';
@@ -31,7 +32,8 @@ export async function serve(config: Config, world: World): Promise<Running> {
   const app = await openApp(config, world);
   unlessServing.defer(() => app.close());
   await claimMode(app.store, 'serve', config);
-  const running = await serveApp(app, await openIssuance(app, config, world.now), config);
+  const issuance = await openIssuance(app, config, world.now);
+  const running = await serveApp(app, { ...issuance, ...openCallbacks(app, config, world.now) }, config);
   unlessServing.move();
   return running;
 }
@@ -52,7 +54,7 @@ export async function serveSandbox(config: Config, world: World): Promise<Runnin
   await claimMode(app.store, 'sandbox', config);
   const accounts = await seedAccounts(app.store, app.access);
   const issuance = await openIssuance(app, config, world.now);
-  const running = await serveApp(app, issuance, config);
+  const running = await serveApp(app, { ...issuance, ...openCallbacks(app, config, world.now) }, config);
   unlessServing.defer(() => running.stop());
   const [{ id: accountId }] = accounts as [SandboxFile['accounts'][number]];
   const orders = await seedOrders(app.store, issuance.placeOrder, issuance.products.values(), accountId, throwAwayCsr);
@@ -74,11 +76,11 @@ export function resetSandbox(config: Config): string[] {
   }
 }
 
-export async function serveApp(app: App, issuance: Issuance, config: Config): Promise<Running> {
+export async function serveApp(app: App, services: Issuance & CallbackServices, config: Config): Promise<Running> {
   let address = '';
   const publicUrl = () => config.publicUrl ?? address;
   const server = await buildServer(
-    { ...app, ...issuance },
+    { ...app, ...services },
     {
       publicUrl,
       pathPrefix: config.publicUrl ? new URL(config.publicUrl).pathname.replace(/\/$/, '') : '',
@@ -98,7 +100,7 @@ export async function serveApp(app: App, issuance: Issuance, config: Config): Pr
   const onFault = (error: unknown) => {
     if (!(error instanceof Refusal)) app.log(faultLine(error, null));
   };
-  const sweeper = setInterval(() => issuance.sweep().catch(onFault), SWEEP_MS);
+  const sweeper = setInterval(() => services.sweep().catch(onFault), SWEEP_MS);
   return {
     url: publicUrl(),
     server: server.server,

@@ -1,6 +1,7 @@
 // What the use cases need from the outside, in their own words. Adapters implement it. Every method may refuse
 // with `service_busy` when the store cannot answer, or cannot make durable what it was given.
 import type { Account, AccountChange } from './account.ts';
+import type { CallbackSettings } from './callback.ts';
 import type { Caller, Credential } from './credential.ts';
 import type {
   BlockedKeys,
@@ -52,7 +53,10 @@ export type AuditAction =
   | 'key:rotated'
   | 'order:placed'
   | 'order:reissued'
-  | 'name:validated';
+  | 'name:validated'
+  | 'callback:tested'
+  | 'callback:saved'
+  | 'callback:deleted';
 
 /** What was done, by whom, to what. Written in the transaction that does it. Never holds a secret. */
 export interface AuditEntry {
@@ -88,6 +92,29 @@ export interface Settings {
 }
 export type SettingName = 'mode' | 'last_write_probe';
 
+/** Both secrets are sealed before they reach the disk. */
+export interface Callbacks {
+  find(accountId: string): Promise<CallbackSettings | undefined>;
+  /**
+   * Takes the place of what was saved before, except for the signing secret: the first one stays. Returns the
+   * settings as they stand.
+   */
+  save(settings: CallbackSettings): Promise<CallbackSettings>;
+  /** False when nothing was saved. */
+  delete(accountId: string): Promise<boolean>;
+}
+
+/** A token bucket: so many at once, then one more each time. */
+export interface Rate {
+  readonly burst: number;
+  readonly everyMs: number;
+}
+
+export interface RateLimits {
+  /** Takes a token, and returns 0; or takes none, and returns how many milliseconds until there is one. */
+  take(key: string, rate: Rate, now: number): Promise<number>;
+}
+
 export interface Repositories {
   readonly accounts: Accounts;
   readonly credentials: Credentials;
@@ -100,6 +127,8 @@ export interface Repositories {
   readonly proofs: Proofs;
   readonly revocations: Revocations;
   readonly outbox: Outbox;
+  readonly callbacks: Callbacks;
+  readonly rateLimits: RateLimits;
   readonly idempotencyKeys: IdempotencyKeys;
   readonly blockedKeys: BlockedKeys;
 }

@@ -14,11 +14,15 @@ import type { NewId } from '../domain/ids.ts';
 import type { Log } from '../log.ts';
 import type { AuthenticateCaller } from '../usecases/authenticate-caller.ts';
 import type { ChangeAccount } from '../usecases/change-account.ts';
+import type { ConfigureCallback } from '../usecases/configure-callback.ts';
 import type { Reissue } from '../usecases/reissue-certificate.ts';
 import type { ShowOrders } from '../usecases/show-orders.ts';
+import type { TestCallback } from '../usecases/test-callback.ts';
 import { accountOperations } from './account.ts';
 import { authenticateRequests } from './authentication.ts';
 import { parseBodies } from './bodies.ts';
+import { callbackOperations } from './callback.ts';
+import { callbackTestOperation } from './callback-test.ts';
 import { limitConcurrency } from './capacity.ts';
 import { answerErrors, answerTransportErrors, sendFailure } from './failures.ts';
 import { healthEndpoints } from './health.ts';
@@ -58,6 +62,8 @@ export interface AppServices {
 export interface Services extends AppServices {
   readonly reissue: Reissue;
   readonly show: ShowOrders;
+  readonly testCallback: TestCallback;
+  readonly callbacks: ConfigureCallback;
   readonly authority: CertificateAuthority;
 }
 
@@ -108,6 +114,8 @@ export async function buildServer(services: Services, options: ServerOptions): P
       refuseUnknownRoutes(api, routes);
       accountOperations(api, services.changeAccount);
       reissueOperation(api, services.reissue);
+      callbackTestOperation(api, services.testCallback);
+      callbackOperations(api, services.callbacks);
       orderOperations(api, services.show, services.authority.chainOf);
     },
     { prefix: '/openapi/v3' },

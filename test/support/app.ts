@@ -4,6 +4,7 @@ import { cpSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type App, openApp } from '../../src/app.ts';
+import { openCallbacks } from '../../src/callbacks.ts';
 import { type Environment, readConfig } from '../../src/config.ts';
 import type { CredentialKind } from '../../src/domain/credential.ts';
 import { type Issuance, openIssuance } from '../../src/issuance.ts';
@@ -83,7 +84,8 @@ export class TestApp implements AsyncDisposable {
     this.#app = await openApp(config, { now: this.now, log });
     try {
       this.#issuance = await openIssuance(this.#app, config, this.now);
-      this.#running = await serveApp(this.#app, this.#issuance, config);
+      const callbacks = openCallbacks(this.#app, config, this.now);
+      this.#running = await serveApp(this.#app, { ...this.#issuance, ...callbacks }, config);
     } catch (error) {
       await this.#app.close();
       throw error;

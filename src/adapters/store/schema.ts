@@ -125,6 +125,16 @@ export interface Schema {
     certificate_id: string;
     created_at: number;
   };
+  callback_settings: {
+    account_id: string;
+    url: string;
+    sealed_access_key: string;
+    sealed_signing_secret: string;
+    disabled: number;
+    enabled_actions: string | null;
+    updated_at: number;
+  };
+  rate_limit: { key: string; full_at: number };
   blocked_key: { fingerprint: string; reason: string; created_at: number };
   sealed_secret: { name: string; sealed: string };
   setting: { name: string; value: string };

@@ -3,6 +3,7 @@ import type { Clock, Repositories, Store } from '../../domain/ports.ts';
 import type { Sealer } from '../seal.ts';
 import { accountsIn } from './accounts.ts';
 import { auditIn } from './audit.ts';
+import { callbacksIn } from './callbacks.ts';
 import { certificatesIn } from './certificates.ts';
 import { credentialsIn } from './credentials.ts';
 import { type Engine, openEngine } from './engine.ts';
@@ -11,6 +12,7 @@ import { issuersIn } from './issuers.ts';
 import { migrate } from './migrations.ts';
 import { ordersIn } from './orders.ts';
 import { postgresEngine } from './postgres.ts';
+import { rateLimitsIn } from './rate-limits.ts';
 import type { Db } from './schema.ts';
 import { secretsIn } from './secrets.ts';
 import { settingsIn } from './settings.ts';
@@ -92,6 +94,8 @@ const repositoriesIn = (db: Db, sealer: Sealer, engine: Engine): Repositories =>
   proofs: proofsIn(db),
   revocations: revocationsIn(db),
   outbox: outboxIn(db),
+  callbacks: callbacksIn(db, sealer),
+  rateLimits: rateLimitsIn(db),
   idempotencyKeys: idempotencyKeysIn(db),
   blockedKeys: blockedKeysIn(db),
 });

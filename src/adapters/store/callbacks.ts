@@ -1,0 +1,71 @@
+// Callback settings, one row per account. Both secrets are sealed, and bound to the account and to their column, so
+// that neither opens in the place of another.
+import { type CallbackAction, type CallbackSettings, isCallbackAction } from '../../domain/callback.ts';
+import type { Callbacks } from '../../domain/ports.ts';
+import { Secret } from '../../domain/secret.ts';
+import type { Sealer } from '../seal.ts';
+import { listFrom, listText } from './columns.ts';
+import type { Db, Schema } from './schema.ts';
+
+type SealedColumn = 'sealed_access_key' | 'sealed_signing_secret';
+const bindingOf = (accountId: string, column: SealedColumn): string => `callback_settings/${accountId}/${column}`;
+
+export const callbacksIn = (db: Db, sealer: Sealer): Callbacks => {
+  const opened = (row: Schema['callback_settings'], column: SealedColumn) =>
+    new Secret(sealer.open(row[column], bindingOf(row.account_id, column)));
+  const sealed = (secret: Secret, accountId: string, column: SealedColumn) =>
+    sealer.seal(secret.reveal(), bindingOf(accountId, column));
+  return {
+    async find(accountId) {
+      const row = await db
+        .selectFrom('callback_settings')
+        .selectAll()
+        .where('account_id', '=', accountId)
+        .executeTakeFirst();
+      if (!row) return undefined;
+      return {
+        accountId,
+        url: row.url,
+        accessKey: opened(row, 'sealed_access_key'),
+        signingSecret: opened(row, 'sealed_signing_secret'),
+        isDisabled: row.disabled === 1,
+        enabledActions: row.enabled_actions === null ? null : actionsFrom(row.enabled_actions),
+        updatedAt: row.updated_at,
+      };
+    },
+
+    async save(settings: CallbackSettings) {
+      const { accountId, url, accessKey, signingSecret, isDisabled, enabledActions, updatedAt } = settings;
+      const changeable = {
+        url,
+        sealed_access_key: sealed(accessKey, accountId, 'sealed_access_key'),
+        disabled: isDisabled ? 1 : 0,
+        enabled_actions: enabledActions && listText(enabledActions),
+        updated_at: updatedAt,
+      };
+      const row = await db
+        .insertInto('callback_settings')
+        .values({
+          account_id: accountId,
+          sealed_signing_secret: sealed(signingSecret, accountId, 'sealed_signing_secret'),
+          ...changeable,
+        })
+        .onConflict((conflict) => conflict.column('account_id').doUpdateSet(changeable))
+        .returningAll()
+        .executeTakeFirstOrThrow();
+      return { ...settings, signingSecret: opened(row, 'sealed_signing_secret') };
+    },
+
+    async delete(accountId) {
+      const row = await db
+        .deleteFrom('callback_settings')
+        .where('account_id', '=', accountId)
+        .returning('account_id')
+        .executeTakeFirst();
+      return row !== undefined;
+    },
+  };
+};
+
+/** An action that a later version saved, and this one does not know, is not called back. */
+const actionsFrom = (text: string): CallbackAction[] => listFrom<string>(text).filter(isCallbackAction);

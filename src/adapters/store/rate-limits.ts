@@ -1,0 +1,23 @@
+// Token buckets, shared by every instance on the store. A bucket is one number, the moment at which it will be full
+// again, and taking a token is one statement: it moves that moment, or finds that it lies too far ahead.
+import { sql } from 'kysely';
+import type { RateLimits } from '../../domain/ports.ts';
+import type { Db } from './schema.ts';
+
+export const rateLimitsIn = (db: Db): RateLimits => ({
+  async take(key, { burst, everyMs }, now) {
+    const after = sql<number>`case when rate_limit.full_at > ${now} then rate_limit.full_at else ${now} end + ${everyMs}`;
+    const latest = now + burst * everyMs;
+    const taken = await db
+      .insertInto('rate_limit')
+      .values({ key, full_at: now + everyMs })
+      .onConflict((conflict) =>
+        conflict.column('key').doUpdateSet({ full_at: after }).where(sql<boolean>`${after} <= ${latest}`),
+      )
+      .returning('full_at')
+      .executeTakeFirst();
+    if (taken) return 0;
+    const row = await db.selectFrom('rate_limit').select('full_at').where('key', '=', key).executeTakeFirst();
+    return Math.max(1, (row?.full_at ?? now) + everyMs - latest);
+  },
+});

@@ -1,0 +1,77 @@
+// The part of the application that calls out: the one outbound function with the operator's lists, and the use cases
+// over it.
+import { readFileSync } from 'node:fs';
+import { callOut } from './adapters/egress/call-out.ts';
+import { randomBytes } from './adapters/random.ts';
+import type { App } from './app.ts';
+import type { Config } from './config.ts';
+import type { AddressRule } from './domain/addresses.ts';
+import type { OutboundPolicy } from './domain/outbound.ts';
+import type { Clock } from './domain/ports.ts';
+import { EXIT, Problem } from './problem.ts';
+import { type ConfigureCallback, configureCallback } from './usecases/configure-callback.ts';
+import { slots } from './usecases/slots.ts';
+import { type TestCallback, testCallback } from './usecases/test-callback.ts';
+
+export interface CallbackServices {
+  readonly testCallback: TestCallback;
+  readonly callbacks: ConfigureCallback;
+}
+
+/** What the sandbox adds to what the operator configured. */
+export interface OutsideWorld {
+  readonly allow: readonly AddressRule[];
+  /** PEM texts. */
+  readonly roots: readonly string[];
+  readonly dnsServers: readonly string[];
+}
+
+const TEST_MS = 10_000;
+const USER_AGENT = 'Reseal-Callback/1';
+
+export function openCallbacks(
+  { store, newId }: App,
+  { callbacks: config, dnsServers }: Config,
+  now: Clock,
+  outside: OutsideWorld = { allow: [], roots: [], dnsServers },
+): CallbackServices {
+  const policyFor = (accountId: string): OutboundPolicy => ({
+    allow: [
+      ...config.allow.filter((one) => one.accountId === null || one.accountId === accountId).map(({ rule }) => rule),
+      ...outside.allow,
+    ],
+    deny: config.deny,
+    totalMs: TEST_MS,
+  });
+  const tools = {
+    store,
+    now,
+    newId,
+    randomBytes,
+    callOut: callOut({
+      dnsServers: outside.dnsServers,
+      extraRoots: [...rootsIn(config.rootsFile), ...outside.roots],
+      userAgent: USER_AGENT,
+    }),
+    policyFor,
+    testRate: config.testRate,
+    takeSlot: slots({ total: config.testsAtOnce, perAccount: config.testsPerAccount, perHost: config.testsPerHost }),
+  };
+  return { testCallback: testCallback(tools), callbacks: configureCallback(tools) };
+}
+
+function rootsIn(file: string | undefined): string[] {
+  if (file === undefined) return [];
+  try {
+    const text = readFileSync(file, 'utf8');
+    if (text.includes('-----BEGIN CERTIFICATE-----')) return [text];
+    throw new Error('it has no certificate in PEM');
+  } catch (error) {
+    throw new Problem(
+      EXIT.configuration,
+      `RESEAL_CALLBACK_ROOTS_FILE ${file} cannot be used: ${(error as Error).message}`,
+      'Write the roots into it as PEM, one after another.',
+      { cause: error },
+    );
+  }
+}

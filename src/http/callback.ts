@@ -1,0 +1,71 @@
+// GET, PUT and DELETE /openapi/v3/account/callback: what an account says about its callbacks. Ours, not the
+// specification's. No answer shows the access key; the signing secret is shown once, when it is made.
+import Type from 'typebox';
+import { CALLBACK_ACTIONS, type CallbackSettings } from '../domain/callback.ts';
+import type { Secret } from '../domain/secret.ts';
+import { actorOf, type ConfigureCallback } from '../usecases/configure-callback.ts';
+import { callerOf } from './authentication.ts';
+import { AccessKey, CallbackUrl } from './callback-test.ts';
+import { answers, success } from './reply.ts';
+import type { Api } from './server.ts';
+
+const ACTION_IDS = Object.keys(CALLBACK_ACTIONS);
+
+const Settings = Type.Object({
+  url: Type.Optional({
+    ...CallbackUrl,
+    description: 'Together with access_key; both left out, the saved ones are kept.',
+  }),
+  access_key: Type.Optional(AccessKey),
+  disabled: Type.Optional(Type.Boolean({ description: 'Pauses business callbacks. Left out, they are not paused.' })),
+  enabled_actions: Type.Optional(
+    Type.Array(Type.String({ enum: ACTION_IDS }), { description: 'Left out, every action is called back.' }),
+  ),
+});
+
+const View = Type.Object({
+  callback: Type.Union([
+    Type.Object({
+      url: Type.String(),
+      disabled: Type.Boolean(),
+      enabled_actions: Type.Optional(Type.Array(Type.String())),
+      updated_at: Type.String({ format: 'date-time' }),
+      signing_secret: Type.Optional(Type.String({ description: 'Shown once, when it is made: keep it.' })),
+    }),
+    Type.Null(),
+  ]),
+});
+
+const common = { tags: ['callback'], 'x-reseal-extension': true, response: answers(View) };
+const PATH = '/account/callback';
+
+export function callbackOperations(api: Api, callbacks: ConfigureCallback): void {
+  const config = { action: 'configure_callback' as const };
+  api.get(PATH, { config, schema: { summary: 'Show the callback settings', ...common } }, async (request) => {
+    const settings = await callbacks.show(callerOf(request).account.id);
+    return success({ callback: settings ? viewOf(settings, null) : null });
+  });
+
+  api.put(
+    PATH,
+    { config, attachValidation: true, schema: { summary: 'Save the callback settings', body: Settings, ...common } },
+    async (request) => {
+      const by = actorOf(callerOf(request), request.id);
+      const { settings, signingSecret } = await callbacks.save(by, request.body);
+      return success({ callback: viewOf(settings, signingSecret) });
+    },
+  );
+
+  api.delete(PATH, { config, schema: { summary: 'Delete the callback settings', ...common } }, async (request) => {
+    await callbacks.remove(actorOf(callerOf(request), request.id));
+    return success({ callback: null });
+  });
+}
+
+const viewOf = (settings: CallbackSettings, signingSecret: Secret | null) => ({
+  url: settings.url,
+  disabled: settings.isDisabled,
+  ...(settings.enabledActions ? { enabled_actions: [...settings.enabledActions] } : {}),
+  updated_at: new Date(settings.updatedAt).toISOString(),
+  ...(signingSecret ? { signing_secret: signingSecret.reveal() } : {}),
+});

@@ -1,0 +1,86 @@
+// Show, save and delete what an account says about its callbacks. The values are read by the rules of the callback
+// test; what is new gets a signing secret, which is told this once.
+
+import type { CallbackSettings } from '../domain/callback.ts';
+import { requireUnmanaged, type SettingsWish, settingsWish } from '../domain/callback-wish.ts';
+import type { Caller } from '../domain/credential.ts';
+import { Refusal } from '../domain/errors.ts';
+import type { AuditAction, AuditEntry, Repositories } from '../domain/ports.ts';
+import type { Secret } from '../domain/secret.ts';
+import { newSigningSecret } from './sign-callback.ts';
+import type { CallbackTools } from './test-callback.ts';
+
+/** Who does it: a caller of the API, or the operator's own hand. */
+export interface Actor {
+  readonly accountId: string;
+  readonly actor: string;
+  readonly requestId: string | null;
+}
+
+export interface SavedCallback {
+  readonly settings: CallbackSettings;
+  /** Only when it was made just now. */
+  readonly signingSecret: Secret | null;
+}
+
+export interface ConfigureCallback {
+  show(accountId: string): Promise<CallbackSettings | undefined>;
+  save(by: Actor, body: unknown): Promise<SavedCallback>;
+  /** False when nothing was saved. */
+  remove(by: Actor): Promise<boolean>;
+}
+
+/** The API's callers: the settings of a managed-PKI account are changed on the command line only. */
+export function actorOf({ account, credential }: Caller, requestId: string): Actor {
+  requireUnmanaged(account.kind);
+  return { accountId: account.id, actor: credential.keyId, requestId };
+}
+
+type Tools = Pick<CallbackTools, 'store' | 'now' | 'newId' | 'randomBytes'>;
+
+export function configureCallback({ store, now, newId, randomBytes }: Tools): ConfigureCallback {
+  const auditOf = (by: Actor, action: AuditAction, details: AuditEntry['details']): AuditEntry => ({
+    id: newId(),
+    at: now(),
+    ...by,
+    action,
+    subject: by.accountId,
+    details,
+  });
+
+  async function saveIn(to: Repositories, by: Actor, wish: SettingsWish): Promise<SavedCallback> {
+    const saved = await to.callbacks.find(by.accountId);
+    const url = wish.url?.text ?? saved?.url;
+    const accessKey = wish.accessKey ?? saved?.accessKey;
+    if (url === undefined || !accessKey) throw new Refusal('callback_not_configured');
+    const made = newSigningSecret(randomBytes);
+    const { isDisabled, enabledActions } = wish;
+    const { accountId } = by;
+    const wished = { accountId, url, accessKey, signingSecret: made, isDisabled, enabledActions, updatedAt: now() };
+    const settings = await to.callbacks.save(wished);
+    await to.audit.append(
+      auditOf(by, 'callback:saved', {
+        host: new URL(url).host,
+        disabled: String(isDisabled),
+        enabled_actions: enabledActions?.join(' ') ?? 'all',
+        access_key: wish.accessKey ? 'new' : 'kept',
+      }),
+    );
+    // Two who save at once both find nothing: only the one whose secret stands may tell it.
+    return { settings, signingSecret: settings.signingSecret.reveal() === made.reveal() ? made : null };
+  }
+
+  return {
+    show: (accountId) => store.callbacks.find(accountId),
+    async save(by, body) {
+      const wish = settingsWish(body);
+      return await store.transaction((to) => saveIn(to, by, wish));
+    },
+    remove: (by) =>
+      store.transaction(async (to) => {
+        const isDeleted = await to.callbacks.delete(by.accountId);
+        if (isDeleted) await to.audit.append(auditOf(by, 'callback:deleted', {}));
+        return isDeleted;
+      }),
+  };
+}

@@ -1,0 +1,35 @@
+// How a receiver knows that a callback is ours: the access key in the header the interface names, and beside it a
+// signature over id, time and body as Standard Webhooks has it, under a secret that is never sent.
+import { createHmac } from 'node:crypto';
+import { Secret } from '../domain/secret.ts';
+
+const PREFIX = 'whsec_';
+const SECRET_BYTES = 32;
+
+export const newSigningSecret = (randomBytes: (count: number) => Uint8Array): Secret =>
+  new Secret(PREFIX + Buffer.from(randomBytes(SECRET_BYTES)).toString('base64'));
+
+/** `v1,` and the HMAC-SHA256 of `id.seconds.body`. */
+export function signatureOf(signingSecret: Secret, id: string, seconds: number, body: string): string {
+  const key = Buffer.from(signingSecret.reveal().slice(PREFIX.length), 'base64');
+  return `v1,${createHmac('sha256', key).update(`${id}.${seconds}.${body}`).digest('base64')}`;
+}
+
+export interface SignedCallback {
+  readonly id: string;
+  readonly at: number;
+  readonly body: string;
+  readonly accessKey: Secret;
+  readonly signingSecret: Secret;
+}
+
+export function callbackHeaders({ id, at, body, accessKey, signingSecret }: SignedCallback): Record<string, string> {
+  const seconds = Math.floor(at / 1000);
+  return {
+    'Content-Type': 'application/json',
+    'X-CC-Callback-Auth': accessKey.reveal(),
+    'webhook-id': id,
+    'webhook-timestamp': String(seconds),
+    'webhook-signature': signatureOf(signingSecret, id, seconds, body),
+  };
+}

@@ -1,0 +1,111 @@
+// Test an account's callback: a real POST, now, to the saved address or to a temporary one, and nothing is saved. In
+// this order, which is contract (callback-test 10): the wish, merging with the saved settings, what the address alone
+// tells, a slot, the rate, and only then the network. Who may test at all was asked at the door.
+import { isLocalName, judgeAddress } from '../domain/address-verdict.ts';
+import { placeholder, testBody } from '../domain/callback.ts';
+import { type CallbackReport, reportOf } from '../domain/callback-report.ts';
+import { callbackUrl } from '../domain/callback-url.ts';
+import { type CallbackWish, testWish } from '../domain/callback-wish.ts';
+import type { Caller } from '../domain/credential.ts';
+import { Refusal } from '../domain/errors.ts';
+import type { NewId } from '../domain/ids.ts';
+import type { CallOut, OutboundPolicy, OutboundUrl } from '../domain/outbound.ts';
+import type { Clock, Rate, Repositories, Store } from '../domain/ports.ts';
+import type { Secret } from '../domain/secret.ts';
+import { callbackHeaders, newSigningSecret } from './sign-callback.ts';
+import type { Slot } from './slots.ts';
+
+export interface CallbackTools {
+  readonly store: Store;
+  readonly now: Clock;
+  readonly newId: NewId;
+  readonly randomBytes: (count: number) => Uint8Array;
+  readonly callOut: CallOut;
+  /** Where callbacks of this account may go. */
+  readonly policyFor: (accountId: string) => OutboundPolicy;
+  readonly testRate: Rate;
+  readonly takeSlot: (accountId: string, host: string) => Slot;
+}
+
+export interface CallbackTestCall {
+  readonly caller: Caller;
+  /** As it was parsed; undefined when there was none. */
+  readonly body: unknown;
+  readonly requestId: string;
+  /** Aborted when the caller is gone. */
+  readonly signal: AbortSignal;
+}
+
+export type TestCallback = (call: CallbackTestCall) => Promise<CallbackReport>;
+
+export function testCallback(tools: CallbackTools): TestCallback {
+  const { store, now, newId, callOut, policyFor, takeSlot } = tools;
+  return async (call) => {
+    const { account } = call.caller;
+    const wish = testWish(call.body, account.kind);
+    const { url, accessKey, signingSecret } = await targetOf(tools, account.id, wish);
+    const policy = policyFor(account.id);
+    requirePossible(url, policy);
+    using _slot = takeSlot(account.id, url.host);
+    await store.transaction((to) => begin(tools, to, call, wish, url));
+
+    const [id, orderId, certificateId] = [placeholder(newId()), placeholder(newId()), placeholder(newId())];
+    const body = JSON.stringify(testBody({ orderId, certificateId }, account.locale));
+    const headers = callbackHeaders({ id, at: now(), body, accessKey, signingSecret });
+    const outcome = await callOut({ url, method: 'POST', headers, body, policy, signal: call.signal });
+    return reportOf(outcome, id, accessKey, now());
+  };
+}
+
+interface Target {
+  readonly url: OutboundUrl;
+  readonly accessKey: Secret;
+  readonly signingSecret: Secret;
+}
+
+/** A temporary url is sent the saved key if no other is given: that is what merging means. */
+async function targetOf({ store, randomBytes }: CallbackTools, accountId: string, wish: CallbackWish): Promise<Target> {
+  const saved = await store.callbacks.find(accountId);
+  const url = wish.url?.parsed ?? (saved && callbackUrl(saved.url));
+  const accessKey = wish.accessKey ?? saved?.accessKey;
+  if (!url || !accessKey) throw new Refusal('callback_not_configured');
+  // An account that has saved nothing has no secret yet: its test is signed with one that nobody keeps.
+  return { url, accessKey, signingSecret: saved?.signingSecret ?? newSigningSecret(randomBytes) };
+}
+
+/** What needs no query is told before a token is spent. */
+function requirePossible(url: OutboundUrl, policy: OutboundPolicy): void {
+  const isRefused = url.literal
+    ? judgeAddress(url.literal, url.port, policy) === 'refused'
+    : isLocalName(url.host) && policy.allow.length === 0;
+  if (isRefused) throw new Refusal('callback_private_domain');
+}
+
+/** The token and the audit row go together: whatever leaves the machine was allowed, and is on record. */
+async function begin(
+  { now, newId, testRate }: CallbackTools,
+  to: Repositories,
+  { caller, requestId }: CallbackTestCall,
+  wish: CallbackWish,
+  { host, port }: OutboundUrl,
+): Promise<void> {
+  const accountId = caller.account.id;
+  const at = now();
+  const waitMs = await to.rateLimits.take(`callback-test ${accountId}`, testRate, at);
+  if (waitMs > 0) throw new Refusal('request_too_fast', { retryAfterSeconds: Math.ceil(waitMs / 1000) });
+  await to.audit.append({
+    id: newId(),
+    at,
+    accountId,
+    actor: caller.credential.keyId,
+    action: 'callback:tested',
+    subject: accountId,
+    requestId,
+    details: {
+      host,
+      port,
+      url: wish.url ? 'temporary' : 'saved',
+      access_key: wish.accessKey ? 'temporary' : 'saved',
+    },
+  });
+}
