@@ -1,41 +1,20 @@
-// Orders and certificates as their account sees them.
+// Orders as their account sees them: identifiers, what one shows, and the list of all.
 import assert from 'node:assert/strict';
 import { X509Certificate } from 'node:crypto';
-import { readFileSync } from 'node:fs';
-import type { AddressInfo } from 'node:net';
-import { join } from 'node:path';
-import { DatabaseSync } from 'node:sqlite';
-import { after, test } from 'node:test';
-import 'reflect-metadata';
-import * as peculiar from '@peculiar/x509';
-import { ORDER_STATUSES, type OrderStatus, requireTransition } from '../../src/domain/order.ts';
-import { NOON, newFolder, startApp, TestApp } from '../support/app.ts';
-import { CONTRACT, rule } from '../support/contract.ts';
-import { body, certificate, csrFor, newOrder, type PlacedOrder, reissue, show } from '../support/orders.ts';
+import { test } from 'node:test';
+import { NOON, startApp } from '../support/app.ts';
+import { rule } from '../support/contract.ts';
+import { body, certificate, csrFor, newOrder, type PlacedOrder, show } from '../support/orders.ts';
+import { HAN, startWatchedApp } from '../support/watched-app.ts';
 
-const app = await startApp();
-after(() => app[Symbol.asyncDispose]());
-const db = new DatabaseSync(join(app.folder, 'reseal.db'), { readOnly: true });
-after(() => db.close());
+const { app, db, requireAnswered } = await startWatchedApp();
 
-const HAN = /\p{Script=Han}/u;
 const ID = /^[0-9a-hjkmnp-tv-z]{26}$/;
-const NEW = 'new.example.com';
 
-async function requireAnswered(order: PlacedOrder, json: unknown): Promise<string> {
-  const answer = await reissue(app, order, json);
-  assert.equal(answer.status, 200, answer.text);
-  return answer.body.data.certificate.id;
-}
 const events = ({ id }: PlacedOrder) =>
   db.prepare('select order_id, certificate_id, action from outbox where order_id = ? order by id').all(id);
 const list = (order: Pick<PlacedOrder, 'key'>, query = '') =>
   app.call('GET', `/openapi/v3/orders${query}`, { key: order.key });
-/** Puts an order into a state that no operation leads to yet. */
-async function put({ key, id }: PlacedOrder, status: OrderStatus): Promise<void> {
-  const order = await app.app.store.orders.find(key.accountId, id);
-  await app.app.store.orders.save({ ...order!, status });
-}
 
 rule('order 1', 'The identifier of an order is a string; it is the path parameter `id`', async () => {
   const order = await newOrder(app);
@@ -132,125 +111,6 @@ rule('errors cert_not_found', 'is 404: the account has no certificate with that 
   }
 });
 
-rule('order 5', 'whose certificate has been issued, with nothing pending, is `issued`', async () => {
-  const order = await newOrder(app);
-  const facts = async () => {
-    const { status, pending_certificate_id, certificate_id } = await show(app, order);
-    return [status, pending_certificate_id, certificate_id];
-  };
-  assert.deepEqual(await facts(), ['issued', null, order.certificateId]);
-  const second = await requireAnswered(order, body());
-  assert.deepEqual(await facts(), ['issued', null, second]);
-  const pending = await requireAnswered(order, body({ dns_names: [NEW] }));
-  assert.deepEqual(await facts(), ['reissuing', pending, second], 'something is pending');
-  const waiting = await newOrder(app, { vouches: false });
-  assert.notEqual((await show(app, waiting)).status, 'issued');
-});
-
-rule(
-  'order 6',
-  '`domain_verifing` (the spelling existing clients know), `issuing`, `issued`, `reissuing`, `revoked`, `canceled`, `expired` and `rejected`',
-  async () => {
-    const named = [...(CONTRACT.get('order 6') ?? '').matchAll(/`([a-z_]+)`/g)].map(([, status]) => status);
-    assert.deepEqual([...ORDER_STATUSES], named);
-    assert.equal((await show(app, await newOrder(app, { vouches: false }))).status, 'domain_verifing');
-    const order = await newOrder(app);
-    for (const status of ORDER_STATUSES) {
-      await put(order, status);
-      assert.equal((await show(app, order)).status, status);
-      const [row] = (await list(order)).body.data.orders;
-      assert.equal(row.status, status);
-    }
-    // Neither can anything else be kept.
-    await assert.rejects(put(order, 'active' as OrderStatus));
-    assert.equal((await show(app, order)).status, 'rejected');
-  },
-);
-
-/** The table of the decision record, row by row. */
-function recordedTransitions(): Map<string, string[]> {
-  const record = readFileSync(new URL('../../docs/adr/0007-orders-certificates-and-ids.md', import.meta.url), 'utf8');
-  const words = (cell = '') => [...cell.matchAll(/`([a-z_]+)`|\((placed)\)/g)].map(([, a, b]) => a ?? b ?? '');
-  const cells = record.split('\n').flatMap((line) => (/^\| [`(]/.test(line) ? [line.split('|')] : []));
-  return new Map(cells.flatMap(([, from, to]) => words(from).map((word) => [word, words(to)] as const)));
-}
-
-rule('order 7', 'changes only along the transitions that the table of its decision record lists', async () => {
-  const recorded = recordedTransitions();
-  assert.deepEqual([...recorded.keys()].sort(), ['placed', ...ORDER_STATUSES].sort());
-  for (const from of ORDER_STATUSES) {
-    for (const to of ORDER_STATUSES) {
-      const isListed = recorded.get(from)?.includes(to);
-      if (isListed) assert.doesNotThrow(() => requireTransition(from, to));
-      else assert.throws(() => requireTransition(from, to), { code: 'order_state_conflict' }, `${from} → ${to}`);
-    }
-  }
-  // What the operations do, they do along it: in every status, each kind of reissue.
-  const consents = { i_know_remove_domain_will_revoke_before_cert: true };
-  for (const from of ORDER_STATUSES) {
-    for (const change of [{}, { dns_names: [NEW] }, { dns_names: [] }, { sign_hash: 'md5' }]) {
-      const order = await newOrder(app, { dnsNames: ['example.com'] });
-      await put(order, from);
-      const before = await show(app, order);
-      const answer = await reissue(app, order, body(change, consents));
-      const now = await show(app, order);
-      assert.ok(now.status === from || recorded.get(from)?.includes(now.status), `${from} → ${now.status}`);
-      if (from === 'issued') continue;
-      assert.ok([400, 409].includes(answer.status), answer.text);
-      assert.deepEqual(now, before);
-    }
-  }
-  for (const [vouches, status] of [
-    [true, 'issued'],
-    [false, 'domain_verifing'],
-  ] as const) {
-    assert.equal((await show(app, await newOrder(app, { vouches }))).status, status);
-  }
-});
-
-rule(
-  'errors order_state_conflict',
-  'the status of the order does not allow the operation; a reissue takes an order that is `issued`',
-  async () => {
-    for (const status of ORDER_STATUSES) {
-      if (status === 'issued' || status === 'reissuing') continue;
-      const order = await newOrder(app);
-      await put(order, status);
-      const before = await show(app, order);
-      for (const query of ['', '?dry_run=true']) {
-        for (const language of ['en', 'zh-CN']) {
-          const answer = await reissue(app, order, body(), query, { 'accept-language': language });
-          assert.deepEqual([answer.status, answer.body.code], [409, 'order_state_conflict'], status);
-          assert.deepEqual(answer.body.details, { status });
-          assert.ok(answer.body.message.includes(status));
-          assert.equal(HAN.test(answer.body.message), language === 'zh-CN');
-        }
-      }
-      assert.deepEqual(await show(app, order), before);
-      assert.equal((await app.app.store.certificates.listOf(order.key.accountId, order.id, { limit: 9 })).length, 1);
-    }
-    // As a lost signer, a cancellation or a rejection leaves it: without any certificate.
-    for (const status of ['issuing', 'canceled', 'rejected'] as const) {
-      const order = await newOrder(app);
-      const stored = await app.app.store.orders.find(order.key.accountId, order.id);
-      await app.app.store.orders.save({ ...stored!, status, currentCertificateId: null, pendingCertificateId: null });
-      for (const query of ['', '?dry_run=true']) {
-        const answer = await reissue(app, order, body(), query);
-        assert.deepEqual(
-          [answer.status, answer.body.code, answer.body.details],
-          [409, 'order_state_conflict', { status }],
-        );
-      }
-    }
-    const waiting = await newOrder(app, { vouches: false });
-    const { status, body: answer } = await reissue(app, waiting, body());
-    assert.deepEqual(
-      [status, answer.code, answer.details],
-      [409, 'order_state_conflict', { status: 'domain_verifing' }],
-    );
-  },
-);
-
 rule(
   'order 8',
   'shows the `status` of the order and its current `certificate` with `id`, `common_name`, `dns_names`, `csr` and `pem`',
@@ -328,109 +188,6 @@ rule('order 10', '`GET /openapi/v3/orders` lists the orders of the account', asy
   }
   assert.deepEqual((await list({ key: await app.newKey() })).body.data.orders, []);
 });
-
-rule(
-  'certificate 1',
-  'shows, under `data.Certificate`, the certificate as `pem` and its chain as `ica_pem`',
-  async () => {
-    const order = await newOrder(app, { key: 'rsa2048' });
-    const answer = await app.call('GET', `/openapi/v3/certs/${order.certificateId}`, { key: order.key });
-    assert.deepEqual(Object.keys(answer.body.data), ['Certificate']);
-    const { pem, ica_pem, serial_number, not_before, not_after } = answer.body.data.Certificate;
-    const PEM = /^(-----BEGIN CERTIFICATE-----\n([A-Za-z0-9+/=]{1,64}\n)+-----END CERTIFICATE-----\n)+$/;
-    assert.match(pem, PEM);
-    assert.match(ica_pem, PEM);
-    const leaf = new X509Certificate(pem);
-    assert.equal(leaf.serialNumber.toLowerCase(), serial_number);
-    assert.deepEqual([leaf.validFromDate.toISOString(), leaf.validToDate.toISOString()], [not_before, not_after]);
-    const chain = ica_pem.split(/(?<=END CERTIFICATE-----\n)/).map((one: string) => new X509Certificate(one));
-    const all: X509Certificate[] = [leaf, ...chain];
-    for (const [index, one] of all.entries()) {
-      const issuer = all[index + 1] ?? one;
-      assert.ok(
-        one.checkIssued(issuer) && one.verify(issuer.publicKey),
-        'each is signed by the next, the last by itself',
-      );
-    }
-  },
-);
-
-rule(
-  'certificate 2',
-  'tells whether the certificate is pending or issued, which one it replaces and which one replaced it',
-  async () => {
-    const order = await newOrder(app);
-    const [first, second] = [order.certificateId, await requireAnswered(order, body())];
-    const third = await requireAnswered(order, body());
-    const pending = await requireAnswered(order, body({ dns_names: [NEW] }));
-    const facts = async (id: string) => {
-      const { status, replaces, replaced_by } = await certificate(app, order, id);
-      return [status, replaces, replaced_by];
-    };
-    assert.deepEqual(await facts(first), ['issued', null, second]);
-    assert.deepEqual(await facts(second), ['issued', first, third]);
-    assert.deepEqual(await facts(third), ['issued', second, null]);
-    assert.deepEqual(await facts(pending), ['pending', null, null], 'it has not replaced anything yet');
-  },
-);
-
-rule(
-  'certificate 3',
-  'the addresses of its issuer certificate, its CRL and its OCSP responder, built on `RESEAL_PUBLIC_URL`',
-  async () => {
-    const base = 'http://certs.example.com/pki';
-    // Issuers carry addresses too: they are made here, and not copied.
-    await using own = new NearbyApp(newFolder());
-    await own.start({ RESEAL_PUBLIC_URL: base });
-    for (const product of ['ssl-dv', 'tls-private', 'code-signing', 'document-signing']) {
-      const order = await newOrder(own, { product });
-      const answer = await reissue(own, order, body({ csr: csrFor('rsa2048'), sign_hash: 'sha384' }));
-      assert.equal(answer.status, 200, answer.text);
-      for (const id of [order.certificateId, answer.body.data.certificate.id]) {
-        const { pem, ica_pem } = await certificate(own, order, id);
-        const { caIssuers, ocsp, crl } = addressesIn(pem);
-        assert.deepEqual(ocsp, [`${base}/ocsp`]);
-        assert.equal(crl.length, 1);
-        assert.match(crl[0]!, /^http:\/\/certs\.example\.com\/pki\/crl\/[0-9a-z]+\/\d+\.crl$/);
-        assert.match(caIssuers[0] ?? '', /^http:\/\/certs\.example\.com\/pki\/ca\/[0-9a-z]+\.crt$/);
-        // The second opinion is Node's own reading.
-        const node = new X509Certificate(pem).infoAccess ?? '';
-        for (const url of [...ocsp, ...caIssuers]) assert.ok(node.includes(`URI:${url}`), node);
-        // What stands there is there, and it is the issuer.
-        const response = await fetch(own.url + new URL(caIssuers[0]!).pathname);
-        assert.equal(response.status, 200);
-        const issuer = new X509Certificate(Buffer.from(await response.arrayBuffer()));
-        assert.ok(new X509Certificate(pem).verify(issuer.publicKey));
-        assert.ok(ica_pem.startsWith(issuer.toString()));
-        assert.match(addressesIn(issuer.toString()).crl[0] ?? '', /^http:\/\/certs\.example\.com\/pki\/crl\//);
-      }
-    }
-    // Whoever fetches these has no certificate to trust yet: they are never behind TLS.
-    await using secure = new NearbyApp(newFolder());
-    await secure.start({ RESEAL_PUBLIC_URL: 'https://certs.example.com' });
-    const order = await newOrder(secure);
-    const { pem } = await certificate(secure, order, order.certificateId);
-    assert.deepEqual(addressesIn(pem).ocsp, ['http://certs.example.com/ocsp']);
-  },
-);
-
-/** Its public address is somewhere else; it is called where it listens. */
-class NearbyApp extends TestApp {
-  override get url(): string {
-    return `http://127.0.0.1:${(this.server.address() as AddressInfo).port}`;
-  }
-}
-
-function addressesIn(pem: string) {
-  const parsed = new peculiar.X509Certificate(pem);
-  const access = parsed.getExtension(peculiar.AuthorityInfoAccessExtension);
-  const points = parsed.getExtension(peculiar.CRLDistributionPointsExtension);
-  const urls = (names: readonly { value: string }[] = []) => names.map(({ value }) => value);
-  const crl = (points?.distributionPoints ?? []).flatMap(
-    ({ distributionPoint }) => distributionPoint?.fullName?.map((one) => one.uniformResourceIdentifier ?? '') ?? [],
-  );
-  return { caIssuers: urls(access?.caIssuers), ocsp: urls(access?.ocsp), crl };
-}
 
 test('an order and its certificates begin when the clock says', async () => {
   const order = await newOrder(app);

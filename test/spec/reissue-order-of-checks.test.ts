@@ -1,18 +1,11 @@
 // With two faults at once the earlier check answers. Every pair is tried, and not only neighbours.
 import assert from 'node:assert/strict';
-import { join } from 'node:path';
-import { DatabaseSync } from 'node:sqlite';
-import { after } from 'node:test';
-import { type Answer, type Key, startApp } from '../support/app.ts';
+import type { Answer, Key } from '../support/app.ts';
 import { rule } from '../support/contract.ts';
 import { body, newOrder, reissue } from '../support/orders.ts';
+import { startWatchedApp } from '../support/watched-app.ts';
 
-const app = await startApp();
-after(() => app[Symbol.asyncDispose]());
-const db = new DatabaseSync(join(app.folder, 'reseal.db'), { readOnly: true });
-after(() => db.close());
-const TABLES = ['certificate_order', 'certificate', 'revocation', 'outbox', 'idempotency_key', 'audit'];
-const rows = () => TABLES.map((table) => db.prepare(`select * from ${table} order by 1, 2, 3`).all());
+const { app, rows } = await startWatchedApp();
 
 const USED = { 'Idempotency-Key': 'used-before' };
 const NAMES = ['example.com'];

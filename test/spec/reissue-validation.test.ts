@@ -1,53 +1,22 @@
 // What a reissue says about domain validation: the method, its scope, and the binding of a persistent record.
 import assert from 'node:assert/strict';
-import { writeFileSync } from 'node:fs';
-import { join } from 'node:path';
-import { after } from 'node:test';
 import { PRODUCTS } from '../../src/domain/products.ts';
-import { NOON, newFolder, startApp, type TestApp } from '../support/app.ts';
+import { NOON, startApp } from '../support/app.ts';
 import { rule } from '../support/contract.ts';
-import { body, certificate, newOrder, type PlacedOrder, reissue, show } from '../support/orders.ts';
+import { body, certificate, newOrder, type PlacedOrder, show } from '../support/orders.ts';
+import { OWN_PRODUCT, productsFile } from '../support/products.ts';
+import { startWatchedApp } from '../support/watched-app.ts';
 
-const ROW = {
-  ...{ id: 'narrow', name: { en: 'Own', zh: '自有' }, kind: 'ssl', trust: 'private', names_may_change: 'any' },
-  ...{ revokes_previous_on_reissue: false, revocation_may_be_put_off: true, csr: 'optional', key_sources: ['caller'] },
-  ...{ keys: [{ type: 'p256' }], sign_hashes: ['sha256'], allows_wildcard: true, dcv_methods: ['dns'] },
-  ...{ dcv_scopes: ['fqdn'], max_validity_days: 30, term_days: 365, reuse_days: 200 },
-};
-function productsFile(row: object): string {
-  const file = join(newFolder(), 'products.json');
-  writeFileSync(file, JSON.stringify({ products: [row] }));
-  return file;
-}
+const NARROW = { ...OWN_PRODUCT, id: 'narrow', csr: 'optional' };
+const { app, requireBad, requireAnswered } = await startWatchedApp({ RESEAL_PRODUCTS_FILE: productsFile(NARROW) });
 
-const app = await startApp({ RESEAL_PRODUCTS_FILE: productsFile(ROW) });
-after(() => app[Symbol.asyncDispose]());
-
-const HAN = /\p{Script=Han}/u;
 const NOW_SECONDS = NOON / 1000;
 const [UNTIL, LATER] = [1_900_000_000, 1_950_000_000];
 const NEW = 'new.example.com';
 
-async function ask(order: PlacedOrder, top: object, change = {}, to: TestApp = app): Promise<string> {
-  const answer = await reissue(to, order, body(change, { ...top }));
-  assert.equal(answer.status, 200, answer.text);
-  return answer.body.data.certificate.id;
-}
-
-async function requireRefused(order: PlacedOrder, top: object, code: string, field: string, change = {}) {
-  const before = await show(app, order);
-  const [english, chinese] = [
-    await reissue(app, order, body(change, { ...top })),
-    await reissue(app, order, body(change, { ...top }), '', { 'accept-language': 'zh-CN' }),
-  ];
-  for (const { status, body: answer, text } of [english, chinese]) {
-    assert.deepEqual([status, answer.code, answer.field], [400, code, field], `${JSON.stringify(top)} ${text}`);
-  }
-  assert.match(chinese.body.message, HAN);
-  assert.doesNotMatch(english.body.message, HAN);
-  assert.deepEqual(await show(app, order), before);
-  return english.body;
-}
+const ask = (order: PlacedOrder, top: object, change = {}) => requireAnswered(order, body(change, { ...top }));
+const requireRefused = (order: PlacedOrder, top: object, code: string, field: string, change = {}) =>
+  requireBad(order, body(change, { ...top }), field, code);
 
 const binding = async (order: PlacedOrder) => {
   const { dcv_method, persist_until, persist_policy } = await show(app, order);
@@ -118,7 +87,7 @@ rule('dcv 3', 'without a mail server configured no product offers `email`', asyn
     }
   }
   assert.ok(PRODUCTS.every(({ dcvMethods }) => !(dcvMethods as readonly string[]).includes('email')));
-  const file = productsFile({ ...ROW, dcv_methods: ['dns', 'email'] });
+  const file = productsFile({ ...NARROW, dcv_methods: ['dns', 'email'] });
   await assert.rejects(startApp({ RESEAL_PRODUCTS_FILE: file }), /cannot serve it yet/);
 });
 

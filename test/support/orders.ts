@@ -1,4 +1,5 @@
 // Orders to reissue: placed by an operator who vouches for the names, with a key made for the test.
+import { X509Certificate } from 'node:crypto';
 import type { SignHash } from '../../src/domain/sign-hash.ts';
 import type { Answer, Key, TestApp } from './app.ts';
 import { csr, type KeyKind, keyPair, pem } from './csr.ts';
@@ -58,3 +59,7 @@ export const show = async (app: TestApp, order: PlacedOrder) =>
 
 export const certificate = async (app: TestApp, { key }: PlacedOrder, id: string) =>
   (await app.call('GET', `/openapi/v3/certs/${id}`, { key })).body.data.Certificate;
+
+/** The key that a certificate carries, in DER. */
+export const spkiIn = ({ pem: text }: { readonly pem: string }): Uint8Array =>
+  new Uint8Array(new X509Certificate(text).publicKey.export({ format: 'der', type: 'spki' }));
