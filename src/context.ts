@@ -21,6 +21,7 @@ const DRAIN_MS = 250;
 
 /** Loaded when needed: commands that do not serve start in half the time without the HTTP front. */
 const serving = () => import('./serve.ts');
+const sandbox = () => import('./serve-sandbox.ts');
 
 export function commandContext(environment: Environment): Context {
   const load = (log?: Log): Config => {
@@ -50,6 +51,17 @@ export function commandContext(environment: Environment): Context {
       }
     },
 
+    async withCallbacks(work) {
+      const config = load();
+      const app = await openApp(config, { now, log: () => {} });
+      try {
+        const { callbackCommands } = await import('./callback-commands.ts');
+        return await work(await callbackCommands(app, config, now));
+      } finally {
+        await app.close();
+      }
+    },
+
     async withAuthorities(work) {
       const app = await openApp(load(), { now, log: () => {} });
       const { store, newId } = app;
@@ -73,7 +85,7 @@ export function commandContext(environment: Environment): Context {
 
     async serveSandbox() {
       const log = logAs(load().logFormat ?? 'text');
-      const { serveSandbox } = await serving();
+      const { serveSandbox } = await sandbox();
       await untilSignal(log, async () => {
         const running = await serveSandbox(load(log), { now, log });
         process.stdout.write(`${announcement(running.sandbox, running.file, running.csr)}\n`);
@@ -82,9 +94,14 @@ export function commandContext(environment: Environment): Context {
     },
 
     async resetSandbox() {
-      const { resetSandbox } = await serving();
+      const { resetSandbox } = await sandbox();
       const config = load();
       return { folder: config.dataDir, deleted: resetSandbox(config) };
+    },
+
+    async readSandbox() {
+      const { readSandboxFile } = await import('./sandbox/folder.ts');
+      return readSandboxFile(load().dataDir);
     },
 
     diagnose: () => diagnose(environment),

@@ -1,7 +1,6 @@
-// Serving: an open app behind an HTTP server, as a production service or as the sandbox.
+// Serving: an open app behind an HTTP server. The sandbox is served from serve-sandbox.ts.
 import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { throwAwayCsr } from './adapters/ca/csr-writer.ts';
 import { type App, openApp, type World } from './app.ts';
 import { type CallbackServices, openCallbacks } from './callbacks.ts';
 import type { Config } from './config.ts';
@@ -9,10 +8,7 @@ import { Refusal } from './domain/errors.ts';
 import { type Api, buildServer } from './http/server.ts';
 import { type Issuance, openIssuance } from './issuance.ts';
 import { faultLine } from './log.ts';
-import { clearSandbox, type SandboxFile, sandboxFileIn, writeRoots, writeSandboxFile } from './sandbox/folder.ts';
-import { seedOrders } from './sandbox/orders.ts';
-import { seedAccounts } from './sandbox/seed.ts';
-import { claimMode, listenProblem, lockSandbox, readTls } from './start-up.ts';
+import { claimMode, listenProblem, readTls } from './start-up.ts';
 
 const SWEEP_MS = 10_000;
 
@@ -36,44 +32,6 @@ export async function serve(config: Config, world: World): Promise<Running> {
   const running = await serveApp(app, { ...issuance, ...openCallbacks(app, config, world.now) }, config);
   unlessServing.move();
   return running;
-}
-
-export interface RunningSandbox extends Running {
-  readonly sandbox: SandboxFile;
-  readonly file: string;
-  /** For a request to paste. */
-  readonly csr: string;
-}
-
-export async function serveSandbox(config: Config, world: World): Promise<RunningSandbox> {
-  await using unlessServing = new AsyncDisposableStack();
-  const lock = lockSandbox(config);
-  unlessServing.defer(() => lock.release());
-  const app = await openApp(config, world);
-  unlessServing.defer(() => app.close());
-  await claimMode(app.store, 'sandbox', config);
-  const accounts = await seedAccounts(app.store, app.access);
-  const issuance = await openIssuance(app, config, world.now);
-  const running = await serveApp(app, { ...issuance, ...openCallbacks(app, config, world.now) }, config);
-  unlessServing.defer(() => running.stop());
-  const [{ id: accountId }] = accounts as [SandboxFile['accounts'][number]];
-  const orders = await seedOrders(app.store, issuance.placeOrder, issuance.products.values(), accountId, throwAwayCsr);
-  const trust = { roots: writeRoots(config.dataDir, issuance.issuers) };
-  const sandbox = { base_url: running.url, accounts, orders, receiver: {}, trust, dns: {} };
-  writeSandboxFile(config.dataDir, sandbox);
-  unlessServing.move();
-  const stop = (drainMs?: number) => running.stop(drainMs).finally(() => lock.release());
-  return { ...running, stop, sandbox, file: sandboxFileIn(config.dataDir), csr: throwAwayCsr('sandbox') };
-}
-
-/** Deletes what the sandbox made; returns the names of the files. */
-export function resetSandbox(config: Config): string[] {
-  const lock = lockSandbox(config);
-  try {
-    return clearSandbox(config.dataDir);
-  } finally {
-    lock.release();
-  }
 }
 
 export async function serveApp(app: App, services: Issuance & CallbackServices, config: Config): Promise<Running> {

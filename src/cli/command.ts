@@ -1,8 +1,11 @@
 // What a command is: a row of data and a function. The runner reads arguments, prints, and turns failures into exit
 // codes, so that a command only says what it does.
 import type { ParseArgsOptionDescriptor } from 'node:util';
+import type { Account } from '../domain/account.ts';
 import type { Issuer, PublicIssuer } from '../domain/authority.ts';
+import type { CallbackReport } from '../domain/callback-report.ts';
 import type { ExitCode, Finding } from '../problem.ts';
+import type { ConfigureCallback } from '../usecases/configure-callback.ts';
 import type { ManageAccess } from '../usecases/manage-access.ts';
 import type { PlaceOrder } from '../usecases/place-order.ts';
 import type { ShowOrders } from '../usecases/show-orders.ts';
@@ -14,6 +17,13 @@ export interface Authorities {
   block(fingerprints: readonly string[]): Promise<void>;
 }
 
+export interface CallbackCommands {
+  /** Refuses with `account_not_found`. */
+  account(id: string): Promise<Account>;
+  readonly callbacks: ConfigureCallback;
+  testAs(account: Account, body: unknown): Promise<CallbackReport>;
+}
+
 /** What commands may use. The composition root provides it. */
 export interface Context {
   readonly now: () => number;
@@ -21,11 +31,14 @@ export interface Context {
   withAccess<T>(work: (access: ManageAccess) => Promise<T>): Promise<T>;
   /** Opens products and certificate authority too. */
   withIssuance<T>(work: (issuance: { placeOrder: PlaceOrder; show: ShowOrders }) => Promise<T>): Promise<T>;
+  withCallbacks<T>(work: (callbacks: CallbackCommands) => Promise<T>): Promise<T>;
   withAuthorities<T>(work: (authorities: Authorities) => Promise<T>): Promise<T>;
   /** Serve until a signal arrives. */
   serve(): Promise<void>;
   serveSandbox(): Promise<void>;
   resetSandbox(): Promise<{ folder: string; deleted: string[] }>;
+  /** Undefined where no sandbox was ever started. */
+  readSandbox(): Promise<{ receiver: { callbacks: readonly unknown[] } } | undefined>;
   diagnose(): Promise<Finding[]>;
 }
 

@@ -1,14 +1,17 @@
 // Every command there is. The words of the key are what is typed after `reseal`.
 import { accountCreate, accountList, accountShow } from './account.ts';
 import { blockedImport, caImport, caList } from './ca.ts';
+import { callbackDelete, callbackSet, callbackShow, callbackTest } from './callback.ts';
+import { callbackVerify } from './callback-verify.ts';
 import type { Command } from './command.ts';
 import { keyCreate, keyDisable, keyList, keyRotate } from './key.ts';
 import { orderList, orderPlace, orderShow } from './order.ts';
-import { doctor, sandbox, sandboxReset, serve } from './service.ts';
+import { doctor, sandbox, sandboxCallbacks, sandboxReset, serve } from './service.ts';
 
 export const COMMANDS: Readonly<Record<string, Command>> = {
   sandbox,
   'sandbox reset': sandboxReset,
+  'sandbox callbacks': sandboxCallbacks,
   serve,
   'account create': accountCreate,
   'account list': accountList,
@@ -20,6 +23,11 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
   'order place': orderPlace,
   'order list': orderList,
   'order show': orderShow,
+  'callback show': callbackShow,
+  'callback set': callbackSet,
+  'callback delete': callbackDelete,
+  'callback test': callbackTest,
+  'callback verify': callbackVerify,
   'ca list': caList,
   'ca import': caImport,
   'blocked import': blockedImport,

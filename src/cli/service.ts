@@ -1,5 +1,5 @@
-// reseal serve | sandbox | sandbox reset | doctor
-import { EXIT, type Finding } from '../problem.ts';
+// reseal serve | sandbox | sandbox reset | sandbox callbacks | doctor
+import { EXIT, type Finding, Problem } from '../problem.ts';
 import type { Command } from './command.ts';
 
 export const serve: Command = {
@@ -35,6 +35,20 @@ export const sandboxReset: Command = {
       json: { folder, deleted },
       text: deleted.length === 0 ? `Nothing to delete in ${folder}.` : `Deleted in ${folder}: ${deleted.join(', ')}`,
     };
+  },
+};
+
+export const sandboxCallbacks: Command = {
+  about: 'show the last callbacks that reached the sandbox’s receiver, the newest first',
+  examples: ['sandbox callbacks', 'sandbox callbacks --json'],
+  positionals: [],
+  options: {},
+  async run(_given, context) {
+    const sandbox = await context.readSandbox();
+    if (!sandbox) throw new Problem(EXIT.refused, 'there is no sandbox here', 'Start one first: reseal sandbox');
+    const { callbacks } = sandbox.receiver;
+    const text = callbacks.map((one) => JSON.stringify(one, null, 2)).join('\n');
+    return { json: { callbacks }, text: text || 'None has arrived yet.' };
   },
 };
 

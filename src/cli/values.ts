@@ -1,5 +1,15 @@
 // Values given on the command line, read strictly: what does not fit is an error that shows what would.
+import { readFileSync } from 'node:fs';
 import { EXIT, Problem } from '../problem.ts';
+
+/** A secret in a file, or on standard input as -. Editors end a file with a line break, which is not part of it. */
+export function firstLineOf(file: string): string {
+  try {
+    return readFileSync(file === '-' ? 0 : file, 'utf8').replace(/\r?\n[\s\S]*$/, '');
+  } catch (error) {
+    throw new Problem(EXIT.usage, `${file} cannot be read`, 'Give the path of a file you may read.', { cause: error });
+  }
+}
 
 export function oneOf<T extends string>(option: string, given: unknown, allowed: readonly T[], absent: T): T {
   if (given === undefined) return absent;

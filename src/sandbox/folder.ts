@@ -1,6 +1,6 @@
 // The sandbox's data folder: sandbox.json for scripts, and starting afresh. Only a folder that a sandbox made is
 // ever cleared, and only the files it made.
-import { existsSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Issuer } from '../domain/authority.ts';
 import { pem } from '../domain/pem.ts';
@@ -14,7 +14,7 @@ export interface SandboxFile {
     readonly name: string;
     readonly kind: string;
     readonly credentials: readonly { readonly kind: string; readonly key_id: string; readonly auth_key: string }[];
-    readonly callback: null;
+    readonly callback: SandboxCallback | null;
   }[];
   readonly orders: readonly {
     readonly id: string;
@@ -25,10 +25,20 @@ export interface SandboxFile {
     readonly status: string;
     readonly certificate_id: string | null;
   }[];
-  readonly receiver: Readonly<Record<string, never>>;
+  /** The sandbox's own receiver, and the last callbacks that reached it, the newest first. */
+  readonly receiver: { readonly url: string; readonly address: string; readonly callbacks: readonly unknown[] };
   /** Paths of PEM files. */
   readonly trust: { readonly roots: readonly string[] };
-  readonly dns: Readonly<Record<string, never>>;
+  /** The sandbox's own name server. */
+  readonly dns: { readonly address: string };
+}
+
+export interface SandboxCallback {
+  readonly url: string;
+  readonly access_key: string;
+  readonly signing_secret: string;
+  readonly disabled: boolean;
+  readonly enabled_actions?: readonly string[];
 }
 
 const FILE = 'sandbox.json';
@@ -51,6 +61,12 @@ export function writeSandboxFile(folder: string, content: SandboxFile): void {
   const draft = join(folder, DRAFT);
   writeFileSync(draft, `${JSON.stringify(content, null, 2)}\n`, { mode: 0o600 });
   renameSync(draft, sandboxFileIn(folder));
+}
+
+/** Undefined where no sandbox was ever started. */
+export function readSandboxFile(folder: string): SandboxFile | undefined {
+  const file = sandboxFileIn(folder);
+  return existsSync(file) ? (JSON.parse(readFileSync(file, 'utf8')) as SandboxFile) : undefined;
 }
 
 /** The roots that verifiers of the sandbox's certificates trust. Returns the paths. */

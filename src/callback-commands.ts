@@ -1,0 +1,50 @@
+// Callbacks by the operator's own hand. In a sandbox's folder a test sees the same outside world as the running
+// sandbox does: its name server, its receiver, its roots.
+import { readFileSync } from 'node:fs';
+import type { App } from './app.ts';
+import { type OutsideWorld, openCallbacks } from './callbacks.ts';
+import type { CallbackCommands } from './cli/command.ts';
+import type { Config } from './config.ts';
+import { parseAddressRule } from './domain/addresses.ts';
+import type { Caller } from './domain/credential.ts';
+import { Refusal } from './domain/errors.ts';
+import type { Clock } from './domain/ports.ts';
+import { readSandboxFile } from './sandbox/folder.ts';
+
+export async function callbackCommands(app: App, config: Config, now: Clock): Promise<CallbackCommands> {
+  const isSandbox = (await app.store.settings.get('mode')) === 'sandbox';
+  const { callbacks, testCallback } = openCallbacks(app, config, now, isSandbox ? sandboxOutside(config) : undefined);
+  return {
+    callbacks,
+    async account(id) {
+      const account = await app.store.accounts.find(id);
+      if (!account) throw new Refusal('account_not_found');
+      return account;
+    },
+    testAs: (account, body) => {
+      // The operator is bound neither by the kind of a key nor by the rule for managed-PKI accounts.
+      const caller: Caller = { account: { ...account, kind: 'standard' }, credential: operatorFor(account.id, now()) };
+      return testCallback({ caller, body, requestId: app.newId(), signal: new AbortController().signal });
+    },
+  };
+}
+
+const operatorFor = (accountId: string, at: number): Caller['credential'] => ({
+  keyId: 'cli',
+  accountId,
+  kind: 'standard',
+  createdAt: at,
+  expiresAt: null,
+  disabledAt: null,
+  lastUsedAt: null,
+});
+
+function sandboxOutside(config: Config): OutsideWorld | undefined {
+  const sandbox = readSandboxFile(config.dataDir);
+  if (!sandbox) return undefined;
+  return {
+    allow: [parseAddressRule(sandbox.receiver.address)!, ...config.callbacks.sandboxAllow],
+    roots: sandbox.trust.roots.map((path) => readFileSync(path, 'utf8')),
+    dnsServers: config.dnsServers.length > 0 ? config.dnsServers : [sandbox.dns.address],
+  };
+}

@@ -1,0 +1,118 @@
+// reseal callback show | set | delete | test: what the API offers, by the operator's own hand. Access keys are read
+// from files, or from standard input as -: arguments are visible to everyone on the machine.
+import type { CallbackSettings } from '../domain/callback.ts';
+import { viewOf as reportView } from '../domain/callback-report.ts';
+import type { Command } from './command.ts';
+import { firstLineOf, table, time } from './values.ts';
+
+const settingsView = (settings: CallbackSettings) => ({
+  url: settings.url,
+  disabled: settings.isDisabled,
+  ...(settings.enabledActions && { enabled_actions: settings.enabledActions }),
+  updated_at: time(settings.updatedAt),
+});
+
+const settingsText = (settings: CallbackSettings): string =>
+  table(
+    ['URL', 'STATE', 'ACTIONS', 'UPDATED'],
+    [
+      [
+        settings.url,
+        settings.isDisabled ? 'paused' : 'active',
+        settings.enabledActions?.join(' ') ?? 'all',
+        time(settings.updatedAt),
+      ],
+    ],
+  );
+
+const by = (accountId: string) => ({ accountId, actor: 'cli', requestId: null });
+const ACCESS_KEY = { type: 'string', about: 'file with the access key; - reads it from standard input' } as const;
+
+export const callbackShow: Command = {
+  about: 'show the callback settings of an account; its secrets are not shown',
+  examples: ['callback show ACCOUNT'],
+  positionals: ['ACCOUNT'],
+  options: {},
+  async run({ positionals: [accountId = ''] }, { withCallbacks }) {
+    const settings = await withCallbacks(async ({ account, callbacks }) => {
+      await account(accountId);
+      return await callbacks.show(accountId);
+    });
+    return settings
+      ? { json: { callback: settingsView(settings) }, text: settingsText(settings) }
+      : { json: { callback: null }, text: 'The account has no callback settings.' };
+  },
+};
+
+export const callbackSet: Command = {
+  about: 'save callback settings; the signing secret is shown once, when it is made',
+  examples: [
+    'callback set ACCOUNT --url https://hooks.example.com/certs --access-key-file key.txt',
+    'callback set ACCOUNT --disabled   # pauses, and keeps url and key',
+    'callback set ACCOUNT --actions order:issued,order:revoked',
+  ],
+  positionals: ['ACCOUNT'],
+  options: {
+    url: { type: 'string', about: 'where callbacks go; together with --access-key-file' },
+    'access-key-file': ACCESS_KEY,
+    disabled: { type: 'boolean', about: 'pause callbacks' },
+    actions: { type: 'string', about: 'only these, separated by commas (default: all)' },
+  },
+  async run({ positionals: [accountId = ''], options }, { withCallbacks }) {
+    const keyFile = options['access-key-file'];
+    const wish = {
+      ...(options.url !== undefined && { url: options.url }),
+      ...(keyFile !== undefined && { access_key: firstLineOf(String(keyFile)) }),
+      disabled: options.disabled === true,
+      ...(options.actions !== undefined && { enabled_actions: String(options.actions).split(',') }),
+    };
+    const { settings, signingSecret } = await withCallbacks(async ({ account, callbacks }) => {
+      await account(accountId);
+      return await callbacks.save(by(accountId), wish);
+    });
+    const secret = signingSecret?.reveal();
+    return {
+      json: { callback: settingsView(settings), ...(secret && { signing_secret: secret }) },
+      text: `${settingsText(settings)}${secret ? `\n\nSigning secret: ${secret}\nKeep it now: it is not shown again.` : ''}`,
+    };
+  },
+};
+
+export const callbackDelete: Command = {
+  about: 'delete the callback settings of an account, with their signing secret',
+  examples: ['callback delete ACCOUNT'],
+  positionals: ['ACCOUNT'],
+  options: {},
+  async run({ positionals: [accountId = ''] }, { withCallbacks }) {
+    const deleted = await withCallbacks(async ({ account, callbacks }) => {
+      await account(accountId);
+      return await callbacks.remove(by(accountId));
+    });
+    return { json: { deleted }, text: deleted ? 'Deleted.' : 'There was nothing to delete.' };
+  },
+};
+
+export const callbackTest: Command = {
+  about: 'send a real, simulated order:issued callback, and say what happened',
+  examples: [
+    'callback test ACCOUNT',
+    'callback test ACCOUNT --url https://hooks.example.com/certs --access-key-file key.txt',
+  ],
+  positionals: ['ACCOUNT'],
+  options: { url: { type: 'string', about: 'instead of the saved one, for this test' }, 'access-key-file': ACCESS_KEY },
+  async run({ positionals: [accountId = ''], options }, { withCallbacks }) {
+    const keyFile = options['access-key-file'];
+    const body = {
+      ...(options.url !== undefined && { url: options.url }),
+      ...(keyFile !== undefined && { access_key: firstLineOf(String(keyFile)) }),
+    };
+    const report = await withCallbacks(async ({ account, testAs }) => await testAs(await account(accountId), body));
+    const view = reportView(report);
+    const phases = Object.entries(view.phases_ms).map(([phase, ms]) => `${phase} ${ms} ms`);
+    const days = view.certificate_expires_in_days;
+    return {
+      json: { callback: view },
+      text: `The receiver answered 200.\n${phases.join(', ')}\n${view.tls_version}, certificate expires in ${days} days`,
+    };
+  },
+};

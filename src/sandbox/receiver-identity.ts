@@ -1,0 +1,85 @@
+// The certificate of the sandbox's receiver: a real one, of an order like any other, in an account that nobody has a
+// key to. The private key is kept sealed, so that restarts find both.
+import type { Store } from '../domain/ports.ts';
+import type { ManageAccess } from '../usecases/manage-access.ts';
+import type { PlaceOrder } from '../usecases/place-order.ts';
+
+export const RECEIVER_NAME = 'receiver.sandbox.test';
+/** In the certificate too, so that nothing else is wrong with a receiver that leaves out its chain. */
+export const UNTRUSTED_NAME = 'untrusted.sandbox.test';
+
+const NOTE = 'sandbox-receiver';
+const PRODUCT = 'tls-private';
+const RENEW_MS = 30 * 86_400_000;
+const MAX_ORDERS = 200;
+
+export interface Identity {
+  /** PKCS#8, PEM. */
+  readonly key: string;
+  readonly issuerId: string;
+  readonly leaf: Uint8Array;
+}
+
+export interface IdentityTools {
+  readonly store: Store;
+  readonly access: ManageAccess;
+  readonly placeOrder: PlaceOrder;
+  readonly now: () => number;
+  readonly newKeyAndCsr: (commonName: string) => { readonly key: string; readonly csr: string };
+}
+
+interface Note {
+  readonly accountId: string;
+  readonly key: string;
+  readonly csr: string;
+}
+
+export async function receiverIdentity(tools: IdentityTools): Promise<Identity> {
+  const { store, now } = tools;
+  const { accountId, key, csr } = await noteOf(tools);
+  const found = await lastCertificate(store, accountId);
+  if (found?.preparation && found.preparation.notAfter > now() + RENEW_MS) return identityOf(found, key);
+  await tools.placeOrder({
+    accountId,
+    productId: PRODUCT,
+    alternativeId: null,
+    actor: 'cli',
+    vouchesForNames: true,
+    request: {
+      commonName: RECEIVER_NAME,
+      dnsNames: [UNTRUSTED_NAME],
+      csr,
+      keySource: 'caller',
+      signHash: 'sha256',
+      keepsEncryptionKey: false,
+      acceptsRemovalOfNames: false,
+      acceptsRevocationOfPrevious: false,
+      dryRun: false,
+    },
+  });
+  return identityOf((await lastCertificate(store, accountId))!, key);
+}
+
+type Found = NonNullable<Awaited<ReturnType<typeof lastCertificate>>>;
+const identityOf = ({ preparation, der }: Found, key: string): Identity => ({
+  key,
+  issuerId: preparation!.issuerId,
+  leaf: der!,
+});
+
+async function lastCertificate(store: Store, accountId: string) {
+  const orders = await store.orders.list(accountId, { limit: MAX_ORDERS });
+  const id = orders.findLast(({ status }) => status === 'issued')?.currentCertificateId;
+  return id ? await store.certificates.find(accountId, id) : undefined;
+}
+
+async function noteOf({ store, access, newKeyAndCsr }: IdentityTools): Promise<Note> {
+  return await store.transaction(async (to) => {
+    const note = await to.secrets.get(NOTE);
+    if (note !== undefined) return JSON.parse(note) as Note;
+    const { id } = await access.createAccountIn(to, { name: 'Sandbox receiver', kind: 'standard', locale: 'en' });
+    const made: Note = { accountId: id, ...newKeyAndCsr(RECEIVER_NAME) };
+    await to.secrets.claim(NOTE, JSON.stringify(made));
+    return made;
+  });
+}

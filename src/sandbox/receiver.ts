@@ -1,0 +1,209 @@
+// The sandbox's outside world for callbacks: a real HTTPS receiver that keeps the last ones for people and scripts to
+// read, and misbehaves when the path asks for it (receiver-behaviour.ts). So every outcome of the callback test can be
+// seen offline. Whatever reaches it, it holds a bounded number of connections, each for a bounded time.
+import { once } from 'node:events';
+import https from 'node:https';
+import type net from 'node:net';
+import type { Readable } from 'node:stream';
+import tls from 'node:tls';
+import { answer, behave, type Exchange, type Outgoing, pathOnly } from './receiver-behaviour.ts';
+
+/** PEM; the certificate with its chain. */
+export interface ReceiverIdentity {
+  readonly cert: string;
+  readonly key: string;
+}
+
+/** By the name a client asks for: `untrusted.…` gets the one, every other name, right or wrong, the other. */
+export interface ReceiverCertificates {
+  readonly good: ReceiverIdentity;
+  readonly untrusted: ReceiverIdentity;
+}
+
+export interface ReceiverOptions {
+  readonly host: string;
+  /** 0 is any that is free. */
+  readonly port: number;
+  readonly certificates: ReceiverCertificates;
+  /** After each callback. Must not throw. */
+  readonly onCallback: () => void;
+}
+
+export interface ReceivedCallback {
+  readonly at: string;
+  readonly method: string;
+  /** With its query. */
+  readonly path: string;
+  /** Those that a callback has, and no other. */
+  readonly headers: Readonly<Record<string, string>>;
+  /** Parsed, if it is JSON. */
+  readonly body: unknown;
+  /** What was done, in a few words: `200`, `reset`, `200 after 12 s`. */
+  readonly answer: string;
+}
+
+const KEPT = 50;
+const KEPT_HEADERS = [
+  'x-cc-callback-auth',
+  'webhook-id',
+  'webhook-timestamp',
+  'webhook-signature',
+  'content-type',
+  'user-agent',
+];
+const MAX_BODY_BYTES = 16 * 1024;
+/** Read and thrown away, so that the refusal arrives: a peer that is still sending does not hear it. */
+const MAX_DISCARDED_BYTES = 4 * 1024 * 1024;
+/** Of a body that is kept parsed. Writing a deeper one as JSON would exhaust the stack. */
+const MAX_DEPTH = 16;
+const MAX_CONNECTIONS = 64;
+/** The longest that any behaviour needs is a minute. */
+const MAX_LIFE_MS = 90_000;
+const LIMITS = {
+  handshakeTimeout: 5_000,
+  headersTimeout: 5_000,
+  requestTimeout: 5_000,
+  connectionsCheckingInterval: 500,
+  maxHeaderSize: 8 * 1024,
+};
+
+/** Of Node's own request, what is used here. */
+interface Incoming extends Readable {
+  readonly method?: string | undefined;
+  readonly url?: string | undefined;
+  readonly headers: Exchange['headers'];
+  readonly socket: net.Socket;
+}
+
+export class Receiver implements AsyncDisposable {
+  readonly #server: https.Server;
+  readonly #onCallback: () => void;
+  readonly #open = new Set<net.Socket>();
+  #untrusted: tls.SecureContext | undefined;
+  #callbacks: readonly ReceivedCallback[] = [];
+  #port = 0;
+
+  constructor({ certificates, onCallback }: Pick<ReceiverOptions, 'certificates' | 'onCallback'>) {
+    this.#onCallback = onCallback;
+    const isUntrusted = (name: string) => name.toLowerCase().startsWith('untrusted.');
+    // No context for a name means the server's own, as for a client that asks for none.
+    const server = https.createServer({
+      ...LIMITS,
+      SNICallback: (name, done) => done(null, isUntrusted(name) ? this.#untrusted : undefined),
+    });
+    this.#server = server;
+    this.replaceCertificates(certificates);
+    server.maxConnections = MAX_CONNECTIONS;
+    server.maxRequestsPerSocket = 1;
+    server.on('connection', (socket: net.Socket) => this.#keep(socket));
+    server.on('request', (request, response) => void this.#receive(request, response));
+  }
+
+  get port(): number {
+    return this.#port;
+  }
+
+  /** For connections from now on. */
+  replaceCertificates({ good, untrusted }: ReceiverCertificates): void {
+    const context = tls.createSecureContext({ ...untrusted });
+    this.#server.setSecureContext({ ...good });
+    this.#untrusted = context;
+  }
+
+  /** Newest first. */
+  callbacks(): readonly ReceivedCallback[] {
+    return this.#callbacks;
+  }
+
+  async listen(host: string, port: number): Promise<void> {
+    this.#server.listen(port, host);
+    await once(this.#server, 'listening');
+    this.#port = (this.#server.address() as net.AddressInfo).port;
+  }
+
+  /** At once, whatever is under way. */
+  async close(): Promise<void> {
+    if (!this.#server.listening) return;
+    const closed = once(this.#server, 'close');
+    this.#server.close();
+    for (const socket of this.#open) socket.destroy();
+    await closed;
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
+  #keep(socket: net.Socket): void {
+    const life = setTimeout(() => socket.destroy(), MAX_LIFE_MS);
+    this.#open.add(socket);
+    socket.on('error', () => {});
+    socket.once('close', () => {
+      clearTimeout(life);
+      this.#open.delete(socket);
+    });
+  }
+
+  /** The connection under an encrypted one, which Node does not tell. */
+  #under({ remoteAddress, remotePort }: net.Socket): net.Socket | undefined {
+    return [...this.#open].find((one) => one.remotePort === remotePort && one.remoteAddress === remoteAddress);
+  }
+
+  async #receive(request: Incoming, response: Outgoing): Promise<void> {
+    const { method = '', url: path = '', headers, socket } = request;
+    const body = await bodyOf(request);
+    if (!body) return;
+    if (method === 'GET' && pathOnly(path) === '/callbacks') {
+      answer(response, 200, { callbacks: this.#callbacks });
+      return;
+    }
+    const did = body.isWhole
+      ? behave({ path, headers, body: body.text, response, socket, connection: this.#under(socket) })
+      : answer(response, 413, { received: false });
+    const callback = { at: new Date().toISOString(), method, path, headers: keptOf(headers) };
+    this.#callbacks = [{ ...callback, body: readable(body.text), answer: did }, ...this.#callbacks].slice(0, KEPT);
+    this.#onCallback();
+  }
+}
+
+export async function startReceiver({ host, port, ...options }: ReceiverOptions): Promise<Receiver> {
+  const receiver = new Receiver(options);
+  await receiver.listen(host, port);
+  return receiver;
+}
+
+/** Undefined when the peer left in the middle, or sends without measure: leaving the loop ends the connection. */
+async function bodyOf(request: Readable): Promise<{ text: string; isWhole: boolean } | undefined> {
+  const kept: Uint8Array[] = [];
+  let length = 0;
+  try {
+    for await (const chunk of request as AsyncIterable<Uint8Array>) {
+      if (length < MAX_BODY_BYTES) kept.push(chunk);
+      length += chunk.length;
+      if (length > MAX_DISCARDED_BYTES) return undefined;
+    }
+  } catch {
+    return undefined;
+  }
+  const text = Buffer.concat(kept).subarray(0, MAX_BODY_BYTES).toString();
+  return { text, isWhole: length <= MAX_BODY_BYTES };
+}
+
+const keptOf = (headers: Exchange['headers']): Record<string, string> =>
+  Object.fromEntries(
+    KEPT_HEADERS.flatMap((name) => (headers[name] === undefined ? [] : [[name, String(headers[name])]])),
+  );
+
+function readable(text: string): unknown {
+  try {
+    const value: unknown = JSON.parse(text);
+    return isShallow(value, MAX_DEPTH) ? value : text;
+  } catch {
+    return text;
+  }
+}
+
+const isShallow = (value: unknown, levels: number): boolean =>
+  typeof value !== 'object' ||
+  value === null ||
+  (levels > 0 && Object.values(value).every((one) => isShallow(one, levels - 1)));
