@@ -89,14 +89,20 @@ export function resetSandbox(config: Config): string[] {
   }
 }
 
-/** Beside the service where that is free, so that addresses stay the same over restarts. */
-async function besides<T>(config: Config, offset: number, listen: (port: number) => Promise<T>): Promise<T> {
-  if (config.port === 0) return await listen(0);
-  return await listen(config.port + offset).catch(() => listen(0));
+/**
+ * At a fixed distance from the service where that is free, so that addresses stay the same over restarts; far enough
+ * for a second sandbox on the next port. With the usual 8080 the receiver is at 8443.
+ */
+const DISTANCE = { receiver: 363, dns: 373 } as const;
+
+async function besides<T>(config: Config, distance: number, listen: (port: number) => Promise<T>): Promise<T> {
+  const port = config.port + distance;
+  if (config.port === 0 || port > 65_535) return await listen(0);
+  return await listen(port).catch(() => listen(0));
 }
 
 async function startNames(config: Config): Promise<DnsServer> {
-  const dns = await besides(config, 2, (port) => startDnsServer({ host: LOOPBACK, port }));
+  const dns = await besides(config, DISTANCE.dns, (port) => startDnsServer({ host: LOOPBACK, port }));
   for (const name of [RECEIVER_NAME, UNTRUSTED_NAME, 'wrong-host.sandbox.test']) {
     dns.set(name, 'A', [LOOPBACK]);
     dns.set(name, 'AAAA', 'nodata');
@@ -123,7 +129,9 @@ async function startOwnReceiver(
     // Without its chain nobody can follow it to a root: the commonest mistake of all.
     untrusted: { cert, key },
   };
-  return await besides(config, 1, (port) => startReceiver({ host: LOOPBACK, port, certificates, onCallback }));
+  return await besides(config, DISTANCE.receiver, (port) =>
+    startReceiver({ host: LOOPBACK, port, certificates, onCallback }),
+  );
 }
 
 function outsideOf(config: Config, { issuers }: Issuance, dns: DnsServer, receiver: Receiver): OutsideWorld {

@@ -56,7 +56,7 @@ test('only the places that may, speak to the outside', () => {
     'node:sqlite': /^src\/adapters\//,
     pg: /^src\/adapters\/store\/postgres\.ts$/,
     'node:http': /^src\/http\//,
-    'node:https': /^src\/adapters\//,
+    'node:https': /^src\/adapters\/egress\/|^src\/sandbox\/receiver\.ts$/,
     'node:dns/promises': /^src\/adapters\//,
     'node:child_process': /^$/,
   };
@@ -65,6 +65,16 @@ test('only the places that may, speak to the outside', () => {
       const place = OUTSIDE[specifier];
       assert.ok(!place || place.test(file), `${file} imports ${specifier}`);
     }
+  }
+});
+
+test('there is one way out: no other file opens a connection', () => {
+  for (const file of SOURCES.filter((one) => !one.startsWith('src/adapters/egress/'))) {
+    assert.doesNotMatch(
+      read(file),
+      /\bfetch\(|\b(net|tls|http2|https?)\.(connect|createConnection|request|get)\(/,
+      file,
+    );
   }
 });
 

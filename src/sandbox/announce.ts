@@ -1,13 +1,20 @@
 // What a person sees when the sandbox is up: where it is, what to paste, and what is only allowed here.
 import type { SandboxFile } from './folder.ts';
 
-export function announcement(sandbox: SandboxFile, file: string, csr: string): string {
+/** Paths of the receiver, and hosts, that show what can go wrong. */
+const MISBEHAVIOURS = ['/status/503', '/delay/12', '/reset', '/endless', '/redirect', '/silent', '/garbage', '/echo'];
+const FAULTY_HOSTS = ['untrusted', 'wrong-host', 'private', 'broken', 'missing'];
+
+/** `allowed` are the addresses that RESEAL_SANDBOX_ALLOW names. */
+export function announcement(sandbox: SandboxFile, file: string, csr: string, allowed: readonly string[]): string {
   const [account] = sandbox.accounts;
   const key = account?.credentials.find(({ kind }) => kind === 'standard');
   const [order] = sandbox.orders;
   const headers = `-H 'X-CC-Key-ID: ${key?.key_id}' \\
     -H 'X-CC-Auth-Key: ${key?.auth_key}'`;
   const body = { certificate: { csr, common_name: order?.common_name, sign_hash: 'sha256' } };
+  const callback = { url: sandbox.receiver.url, access_key: 'my-callback-key' };
+  const { port } = new URL(sandbox.receiver.url);
   return `
 Reseal sandbox   ${sandbox.base_url}
 Reference        ${sandbox.base_url}/docs
@@ -25,9 +32,20 @@ And this to reissue the certificate of a sandbox order (the CSR is on a key that
     ${headers} \\
     -H 'Content-Type: application/json' -d '${JSON.stringify(body)}'
 
+And this to test a callback; the receiver runs here and shows what it got with: npx reseal sandbox callbacks
+
+  curl -s -X PUT ${sandbox.base_url}/openapi/v3/account/callback/test \\
+    ${headers} \\
+    -H 'Content-Type: application/json' -d '${JSON.stringify(callback)}'
+
+  Other urls misbehave: ${MISBEHAVIOURS.join('  ')}
+  or have faults of their own: ${FAULTY_HOSTS.map((host) => `https://${host}.sandbox.test:${port}/`).join('  ')}
+
 Only because this is a sandbox:
   - ${sandbox.accounts.length} demo accounts exist, and their keys are in clear in sandbox.json (mode 0600).
   - ${sandbox.orders.length} demo orders exist, and their names count as validated although nobody proved them.
+  - Callbacks may go to ${[sandbox.receiver.address, ...allowed].join(', ')} on this machine, and the roots above are trusted in receivers.
+  - Names are looked up in a name server of our own, ${sandbox.dns.address}, unless RESEAL_DNS_SERVERS is set.
 
 Stop with Ctrl-C. Start afresh with: npx reseal sandbox reset
 `;

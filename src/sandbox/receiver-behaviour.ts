@@ -5,7 +5,8 @@ import type { Writable } from 'node:stream';
 
 /** Of Node's own response, what is used here. */
 export interface Outgoing extends Writable {
-  writeHead(status: number, headers: Readonly<Record<string, string>>): unknown;
+  statusCode: number;
+  setHeader(name: string, value: string): unknown;
 }
 
 /** A request that was read to its end, and the means of answering it. */
@@ -52,13 +53,16 @@ const BEHAVIOURS = {
     return 'reset';
   },
   endless: ({ response }) => {
-    response.writeHead(200, { 'Content-Type': 'text/plain' });
+    response.setHeader('Content-Type', 'text/plain');
     response.write(DRIP);
     const dripping = setInterval(() => response.write(DRIP), DRIP_MS);
     whileOpen(response, dripping);
     return '200 without an end';
   },
-  redirect: ({ response }) => answer(response, 302, { received: false }, { Location: '/' }),
+  redirect: ({ response }) => {
+    response.setHeader('Location', '/');
+    return answer(response, 302, { received: false });
+  },
   garbage: ({ socket }) => {
     socket.end('This is not HTTP.\r\n');
     return 'garbage';
@@ -78,13 +82,9 @@ export function behave(exchange: Exchange): string {
   return behaviour(exchange, argument);
 }
 
-export function answer(
-  response: Outgoing,
-  status: number,
-  body: Readonly<Record<string, unknown>>,
-  headers: Readonly<Record<string, string>> = {},
-): string {
-  response.writeHead(status, { 'Content-Type': 'application/json', ...headers });
+export function answer(response: Outgoing, status: number, body: Readonly<Record<string, unknown>>): string {
+  response.statusCode = status;
+  response.setHeader('Content-Type', 'application/json');
   response.end(JSON.stringify(body));
   return String(status);
 }

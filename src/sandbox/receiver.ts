@@ -55,7 +55,7 @@ const MAX_BODY_BYTES = 16 * 1024;
 /** Read and thrown away, so that the refusal arrives: a peer that is still sending does not hear it. */
 const MAX_DISCARDED_BYTES = 4 * 1024 * 1024;
 /** Of a body that is kept parsed. Writing a deeper one as JSON would exhaust the stack. */
-const MAX_DEPTH = 16;
+const MAX_DEPTH = 8;
 const MAX_CONNECTIONS = 64;
 /** The longest that any behaviour needs is a minute. */
 const MAX_LIFE_MS = 90_000;
@@ -172,15 +172,15 @@ export async function startReceiver({ host, port, ...options }: ReceiverOptions)
   return receiver;
 }
 
-/** Undefined when the peer left in the middle, or sends without measure: leaving the loop ends the connection. */
-async function bodyOf(request: Readable): Promise<{ text: string; isWhole: boolean } | undefined> {
+/** Undefined when the peer left in the middle, or was sent away because it sends without measure. */
+async function bodyOf(request: Incoming): Promise<{ text: string; isWhole: boolean } | undefined> {
   const kept: Uint8Array[] = [];
   let length = 0;
   try {
     for await (const chunk of request as AsyncIterable<Uint8Array>) {
       if (length < MAX_BODY_BYTES) kept.push(chunk);
       length += chunk.length;
-      if (length > MAX_DISCARDED_BYTES) return undefined;
+      if (length > MAX_DISCARDED_BYTES) request.socket.destroy();
     }
   } catch {
     return undefined;

@@ -5,12 +5,16 @@ import { existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } 
 import net from 'node:net';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import type { SandboxFile } from '../../src/sandbox/folder.ts';
 import { newFolder } from '../support/app.ts';
 import { reseal, startReseal } from '../support/process.ts';
 import { RawConnection } from '../support/raw-http.ts';
 
 const settingsFor = (folder: string) => ({ RESEAL_DATA_DIR: folder, RESEAL_PORT: '0' });
 const sandboxFile = (folder: string) => JSON.parse(readFileSync(join(folder, 'sandbox.json'), 'utf8'));
+
+/** With RESEAL_PORT=0 every start finds other free ports. */
+const withoutPorts = (value: unknown) => JSON.parse(JSON.stringify(value).replace(/:\d+\//g, ':PORT/'));
 
 /** Starts, waits until sandbox.json is there and the greeting is printed. */
 async function started(folder: string, extra: Record<string, string> = {}) {
@@ -39,18 +43,16 @@ test('sandbox.json is for scripts: private, complete, and true', async () => {
   assert.deepEqual(Object.keys(file), ['base_url', 'accounts', 'orders', 'receiver', 'trust', 'dns']);
   assert.equal(file.base_url, sandbox.url);
   assert.deepEqual(
-    file.accounts.map(
-      ({ kind, credentials, callback }: { kind: string; credentials: { kind: string }[]; callback: null }) => [
-        kind,
-        credentials.map((one) => one.kind),
-        callback,
-      ],
-    ),
+    file.accounts.map(({ kind, credentials, callback }: SandboxFile['accounts'][number]) => [
+      kind,
+      credentials.map((one) => one.kind),
+      callback && [callback.url, callback.disabled, callback.enabled_actions],
+    ]),
     [
       ['standard', ['standard', 'cloud_manager_token', 'lite_client_oauth', 'integration_key'], null],
-      ['managed_pki', ['standard'], null],
+      ['managed_pki', ['standard'], [file.receiver.url, false, undefined]],
       ['standard', ['standard'], null],
-      ['standard', ['standard'], null],
+      ['standard', ['standard'], [file.receiver.url, true, ['order:revoked']]],
     ],
   );
   for (const { id, kind, credentials } of file.accounts) {
@@ -75,12 +77,12 @@ test('ids and keys stay the same over a restart, a kill and a lost sandbox.json;
   rmSync(join(folder, 'sandbox.json'));
   {
     await using sandbox = await started(folder);
-    assert.deepEqual(sandboxFile(folder).accounts, accounts);
+    assert.deepEqual(withoutPorts(sandboxFile(folder).accounts), withoutPorts(accounts));
     await sandbox.running.end('SIGKILL');
   }
   {
     await using sandbox = await started(folder);
-    assert.deepEqual(sandboxFile(folder).accounts, accounts);
+    assert.deepEqual(withoutPorts(sandboxFile(folder).accounts), withoutPorts(accounts));
     const refused = await reseal(['sandbox', 'reset'], settingsFor(folder));
     assert.equal(refused.code, 1);
     assert.match(refused.err, /already running.*Stop it first/s);

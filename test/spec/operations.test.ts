@@ -31,6 +31,9 @@ rule('ops 4', '`GET /metrics` answers in the text format of Prometheus', async (
     assert.match(line, /^(# (HELP|TYPE) [a-zA-Z0-9_:]+ .+|[a-zA-Z_:][a-zA-Z0-9_:]*(\{.*\})? \S+)$/);
   }
   assert.match(text, /^reseal_http_request_seconds_count\{method="GET",route="\/healthz",status="200"\} \d+$/m);
+  // Something was measured: no request takes no time at all.
+  const [, sum] = /^reseal_http_request_seconds_sum\{method="GET",route="\/healthz",status="200"\} (\S+)$/m.exec(text)!;
+  assert.ok(Number(sum) > 0);
 });
 
 rule('ops 5', 'every caller that is not on the loopback interface or that came through a proxy', async () => {
@@ -75,12 +78,16 @@ rule('ops 6', 'an OpenAPI 3.1 document of every operation under `/openapi/v3` th
     Object.keys(methods).map((method) => `${method.toUpperCase()} ${path}`),
   );
   assert.deepEqual(operations.sort(), [
+    'DELETE /openapi/v3/account/callback',
     'GET /openapi/v3/account',
+    'GET /openapi/v3/account/callback',
     'GET /openapi/v3/certs/{id}',
     'GET /openapi/v3/orders',
     'GET /openapi/v3/orders/{id}',
     'POST /openapi/v3/orders/{id}/reissue',
     'PUT /openapi/v3/account',
+    'PUT /openapi/v3/account/callback',
+    'PUT /openapi/v3/account/callback/test',
   ]);
   assert.deepEqual(body.security, [{ keyId: [], authKey: [] }]);
   assert.deepEqual(body.components.securitySchemes.authKey, { type: 'apiKey', in: 'header', name: 'X-CC-Auth-Key' });
