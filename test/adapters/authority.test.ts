@@ -11,7 +11,7 @@ import * as x509 from '@peculiar/x509';
 import { openAuthority } from '../../src/adapters/ca/authority.ts';
 import { ensureIssuers } from '../../src/adapters/ca/issuers.ts';
 import { lint } from '../../src/adapters/ca/lint.ts';
-import { keyIdOf, leafExtensions } from '../../src/adapters/ca/profiles.ts';
+import { issuerExtensions, keyIdOf, leafExtensions } from '../../src/adapters/ca/profiles.ts';
 import { readPublicKey } from '../../src/adapters/ca/public-key.ts';
 import { distinguishedName, SIGNATURE_ALGORITHMS, toBeSigned } from '../../src/adapters/ca/to-be-signed.ts';
 import type { CertificateContent, Issuer } from '../../src/domain/authority.ts';
@@ -216,8 +216,7 @@ test('what differs from what was decided is found before it is signed', () => {
     names,
     hasSubject: true,
     spki,
-    issuerKeyId,
-    urls,
+    issuer: issuerExtensions(issuerKeyId, urls),
   } as const;
   const right = {
     serial: new Uint8Array(16).fill(0x41),
@@ -245,7 +244,9 @@ test('what differs from what was decided is found before it is signed', () => {
     'more names': { extensions: leafExtensions({ ...profile, names: [...names, 'evil.example'] }) },
     'names critical with a subject': { extensions: leafExtensions({ ...profile, hasSubject: false }) },
     'an extension twice': { extensions: [...extensions, extensions[0]!] },
-    'another authority key': { extensions: leafExtensions({ ...profile, issuerKeyId: keyIdOf(other) }) },
+    'another authority key': {
+      extensions: leafExtensions({ ...profile, issuer: issuerExtensions(keyIdOf(other), urls) }),
+    },
     'no extensions': { extensions: [] },
   };
   for (const [fault, change] of Object.entries(wrong)) {

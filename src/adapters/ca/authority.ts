@@ -8,7 +8,7 @@ import { namesOf } from './certificate-reader.ts';
 import { candidatesAmong, candidatesFor, endOf, servedBy } from './choice.ts';
 import { crlUrl, issuerCertificateUrl, newSerial, openPrivateKey, spkiOf } from './issuers.ts';
 import { lint } from './lint.ts';
-import { keyIdOf, leafExtensions } from './profiles.ts';
+import { type IssuerExtensions, issuerExtensions, keyIdOf, leafExtensions } from './profiles.ts';
 import { distinguishedName, SIGNATURE_ALGORITHMS, signedCertificate, toBeSigned } from './to-be-signed.ts';
 
 /** A list of revocations is fetched whole, so the certificates of an issuer are spread over several. */
@@ -20,6 +20,8 @@ interface OpenIssuer {
   readonly name: Uint8Array;
   readonly keyId: Uint8Array;
   readonly notAfter: number;
+  /** By shard of the list of revocations. */
+  readonly extensions: readonly IssuerExtensions[];
   readonly signBytes: (signHash: SignHash, bytes: Uint8Array) => Promise<Uint8Array>;
 }
 
@@ -31,7 +33,7 @@ export interface EmbeddedAuthority extends CertificateAuthority {
 }
 
 export function openAuthority(issuers: readonly Issuer[], pkiUrl: string): EmbeddedAuthority {
-  let open = openIssuers(issuers);
+  let open = openIssuers(issuers, pkiUrl);
 
   function signer(issuerId: string): OpenIssuer {
     const found = open.signers.get(issuerId);
@@ -41,7 +43,7 @@ export function openAuthority(issuers: readonly Issuer[], pkiUrl: string): Embed
 
   return {
     use(next) {
-      open = openIssuers(next);
+      open = openIssuers(next, pkiUrl);
     },
 
     issuerFor(keyType, signHash, until) {
@@ -54,7 +56,7 @@ export function openAuthority(issuers: readonly Issuer[], pkiUrl: string): Embed
     },
 
     prepare(content) {
-      const { issuer, name, keyId, notAfter } = signer(content.issuerId);
+      const { issuer, name, keyId, notAfter, extensions } = signer(content.issuerId);
       const algorithm = algorithmOf(issuer, content.signHash);
       const serial = newSerial();
       const shownName = shownCommonName(content);
@@ -73,12 +75,7 @@ export function openAuthority(issuers: readonly Issuer[], pkiUrl: string): Embed
           names: content.names,
           hasSubject: shownName !== undefined,
           spki: content.publicKey.spki,
-          issuerKeyId: keyId,
-          urls: {
-            issuerCertificate: issuerCertificateUrl(pkiUrl, issuer.id),
-            crl: crlUrl(pkiUrl, issuer.id, serial.at(-1)! % CRL_SHARDS),
-            ocsp: `${pkiUrl}/ocsp`,
-          },
+          issuer: extensions[serial.at(-1)! % CRL_SHARDS]!,
         }),
       });
       const findings = lint(bytes, {
@@ -109,27 +106,36 @@ export function openAuthority(issuers: readonly Issuer[], pkiUrl: string): Embed
   };
 }
 
-function openIssuers(issuers: readonly Issuer[]) {
+function openIssuers(issuers: readonly Issuer[], pkiUrl: string) {
   const candidates = candidatesAmong(issuers.map((one) => ({ ...one, hasKey: one.privateKey !== null })));
   // Retired ones too: one that is retired between preparing and signing still owes that signature.
   const signers = new Map<string, OpenIssuer>();
   for (const issuer of issuers) {
     const { id, role, privateKey } = issuer;
-    if (role === 'issuing' && privateKey) signers.set(id, openIssuer(issuer, privateKey, endOf(issuer, issuers)));
+    if (role === 'issuing' && privateKey)
+      signers.set(id, openIssuer(issuer, privateKey, endOf(issuer, issuers), pkiUrl));
   }
   const byId = new Map(issuers.map((issuer) => [issuer.id, issuer]));
   return { byId, signers, candidates, served: servedBy(candidates) };
 }
 
-function openIssuer(issuer: Issuer, privateKey: Uint8Array, notAfter: number): OpenIssuer {
+function openIssuer(issuer: Issuer, privateKey: Uint8Array, notAfter: number, pkiUrl: string): OpenIssuer {
   const key = openPrivateKey(privateKey);
-  const { subject, keyId } = namesOf(issuer.certificate);
+  const { subject, keyId: named } = namesOf(issuer.certificate);
+  // An authority that was brought along may have named its key otherwise than we would.
+  const keyId = named ?? keyIdOf(spkiOf(key));
   return {
     issuer,
     name: subject,
-    // An authority that was brought along may have named its key otherwise than we would.
-    keyId: keyId ?? keyIdOf(spkiOf(key)),
+    keyId,
     notAfter,
+    extensions: Array.from({ length: CRL_SHARDS }, (_, shard) =>
+      issuerExtensions(keyId, {
+        issuerCertificate: issuerCertificateUrl(pkiUrl, issuer.id),
+        crl: crlUrl(pkiUrl, issuer.id, shard),
+        ocsp: `${pkiUrl}/ocsp`,
+      }),
+    ),
     // A P-256 signature takes less than handing it to another thread; an RSA one would stop everybody else.
     signBytes: async (signHash, bytes) =>
       issuer.keyType === 'rsa' ? await signInThreadPool(signHash, bytes, key) : sign(signHash, bytes, key),

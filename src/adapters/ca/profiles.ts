@@ -74,20 +74,35 @@ export interface LeafProfile {
   /** An empty subject makes the alternative names the only identity, and so critical. */
   readonly hasSubject: boolean;
   readonly spki: Uint8Array;
-  readonly issuerKeyId: Uint8Array;
-  readonly urls: StatusUrls;
+  readonly issuer: IssuerExtensions;
 }
 
+/** What every certificate of an issuer says of it, encoded. */
+export interface IssuerExtensions {
+  readonly authorityKeyIdentifier: Uint8Array;
+  readonly crlDistributionPoint: Uint8Array;
+  readonly authorityInfoAccess: Uint8Array;
+}
+
+export const issuerExtensions = (keyId: Uint8Array, urls: StatusUrls): IssuerExtensions => ({
+  authorityKeyIdentifier: authorityKeyIdentifier(keyId),
+  crlDistributionPoint: crlDistributionPoint(urls.crl),
+  authorityInfoAccess: authorityInfoAccess([
+    accessDescription(OCSP, urls.ocsp),
+    accessDescription(CA_ISSUERS, urls.issuerCertificate),
+  ]),
+});
+
 export function leafExtensions(profile: LeafProfile): Uint8Array[] {
-  const { kind, trust, names, urls } = profile;
+  const { kind, trust, names, issuer } = profile;
   return [
     USAGES[kind][profile.isRsa ? 'rsa' : 'ec'],
     ...PURPOSES[kind][trust],
-    authorityKeyIdentifier(profile.issuerKeyId),
+    issuer.authorityKeyIdentifier,
     subjectKeyIdentifier(profile.spki),
     ...(names.length > 0 ? [subjectAltName(names, !profile.hasSubject)] : []),
-    crlDistributionPoint(urls.crl),
-    authorityInfoAccess([accessDescription(OCSP, urls.ocsp), accessDescription(CA_ISSUERS, urls.issuerCertificate)]),
+    issuer.crlDistributionPoint,
+    issuer.authorityInfoAccess,
   ];
 }
 
