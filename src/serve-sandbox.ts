@@ -62,7 +62,13 @@ export async function serveSandbox(config: Config, world: World): Promise<Runnin
   const seeded = await seedCallbacks(callbacks.callbacks, accounts, url, newAccessKey);
   const orders = await seedOrders(app.store, issuance.placeOrder, issuance.products.values(), accountId, throwAwayCsr);
   writeSandboxFile(config.dataDir, sandbox());
-  const notes = noting(() => writeSandboxFile(config.dataDir, sandbox()));
+  const notes = noting(() => {
+    try {
+      writeSandboxFile(config.dataDir, sandbox());
+    } catch (error) {
+      world.log({ event: 'warning', text: `sandbox.json was not updated (${(error as NodeJS.ErrnoException).code})` });
+    }
+  });
   noteCallbacks = notes.note;
   unlessServing.move();
 
@@ -98,7 +104,10 @@ const DISTANCE = { receiver: 363, dns: 373 } as const;
 async function besides<T>(config: Config, distance: number, listen: (port: number) => Promise<T>): Promise<T> {
   const port = config.port + distance;
   if (config.port === 0 || port > 65_535) return await listen(0);
-  return await listen(port).catch(() => listen(0));
+  return await listen(port).catch((error) => {
+    if ((error as NodeJS.ErrnoException).code !== 'EADDRINUSE') throw error;
+    return listen(0);
+  });
 }
 
 async function startNames(config: Config): Promise<DnsServer> {

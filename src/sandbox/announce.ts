@@ -2,7 +2,7 @@
 import type { SandboxFile } from './folder.ts';
 
 /** Paths of the receiver, and hosts, that show what can go wrong. */
-const MISBEHAVIOURS = ['/status/503', '/delay/12', '/reset', '/endless', '/redirect', '/silent', '/garbage', '/echo'];
+const MISBEHAVIOURS = ['/status/503', '/delay/12', '/reset', '/endless', '/redirect', '/silent', '/garbage'];
 const FAULTY_HOSTS = ['untrusted', 'wrong-host', 'private', 'broken', 'missing'];
 
 /** `allowed` are the addresses that RESEAL_SANDBOX_ALLOW names. */

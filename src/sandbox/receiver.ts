@@ -6,7 +6,7 @@ import https from 'node:https';
 import type net from 'node:net';
 import type { Readable } from 'node:stream';
 import tls from 'node:tls';
-import { answer, behave, type Exchange, type Outgoing, pathOnly } from './receiver-behaviour.ts';
+import { answer, behave, type Exchange, type Outgoing } from './receiver-behaviour.ts';
 
 /** PEM; the certificate with its chain. */
 export interface ReceiverIdentity {
@@ -153,10 +153,6 @@ export class Receiver implements AsyncDisposable {
     const { method = '', url: path = '', headers, socket } = request;
     const body = await bodyOf(request);
     if (!body) return;
-    if (method === 'GET' && pathOnly(path) === '/callbacks') {
-      answer(response, 200, { callbacks: this.#callbacks });
-      return;
-    }
     const did = body.isWhole
       ? behave({ path, headers, body: body.text, response, socket, connection: this.#under(socket) })
       : answer(response, 413, { received: false });
