@@ -1,5 +1,6 @@
 // The part of the application that calls out: the one outbound function with the operator's lists, and the use cases
 // over it.
+import { X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { callOut } from './adapters/egress/call-out.ts';
 import { randomBytes } from './adapters/random.ts';
@@ -63,9 +64,10 @@ export function openCallbacks(
 function rootsIn(file: string | undefined): string[] {
   if (file === undefined) return [];
   try {
-    const text = readFileSync(file, 'utf8');
-    if (text.includes('-----BEGIN CERTIFICATE-----')) return [text];
-    throw new Error('it has no certificate in PEM');
+    const blocks = readFileSync(file, 'utf8').match(/-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----/g) ?? [];
+    if (blocks.length === 0) throw new Error('it has no certificate in PEM');
+    // Node would silently do without one that it cannot read.
+    return blocks.map((block) => new X509Certificate(block).toString());
   } catch (error) {
     throw new Problem(
       EXIT.configuration,

@@ -59,7 +59,7 @@ export async function serveSandbox(config: Config, world: World): Promise<Runnin
     trust: { roots },
     dns: { address: `${LOOPBACK}:${dns.port}` },
   });
-  const seeded = await seedCallbacks(callbacks.callbacks, accounts, url, newAccessKey);
+  const seeded = await seedCallbacks(app.store, callbacks.callbacks, accounts, url, newAccessKey);
   const orders = await seedOrders(app.store, issuance.placeOrder, issuance.products.values(), accountId, throwAwayCsr);
   writeSandboxFile(config.dataDir, sandbox());
   const notes = noting(() => {

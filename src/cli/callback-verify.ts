@@ -37,9 +37,9 @@ export const callbackVerify: Command = {
       throw new Problem(EXIT.usage, `--${name} is missing`, 'See: reseal callback verify --help');
     };
     const [id, timestamp, signature] = [given('id'), given('timestamp'), given('signature')];
-    const body = textIn(given('body'));
+    const body = bytesIn(given('body'));
     const seconds = Number(timestamp);
-    const expected = signatureOf(new Secret(firstLineOf(given('secret-file'))), id, seconds, body);
+    const expected = signatureOf(new Secret(firstLineOf(given('secret-file'))), id, timestamp, body);
     const ageSeconds = Math.floor(now() / 1000) - seconds;
     const steps: Step[] = [
       {
@@ -51,7 +51,7 @@ export const callbackVerify: Command = {
         step: 'webhook-signature',
         // During a rotation there are two, separated by a blank: one that matches is enough.
         ok: signature.split(' ').includes(expected),
-        text: `HMAC-SHA256 of ${JSON.stringify(`${id}.${timestamp}.`)} and the ${Buffer.byteLength(body)} bytes of the body\n  expected ${expected}\n  received ${signature}`,
+        text: `HMAC-SHA256 of ${JSON.stringify(`${id}.${timestamp}.`)} and the ${body.length} bytes of the body\n  expected ${expected}\n  received ${signature}`,
       },
     ];
     if (options.auth !== undefined) {
@@ -70,9 +70,9 @@ export const callbackVerify: Command = {
   },
 };
 
-function textIn(file: string): string {
+function bytesIn(file: string): Uint8Array {
   try {
-    return readFileSync(file, 'utf8');
+    return readFileSync(file);
   } catch (error) {
     throw new Problem(EXIT.usage, `${file} cannot be read`, 'Give the path of a file you may read.', { cause: error });
   }

@@ -48,27 +48,33 @@ export const callbackSet: Command = {
   about: 'save callback settings; the signing secret is shown once, when it is made',
   examples: [
     'callback set ACCOUNT --url https://hooks.example.com/certs --access-key-file key.txt',
-    'callback set ACCOUNT --disabled   # pauses, and keeps url and key',
-    'callback set ACCOUNT --actions order:issued,order:revoked',
+    'callback set ACCOUNT --disabled   # pauses; --enabled goes on',
+    'callback set ACCOUNT --actions order:issued,order:revoked   # only these; --actions all',
   ],
   positionals: ['ACCOUNT'],
   options: {
     url: { type: 'string', about: 'where callbacks go; together with --access-key-file' },
     'access-key-file': ACCESS_KEY,
     disabled: { type: 'boolean', about: 'pause callbacks' },
-    actions: { type: 'string', about: 'only these, separated by commas (default: all)' },
+    enabled: { type: 'boolean', about: 'go on with callbacks' },
+    actions: { type: 'string', about: 'only these, separated by commas; or all' },
   },
   async run({ positionals: [accountId = ''], options }, { withCallbacks }) {
     const keyFile = options['access-key-file'];
     const wish = {
       ...(options.url !== undefined && { url: options.url }),
       ...(keyFile !== undefined && { access_key: firstLineOf(String(keyFile)) }),
-      disabled: options.disabled === true,
-      ...(options.actions !== undefined && { enabled_actions: String(options.actions).split(',') }),
     };
     const { settings, signingSecret } = await withCallbacks(async ({ account, callbacks }) => {
       await account(accountId);
-      return await callbacks.save(by(accountId), wish);
+      // Over HTTP what is left out is reset; a hand at the keyboard means the one thing it types.
+      const saved = await callbacks.show(accountId);
+      const actions = options.actions === undefined ? saved?.enabledActions?.join() : String(options.actions);
+      return await callbacks.save(by(accountId), {
+        ...wish,
+        disabled: options.disabled === true || (options.enabled !== true && saved?.isDisabled === true),
+        ...(actions !== undefined && actions !== 'all' && { enabled_actions: actions.split(',') }),
+      });
     });
     const secret = signingSecret?.reveal();
     return {

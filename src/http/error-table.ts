@@ -129,7 +129,7 @@ export const ERROR_TABLE = {
   },
   request_too_fast: {
     status: 429,
-    en: 'Too many requests. Try again after the time in the Retry-After header.',
+    en: 'Too many requests. Wait a little, over HTTP for as long as Retry-After says, and try again.',
     zh: '请求过于频繁，请在 Retry-After 响应头给出的时间后重试。',
   },
   service_internal_error: {

@@ -1,7 +1,8 @@
 // The callback settings of the demo accounts: saved ones for the managed-PKI account, paused and filtered ones for
-// the third standard account. What a person changed stays; only the port of our own receiver follows it.
-import type { CallbackAction } from '../domain/callback.ts';
-import type { ConfigureCallback } from '../usecases/configure-callback.ts';
+// the third standard account. What a person changed or deleted stays so; only the port of our own receiver follows it.
+import type { CallbackAction, CallbackSettings } from '../domain/callback.ts';
+import type { Store } from '../domain/ports.ts';
+import type { Actor, ConfigureCallback } from '../usecases/configure-callback.ts';
 import type { SandboxAccounts } from './seed.ts';
 
 const SEEDS: Readonly<Record<string, { readonly disabled: boolean; readonly enabled_actions?: CallbackAction[] }>> = {
@@ -9,17 +10,25 @@ const SEEDS: Readonly<Record<string, { readonly disabled: boolean; readonly enab
   'Sandbox with paused callback': { disabled: true, enabled_actions: ['order:revoked'] },
 };
 
+/** That they were saved once. */
+const NOTE = 'sandbox-callbacks';
+
 /** The accounts with what is saved for each. */
 export async function seedCallbacks(
+  store: Store,
   callbacks: ConfigureCallback,
   accounts: SandboxAccounts,
   receiverUrl: string,
   newAccessKey: () => string,
 ): Promise<SandboxAccounts> {
+  const isFirst = (await store.secrets.get(NOTE)) === undefined;
   const seeded: SandboxAccounts[number][] = [];
   for (const account of accounts) {
-    const seed = SEEDS[account.name];
-    if (seed) await saveOnce(callbacks, account.id, seed, receiverUrl, newAccessKey);
+    const seed = isFirst ? SEEDS[account.name] : undefined;
+    const by = { accountId: account.id, actor: 'cli', requestId: null };
+    const before = await callbacks.show(account.id);
+    if (before) await followPort(callbacks, by, before, receiverUrl);
+    else if (seed) await callbacks.save(by, { ...seed, url: receiverUrl, access_key: newAccessKey() });
     const saved = await callbacks.show(account.id);
     const callback = saved && {
       url: saved.url,
@@ -30,22 +39,16 @@ export async function seedCallbacks(
     };
     seeded.push({ ...account, callback: callback ?? null });
   }
+  await store.secrets.claim(NOTE, 'seeded');
   return seeded;
 }
 
-async function saveOnce(
+async function followPort(
   callbacks: ConfigureCallback,
-  accountId: string,
-  seed: object,
+  by: Actor,
+  saved: CallbackSettings,
   receiverUrl: string,
-  newAccessKey: () => string,
 ): Promise<void> {
-  const by = { accountId, actor: 'cli', requestId: null };
-  const saved = await callbacks.show(accountId);
-  if (!saved) {
-    await callbacks.save(by, { ...seed, url: receiverUrl, access_key: newAccessKey() });
-    return;
-  }
   const [before, now] = [new URL(saved.url), new URL(receiverUrl)];
   if (before.hostname !== now.hostname || before.port === now.port) return;
   before.port = now.port;

@@ -71,7 +71,7 @@ export function readQuery(message: Uint8Array): Question | undefined {
     recursionDesired: (flags & RECURSION_DESIRED) !== 0,
     name: name.text,
     type: (Object.keys(TYPES) as RecordType[]).find((type) => TYPES[type] === number) ?? `TYPE${number}`,
-    bytes: message.slice(HEADER_BYTES, end),
+    bytes: message.subarray(HEADER_BYTES, end),
     udpBytes: opt && Math.max(MIN_UDP_BYTES, Math.min(OUR_UDP_BYTES, opt.udpBytes)),
   };
 }
@@ -127,7 +127,10 @@ export const encodeValue: { readonly [T in RecordType]: (value: RecordValues[T])
   CNAME: (name) => encodeName(name),
   TXT: (value) =>
     Buffer.concat((typeof value === 'string' ? pieces(value) : value).map((one) => string(Buffer.from(one)))),
-  CAA: ({ flags, tag, value }) => Buffer.concat([Uint8Array.of(flags), string(Buffer.from(tag)), Buffer.from(value)]),
+  CAA: ({ flags, tag, value }) => {
+    if (!(flags >= 0 && flags <= 255)) throw new RangeError(`${flags} is not a byte`);
+    return Buffer.concat([Uint8Array.of(flags), string(Buffer.from(tag)), Buffer.from(value)]);
+  },
 };
 
 export function encodeName(name: string): Uint8Array {

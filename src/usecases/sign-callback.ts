@@ -9,10 +9,10 @@ const SECRET_BYTES = 32;
 export const newSigningSecret = (randomBytes: (count: number) => Uint8Array): Secret =>
   new Secret(PREFIX + Buffer.from(randomBytes(SECRET_BYTES)).toString('base64'));
 
-/** `v1,` and the HMAC-SHA256 of `id.seconds.body`. */
-export function signatureOf(signingSecret: Secret, id: string, seconds: number, body: string): string {
+/** `v1,` and the HMAC-SHA256 of `id.timestamp.body`, each as it travels. */
+export function signatureOf(signingSecret: Secret, id: string, timestamp: string, body: string | Uint8Array): string {
   const key = Buffer.from(signingSecret.reveal().slice(PREFIX.length), 'base64');
-  return `v1,${createHmac('sha256', key).update(`${id}.${seconds}.${body}`).digest('base64')}`;
+  return `v1,${createHmac('sha256', key).update(`${id}.${timestamp}.`).update(body).digest('base64')}`;
 }
 
 export interface SignedCallback {
@@ -24,12 +24,12 @@ export interface SignedCallback {
 }
 
 export function callbackHeaders({ id, at, body, accessKey, signingSecret }: SignedCallback): Record<string, string> {
-  const seconds = Math.floor(at / 1000);
+  const timestamp = String(Math.floor(at / 1000));
   return {
     'Content-Type': 'application/json',
     'X-CC-Callback-Auth': accessKey.reveal(),
     'webhook-id': id,
-    'webhook-timestamp': String(seconds),
-    'webhook-signature': signatureOf(signingSecret, id, seconds, body),
+    'webhook-timestamp': timestamp,
+    'webhook-signature': signatureOf(signingSecret, id, timestamp, body),
   };
 }

@@ -71,7 +71,9 @@ test('the example believes what is ours, once, and nothing else', async () => {
   const at = Date.now();
   const seconds = Math.floor(at / 1000);
   const other = newSigningSecret(() => new Uint8Array(32));
-  const two = [other, SECRET].map((secret) => signatureOf(secret, 'rotated', seconds, bodyFor('rotated'))).join(' ');
+  const two = [other, SECRET]
+    .map((secret) => signatureOf(secret, 'rotated', String(seconds), bodyFor('rotated')))
+    .join(' ');
   assert.equal(await send(url, { id: 'rotated', at, headers: { 'webhook-signature': two } }), 200);
   assert.equal(await send(url, { id: 'slow-clock', at: at - 4 * MINUTE }), 200);
 
@@ -85,7 +87,11 @@ test('the example believes what is ours, once, and nothing else', async () => {
     { id: 'other-id', headers: { 'webhook-id': 'other' } },
     { id: 'other-time', headers: { 'webhook-timestamp': String(seconds + 1) } },
     { id: 'no-time', headers: { 'webhook-timestamp': 'now' } },
-    { id: 'other-secret', at, headers: { 'webhook-signature': signatureOf(other, 'other-secret', seconds, 'x') } },
+    {
+      id: 'other-secret',
+      at,
+      headers: { 'webhook-signature': signatureOf(other, 'other-secret', String(seconds), 'x') },
+    },
     { id: 'no-signature', headers: { 'webhook-signature': '' } },
     { id: 'long-signature', headers: { 'webhook-signature': 'v1,'.repeat(1_000) } },
   ];

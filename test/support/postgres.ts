@@ -6,10 +6,13 @@ import fs from 'node:fs';
 import net from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 
 const NOBODY = { uid: 65_534, gid: 65_534 };
 const isRoot = process.getuid?.() === 0;
+const MAX_TRIES = 100;
+const PAUSE_MS = 100;
 const identity = isRoot ? NOBODY : {};
 const environment = { ...process.env, LC_ALL: 'C', TZ: 'UTC' };
 
@@ -49,7 +52,16 @@ export async function startPostgres(): Promise<Postgres> {
       await ended(server);
     },
     async start() {
-      server = await launch(program('postgres'), data, port, folder);
+      // Whoever the postmaster left behind still holds its memory; a new one has to wait until they have noticed.
+      for (let tries = 1; ; tries += 1) {
+        try {
+          server = await launch(program('postgres'), data, port, folder);
+          return;
+        } catch (error) {
+          if (tries === MAX_TRIES || !/is still in use/.test(String(error))) throw error;
+          await sleep(PAUSE_MS);
+        }
+      }
     },
     async [Symbol.asyncDispose]() {
       await ended(server);
@@ -58,9 +70,9 @@ export async function startPostgres(): Promise<Postgres> {
   };
 }
 
-/** The shell waits on our end of its input: when this process dies, however it dies, the server is stopped. */
+/** A part of the shell waits on our end of its input: when this process dies, however it dies, the server is stopped. */
 async function launch(postgres: string, data: string, port: number, cwd: string): Promise<ChildProcess> {
-  const script = '"$@" & server=$!; read -r _; kill -INT $server; wait $server';
+  const script = '"$@" & server=$!; exec 3<&0; { read -r _ <&3; kill -INT $server; } 2>&- & wait $server';
   const args = ['-D', data, '-p', String(port), '-h', '127.0.0.1', '-k', '', '-c', 'max_connections=200'];
   const server = spawn('/bin/sh', ['-c', script, 'sh', postgres, ...args], {
     ...identity,
@@ -74,7 +86,7 @@ async function launch(postgres: string, data: string, port: number, cwd: string)
     server.stderr?.on('data', (chunk) => {
       // A server that starts writes a few hundred bytes; a runaway one must not fill our memory.
       if (output.length < 65_536) output += chunk;
-      if (String(chunk).includes('ready to accept connections')) resolve();
+      if (output.includes('ready to accept connections')) resolve();
     });
   });
   server.removeAllListeners('exit');
@@ -82,8 +94,7 @@ async function launch(postgres: string, data: string, port: number, cwd: string)
 }
 
 async function ended(server: ChildProcess): Promise<void> {
-  if (server.exitCode !== null) return;
-  const exited = once(server, 'exit');
+  const exited = server.exitCode === null ? once(server, 'exit') : undefined;
   server.stdin?.end();
   await exited;
 }

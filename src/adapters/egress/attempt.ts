@@ -8,7 +8,7 @@ export class Attempt implements Disposable {
   tls: Observation['tls'] = null;
   readonly #endsAt: number;
   readonly #signal: AbortSignal | undefined;
-  readonly #opened: { destroy(): void }[] = [];
+  readonly #opened = new DisposableStack();
   readonly #phases: Partial<Record<Stage, number>> = {};
   #stage: Stage = 'resolve';
   #since = performance.now();
@@ -35,10 +35,12 @@ export class Attempt implements Disposable {
     return { stage: this.#stage, phases: { ...this.#phases, [this.#stage]: current }, tls: this.tls };
   }
 
-  /** Closes it when the attempt ends, however it ends. */
+  /**
+   * Closes it when the attempt ends, however it ends, and the last one first: Node (24.21) crashes, beyond any handler,
+   * if a socket is destroyed before the TLS socket around it, just when their handshake is done.
+   */
   own<T extends { destroy(): void }>(opened: T): T {
-    this.#opened.push(opened);
-    return opened;
+    return this.#opened.adopt(opened, () => opened.destroy());
   }
 
   /** What the work still does after its time is up is nobody's concern, not even when it fails. */
@@ -58,6 +60,6 @@ export class Attempt implements Disposable {
   }
 
   [Symbol.dispose](): void {
-    for (const one of this.#opened) one.destroy();
+    this.#opened.dispose();
   }
 }

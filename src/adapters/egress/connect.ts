@@ -85,9 +85,23 @@ function connected(socket: net.Socket, address: Address, port: number): Promise<
 
 async function secure(
   socket: net.Socket,
-  { host, literal }: OutboundUrl,
+  url: OutboundUrl,
   trust: tls.SecureContext,
   limitMs: number,
+  attempt: Attempt,
+): Promise<tls.TLSSocket> {
+  const secured = await attempt.within(limitMs, () => verified(socket, url, trust, attempt));
+  attempt.tls = {
+    version: secured.getProtocol() ?? '',
+    certificateEndsAt: secured.getPeerX509Certificate()?.validToDate.getTime() ?? 0,
+  };
+  return secured;
+}
+
+function verified(
+  socket: net.Socket,
+  { host, literal }: OutboundUrl,
+  trust: tls.SecureContext,
   attempt: Attempt,
 ): Promise<tls.TLSSocket> {
   // A final dot belongs to DNS; neither server names nor certificates have one.
@@ -102,17 +116,8 @@ async function secure(
       ALPNProtocols: ['http/1.1'],
     }),
   );
-  await attempt.within(limitMs, () => verified(secured));
-  attempt.tls = {
-    version: secured.getProtocol() ?? '',
-    certificateEndsAt: secured.getPeerX509Certificate()?.validToDate.getTime() ?? 0,
-  };
-  return secured;
-}
-
-function verified(secured: tls.TLSSocket): Promise<void> {
   return new Promise((resolve, reject) => {
-    secured.once('secureConnect', resolve);
+    secured.once('secureConnect', () => resolve(secured));
     secured.once('close', () => reject(new Failure('connection_closed')));
     secured.on('error', (error) => {
       // Declared as an error; it is the code, and only there when the handshake was fine and the certificate was not.

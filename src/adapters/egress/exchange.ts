@@ -88,7 +88,7 @@ const flat = (headers: Readonly<Record<string, string | string[] | undefined>>):
 
 /** In pairs, which are sent as they are: of an object, Node would add headers of its own. */
 function headersOf({ url, method, headers, body }: OutboundCall, userAgent: string): string[] {
-  const length = method === 'GET' ? [] : ['Content-Length', String(Buffer.byteLength(body))];
+  const length = method === 'GET' && body === '' ? [] : ['Content-Length', String(Buffer.byteLength(body))];
   return [
     ...['Host', authorityOf(url), 'User-Agent', userAgent],
     ...Object.entries(headers).flat(),

@@ -41,7 +41,7 @@ function reasonOf(stage: Stage, code: string): FailureReason {
   if (stage === 'connect' && code === 'ECONNREFUSED') return 'connection_refused';
   if (stage === 'tls' && CLOSED.has(code)) return 'connection_closed';
   // In TLS 1.3 a receiver refuses us after we believe to be connected, so its alert arrives in place of an answer.
-  if (code.startsWith('ERR_SSL_')) return 'tls_failed';
+  if (code.startsWith('ERR_SSL_') || code === 'EPROTO') return 'tls_failed';
   if (code.startsWith('HPE_')) return 'response_invalid';
   return OTHERWISE[stage];
 }

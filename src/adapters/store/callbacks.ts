@@ -15,6 +15,22 @@ export const callbacksIn = (db: Db, sealer: Sealer): Callbacks => {
     new Secret(sealer.open(row[column], bindingOf(row.account_id, column)));
   const sealed = (secret: Secret, accountId: string, column: SealedColumn) =>
     sealer.seal(secret.reveal(), bindingOf(accountId, column));
+  /** What is under an older seal key is sealed anew when it is read, as every sealed value is. */
+  async function renew(row: Schema['callback_settings']): Promise<void> {
+    if (!sealer.isStale(row.sealed_access_key) && !sealer.isStale(row.sealed_signing_secret)) return;
+    const anew = (column: SealedColumn) => sealed(opened(row, column), row.account_id, column);
+    await db
+      .updateTable('callback_settings')
+      .set({
+        sealed_access_key: anew('sealed_access_key'),
+        sealed_signing_secret: anew('sealed_signing_secret'),
+      })
+      .where('account_id', '=', row.account_id)
+      .where('sealed_access_key', '=', row.sealed_access_key)
+      .where('sealed_signing_secret', '=', row.sealed_signing_secret)
+      .execute();
+  }
+
   return {
     async find(accountId) {
       const row = await db
@@ -23,6 +39,7 @@ export const callbacksIn = (db: Db, sealer: Sealer): Callbacks => {
         .where('account_id', '=', accountId)
         .executeTakeFirst();
       if (!row) return undefined;
+      await renew(row);
       return {
         accountId,
         url: row.url,

@@ -9,7 +9,9 @@ const bindingOf = (id: string): string => `issuer/${id}`;
 
 export const issuersIn = (db: Db, sealer: Sealer): Issuers => ({
   async list() {
-    return (await rowsIn(db)).map((row) => ({
+    const rows = await rowsIn(db);
+    for (const row of rows) await renew(db, sealer, row);
+    return rows.map((row) => ({
       ...publicPart(row),
       privateKey: row.sealed_key === null ? null : bytesFrom(sealer.open(row.sealed_key, bindingOf(row.id))),
     }));
@@ -44,6 +46,17 @@ export const issuersIn = (db: Db, sealer: Sealer): Issuers => ({
     }
   },
 });
+
+/** What is under an older seal key is sealed anew when it is read, as every sealed value is. */
+async function renew(db: Db, sealer: Sealer, { id, sealed_key: sealed }: Schema['issuer']): Promise<void> {
+  if (sealed === null || !sealer.isStale(sealed)) return;
+  await db
+    .updateTable('issuer')
+    .set({ sealed_key: sealer.seal(sealer.open(sealed, bindingOf(id)), bindingOf(id)) })
+    .where('id', '=', id)
+    .where('sealed_key', '=', sealed)
+    .execute();
+}
 
 /** Without a seal key, for whoever must not need one. */
 export const publicIssuersIn = async (db: Db): Promise<PublicIssuer[]> =>

@@ -1,0 +1,114 @@
+// The outside world, on loopback: a name server, an authority that receivers have certificates from, receivers, and
+// the real function that calls them. Nothing here ever leaves the machine.
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import net from 'node:net';
+import { callOut, DEFAULT_LIMITS, type EgressLimits } from '../../src/adapters/egress/call-out.ts';
+import { parseAddress, parseAddressRule } from '../../src/domain/addresses.ts';
+import type { CallOut, OutboundUrl, Outcome } from '../../src/domain/outbound.ts';
+import { type DnsServer, startDnsServer } from '../../src/sandbox/dns-server.ts';
+import { Receiver, type ReceiverOptions } from './receiver.ts';
+import { ThrowAwayCa } from './receiver-certificates.ts';
+
+export const HOST = 'hooks.example.test';
+export const USER_AGENT = 'Reseal/test';
+
+export interface Wish {
+  readonly method?: 'POST' | 'GET';
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: string;
+  readonly allow?: readonly string[];
+  readonly deny?: readonly string[];
+  readonly totalMs?: number;
+  readonly signal?: AbortSignal;
+  readonly limits?: Partial<EgressLimits>;
+  readonly dnsServers?: readonly string[];
+}
+
+export class Outside implements AsyncDisposable {
+  readonly dns: DnsServer;
+  readonly ca = new ThrowAwayCa('Throw-away Root');
+  readonly #receivers: Receiver[] = [];
+  readonly #made = new Map<string, CallOut>();
+
+  private constructor(dns: DnsServer) {
+    this.dns = dns;
+  }
+
+  static async open(): Promise<Outside> {
+    const outside = new Outside(await startDnsServer({ host: '127.0.0.1', port: 0 }));
+    outside.dns.set(HOST, 'A', ['127.0.0.1']);
+    return outside;
+  }
+
+  /** Speaks TLS as HOST, unless told otherwise. */
+  async receiver(options: ReceiverOptions = {}): Promise<Receiver> {
+    const receiver = await Receiver.start({ identity: this.ca.identity([HOST]), ...options });
+    this.#receivers.push(receiver);
+    return receiver;
+  }
+
+  /** All of loopback is allowed, unless told otherwise. */
+  call(url: string, wish: Wish = {}): Promise<Outcome> {
+    const { allow = ['127.0.0.0/8', '::1'], deny = [], totalMs = 10_000 } = wish;
+    return this.#callOut(wish)({
+      url: outboundUrl(url),
+      method: wish.method ?? 'POST',
+      headers: wish.headers ?? { 'Content-Type': 'application/json' },
+      body: wish.body ?? (wish.method === 'GET' ? '' : '{"a":1}'),
+      policy: { allow: rules(allow), deny: rules(deny), totalMs },
+      signal: wish.signal,
+    });
+  }
+
+  /** One for all calls with the same options, as the service has it. */
+  #callOut({ dnsServers = [`127.0.0.1:${this.dns.port}`], limits = {} }: Wish): CallOut {
+    const key = JSON.stringify([dnsServers, limits]);
+    const made =
+      this.#made.get(key) ??
+      callOut({
+        dnsServers,
+        extraRoots: [this.ca.root],
+        userAgent: USER_AGENT,
+        limits: { ...DEFAULT_LIMITS, ...limits },
+      });
+    this.#made.set(key, made);
+    return made;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const receiver of this.#receivers) await receiver[Symbol.asyncDispose]();
+    await this.dns.close();
+  }
+}
+
+const rules = (texts: readonly string[]) => texts.map((text) => parseAddressRule(text)!);
+
+/** Of a URL that is known to be good, its path as it is written: refusing bad ones is another's work. */
+function outboundUrl(text: string): OutboundUrl {
+  const [, scheme = '', name = '', port, target = ''] =
+    /^(https?):\/\/(\[[^\]]*\]|[^:/?]*)(?::(\d+))?(.*)$/.exec(text) ?? [];
+  assert.ok(scheme === 'http' || scheme === 'https', text);
+  const host = name.replace(/^\[|\]$/g, '');
+  const defaultPort = { http: 80, https: 443 }[scheme];
+  return { scheme, host, literal: parseAddress(host) ?? null, port: Number(port ?? defaultPort), target };
+}
+
+/** `answered 200`, `failed connect connection_refused` or `private`: what a table of cases can state in a line. */
+export function verdict(outcome: Outcome): string {
+  if (outcome.kind === 'private') return 'private';
+  if (outcome.kind === 'failed') return `failed ${outcome.seen.stage} ${outcome.reason}`;
+  return `answered ${outcome.status}`;
+}
+
+/** Linux has all of 127/8; elsewhere there may be one address only, and a test must make do with what there is. */
+export async function isOurs(address: string): Promise<boolean> {
+  const server = net.createServer().listen(0, address);
+  return once(server, 'listening').then(
+    () => {
+      server.close();
+      return true;
+    },
+    () => false,
+  );
+}

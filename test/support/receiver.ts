@@ -1,0 +1,130 @@
+// A real receiver on loopback: TLS or not, with whatever certificate it is given, and an answer that is any bytes at
+// any time. It keeps every request as it came, and knows who connected to which of its addresses.
+import { once } from 'node:events';
+import net from 'node:net';
+import tls from 'node:tls';
+import type { Identity } from './receiver-certificates.ts';
+
+/** Gets the decrypted connection and one whole request, head and body. */
+export type Script = (socket: net.Socket, request: string) => void;
+
+export interface ReceiverOptions {
+  readonly host?: string;
+  readonly port?: number;
+  /** Without one it speaks plainly. */
+  readonly identity?: Identity | null;
+  readonly tls?: tls.TlsOptions;
+  readonly script?: Script;
+  /** Instead of everything else: what to do with a connection as it was accepted. */
+  readonly onAccept?: (socket: net.Socket) => void;
+  /** Before any request was read. */
+  readonly onSecure?: (socket: net.Socket) => void;
+}
+
+export const OK = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok';
+/** Sends these bytes for a request and closes. */
+export const says =
+  (...answer: readonly string[]): Script =>
+  (socket) =>
+    socket.end(answer.join(''), 'latin1');
+/** Sends these bytes for a request and leaves the connection as it is. */
+export const saysAndWaits =
+  (...answer: readonly string[]): Script =>
+  (socket) =>
+    void socket.write(answer.join(''), 'latin1');
+
+export class Receiver implements AsyncDisposable {
+  /** As they came, byte for byte. */
+  readonly requests: string[] = [];
+  readonly connections: { readonly localAddress: string; readonly remoteAddress: string }[] = [];
+  /** As the clients asked for it; false for none. */
+  readonly serverNames: (string | false | null)[] = [];
+  script: Script;
+  readonly #server: net.Server;
+  readonly #open = new Set<net.Socket>();
+
+  private constructor(server: net.Server, script: Script) {
+    this.#server = server;
+    this.script = script;
+  }
+
+  static async start(options: ReceiverOptions = {}): Promise<Receiver> {
+    const { host = '127.0.0.1', port = 0, identity, onAccept, onSecure, script = says(OK) } = options;
+    const server = net.createServer();
+    const receiver = new Receiver(server, script);
+    const context = identity && tls.createSecureContext({ ...options.tls, ...identity });
+    server.on('connection', (socket) => {
+      receiver.#keep(socket);
+      if (onAccept) {
+        onAccept(socket);
+        // Whoever does not read does not notice either that the other side has left.
+        return void socket.resume();
+      }
+      const stream = context ? receiver.#secure(socket, { ...options.tls, secureContext: context }) : socket;
+      receiver.#read(stream);
+      if (onSecure && stream !== socket) stream.once('secure', () => onSecure(stream));
+    });
+    server.listen(port, host);
+    await once(server, 'listening');
+    return receiver;
+  }
+
+  get port(): number {
+    return (this.#server.address() as net.AddressInfo).port;
+  }
+
+  get openSockets(): number {
+    return this.#open.size;
+  }
+
+  /** Resolves when so many requests have been read. */
+  async received(count: number): Promise<void> {
+    while (this.requests.length < count) await once(this.#server, 'request');
+  }
+
+  /** Resolves when nobody is connected any more. */
+  async deserted(): Promise<void> {
+    while (this.#open.size > 0) await once(this.#server, 'left');
+  }
+
+  #keep(socket: net.Socket): void {
+    this.connections.push({ localAddress: socket.localAddress ?? '', remoteAddress: socket.remoteAddress ?? '' });
+    this.#open.add(socket);
+    socket.on('error', () => {});
+    socket.on('close', () => {
+      this.#open.delete(socket);
+      this.#server.emit('left');
+    });
+  }
+
+  #secure(socket: net.Socket, options: tls.TlsOptions): tls.TLSSocket {
+    const secured = new tls.TLSSocket(socket, { ...options, isServer: true });
+    secured.on('error', () => {});
+    secured.on('secure', () =>
+      this.serverNames.push((secured as unknown as { servername: string | false }).servername),
+    );
+    return secured;
+  }
+
+  #read(stream: net.Socket): void {
+    let received = '';
+    stream.on('data', (chunk) => {
+      received += chunk.toString('latin1');
+      const end = received.indexOf('\r\n\r\n') + 4;
+      if (end < 4) return;
+      const length = Number(/^content-length: *(\d+)/im.exec(received.slice(0, end))?.[1] ?? 0);
+      if (received.length < end + length) return;
+      const request = received.slice(0, end + length);
+      received = received.slice(end + length);
+      this.requests.push(request);
+      this.#server.emit('request');
+      this.script(stream, request);
+    });
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const socket of this.#open) socket.destroy();
+    this.#server.close();
+    await once(this.#server, 'close');
+  }
+}
