@@ -7,6 +7,7 @@ import { readOwnIssuer } from '../../src/adapters/ca/own-issuer.ts';
 import { readPublicKey } from '../../src/adapters/ca/public-key.ts';
 import { startApp, type TestApp } from '../support/app.ts';
 import { caPair } from '../support/authority.ts';
+import { rule } from '../support/contract.ts';
 import { keyPair } from '../support/csr.ts';
 import { body, certificate, csrFor, newOrder, type PlacedOrder, reissue } from '../support/orders.ts';
 import { OWN_PRODUCT, productsFile } from '../support/products.ts';
@@ -98,7 +99,7 @@ test('a running service takes up a new issuer at its next sweep, and keeps servi
   }
 });
 
-test('near the end of its issuers certificates get shorter, then none is left, until a new one is brought', async () => {
+rule('reissue 44', 'No certificate outlives its issuer: a longer wish is shortened to the chain', async () => {
   await using app = await startApp();
   const ends = new X509Certificate(activeIssuer(app, 'p256').certificate).validToDate.getTime();
   app.advance(ends - app.now() - 100 * DAY);
