@@ -131,12 +131,12 @@ export function accountRule(given: string): { value: AccountRule } | { reason: s
 }
 
 const UNIT_MS = { s: 1_000, min: 60_000, h: 3_600_000 } as const;
-const MAX_RATE = 1_000;
+const MAX_RATE = 100_000;
 
 export function rate(given: string): { value: Rate } | { reason: string } {
   const [, count, unit] = /^([1-9]\d{0,5})\/(s|min|h)$/.exec(given) ?? [];
   const burst = Number(count);
   return burst <= MAX_RATE
-    ? { value: { burst, everyMs: Math.round(UNIT_MS[unit as keyof typeof UNIT_MS] / burst) } }
+    ? { value: { burst, everyMs: Math.max(1, Math.round(UNIT_MS[unit as keyof typeof UNIT_MS] / burst)) } }
     : { reason: `must be a number and s, min or h, such as 10/min, and at most ${MAX_RATE}` };
 }

@@ -1,6 +1,8 @@
 // Which addresses a call to the outside may go to, decided on the number and never on text. An operator's rules can
 // narrow and widen that, but not open what no receiver of callbacks can be.
+
 import { type Address, type AddressRule, isInside, MAPPED, type Network, parseNetwork } from './addresses.ts';
+import type { OutboundUrl } from './outbound.ts';
 
 export interface AddressRules {
   readonly allow: readonly AddressRule[];
@@ -73,3 +75,7 @@ export function judgeAddress(address: Address, port: number, { allow, deny }: Ad
 
 /** Names that never leave the machine or the local network: no DNS server can say anything good about them. */
 export const isLocalName = (host: string): boolean => /(^|\.)(localhost|local|internal|home\.arpa)\.?$/i.test(host);
+
+/** Told by what is written in the URL: a name that never leaves the network, or an address that may not be called. */
+export const isPrivateAsWritten = ({ host, literal, port }: OutboundUrl, rules: AddressRules): boolean =>
+  literal ? judgeAddress(literal, port, rules) === 'refused' : isLocalName(host) && rules.allow.length === 0;

@@ -2,6 +2,7 @@
 // is bounded, and the access key is masked wherever the receiver repeats it.
 import type { Localized } from '../locale.ts';
 import { Refusal } from './errors.ts';
+import { withoutKey } from './key-mask.ts';
 import type { FailureReason, Outcome, Stage } from './outbound.ts';
 import type { Secret } from './secret.ts';
 
@@ -86,9 +87,6 @@ export const FAILURE_TEXTS: Readonly<Record<FailureReason, Localized>> = {
 
 const DAY_MS = 86_400_000;
 const MAX_EXCERPT_BYTES = 2_048;
-const MASK = '[access_key]';
-/** A shorter beginning of the key gives nothing away that a guess would not. */
-const MIN_FRAGMENT = 4;
 
 /** The report of a test that succeeded; every other outcome is a Refusal that carries the report, or nothing. */
 export function reportOf(outcome: Outcome, webhookId: string, accessKey: Secret, now: number): CallbackReport {
@@ -131,38 +129,10 @@ export const viewOf = (report: CallbackReport) => ({
 
 /** The beginning of what was answered, for a person to read: one line, no control characters, the key masked. */
 export function excerptOf(body: Uint8Array, accessKey: Secret): string {
-  const text = masked(new TextDecoder().decode(body), formsOf(accessKey.reveal()))
-    .replace(/[\p{C}\p{Zl}\p{Zp}]+/gu, ' ')
-    .trim();
-  return cut(text);
-}
-
-/** The key itself, and as a receiver that prints what it got would write it. */
-function formsOf(key: string): string[] {
-  // A key is ASCII, so its characters are its bytes.
-  const base64 = btoa(key).replace(/=+$/, '');
-  return [
-    key,
-    JSON.stringify(key).slice(1, -1),
-    encodeURIComponent(key),
-    base64,
-    base64.replaceAll('+', '-').replaceAll('/', '_'),
-    Array.from(key, (character) => character.charCodeAt(0).toString(16).padStart(2, '0')).join(''),
-  ];
-}
-
-function masked(text: string, forms: readonly string[]): string {
-  // The longest first: a form may contain another.
-  const ordered = forms.toSorted((one, other) => other.length - one.length);
-  let result = text;
-  for (const form of ordered) result = result.replaceAll(form, MASK);
-  // The answer may have been cut in the middle of the key.
-  for (const form of ordered) {
-    for (let length = form.length - 1; length >= MIN_FRAGMENT; length -= 1) {
-      if (result.endsWith(form.slice(0, length))) return result.slice(0, -length) + MASK;
-    }
-  }
-  return result;
+  const key = accessKey.reveal();
+  const masked = withoutKey(new TextDecoder().decode(body), key);
+  // Once more after cleaning: what stood between two parts of the key may be gone.
+  return cut(withoutKey(masked.replace(/[\p{C}\p{Zl}\p{Zp}]+/gu, ' ').trim(), key));
 }
 
 function cut(text: string): string {

@@ -95,6 +95,8 @@ export type SettingName = 'mode' | 'last_write_probe';
 /** Both secrets are sealed before they reach the disk. */
 export interface Callbacks {
   find(accountId: string): Promise<CallbackSettings | undefined>;
+  /** Nobody else changes them until the transaction ends. */
+  findForUpdate(accountId: string): Promise<CallbackSettings | undefined>;
   /**
    * Takes the place of what was saved before, except for the signing secret: the first one stays. Returns the
    * settings as they stand.

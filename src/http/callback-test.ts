@@ -57,6 +57,7 @@ export function callbackTestOperation(api: Api, testCallback: TestCallback): voi
           'Without a body the saved settings are tested. A temporary url or access_key is completed from the saved ones: ' +
           'a temporary url alone is sent the saved access key. Nothing is saved. After a failure, `details` has the same object.',
         tags: ['callback'],
+        'x-optional-body': true,
         body: Body,
         response: answers(Answer),
       },

@@ -24,10 +24,23 @@ export function openApiDocument(publicUrl: () => string): FastifyDynamicSwaggerO
       security: [{ keyId: [], authKey: [] }],
     },
     transformObject: (document) => ({
-      ...('openapiObject' in document ? document.openapiObject : {}),
+      ...('openapiObject' in document ? withOptionalBodies(document.openapiObject as Operations) : {}),
       servers: [{ url: publicUrl() }],
     }),
   } as FastifyDynamicSwaggerOptions;
+}
+
+interface Operations {
+  paths?: Record<string, Record<string, { 'x-optional-body'?: true; requestBody?: { required?: boolean } }>>;
+}
+
+/** Every body that has a schema is drawn up as required; a route says `x-optional-body` where it is not. */
+function withOptionalBodies(document: Operations): Operations {
+  for (const operation of Object.values(document.paths ?? {}).flatMap((path) => Object.values(path))) {
+    if (operation['x-optional-body'] && operation.requestBody) operation.requestBody.required = false;
+    delete operation['x-optional-body'];
+  }
+  return document;
 }
 
 // The page links to its files relatively, for the sake of path prefixes: seen from /docs they lie beside it, seen

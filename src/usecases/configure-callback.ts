@@ -1,6 +1,7 @@
 // Show, save and delete what an account says about its callbacks. The values are read by the rules of the callback
 // test; what is new gets a signing secret, which is told this once.
 
+import { isPrivateAsWritten } from '../domain/address-verdict.ts';
 import type { CallbackSettings } from '../domain/callback.ts';
 import { requireUnmanaged, type SettingsWish, settingsWish } from '../domain/callback-wish.ts';
 import type { Caller } from '../domain/credential.ts';
@@ -36,9 +37,9 @@ export function actorOf({ account, credential }: Caller, requestId: string): Act
   return { accountId: account.id, actor: credential.keyId, requestId };
 }
 
-type Tools = Pick<CallbackTools, 'store' | 'now' | 'newId' | 'randomBytes'>;
+type Tools = Pick<CallbackTools, 'store' | 'now' | 'newId' | 'randomBytes' | 'policyFor'>;
 
-export function configureCallback({ store, now, newId, randomBytes }: Tools): ConfigureCallback {
+export function configureCallback({ store, now, newId, randomBytes, policyFor }: Tools): ConfigureCallback {
   const auditOf = (by: Actor, action: AuditAction, details: AuditEntry['details']): AuditEntry => ({
     id: newId(),
     at: now(),
@@ -49,7 +50,7 @@ export function configureCallback({ store, now, newId, randomBytes }: Tools): Co
   });
 
   async function saveIn(to: Repositories, by: Actor, wish: SettingsWish): Promise<SavedCallback> {
-    const saved = await to.callbacks.find(by.accountId);
+    const saved = await to.callbacks.findForUpdate(by.accountId);
     const url = wish.url?.text ?? saved?.url;
     const accessKey = wish.accessKey ?? saved?.accessKey;
     if (url === undefined || !accessKey) throw new Refusal('callback_not_configured');
@@ -74,6 +75,9 @@ export function configureCallback({ store, now, newId, randomBytes }: Tools): Co
     show: (accountId) => store.callbacks.find(accountId),
     async save(by, body) {
       const wish = settingsWish(body);
+      if (wish.url && isPrivateAsWritten(wish.url.parsed, policyFor(by.accountId))) {
+        throw new Refusal('callback_private_domain');
+      }
       return await store.transaction((to) => saveIn(to, by, wish));
     },
     remove: (by) =>

@@ -1,7 +1,7 @@
 // Test an account's callback: a real POST, now, to the saved address or to a temporary one, and nothing is saved. In
 // this order, which is contract (callback-test 10): the wish, merging with the saved settings, what the address alone
 // tells, a slot, the rate, and only then the network. Who may test at all was asked at the door.
-import { isLocalName, judgeAddress } from '../domain/address-verdict.ts';
+import { isPrivateAsWritten } from '../domain/address-verdict.ts';
 import { placeholder, testBody } from '../domain/callback.ts';
 import { type CallbackReport, reportOf } from '../domain/callback-report.ts';
 import { callbackUrl } from '../domain/callback-url.ts';
@@ -45,7 +45,8 @@ export function testCallback(tools: CallbackTools): TestCallback {
     const wish = testWish(call.body, account.kind);
     const { url, accessKey, signingSecret } = await targetOf(tools, account.id, wish);
     const policy = policyFor(account.id);
-    requirePossible(url, policy);
+    // What needs no query is told before a token is spent.
+    if (isPrivateAsWritten(url, policy)) throw new Refusal('callback_private_domain');
     using _slot = takeSlot(account.id, url.host);
     await store.transaction((to) => begin(tools, to, call, wish, url));
 
@@ -71,14 +72,6 @@ async function targetOf({ store, randomBytes }: CallbackTools, accountId: string
   if (!url || !accessKey) throw new Refusal('callback_not_configured');
   // An account that has saved nothing has no secret yet: its test is signed with one that nobody keeps.
   return { url, accessKey, signingSecret: saved?.signingSecret ?? newSigningSecret(randomBytes) };
-}
-
-/** What needs no query is told before a token is spent. */
-function requirePossible(url: OutboundUrl, policy: OutboundPolicy): void {
-  const isRefused = url.literal
-    ? judgeAddress(url.literal, url.port, policy) === 'refused'
-    : isLocalName(url.host) && policy.allow.length === 0;
-  if (isRefused) throw new Refusal('callback_private_domain');
 }
 
 /** The token and the audit row go together: whatever leaves the machine was allowed, and is on record. */

@@ -1,7 +1,7 @@
 // The one function that opens connections to the outside: resolve, vet, connect, exchange. The name is resolved once,
 // and the socket is opened to a number that was judged; resolving again at connect time would let the answer change
 // between the check and the use. There is no second path, and none may be added.
-import { isLocalName, judgeAddress } from '../../domain/address-verdict.ts';
+import { isLocalName, isPrivateAsWritten, judgeAddress } from '../../domain/address-verdict.ts';
 import type { CallOut, OutboundCall, Outcome } from '../../domain/outbound.ts';
 import { Attempt } from './attempt.ts';
 import { connect, trustIn, type Vetted } from './connect.ts';
@@ -54,7 +54,7 @@ async function vettedAddresses(
 ): Promise<readonly Vetted[] | null> {
   // Such a name says itself that it is private; only rules that allow every address behind it can make it callable.
   const isLocal = url.literal === null && isLocalName(url.host);
-  if (isLocal && policy.allow.length === 0) return null;
+  if (isPrivateAsWritten(url, policy)) return null;
   const { addresses, failure } = url.literal
     ? { addresses: [url.literal], failure: null }
     : await resolveName(url.host, dnsServers, resolveMs, attempt);

@@ -3,7 +3,7 @@
 // cut off there or wherever it breaks.
 import { request } from 'node:https';
 import type { Socket } from 'node:net';
-import type { Readable } from 'node:stream';
+import { finished, type Readable } from 'node:stream';
 import type { FailureReason, OutboundCall, OutboundUrl } from '../../domain/outbound.ts';
 import type { Attempt } from './attempt.ts';
 import { Failure, failureOf } from './failure.ts';
@@ -75,8 +75,7 @@ function send(
     else resolve({ status, headers: flat(headers), body });
   });
   outgoing.on('error', (error) => reject(failureOf(attempt.stage, error)));
-  outgoing.on('close', () => fail('connection_closed'));
-  // A socket that closes before the request has taken it over tells the request nothing.
+  // Asked of the socket itself: what happens to it before the request has taken it over, the request never learns.
   socket.on('close', () => fail('connection_closed'));
   if (socket.destroyed) fail('connection_closed');
   outgoing.end(call.body);
@@ -116,9 +115,7 @@ class Body {
       this.#length += chunk.length;
       if (this.#length >= MAX_BODY_BYTES) resolve();
     });
-    incoming.on('error', () => resolve());
-    incoming.on('close', () => resolve());
-    incoming.on('end', () => resolve());
+    finished(incoming, () => resolve());
   }
 
   /** A copy: a small piece must not keep the large buffer it was read into. */

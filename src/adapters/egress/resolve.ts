@@ -48,7 +48,7 @@ function answered(texts: readonly string[]): Resolved {
 }
 
 function failed(error: unknown): Resolved {
-  if (error instanceof Failure && error.reason === 'canceled') throw error;
   if (NOTHING_THERE.has((error as NodeJS.ErrnoException).code ?? '')) return { addresses: [], failure: null };
-  return { addresses: [], failure: (error instanceof Failure ? error : failureOf('resolve', error)).reason };
+  const { reason } = error instanceof Failure ? error : failureOf('resolve', error);
+  return { addresses: [], failure: reason };
 }

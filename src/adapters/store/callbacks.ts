@@ -5,12 +5,13 @@ import type { Callbacks } from '../../domain/ports.ts';
 import { Secret } from '../../domain/secret.ts';
 import type { Sealer } from '../seal.ts';
 import { listFrom, listText } from './columns.ts';
+import type { Engine } from './engine.ts';
 import type { Db, Schema } from './schema.ts';
 
 type SealedColumn = 'sealed_access_key' | 'sealed_signing_secret';
 const bindingOf = (accountId: string, column: SealedColumn): string => `callback_settings/${accountId}/${column}`;
 
-export const callbacksIn = (db: Db, sealer: Sealer): Callbacks => {
+export const callbacksIn = (db: Db, sealer: Sealer, engine: Pick<Engine, 'locksRows'>): Callbacks => {
   const opened = (row: Schema['callback_settings'], column: SealedColumn) =>
     new Secret(sealer.open(row[column], bindingOf(row.account_id, column)));
   const sealed = (secret: Secret, accountId: string, column: SealedColumn) =>
@@ -31,24 +32,32 @@ export const callbacksIn = (db: Db, sealer: Sealer): Callbacks => {
       .execute();
   }
 
+  const owned = (accountId: string) =>
+    db.selectFrom('callback_settings').selectAll().where('account_id', '=', accountId);
+
+  async function settingsFrom(row: Schema['callback_settings']): Promise<CallbackSettings> {
+    await renew(row);
+    return {
+      accountId: row.account_id,
+      url: row.url,
+      accessKey: opened(row, 'sealed_access_key'),
+      signingSecret: opened(row, 'sealed_signing_secret'),
+      isDisabled: row.disabled === 1,
+      enabledActions: row.enabled_actions === null ? null : actionsFrom(row.enabled_actions),
+      updatedAt: row.updated_at,
+    };
+  }
+
   return {
     async find(accountId) {
-      const row = await db
-        .selectFrom('callback_settings')
-        .selectAll()
-        .where('account_id', '=', accountId)
-        .executeTakeFirst();
-      if (!row) return undefined;
-      await renew(row);
-      return {
-        accountId,
-        url: row.url,
-        accessKey: opened(row, 'sealed_access_key'),
-        signingSecret: opened(row, 'sealed_signing_secret'),
-        isDisabled: row.disabled === 1,
-        enabledActions: row.enabled_actions === null ? null : actionsFrom(row.enabled_actions),
-        updatedAt: row.updated_at,
-      };
+      const row = await owned(accountId).executeTakeFirst();
+      return row && (await settingsFrom(row));
+    },
+
+    async findForUpdate(accountId) {
+      const query = owned(accountId);
+      const row = await (engine.locksRows ? query.forUpdate() : query).executeTakeFirst();
+      return row && (await settingsFrom(row));
     },
 
     async save(settings: CallbackSettings) {

@@ -94,7 +94,7 @@ const repositoriesIn = (db: Db, sealer: Sealer, engine: Engine): Repositories =>
   proofs: proofsIn(db),
   revocations: revocationsIn(db),
   outbox: outboxIn(db),
-  callbacks: callbacksIn(db, sealer),
+  callbacks: callbacksIn(db, sealer, engine),
   rateLimits: rateLimitsIn(db),
   idempotencyKeys: idempotencyKeysIn(db),
   blockedKeys: blockedKeysIn(db),

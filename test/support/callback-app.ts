@@ -1,0 +1,124 @@
+// The service with an outside world to call: a name server, and a receiver that has a certificate the service trusts.
+// All of loopback is allowed, so that the real path is walked; nothing leaves the machine.
+import assert from 'node:assert/strict';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { callOut } from '../../src/adapters/egress/call-out.ts';
+import { randomBytes } from '../../src/adapters/random.ts';
+import { openCallbacks } from '../../src/callbacks.ts';
+import { type Environment, readConfig } from '../../src/config.ts';
+import { parseAddressRule } from '../../src/domain/addresses.ts';
+import type { CallOut } from '../../src/domain/outbound.ts';
+import { serveApp } from '../../src/serve.ts';
+import { configureCallback, type SavedCallback } from '../../src/usecases/configure-callback.ts';
+import { testCallback } from '../../src/usecases/test-callback.ts';
+import { type Answer, type Call, type Key, newFolder, startApp, type TestApp } from './app.ts';
+import { HOST, Outside } from './outside.ts';
+import type { Receiver } from './receiver.ts';
+
+export const SETTINGS = '/openapi/v3/account/callback';
+export const TEST = `${SETTINGS}/test`;
+
+export interface CallbackApp extends AsyncDisposable {
+  readonly app: TestApp;
+  readonly outside: Outside;
+  readonly receiver: Receiver;
+  /** Of the receiver. */
+  url(path?: string): string;
+  test(key: Key, json?: unknown, call?: Call): Promise<Answer>;
+  save(key: Key, json: unknown): Promise<Answer>;
+  show(key: Key): Promise<Answer>;
+  /** As the operator does it on the command line, who may do it for managed-PKI accounts too. */
+  saveAsOperator(accountId: string, json: unknown): Promise<SavedCallback>;
+}
+
+/** What the service has to know about an outside world. */
+export function environmentFor(outside: Outside): Environment {
+  const file = join(newFolder(), 'roots.pem');
+  writeFileSync(file, outside.ca.root);
+  return {
+    RESEAL_DNS_SERVERS: `127.0.0.1:${outside.dns.port}`,
+    RESEAL_CALLBACK_ALLOW: '127.0.0.0/8',
+    RESEAL_CALLBACK_ROOTS_FILE: file,
+  };
+}
+
+const NO_LISTS = { allow: [], deny: [], totalMs: 10_000 };
+
+export async function startCallbackApp(environment: Environment = {}): Promise<CallbackApp> {
+  await using unlessStarted = new AsyncDisposableStack();
+  const outside = unlessStarted.use(await Outside.open());
+  const app = unlessStarted.use(await startApp({ ...environmentFor(outside), ...environment }));
+  const receiver = await outside.receiver();
+  const url = (path = '/') => `https://${HOST}:${receiver.port}${path}`;
+  const opened = unlessStarted.move();
+  const { store, newId } = app.app;
+  const operator = configureCallback({ store, now: app.now, newId, randomBytes, policyFor: () => NO_LISTS });
+  return {
+    ...{ app, outside, receiver, url },
+    test: (key, json, call = {}) => app.call('PUT', TEST, { key, json, ...call }),
+    save: (key, json) => app.call('PUT', SETTINGS, { key, json }),
+    show: (key) => app.call('GET', SETTINGS, { key }),
+    saveAsOperator: (accountId, json) => operator.save({ accountId, actor: 'cli', requestId: null }, json),
+    [Symbol.asyncDispose]: () => opened.disposeAsync(),
+  };
+}
+
+/**
+ * The same, but receivers on loopback pass for public ones: of a private receiver no excerpt is shown, and there is no
+ * public one here to call. Nothing else differs.
+ */
+export async function startPublicCallbackApp(): Promise<CallbackApp> {
+  const world = await startCallbackApp();
+  const { app, outside } = world;
+  const dnsServers = [`127.0.0.1:${outside.dns.port}`];
+  const { config } = readConfig({ RESEAL_DATA_DIR: app.folder, RESEAL_PORT: '0', RESEAL_DNS_SERVERS: dnsServers[0] });
+  const real = callOut({ dnsServers, extraRoots: [outside.ca.root], userAgent: 'Reseal/test' });
+  const asPublic: CallOut = async (call) => {
+    const outcome = await real(call);
+    return outcome.kind === 'answered' ? { ...outcome, isPrivate: false } : outcome;
+  };
+  const { callbacks } = openCallbacks(app.app, config, app.now);
+  const { store, newId } = app.app;
+  const tested = testCallback({
+    ...{ store, now: app.now, newId, randomBytes, callOut: asPublic, testRate: { burst: 1_000, everyMs: 1 } },
+    policyFor: () => ({ allow: [parseAddressRule('127.0.0.0/8')!], deny: [], totalMs: 10_000 }),
+    takeSlot: () => ({ [Symbol.dispose]() {} }),
+  });
+  const front = await serveApp(app.app, { ...app.issuance, callbacks, testCallback: tested }, config);
+  Object.defineProperty(app, 'url', { value: front.url });
+  return {
+    ...world,
+    async [Symbol.asyncDispose]() {
+      await front.stop();
+      await world[Symbol.asyncDispose]();
+    },
+  };
+}
+
+export interface ReceivedCallback {
+  readonly line: string;
+  /** By their names in lower case. */
+  readonly headers: Readonly<Record<string, string>>;
+  readonly text: string;
+  readonly body: Readonly<Record<string, string>>;
+}
+
+/** A request as a receiver keeps it, taken apart; the last one, unless told otherwise. */
+export function callbackIn({ requests }: Receiver, index = -1): ReceivedCallback {
+  const request = requests.at(index);
+  assert.ok(request !== undefined, `the receiver has ${requests.length} requests`);
+  const [head = '', text = ''] = Buffer.from(request, 'latin1').toString('utf8').split('\r\n\r\n', 2);
+  const [line = '', ...fields] = head.split('\r\n');
+  const headers = Object.fromEntries(
+    fields.map((field) => {
+      const [, name = '', value = ''] = /^([^:]*): ?(.*)$/.exec(field) ?? [];
+      return [name.toLowerCase(), value];
+    }),
+  );
+  return { line, headers, text, body: JSON.parse(text) };
+}
+
+/** `200 success` or `400 invalid_parameters url`: what a table of cases can state in a word. */
+export const told = ({ status, body: { code, field } }: Answer): string =>
+  [status, code, ...(field === undefined ? [] : [field])].join(' ');
