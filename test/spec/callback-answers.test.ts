@@ -9,7 +9,7 @@ import { HOST } from '../support/outside.ts';
 import { OK, says } from '../support/receiver.ts';
 import { ThrowAwayCa } from '../support/receiver-certificates.ts';
 
-const world = await startCallbackApp({ RESEAL_CALLBACK_TEST_RATE: '10000/s' });
+const world = await startCallbackApp({ RESEAL_CALLBACK_TEST_RATE: '1000/s' });
 after(() => world[Symbol.asyncDispose]());
 const { app, receiver, outside, url } = world;
 

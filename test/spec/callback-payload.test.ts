@@ -9,7 +9,7 @@ import { rule } from '../support/contract.ts';
 import { newOrder, show } from '../support/orders.ts';
 import { HOST } from '../support/outside.ts';
 
-const world = await startCallbackApp({ RESEAL_CALLBACK_TEST_RATE: '10000/s' });
+const world = await startCallbackApp({ RESEAL_CALLBACK_TEST_RATE: '1000/s' });
 after(() => world[Symbol.asyncDispose]());
 const { app, receiver, url } = world;
 

@@ -6,7 +6,7 @@ import type { Answer, Call, Key } from '../support/app.ts';
 import { callbackIn, SETTINGS, startCallbackApp, TEST, told } from '../support/callback-app.ts';
 import { rule } from '../support/contract.ts';
 
-const world = await startCallbackApp({ RESEAL_CALLBACK_TEST_RATE: '10000/s' });
+const world = await startCallbackApp({ RESEAL_CALLBACK_TEST_RATE: '1000/s' });
 after(() => world[Symbol.asyncDispose]());
 const { app, receiver, outside, url } = world;
 

@@ -10,7 +10,7 @@ import { rule } from '../support/contract.ts';
 import { HOST } from '../support/outside.ts';
 import { sendRaw } from '../support/raw-http.ts';
 
-const world = await startCallbackApp({ RESEAL_CALLBACK_TEST_RATE: '10000/s' });
+const world = await startCallbackApp({ RESEAL_CALLBACK_TEST_RATE: '1000/s' });
 after(() => world[Symbol.asyncDispose]());
 const { app, receiver, outside, url } = world;
 const db = new DatabaseSync(join(app.folder, 'reseal.db'), { readOnly: true });

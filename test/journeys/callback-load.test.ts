@@ -1,0 +1,245 @@
+// A bad day for callback tests: two hundred at once towards a receiver that never answers, and callers who leave before
+// they have heard anything. Everything ends, everybody else is served meanwhile, and nothing is left behind.
+import assert from 'node:assert/strict';
+import type { Socket } from 'node:net';
+import { test } from 'node:test';
+import { setImmediate, setTimeout as sleep } from 'node:timers/promises';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
+import type { Environment } from '../../src/config.ts';
+import type { Key, TestApp } from '../support/app.ts';
+import { startCallbackApp, TEST, told } from '../support/callback-app.ts';
+import { body, newOrder, reissue } from '../support/orders.ts';
+import { HOST } from '../support/outside.ts';
+import { type RawAnswer, RawConnection, sendRaw } from '../support/raw-http.ts';
+import { OK, type Receiver, says } from '../support/receiver.ts';
+
+const STORM = 200;
+/** Handshakes that begin together, or a slow machine would spend the time of the last on the first. */
+const AT_A_TIME = 25;
+const LEAVING = 10;
+const RAISED: Environment = {
+  RESEAL_CALLBACK_TEST_RATE: '1000/s',
+  RESEAL_CALLBACK_TESTS_AT_ONCE: '300',
+  RESEAL_CALLBACK_TESTS_PER_ACCOUNT: '250',
+  RESEAL_CALLBACK_TESTS_PER_HOST: '250',
+};
+
+/** A test of its own connection, which ends with it: pooled ones would be counted as leftovers. */
+function requestFor(key: Key, url: string): string {
+  const json = JSON.stringify({ url, access_key: 'k' });
+  return (
+    `PUT ${TEST} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nX-CC-Key-ID: ${key.keyId}\r\nX-CC-Auth-Key: ${key.authKey}\r\n` +
+    `Content-Type: application/json\r\nContent-Length: ${json.length}\r\n\r\n${json}`
+  );
+}
+
+/** Begins so many tests, a few at a time, and resolves when all of them have reached the receiver. */
+async function begin<T>(count: number, receiver: Receiver, start: () => T): Promise<T[]> {
+  const from = receiver.requests.length;
+  const begun: T[] = [];
+  while (begun.length < count) {
+    begun.push(start());
+    if (begun.length % AT_A_TIME === 0) await receiver.received(from + begun.length);
+  }
+  return begun;
+}
+
+setFlagsFromString('--expose-gc');
+const collectGarbage = runInNewContext('gc') as () => void;
+const MIB = 1024 * 1024;
+/** What is reachable, in JavaScript and beside it, in MiB. */
+async function memory(): Promise<number> {
+  for (let round = 0; round < 3; round += 1) {
+    await setImmediate();
+    collectGarbage();
+  }
+  const { heapUsed, external } = process.memoryUsage();
+  return (heapUsed + external) / MIB;
+}
+
+/** Sockets, timers and questions that are under way in this process. */
+const resources = () =>
+  process.getActiveResourcesInfo().filter((one) => /^(TCPSocketWrap|TLSWrap|UDPWrap|Timeout|.*ReqWrap)$/.test(one));
+
+async function settlesTo(expected: number): Promise<void> {
+  // Handles are closed in the turn after, and a name server's socket some turns later.
+  for (let turns = 0; turns < 500 && resources().length > expected; turns += 1) await sleep(2);
+  assert.ok(
+    resources().length <= expected,
+    `${resources().length} instead of ${expected}: ${resources().sort().join()}`,
+  );
+}
+
+function requireNoFault({ lines }: TestApp): void {
+  const faults = lines.filter(({ event }) => event === 'fault');
+  assert.deepEqual(faults, []);
+}
+
+test(`${STORM} tests at once of a receiver that never answers all end, disturb nobody and leave nothing`, async (t) => {
+  await using world = await startCallbackApp(RAISED);
+  const { app, outside, receiver: healthy } = world;
+  const silent = await outside.receiver({ script: () => {} });
+  const [storm, other] = [await app.newKey(), await app.newKey()];
+  const orders = [await newOrder(app), await newOrder(app)];
+  const stormy = requestFor(storm, `https://${HOST}:${silent.port}/`);
+  const others = requestFor(other, world.url());
+  const testOther = async () => assert.equal((await sendRaw(app.url, others)).status, 200);
+  const reissueBoth = async () => {
+    for (const order of orders) assert.equal(told(await reissue(app, order, body())), '200 success');
+  };
+
+  // Once without trouble, so that nothing is counted that is made only once.
+  await Promise.all(await begin(STORM / 2, healthy, testOther));
+  await reissueBoth();
+  await healthy.deserted();
+  const baseline = { memory: await memory(), resources: resources().length, asked: healthy.requests.length };
+
+  const begunAt = performance.now();
+  const tests = await begin(STORM, silent, () => sendRaw(app.url, stormy));
+  assert.equal(silent.openSockets, STORM, 'all of them are under way');
+  const early = await memory();
+  const busy = resources().length;
+
+  for (let round = 0; round < 10; round += 1) await testOther();
+  await reissueBoth();
+  await Promise.all(Array.from({ length: 20 }, testOther));
+  assert.ok(silent.openSockets > 0, 'and they still are: nobody had to wait for them');
+  assert.equal(healthy.requests.length, baseline.asked + 30);
+
+  await sleep(Math.max(0, 6_000 - (performance.now() - begunAt)));
+  assert.ok(silent.openSockets > 0);
+  const late = await memory();
+
+  for (const answer of tests) {
+    const { status, body: text } = await answer;
+    const { code, details } = JSON.parse(text);
+    assert.deepEqual([status, code, details.stage], [422, 'callback_send_error', 'response'], text);
+    assert.equal(details.reason, 'response_timeout');
+  }
+  const seconds = (performance.now() - begunAt) / 1_000;
+  assert.equal(silent.requests.length, STORM, 'each was sent once');
+  await Promise.all([silent.deserted(), healthy.deserted()]);
+  await settlesTo(baseline.resources);
+  const after = await memory();
+
+  const megabytes = [baseline.memory, early, late, after].map((one) => one.toFixed(1)).join(' / ');
+  t.diagnostic(`MiB before / at first / later / after: ${megabytes}; the last ended after ${seconds.toFixed(1)} s`);
+  t.diagnostic(`resources before / during / after: ${baseline.resources} / ${busy} / ${resources().length}`);
+  // All sides are in this process: the callers, the service and the receiver.
+  assert.ok(early - baseline.memory < STORM * 0.25, `${megabytes}: a quarter of a MiB for each is too much`);
+  assert.ok(late - early < 8, `${megabytes}: waiting costs nothing more`);
+  assert.ok(after - baseline.memory < 8, `${megabytes}: what was used is given back`);
+  requireNoFault(app);
+  await testOther();
+  await reissueBoth();
+});
+
+test('the caps answer service_busy, let nobody in who is too many, and open again', async () => {
+  const caps = { RESEAL_CALLBACK_TESTS_AT_ONCE: '40', RESEAL_CALLBACK_TESTS_PER_ACCOUNT: '20' };
+  await using world = await startCallbackApp({ ...RAISED, ...caps, RESEAL_CALLBACK_TESTS_PER_HOST: '30' });
+  const { app, outside } = world;
+  outside.dns.set('elsewhere.example.test', 'A', ['127.0.0.1']);
+  const waiting: Socket[] = [];
+  const identity = outside.ca.identity([HOST, 'elsewhere.example.test']);
+  const slow = await outside.receiver({ identity, script: (socket) => waiting.push(socket) });
+  const underWay: Promise<RawAnswer>[] = [];
+
+  /** Of thirty at once, so many get in and the others are told so. */
+  async function push(host: string, expected: number): Promise<void> {
+    const request = requestFor(await app.newKey(), `https://${host}:${slow.port}/`);
+    const from = slow.requests.length;
+    const refused: RawAnswer[] = [];
+    const { promise: areRefused, resolve } = Promise.withResolvers<void>();
+    for (let one = 0; one < 30; one += 1) {
+      const answer = sendRaw(app.url, request);
+      underWay.push(answer);
+      answer.then((early) => refused.push(early) === 30 - expected && resolve());
+    }
+    await Promise.all([slow.received(from + expected), areRefused]);
+    for (const { status, headers, body: text } of refused) {
+      assert.deepEqual([status, JSON.parse(text).code], [503, 'service_busy']);
+      assert.match(headers['retry-after'] ?? '', /^[1-9]\d*$/);
+    }
+    assert.equal(slow.openSockets, from + expected);
+  }
+  await push(HOST, 20);
+  await push(HOST, 10);
+  await push('elsewhere.example.test', 10);
+  await push('elsewhere.example.test', 0);
+
+  slow.script = says(OK);
+  for (const socket of waiting) socket.end(OK);
+  const statuses = (await Promise.all(underWay)).map(({ status }) => status);
+  assert.equal(statuses.filter((status) => status === 200).length, 40);
+  assert.equal(slow.requests.length, 40);
+  for (let one = 0; one < 2; one += 1) {
+    const again = requestFor(await app.newKey(), `https://${HOST}:${slow.port}/`);
+    for (const { status } of await Promise.all(Array.from({ length: 15 }, () => sendRaw(app.url, again)))) {
+      assert.equal(status, 200, 'there is room again');
+    }
+  }
+});
+
+test('callers who leave cause one POST each at most, free their slots, and leave nothing either', async (t) => {
+  // Exactly as many slots as there are callers: whoever comes after them finds room only if they are gone.
+  const most = String(LEAVING);
+  const caps = { RESEAL_CALLBACK_TESTS_AT_ONCE: most, RESEAL_CALLBACK_TESTS_PER_ACCOUNT: most };
+  await using world = await startCallbackApp({ ...RAISED, ...caps });
+  const { app, outside, receiver: healthy } = world;
+  const { dns } = outside;
+  dns.set('unheard.example.test', 'A', 'silence');
+  const silent = await outside.receiver({ script: () => {} });
+  const mute = await outside.receiver({ onAccept: () => {} });
+  const key = await app.newKey();
+  const passing = requestFor(key, world.url());
+
+  /** Every slot can be had at the same time, long before a test that nobody waits for would have ended by itself. */
+  async function requireRoom(): Promise<void> {
+    for (let tries = 1; ; tries += 1) {
+      const answers = await Promise.all(Array.from({ length: LEAVING }, () => sendRaw(app.url, passing)));
+      const busy = answers.filter(({ status }) => status === 503).length;
+      if (busy === 0) return assert.ok(answers.every(({ status }) => status === 200));
+      assert.ok(tries < 20, `${busy} slots are not free`);
+      await sleep(50);
+    }
+  }
+  await requireRoom();
+  await healthy.deserted();
+  const before = await memory();
+  const quiet = resources().length;
+
+  /** Fills every slot, and leaves when it is time to. */
+  async function leaving(url: string, isTime: (count: number) => Promise<void>): Promise<void> {
+    for (let round = 1; round <= 2; round += 1) {
+      const posts = silent.requests.length;
+      const callers = await Promise.all(Array.from({ length: LEAVING }, () => RawConnection.to(app.url)));
+      for (const caller of callers) caller.write(requestFor(key, url));
+      await isTime(round * LEAVING);
+      for (const caller of callers) caller.end();
+      await Promise.all(callers.map((caller) => caller.closed()));
+      await requireRoom();
+      await Promise.all([silent, mute, healthy].map((receiver) => receiver.deserted()));
+      await settlesTo(quiet);
+      assert.ok(silent.requests.length - posts <= LEAVING, 'one POST for each caller at most');
+    }
+  }
+  const until = async (isReached: () => boolean) => {
+    while (!isReached()) await setImmediate();
+  };
+  const asked = () => dns.queries.filter(({ name, type }) => name === 'unheard.example.test' && type === 'A').length;
+  const silentUrl = `https://${HOST}:${silent.port}/`;
+  await leaving(silentUrl, (count) => silent.received(count));
+  assert.equal(silent.requests.length, 2 * LEAVING, 'they had been sent when their callers left');
+  await leaving(`https://${HOST}:${mute.port}/`, (count) => until(() => mute.connections.length >= count));
+  await leaving('https://unheard.example.test/', (count) => until(() => asked() >= count));
+  await leaving(silentUrl, async () => {});
+  await leaving(silentUrl, () => sleep(5));
+
+  requireNoFault(app);
+  const grown = (await memory()) - before;
+  t.diagnostic(`${10 * LEAVING} callers have left; ${grown.toFixed(1)} MiB more than before them`);
+  assert.ok(grown < 8, `${grown} MiB are kept`);
+  const left = app.lines.filter((line) => line.event === 'request' && line.status === 499);
+  assert.ok(left.length >= 6 * LEAVING, 'the log says that they left');
+});
