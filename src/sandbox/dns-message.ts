@@ -49,7 +49,7 @@ const OUR_UDP_BYTES = 1_232;
 export const MIN_UDP_BYTES = 512;
 /** Nothing is kept: the next answer may be another. */
 const TTL = 0;
-/** Response, authoritative; the bit of the question, recursion desired, is copied. */
+/** The bits of the second word. */
 const [RESPONSE, AUTHORITATIVE, TRUNCATED, RECURSION_DESIRED] = [0x8000, 0x0400, 0x0200, 0x0100];
 const OPCODE = 0x7800;
 
@@ -133,8 +133,10 @@ export const encodeValue: { readonly [T in RecordType]: (value: RecordValues[T])
   },
 };
 
+/** With or without a final dot. */
 export function encodeName(name: string): Uint8Array {
-  const labels = name === '' ? [] : name.split('.').map((label) => Buffer.from(label, 'latin1'));
+  const dotted = name.replace(/\.$/, '');
+  const labels = dotted === '' ? [] : dotted.split('.').map((label) => Buffer.from(label, 'latin1'));
   const bytes = Buffer.concat([...labels.flatMap((label) => [Uint8Array.of(label.length), label]), Uint8Array.of(0)]);
   if (bytes.length > MAX_NAME_BYTES || labels.some(({ length }) => length === 0 || length > MAX_LABEL_BYTES)) {
     throw new RangeError(`${name} is not a name`);

@@ -46,9 +46,12 @@ interface Found {
 
 const MAX_ALIASES = 8;
 const MAX_LOGGED = 1_000;
+/** With room for aliases in front: no message, nor any length within it, can be longer than 65,535. */
+const MAX_RECORDS_BYTES = 60_000;
 const MAX_TCP_CLIENTS = 64;
 const MAX_TCP_QUERY_BYTES = 4_096;
 const MAX_TCP_ANSWER_BYTES = 65_535;
+const MAX_TCP_UNREAD_BYTES = 1024 * 1024;
 const TCP_IDLE_MS = 5_000;
 const PORT_TRIES = 20;
 
@@ -83,6 +86,9 @@ export class DnsServer implements AsyncDisposable {
     encodeName(owner);
     const record = (value: RecordValues[T]) => ({ name: owner, type, data: encodeValue[type](value) });
     const next = answers.map((answer) => (typeof answer === 'string' ? answer : answer.map(record)));
+    if (next.some((one) => typeof one !== 'string' && sizeOf(one) > MAX_RECORDS_BYTES)) {
+      throw new RangeError(`more than ${MAX_RECORDS_BYTES} bytes of records`);
+    }
     this.#entries.set(`${owner} ${type}`, { name: owner, type, answers, next });
   }
 
@@ -120,7 +126,7 @@ export class DnsServer implements AsyncDisposable {
       received = Buffer.concat([received, chunk]);
       while (received.length >= 2) {
         const length = received.readUInt16BE(0);
-        if (length > MAX_TCP_QUERY_BYTES) return void client.destroy();
+        if (length > MAX_TCP_QUERY_BYTES || client.writableLength > MAX_TCP_UNREAD_BYTES) return void client.destroy();
         if (received.length < 2 + length) return;
         const answer = this.#answer(received.subarray(2, 2 + length), () => MAX_TCP_ANSWER_BYTES);
         received = received.subarray(2 + length);
@@ -162,6 +168,10 @@ export class DnsServer implements AsyncDisposable {
     return this.list().some((entry) => entry.name === name) ? 'nodata' : 'nxdomain';
   }
 }
+
+/** Besides its data, a record has ten bytes and a name. */
+const sizeOf = (records: readonly ResourceRecord[]): number =>
+  records.reduce((bytes, { name, data }) => bytes + name.length + 2 + 10 + data.length, 0);
 
 const canonical = (name: string): string => name.toLowerCase().replace(/\.$/, '');
 

@@ -116,6 +116,9 @@ test('values that cannot be are refused when they are set', () => {
   assert.throws(() => encodeValue.TXT(['x'.repeat(256)]), RangeError);
   assert.throws(() => encodeValue.CAA({ flags: 256, tag: 'issue', value: 'ca.test' }), RangeError);
   assert.throws(() => server.set('a.test', 'A'), RangeError);
+  assert.throws(() => server.set('a.test', 'TXT', ['x'.repeat(65_000)]), RangeError);
+  assert.throws(() => server.set('a.test', 'A', Array(5_000).fill('192.0.2.1')), RangeError);
+  assert.throws(() => server.set('a..test', 'A', ['192.0.2.1']), RangeError);
 });
 
 test('a resolver reads every type', async () => {
@@ -182,6 +185,16 @@ test('a large answer comes over TCP', async () => {
   assert.deepEqual((await resolver.resolve4('large.test')).toSorted(), many.toSorted());
 });
 
+test('the longest chain of aliases and the largest answer still fit into a message, or are cut', async () => {
+  for (let hop = 0; hop < 9; hop += 1) server.set(`hop${hop}.test`, 'CNAME', [`hop${hop + 1}.test.`]);
+  server.set('hop7.test', 'A', Array(2_000).fill('192.0.2.1'));
+  server.clear('hop7.test', 'CNAME');
+  assert.equal((await resolver.resolve4('hop0.test')).length, 2_000);
+  const long = Array(270).fill(`${'a'.repeat(60)}.${'b'.repeat(60)}.${'c'.repeat(60)}.test`);
+  for (let hop = 0; hop < 7; hop += 1) server.set(`hop${hop}.test`, 'CNAME', [`hop${hop + 1}.test`, ...long.slice(1)]);
+  await assert.rejects(resolver.resolve4('hop0.test'));
+});
+
 test('queries over one connection are answered in order, whole or in pieces; too long a one ends it', async () => {
   const client = net.connect(server.port, '127.0.0.1');
   const framed = Buffer.concat([Uint8Array.of(0, QUERY.length), QUERY]);
@@ -192,6 +205,19 @@ test('queries over one connection are answered in order, whole or in pieces; too
   assert.equal(second.readUInt16BE(0), second.length - 2);
   client.write(Uint8Array.of(0xff, 0xff));
   await once(client, 'close');
+});
+
+test('a client that asks and asks and never listens is left', async () => {
+  server.set('www.example.test', 'A', Array(1_500).fill('192.0.2.1'));
+  const client = net.connect(server.port, '127.0.0.1').on('error', () => {});
+  const framed = Buffer.concat([Uint8Array.of(0, QUERY.length), QUERY]);
+  client.pause();
+  const many = Buffer.concat(Array(1_000).fill(framed));
+  const ask = () => client.write(many, (error) => error || setImmediate(ask));
+  ask();
+  // Not once(): that would take the reset for a failure.
+  await new Promise((resolve) => client.on('close', resolve));
+  server.clear('www.example.test');
 });
 
 test('nonsense is ignored, and the next query is answered', async () => {

@@ -164,7 +164,8 @@ async function blackHole(host: string): Promise<number> {
     const server = require('node:net').createServer();
     server.listen({ host: ${JSON.stringify(host)}, port: 0, backlog: 1 }, () => {
       require('node:fs').writeSync(1, String(server.address().port) + '\\n');
-      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 60_000);
+      process.exit();
     });`;
   const child = spawn(process.execPath, ['--eval', program], { stdio: ['ignore', 'pipe', 'inherit'] });
   children.push(child);
