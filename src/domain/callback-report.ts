@@ -1,6 +1,7 @@
 // What a callback test tells its caller: how far it came, what went wrong and what to do about it. Everything in it
 // is bounded, and the access key is masked wherever the receiver repeats it.
 import type { Localized } from '../locale.ts';
+import { MAX_ACCESS_KEY } from './callback.ts';
 import { Refusal } from './errors.ts';
 import { withoutKey } from './key-mask.ts';
 import type { FailureReason, Outcome, Stage } from './outbound.ts';
@@ -87,6 +88,8 @@ export const FAILURE_TEXTS: Readonly<Record<FailureReason, Localized>> = {
 
 const DAY_MS = 86_400_000;
 const MAX_EXCERPT_BYTES = 2_048;
+/** What is shown, and what a key that begins at its end may take, each character written in up to seven. */
+const MAX_LOOKED_AT = MAX_EXCERPT_BYTES + 7 * MAX_ACCESS_KEY;
 
 /** The report of a test that succeeded; every other outcome is a Refusal that carries the report, or nothing. */
 export function reportOf(outcome: Outcome, webhookId: string, accessKey: Secret, now: number): CallbackReport {
@@ -129,10 +132,12 @@ export const viewOf = (report: CallbackReport) => ({
 
 /** The beginning of what was answered, for a person to read: one line, no control characters, the key masked. */
 export function excerptOf(body: Uint8Array, accessKey: Secret): string {
-  const key = accessKey.reveal();
-  const masked = withoutKey(new TextDecoder().decode(body), key);
-  // Once more after cleaning: what stood between two parts of the key may be gone.
-  return cut(withoutKey(masked.replace(/[\p{C}\p{Zl}\p{Zp}]+/gu, ' ').trim(), key));
+  const text = new TextDecoder()
+    .decode(body)
+    .replace(/[\p{C}\p{Zl}\p{Zp}]+/gu, ' ')
+    .trim();
+  // Masked after cleaning, which may put two parts of the key together; and no more of it than can be shown.
+  return cut(withoutKey(text.slice(0, MAX_LOOKED_AT), accessKey.reveal()));
 }
 
 function cut(text: string): string {

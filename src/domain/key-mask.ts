@@ -1,31 +1,34 @@
 // Takes an access key out of a text that somebody else wrote, however that somebody printed it: as it is, escaped for
-// JSON, HTML or a URL, in hexadecimal or base64. A key is printable ASCII.
+// JSON, HTML or a URL, in hexadecimal or base64. A key is printable ASCII. One pass, and no text is looked at twice: the
+// somebody may mean harm, so the work is at most the length of the text times that of the key.
 
 const MASK = '[access_key]';
 /** A shorter beginning of the key gives nothing away that a guess would not. */
 const MIN_FRAGMENT = 4;
 
-const ENTITIES: Readonly<Record<string, readonly string[]>> = {
-  '&': ['&amp;'],
-  '<': ['&lt;'],
-  '>': ['&gt;'],
-  '"': ['&quot;'],
-  "'": ['&apos;'],
+const ENTITIES: Readonly<Record<string, string>> = {
+  '&': '&amp;',
+  '<': '&lt;',
+  '>': '&gt;',
+  '"': '&quot;',
+  "'": '&apos;',
 };
 
-export function withoutKey(text: string, key: string): string {
-  const encoded = [hexOf(key), base64Of(key), base64Of(key).replaceAll('+', '-').replaceAll('/', '_')];
-  const scripts = [[...key].map(formsOf), ...encoded.map((one) => [...one].map(insensitive))];
-  return scripts.reduce(withoutScript, text.replaceAll(key, MASK));
+/** One character of a way to write the key: itself, and what may stand for it. */
+interface Glyph {
+  readonly plain: string;
+  /** In small letters; begins with %, \ or &. */
+  readonly escapes: readonly string[];
 }
+type Script = readonly Glyph[];
 
-/** Every place where the forms follow each other; also at the end of the text, which may be cut off in the middle. */
-function withoutScript(text: string, script: readonly (readonly string[])[]): string {
+export function withoutKey(text: string, key: string): string {
+  const scripts = scriptsOf(key);
   let result = '';
   let copied = 0;
   for (let at = 0; at < text.length; at += 1) {
-    const end = endOf(text, at, script);
-    if (end === undefined) continue;
+    const end = Math.max(...scripts.map((script) => endOf(text, at, script)));
+    if (end < 0) continue;
     result += text.slice(copied, at) + MASK;
     copied = end;
     at = end - 1;
@@ -33,46 +36,57 @@ function withoutScript(text: string, script: readonly (readonly string[])[]): st
   return result + text.slice(copied);
 }
 
-function endOf(text: string, from: number, script: readonly (readonly string[])[]): number | undefined {
+/** Where the key that begins here ends, or the text in the middle of it; −1 when none begins here. */
+function endOf(text: string, from: number, script: Script): number {
   let at = from;
-  for (const forms of script) {
+  for (const glyph of script) {
     const isFragment = at - from >= MIN_FRAGMENT;
-    if (at >= text.length) return isFragment ? at : undefined;
-    const form = forms.find((one) => text.startsWith(one, at));
+    if (at >= text.length) return isFragment ? at : -1;
+    const length = lengthOf(text, at, glyph);
     // Half of an escape at the end of the text says as much as the whole.
-    if (form === undefined) return isFragment && isBegun(text.slice(at), forms) ? text.length : undefined;
-    at += form.length;
+    if (length === 0) return isFragment && isBegun(text.slice(at, at + MAX_ESCAPE), glyph) ? text.length : -1;
+    at += length;
   }
   return at;
 }
 
-const isBegun = (rest: string, forms: readonly string[]): boolean => forms.some((form) => form.startsWith(rest));
+const MAX_ESCAPE = 8;
 
-/** The longest first: `&amp;` begins as `&` does. */
-function formsOf(character: string): string[] {
-  const code = character.charCodeAt(0);
-  const hex = hexOf(character);
-  const forms = [`%${hex}`, `\\u00${hex}`, `\\x${hex}`, `&#x${hex};`].flatMap((form) => [form, form.toUpperCase()]);
+function lengthOf(text: string, at: number, { plain, escapes }: Glyph): number {
+  const first = text[at]!;
+  if (first === '%' || first === '\\' || first === '&') {
+    const rest = text.slice(at, at + MAX_ESCAPE).toLowerCase();
+    const written = escapes.find((one) => rest.startsWith(one));
+    if (written) return written.length;
+  }
+  // Forms write a blank as a plus.
+  return first === plain || (plain === ' ' && first === '+') ? 1 : 0;
+}
+
+const isBegun = (rest: string, { escapes }: Glyph): boolean =>
+  escapes.some((one) => one.length > rest.length && one.startsWith(rest.toLowerCase()));
+
+function scriptsOf(key: string): Script[] {
+  const base64 = btoa(key).replace(/=+$/, '');
+  const plain = (text: string): Script => Array.from(text, (one) => ({ plain: one, escapes: [] }));
   return [
-    ...forms,
-    // Of the escapes above only the digits are written in capitals.
-    ...[
-      `\\u00${hex.toUpperCase()}`,
-      `\\x${hex.toUpperCase()}`,
-      `&#x${hex.toUpperCase()};`,
-      `&#${code};`,
-      `&#0${code};`,
-    ],
-    ...(ENTITIES[character] ?? []),
-    `\\${character}`,
-    ...(character === ' ' ? ['+'] : []),
-    character,
+    Array.from(key, (one) => ({ plain: one, escapes: escapesOf(one) })),
+    plain(hexOf(key)),
+    plain(hexOf(key).toUpperCase()),
+    plain(base64),
+    plain(base64.replaceAll('+', '-').replaceAll('/', '_')),
   ];
 }
 
-const insensitive = (character: string): string[] => [character.toLowerCase(), character.toUpperCase()];
+function escapesOf(character: string): string[] {
+  const [code, hex] = [character.charCodeAt(0), hexOf(character)];
+  const entity = ENTITIES[character];
+  return [
+    ...[`%${hex}`, `\\u00${hex}`, `\\x${hex}`, `&#x${hex};`, `&#${code};`, `&#0${code};`],
+    ...(entity ? [entity] : []),
+    `\\${character.toLowerCase()}`,
+  ];
+}
 
 const hexOf = (text: string): string =>
   Array.from(text, (character) => character.charCodeAt(0).toString(16).padStart(2, '0')).join('');
-
-const base64Of = (text: string): string => btoa(text).replace(/=+$/, '');
