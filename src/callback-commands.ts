@@ -43,8 +43,10 @@ function sandboxOutside(config: Config): OutsideWorld | undefined {
   const sandbox = readSandboxFile(config.dataDir);
   if (!sandbox) return undefined;
   return {
-    allow: [parseAddressRule(sandbox.receiver.address)!, ...config.callbacks.sandboxAllow],
-    roots: sandbox.trust.roots.map((path) => readFileSync(path, 'utf8')),
+    allow: [sandbox.receiver.address, ...sandbox.receiver.allow].map((text) => parseAddressRule(text)!),
+    roots: [...sandbox.trust.roots, ...(sandbox.receiver.roots_file ? [sandbox.receiver.roots_file] : [])].map((path) =>
+      readFileSync(path, 'utf8'),
+    ),
     dnsServers: config.dnsServers.length > 0 ? config.dnsServers : [sandbox.dns.address],
   };
 }

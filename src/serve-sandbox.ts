@@ -5,7 +5,7 @@ import { randomBytes } from './adapters/random.ts';
 import { type App, openApp, type World } from './app.ts';
 import { type OutsideWorld, openCallbacks } from './callbacks.ts';
 import type { Config } from './config.ts';
-import { parseAddressRule } from './domain/addresses.ts';
+import { parseAddressRule, ruleText } from './domain/addresses.ts';
 import { pem } from './domain/pem.ts';
 import { type Issuance, openIssuance } from './issuance.ts';
 import { seedCallbacks } from './sandbox/callbacks.ts';
@@ -55,7 +55,13 @@ export async function serveSandbox(config: Config, world: World): Promise<Runnin
     base_url: running.url,
     accounts: seeded,
     orders,
-    receiver: { url, address: `${LOOPBACK}:${receiver.port}`, callbacks: receiver.callbacks() },
+    receiver: {
+      url,
+      address: `${LOOPBACK}:${receiver.port}`,
+      allow: config.callbacks.sandboxAllow.map(ruleText),
+      roots_file: config.callbacks.rootsFile ?? null,
+      callbacks: receiver.callbacks(),
+    },
     trust: { roots },
     dns: { address: `${LOOPBACK}:${dns.port}` },
   });

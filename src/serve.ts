@@ -28,6 +28,9 @@ export async function serve(config: Config, world: World): Promise<Running> {
   const app = await openApp(config, world);
   unlessServing.defer(() => app.close());
   await claimMode(app.store, 'serve', config);
+  if (config.callbacks.sandboxAllow.length > 0) {
+    world.log({ event: 'warning', text: 'RESEAL_SANDBOX_ALLOW opens nothing here; see RESEAL_CALLBACK_ALLOW' });
+  }
   const issuance = await openIssuance(app, config, world.now);
   const running = await serveApp(app, { ...issuance, ...openCallbacks(app, config, world.now) }, config);
   unlessServing.move();

@@ -19,7 +19,7 @@ export const callbackVerify: Command = {
   about: 'check a received callback step by step, as a receiver should',
   examples: [
     'callback verify --body body.json --id ID --timestamp SECONDS --signature v1,… --secret-file secret.txt',
-    'callback verify … --auth RECEIVED_KEY --access-key-file key.txt   # the header X-CC-Callback-Auth too',
+    'callback verify … --auth-file received.txt --access-key-file key.txt   # the header X-CC-Callback-Auth too',
   ],
   positionals: [],
   options: {
@@ -28,7 +28,7 @@ export const callbackVerify: Command = {
     timestamp: { type: 'string', about: 'the header webhook-timestamp' },
     signature: { type: 'string', about: 'the header webhook-signature' },
     'secret-file': { type: 'string', about: 'file with the signing secret (whsec_…)' },
-    auth: { type: 'string', about: 'the header X-CC-Callback-Auth' },
+    'auth-file': { type: 'string', about: 'file with the header X-CC-Callback-Auth as received' },
     'access-key-file': { type: 'string', about: 'file with your access key' },
   },
   async run({ options }, { now }) {
@@ -39,13 +39,19 @@ export const callbackVerify: Command = {
     const [id, timestamp, signature] = [given('id'), given('timestamp'), given('signature')];
     const body = bytesIn(given('body'));
     const seconds = Number(timestamp);
-    const expected = signatureOf(new Secret(firstLineOf(given('secret-file'))), id, timestamp, body);
+    const secret = firstLineOf(given('secret-file'));
+    if (!secret.startsWith('whsec_')) {
+      throw new Problem(EXIT.usage, 'the signing secret begins with whsec_', 'Give the file with the whole secret.');
+    }
+    const expected = signatureOf(new Secret(secret), id, timestamp, body);
     const ageSeconds = Math.floor(now() / 1000) - seconds;
     const steps: Step[] = [
       {
         step: 'webhook-timestamp',
         ok: /^\d{1,12}$/.test(timestamp) && Math.abs(ageSeconds) <= TOLERANCE_SECONDS,
-        text: `${timestamp} is ${ageSeconds} s ago; refuse what is more than ${TOLERANCE_SECONDS} s off`,
+        text: Number.isNaN(ageSeconds)
+          ? `${timestamp} is not a number of seconds`
+          : `${timestamp} is ${ageSeconds} s ago; refuse what is more than ${TOLERANCE_SECONDS} s off`,
       },
       {
         step: 'webhook-signature',
@@ -54,8 +60,8 @@ export const callbackVerify: Command = {
         text: `HMAC-SHA256 of ${JSON.stringify(`${id}.${timestamp}.`)} and the ${body.length} bytes of the body\n  expected ${expected}\n  received ${signature}`,
       },
     ];
-    if (options.auth !== undefined) {
-      const isEqual = options.auth === firstLineOf(given('access-key-file'));
+    if (options['auth-file'] !== undefined) {
+      const isEqual = firstLineOf(given('auth-file')) === firstLineOf(given('access-key-file'));
       const text = isEqual ? 'equals your access key' : 'is another one than your access key';
       steps.unshift({ step: 'X-CC-Callback-Auth', ok: isEqual, text: `${text}; compare in constant time` });
     }

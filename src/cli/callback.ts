@@ -2,6 +2,7 @@
 // from files, or from standard input as -: arguments are visible to everyone on the machine.
 import type { CallbackSettings } from '../domain/callback.ts';
 import { viewOf as reportView } from '../domain/callback-report.ts';
+import { EXIT, Problem } from '../problem.ts';
 import type { Command } from './command.ts';
 import { firstLineOf, table, time } from './values.ts';
 
@@ -61,6 +62,9 @@ export const callbackSet: Command = {
   },
   async run({ positionals: [accountId = ''], options }, { withCallbacks }) {
     const keyFile = options['access-key-file'];
+    if (options.enabled && options.disabled) {
+      throw new Problem(EXIT.usage, '--enabled and --disabled contradict each other', 'Give one of them.');
+    }
     const wish = {
       ...(options.url !== undefined && { url: options.url }),
       ...(keyFile !== undefined && { access_key: firstLineOf(String(keyFile)) }),

@@ -31,10 +31,10 @@ export async function runCommand(argv: readonly string[], context: Context, term
     if (output) terminal.out(isJson ? JSON.stringify(output.json, null, 2) : output.text);
     return output?.exitCode ?? EXIT.ok;
   } catch (error) {
-    const failure = failureOf(error, terminal);
-    if (isJson) terminal.out(JSON.stringify({ error: { code: failure.code, message: failure.text } }, null, 2));
-    else terminal.err(`reseal: ${failure.text}`);
-    return failure.exitCode;
+    const { code, text, details, exitCode } = failureOf(error, terminal);
+    if (isJson) terminal.out(JSON.stringify({ error: { code, message: text, ...(details && { details }) } }, null, 2));
+    else terminal.err(`reseal: ${text}${details ? `\n${JSON.stringify(details, null, 2)}` : ''}`);
+    return exitCode;
   }
 }
 
@@ -66,14 +66,21 @@ function parse(name: string, command: Command, rest: string[]): Arguments {
   }
 }
 
-function failureOf(error: unknown, terminal: Terminal): { code: string; text: string; exitCode: ExitCode } {
+interface Failure {
+  readonly code: string;
+  readonly text: string;
+  readonly details?: Readonly<Record<string, unknown>> | undefined;
+  readonly exitCode: ExitCode;
+}
+
+function failureOf(error: unknown, terminal: Terminal): Failure {
   if (error instanceof Problem) {
     const code = Object.entries(EXIT).find(([, value]) => value === error.exitCode)?.[0] ?? 'problem';
     return { code, text: `${error.message}\nWhat to do: ${error.remedy}`, exitCode: error.exitCode };
   }
   if (error instanceof Refusal) {
     const exitCode = error.code === 'service_busy' ? EXIT.store : EXIT.refused;
-    return { code: error.code, text: terminal.explain(error), exitCode };
+    return { code: error.code, text: terminal.explain(error), details: error.facts.details, exitCode };
   }
   const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
   return { code: 'bug', text: `this is a bug, please report it\n${text}`, exitCode: EXIT.bug };

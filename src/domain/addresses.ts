@@ -107,3 +107,18 @@ function parseDecimal(text: string, least: number, most: number): number | undef
   const value = DECIMAL.test(text) ? Number(text) : Number.NaN;
   return value >= least && value <= most ? value : undefined;
 }
+
+/** As it is read back by parseAddressRule. */
+export function ruleText({ address, prefix, port }: AddressRule): string {
+  const isWhole = prefix === address.length * 8;
+  const range = `${addressText(address)}${isWhole ? '' : `/${prefix}`}`;
+  if (port === null) return range;
+  return address.length === 4 ? `${range}:${port}` : `[${range}]:${port}`;
+}
+
+/** Eight groups, not shortened: for machines. */
+export function addressText(address: Address): string {
+  if (address.length === 4) return address.join('.');
+  const view = new DataView(address.buffer, address.byteOffset, address.byteLength);
+  return Array.from({ length: 8 }, (_, index) => view.getUint16(2 * index).toString(16)).join(':');
+}

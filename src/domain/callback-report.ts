@@ -88,7 +88,7 @@ export const FAILURE_TEXTS: Readonly<Record<FailureReason, Localized>> = {
 
 const DAY_MS = 86_400_000;
 const MAX_EXCERPT_BYTES = 2_048;
-/** What is shown, and what a key that begins at its end may take, each character written in up to seven. */
+/** What is shown, and what a key that begins at its end may take. */
 const MAX_LOOKED_AT = MAX_EXCERPT_BYTES + 7 * MAX_ACCESS_KEY;
 
 /** The report of a test that succeeded; every other outcome is a Refusal that carries the report, or nothing. */
@@ -136,7 +136,7 @@ export function excerptOf(body: Uint8Array, accessKey: Secret): string {
     .decode(body)
     .replace(/[\p{C}\p{Zl}\p{Zp}]+/gu, ' ')
     .trim();
-  // Masked after cleaning, which may put two parts of the key together; and no more of it than can be shown.
+  // After cleaning, which may put a blank where the key has one; and no more of it than can be shown.
   return cut(withoutKey(text.slice(0, MAX_LOOKED_AT), accessKey.reveal()));
 }
 

@@ -1,5 +1,5 @@
 // Takes an access key out of a text that somebody else wrote, however that somebody printed it: as it is, escaped for
-// JSON, HTML or a URL, in hexadecimal or base64. A key is printable ASCII. One pass, and no text is looked at twice: the
+// JSON, HTML or a URL, in hexadecimal or base64, wrapped or spaced out. A key is printable ASCII. One pass, and no text is looked at twice: the
 // somebody may mean harm, so the work is at most the length of the text times that of the key.
 
 const MASK = '[access_key]';
@@ -41,8 +41,13 @@ function endOf(text: string, from: number, script: Script): number {
   let at = from;
   for (const glyph of script) {
     const isFragment = at - from >= MIN_FRAGMENT;
+    let length = lengthOf(text, at, glyph);
+    // What was wrapped, or is UTF-16 read as UTF-8, has something between its characters. The first is where it begins.
+    for (let gap = 0; length === 0 && at > from && gap < MAX_GAP && IGNORED.test(text[at] ?? ''); gap += 1) {
+      at += 1;
+      length = lengthOf(text, at, glyph);
+    }
     if (at >= text.length) return isFragment ? at : -1;
-    const length = lengthOf(text, at, glyph);
     // Half of an escape at the end of the text says as much as the whole.
     if (length === 0) return isFragment && isBegun(text.slice(at, at + MAX_ESCAPE), glyph) ? text.length : -1;
     at += length;
@@ -51,9 +56,11 @@ function endOf(text: string, from: number, script: Script): number {
 }
 
 const MAX_ESCAPE = 8;
+const MAX_GAP = 4;
+const IGNORED = /[\p{C}\p{Z}\s]/u;
 
 function lengthOf(text: string, at: number, { plain, escapes }: Glyph): number {
-  const first = text[at]!;
+  const first = text[at];
   if (first === '%' || first === '\\' || first === '&') {
     const rest = text.slice(at, at + MAX_ESCAPE).toLowerCase();
     const written = escapes.find((one) => rest.startsWith(one));
@@ -67,14 +74,18 @@ const isBegun = (rest: string, { escapes }: Glyph): boolean =>
   escapes.some((one) => one.length > rest.length && one.startsWith(rest.toLowerCase()));
 
 function scriptsOf(key: string): Script[] {
-  const base64 = btoa(key).replace(/=+$/, '');
+  const base64 = base64sOf(key);
   const plain = (text: string): Script => Array.from(text, (one) => ({ plain: one, escapes: [] }));
+  const encoded = [
+    hexOf(key),
+    hexOf(key).toUpperCase(),
+    ...base64,
+    ...base64.map((one) => one.replaceAll('+', '-').replaceAll('/', '_')),
+  ];
   return [
     Array.from(key, (one) => ({ plain: one, escapes: escapesOf(one) })),
-    plain(hexOf(key)),
-    plain(hexOf(key).toUpperCase()),
-    plain(base64),
-    plain(base64.replaceAll('+', '-').replaceAll('/', '_')),
+    // Of a very short key, two characters of base64 would be found everywhere.
+    ...encoded.filter(({ length }) => length >= MIN_FRAGMENT).map(plain),
   ];
 }
 
@@ -87,6 +98,16 @@ function escapesOf(character: string): string[] {
     `\\${character.toLowerCase()}`,
   ];
 }
+
+/** Alone, and wherever in a longer text it begins: then without the characters that its neighbours have a part in. */
+const base64sOf = (key: string): string[] => [
+  btoa(key).replace(/=+$/, ''),
+  ...[0, 1, 2].map((before) => {
+    const whole = btoa(' '.repeat(before) + key).replace(/=+$/, '');
+    const isShared = (before + key.length) % 3 !== 0;
+    return whole.slice(Math.ceil((before * 4) / 3), isShared ? -1 : undefined);
+  }),
+];
 
 const hexOf = (text: string): string =>
   Array.from(text, (character) => character.charCodeAt(0).toString(16).padStart(2, '0')).join('');

@@ -38,6 +38,9 @@ const View = Type.Object({
 
 const common = { tags: ['callback'], 'x-reseal-extension': true, response: answers(View) };
 const PATH = '/account/callback';
+const ADVICE =
+  'Every callback carries the access key in X-CC-Callback-Auth: a receiver that logs its headers logs the key. ' +
+  'Verify webhook-signature with the signing secret, which is never sent.';
 
 export function callbackOperations(api: Api, callbacks: ConfigureCallback): void {
   const config = { action: 'configure_callback' as const };
@@ -48,7 +51,11 @@ export function callbackOperations(api: Api, callbacks: ConfigureCallback): void
 
   api.put(
     PATH,
-    { config, attachValidation: true, schema: { summary: 'Save the callback settings', body: Settings, ...common } },
+    {
+      config,
+      attachValidation: true,
+      schema: { summary: 'Save the callback settings', description: ADVICE, body: Settings, ...common },
+    },
     async (request) => {
       const by = actorOf(callerOf(request), request.id);
       const { settings, signingSecret } = await callbacks.save(by, request.body);

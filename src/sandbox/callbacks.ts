@@ -1,6 +1,7 @@
 // The callback settings of the demo accounts: saved ones for the managed-PKI account, paused and filtered ones for
 // the third standard account. What a person changed or deleted stays so; only the port of our own receiver follows it.
 import type { CallbackAction, CallbackSettings } from '../domain/callback.ts';
+import { MAX_CALLBACK_URL } from '../domain/callback-url.ts';
 import type { Store } from '../domain/ports.ts';
 import type { Actor, ConfigureCallback } from '../usecases/configure-callback.ts';
 import type { SandboxAccounts } from './seed.ts';
@@ -50,10 +51,11 @@ async function followPort(
   receiverUrl: string,
 ): Promise<void> {
   const [before, now] = [new URL(saved.url), new URL(receiverUrl)];
-  if (before.hostname !== now.hostname || before.port === now.port) return;
-  before.port = now.port;
+  // The rest of it stays as it was written; one that would get too long for a port of more digits stays as it is.
+  const url = saved.url.replace(/^(https:\/\/[^/?:]+):\d+/i, `$1:${now.port}`);
+  if (before.hostname !== now.hostname || before.port === now.port || url.length > MAX_CALLBACK_URL) return;
   await callbacks.save(by, {
-    url: before.href,
+    url,
     access_key: saved.accessKey.reveal(),
     disabled: saved.isDisabled,
     ...(saved.enabledActions && { enabled_actions: saved.enabledActions }),

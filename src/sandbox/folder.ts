@@ -26,7 +26,14 @@ export interface SandboxFile {
     readonly certificate_id: string | null;
   }[];
   /** The sandbox's own receiver, and the last callbacks that reached it, the newest first. */
-  readonly receiver: { readonly url: string; readonly address: string; readonly callbacks: readonly unknown[] };
+  readonly receiver: {
+    readonly url: string;
+    readonly address: string;
+    /** What RESEAL_SANDBOX_ALLOW and RESEAL_CALLBACK_ROOTS_FILE were when the sandbox started. */
+    readonly allow: readonly string[];
+    readonly roots_file: string | null;
+    readonly callbacks: readonly unknown[];
+  };
   /** Paths of PEM files. */
   readonly trust: { readonly roots: readonly string[] };
   /** The sandbox's own name server. */

@@ -61,7 +61,8 @@ export function configureCallback({ store, now, newId, randomBytes, policyFor }:
     const settings = await to.callbacks.save(wished);
     await to.audit.append(
       auditOf(by, 'callback:saved', {
-        host: new URL(url).host,
+        host: new URL(url).hostname,
+        port: Number(new URL(url).port || 443),
         disabled: String(isDisabled),
         enabled_actions: enabledActions?.join(' ') ?? 'all',
         access_key: wish.accessKey ? 'new' : 'kept',

@@ -4,7 +4,7 @@
 import { constants } from 'node:crypto';
 import net from 'node:net';
 import tls from 'node:tls';
-import { type Address, parseAddress } from '../../domain/addresses.ts';
+import { type Address, addressText, parseAddress } from '../../domain/addresses.ts';
 import type { OutboundUrl } from '../../domain/outbound.ts';
 import type { Attempt } from './attempt.ts';
 import { certificateFailure, Failure, failureOf } from './failure.ts';
@@ -79,7 +79,8 @@ function connected(socket: net.Socket, address: Address, port: number): Promise<
       if (peer && Buffer.compare(peer, address) === 0) resolve();
       else reject(new Failure('connection_failed'));
     });
-    socket.connect({ host: textOf(address), port });
+    // Written from the number that was judged, so that no text can mean another address to the system than to us.
+    socket.connect({ host: addressText(address), port });
   });
 }
 
@@ -125,11 +126,4 @@ function verified(
       reject(fault ? certificateFailure(fault) : failureOf('tls', error));
     });
   });
-}
-
-/** Written from the number that was judged, so that no text can mean another address to the system than to us. */
-function textOf(address: Address): string {
-  if (address.length === 4) return address.join('.');
-  const view = new DataView(address.buffer, address.byteOffset, address.byteLength);
-  return Array.from({ length: 8 }, (_, index) => view.getUint16(2 * index).toString(16)).join(':');
 }

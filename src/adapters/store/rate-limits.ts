@@ -4,6 +4,9 @@ import { sql } from 'kysely';
 import type { RateLimits } from '../../domain/ports.ts';
 import type { Db } from './schema.ts';
 
+/** How far the clocks of instances may differ without one of them giving away what another has taken. */
+const MAX_SKEW_MS = 600_000;
+
 export const rateLimitsIn = (db: Db): RateLimits => ({
   async take(key, { burst, everyMs }, now) {
     const after = sql<number>`case when rate_limit.full_at > ${now} then rate_limit.full_at else ${now} end + ${everyMs}`;
@@ -18,6 +21,15 @@ export const rateLimitsIn = (db: Db): RateLimits => ({
       .executeTakeFirst();
     if (taken) return 0;
     const row = await db.selectFrom('rate_limit').select('full_at').where('key', '=', key).executeTakeFirst();
-    return Math.max(1, (row?.full_at ?? now) + everyMs - latest);
+    const fullAt = row?.full_at ?? now;
+    if (fullAt <= latest + MAX_SKEW_MS) return Math.max(1, fullAt + everyMs - latest);
+    // Left by a slower rate, or by a clock that was far ahead: an empty bucket is refilled at the rate of today.
+    await db
+      .updateTable('rate_limit')
+      .set({ full_at: latest })
+      .where('key', '=', key)
+      .where('full_at', '>', latest)
+      .execute();
+    return everyMs;
   },
 });
