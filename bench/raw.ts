@@ -53,7 +53,7 @@ export function rawSqlite(file: string, perCommit: number, stack: AsyncDisposabl
   const database = new DatabaseSync(file);
   stack.defer(() => database.close());
   database.exec('pragma journal_mode = wal; pragma synchronous = full');
-  for (const statement of tables()) database.exec(statement);
+  for (const statement of tables('sqlite')) database.exec(statement);
   database.exec(ACCOUNT);
   const begin = database.prepare('begin immediate');
   const commit = database.prepare('commit');
@@ -78,7 +78,7 @@ export async function rawPostgres(url: string, lanes: number, stack: AsyncDispos
     stack.defer(() => client.end());
     clients.push(client);
   }
-  for (const statement of [...tables(), ACCOUNT]) await clients[0]!.query(statement);
+  for (const statement of [...tables('postgresql'), ACCOUNT]) await clients[0]!.query(statement);
   const insert = { name: 'insert', text: auditRow('$1', '$2') };
   return (deadline) =>
     sideBySide(lanes, deadline, async (lane) => {
@@ -86,4 +86,5 @@ export async function rawPostgres(url: string, lanes: number, stack: AsyncDispos
     });
 }
 
-const tables = (): string[] => readMigrations().flatMap(({ statements }) => [...statements]);
+const tables = (engine: 'sqlite' | 'postgresql'): string[] =>
+  readMigrations(engine).flatMap(({ statements }) => [...statements]);

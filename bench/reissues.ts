@@ -34,7 +34,7 @@ const OURS: Readonly<Record<Kind, string>> = {
   rsa2048: `reissues over HTTP, RSA-2048, ${LANES} at once`,
 };
 
-interface Load {
+export interface Load {
   readonly url: string;
   readonly orders: readonly PlacedOrder[];
   readonly json: string;
@@ -109,7 +109,7 @@ export async function ownReissues(folder: string, kind: Kind, stack: AsyncDispos
     await ordered(callers, { url: running.url, orders, json, ms: deadline - performance.now() });
 }
 
-async function ordered(callers: ChildProcess, load: Load): Promise<number> {
+export async function ordered(callers: ChildProcess, load: Load): Promise<number> {
   callers.send(load);
   const [outcome] = (await once(callers, 'message')) as [Outcome];
   if ('trouble' in outcome) throw new Error(outcome.trouble);

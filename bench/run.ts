@@ -2,6 +2,7 @@
 // decides which there are and runs one or all. A bench asserts nothing about time: numbers are for reading, and for
 // comparing with the run before.
 import { durableWrites } from './durable-writes.ts';
+import { heldKeys } from './held-keys.ts';
 import { reissues } from './reissues.ts';
 
 export type Print = (line: string) => void;
@@ -11,7 +12,11 @@ export interface Bench {
   run(print: Print): Promise<void>;
 }
 
-const BENCHES: Readonly<Record<string, Bench>> = { 'durable-writes': durableWrites, reissues };
+const BENCHES: Readonly<Record<string, Bench>> = {
+  'durable-writes': durableWrites,
+  reissues,
+  'held-keys': heldKeys,
+};
 
 const EXIT = { done: 0, usage: 2 } as const;
 

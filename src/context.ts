@@ -4,6 +4,7 @@ import { type OwnIssuer, readOwnIssuer } from './adapters/ca/own-issuer.ts';
 import { checkFolder, checkSealKey, checkTls } from './adapters/doctor/files.ts';
 import { checkProducts } from './adapters/doctor/products.ts';
 import { checkResolver } from './adapters/doctor/resolver.ts';
+import { checkSm2 } from './adapters/doctor/sm2.ts';
 import { checkStore } from './adapters/doctor/store.ts';
 import { sealKeysOf } from './adapters/seal-check.ts';
 import { openApp } from './app.ts';
@@ -45,7 +46,8 @@ export function commandContext(environment: Environment): Context {
       const app = await openApp(config, { now, log: () => {} });
       try {
         const { openIssuance } = await import('./issuance.ts');
-        return await work(await openIssuance(app, config, now));
+        const issuance = await openIssuance(app, config, now);
+        return await work(issuance).finally(() => issuance.close());
       } finally {
         await app.close();
       }
@@ -60,6 +62,12 @@ export function commandContext(environment: Environment): Context {
       } finally {
         await app.close();
       }
+    },
+
+    async withCloudKeys(work) {
+      const app = await openApp(load(), { now, log: () => {} });
+      const { operateCloudKeys } = await import('./usecases/operate-cloud-keys.ts');
+      return await work(operateCloudKeys({ store: app.store, now, newId: app.newId })).finally(() => app.close());
     },
 
     async withAuthorities(work) {
@@ -88,7 +96,7 @@ export function commandContext(environment: Environment): Context {
       const { serveSandbox } = await sandbox();
       await untilSignal(log, async () => {
         const running = await serveSandbox(load(log), { now, log });
-        process.stdout.write(`${announcement(running.sandbox, running.file, running.csr, allowedIn(environment))}\n`);
+        process.stdout.write(`${announcement(running.sandbox, running.file, running.csrs, allowedIn(environment))}\n`);
         return running;
       });
     },
@@ -127,7 +135,7 @@ async function diagnose(environment: Environment): Promise<Finding[]> {
   const products = checkProducts(config.productsFile);
   const files = [checkFolder(config.dataDir), checkSealKey(config.sealKey), checkTls(config.tls, now())];
   const runtime = { check: 'runtime', state: 'ok', text: `Node ${process.versions.node}` } as const;
-  findings.push(products.finding, runtime, ...files);
+  findings.push(products.finding, runtime, checkSm2(), ...files);
   // Opening the store with a seal key that others can read, or in a folder we may not write, would only say it again.
   if (files.every(({ state }) => state !== 'problem')) {
     findings.push(...(await checkStore(config.database, sealKeysOf(config.sealKey), now, products.longestDays)));

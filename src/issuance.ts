@@ -4,16 +4,21 @@ import { openAuthority } from './adapters/ca/authority.ts';
 import { readCsr } from './adapters/ca/csr.ts';
 import { ensureIssuers } from './adapters/ca/issuers.ts';
 import { requireStrongKey } from './adapters/ca/public-key.ts';
+import { keyMaker } from './adapters/keys/key-maker.ts';
 import { ownProducts } from './adapters/own-products.ts';
 import { registrableDomain } from './adapters/public-suffix.ts';
+import { randomBytes } from './adapters/random.ts';
+import { sm2Fault } from './adapters/sm2/self-test.ts';
+import { workPool } from './adapters/work/pool.ts';
 import type { App } from './app.ts';
 import type { Config } from './config.ts';
-import type { CertificateAuthority, Issuer } from './domain/authority.ts';
-import type { Clock } from './domain/ports.ts';
+import { type CertificateAuthority, ISSUER_KEY_TYPES, type Issuer } from './domain/authority.ts';
+import type { Clock, Store } from './domain/ports.ts';
 import { PRODUCTS, type Product } from './domain/products.ts';
 import { type PlaceOrder, placeOrder } from './usecases/place-order.ts';
 import { type Reissue, reissueCertificate } from './usecases/reissue-certificate.ts';
 import { type ShowOrders, showOrders } from './usecases/show-orders.ts';
+import { type UseCloudKey, useCloudKey } from './usecases/use-cloud-key.ts';
 import { voidLostIssuances } from './usecases/void-lost-issuances.ts';
 
 export interface Issuance {
@@ -23,27 +28,47 @@ export interface Issuance {
   readonly reissue: Reissue;
   readonly placeOrder: PlaceOrder;
   readonly show: ShowOrders;
+  readonly cloudKeys: UseCloudKey;
   /**
-   * Voids what lost signers left behind, and takes up the issuers that were brought meanwhile. Done at the start, and
+   * Voids what lost signers left behind, takes up the issuers that were brought meanwhile, and forgets grants that ended. Done at the start, and
    * again and again while serving. Returns how many issuances were lost.
    */
   readonly sweep: () => Promise<number>;
+  /** Ends the workers. */
+  readonly close: () => Promise<void>;
+}
+
+const FORGOTTEN_AT_ONCE = 1_000;
+const SERVICE_SECRET = 'cloud-key-secret';
+const SERVICE_SECRET_BYTES = 32;
+
+/** Without it an access code opens nothing, and it is nowhere but in the sealed store. */
+async function serviceSecret({ secrets }: Pick<Store, 'secrets'>): Promise<Uint8Array> {
+  const made = Buffer.from(randomBytes(SERVICE_SECRET_BYTES)).toString('base64');
+  return Buffer.from(await secrets.claim(SERVICE_SECRET, made), 'base64');
 }
 
 export async function openIssuance({ store, newId, log }: App, config: Config, now: Clock): Promise<Issuance> {
   const products = new Map([...PRODUCTS, ...ownProducts(config.productsFile)].map((product) => [product.id, product]));
   await voidLostIssuances(store, now);
-  let issuers: readonly Issuer[] = await ensureIssuers(store, config.authority, now, newId);
+  const fault = sm2Fault();
+  if (fault) log({ event: 'warning', text: `SM2 is switched off, and products that need it are refused: ${fault}` });
+  const keyTypes = ISSUER_KEY_TYPES.filter((keyType) => keyType !== 'sm2' || !fault);
+  const usable = <T extends Pick<Issuer, 'keyType'>>(all: readonly T[]) =>
+    all.filter(({ keyType }) => keyTypes.includes(keyType));
+  let issuers: readonly Issuer[] = usable(await ensureIssuers(store, config.authority, now, newId, keyTypes));
   const authority = openAuthority(issuers, config.authority.pkiUrl);
   async function takeUpIssuers(): Promise<void> {
-    if (statesOf(await store.issuers.listPublic()) === statesOf(issuers)) return;
-    issuers = await store.issuers.list();
+    if (statesOf(usable(await store.issuers.listPublic())) === statesOf(issuers)) return;
+    issuers = usable(await store.issuers.list());
     authority.use(issuers);
     log({ event: 'issuers_changed', text: statesOf(issuers) });
   }
+  const pool = workPool();
   const tools = {
     store,
     authority,
+    keys: keyMaker(pool, await serviceSecret(store)),
     products,
     now,
     newId,
@@ -60,9 +85,12 @@ export async function openIssuance({ store, newId, log }: App, config: Config, n
     reissue: reissueCertificate(tools),
     placeOrder: placeOrder(tools),
     show: showOrders(store),
+    cloudKeys: useCloudKey({ ...tools, randomBytes }),
+    close: () => pool.close(),
     async sweep() {
       const voided = await voidLostIssuances(store, now);
       await takeUpIssuers();
+      await store.signingGrants.forget(now(), FORGOTTEN_AT_ONCE);
       return voided;
     },
   };

@@ -8,6 +8,7 @@ import type { Config } from './config.ts';
 import { parseAddressRule, ruleText } from './domain/addresses.ts';
 import { pem } from './domain/pem.ts';
 import { type Issuance, openIssuance } from './issuance.ts';
+import type { PastedCsrs } from './sandbox/announce.ts';
 import { seedCallbacks } from './sandbox/callbacks.ts';
 import { type DnsServer, startDnsServer } from './sandbox/dns-server.ts';
 import { clearSandbox, type SandboxFile, sandboxFileIn, writeRoots, writeSandboxFile } from './sandbox/folder.ts';
@@ -26,8 +27,8 @@ const ACCESS_KEY_BYTES = 24;
 export interface RunningSandbox extends Running {
   readonly sandbox: SandboxFile;
   readonly file: string;
-  /** For a request to paste. */
-  readonly csr: string;
+  /** For requests to paste. */
+  readonly csrs: PastedCsrs;
 }
 
 export async function serveSandbox(config: Config, world: World): Promise<RunningSandbox> {
@@ -88,7 +89,13 @@ export async function serveSandbox(config: Config, world: World): Promise<Runnin
       lock.release();
     }
   }
-  return { ...running, stop, sandbox: sandbox(), file: sandboxFileIn(config.dataDir), csr: throwAwayCsr('sandbox') };
+  return {
+    ...running,
+    stop,
+    sandbox: sandbox(),
+    file: sandboxFileIn(config.dataDir),
+    csrs: { p256: await throwAwayCsr('sandbox'), sm2: await throwAwayCsr('sandbox', 'sm2') },
+  };
 }
 
 /** Deletes what the sandbox made; returns the names of the files. */

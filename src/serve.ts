@@ -73,6 +73,7 @@ export async function serveApp(app: App, services: Issuance & CallbackServices, 
       const deadline = setTimeout(() => server.server.closeAllConnections(), config.shutdownMs);
       await server.close();
       clearTimeout(deadline);
+      await services.close();
       await app.close();
       app.log({ event: 'stopped', text: 'everything that was begun is finished or refused' });
     },

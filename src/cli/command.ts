@@ -7,6 +7,7 @@ import type { CallbackReport } from '../domain/callback-report.ts';
 import type { ExitCode, Finding } from '../problem.ts';
 import type { ConfigureCallback } from '../usecases/configure-callback.ts';
 import type { ManageAccess } from '../usecases/manage-access.ts';
+import type { OperateCloudKeys } from '../usecases/operate-cloud-keys.ts';
 import type { PlaceOrder } from '../usecases/place-order.ts';
 import type { ShowOrders } from '../usecases/show-orders.ts';
 
@@ -32,6 +33,7 @@ export interface Context {
   /** Opens products and certificate authority too. */
   withIssuance<T>(work: (issuance: { placeOrder: PlaceOrder; show: ShowOrders }) => Promise<T>): Promise<T>;
   withCallbacks<T>(work: (callbacks: CallbackCommands) => Promise<T>): Promise<T>;
+  withCloudKeys<T>(work: (cloudKeys: OperateCloudKeys) => Promise<T>): Promise<T>;
   withAuthorities<T>(work: (authorities: Authorities) => Promise<T>): Promise<T>;
   /** Serve until a signal arrives. */
   serve(): Promise<void>;

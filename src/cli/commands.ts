@@ -3,6 +3,7 @@ import { accountCreate, accountList, accountShow } from './account.ts';
 import { blockedImport, caImport, caList } from './ca.ts';
 import { callbackDelete, callbackSet, callbackShow, callbackTest } from './callback.ts';
 import { callbackVerify } from './callback-verify.ts';
+import { cloudKeyDestroy, cloudKeyList } from './cloud-key.ts';
 import type { Command } from './command.ts';
 import { keyCreate, keyDisable, keyList, keyRotate } from './key.ts';
 import { orderList, orderPlace, orderShow } from './order.ts';
@@ -28,6 +29,8 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
   'callback delete': callbackDelete,
   'callback test': callbackTest,
   'callback verify': callbackVerify,
+  'cloud-key list': cloudKeyList,
+  'cloud-key destroy': cloudKeyDestroy,
   'ca list': caList,
   'ca import': caImport,
   'blocked import': blockedImport,

@@ -4,7 +4,12 @@ import type { ProductKind, Trust } from './products.ts';
 import type { KeyType, PublicKey } from './public-key.ts';
 import type { SignHash } from './sign-hash.ts';
 
+/** `single` is the ordinary one; a dual certificate has one of each of the others. */
+export const CERTIFICATE_ROLES = ['single', 'signing', 'encryption'] as const;
+export type CertificateRole = (typeof CERTIFICATE_ROLES)[number];
+
 export interface CertificateContent {
+  readonly role: CertificateRole;
   readonly kind: ProductKind;
   readonly trust: Trust;
   readonly commonName: string | null;
@@ -50,7 +55,7 @@ export interface CertificateAuthority {
   chainOf(issuerId: string): readonly Uint8Array[];
 }
 
-export const ISSUER_KEY_TYPES = ['p256', 'p384', 'rsa'] as const;
+export const ISSUER_KEY_TYPES = ['p256', 'p384', 'rsa', 'sm2'] as const;
 export type IssuerKeyType = (typeof ISSUER_KEY_TYPES)[number];
 
 export interface Issuer {

@@ -24,7 +24,7 @@ export interface Caller {
   readonly credential: Credential;
 }
 
-export type Action = 'read' | 'reissue' | 'test_callback' | 'configure_callback' | 'change_account';
+export type Action = 'read' | 'reissue' | 'test_callback' | 'configure_callback' | 'change_account' | 'use_cloud_key';
 
 type Permissions = Record<Action, boolean>;
 const ORDERS_ONLY: Permissions = {
@@ -33,11 +33,19 @@ const ORDERS_ONLY: Permissions = {
   test_callback: false,
   configure_callback: false,
   change_account: false,
+  use_cloud_key: false,
 };
 
 /** The whole permission model: which kind of credential may do what. */
 export const MAY: Record<CredentialKind, Permissions> = {
-  standard: { read: true, reissue: true, test_callback: true, configure_callback: true, change_account: true },
+  standard: {
+    read: true,
+    reissue: true,
+    test_callback: true,
+    configure_callback: true,
+    change_account: true,
+    use_cloud_key: true,
+  },
   cloud_manager_token: ORDERS_ONLY,
   lite_client_oauth: ORDERS_ONLY,
   integration_key: ORDERS_ONLY,

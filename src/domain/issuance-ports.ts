@@ -44,8 +44,13 @@ export type CertificateSummary = Pick<
   'id' | 'state' | 'version' | 'replacesId' | 'createdAt' | 'issuedAt'
 >;
 
-export type CurrentCertificate = Pick<CertificateRecord, 'id' | 'commonName' | 'names' | 'publicKey'> & {
+export type CurrentCertificate = Pick<CertificateRecord, 'id' | 'commonName' | 'names' | 'publicKey' | 'cloudKeyId'> & {
   readonly version: number;
+};
+
+export type IssuedFacts = Pick<CertificateRecord, 'der' | 'issuedAt' | 'version' | 'replacesId'> & {
+  /** Of the other half, if it has one. */
+  readonly encryptionDer: Uint8Array | null;
 };
 
 export interface Certificates {
@@ -53,6 +58,8 @@ export interface Certificates {
   find(accountId: string, id: string): Promise<CertificateRecord | undefined>;
   /** What a reissue compares with; the version is 0 for one that was never issued. */
   findCurrent(accountId: string, id: string): Promise<CurrentCertificate | undefined>;
+  /** The latest that was issued on this cloud-held key. */
+  findByCloudKey(accountId: string, cloudKeyId: string): Promise<CertificateRecord | undefined>;
   /** The one whose issuance made this one the previous. */
   findReplacing(accountId: string, id: string): Promise<string | undefined>;
   /** What was ever made for the order, the first one first. */
@@ -60,7 +67,7 @@ export interface Certificates {
   /** Issued, not expired, and not to be revoked. */
   listValid(accountId: string, orderId: string, now: number): Promise<{ id: string; names: string[] }[]>;
   /** False when it is not prepared any more: somebody found its signer overdue and voided it. */
-  issue(id: string, issued: Pick<CertificateRecord, 'der' | 'issuedAt' | 'version' | 'replacesId'>): Promise<boolean>;
+  issue(id: string, issued: IssuedFacts): Promise<boolean>;
   void(id: string): Promise<void>;
 }
 

@@ -143,6 +143,24 @@ export interface CertificateRecord {
   /** The certificate that was current until this one was issued. Read backwards it says what replaced a certificate. */
   readonly replacesId: string | null;
   readonly revocation: Revocation | null;
+
+  /** The cloud-held key it certifies, if it is one. */
+  readonly cloudKeyId: string | null;
+  /** `un_modify_key`: a wish too, for one that is issued later. */
+  readonly keepsEncryptionKey: boolean;
+  /** The other half of a dual certificate, prepared and issued together with this one. */
+  readonly encryption: EncryptionHalf | null;
+}
+
+export interface EncryptionHalf {
+  readonly escrowedKeyId: string;
+  /** Hexadecimal, lower case. */
+  readonly serial: string;
+  /** Null once issued. */
+  readonly toBeSigned: Uint8Array | null;
+  readonly der: Uint8Array | null;
+  /** The private key, readable with the signing key of the certificate only: SM2EnvelopedKey, DER. */
+  readonly envelope: Uint8Array;
 }
 
 export interface Preparation {

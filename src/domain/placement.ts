@@ -53,7 +53,7 @@ export function planPlacement(request: ReissueRequest, order: Order, given: Plac
   const context: ReissueContext = { ...given, product: anyNames, order, current: nothing, earlier: [] };
   requireSignHashOffered(request, context);
   if (product.kind === 'ssl' && !request.commonName) throw missing('certificate.common_name', 'common_name');
-  if (!request.csr) throw missing('certificate.csr', 'csr');
+  if (request.keySource === 'caller' && !request.csr) throw missing('certificate.csr', 'csr');
   const source = requireKeyAsOffered(request, { ...context, product: { ...anyNames, csr: 'required' } });
   const names = changedNames(request, context);
   const { publicKey, issuer } = keyAndIssuer(source, request, context);

@@ -13,6 +13,7 @@ import type {
   Proofs,
   Revocations,
 } from './issuance-ports.ts';
+import type { CloudKeys, EscrowedKeys, SigningGrants } from './key-ports.ts';
 
 /** Milliseconds since 1970, UTC. */
 export type Clock = () => number;
@@ -56,7 +57,12 @@ export type AuditAction =
   | 'name:validated'
   | 'callback:tested'
   | 'callback:saved'
-  | 'callback:deleted';
+  | 'callback:deleted'
+  | 'cloud-key:authorized'
+  | 'cloud-key:refused'
+  | 'cloud-key:signed'
+  | 'cloud-key:changed'
+  | 'cloud-key:destroyed';
 
 /** What was done, by whom, to what. Written in the transaction that does it. Never holds a secret. */
 export interface AuditEntry {
@@ -131,6 +137,9 @@ export interface Repositories {
   readonly outbox: Outbox;
   readonly callbacks: Callbacks;
   readonly rateLimits: RateLimits;
+  readonly escrowedKeys: EscrowedKeys;
+  readonly cloudKeys: CloudKeys;
+  readonly signingGrants: SigningGrants;
   readonly idempotencyKeys: IdempotencyKeys;
   readonly blockedKeys: BlockedKeys;
 }

@@ -55,6 +55,23 @@ const RULES: readonly Rule[] = [
       allowsWildcard && dcvMethods.length > 0 && dcvMethods.every((one) => one === 'file'),
     'a file never proves a wildcard; write false, or add a DNS method to dcv_methods',
   ],
+  [
+    'sign_hashes',
+    ({ keys, signHashes }) => signHashes.includes('sm3') !== keys.some(({ type }) => type === 'sm2'),
+    'sm2 keys and the digest sm3 go together; name both or neither',
+  ],
+  [
+    'keys',
+    (product) => isPublic(product) && product.keys.some(({ type }) => type === 'sm2'),
+    'public rules have no sm2',
+  ],
+  [
+    'form',
+    ({ form, keys, csr, keySources }) =>
+      form === 'dual' &&
+      !(keys.every(({ type }) => type === 'sm2') && csr === 'required' && keySources.every((one) => one === 'caller')),
+    'dual certificates are on sm2 keys of the caller, with a CSR; write keys [sm2], csr required, key_sources [caller]',
+  ],
   // The name in a signing certificate is a text that somebody vouched for once. A reissue cannot prove another one.
   [
     'names_may_change',

@@ -4,6 +4,7 @@
 import type { Localized } from '../locale.ts';
 import { conflictsOf } from './product-rules.ts';
 import {
+  CERTIFICATE_FORMS,
   CSR_RULES,
   CURVE_BITS,
   DCV_METHODS,
@@ -136,6 +137,7 @@ const FIELDS: { readonly [K in keyof Product]: readonly [key: string, read: Read
     name: ['name', aLocalizedText],
     kind: ['kind', oneOf(PRODUCT_KINDS)],
     trust: ['trust', oneOf(TRUSTS)],
+    form: ['form', oneOf(CERTIFICATE_FORMS), 'single'],
     namesMayChange: ['names_may_change', oneOf(NAME_CHANGES)],
     revokesPreviousOnReissue: ['revokes_previous_on_reissue', aFlag],
     revocationGraceHours: ['revocation_grace_hours', aNumber(0, MAX_GRACE_HOURS), 0],

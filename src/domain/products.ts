@@ -2,7 +2,7 @@
 // for a product's name. An operator adds rows by a file (products-file.ts); prices are nobody's business here.
 import type { Localized } from '../locale.ts';
 import type { KeyType } from './public-key.ts';
-import type { SignHash } from './sign-hash.ts';
+import { SIGN_HASHES } from './sign-hash.ts';
 
 export const PRODUCT_KINDS = ['ssl', 'code_signing', 'document_signing'] as const;
 export type ProductKind = (typeof PRODUCT_KINDS)[number];
@@ -21,11 +21,11 @@ export type CsrRule = (typeof CSR_RULES)[number];
 // capability begins, and the compiler then points at what is missing.
 export const KEY_SOURCES = ['caller', 'sign-cloud-csc'] as const;
 export type KeySource = (typeof KEY_SOURCES)[number];
-export const OFFERED_KEY_SOURCES = ['caller'] as const satisfies readonly KeySource[];
+export const OFFERED_KEY_SOURCES = ['caller', 'sign-cloud-csc'] as const satisfies readonly KeySource[];
 export type OfferedKeySource = (typeof OFFERED_KEY_SOURCES)[number];
 
-/** SM3 goes with SM2 keys, which no issuer has yet. */
-export const OFFERED_SIGN_HASHES = ['sha256', 'sha384', 'sha512'] as const satisfies readonly SignHash[];
+/** SM3 goes with SM2 keys, and with no others. */
+export const OFFERED_SIGN_HASHES = SIGN_HASHES;
 export type OfferedSignHash = (typeof OFFERED_SIGN_HASHES)[number];
 
 export const DCV_METHODS = ['dns', 'file', 'email', 'dns-persist'] as const;
@@ -43,6 +43,10 @@ export const MAX_PUBLIC_TLS_DAYS = 199;
 export const MAX_PUBLIC_REUSE_DAYS = 200;
 export const MIN_PUBLIC_RSA_BITS = 2048;
 
+/** National cryptography certifies one key for signing and another for encryption. */
+export const CERTIFICATE_FORMS = ['single', 'dual'] as const;
+export type CertificateForm = (typeof CERTIFICATE_FORMS)[number];
+
 export interface KeyRule {
   readonly type: KeyType;
   /** For a curve both are the size of its field. */
@@ -56,6 +60,8 @@ export interface Product {
   /** Only `ssl` has DNS names: they need a common name and proof of control. The others certify a text. */
   readonly kind: ProductKind;
   readonly trust: Trust;
+  /** `dual`: a signing certificate on the caller's key, and an encryption certificate on one that we escrow. */
+  readonly form: CertificateForm;
   /** What a reissue may do to the names of the current certificate. */
   readonly namesMayChange: NameChange;
   readonly revokesPreviousOnReissue: boolean;
@@ -78,7 +84,9 @@ export interface Product {
   readonly reuseDays: number;
 }
 
-export const CURVE_BITS = { p256: 256, p384: 384, p521: 521 } as const satisfies Partial<Record<KeyType, number>>;
+export const CURVE_BITS = { p256: 256, p384: 384, p521: 521, sm2: 256 } as const satisfies Partial<
+  Record<KeyType, number>
+>;
 
 const curve = (type: keyof typeof CURVE_BITS): KeyRule => ({
   type,
@@ -88,6 +96,7 @@ const curve = (type: keyof typeof CURVE_BITS): KeyRule => ({
 /** A longer key only costs everyone who verifies it. */
 export const MAX_RSA_BITS = 8192;
 const RSA: KeyRule = { type: 'rsa', minBits: MIN_PUBLIC_RSA_BITS, maxBits: MAX_RSA_BITS };
+const SHA2 = ['sha256', 'sha384', 'sha512'] as const;
 const ALL_KEYS = [RSA, curve('p256'), curve('p384'), curve('p521')];
 
 type Terms = Omit<Product, 'id' | 'name'>;
@@ -95,6 +104,7 @@ type Terms = Omit<Product, 'id' | 'name'>;
 const PUBLIC_SSL: Terms = {
   kind: 'ssl',
   trust: 'public',
+  form: 'single',
   namesMayChange: 'any',
   revokesPreviousOnReissue: false,
   revocationGraceHours: 0,
@@ -102,7 +112,7 @@ const PUBLIC_SSL: Terms = {
   csr: 'required',
   keySources: ['caller'],
   keys: ALL_KEYS,
-  signHashes: OFFERED_SIGN_HASHES,
+  signHashes: SHA2,
   allowsWildcard: true,
   dcvMethods: OFFERED_DCV_METHODS,
   dcvScopes: DCV_SCOPES,
@@ -128,6 +138,9 @@ const SIGNING: Omit<Terms, 'kind' | 'csr'> = {
   dcvMethods: [],
   dcvScopes: [],
   reuseDays: 0,
+  keySources: OFFERED_KEY_SOURCES,
+  keys: [...ALL_KEYS, curve('sm2')],
+  signHashes: OFFERED_SIGN_HASHES,
 };
 
 export const PRODUCTS: readonly Product[] = [
@@ -151,6 +164,15 @@ export const PRODUCTS: readonly Product[] = [
     revokesPreviousOnReissue: true,
   },
   { ...PRIVATE_SSL, id: 'tls-private', name: { en: 'TLS of private trust', zh: '私有信任 TLS' } },
+  {
+    ...PRIVATE_SSL,
+    id: 'ssl-sm2-dual',
+    name: { en: 'SM2 dual certificates for TLS', zh: '国密 SM2 双证书 SSL' },
+    form: 'dual',
+    csr: 'required',
+    keys: [curve('sm2')],
+    signHashes: ['sm3'],
+  },
   {
     ...SIGNING,
     id: 'code-signing',

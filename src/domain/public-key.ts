@@ -1,6 +1,6 @@
 // A public key as the decisions see it: its type and size, its bytes, and a fingerprint that names it.
 
-export const KEY_TYPES = ['rsa', 'p256', 'p384', 'p521'] as const;
+export const KEY_TYPES = ['rsa', 'p256', 'p384', 'p521', 'sm2'] as const;
 export type KeyType = (typeof KEY_TYPES)[number];
 
 export interface PublicKey {

@@ -1,6 +1,7 @@
 // Which public key a reissue certifies, and who signs it with which digest. Reading a CSR and judging how sound a key
 // is are handed in; where private keys lie is only ever a word here.
 import { canStillSign } from './authority.ts';
+import { requirePin } from './cloud-key.ts';
 import { Refusal } from './errors.ts';
 import { KEY_SOURCES, type KeySource, type OfferedKeySource, type Product } from './products.ts';
 import type { PublicKey } from './public-key.ts';
@@ -30,8 +31,8 @@ export function keySource(text: string | undefined): KeySource {
 }
 
 /**
- * Rule 3: what the product says about the source of the key and about the CSR. A CSR speaks for a key of the caller;
- * for any other source the rules below would be different ones.
+ * Rule 3: what the product says about the source of the key and about the CSR. A CSR speaks for a key of the caller; for
+ * a cloud-held one it is ignored, and the access code is needed (rule 7).
  */
 export function requireKeyAsOffered(request: ReissueRequest, { product }: ReissueContext): OfferedKeySource {
   const source = product.keySources.find((offered) => offered === request.keySource);
@@ -43,6 +44,10 @@ export function requireKeyAsOffered(request: ReissueRequest, { product }: Reissu
         zh: `该产品不支持 ${request.keySource}，请不发送 csr_from，并发送自有密钥的 csr。`,
       },
     });
+  }
+  if (source === 'sign-cloud-csc') {
+    requirePin(request.pin, request.pinHint);
+    return source;
   }
   if (product.csr === 'required' && !request.csr) {
     throw new Refusal('invalid_parameters', {
@@ -70,6 +75,7 @@ export function requireSignHashOffered(request: ReissueRequest, { product, issue
 /** How a key is come by. A source that products may offer and that has no row here does not compile. */
 const KEY_FROM: Record<OfferedKeySource, (request: ReissueRequest, context: ReissueContext) => PublicKey> = {
   caller: (request, { readCsr, current }) => (request.csr ? readCsr(request.csr) : current.publicKey),
+  'sign-cloud-csc': (_request, { cloudKey }) => cloudKey,
 };
 
 export function keyAndIssuer(source: OfferedKeySource, request: ReissueRequest, context: ReissueContext) {
@@ -104,6 +110,7 @@ function notServed({ keys, signHashes }: Product, { served }: Issuers, key?: Pub
   const possible = served.filter(
     ({ keyType, signHash }) => keys.some(({ type }) => type === keyType) && signHashes.some((one) => one === signHash),
   );
+  if (possible.length === 0) return switchedOff();
   const list = possible.map(({ keyType, signHash }) => `${keyType}+${signHash}`).join(', ');
   const asked = key ? { en: ` for a key of type ${key.type}`, zh: `（密钥类型 ${key.type}）` } : { en: '', zh: '' };
   return new Refusal('invalid_parameters', {
@@ -115,6 +122,16 @@ function notServed({ keys, signHashes }: Product, { served }: Issuers, key?: Pub
     details: { served: possible.map(({ keyType, signHash }) => ({ key_type: keyType, sign_hash: signHash })) },
   });
 }
+
+/** Nothing of the product can be signed: what it needs is not there since the start. */
+const switchedOff = (): Refusal =>
+  new Refusal('service_busy', {
+    reason: {
+      en: 'Nothing of this product can be issued at the moment: the cryptography it needs did not pass its test at start-up. The operator sees why with `reseal doctor`.',
+      zh: '该产品目前无法签发：其所需的密码算法未通过启动自检。请联系运营方运行 `reseal doctor` 查看原因。',
+    },
+    retryAfterSeconds: HOUR_SECONDS,
+  });
 
 /** The request is in order and will be served as it is, once the operator has seen to it. */
 const nobodyLeft = (): Refusal =>

@@ -4,13 +4,11 @@ import type { CertificateAuthority } from './authority.ts';
 import type { CertificateRecord, DomainValidation, Order, PlannedRevocation } from './order.ts';
 import type { KeySource, Product } from './products.ts';
 import type { PublicKey } from './public-key.ts';
+import type { Secret } from './secret.ts';
 import type { SignHash } from './sign-hash.ts';
 import type { Validity } from './validity.ts';
 
-/**
- * A body whose types are right, and whose `sign_hash` and `csr_from` are words we know. Access codes of cloud-held keys
- * are not here: only `sign-cloud-csc` may use them (contract reissue 7), and no product offers that yet.
- */
+/** A body whose types are right, and whose `sign_hash` and `csr_from` are words we know. */
 export interface ReissueRequest {
   /** Empty is missing (contract reissue 11). */
   readonly commonName?: string | undefined;
@@ -20,7 +18,10 @@ export interface ReissueRequest {
   readonly csr?: string | undefined;
   readonly keySource: KeySource;
   readonly signHash: SignHash;
-  /** `un_modify_key`: acts on dual certificates only, and there are none yet. */
+  /** Access code and hint: only there when `keySource` is `sign-cloud-csc`, which alone may use them (contract reissue 7). */
+  readonly pin?: Secret | undefined;
+  readonly pinHint?: string | undefined;
+  /** `un_modify_key`: acts on dual certificates only. */
   readonly keepsEncryptionKey: boolean;
   readonly validityDays?: number | undefined;
   readonly customExpirationDate?: string | undefined;
@@ -53,6 +54,8 @@ export interface ReissueContext {
   readonly readCsr: (text: string) => PublicKey;
   /** `invalid_csr` for a weak or compromised key. Asked of a key certified again too: it may be listed since. */
   readonly requireSoundKey: (key: PublicKey) => void;
+  /** The key made for this request, or one that stands for it as long as nothing is written. */
+  readonly cloudKey: PublicKey;
   readonly issuers: Issuers;
   readonly registrableDomain: (name: string) => string | undefined;
 }

@@ -30,7 +30,7 @@ export function planReissue(request: ReissueRequest, context: ReissueContext): R
   const missingConsents = missingConsentsOf(request, names.removed, context);
   if (!request.dryRun) requireConsents(missingConsents, names.removed, revokes);
 
-  // The key and its CSR. Rule 7: an access code is used with a cloud-held key only, and there is none here to use.
+  // The key and its CSR. Rule 7: an access code is used with a cloud-held key only.
   const { publicKey, issuer } = keyAndIssuer(keySource, request, context);
 
   // The validity.

@@ -4,6 +4,9 @@ import { Refusal } from './errors.ts';
 export const SIGN_HASHES = ['sha256', 'sha384', 'sha512', 'sm3'] as const;
 export type SignHash = (typeof SIGN_HASHES)[number];
 
+/** How long each digest is. */
+export const DIGEST_BYTES: Readonly<Record<SignHash, number>> = { sha256: 32, sha384: 48, sha512: 64, sm3: 32 };
+
 const BROKEN = ['sha1', 'md5', 'md2'];
 
 /** Case and hyphens do not matter; what is missing, unsafe or unknown is refused with the list of what there is. */

@@ -1,9 +1,10 @@
-// The door of /openapi/v3: who is calling, and may this kind of credential do what the route does. Both are asked
-// before the body is read, also on paths and methods that do not exist.
+// The door of /openapi/v3 and /csc/v2: who is calling, and may this kind of credential do what the route does. Both are
+// asked before the body is read, also on paths and methods that do not exist.
+import type { IncomingHttpHeaders } from 'node:http';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { type Action, type Caller, requirePermission } from '../domain/credential.ts';
 import { Secret } from '../domain/secret.ts';
-import type { AuthenticateCaller } from '../usecases/authenticate-caller.ts';
+import type { AuthenticateCaller, Presented } from '../usecases/authenticate-caller.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -12,20 +13,23 @@ declare module 'fastify' {
   interface FastifyContextConfig {
     /** What the route does, in the words of the permission table. */
     action?: Action;
+    /** Answered to anyone. */
+    isPublic?: true;
   }
 }
 
-export function authenticateRequests(app: FastifyInstance, authenticate: AuthenticateCaller): void {
+export function authenticateRequests(
+  app: FastifyInstance,
+  authenticate: AuthenticateCaller,
+  presentedIn: (headers: IncomingHttpHeaders) => Presented = twoHeaders,
+): void {
   app.addHook('onRoute', ({ url, config }) => {
     if (!config?.action) throw new Error(`the route ${url} does not say which action it is`);
   });
   app.addHook('onRequest', async (request) => {
-    const { 'x-cc-key-id': keyId, 'x-cc-auth-key': authKey } = request.headers;
-    request.caller = await authenticate({
-      keyId: single(keyId),
-      authKey: typeof authKey === 'string' ? new Secret(authKey) : undefined,
-    });
-    const { action } = request.routeOptions.config;
+    const { action, isPublic } = request.routeOptions.config;
+    if (isPublic) return;
+    request.caller = await authenticate(presentedIn(request.headers));
     if (action) requirePermission(request.caller, action);
   });
 }
@@ -34,6 +38,11 @@ export function callerOf(request: FastifyRequest): Caller {
   if (!request.caller) throw new Error('the route lies outside the authenticated part');
   return request.caller;
 }
+
+export const twoHeaders = ({ 'x-cc-key-id': keyId, 'x-cc-auth-key': authKey }: IncomingHttpHeaders): Presented => ({
+  keyId: single(keyId),
+  authKey: typeof authKey === 'string' ? new Secret(authKey) : undefined,
+});
 
 const single = (header: string | string[] | undefined): string | undefined =>
   typeof header === 'string' ? header : undefined;

@@ -59,6 +59,11 @@ export const ERROR_TABLE = {
     en: 'This API key is disabled or has expired. Use another key of the account, or ask the operator for one.',
     zh: '该 API 密钥已停用或已过期，请使用账户的其他密钥，或向运营方申请新密钥。',
   },
+  sign_key_pin_wrong: {
+    status: 403,
+    en: 'The access code is wrong. Several wrong ones in a row lock the key, longer each time.',
+    zh: '访问控制码错误。连续多次输错会锁定该密钥，且锁定时间逐次延长。',
+  },
   route_not_found: {
     status: 404,
     en: 'There is no such operation. The reference at /docs lists all of them.',
@@ -76,6 +81,11 @@ export const ERROR_TABLE = {
     status: 404,
     en: 'There is no such key. "reseal key list ACCOUNT" shows the keys of an account.',
     zh: '没有此密钥，可用 "reseal key list ACCOUNT" 查看账户的密钥。',
+  },
+  cloud_key_not_found: {
+    status: 404,
+    en: 'The account has no such cloud-held key, or it was destroyed. GET /openapi/v3/cloud-keys lists them.',
+    zh: '该账户下没有此云端密钥，或其已被销毁，可通过 GET /openapi/v3/cloud-keys 查看。',
   },
   method_not_allowed: {
     status: 405,
@@ -131,6 +141,11 @@ export const ERROR_TABLE = {
     status: 429,
     en: 'Too many requests. Wait a little, over HTTP for as long as Retry-After says, and try again.',
     zh: '请求过于频繁，请在 Retry-After 响应头给出的时间后重试。',
+  },
+  sign_key_locked: {
+    status: 429,
+    en: 'Wrong access codes have locked this key, and the right one is refused too. Try again after the time in the Retry-After header.',
+    zh: '该密钥因访问控制码多次输错而被锁定，此时正确的访问控制码也会被拒绝，请在 Retry-After 响应头给出的时间后重试。',
   },
   service_internal_error: {
     status: 500,

@@ -8,7 +8,7 @@ import { Refusal } from '../domain/errors.ts';
 import type { NewId } from '../domain/ids.ts';
 import { type Locale, preferredLocale } from '../locale.ts';
 import { faultLine, type Log } from '../log.ts';
-import { errorAnswer, TransportRefusal } from './reply.ts';
+import { type ErrorAnswer, errorAnswer, TransportRefusal } from './reply.ts';
 import type { RecordRequest } from './request-log.ts';
 import { validationRefusal } from './validation.ts';
 
@@ -25,16 +25,27 @@ export function answerErrors(app: FastifyInstance, log: Log): void {
   });
 }
 
-export function sendFailure(error: unknown, request: FastifyRequest, reply: FastifyReply, log: Log): FastifyReply {
+/** `answer` says it in the shape that the part of the interface has. */
+export function sendFailure(
+  error: unknown,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  log: Log,
+  answer: (
+    refusal: Refusal,
+    locale: Locale,
+    requestId: string,
+  ) => Omit<ErrorAnswer, 'body'> & { body: object } = errorAnswer,
+): FastifyReply {
   const refusal = refusalFrom(error);
   if (refusal.code === 'service_internal_error') log(faultLine(error, request.id));
-  const { status, headers, body } = errorAnswer(refusal, localeOf(request), request.id);
-  request.outcome = body.code;
+  const { status, headers, body } = answer(refusal, localeOf(request), request.id);
+  request.outcome = refusal.code;
   return reply.code(status).headers(headers).header('x-request-id', request.id).type('application/json').send(body);
 }
 
 /** What the caller asked for, else what the account prefers, else English. */
-function localeOf(request: FastifyRequest): Locale {
+export function localeOf(request: FastifyRequest): Locale {
   return preferredLocale(request.headers['accept-language']) ?? request.caller?.account.locale ?? 'en';
 }
 

@@ -53,6 +53,8 @@ export function orderOperations(
           order_id: certificate.orderId,
           status: statusOf(certificate.state),
           ica_pem: chain.map((one) => pem('CERTIFICATE', one)).join(''),
+          ...encryptionOf(certificate),
+          cloud_key_id: certificate.cloudKeyId,
           serial_number: certificate.der ? (certificate.preparation?.serial ?? null) : null,
           not_before: moment(certificate.preparation?.notBefore),
           not_after: moment(certificate.preparation?.notAfter),
@@ -108,7 +110,15 @@ const contentOf = (certificate: CertificateRecord) => ({
   pem: certificate.der ? pem('CERTIFICATE', certificate.der) : null,
 });
 
-function pageSize(text: string | undefined): number {
+/** The other half of a dual certificate, with its private key for whoever holds the signing key. */
+const encryptionOf = ({ encryption }: CertificateRecord) =>
+  encryption?.der && {
+    encryption_pem: pem('CERTIFICATE', encryption.der),
+    encryption_serial_number: encryption.serial,
+    encryption_key_envelope: Buffer.from(encryption.envelope).toString('base64'),
+  };
+
+export function pageSize(text: string | undefined): number {
   if (text === undefined) return DEFAULT_PAGE;
   const size = /^\d{1,3}$/.test(text) ? Number(text) : 0;
   if (size >= 1 && size <= MAX_PAGE) return size;

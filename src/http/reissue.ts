@@ -5,6 +5,7 @@ import { canonicalJson } from '../domain/canonical-json.ts';
 import { Refusal } from '../domain/errors.ts';
 import { keySource } from '../domain/reissue-key.ts';
 import type { ReissuePlan, ReissueRequest } from '../domain/reissue-request.ts';
+import { Secret } from '../domain/secret.ts';
 import { SIGN_HASHES, signHash } from '../domain/sign-hash.ts';
 import type { Reissue } from '../usecases/reissue-certificate.ts';
 import { callerOf } from './authentication.ts';
@@ -83,7 +84,7 @@ export function reissueOperation(api: Api, reissue: Reissue): void {
   );
 }
 
-/** Access codes of cloud-held keys are not taken over: nothing here may use them, so nothing can store or log them. */
+/** An access code that is not used is not taken over either: so nothing can store or log it (contract reissue 7). */
 function inOurWords(body: Type.Static<typeof Body>, dryRun: boolean): ReissueRequest {
   const { certificate } = body;
   if (certificate.sign_hash === '') {
@@ -92,11 +93,15 @@ function inOurWords(body: Type.Static<typeof Body>, dryRun: boolean): ReissueReq
       reason: { en: 'certificate.sign_hash is missing.', zh: '缺少 certificate.sign_hash。' },
     });
   }
+  const source = keySource(certificate.csr_from);
+  const isCloudHeld = source === 'sign-cloud-csc';
   return {
     commonName: certificate.common_name,
     dnsNames: certificate.dns_names,
     csr: certificate.csr,
-    keySource: keySource(certificate.csr_from),
+    keySource: source,
+    pin: isCloudHeld && body.sign_key_pin !== undefined ? new Secret(body.sign_key_pin) : undefined,
+    pinHint: isCloudHeld ? body.sign_key_pin_tip : undefined,
     signHash: signHash(certificate.sign_hash),
     keepsEncryptionKey: certificate.un_modify_key === true,
     validityDays: certificate.validity_days,
@@ -132,7 +137,8 @@ function idempotencyOf(key: string | undefined, body: Type.Static<typeof Body>) 
       },
     });
   }
-  // An access code is short enough to be guessed from a hash; where it is not used, it leaves no trace at all.
+  // An access code is short enough to be guessed from a hash, so it is no part of it: a repeated request with another
+  // code is still the same request.
   const { sign_key_pin: _, sign_key_pin_tip: __, ...rest } = body;
   return { key, requestHash: hash('sha256', canonicalJson(rest)) };
 }

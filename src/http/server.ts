@@ -18,12 +18,15 @@ import type { ConfigureCallback } from '../usecases/configure-callback.ts';
 import type { Reissue } from '../usecases/reissue-certificate.ts';
 import type { ShowOrders } from '../usecases/show-orders.ts';
 import type { TestCallback } from '../usecases/test-callback.ts';
+import type { UseCloudKey } from '../usecases/use-cloud-key.ts';
 import { accountOperations } from './account.ts';
 import { authenticateRequests } from './authentication.ts';
 import { parseBodies } from './bodies.ts';
 import { callbackOperations } from './callback.ts';
 import { callbackTestOperation } from './callback-test.ts';
 import { limitConcurrency } from './capacity.ts';
+import { cloudKeyOperations } from './cloud-keys.ts';
+import { cscInterface } from './csc.ts';
 import { answerErrors, answerTransportErrors, sendFailure } from './failures.ts';
 import { healthEndpoints } from './health.ts';
 import { metricsEndpoint } from './metrics.ts';
@@ -64,6 +67,7 @@ export interface Services extends AppServices {
   readonly show: ShowOrders;
   readonly testCallback: TestCallback;
   readonly callbacks: ConfigureCallback;
+  readonly cloudKeys: UseCloudKey;
   readonly authority: CertificateAuthority;
 }
 
@@ -117,9 +121,11 @@ export async function buildServer(services: Services, options: ServerOptions): P
       callbackTestOperation(api, services.testCallback);
       callbackOperations(api, services.callbacks);
       orderOperations(api, services.show, services.authority.chainOf);
+      cloudKeyOperations(api, services.cloudKeys);
     },
     { prefix: '/openapi/v3' },
   );
+  await app.register(cscInterface(services, routes), { prefix: '/csc/v2' });
   return app;
 }
 

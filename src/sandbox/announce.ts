@@ -5,14 +5,26 @@ import type { SandboxFile } from './folder.ts';
 const MISBEHAVIOURS = ['/status/503', '/delay/12', '/reset', '/endless', '/redirect', '/silent', '/garbage'];
 const FAULTY_HOSTS = ['untrusted', 'wrong-host', 'private', 'broken', 'missing'];
 
+/** Certificate signing requests on keys that nobody has. */
+export interface PastedCsrs {
+  readonly p256: string;
+  readonly sm2: string;
+}
+
 /** `allowed` are the addresses that RESEAL_SANDBOX_ALLOW names. */
-export function announcement(sandbox: SandboxFile, file: string, csr: string, allowed: readonly string[]): string {
+export function announcement(sandbox: SandboxFile, file: string, csrs: PastedCsrs, allowed: readonly string[]): string {
   const [account] = sandbox.accounts;
   const key = account?.credentials.find(({ kind }) => kind === 'standard');
-  const [order] = sandbox.orders;
+  const orderOf = (product: string) => sandbox.orders.find((one) => one.product === product);
+  const [order, signing, dual] = [orderOf('ssl-dv'), orderOf('document-signing'), orderOf('ssl-sm2-dual')];
   const headers = `-H 'X-CC-Key-ID: ${key?.key_id}' \\
     -H 'X-CC-Auth-Key: ${key?.auth_key}'`;
-  const body = { certificate: { csr, common_name: order?.common_name, sign_hash: 'sha256' } };
+  const post = (id: string | undefined, body: object) => `curl -s ${sandbox.base_url}/openapi/v3/orders/${id}/reissue \\
+    ${headers} \\
+    -H 'Content-Type: application/json' -d '${JSON.stringify(body)}'`;
+  const plain = { certificate: { csr: csrs.p256, common_name: order?.common_name, sign_hash: 'sha256' } };
+  const cloud = { certificate: { csr_from: 'sign-cloud-csc', sign_hash: 'sha256' }, sign_key_pin: 'my-access-code' };
+  const sm2 = { certificate: { csr: csrs.sm2, common_name: dual?.common_name, sign_hash: 'sm3', un_modify_key: true } };
   const callback = { url: sandbox.receiver.url, access_key: 'my-callback-key' };
   const { port } = new URL(sandbox.receiver.url);
   return `
@@ -28,9 +40,15 @@ Paste this to see that it works:
 
 And this to reissue the certificate of a sandbox order (the CSR is on a key that nobody has: use your own):
 
-  curl -s ${sandbox.base_url}/openapi/v3/orders/${order?.id}/reissue \\
-    ${headers} \\
-    -H 'Content-Type: application/json' -d '${JSON.stringify(body)}'
+  ${post(order?.id, plain)}
+
+This one makes a key that the service holds; sign with it as requests/cloud-keys.http shows:
+
+  ${post(signing?.id, cloud)}
+
+This one reissues SM2 dual certificates, and keeps their encryption key:
+
+  ${post(dual?.id, sm2)}
 
 And this to test a callback; the receiver runs here and shows what it got with: npx reseal sandbox callbacks
 

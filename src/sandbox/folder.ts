@@ -50,7 +50,7 @@ export interface SandboxCallback {
 
 const FILE = 'sandbox.json';
 const DRAFT = `${FILE}.draft`;
-const ROOT_FILES = { p256: 'root-p256.pem', p384: 'root-p384.pem', rsa: 'root-rsa.pem' } as const;
+const ROOT_FILES = { p256: 'root-p256.pem', p384: 'root-p384.pem', rsa: 'root-rsa.pem', sm2: 'root-sm2.pem' } as const;
 const MADE_HERE = [
   'reseal.db',
   'reseal.db-wal',

@@ -15,10 +15,10 @@ export async function seedOrders(
   placeOrder: PlaceOrder,
   products: Iterable<Product>,
   accountId: string,
-  makeCsr: (commonName: string) => string,
+  makeCsr: (commonName: string, keyType: 'p256' | 'sm2') => Promise<string>,
 ): Promise<SandboxOrders> {
   const placed = await store.orders.list(accountId, { limit: MAX_ORDERS });
-  for (const { id, kind } of products) {
+  for (const { id, kind, keys, signHashes } of products) {
     const alternativeId = `sandbox-${id}`;
     if (placed.some((order) => order.alternativeId === alternativeId)) continue;
     const commonName = kind === 'ssl' ? `${id}.example.com` : 'Sandbox';
@@ -31,9 +31,9 @@ export async function seedOrders(
       request: {
         commonName,
         dnsNames: kind === 'ssl' ? [`www.${id}.example.com`] : undefined,
-        csr: makeCsr(commonName),
+        csr: await makeCsr(commonName, keys.some(({ type }) => type === 'p256') ? 'p256' : 'sm2'),
         keySource: 'caller',
-        signHash: 'sha256',
+        signHash: signHashes[0]!,
         keepsEncryptionKey: false,
         acceptsRemovalOfNames: false,
         acceptsRevocationOfPrevious: false,

@@ -1,5 +1,6 @@
 // The certificate of the sandbox's receiver: a real one, of an order like any other, in an account that nobody has a
 // key to. The private key is kept sealed, so that restarts find both.
+import { pem } from '../domain/pem.ts';
 import type { Store } from '../domain/ports.ts';
 import type { ManageAccess } from '../usecases/manage-access.ts';
 import type { PlaceOrder } from '../usecases/place-order.ts';
@@ -25,7 +26,7 @@ export interface IdentityTools {
   readonly access: ManageAccess;
   readonly placeOrder: PlaceOrder;
   readonly now: () => number;
-  readonly newKeyAndCsr: (commonName: string) => { readonly key: string; readonly csr: string };
+  readonly newKeyAndCsr: (commonName: string) => Promise<{ readonly pkcs8: Uint8Array; readonly csr: string }>;
 }
 
 interface Note {
@@ -78,7 +79,8 @@ async function noteOf({ store, access, newKeyAndCsr }: IdentityTools): Promise<N
     const note = await to.secrets.get(NOTE);
     if (note !== undefined) return JSON.parse(note) as Note;
     const { id } = await access.createAccountIn(to, { name: 'Sandbox receiver', kind: 'standard', locale: 'en' });
-    const made: Note = { accountId: id, ...newKeyAndCsr(RECEIVER_NAME) };
+    const { pkcs8, csr } = await newKeyAndCsr(RECEIVER_NAME);
+    const made: Note = { accountId: id, key: pem('PRIVATE KEY', pkcs8), csr };
     await to.secrets.claim(NOTE, JSON.stringify(made));
     return made;
   });

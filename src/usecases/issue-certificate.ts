@@ -1,14 +1,16 @@
 // The two steps every issuance has. First everything that will be signed is written down, with a lease; that is the
 // caller's transaction. Then it is signed, once, and one transaction records the certificate, the order, what is to be
 // revoked, the event to call back and the audit row. A crash in between leaves a row that says what was meant.
-import type { CertificateAuthority } from '../domain/authority.ts';
+import type { CertificateAuthority, CertificateRole } from '../domain/authority.ts';
 import { Refusal } from '../domain/errors.ts';
 import type { NewId } from '../domain/ids.ts';
 import type { CertificateRecord, Order } from '../domain/order.ts';
-import type { AuditEntry, Clock, Store } from '../domain/ports.ts';
+import type { AuditEntry, Clock, Repositories, Store } from '../domain/ports.ts';
 import type { Product } from '../domain/products.ts';
+import type { PublicKey } from '../domain/public-key.ts';
 import type { ReissuePlan, ReissueRequest } from '../domain/reissue-request.ts';
 import type { Validity } from '../domain/validity.ts';
+import type { ObtainedKeys } from './obtain-keys.ts';
 
 /** A signature takes milliseconds, and the store answers within seconds. Who has not finished after this must act as if dead. */
 export const LEASE_MS = 10_000;
@@ -53,35 +55,48 @@ export function pendingRecord(
     version: null,
     replacesId: null,
     revocation: null,
+    cloudKeyId: null,
+    keepsEncryptionKey: request.keepsEncryptionKey,
+    encryption: null,
   };
 }
 
-/** The record with serial number, dates and the bytes to be signed: to be made durable before it is signed. */
+/** The record with serial numbers, dates and the bytes to be signed: to be made durable before it is signed. */
 export function preparedRecord(
   { authority, products }: IssuanceTools,
   record: CertificateRecord,
   { issuerId, notBefore, notAfter, productId }: Validity & { readonly issuerId: string; readonly productId: string },
+  { cloud, encryption }: ObtainedKeys,
   at: number,
 ): CertificateRecord {
   const product = products.get(productId);
   if (!product) throw new Error(`there is no product ${productId}`);
-  const { serial, toBeSigned } = authority.prepare({
-    kind: product.kind,
-    trust: product.trust,
-    commonName: record.commonName,
-    names: record.names,
-    publicKey: record.publicKey,
-    signHash: record.signHash,
-    issuerId,
-    notBefore,
-    notAfter,
-    maxDays: product.maxValidityDays,
-  });
+  const { commonName, names, signHash } = record;
+  const { kind, trust, maxValidityDays: maxDays } = product;
+  const prepare = (role: CertificateRole, publicKey: PublicKey) =>
+    authority.prepare({
+      ...{ role, kind, trust, commonName, names, publicKey, signHash },
+      ...{ issuerId, notBefore, notAfter, maxDays },
+    });
+  const { serial, toBeSigned } = prepare(encryption ? 'signing' : 'single', record.publicKey);
   return {
     ...record,
     state: 'prepared',
     preparation: { issuerId, serial, notBefore, notAfter, toBeSigned, preparedAt: at, leaseEndsAt: at + LEASE_MS },
+    cloudKeyId: cloud?.id ?? record.cloudKeyId,
+    encryption: encryption && {
+      ...prepare('encryption', encryption.key.publicKey),
+      escrowedKeyId: encryption.key.id,
+      envelope: encryption.envelope,
+      der: null,
+    },
   };
+}
+
+/** In the transaction that writes down the certificate they belong to. */
+export async function keepKeys(to: Repositories, { cloud, encryption }: ObtainedKeys): Promise<void> {
+  if (cloud) await to.cloudKeys.insert(cloud);
+  if (encryption && encryption.keptFrom === null) await to.escrowedKeys.insert(encryption.key);
 }
 
 export interface Finish {
@@ -99,6 +114,8 @@ export async function finishIssuance(tools: IssuanceTools, record: CertificateRe
   const { store, authority, now, newId } = tools;
   const { issuerId, toBeSigned } = record.preparation!;
   const der = await authority.sign(issuerId, record.signHash, toBeSigned!);
+  const half = record.encryption?.toBeSigned;
+  const encryptionDer = half ? await authority.sign(issuerId, record.signHash, half) : null;
   await store.transaction(async (to) => {
     const { id, accountId, orderId } = record;
     const at = now();
@@ -107,7 +124,7 @@ export async function finishIssuance(tools: IssuanceTools, record: CertificateRe
     if (!(await to.orders.finishSigning(order, id))) throw lost();
     const version = (finish.replaces?.version ?? 0) + 1;
     const replacesId = finish.replaces?.id ?? null;
-    if (!(await to.certificates.issue(id, { der, issuedAt: at, version, replacesId }))) throw lost();
+    if (!(await to.certificates.issue(id, { der, issuedAt: at, version, replacesId, encryptionDer }))) throw lost();
     for (const { certificateId, reason, cause, afterHours } of record.willRevoke) {
       const dueAt = at + afterHours * HOUR_MS;
       await to.revocations.schedule(accountId, certificateId, {

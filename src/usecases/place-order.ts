@@ -1,10 +1,14 @@
 // Place an order. When every name is proven its first certificate is issued before the answer; otherwise the order
 // waits for domain validation. Written down first and finished in one transaction, like every issuance.
 import { Refusal } from '../domain/errors.ts';
-import { newOrder, planPlacement } from '../domain/placement.ts';
+import { newOrder, type PlacementContext, planPlacement } from '../domain/placement.ts';
+import type { Repositories } from '../domain/ports.ts';
+import type { Product } from '../domain/products.ts';
+import { NO_KEY, type PublicKey } from '../domain/public-key.ts';
 import { mentionedNames } from '../domain/reissue-names.ts';
 import type { ReissueRequest } from '../domain/reissue-request.ts';
-import { finishIssuance, LEASE_MS, pendingRecord, preparedRecord } from './issue-certificate.ts';
+import { finishIssuance, keepKeys, LEASE_MS, pendingRecord, preparedRecord } from './issue-certificate.ts';
+import { cloudKeyToBe, mayNeedKeys, NO_KEYS, obtainKeys, wipe } from './obtain-keys.ts';
 import type { ReissueTools } from './reissue-certificate.ts';
 import { isKeyBlocked, once, soundKey } from './sound-key.ts';
 
@@ -26,7 +30,7 @@ const DAY_MS = 86_400_000;
 const VOUCHED = 'operator';
 
 export function placeOrder(tools: ReissueTools): PlaceOrder {
-  const { store, authority, products, now, newId } = tools;
+  const { store, products, now, newId } = tools;
   return async (call) => {
     const product = products.get(call.productId);
     if (!product) throw new Refusal('product_not_found');
@@ -36,56 +40,78 @@ export function placeOrder(tools: ReissueTools): PlaceOrder {
     const draft = newOrder(orderId, accountId, product, call.alternativeId, at);
     const audit = { actor, requestId: null };
     const placed = { ...audit, action: 'order:placed' as const, details: { product: product.id } };
+    const names = mentionedNames(request, product.kind, []);
 
-    const prepared = await store.transaction(async (to) => {
-      const names = mentionedNames(request, product.kind, []);
-      if (call.vouchesForNames && product.kind === 'ssl') {
-        for (const name of names) {
-          await to.proofs.record(accountId, name, VOUCHED, at);
-          await to.audit.append({
-            id: newId(),
-            at,
-            accountId,
-            action: 'name:validated',
-            subject: name,
-            ...audit,
-            details: { method: VOUCHED },
-          });
+    /** Made before anything is written, for an order that would be issued at once. */
+    async function keysFor(wish: PlaceOrderCall, of: Product) {
+      if (!mayNeedKeys(wish.request)) return NO_KEYS;
+      const context = await contextOf(tools, store, call, of, names, at);
+      const validatedNames = wish.vouchesForNames ? new Set(names) : context.validatedNames;
+      const plan = planPlacement(wish.request, draft, { ...context, validatedNames });
+      return plan.needsValidation.length > 0 ? NO_KEYS : await obtainKeys(tools, draft, of, null, wish.request, plan);
+    }
+
+    const keys = await keysFor(call, product);
+    try {
+      const prepared = await store.transaction(async (to) => {
+        if (call.vouchesForNames && product.kind === 'ssl') {
+          for (const name of names) {
+            await to.proofs.record(accountId, name, VOUCHED, at);
+            const details = { method: VOUCHED };
+            await to.audit.append({
+              ...{ id: newId(), at, accountId, action: 'name:validated', subject: name, ...audit },
+              details,
+            });
+          }
         }
-      }
-      const readCsr = once(tools.readCsr);
-      const isBlocked = request.csr ? await isKeyBlocked(to, request.csr, readCsr) : false;
-      const plan = planPlacement(request, draft, {
-        now: at,
-        product,
-        validatedNames: await to.proofs.proven(accountId, names, at - product.reuseDays * DAY_MS),
-        readCsr,
-        requireSoundKey: soundKey(tools, product, isBlocked),
-        issuers: { choose: authority.issuerFor, served: authority.served },
-        registrableDomain: tools.registrableDomain,
+        const context = await contextOf(tools, to, call, product, names, at, keys.cloud?.publicKey);
+        const plan = planPlacement(request, draft, context);
+        const order = { ...draft, ...plan.dcv, commonName: plan.commonName, names: plan.names };
+        const waiting = pendingRecord(id, at, order, request, plan);
+        if (plan.needsValidation.length > 0) {
+          await to.orders.insert({ ...order, status: 'domain_verifing', pendingCertificateId: id });
+          await to.certificates.insert(waiting);
+          await to.audit.append({ id: newId(), at, accountId, subject: orderId, ...placed });
+          return undefined;
+        }
+        const record = preparedRecord(tools, waiting, { ...plan, productId: product.id }, keys, at);
+        await to.orders.insert(order);
+        await keepKeys(to, keys);
+        await to.certificates.insert(record);
+        await to.orders.beginSigning(orderId, { certificateId: id, until: at + LEASE_MS });
+        return { order, record };
       });
-      const mustWait = plan.needsValidation.length > 0;
-      const order = { ...draft, ...plan.dcv, commonName: plan.commonName, names: plan.names };
-      const waiting = pendingRecord(id, at, order, request, plan);
-      if (mustWait) {
-        await to.orders.insert({ ...order, status: 'domain_verifing', pendingCertificateId: id });
-        await to.certificates.insert(waiting);
-        await to.audit.append({ id: newId(), at, accountId, subject: orderId, ...placed });
-        return undefined;
+      if (prepared) {
+        const { order, record } = prepared;
+        await finishIssuance(tools, record, { order, replaces: null, audit: placed, idempotency: null });
       }
-      const record = preparedRecord(tools, waiting, { ...plan, productId: product.id }, at);
-      await to.orders.insert(order);
-      await to.certificates.insert(record);
-      await to.orders.beginSigning(orderId, { certificateId: id, until: at + LEASE_MS });
-      return { order, record };
-    });
-    if (prepared)
-      await finishIssuance(tools, prepared.record, {
-        order: prepared.order,
-        replaces: null,
-        audit: placed,
-        idempotency: null,
-      });
-    return { orderId, certificateId: id };
+      return { orderId, certificateId: id };
+    } finally {
+      wipe(keys);
+    }
+  };
+}
+
+async function contextOf(
+  tools: ReissueTools,
+  from: Repositories,
+  { accountId, request }: PlaceOrderCall,
+  product: Product,
+  names: readonly string[],
+  now: number,
+  cloudKey?: PublicKey,
+): Promise<PlacementContext> {
+  const { authority, registrableDomain } = tools;
+  const readCsr = once(tools.readCsr);
+  const isBlocked = request.csr ? await isKeyBlocked(from, request.csr, readCsr) : false;
+  return {
+    now,
+    product,
+    validatedNames: await from.proofs.proven(accountId, names, now - product.reuseDays * DAY_MS),
+    readCsr,
+    requireSoundKey: soundKey(tools, product, isBlocked),
+    cloudKey: cloudKey ?? cloudKeyToBe(request, NO_KEY, product),
+    issuers: { choose: authority.issuerFor, served: authority.served },
+    registrableDomain,
   };
 }

@@ -10,21 +10,23 @@ import type { Caller } from '../domain/credential.ts';
 import { Refusal } from '../domain/errors.ts';
 import type { NewId } from '../domain/ids.ts';
 import type { CurrentCertificate } from '../domain/issuance-ports.ts';
+import type { KeyMaker } from '../domain/key-ports.ts';
 import type { CertificateRecord, Order } from '../domain/order.ts';
 import type { Clock, Repositories, Store } from '../domain/ports.ts';
 import type { Product } from '../domain/products.ts';
-import { NO_KEY, type PublicKey } from '../domain/public-key.ts';
+import type { PublicKey } from '../domain/public-key.ts';
 import { planReissue } from '../domain/reissue.ts';
-import { mentionedNames } from '../domain/reissue-names.ts';
-import type { ReissueContext, ReissuePlan, ReissueRequest } from '../domain/reissue-request.ts';
-import { finishIssuance, LEASE_MS, pendingRecord, preparedRecord } from './issue-certificate.ts';
+import type { ReissuePlan, ReissueRequest } from '../domain/reissue-request.ts';
+import { finishIssuance, keepKeys, LEASE_MS, pendingRecord, preparedRecord } from './issue-certificate.ts';
+import { mayNeedKeys, NO_KEYS, type ObtainedKeys, obtainKeys, wipe } from './obtain-keys.ts';
 import { oneAtATime } from './one-at-a-time.ts';
-import { isKeyBlocked, once, soundKey } from './sound-key.ts';
+import { contextOf, currentOf, earlierAnswer, productOf } from './reissue-context.ts';
 
 export interface ReissueTools {
   readonly store: Store;
   readonly authority: CertificateAuthority;
   readonly products: ReadonlyMap<string, Product>;
+  readonly keys: KeyMaker;
   readonly now: Clock;
   readonly newId: NewId;
   readonly readCsr: (text: string) => PublicKey;
@@ -48,12 +50,11 @@ export interface Reissue {
   plan(call: ReissueCall): Promise<ReissuePlan>;
 }
 
-const IDEMPOTENCY_MS = 24 * 3_600_000;
 const BUSY_PAUSE_MS = 20;
 // Longer than a lease: whoever waits behind a signer that is lost is served, not refused.
 const MAX_BUSY_TRIES = 750;
 
-/** What the first transaction decided: done, to be signed, or to be asked again. */
+/** What the first transaction decided: done, to be signed, to be asked again, or to be begun anew with other keys. */
 type Step =
   | { readonly kind: 'answered'; readonly certificateId: string }
   | {
@@ -63,28 +64,37 @@ type Step =
       readonly current: CurrentCertificate;
       readonly plan: ReissuePlan;
     }
-  | { readonly kind: 'busy' };
+  | { readonly kind: 'busy' }
+  | { readonly kind: 'stale' };
 
 export function reissueCertificate(tools: ReissueTools): Reissue {
   const { store, now } = tools;
   const inTurn = oneAtATime();
 
   async function attempt(call: ReissueCall): Promise<string> {
-    for (let tries = 0; tries < MAX_BUSY_TRIES; tries += 1) {
-      const step = await store.transaction((to) => begin(tools, to, call));
-      if (step.kind === 'answered') return step.certificateId;
-      if (step.kind === 'prepared') {
-        await finishIssuance(tools, step.record, {
-          order: { ...step.order, ...step.plan.dcv, commonName: step.plan.commonName, names: step.plan.names },
-          replaces: step.current,
-          audit: auditOf(call, step.plan),
-          idempotency: call.idempotency,
-        });
-        return step.record.id;
+    let keys = await keysFor(tools, call);
+    try {
+      for (let tries = 0; tries < MAX_BUSY_TRIES; tries += 1) {
+        const step = await store.transaction((to) => begin(tools, to, call, keys));
+        if (step.kind === 'answered') return step.certificateId;
+        if (step.kind === 'prepared') {
+          await finishIssuance(tools, step.record, {
+            order: { ...step.order, ...step.plan.dcv, commonName: step.plan.commonName, names: step.plan.names },
+            replaces: step.current,
+            audit: auditOf(call, step.plan),
+            idempotency: call.idempotency,
+          });
+          return step.record.id;
+        }
+        await sleep(BUSY_PAUSE_MS);
+        if (step.kind === 'busy') continue;
+        wipe(keys);
+        keys = await keysFor(tools, call);
       }
-      await sleep(BUSY_PAUSE_MS);
+      throw new Refusal('service_busy', { retryAfterSeconds: 1 });
+    } finally {
+      wipe(keys);
     }
-    throw new Refusal('service_busy', { retryAfterSeconds: 1 });
   }
 
   return {
@@ -101,7 +111,20 @@ export function reissueCertificate(tools: ReissueTools): Reissue {
   };
 }
 
-async function begin(tools: ReissueTools, to: Repositories, call: ReissueCall): Promise<Step> {
+/** Made outside of any transaction, and only for a request that would be served. */
+async function keysFor(tools: ReissueTools, call: ReissueCall): Promise<ObtainedKeys> {
+  const { store, now } = tools;
+  const { request } = call;
+  if (!mayNeedKeys(request)) return NO_KEYS;
+  const order = await store.orders.find(call.caller.account.id, call.orderId);
+  if (!order || (await earlierAnswer(store, call, now())) !== undefined) return NO_KEYS;
+  const current = await currentOf(store, order);
+  const plan = planReissue(request, await contextOf(tools, store, order, current, request, now()));
+  if (plan.needsValidation.length > 0) return NO_KEYS;
+  return await obtainKeys(tools, order, productOf(tools, order), current, request, plan);
+}
+
+async function begin(tools: ReissueTools, to: Repositories, call: ReissueCall, keys: ObtainedKeys): Promise<Step> {
   const { now, newId } = tools;
   const at = now();
   const accountId = call.caller.account.id;
@@ -116,10 +139,12 @@ async function begin(tools: ReissueTools, to: Repositories, call: ReissueCall): 
   if (signing) await to.certificates.void(signing.certificateId);
 
   const current = await currentOf(to, order);
-  const plan = planReissue(call.request, await contextOf(tools, to, order, current, call.request, at));
+  const { request } = call;
+  const context = await contextOf(tools, to, order, current, request, at, keys.cloud?.publicKey);
+  const plan = planReissue(request, context);
   const id = newId();
   if (plan.needsValidation.length > 0) {
-    await to.certificates.insert(pendingRecord(id, at, order, call.request, plan));
+    await to.certificates.insert(pendingRecord(id, at, order, request, plan));
     await to.orders.save({ ...order, ...plan.dcv, status: 'reissuing', pendingCertificateId: id });
     await to.audit.append({ id: newId(), at, accountId, subject: order.id, ...auditOf(call, plan) });
     if (call.idempotency) {
@@ -128,66 +153,28 @@ async function begin(tools: ReissueTools, to: Repositories, call: ReissueCall): 
     }
     return { kind: 'answered', certificateId: id };
   }
+  if (!fit(keys, context.product, request, current)) return { kind: 'stale' };
   const { productId } = order;
-  const record = preparedRecord(tools, pendingRecord(id, at, order, call.request, plan), { ...plan, productId }, at);
+  // Without a CSR the last key is certified again, wherever it lies.
+  const cloudKeyId = request.csr ? null : current.cloudKeyId;
+  const wanted = { ...pendingRecord(id, at, order, request, plan), cloudKeyId };
+  const record = preparedRecord(tools, wanted, { ...plan, productId }, keys, at);
+  await keepKeys(to, keys);
   await to.certificates.insert(record);
   await to.orders.beginSigning(order.id, { certificateId: id, until: at + LEASE_MS });
   return { kind: 'prepared', record, order, current, plan };
 }
 
-async function earlierAnswer(to: Repositories, call: ReissueCall, at: number): Promise<string | undefined> {
-  if (!call.idempotency) return undefined;
-  const { key, requestHash } = call.idempotency;
-  const entry = await to.idempotencyKeys.find(call.caller.account.id, call.orderId, key, at - IDEMPOTENCY_MS);
-  if (entry && entry.requestHash !== requestHash) throw new Refusal('idempotency_key_reused');
-  return entry?.certificateId;
-}
-
-async function contextOf(
-  tools: ReissueTools,
-  from: Repositories,
-  order: Order,
+/** Whether they are what this request needs now: meanwhile another reissue may have come first. */
+function fit(
+  { cloud, encryption }: ObtainedKeys,
+  { form }: Product,
+  { keySource, keepsEncryptionKey }: ReissueRequest,
   current: CurrentCertificate,
-  request: ReissueRequest,
-  now: number,
-): Promise<ReissueContext> {
-  const { authority, products } = tools;
-  const product = products.get(order.productId);
-  if (!product)
-    throw new Error(`order ${order.id} is of the product ${order.productId}, which is not configured any more`);
-  const mentioned = mentionedNames(request, product.kind, current.names);
-  const mayRemove = current.names.some((name) => !mentioned.includes(name));
-  const valid =
-    mayRemove || product.revokesPreviousOnReissue
-      ? await from.certificates.listValid(order.accountId, order.id, now)
-      : [];
-  const readCsr = once(tools.readCsr);
-  const isBlocked = request.csr
-    ? await isKeyBlocked(from, request.csr, readCsr)
-    : await from.blockedKeys.has(current.publicKey.fingerprint);
-  return {
-    now,
-    order,
-    product,
-    current: { ...current, isStillValid: valid.some(({ id }) => id === current.id) },
-    earlier: valid.filter(({ id }) => id !== current.id),
-    validatedNames: await from.proofs.proven(order.accountId, mentioned, now - product.reuseDays * DAY_MS),
-    readCsr,
-    requireSoundKey: soundKey(tools, product, isBlocked),
-    issuers: { choose: authority.issuerFor, served: authority.served },
-    registrableDomain: tools.registrableDomain,
-  };
-}
-
-const DAY_MS = 86_400_000;
-
-/** An order without a certificate has nothing to compare with; its status refuses the reissue anyway. */
-async function currentOf(from: Repositories, order: Order): Promise<CurrentCertificate> {
-  const id = order.currentCertificateId;
-  const certificate = id === null ? undefined : await from.certificates.findCurrent(order.accountId, id);
-  if (certificate) return certificate;
-  if (order.status === 'issued') throw new Error(`order ${order.id} is issued and has no certificate`);
-  return { id: '', commonName: order.commonName, names: order.names, publicKey: NO_KEY, version: 0 };
+): boolean {
+  if ((keySource === 'sign-cloud-csc') !== (cloud !== null)) return false;
+  if (form !== 'dual') return encryption === null;
+  return encryption !== null && (!keepsEncryptionKey || encryption.keptFrom === current.id);
 }
 
 /** Who, from where, and what changed. */

@@ -64,6 +64,7 @@ function contentFor(
   const issuerId = authority.issuerFor(publicKey.type, signHash, NOW + 199 * DAY)?.id ?? assert.fail();
   const names = ['www.example.com', '*.example.com', 'xn--fsq.example.com'];
   const content: CertificateContent = {
+    role: 'single',
     kind: 'ssl',
     trust: 'public',
     commonName: 'www.example.com',
@@ -210,6 +211,7 @@ test('what differs from what was decided is found before it is signed', () => {
   };
   const urls = { issuerCertificate: 'http://x/c', crl: 'http://x/l', ocsp: 'http://x/o' };
   const profile = {
+    role: 'single',
     kind: 'ssl',
     trust: 'public',
     isRsa: false,
@@ -278,7 +280,7 @@ test('issuer certificates are served where the certificates say', async () => {
 
 test('later starts find the same issuers, and their private keys are sealed at rest', async () => {
   const before = app.issuance.issuers.map(({ id }) => id);
-  assert.equal(before.length, 6);
+  assert.equal(before.length, 8);
   const keys = app.issuance.issuers.map(({ privateKey }) => Buffer.from(privateKey ?? []));
   await app.stop();
   const { readFileSync } = await import('node:fs');

@@ -78,7 +78,14 @@ test('a running service takes up a new issuer at its next sweep, and keeps servi
   // Prepared under the old one, and not signed yet.
   const { authority } = app.issuance;
   const prepared = authority.prepare({
-    ...{ kind: 'ssl', trust: 'public', commonName: 'www.example.com', names: ['www.example.com'], maxDays: 199 },
+    ...{
+      role: 'single',
+      kind: 'ssl',
+      trust: 'public',
+      commonName: 'www.example.com',
+      names: ['www.example.com'],
+      maxDays: 199,
+    },
     ...{ publicKey: readPublicKey(keyPair('p256').spki), signHash: 'sha256', issuerId: before.id },
     ...{ notBefore: app.now(), notAfter: app.now() + DAY },
   });

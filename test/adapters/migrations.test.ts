@@ -1,29 +1,62 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import { sql } from 'kysely';
 import { openEngine } from '../../src/adapters/store/engine.ts';
 import { type Migration, migrate, readMigrations } from '../../src/adapters/store/migrations.ts';
 import { engineAt } from '../../src/adapters/store/store.ts';
 import { Problem } from '../../src/problem.ts';
 import { bothEngines } from '../support/engines.ts';
 
-const KNOWN = readMigrations();
 const EXTRA: Migration = {
-  number: KNOWN.length + 1,
+  number: readMigrations('sqlite').length + 1,
   name: 'extra',
   sha256: 'e'.repeat(64),
   statements: ['create table extra (id text primary key)', "insert into extra (id) values ('once')"],
 };
 
-test('migrations are numbered from 1 without gaps, and each has statements', () => {
-  assert.deepEqual(
-    KNOWN.map(({ number }) => number),
-    KNOWN.map((_, index) => index + 1),
-  );
-  for (const { name, statements } of KNOWN) assert.ok(statements.length > 0, name);
-});
+const OLD_ROWS = [
+  "insert into account values ('a', 'Name', 'standard', 'en', 0)",
+  "insert into issuer values ('r', 'root', 'p256', 'active', null, '', null, 0)",
+  "insert into issuer values ('i', 'issuing', 'p256', 'active', 'r', '', null, 0)",
+  `insert into certificate_order (id, account_id, product_id, status, names, dcv_scope, persist_policy, term_ends_at,
+    created_at, revision) values ('o', 'a', 'p', 'issued', '[]', 'fqdn', 'fqdn', 0, 0, 1)`,
+  `insert into certificate (id, account_id, order_id, state, created_at, names, spki, key_type, key_bits, key_fingerprint,
+    sign_hash, will_revoke, issuer_id) values ('c', 'a', 'o', 'issued', 0, '[]', '', 'p256', 256, '', 'sha256', '[]', 'i')`,
+];
 
 for (const engine of await bothEngines()) {
   describe(engine.name, () => {
+    const KNOWN = readMigrations(engine.name);
+
+    test('migrations are numbered from 1 without gaps, and each has statements', () => {
+      assert.deepEqual(
+        KNOWN.map(({ number }) => number),
+        KNOWN.map((_, index) => index + 1),
+      );
+      for (const { name, statements } of KNOWN) assert.ok(statements.length > 0, name);
+    });
+
+    test('a table that is made anew keeps its rows, and what refers to them', async () => {
+      const location = await engine.newLocation();
+      const one = engineAt(location, {}, true);
+      const db = openEngine(one, () => {});
+      await migrate(db, one, () => 0, KNOWN.slice(0, 3));
+      for (const row of OLD_ROWS) await sql.raw(row).execute(db);
+      await migrate(db, one, () => 0, KNOWN);
+      const { rows } = await sql`select c.id, i.id as issuer, r.id as root from certificate c
+        join issuer i on i.id = c.issuer_id join issuer r on r.id = i.parent_id`.execute(db);
+      assert.deepEqual(JSON.parse(JSON.stringify(rows)), [{ id: 'c', issuer: 'i', root: 'r' }]);
+      const issuer = (id: string, keyType: string) =>
+        sql.raw(`insert into issuer values ('${id}', 'root', '${keyType}', 'retired', null, '', null, 0)`).execute(db);
+      await issuer('s', 'sm2');
+      await assert.rejects(issuer('x', 'dsa'));
+      await db.destroy();
+      // References are checked again once the service runs.
+      const serving = openEngine(engineAt(location), () => {});
+      await assert.rejects(sql`delete from issuer where id = 'r'`.execute(serving));
+      await serving.destroy();
+    });
+
     test('of several that start at once, one applies each migration and the others find it done', async () => {
       const location = await engine.newLocation();
       const applied = await Promise.all(
@@ -40,7 +73,7 @@ for (const engine of await bothEngines()) {
     });
 
     const attempt = async (first: Migration[], second: Migration[]) => {
-      const one = engineAt(await engine.newLocation());
+      const one = engineAt(await engine.newLocation(), {}, true);
       const db = openEngine(one, () => {});
       try {
         await migrate(db, one, () => 0, first);
@@ -68,7 +101,7 @@ for (const engine of await bothEngines()) {
     });
 
     test('a migration that fails leaves nothing behind', async () => {
-      const one = engineAt(await engine.newLocation());
+      const one = engineAt(await engine.newLocation(), {}, true);
       const db = openEngine(one, () => {});
       const broken = { ...EXTRA, statements: [...EXTRA.statements, 'this is not SQL'] };
       await assert.rejects(migrate(db, one, () => 0, [...KNOWN, broken]));

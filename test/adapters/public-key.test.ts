@@ -59,7 +59,7 @@ test('a key is read with its type, its size and its name, into bytes of its own'
 
 test('keys of other kinds and forms are not read', () => {
   for (const { spki } of Object.values(BAD_KEYS)) {
-    assert.throws(() => readPublicKey(spki!), refused(/must be RSA .* P-256, P-384 or P-521/));
+    assert.throws(() => readPublicKey(spki!), refused(/must be RSA .* P-256, P-384, P-521 or SM2/));
   }
   for (const { spki } of Object.values(BAD_EXPONENTS)) assert.throws(() => readPublicKey(spki!), refused(/exponent/));
   for (const length of [0, 1, 20]) assert.throws(() => readPublicKey(randomBytes(length)), refused(/cannot be used/));

@@ -42,7 +42,14 @@ function everyLookUp(db: Db, engine: Engine): Readonly<Record<string, () => Prom
     'what replaced it': () => certificates.findReplacing('a1', 'c1'),
     'the certificates of an order': () => certificates.listOf('a1', 'o1', page),
     'the valid certificates of an order': () => certificates.listValid('a1', 'o1', 1),
-    'issuing it': () => certificates.issue('c1', { der: null, issuedAt: 1, version: 9, replacesId: null }),
+    'issuing it': () =>
+      certificates.issue('c1', {
+        der: null,
+        issuedAt: 1,
+        version: 9,
+        replacesId: null,
+        encryptionDer: new Uint8Array(),
+      }),
     'voiding it': () => certificates.void('c1'),
     'proofs of names': () => proofsIn(db).proven('a1', ['n1', 'n2', 'n3'], 0),
     'an idempotency key': () => idempotencyKeysIn(db).find('a1', 'o1', 'key', 0),

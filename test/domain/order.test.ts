@@ -91,6 +91,9 @@ const PREPARED: CertificateRecord = {
   version: null,
   replacesId: null,
   revocation: null,
+  cloudKeyId: null,
+  keepsEncryptionKey: false,
+  encryption: null,
 };
 
 test('a lost signer leaves a voided serial number, and nothing nobody asked for', () => {

@@ -73,6 +73,7 @@ test('a row of the file becomes a product, in our words', () => {
     name: { en: 'Acme TLS', zh: 'Acme TLS 证书' },
     kind: 'ssl',
     trust: 'private',
+    form: 'single',
     namesMayChange: 'add',
     revokesPreviousOnReissue: true,
     revocationGraceHours: 72,
@@ -116,6 +117,9 @@ test('every built-in product can be written as a row', () => {
   }
 });
 
+const SM2 = { keys: [{ type: 'sm2' }], sign_hashes: ['sm3'] };
+const DUAL = { ...SM2, form: 'dual', csr: 'required' };
+
 test('a problem is told with its place and its remedy', () => {
   const table: readonly (readonly [change: object, problem: RegExp])[] = [
     [{ id: 'Acme' }, /^products\[0\]\.id: use lower-case letters, .* \(it is "Acme"\)\.$/],
@@ -139,20 +143,24 @@ test('a problem is told with its place and its remedy', () => {
     [{ revocation_grace_hours: null }, /\.revocation_grace_hours: write a whole number .* null/],
     [{ csr: 'yes' }, /\.csr: choose one of required, optional, forbidden/],
     [{ key_sources: [] }, /\.key_sources: name at least one/],
-    [{ key_sources: ['sign-cloud-csc'] }, /\.key_sources\[0\]: this version cannot serve it yet; choose one of caller/],
-    [{ key_sources: ['hsm'] }, /\.key_sources\[0\]: choose one of caller \(it is "hsm"\)/],
+    [{ ...PUBLIC_SSL, key_sources: ['sign-cloud-csc'] }, /\.key_sources: the key of a public web server is never made/],
+    [{ key_sources: ['hsm'] }, /\.key_sources\[0\]: choose one of caller, sign-cloud-csc \(it is "hsm"\)/],
     [{ key_sources: 'caller' }, /\.key_sources: write a list/],
     [{ key_sources: ['caller', 'caller'] }, /\.key_sources: list each one once/],
     [{ keys: [] }, /\.keys: name at least one/],
     [{ keys: ['p256'] }, /\.keys\[0\]: write an object with type/],
-    [{ keys: [{ type: 'sm2' }] }, /\.keys\[0\]\.type: choose one of rsa, p256, p384, p521 \(it is "sm2"\)/],
+    [{ keys: [{ type: 'dsa' }] }, /\.keys\[0\]\.type: choose one of rsa, p256, p384, p521, sm2 \(it is "dsa"\)/],
+    [{ keys: [{ type: 'sm2' }] }, /\.sign_hashes: sm2 keys and the digest sm3 go together/],
+    [{ form: 'dual' }, /\.form: dual certificates are on sm2 keys of the caller/],
+    [{ form: 'double' }, /\.form: choose one of single, dual/],
+    [{ ...SIGNING, ...SM2, trust: 'public' }, /\.keys: public rules have no sm2/],
     [{ keys: [{ type: 'p256', min_bits: 256 }] }, /\.keys\[0\]\.min_bits: there is no such key/],
     [{ keys: [{ type: 'rsa', max_bits: 4096 }] }, /\.keys\[0\]\.min_bits: it is missing/],
     [{ keys: [{ type: 'rsa', min_bits: 512, max_bits: 4096 }] }, /\.min_bits: write a whole number from 1024 to 8192/],
     [{ keys: [{ type: 'rsa', min_bits: 4096, max_bits: 2048 }] }, /\.max_bits: write a whole number from 4096 to 8192/],
     [{ keys: [{ type: 'p256' }, { type: 'p256' }] }, /\.keys: list each one once/],
     [{ sign_hashes: [] }, /\.sign_hashes: name at least one/],
-    [{ sign_hashes: ['sm3'] }, /\.sign_hashes\[0\]: this version cannot serve it yet/],
+    [{ sign_hashes: ['sm3'] }, /\.sign_hashes: sm2 keys and the digest sm3 go together/],
     [{ sign_hashes: ['sha1'] }, /\.sign_hashes\[0\]: choose one of sha256, sha384, sha512/],
     [{ sign_hashes: ['SHA-256'] }, /\.sign_hashes\[0\]: choose one of/],
     [{ allows_wildcard: 1 }, /\.allows_wildcard: write true or false/],
@@ -187,7 +195,14 @@ test('a problem is told with its place and its remedy', () => {
     assert.equal(problems.length, 1, `${JSON.stringify(change)}: ${problems.join('\n')}`);
     assert.match(problems[0] ?? '', expected);
   }
-  for (const change of [PUBLIC_SSL, SIGNING, { ...SIGNING, csr: 'forbidden' }, { ...SIGNING, trust: 'public' }]) {
+  for (const change of [
+    PUBLIC_SSL,
+    SIGNING,
+    DUAL,
+    { ...SIGNING, ...SM2 },
+    { ...SIGNING, csr: 'forbidden' },
+    { ...SIGNING, trust: 'public' },
+  ]) {
     assert.deepEqual(problemsWith(change), [], JSON.stringify(change));
   }
 });

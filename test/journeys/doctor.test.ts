@@ -69,7 +69,7 @@ test('all is well where the service has run, and it says so', async () => {
   assert.deepEqual(
     findings.map(({ check, state }) => [check, state]),
     [
-      ...['configuration', 'products', 'runtime', 'data folder', 'seal key', 'TLS'],
+      ...['configuration', 'products', 'runtime', 'sm2', 'data folder', 'seal key', 'TLS'],
       ...['store', 'clock', 'issuers', 'resolver'],
     ].map((check) => [check, 'ok']),
   );
@@ -163,7 +163,7 @@ test('issuers: whose end is near is a warning, and a problem when nobody can sta
   assert.deepEqual([well.code, well.state], [0, 'ok']);
   const made = database.prepare("select certificate from issuer where role = 'issuing'").all();
   const ends = made.map((row) => new X509Certificate(Buffer.from(String(row.certificate), 'base64')).validToDate);
-  assert.equal(well.text, `3 can sign; the first to end does so on ${ends.map(dayOf).sort()[0]}`);
+  assert.equal(well.text, `4 can sign; the first to end does so on ${ends.map(dayOf).sort()[0]}`);
   const long = productsFile({ ...OWN_PRODUCT, max_validity_days: 3650, term_days: 3650 });
   const short = await issuers({ RESEAL_PRODUCTS_FILE: long });
   assert.deepEqual([short.code, short.state], [0, 'warning'], 'a product wants more than the issuers have');

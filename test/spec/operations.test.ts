@@ -79,15 +79,18 @@ rule('ops 6', 'an OpenAPI 3.1 document of every operation under `/openapi/v3` th
   );
   assert.deepEqual(operations.sort(), [
     'DELETE /openapi/v3/account/callback',
+    'DELETE /openapi/v3/cloud-keys/{id}',
     'GET /openapi/v3/account',
     'GET /openapi/v3/account/callback',
     'GET /openapi/v3/certs/{id}',
+    'GET /openapi/v3/cloud-keys',
     'GET /openapi/v3/orders',
     'GET /openapi/v3/orders/{id}',
     'POST /openapi/v3/orders/{id}/reissue',
     'PUT /openapi/v3/account',
     'PUT /openapi/v3/account/callback',
     'PUT /openapi/v3/account/callback/test',
+    'PUT /openapi/v3/cloud-keys/{id}/pin',
   ]);
   assert.deepEqual(body.security, [{ keyId: [], authKey: [] }]);
   assert.deepEqual(body.components.securitySchemes.authKey, { type: 'apiKey', in: 'header', name: 'X-CC-Auth-Key' });

@@ -42,6 +42,7 @@ export const certificate = (id: string, change: Partial<CertificateRecord> = {})
   ...{ willRevoke: [], preparation: null, der: null, issuedAt: null, version: null, replacesId: null },
   publicKey: { type: 'p256', bits: 256, spki: Buffer.alloc(0), fingerprint: 'f' },
   revocation: null,
+  ...{ cloudKeyId: null, keepsEncryptionKey: false, encryption: null },
   ...change,
 });
 export const prepared = (id: string, change: Partial<CertificateRecord> = {}): CertificateRecord =>

@@ -1,5 +1,6 @@
 // A reissue without a fault, to put faults into: an order with two proven names, and a small world around it.
 import assert from 'node:assert/strict';
+import { keyToBe } from '../../src/domain/cloud-key.ts';
 import { Refusal } from '../../src/domain/errors.ts';
 import type { Order } from '../../src/domain/order.ts';
 import { PRODUCTS, type Product } from '../../src/domain/products.ts';
@@ -43,6 +44,7 @@ export const CONTEXT: ReissueContext = {
   validatedNames: new Set(['example.com', 'www.example.com']),
   readCsr: (text) => KEYS.get(text) ?? assert.fail(text),
   requireSoundKey: () => {},
+  cloudKey: keyToBe({ type: 'p256', bits: 256 }),
   issuers: {
     choose: (keyType, hash) =>
       hash === 'sm3' ? undefined : { id: `${keyType === 'rsa' ? 'rsa' : 'ec'}-${hash}`, notAfter: NOW + 3650 * DAY },

@@ -138,7 +138,6 @@ export const BAD_KEYS: Table = {
   'P-224': curve('P-224'),
   secp256k1: curve('secp256k1'),
   brainpoolP256r1: curve('brainpoolP256r1'),
-  SM2: curve('SM2'),
   Ed25519: exported(generateKeyPairSync('ed25519')),
   X25519: exported(generateKeyPairSync('x25519')),
   Ed448: exported(generateKeyPairSync('ed448')),
@@ -188,6 +187,8 @@ export const BAD_ALGORITHMS: Table = {
   'PSS with the default written out': { ...pss, algorithm: make.pssAlgorithm({ more: [der.explicit(3, integer(1))] }) },
   Ed25519: algorithm('1.3.101.112'),
   'SM2 and SM3': algorithm('1.2.156.10197.1.501'),
+  // As node:crypto signs with a key on that curve if one lets it.
+  'ECDSA by an SM2 key': curve('SM2'),
   'an unknown algorithm': algorithm('1.2.3.4'),
 };
 

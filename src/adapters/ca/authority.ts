@@ -1,12 +1,11 @@
 // The embedded certificate authority: chooses the issuer, writes and looks over what is to be signed, signs it. It
 // keeps nothing: that a serial number is written down first, and signed once, is the use case's part.
-import { sign } from 'node:crypto';
-import { promisify } from 'node:util';
 import type { CertificateAuthority, CertificateContent, Issuer } from '../../domain/authority.ts';
 import type { SignHash } from '../../domain/sign-hash.ts';
 import { namesOf } from './certificate-reader.ts';
 import { candidatesAmong, candidatesFor, endOf, servedBy } from './choice.ts';
-import { crlUrl, issuerCertificateUrl, newSerial, openPrivateKey, spkiOf } from './issuers.ts';
+import { openIssuerKey } from './issuer-key.ts';
+import { crlUrl, issuerCertificateUrl, newSerial } from './issuers.ts';
 import { lint } from './lint.ts';
 import { type IssuerExtensions, issuerExtensions, keyIdOf, leafExtensions } from './profiles.ts';
 import { distinguishedName, SIGNATURE_ALGORITHMS, signedCertificate, toBeSigned } from './to-be-signed.ts';
@@ -24,8 +23,6 @@ interface OpenIssuer {
   readonly extensions: readonly IssuerExtensions[];
   readonly signBytes: (signHash: SignHash, bytes: Uint8Array) => Promise<Uint8Array>;
 }
-
-const signInThreadPool = promisify(sign);
 
 export interface EmbeddedAuthority extends CertificateAuthority {
   /** Goes on with these, which others may have brought or retired meanwhile. What was prepared before is still signed. */
@@ -69,6 +66,7 @@ export function openAuthority(issuers: readonly Issuer[], pkiUrl: string): Embed
         subject: distinguishedName(shownName === undefined ? {} : { commonName: shownName }),
         spki: content.publicKey.spki,
         extensions: leafExtensions({
+          role: content.role,
           kind: content.kind,
           trust: content.trust,
           isRsa: content.publicKey.type === 'rsa',
@@ -120,10 +118,10 @@ function openIssuers(issuers: readonly Issuer[], pkiUrl: string) {
 }
 
 function openIssuer(issuer: Issuer, privateKey: Uint8Array, notAfter: number, pkiUrl: string): OpenIssuer {
-  const key = openPrivateKey(privateKey);
+  const key = openIssuerKey(issuer.keyType, privateKey);
   const { subject, keyId: named } = namesOf(issuer.certificate);
   // An authority that was brought along may have named its key otherwise than we would.
-  const keyId = named ?? keyIdOf(spkiOf(key));
+  const keyId = named ?? keyIdOf(key.spki);
   return {
     issuer,
     name: subject,
@@ -136,9 +134,7 @@ function openIssuer(issuer: Issuer, privateKey: Uint8Array, notAfter: number, pk
         ocsp: `${pkiUrl}/ocsp`,
       }),
     ),
-    // A P-256 signature takes less than handing it to another thread; an RSA one would stop everybody else.
-    signBytes: async (signHash, bytes) =>
-      issuer.keyType === 'rsa' ? await signInThreadPool(signHash, bytes, key) : sign(signHash, bytes, key),
+    signBytes: key.sign,
   };
 }
 

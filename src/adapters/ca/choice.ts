@@ -16,6 +16,7 @@ const PREFERENCE: Readonly<Record<KeyType, readonly IssuerKeyType[]>> = {
   p256: ['p256', 'p384', 'rsa'],
   p384: ['p384', 'p256', 'rsa'],
   p521: ['p384', 'p256', 'rsa'],
+  sm2: ['sm2'],
 };
 
 /** Those that may sign something new, whether or not their end is near. */

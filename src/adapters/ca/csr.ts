@@ -6,6 +6,7 @@ import { constants, type KeyObject, verify } from 'node:crypto';
 import { Refusal } from '../../domain/errors.ts';
 import type { PublicKey } from '../../domain/public-key.ts';
 import type { Localized } from '../../locale.ts';
+import { openSm2PublicKey, sm2Verify } from '../sm2/sm2.ts';
 import { faultOfSubject } from './csr-subject.ts';
 import { explicit, integer, mapKey, NULL, oid, sequence } from './der.ts';
 import { DerError, DerReader } from './der-reader.ts';
@@ -51,24 +52,28 @@ const WRONG = {
     zh: 'CSR 使用 SHA-1 或 MD5 签名，已不再安全，请改用 SHA-256。',
   },
   algorithm: {
-    en: 'The certificate signing request must be signed with RSA (PKCS #1 v1.5, or PSS with MGF1 and a salt as long as the hash) or ECDSA, as its key is, and SHA-256, SHA-384 or SHA-512.',
-    zh: 'CSR 须使用与其密钥相符的 RSA（PKCS #1 v1.5，或采用 MGF1 且盐长等于哈希长度的 PSS）或 ECDSA 签名，哈希为 SHA-256、SHA-384 或 SHA-512。',
+    en: 'The certificate signing request must be signed with RSA (PKCS #1 v1.5, or PSS with MGF1 and a salt as long as the hash) or ECDSA, as its key is, and SHA-256, SHA-384 or SHA-512; or with SM2 and SM3.',
+    zh: 'CSR 须使用与其密钥相符的 RSA（PKCS #1 v1.5，或采用 MGF1 且盐长等于哈希长度的 PSS）或 ECDSA 签名，哈希为 SHA-256、SHA-384 或 SHA-512；或使用 SM2 与 SM3。',
   },
   signature: {
     en: 'The signature of the certificate signing request does not verify with its public key: it was altered, or signed with another key.',
     zh: 'CSR 的签名无法用其公钥验证：内容被改动，或由另一密钥签名。',
   },
+  sm2Signature: {
+    en: 'The SM2 signature of the certificate signing request does not verify: it was altered, or signed with another id than 1234567812345678. With openssl: -sigopt distid:1234567812345678.',
+    zh: 'CSR 的 SM2 签名无法验证：内容被改动，或签名所用的标识不是 1234567812345678。openssl 参数：-sigopt distid:1234567812345678。',
+  },
 } as const satisfies Record<string, Localized>;
 
 interface Scheme {
   readonly hash: string;
-  readonly isRsa: boolean;
+  readonly family: 'rsa' | 'ec' | 'sm2';
   /** What PSS needs to be told; the others need nothing. */
   readonly padding?: { readonly padding: number; readonly saltLength: number };
 }
 
 /** The one encoding each algorithm has, parameters and all: whatever is not here byte for byte is refused. */
-const SCHEMES: ReadonlyMap<string, Scheme> = new Map(
+const SCHEMES: ReadonlyMap<string, Scheme> = new Map<string, Scheme>(
   (
     [
       ['sha256', 32, '2.16.840.1.101.3.4.2.1', '1.2.840.113549.1.1.11', '1.2.840.10045.4.3.2'],
@@ -81,12 +86,14 @@ const SCHEMES: ReadonlyMap<string, Scheme> = new Map(
     const pss = sequence([explicit(0, digest), explicit(1, mgf1), explicit(2, integer(bytes))]);
     const padding = { padding: constants.RSA_PKCS1_PSS_PADDING, saltLength: constants.RSA_PSS_SALTLEN_DIGEST };
     return [
-      [mapKey(sequence([oid(rsa), NULL])), { hash, isRsa: true }],
-      [mapKey(sequence([oid('1.2.840.113549.1.1.10'), pss])), { hash, isRsa: true, padding }],
-      [mapKey(sequence([oid(ec)])), { hash, isRsa: false }],
+      [mapKey(sequence([oid(rsa), NULL])), { hash, family: 'rsa' }],
+      [mapKey(sequence([oid('1.2.840.113549.1.1.10'), pss])), { hash, family: 'rsa', padding }],
+      [mapKey(sequence([oid(ec)])), { hash, family: 'ec' }],
     ];
   }),
-);
+).set(mapKey(sequence([oid('1.2.156.10197.1.501')])), { hash: 'sm3', family: 'sm2' });
+
+const familyOf = ({ type }: PublicKey): Scheme['family'] => (type === 'rsa' || type === 'sm2' ? type : 'ec');
 
 /** MD2, MD4, MD5 and SHA-1 with RSA, SHA-1 with RSA as OIW wrote it, SHA-1 with ECDSA and with DSA. */
 const BROKEN_SCHEMES: ReadonlySet<string> = new Set([
@@ -150,10 +157,14 @@ function readRequest(der: Uint8Array): Csr {
   info.end();
 
   const scheme = schemeOf(algorithm);
-  if (scheme.isRsa !== (publicKey.type === 'rsa')) throw refusal(WRONG.algorithm);
+  if (scheme.family !== familyOf(publicKey)) throw refusal(WRONG.algorithm);
   // Without its leading zeros a PSS signature would still verify: one request would have two forms.
   const isWhole = publicKey.type !== 'rsa' || signature.length === Math.ceil(publicKey.bits / 8);
-  if (!isWhole || !isSigned(signed, signature, scheme, handle)) throw refusal(WRONG.signature);
+  const isGenuine =
+    scheme.family === 'sm2'
+      ? sm2Verify(openSm2PublicKey(publicKey.spki), signed, signature)
+      : isSigned(signed, signature, scheme, handle);
+  if (!isWhole || !isGenuine) throw refusal(scheme.family === 'sm2' ? WRONG.sm2Signature : WRONG.signature);
   return { der, publicKey };
 }
 

@@ -1,12 +1,11 @@
 // How issuers come to be: a root and an issuing authority for each type of key, made on first start. Later starts
 // find them, and so does a second instance that starts at the same moment: the store keeps one set.
-import { createPrivateKey, createPublicKey, generateKeyPair, type KeyObject, sign } from 'node:crypto';
-import { promisify } from 'node:util';
 import { ISSUER_KEY_TYPES, type Issuer, type IssuerKeyType } from '../../domain/authority.ts';
 import type { NewId } from '../../domain/ids.ts';
 import type { Store } from '../../domain/ports.ts';
 import type { SignHash } from '../../domain/sign-hash.ts';
 import { randomBytes } from '../random.ts';
+import { newIssuerKey, openIssuerKey } from './issuer-key.ts';
 import { issuingExtensions, keyIdOf, rootExtensions } from './profiles.ts';
 import { distinguishedName, SIGNATURE_ALGORITHMS, signedCertificate, toBeSigned } from './to-be-signed.ts';
 
@@ -19,16 +18,18 @@ export interface AuthorityNames {
   readonly pkiUrl: string;
 }
 
-const generate = promisify(generateKeyPair);
 const YEAR_MS = 365 * 86_400_000;
 // A clock that is a little behind ours must not find an issuer that is not valid yet.
 const HOUR_MS = 3_600_000;
 
-const LABEL: Readonly<Record<IssuerKeyType, string>> = { p256: 'P-256', p384: 'P-384', rsa: 'RSA' };
+const LABEL: Readonly<Record<IssuerKeyType, string>> = { p256: 'P-256', p384: 'P-384', rsa: 'RSA', sm2: 'SM2' };
 /** The digest an issuer's own certificate is signed with. */
-const OWN_HASH = { p256: 'sha256', p384: 'sha384', rsa: 'sha256' } as const satisfies Record<IssuerKeyType, SignHash>;
-/** Issuing keys sign every certificate and are replaced with their issuer: 2048 bits sign more than five times as fast as 4096. */
-const RSA_BITS = { root: 4096, issuing: 2048 } as const;
+const OWN_HASH: Readonly<Record<IssuerKeyType, SignHash>> = {
+  p256: 'sha256',
+  p384: 'sha384',
+  rsa: 'sha256',
+  sm2: 'sm3',
+};
 
 export const issuerCertificateUrl = (pkiUrl: string, issuerId: string): string => `${pkiUrl}/ca/${issuerId}.crt`;
 export const crlUrl = (pkiUrl: string, issuerId: string, shard: number): string =>
@@ -40,21 +41,17 @@ export async function ensureIssuers(
   names: AuthorityNames,
   now: () => number,
   newId: NewId,
+  keyTypes: readonly IssuerKeyType[] = ISSUER_KEY_TYPES,
 ): Promise<Issuer[]> {
   const existing = await store.issuers.list();
   const isServed = (keyType: IssuerKeyType) =>
     existing.some((one) => one.role === 'issuing' && one.state === 'active' && one.keyType === keyType);
-  const missing = ISSUER_KEY_TYPES.filter((keyType) => !isServed(keyType));
+  const missing = keyTypes.filter((keyType) => !isServed(keyType));
   if (missing.length === 0) return existing;
   const made = await Promise.all(missing.map((keyType) => makePair(keyType, names, now(), newId)));
   // A root without its issuing authority would never get one: both, or neither.
   for (const pair of made) await store.transaction(({ issuers }) => issuers.claim(pair));
   return await store.issuers.list();
-}
-
-interface KeyPair {
-  readonly privateKey: KeyObject;
-  readonly spki: Uint8Array;
 }
 
 /** A root and the issuing authority under it. */
@@ -64,7 +61,11 @@ async function makePair(
   now: number,
   newId: NewId,
 ): Promise<[Issuer, Issuer]> {
-  const [rootKey, issuingKey] = await Promise.all([makeKey(keyType, 'root'), makeKey(keyType, 'issuing')]);
+  const [rootPkcs8, issuingPkcs8] = await Promise.all([
+    newIssuerKey(keyType, 'root'),
+    newIssuerKey(keyType, 'issuing'),
+  ]);
+  const [rootKey, issuingKey] = [openIssuerKey(keyType, rootPkcs8), openIssuerKey(keyType, issuingPkcs8)];
   const [rootId, issuingId] = [newId(), newId()];
   const nameOf = (role: string) =>
     distinguishedName({
@@ -72,7 +73,7 @@ async function makePair(
       commonName: `${names.organization} ${role} ${LABEL[keyType]}`,
     });
   const rootName = nameOf('Root');
-  const certify = (subject: Uint8Array, spki: Uint8Array, years: number, extensions: Uint8Array[]) => {
+  const certify = async (subject: Uint8Array, spki: Uint8Array, years: number, extensions: Uint8Array[]) => {
     const algorithm = SIGNATURE_ALGORITHMS[keyType][OWN_HASH[keyType]]!;
     const bytes = toBeSigned({
       serial: newSerial(),
@@ -84,44 +85,30 @@ async function makePair(
       spki,
       extensions,
     });
-    return signedCertificate(bytes, algorithm, sign(OWN_HASH[keyType], bytes, rootKey.privateKey));
+    return signedCertificate(bytes, algorithm, await rootKey.sign(OWN_HASH[keyType], bytes));
   };
   const rootUrls = {
     certificate: issuerCertificateUrl(names.pkiUrl, rootId),
     crl: crlUrl(names.pkiUrl, rootId, 0),
   };
-  const record = (id: string, role: Issuer['role'], key: KeyPair, certificate: Uint8Array): Issuer => ({
+  const record = (id: string, role: Issuer['role'], privateKey: Uint8Array, certificate: Uint8Array): Issuer => ({
     id,
     role,
     keyType,
     state: 'active',
     parentId: role === 'root' ? null : rootId,
     certificate,
-    privateKey: key.privateKey.export({ type: 'pkcs8', format: 'der' }),
+    privateKey,
     createdAt: now,
   });
-  return [
-    record(rootId, 'root', rootKey, certify(rootName, rootKey.spki, names.rootYears, rootExtensions(rootKey.spki))),
-    record(
-      issuingId,
-      'issuing',
-      issuingKey,
-      certify(
-        nameOf('Issuing'),
-        issuingKey.spki,
-        names.issuingYears,
-        issuingExtensions(issuingKey.spki, keyIdOf(rootKey.spki), rootUrls),
-      ),
-    ),
-  ];
-}
-
-async function makeKey(keyType: IssuerKeyType, role: Issuer['role']): Promise<KeyPair> {
-  const { privateKey, publicKey } =
-    keyType === 'rsa'
-      ? await generate('rsa', { modulusLength: RSA_BITS[role] })
-      : await generate('ec', { namedCurve: keyType === 'p256' ? 'P-256' : 'P-384' });
-  return { privateKey, spki: publicKey.export({ type: 'spki', format: 'der' }) };
+  const root = await certify(rootName, rootKey.spki, names.rootYears, rootExtensions(rootKey.spki));
+  const issuing = await certify(
+    nameOf('Issuing'),
+    issuingKey.spki,
+    names.issuingYears,
+    issuingExtensions(issuingKey.spki, keyIdOf(rootKey.spki), rootUrls),
+  );
+  return [record(rootId, 'root', rootPkcs8, root), record(issuingId, 'issuing', issuingPkcs8, issuing)];
 }
 
 /** 126 random bits: unguessable, positive, and of one length, so that they sort and print alike. */
@@ -130,11 +117,5 @@ export function newSerial(): Uint8Array {
   bytes[0] = (bytes[0]! & 0x3f) | 0x40;
   return bytes;
 }
-
-export const openPrivateKey = (pkcs8: Uint8Array): KeyObject =>
-  createPrivateKey({ key: Buffer.from(pkcs8), format: 'der', type: 'pkcs8' });
-
-export const spkiOf = (privateKey: KeyObject): Uint8Array =>
-  createPublicKey(privateKey).export({ type: 'spki', format: 'der' });
 
 const wholeSecond = (ms: number): number => Math.floor(ms / 1000) * 1000;

@@ -1,5 +1,6 @@
 // Which extensions a certificate has, by what it is for. Constant ones are encoded once; per certificate only names,
 // keys and addresses are written.
+import type { CertificateRole } from '../../domain/authority.ts';
 import type { ProductKind, Trust } from '../../domain/products.ts';
 import { boolean, ia5String, implicit, integer, namedBits, octetString, oid, sequence } from './der.ts';
 import { DerReader } from './der-reader.ts';
@@ -18,7 +19,15 @@ const ID = {
 } as const;
 
 /** Bit numbers of KeyUsage. */
-const USAGE = { digitalSignature: 0, nonRepudiation: 1, keyEncipherment: 2, keyCertSign: 5, cRLSign: 6 } as const;
+const USAGE = {
+  digitalSignature: 0,
+  nonRepudiation: 1,
+  keyEncipherment: 2,
+  dataEncipherment: 3,
+  keyAgreement: 4,
+  keyCertSign: 5,
+  cRLSign: 6,
+} as const;
 
 const SERVER_AUTH = oid('1.3.6.1.5.5.7.3.1');
 const CLIENT_AUTH = oid('1.3.6.1.5.5.7.3.2');
@@ -60,6 +69,12 @@ const USAGES: Readonly<Record<ProductKind, Record<'rsa' | 'ec', Uint8Array>>> = 
   document_signing: { rsa: COMMIT_USAGE, ec: COMMIT_USAGE },
 };
 
+/** The halves of a dual certificate differ in this alone: what the one may, the other may not. */
+const DUAL_USAGES: Readonly<Record<Exclude<CertificateRole, 'single'>, Uint8Array>> = {
+  signing: COMMIT_USAGE,
+  encryption: keyUsage(USAGE.keyEncipherment, USAGE.dataEncipherment, USAGE.keyAgreement),
+};
+
 export interface StatusUrls {
   readonly issuerCertificate: string;
   readonly crl: string;
@@ -67,6 +82,7 @@ export interface StatusUrls {
 }
 
 export interface LeafProfile {
+  readonly role: CertificateRole;
   readonly kind: ProductKind;
   readonly trust: Trust;
   readonly isRsa: boolean;
@@ -96,7 +112,7 @@ export const issuerExtensions = (keyId: Uint8Array, urls: StatusUrls): IssuerExt
 export function leafExtensions(profile: LeafProfile): Uint8Array[] {
   const { kind, trust, names, issuer } = profile;
   return [
-    USAGES[kind][profile.isRsa ? 'rsa' : 'ec'],
+    profile.role === 'single' ? USAGES[kind][profile.isRsa ? 'rsa' : 'ec'] : DUAL_USAGES[profile.role],
     ...PURPOSES[kind][trust],
     issuer.authorityKeyIdentifier,
     subjectKeyIdentifier(profile.spki),

@@ -7,6 +7,7 @@ import { createPublicKey, hash, type KeyObject } from 'node:crypto';
 import { Refusal } from '../../domain/errors.ts';
 import type { KeyType, PublicKey } from '../../domain/public-key.ts';
 import type { Localized } from '../../locale.ts';
+import { KEY_ALGORITHM as SM2_KEY } from '../sm2/curve.ts';
 import { mapKey, NULL, oid, sequence } from './der.ts';
 import { DerError, DerReader } from './der-reader.ts';
 import { hasClosePrimes, hasRocaForm, smallFactorOf } from './weak-modulus.ts';
@@ -20,8 +21,8 @@ const UNCOMPRESSED = 4;
 const NEW_RSA_KEY = 'openssl genpkey -algorithm RSA -pkeyopt rsa_keygen_bits:3072 -out key.pem';
 
 const NOT_TAKEN: Localized = {
-  en: `The public key cannot be used: it must be RSA (rsaEncryption, at most ${MAX_RSA_BITS} bits), or an uncompressed point of the named curve P-256, P-384 or P-521.`,
-  zh: `无法使用该公钥：须为 RSA（rsaEncryption，不超过 ${MAX_RSA_BITS} 位），或命名曲线 P-256、P-384、P-521 上的未压缩点。`,
+  en: `The public key cannot be used: it must be RSA (rsaEncryption, at most ${MAX_RSA_BITS} bits), or an uncompressed point of the named curve P-256, P-384, P-521 or SM2.`,
+  zh: `无法使用该公钥：须为 RSA（rsaEncryption，不超过 ${MAX_RSA_BITS} 位），或命名曲线 P-256、P-384、P-521、SM2 上的未压缩点。`,
 };
 
 /** The one encoding each algorithm has, parameters and all: there is nothing else in it to be read. */
@@ -30,6 +31,7 @@ const ALGORITHMS: ReadonlyMap<string, { readonly type: KeyType; readonly bits: n
   [mapKey(sequence([oid('1.2.840.10045.2.1'), oid('1.2.840.10045.3.1.7')])), { type: 'p256', bits: 256 }],
   [mapKey(sequence([oid('1.2.840.10045.2.1'), oid('1.3.132.0.34')])), { type: 'p384', bits: 384 }],
   [mapKey(sequence([oid('1.2.840.10045.2.1'), oid('1.3.132.0.35')])), { type: 'p521', bits: 521 }],
+  [mapKey(SM2_KEY), { type: 'sm2', bits: 256 }],
 ]);
 
 export const readPublicKey = (spki: Uint8Array): PublicKey => openPublicKey(spki).publicKey;

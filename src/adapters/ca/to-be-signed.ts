@@ -28,7 +28,6 @@ const rsa = (dotted: string): Uint8Array => sequence([oid(dotted), NULL]);
 
 /**
  * What each issuer key signs with. A curve goes with one digest (the Baseline Requirements, 7.1.3.2); RSA takes any.
- * SM3 needs an issuer on SM2, which there is none of.
  */
 export const SIGNATURE_ALGORITHMS: Readonly<Record<IssuerKeyType, Partial<Record<SignHash, Uint8Array>>>> = {
   p256: { sha256: ecdsa('1.2.840.10045.4.3.2') },
@@ -38,6 +37,7 @@ export const SIGNATURE_ALGORITHMS: Readonly<Record<IssuerKeyType, Partial<Record
     sha384: rsa('1.2.840.113549.1.1.12'),
     sha512: rsa('1.2.840.113549.1.1.13'),
   },
+  sm2: { sm3: ecdsa('1.2.156.10197.1.501') },
 };
 
 export interface Extension {

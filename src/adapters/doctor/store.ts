@@ -6,9 +6,9 @@ import { Refusal } from '../../domain/errors.ts';
 import { type Finding, Problem } from '../../problem.ts';
 import { SealBroken, type SealKey, sealerWith } from '../seal.ts';
 import { checkSeal } from '../seal-check.ts';
-import { openEngine } from '../store/engine.ts';
+import { type Engine, openEngine } from '../store/engine.ts';
 import { publicIssuersIn } from '../store/issuers.ts';
-import { waitingMigrations } from '../store/migrations.ts';
+import { readMigrations, waitingMigrations } from '../store/migrations.ts';
 import type { Db } from '../store/schema.ts';
 import { secretsIn } from '../store/secrets.ts';
 import { settingsIn } from '../store/settings.ts';
@@ -30,7 +30,7 @@ export async function checkStore(
   const engine = engineAt(location);
   const db = openEngine(engine, () => {});
   try {
-    const store = await examine(db, keys, () => engine.durabilityGaps(db));
+    const store = await examine(db, engine.name, keys, () => engine.durabilityGaps(db));
     if (store.state !== 'ok') return [store];
     const settings = settingsIn(db);
     // The previous probe is read before the new one hides it.
@@ -54,11 +54,12 @@ interface StoreFinding extends Finding {
 
 async function examine(
   db: Db,
+  engine: Engine['name'],
   keys: readonly SealKey[] | undefined,
   durabilityGaps: () => Promise<string[]>,
 ): Promise<StoreFinding> {
   const check = 'store';
-  const waiting = await waitingMigrations(db);
+  const waiting = await waitingMigrations(db, readMigrations(engine));
   if (waiting === undefined) return { check, state: 'ok', text: 'empty; the first start creates the tables' };
   if (waiting.length > 0) {
     const text = `${waiting.length} migrations are waiting; the next start applies them`;

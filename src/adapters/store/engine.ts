@@ -21,6 +21,8 @@ export interface Engine {
   isUnavailable(error: unknown): boolean;
   /** One instance migrates, the others wait here and then find the work done. */
   lockForMigration(transaction: Transaction): Promise<void>;
+  /** Throws when a row refers to one that is not there, where migrations are made without the database's own check. */
+  checkReferences(transaction: Transaction): Promise<void>;
   /** Settings under which an acknowledged commit could be lost; empty when all is well. */
   durabilityGaps(db: Db): Promise<string[]>;
   /** How far the database's clock is ahead of ours. */

@@ -1,5 +1,6 @@
 // Forward migrations: numbered SQL files, one list for both engines, each applied once, under a lock, by whichever
-// instance starts first. An applied file never changes: its hash is remembered and compared.
+// instance starts first. An applied file never changes: its hash is remembered and compared. Where the engines share
+// no words for a change there is a file for each, 0004-name.sqlite.sql and 0004-name.postgresql.sql.
 import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { sql } from 'kysely';
@@ -16,15 +17,15 @@ export interface Migration {
 
 const FOLDER = new URL('../../../migrations/', import.meta.url);
 
-export function readMigrations(folder = FOLDER): Migration[] {
+export function readMigrations(engine: Engine['name'], folder = FOLDER): Migration[] {
   return readdirSync(folder)
-    .filter((file) => file.endsWith('.sql'))
+    .filter((file) => /^[^.]+\.sql$/.test(file) || file.endsWith(`.${engine}.sql`))
     .sort()
     .map((file) => {
       const text = readFileSync(new URL(file, folder), 'utf8');
       return {
         number: Number.parseInt(file, 10),
-        name: file.replace(/^\d+-|\.sql$/g, ''),
+        name: file.replace(/^\d+-|(\.[a-z]+)?\.sql$/g, ''),
         sha256: createHash('sha256').update(text).digest('hex'),
         // A statement ends with a semicolon at the end of a line; comments are whole lines.
         statements: text
@@ -37,7 +38,12 @@ export function readMigrations(folder = FOLDER): Migration[] {
 }
 
 /** Brings the database up to date. Returns the numbers it applied. */
-export async function migrate(db: Db, engine: Engine, now: () => number, known = readMigrations()): Promise<number[]> {
+export async function migrate(
+  db: Db,
+  engine: Engine,
+  now: () => number,
+  known = readMigrations(engine.name),
+): Promise<number[]> {
   return await db.transaction().execute(async (transaction) => {
     await engine.lockForMigration(transaction);
     await sql`create table if not exists migration
@@ -49,12 +55,13 @@ export async function migrate(db: Db, engine: Engine, now: () => number, known =
       for (const statement of statements) await sql.raw(statement).execute(transaction);
       await transaction.insertInto('migration').values({ number, name, sha256, applied_at: now() }).execute();
     }
+    if (pending.length > 0) await engine.checkReferences(transaction);
     return pending.map(({ number }) => number);
   });
 }
 
 /** What a start would apply; undefined for a database without any tables of ours. Looks, and changes nothing. */
-export async function waitingMigrations(db: Db, known = readMigrations()): Promise<Migration[] | undefined> {
+export async function waitingMigrations(db: Db, known: readonly Migration[]): Promise<Migration[] | undefined> {
   const tables = await db.introspection.getTables();
   return tables.some(({ name }) => name === 'migration') ? await pendingMigrations(db, known) : undefined;
 }

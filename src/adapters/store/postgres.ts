@@ -50,6 +50,8 @@ export function postgresEngine(options: PostgresOptions): Engine {
     async lockForMigration(transaction) {
       await sql`select pg_advisory_xact_lock(${MIGRATION_LOCK})`.execute(transaction);
     },
+    // It checks by itself, also while a table changes.
+    async checkReferences() {},
     async durabilityGaps(db) {
       const { rows } = await sql<{ name: string; setting: string }>`
         select name, setting from pg_settings where name in ('fsync', 'synchronous_commit', 'full_page_writes')`.execute(

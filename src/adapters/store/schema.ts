@@ -98,6 +98,48 @@ export interface Schema {
     issued_at: number | null;
     version: number | null;
     replaces_id: string | null;
+    cloud_key_id: string | null;
+    keeps_encryption_key: number;
+  };
+  encryption_certificate: {
+    certificate_id: string;
+    account_id: string;
+    key_id: string;
+    serial: string;
+    to_be_signed: string | null;
+    der: string | null;
+    envelope: string;
+  };
+  escrowed_key: {
+    id: string;
+    account_id: string;
+    order_id: string;
+    spki: string;
+    key_fingerprint: string;
+    sealed_key: string;
+    created_at: number;
+  };
+  cloud_key: {
+    id: string;
+    account_id: string;
+    spki: string;
+    key_type: KeyType;
+    key_bits: number;
+    key_fingerprint: string;
+    sealed_key: string | null;
+    hint: string | null;
+    wrong_codes: number;
+    locked_until: number;
+    created_at: number;
+    destroyed_at: number | null;
+  };
+  signing_grant: {
+    token_hash: string;
+    account_id: string;
+    key_id: string;
+    hashes: string;
+    sealed_key: string;
+    expires_at: number;
   };
   domain_authorization: { account_id: string; name: string; method: string; validated_at: number };
   revocation: {

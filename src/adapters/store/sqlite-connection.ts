@@ -24,11 +24,15 @@ export class SqliteConnection {
   readonly #database: DatabaseSync;
   readonly #prepared = new Map<string, Prepared>();
 
-  constructor(file: string, mode: 'read' | 'write') {
+  constructor(file: string, mode: 'read' | 'write' | 'migrate') {
     this.#file = file;
-    this.#database = new DatabaseSync(file, { timeout: OPEN_WAIT_MS, readOnly: mode === 'read' });
+    this.#database = new DatabaseSync(file, {
+      timeout: OPEN_WAIT_MS,
+      readOnly: mode === 'read',
+      enableForeignKeyConstraints: mode !== 'migrate',
+    });
     this.#inode = statSync(file).ino;
-    if (mode === 'write') {
+    if (mode !== 'read') {
       // FULL: the log is synced to the disk at every commit, before the commit returns. NORMAL would lose
       // acknowledged commits on power loss.
       this.#database.exec('pragma journal_mode = wal; pragma synchronous = full; pragma busy_timeout = 0');

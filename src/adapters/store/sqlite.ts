@@ -19,6 +19,8 @@ export interface SqliteOptions {
   readonly file: string;
   readonly limits?: GroupCommitLimits;
   readonly onCommit?: (groupSize: number) => void;
+  /** References are then checked at the end: to change a table, SQLite must be able to drop it first. */
+  readonly isMigrating?: boolean;
 }
 
 export function sqliteEngine(options: SqliteOptions): Engine {
@@ -29,6 +31,10 @@ export function sqliteEngine(options: SqliteOptions): Engine {
     isUnavailable: (error) => error instanceof LockTimeout || error instanceof RolledBack || isSqliteUnavailable(error),
     // BEGIN IMMEDIATE already holds the file's only write lock, across processes.
     async lockForMigration() {},
+    async checkReferences(transaction) {
+      const { rows } = await sql`pragma foreign_key_check`.execute(transaction);
+      if (rows.length > 0) throw new Error(`a migration left ${rows.length} references without their rows`);
+    },
     async durabilityGaps(db) {
       const { rows } = await sql<{ synchronous: number }>`pragma synchronous`.execute(db);
       return rows[0]?.synchronous === 2 ? [] : [`PRAGMA synchronous is ${rows[0]?.synchronous}, not 2 (FULL)`];
@@ -73,9 +79,9 @@ class GroupCommitDriver implements Driver {
   }
 
   async init(): Promise<void> {
-    const { file, limits = DEFAULT_LIMITS, onCommit = () => {} } = this.#options;
+    const { file, limits = DEFAULT_LIMITS, onCommit = () => {}, isMigrating = false } = this.#options;
     // The writer first: it creates the file and its log, which a read-only connection cannot.
-    const writer = new SqliteConnection(file, 'write');
+    const writer = new SqliteConnection(file, isMigrating ? 'migrate' : 'write');
     const reader = new SqliteConnection(file, 'read');
     this.#opened = { writer, reader, groups: new GroupCommit(writer, limits, onCommit) };
   }

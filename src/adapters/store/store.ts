@@ -7,6 +7,7 @@ import { callbacksIn } from './callbacks.ts';
 import { certificatesIn } from './certificates.ts';
 import { credentialsIn } from './credentials.ts';
 import { type Engine, openEngine } from './engine.ts';
+import { cloudKeysIn, escrowedKeysIn, signingGrantsIn } from './held-keys.ts';
 import { blockedKeysIn, idempotencyKeysIn, outboxIn, proofsIn, revocationsIn } from './issuance.ts';
 import { issuersIn } from './issuers.ts';
 import { migrate } from './migrations.ts';
@@ -43,7 +44,7 @@ const MIGRATION_MS = 600_000;
 export function engineAt(location: DatabaseLocation, events: StoreEvents = {}, isMigrating = false): Engine {
   switch (location.kind) {
     case 'sqlite':
-      return sqliteEngine({ file: location.file, onCommit: (size) => events.onCommit?.(size) });
+      return sqliteEngine({ file: location.file, onCommit: (size) => events.onCommit?.(size), isMigrating });
     case 'postgresql': {
       const { url, maxConnections } = location;
       // A migration may rewrite a large table: it alone is allowed to take long.
@@ -96,6 +97,9 @@ const repositoriesIn = (db: Db, sealer: Sealer, engine: Engine): Repositories =>
   outbox: outboxIn(db),
   callbacks: callbacksIn(db, sealer, engine),
   rateLimits: rateLimitsIn(db),
+  escrowedKeys: escrowedKeysIn(db, sealer),
+  cloudKeys: cloudKeysIn(db, sealer, engine),
+  signingGrants: signingGrantsIn(db, sealer),
   idempotencyKeys: idempotencyKeysIn(db),
   blockedKeys: blockedKeysIn(db),
 });

@@ -1,0 +1,41 @@
+// The keys of issuers: made, opened, and signed with, whatever their type.
+import { createPrivateKey, createPublicKey, generateKeyPair, sign } from 'node:crypto';
+import { promisify } from 'node:util';
+import type { Issuer, IssuerKeyType } from '../../domain/authority.ts';
+import type { SignHash } from '../../domain/sign-hash.ts';
+import { newSm2Key, openSm2PrivateKey, sm2Sign, sm2Spki } from '../sm2/sm2.ts';
+
+export interface IssuerKey {
+  readonly spki: Uint8Array;
+  sign(signHash: SignHash, bytes: Uint8Array): Promise<Uint8Array>;
+}
+
+const signInThreadPool = promisify(sign);
+const generate = promisify(generateKeyPair);
+/** Issuing keys sign every certificate and are replaced with their issuer: 2048 bits sign more than five times as fast as 4096. */
+const RSA_BITS = { root: 4096, issuing: 2048 } as const;
+
+/** PKCS#8, DER. */
+export async function newIssuerKey(keyType: IssuerKeyType, role: Issuer['role']): Promise<Uint8Array> {
+  if (keyType === 'sm2') return newSm2Key().pkcs8;
+  const { privateKey } =
+    keyType === 'rsa'
+      ? await generate('rsa', { modulusLength: RSA_BITS[role] })
+      : await generate('ec', { namedCurve: keyType === 'p256' ? 'P-256' : 'P-384' });
+  return privateKey.export({ type: 'pkcs8', format: 'der' });
+}
+
+export function openIssuerKey(keyType: IssuerKeyType, pkcs8: Uint8Array): IssuerKey {
+  if (keyType === 'sm2') {
+    // To node:crypto it would be a key of a curve, and sign ECDSA.
+    const key = openSm2PrivateKey(pkcs8);
+    return { spki: sm2Spki(key.publicKey.point), sign: async (_signHash, bytes) => sm2Sign(key, bytes) };
+  }
+  const key = createPrivateKey({ key: Buffer.from(pkcs8), format: 'der', type: 'pkcs8' });
+  return {
+    spki: createPublicKey(key).export({ type: 'spki', format: 'der' }),
+    // A P-256 signature takes less than handing it to another thread; an RSA one would stop everybody else.
+    sign: async (signHash, bytes) =>
+      keyType === 'rsa' ? await signInThreadPool(signHash, bytes, key) : sign(signHash, bytes, key),
+  };
+}

@@ -1,0 +1,98 @@
+// Signs a digest that somebody else computed. node:crypto can do that with RSA only, so the curves are done here. It is
+// computation and nothing else: no store, no clock, no waiting. What may be signed is decided by the callers.
+//
+// Keys come as bytes that their owner wipes. The library computes with BigInt, which nobody can wipe: this belongs into
+// a worker (adapters/work), away from everything that talks to strangers.
+import { constants, createPrivateKey, privateEncrypt, randomFillSync } from 'node:crypto';
+import { weierstrass } from '@noble/curves/abstract/weierstrass.js';
+import { p256, p384, p521 } from '@noble/curves/nist.js';
+import type { PublicKey } from '../../domain/public-key.ts';
+import { DIGEST_BYTES, type SignHash } from '../../domain/sign-hash.ts';
+import { integer, NULL, octetString, oid, sequence } from '../ca/der.ts';
+import { DerReader } from '../ca/der-reader.ts';
+import { CURVE, FIELD_BYTES } from '../sm2/curve.ts';
+
+/** The private key is PKCS#8, DER. For SM2 the digest is e, which has the identity and the key of the signer in it. */
+export function signDigest(
+  privateKey: Uint8Array,
+  { type }: PublicKey,
+  signHash: SignHash,
+  digest: Uint8Array,
+): Uint8Array {
+  if (digest.length !== DIGEST_BYTES[signHash]) throw new RangeError(`${digest.length} bytes are no ${signHash}`);
+  if ((type === 'sm2') !== (signHash === 'sm3')) throw new RangeError(`a key of ${type} does not sign ${signHash}`);
+  if (type === 'rsa') return signRsa(privateKey, signHash, digest);
+  const secret = secretIn(privateKey);
+  if (type === 'sm2') return signSm2(numberFrom(secret), numberFrom(digest));
+  // OpenSSL takes either half of the values s can have, and makes both; so do we.
+  return CURVES[type].sign(digest, secret, { prehash: false, lowS: false, format: 'der' });
+}
+
+const CURVES = { p256, p384, p521 } as const;
+
+const DIGEST_ALGORITHMS: Readonly<Partial<Record<SignHash, Uint8Array>>> = {
+  sha256: sequence([oid('2.16.840.1.101.3.4.2.1'), NULL]),
+  sha384: sequence([oid('2.16.840.1.101.3.4.2.2'), NULL]),
+  sha512: sequence([oid('2.16.840.1.101.3.4.2.3'), NULL]),
+};
+
+/** PKCS #1 v1.5 (RFC 8017, 9.2): the padding goes around a DigestInfo. */
+function signRsa(privateKey: Uint8Array, signHash: SignHash, digest: Uint8Array): Uint8Array {
+  const key = createPrivateKey({
+    key: Buffer.from(privateKey.buffer, privateKey.byteOffset, privateKey.length),
+    format: 'der',
+    type: 'pkcs8',
+  });
+  const digestInfo = sequence([DIGEST_ALGORITHMS[signHash]!, octetString(digest)]);
+  return privateEncrypt({ key, padding: constants.RSA_PKCS1_PADDING }, digestInfo);
+}
+
+/** The number inside a PKCS#8 key of a curve (RFC 5958, RFC 5915): a view, which is wiped with the key. */
+function secretIn(privateKey: Uint8Array): Uint8Array {
+  const info = new DerReader(privateKey).sequence();
+  info.integer();
+  info.any();
+  const key = new DerReader(info.octetString()).sequence();
+  key.integer();
+  return key.octetString();
+}
+
+const number = (hex: string): bigint => BigInt(`0x${hex}`);
+
+const Sm2 = weierstrass({
+  p: number(CURVE.p),
+  a: number(CURVE.a),
+  b: number(CURVE.b),
+  n: number(CURVE.n),
+  h: 1n,
+  Gx: number(CURVE.gx),
+  Gy: number(CURVE.gy),
+});
+
+/** GM/T 0003.2, 6.1: r = e + x₁, s = (1 + d)⁻¹ · (k − r · d), both modulo n. */
+function signSm2(d: bigint, e: bigint): Uint8Array {
+  const { Fn } = Sm2;
+  for (;;) {
+    const k = randomScalar();
+    const r = Fn.create(e + Sm2.BASE.multiply(k).x);
+    if (r === 0n || r + k === Fn.ORDER) continue;
+    const s = Fn.mul(Fn.inv(Fn.create(1n + d)), Fn.create(k - r * d));
+    if (s !== 0n) return sequence([integer(bytesOf(r)), integer(bytesOf(s))]);
+  }
+}
+
+/** From 1 to n − 1, each as likely as the others. */
+function randomScalar(): bigint {
+  const bytes = Buffer.alloc(FIELD_BYTES);
+  try {
+    for (;;) {
+      const k = numberFrom(randomFillSync(bytes));
+      if (k > 0n && k < Sm2.Fn.ORDER) return k;
+    }
+  } finally {
+    bytes.fill(0);
+  }
+}
+
+const numberFrom = (bytes: Uint8Array): bigint => number(Buffer.from(bytes).toString('hex'));
+const bytesOf = (value: bigint): Uint8Array => Buffer.from(value.toString(16).padStart(2 * FIELD_BYTES, '0'), 'hex');

@@ -1,0 +1,106 @@
+// SM2 encryption, and the envelope an encryption key travels in (GM/T 0003.4; GB/T 35276, 7.2 and 7.4). node:crypto has
+// neither SM2 encryption nor a point multiplication on this curve to make it from, so that part is a library's; SM3 and
+// SM4 are node:crypto's.
+//
+// Secrets in byte arrays are wiped after use. What JavaScript cannot wipe are its numbers: the library computes with
+// BigInt, so the ephemeral scalar and the shared point stay in memory until it is reused. Neither is of use beyond this
+// one envelope, and the key inside it never becomes a number here.
+//
+// The multiplications take some milliseconds: this belongs into a worker (adapters/work).
+import { createCipheriv, createHash, randomBytes, randomFillSync } from 'node:crypto';
+import { weierstrass } from '@noble/curves/abstract/weierstrass.js';
+import { bitString, integer, octetString, oid, sequence } from '../ca/der.ts';
+import { CURVE, FIELD_BYTES, isUncompressed } from './curve.ts';
+
+const number = (hex: string): bigint => BigInt(`0x${hex}`);
+const ORDER = number(CURVE.n);
+
+const Point = weierstrass({
+  p: number(CURVE.p),
+  a: number(CURVE.a),
+  b: number(CURVE.b),
+  n: ORDER,
+  h: 1n,
+  Gx: number(CURVE.gx),
+  Gy: number(CURVE.gy),
+});
+
+/** Without parameters, as envelopes of other authorities have it; readers take it with NULL, too. */
+const SM4_ECB = sequence([oid('1.2.156.10197.1.104.1')]);
+const SM4_KEY_BYTES = 16;
+
+export interface KeyHalves {
+  /** The private key as 32 bytes. */
+  readonly scalar: Uint8Array;
+  /** 04 ‖ x ‖ y. */
+  readonly point: Uint8Array;
+}
+
+/**
+ * SM2EnvelopedKey: the key under a new SM4 key, and that under the recipient's public key. Whether the halves belong
+ * together is not looked at. ECB is the standard's choice, and harmless here: the two blocks are random and differ.
+ */
+export function envelopedKey({ scalar, point }: KeyHalves, recipient: Uint8Array): Uint8Array {
+  if (scalar.length !== FIELD_BYTES) throw new RangeError('not the 32 bytes of a private key');
+  if (!isUncompressed(point)) throw new RangeError('not an uncompressed point');
+  const key = randomBytes(SM4_KEY_BYTES);
+  try {
+    const hidden = createCipheriv('sm4-ecb', key, null).setAutoPadding(false).update(scalar);
+    return sequence([SM4_ECB, sm2Encrypt(key, recipient), bitString(point), bitString(hidden)]);
+  } finally {
+    key.fill(0);
+  }
+}
+
+/** SM2Cipher: SEQUENCE { x, y, hash, cipher }. The test of the standard's example chooses the scalar. */
+export function sm2Encrypt(message: Uint8Array, recipient: Uint8Array, newScalar = randomScalar): Uint8Array {
+  // The mask of no bytes would be all zeros for every scalar.
+  if (message.length === 0) throw new RangeError('nothing to encrypt');
+  if (!isUncompressed(recipient)) throw new RangeError('not an uncompressed point');
+  const publicPoint = Point.fromBytes(recipient);
+  for (;;) {
+    const k = newScalar();
+    const shared = publicPoint.multiply(k).toBytes(false).subarray(1);
+    const mask = keyStream(shared, message.length);
+    try {
+      // The standard's step A5: a mask that hides nothing is not used. One byte has it every 256th time.
+      if (mask.every((byte) => byte === 0)) continue;
+      const [x, y] = halves(shared);
+      const check = createHash('sm3').update(x).update(message).update(y).digest();
+      const [c1x, c1y] = halves(Point.BASE.multiply(k).toBytes(false).subarray(1));
+      const cipher = message.map((byte, index) => byte ^ mask[index]!);
+      return sequence([integer(c1x), integer(c1y), octetString(check), octetString(cipher)]);
+    } finally {
+      shared.fill(0);
+      mask.fill(0);
+    }
+  }
+}
+
+/** KDF of GM/T 0003.4, 5.4.3: hashes of the shared point and a counter, one after the other. */
+function keyStream(shared: Uint8Array, length: number): Uint8Array {
+  const stream = new Uint8Array(length);
+  const counter = Buffer.alloc(4);
+  for (let position = 0; position < length; position += FIELD_BYTES) {
+    counter.writeUInt32BE(counter.readUInt32BE() + 1);
+    const block = createHash('sm3').update(shared).update(counter).digest();
+    stream.set(block.subarray(0, length - position), position);
+    block.fill(0);
+  }
+  return stream;
+}
+
+const halves = (xy: Uint8Array): [Uint8Array, Uint8Array] => [xy.subarray(0, FIELD_BYTES), xy.subarray(FIELD_BYTES)];
+
+/** From 1 to n − 1, each as likely as the others. */
+function randomScalar(): bigint {
+  const bytes = Buffer.alloc(FIELD_BYTES);
+  try {
+    for (;;) {
+      const candidate = number(randomFillSync(bytes).toString('hex'));
+      if (candidate > 0n && candidate < ORDER) return candidate;
+    }
+  } finally {
+    bytes.fill(0);
+  }
+}

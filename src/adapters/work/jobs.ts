@@ -1,0 +1,58 @@
+// The work that would hold up everything else in the process: each job is a function of its input alone, takes
+// milliseconds of one core, and runs in a worker. Its input and output are wiped there when it is done.
+import { argon2Sync, generateKeyPairSync } from 'node:crypto';
+import type { SignHash } from '../../domain/sign-hash.ts';
+import { readPublicKey } from '../ca/public-key.ts';
+import { signDigest } from '../keys/sign-digest.ts';
+import { envelopedKey } from '../sm2/envelope.ts';
+import { newSm2Key, openSm2PrivateKey, openSm2PublicKey, sm2Scalar } from '../sm2/sm2.ts';
+import type { Jobs } from './packet.ts';
+
+/** The names are node:crypto's: the message is the password, the nonce its salt; memory is in KiB. */
+export type Argon2Input = {
+  readonly message: Uint8Array;
+  readonly nonce: Uint8Array;
+  readonly secret: Uint8Array;
+  readonly associatedData: Uint8Array;
+  readonly memory: number;
+  readonly passes: number;
+  readonly parallelism: number;
+  readonly tagLength: number;
+};
+
+export type DigestInput = {
+  readonly pkcs8: Uint8Array;
+  readonly spki: Uint8Array;
+  readonly signHash: SignHash;
+  readonly digest: Uint8Array;
+};
+
+export const JOBS = {
+  argon2: (input: Argon2Input): { key: Uint8Array } => ({ key: argon2Sync('argon2id', input) }),
+
+  /** SM2EnvelopedKey of a private key (PKCS#8) for a public one (SPKI). */
+  sm2Envelope({ pkcs8, recipient }: { pkcs8: Uint8Array; recipient: Uint8Array }): { envelope: Uint8Array } {
+    const { publicKey } = openSm2PrivateKey(pkcs8);
+    const scalar = sm2Scalar(pkcs8);
+    try {
+      return { envelope: envelopedKey({ scalar, point: publicKey.point }, openSm2PublicKey(recipient).point) };
+    } finally {
+      scalar.fill(0);
+    }
+  },
+
+  signDigest({ pkcs8, spki, signHash, digest }: DigestInput): { signature: Uint8Array } {
+    return { signature: signDigest(pkcs8, readPublicKey(spki), signHash, digest) };
+  },
+
+  sm2Key: (): { pkcs8: Uint8Array; spki: Uint8Array } => newSm2Key(),
+
+  rsaKey({ bits }: { bits: number }): { pkcs8: Uint8Array; spki: Uint8Array } {
+    const { privateKey: pkcs8, publicKey: spki } = generateKeyPairSync('rsa', {
+      modulusLength: bits,
+      privateKeyEncoding: { type: 'pkcs8', format: 'der' },
+      publicKeyEncoding: { type: 'spki', format: 'der' },
+    });
+    return { pkcs8, spki };
+  },
+} satisfies Jobs;

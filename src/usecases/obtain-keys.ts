@@ -1,0 +1,115 @@
+// Keys that the service makes for a certificate: a cloud-held one that it certifies, or the escrowed one of the other
+// half of a dual certificate. Making them takes long, so it is done before the order is locked; whoever then finds that
+// the order has moved on throws them away and begins again.
+
+import type { CloudKey } from '../domain/cloud-key.ts';
+import { keyToBe, newKeyKind } from '../domain/cloud-key.ts';
+import type { NewId } from '../domain/ids.ts';
+import type { CurrentCertificate } from '../domain/issuance-ports.ts';
+import type { EscrowedKey, KeyMaker } from '../domain/key-ports.ts';
+import type { Order } from '../domain/order.ts';
+import type { Clock, Store } from '../domain/ports.ts';
+import { CURVE_BITS, type Product } from '../domain/products.ts';
+import type { PublicKey } from '../domain/public-key.ts';
+import type { ReissuePlan, ReissueRequest } from '../domain/reissue-request.ts';
+
+export interface ObtainedKeys {
+  /** Not in the store yet. */
+  readonly cloud: CloudKey | null;
+  readonly encryption: ObtainedEncryptionKey | null;
+}
+
+export interface ObtainedEncryptionKey {
+  readonly key: EscrowedKey;
+  /** The certificate whose key is kept; null for a new key, which is not in the store yet. */
+  readonly keptFrom: string | null;
+  readonly envelope: Uint8Array;
+}
+
+export const NO_KEYS: ObtainedKeys = { cloud: null, encryption: null };
+
+export interface KeyTools {
+  readonly store: Store;
+  readonly keys: KeyMaker;
+  readonly now: Clock;
+  readonly newId: NewId;
+}
+
+/** Dual certificates are signed with SM3 and nothing else, so every other request is known to need no keys of ours. */
+export const mayNeedKeys = ({ keySource, signHash }: ReissueRequest): boolean =>
+  keySource === 'sign-cloud-csc' || signHash === 'sm3';
+
+/** The key that a plan is made with before there is one. */
+export const cloudKeyToBe = (request: ReissueRequest, current: PublicKey, product: Product): PublicKey =>
+  keyToBe(newKeyKind(request.signHash, current, product));
+
+/** For a plan that was made, and that everything speaks for. */
+export async function obtainKeys(
+  tools: KeyTools,
+  order: Pick<Order, 'id' | 'accountId'>,
+  product: Product,
+  current: Pick<CurrentCertificate, 'id'> | null,
+  request: ReissueRequest,
+  plan: ReissuePlan,
+): Promise<ObtainedKeys> {
+  return {
+    cloud: request.keySource === 'sign-cloud-csc' ? await newCloudKey(tools, order.accountId, request, plan) : null,
+    encryption: product.form === 'dual' ? await encryptionKey(tools, order, current, request, plan.publicKey) : null,
+  };
+}
+
+async function newCloudKey(
+  { keys, now, newId }: KeyTools,
+  accountId: string,
+  { pin, pinHint }: ReissueRequest,
+  plan: ReissuePlan,
+): Promise<CloudKey> {
+  const made = await keys.make(plan.publicKey);
+  const id = newId();
+  try {
+    return {
+      id,
+      accountId,
+      publicKey: made.publicKey,
+      locked: await keys.lock(made.privateKey, pin!, id),
+      hint: pinHint || null,
+      wrongCodes: 0,
+      lockedUntil: 0,
+      createdAt: now(),
+      destroyedAt: null,
+    };
+  } finally {
+    made.privateKey.fill(0);
+  }
+}
+
+async function encryptionKey(
+  tools: KeyTools,
+  order: Pick<Order, 'id' | 'accountId'>,
+  current: Pick<CurrentCertificate, 'id'> | null,
+  { keepsEncryptionKey }: ReissueRequest,
+  signingKey: PublicKey,
+): Promise<ObtainedEncryptionKey> {
+  const kept = keepsEncryptionKey && current ? await keptKey(tools, order.accountId, current.id) : undefined;
+  const key = kept ?? (await newEscrowedKey(tools, order));
+  return { key, keptFrom: kept ? current!.id : null, envelope: await tools.keys.envelope(key, signingKey) };
+}
+
+async function keptKey({ store }: KeyTools, accountId: string, certificateId: string) {
+  const certificate = await store.certificates.find(accountId, certificateId);
+  const keyId = certificate?.encryption?.escrowedKeyId;
+  return keyId === undefined ? undefined : await store.escrowedKeys.find(accountId, keyId);
+}
+
+async function newEscrowedKey(
+  { keys, now, newId }: KeyTools,
+  { id: orderId, accountId }: Pick<Order, 'id' | 'accountId'>,
+): Promise<EscrowedKey> {
+  const made = await keys.make({ type: 'sm2', bits: CURVE_BITS.sm2 });
+  return { id: newId(), accountId, orderId, createdAt: now(), ...made };
+}
+
+/** What JavaScript lets us wipe: the buffers we hold. */
+export function wipe({ encryption }: ObtainedKeys): void {
+  encryption?.key.privateKey.fill(0);
+}

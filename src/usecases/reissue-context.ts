@@ -1,0 +1,84 @@
+// What a reissue is decided with: the order's product, its current certificate, proofs, keys nobody may use, and an
+// earlier answer under the same idempotency key. Reads only.
+import { Refusal } from '../domain/errors.ts';
+import type { CurrentCertificate } from '../domain/issuance-ports.ts';
+import type { Order } from '../domain/order.ts';
+import type { Repositories } from '../domain/ports.ts';
+import type { Product } from '../domain/products.ts';
+import { NO_KEY, type PublicKey } from '../domain/public-key.ts';
+import { mentionedNames } from '../domain/reissue-names.ts';
+import type { ReissueContext, ReissueRequest } from '../domain/reissue-request.ts';
+import { cloudKeyToBe } from './obtain-keys.ts';
+import type { ReissueCall, ReissueTools } from './reissue-certificate.ts';
+import { isKeyBlocked, once, soundKey } from './sound-key.ts';
+
+const IDEMPOTENCY_MS = 24 * 3_600_000;
+const DAY_MS = 86_400_000;
+
+export async function earlierAnswer(to: Repositories, call: ReissueCall, at: number): Promise<string | undefined> {
+  if (!call.idempotency) return undefined;
+  const { key, requestHash } = call.idempotency;
+  const entry = await to.idempotencyKeys.find(call.caller.account.id, call.orderId, key, at - IDEMPOTENCY_MS);
+  if (entry && entry.requestHash !== requestHash) throw new Refusal('idempotency_key_reused');
+  return entry?.certificateId;
+}
+
+export function productOf({ products }: Pick<ReissueTools, 'products'>, order: Order): Product {
+  const product = products.get(order.productId);
+  if (product) return product;
+  throw new Error(`order ${order.id} is of the product ${order.productId}, which is not configured any more`);
+}
+
+/** An order without a certificate has nothing to compare with; its status refuses the reissue anyway. */
+export async function currentOf(from: Repositories, order: Order): Promise<CurrentCertificate> {
+  const id = order.currentCertificateId;
+  const certificate = id === null ? undefined : await from.certificates.findCurrent(order.accountId, id);
+  if (certificate) return certificate;
+  if (order.status === 'issued') throw new Error(`order ${order.id} is issued and has no certificate`);
+  return { id: '', commonName: order.commonName, names: order.names, publicKey: NO_KEY, version: 0, cloudKeyId: null };
+}
+
+/** Without a cloud key, one that stands for it: enough for a plan, and never certified. */
+export async function contextOf(
+  tools: ReissueTools,
+  from: Repositories,
+  order: Order,
+  current: CurrentCertificate,
+  request: ReissueRequest,
+  now: number,
+  cloudKey?: PublicKey,
+): Promise<ReissueContext> {
+  const { authority } = tools;
+  const product = productOf(tools, order);
+  const mentioned = mentionedNames(request, product.kind, current.names);
+  const mayRemove = current.names.some((name) => !mentioned.includes(name));
+  const valid =
+    mayRemove || product.revokesPreviousOnReissue
+      ? await from.certificates.listValid(order.accountId, order.id, now)
+      : [];
+  const readCsr = once(tools.readCsr);
+  return {
+    now,
+    order,
+    product,
+    current: { ...current, isStillValid: valid.some(({ id }) => id === current.id) },
+    earlier: valid.filter(({ id }) => id !== current.id),
+    validatedNames: await from.proofs.proven(order.accountId, mentioned, now - product.reuseDays * DAY_MS),
+    readCsr,
+    requireSoundKey: soundKey(tools, product, await isBlocked(from, current, request, readCsr)),
+    cloudKey: cloudKey ?? cloudKeyToBe(request, current.publicKey, product),
+    issuers: { choose: authority.issuerFor, served: authority.served },
+    registrableDomain: tools.registrableDomain,
+  };
+}
+
+/** A key that is made for the request was never anybody's before. */
+async function isBlocked(
+  from: Repositories,
+  current: CurrentCertificate,
+  { keySource, csr }: ReissueRequest,
+  readCsr: (text: string) => PublicKey,
+): Promise<boolean> {
+  if (keySource !== 'caller') return false;
+  return csr ? await isKeyBlocked(from, csr, readCsr) : await from.blockedKeys.has(current.publicKey.fingerprint);
+}
