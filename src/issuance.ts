@@ -15,6 +15,7 @@ import type { Config } from './config.ts';
 import { type CertificateAuthority, ISSUER_KEY_TYPES, type Issuer } from './domain/authority.ts';
 import type { Clock, Store } from './domain/ports.ts';
 import { PRODUCTS, type Product } from './domain/products.ts';
+import { type CancelOrder, cancelOrder } from './usecases/cancel-order.ts';
 import { type PlaceOrder, placeOrder } from './usecases/place-order.ts';
 import { type Reissue, reissueCertificate } from './usecases/reissue-certificate.ts';
 import { type ShowOrders, showOrders } from './usecases/show-orders.ts';
@@ -27,6 +28,7 @@ export interface Issuance {
   readonly products: ReadonlyMap<string, Product>;
   readonly reissue: Reissue;
   readonly placeOrder: PlaceOrder;
+  readonly cancelOrder: CancelOrder;
   readonly show: ShowOrders;
   readonly cloudKeys: UseCloudKey;
   /**
@@ -84,6 +86,7 @@ export async function openIssuance({ store, newId, log }: App, config: Config, n
     products,
     reissue: reissueCertificate(tools),
     placeOrder: placeOrder(tools),
+    cancelOrder: cancelOrder(store, now, newId),
     show: showOrders(store),
     cloudKeys: useCloudKey({ ...tools, randomBytes }),
     close: () => pool.close(),

@@ -24,11 +24,19 @@ export interface Caller {
   readonly credential: Credential;
 }
 
-export type Action = 'read' | 'reissue' | 'test_callback' | 'configure_callback' | 'change_account' | 'use_cloud_key';
+export type Action =
+  | 'read'
+  | 'order'
+  | 'reissue'
+  | 'test_callback'
+  | 'configure_callback'
+  | 'change_account'
+  | 'use_cloud_key';
 
 type Permissions = Record<Action, boolean>;
 const ORDERS_ONLY: Permissions = {
   read: true,
+  order: true,
   reissue: true,
   test_callback: false,
   configure_callback: false,
@@ -40,6 +48,7 @@ const ORDERS_ONLY: Permissions = {
 export const MAY: Record<CredentialKind, Permissions> = {
   standard: {
     read: true,
+    order: true,
     reissue: true,
     test_callback: true,
     configure_callback: true,

@@ -22,8 +22,10 @@ export interface Signing {
 }
 
 export interface Orders {
+  /** Refuses with `duplicate_alternative_order_id` what the account has an order of that name for. */
   insert(order: Order): Promise<void>;
   find(accountId: string, id: string): Promise<Order | undefined>;
+  findByAlternative(accountId: string, alternativeId: string): Promise<Order | undefined>;
   /** Nobody else decides about the order until the transaction ends. */
   findForUpdate(accountId: string, id: string): Promise<{ order: Order; signing: Signing | null } | undefined>;
   list(accountId: string, page: Page): Promise<Order[]>;
@@ -69,6 +71,8 @@ export interface Certificates {
   /** False when it is not prepared any more: somebody found its signer overdue and voided it. */
   issue(id: string, issued: IssuedFacts): Promise<boolean>;
   void(id: string): Promise<void>;
+  /** Only what is pending. */
+  cancel(accountId: string, id: string): Promise<void>;
 }
 
 export interface Proofs {

@@ -73,6 +73,20 @@ export function planPlacement(request: ReissueRequest, order: Order, given: Plac
   };
 }
 
+const MAX_ALTERNATIVE_ID = 64;
+
+/** The customer's own name for an order; it travels in paths too. */
+export function requireAlternativeId(text: string): void {
+  if (/^[\x21-\x7e]+$/.test(text) && text.length <= MAX_ALTERNATIVE_ID) return;
+  throw new Refusal('invalid_parameters', {
+    field: 'alternative_order_id',
+    reason: {
+      en: `alternative_order_id has 1 to ${MAX_ALTERNATIVE_ID} printable ASCII characters without blanks.`,
+      zh: `alternative_order_id 须为 1 至 ${MAX_ALTERNATIVE_ID} 个不含空格的可打印 ASCII 字符。`,
+    },
+  });
+}
+
 function subjectOf(commonName: string | undefined): string {
   const text = commonName?.trim() ?? '';
   if (text !== '' && [...text].length <= MAX_SUBJECT && !/\p{C}/u.test(text)) return text;

@@ -54,6 +54,7 @@ export type AuditAction =
   | 'key:rotated'
   | 'order:placed'
   | 'order:reissued'
+  | 'order:canceled'
   | 'name:validated'
   | 'callback:tested'
   | 'callback:saved'

@@ -3,7 +3,7 @@ import Type from 'typebox';
 import { Refusal } from '../domain/errors.ts';
 import type { CertificateRecord, CertificateState, Order } from '../domain/order.ts';
 import { pem } from '../domain/pem.ts';
-import type { ShowOrders } from '../usecases/show-orders.ts';
+import type { ShownOrder, ShowOrders } from '../usecases/show-orders.ts';
 import { callerOf } from './authentication.ts';
 import { answers, success } from './reply.ts';
 import type { Api } from './server.ts';
@@ -34,8 +34,7 @@ export function orderOperations(
   );
 
   api.get('/orders/:id', { config: read, schema: { summary: 'Show an order', params, ...common } }, async (request) => {
-    const { order, certificate } = await show.order(callerOf(request).account.id, request.params.id);
-    return success({ ...summaryOf(order), certificate: certificate ? contentOf(certificate) : null });
+    return success(orderView(await show.order(callerOf(request).account.id, request.params.id)));
   });
 
   api.get(
@@ -100,6 +99,11 @@ const summaryOf = (order: Order) => ({
   persist_policy: order.persistPolicy,
   created_at: moment(order.createdAt),
   term_ends_at: moment(order.termEndsAt),
+});
+
+export const orderView = ({ order, certificate }: ShownOrder) => ({
+  ...summaryOf(order),
+  certificate: certificate ? contentOf(certificate) : null,
 });
 
 const contentOf = (certificate: CertificateRecord) => ({

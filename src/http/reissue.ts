@@ -3,44 +3,19 @@ import { hash } from 'node:crypto';
 import Type from 'typebox';
 import { canonicalJson } from '../domain/canonical-json.ts';
 import { Refusal } from '../domain/errors.ts';
-import { keySource } from '../domain/reissue-key.ts';
-import type { ReissuePlan, ReissueRequest } from '../domain/reissue-request.ts';
-import { Secret } from '../domain/secret.ts';
-import { SIGN_HASHES, signHash } from '../domain/sign-hash.ts';
+import type { ReissuePlan } from '../domain/reissue-request.ts';
 import type { Reissue } from '../usecases/reissue-certificate.ts';
 import { callerOf } from './authentication.ts';
+import { inOurWords, optional, WISH } from './certificate-wish.ts';
 import { answers, success } from './reply.ts';
 import type { Api } from './server.ts';
 
-const optional = <T extends Type.TSchema>(schema: T) => Type.Optional(schema);
-
-const Certificate = Type.Object({
-  csr: optional(Type.String({ description: 'Certificate signing request, PEM or base64.' })),
-  csr_from: optional(
-    Type.String({ enum: ['', 'sign-cloud-csc'], description: 'Left out or empty: you hold the key.' }),
-  ),
-  common_name: optional(Type.String({ description: 'Required for SSL products.', examples: ['www.example.com'] })),
-  dns_names: optional(
-    Type.Array(Type.String(), { maxItems: 100, description: 'Left out, the current names are kept.' }),
-  ),
-  sign_hash: Type.String({ enum: [...SIGN_HASHES], examples: ['sha256'] }),
-  un_modify_key: optional(Type.Boolean({ description: 'Acts on dual certificates of national cryptography only.' })),
-  validity_days: optional(Type.Integer({ minimum: 1 })),
-  custom_expiration_date: optional(Type.String({ description: 'YYYY-MM-DD, or an RFC 3339 date-time.' })),
-});
-
 const Body = Type.Object({
-  certificate: Certificate,
+  ...WISH,
   i_know_remove_domain_will_revoke_before_cert: optional(Type.Boolean({ description: 'Needed when a name goes.' })),
   i_know_will_revoke_last_cert: optional(
     Type.Boolean({ description: 'Needed where the product revokes the previous one.' }),
   ),
-  dcv_method: optional(Type.String({ enum: ['dns', 'file', 'email', 'dns-persist'] })),
-  persist_until: optional(Type.Integer({ minimum: 0, description: 'Unix seconds; 0 clears. With dns-persist only.' })),
-  persist_policy: optional(Type.String({ enum: ['fqdn', 'wildcard'] })),
-  dcv_scope: optional(Type.String({ enum: ['fqdn', 'base_domain'] })),
-  sign_key_pin: optional(Type.String({ description: 'With sign-cloud-csc only.' })),
-  sign_key_pin_tip: optional(Type.String({ description: 'With sign-cloud-csc only.' })),
 });
 
 const Answer = Type.Object({
@@ -72,7 +47,12 @@ export function reissueOperation(api: Api, reissue: Reissue): void {
       const call = {
         caller: callerOf(request),
         orderId: request.params.id,
-        request: inOurWords(request.body, dryRun),
+        request: {
+          ...inOurWords(request.body),
+          acceptsRemovalOfNames: request.body.i_know_remove_domain_will_revoke_before_cert === true,
+          acceptsRevocationOfPrevious: request.body.i_know_will_revoke_last_cert === true,
+          dryRun,
+        },
         idempotency: idempotencyOf(request.headers['idempotency-key'], request.body),
         requestId: request.id,
         // Undefined once the caller has hung up.
@@ -82,38 +62,6 @@ export function reissueOperation(api: Api, reissue: Reissue): void {
       return success({ certificate: { id: await reissue.reissue(call) } });
     },
   );
-}
-
-/** An access code that is not used is not taken over either: so nothing can store or log it (contract reissue 7). */
-function inOurWords(body: Type.Static<typeof Body>, dryRun: boolean): ReissueRequest {
-  const { certificate } = body;
-  if (certificate.sign_hash === '') {
-    throw new Refusal('invalid_parameters', {
-      field: 'certificate.sign_hash',
-      reason: { en: 'certificate.sign_hash is missing.', zh: '缺少 certificate.sign_hash。' },
-    });
-  }
-  const source = keySource(certificate.csr_from);
-  const isCloudHeld = source === 'sign-cloud-csc';
-  return {
-    commonName: certificate.common_name,
-    dnsNames: certificate.dns_names,
-    csr: certificate.csr,
-    keySource: source,
-    pin: isCloudHeld && body.sign_key_pin !== undefined ? new Secret(body.sign_key_pin) : undefined,
-    pinHint: isCloudHeld ? body.sign_key_pin_tip : undefined,
-    signHash: signHash(certificate.sign_hash),
-    keepsEncryptionKey: certificate.un_modify_key === true,
-    validityDays: certificate.validity_days,
-    customExpirationDate: certificate.custom_expiration_date,
-    acceptsRemovalOfNames: body.i_know_remove_domain_will_revoke_before_cert === true,
-    acceptsRevocationOfPrevious: body.i_know_will_revoke_last_cert === true,
-    dcvMethod: body.dcv_method,
-    dcvScope: body.dcv_scope,
-    persistUntil: body.persist_until,
-    persistPolicy: body.persist_policy,
-    dryRun,
-  };
 }
 
 /** Anything but `true` is refused: a typo must not revoke a certificate. */

@@ -13,8 +13,10 @@ import type { CertificateAuthority } from '../domain/authority.ts';
 import type { NewId } from '../domain/ids.ts';
 import type { Log } from '../log.ts';
 import type { AuthenticateCaller } from '../usecases/authenticate-caller.ts';
+import type { CancelOrder } from '../usecases/cancel-order.ts';
 import type { ChangeAccount } from '../usecases/change-account.ts';
 import type { ConfigureCallback } from '../usecases/configure-callback.ts';
+import type { PlaceOrder } from '../usecases/place-order.ts';
 import type { Reissue } from '../usecases/reissue-certificate.ts';
 import type { ShowOrders } from '../usecases/show-orders.ts';
 import type { TestCallback } from '../usecases/test-callback.ts';
@@ -32,6 +34,7 @@ import { healthEndpoints } from './health.ts';
 import { metricsEndpoint } from './metrics.ts';
 import { orderOperations } from './orders.ts';
 import { pkiEndpoints } from './pki.ts';
+import { placementOperations } from './place-order.ts';
 import { openApiDocument, referencePage } from './reference.ts';
 import { reissueOperation } from './reissue.ts';
 import {
@@ -64,6 +67,8 @@ export interface AppServices {
 
 export interface Services extends AppServices {
   readonly reissue: Reissue;
+  readonly placeOrder: PlaceOrder;
+  readonly cancelOrder: CancelOrder;
   readonly show: ShowOrders;
   readonly testCallback: TestCallback;
   readonly callbacks: ConfigureCallback;
@@ -120,6 +125,7 @@ export async function buildServer(services: Services, options: ServerOptions): P
       reissueOperation(api, services.reissue);
       callbackTestOperation(api, services.testCallback);
       callbackOperations(api, services.callbacks);
+      placementOperations(api, services);
       orderOperations(api, services.show, services.authority.chainOf);
       cloudKeyOperations(api, services.cloudKeys);
     },

@@ -1,7 +1,7 @@
 // Place an order. When every name is proven its first certificate is issued before the answer; otherwise the order
 // waits for domain validation. Written down first and finished in one transaction, like every issuance.
 import { Refusal } from '../domain/errors.ts';
-import { newOrder, type PlacementContext, planPlacement } from '../domain/placement.ts';
+import { newOrder, type PlacementContext, planPlacement, requireAlternativeId } from '../domain/placement.ts';
 import type { Repositories } from '../domain/ports.ts';
 import type { Product } from '../domain/products.ts';
 import { NO_KEY, type PublicKey } from '../domain/public-key.ts';
@@ -19,6 +19,7 @@ export interface PlaceOrderCall {
   readonly request: ReissueRequest;
   /** A key id, or `cli` for the operator's own hand. */
   readonly actor: string;
+  readonly requestId?: string;
   /** The operator vouches for the names: they are recorded as validated, and marked so in the audit. */
   readonly vouchesForNames: boolean;
 }
@@ -35,10 +36,11 @@ export function placeOrder(tools: ReissueTools): PlaceOrder {
     const product = products.get(call.productId);
     if (!product) throw new Refusal('product_not_found');
     const { accountId, request, actor } = call;
+    if (call.alternativeId !== null) await requireUntaken(store, accountId, call.alternativeId);
     const [orderId, id] = [newId(), newId()];
     const at = now();
     const draft = newOrder(orderId, accountId, product, call.alternativeId, at);
-    const audit = { actor, requestId: null };
+    const audit = { actor, requestId: call.requestId ?? null };
     const placed = { ...audit, action: 'order:placed' as const, details: { product: product.id } };
     const names = mentionedNames(request, product.kind, []);
 
@@ -90,6 +92,13 @@ export function placeOrder(tools: ReissueTools): PlaceOrder {
       wipe(keys);
     }
   };
+}
+
+/** Told before anything is made; two at once are told apart by the store. */
+async function requireUntaken({ orders }: Repositories, accountId: string, alternativeId: string): Promise<void> {
+  requireAlternativeId(alternativeId);
+  const taken = await orders.findByAlternative(accountId, alternativeId);
+  if (taken) throw new Refusal('duplicate_alternative_order_id', { details: { order_id: taken.id } });
 }
 
 async function contextOf(

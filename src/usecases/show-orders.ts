@@ -22,16 +22,19 @@ const MAX_HISTORY = 100;
 export type ShowOrders = ReturnType<typeof showOrders>;
 
 export function showOrders(store: Store) {
+  async function shown(accountId: string, finding: Promise<Order | undefined>): Promise<ShownOrder> {
+    const order = await finding;
+    if (!order) throw new Refusal('order_not_found');
+    const certificateId = order.currentCertificateId ?? order.pendingCertificateId;
+    const certificate = certificateId === null ? undefined : await store.certificates.find(accountId, certificateId);
+    return { order, certificate };
+  }
+
   return {
-    async order(accountId: string, id: string): Promise<ShownOrder> {
-      const order = await store.orders.find(accountId, id);
-      if (!order) throw new Refusal('order_not_found');
-      const certificateId = order.currentCertificateId ?? order.pendingCertificateId;
-      return {
-        order,
-        certificate: certificateId === null ? undefined : await store.certificates.find(accountId, certificateId),
-      };
-    },
+    order: (accountId: string, id: string) => shown(accountId, store.orders.find(accountId, id)),
+
+    orderByAlternative: (accountId: string, alternativeId: string) =>
+      shown(accountId, store.orders.findByAlternative(accountId, alternativeId)),
 
     orders: (accountId: string, page: Page): Promise<Order[]> => store.orders.list(accountId, page),
 

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { sql } from 'kysely';
-import { newSealKey, SealBroken, sealerWith } from '../../src/adapters/seal.ts';
+import { newSealKey, sealerWith } from '../../src/adapters/seal.ts';
 import { openEngine } from '../../src/adapters/store/engine.ts';
 import { type DatabaseLocation, engineAt, type OpenStore, openStore } from '../../src/adapters/store/store.ts';
 import type { CertificateRecord } from '../../src/domain/order.ts';
@@ -13,7 +13,6 @@ import {
   EVERY_BYTE,
   FULL_ORDER,
   issued,
-  issuer,
   NOW,
   ODD,
   order,
@@ -51,49 +50,6 @@ for (const engine of await bothEngines()) {
     });
 
   describe(engine.name, () => {
-    test('issuers are found as they were written, by id, and their keys only with the seal key', async () => {
-      const location = await engine.newLocation();
-      const store = await open(location);
-      const [root, issuing] = pairOf('1', { keyType: 'rsa', certificate: EVERY_BYTE, privateKey: EVERY_BYTE });
-      await store.issuers.claim([root, issuing]);
-      const without = issuer('0', { state: 'retired', privateKey: null, createdAt: 2 ** 52 });
-      await store.issuers.claim([without]);
-      assert.deepEqual(await store.issuers.list(), [without, issuing, root]);
-      await store.close();
-      const stranger = await open(location, [newSealKey()]);
-      await assert.rejects(stranger.issuers.list(), SealBroken);
-      const shown = [without, issuing, root].map(({ privateKey, ...rest }) => ({
-        ...rest,
-        hasKey: privateKey !== null,
-      }));
-      assert.deepEqual(await stranger.issuers.listPublic(), shown);
-      await stranger.close();
-    });
-
-    test('an active issuer of a role and key type is claimed once; retired ones may be many', async () => {
-      const store = await open(await engine.newLocation());
-      await store.issuers.claim(pairOf('1'));
-      await store.issuers.claim(pairOf('2'));
-      await store.issuers.claim(pairOf('3', { keyType: 'p384' }));
-      for (const id of ['r1', 'r2']) await store.issuers.claim([issuer(id, { state: 'retired' })]);
-      const ids = (await store.issuers.list()).map(({ id }) => id);
-      assert.deepEqual(ids, ['1-issuing', '1-root', '3-issuing', '3-root', 'r1', 'r2']);
-      await store.close();
-    });
-
-    test('of instances that claim at the same time one wins whole', async () => {
-      const location = await engine.newLocation();
-      const stores = [await open(location), await open(location)];
-      const claim = (index: number) =>
-        stores[index % 2]!.transaction(({ issuers }) => issuers.claim(pairOf(String(index))));
-      await Promise.all(Array.from({ length: 10 }, (_, index) => claim(index)));
-      const all = await stores[0]!.issuers.list();
-      assert.deepEqual(all.map(({ role }) => role).sort(), ['issuing', 'root']);
-      const root = all.find(({ role }) => role === 'root')!;
-      assert.equal(all.find(({ role }) => role === 'issuing')?.parentId, root.id);
-      for (const store of stores) await store.close();
-    });
-
     testStore('an order is found as it was written, and only through its account', async ({ orders }) => {
       await orders.insert(FULL_ORDER);
       for (const one of [FULL_ORDER, order('o')]) {
@@ -119,6 +75,19 @@ for (const engine of await bothEngines()) {
       assert.deepEqual(await ids('a', 's'), []);
       assert.deepEqual(await ids('b'), ['r']);
       assert.deepEqual(await ids('nobody'), []);
+    });
+
+    testStore('an order is found by the name its customer gave it, which is there once', async ({ orders }) => {
+      const named = order('n', { alternativeId: 'mine' });
+      await orders.insert(named);
+      await orders.insert(order('m', { accountId: 'b', alternativeId: 'mine' }));
+      assert.deepEqual(await orders.findByAlternative('a', 'mine'), named);
+      assert.equal((await orders.findByAlternative('b', 'mine'))?.id, 'm');
+      for (const name of ['n', 'min', 'nothing']) assert.equal(await orders.findByAlternative('a', name), undefined);
+      const twice = orders.insert(order('x', { alternativeId: 'mine' }));
+      await assert.rejects(twice, { code: 'duplicate_alternative_order_id' });
+      assert.equal(await orders.find('a', 'x'), undefined);
+      for (const id of ['p', 'q']) await orders.insert(order(id, { alternativeId: null }));
     });
 
     testStore(
@@ -233,6 +202,15 @@ for (const engine of await bothEngines()) {
       await assert.rejects(certificates.insert(issued('c2', { version: 1 })));
       await assert.rejects(certificates.insert(certificate('c2', { orderId: 'nothing' })));
       await certificates.insert(issued('c2', { version: 1, orderId: 'p' }));
+    });
+
+    testStore('only what is pending is canceled, and only by its account', async ({ certificates }) => {
+      const records = [certificate('c1'), certificate('c2'), prepared('c3'), issued('c4')];
+      for (const record of records) await certificates.insert(record);
+      await certificates.cancel('b', 'c1');
+      for (const id of ['c2', 'c3', 'c4']) await certificates.cancel('a', id);
+      const states = await Promise.all(records.map(async ({ id }) => (await certificates.find('a', id))?.state));
+      assert.deepEqual(states, ['pending', 'canceled', 'prepared', 'issued']);
     });
 
     testStore('only what is prepared is issued, once, and loses the bytes to be signed', async ({ certificates }) => {

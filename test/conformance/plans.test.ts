@@ -29,6 +29,7 @@ function everyLookUp(db: Db, engine: Engine): Readonly<Record<string, () => Prom
   return {
     'the caller': () => credentialsIn(db).findForAuthentication('k1'),
     'an order': () => orders.find('a1', 'o1'),
+    'an order by its other name': () => orders.findByAlternative('a1', 'x1'),
     'an order for update': () => orders.findForUpdate('a1', 'o1'),
     'the orders of an account': () => orders.list('a1', page),
     'the first orders of an account': () => orders.list('a1', { limit: 50 }),
@@ -50,6 +51,7 @@ function everyLookUp(db: Db, engine: Engine): Readonly<Record<string, () => Prom
         replacesId: null,
         encryptionDer: new Uint8Array(),
       }),
+    'canceling it': () => certificates.cancel('a1', 'c1'),
     'voiding it': () => certificates.void('c1'),
     'proofs of names': () => proofsIn(db).proven('a1', ['n1', 'n2', 'n3'], 0),
     'an idempotency key': () => idempotencyKeysIn(db).find('a1', 'o1', 'key', 0),

@@ -85,12 +85,15 @@ rule('ops 6', 'an OpenAPI 3.1 document of every operation under `/openapi/v3` th
     'GET /openapi/v3/certs/{id}',
     'GET /openapi/v3/cloud-keys',
     'GET /openapi/v3/orders',
+    'GET /openapi/v3/orders/alternate/{alternative_order_id}',
     'GET /openapi/v3/orders/{id}',
     'POST /openapi/v3/orders/{id}/reissue',
+    'POST /openapi/v3/orders/{product_id}',
     'PUT /openapi/v3/account',
     'PUT /openapi/v3/account/callback',
     'PUT /openapi/v3/account/callback/test',
     'PUT /openapi/v3/cloud-keys/{id}/pin',
+    'PUT /openapi/v3/orders/{id}/cancel',
   ]);
   assert.deepEqual(body.security, [{ keyId: [], authKey: [] }]);
   assert.deepEqual(body.components.securitySchemes.authKey, { type: 'apiKey', in: 'header', name: 'X-CC-Auth-Key' });

@@ -149,6 +149,16 @@ export const certificatesIn = (db: Db): Certificates => ({
     return row !== undefined;
   },
 
+  async cancel(accountId, id) {
+    await db
+      .updateTable('certificate')
+      .set({ state: 'canceled' })
+      .where('id', '=', id)
+      .where('account_id', '=', accountId)
+      .where('state', '=', 'pending')
+      .execute();
+  },
+
   async void(id) {
     await db
       .updateTable('certificate')

@@ -96,7 +96,7 @@ const beginSigning = prepared(
 export const ordersIn = (db: Db, engine: Pick<Engine, 'locksRows'>): Orders => {
   return {
     async insert(order) {
-      await db
+      const inserted = await db
         .insertInto('certificate_order')
         .values({
           id: order.id,
@@ -108,7 +108,22 @@ export const ordersIn = (db: Db, engine: Pick<Engine, 'locksRows'>): Orders => {
           created_at: order.createdAt,
           revision: order.revision,
         })
-        .execute();
+        .onConflict((conflict) =>
+          conflict.columns(['account_id', 'alternative_id']).where('alternative_id', 'is not', null).doNothing(),
+        )
+        .returning('id')
+        .executeTakeFirst();
+      if (!inserted) throw new Refusal('duplicate_alternative_order_id');
+    },
+
+    async findByAlternative(accountId, alternativeId) {
+      const row = await db
+        .selectFrom('certificate_order')
+        .selectAll()
+        .where('account_id', '=', accountId)
+        .where('alternative_id', '=', alternativeId)
+        .executeTakeFirst();
+      return row && orderFrom(row);
     },
 
     async find(accountId, id) {
