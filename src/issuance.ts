@@ -1,5 +1,6 @@
 // The part of the application that issues: products, the certificate authority, and the use cases over both. Opened
 // when a command serves or orders, because making the first issuers takes a second.
+import { createHmac } from 'node:crypto';
 import { openAuthority } from './adapters/ca/authority.ts';
 import { readCsr } from './adapters/ca/csr.ts';
 import { ensureIssuers } from './adapters/ca/issuers.ts';
@@ -31,6 +32,8 @@ export interface Issuance {
   readonly cancelOrder: CancelOrder;
   readonly show: ShowOrders;
   readonly cloudKeys: UseCloudKey;
+  /** Names a text without giving it away: nobody without the secret of the service can try guesses against it. */
+  readonly digestOf: (text: string) => string;
   /**
    * Voids what lost signers left behind, takes up the issuers that were brought meanwhile, and forgets grants that ended. Done at the start, and
    * again and again while serving. Returns how many issuances were lost.
@@ -56,21 +59,20 @@ export async function openIssuance({ store, newId, log }: App, config: Config, n
   const fault = sm2Fault();
   if (fault) log({ event: 'warning', text: `SM2 is switched off, and products that need it are refused: ${fault}` });
   const keyTypes = ISSUER_KEY_TYPES.filter((keyType) => keyType !== 'sm2' || !fault);
-  const usable = <T extends Pick<Issuer, 'keyType'>>(all: readonly T[]) =>
-    all.filter(({ keyType }) => keyTypes.includes(keyType));
-  let issuers: readonly Issuer[] = usable(await ensureIssuers(store, config.authority, now, newId, keyTypes));
-  const authority = openAuthority(issuers, config.authority.pkiUrl);
+  let issuers: readonly Issuer[] = await ensureIssuers(store, config.authority, now, newId, keyTypes);
+  const authority = openAuthority(issuers, config.authority.pkiUrl, keyTypes);
   async function takeUpIssuers(): Promise<void> {
-    if (statesOf(usable(await store.issuers.listPublic())) === statesOf(issuers)) return;
-    issuers = usable(await store.issuers.list());
+    if (statesOf(await store.issuers.listPublic()) === statesOf(issuers)) return;
+    issuers = await store.issuers.list();
     authority.use(issuers);
     log({ event: 'issuers_changed', text: statesOf(issuers) });
   }
   const pool = workPool();
+  const secret = await serviceSecret(store);
   const tools = {
     store,
     authority,
-    keys: keyMaker(pool, await serviceSecret(store)),
+    keys: keyMaker(pool, secret),
     products,
     now,
     newId,
@@ -89,6 +91,7 @@ export async function openIssuance({ store, newId, log }: App, config: Config, n
     cancelOrder: cancelOrder(store, now, newId),
     show: showOrders(store),
     cloudKeys: useCloudKey({ ...tools, randomBytes }),
+    digestOf: (text) => createHmac('sha256', secret).update('request body ').update(text).digest('hex'),
     close: () => pool.close(),
     async sweep() {
       const voided = await voidLostIssuances(store, now);

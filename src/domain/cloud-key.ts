@@ -53,7 +53,8 @@ export function requirePin(
       zh: `${fields.hint} 最多 ${MAX_HINT} 个可打印字符。`,
     });
   }
-  if (folded(hint).includes(folded(text))) {
+  const isTold = hint.includes(text) || (folded(text) !== '' && folded(hint).includes(folded(text)));
+  if (isTold) {
     throw invalid(fields.hint, {
       en: `${fields.hint} contains the access code: whoever reads it would have both.`,
       zh: `${fields.hint} 中包含访问控制码，任何看到提示的人都会得到它。`,
@@ -67,7 +68,7 @@ const folded = (text: string): string =>
   text
     .normalize('NFKC')
     .toLowerCase()
-    .replace(/[\s\p{P}]/gu, '');
+    .replace(/[\s\p{P}\p{S}]/gu, '');
 
 const invalid = (field: string, reason: { en: string; zh: string }): Refusal =>
   new Refusal('invalid_parameters', { field, reason });
@@ -78,20 +79,23 @@ export interface KeyKind {
 }
 
 const MADE_RSA_BITS = 3072;
-/** What is made where nothing speaks for another: every client knows it. */
-const USUAL: KeyKind = { type: 'p256', bits: CURVE_BITS.p256 };
+const KINDS: readonly KeyKind[] = [
+  { type: 'p256', bits: CURVE_BITS.p256 },
+  { type: 'p384', bits: CURVE_BITS.p384 },
+  { type: 'p521', bits: CURVE_BITS.p521 },
+];
 
 /**
- * Which key is made: SM3 asks for SM2, and nothing else does. Otherwise the kind the current certificate has, as far
- * as we make such keys and the product still certifies them.
+ * Which key is made: SM3 asks for SM2, and nothing else does. RSA stays RSA, as far as the product still certifies it;
+ * otherwise the first curve that it does, which is P-256 wherever it can be: every client knows it.
  */
 export function newKeyKind(signHash: SignHash, current: PublicKey, { keys }: Product): KeyKind {
   if (signHash === 'sm3') return { type: 'sm2', bits: CURVE_BITS.sm2 };
-  const usual = current.type === 'rsa' && current.bits > 0 ? { type: 'rsa' as const, bits: MADE_RSA_BITS } : USUAL;
-  const isOffered = ({ type, bits }: KeyKind) =>
-    keys.some((rule) => rule.type === type && bits >= rule.minBits && bits <= rule.maxBits);
-  if (isOffered(usual)) return usual;
-  return isOffered(USUAL) ? USUAL : { type: 'rsa', bits: MADE_RSA_BITS };
+  const rule = keys.find(({ type }) => type === 'rsa');
+  const rsa = rule && ({ type: 'rsa', bits: Math.min(Math.max(MADE_RSA_BITS, rule.minBits), rule.maxBits) } as const);
+  const curve = KINDS.find(({ type }) => keys.some((one) => one.type === type));
+  const isRsa = current.type === 'rsa' && current.bits > 0;
+  return (isRsa ? (rsa ?? curve) : (curve ?? rsa)) ?? KINDS[0]!;
 }
 
 /** Stands for a key that is not made yet, where a plan only asks for its kind. */

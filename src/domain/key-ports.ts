@@ -47,6 +47,8 @@ export type Attempt =
 export interface CloudKeys {
   insert(key: CloudKey): Promise<void>;
   find(accountId: string, id: string): Promise<CloudKey | undefined>;
+  /** Nobody else changes it until the transaction ends. */
+  findForUpdate(accountId: string, id: string): Promise<CloudKey | undefined>;
   list(accountId: string, page: Page): Promise<CloudKey[]>;
   /**
    * Counts a try as a wrong one, before anything is compared: whoever dies or runs side by side has still tried.

@@ -29,6 +29,12 @@ const RULES: readonly Rule[] = [
     (product) => isPublicSsl(product) && product.keySources.some((source) => source !== 'caller'),
     'the key of a public web server is never made by the service; write caller only',
   ],
+  // A certificate that waits for proof would have to keep the access code until its key is made.
+  [
+    'key_sources',
+    (product) => isSsl(product) && !isPublic(product) && product.keySources.some((source) => source !== 'caller'),
+    'only signing products have keys held by the service; write caller only',
+  ],
   [
     'max_validity_days',
     (product) => isPublicSsl(product) && product.maxValidityDays > MAX_PUBLIC_TLS_DAYS,

@@ -1,5 +1,4 @@
 // POST /openapi/v3/orders/{id}/reissue: the wire's words become ours, and the answer carries the certificate's id.
-import { hash } from 'node:crypto';
 import Type from 'typebox';
 import { canonicalJson } from '../domain/canonical-json.ts';
 import { Refusal } from '../domain/errors.ts';
@@ -25,7 +24,8 @@ const Answer = Type.Object({
 
 const MAX_IDEMPOTENCY_KEY = 255;
 
-export function reissueOperation(api: Api, reissue: Reissue): void {
+/** `digestOf` names a body without giving it away: an access code is short enough to be guessed from a plain hash. */
+export function reissueOperation(api: Api, reissue: Reissue, digestOf: (text: string) => string): void {
   api.post(
     '/orders/:id/reissue',
     {
@@ -53,7 +53,7 @@ export function reissueOperation(api: Api, reissue: Reissue): void {
           acceptsRevocationOfPrevious: request.body.i_know_will_revoke_last_cert === true,
           dryRun,
         },
-        idempotency: idempotencyOf(request.headers['idempotency-key'], request.body),
+        idempotency: idempotencyOf(request.headers['idempotency-key'], request.body, digestOf),
         requestId: request.id,
         // Undefined once the caller has hung up.
         remote: request.ip ?? '',
@@ -74,7 +74,7 @@ function isDryRun(value: unknown): boolean {
   });
 }
 
-function idempotencyOf(key: string | undefined, body: Type.Static<typeof Body>) {
+function idempotencyOf(key: string | undefined, body: Type.Static<typeof Body>, digestOf: (text: string) => string) {
   if (key === undefined) return null;
   if (!/^[\x21-\x7e]{1,255}$/.test(key)) {
     throw new Refusal('invalid_parameters', {
@@ -85,10 +85,10 @@ function idempotencyOf(key: string | undefined, body: Type.Static<typeof Body>) 
       },
     });
   }
-  // An access code is short enough to be guessed from a hash, so it is no part of it: a repeated request with another
-  // code is still the same request.
+  // An access code that is not used leaves no trace at all (contract reissue 7).
   const { sign_key_pin: _, sign_key_pin_tip: __, ...rest } = body;
-  return { key, requestHash: hash('sha256', canonicalJson(rest)) };
+  const used = body.certificate.csr_from === 'sign-cloud-csc' ? body : rest;
+  return { key, requestHash: digestOf(canonicalJson(used)) };
 }
 
 const viewOf = (plan: ReissuePlan) => ({

@@ -67,6 +67,8 @@ export interface AppServices {
 
 export interface Services extends AppServices {
   readonly reissue: Reissue;
+  /** Names a text without giving it away. */
+  readonly digestOf: (text: string) => string;
   readonly placeOrder: PlaceOrder;
   readonly cancelOrder: CancelOrder;
   readonly show: ShowOrders;
@@ -122,7 +124,7 @@ export async function buildServer(services: Services, options: ServerOptions): P
       authenticateRequests(api, services.authenticate);
       refuseUnknownRoutes(api, routes);
       accountOperations(api, services.changeAccount);
-      reissueOperation(api, services.reissue);
+      reissueOperation(api, services.reissue, services.digestOf);
       callbackTestOperation(api, services.testCallback);
       callbackOperations(api, services.callbacks);
       placementOperations(api, services);

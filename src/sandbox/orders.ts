@@ -1,6 +1,6 @@
 // The sandbox's orders: one of each product, in the first account. Each is known by its alternative id, so that a
 // restart finds them and places only what is missing, such as a product that a newer version brought.
-
+import { Refusal } from '../domain/errors.ts';
 import type { Store } from '../domain/ports.ts';
 import type { Product } from '../domain/products.ts';
 import type { PlaceOrder } from '../usecases/place-order.ts';
@@ -22,7 +22,9 @@ export async function seedOrders(
     const alternativeId = `sandbox-${id}`;
     if (placed.some((order) => order.alternativeId === alternativeId)) continue;
     const commonName = kind === 'ssl' ? `${id}.example.com` : 'Sandbox';
-    await placeOrder({
+    const keyType = (['p256', 'sm2'] as const).find((one) => keys.some(({ type }) => type === one));
+    if (!keyType) continue;
+    const placing = placeOrder({
       accountId,
       productId: id,
       alternativeId,
@@ -31,7 +33,7 @@ export async function seedOrders(
       request: {
         commonName,
         dnsNames: kind === 'ssl' ? [`www.${id}.example.com`] : undefined,
-        csr: await makeCsr(commonName, keys.some(({ type }) => type === 'p256') ? 'p256' : 'sm2'),
+        csr: await makeCsr(commonName, keyType),
         keySource: 'caller',
         signHash: signHashes[0]!,
         keepsEncryptionKey: false,
@@ -39,6 +41,10 @@ export async function seedOrders(
         acceptsRevocationOfPrevious: false,
         dryRun: false,
       },
+    });
+    // A product that cannot be served, such as SM2 that is switched off, is no reason not to show the others.
+    await placing.catch((error) => {
+      if (!(error instanceof Refusal)) throw error;
     });
   }
   const orders = await store.orders.list(accountId, { limit: MAX_ORDERS });

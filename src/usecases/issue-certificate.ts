@@ -96,7 +96,7 @@ export function preparedRecord(
 /** In the transaction that writes down the certificate they belong to. */
 export async function keepKeys(to: Repositories, { cloud, encryption }: ObtainedKeys): Promise<void> {
   if (cloud) await to.cloudKeys.insert(cloud);
-  if (encryption && encryption.keptFrom === null) await to.escrowedKeys.insert(encryption.key);
+  if (encryption?.isNew) await to.escrowedKeys.insert(encryption.key);
 }
 
 export interface Finish {

@@ -21,8 +21,10 @@ export interface ObtainedKeys {
 
 export interface ObtainedEncryptionKey {
   readonly key: EscrowedKey;
-  /** The certificate whose key is kept; null for a new key, which is not in the store yet. */
-  readonly keptFrom: string | null;
+  /** Not in the store yet. */
+  readonly isNew: boolean;
+  /** The certificate that was current when it was decided whether to keep its key. */
+  readonly decidedAt: string | null;
   readonly envelope: Uint8Array;
 }
 
@@ -92,7 +94,8 @@ async function encryptionKey(
 ): Promise<ObtainedEncryptionKey> {
   const kept = keepsEncryptionKey && current ? await keptKey(tools, order.accountId, current.id) : undefined;
   const key = kept ?? (await newEscrowedKey(tools, order));
-  return { key, keptFrom: kept ? current!.id : null, envelope: await tools.keys.envelope(key, signingKey) };
+  const envelope = await tools.keys.envelope(key, signingKey);
+  return { key, isNew: !kept, decidedAt: current?.id ?? null, envelope };
 }
 
 async function keptKey({ store }: KeyTools, accountId: string, certificateId: string) {

@@ -53,6 +53,8 @@ export interface Reissue {
 const BUSY_PAUSE_MS = 20;
 // Longer than a lease: whoever waits behind a signer that is lost is served, not refused.
 const MAX_BUSY_TRIES = 750;
+// Keys that others made worthless are made anew, and that costs.
+const MAX_STALE = 5;
 
 /** What the first transaction decided: done, to be signed, to be asked again, or to be begun anew with other keys. */
 type Step =
@@ -73,6 +75,7 @@ export function reissueCertificate(tools: ReissueTools): Reissue {
 
   async function attempt(call: ReissueCall): Promise<string> {
     let keys = await keysFor(tools, call);
+    let stale = 0;
     try {
       for (let tries = 0; tries < MAX_BUSY_TRIES; tries += 1) {
         const step = await store.transaction((to) => begin(tools, to, call, keys));
@@ -88,6 +91,8 @@ export function reissueCertificate(tools: ReissueTools): Reissue {
         }
         await sleep(BUSY_PAUSE_MS);
         if (step.kind === 'busy') continue;
+        stale += 1;
+        if (stale === MAX_STALE) break;
         wipe(keys);
         keys = await keysFor(tools, call);
       }
@@ -174,7 +179,7 @@ function fit(
 ): boolean {
   if ((keySource === 'sign-cloud-csc') !== (cloud !== null)) return false;
   if (form !== 'dual') return encryption === null;
-  return encryption !== null && (!keepsEncryptionKey || encryption.keptFrom === current.id);
+  return encryption !== null && (!keepsEncryptionKey || encryption.decidedAt === current.id);
 }
 
 /** Who, from where, and what changed. */

@@ -65,12 +65,35 @@ export async function contextOf(
     earlier: valid.filter(({ id }) => id !== current.id),
     validatedNames: await from.proofs.proven(order.accountId, mentioned, now - product.reuseDays * DAY_MS),
     readCsr,
-    requireSoundKey: soundKey(tools, product, await isBlocked(from, current, request, readCsr)),
+    requireSoundKey: (await isDestroyed(from, order.accountId, current, request))
+      ? refuseDestroyed
+      : soundKey(tools, product, await isBlocked(from, current, request, readCsr)),
     cloudKey: cloudKey ?? cloudKeyToBe(request, current.publicKey, product),
     issuers: { choose: authority.issuerFor, served: authority.served },
     registrableDomain: tools.registrableDomain,
   };
 }
+
+/** Without a CSR the last key is certified again; one that is destroyed can sign nothing any more. */
+async function isDestroyed(
+  from: Repositories,
+  accountId: string,
+  { cloudKeyId }: CurrentCertificate,
+  { keySource, csr }: ReissueRequest,
+): Promise<boolean> {
+  if (keySource !== 'caller' || csr || cloudKeyId === null) return false;
+  return (await from.cloudKeys.find(accountId, cloudKeyId)) === undefined;
+}
+
+const refuseDestroyed = (): never => {
+  throw new Refusal('invalid_parameters', {
+    field: 'certificate.csr',
+    reason: {
+      en: 'The key of the current certificate is destroyed. Send a csr, or csr_from sign-cloud-csc for a new one.',
+      zh: '当前证书的密钥已销毁，请发送 csr，或使用 csr_from sign-cloud-csc 生成新密钥。',
+    },
+  });
+};
 
 /** A key that is made for the request was never anybody's before. */
 async function isBlocked(

@@ -41,5 +41,6 @@ export const tokenHash = (token: Secret): string => hashOfSecret(token.reveal())
 const keyFrom = (token: Secret): Uint8Array =>
   new Uint8Array(hkdfSync('sha256', token.reveal(), '', 'reseal signing grant', 32));
 
-const bindingOf = ({ accountId, keyId }: Pick<SigningGrant, 'accountId' | 'keyId'>): Buffer =>
-  Buffer.from(`${accountId}/${keyId}`);
+/** Whoever can write into the database can neither move a grant to another key nor give it other hashes. */
+const bindingOf = ({ accountId, keyId, hashes, expiresAt }: For): Buffer =>
+  Buffer.from([accountId, keyId, expiresAt, ...hashes].join('/'));

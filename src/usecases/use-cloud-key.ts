@@ -18,6 +18,7 @@ import type { AuditAction, AuditEntry, Page, Rate, Repositories } from '../domai
 import type { Secret } from '../domain/secret.ts';
 import type { SignHash } from '../domain/sign-hash.ts';
 import type { Actor } from './configure-callback.ts';
+import { oneAtATime } from './one-at-a-time.ts';
 import { destroyKey, type HeldKey, keyAudit, listKeys, type OperatorTools, showKey } from './operate-cloud-keys.ts';
 import { newGrant, openGrant, tokenHash } from './signing-grant.ts';
 
@@ -55,13 +56,29 @@ const GRANT_SECONDS = 300;
 /** Access codes of one account: comparing one is made slow on purpose. */
 const PIN_RATE: Rate = { burst: 30, everyMs: 2_000 };
 
+/** With the text that the access code opened. */
+interface Unlocked {
+  readonly privateKey: Uint8Array;
+  readonly locked: string;
+}
+
 export function useCloudKey(tools: CloudKeyTools): UseCloudKey {
   const { store, keys, now, newId, randomBytes } = tools;
+  // Tries with one key follow each other: many at once with the right code would each count as wrong until compared.
+  const inTurn = oneAtATime();
   const audit = (to: Repositories, by: Actor, action: AuditAction, id: string, details: AuditEntry['details'] = {}) =>
     to.audit.append(keyAudit(newId(), now(), by, action, id, details));
 
+  /** That the code was right, if it still is: meanwhile it may have been changed, or the key destroyed. */
+  async function accept(to: Repositories, accountId: string, id: string, { locked }: Unlocked): Promise<void> {
+    const key = await to.cloudKeys.findForUpdate(accountId, id);
+    if (!key) throw new Refusal('cloud_key_not_found');
+    if (key.locked !== locked) throw new Refusal('sign_key_pin_wrong');
+    await to.cloudKeys.endAttempt(accountId, id);
+  }
+
   /** The private key, which the caller wipes. That the code was right is for the caller to write down. */
-  async function unlock(by: Actor, id: string, pin: Secret): Promise<Uint8Array> {
+  async function unlock(by: Actor, id: string, pin: Secret): Promise<Unlocked> {
     const at = now();
     const attempt = await store.transaction(async (to) => {
       const waitMs = await to.rateLimits.take(`cloud-key ${by.accountId}`, PIN_RATE, at);
@@ -79,38 +96,60 @@ export function useCloudKey(tools: CloudKeyTools): UseCloudKey {
       await store.cloudKeys.withdrawAttempt(by.accountId, attempt.key);
       throw error;
     });
-    if (privateKey) return privateKey;
+    if (privateKey) return { privateKey, locked: attempt.key.locked! };
     const wrongCodes = attempt.key.wrongCodes + 1;
     await audit(store, by, 'cloud-key:refused', id, { reason: 'wrong code', wrong_codes: wrongCodes });
     const lockMs = lockAfter(wrongCodes);
     throw new Refusal('sign_key_pin_wrong', { ...(lockMs > 0 && { retryAfterSeconds: seconds(lockMs) }) });
   }
 
+  const authorize: UseCloudKey['authorize'] = async (by, id, { pin, numSignatures, signHash, digests }) => {
+    const { accountId } = by;
+    // Whatever is wrong without the access code is said before one is spent.
+    const { key, certificateStatus } = await showKey(tools, accountId, id);
+    requireDigests(key.publicKey.type, signHash, digests);
+    requireCount(numSignatures, digests.length);
+    requireValidCertificate(certificateStatus);
+    const unlocked = await unlock(by, id, pin);
+    const { privateKey } = unlocked;
+    try {
+      const terms = { accountId, keyId: id, hashes: digests.map(base64), expiresAt: now() + GRANT_SECONDS * 1000 };
+      const { grant, token } = newGrant(terms, privateKey, randomBytes);
+      await store.transaction(async (to) => {
+        await accept(to, accountId, id, unlocked);
+        await to.signingGrants.insert(grant);
+        await audit(to, by, 'cloud-key:authorized', id, { hashes: digests.length, sign_hash: signHash });
+      });
+      return { token, expiresInSeconds: GRANT_SECONDS };
+    } finally {
+      privateKey.fill(0);
+    }
+  };
+
+  const changePin: UseCloudKey['changePin'] = async (by, id, { pin, newPin, newHint }) => {
+    requirePin(newPin, newHint, { pin: 'new_pin', hint: 'new_pin_tip' });
+    const unlocked = await unlock(by, id, pin);
+    const { privateKey } = unlocked;
+    try {
+      const locked = await keys.lock(privateKey, newPin, id);
+      await store.transaction(async (to) => {
+        await accept(to, by.accountId, id, unlocked);
+        // A hint for the old code would mislead.
+        await to.cloudKeys.relock(by.accountId, id, locked, newHint || null);
+        await audit(to, by, 'cloud-key:changed', id);
+      });
+    } finally {
+      privateKey.fill(0);
+    }
+    return await showKey(tools, by.accountId, id);
+  };
+
   return {
     list: (accountId, page) => listKeys(tools, accountId, page),
     show: (accountId, id) => showKey(tools, accountId, id),
 
-    async authorize(by, id, { pin, numSignatures, signHash, digests }) {
-      const { accountId } = by;
-      // Whatever is wrong without the access code is said before one is spent.
-      const { key, certificateStatus } = await showKey(tools, accountId, id);
-      requireDigests(key.publicKey.type, signHash, digests);
-      requireCount(numSignatures, digests.length);
-      requireValidCertificate(certificateStatus);
-      const privateKey = await unlock(by, id, pin);
-      try {
-        const terms = { accountId, keyId: id, hashes: digests.map(base64), expiresAt: now() + GRANT_SECONDS * 1000 };
-        const { grant, token } = newGrant(terms, privateKey, randomBytes);
-        await store.transaction(async (to) => {
-          await to.cloudKeys.endAttempt(accountId, id);
-          await to.signingGrants.insert(grant);
-          await audit(to, by, 'cloud-key:authorized', id, { hashes: digests.length, sign_hash: signHash });
-        });
-        return { token, expiresInSeconds: GRANT_SECONDS };
-      } finally {
-        privateKey.fill(0);
-      }
-    },
+    authorize: (by, id, wish) => inTurn(`${by.accountId} ${id}`, () => authorize(by, id, wish)),
+    changePin: (by, id, wish) => inTurn(`${by.accountId} ${id}`, () => changePin(by, id, wish)),
 
     async sign(by, id, { token, signHash, digests }) {
       const { publicKey } = (await showKey(tools, by.accountId, id)).key;
@@ -128,30 +167,17 @@ export function useCloudKey(tools: CloudKeyTools): UseCloudKey {
         // Before they are handed out: there is no signature that is not on record.
         await audit(store, by, 'cloud-key:signed', id, { hashes: digests.length, sign_hash: signHash });
         return signatures;
+      } catch (error) {
+        // Too much to do at the moment is no reason to ask for the access code again.
+        if (error instanceof Refusal && error.code === 'service_busy') await store.signingGrants.insert(grant);
+        throw error;
       } finally {
         privateKey.fill(0);
       }
-    },
-
-    async changePin(by, id, { pin, newPin, newHint }) {
-      requirePin(newPin, newHint, { pin: 'new_pin', hint: 'new_pin_tip' });
-      const privateKey = await unlock(by, id, pin);
-      try {
-        const locked = await keys.lock(privateKey, newPin, id);
-        await store.transaction(async (to) => {
-          await to.cloudKeys.endAttempt(by.accountId, id);
-          // A hint for the old code would mislead.
-          await to.cloudKeys.relock(by.accountId, id, locked, newHint || null);
-          await audit(to, by, 'cloud-key:changed', id);
-        });
-      } finally {
-        privateKey.fill(0);
-      }
-      return await showKey(tools, by.accountId, id);
     },
 
     async destroy(by, id, pin) {
-      (await unlock(by, id, pin)).fill(0);
+      (await unlock(by, id, pin)).privateKey.fill(0);
       return await destroyKey(tools, by, id);
     },
   };

@@ -7,10 +7,16 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { sm2 as oracle } from 'sm-crypto-v2';
+import { openAuthority } from '../../src/adapters/ca/authority.ts';
+import { checkSm2 } from '../../src/adapters/doctor/sm2.ts';
+import { keyToBe } from '../../src/domain/cloud-key.ts';
+import { planReissue } from '../../src/domain/reissue.ts';
 import { newFolder, startApp } from '../support/app.ts';
 import { rule } from '../support/contract.ts';
 import { newDualOrder, newSm2Csr, openEnvelope, readSm2Certificate } from '../support/dual.ts';
 import { body, certificate, newOrder, type PlacedOrder, reissue } from '../support/orders.ts';
+import { OWN_PRODUCT, productsFile } from '../support/products.ts';
+import { CONTEXT, REQUEST } from '../support/reissue.ts';
 
 const app = await startApp();
 after(() => app[Symbol.asyncDispose]());
@@ -167,9 +173,59 @@ rule('dual 6', 'A reissue never makes earlier encryption keys unreadable: they s
   assert.equal(await app.app.store.escrowedKeys.find('another', record!.encryption!.escrowedKeyId), undefined);
 });
 
-test('un_modify_key has no effect on an ordinary certificate', async () => {
-  const order = await newOrder(app);
-  assert.equal((await reissue(app, order, body({ un_modify_key: true }))).status, 200);
+test('un_modify_key has no effect on an ordinary certificate, whatever its key', async () => {
+  for (const [product, certificateWish] of [
+    ['ssl-dv', body({ un_modify_key: true }).certificate],
+    ['document-signing', { csr: first.csr, sign_hash: 'sm3', un_modify_key: true }],
+  ] as const) {
+    const order = await newOrder(app, { product });
+    const { status, body: answer } = await reissue(app, order, { certificate: certificateWish });
+    assert.equal(status, 200);
+    const shown = await certificate(app, order, answer.data.certificate.id);
+    assert.equal(shown.encryption_pem, undefined);
+  }
+});
+
+test('un_modify_key on an order that became dual only now makes the first encryption key', async () => {
+  const single = { ...OWN_PRODUCT, form: 'single', csr: 'required', keys: [{ type: 'sm2' }], sign_hashes: ['sm3'] };
+  await using own = await startApp({ RESEAL_PRODUCTS_FILE: productsFile(single) });
+  const key = await own.newKey();
+  const { orderId, certificateId } = await own.issuance.placeOrder({
+    ...{ accountId: key.accountId, productId: single.id, alternativeId: null, actor: 'cli', vouchesForNames: true },
+    request: {
+      ...{ commonName: 'www.example.com', csr: first.csr, keySource: 'caller', signHash: 'sm3' },
+      ...{ keepsEncryptionKey: false, acceptsRemovalOfNames: false, acceptsRevocationOfPrevious: false },
+      dryRun: false,
+    },
+  });
+  await own.stop();
+  await own.start({ RESEAL_PRODUCTS_FILE: productsFile({ ...single, form: 'dual' }) });
+  const order = { key, id: orderId, certificateId };
+  const { status, body: answer } = await reissue(own, order, dualBody(first.csr, { un_modify_key: true }));
+  assert.equal(status, 200);
+  const shown = await certificate(own, order, answer.data.certificate.id);
+  assert.match(shown.encryption_pem, /^-----BEGIN CERTIFICATE-----/);
+});
+
+test('with SM2 switched off nothing new is signed, and what was issued is still served', async () => {
+  const { issuers } = app.issuance;
+  const without = openAuthority(issuers, 'http://pki.example.com', ['p256', 'p384', 'rsa']);
+  assert.equal(without.issuerFor('sm2', 'sm3', 0), undefined);
+  assert.ok(without.issuerFor('p256', 'sha256', 0));
+  const sm2 = issuers.find(({ keyType, role }) => keyType === 'sm2' && role === 'issuing')!;
+  assert.equal(without.chainOf(sm2.id).length, 2);
+  const request = { ...REQUEST, signHash: 'sm3' as const };
+  const product = {
+    ...CONTEXT.product,
+    signHashes: ['sm3' as const],
+    keys: [{ type: 'sm2' as const, minBits: 256, maxBits: 256 }],
+  };
+  const readCsr = () => keyToBe({ type: 'sm2', bits: 256 });
+  const context = { ...CONTEXT, product, readCsr, issuers: { choose: without.issuerFor, served: without.served } };
+  assert.throws(() => planReissue({ ...request, commonName: 'example.com', csr: 'sm2-256' }, context), {
+    code: 'service_busy',
+  });
+  assert.equal(checkSm2('the signature of the standard does not verify').state, 'warning');
 });
 
 test('what is no SM2 request of the product is refused, and names what would do', async () => {

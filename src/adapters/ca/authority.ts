@@ -1,6 +1,12 @@
 // The embedded certificate authority: chooses the issuer, writes and looks over what is to be signed, signs it. It
 // keeps nothing: that a serial number is written down first, and signed once, is the use case's part.
-import type { CertificateAuthority, CertificateContent, Issuer } from '../../domain/authority.ts';
+import {
+  type CertificateAuthority,
+  type CertificateContent,
+  ISSUER_KEY_TYPES,
+  type Issuer,
+  type IssuerKeyType,
+} from '../../domain/authority.ts';
 import type { SignHash } from '../../domain/sign-hash.ts';
 import { namesOf } from './certificate-reader.ts';
 import { candidatesAmong, candidatesFor, endOf, servedBy } from './choice.ts';
@@ -29,8 +35,13 @@ export interface EmbeddedAuthority extends CertificateAuthority {
   use(issuers: readonly Issuer[]): void;
 }
 
-export function openAuthority(issuers: readonly Issuer[], pkiUrl: string): EmbeddedAuthority {
-  let open = openIssuers(issuers, pkiUrl);
+/** Of types that are not among `keyTypes` certificates are served, and nothing is signed. */
+export function openAuthority(
+  issuers: readonly Issuer[],
+  pkiUrl: string,
+  keyTypes: readonly IssuerKeyType[] = ISSUER_KEY_TYPES,
+): EmbeddedAuthority {
+  let open = openIssuers(issuers, pkiUrl, keyTypes);
 
   function signer(issuerId: string): OpenIssuer {
     const found = open.signers.get(issuerId);
@@ -40,7 +51,7 @@ export function openAuthority(issuers: readonly Issuer[], pkiUrl: string): Embed
 
   return {
     use(next) {
-      open = openIssuers(next, pkiUrl);
+      open = openIssuers(next, pkiUrl, keyTypes);
     },
 
     issuerFor(keyType, signHash, until) {
@@ -104,11 +115,12 @@ export function openAuthority(issuers: readonly Issuer[], pkiUrl: string): Embed
   };
 }
 
-function openIssuers(issuers: readonly Issuer[], pkiUrl: string) {
-  const candidates = candidatesAmong(issuers.map((one) => ({ ...one, hasKey: one.privateKey !== null })));
+function openIssuers(issuers: readonly Issuer[], pkiUrl: string, keyTypes: readonly IssuerKeyType[]) {
+  const able = issuers.filter(({ keyType }) => keyTypes.includes(keyType));
+  const candidates = candidatesAmong(able.map((one) => ({ ...one, hasKey: one.privateKey !== null })));
   // Retired ones too: one that is retired between preparing and signing still owes that signature.
   const signers = new Map<string, OpenIssuer>();
-  for (const issuer of issuers) {
+  for (const issuer of able) {
     const { id, role, privateKey } = issuer;
     if (role === 'issuing' && privateKey)
       signers.set(id, openIssuer(issuer, privateKey, endOf(issuer, issuers), pkiUrl));

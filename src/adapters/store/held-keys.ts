@@ -1,9 +1,9 @@
 // Keys the service holds for its customers. Each is sealed and bound to its row; cloud-held ones are locked under an
 // access code before they come here, so that the seal key alone opens none of them.
 import { type CloudKey, lockAfter } from '../../domain/cloud-key.ts';
-import type { CloudKeys, EscrowedKeys, SigningGrants } from '../../domain/key-ports.ts';
+import type { CloudKeys, EscrowedKeys } from '../../domain/key-ports.ts';
 import type { Sealer } from '../seal.ts';
-import { bytesFrom, listFrom, listText, textOf } from './columns.ts';
+import { bytesFrom, textOf } from './columns.ts';
 import type { Engine } from './engine.ts';
 import type { Db, Schema } from './schema.ts';
 
@@ -124,6 +124,12 @@ export const cloudKeysIn = (db: Db, sealer: Sealer, engine: Pick<Engine, 'locksR
       return row && keyFrom(row);
     },
 
+    async findForUpdate(accountId, id) {
+      const query = live(accountId, id);
+      const row = await (engine.locksRows ? query.forUpdate() : query).executeTakeFirst();
+      return row && keyFrom(row);
+    },
+
     async list(accountId, { after = '', limit }) {
       const rows = await db
         .selectFrom('cloud_key')
@@ -176,41 +182,3 @@ export const cloudKeysIn = (db: Db, sealer: Sealer, engine: Pick<Engine, 'locksR
     },
   };
 };
-
-const grantBinding = (tokenHash: string): string => `signing_grant/${tokenHash}`;
-
-export const signingGrantsIn = (db: Db, sealer: Sealer): SigningGrants => ({
-  async insert({ tokenHash, accountId, keyId, hashes, locked, expiresAt }) {
-    await db
-      .insertInto('signing_grant')
-      .values({
-        token_hash: tokenHash,
-        account_id: accountId,
-        key_id: keyId,
-        hashes: listText(hashes),
-        sealed_key: sealer.seal(locked, grantBinding(tokenHash)),
-        expires_at: expiresAt,
-      })
-      .execute();
-  },
-
-  async take(accountId, keyId, tokenHash, now) {
-    const row = await db
-      .deleteFrom('signing_grant')
-      .where('token_hash', '=', tokenHash)
-      .where('account_id', '=', accountId)
-      .where('key_id', '=', keyId)
-      .where('expires_at', '>', now)
-      .returningAll()
-      .executeTakeFirst();
-    if (!row) return undefined;
-    const locked = sealer.open(row.sealed_key, grantBinding(tokenHash));
-    return { tokenHash, accountId, keyId, hashes: listFrom<string>(row.hashes), locked, expiresAt: row.expires_at };
-  },
-
-  async forget(now, limit) {
-    const due = db.selectFrom('signing_grant').select('token_hash').where('expires_at', '<=', now).limit(limit);
-    const rows = await db.deleteFrom('signing_grant').where('token_hash', 'in', due).returning('token_hash').execute();
-    return rows.length;
-  },
-});

@@ -36,6 +36,8 @@ export class SqliteConnection {
       // FULL: the log is synced to the disk at every commit, before the commit returns. NORMAL would lose
       // acknowledged commits on power loss.
       this.#database.exec('pragma journal_mode = wal; pragma synchronous = full; pragma busy_timeout = 0');
+      // What is deleted is overwritten in the file, as far as that costs no write of its own.
+      this.#database.exec('pragma secure_delete = fast');
       // Pages that many transactions touch are copied from the log into the file once instead of every few commits.
       this.#database.exec(`pragma cache_size = -${CACHE_KIB}; pragma wal_autocheckpoint = ${LOG_PAGES}`);
     } else {

@@ -7,7 +7,7 @@ import { callbacksIn } from './callbacks.ts';
 import { certificatesIn } from './certificates.ts';
 import { credentialsIn } from './credentials.ts';
 import { type Engine, openEngine } from './engine.ts';
-import { cloudKeysIn, escrowedKeysIn, signingGrantsIn } from './held-keys.ts';
+import { cloudKeysIn, escrowedKeysIn } from './held-keys.ts';
 import { blockedKeysIn, idempotencyKeysIn, outboxIn, proofsIn, revocationsIn } from './issuance.ts';
 import { issuersIn } from './issuers.ts';
 import { migrate } from './migrations.ts';
@@ -17,6 +17,7 @@ import { rateLimitsIn } from './rate-limits.ts';
 import type { Db } from './schema.ts';
 import { secretsIn } from './secrets.ts';
 import { settingsIn } from './settings.ts';
+import { signingGrantsIn } from './signing-grants.ts';
 import { sqliteEngine } from './sqlite.ts';
 
 export type DatabaseLocation =
