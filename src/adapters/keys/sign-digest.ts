@@ -3,14 +3,14 @@
 //
 // Keys come as bytes that their owner wipes. The library computes with BigInt, which nobody can wipe: this belongs into
 // a worker (adapters/work), away from everything that talks to strangers.
-import { constants, createPrivateKey, privateEncrypt, randomFillSync } from 'node:crypto';
-import { weierstrass } from '@noble/curves/abstract/weierstrass.js';
+import { constants, createPrivateKey, privateEncrypt } from 'node:crypto';
 import { p256, p384, p521 } from '@noble/curves/nist.js';
 import type { PublicKey } from '../../domain/public-key.ts';
 import { DIGEST_BYTES, type SignHash } from '../../domain/sign-hash.ts';
 import { integer, NULL, octetString, oid, sequence } from '../ca/der.ts';
 import { DerReader } from '../ca/der-reader.ts';
-import { CURVE, FIELD_BYTES } from '../sm2/curve.ts';
+import { FIELD_BYTES } from '../sm2/curve.ts';
+import { numberFrom, Point, randomScalar } from '../sm2/points.ts';
 
 /** The private key is PKCS#8, DER. For SM2 the digest is e, which has the identity and the key of the signer in it. */
 export function signDigest(
@@ -57,42 +57,16 @@ function secretIn(privateKey: Uint8Array): Uint8Array {
   return key.octetString();
 }
 
-const number = (hex: string): bigint => BigInt(`0x${hex}`);
-
-const Sm2 = weierstrass({
-  p: number(CURVE.p),
-  a: number(CURVE.a),
-  b: number(CURVE.b),
-  n: number(CURVE.n),
-  h: 1n,
-  Gx: number(CURVE.gx),
-  Gy: number(CURVE.gy),
-});
-
 /** GM/T 0003.2, 6.1: r = e + x₁, s = (1 + d)⁻¹ · (k − r · d), both modulo n. */
 function signSm2(d: bigint, e: bigint): Uint8Array {
-  const { Fn } = Sm2;
+  const { Fn } = Point;
   for (;;) {
     const k = randomScalar();
-    const r = Fn.create(e + Sm2.BASE.multiply(k).x);
+    const r = Fn.create(e + Point.BASE.multiply(k).x);
     if (r === 0n || r + k === Fn.ORDER) continue;
     const s = Fn.mul(Fn.inv(Fn.create(1n + d)), Fn.create(k - r * d));
     if (s !== 0n) return sequence([integer(bytesOf(r)), integer(bytesOf(s))]);
   }
 }
 
-/** From 1 to n − 1, each as likely as the others. */
-function randomScalar(): bigint {
-  const bytes = Buffer.alloc(FIELD_BYTES);
-  try {
-    for (;;) {
-      const k = numberFrom(randomFillSync(bytes));
-      if (k > 0n && k < Sm2.Fn.ORDER) return k;
-    }
-  } finally {
-    bytes.fill(0);
-  }
-}
-
-const numberFrom = (bytes: Uint8Array): bigint => number(Buffer.from(bytes).toString('hex'));
 const bytesOf = (value: bigint): Uint8Array => Buffer.from(value.toString(16).padStart(2 * FIELD_BYTES, '0'), 'hex');

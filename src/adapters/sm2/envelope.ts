@@ -7,23 +7,10 @@
 // one envelope, and the key inside it never becomes a number here.
 //
 // The multiplications take some milliseconds: this belongs into a worker (adapters/work).
-import { createCipheriv, createHash, randomBytes, randomFillSync } from 'node:crypto';
-import { weierstrass } from '@noble/curves/abstract/weierstrass.js';
+import { createCipheriv, createHash, randomBytes } from 'node:crypto';
 import { bitString, integer, octetString, oid, sequence } from '../ca/der.ts';
-import { CURVE, FIELD_BYTES, isUncompressed } from './curve.ts';
-
-const number = (hex: string): bigint => BigInt(`0x${hex}`);
-const ORDER = number(CURVE.n);
-
-const Point = weierstrass({
-  p: number(CURVE.p),
-  a: number(CURVE.a),
-  b: number(CURVE.b),
-  n: ORDER,
-  h: 1n,
-  Gx: number(CURVE.gx),
-  Gy: number(CURVE.gy),
-});
+import { FIELD_BYTES, isUncompressed } from './curve.ts';
+import { Point, randomScalar } from './points.ts';
 
 /** Without parameters, as envelopes of other authorities have it; readers take it with NULL, too. */
 const SM4_ECB = sequence([oid('1.2.156.10197.1.104.1')]);
@@ -91,16 +78,3 @@ function keyStream(shared: Uint8Array, length: number): Uint8Array {
 }
 
 const halves = (xy: Uint8Array): [Uint8Array, Uint8Array] => [xy.subarray(0, FIELD_BYTES), xy.subarray(FIELD_BYTES)];
-
-/** From 1 to n − 1, each as likely as the others. */
-function randomScalar(): bigint {
-  const bytes = Buffer.alloc(FIELD_BYTES);
-  try {
-    for (;;) {
-      const candidate = number(randomFillSync(bytes).toString('hex'));
-      if (candidate > 0n && candidate < ORDER) return candidate;
-    }
-  } finally {
-    bytes.fill(0);
-  }
-}
