@@ -64,8 +64,8 @@ export interface Certificates {
   findByCloudKey(accountId: string, cloudKeyId: string): Promise<CertificateRecord | undefined>;
   /** The one whose issuance made this one the previous. */
   findReplacing(accountId: string, id: string): Promise<string | undefined>;
-  /** What was ever made for the order, the first one first. */
-  listOf(accountId: string, orderId: string, page: Page): Promise<CertificateSummary[]>;
+  /** The last ones made for the order, the earlier one first, without those that were voided. */
+  listLast(accountId: string, orderId: string, limit: number): Promise<CertificateSummary[]>;
   /** Issued, not expired, and not to be revoked. */
   listValid(accountId: string, orderId: string, now: number): Promise<{ id: string; names: string[] }[]>;
   /** False when it is not prepared any more: somebody found its signer overdue and voided it. */

@@ -10,7 +10,10 @@ import { keyAndIssuer, requireKeyAsOffered, requireSignHashOffered } from './rei
 import { changedNames } from './reissue-names.ts';
 import type { ReissueContext, ReissuePlan, ReissueRequest } from './reissue-request.ts';
 
-export type PlacementContext = Omit<ReissueContext, 'order' | 'current' | 'earlier'>;
+export type PlacementContext = Omit<ReissueContext, 'order' | 'current' | 'earlier'> & {
+  /** An operator answers for what cannot be proven: the name in a signing certificate. */
+  readonly isVouchedFor: boolean;
+};
 
 const DAY_MS = 86_400_000;
 /** X.520 gives a common name 64 characters; without DNS names it is all there is. */
@@ -33,7 +36,7 @@ export function newOrder(
     commonName: null,
     names: [],
     dcvMethod: product.dcvMethods[0] ?? null,
-    dcvScope: 'fqdn',
+    dcvScope: product.dcvScopes.includes('fqdn') ? 'fqdn' : (product.dcvScopes[0] ?? 'fqdn'),
     persistUntil: null,
     persistPolicy: 'fqdn',
     currentCertificateId: null,
@@ -46,6 +49,7 @@ export function newOrder(
 
 export function planPlacement(request: ReissueRequest, order: Order, given: PlacementContext): ReissuePlan {
   const { product } = given;
+  if (product.kind !== 'ssl' && !given.isVouchedFor) throw needsOperator();
   const subject = product.kind === 'ssl' ? null : subjectOf(request.commonName);
   // Names are free to choose once; whether they may change is a question for reissues.
   const anyNames = { ...product, namesMayChange: 'any' as const };
@@ -73,11 +77,21 @@ export function planPlacement(request: ReissueRequest, order: Order, given: Plac
   };
 }
 
+/** Nobody here can prove that a caller is who the certificate would say. */
+const needsOperator = (): Refusal =>
+  new Refusal('permission_denied', {
+    reason: {
+      en: 'Orders of this product name a person or an organization, which the operator has to vouch for. Ask the operator to place it; reissue it yourself.',
+      zh: '该产品的证书包含个人或机构名称，须由运营方核实。请联系运营方下单，之后可自行重签。',
+    },
+  });
+
 const MAX_ALTERNATIVE_ID = 64;
 
 /** The customer's own name for an order; it travels in paths too. */
 export function requireAlternativeId(text: string): void {
-  if (/^[\x21-\x7e]+$/.test(text) && text.length <= MAX_ALTERNATIVE_ID) return;
+  // One or two dots would be taken for a step in a path.
+  if (/^(?!\.{1,2}$)[\x21-\x7e]+$/.test(text) && text.length <= MAX_ALTERNATIVE_ID) return;
   throw new Refusal('invalid_parameters', {
     field: 'alternative_order_id',
     reason: {

@@ -36,6 +36,9 @@ const FIELD: Record<MissingConsent, string> = {
   revoke_last_cert_not_confirmed: 'i_know_will_revoke_last_cert',
 };
 
+/** More than a person reads. */
+const MAX_LISTED = 100;
+
 /** Refuses with the first of them; the details let a person decide about both. */
 export function requireConsents(
   missing: readonly MissingConsent[],
@@ -46,6 +49,10 @@ export function requireConsents(
   if (first === undefined) return;
   throw new Refusal(first, {
     field: FIELD[first],
-    details: { removed_names: removed, certificates: revokes.map(({ certificateId }) => certificateId) },
+    details: {
+      removed_names: removed,
+      certificates: revokes.slice(0, MAX_LISTED).map(({ certificateId }) => certificateId),
+      ...(revokes.length > MAX_LISTED && { certificates_in_all: revokes.length }),
+    },
   });
 }

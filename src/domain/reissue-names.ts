@@ -32,6 +32,7 @@ export function changedNames(request: ReissueRequest, context: ReissueContext): 
   const isSsl = product.kind === 'ssl';
   // As sent and before reading them: a body may hold more strings than anybody should look at.
   requireFewEnough(request.dnsNames ?? [], DNS_NAMES);
+  if (!isSsl && request.dnsNames && request.dnsNames.length > 0) throw noNames();
   const commonName = isSsl ? dnsName(request.commonName ?? '', COMMON_NAME) : sameText(request, current.commonName);
   const dnsNames = request.dnsNames?.map((name, index) => dnsName(name, `${DNS_NAMES}.${index}`));
   const names = wantedNames(isSsl ? (commonName ?? undefined) : undefined, dnsNames, current.names);
@@ -41,6 +42,15 @@ export function changedNames(request: ReissueRequest, context: ReissueContext): 
   requireAllowed(product.namesMayChange, change.added, change.removed);
   return { commonName, names, ...change };
 }
+
+const noNames = (): Refusal =>
+  new Refusal('invalid_sans', {
+    field: DNS_NAMES,
+    reason: {
+      en: 'This product certifies a holder, not DNS names. Leave dns_names out.',
+      zh: '该产品认证的是持有者而非域名，请不发送 dns_names。',
+    },
+  });
 
 /** Also the names that are only kept: a reissue is an issuance, and every rule applies again. */
 function requireAllCertifiable(names: readonly string[], dnsNames: readonly string[], context: ReissueContext): void {

@@ -60,14 +60,12 @@ export function orderOperations(
           version: certificate.version,
           replaces: certificate.replacesId,
           replaced_by: replacedBy,
-          history: history
-            .filter(({ state }) => state !== 'voided')
-            .map(({ id, state, version, replacesId }) => ({
-              id,
-              status: statusOf(state),
-              version,
-              replaces: replacesId,
-            })),
+          history: history.map(({ id, state, version, replacesId }) => ({
+            id,
+            status: statusOf(state),
+            version,
+            replaces: replacesId,
+          })),
           revocation: certificate.revocation && {
             reason: certificate.revocation.reason,
             due_at: moment(certificate.revocation.dueAt),

@@ -43,7 +43,7 @@ export function reissueOperation(api: Api, reissue: Reissue, digestOf: (text: st
       },
     },
     async (request) => {
-      const dryRun = isDryRun(request.query.dry_run);
+      const dryRun = isDryRun(request.query);
       const call = {
         caller: callerOf(request),
         orderId: request.params.id,
@@ -65,9 +65,10 @@ export function reissueOperation(api: Api, reissue: Reissue, digestOf: (text: st
 }
 
 /** Anything but `true` is refused: a typo must not revoke a certificate. */
-function isDryRun(value: unknown): boolean {
-  if (value === undefined) return false;
-  if (value === 'true') return true;
+function isDryRun(query: { readonly dry_run?: unknown }): boolean {
+  const isMisspelt = Object.keys(query).some((name) => /dry/i.test(name) && name !== 'dry_run');
+  if (query.dry_run === undefined && !isMisspelt) return false;
+  if (query.dry_run === 'true' && !isMisspelt) return true;
   throw new Refusal('invalid_parameters', {
     field: 'dry_run',
     reason: { en: 'dry_run is true, or left out.', zh: 'dry_run 只能为 true，或不发送。' },

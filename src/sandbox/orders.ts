@@ -1,6 +1,7 @@
 // The sandbox's orders: one of each product, in the first account. Each is known by its alternative id, so that a
 // restart finds them and places only what is missing, such as a product that a newer version brought.
 import { Refusal } from '../domain/errors.ts';
+import type { Order } from '../domain/order.ts';
 import type { Store } from '../domain/ports.ts';
 import type { Product } from '../domain/products.ts';
 import type { PlaceOrder } from '../usecases/place-order.ts';
@@ -8,21 +9,21 @@ import type { SandboxFile } from './folder.ts';
 
 export type SandboxOrders = SandboxFile['orders'];
 
-const MAX_ORDERS = 200;
+/** Of the keys that the sandbox makes a request for. */
+const KEY_TYPES = ['p256', 'p384', 'rsa', 'sm2'] as const;
 
 export async function seedOrders(
   store: Store,
   placeOrder: PlaceOrder,
-  products: Iterable<Product>,
+  products: readonly Product[],
   accountId: string,
-  makeCsr: (commonName: string, keyType: 'p256' | 'sm2') => Promise<string>,
+  makeCsr: (commonName: string, keyType: (typeof KEY_TYPES)[number]) => Promise<string>,
 ): Promise<SandboxOrders> {
-  const placed = await store.orders.list(accountId, { limit: MAX_ORDERS });
   for (const { id, kind, keys, signHashes } of products) {
     const alternativeId = `sandbox-${id}`;
-    if (placed.some((order) => order.alternativeId === alternativeId)) continue;
+    if (await store.orders.findByAlternative(accountId, alternativeId)) continue;
     const commonName = kind === 'ssl' ? `${id}.example.com` : 'Sandbox';
-    const keyType = (['p256', 'sm2'] as const).find((one) => keys.some(({ type }) => type === one));
+    const keyType = KEY_TYPES.find((one) => keys.some(({ type }) => type === one));
     if (!keyType) continue;
     const placing = placeOrder({
       accountId,
@@ -47,16 +48,18 @@ export async function seedOrders(
       if (!(error instanceof Refusal)) throw error;
     });
   }
-  const orders = await store.orders.list(accountId, { limit: MAX_ORDERS });
-  return orders
-    .filter(({ alternativeId }) => alternativeId?.startsWith('sandbox-'))
-    .map((order) => ({
-      id: order.id,
-      account_id: order.accountId,
-      product: order.productId,
-      common_name: order.commonName,
-      dns_names: order.names,
-      status: order.status,
-      certificate_id: order.currentCertificateId,
-    }));
+  const orders: Order[] = [];
+  for (const { id } of products) {
+    const order = await store.orders.findByAlternative(accountId, `sandbox-${id}`);
+    if (order) orders.push(order);
+  }
+  return orders.map((order) => ({
+    id: order.id,
+    account_id: order.accountId,
+    product: order.productId,
+    common_name: order.commonName,
+    dns_names: order.names,
+    status: order.status,
+    certificate_id: order.currentCertificateId,
+  }));
 }

@@ -29,6 +29,7 @@ export type PlaceOrder = (call: PlaceOrderCall) => Promise<{ orderId: string; ce
 const DAY_MS = 86_400_000;
 /** The method under which names an operator vouched for are recorded. */
 const VOUCHED = 'operator';
+const OPERATOR = 'cli';
 
 export function placeOrder(tools: ReissueTools): PlaceOrder {
   const { store, products, now, newId } = tools;
@@ -104,7 +105,7 @@ async function requireUntaken({ orders }: Repositories, accountId: string, alter
 async function contextOf(
   tools: ReissueTools,
   from: Repositories,
-  { accountId, request }: PlaceOrderCall,
+  { accountId, request, vouchesForNames, actor }: PlaceOrderCall,
   product: Product,
   names: readonly string[],
   now: number,
@@ -116,6 +117,8 @@ async function contextOf(
   return {
     now,
     product,
+    // Whoever places an order at the keyboard of the service answers for the name of its holder.
+    isVouchedFor: vouchesForNames || actor === OPERATOR,
     validatedNames: await from.proofs.proven(accountId, names, now - product.reuseDays * DAY_MS),
     readCsr,
     requireSoundKey: soundKey(tools, product, isBlocked),

@@ -26,7 +26,12 @@ export async function earlierAnswer(to: Repositories, call: ReissueCall, at: num
 export function productOf({ products }: Pick<ReissueTools, 'products'>, order: Order): Product {
   const product = products.get(order.productId);
   if (product) return product;
-  throw new Error(`order ${order.id} is of the product ${order.productId}, which is not configured any more`);
+  throw new Refusal('product_not_found', {
+    reason: {
+      en: `The product of this order, ${order.productId}, is not offered any more. Ask the operator to bring it back.`,
+      zh: `该订单的产品 ${order.productId} 已不再提供，请联系运营方恢复。`,
+    },
+  });
 }
 
 /** An order without a certificate has nothing to compare with; its status refuses the reissue anyway. */
@@ -50,6 +55,7 @@ export async function contextOf(
 ): Promise<ReissueContext> {
   const { authority } = tools;
   const product = productOf(tools, order);
+  requireFewerThanMost(current);
   const mentioned = mentionedNames(request, product.kind, current.names);
   const mayRemove = current.names.some((name) => !mentioned.includes(name));
   const valid =
@@ -72,6 +78,19 @@ export async function contextOf(
     issuers: { choose: authority.issuerFor, served: authority.served },
     registrableDomain: tools.registrableDomain,
   };
+}
+
+/** Each may have to be listed and revoked in one go, while others wait. */
+const MAX_CERTIFICATES = 10_000;
+
+function requireFewerThanMost({ version }: CurrentCertificate): void {
+  if (version < MAX_CERTIFICATES) return;
+  throw new Refusal('order_state_conflict', {
+    reason: {
+      en: `The order has been reissued ${MAX_CERTIFICATES} times, and no more. Place a new order.`,
+      zh: `该订单已重签 ${MAX_CERTIFICATES} 次，达到上限，请重新下单。`,
+    },
+  });
 }
 
 /** Without a CSR the last key is certified again; one that is destroyed can sign nothing any more. */

@@ -13,7 +13,7 @@ export interface ShownOrder {
 export interface ShownCertificate {
   readonly certificate: CertificateRecord;
   readonly replacedBy: string | null;
-  /** The first hundred of everything made for the same order, the first one first. */
+  /** The last hundred of everything made for the same order, the earlier one first. */
   readonly history: readonly CertificateSummary[];
 }
 
@@ -42,7 +42,7 @@ export function showOrders(store: Store) {
       const certificate = await store.certificates.find(accountId, id);
       if (!certificate) throw new Refusal('cert_not_found');
       const replacedBy = (await store.certificates.findReplacing(accountId, id)) ?? null;
-      const history = await store.certificates.listOf(accountId, certificate.orderId, { limit: MAX_HISTORY });
+      const history = await store.certificates.listLast(accountId, certificate.orderId, MAX_HISTORY);
       return { certificate, replacedBy, history };
     },
   };

@@ -3,8 +3,10 @@ import assert from 'node:assert/strict';
 import { X509Certificate } from 'node:crypto';
 import { test } from 'node:test';
 import { openAuthority } from '../../src/adapters/ca/authority.ts';
+import { ia5String, implicit, oid, sequence } from '../../src/adapters/ca/der.ts';
 import { readOwnIssuer } from '../../src/adapters/ca/own-issuer.ts';
 import { readPublicKey } from '../../src/adapters/ca/public-key.ts';
+import { extension } from '../../src/adapters/ca/to-be-signed.ts';
 import { startApp, type TestApp } from '../support/app.ts';
 import { caPair } from '../support/authority.ts';
 import { rule } from '../support/contract.ts';
@@ -157,4 +159,25 @@ test('an authority with less than a day left is not brought at all', async () =>
   assert.throws(() => ownIssuer(app, { issuingDays: 0.9 }), /a certificate ends within a day/);
   assert.throws(() => ownIssuer(app, { rootDays: 0.9 }), /a certificate ends within a day/);
   assert.throws(() => ownIssuer(app, { now: app.now() + 2 * DAY }), /a certificate is not valid yet/);
+});
+
+test('an authority whose certificates verifiers would refuse is not brought', async () => {
+  await using app = await startApp();
+  const critical = (id: string, value: Uint8Array) => extension({ id: oid(id), isCritical: true, value });
+  // permitted: DNS names under corp.example.org; clientAuth; an extension of nobody's.
+  const onlyCorp = sequence([implicit(0, sequence([sequence([implicit(2, ia5String('corp.example.org'))])]))]);
+  const table: [string, Lives, RegExp][] = [
+    ['names', { issuingExtensions: [critical('2.5.29.30', onlyCorp)] }, /limits the names/],
+    [
+      'purposes',
+      { issuingExtensions: [critical('2.5.29.37', sequence([oid('1.3.6.1.5.5.7.3.2')]))] },
+      /limits the purposes/,
+    ],
+    ['something else', { issuingExtensions: [critical('1.2.3.4', sequence([]))] }, /not known here \(1\.2\.3\.4\)/],
+    ['pathlen', { rootPathLength: 0 }, /allows no authority below it/],
+    ['keyUsage', { issuingUsage: [0] }, /may not sign others/],
+  ];
+  for (const [what, lives, words] of table) assert.throws(() => ownIssuer(app, lives), words, what);
+  const harmless = extension({ id: oid('1.2.3.4'), isCritical: false, value: sequence([]) });
+  assert.equal(ownIssuer(app, { issuingExtensions: [harmless] }).length, 2);
 });

@@ -235,18 +235,22 @@ for (const engine of await bothEngines()) {
       assert.deepEqual(await certificates.find('a', 'c4'), prepared('c4'));
     });
 
-    testStore('the certificates of an order are its own, page by page', async ({ certificates, orders }) => {
-      await orders.insert(order('p'));
-      for (const id of ['c3', 'c1', 'c4', 'c2']) {
-        await certificates.insert(certificate(id, { orderId: id === 'c2' ? 'p' : 'o' }));
-      }
-      const list = (accountId: string, after?: string) => certificates.listOf(accountId, 'o', { after, limit: 2 });
-      const { state, version, replacesId, createdAt, issuedAt } = certificate('any');
-      const summary = (id: string) => ({ id, state, version, replacesId, createdAt, issuedAt });
-      assert.deepEqual(await list('a'), [summary('c1'), summary('c3')]);
-      assert.deepEqual(await list('a', 'c3'), [summary('c4')]);
-      assert.deepEqual(await list('b'), []);
-    });
+    testStore(
+      'the last certificates of an order are its own, the earlier one first, without voided ones',
+      async ({ certificates, orders }) => {
+        await orders.insert(order('p'));
+        for (const id of ['c3', 'c1', 'c4', 'c2']) {
+          await certificates.insert(certificate(id, { orderId: id === 'c2' ? 'p' : 'o' }));
+        }
+        await certificates.insert(prepared('c5', { state: 'voided' }));
+        const list = (accountId: string, limit: number) => certificates.listLast(accountId, 'o', limit);
+        const { state, version, replacesId, createdAt, issuedAt } = certificate('any');
+        const summary = (id: string) => ({ id, state, version, replacesId, createdAt, issuedAt });
+        assert.deepEqual(await list('a', 9), [summary('c1'), summary('c3'), summary('c4')]);
+        assert.deepEqual(await list('a', 2), [summary('c3'), summary('c4')]);
+        assert.deepEqual(await list('b', 9), []);
+      },
+    );
 
     testStore(
       'valid are those issued, not expired, and not to be revoked',

@@ -41,7 +41,7 @@ function everyLookUp(db: Db, engine: Engine): Readonly<Record<string, () => Prom
     'a certificate': () => certificates.find('a1', 'c1'),
     'the current certificate': () => certificates.findCurrent('a1', 'c1'),
     'what replaced it': () => certificates.findReplacing('a1', 'c1'),
-    'the certificates of an order': () => certificates.listOf('a1', 'o1', page),
+    'the certificates of an order': () => certificates.listLast('a1', 'o1', 50),
     'the valid certificates of an order': () => certificates.listValid('a1', 'o1', 1),
     'issuing it': () =>
       certificates.issue('c1', {
@@ -81,6 +81,10 @@ async function fill(db: Db): Promise<void> {
     select i, 0, ${account}, 'cli', 'order:placed', '', '{}' from n`.execute(db);
   await sql`${numbers} insert into revocation (certificate_id, account_id, reason, cause, due_at)
     select 'c' || i, ${account}, 'superseded', 'requested', 0 from n where i % 2 = 0`.execute(db);
+  await sql`insert into escrowed_key (id, account_id, order_id, spki, key_fingerprint, sealed_key, created_at)
+    values ('e', 'a1', 'o1', '', '', '', 0)`.execute(db);
+  await sql`${numbers} insert into encryption_certificate (certificate_id, account_id, key_id, serial, envelope)
+    select 'c' || i, ${account}, 'e', 's' || i, '' from n`.execute(db);
   await sql`${numbers} insert into idempotency_key (account_id, order_id, key, request_hash, certificate_id, created_at)
     select ${account}, 'o' || i, 'key', '', 'c' || i, 1 from n`.execute(db);
   await sql`${numbers} insert into blocked_key (fingerprint, reason, created_at)

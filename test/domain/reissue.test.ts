@@ -253,7 +253,8 @@ test('whatever is asked of whichever product, the plan keeps its promises', () =
     dnsNames: maybe(fc.array(name, { maxLength: 4 })),
     csr: maybe(fc.constantFrom('', ...KEYS.keys())),
     keySource: fc.constantFrom('caller', 'caller', 'sign-cloud-csc'),
-    signHash: fc.constantFrom('sha256', 'sha384', 'sha512', 'sm3'),
+    // The commonest twice, or most of what is tried would be refused for its digest alone.
+    signHash: fc.constantFrom('sha256', 'sha256', 'sha384', 'sha512', 'sm3'),
     keepsEncryptionKey: fc.boolean(),
     validityDays: maybe(fc.constantFrom(1, 90, 1000)),
     customExpirationDate: maybe(fc.constantFrom('2026-12-24', '2030-01-01')),
@@ -300,7 +301,7 @@ test('whatever is asked of whichever product, the plan keeps its promises', () =
       assert.deepEqual(planReissue({ ...request, keepsEncryptionKey: !request.keepsEncryptionKey }, context), made);
       assert.deepEqual(planReissue(request, context), made);
     }),
-    { numRuns: 3000 },
+    { numRuns: 6000 },
   );
   assert.ok(planned > 100, `only ${planned} of them were possible`);
 });

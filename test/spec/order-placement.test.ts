@@ -5,6 +5,7 @@ import { after, test } from 'node:test';
 import { type Key, startApp } from '../support/app.ts';
 import { rule } from '../support/contract.ts';
 import { body, certificate, csrFor, newOrder, reissue, show, spkiIn } from '../support/orders.ts';
+import { OWN_PRODUCT, productsFile } from '../support/products.ts';
 
 const app = await startApp();
 after(() => app[Symbol.asyncDispose]());
@@ -62,6 +63,7 @@ test('a first order is checked as a reissue is, and leaves nothing behind when i
     [wish({}, { alternative_order_id: '' }), 'invalid_parameters', 'alternative_order_id'],
     [wish({}, { alternative_order_id: 'a b' }), 'invalid_parameters', 'alternative_order_id'],
     [wish({}, { alternative_order_id: 'x'.repeat(65) }), 'invalid_parameters', 'alternative_order_id'],
+    [wish({}, { alternative_order_id: '..' }), 'invalid_parameters', 'alternative_order_id'],
     [wish({}, { alternative_order_id: 7 }), 'invalid_parameters', 'alternative_order_id'],
   ];
   for (const [json, code, field] of cases) {
@@ -69,6 +71,43 @@ test('a first order is checked as a reissue is, and leaves nothing behind when i
     assert.deepEqual([answer.code, answer.field], [code, field], JSON.stringify(json).slice(0, 80));
   }
   assert.deepEqual((await app.call('GET', '/openapi/v3/orders', { key })).body.data.orders, []);
+});
+
+rule('order 15', 'the name of a holder, which only the operator can vouch for, is `permission_denied`', async () => {
+  const key = await app.newKey();
+  for (const product of ['code-signing', 'document-signing']) {
+    const { status, body: answer } = await place(key, wish({ common_name: 'Microsoft Corporation' }), product);
+    assert.deepEqual([status, answer.code], [403, 'permission_denied']);
+  }
+  assert.deepEqual((await app.call('GET', '/openapi/v3/orders', { key })).body.data.orders, []);
+  // What the operator has placed, its owner reissues.
+  const order = await newOrder(app, { product: 'code-signing', commonName: 'Acme Ltd' });
+  assert.equal((await reissue(app, order, { certificate: { csr: csrFor(), sign_hash: 'sha256' } })).status, 200);
+  const names = { certificate: { csr: csrFor(), sign_hash: 'sha256', dns_names: ['www.example.com'] } };
+  const { body: refused } = await reissue(app, order, names);
+  assert.deepEqual([refused.code, refused.field], ['invalid_sans', 'certificate.dns_names']);
+});
+
+test('an order whose product is gone is refused with words, and works again when it is back', async () => {
+  const environment = { RESEAL_PRODUCTS_FILE: productsFile({ ...OWN_PRODUCT, csr: 'required' }) };
+  await using own = await startApp(environment);
+  const order = await newOrder(own, { product: OWN_PRODUCT.id });
+  await own.stop();
+  await own.start({});
+  const { status, body: answer } = await reissue(own, order, body());
+  assert.deepEqual([status, answer.code], [404, 'product_not_found']);
+  assert.match(answer.message, /own, is not offered any more/);
+  await own.stop();
+  await own.start(environment);
+  assert.equal((await reissue(own, order, body())).status, 200);
+});
+
+test('what looks like a dry run and is none is refused, so that a typo revokes nothing', async () => {
+  const order = await newOrder(app);
+  for (const query of ['?dry_run[]=true', '?dryrun=true', '?DRY_RUN=true', '?dry_run=true&dry-run=true']) {
+    const { body: answer } = await reissue(app, order, body(), query);
+    assert.deepEqual([answer.code, answer.field], ['invalid_parameters', 'dry_run'], query);
+  }
 });
 
 rule('errors product_not_found', 'is 404: there is no product with that identifier', async () => {

@@ -111,7 +111,7 @@ rule(
         }
       }
       assert.deepEqual(await show(app, order), before);
-      assert.equal((await app.app.store.certificates.listOf(order.key.accountId, order.id, { limit: 9 })).length, 1);
+      assert.equal((await app.app.store.certificates.listLast(order.key.accountId, order.id, 9)).length, 1);
     }
     // As a lost signer, a cancellation or a rejection leaves it: without any certificate.
     for (const status of ['issuing', 'canceled', 'rejected'] as const) {

@@ -54,7 +54,7 @@ rule('reissue 40', 'A refused reissue changes nothing', async () => {
     assert.deepEqual(rows(), all);
   }
   assert.deepEqual(await show(app, order), before);
-  assert.equal((await app.app.store.certificates.listOf(order.key.accountId, order.id, { limit: 9 })).length, 1);
+  assert.equal((await app.app.store.certificates.listLast(order.key.accountId, order.id, 9)).length, 1);
   await requireAnswered(order, body({}, CONSENTS), headers);
 });
 

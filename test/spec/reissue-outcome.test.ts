@@ -13,8 +13,7 @@ const { app, db, rows, requireRefused, requireAnswered } = await startWatchedApp
 const DAY = 86_400_000;
 const [WWW, APEX, NEW] = ['www.example.com', 'example.com', 'new.example.com'];
 const CONSENTS = { i_know_remove_domain_will_revoke_before_cert: true, i_know_will_revoke_last_cert: true };
-const certificatesOf = ({ key, id }: PlacedOrder) =>
-  app.app.store.certificates.listOf(key.accountId, id, { limit: 500 });
+const certificatesOf = ({ key, id }: PlacedOrder) => app.app.store.certificates.listLast(key.accountId, id, 500);
 
 rule(
   'reissue 34',
@@ -112,7 +111,7 @@ rule(
   async () => {
     await using later = await startApp();
     const count = async ({ key, id }: PlacedOrder) =>
-      (await later.app.store.certificates.listOf(key.accountId, id, { limit: 100 })).length;
+      (await later.app.store.certificates.listLast(key.accountId, id, 100)).length;
     const order = await newOrder(later);
     const headers = { 'Idempotency-Key': 'once' };
     const sent = body();

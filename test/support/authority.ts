@@ -21,11 +21,26 @@ function sha1KeyId(spki: Uint8Array): Uint8Array {
   return createHash('sha1').update(reader.bitString()).digest();
 }
 
-export function caPair(kind: 'p256', { now = Date.now(), rootDays = 1_000, issuingDays = 1_000 } = {}) {
+interface PairOptions {
+  readonly now?: number;
+  readonly rootDays?: number;
+  readonly issuingDays?: number;
+  /** Besides the usual ones. */
+  readonly issuingExtensions?: readonly Uint8Array[];
+  /** Authorities that may follow the root. */
+  readonly rootPathLength?: number;
+  readonly issuingUsage?: readonly number[];
+}
+
+export function caPair(kind: 'p256', options: PairOptions = {}) {
+  const { now = Date.now(), rootDays = 1_000, issuingDays = 1_000 } = options;
   const [rootKey, issuingKey] = [newKeyPair(kind), newKeyPair(kind)];
   const algorithm = SIGNATURE_ALGORITHMS.p256.sha256!;
   const issuer = distinguishedName({ organization: 'Elsewhere', commonName: 'Elsewhere Root' });
   const certify = (subject: Uint8Array, spki: Uint8Array, serial: number, days: number) => {
+    const isRoot = serial === 1;
+    const pathLength = isRoot ? (options.rootPathLength ?? 1) : 0;
+    const usage = isRoot ? [5, 6] : (options.issuingUsage ?? [5, 6]);
     const bytes = toBeSigned({
       serial: Uint8Array.of(serial, 1, 2, 3, 4, 5, 6, 7, 8),
       algorithm,
@@ -35,14 +50,15 @@ export function caPair(kind: 'p256', { now = Date.now(), rootDays = 1_000, issui
       subject,
       spki,
       extensions: [
-        extension({ id: oid('2.5.29.19'), isCritical: true, value: sequence([boolean(true), integer(1)]) }),
-        extension({ id: oid('2.5.29.15'), isCritical: true, value: namedBits([5, 6]) }),
+        extension({ id: oid('2.5.29.19'), isCritical: true, value: sequence([boolean(true), integer(pathLength)]) }),
+        extension({ id: oid('2.5.29.15'), isCritical: true, value: namedBits(usage) }),
         extension({ id: oid('2.5.29.14'), isCritical: false, value: octetString(sha1KeyId(spki)) }),
         extension({
           id: oid('2.5.29.35'),
           isCritical: false,
           value: sequence([implicit(0, octetString(sha1KeyId(rootKey.spki)))]),
         }),
+        ...(isRoot ? [] : (options.issuingExtensions ?? [])),
       ],
     });
     return pem('CERTIFICATE', signedCertificate(bytes, algorithm, sign('sha256', bytes, rootKey.privateKey)));

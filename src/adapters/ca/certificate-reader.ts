@@ -7,6 +7,8 @@ const SUBJECT_KEY_IDENTIFIER = '2.5.29.14';
 export function namesOf(certificate: Uint8Array): {
   readonly subject: Uint8Array;
   readonly keyId: Uint8Array | undefined;
+  /** Every extension, by its identifier. */
+  readonly extensions: ReadonlyMap<string, ReadExtension>;
 } {
   const reader = new DerReader(certificate).sequence().sequence();
   reader.context(0);
@@ -15,8 +17,9 @@ export function namesOf(certificate: Uint8Array): {
   for (let skipped = 0; skipped < 3; skipped += 1) reader.any();
   const subject = reader.any();
   reader.any();
-  const value = extensionsOf(reader).byId.get(SUBJECT_KEY_IDENTIFIER)?.value;
-  return { subject, keyId: value && new DerReader(value).octetString() };
+  const extensions = extensionsOf(reader).byId;
+  const value = extensions.get(SUBJECT_KEY_IDENTIFIER)?.value;
+  return { subject, keyId: value && new DerReader(value).octetString(), extensions };
 }
 
 export interface ReadExtension {

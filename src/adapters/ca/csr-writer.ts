@@ -3,7 +3,7 @@ import { bitString, explicit, integer, sequence } from './der.ts';
 import { newIssuerKey, openIssuerKey } from './issuer-key.ts';
 import { distinguishedName, SIGNATURE_ALGORITHMS } from './to-be-signed.ts';
 
-const HASHES = { p256: 'sha256', sm2: 'sm3' } as const;
+const HASHES = { p256: 'sha256', p384: 'sha384', rsa: 'sha256', sm2: 'sm3' } as const;
 export type SandboxKeyType = keyof typeof HASHES;
 
 /** The key in PKCS#8; the CSR in base64 without line breaks, which is how it fits into a command to paste. */

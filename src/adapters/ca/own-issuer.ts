@@ -4,6 +4,8 @@ import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto';
 import { canStillSign, type Issuer, type IssuerKeyType } from '../../domain/authority.ts';
 import type { NewId } from '../../domain/ids.ts';
 import { EXIT, Problem } from '../../problem.ts';
+import { namesOf, type ReadExtension } from './certificate-reader.ts';
+import { DerReader } from './der-reader.ts';
 
 export interface OwnIssuer {
   /** PEM. */
@@ -31,6 +33,8 @@ export function readOwnIssuer(
     require(one.validFromDate.getTime() <= now, 'a certificate is not valid yet');
     require(canStillSign({ notAfter: one.validToDate.getTime() }, now), 'a certificate ends within a day');
   }
+  requireUnlimited(namesOf(issuing.raw).extensions, 0);
+  requireUnlimited(namesOf(above.raw).extensions, 1);
   const keyType = keyTypeOf(privateKey);
   const rootId = newId();
   const common = { keyType, state: 'active', createdAt: now } as const;
@@ -45,6 +49,44 @@ export function readOwnIssuer(
       privateKey: privateKey.export({ type: 'pkcs8', format: 'der' }),
     },
   ];
+}
+
+/** What such an authority may say of itself; anything else could make a verifier refuse what it signs. */
+const HARMLESS = {
+  basicConstraints: '2.5.29.19',
+  keyUsage: '2.5.29.15',
+  others: ['2.5.29.14', '2.5.29.35', '2.5.29.31', '2.5.29.32', '1.3.6.1.5.5.7.1.1'],
+} as const;
+const LIMITS: Readonly<Record<string, string>> = {
+  '2.5.29.30': 'names',
+  '2.5.29.37': 'purposes',
+  '2.5.29.36': 'policies',
+};
+
+/** `below` is how many authorities may follow it in a chain. */
+function requireUnlimited(extensions: ReadonlyMap<string, ReadExtension>, below: number): void {
+  for (const [id, { isCritical, value }] of extensions) {
+    if (LIMITS[id]) throw unfit(`a certificate limits the ${LIMITS[id]} of what it signs; ours would be refused`);
+    if (id === HARMLESS.keyUsage) require(mayCertify(value), 'a certificate may not sign others (keyUsage)');
+    else if (id === HARMLESS.basicConstraints) {
+      require(pathLengthIn(value) >= below, 'the root allows no authority below it (pathlen)');
+    } else {
+      const isKnown = HARMLESS.others.some((one) => one === id);
+      require(isKnown || !isCritical, `a certificate has a critical extension that is not known here (${id})`);
+    }
+  }
+}
+
+/** Bit 5 of the named bits, keyCertSign. */
+function mayCertify(value: Uint8Array): boolean {
+  const [unused, bits = 0] = new DerReader(value).primitive().content;
+  return unused !== undefined && (bits & 0x04) !== 0;
+}
+
+function pathLengthIn(value: Uint8Array): number {
+  const constraints = new DerReader(value).sequence();
+  constraints.any();
+  return constraints.isAtEnd ? Number.POSITIVE_INFINITY : (constraints.integer().at(-1) ?? 0);
 }
 
 function keyTypeOf({ asymmetricKeyType, asymmetricKeyDetails }: KeyObject): IssuerKeyType {

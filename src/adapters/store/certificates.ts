@@ -104,17 +104,17 @@ export const certificatesIn = (db: Db): Certificates => ({
     return row?.id;
   },
 
-  async listOf(accountId, orderId, { after = '', limit }) {
+  async listLast(accountId, orderId, limit) {
     const rows = await db
       .selectFrom('certificate')
       .select(['id', 'state', 'version', 'replaces_id', 'created_at', 'issued_at'])
       .where('order_id', '=', orderId)
       .where('account_id', '=', accountId)
-      .where('id', '>', after)
-      .orderBy('id')
+      .where('state', '!=', 'voided')
+      .orderBy('id', 'desc')
       .limit(limit)
       .execute();
-    return rows.map(({ replaces_id, created_at, issued_at, ...row }) => ({
+    return rows.reverse().map(({ replaces_id, created_at, issued_at, ...row }) => ({
       ...row,
       replacesId: replaces_id,
       createdAt: created_at,

@@ -42,9 +42,13 @@ export function prepared<Values extends object, Row>(
 export function preparedInsert<Table extends keyof Schema>(
   table: Table,
 ): (db: Db, row: Schema[Table]) => Promise<unknown> {
+  let width: number | undefined;
   let insert: ((db: Db, row: Schema[Table]) => Promise<unknown>) | undefined;
   return (db, row) => {
     const columns = Object.keys(row) as (keyof Schema[Table])[];
+    width ??= columns.length;
+    if (columns.length !== width)
+      throw new Error(`a row of ${table} has ${columns.length} columns, the first had ${width}`);
     insert ??= prepared((db, slots: Schema[Table]) => {
       const values = Object.fromEntries(columns.map((column) => [column, slots[column]]));
       return db.insertInto(table).values(values as Insertable<Schema[Table]>);
