@@ -52,11 +52,8 @@ export function readOwnIssuer(
 }
 
 /** What such an authority may say of itself; anything else could make a verifier refuse what it signs. */
-const HARMLESS = {
-  basicConstraints: '2.5.29.19',
-  keyUsage: '2.5.29.15',
-  others: ['2.5.29.14', '2.5.29.35', '2.5.29.31', '2.5.29.32', '1.3.6.1.5.5.7.1.1'],
-} as const;
+const BASIC_CONSTRAINTS = '2.5.29.19';
+const HARMLESS = ['2.5.29.14', '2.5.29.15', '2.5.29.35', '2.5.29.31', '2.5.29.32', '1.3.6.1.5.5.7.1.1'];
 const LIMITS: Readonly<Record<string, string>> = {
   '2.5.29.30': 'names',
   '2.5.29.37': 'purposes',
@@ -67,20 +64,13 @@ const LIMITS: Readonly<Record<string, string>> = {
 function requireUnlimited(extensions: ReadonlyMap<string, ReadExtension>, below: number): void {
   for (const [id, { isCritical, value }] of extensions) {
     if (LIMITS[id]) throw unfit(`a certificate limits the ${LIMITS[id]} of what it signs; ours would be refused`);
-    if (id === HARMLESS.keyUsage) require(mayCertify(value), 'a certificate may not sign others (keyUsage)');
-    else if (id === HARMLESS.basicConstraints) {
+    if (id === BASIC_CONSTRAINTS) {
       require(pathLengthIn(value) >= below, 'the root allows no authority below it (pathlen)');
     } else {
-      const isKnown = HARMLESS.others.some((one) => one === id);
-      require(isKnown || !isCritical, `a certificate has a critical extension that is not known here (${id})`);
+      require(HARMLESS.includes(id) ||
+        !isCritical, `a certificate has a critical extension that is not known here (${id})`);
     }
   }
-}
-
-/** Bit 5 of the named bits, keyCertSign. */
-function mayCertify(value: Uint8Array): boolean {
-  const [unused, bits = 0] = new DerReader(value).primitive().content;
-  return unused !== undefined && (bits & 0x04) !== 0;
 }
 
 function pathLengthIn(value: Uint8Array): number {
