@@ -140,16 +140,23 @@ process.once('exit', () => {
   for (const folder of folders) rmSync(folder, { recursive: true, force: true });
 });
 
-/** Making the first issuers takes a second; they are made once per test process, and copied. */
-const withIssuers = (async () => {
+/** Where before-all.ts has left a data folder with issuers. */
+export const ISSUERS_FOLDER = 'TEST_ISSUERS_FOLDER';
+
+/** Making the first issuers takes seconds; they are made once for all tests, or for this file, and copied. */
+let withIssuers: Promise<string> | undefined;
+async function folderWithIssuers(): Promise<string> {
+  const given = process.env[ISSUERS_FOLDER];
+  if (given) return given;
   const app = new TestApp(newFolder());
   await app.start({});
   await app.stop();
   return app.folder;
-})();
+}
 
 export async function startApp(environment: Environment = {}): Promise<TestApp> {
   const app = new TestApp(newFolder());
+  withIssuers ??= folderWithIssuers();
   cpSync(await withIssuers, app.folder, { recursive: true });
   await app.start(environment);
   return app;
