@@ -11,7 +11,14 @@ import { type Issuance, openIssuance } from './issuance.ts';
 import type { PastedCsrs } from './sandbox/announce.ts';
 import { seedCallbacks } from './sandbox/callbacks.ts';
 import { type DnsServer, startDnsServer } from './sandbox/dns-server.ts';
-import { clearSandbox, type SandboxFile, sandboxFileIn, writeRoots, writeSandboxFile } from './sandbox/folder.ts';
+import {
+  clearSandbox,
+  readSandboxFile,
+  type SandboxFile,
+  sandboxFileIn,
+  writeRoots,
+  writeSandboxFile,
+} from './sandbox/folder.ts';
 import { seedOrders } from './sandbox/orders.ts';
 import { type Receiver, startReceiver } from './sandbox/receiver.ts';
 import { RECEIVER_NAME, receiverIdentity, UNTRUSTED_NAME } from './sandbox/receiver-identity.ts';
@@ -152,13 +159,14 @@ async function startOwnReceiver(
   const { key, leaf, issuerId } = await receiverIdentity({ store, access, placeOrder, now, newKeyAndCsr });
   const cert = pem('CERTIFICATE', leaf);
   const chain = authority.chainOf(issuerId).map((one) => pem('CERTIFICATE', one));
+  const earlier = readSandboxFile(config.dataDir)?.receiver.callbacks ?? [];
   const certificates = {
     good: { cert: [cert, ...chain].join(''), key },
     // Without its chain nobody can follow it to a root: the commonest mistake of all.
     untrusted: { cert, key },
   };
   return await besides(config, DISTANCE.receiver, (port) =>
-    startReceiver({ host: LOOPBACK, port, certificates, onCallback }),
+    startReceiver({ host: LOOPBACK, port, certificates, onCallback, earlier }),
   );
 }
 

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import type { Issuer } from '../domain/authority.ts';
 import { pem } from '../domain/pem.ts';
 import { EXIT, Problem } from '../problem.ts';
+import type { ReceivedCallback } from './receiver.ts';
 
 /** The shape scripts rely on. Later capabilities fill what is still empty; they never rename. */
 export interface SandboxFile {
@@ -32,7 +33,7 @@ export interface SandboxFile {
     /** What RESEAL_SANDBOX_ALLOW and RESEAL_CALLBACK_ROOTS_FILE were when the sandbox started. */
     readonly allow: readonly string[];
     readonly roots_file: string | null;
-    readonly callbacks: readonly unknown[];
+    readonly callbacks: readonly ReceivedCallback[];
   };
   /** Paths of PEM files. */
   readonly trust: { readonly roots: readonly string[] };

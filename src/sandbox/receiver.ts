@@ -27,6 +27,8 @@ export interface ReceiverOptions {
   readonly certificates: ReceiverCertificates;
   /** After each callback. Must not throw. */
   readonly onCallback: () => void;
+  /** What an earlier start has received, newest first. */
+  readonly earlier?: readonly ReceivedCallback[];
 }
 
 export interface ReceivedCallback {
@@ -83,8 +85,9 @@ export class Receiver implements AsyncDisposable {
   #callbacks: readonly ReceivedCallback[] = [];
   #port = 0;
 
-  constructor({ certificates, onCallback }: Pick<ReceiverOptions, 'certificates' | 'onCallback'>) {
+  constructor({ certificates, onCallback, earlier = [] }: Omit<ReceiverOptions, 'host' | 'port'>) {
     this.#onCallback = onCallback;
+    this.#callbacks = earlier.slice(0, KEPT);
     const isUntrusted = (name: string) => name.toLowerCase().startsWith('untrusted.');
     // No context for a name means the server's own, as for a client that asks for none.
     const server = https.createServer({

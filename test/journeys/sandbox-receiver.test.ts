@@ -19,8 +19,8 @@ const CERTIFICATES = {
   untrusted: new ThrowAwayCa('Nobody’s Root').identity([UNTRUSTED]),
 };
 
-const start = (onCallback = () => {}) =>
-  startReceiver({ host: '127.0.0.1', port: 0, certificates: CERTIFICATES, onCallback });
+const start = (onCallback = () => {}, earlier: readonly ReceivedCallback[] = []) =>
+  startReceiver({ host: '127.0.0.1', port: 0, certificates: CERTIFICATES, onCallback, earlier });
 
 interface Wish {
   readonly method?: string;
@@ -88,6 +88,15 @@ test('the last fifty are kept, newest first', async () => {
   for (let count = 1; count <= 53; count += 1) await call(receiver, `/${count}`);
   const paths = receiver.callbacks().map(({ path }) => path);
   assert.deepEqual([paths.length, paths[0], paths.at(-1)], [50, '/53', '/4']);
+});
+
+test('what an earlier start received is still there, behind what comes', async () => {
+  await using first = await start();
+  for (let count = 1; count <= 50; count += 1) await call(first, `/${count}`);
+  await using second = await start(() => {}, first.callbacks());
+  await call(second, '/new');
+  const paths = second.callbacks().map(({ path }) => path);
+  assert.deepEqual([paths.length, paths[0], paths[1], paths.at(-1)], [50, '/new', '/50', '/2']);
 });
 
 test('the path says which status', async () => {
