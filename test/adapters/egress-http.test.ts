@@ -104,6 +104,14 @@ const CASES: Readonly<Record<string, readonly [Script, string]>> = {
   'a status that is no number': [says(status('two hundred')), INVALID],
   'HTTP/0.9': [says('<html>hello</html>'), INVALID],
   'HTTP/1.2': [says(`HTTP/1.2 200 OK\r\n${REST}`), INVALID],
+  'RTSP, which the parser takes for HTTP': [says('RTSP/1.0 200 OK\r\n\r\n'), INVALID],
+  'ICE, likewise': [says('ICE/1.0 200 OK\r\n\r\n'), INVALID],
+  'a status line in pieces': [
+    (socket) => {
+      for (const [index, one] of [...OK].entries()) setTimeout(() => socket.destroyed || socket.write(one), index);
+    },
+    'answered 200',
+  ],
   'HTTP/2.0 in words': [says(`HTTP/2.0 200 OK\r\n${REST}`), INVALID],
   'HTTP/2 in frames': [says('\0\0\x12\x04\0\0\0\0\0\0\x03\0\0\0\x64'), INVALID],
   'http in small letters': [says(`http/1.1 200 OK\r\n${REST}`), INVALID],

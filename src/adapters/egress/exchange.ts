@@ -58,6 +58,13 @@ function send(
       insecureHTTPParser: false,
     }),
   );
+  // The parser takes RTSP for HTTP; so the first bytes are looked at before it sees them.
+  outgoing.once('socket', (used) =>
+    used.prependListener(
+      'data',
+      requireHttp(() => fail('response_invalid')),
+    ),
+  );
   let interim = 0;
   outgoing.on('information', () => {
     interim += 1;
@@ -80,6 +87,17 @@ function send(
   if (socket.destroyed) fail('connection_closed');
   outgoing.end(call.body);
   return promise;
+}
+
+const OPENING = 'HTTP/1.';
+
+function requireHttp(otherwise: () => void): (chunk: Uint8Array) => void {
+  let seen = '';
+  return (chunk) => {
+    if (seen.length >= OPENING.length) return;
+    seen += Buffer.from(chunk.subarray(0, OPENING.length - seen.length)).toString('latin1');
+    if (!OPENING.startsWith(seen)) otherwise();
+  };
 }
 
 const flat = (headers: Readonly<Record<string, string | string[] | undefined>>): Record<string, string> =>
