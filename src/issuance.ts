@@ -10,7 +10,7 @@ import { ownProducts } from './adapters/own-products.ts';
 import { registrableDomain } from './adapters/public-suffix.ts';
 import { randomBytes } from './adapters/random.ts';
 import { sm2Fault } from './adapters/sm2/self-test.ts';
-import { workPool } from './adapters/work/pool.ts';
+import { workPool } from './adapters/workers/pool.ts';
 import type { App } from './app.ts';
 import type { Config } from './config.ts';
 import { type CertificateAuthority, ISSUER_KEY_TYPES, type Issuer } from './domain/authority.ts';

@@ -3,7 +3,7 @@ import { createHmac, randomBytes } from 'node:crypto';
 import { after, test } from 'node:test';
 import { LockBroken, lock, unlock } from '../../src/adapters/keys/locked-key.ts';
 import { newSm2Key } from '../../src/adapters/sm2/sm2.ts';
-import { type Pool, workPool } from '../../src/adapters/work/pool.ts';
+import { type Pool, workPool } from '../../src/adapters/workers/pool.ts';
 import { Refusal } from '../../src/domain/errors.ts';
 
 const pool = workPool({ threads: 1 });

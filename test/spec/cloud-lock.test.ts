@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { keyMaker } from '../../src/adapters/keys/key-maker.ts';
 import { sm2Scalar } from '../../src/adapters/sm2/sm2.ts';
-import { workPool } from '../../src/adapters/work/pool.ts';
+import { workPool } from '../../src/adapters/workers/pool.ts';
 import { Secret } from '../../src/domain/secret.ts';
 import { type Answer, startApp, type TestApp } from '../support/app.ts';
 import { authorize, type CloudKey, CODE, csc, HINT, newCloudKey, sign, withCode } from '../support/cloud-keys.ts';

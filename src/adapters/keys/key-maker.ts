@@ -4,7 +4,7 @@ import { promisify } from 'node:util';
 import type { KeyKind } from '../../domain/cloud-key.ts';
 import type { KeyMaker } from '../../domain/key-ports.ts';
 import { readPublicKey } from '../ca/public-key.ts';
-import type { Pool } from '../work/pool.ts';
+import type { Pool } from '../workers/pool.ts';
 import { lock, unlock } from './locked-key.ts';
 
 const generate = promisify(generateKeyPair);

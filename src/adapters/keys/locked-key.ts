@@ -10,8 +10,8 @@
 // binding under the secret alone. So a damaged row or a wrong secret never counts as a guess of the owner's, and no
 // altered text makes the service spend the memory it asks for.
 import { createCipheriv, createDecipheriv, createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
-import type { Argon2Input } from '../work/jobs.ts';
-import type { Pool } from '../work/pool.ts';
+import type { Argon2Input } from '../workers/jobs.ts';
+import type { Pool } from '../workers/pool.ts';
 
 type Cost = Pick<Argon2Input, 'memory' | 'passes' | 'parallelism'>;
 

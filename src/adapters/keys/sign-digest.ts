@@ -2,7 +2,7 @@
 // computation and nothing else: no store, no clock, no waiting. What may be signed is decided by the callers.
 //
 // Keys come as bytes that their owner wipes. The library computes with BigInt, which nobody can wipe: this belongs into
-// a worker (adapters/work), away from everything that talks to strangers.
+// a worker (adapters/workers), away from everything that talks to strangers.
 import { constants, createPrivateKey, privateEncrypt } from 'node:crypto';
 import { p256, p384, p521 } from '@noble/curves/nist.js';
 import type { PublicKey } from '../../domain/public-key.ts';

@@ -6,7 +6,7 @@
 // BigInt, so the ephemeral scalar and the shared point stay in memory until it is reused. Neither is of use beyond this
 // one envelope, and the key inside it never becomes a number here.
 //
-// The multiplications take some milliseconds: this belongs into a worker (adapters/work).
+// The multiplications take some milliseconds: this belongs into a worker (adapters/workers).
 import { createCipheriv, createHash, randomBytes } from 'node:crypto';
 import { bitString, integer, octetString, oid, sequence } from '../ca/der.ts';
 import { FIELD_BYTES, isUncompressed } from './curve.ts';

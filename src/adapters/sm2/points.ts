@@ -1,5 +1,5 @@
 // Points of the SM2 curve and the numbers that multiply them, by a library: node:crypto keeps both to itself. It
-// computes with BigInt, which nobody can wipe; so whatever is done here belongs into a worker (adapters/work).
+// computes with BigInt, which nobody can wipe; so whatever is done here belongs into a worker (adapters/workers).
 import { randomFillSync } from 'node:crypto';
 import { weierstrass } from '@noble/curves/abstract/weierstrass.js';
 import { CURVE, FIELD_BYTES } from './curve.ts';

@@ -11,9 +11,9 @@ import { Worker } from 'node:worker_threads';
 import { sm2 as oracle } from 'sm-crypto-v2';
 import { DerReader } from '../../src/adapters/ca/der-reader.ts';
 import { openSm2PrivateKey, openSm2PublicKey, sm2Scalar } from '../../src/adapters/sm2/sm2.ts';
-import type { Argon2Input } from '../../src/adapters/work/jobs.ts';
-import { movable, type Packet, wipe } from '../../src/adapters/work/packet.ts';
-import { type Pool, type PoolOptions, workPool } from '../../src/adapters/work/pool.ts';
+import type { Argon2Input } from '../../src/adapters/workers/jobs.ts';
+import { movable, type Packet, wipe } from '../../src/adapters/workers/packet.ts';
+import { type Pool, type PoolOptions, workPool } from '../../src/adapters/workers/pool.ts';
 import { Refusal } from '../../src/domain/errors.ts';
 
 const hex = (bytes: Uint8Array): string => Buffer.from(bytes).toString('hex');
@@ -126,7 +126,7 @@ test('what is moved is one copy, and a wiped packet has no bytes left', () => {
 });
 
 test('a worker wipes the input it was given, whether the job succeeds or fails', async () => {
-  const worker = new Worker(new URL('../../src/adapters/work/worker.ts', import.meta.url), { execArgv: [] });
+  const worker = new Worker(new URL('../../src/adapters/workers/worker.ts', import.meta.url), { execArgv: [] });
   // Shared memory is not copied, so the wiping can be seen from here.
   const shared = (length: number) => new Uint8Array(new SharedArrayBuffer(length)).fill(1);
   for (const nonceBytes of [16, 1]) {
@@ -244,7 +244,7 @@ test('a process with an idle pool ends by itself, and flags and compile cache of
   const program = `
     import module from 'node:module';
     module.enableCompileCache(${JSON.stringify(folder)});
-    const { workPool } = await import(${JSON.stringify(new URL('../../src/adapters/work/pool.ts', import.meta.url).href)});
+    const { workPool } = await import(${JSON.stringify(new URL('../../src/adapters/workers/pool.ts', import.meta.url).href)});
     const { spki } = await workPool().run('sm2Key');
     process.stdout.write(String(spki.length));
   `;
