@@ -6,7 +6,6 @@ import { type OutsideWorld, openCallbacks } from './callbacks.ts';
 import type { CallbackCommands } from './cli/command.ts';
 import type { Config } from './config.ts';
 import { parseAddressRule } from './domain/addresses.ts';
-import type { Caller } from './domain/credential.ts';
 import { Refusal } from './domain/errors.ts';
 import type { Clock } from './domain/ports.ts';
 import { readSandboxFile } from './sandbox/folder.ts';
@@ -22,22 +21,11 @@ export async function callbackCommands(app: App, config: Config, now: Clock): Pr
       return account;
     },
     testAs: (account, body) => {
-      // The operator is bound neither by the kind of a key nor by the rule for managed-PKI accounts.
-      const caller: Caller = { account: { ...account, kind: 'standard' }, credential: operatorFor(account.id, now()) };
-      return testCallback({ caller, body, requestId: app.newId(), signal: new AbortController().signal });
+      const by = { accountId: account.id, actor: 'cli', requestId: null };
+      return testCallback({ account, by, body, isOperator: true, signal: new AbortController().signal });
     },
   };
 }
-
-const operatorFor = (accountId: string, at: number): Caller['credential'] => ({
-  keyId: 'cli',
-  accountId,
-  kind: 'standard',
-  createdAt: at,
-  expiresAt: null,
-  disabledAt: null,
-  lastUsedAt: null,
-});
 
 function sandboxOutside(config: Config): OutsideWorld | undefined {
   const sandbox = readSandboxFile(config.dataDir);

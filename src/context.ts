@@ -96,7 +96,7 @@ export function commandContext(environment: Environment): Context {
       const { serveSandbox } = await sandbox();
       await untilSignal(log, async () => {
         const running = await serveSandbox(load(log), { now, log });
-        process.stdout.write(`${announcement(running.sandbox, running.file, running.csrs, allowedIn(environment))}\n`);
+        process.stdout.write(`${announcement(running.sandbox, running.file, running.csrs)}\n`);
         return running;
       });
     },
@@ -115,10 +115,6 @@ export function commandContext(environment: Environment): Context {
     diagnose: () => diagnose(environment),
   };
 }
-
-/** As they were written: the configuration holds them as numbers. */
-const allowedIn = ({ RESEAL_SANDBOX_ALLOW = '' }: Environment): string[] =>
-  RESEAL_SANDBOX_ALLOW.split(',').filter((one) => one.trim() !== '');
 
 async function diagnose(environment: Environment): Promise<Finding[]> {
   let config: Config;

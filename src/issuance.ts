@@ -35,8 +35,8 @@ export interface Issuance {
   /** Names a text without giving it away: nobody without the secret of the service can try guesses against it. */
   readonly digestOf: (text: string) => string;
   /**
-   * Voids what lost signers left behind, takes up the issuers that were brought meanwhile, and forgets grants that ended. Done at the start, and
-   * again and again while serving. Returns how many issuances were lost.
+   * Voids what lost signers left behind, takes up the issuers that were brought meanwhile, and forgets grants that have
+   * ended; again and again while serving. Returns how many issuances were lost.
    */
   readonly sweep: () => Promise<number>;
   /** Ends the workers. */

@@ -74,13 +74,7 @@ export async function serveSandbox(config: Config, world: World): Promise<Runnin
     dns: { address: `${LOOPBACK}:${dns.port}` },
   });
   const seeded = await seedCallbacks(app.store, callbacks.callbacks, accounts, url, newAccessKey);
-  const orders = await seedOrders(
-    app.store,
-    issuance.placeOrder,
-    [...issuance.products.values()],
-    accountId,
-    throwAwayCsr,
-  );
+  const orders = await seedOrders(app.store, issuance.placeOrder, issuance.products.values(), accountId, throwAwayCsr);
   writeSandboxFile(config.dataDir, sandbox());
   const notes = noting(() => {
     try {

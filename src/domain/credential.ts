@@ -24,6 +24,14 @@ export interface Caller {
   readonly credential: Credential;
 }
 
+/** Whose hand it was: that of a caller of the API, or the operator's own. */
+export interface Actor {
+  readonly accountId: string;
+  /** A key id, or `cli`. */
+  readonly actor: string;
+  readonly requestId: string | null;
+}
+
 export type Action =
   | 'read'
   | 'order'

@@ -50,6 +50,8 @@ export interface CloudKeys {
   /** Nobody else changes it until the transaction ends. */
   findForUpdate(accountId: string, id: string): Promise<CloudKey | undefined>;
   list(accountId: string, page: Page): Promise<CloudKey[]>;
+  /** The last ones that are not destroyed, the earlier one first. */
+  listLive(accountId: string, limit: number): Promise<CloudKey[]>;
   /**
    * Counts a try as a wrong one, before anything is compared: whoever dies or runs side by side has still tried.
    * Undefined when there is no such key.

@@ -53,7 +53,7 @@ export function planPlacement(request: ReissueRequest, order: Order, given: Plac
   const subject = product.kind === 'ssl' ? null : subjectOf(request.commonName);
   // Names are free to choose once; whether they may change is a question for reissues.
   const anyNames = { ...product, namesMayChange: 'any' as const };
-  const nothing = { id: '', commonName: subject, names: [], publicKey: NO_KEY, isStillValid: false };
+  const nothing = { id: '', commonName: subject, names: [], publicKey: NO_KEY, version: 0, isStillValid: false };
   const context: ReissueContext = { ...given, product: anyNames, order, current: nothing, earlier: [] };
   requireSignHashOffered(request, context);
   if (product.kind === 'ssl' && !request.commonName) throw missing('certificate.common_name', 'common_name');

@@ -43,6 +43,8 @@ export interface ReissueContext {
   readonly order: Order;
   readonly product: Product;
   readonly current: Pick<CertificateRecord, 'id' | 'commonName' | 'names' | 'publicKey'> & {
+    /** How many there were, this one included. */
+    readonly version: number;
     /** Neither expired nor revoked: only then there is something left to revoke. */
     readonly isStillValid: boolean;
   };

@@ -15,6 +15,7 @@ import { validityOf } from './validity.ts';
 export function planReissue(request: ReissueRequest, context: ReissueContext): ReissuePlan {
   // The state of the order.
   requireReissuable(context.order, context.now);
+  requireFewerThanMost(context.current.version);
 
   // The rules of the product: what can be told from what was sent, before any of it is read. Rule 1, that sign_hash is
   // there at all, is a matter of shape.
@@ -60,6 +61,19 @@ function requireReissuable({ status, termEndsAt, pendingCertificateId }: Order, 
           zh: `订单状态为 ${status}，只有已签发的订单可以重签。`,
         },
     details: { status: isOver ? 'expired' : status },
+  });
+}
+
+/** Each may have to be listed and revoked in one go, while others wait. */
+const MAX_CERTIFICATES = 10_000;
+
+function requireFewerThanMost(version: number): void {
+  if (version < MAX_CERTIFICATES) return;
+  throw new Refusal('order_state_conflict', {
+    reason: {
+      en: `The order has ${MAX_CERTIFICATES} certificates, and gets no more. Place a new order.`,
+      zh: `该订单已有 ${MAX_CERTIFICATES} 张证书，达到上限，请重新下单。`,
+    },
   });
 }
 

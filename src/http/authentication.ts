@@ -2,7 +2,7 @@
 // asked before the body is read, also on paths and methods that do not exist.
 import type { IncomingHttpHeaders } from 'node:http';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
-import { type Action, type Caller, requirePermission } from '../domain/credential.ts';
+import { type Action, type Actor, type Caller, requirePermission } from '../domain/credential.ts';
 import { Secret } from '../domain/secret.ts';
 import type { AuthenticateCaller, Presented } from '../usecases/authenticate-caller.ts';
 
@@ -43,6 +43,11 @@ export const twoHeaders = ({ 'x-cc-key-id': keyId, 'x-cc-auth-key': authKey }: I
   keyId: single(keyId),
   authKey: typeof authKey === 'string' ? new Secret(authKey) : undefined,
 });
+
+export function actorOf(request: FastifyRequest): Actor {
+  const { account, credential } = callerOf(request);
+  return { accountId: account.id, actor: credential.keyId, requestId: request.id };
+}
 
 const single = (header: string | string[] | undefined): string | undefined =>
   typeof header === 'string' ? header : undefined;

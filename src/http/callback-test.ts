@@ -6,7 +6,7 @@ import { viewOf } from '../domain/callback-report.ts';
 import { MAX_CALLBACK_URL } from '../domain/callback-url.ts';
 import { FAILURE_REASONS, STAGES } from '../domain/outbound.ts';
 import type { TestCallback } from '../usecases/test-callback.ts';
-import { callerOf } from './authentication.ts';
+import { actorOf, callerOf } from './authentication.ts';
 import { answers, success } from './reply.ts';
 import type { Api } from './server.ts';
 
@@ -65,7 +65,8 @@ export function callbackTestOperation(api: Api, testCallback: TestCallback): voi
     async (request, reply) => {
       const left = new AbortController();
       reply.raw.once('close', () => left.abort());
-      const call = { caller: callerOf(request), body: request.body, requestId: request.id, signal: left.signal };
+      const { account } = callerOf(request);
+      const call = { account, by: actorOf(request), body: request.body, signal: left.signal };
       return success({ callback: viewOf(await testCallback(call)) });
     },
   );

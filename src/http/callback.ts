@@ -1,10 +1,13 @@
 // GET, PUT and DELETE /openapi/v3/account/callback: what an account says about its callbacks. Ours, not the
 // specification's. No answer shows the access key; the signing secret is shown once, when it is made.
+import type { FastifyRequest } from 'fastify';
 import Type from 'typebox';
 import { CALLBACK_ACTIONS, type CallbackSettings } from '../domain/callback.ts';
+import { requireUnmanaged } from '../domain/callback-wish.ts';
+import type { Actor } from '../domain/credential.ts';
 import type { Secret } from '../domain/secret.ts';
-import { actorOf, type ConfigureCallback } from '../usecases/configure-callback.ts';
-import { callerOf } from './authentication.ts';
+import type { ConfigureCallback } from '../usecases/configure-callback.ts';
+import { actorOf, callerOf } from './authentication.ts';
 import { AccessKey, CallbackUrl } from './callback-test.ts';
 import { answers, success } from './reply.ts';
 import type { Api } from './server.ts';
@@ -57,16 +60,21 @@ export function callbackOperations(api: Api, callbacks: ConfigureCallback): void
       schema: { summary: 'Save the callback settings', description: ADVICE, body: Settings, ...common },
     },
     async (request) => {
-      const by = actorOf(callerOf(request), request.id);
-      const { settings, signingSecret } = await callbacks.save(by, request.body);
+      const { settings, signingSecret } = await callbacks.save(changingActorOf(request), request.body);
       return success({ callback: viewOf(settings, signingSecret) });
     },
   );
 
   api.delete(PATH, { config, schema: { summary: 'Delete the callback settings', ...common } }, async (request) => {
-    await callbacks.remove(actorOf(callerOf(request), request.id));
+    await callbacks.remove(changingActorOf(request));
     return success({ callback: null });
   });
+}
+
+/** The settings of a managed-PKI account are changed on the command line only. */
+function changingActorOf(request: FastifyRequest): Actor {
+  requireUnmanaged(callerOf(request).account.kind);
+  return actorOf(request);
 }
 
 const viewOf = (settings: CallbackSettings, signingSecret: Secret | null) => ({

@@ -5,9 +5,8 @@ import { KEY_TYPES } from '../domain/public-key.ts';
 import { Secret } from '../domain/secret.ts';
 import type { HeldKey } from '../usecases/operate-cloud-keys.ts';
 import type { UseCloudKey } from '../usecases/use-cloud-key.ts';
-import { callerOf } from './authentication.ts';
-import { actorOf } from './csc.ts';
-import { pageSize } from './orders.ts';
+import { actorOf, callerOf } from './authentication.ts';
+import { nextAfter, PageQuery, pageOf } from './paging.ts';
 import { answers, success } from './reply.ts';
 import type { Api } from './server.ts';
 
@@ -40,19 +39,17 @@ const params = Type.Object({ id: Type.String() });
 
 export function cloudKeyOperations(api: Api, cloudKeys: UseCloudKey): void {
   const use = { action: 'use_cloud_key' } as const;
-  const querystring = Type.Object({ after: Type.Optional(Type.String()), limit: Type.Optional(Type.String()) });
   api.get(
     '/cloud-keys',
     {
       config: { action: 'read' },
-      schema: { summary: 'List the cloud-held keys', querystring, ...common, response: answers(List) },
+      schema: { summary: 'List the cloud-held keys', querystring: PageQuery, ...common, response: answers(List) },
     },
     async (request) => {
-      const { after } = request.query;
-      const limit = pageSize(request.query.limit);
-      const held = await cloudKeys.list(callerOf(request).account.id, { after, limit });
-      const next = held.length === limit ? (held.at(-1)?.key.id ?? null) : null;
-      return success({ cloud_keys: held.map(viewOf), next_after: next });
+      const page = pageOf(request.query);
+      const held = await cloudKeys.list(callerOf(request).account.id, page);
+      const ids = held.map(({ key }) => key.id);
+      return success({ cloud_keys: held.map(viewOf), next_after: nextAfter(ids, page) });
     },
   );
 

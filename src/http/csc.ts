@@ -9,7 +9,7 @@ import type { Log } from '../log.ts';
 import type { AuthenticateCaller, Presented } from '../usecases/authenticate-caller.ts';
 import type { HeldKey } from '../usecases/operate-cloud-keys.ts';
 import type { UseCloudKey } from '../usecases/use-cloud-key.ts';
-import { authenticateRequests, callerOf, twoHeaders } from './authentication.ts';
+import { actorOf, authenticateRequests, callerOf, twoHeaders } from './authentication.ts';
 import { type ChainOf, credentialView, detailIn, infoView } from './csc-views.ts';
 import {
   type Body,
@@ -36,7 +36,6 @@ export interface CscServices {
 
 /** The specification knows no pages. Whoever has more keys than this destroys those that are of no use any more. */
 const MAX_LISTED = 1_000;
-const PAGE = 200;
 
 export function cscInterface({ log, authenticate, cloudKeys, authority: { chainOf } }: CscServices, routes: Routes) {
   return async (scope: FastifyInstance): Promise<void> => {
@@ -57,7 +56,7 @@ export function cscInterface({ log, authenticate, cloudKeys, authority: { chainO
       refuseUserId(body);
       const [detail, onlyValid] = [detailIn(body), flag(body, 'onlyValid')];
       const locale = languageOf(request, body);
-      const all = await liveKeys(cloudKeys, callerOf(request).account.id);
+      const all = await cloudKeys.listLive(callerOf(request).account.id, MAX_LISTED);
       const held = onlyValid ? all.filter(isUsable) : all;
       return {
         credentialIDs: held.map(({ key }) => key.id),
@@ -113,11 +112,6 @@ function basicOrTwoHeaders(headers: IncomingHttpHeaders): Presented {
   return { keyId, authKey: new Secret(secret) };
 }
 
-export const actorOf = (request: FastifyRequest) => {
-  const { account, credential } = callerOf(request);
-  return { accountId: account.id, actor: credential.keyId, requestId: request.id };
-};
-
 const languageOf = (request: FastifyRequest, { lang }: Body): Locale =>
   (typeof lang === 'string' ? preferredLocale(lang) : undefined) ?? localeOf(request);
 
@@ -132,14 +126,3 @@ function refuseUserId({ userID }: Body): void {
 }
 
 const isUsable = ({ isLocked, certificateStatus }: HeldKey): boolean => !isLocked && certificateStatus === 'valid';
-
-async function liveKeys(cloudKeys: UseCloudKey, accountId: string): Promise<HeldKey[]> {
-  const found: HeldKey[] = [];
-  let after: string | undefined;
-  do {
-    const page = await cloudKeys.list(accountId, { after, limit: PAGE });
-    found.push(...page.filter(({ key }) => key.destroyedAt === null));
-    after = page.length === PAGE ? page.at(-1)?.key.id : undefined;
-  } while (after !== undefined && found.length < MAX_LISTED);
-  return found;
-}

@@ -1,18 +1,16 @@
 // GET /openapi/v3/orders, /orders/{id} and /certs/{id}: what an account sees of its orders and certificates.
 import Type from 'typebox';
-import { Refusal } from '../domain/errors.ts';
 import type { CertificateRecord, CertificateState, Order } from '../domain/order.ts';
 import { pem } from '../domain/pem.ts';
 import type { ShownOrder, ShowOrders } from '../usecases/show-orders.ts';
 import { callerOf } from './authentication.ts';
+import { nextAfter, PageQuery, pageOf } from './paging.ts';
 import { answers, success } from './reply.ts';
 import type { Api } from './server.ts';
 
 const AnyObject = Type.Object({}, { additionalProperties: true });
 const common = { tags: ['orders'], 'x-reseal-extension': true, response: answers(AnyObject) };
 const params = Type.Object({ id: Type.String() });
-const DEFAULT_PAGE = 50;
-const MAX_PAGE = 200;
 
 export function orderOperations(
   api: Api,
@@ -20,16 +18,14 @@ export function orderOperations(
   chainOf: (issuerId: string) => readonly Uint8Array[],
 ): void {
   const read = { action: 'read' } as const;
-  const querystring = Type.Object({ after: Type.Optional(Type.String()), limit: Type.Optional(Type.String()) });
   api.get(
     '/orders',
-    { config: read, schema: { summary: 'List the orders', querystring, ...common } },
+    { config: read, schema: { summary: 'List the orders', querystring: PageQuery, ...common } },
     async (request) => {
-      const { after } = request.query;
-      const limit = pageSize(request.query.limit);
-      const orders = await show.orders(callerOf(request).account.id, { after, limit });
-      const next = orders.length === limit ? (orders.at(-1)?.id ?? null) : null;
-      return success({ orders: orders.map(summaryOf), next_after: next });
+      const page = pageOf(request.query);
+      const orders = await show.orders(callerOf(request).account.id, page);
+      const ids = orders.map(({ id }) => id);
+      return success({ orders: orders.map(summaryOf), next_after: nextAfter(ids, page) });
     },
   );
 
@@ -119,13 +115,3 @@ const encryptionOf = ({ encryption }: CertificateRecord) =>
     encryption_serial_number: encryption.serial,
     encryption_key_envelope: Buffer.from(encryption.envelope).toString('base64'),
   };
-
-export function pageSize(text: string | undefined): number {
-  if (text === undefined) return DEFAULT_PAGE;
-  const size = /^\d{1,3}$/.test(text) ? Number(text) : 0;
-  if (size >= 1 && size <= MAX_PAGE) return size;
-  throw new Refusal('invalid_parameters', {
-    field: 'limit',
-    reason: { en: `limit is a number from 1 to ${MAX_PAGE}.`, zh: `limit 须为 1 至 ${MAX_PAGE} 的整数。` },
-  });
-}

@@ -4,7 +4,7 @@ import Type from 'typebox';
 import type { CancelOrder } from '../usecases/cancel-order.ts';
 import type { PlaceOrder } from '../usecases/place-order.ts';
 import type { ShowOrders } from '../usecases/show-orders.ts';
-import { callerOf } from './authentication.ts';
+import { actorOf, callerOf } from './authentication.ts';
 import { inOurWords, optional, WISH } from './certificate-wish.ts';
 import { orderView } from './orders.ts';
 import { answers, success } from './reply.ts';
@@ -44,13 +44,10 @@ export function placementOperations(api: Api, { placeOrder, cancelOrder, show }:
       },
     },
     async (request) => {
-      const { account, credential } = callerOf(request);
       const { orderId, certificateId } = await placeOrder({
-        accountId: account.id,
+        ...actorOf(request),
         productId: request.params.product_id,
         alternativeId: request.body.alternative_order_id ?? null,
-        actor: credential.keyId,
-        requestId: request.id,
         vouchesForNames: false,
         request: {
           ...inOurWords(request.body),
@@ -90,10 +87,9 @@ export function placementOperations(api: Api, { placeOrder, cancelOrder, show }:
       },
     },
     async (request) => {
-      const { account, credential } = callerOf(request);
-      const by = { accountId: account.id, actor: credential.keyId, requestId: request.id };
+      const by = actorOf(request);
       await cancelOrder(by, request.params.id);
-      return success(orderView(await show.order(account.id, request.params.id)));
+      return success(orderView(await show.order(by.accountId, request.params.id)));
     },
   );
 }

@@ -11,8 +11,7 @@ export interface PastedCsrs {
   readonly sm2: string;
 }
 
-/** `allowed` are the addresses that RESEAL_SANDBOX_ALLOW names. */
-export function announcement(sandbox: SandboxFile, file: string, csrs: PastedCsrs, allowed: readonly string[]): string {
+export function announcement(sandbox: SandboxFile, file: string, csrs: PastedCsrs): string {
   const [account] = sandbox.accounts;
   const key = account?.credentials.find(({ kind }) => kind === 'standard');
   const orderOf = (product: string) => sandbox.orders.find((one) => one.product === product);
@@ -62,7 +61,7 @@ And this to test a callback; the receiver runs here and shows what it got with: 
 Only because this is a sandbox:
   - ${sandbox.accounts.length} demo accounts exist, and their keys are in clear in sandbox.json (mode 0600).
   - ${sandbox.orders.length} demo orders exist, and their names count as validated although nobody proved them.
-  - Callbacks may go to ${[sandbox.receiver.address, ...allowed].join(', ')} on this machine, and the roots above are trusted in receivers.
+  - Callbacks may go to ${[sandbox.receiver.address, ...sandbox.receiver.allow].join(', ')} on this machine, and the roots above are trusted in receivers.
   - Names are looked up in a name server of our own, ${sandbox.dns.address}, unless RESEAL_DNS_SERVERS is set.
 
 Stop with Ctrl-C. Start afresh with: npx reseal sandbox reset

@@ -2,8 +2,9 @@
 // the third standard account. What a person changed or deleted stays so; only the port of our own receiver follows it.
 import type { CallbackAction, CallbackSettings } from '../domain/callback.ts';
 import { MAX_CALLBACK_URL } from '../domain/callback-url.ts';
+import type { Actor } from '../domain/credential.ts';
 import type { Store } from '../domain/ports.ts';
-import type { Actor, ConfigureCallback } from '../usecases/configure-callback.ts';
+import type { ConfigureCallback } from '../usecases/configure-callback.ts';
 import type { SandboxAccounts } from './seed.ts';
 
 const SEEDS: Readonly<Record<string, { readonly disabled: boolean; readonly enabled_actions?: CallbackAction[] }>> = {

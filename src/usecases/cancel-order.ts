@@ -1,10 +1,10 @@
 // Cancel what waits: an order without its first certificate ends, and a reissue that is pending is given up, with the
 // earlier certificate as it was. What has been issued is not canceled but revoked.
+import type { Actor } from '../domain/credential.ts';
 import { Refusal } from '../domain/errors.ts';
 import type { NewId } from '../domain/ids.ts';
 import { type Order, requireTransition } from '../domain/order.ts';
 import type { Clock, Store } from '../domain/ports.ts';
-import type { Actor } from './configure-callback.ts';
 
 /** The order as it is afterwards. */
 export type CancelOrder = (by: Actor, orderId: string) => Promise<Order>;

@@ -3,20 +3,13 @@
 
 import { isPrivateAsWritten } from '../domain/address-verdict.ts';
 import type { CallbackSettings } from '../domain/callback.ts';
-import { requireUnmanaged, type SettingsWish, settingsWish } from '../domain/callback-wish.ts';
-import type { Caller } from '../domain/credential.ts';
+import { type SettingsWish, settingsWish } from '../domain/callback-wish.ts';
+import type { Actor } from '../domain/credential.ts';
 import { Refusal } from '../domain/errors.ts';
 import type { AuditAction, AuditEntry, Repositories } from '../domain/ports.ts';
 import type { Secret } from '../domain/secret.ts';
 import { newSigningSecret } from './sign-callback.ts';
 import type { CallbackTools } from './test-callback.ts';
-
-/** Who does it: a caller of the API, or the operator's own hand. */
-export interface Actor {
-  readonly accountId: string;
-  readonly actor: string;
-  readonly requestId: string | null;
-}
 
 export interface SavedCallback {
   readonly settings: CallbackSettings;
@@ -29,12 +22,6 @@ export interface ConfigureCallback {
   save(by: Actor, body: unknown): Promise<SavedCallback>;
   /** False when nothing was saved. */
   remove(by: Actor): Promise<boolean>;
-}
-
-/** The API's callers: the settings of a managed-PKI account are changed on the command line only. */
-export function actorOf({ account, credential }: Caller, requestId: string): Actor {
-  requireUnmanaged(account.kind);
-  return { accountId: account.id, actor: credential.keyId, requestId };
 }
 
 type Tools = Pick<CallbackTools, 'store' | 'now' | 'newId' | 'randomBytes' | 'policyFor'>;

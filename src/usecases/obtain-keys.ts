@@ -1,9 +1,7 @@
 // Keys that the service makes for a certificate: a cloud-held one that it certifies, or the escrowed one of the other
 // half of a dual certificate. Making them takes long, so it is done before the order is locked; whoever then finds that
 // the order has moved on throws them away and begins again.
-
-import type { CloudKey } from '../domain/cloud-key.ts';
-import { keyToBe, newKeyKind } from '../domain/cloud-key.ts';
+import { type CloudKey, keyToBe, newKeyKind } from '../domain/cloud-key.ts';
 import type { NewId } from '../domain/ids.ts';
 import type { CurrentCertificate } from '../domain/issuance-ports.ts';
 import type { EscrowedKey, KeyMaker } from '../domain/key-ports.ts';

@@ -2,11 +2,11 @@
 // destroy a key; use-cloud-key.ts asks the customer for it first.
 import type { CloudKey } from '../domain/cloud-key.ts';
 import { type CertificateStatus, certificateStatus } from '../domain/cloud-signing.ts';
+import type { Actor } from '../domain/credential.ts';
 import { Refusal } from '../domain/errors.ts';
 import type { NewId } from '../domain/ids.ts';
 import type { CertificateRecord } from '../domain/order.ts';
 import type { AuditAction, AuditEntry, Clock, Page, Store } from '../domain/ports.ts';
-import type { Actor } from './configure-callback.ts';
 
 export interface HeldKey {
   readonly key: CloudKey;
@@ -43,10 +43,13 @@ export function operateCloudKeys(tools: OperatorTools): OperateCloudKeys {
 type Reading = Pick<OperatorTools, 'store' | 'now'>;
 
 /** Destroyed ones too. */
-export async function listKeys(tools: Reading, accountId: string, page: Page): Promise<HeldKey[]> {
+export const listKeys = async (tools: Reading, accountId: string, page: Page): Promise<HeldKey[]> =>
+  await allHeld(tools, await tools.store.cloudKeys.list(accountId, page));
+
+/** One after the other: a long list must not take every connection there is. */
+export async function allHeld(tools: Reading, keys: readonly CloudKey[]): Promise<HeldKey[]> {
   const found: HeldKey[] = [];
-  // One after the other: a long list must not take every connection there is.
-  for (const key of await tools.store.cloudKeys.list(accountId, page)) found.push(await held(tools, key));
+  for (const key of keys) found.push(await held(tools, key));
   return found;
 }
 

@@ -1,6 +1,7 @@
 // Place an order. When every name is proven its first certificate is issued before the answer; otherwise the order
 // waits for domain validation. Written down first and finished in one transaction, like every issuance.
 import { Refusal } from '../domain/errors.ts';
+import type { Order } from '../domain/order.ts';
 import { newOrder, type PlacementContext, planPlacement, requireAlternativeId } from '../domain/placement.ts';
 import type { Repositories } from '../domain/ports.ts';
 import type { Product } from '../domain/products.ts';
@@ -8,7 +9,7 @@ import { NO_KEY, type PublicKey } from '../domain/public-key.ts';
 import { mentionedNames } from '../domain/reissue-names.ts';
 import type { ReissueRequest } from '../domain/reissue-request.ts';
 import { finishIssuance, keepKeys, LEASE_MS, pendingRecord, preparedRecord } from './issue-certificate.ts';
-import { cloudKeyToBe, mayNeedKeys, NO_KEYS, obtainKeys, wipe } from './obtain-keys.ts';
+import { cloudKeyToBe, mayNeedKeys, NO_KEYS, type ObtainedKeys, obtainKeys, wipe } from './obtain-keys.ts';
 import type { ReissueTools } from './reissue-certificate.ts';
 import { isKeyBlocked, once, soundKey } from './sound-key.ts';
 
@@ -19,7 +20,7 @@ export interface PlaceOrderCall {
   readonly request: ReissueRequest;
   /** A key id, or `cli` for the operator's own hand. */
   readonly actor: string;
-  readonly requestId?: string;
+  readonly requestId?: string | null;
   /** The operator vouches for the names: they are recorded as validated, and marked so in the audit. */
   readonly vouchesForNames: boolean;
 }
@@ -45,16 +46,7 @@ export function placeOrder(tools: ReissueTools): PlaceOrder {
     const placed = { ...audit, action: 'order:placed' as const, details: { product: product.id } };
     const names = mentionedNames(request, product.kind, []);
 
-    /** Made before anything is written, for an order that would be issued at once. */
-    async function keysFor(wish: PlaceOrderCall, of: Product) {
-      if (!mayNeedKeys(wish.request)) return NO_KEYS;
-      const context = await contextOf(tools, store, call, of, names, at);
-      const validatedNames = wish.vouchesForNames ? new Set(names) : context.validatedNames;
-      const plan = planPlacement(wish.request, draft, { ...context, validatedNames });
-      return plan.needsValidation.length > 0 ? NO_KEYS : await obtainKeys(tools, draft, of, null, wish.request, plan);
-    }
-
-    const keys = await keysFor(call, product);
+    const keys = await keysFor(tools, call, product, draft, names);
     try {
       const prepared = await store.transaction(async (to) => {
         if (call.vouchesForNames && product.kind === 'ssl') {
@@ -93,6 +85,22 @@ export function placeOrder(tools: ReissueTools): PlaceOrder {
       wipe(keys);
     }
   };
+}
+
+/** Made before anything is written, for an order that would be issued at once. */
+async function keysFor(
+  tools: ReissueTools,
+  call: PlaceOrderCall,
+  product: Product,
+  draft: Order,
+  names: readonly string[],
+): Promise<ObtainedKeys> {
+  const { request, vouchesForNames } = call;
+  if (!mayNeedKeys(request)) return NO_KEYS;
+  const context = await contextOf(tools, tools.store, call, product, names, draft.createdAt);
+  const validatedNames = vouchesForNames ? new Set(names) : context.validatedNames;
+  const plan = planPlacement(request, draft, { ...context, validatedNames });
+  return plan.needsValidation.length > 0 ? NO_KEYS : await obtainKeys(tools, draft, product, null, request, plan);
 }
 
 /** Told before anything is made; two at once are told apart by the store. */

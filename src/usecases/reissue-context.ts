@@ -55,7 +55,6 @@ export async function contextOf(
 ): Promise<ReissueContext> {
   const { authority } = tools;
   const product = productOf(tools, order);
-  requireFewerThanMost(current);
   const mentioned = mentionedNames(request, product.kind, current.names);
   const mayRemove = current.names.some((name) => !mentioned.includes(name));
   const valid =
@@ -78,19 +77,6 @@ export async function contextOf(
     issuers: { choose: authority.issuerFor, served: authority.served },
     registrableDomain: tools.registrableDomain,
   };
-}
-
-/** Each may have to be listed and revoked in one go, while others wait. */
-const MAX_CERTIFICATES = 10_000;
-
-function requireFewerThanMost({ version }: CurrentCertificate): void {
-  if (version < MAX_CERTIFICATES) return;
-  throw new Refusal('order_state_conflict', {
-    reason: {
-      en: `The order has been reissued ${MAX_CERTIFICATES} times, and no more. Place a new order.`,
-      zh: `该订单已重签 ${MAX_CERTIFICATES} 次，达到上限，请重新下单。`,
-    },
-  });
 }
 
 /** Without a CSR the last key is certified again; one that is destroyed can sign nothing any more. */

@@ -1,12 +1,13 @@
 // Test an account's callback: a real POST, now, to the saved address or to a temporary one, and nothing is saved. In
 // this order, which is contract (callback-test 10): the wish, merging with the saved settings, what the address alone
 // tells, a slot, the rate, and only then the network. Who may test at all was asked at the door.
+import type { Account } from '../domain/account.ts';
 import { isPrivateAsWritten } from '../domain/address-verdict.ts';
 import { placeholder, testBody } from '../domain/callback.ts';
 import { type CallbackReport, reportOf } from '../domain/callback-report.ts';
 import { callbackUrl } from '../domain/callback-url.ts';
 import { type CallbackWish, testWish } from '../domain/callback-wish.ts';
-import type { Caller } from '../domain/credential.ts';
+import type { Actor } from '../domain/credential.ts';
 import { Refusal } from '../domain/errors.ts';
 import type { NewId } from '../domain/ids.ts';
 import type { CallOut, OutboundPolicy, OutboundUrl } from '../domain/outbound.ts';
@@ -28,10 +29,12 @@ export interface CallbackTools {
 }
 
 export interface CallbackTestCall {
-  readonly caller: Caller;
+  readonly account: Account;
+  readonly by: Actor;
   /** As it was parsed; undefined when there was none. */
   readonly body: unknown;
-  readonly requestId: string;
+  /** Who is not bound by the rule for managed-PKI accounts. */
+  readonly isOperator?: boolean;
   /** Aborted when the caller is gone. */
   readonly signal: AbortSignal;
 }
@@ -41,8 +44,8 @@ export type TestCallback = (call: CallbackTestCall) => Promise<CallbackReport>;
 export function testCallback(tools: CallbackTools): TestCallback {
   const { store, now, newId, callOut, policyFor, takeSlot } = tools;
   return async (call) => {
-    const { account } = call.caller;
-    const wish = testWish(call.body, account.kind);
+    const { account } = call;
+    const wish = testWish(call.body, call.isOperator ? 'standard' : account.kind);
     const { url, accessKey, signingSecret } = await targetOf(tools, account.id, wish);
     const policy = policyFor(account.id);
     // What needs no query is told before a token is spent.
@@ -78,22 +81,20 @@ async function targetOf({ store, randomBytes }: CallbackTools, accountId: string
 async function begin(
   { now, newId, testRate }: CallbackTools,
   to: Repositories,
-  { caller, requestId }: CallbackTestCall,
+  { by }: CallbackTestCall,
   wish: CallbackWish,
   { host, port }: OutboundUrl,
 ): Promise<void> {
-  const accountId = caller.account.id;
+  const { accountId } = by;
   const at = now();
   const waitMs = await to.rateLimits.take(`callback-test ${accountId}`, testRate, at);
   if (waitMs > 0) throw new Refusal('request_too_fast', { retryAfterSeconds: Math.ceil(waitMs / 1000) });
   await to.audit.append({
     id: newId(),
     at,
-    accountId,
-    actor: caller.credential.keyId,
+    ...by,
     action: 'callback:tested',
     subject: accountId,
-    requestId,
     details: {
       host,
       port,

@@ -12,14 +12,22 @@ import {
   requireDigests,
   requireValidCertificate,
 } from '../domain/cloud-signing.ts';
+import type { Actor } from '../domain/credential.ts';
 import { Refusal } from '../domain/errors.ts';
 import type { KeyMaker } from '../domain/key-ports.ts';
 import type { AuditAction, AuditEntry, Page, Rate, Repositories } from '../domain/ports.ts';
 import type { Secret } from '../domain/secret.ts';
 import type { SignHash } from '../domain/sign-hash.ts';
-import type { Actor } from './configure-callback.ts';
 import { oneAtATime } from './one-at-a-time.ts';
-import { destroyKey, type HeldKey, keyAudit, listKeys, type OperatorTools, showKey } from './operate-cloud-keys.ts';
+import {
+  allHeld,
+  destroyKey,
+  type HeldKey,
+  keyAudit,
+  listKeys,
+  type OperatorTools,
+  showKey,
+} from './operate-cloud-keys.ts';
 import { newGrant, openGrant, tokenHash } from './signing-grant.ts';
 
 export interface SigningWish {
@@ -30,6 +38,8 @@ export interface SigningWish {
 export interface UseCloudKey {
   /** Destroyed ones too. */
   list(accountId: string, page: Page): Promise<HeldKey[]>;
+  /** The last ones that are not destroyed, the earlier one first. */
+  listLive(accountId: string, limit: number): Promise<HeldKey[]>;
   show(accountId: string, id: string): Promise<HeldKey>;
   authorize(
     by: Actor,
@@ -146,6 +156,7 @@ export function useCloudKey(tools: CloudKeyTools): UseCloudKey {
 
   return {
     list: (accountId, page) => listKeys(tools, accountId, page),
+    listLive: async (accountId, limit) => await allHeld(tools, await store.cloudKeys.listLive(accountId, limit)),
     show: (accountId, id) => showKey(tools, accountId, id),
 
     authorize: (by, id, wish) => inTurn(`${by.accountId} ${id}`, () => authorize(by, id, wish)),

@@ -5,7 +5,17 @@ import { Socket, type TcpSocketConnectOpts } from 'node:net';
 import { after, before, test } from 'node:test';
 import { gzipSync } from 'node:zlib';
 import { HOST, Outside, USER_AGENT, verdict, type Wish } from '../support/outside.ts';
-import { OK, type Receiver, type Script, says, saysAndWaits } from '../support/receiver.ts';
+import {
+  dripping,
+  endless,
+  OK,
+  type Receiver,
+  reset,
+  resetAfter,
+  type Script,
+  says,
+  saysAndWaits,
+} from '../support/receiver.ts';
 
 let outside: Outside;
 let receiver: Receiver;
@@ -33,33 +43,6 @@ const status = (code: number | string, ...headers: readonly string[]) =>
 const interim = (count: number) => says('HTTP/1.1 102 Processing\r\n\r\n'.repeat(count), OK);
 const chunked = (...chunks: readonly string[]) =>
   says('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n', ...chunks);
-
-/** Sends the piece as often as the connection takes it. */
-const endless =
-  (head: string, piece: string): Script =>
-  (socket) => {
-    const more = () => {
-      if (socket.write(piece)) setImmediate(() => socket.destroyed || more());
-    };
-    socket.on('drain', more);
-    socket.write(head);
-    more();
-  };
-
-/** A byte at a time, never idle for long, and never done. */
-const dripping =
-  (head: string, drop: string): Script =>
-  (socket) => {
-    socket.write(head);
-    const timer = setInterval(() => socket.write(drop), 10);
-    socket.on('close', () => clearInterval(timer));
-  };
-
-const reset: Script = (socket) => (socket as unknown as { _parent: typeof socket })._parent.resetAndDestroy();
-const resetAfter =
-  (bytes: string): Script =>
-  (socket, request) =>
-    socket.write(bytes, () => reset(socket, request));
 
 const INVALID = 'failed response response_invalid';
 const CLOSED = 'failed response connection_closed';

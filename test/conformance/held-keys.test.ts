@@ -129,6 +129,16 @@ for (const engine of await bothEngines()) {
       await stranger.close();
     });
 
+    testStore(
+      'the last that live are listed, the earlier one first, and those of another account are not',
+      async ({ cloudKeys }) => {
+        for (const id of ['l', 'm', 'n']) await cloudKeys.insert(cloudKey(id, id === 'n' ? { accountId: 'b' } : {}));
+        await cloudKeys.destroy('a', 'l', NOW);
+        const ids = async (limit: number) => (await cloudKeys.listLive('a', limit)).map(({ id }) => id);
+        assert.deepEqual([await ids(9), await ids(1)], [['k', 'm'], ['m']]);
+      },
+    );
+
     testStore('a try counts before it is known to be wrong, and the fifth in a row locks', async ({ cloudKeys }) => {
       const begin = (now: number) => cloudKeys.beginAttempt('a', 'k', now);
       for (let wrongCodes = 0; wrongCodes < 5; wrongCodes += 1) {

@@ -8,6 +8,7 @@ import { planReissue } from '../../src/domain/reissue.ts';
 import { keySource } from '../../src/domain/reissue-key.ts';
 import { mentionedNames } from '../../src/domain/reissue-names.ts';
 import type { ReissueContext, ReissueRequest } from '../../src/domain/reissue-request.ts';
+import { rule } from '../support/contract.ts';
 import { CONTEXT, DAY, KEYS, NOW, NOW_SECONDS, OLD_KEY, ORDER, product, REQUEST, refuse } from '../support/reissue.ts';
 
 const P = 'invalid_parameters';
@@ -318,4 +319,11 @@ test('names that are looked up before the decision never lead to a refusal of th
       },
     ),
   );
+});
+
+rule('reissue 45', 'An order gets at most 10 000 certificates; a reissue beyond is `order_state_conflict`', () => {
+  const withVersion = (version: number) => ({ ...CONTEXT, current: { ...CONTEXT.current, version } });
+  const wish = { ...REQUEST, dryRun: true };
+  assert.doesNotThrow(() => planReissue(wish, withVersion(9_999)));
+  assert.throws(() => planReissue(wish, withVersion(10_000)), { code: 'order_state_conflict' });
 });

@@ -1,12 +1,12 @@
 // What the signing interface asks of an authorization and of a signature, parameter by parameter.
 import assert from 'node:assert/strict';
-import { createHash } from 'node:crypto';
 import { after, test } from 'node:test';
 import { startApp } from '../support/app.ts';
 import {
   authorize,
   CODE,
   csc,
+  digest,
   ECDSA_SHA256,
   INVALID,
   newCloudKey,
@@ -18,7 +18,6 @@ import {
 const app = await startApp();
 after(() => app[Symbol.asyncDispose]());
 
-const digest = (hash: string, text: string) => createHash(hash).update(text).digest('base64');
 const hash = (text: string) => digest('sha256', text);
 
 test('each parameter of an authorization is asked for, before an access code is spent', async () => {

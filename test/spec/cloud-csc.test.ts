@@ -13,6 +13,7 @@ import {
   type CloudKey,
   CODE,
   csc,
+  digest,
   ECDSA_SHA256,
   HINT,
   INVALID,
@@ -27,7 +28,6 @@ import { certificate, spkiIn } from '../support/orders.ts';
 const app = await startApp();
 after(() => app[Symbol.asyncDispose]());
 
-const digest = (hash: string, message: Uint8Array) => createHash(hash).update(message).digest('base64');
 const hash = (text: string) => digest('sha256', Buffer.from(text));
 const METHODS = [
   'info',

@@ -6,7 +6,7 @@ import { gzipSync } from 'node:zlib';
 import { callbackIn, startCallbackApp, startPublicCallbackApp, told } from '../support/callback-app.ts';
 import { rule } from '../support/contract.ts';
 import { HOST } from '../support/outside.ts';
-import { type Script, says, saysAndWaits } from '../support/receiver.ts';
+import { dripping, endless, resetAfter, type Script, says, saysAndWaits } from '../support/receiver.ts';
 
 const world = await startCallbackApp({
   RESEAL_CALLBACK_TEST_RATE: '1000/s',
@@ -52,29 +52,6 @@ rule('egress 2', 'Redirects are not followed: a 3xx is `callback_response_not_20
 const HEAD = 'HTTP/1.1 200 OK\r\n';
 const CHUNKS = 'Transfer-Encoding: chunked\r\n\r\n';
 
-/** Sends the piece as often as the connection takes it. */
-const endless =
-  (head: string, piece: string): Script =>
-  (socket) => {
-    const more = () => {
-      if (socket.write(piece)) setImmediate(() => socket.destroyed || more());
-    };
-    socket.on('drain', more);
-    socket.write(head);
-    more();
-  };
-/** Never idle for long, and never done. */
-const dripping =
-  (head: string, drop: string): Script =>
-  (socket) => {
-    socket.write(head);
-    const timer = setInterval(() => socket.write(drop), 20);
-    socket.on('close', () => clearInterval(timer));
-  };
-const resetAfter =
-  (bytes: string): Script =>
-  (socket) =>
-    socket.write(bytes, () => (socket as unknown as { _parent: typeof socket })._parent.resetAndDestroy());
 const bomb = gzipSync(Buffer.alloc(20 * 1024 * 1024, 'A')).toString('latin1');
 
 const BODIES: Readonly<Record<string, (head: string) => Script>> = {

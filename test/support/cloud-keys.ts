@@ -1,5 +1,6 @@
 // Cloud-held keys to sign with: made as customers make them, by reissuing an order of a signing product.
 import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
 import type { SignHash } from '../../src/domain/sign-hash.ts';
 import type { Answer, Key, TestApp } from './app.ts';
 import type { KeyKind } from './csr.ts';
@@ -49,6 +50,10 @@ export async function newCloudKey(app: TestApp, wish: Wish = {}, owner?: Key): P
 
 export const csc = (app: TestApp, method: string, key: Key | undefined, json: unknown = {}, headers = {}) =>
   app.call('POST', `/csc/v2/${method}`, { key, json, headers });
+
+/** What is signed of a text: base64, as the interface wants it. */
+export const digest = (hash: string, message: string | Uint8Array): string =>
+  createHash(hash).update(message).digest('base64');
 
 export const OID = {
   sha256: '2.16.840.1.101.3.4.2.1',

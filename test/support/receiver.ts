@@ -33,6 +33,31 @@ export const saysAndWaits =
   (socket) =>
     void socket.write(answer.join(''), 'latin1');
 
+/** Sends the piece as often as the connection takes it. */
+export const endless =
+  (head: string, piece: string): Script =>
+  (socket) => {
+    const more = () => {
+      if (socket.write(piece)) setImmediate(() => socket.destroyed || more());
+    };
+    socket.on('drain', more);
+    socket.write(head);
+    more();
+  };
+/** Never idle for long, and never done. */
+export const dripping =
+  (head: string, drop: string): Script =>
+  (socket) => {
+    socket.write(head);
+    const timer = setInterval(() => socket.write(drop), 10);
+    socket.on('close', () => clearInterval(timer));
+  };
+export const reset: Script = (socket) => (socket as unknown as { _parent: typeof socket })._parent.resetAndDestroy();
+export const resetAfter =
+  (bytes: string): Script =>
+  (socket, request) =>
+    socket.write(bytes, () => reset(socket, request));
+
 export class Receiver implements AsyncDisposable {
   /** As they came, byte for byte. */
   readonly requests: string[] = [];

@@ -36,7 +36,14 @@ export const CONTEXT: ReissueContext = {
   now: NOW,
   order: ORDER,
   product: product('ssl-dv'),
-  current: { id: 'c2', commonName: 'example.com', names: ORDER.names, publicKey: OLD_KEY, isStillValid: true },
+  current: {
+    id: 'c2',
+    commonName: 'example.com',
+    names: ORDER.names,
+    publicKey: OLD_KEY,
+    version: 3,
+    isStillValid: true,
+  },
   earlier: [
     { id: 'c1', names: ['example.com', 'www.example.com', 'old.example.com'] },
     { id: 'c0', names: ['example.com'] },

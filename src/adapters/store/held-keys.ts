@@ -142,6 +142,18 @@ export const cloudKeysIn = (db: Db, sealer: Sealer, engine: Pick<Engine, 'locksR
       return rows.map(keyFrom);
     },
 
+    async listLive(accountId, limit) {
+      const rows = await db
+        .selectFrom('cloud_key')
+        .selectAll()
+        .where('account_id', '=', accountId)
+        .where('destroyed_at', 'is', null)
+        .orderBy('id', 'desc')
+        .limit(limit)
+        .execute();
+      return rows.reverse().map(keyFrom);
+    },
+
     async beginAttempt(accountId, id, now) {
       const query = live(accountId, id);
       const row = await (engine.locksRows ? query.forUpdate() : query).executeTakeFirst();
