@@ -49,12 +49,16 @@ test('a transaction that sits idle is ended by the server, and the others go on'
   const db = openEngine(engine, () => {});
   await migrate(db, engine, () => 0);
   const { promise: forEver, resolve: atLast } = Promise.withResolvers<void>();
+  const { promise: held, resolve: hold } = Promise.withResolvers<void>();
   const stuck = db.transaction().execute(async (transaction) => {
     await transaction.insertInto('setting').values({ name: 'x', value: 'stuck' }).execute();
+    hold();
     await forEver;
     await transaction.insertInto('setting').values({ name: 'y', value: 'too late' }).execute();
   });
   stuck.catch(() => {});
+  // On a connection of its own the next statement could otherwise be the first.
+  await held;
   // This one needs the row the stuck one holds: it gets it when the server has ended the other.
   await db.insertInto('setting').values({ name: 'x', value: 'next' }).execute();
   atLast();
