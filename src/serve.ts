@@ -2,6 +2,7 @@
 import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type App, openApp, type World } from './app.ts';
+import { type Chore, keepRunning } from './background.ts';
 import { type CallbackServices, openCallbacks } from './callbacks.ts';
 import type { Config } from './config.ts';
 import { Refusal } from './domain/errors.ts';
@@ -57,11 +58,12 @@ export async function serveApp(app: App, services: Issuance & CallbackServices, 
   });
   address = `${config.tls ? 'https' : 'http'}://${urlHost(host)}:${(server.server.address() as AddressInfo).port}`;
   app.log({ event: 'listening', text: `${address} as ${publicUrl()}` });
-  // A store that is busy said so itself, and is asked again; whoever wants the order meanwhile voids it too.
+  // A store that is busy said so itself, and is asked again.
   const onFault = (error: unknown) => {
     if (!(error instanceof Refusal)) app.log(faultLine(error, null));
   };
-  const sweeper = setInterval(() => services.sweep().catch(onFault), SWEEP_MS);
+  const chores: Chore[] = [{ everyMs: SWEEP_MS, run: services.sweep }];
+  const background = keepRunning(chores, onFault);
   return {
     url: publicUrl(),
     server: server.server,
@@ -69,10 +71,10 @@ export async function serveApp(app: App, services: Issuance & CallbackServices, 
       app.log({ event: 'stopping', text: 'finishing the requests under way' });
       server.drain.isDraining = true;
       await sleep(drainMs);
-      clearInterval(sweeper);
       const deadline = setTimeout(() => server.server.closeAllConnections(), config.shutdownMs);
       await server.close();
       clearTimeout(deadline);
+      await background.stop();
       await services.close();
       await app.close();
       app.log({ event: 'stopped', text: 'everything that was begun is finished or refused' });

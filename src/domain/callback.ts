@@ -2,11 +2,11 @@
 // travels is not decided here.
 import { inLocale, type Locale, type Localized } from '../locale.ts';
 import { Refusal } from './errors.ts';
+import type { OrderStatus } from './order.ts';
 import type { Secret } from './secret.ts';
 
 interface ActionFacts {
   readonly type: 'order';
-  readonly orderStatus: string;
   readonly message: Localized;
 }
 
@@ -14,17 +14,14 @@ interface ActionFacts {
 export const CALLBACK_ACTIONS = {
   'order:issued': {
     type: 'order',
-    orderStatus: 'issued',
     message: { en: 'The certificate of the order has been issued.', zh: '订单的证书已签发。' },
   },
   'order:revoked': {
     type: 'order',
-    orderStatus: 'revoked',
     message: { en: 'A certificate of the order has been revoked.', zh: '订单的证书已吊销。' },
   },
   'order:rejected': {
     type: 'order',
-    orderStatus: 'rejected',
     message: { en: 'The order has been rejected.', zh: '订单已被拒绝。' },
   },
 } as const satisfies Record<string, ActionFacts>;
@@ -56,16 +53,16 @@ export interface CallbackBody {
 
 export function callbackBody(
   action: CallbackAction,
-  { orderId, certificateId }: { readonly orderId: string; readonly certificateId: string },
+  about: { readonly orderId: string; readonly orderStatus: OrderStatus; readonly certificateId: string },
   locale: Locale,
 ): CallbackBody {
-  const { type, orderStatus, message } = CALLBACK_ACTIONS[action];
+  const { type, message } = CALLBACK_ACTIONS[action];
   return {
     action_type: type,
     action_id: action,
-    order_id: orderId,
-    order_status: orderStatus,
-    cert_id: certificateId,
+    order_id: about.orderId,
+    order_status: about.orderStatus,
+    cert_id: about.certificateId,
     message: inLocale(message, locale),
   };
 }
@@ -78,7 +75,7 @@ const TEST_MESSAGE: Localized = {
 };
 
 export const testBody = (ids: { orderId: string; certificateId: string }, locale: Locale): CallbackBody => ({
-  ...callbackBody('order:issued', ids, locale),
+  ...callbackBody('order:issued', { ...ids, orderStatus: 'issued' }, locale),
   message: inLocale(TEST_MESSAGE, locale),
 });
 

@@ -1,7 +1,8 @@
 // What ordering and issuing need from the store. Every look-up of something an account owns names the account: what
 // belongs to another is not there.
 import type { Issuer, PublicIssuer } from './authority.ts';
-import type { CertificateRecord, Order, Revocation } from './order.ts';
+import type { CallbackAction } from './callback.ts';
+import type { CertificateRecord, Order, OrderStatus, Revocation } from './order.ts';
 import type { Page } from './ports.ts';
 
 /** Private keys are sealed before they reach the disk. */
@@ -89,8 +90,10 @@ export interface OutboxEvent {
   readonly id: string;
   readonly accountId: string;
   readonly orderId: string;
+  /** As it is once the fact is committed: the revocation of an earlier certificate leaves an order `issued`. */
+  readonly orderStatus: OrderStatus;
   readonly certificateId: string;
-  readonly action: 'order:issued';
+  readonly action: CallbackAction;
   readonly createdAt: number;
 }
 

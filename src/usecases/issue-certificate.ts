@@ -135,7 +135,10 @@ export async function finishIssuance(tools: IssuanceTools, record: CertificateRe
         revokedAt: null,
       });
     }
-    await to.outbox.add({ id: newId(), accountId, orderId, certificateId: id, action: 'order:issued', createdAt: at });
+    const orderStatus = order.status;
+    await to.outbox.add({
+      ...{ id: newId(), accountId, orderId, orderStatus, certificateId: id, action: 'order:issued', createdAt: at },
+    });
     await to.audit.append({ id: newId(), at, accountId, subject: orderId, ...finish.audit });
     if (finish.idempotency) {
       const { key, requestHash } = finish.idempotency;

@@ -285,7 +285,8 @@ for (const engine of await bothEngines()) {
 
     testStore('an event to send is kept as it was written, once', async ({ certificates, outbox }, rows) => {
       await certificates.insert(issued('c1'));
-      const event = { id: 'e', accountId: 'a', orderId: 'o', certificateId: 'c1', createdAt: NOW } as const;
+      const about = { accountId: 'a', orderId: 'o', orderStatus: 'issued', certificateId: 'c1' } as const;
+      const event = { id: 'e', ...about, createdAt: NOW } as const;
       await outbox.add({ ...event, action: 'order:issued' });
       await assert.rejects(outbox.add({ ...event, action: 'order:issued' }));
       assert.deepEqual(await rows('select * from outbox'), [

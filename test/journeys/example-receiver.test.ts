@@ -40,7 +40,7 @@ function startExample(extra: Readonly<Record<string, string>> = {}): RunningProc
 }
 
 const bodyFor = (orderId: string): string =>
-  JSON.stringify(callbackBody('order:issued', { orderId, certificateId: 'c' }, 'zh-CN'));
+  JSON.stringify(callbackBody('order:issued', { orderStatus: 'issued', orderId, certificateId: 'c' }, 'zh-CN'));
 
 interface Wish {
   readonly id: string;
