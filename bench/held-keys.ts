@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { makeKeys, withStore } from '../campaigns/service.ts';
+import { makeKeys, offline, withStore } from '../campaigns/service.ts';
 import { newKeyAndCsr } from '../src/adapters/ca/csr-writer.ts';
 import { readConfig } from '../src/config.ts';
 import { openIssuance } from '../src/issuance.ts';
@@ -33,7 +33,7 @@ export const heldKeys: Bench = {
     const plain = await place(settings, PLAIN_LANES, 'ssl-dv', csrFor('p256'), 'sha256');
     const cloud = await place(settings, HEAVY_LANES, 'document-signing', csrFor('rsa2048'), 'sha256');
     const dual = await place(settings, HEAVY_LANES, 'ssl-sm2-dual', csr, 'sm3');
-    const { url, stop } = await serve(readConfig(settings).config, { now: Date.now, log: () => {} });
+    const { url, stop } = await serve(readConfig(await offline(settings)).config, { now: Date.now, log: () => {} });
     stack.defer(() => stop());
     const callers = Array.from({ length: 3 }, () => fork(CALLERS, { execArgv: [] }));
     stack.defer(() => callers.forEach((one) => void one.kill()));
@@ -85,7 +85,7 @@ async function place(
 ): Promise<PlacedOrder[]> {
   const keys = await makeKeys(settings, count);
   return await withStore(settings, async (app) => {
-    const issuance = await openIssuance(app, readConfig(settings).config, Date.now);
+    const issuance = await openIssuance(app, readConfig(await offline(settings)).config, Date.now);
     const orders: PlacedOrder[] = [];
     for (const key of keys) {
       const { orderId, certificateId } = await issuance.placeOrder({

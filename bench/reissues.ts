@@ -10,6 +10,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { placeOrders, ReissueClient } from '../campaigns/reissue-kill.ts';
+import { offline } from '../campaigns/service.ts';
 import { readConfig } from '../src/config.ts';
 import { serve } from '../src/serve.ts';
 import { body, csrFor, type PlacedOrder } from '../test/support/orders.ts';
@@ -100,7 +101,7 @@ function tableOf(standings: readonly Standing[], cpu: ReadonlyMap<string, number
 export async function ownReissues(folder: string, kind: Kind, stack: AsyncDisposableStack): Promise<Contender['run']> {
   const settings = { RESEAL_DATA_DIR: folder, RESEAL_PORT: '0' };
   const orders = await placeOrders(settings, LANES, kind);
-  const running = await serve(readConfig(settings).config, { now: Date.now, log: () => {} });
+  const running = await serve(readConfig(await offline(settings)).config, { now: Date.now, log: () => {} });
   stack.defer(() => running.stop());
   const callers = fork(fileURLToPath(import.meta.url), { execArgv: [] });
   stack.defer(() => void callers.kill());

@@ -20,7 +20,7 @@ import type { KeyKind } from '../test/support/csr.ts';
 import { body, csrFor, type PlacedOrder } from '../test/support/orders.ts';
 import { ENGINES, type EngineName } from './kill.ts';
 import type { Campaign, Print } from './run.ts';
-import { makeKeys, type Service, type Settings, startService, withStore } from './service.ts';
+import { makeKeys, offline, type Service, type Settings, startService, withStore } from './service.ts';
 
 export interface ReissueKillPlan {
   readonly kills: number;
@@ -69,7 +69,7 @@ export async function placeOrders(settings: Settings, count: number, kind: KeyKi
     return { key, id: orderId, certificateId };
   };
   return await withStore(settings, async (app) => {
-    const issuance = await openIssuance(app, readConfig(settings).config, Date.now);
+    const issuance = await openIssuance(app, readConfig(await offline(settings)).config, Date.now);
     return await Promise.all(keys.map((key) => place(issuance, key)));
   });
 }

@@ -5,6 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { type App, openApp } from '../src/app.ts';
 import { readConfig } from '../src/config.ts';
 import type { Key } from '../test/support/app.ts';
+import { nameServer } from '../test/support/name-server.ts';
 import { type RunningProcess, startReseal } from '../test/support/process.ts';
 
 /** The environment of the service, RESEAL_DATA_DIR at least. */
@@ -21,6 +22,12 @@ const READY_PAUSE_MS = 50;
 
 /** Every account begins with this name. */
 export const FIRST_NAME = 'before the first write';
+
+/** Names are asked of a name server of our own, which knows none: CAA stands in nobody's way. */
+export const offline = async (settings: Settings): Promise<Settings> => ({
+  RESEAL_DNS_SERVERS: await nameServer(),
+  ...settings,
+});
 
 /** Opens the store in this process for as long as the work takes. */
 export async function withStore<T>(settings: Settings, work: (app: App) => Promise<T>): Promise<T> {

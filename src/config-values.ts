@@ -103,6 +103,14 @@ export function dnsServer(given: string) {
     : { reason: 'must be a list of IP addresses, each with an optional port' };
 }
 
+/** As CAA writes one: letters, digits and hyphens, with a dot at least. */
+export function hostName(given: string): { value: string } | { reason: string } {
+  const name = given.toLowerCase().replace(/\.$/, '');
+  const isName =
+    name.length <= 253 && /^([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z]([a-z0-9-]{0,61}[a-z0-9])?$/.test(name);
+  return isName ? { value: name } : { reason: 'must be a list of domain names, such as ca.example.com' };
+}
+
 export function token(given: string) {
   return /^[\x21-\x7e]{16,256}$/.test(given) ? { value: given } : { reason: 'must be 16 to 256 printable characters' };
 }

@@ -1,6 +1,7 @@
 // The environment, read once into one frozen Config. Every variable stands in one table with its default, its
 // bounds and an example; a value that does not fit is an error that says which variable, why, and what would fit.
 import { join, resolve } from 'node:path';
+import { type ValidationConfig, validationFrom } from './config-validation.ts';
 import {
   type AccountRule,
   accountRule,
@@ -9,6 +10,7 @@ import {
   anyText,
   databaseUrl,
   dnsServer,
+  hostName,
   integer,
   list,
   logFormat,
@@ -44,6 +46,13 @@ export const VARIABLES = {
   RESEAL_TLS_KEY_FILE: optional('private key of that certificate', '/etc/reseal/tls.key', anyText),
   RESEAL_TRUSTED_PROXIES: list('proxies whose X-Forwarded-For is believed', '10.0.0.0/8,192.0.2.7', addressOrRange),
   RESEAL_DNS_SERVERS: list('resolvers to ask', '192.0.2.53,[2001:db8::53]:5353', dnsServer),
+  RESEAL_DNS_PERSPECTIVES: list('further resolvers that must see a proof too', '192.0.2.54,192.0.2.55', dnsServer),
+  RESEAL_ISSUER_NAMES: list('our names in CAA and persistent records', 'ca.example.com', hostName),
+  RESEAL_DCV_ALLOW: list('private addresses where files may prove a name', '10.0.0.0/8', addressRule),
+  // Nobody may listen on 80 on a laptop; in production it is 80.
+  RESEAL_DCV_HTTP_PORT: integer('port of the files that prove a name', 80, 1, 65_535),
+  // A value to publish must not serve for longer than that.
+  RESEAL_PENDING_DAYS: integer('how long a certificate waits for proof', 30, 1, 30),
   RESEAL_CALLBACK_TEST_RATE: optional('callback tests of each account: at once, and refilled', '10/min', rate),
   // A test holds a socket and up to 16 KiB for at most ten seconds.
   RESEAL_CALLBACK_TESTS_AT_ONCE: integer('callback tests under way in this process', 64, 1, 10_000),
@@ -70,7 +79,7 @@ export const VARIABLES = {
   RESEAL_LOG_FORMAT: optional('json for machines, text for people', 'json', logFormat),
 } as const satisfies Record<string, Variable<unknown>>;
 
-type Values = { [Name in keyof typeof VARIABLES]: (typeof VARIABLES)[Name]['absent'] };
+export type Values = { [Name in keyof typeof VARIABLES]: (typeof VARIABLES)[Name]['absent'] };
 
 export type Config = Readonly<{
   dataDir: string;
@@ -83,6 +92,7 @@ export type Config = Readonly<{
   tls: { certFile: string; keyFile: string } | undefined;
   trustedProxies: readonly string[];
   dnsServers: readonly string[];
+  validation: ValidationConfig;
   callbacks: CallbackConfig;
   metricsToken: string | undefined;
   authority: { organization: string; rootYears: number; issuingYears: number; pkiUrl: string };
@@ -155,6 +165,7 @@ function configFrom(v: Values): Config {
         : undefined,
     trustedProxies: Object.freeze(v.RESEAL_TRUSTED_PROXIES),
     dnsServers: Object.freeze(v.RESEAL_DNS_SERVERS),
+    validation: Object.freeze(validationFrom(v)),
     callbacks: Object.freeze({
       testRate: v.RESEAL_CALLBACK_TEST_RATE ?? DEFAULT_TEST_RATE,
       testsAtOnce: v.RESEAL_CALLBACK_TESTS_AT_ONCE,

@@ -6,6 +6,7 @@ import { checkProducts } from './adapters/doctor/products.ts';
 import { checkResolver } from './adapters/doctor/resolver.ts';
 import { checkSm2 } from './adapters/doctor/sm2.ts';
 import { checkStore } from './adapters/doctor/store.ts';
+import { lockFolder } from './adapters/folder-lock.ts';
 import { sealKeysOf } from './adapters/seal-check.ts';
 import { openApp } from './app.ts';
 import type { Context } from './cli/command.ts';
@@ -23,6 +24,7 @@ const DRAIN_MS = 250;
 /** Loaded when needed: commands that do not serve start in half the time without the HTTP front. */
 const serving = () => import('./serve.ts');
 const sandbox = () => import('./serve-sandbox.ts');
+const worldFile = () => import('./sandbox/world.ts');
 
 export function commandContext(environment: Environment): Context {
   const load = (log?: Log): Config => {
@@ -46,7 +48,9 @@ export function commandContext(environment: Environment): Context {
       const app = await openApp(config, { now, log: () => {} });
       try {
         const { openIssuance } = await import('./issuance.ts');
-        const issuance = await openIssuance(app, config, now);
+        const { namesOutside, sandboxOf } = await import('./sandbox-outside.ts');
+        const sandbox = await sandboxOf(app.store, config);
+        const issuance = await openIssuance(app, config, now, sandbox && namesOutside(sandbox, config));
         return await work(issuance).finally(() => issuance.close());
       } finally {
         await app.close();
@@ -104,12 +108,18 @@ export function commandContext(environment: Environment): Context {
     async resetSandbox() {
       const { resetSandbox } = await sandbox();
       const config = load();
-      return { folder: config.dataDir, deleted: resetSandbox(config) };
+      const { alone } = await worldFile();
+      return { folder: config.dataDir, deleted: await alone(config.dataDir, lockFolder, () => resetSandbox(config)) };
     },
 
     async readSandbox() {
       const { readSandboxFile } = await import('./sandbox/folder.ts');
       return readSandboxFile(load().dataDir);
+    },
+
+    async sandboxWorld() {
+      const { worldCommands } = await worldFile();
+      return worldCommands(load().dataDir, lockFolder);
     },
 
     diagnose: () => diagnose(environment),

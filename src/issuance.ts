@@ -17,11 +17,15 @@ import { type CertificateAuthority, ISSUER_KEY_TYPES, type Issuer } from './doma
 import type { Clock, Store } from './domain/ports.ts';
 import { PRODUCTS, type Product } from './domain/products.ts';
 import { type CancelOrder, cancelOrder } from './usecases/cancel-order.ts';
+import { type ChangeDcvMethod, changeDcvMethod } from './usecases/change-dcv-method.ts';
 import { type PlaceOrder, placeOrder } from './usecases/place-order.ts';
+import { type ProveDomains, proveDomains } from './usecases/prove-domains.ts';
 import { type Reissue, reissueCertificate } from './usecases/reissue-certificate.ts';
 import { type ShowOrders, showOrders } from './usecases/show-orders.ts';
+import { type ShowValidation, showValidation } from './usecases/show-validation.ts';
 import { type UseCloudKey, useCloudKey } from './usecases/use-cloud-key.ts';
 import { voidLostIssuances } from './usecases/void-lost-issuances.ts';
+import { type NamesOutside, openValidation } from './validation.ts';
 
 export interface Issuance {
   readonly authority: CertificateAuthority;
@@ -30,6 +34,9 @@ export interface Issuance {
   readonly reissue: Reissue;
   readonly placeOrder: PlaceOrder;
   readonly cancelOrder: CancelOrder;
+  readonly changeDcvMethod: ChangeDcvMethod;
+  readonly proveDomains: ProveDomains;
+  readonly showValidation: ShowValidation;
   readonly show: ShowOrders;
   readonly cloudKeys: UseCloudKey;
   /** Names a text without giving it away: nobody without the secret of the service can try guesses against it. */
@@ -53,9 +60,14 @@ async function serviceSecret({ secrets }: Pick<Store, 'secrets'>): Promise<Uint8
   return Buffer.from(await secrets.claim(SERVICE_SECRET, made), 'base64');
 }
 
-export async function openIssuance({ store, newId, log }: App, config: Config, now: Clock): Promise<Issuance> {
+export async function openIssuance(
+  { store, newId, log }: App,
+  config: Config,
+  now: Clock,
+  outside?: NamesOutside,
+): Promise<Issuance> {
   const products = new Map([...PRODUCTS, ...ownProducts(config.productsFile)].map((product) => [product.id, product]));
-  await voidLostIssuances(store, now);
+  await voidLostIssuances(store, now, newId);
   const fault = sm2Fault();
   if (fault) log({ event: 'warning', text: `SM2 is switched off, and products that need it are refused: ${fault}` });
   const keyTypes = ISSUER_KEY_TYPES.filter((keyType) => keyType !== 'sm2' || !fault);
@@ -70,6 +82,9 @@ export async function openIssuance({ store, newId, log }: App, config: Config, n
   const pool = workPool();
   const secret = await serviceSecret(store);
   const tools = {
+    ...openValidation(config, now, secret, outside),
+    pendingMs: config.validation.pendingMs,
+    random: Math.random,
     store,
     authority,
     keys: keyMaker(pool, secret),
@@ -80,6 +95,7 @@ export async function openIssuance({ store, newId, log }: App, config: Config, n
     requireStrongKey,
     registrableDomain,
   };
+  const validation = showValidation(tools);
   return {
     authority,
     get issuers() {
@@ -89,12 +105,15 @@ export async function openIssuance({ store, newId, log }: App, config: Config, n
     reissue: reissueCertificate(tools),
     placeOrder: placeOrder(tools),
     cancelOrder: cancelOrder(store, now, newId),
-    show: showOrders(store),
+    changeDcvMethod: changeDcvMethod(tools),
+    proveDomains: proveDomains(tools),
+    showValidation: validation,
+    show: showOrders(store, validation),
     cloudKeys: useCloudKey({ ...tools, randomBytes }),
     digestOf: (text) => createHmac('sha256', secret).update('request body ').update(text).digest('hex'),
     close: () => pool.close(),
     async sweep() {
-      const voided = await voidLostIssuances(store, now);
+      const voided = await voidLostIssuances(store, now, newId);
       await takeUpIssuers();
       await store.signingGrants.forget(now(), FORGOTTEN_AT_ONCE);
       return voided;

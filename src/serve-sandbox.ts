@@ -1,5 +1,5 @@
 // The sandbox: the real service with demo data, and a small outside world on loopback that makes it work offline: a
-// name server, and a receiver of callbacks whose certificate is of the embedded authority.
+// name server, a web answerer, and a receiver of callbacks whose certificate is of the embedded authority.
 import { newKeyAndCsr, throwAwayCsr } from './adapters/ca/csr-writer.ts';
 import { randomBytes } from './adapters/random.ts';
 import { type App, openApp, type World } from './app.ts';
@@ -10,7 +10,7 @@ import { pem } from './domain/pem.ts';
 import { type Issuance, openIssuance } from './issuance.ts';
 import type { PastedCsrs } from './sandbox/announce.ts';
 import { seedCallbacks } from './sandbox/callbacks.ts';
-import { type DnsServer, startDnsServer } from './sandbox/dns-server.ts';
+import { type DnsServer, type Records, startDnsServer } from './sandbox/dns-server.ts';
 import {
   clearSandbox,
   readSandboxFile,
@@ -23,8 +23,11 @@ import { seedOrders } from './sandbox/orders.ts';
 import { type Receiver, startReceiver } from './sandbox/receiver.ts';
 import { RECEIVER_NAME, receiverIdentity, UNTRUSTED_NAME } from './sandbox/receiver-identity.ts';
 import { seedAccounts } from './sandbox/seed.ts';
+import { startWebAnswerer } from './sandbox/web-answerer.ts';
+import { viewWorld } from './sandbox/world.ts';
 import { type Running, serveApp } from './serve.ts';
 import { claimMode, lockSandbox } from './start-up.ts';
+import type { NamesOutside } from './validation.ts';
 
 const LOOPBACK = '127.0.0.1';
 /** One write for a burst of callbacks. */
@@ -46,8 +49,11 @@ export async function serveSandbox(config: Config, world: World): Promise<Runnin
   unlessServing.defer(() => app.close());
   await claimMode(app.store, 'sandbox', config);
   const accounts = await seedAccounts(app.store, app.access);
-  const issuance = await openIssuance(app, config, world.now);
-  const dns = unlessServing.use(await startNames(config));
+  const { records, textAt } = viewWorld(config.dataDir, (text) => world.log({ event: 'warning', text }));
+  const dns = unlessServing.use(await startNames(config, records));
+  const startWeb = (port: number) => startWebAnswerer({ host: LOOPBACK, port, textAt });
+  const web = unlessServing.use(await besides(config, DISTANCE.web, startWeb));
+  const issuance = await openIssuance(app, config, world.now, namesOutside(config, dns.port, web.port));
   let noteCallbacks = () => {};
   const receiver = await startOwnReceiver(app, issuance, config, world, () => noteCallbacks());
   unlessServing.defer(() => receiver.close());
@@ -72,6 +78,7 @@ export async function serveSandbox(config: Config, world: World): Promise<Runnin
     },
     trust: { roots },
     dns: { address: `${LOOPBACK}:${dns.port}` },
+    web: { address: `${LOOPBACK}:${web.port}` },
   });
   const seeded = await seedCallbacks(app.store, callbacks.callbacks, accounts, url, newAccessKey);
   const orders = await seedOrders(app.store, issuance.placeOrder, issuance.products.values(), accountId, throwAwayCsr);
@@ -90,6 +97,7 @@ export async function serveSandbox(config: Config, world: World): Promise<Runnin
     try {
       await running.stop(drainMs);
       await receiver.close();
+      await web.close();
       await dns.close();
       notes.end();
     } finally {
@@ -119,7 +127,7 @@ export function resetSandbox(config: Config): string[] {
  * At a fixed distance from the service where that is free, so that addresses stay the same over restarts; far enough
  * for a second sandbox on the next port. With the usual 8080 the receiver is at 8443.
  */
-const DISTANCE = { receiver: 363, dns: 373 } as const;
+const DISTANCE = { receiver: 363, dns: 373, web: 383 } as const;
 
 async function besides<T>(config: Config, distance: number, listen: (port: number) => Promise<T>): Promise<T> {
   const port = config.port + distance;
@@ -130,8 +138,8 @@ async function besides<T>(config: Config, distance: number, listen: (port: numbe
   });
 }
 
-async function startNames(config: Config): Promise<DnsServer> {
-  const dns = await besides(config, DISTANCE.dns, (port) => startDnsServer({ host: LOOPBACK, port }));
+async function startNames(config: Config, records: Records): Promise<DnsServer> {
+  const dns = await besides(config, DISTANCE.dns, (port) => startDnsServer({ host: LOOPBACK, port, records }));
   for (const name of [RECEIVER_NAME, UNTRUSTED_NAME, 'wrong-host.sandbox.test']) {
     dns.set(name, 'A', [LOOPBACK]);
     dns.set(name, 'AAAA', 'nodata');
@@ -164,12 +172,22 @@ async function startOwnReceiver(
   );
 }
 
+/** Names are asked of our own server, and files of our own answerer, which may not listen on port 80. */
+const namesOutside = (config: Config, dnsPort: number, webPort: number): NamesOutside => ({
+  dnsServers: dnsServersOf(config, dnsPort),
+  allow: [parseAddressRule(`${LOOPBACK}:${webPort}`)!],
+  httpPort: webPort,
+});
+
+const dnsServersOf = ({ dnsServers }: Config, dnsPort: number): readonly string[] =>
+  dnsServers.length > 0 ? dnsServers : [`${LOOPBACK}:${dnsPort}`];
+
 function outsideOf(config: Config, { issuers }: Issuance, dns: DnsServer, receiver: Receiver): OutsideWorld {
   const roots = issuers.filter(({ role }) => role === 'root').map((root) => pem('CERTIFICATE', root.certificate));
   return {
     allow: [parseAddressRule(`${LOOPBACK}:${receiver.port}`)!, ...config.callbacks.sandboxAllow],
     roots,
-    dnsServers: config.dnsServers.length > 0 ? config.dnsServers : [`${LOOPBACK}:${dns.port}`],
+    dnsServers: dnsServersOf(config, dns.port),
   };
 }
 

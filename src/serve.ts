@@ -12,6 +12,7 @@ import { faultLine } from './log.ts';
 import { claimMode, listenProblem, readTls } from './start-up.ts';
 
 const SWEEP_MS = 10_000;
+const PROVE_MS = 2_000;
 
 export interface Running {
   readonly url: string;
@@ -62,7 +63,10 @@ export async function serveApp(app: App, services: Issuance & CallbackServices, 
   const onFault = (error: unknown) => {
     if (!(error instanceof Refusal)) app.log(faultLine(error, null));
   };
-  const chores: Chore[] = [{ everyMs: SWEEP_MS, run: services.sweep }];
+  const chores: Chore[] = [
+    { everyMs: SWEEP_MS, run: services.sweep },
+    { everyMs: PROVE_MS, run: services.proveDomains.due },
+  ];
   const background = keepRunning(chores, onFault);
   return {
     url: publicUrl(),

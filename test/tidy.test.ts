@@ -55,7 +55,7 @@ test('only the places that may, speak to the outside', () => {
   const OUTSIDE: Readonly<Record<string, RegExp>> = {
     'node:sqlite': /^src\/adapters\//,
     pg: /^src\/adapters\/store\/postgres\.ts$/,
-    'node:http': /^src\/http\//,
+    'node:http': /^src\/http\/|^src\/sandbox\/web-answerer\.ts$/,
     'node:https': /^src\/adapters\/egress\/|^src\/sandbox\/receiver\.ts$/,
     'node:dns/promises': /^src\/adapters\//,
     'node:child_process': /^$/,

@@ -9,7 +9,9 @@ import type { ConfigureCallback } from '../usecases/configure-callback.ts';
 import type { ManageAccess } from '../usecases/manage-access.ts';
 import type { OperateCloudKeys } from '../usecases/operate-cloud-keys.ts';
 import type { PlaceOrder } from '../usecases/place-order.ts';
+import type { ProveDomains } from '../usecases/prove-domains.ts';
 import type { ShowOrders } from '../usecases/show-orders.ts';
+import type { SandboxWorld } from './sandbox-world.ts';
 
 /** Issuers as an operator sees them, and the keys nobody may use. */
 export interface Authorities {
@@ -25,16 +27,24 @@ export interface CallbackCommands {
   testAs(account: Account, body: unknown): Promise<CallbackReport>;
 }
 
+export interface OrderCommands {
+  readonly placeOrder: PlaceOrder;
+  readonly proveDomains: ProveDomains;
+  readonly show: ShowOrders;
+}
+
 /** What commands may use. The composition root provides it. */
 export interface Context {
   readonly now: () => number;
   /** Opens the store for the duration of `work`. */
   withAccess<T>(work: (access: ManageAccess) => Promise<T>): Promise<T>;
   /** Opens products and certificate authority too. */
-  withIssuance<T>(work: (issuance: { placeOrder: PlaceOrder; show: ShowOrders }) => Promise<T>): Promise<T>;
+  withIssuance<T>(work: (issuance: OrderCommands) => Promise<T>): Promise<T>;
   withCallbacks<T>(work: (callbacks: CallbackCommands) => Promise<T>): Promise<T>;
   withCloudKeys<T>(work: (cloudKeys: OperateCloudKeys) => Promise<T>): Promise<T>;
   withAuthorities<T>(work: (authorities: Authorities) => Promise<T>): Promise<T>;
+  /** What a sandbox's name server and web answerer say. */
+  sandboxWorld(): Promise<SandboxWorld>;
   /** Serve until a signal arrives. */
   serve(): Promise<void>;
   serveSandbox(): Promise<void>;
@@ -60,7 +70,7 @@ export interface Command {
   readonly about: string;
   /** Without the leading `reseal`. The first one is the shortest that works. */
   readonly examples: readonly string[];
-  /** Names of the positional arguments, all of them required. */
+  /** Names of the positional arguments: `[NAME]` may be left out, and `NAME…` is one or more. */
   readonly positionals: readonly string[];
   readonly options: Readonly<Record<string, ParseArgsOptionDescriptor & { readonly about: string }>>;
   /** Undefined for a command that prints by itself. */

@@ -6,13 +6,27 @@ import { callbackVerify } from './callback-verify.ts';
 import { cloudKeyDestroy, cloudKeyList } from './cloud-key.ts';
 import type { Command } from './command.ts';
 import { keyCreate, keyDisable, keyList, keyRotate } from './key.ts';
-import { orderList, orderPlace, orderShow } from './order.ts';
+import { orderList, orderPlace, orderProve, orderShow } from './order.ts';
+import {
+  sandboxDnsClear,
+  sandboxDnsList,
+  sandboxDnsSet,
+  sandboxHttpClear,
+  sandboxHttpList,
+  sandboxHttpSet,
+} from './sandbox-world.ts';
 import { doctor, sandbox, sandboxCallbacks, sandboxReset, serve } from './service.ts';
 
 export const COMMANDS: Readonly<Record<string, Command>> = {
   sandbox,
   'sandbox reset': sandboxReset,
   'sandbox callbacks': sandboxCallbacks,
+  'sandbox dns set': sandboxDnsSet,
+  'sandbox dns clear': sandboxDnsClear,
+  'sandbox dns list': sandboxDnsList,
+  'sandbox http set': sandboxHttpSet,
+  'sandbox http clear': sandboxHttpClear,
+  'sandbox http list': sandboxHttpList,
   serve,
   'account create': accountCreate,
   'account list': accountList,
@@ -24,6 +38,7 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
   'order place': orderPlace,
   'order list': orderList,
   'order show': orderShow,
+  'order prove': orderProve,
   'callback show': callbackShow,
   'callback set': callbackSet,
   'callback delete': callbackDelete,

@@ -1,9 +1,10 @@
-// reseal order place | list | show
+// reseal order place | list | show | prove
 import { readFileSync } from 'node:fs';
 import type { Order } from '../domain/order.ts';
 import { pem } from '../domain/pem.ts';
 import { SIGN_HASHES } from '../domain/sign-hash.ts';
 import { EXIT, Problem } from '../problem.ts';
+import type { ValidationState } from '../usecases/show-validation.ts';
 import type { Command } from './command.ts';
 import { oneOf, pageSize, table, time } from './values.ts';
 
@@ -50,7 +51,7 @@ export const orderPlace: Command = {
     } as const;
     const alternativeId = options['alternative-id']?.toString() ?? null;
     const vouchesForNames = options.validated === true;
-    const order = await withIssuance(async ({ placeOrder, show }) => {
+    const { order, validation } = await withIssuance(async ({ placeOrder, show }) => {
       const { orderId } = await placeOrder({
         accountId,
         productId,
@@ -59,9 +60,10 @@ export const orderPlace: Command = {
         actor: 'cli',
         vouchesForNames,
       });
-      return (await show.order(accountId, orderId)).order;
+      return await show.order(accountId, orderId);
     });
-    return { json: { order: orderView(order) }, text: `Order ${order.id} is ${order.status}.` };
+    const text = `Order ${order.id} is ${order.status}.${instruction(validation)}`;
+    return { json: { order: orderView(order), dcv_val: toPublish(validation) }, text };
   },
 };
 
@@ -90,14 +92,54 @@ export const orderShow: Command = {
   positionals: ['ACCOUNT', 'ORDER'],
   options: {},
   async run({ positionals: [accountId = '', id = ''] }, { withIssuance }) {
-    const { order, certificate } = await withIssuance(({ show }) => show.order(accountId, id));
+    const { order, certificate, validation } = await withIssuance(({ show }) => show.order(accountId, id));
     const text = certificate?.der ? pem('CERTIFICATE', certificate.der) : null;
+    const head = `${order.id}  ${order.productId}  ${order.status}\n${order.names.join('\n')}`;
     return {
-      json: { order: orderView(order), pem: text },
-      text: `${order.id}  ${order.productId}  ${order.status}\n${order.names.join('\n')}\n\n${text ?? 'No certificate yet.'}`,
+      json: { order: orderView(order), pem: text, dcv_val: toPublish(validation) },
+      text: `${head}${instruction(validation)}\n\n${text ?? 'No certificate yet.'}`,
     };
   },
 };
+
+export const orderProve: Command = {
+  about: 'look at the records of a waiting order now, and issue if nothing is missing',
+  examples: ['order prove ACCOUNT ORDER'],
+  positionals: ['ACCOUNT', 'ORDER'],
+  options: {},
+  async run({ positionals: [accountId = '', id = ''] }, { withIssuance }) {
+    const { order, validation } = await withIssuance(async ({ proveDomains, show }) => {
+      await proveDomains.now(accountId, id);
+      return await show.order(accountId, id);
+    });
+    const text = `Order ${order.id} is ${order.status}.${instruction(validation)}`;
+    return { json: { order: orderView(order), dcv_val: toPublish(validation) }, text };
+  },
+};
+
+/** What is still to be done, and what was seen. */
+const toPublish = ({ names }: ValidationState) =>
+  names.map(({ name, challenge, isVerified, finding }) => ({
+    domain: name,
+    dcv_method: challenge?.method ?? null,
+    auth_path: challenge?.path ?? null,
+    auth_val: challenge?.value ?? null,
+    verified: isVerified,
+    problem: finding?.problem ?? null,
+  }));
+
+const KINDS: Readonly<Record<string, string>> = { file: 'file', dns: 'TXT', 'dns-persist': 'TXT' };
+
+function instruction({ names, waiting }: ValidationState): string {
+  if (!waiting) return '';
+  const lines = names.map(({ name, challenge, isVerified, finding }) => {
+    if (isVerified && !finding) return `${name}  proven`;
+    const publish =
+      isVerified || !challenge ? '' : `\n  ${KINDS[challenge.method]} ${challenge.path}\n  ${challenge.value}`;
+    return `${name}  ${isVerified ? 'proven' : 'publish:'}${publish}${finding ? `\n  (${finding.reason.en})` : ''}`;
+  });
+  return `\n\n${lines.join('\n')}`;
+}
 
 function csrIn(file: unknown): string {
   if (typeof file !== 'string') {

@@ -40,7 +40,7 @@ export async function runCommand(argv: readonly string[], context: Context, term
 
 /** The longest name that fits: `sandbox reset` before `sandbox`. */
 function findCommand(argv: readonly string[]): { name: string; command: Command; rest: string[] } | undefined {
-  for (const words of [2, 1]) {
+  for (const words of [3, 2, 1]) {
     const name = argv.slice(0, words).join(' ');
     const command = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
     if (command) return { name, command, rest: argv.slice(words) };
@@ -54,7 +54,10 @@ function parse(name: string, command: Command, rest: string[]): Arguments {
     const options = { ...command.options, json: { type: 'boolean' as const } };
     const { values, positionals } = parseArgs({ args: rest, options, allowPositionals: true, strict: true });
     const wanted = command.positionals;
-    if (positionals.length !== wanted.length) {
+    // In brackets may be left out, and dots stand for any number more.
+    const least = wanted.filter((one) => !one.startsWith('[')).length;
+    const most = wanted.some((one) => one.includes('…')) ? Number.POSITIVE_INFINITY : wanted.length;
+    if (positionals.length < least || positionals.length > most) {
       const given = positionals.length === 0 ? 'none' : String(positionals.length);
       const wants = wanted.length === 0 ? 'no arguments' : wanted.join(' ');
       throw new Problem(EXIT.usage, `${name} takes ${wants}, given: ${given}`, usage);

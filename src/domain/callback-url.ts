@@ -21,6 +21,16 @@ export function callbackUrl(text: string, field = 'url'): OutboundUrl {
   return { scheme, port: port ?? HTTPS_PORT, ...where };
 }
 
+/** Any URL of the web, read by the same rules; undefined when it breaks one. The port is the one that is written. */
+export function webUrl(text: string): (Omit<OutboundUrl, 'port'> & { readonly port: number | undefined }) | undefined {
+  try {
+    const { scheme, ...where } = wellFormed(text, '');
+    return scheme === 'https' || scheme === 'http' ? { scheme, ...where } : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
 interface WellFormed {
   /** In lower case, and not judged: that differs from purpose to purpose. */
   readonly scheme: string;

@@ -4,6 +4,7 @@ import type { Issuer, PublicIssuer } from './authority.ts';
 import type { CallbackAction } from './callback.ts';
 import type { CertificateRecord, Order, OrderStatus, Revocation } from './order.ts';
 import type { Page } from './ports.ts';
+import type { Finding } from './validation.ts';
 
 /** Private keys are sealed before they reach the disk. */
 export interface Issuers {
@@ -71,15 +72,43 @@ export interface Certificates {
   listValid(accountId: string, orderId: string, now: number): Promise<{ id: string; names: string[] }[]>;
   /** False when it is not prepared any more: somebody found its signer overdue and voided it. */
   issue(id: string, issued: IssuedFacts): Promise<boolean>;
-  void(id: string): Promise<void>;
+  /** Of one that is pending: its id stays, and what is to be signed is written down. False when it is not pending any more. */
+  prepare(record: CertificateRecord): Promise<boolean>;
+  /**
+   * The serial number stays taken. One whose id was answered before goes back to waiting, and the voided serial number
+   * gets the id that is given for it.
+   */
+  void(id: string, newId: string): Promise<void>;
   /** Only what is pending. */
   cancel(accountId: string, id: string): Promise<void>;
 }
 
 export interface Proofs {
-  /** Those of the names that this account has proven since. */
-  proven(accountId: string, names: readonly string[], since: number): Promise<Set<string>>;
+  /** Those of the names that this account has proven since, and by which methods. */
+  proven(accountId: string, names: readonly string[], since: number): Promise<Map<string, string[]>>;
   record(accountId: string, name: string, method: string, at: number): Promise<void>;
+}
+
+/** A certificate that is pending, and when somebody looks at its names again. */
+export interface Waiting {
+  readonly certificateId: string;
+  readonly accountId: string;
+  readonly orderId: string;
+  readonly dueAt: number;
+  readonly tries: number;
+  readonly expiresAt: number;
+  /** By name, for those that were looked at and not proven. */
+  readonly findings: Readonly<Record<string, Finding>>;
+}
+
+export interface WaitingCertificates {
+  insert(waiting: Waiting): Promise<void>;
+  find(accountId: string, certificateId: string): Promise<Waiting | undefined>;
+  /** Those that are due, the longest first; they are due again at `until`, so that nobody else takes them up meanwhile. */
+  claim(now: number, until: number, limit: number): Promise<Waiting[]>;
+  /** Changes when it is due, and what was seen; nothing when it does not wait any more. */
+  update(waiting: Pick<Waiting, 'certificateId' | 'accountId' | 'dueAt' | 'tries' | 'findings'>): Promise<void>;
+  delete(accountId: string, certificateId: string): Promise<void>;
 }
 
 export interface Revocations {

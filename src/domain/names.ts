@@ -36,7 +36,7 @@ export function dnsName(text: string, field: string): string {
 export const isWildcard = (name: string): boolean => name.startsWith('*.');
 
 /** The name under the asterisk, or the name itself. */
-const hostOf = (name: string): string => (isWildcard(name) ? name.slice(2) : name);
+export const hostOf = (name: string): string => (isWildcard(name) ? name.slice(2) : name);
 const withoutFinalDot = (name: string): string => (name.endsWith('.') ? name.slice(0, -1) : name);
 const someLabel = (host: string, test: (label: string) => boolean): boolean => host.split('.').some(test);
 

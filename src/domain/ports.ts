@@ -12,6 +12,7 @@ import type {
   Outbox,
   Proofs,
   Revocations,
+  WaitingCertificates,
 } from './issuance-ports.ts';
 import type { CloudKeys, EscrowedKeys, SigningGrants } from './key-ports.ts';
 
@@ -56,6 +57,9 @@ export type AuditAction =
   | 'order:reissued'
   | 'order:canceled'
   | 'name:validated'
+  | 'order:dcv_method_changed'
+  | 'order:lapsed'
+  | 'certificate:issued'
   | 'callback:tested'
   | 'callback:saved'
   | 'callback:deleted'
@@ -70,7 +74,7 @@ export interface AuditEntry {
   readonly id: string;
   readonly at: number;
   readonly accountId: string;
-  /** A key id, or `cli` for the operator's own hand. */
+  /** A key id, `cli` for the operator's own hand, or `service` for what the service does by itself. */
   readonly actor: string;
   readonly action: AuditAction;
   readonly subject: string;
@@ -134,6 +138,7 @@ export interface Repositories {
   readonly orders: Orders;
   readonly certificates: Certificates;
   readonly proofs: Proofs;
+  readonly waiting: WaitingCertificates;
   readonly revocations: Revocations;
   readonly outbox: Outbox;
   readonly callbacks: Callbacks;

@@ -9,20 +9,34 @@ import type { ReissueContext, ReissueRequest } from './reissue-request.ts';
 /** The last second of the year 9999: beyond it no date can be written, and milliseconds sent by mistake stand out. */
 const MAX_UNIX_SECONDS = 253_402_300_799;
 
+export type DcvWish = Pick<ReissueRequest, 'dcvMethod' | 'dcvScope' | 'persistUntil' | 'persistPolicy'>;
+
 export function domainValidation(
-  request: ReissueRequest,
-  { now, order, product }: ReissueContext,
+  request: DcvWish,
+  { now, order, product }: Pick<ReissueContext, 'now' | 'order' | 'product'>,
   needsValidation: readonly string[],
 ): DomainValidation {
-  return {
+  const dcv: DomainValidation = {
     dcvMethod: methodOf(request, order, product, needsValidation),
     dcvScope: scopeOf(request, order, product),
     ...bindingOf(request, order, now),
   };
+  if (dcv.dcvMethod === 'file' && dcv.dcvScope === 'base_domain') {
+    if (needsValidation.length > 0 || request.dcvMethod || request.dcvScope) throw fileOfBase();
+  }
+  return dcv;
 }
 
+/** A web server speaks for its own name only. */
+const fileOfBase = (): Refusal =>
+  badField(
+    'dcv_scope',
+    'A file proves the name it is fetched from, and none below it. Send dcv_scope fqdn, or a DNS method.',
+    '文件方式只能验证其所在的域名，请使用 dcv_scope fqdn，或改用 DNS 方式。',
+  );
+
 function methodOf(
-  { dcvMethod: asked }: ReissueRequest,
+  { dcvMethod: asked }: DcvWish,
   order: Order,
   { dcvMethods }: Product,
   needsValidation: readonly string[],
@@ -53,7 +67,7 @@ const badMethod = (possible: readonly DcvMethod[]): Refusal =>
   });
 
 /** Left out, it stays as the order has it: a caller who does not speak of validation changes nothing about it. */
-function scopeOf({ dcvScope: asked }: ReissueRequest, order: Order, { dcvScopes }: Product): DcvScope {
+function scopeOf({ dcvScope: asked }: DcvWish, order: Order, { dcvScopes }: Product): DcvScope {
   if (asked === undefined) return order.dcvScope;
   const scope = dcvScopes.find((one) => one === asked);
   if (scope) return scope;
@@ -66,7 +80,7 @@ function scopeOf({ dcvScope: asked }: ReissueRequest, order: Order, { dcvScopes 
 }
 
 /** Rule 6: the method this very request names decides, not the one the order has. */
-function bindingOf(request: ReissueRequest, order: Order, now: number) {
+function bindingOf(request: DcvWish, order: Order, now: number) {
   if (request.dcvMethod !== 'dns-persist') {
     return { persistUntil: order.persistUntil, persistPolicy: order.persistPolicy };
   }

@@ -1,9 +1,10 @@
 // GET /openapi/v3/orders, /orders/{id} and /certs/{id}: what an account sees of its orders and certificates.
 import Type from 'typebox';
-import type { CertificateRecord, CertificateState, Order } from '../domain/order.ts';
 import { pem } from '../domain/pem.ts';
-import type { ShownOrder, ShowOrders } from '../usecases/show-orders.ts';
+import type { ShowOrders } from '../usecases/show-orders.ts';
 import { callerOf } from './authentication.ts';
+import { localeOf } from './failures.ts';
+import { contentOf, encryptionOf, moment, orderView, statusOf, summaryOf } from './order-view.ts';
 import { nextAfter, PageQuery, pageOf } from './paging.ts';
 import { answers, success } from './reply.ts';
 import type { Api } from './server.ts';
@@ -30,7 +31,7 @@ export function orderOperations(
   );
 
   api.get('/orders/:id', { config: read, schema: { summary: 'Show an order', params, ...common } }, async (request) => {
-    return success(orderView(await show.order(callerOf(request).account.id, request.params.id)));
+    return success(orderView(await show.order(callerOf(request).account.id, request.params.id), localeOf(request)));
   });
 
   api.get(
@@ -72,46 +73,3 @@ export function orderOperations(
     },
   );
 }
-
-/** Being signed is a moment, not a state that anybody outside has to know. */
-const statusOf = (state: CertificateState): string => (state === 'prepared' ? 'pending' : state);
-
-const moment = (ms: number | null | undefined): string | null => (ms == null ? null : new Date(ms).toISOString());
-
-const summaryOf = (order: Order) => ({
-  id: order.id,
-  product: order.productId,
-  alternative_order_id: order.alternativeId,
-  status: order.status,
-  common_name: order.commonName,
-  dns_names: order.names,
-  certificate_id: order.currentCertificateId,
-  pending_certificate_id: order.pendingCertificateId,
-  dcv_method: order.dcvMethod,
-  dcv_scope: order.dcvScope,
-  persist_until: order.persistUntil,
-  persist_policy: order.persistPolicy,
-  created_at: moment(order.createdAt),
-  term_ends_at: moment(order.termEndsAt),
-});
-
-export const orderView = ({ order, certificate }: ShownOrder) => ({
-  ...summaryOf(order),
-  certificate: certificate ? contentOf(certificate) : null,
-});
-
-const contentOf = (certificate: CertificateRecord) => ({
-  id: certificate.id,
-  common_name: certificate.commonName,
-  dns_names: certificate.names,
-  csr: certificate.csr,
-  pem: certificate.der ? pem('CERTIFICATE', certificate.der) : null,
-});
-
-/** The other half of a dual certificate, with its private key for whoever holds the signing key. */
-const encryptionOf = ({ encryption }: CertificateRecord) =>
-  encryption?.der && {
-    encryption_pem: pem('CERTIFICATE', encryption.der),
-    encryption_serial_number: encryption.serial,
-    encryption_key_envelope: Buffer.from(encryption.envelope).toString('base64'),
-  };

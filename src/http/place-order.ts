@@ -6,7 +6,8 @@ import type { PlaceOrder } from '../usecases/place-order.ts';
 import type { ShowOrders } from '../usecases/show-orders.ts';
 import { actorOf, callerOf } from './authentication.ts';
 import { inOurWords, optional, WISH } from './certificate-wish.ts';
-import { orderView } from './orders.ts';
+import { localeOf } from './failures.ts';
+import { orderView } from './order-view.ts';
 import { answers, success } from './reply.ts';
 import type { Api } from './server.ts';
 
@@ -71,7 +72,8 @@ export function placementOperations(api: Api, { placeOrder, cancelOrder, show }:
     },
     async (request) => {
       const { account } = callerOf(request);
-      return success(orderView(await show.orderByAlternative(account.id, request.params.alternative_order_id)));
+      const shown = await show.orderByAlternative(account.id, request.params.alternative_order_id);
+      return success(orderView(shown, localeOf(request)));
     },
   );
 
@@ -89,7 +91,7 @@ export function placementOperations(api: Api, { placeOrder, cancelOrder, show }:
     async (request) => {
       const by = actorOf(request);
       await cancelOrder(by, request.params.id);
-      return success(orderView(await show.order(by.accountId, request.params.id)));
+      return success(orderView(await show.order(by.accountId, request.params.id), localeOf(request)));
     },
   );
 }

@@ -29,6 +29,7 @@ import { callbackTestOperation } from './callback-test.ts';
 import { limitConcurrency } from './capacity.ts';
 import { cloudKeyOperations } from './cloud-keys.ts';
 import { cscInterface } from './csc.ts';
+import { type ValidationServices, validationOperations } from './dcv.ts';
 import { answerErrors, answerTransportErrors, sendFailure } from './failures.ts';
 import { healthEndpoints } from './health.ts';
 import { metricsEndpoint } from './metrics.ts';
@@ -65,7 +66,7 @@ export interface AppServices {
   readonly probeWrite: () => Promise<void>;
 }
 
-export interface Services extends AppServices {
+export interface Services extends AppServices, ValidationServices {
   readonly reissue: Reissue;
   /** Names a text without giving it away. */
   readonly digestOf: (text: string) => string;
@@ -128,6 +129,7 @@ export async function buildServer(services: Services, options: ServerOptions): P
       callbackTestOperation(api, services.testCallback);
       callbackOperations(api, services.callbacks);
       placementOperations(api, services);
+      validationOperations(api, services);
       orderOperations(api, services.show, services.authority.chainOf);
       cloudKeyOperations(api, services.cloudKeys);
     },

@@ -58,6 +58,8 @@ And this to test a callback; the receiver runs here and shows what it got with: 
   Other urls misbehave: ${MISBEHAVIOURS.join('  ')}
   or have faults of their own: ${FAULTY_HOSTS.map((host) => `https://${host}.sandbox.test:${port}/`).join('  ')}
 
+To add a name and prove it, publish records here: npx reseal sandbox dns set NAME TXT VALUE (README, "A reissue that adds a name")
+
 Only because this is a sandbox:
   - ${sandbox.accounts.length} demo accounts exist, and their keys are in clear in sandbox.json (mode 0600).
   - ${sandbox.orders.length} demo orders exist, and their names count as validated although nobody proved them.

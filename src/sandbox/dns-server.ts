@@ -32,7 +32,10 @@ export interface DnsEntry {
   readonly answers: readonly DnsAnswer<RecordType>[];
 }
 
-type Encoded = readonly ResourceRecord[] | Exclude<DnsAnswer<RecordType>, readonly unknown[]>;
+export type Encoded = readonly ResourceRecord[] | Exclude<DnsAnswer<RecordType>, readonly unknown[]>;
+
+/** What another place knows about a name, by type; it goes before what was set here. Undefined if it knows nothing. */
+export type Records = (name: string) => ReadonlyMap<string, Encoded> | undefined;
 
 interface Stored extends DnsEntry {
   /** Still to be given; the last one stays. */
@@ -63,10 +66,12 @@ export class DnsServer implements AsyncDisposable {
   readonly #tcp: net.Server;
   readonly #clients = new Set<net.Socket>();
   readonly #entries = new Map<string, Stored>();
+  readonly #records: Records;
 
-  constructor(udp: dgram.Socket, tcp: net.Server) {
+  constructor(udp: dgram.Socket, tcp: net.Server, records: Records) {
     this.#udp = udp;
     this.#tcp = tcp;
+    this.#records = records;
     this.port = udp.address().port;
     // A datagram that cannot be delivered is an error of the socket, and none of ours.
     udp.on('error', () => {});
@@ -83,12 +88,7 @@ export class DnsServer implements AsyncDisposable {
   set<T extends RecordType>(name: string, type: T, ...answers: readonly DnsAnswer<T>[]): void {
     if (answers.length === 0) throw new RangeError('an entry without an answer');
     const owner = canonical(name);
-    encodeName(owner);
-    const record = (value: RecordValues[T]) => ({ name: owner, type, data: encodeValue[type](value) });
-    const next = answers.map((answer) => (typeof answer === 'string' ? answer : answer.map(record)));
-    if (next.some((one) => typeof one !== 'string' && sizeOf(one) > MAX_RECORDS_BYTES)) {
-      throw new RangeError(`more than ${MAX_RECORDS_BYTES} bytes of records`);
-    }
+    const next = answers.map((answer) => encodeAnswer(owner, type, answer));
     this.#entries.set(`${owner} ${type}`, { name: owner, type, answers, next });
   }
 
@@ -101,6 +101,12 @@ export class DnsServer implements AsyncDisposable {
 
   list(): DnsEntry[] {
     return Array.from(this.#entries.values(), ({ name, type, answers }) => ({ name, type, answers }));
+  }
+
+  /** It no longer keeps the process alive. */
+  unref(): void {
+    this.#udp.unref();
+    this.#tcp.unref();
   }
 
   async close(): Promise<void> {
@@ -160,13 +166,24 @@ export class DnsServer implements AsyncDisposable {
   }
 
   #take(name: string, type: string): Encoded | undefined {
+    const known = this.#records(name)?.get(type);
+    if (known) return known;
     const next = this.#entries.get(`${name} ${type}`)?.next;
     return next && next.length > 1 ? next.shift() : next?.[0];
   }
 
   #unset(name: string): 'nodata' | 'nxdomain' {
-    return this.list().some((entry) => entry.name === name) ? 'nodata' : 'nxdomain';
+    return this.#records(name) || this.list().some((entry) => entry.name === name) ? 'nodata' : 'nxdomain';
   }
+}
+
+/** As it is kept and sent; the name as `canonical` spells it. Values that cannot be sent are a RangeError. */
+export function encodeAnswer<T extends RecordType>(name: string, type: T, answer: DnsAnswer<T>): Encoded {
+  encodeName(name);
+  if (typeof answer === 'string') return answer;
+  const records = answer.map((value: RecordValues[T]) => ({ name, type, data: encodeValue[type](value) }));
+  if (sizeOf(records) > MAX_RECORDS_BYTES) throw new RangeError(`more than ${MAX_RECORDS_BYTES} bytes of records`);
+  return records;
 }
 
 /** Besides its data, a record has ten bytes and a name. */
@@ -175,8 +192,14 @@ const sizeOf = (records: readonly ResourceRecord[]): number =>
 
 const canonical = (name: string): string => name.toLowerCase().replace(/\.$/, '');
 
+interface DnsOptions {
+  readonly host: string;
+  readonly port: number;
+  readonly records?: Records;
+}
+
 /** On a free port if it is 0: one that is free for both protocols, which takes a try or two. */
-export async function startDnsServer({ host, port }: { host: string; port: number }): Promise<DnsServer> {
+export async function startDnsServer({ host, port, records = () => undefined }: DnsOptions): Promise<DnsServer> {
   for (let tries = 1; ; tries += 1) {
     const [tcp, udp] = [net.createServer(), dgram.createSocket(net.isIPv6(host) ? 'udp6' : 'udp4')];
     try {
@@ -184,7 +207,7 @@ export async function startDnsServer({ host, port }: { host: string; port: numbe
       await once(tcp, 'listening');
       udp.bind((tcp.address() as net.AddressInfo).port, host);
       await once(udp, 'listening');
-      return new DnsServer(udp, tcp);
+      return new DnsServer(udp, tcp, records);
     } catch (error) {
       tcp.close();
       udp.close();

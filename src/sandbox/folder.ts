@@ -6,6 +6,7 @@ import type { Issuer } from '../domain/authority.ts';
 import { pem } from '../domain/pem.ts';
 import { EXIT, Problem } from '../problem.ts';
 import type { ReceivedCallback } from './receiver.ts';
+import { WORLD_DRAFT, WORLD_FILE } from './world.ts';
 
 /** The shape scripts rely on. Later capabilities fill what is still empty; they never rename. */
 export interface SandboxFile {
@@ -39,6 +40,8 @@ export interface SandboxFile {
   readonly trust: { readonly roots: readonly string[] };
   /** The sandbox's own name server. */
   readonly dns: { readonly address: string };
+  /** Where the files that `reseal sandbox http set` sets are answered, for every host. */
+  readonly web: { readonly address: string };
 }
 
 export interface SandboxCallback {
@@ -52,7 +55,10 @@ export interface SandboxCallback {
 const FILE = 'sandbox.json';
 const DRAFT = `${FILE}.draft`;
 const ROOT_FILES = { p256: 'root-p256.pem', p384: 'root-p384.pem', rsa: 'root-rsa.pem', sm2: 'root-sm2.pem' } as const;
+/** Commands write them also where no sandbox was started yet. */
+const WORLD_FILES = [WORLD_DRAFT, WORLD_FILE];
 const MADE_HERE = [
+  ...WORLD_FILES,
   'reseal.db',
   'reseal.db-wal',
   'reseal.db-shm',
@@ -90,10 +96,11 @@ export function writeRoots(folder: string, issuers: readonly Issuer[]): string[]
 /** Deletes the sandbox's files; returns those that were there. */
 export function clearSandbox(folder: string): string[] {
   const present = MADE_HERE.filter((name) => existsSync(join(folder, name)));
-  if (present.length > 0 && !present.includes(FILE)) {
+  const others = present.filter((name) => !WORLD_FILES.includes(name));
+  if (others.length > 0 && !present.includes(FILE)) {
     throw new Problem(
       EXIT.refused,
-      `${folder} was not made by a sandbox: it has ${present.join(', ')} but no ${FILE}`,
+      `${folder} was not made by a sandbox: it has ${others.join(', ')} but no ${FILE}`,
       'Point RESEAL_DATA_DIR at the sandbox, or delete the folder yourself if nothing in it is needed.',
     );
   }

@@ -3,8 +3,9 @@
 import type { Actor } from '../domain/credential.ts';
 import { Refusal } from '../domain/errors.ts';
 import type { NewId } from '../domain/ids.ts';
-import { type Order, requireTransition } from '../domain/order.ts';
+import type { Order } from '../domain/order.ts';
 import type { Clock, Store } from '../domain/ports.ts';
+import { stopWaiting } from './wait-for-proof.ts';
 
 /** The order as it is afterwards. */
 export type CancelOrder = (by: Actor, orderId: string) => Promise<Order>;
@@ -17,15 +18,12 @@ export function cancelOrder(store: Store, now: Clock, newId: NewId): CancelOrder
       const { order, signing } = found;
       // It is being signed at this moment: what comes of it decides.
       if (signing && signing.until > now()) throw new Refusal('service_busy', { retryAfterSeconds: 1 });
-      const status = order.status === 'reissuing' ? 'issued' : 'canceled';
-      requireTransition(order.status, status);
-      const certificateId = order.pendingCertificateId;
-      if (certificateId !== null) await to.certificates.cancel(by.accountId, certificateId);
-      const canceled: Order = { ...order, status, pendingCertificateId: null };
-      await to.orders.save(canceled);
+      // Its signer is lost: the serial number stays taken, whatever becomes of the order.
+      if (signing) await to.certificates.void(signing.certificateId, newId());
+      const canceled = await stopWaiting(to, order, 'canceled');
       await to.audit.append({
         ...{ id: newId(), at: now(), ...by, action: 'order:canceled', subject: order.id },
-        details: { certificate_id: certificateId, was: order.status },
+        details: { certificate_id: order.pendingCertificateId, was: order.status },
       });
       return canceled;
     });

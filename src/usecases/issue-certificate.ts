@@ -33,6 +33,7 @@ export function pendingRecord(
   order: Order,
   request: ReissueRequest,
   plan: ReissuePlan,
+  waits: boolean,
 ): CertificateRecord {
   return {
     id,
@@ -40,7 +41,7 @@ export function pendingRecord(
     accountId: order.accountId,
     state: 'pending',
     createdAt: at,
-    pendingSince: plan.needsValidation.length > 0 ? at : null,
+    pendingSince: waits ? at : null,
     commonName: plan.commonName,
     names: plan.names,
     csr: request.csr || null,
@@ -125,6 +126,7 @@ export async function finishIssuance(tools: IssuanceTools, record: CertificateRe
     const version = (finish.replaces?.version ?? 0) + 1;
     const replacesId = finish.replaces?.id ?? null;
     if (!(await to.certificates.issue(id, { der, issuedAt: at, version, replacesId, encryptionDer }))) throw lost();
+    if (record.pendingSince !== null) await to.waiting.delete(accountId, id);
     for (const { certificateId, reason, cause, afterHours } of record.willRevoke) {
       const dueAt = at + afterHours * HOUR_MS;
       await to.revocations.schedule(accountId, certificateId, {

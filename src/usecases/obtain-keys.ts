@@ -54,7 +54,10 @@ export async function obtainKeys(
 ): Promise<ObtainedKeys> {
   return {
     cloud: request.keySource === 'sign-cloud-csc' ? await newCloudKey(tools, order.accountId, request, plan) : null,
-    encryption: product.form === 'dual' ? await encryptionKey(tools, order, current, request, plan.publicKey) : null,
+    encryption:
+      product.form === 'dual'
+        ? await encryptionKeyFor(tools, order, current, { ...request, publicKey: plan.publicKey })
+        : null,
   };
 }
 
@@ -83,16 +86,16 @@ async function newCloudKey(
   }
 }
 
-async function encryptionKey(
+/** For a dual certificate whose signing half is on `publicKey`. */
+export async function encryptionKeyFor(
   tools: KeyTools,
   order: Pick<Order, 'id' | 'accountId'>,
   current: Pick<CurrentCertificate, 'id'> | null,
-  { keepsEncryptionKey }: ReissueRequest,
-  signingKey: PublicKey,
+  { keepsEncryptionKey, publicKey }: { readonly keepsEncryptionKey: boolean; readonly publicKey: PublicKey },
 ): Promise<ObtainedEncryptionKey> {
   const kept = keepsEncryptionKey && current ? await keptKey(tools, order.accountId, current.id) : undefined;
   const key = kept ?? (await newEscrowedKey(tools, order));
-  const envelope = await tools.keys.envelope(key, signingKey);
+  const envelope = await tools.keys.envelope(key, publicKey);
   return { key, isNew: !kept, decidedAt: current?.id ?? null, envelope };
 }
 

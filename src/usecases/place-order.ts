@@ -9,9 +9,12 @@ import { NO_KEY, type PublicKey } from '../domain/public-key.ts';
 import { mentionedNames } from '../domain/reissue-names.ts';
 import type { ReissueRequest } from '../domain/reissue-request.ts';
 import { finishIssuance, keepKeys, LEASE_MS, pendingRecord, preparedRecord } from './issue-certificate.ts';
+import { isClear, type Look, type Looked, lookAtNames, NOTHING_SEEN, needsInstruction } from './look-at-names.ts';
 import { cloudKeyToBe, mayNeedKeys, NO_KEYS, type ObtainedKeys, obtainKeys, wipe } from './obtain-keys.ts';
+import { provenAmong } from './proven-names.ts';
 import type { ReissueTools } from './reissue-certificate.ts';
 import { isKeyBlocked, once, soundKey } from './sound-key.ts';
+import { beginWaiting } from './wait-for-proof.ts';
 
 export interface PlaceOrderCall {
   readonly accountId: string;
@@ -27,7 +30,6 @@ export interface PlaceOrderCall {
 
 export type PlaceOrder = (call: PlaceOrderCall) => Promise<{ orderId: string; certificateId: string }>;
 
-const DAY_MS = 86_400_000;
 /** The method under which names an operator vouched for are recorded. */
 const VOUCHED = 'operator';
 const OPERATOR = 'cli';
@@ -46,7 +48,7 @@ export function placeOrder(tools: ReissueTools): PlaceOrder {
     const placed = { ...audit, action: 'order:placed' as const, details: { product: product.id } };
     const names = mentionedNames(request, product.kind, []);
 
-    const keys = await keysFor(tools, call, product, draft, names);
+    const { keys, looked } = await lookAhead(tools, call, product, draft, names);
     try {
       const prepared = await store.transaction(async (to) => {
         if (call.vouchesForNames && product.kind === 'ssl') {
@@ -62,10 +64,11 @@ export function placeOrder(tools: ReissueTools): PlaceOrder {
         const context = await contextOf(tools, to, call, product, names, at, keys.cloud?.publicKey);
         const plan = planPlacement(request, draft, context);
         const order = { ...draft, ...plan.dcv, commonName: plan.commonName, names: plan.names };
-        const waiting = pendingRecord(id, at, order, request, plan);
-        if (plan.needsValidation.length > 0) {
+        const waits = !isClear(looked, { names: plan.names, unproven: plan.needsValidation });
+        const waiting = pendingRecord(id, at, order, request, plan, waits);
+        if (waits) {
           await to.orders.insert({ ...order, status: 'domain_verifing', pendingCertificateId: id });
-          await to.certificates.insert(waiting);
+          await beginWaiting(to, waiting, tools.pendingMs, looked);
           await to.audit.append({ id: newId(), at, accountId, subject: orderId, ...placed });
           return undefined;
         }
@@ -87,20 +90,23 @@ export function placeOrder(tools: ReissueTools): PlaceOrder {
   };
 }
 
-/** Made before anything is written, for an order that would be issued at once. */
-async function keysFor(
+/** Asked and made before anything is written, for an order that might be issued at once. */
+async function lookAhead(
   tools: ReissueTools,
   call: PlaceOrderCall,
   product: Product,
   draft: Order,
   names: readonly string[],
-): Promise<ObtainedKeys> {
-  const { request, vouchesForNames } = call;
-  if (!mayNeedKeys(request)) return NO_KEYS;
+): Promise<{ keys: ObtainedKeys; looked: Looked }> {
+  const { accountId, request, vouchesForNames } = call;
   const context = await contextOf(tools, tools.store, call, product, names, draft.createdAt);
-  const validatedNames = vouchesForNames ? new Set(names) : context.validatedNames;
-  const plan = planPlacement(request, draft, { ...context, validatedNames });
-  return plan.needsValidation.length > 0 ? NO_KEYS : await obtainKeys(tools, draft, product, null, request, plan);
+  const provenBy = vouchesForNames ? new Map(names.map((name) => [name, [VOUCHED]])) : context.provenBy;
+  const plan = planPlacement(request, draft, { ...context, validatedNames: new Set(provenBy.keys()) });
+  const unproven = plan.needsValidation;
+  if (needsInstruction(unproven, plan.dcv)) return { keys: NO_KEYS, looked: NOTHING_SEEN };
+  const looked = await lookAtNames(tools, { accountId, names: plan.names, provenBy, dcv: plan.dcv });
+  const mayIssue = mayNeedKeys(request) && isClear(looked, { names: plan.names, unproven });
+  return { keys: mayIssue ? await obtainKeys(tools, draft, product, null, request, plan) : NO_KEYS, looked };
 }
 
 /** Told before anything is made; two at once are told apart by the store. */
@@ -118,16 +124,18 @@ async function contextOf(
   names: readonly string[],
   now: number,
   cloudKey?: PublicKey,
-): Promise<PlacementContext> {
+): Promise<PlacementContext & Pick<Look, 'provenBy'>> {
   const { authority, registrableDomain } = tools;
   const readCsr = once(tools.readCsr);
+  const provenBy = await provenAmong(tools, from, accountId, names, product, now);
   const isBlocked = request.csr ? await isKeyBlocked(from, request.csr, readCsr) : false;
   return {
     now,
     product,
     // Whoever places an order at the keyboard of the service answers for the name of its holder.
     isVouchedFor: vouchesForNames || actor === OPERATOR,
-    validatedNames: await from.proofs.proven(accountId, names, now - product.reuseDays * DAY_MS),
+    provenBy,
+    validatedNames: new Set(provenBy.keys()),
     readCsr,
     requireSoundKey: soundKey(tools, product, isBlocked),
     cloudKey: cloudKey ?? cloudKeyToBe(request, NO_KEY, product),

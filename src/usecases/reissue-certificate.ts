@@ -18,11 +18,14 @@ import type { PublicKey } from '../domain/public-key.ts';
 import { planReissue } from '../domain/reissue.ts';
 import type { ReissuePlan, ReissueRequest } from '../domain/reissue-request.ts';
 import { finishIssuance, keepKeys, LEASE_MS, pendingRecord, preparedRecord } from './issue-certificate.ts';
-import { mayNeedKeys, NO_KEYS, type ObtainedKeys, obtainKeys, wipe } from './obtain-keys.ts';
+import { type Ahead, lookAhead, readingKeysOnce } from './look-ahead.ts';
+import { isClear, type LookTools, needsInstruction } from './look-at-names.ts';
+import { type ObtainedKeys, wipe } from './obtain-keys.ts';
 import { oneAtATime } from './one-at-a-time.ts';
-import { contextOf, currentOf, earlierAnswer, productOf } from './reissue-context.ts';
+import { contextOf, currentOf, earlierAnswer } from './reissue-context.ts';
+import { beginWaiting } from './wait-for-proof.ts';
 
-export interface ReissueTools {
+export interface ReissueTools extends LookTools {
   readonly store: Store;
   readonly authority: CertificateAuthority;
   readonly products: ReadonlyMap<string, Product>;
@@ -32,6 +35,8 @@ export interface ReissueTools {
   readonly readCsr: (text: string) => PublicKey;
   readonly requireStrongKey: (key: PublicKey) => void;
   readonly registrableDomain: (name: string) => string | undefined;
+  /** How long a certificate waits for proof. */
+  readonly pendingMs: number;
 }
 
 export interface ReissueCall {
@@ -69,16 +74,17 @@ type Step =
   | { readonly kind: 'busy' }
   | { readonly kind: 'stale' };
 
-export function reissueCertificate(tools: ReissueTools): Reissue {
-  const { store, now } = tools;
+export function reissueCertificate(given: ReissueTools): Reissue {
+  const { store, now } = given;
   const inTurn = oneAtATime();
 
   async function attempt(call: ReissueCall): Promise<string> {
-    let keys = await keysFor(tools, call);
+    const tools = readingKeysOnce(given);
+    let ahead = await lookAhead(tools, call);
     let stale = 0;
     try {
       for (let tries = 0; tries < MAX_BUSY_TRIES; tries += 1) {
-        const step = await store.transaction((to) => begin(tools, to, call, keys));
+        const step = await store.transaction((to) => begin(tools, to, call, ahead));
         if (step.kind === 'answered') return step.certificateId;
         if (step.kind === 'prepared') {
           await finishIssuance(tools, step.record, {
@@ -93,12 +99,12 @@ export function reissueCertificate(tools: ReissueTools): Reissue {
         if (step.kind === 'busy') continue;
         stale += 1;
         if (stale === MAX_STALE) break;
-        wipe(keys);
-        keys = await keysFor(tools, call);
+        wipe(ahead.keys);
+        ahead = await lookAhead(tools, call);
       }
       throw new Refusal('service_busy', { retryAfterSeconds: 1 });
     } finally {
-      wipe(keys);
+      wipe(ahead.keys);
     }
   }
 
@@ -111,25 +117,12 @@ export function reissueCertificate(tools: ReissueTools): Reissue {
       // A key that was used for another body is refused here too; one that was used for this body changes no plan.
       await earlierAnswer(store, call, now());
       const current = await currentOf(store, order);
-      return planReissue(call.request, await contextOf(tools, store, order, current, call.request, now()));
+      return planReissue(call.request, await contextOf(given, store, order, current, call.request, now()));
     },
   };
 }
 
-/** Made outside of any transaction, and only for a request that would be served. */
-async function keysFor(tools: ReissueTools, call: ReissueCall): Promise<ObtainedKeys> {
-  const { store, now } = tools;
-  const { request } = call;
-  if (!mayNeedKeys(request)) return NO_KEYS;
-  const order = await store.orders.find(call.caller.account.id, call.orderId);
-  if (!order || (await earlierAnswer(store, call, now())) !== undefined) return NO_KEYS;
-  const current = await currentOf(store, order);
-  const plan = planReissue(request, await contextOf(tools, store, order, current, request, now()));
-  if (plan.needsValidation.length > 0) return NO_KEYS;
-  return await obtainKeys(tools, order, productOf(tools, order), current, request, plan);
-}
-
-async function begin(tools: ReissueTools, to: Repositories, call: ReissueCall, keys: ObtainedKeys): Promise<Step> {
+async function begin(tools: ReissueTools, to: Repositories, call: ReissueCall, { looked, keys }: Ahead): Promise<Step> {
   const { now, newId } = tools;
   const at = now();
   const accountId = call.caller.account.id;
@@ -141,15 +134,22 @@ async function begin(tools: ReissueTools, to: Repositories, call: ReissueCall, k
   const { order, signing } = found;
   if (signing && signing.until > at) return { kind: 'busy' };
   // Its signer is lost. The serial number stays taken, and nobody signs it again.
-  if (signing) await to.certificates.void(signing.certificateId);
+  if (signing) await to.certificates.void(signing.certificateId, newId());
 
   const current = await currentOf(to, order);
   const { request } = call;
   const context = await contextOf(tools, to, order, current, request, at, keys.cloud?.publicKey);
   const plan = planReissue(request, context);
+  const { names, needsValidation: unproven } = plan;
+  const isInstructed = needsInstruction(unproven, plan.dcv);
+  // Another reissue may have changed the names since they were looked at.
+  if (!isInstructed && !names.every((name) => looked.names.has(name))) {
+    return { kind: 'stale' };
+  }
+  const waits = isInstructed || !isClear(looked, { names, unproven });
   const id = newId();
-  if (plan.needsValidation.length > 0) {
-    await to.certificates.insert(pendingRecord(id, at, order, request, plan));
+  if (waits) {
+    await beginWaiting(to, pendingRecord(id, at, order, request, plan, waits), tools.pendingMs, looked);
     await to.orders.save({ ...order, ...plan.dcv, status: 'reissuing', pendingCertificateId: id });
     await to.audit.append({ id: newId(), at, accountId, subject: order.id, ...auditOf(call, plan) });
     if (call.idempotency) {
@@ -162,7 +162,7 @@ async function begin(tools: ReissueTools, to: Repositories, call: ReissueCall, k
   const { productId } = order;
   // Without a CSR the last key is certified again, wherever it lies.
   const cloudKeyId = request.csr ? null : current.cloudKeyId;
-  const wanted = { ...pendingRecord(id, at, order, request, plan), cloudKeyId };
+  const wanted = { ...pendingRecord(id, at, order, request, plan, waits), cloudKeyId };
   const record = preparedRecord(tools, wanted, { ...plan, productId }, keys, at);
   await keepKeys(to, keys);
   await to.certificates.insert(record);

@@ -8,12 +8,13 @@ import type { Product } from '../domain/products.ts';
 import { NO_KEY, type PublicKey } from '../domain/public-key.ts';
 import { mentionedNames } from '../domain/reissue-names.ts';
 import type { ReissueContext, ReissueRequest } from '../domain/reissue-request.ts';
+import type { Look } from './look-at-names.ts';
 import { cloudKeyToBe } from './obtain-keys.ts';
+import { provenAmong } from './proven-names.ts';
 import type { ReissueCall, ReissueTools } from './reissue-certificate.ts';
 import { isKeyBlocked, once, soundKey } from './sound-key.ts';
 
 const IDEMPOTENCY_MS = 24 * 3_600_000;
-const DAY_MS = 86_400_000;
 
 export async function earlierAnswer(to: Repositories, call: ReissueCall, at: number): Promise<string | undefined> {
   if (!call.idempotency) return undefined;
@@ -52,7 +53,7 @@ export async function contextOf(
   request: ReissueRequest,
   now: number,
   cloudKey?: PublicKey,
-): Promise<ReissueContext> {
+): Promise<ReissueContext & Pick<Look, 'provenBy'>> {
   const { authority } = tools;
   const product = productOf(tools, order);
   const mentioned = mentionedNames(request, product.kind, current.names);
@@ -62,13 +63,15 @@ export async function contextOf(
       ? await from.certificates.listValid(order.accountId, order.id, now)
       : [];
   const readCsr = once(tools.readCsr);
+  const provenBy = await provenAmong(tools, from, order.accountId, mentioned, product, now);
   return {
     now,
     order,
     product,
     current: { ...current, isStillValid: valid.some(({ id }) => id === current.id) },
     earlier: valid.filter(({ id }) => id !== current.id),
-    validatedNames: await from.proofs.proven(order.accountId, mentioned, now - product.reuseDays * DAY_MS),
+    provenBy,
+    validatedNames: new Set(provenBy.keys()),
     readCsr,
     requireSoundKey: (await isDestroyed(from, order.accountId, current, request))
       ? refuseDestroyed

@@ -3,11 +3,13 @@ import { Refusal } from '../domain/errors.ts';
 import type { CertificateSummary } from '../domain/issuance-ports.ts';
 import type { CertificateRecord, Order } from '../domain/order.ts';
 import type { Page, Store } from '../domain/ports.ts';
+import type { ShowValidation, ValidationState } from './show-validation.ts';
 
 export interface ShownOrder {
   readonly order: Order;
   /** The current one; before the first is issued, the one that waits. */
   readonly certificate: CertificateRecord | undefined;
+  readonly validation: ValidationState;
 }
 
 export interface ShownCertificate {
@@ -21,13 +23,13 @@ const MAX_HISTORY = 100;
 
 export type ShowOrders = ReturnType<typeof showOrders>;
 
-export function showOrders(store: Store) {
+export function showOrders(store: Store, { state }: ShowValidation) {
   async function shown(accountId: string, finding: Promise<Order | undefined>): Promise<ShownOrder> {
     const order = await finding;
     if (!order) throw new Refusal('order_not_found');
     const certificateId = order.currentCertificateId ?? order.pendingCertificateId;
     const certificate = certificateId === null ? undefined : await store.certificates.find(accountId, certificateId);
-    return { order, certificate };
+    return { order, certificate, validation: await state(order) };
   }
 
   return {

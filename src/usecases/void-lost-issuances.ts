@@ -1,19 +1,24 @@
 // Issuances whose signer never came back: what they had prepared is voided, and their orders are free again. A serial
 // number that was written down stays taken, and revocable: perhaps a signature exists somewhere.
+import type { NewId } from '../domain/ids.ts';
 import { type Order, requireTransition } from '../domain/order.ts';
 import type { Clock, Store } from '../domain/ports.ts';
 
 const BATCH = 100;
 
-/** A reissue leaves the order as it was. A first certificate was promised to nobody: its order ends. */
+/**
+ * A reissue leaves the order as it was. A first certificate that waited for proof waits again; one that was to be issued
+ * at once was promised to nobody, and its order ends.
+ */
 function afterLoss(order: Order): Order {
   if (order.status !== 'issuing') return order;
-  requireTransition(order.status, 'rejected');
-  return { ...order, status: 'rejected' };
+  const status = order.pendingCertificateId === null ? 'rejected' : 'domain_verifing';
+  requireTransition(order.status, status);
+  return { ...order, status };
 }
 
 /** Only leases that have run out are touched, never a live instance's work. Returns how many there were. */
-export async function voidLostIssuances(store: Store, now: Clock): Promise<number> {
+export async function voidLostIssuances(store: Store, now: Clock, newId: NewId): Promise<number> {
   let voided = 0;
   for (;;) {
     const overdue = await store.orders.overdue(now(), BATCH);
@@ -22,7 +27,7 @@ export async function voidLostIssuances(store: Store, now: Clock): Promise<numbe
         const found = await to.orders.findForUpdate(accountId, orderId);
         // Its signer may have finished, or another instance been faster, since the list was made.
         if (!found?.signing || found.signing.until > now()) return;
-        await to.certificates.void(found.signing.certificateId);
+        await to.certificates.void(found.signing.certificateId, newId());
         await to.orders.save(afterLoss(found.order));
         voided += 1;
       });

@@ -224,12 +224,12 @@ for (const engine of await bothEngines()) {
         preparation: preparation('serial of c1', { toBeSigned: null }),
       };
       assert.deepEqual(await certificates.find('a', 'c1'), after);
-      await certificates.void('c2');
+      await certificates.void('c2', 'unused');
       const again = { ...result, der: Buffer.from('another'), version: 4, encryptionDer: null };
       for (const id of ['c1', 'c2', 'c3', 'nothing']) assert.equal(await certificates.issue(id, again), false);
       assert.deepEqual(await certificates.find('a', 'c1'), after);
       assert.deepEqual(await certificates.find('a', 'c2'), { ...prepared('c2'), state: 'voided' });
-      for (const id of ['c1', 'c3', 'nothing']) await certificates.void(id);
+      for (const id of ['c1', 'c3', 'nothing']) await certificates.void(id, 'unused');
       assert.deepEqual(await certificates.find('a', 'c1'), after);
       assert.deepEqual(await certificates.find('a', 'c3'), certificate('c3'));
       assert.deepEqual(await certificates.find('a', 'c4'), prepared('c4'));
@@ -300,12 +300,15 @@ for (const engine of await bothEngines()) {
       await proofs.record('a', 'two.example.com', 'file', NOW - 5);
       await proofs.record('b', 'three.example.com', 'operator', NOW);
       const names = ['one.example.com', 'two.example.com', 'three.example.com', 'ONE.example.com', ODD];
-      const proven = async (accountId: string, since: number) => [...(await proofs.proven(accountId, names, since))];
+      const proven = async (accountId: string, since: number) => [
+        ...(await proofs.proven(accountId, names, since)).keys(),
+      ];
       assert.deepEqual((await proven('a', NOW - 5)).sort(), ['one.example.com', 'two.example.com']);
       assert.deepEqual(await proven('a', NOW - 4), ['one.example.com']);
       assert.deepEqual(await proven('b', 0), ['three.example.com']);
-      assert.deepEqual(await proofs.proven('a', [], 0), new Set());
-      assert.deepEqual(await proofs.proven('a', ['two.example.com'], 0), new Set(['two.example.com']));
+      assert.deepEqual(await proofs.proven('a', [], 0), new Map());
+      const methods = (await proofs.proven('a', ['two.example.com'], 0)).get('two.example.com');
+      assert.deepEqual(methods?.sort(), ['dns', 'file']);
       await proofs.record('a', 'two.example.com', 'dns', NOW + 1);
       assert.deepEqual(await proven('a', NOW + 1), ['two.example.com']);
     });

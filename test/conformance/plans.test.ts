@@ -52,7 +52,7 @@ function everyLookUp(db: Db, engine: Engine): Readonly<Record<string, () => Prom
         encryptionDer: new Uint8Array(),
       }),
     'canceling it': () => certificates.cancel('a1', 'c1'),
-    'voiding it': () => certificates.void('c1'),
+    'voiding it': () => certificates.void('c1', 'v1'),
     'proofs of names': () => proofsIn(db).proven('a1', ['n1', 'n2', 'n3'], 0),
     'an idempotency key': () => idempotencyKeysIn(db).find('a1', 'o1', 'key', 0),
     'a blocked key': () => blockedKeysIn(db).has('f'),

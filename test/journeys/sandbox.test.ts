@@ -40,7 +40,7 @@ test('sandbox.json is for scripts: private, complete, and true', async () => {
   await using sandbox = await started(folder);
   assert.equal(statSync(join(folder, 'sandbox.json')).mode & 0o777, 0o600);
   const file = sandboxFile(folder);
-  assert.deepEqual(Object.keys(file), ['base_url', 'accounts', 'orders', 'receiver', 'trust', 'dns']);
+  assert.deepEqual(Object.keys(file), ['base_url', 'accounts', 'orders', 'receiver', 'trust', 'dns', 'web']);
   assert.equal(file.base_url, sandbox.url);
   assert.deepEqual(
     file.accounts.map(({ kind, credentials, callback }: SandboxFile['accounts'][number]) => [

@@ -12,6 +12,7 @@ import type { LogLine } from '../../src/log.ts';
 import { logTo } from '../../src/log.ts';
 import { type Running, serveApp } from '../../src/serve.ts';
 import type { NewAccount } from '../../src/usecases/manage-access.ts';
+import { nameServer } from './name-server.ts';
 
 export const NOON = Date.UTC(2026, 10, 15, 12);
 
@@ -75,7 +76,8 @@ export class TestApp implements AsyncDisposable {
   }
 
   async start(environment: Environment): Promise<void> {
-    const { config } = readConfig({ RESEAL_DATA_DIR: this.folder, RESEAL_PORT: '0', ...environment });
+    const here = { RESEAL_DATA_DIR: this.folder, RESEAL_PORT: '0', RESEAL_DNS_SERVERS: await nameServer() };
+    const { config } = readConfig({ ...here, ...environment });
     const print = logTo({ write: (text: string) => (this.output += text) }, 'json', this.now);
     const log = (line: LogLine) => {
       this.lines.push(line);

@@ -3,6 +3,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
+import { nameServer } from './name-server.ts';
 
 const LAUNCHER = fileURLToPath(new URL('../../bin/reseal.mjs', import.meta.url));
 
@@ -13,11 +14,14 @@ export interface Finished {
 }
 
 const START_MS = 30_000;
+const NAMES = await nameServer();
 
 type Settings = Readonly<Record<string, string>>;
 
 function start(args: readonly string[], settings: Settings, program = process.execPath): ChildProcess {
-  const env = { PATH: process.env.PATH ?? '', HOME: process.env.HOME ?? '', ...settings };
+  // A sandbox brings a name server of its own, and commands in its folder ask that one.
+  const names = ['serve', 'order'].includes(args[0] ?? '') ? { RESEAL_DNS_SERVERS: NAMES } : {};
+  const env = { PATH: process.env.PATH ?? '', HOME: process.env.HOME ?? '', ...names, ...settings };
   // A process group of its own, so that a test can signal all of it, as terminals and supervisors do.
   return spawn(program, [LAUNCHER, ...args], { env, stdio: ['ignore', 'pipe', 'pipe'], detached: true });
 }

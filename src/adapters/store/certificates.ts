@@ -159,12 +159,57 @@ export const certificatesIn = (db: Db): Certificates => ({
       .execute();
   },
 
-  async void(id) {
-    await db
+  async prepare(record) {
+    const { id, account_id, order_id, state: _, ...columns } = rowOf(record);
+    const row = await db
+      .updateTable('certificate')
+      .set({ ...columns, state: 'prepared' })
+      .where('id', '=', id)
+      .where('account_id', '=', account_id)
+      .where('order_id', '=', order_id)
+      .where('state', '=', 'pending')
+      .returning('id')
+      .executeTakeFirst();
+    if (row && record.encryption) {
+      await db.insertInto('encryption_certificate').values(encryptionRowOf(record, record.encryption)).execute();
+    }
+    return row !== undefined;
+  },
+
+  async void(id, newId) {
+    const row = await db
       .updateTable('certificate')
       .set({ state: 'voided' })
       .where('id', '=', id)
       .where('state', '=', 'prepared')
+      .returningAll()
+      .executeTakeFirst();
+    if (!row || row.pending_since === null) return;
+    // First the serial number is let go here, because it is unique; then it is taken again there.
+    await db
+      .updateTable('certificate')
+      .set({ ...UNPREPARED, state: 'pending' })
+      .where('id', '=', id)
+      .execute();
+    await db
+      .insertInto('certificate')
+      .values({ ...row, id: newId })
+      .execute();
+    await db
+      .updateTable('encryption_certificate')
+      .set({ certificate_id: newId })
+      .where('certificate_id', '=', id)
       .execute();
   },
 });
+
+/** As before anything was written down to be signed. */
+const UNPREPARED = {
+  issuer_id: null,
+  serial: null,
+  not_before: null,
+  not_after: null,
+  to_be_signed: null,
+  prepared_at: null,
+  lease_ends_at: null,
+} as const;

@@ -9,7 +9,7 @@ const provenAmong = (count: number) =>
     const names = Array.from({ length: count }, (_, index) => slots[index]!);
     return db
       .selectFrom('domain_authorization')
-      .select('name')
+      .select(['name', 'method'])
       .where('account_id', '=', slots.accountId)
       .where('name', 'in', names)
       .where('validated_at', '>=', slots.since);
@@ -19,10 +19,11 @@ const PROVEN_AMONG: ReturnType<typeof provenAmong>[] = [];
 
 export const proofsIn = (db: Db): Proofs => ({
   async proven(accountId, names, since) {
-    if (names.length === 0) return new Set();
+    if (names.length === 0) return new Map();
     PROVEN_AMONG[names.length] ??= provenAmong(names.length);
     const rows = await PROVEN_AMONG[names.length]!(db, { ...names, accountId, since });
-    return new Set(rows.map(({ name }) => name));
+    const methods = Map.groupBy(rows, ({ name }) => name);
+    return new Map(Array.from(methods, ([name, group]) => [name, group.map(({ method }) => method)]));
   },
 
   async record(accountId, name, method, at) {

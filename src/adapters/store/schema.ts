@@ -141,6 +141,15 @@ export interface Schema {
     sealed_key: string;
     expires_at: number;
   };
+  waiting_certificate: {
+    certificate_id: string;
+    account_id: string;
+    order_id: string;
+    due_at: number;
+    tries: number;
+    expires_at: number;
+    findings: string;
+  };
   domain_authorization: { account_id: string; name: string; method: string; validated_at: number };
   revocation: {
     certificate_id: string;

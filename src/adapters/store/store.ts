@@ -19,6 +19,7 @@ import { secretsIn } from './secrets.ts';
 import { settingsIn } from './settings.ts';
 import { signingGrantsIn } from './signing-grants.ts';
 import { sqliteEngine } from './sqlite.ts';
+import { waitingIn } from './waiting.ts';
 
 export type DatabaseLocation =
   | { readonly kind: 'sqlite'; readonly file: string }
@@ -94,6 +95,7 @@ const repositoriesIn = (db: Db, sealer: Sealer, engine: Engine): Repositories =>
   orders: ordersIn(db, engine),
   certificates: certificatesIn(db),
   proofs: proofsIn(db),
+  waiting: waitingIn(db, engine),
   revocations: revocationsIn(db),
   outbox: outboxIn(db),
   callbacks: callbacksIn(db, sealer, engine),

@@ -1,0 +1,117 @@
+// reseal sandbox dns set | clear | list, reseal sandbox http set | clear | list: what the sandbox's name server and web
+// answerer say, told from another terminal, before or while it runs.
+import type { Command } from './command.ts';
+import { table } from './values.ts';
+
+interface DnsRecords {
+  readonly name: string;
+  readonly type: string;
+  readonly values: readonly string[];
+}
+
+interface WebFile {
+  readonly url: string;
+  readonly text: string;
+}
+
+/** Refuses, with a Problem, words that do not fit. */
+export interface SandboxWorld {
+  setDns(name: string, type: string, values: readonly string[]): Promise<DnsRecords>;
+  /** How many sets of records are gone. */
+  clearDns(name: string, type: string | undefined): Promise<number>;
+  setHttp(url: string, text: string): Promise<WebFile>;
+  clearHttp(url: string): Promise<number>;
+  list(): { readonly dns: readonly DnsRecords[]; readonly http: readonly WebFile[] };
+}
+
+const MAX_SHOWN = 100;
+/** One line of a table, whatever is in it. */
+const shown = (text: string): string =>
+  text.replace(/\p{C}/gu, '?').slice(0, MAX_SHOWN) + (text.length > MAX_SHOWN ? '…' : '');
+
+const cleared = (count: number) => ({
+  json: { cleared: count },
+  text: count === 0 ? 'There was nothing to clear.' : 'Cleared.',
+});
+
+export const sandboxDnsSet: Command = {
+  about: 'make the sandbox’s name server say so; replaces what that name and type had',
+  examples: [
+    'sandbox dns set NAME TYPE VALUE…',
+    `sandbox dns set _validation-persist.example.com TXT 'ca.example; accounturi=https://ca.example/accounts/42'`,
+    `sandbox dns set example.com CAA '0 issue "ca.example"' '0 iodef "mailto:security@example.com"'`,
+    'sandbox dns set www.example.com A 127.0.0.1',
+    'sandbox dns set www.example.com CAA servfail   # or nxdomain, nodata, refused, silence',
+  ],
+  positionals: ['NAME', 'TYPE', 'VALUE…'],
+  options: {},
+  async run({ positionals: [name = '', type = '', ...values] }, context) {
+    const records = await (await context.sandboxWorld()).setDns(name, type, values);
+    return {
+      json: { dns: records },
+      text: records.values.map((value) => `${records.name}  ${records.type}  ${shown(value)}`).join('\n'),
+    };
+  },
+};
+
+export const sandboxDnsClear: Command = {
+  about: 'take back what was set for a name, or for one type of it',
+  examples: ['sandbox dns clear NAME [TYPE]', 'sandbox dns clear www.example.com CAA'],
+  positionals: ['NAME', '[TYPE]'],
+  options: {},
+  async run({ positionals: [name = '', type] }, context) {
+    return cleared(await (await context.sandboxWorld()).clearDns(name, type));
+  },
+};
+
+export const sandboxDnsList: Command = {
+  about: 'list the records that were set',
+  examples: ['sandbox dns list', 'sandbox dns list --json'],
+  positionals: [],
+  options: {},
+  async run(_given, context) {
+    const { dns } = (await context.sandboxWorld()).list();
+    const rows = dns.flatMap(({ name, type, values }) => values.map((value) => [name, type, shown(value)]));
+    return { json: { dns }, text: rows.length === 0 ? 'No records are set.' : table(['NAME', 'TYPE', 'VALUE'], rows) };
+  },
+};
+
+export const sandboxHttpSet: Command = {
+  about: 'make the sandbox’s web answerer give that text at an address',
+  examples: [
+    'sandbox http set URL TEXT',
+    `sandbox http set http://www.example.com/.well-known/pki-validation/fileauth.txt 'the text to be found'`,
+  ],
+  positionals: ['URL', 'TEXT'],
+  options: {},
+  async run({ positionals: [address = '', text = ''] }, context) {
+    const file = await (await context.sandboxWorld()).setHttp(address, text);
+    const { hostname } = new URL(file.url);
+    return {
+      json: { http: file },
+      text: `${file.url}  ${shown(file.text)}\n${hostname} is on this machine, unless its DNS records say otherwise.`,
+    };
+  },
+};
+
+export const sandboxHttpClear: Command = {
+  about: 'take back what was set at an address',
+  examples: ['sandbox http clear URL'],
+  positionals: ['URL'],
+  options: {},
+  async run({ positionals: [address = ''] }, context) {
+    return cleared(await (await context.sandboxWorld()).clearHttp(address));
+  },
+};
+
+export const sandboxHttpList: Command = {
+  about: 'list the addresses and texts that were set',
+  examples: ['sandbox http list', 'sandbox http list --json'],
+  positionals: [],
+  options: {},
+  async run(_given, context) {
+    const { http } = (await context.sandboxWorld()).list();
+    const rows = http.map(({ url, text }) => [url, shown(text)]);
+    return { json: { http }, text: rows.length === 0 ? 'No files are set.' : table(['URL', 'TEXT'], rows) };
+  },
+};

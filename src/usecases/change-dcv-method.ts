@@ -1,0 +1,42 @@
+// Change how the names of a waiting order are proven. What was proven already stays so.
+import type { Actor } from '../domain/credential.ts';
+import { Refusal } from '../domain/errors.ts';
+import type { Order } from '../domain/order.ts';
+import { type DcvWish, domainValidation } from '../domain/reissue-dcv.ts';
+import { waitAfter } from '../domain/validation.ts';
+import { unprovenOf } from './look-at-names.ts';
+import { provenAmong } from './proven-names.ts';
+import type { ReissueTools } from './reissue-certificate.ts';
+import { productOf } from './reissue-context.ts';
+import { notWaiting } from './wait-for-proof.ts';
+
+/** The order as it is afterwards. */
+export type ChangeDcvMethod = (by: Actor, orderId: string, wish: DcvWish) => Promise<Order>;
+
+export function changeDcvMethod(tools: ReissueTools): ChangeDcvMethod {
+  const { store, now, newId } = tools;
+  return async (by, orderId, wish) =>
+    await store.transaction(async (to) => {
+      const { accountId } = by;
+      const found = await to.orders.findForUpdate(accountId, orderId);
+      if (!found) throw new Refusal('order_not_found');
+      const { order, signing } = found;
+      const certificateId = order.pendingCertificateId;
+      const waiting = certificateId === null ? undefined : await to.waiting.find(accountId, certificateId);
+      const record = waiting && (await to.certificates.find(accountId, waiting.certificateId));
+      if (!waiting || !record) throw notWaiting(order);
+      if (signing) throw new Refusal('service_busy', { retryAfterSeconds: 1 });
+      const at = now();
+      const product = productOf(tools, order);
+      const provenBy = await provenAmong(tools, to, accountId, record.names, product, at);
+      const dcv = domainValidation(wish, { now: at, order, product }, unprovenOf({ ...record, provenBy }));
+      const changed = { ...order, ...dcv };
+      await to.orders.save(changed);
+      await to.waiting.update({ ...waiting, tries: 0, dueAt: at + waitAfter(0), findings: {} });
+      await to.audit.append({
+        ...{ id: newId(), at, ...by, action: 'order:dcv_method_changed', subject: orderId },
+        details: { from: order.dcvMethod, to: dcv.dcvMethod, scope: dcv.dcvScope },
+      });
+      return changed;
+    });
+}

@@ -1,0 +1,107 @@
+// Look at the outside world for a name: does its holder show what was asked for, and does CAA let us issue? Every
+// perspective looks for itself and decides for itself; what they decided is then compared. Nothing is written here.
+import { caaDomains, judgeCaa } from '../domain/caa.ts';
+import type { Challenge } from '../domain/challenge.ts';
+import type { DnsAnswer, DnsLookups, Level } from '../domain/dns.ts';
+import { judgePersist, persistDomains } from '../domain/dns-persist.ts';
+import type { CallOut, OutboundPolicy } from '../domain/outbound.ts';
+import type { Clock } from '../domain/ports.ts';
+import { agreementOf, type CheckResult, failed, PASSED } from '../domain/validation.ts';
+import { fetchFile } from './fetch-file.ts';
+
+/** One place to look from. */
+export interface Perspective {
+  readonly dns: DnsLookups;
+  readonly callOut: CallOut;
+}
+
+export interface CheckTools {
+  /** The primary one first. */
+  readonly perspectives: readonly Perspective[];
+  /** The names by which CAA and persistent records mean us. */
+  readonly issuers: readonly string[];
+  readonly accountUri: (accountId: string) => string;
+  readonly registrableDomain: (name: string) => string | undefined;
+  readonly now: Clock;
+  /** 80, but for a sandbox that may not listen there. */
+  readonly filePort: number;
+  readonly filePolicy: OutboundPolicy;
+}
+
+export interface CheckDomains {
+  readonly control: (accountId: string, challenge: Challenge) => Promise<CheckResult>;
+  /** `methods` are those by which the name is proven. */
+  readonly caa: (accountId: string, name: string, methods: readonly string[]) => Promise<CheckResult>;
+}
+
+export function checkDomains(tools: CheckTools): CheckDomains {
+  const agreed = async (look: (from: Perspective) => Promise<CheckResult>): Promise<CheckResult> =>
+    agreementOf(await Promise.all(tools.perspectives.map(look)));
+  return {
+    control: (accountId, challenge) => agreed((from) => CONTROL[challenge.method](tools, from, accountId, challenge)),
+    caa: (accountId, name, methods) => agreed((from) => caaFrom(tools, from, accountId, name, methods)),
+  };
+}
+
+type ControlCheck = (
+  tools: CheckTools,
+  from: Perspective,
+  accountId: string,
+  challenge: Challenge,
+) => Promise<CheckResult>;
+
+/** One row a method; the compiler asks for the row of a new one. */
+const CONTROL: Readonly<Record<Challenge['method'], ControlCheck>> = {
+  dns: async (_tools, { dns }, _accountId, { path, value }) => txtResult(path, value, await dns.txt(path)),
+  file: (tools, { callOut }, _accountId, challenge) => fetchFile(tools, callOut, challenge),
+  'dns-persist': persistFrom,
+};
+
+function txtResult(path: string, value: string, answer: DnsAnswer<string>): CheckResult {
+  switch (answer.kind) {
+    case 'failed':
+      return failed('dns_failure', `DNS did not answer for ${path}.`, `DNS 未能回答 ${path} 的查询。`);
+    case 'absent':
+      return failed('no_record', `There is no TXT record at ${path}.`, `${path} 没有 TXT 记录。`);
+    case 'found':
+      return answer.records.some((text) => text.trim() === value)
+        ? PASSED
+        : failed(
+            'wrong_value',
+            `None of the TXT records at ${path} has the value of this order.`,
+            `${path} 的 TXT 记录中没有该订单的值。`,
+          );
+  }
+}
+
+async function persistFrom(
+  { issuers, accountUri, registrableDomain, now }: CheckTools,
+  { dns }: Perspective,
+  accountId: string,
+  { name, path }: Challenge,
+): Promise<CheckResult> {
+  const label = path.slice(0, path.indexOf('.') + 1);
+  const levels = await asked(persistDomains(name, registrableDomain), (domain) => dns.txt(label + domain));
+  const verdict = judgePersist(name, levels, { issuers, accountUri: accountUri(accountId), now: now() });
+  return verdict.kind === 'authorized' ? PASSED : { isOk: false, problem: verdict.kind, reason: verdict.reason };
+}
+
+async function caaFrom(
+  { issuers, accountUri }: CheckTools,
+  { dns }: Perspective,
+  accountId: string,
+  name: string,
+  methods: readonly string[],
+): Promise<CheckResult> {
+  const levels = await asked(caaDomains(name), dns.caa);
+  const verdict = judgeCaa(name, levels, { issuers, accountUri: accountUri(accountId), methods });
+  if (verdict.kind === 'permitted') return PASSED;
+  const problem = verdict.kind === 'forbidden' ? 'caa_forbidden' : 'dns_failure';
+  return { isOk: false, problem, reason: verdict.reason };
+}
+
+/** All levels at once: asked one after another, a deep name would take several times as long. */
+const asked = <Record>(
+  domains: readonly string[],
+  ask: (domain: string) => Promise<DnsAnswer<Record>>,
+): Promise<Level<Record>[]> => Promise.all(domains.map(async (domain) => ({ domain, answer: await ask(domain) })));

@@ -1,0 +1,49 @@
+// What a reissue needs to know before its order is locked, because finding out takes too long for a transaction. Whoever
+// then finds that the order has moved on looks again.
+
+import type { PublicKey } from '../domain/public-key.ts';
+import { planReissue } from '../domain/reissue.ts';
+import { isClear, type Looked, lookAtNames, NOTHING_SEEN, needsInstruction } from './look-at-names.ts';
+import { mayNeedKeys, NO_KEYS, type ObtainedKeys, obtainKeys } from './obtain-keys.ts';
+import type { ReissueCall, ReissueTools } from './reissue-certificate.ts';
+import { contextOf, currentOf, earlierAnswer, productOf } from './reissue-context.ts';
+import { once } from './sound-key.ts';
+
+/** What the outside world says of the names, and keys that have to be made. */
+export interface Ahead {
+  readonly looked: Looked;
+  readonly keys: ObtainedKeys;
+}
+
+const NOTHING_AHEAD: Ahead = { looked: NOTHING_SEEN, keys: NO_KEYS };
+
+/** Only for a request that would be served: every refusal comes before the first question to the outside. */
+export async function lookAhead(tools: ReissueTools, call: ReissueCall): Promise<Ahead> {
+  const { store, now } = tools;
+  const { request } = call;
+  const accountId = call.caller.account.id;
+  const order = await store.orders.find(accountId, call.orderId);
+  if (!order || (await earlierAnswer(store, call, now())) !== undefined) return NOTHING_AHEAD;
+  const current = await currentOf(store, order);
+  const context = await contextOf(tools, store, order, current, request, now());
+  const plan = planReissue(request, context);
+  const { names, needsValidation: unproven, dcv } = plan;
+  if (needsInstruction(unproven, dcv)) return NOTHING_AHEAD;
+  const looked = await lookAtNames(tools, { accountId, names, provenBy: context.provenBy, dcv });
+  if (!mayNeedKeys(request) || !isClear(looked, { names, unproven })) return { looked, keys: NO_KEYS };
+  return { looked, keys: await obtainKeys(tools, order, productOf(tools, order), current, request, plan) };
+}
+
+/** A plan is made twice, and most of what it costs is reading the CSR and looking for weaknesses of its key. */
+export function readingKeysOnce(tools: ReissueTools): ReissueTools {
+  const strong = new WeakSet<PublicKey>();
+  return {
+    ...tools,
+    readCsr: once(tools.readCsr),
+    requireStrongKey(key) {
+      if (strong.has(key)) return;
+      tools.requireStrongKey(key);
+      strong.add(key);
+    },
+  };
+}

@@ -1,0 +1,152 @@
+// Certificates that wait for proof: look at their names, remember what is proven, and issue once nothing is missing. It
+// happens when somebody says that the records are there, and by itself at growing intervals. Whoever takes one up
+// moves it into the future first, so that instances share the work and what one leaves behind another picks up.
+import { proofOf } from '../domain/challenge.ts';
+import { Refusal } from '../domain/errors.ts';
+import type { Waiting } from '../domain/issuance-ports.ts';
+import type { CertificateRecord, Order } from '../domain/order.ts';
+import type { Product } from '../domain/products.ts';
+import { waitAfter } from '../domain/validation.ts';
+import { atMost } from './at-most.ts';
+import { issuePending } from './issue-pending.ts';
+import { challengesOf, findingsOf, isClear, type Looked, lookAtNames, unprovenOf } from './look-at-names.ts';
+import { provenAmong } from './proven-names.ts';
+import type { ReissueTools } from './reissue-certificate.ts';
+import { takeLook } from './show-validation.ts';
+import { lapse, notWaiting } from './wait-for-proof.ts';
+
+export interface ProveDomains {
+  /** Looks at the certificate that the order waits for. */
+  readonly now: (accountId: string, orderId: string) => Promise<void>;
+  /** Looks at those that are due, until none is. Returns how many there were. */
+  readonly due: () => Promise<number>;
+}
+
+/** Longer than a look at a hundred names takes: who has not finished by then is taken for dead. */
+const CLAIM_MS = 120_000;
+const LOOK_MS = 60_000;
+/** Somebody waits for the answer; what is not seen by then is seen at the next look. */
+const WAITED_FOR_MS = 8_000;
+const CLAIMED_AT_ONCE = 16;
+/** A look is waiting for others nearly all the time. */
+const AT_ONCE = 8;
+/** So that those who began together do not ask together for ever. */
+const JITTER = 0.2;
+
+export interface ProveTools extends ReissueTools {
+  /** From 0 to 1. */
+  readonly random: () => number;
+}
+
+interface Case {
+  readonly waiting: Waiting;
+  readonly order: Order;
+  readonly record: CertificateRecord;
+  readonly product: Product;
+}
+
+export function proveDomains(tools: ProveTools): ProveDomains {
+  const { store, now } = tools;
+  return {
+    async now(accountId, orderId) {
+      const order = await store.orders.find(accountId, orderId);
+      if (!order) throw new Refusal('order_not_found');
+      const certificateId = order.pendingCertificateId;
+      const waiting = certificateId === null ? undefined : await store.waiting.find(accountId, certificateId);
+      if (!waiting) throw notWaiting(order);
+      await takeLook(tools, order);
+      // From the beginning: somebody is at work on it.
+      const claimed = { ...waiting, tries: 0, dueAt: now() + CLAIM_MS };
+      await store.waiting.update(claimed);
+      await prove(tools, claimed, WAITED_FOR_MS);
+    },
+
+    async due() {
+      let looked = 0;
+      for (;;) {
+        const claimed = await store.waiting.claim(now(), now() + CLAIM_MS, CLAIMED_AT_ONCE);
+        await atMost(AT_ONCE, claimed, (one) => prove(tools, one, LOOK_MS));
+        looked += claimed.length;
+        if (claimed.length < CLAIMED_AT_ONCE) return looked;
+      }
+    },
+  };
+}
+
+async function prove(tools: ProveTools, waiting: Waiting, limitMs: number): Promise<void> {
+  const found = await caseOf(tools, waiting);
+  if (!found) return;
+  const { order, record, product } = found;
+  const at = tools.now();
+  if (at >= waiting.expiresAt || at >= order.termEndsAt) return await giveUp(tools, waiting, 'it waited too long');
+
+  const { accountId } = waiting;
+  const { names, id: certificateId } = record;
+  const provenBy = await provenAmong(tools, tools.store, accountId, names, product, at);
+  const look = { accountId, names, provenBy, dcv: order, certificateId, limitMs };
+  const unproven = unprovenOf(look);
+  const looked = await lookAtNames(tools, look);
+  await keepProofs(tools, found, unproven, looked);
+  if (!isClear(looked, { names, unproven })) return await again(tools, waiting, looked);
+  const outcome = await issuePending(tools, record, product, looked);
+  if (outcome === 'later') await again(tools, waiting, looked);
+  if (typeof outcome === 'object') await giveUp(tools, waiting, outcome.moot);
+}
+
+/** Undefined when there is nothing to be done about it now. */
+async function caseOf({ store, products }: ProveTools, waiting: Waiting): Promise<Case | undefined> {
+  const { accountId, orderId, certificateId } = waiting;
+  const order = await store.orders.find(accountId, orderId);
+  const record = await store.certificates.find(accountId, certificateId);
+  // Being signed at this moment, or just issued or given up: then its row is gone, or will be.
+  if (!order || record?.state !== 'pending' || order.pendingCertificateId !== certificateId) return undefined;
+  const product = products.get(order.productId);
+  // The operator has taken it away, and may bring it back.
+  return product && { waiting, order, record, product };
+}
+
+/** What a persistent record says is good for this one look, and not kept. */
+async function keepProofs(
+  tools: ProveTools,
+  { order, record }: Case,
+  unproven: readonly string[],
+  { control }: Looked,
+) {
+  const { dcvMethod: method, accountId } = order;
+  const proven = unproven.filter((name) => control.get(name)?.isOk);
+  if (method === null || method === 'dns-persist' || proven.length === 0) return;
+  const challenges = challengesOf(tools, { accountId, names: proven, dcv: order, certificateId: record.id });
+  const { newId } = tools;
+  const at = tools.now();
+  await tools.store.transaction(async (to) => {
+    for (const name of proven) {
+      const kept = proofOf(challenges.get(name)!, order.dcvScope, tools.registrableDomain);
+      await to.proofs.record(accountId, kept, method, at);
+      await to.audit.append({
+        ...{ id: newId(), at, accountId, actor: 'service', action: 'name:validated', subject: name, requestId: null },
+        details: { method, scope: order.dcvScope, order_id: order.id },
+      });
+    }
+  });
+}
+
+async function again({ store, now, random }: ProveTools, waiting: Waiting, looked: Looked): Promise<void> {
+  const at = now();
+  const wait = waitAfter(waiting.tries) * (1 - JITTER + 2 * JITTER * random());
+  await store.waiting.update({
+    ...waiting,
+    tries: waiting.tries + 1,
+    // Never later than its end, which is also found by being due.
+    dueAt: Math.min(Math.round(at + wait), waiting.expiresAt),
+    findings: findingsOf(looked, at),
+  });
+}
+
+async function giveUp({ store, now, newId }: ProveTools, waiting: Waiting, why: string): Promise<void> {
+  const { accountId, orderId, certificateId } = waiting;
+  await store.transaction(async (to) => {
+    const found = await to.orders.findForUpdate(accountId, orderId);
+    if (!found || found.signing || found.order.pendingCertificateId !== certificateId) return;
+    await lapse(to, found.order, certificateId, why, now(), newId);
+  });
+}

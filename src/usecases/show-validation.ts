@@ -1,0 +1,121 @@
+// What the holder of an order has to publish for each name, what has been seen so far, and, on request, what the outside
+// world answers right now. Reading only: a look changes nothing, and proves nothing.
+import { type Challenge, shortfallOf } from '../domain/challenge.ts';
+import { Refusal } from '../domain/errors.ts';
+import type { Waiting } from '../domain/issuance-ports.ts';
+import type { Order } from '../domain/order.ts';
+import type { Rate } from '../domain/ports.ts';
+import type { CheckResult, Finding } from '../domain/validation.ts';
+import { atMost } from './at-most.ts';
+import { challengesOf, unprovenOf, within } from './look-at-names.ts';
+import { provenAmong } from './proven-names.ts';
+import type { ReissueTools } from './reissue-certificate.ts';
+import { notWaiting } from './wait-for-proof.ts';
+
+export interface NameState {
+  readonly name: string;
+  /** Null where nothing is to be published: a value belongs to a certificate that waits. */
+  readonly challenge: Challenge | null;
+  readonly isVerified: boolean;
+  /** Without a time when it can be told without looking. */
+  readonly finding: (Omit<Finding, 'at'> & { readonly at: number | null }) | null;
+}
+
+export interface ValidationState {
+  readonly names: readonly NameState[];
+  /** Null when nothing waits. */
+  readonly waiting: Pick<Waiting, 'dueAt' | 'expiresAt'> | null;
+}
+
+export interface NameCheck {
+  readonly challenge: Challenge;
+  readonly control: CheckResult;
+  readonly caa: CheckResult;
+}
+
+export interface ShowValidation {
+  readonly state: (order: Order) => Promise<ValidationState>;
+  readonly check: (accountId: string, orderId: string) => Promise<readonly NameCheck[]>;
+}
+
+/** Each look asks others' servers: enough for a person at work, too little for a flood. */
+export const LOOK_RATE: Rate = { burst: 5, everyMs: 6_000 };
+const AT_ONCE = 8;
+const LOOK_MS = 8_000;
+
+export function showValidation(tools: ReissueTools): ShowValidation {
+  const { store, products, now } = tools;
+
+  async function namesOf(order: Order): Promise<readonly string[]> {
+    const { accountId, pendingCertificateId: id } = order;
+    const pending = id === null ? undefined : await store.certificates.find(accountId, id);
+    return pending?.names ?? order.names;
+  }
+
+  const challengesFor = (order: Order, names: readonly string[]): Map<string, Challenge> =>
+    challengesOf(tools, {
+      accountId: order.accountId,
+      names,
+      dcv: order,
+      certificateId: order.pendingCertificateId ?? '',
+    });
+
+  return {
+    async state(order) {
+      const { accountId, pendingCertificateId: id } = order;
+      const waiting = id === null ? undefined : await store.waiting.find(accountId, id);
+      const names = await namesOf(order);
+      const product = products.get(order.productId);
+      // Of what is issued everything was verified, and of what ended before that nothing counts.
+      const isIssued = !waiting && order.currentCertificateId !== null;
+      const provenBy =
+        waiting && product ? await provenAmong(tools, store, accountId, names, product, now()) : new Map();
+      const unproven = new Set(isIssued ? [] : unprovenOf({ names, provenBy }));
+      const challenges = challengesFor(order, names);
+      return {
+        names: names.map((name) => {
+          const challenge = challenges.get(name) ?? null;
+          const finding = waiting?.findings[name] ?? null;
+          const isShown = isIssued ? challenge?.method === 'dns-persist' : waiting && unproven.has(name);
+          const isSeen = challenge?.method === 'dns-persist' && waiting !== undefined && waiting.tries > 0;
+          const isVerified = !unproven.has(name) || (isSeen && finding?.of !== 'control');
+          return {
+            name,
+            challenge: isShown ? challenge : null,
+            isVerified,
+            finding: isVerified || !challenge ? finding : (shortfall(challenge, order) ?? finding),
+          };
+        }),
+        waiting: waiting ?? null,
+      };
+    },
+
+    async check(accountId, orderId) {
+      const order = await store.orders.find(accountId, orderId);
+      if (!order) throw new Refusal('order_not_found');
+      // A value belongs to a certificate that waits; a persistent record to the account.
+      if (order.pendingCertificateId === null && order.dcvMethod !== 'dns-persist') throw notWaiting(order);
+      await takeLook(tools, order);
+      const challenges = challengesFor(order, await namesOf(order));
+      const inTime = within(LOOK_MS);
+      return await atMost(AT_ONCE, [...challenges.values()], async (challenge) => {
+        const [control, caa] = await Promise.all([
+          inTime(tools.checks.control(accountId, challenge), challenge.method === 'file' ? 'http_failure' : undefined),
+          inTime(tools.checks.caa(accountId, challenge.name, [challenge.method])),
+        ]);
+        return { challenge, control, caa };
+      });
+    },
+  };
+}
+
+function shortfall(challenge: Challenge, order: Order): NameState['finding'] {
+  const reason = shortfallOf(challenge, order);
+  return reason && { at: null, of: 'control', problem: 'unauthorized', reason };
+}
+
+/** One bucket for everything that makes us ask about the names of an order. */
+export async function takeLook({ store, now }: Pick<ReissueTools, 'store' | 'now'>, { id }: Order): Promise<void> {
+  const waitMs = await store.transaction((to) => to.rateLimits.take(`domain-check ${id}`, LOOK_RATE, now()));
+  if (waitMs > 0) throw new Refusal('request_too_fast', { retryAfterSeconds: Math.ceil(waitMs / 1000) });
+}

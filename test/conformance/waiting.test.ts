@@ -1,0 +1,226 @@
+// Certificates that wait for proof, on every engine: who is due is taken up once, what is prepared keeps its id, and
+// what a lost signer had prepared leaves its serial number behind under another one.
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { sql } from 'kysely';
+import { newSealKey, sealerWith } from '../../src/adapters/seal.ts';
+import { openEngine } from '../../src/adapters/store/engine.ts';
+import type { Db } from '../../src/adapters/store/schema.ts';
+import { engineAt, type OpenStore, openStore } from '../../src/adapters/store/store.ts';
+import type { Waiting } from '../../src/domain/issuance-ports.ts';
+import { afterLostSigner, type EncryptionHalf } from '../../src/domain/order.ts';
+import { bothEngines } from '../support/engines.ts';
+import { certificate, EVERY_BYTE, issued, NOW, ODD, order, pairOf, preparation, prepared } from '../support/records.ts';
+
+const key = newSealKey();
+
+const waiting = (certificateId: string, change: Partial<Waiting> = {}): Waiting => ({
+  ...{ certificateId, accountId: 'a', orderId: 'o', dueAt: NOW, tries: 0, expiresAt: NOW + 1_000, findings: {} },
+  ...change,
+});
+const FULL: Partial<Waiting> = {
+  ...{ dueAt: 2 ** 52, tries: 2 ** 31, expiresAt: 2 ** 52 + 1 },
+  findings: {
+    [ODD]: { at: NOW, of: 'control', problem: 'wrong_value', reason: { en: ODD, zh: '原因' } },
+    '*.example.com': { at: 0, of: 'caa', problem: 'caa_forbidden', reason: { en: '', zh: '' } },
+  },
+};
+const half = (serial: string): EncryptionHalf => ({
+  ...{ escrowedKeyId: 'e', serial, toBeSigned: EVERY_BYTE, der: null, envelope: EVERY_BYTE },
+});
+const idsOf = (rows: readonly Pick<Waiting, 'certificateId'>[]) => rows.map(({ certificateId }) => certificateId);
+
+for (const engine of await bothEngines()) {
+  /** Accounts a and b, one pair of issuers, the orders o of a and p of b, and an escrowed key. */
+  const testStore = (name: string, work: (store: OpenStore, other: OpenStore, db: Db) => Promise<void>) =>
+    test(name, async () => {
+      const location = await engine.newLocation();
+      const open = () => openStore(location, sealerWith([key]), () => NOW);
+      await using opened = new AsyncDisposableStack();
+      const [store, other] = [await open(), await open()];
+      const db = openEngine(engineAt(location), () => {});
+      for (const one of [store, other]) opened.defer(() => one.close());
+      opened.defer(() => db.destroy());
+      const account = { name: 'Name', kind: 'standard', locale: 'en', createdAt: NOW } as const;
+      for (const id of ['a', 'b']) await store.accounts.insert({ id, ...account });
+      await store.issuers.claim(pairOf('x'));
+      await store.orders.insert(order('o'));
+      await store.orders.insert(order('p', { accountId: 'b' }));
+      const { publicKey } = certificate('any');
+      const escrowed = { id: 'e', accountId: 'a', orderId: 'o', publicKey, privateKey: EVERY_BYTE, createdAt: NOW };
+      await store.escrowedKeys.insert(escrowed);
+      await work(store, other, db);
+    });
+  /** So many that wait, each due a millisecond after the one before. */
+  async function fill({ certificates, waiting: rows }: OpenStore, from: number, to: number): Promise<void> {
+    for (let index = from; index < to; index += 1) {
+      const id = `c${String(index).padStart(3, '0')}`;
+      await certificates.insert(certificate(id));
+      await rows.insert(waiting(id, { dueAt: NOW + index }));
+    }
+  }
+
+  describe(engine.name, () => {
+    testStore('what waits is found as it was written, and only through its account', async (store) => {
+      const { certificates, waiting: rows } = store;
+      for (const id of ['c1', 'c2', 'c3']) await certificates.insert(certificate(id));
+      const [plain, full] = [waiting('c1'), waiting('c2', FULL)];
+      for (const one of [plain, full]) await rows.insert(one);
+      assert.deepEqual(await rows.find('a', 'c1'), plain);
+      assert.deepEqual(await rows.find('a', 'c2'), full);
+      for (const id of ['c1', 'c2']) assert.equal(await rows.find('b', id), undefined);
+      assert.equal(await rows.find('a', 'c3'), undefined);
+      await assert.rejects(rows.insert(plain), 'once');
+      await assert.rejects(rows.insert(waiting('nothing')));
+      await assert.rejects(rows.insert(waiting('c3', { orderId: 'nothing' })));
+      await assert.rejects(rows.insert(waiting('c3', { accountId: 'nobody' })));
+
+      const change = { dueAt: NOW + 7, tries: 9, findings: FULL.findings! };
+      await rows.update({ certificateId: 'c1', accountId: 'b', ...change });
+      assert.deepEqual(await rows.find('a', 'c1'), plain);
+      // Its end, and whose it is, never change.
+      await rows.update({ ...plain, ...change, ...{ expiresAt: 1, orderId: 'p' } });
+      assert.deepEqual(await rows.find('a', 'c1'), { ...plain, ...change });
+      assert.deepEqual(await rows.find('a', 'c2'), full);
+      await rows.update(waiting('c3'));
+      assert.equal(await rows.find('a', 'c3'), undefined, 'what does not wait is not made to');
+
+      await rows.delete('b', 'c1');
+      assert.notEqual(await rows.find('a', 'c1'), undefined);
+      await rows.delete('a', 'c1');
+      await rows.delete('a', 'c1');
+      assert.equal(await rows.find('a', 'c1'), undefined);
+      assert.deepEqual(await rows.find('a', 'c2'), full);
+    });
+
+    testStore('those that are due are taken up, the longest first, and not again before their time', async (store) => {
+      const { certificates, orders, waiting: rows } = store;
+      await orders.insert(order('q', { accountId: 'b' }));
+      const dueAt = { c1: NOW - 1, c2: NOW + 1, c3: NOW - 9, c4: NOW, c5: NOW - 5 };
+      for (const [id, due] of Object.entries(dueAt)) {
+        // Of every account: it is the service's own work.
+        const whose = id === 'c5' ? { accountId: 'b', orderId: 'q' } : {};
+        await certificates.insert(certificate(id, whose));
+        await rows.insert(waiting(id, { dueAt: due, tries: 3, ...whose }));
+      }
+      const until = NOW + 100;
+      const claimed = await rows.claim(NOW, until, 2);
+      assert.deepEqual(idsOf(claimed).sort(), ['c3', 'c5']);
+      assert.deepEqual(
+        claimed.find(({ certificateId }) => certificateId === 'c3'),
+        waiting('c3', { dueAt: until, tries: 3 }),
+      );
+      assert.deepEqual(
+        await rows.find('b', 'c5'),
+        waiting('c5', { dueAt: until, tries: 3, accountId: 'b', orderId: 'q' }),
+      );
+      assert.deepEqual(idsOf(await rows.claim(NOW, until, 10)).sort(), ['c1', 'c4']);
+      assert.deepEqual(await rows.claim(NOW, until, 10), []);
+      assert.equal((await rows.find('a', 'c2'))?.dueAt, NOW + 1);
+      assert.deepEqual(idsOf(await rows.claim(NOW + 1, until, 10)), ['c2']);
+      // Whoever took them up did not come back.
+      assert.equal((await rows.claim(until, until + 1, 10)).length, 5);
+    });
+
+    testStore('no more are taken up than asked for, however few the database remembers', async (store, _, db) => {
+      // Its statistics are of a time when one waited; then there are many. A plan made from them must not take all.
+      await fill(store, 0, 1);
+      await sql`analyze`.execute(db);
+      await fill(store, 1, 30);
+      for (const limit of [2, 1, 16, 5]) {
+        const claimed = await store.waiting.claim(NOW + 100, NOW + 200, limit);
+        assert.equal(claimed.length, limit);
+      }
+      assert.equal((await store.waiting.claim(NOW + 100, NOW + 200, 16)).length, 6);
+    });
+
+    testStore('two who look at the same moment get different ones, and together all of them', async (store, other) => {
+      await fill(store, 0, 60);
+      const claims = await Promise.all(
+        Array.from({ length: 12 }, (_, index) => (index % 2 ? store : other).waiting.claim(NOW + 60, NOW + 99, 5)),
+      );
+      const taken = claims.flatMap(idsOf);
+      assert.equal(new Set(taken).size, taken.length, 'nobody got what another has');
+      // One that was held by another at that moment may have been passed over: it is still there for the next.
+      const rest = idsOf(await store.waiting.claim(NOW + 60, NOW + 99, 60));
+      assert.equal(new Set([...taken, ...rest]).size, 60);
+      assert.equal(taken.length + rest.length, 60);
+    });
+
+    testStore('what waits is prepared under its own id, once, and only as its account’s', async (store) => {
+      const { certificates } = store;
+      const wish = { pendingSince: NOW - 5, names: [ODD], csr: ODD, validityDays: 7, keepsEncryptionKey: true };
+      for (const id of ['c1', 'c2']) await certificates.insert(certificate(id, wish));
+      for (const one of [issued('c3'), prepared('c4'), certificate('c5', { state: 'canceled' })]) {
+        await certificates.insert(one);
+      }
+      const ready = prepared('c1', wish);
+      for (const other of [{ accountId: 'b' }, { orderId: 'p' }, { id: 'nothing' }]) {
+        assert.equal(await certificates.prepare({ ...ready, ...other }), false);
+      }
+      assert.deepEqual(await certificates.find('a', 'c1'), certificate('c1', wish));
+      assert.equal(await certificates.prepare(ready), true);
+      assert.deepEqual(await certificates.find('a', 'c1'), ready);
+      const other = { preparation: preparation('another'), encryption: half('another half') };
+      for (const id of ['c1', 'c3', 'c4', 'c5']) assert.equal(await certificates.prepare(prepared(id, other)), false);
+      assert.deepEqual(await certificates.find('a', 'c1'), ready, 'with the serial number that was written down first');
+      // Both halves of a dual one.
+      const dual = prepared('c2', { ...wish, encryption: half('half of c2') });
+      assert.equal(await certificates.prepare(dual), true);
+      assert.deepEqual(await certificates.find('a', 'c2'), dual);
+      await assert.rejects(certificates.insert(prepared('c6', { preparation: preparation('serial of c1') })));
+    });
+
+    testStore('of two who prepare the same one at once, one does', async (store, other) => {
+      await store.certificates.insert(certificate('c1', { pendingSince: NOW }));
+      const results = await Promise.all(
+        [store, other].map((one, index) =>
+          one.transaction(({ certificates }) =>
+            certificates.prepare(prepared('c1', { pendingSince: NOW, preparation: preparation(`serial ${index}`) })),
+          ),
+        ),
+      );
+      assert.deepEqual(results.sort(), [false, true]);
+    });
+
+    testStore('one that waited goes back to waiting, and leaves its serial numbers under another id', async (store) => {
+      const { certificates, waiting: rows } = store;
+      const wish = { pendingSince: NOW - 5, names: [ODD], willRevoke: [], customExpirationDate: '2027-01-01' };
+      await certificates.insert(certificate('c1', wish));
+      await rows.insert(waiting('c1'));
+      const ready = prepared('c1', { ...wish, encryption: half('half of c1') });
+      await certificates.prepare(ready);
+      await certificates.void('c1', 'v1');
+      const { pending, voided } = afterLostSigner(ready, 'v1');
+      assert.deepEqual(await certificates.find('a', 'c1'), { ...pending, encryption: null });
+      assert.deepEqual(await certificates.find('a', 'v1'), voided);
+      assert.equal(await certificates.find('b', 'v1'), undefined);
+      assert.deepEqual(await rows.find('a', 'c1'), waiting('c1'), 'and it still waits');
+      // The serial numbers stay taken, and nobody signs them again.
+      await assert.rejects(certificates.insert(prepared('c2', { preparation: preparation('serial of c1') })));
+      const taken = prepared('c2', { encryption: half('half of c1') });
+      await assert.rejects(store.transaction((to) => to.certificates.insert(taken)));
+      const result = { der: EVERY_BYTE, issuedAt: NOW, version: 1, replacesId: null, encryptionDer: null };
+      for (const id of ['c1', 'v1']) assert.equal(await certificates.issue(id, result), false);
+      assert.deepEqual(idOf(await certificates.listLast('a', 'o', 9)), ['c1']);
+      // Under new ones it is prepared and issued as if nothing had been.
+      const again = prepared('c1', { ...wish, preparation: preparation('second'), encryption: half('second half') });
+      assert.equal(await certificates.prepare(again), true);
+      assert.equal(await certificates.issue('c1', { ...result, encryptionDer: EVERY_BYTE }), true);
+      assert.deepEqual((await certificates.find('a', 'v1'))?.preparation?.serial, 'serial of c1');
+      for (const id of ['c1', 'v1', 'nothing']) await certificates.void(id, 'v2');
+      assert.equal((await certificates.find('a', 'c1'))?.state, 'issued', 'what is issued stays so');
+      assert.equal(await certificates.find('a', 'v2'), undefined);
+    });
+
+    testStore('one that nobody was told about is voided as it is', async ({ certificates }) => {
+      const ready = prepared('c1', { encryption: half('half of c1') });
+      await certificates.insert(ready);
+      await certificates.void('c1', 'v1');
+      assert.deepEqual(await certificates.find('a', 'c1'), { ...ready, state: 'voided' });
+      assert.equal(await certificates.find('a', 'v1'), undefined);
+    });
+  });
+}
+
+const idOf = (rows: readonly { readonly id: string }[]) => rows.map(({ id }) => id);

@@ -1,0 +1,154 @@
+// The service and the names it is asked about: name servers that say what a test sets, and a web server on the port that
+// stands for 80. Orders are placed over HTTP, published as the order says, and completed. Nothing leaves the machine.
+import assert from 'node:assert/strict';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Environment } from '../../src/config.ts';
+import { type DnsServer, startDnsServer } from '../../src/sandbox/dns-server.ts';
+import { type Answer, type Key, startApp, type TestApp } from './app.ts';
+import { csrFor, type PlacedOrder, show } from './orders.ts';
+import { Receiver, type Script } from './receiver.ts';
+
+/** The first one is written into records. */
+export const ISSUERS = ['ca.example.net', 'old-ca.example.net'] as const;
+export const FILE = '/.well-known/pki-validation/fileauth.txt';
+export const SECOND = 1_000;
+export const DAY = 86_400 * SECOND;
+
+/** An answer of the web server, byte for byte. */
+export const page = (body: string, status = 200, headers = ''): string =>
+  `HTTP/1.1 ${status} Said\r\n${headers}Content-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`;
+export const redirect = (location: string, status = 302): string => page('', status, `Location: ${location}\r\n`);
+
+export interface NameEntry {
+  readonly domain: string;
+  readonly dcv_method: string;
+  readonly auth_path: string;
+  readonly auth_val: string;
+  readonly approval_email: string;
+  readonly verified: boolean;
+  readonly problem: { readonly result: string; readonly message: string; readonly checked_at: string | null } | null;
+}
+
+export interface Wanted {
+  readonly key?: Key;
+  readonly product?: string;
+  readonly certificate?: Record<string, unknown>;
+}
+
+export type DomainApp = Awaited<ReturnType<typeof startDomainApp>>;
+
+/** `further` resolvers besides the primary one. */
+export async function startDomainApp(environment: Environment = {}, further = 0) {
+  await using unlessStarted = new AsyncDisposableStack();
+  const resolvers: DnsServer[] = [];
+  for (let count = 0; count <= further; count += 1) {
+    resolvers.push(unlessStarted.use(await startDnsServer({ host: '127.0.0.1', port: 0 })));
+  }
+  /** What the web server answers, by host and path; 404 otherwise. */
+  const files = new Map<string, string | Script>();
+  const web = unlessStarted.use(await Receiver.start({ script: answerFrom(files) }));
+  const [primary = '', ...others] = resolvers.map(({ port }) => `127.0.0.1:${port}`);
+  const app = unlessStarted.use(
+    await startApp({
+      ...{ RESEAL_DNS_SERVERS: primary, RESEAL_ISSUER_NAMES: ISSUERS.join() },
+      ...(others.length > 0 && { RESEAL_DNS_PERSPECTIVES: others.join() }),
+      ...{ RESEAL_DCV_HTTP_PORT: String(web.port), RESEAL_DCV_ALLOW: '127.0.0.1', ...environment },
+    }),
+  );
+  const opened = unlessStarted.move();
+  const [dns] = resolvers as [DnsServer, ...DnsServer[]];
+  const operation = (order: PlacedOrder, method: string, name: string, json?: unknown) =>
+    app.call(method, `/openapi/v3/orders/${order.id}/${name}`, { key: order.key, json });
+  const entries = async (order: PlacedOrder): Promise<NameEntry[]> => (await show(app, order)).dcv_val;
+
+  /** As the order says, in every view of the world. */
+  async function publish(order: PlacedOrder, which: readonly DnsServer[] = resolvers): Promise<void> {
+    for (const { domain, dcv_method, auth_path, auth_val } of await entries(order)) {
+      if (auth_val === '') continue;
+      if (dcv_method === 'file') files.set(domain + auth_path, page(auth_val));
+      for (const one of which) {
+        if (dcv_method === 'file') one.set(domain, 'A', ['127.0.0.1']);
+        else one.set(auth_path, 'TXT', [auth_val]);
+      }
+    }
+  }
+
+  return {
+    ...{ app, dns, resolvers, web, files, publish, entries },
+    /** A registrable domain that no other test knows. */
+    newDomain: () => `name${++domains}.com`,
+    place: (names: readonly string[], top: object = {}, wanted: Wanted = {}) => place(app, names, top, wanted),
+    /** Says that everything is published. */
+    complete: (order: PlacedOrder): Promise<Answer> => operation(order, 'PUT', 'dcv-completed'),
+    changeMethod: (order: PlacedOrder, json: unknown): Promise<Answer> => operation(order, 'PUT', 'dcv-method', json),
+    /** What DNS and web servers answer now, by name. */
+    async check(order: PlacedOrder): Promise<Record<string, Checked>> {
+      const { status, body, text } = await operation(order, 'GET', 'dcv-check');
+      assert.equal(status, 200, text);
+      return Object.fromEntries(body.data.checks.map((one: Checked & { domain: string }) => [one.domain, one]));
+    },
+    /** `issued`, or the problems of its names: what a table of cases can state in a line. */
+    async outcome(order: PlacedOrder): Promise<string> {
+      const { status, dcv_val } = await show(app, order);
+      const seen = (dcv_val as NameEntry[]).flatMap(({ problem }) => (problem ? [problem.result] : []));
+      return [status, ...new Set(seen)].join(' ');
+    },
+    workerLooks: (order: PlacedOrder) => workerLooks(app, order),
+    [Symbol.asyncDispose]: () => opened.disposeAsync(),
+  };
+}
+
+interface Checked {
+  readonly dcv_method: string;
+  readonly auth_path: string;
+  readonly auth_val: string;
+  readonly result: string;
+  readonly message: string;
+  readonly caa: { readonly result: string; readonly message: string };
+}
+
+let domains = 0;
+
+async function place(app: TestApp, names: readonly string[], top: object, wanted: Wanted): Promise<PlacedOrder> {
+  const { key = await app.newKey(), product = 'ssl-dv', certificate = {} } = wanted;
+  const [common_name, ...dns_names] = names;
+  const wish = { csr: csrFor(), common_name, dns_names, sign_hash: 'sha256', ...certificate };
+  const path = `/openapi/v3/orders/${product}`;
+  const { status, body, text } = await app.call('POST', path, { key, json: { certificate: wish, ...top } });
+  assert.equal(status, 200, text);
+  return { key, id: body.data.id, certificateId: body.data.certificate.id };
+}
+
+export const waitingOf = async (app: TestApp, { key: { accountId }, id }: PlacedOrder) => {
+  const { pendingCertificateId } = (await app.app.store.orders.find(accountId, id))!;
+  return pendingCertificateId === null ? undefined : await app.app.store.waiting.find(accountId, pendingCertificateId);
+};
+
+const MOST_MS = 30_000;
+
+/**
+ * The clock goes on until the order is due, and the worker looks at it: the one that is called here, or the one that
+ * the service runs by itself, whoever comes first. One that was looked at already, and issued, does not wait any more.
+ */
+async function workerLooks(app: TestApp, order: PlacedOrder): Promise<void> {
+  const before = await waitingOf(app, order);
+  if (!before) return;
+  app.advance(Math.max(0, before.dueAt - app.now()));
+  const end = performance.now() + MOST_MS;
+  for (;;) {
+    await app.issuance.proveDomains.due();
+    const now = await waitingOf(app, order);
+    if (!now || now.certificateId !== before.certificateId || now.tries > before.tries) return;
+    assert.ok(performance.now() < end, 'the worker does not look');
+    await sleep(5);
+  }
+}
+
+const answerFrom =
+  (files: ReadonlyMap<string, string | Script>): Script =>
+  (socket, request) => {
+    const [, path = '', host = ''] = /^GET (\S+) HTTP[\s\S]*?\r\nHost: ([^:\r]*)/.exec(request) ?? [];
+    const answer = files.get(host + path) ?? page('nothing here', 404);
+    if (typeof answer === 'string') socket.end(answer, 'latin1');
+    else answer(socket, request);
+  };
