@@ -12,9 +12,11 @@ import { readSandboxFile } from './sandbox/folder.ts';
 
 export async function callbackCommands(app: App, config: Config, now: Clock): Promise<CallbackCommands> {
   const isSandbox = (await app.store.settings.get('mode')) === 'sandbox';
-  const { callbacks, testCallback } = openCallbacks(app, config, now, isSandbox ? sandboxOutside(config) : undefined);
+  const outside = isSandbox ? sandboxOutside(config) : undefined;
+  const { callbacks, deliveries, testCallback } = openCallbacks(app, config, now, outside);
   return {
     callbacks,
+    deliveries,
     async account(id) {
       const account = await app.store.accounts.find(id);
       if (!account) throw new Refusal('account_not_found');

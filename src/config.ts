@@ -15,6 +15,7 @@ import {
   optional,
   publicUrl,
   rate,
+  schedule,
   sealKeyText,
   text,
   token,
@@ -49,6 +50,13 @@ export const VARIABLES = {
   RESEAL_CALLBACK_TESTS_AT_ONCE: integer('callback tests under way in this process', 64, 1, 10_000),
   RESEAL_CALLBACK_TESTS_PER_ACCOUNT: integer('callback tests under way for one account', 5, 1, 10_000),
   RESEAL_CALLBACK_TESTS_PER_HOST: integer('callback tests under way towards one host', 10, 1, 10_000),
+  RESEAL_CALLBACK_SCHEDULE: optional('when a failed callback is repeated', '5s,30s,5min,30min,2h', schedule),
+  // Each holds a socket for at most 15 seconds. Half of them are for first attempts.
+  RESEAL_CALLBACKS_AT_ONCE: integer('callbacks under way in this process', 128, 2, 10_000),
+  RESEAL_CALLBACKS_PER_ACCOUNT: integer('callbacks under way for one account', 16, 1, 10_000),
+  RESEAL_CALLBACKS_PER_HOST: integer('callbacks under way towards one host', 32, 1, 10_000),
+  RESEAL_CALLBACK_RETENTION_DAYS: integer('how long settled callbacks are kept', 90, 1, 3_650),
+  RESEAL_CALLBACK_ROTATION_HOURS: integer('how long a replaced signing secret still signs', 24, 0, 8_760),
   RESEAL_CALLBACK_ALLOW: list(
     'private addresses callbacks may go to',
     '10.1.2.3:8443,ACCOUNT=10.9.0.0/16',
@@ -97,6 +105,12 @@ export type CallbackConfig = Readonly<{
   testsAtOnce: number;
   testsPerAccount: number;
   testsPerHost: number;
+  schedule: readonly number[];
+  atOnce: number;
+  perAccount: number;
+  perHost: number;
+  retentionMs: number;
+  rotationMs: number;
   allow: readonly AccountRule[];
   deny: readonly AddressRule[];
   rootsFile: string | undefined;
@@ -105,6 +119,13 @@ export type CallbackConfig = Readonly<{
 
 /** Ten at once, and ten more in each minute. */
 const DEFAULT_TEST_RATE: Rate = { burst: 10, everyMs: 6_000 };
+
+const HOUR_MS = 3_600_000;
+/** Contract delivery 4: a little more than three days, so that a receiver that breaks on a Friday is served on Monday. */
+const DEFAULT_SCHEDULE: readonly number[] = [
+  ...[5_000, 30_000, 300_000, 1_800_000],
+  ...[2, 5, 10, 14, 20, 24].map((hours) => hours * HOUR_MS),
+];
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -160,6 +181,12 @@ function configFrom(v: Values): Config {
       testsAtOnce: v.RESEAL_CALLBACK_TESTS_AT_ONCE,
       testsPerAccount: v.RESEAL_CALLBACK_TESTS_PER_ACCOUNT,
       testsPerHost: v.RESEAL_CALLBACK_TESTS_PER_HOST,
+      schedule: v.RESEAL_CALLBACK_SCHEDULE ?? DEFAULT_SCHEDULE,
+      atOnce: v.RESEAL_CALLBACKS_AT_ONCE,
+      perAccount: v.RESEAL_CALLBACKS_PER_ACCOUNT,
+      perHost: v.RESEAL_CALLBACKS_PER_HOST,
+      retentionMs: v.RESEAL_CALLBACK_RETENTION_DAYS * 24 * HOUR_MS,
+      rotationMs: v.RESEAL_CALLBACK_ROTATION_HOURS * HOUR_MS,
       allow: v.RESEAL_CALLBACK_ALLOW,
       deny: v.RESEAL_CALLBACK_DENY,
       rootsFile: v.RESEAL_CALLBACK_ROOTS_FILE,

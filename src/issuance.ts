@@ -55,7 +55,7 @@ async function serviceSecret({ secrets }: Pick<Store, 'secrets'>): Promise<Uint8
 
 export async function openIssuance({ store, newId, log }: App, config: Config, now: Clock): Promise<Issuance> {
   const products = new Map([...PRODUCTS, ...ownProducts(config.productsFile)].map((product) => [product.id, product]));
-  await voidLostIssuances(store, now);
+  await voidLostIssuances(store, now, newId);
   const fault = sm2Fault();
   if (fault) log({ event: 'warning', text: `SM2 is switched off, and products that need it are refused: ${fault}` });
   const keyTypes = ISSUER_KEY_TYPES.filter((keyType) => keyType !== 'sm2' || !fault);
@@ -94,7 +94,7 @@ export async function openIssuance({ store, newId, log }: App, config: Config, n
     digestOf: (text) => createHmac('sha256', secret).update('request body ').update(text).digest('hex'),
     close: () => pool.close(),
     async sweep() {
-      const voided = await voidLostIssuances(store, now);
+      const voided = await voidLostIssuances(store, now, newId);
       await takeUpIssuers();
       await store.signingGrants.forget(now(), FORGOTTEN_AT_ONCE);
       return voided;

@@ -73,8 +73,9 @@ export async function serveSandbox(config: Config, world: World): Promise<Runnin
     trust: { roots },
     dns: { address: `${LOOPBACK}:${dns.port}` },
   });
-  const seeded = await seedCallbacks(app.store, callbacks.callbacks, accounts, url, newAccessKey);
+  // Orders first: what is demo data itself calls nobody back.
   const orders = await seedOrders(app.store, issuance.placeOrder, issuance.products.values(), accountId, throwAwayCsr);
+  const seeded = await seedCallbacks(app.store, callbacks.callbacks, accounts, url, newAccessKey);
   writeSandboxFile(config.dataDir, sandbox());
   const notes = noting(() => {
     try {

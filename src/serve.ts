@@ -62,8 +62,10 @@ export async function serveApp(app: App, services: Issuance & CallbackServices, 
   const onFault = (error: unknown) => {
     if (!(error instanceof Refusal)) app.log(faultLine(error, null));
   };
-  const chores: Chore[] = [{ everyMs: SWEEP_MS, run: services.sweep }];
+  const chores: Chore[] = [{ everyMs: SWEEP_MS, run: services.sweep }, ...services.deliveryChores];
   const background = keepRunning(chores, onFault);
+  app.store.whenEventsWait(services.dispatcher.wake);
+  services.dispatcher.wake();
   return {
     url: publicUrl(),
     server: server.server,
@@ -72,8 +74,10 @@ export async function serveApp(app: App, services: Issuance & CallbackServices, 
       server.drain.isDraining = true;
       await sleep(drainMs);
       const deadline = setTimeout(() => server.server.closeAllConnections(), config.shutdownMs);
+      const delivered = services.dispatcher.stop(config.shutdownMs);
       await server.close();
       clearTimeout(deadline);
+      await delivered;
       await background.stop();
       await services.close();
       await app.close();

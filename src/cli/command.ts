@@ -9,6 +9,7 @@ import type { ConfigureCallback } from '../usecases/configure-callback.ts';
 import type { ManageAccess } from '../usecases/manage-access.ts';
 import type { OperateCloudKeys } from '../usecases/operate-cloud-keys.ts';
 import type { PlaceOrder } from '../usecases/place-order.ts';
+import type { ShowDeliveries } from '../usecases/show-deliveries.ts';
 import type { ShowOrders } from '../usecases/show-orders.ts';
 
 /** Issuers as an operator sees them, and the keys nobody may use. */
@@ -22,6 +23,7 @@ export interface CallbackCommands {
   /** Refuses with `account_not_found`. */
   account(id: string): Promise<Account>;
   readonly callbacks: ConfigureCallback;
+  readonly deliveries: ShowDeliveries;
   testAs(account: Account, body: unknown): Promise<CallbackReport>;
 }
 

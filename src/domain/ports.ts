@@ -3,6 +3,7 @@
 import type { Account, AccountChange } from './account.ts';
 import type { CallbackSettings } from './callback.ts';
 import type { Caller, Credential } from './credential.ts';
+import type { CallbackLanes, Deliveries, DeliveryQueue } from './delivery-ports.ts';
 import type {
   BlockedKeys,
   Certificates,
@@ -14,6 +15,7 @@ import type {
   Revocations,
 } from './issuance-ports.ts';
 import type { CloudKeys, EscrowedKeys, SigningGrants } from './key-ports.ts';
+import type { Secret } from './secret.ts';
 
 /** Milliseconds since 1970, UTC. */
 export type Clock = () => number;
@@ -59,6 +61,8 @@ export type AuditAction =
   | 'callback:tested'
   | 'callback:saved'
   | 'callback:deleted'
+  | 'callback:rotated'
+  | 'callback:resent'
   | 'cloud-key:authorized'
   | 'cloud-key:refused'
   | 'cloud-key:signed'
@@ -109,6 +113,12 @@ export interface Callbacks {
    * settings as they stand.
    */
   save(settings: CallbackSettings): Promise<CallbackSettings>;
+  /** The secret of before signs beside the new one until then. Undefined when nothing was saved. */
+  rotateSecret(
+    accountId: string,
+    secret: Secret,
+    times: { readonly now: number; readonly formerUntil: number },
+  ): Promise<CallbackSettings | undefined>;
   /** False when nothing was saved. */
   delete(accountId: string): Promise<boolean>;
 }
@@ -136,6 +146,9 @@ export interface Repositories {
   readonly proofs: Proofs;
   readonly revocations: Revocations;
   readonly outbox: Outbox;
+  readonly deliveryQueue: DeliveryQueue;
+  readonly callbackLanes: CallbackLanes;
+  readonly deliveries: Deliveries;
   readonly callbacks: Callbacks;
   readonly rateLimits: RateLimits;
   readonly escrowedKeys: EscrowedKeys;

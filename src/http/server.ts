@@ -18,6 +18,7 @@ import type { ChangeAccount } from '../usecases/change-account.ts';
 import type { ConfigureCallback } from '../usecases/configure-callback.ts';
 import type { PlaceOrder } from '../usecases/place-order.ts';
 import type { Reissue } from '../usecases/reissue-certificate.ts';
+import type { ShowDeliveries } from '../usecases/show-deliveries.ts';
 import type { ShowOrders } from '../usecases/show-orders.ts';
 import type { TestCallback } from '../usecases/test-callback.ts';
 import type { UseCloudKey } from '../usecases/use-cloud-key.ts';
@@ -29,6 +30,7 @@ import { callbackTestOperation } from './callback-test.ts';
 import { limitConcurrency } from './capacity.ts';
 import { cloudKeyOperations } from './cloud-keys.ts';
 import { cscInterface } from './csc.ts';
+import { deliveryOperations } from './deliveries.ts';
 import { answerErrors, answerTransportErrors, sendFailure } from './failures.ts';
 import { healthEndpoints } from './health.ts';
 import { metricsEndpoint } from './metrics.ts';
@@ -74,6 +76,7 @@ export interface Services extends AppServices {
   readonly show: ShowOrders;
   readonly testCallback: TestCallback;
   readonly callbacks: ConfigureCallback;
+  readonly deliveries: ShowDeliveries;
   readonly cloudKeys: UseCloudKey;
   readonly authority: CertificateAuthority;
 }
@@ -127,6 +130,7 @@ export async function buildServer(services: Services, options: ServerOptions): P
       reissueOperation(api, services.reissue, services.digestOf);
       callbackTestOperation(api, services.testCallback);
       callbackOperations(api, services.callbacks);
+      deliveryOperations(api, services.deliveries);
       placementOperations(api, services);
       orderOperations(api, services.show, services.authority.chainOf);
       cloudKeyOperations(api, services.cloudKeys);

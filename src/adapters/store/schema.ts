@@ -3,6 +3,7 @@ import type { Kysely, Transaction as KyselyTransaction } from 'kysely';
 import type { AccountKind } from '../../domain/account.ts';
 import type { Issuer, IssuerKeyType } from '../../domain/authority.ts';
 import type { CredentialKind } from '../../domain/credential.ts';
+import type { AttemptReason, Delivery, DeliveryState } from '../../domain/delivery.ts';
 import type { OutboxEvent } from '../../domain/issuance-ports.ts';
 import type {
   CertificateState,
@@ -158,6 +159,35 @@ export interface Schema {
     certificate_id: string;
     action: OutboxEvent['action'];
     created_at: number;
+    order_status: OrderStatus;
+    body: string;
+    state: DeliveryState;
+    reason: Delivery['reason'];
+    is_new: number;
+    in_order: number;
+    due_at: number | null;
+    lease: string | null;
+    attempts: number;
+    begun_at: number;
+    tries: number;
+    settled_at: number | null;
+  };
+  delivery_attempt: {
+    event_id: string;
+    number: number;
+    at: number;
+    ms: number;
+    http_status: number | null;
+    reason: AttemptReason | null;
+    excerpt: string | null;
+  };
+  callback_lane: {
+    account_id: string;
+    due_at: number | null;
+    failures: number;
+    trips: number;
+    closed_until: number;
+    in_order_until: number;
   };
   idempotency_key: {
     account_id: string;
@@ -175,6 +205,8 @@ export interface Schema {
     disabled: number;
     enabled_actions: string | null;
     updated_at: number;
+    sealed_former_secret: string | null;
+    former_until: number | null;
   };
   rate_limit: { key: string; full_at: number };
   blocked_key: { fingerprint: string; reason: string; created_at: number };
