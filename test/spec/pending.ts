@@ -7,7 +7,6 @@ export const PENDING = {
     'dcv 15', 'persist 7', 'persist 8', 'persist 9', 'persist 10', 'persist 11', 'persist 12', 'persist 13', 'persist 14',
     'persist 15', 'persist 16', 'persist 17',
   ],
-  'callback-delivery': ['delivery 2', 'delivery 9'],
   revocation: [
     'version 2', 'event 7', 'revocation 1', 'revocation 2', 'revocation 3', 'revocation 4', 'revocation 5', 'revocation 6',
     'revocation 7', 'revocation 8', 'revocation 9', 'revocation 10', 'revocation 11',
