@@ -39,7 +39,10 @@ export interface AttemptTools {
 
 const GIVEN_UP_AT_ONCE = 100;
 
-export function attemptDelivery(tools: AttemptTools): (claimed: Claimed, signal: AbortSignal) => Promise<void> {
+/** `onEnd` comes as soon as the receiver is left alone; the promise resolves when the outcome is durable. */
+export type AttemptDelivery = (claimed: Claimed, signal: AbortSignal, onEnd: () => void) => Promise<void>;
+
+export function attemptDelivery(tools: AttemptTools): AttemptDelivery {
   const { store, now, chance, callOut, policyFor, schedule, watch } = tools;
   const longestMs = longestTrying(schedule);
 
@@ -69,12 +72,12 @@ export function attemptDelivery(tools: AttemptTools): (claimed: Claimed, signal:
     for (const one of given) watch.gaveUp(one, one.attempts);
   }
 
-  return async (claimed, signal) => {
+  return async (claimed, signal, onEnd) => {
     const { event, token, settings } = claimed;
     const startedAt = now();
     const begun = performance.now();
     if (event.attempts === 0) watch.firstAttempt(Math.max(0, startedAt - event.createdAt));
-    const outcome = await send(claimed, startedAt, signal);
+    const outcome = await send(claimed, startedAt, signal).finally(onEnd);
     if (outcome.kind === 'failed' && outcome.reason === 'canceled') {
       await store.transaction((to) => to.deliveryQueue.release(event, token, now()));
       return;

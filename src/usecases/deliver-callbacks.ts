@@ -39,11 +39,15 @@ export function deliverCallbacks(tools: DeliverTools): DeliverCallbacks {
   let looking: Promise<void> | undefined;
 
   function send(claimed: Claimed): void {
-    const sending = attempt(claimed, stopping.signal)
+    // Whoever takes the place next does so beside the noting of this outcome, and shares its commit.
+    const onEnd = () => {
+      claimed.slot[Symbol.dispose]();
+      if (crowded.size > 0) wake();
+    };
+    const sending = attempt(claimed, stopping.signal, onEnd)
       // The lease will end, and the event be sent again: nothing is lost.
       .catch(onFault)
       .finally(() => {
-        claimed.slot[Symbol.dispose]();
         underWay.delete(sending);
         wake();
       });

@@ -27,6 +27,9 @@ const take = prepared(lane);
 const takeLocked = prepared((db, of: { accountId: string }) => lane(db, of).forUpdate().skipLocked());
 const waitLocked = prepared((db, of: { accountId: string }) => lane(db, of).forUpdate());
 
+const dueLanes = prepared((db, { now, limit }: { now: number; limit: number }) =>
+  db.selectFrom('callback_lane').select('account_id').where('due_at', '<=', now).orderBy('due_at').limit(limit),
+);
 const firstDue = prepared((db, of: { accountId: string; inOrder: number }) =>
   db
     .selectFrom('outbox')
@@ -37,6 +40,13 @@ const firstDue = prepared((db, of: { accountId: string; inOrder: number }) =>
     .where('due_at', 'is not', null)
     .orderBy('due_at')
     .limit(1),
+);
+const update = prepared((db, lane: Schema['callback_lane']) =>
+  db
+    .updateTable('callback_lane')
+    .set({ due_at: lane.due_at, failures: lane.failures, trips: lane.trips })
+    .set({ closed_until: lane.closed_until, in_order_until: lane.in_order_until })
+    .where('account_id', '=', lane.account_id),
 );
 const heal = prepared((db, { accountId, now }: { accountId: string; now: number }) =>
   db
@@ -67,8 +77,7 @@ export async function freeInOrder(db: Db, accountId: string, at: number): Promis
 
 export const callbackLanesIn = (db: Db, { locksRows }: Pick<Engine, 'locksRows'>): CallbackLanes => ({
   async due(now, limit) {
-    const query = db.selectFrom('callback_lane').select('account_id').where('due_at', '<=', now);
-    return (await query.orderBy('due_at').limit(limit).execute()).map(({ account_id }) => account_id);
+    return (await dueLanes(db, { now, limit })).map(({ account_id }) => account_id);
   },
 
   async take(accountId) {
@@ -86,12 +95,10 @@ export const callbackLanesIn = (db: Db, { locksRows }: Pick<Engine, 'locksRows'>
     const [plain] = await firstDue(db, { accountId, inOrder: 0 });
     const [inOrder] = await firstDue(db, { accountId, inOrder: 1 });
     const first = [plain?.due_at, inOrder && Math.max(inOrder.due_at ?? 0, inOrderUntil)].filter((at) => at != null);
-    const dueAt = first.length === 0 ? null : Math.max(Math.min(...first), notBefore);
-    await db
-      .updateTable('callback_lane')
-      .set({ due_at: dueAt, failures, trips, closed_until: closedUntil, in_order_until: inOrderUntil })
-      .where('account_id', '=', accountId)
-      .execute();
+    const due_at = first.length === 0 ? null : Math.max(Math.min(...first), notBefore);
+    await update(db, {
+      ...{ account_id: accountId, due_at, failures, trips, closed_until: closedUntil, in_order_until: inOrderUntil },
+    });
   },
 
   async heal(accountId, now) {

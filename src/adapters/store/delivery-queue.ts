@@ -43,23 +43,36 @@ const settle = prepared((db, row: Settled) =>
 const anyNew = prepared((db, _: object) =>
   db.selectFrom('outbox').select('id').where('is_new', '=', 1).where(PENDING).limit(1),
 );
+interface DueIn {
+  readonly accountId: string;
+  readonly now: number;
+  readonly inOrder: number;
+  readonly limit: number;
+}
+const dueIn = (db: Db, { accountId, now, inOrder, limit }: DueIn) =>
+  db
+    .selectFrom('outbox')
+    .select(WAITING)
+    .where('account_id', '=', accountId)
+    .where('in_order', '=', inOrder)
+    .where(PENDING)
+    .where('due_at', '<=', now)
+    .orderBy('due_at')
+    .orderBy('id')
+    .limit(limit);
+const dueRows = prepared(dueIn);
+const dueLocked = prepared((db, wish: DueIn) => dueIn(db, wish).forUpdate().skipLocked());
+
+const leaseOne = prepared((db, { id, token, until }: Leased & { until: number }) =>
+  db.updateTable('outbox').set({ lease: token, due_at: until }).where('id', '=', id).where(PENDING),
+);
+
 const insertAttempt = preparedInsert('delivery_attempt');
 
 export const deliveryQueueIn = (db: Db, { locksRows }: Pick<Engine, 'locksRows'>): DeliveryQueue => {
   const change = (ids: readonly string[]) => db.updateTable('outbox').where('id', 'in', ids).where(PENDING);
-  const due = (accountId: string, now: number, inOrder: boolean, limit: number) => {
-    const query = db
-      .selectFrom('outbox')
-      .select(WAITING)
-      .where('account_id', '=', accountId)
-      .where('in_order', '=', inOrder ? 1 : 0)
-      .where(PENDING)
-      .where('due_at', '<=', now)
-      .orderBy('due_at')
-      .orderBy('id')
-      .limit(limit);
-    return locksRows ? query.forUpdate().skipLocked() : query;
-  };
+  const due = async (accountId: string, now: number, inOrder: boolean, limit: number): Promise<WaitingEvent[]> =>
+    (await (locksRows ? dueLocked : dueRows)(db, { accountId, now, inOrder: inOrder ? 1 : 0, limit })).map(eventFrom);
 
   async function end(
     { event, token, attempt }: Attempted,
@@ -97,11 +110,11 @@ export const deliveryQueueIn = (db: Db, { locksRows }: Pick<Engine, 'locksRows'>
       return rows.length;
     },
 
-    dueEvents: async (accountId, now, inOrder, limit) =>
-      (await due(accountId, now, inOrder, limit).execute()).map(eventFrom),
+    dueEvents: due,
 
     async lease(ids, { token, until }) {
-      await change(ids).set({ lease: token, due_at: until }).execute();
+      // One statement, known by heart, for each of a few: a list would have a text for each length.
+      for (const id of ids) await leaseOne(db, { id, token, until });
     },
 
     async suppress(ids, reason, at) {
@@ -133,11 +146,8 @@ export const deliveryQueueIn = (db: Db, { locksRows }: Pick<Engine, 'locksRows'>
     },
 
     async giveUpBegunBefore(accountId, before, now, limit) {
-      const rows = [
-        ...(await due(accountId, now, false, limit).execute()),
-        ...(await due(accountId, now, true, limit).execute()),
-      ];
-      const old = rows.filter(({ begun_at }) => begun_at < before).map(eventFrom);
+      const waiting = [...(await due(accountId, now, false, limit)), ...(await due(accountId, now, true, limit))];
+      const old = waiting.filter(({ begunAt }) => begunAt < before);
       if (old.length === 0) return [];
       const failed = { state: 'failed', reason: 'receiver_down', settled_at: now, due_at: null, lease: null } as const;
       await change(old.map(({ id }) => id))
