@@ -11,6 +11,7 @@ import type { Db, Schema } from './schema.ts';
 /** Rows that one page may cost. */
 const MAX_EXAMINED = 2_000;
 const MAX_COUNTED = 100_000;
+const MAX_LANES = 1_000;
 
 const deliveryFrom = (row: Schema['outbox']): Delivery => ({
   id: row.id,
@@ -143,16 +144,24 @@ export const deliveriesIn = (db: Db, { locksRows }: Pick<Engine, 'locksRows'>, o
           .orderBy('id')
           .limit(1)
           .executeTakeFirst();
-      const counted = (table: 'outbox' | 'callback_lane', condition: typeof PENDING) =>
+      // The conditions say no more than the indexes do, and name the columns they begin with.
+      const waiting = db.selectFrom('outbox').select('id').where(PENDING).where('is_new', '>=', 0).limit(MAX_COUNTED);
+      const ailing = sql<boolean>`trips > 0`;
+      const lanes = db
+        .selectFrom('callback_lane')
+        .select('account_id as id')
+        .where(ailing)
+        .where('account_id', '>', '');
+      const counted = (rows: typeof waiting) =>
         db
-          .selectFrom(db.selectFrom(table).select('account_id').where(condition).limit(MAX_COUNTED).as('counted'))
+          .selectFrom(rows.as('counted'))
           .select(sql<number>`cast(count(*) as bigint)`.as('count'))
           .executeTakeFirstOrThrow();
       const found = [await oldest(0), await oldest(1)].flatMap((row) => (row ? [row.created_at] : []));
       return {
-        pending: (await counted('outbox', PENDING)).count,
+        pending: (await counted(waiting)).count,
         oldestPendingAt: found.length === 0 ? null : Math.min(...found),
-        closedLanes: (await counted('callback_lane', sql<boolean>`trips > 0`)).count,
+        closedLanes: (await lanes.limit(MAX_LANES).execute()).length,
       };
     },
 

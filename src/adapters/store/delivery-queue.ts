@@ -64,13 +64,14 @@ const dueRows = prepared(dueIn);
 const dueLocked = prepared((db, wish: DueIn) => dueIn(db, wish).forUpdate().skipLocked());
 
 const leaseOne = prepared((db, { id, token, until }: Leased & { until: number }) =>
-  db.updateTable('outbox').set({ lease: token, due_at: until }).where('id', '=', id).where(PENDING),
+  db.updateTable('outbox').set({ lease: token, due_at: until }).where('id', '=', id),
 );
 
 const insertAttempt = preparedInsert('delivery_attempt');
 
 export const deliveryQueueIn = (db: Db, { locksRows }: Pick<Engine, 'locksRows'>): DeliveryQueue => {
-  const change = (ids: readonly string[]) => db.updateTable('outbox').where('id', 'in', ids).where(PENDING);
+  /** Of rows that were read in this transaction: they are as they were. */
+  const change = (ids: readonly string[]) => db.updateTable('outbox').where('id', 'in', ids);
   const due = async (accountId: string, now: number, inOrder: boolean, limit: number): Promise<WaitingEvent[]> =>
     (await (locksRows ? dueLocked : dueRows)(db, { accountId, now, inOrder: inOrder ? 1 : 0, limit })).map(eventFrom);
 
