@@ -22,6 +22,8 @@ export type DeliverTools = AttemptTools &
 
 const SORTED_AT_ONCE = 500;
 const LANES_AT_ONCE = 64;
+const LANES_SIDE_BY_SIDE = 4;
+const FAULTY_MS = 60_000;
 /** More than that are found by their due time alone. */
 const MAX_REMEMBERED = 256;
 
@@ -60,7 +62,7 @@ export function deliverCallbacks(tools: DeliverTools): DeliverCallbacks {
     if (waitsFor === 'nothing') isAsked = true;
   }
 
-  /** A lane that fails to be read is no reason to leave the others alone. */
+  /** A lane that cannot be worked on is no reason to leave the others alone; it has its turn later. */
   async function workLane(accountId: string): Promise<void> {
     try {
       const work = await claim(accountId);
@@ -69,7 +71,22 @@ export function deliverCallbacks(tools: DeliverTools): DeliverCallbacks {
     } catch (error) {
       crowded.delete(accountId);
       onFault(error);
+      await store
+        .transaction(async (to) => {
+          const lane = await to.callbackLanes.take(accountId);
+          if (lane) await to.callbackLanes.save({ ...lane, notBefore: now() + FAULTY_MS });
+        })
+        .catch(onFault);
     }
+  }
+
+  /** A few at once: their commits are one on the embedded database, and each takes a connection on the other. */
+  async function workLanes(accountIds: Iterable<string>): Promise<void> {
+    const left = accountIds[Symbol.iterator]();
+    const worker = async () => {
+      for (let next = left.next(); !next.done && !isStopped; next = left.next()) await workLane(next.value);
+    };
+    await Promise.all(Array.from({ length: LANES_SIDE_BY_SIDE }, worker));
   }
 
   async function round(): Promise<void> {
@@ -80,10 +97,7 @@ export function deliverCallbacks(tools: DeliverTools): DeliverCallbacks {
     }
     const due = await store.callbackLanes.due(now(), LANES_AT_ONCE);
     if (due.length === LANES_AT_ONCE) isAsked = true;
-    for (const accountId of new Set([...due, ...free])) {
-      if (isStopped) return;
-      await workLane(accountId);
-    }
+    await workLanes(new Set([...due, ...free]));
   }
 
   async function lookAll(): Promise<void> {
