@@ -50,6 +50,7 @@ const FAILURES = 0.3;
 const SETTLE_MS = 180_000;
 const STANDSTILL_MS = 60_000;
 const PAUSE_MS = 100;
+const POWER_CUT_EVERY = 5;
 const BODY = JSON.stringify(body());
 /** Short, and so many that thirty failures in a row would have to be a fault of ours. */
 const SCHEDULE = Array.from({ length: 30 }, (_, index) => `${Math.min(100 * (index + 1), 1_000)}ms`).join();
@@ -95,7 +96,7 @@ export async function killDuringCallbacks(engine: EngineName, plan: CallbackKill
   const services = await Promise.all(Array.from({ length: plan.instances }, () => startService(settings)));
   try {
     const writing = { isDone: false };
-    const killing = killNowAndThen(services, settings, plan, report, writing);
+    const killing = killNowAndThen(services, settings, plan, report, writing, database);
     await Promise.all([reissueUntil(services, orders, plan, report), killing]).finally(() => {
       writing.isDone = true;
     });
@@ -161,6 +162,7 @@ async function killNowAndThen(
   { kills, certificates, seed, print }: CallbackKillPlan,
   report: CallbackKillReport,
   writing: { readonly isDone: boolean },
+  database: { kill?(): Promise<void>; start?(): Promise<void> },
 ): Promise<void> {
   for (let round = 1; round <= kills; round += 1) {
     // Spread over the whole run.
@@ -168,11 +170,17 @@ async function killNowAndThen(
     while (report.acknowledged < at && !writing.isDone) await sleep(1);
     await sleep(fraction(`${seed} ${round} delay`) * 20);
     const victim = Math.floor(fraction(`${seed} ${round} victim`) * services.length);
-    await services[victim]!.process.end('SIGKILL');
+    // Now and then the database dies with it, below the instances that live on.
+    const isPowerCut = database.kill !== undefined && round % POWER_CUT_EVERY === 0;
+    await Promise.all([services[victim]!.process.end('SIGKILL'), isPowerCut && database.kill?.()]);
+    if (isPowerCut) await database.start?.();
     await withTables(settings, endLeases);
     services[victim] = await startService(settings);
     report.kills += 1;
-    if (round % 10 === 0 || kills < 10) print(`${round}/${kills}: killed after ${report.acknowledged} certificates`);
+    if (round % 10 === 0 || kills < 10)
+      print(
+        `${round}/${kills}: killed ${isPowerCut ? 'with its database ' : ''}after ${report.acknowledged} certificates`,
+      );
   }
 }
 

@@ -8,6 +8,7 @@ import type { CallOut, OutboundPolicy } from './domain/outbound.ts';
 import type { Clock } from './domain/ports.ts';
 import { faultLine } from './log.ts';
 import { type DeliverCallbacks, deliverCallbacks } from './usecases/deliver-callbacks.ts';
+import { mendDeliveries } from './usecases/mend-deliveries.ts';
 import { type ShowDeliveries, showDeliveries } from './usecases/show-deliveries.ts';
 
 export interface DeliveryServices {
@@ -71,6 +72,7 @@ export function openDeliveries(
       { everyMs: LOOK_MS, run: () => dispatcher.look() },
       { everyMs: COUNT_MS, run: async () => metrics.queue(await store.deliveries.queueFacts(), now()) },
       { everyMs: FORGET_MS, run: forget },
+      { everyMs: FORGET_MS, run: () => mendDeliveries(store, now, config.schedule) },
     ],
   };
 }

@@ -1,7 +1,7 @@
 // What delivering callbacks needs from the store: events that wait, the lanes they wait in, and what became of them.
 // Looking for work is the service's own business and names no account; everything an account asks for names it.
 import type { CallbackAction } from './callback.ts';
-import type { Delivery, DeliveryAttempt, DeliveryState, Lane, SuppressionReason } from './delivery.ts';
+import type { Delivery, DeliveryAttempt, DeliveryState, GivenUpReason, Lane, SuppressionReason } from './delivery.ts';
 import type { Page } from './ports.ts';
 
 /** An event that can be sent. */
@@ -63,9 +63,11 @@ export interface DeliveryQueue {
   /** Each false when the lease was lost: somebody else has the event now. */
   delivered(attempted: Attempted, at: number): Promise<boolean>;
   retryAt(attempted: Attempted, dueAt: number): Promise<boolean>;
-  gaveUp(attempted: Attempted, at: number): Promise<boolean>;
+  gaveUp(attempted: Attempted, at: number, reason: GivenUpReason): Promise<boolean>;
   /** Nothing was attempted after all. */
   release(event: WaitingEvent, token: string, dueAt: number): Promise<boolean>;
+  /** Events that wait until after then are due now: a clock that was far ahead has put them there. Some of them. */
+  bringBack(accountId: string, after: number, now: number, limit: number): Promise<void>;
   /** Of the events due in the lane, those that have been tried since before: given up. */
   giveUpBegunBefore(accountId: string, before: number, now: number, limit: number): Promise<WaitingEvent[]>;
 }
@@ -74,6 +76,8 @@ export interface DeliveryQueue {
 export interface CallbackLanes {
   /** The accounts of those with something to do, the longest waiting first. A look, outside of a transaction. */
   due(now: number, limit: number): Promise<string[]>;
+  /** Of lanes that are due after then only. */
+  strayed(after: number, limit: number): Promise<string[]>;
   /** Undefined when somebody else has it right now. */
   take(accountId: string): Promise<Lane | undefined>;
   /** Waits until nobody else has it. */

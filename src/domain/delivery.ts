@@ -84,6 +84,10 @@ export function retryAfterOf(headers: Readonly<Record<string, string>>, now: num
   return ms > 0 ? ms : null;
 }
 
+/** Nothing waits for longer, unless a clock was wrong when it began to. */
+export const longestWait = (schedule: readonly number[]): number =>
+  Math.max(...schedule.map((ms) => varied(ms, 1)), MAX_RETRY_AFTER_MS) + HOUR_MS;
+
 /** After so long an event is given up even if its lane was closed for most of it. */
 export const longestTrying = (schedule: readonly number[]): number =>
   schedule.reduce((sum, ms) => sum + varied(ms, 1), HOUR_MS);
@@ -98,6 +102,10 @@ export interface Lane {
 
 export const FAILURES_TO_CLOSE = 8;
 const MAX_CLOSED_MS = HOUR_MS;
+
+/** A closing that ends later than any could was made by a clock that was wrong. */
+export const isClosed = ({ closedUntil }: Lane, now: number): boolean =>
+  closedUntil > now && closedUntil <= now + MAX_CLOSED_MS;
 
 /** While a lane is ailing one attempt at a time finds out whether its receiver is back. */
 export const isAiling = ({ trips }: Lane): boolean => trips > 0;

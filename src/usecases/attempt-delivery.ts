@@ -58,11 +58,15 @@ export function attemptDelivery(tools: AttemptTools): AttemptDelivery {
     const { accountId } = event;
     const at = now();
     const retryAfter = outcome.kind === 'answered' ? retryAfterOf(outcome.headers, at) : null;
-    const delay = retryDelay(schedule, event.tries + 1, chance(), retryAfter);
+    const isTooOld = event.begunAt < at - longestMs;
+    const wait = retryDelay(schedule, event.tries + 1, chance(), retryAfter);
+    const delay = isTooOld ? null : wait;
+    const reason = wait === null ? 'attempts_used_up' : 'receiver_down';
     const given = await store.transaction(async (to) => {
       const lane = afterFailure(await to.callbackLanes.wait(accountId), attempt.at, at, schedule);
       const { deliveryQueue: queue } = to;
-      const isOurs = delay === null ? await queue.gaveUp(attempted, at) : await queue.retryAt(attempted, at + delay);
+      const isOurs =
+        delay === null ? await queue.gaveUp(attempted, at, reason) : await queue.retryAt(attempted, at + delay);
       if (!isOurs) return [];
       const old = isAiling(lane) ? await queue.giveUpBegunBefore(accountId, at - longestMs, at, GIVEN_UP_AT_ONCE) : [];
       const inOrderUntil = event.inOrder ? 0 : lane.inOrderUntil;

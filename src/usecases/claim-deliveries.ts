@@ -2,7 +2,7 @@
 // durable before anything is sent. What the settings of this moment hold back is set aside instead.
 import type { CallbackSettings } from '../domain/callback.ts';
 import { callbackUrl } from '../domain/callback-url.ts';
-import { heldBack, isAiling, type Lane, type SuppressionReason } from '../domain/delivery.ts';
+import { heldBack, isAiling, isClosed, type Lane, type SuppressionReason } from '../domain/delivery.ts';
 import type { WaitingEvent } from '../domain/delivery-ports.ts';
 import { Refusal } from '../domain/errors.ts';
 import type { NewId } from '../domain/ids.ts';
@@ -47,7 +47,7 @@ export function claimDeliveries({ store, now, newId, slots }: ClaimTools): (acco
     const work = await store.transaction(async (to) => {
       const lane = await to.callbackLanes.take(accountId);
       if (!lane) return NOTHING;
-      if (lane.closedUntil > now()) {
+      if (isClosed(lane, now())) {
         await to.callbackLanes.save({ ...lane, notBefore: lane.closedUntil });
         return NOTHING;
       }
@@ -111,7 +111,9 @@ export function claimDeliveries({ store, now, newId, slots }: ClaimTools): (acco
 
   /** Of those that were asked for in order there is one at a time, and it is the oldest. */
   async function dueIn(to: Repositories, { accountId, inOrderUntil }: Lane, at: number, room: number) {
-    const next = inOrderUntil > at ? [] : await to.deliveryQueue.dueEvents(accountId, at, true, 1);
+    // A lease that ends later than any could was made by a clock that was wrong.
+    const isTaken = inOrderUntil > at && inOrderUntil <= at + LEASE_MS;
+    const next = isTaken ? [] : await to.deliveryQueue.dueEvents(accountId, at, true, 1);
     return [...next, ...(await to.deliveryQueue.dueEvents(accountId, at, false, room - next.length))];
   }
 }

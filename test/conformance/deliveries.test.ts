@@ -104,7 +104,8 @@ for (const engine of await bothEngines()) {
       const [one] = events as [WaitingEvent];
       const lost = { event: one, token: 'first', attempt: attempt(1) };
       for (const note of ['delivered', 'retryAt', 'gaveUp'] as const) {
-        assert.equal(await store.transaction((to) => to.deliveryQueue[note](lost, NOW)), false, note);
+        const noted = store.transaction((to) => to.deliveryQueue[note](lost, NOW, 'attempts_used_up'));
+        assert.equal(await noted, false, note);
       }
       assert.equal(await store.transaction((to) => to.deliveryQueue.release(one, 'first', NOW)), false);
       assert.deepEqual((await store.deliveries.attemptsOf(['e1'])).get('e1'), undefined);
@@ -185,7 +186,11 @@ for (const engine of await bothEngines()) {
       await lease(store, [first], 't');
       await store.transaction((to) => to.deliveries.resend('a', 'e1', NOW + 1));
       const failed = { event: first, token: 't', attempt: attempt(1) };
-      assert.equal(await store.transaction((to) => to.deliveryQueue.gaveUp(failed, NOW)), true, 'it kept its lease');
+      assert.equal(
+        await store.transaction((to) => to.deliveryQueue.gaveUp(failed, NOW, 'receiver_down')),
+        true,
+        'it kept its lease',
+      );
       await store.transaction((to) => to.deliveries.resend('b', 'e1', NOW + 2));
       assert.equal((await listed(store))[0]?.state, 'failed', 'another account changes nothing');
       await store.transaction((to) => to.deliveries.resend('a', 'e1', NOW + 2));

@@ -100,6 +100,8 @@ function deliveryLookUps(db: Db, engine: Engine): Readonly<Record<string, () => 
     'healing a lane': () => lanes.heal('a1', 5),
     'noting a delivery': () => queue.delivered(attempted, 5),
     'giving back': () => queue.release(event, 'none', 5),
+    'strayed lanes': () => lanes.strayed(2 ** 45, 100),
+    'bringing back': () => queue.bringBack('a1', 2 ** 45, 5, 100),
     'giving up what is old': () => queue.giveUpBegunBefore('a1', -1, 5, 100),
     'a delivery': () => deliveries.find('a1', 'e1'),
     ...Object.fromEntries(

@@ -80,6 +80,11 @@ export const callbackLanesIn = (db: Db, { locksRows }: Pick<Engine, 'locksRows'>
     return (await dueLanes(db, { now, limit })).map(({ account_id }) => account_id);
   },
 
+  async strayed(after, limit) {
+    const query = db.selectFrom('callback_lane').select('account_id').where('due_at', '>', after);
+    return (await query.orderBy('due_at').limit(limit).execute()).map(({ account_id }) => account_id);
+  },
+
   async take(accountId) {
     const [row] = await (locksRows ? takeLocked : take)(db, { accountId });
     return row && laneFrom(row);

@@ -129,8 +129,7 @@ export const deliveryQueueIn = (db: Db, { locksRows }: Pick<Engine, 'locksRows'>
       end(attempted, { state: 'delivered', reason: null, due_at: null, settled_at: at }, at),
     retryAt: (attempted, dueAt) =>
       end(attempted, { state: 'pending', reason: null, due_at: dueAt, settled_at: null }, attempted.attempt.at),
-    gaveUp: (attempted, at) =>
-      end(attempted, { state: 'failed', reason: 'attempts_used_up', due_at: null, settled_at: at }, at),
+    gaveUp: (attempted, at, reason) => end(attempted, { state: 'failed', reason, due_at: null, settled_at: at }, at),
 
     async release({ id, accountId, inOrder }, token, dueAt) {
       const query = db.updateTable('outbox').set({ lease: null, due_at: dueAt });
@@ -144,6 +143,18 @@ export const deliveryQueueIn = (db: Db, { locksRows }: Pick<Engine, 'locksRows'>
       if (inOrder) await freeInOrder(db, accountId, dueAt);
       else await wakeLane(db, accountId, dueAt);
       return true;
+    },
+
+    async bringBack(accountId, after, now, limit) {
+      for (const inOrder of [0, 1]) {
+        const late = db.selectFrom('outbox').select('id').where('account_id', '=', accountId).where(PENDING);
+        const rows = await late.where('in_order', '=', inOrder).where('due_at', '>', after).limit(limit).execute();
+        if (rows.length > 0) {
+          await change(rows.map(({ id }) => id))
+            .set({ due_at: now })
+            .execute();
+        }
+      }
     },
 
     async giveUpBegunBefore(accountId, before, now, limit) {
