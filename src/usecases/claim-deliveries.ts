@@ -102,7 +102,7 @@ export function claimDeliveries({ store, now, newId, slots }: ClaimTools): (acco
     if (claimed.length > 0) await to.deliveryQueue.lease(idsOf(claimed.map(({ event }) => event)), { token, until });
     if (unwanted.length > 0) await to.deliveryQueue.suppress(idsOf(unwanted), 'action_not_enabled', at);
     const inOrderUntil = claimed.some(({ event }) => event.inOrder) ? until : lane.inOrderUntil;
-    const isFull = due.length >= room;
+    const isFull = due.length >= room || claimed.length + unwanted.length < due.length;
     await to.callbackLanes.save({ ...lane, inOrderUntil, notBefore: isFull ? at + CROWDED_MS : 0 });
     if (unwanted.length > 0 && isFull) return { claimed, waitsFor: 'nothing' };
     // The one attempt of an ailing lane opens it, or closes it: there is nothing to wait for besides.

@@ -1,6 +1,7 @@
 // The dispatcher: looks for events to deliver whenever it is woken, takes what there are places for, lane by lane, and
 // sends it. Many instances may do so on one store; leases keep them from doing the same. It holds nothing that a crash
 // could lose: what it knows besides the store is only which lanes are worth a look before they say so themselves.
+import { Refusal } from '../domain/errors.ts';
 import { type AttemptTools, attemptDelivery } from './attempt-delivery.ts';
 import { type Claimed, type ClaimTools, claimDeliveries, type LaneWork } from './claim-deliveries.ts';
 import { type DeliveryLimits, deliverySlots, type Place } from './delivery-slots.ts';
@@ -71,14 +72,16 @@ export function deliverCallbacks(tools: DeliverTools): DeliverCallbacks {
     } catch (error) {
       crowded.delete(accountId);
       onFault(error);
-      await store
-        .transaction(async (to) => {
-          const lane = await to.callbackLanes.take(accountId);
-          if (lane) await to.callbackLanes.save({ ...lane, notBefore: now() + FAULTY_MS });
-        })
-        .catch(onFault);
+      // A store that is busy will answer soon; what is wrong with the lane itself will not change so fast.
+      if (!(error instanceof Refusal)) await putOff(accountId).catch(onFault);
     }
   }
+
+  const putOff = (accountId: string): Promise<void> =>
+    store.transaction(async (to) => {
+      const lane = await to.callbackLanes.take(accountId);
+      if (lane) await to.callbackLanes.save({ ...lane, notBefore: now() + FAULTY_MS });
+    });
 
   /** A few at once: their commits are one on the embedded database, and each takes a connection on the other. */
   async function workLanes(accountIds: Iterable<string>): Promise<void> {

@@ -77,6 +77,8 @@ test('accounts that share a host share its places, and leave those of other host
   await newOrder(app, {}, key);
   await other.received(1);
   assert.equal(dead.count, 4);
+  await app.callbacks.dispatcher.look();
+  assert.deepEqual(await app.app.store.callbackLanes.due(app.now(), 100), [], 'nobody looks at them in vain');
 });
 
 test('repetitions never take the places of first attempts', async () => {
