@@ -33,6 +33,7 @@ test('a wait is its entry, give or take a fifth, and at least what the receiver 
       return delay !== null && delay >= least - 1 && delay <= Math.max(wait * 1.2, Math.min(retryAfter ?? 0, DAY)) + 1;
     }),
   );
+  assert.deepEqual([retryDelay(SCHEDULE, 1, 0, null), retryDelay(SCHEDULE, 1, 1, null)], [4_000, 6_000]);
   assert.ok(longestTrying(SCHEDULE) > SCHEDULE.reduce((sum, ms) => sum + ms * 1.2, 0));
 });
 
