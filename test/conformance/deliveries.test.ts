@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { randomBytes } from '../../src/adapters/random.ts';
-import { newSealKey, sealerWith } from '../../src/adapters/seal.ts';
+import { newSealKey, type SealKey, sealerWith } from '../../src/adapters/seal.ts';
 import { type OpenStore, openStore } from '../../src/adapters/store/store.ts';
 import type { CallbackSettings } from '../../src/domain/callback.ts';
 import type { WaitingEvent } from '../../src/domain/delivery-ports.ts';
@@ -14,7 +14,8 @@ import { deliverySlots } from '../../src/usecases/delivery-slots.ts';
 import { bothEngines } from '../support/engines.ts';
 import { issued, NOW, order, pairOf } from '../support/records.ts';
 
-const sealer = sealerWith([newSealKey()]);
+const [KEY, NEWER_KEY] = [newSealKey(), newSealKey()];
+const sealer = sealerWith([KEY]);
 const HOUR = 3_600_000;
 const MANY = 300;
 
@@ -37,13 +38,16 @@ const attempt = (number: number) => ({ number, at: NOW, ms: 5, httpStatus: 500, 
 
 for (const engine of await bothEngines()) {
   /** Accounts a, b and c, of which the first two have settings. */
-  const testStore = (name: string, work: (store: OpenStore, another: () => Promise<OpenStore>) => Promise<void>) =>
+  const testStore = (
+    name: string,
+    work: (store: OpenStore, another: (keys?: SealKey[]) => Promise<OpenStore>) => Promise<void>,
+  ) =>
     test(name, async () => {
       const location = await engine.newLocation();
       const opened = [await openStore(location, sealer, () => NOW)];
       const [store] = opened as [OpenStore];
-      const another = async () => {
-        const one = await openStore(location, sealer, () => NOW);
+      const another = async (keys = [KEY]) => {
+        const one = await openStore(location, sealerWith(keys), () => NOW);
         opened.push(one);
         return one;
       };
@@ -212,6 +216,31 @@ for (const engine of await bothEngines()) {
         kept,
         Array.from({ length: 20 }, (_, index) => index + 4),
       );
+    });
+
+    testStore('a rotated secret stays beside its successor, also under another seal key', async (store, another) => {
+      const times = { now: NOW, formerUntil: NOW + HOUR };
+      const rotate = (to: OpenStore, accountId: string, secret: string) =>
+        to.transaction((inside) => inside.callbacks.rotateSecret(accountId, new Secret(secret), times));
+      assert.equal(await rotate(store, 'c', 'x'), undefined, 'nothing was saved');
+      const clear = (saved: CallbackSettings | undefined) => [
+        saved?.signingSecret.reveal(),
+        saved?.formerSecret?.secret.reveal(),
+        saved?.formerSecret?.until,
+      ];
+      assert.deepEqual(clear(await rotate(store, 'a', 's2')), ['s2', 's', NOW + HOUR]);
+      assert.deepEqual(clear(await rotate(store, 'a', 's3')), ['s3', 's2', NOW + HOUR], 'one before, not all');
+      assert.deepEqual(clear(await store.callbacks.save(settings('a', { url: 'https://other.example/' }))), [
+        ...['s3', 's2', NOW + HOUR],
+      ]);
+      assert.deepEqual(clear(await store.callbacks.find('b')), ['s', undefined, undefined]);
+      // Read once with the newer key at hand, it needs the older one no more.
+      const both = await another([NEWER_KEY, KEY]);
+      assert.deepEqual(clear(await both.callbacks.find('a')), ['s3', 's2', NOW + HOUR]);
+      const newer = await another([NEWER_KEY]);
+      assert.deepEqual(clear(await newer.callbacks.find('a')), ['s3', 's2', NOW + HOUR]);
+      await newer.callbacks.delete('a');
+      assert.equal(await newer.callbacks.find('a'), undefined);
     });
 
     testStore('pages end, whatever the filter, and forgetting takes attempts along', async (store) => {
