@@ -1,8 +1,8 @@
 // The environment, read once into one frozen Config. Every variable stands in one table with its default, its
 // bounds and an example; a value that does not fit is an error that says which variable, why, and what would fit.
 import { join, resolve } from 'node:path';
+import { type CallbackConfig, callbackConfig } from './config-callbacks.ts';
 import {
-  type AccountRule,
   accountRule,
   addressOrRange,
   addressRule,
@@ -21,8 +21,6 @@ import {
   token,
   type Variable,
 } from './config-values.ts';
-import type { AddressRule } from './domain/addresses.ts';
-import type { Rate } from './domain/ports.ts';
 import { EXIT, Problem } from './problem.ts';
 
 export const VARIABLES = {
@@ -78,7 +76,7 @@ export const VARIABLES = {
   RESEAL_LOG_FORMAT: optional('json for machines, text for people', 'json', logFormat),
 } as const satisfies Record<string, Variable<unknown>>;
 
-type Values = { [Name in keyof typeof VARIABLES]: (typeof VARIABLES)[Name]['absent'] };
+export type Values = { [Name in keyof typeof VARIABLES]: (typeof VARIABLES)[Name]['absent'] };
 
 export type Config = Readonly<{
   dataDir: string;
@@ -99,33 +97,6 @@ export type Config = Readonly<{
   shutdownMs: number;
   logFormat: 'json' | 'text' | undefined;
 }>;
-
-export type CallbackConfig = Readonly<{
-  testRate: Rate;
-  testsAtOnce: number;
-  testsPerAccount: number;
-  testsPerHost: number;
-  schedule: readonly number[];
-  atOnce: number;
-  perAccount: number;
-  perHost: number;
-  retentionMs: number;
-  rotationMs: number;
-  allow: readonly AccountRule[];
-  deny: readonly AddressRule[];
-  rootsFile: string | undefined;
-  sandboxAllow: readonly AddressRule[];
-}>;
-
-/** Ten at once, and ten more in each minute. */
-const DEFAULT_TEST_RATE: Rate = { burst: 10, everyMs: 6_000 };
-
-const HOUR_MS = 3_600_000;
-/** Contract delivery 4: a little more than three days, so that a receiver that breaks on a Friday is served on Monday. */
-const DEFAULT_SCHEDULE: readonly number[] = [
-  ...[5_000, 30_000, 300_000, 1_800_000],
-  ...[2, 5, 10, 14, 20, 24].map((hours) => hours * HOUR_MS),
-];
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -176,22 +147,7 @@ function configFrom(v: Values): Config {
         : undefined,
     trustedProxies: Object.freeze(v.RESEAL_TRUSTED_PROXIES),
     dnsServers: Object.freeze(v.RESEAL_DNS_SERVERS),
-    callbacks: Object.freeze({
-      testRate: v.RESEAL_CALLBACK_TEST_RATE ?? DEFAULT_TEST_RATE,
-      testsAtOnce: v.RESEAL_CALLBACK_TESTS_AT_ONCE,
-      testsPerAccount: v.RESEAL_CALLBACK_TESTS_PER_ACCOUNT,
-      testsPerHost: v.RESEAL_CALLBACK_TESTS_PER_HOST,
-      schedule: v.RESEAL_CALLBACK_SCHEDULE ?? DEFAULT_SCHEDULE,
-      atOnce: v.RESEAL_CALLBACKS_AT_ONCE,
-      perAccount: v.RESEAL_CALLBACKS_PER_ACCOUNT,
-      perHost: v.RESEAL_CALLBACKS_PER_HOST,
-      retentionMs: v.RESEAL_CALLBACK_RETENTION_DAYS * 24 * HOUR_MS,
-      rotationMs: v.RESEAL_CALLBACK_ROTATION_HOURS * HOUR_MS,
-      allow: v.RESEAL_CALLBACK_ALLOW,
-      deny: v.RESEAL_CALLBACK_DENY,
-      rootsFile: v.RESEAL_CALLBACK_ROOTS_FILE,
-      sandboxAllow: v.RESEAL_SANDBOX_ALLOW,
-    }),
+    callbacks: callbackConfig(v),
     metricsToken: v.RESEAL_METRICS_TOKEN,
     authority: Object.freeze({
       organization: v.RESEAL_CA_NAME,

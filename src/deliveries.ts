@@ -2,7 +2,7 @@
 // see of it.
 import type { App } from './app.ts';
 import type { Chore } from './background.ts';
-import type { CallbackConfig } from './config.ts';
+import type { CallbackConfig } from './config-callbacks.ts';
 import { Refusal } from './domain/errors.ts';
 import type { CallOut, OutboundPolicy } from './domain/outbound.ts';
 import type { Clock } from './domain/ports.ts';

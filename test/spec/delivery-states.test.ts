@@ -71,8 +71,6 @@ rule(
       await later(app, ms - 1);
       assert.equal((await deliveriesOf(app, order.key))[0]?.attempts.length, index + 1, 'not a moment too early');
       await later(app, 1);
-      // Its lane is closed for a while after many failures in a row.
-      await later(app, HOUR);
     }
     const last = await deliveryOf(world, order, order.certificateId, ({ state }) => state === 'failed');
     assert.deepEqual([last.attempts.length, last.reason, last.next_attempt_at], [11, 'attempts_used_up', null]);

@@ -3,8 +3,6 @@ import type { Kysely, Transaction as KyselyTransaction } from 'kysely';
 import type { AccountKind } from '../../domain/account.ts';
 import type { Issuer, IssuerKeyType } from '../../domain/authority.ts';
 import type { CredentialKind } from '../../domain/credential.ts';
-import type { AttemptReason, Delivery, DeliveryState } from '../../domain/delivery.ts';
-import type { OutboxEvent } from '../../domain/issuance-ports.ts';
 import type {
   CertificateState,
   OrderStatus,
@@ -17,8 +15,9 @@ import type { DcvMethod, DcvScope } from '../../domain/products.ts';
 import type { KeyType } from '../../domain/public-key.ts';
 import type { SignHash } from '../../domain/sign-hash.ts';
 import type { Locale } from '../../locale.ts';
+import type { DeliverySchema } from './delivery-schema.ts';
 
-export interface Schema {
+export interface Schema extends DeliverySchema {
   account: { id: string; name: string; kind: AccountKind; locale: Locale; created_at: number };
   credential: {
     key_id: string;
@@ -152,43 +151,6 @@ export interface Schema {
     due_at: number;
     revoked_at: number | null;
   };
-  outbox: {
-    id: string;
-    account_id: string;
-    order_id: string;
-    certificate_id: string;
-    action: OutboxEvent['action'];
-    created_at: number;
-    order_status: OrderStatus;
-    body: string;
-    state: DeliveryState;
-    reason: Delivery['reason'];
-    is_new: number;
-    in_order: number;
-    due_at: number | null;
-    lease: string | null;
-    attempts: number;
-    begun_at: number;
-    tries: number;
-    settled_at: number | null;
-  };
-  delivery_attempt: {
-    event_id: string;
-    number: number;
-    at: number;
-    ms: number;
-    http_status: number | null;
-    reason: AttemptReason | null;
-    excerpt: string | null;
-  };
-  callback_lane: {
-    account_id: string;
-    due_at: number | null;
-    failures: number;
-    trips: number;
-    closed_until: number;
-    in_order_until: number;
-  };
   idempotency_key: {
     account_id: string;
     order_id: string;
@@ -196,17 +158,6 @@ export interface Schema {
     request_hash: string;
     certificate_id: string;
     created_at: number;
-  };
-  callback_settings: {
-    account_id: string;
-    url: string;
-    sealed_access_key: string;
-    sealed_signing_secret: string;
-    disabled: number;
-    enabled_actions: string | null;
-    updated_at: number;
-    sealed_former_secret: string | null;
-    former_until: number | null;
   };
   rate_limit: { key: string; full_at: number };
   blocked_key: { fingerprint: string; reason: string; created_at: number };
