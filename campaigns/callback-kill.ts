@@ -12,6 +12,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Db } from '../src/adapters/store/schema.ts';
 import { openCallbacks } from '../src/callbacks.ts';
 import { readConfig } from '../src/config.ts';
+import { Refusal } from '../src/domain/errors.ts';
 import { environmentFor } from '../test/support/callback-app.ts';
 import { body, type PlacedOrder } from '../test/support/orders.ts';
 import { HOST, Outside } from '../test/support/outside.ts';
@@ -50,6 +51,7 @@ const FAILURES = 0.3;
 const SETTLE_MS = 180_000;
 const STANDSTILL_MS = 60_000;
 const PAUSE_MS = 100;
+const MAX_TRIES = 20;
 const POWER_CUT_EVERY = 5;
 const BODY = JSON.stringify(body());
 /** Short, and so many that thirty failures in a row would have to be a fault of ours. */
@@ -151,9 +153,21 @@ async function reissueUntil(
 
 /** As if everybody had waited for the leases of the dead to end. */
 async function endLeases(db: Db): Promise<void> {
-  await db.updateTable('certificate_order').set({ signing_until: 1 }).where('signing_until', '>', 1).execute();
-  await db.updateTable('outbox').set({ due_at: 1 }).where('lease', 'is not', null).execute();
-  await db.updateTable('callback_lane').set({ due_at: 1 }).execute();
+  const orders = db.updateTable('certificate_order').set({ signing_until: 1 }).where('signing_until', '>', 1);
+  const events = db.updateTable('outbox').set({ due_at: 1 }).where('lease', 'is not', null);
+  const lanes = db.updateTable('callback_lane').set({ due_at: 1 });
+  for (const change of [orders, events, lanes]) {
+    for (let tries = 1; ; tries += 1) {
+      try {
+        await change.execute();
+        break;
+      } catch (error) {
+        // Many rows at once, in no order, below instances that go on working: now and then two wait for each other.
+        if (tries === MAX_TRIES || !(error instanceof Refusal)) throw error;
+        await sleep(PAUSE_MS);
+      }
+    }
+  }
 }
 
 async function killNowAndThen(
