@@ -1,6 +1,7 @@
 // Benches: how fast something is, measured against what bounds it on the same machine in the same run. This file
 // decides which there are and runs one or all. A bench asserts nothing about time: numbers are for reading, and for
 // comparing with the run before.
+import { callbacks } from './callbacks.ts';
 import { durableWrites } from './durable-writes.ts';
 import { heldKeys } from './held-keys.ts';
 import { reissues } from './reissues.ts';
@@ -16,6 +17,7 @@ const BENCHES: Readonly<Record<string, Bench>> = {
   'durable-writes': durableWrites,
   reissues,
   'held-keys': heldKeys,
+  callbacks,
 };
 
 const EXIT = { done: 0, usage: 2 } as const;

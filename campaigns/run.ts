@@ -1,6 +1,7 @@
 // Campaigns: long, brutal experiments on the real service, run by hand or at night. This file decides how one is
 // named, given its size and judged; what it does stands in its own file. Nothing here is part of `npm test`, though
 // tests may run a small version of a campaign.
+import { callbackKill } from './callback-kill.ts';
 import { csrFuzz } from './csr-fuzz.ts';
 import { fsync } from './fsync.ts';
 import { kill } from './kill.ts';
@@ -21,6 +22,7 @@ const CAMPAIGNS: Readonly<Record<string, Campaign>> = {
   fsync,
   'csr-fuzz': csrFuzz,
   'reissue-kill': reissueKill,
+  'callback-kill': callbackKill,
 };
 
 const EXIT = { kept: 0, broken: 1, usage: 2 } as const;

@@ -21,6 +21,7 @@ export interface World {
 }
 
 export interface App extends AppServices {
+  readonly metrics: ReturnType<typeof createMetrics>;
   readonly access: ManageAccess;
   readonly store: OpenStore;
   close(): Promise<void>;

@@ -10,9 +10,15 @@ import { callbacksOutside, sandboxOf } from './sandbox-outside.ts';
 
 export async function callbackCommands(app: App, config: Config, now: Clock): Promise<CallbackCommands> {
   const sandbox = await sandboxOf(app.store, config);
-  const { callbacks, testCallback } = openCallbacks(app, config, now, sandbox && callbacksOutside(sandbox, config));
+  const { callbacks, deliveries, testCallback } = openCallbacks(
+    app,
+    config,
+    now,
+    sandbox && callbacksOutside(sandbox, config),
+  );
   return {
     callbacks,
+    deliveries,
     async account(id) {
       const account = await app.store.accounts.find(id);
       if (!account) throw new Refusal('account_not_found');

@@ -6,6 +6,7 @@ import { callOut } from './adapters/egress/call-out.ts';
 import { randomBytes } from './adapters/random.ts';
 import type { App } from './app.ts';
 import type { Config } from './config.ts';
+import { type DeliveryServices, openDeliveries } from './deliveries.ts';
 import type { AddressRule } from './domain/addresses.ts';
 import type { OutboundPolicy } from './domain/outbound.ts';
 import type { Clock } from './domain/ports.ts';
@@ -14,7 +15,7 @@ import { type ConfigureCallback, configureCallback } from './usecases/configure-
 import { slots } from './usecases/slots.ts';
 import { type TestCallback, testCallback } from './usecases/test-callback.ts';
 
-export interface CallbackServices {
+export interface CallbackServices extends DeliveryServices {
   readonly testCallback: TestCallback;
   readonly callbacks: ConfigureCallback;
 }
@@ -31,7 +32,7 @@ const TEST_MS = 10_000;
 const USER_AGENT = 'Reseal-Callback/1';
 
 export function openCallbacks(
-  { store, newId }: App,
+  app: App,
   { callbacks: config, dnsServers }: Config,
   now: Clock,
   outside: OutsideWorld = { allow: [], roots: [], dnsServers },
@@ -44,6 +45,7 @@ export function openCallbacks(
     deny: config.deny,
     totalMs: TEST_MS,
   });
+  const { store, newId } = app;
   const tools = {
     store,
     now,
@@ -55,10 +57,15 @@ export function openCallbacks(
       userAgent: USER_AGENT,
     }),
     policyFor,
+    overlapMs: config.rotationMs,
     testRate: config.testRate,
     takeSlot: slots({ total: config.testsAtOnce, perAccount: config.testsPerAccount, perHost: config.testsPerHost }),
   };
-  return { testCallback: testCallback(tools), callbacks: configureCallback(tools) };
+  return {
+    testCallback: testCallback(tools),
+    callbacks: configureCallback(tools),
+    ...openDeliveries(app, config, now, tools),
+  };
 }
 
 function rootsIn(file: string | undefined): string[] {

@@ -138,7 +138,7 @@ export function accountRule(given: string): { value: AccountRule } | { reason: s
   return 'reason' in parsed ? parsed : { value: { accountId, rule: parsed.value } };
 }
 
-const UNIT_MS = { s: 1_000, min: 60_000, h: 3_600_000 } as const;
+const UNIT_MS = { ms: 1, s: 1_000, min: 60_000, h: 3_600_000 } as const;
 const MAX_RATE = 100_000;
 
 export function rate(given: string): { value: Rate } | { reason: string } {
@@ -147,4 +147,18 @@ export function rate(given: string): { value: Rate } | { reason: string } {
   return burst <= MAX_RATE
     ? { value: { burst, everyMs: Math.max(1, Math.round(UNIT_MS[unit as keyof typeof UNIT_MS] / burst)) } }
     : { reason: `must be a number and s, min or h, such as 10/min, and at most ${MAX_RATE}` };
+}
+
+const MAX_REPEATS = 30;
+const MAX_WAIT_MS = 7 * 24 * UNIT_MS.h;
+
+/** How long to wait after the first failure, after the second, and so on. */
+export function schedule(given: string): { value: readonly number[] } | { reason: string } {
+  const waits = given.split(',').map((item) => {
+    const [, count, unit] = /^([1-9]\d{0,6})(ms|s|min|h)$/.exec(item.trim()) ?? [];
+    return Number(count) * UNIT_MS[unit as keyof typeof UNIT_MS];
+  });
+  return waits.length <= MAX_REPEATS && waits.every((ms) => ms <= MAX_WAIT_MS)
+    ? { value: waits }
+    : { reason: `must be at most ${MAX_REPEATS} times, each up to seven days, in ms, s, min or h` };
 }

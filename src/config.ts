@@ -1,9 +1,9 @@
 // The environment, read once into one frozen Config. Every variable stands in one table with its default, its
 // bounds and an example; a value that does not fit is an error that says which variable, why, and what would fit.
 import { join, resolve } from 'node:path';
+import { type CallbackConfig, callbackConfig } from './config-callbacks.ts';
 import { type ValidationConfig, validationFrom } from './config-validation.ts';
 import {
-  type AccountRule,
   accountRule,
   addressOrRange,
   addressRule,
@@ -17,13 +17,12 @@ import {
   optional,
   publicUrl,
   rate,
+  schedule,
   sealKeyText,
   text,
   token,
   type Variable,
 } from './config-values.ts';
-import type { AddressRule } from './domain/addresses.ts';
-import type { Rate } from './domain/ports.ts';
 import { EXIT, Problem } from './problem.ts';
 
 export const VARIABLES = {
@@ -58,6 +57,13 @@ export const VARIABLES = {
   RESEAL_CALLBACK_TESTS_AT_ONCE: integer('callback tests under way in this process', 64, 1, 10_000),
   RESEAL_CALLBACK_TESTS_PER_ACCOUNT: integer('callback tests under way for one account', 5, 1, 10_000),
   RESEAL_CALLBACK_TESTS_PER_HOST: integer('callback tests under way towards one host', 10, 1, 10_000),
+  RESEAL_CALLBACK_SCHEDULE: optional('when a failed callback is repeated', '5s,30s,5min,30min,2h', schedule),
+  // Each holds a socket for at most 15 seconds. Half of them are for first attempts.
+  RESEAL_CALLBACKS_AT_ONCE: integer('callbacks under way in this process', 128, 2, 10_000),
+  RESEAL_CALLBACKS_PER_ACCOUNT: integer('callbacks under way for one account', 16, 1, 10_000),
+  RESEAL_CALLBACKS_PER_HOST: integer('callbacks under way towards one host', 32, 1, 10_000),
+  RESEAL_CALLBACK_RETENTION_DAYS: integer('how long settled callbacks are kept', 90, 1, 3_650),
+  RESEAL_CALLBACK_ROTATION_HOURS: integer('how long a replaced signing secret still signs', 24, 0, 8_760),
   RESEAL_CALLBACK_ALLOW: list(
     'private addresses callbacks may go to',
     '10.1.2.3:8443,ACCOUNT=10.9.0.0/16',
@@ -101,20 +107,6 @@ export type Config = Readonly<{
   shutdownMs: number;
   logFormat: 'json' | 'text' | undefined;
 }>;
-
-export type CallbackConfig = Readonly<{
-  testRate: Rate;
-  testsAtOnce: number;
-  testsPerAccount: number;
-  testsPerHost: number;
-  allow: readonly AccountRule[];
-  deny: readonly AddressRule[];
-  rootsFile: string | undefined;
-  sandboxAllow: readonly AddressRule[];
-}>;
-
-/** Ten at once, and ten more in each minute. */
-const DEFAULT_TEST_RATE: Rate = { burst: 10, everyMs: 6_000 };
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -166,16 +158,7 @@ function configFrom(v: Values): Config {
     trustedProxies: Object.freeze(v.RESEAL_TRUSTED_PROXIES),
     dnsServers: Object.freeze(v.RESEAL_DNS_SERVERS),
     validation: Object.freeze(validationFrom(v)),
-    callbacks: Object.freeze({
-      testRate: v.RESEAL_CALLBACK_TEST_RATE ?? DEFAULT_TEST_RATE,
-      testsAtOnce: v.RESEAL_CALLBACK_TESTS_AT_ONCE,
-      testsPerAccount: v.RESEAL_CALLBACK_TESTS_PER_ACCOUNT,
-      testsPerHost: v.RESEAL_CALLBACK_TESTS_PER_HOST,
-      allow: v.RESEAL_CALLBACK_ALLOW,
-      deny: v.RESEAL_CALLBACK_DENY,
-      rootsFile: v.RESEAL_CALLBACK_ROOTS_FILE,
-      sandboxAllow: v.RESEAL_SANDBOX_ALLOW,
-    }),
+    callbacks: callbackConfig(v),
     metricsToken: v.RESEAL_METRICS_TOKEN,
     authority: Object.freeze({
       organization: v.RESEAL_CA_NAME,

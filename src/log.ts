@@ -22,6 +22,16 @@ export interface NoticeLine {
   readonly text: string;
 }
 
+/** An event that was given up: somebody has to know. */
+export interface GaveUpLine {
+  readonly event: 'callback_gave_up';
+  readonly delivery_id: string;
+  readonly account_id: string;
+  readonly order_id: string;
+  readonly action: string;
+  readonly attempts: number;
+}
+
 export interface FaultLine {
   readonly event: 'fault';
   readonly request_id: string | null;
@@ -31,7 +41,7 @@ export interface FaultLine {
   readonly stack: readonly string[];
 }
 
-export type LogLine = RequestLine | NoticeLine | FaultLine;
+export type LogLine = RequestLine | NoticeLine | GaveUpLine | FaultLine;
 export type Log = (line: LogLine) => void;
 
 export function faultLine(error: unknown, requestId: string | null): FaultLine {
@@ -71,6 +81,8 @@ function asText(line: LogLine, time: string): string {
   switch (line.event) {
     case 'request':
       return `${at} ${line.status} ${line.method} ${line.route ?? '(no route)'} ${line.code} ${line.ms} ms`;
+    case 'callback_gave_up':
+      return `${at} ${line.event} ${line.action} ${line.delivery_id} of order ${line.order_id}, ${line.attempts} attempts`;
     case 'fault':
       return `${at} fault ${line.name}: ${line.message}\n    ${line.stack.join('\n    ')}`;
     default:

@@ -80,8 +80,9 @@ export async function serveSandbox(config: Config, world: World): Promise<Runnin
     dns: { address: `${LOOPBACK}:${dns.port}` },
     web: { address: `${LOOPBACK}:${web.port}` },
   });
-  const seeded = await seedCallbacks(app.store, callbacks.callbacks, accounts, url, newAccessKey);
+  // Orders first: what is demo data itself calls nobody back.
   const orders = await seedOrders(app.store, issuance.placeOrder, issuance.products.values(), accountId, throwAwayCsr);
+  const seeded = await seedCallbacks(app.store, callbacks.callbacks, accounts, url, newAccessKey);
   writeSandboxFile(config.dataDir, sandbox());
   const notes = noting(() => {
     try {

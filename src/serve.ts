@@ -66,8 +66,11 @@ export async function serveApp(app: App, services: Issuance & CallbackServices, 
   const chores: Chore[] = [
     { everyMs: SWEEP_MS, run: services.sweep },
     { everyMs: PROVE_MS, run: services.proveDomains.due },
+    ...services.deliveryChores,
   ];
   const background = keepRunning(chores, onFault);
+  app.store.whenEventsWait(services.dispatcher.wake);
+  services.dispatcher.wake();
   return {
     url: publicUrl(),
     server: server.server,
@@ -76,8 +79,10 @@ export async function serveApp(app: App, services: Issuance & CallbackServices, 
       server.drain.isDraining = true;
       await sleep(drainMs);
       const deadline = setTimeout(() => server.server.closeAllConnections(), config.shutdownMs);
+      const delivered = services.dispatcher.stop(config.shutdownMs);
       await server.close();
       clearTimeout(deadline);
+      await delivered;
       await background.stop();
       await services.close();
       await app.close();

@@ -53,6 +53,9 @@ test('a malformed value is an error that names the variable, the problem and an 
     RESEAL_SEAL_KEY: ['short', `${KEY}x`, `${KEY},x`, 'A'.repeat(44)],
     RESEAL_TRUSTED_PROXIES: ['x', '10.0.0.0/33', '10.0.0.0/8/8', '10.0.0.1,', '10.0.0.0/', '::1/129', 'loopback'],
     RESEAL_DNS_SERVERS: ['ns.example', '1.2.3', '1.2.3.4:99999', '[::1', '[1.2.3.4]', '1.2.3.4:', '::1]:53'],
+    RESEAL_CALLBACK_SCHEDULE: ['5', 'soon', '5s,', '0s', '-1s', '1d', '169h', '5s;6s', Array(31).fill('1s').join()],
+    RESEAL_CALLBACKS_AT_ONCE: ['1', '10001'],
+    RESEAL_CALLBACK_RETENTION_DAYS: ['0', '3651'],
     RESEAL_METRICS_TOKEN: ['short', 'has a blank in it, long', 'ünïcode-ünïcode-ünïcode'],
     RESEAL_MAX_REQUESTS: ['0', '-5', ''.padEnd(10, '9')],
     RESEAL_SHUTDOWN_SECONDS: ['-1', '3601', '5s'],
@@ -129,4 +132,11 @@ test('no value of any variable makes reading throw anything but a Problem', () =
       }
     }),
   );
+});
+
+test('a schedule is a list of waits, and the usual one is that of the contract', () => {
+  const scheduleOf = (text?: string) => readConfig({ RESEAL_CALLBACK_SCHEDULE: text }).config.callbacks.schedule;
+  assert.deepEqual(scheduleOf('250ms, 5s,2min,168h'), [250, 5_000, 120_000, 168 * 3_600_000]);
+  const hours = [2, 5, 10, 14, 20, 24].map((count) => count * 3_600_000);
+  assert.deepEqual(scheduleOf(), [5_000, 30_000, 300_000, 1_800_000, ...hours]);
 });

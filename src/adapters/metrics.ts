@@ -1,5 +1,6 @@
 // What Prometheus can ask. Labels come from closed sets (routes, methods, statuses): never an account, never a path.
 import { Counter, collectDefaultMetrics, Histogram, Registry } from 'prom-client';
+import { deliveryMetrics } from './delivery-metrics.ts';
 
 export function createMetrics() {
   const registry = new Registry();
@@ -45,6 +46,7 @@ export function createMetrics() {
     },
     storeCommitted: (groupSize: number) => commits.observe(groupSize),
     storeUnavailable: () => unavailable.inc(),
+    deliveries: deliveryMetrics(registry),
     text: () => registry.metrics(),
   };
 }

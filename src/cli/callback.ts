@@ -1,4 +1,4 @@
-// reseal callback show | set | delete | test: what the API offers, by the operator's own hand. Access keys are read
+// reseal callback show | set | delete | test | rotate-secret: what the API offers, by the operator's own hand. Access keys are read
 // from files, or from standard input as -: arguments are visible to everyone on the machine.
 import type { CallbackSettings } from '../domain/callback.ts';
 import { viewOf as reportView } from '../domain/callback-report.ts';
@@ -123,6 +123,25 @@ export const callbackTest: Command = {
     return {
       json: { callback: view },
       text: `The receiver answered 200.\n${phases.join(', ')}\n${view.tls_version}, certificate expires in ${days} days`,
+    };
+  },
+};
+
+export const callbackRotate: Command = {
+  about: 'make a new signing secret, shown this once; the old one signs beside it for a while',
+  examples: ['callback rotate-secret ACCOUNT'],
+  positionals: ['ACCOUNT'],
+  options: {},
+  async run({ positionals: [accountId = ''] }, { withCallbacks }) {
+    const { settings, signingSecret } = await withCallbacks(async ({ account, callbacks }) => {
+      await account(accountId);
+      return await callbacks.rotateSecret(by(accountId));
+    });
+    const until = time(settings.formerSecret?.until ?? null);
+    const secret = signingSecret?.reveal();
+    return {
+      json: { signing_secret: secret, former_until: until },
+      text: `Signing secret: ${secret}\nKeep it now: it is not shown again. The old one signs beside it until ${until}.`,
     };
   },
 };

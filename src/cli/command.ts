@@ -10,6 +10,7 @@ import type { ManageAccess } from '../usecases/manage-access.ts';
 import type { OperateCloudKeys } from '../usecases/operate-cloud-keys.ts';
 import type { PlaceOrder } from '../usecases/place-order.ts';
 import type { ProveDomains } from '../usecases/prove-domains.ts';
+import type { ShowDeliveries } from '../usecases/show-deliveries.ts';
 import type { ShowOrders } from '../usecases/show-orders.ts';
 import type { SandboxWorld } from './sandbox-world.ts';
 
@@ -24,6 +25,7 @@ export interface CallbackCommands {
   /** Refuses with `account_not_found`. */
   account(id: string): Promise<Account>;
   readonly callbacks: ConfigureCallback;
+  readonly deliveries: ShowDeliveries;
   testAs(account: Account, body: unknown): Promise<CallbackReport>;
 }
 

@@ -1,7 +1,8 @@
 // Every command there is. The words of the key are what is typed after `reseal`.
 import { accountCreate, accountList, accountShow } from './account.ts';
 import { blockedImport, caImport, caList } from './ca.ts';
-import { callbackDelete, callbackSet, callbackShow, callbackTest } from './callback.ts';
+import { callbackDelete, callbackRotate, callbackSet, callbackShow, callbackTest } from './callback.ts';
+import { callbackDeliveries, callbackReplay, callbackResend } from './callback-deliveries.ts';
 import { callbackVerify } from './callback-verify.ts';
 import { cloudKeyDestroy, cloudKeyList } from './cloud-key.ts';
 import type { Command } from './command.ts';
@@ -43,7 +44,11 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
   'callback set': callbackSet,
   'callback delete': callbackDelete,
   'callback test': callbackTest,
+  'callback rotate-secret': callbackRotate,
   'callback verify': callbackVerify,
+  'callback deliveries': callbackDeliveries,
+  'callback resend': callbackResend,
+  'callback replay': callbackReplay,
   'cloud-key list': cloudKeyList,
   'cloud-key destroy': cloudKeyDestroy,
   'ca list': caList,

@@ -58,7 +58,7 @@ const lineOf = ({ state, check, text, remedy }: Finding): string =>
   `${SIGNS[state]}  ${check.padEnd(13)}  ${text}${remedy === undefined ? '' : `\n${' '.repeat(24)}What to do: ${remedy}`}`;
 
 export const doctor: Command = {
-  about: 'check configuration, products, runtime, SM2, file permissions, store, clock, issuers and resolver',
+  about: 'check configuration, products, runtime, SM2, file permissions, store, clock, issuers, callbacks and resolver',
   examples: ['doctor', 'doctor --json'],
   positionals: [],
   options: {},

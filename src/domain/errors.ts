@@ -29,6 +29,8 @@ export type ChosenErrorCode =
   | 'account_not_found'
   | 'key_not_found'
   | 'cloud_key_not_found'
+  | 'delivery_not_found'
+  | 'callback_paused'
   | 'sign_key_pin_wrong'
   | 'sign_key_locked'
   | 'method_not_allowed'

@@ -27,6 +27,9 @@ export function idMaker(now: () => number, randomBytes: (count: number) => Uint8
   };
 }
 
+/** No id made at that time, or later, is smaller. Ids therefore tell a range of time without another column. */
+export const firstIdAt = (time: number): string => timeDigits(Math.max(0, time)).padEnd(TIME_DIGITS + 16, '0');
+
 /** The number plus a random one of half its length, and at least one. */
 function stepped(number: Uint8Array, random: Uint8Array): Uint8Array {
   const sum = Uint8Array.from(number);

@@ -3,6 +3,7 @@
 import type { Account, AccountChange } from './account.ts';
 import type { CallbackSettings } from './callback.ts';
 import type { Caller, Credential } from './credential.ts';
+import type { CallbackLanes, Deliveries, DeliveryQueue } from './delivery-ports.ts';
 import type {
   BlockedKeys,
   Certificates,
@@ -15,6 +16,7 @@ import type {
   WaitingCertificates,
 } from './issuance-ports.ts';
 import type { CloudKeys, EscrowedKeys, SigningGrants } from './key-ports.ts';
+import type { Secret } from './secret.ts';
 
 /** Milliseconds since 1970, UTC. */
 export type Clock = () => number;
@@ -63,6 +65,8 @@ export type AuditAction =
   | 'callback:tested'
   | 'callback:saved'
   | 'callback:deleted'
+  | 'callback:rotated'
+  | 'callback:resent'
   | 'cloud-key:authorized'
   | 'cloud-key:refused'
   | 'cloud-key:signed'
@@ -113,6 +117,12 @@ export interface Callbacks {
    * settings as they stand.
    */
   save(settings: CallbackSettings): Promise<CallbackSettings>;
+  /** The secret of before signs beside the new one until then. Undefined when nothing was saved. */
+  rotateSecret(
+    accountId: string,
+    secret: Secret,
+    times: { readonly now: number; readonly formerUntil: number },
+  ): Promise<CallbackSettings | undefined>;
   /** False when nothing was saved. */
   delete(accountId: string): Promise<boolean>;
 }
@@ -141,6 +151,9 @@ export interface Repositories {
   readonly waiting: WaitingCertificates;
   readonly revocations: Revocations;
   readonly outbox: Outbox;
+  readonly deliveryQueue: DeliveryQueue;
+  readonly callbackLanes: CallbackLanes;
+  readonly deliveries: Deliveries;
   readonly callbacks: Callbacks;
   readonly rateLimits: RateLimits;
   readonly escrowedKeys: EscrowedKeys;

@@ -1,5 +1,5 @@
-// GET, PUT and DELETE /openapi/v3/account/callback: what an account says about its callbacks. Ours, not the
-// specification's. No answer shows the access key; the signing secret is shown once, when it is made.
+// GET, PUT and DELETE /openapi/v3/account/callback, and a new signing secret: what an account says about its callbacks.
+// Ours, not the specification's. No answer shows the access key; the signing secret is shown once, when it is made.
 import type { FastifyRequest } from 'fastify';
 import Type from 'typebox';
 import { CALLBACK_ACTIONS, type CallbackSettings } from '../domain/callback.ts';
@@ -61,6 +61,23 @@ export function callbackOperations(api: Api, callbacks: ConfigureCallback): void
     },
     async (request) => {
       const { settings, signingSecret } = await callbacks.save(changingActorOf(request), request.body);
+      return success({ callback: viewOf(settings, signingSecret) });
+    },
+  );
+
+  api.post(
+    `${PATH}/rotate-secret`,
+    {
+      config,
+      schema: {
+        summary: 'Make a new signing secret',
+        description:
+          'It is shown this once. For a while callbacks carry two signatures: of the new one, and of the old.',
+        ...common,
+      },
+    },
+    async (request) => {
+      const { settings, signingSecret } = await callbacks.rotateSecret(changingActorOf(request));
       return success({ callback: viewOf(settings, signingSecret) });
     },
   );

@@ -87,6 +87,11 @@ export const ERROR_TABLE = {
     en: 'The account has no such cloud-held key, or it was destroyed. GET /openapi/v3/cloud-keys lists them.',
     zh: '该账户下没有此云端密钥，或其已被销毁，可通过 GET /openapi/v3/cloud-keys 查看。',
   },
+  delivery_not_found: {
+    status: 404,
+    en: 'The account has no such delivery. GET /openapi/v3/account/callback/deliveries lists them.',
+    zh: '该账户下没有此回调投递记录，可通过 GET /openapi/v3/account/callback/deliveries 查看。',
+  },
   method_not_allowed: {
     status: 405,
     en: 'This path does not take that method. The Allow header lists those it takes.',
@@ -116,6 +121,11 @@ export const ERROR_TABLE = {
     status: 409,
     en: 'The account already has an order with this alternative_order_id.',
     zh: '该账户下已存在使用此 alternative_order_id 的订单。',
+  },
+  callback_paused: {
+    status: 409,
+    en: 'The callback settings hold this back: callbacks are paused, or the action is not enabled. Change them first.',
+    zh: '回调配置当前不允许发送：回调已暂停，或该动作未启用，请先修改配置。',
   },
   callback_send_error: {
     status: 422,

@@ -18,6 +18,7 @@ import type { ChangeAccount } from '../usecases/change-account.ts';
 import type { ConfigureCallback } from '../usecases/configure-callback.ts';
 import type { PlaceOrder } from '../usecases/place-order.ts';
 import type { Reissue } from '../usecases/reissue-certificate.ts';
+import type { ShowDeliveries } from '../usecases/show-deliveries.ts';
 import type { ShowOrders } from '../usecases/show-orders.ts';
 import type { TestCallback } from '../usecases/test-callback.ts';
 import type { UseCloudKey } from '../usecases/use-cloud-key.ts';
@@ -30,6 +31,7 @@ import { limitConcurrency } from './capacity.ts';
 import { cloudKeyOperations } from './cloud-keys.ts';
 import { cscInterface } from './csc.ts';
 import { type ValidationServices, validationOperations } from './dcv.ts';
+import { deliveryOperations } from './deliveries.ts';
 import { answerErrors, answerTransportErrors, sendFailure } from './failures.ts';
 import { healthEndpoints } from './health.ts';
 import { metricsEndpoint } from './metrics.ts';
@@ -75,6 +77,7 @@ export interface Services extends AppServices, ValidationServices {
   readonly show: ShowOrders;
   readonly testCallback: TestCallback;
   readonly callbacks: ConfigureCallback;
+  readonly deliveries: ShowDeliveries;
   readonly cloudKeys: UseCloudKey;
   readonly authority: CertificateAuthority;
 }
@@ -128,6 +131,7 @@ export async function buildServer(services: Services, options: ServerOptions): P
       reissueOperation(api, services.reissue, services.digestOf);
       callbackTestOperation(api, services.testCallback);
       callbackOperations(api, services.callbacks);
+      deliveryOperations(api, services.deliveries);
       placementOperations(api, services);
       validationOperations(api, services);
       orderOperations(api, services.show, services.authority.chainOf);

@@ -41,6 +41,11 @@ And this to reissue the certificate of a sandbox order (the CSR is on a key that
 
   ${post(order?.id, plain)}
 
+Each reissue calls the account back with order:issued. The receiver of the account runs here; see what arrived, and how:
+
+  npx reseal sandbox callbacks
+  npx reseal callback deliveries ${account?.id}
+
 This one makes a key that the service holds; sign with it as requests/cloud-keys.http shows:
 
   ${post(signing?.id, cloud)}
@@ -49,7 +54,7 @@ This one reissues SM2 dual certificates, and keeps their encryption key:
 
   ${post(dual?.id, sm2)}
 
-And this to test a callback; the receiver runs here and shows what it got with: npx reseal sandbox callbacks
+And this to test a callback with an address and a key of your own:
 
   curl -s -X PUT ${sandbox.base_url}/openapi/v3/account/callback/test \\
     ${headers} \\

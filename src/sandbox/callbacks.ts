@@ -1,5 +1,5 @@
-// The callback settings of the demo accounts: saved ones for the managed-PKI account, paused and filtered ones for
-// the third standard account. What a person changed or deleted stays so; only the port of our own receiver follows it.
+// The callback settings of the demo accounts: saved ones for the first account, whose orders call back, and for the
+// managed-PKI account; paused and filtered ones for the third standard account. What a person changed or deleted stays so; only the port of our own receiver follows it.
 import type { CallbackAction, CallbackSettings } from '../domain/callback.ts';
 import { MAX_CALLBACK_URL } from '../domain/callback-url.ts';
 import type { Actor } from '../domain/credential.ts';
@@ -8,6 +8,7 @@ import type { ConfigureCallback } from '../usecases/configure-callback.ts';
 import type { SandboxAccounts } from './seed.ts';
 
 const SEEDS: Readonly<Record<string, { readonly disabled: boolean; readonly enabled_actions?: CallbackAction[] }>> = {
+  Sandbox: { disabled: false },
   'Sandbox managed PKI': { disabled: false },
   'Sandbox with paused callback': { disabled: true, enabled_actions: ['order:revoked'] },
 };

@@ -20,13 +20,19 @@ export interface SavedCallback {
 export interface ConfigureCallback {
   show(accountId: string): Promise<CallbackSettings | undefined>;
   save(by: Actor, body: unknown): Promise<SavedCallback>;
+  /** A new signing secret; the one before signs beside it for a while. Refuses with `callback_not_configured`. */
+  rotateSecret(by: Actor): Promise<SavedCallback>;
   /** False when nothing was saved. */
   remove(by: Actor): Promise<boolean>;
 }
 
-type Tools = Pick<CallbackTools, 'store' | 'now' | 'newId' | 'randomBytes' | 'policyFor'>;
+type Tools = Pick<CallbackTools, 'store' | 'now' | 'newId' | 'randomBytes' | 'policyFor'> & {
+  /** How long both secrets sign. */
+  readonly overlapMs: number;
+};
 
-export function configureCallback({ store, now, newId, randomBytes, policyFor }: Tools): ConfigureCallback {
+export function configureCallback(tools: Tools): ConfigureCallback {
+  const { store, now, newId, randomBytes, policyFor, overlapMs } = tools;
   const auditOf = (by: Actor, action: AuditAction, details: AuditEntry['details']): AuditEntry => ({
     id: newId(),
     at: now(),
@@ -44,8 +50,14 @@ export function configureCallback({ store, now, newId, randomBytes, policyFor }:
     const made = newSigningSecret(randomBytes);
     const { isDisabled, enabledActions } = wish;
     const { accountId } = by;
-    const wished = { accountId, url, accessKey, signingSecret: made, isDisabled, enabledActions, updatedAt: now() };
+    const formerSecret = saved?.formerSecret ?? null;
+    const wished = {
+      ...{ accountId, url, accessKey, signingSecret: made, formerSecret },
+      ...{ isDisabled, enabledActions, updatedAt: now() },
+    };
     const settings = await to.callbacks.save(wished);
+    // Another address or key may be the remedy: what waits for the receiver to be well again tries it at once.
+    if (wish.url) await to.callbackLanes.heal(accountId, now());
     await to.audit.append(
       auditOf(by, 'callback:saved', {
         host: new URL(url).hostname,
@@ -68,6 +80,15 @@ export function configureCallback({ store, now, newId, randomBytes, policyFor }:
       }
       return await store.transaction((to) => saveIn(to, by, wish));
     },
+    rotateSecret: (by) =>
+      store.transaction(async (to) => {
+        const made = newSigningSecret(randomBytes);
+        const at = now();
+        const settings = await to.callbacks.rotateSecret(by.accountId, made, { now: at, formerUntil: at + overlapMs });
+        if (!settings) throw new Refusal('callback_not_configured');
+        await to.audit.append(auditOf(by, 'callback:rotated', { former_until: at + overlapMs }));
+        return { settings, signingSecret: made };
+      }),
     remove: (by) =>
       store.transaction(async (to) => {
         const isDeleted = await to.callbacks.delete(by.accountId);

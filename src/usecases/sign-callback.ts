@@ -21,15 +21,19 @@ export interface SignedCallback {
   readonly body: string;
   readonly accessKey: Secret;
   readonly signingSecret: Secret;
+  /** Signs too, as long as it lasts. */
+  readonly formerSecret?: { readonly secret: Secret; readonly until: number } | null;
 }
 
-export function callbackHeaders({ id, at, body, accessKey, signingSecret }: SignedCallback): Record<string, string> {
+export function callbackHeaders(callback: SignedCallback): Record<string, string> {
+  const { id, at, body, accessKey, signingSecret, formerSecret } = callback;
   const timestamp = String(Math.floor(at / 1000));
+  const secrets = [signingSecret, ...(formerSecret && formerSecret.until > at ? [formerSecret.secret] : [])];
   return {
     'Content-Type': 'application/json',
     'X-CC-Callback-Auth': accessKey.reveal(),
     'webhook-id': id,
     'webhook-timestamp': timestamp,
-    'webhook-signature': signatureOf(signingSecret, id, timestamp, body),
+    'webhook-signature': secrets.map((secret) => signatureOf(secret, id, timestamp, body)).join(' '),
   };
 }

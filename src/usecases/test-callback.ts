@@ -3,7 +3,7 @@
 // tells, a slot, the rate, and only then the network. Who may test at all was asked at the door.
 import type { Account } from '../domain/account.ts';
 import { isPrivateAsWritten } from '../domain/address-verdict.ts';
-import { placeholder, testBody } from '../domain/callback.ts';
+import { type CallbackSettings, placeholder, testBody } from '../domain/callback.ts';
 import { type CallbackReport, reportOf } from '../domain/callback-report.ts';
 import { callbackUrl } from '../domain/callback-url.ts';
 import { type CallbackWish, testWish } from '../domain/callback-wish.ts';
@@ -46,7 +46,7 @@ export function testCallback(tools: CallbackTools): TestCallback {
   return async (call) => {
     const { account } = call;
     const wish = testWish(call.body, call.isOperator ? 'standard' : account.kind);
-    const { url, accessKey, signingSecret } = await targetOf(tools, account.id, wish);
+    const { url, accessKey, signingSecret, formerSecret, isSaved } = await targetOf(tools, account.id, wish);
     const policy = policyFor(account.id);
     // What needs no query is told before a token is spent.
     if (isPrivateAsWritten(url, policy)) throw new Refusal('callback_private_domain');
@@ -55,9 +55,12 @@ export function testCallback(tools: CallbackTools): TestCallback {
 
     const [id, orderId, certificateId] = [placeholder(newId()), placeholder(newId()), placeholder(newId())];
     const body = JSON.stringify(testBody({ orderId, certificateId }, account.locale));
-    const headers = callbackHeaders({ id, at: now(), body, accessKey, signingSecret });
+    const headers = callbackHeaders({ id, at: now(), body, accessKey, signingSecret, formerSecret });
     const outcome = await callOut({ url, method: 'POST', headers, body, policy, signal: call.signal });
-    return reportOf(outcome, id, accessKey, now());
+    const report = reportOf(outcome, id, accessKey, now());
+    // The receiver is well: events that were kept from it need not wait any longer.
+    if (isSaved) await store.callbackLanes.heal(account.id, now());
+    return report;
   };
 }
 
@@ -65,6 +68,9 @@ interface Target {
   readonly url: OutboundUrl;
   readonly accessKey: Secret;
   readonly signingSecret: Secret;
+  readonly formerSecret: CallbackSettings['formerSecret'];
+  /** It is where real callbacks go, with the key that they carry. */
+  readonly isSaved: boolean;
 }
 
 /** A temporary url is sent the saved key if no other is given: that is what merging means. */
@@ -74,7 +80,9 @@ async function targetOf({ store, randomBytes }: CallbackTools, accountId: string
   const accessKey = wish.accessKey ?? saved?.accessKey;
   if (!url || !accessKey) throw new Refusal('callback_not_configured');
   // An account that has saved nothing has no secret yet: its test is signed with one that nobody keeps.
-  return { url, accessKey, signingSecret: saved?.signingSecret ?? newSigningSecret(randomBytes) };
+  const signingSecret = saved?.signingSecret ?? newSigningSecret(randomBytes);
+  const isSaved = !(wish.url && wish.url.text !== saved?.url) && accessKey.reveal() === saved?.accessKey.reveal();
+  return { url, accessKey, signingSecret, formerSecret: saved?.formerSecret ?? null, isSaved };
 }
 
 /** The token and the audit row go together: whatever leaves the machine was allowed, and is on record. */

@@ -1,4 +1,4 @@
-// Issuances whose signer never came back: what they had prepared is voided, and their orders are free again. A serial
+// Issuances whose signer never came back: what they had prepared is voided, and their orders are free again, or rejected. A serial
 // number that was written down stays taken, and revocable: perhaps a signature exists somewhere.
 import type { NewId } from '../domain/ids.ts';
 import { type Order, requireTransition } from '../domain/order.ts';
@@ -28,7 +28,13 @@ export async function voidLostIssuances(store: Store, now: Clock, newId: NewId):
         // Its signer may have finished, or another instance been faster, since the list was made.
         if (!found?.signing || found.signing.until > now()) return;
         await to.certificates.void(found.signing.certificateId, newId());
-        await to.orders.save(afterLoss(found.order));
+        const after = afterLoss(found.order);
+        await to.orders.save(after);
+        if (after.status === 'rejected') {
+          const { certificateId } = found.signing;
+          const rejected = { action: 'order:rejected', orderStatus: after.status, createdAt: now() } as const;
+          await to.outbox.add({ id: newId(), accountId, orderId, certificateId, ...rejected });
+        }
         voided += 1;
       });
     }

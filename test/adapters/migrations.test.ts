@@ -4,6 +4,7 @@ import { sql } from 'kysely';
 import { openEngine } from '../../src/adapters/store/engine.ts';
 import { type Migration, migrate, readMigrations } from '../../src/adapters/store/migrations.ts';
 import { engineAt } from '../../src/adapters/store/store.ts';
+import { callbackBody } from '../../src/domain/callback.ts';
 import { Problem } from '../../src/problem.ts';
 import { bothEngines } from '../support/engines.ts';
 
@@ -55,6 +56,30 @@ for (const engine of await bothEngines()) {
       const serving = openEngine(engineAt(location), () => {});
       await assert.rejects(sql`delete from issuer where id = 'r'`.execute(serving));
       await serving.destroy();
+    });
+
+    test('events that an older version wrote down are kept, and not sent', async () => {
+      const location = await engine.newLocation();
+      const one = engineAt(location, {}, true);
+      const db = openEngine(one, () => {});
+      const before = KNOWN.findIndex(({ name }) => name === 'callback-delivery');
+      await migrate(db, one, () => 0, KNOWN.slice(0, before));
+      const rows = [
+        ...OLD_ROWS,
+        "insert into account values ('z', 'Name', 'standard', 'zh-CN', 0)",
+        "insert into outbox values ('e1', 'a', 'o', 'c', 'order:issued', 5)",
+        "insert into outbox values ('e2', 'z', 'o', 'c', 'order:issued', 6)",
+      ];
+      for (const row of rows) await sql.raw(row).execute(db);
+      await migrate(db, one, () => 0, KNOWN);
+      const events = await db.selectFrom('outbox').selectAll().orderBy('id').execute();
+      await db.destroy();
+      const about = { orderId: 'o', orderStatus: 'issued', certificateId: 'c' } as const;
+      for (const [index, locale] of (['en', 'zh-CN'] as const).entries()) {
+        const { state, reason, settled_at, due_at, body } = events[index]!;
+        assert.deepEqual([state, reason, settled_at, due_at], ['suppressed', 'before_delivery', 5 + index, null]);
+        assert.equal(body, JSON.stringify(callbackBody('order:issued', about, locale)), 'as it would be written today');
+      }
     });
 
     test('of several that start at once, one applies each migration and the others find it done', async () => {

@@ -192,7 +192,7 @@ test('a managed-PKI account tests what is saved, and a paused and filtered one t
   const accounts = sandbox.accounts.filter(({ callback }) => callback !== null);
   assert.deepEqual(
     accounts.map(({ kind }) => kind),
-    ['managed_pki', 'standard'],
+    ['standard', 'managed_pki', 'standard'],
   );
   for (const { credentials, callback } of accounts) {
     const { body } = await tested(credentials[0]);

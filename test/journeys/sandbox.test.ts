@@ -49,7 +49,11 @@ test('sandbox.json is for scripts: private, complete, and true', async () => {
       callback && [callback.url, callback.disabled, callback.enabled_actions],
     ]),
     [
-      ['standard', ['standard', 'cloud_manager_token', 'lite_client_oauth', 'integration_key'], null],
+      [
+        'standard',
+        ['standard', 'cloud_manager_token', 'lite_client_oauth', 'integration_key'],
+        [file.receiver.url, false, undefined],
+      ],
       ['managed_pki', ['standard'], [file.receiver.url, false, undefined]],
       ['standard', ['standard'], null],
       ['standard', ['standard'], [file.receiver.url, true, ['order:revoked']]],

@@ -179,7 +179,7 @@ for (const { name, environment, one, two } of ENGINES) {
     const managed = await one.newKey({ kind: 'managed_pki' });
     const { store, newId } = one.app;
     const policyFor = () => ({ allow: [], deny: [], totalMs: 10_000 });
-    const operator = configureCallback({ store, now: one.now, newId, randomBytes, policyFor });
+    const operator = configureCallback({ store, now: one.now, newId, randomBytes, policyFor, overlapMs: 0 });
     await operator.save({ accountId: managed.accountId, actor: 'cli', requestId: null }, GOOD);
     for (let times = 0; times < 11; times += 1) assert.equal((await tested(one, managed)).status, 403);
     assert.deepEqual(await tokens(one, managed, {}), [10, '6'], 'nor does the managed-PKI rule');

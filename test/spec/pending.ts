@@ -7,10 +7,6 @@ export const PENDING = {
     'dcv 15', 'persist 7', 'persist 8', 'persist 9', 'persist 10', 'persist 11', 'persist 12', 'persist 13', 'persist 14',
     'persist 15', 'persist 16', 'persist 17',
   ],
-  'callback-delivery': [
-    'event 1', 'event 2', 'event 3', 'event 4', 'event 5', 'event 6', 'event 8', 'delivery 1', 'delivery 2', 'delivery 3',
-    'delivery 4', 'delivery 5', 'delivery 6', 'delivery 7', 'delivery 8', 'delivery 9', 'delivery 10', 'delivery 11',
-  ],
   revocation: [
     'version 2', 'event 7', 'revocation 1', 'revocation 2', 'revocation 3', 'revocation 4', 'revocation 5', 'revocation 6',
     'revocation 7', 'revocation 8', 'revocation 9', 'revocation 10', 'revocation 11',

@@ -4,7 +4,7 @@ import { cpSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type App, openApp } from '../../src/app.ts';
-import { openCallbacks } from '../../src/callbacks.ts';
+import { type CallbackServices, openCallbacks } from '../../src/callbacks.ts';
 import { type Environment, readConfig } from '../../src/config.ts';
 import type { CredentialKind } from '../../src/domain/credential.ts';
 import { type Issuance, openIssuance } from '../../src/issuance.ts';
@@ -47,6 +47,7 @@ export class TestApp implements AsyncDisposable {
   #now = NOON;
   #app: App | undefined;
   #issuance: Issuance | undefined;
+  #callbacks: CallbackServices | undefined;
   #running: Running | undefined;
 
   constructor(folder: string) {
@@ -61,6 +62,10 @@ export class TestApp implements AsyncDisposable {
 
   get issuance(): Issuance {
     return this.#issuance!;
+  }
+
+  get callbacks(): CallbackServices {
+    return this.#callbacks!;
   }
 
   get url(): string {
@@ -86,8 +91,8 @@ export class TestApp implements AsyncDisposable {
     this.#app = await openApp(config, { now: this.now, log });
     try {
       this.#issuance = await openIssuance(this.#app, config, this.now);
-      const callbacks = openCallbacks(this.#app, config, this.now);
-      this.#running = await serveApp(this.#app, { ...this.#issuance, ...callbacks }, config);
+      this.#callbacks = openCallbacks(this.#app, config, this.now);
+      this.#running = await serveApp(this.#app, { ...this.#issuance, ...this.#callbacks }, config);
     } catch (error) {
       await this.#app.close();
       throw error;

@@ -53,7 +53,14 @@ export async function startCallbackApp(environment: Environment = {}): Promise<C
   const url = (path = '/') => `https://${HOST}:${receiver.port}${path}`;
   const opened = unlessStarted.move();
   const { store, newId } = app.app;
-  const operator = configureCallback({ store, now: app.now, newId, randomBytes, policyFor: () => NO_LISTS });
+  const operator = configureCallback({
+    store,
+    now: app.now,
+    newId,
+    randomBytes,
+    policyFor: () => NO_LISTS,
+    overlapMs: 0,
+  });
   return {
     ...{ app, outside, receiver, url },
     test: (key, json, call = {}) => app.call('PUT', TEST, { key, json, ...call }),
@@ -78,14 +85,14 @@ export async function startPublicCallbackApp(): Promise<CallbackApp> {
     const outcome = await real(call);
     return outcome.kind === 'answered' ? { ...outcome, isPrivate: false } : outcome;
   };
-  const { callbacks } = openCallbacks(app.app, config, app.now);
+  const opened = openCallbacks(app.app, config, app.now);
   const { store, newId } = app.app;
   const tested = testCallback({
     ...{ store, now: app.now, newId, randomBytes, callOut: asPublic, testRate: { burst: 1_000, everyMs: 1 } },
     policyFor: () => ({ allow: [parseAddressRule('127.0.0.0/8')!], deny: [], totalMs: 10_000 }),
     takeSlot: () => ({ [Symbol.dispose]() {} }),
   });
-  const front = await serveApp(app.app, { ...app.issuance, callbacks, testCallback: tested }, config);
+  const front = await serveApp(app.app, { ...app.issuance, ...opened, testCallback: tested }, config);
   Object.defineProperty(app, 'url', { value: front.url });
   return {
     ...world,

@@ -1,11 +1,12 @@
-// Does the store open, is it ours, does it keep what it acknowledges, does its clock agree with ours, and is there
-// somebody in it to sign? A doctor looks and does not operate: nothing is created and nothing migrated. The one thing written is the probe of a store
-// that is in use anyway.
+// Does the store open, is it ours, does it keep what it acknowledges, does its clock agree with ours, is there somebody
+// in it to sign, and do its callbacks arrive? A doctor looks and does not operate: nothing is created and nothing
+// migrated. The one thing written is the probe of a store that is in use anyway.
 import { existsSync } from 'node:fs';
 import { Refusal } from '../../domain/errors.ts';
 import { type Finding, Problem } from '../../problem.ts';
 import { SealBroken, type SealKey, sealerWith } from '../seal.ts';
 import { checkSeal } from '../seal-check.ts';
+import { deliveriesIn } from '../store/deliveries.ts';
 import { type Engine, openEngine } from '../store/engine.ts';
 import { publicIssuersIn } from '../store/issuers.ts';
 import { readMigrations, waitingMigrations } from '../store/migrations.ts';
@@ -13,6 +14,7 @@ import type { Db } from '../store/schema.ts';
 import { secretsIn } from '../store/secrets.ts';
 import { settingsIn } from '../store/settings.ts';
 import { type DatabaseLocation, engineAt } from '../store/store.ts';
+import { checkCallbacks } from './callbacks.ts';
 import { checkIssuers } from './issuers.ts';
 
 // Signatures, validity periods and leases are measured in seconds; a few of them do no harm.
@@ -39,7 +41,16 @@ export async function checkStore(
     const { isInUse: _, ...finding } = store;
     const clock = clockFinding(await engine.clockOffsetMs(db, now), lastSeen, now());
     if (!store.isInUse) return [finding, clock];
-    return [finding, clock, checkIssuers(await publicIssuersIn(db), longestDays, now())];
+    const issuers = checkIssuers(await publicIssuersIn(db), longestDays, now());
+    return [
+      finding,
+      clock,
+      issuers,
+      await checkCallbacks(
+        deliveriesIn(db, engine, () => {}),
+        now(),
+      ),
+    ];
   } catch (error) {
     return [troubleFinding(error)];
   } finally {

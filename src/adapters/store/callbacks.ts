@@ -1,4 +1,4 @@
-// Callback settings, one row per account. Both secrets are sealed, and bound to the account and to their column, so
+// Callback settings, one row per account. All secrets are sealed, and bound to the account and to their column, so
 // that neither opens in the place of another.
 import { type CallbackAction, type CallbackSettings, isCallbackAction } from '../../domain/callback.ts';
 import type { Callbacks } from '../../domain/ports.ts';
@@ -8,29 +8,36 @@ import { listFrom, listText } from './columns.ts';
 import type { Engine } from './engine.ts';
 import type { Db, Schema } from './schema.ts';
 
-type SealedColumn = 'sealed_access_key' | 'sealed_signing_secret';
+type SealedColumn = 'sealed_access_key' | 'sealed_signing_secret' | 'sealed_former_secret';
 const bindingOf = (accountId: string, column: SealedColumn): string => `callback_settings/${accountId}/${column}`;
 
 export const callbacksIn = (db: Db, sealer: Sealer, engine: Pick<Engine, 'locksRows'>): Callbacks => {
   const opened = (row: Schema['callback_settings'], column: SealedColumn) =>
-    new Secret(sealer.open(row[column], bindingOf(row.account_id, column)));
+    new Secret(sealer.open(row[column] ?? '', bindingOf(row.account_id, column)));
   const sealed = (secret: Secret, accountId: string, column: SealedColumn) =>
     sealer.seal(secret.reveal(), bindingOf(accountId, column));
   /** What is under an older seal key is sealed anew when it is read, as every sealed value is. */
   async function renew(row: Schema['callback_settings']): Promise<void> {
-    if (!sealer.isStale(row.sealed_access_key) && !sealer.isStale(row.sealed_signing_secret)) return;
+    const values = [row.sealed_access_key, row.sealed_signing_secret, row.sealed_former_secret];
+    if (!values.some((value) => value !== null && sealer.isStale(value))) return;
     const anew = (column: SealedColumn) => sealed(opened(row, column), row.account_id, column);
     await db
       .updateTable('callback_settings')
       .set({
         sealed_access_key: anew('sealed_access_key'),
         sealed_signing_secret: anew('sealed_signing_secret'),
+        sealed_former_secret: row.sealed_former_secret === null ? null : anew('sealed_former_secret'),
       })
       .where('account_id', '=', row.account_id)
       .where('sealed_access_key', '=', row.sealed_access_key)
       .where('sealed_signing_secret', '=', row.sealed_signing_secret)
       .execute();
   }
+
+  const formerIn = (row: Schema['callback_settings']) =>
+    row.sealed_former_secret === null
+      ? null
+      : { secret: opened(row, 'sealed_former_secret'), until: row.former_until ?? 0 };
 
   const owned = (accountId: string) =>
     db.selectFrom('callback_settings').selectAll().where('account_id', '=', accountId);
@@ -42,6 +49,7 @@ export const callbacksIn = (db: Db, sealer: Sealer, engine: Pick<Engine, 'locksR
       url: row.url,
       accessKey: opened(row, 'sealed_access_key'),
       signingSecret: opened(row, 'sealed_signing_secret'),
+      formerSecret: formerIn(row),
       isDisabled: row.disabled === 1,
       enabledActions: row.enabled_actions === null ? null : actionsFrom(row.enabled_actions),
       updatedAt: row.updated_at,
@@ -79,7 +87,26 @@ export const callbacksIn = (db: Db, sealer: Sealer, engine: Pick<Engine, 'locksR
         .onConflict((conflict) => conflict.column('account_id').doUpdateSet(changeable))
         .returningAll()
         .executeTakeFirstOrThrow();
-      return { ...settings, signingSecret: opened(row, 'sealed_signing_secret') };
+      return { ...settings, signingSecret: opened(row, 'sealed_signing_secret'), formerSecret: formerIn(row) };
+    },
+
+    async rotateSecret(accountId, secret, { now, formerUntil }) {
+      const query = owned(accountId);
+      const before = await (engine.locksRows ? query.forUpdate() : query).executeTakeFirst();
+      if (!before) return undefined;
+      const former = opened(before, 'sealed_signing_secret');
+      const row = await db
+        .updateTable('callback_settings')
+        .set({
+          sealed_signing_secret: sealed(secret, accountId, 'sealed_signing_secret'),
+          sealed_former_secret: sealed(former, accountId, 'sealed_former_secret'),
+          former_until: formerUntil,
+          updated_at: now,
+        })
+        .where('account_id', '=', accountId)
+        .returningAll()
+        .executeTakeFirstOrThrow();
+      return await settingsFrom(row);
     },
 
     async delete(accountId) {

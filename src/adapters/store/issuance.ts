@@ -1,7 +1,7 @@
-// The small tables around an issuance: proofs of control, revocations to come, events to send, idempotency keys and
-// keys nobody may use any more.
-import type { BlockedKeys, IdempotencyKeys, Outbox, Proofs, Revocations } from '../../domain/issuance-ports.ts';
-import { prepared, preparedInsert } from './prepared.ts';
+// The small tables around an issuance: proofs of control, revocations to come, idempotency keys and keys
+// nobody may use any more.
+import type { BlockedKeys, IdempotencyKeys, Proofs, Revocations } from '../../domain/issuance-ports.ts';
+import { prepared } from './prepared.ts';
 import type { Db } from './schema.ts';
 
 const provenAmong = (count: number) =>
@@ -51,21 +51,6 @@ export const revocationsIn = (db: Db): Revocations => ({
       // Already on its way: the first cause and the earlier moment stand.
       .onConflict((conflict) => conflict.column('certificate_id').doNothing())
       .execute();
-  },
-});
-
-const insertEvent = preparedInsert('outbox');
-
-export const outboxIn = (db: Db): Outbox => ({
-  async add({ id, accountId, orderId, certificateId, action, createdAt }) {
-    await insertEvent(db, {
-      id,
-      account_id: accountId,
-      order_id: orderId,
-      certificate_id: certificateId,
-      action,
-      created_at: createdAt,
-    });
   },
 });
 

@@ -3,7 +3,6 @@ import type { Kysely, Transaction as KyselyTransaction } from 'kysely';
 import type { AccountKind } from '../../domain/account.ts';
 import type { Issuer, IssuerKeyType } from '../../domain/authority.ts';
 import type { CredentialKind } from '../../domain/credential.ts';
-import type { OutboxEvent } from '../../domain/issuance-ports.ts';
 import type {
   CertificateState,
   OrderStatus,
@@ -16,8 +15,9 @@ import type { DcvMethod, DcvScope } from '../../domain/products.ts';
 import type { KeyType } from '../../domain/public-key.ts';
 import type { SignHash } from '../../domain/sign-hash.ts';
 import type { Locale } from '../../locale.ts';
+import type { DeliverySchema } from './delivery-schema.ts';
 
-export interface Schema {
+export interface Schema extends DeliverySchema {
   account: { id: string; name: string; kind: AccountKind; locale: Locale; created_at: number };
   credential: {
     key_id: string;
@@ -160,14 +160,6 @@ export interface Schema {
     due_at: number;
     revoked_at: number | null;
   };
-  outbox: {
-    id: string;
-    account_id: string;
-    order_id: string;
-    certificate_id: string;
-    action: OutboxEvent['action'];
-    created_at: number;
-  };
   idempotency_key: {
     account_id: string;
     order_id: string;
@@ -175,15 +167,6 @@ export interface Schema {
     request_hash: string;
     certificate_id: string;
     created_at: number;
-  };
-  callback_settings: {
-    account_id: string;
-    url: string;
-    sealed_access_key: string;
-    sealed_signing_secret: string;
-    disabled: number;
-    enabled_actions: string | null;
-    updated_at: number;
   };
   rate_limit: { key: string; full_at: number };
   blocked_key: { fingerprint: string; reason: string; created_at: number };

@@ -3,15 +3,19 @@ import type { Clock, Repositories, Store } from '../../domain/ports.ts';
 import type { Sealer } from '../seal.ts';
 import { accountsIn } from './accounts.ts';
 import { auditIn } from './audit.ts';
+import { callbackLanesIn } from './callback-lanes.ts';
 import { callbacksIn } from './callbacks.ts';
 import { certificatesIn } from './certificates.ts';
 import { credentialsIn } from './credentials.ts';
+import { deliveriesIn } from './deliveries.ts';
+import { deliveryQueueIn } from './delivery-queue.ts';
 import { type Engine, openEngine } from './engine.ts';
 import { cloudKeysIn, escrowedKeysIn } from './held-keys.ts';
-import { blockedKeysIn, idempotencyKeysIn, outboxIn, proofsIn, revocationsIn } from './issuance.ts';
+import { blockedKeysIn, idempotencyKeysIn, proofsIn, revocationsIn } from './issuance.ts';
 import { issuersIn } from './issuers.ts';
 import { migrate } from './migrations.ts';
 import { ordersIn } from './orders.ts';
+import { outboxIn } from './outbox.ts';
 import { postgresEngine } from './postgres.ts';
 import { rateLimitsIn } from './rate-limits.ts';
 import type { Db } from './schema.ts';
@@ -34,6 +38,8 @@ export interface StoreEvents {
 
 export interface OpenStore extends Store {
   readonly engine: Engine;
+  /** Called whenever a commit has left events to deliver, for whoever wants to begin at once. One listener. */
+  whenEventsWait(listener: () => void): void;
   /** Resolves when a write was made durable just now. */
   probeWrite(): Promise<void>;
   /** Settings of the database under which an acknowledged commit could be lost. */
@@ -74,18 +80,32 @@ export async function openStore(
   }
   const engine = engineAt(location, events);
   const db = openEngine(engine, onUnavailable);
-  const repositories = repositoriesIn(db, sealer, engine);
+  let wake = () => {};
+  const repositories = repositoriesIn(db, sealer, engine, () => wake());
   return {
     ...repositories,
     engine,
-    transaction: (work) => db.transaction().execute((transaction) => work(repositoriesIn(transaction, sealer, engine))),
+    async transaction(work) {
+      let hasEvents = false;
+      const note = () => {
+        hasEvents = true;
+      };
+      const result = await db
+        .transaction()
+        .execute((transaction) => work(repositoriesIn(transaction, sealer, engine, note)));
+      if (hasEvents) wake();
+      return result;
+    },
+    whenEventsWait(listener) {
+      wake = listener;
+    },
     probeWrite: () => repositories.settings.put('last_write_probe', String(now())),
     durabilityGaps: () => engine.durabilityGaps(db),
     close: () => db.destroy(),
   };
 }
 
-const repositoriesIn = (db: Db, sealer: Sealer, engine: Engine): Repositories => ({
+const repositoriesIn = (db: Db, sealer: Sealer, engine: Engine, onEvents: () => void): Repositories => ({
   accounts: accountsIn(db),
   credentials: credentialsIn(db),
   audit: auditIn(db),
@@ -97,7 +117,10 @@ const repositoriesIn = (db: Db, sealer: Sealer, engine: Engine): Repositories =>
   proofs: proofsIn(db),
   waiting: waitingIn(db, engine),
   revocations: revocationsIn(db),
-  outbox: outboxIn(db),
+  outbox: outboxIn(db, onEvents),
+  deliveryQueue: deliveryQueueIn(db, engine),
+  callbackLanes: callbackLanesIn(db, engine),
+  deliveries: deliveriesIn(db, engine, onEvents),
   callbacks: callbacksIn(db, sealer, engine),
   rateLimits: rateLimitsIn(db),
   escrowedKeys: escrowedKeysIn(db, sealer),

@@ -1,0 +1,201 @@
+// How soon a callback is attempted after the commit that caused it, on an idle service and beside an account with ten
+// thousand events for a receiver that hangs; and how many are delivered per second to one fast receiver, beside a bare
+// HTTPS client that does nothing else. Receiver and name server are another process; on a machine with two cores they
+// share them all the same.
+import { type ChildProcess, fork } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempDisposableSync } from 'node:fs';
+import { Agent, request } from 'node:https';
+import { availableParallelism, tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createSecureContext, type SecureContext } from 'node:tls';
+import { fileURLToPath } from 'node:url';
+import { sql } from 'kysely';
+import { placeOrders, ReissueClient, withTables } from '../campaigns/reissue-kill.ts';
+import { type Settings, withStore } from '../campaigns/service.ts';
+import type { Db } from '../src/adapters/store/schema.ts';
+import { type App, openApp } from '../src/app.ts';
+import { openCallbacks } from '../src/callbacks.ts';
+import { readConfig } from '../src/config.ts';
+import { serve } from '../src/serve.ts';
+import { environmentFor } from '../test/support/callback-app.ts';
+import { body, type PlacedOrder } from '../test/support/orders.ts';
+import { HOST, Outside } from '../test/support/outside.ts';
+import { type Contender, medianOf, race, sideBySide, tableOf } from './contest.ts';
+import type { Bench, Print } from './run.ts';
+
+const RACE = { rounds: 5, roundMs: 2_000 } as const;
+const LANES = 16;
+const SAMPLES = 100;
+const BACKLOG = 10_000;
+const FUEL = 40_000;
+const STOP_MS = 15_000;
+const EVENT = JSON.stringify({ action_type: 'order', action_id: 'order:issued', order_id: 'x'.repeat(26) });
+
+interface World {
+  readonly port: number;
+  readonly root: string;
+  readonly settings: Settings;
+}
+
+export const callbacks: Bench = {
+  about: 'commit to first attempt, alone and beside a hanging receiver; deliveries per second beside a bare client',
+  async run(print) {
+    await using stack = new AsyncDisposableStack();
+    const child: ChildProcess = fork(fileURLToPath(import.meta.url), {
+      stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+    });
+    stack.defer(() => void child.kill());
+    const [world] = (await once(child, 'message')) as [World];
+    await firstAttempts(world, print);
+    print('');
+    await sustained(world, print);
+    print(`\n${availableParallelism()} cores; the receiver is another process and takes its share of them`);
+  },
+};
+
+async function subscribe(settings: Settings, { key }: PlacedOrder, url: string): Promise<void> {
+  await withStore(settings, async (app) => {
+    const by = { accountId: key.accountId, actor: 'cli', requestId: null };
+    await openCallbacks(app, readConfig(settings).config, Date.now).callbacks.save(by, { url, access_key: 'bench' });
+  });
+}
+
+/** Events of an order, as so many issuances would have left them. */
+async function addEvents(db: Db, { key, id, certificateId }: PlacedOrder, count: number): Promise<void> {
+  await sql`with recursive n (i) as (select 1 union all select i + 1 from n where i < ${sql.lit(count)})
+    insert into outbox (id, account_id, order_id, order_status, certificate_id, action, created_at, body, state, is_new)
+    select 'bench' || ${id} || i, ${key.accountId}, ${id}, 'issued', ${certificateId}, 'order:issued', 0, ${EVENT},
+    'pending', 1 from n`.execute(db);
+}
+
+async function firstAttempts({ port, settings: outside }: World, print: Print): Promise<void> {
+  using folder = mkdtempDisposableSync(join(tmpdir(), 'reseal-bench-'));
+  const settings: Settings = {
+    ...outside,
+    RESEAL_DATA_DIR: folder.path,
+    RESEAL_PORT: '0',
+    RESEAL_SHUTDOWN_SECONDS: '0',
+  };
+  const [quick, slow] = (await placeOrders(settings, 2)) as [PlacedOrder, PlacedOrder];
+  await subscribe(settings, quick, `https://${HOST}:${port}/fast`);
+  await subscribe(settings, slow, `https://${HOST}:${port}/hangs`);
+  const running = await serve(readConfig(settings).config, { now: Date.now, log: () => {} });
+  using client = new ReissueClient(1);
+  const json = JSON.stringify(body());
+  const sample = async (): Promise<number[]> => {
+    const ids: string[] = [];
+    for (let count = 0; count < SAMPLES; count += 1) {
+      const answer = await client.reissue(running.url, quick, json);
+      if (answer?.status !== 200) throw new Error(`a reissue was answered with ${JSON.stringify(answer)}`);
+      ids.push(answer.body.data.certificate.id);
+    }
+    return await withTables(settings, (db) => latencies(db, ids));
+  };
+  try {
+    await sample();
+    const alone = medianOf(await sample());
+    await withTables(settings, (db) => addEvents(db, slow, BACKLOG));
+    // Not before the places of the slow account are taken.
+    await withTables(settings, async (db) => {
+      const leased = () => db.selectFrom('outbox').select('id').where('lease', 'is not', null).execute();
+      while ((await leased()).length < LANES) await new Promise((resolve) => setTimeout(resolve, 50));
+    });
+    const beside = medianOf(await sample());
+    print(`commit to first attempt, idle service            ${alone} ms (median of ${SAMPLES})`);
+    print(
+      `the same beside ${BACKLOG} events for a hanging receiver  ${beside} ms, ratio ${(beside / Math.max(alone, 1)).toFixed(2)}`,
+    );
+  } finally {
+    await running.stop();
+  }
+}
+
+/** Once all of them have been attempted. */
+async function latencies(db: Db, ids: readonly string[]): Promise<number[]> {
+  for (;;) {
+    const rows = await db
+      .selectFrom('outbox')
+      .innerJoin('delivery_attempt', 'event_id', 'outbox.id')
+      .select(['delivery_attempt.at', 'created_at'])
+      .where('certificate_id', 'in', ids)
+      .where('number', '=', 1)
+      .execute();
+    if (rows.length === ids.length) return rows.map(({ at, created_at }) => at - created_at).sort((a, b) => a - b);
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+}
+
+async function sustained({ port, root, settings: outside }: World, print: Print): Promise<void> {
+  using folder = mkdtempDisposableSync(join(tmpdir(), 'reseal-bench-'));
+  const settings: Settings = { ...outside, RESEAL_DATA_DIR: folder.path };
+  const [order] = (await placeOrders(settings, 1)) as [PlacedOrder];
+  await subscribe(settings, order, `https://${HOST}:${port}/fast`);
+  await withTables(settings, (db) => addEvents(db, order, FUEL));
+  const app = await openApp(readConfig(settings).config, { now: Date.now, log: () => {} });
+  // Once for all, as we do: reading the roots anew would be most of what the bare client does.
+  const secureContext = createSecureContext({ ca: root });
+  const kept = new Agent({ keepAlive: true, maxSockets: LANES });
+  const bare = 'node:https, a connection each';
+  const keptAlive = 'node:https, connections kept';
+  const contenders: Contender[] = [
+    { name: bare, run: bareClient(port, { agent: false, secureContext }) },
+    { name: keptAlive, run: bareClient(port, { agent: kept, secureContext }) },
+    { name: `deliveries, ${LANES} at once`, boundedBy: bare, run: deliveries(app, settings) },
+  ];
+  try {
+    for (const line of tableOf(await race(contenders, RACE))) print(line.replace('writes/s', '  sent/s'));
+    print(`medians of ${RACE.rounds} rounds of ${RACE.roundMs} ms each, interleaved, in ${tmpdir()}`);
+  } finally {
+    kept.destroy();
+    await app.close();
+  }
+}
+
+function deliveries(app: App, settings: Settings): Contender['run'] {
+  const { config } = readConfig(settings);
+  const delivered = () =>
+    withTables(settings, async (db) => {
+      const query = db.selectFrom('outbox').select(sql<number>`count(*)`.as('count'));
+      return (await query.where('state', '=', 'delivered').executeTakeFirstOrThrow()).count;
+    });
+  return async (deadline) => {
+    const before = await delivered();
+    const { dispatcher } = openCallbacks(app, config, Date.now);
+    dispatcher.wake();
+    await new Promise((resolve) => setTimeout(resolve, deadline - performance.now()));
+    await dispatcher.stop(STOP_MS);
+    return (await delivered()) - before;
+  };
+}
+
+function bareClient(port: number, options: { agent: Agent | false; secureContext: SecureContext }): Contender['run'] {
+  const headers = { 'Content-Type': 'application/json', 'Content-Length': Buffer.byteLength(EVENT), Host: HOST };
+  const send = () =>
+    new Promise<void>((resolve, reject) => {
+      const target = { host: '127.0.0.1', port, servername: HOST, path: '/fast', method: 'POST', headers, ...options };
+      const sent = request(target, (response) => {
+        response.resume().once('end', () => (response.statusCode === 200 ? resolve() : reject(response.statusCode)));
+      });
+      sent.once('error', reject);
+      sent.end(EVENT);
+    });
+  return (deadline) => sideBySide(LANES, deadline, send);
+}
+
+/** The other process: a name server, and a receiver that is fast on one path and never answers on another. */
+async function beTheOutside(): Promise<void> {
+  const outside = await Outside.open();
+  const fast = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok';
+  const receiver = await outside.receiver({
+    script(socket, head) {
+      receiver.requests.length = 0;
+      if (head.startsWith('POST /hangs')) return;
+      if (/^connection: close/im.test(head)) socket.end(fast);
+      else socket.write(fast);
+    },
+  });
+  process.send?.({ port: receiver.port, root: outside.ca.root, settings: environmentFor(outside) });
+}
+
+if (import.meta.main && process.send) await beTheOutside();

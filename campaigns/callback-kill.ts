@@ -1,0 +1,264 @@
+// Does every issued certificate call its account back, however often the service dies? Orders are reissued side by side
+// while instances of the service are killed at random and started again, and the receiver fails three times in ten: it
+// answers with an error, cuts the connection, or takes the callback and dies before it says so. In the end every
+// certificate has one event, every event was accepted at least once, none speaks of a certificate that is not there, and
+// what came twice was the same, byte for byte. The leases of the dead are moved into the past, so that nobody has to wait
+// for their end; those of the living are moved with them, which makes two instances send the same event now and then.
+import { hash, randomInt } from 'node:crypto';
+import { mkdtempDisposableSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Db } from '../src/adapters/store/schema.ts';
+import { openCallbacks } from '../src/callbacks.ts';
+import { readConfig } from '../src/config.ts';
+import { Refusal } from '../src/domain/errors.ts';
+import { environmentFor } from '../test/support/callback-app.ts';
+import { body, type PlacedOrder } from '../test/support/orders.ts';
+import { HOST, Outside } from '../test/support/outside.ts';
+import type { Script } from '../test/support/receiver.ts';
+import { ENGINES, type EngineName } from './kill.ts';
+import { placeOrders, ReissueClient, withTables } from './reissue-kill.ts';
+import type { Campaign, Print } from './run.ts';
+import { type Service, type Settings, startService, withStore } from './service.ts';
+
+export interface CallbackKillPlan {
+  readonly certificates: number;
+  readonly kills: number;
+  readonly instances: number;
+  /** Decides when the kills come. The same seed does not repeat a run: the machine has its say. */
+  readonly seed: number;
+  readonly print: Print;
+}
+
+export interface CallbackKillReport {
+  readonly broken: string[];
+  kills: number;
+  /** Certificates that were answered; more may have been issued. */
+  acknowledged: number;
+  issued: number;
+  events: number;
+  /** Callbacks that reached the receiver, accepted or not. */
+  received: number;
+  refused: number;
+  /** Accepted more than once. */
+  duplicates: number;
+}
+
+const ORDERS = 8;
+const WRITERS_EACH = 2;
+const FAILURES = 0.3;
+const SETTLE_MS = 180_000;
+const STANDSTILL_MS = 60_000;
+const PAUSE_MS = 100;
+const MAX_TRIES = 20;
+const POWER_CUT_EVERY = 5;
+const BODY = JSON.stringify(body());
+/** Short, and so many that thirty failures in a row would have to be a fault of ours. */
+const SCHEDULE = Array.from({ length: 30 }, (_, index) => `${Math.min(100 * (index + 1), 1_000)}ms`).join();
+
+/** What the receiver got: by webhook-id the bodies, and how often each was accepted. */
+class Inbox {
+  readonly bodies = new Map<string, Set<string>>();
+  readonly accepted = new Map<string, number>();
+  received = 0;
+  refused = 0;
+
+  readonly script: Script = (socket, request) => {
+    const [head = '', text = ''] = request.split('\r\n\r\n', 2);
+    const id = /^webhook-id: (.+)$/im.exec(head)?.[1]?.trim() ?? 'none';
+    this.received += 1;
+    this.bodies.set(id, (this.bodies.get(id) ?? new Set()).add(text));
+    const luck = Math.random();
+    if (luck >= FAILURES) {
+      this.accepted.set(id, (this.accepted.get(id) ?? 0) + 1);
+      return void socket.end('HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n');
+    }
+    this.refused += 1;
+    if (luck < FAILURES / 3) socket.destroy();
+    else socket.end(`HTTP/1.1 ${luck < (2 * FAILURES) / 3 ? 500 : 429} No\r\nContent-Length: 0\r\n\r\n`);
+  };
+}
+
+export async function killDuringCallbacks(engine: EngineName, plan: CallbackKillPlan): Promise<CallbackKillReport> {
+  using folder = mkdtempDisposableSync(join(tmpdir(), 'reseal-callback-kill-'));
+  await using database = await ENGINES[engine]();
+  await using outside = await Outside.open();
+  const inbox = new Inbox();
+  const receiver = await outside.receiver({ script: inbox.script });
+  const settings = {
+    ...{ RESEAL_DATA_DIR: folder.path, ...database.settings, RESEAL_CALLBACK_SCHEDULE: SCHEDULE },
+    ...(environmentFor(outside) as Settings),
+  };
+  const orders = await placeOrders(settings, ORDERS);
+  await subscribe(settings, orders, `https://${HOST}:${receiver.port}/`);
+  const report: CallbackKillReport = {
+    ...{ broken: [], kills: 0, acknowledged: 0, issued: 0, events: 0, received: 0, refused: 0, duplicates: 0 },
+  };
+  const services = await Promise.all(Array.from({ length: plan.instances }, () => startService(settings)));
+  try {
+    const writing = { isDone: false };
+    const killing = killNowAndThen(services, settings, plan, report, writing, database);
+    await Promise.all([reissueUntil(services, orders, plan, report), killing]).finally(() => {
+      writing.isDone = true;
+    });
+    await withTables(settings, endLeases);
+    await untilSettled(settings, plan.print);
+    report.broken.push(...(await withTables(settings, (db) => judge(db, inbox, orders, report))));
+  } finally {
+    await Promise.all(services.map(({ process }) => process.end('SIGKILL')));
+  }
+  return report;
+}
+
+async function subscribe(settings: Settings, orders: readonly PlacedOrder[], url: string): Promise<void> {
+  await withStore(settings, async (app) => {
+    const { callbacks } = openCallbacks(app, readConfig(settings).config, Date.now);
+    for (const { key } of orders) {
+      const by = { accountId: key.accountId, actor: 'cli', requestId: null };
+      await callbacks.save(by, { url, access_key: 'campaign' });
+    }
+  });
+}
+
+async function reissueUntil(
+  services: readonly Service[],
+  orders: readonly PlacedOrder[],
+  { certificates, kills }: CallbackKillPlan,
+  report: CallbackKillReport,
+): Promise<void> {
+  // While one instance is down the others go on, but not so far that the kills come when all is done.
+  const isAhead = () => report.kills < kills && report.acknowledged >= ((report.kills + 1) / kills) * certificates;
+  using client = new ReissueClient(ORDERS * WRITERS_EACH);
+  let lastAt = performance.now();
+  const writer = async (lane: number) => {
+    while (report.acknowledged < certificates || report.kills < kills) {
+      if (performance.now() - lastAt > STANDSTILL_MS) throw new Error('no reissue is answered any more');
+      if (isAhead()) {
+        await sleep(PAUSE_MS / 10);
+        continue;
+      }
+      const { url } = services[lane % services.length]!;
+      const answer = await client.reissue(url, orders[lane % orders.length]!, BODY);
+      // In doubt, or refused because an earlier signer's lease has not ended: what is issued is counted in the end.
+      if (answer?.status !== 200) await sleep(PAUSE_MS);
+      else {
+        report.acknowledged += 1;
+        lastAt = performance.now();
+      }
+    }
+  };
+  await Promise.all(Array.from({ length: ORDERS * WRITERS_EACH }, (_, lane) => writer(lane)));
+}
+
+/** As if everybody had waited for the leases of the dead to end. */
+async function endLeases(db: Db): Promise<void> {
+  const orders = db.updateTable('certificate_order').set({ signing_until: 1 }).where('signing_until', '>', 1);
+  const events = db.updateTable('outbox').set({ due_at: 1 }).where('lease', 'is not', null);
+  const lanes = db.updateTable('callback_lane').set({ due_at: 1 });
+  for (const change of [orders, events, lanes]) {
+    for (let tries = 1; ; tries += 1) {
+      try {
+        await change.execute();
+        break;
+      } catch (error) {
+        // Many rows at once, in no order, below instances that go on working: now and then two wait for each other.
+        if (tries === MAX_TRIES || !(error instanceof Refusal)) throw error;
+        await sleep(PAUSE_MS);
+      }
+    }
+  }
+}
+
+async function killNowAndThen(
+  services: Service[],
+  settings: Settings,
+  { kills, certificates, seed, print }: CallbackKillPlan,
+  report: CallbackKillReport,
+  writing: { readonly isDone: boolean },
+  database: { kill?(): Promise<void>; start?(): Promise<void> },
+): Promise<void> {
+  for (let round = 1; round <= kills; round += 1) {
+    // Spread over the whole run.
+    const at = Math.floor(((round - 1 + fraction(`${seed} ${round}`)) / kills) * certificates);
+    while (report.acknowledged < at && !writing.isDone) await sleep(1);
+    await sleep(fraction(`${seed} ${round} delay`) * 20);
+    const victim = Math.floor(fraction(`${seed} ${round} victim`) * services.length);
+    // Now and then the database dies with it, below the instances that live on.
+    const isPowerCut = database.kill !== undefined && round % POWER_CUT_EVERY === 0;
+    await Promise.all([services[victim]!.process.end('SIGKILL'), isPowerCut && database.kill?.()]);
+    if (isPowerCut) await database.start?.();
+    await withTables(settings, endLeases);
+    services[victim] = await startService(settings);
+    report.kills += 1;
+    if (round % 10 === 0 || kills < 10)
+      print(
+        `${round}/${kills}: killed ${isPowerCut ? 'with its database ' : ''}after ${report.acknowledged} certificates`,
+      );
+  }
+}
+
+async function untilSettled(settings: Settings, print: Print): Promise<void> {
+  await withTables(settings, async (db) => {
+    for (const end = performance.now() + SETTLE_MS; performance.now() < end; await sleep(PAUSE_MS)) {
+      const pending = await db.selectFrom('outbox').select('id').where('state', '=', 'pending').limit(1).execute();
+      if (pending.length === 0) return;
+    }
+    print('some events are still pending');
+  });
+}
+
+async function judge(
+  db: Db,
+  inbox: Inbox,
+  orders: readonly PlacedOrder[],
+  report: CallbackKillReport,
+): Promise<string[]> {
+  const broken: string[] = [];
+  // What was issued before there was an address to call is suppressed, and none of our business.
+  const before = new Set(orders.map(({ certificateId }) => certificateId));
+  const all = await db.selectFrom('certificate').select(['id', 'order_id']).where('state', '=', 'issued').execute();
+  const issued = new Map(all.filter(({ id }) => !before.has(id)).map((one) => [one.id, one]));
+  const rows = await db.selectFrom('outbox').select(['id', 'certificate_id', 'state', 'body']).execute();
+  const events = rows.filter(({ certificate_id }) => !before.has(certificate_id));
+  const announced = new Set(events.map(({ certificate_id }) => certificate_id));
+  for (const { id } of issued.values()) if (!announced.has(id)) broken.push(`${id} has no event`);
+  if (announced.size !== events.length) broken.push('a certificate has two events');
+  for (const { id, state, body, certificate_id } of events) {
+    if (state !== 'delivered') broken.push(`${id} is ${state}`);
+    if (!inbox.accepted.has(id)) broken.push(`${id} never arrived`);
+    if (!issued.has(certificate_id)) broken.push(`${id} announces ${certificate_id}, which is not there`);
+    const bodies = inbox.bodies.get(id);
+    if (bodies && (bodies.size > 1 || !bodies.has(body))) broken.push(`${id} arrived with ${bodies.size} bodies`);
+  }
+  const known = new Set(events.map(({ id }) => id));
+  for (const id of inbox.bodies.keys()) if (!known.has(id)) broken.push(`${id} arrived, and is nobody's`);
+  Object.assign(report, { issued: issued.size, events: events.length });
+  Object.assign(report, { received: inbox.received, refused: inbox.refused });
+  report.duplicates = [...inbox.accepted.values()].filter((count) => count > 1).length;
+  return broken;
+}
+
+/** Seeded, and good enough to scatter kills. */
+const fraction = (text: string): number => Number.parseInt(hash('sha256', text).slice(0, 8), 16) / 2 ** 32;
+
+/** SQLite in one process; PostgreSQL shared by three. */
+export const CALLBACK_KILL_ENGINES: Readonly<Record<EngineName, number>> = { SQLite: 1, PostgreSQL: 3 };
+const CERTIFICATES_PER_KILL = 50;
+
+export const callbackKill: Campaign = {
+  about: `N kills on each engine while N×${CERTIFICATES_PER_KILL} certificates call back to a receiver that fails: every event arrives`,
+  defaultN: 100,
+  async run(n, print) {
+    const seed = Number(process.env.CAMPAIGN_SEED ?? randomInt(2 ** 31));
+    print(`seed ${seed} (CAMPAIGN_SEED sets it)`);
+    const broken: string[] = [];
+    for (const [engine, instances] of Object.entries(CALLBACK_KILL_ENGINES) as [EngineName, number][]) {
+      const plan = { certificates: n * CERTIFICATES_PER_KILL, kills: n, instances, seed, print };
+      const { broken: ours, ...counts } = await killDuringCallbacks(engine, plan);
+      print(`${engine}, ${instances} instances: ${JSON.stringify(counts)}`);
+      broken.push(...ours.map((one) => `${engine}: ${one}`));
+    }
+    return broken;
+  },
+};

@@ -1,0 +1,134 @@
+// reseal callback deliveries | resend | replay: what became of an account's events, and sending them again. A running
+// service sends what is asked for here within a second.
+import { CALLBACK_ACTIONS, type CallbackAction } from '../domain/callback.ts';
+import { DELIVERY_STATES, type DeliveryAttempt, type DeliveryState } from '../domain/delivery.ts';
+import type { DeliveryFilter } from '../domain/delivery-ports.ts';
+import { EXIT, Problem } from '../problem.ts';
+import type { ShownDelivery } from '../usecases/show-deliveries.ts';
+import type { Arguments, Command } from './command.ts';
+import { duration, oneOf, pageSize, table, time } from './values.ts';
+
+const ACTIONS = Object.keys(CALLBACK_ACTIONS) as CallbackAction[];
+const REPLAYABLE = DELIVERY_STATES.filter((state) => state !== 'pending');
+const REPLAYED_AT_ONCE = 1_000;
+
+const FILTERS = {
+  order: { type: 'string', about: 'only those of this order' },
+  action: { type: 'string', about: `one of ${ACTIONS.join(', ')}` },
+  since: { type: 'string', about: 'not older than so long, as in 24h' },
+  until: { type: 'string', about: 'older than so long, as in 30m' },
+} as const;
+
+function filterOf({ order, action, since, until }: Arguments['options'], now: number): DeliveryFilter {
+  const before = (option: string, given: unknown) => (given === undefined ? undefined : now - duration(option, given));
+  return {
+    orderId: order === undefined ? undefined : String(order),
+    action: action === undefined ? undefined : oneOf('action', action, ACTIONS, 'order:issued'),
+    since: before('since', since),
+    until: before('until', until),
+  };
+}
+
+const stateOf = (given: unknown): DeliveryState | undefined =>
+  given === undefined ? undefined : oneOf('state', given, DELIVERY_STATES, 'pending');
+
+const attemptView = ({ number, at, ms, httpStatus, reason, excerpt }: DeliveryAttempt) => ({
+  ...{ number, at: time(at), ms, http_status: httpStatus, reason, excerpt },
+});
+
+const viewOf = (delivery: ShownDelivery) => ({
+  id: delivery.id,
+  order_id: delivery.orderId,
+  cert_id: delivery.certificateId,
+  order_status: delivery.orderStatus,
+  action: delivery.action,
+  created_at: time(delivery.createdAt),
+  state: delivery.state,
+  reason: delivery.reason,
+  next_attempt_at: delivery.nextAttemptAt === null ? null : time(delivery.nextAttemptAt),
+  settled_at: delivery.settledAt === null ? null : time(delivery.settledAt),
+  attempts: delivery.attempted.map(attemptView),
+});
+
+function rowOf(delivery: ShownDelivery): string[] {
+  const last = delivery.attempted.at(-1);
+  const outcome = last ? String(last.httpStatus ?? last.reason) : (delivery.reason ?? '-');
+  return [
+    ...[delivery.id, delivery.action, delivery.orderId, delivery.state, String(delivery.attempts), outcome],
+    ...[time(delivery.createdAt), time(delivery.nextAttemptAt)],
+  ];
+}
+
+const COLUMNS = ['ID', 'ACTION', 'ORDER', 'STATE', 'ATTEMPTS', 'LAST', 'CREATED', 'NEXT'];
+const by = (accountId: string) => ({ accountId, actor: 'cli', requestId: null });
+
+export const callbackDeliveries: Command = {
+  about: 'list the callbacks of an account, the newest first; --json shows every attempt',
+  examples: ['callback deliveries ACCOUNT', 'callback deliveries ACCOUNT --state failed --since 7d'],
+  positionals: ['ACCOUNT'],
+  options: {
+    ...FILTERS,
+    state: { type: 'string', about: `one of ${DELIVERY_STATES.join(', ')}` },
+    after: { type: 'string', about: 'go on after this one' },
+    limit: { type: 'string', about: 'how many (default 100)' },
+  },
+  async run({ positionals: [accountId = ''], options }, { withCallbacks, now }) {
+    const filter = { ...filterOf(options, now()), state: stateOf(options.state) };
+    const page = {
+      after: options.after === undefined ? undefined : String(options.after),
+      limit: pageSize(options.limit),
+    };
+    const { deliveries, nextAfter } = await withCallbacks(async (callbacks) => {
+      await callbacks.account(accountId);
+      return await callbacks.deliveries.list(accountId, filter, page);
+    });
+    const more = nextAfter === null ? '' : `\n\nThere may be more: --after ${nextAfter}`;
+    return {
+      json: { deliveries: deliveries.map(viewOf), next_after: nextAfter },
+      text: `${deliveries.length === 0 ? 'None.' : table(COLUMNS, deliveries.map(rowOf))}${more}`,
+    };
+  },
+};
+
+export const callbackResend: Command = {
+  about: 'send one callback again',
+  examples: ['callback resend ACCOUNT DELIVERY'],
+  positionals: ['ACCOUNT', 'DELIVERY'],
+  options: {},
+  async run({ positionals: [accountId = '', id = ''] }, { withCallbacks }) {
+    const delivery = await withCallbacks(async ({ account, deliveries }) => {
+      await account(accountId);
+      return await deliveries.resend(by(accountId), id);
+    });
+    return { json: { delivery: viewOf(delivery) }, text: 'It will be sent again by the running service.' };
+  },
+};
+
+export const callbackReplay: Command = {
+  about: 'send all callbacks of a state again, the oldest first and one after the other',
+  examples: ['callback replay ACCOUNT --state suppressed', 'callback replay ACCOUNT --state failed --since 7d'],
+  positionals: ['ACCOUNT'],
+  options: { ...FILTERS, state: { type: 'string', about: `one of ${REPLAYABLE.join(', ')}` } },
+  async run({ positionals: [accountId = ''], options }, { withCallbacks, now }) {
+    const state = REPLAYABLE.find((one) => one === options.state);
+    if (!state)
+      throw new Problem(EXIT.usage, '--state is missing or not known', `Use one of: ${REPLAYABLE.join(', ')}.`);
+    // An end, so that what is delivered meanwhile is not taken for what was asked for.
+    const filter = { until: now() + 1, ...withoutNothing(filterOf(options, now())), state };
+    const resent = await withCallbacks(async ({ account, deliveries }) => {
+      await account(accountId);
+      let total = 0;
+      let after: string | undefined;
+      do {
+        const range = await deliveries.resendRange(by(accountId), filter, { after, limit: REPLAYED_AT_ONCE });
+        total += range.resent;
+        after = range.nextAfter ?? undefined;
+      } while (after !== undefined);
+      return total;
+    });
+    return { json: { resent }, text: `${resent} will be sent again by the running service.` };
+  },
+};
+
+const withoutNothing = (filter: DeliveryFilter): DeliveryFilter =>
+  Object.fromEntries(Object.entries(filter).filter(([, value]) => value !== undefined));

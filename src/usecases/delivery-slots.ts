@@ -1,0 +1,58 @@
+// How many deliveries may be under way at once in this process: in all, for each account and towards each host. Half of
+// the places are for first attempts to receivers that are well; the others may use what is left. Nobody waits here:
+// what finds no place stays in its lane.
+
+export interface DeliveryLimits {
+  readonly total: number;
+  readonly perAccount: number;
+  readonly perHost: number;
+}
+
+export interface Place {
+  readonly accountId: string;
+  readonly host: string;
+  /** A first attempt, to a receiver that has not failed lately. */
+  readonly isFirst: boolean;
+}
+
+export interface DeliverySlots {
+  /** Undefined when there is none. */
+  take(place: Place): Disposable | undefined;
+  hasRoom(place: Place): boolean;
+  /** How many more the account may have under way. */
+  roomOf(accountId: string): number;
+  underWay(accountId: string): number;
+}
+
+export function deliverySlots({ total, perAccount, perHost }: DeliveryLimits): DeliverySlots {
+  const taken = new Map<string, number>();
+  const count = (key: string) => taken.get(key) ?? 0;
+  const accountKey = (accountId: string) => `account ${accountId}`;
+  const boundsOf = ({ accountId, host, isFirst }: Place) =>
+    [
+      ['all', total],
+      [accountKey(accountId), perAccount],
+      [`host ${host}`, perHost],
+      ...(isFirst ? [] : [['repeated', Math.floor(total / 2)] as const]),
+    ] as const;
+  const hasRoom = (place: Place) => boundsOf(place).every(([key, most]) => count(key) < most);
+  return {
+    hasRoom,
+    underWay: (accountId) => count(accountKey(accountId)),
+    roomOf: (accountId) => Math.max(0, Math.min(perAccount - count(accountKey(accountId)), total - count('all'))),
+    take(place) {
+      if (!hasRoom(place)) return undefined;
+      const keys = boundsOf(place).map(([key]) => key);
+      for (const key of keys) taken.set(key, count(key) + 1);
+      return {
+        [Symbol.dispose]() {
+          for (const key of keys) {
+            // A key that nobody uses is forgotten, or every host ever called would be remembered.
+            if (count(key) > 1) taken.set(key, count(key) - 1);
+            else taken.delete(key);
+          }
+        },
+      };
+    },
+  };
+}

@@ -1,0 +1,265 @@
+// Delivering callbacks, on every engine: what an event says, who may send it, what a lost lease is worth, which lane is due
+// when, and what becomes of it all.
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { randomBytes } from '../../src/adapters/random.ts';
+import { newSealKey, type SealKey, sealerWith } from '../../src/adapters/seal.ts';
+import { type OpenStore, openStore } from '../../src/adapters/store/store.ts';
+import type { CallbackSettings } from '../../src/domain/callback.ts';
+import type { WaitingEvent } from '../../src/domain/delivery-ports.ts';
+import { idMaker } from '../../src/domain/ids.ts';
+import { Secret } from '../../src/domain/secret.ts';
+import { claimDeliveries } from '../../src/usecases/claim-deliveries.ts';
+import { deliverySlots } from '../../src/usecases/delivery-slots.ts';
+import { bothEngines } from '../support/engines.ts';
+import { issued, NOW, order, pairOf } from '../support/records.ts';
+
+const [KEY, NEWER_KEY] = [newSealKey(), newSealKey()];
+const sealer = sealerWith([KEY]);
+const HOUR = 3_600_000;
+const MANY = 300;
+
+const settings = (accountId: string, change: Partial<CallbackSettings> = {}): CallbackSettings => ({
+  ...{ accountId, url: 'https://hooks.example.com/', accessKey: new Secret('k'), signingSecret: new Secret('s') },
+  ...{ formerSecret: null, isDisabled: false, enabledActions: null, updatedAt: NOW },
+  ...change,
+});
+const event = (id: string, accountId = 'a', createdAt = NOW) =>
+  ({
+    id,
+    accountId,
+    orderId: 'o',
+    orderStatus: 'issued',
+    certificateId: 'c',
+    action: 'order:issued',
+    createdAt,
+  }) as const;
+const attempt = (number: number) => ({ number, at: NOW, ms: 5, httpStatus: 500, reason: null, excerpt: 'no' });
+
+for (const engine of await bothEngines()) {
+  /** Accounts a, b and c, of which the first two have settings. */
+  const testStore = (
+    name: string,
+    work: (store: OpenStore, another: (keys?: SealKey[]) => Promise<OpenStore>) => Promise<void>,
+  ) =>
+    test(name, async () => {
+      const location = await engine.newLocation();
+      const opened = [await openStore(location, sealer, () => NOW)];
+      const [store] = opened as [OpenStore];
+      const another = async (keys = [KEY]) => {
+        const one = await openStore(location, sealerWith(keys), () => NOW);
+        opened.push(one);
+        return one;
+      };
+      try {
+        const account = { name: 'Name', kind: 'standard', createdAt: NOW } as const;
+        for (const id of ['a', 'b', 'c']) {
+          await store.accounts.insert({ id, locale: id === 'b' ? 'zh-CN' : 'en', ...account });
+        }
+        await store.issuers.claim(pairOf('x'));
+        await store.orders.insert(order('o'));
+        await store.certificates.insert(issued('c'));
+        for (const id of ['a', 'b']) await store.callbacks.save(settings(id));
+        await work(store, another);
+      } finally {
+        for (const one of opened) await one.close();
+      }
+    });
+
+  const sort = (store: OpenStore, now = NOW) => store.transaction((to) => to.deliveryQueue.sortNew(1_000, now));
+  const due = (store: OpenStore, accountId = 'a', now = NOW, inOrder = false) =>
+    store.transaction((to) => to.deliveryQueue.dueEvents(accountId, now, inOrder, 1_000));
+  const lease = (store: OpenStore, events: readonly WaitingEvent[], token: string, until = NOW + 60_000) =>
+    store.transaction((to) =>
+      to.deliveryQueue.lease(
+        events.map(({ id }) => id),
+        { token, until },
+      ),
+    );
+  const listed = async (store: OpenStore, accountId = 'a') =>
+    (await store.deliveries.list(accountId, {}, { limit: 1_000 })).deliveries;
+  const idsOf = (events: readonly { readonly id: string }[]) => events.map(({ id }) => id);
+
+  describe(`deliveries in ${engine.name}`, () => {
+    testStore('an event says what it says in the language of its account, to whoever can be told', async (store) => {
+      for (const id of ['a', 'b', 'c']) await store.outbox.add(event(`e${id}`, id));
+      assert.equal(await sort(store), 2);
+      const [[english], [chinese]] = [await due(store, 'a'), await due(store, 'b')];
+      assert.deepEqual(JSON.parse(english!.body), {
+        ...{ action_type: 'order', action_id: 'order:issued', order_id: 'o', order_status: 'issued', cert_id: 'c' },
+        message: 'The certificate of the order has been issued.',
+      });
+      assert.equal(JSON.parse(chinese!.body).message, '订单的证书已签发。');
+      const [silent] = await listed(store, 'c');
+      assert.deepEqual([silent?.state, silent?.reason, silent?.settledAt], ['suppressed', 'not_configured', NOW]);
+      assert.deepEqual(await store.callbackLanes.due(NOW, 10), ['a', 'b']);
+      await assert.rejects(store.outbox.add(event('ea')), 'twice');
+      await assert.rejects(store.outbox.add(event('ex', 'nobody')));
+    });
+
+    testStore('a lease hides an event until it ends, and whoever has lost it writes nothing', async (store) => {
+      await store.outbox.add(event('e1'));
+      await sort(store);
+      const events = await due(store);
+      await lease(store, events, 'first');
+      assert.deepEqual(await due(store), []);
+      assert.deepEqual(idsOf(await due(store, 'a', NOW + 60_000)), ['e1']);
+      await lease(store, events, 'second', NOW + 120_000);
+      const [one] = events as [WaitingEvent];
+      const lost = { event: one, token: 'first', attempt: attempt(1) };
+      for (const note of ['delivered', 'retryAt', 'gaveUp'] as const) {
+        const noted = store.transaction((to) => to.deliveryQueue[note](lost, NOW, 'attempts_used_up'));
+        assert.equal(await noted, false, note);
+      }
+      assert.equal(await store.transaction((to) => to.deliveryQueue.release(one, 'first', NOW)), false);
+      assert.deepEqual((await store.deliveries.attemptsOf(['e1'])).get('e1'), undefined);
+      const kept = { ...lost, token: 'second' };
+      assert.equal(await store.transaction((to) => to.deliveryQueue.delivered(kept, NOW + 7)), true);
+      assert.equal(await store.transaction((to) => to.deliveryQueue.delivered(kept, NOW + 8)), false, 'once');
+      const [done] = await listed(store);
+      assert.deepEqual([done?.state, done?.settledAt, done?.attempts], ['delivered', NOW + 7, 1]);
+      assert.deepEqual((await store.deliveries.attemptsOf(['e1'])).get('e1'), [attempt(1)]);
+    });
+
+    testStore('of several instances that look at once, each event is taken by one', async (store, another) => {
+      const stores = [store, await another(), await another()];
+      const newId = idMaker(() => NOW, randomBytes);
+      for (let count = 0; count < MANY; count += 1) await store.outbox.add(event(newId(), count % 2 ? 'a' : 'b'));
+      const limits = { total: 1_000, perAccount: 7, perHost: 1_000 };
+      const taken: string[] = [];
+      const instance = async (one: OpenStore) => {
+        for (let rounds = 0; rounds < 100 && taken.length < MANY; rounds += 1) {
+          await sort(one);
+          const claim = claimDeliveries({ store: one, now: () => NOW, newId, slots: deliverySlots(limits) });
+          for (const accountId of ['a', 'b'])
+            taken.push(...(await claim(accountId)).claimed.map((had) => had.event.id));
+        }
+      };
+      await Promise.all(stores.map(instance));
+      assert.equal(taken.length, MANY);
+      assert.equal(new Set(taken).size, MANY);
+    });
+
+    testStore('a lane is due when the first of its events is, and not while it is closed', async (store) => {
+      for (const id of ['e1', 'e2']) await store.outbox.add(event(id));
+      await sort(store);
+      const lane = { accountId: 'a', failures: 0, trips: 0, closedUntil: 0, inOrderUntil: 0, notBefore: 0 };
+      const dueAt = async (change: Partial<typeof lane> = {}) => {
+        await store.transaction((to) => to.callbackLanes.save({ ...lane, ...change }));
+        for (const at of [NOW, NOW + 10, NOW + 60_000, NOW + HOUR]) {
+          if ((await store.callbackLanes.due(at, 10)).includes('a')) return at - NOW;
+        }
+        return null;
+      };
+      assert.equal(await dueAt(), 0);
+      assert.equal(await dueAt({ notBefore: NOW + 10 }), 10);
+      const events = await due(store);
+      await lease(store, events, 't');
+      assert.equal(await dueAt(), 60_000);
+      const [first, second] = events as [WaitingEvent, WaitingEvent];
+      await store.transaction(async (to) => {
+        await to.deliveryQueue.retryAt({ event: first, token: 't', attempt: attempt(1) }, NOW + 10);
+        await to.deliveryQueue.delivered({ event: second, token: 't', attempt: attempt(1) }, NOW);
+      });
+      assert.equal(await dueAt({ failures: 9, trips: 1 }), 10);
+      await store.callbackLanes.heal('a', NOW);
+      assert.deepEqual(await store.callbackLanes.due(NOW, 10), ['a'], 'to have a look at once');
+      const healed = await store.transaction((to) => to.callbackLanes.take('a'));
+      assert.deepEqual([healed?.failures, healed?.trips], [0, 0]);
+      const again = await due(store, 'a', NOW + 10);
+      await store.transaction((to) => to.deliveryQueue.suppress(idsOf(again), 'disabled', NOW));
+      assert.equal(await dueAt(), null);
+    });
+
+    testStore('what was tried for too long is given up, and what is new is not', async (store) => {
+      await store.outbox.add(event('old', 'a', NOW - 100));
+      await store.outbox.add(event('young', 'a', NOW));
+      await sort(store);
+      const old = await store.transaction((to) => to.deliveryQueue.giveUpBegunBefore('a', NOW - 50, NOW, 100));
+      assert.deepEqual(idsOf(old), ['old']);
+      const states = new Map((await listed(store)).map(({ id, state, reason }) => [id, `${state} ${reason}`]));
+      assert.deepEqual([states.get('old'), states.get('young')], ['failed receiver_down', 'pending null']);
+      assert.equal(await store.deliveries.failedSince(NOW, 10), 1);
+      assert.equal(await store.deliveries.failedSince(NOW + 1, 10), 0);
+    });
+
+    testStore('sending again begins anew, and leaves alone what is under way', async (store) => {
+      await store.outbox.add(event('e1'));
+      await sort(store);
+      const [first] = (await due(store)) as [WaitingEvent];
+      await lease(store, [first], 't');
+      await store.transaction((to) => to.deliveries.resend('a', 'e1', NOW + 1));
+      const failed = { event: first, token: 't', attempt: attempt(1) };
+      assert.equal(
+        await store.transaction((to) => to.deliveryQueue.gaveUp(failed, NOW, 'receiver_down')),
+        true,
+        'it kept its lease',
+      );
+      await store.transaction((to) => to.deliveries.resend('b', 'e1', NOW + 2));
+      assert.equal((await listed(store))[0]?.state, 'failed', 'another account changes nothing');
+      await store.transaction((to) => to.deliveries.resend('a', 'e1', NOW + 2));
+      const [again] = await due(store, 'a', NOW + 2);
+      assert.deepEqual([again?.tries, again?.attempts, again?.begunAt, again?.body], [0, 1, NOW + 2, first.body]);
+    });
+
+    testStore('of an event the last twenty attempts are kept', async (store) => {
+      await store.outbox.add(event('e1'));
+      await sort(store);
+      for (let number = 1; number <= 23; number += 1) {
+        const [one] = (await due(store)) as [WaitingEvent];
+        await lease(store, [one], `t${number}`);
+        const noted = { event: one, token: `t${number}`, attempt: attempt(number) };
+        assert.equal(await store.transaction((to) => to.deliveryQueue.retryAt(noted, NOW)), true);
+      }
+      const kept = (await store.deliveries.attemptsOf(['e1'])).get('e1')?.map(({ number }) => number);
+      assert.deepEqual(
+        kept,
+        Array.from({ length: 20 }, (_, index) => index + 4),
+      );
+    });
+
+    testStore('a rotated secret stays beside its successor, also under another seal key', async (store, another) => {
+      const times = { now: NOW, formerUntil: NOW + HOUR };
+      const rotate = (to: OpenStore, accountId: string, secret: string) =>
+        to.transaction((inside) => inside.callbacks.rotateSecret(accountId, new Secret(secret), times));
+      assert.equal(await rotate(store, 'c', 'x'), undefined, 'nothing was saved');
+      const clear = (saved: CallbackSettings | undefined) => [
+        saved?.signingSecret.reveal(),
+        saved?.formerSecret?.secret.reveal(),
+        saved?.formerSecret?.until,
+      ];
+      assert.deepEqual(clear(await rotate(store, 'a', 's2')), ['s2', 's', NOW + HOUR]);
+      assert.deepEqual(clear(await rotate(store, 'a', 's3')), ['s3', 's2', NOW + HOUR], 'one before, not all');
+      assert.deepEqual(clear(await store.callbacks.save(settings('a', { url: 'https://other.example/' }))), [
+        ...['s3', 's2', NOW + HOUR],
+      ]);
+      assert.deepEqual(clear(await store.callbacks.find('b')), ['s', undefined, undefined]);
+      // Read once with the newer key at hand, it needs the older one no more.
+      const both = await another([NEWER_KEY, KEY]);
+      assert.deepEqual(clear(await both.callbacks.find('a')), ['s3', 's2', NOW + HOUR]);
+      const newer = await another([NEWER_KEY]);
+      assert.deepEqual(clear(await newer.callbacks.find('a')), ['s3', 's2', NOW + HOUR]);
+      await newer.callbacks.delete('a');
+      assert.equal(await newer.callbacks.find('a'), undefined);
+    });
+
+    testStore('pages end, whatever the filter, and forgetting takes attempts along', async (store) => {
+      const newId = idMaker(() => NOW, randomBytes);
+      await store.transaction(async (to) => {
+        for (let count = 0; count < 2_100; count += 1) await to.outbox.add(event(newId(), 'c'));
+        await to.outbox.add({ ...event(newId(), 'c'), action: 'order:revoked' });
+      });
+      const filter = { action: 'order:rejected' } as const;
+      const first = await store.deliveries.list('c', filter, { limit: 10 });
+      assert.deepEqual([first.deliveries.length, typeof first.nextAfter], [0, 'string'], 'not searched to the end');
+      const last = await store.deliveries.list('c', filter, { after: first.nextAfter ?? '', limit: 10 });
+      assert.deepEqual(last, { deliveries: [], nextAfter: null });
+      const revoked = await store.deliveries.list('c', { action: 'order:revoked' }, { limit: 1 });
+      assert.equal(revoked.deliveries.length, 1);
+      assert.equal(await store.transaction((to) => to.deliveries.forget(NOW, 500)), 0, 'not before its time');
+      assert.equal(await store.transaction((to) => to.deliveries.forget(NOW + 1, 500)), 500, 'in batches');
+      const facts = await store.deliveries.queueFacts();
+      assert.deepEqual(facts, { pending: 0, oldestPendingAt: null, closedLanes: 0 });
+    });
+  });
+}

@@ -1,0 +1,20 @@
+// The callback-kill campaign in small: enough kills to notice that it, or what it checks, has broken. The real one is
+// `npm run campaign -- callback-kill`.
+import assert from 'node:assert/strict';
+import { CALLBACK_KILL_ENGINES, killDuringCallbacks } from '../../campaigns/callback-kill.ts';
+import type { EngineName } from '../../campaigns/kill.ts';
+import { rule } from '../support/contract.ts';
+
+const PLAN = { certificates: 200, kills: 5, seed: 20_261_115 };
+
+for (const [engine, instances] of Object.entries(CALLBACK_KILL_ENGINES) as [EngineName, number][]) {
+  rule('delivery 2', 'An event is delivered at least once, however often the process dies', async (context) => {
+    const print = (line: string) => context.diagnostic(`${engine}: ${line}`);
+    const { broken, ...counts } = await killDuringCallbacks(engine, { ...PLAN, instances, print });
+    print(JSON.stringify(counts));
+    assert.deepEqual(broken, []);
+    assert.equal(counts.kills, PLAN.kills);
+    assert.ok(counts.issued >= PLAN.certificates, `only ${counts.issued} certificates were issued`);
+    assert.ok(counts.refused > PLAN.certificates / 10, 'the receiver failed too seldom to prove anything');
+  });
+}
