@@ -4,8 +4,11 @@ import { setTimeout as sleep } from 'node:timers/promises';
 
 export interface Chore {
   readonly everyMs: number;
-  /** What it throws is told, and the chore goes on: a store that is busy now will answer later. */
-  readonly run: () => Promise<unknown>;
+  /**
+   * What it throws is told, and the chore goes on: a store that is busy now will answer later. One that works through a
+   * backlog ends at the next step once `stopping` is aborted.
+   */
+  readonly run: (stopping: AbortSignal) => Promise<unknown>;
 }
 
 export interface Background {
@@ -19,7 +22,7 @@ export function keepRunning(chores: readonly Chore[], onFault: (error: unknown) 
   async function goOn({ everyMs, run }: Chore): Promise<void> {
     while (!signal.aborted) {
       await sleep(everyMs, undefined, { signal }).catch(() => {});
-      if (!signal.aborted) await run().catch(onFault);
+      if (!signal.aborted) await run(signal).catch(onFault);
     }
   }
   const running = chores.map(goOn);

@@ -14,8 +14,10 @@ import { workPool } from './adapters/workers/pool.ts';
 import type { App } from './app.ts';
 import type { Config } from './config.ts';
 import { type CertificateAuthority, ISSUER_KEY_TYPES, type Issuer } from './domain/authority.ts';
+import { Refusal } from './domain/errors.ts';
 import type { Clock, Store } from './domain/ports.ts';
 import { PRODUCTS, type Product } from './domain/products.ts';
+import { faultLine } from './log.ts';
 import { type CancelOrder, cancelOrder } from './usecases/cancel-order.ts';
 import { type ChangeDcvMethod, changeDcvMethod } from './usecases/change-dcv-method.ts';
 import { type PlaceOrder, placeOrder } from './usecases/place-order.ts';
@@ -85,6 +87,9 @@ export async function openIssuance(
     ...openValidation(config, now, secret, outside),
     pendingMs: config.validation.pendingMs,
     random: Math.random,
+    onFault: (error: unknown) => {
+      if (!(error instanceof Refusal)) log(faultLine(error, null));
+    },
     store,
     authority,
     keys: keyMaker(pool, secret),

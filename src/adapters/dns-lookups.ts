@@ -5,13 +5,36 @@ import type { CaaRecord, DnsAnswer, DnsLookups } from '../domain/dns.ts';
 
 const TRY = { timeout: 1_500, tries: 2 };
 const LIMIT_MS = 4_000;
-const NOTHING_THERE: ReadonlySet<string> = new Set(['ENODATA', 'ENOTFOUND']);
+/** A name too long to be asked for, with our label in front, has no record either. */
+const NOTHING_THERE: ReadonlySet<string> = new Set(['ENODATA', 'ENOTFOUND', 'EBADNAME']);
 /** As many as a message can hold is more than anybody should look at. */
 const MAX_RECORDS = 100;
 
+/** Each question is a socket: so many at once in the whole process, and the others wait for their turn. */
+const AT_ONCE = 256;
+let free = AT_ONCE;
+const queue: (() => void)[] = [];
+
+async function inTurn<T>(question: () => Promise<T>): Promise<T> {
+  if (free > 0) free -= 1;
+  else await new Promise<void>((turn) => queue.push(turn));
+  try {
+    return await question();
+  } finally {
+    const next = queue.shift();
+    if (next) next();
+    else free += 1;
+  }
+}
+
 /** Those of the system, if `servers` is empty. */
 export function dnsLookups(servers: readonly string[]): DnsLookups {
-  async function ask<Raw, Record>(
+  const ask = <Raw, Record>(
+    question: (resolver: Resolver) => Promise<Raw[]>,
+    read: (raw: Raw) => Record,
+  ): Promise<DnsAnswer<Record>> => inTurn(() => askNow(question, read));
+
+  async function askNow<Raw, Record>(
     question: (resolver: Resolver) => Promise<Raw[]>,
     read: (raw: Raw) => Record,
   ): Promise<DnsAnswer<Record>> {

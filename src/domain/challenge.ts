@@ -56,14 +56,22 @@ export function challengeFor(
  */
 export function shortfallOf(
   { name, method, domain }: Challenge,
-  { persistPolicy }: DomainValidation,
+  { persistPolicy, persistUntil }: DomainValidation,
+  now: number,
 ): Localized | null {
-  if (method !== 'dns-persist' || persistPolicy === 'wildcard' || domain === name) return null;
+  if (method !== 'dns-persist') return null;
+  if (persistUntil !== null && persistUntil * 1000 < now) return EXPIRED;
+  if (persistPolicy === 'wildcard' || domain === name) return null;
   return {
     en: `The record shown is good for ${domain} only. For ${name}, change the order's persist_policy to wildcard with PUT …/dcv-method.`,
     zh: `所示记录只对 ${domain} 有效。如需用于 ${name}，请通过 PUT …/dcv-method 将 persist_policy 改为 wildcard。`,
   };
 }
+
+const EXPIRED: Localized = {
+  en: "The record shown has expired. Send a later persist_until, or 0, with PUT …/dcv-method and dcv_method 'dns-persist'.",
+  zh: '所示记录已过期，请通过 PUT …/dcv-method（dcv_method 为 dns-persist）发送更晚的 persist_until 或 0。',
+};
 
 /** A name without a registrable domain, as private products have them, stands for itself. */
 export function askedDomain(

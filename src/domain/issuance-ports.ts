@@ -106,8 +106,14 @@ export interface WaitingCertificates {
   find(accountId: string, certificateId: string): Promise<Waiting | undefined>;
   /** Those that are due, the longest first; they are due again at `until`, so that nobody else takes them up meanwhile. */
   claim(now: number, until: number, limit: number): Promise<Waiting[]>;
-  /** Changes when it is due, and what was seen; nothing when it does not wait any more. */
-  update(waiting: Pick<Waiting, 'certificateId' | 'accountId' | 'dueAt' | 'tries' | 'findings'>): Promise<void>;
+  /**
+   * Changes when it is due, and what was seen; nothing when it does not wait any more, or is not due at `seenDueAt`:
+   * then somebody else has taken it up, or changed it, meanwhile.
+   */
+  update(
+    waiting: Pick<Waiting, 'certificateId' | 'accountId' | 'dueAt' | 'tries' | 'findings'>,
+    seenDueAt?: number,
+  ): Promise<void>;
   delete(accountId: string, certificateId: string): Promise<void>;
 }
 

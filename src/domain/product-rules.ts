@@ -56,6 +56,11 @@ const RULES: readonly Rule[] = [
     'ssl names must be proven; name at least one',
   ],
   [
+    'dcv_scopes',
+    ({ dcvMethods, dcvScopes }) => dcvMethods.includes('file') && !dcvScopes.includes('fqdn'),
+    'a file proves the very name it is fetched from; add fqdn, or leave file out of dcv_methods',
+  ],
+  [
     'allows_wildcard',
     ({ allowsWildcard, dcvMethods }) =>
       allowsWildcard && dcvMethods.length > 0 && dcvMethods.every((one) => one === 'file'),

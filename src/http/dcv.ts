@@ -87,11 +87,11 @@ export function validationOperations(
       const locale = localeOf(request);
       const checks = await showValidation.check(callerOf(request).account.id, request.params.id);
       return success({
-        checks: checks.map(({ challenge, control, caa }) => ({
-          domain: challenge.name,
-          dcv_method: challenge.method,
-          auth_path: challenge.path,
-          auth_val: challenge.value,
+        checks: checks.map(({ name, challenge, control, caa }) => ({
+          domain: name,
+          dcv_method: challenge?.method ?? '',
+          auth_path: challenge?.path ?? '',
+          auth_val: challenge?.value ?? '',
           ...resultView(control, locale),
           caa: resultView(caa, locale),
         })),

@@ -25,8 +25,9 @@ export function changeDcvMethod(tools: ReissueTools): ChangeDcvMethod {
       const waiting = certificateId === null ? undefined : await to.waiting.find(accountId, certificateId);
       const record = waiting && (await to.certificates.find(accountId, waiting.certificateId));
       if (!waiting || !record) throw notWaiting(order);
-      if (signing) throw new Refusal('service_busy', { retryAfterSeconds: 1 });
       const at = now();
+      // It is being signed at this moment, or its signer is lost and will be cleared up behind.
+      if (signing) throw new Refusal('service_busy', { retryAfterSeconds: signing.until > at ? 1 : 10 });
       const product = productOf(tools, order);
       const provenBy = await provenAmong(tools, to, accountId, record.names, product, at);
       const dcv = domainValidation(wish, { now: at, order, product }, unprovenOf({ ...record, provenBy }));

@@ -3,7 +3,7 @@
 import { caaDomains, judgeCaa } from '../domain/caa.ts';
 import type { Challenge } from '../domain/challenge.ts';
 import type { DnsAnswer, DnsLookups, Level } from '../domain/dns.ts';
-import { judgePersist, persistDomains } from '../domain/dns-persist.ts';
+import { judgePersist, PERSIST_LABEL, persistDomains } from '../domain/dns-persist.ts';
 import type { CallOut, OutboundPolicy } from '../domain/outbound.ts';
 import type { Clock } from '../domain/ports.ts';
 import { agreementOf, type CheckResult, failed, PASSED } from '../domain/validation.ts';
@@ -35,13 +35,28 @@ export interface CheckDomains {
 }
 
 export function checkDomains(tools: CheckTools): CheckDomains {
-  const agreed = async (look: (from: Perspective) => Promise<CheckResult>): Promise<CheckResult> =>
-    agreementOf(await Promise.all(tools.perspectives.map(look)));
+  const agreed = (look: (from: Perspective) => Promise<CheckResult>) => decided(tools.perspectives.map(look));
   return {
     control: (accountId, challenge) => agreed((from) => CONTROL[challenge.method](tools, from, accountId, challenge)),
     caa: (accountId, name, methods) => agreed((from) => caaFrom(tools, from, accountId, name, methods)),
   };
 }
+
+/** As soon as those that are missing cannot change it: one that is silent costs nobody any time. */
+async function decided(looks: readonly Promise<CheckResult>[]): Promise<CheckResult> {
+  const views: CheckResult[] = looks.map(() => UNHEARD);
+  const { promise, resolve, reject } = Promise.withResolvers<CheckResult>();
+  const hearing = looks.map(async (look, index) => {
+    views[index] = await look;
+    const [primary] = views;
+    const isRefused = primary !== UNHEARD && !primary?.isOk;
+    if (isRefused || agreementOf(views).isOk) resolve(agreementOf(views));
+  });
+  Promise.all(hearing).then(() => resolve(agreementOf(views)), reject);
+  return await promise;
+}
+
+const UNHEARD = failed('dns_failure', 'There is no answer yet.', '尚无应答。');
 
 type ControlCheck = (
   tools: CheckTools,
@@ -78,10 +93,11 @@ async function persistFrom(
   { issuers, accountUri, registrableDomain, now }: CheckTools,
   { dns }: Perspective,
   accountId: string,
-  { name, path }: Challenge,
+  { name }: Challenge,
 ): Promise<CheckResult> {
-  const label = path.slice(0, path.indexOf('.') + 1);
-  const levels = await asked(persistDomains(name, registrableDomain), (domain) => dns.txt(label + domain));
+  const levels = await asked(persistDomains(name, registrableDomain), (domain) =>
+    dns.txt(`${PERSIST_LABEL}.${domain}`),
+  );
   const verdict = judgePersist(name, levels, { issuers, accountUri: accountUri(accountId), now: now() });
   return verdict.kind === 'authorized' ? PASSED : { isOk: false, problem: verdict.kind, reason: verdict.reason };
 }

@@ -29,7 +29,13 @@ export async function lookAhead(tools: ReissueTools, call: ReissueCall): Promise
   const plan = planReissue(request, context);
   const { names, needsValidation: unproven, dcv } = plan;
   if (needsInstruction(unproven, dcv)) return NOTHING_AHEAD;
-  const looked = await lookAtNames(tools, { accountId, names, provenBy: context.provenBy, dcv });
+  const looked = await lookAtNames(tools, {
+    accountId,
+    product: context.product,
+    names,
+    provenBy: context.provenBy,
+    dcv,
+  });
   if (!mayNeedKeys(request) || !isClear(looked, { names, unproven })) return { looked, keys: NO_KEYS };
   return { looked, keys: await obtainKeys(tools, order, productOf(tools, order), current, request, plan) };
 }

@@ -3,8 +3,8 @@
 import { type Challenge, type ChallengeFacts, challengeFor } from '../domain/challenge.ts';
 import { isWildcard } from '../domain/names.ts';
 import type { DomainValidation } from '../domain/order.ts';
-import { OFFERED_DCV_METHODS } from '../domain/products.ts';
-import { type CheckProblem, type CheckResult, type Finding, failed } from '../domain/validation.ts';
+import type { DcvMethod, Product } from '../domain/products.ts';
+import { type CheckResult, type Finding, failed } from '../domain/validation.ts';
 import { atMost } from './at-most.ts';
 import type { CheckDomains } from './check-domains.ts';
 
@@ -29,6 +29,8 @@ const LOOK_MS = 6_000;
 
 export interface Look {
   readonly accountId: string;
+  /** Undefined when it is not offered any more. */
+  readonly product: Pick<Product, 'dcvMethods'> | undefined;
   readonly names: readonly string[];
   /** Those of them that need not be proven now, and the methods by which they are. */
   readonly provenBy: ReadonlyMap<string, readonly string[]>;
@@ -46,23 +48,24 @@ export async function lookAtNames(tools: LookTools, look: Look): Promise<Looked>
   const challenges = challengesOf(tools, { ...look, names: unproven });
   const control = await resultsOf(unproven, (name) => {
     const challenge = challenges.get(name);
-    if (!challenge) return Promise.resolve(dcv.dcvMethod === 'file' ? NOT_BY_FILE : NO_METHOD);
-    return inTime(tools.checks.control(accountId, challenge), challenge.method === 'file' ? 'http_failure' : undefined);
+    return challenge
+      ? inTime(() => tools.checks.control(accountId, challenge), challenge.method)
+      : Promise.resolve(notProvable(dcv));
   });
   const about = { names: new Set(names), control };
   if ([...control.values()].some(({ isOk }) => !isOk)) return { ...about, caa: new Map() };
   const caa = await resultsOf(names, (name) => {
     const methods = provenBy.get(name) ?? (dcv.dcvMethod === null ? [] : [dcv.dcvMethod]);
-    return inTime(tools.checks.caa(accountId, name, methods));
+    return inTime(() => tools.checks.caa(accountId, name, methods));
   });
   return { ...about, caa };
 }
 
 export function challengesOf(
   { challengeFacts }: LookTools,
-  { accountId, names, dcv, certificateId = '' }: Omit<Look, 'provenBy'>,
+  { accountId, product, names, dcv, certificateId = '' }: Omit<Look, 'provenBy'>,
 ): Map<string, Challenge> {
-  const method = OFFERED_DCV_METHODS.find((one) => one === dcv.dcvMethod);
+  const method = product?.dcvMethods.find((one) => one === dcv.dcvMethod);
   if (!method) return new Map();
   const facts = challengeFacts(accountId, certificateId);
   const provable = method === 'file' ? names.filter((name) => !isWildcard(name)) : names;
@@ -78,10 +81,14 @@ const resultsOf = async (
 /** Whatever is still under way then is bounded by itself, and its result is nobody's any more. */
 export function within(limitMs: number) {
   const endsAt = performance.now() + limitMs;
-  return async (check: Promise<CheckResult>, problem: CheckProblem = 'dns_failure'): Promise<CheckResult> => {
+  return async (check: () => Promise<CheckResult>, method?: DcvMethod): Promise<CheckResult> => {
+    const left = endsAt - performance.now();
+    const tooSlow = { ...TOO_SLOW, problem: method === 'file' ? 'http_failure' : TOO_SLOW.problem } as const;
+    // Not even begun: what nobody waits for any more must not be asked.
+    if (left <= 0) return tooSlow;
     const { promise, resolve } = Promise.withResolvers<CheckResult>();
-    const timer = setTimeout(() => resolve({ ...TOO_SLOW, problem }), Math.max(0, endsAt - performance.now()));
-    return await Promise.race([check, promise]).finally(() => clearTimeout(timer));
+    const timer = setTimeout(() => resolve(tooSlow), left);
+    return await Promise.race([check(), promise]).finally(() => clearTimeout(timer));
   };
 }
 
@@ -96,6 +103,10 @@ const NO_METHOD = failed(
   'The product does not offer the validation method of the order any more. Choose another one.',
   '该产品已不再提供订单的验证方式，请更换。',
 );
+
+/** For a name that the order's method cannot prove. */
+export const notProvable = ({ dcvMethod }: DomainValidation): CheckResult =>
+  dcvMethod === 'file' ? NOT_BY_FILE : NO_METHOD;
 
 export const unprovenOf = ({ names, provenBy }: Pick<Look, 'names' | 'provenBy'>): string[] =>
   names.filter((name) => !provenBy.has(name));

@@ -3,7 +3,7 @@
 import { Refusal } from '../domain/errors.ts';
 import type { Order } from '../domain/order.ts';
 import { newOrder, type PlacementContext, planPlacement, requireAlternativeId } from '../domain/placement.ts';
-import type { Repositories } from '../domain/ports.ts';
+import type { Repositories, Store } from '../domain/ports.ts';
 import type { Product } from '../domain/products.ts';
 import { NO_KEY, type PublicKey } from '../domain/public-key.ts';
 import { mentionedNames } from '../domain/reissue-names.ts';
@@ -11,7 +11,7 @@ import type { ReissueRequest } from '../domain/reissue-request.ts';
 import { finishIssuance, keepKeys, LEASE_MS, pendingRecord, preparedRecord } from './issue-certificate.ts';
 import { isClear, type Look, type Looked, lookAtNames, NOTHING_SEEN, needsInstruction } from './look-at-names.ts';
 import { cloudKeyToBe, mayNeedKeys, NO_KEYS, type ObtainedKeys, obtainKeys, wipe } from './obtain-keys.ts';
-import { provenAmong } from './proven-names.ts';
+import { provenAmong, VOUCHED } from './proven-names.ts';
 import type { ReissueTools } from './reissue-certificate.ts';
 import { isKeyBlocked, once, soundKey } from './sound-key.ts';
 import { beginWaiting } from './wait-for-proof.ts';
@@ -30,8 +30,6 @@ export interface PlaceOrderCall {
 
 export type PlaceOrder = (call: PlaceOrderCall) => Promise<{ orderId: string; certificateId: string }>;
 
-/** The method under which names an operator vouched for are recorded. */
-const VOUCHED = 'operator';
 const OPERATOR = 'cli';
 
 export function placeOrder(tools: ReissueTools): PlaceOrder {
@@ -50,7 +48,7 @@ export function placeOrder(tools: ReissueTools): PlaceOrder {
 
     const { keys, looked } = await lookAhead(tools, call, product, draft, names);
     try {
-      const prepared = await store.transaction(async (to) => {
+      const prepared = await tellingOther(store, call, async (to) => {
         if (call.vouchesForNames && product.kind === 'ssl') {
           for (const name of names) {
             await to.proofs.record(accountId, name, VOUCHED, at);
@@ -72,11 +70,13 @@ export function placeOrder(tools: ReissueTools): PlaceOrder {
           await to.audit.append({ id: newId(), at, accountId, subject: orderId, ...placed });
           return undefined;
         }
-        const record = preparedRecord(tools, waiting, { ...plan, productId: product.id }, keys, at);
+        // The look took its time; the lease begins now.
+        const preparedAt = now();
+        const record = preparedRecord(tools, waiting, { ...plan, productId: product.id }, keys, preparedAt);
         await to.orders.insert(order);
         await keepKeys(to, keys);
         await to.certificates.insert(record);
-        await to.orders.beginSigning(orderId, { certificateId: id, until: at + LEASE_MS });
+        await to.orders.beginSigning(orderId, { certificateId: id, until: preparedAt + LEASE_MS });
         return { order, record };
       });
       if (prepared) {
@@ -104,9 +104,24 @@ async function lookAhead(
   const plan = planPlacement(request, draft, { ...context, validatedNames: new Set(provenBy.keys()) });
   const unproven = plan.needsValidation;
   if (needsInstruction(unproven, plan.dcv)) return { keys: NO_KEYS, looked: NOTHING_SEEN };
-  const looked = await lookAtNames(tools, { accountId, names: plan.names, provenBy, dcv: plan.dcv });
+  const looked = await lookAtNames(tools, { accountId, product, names: plan.names, provenBy, dcv: plan.dcv });
   const mayIssue = mayNeedKeys(request) && isClear(looked, { names: plan.names, unproven });
   return { keys: mayIssue ? await obtainKeys(tools, draft, product, null, request, plan) : NO_KEYS, looked };
+}
+
+/** Of two orders under one name that are placed at once, the second is told about the first like any other. */
+async function tellingOther<T>(
+  store: Store,
+  { accountId, alternativeId }: PlaceOrderCall,
+  work: (to: Repositories) => Promise<T>,
+): Promise<T> {
+  try {
+    return await store.transaction(work);
+  } catch (error) {
+    const isTaken = error instanceof Refusal && error.code === 'duplicate_alternative_order_id';
+    if (isTaken && alternativeId !== null) await requireUntaken(store, accountId, alternativeId);
+    throw error;
+  }
 }
 
 /** Told before anything is made; two at once are told apart by the store. */

@@ -7,7 +7,6 @@ import type { Waiting } from '../domain/issuance-ports.ts';
 import type { CertificateRecord, Order } from '../domain/order.ts';
 import type { Product } from '../domain/products.ts';
 import { waitAfter } from '../domain/validation.ts';
-import { atMost } from './at-most.ts';
 import { issuePending } from './issue-pending.ts';
 import { challengesOf, findingsOf, isClear, type Looked, lookAtNames, unprovenOf } from './look-at-names.ts';
 import { provenAmong } from './proven-names.ts';
@@ -19,7 +18,7 @@ export interface ProveDomains {
   /** Looks at the certificate that the order waits for. */
   readonly now: (accountId: string, orderId: string) => Promise<void>;
   /** Looks at those that are due, until none is. Returns how many there were. */
-  readonly due: () => Promise<number>;
+  readonly due: (stopping?: AbortSignal) => Promise<number>;
 }
 
 /** Longer than a look at a hundred names takes: who has not finished by then is taken for dead. */
@@ -27,22 +26,24 @@ const CLAIM_MS = 120_000;
 const LOOK_MS = 60_000;
 /** Somebody waits for the answer; what is not seen by then is seen at the next look. */
 const WAITED_FOR_MS = 8_000;
-const CLAIMED_AT_ONCE = 16;
-/** A look is waiting for others nearly all the time. */
-const AT_ONCE = 8;
+/** A look is waiting for others nearly all the time. No more are taken up than are looked at, or claims would run out. */
+const AT_ONCE = 16;
+/** One account's names that nobody answers for leave room for the others'. */
+const PER_ACCOUNT = 8;
+const CROWDED_MS = 30_000;
 /** So that those who began together do not ask together for ever. */
 const JITTER = 0.2;
 
 export interface ProveTools extends ReissueTools {
   /** From 0 to 1. */
   readonly random: () => number;
+  readonly onFault: (error: unknown) => void;
 }
 
 interface Case {
-  readonly waiting: Waiting;
   readonly order: Order;
   readonly record: CertificateRecord;
-  readonly product: Product;
+  readonly product: Product | undefined;
 }
 
 export function proveDomains(tools: ProveTools): ProveDomains {
@@ -61,16 +62,39 @@ export function proveDomains(tools: ProveTools): ProveDomains {
       await prove(tools, claimed, WAITED_FOR_MS);
     },
 
-    async due() {
+    async due(stopping) {
+      const underWay = new Map<Promise<void>, string>();
+      const isCrowded = (accountId: string) =>
+        [...underWay.values()].filter((one) => one === accountId).length >= PER_ACCOUNT;
       let looked = 0;
       for (;;) {
-        const claimed = await store.waiting.claim(now(), now() + CLAIM_MS, CLAIMED_AT_ONCE);
-        await atMost(AT_ONCE, claimed, (one) => prove(tools, one, LOOK_MS));
-        looked += claimed.length;
-        if (claimed.length < CLAIMED_AT_ONCE) return looked;
+        const room = stopping?.aborted ? 0 : AT_ONCE - underWay.size;
+        const claimed = room > 0 ? await store.waiting.claim(now(), now() + CLAIM_MS, room) : [];
+        for (const waiting of claimed) {
+          if (isCrowded(waiting.accountId)) {
+            await store.waiting.update({ ...waiting, dueAt: now() + CROWDED_MS }, waiting.dueAt);
+            continue;
+          }
+          const look = proveOrTell(tools, waiting).finally(() => underWay.delete(look));
+          underWay.set(look, waiting.accountId);
+          looked += 1;
+        }
+        if (claimed.length > 0 && claimed.length === room) continue;
+        if (underWay.size === 0) return looked;
+        await Promise.race(underWay.keys());
       }
     },
   };
+}
+
+/** What is wrong with one keeps no other from its turn; it is tried again later and later. */
+async function proveOrTell(tools: ProveTools, waiting: Waiting): Promise<void> {
+  try {
+    await prove(tools, waiting, LOOK_MS);
+  } catch (error) {
+    tools.onFault(error);
+    await again(tools, waiting).catch(tools.onFault);
+  }
 }
 
 async function prove(tools: ProveTools, waiting: Waiting, limitMs: number): Promise<void> {
@@ -79,11 +103,13 @@ async function prove(tools: ProveTools, waiting: Waiting, limitMs: number): Prom
   const { order, record, product } = found;
   const at = tools.now();
   if (at >= waiting.expiresAt || at >= order.termEndsAt) return await giveUp(tools, waiting, 'it waited too long');
+  // The operator has taken it away, and may bring it back.
+  if (!product) return;
 
   const { accountId } = waiting;
   const { names, id: certificateId } = record;
   const provenBy = await provenAmong(tools, tools.store, accountId, names, product, at);
-  const look = { accountId, names, provenBy, dcv: order, certificateId, limitMs };
+  const look = { accountId, product, names, provenBy, dcv: order, certificateId, limitMs };
   const unproven = unprovenOf(look);
   const looked = await lookAtNames(tools, look);
   await keepProofs(tools, found, unproven, looked);
@@ -100,22 +126,20 @@ async function caseOf({ store, products }: ProveTools, waiting: Waiting): Promis
   const record = await store.certificates.find(accountId, certificateId);
   // Being signed at this moment, or just issued or given up: then its row is gone, or will be.
   if (!order || record?.state !== 'pending' || order.pendingCertificateId !== certificateId) return undefined;
-  const product = products.get(order.productId);
-  // The operator has taken it away, and may bring it back.
-  return product && { waiting, order, record, product };
+  return { order, record, product: products.get(order.productId) };
 }
 
 /** What a persistent record says is good for this one look, and not kept. */
 async function keepProofs(
   tools: ProveTools,
-  { order, record }: Case,
+  { order, record, product }: Case,
   unproven: readonly string[],
   { control }: Looked,
 ) {
   const { dcvMethod: method, accountId } = order;
   const proven = unproven.filter((name) => control.get(name)?.isOk);
   if (method === null || method === 'dns-persist' || proven.length === 0) return;
-  const challenges = challengesOf(tools, { accountId, names: proven, dcv: order, certificateId: record.id });
+  const challenges = challengesOf(tools, { accountId, product, names: proven, dcv: order, certificateId: record.id });
   const { newId } = tools;
   const at = tools.now();
   await tools.store.transaction(async (to) => {
@@ -130,16 +154,19 @@ async function keepProofs(
   });
 }
 
-async function again({ store, now, random }: ProveTools, waiting: Waiting, looked: Looked): Promise<void> {
+async function again({ store, now, random }: ProveTools, waiting: Waiting, looked?: Looked): Promise<void> {
   const at = now();
   const wait = waitAfter(waiting.tries) * (1 - JITTER + 2 * JITTER * random());
-  await store.waiting.update({
+  // Never later than its end, which is also found by being due.
+  const dueAt = Math.min(Math.round(at + wait), waiting.expiresAt);
+  const after = {
     ...waiting,
     tries: waiting.tries + 1,
-    // Never later than its end, which is also found by being due.
-    dueAt: Math.min(Math.round(at + wait), waiting.expiresAt),
-    findings: findingsOf(looked, at),
-  });
+    dueAt,
+    findings: looked ? findingsOf(looked, at) : waiting.findings,
+  };
+  // Unless the method was changed while we looked: what was seen then is no answer to what is asked now.
+  await store.waiting.update(after, waiting.dueAt);
 }
 
 async function giveUp({ store, now, newId }: ProveTools, waiting: Waiting, why: string): Promise<void> {

@@ -4,6 +4,8 @@ import type { Repositories } from '../domain/ports.ts';
 import type { Product } from '../domain/products.ts';
 
 const DAY_MS = 86_400_000;
+/** The method under which names an operator vouched for are recorded. */
+export const VOUCHED = 'operator';
 
 export interface ProofTools {
   readonly registrableDomain: (name: string) => string | undefined;
@@ -15,12 +17,19 @@ export async function provenAmong(
   { proofs }: Repositories,
   accountId: string,
   names: readonly string[],
-  { reuseDays }: Product,
+  { reuseDays, dcvMethods, dcvScopes }: Product,
   now: number,
 ): Promise<Map<string, string[]>> {
-  const covering = names.map((name) => [name, coveringProofs(name, registrableDomain)] as const);
+  // A product that wants more than others is not served what was proven for them.
+  const mayServe = (method: string) => method === VOUCHED || dcvMethods.some((one) => one === method);
+  const covering = names.map((name) => {
+    const kept = coveringProofs(name, registrableDomain);
+    return [name, dcvScopes.includes('base_domain') ? kept : [name]] as const;
+  });
   const asked = [...new Set(covering.flatMap(([, kept]) => kept))];
   const found = await proofs.proven(accountId, asked, now - reuseDays * DAY_MS);
-  const methods = covering.map(([name, kept]) => [name, kept.flatMap((one) => found.get(one) ?? [])] as const);
+  const methods = covering.map(
+    ([name, kept]) => [name, kept.flatMap((one) => found.get(one) ?? []).filter(mayServe)] as const,
+  );
   return new Map(methods.flatMap(([name, by]) => (by.length > 0 ? [[name, by]] : [])));
 }

@@ -5,9 +5,9 @@ import { Refusal } from '../domain/errors.ts';
 import type { Waiting } from '../domain/issuance-ports.ts';
 import type { Order } from '../domain/order.ts';
 import type { Rate } from '../domain/ports.ts';
-import type { CheckResult, Finding } from '../domain/validation.ts';
+import { type CheckResult, type Finding, PASSED } from '../domain/validation.ts';
 import { atMost } from './at-most.ts';
-import { challengesOf, unprovenOf, within } from './look-at-names.ts';
+import { challengesOf, notProvable, unprovenOf, within } from './look-at-names.ts';
 import { provenAmong } from './proven-names.ts';
 import type { ReissueTools } from './reissue-certificate.ts';
 import { notWaiting } from './wait-for-proof.ts';
@@ -28,7 +28,9 @@ export interface ValidationState {
 }
 
 export interface NameCheck {
-  readonly challenge: Challenge;
+  readonly name: string;
+  /** Null where nothing is to be published. */
+  readonly challenge: Challenge | null;
   readonly control: CheckResult;
   readonly caa: CheckResult;
 }
@@ -52,9 +54,15 @@ export function showValidation(tools: ReissueTools): ShowValidation {
     return pending?.names ?? order.names;
   }
 
+  async function provenOf(order: Order, names: readonly string[]): Promise<Map<string, string[]>> {
+    const product = products.get(order.productId);
+    return product ? await provenAmong(tools, store, order.accountId, names, product, now()) : new Map();
+  }
+
   const challengesFor = (order: Order, names: readonly string[]): Map<string, Challenge> =>
     challengesOf(tools, {
       accountId: order.accountId,
+      product: products.get(order.productId),
       names,
       dcv: order,
       certificateId: order.pendingCertificateId ?? '',
@@ -65,11 +73,9 @@ export function showValidation(tools: ReissueTools): ShowValidation {
       const { accountId, pendingCertificateId: id } = order;
       const waiting = id === null ? undefined : await store.waiting.find(accountId, id);
       const names = await namesOf(order);
-      const product = products.get(order.productId);
       // Of what is issued everything was verified, and of what ended before that nothing counts.
       const isIssued = !waiting && order.currentCertificateId !== null;
-      const provenBy =
-        waiting && product ? await provenAmong(tools, store, accountId, names, product, now()) : new Map();
+      const provenBy = waiting ? await provenOf(order, names) : new Map();
       const unproven = new Set(isIssued ? [] : unprovenOf({ names, provenBy }));
       const challenges = challengesFor(order, names);
       return {
@@ -83,7 +89,10 @@ export function showValidation(tools: ReissueTools): ShowValidation {
             name,
             challenge: isShown ? challenge : null,
             isVerified,
-            finding: isVerified || !challenge ? finding : (shortfall(challenge, order) ?? finding),
+            finding:
+              isVerified || !challenge || !isNothing(finding)
+                ? finding
+                : (shortfall(challenge, order, now()) ?? finding),
           };
         }),
         waiting: waiting ?? null,
@@ -94,23 +103,35 @@ export function showValidation(tools: ReissueTools): ShowValidation {
       const order = await store.orders.find(accountId, orderId);
       if (!order) throw new Refusal('order_not_found');
       // A value belongs to a certificate that waits; a persistent record to the account.
-      if (order.pendingCertificateId === null && order.dcvMethod !== 'dns-persist') throw notWaiting(order);
+      const isOver = order.currentCertificateId === null || order.dcvMethod !== 'dns-persist';
+      if (order.pendingCertificateId === null && isOver) throw notWaiting(order);
       await takeLook(tools, order);
-      const challenges = challengesFor(order, await namesOf(order));
+      const names = await namesOf(order);
+      const challenges = challengesFor(order, names);
+      const provenBy = await provenOf(order, names);
       const inTime = within(LOOK_MS);
-      return await atMost(AT_ONCE, [...challenges.values()], async (challenge) => {
+      const controlNow = (challenge: Challenge | null) =>
+        challenge ? inTime(() => tools.checks.control(accountId, challenge), challenge.method) : notProvable(order);
+      return await atMost(AT_ONCE, names, async (name) => {
+        const challenge = challenges.get(name) ?? null;
+        const methods = provenBy.get(name) ?? (challenge ? [challenge.method] : []);
+        // A proof that is kept need not be shown again; a persistent record is asked each time.
+        const isKept = provenBy.has(name) && challenge?.method !== 'dns-persist';
         const [control, caa] = await Promise.all([
-          inTime(tools.checks.control(accountId, challenge), challenge.method === 'file' ? 'http_failure' : undefined),
-          inTime(tools.checks.caa(accountId, challenge.name, [challenge.method])),
+          isKept ? PASSED : controlNow(challenge),
+          inTime(() => tools.checks.caa(accountId, name, methods)),
         ]);
-        return { challenge, control, caa };
+        return { name, challenge: isKept ? null : challenge, control, caa };
       });
     },
   };
 }
 
-function shortfall(challenge: Challenge, order: Order): NameState['finding'] {
-  const reason = shortfallOf(challenge, order);
+/** Nothing was published yet that could be told about. */
+const isNothing = (finding: Finding | null): boolean => finding === null || finding.problem === 'no_record';
+
+function shortfall(challenge: Challenge, order: Order, now: number): NameState['finding'] {
+  const reason = shortfallOf(challenge, order, now);
   return reason && { at: null, of: 'control', problem: 'unauthorized', reason };
 }
 

@@ -10,7 +10,7 @@ import { engineAt, openStore } from '../../src/adapters/store/store.ts';
 import { waitingIn } from '../../src/adapters/store/waiting.ts';
 import { bothEngines } from '../support/engines.ts';
 
-const ROWS = Number(process.env.WAITING_ROWS ?? 10_000);
+const ROWS = Number(process.env.WAITING_ROWS ?? 20_000);
 /** Row i is due at i. */
 const [NOW, UNTIL, LIMIT] = [50, 10 * ROWS, 16];
 

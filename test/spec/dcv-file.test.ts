@@ -40,7 +40,7 @@ rule('dcv 4', '`file` by a file under `/.well-known/pki-validation/` on port 80 
   assert.equal(await outcomeOf(() => (socket, asked) => void socket.end(page(asked))), 'wrong_value');
 });
 
-rule('dcv 4', 'by a file under `/.well-known/pki-validation/` on port 80', async () => {
+rule('dcv 19', 'the answer counts with status 200 only, and one line of it must be the value', async () => {
   const good: Record<string, (fetch: Fetch) => string> = {
     'a line of several': ({ value }) => page(`# orders\n${'0'.repeat(64)}\r\n  ${value} \r\nmore\n`),
     'with a byte that is no text': ({ value }) => page(`\xff\xfe\n${value}\n`),
@@ -92,7 +92,7 @@ test('a file at another place, or of another order, proves nothing', async () =>
   assert.equal(await outcomeAfter(second), 'issued');
 });
 
-test('redirects are followed to the usual ports of a name, and no further than five', async () => {
+rule('dcv 19', 'is followed at most five times, to port 80 or 443 of a name and never to a bare address', async () => {
   /** The file lies at another path of another name. */
   const behind = (location: (other: string) => string, status = 302) =>
     outcomeOf(({ domain, value }) => {
@@ -140,7 +140,7 @@ test('redirects are followed to the usual ports of a name, and no further than f
   assert.equal(await behind(() => 'https://nobody-knows.com/proof?x=1'), 'http_failure');
 });
 
-test('a chain of five redirects is followed to its end, and one of six or in a circle is not', async () => {
+rule('dcv 19', 'A redirect from the file of a name is followed at most five times', async () => {
   const chain = (hops: number) =>
     outcomeOf(({ domain, value }) => {
       for (let hop = 1; hop < hops; hop += 1) files.set(`${domain}/hop${hop}`, redirect(`/hop${hop + 1}`));

@@ -64,7 +64,7 @@ rule('dcv 14', 'When the last name is proven, the certificate is issued and the 
   const { status, certificate_id, pending_certificate_id, dns_names, dcv_expires_at } = answer.data;
   assert.deepEqual([status, certificate_id, pending_certificate_id], ['issued', id, null], 'the id that was answered');
   assert.deepEqual([dns_names, dcv_expires_at], [[kept, added], null]);
-  assert.equal(await waitingOf(app, order), undefined);
+  assert.equal(await app.app.store.waiting.find(order.key.accountId, id), undefined, 'it waits no more');
   const issued = await certificate(app, order, id);
   const { subjectAltName, validFrom, validTo } = new X509Certificate(issued.pem);
   assert.equal(subjectAltName, `DNS:${kept}, DNS:${added}`);
@@ -157,15 +157,20 @@ rule('dcv 15', 'A reissue that waits too long lapses', async () => {
 });
 
 test('the end of the term of an order is the end of its waiting too', async () => {
-  const [domain, added] = [newDomain(), newDomain()];
-  const order = await newOrder(app, { product: 'own', commonName: domain });
-  app.advance(2 * DAY);
-  await pendingOf(order, body({ common_name: domain, dns_names: [added] }));
-  await publish(order);
-  app.advance(1 * DAY);
-  await workerLooks(order);
-  const { status, certificate_id } = await show(app, order);
-  assert.deepEqual([status, certificate_id], ['issued', order.certificateId]);
+  for (const isPublished of [true, false]) {
+    const [domain, added] = [newDomain(), newDomain()];
+    const order = await newOrder(app, { product: 'own', commonName: domain });
+    app.advance(2 * DAY);
+    await pendingOf(order, body({ common_name: domain, dns_names: [added] }));
+    app.advance(1 * DAY - SECOND);
+    await workerLooks(order);
+    if (isPublished) await publish(order);
+    // Whatever the look before has found, it is looked at again by then.
+    app.advance(3_600 * SECOND);
+    await workerLooks(order);
+    const { status, certificate_id } = await show(app, order);
+    assert.deepEqual([status, certificate_id], ['issued', order.certificateId]);
+  }
 });
 
 /** A pending reissue for one more name, which is published; then something happens. */

@@ -4,6 +4,7 @@ import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { after } from 'node:test';
+import type { TestApp } from '../support/app.ts';
 import { rule } from '../support/contract.ts';
 import { ISSUERS, SECOND, startDomainApp } from '../support/domain-app.ts';
 import { body, certificate, newOrder, type PlacedOrder, reissue, show } from '../support/orders.ts';
@@ -172,8 +173,8 @@ rule('persist 15', 'The record is looked up again at every issuance; no earlier 
 });
 
 /** Everything that is written anywhere, but for what counts how often somebody asks. */
-function everything(): unknown {
-  const db = new DatabaseSync(join(app.folder, 'reseal.db'), { readOnly: true });
+function everything({ folder }: TestApp): unknown {
+  const db = new DatabaseSync(join(folder, 'reseal.db'), { readOnly: true });
   const tables = db.prepare(`select name from sqlite_master where type = 'table' order by 1`).all();
   const names = tables.map(({ name }) => String(name)).filter((name) => !['rate_limit', 'credential'].includes(name));
   assert.ok(names.includes('waiting_certificate') && names.includes('audit'), names.join());
@@ -183,15 +184,17 @@ function everything(): unknown {
 }
 
 rule('persist 17', 'A read-only check says what DNS answers for the record now', async () => {
+  // By itself, so that nothing else is due.
+  await using own = await startDomainApp();
   const domain = newDomain();
   const [a, b, c, d, e] = ['a', 'b', 'c', 'd', 'e'].map((label) => `${label}.${domain}`) as [string, ...string[]];
-  const order = await place([a, b!, c!, d!, e!], PERSIST);
-  dns.set(at(a), 'TXT', [recordFor(order)]);
-  dns.set(at(c!), 'TXT', [recordFor(order, '; persistUntil=soon')]);
-  dns.set(at(d!), 'TXT', [recordFor(order, 'x')]);
-  dns.set(at(e!), 'TXT', 'servfail');
-  const before = everything();
-  const checks = await check(order);
+  const order = await own.place([a, b!, c!, d!, e!], PERSIST);
+  own.dns.set(at(a), 'TXT', [recordFor(order)]);
+  own.dns.set(at(c!), 'TXT', [recordFor(order, '; persistUntil=soon')]);
+  own.dns.set(at(d!), 'TXT', [recordFor(order, 'x')]);
+  own.dns.set(at(e!), 'TXT', 'servfail');
+  const before = everything(own.app);
+  const checks = await own.check(order);
   assert.deepEqual(
     Object.entries(checks).map(([name, { result, caa }]) => [name, result, caa.result]),
     [
@@ -206,12 +209,12 @@ rule('persist 17', 'A read-only check says what DNS answers for the record now',
     assert.deepEqual([auth_path, auth_val, dcv_method], [at(name), recordFor(order), 'dns-persist']);
     assert.equal(message === '', result === 'ok', 'whoever has to mend something is told what');
   }
-  assert.deepEqual(everything(), before, 'it changes nothing');
+  assert.deepEqual(everything(own.app), before, 'it changes nothing');
   // Not even when everything is in order: the order still waits for somebody to say so, or for its next look.
-  await publish(order);
-  assert.ok(Object.values(await check(order)).every(({ result }) => result === 'ok'));
-  assert.deepEqual(everything(), before);
-  assert.equal((await show(app, order)).status, 'domain_verifing');
+  await own.publish(order);
+  assert.ok(Object.values(await own.check(order)).every(({ result }) => result === 'ok'));
+  assert.deepEqual(everything(own.app), before);
+  assert.equal((await show(own.app, order)).status, 'domain_verifing');
 });
 
 rule(

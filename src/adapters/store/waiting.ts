@@ -50,22 +50,25 @@ export const waitingIn = (db: Db, engine: Pick<Engine, 'locksRows'>): WaitingCer
       .orderBy('due_at')
       .limit(limit);
     const rows = await db
+      // Two instances that look at the same moment get different ones. Apart from the rest, or PostgreSQL may run it for
+      // each row that it updates, with a limit each time.
+      .with('due', () => (engine.locksRows ? due.forUpdate().skipLocked() : due))
       .updateTable('waiting_certificate')
       .set({ due_at: until })
-      // Two instances that look at the same moment get different ones.
-      .where('certificate_id', 'in', engine.locksRows ? due.forUpdate().skipLocked() : due)
+      .where('certificate_id', 'in', (from) => from.selectFrom('due').select('due.certificate_id'))
       .returningAll()
       .execute();
     return rows.map(waitingFrom);
   },
 
-  async update({ certificateId, accountId, dueAt, tries, findings }) {
-    await db
+  async update({ certificateId, accountId, dueAt, tries, findings }, seenDueAt) {
+    let changing = db
       .updateTable('waiting_certificate')
       .set({ due_at: dueAt, tries, findings: JSON.stringify(findings) })
       .where('certificate_id', '=', certificateId)
-      .where('account_id', '=', accountId)
-      .execute();
+      .where('account_id', '=', accountId);
+    if (seenDueAt !== undefined) changing = changing.where('due_at', '=', seenDueAt);
+    await changing.execute();
   },
 
   async delete(accountId, certificateId) {
