@@ -8,7 +8,7 @@ export interface Chore {
    * What it throws is told, and the chore goes on: a store that is busy now will answer later. One that works through a
    * backlog ends at the next step once `stopping` is aborted.
    */
-  readonly run: (stopping: AbortSignal) => Promise<unknown>;
+  readonly run: (stopping?: AbortSignal) => Promise<unknown>;
 }
 
 export interface Background {
