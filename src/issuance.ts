@@ -16,6 +16,7 @@ import type { Config } from './config.ts';
 import { type CertificateAuthority, ISSUER_KEY_TYPES, type Issuer } from './domain/authority.ts';
 import type { Clock, Store } from './domain/ports.ts';
 import { PRODUCTS, type Product } from './domain/products.ts';
+import { openRevocation, type RevocationServices } from './revocation.ts';
 import { type CancelOrder, cancelOrder } from './usecases/cancel-order.ts';
 import { type PlaceOrder, placeOrder } from './usecases/place-order.ts';
 import { type Reissue, reissueCertificate } from './usecases/reissue-certificate.ts';
@@ -23,7 +24,7 @@ import { type ShowOrders, showOrders } from './usecases/show-orders.ts';
 import { type UseCloudKey, useCloudKey } from './usecases/use-cloud-key.ts';
 import { voidLostIssuances } from './usecases/void-lost-issuances.ts';
 
-export interface Issuance {
+export interface Issuance extends RevocationServices {
   readonly authority: CertificateAuthority;
   readonly issuers: readonly Issuer[];
   readonly products: ReadonlyMap<string, Product>;
@@ -67,6 +68,8 @@ export async function openIssuance({ store, newId, log }: App, config: Config, n
     authority.use(issuers);
     log({ event: 'issuers_changed', text: statesOf(issuers) });
   }
+  await store.pkiAddresses.remember(config.authority.pkiUrl, now());
+  const { publishLists, ...revocation } = openRevocation({ store, newId, log }, products, () => issuers, keyTypes, now);
   const pool = workPool();
   const secret = await serviceSecret(store);
   const tools = {
@@ -79,8 +82,10 @@ export async function openIssuance({ store, newId, log }: App, config: Config, n
     readCsr: (text: string) => readCsr(text).publicKey,
     requireStrongKey,
     registrableDomain,
+    publishLists,
   };
   return {
+    ...revocation,
     authority,
     get issuers() {
       return issuers;

@@ -62,7 +62,7 @@ export async function serveApp(app: App, services: Issuance & CallbackServices, 
   const onFault = (error: unknown) => {
     if (!(error instanceof Refusal)) app.log(faultLine(error, null));
   };
-  const chores: Chore[] = [{ everyMs: SWEEP_MS, run: services.sweep }];
+  const chores: Chore[] = [{ everyMs: SWEEP_MS, run: services.sweep }, ...services.revocationChores];
   const background = keepRunning(chores, onFault);
   return {
     url: publicUrl(),

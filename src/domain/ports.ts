@@ -3,17 +3,9 @@
 import type { Account, AccountChange } from './account.ts';
 import type { CallbackSettings } from './callback.ts';
 import type { Caller, Credential } from './credential.ts';
-import type {
-  BlockedKeys,
-  Certificates,
-  IdempotencyKeys,
-  Issuers,
-  Orders,
-  Outbox,
-  Proofs,
-  Revocations,
-} from './issuance-ports.ts';
+import type { BlockedKeys, Certificates, IdempotencyKeys, Issuers, Orders, Outbox, Proofs } from './issuance-ports.ts';
 import type { CloudKeys, EscrowedKeys, SigningGrants } from './key-ports.ts';
+import type { OcspResponders, PkiAddresses, RevocationLists, Revocations, RevokedSerials } from './revocation-ports.ts';
 
 /** Milliseconds since 1970, UTC. */
 export type Clock = () => number;
@@ -55,6 +47,9 @@ export type AuditAction =
   | 'order:placed'
   | 'order:reissued'
   | 'order:canceled'
+  | 'certificate:revoked'
+  | 'revocation:changed'
+  | 'revocation:canceled'
   | 'name:validated'
   | 'callback:tested'
   | 'callback:saved'
@@ -135,6 +130,10 @@ export interface Repositories {
   readonly certificates: Certificates;
   readonly proofs: Proofs;
   readonly revocations: Revocations;
+  readonly revokedSerials: RevokedSerials;
+  readonly revocationLists: RevocationLists;
+  readonly pkiAddresses: PkiAddresses;
+  readonly ocspResponders: OcspResponders;
   readonly outbox: Outbox;
   readonly callbacks: Callbacks;
   readonly rateLimits: RateLimits;

@@ -6,6 +6,7 @@ import type { ShownOrder, ShowOrders } from '../usecases/show-orders.ts';
 import { callerOf } from './authentication.ts';
 import { nextAfter, PageQuery, pageOf } from './paging.ts';
 import { answers, success } from './reply.ts';
+import { revocationView, scheduleView } from './revocation-view.ts';
 import type { Api } from './server.ts';
 
 const AnyObject = Type.Object({}, { additionalProperties: true });
@@ -37,7 +38,7 @@ export function orderOperations(
     '/certs/:id',
     { config: read, schema: { summary: 'Show a certificate', params, ...common } },
     async (request) => {
-      const { certificate, replacedBy, history } = await show.certificate(
+      const { certificate, replacedBy, history, seen } = await show.certificate(
         callerOf(request).account.id,
         request.params.id,
       );
@@ -62,11 +63,7 @@ export function orderOperations(
             version,
             replaces: replacesId,
           })),
-          revocation: certificate.revocation && {
-            reason: certificate.revocation.reason,
-            due_at: moment(certificate.revocation.dueAt),
-            revoked_at: moment(certificate.revocation.revokedAt),
-          },
+          revocation: revocationView(certificate, seen),
         },
       });
     },
@@ -95,9 +92,10 @@ const summaryOf = (order: Order) => ({
   term_ends_at: moment(order.termEndsAt),
 });
 
-export const orderView = ({ order, certificate }: ShownOrder) => ({
+export const orderView = ({ order, certificate, scheduled }: ShownOrder) => ({
   ...summaryOf(order),
   certificate: certificate ? contentOf(certificate) : null,
+  revocations: scheduled.map((one) => ({ certificate_id: one.certificateId, ...scheduleView(one) })),
 });
 
 const contentOf = (certificate: CertificateRecord) => ({

@@ -28,10 +28,12 @@ import { callbackOperations } from './callback.ts';
 import { callbackTestOperation } from './callback-test.ts';
 import { limitConcurrency } from './capacity.ts';
 import { cloudKeyOperations } from './cloud-keys.ts';
+import { crlEndpoint } from './crl.ts';
 import { cscInterface } from './csc.ts';
 import { answerErrors, answerTransportErrors, sendFailure } from './failures.ts';
 import { healthEndpoints } from './health.ts';
 import { metricsEndpoint } from './metrics.ts';
+import { ocspEndpoints } from './ocsp.ts';
 import { orderOperations } from './orders.ts';
 import { pkiEndpoints } from './pki.ts';
 import { placementOperations } from './place-order.ts';
@@ -44,6 +46,7 @@ import {
   recordWhenClosed,
   requestRecorder,
 } from './request-log.ts';
+import { type RevocationOperations, revocationOperations } from './revocation.ts';
 import { refuseUnknownRoutes, rememberRoutes } from './routes.ts';
 
 export type Api = FastifyInstance<
@@ -65,7 +68,7 @@ export interface AppServices {
   readonly probeWrite: () => Promise<void>;
 }
 
-export interface Services extends AppServices {
+export interface Services extends AppServices, RevocationOperations {
   readonly reissue: Reissue;
   /** Names a text without giving it away. */
   readonly digestOf: (text: string) => string;
@@ -76,6 +79,8 @@ export interface Services extends AppServices {
   readonly callbacks: ConfigureCallback;
   readonly cloudKeys: UseCloudKey;
   readonly authority: CertificateAuthority;
+  readonly lists: { readonly serve: Parameters<typeof crlEndpoint>[1] };
+  readonly answerOcsp: Parameters<typeof ocspEndpoints>[1];
 }
 
 export interface ServerOptions {
@@ -118,6 +123,8 @@ export async function buildServer(services: Services, options: ServerOptions): P
   metricsEndpoint(app, services.metrics, options.metricsToken);
   referencePage(app);
   pkiEndpoints(app, (id) => services.authority.chainOf(id)[0]);
+  crlEndpoint(app, services.lists.serve);
+  ocspEndpoints(app, services.answerOcsp);
   await app.register(
     async (scope) => {
       const api = scope.withTypeProvider<TypeBoxTypeProvider>() as Api;
@@ -130,6 +137,7 @@ export async function buildServer(services: Services, options: ServerOptions): P
       placementOperations(api, services);
       orderOperations(api, services.show, services.authority.chainOf);
       cloudKeyOperations(api, services.cloudKeys);
+      revocationOperations(api, services);
     },
     { prefix: '/openapi/v3' },
   );

@@ -17,6 +17,7 @@ import type { Product } from '../domain/products.ts';
 import type { PublicKey } from '../domain/public-key.ts';
 import { planReissue } from '../domain/reissue.ts';
 import type { ReissuePlan, ReissueRequest } from '../domain/reissue-request.ts';
+import type { PublishLists } from '../domain/revocation-ports.ts';
 import { finishIssuance, keepKeys, LEASE_MS, pendingRecord, preparedRecord } from './issue-certificate.ts';
 import { mayNeedKeys, NO_KEYS, type ObtainedKeys, obtainKeys, wipe } from './obtain-keys.ts';
 import { oneAtATime } from './one-at-a-time.ts';
@@ -29,6 +30,7 @@ export interface ReissueTools {
   readonly keys: KeyMaker;
   readonly now: Clock;
   readonly newId: NewId;
+  readonly publishLists: PublishLists;
   readonly readCsr: (text: string) => PublicKey;
   readonly requireStrongKey: (key: PublicKey) => void;
   readonly registrableDomain: (name: string) => string | undefined;

@@ -1,13 +1,16 @@
 // What an account sees of its orders and certificates. Reading only.
 import { Refusal } from '../domain/errors.ts';
 import type { CertificateSummary } from '../domain/issuance-ports.ts';
-import type { CertificateRecord, Order } from '../domain/order.ts';
+import type { CertificateRecord, Order, Revocation } from '../domain/order.ts';
 import type { Page, Store } from '../domain/ports.ts';
+import type { SeenSerial } from '../domain/revocation-ports.ts';
 
 export interface ShownOrder {
   readonly order: Order;
   /** The current one; before the first is issued, the one that waits. */
   readonly certificate: CertificateRecord | undefined;
+  /** What will be revoked, the next one first; at most a hundred. */
+  readonly scheduled: readonly (Revocation & { readonly certificateId: string })[];
 }
 
 export interface ShownCertificate {
@@ -15,9 +18,12 @@ export interface ShownCertificate {
   readonly replacedBy: string | null;
   /** The last hundred of everything made for the same order, the earlier one first. */
   readonly history: readonly CertificateSummary[];
+  /** Its serial numbers as the world sees them, once they are revoked. */
+  readonly seen: readonly SeenSerial[];
 }
 
 const MAX_HISTORY = 100;
+const MAX_SCHEDULED = 100;
 
 export type ShowOrders = ReturnType<typeof showOrders>;
 
@@ -27,7 +33,8 @@ export function showOrders(store: Store) {
     if (!order) throw new Refusal('order_not_found');
     const certificateId = order.currentCertificateId ?? order.pendingCertificateId;
     const certificate = certificateId === null ? undefined : await store.certificates.find(accountId, certificateId);
-    return { order, certificate };
+    const scheduled = await store.revocations.listScheduled(accountId, order.id, MAX_SCHEDULED);
+    return { order, certificate, scheduled };
   }
 
   return {
@@ -43,7 +50,8 @@ export function showOrders(store: Store) {
       if (!certificate) throw new Refusal('cert_not_found');
       const replacedBy = (await store.certificates.findReplacing(accountId, id)) ?? null;
       const history = await store.certificates.listLast(accountId, certificate.orderId, MAX_HISTORY);
-      return { certificate, replacedBy, history };
+      const seen = certificate.revocation?.revokedAt ? await store.revokedSerials.ofCertificate(id) : [];
+      return { certificate, replacedBy, history, seen };
     },
   };
 }

@@ -4,20 +4,15 @@ import type { AccountKind } from '../../domain/account.ts';
 import type { Issuer, IssuerKeyType } from '../../domain/authority.ts';
 import type { CredentialKind } from '../../domain/credential.ts';
 import type { OutboxEvent } from '../../domain/issuance-ports.ts';
-import type {
-  CertificateState,
-  OrderStatus,
-  PersistPolicy,
-  RevocationCause,
-  RevocationReason,
-} from '../../domain/order.ts';
+import type { CertificateState, OrderStatus, PersistPolicy } from '../../domain/order.ts';
 import type { AuditAction } from '../../domain/ports.ts';
 import type { DcvMethod, DcvScope } from '../../domain/products.ts';
 import type { KeyType } from '../../domain/public-key.ts';
 import type { SignHash } from '../../domain/sign-hash.ts';
 import type { Locale } from '../../locale.ts';
+import type { RevocationTables } from './revocation-tables.ts';
 
-export interface Schema {
+export interface Schema extends RevocationTables {
   account: { id: string; name: string; kind: AccountKind; locale: Locale; created_at: number };
   credential: {
     key_id: string;
@@ -142,15 +137,6 @@ export interface Schema {
     expires_at: number;
   };
   domain_authorization: { account_id: string; name: string; method: string; validated_at: number };
-  revocation: {
-    certificate_id: string;
-    account_id: string;
-    reason: RevocationReason;
-    cause: RevocationCause;
-    caused_by_id: string | null;
-    due_at: number;
-    revoked_at: number | null;
-  };
   outbox: {
     id: string;
     account_id: string;

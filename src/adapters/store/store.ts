@@ -6,14 +6,18 @@ import { auditIn } from './audit.ts';
 import { callbacksIn } from './callbacks.ts';
 import { certificatesIn } from './certificates.ts';
 import { credentialsIn } from './credentials.ts';
+import { pkiAddressesIn, revocationListsIn } from './crls.ts';
 import { type Engine, openEngine } from './engine.ts';
 import { cloudKeysIn, escrowedKeysIn } from './held-keys.ts';
-import { blockedKeysIn, idempotencyKeysIn, outboxIn, proofsIn, revocationsIn } from './issuance.ts';
+import { blockedKeysIn, idempotencyKeysIn, outboxIn, proofsIn } from './issuance.ts';
 import { issuersIn } from './issuers.ts';
 import { migrate } from './migrations.ts';
+import { ocspRespondersIn } from './ocsp-responders.ts';
 import { ordersIn } from './orders.ts';
 import { postgresEngine } from './postgres.ts';
 import { rateLimitsIn } from './rate-limits.ts';
+import { revocationsIn } from './revocations.ts';
+import { revokedSerialsIn } from './revoked-serials.ts';
 import type { Db } from './schema.ts';
 import { secretsIn } from './secrets.ts';
 import { settingsIn } from './settings.ts';
@@ -95,6 +99,10 @@ const repositoriesIn = (db: Db, sealer: Sealer, engine: Engine): Repositories =>
   certificates: certificatesIn(db),
   proofs: proofsIn(db),
   revocations: revocationsIn(db),
+  revokedSerials: revokedSerialsIn(db),
+  revocationLists: revocationListsIn(db),
+  pkiAddresses: pkiAddressesIn(db),
+  ocspResponders: ocspRespondersIn(db, sealer),
   outbox: outboxIn(db),
   callbacks: callbacksIn(db, sealer, engine),
   rateLimits: rateLimitsIn(db),
