@@ -30,11 +30,18 @@ export interface ListContent {
   readonly number: number;
   readonly thisUpdate: number;
   readonly nextUpdate: number;
-  /** Exactly the addresses in the certificates that this list is for: a verifier compares them. */
+  /**
+   * Exactly the addresses in the certificates that this list is for: a verifier compares them. None for a list that has
+   * everything its issuer revoked, and is for every certificate of it.
+   */
   readonly addresses: readonly string[];
   /** Encoded entries, one after the other. */
   readonly entries: Uint8Array;
 }
+
+/** Critical: whoever does not understand that this is one list of several must not take it for all there is. */
+const issuingDistributionPoint = (addresses: readonly string[]): Uint8Array =>
+  extension({ id: ISSUING_DISTRIBUTION_POINT, isCritical: true, value: sequence([distributionPoint(addresses)]) });
 
 export const listToBeSigned = (content: ListContent): Uint8Array =>
   sequence([
@@ -50,12 +57,7 @@ export const listToBeSigned = (content: ListContent): Uint8Array =>
       sequence([
         authorityKeyIdentifier(content.issuerKeyId),
         extension({ id: CRL_NUMBER, isCritical: false, value: integer(content.number) }),
-        // Critical: whoever does not understand that this is one list of several must not take it for all there is.
-        extension({
-          id: ISSUING_DISTRIBUTION_POINT,
-          isCritical: true,
-          value: sequence([distributionPoint(content.addresses)]),
-        }),
+        ...(content.addresses.length > 0 ? [issuingDistributionPoint(content.addresses)] : []),
       ]),
     ),
   ]);

@@ -62,8 +62,7 @@ export function listPublisher({ store, now, signers, inTurn }: PublisherTools): 
     const at = now();
     const head = await store.revocationLists.head(list);
     const news = await store.revokedSerials.unlisted(list, NEW_AT_ONCE);
-    const urls = await store.pkiAddresses.list(MAX_ADDRESSES);
-    const addresses = urls.map((url) => crlUrl(url, list.issuerId, list.shard));
+    const addresses = addressesOf(list, signer, await store.pkiAddresses.list(MAX_ADDRESSES));
     const isRenewal = head === undefined || isDue(head, at) || head.addresses !== addresses.join(' ');
     if (!isRenewal && news.length === 0) return false;
     // RFC 5280, 3.3: what has ended leaves a list only after one that was made since has shown it.
@@ -139,9 +138,11 @@ export function listPublisher({ store, now, signers, inTurn }: PublisherTools): 
 
     async publishDue() {
       const urls = await store.pkiAddresses.list(MAX_ADDRESSES);
-      const wanted = (one: ListHead) => urls.map((url) => crlUrl(url, one.issuerId, one.shard)).join(' ');
       const heads = await store.revocationLists.heads();
-      const late = heads.filter((one) => isDue(one, now()) || one.addresses !== wanted(one));
+      const late = heads.filter((one) => {
+        const signer = signerOf(one);
+        return signer && (isDue(one, now()) || one.addresses !== addressesOf(one, signer, urls).join(' '));
+      });
       let published = 0;
       for (const list of [...(await store.revokedSerials.unlistedLists(LISTS_AT_ONCE)), ...late]) {
         published += await bringUpToDate(list);
@@ -150,3 +151,7 @@ export function listPublisher({ store, now, signers, inTurn }: PublisherTools): 
     },
   };
 }
+
+/** A root has one list with everything, and verifiers look for the root itself in it, which names no address. */
+const addressesOf = ({ issuerId, shard }: ListRef, { isRoot }: StatusSigner, urls: readonly string[]): string[] =>
+  isRoot ? [] : urls.map((url) => crlUrl(url, issuerId, shard));
