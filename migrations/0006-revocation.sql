@@ -34,7 +34,7 @@ create table revoked_serial (
   crl_published_at bigint,
   primary key (issuer_id, shard, serial)
 );
-create index revoked_serial_by_certificate on revoked_serial (certificate_id);
+create index revoked_serial_by_certificate on revoked_serial (certificate_id, serial);
 create index revoked_serial_by_list on revoked_serial (issuer_id, shard, listed_in);
 create index revoked_serial_unlisted on revoked_serial (issuer_id, shard) where listed_in is null;
 

@@ -4,11 +4,15 @@ import type { ParseArgsOptionDescriptor } from 'node:util';
 import type { Account } from '../domain/account.ts';
 import type { Issuer, PublicIssuer } from '../domain/authority.ts';
 import type { CallbackReport } from '../domain/callback-report.ts';
+import type { ListHead } from '../domain/revocation-ports.ts';
 import type { ExitCode, Finding } from '../problem.ts';
+import type { ChangeRevocation } from '../usecases/change-revocation.ts';
+import type { CompromiseKey, VoidedSerials } from '../usecases/compromise-key.ts';
 import type { ConfigureCallback } from '../usecases/configure-callback.ts';
 import type { ManageAccess } from '../usecases/manage-access.ts';
 import type { OperateCloudKeys } from '../usecases/operate-cloud-keys.ts';
 import type { PlaceOrder } from '../usecases/place-order.ts';
+import type { RevokeCertificate } from '../usecases/revoke-certificate.ts';
 import type { ShowOrders } from '../usecases/show-orders.ts';
 
 /** Issuers as an operator sees them, and the keys nobody may use. */
@@ -25,6 +29,17 @@ export interface CallbackCommands {
   testAs(account: Account, body: unknown): Promise<CallbackReport>;
 }
 
+export interface RevocationCommands {
+  readonly revoke: RevokeCertificate;
+  readonly changeRevocation: ChangeRevocation;
+  readonly compromiseKey: CompromiseKey;
+  readonly voidedSerials: VoidedSerials;
+  readonly show: ShowOrders;
+  heads(): Promise<ListHead[]>;
+  /** Of the key in a PEM text. */
+  fingerprintOf(text: string): string;
+}
+
 /** What commands may use. The composition root provides it. */
 export interface Context {
   readonly now: () => number;
@@ -33,6 +48,7 @@ export interface Context {
   /** Opens products and certificate authority too. */
   withIssuance<T>(work: (issuance: { placeOrder: PlaceOrder; show: ShowOrders }) => Promise<T>): Promise<T>;
   withCallbacks<T>(work: (callbacks: CallbackCommands) => Promise<T>): Promise<T>;
+  withRevocation<T>(work: (revocation: RevocationCommands) => Promise<T>): Promise<T>;
   withCloudKeys<T>(work: (cloudKeys: OperateCloudKeys) => Promise<T>): Promise<T>;
   withAuthorities<T>(work: (authorities: Authorities) => Promise<T>): Promise<T>;
   /** Serve until a signal arrives. */

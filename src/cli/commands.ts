@@ -3,6 +3,7 @@ import { accountCreate, accountList, accountShow } from './account.ts';
 import { blockedImport, caImport, caList } from './ca.ts';
 import { callbackDelete, callbackSet, callbackShow, callbackTest } from './callback.ts';
 import { callbackVerify } from './callback-verify.ts';
+import { certCompromise, certKeep, certReschedule, certRevoke, certTruth, certVoided, crlShow } from './cert.ts';
 import { cloudKeyDestroy, cloudKeyList } from './cloud-key.ts';
 import type { Command } from './command.ts';
 import { keyCreate, keyDisable, keyList, keyRotate } from './key.ts';
@@ -24,6 +25,13 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
   'order place': orderPlace,
   'order list': orderList,
   'order show': orderShow,
+  'cert revoke': certRevoke,
+  'cert reschedule': certReschedule,
+  'cert keep': certKeep,
+  'cert truth': certTruth,
+  'cert compromise': certCompromise,
+  'cert voided': certVoided,
+  'crl show': crlShow,
   'callback show': callbackShow,
   'callback set': callbackSet,
   'callback delete': callbackDelete,

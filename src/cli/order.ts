@@ -90,11 +90,13 @@ export const orderShow: Command = {
   positionals: ['ACCOUNT', 'ORDER'],
   options: {},
   async run({ positionals: [accountId = '', id = ''] }, { withIssuance }) {
-    const { order, certificate } = await withIssuance(({ show }) => show.order(accountId, id));
+    const { order, certificate, scheduled } = await withIssuance(({ show }) => show.order(accountId, id));
+    const soon = scheduled.map((one) => ({ certificate_id: one.certificateId, due_at: time(one.dueAt) }));
+    const warnings = soon.map((one) => `${one.certificate_id} will be revoked at ${one.due_at}\n`).join('');
     const text = certificate?.der ? pem('CERTIFICATE', certificate.der) : null;
     return {
-      json: { order: orderView(order), pem: text },
-      text: `${order.id}  ${order.productId}  ${order.status}\n${order.names.join('\n')}\n\n${text ?? 'No certificate yet.'}`,
+      json: { order: orderView(order), revocations: soon, pem: text },
+      text: `${order.id}  ${order.productId}  ${order.status}\n${order.names.join('\n')}\n${warnings}\n${text ?? 'No certificate yet.'}`,
     };
   },
 };

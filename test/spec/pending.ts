@@ -11,5 +11,4 @@ export const PENDING = {
     'event 1', 'event 2', 'event 3', 'event 4', 'event 5', 'event 6', 'event 8', 'delivery 1', 'delivery 2', 'delivery 3',
     'delivery 4', 'delivery 5', 'delivery 6', 'delivery 7', 'delivery 8', 'delivery 9', 'delivery 10', 'delivery 11',
   ],
-  revocation: ['version 2'],
 } as const satisfies Record<string, readonly string[]>;

@@ -14,6 +14,7 @@ import { secretsIn } from '../store/secrets.ts';
 import { settingsIn } from '../store/settings.ts';
 import { type DatabaseLocation, engineAt } from '../store/store.ts';
 import { checkIssuers } from './issuers.ts';
+import { checkRevocation } from './revocation.ts';
 
 // Signatures, validity periods and leases are measured in seconds; a few of them do no harm.
 const MAX_CLOCK_OFFSET_MS = 2_000;
@@ -39,7 +40,8 @@ export async function checkStore(
     const { isInUse: _, ...finding } = store;
     const clock = clockFinding(await engine.clockOffsetMs(db, now), lastSeen, now());
     if (!store.isInUse) return [finding, clock];
-    return [finding, clock, checkIssuers(await publicIssuersIn(db), longestDays, now())];
+    const issuers = checkIssuers(await publicIssuersIn(db), longestDays, now());
+    return [finding, clock, issuers, await checkRevocation(db, now())];
   } catch (error) {
     return [troubleFinding(error)];
   } finally {
