@@ -4,6 +4,7 @@
 import { durableWrites } from './durable-writes.ts';
 import { heldKeys } from './held-keys.ts';
 import { reissues } from './reissues.ts';
+import { revocations } from './revocations.ts';
 
 export type Print = (line: string) => void;
 
@@ -16,6 +17,7 @@ const BENCHES: Readonly<Record<string, Bench>> = {
   'durable-writes': durableWrites,
   reissues,
   'held-keys': heldKeys,
+  revocations,
 };
 
 const EXIT = { done: 0, usage: 2 } as const;

@@ -4,6 +4,7 @@
 import { csrFuzz } from './csr-fuzz.ts';
 import { fsync } from './fsync.ts';
 import { kill } from './kill.ts';
+import { ocspFuzz } from './ocsp-fuzz.ts';
 import { reissueKill } from './reissue-kill.ts';
 
 export type Print = (line: string) => void;
@@ -21,6 +22,7 @@ const CAMPAIGNS: Readonly<Record<string, Campaign>> = {
   fsync,
   'csr-fuzz': csrFuzz,
   'reissue-kill': reissueKill,
+  'ocsp-fuzz': ocspFuzz,
 };
 
 const EXIT = { kept: 0, broken: 1, usage: 2 } as const;

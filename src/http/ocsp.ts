@@ -47,7 +47,8 @@ const send = (reply: FastifyReply, { der }: Answer): FastifyReply =>
 function requestIn(url: string): Uint8Array {
   const [, encoded = ''] = /^\/ocsp\/([^?#]*)/.exec(url) ?? [];
   const text = decoded(encoded);
-  return /^[A-Za-z0-9+/]*={0,2}$/.test(text) ? Buffer.from(text, 'base64') : new Uint8Array();
+  // After the padding a slash can only be the one that makes no difference.
+  return /^[A-Za-z0-9+/_-]*(={1,2}\/?)?$/.test(text) ? Buffer.from(text, 'base64') : new Uint8Array();
 }
 
 function decoded(text: string): string {
