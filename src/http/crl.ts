@@ -12,9 +12,9 @@ export function crlEndpoint(app: FastifyInstance, serve: (list: ListRef) => Prom
     '/crl/:issuer/:file',
     { schema: { hide: true } },
     async (request, reply) => {
-      const [, shard] = /^(0|[1-9]\d?)\.crl$/.exec(request.params.file) ?? [];
-      const list =
-        shard === undefined ? undefined : await serve({ issuerId: request.params.issuer, shard: Number(shard) });
+      const { issuer, file } = request.params;
+      const [, issuerId, shard] = /^([0-9a-z]+)\/(0|[1-9]\d?)\.crl$/.exec(`${issuer}/${file}`) ?? [];
+      const list = issuerId === undefined ? undefined : await serve({ issuerId, shard: Number(shard) });
       if (!list) throw new Refusal('route_not_found');
       const etag = `"${list.number}"`;
       reply

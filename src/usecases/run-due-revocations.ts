@@ -15,16 +15,23 @@ export async function runDueRevocations(tools: RevocationTools): Promise<number>
   for (;;) {
     const due = await store.revocations.due(now(), BATCH);
     const lists: ListRef[] = [];
+    const failures: unknown[] = [];
     let inBatch = 0;
     for (const ref of due) {
-      const outcome = await store.transaction((to) => revokeIfDue(tools, to, ref));
-      // An order that is being signed for has its turn the next time.
-      if (outcome.kind === 'busy' || outcome.value.length === 0) continue;
-      lists.push(...outcome.value);
-      inBatch += 1;
+      try {
+        const outcome = await store.transaction((to) => revokeIfDue(tools, to, ref));
+        // An order that is being signed for has its turn the next time.
+        if (outcome.kind === 'busy' || outcome.value.length === 0) continue;
+        lists.push(...outcome.value);
+        inBatch += 1;
+      } catch (error) {
+        // One that fails keeps no other from happening.
+        failures.push(error);
+      }
     }
     await publishLists(lists);
     done += inBatch;
+    if (failures.length > 0) throw failures[0];
     if (due.length < BATCH || inBatch === 0) return done;
   }
 }

@@ -117,23 +117,31 @@ export function listPublisher({ store, now, signers, inTurn }: PublisherTools): 
     return found;
   }
 
+  /** One that fails keeps nobody else waiting; what failed is told in the end. */
+  async function bringAllUpToDate(lists: readonly ListRef[]): Promise<number> {
+    const outcomes: PromiseSettledResult<number>[] = [];
+    for (const list of new Map(lists.map((one) => [keyOf(one), one])).values()) {
+      outcomes.push(...(await Promise.allSettled([bringUpToDate(list)])));
+    }
+    const failed = outcomes.find((one) => one.status === 'rejected');
+    if (failed) throw failed.reason;
+    return outcomes.reduce((sum, one) => sum + (one.status === 'fulfilled' ? one.value : 0), 0);
+  }
+
   return {
     async publish(lists) {
-      for (const list of new Map(lists.map((one) => [keyOf(one), one])).values()) await bringUpToDate(list);
+      await bringAllUpToDate(lists);
     },
 
     async serve(list) {
-      let head = await store.revocationLists.head(list);
-      if (!head) {
-        await bringUpToDate(list);
-      } else if (isDue(head, now())) {
+      const head = await store.revocationLists.head(list);
+      if (head && !isDue(head, now())) return await whole(list, head);
+      await bringUpToDate(list).catch((error) => {
         // One that is a day old is better than none while the store is busy.
-        await bringUpToDate(list).catch((error) => {
-          if (!(error instanceof Refusal)) throw error;
-        });
-      }
-      head = await store.revocationLists.head(list);
-      return head && (await whole(list, head));
+        if (!head || !(error instanceof Refusal)) throw error;
+      });
+      const next = await store.revocationLists.head(list);
+      return next && (await whole(list, next));
     },
 
     async publishDue() {
@@ -143,11 +151,7 @@ export function listPublisher({ store, now, signers, inTurn }: PublisherTools): 
         const signer = signerOf(one);
         return signer && (isDue(one, now()) || one.addresses !== addressesOf(one, signer, urls).join(' '));
       });
-      let published = 0;
-      for (const list of [...(await store.revokedSerials.unlistedLists(LISTS_AT_ONCE)), ...late]) {
-        published += await bringUpToDate(list);
-      }
-      return published;
+      return await bringAllUpToDate([...(await store.revokedSerials.unlistedLists(LISTS_AT_ONCE)), ...late]);
     },
   };
 }

@@ -50,6 +50,7 @@ export interface ResponderTools {
 
 export function ocspResponders({ store, now, inTurn, onFault }: ResponderTools): Responders {
   const held = new Map<string, Responder>();
+  const renewing = new Set<string>();
 
   const isValid = ({ notBefore, notAfter }: Pick<Responder, 'notBefore' | 'notAfter'>) =>
     notBefore <= now() && now() < notAfter;
@@ -99,7 +100,12 @@ export function ocspResponders({ store, now, inTurn, onFault }: ResponderTools):
       const known = held.get(signer.id);
       if (!known || !isValid(known)) return await renew(signer);
       // It still answers while the next one is made.
-      if (!isFresh(known, signer)) renew(signer).catch(onFault);
+      if (!isFresh(known, signer) && !renewing.has(signer.id)) {
+        renewing.add(signer.id);
+        renew(signer)
+          .catch(onFault)
+          .finally(() => renewing.delete(signer.id));
+      }
       return known;
     },
 
