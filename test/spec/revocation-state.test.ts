@@ -2,8 +2,11 @@
 // not, serial numbers that nobody finished, and addresses that have changed.
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
+import { test } from 'node:test';
 import { CREDENTIAL_KINDS } from '../../src/domain/credential.ts';
-import { LEASE_MS } from '../../src/usecases/issue-certificate.ts';
+import type { CertificateRecord } from '../../src/domain/order.ts';
+import { finishIssuance, LEASE_MS, preparedRecord } from '../../src/usecases/issue-certificate.ts';
+import { NO_KEYS } from '../../src/usecases/obtain-keys.ts';
 import { startApp } from '../support/app.ts';
 import { rule } from '../support/contract.ts';
 import { csr, newKeyPair, pem } from '../support/csr.ts';
@@ -218,4 +221,34 @@ rule('revocation 17', 'names that very address, also after `RESEAL_PKI_URL` has 
   // crlOf compares the addresses itself.
   await crlOf(moved, derOf(first.pem), issuer);
   await crlOf(moved, derOf(second.pem), issuer);
+});
+
+test('a key that is reported while a certificate on it is being signed: nobody ever sees that one good', async () => {
+  const order = await newOrder(app);
+  const { accountId } = order.key;
+  const { authority, products, lists } = app.issuance;
+  const publishLists = lists.publish;
+  const tools = { store, authority, products, now: app.now, newId: app.app.newId, publishLists };
+  const model = (await store.certificates.find(accountId, order.certificateId))!;
+  const { spki } = newKeyPair('p256');
+  const fingerprint = createHash('sha256').update(spki).digest('hex');
+  const publicKey = { ...model.publicKey, spki, fingerprint };
+  const wanted: CertificateRecord = {
+    ...{ ...model, id: tools.newId(), state: 'pending' as const, der: null, issuedAt: null, version: null },
+    ...{ preparation: null, publicKey, replacesId: null },
+  };
+  const validity = { ...model.preparation!, productId: 'ssl-dv' };
+  const record = preparedRecord(tools, wanted, validity, NO_KEYS, app.now());
+  const before = (await store.orders.find(accountId, order.id))!;
+  await store.certificates.insert(record);
+  await store.orders.beginSigning(order.id, { certificateId: record.id, until: app.now() + LEASE_MS });
+  const { certificates } = await app.issuance.compromiseKey(fingerprint);
+  assert.deepEqual(certificates, [], 'it is not issued yet');
+  await finishIssuance(tools, record, {
+    ...{ order: before, replaces: { id: order.certificateId, version: 1 }, idempotency: null },
+    audit: { actor: 'cli', action: 'order:reissued', requestId: null, details: {} },
+  });
+  assert.equal(await seen(order, record.id), 'key_compromise');
+  assert.equal(await seen(order, order.certificateId), 'good');
+  assert.equal(await statusOf(order), 'issued');
 });

@@ -19,13 +19,23 @@ export const ocspRespondersIn = (db: Db, sealer: Sealer): OcspResponders => ({
       .limit(1)
       .executeTakeFirst();
     if (!row?.certificate || row.sealed_key === null) return undefined;
+    const privateKey = sealer.open(row.sealed_key, bindingOf(row.serial));
+    // What is under an older seal key is sealed anew when it is read, as every sealed value is.
+    if (sealer.isStale(row.sealed_key)) {
+      await db
+        .updateTable('ocsp_responder')
+        .set({ sealed_key: sealer.seal(privateKey, bindingOf(row.serial)) })
+        .where('serial', '=', row.serial)
+        .where('sealed_key', '=', row.sealed_key)
+        .execute();
+    }
     return {
       serial: row.serial,
       issuerId,
       notBefore: row.not_before,
       notAfter: row.not_after,
       certificate: bytesFrom(row.certificate),
-      privateKey: bytesFrom(sealer.open(row.sealed_key, bindingOf(row.serial))),
+      privateKey: bytesFrom(privateKey),
     };
   },
 
