@@ -29,7 +29,7 @@ const NONCE_BYTES = 32;
 
 interface Load {
   readonly url: string;
-  /** Base64. */
+  /** Base64; empty for a GET. */
   readonly body: string;
   readonly hasNonce: boolean;
   readonly ms: number;
@@ -81,6 +81,11 @@ async function answers(settings: Settings, issuer: Uint8Array, serial: string, p
   const bareUrl = `http://127.0.0.1:${(bare.address() as AddressInfo).port}/`;
   const contenders: Contender[] = [
     { name, run: load(bareUrl, plain, false) },
+    {
+      name: 'our front alone: /healthz',
+      boundedBy: name,
+      run: load(`${running.url}/healthz`, new Uint8Array(), false),
+    },
     { name: 'OCSP without a nonce', boundedBy: name, run: load(`${running.url}/ocsp`, plain, false) },
     {
       name: 'OCSP with a nonce: a P-256 signature each',
@@ -160,7 +165,7 @@ async function callAsTold({ url, body, hasNonce, ms }: Load): Promise<Outcome> {
     new Promise<void>((resolve, reject) => {
       // Another nonce each time, as clients do it.
       const sent = hasNonce ? Buffer.concat([bytes.subarray(0, -NONCE_BYTES), randomBytes(NONCE_BYTES)]) : bytes;
-      const asked = request(url, { method: 'POST', agent }, (response) => {
+      const asked = request(url, { method: bytes.length > 0 ? 'POST' : 'GET', agent }, (response) => {
         response.on('end', () =>
           response.statusCode === 200 ? resolve() : reject(new Error(`${response.statusCode}`)),
         );
