@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { ocspFuzz } from '../../campaigns/ocsp-fuzz.ts';
 import { rule } from '../support/contract.ts';
 
-const REQUESTS = 2_000;
+const REQUESTS = 1_000;
 
 rule('revocation 9', 'never says good for a serial number that the issuer did not issue', async (context) => {
   assert.deepEqual(await ocspFuzz.run(REQUESTS, (line) => context.diagnostic(line)), []);
