@@ -35,7 +35,8 @@ export async function carryOut(
   for (const list of lists) {
     await to.revokedSerials.insert({ ...list, certificateId, reason, revokedAt: at, notAfter });
   }
-  const orderStatus = certificate.state === 'issued' ? await statusAfter(to, order, at) : order.status;
+  const wasValid = certificate.state === 'issued' && notAfter >= at;
+  const orderStatus = wasValid ? await statusAfter(to, order, at) : order.status;
   await to.audit.append({
     ...{ id: newId(), at, accountId, ...by, action: 'certificate:revoked', subject: certificateId },
     details: { order_id: orderId, reason, cause, serial_numbers: serials.join(' ') },

@@ -63,6 +63,11 @@ rule('revocation 12', 'it cannot be reissued, and a reissue of it that was pendi
   app.advance(24 * 3_600_000);
   for (const { run } of app.issuance.revocationChores) await run();
   assert.equal(await statusOf(graceful), 'revoked');
+  // One that had expired was not valid any more: its order still owes another.
+  const expired = await newOrder(app, { product: 'own' });
+  app.advance(31 * 24 * 3_600_000);
+  await post(expired, expired.certificateId);
+  assert.equal(await statusOf(expired), 'issued');
 });
 
 rule(
