@@ -5,6 +5,7 @@ import { callbacks } from './callbacks.ts';
 import { durableWrites } from './durable-writes.ts';
 import { heldKeys } from './held-keys.ts';
 import { reissues } from './reissues.ts';
+import { revocations } from './revocations.ts';
 
 export type Print = (line: string) => void;
 
@@ -18,6 +19,7 @@ const BENCHES: Readonly<Record<string, Bench>> = {
   reissues,
   'held-keys': heldKeys,
   callbacks,
+  revocations,
 };
 
 const EXIT = { done: 0, usage: 2 } as const;

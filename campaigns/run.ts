@@ -5,6 +5,7 @@ import { callbackKill } from './callback-kill.ts';
 import { csrFuzz } from './csr-fuzz.ts';
 import { fsync } from './fsync.ts';
 import { kill } from './kill.ts';
+import { ocspFuzz } from './ocsp-fuzz.ts';
 import { reissueKill } from './reissue-kill.ts';
 
 export type Print = (line: string) => void;
@@ -23,6 +24,7 @@ const CAMPAIGNS: Readonly<Record<string, Campaign>> = {
   'csr-fuzz': csrFuzz,
   'reissue-kill': reissueKill,
   'callback-kill': callbackKill,
+  'ocsp-fuzz': ocspFuzz,
 };
 
 const EXIT = { kept: 0, broken: 1, usage: 2 } as const;

@@ -68,6 +68,19 @@ export function commandContext(environment: Environment): Context {
       }
     },
 
+    async withRevocation(work) {
+      const config = load();
+      const app = await openApp(config, { now, log: () => {} });
+      try {
+        const { openIssuance } = await import('./issuance.ts');
+        const { revocationCommands } = await import('./revocation-commands.ts');
+        const issuance = await openIssuance(app, config, now);
+        return await work(revocationCommands(app, issuance)).finally(() => issuance.close());
+      } finally {
+        await app.close();
+      }
+    },
+
     async withCloudKeys(work) {
       const app = await openApp(load(), { now, log: () => {} });
       const { operateCloudKeys } = await import('./usecases/operate-cloud-keys.ts');

@@ -18,6 +18,7 @@ import { Refusal } from './domain/errors.ts';
 import type { Clock, Store } from './domain/ports.ts';
 import { PRODUCTS, type Product } from './domain/products.ts';
 import { faultLine } from './log.ts';
+import { openRevocation, type RevocationServices } from './revocation.ts';
 import { type CancelOrder, cancelOrder } from './usecases/cancel-order.ts';
 import { type ChangeDcvMethod, changeDcvMethod } from './usecases/change-dcv-method.ts';
 import { type PlaceOrder, placeOrder } from './usecases/place-order.ts';
@@ -29,7 +30,7 @@ import { type UseCloudKey, useCloudKey } from './usecases/use-cloud-key.ts';
 import { voidLostIssuances } from './usecases/void-lost-issuances.ts';
 import { type NamesOutside, openValidation } from './validation.ts';
 
-export interface Issuance {
+export interface Issuance extends RevocationServices {
   readonly authority: CertificateAuthority;
   readonly issuers: readonly Issuer[];
   readonly products: ReadonlyMap<string, Product>;
@@ -81,6 +82,8 @@ export async function openIssuance(
     authority.use(issuers);
     log({ event: 'issuers_changed', text: statesOf(issuers) });
   }
+  await store.pkiAddresses.remember(config.authority.pkiUrl, now());
+  const { publishLists, ...revocation } = openRevocation({ store, newId, log }, products, () => issuers, keyTypes, now);
   const pool = workPool();
   const secret = await serviceSecret(store);
   const tools = {
@@ -99,9 +102,11 @@ export async function openIssuance(
     readCsr: (text: string) => readCsr(text).publicKey,
     requireStrongKey,
     registrableDomain,
+    publishLists,
   };
   const validation = showValidation(tools);
   return {
+    ...revocation,
     authority,
     get issuers() {
       return issuers;

@@ -67,6 +67,7 @@ export async function serveApp(app: App, services: Issuance & CallbackServices, 
     { everyMs: SWEEP_MS, run: services.sweep },
     { everyMs: PROVE_MS, run: services.proveDomains.due },
     ...services.deliveryChores,
+    ...services.revocationChores,
   ];
   const background = keepRunning(chores, onFault);
   app.store.whenEventsWait(services.dispatcher.wake);

@@ -4,12 +4,16 @@ import type { ParseArgsOptionDescriptor } from 'node:util';
 import type { Account } from '../domain/account.ts';
 import type { Issuer, PublicIssuer } from '../domain/authority.ts';
 import type { CallbackReport } from '../domain/callback-report.ts';
+import type { ListHead } from '../domain/revocation-ports.ts';
 import type { ExitCode, Finding } from '../problem.ts';
+import type { ChangeRevocation } from '../usecases/change-revocation.ts';
+import type { CompromiseKey, VoidedSerials } from '../usecases/compromise-key.ts';
 import type { ConfigureCallback } from '../usecases/configure-callback.ts';
 import type { ManageAccess } from '../usecases/manage-access.ts';
 import type { OperateCloudKeys } from '../usecases/operate-cloud-keys.ts';
 import type { PlaceOrder } from '../usecases/place-order.ts';
 import type { ProveDomains } from '../usecases/prove-domains.ts';
+import type { RevokeCertificate } from '../usecases/revoke-certificate.ts';
 import type { ShowDeliveries } from '../usecases/show-deliveries.ts';
 import type { ShowOrders } from '../usecases/show-orders.ts';
 import type { SandboxWorld } from './sandbox-world.ts';
@@ -35,6 +39,17 @@ export interface OrderCommands {
   readonly show: ShowOrders;
 }
 
+export interface RevocationCommands {
+  readonly revoke: RevokeCertificate;
+  readonly changeRevocation: ChangeRevocation;
+  readonly compromiseKey: CompromiseKey;
+  readonly voidedSerials: VoidedSerials;
+  readonly show: ShowOrders;
+  heads(): Promise<ListHead[]>;
+  /** Of the key in a PEM text. */
+  fingerprintOf(text: string): string;
+}
+
 /** What commands may use. The composition root provides it. */
 export interface Context {
   readonly now: () => number;
@@ -43,6 +58,7 @@ export interface Context {
   /** Opens products and certificate authority too. */
   withIssuance<T>(work: (issuance: OrderCommands) => Promise<T>): Promise<T>;
   withCallbacks<T>(work: (callbacks: CallbackCommands) => Promise<T>): Promise<T>;
+  withRevocation<T>(work: (revocation: RevocationCommands) => Promise<T>): Promise<T>;
   withCloudKeys<T>(work: (cloudKeys: OperateCloudKeys) => Promise<T>): Promise<T>;
   withAuthorities<T>(work: (authorities: Authorities) => Promise<T>): Promise<T>;
   /** What a sandbox's name server and web answerer say. */

@@ -4,6 +4,7 @@ import { blockedImport, caImport, caList } from './ca.ts';
 import { callbackDelete, callbackRotate, callbackSet, callbackShow, callbackTest } from './callback.ts';
 import { callbackDeliveries, callbackReplay, callbackResend } from './callback-deliveries.ts';
 import { callbackVerify } from './callback-verify.ts';
+import { certCompromise, certKeep, certReschedule, certRevoke, certTruth, certVoided, crlShow } from './cert.ts';
 import { cloudKeyDestroy, cloudKeyList } from './cloud-key.ts';
 import type { Command } from './command.ts';
 import { keyCreate, keyDisable, keyList, keyRotate } from './key.ts';
@@ -40,6 +41,13 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
   'order list': orderList,
   'order show': orderShow,
   'order prove': orderProve,
+  'cert revoke': certRevoke,
+  'cert reschedule': certReschedule,
+  'cert keep': certKeep,
+  'cert truth': certTruth,
+  'cert compromise': certCompromise,
+  'cert voided': certVoided,
+  'crl show': crlShow,
   'callback show': callbackShow,
   'callback set': callbackSet,
   'callback delete': callbackDelete,

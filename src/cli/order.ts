@@ -92,12 +92,14 @@ export const orderShow: Command = {
   positionals: ['ACCOUNT', 'ORDER'],
   options: {},
   async run({ positionals: [accountId = '', id = ''] }, { withIssuance }) {
-    const { order, certificate, validation } = await withIssuance(({ show }) => show.order(accountId, id));
+    const { order, certificate, validation, scheduled } = await withIssuance(({ show }) => show.order(accountId, id));
+    const soon = scheduled.map((one) => ({ certificate_id: one.certificateId, due_at: time(one.dueAt) }));
+    const warnings = soon.map((one) => `${one.certificate_id} will be revoked at ${one.due_at}\n`).join('');
     const text = certificate?.der ? pem('CERTIFICATE', certificate.der) : null;
     const head = `${order.id}  ${order.productId}  ${order.status}\n${order.names.join('\n')}`;
     return {
-      json: { order: orderView(order), pem: text, dcv_val: toPublish(validation) },
-      text: `${head}${instruction(validation)}\n\n${text ?? 'No certificate yet.'}`,
+      json: { order: orderView(order), revocations: soon, pem: text, dcv_val: toPublish(validation) },
+      text: `${head}\n${warnings}${instruction(validation)}\n${text ?? 'No certificate yet.'}`,
     };
   },
 };

@@ -36,6 +36,7 @@ export type Action =
   | 'read'
   | 'order'
   | 'reissue'
+  | 'revoke'
   | 'test_callback'
   | 'configure_callback'
   | 'change_account'
@@ -46,6 +47,7 @@ const ORDERS_ONLY: Permissions = {
   read: true,
   order: true,
   reissue: true,
+  revoke: false,
   test_callback: false,
   configure_callback: false,
   change_account: false,
@@ -58,12 +60,14 @@ export const MAY: Record<CredentialKind, Permissions> = {
     read: true,
     order: true,
     reissue: true,
+    revoke: true,
     test_callback: true,
     configure_callback: true,
     change_account: true,
     use_cloud_key: true,
   },
-  cloud_manager_token: ORDERS_ONLY,
+  // It looks after certificates for their whole life; the other two sit on servers, where keys leak.
+  cloud_manager_token: { ...ORDERS_ONLY, revoke: true },
   lite_client_oauth: ORDERS_ONLY,
   integration_key: ORDERS_ONLY,
 };

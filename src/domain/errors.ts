@@ -38,6 +38,7 @@ export type ChosenErrorCode =
   | 'revoke_last_cert_not_confirmed'
   | 'reissue_in_progress'
   | 'order_state_conflict'
+  | 'revocation_state_conflict'
   | 'duplicate_alternative_order_id'
   | 'idempotency_key_reused'
   | 'service_internal_error'

@@ -2,8 +2,9 @@
 // belongs to another is not there.
 import type { Issuer, PublicIssuer } from './authority.ts';
 import type { CallbackAction } from './callback.ts';
-import type { CertificateRecord, Order, OrderStatus, Revocation } from './order.ts';
+import type { CertificateRecord, CertificateState, Order, OrderStatus } from './order.ts';
 import type { Page } from './ports.ts';
+import type { CertificateRef } from './revocation-ports.ts';
 import type { Finding } from './validation.ts';
 
 /** Private keys are sealed before they reach the disk. */
@@ -70,6 +71,12 @@ export interface Certificates {
   listLast(accountId: string, orderId: string, limit: number): Promise<CertificateSummary[]>;
   /** Issued, not expired, and not to be revoked. */
   listValid(accountId: string, orderId: string, now: number): Promise<{ id: string; names: string[] }[]>;
+  /** Whether any is issued, not expired and not revoked; one that is only to be revoked still counts. */
+  hasUnrevoked(accountId: string, orderId: string, now: number): Promise<boolean>;
+  /** Everything that was, or is being, signed on this key, in any account; the encryption half's key counts too. */
+  listOnKey(fingerprint: string, page: Page): Promise<(CertificateRef & { readonly state: CertificateState })[]>;
+  /** Serial numbers of lost signers that are not revoked, in any account. */
+  listVoided(page: Page): Promise<CertificateRef[]>;
   /** False when it is not prepared any more: somebody found its signer overdue and voided it. */
   issue(id: string, issued: IssuedFacts): Promise<boolean>;
   /** Of one that is pending: its id stays, and what is to be signed is written down. False when it is not pending any more. */
@@ -115,10 +122,6 @@ export interface WaitingCertificates {
     seenDueAt?: number,
   ): Promise<void>;
   delete(accountId: string, certificateId: string): Promise<void>;
-}
-
-export interface Revocations {
-  schedule(accountId: string, certificateId: string, revocation: Revocation): Promise<void>;
 }
 
 export interface OutboxEvent {

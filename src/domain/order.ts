@@ -89,14 +89,20 @@ export interface Order extends DomainValidation {
 export const CERTIFICATE_STATES = ['pending', 'prepared', 'issued', 'voided', 'canceled'] as const;
 export type CertificateState = (typeof CERTIFICATE_STATES)[number];
 
-export type RevocationReason = 'superseded' | 'key_compromise' | 'cessation_of_operation';
-export type RevocationCause = 'name_removed' | 'previous_replaced' | 'requested';
+export type RevocationReason =
+  | 'superseded'
+  | 'key_compromise'
+  | 'cessation_of_operation'
+  | 'affiliation_changed'
+  | 'privilege_withdrawn';
+/** `key_compromise`: not this certificate but its key was reported. */
+export type RevocationCause = 'name_removed' | 'previous_replaced' | 'requested' | 'key_compromise';
 
 /** What the issuance of a certificate will do to an earlier one, and how long after it. */
 export interface PlannedRevocation {
   readonly certificateId: string;
   readonly reason: 'superseded';
-  readonly cause: Exclude<RevocationCause, 'requested'>;
+  readonly cause: 'name_removed' | 'previous_replaced';
   readonly afterHours: number;
 }
 

@@ -12,10 +12,10 @@ import type {
   Orders,
   Outbox,
   Proofs,
-  Revocations,
   WaitingCertificates,
 } from './issuance-ports.ts';
 import type { CloudKeys, EscrowedKeys, SigningGrants } from './key-ports.ts';
+import type { OcspResponders, PkiAddresses, RevocationLists, Revocations, RevokedSerials } from './revocation-ports.ts';
 import type { Secret } from './secret.ts';
 
 /** Milliseconds since 1970, UTC. */
@@ -58,6 +58,9 @@ export type AuditAction =
   | 'order:placed'
   | 'order:reissued'
   | 'order:canceled'
+  | 'certificate:revoked'
+  | 'revocation:changed'
+  | 'revocation:canceled'
   | 'name:validated'
   | 'order:dcv_method_changed'
   | 'order:lapsed'
@@ -150,6 +153,10 @@ export interface Repositories {
   readonly proofs: Proofs;
   readonly waiting: WaitingCertificates;
   readonly revocations: Revocations;
+  readonly revokedSerials: RevokedSerials;
+  readonly revocationLists: RevocationLists;
+  readonly pkiAddresses: PkiAddresses;
+  readonly ocspResponders: OcspResponders;
   readonly outbox: Outbox;
   readonly deliveryQueue: DeliveryQueue;
   readonly callbackLanes: CallbackLanes;

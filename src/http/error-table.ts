@@ -117,6 +117,11 @@ export const ERROR_TABLE = {
     en: 'The order is not in a state that allows this.',
     zh: '订单当前状态不允许此操作。',
   },
+  revocation_state_conflict: {
+    status: 409,
+    en: 'The certificate or its revocation is not in a state that allows this.',
+    zh: '证书或其吊销的当前状态不允许此操作。',
+  },
   duplicate_alternative_order_id: {
     status: 409,
     en: 'The account already has an order with this alternative_order_id.',

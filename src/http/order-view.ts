@@ -4,6 +4,7 @@ import { pem } from '../domain/pem.ts';
 import { inLocale, type Locale } from '../locale.ts';
 import type { ShownOrder } from '../usecases/show-orders.ts';
 import type { NameState, ValidationState } from '../usecases/show-validation.ts';
+import { scheduleView } from './revocation-view.ts';
 
 /** Being signed is a moment, not a state that anybody outside has to know. */
 export const statusOf = (state: CertificateState): string => (state === 'prepared' ? 'pending' : state);
@@ -28,9 +29,10 @@ export const summaryOf = (order: Order) => ({
   term_ends_at: moment(order.termEndsAt),
 });
 
-export const orderView = ({ order, certificate, validation }: ShownOrder, locale: Locale) => ({
+export const orderView = ({ order, certificate, validation, scheduled }: ShownOrder, locale: Locale) => ({
   ...summaryOf(order),
   certificate: certificate ? contentOf(certificate) : null,
+  revocations: scheduled.map((one) => ({ certificate_id: one.certificateId, ...scheduleView(one) })),
   ...validationView(order, validation, locale),
 });
 

@@ -7,6 +7,7 @@ import { localeOf } from './failures.ts';
 import { contentOf, encryptionOf, moment, orderView, statusOf, summaryOf } from './order-view.ts';
 import { nextAfter, PageQuery, pageOf } from './paging.ts';
 import { answers, success } from './reply.ts';
+import { revocationView } from './revocation-view.ts';
 import type { Api } from './server.ts';
 
 const AnyObject = Type.Object({}, { additionalProperties: true });
@@ -38,7 +39,7 @@ export function orderOperations(
     '/certs/:id',
     { config: read, schema: { summary: 'Show a certificate', params, ...common } },
     async (request) => {
-      const { certificate, replacedBy, history } = await show.certificate(
+      const { certificate, replacedBy, history, seen } = await show.certificate(
         callerOf(request).account.id,
         request.params.id,
       );
@@ -63,11 +64,7 @@ export function orderOperations(
             version,
             replaces: replacesId,
           })),
-          revocation: certificate.revocation && {
-            reason: certificate.revocation.reason,
-            due_at: moment(certificate.revocation.dueAt),
-            revoked_at: moment(certificate.revocation.revokedAt),
-          },
+          revocation: revocationView(certificate, seen),
         },
       });
     },

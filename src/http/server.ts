@@ -29,12 +29,14 @@ import { callbackOperations } from './callback.ts';
 import { callbackTestOperation } from './callback-test.ts';
 import { limitConcurrency } from './capacity.ts';
 import { cloudKeyOperations } from './cloud-keys.ts';
+import { crlEndpoint } from './crl.ts';
 import { cscInterface } from './csc.ts';
 import { type ValidationServices, validationOperations } from './dcv.ts';
 import { deliveryOperations } from './deliveries.ts';
 import { answerErrors, answerTransportErrors, sendFailure } from './failures.ts';
 import { healthEndpoints } from './health.ts';
 import { metricsEndpoint } from './metrics.ts';
+import { ocspEndpoints } from './ocsp.ts';
 import { orderOperations } from './orders.ts';
 import { pkiEndpoints } from './pki.ts';
 import { placementOperations } from './place-order.ts';
@@ -47,6 +49,7 @@ import {
   recordWhenClosed,
   requestRecorder,
 } from './request-log.ts';
+import { type RevocationOperations, revocationOperations } from './revocation.ts';
 import { refuseUnknownRoutes, rememberRoutes } from './routes.ts';
 
 export type Api = FastifyInstance<
@@ -68,7 +71,7 @@ export interface AppServices {
   readonly probeWrite: () => Promise<void>;
 }
 
-export interface Services extends AppServices, ValidationServices {
+export interface Services extends AppServices, ValidationServices, RevocationOperations {
   readonly reissue: Reissue;
   /** Names a text without giving it away. */
   readonly digestOf: (text: string) => string;
@@ -80,6 +83,8 @@ export interface Services extends AppServices, ValidationServices {
   readonly deliveries: ShowDeliveries;
   readonly cloudKeys: UseCloudKey;
   readonly authority: CertificateAuthority;
+  readonly lists: { readonly serve: Parameters<typeof crlEndpoint>[1] };
+  readonly answerOcsp: Parameters<typeof ocspEndpoints>[1];
 }
 
 export interface ServerOptions {
@@ -122,6 +127,8 @@ export async function buildServer(services: Services, options: ServerOptions): P
   metricsEndpoint(app, services.metrics, options.metricsToken);
   referencePage(app);
   pkiEndpoints(app, (id) => services.authority.chainOf(id)[0]);
+  crlEndpoint(app, services.lists.serve);
+  ocspEndpoints(app, services.answerOcsp);
   await app.register(
     async (scope) => {
       const api = scope.withTypeProvider<TypeBoxTypeProvider>() as Api;
@@ -136,6 +143,7 @@ export async function buildServer(services: Services, options: ServerOptions): P
       validationOperations(api, services);
       orderOperations(api, services.show, services.authority.chainOf);
       cloudKeyOperations(api, services.cloudKeys);
+      revocationOperations(api, services);
     },
     { prefix: '/openapi/v3' },
   );

@@ -9,12 +9,13 @@ import type { AuditEntry, Clock, Repositories, Store } from '../domain/ports.ts'
 import type { Product } from '../domain/products.ts';
 import type { PublicKey } from '../domain/public-key.ts';
 import type { ReissuePlan, ReissueRequest } from '../domain/reissue-request.ts';
+import type { PublishLists } from '../domain/revocation-ports.ts';
 import type { Validity } from '../domain/validity.ts';
 import type { ObtainedKeys } from './obtain-keys.ts';
+import { revokeOnIssuance } from './revoke-on-issuance.ts';
 
 /** A signature takes milliseconds, and the store answers within seconds. Who has not finished after this must act as if dead. */
 export const LEASE_MS = 10_000;
-const HOUR_MS = 3_600_000;
 // No product lives longer: a larger wish means the same, and a number without a bound has no place in a column.
 const MAX_WISH_DAYS = 3_650;
 
@@ -24,6 +25,8 @@ export interface IssuanceTools {
   readonly products: ReadonlyMap<string, Product>;
   readonly now: Clock;
   readonly newId: NewId;
+  /** Shows the world what an issuance has revoked. Never fails. */
+  readonly publishLists: PublishLists;
 }
 
 /** What was asked for and decided, before anything is written down to be signed. */
@@ -117,7 +120,7 @@ export async function finishIssuance(tools: IssuanceTools, record: CertificateRe
   const der = await authority.sign(issuerId, record.signHash, toBeSigned!);
   const half = record.encryption?.toBeSigned;
   const encryptionDer = half ? await authority.sign(issuerId, record.signHash, half) : null;
-  await store.transaction(async (to) => {
+  const lists = await store.transaction(async (to) => {
     const { id, accountId, orderId } = record;
     const at = now();
     const order: Order = { ...finish.order, status: 'issued', currentCertificateId: id, pendingCertificateId: null };
@@ -127,16 +130,6 @@ export async function finishIssuance(tools: IssuanceTools, record: CertificateRe
     const replacesId = finish.replaces?.id ?? null;
     if (!(await to.certificates.issue(id, { der, issuedAt: at, version, replacesId, encryptionDer }))) throw lost();
     if (record.pendingSince !== null) await to.waiting.delete(accountId, id);
-    for (const { certificateId, reason, cause, afterHours } of record.willRevoke) {
-      const dueAt = at + afterHours * HOUR_MS;
-      await to.revocations.schedule(accountId, certificateId, {
-        reason,
-        cause,
-        causedById: id,
-        dueAt,
-        revokedAt: null,
-      });
-    }
     const orderStatus = order.status;
     await to.outbox.add({
       ...{ id: newId(), accountId, orderId, orderStatus, certificateId: id, action: 'order:issued', createdAt: at },
@@ -146,5 +139,8 @@ export async function finishIssuance(tools: IssuanceTools, record: CertificateRe
       const { key, requestHash } = finish.idempotency;
       await to.idempotencyKeys.put(accountId, orderId, key, { requestHash, certificateId: id, at });
     }
+    const saved = { ...order, revision: order.revision + 1 };
+    return await revokeOnIssuance(to, newId, record, saved, at, finish.audit);
   });
+  await tools.publishLists(lists);
 }

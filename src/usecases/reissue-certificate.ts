@@ -17,6 +17,7 @@ import type { Product } from '../domain/products.ts';
 import type { PublicKey } from '../domain/public-key.ts';
 import { planReissue } from '../domain/reissue.ts';
 import type { ReissuePlan, ReissueRequest } from '../domain/reissue-request.ts';
+import type { PublishLists } from '../domain/revocation-ports.ts';
 import { finishIssuance, keepKeys, LEASE_MS, pendingRecord, preparedRecord } from './issue-certificate.ts';
 import { type Ahead, lookAhead, readingKeysOnce } from './look-ahead.ts';
 import { isClear, type LookTools, needsInstruction } from './look-at-names.ts';
@@ -32,6 +33,7 @@ export interface ReissueTools extends LookTools {
   readonly keys: KeyMaker;
   readonly now: Clock;
   readonly newId: NewId;
+  readonly publishLists: PublishLists;
   readonly readCsr: (text: string) => PublicKey;
   readonly requireStrongKey: (key: PublicKey) => void;
   readonly registrableDomain: (name: string) => string | undefined;

@@ -1,8 +1,9 @@
 // What an account sees of its orders and certificates. Reading only.
 import { Refusal } from '../domain/errors.ts';
 import type { CertificateSummary } from '../domain/issuance-ports.ts';
-import type { CertificateRecord, Order } from '../domain/order.ts';
+import type { CertificateRecord, Order, Revocation } from '../domain/order.ts';
 import type { Page, Store } from '../domain/ports.ts';
+import type { SeenSerial } from '../domain/revocation-ports.ts';
 import type { ShowValidation, ValidationState } from './show-validation.ts';
 
 export interface ShownOrder {
@@ -10,6 +11,8 @@ export interface ShownOrder {
   /** The current one; before the first is issued, the one that waits. */
   readonly certificate: CertificateRecord | undefined;
   readonly validation: ValidationState;
+  /** What will be revoked, the next one first; at most a hundred. */
+  readonly scheduled: readonly (Revocation & { readonly certificateId: string })[];
 }
 
 export interface ShownCertificate {
@@ -17,9 +20,12 @@ export interface ShownCertificate {
   readonly replacedBy: string | null;
   /** The last hundred of everything made for the same order, the earlier one first. */
   readonly history: readonly CertificateSummary[];
+  /** Its serial numbers as the world sees them, once they are revoked. */
+  readonly seen: readonly SeenSerial[];
 }
 
 const MAX_HISTORY = 100;
+const MAX_SCHEDULED = 100;
 
 export type ShowOrders = ReturnType<typeof showOrders>;
 
@@ -29,7 +35,8 @@ export function showOrders(store: Store, { state }: ShowValidation) {
     if (!order) throw new Refusal('order_not_found');
     const certificateId = order.currentCertificateId ?? order.pendingCertificateId;
     const certificate = certificateId === null ? undefined : await store.certificates.find(accountId, certificateId);
-    return { order, certificate, validation: await state(order) };
+    const scheduled = await store.revocations.listScheduled(accountId, order.id, MAX_SCHEDULED);
+    return { order, certificate, validation: await state(order), scheduled };
   }
 
   return {
@@ -45,7 +52,8 @@ export function showOrders(store: Store, { state }: ShowValidation) {
       if (!certificate) throw new Refusal('cert_not_found');
       const replacedBy = (await store.certificates.findReplacing(accountId, id)) ?? null;
       const history = await store.certificates.listLast(accountId, certificate.orderId, MAX_HISTORY);
-      return { certificate, replacedBy, history };
+      const seen = certificate.revocation?.revokedAt ? await store.revokedSerials.ofCertificate(id) : [];
+      return { certificate, replacedBy, history, seen };
     },
   };
 }

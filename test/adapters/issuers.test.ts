@@ -176,6 +176,7 @@ test('an authority whose certificates verifiers would refuse is not brought', as
     ['something else', { issuingExtensions: [critical('1.2.3.4', sequence([]))] }, /not known here \(1\.2\.3\.4\)/],
     ['pathlen', { rootPathLength: 0 }, /allows no authority below it/],
     ['keyUsage', { issuingUsage: [0] }, /must be those of authorities/],
+    ['keyUsage without lists', { issuingUsage: [5] }, /cRLSign/],
   ];
   for (const [what, lives, words] of table) assert.throws(() => ownIssuer(app, lives), words, what);
   const harmless = extension({ id: oid('1.2.3.4'), isCritical: false, value: sequence([]) });

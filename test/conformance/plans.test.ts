@@ -9,11 +9,14 @@ import { auditIn } from '../../src/adapters/store/audit.ts';
 import { callbackLanesIn } from '../../src/adapters/store/callback-lanes.ts';
 import { certificatesIn } from '../../src/adapters/store/certificates.ts';
 import { credentialsIn } from '../../src/adapters/store/credentials.ts';
+import { revocationListsIn } from '../../src/adapters/store/crls.ts';
 import { deliveriesIn } from '../../src/adapters/store/deliveries.ts';
 import { deliveryQueueIn } from '../../src/adapters/store/delivery-queue.ts';
 import type { Engine } from '../../src/adapters/store/engine.ts';
 import { blockedKeysIn, idempotencyKeysIn, proofsIn } from '../../src/adapters/store/issuance.ts';
 import { ordersIn } from '../../src/adapters/store/orders.ts';
+import { revocationsIn } from '../../src/adapters/store/revocations.ts';
+import { revokedSerialsIn } from '../../src/adapters/store/revoked-serials.ts';
 import type { Db, Schema } from '../../src/adapters/store/schema.ts';
 import { engineAt, openStore } from '../../src/adapters/store/store.ts';
 import type { WaitingEvent } from '../../src/domain/delivery-ports.ts';
@@ -30,6 +33,7 @@ function everyLookUp(db: Db, engine: Engine): Readonly<Record<string, () => Prom
   const orders = ordersIn(db, engine);
   const certificates = certificatesIn(db);
   const page = { after: 'o5', limit: 50 };
+  const list = { issuerId: 'i', shard: 1 };
   return {
     'the caller': () => credentialsIn(db).findForAuthentication('k1'),
     'an order': () => orders.find('a1', 'o1'),
@@ -61,6 +65,16 @@ function everyLookUp(db: Db, engine: Engine): Readonly<Record<string, () => Prom
     'an idempotency key': () => idempotencyKeysIn(db).find('a1', 'o1', 'key', 0),
     'a blocked key': () => blockedKeysIn(db).has('f'),
     'the audit trail': () => auditIn(db).listOf('a1', page),
+    'whether a valid one is left': () => certificates.hasUnrevoked('a1', 'o1', 1),
+    'carrying out a revocation': () =>
+      revocationsIn(db).carryOut('c1', { reason: 'superseded', cause: 'requested', at: 1 }),
+    'the serial numbers of a certificate': () => revokedSerialsIn(db).ofCertificate('c1'),
+    'the status of a serial number': () => revokedSerialsIn(db).statusOf('i', '0a'),
+    'what a list has yet to show': () => revokedSerialsIn(db).unlisted(list, 50),
+    'what a list has brought': () => revokedSerialsIn(db).listedBetween(list, 1, 2, 50),
+    'a page of a list': () => revokedSerialsIn(db).page(list, 1, 0, '0', 50),
+    'the head of a list': () => revocationListsIn(db).head(list),
+    'a list': () => revocationListsIn(db).find(list),
     ...deliveryLookUps(db, engine),
   };
 }
@@ -138,6 +152,10 @@ async function fill(db: Db): Promise<void> {
     select i, 0, ${account}, 'cli', 'order:placed', '', '{}' from n`.execute(db);
   await sql`${numbers} insert into revocation (certificate_id, account_id, reason, cause, due_at)
     select 'c' || i, ${account}, 'superseded', 'requested', 0 from n where i % 2 = 0`.execute(db);
+  await sql`insert into issuer (id, role, key_type, state, certificate, created_at)
+    values ('i', 'root', 'p256', 'active', '', 0)`.execute(db);
+  await sql`${numbers} insert into revoked_serial (issuer_id, shard, serial, certificate_id, reason, revoked_at,
+    not_after, listed_in) select 'i', i % 16, i, 'c' || i, 'superseded', 0, 0, i from n`.execute(db);
   await sql`insert into escrowed_key (id, account_id, order_id, spki, key_fingerprint, sealed_key, created_at)
     values ('e', 'a1', 'o1', '', '', '', 0)`.execute(db);
   await sql`${numbers} insert into encryption_certificate (certificate_id, account_id, key_id, serial, envelope)

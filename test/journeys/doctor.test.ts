@@ -70,7 +70,7 @@ test('all is well where the service has run, and it says so', async () => {
     findings.map(({ check, state }) => [check, state]),
     [
       ...['configuration', 'products', 'runtime', 'sm2', 'data folder', 'seal key', 'TLS'],
-      ...['store', 'clock', 'issuers', 'callbacks', 'resolver'],
+      ...['store', 'clock', 'issuers', 'callbacks', 'revocation', 'resolver'],
     ].map((check) => [check, 'ok']),
   );
   const { out } = await reseal(['doctor'], { RESEAL_DATA_DIR: folder, RESEAL_DNS_SERVERS });

@@ -79,6 +79,7 @@ rule('ops 6', 'an OpenAPI 3.1 document of every operation under `/openapi/v3` th
   );
   assert.deepEqual(operations.sort(), [
     'DELETE /openapi/v3/account/callback',
+    'DELETE /openapi/v3/certs/{id}/revocation',
     'DELETE /openapi/v3/cloud-keys/{id}',
     'GET /openapi/v3/account',
     'GET /openapi/v3/account/callback',
@@ -91,11 +92,13 @@ rule('ops 6', 'an OpenAPI 3.1 document of every operation under `/openapi/v3` th
     'POST /openapi/v3/account/callback/deliveries/resend',
     'POST /openapi/v3/account/callback/deliveries/{id}/resend',
     'POST /openapi/v3/account/callback/rotate-secret',
+    'POST /openapi/v3/certs/{id}/revoke',
     'POST /openapi/v3/orders/{id}/reissue',
     'POST /openapi/v3/orders/{product_id}',
     'PUT /openapi/v3/account',
     'PUT /openapi/v3/account/callback',
     'PUT /openapi/v3/account/callback/test',
+    'PUT /openapi/v3/certs/{id}/revocation',
     'PUT /openapi/v3/cloud-keys/{id}/pin',
     'PUT /openapi/v3/orders/{id}/cancel',
   ]);

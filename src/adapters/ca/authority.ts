@@ -7,6 +7,7 @@ import {
   type Issuer,
   type IssuerKeyType,
 } from '../../domain/authority.ts';
+import { CRL_SHARDS, shardOf } from '../../domain/revocation.ts';
 import type { SignHash } from '../../domain/sign-hash.ts';
 import { namesOf } from './certificate-reader.ts';
 import { candidatesAmong, candidatesFor, endOf, servedBy } from './choice.ts';
@@ -16,8 +17,6 @@ import { lint } from './lint.ts';
 import { type IssuerExtensions, issuerExtensions, keyIdOf, leafExtensions } from './profiles.ts';
 import { distinguishedName, SIGNATURE_ALGORITHMS, signedCertificate, toBeSigned } from './to-be-signed.ts';
 
-/** A list of revocations is fetched whole, so the certificates of an issuer are spread over several. */
-export const CRL_SHARDS = 16;
 const MAX_COMMON_NAME = 64;
 
 interface OpenIssuer {
@@ -67,6 +66,7 @@ export function openAuthority(
       const { issuer, name, keyId, notAfter, extensions } = signer(content.issuerId);
       const algorithm = algorithmOf(issuer, content.signHash);
       const serial = newSerial();
+      const serialText = Buffer.from(serial).toString('hex');
       const shownName = shownCommonName(content);
       const bytes = toBeSigned({
         serial,
@@ -84,7 +84,7 @@ export function openAuthority(
           names: content.names,
           hasSubject: shownName !== undefined,
           spki: content.publicKey.spki,
-          issuer: extensions[serial.at(-1)! % CRL_SHARDS]!,
+          issuer: extensions[shardOf(serialText)]!,
         }),
       });
       const findings = lint(bytes, {
@@ -96,7 +96,7 @@ export function openAuthority(
         spki: content.publicKey.spki,
       });
       if (findings.length > 0) throw new Error(`what was to be signed is not what was decided: ${findings.join('; ')}`);
-      return { serial: Buffer.from(serial).toString('hex'), toBeSigned: bytes };
+      return { serial: serialText, toBeSigned: bytes };
     },
 
     async sign(issuerId, signHash, bytes) {

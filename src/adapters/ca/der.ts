@@ -11,6 +11,7 @@ export const TAG = {
   octetString: 0x04,
   null: 0x05,
   oid: 0x06,
+  enumerated: 0x0a,
   utf8String: 0x0c,
   numericString: 0x12,
   printableString: 0x13,
@@ -113,6 +114,20 @@ export function time(moment: Date): Uint8Array {
     ? element(TAG.utcTime, [utf8.encode(`${digits.slice(2)}Z`)])
     : element(TAG.generalizedTime, [utf8.encode(`${digits}Z`)]);
 }
+
+/** Whole seconds, and always the long form: OCSP knows no other. */
+export const generalizedTime = (moment: Date): Uint8Array =>
+  element(TAG.generalizedTime, [
+    utf8.encode(
+      moment
+        .toISOString()
+        .replace(/\.\d+Z$|[-:T]/g, '')
+        .concat('Z'),
+    ),
+  ]);
+
+/** One byte is all that any list of reasons or statuses here needs. */
+export const enumerated = (value: number): Uint8Array => Uint8Array.of(TAG.enumerated, 1, value);
 
 /** The same text for the same bytes: a Map tells byte arrays apart by identity, not by what they hold. */
 export const mapKey = (der: Uint8Array): string =>

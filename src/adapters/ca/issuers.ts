@@ -24,7 +24,7 @@ const HOUR_MS = 3_600_000;
 
 const LABEL: Readonly<Record<IssuerKeyType, string>> = { p256: 'P-256', p384: 'P-384', rsa: 'RSA', sm2: 'SM2' };
 /** The digest an issuer's own certificate is signed with. */
-const OWN_HASH: Readonly<Record<IssuerKeyType, SignHash>> = {
+export const OWN_HASH: Readonly<Record<IssuerKeyType, SignHash>> = {
   p256: 'sha256',
   p384: 'sha384',
   rsa: 'sha256',

@@ -34,6 +34,7 @@ export function readOwnIssuer(
     require(canStillSign({ notAfter: one.validToDate.getTime() }, now), 'a certificate ends within a day');
   }
   requireUnlimited(namesOf(issuing.raw).extensions, 0);
+  requireSignsLists(namesOf(issuing.raw).extensions.get(KEY_USAGE));
   requireUnlimited(namesOf(above.raw).extensions, 1);
   const keyType = keyTypeOf(privateKey);
   const rootId = newId();
@@ -53,6 +54,8 @@ export function readOwnIssuer(
 
 /** What such an authority may say of itself; anything else could make a verifier refuse what it signs. */
 const BASIC_CONSTRAINTS = '2.5.29.19';
+const KEY_USAGE = '2.5.29.15';
+const CRL_SIGN = 0x02;
 const HARMLESS = ['2.5.29.14', '2.5.29.15', '2.5.29.35', '2.5.29.31', '2.5.29.32', '1.3.6.1.5.5.7.1.1'];
 const LIMITS: Readonly<Record<string, string>> = {
   '2.5.29.30': 'names',
@@ -71,6 +74,13 @@ function requireUnlimited(extensions: ReadonlyMap<string, ReadExtension>, below:
         !isCritical, `a certificate has a critical extension that is not known here (${id})`);
     }
   }
+}
+
+/** Without the extension a key may do anything; with it, verifiers refuse lists that it does not name. */
+function requireSignsLists(usage: ReadExtension | undefined): void {
+  const { content } = usage ? new DerReader(usage.value).primitive() : { content: undefined };
+  const signsLists = !content || ((content[1] ?? 0) & CRL_SIGN) !== 0;
+  require(signsLists, 'it may not sign lists of revocations (keyUsage cRLSign), and what it signs could not be revoked');
 }
 
 function pathLengthIn(value: Uint8Array): number {

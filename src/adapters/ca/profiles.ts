@@ -2,7 +2,7 @@
 // keys and addresses are written.
 import type { CertificateRole } from '../../domain/authority.ts';
 import type { ProductKind, Trust } from '../../domain/products.ts';
-import { boolean, ia5String, implicit, integer, namedBits, octetString, oid, sequence } from './der.ts';
+import { boolean, ia5String, implicit, integer, NULL, namedBits, octetString, oid, sequence } from './der.ts';
 import { DerReader } from './der-reader.ts';
 import { extension, keyIdentifier } from './to-be-signed.ts';
 
@@ -34,6 +34,8 @@ const CLIENT_AUTH = oid('1.3.6.1.5.5.7.3.2');
 const CODE_SIGNING = oid('1.3.6.1.5.5.7.3.3');
 /** RFC 9336. */
 const DOCUMENT_SIGNING = oid('1.3.6.1.5.5.7.3.36');
+const OCSP_SIGNING = oid('1.3.6.1.5.5.7.3.9');
+const OCSP_NO_CHECK = oid('1.3.6.1.5.5.7.48.1.5');
 const DOMAIN_VALIDATED = oid('2.23.140.1.2.1');
 const ANY_POLICY = oid('2.5.29.32.0');
 const OCSP = oid('1.3.6.1.5.5.7.48.1');
@@ -145,6 +147,15 @@ export const issuingExtensions = (
   authorityInfoAccess([accessDescription(CA_ISSUERS, root.certificate)]),
 ];
 
+/** Of who answers OCSP for an issuer. It is not checked itself: that is why it lives for days only (RFC 6960, 4.2.2.2.1). */
+export const responderExtensions = (spki: Uint8Array, issuerKeyId: Uint8Array): Uint8Array[] => [
+  keyUsage(USAGE.digitalSignature),
+  purposes(OCSP_SIGNING),
+  extension({ id: OCSP_NO_CHECK, isCritical: false, value: NULL }),
+  authorityKeyIdentifier(issuerKeyId),
+  subjectKeyIdentifier(spki),
+];
+
 /** The identifier of a key, from the bits inside its SPKI. */
 export function keyIdOf(spki: Uint8Array): Uint8Array {
   const reader = new DerReader(spki).sequence();
@@ -155,7 +166,7 @@ export function keyIdOf(spki: Uint8Array): Uint8Array {
 const subjectKeyIdentifier = (spki: Uint8Array) =>
   extension({ id: ID.subjectKeyIdentifier, isCritical: false, value: octetString(keyIdOf(spki)) });
 
-const authorityKeyIdentifier = (keyId: Uint8Array) =>
+export const authorityKeyIdentifier = (keyId: Uint8Array) =>
   extension({ id: ID.authorityKeyIdentifier, isCritical: false, value: sequence([implicit(0, octetString(keyId))]) });
 
 const subjectAltName = (names: readonly string[], isCritical: boolean) =>
@@ -163,15 +174,16 @@ const subjectAltName = (names: readonly string[], isCritical: boolean) =>
 
 const uri = (address: string) => implicit(6, ia5String(address));
 
-/** DistributionPoint { [0] DistributionPointName { [0] fullName } }: two tags around one address. */
-const crlDistributionPoint = (address: string) => {
-  const fullName = implicit(0, sequence([uri(address)]));
-  return extension({
+/** [0] DistributionPointName { [0] fullName }: two tags around the addresses. */
+export const distributionPoint = (addresses: readonly string[]): Uint8Array =>
+  implicit(0, sequence([implicit(0, sequence(addresses.map(uri)))]));
+
+const crlDistributionPoint = (address: string) =>
+  extension({
     id: ID.crlDistributionPoints,
     isCritical: false,
-    value: sequence([sequence([implicit(0, sequence([fullName]))])]),
+    value: sequence([sequence([distributionPoint([address])])]),
   });
-};
 
 const accessDescription = (method: Uint8Array, address: string) => sequence([method, uri(address)]);
 const authorityInfoAccess = (descriptions: readonly Uint8Array[]) =>

@@ -16,6 +16,7 @@ import { settingsIn } from '../store/settings.ts';
 import { type DatabaseLocation, engineAt } from '../store/store.ts';
 import { checkCallbacks } from './callbacks.ts';
 import { checkIssuers } from './issuers.ts';
+import { checkRevocation } from './revocation.ts';
 
 // Signatures, validity periods and leases are measured in seconds; a few of them do no harm.
 const MAX_CLOCK_OFFSET_MS = 2_000;
@@ -50,6 +51,7 @@ export async function checkStore(
         deliveriesIn(db, engine, () => {}),
         now(),
       ),
+      await checkRevocation(db, now()),
     ];
   } catch (error) {
     return [troubleFinding(error)];

@@ -2,6 +2,7 @@
 import type { Certificates } from '../../domain/issuance-ports.ts';
 import type { CertificateRecord } from '../../domain/order.ts';
 import { encryptionRowOf, publicKeyFrom, recordFrom, rowOf } from './certificate-rows.ts';
+import { certificatesOnKey, voidedCertificates } from './certificates-anywhere.ts';
 import { listFrom, textOf } from './columns.ts';
 import { prepared, preparedInsert } from './prepared.ts';
 import type { Db } from './schema.ts';
@@ -136,6 +137,24 @@ export const certificatesIn = (db: Db): Certificates => ({
       .execute();
     return rows.map(({ id, names }) => ({ id, names: listFrom<string>(names) }));
   },
+
+  async hasUnrevoked(accountId, orderId, now) {
+    const row = await db
+      .selectFrom('certificate')
+      .leftJoin('revocation', 'revocation.certificate_id', 'certificate.id')
+      .select('certificate.id')
+      .where('order_id', '=', orderId)
+      .where('certificate.account_id', '=', accountId)
+      .where('state', '=', 'issued')
+      .where('not_after', '>=', now)
+      .where('revoked_at', 'is', null)
+      .limit(1)
+      .executeTakeFirst();
+    return row !== undefined;
+  },
+
+  listOnKey: (fingerprint, page) => certificatesOnKey(db, fingerprint, page),
+  listVoided: (page) => voidedCertificates(db, page),
 
   async issue(id, { der, issuedAt, version, replacesId, encryptionDer }) {
     const [row] = await issue(db, { id, der: der && textOf(der), issuedAt, version, replacesId });

@@ -1,6 +1,5 @@
-// The small tables around an issuance: proofs of control, revocations to come, idempotency keys and keys
-// nobody may use any more.
-import type { BlockedKeys, IdempotencyKeys, Proofs, Revocations } from '../../domain/issuance-ports.ts';
+// The small tables around an issuance: proofs of control, idempotency keys and keys nobody may use any more.
+import type { BlockedKeys, IdempotencyKeys, Proofs } from '../../domain/issuance-ports.ts';
 import { prepared } from './prepared.ts';
 import type { Db } from './schema.ts';
 
@@ -31,25 +30,6 @@ export const proofsIn = (db: Db): Proofs => ({
       .insertInto('domain_authorization')
       .values({ account_id: accountId, name, method, validated_at: at })
       .onConflict((conflict) => conflict.columns(['account_id', 'name', 'method']).doUpdateSet({ validated_at: at }))
-      .execute();
-  },
-});
-
-export const revocationsIn = (db: Db): Revocations => ({
-  async schedule(accountId, certificateId, { reason, cause, causedById, dueAt, revokedAt }) {
-    await db
-      .insertInto('revocation')
-      .values({
-        certificate_id: certificateId,
-        account_id: accountId,
-        reason,
-        cause,
-        caused_by_id: causedById,
-        due_at: dueAt,
-        revoked_at: revokedAt,
-      })
-      // Already on its way: the first cause and the earlier moment stand.
-      .onConflict((conflict) => conflict.column('certificate_id').doNothing())
       .execute();
   },
 });

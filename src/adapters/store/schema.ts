@@ -3,21 +3,16 @@ import type { Kysely, Transaction as KyselyTransaction } from 'kysely';
 import type { AccountKind } from '../../domain/account.ts';
 import type { Issuer, IssuerKeyType } from '../../domain/authority.ts';
 import type { CredentialKind } from '../../domain/credential.ts';
-import type {
-  CertificateState,
-  OrderStatus,
-  PersistPolicy,
-  RevocationCause,
-  RevocationReason,
-} from '../../domain/order.ts';
+import type { CertificateState, OrderStatus, PersistPolicy } from '../../domain/order.ts';
 import type { AuditAction } from '../../domain/ports.ts';
 import type { DcvMethod, DcvScope } from '../../domain/products.ts';
 import type { KeyType } from '../../domain/public-key.ts';
 import type { SignHash } from '../../domain/sign-hash.ts';
 import type { Locale } from '../../locale.ts';
 import type { DeliverySchema } from './delivery-schema.ts';
+import type { RevocationTables } from './revocation-tables.ts';
 
-export interface Schema extends DeliverySchema {
+export interface Schema extends DeliverySchema, RevocationTables {
   account: { id: string; name: string; kind: AccountKind; locale: Locale; created_at: number };
   credential: {
     key_id: string;
@@ -151,15 +146,6 @@ export interface Schema extends DeliverySchema {
     findings: string;
   };
   domain_authorization: { account_id: string; name: string; method: string; validated_at: number };
-  revocation: {
-    certificate_id: string;
-    account_id: string;
-    reason: RevocationReason;
-    cause: RevocationCause;
-    caused_by_id: string | null;
-    due_at: number;
-    revoked_at: number | null;
-  };
   idempotency_key: {
     account_id: string;
     order_id: string;

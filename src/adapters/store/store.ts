@@ -7,17 +7,21 @@ import { callbackLanesIn } from './callback-lanes.ts';
 import { callbacksIn } from './callbacks.ts';
 import { certificatesIn } from './certificates.ts';
 import { credentialsIn } from './credentials.ts';
+import { pkiAddressesIn, revocationListsIn } from './crls.ts';
 import { deliveriesIn } from './deliveries.ts';
 import { deliveryQueueIn } from './delivery-queue.ts';
 import { type Engine, openEngine } from './engine.ts';
 import { cloudKeysIn, escrowedKeysIn } from './held-keys.ts';
-import { blockedKeysIn, idempotencyKeysIn, proofsIn, revocationsIn } from './issuance.ts';
+import { blockedKeysIn, idempotencyKeysIn, proofsIn } from './issuance.ts';
 import { issuersIn } from './issuers.ts';
 import { migrate } from './migrations.ts';
+import { ocspRespondersIn } from './ocsp-responders.ts';
 import { ordersIn } from './orders.ts';
 import { outboxIn } from './outbox.ts';
 import { postgresEngine } from './postgres.ts';
 import { rateLimitsIn } from './rate-limits.ts';
+import { revocationsIn } from './revocations.ts';
+import { revokedSerialsIn } from './revoked-serials.ts';
 import type { Db } from './schema.ts';
 import { secretsIn } from './secrets.ts';
 import { settingsIn } from './settings.ts';
@@ -117,6 +121,10 @@ const repositoriesIn = (db: Db, sealer: Sealer, engine: Engine, onEvents: () => 
   proofs: proofsIn(db),
   waiting: waitingIn(db, engine),
   revocations: revocationsIn(db),
+  revokedSerials: revokedSerialsIn(db),
+  revocationLists: revocationListsIn(db),
+  pkiAddresses: pkiAddressesIn(db),
+  ocspResponders: ocspRespondersIn(db, sealer),
   outbox: outboxIn(db, onEvents),
   deliveryQueue: deliveryQueueIn(db, engine),
   callbackLanes: callbackLanesIn(db, engine),

@@ -1,0 +1,33 @@
+// Does the world see what is revoked? Lists that have run out, revocations that no list shows, and scheduled ones whose
+// time has passed all mean that nobody is at work: the service does these things by itself while it runs.
+import type { Finding } from '../../problem.ts';
+import { RENEW_AFTER_MS } from '../ca/list-publisher.ts';
+import { revocationListsIn } from '../store/crls.ts';
+import { revocationsIn } from '../store/revocations.ts';
+import { revokedSerialsIn } from '../store/revoked-serials.ts';
+import type { Db } from '../store/schema.ts';
+
+const HOUR_MS = 3_600_000;
+/** What a running service does within seconds is late after this. */
+const LATE_MS = 60_000;
+const REMEDY = 'Start the service, or look into its log: it publishes and revokes by itself while it runs.';
+
+export async function checkRevocation(db: Db, now: number): Promise<Finding> {
+  const check = 'revocation';
+  const heads = await revocationListsIn(db).heads();
+  const late = await revocationsIn(db).due(now - LATE_MS, 1);
+  const unlisted = await revokedSerialsIn(db).unlistedLists(1);
+  const over = heads.filter(({ nextUpdate }) => nextUpdate <= now).length;
+  const old = heads.filter(({ thisUpdate }) => thisUpdate + RENEW_AFTER_MS + HOUR_MS <= now).length;
+  if (over > 0) {
+    const text = `${over} of ${heads.length} lists have run out: verifiers refuse what they are for`;
+    return { check, state: 'problem', text, remedy: REMEDY };
+  }
+  if (late.length > 0) return { check, state: 'problem', text: 'a scheduled revocation is overdue', remedy: REMEDY };
+  if (unlisted.length > 0) return { check, state: 'warning', text: 'a revocation is on no list yet', remedy: REMEDY };
+  if (old > 0) {
+    const text = `${old} of ${heads.length} lists were not made anew for more than a day`;
+    return { check, state: 'warning', text, remedy: REMEDY };
+  }
+  return { check, state: 'ok', text: heads.length === 0 ? 'no lists yet' : `${heads.length} lists are up to date` };
+}

@@ -1,0 +1,206 @@
+// reseal cert revoke | reschedule | keep | truth | compromise | voided: certificates by the operator's own hand.
+import { readFileSync } from 'node:fs';
+import { OPERATOR_REASONS, requireMoment } from '../domain/revocation.ts';
+import type { CertificateRef } from '../domain/revocation-ports.ts';
+import { EXIT, Problem } from '../problem.ts';
+import type { ShownCertificate } from '../usecases/show-orders.ts';
+import type { Command } from './command.ts';
+import { oneOf, table, time } from './values.ts';
+
+const byOperator = (accountId: string) => ({ accountId, actor: 'cli', requestId: null });
+
+/** What is recorded, and what of it the world can see. */
+const truthOf = ({ certificate: { id, state, revocation, preparation }, seen }: ShownCertificate) => ({
+  id,
+  state,
+  serial_number: preparation?.serial ?? null,
+  revocation: revocation && {
+    reason: revocation.reason,
+    cause: revocation.cause,
+    due_at: time(revocation.dueAt),
+    revoked_at: revocation.revokedAt === null ? null : time(revocation.revokedAt),
+    ocsp_since: revocation.revokedAt === null ? null : time(revocation.revokedAt),
+    lists: seen.map((one) => ({
+      serial_number: one.serial,
+      issuer_id: one.issuerId,
+      shard: one.shard,
+      crl_number: one.crlNumber,
+      crl_published_at: one.crlPublishedAt === null ? null : time(one.crlPublishedAt),
+    })),
+  },
+});
+
+function truthText(shown: ShownCertificate): string {
+  const { id, revocation } = truthOf(shown);
+  if (!revocation) return `Certificate ${id} is not revoked, and no revocation is scheduled.`;
+  const { reason, cause, due_at, revoked_at, lists } = revocation;
+  if (revoked_at === null) return `Certificate ${id} will be revoked at ${due_at}: ${reason} (${cause}).`;
+  const lines = lists.map(({ serial_number, issuer_id, shard, crl_number, crl_published_at }) =>
+    crl_number === null
+      ? `${serial_number}: on no list yet`
+      : `${serial_number}: on list ${issuer_id}/${shard}.crl since number ${crl_number} of ${crl_published_at}`,
+  );
+  return [
+    `Certificate ${id} is revoked: ${reason} (${cause}).`,
+    `recorded, and in OCSP, since ${revoked_at}`,
+    ...lines,
+  ].join('\n');
+}
+
+const output = (shown: ShownCertificate) => ({ json: { certificate: truthOf(shown) }, text: truthText(shown) });
+
+export const certRevoke: Command = {
+  about: 'revoke a certificate now; key_compromise also blocks its key',
+  examples: ['cert revoke ACCOUNT CERTIFICATE', 'cert revoke ACCOUNT CERTIFICATE --reason privilege_withdrawn'],
+  positionals: ['ACCOUNT', 'CERTIFICATE'],
+  options: { reason: { type: 'string', about: `${OPERATOR_REASONS.join(', ')} (default: the one that fits)` } },
+  async run({ positionals: [accountId = '', id = ''], options }, { withRevocation }) {
+    const reason =
+      options.reason === undefined ? undefined : oneOf('reason', options.reason, OPERATOR_REASONS, 'superseded');
+    return output(
+      await withRevocation(async ({ revoke, show }) => {
+        await revoke(byOperator(accountId), id, { reason });
+        return await show.certificate(accountId, id);
+      }),
+    );
+  },
+};
+
+export const certReschedule: Command = {
+  about: 'bring a scheduled revocation forward, or put it off where the product allows it',
+  examples: ['cert reschedule ACCOUNT CERTIFICATE 2027-01-31T12:00:00Z'],
+  positionals: ['ACCOUNT', 'CERTIFICATE', 'DUE_AT'],
+  options: {},
+  async run({ positionals: [accountId = '', id = '', dueAt = ''] }, { withRevocation }) {
+    const moment = requireMoment(dueAt);
+    return output(
+      await withRevocation(async ({ changeRevocation, show }) => {
+        await changeRevocation.reschedule(byOperator(accountId), id, moment);
+        return await show.certificate(accountId, id);
+      }),
+    );
+  },
+};
+
+export const certKeep: Command = {
+  about: 'cancel a scheduled revocation, where the product allows it',
+  examples: ['cert keep ACCOUNT CERTIFICATE'],
+  positionals: ['ACCOUNT', 'CERTIFICATE'],
+  options: {},
+  async run({ positionals: [accountId = '', id = ''] }, { withRevocation }) {
+    return output(
+      await withRevocation(async ({ changeRevocation, show }) => {
+        await changeRevocation.cancel(byOperator(accountId), id);
+        return await show.certificate(accountId, id);
+      }),
+    );
+  },
+};
+
+export const certTruth: Command = {
+  about: 'when a certificate was revoked, on which list it appeared, since when OCSP says so',
+  examples: ['cert truth ACCOUNT CERTIFICATE'],
+  positionals: ['ACCOUNT', 'CERTIFICATE'],
+  options: {},
+  async run({ positionals: [accountId = '', id = ''] }, { withRevocation }) {
+    return output(await withRevocation(({ show }) => show.certificate(accountId, id)));
+  },
+};
+
+const refView = ({ accountId, orderId, certificateId }: CertificateRef) => ({
+  account_id: accountId,
+  order_id: orderId,
+  certificate_id: certificateId,
+});
+const refTable = (refs: readonly CertificateRef[]): string =>
+  table(
+    ['ACCOUNT', 'ORDER', 'CERTIFICATE'],
+    refs.map((one) => [one.accountId, one.orderId, one.certificateId]),
+  );
+
+export const certCompromise: Command = {
+  about: 'revoke every certificate on a compromised key, in all accounts, and block the key',
+  examples: ['cert compromise leaked.pem --yes', 'cert compromise 3f1c…(SHA-256 of the SPKI) --yes'],
+  positionals: ['KEY'],
+  options: { yes: { type: 'boolean', about: 'yes, revoke all of them now' } },
+  async run({ positionals: [given = ''], options }, { withRevocation }) {
+    if (options.yes !== true) {
+      throw new Problem(
+        EXIT.usage,
+        'this revokes certificates of every account that uses the key',
+        `Say so: reseal cert compromise ${given} --yes`,
+      );
+    }
+    const { fingerprint, certificates } = await withRevocation(async ({ fingerprintOf, compromiseKey }) => {
+      const fingerprint = /^[0-9a-f]{64}$/i.test(given) ? given.toLowerCase() : fingerprintOf(textOf(given));
+      return { fingerprint, ...(await compromiseKey(fingerprint)) };
+    });
+    const count = certificates.length;
+    return {
+      json: { fingerprint, certificates: certificates.map(refView) },
+      text: `The key ${fingerprint} is blocked. ${count} on it ${count === 1 ? 'is' : 'are'} revoked.${count > 0 ? `\n${refTable(certificates)}` : ''}`,
+    };
+  },
+};
+
+export const certVoided: Command = {
+  about: 'list the serial numbers of interrupted issuances; --revoke revokes them',
+  examples: ['cert voided', 'cert voided --revoke'],
+  positionals: [],
+  options: { revoke: { type: 'boolean', about: 'revoke all of them now' } },
+  async run({ options }, { withRevocation }) {
+    const isRevoking = options.revoke === true;
+    const found = await withRevocation(({ voidedSerials }) => voidedSerials(isRevoking));
+    const none = 'None: every serial number that was written down is issued, or revoked.';
+    return {
+      json: { voided: found.map(refView), revoked: isRevoking },
+      text: found.length === 0 ? none : `${isRevoking ? 'Revoked:\n' : ''}${refTable(found)}`,
+    };
+  },
+};
+
+export const crlShow: Command = {
+  about: 'list the published lists of revocations, with their numbers and dates',
+  examples: ['crl show'],
+  positionals: [],
+  options: {},
+  async run(_given, { withRevocation }) {
+    const heads = await withRevocation(({ heads }) => heads());
+    const rows = heads.map((one) => [
+      `${one.issuerId}/${one.shard}.crl`,
+      String(one.number),
+      String(one.entries),
+      time(one.thisUpdate),
+      time(one.nextUpdate),
+    ]);
+    return {
+      json: {
+        lists: heads.map((one) => ({
+          issuer_id: one.issuerId,
+          shard: one.shard,
+          number: one.number,
+          entries: one.entries,
+          this_update: time(one.thisUpdate),
+          next_update: time(one.nextUpdate),
+        })),
+      },
+      text:
+        rows.length === 0
+          ? 'None yet; the first request for one makes it.'
+          : table(['LIST', 'NUMBER', 'ENTRIES', 'THIS UPDATE', 'NEXT UPDATE'], rows),
+    };
+  },
+};
+
+function textOf(file: string): string {
+  try {
+    return readFileSync(file, 'utf8');
+  } catch (error) {
+    throw new Problem(
+      EXIT.usage,
+      `${file} cannot be read (${(error as NodeJS.ErrnoException).code})`,
+      'Name a PEM file with the key or a certificate on it, or give the SHA-256 of its SPKI in hex.',
+      { cause: error },
+    );
+  }
+}

@@ -1,0 +1,59 @@
+// What the issuance of a certificate revokes, in the very transaction that issues it: before it, nothing; after it, what
+// was agreed to, at once or when the product says. So there is no moment at which neither is valid.
+import type { NewId } from '../domain/ids.ts';
+import type { CertificateRecord, Order } from '../domain/order.ts';
+import type { Repositories } from '../domain/ports.ts';
+import type { ListRef } from '../domain/revocation.ts';
+import { carryOut, type Deed, scheduledFor } from './carry-out-revocation.ts';
+
+const HOUR_MS = 3_600_000;
+/** More of them would make everybody wait for this transaction; the rest is due, and follows within seconds. */
+const MAX_IN_TRANSACTION = 100;
+
+/** `order` is as it was just saved. Returns the lists that have something new to show. */
+export async function revokeOnIssuance(
+  to: Repositories,
+  newId: NewId,
+  record: CertificateRecord,
+  order: Order,
+  at: number,
+  by: Deed['by'],
+): Promise<ListRef[]> {
+  const { id, accountId } = record;
+  const lists: ListRef[] = [];
+  let carriedOut = 0;
+  for (const { certificateId, reason, cause, afterHours } of record.willRevoke) {
+    const dueAt = at + afterHours * HOUR_MS;
+    const planned = { reason, cause, causedById: id, dueAt, revokedAt: null };
+    await to.revocations.schedule(accountId, certificateId, planned);
+    if (afterHours > 0 || carriedOut === MAX_IN_TRANSACTION) continue;
+    carriedOut += 1;
+    const certificate = await to.certificates.find(accountId, certificateId);
+    // It may have been scheduled before, for another moment and another reason: the first stand.
+    const known = certificate?.revocation;
+    if (!certificate || !known || known.revokedAt !== null || known.dueAt > at) continue;
+    lists.push(
+      ...(await carryOut(to, newId, certificate, order, { reason: known.reason, cause: known.cause, at, by })),
+    );
+  }
+  return [...lists, ...(await revokeOnBlockedKey(to, newId, record, order, at, by))];
+}
+
+/**
+ * A key that was reported while its certificate was being signed, or waited for proof. The signature exists, so the
+ * certificate is issued, and revoked in the same breath: nobody ever sees it good.
+ */
+async function revokeOnBlockedKey(
+  to: Repositories,
+  newId: NewId,
+  { id, accountId, publicKey }: CertificateRecord,
+  order: Order,
+  at: number,
+  by: Deed['by'],
+): Promise<ListRef[]> {
+  if (!(await to.blockedKeys.has(publicKey.fingerprint))) return [];
+  const deed = { reason: 'key_compromise', cause: 'key_compromise', at, by } as const;
+  await to.revocations.schedule(accountId, id, scheduledFor(deed));
+  const issued = await to.certificates.find(accountId, id);
+  return issued ? await carryOut(to, newId, issued, order, deed) : [];
+}

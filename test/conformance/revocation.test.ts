@@ -1,0 +1,242 @@
+// The repositories of revocation, on every engine: what happens once happens once, a list replaces the one it says, and
+// nobody is good who was not issued.
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { newSealKey, sealerWith } from '../../src/adapters/seal.ts';
+import { type OpenStore, openStore } from '../../src/adapters/store/store.ts';
+import { shardOf } from '../../src/domain/revocation.ts';
+import type { PublishedList, RevokedSerial } from '../../src/domain/revocation-ports.ts';
+import { bothEngines } from '../support/engines.ts';
+import { issued, NOW, order, pairOf, preparation, prepared, revocation } from '../support/records.ts';
+
+const ISSUER = 'x-issuing';
+const LIST = { issuerId: ISSUER, shard: 1 };
+const serialOf = (number: number): string => `${'40'.repeat(14)}${(number % 256).toString(16).padStart(2, '0')}01`;
+const revoked = (number: number, change: Partial<RevokedSerial> = {}): RevokedSerial => ({
+  ...{ ...LIST, serial: serialOf(number), certificateId: `c${number}` },
+  ...{ reason: 'superseded', revokedAt: NOW + number, notAfter: NOW + 100, ...change },
+});
+const list = (number: number, change: Partial<PublishedList> = {}): PublishedList => ({
+  ...{ ...LIST, number, thisUpdate: NOW, nextUpdate: NOW + 1, entries: 0, endedBefore: 0, addresses: 'here' },
+  der: Buffer.from([number]),
+  ...change,
+});
+
+for (const engine of await bothEngines()) {
+  /** Accounts a and b, issuers, the order o of a with the issued certificates c1 to c9. */
+  const testStore = (name: string, work: (store: OpenStore) => Promise<void>) =>
+    test(name, async () => {
+      const store = await openStore(await engine.newLocation(), sealerWith([newSealKey()]), () => NOW);
+      try {
+        const account = { name: 'Name', kind: 'standard', locale: 'en', createdAt: NOW } as const;
+        for (const id of ['a', 'b']) await store.accounts.insert({ id, ...account });
+        await store.issuers.claim(pairOf('x'));
+        await store.orders.insert(order('o'));
+        for (let number = 1; number <= 9; number += 1) {
+          const change = { version: number, preparation: preparation(serialOf(number), { toBeSigned: null }) };
+          await store.certificates.insert(issued(`c${number}`, change));
+        }
+        await work(store);
+      } finally {
+        await store.close();
+      }
+    });
+
+  describe(engine.name, () => {
+    testStore('a revocation is changed until it happens, by its account, and happens once', async ({ revocations }) => {
+      await revocations.schedule('a', 'c1', revocation({ dueAt: NOW + 5 }));
+      await revocations.schedule('a', 'c2', revocation({ dueAt: NOW + 3 }));
+      const scheduled = async (accountId: string, limit = 9) =>
+        (await revocations.listScheduled(accountId, 'o', limit)).map(({ certificateId, dueAt }) => [
+          certificateId,
+          dueAt,
+        ]);
+      assert.deepEqual(await scheduled('a'), [
+        ['c2', NOW + 3],
+        ['c1', NOW + 5],
+      ]);
+      assert.deepEqual([await scheduled('b'), await scheduled('a', 1)], [[], [['c2', NOW + 3]]]);
+      assert.deepEqual(
+        [await revocations.reschedule('b', 'c1', NOW), await revocations.unschedule('b', 'c1')],
+        [false, false],
+      );
+      assert.equal(await revocations.reschedule('a', 'c1', NOW + 4), true);
+      const due = async (now: number) => (await revocations.due(now, 9)).map(({ certificateId }) => certificateId);
+      assert.deepEqual([await due(NOW + 2), await due(NOW + 3), await due(NOW + 4)], [[], ['c2'], ['c2', 'c1']]);
+      assert.deepEqual(await revocations.due(NOW + 3, 1), [{ accountId: 'a', orderId: 'o', certificateId: 'c2' }]);
+      const deed = { reason: 'key_compromise', cause: 'requested', at: NOW + 4 } as const;
+      assert.deepEqual(
+        [
+          await revocations.carryOut('c1', deed),
+          await revocations.carryOut('c1', deed),
+          await revocations.carryOut('c9', deed),
+        ],
+        [true, false, false],
+      );
+      assert.deepEqual(
+        [await revocations.reschedule('a', 'c1', NOW), await revocations.unschedule('a', 'c1')],
+        [false, false],
+      );
+      assert.deepEqual([await due(NOW + 9), await scheduled('a')], [['c2'], [['c2', NOW + 3]]]);
+      assert.equal(await revocations.unschedule('a', 'c2'), true);
+      assert.deepEqual(await due(NOW + 9), []);
+    });
+
+    testStore('of two that carry it out at the same moment, one does', async (store) => {
+      await store.revocations.schedule('a', 'c1', revocation());
+      const deed = { reason: 'superseded', cause: 'requested', at: NOW } as const;
+      const attempt = () =>
+        store.transaction(async (to) => {
+          await to.orders.findForUpdate('a', 'o');
+          return await to.revocations.carryOut('c1', deed);
+        });
+      assert.deepEqual((await Promise.all([attempt(), attempt(), attempt()])).filter(Boolean), [true]);
+    });
+
+    testStore('valid is what is issued, not over and not revoked', async ({ certificates, revocations }) => {
+      assert.equal(await certificates.hasUnrevoked('a', 'o', NOW), true);
+      assert.equal(await certificates.hasUnrevoked('b', 'o', NOW), false);
+      assert.equal(await certificates.hasUnrevoked('a', 'o', NOW + 101), false, 'all are over');
+      for (let number = 1; number <= 9; number += 1) {
+        await revocations.schedule('a', `c${number}`, revocation());
+        assert.equal(await certificates.hasUnrevoked('a', 'o', NOW), true, 'to be revoked is not revoked');
+        await revocations.carryOut(`c${number}`, { reason: 'superseded', cause: 'requested', at: NOW });
+      }
+      assert.equal(await certificates.hasUnrevoked('a', 'o', NOW), false);
+    });
+
+    testStore('a list takes the place of the one it names, and of no other', async ({ revocationLists }) => {
+      assert.equal(await revocationLists.head(LIST), undefined);
+      assert.equal(await revocationLists.publish(list(5), 4, []), false, 'there is none to replace');
+      assert.equal(await revocationLists.publish(list(5), null, []), true);
+      assert.equal(await revocationLists.publish(list(6), null, []), false);
+      assert.equal(await revocationLists.publish(list(7), 6, []), false);
+      const next = list(7, { thisUpdate: 2 ** 50, nextUpdate: 2 ** 50 + 1, entries: 3, endedBefore: 2, addresses: '' });
+      assert.equal(await revocationLists.publish(next, 5, []), true);
+      const { der, ...head } = next;
+      assert.deepEqual(await revocationLists.head(LIST), head);
+      assert.deepEqual(await revocationLists.heads(), [head]);
+      const found = await revocationLists.find(LIST);
+      assert.deepEqual([found && { ...found, der: [...found.der] }], [{ ...head, der: [...der] }]);
+      assert.equal(await revocationLists.head({ ...LIST, shard: 2 }), undefined);
+    });
+
+    testStore('a serial number waits for a list, and knows the first that showed it', async (store) => {
+      const { revokedSerials, revocationLists } = store;
+      for (const number of [1, 2, 3]) await revokedSerials.insert(revoked(number));
+      await assert.rejects(revokedSerials.insert(revoked(1)), 'once');
+      const unlisted = async () => (await revokedSerials.unlisted(LIST, 9)).map(({ serial }) => serial).sort();
+      assert.deepEqual(await unlisted(), [1, 2, 3].map(serialOf));
+      assert.deepEqual(await revokedSerials.unlistedLists(9), [LIST]);
+      // One is changed between being read and being listed: what is listed is not what it is now.
+      const read = await revokedSerials.unlisted(LIST, 9);
+      await revokedSerials.changeReason('c2', 'key_compromise');
+      await store.transaction((to) => to.revocationLists.publish(list(5), null, read));
+      assert.deepEqual(await unlisted(), [serialOf(2)]);
+      await revocationLists.publish(list(6), 5, await revokedSerials.unlisted(LIST, 9));
+      assert.deepEqual([await unlisted(), await revokedSerials.unlistedLists(9)], [[], []]);
+      const seen = async (id: string) =>
+        (await revokedSerials.ofCertificate(id)).map(({ crlNumber, reason }) => [crlNumber, reason]);
+      assert.deepEqual([await seen('c1'), await seen('c2')], [[[5, 'superseded']], [[6, 'key_compromise']]]);
+      // Changed later, it is listed again, and the first list that showed it stays the first.
+      await revokedSerials.changeReason('c1', 'key_compromise');
+      assert.deepEqual(
+        (await revokedSerials.unlisted(LIST, 9)).map(({ isKnown }) => isKnown),
+        [true],
+      );
+      await revocationLists.publish(list(7), 6, await revokedSerials.unlisted(LIST, 9));
+      assert.deepEqual(await seen('c1'), [[5, 'key_compromise']]);
+      const between = async (after: number, upTo: number) =>
+        (await revokedSerials.listedBetween(LIST, after, upTo, 9)).map(({ serial, isKnown }) => [serial, isKnown]);
+      assert.deepEqual(await between(5, 6), [[serialOf(2), false]]);
+      assert.deepEqual(await between(6, 7), [[serialOf(1), true]]);
+    });
+
+    testStore('a page shows what a list shows, without what had ended', async ({ revokedSerials, revocationLists }) => {
+      for (const number of [1, 2, 3, 4]) await revokedSerials.insert(revoked(number, { notAfter: NOW + number }));
+      await revocationLists.publish(list(5), null, await revokedSerials.unlisted(LIST, 9));
+      await revokedSerials.insert(revoked(5));
+      const page = async (number: number, endedBefore: number, after = '', limit = 9) =>
+        (await revokedSerials.page(LIST, number, endedBefore, after, limit)).map(({ serial }) => serial);
+      assert.deepEqual(await page(5, 0), [1, 2, 3, 4].map(serialOf), 'and not what waits for the next');
+      assert.deepEqual(await page(5, NOW + 3), [3, 4].map(serialOf));
+      assert.deepEqual(await page(5, 0, serialOf(1), 2), [2, 3].map(serialOf));
+      assert.deepEqual(await page(4, 0), []);
+    });
+
+    testStore('good is only what this issuer issued', async (store) => {
+      const { revokedSerials, certificates, ocspResponders } = store;
+      const kind = async (serial: string, issuerId = ISSUER) => (await revokedSerials.statusOf(issuerId, serial)).kind;
+      assert.equal(await kind(serialOf(1)), 'good');
+      assert.equal(await kind(serialOf(1), 'x-root'), 'unknown');
+      assert.equal(await kind(serialOf(99)), 'unknown');
+      const late = '50'.repeat(16);
+      await certificates.insert(prepared('late', { preparation: preparation(late) }));
+      assert.equal(await kind(late), 'unknown', 'while it is being signed');
+      await certificates.void('late', 'unused');
+      assert.equal(await kind(late), 'unknown', 'when its signer is lost');
+      await revokedSerials.insert(revoked(1));
+      assert.deepEqual(await revokedSerials.statusOf(ISSUER, serialOf(1)), {
+        ...{ kind: 'revoked', revokedAt: NOW + 1, reason: 'superseded' },
+      });
+      await revokedSerials.insert(revoked(9, { serial: late, shard: shardOf(late), certificateId: 'late' }));
+      assert.equal(await kind(late), 'revoked');
+      const serial = '60'.repeat(16);
+      const responder = { serial, issuerId: ISSUER, notBefore: NOW, notAfter: NOW + 9 };
+      await ocspResponders.writeDown(responder, NOW);
+      assert.deepEqual([await kind(serial), await ocspResponders.current(ISSUER)], ['unknown', undefined]);
+      const whole = { ...responder, certificate: Buffer.from('certificate'), privateKey: Buffer.from('private key') };
+      await ocspResponders.finish(whole);
+      assert.deepEqual([await kind(serial), await kind(serial, 'x-root')], ['good', 'unknown']);
+      const found = await ocspResponders.current(ISSUER);
+      assert.deepEqual(found, whole);
+      await assert.rejects(ocspResponders.writeDown(responder, NOW), 'a serial number is taken once');
+    });
+
+    testStore('who is on a key, and which serial numbers nobody finished', async ({ certificates }) => {
+      const onKey = async (after?: string, limit = 9) =>
+        (await certificates.listOnKey('f', { after, limit })).map(({ certificateId }) => certificateId);
+      assert.equal((await onKey()).length, 9);
+      assert.deepEqual(await onKey('c2', 2), ['c3', 'c4']);
+      assert.deepEqual(await certificates.listOnKey('other', { limit: 9 }), []);
+      await certificates.insert(prepared('late', { preparation: preparation('70'.repeat(16)) }));
+      assert.equal((await certificates.listOnKey('f', { after: 'c9', limit: 9 }))[0]?.state, 'prepared');
+      assert.deepEqual(await certificates.listVoided({ limit: 9 }), []);
+      await certificates.void('late', 'unused');
+      assert.deepEqual(await certificates.listVoided({ limit: 9 }), [
+        { accountId: 'a', orderId: 'o', certificateId: 'late' },
+      ]);
+    });
+
+    test('the key of a responder is sealed anew under the newest seal key, when it is read', async () => {
+      const location = await engine.newLocation();
+      const [old, newest] = [newSealKey(), newSealKey()];
+      const responder = { serial: 'aa', issuerId: ISSUER, notBefore: NOW, notAfter: NOW + 9 };
+      const whole = { ...responder, certificate: Buffer.from('c'), privateKey: Buffer.from('k') };
+      const withKeys = async <T>(keys: (typeof old)[], work: (store: OpenStore) => Promise<T>): Promise<T> => {
+        const store = await openStore(location, sealerWith(keys), () => NOW);
+        return await work(store).finally(() => store.close());
+      };
+      await withKeys([old], async ({ issuers, ocspResponders }) => {
+        await issuers.claim(pairOf('x'));
+        await ocspResponders.writeDown(responder, NOW);
+        await ocspResponders.finish(whole);
+      });
+      for (const keys of [[newest, old], [newest]]) {
+        assert.deepEqual(await withKeys(keys, (store) => store.ocspResponders.current(ISSUER)), whole);
+      }
+    });
+
+    testStore('addresses are remembered by their first use', async ({ pkiAddresses }) => {
+      for (const [url, at] of [
+        ['http://one', 1],
+        ['http://two', 2],
+        ['http://one', 3],
+      ] as const) {
+        await pkiAddresses.remember(url, at);
+      }
+      assert.deepEqual(await pkiAddresses.list(9), ['http://two', 'http://one']);
+      assert.deepEqual(await pkiAddresses.list(1), ['http://two']);
+    });
+  });
+}

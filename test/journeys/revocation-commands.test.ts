@@ -1,0 +1,124 @@
+// An operator revokes beside a service that runs: the real program, in processes of its own. What one records, the other
+// shows at once.
+import assert from 'node:assert/strict';
+import { createHash, X509Certificate } from 'node:crypto';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { after, test } from 'node:test';
+import { newFolder } from '../support/app.ts';
+import { caPair } from '../support/authority.ts';
+import { csr, keyPair, newKeyPair, pem } from '../support/csr.ts';
+import { reseal, startReseal } from '../support/process.ts';
+import { crlOf, derOf, ocspStatus, partsOf } from '../support/status.ts';
+
+const folder = newFolder();
+const settings = { RESEAL_DATA_DIR: folder, RESEAL_PORT: '0' };
+const file = (name: string, text: string): string => {
+  writeFileSync(join(folder, name), text);
+  return join(folder, name);
+};
+const service = startReseal(['serve'], settings);
+after(() => service.end('SIGKILL', 'group'));
+const url = await service.listening();
+
+async function json(...args: string[]) {
+  const { code, out, err } = await reseal([...args, '--json'], settings);
+  assert.equal(code, 0, `${args.join(' ')}: ${out}${err}`);
+  return JSON.parse(out);
+}
+const { account } = await json('account', 'create', 'Acme');
+
+async function placed(csrFile: string, product = 'ssl-dv') {
+  const args = ['order', 'place', account.id, product, 'www.example.com', '--csr', csrFile, '--validated'];
+  const { order } = await json(...args);
+  const { pem: text } = await json('order', 'show', account.id, order.id);
+  return { id: order.certificate_id as string, orderId: order.id as string, der: derOf(text) };
+}
+
+async function issuerOf(der: Uint8Array): Promise<Buffer> {
+  const [, path = ''] = /CA Issuers - URI:http:\/\/[^/]+(\/\S+)/.exec(new X509Certificate(der).infoAccess ?? '') ?? [];
+  return Buffer.from(await (await fetch(url + path)).arrayBuffer());
+}
+
+async function seen(der: Uint8Array) {
+  const { serial } = partsOf(der);
+  const issuer = await issuerOf(der);
+  const list = await crlOf({ url }, der, issuer);
+  const { status } = await ocspStatus({ url }, serial, issuer);
+  return { listed: list.revoked.get(serial)?.reason, status, number: list.number };
+}
+
+test('a certificate that the operator revokes is revoked in the service that runs', async () => {
+  const one = await placed(file('one.csr', pem(csr({ key: keyPair('p256') }))));
+  assert.deepEqual((await seen(one.der)).status, 'good');
+  const { certificate } = await json('cert', 'revoke', account.id, one.id, '--reason', 'privilege_withdrawn');
+  const { listed, status, number } = await seen(one.der);
+  assert.deepEqual([listed, status], ['privilege_withdrawn', 'revoked']);
+  assert.equal(certificate.revocation.lists[0].crl_number, number);
+  assert.deepEqual((await json('cert', 'truth', account.id, one.id)).certificate, certificate);
+  const text = (await reseal(['cert', 'truth', account.id, one.id], settings)).out;
+  assert.match(text, /is revoked: privilege_withdrawn \(requested\)/);
+  assert.match(text, new RegExp(`since number ${number} of 2`));
+  const { lists } = await json('crl', 'show');
+  assert.ok(lists.some((list: { number: number; entries: number }) => list.number === number && list.entries === 1));
+  const { order } = await json('order', 'show', account.id, one.orderId);
+  assert.equal(order.status, 'revoked');
+});
+
+test('one command ends a compromised key, whatever it is named by', async () => {
+  const key = newKeyPair('p256');
+  const csrFile = file('two.csr', pem(csr({ key })));
+  const [first, second] = [await placed(csrFile), await placed(csrFile, 'tls-private')];
+  const leaked = file('leaked.pem', key.privateKey.export({ type: 'pkcs8', format: 'pem' }).toString());
+  assert.equal((await reseal(['cert', 'compromise', leaked], settings)).code, 2, 'without --yes');
+  assert.equal((await seen(first.der)).status, 'good');
+  const { fingerprint, certificates } = await json('cert', 'compromise', leaked, '--yes');
+  assert.equal(fingerprint, createHash('sha256').update(key.spki).digest('hex'));
+  assert.equal(certificates.length, 2);
+  for (const { der } of [first, second]) {
+    const { listed, status } = await seen(der);
+    assert.deepEqual([listed, status], ['key_compromise', 'revoked']);
+  }
+  const refused = ['order', 'place', account.id, 'ssl-dv', 'www.example.com', '--csr', csrFile, '--validated'];
+  assert.match((await reseal(refused, settings)).err, /listed as compromised/);
+  const spki = `-----BEGIN PUBLIC KEY-----\n${Buffer.from(key.spki).toString('base64')}\n-----END PUBLIC KEY-----\n`;
+  const certificate = new X509Certificate(first.der).toString();
+  for (const given of [csrFile, file('spki.pem', spki), file('certificate.pem', certificate), fingerprint]) {
+    assert.equal((await json('cert', 'compromise', given, '--yes')).fingerprint, fingerprint);
+  }
+});
+
+test('an authority that was replaced still vouches for what it signed', async () => {
+  const before = await placed(file('three.csr', pem(csr({ key: keyPair('p256') }))));
+  const { root, issuing } = caPair('p256');
+  const files = { certificate: issuing.pem, key: issuing.key, root: root.pem };
+  const args = Object.entries(files).flatMap(([name, text]) => [`--${name}`, file(`${name}.pem`, text)]);
+  await json('ca', 'import', ...args);
+  const after = await placed(file('four.csr', pem(csr({ key: keyPair('p256') }))));
+  assert.notDeepEqual(partsOf(before.der).issuer, partsOf(after.der).issuer);
+  await service.said(/issuers_changed/);
+  for (const { id, der } of [before, after]) {
+    assert.equal((await seen(der)).status, 'good');
+    await json('cert', 'revoke', account.id, id);
+    const { listed, status } = await seen(der);
+    assert.deepEqual([listed, status], ['cessation_of_operation', 'revoked']);
+  }
+});
+
+test('mistakes are answered with what to do', async () => {
+  const table: [string[], number, RegExp][] = [
+    [['cert', 'revoke', account.id, 'nothing'], 1, /no such certificate/],
+    [['cert', 'revoke', account.id, 'nothing', '--reason', 'unspecified'], 2, /superseded, cessation_of_operation/],
+    [['cert', 'keep', account.id, 'nothing'], 1, /no such certificate/],
+    [['cert', 'reschedule', account.id, 'nothing', 'tomorrow'], 1, /RFC 3339/],
+    [['cert', 'compromise', '/nowhere', '--yes'], 2, /cannot be read/],
+    [['cert', 'compromise', file('none.pem', 'nothing'), '--yes'], 2, /no key in this file/],
+    [['cert', 'truth', account.id, 'nothing'], 1, /no such certificate/],
+  ];
+  for (const [args, code, message] of table) {
+    const result = await reseal(args, settings);
+    assert.equal(result.code, code, `${args.join(' ')}: ${result.err}`);
+    assert.match(result.err, message);
+  }
+  assert.deepEqual((await json('cert', 'voided')).voided, []);
+});

@@ -1,0 +1,108 @@
+// A revocation is scheduled, the service is killed, and its time comes while nobody is there: whoever starts next carries
+// it out, once, and the number of the list grows. One process on SQLite, three on PostgreSQL.
+import assert from 'node:assert/strict';
+import { after, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { withTables } from '../../campaigns/reissue-kill.ts';
+import { makeKeys, type Service, type Settings, startService, withStore } from '../../campaigns/service.ts';
+import { readConfig } from '../../src/config.ts';
+import { openIssuance } from '../../src/issuance.ts';
+import { type Key, newFolder } from '../support/app.ts';
+import { body, csrFor } from '../support/orders.ts';
+import { startPostgres } from '../support/postgres.ts';
+import { OWN_PRODUCT, productsFile } from '../support/products.ts';
+import { crlOf, derOf, ocspStatus, pems } from '../support/status.ts';
+
+const GRACE = { ...OWN_PRODUCT, csr: 'optional', revokes_previous_on_reissue: true, revocation_grace_hours: 24 };
+const RESEAL_PRODUCTS_FILE = productsFile(GRACE);
+const MAX_TRIES = 300;
+const PAUSE_MS = 100;
+
+const postgres = await startPostgres();
+after(() => postgres[Symbol.asyncDispose]());
+
+async function placed(settings: Settings): Promise<{ key: Key; orderId: string; certificateId: string }> {
+  const [key] = (await makeKeys(settings, 1)) as [Key];
+  return await withStore(settings, async (app) => {
+    const issuance = await openIssuance(app, readConfig(settings).config, Date.now);
+    const order = await issuance.placeOrder({
+      ...{ accountId: key.accountId, productId: 'own', alternativeId: null, actor: 'cli', vouchesForNames: true },
+      request: {
+        ...{ commonName: 'www.example.com', csr: csrFor(), keySource: 'caller', signHash: 'sha256' },
+        ...{ keepsEncryptionKey: false, acceptsRemovalOfNames: false, acceptsRevocationOfPrevious: false },
+        dryRun: false,
+      },
+    });
+    await issuance.close();
+    return { key, ...order };
+  });
+}
+
+async function call({ url }: Service, key: Key, path: string, json?: unknown) {
+  const response = await fetch(`${url}/openapi/v3${path}`, {
+    headers: { 'X-CC-Key-ID': key.keyId, 'X-CC-Auth-Key': key.authKey, 'Content-Type': 'application/json' },
+    ...(json !== undefined && { method: 'POST', body: JSON.stringify(json) }),
+  });
+  // biome-ignore lint/suspicious/noExplicitAny: looked into by those who know what they asked.
+  return ((await response.json()) as { data: any }).data;
+}
+
+const ENVIRONMENTS: Readonly<Record<string, () => Promise<Settings[]>>> = {
+  'one process on SQLite': async () => [{ RESEAL_DATA_DIR: newFolder(), RESEAL_PRODUCTS_FILE }],
+  'three processes on one PostgreSQL': async () => {
+    const shared = {
+      ...{ RESEAL_DATABASE_URL: await postgres.createDatabase(), RESEAL_PRODUCTS_FILE },
+      RESEAL_SEAL_KEY: Buffer.alloc(32, 7).toString('base64'),
+    };
+    return Array.from({ length: 3 }, () => ({ RESEAL_DATA_DIR: newFolder(), ...shared }));
+  },
+};
+
+for (const [name, environment] of Object.entries(ENVIRONMENTS)) {
+  test(name, async () => {
+    const settings = await environment();
+    const { key, orderId, certificateId } = await placed(settings[0]!);
+    await using stack = new AsyncDisposableStack();
+    const start = async (one: Settings) => {
+      const service = await startService(one);
+      stack.defer(() => void service.process.end('SIGKILL'));
+      return service;
+    };
+    const first = await start(settings[0]!);
+    const consent = { i_know_will_revoke_last_cert: true };
+    await call(first, key, `/orders/${orderId}/reissue`, body({ csr: undefined }, consent));
+    const { Certificate: shown } = await call(first, key, `/certs/${certificateId}`);
+    assert.deepEqual([shown.revocation.revoked_at, shown.revocation.cause], [null, 'previous_replaced']);
+    const [issuer] = pems(shown.ica_pem).map(derOf) as [Buffer];
+    const before = await crlOf(first, derOf(shown.pem), issuer);
+    await first.process.end('SIGKILL');
+    // As if a day had passed.
+    await withTables(settings[0]!, (db) =>
+      db
+        .updateTable('revocation')
+        .set({ due_at: Date.now() - 1 })
+        .execute(),
+    );
+
+    const services: Service[] = [];
+    for (const one of settings) services.push(await start(one));
+    let revocation = shown.revocation;
+    for (let tries = 0; revocation.crl_number === null && tries < MAX_TRIES; tries += 1) {
+      await sleep(PAUSE_MS);
+      revocation = (await call(services[0]!, key, `/certs/${certificateId}`)).Certificate.revocation;
+    }
+    assert.ok(revocation.revoked_at, 'it happened');
+    for (const service of services) {
+      const list = await crlOf(service, derOf(shown.pem), issuer);
+      assert.ok(list.revoked.has(shown.serial_number) && list.number > before.number);
+      assert.equal((await ocspStatus(service, shown.serial_number, issuer)).status, 'revoked');
+    }
+    const times = await withTables(settings[0]!, async (db) => {
+      const events = await db.selectFrom('outbox').select('id').where('action', '=', 'order:revoked').execute();
+      const audit = await db.selectFrom('audit').select('id').where('action', '=', 'certificate:revoked').execute();
+      return [events.length, audit.length];
+    });
+    assert.deepEqual(times, [1, 1], 'once');
+    for (const { process } of services) await process.end('SIGTERM');
+  });
+}

@@ -1,0 +1,74 @@
+// The interface of this build beside the one that is recorded in interface.json. What is recorded stays; what is new is
+// recorded by `npm run record-interface`, which refuses to record a loss.
+import assert from 'node:assert/strict';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { after, test } from 'node:test';
+import { ERROR_TABLE } from '../../src/http/error-table.ts';
+import { startApp } from '../support/app.ts';
+import { rule } from '../support/contract.ts';
+import { newDualOrder, newSm2Csr } from '../support/dual.ts';
+import { compared, type Facts, factsOf, fieldsOf } from '../support/interface.ts';
+import { body, newOrder, type PlacedOrder, reissue } from '../support/orders.ts';
+import { OWN_PRODUCT, productsFile } from '../support/products.ts';
+
+const FILE = new URL('./interface.json', import.meta.url);
+const IS_RECORDING = process.env.RECORD_INTERFACE === '1';
+const GRACE = { ...OWN_PRODUCT, csr: 'optional', revokes_previous_on_reissue: true, revocation_grace_hours: 24 };
+
+const app = await startApp({ RESEAL_PRODUCTS_FILE: productsFile(GRACE) });
+after(() => app[Symbol.asyncDispose]());
+
+/** Orders and certificates are documented as objects; what they have is seen in one of each kind. */
+async function shownFields(): Promise<Facts> {
+  const order = await newOrder(app, { product: 'own' });
+  const answer = await reissue(app, order, body({ csr: undefined }, { i_know_will_revoke_last_cert: true }));
+  assert.equal(answer.status, 200, answer.text);
+  const dual = await newDualOrder(app, await newSm2Csr());
+  const get = async (one: PlacedOrder, path: string) =>
+    (await app.call('GET', `/openapi/v3${path}`, { key: one.key })).body.data;
+  return {
+    ...fieldsOf('GET /openapi/v3/orders', await get(order, '/orders')),
+    ...fieldsOf('GET /openapi/v3/orders/{id}', await get(order, `/orders/${order.id}`)),
+    ...fieldsOf('GET /openapi/v3/certs/{id}', await get(order, `/certs/${order.certificateId}`)),
+    ...fieldsOf('GET /openapi/v3/certs/{id}', await get(dual, `/certs/${dual.certificateId}`)),
+  };
+}
+
+rule('version 2', 'no operation, request field, answer field or code is removed or given another meaning', async () => {
+  const document = (await app.call('GET', '/openapi.json')).body;
+  const now: Facts = { ...factsOf(document, ERROR_TABLE), ...(await shownFields()) };
+  const recorded: Facts = existsSync(FILE) ? JSON.parse(readFileSync(FILE, 'utf8')) : {};
+  const { broken, added } = compared(recorded, now);
+  assert.deepEqual(broken, [], 'within v3 the interface only grows');
+  if (IS_RECORDING) {
+    const all = { ...recorded, ...now };
+    const sorted = Object.fromEntries(Object.entries(all).sort(([one], [other]) => (one < other ? -1 : 1)));
+    writeFileSync(FILE, `${JSON.stringify(sorted, null, 2)}\n`);
+    return;
+  }
+  assert.deepEqual(added, [], 'what is new is recorded with: npm run record-interface');
+  assert.ok(Object.keys(recorded).length > 200, 'the record is not empty');
+});
+
+test('a loss, another type and a field that must be sent from now on are noticed', () => {
+  const was = {
+    'POST /x': 'operation',
+    'POST /x > a': 'string required',
+    'POST /x > b': 'string optional',
+    'POST /x < c': 'string',
+    'code no': '404',
+  };
+  const brokenBy = (change: Record<string, string | undefined>) => {
+    const now = Object.entries({ ...was, ...change }).filter(([, fact]) => fact !== undefined);
+    return compared(was, Object.fromEntries(now) as Facts).broken.length;
+  };
+  for (const gone of Object.keys(was)) assert.equal(brokenBy({ [gone]: undefined }), 1, gone);
+  assert.equal(brokenBy({ 'POST /x > b': 'string required' }), 1);
+  assert.equal(brokenBy({ 'POST /x > b': 'integer optional' }), 1);
+  assert.equal(brokenBy({ 'POST /x < c': 'integer' }), 1);
+  assert.equal(brokenBy({ 'code no': '410' }), 1);
+  assert.equal(brokenBy({ 'POST /x > d': 'string required' }), 1);
+  assert.equal(brokenBy({ 'POST /x > d': 'string optional', 'POST /x < e': 'string', 'code new': '400' }), 0);
+  assert.equal(brokenBy({ 'POST /x > a': 'string optional' }), 0);
+  assert.equal(brokenBy({ 'POST /y': 'operation', 'POST /y > a': 'string required' }), 0);
+});

@@ -1,0 +1,92 @@
+// The interface as a list of facts that may only grow: operations, request fields, answer fields, codes. Read from what
+// the service says of itself, and, where its document leaves an answer open, from an answer.
+
+/** A fact and what it is now: `POST /orders/{id}/reissue > certificate.csr` is `string optional`. */
+export type Facts = Readonly<Record<string, string>>;
+
+interface Schema {
+  readonly type?: string;
+  readonly const?: unknown;
+  readonly enum?: readonly unknown[];
+  readonly properties?: Readonly<Record<string, Schema>>;
+  readonly required?: readonly string[];
+  readonly items?: Schema;
+  readonly anyOf?: readonly Schema[];
+}
+interface Operation {
+  readonly parameters?: readonly { name: string; in: string; required?: boolean; schema?: Schema }[];
+  readonly requestBody?: { required?: boolean; content: Readonly<Record<string, { schema?: Schema }>> };
+  readonly responses?: Readonly<Record<string, { content?: Readonly<Record<string, { schema?: Schema }>> }>>;
+}
+export interface OpenApi {
+  readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>;
+}
+
+export function factsOf(document: OpenApi, statuses: Readonly<Record<string, { status: number }>>): Facts {
+  const facts: Record<string, string> = {};
+  for (const [path, operations] of Object.entries(document.paths)) {
+    for (const [method, operation] of Object.entries(operations)) {
+      const name = `${method.toUpperCase()} ${path}`;
+      facts[name] = 'operation';
+      for (const { name: field, in: place, required, schema } of operation.parameters ?? []) {
+        facts[`${name} > ${place} ${field}`] = `${typeOf(schema)} ${required ? 'required' : 'optional'}`;
+      }
+      const body = operation.requestBody;
+      if (body) facts[`${name} > body`] = body.required === false ? 'optional' : 'required';
+      note(facts, `${name} >`, body?.content['application/json']?.schema, true);
+      note(facts, `${name} <`, operation.responses?.['200']?.content?.['application/json']?.schema, false);
+    }
+  }
+  for (const [code, { status }] of Object.entries(statuses)) facts[`code ${code}`] = String(status);
+  return facts;
+}
+
+/** Whether a field is required is a matter of requests: an answer always has what it says. */
+function note(facts: Record<string, string>, name: string, schema: Schema | undefined, isRequest: boolean): void {
+  for (const inner of schema?.anyOf ?? []) note(facts, name, inner, isRequest);
+  if (schema?.items) note(facts, `${name}[]`, schema.items, isRequest);
+  for (const [field, inner] of Object.entries(schema?.properties ?? {})) {
+    const path = name.endsWith('>') || name.endsWith('<') ? `${name} ${field}` : `${name}.${field}`;
+    const need = isRequest ? ` ${schema?.required?.includes(field) ? 'required' : 'optional'}` : '';
+    facts[path] = `${typeOf(inner)}${need}`;
+    note(facts, path, inner, isRequest);
+  }
+}
+
+const typeOf = (schema: Schema | undefined): string =>
+  schema?.type ?? (schema?.anyOf ? schema.anyOf.map(typeOf).sort().join('|') : 'any');
+
+/** The fields of a real answer, for documents that say no more than "an object". */
+export function fieldsOf(name: string, value: unknown): Facts {
+  const facts: Record<string, string> = {};
+  const walk = (path: string, one: unknown): void => {
+    if (Array.isArray(one)) for (const item of one) walk(`${path}[]`, item);
+    else if (one !== null && typeof one === 'object') {
+      for (const [field, inner] of Object.entries(one)) {
+        facts[`${path}.${field}`] = 'shown';
+        walk(`${path}.${field}`, inner);
+      }
+    }
+  };
+  walk(`${name} < data`, value);
+  return facts;
+}
+
+/** What clients of the recorded interface would miss, or meet otherwise; and what is not recorded yet. */
+export function compared(recorded: Facts, now: Facts): { broken: string[]; added: string[] } {
+  const broken = Object.entries(recorded).flatMap(([fact, was]) => {
+    const is = now[fact];
+    if (is === undefined) return [`${fact} is gone`];
+    // What was required may become optional; the other way round breaks everybody who leaves it out.
+    return is === was || is === was.replace(/required$/, 'optional') ? [] : [`${fact} was "${was}" and is "${is}"`];
+  });
+  const added = Object.keys(now).filter((fact) => recorded[fact] === undefined);
+  // A new field that must be sent breaks those who do not know it, unless its operation is new too.
+  for (const fact of added) {
+    const operation = fact.replace(/ [<>].*$/, '');
+    if (fact.includes(' > ') && now[fact]?.endsWith('required') && recorded[operation] !== undefined) {
+      broken.push(`${fact} is new and required`);
+    }
+  }
+  return { broken, added };
+}
