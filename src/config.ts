@@ -59,9 +59,9 @@ export const VARIABLES = {
   RESEAL_CALLBACK_TESTS_PER_HOST: integer('callback tests under way towards one host', 10, 1, 10_000),
   RESEAL_CALLBACK_SCHEDULE: optional('when a failed callback is repeated', '5s,30s,5min,30min,2h', schedule),
   // Each holds a socket for at most 15 seconds. Half of them are for first attempts.
-  RESEAL_CALLBACKS_AT_ONCE: integer('callbacks under way in this process', 128, 2, 10_000),
-  RESEAL_CALLBACKS_PER_ACCOUNT: integer('callbacks under way for one account', 16, 1, 10_000),
-  RESEAL_CALLBACKS_PER_HOST: integer('callbacks under way towards one host', 32, 1, 10_000),
+  RESEAL_CALLBACKS_AT_ONCE: integer('callbacks under way in this process', 256, 2, 10_000),
+  RESEAL_CALLBACKS_PER_ACCOUNT: integer('callbacks under way for one account', 32, 1, 10_000),
+  RESEAL_CALLBACKS_PER_HOST: integer('callbacks under way towards one host', 64, 1, 10_000),
   RESEAL_CALLBACK_RETENTION_DAYS: integer('how long settled callbacks are kept', 90, 1, 3_650),
   RESEAL_CALLBACK_ROTATION_HOURS: integer('how long a replaced signing secret still signs', 24, 0, 8_760),
   RESEAL_CALLBACK_ALLOW: list(

@@ -39,8 +39,8 @@ export interface AttemptTools {
 
 const GIVEN_UP_AT_ONCE = 100;
 
-/** `onEnd` comes as soon as the receiver is left alone; the promise resolves when the outcome is durable. */
-export type AttemptDelivery = (claimed: Claimed, signal: AbortSignal, onEnd: () => void) => Promise<void>;
+/** `onEnd` comes as soon as the receiver is left alone, and is waited for; in the end the outcome is durable. */
+export type AttemptDelivery = (claimed: Claimed, signal: AbortSignal, onEnd: () => Promise<void>) => Promise<void>;
 
 export function attemptDelivery(tools: AttemptTools): AttemptDelivery {
   const { store, now, chance, callOut, policyFor, schedule, watch } = tools;

@@ -1,6 +1,7 @@
 // The dispatcher: looks for events to deliver whenever it is woken, takes what there are places for, lane by lane, and
 // sends it. Many instances may do so on one store; leases keep them from doing the same. It holds nothing that a crash
 // could lose: what it knows besides the store is only which lanes are worth a look before they say so themselves.
+import { setTimeout as sleep } from 'node:timers/promises';
 import { Refusal } from '../domain/errors.ts';
 import { type AttemptTools, attemptDelivery } from './attempt-delivery.ts';
 import { type Claimed, type ClaimTools, claimDeliveries, type LaneWork } from './claim-deliveries.ts';
@@ -25,6 +26,7 @@ const SORTED_AT_ONCE = 500;
 const LANES_AT_ONCE = 64;
 const LANES_SIDE_BY_SIDE = 4;
 const FAULTY_MS = 60_000;
+const GATHER_MS = 8;
 /** More than that are found by their due time alone. */
 const MAX_REMEMBERED = 256;
 
@@ -40,19 +42,32 @@ export function deliverCallbacks(tools: DeliverTools): DeliverCallbacks {
   let isStopped = false;
   let isAsked = false;
   let looking: Promise<void> | undefined;
+  let gathering: Promise<void> | undefined;
+
+  /**
+   * Where more waits than there are places for, attempts that end within a moment are noted together, and their places
+   * taken by others in the same commit: one fsync for several.
+   */
+  function gathered(): Promise<void> {
+    gathering ??= sleep(GATHER_MS).then(() => {
+      gathering = undefined;
+      wake();
+    });
+    return gathering;
+  }
 
   function send(claimed: Claimed): void {
-    // Whoever takes the place next does so beside the noting of this outcome, and shares its commit.
-    const onEnd = () => {
+    const { accountId } = claimed.event;
+    const onEnd = async () => {
       claimed.slot[Symbol.dispose]();
-      if (crowded.size > 0) wake();
+      if (crowded.has(accountId)) await gathered();
     };
     const sending = attempt(claimed, stopping.signal, onEnd)
       // The lease will end, and the event be sent again: nothing is lost.
       .catch(onFault)
       .finally(() => {
         underWay.delete(sending);
-        wake();
+        if (!crowded.has(accountId)) wake();
       });
     underWay.add(sending);
   }

@@ -12,7 +12,7 @@ import { newOrder, type PlacedOrder } from '../support/orders.ts';
 import type { Script } from '../support/receiver.ts';
 
 const BACKLOG = 10_000;
-const PER_ACCOUNT = 16;
+const PER_ACCOUNT = 32;
 
 /** Events of an order, as so many issuances would have left them. */
 function addBacklog({ folder }: TestApp, { key, id, certificateId }: PlacedOrder, count: number): void {
