@@ -212,7 +212,8 @@ test('an A-label is accepted exactly if encoding what it stands for gives it bac
   fc.assert(
     fc.property(fc.string({ unit: 'grapheme', minLength: 1, maxLength: 10 }), (label) => {
       const host = URL.parse(`https://${label.replace(/[^\p{L}\p{N}]/gu, '')}x.com/`)?.hostname;
-      if (host?.startsWith('xn--') && host.length < 60) assert.equal(dnsName(host, 'f'), host);
+      // A digit in brackets comes apart into brackets, which no name of a host has.
+      if (host && /^xn--[a-z0-9.-]{1,56}$/.test(host)) assert.equal(dnsName(host, 'f'), host);
     }),
   );
 });
