@@ -5,6 +5,7 @@ import { callbackIn, startCallbackApp, told } from '../support/callback-app.ts';
 import { rule } from '../support/contract.ts';
 import {
   answering,
+  answeringTogether,
   arrived,
   DELIVERIES,
   deliveriesOf,
@@ -215,12 +216,14 @@ rule('delivery 8', 'filtered by order, action, state and time, page by page with
 rule('delivery 10', 'is called less often, and a successful callback test ends that', async () => {
   on('/ailing', answering(500));
   const order = await subscribed(world, {}, '/ailing');
+  on('/ailing', answeringTogether(9, 500));
   for (let count = 0; count < 9; count += 1) await reissued(app, order);
   await until('ten attempts', async () =>
     (await deliveriesOf(app, order.key)).every(({ attempts }) => attempts.length === 1),
   );
   const count = async () =>
     (await deliveriesOf(app, order.key)).reduce((sum, { attempts }) => sum + attempts.length, 0);
+  on('/ailing', answering(500));
   // All ten are due again now; of a receiver that is well they would all be sent.
   await later(app, 6_000);
   await until('one attempt to find out', async () => (await count()) === 11);

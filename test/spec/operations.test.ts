@@ -89,6 +89,7 @@ rule('ops 6', 'an OpenAPI 3.1 document of every operation under `/openapi/v3` th
     'GET /openapi/v3/orders',
     'GET /openapi/v3/orders/alternate/{alternative_order_id}',
     'GET /openapi/v3/orders/{id}',
+    'GET /openapi/v3/orders/{id}/dcv-check',
     'POST /openapi/v3/account/callback/deliveries/resend',
     'POST /openapi/v3/account/callback/deliveries/{id}/resend',
     'POST /openapi/v3/account/callback/rotate-secret',
@@ -101,6 +102,8 @@ rule('ops 6', 'an OpenAPI 3.1 document of every operation under `/openapi/v3` th
     'PUT /openapi/v3/certs/{id}/revocation',
     'PUT /openapi/v3/cloud-keys/{id}/pin',
     'PUT /openapi/v3/orders/{id}/cancel',
+    'PUT /openapi/v3/orders/{id}/dcv-completed',
+    'PUT /openapi/v3/orders/{id}/dcv-method',
   ]);
   assert.deepEqual(body.security, [{ keyId: [], authKey: [] }]);
   assert.deepEqual(body.components.securitySchemes.authKey, { type: 'apiKey', in: 'header', name: 'X-CC-Auth-Key' });

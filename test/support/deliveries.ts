@@ -32,6 +32,15 @@ export const answering = (...statuses: readonly number[]): Script => {
   };
 };
 
+/** Keeps everybody waiting until so many are there, and then answers all of them alike: no matter how fast each came. */
+export const answeringTogether = (count: number, status: number): Script => {
+  const waiting: (() => void)[] = [];
+  return (socket, request) => {
+    waiting.push(() => answering(status)(socket, request));
+    if (waiting.length === count) for (const answer of waiting.splice(0)) answer();
+  };
+};
+
 /** Each path of the receiver answers in its own way, and 200 unless told: what another test left behind comes too. */
 export function routed({ receiver }: CallbackApp): (path: string, script: Script) => void {
   const scripts = new Map<string, Script>();
