@@ -57,7 +57,7 @@ create table crl (
 -- Every address that certificates were ever told to find their lists at.
 create table pki_address (
   url text primary key,
-  first_used_at bigint not null
+  last_used_at bigint not null
 );
 
 -- Who answers OCSP in the name of an issuer. The serial number is written down before the certificate is signed.

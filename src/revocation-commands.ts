@@ -1,7 +1,8 @@
 // Revocation by the operator's own hand: what the running service does, in a process of its own on the same store.
-import { createHash, createPublicKey } from 'node:crypto';
+import { createPublicKey } from 'node:crypto';
 import { readCsr } from './adapters/ca/csr.ts';
 import { DerReader } from './adapters/ca/der-reader.ts';
+import { readPublicKey } from './adapters/ca/public-key.ts';
 import type { App } from './app.ts';
 import type { RevocationCommands } from './cli/command.ts';
 import type { Issuance } from './issuance.ts';
@@ -20,10 +21,11 @@ function fingerprintOf(text: string): string {
   try {
     const [, label, base64 = ''] = /-----BEGIN ([A-Z ]+)-----([^-]+)-----END/.exec(text) ?? [];
     const der = Buffer.from(base64, 'base64');
-    if (label === 'PUBLIC KEY') return sha256(der);
-    if (label === 'CERTIFICATE') return sha256(spkiIn(der));
     if (label?.endsWith('CERTIFICATE REQUEST')) return readCsr(text).publicKey.fingerprint;
-    return sha256(createPublicKey(text).export({ type: 'spki', format: 'der' }));
+    if (label === 'PUBLIC KEY') return readPublicKey(der).fingerprint;
+    if (label === 'CERTIFICATE') return readPublicKey(spkiIn(der)).fingerprint;
+    // In any other form than the one we certify, such as a compressed point, it would be blocked under a wrong name.
+    return readPublicKey(createPublicKey(text).export({ type: 'spki', format: 'der' })).fingerprint;
   } catch (cause) {
     throw new Problem(
       EXIT.usage,
@@ -42,5 +44,3 @@ function spkiIn(certificate: Uint8Array): Uint8Array {
   for (let skipped = 0; skipped < 4; skipped += 1) reader.any();
   return reader.any();
 }
-
-const sha256 = (bytes: Uint8Array): string => createHash('sha256').update(bytes).digest('hex');

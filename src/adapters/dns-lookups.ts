@@ -1,7 +1,8 @@
 // TXT and CAA records as c-ares sees them: no hosts file, no search domains, and a bound of our own on every question,
 // because the resolver's own overruns. A question that was not answered is told apart from a record that is not there.
 import { Resolver } from 'node:dns/promises';
-import type { CaaRecord, DnsAnswer, DnsLookups } from '../domain/dns.ts';
+import type { Asking, CaaRecord, DnsAnswer, DnsLookups } from '../domain/dns.ts';
+import { takingTurns } from './taking-turns.ts';
 
 const TRY = { timeout: 1_500, tries: 2 };
 const LIMIT_MS = 4_000;
@@ -10,38 +11,26 @@ const NOTHING_THERE: ReadonlySet<string> = new Set(['ENODATA', 'ENOTFOUND', 'EBA
 /** As many as a message can hold is more than anybody should look at. */
 const MAX_RECORDS = 100;
 
-/** Each question is a socket: so many at once in the whole process, and the others wait for their turn. */
+/** Each question is a socket. */
 const AT_ONCE = 256;
-let free = AT_ONCE;
-const queue: (() => void)[] = [];
-
-async function inTurn<T>(question: () => Promise<T>): Promise<T> {
-  if (free > 0) free -= 1;
-  else await new Promise<void>((turn) => queue.push(turn));
-  try {
-    return await question();
-  } finally {
-    const next = queue.shift();
-    if (next) next();
-    else free += 1;
-  }
-}
+const turnFor = takingTurns(AT_ONCE);
 
 /** Those of the system, if `servers` is empty. */
 export function dnsLookups(servers: readonly string[]): DnsLookups {
-  const ask = <Raw, Record>(
-    question: (resolver: Resolver) => Promise<Raw[]>,
-    read: (raw: Raw) => Record,
-  ): Promise<DnsAnswer<Record>> => inTurn(() => askNow(question, read));
-
-  async function askNow<Raw, Record>(
+  async function ask<Raw, Record>(
+    { accountId, signal }: Asking,
     question: (resolver: Resolver) => Promise<Raw[]>,
     read: (raw: Raw) => Record,
   ): Promise<DnsAnswer<Record>> {
+    using _turn = await turnFor(accountId);
+    // What nobody waits for any more is not asked.
+    if (signal.aborted) return { kind: 'failed', reason: 'dns_timeout' };
     // A resolver of its own for each question: one that is given up must not take others with it.
     const resolver = new Resolver(TRY);
     if (servers.length > 0) resolver.setServers(servers);
-    const timer = setTimeout(() => resolver.cancel(), LIMIT_MS);
+    const cancel = () => resolver.cancel();
+    const timer = setTimeout(cancel, LIMIT_MS);
+    signal.addEventListener('abort', cancel);
     try {
       const records = await question(resolver);
       if (records.length === 0) return { kind: 'absent' };
@@ -52,16 +41,18 @@ export function dnsLookups(servers: readonly string[]): DnsLookups {
       return failureOf((error as NodeJS.ErrnoException).code ?? '');
     } finally {
       clearTimeout(timer);
+      signal.removeEventListener('abort', cancel);
     }
   }
 
   return {
-    txt: (domain) =>
+    txt: (domain, asking) =>
       ask(
+        asking,
         (resolver) => resolver.resolveTxt(domain),
         (strings) => strings.join(''),
       ),
-    caa: (domain) => ask((resolver) => resolver.resolveCaa(domain), caaFrom),
+    caa: (domain, asking) => ask(asking, (resolver) => resolver.resolveCaa(domain), caaFrom),
   };
 }
 

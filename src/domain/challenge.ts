@@ -60,7 +60,7 @@ export function shortfallOf(
   now: number,
 ): Localized | null {
   if (method !== 'dns-persist') return null;
-  if (persistUntil !== null && persistUntil * 1000 < now) return EXPIRED;
+  if (persistUntil !== null && persistUntil < Math.floor(now / 1000)) return EXPIRED;
   if (persistPolicy === 'wildcard' || domain === name) return null;
   return {
     en: `The record shown is good for ${domain} only. For ${name}, change the order's persist_policy to wildcard with PUT …/dcv-method.`,

@@ -23,9 +23,15 @@ export interface CaaRecord {
   readonly value: string;
 }
 
+/** On whose behalf a question is asked, and until when anybody waits for the answer. */
+export interface Asking {
+  readonly accountId: string;
+  readonly signal: AbortSignal;
+}
+
 /** One view of the world: a resolver, or a group of them that stand in for each other. */
 export interface DnsLookups {
   /** The strings of each TXT record are joined without a separator. */
-  txt(domain: string): Promise<DnsAnswer<string>>;
-  caa(domain: string): Promise<DnsAnswer<CaaRecord>>;
+  txt(domain: string, asking: Asking): Promise<DnsAnswer<string>>;
+  caa(domain: string, asking: Asking): Promise<DnsAnswer<CaaRecord>>;
 }

@@ -68,7 +68,7 @@ export interface RevokedSerials {
     upTo: number,
     limit: number,
   ): Promise<(ListedSerial & { readonly isKnown: boolean })[]>;
-  /** What the list of this number shows, page by page; without certificates that ended before that moment. */
+  /** What lists up to this number have shown, as it is now, page by page; without what ended before that moment. */
   page(list: ListRef, number: number, endedBefore: number, after: string, limit: number): Promise<ListedSerial[]>;
   /** The lists that have something to show. */
   unlistedLists(limit: number): Promise<ListRef[]>;
@@ -105,7 +105,7 @@ export type PublishLists = (lists: readonly ListRef[]) => Promise<void>;
 
 export interface PkiAddresses {
   remember(url: string, at: number): Promise<void>;
-  /** The latest ones, by their first use. */
+  /** Those used last. */
   list(limit: number): Promise<string[]>;
 }
 
@@ -122,8 +122,8 @@ export interface OcspResponder {
 }
 
 export interface OcspResponders {
-  /** The one that lives longest. */
-  current(issuerId: string): Promise<OcspResponder | undefined>;
+  /** Of those that are valid already, the one that lives longest. */
+  current(issuerId: string, at: number): Promise<OcspResponder | undefined>;
   /** Before anything is signed. */
   writeDown(responder: Omit<OcspResponder, 'certificate' | 'privateKey'>, at: number): Promise<void>;
   finish(responder: OcspResponder): Promise<void>;

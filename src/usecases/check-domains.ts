@@ -2,7 +2,7 @@
 // perspective looks for itself and decides for itself; what they decided is then compared. Nothing is written here.
 import { caaDomains, judgeCaa } from '../domain/caa.ts';
 import type { Challenge } from '../domain/challenge.ts';
-import type { DnsAnswer, DnsLookups, Level } from '../domain/dns.ts';
+import type { Asking, DnsAnswer, DnsLookups, Level } from '../domain/dns.ts';
 import { judgePersist, PERSIST_LABEL, persistDomains } from '../domain/dns-persist.ts';
 import type { CallOut, OutboundPolicy } from '../domain/outbound.ts';
 import type { Clock } from '../domain/ports.ts';
@@ -29,20 +29,25 @@ export interface CheckTools {
 }
 
 export interface CheckDomains {
-  readonly control: (accountId: string, challenge: Challenge) => Promise<CheckResult>;
+  readonly control: (challenge: Challenge, asking: Asking) => Promise<CheckResult>;
   /** `methods` are those by which the name is proven. */
-  readonly caa: (accountId: string, name: string, methods: readonly string[]) => Promise<CheckResult>;
+  readonly caa: (name: string, methods: readonly string[], asking: Asking) => Promise<CheckResult>;
 }
 
 export function checkDomains(tools: CheckTools): CheckDomains {
-  const agreed = (look: (from: Perspective) => Promise<CheckResult>) => decided(tools.perspectives.map(look));
+  const agreed = async (asking: Asking, look: (from: Perspective, asking: Asking) => Promise<CheckResult>) => {
+    const isDecided = new AbortController();
+    const until = { ...asking, signal: AbortSignal.any([asking.signal, isDecided.signal]) };
+    return await decided(tools.perspectives.map((from) => look(from, until))).finally(() => isDecided.abort());
+  };
   return {
-    control: (accountId, challenge) => agreed((from) => CONTROL[challenge.method](tools, from, accountId, challenge)),
-    caa: (accountId, name, methods) => agreed((from) => caaFrom(tools, from, accountId, name, methods)),
+    control: (challenge, asking) =>
+      agreed(asking, (from, until) => CONTROL[challenge.method](tools, from, challenge, until)),
+    caa: (name, methods, asking) => agreed(asking, (from, until) => caaFrom(tools, from, name, methods, until)),
   };
 }
 
-/** As soon as those that are missing cannot change it: one that is silent costs nobody any time. */
+/** As soon as those that are missing cannot change it: one that is silent costs nobody any time, and is asked no more. */
 async function decided(looks: readonly Promise<CheckResult>[]): Promise<CheckResult> {
   const views: CheckResult[] = looks.map(() => UNHEARD);
   const { promise, resolve, reject } = Promise.withResolvers<CheckResult>();
@@ -61,14 +66,14 @@ const UNHEARD = failed('dns_failure', 'There is no answer yet.', '尚无应答�
 type ControlCheck = (
   tools: CheckTools,
   from: Perspective,
-  accountId: string,
   challenge: Challenge,
+  asking: Asking,
 ) => Promise<CheckResult>;
 
 /** One row a method; the compiler asks for the row of a new one. */
 const CONTROL: Readonly<Record<Challenge['method'], ControlCheck>> = {
-  dns: async (_tools, { dns }, _accountId, { path, value }) => txtResult(path, value, await dns.txt(path)),
-  file: (tools, { callOut }, _accountId, challenge) => fetchFile(tools, callOut, challenge),
+  dns: async (_tools, { dns }, { path, value }, asking) => txtResult(path, value, await dns.txt(path, asking)),
+  file: (tools, { callOut }, challenge, { signal }) => fetchFile(tools, callOut, challenge, signal),
   'dns-persist': persistFrom,
 };
 
@@ -92,25 +97,25 @@ function txtResult(path: string, value: string, answer: DnsAnswer<string>): Chec
 async function persistFrom(
   { issuers, accountUri, registrableDomain, now }: CheckTools,
   { dns }: Perspective,
-  accountId: string,
   { name }: Challenge,
+  asking: Asking,
 ): Promise<CheckResult> {
   const levels = await asked(persistDomains(name, registrableDomain), (domain) =>
-    dns.txt(`${PERSIST_LABEL}.${domain}`),
+    dns.txt(`${PERSIST_LABEL}.${domain}`, asking),
   );
-  const verdict = judgePersist(name, levels, { issuers, accountUri: accountUri(accountId), now: now() });
+  const verdict = judgePersist(name, levels, { issuers, accountUri: accountUri(asking.accountId), now: now() });
   return verdict.kind === 'authorized' ? PASSED : { isOk: false, problem: verdict.kind, reason: verdict.reason };
 }
 
 async function caaFrom(
   { issuers, accountUri }: CheckTools,
   { dns }: Perspective,
-  accountId: string,
   name: string,
   methods: readonly string[],
+  asking: Asking,
 ): Promise<CheckResult> {
-  const levels = await asked(caaDomains(name), dns.caa);
-  const verdict = judgeCaa(name, levels, { issuers, accountUri: accountUri(accountId), methods });
+  const levels = await asked(caaDomains(name), (domain) => dns.caa(domain, asking));
+  const verdict = judgeCaa(name, levels, { issuers, accountUri: accountUri(asking.accountId), methods });
   if (verdict.kind === 'permitted') return PASSED;
   const problem = verdict.kind === 'forbidden' ? 'caa_forbidden' : 'dns_failure';
   return { isOk: false, problem, reason: verdict.reason };

@@ -1,8 +1,8 @@
 // A compromised key: from now on it is refused, and every certificate on it is revoked, whosever it is. The key is
 // blocked first, so that what is being signed at this moment is found, or revokes itself when it is issued.
-import { setTimeout as sleep } from 'node:timers/promises';
+import type { ListRef } from '../domain/revocation.ts';
 import type { CertificateRef } from '../domain/revocation-ports.ts';
-import { type RevocationTools, type RevokeCertificate, revokeCertificate } from './revoke-certificate.ts';
+import { type RevocationTools, recordRevocation, revokeCertificate } from './revoke-certificate.ts';
 
 export interface Compromise {
   /** Everything that was signed on it, in every account. */
@@ -15,43 +15,48 @@ export type CompromiseKey = (fingerprint: string) => Promise<Compromise>;
 export type VoidedSerials = (isRevoking: boolean) => Promise<CertificateRef[]>;
 
 const BATCH = 100;
-const PAUSE_MS = 500;
 
 const KEY_COMPROMISE = { reason: 'key_compromise', cause: 'key_compromise' } as const;
 const OPERATOR = { actor: 'cli', requestId: null } as const;
 
 export function compromiseKey(tools: RevocationTools): CompromiseKey {
-  const { store, now } = tools;
-  const revoke = revokeCertificate(tools);
+  const { store, now, publishLists } = tools;
+  const record = recordRevocation(tools);
   return async (fingerprint) => {
     await store.blockedKeys.add(fingerprint, 'key_compromise', now());
-    const found = new Map<string, CertificateRef>();
-    await revokeAll(store, revoke, fingerprint, found);
-    // A transaction that had asked for the key before it was blocked may have written down a certificate since.
-    await sleep(PAUSE_MS);
-    await revokeAll(store, revoke, fingerprint, found);
-    return { certificates: [...found.values()] };
+    const revoked: CertificateRef[] = [];
+    const failures: unknown[] = [];
+    for (let after: string | undefined; ; ) {
+      const page = await store.certificates.listOnKey(fingerprint, { after, limit: BATCH });
+      const lists: ListRef[] = [];
+      for (const { state, ...ref } of page) {
+        try {
+          if (state === 'prepared' && (await isBeingSigned(store, ref))) continue;
+          lists.push(...(await record({ accountId: ref.accountId, ...OPERATOR }, ref.certificateId, KEY_COMPROMISE)));
+          revoked.push(ref);
+        } catch (error) {
+          // One that fails keeps no other from being revoked.
+          failures.push(error);
+        }
+      }
+      await publishLists(lists);
+      after = page.at(-1)?.certificateId;
+      if (page.length < BATCH) break;
+    }
+    if (failures.length > 0) throw failures[0];
+    return { certificates: revoked };
   };
 }
 
-async function revokeAll(
-  { certificates }: RevocationTools['store'],
-  revoke: RevokeCertificate,
-  fingerprint: string,
-  found: Map<string, CertificateRef>,
-): Promise<void> {
-  for (let after: string | undefined; ; ) {
-    const page = await certificates.listOnKey(fingerprint, { after, limit: BATCH });
-    for (const { state, ...ref } of page) {
-      // One that is being signed revokes itself when it is issued: see revoke-on-issuance.ts.
-      if (state === 'prepared' || found.has(ref.certificateId)) continue;
-      await revoke({ accountId: ref.accountId, ...OPERATOR }, ref.certificateId, KEY_COMPROMISE);
-      found.set(ref.certificateId, ref);
-    }
-    after = page.at(-1)?.certificateId;
-    if (page.length < BATCH) return;
-  }
-}
+/**
+ * Whoever finishes a signature changes the order first and asks for the key then. So with the lock of the order, it has
+ * either been issued, or will find the key blocked and revoke itself: see revoke-on-issuance.ts.
+ */
+const isBeingSigned = (store: RevocationTools['store'], { accountId, orderId, certificateId }: CertificateRef) =>
+  store.transaction(async (to) => {
+    await to.orders.findForUpdate(accountId, orderId);
+    return (await to.certificates.find(accountId, certificateId))?.state === 'prepared';
+  });
 
 export function voidedSerials(tools: RevocationTools): VoidedSerials {
   const revoke = revokeCertificate(tools);

@@ -18,11 +18,12 @@ export async function fetchFile(
   { filePort, filePolicy }: FileTools,
   callOut: CallOut,
   { domain, path, value }: Challenge,
+  signal: AbortSignal,
 ): Promise<CheckResult> {
   let target: FileTarget | undefined = fileTarget(domain, path, filePort);
   for (let hops = 0; target && hops <= MAX_REDIRECTS; hops += 1) {
     const { url, shown }: FileTarget = target;
-    const outcome = await callOut({ url, method: 'GET', headers: {}, body: '', policy: filePolicy });
+    const outcome = await callOut({ url, method: 'GET', headers: {}, body: '', policy: filePolicy, signal });
     if (outcome.kind !== 'answered') return unreachable(shown, outcome);
     if (!REDIRECTS.has(outcome.status)) return resultOf(shown, outcome, value);
     target = redirectTarget(outcome.headers.location ?? '', target, filePort);

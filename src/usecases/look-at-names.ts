@@ -38,25 +38,27 @@ export interface Look {
   /** The one that waits; a persistent record is the same for all. */
   readonly certificateId?: string;
   readonly limitMs?: number;
+  /** Ends it early: the service stops. */
+  readonly stopping?: AbortSignal | undefined;
 }
 
 /** CAA is only asked when nothing else is in the way. */
 export async function lookAtNames(tools: LookTools, look: Look): Promise<Looked> {
-  const { accountId, names, provenBy, dcv, limitMs = LOOK_MS } = look;
+  const { accountId, names, provenBy, dcv, limitMs = LOOK_MS, stopping } = look;
   const unproven = unprovenOf(look);
-  const inTime = within(limitMs);
+  const inTime = within(limitMs, stopping);
   const challenges = challengesOf(tools, { ...look, names: unproven });
   const control = await resultsOf(unproven, (name) => {
     const challenge = challenges.get(name);
     return challenge
-      ? inTime(() => tools.checks.control(accountId, challenge), challenge.method)
+      ? inTime((signal) => tools.checks.control(challenge, { accountId, signal }), challenge.method)
       : Promise.resolve(notProvable(dcv));
   });
   const about = { names: new Set(names), control };
   if ([...control.values()].some(({ isOk }) => !isOk)) return { ...about, caa: new Map() };
   const caa = await resultsOf(names, (name) => {
     const methods = provenBy.get(name) ?? (dcv.dcvMethod === null ? [] : [dcv.dcvMethod]);
-    return inTime(() => tools.checks.caa(accountId, name, methods));
+    return inTime((signal) => tools.checks.caa(name, methods, { accountId, signal }));
   });
   return { ...about, caa };
 }
@@ -78,17 +80,17 @@ const resultsOf = async (
 ): Promise<Map<string, CheckResult>> =>
   new Map(await atMost(AT_ONCE, names, async (name) => [name, await check(name)] as const));
 
-/** Whatever is still under way then is bounded by itself, and its result is nobody's any more. */
-export function within(limitMs: number) {
-  const endsAt = performance.now() + limitMs;
-  return async (check: () => Promise<CheckResult>, method?: DcvMethod): Promise<CheckResult> => {
-    const left = endsAt - performance.now();
+/** Then whatever is under way is given up, and nothing further is asked. */
+export function within(limitMs: number, stopping?: AbortSignal) {
+  const limit = AbortSignal.timeout(limitMs);
+  const signal = stopping ? AbortSignal.any([limit, stopping]) : limit;
+  return async (check: (signal: AbortSignal) => Promise<CheckResult>, method?: DcvMethod): Promise<CheckResult> => {
     const tooSlow = { ...TOO_SLOW, problem: method === 'file' ? 'http_failure' : TOO_SLOW.problem } as const;
-    // Not even begun: what nobody waits for any more must not be asked.
-    if (left <= 0) return tooSlow;
+    if (signal.aborted) return tooSlow;
     const { promise, resolve } = Promise.withResolvers<CheckResult>();
-    const timer = setTimeout(() => resolve(tooSlow), left);
-    return await Promise.race([check(), promise]).finally(() => clearTimeout(timer));
+    const end = () => resolve(tooSlow);
+    signal.addEventListener('abort', end);
+    return await Promise.race([check(signal), promise]).finally(() => signal.removeEventListener('abort', end));
   };
 }
 

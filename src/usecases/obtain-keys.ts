@@ -102,7 +102,9 @@ export async function encryptionKeyFor(
 async function keptKey({ store }: KeyTools, accountId: string, certificateId: string) {
   const certificate = await store.certificates.find(accountId, certificateId);
   const keyId = certificate?.encryption?.escrowedKeyId;
-  return keyId === undefined ? undefined : await store.escrowedKeys.find(accountId, keyId);
+  const key = keyId === undefined ? undefined : await store.escrowedKeys.find(accountId, keyId);
+  // One that is listed as compromised is not kept, whatever was asked for.
+  return key && (await store.blockedKeys.has(key.publicKey.fingerprint)) ? undefined : key;
 }
 
 async function newEscrowedKey(

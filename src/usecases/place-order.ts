@@ -119,7 +119,10 @@ async function tellingOther<T>(
     return await store.transaction(work);
   } catch (error) {
     const isTaken = error instanceof Refusal && error.code === 'duplicate_alternative_order_id';
-    if (isTaken && alternativeId !== null) await requireUntaken(store, accountId, alternativeId);
+    if (isTaken && alternativeId !== null) {
+      // In a transaction: what another has just written is not for every reader yet.
+      await store.transaction((to) => requireUntaken(to, accountId, alternativeId));
+    }
     throw error;
   }
 }

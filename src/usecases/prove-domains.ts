@@ -75,7 +75,7 @@ export function proveDomains(tools: ProveTools): ProveDomains {
             await store.waiting.update({ ...waiting, dueAt: now() + CROWDED_MS }, waiting.dueAt);
             continue;
           }
-          const look = proveOrTell(tools, waiting).finally(() => underWay.delete(look));
+          const look = proveOrTell(tools, waiting, stopping).finally(() => underWay.delete(look));
           underWay.set(look, waiting.accountId);
           looked += 1;
         }
@@ -88,16 +88,16 @@ export function proveDomains(tools: ProveTools): ProveDomains {
 }
 
 /** What is wrong with one keeps no other from its turn; it is tried again later and later. */
-async function proveOrTell(tools: ProveTools, waiting: Waiting): Promise<void> {
+async function proveOrTell(tools: ProveTools, waiting: Waiting, stopping?: AbortSignal): Promise<void> {
   try {
-    await prove(tools, waiting, LOOK_MS);
+    await prove(tools, waiting, LOOK_MS, stopping);
   } catch (error) {
     tools.onFault(error);
     await again(tools, waiting).catch(tools.onFault);
   }
 }
 
-async function prove(tools: ProveTools, waiting: Waiting, limitMs: number): Promise<void> {
+async function prove(tools: ProveTools, waiting: Waiting, limitMs: number, stopping?: AbortSignal): Promise<void> {
   const found = await caseOf(tools, waiting);
   if (!found) return;
   const { order, record, product } = found;
@@ -109,7 +109,7 @@ async function prove(tools: ProveTools, waiting: Waiting, limitMs: number): Prom
   const { accountId } = waiting;
   const { names, id: certificateId } = record;
   const provenBy = await provenAmong(tools, tools.store, accountId, names, product, at);
-  const look = { accountId, product, names, provenBy, dcv: order, certificateId, limitMs };
+  const look = { accountId, product, names, provenBy, dcv: order, certificateId, limitMs, stopping };
   const unproven = unprovenOf(look);
   const looked = await lookAtNames(tools, look);
   await keepProofs(tools, found, unproven, looked);

@@ -30,14 +30,17 @@ export interface RevokeWish {
 export type RevokeCertificate = (by: Actor, certificateId: string, wish: RevokeWish) => Promise<void>;
 
 export function revokeCertificate(tools: RevocationTools): RevokeCertificate {
-  return async (by, certificateId, wish) => {
+  const record = recordRevocation(tools);
+  return async (by, certificateId, wish) => await tools.publishLists(await record(by, certificateId, wish));
+}
+
+/** Resolves when OCSP says so, with the lists that are still to say it. */
+export function recordRevocation(tools: RevocationTools) {
+  return async (by: Actor, certificateId: string, wish: RevokeWish): Promise<ListRef[]> => {
     const found = await tools.store.certificates.find(by.accountId, certificateId);
     if (!found) throw new Refusal('cert_not_found');
     const ref = { accountId: by.accountId, orderId: found.orderId, certificateId };
-    const lists = await patiently(tools, (to) =>
-      withOrder(to, ref, (order) => revokeIn(tools, to, by, ref, order, wish)),
-    );
-    await tools.publishLists(lists);
+    return await patiently(tools, (to) => withOrder(to, ref, (order) => revokeIn(tools, to, by, ref, order, wish)));
   };
 }
 

@@ -20,6 +20,8 @@ export async function revokeOnIssuance(
   by: Deed['by'],
 ): Promise<ListRef[]> {
   const { id, accountId } = record;
+  // What is worthless from the start takes the place of nothing: the earlier ones stay.
+  if (await isOnBlockedKey(to, record)) return await revokeItself(to, newId, record, order, at, by);
   const lists: ListRef[] = [];
   let carriedOut = 0;
   for (const { certificateId, reason, cause, afterHours } of record.willRevoke) {
@@ -36,22 +38,27 @@ export async function revokeOnIssuance(
       ...(await carryOut(to, newId, certificate, order, { reason: known.reason, cause: known.cause, at, by })),
     );
   }
-  return [...lists, ...(await revokeOnBlockedKey(to, newId, record, order, at, by))];
+  return lists;
+}
+
+async function isOnBlockedKey(to: Repositories, { accountId, publicKey, encryption }: CertificateRecord) {
+  if (await to.blockedKeys.has(publicKey.fingerprint)) return true;
+  const escrowed = encryption && (await to.escrowedKeys.find(accountId, encryption.escrowedKeyId));
+  return escrowed ? await to.blockedKeys.has(escrowed.publicKey.fingerprint) : false;
 }
 
 /**
  * A key that was reported while its certificate was being signed, or waited for proof. The signature exists, so the
  * certificate is issued, and revoked in the same breath: nobody ever sees it good.
  */
-async function revokeOnBlockedKey(
+async function revokeItself(
   to: Repositories,
   newId: NewId,
-  { id, accountId, publicKey }: CertificateRecord,
+  { id, accountId }: CertificateRecord,
   order: Order,
   at: number,
   by: Deed['by'],
 ): Promise<ListRef[]> {
-  if (!(await to.blockedKeys.has(publicKey.fingerprint))) return [];
   const deed = { reason: 'key_compromise', cause: 'key_compromise', at, by } as const;
   await to.revocations.schedule(accountId, id, scheduledFor(deed));
   const issued = await to.certificates.find(accountId, id);

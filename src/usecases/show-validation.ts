@@ -111,7 +111,9 @@ export function showValidation(tools: ReissueTools): ShowValidation {
       const provenBy = await provenOf(order, names);
       const inTime = within(LOOK_MS);
       const controlNow = (challenge: Challenge | null) =>
-        challenge ? inTime(() => tools.checks.control(accountId, challenge), challenge.method) : notProvable(order);
+        challenge
+          ? inTime((signal) => tools.checks.control(challenge, { accountId, signal }), challenge.method)
+          : notProvable(order);
       return await atMost(AT_ONCE, names, async (name) => {
         const challenge = challenges.get(name) ?? null;
         const methods = provenBy.get(name) ?? (challenge ? [challenge.method] : []);
@@ -119,7 +121,7 @@ export function showValidation(tools: ReissueTools): ShowValidation {
         const isKept = provenBy.has(name) && challenge?.method !== 'dns-persist';
         const [control, caa] = await Promise.all([
           isKept ? PASSED : controlNow(challenge),
-          inTime(() => tools.checks.caa(accountId, name, methods)),
+          inTime((signal) => tools.checks.caa(name, methods, { accountId, signal })),
         ]);
         return { name, challenge: isKept ? null : challenge, control, caa };
       });

@@ -66,9 +66,11 @@ export function listPublisher({ store, now, signers, inTurn }: PublisherTools): 
     const isRenewal = head === undefined || isDue(head, at) || head.addresses !== addresses.join(' ');
     if (!isRenewal && news.length === 0) return false;
     // RFC 5280, 3.3: what has ended leaves a list only after one that was made since has shown it.
-    const endedBefore = (isRenewal ? head?.thisUpdate : head?.endedBefore) ?? 0;
+    // One from a clock that was ahead does not say what has ended.
+    const endedBefore = Math.min(at, (isRenewal ? head?.thisUpdate : head?.endedBefore) ?? 0);
     const isAnew = isRenewal || news.some(({ isKnown }) => isKnown);
-    const shown = withAdded(await before(head, endedBefore, isAnew), news);
+    const added = news.filter(({ isKnown }) => !isKnown);
+    const shown = withAdded(await before(head, endedBefore, isAnew), added);
     const next: ListHead = {
       ...{ issuerId: list.issuerId, shard: list.shard },
       number: Math.max((head?.number ?? 0) + 1, at),

@@ -84,7 +84,7 @@ export function ocspResponders({ store, now, inTurn, onFault }: ResponderTools):
     inTurn(`ocsp ${signer.id}`, async () => {
       const known = held.get(signer.id);
       if (known && isFresh(known, signer)) return known;
-      let found = await store.ocspResponders.current(signer.id);
+      let found = await store.ocspResponders.current(signer.id, now());
       if (!found || !isFresh(found, signer)) {
         found = await make(signer);
         await store.ocspResponders.finish(found);
@@ -112,7 +112,7 @@ export function ocspResponders({ store, now, inTurn, onFault }: ResponderTools):
     async renewDue(signers) {
       for (const signer of signers) {
         if (signer.isRoot || signer.notAfter <= now()) continue;
-        const known = held.get(signer.id) ?? (await store.ocspResponders.current(signer.id));
+        const known = held.get(signer.id) ?? (await store.ocspResponders.current(signer.id, now()));
         if (known && !isFresh(known, signer)) await renew(signer);
       }
     },

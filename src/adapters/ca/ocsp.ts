@@ -17,6 +17,8 @@ const ANSWER_LIFE_MS = 12 * HOUR_MS;
 const KEPT_MS = HOUR_MS;
 const MAX_KEPT = 4_096;
 const MAX_KEPT_REQUEST = 256;
+/** Strangers ask, and every answer is signed: whoever has a key must not queue behind all of them. */
+const MAX_AT_ONCE = 32;
 
 /** What clients hash names and keys with. SHA-1 is what nearly all of them do; it guards nothing here. */
 const HASHES: Readonly<Record<string, string>> = {
@@ -55,6 +57,8 @@ export function answerOcsp({ store, now, signers, responders }: OcspTools): Answ
   const issuersBy = issuerIndex(signers);
 
   async function answer(bytes: Uint8Array): Promise<OcspAnswer> {
+    // Before anything is looked up: what is said was true then, and may have changed while it was signed.
+    const at = now();
     const request = readOcspRequest(bytes);
     const { questions, nonce } = request;
     const able = issuersBy(questions[0]!);
@@ -67,7 +71,6 @@ export function answerOcsp({ store, now, signers, responders }: OcspTools): Answ
     const key = mayKeep ? mapKey(bytes) : '';
     const said = JSON.stringify(answers.map(({ status }) => status));
     const known = kept.get(key);
-    const at = now();
     const isCurrent = known && known.said === said && known.by === responder.serial;
     if (isCurrent && known.validity!.thisUpdate <= at && at < known.until) return known;
     const nextUpdate = Math.min(at + ANSWER_LIFE_MS, responder.notAfter);
@@ -96,13 +99,18 @@ export function answerOcsp({ store, now, signers, responders }: OcspTools): Answ
     return { signer: able[0]!, answers };
   }
 
+  let underWay = 0;
   return async (bytes) => {
+    if (underWay >= MAX_AT_ONCE) return error('tryLater');
+    underWay += 1;
     try {
       return await answer(bytes);
     } catch (problem) {
       if (problem instanceof DerError) return error('malformedRequest');
       if (problem instanceof Refusal) return error('tryLater');
       throw problem;
+    } finally {
+      underWay -= 1;
     }
   };
 }

@@ -1,7 +1,10 @@
 // Does the world see what is revoked? Lists that have run out, revocations that no list shows, and scheduled ones whose
 // time has passed all mean that nobody is at work: the service does these things by itself while it runs.
+import { X509Certificate } from 'node:crypto';
+import type { ListHead } from '../../domain/revocation-ports.ts';
 import type { Finding } from '../../problem.ts';
 import { RENEW_AFTER_MS } from '../ca/list-publisher.ts';
+import { bytesFrom } from '../store/columns.ts';
 import { revocationListsIn } from '../store/crls.ts';
 import { revocationsIn } from '../store/revocations.ts';
 import { revokedSerialsIn } from '../store/revoked-serials.ts';
@@ -14,7 +17,7 @@ const REMEDY = 'Start the service, or look into its log: it publishes and revoke
 
 export async function checkRevocation(db: Db, now: number): Promise<Finding> {
   const check = 'revocation';
-  const heads = await revocationListsIn(db).heads();
+  const heads = await listsInUse(db, now);
   const late = await revocationsIn(db).due(now - LATE_MS, 1);
   const unlisted = await revokedSerialsIn(db).unlistedLists(1);
   const over = heads.filter(({ nextUpdate }) => nextUpdate <= now).length;
@@ -30,4 +33,13 @@ export async function checkRevocation(db: Db, now: number): Promise<Finding> {
     return { check, state: 'warning', text, remedy: REMEDY };
   }
   return { check, state: 'ok', text: heads.length === 0 ? 'no lists yet' : `${heads.length} lists are up to date` };
+}
+
+/** Of an issuer that has ended nobody needs a list any more, and none is made. */
+async function listsInUse(db: Db, now: number): Promise<ListHead[]> {
+  const issuers = await db.selectFrom('issuer').select(['id', 'certificate']).execute();
+  const isOver = ({ certificate }: { certificate: string }) =>
+    new X509Certificate(bytesFrom(certificate)).validToDate.getTime() < now;
+  const ended = new Set(issuers.filter(isOver).map(({ id }) => id));
+  return (await revocationListsIn(db).heads()).filter(({ issuerId }) => !ended.has(issuerId));
 }

@@ -36,20 +36,19 @@ const headFrom = (row: Pick<Schema['crl'], (typeof HEAD)[number]>): ListHead => 
 const SERIALS_AT_ONCE = 500;
 
 export const revocationListsIn = (db: Db): RevocationLists => {
-  /** What was changed since it was read is not what the list shows, and stays to be listed. */
+  /** What was changed since it was read is shown, but not as it is: it stays to be listed. */
   async function note(list: ListRef, number: number, at: number, reason: RevocationReason, serials: string[]) {
     for (let from = 0; from < serials.length; from += SERIALS_AT_ONCE) {
       await db
         .updateTable('revoked_serial')
         .set((is) => ({
-          listed_in: number,
+          listed_in: is.case().when('reason', '=', reason).then(is.val(number)).else(is.ref('listed_in')).end(),
           crl_number: is.fn.coalesce('crl_number', is.val(number)),
           crl_published_at: is.fn.coalesce('crl_published_at', is.val(at)),
         }))
         .where('issuer_id', '=', list.issuerId)
         .where('shard', '=', list.shard)
         .where('serial', 'in', serials.slice(from, from + SERIALS_AT_ONCE))
-        .where('reason', '=', reason)
         .where('listed_in', 'is', null)
         .execute();
     }
@@ -119,8 +118,8 @@ export const pkiAddressesIn = (db: Db): PkiAddresses => ({
   async remember(url, at) {
     await db
       .insertInto('pki_address')
-      .values({ url, first_used_at: at })
-      .onConflict((conflict) => conflict.column('url').doNothing())
+      .values({ url, last_used_at: at })
+      .onConflict((conflict) => conflict.column('url').doUpdateSet({ last_used_at: at }))
       .execute();
   },
 
@@ -128,10 +127,11 @@ export const pkiAddressesIn = (db: Db): PkiAddresses => ({
     const rows = await db
       .selectFrom('pki_address')
       .select('url')
-      .orderBy('first_used_at', 'desc')
+      .orderBy('last_used_at', 'desc')
       .orderBy('url')
       .limit(limit)
       .execute();
-    return rows.map(({ url }) => url);
+    // In an order that does not change: lists are made anew when what they name does.
+    return rows.map(({ url }) => url).sort();
   },
 });

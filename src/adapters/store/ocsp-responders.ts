@@ -8,12 +8,14 @@ import type { Db } from './schema.ts';
 const bindingOf = (serial: string): string => `ocsp_responder/${serial}`;
 
 export const ocspRespondersIn = (db: Db, sealer: Sealer): OcspResponders => ({
-  async current(issuerId) {
+  async current(issuerId, at) {
     const row = await db
       .selectFrom('ocsp_responder')
       .selectAll()
       .where('issuer_id', '=', issuerId)
       .where('certificate', 'is not', null)
+      // One from a clock that was ahead is of no use yet.
+      .where('not_before', '<=', at)
       .orderBy('not_after', 'desc')
       .orderBy('serial')
       .limit(1)

@@ -34,7 +34,7 @@ export interface RevocationTables {
     addresses: string;
     der: string;
   };
-  pki_address: { url: string; first_used_at: number };
+  pki_address: { url: string; last_used_at: number };
   ocsp_responder: {
     serial: string;
     issuer_id: string;

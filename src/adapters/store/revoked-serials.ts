@@ -144,7 +144,8 @@ export const revokedSerialsIn = (db: Db): RevokedSerials => ({
   async page(list, number, endedBefore, after, limit) {
     const rows = await inList(db, list)
       .where('serial', '>', after)
-      .where('listed_in', '<=', number)
+      // Not by where it stands now: one whose reason changes at this moment must not be missing.
+      .where('crl_number', '<=', number)
       .where('not_after', '>=', endedBefore)
       .orderBy('serial')
       .limit(limit)
