@@ -74,3 +74,11 @@ create index ocsp_responder_by_issuer on ocsp_responder (issuer_id, not_after);
 
 create index certificate_voided on certificate (id) where state = 'voided';
 create index escrowed_key_by_fingerprint on escrowed_key (key_fingerprint);
+
+-- Keys that an account has reported as compromised: blocked for it, and for nobody else on its word alone.
+create table reported_key (
+  account_id text not null references account (id),
+  fingerprint text not null,
+  created_at bigint not null,
+  primary key (account_id, fingerprint)
+);

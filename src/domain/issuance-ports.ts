@@ -69,9 +69,9 @@ export interface Certificates {
   findReplacing(accountId: string, id: string): Promise<string | undefined>;
   /** The last ones made for the order, the earlier one first, without those that were voided. */
   listLast(accountId: string, orderId: string, limit: number): Promise<CertificateSummary[]>;
-  /** Issued, not expired, and not to be revoked. */
+  /** Issued, not expired and not revoked; one that is only to be revoked still counts. */
   listValid(accountId: string, orderId: string, now: number): Promise<{ id: string; names: string[] }[]>;
-  /** Whether any is issued, not expired and not revoked; one that is only to be revoked still counts. */
+  /** Whether there is any of them. */
   hasUnrevoked(accountId: string, orderId: string, now: number): Promise<boolean>;
   /** Everything that was, or is being, signed on this key, in any account; the encryption half's key counts too. */
   listOnKey(fingerprint: string, page: Page): Promise<(CertificateRef & { readonly state: CertificateState })[]>;
@@ -156,6 +156,9 @@ export interface IdempotencyKeys {
 }
 
 export interface BlockedKeys {
-  has(fingerprint: string): Promise<boolean>;
+  /** For everybody, or for this account. */
+  has(fingerprint: string, accountId: string): Promise<boolean>;
   add(fingerprint: string, reason: string, at: number): Promise<void>;
+  /** Blocked for this account alone: whoever has seen another's request could report its key. */
+  report(accountId: string, fingerprint: string, at: number): Promise<void>;
 }

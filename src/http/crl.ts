@@ -21,7 +21,9 @@ export function crlEndpoint(app: FastifyInstance, serve: (list: ListRef) => Prom
         .header('cache-control', `public, max-age=${MAX_AGE_SECONDS}, must-revalidate`)
         .header('etag', etag)
         .header('last-modified', new Date(list.thisUpdate).toUTCString());
-      if (request.headers['if-none-match'] === etag) return reply.code(304).send();
+      // Proxies that compress weaken it, and caches may know several.
+      const known = (request.headers['if-none-match'] ?? '').split(',').map((one) => one.trim().replace(/^W\//, ''));
+      if (known.includes(etag) || known.includes('*')) return reply.code(304).send();
       return reply.type('application/pkix-crl').send(Buffer.from(list.der));
     },
   );

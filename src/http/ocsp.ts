@@ -26,11 +26,11 @@ export function ocspEndpoints(app: FastifyInstance, answer: (request: Uint8Array
     scope.get('/ocsp/*', options, async (request, reply) => {
       const given = await answer(requestIn(request.raw.url ?? ''));
       if (given.validity) {
-        const { thisUpdate, nextUpdate } = given.validity;
+        const { thisUpdate } = given.validity;
         reply
+          // No Expires: one at nextUpdate would let old caches keep a good answer long after a revocation.
           .header('cache-control', `public, max-age=${MAX_AGE_SECONDS}, no-transform, must-revalidate`)
-          .header('last-modified', new Date(thisUpdate).toUTCString())
-          .header('expires', new Date(nextUpdate).toUTCString());
+          .header('last-modified', new Date(thisUpdate).toUTCString());
       }
       return send(reply, given);
     });

@@ -80,7 +80,8 @@ async function prepare(
   const { names } = record;
   const provenBy = await provenAmong(tools, to, accountId, names, product, at);
   if (!isClear(looked, { names, unproven: unprovenOf({ names, provenBy }) })) return LATER;
-  if (await to.blockedKeys.has(record.publicKey.fingerprint)) return { outcome: { moot: 'its key is compromised' } };
+  if (await to.blockedKeys.has(record.publicKey.fingerprint, accountId))
+    return { outcome: { moot: 'its key is compromised' } };
 
   const until = Math.min(at + product.maxValidityDays * DAY_MS, order.termEndsAt);
   const issuer = tools.authority.issuerFor(record.publicKey.type, record.signHash, until);

@@ -104,7 +104,7 @@ async function keptKey({ store }: KeyTools, accountId: string, certificateId: st
   const keyId = certificate?.encryption?.escrowedKeyId;
   const key = keyId === undefined ? undefined : await store.escrowedKeys.find(accountId, keyId);
   // One that is listed as compromised is not kept, whatever was asked for.
-  return key && (await store.blockedKeys.has(key.publicKey.fingerprint)) ? undefined : key;
+  return key && (await store.blockedKeys.has(key.publicKey.fingerprint, accountId)) ? undefined : key;
 }
 
 async function newEscrowedKey(

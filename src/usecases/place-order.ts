@@ -146,7 +146,7 @@ async function contextOf(
   const { authority, registrableDomain } = tools;
   const readCsr = once(tools.readCsr);
   const provenBy = await provenAmong(tools, from, accountId, names, product, now);
-  const isBlocked = request.csr ? await isKeyBlocked(from, request.csr, readCsr) : false;
+  const isBlocked = request.csr ? await isKeyBlocked(from, accountId, request.csr, readCsr) : false;
   return {
     now,
     product,

@@ -75,7 +75,7 @@ export async function contextOf(
     readCsr,
     requireSoundKey: (await isDestroyed(from, order.accountId, current, request))
       ? refuseDestroyed
-      : soundKey(tools, product, await isBlocked(from, current, request, readCsr)),
+      : soundKey(tools, product, await isBlocked(from, order.accountId, current, request, readCsr)),
     cloudKey: cloudKey ?? cloudKeyToBe(request, current.publicKey, product),
     issuers: { choose: authority.issuerFor, served: authority.served },
     registrableDomain: tools.registrableDomain,
@@ -106,10 +106,13 @@ const refuseDestroyed = (): never => {
 /** A key that is made for the request was never anybody's before. */
 async function isBlocked(
   from: Repositories,
+  accountId: string,
   current: CurrentCertificate,
   { keySource, csr }: ReissueRequest,
   readCsr: (text: string) => PublicKey,
 ): Promise<boolean> {
   if (keySource !== 'caller') return false;
-  return csr ? await isKeyBlocked(from, csr, readCsr) : await from.blockedKeys.has(current.publicKey.fingerprint);
+  return csr
+    ? await isKeyBlocked(from, accountId, csr, readCsr)
+    : await from.blockedKeys.has(current.publicKey.fingerprint, accountId);
 }

@@ -75,12 +75,13 @@ async function revokeIn(
   if (!certificate) throw new Refusal('cert_not_found');
   requireRevocable(certificate);
   if (asked === 'key_compromise') {
-    await to.blockedKeys.add(certificate.publicKey.fingerprint, 'key_compromise', at);
+    await to.blockedKeys.report(accountId, certificate.publicKey.fingerprint, at);
   }
   const { revocation } = certificate;
   const cause = given ?? (asked || !revocation ? 'requested' : revocation.cause);
   if (revocation && revocation.revokedAt !== null) {
-    if (asked !== 'key_compromise' || revocation.reason === 'key_compromise') return [];
+    // Whoever asks again also waits until the world can see it.
+    if (asked !== 'key_compromise' || revocation.reason === 'key_compromise') return listsOf(certificate);
     await to.revocations.changeReason(certificateId, asked, cause);
     await to.revokedSerials.changeReason(certificateId, asked);
     await to.audit.append({

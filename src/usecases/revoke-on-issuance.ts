@@ -42,9 +42,9 @@ export async function revokeOnIssuance(
 }
 
 async function isOnBlockedKey(to: Repositories, { accountId, publicKey, encryption }: CertificateRecord) {
-  if (await to.blockedKeys.has(publicKey.fingerprint)) return true;
+  if (await to.blockedKeys.has(publicKey.fingerprint, accountId)) return true;
   const escrowed = encryption && (await to.escrowedKeys.find(accountId, encryption.escrowedKeyId));
-  return escrowed ? await to.blockedKeys.has(escrowed.publicKey.fingerprint) : false;
+  return escrowed ? await to.blockedKeys.has(escrowed.publicKey.fingerprint, accountId) : false;
 }
 
 /**

@@ -7,6 +7,7 @@ import type { PublicKey } from '../domain/public-key.ts';
 /** The store is asked before the plan is made; a CSR that cannot be read is refused when its turn comes. */
 export async function isKeyBlocked(
   from: Repositories,
+  accountId: string,
   csr: string,
   readCsr: (text: string) => PublicKey,
 ): Promise<boolean> {
@@ -16,7 +17,7 @@ export async function isKeyBlocked(
   } catch {
     return false;
   }
-  return await from.blockedKeys.has(fingerprint);
+  return await from.blockedKeys.has(fingerprint, accountId);
 }
 
 export const soundKey =

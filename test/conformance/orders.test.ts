@@ -253,7 +253,7 @@ for (const engine of await bothEngines()) {
     );
 
     testStore(
-      'valid are those issued, not expired, and not to be revoked',
+      'valid are those issued, not expired, and not revoked yet',
       async ({ certificates, orders, revocations }) => {
         await orders.insert(order('p'));
         const ends = (id: string, notAfter: number) => ({
@@ -266,9 +266,10 @@ for (const engine of await bothEngines()) {
         ];
         for (const record of records) await certificates.insert(record);
         await revocations.schedule('a', 'c7', revocation({ dueAt: NOW + 1_000 }));
+        await revocations.schedule('a', 'c3', revocation({ dueAt: NOW, revokedAt: NOW }));
         assert.deepEqual(await certificates.listValid('a', 'o', NOW), [
           { id: 'c1', names: [ODD] },
-          { id: 'c3', names: [] },
+          { id: 'c7', names: [] },
         ]);
         assert.deepEqual(await certificates.listValid('b', 'o', NOW), []);
       },
@@ -281,6 +282,16 @@ for (const engine of await bothEngines()) {
       await revocations.schedule('a', 'c1', revocation({ causedById: 'c1', dueAt: NOW + 99 }));
       assert.deepEqual((await certificates.find('a', 'c1'))?.revocation, first);
       await assert.rejects(revocations.schedule('a', 'nothing', first));
+    });
+
+    testStore('a name that is removed outweighs a replacement, and the earlier moment stands', async (stores) => {
+      const { certificates, revocations } = stores;
+      for (const id of ['c1', 'c2', 'c3']) await certificates.insert(issued(id));
+      const replaced = revocation({ cause: 'previous_replaced', causedById: 'c2', dueAt: NOW + 9 });
+      await revocations.schedule('a', 'c1', replaced);
+      const removed = revocation({ cause: 'name_removed', causedById: 'c3', dueAt: NOW + 5 });
+      for (const later of [removed, { ...replaced, dueAt: NOW + 7 }]) await revocations.schedule('a', 'c1', later);
+      assert.deepEqual((await certificates.find('a', 'c1'))?.revocation, removed);
     });
 
     testStore('an event to send is kept as it was written, once', async ({ certificates, outbox }, rows) => {
@@ -336,10 +347,13 @@ for (const engine of await bothEngines()) {
     );
 
     testStore('a blocked key stays blocked, and adding it again changes nothing', async ({ blockedKeys }, rows) => {
-      assert.equal(await blockedKeys.has('f'), false);
+      assert.equal(await blockedKeys.has('f', 'a'), false);
+      await blockedKeys.report('b', 'f', NOW);
+      await blockedKeys.report('b', 'f', NOW + 1);
+      assert.deepEqual([await blockedKeys.has('f', 'a'), await blockedKeys.has('f', 'b')], [false, true]);
       await blockedKeys.add('f', ODD, NOW);
       await blockedKeys.add('f', 'again', NOW + 1);
-      assert.equal(await blockedKeys.has('f'), true);
+      assert.equal(await blockedKeys.has('f', 'a'), true);
       assert.deepEqual(await rows('select fingerprint, reason from blocked_key'), [{ fingerprint: 'f', reason: ODD }]);
     });
   });

@@ -115,7 +115,7 @@ async function onNewKey(change = {}) {
 
 rule(
   'revocation 14',
-  'blocks the key of the certificate, and changes the reason of one that was revoked for another',
+  'blocks the key of the certificate for the account, and changes the reason of one that was revoked',
   async () => {
     const { order, csr: text, id } = await onNewKey();
     await post(order, id, { reason: 'superseded' });

@@ -123,7 +123,7 @@ export const certificatesIn = (db: Db): Certificates => ({
       .where('certificate.account_id', '=', accountId)
       .where('state', '=', 'issued')
       .where('not_after', '>=', now)
-      .where('revocation.certificate_id', 'is', null)
+      .where('revocation.revoked_at', 'is', null)
       .orderBy('certificate.id')
       .execute();
     return rows.map(({ id, names }) => ({ id, names: listFrom<string>(names) }));

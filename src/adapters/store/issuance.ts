@@ -57,13 +57,23 @@ export const idempotencyKeysIn = (db: Db): IdempotencyKeys => ({
   },
 });
 
-const blocked = prepared((db, { fingerprint }: { fingerprint: string }) =>
-  db.selectFrom('blocked_key').select('fingerprint').where('fingerprint', '=', fingerprint),
+const blocked = prepared((db, { fingerprint, accountId }: { fingerprint: string; accountId: string }) =>
+  db
+    .selectFrom('blocked_key')
+    .select('fingerprint')
+    .where('fingerprint', '=', fingerprint)
+    .unionAll(
+      db
+        .selectFrom('reported_key')
+        .select('fingerprint')
+        .where('account_id', '=', accountId)
+        .where('fingerprint', '=', fingerprint),
+    ),
 );
 
 export const blockedKeysIn = (db: Db): BlockedKeys => ({
-  async has(fingerprint) {
-    const [row] = await blocked(db, { fingerprint });
+  async has(fingerprint, accountId) {
+    const [row] = await blocked(db, { fingerprint, accountId });
     return row !== undefined;
   },
 
@@ -72,6 +82,14 @@ export const blockedKeysIn = (db: Db): BlockedKeys => ({
       .insertInto('blocked_key')
       .values({ fingerprint, reason, created_at: at })
       .onConflict((conflict) => conflict.column('fingerprint').doNothing())
+      .execute();
+  },
+
+  async report(accountId, fingerprint, at) {
+    await db
+      .insertInto('reported_key')
+      .values({ account_id: accountId, fingerprint, created_at: at })
+      .onConflict((conflict) => conflict.columns(['account_id', 'fingerprint']).doNothing())
       .execute();
   },
 });

@@ -42,8 +42,32 @@ export const revocationsIn = (db: Db): Revocations => ({
         due_at: dueAt,
         revoked_at: revokedAt,
       })
-      // Already on its way: the first cause and the earlier moment stand.
-      .onConflict((conflict) => conflict.column('certificate_id').doNothing())
+      // Already on its way: the earlier moment stands, and the first cause, unless it was only replaced: any other outweighs that.
+      .onConflict((conflict) =>
+        conflict
+          .column('certificate_id')
+          .doUpdateSet((is) => {
+            const isEarlier = is('excluded.due_at', '<', is.ref('revocation.due_at'));
+            const due = is
+              .case()
+              .when(isEarlier)
+              .then(is.ref('excluded.due_at'))
+              .else(is.ref('revocation.due_at'))
+              .end();
+            const wasReplaced = is('revocation.cause', '=', 'previous_replaced');
+            return {
+              due_at: due,
+              cause: is.case().when(wasReplaced).then(is.ref('excluded.cause')).else(is.ref('revocation.cause')).end(),
+              caused_by_id: is
+                .case()
+                .when(wasReplaced)
+                .then(is.ref('excluded.caused_by_id'))
+                .else(is.ref('revocation.caused_by_id'))
+                .end(),
+            };
+          })
+          .where('revocation.revoked_at', 'is', null),
+      )
       .execute();
   },
 

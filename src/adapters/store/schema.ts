@@ -155,6 +155,7 @@ export interface Schema extends DeliverySchema, RevocationTables {
     created_at: number;
   };
   rate_limit: { key: string; full_at: number };
+  reported_key: { account_id: string; fingerprint: string; created_at: number };
   blocked_key: { fingerprint: string; reason: string; created_at: number };
   sealed_secret: { name: string; sealed: string };
   setting: { name: string; value: string };
