@@ -29,7 +29,7 @@ update outbox set reason = 'before_delivery', settled_at = created_at, begun_at 
         from account where account.id = outbox.account_id)
     || '"}';
 
-create index outbox_new on outbox (is_new, id) where state = 'pending';
+create index outbox_new on outbox (is_new, begun_at, id) where state = 'pending';
 create index outbox_due on outbox (account_id, in_order, due_at, id) where state = 'pending';
 create index outbox_by_account on outbox (account_id, id);
 create index outbox_by_state on outbox (account_id, state, id);
@@ -57,6 +57,8 @@ create table callback_lane (
   failures bigint not null default 0,
   trips bigint not null default 0,
   closed_until bigint not null default 0,
+  -- When it was first closed, of a lane that is not well.
+  ailing_since bigint not null default 0,
   -- One of a range is under way until then at the latest; the next one waits for it.
   in_order_until bigint not null default 0
 );

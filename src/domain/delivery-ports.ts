@@ -69,7 +69,13 @@ export interface DeliveryQueue {
   /** Events that wait until after then are due now: a clock that was far ahead has put them there. Some of them. */
   bringBack(accountId: string, after: number, now: number, limit: number): Promise<void>;
   /** Of the events due in the lane, those that have been tried since before: given up. */
-  giveUpBegunBefore(accountId: string, before: number, now: number, limit: number): Promise<WaitingEvent[]>;
+  giveUpBegunBefore(
+    accountId: string,
+    before: number,
+    now: number,
+    isInOrderToo: boolean,
+    limit: number,
+  ): Promise<WaitingEvent[]>;
 }
 
 /** Read inside a transaction, a lane is nobody else's until that ends. */

@@ -97,8 +97,22 @@ export interface Lane {
   readonly failures: number;
   readonly trips: number;
   readonly closedUntil: number;
+  /** When it was first closed; means nothing while it is well. */
+  readonly ailingSince: number;
   readonly inOrderUntil: number;
 }
+
+/** Events begun before then spent the whole schedule behind a closed lane; null while it was not closed for so long. */
+export function givenUpBefore(lane: Lane, now: number, longestMs: number): number | null {
+  const before = now - longestMs;
+  return isAiling(lane) && lane.ailingSince < before ? before : null;
+}
+
+/** Much longer than an attempt may last: who has not finished by then is dead, or must act as if. */
+export const LEASE_MS = 60_000;
+/** A lease that ends later than any could was made by a clock that was wrong. */
+export const isInOrderTaken = ({ inOrderUntil }: Lane, now: number): boolean =>
+  inOrderUntil > now && inOrderUntil <= now + LEASE_MS;
 
 export const FAILURES_TO_CLOSE = 8;
 const MAX_CLOSED_MS = HOUR_MS;
@@ -114,9 +128,22 @@ export const isAiling = ({ trips }: Lane): boolean => trips > 0;
  * Closed after several failures in a row, and longer after each trial that fails. What was under way when it was closed
  * says nothing new: a receiver that is down for a minute fails everything it was being sent.
  */
-export function afterFailure(lane: Lane, startedAt: number, now: number, schedule: readonly number[]): Lane {
+export function afterFailure(
+  lane: Lane,
+  startedAt: number,
+  now: number,
+  schedule: readonly number[],
+  retryAfterMs = 0,
+): Lane {
   const failures = lane.failures + 1;
   if (failures < FAILURES_TO_CLOSE || startedAt < lane.closedUntil) return { ...lane, failures };
   const pause = schedule[Math.min(lane.trips, schedule.length - 1)] ?? MAX_CLOSED_MS;
-  return { ...lane, failures, trips: lane.trips + 1, closedUntil: now + Math.min(pause, MAX_CLOSED_MS) };
+  const ailingSince = lane.trips === 0 ? now : lane.ailingSince;
+  return {
+    ...lane,
+    failures,
+    ailingSince,
+    trips: lane.trips + 1,
+    closedUntil: now + Math.min(Math.max(pause, retryAfterMs), MAX_CLOSED_MS),
+  };
 }

@@ -5,8 +5,10 @@ import {
   type AttemptReason,
   afterFailure,
   type DeliveryAttempt,
+  givenUpBefore,
   isAiling,
   isDelivered,
+  isInOrderTaken,
   longestTrying,
   retryAfterOf,
   retryDelay,
@@ -20,7 +22,7 @@ import { callbackHeaders } from './sign-callback.ts';
 /** What somebody may want to count, or to be told. */
 export interface DeliveryWatch {
   attempted(outcome: AttemptOutcome): void;
-  /** From the moment an event came into being to its first attempt. */
+  /** From the moment an event came into being, or was asked for, to its first attempt. */
   firstAttempt(ms: number): void;
   gaveUp(event: WaitingEvent, attempts: number): void;
 }
@@ -58,20 +60,22 @@ export function attemptDelivery(tools: AttemptTools): AttemptDelivery {
     const { accountId } = event;
     const at = now();
     const retryAfter = outcome.kind === 'answered' ? retryAfterOf(outcome.headers, at) : null;
-    const isTooOld = event.begunAt < at - longestMs;
     const wait = retryDelay(schedule, event.tries + 1, chance(), retryAfter);
-    const delay = isTooOld ? null : wait;
-    const reason = wait === null ? 'attempts_used_up' : 'receiver_down';
     const given = await store.transaction(async (to) => {
-      const lane = afterFailure(await to.callbackLanes.wait(accountId), attempt.at, at, schedule);
+      const lane = afterFailure(await to.callbackLanes.wait(accountId), attempt.at, at, schedule, retryAfter ?? 0);
       const { deliveryQueue: queue } = to;
-      const isOurs =
-        delay === null ? await queue.gaveUp(attempted, at, reason) : await queue.retryAt(attempted, at + delay);
+      const before = givenUpBefore(lane, at, longestMs);
+      const isOver = wait === null || (before !== null && event.begunAt < before);
+      const isOurs = isOver
+        ? await queue.gaveUp(attempted, at, wait === null ? 'attempts_used_up' : 'receiver_down')
+        : await queue.retryAt(attempted, at + wait);
       if (!isOurs) return [];
-      const old = isAiling(lane) ? await queue.giveUpBegunBefore(accountId, at - longestMs, at, GIVEN_UP_AT_ONCE) : [];
       const inOrderUntil = event.inOrder ? 0 : lane.inOrderUntil;
+      const isInOrderToo = !isInOrderTaken({ ...lane, inOrderUntil }, at);
+      const old =
+        before === null ? [] : await queue.giveUpBegunBefore(accountId, before, at, isInOrderToo, GIVEN_UP_AT_ONCE);
       await to.callbackLanes.save({ ...lane, inOrderUntil, notBefore: isAiling(lane) ? lane.closedUntil : 0 });
-      return [...(delay === null ? [{ ...event, attempts: attempt.number }] : []), ...old];
+      return [...(isOver ? [{ ...event, attempts: attempt.number }] : []), ...old];
     });
     for (const one of given) watch.gaveUp(one, one.attempts);
   }
@@ -80,7 +84,7 @@ export function attemptDelivery(tools: AttemptTools): AttemptDelivery {
     const { event, token, settings } = claimed;
     const startedAt = now();
     const begun = performance.now();
-    if (event.attempts === 0) watch.firstAttempt(Math.max(0, startedAt - event.createdAt));
+    if (event.attempts === 0) watch.firstAttempt(Math.max(0, startedAt - event.begunAt));
     const outcome = await send(claimed, startedAt, signal).finally(onEnd);
     if (outcome.kind === 'failed' && outcome.reason === 'canceled') {
       await store.transaction((to) => to.deliveryQueue.release(event, token, now()));

@@ -2,7 +2,15 @@
 // durable before anything is sent. What the settings of this moment hold back is set aside instead.
 import type { CallbackSettings } from '../domain/callback.ts';
 import { callbackUrl } from '../domain/callback-url.ts';
-import { heldBack, isAiling, isClosed, type Lane, type SuppressionReason } from '../domain/delivery.ts';
+import {
+  heldBack,
+  isAiling,
+  isClosed,
+  isInOrderTaken,
+  type Lane,
+  LEASE_MS,
+  type SuppressionReason,
+} from '../domain/delivery.ts';
 import type { WaitingEvent } from '../domain/delivery-ports.ts';
 import { Refusal } from '../domain/errors.ts';
 import type { NewId } from '../domain/ids.ts';
@@ -10,8 +18,6 @@ import type { OutboundUrl } from '../domain/outbound.ts';
 import type { Clock, Repositories, Store } from '../domain/ports.ts';
 import type { DeliverySlots, Place } from './delivery-slots.ts';
 
-/** Much longer than an attempt may last: who has not finished by then is dead, or must act as if. */
-export const LEASE_MS = 60_000;
 /** A lane without a place is looked at again then, unless one becomes free before. */
 const CROWDED_MS = 2_000;
 /** Set aside at once. */
@@ -65,7 +71,7 @@ export function claimDeliveries({ store, now, newId, slots }: ClaimTools): (acco
     const at = now();
     const due = [
       ...(await to.deliveryQueue.dueEvents(lane.accountId, at, false, MAX_HELD_BACK)),
-      ...(await to.deliveryQueue.dueEvents(lane.accountId, at, true, MAX_HELD_BACK)),
+      ...(isInOrderTaken(lane, at) ? [] : await to.deliveryQueue.dueEvents(lane.accountId, at, true, MAX_HELD_BACK)),
     ];
     if (due.length > 0) await to.deliveryQueue.suppress(idsOf(due), reason, at);
     await to.callbackLanes.save({ ...lane, notBefore: 0 });
@@ -110,10 +116,9 @@ export function claimDeliveries({ store, now, newId, slots }: ClaimTools): (acco
   }
 
   /** Of those that were asked for in order there is one at a time, and it is the oldest. */
-  async function dueIn(to: Repositories, { accountId, inOrderUntil }: Lane, at: number, room: number) {
-    // A lease that ends later than any could was made by a clock that was wrong.
-    const isTaken = inOrderUntil > at && inOrderUntil <= at + LEASE_MS;
-    const next = isTaken ? [] : await to.deliveryQueue.dueEvents(accountId, at, true, 1);
+  async function dueIn(to: Repositories, lane: Lane, at: number, room: number) {
+    const { accountId } = lane;
+    const next = isInOrderTaken(lane, at) ? [] : await to.deliveryQueue.dueEvents(accountId, at, true, 1);
     return [...next, ...(await to.deliveryQueue.dueEvents(accountId, at, false, room - next.length))];
   }
 }

@@ -57,7 +57,8 @@ export function configureCallback(tools: Tools): ConfigureCallback {
     };
     const settings = await to.callbacks.save(wished);
     // Another address or key may be the remedy: what waits for the receiver to be well again tries it at once.
-    if (wish.url) await to.callbackLanes.heal(accountId, now());
+    const isOther = url !== saved?.url || accessKey.reveal() !== saved.accessKey.reveal();
+    if (isOther) await to.callbackLanes.heal(accountId, now());
     await to.audit.append(
       auditOf(by, 'callback:saved', {
         host: new URL(url).hostname,

@@ -113,6 +113,8 @@ export function deliverCallbacks(tools: DeliverTools): DeliverCallbacks {
       const sorted = await store.transaction((to) => to.deliveryQueue.sortNew(SORTED_AT_ONCE, now()));
       if (sorted === SORTED_AT_ONCE) isAsked = true;
     }
+    // Without a place there is nothing to take: lanes are left alone until an attempt ends.
+    if (slots.isFull()) return;
     const due = await store.callbackLanes.due(now(), LANES_AT_ONCE);
     if (due.length === LANES_AT_ONCE) isAsked = true;
     await workLanes(new Set([...due, ...free]));

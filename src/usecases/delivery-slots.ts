@@ -22,6 +22,7 @@ export interface DeliverySlots {
   /** How many more the account may have under way. */
   roomOf(accountId: string): number;
   underWay(accountId: string): number;
+  isFull(): boolean;
 }
 
 export function deliverySlots({ total, perAccount, perHost }: DeliveryLimits): DeliverySlots {
@@ -31,7 +32,8 @@ export function deliverySlots({ total, perAccount, perHost }: DeliveryLimits): D
   const boundsOf = ({ accountId, host, isFirst }: Place) =>
     [
       ['all', total],
-      [accountKey(accountId), perAccount],
+      // Never more than there is left for the others: however many are slow, who comes next finds a place.
+      [accountKey(accountId), Math.min(perAccount, total - count('all'), perHost - count(`host ${host}`))],
       [`host ${host}`, perHost],
       ...(isFirst ? [] : [['repeated', Math.floor(total / 2)] as const]),
     ] as const;
@@ -40,6 +42,7 @@ export function deliverySlots({ total, perAccount, perHost }: DeliveryLimits): D
     hasRoom,
     underWay: (accountId) => count(accountKey(accountId)),
     roomOf: (accountId) => Math.max(0, Math.min(perAccount - count(accountKey(accountId)), total - count('all'))),
+    isFull: () => count('all') >= total,
     take(place) {
       if (!hasRoom(place)) return undefined;
       const keys = boundsOf(place).map(([key]) => key);

@@ -15,6 +15,13 @@ export function signatureOf(signingSecret: Secret, id: string, timestamp: string
   return `v1,${createHmac('sha256', key).update(`${id}.${timestamp}.`).update(body).digest('base64')}`;
 }
 
+/** Former secrets are kept in one, the latest first. */
+const secretsIn = (former: Secret): Secret[] =>
+  former
+    .reveal()
+    .split(' ')
+    .map((one) => new Secret(one));
+
 export interface SignedCallback {
   readonly id: string;
   readonly at: number;
@@ -28,7 +35,7 @@ export interface SignedCallback {
 export function callbackHeaders(callback: SignedCallback): Record<string, string> {
   const { id, at, body, accessKey, signingSecret, formerSecret } = callback;
   const timestamp = String(Math.floor(at / 1000));
-  const secrets = [signingSecret, ...(formerSecret && formerSecret.until > at ? [formerSecret.secret] : [])];
+  const secrets = [signingSecret, ...(formerSecret && formerSecret.until > at ? secretsIn(formerSecret.secret) : [])];
   return {
     'Content-Type': 'application/json',
     'X-CC-Callback-Auth': accessKey.reveal(),

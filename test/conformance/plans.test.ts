@@ -110,13 +110,21 @@ function deliveryLookUps(db: Db, engine: Engine): Readonly<Record<string, () => 
     leasing: () => queue.lease(['e1', 'e2'], { token: 't', until: 9 }),
     suppressing: () => queue.suppress(['nothing'], 'disabled', 5),
     'saving a lane': () =>
-      lanes.save({ accountId: 'a1', failures: 0, trips: 0, closedUntil: 0, inOrderUntil: 0, notBefore: 0 }),
+      lanes.save({
+        accountId: 'a1',
+        failures: 0,
+        trips: 0,
+        closedUntil: 0,
+        ailingSince: 0,
+        inOrderUntil: 0,
+        notBefore: 0,
+      }),
     'healing a lane': () => lanes.heal('a1', 5),
     'noting a delivery': () => queue.delivered(attempted, 5),
     'giving back': () => queue.release(event, 'none', 5),
     'strayed lanes': () => lanes.strayed(2 ** 45, 100),
     'bringing back': () => queue.bringBack('a1', 2 ** 45, 5, 100),
-    'giving up what is old': () => queue.giveUpBegunBefore('a1', -1, 5, 100),
+    'giving up what is old': () => queue.giveUpBegunBefore('a1', -1, 5, true, 100),
     'a delivery': () => deliveries.find('a1', 'e1'),
     ...Object.fromEntries(
       filters.map((filter) => [`deliveries, ${JSON.stringify(filter)}`, () => deliveries.list('a1', filter, page)]),

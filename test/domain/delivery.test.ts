@@ -19,7 +19,7 @@ const NOW = Date.UTC(2026, 10, 15);
 const SCHEDULE = [5_000, 30_000, 300_000];
 const HOUR = 3_600_000;
 const DAY = 24 * HOUR;
-const LANE: Lane = { accountId: 'a', failures: 0, trips: 0, closedUntil: 0, inOrderUntil: 0 };
+const LANE: Lane = { accountId: 'a', failures: 0, trips: 0, closedUntil: 0, ailingSince: 0, inOrderUntil: 0 };
 
 test('a wait is its entry, give or take a fifth, and at least what the receiver asks for, within a day', () => {
   const chance = fc.double({ min: 0, max: 1, noNaN: true });

@@ -11,13 +11,14 @@ import type { Db, Schema } from './schema.ts';
 /** Written out: an index of some rows only is not used for a value that comes later. */
 export const PENDING = sql<boolean>`state = 'pending'`;
 
-const NEW_LANE = { due_at: null, failures: 0, trips: 0, closed_until: 0, in_order_until: 0 } as const;
+const NEW_LANE = { due_at: null, failures: 0, trips: 0, closed_until: 0, ailing_since: 0, in_order_until: 0 } as const;
 
 const laneFrom = (row: Schema['callback_lane']): Lane => ({
   accountId: row.account_id,
   failures: row.failures,
   trips: row.trips,
   closedUntil: row.closed_until,
+  ailingSince: row.ailing_since,
   inOrderUntil: row.in_order_until,
 });
 
@@ -45,7 +46,7 @@ const update = prepared((db, lane: Schema['callback_lane']) =>
   db
     .updateTable('callback_lane')
     .set({ due_at: lane.due_at, failures: lane.failures, trips: lane.trips })
-    .set({ closed_until: lane.closed_until, in_order_until: lane.in_order_until })
+    .set({ closed_until: lane.closed_until, ailing_since: lane.ailing_since, in_order_until: lane.in_order_until })
     .where('account_id', '=', lane.account_id),
 );
 const heal = prepared((db, { accountId, now }: { accountId: string; now: number }) =>
@@ -96,13 +97,14 @@ export const callbackLanesIn = (db: Db, { locksRows }: Pick<Engine, 'locksRows'>
     return laneFrom(row);
   },
 
-  async save({ accountId, failures, trips, closedUntil, inOrderUntil, notBefore }) {
+  async save({ accountId, failures, trips, closedUntil, ailingSince, inOrderUntil, notBefore }) {
     const [plain] = await firstDue(db, { accountId, inOrder: 0 });
     const [inOrder] = await firstDue(db, { accountId, inOrder: 1 });
     const first = [plain?.due_at, inOrder && Math.max(inOrder.due_at ?? 0, inOrderUntil)].filter((at) => at != null);
     const due_at = first.length === 0 ? null : Math.max(Math.min(...first), notBefore);
     await update(db, {
       ...{ account_id: accountId, due_at, failures, trips, closed_until: closedUntil, in_order_until: inOrderUntil },
+      ailing_since: ailingSince,
     });
   },
 

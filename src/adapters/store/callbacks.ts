@@ -8,6 +8,9 @@ import { listFrom, listText } from './columns.ts';
 import type { Engine } from './engine.ts';
 import type { Db, Schema } from './schema.ts';
 
+/** Secrets that sign besides the one before. */
+const MAX_EARLIER = 2;
+
 type SealedColumn = 'sealed_access_key' | 'sealed_signing_secret' | 'sealed_former_secret';
 const bindingOf = (accountId: string, column: SealedColumn): string => `callback_settings/${accountId}/${column}`;
 
@@ -94,7 +97,12 @@ export const callbacksIn = (db: Db, sealer: Sealer, engine: Pick<Engine, 'locksR
       const query = owned(accountId);
       const before = await (engine.locksRows ? query.forUpdate() : query).executeTakeFirst();
       if (!before) return undefined;
-      const former = opened(before, 'sealed_signing_secret');
+      // A second rotation within the overlap keeps its promise to the first one's secret.
+      const isOverlapping = before.sealed_former_secret !== null && (before.former_until ?? 0) > now;
+      const earlier = isOverlapping
+        ? opened(before, 'sealed_former_secret').reveal().split(' ').slice(0, MAX_EARLIER)
+        : [];
+      const former = new Secret([opened(before, 'sealed_signing_secret').reveal(), ...earlier].join(' '));
       const row = await db
         .updateTable('callback_settings')
         .set({

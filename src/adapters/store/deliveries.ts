@@ -90,7 +90,7 @@ export const deliveriesIn = (db: Db, { locksRows }: Pick<Engine, 'locksRows'>, o
       const row = await query
         .where('id', '=', id)
         .where('account_id', '=', accountId)
-        .where(sql<boolean>`(state <> 'pending' or lease is null)`)
+        .where(sql<boolean>`(state <> 'pending' or lease is null or due_at <= ${now})`)
         .returning('id')
         .executeTakeFirst();
       if (!row) return;
@@ -138,10 +138,10 @@ export const deliveriesIn = (db: Db, { locksRows }: Pick<Engine, 'locksRows'>, o
       const oldest = (isNew: number) =>
         db
           .selectFrom('outbox')
-          .select('created_at')
+          .select('begun_at')
           .where('is_new', '=', isNew)
           .where(PENDING)
-          .orderBy('id')
+          .orderBy('begun_at')
           .limit(1)
           .executeTakeFirst();
       // The conditions say no more than the indexes do, and name the columns they begin with.
@@ -157,7 +157,7 @@ export const deliveriesIn = (db: Db, { locksRows }: Pick<Engine, 'locksRows'>, o
           .selectFrom(rows.as('counted'))
           .select(sql<number>`cast(count(*) as bigint)`.as('count'))
           .executeTakeFirstOrThrow();
-      const found = [await oldest(0), await oldest(1)].flatMap((row) => (row ? [row.created_at] : []));
+      const found = [await oldest(0), await oldest(1)].flatMap((row) => (row ? [row.begun_at] : []));
       return {
         pending: (await counted(waiting)).count,
         oldestPendingAt: found.length === 0 ? null : Math.min(...found),

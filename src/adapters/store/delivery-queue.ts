@@ -1,6 +1,7 @@
 // Events that wait to be delivered. One that nobody has looked at is found by the index of new ones; every other through
 // the lane of its account. A lease is a token, and a due time at which the event is free again; whoever has lost it
 // writes nothing.
+import { sql } from 'kysely';
 import type { Attempted, DeliveryQueue, WaitingEvent } from '../../domain/delivery-ports.ts';
 import { freeInOrder, PENDING, wakeLane } from './callback-lanes.ts';
 import type { Engine } from './engine.ts';
@@ -63,8 +64,13 @@ const dueIn = (db: Db, { accountId, now, inOrder, limit }: DueIn) =>
 const dueRows = prepared(dueIn);
 const dueLocked = prepared((db, wish: DueIn) => dueIn(db, wish).forUpdate().skipLocked());
 
+/** What is sent in order keeps its turn: it is the lane that keeps others from it meanwhile. */
+const unlessInOrder = (at: number) => sql<number>`case when in_order = 1 then due_at else cast(${at} as bigint) end`;
 const leaseOne = prepared((db, { id, token, until }: Leased & { until: number }) =>
-  db.updateTable('outbox').set({ lease: token, due_at: until }).where('id', '=', id),
+  db
+    .updateTable('outbox')
+    .set({ lease: token, due_at: unlessInOrder(until) })
+    .where('id', '=', id),
 );
 
 const insertAttempt = preparedInsert('delivery_attempt');
@@ -99,8 +105,19 @@ export const deliveryQueueIn = (db: Db, { locksRows }: Pick<Engine, 'locksRows'>
 
     async sortNew(limit, now) {
       const query = db.selectFrom('outbox').select(['id', 'account_id']).where('is_new', '=', 1).where(PENDING);
-      const sorted = query.orderBy('id').limit(limit);
-      const rows = await (locksRows ? sorted.forUpdate().skipLocked() : sorted).execute();
+      // The newest too: who comes after a flood does not wait for all of it to be sorted.
+      const oldest = query
+        .orderBy('begun_at')
+        .orderBy('id')
+        .limit(limit / 2);
+      const newest = query
+        .orderBy('begun_at', 'desc')
+        .orderBy('id', 'desc')
+        .limit(limit / 2);
+      const taken = async (end: typeof oldest) => await (locksRows ? end.forUpdate().skipLocked() : end).execute();
+      const first = await taken(oldest);
+      const last = first.length < limit / 2 ? [] : await taken(newest);
+      const rows = [...new Map([...first, ...last].map((row) => [row.id, row])).values()];
       if (rows.length === 0) return 0;
       await change(rows.map(({ id }) => id))
         .set({ is_new: 0, due_at: now })
@@ -132,7 +149,7 @@ export const deliveryQueueIn = (db: Db, { locksRows }: Pick<Engine, 'locksRows'>
     gaveUp: (attempted, at, reason) => end(attempted, { state: 'failed', reason, due_at: null, settled_at: at }, at),
 
     async release({ id, accountId, inOrder }, token, dueAt) {
-      const query = db.updateTable('outbox').set({ lease: null, due_at: dueAt });
+      const query = db.updateTable('outbox').set({ lease: null, due_at: unlessInOrder(dueAt) });
       const row = await query
         .where('id', '=', id)
         .where('lease', '=', token)
@@ -157,8 +174,9 @@ export const deliveryQueueIn = (db: Db, { locksRows }: Pick<Engine, 'locksRows'>
       }
     },
 
-    async giveUpBegunBefore(accountId, before, now, limit) {
-      const waiting = [...(await due(accountId, now, false, limit)), ...(await due(accountId, now, true, limit))];
+    async giveUpBegunBefore(accountId, before, now, isInOrderToo, limit) {
+      const inOrder = isInOrderToo ? await due(accountId, now, true, limit) : [];
+      const waiting = [...(await due(accountId, now, false, limit)), ...inOrder];
       const old = waiting.filter(({ begunAt }) => begunAt < before);
       if (old.length === 0) return [];
       const failed = { state: 'failed', reason: 'receiver_down', settled_at: now, due_at: null, lease: null } as const;

@@ -50,6 +50,7 @@ export interface DeliverySchema {
     failures: number;
     trips: number;
     closed_until: number;
+    ailing_since: number;
     in_order_until: number;
   };
 }
