@@ -110,7 +110,7 @@ export function deliverCallbacks(tools: DeliverTools): DeliverCallbacks {
   async function round(): Promise<void> {
     const free = [...crowded].filter(([, place]) => place === 'nothing' || slots.hasRoom(place)).map(([id]) => id);
     if (await store.deliveryQueue.hasNew()) {
-      const sorted = await store.transaction((to) => to.deliveryQueue.sortNew(SORTED_AT_ONCE, now()));
+      const sorted = await store.transaction((to) => to.deliveryQueue.sortNew(SORTED_AT_ONCE));
       if (sorted === SORTED_AT_ONCE) isAsked = true;
     }
     // Without a place there is nothing to take: lanes are left alone until an attempt ends.

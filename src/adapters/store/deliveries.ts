@@ -24,7 +24,7 @@ const deliveryFrom = (row: Schema['outbox']): Delivery => ({
   state: row.state,
   reason: row.reason,
   attempts: row.attempts,
-  nextAttemptAt: row.lease === null ? row.due_at : null,
+  nextAttemptAt: row.lease === null && row.due_at !== null ? Math.max(row.due_at, row.created_at) : null,
   settledAt: row.settled_at,
 });
 
