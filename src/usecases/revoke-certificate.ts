@@ -76,6 +76,10 @@ async function revokeIn(
   requireRevocable(certificate);
   if (asked === 'key_compromise') {
     await to.blockedKeys.report(accountId, certificate.publicKey.fingerprint, at);
+    // Whoever has the signing key can open the envelope of the other half's.
+    const { encryption } = certificate;
+    const escrowed = encryption && (await to.escrowedKeys.find(accountId, encryption.escrowedKeyId));
+    if (escrowed) await to.blockedKeys.report(accountId, escrowed.publicKey.fingerprint, at);
   }
   const { revocation } = certificate;
   const cause = given ?? (asked || !revocation ? 'requested' : revocation.cause);

@@ -1,7 +1,7 @@
 // Does the world see what is revoked? Lists that have run out, revocations that no list shows, and scheduled ones whose
 // time has passed all mean that nobody is at work: the service does these things by itself while it runs.
 import { X509Certificate } from 'node:crypto';
-import type { ListHead } from '../../domain/revocation-ports.ts';
+import type { ListRef } from '../../domain/revocation.ts';
 import type { Finding } from '../../problem.ts';
 import { RENEW_AFTER_MS } from '../ca/list-publisher.ts';
 import { bytesFrom } from '../store/columns.ts';
@@ -13,13 +13,16 @@ import type { Db } from '../store/schema.ts';
 const HOUR_MS = 3_600_000;
 /** What a running service does within seconds is late after this. */
 const LATE_MS = 60_000;
+/** More than all lists of any issuers that were ever here. */
+const MAX_UNLISTED = 10_000;
 const REMEDY = 'Start the service, or look into its log: it publishes and revokes by itself while it runs.';
 
 export async function checkRevocation(db: Db, now: number): Promise<Finding> {
   const check = 'revocation';
-  const heads = await listsInUse(db, now);
+  const isInUse = await issuersInUse(db, now);
+  const heads = (await revocationListsIn(db).heads()).filter(isInUse);
   const late = await revocationsIn(db).due(now - LATE_MS, 1);
-  const unlisted = await revokedSerialsIn(db).unlistedLists(1);
+  const unlisted = (await revokedSerialsIn(db).unlistedLists(MAX_UNLISTED)).filter(isInUse);
   const over = heads.filter(({ nextUpdate }) => nextUpdate <= now).length;
   const old = heads.filter(({ thisUpdate }) => thisUpdate + RENEW_AFTER_MS + HOUR_MS <= now).length;
   if (over > 0) {
@@ -36,10 +39,10 @@ export async function checkRevocation(db: Db, now: number): Promise<Finding> {
 }
 
 /** Of an issuer that has ended nobody needs a list any more, and none is made. */
-async function listsInUse(db: Db, now: number): Promise<ListHead[]> {
+async function issuersInUse(db: Db, now: number): Promise<(list: ListRef) => boolean> {
   const issuers = await db.selectFrom('issuer').select(['id', 'certificate']).execute();
   const isOver = ({ certificate }: { certificate: string }) =>
     new X509Certificate(bytesFrom(certificate)).validToDate.getTime() < now;
   const ended = new Set(issuers.filter(isOver).map(({ id }) => id));
-  return (await revocationListsIn(db).heads()).filter(({ issuerId }) => !ended.has(issuerId));
+  return ({ issuerId }) => !ended.has(issuerId);
 }
