@@ -54,8 +54,8 @@ export interface QueueFacts {
 export interface DeliveryQueue {
   /** A look, outside of a transaction. */
   hasNew(): Promise<boolean>;
-  /** Puts new events, the oldest and the newest, into the lanes of their accounts. Returns how many there were. */
-  sortNew(limit: number): Promise<number>;
+  /** Puts new events, the oldest first, into the lanes of their accounts. Returns how many there were. */
+  sortNew(limit: number, now: number): Promise<number>;
   /** What is due in a lane, the longest waiting first. */
   dueEvents(accountId: string, now: number, inOrder: boolean, limit: number): Promise<WaitingEvent[]>;
   lease(ids: readonly string[], lease: Lease): Promise<void>;

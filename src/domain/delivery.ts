@@ -108,18 +108,21 @@ export function givenUpBefore(lane: Lane, now: number, longestMs: number): numbe
   return isAiling(lane) && lane.ailingSince < before ? before : null;
 }
 
+/** By how much the clocks of instances may differ before one of them counts as wrong. */
+const MAX_SKEW_MS = 600_000;
+
 /** Much longer than an attempt may last: who has not finished by then is dead, or must act as if. */
 export const LEASE_MS = 60_000;
 /** A lease that ends later than any could was made by a clock that was wrong. */
 export const isInOrderTaken = ({ inOrderUntil }: Lane, now: number): boolean =>
-  inOrderUntil > now && inOrderUntil <= now + LEASE_MS;
+  inOrderUntil > now && inOrderUntil <= now + LEASE_MS + MAX_SKEW_MS;
 
 export const FAILURES_TO_CLOSE = 8;
 const MAX_CLOSED_MS = HOUR_MS;
 
 /** A closing that ends later than any could was made by a clock that was wrong. */
 export const isClosed = ({ closedUntil }: Lane, now: number): boolean =>
-  closedUntil > now && closedUntil <= now + MAX_CLOSED_MS;
+  closedUntil > now && closedUntil <= now + MAX_CLOSED_MS + MAX_SKEW_MS;
 
 /** While a lane is ailing one attempt at a time finds out whether its receiver is back. */
 export const isAiling = ({ trips }: Lane): boolean => trips > 0;

@@ -102,7 +102,9 @@ export function deliverCallbacks(tools: DeliverTools): DeliverCallbacks {
   async function workLanes(accountIds: Iterable<string>): Promise<void> {
     const left = accountIds[Symbol.iterator]();
     const worker = async () => {
-      for (let next = left.next(); !next.done && !isStopped; next = left.next()) await workLane(next.value);
+      for (let next = left.next(); !next.done && !isStopped && !slots.isFull(); next = left.next()) {
+        await workLane(next.value);
+      }
     };
     await Promise.all(Array.from({ length: LANES_SIDE_BY_SIDE }, worker));
   }
@@ -110,7 +112,7 @@ export function deliverCallbacks(tools: DeliverTools): DeliverCallbacks {
   async function round(): Promise<void> {
     const free = [...crowded].filter(([, place]) => place === 'nothing' || slots.hasRoom(place)).map(([id]) => id);
     if (await store.deliveryQueue.hasNew()) {
-      const sorted = await store.transaction((to) => to.deliveryQueue.sortNew(SORTED_AT_ONCE));
+      const sorted = await store.transaction((to) => to.deliveryQueue.sortNew(SORTED_AT_ONCE, now()));
       if (sorted === SORTED_AT_ONCE) isAsked = true;
     }
     // Without a place there is nothing to take: lanes are left alone until an attempt ends.

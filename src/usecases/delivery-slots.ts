@@ -32,7 +32,7 @@ export function deliverySlots({ total, perAccount, perHost }: DeliveryLimits): D
   const boundsOf = ({ accountId, host, isFirst }: Place) =>
     [
       ['all', total],
-      // Never more than there is left for the others: however many are slow, who comes next finds a place.
+      // Never more than there is left for the others: a few that are slow leave room for who comes next.
       [accountKey(accountId), Math.min(perAccount, total - count('all'), perHost - count(`host ${host}`))],
       [`host ${host}`, perHost],
       ...(isFirst ? [] : [['repeated', Math.floor(total / 2)] as const]),

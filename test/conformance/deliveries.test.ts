@@ -66,7 +66,7 @@ for (const engine of await bothEngines()) {
       }
     });
 
-  const sort = (store: OpenStore) => store.transaction((to) => to.deliveryQueue.sortNew(1_000));
+  const sort = (store: OpenStore, now = NOW) => store.transaction((to) => to.deliveryQueue.sortNew(1_000, now));
   const due = (store: OpenStore, accountId = 'a', now = NOW, inOrder = false) =>
     store.transaction((to) => to.deliveryQueue.dueEvents(accountId, now, inOrder, 1_000));
   const lease = (store: OpenStore, events: readonly WaitingEvent[], token: string, until = NOW + 60_000) =>

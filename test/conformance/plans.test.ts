@@ -101,7 +101,7 @@ function deliveryLookUps(db: Db, engine: Engine): Readonly<Record<string, () => 
   ] as const;
   return {
     'anything new': () => queue.hasNew(),
-    'new events': () => queue.sortNew(100),
+    'new events': () => queue.sortNew(100, 5),
     'due lanes': () => lanes.due(5, 64),
     'a lane': () => lanes.take('a1'),
     'a lane in turn': () => lanes.wait('a1'),

@@ -24,7 +24,7 @@ const deliveryFrom = (row: Schema['outbox']): Delivery => ({
   state: row.state,
   reason: row.reason,
   attempts: row.attempts,
-  nextAttemptAt: row.lease === null && row.due_at !== null ? Math.max(row.due_at, row.created_at) : null,
+  nextAttemptAt: row.lease === null ? row.due_at : null,
   settledAt: row.settled_at,
 });
 
@@ -90,7 +90,7 @@ export const deliveriesIn = (db: Db, { locksRows }: Pick<Engine, 'locksRows'>, o
       const row = await query
         .where('id', '=', id)
         .where('account_id', '=', accountId)
-        .where(sql<boolean>`(state <> 'pending' or lease is null or due_at <= ${now})`)
+        .where(sql<boolean>`(state <> 'pending' or lease is null or (in_order = 0 and due_at <= ${now}))`)
         .returning('id')
         .executeTakeFirst();
       if (!row) return;

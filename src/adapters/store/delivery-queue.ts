@@ -64,9 +64,6 @@ const dueIn = (db: Db, { accountId, now, inOrder, limit }: DueIn) =>
 const dueRows = prepared(dueIn);
 const dueLocked = prepared((db, wish: DueIn) => dueIn(db, wish).forUpdate().skipLocked());
 
-/** A first attempt is due whatever the clock says, now and later. */
-const ALWAYS = 0;
-
 /** What is sent in order keeps its turn: it is the lane that keeps others from it meanwhile. */
 const unlessInOrder = (at: number) => sql<number>`case when in_order = 1 then due_at else cast(${at} as bigint) end`;
 const leaseOne = prepared((db, { id, token, until }: Leased & { until: number }) =>
@@ -106,7 +103,7 @@ export const deliveryQueueIn = (db: Db, { locksRows }: Pick<Engine, 'locksRows'>
   return {
     hasNew: async () => (await anyNew(db, {})).length > 0,
 
-    async sortNew(limit) {
+    async sortNew(limit, now) {
       const query = db.selectFrom('outbox').select(['id', 'account_id']).where('is_new', '=', 1).where(PENDING);
       // The newest too: who comes after a flood does not wait for all of it to be sorted.
       const oldest = query
@@ -123,11 +120,11 @@ export const deliveryQueueIn = (db: Db, { locksRows }: Pick<Engine, 'locksRows'>
       const rows = [...new Map([...first, ...last].map((row) => [row.id, row])).values()];
       if (rows.length === 0) return 0;
       await change(rows.map(({ id }) => id))
-        .set({ is_new: 0, due_at: ALWAYS })
+        .set({ is_new: 0, due_at: now })
         .execute();
       // In one order for everybody, so that no two wait for each other.
       const accountIds = new Set(rows.map(({ account_id }) => account_id).sort());
-      for (const accountId of accountIds) await wakeLane(db, accountId, ALWAYS);
+      for (const accountId of accountIds) await wakeLane(db, accountId, now);
       return rows.length;
     },
 

@@ -1,0 +1,157 @@
+// The dispatcher over a real store, with receivers that a test scripts. The clock stands still, chance is always in the
+// middle, and nothing but the test wakes anybody: what is sent when is no matter of speed.
+import assert from 'node:assert/strict';
+import { randomBytes } from '../../src/adapters/random.ts';
+import { newSealKey, sealerWith } from '../../src/adapters/seal.ts';
+import { type DatabaseLocation, type OpenStore, openStore } from '../../src/adapters/store/store.ts';
+import { readConfig } from '../../src/config.ts';
+import type { Actor } from '../../src/domain/credential.ts';
+import type { Delivery } from '../../src/domain/delivery.ts';
+import { idMaker } from '../../src/domain/ids.ts';
+import type { CallOut, OutboundCall, Outcome } from '../../src/domain/outbound.ts';
+import { type ConfigureCallback, configureCallback } from '../../src/usecases/configure-callback.ts';
+import { type DeliverCallbacks, type DeliverTools, deliverCallbacks } from '../../src/usecases/deliver-callbacks.ts';
+import { type ShowDeliveries, showDeliveries } from '../../src/usecases/show-deliveries.ts';
+import { until } from './deliveries.ts';
+import { issued, NOW, order, pairOf } from './records.ts';
+
+/** As the service has them when nobody says otherwise. */
+const { callbacks: CONFIG } = readConfig({}).config;
+const LIMITS = { total: CONFIG.atOnce, perAccount: CONFIG.perAccount, perHost: CONFIG.perHost };
+const PATIENCE_MS = 10_000;
+
+const seen = { stage: 'response', phases: {}, tls: null } as const;
+
+export const answers = (status: number, headers: Readonly<Record<string, string>> = {}): CallOut => {
+  const outcome: Outcome = { kind: 'answered', status, headers, body: Buffer.from('ok'), isPrivate: false, seen };
+  return async () => outcome;
+};
+/** Says nothing until whoever called gives up. */
+export const hangs: CallOut = ({ signal }) =>
+  new Promise((resolve) => {
+    const canceled = () => resolve({ kind: 'failed', reason: 'canceled', seen });
+    if (signal?.aborted) canceled();
+    else signal?.addEventListener('abort', canceled);
+  });
+
+export const by = (accountId: string): Actor => ({ accountId, actor: 'cli', requestId: null });
+export const eventIn = ({ headers }: OutboundCall): string => headers['webhook-id'] ?? '';
+
+/** The same store; each of its transactions is told before it begins, with the repositories it works on. */
+export function watched(
+  store: OpenStore,
+  onTransaction: (to: Parameters<Parameters<OpenStore['transaction']>[0]>[0]) => void,
+): OpenStore {
+  return {
+    ...store,
+    transaction: (work) =>
+      store.transaction((to) => {
+        onTransaction(to);
+        return work(to);
+      }),
+  };
+}
+
+export interface DeliveryWorld extends AsyncDisposable {
+  readonly store: OpenStore;
+  readonly settings: ConfigureCallback;
+  readonly deliveries: ShowDeliveries;
+  /** Every call of every dispatcher, in the order in which they came. */
+  readonly calls: OutboundCall[];
+  readonly now: () => number;
+  advance(ms: number): void;
+  /** An account; its receiver, if it has one, is at this host. */
+  account(id: string, host?: string | null): Promise<void>;
+  /** Answers with the ids of the new events. */
+  emit(accountId: string, count?: number): Promise<string[]>;
+  listed(accountId: string): Promise<Delivery[]>;
+  /** Ends with the world. */
+  dispatcher(receiver: CallOut, change?: Partial<DeliverTools>): DeliverCallbacks;
+  /** An instance takes what it can, sends it, and is gone before any answer: it has not even stopped. */
+  dies(): Promise<void>;
+  /** One look of one instance, to the end of what came of it. Answers with the calls that it made. */
+  run(receiver: CallOut, change?: Partial<DeliverTools>): Promise<OutboundCall[]>;
+  /** Until nothing of the account is pending. */
+  drain(accountId: string, receiver: CallOut): Promise<OutboundCall[]>;
+}
+
+export async function openDeliveryWorld(location: DatabaseLocation): Promise<DeliveryWorld> {
+  let time = NOW;
+  const now = () => time;
+  const newId = idMaker(now, randomBytes);
+  const store = await openStore(location, sealerWith([newSealKey()]), now);
+  const policyFor = () => ({ allow: [], deny: [], totalMs: PATIENCE_MS });
+  const settings = configureCallback({ store, now, newId, randomBytes, policyFor, overlapMs: CONFIG.rotationMs });
+  const faults: unknown[] = [];
+  const calls: OutboundCall[] = [];
+  const started: DeliverCallbacks[] = [];
+
+  const account = async (id: string, host: string | null = `${id}.example.com`) => {
+    await store.accounts.insert({ id, name: id, locale: 'en', kind: 'standard', createdAt: now() });
+    if (host !== null) await settings.save(by(id), { url: `https://${host}/`, access_key: `key-of-${id}` });
+  };
+  await account('owner', null);
+  await store.issuers.claim(pairOf('x'));
+  await store.orders.insert(order('o', { accountId: 'owner' }));
+  await store.certificates.insert(issued('c', { accountId: 'owner' }));
+
+  const dispatching = (receiver: CallOut, change: Partial<DeliverTools> = {}) =>
+    deliverCallbacks({
+      ...{ store, now, newId, policyFor, schedule: CONFIG.schedule, limits: LIMITS, chance: () => 0.5 },
+      callOut: (call) => {
+        calls.push(call);
+        return receiver(call);
+      },
+      watch: { attempted() {}, firstAttempt() {}, gaveUp() {} },
+      onFault: (error) => void faults.push(error),
+      ...change,
+    });
+  const dispatcher: DeliveryWorld['dispatcher'] = (receiver, change) => {
+    const one = dispatching(receiver, change);
+    started.push(one);
+    return one;
+  };
+  const listed = async (accountId: string) =>
+    (await store.deliveries.list(accountId, {}, { limit: 1_000 })).deliveries.reverse();
+
+  return {
+    ...{ store, settings, deliveries: showDeliveries(store, now, newId), calls, now, account, listed },
+    dispatcher,
+    advance(ms) {
+      time += ms;
+    },
+    async emit(accountId, count = 1) {
+      const event = { accountId, orderId: 'o', orderStatus: 'issued', certificateId: 'c' } as const;
+      const ids = Array.from({ length: count }, newId);
+      await store.transaction(async (to) => {
+        for (const id of ids) await to.outbox.add({ id, ...event, action: 'order:issued', createdAt: now() });
+      });
+      return ids;
+    },
+    async dies() {
+      await dispatching(() => new Promise<never>(() => {})).look();
+    },
+    async run(receiver, change) {
+      const before = calls.length;
+      const one = dispatcher(receiver, change);
+      await one.look();
+      await one.stop(PATIENCE_MS);
+      return calls.slice(before);
+    },
+    async drain(accountId, receiver) {
+      const before = calls.length;
+      const one = dispatcher(receiver);
+      await until(`nothing of ${accountId} is pending`, async () => {
+        await one.look();
+        return (await listed(accountId)).every(({ state }) => state !== 'pending');
+      });
+      await one.stop(PATIENCE_MS);
+      return calls.slice(before);
+    },
+    async [Symbol.asyncDispose]() {
+      for (const one of started) await one.stop(0);
+      await store.close();
+      assert.deepEqual(faults, []);
+    },
+  };
+}
