@@ -17,6 +17,19 @@ const turnFor = takingTurns(AT_ONCE);
 
 /** Those of the system, if `servers` is empty. */
 export function dnsLookups(servers: readonly string[]): DnsLookups {
+  // One for each check: it asks from a port of its own, so that nobody can guess where to send a forged answer, and what
+  // is given up takes nothing else with it. To make one for each question would cost more than asking it.
+  const resolvers = new WeakMap<AbortSignal, Resolver>();
+
+  function resolverFor(check: AbortSignal): Resolver {
+    const known = resolvers.get(check);
+    if (known) return known;
+    const resolver = new Resolver(TRY);
+    if (servers.length > 0) resolver.setServers(servers);
+    resolvers.set(check, resolver);
+    return resolver;
+  }
+
   async function ask<Raw, Record>(
     { accountId, signal }: Asking,
     question: (resolver: Resolver) => Promise<Raw[]>,
@@ -25,9 +38,7 @@ export function dnsLookups(servers: readonly string[]): DnsLookups {
     using _turn = await turnFor(accountId);
     // What nobody waits for any more is not asked.
     if (signal.aborted) return { kind: 'failed', reason: 'dns_timeout' };
-    // A resolver of its own for each question: one that is given up must not take others with it.
-    const resolver = new Resolver(TRY);
-    if (servers.length > 0) resolver.setServers(servers);
+    const resolver = resolverFor(signal);
     const cancel = () => resolver.cancel();
     const timer = setTimeout(cancel, LIMIT_MS);
     signal.addEventListener('abort', cancel);
