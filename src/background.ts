@@ -1,6 +1,8 @@
 // Work that goes on while the service serves: each chore again and again, never twice at the same time in one process.
 // Across instances it is the chores' own leases that keep two from doing the same work.
 import { setTimeout as sleep } from 'node:timers/promises';
+import { Refusal } from './domain/errors.ts';
+import { faultLine, type Log } from './log.ts';
 
 export interface Chore {
   readonly everyMs: number;
@@ -15,6 +17,13 @@ export interface Background {
   /** Resolves when what was under way has ended. */
   stop(): Promise<void>;
 }
+
+/** A store that is busy said so itself, and is asked again; anything else is a bug of ours. */
+export const tellFaults =
+  (log: Log) =>
+  (error: unknown): void => {
+    if (!(error instanceof Refusal)) log(faultLine(error, null));
+  };
 
 export function keepRunning(chores: readonly Chore[], onFault: (error: unknown) => void): Background {
   const stopping = new AbortController();

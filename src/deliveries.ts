@@ -1,12 +1,10 @@
 // The part of the application that delivers callbacks: the dispatcher with its chores, and what accounts and operators
 // see of it.
 import type { App } from './app.ts';
-import type { Chore } from './background.ts';
+import { type Chore, tellFaults } from './background.ts';
 import type { CallbackConfig } from './config-callbacks.ts';
-import { Refusal } from './domain/errors.ts';
 import type { CallOut, OutboundPolicy } from './domain/outbound.ts';
 import type { Clock } from './domain/ports.ts';
-import { faultLine } from './log.ts';
 import { type DeliverCallbacks, deliverCallbacks } from './usecases/deliver-callbacks.ts';
 import { mendDeliveries } from './usecases/mend-deliveries.ts';
 import { type ShowDeliveries, showDeliveries } from './usecases/show-deliveries.ts';
@@ -51,10 +49,7 @@ export function openDeliveries(
         });
       },
     },
-    // A store that is busy said so itself, and is asked again.
-    onFault(error) {
-      if (!(error instanceof Refusal)) log(faultLine(error, null));
-    },
+    onFault: tellFaults(log),
   });
 
   async function forget(): Promise<void> {

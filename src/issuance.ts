@@ -12,12 +12,11 @@ import { randomBytes } from './adapters/random.ts';
 import { sm2Fault } from './adapters/sm2/self-test.ts';
 import { workPool } from './adapters/workers/pool.ts';
 import type { App } from './app.ts';
+import { tellFaults } from './background.ts';
 import type { Config } from './config.ts';
 import { type CertificateAuthority, ISSUER_KEY_TYPES, type Issuer } from './domain/authority.ts';
-import { Refusal } from './domain/errors.ts';
 import type { Clock, Store } from './domain/ports.ts';
 import { PRODUCTS, type Product } from './domain/products.ts';
-import { faultLine } from './log.ts';
 import { openRevocation, type RevocationServices } from './revocation.ts';
 import { type CancelOrder, cancelOrder } from './usecases/cancel-order.ts';
 import { type ChangeDcvMethod, changeDcvMethod } from './usecases/change-dcv-method.ts';
@@ -57,7 +56,7 @@ const FORGOTTEN_AT_ONCE = 1_000;
 const SERVICE_SECRET = 'cloud-key-secret';
 const SERVICE_SECRET_BYTES = 32;
 
-/** Without it an access code opens nothing, and it is nowhere but in the sealed store. */
+/** Without it an access code opens nothing, and nobody can tell the value a name is proven by; only the sealed store has it. */
 async function serviceSecret({ secrets }: Pick<Store, 'secrets'>): Promise<Uint8Array> {
   const made = Buffer.from(randomBytes(SERVICE_SECRET_BYTES)).toString('base64');
   return Buffer.from(await secrets.claim(SERVICE_SECRET, made), 'base64');
@@ -90,9 +89,7 @@ export async function openIssuance(
     ...openValidation(config, now, secret, outside),
     pendingMs: config.validation.pendingMs,
     random: Math.random,
-    onFault: (error: unknown) => {
-      if (!(error instanceof Refusal)) log(faultLine(error, null));
-    },
+    onFault: tellFaults(log),
     store,
     authority,
     keys: keyMaker(pool, secret),

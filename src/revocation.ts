@@ -6,13 +6,11 @@ import { type AnswerOcsp, answerOcsp } from './adapters/ca/ocsp.ts';
 import { ocspResponders } from './adapters/ca/ocsp-responders.ts';
 import { statusSigners } from './adapters/ca/status-signers.ts';
 import type { App } from './app.ts';
-import type { Chore } from './background.ts';
+import { type Chore, tellFaults } from './background.ts';
 import type { Issuer, IssuerKeyType } from './domain/authority.ts';
-import { Refusal } from './domain/errors.ts';
 import type { Clock } from './domain/ports.ts';
 import type { Product } from './domain/products.ts';
 import type { PublishLists } from './domain/revocation-ports.ts';
-import { faultLine } from './log.ts';
 import { type ChangeRevocation, changeRevocation } from './usecases/change-revocation.ts';
 import { type CompromiseKey, compromiseKey, type VoidedSerials, voidedSerials } from './usecases/compromise-key.ts';
 import { oneAtATime } from './usecases/one-at-a-time.ts';
@@ -46,10 +44,7 @@ export function openRevocation(
   keyTypes: readonly IssuerKeyType[],
   now: Clock,
 ): OpenRevocation {
-  // A store that is busy said so itself, and is asked again.
-  const onFault = (error: unknown) => {
-    if (!(error instanceof Refusal)) log(faultLine(error, null));
-  };
+  const onFault = tellFaults(log);
   const signers = statusSigners(issuers, keyTypes);
   const inTurn = oneAtATime();
   const lists = listPublisher({ store, now, signers, inTurn });

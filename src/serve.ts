@@ -2,13 +2,11 @@
 import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type App, openApp, type World } from './app.ts';
-import { type Chore, keepRunning } from './background.ts';
+import { type Chore, keepRunning, tellFaults } from './background.ts';
 import { type CallbackServices, openCallbacks } from './callbacks.ts';
 import type { Config } from './config.ts';
-import { Refusal } from './domain/errors.ts';
 import { type Api, buildServer } from './http/server.ts';
 import { type Issuance, openIssuance } from './issuance.ts';
-import { faultLine } from './log.ts';
 import { claimMode, listenProblem, readTls } from './start-up.ts';
 
 const SWEEP_MS = 10_000;
@@ -59,17 +57,13 @@ export async function serveApp(app: App, services: Issuance & CallbackServices, 
   });
   address = `${config.tls ? 'https' : 'http'}://${urlHost(host)}:${(server.server.address() as AddressInfo).port}`;
   app.log({ event: 'listening', text: `${address} as ${publicUrl()}` });
-  // A store that is busy said so itself, and is asked again.
-  const onFault = (error: unknown) => {
-    if (!(error instanceof Refusal)) app.log(faultLine(error, null));
-  };
   const chores: Chore[] = [
     { everyMs: SWEEP_MS, run: services.sweep },
     { everyMs: PROVE_MS, run: services.proveDomains.due },
     ...services.deliveryChores,
     ...services.revocationChores,
   ];
-  const background = keepRunning(chores, onFault);
+  const background = keepRunning(chores, tellFaults(app.log));
   app.store.whenEventsWait(services.dispatcher.wake);
   services.dispatcher.wake();
   return {

@@ -50,7 +50,7 @@ function truthText(shown: ShownCertificate): string {
 const output = (shown: ShownCertificate) => ({ json: { certificate: truthOf(shown) }, text: truthText(shown) });
 
 export const certRevoke: Command = {
-  about: 'revoke a certificate now; key_compromise also blocks its key',
+  about: 'revoke a certificate now; key_compromise also blocks its key for the account',
   examples: ['cert revoke ACCOUNT CERTIFICATE', 'cert revoke ACCOUNT CERTIFICATE --reason privilege_withdrawn'],
   positionals: ['ACCOUNT', 'CERTIFICATE'],
   options: { reason: { type: 'string', about: `${OPERATOR_REASONS.join(', ')} (default: the one that fits)` } },

@@ -54,6 +54,16 @@ export interface ListRef {
   readonly shard: number;
 }
 
+export const listKey = ({ issuerId, shard }: ListRef): string => `${issuerId}/${shard}`;
+
+/** The halves of a dual certificate are one: whoever may not sign any more shall not be written to either. */
+export const serialsOf = ({ preparation, encryption }: Pick<CertificateRecord, 'preparation' | 'encryption'>) =>
+  preparation
+    ? [preparation.serial, ...(encryption ? [encryption.serial] : [])].map((serial) => ({
+        ...{ issuerId: preparation.issuerId, shard: shardOf(serial), serial },
+      }))
+    : [];
+
 /** A serial number that was never issued can be revoked too, if perhaps a signature exists: that is what voided means. */
 export function requireRevocable({ id, state }: Pick<CertificateRecord, 'id' | 'state'>): void {
   if (state === 'issued' || state === 'voided') return;

@@ -43,7 +43,7 @@ export function validityOf(wish: ValidityWish): Validity {
   });
 }
 
-const wholeSecond = (at: number): number => Math.floor(at / SECOND) * SECOND;
+export const wholeSecond = (at: number): number => Math.floor(at / SECOND) * SECOND;
 
 /** The last second counts, so that a day has 86 400 of them and not one more. */
 const lastSecond = (notBefore: number, days: number): number => notBefore + days * DAY - SECOND;

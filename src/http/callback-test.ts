@@ -9,6 +9,7 @@ import type { TestCallback } from '../usecases/test-callback.ts';
 import { actorOf, callerOf } from './authentication.ts';
 import { answers, success } from './reply.ts';
 import type { Api } from './server.ts';
+import { nullable } from './values.ts';
 
 export const CallbackUrl = Type.String({
   maxLength: MAX_CALLBACK_URL,
@@ -28,8 +29,6 @@ const Body = Type.Object({
   }),
   access_key: Type.Optional(AccessKey),
 });
-
-const nullable = <T extends Type.TSchema>(schema: T) => Type.Union([schema, Type.Null()]);
 
 const Answer = Type.Object({
   callback: Type.Object({

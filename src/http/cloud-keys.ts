@@ -9,8 +9,8 @@ import { actorOf, callerOf } from './authentication.ts';
 import { nextAfter, PageQuery, pageOf } from './paging.ts';
 import { answers, success } from './reply.ts';
 import type { Api } from './server.ts';
+import { nullable } from './values.ts';
 
-const nullable = <T extends Type.TSchema>(schema: T) => Type.Union([schema, Type.Null()]);
 const DateTime = Type.String({ format: 'date-time' });
 
 const CloudKeyView = Type.Object({

@@ -5,14 +5,14 @@ import { CALLBACK_ACTIONS, type CallbackAction, isCallbackAction } from '../doma
 import { DELIVERY_STATES, type DeliveryState } from '../domain/delivery.ts';
 import type { DeliveryFilter } from '../domain/delivery-ports.ts';
 import { Refusal } from '../domain/errors.ts';
+import { dateTime } from '../domain/validity.ts';
 import type { ResendFilter, ShowDeliveries, ShownDelivery } from '../usecases/show-deliveries.ts';
 import { actorOf, callerOf } from './authentication.ts';
 import { PageQuery, pageOf } from './paging.ts';
 import { answers, success } from './reply.ts';
 import type { Api } from './server.ts';
+import { DateTime, moment, nullable } from './values.ts';
 
-const nullable = <T extends Type.TSchema>(schema: T) => Type.Union([schema, Type.Null()]);
-const DateTime = Type.String({ format: 'date-time' });
 const ACTIONS = Object.keys(CALLBACK_ACTIONS);
 const RESENDABLE = DELIVERY_STATES.filter((state) => state !== 'pending');
 
@@ -158,12 +158,10 @@ const unknownValue = (field: string, known: readonly string[]): Refusal =>
     reason: { en: `${field} is one of ${known.join(', ')}.`, zh: `${field} 须为以下之一：${known.join('、')}。` },
   });
 
-const DATE_TIME = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(:\d{2}(\.\d{1,9})?)?(Z|[+-]\d{2}:\d{2})$/;
-
 function timeOf(field: string, text: string | undefined): number | undefined {
   if (text === undefined) return undefined;
-  const time = DATE_TIME.test(text) ? Date.parse(text) : Number.NaN;
-  if (!Number.isNaN(time)) return time;
+  const time = dateTime(text);
+  if (time !== undefined) return time;
   throw new Refusal('invalid_parameters', {
     field,
     reason: {
@@ -172,8 +170,6 @@ function timeOf(field: string, text: string | undefined): number | undefined {
     },
   });
 }
-
-const moment = (ms: number | null): string | null => (ms === null ? null : new Date(ms).toISOString());
 
 const viewOf = (delivery: ShownDelivery): Type.Static<typeof View> => ({
   id: delivery.id,

@@ -5,12 +5,10 @@ import { inLocale, type Locale } from '../locale.ts';
 import type { ShownOrder } from '../usecases/show-orders.ts';
 import type { NameState, ValidationState } from '../usecases/show-validation.ts';
 import { scheduleView } from './revocation-view.ts';
+import { moment } from './values.ts';
 
 /** Being signed is a moment, not a state that anybody outside has to know. */
 export const statusOf = (state: CertificateState): string => (state === 'prepared' ? 'pending' : state);
-
-export const moment = (ms: number | null | undefined): string | null =>
-  ms == null ? null : new Date(ms).toISOString();
 
 export const summaryOf = (order: Order) => ({
   id: order.id,

@@ -4,11 +4,12 @@ import { pem } from '../domain/pem.ts';
 import type { ShowOrders } from '../usecases/show-orders.ts';
 import { callerOf } from './authentication.ts';
 import { localeOf } from './failures.ts';
-import { contentOf, encryptionOf, moment, orderView, statusOf, summaryOf } from './order-view.ts';
+import { contentOf, encryptionOf, orderView, statusOf, summaryOf } from './order-view.ts';
 import { nextAfter, PageQuery, pageOf } from './paging.ts';
 import { answers, success } from './reply.ts';
 import { revocationView } from './revocation-view.ts';
 import type { Api } from './server.ts';
+import { moment } from './values.ts';
 
 const AnyObject = Type.Object({}, { additionalProperties: true });
 const common = { tags: ['orders'], 'x-reseal-extension': true, response: answers(AnyObject) };

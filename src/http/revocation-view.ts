@@ -2,9 +2,7 @@
 import Type from 'typebox';
 import type { CertificateRecord, Revocation } from '../domain/order.ts';
 import type { SeenSerial } from '../domain/revocation-ports.ts';
-
-const nullable = <T extends Type.TSchema>(schema: T) => Type.Union([schema, Type.Null()]);
-const DateTime = Type.String({ format: 'date-time' });
+import { DateTime, moment, nullable } from './values.ts';
 
 export const RevocationView = Type.Object({
   reason: Type.String(),
@@ -16,8 +14,6 @@ export const RevocationView = Type.Object({
   crl_published_at: nullable(DateTime),
   ocsp_since: nullable(Type.String({ format: 'date-time', description: 'Since when OCSP answers revoked.' })),
 });
-
-const moment = (ms: number | null): string | null => (ms === null ? null : new Date(ms).toISOString());
 
 /** Both halves of a dual certificate stand on lists of their own: it is seen when the later one is. */
 export function revocationView(

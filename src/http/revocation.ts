@@ -13,7 +13,7 @@ import type { Api } from './server.ts';
 const Reason = Type.String({
   enum: [...CUSTOMER_REASONS],
   description:
-    'Left out, the service writes superseded for a certificate that was replaced, and cessation_of_operation otherwise. key_compromise also blocks the key.',
+    'Left out, the service writes superseded for a certificate that was replaced, and cessation_of_operation otherwise. key_compromise also blocks the key for your account.',
 });
 const DueAt = Type.String({
   format: 'date-time',

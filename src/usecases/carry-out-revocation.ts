@@ -6,7 +6,7 @@ import type { NewId } from '../domain/ids.ts';
 import type { CertificateRecord, Order, Revocation, RevocationCause, RevocationReason } from '../domain/order.ts';
 import { requireTransition } from '../domain/order.ts';
 import type { Repositories } from '../domain/ports.ts';
-import { type ListRef, shardOf } from '../domain/revocation.ts';
+import { type ListRef, serialsOf } from '../domain/revocation.ts';
 
 export interface Deed {
   readonly reason: RevocationReason;
@@ -26,20 +26,18 @@ export async function carryOut(
   order: Order,
   { reason, cause, at, by }: Deed,
 ): Promise<ListRef[]> {
-  const { id: certificateId, accountId, orderId, preparation, encryption } = certificate;
+  const { id: certificateId, accountId, orderId, preparation } = certificate;
   if (!preparation || !(await to.revocations.carryOut(certificateId, { reason, cause, at }))) return [];
-  const { issuerId, notAfter } = preparation;
-  // The halves of a dual certificate are one: whoever may not sign any more shall not be written to either.
-  const serials = [preparation.serial, ...(encryption ? [encryption.serial] : [])];
-  const lists = serials.map((serial) => ({ issuerId, shard: shardOf(serial), serial }));
-  for (const list of lists) {
-    await to.revokedSerials.insert({ ...list, certificateId, reason, revokedAt: at, notAfter });
+  const { notAfter } = preparation;
+  const serials = serialsOf(certificate);
+  for (const one of serials) {
+    await to.revokedSerials.insert({ ...one, certificateId, reason, revokedAt: at, notAfter });
   }
   const wasValid = certificate.state === 'issued' && notAfter >= at;
   const orderStatus = wasValid ? await statusAfter(to, order, at) : order.status;
   await to.audit.append({
     ...{ id: newId(), at, accountId, ...by, action: 'certificate:revoked', subject: certificateId },
-    details: { order_id: orderId, reason, cause, serial_numbers: serials.join(' ') },
+    details: { order_id: orderId, reason, cause, serial_numbers: serials.map(({ serial }) => serial).join(' ') },
   });
   // Of a serial number that was voided nobody has ever heard: there is nobody to tell.
   if (certificate.state === 'issued') {
@@ -47,7 +45,7 @@ export async function carryOut(
       ...{ id: newId(), accountId, orderId, orderStatus, certificateId, action: 'order:revoked', createdAt: at },
     });
   }
-  return lists;
+  return serials;
 }
 
 /** ADR 0007: an order ends when its last valid certificate is revoked, and a reissue that waits ends with it. */

@@ -1,13 +1,13 @@
 // Revoke a certificate now, because somebody says so: its owner, or the operator. In this order: the reason, the
 // certificate, its state. One that is revoked already stays as it is, with one exception: a key that turns out to be
-// compromised changes the reason, since verifiers treat that one harder than all others. It also blocks the key.
+// compromised changes the reason, since verifiers treat that one harder than all others. It also blocks the key for the account.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Actor } from '../domain/credential.ts';
 import { Refusal } from '../domain/errors.ts';
 import type { NewId } from '../domain/ids.ts';
-import type { CertificateRecord, Order, RevocationCause, RevocationReason } from '../domain/order.ts';
+import type { Order, RevocationCause, RevocationReason } from '../domain/order.ts';
 import type { Clock, Repositories, Store } from '../domain/ports.ts';
-import { fittingReason, type ListRef, requireRevocable, shardOf } from '../domain/revocation.ts';
+import { fittingReason, type ListRef, requireRevocable, serialsOf } from '../domain/revocation.ts';
 import type { CertificateRef, PublishLists } from '../domain/revocation-ports.ts';
 import { type Attempt, carryOut, scheduledFor, withOrder } from './carry-out-revocation.ts';
 import { voidLostIssuances } from './void-lost-issuances.ts';
@@ -85,14 +85,14 @@ async function revokeIn(
   const cause = given ?? (asked || !revocation ? 'requested' : revocation.cause);
   if (revocation && revocation.revokedAt !== null) {
     // Whoever asks again also waits until the world can see it.
-    if (asked !== 'key_compromise' || revocation.reason === 'key_compromise') return listsOf(certificate);
+    if (asked !== 'key_compromise' || revocation.reason === 'key_compromise') return serialsOf(certificate);
     await to.revocations.changeReason(certificateId, asked, cause);
     await to.revokedSerials.changeReason(certificateId, asked);
     await to.audit.append({
       ...{ id: newId(), at, ...by, action: 'revocation:changed', subject: certificateId },
       details: { order_id: order.id, reason: asked, was: revocation.reason },
     });
-    return listsOf(certificate);
+    return serialsOf(certificate);
   }
   const isReplaced = order.currentCertificateId !== certificateId;
   const deed = { reason: asked ?? revocation?.reason ?? fittingReason(isReplaced), cause, at };
@@ -100,8 +100,3 @@ async function revokeIn(
   else if (revocation.dueAt > at) await to.revocations.reschedule(accountId, certificateId, at);
   return await carryOut(to, newId, certificate, order, { ...deed, by });
 }
-
-const listsOf = ({ preparation, encryption }: CertificateRecord): ListRef[] =>
-  [preparation?.serial, encryption?.serial]
-    .filter((serial) => serial !== undefined)
-    .map((serial) => ({ issuerId: preparation!.issuerId, shard: shardOf(serial) }));

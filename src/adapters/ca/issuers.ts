@@ -4,6 +4,7 @@ import { ISSUER_KEY_TYPES, type Issuer, type IssuerKeyType } from '../../domain/
 import type { NewId } from '../../domain/ids.ts';
 import type { Store } from '../../domain/ports.ts';
 import type { SignHash } from '../../domain/sign-hash.ts';
+import { wholeSecond } from '../../domain/validity.ts';
 import { randomBytes } from '../random.ts';
 import { newIssuerKey, openIssuerKey } from './issuer-key.ts';
 import { issuingExtensions, keyIdOf, rootExtensions } from './profiles.ts';
@@ -117,5 +118,3 @@ export function newSerial(): Uint8Array {
   bytes[0] = (bytes[0]! & 0x3f) | 0x40;
   return bytes;
 }
-
-const wholeSecond = (ms: number): number => Math.floor(ms / 1000) * 1000;

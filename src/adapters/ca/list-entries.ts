@@ -1,7 +1,7 @@
 // The entries of each list as this process knows them, encoded one after the other. What another instance has added
 // is caught up with by number; what does not add up is read anew from the store, which alone is the truth.
 import type { Repositories } from '../../domain/ports.ts';
-import type { ListRef } from '../../domain/revocation.ts';
+import { type ListRef, listKey } from '../../domain/revocation.ts';
 import type { ListedSerial, ListHead } from '../../domain/revocation-ports.ts';
 import { listEntry } from './crl.ts';
 
@@ -40,10 +40,9 @@ export function withAdded(entries: Entries, added: readonly ListedSerial[]): Ent
 
 export function listEntries({ revokedSerials }: Pick<Repositories, 'revokedSerials'>) {
   const kept = new Map<string, Entries>();
-  const keyOf = ({ issuerId, shard }: ListRef): string => `${issuerId}/${shard}`;
 
   async function caughtUp(head: ListHead): Promise<Entries | undefined> {
-    const entries = kept.get(keyOf(head));
+    const entries = kept.get(listKey(head));
     // A number that went back: the store was restored under us.
     if (!entries || entries.number > head.number) return undefined;
     if (entries.number === head.number) return entries;
@@ -73,7 +72,7 @@ export function listEntries({ revokedSerials }: Pick<Repositories, 'revokedSeria
     /** Those of the published list, without certificates that have ended before that moment. */
     readAnew,
     keep(list: ListRef, entries: Entries): void {
-      kept.set(keyOf(list), entries);
+      kept.set(listKey(list), entries);
     },
   };
 }

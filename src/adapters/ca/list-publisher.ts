@@ -8,7 +8,7 @@
 
 import { Refusal } from '../../domain/errors.ts';
 import type { Clock, Store } from '../../domain/ports.ts';
-import type { ListRef } from '../../domain/revocation.ts';
+import { type ListRef, listKey } from '../../domain/revocation.ts';
 import type { ListHead, PublishedList, PublishLists } from '../../domain/revocation-ports.ts';
 import { listToBeSigned } from './crl.ts';
 import { crlUrl } from './issuers.ts';
@@ -49,7 +49,6 @@ export const isDue = ({ thisUpdate }: Pick<ListHead, 'thisUpdate'>, now: number)
 export function listPublisher({ store, now, signers, inTurn }: PublisherTools): ListPublisher {
   const entries = listEntries(store);
   const served = new Map<string, PublishedList>();
-  const keyOf = ({ issuerId, shard }: ListRef): string => `${issuerId}/${shard}`;
 
   function signerOf({ issuerId, shard }: ListRef): StatusSigner | undefined {
     const signer = signers().get(issuerId);
@@ -105,24 +104,24 @@ export function listPublisher({ store, now, signers, inTurn }: PublisherTools): 
   function bringUpToDate(list: ListRef): Promise<number> {
     const signer = signerOf(list);
     if (!signer) return Promise.resolve(0);
-    return inTurn(`crl ${keyOf(list)}`, async () => {
+    return inTurn(`crl ${listKey(list)}`, async () => {
       for (let passes = 0; passes < MAX_PASSES; passes += 1) if (!(await pass(list, signer))) return passes;
       throw new Refusal('service_busy', { retryAfterSeconds: 1 });
     });
   }
 
   async function whole(list: ListRef, { number }: ListHead): Promise<PublishedList | undefined> {
-    const kept = served.get(keyOf(list));
+    const kept = served.get(listKey(list));
     if (kept?.number === number) return kept;
     const found = await store.revocationLists.find(list);
-    if (found) served.set(keyOf(list), found);
+    if (found) served.set(listKey(list), found);
     return found;
   }
 
   /** One that fails keeps nobody else waiting; what failed is told in the end. */
   async function bringAllUpToDate(lists: readonly ListRef[]): Promise<number> {
     const outcomes: PromiseSettledResult<number>[] = [];
-    for (const list of new Map(lists.map((one) => [keyOf(one), one])).values()) {
+    for (const list of new Map(lists.map((one) => [listKey(one), one])).values()) {
       outcomes.push(...(await Promise.allSettled([bringUpToDate(list)])));
     }
     const failed = outcomes.find((one) => one.status === 'rejected');

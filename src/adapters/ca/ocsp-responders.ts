@@ -4,10 +4,11 @@
 import type { IssuerKeyType } from '../../domain/authority.ts';
 import type { Clock, Store } from '../../domain/ports.ts';
 import type { OcspResponder } from '../../domain/revocation-ports.ts';
+import { wholeSecond } from '../../domain/validity.ts';
 import { newIssuerKey, openIssuerKey } from './issuer-key.ts';
 import { newSerial, OWN_HASH } from './issuers.ts';
-import { responderExtensions } from './profiles.ts';
-import { digestOf, keyBitsOf, type StatusSigner } from './status-signers.ts';
+import { keyBitsOf, responderExtensions } from './profiles.ts';
+import { digestOf, type StatusSigner } from './status-signers.ts';
 import { distinguishedName, SIGNATURE_ALGORITHMS, toBeSigned } from './to-be-signed.ts';
 
 const HOUR_MS = 3_600_000;
@@ -130,5 +131,3 @@ function open({ keyType }: StatusSigner, { serial, certificate, privateKey, notB
     sign: (bytes: Uint8Array) => key.sign(signHash, bytes),
   };
 }
-
-const wholeSecond = (ms: number): number => Math.floor(ms / 1000) * 1000;

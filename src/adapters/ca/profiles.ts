@@ -157,10 +157,12 @@ export const responderExtensions = (spki: Uint8Array, issuerKeyId: Uint8Array): 
 ];
 
 /** The identifier of a key, from the bits inside its SPKI. */
-export function keyIdOf(spki: Uint8Array): Uint8Array {
+export const keyIdOf = (spki: Uint8Array): Uint8Array => keyIdentifier(keyBitsOf(spki));
+
+export function keyBitsOf(spki: Uint8Array): Uint8Array {
   const reader = new DerReader(spki).sequence();
   reader.any();
-  return keyIdentifier(reader.bitString());
+  return reader.bitString();
 }
 
 const subjectKeyIdentifier = (spki: Uint8Array) =>

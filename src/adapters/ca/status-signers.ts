@@ -4,10 +4,9 @@ import { createHash, X509Certificate } from 'node:crypto';
 import type { Issuer, IssuerKeyType } from '../../domain/authority.ts';
 import { CRL_SHARDS } from '../../domain/revocation.ts';
 import { namesOf } from './certificate-reader.ts';
-import { DerReader } from './der-reader.ts';
 import { openIssuerKey } from './issuer-key.ts';
 import { OWN_HASH } from './issuers.ts';
-import { keyIdOf } from './profiles.ts';
+import { keyBitsOf, keyIdOf } from './profiles.ts';
 import { SIGNATURE_ALGORITHMS, signedCertificate } from './to-be-signed.ts';
 
 export interface StatusSigner {
@@ -72,12 +71,6 @@ function openSigner({ id, keyType, role, certificate }: Issuer, privateKey: Uint
     algorithm,
     signed: async (bytes) => signedCertificate(bytes, algorithm, await key.sign(signHash, bytes)),
   };
-}
-
-export function keyBitsOf(spki: Uint8Array): Uint8Array {
-  const reader = new DerReader(spki).sequence();
-  reader.any();
-  return reader.bitString();
 }
 
 export const digestOf = (algorithm: string, bytes: Uint8Array): Buffer => createHash(algorithm).update(bytes).digest();

@@ -65,7 +65,7 @@ function preparationFrom(row: Row): Preparation | null {
   };
 }
 
-const revocationFrom = (row: RevocationRow): Revocation => ({
+export const revocationFrom = (row: RevocationRow): Revocation => ({
   reason: row.reason,
   cause: row.cause,
   causedById: row.caused_by_id,

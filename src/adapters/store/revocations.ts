@@ -1,17 +1,9 @@
 // Revocations: scheduled, changed, and carried out once. Whoever changes one holds the lock of its order; that it
 // happens once is also a condition of the statement that does it.
-import type { Revocation } from '../../domain/order.ts';
 import type { Revocations } from '../../domain/revocation-ports.ts';
+import { revocationFrom } from './certificate-rows.ts';
 import { prepared } from './prepared.ts';
-import type { Db, Schema } from './schema.ts';
-
-const revocationFrom = (row: Omit<Schema['revocation'], 'certificate_id' | 'account_id'>): Revocation => ({
-  reason: row.reason,
-  cause: row.cause,
-  causedById: row.caused_by_id,
-  dueAt: row.due_at,
-  revokedAt: row.revoked_at,
-});
+import type { Db } from './schema.ts';
 
 const scheduled = prepared((db, slots: { accountId: string; orderId: string; limit: number }) =>
   db
@@ -42,7 +34,8 @@ export const revocationsIn = (db: Db): Revocations => ({
         due_at: dueAt,
         revoked_at: revokedAt,
       })
-      // Already on its way: the earlier moment stands, and the first cause, unless it was only replaced: any other outweighs that.
+      // Already on its way: the earlier moment stands, and the first cause, unless it was only replaced: any other
+      // outweighs that.
       .onConflict((conflict) =>
         conflict
           .column('certificate_id')
