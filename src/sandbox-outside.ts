@@ -18,7 +18,7 @@ export async function sandboxOf(
   return file?.web ? file : undefined;
 }
 
-const dnsServers = ({ dns }: SandboxFile, config: Config): readonly string[] =>
+export const dnsServers = ({ dns }: Pick<SandboxFile, 'dns'>, config: Config): readonly string[] =>
   config.dnsServers.length > 0 ? config.dnsServers : [dns.address];
 
 export const callbacksOutside = (sandbox: SandboxFile, config: Config): OutsideWorld => ({
@@ -29,7 +29,7 @@ export const callbacksOutside = (sandbox: SandboxFile, config: Config): OutsideW
   dnsServers: dnsServers(sandbox, config),
 });
 
-export function namesOutside(sandbox: SandboxFile, config: Config): NamesOutside {
+export function namesOutside(sandbox: Pick<SandboxFile, 'dns' | 'web'>, config: Config): NamesOutside {
   const rule = parseAddressRule(sandbox.web.address)!;
   return {
     dnsServers: dnsServers(sandbox, config),

@@ -25,9 +25,9 @@ import { RECEIVER_NAME, receiverIdentity, UNTRUSTED_NAME } from './sandbox/recei
 import { seedAccounts } from './sandbox/seed.ts';
 import { startWebAnswerer } from './sandbox/web-answerer.ts';
 import { viewWorld } from './sandbox/world.ts';
+import { dnsServers, namesOutside } from './sandbox-outside.ts';
 import { type Running, serveApp } from './serve.ts';
 import { claimMode, lockSandbox } from './start-up.ts';
-import type { NamesOutside } from './validation.ts';
 
 const LOOPBACK = '127.0.0.1';
 /** One write for a burst of callbacks. */
@@ -53,12 +53,13 @@ export async function serveSandbox(config: Config, world: World): Promise<Runnin
   const dns = unlessServing.use(await startNames(config, records));
   const startWeb = (port: number) => startWebAnswerer({ host: LOOPBACK, port, textAt });
   const web = unlessServing.use(await besides(config, DISTANCE.web, startWeb));
-  const issuance = await openIssuance(app, config, world.now, namesOutside(config, dns.port, web.port));
+  const addresses = { dns: { address: `${LOOPBACK}:${dns.port}` }, web: { address: `${LOOPBACK}:${web.port}` } };
+  const issuance = await openIssuance(app, config, world.now, namesOutside(addresses, config));
   let noteCallbacks = () => {};
   const receiver = await startOwnReceiver(app, issuance, config, world, () => noteCallbacks());
   unlessServing.defer(() => receiver.close());
   const roots = writeRoots(config.dataDir, issuance.issuers);
-  const callbacks = openCallbacks(app, config, world.now, outsideOf(config, issuance, dns, receiver));
+  const callbacks = openCallbacks(app, config, world.now, outsideOf(config, issuance, addresses, receiver));
   const running = await serveApp(app, { ...issuance, ...callbacks }, config);
   unlessServing.defer(() => running.stop());
 
@@ -77,8 +78,7 @@ export async function serveSandbox(config: Config, world: World): Promise<Runnin
       callbacks: receiver.callbacks(),
     },
     trust: { roots },
-    dns: { address: `${LOOPBACK}:${dns.port}` },
-    web: { address: `${LOOPBACK}:${web.port}` },
+    ...addresses,
   });
   // Orders first: what is demo data itself calls nobody back.
   const orders = await seedOrders(app.store, issuance.placeOrder, issuance.products.values(), accountId, throwAwayCsr);
@@ -173,22 +173,17 @@ async function startOwnReceiver(
   );
 }
 
-/** Names are asked of our own server, and files of our own answerer, which may not listen on port 80. */
-const namesOutside = (config: Config, dnsPort: number, webPort: number): NamesOutside => ({
-  dnsServers: dnsServersOf(config, dnsPort),
-  allow: [parseAddressRule(`${LOOPBACK}:${webPort}`)!],
-  httpPort: webPort,
-});
-
-const dnsServersOf = ({ dnsServers }: Config, dnsPort: number): readonly string[] =>
-  dnsServers.length > 0 ? dnsServers : [`${LOOPBACK}:${dnsPort}`];
-
-function outsideOf(config: Config, { issuers }: Issuance, dns: DnsServer, receiver: Receiver): OutsideWorld {
+function outsideOf(
+  config: Config,
+  { issuers }: Issuance,
+  sandbox: Pick<SandboxFile, 'dns'>,
+  receiver: Receiver,
+): OutsideWorld {
   const roots = issuers.filter(({ role }) => role === 'root').map((root) => pem('CERTIFICATE', root.certificate));
   return {
     allow: [parseAddressRule(`${LOOPBACK}:${receiver.port}`)!, ...config.callbacks.sandboxAllow],
     roots,
-    dnsServers: dnsServersOf(config, dns.port),
+    dnsServers: dnsServers(sandbox, config),
   };
 }
 

@@ -1,12 +1,23 @@
-// What a reissue needs to know before its order is locked, because finding out takes too long for a transaction. Whoever
-// then finds that the order has moved on looks again.
-
+// What an issuance needs to know before anything is locked, because finding out takes too long for a transaction. Whoever
+// then finds that an order has moved on looks again.
+import type { CurrentCertificate } from '../domain/issuance-ports.ts';
+import type { Order } from '../domain/order.ts';
+import type { Product } from '../domain/products.ts';
 import type { PublicKey } from '../domain/public-key.ts';
 import { planReissue } from '../domain/reissue.ts';
-import { isClear, type Looked, lookAtNames, NOTHING_SEEN, needsInstruction } from './look-at-names.ts';
+import type { ReissuePlan, ReissueRequest } from '../domain/reissue-request.ts';
+import {
+  isClear,
+  LOOK_LIMITS_MS,
+  type Look,
+  type Looked,
+  lookAtNames,
+  NOTHING_SEEN,
+  needsInstruction,
+} from './look-at-names.ts';
 import { mayNeedKeys, NO_KEYS, type ObtainedKeys, obtainKeys } from './obtain-keys.ts';
 import type { ReissueCall, ReissueTools } from './reissue-certificate.ts';
-import { contextOf, currentOf, earlierAnswer, productOf } from './reissue-context.ts';
+import { contextOf, currentOf, earlierAnswer } from './reissue-context.ts';
 import { once } from './sound-key.ts';
 
 /** What the outside world says of the names, and keys that have to be made. */
@@ -27,17 +38,34 @@ export async function lookAhead(tools: ReissueTools, call: ReissueCall): Promise
   const current = await currentOf(store, order);
   const context = await contextOf(tools, store, order, current, request, now());
   const plan = planReissue(request, context);
+  return await aheadOf(tools, { order, product: context.product, current, request, plan, provenBy: context.provenBy });
+}
+
+export interface Planned extends Pick<Look, 'provenBy'> {
+  readonly order: Pick<Order, 'id' | 'accountId'>;
+  readonly product: Product;
+  /** Null before there is one. */
+  readonly current: CurrentCertificate | null;
+  readonly request: ReissueRequest;
+  readonly plan: ReissuePlan;
+}
+
+/** Keys are made last: they are for nothing if the certificate has to wait. */
+export async function aheadOf(tools: ReissueTools, planned: Planned): Promise<Ahead> {
+  const { order, product, current, request, plan, provenBy } = planned;
   const { names, needsValidation: unproven, dcv } = plan;
   if (needsInstruction(unproven, dcv)) return NOTHING_AHEAD;
+  const { accountId } = order;
   const looked = await lookAtNames(tools, {
     accountId,
-    product: context.product,
+    product,
     names,
-    provenBy: context.provenBy,
+    provenBy,
     dcv,
+    limitMs: LOOK_LIMITS_MS.issuing,
   });
   if (!mayNeedKeys(request) || !isClear(looked, { names, unproven })) return { looked, keys: NO_KEYS };
-  return { looked, keys: await obtainKeys(tools, order, productOf(tools, order), current, request, plan) };
+  return { looked, keys: await obtainKeys(tools, order, product, current, request, plan) };
 }
 
 /** A plan is made twice, and most of what it costs is reading the CSR and looking for weaknesses of its key. */

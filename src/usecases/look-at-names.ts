@@ -24,8 +24,11 @@ export interface Looked {
 export const NOTHING_SEEN: Looked = { names: new Set(), control: new Map(), caa: new Map() };
 
 const AT_ONCE = 8;
-/** Somebody waits for the answer: what is not known by then is asked again later, and the certificate waits. */
-const LOOK_MS = 6_000;
+/**
+ * How long a look may take. While somebody waits, what is not known by then is asked again later; by itself the service
+ * has more patience, and still less than the claim under which it looks.
+ */
+export const LOOK_LIMITS_MS = { issuing: 6_000, onRequest: 8_000, bySchedule: 60_000 } as const;
 
 export interface Look {
   readonly accountId: string;
@@ -37,14 +40,14 @@ export interface Look {
   readonly dcv: DomainValidation;
   /** The one that waits; a persistent record is the same for all. */
   readonly certificateId?: string;
-  readonly limitMs?: number;
+  readonly limitMs: number;
   /** Ends it early: the service stops. */
   readonly stopping?: AbortSignal | undefined;
 }
 
 /** CAA is only asked when nothing else is in the way. */
 export async function lookAtNames(tools: LookTools, look: Look): Promise<Looked> {
-  const { accountId, names, provenBy, dcv, limitMs = LOOK_MS, stopping } = look;
+  const { accountId, names, provenBy, dcv, limitMs, stopping } = look;
   const unproven = unprovenOf(look);
   const inTime = within(limitMs, stopping);
   const challenges = challengesOf(tools, { ...look, names: unproven });
@@ -65,7 +68,7 @@ export async function lookAtNames(tools: LookTools, look: Look): Promise<Looked>
 
 export function challengesOf(
   { challengeFacts }: LookTools,
-  { accountId, product, names, dcv, certificateId = '' }: Omit<Look, 'provenBy'>,
+  { accountId, product, names, dcv, certificateId = '' }: Omit<Look, 'provenBy' | 'limitMs'>,
 ): Map<string, Challenge> {
   const method = product?.dcvMethods.find((one) => one === dcv.dcvMethod);
   if (!method) return new Map();

@@ -9,8 +9,9 @@ import { NO_KEY, type PublicKey } from '../domain/public-key.ts';
 import { mentionedNames } from '../domain/reissue-names.ts';
 import type { ReissueRequest } from '../domain/reissue-request.ts';
 import { finishIssuance, keepKeys, LEASE_MS, pendingRecord, preparedRecord } from './issue-certificate.ts';
-import { isClear, type Look, type Looked, lookAtNames, NOTHING_SEEN, needsInstruction } from './look-at-names.ts';
-import { cloudKeyToBe, mayNeedKeys, NO_KEYS, type ObtainedKeys, obtainKeys, wipe } from './obtain-keys.ts';
+import { type Ahead, aheadOf, readingKeysOnce } from './look-ahead.ts';
+import { isClear, type Look } from './look-at-names.ts';
+import { cloudKeyToBe, wipe } from './obtain-keys.ts';
 import { provenAmong, VOUCHED } from './proven-names.ts';
 import type { ReissueTools } from './reissue-certificate.ts';
 import { isKeyBlocked, once, soundKey } from './sound-key.ts';
@@ -32,9 +33,10 @@ export type PlaceOrder = (call: PlaceOrderCall) => Promise<{ orderId: string; ce
 
 const OPERATOR = 'cli';
 
-export function placeOrder(tools: ReissueTools): PlaceOrder {
-  const { store, products, now, newId } = tools;
+export function placeOrder(given: ReissueTools): PlaceOrder {
+  const { store, products, now, newId } = given;
   return async (call) => {
+    const tools = readingKeysOnce(given);
     const product = products.get(call.productId);
     if (!product) throw new Refusal('product_not_found');
     const { accountId, request, actor } = call;
@@ -95,18 +97,14 @@ async function lookAhead(
   tools: ReissueTools,
   call: PlaceOrderCall,
   product: Product,
-  draft: Order,
+  order: Order,
   names: readonly string[],
-): Promise<{ keys: ObtainedKeys; looked: Looked }> {
-  const { accountId, request, vouchesForNames } = call;
-  const context = await contextOf(tools, tools.store, call, product, names, draft.createdAt);
+): Promise<Ahead> {
+  const { request, vouchesForNames } = call;
+  const context = await contextOf(tools, tools.store, call, product, names, order.createdAt);
   const provenBy = vouchesForNames ? new Map(names.map((name) => [name, [VOUCHED]])) : context.provenBy;
-  const plan = planPlacement(request, draft, { ...context, validatedNames: new Set(provenBy.keys()) });
-  const unproven = plan.needsValidation;
-  if (needsInstruction(unproven, plan.dcv)) return { keys: NO_KEYS, looked: NOTHING_SEEN };
-  const looked = await lookAtNames(tools, { accountId, product, names: plan.names, provenBy, dcv: plan.dcv });
-  const mayIssue = mayNeedKeys(request) && isClear(looked, { names: plan.names, unproven });
-  return { keys: mayIssue ? await obtainKeys(tools, draft, product, null, request, plan) : NO_KEYS, looked };
+  const plan = planPlacement(request, order, { ...context, validatedNames: new Set(provenBy.keys()) });
+  return await aheadOf(tools, { order, product, current: null, request, plan, provenBy });
 }
 
 /** Of two orders under one name that are placed at once, the second is told about the first like any other. */

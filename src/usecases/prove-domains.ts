@@ -8,10 +8,18 @@ import type { CertificateRecord, Order } from '../domain/order.ts';
 import type { Product } from '../domain/products.ts';
 import { waitAfter } from '../domain/validation.ts';
 import { issuePending } from './issue-pending.ts';
-import { challengesOf, findingsOf, isClear, type Looked, lookAtNames, unprovenOf } from './look-at-names.ts';
+import {
+  challengesOf,
+  findingsOf,
+  isClear,
+  LOOK_LIMITS_MS,
+  type Looked,
+  lookAtNames,
+  unprovenOf,
+} from './look-at-names.ts';
 import { provenAmong } from './proven-names.ts';
 import type { ReissueTools } from './reissue-certificate.ts';
-import { takeLook } from './show-validation.ts';
+import { takeLook } from './take-look.ts';
 import { lapse, notWaiting } from './wait-for-proof.ts';
 
 export interface ProveDomains {
@@ -23,9 +31,6 @@ export interface ProveDomains {
 
 /** Longer than a look at a hundred names takes: who has not finished by then is taken for dead. */
 const CLAIM_MS = 120_000;
-const LOOK_MS = 60_000;
-/** Somebody waits for the answer; what is not seen by then is seen at the next look. */
-const WAITED_FOR_MS = 8_000;
 /** A look is waiting for others nearly all the time. No more are taken up than are looked at, or claims would run out. */
 const AT_ONCE = 16;
 /** One account's names that nobody answers for leave room for the others'. */
@@ -59,7 +64,7 @@ export function proveDomains(tools: ProveTools): ProveDomains {
       // From the beginning: somebody is at work on it.
       const claimed = { ...waiting, tries: 0, dueAt: now() + CLAIM_MS };
       await store.waiting.update(claimed);
-      await prove(tools, claimed, WAITED_FOR_MS);
+      await prove(tools, claimed, LOOK_LIMITS_MS.onRequest);
     },
 
     async due(stopping) {
@@ -90,7 +95,7 @@ export function proveDomains(tools: ProveTools): ProveDomains {
 /** What is wrong with one keeps no other from its turn; it is tried again later and later. */
 async function proveOrTell(tools: ProveTools, waiting: Waiting, stopping?: AbortSignal): Promise<void> {
   try {
-    await prove(tools, waiting, LOOK_MS, stopping);
+    await prove(tools, waiting, LOOK_LIMITS_MS.bySchedule, stopping);
   } catch (error) {
     tools.onFault(error);
     await again(tools, waiting).catch(tools.onFault);

@@ -1,15 +1,15 @@
 // What the holder of an order has to publish for each name, what has been seen so far, and, on request, what the outside
-// world answers right now. Reading only: a look changes nothing, and proves nothing.
+// world answers right now. A look proves nothing, and changes nothing but the allowance of looks.
 import { type Challenge, shortfallOf } from '../domain/challenge.ts';
 import { Refusal } from '../domain/errors.ts';
 import type { Waiting } from '../domain/issuance-ports.ts';
 import type { Order } from '../domain/order.ts';
-import type { Rate } from '../domain/ports.ts';
 import { type CheckResult, type Finding, PASSED } from '../domain/validation.ts';
 import { atMost } from './at-most.ts';
-import { challengesOf, notProvable, unprovenOf, within } from './look-at-names.ts';
+import { challengesOf, LOOK_LIMITS_MS, notProvable, unprovenOf, within } from './look-at-names.ts';
 import { provenAmong } from './proven-names.ts';
 import type { ReissueTools } from './reissue-certificate.ts';
+import { takeLook } from './take-look.ts';
 import { notWaiting } from './wait-for-proof.ts';
 
 export interface NameState {
@@ -40,10 +40,7 @@ export interface ShowValidation {
   readonly check: (accountId: string, orderId: string) => Promise<readonly NameCheck[]>;
 }
 
-/** Each look asks others' servers: enough for a person at work, too little for a flood. */
-export const LOOK_RATE: Rate = { burst: 5, everyMs: 6_000 };
 const AT_ONCE = 8;
-const LOOK_MS = 8_000;
 
 export function showValidation(tools: ReissueTools): ShowValidation {
   const { store, products, now } = tools;
@@ -109,7 +106,7 @@ export function showValidation(tools: ReissueTools): ShowValidation {
       const names = await namesOf(order);
       const challenges = challengesFor(order, names);
       const provenBy = await provenOf(order, names);
-      const inTime = within(LOOK_MS);
+      const inTime = within(LOOK_LIMITS_MS.onRequest);
       const controlNow = (challenge: Challenge | null) =>
         challenge
           ? inTime((signal) => tools.checks.control(challenge, { accountId, signal }), challenge.method)
@@ -135,10 +132,4 @@ const isNothing = (finding: Finding | null): boolean => finding === null || find
 function shortfall(challenge: Challenge, order: Order, now: number): NameState['finding'] {
   const reason = shortfallOf(challenge, order, now);
   return reason && { at: null, of: 'control', problem: 'unauthorized', reason };
-}
-
-/** One bucket for everything that makes us ask about the names of an order. */
-export async function takeLook({ store, now }: Pick<ReissueTools, 'store' | 'now'>, { id }: Order): Promise<void> {
-  const waitMs = await store.transaction((to) => to.rateLimits.take(`domain-check ${id}`, LOOK_RATE, now()));
-  if (waitMs > 0) throw new Refusal('request_too_fast', { retryAfterSeconds: Math.ceil(waitMs / 1000) });
 }

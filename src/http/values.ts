@@ -1,0 +1,8 @@
+// How single values are written in answers, and told in their schemas.
+import Type from 'typebox';
+
+export const nullable = <T extends Type.TSchema>(schema: T) => Type.Union([schema, Type.Null()]);
+export const DateTime = Type.String({ format: 'date-time' });
+
+export const moment = (ms: number | null | undefined): string | null =>
+  ms == null ? null : new Date(ms).toISOString();
