@@ -1,6 +1,6 @@
 // Does every issued certificate call its account back, however often the service dies? Orders are reissued side by side
 // while instances of the service are killed at random and started again, and the receiver fails three times in ten: it
-// answers with an error, cuts the connection, or takes the callback and dies before it says so. In the end every
+// answers with an error, or cuts the connection once it has read the callback. In the end every
 // certificate has one event, every event was accepted at least once, none speaks of a certificate that is not there, and
 // what came twice was the same, byte for byte. The leases of the dead are moved into the past, so that nobody has to wait
 // for their end; those of the living are moved with them, which makes two instances send the same event now and then.

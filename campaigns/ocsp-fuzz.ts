@@ -143,6 +143,7 @@ function faultIn(
   if (!answer) return 'no answer';
   if (!STATUSES.has(answer.status)) return `status ${answer.status}: ${answer.body.toString('latin1', 0, 200)}`;
   if (answer.body.length > MAX_ANSWER_BYTES) return `an answer of ${answer.body.length} bytes`;
+  if (sent.isKnown && answer.status !== 200) return `a right question was answered HTTP ${answer.status}`;
   if (answer.status !== 200) return count(`HTTP ${answer.status}`) as undefined;
   if (answer.type !== 'application/ocsp-response') return `a 200 of type ${answer.type}`;
   const said = saidIn(answer.body);

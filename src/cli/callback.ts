@@ -137,7 +137,7 @@ export const callbackRotate: Command = {
       await account(accountId);
       return await callbacks.rotateSecret(by(accountId));
     });
-    const until = time(settings.formerSecret?.until ?? null);
+    const until = time(settings.former?.until ?? null);
     const secret = signingSecret?.reveal();
     return {
       json: { signing_secret: secret, former_until: until },

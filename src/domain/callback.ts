@@ -35,8 +35,8 @@ export interface CallbackSettings {
   readonly accessKey: Secret;
   /** Signs the body of every callback, and is never sent in one. */
   readonly signingSecret: Secret;
-  /** The one before, which signs too while a rotation is under way. */
-  readonly formerSecret: { readonly secret: Secret; readonly until: number } | null;
+  /** Those before, the latest first, which sign too while a rotation is under way. */
+  readonly former: { readonly secrets: readonly Secret[]; readonly until: number } | null;
   readonly isDisabled: boolean;
   /** Null: all of them. */
   readonly enabledActions: readonly CallbackAction[] | null;

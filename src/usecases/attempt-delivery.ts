@@ -49,9 +49,9 @@ export function attemptDelivery(tools: AttemptTools): AttemptDelivery {
   const longestMs = longestTrying(schedule);
 
   async function send({ event, settings, url }: Claimed, at: number, signal: AbortSignal): Promise<Outcome> {
-    const { accessKey, signingSecret, formerSecret } = settings;
+    const { accessKey, signingSecret, former } = settings;
     const { id, body } = event;
-    const headers = callbackHeaders({ id, at, body, accessKey, signingSecret, formerSecret });
+    const headers = callbackHeaders({ id, at, body, accessKey, signingSecret, former });
     return await callOut({ url, method: 'POST', headers, body, policy: policyFor(event.accountId), signal });
   }
 

@@ -50,9 +50,9 @@ export function configureCallback(tools: Tools): ConfigureCallback {
     const made = newSigningSecret(randomBytes);
     const { isDisabled, enabledActions } = wish;
     const { accountId } = by;
-    const formerSecret = saved?.formerSecret ?? null;
+    const former = saved?.former ?? null;
     const wished = {
-      ...{ accountId, url, accessKey, signingSecret: made, formerSecret },
+      ...{ accountId, url, accessKey, signingSecret: made, former },
       ...{ isDisabled, enabledActions, updatedAt: now() },
     };
     const settings = await to.callbacks.save(wished);

@@ -1,6 +1,7 @@
 // How a receiver knows that a callback is ours: the access key in the header the interface names, and beside it a
 // signature over id, time and body as Standard Webhooks has it, under a secret that is never sent.
 import { createHmac } from 'node:crypto';
+import type { CallbackSettings } from '../domain/callback.ts';
 import { Secret } from '../domain/secret.ts';
 
 const PREFIX = 'whsec_';
@@ -15,27 +16,20 @@ export function signatureOf(signingSecret: Secret, id: string, timestamp: string
   return `v1,${createHmac('sha256', key).update(`${id}.${timestamp}.`).update(body).digest('base64')}`;
 }
 
-/** Former secrets are kept in one, the latest first. */
-const secretsIn = (former: Secret): Secret[] =>
-  former
-    .reveal()
-    .split(' ')
-    .map((one) => new Secret(one));
-
 export interface SignedCallback {
   readonly id: string;
   readonly at: number;
   readonly body: string;
   readonly accessKey: Secret;
   readonly signingSecret: Secret;
-  /** Signs too, as long as it lasts. */
-  readonly formerSecret?: { readonly secret: Secret; readonly until: number } | null;
+  /** Sign too, as long as it lasts. */
+  readonly former?: CallbackSettings['former'];
 }
 
 export function callbackHeaders(callback: SignedCallback): Record<string, string> {
-  const { id, at, body, accessKey, signingSecret, formerSecret } = callback;
+  const { id, at, body, accessKey, signingSecret, former } = callback;
   const timestamp = String(Math.floor(at / 1000));
-  const secrets = [signingSecret, ...(formerSecret && formerSecret.until > at ? secretsIn(formerSecret.secret) : [])];
+  const secrets = [signingSecret, ...(former && former.until > at ? former.secrets : [])];
   return {
     'Content-Type': 'application/json',
     'X-CC-Callback-Auth': accessKey.reveal(),

@@ -46,7 +46,7 @@ export function testCallback(tools: CallbackTools): TestCallback {
   return async (call) => {
     const { account } = call;
     const wish = testWish(call.body, call.isOperator ? 'standard' : account.kind);
-    const { url, accessKey, signingSecret, formerSecret, isSaved } = await targetOf(tools, account.id, wish);
+    const { url, accessKey, signingSecret, former, isSaved } = await targetOf(tools, account.id, wish);
     const policy = policyFor(account.id);
     // What needs no query is told before a token is spent.
     if (isPrivateAsWritten(url, policy)) throw new Refusal('callback_private_domain');
@@ -55,7 +55,7 @@ export function testCallback(tools: CallbackTools): TestCallback {
 
     const [id, orderId, certificateId] = [placeholder(newId()), placeholder(newId()), placeholder(newId())];
     const body = JSON.stringify(testBody({ orderId, certificateId }, account.locale));
-    const headers = callbackHeaders({ id, at: now(), body, accessKey, signingSecret, formerSecret });
+    const headers = callbackHeaders({ id, at: now(), body, accessKey, signingSecret, former });
     const outcome = await callOut({ url, method: 'POST', headers, body, policy, signal: call.signal });
     const report = reportOf(outcome, id, accessKey, now());
     // The receiver is well: events that were kept from it need not wait any longer.
@@ -68,7 +68,7 @@ interface Target {
   readonly url: OutboundUrl;
   readonly accessKey: Secret;
   readonly signingSecret: Secret;
-  readonly formerSecret: CallbackSettings['formerSecret'];
+  readonly former: CallbackSettings['former'];
   /** It is where real callbacks go, with the key that they carry. */
   readonly isSaved: boolean;
 }
@@ -82,7 +82,7 @@ async function targetOf({ store, randomBytes }: CallbackTools, accountId: string
   // An account that has saved nothing has no secret yet: its test is signed with one that nobody keeps.
   const signingSecret = saved?.signingSecret ?? newSigningSecret(randomBytes);
   const isSaved = !(wish.url && wish.url.text !== saved?.url) && accessKey.reveal() === saved?.accessKey.reveal();
-  return { url, accessKey, signingSecret, formerSecret: saved?.formerSecret ?? null, isSaved };
+  return { url, accessKey, signingSecret, former: saved?.former ?? null, isSaved };
 }
 
 /** The token and the audit row go together: whatever leaves the machine was allowed, and is on record. */

@@ -20,7 +20,7 @@ const settings = (accountId: string, change: Partial<CallbackSettings> = {}): Ca
   url: `https://hooks.example.com/${accountId}`,
   accessKey: new Secret(`access key of ${accountId}`),
   signingSecret: new Secret(`signing secret of ${accountId}`),
-  formerSecret: null,
+  former: null,
   isDisabled: false,
   enabledActions: null,
   updatedAt: NOW,

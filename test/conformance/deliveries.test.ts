@@ -21,7 +21,7 @@ const MANY = 300;
 
 const settings = (accountId: string, change: Partial<CallbackSettings> = {}): CallbackSettings => ({
   ...{ accountId, url: 'https://hooks.example.com/', accessKey: new Secret('k'), signingSecret: new Secret('s') },
-  ...{ formerSecret: null, isDisabled: false, enabledActions: null, updatedAt: NOW },
+  ...{ former: null, isDisabled: false, enabledActions: null, updatedAt: NOW },
   ...change,
 });
 const event = (id: string, accountId = 'a', createdAt = NOW) =>
@@ -233,8 +233,8 @@ for (const engine of await bothEngines()) {
       assert.equal(await rotate(store, 'c', 'x'), undefined, 'nothing was saved');
       const clear = (saved: CallbackSettings | undefined) => [
         saved?.signingSecret.reveal(),
-        saved?.formerSecret?.secret.reveal(),
-        saved?.formerSecret?.until,
+        saved?.former?.secrets.map((one) => one.reveal()).join(' '),
+        saved?.former?.until,
       ];
       assert.deepEqual(clear(await rotate(store, 'a', 's2')), ['s2', 's', NOW + HOUR]);
       assert.deepEqual(

@@ -164,6 +164,12 @@ async function fill(db: Db): Promise<void> {
     values ('i', 'root', 'p256', 'active', '', 0)`.execute(db);
   await sql`${numbers} insert into revoked_serial (issuer_id, shard, serial, certificate_id, reason, revoked_at,
     not_after, listed_in) select 'i', i % 16, i, 'c' || i, 'superseded', 0, 0, i from n`.execute(db);
+  await sql`${numbers} insert into crl (issuer_id, shard, number, this_update, next_update, entries, ended_before,
+    addresses, der) select 'i', i, 1, 0, 1, 0, 0, '', '' from n`.execute(db);
+  await sql`${numbers} insert into ocsp_responder (serial, issuer_id, not_before, not_after, certificate, sealed_key,
+    created_at) select 'r' || i, 'i', 0, i, '', '', 0 from n`.execute(db);
+  await sql`${numbers} insert into reported_key (account_id, fingerprint, created_at)
+    select ${account}, 'f' || i, 0 from n`.execute(db);
   await sql`insert into escrowed_key (id, account_id, order_id, spki, key_fingerprint, sealed_key, created_at)
     values ('e', 'a1', 'o1', '', '', '', 0)`.execute(db);
   await sql`${numbers} insert into encryption_certificate (certificate_id, account_id, key_id, serial, envelope)

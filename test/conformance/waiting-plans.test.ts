@@ -14,7 +14,7 @@ const ROWS = Number(process.env.WAITING_ROWS ?? 20_000);
 /** Row i is due at i. */
 const [NOW, UNTIL, LIMIT] = [50, 10 * ROWS, 16];
 
-/** The certificates are one and the same for the planner: only what waits is many. */
+/** One account and one order; certificates, and what waits, are many. */
 async function fill(db: Db): Promise<void> {
   const numbers = sql.raw(`with recursive n (i) as (select 1 union all select i + 1 from n where i < ${ROWS})`);
   await sql`insert into account (id, name, kind, locale, created_at) values ('a', 'Name', 'standard', 'en', 0)`.execute(

@@ -85,7 +85,7 @@ test('a lane closes after several failures in a row, longer each time, and what 
 test('the settings decide what is held back, the plainest reason first', () => {
   const settings: CallbackSettings = {
     ...{ accountId: 'a', url: 'https://x.example/', accessKey: new Secret('k'), signingSecret: new Secret('s') },
-    ...{ formerSecret: null, isDisabled: false, enabledActions: null, updatedAt: NOW },
+    ...{ former: null, isDisabled: false, enabledActions: null, updatedAt: NOW },
   };
   assert.equal(heldBack(undefined, 'order:issued'), 'not_configured');
   assert.equal(heldBack(settings, 'order:issued'), null);

@@ -138,6 +138,10 @@ rule('dcv 19', 'is followed at most five times, to port 80 or 443 of a name and 
   }
   // A scheme and a port that are followed, of a name that nobody knows.
   assert.equal(await behind(() => 'https://nobody-knows.com/proof?x=1'), 'http_failure');
+  assert.ok(
+    dns.queries.some(({ name }) => name === 'nobody-knows.com'),
+    'it was followed',
+  );
 });
 
 rule('dcv 19', 'A redirect from the file of a name is followed at most five times', async () => {

@@ -143,7 +143,7 @@ rule('dcv 15', 'A reissue that waits too long lapses: the order is `issued` agai
   await pendingOf(order, wish);
 });
 
-rule('dcv 15', 'A reissue that waits too long lapses', async () => {
+rule('dcv 17', 'first certificate waits too long for proof becomes `rejected`', async () => {
   // Too late is too late, even if everything is there now; and whoever asks learns it.
   const order = await place([newDomain()]);
   await publish(order);

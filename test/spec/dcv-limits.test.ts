@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { after, before } from 'node:test';
 import { rule } from '../support/contract.ts';
 import { DAY, type DomainApp, startDomainApp } from '../support/domain-app.ts';
-import { show } from '../support/orders.ts';
+import { csrFor, show } from '../support/orders.ts';
 
 let world: DomainApp;
 before(async () => {
@@ -15,7 +15,7 @@ rule('dcv 16', 'together with the scope `base_domain` it is `invalid_parameters`
   const { app, place, changeMethod, newDomain } = world;
   const name = `www.${newDomain()}`;
   const key = await app.newKey();
-  const certificate = { common_name: name, sign_hash: 'sha256', csr: 'not reached' };
+  const certificate = { common_name: name, sign_hash: 'sha256', csr: csrFor() };
   const order = await place([name], { dcv_method: 'dns', dcv_scope: 'base_domain' });
   const answers = [
     await changeMethod(order, { dcv_method: 'file' }),
@@ -28,7 +28,7 @@ rule('dcv 16', 'together with the scope `base_domain` it is `invalid_parameters`
   assert.equal((await changeMethod(order, { dcv_method: 'file', dcv_scope: 'fqdn' })).status, 200);
   const both = { certificate, dcv_method: 'file', dcv_scope: 'base_domain' };
   const placed = await app.call('POST', '/openapi/v3/orders/ssl-dv', { key, json: both });
-  assert.equal(placed.status, 400);
+  assert.deepEqual([placed.status, placed.body.code, placed.body.field], [400, 'invalid_parameters', 'dcv_scope']);
 });
 
 rule('dcv 17', 'first certificate waits too long for proof becomes `rejected`', async () => {

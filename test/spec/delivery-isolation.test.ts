@@ -48,10 +48,12 @@ rule('delivery 9', 'A slow or dead receiver of one account does not delay the fi
   addBacklog(app, slow, BACKLOG);
   await app.callbacks.dispatcher.look();
   await until('every place of the slow account is taken', () => dead.count === PER_ACCOUNT);
-  for (let count = 0; count < 20; count += 1) await arrived(world, await reissued(app, quick));
-  await until('all are noted', async () => (await deliveriesOf(app, quick.key, '?state=delivered')).length === 21);
+  // Few: all of it has to happen before the first attempt that hangs is given up.
+  for (let count = 0; count < 5; count += 1) await arrived(world, await reissued(app, quick));
+  await until('all are noted', async () => (await deliveriesOf(app, quick.key, '?state=delivered')).length === 6);
   assert.equal(dead.count, PER_ACCOUNT, 'no more than its share');
   const waiting = await deliveriesOf(app, slow.key, '?state=pending');
+  assert.ok(waiting.length > 0);
   assert.ok(
     waiting.every(({ attempts }) => attempts.length === 0),
     'none of its attempts has ended yet',

@@ -3,10 +3,11 @@
 import assert from 'node:assert/strict';
 import { after } from 'node:test';
 import { checkCallbacks } from '../../src/adapters/doctor/callbacks.ts';
+import { readConfig } from '../../src/config.ts';
 import { CREDENTIAL_KINDS } from '../../src/domain/credential.ts';
 import { Secret } from '../../src/domain/secret.ts';
 import type { Key } from '../support/app.ts';
-import { SETTINGS, startCallbackApp, told } from '../support/callback-app.ts';
+import { callbackIn, SETTINGS, startCallbackApp, told } from '../support/callback-app.ts';
 import { rule } from '../support/contract.ts';
 import {
   ACCESS_KEY,
@@ -91,13 +92,13 @@ rule('callback-settings 6', 'makes another signing secret and shows it once', as
   assert.equal((await world.show(key)).body.data.callback.signing_secret, undefined);
   const saved = await app.app.store.callbacks.find(key.accountId);
   assert.deepEqual(
-    [saved?.signingSecret, saved?.formerSecret?.secret].map((secret) => (secret ?? new Secret('')).reveal()),
+    [saved?.signingSecret, ...(saved?.former?.secrets ?? [])].map((secret) => (secret ?? new Secret('')).reveal()),
     [second.signing_secret, first.signing_secret],
   );
-  assert.equal(saved?.formerSecret?.until, app.now() + DAY);
+  assert.equal(saved?.former?.until, app.now() + DAY);
   // Saving settings touches neither; deleting them takes both.
   await world.save(key, { disabled: true });
-  assert.equal((await app.app.store.callbacks.find(key.accountId))?.formerSecret?.until, app.now() + DAY);
+  assert.equal((await app.app.store.callbacks.find(key.accountId))?.former?.until, app.now() + DAY);
   assert.ok(!app.output.includes(second.signing_secret));
 });
 
@@ -113,7 +114,10 @@ rule('delivery 12', 'at most 1 000 in one request, the oldest first and one afte
   });
   const order = await subscribed(world, { disabled: true }, '/slowly');
   const ids = [order.certificateId];
-  for (let count = 0; count < 4; count += 1) ids.push(await reissued(app, order));
+  for (let count = 0; count < 4; count += 1) {
+    app.advance(1);
+    ids.push(await reissued(app, order));
+  }
   const inState = async (state: string) => (await deliveriesOf(app, order.key, `?state=${state}`)).length;
   await until('all are suppressed', async () => (await inState('suppressed')) === 5);
   await world.save(order.key, { disabled: false });
@@ -124,6 +128,12 @@ rule('delivery 12', 'at most 1 000 in one request, the oldest first and one afte
   assert.deepEqual(rest.body.data, { resent: 2, next_after: null });
   await until('all arrived', async () => (await inState('delivered')) === 5);
   assert.equal(most, 1);
+  const came = world.receiver.requests.map((_, index) => callbackIn(world.receiver, index).body);
+  assert.deepEqual(
+    came.filter(({ order_id }) => order_id === order.id).map(({ cert_id }) => cert_id),
+    ids,
+    'the oldest first',
+  );
   const table: [json: unknown, expected: string][] = [
     [{}, '400 invalid_parameters state'],
     [{ state: 'pending' }, '400 invalid_parameters state'],
@@ -133,6 +143,7 @@ rule('delivery 12', 'at most 1 000 in one request, the oldest first and one afte
     [{ state: 'failed', limit: 1.5 }, '400 invalid_parameters limit'],
     [{ state: 'failed', action: 'order:lost' }, '400 invalid_parameters action'],
     [{ state: 'failed', since: '2026-02-31' }, '400 invalid_parameters since'],
+    [{ state: 'failed', since: '2026-02-31T00:00:00Z' }, '400 invalid_parameters since'],
     [{ state: 'failed', order_id: null }, '400 invalid_parameters order_id'],
     [{ state: 'failed', limit: 1_000 }, '200 success'],
   ];
@@ -144,6 +155,19 @@ rule('delivery 12', 'at most 1 000 in one request, the oldest first and one afte
   assert.deepEqual(resent, [3, 2, 0]);
 });
 
+rule('delivery 7', 'After the last attempt an event is kept as `failed`; it can be sent again', async () => {
+  on('/last', answering(500, 500, 500, 200));
+  const order = await subscribed(world, {}, '/last');
+  for (const tries of [1, 2]) {
+    await deliveryOf(world, order, order.certificateId, ({ attempts }) => attempts.length === tries);
+    await later(app, 3_000);
+  }
+  const { id } = await deliveryOf(world, order, order.certificateId, ({ state }) => state === 'failed');
+  assert.equal((await post(order.key, `/deliveries/${id}/resend`)).body.data.delivery.state, 'pending');
+  const done = await deliveryOf(world, order, order.certificateId, ({ state }) => state === 'delivered');
+  assert.equal(done.attempts.length, 4);
+});
+
 rule('delivery 13', 'is deleted 90 days later (`RESEAL_CALLBACK_RETENTION_DAYS`), and not before', async () => {
   on('/kept', answering(500));
   const delivered = await subscribed(world);
@@ -152,6 +176,7 @@ rule('delivery 13', 'is deleted 90 days later (`RESEAL_CALLBACK_RETENTION_DAYS`)
   const chores = async () => {
     for (const { run } of app.callbacks.deliveryChores) await run();
   };
+  assert.equal(readConfig({}).config.callbacks.retentionMs, 90 * DAY, 'unless it is set, as here to two');
   app.advance(2 * DAY);
   await chores();
   assert.equal(await count(delivered.key), 1, 'to the millisecond');

@@ -1,6 +1,7 @@
 // What becomes of events that do not arrive at once: repeated, held back, given up, sent again; and how all of it is listed.
 import assert from 'node:assert/strict';
 import { after } from 'node:test';
+import type { Repositories } from '../../src/domain/ports.ts';
 import { callbackIn, startCallbackApp, told } from '../support/callback-app.ts';
 import { rule } from '../support/contract.ts';
 import {
@@ -18,7 +19,7 @@ import {
   until,
   withHeaders,
 } from '../support/deliveries.ts';
-import { newOrder } from '../support/orders.ts';
+import { body, newOrder, reissue } from '../support/orders.ts';
 import { certificate, prepared } from '../support/records.ts';
 
 const world = await startCallbackApp({ RESEAL_CALLBACK_TEST_RATE: '1000/s' });
@@ -35,7 +36,7 @@ const replay = (order: { key: Parameters<typeof deliveriesOf>[1] }, json: unknow
   app.call('POST', `${DELIVERIES}/resend`, { key: order.key, json });
 const waitOf = ({ next_attempt_at }: ShownDelivery) => Date.parse(next_attempt_at ?? '') - app.now();
 
-rule('delivery 1', 'An event is committed in the same transaction as the fact it announces', async () => {
+rule('delivery 1', 'An event is committed in the same transaction as the fact it announces', async ({ mock }) => {
   const order = await subscribed(world);
   const { store, newId } = app.app;
   const event = {
@@ -55,7 +56,25 @@ rule('delivery 1', 'An event is committed in the same transaction as the fact it
     (await deliveriesOf(app, order.key)).map(({ action }) => action),
     ['order:issued'],
   );
-  // A certificate that is there and an event that is not, or the other way round, is what kill campaigns look for.
+  // The other way round, no event and no fact: the real issuance and the real revocation fail with their event.
+  const { transaction } = store;
+  const noEvents = { add: () => Promise.reject(new Error('no event')) };
+  mock.method(store, 'transaction', <T>(work: (to: Repositories) => Promise<T>) =>
+    transaction((to) => work({ ...to, outbox: noEvents })),
+  );
+  const revoke = `/openapi/v3/certs/${order.certificateId}/revoke`;
+  assert.equal((await app.call('POST', revoke, { key: order.key })).status, 500);
+  assert.equal((await reissue(app, order, body())).status, 500);
+  mock.restoreAll();
+  // What was signed in vain is voided like that of any lost signer.
+  app.advance(10_000);
+  assert.equal(await app.issuance.sweep(), 1);
+  const made = await store.certificates.listLast(order.key.accountId, order.id, 9);
+  assert.deepEqual(
+    made.filter(({ state }) => state === 'issued').map(({ id }) => id),
+    [order.certificateId],
+  );
+  assert.equal((await store.certificates.find(order.key.accountId, order.certificateId))?.revocation, null);
 });
 
 rule(
@@ -70,7 +89,10 @@ rule(
       const ms = waitOf(delivery);
       assert.ok(ms >= wait * 0.8 && ms <= wait * 1.2, `${ms} ms after failure ${index + 1}`);
       await later(app, ms - 1);
-      assert.equal((await deliveriesOf(app, order.key))[0]?.attempts.length, index + 1, 'not a moment too early');
+      // One that is under way has no next attempt.
+      const [still] = await deliveriesOf(app, order.key);
+      const expected = [index + 1, delivery.next_attempt_at];
+      assert.deepEqual([still?.attempts.length, still?.next_attempt_at], expected, 'not a moment too early');
       await later(app, 1);
     }
     const last = await deliveryOf(world, order, order.certificateId, ({ state }) => state === 'failed');

@@ -33,6 +33,7 @@ async function someoneWaits(): Promise<void> {
     if ((await client.query(waiting)).rows.length > 0) return;
     await sleep(5);
   }
+  assert.fail('nobody waits');
 }
 
 test('a certificate whose issuance was finishing when its key was reported is found, and revoked', async ({ mock }) => {

@@ -8,8 +8,9 @@ import { listFrom, listText } from './columns.ts';
 import type { Engine } from './engine.ts';
 import type { Db, Schema } from './schema.ts';
 
-/** Secrets that sign besides the one before. */
-const MAX_EARLIER = 2;
+/** Secrets that sign besides the current one, in one sealed column. */
+const MAX_FORMER = 3;
+const BETWEEN = ' ';
 
 type SealedColumn = 'sealed_access_key' | 'sealed_signing_secret' | 'sealed_former_secret';
 const bindingOf = (accountId: string, column: SealedColumn): string => `callback_settings/${accountId}/${column}`;
@@ -40,7 +41,13 @@ export const callbacksIn = (db: Db, sealer: Sealer, engine: Pick<Engine, 'locksR
   const formerIn = (row: Schema['callback_settings']) =>
     row.sealed_former_secret === null
       ? null
-      : { secret: opened(row, 'sealed_former_secret'), until: row.former_until ?? 0 };
+      : {
+          secrets: opened(row, 'sealed_former_secret')
+            .reveal()
+            .split(BETWEEN)
+            .map((one) => new Secret(one)),
+          until: row.former_until ?? 0,
+        };
 
   const owned = (accountId: string) =>
     db.selectFrom('callback_settings').selectAll().where('account_id', '=', accountId);
@@ -52,7 +59,7 @@ export const callbacksIn = (db: Db, sealer: Sealer, engine: Pick<Engine, 'locksR
       url: row.url,
       accessKey: opened(row, 'sealed_access_key'),
       signingSecret: opened(row, 'sealed_signing_secret'),
-      formerSecret: formerIn(row),
+      former: formerIn(row),
       isDisabled: row.disabled === 1,
       enabledActions: row.enabled_actions === null ? null : actionsFrom(row.enabled_actions),
       updatedAt: row.updated_at,
@@ -90,7 +97,7 @@ export const callbacksIn = (db: Db, sealer: Sealer, engine: Pick<Engine, 'locksR
         .onConflict((conflict) => conflict.column('account_id').doUpdateSet(changeable))
         .returningAll()
         .executeTakeFirstOrThrow();
-      return { ...settings, signingSecret: opened(row, 'sealed_signing_secret'), formerSecret: formerIn(row) };
+      return { ...settings, signingSecret: opened(row, 'sealed_signing_secret'), former: formerIn(row) };
     },
 
     async rotateSecret(accountId, secret, { now, formerUntil }) {
@@ -98,11 +105,10 @@ export const callbacksIn = (db: Db, sealer: Sealer, engine: Pick<Engine, 'locksR
       const before = await (engine.locksRows ? query.forUpdate() : query).executeTakeFirst();
       if (!before) return undefined;
       // A second rotation within the overlap keeps its promise to the first one's secret.
-      const isOverlapping = before.sealed_former_secret !== null && (before.former_until ?? 0) > now;
-      const earlier = isOverlapping
-        ? opened(before, 'sealed_former_secret').reveal().split(' ').slice(0, MAX_EARLIER)
-        : [];
-      const former = new Secret([opened(before, 'sealed_signing_secret').reveal(), ...earlier].join(' '));
+      const known = formerIn(before);
+      const earlier = known && known.until > now ? known.secrets : [];
+      const secrets = [opened(before, 'sealed_signing_secret'), ...earlier].slice(0, MAX_FORMER);
+      const former = new Secret(secrets.map((one) => one.reveal()).join(BETWEEN));
       const row = await db
         .updateTable('callback_settings')
         .set({
