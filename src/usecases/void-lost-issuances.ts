@@ -1,5 +1,5 @@
-// Issuances whose signer never came back: what they had prepared is voided, and their orders are free again, or rejected. A serial
-// number that was written down stays taken, and revocable: perhaps a signature exists somewhere.
+// Issuances whose signer never came back: what they had prepared is voided, and their orders are free again, wait again or
+// are rejected. A serial number that was written down stays taken, and revocable: perhaps a signature exists somewhere.
 import type { NewId } from '../domain/ids.ts';
 import { type Order, requireTransition } from '../domain/order.ts';
 import type { Clock, Store } from '../domain/ports.ts';
