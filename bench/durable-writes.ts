@@ -4,7 +4,7 @@
 import { mkdtempDisposableSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { VARIABLES } from '../src/config.ts';
+import { VARIABLES } from '../src/config/config.ts';
 import { type Postgres, startPostgres } from '../test/support/postgres.ts';
 import { race, tableOf } from './contest.ts';
 import { type Entry, ownService, ownStore } from './own-store.ts';

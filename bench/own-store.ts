@@ -3,12 +3,12 @@
 import { randomBytes } from 'node:crypto';
 import { makeKeys, type Settings } from '../campaigns/service.ts';
 import { Client } from '../campaigns/writers.ts';
-import { openSealer } from '../src/adapters/seal-check.ts';
+import { openSealer } from '../src/adapters/seal/seal-check.ts';
 import { openStore } from '../src/adapters/store/store.ts';
-import { readConfig } from '../src/config.ts';
+import { readConfig } from '../src/config/config.ts';
 import { idMaker } from '../src/domain/ids.ts';
-import { serve } from '../src/serve.ts';
-import { changeAccount } from '../src/usecases/change-account.ts';
+import { changeAccount } from '../src/usecases/access/change-account.ts';
+import { serve } from '../src/wiring/serve.ts';
 import { type Contender, medianOf, sideBySide } from './contest.ts';
 
 const now = Date.now;

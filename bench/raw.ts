@@ -4,7 +4,7 @@ import { randomBytes } from 'node:crypto';
 import { closeSync, fdatasyncSync, fsyncSync, openSync, writeFileSync, writeSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import pg from 'pg';
-import { readMigrations } from '../src/adapters/store/migrations.ts';
+import { readMigrations } from '../src/adapters/store/engine/migrations.ts';
 import { type Contender, sideBySide } from './contest.ts';
 
 const PAGE = Buffer.alloc(4_096, 1);

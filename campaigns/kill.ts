@@ -6,7 +6,7 @@ import { randomInt } from 'node:crypto';
 import { mkdtempDisposableSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { AuditEntry, Store } from '../src/domain/ports.ts';
+import type { AuditEntry, Store } from '../src/domain/store.ts';
 import type { Key } from '../test/support/app.ts';
 import { startPostgres } from '../test/support/postgres.ts';
 import { Ledger, sum, type Verdict } from './ledger.ts';

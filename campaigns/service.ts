@@ -2,8 +2,8 @@
 // process before and after, to make keys and to look at what is left. Never both at the moment of a kill: a store
 // held open here would spare the service the recovery that is to be tested.
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type App, openApp } from '../src/app.ts';
-import { readConfig } from '../src/config.ts';
+import { readConfig } from '../src/config/config.ts';
+import { type App, openApp } from '../src/wiring/app.ts';
 import type { Key } from '../test/support/app.ts';
 import { nameServer } from '../test/support/name-server.ts';
 import { type RunningProcess, startReseal } from '../test/support/process.ts';

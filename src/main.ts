@@ -1,8 +1,8 @@
 // argv in, exit code out; nothing else.
 import { readFileSync } from 'node:fs';
 import { runCommand } from './cli/run.ts';
-import { commandContext } from './context.ts';
-import { messageOf } from './http/error-table.ts';
+import { messageOf } from './http/front/error-table.ts';
+import { commandContext } from './wiring/context.ts';
 
 // Whatever is created from here on is for this user only: databases, key files, sandbox.json.
 process.umask(0o077);

@@ -1,6 +1,6 @@
 // reseal account create | list | show
-import { ACCOUNT_KINDS, type Account } from '../domain/account.ts';
-import { LOCALES } from '../locale.ts';
+import { ACCOUNT_KINDS, type Account } from '../domain/access/account.ts';
+import { LOCALES } from '../kernel/locale.ts';
 import type { Command } from './command.ts';
 import { keyTable, keyView } from './key.ts';
 import { oneOf, pageSize, table, time } from './values.ts';

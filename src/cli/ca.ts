@@ -1,6 +1,6 @@
 // reseal ca list | import, reseal blocked import
 import { readFileSync } from 'node:fs';
-import { EXIT, Problem } from '../problem.ts';
+import { EXIT, Problem } from '../kernel/problem.ts';
 import type { Command } from './command.ts';
 import { table, time } from './values.ts';
 

@@ -1,10 +1,10 @@
 // reseal callback deliveries | resend | replay: what became of an account's events, and sending them again. A running
 // service sends what is asked for here within a second.
-import { CALLBACK_ACTIONS, type CallbackAction } from '../domain/callback.ts';
-import { DELIVERY_STATES, type DeliveryAttempt, type DeliveryState } from '../domain/delivery.ts';
-import type { DeliveryFilter } from '../domain/delivery-ports.ts';
-import { EXIT, Problem } from '../problem.ts';
-import type { ShownDelivery } from '../usecases/show-deliveries.ts';
+import { CALLBACK_ACTIONS, type CallbackAction } from '../domain/callbacks/callback.ts';
+import { DELIVERY_STATES, type DeliveryAttempt, type DeliveryState } from '../domain/callbacks/delivery.ts';
+import type { DeliveryFilter } from '../domain/callbacks/ports.ts';
+import { EXIT, Problem } from '../kernel/problem.ts';
+import type { ShownDelivery } from '../usecases/callbacks/show-deliveries.ts';
 import type { Arguments, Command } from './command.ts';
 import { duration, oneOf, pageSize, table, time } from './values.ts';
 

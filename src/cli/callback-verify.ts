@@ -2,8 +2,8 @@
 // compares. It needs no store and no service.
 import { readFileSync } from 'node:fs';
 import { Secret } from '../domain/secret.ts';
-import { EXIT, Problem } from '../problem.ts';
-import { signatureOf } from '../usecases/sign-callback.ts';
+import { EXIT, Problem } from '../kernel/problem.ts';
+import { signatureOf } from '../usecases/callbacks/sign-callback.ts';
 import type { Command } from './command.ts';
 import { firstLineOf } from './values.ts';
 

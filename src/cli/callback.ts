@@ -1,8 +1,8 @@
 // reseal callback show | set | delete | test | rotate-secret: what the API offers, by the operator's own hand. Access keys are read
 // from files, or from standard input as -: arguments are visible to everyone on the machine.
-import type { CallbackSettings } from '../domain/callback.ts';
-import { viewOf as reportView } from '../domain/callback-report.ts';
-import { EXIT, Problem } from '../problem.ts';
+import type { CallbackSettings } from '../domain/callbacks/callback.ts';
+import { viewOf as reportView } from '../domain/callbacks/report.ts';
+import { EXIT, Problem } from '../kernel/problem.ts';
 import type { Command } from './command.ts';
 import { firstLineOf, table, time } from './values.ts';
 

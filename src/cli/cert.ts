@@ -1,9 +1,9 @@
 // reseal cert revoke | reschedule | keep | truth | compromise | voided: certificates by the operator's own hand.
 import { readFileSync } from 'node:fs';
-import { OPERATOR_REASONS, requireMoment } from '../domain/revocation.ts';
-import type { CertificateRef } from '../domain/revocation-ports.ts';
-import { EXIT, Problem } from '../problem.ts';
-import type { ShownCertificate } from '../usecases/show-orders.ts';
+import type { CertificateRef } from '../domain/revocation/ports.ts';
+import { OPERATOR_REASONS, requireMoment } from '../domain/revocation/revocation.ts';
+import { EXIT, Problem } from '../kernel/problem.ts';
+import type { ShownCertificate } from '../usecases/issuance/show-orders.ts';
 import type { Command } from './command.ts';
 import { oneOf, table, time } from './values.ts';
 

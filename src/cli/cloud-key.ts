@@ -1,7 +1,7 @@
 // reseal cloud-key list | destroy: the keys that the service holds for an account, by the operator's own hand. The
 // operator has no access code: it cannot sign with a key, only end it.
-import { EXIT, Problem } from '../problem.ts';
-import type { HeldKey } from '../usecases/operate-cloud-keys.ts';
+import { EXIT, Problem } from '../kernel/problem.ts';
+import type { HeldKey } from '../usecases/cloud-keys/operate-cloud-keys.ts';
 import type { Command } from './command.ts';
 import { pageSize, table, time } from './values.ts';
 

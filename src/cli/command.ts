@@ -1,21 +1,21 @@
 // What a command is: a row of data and a function. The runner reads arguments, prints, and turns failures into exit
 // codes, so that a command only says what it does.
 import type { ParseArgsOptionDescriptor } from 'node:util';
-import type { Account } from '../domain/account.ts';
-import type { Issuer, PublicIssuer } from '../domain/authority.ts';
-import type { CallbackReport } from '../domain/callback-report.ts';
-import type { ListHead } from '../domain/revocation-ports.ts';
-import type { ExitCode, Finding } from '../problem.ts';
-import type { ChangeRevocation } from '../usecases/change-revocation.ts';
-import type { CompromiseKey, VoidedSerials } from '../usecases/compromise-key.ts';
-import type { ConfigureCallback } from '../usecases/configure-callback.ts';
-import type { ManageAccess } from '../usecases/manage-access.ts';
-import type { OperateCloudKeys } from '../usecases/operate-cloud-keys.ts';
-import type { PlaceOrder } from '../usecases/place-order.ts';
-import type { ProveDomains } from '../usecases/prove-domains.ts';
-import type { RevokeCertificate } from '../usecases/revoke-certificate.ts';
-import type { ShowDeliveries } from '../usecases/show-deliveries.ts';
-import type { ShowOrders } from '../usecases/show-orders.ts';
+import type { Account } from '../domain/access/account.ts';
+import type { CallbackReport } from '../domain/callbacks/report.ts';
+import type { Issuer, PublicIssuer } from '../domain/certificate/authority.ts';
+import type { ListHead } from '../domain/revocation/ports.ts';
+import type { ExitCode, Finding } from '../kernel/problem.ts';
+import type { ManageAccess } from '../usecases/access/manage-access.ts';
+import type { ConfigureCallback } from '../usecases/callbacks/configure-callback.ts';
+import type { ShowDeliveries } from '../usecases/callbacks/show-deliveries.ts';
+import type { OperateCloudKeys } from '../usecases/cloud-keys/operate-cloud-keys.ts';
+import type { PlaceOrder } from '../usecases/issuance/place-order.ts';
+import type { ShowOrders } from '../usecases/issuance/show-orders.ts';
+import type { ChangeRevocation } from '../usecases/revocation/change-revocation.ts';
+import type { RevokeCertificate } from '../usecases/revocation/revoke-certificate.ts';
+import type { CompromiseKey, VoidedSerials } from '../usecases/revocation/revoke-key.ts';
+import type { ProveDomains } from '../usecases/validation/prove-domains.ts';
 import type { SandboxWorld } from './sandbox-world.ts';
 
 /** Issuers as an operator sees them, and the keys nobody may use. */

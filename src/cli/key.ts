@@ -1,6 +1,6 @@
 // reseal key create | list | disable | rotate
-import { CREDENTIAL_KINDS, type Credential, isExpired } from '../domain/credential.ts';
-import type { IssuedKey } from '../usecases/manage-access.ts';
+import { CREDENTIAL_KINDS, type Credential, isExpired } from '../domain/access/credential.ts';
+import type { IssuedKey } from '../usecases/access/manage-access.ts';
 import type { Command } from './command.ts';
 import { duration, oneOf, table, time } from './values.ts';
 

@@ -1,10 +1,10 @@
 // reseal order place | list | show | prove
 import { readFileSync } from 'node:fs';
-import type { Order } from '../domain/order.ts';
-import { pem } from '../domain/pem.ts';
-import { SIGN_HASHES } from '../domain/sign-hash.ts';
-import { EXIT, Problem } from '../problem.ts';
-import type { ValidationState } from '../usecases/show-validation.ts';
+import type { Order } from '../domain/certificate/order.ts';
+import { pem } from '../domain/certificate/pem.ts';
+import { SIGN_HASHES } from '../domain/certificate/sign-hash.ts';
+import { EXIT, Problem } from '../kernel/problem.ts';
+import type { ValidationState } from '../usecases/validation/show-validation.ts';
 import type { Command } from './command.ts';
 import { oneOf, pageSize, table, time } from './values.ts';
 

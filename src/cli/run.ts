@@ -1,7 +1,7 @@
 // argv in, text and an exit code out.
 import { parseArgs } from 'node:util';
 import { Refusal } from '../domain/errors.ts';
-import { EXIT, type ExitCode, Problem } from '../problem.ts';
+import { EXIT, type ExitCode, Problem } from '../kernel/problem.ts';
 import type { Arguments, Command, Context } from './command.ts';
 import { COMMANDS } from './commands.ts';
 

@@ -1,5 +1,5 @@
 // reseal serve | sandbox | sandbox reset | sandbox callbacks | doctor
-import { EXIT, type Finding, Problem } from '../problem.ts';
+import { EXIT, type Finding, Problem } from '../kernel/problem.ts';
 import type { Command } from './command.ts';
 
 export const serve: Command = {

@@ -1,6 +1,6 @@
 // Values given on the command line, read strictly: what does not fit is an error that shows what would.
 import { readFileSync } from 'node:fs';
-import { EXIT, Problem } from '../problem.ts';
+import { EXIT, Problem } from '../kernel/problem.ts';
 
 /** A secret in a file, or on standard input as -. Editors end a file with a line break, which is not part of it. */
 export function firstLineOf(file: string): string {

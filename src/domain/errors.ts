@@ -1,6 +1,6 @@
 // Every way the service says no. Use cases and adapters throw a Refusal with a code; only http/error-table.ts knows
 // which status and which words that code has at the door.
-import type { Localized } from '../locale.ts';
+import type { Localized } from '../kernel/locale.ts';
 
 /** The nine codes the interface specification names. */
 export type SpecifiedErrorCode =

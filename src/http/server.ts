@@ -9,48 +9,48 @@ import Fastify, {
   type FastifyServerOptions,
   type RawServerDefault,
 } from 'fastify';
-import type { CertificateAuthority } from '../domain/authority.ts';
+import type { CertificateAuthority } from '../domain/certificate/authority.ts';
 import type { NewId } from '../domain/ids.ts';
-import type { Log } from '../log.ts';
-import type { AuthenticateCaller } from '../usecases/authenticate-caller.ts';
-import type { CancelOrder } from '../usecases/cancel-order.ts';
-import type { ChangeAccount } from '../usecases/change-account.ts';
-import type { ConfigureCallback } from '../usecases/configure-callback.ts';
-import type { PlaceOrder } from '../usecases/place-order.ts';
-import type { Reissue } from '../usecases/reissue-certificate.ts';
-import type { ShowDeliveries } from '../usecases/show-deliveries.ts';
-import type { ShowOrders } from '../usecases/show-orders.ts';
-import type { TestCallback } from '../usecases/test-callback.ts';
-import type { UseCloudKey } from '../usecases/use-cloud-key.ts';
-import { accountOperations } from './account.ts';
-import { authenticateRequests } from './authentication.ts';
-import { parseBodies } from './bodies.ts';
-import { callbackOperations } from './callback.ts';
-import { callbackTestOperation } from './callback-test.ts';
-import { limitConcurrency } from './capacity.ts';
-import { cloudKeyOperations } from './cloud-keys.ts';
-import { crlEndpoint } from './crl.ts';
-import { cscInterface } from './csc.ts';
-import { type ValidationServices, validationOperations } from './dcv.ts';
-import { deliveryOperations } from './deliveries.ts';
-import { answerErrors, answerTransportErrors, sendFailure } from './failures.ts';
-import { healthEndpoints } from './health.ts';
-import { metricsEndpoint } from './metrics.ts';
-import { ocspEndpoints } from './ocsp.ts';
-import { orderOperations } from './orders.ts';
-import { pkiEndpoints } from './pki.ts';
-import { placementOperations } from './place-order.ts';
-import { openApiDocument, referencePage } from './reference.ts';
-import { reissueOperation } from './reissue.ts';
+import type { Log } from '../kernel/log.ts';
+import type { AuthenticateCaller } from '../usecases/access/authenticate-caller.ts';
+import type { ChangeAccount } from '../usecases/access/change-account.ts';
+import type { ConfigureCallback } from '../usecases/callbacks/configure-callback.ts';
+import type { TestCallback } from '../usecases/callbacks/send-test-callback.ts';
+import type { ShowDeliveries } from '../usecases/callbacks/show-deliveries.ts';
+import type { UseCloudKey } from '../usecases/cloud-keys/use-cloud-key.ts';
+import type { CancelOrder } from '../usecases/issuance/cancel-order.ts';
+import type { PlaceOrder } from '../usecases/issuance/place-order.ts';
+import type { Reissue } from '../usecases/issuance/reissue-certificate.ts';
+import type { ShowOrders } from '../usecases/issuance/show-orders.ts';
+import { accountOperations } from './access/account.ts';
+import { callbackOperations } from './callbacks/callback.ts';
+import { deliveryOperations } from './callbacks/deliveries.ts';
+import { callbackTestOperation } from './callbacks/test-request.ts';
+import { cloudKeyOperations } from './cloud-keys/cloud-keys.ts';
+import { cscInterface } from './cloud-keys/csc.ts';
+import { authenticateRequests } from './front/authentication.ts';
+import { parseBodies } from './front/bodies.ts';
+import { limitConcurrency } from './front/capacity.ts';
+import { answerErrors, answerTransportErrors, sendFailure } from './front/failures.ts';
 import {
   type RecordRequest,
   type RequestMetrics,
   recordRequests,
   recordWhenClosed,
   requestRecorder,
-} from './request-log.ts';
-import { type RevocationOperations, revocationOperations } from './revocation.ts';
-import { refuseUnknownRoutes, rememberRoutes } from './routes.ts';
+} from './front/request-log.ts';
+import { refuseUnknownRoutes, rememberRoutes } from './front/routes.ts';
+import { orderOperations } from './issuance/orders.ts';
+import { placementOperations } from './issuance/place-order.ts';
+import { reissueOperation } from './issuance/reissue.ts';
+import { healthEndpoints } from './pages/health.ts';
+import { metricsEndpoint } from './pages/metrics.ts';
+import { openApiDocument, referencePage } from './pages/reference.ts';
+import { type RevocationOperations, revocationOperations } from './revocation/revocation.ts';
+import { crlEndpoint } from './status/crl.ts';
+import { ocspEndpoints } from './status/ocsp.ts';
+import { pkiEndpoints } from './status/pki.ts';
+import { type ValidationServices, validationOperations } from './validation/dcv.ts';
 
 export type Api = FastifyInstance<
   RawServerDefault,

@@ -1,10 +1,11 @@
 // The callback settings of the demo accounts: saved ones for the first account, whose orders call back, and for the
 // managed-PKI account; paused and filtered ones for the third standard account. What a person changed or deleted stays so; only the port of our own receiver follows it.
-import type { CallbackAction, CallbackSettings } from '../domain/callback.ts';
-import { MAX_CALLBACK_URL } from '../domain/callback-url.ts';
-import type { Actor } from '../domain/credential.ts';
-import type { Store } from '../domain/ports.ts';
-import type { ConfigureCallback } from '../usecases/configure-callback.ts';
+
+import type { Actor } from '../domain/access/credential.ts';
+import type { CallbackAction, CallbackSettings } from '../domain/callbacks/callback.ts';
+import { MAX_CALLBACK_URL } from '../domain/egress/url.ts';
+import type { Store } from '../domain/store.ts';
+import type { ConfigureCallback } from '../usecases/callbacks/configure-callback.ts';
 import type { SandboxAccounts } from './seed.ts';
 
 const SEEDS: Readonly<Record<string, { readonly disabled: boolean; readonly enabled_actions?: CallbackAction[] }>> = {

@@ -1,7 +1,7 @@
 // DNS messages (RFC 1035) as the sandbox's name server needs them: reads a query, writes the answer. Pure. Reading is
 // strict and bounded: what is not exactly one question, as resolvers ask it, is undefined. Writing trusts its caller;
 // values that do not fit their type are a RangeError, so that they are noticed where they are set.
-import { parseAddress } from '../domain/addresses.ts';
+import { parseAddress } from '../domain/egress/addresses.ts';
 
 export const TYPES = { A: 1, CNAME: 5, TXT: 16, AAAA: 28, CAA: 257 } as const;
 export type RecordType = keyof typeof TYPES;

@@ -2,9 +2,9 @@
 // ever cleared, and only the files it made.
 import { existsSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Issuer } from '../domain/authority.ts';
-import { pem } from '../domain/pem.ts';
-import { EXIT, Problem } from '../problem.ts';
+import type { Issuer } from '../domain/certificate/authority.ts';
+import { pem } from '../domain/certificate/pem.ts';
+import { EXIT, Problem } from '../kernel/problem.ts';
 import type { ReceivedCallback } from './receiver.ts';
 import { WORLD_DRAFT, WORLD_FILE } from './world.ts';
 

@@ -1,10 +1,11 @@
 // The sandbox's orders: one of each product, in the first account. Each is known by its alternative id, so that a
 // restart finds them and places only what is missing, such as a product that a newer version brought.
+
+import type { Product } from '../domain/catalog/products.ts';
+import type { Order } from '../domain/certificate/order.ts';
 import { Refusal } from '../domain/errors.ts';
-import type { Order } from '../domain/order.ts';
-import type { Store } from '../domain/ports.ts';
-import type { Product } from '../domain/products.ts';
-import type { PlaceOrder } from '../usecases/place-order.ts';
+import type { Store } from '../domain/store.ts';
+import type { PlaceOrder } from '../usecases/issuance/place-order.ts';
 import type { SandboxFile } from './folder.ts';
 
 /** Of the keys that the sandbox makes a request for. */

@@ -1,9 +1,9 @@
 // The certificate of the sandbox's receiver: a real one, of an order like any other, in an account that nobody has a
 // key to. The private key is kept sealed, so that restarts find both.
-import { pem } from '../domain/pem.ts';
-import type { Store } from '../domain/ports.ts';
-import type { ManageAccess } from '../usecases/manage-access.ts';
-import type { PlaceOrder } from '../usecases/place-order.ts';
+import { pem } from '../domain/certificate/pem.ts';
+import type { Store } from '../domain/store.ts';
+import type { ManageAccess } from '../usecases/access/manage-access.ts';
+import type { PlaceOrder } from '../usecases/issuance/place-order.ts';
 
 export const RECEIVER_NAME = 'receiver.sandbox.test';
 /** In the certificate too, so that nothing else is wrong with a receiver that leaves out its chain. */

@@ -1,9 +1,9 @@
 // The sandbox's demo accounts. Made once, in one transaction with the sealed note that remembers their keys, so that
 // ids and keys stay the same over restarts even if sandbox.json is lost.
-import type { AccountKind } from '../domain/account.ts';
-import { CREDENTIAL_KINDS, type CredentialKind } from '../domain/credential.ts';
-import type { Store } from '../domain/ports.ts';
-import type { ManageAccess } from '../usecases/manage-access.ts';
+import type { AccountKind } from '../domain/access/account.ts';
+import { CREDENTIAL_KINDS, type CredentialKind } from '../domain/access/credential.ts';
+import type { Store } from '../domain/store.ts';
+import type { ManageAccess } from '../usecases/access/manage-access.ts';
 import type { SandboxFile } from './folder.ts';
 
 export type SandboxAccounts = SandboxFile['accounts'];

@@ -1,6 +1,6 @@
 // The sandbox's outside world as data: its shape in the file, its bounds, how a command changes it, and the tables that
 // the name server and the web answerer look things up in. Pure.
-import { EXIT, Problem } from '../problem.ts';
+import { EXIT, Problem } from '../kernel/problem.ts';
 import type { RecordType } from './dns-message.ts';
 import { type Encoded, encodeAnswer } from './dns-server.ts';
 import { readAnswer, readName, readText, readType, readUrl } from './world-values.ts';

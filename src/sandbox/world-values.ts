@@ -1,8 +1,8 @@
 // What can be told to the sandbox's outside world, in the words that people type: names, records, addresses of files.
 // The file keeps the same words, so that there is one reading of them. Pure; what cannot be is a Problem that shows
 // what would.
-import { parseAddress } from '../domain/addresses.ts';
-import { EXIT, Problem } from '../problem.ts';
+import { parseAddress } from '../domain/egress/addresses.ts';
+import { EXIT, Problem } from '../kernel/problem.ts';
 import { type RecordType, type RecordValues, TYPES } from './dns-message.ts';
 import { type DnsAnswer, type Encoded, encodeAnswer } from './dns-server.ts';
 

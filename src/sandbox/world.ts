@@ -5,7 +5,7 @@
 import { mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { EXIT, Problem } from '../problem.ts';
+import { EXIT, Problem } from '../kernel/problem.ts';
 import type { Records } from './dns-server.ts';
 import {
   clearFile,

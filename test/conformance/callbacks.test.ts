@@ -4,11 +4,11 @@ import assert from 'node:assert/strict';
 import { globSync, readFileSync } from 'node:fs';
 import { describe, test } from 'node:test';
 import { sql } from 'kysely';
-import { newSealKey, SealBroken, sealerWith } from '../../src/adapters/seal.ts';
-import { openEngine } from '../../src/adapters/store/engine.ts';
+import { newSealKey, SealBroken, sealerWith } from '../../src/adapters/seal/seal.ts';
+import { openEngine } from '../../src/adapters/store/engine/engine.ts';
 import { type DatabaseLocation, engineAt, type OpenStore, openStore } from '../../src/adapters/store/store.ts';
-import { rate as rateFrom } from '../../src/config-values.ts';
-import type { CallbackSettings } from '../../src/domain/callback.ts';
+import { rate as rateFrom } from '../../src/config/values.ts';
+import type { CallbackSettings } from '../../src/domain/callbacks/callback.ts';
 import { Secret } from '../../src/domain/secret.ts';
 import { bothEngines } from '../support/engines.ts';
 

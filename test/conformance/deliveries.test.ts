@@ -2,15 +2,15 @@
 // when, and what becomes of it all.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { randomBytes } from '../../src/adapters/random.ts';
-import { newSealKey, type SealKey, sealerWith } from '../../src/adapters/seal.ts';
+import { randomBytes } from '../../src/adapters/seal/random.ts';
+import { newSealKey, type SealKey, sealerWith } from '../../src/adapters/seal/seal.ts';
 import { type OpenStore, openStore } from '../../src/adapters/store/store.ts';
-import type { CallbackSettings } from '../../src/domain/callback.ts';
-import type { WaitingEvent } from '../../src/domain/delivery-ports.ts';
+import type { CallbackSettings } from '../../src/domain/callbacks/callback.ts';
+import type { WaitingEvent } from '../../src/domain/callbacks/ports.ts';
 import { idMaker } from '../../src/domain/ids.ts';
 import { Secret } from '../../src/domain/secret.ts';
-import { claimDeliveries } from '../../src/usecases/claim-deliveries.ts';
-import { deliverySlots } from '../../src/usecases/delivery-slots.ts';
+import { claimDeliveries } from '../../src/usecases/callbacks/claim-deliveries.ts';
+import { deliverySlots } from '../../src/usecases/callbacks/delivery-slots.ts';
 import { bothEngines } from '../support/engines.ts';
 import { issued, NOW, order, pairOf } from '../support/records.ts';
 

@@ -2,11 +2,11 @@
 // of a range, floods, and receivers that ask for time.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { readConfig } from '../../src/config.ts';
-import { FAILURES_TO_CLOSE } from '../../src/domain/delivery.ts';
-import type { CallOut } from '../../src/domain/outbound.ts';
+import { readConfig } from '../../src/config/config.ts';
+import { FAILURES_TO_CLOSE } from '../../src/domain/callbacks/delivery.ts';
+import type { CallOut } from '../../src/domain/egress/outbound.ts';
 import { Secret } from '../../src/domain/secret.ts';
-import { signatureOf } from '../../src/usecases/sign-callback.ts';
+import { signatureOf } from '../../src/usecases/callbacks/sign-callback.ts';
 import { until } from '../support/deliveries.ts';
 import { answers, by, type DeliveryWorld, eventIn, hangs, openDeliveryWorld, watched } from '../support/dispatcher.ts';
 import { bothEngines } from '../support/engines.ts';

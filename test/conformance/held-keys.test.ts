@@ -3,11 +3,11 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { sql } from 'kysely';
-import { newSealKey, SealBroken, sealerWith } from '../../src/adapters/seal.ts';
-import { openEngine } from '../../src/adapters/store/engine.ts';
+import { newSealKey, SealBroken, sealerWith } from '../../src/adapters/seal/seal.ts';
+import { openEngine } from '../../src/adapters/store/engine/engine.ts';
 import { type DatabaseLocation, engineAt, type OpenStore, openStore } from '../../src/adapters/store/store.ts';
-import { type CloudKey, lockAfter } from '../../src/domain/cloud-key.ts';
-import type { EscrowedKey, SigningGrant } from '../../src/domain/key-ports.ts';
+import { type CloudKey, lockAfter } from '../../src/domain/cloud-keys/cloud-key.ts';
+import type { EscrowedKey, SigningGrant } from '../../src/domain/cloud-keys/ports.ts';
 import { bothEngines } from '../support/engines.ts';
 import { certificate, EVERY_BYTE, issued, NOW, ODD, order, pairOf, prepared } from '../support/records.ts';
 

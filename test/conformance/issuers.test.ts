@@ -1,7 +1,7 @@
 // Issuers in the store, on every engine: one active pair for each type of key, whoever starts first, and their keys sealed.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { newSealKey, SealBroken, sealerWith } from '../../src/adapters/seal.ts';
+import { newSealKey, SealBroken, sealerWith } from '../../src/adapters/seal/seal.ts';
 import { type DatabaseLocation, openStore } from '../../src/adapters/store/store.ts';
 import { bothEngines } from '../support/engines.ts';
 import { EVERY_BYTE, issuer, NOW, pairOf } from '../support/records.ts';

@@ -3,10 +3,10 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { sql } from 'kysely';
-import { newSealKey, sealerWith } from '../../src/adapters/seal.ts';
-import { openEngine } from '../../src/adapters/store/engine.ts';
+import { newSealKey, sealerWith } from '../../src/adapters/seal/seal.ts';
+import { openEngine } from '../../src/adapters/store/engine/engine.ts';
 import { type DatabaseLocation, engineAt, type OpenStore, openStore } from '../../src/adapters/store/store.ts';
-import type { CertificateRecord } from '../../src/domain/order.ts';
+import type { CertificateRecord } from '../../src/domain/certificate/order.ts';
 import { bothEngines } from '../support/engines.ts';
 import {
   certificate,

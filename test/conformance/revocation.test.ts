@@ -2,10 +2,10 @@
 // nobody is good who was not issued.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { newSealKey, sealerWith } from '../../src/adapters/seal.ts';
+import { newSealKey, sealerWith } from '../../src/adapters/seal/seal.ts';
 import { type OpenStore, openStore } from '../../src/adapters/store/store.ts';
-import { shardOf } from '../../src/domain/revocation.ts';
-import type { PublishedList, RevokedSerial } from '../../src/domain/revocation-ports.ts';
+import type { PublishedList, RevokedSerial } from '../../src/domain/revocation/ports.ts';
+import { shardOf } from '../../src/domain/revocation/revocation.ts';
 import { bothEngines } from '../support/engines.ts';
 import { issued, NOW, order, pairOf, preparation, prepared, revocation } from '../support/records.ts';
 

@@ -2,12 +2,12 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { sql } from 'kysely';
-import { newSealKey, SealBroken, sealerWith } from '../../src/adapters/seal.ts';
-import { openEngine } from '../../src/adapters/store/engine.ts';
+import { newSealKey, SealBroken, sealerWith } from '../../src/adapters/seal/seal.ts';
+import { openEngine } from '../../src/adapters/store/engine/engine.ts';
 import { type DatabaseLocation, engineAt, type OpenStore, openStore } from '../../src/adapters/store/store.ts';
-import type { Account } from '../../src/domain/account.ts';
-import type { Credential } from '../../src/domain/credential.ts';
-import type { AuditEntry, Repositories } from '../../src/domain/ports.ts';
+import type { Account } from '../../src/domain/access/account.ts';
+import type { Credential } from '../../src/domain/access/credential.ts';
+import type { AuditEntry, Repositories } from '../../src/domain/store.ts';
 import { bothEngines } from '../support/engines.ts';
 
 const NOW = Date.UTC(2026, 10, 15);

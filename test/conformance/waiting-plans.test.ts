@@ -3,11 +3,11 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { CompiledQuery, Kysely, sql } from 'kysely';
-import { newSealKey, sealerWith } from '../../src/adapters/seal.ts';
-import type { Engine } from '../../src/adapters/store/engine.ts';
-import type { Db, Schema } from '../../src/adapters/store/schema.ts';
+import { newSealKey, sealerWith } from '../../src/adapters/seal/seal.ts';
+import type { Engine } from '../../src/adapters/store/engine/engine.ts';
+import type { Db, Schema } from '../../src/adapters/store/engine/schema.ts';
 import { engineAt, openStore } from '../../src/adapters/store/store.ts';
-import { waitingIn } from '../../src/adapters/store/waiting.ts';
+import { waitingIn } from '../../src/adapters/store/validation/waiting.ts';
 import { bothEngines } from '../support/engines.ts';
 
 const ROWS = Number(process.env.WAITING_ROWS ?? 20_000);

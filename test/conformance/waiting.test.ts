@@ -3,12 +3,12 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { sql } from 'kysely';
-import { newSealKey, sealerWith } from '../../src/adapters/seal.ts';
-import { openEngine } from '../../src/adapters/store/engine.ts';
-import type { Db } from '../../src/adapters/store/schema.ts';
+import { newSealKey, sealerWith } from '../../src/adapters/seal/seal.ts';
+import { openEngine } from '../../src/adapters/store/engine/engine.ts';
+import type { Db } from '../../src/adapters/store/engine/schema.ts';
 import { engineAt, type OpenStore, openStore } from '../../src/adapters/store/store.ts';
-import type { Waiting } from '../../src/domain/issuance-ports.ts';
-import { afterLostSigner, type EncryptionHalf } from '../../src/domain/order.ts';
+import { afterLostSigner, type EncryptionHalf } from '../../src/domain/certificate/order.ts';
+import type { Waiting } from '../../src/domain/issuance/ports.ts';
 import { bothEngines } from '../support/engines.ts';
 import { certificate, EVERY_BYTE, issued, NOW, ODD, order, pairOf, preparation, prepared } from '../support/records.ts';
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { format, inspect } from 'node:util';
 import { Secret } from '../../src/domain/secret.ts';
-import { faultLine, mask } from '../../src/log.ts';
+import { faultLine, mask } from '../../src/kernel/log.ts';
 
 const TEXT = 'correct horse battery staple';
 

@@ -6,7 +6,7 @@ import { test } from 'node:test';
 import { setImmediate, setTimeout as sleep } from 'node:timers/promises';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
-import type { Environment } from '../../src/config.ts';
+import type { Environment } from '../../src/config/config.ts';
 import type { Key, TestApp } from '../support/app.ts';
 import { startCallbackApp, TEST, told } from '../support/callback-app.ts';
 import { body, newOrder, reissue } from '../support/orders.ts';

@@ -7,7 +7,7 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { after, test } from 'node:test';
-import type { Finding } from '../../src/problem.ts';
+import type { Finding } from '../../src/kernel/problem.ts';
 import { newFolder } from '../support/app.ts';
 import { caPair } from '../support/authority.ts';
 import { reseal } from '../support/process.ts';

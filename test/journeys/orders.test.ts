@@ -4,7 +4,7 @@ import { createHash, createPrivateKey, X509Certificate } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { PRODUCTS } from '../../src/domain/products.ts';
+import { PRODUCTS } from '../../src/domain/catalog/products.ts';
 import { newFolder } from '../support/app.ts';
 import { caPair } from '../support/authority.ts';
 import { keyPair } from '../support/csr.ts';

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { after, test } from 'node:test';
-import { ERROR_TABLE } from '../../src/http/error-table.ts';
+import { ERROR_TABLE } from '../../src/http/front/error-table.ts';
 import { startApp } from '../support/app.ts';
 import { rule } from '../support/contract.ts';
 import { newDualOrder, newSm2Csr } from '../support/dual.ts';

@@ -3,15 +3,15 @@
 import { cpSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type App, openApp } from '../../src/app.ts';
-import { type CallbackServices, openCallbacks } from '../../src/callbacks.ts';
-import { type Environment, readConfig } from '../../src/config.ts';
-import type { CredentialKind } from '../../src/domain/credential.ts';
-import { type Issuance, openIssuance } from '../../src/issuance.ts';
-import type { LogLine } from '../../src/log.ts';
-import { logTo } from '../../src/log.ts';
-import { type Running, serveApp } from '../../src/serve.ts';
-import type { NewAccount } from '../../src/usecases/manage-access.ts';
+import { type Environment, readConfig } from '../../src/config/config.ts';
+import type { CredentialKind } from '../../src/domain/access/credential.ts';
+import type { LogLine } from '../../src/kernel/log.ts';
+import { logTo } from '../../src/kernel/log.ts';
+import type { NewAccount } from '../../src/usecases/access/manage-access.ts';
+import { type App, openApp } from '../../src/wiring/app.ts';
+import { type CallbackServices, openCallbacks } from '../../src/wiring/callbacks.ts';
+import { type Issuance, openIssuance } from '../../src/wiring/issuance.ts';
+import { type Running, serveApp } from '../../src/wiring/serve.ts';
 import { nameServer } from './name-server.ts';
 
 export const NOON = Date.UTC(2026, 10, 15, 12);

@@ -9,7 +9,7 @@ import {
   signedCertificate,
   toBeSigned,
 } from '../../src/adapters/ca/to-be-signed.ts';
-import { pem } from '../../src/domain/pem.ts';
+import { pem } from '../../src/domain/certificate/pem.ts';
 import { newKeyPair } from './csr.ts';
 
 const DAY = 86_400_000;

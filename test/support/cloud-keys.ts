@@ -1,7 +1,7 @@
 // Cloud-held keys to sign with: made as customers make them, by reissuing an order of a signing product.
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
-import type { SignHash } from '../../src/domain/sign-hash.ts';
+import type { SignHash } from '../../src/domain/certificate/sign-hash.ts';
 import type { Answer, Key, TestApp } from './app.ts';
 import type { KeyKind } from './csr.ts';
 import { certificate, newOrder, reissue } from './orders.ts';

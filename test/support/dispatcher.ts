@@ -1,17 +1,21 @@
 // The dispatcher over a real store, with receivers that a test scripts. The clock stands still, chance is always in the
 // middle, and nothing but the test wakes anybody: what is sent when is no matter of speed.
 import assert from 'node:assert/strict';
-import { randomBytes } from '../../src/adapters/random.ts';
-import { newSealKey, sealerWith } from '../../src/adapters/seal.ts';
+import { randomBytes } from '../../src/adapters/seal/random.ts';
+import { newSealKey, sealerWith } from '../../src/adapters/seal/seal.ts';
 import { type DatabaseLocation, type OpenStore, openStore } from '../../src/adapters/store/store.ts';
-import { readConfig } from '../../src/config.ts';
-import type { Actor } from '../../src/domain/credential.ts';
-import type { Delivery } from '../../src/domain/delivery.ts';
+import { readConfig } from '../../src/config/config.ts';
+import type { Actor } from '../../src/domain/access/credential.ts';
+import type { Delivery } from '../../src/domain/callbacks/delivery.ts';
+import type { CallOut, OutboundCall, Outcome } from '../../src/domain/egress/outbound.ts';
 import { idMaker } from '../../src/domain/ids.ts';
-import type { CallOut, OutboundCall, Outcome } from '../../src/domain/outbound.ts';
-import { type ConfigureCallback, configureCallback } from '../../src/usecases/configure-callback.ts';
-import { type DeliverCallbacks, type DeliverTools, deliverCallbacks } from '../../src/usecases/deliver-callbacks.ts';
-import { type ShowDeliveries, showDeliveries } from '../../src/usecases/show-deliveries.ts';
+import { type ConfigureCallback, configureCallback } from '../../src/usecases/callbacks/configure-callback.ts';
+import {
+  type DeliverCallbacks,
+  type DeliverTools,
+  deliverCallbacks,
+} from '../../src/usecases/callbacks/deliver-callbacks.ts';
+import { type ShowDeliveries, showDeliveries } from '../../src/usecases/callbacks/show-deliveries.ts';
 import { until } from './deliveries.ts';
 import { issued, NOW, order, pairOf } from './records.ts';
 

@@ -2,7 +2,7 @@
 // stands for 80. Orders are placed over HTTP, published as the order says, and completed. Nothing leaves the machine.
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Environment } from '../../src/config.ts';
+import type { Environment } from '../../src/config/config.ts';
 import { type DnsServer, startDnsServer } from '../../src/sandbox/dns-server.ts';
 import { type Answer, type Key, startApp, type TestApp } from './app.ts';
 import { csrFor, type PlacedOrder, show } from './orders.ts';

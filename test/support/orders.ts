@@ -1,6 +1,6 @@
 // Orders to reissue: placed by an operator who vouches for the names, with a key made for the test.
 import { X509Certificate } from 'node:crypto';
-import type { SignHash } from '../../src/domain/sign-hash.ts';
+import type { SignHash } from '../../src/domain/certificate/sign-hash.ts';
 import type { Answer, Key, TestApp } from './app.ts';
 import { csr, type KeyKind, keyPair, pem } from './csr.ts';
 

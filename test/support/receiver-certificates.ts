@@ -9,8 +9,8 @@ import {
   signedCertificate,
   toBeSigned,
 } from '../../src/adapters/ca/to-be-signed.ts';
-import { parseAddress } from '../../src/domain/addresses.ts';
-import { pem } from '../../src/domain/pem.ts';
+import { pem } from '../../src/domain/certificate/pem.ts';
+import { parseAddress } from '../../src/domain/egress/addresses.ts';
 
 const DAY = 86_400_000;
 const SUBJECT_ALT_NAME = oid('2.5.29.17');

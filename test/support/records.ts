@@ -1,6 +1,6 @@
 // Records to store: plain ones that a test changes where it matters, and full ones with something odd in every column.
-import type { Issuer } from '../../src/domain/authority.ts';
-import type { CertificateRecord, Order, Preparation, Revocation } from '../../src/domain/order.ts';
+import type { Issuer } from '../../src/domain/certificate/authority.ts';
+import type { CertificateRecord, Order, Preparation, Revocation } from '../../src/domain/certificate/order.ts';
 
 export const NOW = Date.UTC(2026, 10, 15);
 export const ODD = `O'Brien "证书" \\ ; -- 🔒 %_\n\t$1 ?`;

@@ -1,11 +1,11 @@
 // A reissue without a fault, to put faults into: an order with two proven names, and a small world around it.
 import assert from 'node:assert/strict';
-import { keyToBe } from '../../src/domain/cloud-key.ts';
+import { PRODUCTS, type Product } from '../../src/domain/catalog/products.ts';
+import type { Order } from '../../src/domain/certificate/order.ts';
+import { KEY_TYPES, type PublicKey } from '../../src/domain/certificate/public-key.ts';
+import { keyToBe } from '../../src/domain/cloud-keys/cloud-key.ts';
 import { Refusal } from '../../src/domain/errors.ts';
-import type { Order } from '../../src/domain/order.ts';
-import { PRODUCTS, type Product } from '../../src/domain/products.ts';
-import { KEY_TYPES, type PublicKey } from '../../src/domain/public-key.ts';
-import type { ReissueContext, ReissueRequest } from '../../src/domain/reissue-request.ts';
+import type { ReissueContext, ReissueRequest } from '../../src/domain/issuance/request.ts';
 
 export const DAY = 86_400_000;
 export const NOW = Date.parse('2026-11-15T12:00:00Z');

@@ -10,7 +10,7 @@ import {
   signedCertificate,
   toBeSigned,
 } from '../../src/adapters/ca/to-be-signed.ts';
-import { pem } from '../../src/domain/pem.ts';
+import { pem } from '../../src/domain/certificate/pem.ts';
 import { newFolder } from './app.ts';
 
 const YEAR_MS = 365 * 86_400_000;

@@ -6,12 +6,12 @@ import {
   ISSUER_KEY_TYPES,
   type Issuer,
   type IssuerKeyType,
-} from '../../domain/authority.ts';
-import { CRL_SHARDS, shardOf } from '../../domain/revocation.ts';
-import type { SignHash } from '../../domain/sign-hash.ts';
+} from '../../domain/certificate/authority.ts';
+import type { SignHash } from '../../domain/certificate/sign-hash.ts';
+import { CRL_SHARDS, shardOf } from '../../domain/revocation/revocation.ts';
 import { namesOf } from './certificate-reader.ts';
-import { candidatesAmong, candidatesFor, endOf, servedBy } from './choice.ts';
 import { openIssuerKey } from './issuer-key.ts';
+import { candidatesAmong, candidatesFor, endOf, servedBy } from './issuer-selection.ts';
 import { crlUrl, issuerCertificateUrl, newSerial } from './issuers.ts';
 import { lint } from './lint.ts';
 import { type IssuerExtensions, issuerExtensions, keyIdOf, leafExtensions } from './profiles.ts';

@@ -1,7 +1,7 @@
 // Is the subject of a certificate signing request well-formed? It is looked at attribute by attribute, types, characters
 // and lengths, and then forgotten: nothing of it gets into a certificate.
 import { isUtf8 } from 'node:buffer';
-import type { Localized } from '../../locale.ts';
+import type { Localized } from '../../kernel/locale.ts';
 import { TAG } from './der.ts';
 import { DerError, type DerReader } from './der-reader.ts';
 

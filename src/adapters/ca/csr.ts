@@ -3,9 +3,9 @@
 // key is all that is taken from it: names come from the order, so subject and attributes are read only to be refused
 // when malformed. Whether the key is strong enough is asked in public-key.ts.
 import { constants, type KeyObject, verify } from 'node:crypto';
+import type { PublicKey } from '../../domain/certificate/public-key.ts';
 import { Refusal } from '../../domain/errors.ts';
-import type { PublicKey } from '../../domain/public-key.ts';
-import type { Localized } from '../../locale.ts';
+import type { Localized } from '../../kernel/locale.ts';
 import { openSm2PublicKey, sm2Verify } from '../sm2/sm2.ts';
 import { faultOfSubject } from './csr-subject.ts';
 import { explicit, integer, mapKey, NULL, oid, sequence } from './der.ts';

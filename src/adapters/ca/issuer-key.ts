@@ -1,8 +1,8 @@
 // The keys of issuers: made, opened, and signed with, whatever their type.
 import { createPrivateKey, createPublicKey, generateKeyPair, sign } from 'node:crypto';
 import { promisify } from 'node:util';
-import type { Issuer, IssuerKeyType } from '../../domain/authority.ts';
-import type { SignHash } from '../../domain/sign-hash.ts';
+import type { Issuer, IssuerKeyType } from '../../domain/certificate/authority.ts';
+import type { SignHash } from '../../domain/certificate/sign-hash.ts';
 import { newSm2Key, openSm2PrivateKey, sm2Sign, sm2Spki } from '../sm2/sm2.ts';
 
 export interface IssuerKey {

@@ -1,11 +1,11 @@
 // How issuers come to be: a root and an issuing authority for each type of key, made on first start. Later starts
 // find them, and so does a second instance that starts at the same moment: the store keeps one set.
-import { ISSUER_KEY_TYPES, type Issuer, type IssuerKeyType } from '../../domain/authority.ts';
+import { ISSUER_KEY_TYPES, type Issuer, type IssuerKeyType } from '../../domain/certificate/authority.ts';
+import type { SignHash } from '../../domain/certificate/sign-hash.ts';
+import { wholeSecond } from '../../domain/certificate/validity.ts';
 import type { NewId } from '../../domain/ids.ts';
-import type { Store } from '../../domain/ports.ts';
-import type { SignHash } from '../../domain/sign-hash.ts';
-import { wholeSecond } from '../../domain/validity.ts';
-import { randomBytes } from '../random.ts';
+import type { Store } from '../../domain/store.ts';
+import { randomBytes } from '../seal/random.ts';
 import { newIssuerKey, openIssuerKey } from './issuer-key.ts';
 import { issuingExtensions, keyIdOf, rootExtensions } from './profiles.ts';
 import { distinguishedName, SIGNATURE_ALGORITHMS, signedCertificate, toBeSigned } from './to-be-signed.ts';

@@ -1,9 +1,9 @@
 // An issuing authority that an operator brings: its certificate and key, and the root above it, whose key is kept
 // elsewhere. Everything that would make its certificates worthless is found here, before it signs the first one.
 import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto';
-import { canStillSign, type Issuer, type IssuerKeyType } from '../../domain/authority.ts';
+import { canStillSign, type Issuer, type IssuerKeyType } from '../../domain/certificate/authority.ts';
 import type { NewId } from '../../domain/ids.ts';
-import { EXIT, Problem } from '../../problem.ts';
+import { EXIT, Problem } from '../../kernel/problem.ts';
 import { namesOf, type ReadExtension } from './certificate-reader.ts';
 import { DerReader } from './der-reader.ts';
 

@@ -1,7 +1,8 @@
 // Which extensions a certificate has, by what it is for. Constant ones are encoded once; per certificate only names,
 // keys and addresses are written.
-import type { CertificateRole } from '../../domain/authority.ts';
-import type { ProductKind, Trust } from '../../domain/products.ts';
+
+import type { ProductKind, Trust } from '../../domain/catalog/products.ts';
+import type { CertificateRole } from '../../domain/certificate/authority.ts';
 import { boolean, ia5String, implicit, integer, NULL, namedBits, octetString, oid, sequence } from './der.ts';
 import { DerReader } from './der-reader.ts';
 import { extension, keyIdentifier } from './to-be-signed.ts';

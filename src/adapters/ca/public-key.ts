@@ -4,9 +4,9 @@
 //
 // Both are bounded: keys are sent by strangers, and a look at one must stay cheap.
 import { createPublicKey, hash, type KeyObject } from 'node:crypto';
+import type { KeyType, PublicKey } from '../../domain/certificate/public-key.ts';
 import { Refusal } from '../../domain/errors.ts';
-import type { KeyType, PublicKey } from '../../domain/public-key.ts';
-import type { Localized } from '../../locale.ts';
+import type { Localized } from '../../kernel/locale.ts';
 import { KEY_ALGORITHM as SM2_KEY } from '../sm2/curve.ts';
 import { mapKey, NULL, oid, sequence } from './der.ts';
 import { DerError, DerReader } from './der-reader.ts';

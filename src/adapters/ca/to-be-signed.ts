@@ -1,8 +1,8 @@
 // The bytes of a certificate before its signature (RFC 5280, 4.1), and the whole once it is signed. Which fields and
 // extensions a kind of certificate has is data of the profile (profiles.ts); here they only become bytes.
 import { hash } from 'node:crypto';
-import type { IssuerKeyType } from '../../domain/authority.ts';
-import type { SignHash } from '../../domain/sign-hash.ts';
+import type { IssuerKeyType } from '../../domain/certificate/authority.ts';
+import type { SignHash } from '../../domain/certificate/sign-hash.ts';
 import {
   bitString,
   boolean,

@@ -1,6 +1,6 @@
 // Do callbacks arrive? What was given up lately, and what has been waiting for long, are for somebody to look at.
-import type { Deliveries } from '../../domain/delivery-ports.ts';
-import type { Finding } from '../../problem.ts';
+import type { Deliveries } from '../../domain/callbacks/ports.ts';
+import type { Finding } from '../../kernel/problem.ts';
 
 const DAY_MS = 86_400_000;
 const LATELY_MS = 7 * DAY_MS;

@@ -2,9 +2,9 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { accessSync, constants, existsSync, readdirSync, readFileSync, statfsSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { type Finding, Problem } from '../../problem.ts';
-import type { SealKeySource } from '../seal-check.ts';
-import { isReadableByOthers, readSealKeyFile } from '../seal-key-file.ts';
+import { type Finding, Problem } from '../../kernel/problem.ts';
+import type { SealKeySource } from '../seal/seal-check.ts';
+import { isReadableByOthers, readSealKeyFile } from '../seal/seal-key-file.ts';
 
 const PRIVATE = /^(reseal\.db(-wal|-shm)?|seal\.key|sandbox\.json)$/;
 const LOW_DISK_BYTES = 200 * 1024 * 1024;

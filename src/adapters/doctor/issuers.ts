@@ -1,7 +1,7 @@
 // Is there an issuer for everything we offer, and does it live as long as the certificates it will be asked for?
-import { canStillSign, type PublicIssuer } from '../../domain/authority.ts';
-import type { Finding } from '../../problem.ts';
-import { candidatesAmong, candidatesFor, servedBy } from '../ca/choice.ts';
+import { canStillSign, type PublicIssuer } from '../../domain/certificate/authority.ts';
+import type { Finding } from '../../kernel/problem.ts';
+import { candidatesAmong, candidatesFor, servedBy } from '../ca/issuer-selection.ts';
 
 const DAY_MS = 86_400_000;
 // A year, and the weeks that a new authority takes where ceremonies and auditors are part of it.

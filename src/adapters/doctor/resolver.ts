@@ -1,6 +1,6 @@
 // Does a resolver answer? What it answers does not matter: "no such name" is an answer too.
 import { Resolver } from 'node:dns/promises';
-import type { Finding } from '../../problem.ts';
+import type { Finding } from '../../kernel/problem.ts';
 
 const WAIT_MS = 2_000;
 const NAME = 'example.com';

@@ -1,14 +1,14 @@
 // Does the world see what is revoked? Lists that have run out, revocations that no list shows, and scheduled ones whose
 // time has passed all mean that nobody is at work: the service does these things by itself while it runs.
 import { X509Certificate } from 'node:crypto';
-import type { ListRef } from '../../domain/revocation.ts';
-import type { Finding } from '../../problem.ts';
-import { RENEW_AFTER_MS } from '../ca/list-publisher.ts';
-import { bytesFrom } from '../store/columns.ts';
-import { revocationListsIn } from '../store/crls.ts';
-import { revocationsIn } from '../store/revocations.ts';
-import { revokedSerialsIn } from '../store/revoked-serials.ts';
-import type { Db } from '../store/schema.ts';
+import type { ListRef } from '../../domain/revocation/revocation.ts';
+import type { Finding } from '../../kernel/problem.ts';
+import { RENEW_AFTER_MS } from '../ca/status/list-publisher.ts';
+import { bytesFrom } from '../store/engine/columns.ts';
+import type { Db } from '../store/engine/schema.ts';
+import { revocationListsIn } from '../store/revocation/crls.ts';
+import { revocationsIn } from '../store/revocation/revocations.ts';
+import { revokedSerialsIn } from '../store/revocation/revoked-serials.ts';
 
 const HOUR_MS = 3_600_000;
 /** What a running service does within seconds is late after this. */

@@ -1,6 +1,6 @@
 // Does this runtime compute SM2 and SM3 as the standard says? If it does not, products that need them are switched off.
-import type { Finding } from '../../problem.ts';
-import { sm2Fault } from '../sm2/self-test.ts';
+import type { Finding } from '../../kernel/problem.ts';
+import { sm2Fault } from '../sm2/self-check.ts';
 
 export function checkSm2(fault = sm2Fault()): Finding {
   const check = 'sm2';

@@ -3,16 +3,16 @@
 // migrated. The one thing written is the probe of a store that is in use anyway.
 import { existsSync } from 'node:fs';
 import { Refusal } from '../../domain/errors.ts';
-import { type Finding, Problem } from '../../problem.ts';
-import { SealBroken, type SealKey, sealerWith } from '../seal.ts';
-import { checkSeal } from '../seal-check.ts';
-import { deliveriesIn } from '../store/deliveries.ts';
-import { type Engine, openEngine } from '../store/engine.ts';
-import { publicIssuersIn } from '../store/issuers.ts';
-import { readMigrations, waitingMigrations } from '../store/migrations.ts';
-import type { Db } from '../store/schema.ts';
-import { secretsIn } from '../store/secrets.ts';
-import { settingsIn } from '../store/settings.ts';
+import { type Finding, Problem } from '../../kernel/problem.ts';
+import { SealBroken, type SealKey, sealerWith } from '../seal/seal.ts';
+import { checkSeal } from '../seal/seal-check.ts';
+import { secretsIn } from '../store/access/secrets.ts';
+import { settingsIn } from '../store/access/settings.ts';
+import { deliveriesIn } from '../store/callbacks/deliveries.ts';
+import { type Engine, openEngine } from '../store/engine/engine.ts';
+import { readMigrations, waitingMigrations } from '../store/engine/migrations.ts';
+import type { Db } from '../store/engine/schema.ts';
+import { publicIssuersIn } from '../store/issuance/issuers.ts';
 import { type DatabaseLocation, engineAt } from '../store/store.ts';
 import { checkCallbacks } from './callbacks.ts';
 import { checkIssuers } from './issuers.ts';

@@ -1,7 +1,7 @@
 // One call under way: how far it has come, how long each phase took, and what ends it early. Every wait of a call is
 // bounded here, by its own limit, by the time of the whole call and by a caller who leaves; and every socket a call
 // opens is owned here, so that no path can forget to close one.
-import type { Observation, Stage } from '../../domain/outbound.ts';
+import type { Observation, Stage } from '../../domain/egress/outbound.ts';
 import { Failure, TIMED_OUT } from './failure.ts';
 
 export class Attempt implements Disposable {

@@ -1,8 +1,8 @@
 // The one function that opens connections to the outside: resolve, vet, connect, exchange. The name is resolved once,
 // and the socket is opened to a number that was judged; resolving again at connect time would let the answer change
 // between the check and the use. There is no second path, and none may be added.
-import { isLocalName, isPrivateAsWritten, judgeAddress } from '../../domain/address-verdict.ts';
-import type { CallOut, OutboundCall, Outcome } from '../../domain/outbound.ts';
+import { isLocalName, isPrivateAsWritten, judgeAddress } from '../../domain/egress/address-verdict.ts';
+import type { CallOut, OutboundCall, Outcome } from '../../domain/egress/outbound.ts';
 import { Attempt } from './attempt.ts';
 import { connect, trustIn, type Vetted } from './connect.ts';
 import { exchange } from './exchange.ts';

@@ -4,8 +4,8 @@
 import { constants } from 'node:crypto';
 import net from 'node:net';
 import tls from 'node:tls';
-import { type Address, addressText, parseAddress } from '../../domain/addresses.ts';
-import type { OutboundUrl } from '../../domain/outbound.ts';
+import { type Address, addressText, parseAddress } from '../../domain/egress/addresses.ts';
+import type { OutboundUrl } from '../../domain/egress/outbound.ts';
 import type { Attempt } from './attempt.ts';
 import { certificateFailure, Failure, failureOf } from './failure.ts';
 

@@ -4,7 +4,7 @@
 import { request } from 'node:https';
 import type { Socket } from 'node:net';
 import { finished, type Readable } from 'node:stream';
-import type { FailureReason, OutboundCall, OutboundUrl } from '../../domain/outbound.ts';
+import type { FailureReason, OutboundCall, OutboundUrl } from '../../domain/egress/outbound.ts';
 import type { Attempt } from './attempt.ts';
 import { Failure, failureOf } from './failure.ts';
 

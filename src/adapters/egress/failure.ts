@@ -1,6 +1,6 @@
 // Why a call failed, told by how far it had come and by the code of the error, never by its text: the same reset means
 // something else before the handshake than after the request.
-import type { FailureReason, Stage } from '../../domain/outbound.ts';
+import type { FailureReason, Stage } from '../../domain/egress/outbound.ts';
 
 /** Ends an attempt; whoever catches it already knows how far the attempt had come. */
 export class Failure extends Error {

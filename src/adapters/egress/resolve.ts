@@ -1,8 +1,8 @@
 // The addresses of a name, asked once. The resolver is c-ares: it knows no hosts file, no search domain and no thread
 // pool. What the addresses mean is decided elsewhere; whoever connects must use these and never ask again.
 import { Resolver } from 'node:dns/promises';
-import { type Address, parseAddress } from '../../domain/addresses.ts';
-import type { FailureReason } from '../../domain/outbound.ts';
+import { type Address, parseAddress } from '../../domain/egress/addresses.ts';
+import type { FailureReason } from '../../domain/egress/outbound.ts';
 import type { Attempt } from './attempt.ts';
 import { Failure, failureOf } from './failure.ts';
 

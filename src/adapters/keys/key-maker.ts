@@ -1,8 +1,8 @@
 // Makes and locks the keys that the service holds for its customers. What takes long runs in the pool of workers.
 import { generateKeyPair } from 'node:crypto';
 import { promisify } from 'node:util';
-import type { KeyKind } from '../../domain/cloud-key.ts';
-import type { KeyMaker } from '../../domain/key-ports.ts';
+import type { KeyKind } from '../../domain/cloud-keys/cloud-key.ts';
+import type { KeyMaker } from '../../domain/cloud-keys/ports.ts';
 import { readPublicKey } from '../ca/public-key.ts';
 import type { Pool } from '../workers/pool.ts';
 import { lock, unlock } from './locked-key.ts';

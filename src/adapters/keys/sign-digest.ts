@@ -5,8 +5,8 @@
 // a worker (adapters/workers), away from everything that talks to strangers.
 import { constants, createPrivateKey, privateEncrypt } from 'node:crypto';
 import { p256, p384, p521 } from '@noble/curves/nist.js';
-import type { PublicKey } from '../../domain/public-key.ts';
-import { DIGEST_BYTES, type SignHash } from '../../domain/sign-hash.ts';
+import type { PublicKey } from '../../domain/certificate/public-key.ts';
+import { DIGEST_BYTES, type SignHash } from '../../domain/certificate/sign-hash.ts';
 import { integer, NULL, octetString, oid, sequence } from '../ca/der.ts';
 import { DerReader } from '../ca/der-reader.ts';
 import { FIELD_BYTES } from '../sm2/curve.ts';

@@ -1,7 +1,7 @@
 // The work that would hold up everything else in the process: each job is a function of its input alone, takes
 // milliseconds of one core, and runs in a worker. Its input and output are wiped there when it is done.
 import { argon2Sync, generateKeyPairSync } from 'node:crypto';
-import type { SignHash } from '../../domain/sign-hash.ts';
+import type { SignHash } from '../../domain/certificate/sign-hash.ts';
 import { readPublicKey } from '../ca/public-key.ts';
 import { signDigest } from '../keys/sign-digest.ts';
 import { envelopedKey } from '../sm2/envelope.ts';

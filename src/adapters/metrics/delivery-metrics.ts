@@ -1,0 +1,56 @@
+// What Prometheus can ask about callbacks: how many wait and since when, how attempts end, how soon the first one comes.
+import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
+import type { QueueFacts } from '../../domain/callbacks/ports.ts';
+
+export interface DeliveryMetrics {
+  attempted(outcome: string): void;
+  firstAttempt(ms: number): void;
+  gaveUp(): void;
+  queue(facts: QueueFacts, now: number): void;
+}
+
+export function deliveryMetrics(registry: Registry): DeliveryMetrics {
+  const registers = [registry];
+  const pending = new Gauge({
+    name: 'reseal_callback_pending',
+    help: 'Events that wait to be delivered, on all instances together; counted up to 100000.',
+    registers,
+  });
+  const oldest = new Gauge({
+    name: 'reseal_callback_oldest_pending_seconds',
+    help: 'Age of the oldest event that waits to be delivered; 0 when none does.',
+    registers,
+  });
+  const closed = new Gauge({
+    name: 'reseal_callback_ailing_lanes',
+    help: 'Accounts whose receiver keeps failing and is called less often.',
+    registers,
+  });
+  const attempts = new Counter({
+    name: 'reseal_callback_attempts_total',
+    help: 'Attempts to deliver an event, by how they ended.',
+    labelNames: ['outcome'],
+    registers,
+  });
+  const latency = new Histogram({
+    name: 'reseal_callback_first_attempt_seconds',
+    help: 'Time from the event to the first attempt to deliver it.',
+    buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10, 60, 600],
+    registers,
+  });
+  const failed = new Counter({
+    name: 'reseal_callback_gave_up_total',
+    help: 'Events that were given up.',
+    registers,
+  });
+  return {
+    attempted: (outcome) => attempts.inc({ outcome }),
+    firstAttempt: (ms) => latency.observe(ms / 1000),
+    gaveUp: () => failed.inc(),
+    queue(facts, now) {
+      pending.set(facts.pending);
+      oldest.set(facts.oldestPendingAt === null ? 0 : Math.max(0, now - facts.oldestPendingAt) / 1000);
+      closed.set(facts.closedLanes);
+    },
+  };
+}

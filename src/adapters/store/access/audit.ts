@@ -1,0 +1,28 @@
+import type { AuditTrail } from '../../../domain/store.ts';
+import { preparedInsert } from '../engine/prepared.ts';
+import type { Db } from '../engine/schema.ts';
+
+const insert = preparedInsert('audit');
+
+export const auditIn = (db: Db): AuditTrail => ({
+  async append({ accountId, requestId, details, ...entry }) {
+    await insert(db, { ...entry, account_id: accountId, request_id: requestId, details: JSON.stringify(details) });
+  },
+
+  async listOf(accountId, { after = '', limit }) {
+    const rows = await db
+      .selectFrom('audit')
+      .selectAll()
+      .where('account_id', '=', accountId)
+      .where('id', '>', after)
+      .orderBy('id')
+      .limit(limit)
+      .execute();
+    return rows.map(({ account_id, request_id, details, ...entry }) => ({
+      ...entry,
+      accountId: account_id,
+      requestId: request_id,
+      details: JSON.parse(details),
+    }));
+  },
+});

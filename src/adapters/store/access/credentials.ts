@@ -1,0 +1,118 @@
+// Whose key is it? The secret's hash leaves this file for one purpose only: to be compared.
+import { sql } from 'kysely';
+import type { Credential } from '../../../domain/access/credential.ts';
+import type { Credentials } from '../../../domain/store.ts';
+import { prepared } from '../engine/prepared.ts';
+import type { Db, Schema } from '../engine/schema.ts';
+import { accountFrom } from './accounts.ts';
+
+const credentialFrom = (row: Omit<Schema['credential'], 'secret_hash'>): Credential => ({
+  keyId: row.key_id,
+  accountId: row.account_id,
+  kind: row.kind,
+  createdAt: row.created_at,
+  expiresAt: row.expires_at,
+  disabledAt: row.disabled_at,
+  lastUsedAt: row.last_used_at,
+});
+
+// The hash is not among them: it leaves the store only to be compared.
+const COLUMNS = [
+  'key_id',
+  'credential.account_id',
+  'credential.kind',
+  'credential.created_at',
+  'expires_at',
+  'disabled_at',
+  'last_used_at',
+] as const;
+
+const selectCaller = prepared((db, { keyId }: { keyId: string }) =>
+  db
+    .selectFrom('credential')
+    .innerJoin('account', 'account.id', 'credential.account_id')
+    .select(COLUMNS)
+    .select([
+      'secret_hash',
+      'account.name',
+      'account.locale',
+      'account.kind as account_kind',
+      'account.created_at as account_created_at',
+    ])
+    .where('key_id', '=', keyId),
+);
+
+export const credentialsIn = (db: Db): Credentials => ({
+  async insert(credential, secretHash) {
+    await db
+      .insertInto('credential')
+      .values({
+        key_id: credential.keyId,
+        account_id: credential.accountId,
+        kind: credential.kind,
+        secret_hash: secretHash,
+        created_at: credential.createdAt,
+        expires_at: credential.expiresAt,
+        disabled_at: credential.disabledAt,
+        last_used_at: credential.lastUsedAt,
+      })
+      .execute();
+  },
+
+  async findForAuthentication(keyId) {
+    const [row] = await selectCaller(db, { keyId });
+    if (!row) return undefined;
+    const account = accountFrom({
+      id: row.account_id,
+      name: row.name,
+      kind: row.account_kind,
+      locale: row.locale,
+      created_at: row.account_created_at,
+    });
+    return { caller: { account, credential: credentialFrom(row) }, secretHash: row.secret_hash };
+  },
+
+  async find(keyId) {
+    const row = await db.selectFrom('credential').select(COLUMNS).where('key_id', '=', keyId).executeTakeFirst();
+    return row && credentialFrom(row);
+  },
+
+  async listOf(accountId) {
+    const rows = await db
+      .selectFrom('credential')
+      .select(COLUMNS)
+      .where('account_id', '=', accountId)
+      .orderBy('key_id')
+      .execute();
+    return rows.map(credentialFrom);
+  },
+
+  async disable(keyId, at) {
+    const row = await db
+      .updateTable('credential')
+      .set({ disabled_at: sql`coalesce(disabled_at, ${at})` })
+      .where('key_id', '=', keyId)
+      .returning(COLUMNS)
+      .executeTakeFirst();
+    return row && credentialFrom(row);
+  },
+
+  async expire(keyId, at) {
+    const row = await db
+      .updateTable('credential')
+      .set({ expires_at: sql`case when expires_at < ${at} then expires_at else ${at} end` })
+      .where('key_id', '=', keyId)
+      .returning(COLUMNS)
+      .executeTakeFirst();
+    return row && credentialFrom(row);
+  },
+
+  async touch(keyId, at) {
+    await db
+      .updateTable('credential')
+      .set({ last_used_at: at })
+      .where('key_id', '=', keyId)
+      .where((is) => is.or([is('last_used_at', 'is', null), is('last_used_at', '<', at)]))
+      .execute();
+  },
+});

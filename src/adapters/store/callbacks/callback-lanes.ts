@@ -1,0 +1,114 @@
+// The lanes of accounts: one row each, however many events wait in it, so that an account with ten thousand of them costs
+// whoever looks for work no more than any other. A lane is due no later than the first of its events; everyone who puts
+// an event into it, or takes one out, has its row.
+import { sql } from 'kysely';
+import type { Lane } from '../../../domain/callbacks/delivery.ts';
+import type { CallbackLanes } from '../../../domain/callbacks/ports.ts';
+import type { Engine } from '../engine/engine.ts';
+import { prepared } from '../engine/prepared.ts';
+import type { Db, Schema } from '../engine/schema.ts';
+
+/** Written out: an index of some rows only is not used for a value that comes later. */
+export const PENDING = sql<boolean>`state = 'pending'`;
+
+const NEW_LANE = { due_at: null, failures: 0, trips: 0, closed_until: 0, ailing_since: 0, in_order_until: 0 } as const;
+
+const laneFrom = (row: Schema['callback_lane']): Lane => ({
+  accountId: row.account_id,
+  failures: row.failures,
+  trips: row.trips,
+  closedUntil: row.closed_until,
+  ailingSince: row.ailing_since,
+  inOrderUntil: row.in_order_until,
+});
+
+const lane = (db: Db, { accountId }: { accountId: string }) =>
+  db.selectFrom('callback_lane').selectAll().where('account_id', '=', accountId);
+const take = prepared(lane);
+const takeLocked = prepared((db, of: { accountId: string }) => lane(db, of).forUpdate().skipLocked());
+const waitLocked = prepared((db, of: { accountId: string }) => lane(db, of).forUpdate());
+
+const dueLanes = prepared((db, { now, limit }: { now: number; limit: number }) =>
+  db.selectFrom('callback_lane').select('account_id').where('due_at', '<=', now).orderBy('due_at').limit(limit),
+);
+const firstDue = prepared((db, of: { accountId: string; inOrder: number }) =>
+  db
+    .selectFrom('outbox')
+    .select('due_at')
+    .where('account_id', '=', of.accountId)
+    .where('in_order', '=', of.inOrder)
+    .where(PENDING)
+    .where('due_at', 'is not', null)
+    .orderBy('due_at')
+    .limit(1),
+);
+const update = prepared((db, lane: Schema['callback_lane']) =>
+  db
+    .updateTable('callback_lane')
+    .set({ due_at: lane.due_at, failures: lane.failures, trips: lane.trips })
+    .set({ closed_until: lane.closed_until, ailing_since: lane.ailing_since, in_order_until: lane.in_order_until })
+    .where('account_id', '=', lane.account_id),
+);
+const heal = prepared((db, { accountId, now }: { accountId: string; now: number }) =>
+  db
+    .updateTable('callback_lane')
+    .set({ failures: 0, trips: 0, closed_until: 0, due_at: now })
+    .where('account_id', '=', accountId)
+    .where('failures', '>', 0),
+);
+
+/** Something is due in it at that time, if not before. */
+export async function wakeLane(db: Db, accountId: string, at: number): Promise<void> {
+  await db
+    .insertInto('callback_lane')
+    .values({ ...NEW_LANE, account_id: accountId, due_at: at })
+    .onConflict((conflict) =>
+      conflict.column('account_id').doUpdateSet({
+        due_at: sql<number>`case when callback_lane.due_at < ${at} then callback_lane.due_at else ${at} end`,
+      }),
+    )
+    .execute();
+}
+
+/** The next of a range may go. */
+export async function freeInOrder(db: Db, accountId: string, at: number): Promise<void> {
+  const free = db.updateTable('callback_lane').set({ in_order_until: 0, due_at: at });
+  await free.where('account_id', '=', accountId).execute();
+}
+
+export const callbackLanesIn = (db: Db, { locksRows }: Pick<Engine, 'locksRows'>): CallbackLanes => ({
+  async due(now, limit) {
+    return (await dueLanes(db, { now, limit })).map(({ account_id }) => account_id);
+  },
+
+  async strayed(after, limit) {
+    const query = db.selectFrom('callback_lane').select('account_id').where('due_at', '>', after);
+    return (await query.orderBy('due_at').limit(limit).execute()).map(({ account_id }) => account_id);
+  },
+
+  async take(accountId) {
+    const [row] = await (locksRows ? takeLocked : take)(db, { accountId });
+    return row && laneFrom(row);
+  },
+
+  async wait(accountId) {
+    const [row] = await (locksRows ? waitLocked : take)(db, { accountId });
+    if (!row) throw new Error(`the account ${accountId} has no lane`);
+    return laneFrom(row);
+  },
+
+  async save({ accountId, failures, trips, closedUntil, ailingSince, inOrderUntil, notBefore }) {
+    const [plain] = await firstDue(db, { accountId, inOrder: 0 });
+    const [inOrder] = await firstDue(db, { accountId, inOrder: 1 });
+    const first = [plain?.due_at, inOrder && Math.max(inOrder.due_at ?? 0, inOrderUntil)].filter((at) => at != null);
+    const due_at = first.length === 0 ? null : Math.max(Math.min(...first), notBefore);
+    await update(db, {
+      ...{ account_id: accountId, due_at, failures, trips, closed_until: closedUntil, in_order_until: inOrderUntil },
+      ailing_since: ailingSince,
+    });
+  },
+
+  async heal(accountId, now) {
+    await heal(db, { accountId, now });
+  },
+});

@@ -1,0 +1,174 @@
+// Deliveries as accounts and operators see them: listed page by page, sent again, forgotten in the end. A range of time
+// is a range of ids, which are ordered by time; and no filter makes a page read more than a bounded number of rows.
+import { sql } from 'kysely';
+import type { Delivery, DeliveryAttempt } from '../../../domain/callbacks/delivery.ts';
+import type { Deliveries, DeliveryFilter } from '../../../domain/callbacks/ports.ts';
+import { firstIdAt } from '../../../domain/ids.ts';
+import type { Engine } from '../engine/engine.ts';
+import type { Db, Schema } from '../engine/schema.ts';
+import { PENDING, wakeLane } from './callback-lanes.ts';
+
+/** Rows that one page may cost. */
+const MAX_EXAMINED = 2_000;
+const MAX_COUNTED = 100_000;
+const MAX_LANES = 1_000;
+
+const deliveryFrom = (row: Schema['outbox']): Delivery => ({
+  id: row.id,
+  accountId: row.account_id,
+  orderId: row.order_id,
+  certificateId: row.certificate_id,
+  orderStatus: row.order_status,
+  action: row.action,
+  createdAt: row.created_at,
+  state: row.state,
+  reason: row.reason,
+  attempts: row.attempts,
+  nextAttemptAt: row.lease === null ? row.due_at : null,
+  settledAt: row.settled_at,
+});
+
+const attemptFrom = (row: Schema['delivery_attempt']): DeliveryAttempt => ({
+  number: row.number,
+  at: row.at,
+  ms: row.ms,
+  httpStatus: row.http_status,
+  reason: row.reason,
+  excerpt: row.excerpt,
+});
+
+export const deliveriesIn = (db: Db, { locksRows }: Pick<Engine, 'locksRows'>, onEvents: () => void): Deliveries => {
+  /** What an index finds; an action is not part of one, and is looked for among these. */
+  const within = (accountId: string, { orderId, state, since, until }: DeliveryFilter) => {
+    let query = db.selectFrom('outbox').where('account_id', '=', accountId);
+    if (orderId !== undefined) query = query.where('order_id', '=', orderId);
+    if (state !== undefined) query = query.where('state', '=', state);
+    if (since !== undefined) query = query.where('id', '>=', firstIdAt(since));
+    if (until !== undefined) query = query.where('id', '<', firstIdAt(until));
+    return query;
+  };
+  const anew = (now: number) => ({
+    ...({ state: 'pending', reason: null, settled_at: null, lease: null, is_new: 0, tries: 0 } as const),
+    ...{ due_at: now, begun_at: now },
+  });
+
+  return {
+    async find(accountId, id) {
+      const query = db.selectFrom('outbox').selectAll().where('id', '=', id).where('account_id', '=', accountId);
+      const row = await (locksRows ? query.forUpdate() : query).executeTakeFirst();
+      return row && deliveryFrom(row);
+    },
+
+    async list(accountId, filter, { after, limit }) {
+      let examined = within(accountId, filter).orderBy('id', 'desc').limit(MAX_EXAMINED);
+      if (after !== undefined) examined = examined.where('id', '<', after);
+      let page = db.selectFrom(examined.selectAll().as('examined')).selectAll().orderBy('id', 'desc').limit(limit);
+      if (filter.action !== undefined) page = page.where('action', '=', filter.action);
+      const rows = await page.execute();
+      const last =
+        rows.length === limit
+          ? rows.at(-1)
+          : await examined
+              .select('id')
+              .offset(MAX_EXAMINED - 1)
+              .executeTakeFirst();
+      return { deliveries: rows.map(deliveryFrom), nextAfter: last?.id ?? null };
+    },
+
+    async attemptsOf(ids) {
+      const attempts = new Map<string, DeliveryAttempt[]>();
+      if (ids.length === 0) return attempts;
+      const query = db.selectFrom('delivery_attempt').selectAll().where('event_id', 'in', ids);
+      for (const row of await query.orderBy('event_id').orderBy('number').execute()) {
+        attempts.set(row.event_id, [...(attempts.get(row.event_id) ?? []), attemptFrom(row)]);
+      }
+      return attempts;
+    },
+
+    async resend(accountId, id, now) {
+      const query = db.updateTable('outbox').set({ ...anew(now), in_order: 0 });
+      const row = await query
+        .where('id', '=', id)
+        .where('account_id', '=', accountId)
+        .where(sql<boolean>`(state <> 'pending' or lease is null or (in_order = 0 and due_at <= ${now}))`)
+        .returning('id')
+        .executeTakeFirst();
+      if (!row) return;
+      await wakeLane(db, accountId, now);
+      onEvents();
+    },
+
+    async resendRange(accountId, filter, actions, { after, limit }, now) {
+      let examined = within(accountId, filter).orderBy('id').limit(MAX_EXAMINED).select(['id', 'action']);
+      if (after !== undefined) examined = examined.where('id', '>', after);
+      const rows = await (locksRows ? examined.forUpdate() : examined).execute();
+      const fits = (action: (typeof rows)[number]['action']) =>
+        (filter.action === undefined || action === filter.action) && (actions?.includes(action) ?? true);
+      const chosen = rows.filter(({ action }) => fits(action)).slice(0, limit);
+      if (chosen.length > 0) {
+        const ids = chosen.map(({ id }) => id);
+        await db
+          .updateTable('outbox')
+          .set({ ...anew(now), in_order: 1 })
+          .where('id', 'in', ids)
+          .execute();
+        await wakeLane(db, accountId, now);
+        onEvents();
+      }
+      const last = chosen.length === limit ? chosen.at(-1) : rows[MAX_EXAMINED - 1];
+      return { resent: chosen.length, nextAfter: last?.id ?? null };
+    },
+
+    async forget(before, limit) {
+      const query = db
+        .selectFrom('outbox')
+        .select('id')
+        .where('settled_at', '<', before)
+        .orderBy('settled_at')
+        .limit(limit);
+      const rows = await (locksRows ? query.forUpdate().skipLocked() : query).execute();
+      if (rows.length === 0) return 0;
+      const ids = rows.map(({ id }) => id);
+      await db.deleteFrom('delivery_attempt').where('event_id', 'in', ids).execute();
+      await db.deleteFrom('outbox').where('id', 'in', ids).execute();
+      return ids.length;
+    },
+
+    async queueFacts() {
+      const oldest = (isNew: number) =>
+        db
+          .selectFrom('outbox')
+          .select('begun_at')
+          .where('is_new', '=', isNew)
+          .where(PENDING)
+          .orderBy('begun_at')
+          .limit(1)
+          .executeTakeFirst();
+      // The conditions say no more than the indexes do, and name the columns they begin with.
+      const waiting = db.selectFrom('outbox').select('id').where(PENDING).where('is_new', '>=', 0).limit(MAX_COUNTED);
+      const ailing = sql<boolean>`trips > 0`;
+      const lanes = db
+        .selectFrom('callback_lane')
+        .select('account_id as id')
+        .where(ailing)
+        .where('account_id', '>', '');
+      const counted = (rows: typeof waiting) =>
+        db
+          .selectFrom(rows.as('counted'))
+          .select(sql<number>`cast(count(*) as bigint)`.as('count'))
+          .executeTakeFirstOrThrow();
+      const found = [await oldest(0), await oldest(1)].flatMap((row) => (row ? [row.begun_at] : []));
+      return {
+        pending: (await counted(waiting)).count,
+        oldestPendingAt: found.length === 0 ? null : Math.min(...found),
+        closedLanes: (await lanes.limit(MAX_LANES).execute()).length,
+      };
+    },
+
+    async failedSince(since, limit) {
+      const failed = sql<boolean>`state = 'failed'`;
+      const query = db.selectFrom('outbox').select('id').where(failed).where('settled_at', '>=', since).limit(limit);
+      return (await query.execute()).length;
+    },
+  };
+};

@@ -1,0 +1,43 @@
+// Grants to sign with a cloud-held key: each is taken out by its first use, and forgotten when its time is over.
+import type { SigningGrants } from '../../../domain/cloud-keys/ports.ts';
+import type { Sealer } from '../../seal/seal.ts';
+import { listFrom, listText } from '../engine/columns.ts';
+import type { Db } from '../engine/schema.ts';
+
+const grantBinding = (tokenHash: string): string => `signing_grant/${tokenHash}`;
+
+export const signingGrantsIn = (db: Db, sealer: Sealer): SigningGrants => ({
+  async insert({ tokenHash, accountId, keyId, hashes, locked, expiresAt }) {
+    await db
+      .insertInto('signing_grant')
+      .values({
+        token_hash: tokenHash,
+        account_id: accountId,
+        key_id: keyId,
+        hashes: listText(hashes),
+        sealed_key: sealer.seal(locked, grantBinding(tokenHash)),
+        expires_at: expiresAt,
+      })
+      .execute();
+  },
+
+  async take(accountId, keyId, tokenHash, now) {
+    const row = await db
+      .deleteFrom('signing_grant')
+      .where('token_hash', '=', tokenHash)
+      .where('account_id', '=', accountId)
+      .where('key_id', '=', keyId)
+      .where('expires_at', '>', now)
+      .returningAll()
+      .executeTakeFirst();
+    if (!row) return undefined;
+    const locked = sealer.open(row.sealed_key, grantBinding(tokenHash));
+    return { tokenHash, accountId, keyId, hashes: listFrom<string>(row.hashes), locked, expiresAt: row.expires_at };
+  },
+
+  async forget(now, limit) {
+    const due = db.selectFrom('signing_grant').select('token_hash').where('expires_at', '<=', now).limit(limit);
+    const rows = await db.deleteFrom('signing_grant').where('token_hash', 'in', due).returning('token_hash').execute();
+    return rows.length;
+  },
+});

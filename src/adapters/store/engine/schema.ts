@@ -1,0 +1,166 @@
+// The tables as Kysely sees them: one schema for both engines. Only text and bigint (as number): see ADR 0017.
+import type { Kysely, Transaction as KyselyTransaction } from 'kysely';
+import type { AccountKind } from '../../../domain/access/account.ts';
+import type { CredentialKind } from '../../../domain/access/credential.ts';
+import type { DcvMethod, DcvScope } from '../../../domain/catalog/products.ts';
+import type { Issuer, IssuerKeyType } from '../../../domain/certificate/authority.ts';
+import type { CertificateState, OrderStatus, PersistPolicy } from '../../../domain/certificate/order.ts';
+import type { KeyType } from '../../../domain/certificate/public-key.ts';
+import type { SignHash } from '../../../domain/certificate/sign-hash.ts';
+import type { AuditAction } from '../../../domain/store.ts';
+import type { Locale } from '../../../kernel/locale.ts';
+import type { DeliverySchema } from '../callbacks/schema.ts';
+import type { RevocationTables } from '../revocation/schema.ts';
+
+export interface Schema extends DeliverySchema, RevocationTables {
+  account: { id: string; name: string; kind: AccountKind; locale: Locale; created_at: number };
+  credential: {
+    key_id: string;
+    account_id: string;
+    kind: CredentialKind;
+    secret_hash: string;
+    created_at: number;
+    expires_at: number | null;
+    disabled_at: number | null;
+    last_used_at: number | null;
+  };
+  audit: {
+    id: string;
+    at: number;
+    account_id: string;
+    actor: string;
+    action: AuditAction;
+    subject: string;
+    request_id: string | null;
+    details: string;
+  };
+  issuer: {
+    id: string;
+    role: Issuer['role'];
+    key_type: IssuerKeyType;
+    state: Issuer['state'];
+    parent_id: string | null;
+    certificate: string;
+    sealed_key: string | null;
+    created_at: number;
+  };
+  certificate_order: {
+    id: string;
+    account_id: string;
+    product_id: string;
+    alternative_id: string | null;
+    status: OrderStatus;
+    common_name: string | null;
+    names: string;
+    dcv_method: DcvMethod | null;
+    dcv_scope: DcvScope;
+    persist_until: number | null;
+    persist_policy: PersistPolicy;
+    current_certificate_id: string | null;
+    pending_certificate_id: string | null;
+    signing_certificate_id: string | null;
+    signing_until: number | null;
+    term_ends_at: number;
+    created_at: number;
+    revision: number;
+  };
+  certificate: {
+    id: string;
+    account_id: string;
+    order_id: string;
+    state: CertificateState;
+    created_at: number;
+    pending_since: number | null;
+    common_name: string | null;
+    names: string;
+    csr: string | null;
+    spki: string;
+    key_type: KeyType;
+    key_bits: number;
+    key_fingerprint: string;
+    sign_hash: SignHash;
+    validity_days: number | null;
+    custom_expiration_date: string | null;
+    will_revoke: string;
+    issuer_id: string | null;
+    serial: string | null;
+    not_before: number | null;
+    not_after: number | null;
+    to_be_signed: string | null;
+    prepared_at: number | null;
+    lease_ends_at: number | null;
+    der: string | null;
+    issued_at: number | null;
+    version: number | null;
+    replaces_id: string | null;
+    cloud_key_id: string | null;
+    keeps_encryption_key: number;
+  };
+  encryption_certificate: {
+    certificate_id: string;
+    account_id: string;
+    key_id: string;
+    serial: string;
+    to_be_signed: string | null;
+    der: string | null;
+    envelope: string;
+  };
+  escrowed_key: {
+    id: string;
+    account_id: string;
+    order_id: string;
+    spki: string;
+    key_fingerprint: string;
+    sealed_key: string;
+    created_at: number;
+  };
+  cloud_key: {
+    id: string;
+    account_id: string;
+    spki: string;
+    key_type: KeyType;
+    key_bits: number;
+    key_fingerprint: string;
+    sealed_key: string | null;
+    hint: string | null;
+    wrong_codes: number;
+    locked_until: number;
+    created_at: number;
+    destroyed_at: number | null;
+  };
+  signing_grant: {
+    token_hash: string;
+    account_id: string;
+    key_id: string;
+    hashes: string;
+    sealed_key: string;
+    expires_at: number;
+  };
+  waiting_certificate: {
+    certificate_id: string;
+    account_id: string;
+    order_id: string;
+    due_at: number;
+    tries: number;
+    expires_at: number;
+    findings: string;
+  };
+  domain_authorization: { account_id: string; name: string; method: string; validated_at: number };
+  idempotency_key: {
+    account_id: string;
+    order_id: string;
+    key: string;
+    request_hash: string;
+    certificate_id: string;
+    created_at: number;
+  };
+  rate_limit: { key: string; full_at: number };
+  reported_key: { account_id: string; fingerprint: string; created_at: number };
+  blocked_key: { fingerprint: string; reason: string; created_at: number };
+  sealed_secret: { name: string; sealed: string };
+  setting: { name: string; value: string };
+  migration: { number: number; name: string; sha256: string; applied_at: number };
+}
+
+export type Db = Kysely<Schema>;
+export type Transaction = KyselyTransaction<Schema>;

@@ -1,0 +1,86 @@
+// Issuers, with their private keys sealed to their row.
+import type { Issuer, PublicIssuer } from '../../../domain/certificate/authority.ts';
+import type { Issuers } from '../../../domain/issuance/ports.ts';
+import type { Sealer } from '../../seal/seal.ts';
+import { bytesFrom, textOf } from '../engine/columns.ts';
+import type { Db, Schema } from '../engine/schema.ts';
+
+const bindingOf = (id: string): string => `issuer/${id}`;
+
+export const issuersIn = (db: Db, sealer: Sealer): Issuers => ({
+  async list() {
+    const rows = await rowsIn(db);
+    for (const row of rows) await renew(db, sealer, row);
+    return rows.map((row) => ({
+      ...publicPart(row),
+      privateKey: row.sealed_key === null ? null : bytesFrom(sealer.open(row.sealed_key, bindingOf(row.id))),
+    }));
+  },
+
+  listPublic: () => publicIssuersIn(db),
+
+  async claim(issuers) {
+    const [first, ...rest] = issuers;
+    if (!first) return;
+    const inserted = await db
+      .insertInto('issuer')
+      .values(rowOf(first, sealer))
+      .onConflict((conflict) => conflict.doNothing())
+      .returning('id')
+      .executeTakeFirst();
+    // The root was there, so another instance's issuing authority is, or will be when its transaction ends.
+    if (!inserted) return;
+    // Whatever stands in the way of these fails the transaction, and the root with it.
+    for (const issuer of rest) await db.insertInto('issuer').values(rowOf(issuer, sealer)).execute();
+  },
+
+  async adopt(issuers) {
+    for (const issuer of issuers) {
+      await db
+        .updateTable('issuer')
+        .set({ state: 'retired' })
+        .where('role', '=', issuer.role)
+        .where('key_type', '=', issuer.keyType)
+        .execute();
+      await db.insertInto('issuer').values(rowOf(issuer, sealer)).execute();
+    }
+  },
+});
+
+/** What is under an older seal key is sealed anew when it is read, as every sealed value is. */
+async function renew(db: Db, sealer: Sealer, { id, sealed_key: sealed }: Schema['issuer']): Promise<void> {
+  if (sealed === null || !sealer.isStale(sealed)) return;
+  await db
+    .updateTable('issuer')
+    .set({ sealed_key: sealer.seal(sealer.open(sealed, bindingOf(id)), bindingOf(id)) })
+    .where('id', '=', id)
+    .where('sealed_key', '=', sealed)
+    .execute();
+}
+
+/** Without a seal key, for whoever must not need one. */
+export const publicIssuersIn = async (db: Db): Promise<PublicIssuer[]> =>
+  (await rowsIn(db)).map((row) => ({ ...publicPart(row), hasKey: row.sealed_key !== null }));
+
+const rowsIn = (db: Db): Promise<Schema['issuer'][]> => db.selectFrom('issuer').selectAll().orderBy('id').execute();
+
+const publicPart = (row: Schema['issuer']) => ({
+  id: row.id,
+  role: row.role,
+  keyType: row.key_type,
+  state: row.state,
+  parentId: row.parent_id,
+  certificate: bytesFrom(row.certificate),
+  createdAt: row.created_at,
+});
+
+const rowOf = (issuer: Issuer, sealer: Sealer): Schema['issuer'] => ({
+  id: issuer.id,
+  role: issuer.role,
+  key_type: issuer.keyType,
+  state: issuer.state,
+  parent_id: issuer.parentId,
+  certificate: textOf(issuer.certificate),
+  sealed_key: issuer.privateKey && sealer.seal(textOf(issuer.privateKey), bindingOf(issuer.id)),
+  created_at: issuer.createdAt,
+});

@@ -1,0 +1,182 @@
+// Orders, each found only through the account that owns it.
+
+import type { Order } from '../../../domain/certificate/order.ts';
+import { Refusal } from '../../../domain/errors.ts';
+import type { Orders } from '../../../domain/issuance/ports.ts';
+import { listFrom, listText } from '../engine/columns.ts';
+import type { Engine } from '../engine/engine.ts';
+import { prepared } from '../engine/prepared.ts';
+import type { Db, Schema } from '../engine/schema.ts';
+
+type Row = Schema['certificate_order'];
+
+const orderFrom = (row: Row): Order => ({
+  id: row.id,
+  accountId: row.account_id,
+  productId: row.product_id,
+  alternativeId: row.alternative_id,
+  status: row.status,
+  commonName: row.common_name,
+  names: listFrom<string>(row.names),
+  dcvMethod: row.dcv_method,
+  dcvScope: row.dcv_scope,
+  persistUntil: row.persist_until,
+  persistPolicy: row.persist_policy,
+  currentCertificateId: row.current_certificate_id,
+  pendingCertificateId: row.pending_certificate_id,
+  termEndsAt: row.term_ends_at,
+  createdAt: row.created_at,
+  revision: row.revision,
+});
+
+/** What may change during the life of an order. */
+const changeable = (order: Order) => ({
+  status: order.status,
+  common_name: order.commonName,
+  names: listText(order.names),
+  dcv_method: order.dcvMethod,
+  dcv_scope: order.dcvScope,
+  persist_until: order.persistUntil,
+  persist_policy: order.persistPolicy,
+  current_certificate_id: order.currentCertificateId,
+  pending_certificate_id: order.pendingCertificateId,
+  signing_certificate_id: null,
+  signing_until: null,
+});
+type Changeable = ReturnType<typeof changeable>;
+type Owned = Pick<Row, 'id' | 'account_id'>;
+
+const owned = (db: Db, { id, account_id }: Owned) =>
+  db.selectFrom('certificate_order').selectAll().where('id', '=', id).where('account_id', '=', account_id);
+const select = prepared(owned);
+const selectForUpdate = prepared((db, row: Owned) => owned(db, row).forUpdate());
+
+const CHANGEABLE = [
+  'status',
+  'common_name',
+  'names',
+  'dcv_method',
+  'dcv_scope',
+  'persist_until',
+  'persist_policy',
+  'current_certificate_id',
+  'pending_certificate_id',
+  'signing_certificate_id',
+  'signing_until',
+] as const satisfies (keyof Changeable)[];
+
+type Saved = Changeable & Owned & { revision: number; next_revision: number };
+const saving = (db: Db, row: Saved) =>
+  db
+    .updateTable('certificate_order')
+    .set({ ...Object.fromEntries(CHANGEABLE.map((column) => [column, row[column]])), revision: row.next_revision })
+    .where('id', '=', row.id)
+    .where('account_id', '=', row.account_id)
+    .where('revision', '=', row.revision)
+    .returning('id');
+const save = prepared(saving);
+const finish = prepared((db, row: Saved & { signed_id: string }) =>
+  saving(db, row).where('signing_certificate_id', '=', row.signed_id),
+);
+const savedRow = (order: Order): Saved => ({
+  ...changeable(order),
+  id: order.id,
+  account_id: order.accountId,
+  revision: order.revision,
+  next_revision: order.revision + 1,
+});
+
+const beginSigning = prepared(
+  (db, { id, until, certificateId }: { id: string; until: number; certificateId: string }) =>
+    db
+      .updateTable('certificate_order')
+      .set({ signing_certificate_id: certificateId, signing_until: until })
+      .where('id', '=', id),
+);
+
+export const ordersIn = (db: Db, engine: Pick<Engine, 'locksRows'>): Orders => {
+  return {
+    async insert(order) {
+      const inserted = await db
+        .insertInto('certificate_order')
+        .values({
+          id: order.id,
+          account_id: order.accountId,
+          product_id: order.productId,
+          alternative_id: order.alternativeId,
+          ...changeable(order),
+          term_ends_at: order.termEndsAt,
+          created_at: order.createdAt,
+          revision: order.revision,
+        })
+        .onConflict((conflict) =>
+          conflict.columns(['account_id', 'alternative_id']).where('alternative_id', 'is not', null).doNothing(),
+        )
+        .returning('id')
+        .executeTakeFirst();
+      if (!inserted) throw new Refusal('duplicate_alternative_order_id');
+    },
+
+    async findByAlternative(accountId, alternativeId) {
+      const row = await db
+        .selectFrom('certificate_order')
+        .selectAll()
+        .where('account_id', '=', accountId)
+        .where('alternative_id', '=', alternativeId)
+        .executeTakeFirst();
+      return row && orderFrom(row);
+    },
+
+    async find(accountId, id) {
+      const [row] = await select(db, { id, account_id: accountId });
+      return row && orderFrom(row);
+    },
+
+    async findForUpdate(accountId, id) {
+      const [row] = await (engine.locksRows ? selectForUpdate : select)(db, { id, account_id: accountId });
+      if (!row) return undefined;
+      const { signing_certificate_id: certificateId, signing_until: until } = row;
+      return {
+        order: orderFrom(row),
+        signing: certificateId !== null && until !== null ? { certificateId, until } : null,
+      };
+    },
+
+    async list(accountId, { after = '', limit }) {
+      const rows = await db
+        .selectFrom('certificate_order')
+        .selectAll()
+        .where('account_id', '=', accountId)
+        .where('id', '>', after)
+        .orderBy('id')
+        .limit(limit)
+        .execute();
+      return rows.map(orderFrom);
+    },
+
+    async save(order) {
+      const [saved] = await save(db, savedRow(order));
+      if (!saved) throw new Refusal('service_busy', { retryAfterSeconds: 1 });
+    },
+
+    async finishSigning(order, certificateId) {
+      const [saved] = await finish(db, { ...savedRow(order), signed_id: certificateId });
+      return saved !== undefined;
+    },
+
+    async beginSigning(orderId, signing) {
+      await beginSigning(db, { id: orderId, ...signing });
+    },
+
+    async overdue(now, limit) {
+      const rows = await db
+        .selectFrom('certificate_order')
+        .select(['id', 'account_id'])
+        .where('signing_until', '<=', now)
+        .orderBy('signing_until')
+        .limit(limit)
+        .execute();
+      return rows.map(({ id, account_id }) => ({ accountId: account_id, orderId: id }));
+    },
+  };
+};

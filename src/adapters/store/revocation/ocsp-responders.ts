@@ -1,0 +1,61 @@
+// Who answers OCSP in the name of an issuer, with private keys sealed to their row. All instances share the one that
+// lives longest; earlier ones stay, because their serial numbers were issued.
+import type { OcspResponders } from '../../../domain/revocation/ports.ts';
+import type { Sealer } from '../../seal/seal.ts';
+import { bytesFrom, textOf } from '../engine/columns.ts';
+import type { Db } from '../engine/schema.ts';
+
+const bindingOf = (serial: string): string => `ocsp_responder/${serial}`;
+
+export const ocspRespondersIn = (db: Db, sealer: Sealer): OcspResponders => ({
+  async current(issuerId, at) {
+    const row = await db
+      .selectFrom('ocsp_responder')
+      .selectAll()
+      .where('issuer_id', '=', issuerId)
+      .where('certificate', 'is not', null)
+      // One from a clock that was ahead is of no use yet.
+      .where('not_before', '<=', at)
+      .orderBy('not_after', 'desc')
+      .orderBy('serial')
+      .limit(1)
+      .executeTakeFirst();
+    if (!row?.certificate || row.sealed_key === null) return undefined;
+    const privateKey = sealer.open(row.sealed_key, bindingOf(row.serial));
+    // What is under an older seal key is sealed anew when it is read, as every sealed value is.
+    if (sealer.isStale(row.sealed_key)) {
+      await db
+        .updateTable('ocsp_responder')
+        .set({ sealed_key: sealer.seal(privateKey, bindingOf(row.serial)) })
+        .where('serial', '=', row.serial)
+        .where('sealed_key', '=', row.sealed_key)
+        .execute();
+    }
+    return {
+      serial: row.serial,
+      issuerId,
+      notBefore: row.not_before,
+      notAfter: row.not_after,
+      certificate: bytesFrom(row.certificate),
+      privateKey: bytesFrom(privateKey),
+    };
+  },
+
+  async writeDown({ serial, issuerId, notBefore, notAfter }, at) {
+    await db
+      .insertInto('ocsp_responder')
+      .values({
+        ...{ serial, issuer_id: issuerId, not_before: notBefore, not_after: notAfter },
+        ...{ certificate: null, sealed_key: null, created_at: at },
+      })
+      .execute();
+  },
+
+  async finish({ serial, certificate, privateKey }) {
+    await db
+      .updateTable('ocsp_responder')
+      .set({ certificate: textOf(certificate), sealed_key: sealer.seal(textOf(privateKey), bindingOf(serial)) })
+      .where('serial', '=', serial)
+      .execute();
+  },
+});

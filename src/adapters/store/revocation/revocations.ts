@@ -1,0 +1,120 @@
+// Revocations: scheduled, changed, and carried out once. Whoever changes one holds the lock of its order; that it
+// happens once is also a condition of the statement that does it.
+import type { Revocations } from '../../../domain/revocation/ports.ts';
+import { prepared } from '../engine/prepared.ts';
+import type { Db } from '../engine/schema.ts';
+import { revocationFrom } from '../issuance/certificate-rows.ts';
+
+const scheduled = prepared((db, slots: { accountId: string; orderId: string; limit: number }) =>
+  db
+    .selectFrom('revocation')
+    .innerJoin('certificate', 'certificate.id', 'revocation.certificate_id')
+    .selectAll('revocation')
+    .where('revocation.account_id', '=', slots.accountId)
+    .where('revoked_at', 'is', null)
+    .where('order_id', '=', slots.orderId)
+    .orderBy('due_at')
+    .orderBy('certificate_id')
+    .limit(slots.limit),
+);
+
+const change = (db: Db, certificateId: string) =>
+  db.updateTable('revocation').where('certificate_id', '=', certificateId).where('revoked_at', 'is', null);
+
+export const revocationsIn = (db: Db): Revocations => ({
+  async schedule(accountId, certificateId, { reason, cause, causedById, dueAt, revokedAt }) {
+    await db
+      .insertInto('revocation')
+      .values({
+        certificate_id: certificateId,
+        account_id: accountId,
+        reason,
+        cause,
+        caused_by_id: causedById,
+        due_at: dueAt,
+        revoked_at: revokedAt,
+      })
+      // Already on its way: the earlier moment stands, and the first cause, unless it was only replaced: any other
+      // outweighs that.
+      .onConflict((conflict) =>
+        conflict
+          .column('certificate_id')
+          .doUpdateSet((is) => {
+            const isEarlier = is('excluded.due_at', '<', is.ref('revocation.due_at'));
+            const due = is
+              .case()
+              .when(isEarlier)
+              .then(is.ref('excluded.due_at'))
+              .else(is.ref('revocation.due_at'))
+              .end();
+            const wasReplaced = is('revocation.cause', '=', 'previous_replaced');
+            return {
+              due_at: due,
+              cause: is.case().when(wasReplaced).then(is.ref('excluded.cause')).else(is.ref('revocation.cause')).end(),
+              caused_by_id: is
+                .case()
+                .when(wasReplaced)
+                .then(is.ref('excluded.caused_by_id'))
+                .else(is.ref('revocation.caused_by_id'))
+                .end(),
+            };
+          })
+          .where('revocation.revoked_at', 'is', null),
+      )
+      .execute();
+  },
+
+  async listScheduled(accountId, orderId, limit) {
+    const rows = await scheduled(db, { accountId, orderId, limit });
+    return rows.map((row) => ({ certificateId: row.certificate_id, ...revocationFrom(row) }));
+  },
+
+  async due(now, limit) {
+    const rows = await db
+      .selectFrom('revocation')
+      .innerJoin('certificate', 'certificate.id', 'revocation.certificate_id')
+      .select(['certificate_id', 'revocation.account_id', 'order_id'])
+      .where('revoked_at', 'is', null)
+      .where('due_at', '<=', now)
+      .orderBy('due_at')
+      .limit(limit)
+      .execute();
+    return rows.map((row) => ({
+      accountId: row.account_id,
+      orderId: row.order_id,
+      certificateId: row.certificate_id,
+    }));
+  },
+
+  async reschedule(accountId, certificateId, dueAt) {
+    const row = await change(db, certificateId)
+      .set({ due_at: dueAt })
+      .where('account_id', '=', accountId)
+      .returning('certificate_id')
+      .executeTakeFirst();
+    return row !== undefined;
+  },
+
+  async unschedule(accountId, certificateId) {
+    const row = await db
+      .deleteFrom('revocation')
+      .where('certificate_id', '=', certificateId)
+      .where('account_id', '=', accountId)
+      .where('revoked_at', 'is', null)
+      .returning('certificate_id')
+      .executeTakeFirst();
+    return row !== undefined;
+  },
+
+  async carryOut(certificateId, { reason, cause, at }) {
+    const row = await change(db, certificateId)
+      .set({ reason, cause, revoked_at: at })
+      .returning('certificate_id')
+      .executeTakeFirst();
+    return row !== undefined;
+  },
+
+  async changeReason(certificateId, reason, cause) {
+    await db.updateTable('revocation').set({ reason, cause }).where('certificate_id', '=', certificateId).execute();
+  },
+});

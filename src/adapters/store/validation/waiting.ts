@@ -1,0 +1,81 @@
+// Certificates that wait for proof. The worker's question is answered by one index, however many wait: only what is due
+// is read.
+import type { Waiting, WaitingCertificates } from '../../../domain/issuance/ports.ts';
+import type { Engine } from '../engine/engine.ts';
+import type { Db, Schema } from '../engine/schema.ts';
+
+type Row = Schema['waiting_certificate'];
+
+const waitingFrom = (row: Row): Waiting => ({
+  certificateId: row.certificate_id,
+  accountId: row.account_id,
+  orderId: row.order_id,
+  dueAt: row.due_at,
+  tries: row.tries,
+  expiresAt: row.expires_at,
+  findings: JSON.parse(row.findings) as Waiting['findings'],
+});
+
+export const waitingIn = (db: Db, engine: Pick<Engine, 'locksRows'>): WaitingCertificates => ({
+  async insert({ certificateId, accountId, orderId, dueAt, tries, expiresAt, findings }) {
+    await db
+      .insertInto('waiting_certificate')
+      .values({
+        certificate_id: certificateId,
+        account_id: accountId,
+        order_id: orderId,
+        due_at: dueAt,
+        tries,
+        expires_at: expiresAt,
+        findings: JSON.stringify(findings),
+      })
+      .execute();
+  },
+
+  async find(accountId, certificateId) {
+    const row = await db
+      .selectFrom('waiting_certificate')
+      .selectAll()
+      .where('certificate_id', '=', certificateId)
+      .where('account_id', '=', accountId)
+      .executeTakeFirst();
+    return row && waitingFrom(row);
+  },
+
+  async claim(now, until, limit) {
+    const due = db
+      .selectFrom('waiting_certificate')
+      .select('certificate_id')
+      .where('due_at', '<=', now)
+      .orderBy('due_at')
+      .limit(limit);
+    const rows = await db
+      // Two instances that look at the same moment get different ones. Apart from the rest, or PostgreSQL may run it for
+      // each row that it updates, with a limit each time.
+      .with('due', () => (engine.locksRows ? due.forUpdate().skipLocked() : due))
+      .updateTable('waiting_certificate')
+      .set({ due_at: until })
+      .where('certificate_id', 'in', (from) => from.selectFrom('due').select('due.certificate_id'))
+      .returningAll()
+      .execute();
+    return rows.map(waitingFrom);
+  },
+
+  async update({ certificateId, accountId, dueAt, tries, findings }, seenDueAt) {
+    let changing = db
+      .updateTable('waiting_certificate')
+      .set({ due_at: dueAt, tries, findings: JSON.stringify(findings) })
+      .where('certificate_id', '=', certificateId)
+      .where('account_id', '=', accountId);
+    if (seenDueAt !== undefined) changing = changing.where('due_at', '=', seenDueAt);
+    await changing.execute();
+  },
+
+  async delete(accountId, certificateId) {
+    await db
+      .deleteFrom('waiting_certificate')
+      .where('certificate_id', '=', certificateId)
+      .where('account_id', '=', accountId)
+      .execute();
+  },
+});

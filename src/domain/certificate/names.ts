@@ -1,0 +1,200 @@
+// DNS names: how a caller may spell one, which of them a product can certify, and what a reissue does to a set of them.
+// It does not ask whether anybody controls a name, and it does not hold the public suffix list: that is data of its
+// own, handed in as a function.
+import type { Localized } from '../../kernel/locale.ts';
+import { Refusal } from '../errors.ts';
+
+/** Every name is proven, checked for CAA and written into the certificate: a list without a bound is an attack. */
+export const MAX_NAMES = 100;
+const MAX_NAME_LENGTH = 253;
+const MAX_LABEL_LENGTH = 63;
+const MAX_EXCERPT = 60;
+
+export interface NameRules {
+  readonly allowsWildcard: boolean;
+  readonly isPublicTrust: boolean;
+  /** Undefined for a public suffix itself, and for names under a top-level domain that the public list does not know. */
+  readonly registrableDomain: (name: string) => string | undefined;
+}
+
+/**
+ * The one spelling of a name by which it is compared, kept and certified: lower case, A-labels, no final dot. A name
+ * that cannot be spelled so is `invalid_domain`. U-labels are refused and not converted: what looks alike to a person
+ * may be another name, so the caller has to see the form that would be certified.
+ */
+export function dnsName(text: string, field: string): string {
+  // Before anything else, so that no check below works on more than a line; one more for the final dot.
+  if (text.length > MAX_NAME_LENGTH + 1) throw unfit(text, field, TOO_LONG);
+  // Before lower-casing, which would turn the Kelvin sign into an innocent k.
+  if (/[\u0080-\uffff]/.test(text)) throw unfit(text, field, asALabel(text));
+  const name = withoutFinalDot(text.toLowerCase());
+  const fault = FAULTS.find(([isAtFault]) => isAtFault(hostOf(name), name));
+  if (fault) throw unfit(text, field, fault[1]);
+  return name;
+}
+
+export const isWildcard = (name: string): boolean => name.startsWith('*.');
+
+/** The name under the asterisk, or the name itself. */
+export const hostOf = (name: string): string => (isWildcard(name) ? name.slice(2) : name);
+const withoutFinalDot = (name: string): string => (name.endsWith('.') ? name.slice(0, -1) : name);
+const someLabel = (host: string, test: (label: string) => boolean): boolean => host.split('.').some(test);
+
+const TOO_LONG: Localized = {
+  en: `a name has at most ${MAX_NAME_LENGTH} characters, and each part between dots ${MAX_LABEL_LENGTH}.`,
+  zh: `域名最多 ${MAX_NAME_LENGTH} 个字符，每个标签最多 ${MAX_LABEL_LENGTH} 个字符。`,
+};
+
+/** What can be wrong with a spelling, the most telling fault first. Each is asked of the part after `*.`. */
+const FAULTS: readonly (readonly [isAtFault: (host: string, name: string) => boolean, why: Localized])[] = [
+  [
+    (host) => host.includes('*'),
+    {
+      en: 'write a wildcard as *.example.com, with one asterisk.',
+      zh: '通配符须写作 *.example.com，且只能有一个星号。',
+    },
+  ],
+  [
+    (host) => /^\d+(\.\d+){3}$/.test(host) || (/:.*:/.test(host) && /^[[\]0-9a-f:.%]+$/.test(host)),
+    { en: 'IP addresses are not certified. Send a DNS name.', zh: '不支持 IP 地址，请发送域名。' },
+  ],
+  [
+    (host) => host.includes('_'),
+    { en: 'a host name has no underscore. Rename the host.', zh: '主机名不能包含下划线，请更换主机名。' },
+  ],
+  [
+    (host) => /[^a-z0-9.-]/.test(host),
+    {
+      en: 'send the bare name: letters, digits, hyphens and dots, without scheme, port, path or blanks.',
+      zh: '请只发送域名本身：字母、数字、连字符和点，不含协议、端口、路径或空白。',
+    },
+  ],
+  [
+    (host) => someLabel(host, (label) => label === ''),
+    { en: 'there is nothing before, after or between dots. Remove the extra dot.', zh: '存在空标签，请去掉多余的点。' },
+  ],
+  [(_, name) => name.length > MAX_NAME_LENGTH, TOO_LONG],
+  [(host) => someLabel(host, (label) => label.length > MAX_LABEL_LENGTH), TOO_LONG],
+  [
+    (host) => someLabel(host, (label) => label.startsWith('-') || label.endsWith('-')),
+    { en: 'a part between dots neither begins nor ends with a hyphen.', zh: '标签不能以连字符开头或结尾。' },
+  ],
+  [
+    // Resolvers and browsers read such a name as an IPv4 address, in decimal or in hexadecimal.
+    (host) => /(^|\.)(\d+|0x[0-9a-f]*)$/.test(host),
+    {
+      en: 'the last part of a name is not a number. Send the full DNS name.',
+      zh: '顶级域不能是数字，请发送完整域名。',
+    },
+  ],
+  [
+    (host) => someLabel(host, (label) => label.startsWith('xn--') && !isALabel(label)),
+    {
+      en: 'a part that begins with xn-- is not a valid A-label. Encode the name again.',
+      zh: '以 xn-- 开头的标签不是有效的 A-label，请重新编码。',
+    },
+  ],
+];
+
+/**
+ * URL takes a host of plain ASCII on trust; one ideographic full stop makes it decode every A-label, check what comes
+ * out, and encode it again. What comes back changed, or not at all, is no A-label.
+ */
+const isALabel = (label: string): boolean => URL.parse(`https://${label}\u3002com/`)?.hostname === `${label}.com`;
+
+function asALabel(text: string): Localized {
+  const remedy = aLabelForm(text);
+  return remedy === undefined
+    ? { en: 'send it as an A-label (xn--…).', zh: '请以 A-label（xn--…）形式发送。' }
+    : { en: `send it as an A-label: ${remedy}`, zh: `请以 A-label 形式发送：${remedy}` };
+}
+
+/** Only a form that would be accepted is worth suggesting. */
+function aLabelForm(text: string): string | undefined {
+  const wildcard = isWildcard(text) ? '*.' : '';
+  const host = text.slice(wildcard.length);
+  // In a URL these would end the host, and the suggestion would be for a part of what was sent.
+  if (/[^\u0080-\uffffA-Za-z0-9.-]/.test(host)) return undefined;
+  try {
+    return dnsName(wildcard + (URL.parse(`https://${host}/`)?.hostname ?? ''), '');
+  } catch {
+    return undefined;
+  }
+}
+
+/** Refuses, with `invalid_domain`, a well-spelled name that the product cannot certify. */
+export function requireCertifiable(name: string, rules: NameRules, field: string): void {
+  if (isWildcard(name) && !rules.allowsWildcard) throw unfit(name, field, NO_WILDCARD);
+  if (!rules.isPublicTrust) return;
+  const host = hostOf(name);
+  if (!host.includes('.')) throw unfit(name, field, SINGLE_LABEL);
+  if (NOT_PUBLIC.some((suffix) => `.${host}`.endsWith(`.${suffix}`))) throw unfit(name, field, INTERNAL);
+  if (someLabel(host, (label) => /^(?!xn)..--/.test(label))) throw unfit(name, field, RESERVED_LABEL);
+  if (rules.registrableDomain(host) === undefined) throw unfit(name, field, PUBLIC_SUFFIX);
+}
+
+/**
+ * Names that nobody can own on the public internet: special-use names of RFC 6761, 6762, 7686, 8375 and 9476,
+ * `internal`, and the reverse zones that public certificates must not name. `example.com` and its sisters are
+ * registered like any other, so a sandbox and the documentation can use them; `.example` and `.test` are not.
+ */
+const NOT_PUBLIC = [
+  ...['local', 'localhost', 'internal', 'home.arpa', 'test', 'example', 'invalid', 'onion', 'alt'],
+  ...['in-addr.arpa', 'ip6.arpa'],
+];
+
+const NO_WILDCARD: Localized = {
+  en: 'the product has no wildcards. List the names one by one.',
+  zh: '该产品不支持通配符，请逐个列出域名。',
+};
+const SINGLE_LABEL: Localized = {
+  en: 'a name without a dot is not unique on the internet. Send the full DNS name.',
+  zh: '没有点的名称在互联网上不唯一，请发送完整域名。',
+};
+const INTERNAL: Localized = {
+  en: 'names of this kind are internal or reserved. Use a public name, or a product of private trust.',
+  zh: '此类名称为内部或保留名称，请使用公网域名，或选用私有信任的产品。',
+};
+const RESERVED_LABEL: Localized = {
+  en: 'two hyphens in third and fourth place are reserved for A-labels.',
+  zh: '第三、四位的连字符保留给 A-label 使用。',
+};
+const PUBLIC_SUFFIX: Localized = {
+  en: 'it covers a whole public suffix, or ends in none. Send a name below a registered domain.',
+  zh: '该名称覆盖整个公共后缀，或不以公共后缀结尾，请发送已注册域名下的名称。',
+};
+
+/** The common name first, then `dnsNames` where given, else the names there are; each once, as `dnsName` spells them. */
+export function wantedNames(
+  commonName: string | undefined,
+  dnsNames: readonly string[] | undefined,
+  current: readonly string[],
+): string[] {
+  return [...new Set([...(commonName === undefined ? [] : [commonName]), ...(dnsNames ?? current)])];
+}
+
+export function differenceOf(current: readonly string[], wanted: readonly string[]) {
+  const [before, after] = [new Set(current), new Set(wanted)];
+  return { added: wanted.filter((name) => !before.has(name)), removed: current.filter((name) => !after.has(name)) };
+}
+
+/** `invalid_sans` and not `invalid_domain`: no single name is at fault, the list is. */
+export function requireFewEnough(names: readonly string[], field: string): void {
+  if (names.length <= MAX_NAMES) return;
+  throw new Refusal('invalid_sans', {
+    field,
+    reason: {
+      en: `A certificate has at most ${MAX_NAMES} names, these are ${names.length}. Split them over several orders.`,
+      zh: `一张证书最多 ${MAX_NAMES} 个域名，当前为 ${names.length} 个，请拆分到多个订单。`,
+    },
+  });
+}
+
+function unfit(name: string, field: string, why: Localized): Refusal {
+  // Bounded, and without what could forge a line of a log or turn the text around.
+  const shown = name.slice(0, MAX_EXCERPT).replace(/[\p{C}\p{Z}]/gu, '?') + (name.length > MAX_EXCERPT ? '…' : '');
+  return new Refusal('invalid_domain', {
+    field,
+    reason: { en: `"${shown}" cannot be certified: ${why.en}`, zh: `“${shown}”无法用于证书：${why.zh}` },
+  });
+}

@@ -1,0 +1,112 @@
+// How the names of an order are to be proven from this reissue on: the method, its scope, and the binding of a
+// persistent record. Asking DNS or a web server is done elsewhere.
+
+import type { DcvMethod, DcvScope, Product } from '../catalog/products.ts';
+import { isWildcard } from '../certificate/names.ts';
+import { type DomainValidation, type Order, PERSIST_POLICIES, type PersistPolicy } from '../certificate/order.ts';
+import { Refusal } from '../errors.ts';
+import type { ReissueContext, ReissueRequest } from './request.ts';
+
+/** The last second of the year 9999: beyond it no date can be written, and milliseconds sent by mistake stand out. */
+const MAX_UNIX_SECONDS = 253_402_300_799;
+
+export type DcvWish = Pick<ReissueRequest, 'dcvMethod' | 'dcvScope' | 'persistUntil' | 'persistPolicy'>;
+
+export function domainValidation(
+  request: DcvWish,
+  { now, order, product }: Pick<ReissueContext, 'now' | 'order' | 'product'>,
+  needsValidation: readonly string[],
+): DomainValidation {
+  const dcv: DomainValidation = {
+    dcvMethod: methodOf(request, order, product, needsValidation),
+    dcvScope: scopeOf(request, order, product),
+    ...bindingOf(request, order, now),
+  };
+  if (dcv.dcvMethod === 'file' && dcv.dcvScope === 'base_domain') {
+    if (needsValidation.length > 0 || request.dcvMethod || request.dcvScope) throw fileOfBase();
+  }
+  return dcv;
+}
+
+/** A web server speaks for its own name only. */
+const fileOfBase = (): Refusal =>
+  badField(
+    'dcv_scope',
+    'A file proves the name it is fetched from, and none below it. Send dcv_scope fqdn, or a DNS method.',
+    '文件方式只能验证其所在的域名，请使用 dcv_scope fqdn，或改用 DNS 方式。',
+  );
+
+function methodOf(
+  { dcvMethod: asked }: DcvWish,
+  order: Order,
+  { dcvMethods }: Product,
+  needsValidation: readonly string[],
+): DcvMethod | null {
+  const method = asked === undefined ? order.dcvMethod : dcvMethods.find((one) => one === asked);
+  // The order's own method may be one that the product has given up since. It only matters if something waits for it.
+  const isOffered = dcvMethods.some((one) => one === method);
+  if (!isOffered && (asked !== undefined || needsValidation.length > 0)) throw badMethod(dcvMethods);
+  if (method === 'file' && needsValidation.some(isWildcard))
+    throw badMethod(dcvMethods.filter((one) => one !== 'file'));
+  return method ?? null;
+}
+
+/** The list is of the methods that would do. */
+const badMethod = (possible: readonly DcvMethod[]): Refusal =>
+  new Refusal('invalid_dcv_method', {
+    field: 'dcv_method',
+    reason:
+      possible.length === 0
+        ? {
+            en: 'This product has no names to prove. Leave dcv_method out.',
+            zh: '该产品无需验证域名，请不发送 dcv_method。',
+          }
+        : {
+            en: `These names can be proven by ${possible.join(', ')}. A file never proves a wildcard.`,
+            zh: `这些域名可用的验证方式：${possible.join('、')}。文件方式不能验证通配符域名。`,
+          },
+  });
+
+/** Left out, it stays as the order has it: a caller who does not speak of validation changes nothing about it. */
+function scopeOf({ dcvScope: asked }: DcvWish, order: Order, { dcvScopes }: Product): DcvScope {
+  if (asked === undefined) return order.dcvScope;
+  const scope = dcvScopes.find((one) => one === asked);
+  if (scope) return scope;
+  const list = dcvScopes.join(', ');
+  throw badField(
+    'dcv_scope',
+    list ? `This product offers ${list}.` : 'This product has no names to prove. Leave dcv_scope out.',
+    list ? `该产品支持：${list}。` : '该产品无需验证域名，请不发送 dcv_scope。',
+  );
+}
+
+/** Rule 6: the method this very request names decides, not the one the order has. */
+function bindingOf(request: DcvWish, order: Order, now: number) {
+  if (request.dcvMethod !== 'dns-persist') {
+    return { persistUntil: order.persistUntil, persistPolicy: order.persistPolicy };
+  }
+  return { persistUntil: untilOf(request.persistUntil, order, now), persistPolicy: policyOf(request.persistPolicy) };
+}
+
+/** Left out keeps, 0 clears. A check for falsiness here would take away an expiry that a customer relies on. */
+function untilOf(asked: number | undefined, order: Order, now: number): number | null {
+  if (asked === undefined) return order.persistUntil;
+  if (asked === 0) return null;
+  if (Number.isInteger(asked) && asked * 1000 > now && asked <= MAX_UNIX_SECONDS) return asked;
+  throw badField(
+    'persist_until',
+    'persist_until is a time to come in Unix seconds, or 0 for no expiry.',
+    'persist_until 须为将来的 Unix 时间（秒），或 0 表示不过期。',
+  );
+}
+
+function policyOf(asked: string | undefined): PersistPolicy {
+  if (asked === undefined) return 'fqdn';
+  const policy = PERSIST_POLICIES.find((one) => one === asked);
+  if (policy) return policy;
+  const list = PERSIST_POLICIES.join(', ');
+  throw badField('persist_policy', `Choose one of ${list}.`, `可选值：${list}。`);
+}
+
+const badField = (field: string, en: string, zh: string): Refusal =>
+  new Refusal('invalid_parameters', { field, reason: { en, zh } });

@@ -1,0 +1,165 @@
+// What ordering and issuing need from the store. Every look-up of something an account owns names the account: what
+// belongs to another is not there.
+
+import type { CallbackAction } from '../callbacks/callback.ts';
+import type { Issuer, PublicIssuer } from '../certificate/authority.ts';
+import type { CertificateRecord, CertificateState, Order, OrderStatus } from '../certificate/order.ts';
+import type { CertificateRef } from '../revocation/ports.ts';
+import type { Page } from '../store.ts';
+import type { Finding } from '../validation/check-result.ts';
+
+/** Private keys are sealed before they reach the disk. */
+export interface Issuers {
+  list(): Promise<Issuer[]>;
+  /** The same ones in the same order; no private key is opened. */
+  listPublic(): Promise<PublicIssuer[]>;
+  /** All of them, or none when an active issuer of the same role and key type is there already. */
+  claim(issuers: readonly Issuer[]): Promise<void>;
+  /** They take the place of the active ones of their key type, which are retired. */
+  adopt(issuers: readonly Issuer[]): Promise<void>;
+}
+
+/** Which certificate of an order is being signed right now, and until when its signer is believed to be alive. */
+export interface Signing {
+  readonly certificateId: string;
+  readonly until: number;
+}
+
+export interface Orders {
+  /** Refuses with `duplicate_alternative_order_id` what the account has an order of that name for. */
+  insert(order: Order): Promise<void>;
+  find(accountId: string, id: string): Promise<Order | undefined>;
+  findByAlternative(accountId: string, alternativeId: string): Promise<Order | undefined>;
+  /** Nobody else decides about the order until the transaction ends. */
+  findForUpdate(accountId: string, id: string): Promise<{ order: Order; signing: Signing | null } | undefined>;
+  list(accountId: string, page: Page): Promise<Order[]>;
+  /**
+   * Writes what may change about an order, and ends the signing of it, if any. Refuses with `service_busy` when the
+   * order has changed since it was read.
+   */
+  save(order: Order): Promise<void>;
+  beginSigning(orderId: string, signing: Signing): Promise<void>;
+  /** Saves the order, if it is unchanged and this certificate is still the one being signed; else false. */
+  finishSigning(order: Order, certificateId: string): Promise<boolean>;
+  /** Orders whose signer is overdue, the longest first. */
+  overdue(now: number, limit: number): Promise<{ accountId: string; orderId: string }[]>;
+}
+
+export type CertificateSummary = Pick<
+  CertificateRecord,
+  'id' | 'state' | 'version' | 'replacesId' | 'createdAt' | 'issuedAt'
+>;
+
+export type CurrentCertificate = Pick<CertificateRecord, 'id' | 'commonName' | 'names' | 'publicKey' | 'cloudKeyId'> & {
+  readonly version: number;
+};
+
+export type IssuedFacts = Pick<CertificateRecord, 'der' | 'issuedAt' | 'version' | 'replacesId'> & {
+  /** Of the other half, if it has one. */
+  readonly encryptionDer: Uint8Array | null;
+};
+
+export interface Certificates {
+  insert(certificate: CertificateRecord): Promise<void>;
+  find(accountId: string, id: string): Promise<CertificateRecord | undefined>;
+  /** What a reissue compares with; the version is 0 for one that was never issued. */
+  findCurrent(accountId: string, id: string): Promise<CurrentCertificate | undefined>;
+  /** The latest that was issued on this cloud-held key. */
+  findByCloudKey(accountId: string, cloudKeyId: string): Promise<CertificateRecord | undefined>;
+  /** The one whose issuance made this one the previous. */
+  findReplacing(accountId: string, id: string): Promise<string | undefined>;
+  /** The last ones made for the order, the earlier one first, without those that were voided. */
+  listLast(accountId: string, orderId: string, limit: number): Promise<CertificateSummary[]>;
+  /** Issued, not expired and not revoked; one that is only to be revoked still counts. */
+  listValid(accountId: string, orderId: string, now: number): Promise<{ id: string; names: string[] }[]>;
+  /** Whether there is any of them. */
+  hasUnrevoked(accountId: string, orderId: string, now: number): Promise<boolean>;
+  /** Everything that was, or is being, signed on this key, in any account; the encryption half's key counts too. */
+  listOnKey(fingerprint: string, page: Page): Promise<(CertificateRef & { readonly state: CertificateState })[]>;
+  /** Serial numbers of lost signers that are not revoked, in any account. */
+  listVoided(page: Page): Promise<CertificateRef[]>;
+  /** False when it is not prepared any more: somebody found its signer overdue and voided it. */
+  issue(id: string, issued: IssuedFacts): Promise<boolean>;
+  /** Of one that is pending: its id stays, and what is to be signed is written down. False when it is not pending any more. */
+  prepare(record: CertificateRecord): Promise<boolean>;
+  /**
+   * The serial number stays taken. One whose id was answered before goes back to waiting, and the voided serial number
+   * gets the id that is given for it.
+   */
+  void(id: string, newId: string): Promise<void>;
+  /** Only what is pending. */
+  cancel(accountId: string, id: string): Promise<void>;
+}
+
+export interface Proofs {
+  /** Those of the names that this account has proven since, and by which methods. */
+  proven(accountId: string, names: readonly string[], since: number): Promise<Map<string, string[]>>;
+  record(accountId: string, name: string, method: string, at: number): Promise<void>;
+}
+
+/** A certificate that is pending, and when somebody looks at its names again. */
+export interface Waiting {
+  readonly certificateId: string;
+  readonly accountId: string;
+  readonly orderId: string;
+  readonly dueAt: number;
+  readonly tries: number;
+  readonly expiresAt: number;
+  /** By name, for those that were looked at and not proven. */
+  readonly findings: Readonly<Record<string, Finding>>;
+}
+
+export interface WaitingCertificates {
+  insert(waiting: Waiting): Promise<void>;
+  find(accountId: string, certificateId: string): Promise<Waiting | undefined>;
+  /** Those that are due, the longest first; they are due again at `until`, so that nobody else takes them up meanwhile. */
+  claim(now: number, until: number, limit: number): Promise<Waiting[]>;
+  /**
+   * Changes when it is due, and what was seen; nothing when it does not wait any more, or is not due at `seenDueAt`:
+   * then somebody else has taken it up, or changed it, meanwhile.
+   */
+  update(
+    waiting: Pick<Waiting, 'certificateId' | 'accountId' | 'dueAt' | 'tries' | 'findings'>,
+    seenDueAt?: number,
+  ): Promise<void>;
+  delete(accountId: string, certificateId: string): Promise<void>;
+}
+
+export interface OutboxEvent {
+  readonly id: string;
+  readonly accountId: string;
+  readonly orderId: string;
+  /** As it is once the fact is committed: the revocation of an earlier certificate leaves an order `issued`. */
+  readonly orderStatus: OrderStatus;
+  readonly certificateId: string;
+  readonly action: CallbackAction;
+  readonly createdAt: number;
+}
+
+export interface Outbox {
+  add(event: OutboxEvent): Promise<void>;
+}
+
+export interface IdempotencyKeys {
+  find(
+    accountId: string,
+    orderId: string,
+    key: string,
+    since: number,
+  ): Promise<{ requestHash: string; certificateId: string } | undefined>;
+  /** Takes the place of an older one under the same key. */
+  put(
+    accountId: string,
+    orderId: string,
+    key: string,
+    entry: { requestHash: string; certificateId: string; at: number },
+  ): Promise<void>;
+}
+
+export interface BlockedKeys {
+  /** For everybody, or for this account. */
+  has(fingerprint: string, accountId: string): Promise<boolean>;
+  add(fingerprint: string, reason: string, at: number): Promise<void>;
+  /** Blocked for this account alone: whoever has seen another's request could report its key. */
+  report(accountId: string, fingerprint: string, at: number): Promise<void>;
+}

@@ -1,0 +1,123 @@
+// CAA (RFC 8659, with the parameters of RFC 8657): whether those who run a domain let this authority certify a name.
+// Whoever publishes nothing permits everybody; whatever cannot be read, or was not answered, permits nobody.
+import type { Localized } from '../../kernel/locale.ts';
+import { hostOf, isWildcard } from '../certificate/names.ts';
+import type { CaaRecord, DnsAnswer, Level } from './dns.ts';
+import {
+  type IssueValue,
+  isOneOf,
+  isTag,
+  type Obstacle,
+  quoting,
+  readIssueValue,
+  sift,
+  valuesOf,
+} from './issue-value.ts';
+
+const CRITICAL = 128;
+/** What we heed, or may safely leave to others. A critical property of any other kind might forbid what we would do. */
+const KNOWN_TAGS: readonly string[] = ['issue', 'issuewild', 'iodef'];
+
+export interface CaaRules {
+  /** The domain names by which this authority is known. */
+  readonly issuers: readonly string[];
+  readonly accountUri: string;
+  /** How the name was proven; none when it was not. */
+  readonly methods: readonly string[];
+}
+
+export type CaaVerdict =
+  /** The domain whose records permit it; null where there are none up to the root. */
+  | { readonly kind: 'permitted'; readonly domain: string | null }
+  | { readonly kind: 'forbidden' | 'dns_failure'; readonly domain: string; readonly reason: Localized };
+
+/** The domains that are asked for a name: its host and all that is above, but not the root, which belongs to nobody. */
+export function caaDomains(name: string): string[] {
+  const labels = hostOf(name).split('.');
+  return labels.map((_, index) => labels.slice(index).join('.'));
+}
+
+// A domain that was not asked is no better than one that did not answer.
+const NOT_ASKED: DnsAnswer<never> = { kind: 'failed', reason: 'dns_failure' };
+
+/** The nearest domain with records decides. Levels above it, or above one that failed, need not be there. */
+export function judgeCaa(name: string, levels: readonly Level<CaaRecord>[], rules: CaaRules): CaaVerdict {
+  for (const domain of caaDomains(name)) {
+    const answer = levels.find((level) => level.domain === domain)?.answer ?? NOT_ASKED;
+    if (answer.kind === 'failed') {
+      const reason = {
+        en: `CAA at ${domain} could not be looked up (${answer.reason}). Its name servers must answer, if only that there is no such record.`,
+        zh: `无法查询 ${domain} 的 CAA 记录（${answer.reason}）。其域名服务器必须应答，即使没有该记录。`,
+      };
+      return { kind: 'dns_failure', domain, reason };
+    }
+    if (answer.kind === 'absent' || answer.records.length === 0) continue;
+    const why = obstacleIn(answer.records, isWildcard(name), rules);
+    if (why === null) return { kind: 'permitted', domain };
+    const reason = { en: `CAA at ${domain}: ${why.en}`, zh: `${domain} 的 CAA 记录：${why.zh}` };
+    return { kind: 'forbidden', domain, reason };
+  }
+  return { kind: 'permitted', domain: null };
+}
+
+/** What keeps a set of records from permitting, or null. */
+function obstacleIn(records: readonly CaaRecord[], isForWildcard: boolean, rules: CaaRules): Localized | null {
+  const mystery = records.find(({ flags, tag }) => flags & CRITICAL && !KNOWN_TAGS.includes(tag.toLowerCase()));
+  if (mystery) return quoting(mystery.tag, UNKNOWN_CRITICAL);
+  const valued = (tag: string) => records.filter((one) => one.tag.toLowerCase() === tag).map(({ value }) => value);
+  const wild = isForWildcard ? valued('issuewild') : [];
+  const values = wild.length > 0 ? wild : valued('issue');
+  // Without a value nothing stops us: records that only speak of other things, like where to report, restrict nobody.
+  const { passed, why } = sift(values.map(readIssueValue), obstacles(wild.length > 0 ? 'issuewild' : 'issue', rules));
+  return passed.length > 0 ? null : why;
+}
+
+const UNKNOWN_CRITICAL: Localized = {
+  en: 'the property is critical and not known here. Remove it, or its critical flag.',
+  zh: '该属性被标记为关键，但本机构无法识别，请移除该属性或其关键标志。',
+};
+
+const BAD_TAG: Localized = {
+  en: 'the tag of a parameter has letters, digits and hyphens only. Correct it.',
+  zh: '参数标签只能由字母、数字和连字符组成，请更正。',
+};
+
+/** What can stop one property from permitting. An issuer with a final dot is outside the grammar, and so stops. */
+const obstacles = (tag: string, { issuers, accountUri, methods }: CaaRules): readonly Obstacle<IssueValue>[] => [
+  [
+    ({ issuer }) => !isOneOf(issuer, issuers),
+    () => ({
+      en: `this authority is not among those permitted. Add the record: 0 ${tag} "${issuers[0] ?? ''}"`,
+      zh: `本机构不在允许之列，请添加记录：0 ${tag} "${issuers[0] ?? ''}"`,
+    }),
+  ],
+  [
+    ({ parameters, fault }) => fault !== null || parameters.some((parameter) => !isTag(parameter.tag)),
+    ({ fault }) => fault ?? BAD_TAG,
+  ],
+  [
+    ({ parameters }) => !isHeeded(valuesOf(parameters, 'accounturi'), (uri) => uri === accountUri),
+    ({ parameters }) =>
+      quoting(valuesOf(parameters, 'accounturi').join(' '), {
+        en: `only this account is permitted. Remove accounturi, or set it once to ${accountUri}`,
+        zh: `仅允许该账户，请移除 accounturi，或将其设为唯一的 ${accountUri}`,
+      }),
+  ],
+  [
+    ({ parameters }) => !isHeeded(valuesOf(parameters, 'validationmethods'), (list) => lists(list, methods)),
+    ({ parameters }) =>
+      quoting(valuesOf(parameters, 'validationmethods').join(' '), {
+        en: `only names proven by these methods are permitted. Remove validationmethods${methods.length === 0 ? '.' : `, or list ca-${methods[0]} in a single one.`}`,
+        zh: `仅允许以这些方式验证的域名，请移除 validationmethods${methods.length === 0 ? '。' : `，或只设置一个并列出 ca-${methods[0]}。`}`,
+      }),
+  ],
+];
+
+/** RFC 8657 lets no property with two accounts permit anything; two lists of methods are as contradictory. */
+const isHeeded = (values: readonly string[], test: (value: string) => boolean): boolean =>
+  values.length <= 1 && values.every(test);
+
+/** Our methods are none of ACME's, so they bear the prefix for those an authority names itself. */
+const lists = (list: string, methods: readonly string[]): boolean =>
+  /^[A-Za-z0-9-]+(,[A-Za-z0-9-]+)*$/.test(list) &&
+  list.split(',').some((one) => methods.includes(one.replace(/^ca-/, '')) && one.startsWith('ca-'));

@@ -1,0 +1,197 @@
+// Persistent DNS records (ADR 0015): how one is written, how one is read, and whether those that DNS answers authorize
+// an account to have a name certified. All of the plain form is here, so that another form can stand beside it.
+import type { Localized } from '../../kernel/locale.ts';
+import { hostOf, isWildcard } from '../certificate/names.ts';
+import type { PersistPolicy } from '../certificate/order.ts';
+import { caaDomains } from './caa.ts';
+import type { Level } from './dns.ts';
+import { isOneOf, type Obstacle, quoting, readIssueValue, sift, valuesOf, withoutFinalDot } from './issue-value.ts';
+
+export const PERSIST_LABEL = '_validation-persist';
+
+export interface PersistBinding {
+  readonly issuer: string;
+  readonly accountUri: string;
+  readonly persistUntil: number | null;
+  readonly persistPolicy: PersistPolicy;
+}
+
+/** The exact text to publish. "No expiry" is silence: a record that says 0 is expired. */
+export function persistRecord({ issuer, accountUri, persistUntil, persistPolicy }: PersistBinding): string {
+  return [
+    issuer,
+    `accounturi=${accountUri}`,
+    ...(persistPolicy === 'wildcard' ? ['policy=wildcard'] : []),
+    ...(persistUntil !== null && persistUntil > 0 ? [`persistUntil=${persistUntil}`] : []),
+  ].join('; ');
+}
+
+interface PersistRecord {
+  readonly kind: 'record';
+  readonly accountUri: string;
+  readonly isWildcard: boolean;
+  /** Unix seconds, the last one included; null is "no expiry". */
+  readonly until: number | null;
+}
+interface MalformedRecord {
+  readonly kind: 'malformed';
+  readonly reason: Localized;
+}
+
+/** Records of others are `other` however malformed: a name may have several authorities, and we judge ours alone. */
+export function parsePersistRecord(
+  text: string,
+  issuers: readonly string[],
+): { readonly kind: 'other' } | MalformedRecord | PersistRecord {
+  const { issuer, parameters, fault } = readIssueValue(text);
+  if (!isOneOf(withoutFinalDot(issuer), issuers)) return { kind: 'other' };
+  if (fault) return malformed(fault);
+  const twice = KNOWN_TAGS.find((tag) => valuesOf(parameters, tag.toLowerCase()).length > 1);
+  if (twice !== undefined) return malformed(quoting(twice, TWICE));
+  const [accountUri = ''] = valuesOf(parameters, 'accounturi');
+  // As Boulder has it: the tag is mandatory, so that a record without it is a mistake to be mended, and not
+  // the decision to authorize somebody else.
+  if (accountUri === '') return malformed(NO_ACCOUNT);
+  const [policy = ''] = valuesOf(parameters, 'policy');
+  const [until = null] = valuesOf(parameters, 'persistuntil');
+  if (until !== null && !/^-?[0-9]+$/.test(until)) return malformed(quoting(until, NO_INTEGER));
+  return {
+    kind: 'record',
+    accountUri,
+    isWildcard: policy.toLowerCase() === 'wildcard',
+    until: until === null ? null : seconds(until),
+  };
+}
+
+const KNOWN_TAGS = ['accounturi', 'policy', 'persistUntil'];
+const malformed = (reason: Localized): MalformedRecord => ({ kind: 'malformed', reason });
+
+/** Any number of digits has a meaning: what is beyond counting is far in the future, or long past. */
+const seconds = (digits: string): number =>
+  Math.max(Number.MIN_SAFE_INTEGER, Math.min(Number(digits), Number.MAX_SAFE_INTEGER));
+
+const TWICE: Localized = { en: 'the parameter is there twice. Remove one.', zh: '参数重复，请移除其中一个。' };
+const NO_ACCOUNT: Localized = {
+  en: 'accounturi is missing or empty. Add the one that the order shows.',
+  zh: '缺少 accounturi 或其值为空，请填写订单中显示的值。',
+};
+const NO_INTEGER: Localized = {
+  en: 'persistUntil is a time in Unix seconds, in digits only. Correct or remove it.',
+  zh: 'persistUntil 须为 Unix 秒时间戳，只能由数字组成，请更正或移除。',
+};
+
+/**
+ * The domains whose records count for a name: its host, then what is above up to the registrable domain. A public
+ * suffix has many owners, none of whom speaks for the others; without a registrable domain a name stands for itself.
+ */
+export function persistDomains(name: string, registrableDomain: (name: string) => string | undefined): string[] {
+  const host = hostOf(name);
+  const top = registrableDomain(host);
+  return caaDomains(name).filter(
+    (domain) => domain === host || (top !== undefined && `.${domain}`.endsWith(`.${top}`)),
+  );
+}
+
+export interface PersistRules {
+  readonly issuers: readonly string[];
+  readonly accountUri: string;
+  /** Milliseconds. */
+  readonly now: number;
+}
+
+export type PersistVerdict =
+  | { readonly kind: 'authorized'; readonly domain: string; readonly until: number | null }
+  | {
+      readonly kind: 'no_record' | 'malformed' | 'unauthorized' | 'dns_failure';
+      readonly domain: string;
+      readonly reason: Localized;
+    };
+
+/**
+ * Levels as `persistDomains` orders them. A record of ours at the name itself decides alone; only where there is none
+ * are the domains above asked, the nearest first. What did not answer might have held a record, so that nothing beyond
+ * it is believed.
+ */
+export function judgePersist(name: string, levels: readonly Level<string>[], rules: PersistRules): PersistVerdict {
+  const host = hostOf(name);
+  // Without an answer for the name itself nothing is known, and what is not above the name has no say.
+  const own = levels.find(({ domain }) => domain === host) ?? { domain: host, answer: NOT_ASKED };
+  const above = levels.filter(({ domain }) => host.endsWith(`.${domain}`));
+  let nearestProblem: PersistVerdict | null = null;
+  for (const { domain, answer } of [own, ...above]) {
+    if (answer.kind === 'failed') return { kind: 'dns_failure', domain, reason: unanswered(domain, answer.reason) };
+    if (answer.kind === 'absent') continue;
+    const isOwn = domain === host;
+    const verdict = judgeLevel(domain, answer.records, !isOwn || isWildcard(name), rules);
+    if (verdict && (isOwn || verdict.kind === 'authorized')) return verdict;
+    nearestProblem ??= verdict;
+  }
+  return nearestProblem ?? { kind: 'no_record', domain: host, reason: missing(host) };
+}
+
+const NOT_ASKED = { kind: 'failed', reason: 'dns_failure' } as const;
+
+/** Null when none of the records is ours. One record must satisfy everything: they lend each other nothing. */
+function judgeLevel(
+  domain: string,
+  texts: readonly string[],
+  needsWildcard: boolean,
+  rules: PersistRules,
+): PersistVerdict | null {
+  const parsed = texts.map((text) => parsePersistRecord(text, rules.issuers));
+  const records = parsed.filter((one) => one.kind === 'record');
+  const { passed, why } = sift(records, obstacles(domain, needsWildcard, rules));
+  if (passed.length > 0) return { kind: 'authorized', domain, until: latest(passed) };
+  const broken = parsed.find((one) => one.kind === 'malformed');
+  if (broken) return { kind: 'malformed', domain, reason: about(domain, broken.reason) };
+  return why && { kind: 'unauthorized', domain, reason: about(domain, why) };
+}
+
+const obstacles = (
+  domain: string,
+  needsWildcard: boolean,
+  { accountUri, now }: PersistRules,
+): readonly Obstacle<PersistRecord>[] => [
+  [
+    (record) => record.accountUri !== accountUri,
+    (record) =>
+      quoting(record.accountUri, {
+        en: `this is another account. Publish accounturi=${accountUri}`,
+        zh: `这是另一个账户，请发布 accounturi=${accountUri}`,
+      }),
+  ],
+  [
+    ({ until }) => until !== null && (until <= 0 || Math.floor(now / 1000) > until),
+    ({ until }) => ({
+      en: `it has expired (persistUntil=${until}). Publish a later time, or none.`,
+      zh: `记录已过期（persistUntil=${until}），请发布更晚的时间，或不设过期时间。`,
+    }),
+  ],
+  [
+    (record) => needsWildcard && !record.isWildcard,
+    () => ({
+      en: `it is good for ${domain} alone. Add policy=wildcard, so that wildcards and names below are covered.`,
+      zh: `记录仅适用于 ${domain} 本身，请添加 policy=wildcard 以覆盖通配符和下级域名。`,
+    }),
+  ],
+];
+
+/** DNS answers in any order: of several records that serve, the one that lasts longest is told. */
+const latest = (records: readonly PersistRecord[]): number | null =>
+  records.reduce<number | null>(
+    (last, { until }) => (last === null || until === null ? null : Math.max(last, until)),
+    0,
+  );
+
+const about = (domain: string, why: Localized): Localized => ({
+  en: `The TXT record at ${PERSIST_LABEL}.${domain}: ${why.en}`,
+  zh: `${PERSIST_LABEL}.${domain} 的 TXT 记录：${why.zh}`,
+});
+const missing = (host: string): Localized => ({
+  en: `There is no TXT record of this authority at ${PERSIST_LABEL}.${host}. Publish the one that the order shows.`,
+  zh: `${PERSIST_LABEL}.${host} 没有本机构的 TXT 记录，请发布订单中显示的记录。`,
+});
+const unanswered = (domain: string, reason: string): Localized => ({
+  en: `The TXT records at ${PERSIST_LABEL}.${domain} could not be looked up (${reason}). Check that its name servers answer.`,
+  zh: `无法查询 ${PERSIST_LABEL}.${domain} 的 TXT 记录（${reason}），请检查其域名服务器是否应答。`,
+});

@@ -1,0 +1,68 @@
+// GET and PUT /openapi/v3/account: a caller looks at its own account and credential, and changes name or language.
+// Ours, not the specification's: it answers "are my keys right?" before anything is at stake.
+import Type from 'typebox';
+import { ACCOUNT_KINDS, type Account, MAX_ACCOUNT_NAME } from '../../domain/access/account.ts';
+import { CREDENTIAL_KINDS, type Credential } from '../../domain/access/credential.ts';
+import { LOCALES } from '../../kernel/locale.ts';
+import type { ChangeAccount } from '../../usecases/access/change-account.ts';
+import { callerOf } from '../front/authentication.ts';
+import { answers, success } from '../front/reply.ts';
+import type { Api } from '../server.ts';
+
+const AccountView = Type.Object({
+  account: Type.Object({
+    id: Type.String(),
+    name: Type.String(),
+    kind: Type.Enum([...ACCOUNT_KINDS]),
+    locale: Type.Enum([...LOCALES]),
+    created_at: Type.String({ format: 'date-time' }),
+  }),
+  credential: Type.Object({
+    key_id: Type.String(),
+    kind: Type.Enum([...CREDENTIAL_KINDS]),
+    expires_at: Type.Union([Type.String({ format: 'date-time' }), Type.Null()]),
+  }),
+});
+
+const Wish = Type.Object({
+  name: Type.Optional(Type.String({ minLength: 1, maxLength: MAX_ACCOUNT_NAME, examples: ['Acme Ltd'] })),
+  locale: Type.Optional(Type.String({ enum: [...LOCALES], examples: ['zh-CN'] })),
+});
+
+const common = { tags: ['account'], 'x-reseal-extension': true, response: answers(AccountView) };
+
+export function accountOperations(api: Api, changeAccount: ChangeAccount): void {
+  api.get(
+    '/account',
+    { config: { action: 'read' }, schema: { summary: 'Show the account', ...common } },
+    async (request) => {
+      const { account, credential } = callerOf(request);
+      return success(viewOf(account, credential));
+    },
+  );
+
+  api.put(
+    '/account',
+    { config: { action: 'change_account' }, schema: { summary: 'Change the account', body: Wish, ...common } },
+    async (request) => {
+      const caller = callerOf(request);
+      const account = await changeAccount(caller, request.body, request.id);
+      return success(viewOf(account, caller.credential));
+    },
+  );
+}
+
+const viewOf = (account: Account, credential: Credential): Type.Static<typeof AccountView> => ({
+  account: {
+    id: account.id,
+    name: account.name,
+    kind: account.kind,
+    locale: account.locale,
+    created_at: new Date(account.createdAt).toISOString(),
+  },
+  credential: {
+    key_id: credential.keyId,
+    kind: credential.kind,
+    expires_at: credential.expiresAt === null ? null : new Date(credential.expiresAt).toISOString(),
+  },
+});

@@ -1,0 +1,103 @@
+// GET, PUT and DELETE /openapi/v3/account/callback, and a new signing secret: what an account says about its callbacks.
+// Ours, not the specification's. No answer shows the access key; the signing secret is shown once, when it is made.
+import type { FastifyRequest } from 'fastify';
+import Type from 'typebox';
+import type { Actor } from '../../domain/access/credential.ts';
+import { CALLBACK_ACTIONS, type CallbackSettings } from '../../domain/callbacks/callback.ts';
+import { requireUnmanaged } from '../../domain/callbacks/test-request.ts';
+import type { Secret } from '../../domain/secret.ts';
+import type { ConfigureCallback } from '../../usecases/callbacks/configure-callback.ts';
+import { actorOf, callerOf } from '../front/authentication.ts';
+import { answers, success } from '../front/reply.ts';
+import type { Api } from '../server.ts';
+import { AccessKey, CallbackUrl } from './test-request.ts';
+
+const ACTION_IDS = Object.keys(CALLBACK_ACTIONS);
+
+const Settings = Type.Object({
+  url: Type.Optional({
+    ...CallbackUrl,
+    description: 'Together with access_key; both left out, the saved ones are kept.',
+  }),
+  access_key: Type.Optional(AccessKey),
+  disabled: Type.Optional(Type.Boolean({ description: 'Pauses business callbacks. Left out, they are not paused.' })),
+  enabled_actions: Type.Optional(
+    Type.Array(Type.String({ enum: ACTION_IDS }), { description: 'Left out, every action is called back.' }),
+  ),
+});
+
+const View = Type.Object({
+  callback: Type.Union([
+    Type.Object({
+      url: Type.String(),
+      disabled: Type.Boolean(),
+      enabled_actions: Type.Optional(Type.Array(Type.String())),
+      updated_at: Type.String({ format: 'date-time' }),
+      signing_secret: Type.Optional(Type.String({ description: 'Shown once, when it is made: keep it.' })),
+    }),
+    Type.Null(),
+  ]),
+});
+
+const common = { tags: ['callback'], 'x-reseal-extension': true, response: answers(View) };
+const PATH = '/account/callback';
+const ADVICE =
+  'Every callback carries the access key in X-CC-Callback-Auth: a receiver that logs its headers logs the key. ' +
+  'Verify webhook-signature with the signing secret, which is never sent.';
+
+export function callbackOperations(api: Api, callbacks: ConfigureCallback): void {
+  const config = { action: 'configure_callback' as const };
+  api.get(PATH, { config, schema: { summary: 'Show the callback settings', ...common } }, async (request) => {
+    const settings = await callbacks.show(callerOf(request).account.id);
+    return success({ callback: settings ? viewOf(settings, null) : null });
+  });
+
+  api.put(
+    PATH,
+    {
+      config,
+      attachValidation: true,
+      schema: { summary: 'Save the callback settings', description: ADVICE, body: Settings, ...common },
+    },
+    async (request) => {
+      const { settings, signingSecret } = await callbacks.save(changingActorOf(request), request.body);
+      return success({ callback: viewOf(settings, signingSecret) });
+    },
+  );
+
+  api.post(
+    `${PATH}/rotate-secret`,
+    {
+      config,
+      schema: {
+        summary: 'Make a new signing secret',
+        description:
+          'It is shown this once. For a while callbacks carry two signatures: of the new one, and of the old.',
+        ...common,
+      },
+    },
+    async (request) => {
+      const { settings, signingSecret } = await callbacks.rotateSecret(changingActorOf(request));
+      return success({ callback: viewOf(settings, signingSecret) });
+    },
+  );
+
+  api.delete(PATH, { config, schema: { summary: 'Delete the callback settings', ...common } }, async (request) => {
+    await callbacks.remove(changingActorOf(request));
+    return success({ callback: null });
+  });
+}
+
+/** The settings of a managed-PKI account are changed on the command line only. */
+function changingActorOf(request: FastifyRequest): Actor {
+  requireUnmanaged(callerOf(request).account.kind);
+  return actorOf(request);
+}
+
+const viewOf = (settings: CallbackSettings, signingSecret: Secret | null) => ({
+  url: settings.url,
+  disabled: settings.isDisabled,
+  ...(settings.enabledActions ? { enabled_actions: [...settings.enabledActions] } : {}),
+  updated_at: new Date(settings.updatedAt).toISOString(),
+  ...(signingSecret ? { signing_secret: signingSecret.reveal() } : {}),
+});

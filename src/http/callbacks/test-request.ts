@@ -1,0 +1,72 @@
+// PUT /openapi/v3/account/callback/test: one real callback, now. The body is read by the domain and not by a schema:
+// the interface has codes of its own for what can be wrong with it (contract limit schema).
+import Type from 'typebox';
+import { MAX_ACCESS_KEY } from '../../domain/callbacks/callback.ts';
+import { viewOf } from '../../domain/callbacks/report.ts';
+import { FAILURE_REASONS, STAGES } from '../../domain/egress/outbound.ts';
+import { MAX_CALLBACK_URL } from '../../domain/egress/url.ts';
+import type { TestCallback } from '../../usecases/callbacks/send-test-callback.ts';
+import { actorOf, callerOf } from '../front/authentication.ts';
+import { answers, success } from '../front/reply.ts';
+import { nullable } from '../front/values.ts';
+import type { Api } from '../server.ts';
+
+export const CallbackUrl = Type.String({
+  maxLength: MAX_CALLBACK_URL,
+  format: 'uri',
+  pattern: '^https://',
+  examples: ['https://hooks.example.com/certificates'],
+});
+export const AccessKey = Type.String({
+  maxLength: MAX_ACCESS_KEY,
+  description: 'Travels in X-CC-Callback-Auth: printable ASCII, without a blank at either end.',
+});
+
+const Body = Type.Object({
+  url: Type.Optional({
+    ...CallbackUrl,
+    description: 'Used for this test only. Without access_key, the saved access key is sent to this address.',
+  }),
+  access_key: Type.Optional(AccessKey),
+});
+
+const Answer = Type.Object({
+  callback: Type.Object({
+    webhook_id: Type.String(),
+    stage: Type.Enum([...STAGES], { description: 'How far the test came.' }),
+    reason: nullable(Type.Enum([...FAILURE_REASONS])),
+    http_status: nullable(Type.Integer()),
+    phases_ms: Type.Object(Object.fromEntries(STAGES.map((stage) => [stage, Type.Optional(Type.Integer())]))),
+    tls_version: nullable(Type.String()),
+    certificate_expires_in_days: nullable(Type.Integer()),
+    excerpt: nullable(Type.String({ description: 'At most 2 KiB of the answer, with the access key masked.' })),
+  }),
+});
+
+export function callbackTestOperation(api: Api, testCallback: TestCallback): void {
+  api.put(
+    '/account/callback/test',
+    {
+      config: { action: 'test_callback' },
+      // The schema is there to be read; what it finds is not asked.
+      attachValidation: true,
+      schema: {
+        summary: 'Test the callback settings with a real, simulated callback',
+        description:
+          'Without a body the saved settings are tested. A temporary url or access_key is completed from the saved ones: ' +
+          'a temporary url alone is sent the saved access key. Nothing is saved. After a failure, `details` has the same object.',
+        tags: ['callback'],
+        'x-optional-body': true,
+        body: Body,
+        response: answers(Answer),
+      },
+    },
+    async (request, reply) => {
+      const left = new AbortController();
+      reply.raw.once('close', () => left.abort());
+      const { account } = callerOf(request);
+      const call = { account, by: actorOf(request), body: request.body, signal: left.signal };
+      return success({ callback: viewOf(await testCallback(call)) });
+    },
+  );
+}

@@ -1,0 +1,106 @@
+// /openapi/v3/cloud-keys: the keys that the service holds for an account; another access code for one, or its end.
+// Ours, not the specification's. Signing with them is the Cloud Signature Consortium's interface: see csc.ts.
+import Type from 'typebox';
+import { KEY_TYPES } from '../../domain/certificate/public-key.ts';
+import { Secret } from '../../domain/secret.ts';
+import type { HeldKey } from '../../usecases/cloud-keys/operate-cloud-keys.ts';
+import type { UseCloudKey } from '../../usecases/cloud-keys/use-cloud-key.ts';
+import { actorOf, callerOf } from '../front/authentication.ts';
+import { nextAfter, PageQuery, pageOf } from '../front/paging.ts';
+import { answers, success } from '../front/reply.ts';
+import { nullable } from '../front/values.ts';
+import type { Api } from '../server.ts';
+
+const DateTime = Type.String({ format: 'date-time' });
+
+const CloudKeyView = Type.Object({
+  id: Type.String({ description: 'The credentialID of /csc/v2.' }),
+  key_type: Type.Enum([...KEY_TYPES]),
+  bits: Type.Integer(),
+  hint: nullable(Type.String({ description: 'sign_key_pin_tip, as it was written.' })),
+  locked_until: nullable(DateTime),
+  created_at: DateTime,
+  destroyed_at: nullable(DateTime),
+  certificate_id: nullable(Type.String({ description: 'The latest that was issued on it.' })),
+});
+
+const List = Type.Object({ cloud_keys: Type.Array(CloudKeyView), next_after: nullable(Type.String()) });
+const One = Type.Object({ cloud_key: CloudKeyView });
+
+const Pin = Type.String({ description: 'The access code. Wrong ones lock the key.' });
+const ChangePin = Type.Object({
+  pin: Pin,
+  new_pin: Type.String({ description: '6 to 128 printable characters.' }),
+  new_pin_tip: Type.Optional(Type.String({ description: 'Left out, there is no hint any more.' })),
+});
+
+const common = { tags: ['cloud keys'], 'x-reseal-extension': true };
+const params = Type.Object({ id: Type.String() });
+
+export function cloudKeyOperations(api: Api, cloudKeys: UseCloudKey): void {
+  const use = { action: 'use_cloud_key' } as const;
+  api.get(
+    '/cloud-keys',
+    {
+      config: { action: 'read' },
+      schema: { summary: 'List the cloud-held keys', querystring: PageQuery, ...common, response: answers(List) },
+    },
+    async (request) => {
+      const page = pageOf(request.query);
+      const held = await cloudKeys.list(callerOf(request).account.id, page);
+      const ids = held.map(({ key }) => key.id);
+      return success({ cloud_keys: held.map(viewOf), next_after: nextAfter(ids, page) });
+    },
+  );
+
+  api.put(
+    '/cloud-keys/:id/pin',
+    {
+      config: use,
+      schema: {
+        summary: 'Give a cloud-held key another access code',
+        params,
+        body: ChangePin,
+        ...common,
+        response: answers(One),
+      },
+    },
+    async (request) => {
+      const { pin, new_pin, new_pin_tip } = request.body;
+      const wish = { pin: new Secret(pin), newPin: new Secret(new_pin), newHint: new_pin_tip };
+      const held = await cloudKeys.changePin(actorOf(request), request.params.id, wish);
+      return success({ cloud_key: viewOf(held) });
+    },
+  );
+
+  api.delete(
+    '/cloud-keys/:id',
+    {
+      config: use,
+      schema: {
+        summary: 'Destroy a cloud-held key for good',
+        params,
+        body: Type.Object({ pin: Pin }),
+        ...common,
+        response: answers(One),
+      },
+    },
+    async (request) => {
+      const held = await cloudKeys.destroy(actorOf(request), request.params.id, new Secret(request.body.pin));
+      return success({ cloud_key: viewOf(held) });
+    },
+  );
+}
+
+const moment = (ms: number): string => new Date(ms).toISOString();
+
+const viewOf = ({ key, isLocked, certificate }: HeldKey): Type.Static<typeof CloudKeyView> => ({
+  id: key.id,
+  key_type: key.publicKey.type,
+  bits: key.publicKey.bits,
+  hint: key.hint,
+  locked_until: isLocked ? moment(key.lockedUntil) : null,
+  created_at: moment(key.createdAt),
+  destroyed_at: key.destroyedAt === null ? null : moment(key.destroyedAt),
+  certificate_id: certificate?.id ?? null,
+});

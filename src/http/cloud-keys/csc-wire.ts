@@ -1,0 +1,197 @@
+// The words of the Cloud Signature Consortium API, version 2.0.0.2: parameters, identifiers of algorithms, errors. Where
+// the specification has a phrase for a mistake, ours begins with it. Null is as if left out there (7.1).
+
+import type { KeyType } from '../../domain/certificate/public-key.ts';
+import type { SignHash } from '../../domain/certificate/sign-hash.ts';
+import { invalid } from '../../domain/cloud-keys/cloud-signing.ts';
+import { type ErrorCode, Refusal } from '../../domain/errors.ts';
+import { Secret } from '../../domain/secret.ts';
+import { inLocale, type Locale, type Localized } from '../../kernel/locale.ts';
+import { messageOf } from '../front/error-table.ts';
+import { TransportRefusal } from '../front/reply.ts';
+
+export type Body = Readonly<Record<string, unknown>>;
+
+export function bodyOf(body: unknown): Body {
+  if (body === undefined) return {};
+  if (typeof body === 'object' && body !== null && !Array.isArray(body)) return body as Body;
+  throw new Refusal('invalid_parameters', {
+    reason: { en: 'The body must be a JSON object.', zh: '请求体必须是 JSON 对象。' },
+  });
+}
+
+const missing = (type: string, name: string): Refusal =>
+  invalid(name, `Missing (or invalid type) ${type} parameter ${name}.`, `缺少 ${name}，或其类型不是 ${type}。`);
+const wrong = (name: string, allowed: string): Refusal =>
+  invalid(name, `Invalid parameter ${name}: use ${allowed}.`, `${name} 无效，可选值：${allowed}。`);
+
+export function text(body: Body, name: string): string {
+  const value = body[name];
+  if (typeof value === 'string' && value !== '') return value;
+  throw missing('string', name);
+}
+
+export function count(body: Body, name: string): number {
+  const value = body[name];
+  if (Number.isInteger(value)) return value as number;
+  throw missing('integer', name);
+}
+
+export function flag(body: Body, name: string): boolean {
+  const value = body[name] ?? false;
+  if (typeof value === 'boolean') return value;
+  throw wrong(name, 'true, false');
+}
+
+export function choice<T extends string>(body: Body, name: string, allowed: readonly [T, ...T[]]): T {
+  const value = body[name] ?? allowed[0];
+  const known = allowed.find((one) => one === value);
+  if (known !== undefined) return known;
+  throw wrong(name, allowed.join(', '));
+}
+
+export function digestsIn(body: Body): Uint8Array[] {
+  const { hashes } = body;
+  if (!Array.isArray(hashes)) throw missing('array', 'hashes');
+  return hashes.map((one) => {
+    const bytes = Buffer.from(typeof one === 'string' ? one : '', 'base64');
+    // What comes back as it went in had no foreign character and nothing too much or too little at its end.
+    if (bytes.length > 0 && bytes.toString('base64') === one) return bytes;
+    throw invalid('hashes', 'Invalid Base64 hash string parameter.', 'hashes 中含有无效的 Base64 摘要。');
+  });
+}
+
+/** The one authentication object that a key of ours has. */
+export const PIN = 'PIN';
+
+export function pinIn({ authData }: Body): Secret {
+  if (!Array.isArray(authData)) throw missing('array', 'authData');
+  const values = authData.filter((one) => one?.id === PIN).map(({ value }) => value);
+  if (values.length === 1 && typeof values[0] === 'string' && values[0] !== '') return new Secret(values[0]);
+  throw invalid(
+    'authData',
+    `Invalid parameter authData: it has one object with the id ${PIN}, and its value is the access code.`,
+    `authData 无效：须包含一个 id 为 ${PIN} 的对象，其 value 为访问控制码。`,
+  );
+}
+
+const HASHES: ReadonlyMap<string, SignHash> = new Map([
+  ['2.16.840.1.101.3.4.2.1', 'sha256'],
+  ['2.16.840.1.101.3.4.2.2', 'sha384'],
+  ['2.16.840.1.101.3.4.2.3', 'sha512'],
+  ['1.2.156.10197.1.401', 'sm3'],
+]);
+
+/** With their hash; null where the request names it besides. */
+type Algorithms = ReadonlyMap<string, SignHash | null>;
+const ECDSA: Algorithms = new Map([
+  ['1.2.840.10045.4.3.2', 'sha256'],
+  ['1.2.840.10045.4.3.3', 'sha384'],
+  ['1.2.840.10045.4.3.4', 'sha512'],
+]);
+const SIGNATURES: Readonly<Record<KeyType, Algorithms>> = {
+  rsa: new Map([
+    ['1.2.840.113549.1.1.1', null],
+    ['1.2.840.113549.1.1.11', 'sha256'],
+    ['1.2.840.113549.1.1.12', 'sha384'],
+    ['1.2.840.113549.1.1.13', 'sha512'],
+  ]),
+  p256: ECDSA,
+  p384: ECDSA,
+  p521: ECDSA,
+  sm2: new Map([['1.2.156.10197.1.501', 'sm3']]),
+};
+
+export const CURVES: Readonly<Partial<Record<KeyType, string>>> = {
+  p256: '1.2.840.10045.3.1.7',
+  p384: '1.3.132.0.34',
+  p521: '1.3.132.0.35',
+  sm2: '1.2.156.10197.1.301',
+};
+
+export const algorithmsOf = (type: KeyType): string[] => [...SIGNATURES[type].keys()];
+export const ALL_ALGORITHMS: readonly string[] = [
+  ...new Set(Object.values(SIGNATURES).flatMap((algorithms) => [...algorithms.keys()])),
+];
+
+export function hashIn(body: Body): SignHash {
+  const known = HASHES.get(text(body, 'hashAlgorithmOID'));
+  if (known) return known;
+  throw wrong('hashAlgorithmOID', [...HASHES.keys()].join(', '));
+}
+
+/** A hash that the algorithm implies is not asked for a second time (11.10). */
+export function signHashIn(body: Body, type: KeyType): SignHash {
+  const implied = SIGNATURES[type].get(text(body, 'signAlgo'));
+  if (implied === undefined) throw wrong('signAlgo', algorithmsOf(type).join(', '));
+  return implied ?? hashIn(body);
+}
+
+interface CscError {
+  readonly status: number;
+  readonly error: string;
+  /** Instead of our general words. */
+  readonly says?: Localized;
+}
+
+const INVALID: CscError = { status: 400, error: 'invalid_request' };
+const BUSY = 'temporarily_unavailable';
+
+/** Statuses and names of its chapters 10 and 11; whatever is not here is an invalid request. */
+const ERRORS: Readonly<Partial<Record<ErrorCode, CscError>>> = {
+  unauthenticated_request: {
+    status: 401,
+    error: 'invalid_token',
+    says: {
+      en: 'Authentication failed. Send key id and secret with HTTP Basic, or as X-CC-Key-ID and X-CC-Auth-Key.',
+      zh: '身份验证失败，请用 HTTP Basic 发送密钥 ID 与密钥，或使用 X-CC-Key-ID 与 X-CC-Auth-Key 请求头。',
+    },
+  },
+  api_key_disabled: { status: 401, error: 'expired_token' },
+  permission_denied: { status: 403, error: 'unauthorized_client' },
+  cloud_key_not_found: {
+    ...INVALID,
+    says: {
+      en: 'Invalid parameter credentialID: the account has no such credential. credentials/list shows all of them.',
+      zh: 'credentialID 无效：该账户下没有此凭据，可通过 credentials/list 查看。',
+    },
+  },
+  sign_key_pin_wrong: {
+    status: 400,
+    error: 'invalid_authentication_data',
+    says: {
+      en: 'The authentication data is invalid: wrong access code. Several in a row lock the credential, longer each time.',
+      zh: '认证数据无效：访问控制码错误。连续多次输错会锁定该凭据，且锁定时间逐次延长。',
+    },
+  },
+  sign_key_locked: {
+    ...INVALID,
+    says: {
+      en: 'Credential locked: until the time in the Retry-After header the right access code is refused too.',
+      zh: '凭据已锁定：在 Retry-After 响应头给出的时间之前，正确的访问控制码也会被拒绝。',
+    },
+  },
+  route_not_found: {
+    status: 501,
+    error: 'invalid_request',
+    says: { en: 'This method is not implemented. info lists those that are.', zh: '未实现此方法，可用方法见 info。' },
+  },
+  request_too_fast: { status: 429, error: BUSY },
+  service_busy: { status: 503, error: BUSY },
+  service_internal_error: { status: 500, error: 'server_error' },
+};
+
+export function cscAnswer(refusal: Refusal, locale: Locale) {
+  const { status, error, says } = ERRORS[refusal.code] ?? INVALID;
+  const { reason, retryAfterSeconds } = refusal.facts;
+  const isTransport = refusal instanceof TransportRefusal;
+  return {
+    status: isTransport ? refusal.status : status,
+    headers: {
+      ...(isTransport && refusal.headers),
+      ...(status === 401 && { 'www-authenticate': 'Basic realm="csc", charset="UTF-8"' }),
+      ...(retryAfterSeconds !== undefined && { 'retry-after': String(retryAfterSeconds) }),
+    },
+    body: { error, error_description: says && !reason ? inLocale(says, locale) : messageOf(refusal, locale) },
+  };
+}

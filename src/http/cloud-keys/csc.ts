@@ -1,0 +1,128 @@
+// POST /csc/v2/…: signing with cloud-held keys, as the Cloud Signature Consortium API v2 has it. A credential of that
+// interface is a cloud-held key of ours. Answers and errors have the shapes of that specification, not of our envelope.
+import type { IncomingHttpHeaders } from 'node:http';
+import type { FastifyInstance, FastifyRequest } from 'fastify';
+import { invalid } from '../../domain/cloud-keys/cloud-signing.ts';
+import { Secret } from '../../domain/secret.ts';
+import { type Locale, preferredLocale } from '../../kernel/locale.ts';
+import type { Log } from '../../kernel/log.ts';
+import type { AuthenticateCaller, Presented } from '../../usecases/access/authenticate-caller.ts';
+import type { HeldKey } from '../../usecases/cloud-keys/operate-cloud-keys.ts';
+import type { UseCloudKey } from '../../usecases/cloud-keys/use-cloud-key.ts';
+import { actorOf, authenticateRequests, callerOf, twoHeaders } from '../front/authentication.ts';
+import { localeOf, sendFailure } from '../front/failures.ts';
+import { type Routes, refuseUnknownRoutes } from '../front/routes.ts';
+import { type ChainOf, credentialView, detailIn, infoView } from './csc-views.ts';
+import {
+  type Body,
+  bodyOf,
+  choice,
+  count,
+  cscAnswer,
+  digestsIn,
+  flag,
+  hashIn,
+  pinIn,
+  signHashIn,
+  text,
+} from './csc-wire.ts';
+
+export interface CscServices {
+  readonly log: Log;
+  readonly authenticate: AuthenticateCaller;
+  readonly cloudKeys: UseCloudKey;
+  readonly authority: { readonly chainOf: ChainOf };
+}
+
+/** The specification knows no pages. Whoever has more keys than this destroys those that are of no use any more. */
+const MAX_LISTED = 1_000;
+
+export function cscInterface({ log, authenticate, cloudKeys, authority: { chainOf } }: CscServices, routes: Routes) {
+  return async (scope: FastifyInstance): Promise<void> => {
+    scope.setErrorHandler((error, request, reply) => sendFailure(error, request, reply, log, cscAnswer));
+    authenticateRequests(scope, authenticate, basicOrTwoHeaders);
+    refuseUnknownRoutes(scope, routes);
+
+    const schema = { hide: true };
+    const read = { config: { action: 'read' }, schema } as const;
+    const use = { config: { action: 'use_cloud_key' }, schema } as const;
+
+    scope.post('/info', { config: { action: 'read', isPublic: true }, schema }, async (request) =>
+      infoView(languageOf(request, bodyOf(request.body))),
+    );
+
+    scope.post('/credentials/list', read, async (request) => {
+      const body = bodyOf(request.body);
+      refuseUserId(body);
+      const [detail, onlyValid] = [detailIn(body), flag(body, 'onlyValid')];
+      const locale = languageOf(request, body);
+      const all = await cloudKeys.listLive(callerOf(request).account.id, MAX_LISTED);
+      const held = onlyValid ? all.filter(isUsable) : all;
+      return {
+        credentialIDs: held.map(({ key }) => key.id),
+        ...(flag(body, 'credentialInfo') && {
+          credentialInfos: held.map((one) => ({
+            credentialID: one.key.id,
+            ...credentialView(one, detail, chainOf, locale),
+          })),
+        }),
+        ...(onlyValid && { onlyValid }),
+      };
+    });
+
+    scope.post('/credentials/info', read, async (request) => {
+      const body = bodyOf(request.body);
+      const [id, detail] = [text(body, 'credentialID'), detailIn(body)];
+      const held = await cloudKeys.show(callerOf(request).account.id, id);
+      return credentialView(held, detail, chainOf, languageOf(request, body));
+    });
+
+    scope.post('/credentials/authorize', use, async (request) => {
+      const body = bodyOf(request.body);
+      const id = text(body, 'credentialID');
+      const wish = {
+        numSignatures: count(body, 'numSignatures'),
+        digests: digestsIn(body),
+        signHash: hashIn(body),
+        pin: pinIn(body),
+      };
+      const { token, expiresInSeconds } = await cloudKeys.authorize(actorOf(request), id, wish);
+      return { SAD: token.reveal(), expiresIn: expiresInSeconds };
+    });
+
+    scope.post('/signatures/signHash', use, async (request) => {
+      const body = bodyOf(request.body);
+      const id = text(body, 'credentialID');
+      const [token, digests] = [new Secret(text(body, 'SAD')), digestsIn(body)];
+      choice(body, 'operationMode', ['S']);
+      const by = actorOf(request);
+      const { key } = await cloudKeys.show(by.accountId, id);
+      const signHash = signHashIn(body, key.publicKey.type);
+      const signatures = await cloudKeys.sign(by, id, { token, signHash, digests });
+      return { signatures: signatures.map((one) => Buffer.from(one).toString('base64')) };
+    });
+  };
+}
+
+/** As clients of that interface know it, or as ours do. */
+function basicOrTwoHeaders(headers: IncomingHttpHeaders): Presented {
+  const [, base64] = /^Basic +([A-Za-z0-9+/]+={0,2})$/i.exec(headers.authorization ?? '') ?? [];
+  if (base64 === undefined) return twoHeaders(headers);
+  const [, keyId, secret = ''] = /^([^:]*):(.*)$/s.exec(Buffer.from(base64, 'base64').toString('utf8')) ?? [];
+  return { keyId, authKey: new Secret(secret) };
+}
+
+const languageOf = (request: FastifyRequest, { lang }: Body): Locale =>
+  (typeof lang === 'string' ? preferredLocale(lang) : undefined) ?? localeOf(request);
+
+/** Who calls is known: nobody asks for somebody else (11.4). */
+function refuseUserId({ userID }: Body): void {
+  if (userID == null) return;
+  throw invalid(
+    'userID',
+    'userID parameter MUST be null: the account is that of the API key.',
+    'userID 必须为空：账户由 API 密钥决定。',
+  );
+}
+
+const isUsable = ({ isLocked, certificateStatus }: HeldKey): boolean => !isLocked && certificateStatus === 'valid';

@@ -1,0 +1,46 @@
+// How a request body becomes a value. Empty is "no body" whatever its declared type; anything else must say it is
+// JSON, be UTF-8, and parse.
+import type { FastifyInstance } from 'fastify';
+import { Refusal } from '../../domain/errors.ts';
+import { TransportRefusal } from './reply.ts';
+
+const NOT_JSON = 'application/octet-stream';
+const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
+
+export function parseBodies(app: FastifyInstance): void {
+  app.removeAllContentTypeParsers();
+  // Fastify refuses a malformed type before it looks whether there is a body at all; so it never gets to see one.
+  app.addHook('onRequest', async ({ raw: { headers } }) => {
+    if (!/^application\/json\s*(;|$)/i.test(headers['content-type'] ?? '')) headers['content-type'] = NOT_JSON;
+  });
+  app.addContentTypeParser('*', { parseAs: 'buffer' }, async (request: { headers: Headers }, bytes: Buffer) => {
+    const text = decode(bytes);
+    if (text.trim() === '') return undefined;
+    if (request.headers['content-type'] === NOT_JSON) {
+      throw new TransportRefusal(415, 'invalid_parameters', {
+        en: 'The body must be JSON. Send it with Content-Type: application/json.',
+        zh: '请求体必须是 JSON，请使用 Content-Type: application/json。',
+      });
+    }
+    try {
+      return JSON.parse(text);
+    } catch {
+      throw notJson();
+    }
+  });
+}
+type Headers = { 'content-type'?: string | undefined };
+
+function decode(bytes: Buffer): string {
+  try {
+    return utf8.decode(bytes);
+  } catch {
+    throw notJson();
+  }
+}
+
+// The parser's own message quotes what it choked on, which may be a secret; ours does not.
+const notJson = () =>
+  new Refusal('invalid_parameters', {
+    reason: { en: 'The body is not valid JSON in UTF-8.', zh: '请求体不是有效的 UTF-8 JSON。' },
+  });

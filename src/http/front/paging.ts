@@ -1,0 +1,23 @@
+// Lists over HTTP, page by page: a page goes on after the last id that was seen, and says which one that is.
+import Type from 'typebox';
+import { Refusal } from '../../domain/errors.ts';
+import type { Page } from '../../domain/store.ts';
+
+const DEFAULT_PAGE = 50;
+const MAX_PAGE = 200;
+
+export const PageQuery = Type.Object({ after: Type.Optional(Type.String()), limit: Type.Optional(Type.String()) });
+
+export function pageOf({ after, limit: text }: Type.Static<typeof PageQuery>): Page {
+  if (text === undefined) return { after, limit: DEFAULT_PAGE };
+  const limit = /^\d{1,3}$/.test(text) ? Number(text) : 0;
+  if (limit >= 1 && limit <= MAX_PAGE) return { after, limit };
+  throw new Refusal('invalid_parameters', {
+    field: 'limit',
+    reason: { en: `limit is a number from 1 to ${MAX_PAGE}.`, zh: `limit 须为 1 至 ${MAX_PAGE} 的整数。` },
+  });
+}
+
+/** Null when this page was not full, and so the last. */
+export const nextAfter = (ids: readonly string[], { limit }: Page): string | null =>
+  ids.length === limit ? (ids.at(-1) ?? null) : null;

@@ -1,0 +1,67 @@
+// The one shape of every answer: {"code":"success","data":…} or {"code","message","field"?,"details"?,"request_id"}.
+import Type from 'typebox';
+import { type ErrorCode, Refusal } from '../../domain/errors.ts';
+import type { Locale, Localized } from '../../kernel/locale.ts';
+import { ERROR_TABLE, messageOf } from './error-table.ts';
+
+export interface ErrorAnswer {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: {
+    code: keyof typeof ERROR_TABLE;
+    message: string;
+    field?: string;
+    details?: Readonly<Record<string, unknown>>;
+    request_id: string;
+  };
+}
+
+export const success = <T>(data: T): { code: 'success'; data: T } => ({ code: 'success', data });
+
+export function errorAnswer(refusal: Refusal, locale: Locale, requestId: string): ErrorAnswer {
+  const { field, details, retryAfterSeconds } = refusal.facts;
+  const isTransport = refusal instanceof TransportRefusal;
+  return {
+    status: isTransport ? refusal.status : ERROR_TABLE[refusal.code].status,
+    headers: {
+      ...(isTransport && refusal.headers),
+      ...(retryAfterSeconds !== undefined && { 'retry-after': String(retryAfterSeconds) }),
+    },
+    body: {
+      code: refusal.code,
+      message: messageOf(refusal, locale),
+      ...(field !== undefined && { field }),
+      ...(details && { details }),
+      request_id: requestId,
+    },
+  };
+}
+
+/** A fault of the HTTP message itself: the status is HTTP's own, whatever the code's usual one is. */
+export class TransportRefusal extends Refusal {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+
+  constructor(status: number, code: ErrorCode, reason?: Localized, headers = {}) {
+    super(code, { ...(reason && { reason }) });
+    this.status = status;
+    this.headers = headers;
+  }
+}
+
+const ErrorBody = Type.Object(
+  {
+    code: Type.Enum(Object.keys(ERROR_TABLE), { description: 'What programs decide by.' }),
+    message: Type.String({ description: 'For people, in English or Chinese. Never decide by it.' }),
+    field: Type.Optional(Type.String({ description: 'The request field at fault.' })),
+    details: Type.Optional(Type.Object({}, { additionalProperties: true })),
+    request_id: Type.String(),
+  },
+  { title: 'Error' },
+);
+
+/** The answers of an operation: its data on success, the error envelope on everything else. */
+export const answers = <T extends Type.TSchema>(data: T) => ({
+  200: Type.Object({ code: Type.Literal('success'), data }),
+  default: ErrorBody,
+});

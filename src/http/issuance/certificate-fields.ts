@@ -1,0 +1,68 @@
+// What a request says about the certificate it wants, on the wire and in our words: the same for a first certificate
+// and for a reissue.
+import Type from 'typebox';
+import { SIGN_HASHES, signHash } from '../../domain/certificate/sign-hash.ts';
+import { Refusal } from '../../domain/errors.ts';
+import { keySource } from '../../domain/issuance/key.ts';
+import type { ReissueRequest } from '../../domain/issuance/request.ts';
+import { Secret } from '../../domain/secret.ts';
+
+export const optional = <T extends Type.TSchema>(schema: T) => Type.Optional(schema);
+
+const Certificate = Type.Object({
+  csr: optional(Type.String({ description: 'Certificate signing request, PEM or base64.' })),
+  csr_from: optional(
+    Type.String({ enum: ['', 'sign-cloud-csc'], description: 'Left out or empty: you hold the key.' }),
+  ),
+  common_name: optional(Type.String({ description: 'Required for SSL products.', examples: ['www.example.com'] })),
+  dns_names: optional(
+    Type.Array(Type.String(), { maxItems: 100, description: 'Left out, the current names are kept.' }),
+  ),
+  sign_hash: Type.String({ enum: [...SIGN_HASHES], examples: ['sha256'] }),
+  un_modify_key: optional(Type.Boolean({ description: 'Acts on dual certificates of national cryptography only.' })),
+  validity_days: optional(Type.Integer({ minimum: 1 })),
+  custom_expiration_date: optional(Type.String({ description: 'YYYY-MM-DD, or an RFC 3339 date-time.' })),
+});
+
+/** The members of a body; each operation adds its own. */
+export const WISH = {
+  certificate: Certificate,
+  dcv_method: optional(Type.String({ enum: ['dns', 'file', 'email', 'dns-persist'] })),
+  persist_until: optional(Type.Integer({ minimum: 0, description: 'Unix seconds; 0 clears. With dns-persist only.' })),
+  persist_policy: optional(Type.String({ enum: ['fqdn', 'wildcard'] })),
+  dcv_scope: optional(Type.String({ enum: ['fqdn', 'base_domain'] })),
+  sign_key_pin: optional(Type.String({ description: 'With sign-cloud-csc only.' })),
+  sign_key_pin_tip: optional(Type.String({ description: 'With sign-cloud-csc only.' })),
+};
+const Wish = Type.Object(WISH);
+
+/** An access code that is not used is not taken over either: so nothing can store or log it (contract reissue 7). */
+export function inOurWords(
+  body: Type.Static<typeof Wish>,
+): Omit<ReissueRequest, 'acceptsRemovalOfNames' | 'acceptsRevocationOfPrevious' | 'dryRun'> {
+  const { certificate } = body;
+  if (certificate.sign_hash === '') {
+    throw new Refusal('invalid_parameters', {
+      field: 'certificate.sign_hash',
+      reason: { en: 'certificate.sign_hash is missing.', zh: '缺少 certificate.sign_hash。' },
+    });
+  }
+  const source = keySource(certificate.csr_from);
+  const isCloudHeld = source === 'sign-cloud-csc';
+  return {
+    commonName: certificate.common_name,
+    dnsNames: certificate.dns_names,
+    csr: certificate.csr,
+    keySource: source,
+    pin: isCloudHeld && body.sign_key_pin !== undefined ? new Secret(body.sign_key_pin) : undefined,
+    pinHint: isCloudHeld ? body.sign_key_pin_tip : undefined,
+    signHash: signHash(certificate.sign_hash),
+    keepsEncryptionKey: certificate.un_modify_key === true,
+    validityDays: certificate.validity_days,
+    customExpirationDate: certificate.custom_expiration_date,
+    dcvMethod: body.dcv_method,
+    dcvScope: body.dcv_scope,
+    persistUntil: body.persist_until,
+    persistPolicy: body.persist_policy,
+  };
+}

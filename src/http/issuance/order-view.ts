@@ -1,0 +1,72 @@
+// Orders and certificates as callers see them: the fields, and what clients of this API family expect in them.
+import type { CertificateRecord, CertificateState, Order } from '../../domain/certificate/order.ts';
+import { pem } from '../../domain/certificate/pem.ts';
+import { inLocale, type Locale } from '../../kernel/locale.ts';
+import type { ShownOrder } from '../../usecases/issuance/show-orders.ts';
+import type { NameState, ValidationState } from '../../usecases/validation/show-validation.ts';
+import { moment } from '../front/values.ts';
+import { scheduleView } from '../revocation/revocation-view.ts';
+
+/** Being signed is a moment, not a state that anybody outside has to know. */
+export const statusOf = (state: CertificateState): string => (state === 'prepared' ? 'pending' : state);
+
+export const summaryOf = (order: Order) => ({
+  id: order.id,
+  product: order.productId,
+  alternative_order_id: order.alternativeId,
+  status: order.status,
+  common_name: order.commonName,
+  dns_names: order.names,
+  certificate_id: order.currentCertificateId,
+  pending_certificate_id: order.pendingCertificateId,
+  dcv_method: order.dcvMethod,
+  dcv_scope: order.dcvScope,
+  persist_until: order.persistUntil,
+  persist_policy: order.persistPolicy,
+  created_at: moment(order.createdAt),
+  term_ends_at: moment(order.termEndsAt),
+});
+
+export const orderView = ({ order, certificate, validation, scheduled }: ShownOrder, locale: Locale) => ({
+  ...summaryOf(order),
+  certificate: certificate ? contentOf(certificate) : null,
+  revocations: scheduled.map((one) => ({ certificate_id: one.certificateId, ...scheduleView(one) })),
+  ...validationView(order, validation, locale),
+});
+
+export const contentOf = (certificate: CertificateRecord) => ({
+  id: certificate.id,
+  common_name: certificate.commonName,
+  dns_names: certificate.names,
+  csr: certificate.csr,
+  pem: certificate.der ? pem('CERTIFICATE', certificate.der) : null,
+});
+
+/** The other half of a dual certificate, with its private key for whoever holds the signing key. */
+export const encryptionOf = ({ encryption }: CertificateRecord) =>
+  encryption?.der && {
+    encryption_pem: pem('CERTIFICATE', encryption.der),
+    encryption_serial_number: encryption.serial,
+    encryption_key_envelope: Buffer.from(encryption.envelope).toString('base64'),
+  };
+
+/** Clients of the family read strings here, and take the absent for empty. */
+const nameView = (order: Order, { name, challenge, isVerified, finding }: NameState, locale: Locale) => ({
+  domain: name,
+  dcv_method: order.dcvMethod ?? '',
+  auth_path: challenge?.path ?? '',
+  auth_val: challenge?.value ?? '',
+  approval_email: '',
+  verified: isVerified,
+  problem: finding && {
+    result: finding.problem,
+    message: inLocale(finding.reason, locale),
+    checked_at: moment(finding.at),
+  },
+});
+
+const validationView = (order: Order, { names, waiting }: ValidationState, locale: Locale) => ({
+  dcv_val: names.map((one) => nameView(order, one, locale)),
+  dcv_next_check_at: moment(waiting?.dueAt),
+  dcv_expires_at: moment(waiting?.expiresAt),
+});

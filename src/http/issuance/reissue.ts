@@ -1,0 +1,109 @@
+// POST /openapi/v3/orders/{id}/reissue: the wire's words become ours, and the answer carries the certificate's id.
+import Type from 'typebox';
+import { canonicalJson } from '../../domain/canonical-json.ts';
+import { Refusal } from '../../domain/errors.ts';
+import type { ReissuePlan } from '../../domain/issuance/request.ts';
+import type { Reissue } from '../../usecases/issuance/reissue-certificate.ts';
+import { callerOf } from '../front/authentication.ts';
+import { answers, success } from '../front/reply.ts';
+import type { Api } from '../server.ts';
+import { inOurWords, optional, WISH } from './certificate-fields.ts';
+
+const Body = Type.Object({
+  ...WISH,
+  i_know_remove_domain_will_revoke_before_cert: optional(Type.Boolean({ description: 'Needed when a name goes.' })),
+  i_know_will_revoke_last_cert: optional(
+    Type.Boolean({ description: 'Needed where the product revokes the previous one.' }),
+  ),
+});
+
+const Answer = Type.Object({
+  certificate: optional(Type.Object({ id: Type.String({ description: 'It may still be pending.' }) })),
+  plan: optional(Type.Object({}, { additionalProperties: true, description: 'With dry_run only: what would happen.' })),
+});
+
+const MAX_IDEMPOTENCY_KEY = 255;
+
+/** `digestOf` names a body without giving it away: an access code is short enough to be guessed from a plain hash. */
+export function reissueOperation(api: Api, reissue: Reissue, digestOf: (text: string) => string): void {
+  api.post(
+    '/orders/:id/reissue',
+    {
+      config: { action: 'reissue' },
+      schema: {
+        summary: 'Reissue the certificate of an order',
+        tags: ['orders'],
+        params: Type.Object({ id: Type.String() }),
+        headers: Type.Object({ 'idempotency-key': optional(Type.String({ maxLength: MAX_IDEMPOTENCY_KEY })) }),
+        querystring: Type.Object({
+          dry_run: optional(Type.Unknown({ description: 'true: only say what would happen.' })),
+        }),
+        body: Body,
+        response: answers(Answer),
+      },
+    },
+    async (request) => {
+      const dryRun = isDryRun(request.query);
+      const call = {
+        caller: callerOf(request),
+        orderId: request.params.id,
+        request: {
+          ...inOurWords(request.body),
+          acceptsRemovalOfNames: request.body.i_know_remove_domain_will_revoke_before_cert === true,
+          acceptsRevocationOfPrevious: request.body.i_know_will_revoke_last_cert === true,
+          dryRun,
+        },
+        idempotency: idempotencyOf(request.headers['idempotency-key'], request.body, digestOf),
+        requestId: request.id,
+        // Undefined once the caller has hung up.
+        remote: request.ip ?? '',
+      };
+      if (dryRun) return success({ plan: viewOf(await reissue.plan(call)) });
+      return success({ certificate: { id: await reissue.reissue(call) } });
+    },
+  );
+}
+
+/** Anything but `true` is refused: a typo must not revoke a certificate. */
+function isDryRun(query: { readonly dry_run?: unknown }): boolean {
+  const isMisspelt = Object.keys(query).some((name) => /dry/i.test(name) && name !== 'dry_run');
+  if (query.dry_run === undefined && !isMisspelt) return false;
+  if (query.dry_run === 'true' && !isMisspelt) return true;
+  throw new Refusal('invalid_parameters', {
+    field: 'dry_run',
+    reason: { en: 'dry_run is true, or left out.', zh: 'dry_run 只能为 true，或不发送。' },
+  });
+}
+
+function idempotencyOf(key: string | undefined, body: Type.Static<typeof Body>, digestOf: (text: string) => string) {
+  if (key === undefined) return null;
+  if (!/^[\x21-\x7e]{1,255}$/.test(key)) {
+    throw new Refusal('invalid_parameters', {
+      field: 'Idempotency-Key',
+      reason: {
+        en: `Idempotency-Key has 1 to ${MAX_IDEMPOTENCY_KEY} printable characters.`,
+        zh: `Idempotency-Key 须为 1 至 ${MAX_IDEMPOTENCY_KEY} 个可打印字符。`,
+      },
+    });
+  }
+  // An access code that is not used leaves no trace at all (contract reissue 7).
+  const { sign_key_pin: _, sign_key_pin_tip: __, ...rest } = body;
+  const used = body.certificate.csr_from === 'sign-cloud-csc' ? body : rest;
+  return { key, requestHash: digestOf(canonicalJson(used)) };
+}
+
+const viewOf = (plan: ReissuePlan) => ({
+  names: plan.names,
+  added_names: plan.added,
+  removed_names: plan.removed,
+  needs_validation: plan.needsValidation,
+  revokes: plan.revokes.map(({ certificateId, reason, afterHours }) => ({
+    certificate_id: certificateId,
+    reason,
+    hours_after_issuance: afterHours,
+  })),
+  missing_consents: plan.missingConsents,
+  issuer_id: plan.issuerId,
+  not_before: new Date(plan.notBefore).toISOString(),
+  not_after: new Date(plan.notAfter).toISOString(),
+});

@@ -1,0 +1,39 @@
+// /metrics for Prometheus. Numbers about the service are the operator's business: without a token they are shown to
+// this machine only.
+import { timingSafeEqual } from 'node:crypto';
+import { BlockList } from 'node:net';
+import type { FastifyInstance, FastifyRequest } from 'fastify';
+import { Refusal } from '../../domain/errors.ts';
+
+const LOOPBACK = new BlockList();
+LOOPBACK.addSubnet('127.0.0.0', 8, 'ipv4');
+LOOPBACK.addAddress('::1', 'ipv6');
+
+/** A proxy on this machine connects from loopback too, but gives itself away by one of these. */
+const PROXY_HEADERS = ['forwarded', 'via', 'x-forwarded-for', 'x-forwarded-host', 'x-forwarded-proto', 'x-real-ip'];
+
+function isLocal({ ip, headers }: FastifyRequest): boolean {
+  if (PROXY_HEADERS.some((name) => headers[name] !== undefined)) return false;
+  // Undefined once the caller has hung up.
+  return ip !== undefined && LOOPBACK.check(ip, ip.includes(':') ? 'ipv6' : 'ipv4');
+}
+
+export function metricsEndpoint(app: FastifyInstance, metrics: { text(): Promise<string> }, token?: string): void {
+  app.get('/metrics', { schema: { hide: true } }, async (request, reply) => {
+    if (token === undefined ? !isLocal(request) : !isBearer(request.headers.authorization, token)) {
+      throw new Refusal('permission_denied', {
+        reason: {
+          en: 'Metrics are shown to this machine only, unless RESEAL_METRICS_TOKEN is set and sent as a bearer token.',
+          zh: '指标默认仅限本机访问；设置 RESEAL_METRICS_TOKEN 后，请以 Bearer 令牌发送。',
+        },
+      });
+    }
+    return reply.type('text/plain; version=0.0.4; charset=utf-8').send(await metrics.text());
+  });
+}
+
+function isBearer(header: string | undefined, token: string): boolean {
+  const expected = Buffer.from(`Bearer ${token}`);
+  const given = Buffer.from(header ?? '');
+  return given.length === expected.length && timingSafeEqual(given, expected);
+}

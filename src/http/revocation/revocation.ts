@@ -1,0 +1,99 @@
+// POST /openapi/v3/certs/{id}/revoke, and PUT and DELETE /openapi/v3/certs/{id}/revocation: revoke a certificate now, or
+// change a revocation that is still to come. Ours; the specification has revocations as a consequence of reissues only.
+import Type from 'typebox';
+import { CUSTOMER_REASONS, requireMoment, requireReason } from '../../domain/revocation/revocation.ts';
+import type { ShowOrders } from '../../usecases/issuance/show-orders.ts';
+import type { ChangeRevocation } from '../../usecases/revocation/change-revocation.ts';
+import type { RevokeCertificate } from '../../usecases/revocation/revoke-certificate.ts';
+import { actorOf } from '../front/authentication.ts';
+import { answers, success } from '../front/reply.ts';
+import type { Api } from '../server.ts';
+import { RevocationView, revocationView } from './revocation-view.ts';
+
+const Reason = Type.String({
+  enum: [...CUSTOMER_REASONS],
+  description:
+    'Left out, the service writes superseded for a certificate that was replaced, and cessation_of_operation otherwise. key_compromise also blocks the key for your account.',
+});
+const DueAt = Type.String({
+  format: 'date-time',
+  description: 'Earlier than now means now; later than before takes a product that lets revocations be put off.',
+});
+const Answer = Type.Object({
+  certificate: Type.Object({ id: Type.String(), revocation: Type.Union([RevocationView, Type.Null()]) }),
+});
+
+const common = { tags: ['certificates'], 'x-reseal-extension': true };
+const params = Type.Object({ id: Type.String() });
+
+export interface RevocationOperations {
+  readonly revoke: RevokeCertificate;
+  readonly changeRevocation: ChangeRevocation;
+  readonly show: ShowOrders;
+}
+
+export function revocationOperations(api: Api, { revoke, changeRevocation, show }: RevocationOperations): void {
+  const config = { action: 'revoke' } as const;
+  const shown = async (accountId: string, id: string) => {
+    const { certificate, seen } = await show.certificate(accountId, id);
+    return success({ certificate: { id, revocation: revocationView(certificate, seen) } });
+  };
+
+  api.post(
+    '/certs/:id/revoke',
+    {
+      config,
+      // No body is as good as an empty one.
+      preValidation: async (request) => {
+        request.body ??= {};
+      },
+      schema: {
+        summary: 'Revoke a certificate now',
+        ...common,
+        params,
+        body: Type.Object({ reason: Type.Optional(Reason) }),
+        'x-optional-body': true,
+        response: answers(Answer),
+      },
+    },
+    async (request) => {
+      const by = actorOf(request);
+      const { reason } = request.body;
+      const wish = reason === undefined ? {} : { reason: requireReason(reason, CUSTOMER_REASONS) };
+      await revoke(by, request.params.id, wish);
+      return await shown(by.accountId, request.params.id);
+    },
+  );
+
+  api.put(
+    '/certs/:id/revocation',
+    {
+      config,
+      schema: {
+        summary: 'Bring a scheduled revocation forward, or put it off',
+        ...common,
+        params,
+        body: Type.Object({ due_at: DueAt }),
+        response: answers(Answer),
+      },
+    },
+    async (request) => {
+      const by = actorOf(request);
+      await changeRevocation.reschedule(by, request.params.id, requireMoment(request.body.due_at));
+      return await shown(by.accountId, request.params.id);
+    },
+  );
+
+  api.delete(
+    '/certs/:id/revocation',
+    {
+      config,
+      schema: { summary: 'Cancel a scheduled revocation', ...common, params, response: answers(Answer) },
+    },
+    async (request) => {
+      const by = actorOf(request);
+      await changeRevocation.cancel(by, request.params.id);
+      return await shown(by.accountId, request.params.id);
+    },
+  );
+}

@@ -1,0 +1,15 @@
+// What verifiers fetch without any key: issuer certificates, at the addresses written into the certificates.
+import type { FastifyInstance } from 'fastify';
+import { Refusal } from '../../domain/errors.ts';
+
+export function pkiEndpoints(app: FastifyInstance, issuerCertificate: (id: string) => Uint8Array | undefined): void {
+  app.get<{ Params: { file: string } }>('/ca/:file', { schema: { hide: true } }, async (request, reply) => {
+    const [, id = ''] = /^([0-9a-z]+)\.crt$/.exec(request.params.file) ?? [];
+    const certificate = issuerCertificate(id);
+    if (!certificate) throw new Refusal('route_not_found');
+    return reply
+      .type('application/pkix-cert')
+      .header('cache-control', 'public, max-age=86400')
+      .send(Buffer.from(certificate));
+  });
+}

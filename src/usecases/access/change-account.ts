@@ -1,0 +1,36 @@
+// A caller changes the name or the language of its own account: is the wish a valid one, then the change and its
+// audit row in one transaction. Whether this kind of key may do it was asked at the door.
+import { type Account, accountChange } from '../../domain/access/account.ts';
+import type { Caller } from '../../domain/access/credential.ts';
+import { Refusal } from '../../domain/errors.ts';
+import type { NewId } from '../../domain/ids.ts';
+import type { Clock, Store } from '../../domain/store.ts';
+
+export interface AccountWish {
+  readonly name?: string;
+  readonly locale?: string;
+}
+
+export type ChangeAccount = (caller: Caller, wish: AccountWish, requestId: string) => Promise<Account>;
+
+export function changeAccount(store: Store, now: Clock, newId: NewId): ChangeAccount {
+  return async (caller, wish, requestId) => {
+    const change = accountChange(wish);
+    return await store.transaction(async (to) => {
+      const { id } = caller.account;
+      const account = await to.accounts.update(id, change);
+      if (!account) throw new Refusal('unauthenticated_request');
+      await to.audit.append({
+        id: newId(),
+        at: now(),
+        accountId: id,
+        actor: caller.credential.keyId,
+        action: 'account:changed',
+        subject: id,
+        requestId,
+        details: { ...change },
+      });
+      return account;
+    });
+  };
+}

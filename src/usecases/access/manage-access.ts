@@ -1,0 +1,108 @@
+// Accounts and their keys, as the operator's hand creates, lists, disables and rotates them. A key's secret exists
+// in clear only in the answer to the call that made it. Each change and its audit row are one transaction.
+import { type Account, type AccountKind, accountName } from '../../domain/access/account.ts';
+import { type Credential, type CredentialKind, requireUsable } from '../../domain/access/credential.ts';
+import { Refusal } from '../../domain/errors.ts';
+import type { NewId } from '../../domain/ids.ts';
+import { Secret } from '../../domain/secret.ts';
+import type { AuditAction, Clock, Page, Repositories, Store } from '../../domain/store.ts';
+import type { Locale } from '../../kernel/locale.ts';
+import { hashOfSecret } from './authenticate-caller.ts';
+
+export interface IssuedKey {
+  readonly credential: Credential;
+  readonly authKey: Secret;
+}
+
+export interface Tools {
+  readonly store: Store;
+  readonly now: Clock;
+  readonly newId: NewId;
+  readonly randomBytes: (count: number) => Uint8Array;
+}
+
+export type NewAccount = { readonly name: string; readonly kind: AccountKind; readonly locale: Locale };
+export type NewKey = { readonly accountId: string; readonly kind: CredentialKind; readonly expiresAt: number | null };
+
+const SECRET_BYTES = 32;
+const ACTOR = 'cli';
+
+export type ManageAccess = ReturnType<typeof manageAccess>;
+
+export function manageAccess({ store, now, newId, randomBytes }: Tools) {
+  const record = (to: Repositories, action: AuditAction, accountId: string, subject: string, details = {}) =>
+    to.audit.append({ id: newId(), at: now(), accountId, actor: ACTOR, action, subject, requestId: null, details });
+
+  async function createAccountIn(to: Repositories, wish: NewAccount): Promise<Account> {
+    const account = { id: newId(), ...wish, name: accountName(wish.name), createdAt: now() };
+    await to.accounts.insert(account);
+    await record(to, 'account:created', account.id, account.id, { kind: account.kind });
+    return account;
+  }
+
+  async function createKeyIn(to: Repositories, { accountId, kind, expiresAt }: NewKey): Promise<IssuedKey> {
+    await requireAccount(to, accountId);
+    const authKey = new Secret(Buffer.from(randomBytes(SECRET_BYTES)).toString('base64url'));
+    const credential: Credential = {
+      keyId: newId(),
+      accountId,
+      kind,
+      createdAt: now(),
+      expiresAt,
+      disabledAt: null,
+      lastUsedAt: null,
+    };
+    await to.credentials.insert(credential, hashOfSecret(authKey.reveal()));
+    await record(to, 'key:created', accountId, credential.keyId, { kind, expires_at: expiresAt });
+    return { credential, authKey };
+  }
+
+  return {
+    // These two also work inside a larger transaction, such as the sandbox's.
+    createAccountIn,
+    createKeyIn,
+
+    createAccount: (wish: NewAccount) => store.transaction((to) => createAccountIn(to, wish)),
+    createKey: (wish: NewKey) => store.transaction((to) => createKeyIn(to, wish)),
+    listAccounts: (page: Page) => store.accounts.list(page),
+
+    async showAccount(accountId: string): Promise<{ account: Account; credentials: Credential[] }> {
+      const account = await requireAccount(store, accountId);
+      return { account, credentials: await store.credentials.listOf(accountId) };
+    },
+
+    async listKeys(accountId: string): Promise<Credential[]> {
+      await requireAccount(store, accountId);
+      return store.credentials.listOf(accountId);
+    },
+
+    disableKey: (keyId: string) =>
+      store.transaction(async (to) => {
+        const credential = found(await to.credentials.disable(keyId, now()), 'key_not_found');
+        await record(to, 'key:disabled', credential.accountId, keyId);
+        return credential;
+      }),
+
+    /** A new key beside the old one, which goes on working for the overlap: clients change over in between. */
+    rotateKey: (keyId: string, overlapMs: number) =>
+      store.transaction(async (to) => {
+        const old = found(await to.credentials.find(keyId), 'key_not_found');
+        requireUsable(old, now());
+        // A key that was made for 90 days is followed by one for 90 days.
+        const expiresAt = old.expiresAt === null ? null : now() + old.expiresAt - old.createdAt;
+        const issued = await createKeyIn(to, { accountId: old.accountId, kind: old.kind, expiresAt });
+        const ending = found(await to.credentials.expire(keyId, now() + overlapMs), 'key_not_found');
+        await record(to, 'key:rotated', old.accountId, keyId, { successor: issued.credential.keyId });
+        return { ...issued, old: ending };
+      }),
+  };
+}
+
+async function requireAccount(from: Repositories, accountId: string): Promise<Account> {
+  return found(await from.accounts.find(accountId), 'account_not_found');
+}
+
+function found<T>(value: T | undefined, otherwise: 'account_not_found' | 'key_not_found'): T {
+  if (value === undefined) throw new Refusal(otherwise);
+  return value;
+}

@@ -1,0 +1,19 @@
+// What a clock that was far ahead has left behind: events and lanes that wait for a day nobody meant. They are looked for
+// now and then, and are due at once.
+import { longestWait } from '../../domain/callbacks/delivery.ts';
+import type { Clock, Store } from '../../domain/store.ts';
+
+const LANES_AT_ONCE = 100;
+const EVENTS_AT_ONCE = 1_000;
+
+export async function mendDeliveries(store: Store, now: Clock, schedule: readonly number[]): Promise<void> {
+  const after = now() + longestWait(schedule);
+  for (const accountId of await store.callbackLanes.strayed(after, LANES_AT_ONCE)) {
+    await store.transaction(async (to) => {
+      const lane = await to.callbackLanes.take(accountId);
+      if (!lane) return;
+      await to.deliveryQueue.bringBack(accountId, after, now(), EVENTS_AT_ONCE);
+      await to.callbackLanes.save({ ...lane, closedUntil: 0, inOrderUntil: 0, notBefore: now() });
+    });
+  }
+}

@@ -1,0 +1,40 @@
+// How a receiver knows that a callback is ours: the access key in the header the interface names, and beside it a
+// signature over id, time and body as Standard Webhooks has it, under a secret that is never sent.
+import { createHmac } from 'node:crypto';
+import type { CallbackSettings } from '../../domain/callbacks/callback.ts';
+import { Secret } from '../../domain/secret.ts';
+
+const PREFIX = 'whsec_';
+const SECRET_BYTES = 32;
+
+export const newSigningSecret = (randomBytes: (count: number) => Uint8Array): Secret =>
+  new Secret(PREFIX + Buffer.from(randomBytes(SECRET_BYTES)).toString('base64'));
+
+/** `v1,` and the HMAC-SHA256 of `id.timestamp.body`, each as it travels. */
+export function signatureOf(signingSecret: Secret, id: string, timestamp: string, body: string | Uint8Array): string {
+  const key = Buffer.from(signingSecret.reveal().slice(PREFIX.length), 'base64');
+  return `v1,${createHmac('sha256', key).update(`${id}.${timestamp}.`).update(body).digest('base64')}`;
+}
+
+export interface SignedCallback {
+  readonly id: string;
+  readonly at: number;
+  readonly body: string;
+  readonly accessKey: Secret;
+  readonly signingSecret: Secret;
+  /** Sign too, as long as it lasts. */
+  readonly former?: CallbackSettings['former'];
+}
+
+export function callbackHeaders(callback: SignedCallback): Record<string, string> {
+  const { id, at, body, accessKey, signingSecret, former } = callback;
+  const timestamp = String(Math.floor(at / 1000));
+  const secrets = [signingSecret, ...(former && former.until > at ? former.secrets : [])];
+  return {
+    'Content-Type': 'application/json',
+    'X-CC-Callback-Auth': accessKey.reveal(),
+    'webhook-id': id,
+    'webhook-timestamp': timestamp,
+    'webhook-signature': secrets.map((secret) => signatureOf(secret, id, timestamp, body)).join(' '),
+  };
+}

@@ -1,0 +1,119 @@
+// What a reissue is decided with: the order's product, its current certificate, proofs, keys nobody may use, and an
+// earlier answer under the same idempotency key. Reads only.
+
+import type { Product } from '../../domain/catalog/products.ts';
+import type { Order } from '../../domain/certificate/order.ts';
+import { NO_KEY, type PublicKey } from '../../domain/certificate/public-key.ts';
+import { Refusal } from '../../domain/errors.ts';
+import { mentionedNames } from '../../domain/issuance/names.ts';
+import type { CurrentCertificate } from '../../domain/issuance/ports.ts';
+import type { ReissueContext, ReissueRequest } from '../../domain/issuance/request.ts';
+import type { Repositories } from '../../domain/store.ts';
+import type { Look } from '../validation/check-names.ts';
+import { provenAmong } from '../validation/proven-names.ts';
+import { isKeyBlocked, once, soundKey } from './key-policy.ts';
+import { cloudKeyToBe } from './obtain-keys.ts';
+import type { ReissueCall, ReissueTools } from './reissue-certificate.ts';
+
+const IDEMPOTENCY_MS = 24 * 3_600_000;
+
+export async function earlierAnswer(to: Repositories, call: ReissueCall, at: number): Promise<string | undefined> {
+  if (!call.idempotency) return undefined;
+  const { key, requestHash } = call.idempotency;
+  const entry = await to.idempotencyKeys.find(call.caller.account.id, call.orderId, key, at - IDEMPOTENCY_MS);
+  if (entry && entry.requestHash !== requestHash) throw new Refusal('idempotency_key_reused');
+  return entry?.certificateId;
+}
+
+export function productOf({ products }: Pick<ReissueTools, 'products'>, order: Order): Product {
+  const product = products.get(order.productId);
+  if (product) return product;
+  throw new Refusal('product_not_found', {
+    reason: {
+      en: `The product of this order, ${order.productId}, is not offered any more. Ask the operator to bring it back.`,
+      zh: `该订单的产品 ${order.productId} 已不再提供，请联系运营方恢复。`,
+    },
+  });
+}
+
+/** An order without a certificate has nothing to compare with; its status refuses the reissue anyway. */
+export async function currentOf(from: Repositories, order: Order): Promise<CurrentCertificate> {
+  const id = order.currentCertificateId;
+  const certificate = id === null ? undefined : await from.certificates.findCurrent(order.accountId, id);
+  if (certificate) return certificate;
+  if (order.status === 'issued') throw new Error(`order ${order.id} is issued and has no certificate`);
+  return { id: '', commonName: order.commonName, names: order.names, publicKey: NO_KEY, version: 0, cloudKeyId: null };
+}
+
+/** Without a cloud key, one that stands for it: enough for a plan, and never certified. */
+export async function contextOf(
+  tools: ReissueTools,
+  from: Repositories,
+  order: Order,
+  current: CurrentCertificate,
+  request: ReissueRequest,
+  now: number,
+  cloudKey?: PublicKey,
+): Promise<ReissueContext & Pick<Look, 'provenBy'>> {
+  const { authority } = tools;
+  const product = productOf(tools, order);
+  const mentioned = mentionedNames(request, product.kind, current.names);
+  const mayRemove = current.names.some((name) => !mentioned.includes(name));
+  const valid =
+    mayRemove || product.revokesPreviousOnReissue
+      ? await from.certificates.listValid(order.accountId, order.id, now)
+      : [];
+  const readCsr = once(tools.readCsr);
+  const provenBy = await provenAmong(tools, from, order.accountId, mentioned, product, now);
+  return {
+    now,
+    order,
+    product,
+    current: { ...current, isStillValid: valid.some(({ id }) => id === current.id) },
+    earlier: valid.filter(({ id }) => id !== current.id),
+    provenBy,
+    validatedNames: new Set(provenBy.keys()),
+    readCsr,
+    requireSoundKey: (await isDestroyed(from, order.accountId, current, request))
+      ? refuseDestroyed
+      : soundKey(tools, product, await isBlocked(from, order.accountId, current, request, readCsr)),
+    cloudKey: cloudKey ?? cloudKeyToBe(request, current.publicKey, product),
+    issuers: { choose: authority.issuerFor, served: authority.served },
+    registrableDomain: tools.registrableDomain,
+  };
+}
+
+/** Without a CSR the last key is certified again; one that is destroyed can sign nothing any more. */
+async function isDestroyed(
+  from: Repositories,
+  accountId: string,
+  { cloudKeyId }: CurrentCertificate,
+  { keySource, csr }: ReissueRequest,
+): Promise<boolean> {
+  if (keySource !== 'caller' || csr || cloudKeyId === null) return false;
+  return (await from.cloudKeys.find(accountId, cloudKeyId)) === undefined;
+}
+
+const refuseDestroyed = (): never => {
+  throw new Refusal('invalid_parameters', {
+    field: 'certificate.csr',
+    reason: {
+      en: 'The key of the current certificate is destroyed. Send a csr, or csr_from sign-cloud-csc for a new one.',
+      zh: '当前证书的密钥已销毁，请发送 csr，或使用 csr_from sign-cloud-csc 生成新密钥。',
+    },
+  });
+};
+
+/** A key that is made for the request was never anybody's before. */
+async function isBlocked(
+  from: Repositories,
+  accountId: string,
+  current: CurrentCertificate,
+  { keySource, csr }: ReissueRequest,
+  readCsr: (text: string) => PublicKey,
+): Promise<boolean> {
+  if (keySource !== 'caller') return false;
+  return csr
+    ? await isKeyBlocked(from, accountId, csr, readCsr)
+    : await from.blockedKeys.has(current.publicKey.fingerprint, accountId);
+}

@@ -1,0 +1,88 @@
+// Change a revocation that is still to come: bring it forward, which everybody may, put it off, or cancel it, which the
+// product must allow. What has happened cannot be changed; that is why it was scheduled.
+import type { Actor } from '../../domain/access/credential.ts';
+import type { Product } from '../../domain/catalog/products.ts';
+import type { CertificateRecord, Order, Revocation } from '../../domain/certificate/order.ts';
+import { Refusal } from '../../domain/errors.ts';
+import {
+  type ListRef,
+  requireMayPutOff,
+  requireScheduled,
+  requireWithinLife,
+} from '../../domain/revocation/revocation.ts';
+import type { AuditAction, Repositories } from '../../domain/store.ts';
+import { productOf } from '../issuance/reissue-context.ts';
+import { carryOut, withOrder } from './apply-revocation.ts';
+import { patiently, type RevocationTools } from './revoke-certificate.ts';
+
+export interface ChangeRevocation {
+  /** A moment that has come already means now. */
+  reschedule(by: Actor, certificateId: string, dueAt: number): Promise<void>;
+  cancel(by: Actor, certificateId: string): Promise<void>;
+}
+
+export interface ChangeTools extends RevocationTools {
+  readonly products: ReadonlyMap<string, Product>;
+}
+
+interface Scheduled {
+  readonly certificate: CertificateRecord;
+  readonly revocation: Revocation;
+  readonly order: Order;
+  readonly at: number;
+}
+
+export function changeRevocation(tools: ChangeTools): ChangeRevocation {
+  const { store, now, newId, publishLists } = tools;
+
+  async function change(
+    by: Actor,
+    id: string,
+    work: (to: Repositories, found: Scheduled) => Promise<ListRef[]>,
+  ): Promise<void> {
+    const known = await store.certificates.find(by.accountId, id);
+    if (!known) throw new Refusal('cert_not_found');
+    const lists = await patiently(tools, (to) =>
+      withOrder(to, known, async (order) => {
+        const certificate = await to.certificates.find(by.accountId, id);
+        if (!certificate) throw new Refusal('cert_not_found');
+        return await work(to, { certificate, revocation: requireScheduled(certificate.revocation), order, at: now() });
+      }),
+    );
+    await publishLists(lists);
+  }
+
+  const record = (
+    to: Repositories,
+    by: Actor,
+    action: AuditAction,
+    { certificate, revocation, order, at }: Scheduled,
+  ) =>
+    to.audit.append({
+      ...{ id: newId(), at, ...by, action, subject: certificate.id },
+      details: { order_id: order.id, was_due_at: revocation.dueAt },
+    });
+
+  return {
+    reschedule: (by, id, dueAt) =>
+      change(by, id, async (to, found) => {
+        const { certificate, revocation, order, at } = found;
+        if (dueAt > revocation.dueAt) {
+          requireMayPutOff(productOf(tools, order));
+          requireWithinLife(dueAt, certificate.preparation?.notAfter ?? 0);
+        }
+        const { reason, cause } = revocation;
+        await to.revocations.reschedule(by.accountId, id, Math.max(dueAt, at));
+        await record(to, by, 'revocation:changed', found);
+        return dueAt <= at ? await carryOut(to, newId, certificate, order, { reason, cause, at, by }) : [];
+      }),
+
+    cancel: (by, id) =>
+      change(by, id, async (to, found) => {
+        requireMayPutOff(productOf(tools, found.order));
+        await to.revocations.unschedule(by.accountId, id);
+        await record(to, by, 'revocation:canceled', found);
+        return [];
+      }),
+  };
+}

@@ -1,0 +1,59 @@
+// A file on port 80 of a name, fetched through the one outbound function. Redirects are followed by this rule: at most
+// five; to http on port 80 or https on 443 of a name, never of a bare address; each hop is resolved and vetted like the
+// first. Anything but 200 in the end is no proof.
+
+import type { CallOut, OutboundPolicy, Outcome } from '../../domain/egress/outbound.ts';
+import type { Challenge } from '../../domain/validation/challenge.ts';
+import { type CheckResult, failed, PASSED } from '../../domain/validation/check-result.ts';
+import { type FileTarget, fileTarget, redirectTarget } from '../../domain/validation/file-target.ts';
+
+const MAX_REDIRECTS = 5;
+const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 307, 308]);
+
+export interface FileTools {
+  readonly filePort: number;
+  readonly filePolicy: OutboundPolicy;
+}
+
+export async function fetchFile(
+  { filePort, filePolicy }: FileTools,
+  callOut: CallOut,
+  { domain, path, value }: Challenge,
+  signal: AbortSignal,
+): Promise<CheckResult> {
+  let target: FileTarget | undefined = fileTarget(domain, path, filePort);
+  for (let hops = 0; target && hops <= MAX_REDIRECTS; hops += 1) {
+    const { url, shown }: FileTarget = target;
+    const outcome = await callOut({ url, method: 'GET', headers: {}, body: '', policy: filePolicy, signal });
+    if (outcome.kind !== 'answered') return unreachable(shown, outcome);
+    if (!REDIRECTS.has(outcome.status)) return resultOf(shown, outcome, value);
+    target = redirectTarget(outcome.headers.location ?? '', target, filePort);
+  }
+  return failed(
+    'http_failure',
+    `The redirects from ${domain} lead too far, or to an address that is not followed.`,
+    `${domain} 的重定向次数过多，或指向不予跟随的地址。`,
+  );
+}
+
+function unreachable(shown: string, outcome: Exclude<Outcome, { kind: 'answered' }>): CheckResult {
+  if (outcome.kind === 'private') {
+    return failed(
+      'private_address',
+      `${shown} leads to a private address, which is not asked.`,
+      `${shown} 指向私有地址，不予访问。`,
+    );
+  }
+  const { reason } = outcome;
+  return failed('http_failure', `${shown} could not be fetched: ${reason}.`, `无法获取 ${shown}：${reason}。`);
+}
+
+/** One line of the file is the value: several orders may share a file. */
+function resultOf(shown: string, { status, body }: Extract<Outcome, { kind: 'answered' }>, value: string): CheckResult {
+  if (status !== 200) {
+    return failed('http_failure', `${shown} answers ${status}, not 200.`, `${shown} 返回 ${status}，而不是 200。`);
+  }
+  const lines = Buffer.from(body).toString('latin1').split(/\r?\n/);
+  if (lines.some((line) => line.trim() === value)) return PASSED;
+  return failed('wrong_value', `No line of ${shown} is the value of this order.`, `${shown} 中没有该订单的值。`);
+}

@@ -1,0 +1,61 @@
+// The composition root: configuration in, an open store and the use cases over it out. serve.ts puts HTTP in front.
+
+import { createMetrics } from '../adapters/metrics/metrics.ts';
+import { randomBytes } from '../adapters/seal/random.ts';
+import { openSealer } from '../adapters/seal/seal-check.ts';
+import { type OpenStore, openStore } from '../adapters/store/store.ts';
+import type { Config } from '../config/config.ts';
+import { idMaker } from '../domain/ids.ts';
+import type { Clock } from '../domain/store.ts';
+import type { AppServices } from '../http/server.ts';
+import { type Log, mask } from '../kernel/log.ts';
+import { authenticateCaller } from '../usecases/access/authenticate-caller.ts';
+import { changeAccount } from '../usecases/access/change-account.ts';
+import { type ManageAccess, manageAccess } from '../usecases/access/manage-access.ts';
+import { makeFolder, storeProblem } from './start-up.ts';
+
+/** What a test replaces: the clock and the log. Everything else is real. */
+export interface World {
+  readonly now: Clock;
+  readonly log: Log;
+}
+
+export interface App extends AppServices {
+  readonly metrics: ReturnType<typeof createMetrics>;
+  readonly access: ManageAccess;
+  readonly store: OpenStore;
+  close(): Promise<void>;
+}
+
+export async function openApp(config: Config, { now, log }: World): Promise<App> {
+  makeFolder(config.dataDir);
+  const metrics = createMetrics();
+  const { sealer, confirm } = openSealer(config.sealKey);
+  const store = await openStore(config.database, sealer, now, {
+    onCommit: metrics.storeCommitted,
+    onUnavailable(error) {
+      metrics.storeUnavailable();
+      log({ event: 'store_unavailable', text: mask(error instanceof Error ? error.message : String(error)) });
+    },
+  }).catch((error) => {
+    throw storeProblem(error, config);
+  });
+  try {
+    await confirm(store);
+  } catch (error) {
+    await store.close();
+    throw error;
+  }
+  const newId = idMaker(now, randomBytes);
+  return {
+    newId,
+    log,
+    metrics,
+    store,
+    access: manageAccess({ store, now, newId, randomBytes }),
+    authenticate: authenticateCaller(store, now),
+    changeAccount: changeAccount(store, now, newId),
+    probeWrite: () => store.probeWrite(),
+    close: () => store.close(),
+  };
+}

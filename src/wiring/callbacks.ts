@@ -1,0 +1,86 @@
+// The part of the application that calls out: the one outbound function with the operator's lists, and the use cases
+// over it.
+import { X509Certificate } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { callOut } from '../adapters/egress/call-out.ts';
+import { randomBytes } from '../adapters/seal/random.ts';
+import type { Config } from '../config/config.ts';
+import type { AddressRule } from '../domain/egress/addresses.ts';
+import type { OutboundPolicy } from '../domain/egress/outbound.ts';
+import type { Clock } from '../domain/store.ts';
+import { EXIT, Problem } from '../kernel/problem.ts';
+import { type ConfigureCallback, configureCallback } from '../usecases/callbacks/configure-callback.ts';
+import { type TestCallback, testCallback } from '../usecases/callbacks/send-test-callback.ts';
+import { slots } from '../usecases/callbacks/test-slots.ts';
+import type { App } from './app.ts';
+import { type DeliveryServices, openDeliveries } from './deliveries.ts';
+
+export interface CallbackServices extends DeliveryServices {
+  readonly testCallback: TestCallback;
+  readonly callbacks: ConfigureCallback;
+}
+
+/** What the sandbox adds to what the operator configured. */
+export interface OutsideWorld {
+  readonly allow: readonly AddressRule[];
+  /** PEM texts. */
+  readonly roots: readonly string[];
+  readonly dnsServers: readonly string[];
+}
+
+const TEST_MS = 10_000;
+const USER_AGENT = 'Reseal-Callback/1';
+
+export function openCallbacks(
+  app: App,
+  { callbacks: config, dnsServers }: Config,
+  now: Clock,
+  outside: OutsideWorld = { allow: [], roots: [], dnsServers },
+): CallbackServices {
+  const policyFor = (accountId: string): OutboundPolicy => ({
+    allow: [
+      ...config.allow.filter((one) => one.accountId === null || one.accountId === accountId).map(({ rule }) => rule),
+      ...outside.allow,
+    ],
+    deny: config.deny,
+    totalMs: TEST_MS,
+  });
+  const { store, newId } = app;
+  const tools = {
+    store,
+    now,
+    newId,
+    randomBytes,
+    callOut: callOut({
+      dnsServers: outside.dnsServers,
+      extraRoots: [...rootsIn(config.rootsFile), ...outside.roots],
+      userAgent: USER_AGENT,
+    }),
+    policyFor,
+    overlapMs: config.rotationMs,
+    testRate: config.testRate,
+    takeSlot: slots({ total: config.testsAtOnce, perAccount: config.testsPerAccount, perHost: config.testsPerHost }),
+  };
+  return {
+    testCallback: testCallback(tools),
+    callbacks: configureCallback(tools),
+    ...openDeliveries(app, config, now, tools),
+  };
+}
+
+function rootsIn(file: string | undefined): string[] {
+  if (file === undefined) return [];
+  try {
+    const blocks = readFileSync(file, 'utf8').match(/-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----/g) ?? [];
+    if (blocks.length === 0) throw new Error('it has no certificate in PEM');
+    // Node would silently do without one that it cannot read.
+    return blocks.map((block) => new X509Certificate(block).toString());
+  } catch (error) {
+    throw new Problem(
+      EXIT.configuration,
+      `RESEAL_CALLBACK_ROOTS_FILE ${file} cannot be used: ${(error as Error).message}`,
+      'Write the roots into it as PEM, one after another.',
+      { cause: error },
+    );
+  }
+}

@@ -1,0 +1,133 @@
+// The part of the application that issues: products, the certificate authority, and the use cases over both. Opened
+// when a command serves or orders, because making the first issuers takes a second.
+import { createHmac } from 'node:crypto';
+import { openAuthority } from '../adapters/ca/authority.ts';
+import { readCsr } from '../adapters/ca/csr.ts';
+import { ensureIssuers } from '../adapters/ca/issuers.ts';
+import { requireStrongKey } from '../adapters/ca/public-key.ts';
+import { registrableDomain } from '../adapters/dns/public-suffix.ts';
+import { ownProducts } from '../adapters/files/products-file.ts';
+import { keyMaker } from '../adapters/keys/key-maker.ts';
+import { randomBytes } from '../adapters/seal/random.ts';
+import { sm2Fault } from '../adapters/sm2/self-check.ts';
+import { workPool } from '../adapters/workers/pool.ts';
+import type { Config } from '../config/config.ts';
+import { PRODUCTS, type Product } from '../domain/catalog/products.ts';
+import { type CertificateAuthority, ISSUER_KEY_TYPES, type Issuer } from '../domain/certificate/authority.ts';
+import type { Clock, Store } from '../domain/store.ts';
+import { type UseCloudKey, useCloudKey } from '../usecases/cloud-keys/use-cloud-key.ts';
+import { type CancelOrder, cancelOrder } from '../usecases/issuance/cancel-order.ts';
+import { type PlaceOrder, placeOrder } from '../usecases/issuance/place-order.ts';
+import { type Reissue, reissueCertificate } from '../usecases/issuance/reissue-certificate.ts';
+import { type ShowOrders, showOrders } from '../usecases/issuance/show-orders.ts';
+import { voidLostIssuances } from '../usecases/issuance/void-lost-issuances.ts';
+import { type ChangeDcvMethod, changeDcvMethod } from '../usecases/validation/change-dcv-method.ts';
+import { type ProveDomains, proveDomains } from '../usecases/validation/prove-domains.ts';
+import { type ShowValidation, showValidation } from '../usecases/validation/show-validation.ts';
+import type { App } from './app.ts';
+import { tellFaults } from './background.ts';
+import { openRevocation, type RevocationServices } from './revocation.ts';
+import { type NamesOutside, openValidation } from './validation.ts';
+
+export interface Issuance extends RevocationServices {
+  readonly authority: CertificateAuthority;
+  readonly issuers: readonly Issuer[];
+  readonly products: ReadonlyMap<string, Product>;
+  readonly reissue: Reissue;
+  readonly placeOrder: PlaceOrder;
+  readonly cancelOrder: CancelOrder;
+  readonly changeDcvMethod: ChangeDcvMethod;
+  readonly proveDomains: ProveDomains;
+  readonly showValidation: ShowValidation;
+  readonly show: ShowOrders;
+  readonly cloudKeys: UseCloudKey;
+  /** Names a text without giving it away: nobody without the secret of the service can try guesses against it. */
+  readonly digestOf: (text: string) => string;
+  /**
+   * Voids what lost signers left behind, takes up the issuers that were brought meanwhile, and forgets grants that have
+   * ended; again and again while serving. Returns how many issuances were lost.
+   */
+  readonly sweep: () => Promise<number>;
+  /** Ends the workers. */
+  readonly close: () => Promise<void>;
+}
+
+const FORGOTTEN_AT_ONCE = 1_000;
+const SERVICE_SECRET = 'cloud-key-secret';
+const SERVICE_SECRET_BYTES = 32;
+
+/** Without it an access code opens nothing, and nobody can tell the value a name is proven by; only the sealed store has it. */
+async function serviceSecret({ secrets }: Pick<Store, 'secrets'>): Promise<Uint8Array> {
+  const made = Buffer.from(randomBytes(SERVICE_SECRET_BYTES)).toString('base64');
+  return Buffer.from(await secrets.claim(SERVICE_SECRET, made), 'base64');
+}
+
+export async function openIssuance(
+  { store, newId, log }: App,
+  config: Config,
+  now: Clock,
+  outside?: NamesOutside,
+): Promise<Issuance> {
+  const products = new Map([...PRODUCTS, ...ownProducts(config.productsFile)].map((product) => [product.id, product]));
+  await voidLostIssuances(store, now, newId);
+  const fault = sm2Fault();
+  if (fault) log({ event: 'warning', text: `SM2 is switched off, and products that need it are refused: ${fault}` });
+  const keyTypes = ISSUER_KEY_TYPES.filter((keyType) => keyType !== 'sm2' || !fault);
+  let issuers: readonly Issuer[] = await ensureIssuers(store, config.authority, now, newId, keyTypes);
+  const authority = openAuthority(issuers, config.authority.pkiUrl, keyTypes);
+  async function takeUpIssuers(): Promise<void> {
+    if (statesOf(await store.issuers.listPublic()) === statesOf(issuers)) return;
+    issuers = await store.issuers.list();
+    authority.use(issuers);
+    log({ event: 'issuers_changed', text: statesOf(issuers) });
+  }
+  await store.pkiAddresses.remember(config.authority.pkiUrl, now());
+  const { publishLists, ...revocation } = openRevocation({ store, newId, log }, products, () => issuers, keyTypes, now);
+  const pool = workPool();
+  const secret = await serviceSecret(store);
+  const tools = {
+    ...openValidation(config, now, secret, outside),
+    pendingMs: config.validation.pendingMs,
+    random: Math.random,
+    onFault: tellFaults(log),
+    store,
+    authority,
+    keys: keyMaker(pool, secret),
+    products,
+    now,
+    newId,
+    readCsr: (text: string) => readCsr(text).publicKey,
+    requireStrongKey,
+    registrableDomain,
+    publishLists,
+  };
+  const validation = showValidation(tools);
+  return {
+    ...revocation,
+    authority,
+    get issuers() {
+      return issuers;
+    },
+    products,
+    reissue: reissueCertificate(tools),
+    placeOrder: placeOrder(tools),
+    cancelOrder: cancelOrder(store, now, newId),
+    changeDcvMethod: changeDcvMethod(tools),
+    proveDomains: proveDomains(tools),
+    showValidation: validation,
+    show: showOrders(store, validation),
+    cloudKeys: useCloudKey({ ...tools, randomBytes }),
+    digestOf: (text) => createHmac('sha256', secret).update('request body ').update(text).digest('hex'),
+    close: () => pool.close(),
+    async sweep() {
+      const voided = await voidLostIssuances(store, now, newId);
+      await takeUpIssuers();
+      await store.signingGrants.forget(now(), FORGOTTEN_AT_ONCE);
+      return voided;
+    },
+  };
+}
+
+/** An issuer never changes but for its state, so this tells one set from another. */
+const statesOf = (issuers: readonly Pick<Issuer, 'id' | 'state'>[]): string =>
+  issuers.map(({ id, state }) => `${id} ${state}`).join(', ');

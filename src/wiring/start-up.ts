@@ -1,0 +1,145 @@
+// What can go wrong while starting, each with the words that help: the folder, the database, TLS files, the port,
+// and a data folder that belongs to the other mode.
+import { mkdirSync, readFileSync } from 'node:fs';
+import { createSecureContext } from 'node:tls';
+import { lockFolder } from '../adapters/files/folder-lock.ts';
+import type { Config } from '../config/config.ts';
+import { Refusal } from '../domain/errors.ts';
+import type { Store } from '../domain/store.ts';
+import { EXIT, Problem } from '../kernel/problem.ts';
+
+const codeOf = (error: unknown): string => (error as NodeJS.ErrnoException).code ?? 'unknown error';
+
+export function makeFolder(folder: string): void {
+  try {
+    mkdirSync(folder, { recursive: true, mode: 0o700 });
+  } catch (error) {
+    throw new Problem(
+      EXIT.configuration,
+      `the data folder ${folder} cannot be created (${codeOf(error)})`,
+      'Create it for this user, or choose another with RESEAL_DATA_DIR.',
+      { cause: error },
+    );
+  }
+}
+
+/** Tells a database that is not there from a bug; only the former is for the person at the keyboard. */
+export function storeProblem(error: unknown, { database, dataDir }: Config): unknown {
+  if (!(error instanceof Refusal) || error.code !== 'service_busy') return error;
+  const cause = error.cause as Error;
+  return database.kind === 'sqlite'
+    ? new Problem(
+        EXIT.store,
+        `the database ${database.file} cannot be used: ${cause.message}`,
+        `Check that the disk has space and that this user may write in ${dataDir}.`,
+        { cause },
+      )
+    : new Problem(
+        EXIT.store,
+        `PostgreSQL at ${new URL(database.url).host} cannot be used: ${cause.message || codeOf(cause)}`,
+        'Check that it is running and that RESEAL_DATABASE_URL has the right host, database, user and password.',
+        { cause },
+      );
+}
+
+export async function claimMode(store: Store, mode: 'serve' | 'sandbox', { dataDir }: Config): Promise<void> {
+  // Accounts that an operator made before the first start of the service are no sandbox's either.
+  const isInUse =
+    (await store.settings.get('mode')) === undefined && (await store.accounts.list({ limit: 1 })).length > 0;
+  const owner = await store.settings.claim('mode', isInUse ? 'serve' : mode);
+  if (owner === mode) return;
+  throw mode === 'serve'
+    ? new Problem(
+        EXIT.refused,
+        `the data in ${dataDir} belongs to a sandbox, whose keys are in clear in sandbox.json`,
+        'Choose an empty folder with RESEAL_DATA_DIR.',
+      )
+    : new Problem(
+        EXIT.refused,
+        `the data in ${dataDir} belongs to a real service`,
+        'Choose another folder for the sandbox with RESEAL_DATA_DIR.',
+      );
+}
+
+/** The sandbox's folder for this process alone. Its demo data never goes to a real database. */
+export function lockSandbox({ database, dataDir }: Config): { release(): void } {
+  if (database.kind !== 'sqlite') {
+    throw new Problem(
+      EXIT.configuration,
+      'the sandbox keeps its demo data out of real databases, and RESEAL_DATABASE_URL is set',
+      'Unset RESEAL_DATABASE_URL, or start "reseal serve".',
+    );
+  }
+  makeFolder(dataDir);
+  let lock: ReturnType<typeof lockFolder>;
+  try {
+    lock = lockFolder(dataDir);
+  } catch (error) {
+    throw new Problem(
+      EXIT.configuration,
+      `this user cannot write in the data folder ${dataDir}`,
+      'Change its owner, or choose another folder with RESEAL_DATA_DIR.',
+      { cause: error },
+    );
+  }
+  if (lock) return lock;
+  throw new Problem(
+    EXIT.refused,
+    `a sandbox is already running in ${dataDir}`,
+    'Stop it first, or choose another folder with RESEAL_DATA_DIR and another port with RESEAL_PORT.',
+  );
+}
+
+export function readTls({ certFile, keyFile }: { certFile: string; keyFile: string }): { cert: string; key: string } {
+  const read = (file: string, variable: string) => {
+    try {
+      return readFileSync(file, 'utf8');
+    } catch (error) {
+      throw new Problem(
+        EXIT.configuration,
+        `${variable}: ${file} cannot be read (${codeOf(error)})`,
+        'Give the path of a PEM file that this user may read.',
+        { cause: error },
+      );
+    }
+  };
+  const pair = { cert: read(certFile, 'RESEAL_TLS_CERT_FILE'), key: read(keyFile, 'RESEAL_TLS_KEY_FILE') };
+  try {
+    createSecureContext(pair);
+  } catch (error) {
+    throw new Problem(
+      EXIT.configuration,
+      `${certFile} and ${keyFile} cannot be used for TLS (${codeOf(error)})`,
+      'Give a certificate chain and the key it belongs to, both as PEM.',
+      { cause: error },
+    );
+  }
+  return pair;
+}
+
+export function listenProblem(error: unknown, host: string, port: number): unknown {
+  switch (codeOf(error)) {
+    case 'EADDRINUSE':
+      return new Problem(
+        EXIT.configuration,
+        `port ${port} on ${host} is already in use`,
+        `Choose another port, for example: RESEAL_PORT=${port + 1} npm start`,
+      );
+    case 'EACCES':
+      return new Problem(EXIT.configuration, `this user may not listen on port ${port}`, 'Choose a port above 1023.');
+    case 'EADDRNOTAVAIL':
+    case 'ENOTFOUND':
+      return new Problem(
+        EXIT.configuration,
+        `this machine has no address ${host}`,
+        'Set RESEAL_HOST to 127.0.0.1 for this machine only, or to 0.0.0.0 for all of its addresses.',
+      );
+    default:
+      return new Problem(
+        EXIT.configuration,
+        `cannot listen on ${host}, port ${port} (${codeOf(error)})`,
+        'Set RESEAL_HOST to 127.0.0.1 for this machine only, or to 0.0.0.0 for all of its addresses.',
+        { cause: error },
+      );
+  }
+}

@@ -1,0 +1,145 @@
+// What the service does when PostgreSQL goes away and comes back: it refuses, it does not fall over, it recovers
+// without a restart. And what one stuck transaction may not do to the others.
+import assert from 'node:assert/strict';
+import { after, test } from 'node:test';
+import { openEngine } from '../../../src/adapters/store/engine/engine.ts';
+import { migrate } from '../../../src/adapters/store/engine/migrations.ts';
+import { postgresEngine } from '../../../src/adapters/store/engine/postgres.ts';
+import { newFolder, startApp } from '../../support/app.ts';
+import { rule } from '../../support/contract.ts';
+import { startPostgres } from '../../support/postgres.ts';
+import { reseal } from '../../support/process.ts';
+import { TcpProxy } from '../../support/tcp-proxy.ts';
+
+const postgres = await startPostgres();
+after(() => postgres[Symbol.asyncDispose]());
+
+const PATH = '/openapi/v3/account';
+
+test('a database that dies is service_busy until it is back, then the service goes on', async (context) => {
+  if (!postgres.kill || !postgres.start) {
+    context.diagnostic('TEST_DATABASE_URL names a server that is not ours to kill');
+    return;
+  }
+  await using app = await startApp({ RESEAL_DATABASE_URL: await postgres.createDatabase() });
+  const key = await app.newKey();
+  assert.equal((await app.call('PUT', PATH, { key, json: { name: 'before' } })).status, 200);
+  await postgres.kill();
+  for (const [method, path] of [
+    ['GET', PATH],
+    ['PUT', PATH],
+    ['GET', '/readyz'],
+  ] as const) {
+    const { status, body, headers } = await app.call(method, path, {
+      key,
+      ...(method === 'PUT' && { json: { name: 'lost' } }),
+    });
+    assert.deepEqual([status, body.code, headers.get('retry-after')], [503, 'service_busy', '1'], `${method} ${path}`);
+  }
+  assert.equal((await app.call('GET', '/healthz')).status, 200);
+  assert.ok(app.lines.some(({ event }) => event === 'store_unavailable'));
+  await postgres.start();
+  const { status, body } = await app.call('GET', PATH, { key });
+  assert.deepEqual([status, body.data?.account.name], [200, 'before']);
+  assert.equal((await app.call('PUT', PATH, { key, json: { name: 'after' } })).status, 200);
+});
+
+test('a transaction that sits idle is ended by the server, and the others go on', async () => {
+  const engine = postgresEngine({ url: await postgres.createDatabase(), maxConnections: 2, maxHoldMs: 50 });
+  const db = openEngine(engine, () => {});
+  await migrate(db, engine, () => 0);
+  const { promise: forEver, resolve: atLast } = Promise.withResolvers<void>();
+  const { promise: held, resolve: hold } = Promise.withResolvers<void>();
+  const stuck = db.transaction().execute(async (transaction) => {
+    await transaction.insertInto('setting').values({ name: 'x', value: 'stuck' }).execute();
+    hold();
+    await forEver;
+    await transaction.insertInto('setting').values({ name: 'y', value: 'too late' }).execute();
+  });
+  stuck.catch(() => {});
+  // On a connection of its own the next statement could otherwise be the first.
+  await held;
+  // This one needs the row the stuck one holds: it gets it when the server has ended the other.
+  await db.insertInto('setting').values({ name: 'x', value: 'next' }).execute();
+  atLast();
+  await assert.rejects(stuck, { code: 'service_busy' });
+  assert.deepEqual(await db.selectFrom('setting').selectAll().execute(), [{ name: 'x', value: 'next' }]);
+  await db.destroy();
+});
+
+/** The same database, reached over a wire that can fail. */
+async function overProxy() {
+  const url = new URL(await postgres.createDatabase());
+  const proxy = await TcpProxy.to(url.hostname, Number(url.port));
+  url.port = String(proxy.port);
+  return { proxy, url: url.href };
+}
+
+rule('envelope 16', 'was made completely or not at all, and asking again shows which', async () => {
+  const { proxy, url } = await overProxy();
+  await using _proxy = proxy;
+  await using app = await startApp({ RESEAL_DATABASE_URL: url });
+  const key = await app.newKey({ name: 'before' });
+  for (const [word, made] of [
+    ['commit', 'made'],
+    ['insert into "audit"', undefined],
+  ] as const) {
+    proxy.cutAfter = word;
+    const name = made ? 'first' : 'second';
+    const { status, body, headers } = await app.call('PUT', PATH, { key, json: { name } });
+    assert.deepEqual([status, body.code], [503, 'service_busy'], word);
+    proxy.cutAfter = undefined;
+    const seen = (await app.call('GET', PATH, { key })).body.data.account.name;
+    assert.equal(seen === name, made !== undefined, `after the wire was cut at "${word}" the name is "${seen}"`);
+    const trail = await app.app.store.audit.listOf(key.accountId, { limit: 100 });
+    const rows = trail.filter(({ requestId }) => requestId === headers.get('x-request-id'));
+    assert.equal(rows.length, made === undefined ? 0 : 1, 'the audit row goes with the change');
+  }
+});
+
+test('a server that falls silent is given up, its connections thrown away, and the next ones work', async () => {
+  const { proxy, url } = await overProxy();
+  await using _proxy = proxy;
+  const engine = postgresEngine({ url, maxConnections: 1, statementMs: 100 });
+  const db = openEngine(engine, () => {});
+  await migrate(db, engine, () => 0);
+  const read = () => db.selectFrom('setting').selectAll().execute();
+  assert.deepEqual(await read(), []);
+  proxy.isSilent = true;
+  await assert.rejects(read(), { code: 'service_busy' });
+  proxy.isSilent = false;
+  assert.deepEqual(await read(), [], 'the only connection of the pool was replaced');
+  await db.destroy();
+});
+
+test('a database or a user that is not there is a problem with a remedy, at the start and for the doctor', async () => {
+  for (const part of ['pathname', 'username'] as const) {
+    const url = new URL(await postgres.createDatabase());
+    url[part] = 'nobody_made_this';
+    const settings = {
+      RESEAL_DATA_DIR: newFolder(),
+      RESEAL_PORT: '0',
+      RESEAL_DATABASE_URL: url.href,
+      RESEAL_DNS_SERVERS: '127.0.0.1:1',
+    };
+    const { code, err } = await reseal(['serve'], settings);
+    assert.equal(code, 4, err);
+    assert.match(err, /PostgreSQL at .* cannot be used.*What to do/s);
+    const { out } = await reseal(['doctor'], settings);
+    assert.match(out, /PROBLEM +store +it cannot be used/);
+  }
+});
+
+test('a mistake in a statement is not mistaken for a database that is down', async () => {
+  const engine = postgresEngine({ url: await postgres.createDatabase(), maxConnections: 1 });
+  const db = openEngine(engine, () => {});
+  await migrate(db, engine, () => 0);
+  await assert.rejects(
+    db
+      .insertInto('setting')
+      .values({ name: 'x' } as never)
+      .execute(),
+    { code: '23502' },
+  );
+  await db.destroy();
+});

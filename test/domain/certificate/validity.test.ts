@@ -1,0 +1,163 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import { type ValidityWish, validityOf } from '../../../src/domain/certificate/validity.ts';
+import { Refusal } from '../../../src/domain/errors.ts';
+
+const DAY = 86_400_000;
+const NOW = Date.parse('2026-11-15T12:34:56.789Z');
+const NOT_BEFORE = Date.parse('2026-11-15T12:34:56Z');
+
+const wish = (change: Partial<ValidityWish> = {}): ValidityWish => ({
+  now: NOW,
+  maxDays: 199,
+  termEndsAt: NOW + 365 * DAY,
+  issuerNotAfter: Infinity,
+  ...change,
+});
+
+const endOf = (change: Partial<ValidityWish>): string => new Date(validityOf(wish(change)).notAfter).toISOString();
+
+const refusedAs = (code: string, field: string | undefined, change: Partial<ValidityWish>): void => {
+  assert.throws(
+    () => validityOf(wish(change)),
+    (error) =>
+      error instanceof Refusal && error.code === code && error.facts.field === field && !!error.facts.reason?.zh,
+    JSON.stringify(change),
+  );
+};
+
+test('it begins at the second that is, and 199 days are not one second more', () => {
+  const { notBefore, notAfter } = validityOf(wish());
+  assert.equal(notBefore, NOT_BEFORE);
+  assert.equal(notAfter - notBefore + 1000, 199 * DAY);
+});
+
+test('the earliest of all ends wins', () => {
+  const table: readonly (readonly [Partial<ValidityWish>, string])[] = [
+    [{}, '2027-06-02T12:34:55.000Z'],
+    [{ validityDays: 1 }, '2026-11-16T12:34:55.000Z'],
+    [{ validityDays: 30 }, '2026-12-15T12:34:55.000Z'],
+    [{ validityDays: 199 }, '2027-06-02T12:34:55.000Z'],
+    [{ validityDays: 365 }, '2027-06-02T12:34:55.000Z'],
+    [{ validityDays: Number.MAX_SAFE_INTEGER }, '2027-06-02T12:34:55.000Z'],
+    [{ validityDays: 1e300 }, '2027-06-02T12:34:55.000Z'],
+    [{ customExpirationDate: '2026-11-15' }, '2026-11-15T23:59:59.000Z'],
+    [{ customExpirationDate: '2027-01-31' }, '2027-01-31T23:59:59.000Z'],
+    [{ customExpirationDate: '9999-12-31' }, '2027-06-02T12:34:55.000Z'],
+    [{ customExpirationDate: '2027-01-31', validityDays: 5 }, '2026-11-20T12:34:55.000Z'],
+    [{ customExpirationDate: '2026-11-18', validityDays: 5 }, '2026-11-18T23:59:59.000Z'],
+    [{ customExpirationDate: '2027-01-31T12:00:00Z' }, '2027-01-31T12:00:00.000Z'],
+    [{ customExpirationDate: '2027-01-31t12:00:00z' }, '2027-01-31T12:00:00.000Z'],
+    [{ customExpirationDate: '2027-01-31T12:00:00.999Z' }, '2027-01-31T12:00:00.000Z'],
+    [{ customExpirationDate: '2027-01-31T12:00:00+08:00' }, '2027-01-31T04:00:00.000Z'],
+    [{ customExpirationDate: '2027-01-31T22:00:00-05:30' }, '2027-02-01T03:30:00.000Z'],
+    [{ customExpirationDate: '2027-01-31T12:00:00-00:00' }, '2027-01-31T12:00:00.000Z'],
+    [{ customExpirationDate: '2026-11-15T12:34:57Z' }, '2026-11-15T12:34:57.000Z'],
+    [{ maxDays: 1 }, '2026-11-16T12:34:55.000Z'],
+    [{ termEndsAt: Date.parse('2026-12-01T00:00:00Z') }, '2026-11-30T23:59:59.000Z'],
+    [{ termEndsAt: Date.parse('2026-12-01T00:00:00.500Z') }, '2026-11-30T23:59:59.000Z'],
+    [{ termEndsAt: Date.parse('2026-12-01T00:00:00Z'), validityDays: 400 }, '2026-11-30T23:59:59.000Z'],
+    [{ issuerNotAfter: Date.parse('2026-12-01T00:00:00Z') }, '2026-12-01T00:00:00.000Z'],
+    [{ issuerNotAfter: Date.parse('2026-12-01T00:00:00.500Z'), validityDays: 400 }, '2026-12-01T00:00:00.000Z'],
+    [
+      { issuerNotAfter: Date.parse('2026-12-01T00:00:00Z'), customExpirationDate: '2026-11-18' },
+      '2026-11-18T23:59:59.000Z',
+    ],
+    [
+      {
+        maxDays: 397,
+        now: Date.parse('2027-12-01T00:00:00Z'),
+        termEndsAt: Infinity,
+        customExpirationDate: '2028-02-29',
+      },
+      '2028-02-29T23:59:59.000Z',
+    ],
+  ];
+  for (const [change, end] of table) assert.equal(endOf(change), end, JSON.stringify(change));
+});
+
+test('days that are none', () => {
+  for (const validityDays of [0, -1, 0.5, 7.5, Number.NaN, Infinity, -Infinity]) {
+    refusedAs('invalid_parameters', 'certificate.validity_days', { validityDays });
+  }
+});
+
+test('dates that are none, or past', () => {
+  for (const customExpirationDate of [
+    ...['', ' ', 'tomorrow', '2027', '2027-01', '20270131', '01/02/2027', '2027-1-31', '2027-01-31 ', ' 2027-01-31'],
+    ...['2027-02-29', '2027-02-30', '2027-04-31', '2027-13-01', '2027-00-10', '2027-01-00', '2027-01-32', '2100-02-29'],
+    ...['+002027-01-31', '-2027-01-31', '12027-01-31', '２０２７-01-31', '2027-01-31\n', '2027-01-31Z', '2027-W04-7'],
+    ...[
+      '2027-01-31T12:00Z',
+      '2027-01-31T12:00:00',
+      '2027-01-31 12:00:00Z',
+      '2027-01-31T24:00:00Z',
+      '2027-01-31T12:60:00Z',
+    ],
+    ...['2026-12-31T23:59:60Z', '2027-01-31T12:00:61Z', '2027-01-31T12:00:00.Z', '2027-01-31T12:00:00+0800'],
+    ...[
+      '2027-01-31T12:00:00+24:00',
+      '2027-01-31T12:00:00+08:60',
+      '2027-01-31T12:00:00 +08:00',
+      '2027-01-31T12:00:00ZZ',
+    ],
+    ...['2027-02-30T12:00:00Z', 'T12:00:00Z', '2027-01-31T', '1799999999', `2027-01-31T12:00:00.${'0'.repeat(99)}Z`],
+    ...['2026-11-14', '2026-11-15T12:34:56Z', '2026-11-15T12:34:55Z', '0000-01-01', '0050-01-01', '1999-12-31'],
+    ...['2026-11-15T20:34:56+08:00', '2026-11-15T07:34:56-05:00'],
+  ]) {
+    refusedAs('invalid_parameters', 'certificate.custom_expiration_date', { customExpirationDate });
+  }
+});
+
+test('a term that is over, or nearly, gives no certificate at all', () => {
+  for (const termEndsAt of [0, NOW - DAY, NOW, NOT_BEFORE, NOT_BEFORE + 1000, NOT_BEFORE + 1999]) {
+    refusedAs('order_state_conflict', undefined, { termEndsAt });
+  }
+  assert.equal(validityOf(wish({ termEndsAt: NOT_BEFORE + 2000 })).notAfter, NOT_BEFORE + 1000);
+  // What the caller got wrong is told first: a new order would not mend it.
+  refusedAs('invalid_parameters', 'certificate.validity_days', { termEndsAt: 0, validityDays: 0 });
+});
+
+test('whatever is asked, both ends lie on seconds, inside the maximum, the term and the issuer’s life', () => {
+  const moments = fc.integer({ min: 0, max: Date.parse('2200-01-01') });
+  fc.assert(
+    fc.property(
+      moments,
+      fc.integer({ min: 1, max: 3650 }),
+      fc.integer({ min: 2000, max: 4000 * DAY }),
+      fc.option(fc.integer({ min: 1 }), { nil: undefined }),
+      fc.option(fc.integer({ min: 1000, max: 4000 * DAY }), { nil: undefined }),
+      fc.integer({ min: DAY, max: 4000 * DAY }),
+      (now, maxDays, term, validityDays, life, issuerLife) => {
+        const asked = life === undefined ? undefined : new Date(now + life);
+        const [termEndsAt, issuerNotAfter] = [now + term, now + issuerLife];
+        const { notBefore, notAfter } = validityOf({
+          ...{ now, maxDays, termEndsAt, issuerNotAfter, validityDays },
+          customExpirationDate: asked?.toISOString(),
+        });
+        assert.ok(notBefore % 1000 === 0 && notAfter % 1000 === 0);
+        assert.ok(notBefore <= now && now - notBefore < 1000 && notBefore < notAfter);
+        assert.ok(notAfter + 1000 - notBefore <= Math.min(maxDays, validityDays ?? Infinity) * DAY);
+        assert.ok(
+          notAfter <= issuerNotAfter && notAfter + 1000 <= termEndsAt && notAfter <= (asked?.getTime() ?? Infinity),
+        );
+      },
+    ),
+  );
+});
+
+test('every real day is a date, and the string of every moment a date-time', () => {
+  const future = fc.integer({ min: Math.ceil(NOW / 1000) + 1, max: Date.parse('9999-12-31T23:59:59Z') / 1000 });
+  fc.assert(
+    fc.property(future, (seconds) => {
+      const text = new Date(seconds * 1000).toISOString();
+      const unbounded = { maxDays: 1e9, termEndsAt: 1e18 };
+      assert.equal(endOf({ ...unbounded, customExpirationDate: text }), text);
+      assert.equal(
+        endOf({ ...unbounded, customExpirationDate: text.slice(0, 10) }),
+        `${text.slice(0, 10)}T23:59:59.000Z`,
+      );
+    }),
+  );
+});

@@ -1,0 +1,193 @@
+// Wrong access codes lock a cloud-held key; and neither code nor key is ever found in clear.
+import assert from 'node:assert/strict';
+import { createHash, createPrivateKey } from 'node:crypto';
+import { globSync, readFileSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { keyMaker } from '../../../src/adapters/keys/key-maker.ts';
+import { sm2Scalar } from '../../../src/adapters/sm2/sm2.ts';
+import { workPool } from '../../../src/adapters/workers/pool.ts';
+import { Secret } from '../../../src/domain/secret.ts';
+import { type Answer, startApp, type TestApp } from '../../support/app.ts';
+import { authorize, type CloudKey, CODE, csc, HINT, newCloudKey, sign, withCode } from '../../support/cloud-keys.ts';
+import { rule } from '../../support/contract.ts';
+
+const hash = (text: string) => createHash('sha256').update(text).digest('base64');
+const HASHES = [hash('x')];
+const MINUTE = 60_000;
+
+const told = ({ status, headers, body }: Answer) => [status, body.error, headers.get('retry-after')];
+const WRONG = [400, 'invalid_authentication_data', null];
+const wrongly = (app: TestApp, held: CloudKey) => authorize(app, held, HASHES, withCode('not the code'));
+
+async function lockOut(app: TestApp, held: CloudKey): Promise<void> {
+  for (let tries = 1; tries <= 4; tries += 1) assert.deepEqual(told(await wrongly(app, held)), WRONG);
+  assert.deepEqual(told(await wrongly(app, held)), [400, 'invalid_authentication_data', '60']);
+}
+
+rule('cloud-key 7', 'during it, also over a restart, the right code is refused too', async () => {
+  await using app = await startApp();
+  const held = await newCloudKey(app);
+  await lockOut(app, held);
+  const refused = await authorize(app, held, HASHES);
+  assert.deepEqual(told(refused), [400, 'invalid_request', '60']);
+  assert.match(refused.body.error_description, /^Credential locked/);
+  app.advance(MINUTE - 1_000);
+  await app.stop();
+  await app.start({});
+  assert.deepEqual(told(await authorize(app, held, HASHES)), [400, 'invalid_request', '1']);
+  const info = await csc(app, 'credentials/info', held.key, { credentialID: held.id });
+  assert.equal(info.body.key.status, 'disabled');
+  app.advance(1_000);
+  assert.equal((await authorize(app, held, HASHES)).status, 200);
+  for (let tries = 1; tries <= 4; tries += 1) assert.deepEqual(told(await wrongly(app, held)), WRONG, 'counted anew');
+});
+
+rule('cloud-key 7', 'Wrong access codes lock the key for a time that grows', async () => {
+  await using app = await startApp();
+  const held = await newCloudKey(app);
+  await lockOut(app, held);
+  for (const minutes of [1, 2, 4, 8, 16, 32]) {
+    app.advance(minutes * MINUTE - 1);
+    assert.deepEqual(told(await authorize(app, held, HASHES)), [400, 'invalid_request', '1']);
+    app.advance(1);
+    assert.deepEqual(told(await wrongly(app, held)), [400, 'invalid_authentication_data', String(minutes * 120)]);
+  }
+  app.advance(30 * 24 * 60 * MINUTE);
+  assert.deepEqual(told(await wrongly(app, held))[2], String(64 * 2 * 60), 'waiting alone forgives nothing');
+});
+
+rule('errors sign_key_locked', 'is 429 with a `Retry-After` header: wrong access codes have locked', async () => {
+  await using app = await startApp();
+  const held = await newCloudKey(app);
+  await lockOut(app, held);
+  const path = `/openapi/v3/cloud-keys/${held.id}`;
+  const json = { pin: CODE, new_pin: 'another code' };
+  for (const answer of [
+    await app.call('PUT', `${path}/pin`, { key: held.key, json }),
+    await app.call('DELETE', path, { key: held.key, json }),
+  ]) {
+    const { status, headers, body } = answer;
+    assert.deepEqual([status, body.code, headers.get('retry-after')], [429, 'sign_key_locked', '60']);
+  }
+  const { body } = await app.call('GET', '/openapi/v3/cloud-keys', { key: held.key });
+  assert.equal(body.data.cloud_keys[0].locked_until, new Date(app.now() + MINUTE).toISOString());
+});
+
+rule('errors sign_key_pin_wrong', 'is 403: the access code of a cloud-held key is wrong', async () => {
+  await using app = await startApp();
+  const held = await newCloudKey(app);
+  const json = { pin: 'not the code', new_pin: 'another code' };
+  const { status, body } = await app.call('PUT', `/openapi/v3/cloud-keys/${held.id}/pin`, { key: held.key, json });
+  assert.deepEqual([status, body.code], [403, 'sign_key_pin_wrong']);
+});
+
+test('many at once get no further try than one after the other', async () => {
+  await using app = await startApp();
+  const held = await newCloudKey(app);
+  const answers = await Promise.all(Array.from({ length: 20 }, () => wrongly(app, held)));
+  const compared = answers.filter(({ body }) => body.error === 'invalid_authentication_data');
+  assert.equal(compared.length, 5);
+  assert.equal(answers.filter(({ body }) => /^Credential locked/.test(body.error_description)).length, 15);
+});
+
+test('a lock is of one key, and another one of the account is not touched by it', async () => {
+  await using app = await startApp();
+  const held = await newCloudKey(app);
+  const other = await newCloudKey(app, {}, held.key);
+  await lockOut(app, held);
+  assert.equal((await sign(app, other, HASHES)).status, 200);
+});
+
+test('nobody tries access codes faster than the rate, whichever key', async () => {
+  await using app = await startApp();
+  const held = await newCloudKey(app);
+  const other = await newCloudKey(app, {}, held.key);
+  for (let tries = 0; tries < 30; tries += 1) {
+    assert.equal((await authorize(app, tries % 2 ? held : other, HASHES)).status, 200);
+  }
+  const refused = await authorize(app, held, HASHES);
+  assert.deepEqual(told(refused), [429, 'temporarily_unavailable', '2']);
+  const json = { pin: CODE, new_pin: CODE };
+  const ours = await app.call('PUT', `/openapi/v3/cloud-keys/${held.id}/pin`, { key: held.key, json });
+  assert.deepEqual([ours.status, ours.body.code], [429, 'request_too_fast']);
+  app.advance(2_000);
+  assert.equal((await authorize(app, held, HASHES)).status, 200);
+  assert.equal((await authorize(app, await newCloudKey(app), HASHES)).status, 200, 'other accounts do not wait');
+});
+
+/** However bytes may be written: as they are, in hex, and in base64 wherever in it they begin. */
+function waysToWrite(bytes: Uint8Array): string[] {
+  const whole = Buffer.from(bytes);
+  const base64 = [0, 1, 2].map((skipped) => {
+    const rest = whole.subarray(skipped);
+    return rest.subarray(0, rest.length - (rest.length % 3)).toString('base64');
+  });
+  const urls = base64.map((text) => text.replaceAll('+', '-').replaceAll('/', '_'));
+  return [whole.toString('latin1'), whole.toString('hex'), whole.toString('hex').toUpperCase(), ...base64, ...urls];
+}
+
+/** The numbers that are secret in a private key. */
+function secretsIn(pkcs8: Uint8Array): Uint8Array[] {
+  const key = createPrivateKey({ key: Buffer.from(pkcs8), format: 'der', type: 'pkcs8' });
+  if (key.asymmetricKeyType !== 'rsa' && key.asymmetricKeyType !== 'ec') return [sm2Scalar(pkcs8)];
+  const { d, p, q } = key.export({ format: 'jwk' });
+  return [d, p, q].filter((one) => one !== undefined).map((one) => Buffer.from(one, 'base64url'));
+}
+
+rule(
+  'cloud-key 5',
+  'neither it nor the access code appears in clear in any stored file, log line or answer',
+  async () => {
+    await using app = await startApp();
+    const needles: string[] = [];
+    const answers: Answer[] = [];
+    const codes = [CODE, 'Green-Valley-41', 'Wrong-Turning-88'] as const;
+    for (const wish of [{ like: 'p256' }, { like: 'rsa2048' }, { signHash: 'sm3' }] as const) {
+      const held = await newCloudKey(app, wish);
+      const { locked } = (await app.app.store.cloudKeys.find(held.key.accountId, held.id))!;
+      const secret = Buffer.from((await app.app.store.secrets.get('cloud-key-secret'))!, 'base64');
+      await using pool = workPool();
+      const pkcs8 = (await keyMaker(pool, secret).unlock(locked!, new Secret(CODE), held.id))!;
+      needles.push(...[pkcs8, secret, ...secretsIn(pkcs8)].flatMap(waysToWrite));
+      const path = `/openapi/v3/cloud-keys/${held.id}`;
+      const { key } = held;
+      answers.push(
+        await sign(app, held, HASHES),
+        await authorize(app, held, HASHES, withCode(codes[2])),
+        await authorize(app, held, HASHES, { authData: [{ id: 'PIN', value: [CODE] }] }),
+        await authorize(app, held, HASHES, { authData: CODE, hashes: CODE }),
+        await app.call('PUT', `${path}/pin`, { key, json: { pin: CODE, new_pin: codes[1], new_pin_tip: codes[1] } }),
+        requireOk(
+          await app.call('PUT', `${path}/pin`, { key, json: { pin: CODE, new_pin: codes[1], new_pin_tip: HINT } }),
+        ),
+        await app.call('PUT', `${path}/pin`, { key, json: { pin: { x: CODE }, new_pin: CODE } }),
+        await app.call('GET', '/openapi/v3/cloud-keys', { key }),
+        await app.call('GET', `/openapi/v3/certs/${held.certificateId}`, { key }),
+        await app.call('POST', '/csc/v2/credentials/authorize', { key, raw: `{"authData": "${CODE}"`, ...JSON_TYPE }),
+        // A grant that nobody used lies in the store when it is looked through.
+        await authorize(app, held, HASHES, withCode(codes[1])),
+      );
+    }
+    needles.push(...codes.flatMap((code) => waysToWrite(Buffer.from(code)).filter((text) => text.length >= 8)));
+    const output = app.output;
+    await app.stop();
+    const files = globSync('**/*', { cwd: app.folder })
+      .map((name) => join(app.folder, name))
+      .filter((file) => statSync(file).isFile());
+    assert.ok(files.length >= 2);
+    const places = [output, ...answers.map(({ text }) => text), ...files.map((file) => readFileSync(file, 'latin1'))];
+    for (const needle of needles) {
+      for (const [index, place] of places.entries()) assert.ok(!place.includes(needle), `place ${index}`);
+    }
+    // The search itself works: what may be found is.
+    assert.ok(places.some((place) => place.includes(HINT)));
+  },
+);
+
+function requireOk(answer: Answer): Answer {
+  assert.equal(answer.status, 200, answer.text);
+  return answer;
+}
+
+const JSON_TYPE = { headers: { 'content-type': 'application/json' } };

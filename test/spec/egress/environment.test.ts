@@ -1,0 +1,170 @@
+// Whom the service believes, and that no environment can talk it out of asking: the real program, started where every
+// variable that Node listens to says to trust everybody, to speak old versions and to go through a proxy.
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { after } from 'node:test';
+import { newFolder } from '../../support/app.ts';
+import { environmentFor, startCallbackApp, TEST } from '../../support/callback-app.ts';
+import { rule } from '../../support/contract.ts';
+import { HOST } from '../../support/outside.ts';
+import { reseal, startReseal } from '../../support/process.ts';
+import { Receiver, type ReceiverOptions } from '../../support/receiver.ts';
+import { ThrowAwayCa } from '../../support/receiver-certificates.ts';
+
+const world = await startCallbackApp({ RESEAL_CALLBACK_TEST_RATE: '1000/s' });
+after(() => world[Symbol.asyncDispose]());
+const { app, outside } = world;
+
+const DAY = 86_400_000;
+const stranger = new ThrowAwayCa('Another Root');
+/** What Node as a server needs to do what nobody should do any more. */
+const WEAK = 'ALL:eNULL:aNULL@SECLEVEL=0';
+const old = (maxVersion: 'TLSv1' | 'TLSv1.1') => ({ minVersion: 'TLSv1', maxVersion, ciphers: WEAK }) as const;
+
+/** What each receiver shows, and what comes of it: the version that was spoken, or why nothing was sent. */
+const RECEIVERS: Readonly<Record<string, readonly [ReceiverOptions, expected: string]>> = {
+  'a good one, TLS 1.3': [{ tls: { minVersion: 'TLSv1.3' } }, 'TLSv1.3'],
+  'a good one, TLS 1.2': [{ tls: { maxVersion: 'TLSv1.2' } }, 'TLSv1.2'],
+  'one for all hosts of the domain': [{ identity: outside.ca.identity(['*.example.test']) }, 'TLSv1.3'],
+  'a certificate of nobody known': [{ identity: stranger.identity([HOST]) }, 'certificate_untrusted'],
+  'one that it has signed itself': [{ identity: stranger.asServer() }, 'certificate_untrusted'],
+  'a certificate for another host': [
+    { identity: outside.ca.identity(['other.example.test', 'example.test', '127.0.0.1']) },
+    'certificate_wrong_host',
+  ],
+  'one for a part of the name': [{ identity: outside.ca.identity(['*.test']) }, 'certificate_wrong_host'],
+  'one that has expired': [
+    { identity: outside.ca.identity([HOST], { from: Date.now() - 9 * DAY, until: Date.now() - DAY }) },
+    'certificate_expired',
+  ],
+  'one of tomorrow': [
+    { identity: outside.ca.identity([HOST], { from: Date.now() + DAY }) },
+    'certificate_not_yet_valid',
+  ],
+  'TLS 1.1 only': [{ tls: old('TLSv1.1') }, 'tls_failed'],
+  'TLS 1.0 only': [{ tls: old('TLSv1') }, 'tls_failed'],
+  'a cipher without a certificate': [{ tls: { maxVersion: 'TLSv1.2', ciphers: 'aNULL@SECLEVEL=0' } }, 'tls_failed'],
+  'no TLS at all': [
+    { onAccept: (socket) => socket.on('data', () => socket.end('HTTP/1.1 200 OK\r\n\r\n')) },
+    'tls_failed',
+  ],
+};
+
+const receivers = await Promise.all(
+  Object.entries(RECEIVERS).map(async ([title, [options, expected]]) => ({
+    title,
+    expected,
+    receiver: await outside.receiver(options),
+  })),
+);
+
+/** One test of each. Nothing may be sent to whom we do not believe. */
+async function requireVerdicts(test: (url: string) => Promise<{ status: number; body: Verdict }>): Promise<void> {
+  for (const { title, expected, receiver } of receivers) {
+    const before = [receiver.connections.length, receiver.requests.length];
+    const { status, body } = await test(`https://${HOST}:${receiver.port}/`);
+    const what = `${title}: ${JSON.stringify(body)}`;
+    const isGood = expected.startsWith('TLSv1.');
+    assert.equal(`${status} ${body.code}`, isGood ? '200 success' : '422 callback_send_error', what);
+    const report = body.data?.callback ?? body.details;
+    assert.match((isGood ? report?.tls_version : report?.reason) ?? '', new RegExp(`^(${expected})$`), what);
+    const counts = [receiver.connections.length, receiver.requests.length];
+    assert.deepEqual(counts, [before[0]! + 1, before[1]! + (isGood ? 1 : 0)], what);
+  }
+}
+interface Report {
+  readonly reason: string | null;
+  readonly tls_version: string | null;
+}
+interface Verdict {
+  readonly code: string;
+  readonly data?: { readonly callback: Report };
+  readonly details?: Report;
+}
+
+rule('egress 1', 'the certificate of the receiver is verified for the host, over TLS 1.2 or newer', async () => {
+  const key = await app.newKey();
+  await requireVerdicts((url) => world.test(key, { url, access_key: 'k' }));
+});
+
+/** Nobody is asked for anything here; who connects has believed the environment. */
+const proxy = await Receiver.start({ onAccept: (socket) => socket.destroy() });
+after(() => proxy[Symbol.asyncDispose]());
+
+function hostileEnvironment(): Record<string, string> {
+  const folder = newFolder();
+  const file = join(folder, 'another.pem');
+  writeFileSync(file, stranger.root);
+  const through = `http://127.0.0.1:${proxy.port}`;
+  const variables = ['HTTPS_PROXY', 'HTTP_PROXY', 'ALL_PROXY'];
+  return {
+    ...Object.fromEntries(
+      [...variables, ...variables.map((name) => name.toLowerCase())].map((name) => [name, through]),
+    ),
+    NODE_USE_ENV_PROXY: '1',
+    NODE_TLS_REJECT_UNAUTHORIZED: '0',
+    NODE_EXTRA_CA_CERTS: file,
+    SSL_CERT_FILE: file,
+    SSL_CERT_DIR: folder,
+    NODE_OPTIONS: `--use-env-proxy --use-openssl-ca --tls-min-v1.0 --tls-cipher-list=${WEAK} --insecure-http-parser`,
+  };
+}
+
+/** What Node by itself makes of such an environment, or nothing would be proven below. */
+async function requireHostile(env: Record<string, string>): Promise<void> {
+  const untrusted = receivers.find(({ expected }) => expected === 'certificate_untrusted')!.receiver;
+  const outdated = receivers.find(({ title }) => title === 'TLS 1.1 only')!.receiver;
+  const program = `
+    const { request } = require('node:https');
+    const ask = (options) => new Promise((resolve) =>
+      request({ host: '127.0.0.1', ...options }, (answer) => resolve(answer.statusCode)).on('error', resolve).end());
+    (async () => {
+      const direct = { agent: new (require('node:https').Agent)({ proxyEnv: undefined }) };
+      console.log(await ask({ ...direct, port: ${untrusted.port} }), await ask({ ...direct, port: ${outdated.port} }));
+      await ask({ port: ${untrusted.port} });
+    })();`;
+  const child = spawn(process.execPath, ['--eval', program], { env, stdio: ['ignore', 'pipe', 'ignore'] });
+  let out = '';
+  child.stdout.on('data', (chunk) => (out += chunk));
+  await once(child, 'close');
+  assert.equal(out, '200 200\n', 'it trusts everybody and speaks old versions');
+  assert.equal(proxy.connections.length, 1, 'and goes through the proxy');
+}
+
+rule('egress 1', 'Whatever the environment of the process says', async () => {
+  const hostile = hostileEnvironment();
+  await requireHostile(hostile);
+  const proxied = proxy.connections.length;
+  const settings = {
+    ...(environmentFor(outside) as Record<string, string>),
+    ...{ RESEAL_DATA_DIR: newFolder(), RESEAL_PORT: '0', RESEAL_CALLBACK_TEST_RATE: '1000/s' },
+  };
+  await using service = startReseal(['serve'], { ...settings, ...hostile });
+  const url = await service.listening();
+  const json = async (...args: string[]) => {
+    const { code, out, err } = await reseal([...args, '--json'], settings);
+    assert.equal(code, 0, out + err);
+    return JSON.parse(out);
+  };
+  const { account } = await json('account', 'create', 'Acme');
+  const { key, auth_key } = await json('key', 'create', account.id);
+  const headers = {
+    ...{ 'X-CC-Key-ID': key.key_id, 'X-CC-Auth-Key': auth_key, 'Content-Type': 'application/json' },
+  };
+  const call = async (method: string, path: string, body?: unknown) => {
+    const sent = body === undefined ? {} : { body: JSON.stringify(body) };
+    const response = await fetch(url + path, { method, headers, ...sent });
+    return { status: response.status, body: (await response.json()) as Verdict };
+  };
+  await requireVerdicts((target) => call('PUT', TEST, { url: target, access_key: 'k' }));
+  // And for what is saved.
+  const good = receivers[0]!.receiver;
+  const saved = { url: `https://${HOST}:${good.port}/saved`, access_key: 'k' };
+  assert.equal((await call('PUT', TEST.replace('/test', ''), saved)).status, 200);
+  assert.equal((await call('PUT', TEST, {})).status, 200);
+  assert.match(good.requests.at(-1) ?? '', /^POST \/saved /);
+  assert.equal(proxy.connections.length, proxied, 'the proxy has heard nothing of all that');
+});

@@ -1,0 +1,11 @@
+// The ocsp-fuzz campaign in small: enough bent requests to notice that it, or what it checks, has broken. The real one
+// is `npm run campaign -- ocsp-fuzz`.
+import assert from 'node:assert/strict';
+import { ocspFuzz } from '../../../campaigns/ocsp-fuzz.ts';
+import { rule } from '../../support/contract.ts';
+
+const REQUESTS = 1_000;
+
+rule('revocation 9', 'never says good for a serial number that the issuer did not issue', async (context) => {
+  assert.deepEqual(await ocspFuzz.run(REQUESTS, (line) => context.diagnostic(line)), []);
+});

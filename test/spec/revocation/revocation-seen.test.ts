@@ -1,0 +1,232 @@
+// What verifiers see: lists and OCSP of every kind of issuer, over HTTP, as they are written in the certificates.
+import assert from 'node:assert/strict';
+import { randomBytes, X509Certificate } from 'node:crypto';
+import { test } from 'node:test';
+import { rule } from '../../support/contract.ts';
+import type { KeyKind } from '../../support/csr.ts';
+import { newDualOrder, newSm2Csr } from '../../support/dual.ts';
+import { body, certificate, csrFor, newOrder, type PlacedOrder, reissue } from '../../support/orders.ts';
+import {
+  certIdOf,
+  crlOf,
+  derOf,
+  fetchCrl,
+  type IdHash,
+  ocspErrorOf,
+  ocspRequest,
+  ocspStatus,
+  pems,
+  postOcsp,
+  readCrl,
+  readOcsp,
+} from '../../support/status.ts';
+import { startWatchedApp } from '../../support/watched-app.ts';
+
+const { app } = await startWatchedApp();
+const DAY = 86_400_000;
+const BOTH = { i_know_remove_domain_will_revoke_before_cert: true, i_know_will_revoke_last_cert: true };
+
+const post = (order: PlacedOrder, id: string, json: unknown = {}) =>
+  app.call('POST', `/openapi/v3/certs/${id}/revoke`, { key: order.key, json });
+
+/** A certificate of that order as a verifier holds it, with who issued it. */
+async function held(order: PlacedOrder, id = order.certificateId) {
+  const shown = await certificate(app, order, id);
+  const [issuer, root] = pems(shown.ica_pem).map(derOf) as [Buffer, Buffer];
+  return { shown, der: derOf(shown.pem), serial: shown.serial_number as string, issuer, root };
+}
+
+const KINDS = [
+  ['p256', 'sha256'],
+  ['p384', 'sha384'],
+  ['rsa2048', 'sha256'],
+] as const satisfies readonly (readonly [KeyKind, string])[];
+
+rule('revocation 7', 'at once on a CRL of its issuer and revoked in the answers of OCSP', async () => {
+  for (const [key, signHash] of KINDS) {
+    const order = await newOrder(app, { product: 'ssl-dv-replace', key, signHash });
+    const { der, serial, issuer } = await held(order);
+    assert.equal((await crlOf(app, der, issuer)).revoked.has(serial), false, key);
+    assert.equal((await ocspStatus(app, serial, issuer)).status, 'good', key);
+    const answer = await reissue(app, order, body({ sign_hash: signHash, csr: csrFor(key) }, BOTH));
+    assert.equal(answer.status, 200, answer.text);
+    const list = await crlOf(app, der, issuer);
+    assert.equal(list.revoked.get(serial)?.reason, 'superseded', key);
+    assert.equal((await ocspStatus(app, serial, issuer)).status, 'revoked', key);
+    const next = await held(order, answer.body.data.certificate.id);
+    assert.equal((await ocspStatus(app, next.serial, next.issuer)).status, 'good', key);
+    // Valid from a moment on that is not after the one at which the other ended.
+    const { validFromDate } = new X509Certificate(next.der);
+    assert.ok(validFromDate.getTime() <= list.revoked.get(serial)!.at);
+  }
+});
+
+rule(
+  'revocation 8',
+  'published anew before its `nextUpdate`, at least every seven days, and its number only grows',
+  async () => {
+    const order = await newOrder(app);
+    const { der, serial, issuer } = await held(order);
+    let last = await crlOf(app, der, issuer);
+    assert.equal(last.nextUpdate - last.thisUpdate, 7 * DAY);
+    for (const days of [0.9, 0.2, 3, 6.9, 7.1, 30, 100]) {
+      app.advance(days * DAY);
+      const list = await crlOf(app, der, issuer);
+      assert.ok(list.number >= last.number && app.now() < list.nextUpdate, `${days} days later`);
+      assert.ok(app.now() - list.thisUpdate < DAY, 'a day old at most');
+      last = list;
+    }
+    // Two in one moment, and one after the clock went back, are newer all the same.
+    await post(order, order.certificateId);
+    const revoked = await crlOf(app, der, issuer);
+    assert.ok(revoked.number > last.number && revoked.revoked.has(serial));
+    app.advance(-50 * DAY);
+    const back = await crlOf(app, der, issuer);
+    assert.ok(back.number > revoked.number && back.thisUpdate <= app.now(), 'and it is not one from the future');
+    assert.ok(back.revoked.has(serial));
+    await app.stop();
+    await app.start({});
+    const restarted = await crlOf(app, der, issuer);
+    assert.ok(restarted.number >= back.number && restarted.revoked.has(serial), 'over a restart');
+    app.advance(50 * DAY);
+  },
+);
+
+rule('revocation 9', 'OCSP answers over GET and POST, repeats a nonce that was sent, and never says good', async () => {
+  for (const [key, signHash] of KINDS) {
+    const order = await newOrder(app, { key, signHash });
+    const { serial, issuer } = await held(order);
+    const certId = certIdOf(serial, issuer);
+    for (const nonce of [undefined, randomBytes(1), randomBytes(32), randomBytes(128)]) {
+      const request = ocspRequest([certId], nonce);
+      const base64 = Buffer.from(request).toString('base64');
+      for (const path of [base64, encodeURIComponent(base64)]) {
+        const response = await fetch(`${app.url}/ocsp/${path}`);
+        const answer = readOcsp(Buffer.from(await response.arrayBuffer()), issuer, [certId]);
+        assert.deepEqual([answer.statuses[0]?.status, answer.nonce && Buffer.from(answer.nonce)], ['good', nonce]);
+      }
+      const posted = readOcsp((await postOcsp(app, request)).der, issuer, [certId]);
+      assert.deepEqual([posted.statuses[0]?.status, posted.nonce && Buffer.from(posted.nonce)], ['good', nonce]);
+    }
+    // One more than the last is as unknown as any other; so is one of another issuer of ours.
+    const next = (BigInt(`0x${serial}`) + 1n).toString(16);
+    for (const unknown of [next, '01', '7f'.repeat(20), `00${serial}`.slice(0, 32), '41'.repeat(30)]) {
+      assert.equal((await ocspStatus(app, unknown, issuer)).status, 'unknown', unknown);
+    }
+    const other = await held(await newOrder(app, key === 'p256' ? { key: 'rsa2048' } : {}));
+    assert.equal((await ocspStatus(app, other.serial, issuer)).status, 'unknown');
+    for (const hash of ['sha256', 'sm3'] satisfies IdHash[]) {
+      assert.equal((await ocspStatus(app, serial, issuer, hash)).status, 'good', hash);
+    }
+    // Several questions, one answer each; the responder itself was issued too.
+    const { responderSerial, responder } = readOcsp((await postOcsp(app, ocspRequest([certId]))).der, issuer, [certId]);
+    assert.equal((await ocspStatus(app, responderSerial, issuer)).status, 'good');
+    assert.deepEqual(responder.keyUsage, ['1.3.6.1.5.5.7.3.9']);
+    const asked = [certId, certIdOf(next, issuer)];
+    const both = readOcsp((await postOcsp(app, ocspRequest(asked))).der, issuer, asked);
+    assert.deepEqual(
+      both.statuses.map(({ status }) => status),
+      ['good', 'unknown'],
+    );
+  }
+});
+
+test('what OCSP cannot answer it refuses in its own words', async () => {
+  const { serial, issuer, root } = await held(await newOrder(app));
+  const other = await held(await newOrder(app, { key: 'rsa2048' }));
+  const certId = certIdOf(serial, issuer);
+  const [malformed, unauthorized] = [1, 6];
+  for (const [request, expected] of [
+    [new Uint8Array(), malformed],
+    [Buffer.from('GET / HTTP/1.1'), malformed],
+    [ocspRequest([]), malformed],
+    [ocspRequest(Array(17).fill(certId)), malformed],
+    [ocspRequest([certId], new Uint8Array()), malformed],
+    [ocspRequest([certId], new Uint8Array(129)), malformed],
+    [Buffer.concat([ocspRequest([certId]), Buffer.alloc(1)]), malformed],
+    [Buffer.alloc(5_000, 0x30), malformed],
+    [ocspRequest([certIdOf(serial, root)]), unauthorized],
+    [ocspRequest([certId, certIdOf(other.serial, other.issuer)]), unauthorized],
+  ] as const) {
+    const { status, headers, der } = await postOcsp(app, request);
+    assert.deepEqual([status, ocspErrorOf(der)], [200, expected]);
+    assert.equal(headers.get('cache-control'), 'no-store');
+  }
+  for (const path of ['%', '%ff', 'AAAA', '!!!!', '////', 'a'.repeat(10_000)]) {
+    const response = await fetch(`${app.url}/ocsp/${path}`);
+    assert.ok([200, 400].includes(response.status), `${path}: ${response.status}`);
+  }
+  const large = await postOcsp(app, Buffer.alloc(9_000));
+  assert.equal(large.status, 413);
+});
+
+test('caches are told how long an answer serves, and when it has not changed', async () => {
+  const order = await newOrder(app);
+  const { der, issuer, serial } = await held(order);
+  const first = await fetchCrl(app, der);
+  assert.equal(first.headers.get('cache-control'), 'public, max-age=300, must-revalidate');
+  const etag = first.headers.get('etag')!;
+  assert.equal(etag, `"${readCrl(first.der, issuer).number}"`);
+  const again = await fetchCrl(app, der, { 'if-none-match': etag });
+  assert.deepEqual([again.status, again.der.length], [304, 0]);
+  const request = Buffer.from(ocspRequest([certIdOf(serial, issuer)])).toString('base64');
+  const get = async () => {
+    const response = await fetch(`${app.url}/ocsp/${encodeURIComponent(request)}`);
+    return { headers: response.headers, der: Buffer.from(await response.arrayBuffer()) };
+  };
+  const asked = await get();
+  assert.match(asked.headers.get('cache-control') ?? '', /^public, max-age=300/);
+  assert.deepEqual((await get()).der, asked.der, 'the signature is kept');
+  await post(order, order.certificateId);
+  assert.equal((await fetchCrl(app, der, { 'if-none-match': etag })).status, 200);
+  const revoked = readOcsp((await get()).der, issuer, [certIdOf(serial, issuer)]);
+  assert.equal(revoked.statuses[0]?.status, 'revoked', 'and is not what is asked');
+  for (const path of ['/crl/nobody/0.crl', '/crl/x/00.crl', '/crl/x/0', `${new URL('http://x/crl/').pathname}`]) {
+    assert.equal((await fetch(app.url + path)).status, 404, path);
+  }
+});
+
+rule(
+  'revocation 15',
+  'Both halves of a dual certificate are revoked together, on CRLs signed with SM2 and SM3',
+  async () => {
+    const order = await newDualOrder(app, await newSm2Csr());
+    const { shown, der, serial, issuer } = await held(order);
+    const half = derOf(shown.encryption_pem);
+    const both = [
+      [der, serial],
+      [half, shown.encryption_serial_number],
+    ] as const;
+    for (const [one, number] of both) {
+      assert.equal((await crlOf(app, one, issuer)).revoked.has(number), false);
+      assert.equal((await ocspStatus(app, number, issuer, 'sm3')).status, 'good');
+    }
+    await post(order, order.certificateId, { reason: 'affiliation_changed' });
+    for (const [one, number] of both) {
+      assert.equal((await crlOf(app, one, issuer)).revoked.get(number)?.reason, 'affiliation_changed');
+      assert.equal((await ocspStatus(app, number, issuer)).status, 'revoked');
+    }
+  },
+);
+
+rule(
+  'revocation 13',
+  'when it was recorded, in which CRL number it first appeared and when that was published',
+  async () => {
+    const order = await newOrder(app);
+    const { der, issuer, serial } = await held(order);
+    const before = await crlOf(app, der, issuer);
+    app.advance(1500);
+    await post(order, order.certificateId);
+    const { revocation } = (await held(order)).shown;
+    const at = new Date(app.now()).toISOString();
+    assert.deepEqual([revocation.revoked_at, revocation.crl_published_at, revocation.ocsp_since], [at, at, at]);
+    const list = await crlOf(app, der, issuer);
+    assert.equal(revocation.crl_number, list.number);
+    assert.ok(!before.revoked.has(serial) && list.revoked.has(serial) && before.number < list.number);
+    // Later lists show it too; the first is what is told.
+    app.advance(2 * DAY);
+    assert.ok((await crlOf(app, der, issuer)).number > list.number);
+    assert.deepEqual((await held(order)).shown.revocation, revocation);
+  },
+);

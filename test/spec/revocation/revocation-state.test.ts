@@ -1,0 +1,259 @@
+// What a revocation does to everything around it: the order, the key, other certificates on it, credentials that may
+// not, serial numbers that nobody finished, and addresses that have changed.
+import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
+import { test } from 'node:test';
+import { CREDENTIAL_KINDS } from '../../../src/domain/access/credential.ts';
+import type { CertificateRecord } from '../../../src/domain/certificate/order.ts';
+import { finishIssuance, LEASE_MS, preparedRecord } from '../../../src/usecases/issuance/issue-certificate.ts';
+import { NO_KEYS } from '../../../src/usecases/issuance/obtain-keys.ts';
+import { startApp } from '../../support/app.ts';
+import { rule } from '../../support/contract.ts';
+import { csr, newKeyPair, pem } from '../../support/csr.ts';
+import { body, certificate, newOrder, type PlacedOrder, reissue, show, spkiIn } from '../../support/orders.ts';
+import { OWN_PRODUCT, productsFile } from '../../support/products.ts';
+import { crlAddressIn, crlOf, derOf, ocspStatus, pems } from '../../support/status.ts';
+import { requireError, startWatchedApp } from '../../support/watched-app.ts';
+
+const GRACE = {
+  ...{ ...OWN_PRODUCT, csr: 'optional' },
+  ...{ revokes_previous_on_reissue: true, revocation_grace_hours: 24 },
+};
+const SETTINGS = { RESEAL_PRODUCTS_FILE: productsFile(GRACE) };
+const { app, db, requireIssued, requireAnswered } = await startWatchedApp(SETTINGS);
+const { store } = app.app;
+const BOTH = { i_know_remove_domain_will_revoke_before_cert: true, i_know_will_revoke_last_cert: true };
+
+const post = (order: PlacedOrder, id: string, json: unknown = {}, key = order.key) =>
+  app.call('POST', `/openapi/v3/certs/${id}/revoke`, { key, json });
+const statusOf = async (order: PlacedOrder): Promise<string> => (await show(app, order)).status;
+const fingerprintOf = (shown: { pem: string }) => createHash('sha256').update(spkiIn(shown)).digest('hex');
+
+async function seen(order: PlacedOrder, id: string) {
+  const shown = await certificate(app, order, id);
+  const issuer = derOf(pems(shown.ica_pem)[0]!);
+  const list = await crlOf(app, derOf(shown.pem), issuer);
+  const { status, reason } = await ocspStatus(app, shown.serial_number, issuer);
+  assert.equal(list.revoked.get(shown.serial_number)?.reason, reason);
+  return status === 'revoked' ? reason : status;
+}
+
+rule('revocation 12', 'it cannot be reissued, and a reissue of it that was pending is canceled', async () => {
+  const order = await newOrder(app);
+  const second = (await requireIssued(order, body())).id;
+  await post(order, second);
+  assert.equal(await statusOf(order), 'issued', 'the first one is still valid');
+  const third = await requireAnswered(order, body({ dns_names: ['new.example.com'] }));
+  assert.equal(await statusOf(order), 'reissuing');
+  await post(order, order.certificateId);
+  const shown = await show(app, order);
+  assert.deepEqual([shown.status, shown.pending_certificate_id], ['revoked', null]);
+  assert.equal((await certificate(app, order, third)).status, 'canceled');
+  requireError(await reissue(app, order, body()), [409, 'order_state_conflict']);
+  requireError(await post(order, third), [409, 'revocation_state_conflict']);
+  const last = db
+    .prepare('select action, certificate_id from outbox where order_id = ? order by id desc')
+    .get(order.id);
+  assert.deepEqual({ ...last }, { action: 'order:revoked', certificate_id: order.certificateId });
+  // One that will be revoked is valid until it is.
+  const graceful = await newOrder(app, { product: 'own' });
+  const next = (await requireIssued(graceful, body({ csr: undefined }, BOTH))).id;
+  await post(graceful, next);
+  assert.equal(await statusOf(graceful), 'issued');
+  app.advance(24 * 3_600_000);
+  for (const { run } of app.issuance.revocationChores) await run();
+  assert.equal(await statusOf(graceful), 'revoked');
+  // One that had expired was not valid any more: its order still owes another.
+  const expired = await newOrder(app, { product: 'own' });
+  app.advance(31 * 24 * 3_600_000);
+  await post(expired, expired.certificateId);
+  assert.equal(await statusOf(expired), 'issued');
+});
+
+rule(
+  'errors revocation_state_conflict',
+  'the certificate has nothing to revoke, no revocation of it is scheduled',
+  async () => {
+    const order = await newOrder(app);
+    const pending = await requireAnswered(order, body({ dns_names: ['new.example.com'] }));
+    requireError(await post(order, pending), [409, 'revocation_state_conflict']);
+    const path = `/openapi/v3/certs/${order.certificateId}/revocation`;
+    requireError(await app.call('DELETE', path, { key: order.key }), [409, 'revocation_state_conflict']);
+    const json = { due_at: new Date(app.now()).toISOString() };
+    requireError(await app.call('PUT', path, { key: order.key, json }), [409, 'revocation_state_conflict']);
+    for (const due_at of ['tomorrow', '2027-02-30T00:00:00Z', '2027-01-01', '']) {
+      const answer = await app.call('PUT', path, { key: order.key, json: { due_at } });
+      requireError(answer, [400, 'invalid_parameters', 'due_at']);
+    }
+    requireError(await app.call('PUT', path, { key: order.key, json: {} }), [400, 'invalid_parameters', 'due_at']);
+    assert.deepEqual(db.prepare('select * from revocation where certificate_id = ?').all(order.certificateId), []);
+  },
+);
+
+rule('permission 11', 'Only `standard` and `cloud_manager_token` credentials may revoke on request', async () => {
+  for (const kind of CREDENTIAL_KINDS) {
+    const order = await newOrder(app);
+    const key = await app.anotherKey(order.key.accountId, kind);
+    const may = kind === 'standard' || kind === 'cloud_manager_token';
+    const { status } = await post(order, order.certificateId, {}, key);
+    assert.equal(status, may ? 200 : 403, kind);
+    for (const method of ['PUT', 'DELETE']) {
+      const path = `/openapi/v3/certs/${order.certificateId}/revocation`;
+      const answer = await app.call(method, path, { key, json: { due_at: new Date(app.now()).toISOString() } });
+      assert.equal(answer.status, may ? 409 : 403, `${kind} ${method}`);
+    }
+    assert.equal(await seen(order, order.certificateId), may ? 'cessation_of_operation' : 'good');
+  }
+});
+
+/** An order with a certificate on a key of its own. */
+async function onNewKey(change = {}) {
+  const text = pem(csr({ key: newKeyPair('p256') }));
+  const order = await newOrder(app, change);
+  return { order, csr: text, id: (await requireIssued(order, body({ csr: text }))).id as string };
+}
+
+rule(
+  'revocation 14',
+  'blocks the key of the certificate for the account, and changes the reason of one that was revoked',
+  async () => {
+    const { order, csr: text, id } = await onNewKey();
+    await post(order, id, { reason: 'superseded' });
+    assert.equal(await seen(order, id), 'superseded');
+    const { revocation } = await certificate(app, order, id);
+    app.advance(1000);
+    const { status, body: answer } = await post(order, id, { reason: 'key_compromise' });
+    assert.deepEqual([status, answer.data.certificate.revocation.reason], [200, 'key_compromise']);
+    assert.equal(await seen(order, id), 'key_compromise');
+    const after = await certificate(app, order, id);
+    assert.equal(after.revocation.revoked_at, revocation.revoked_at, 'it was revoked when it was');
+    assert.equal(after.revocation.crl_number, revocation.crl_number, 'and listed when it was');
+    await post(order, id, { reason: 'superseded' });
+    assert.equal(await seen(order, id), 'key_compromise', 'never back');
+    requireError(await reissue(app, order, body({ csr: text })), [400, 'invalid_csr', 'certificate.csr']);
+  },
+);
+
+rule(
+  'revocation 11',
+  'One command revokes every certificate on a compromised key and refuses the key from then on',
+  async () => {
+    const { order, csr: text, id } = await onNewKey();
+    const other = await newOrder(app, {}, await app.newKey());
+    const theirs = (await requireIssued(other, body({ csr: text }))).id;
+    const earlier = (await requireIssued(other, body({ csr: text }))).id;
+    await post(other, earlier, { reason: 'superseded' });
+    const fingerprint = fingerprintOf(await certificate(app, order, id));
+    const { certificates } = await app.issuance.compromiseKey(fingerprint);
+    assert.deepEqual(certificates.map(({ certificateId }) => certificateId).sort(), [id, theirs, earlier].sort());
+    for (const [whose, one] of [
+      [order, id],
+      [other, theirs],
+      [other, earlier],
+    ] as const) {
+      assert.equal(await seen(whose, one), 'key_compromise');
+    }
+    assert.equal(await seen(order, order.certificateId), 'good', 'on another key');
+    for (const one of [order, other]) {
+      requireError(await reissue(app, one, body({ csr: text })), [400, 'invalid_csr', 'certificate.csr']);
+    }
+    assert.deepEqual(
+      (await app.issuance.compromiseKey(fingerprint)).certificates.length,
+      3,
+      'once more changes nothing',
+    );
+    const rows = db.prepare("select count(*) as n from outbox where action = 'order:revoked' and certificate_id = ?");
+    assert.deepEqual({ ...rows.get(theirs) }, { n: 1 });
+  },
+);
+
+rule(
+  'revocation 16',
+  'The serial number of an issuance that was interrupted is unknown to OCSP, and can be revoked',
+  async () => {
+    const order = await newOrder(app);
+    const { accountId } = order.key;
+    const model = (await store.certificates.find(accountId, order.certificateId))!;
+    // As a signer leaves it that dies between writing down and finishing.
+    const serial = `${'41'.repeat(15)}05`;
+    const id = app.app.newId();
+    await store.transaction(async (to) => {
+      const preparation = {
+        ...model.preparation!,
+        serial,
+        toBeSigned: Buffer.from('x'),
+        leaseEndsAt: app.now() + LEASE_MS,
+      };
+      await to.certificates.insert({
+        ...{ ...model, id, state: 'prepared', der: null, issuedAt: null, version: null, replacesId: null },
+        ...{ preparation, revocation: null },
+      });
+      await to.orders.beginSigning(order.id, { certificateId: id, until: app.now() + LEASE_MS });
+    });
+    const issuer = derOf(pems((await certificate(app, order, order.certificateId)).ica_pem)[0]!);
+    assert.equal((await ocspStatus(app, serial, issuer)).status, 'unknown', 'while it is being signed');
+    app.advance(LEASE_MS + 1);
+    await app.issuance.sweep();
+    assert.equal((await ocspStatus(app, serial, issuer)).status, 'unknown', 'when its signer is lost');
+    const voided = await app.issuance.voidedSerials(false);
+    assert.deepEqual(
+      voided.map(({ certificateId }) => certificateId),
+      [id],
+    );
+    assert.equal((await ocspStatus(app, serial, issuer)).status, 'unknown', 'looking changes nothing');
+    await app.issuance.voidedSerials(true);
+    assert.equal((await ocspStatus(app, serial, issuer)).status, 'revoked');
+    assert.deepEqual(await app.issuance.voidedSerials(false), []);
+    assert.equal(await statusOf(order), 'issued', 'the order has nothing to do with it');
+    const told = db.prepare('select * from outbox where certificate_id = ?').all(id);
+    assert.deepEqual(told, [], 'nobody ever heard of it');
+  },
+);
+
+rule('revocation 17', 'names that very address, also after `RESEAL_PKI_URL` has changed', async () => {
+  await using moved = await startApp({ RESEAL_PKI_URL: 'http://one.example' });
+  const order = await newOrder(moved);
+  const first = await certificate(moved, order, order.certificateId);
+  const issuer = derOf(pems(first.ica_pem)[0]!);
+  assert.match(crlAddressIn(derOf(first.pem)), /^http:\/\/one\.example\/crl\//);
+  await crlOf(moved, derOf(first.pem), issuer);
+  await moved.stop();
+  await moved.start({ RESEAL_PKI_URL: 'http://two.example' });
+  const next = await reissue(moved, order, body());
+  const second = await certificate(moved, order, next.body.data.certificate.id);
+  assert.match(crlAddressIn(derOf(second.pem)), /^http:\/\/two\.example\/crl\//);
+  await moved.issuance.revocationChores[1]!.run();
+  // crlOf compares the addresses itself.
+  await crlOf(moved, derOf(first.pem), issuer);
+  await crlOf(moved, derOf(second.pem), issuer);
+});
+
+test('a key that is reported while a certificate on it is being signed: nobody ever sees that one good', async () => {
+  const order = await newOrder(app);
+  const { accountId } = order.key;
+  const { authority, products, lists } = app.issuance;
+  const publishLists = lists.publish;
+  const tools = { store, authority, products, now: app.now, newId: app.app.newId, publishLists };
+  const model = (await store.certificates.find(accountId, order.certificateId))!;
+  const { spki } = newKeyPair('p256');
+  const fingerprint = createHash('sha256').update(spki).digest('hex');
+  const publicKey = { ...model.publicKey, spki, fingerprint };
+  const wanted: CertificateRecord = {
+    ...{ ...model, id: tools.newId(), state: 'pending' as const, der: null, issuedAt: null, version: null },
+    ...{ preparation: null, publicKey, replacesId: null },
+  };
+  const validity = { ...model.preparation!, productId: 'ssl-dv' };
+  const record = preparedRecord(tools, wanted, validity, NO_KEYS, app.now());
+  const before = (await store.orders.find(accountId, order.id))!;
+  await store.certificates.insert(record);
+  await store.orders.beginSigning(order.id, { certificateId: record.id, until: app.now() + LEASE_MS });
+  const { certificates } = await app.issuance.compromiseKey(fingerprint);
+  assert.deepEqual(certificates, [], 'it is not issued yet');
+  await finishIssuance(tools, record, {
+    ...{ order: before, replaces: { id: order.certificateId, version: 1 }, idempotency: null },
+    audit: { actor: 'cli', action: 'order:reissued', requestId: null, details: {} },
+  });
+  assert.equal(await seen(order, record.id), 'key_compromise');
+  assert.equal(await seen(order, order.certificateId), 'good');
+  assert.equal(await statusOf(order), 'issued');
+});

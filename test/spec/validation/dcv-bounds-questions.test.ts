@@ -1,0 +1,164 @@
+// How much is asked of DNS: nothing that nobody waits for any more, and never more at once than the process can bear. The
+// name server here keeps its answers back until it is told, so that what was asked can be counted without any waiting.
+import assert from 'node:assert/strict';
+import dgram from 'node:dgram';
+import { once } from 'node:events';
+import { test } from 'node:test';
+import { dnsLookups } from '../../../src/adapters/dns/lookups.ts';
+import { readConfig } from '../../../src/config/config.ts';
+import { OFFERED_DCV_METHODS } from '../../../src/domain/catalog/products.ts';
+import type { DomainValidation } from '../../../src/domain/certificate/order.ts';
+import { type CheckResult, PASSED } from '../../../src/domain/validation/check-result.ts';
+import { readQuery, writeAnswer } from '../../../src/sandbox/dns-message.ts';
+import { lookAtNames, within } from '../../../src/usecases/validation/check-names.ts';
+import { openValidation } from '../../../src/wiring/validation.ts';
+import { NOON } from '../../support/app.ts';
+
+const MAX_UDP_BYTES = 512;
+const ROOMY_BYTES = 1024 * 1024;
+
+/** Knows no name, and says so once it is let. */
+async function startSlowNameServer() {
+  const socket = dgram.createSocket({ type: 'udp4', recvBufferSize: ROOMY_BYTES });
+  /** Names, each once: a resolver that gets no answer asks again. */
+  const asked = new Set<string>();
+  const answers: (() => void)[] = [];
+  let isOpen = false;
+  socket.on('message', (message, { port, address }) => {
+    const question = readQuery(message);
+    if (!question) return void socket.emit('mark');
+    asked.add(question.name);
+    const answer = () => socket.send(writeAnswer(question, 'nxdomain', [], MAX_UDP_BYTES), port, address);
+    if (isOpen) answer();
+    else answers.push(answer);
+    socket.emit('asked');
+  });
+  socket.bind(0, '127.0.0.1');
+  await once(socket, 'listening');
+  const { port } = socket.address();
+  return {
+    asked,
+    server: `127.0.0.1:${port}`,
+    async hasHeard(count: number): Promise<void> {
+      while (asked.size < count) await once(socket, 'asked');
+    },
+    /** Resolves when everything that was sent before is counted: datagrams do not overtake each other here. */
+    async hasHeardAll(): Promise<void> {
+      const heard = once(socket, 'mark');
+      socket.send('no question', port, '127.0.0.1');
+      await heard;
+    },
+    answer(count: number): void {
+      for (const one of answers.splice(0, count)) one();
+    },
+    async [Symbol.asyncDispose](): Promise<void> {
+      isOpen = true;
+      for (const one of answers) one();
+      // They are on their way, and whoever waits for them goes.
+      await this.hasHeardAll();
+      socket.unref();
+    },
+  };
+}
+
+const never = new Promise<CheckResult>(() => {});
+
+test('a check that comes after the limit is not begun, and one that was begun is given up', async () => {
+  let begun = 0;
+  const check = async () => {
+    begun += 1;
+    return PASSED;
+  };
+  const late = within(60_000, AbortSignal.abort());
+  const results = [await late(check), await late(check, 'dns-persist'), await late(check, 'file')];
+  assert.deepEqual(
+    results.map((result) => !result.isOk && result.problem),
+    ['dns_failure', 'dns_failure', 'http_failure'],
+  );
+  assert.equal(begun, 0);
+  const inTime = within(20);
+  assert.equal((await inTime(() => never)).isOk, false);
+  assert.equal((await inTime(check)).isOk, false);
+  assert.equal(begun, 0, 'the first one has used up the time of all');
+  assert.deepEqual(await within(60_000)(check), PASSED);
+});
+
+const DCV: Omit<DomainValidation, 'dcvMethod'> = { dcvScope: 'fqdn', persistUntil: null, persistPolicy: 'fqdn' };
+const MANY = 100;
+
+test('a look that has taken too long asks about none of the names that are left', async () => {
+  for (const kind of [...OFFERED_DCV_METHODS, 'caa'] as const) {
+    await using slow = await startSlowNameServer();
+    const { config } = readConfig({ RESEAL_DNS_SERVERS: slow.server });
+    const tools = openValidation(config, () => NOON, new Uint8Array(32));
+    const names = Array.from({ length: MANY }, (_, index) => `name${index}.com`);
+    const { control, caa } = await lookAtNames(tools, {
+      accountId: 'account',
+      product: { dcvMethods: OFFERED_DCV_METHODS },
+      names,
+      provenBy: new Map(kind === 'caa' ? names.map((name) => [name, ['dns']]) : []),
+      dcv: { ...DCV, dcvMethod: kind === 'caa' ? 'dns' : kind },
+      limitMs: 100,
+    });
+    await slow.hasHeardAll();
+    const about = names.filter((name) => [...slow.asked].some((one) => one === name || one.endsWith(`.${name}`)));
+    assert.equal(about.length, 8, `${kind}: as many as at once`);
+    assert.deepEqual(about, names.slice(0, about.length), kind);
+    // Every one of them is told about all the same, and none as proven or permitted.
+    const told = [...(kind === 'caa' ? caa : control).values()].map((result) => !result.isOk && result.problem);
+    assert.deepEqual(told, Array(MANY).fill(kind === 'file' ? 'http_failure' : 'dns_failure'), kind);
+  }
+});
+
+const BOUND = 256;
+const asking = (accountId = 'account', signal = new AbortController().signal) => ({ accountId, signal });
+
+test('so many questions at once in the whole process, and the others in their turn', async () => {
+  await using slow = await startSlowNameServer();
+  // Whoever asks, and for whatever: the bound is one for all.
+  const [one, other] = [dnsLookups([slow.server]), dnsLookups([slow.server])];
+  const more = 60;
+  const questions = Array.from({ length: BOUND + more }, (_, index) =>
+    index % 2 === 0 ? one.txt(`question${index}.com`, asking()) : other.caa(`question${index}.com`, asking()),
+  );
+  await slow.hasHeard(BOUND);
+  await slow.hasHeardAll();
+  assert.equal(slow.asked.size, BOUND);
+  // As many as are answered come after them.
+  slow.answer(10);
+  await slow.hasHeard(BOUND + 10);
+  await slow.hasHeardAll();
+  assert.equal(slow.asked.size, BOUND + 10);
+  slow.answer(BOUND);
+  await slow.hasHeard(BOUND + more);
+  slow.answer(BOUND);
+  for (const answer of await Promise.all(questions)) assert.deepEqual(answer, { kind: 'absent' });
+  // Nobody has kept a place.
+  const again = Array.from({ length: BOUND }, (_, index) => one.txt(`again${index}.com`, asking()));
+  await slow.hasHeard(BOUND + more + BOUND);
+  slow.answer(BOUND);
+  for (const answer of await Promise.all(again)) assert.deepEqual(answer, { kind: 'absent' });
+});
+
+test('whoever asks a thousand things waits for the others after each, and what nobody waits for is not asked', async () => {
+  await using slow = await startSlowNameServer();
+  const { txt } = dnsLookups([slow.server]);
+  const gone = new AbortController();
+  const crowd = Array.from({ length: 4 * BOUND }, (_, index) => txt(`crowd${index}.com`, asking('crowd', gone.signal)));
+  await slow.hasHeard(BOUND);
+  const honest = ['a', 'b', 'c'].map((name) => txt(`${name}.honest.com`, asking('honest')));
+  slow.answer(5);
+  await slow.hasHeard(BOUND + 5);
+  await slow.hasHeardAll();
+  const since = [...slow.asked].slice(BOUND);
+  assert.equal(since.filter((name) => name.endsWith('.honest.com')).length, 2, since.join());
+  gone.abort();
+  await slow.hasHeard(BOUND + 6);
+  await slow.hasHeardAll();
+  assert.ok(slow.asked.has('c.honest.com'));
+  assert.equal(slow.asked.size, BOUND + 6, 'nothing more of what was given up');
+  slow.answer(Number.POSITIVE_INFINITY);
+  for (const answer of await Promise.all(honest)) assert.deepEqual(answer, { kind: 'absent' });
+  const rest = await Promise.all(crowd);
+  assert.equal(rest.filter(({ kind }) => kind === 'absent').length, 5);
+});

@@ -1,0 +1,230 @@
+// The end of waiting: the certificate that comes of it, with everything that was agreed to when it was asked for; or
+// none, and everything as it was before.
+import assert from 'node:assert/strict';
+import { X509Certificate } from 'node:crypto';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { after, test } from 'node:test';
+import type { TestApp } from '../../support/app.ts';
+import { rule } from '../../support/contract.ts';
+import { DAY, SECOND, startDomainApp, waitingOf } from '../../support/domain-app.ts';
+import { newSm2Csr, openEnvelope, readSm2Certificate } from '../../support/dual.ts';
+import { body, certificate, csrFor, newOrder, type PlacedOrder, reissue, show } from '../../support/orders.ts';
+import { OWN_PRODUCT, productsFile } from '../../support/products.ts';
+
+const world = await startDomainApp({
+  RESEAL_PENDING_DAYS: '2',
+  RESEAL_PRODUCTS_FILE: productsFile({ ...OWN_PRODUCT, csr: 'optional', term_days: 3 }),
+});
+after(() => world[Symbol.asyncDispose]());
+const { app, dns, place, publish, complete, entries, outcome, newDomain, workerLooks } = world;
+
+/** What waits to be called back about an order. */
+function eventsOf({ folder }: TestApp, { id }: PlacedOrder): string[] {
+  const db = new DatabaseSync(join(folder, 'reseal.db'), { readOnly: true });
+  const rows = db.prepare('select certificate_id, action from outbox where order_id = ? order by id').all(id);
+  db.close();
+  return rows.map(({ certificate_id, action }) => `${action} ${certificate_id}`);
+}
+const auditOf = async ({ key, id }: PlacedOrder) =>
+  (await app.app.store.audit.listOf(key.accountId, { limit: 100 })).filter(({ subject }) => subject === id);
+const revocationOf = async ({ key }: PlacedOrder, id: string) =>
+  (await app.app.store.certificates.find(key.accountId, id))?.revocation ?? null;
+
+async function pendingOf(order: PlacedOrder, json: unknown, headers = {}): Promise<string> {
+  const { status, body: answer, text } = await reissue(app, order, json, '', headers);
+  assert.equal(status, 200, text);
+  assert.equal((await show(app, order)).status, 'reissuing');
+  return answer.data.certificate.id;
+}
+
+rule('dcv 14', 'When the last name is proven, the certificate is issued and the order becomes `issued`', async () => {
+  const domain = newDomain();
+  const [kept, gone, added] = [`kept.${domain}`, `gone.${domain}`, `added.${domain}`];
+  const order = await newOrder(app, { product: 'ssl-dv-replace', commonName: kept, dnsNames: [gone] });
+  const wish = body(
+    { common_name: kept, dns_names: [added], validity_days: 30 },
+    { i_know_remove_domain_will_revoke_before_cert: true, i_know_will_revoke_last_cert: true },
+  );
+  const headers = { 'idempotency-key': 'once' };
+  const id = await pendingOf(order, wish, headers);
+  assert.deepEqual(eventsOf(app, order), [`order:issued ${order.certificateId}`]);
+  // Looks that find nothing carry out nothing.
+  await complete(order);
+  await workerLooks(order);
+  assert.equal(await revocationOf(order, order.certificateId), null);
+  assert.deepEqual((await show(app, order)).dns_names, [kept, gone]);
+
+  // To a whole second: certificates know no less.
+  app.advance(3_600 * SECOND);
+  await workerLooks(order);
+  app.advance(SECOND - (app.now() % SECOND));
+  await publish(order);
+  const { body: answer } = await complete(order);
+  const { status, certificate_id, pending_certificate_id, dns_names, dcv_expires_at } = answer.data;
+  assert.deepEqual([status, certificate_id, pending_certificate_id], ['issued', id, null], 'the id that was answered');
+  assert.deepEqual([dns_names, dcv_expires_at], [[kept, added], null]);
+  assert.equal(await app.app.store.waiting.find(order.key.accountId, id), undefined, 'it waits no more');
+  const issued = await certificate(app, order, id);
+  const { subjectAltName, validFrom, validTo } = new X509Certificate(issued.pem);
+  assert.equal(subjectAltName, `DNS:${kept}, DNS:${added}`);
+  // The dates are those of the issuance, and so are the days that were asked for.
+  assert.equal(Date.parse(validFrom), app.now());
+  assert.equal(Date.parse(validTo), app.now() + 30 * DAY - SECOND);
+  assert.deepEqual([issued.status, issued.version, issued.replaces], ['issued', 2, order.certificateId]);
+  const [first, second] = [order.certificateId, id];
+  assert.deepEqual(eventsOf(app, order), [`order:issued ${first}`, `order:issued ${second}`, `order:revoked ${first}`]);
+  const { reason, cause, causedById, dueAt } = (await revocationOf(order, order.certificateId))!;
+  assert.deepEqual([reason, cause, causedById, dueAt], ['superseded', 'name_removed', id, app.now()]);
+  const last = (await auditOf(order)).at(-1);
+  assert.deepEqual([last?.actor, last?.action], ['service', 'certificate:issued']);
+  // Whoever asks again with the same key is told the same.
+  const again = await reissue(app, order, wish, '', headers);
+  assert.equal(again.body.data.certificate.id, id);
+  assert.equal(eventsOf(app, order).length, 3);
+});
+
+rule('dcv 14', 'the certificate is issued and the order becomes `issued`', async () => {
+  // Both halves of a dual certificate, whose other key is made only now.
+  const signing = await newSm2Csr();
+  const domain = newDomain();
+  const wanted = { product: 'ssl-sm2-dual', certificate: { csr: signing.csr, sign_hash: 'sm3' } };
+  const order = await place([domain], {}, wanted);
+  assert.equal(await outcome(order), 'domain_verifing');
+  await publish(order);
+  await complete(order);
+  assert.equal(await outcome(order), 'issued');
+  const first = await certificate(app, order, order.certificateId);
+  assert.equal(readSm2Certificate(first.pem).point, signing.point);
+  const { point } = openEnvelope(first.encryption_key_envelope, signing);
+  assert.equal(readSm2Certificate(first.encryption_pem).point, point);
+  // What was asked for then counts: whether the encryption key stays.
+  for (const isKept of [true, false]) {
+    const [other, added] = [await newSm2Csr(), newDomain()];
+    const change = { csr: other.csr, sign_hash: 'sm3', un_modify_key: isKept, dns_names: [added] };
+    const id = await pendingOf(order, body({ common_name: domain, ...change }, agreed));
+    await publish(order);
+    await complete(order);
+    const next = await certificate(app, order, id);
+    assert.equal(next.status, 'issued');
+    assert.equal(readSm2Certificate(next.encryption_pem).point === point, isKept);
+    assert.equal(openEnvelope(next.encryption_key_envelope, other).point === point, isKept);
+  }
+});
+const agreed = { i_know_remove_domain_will_revoke_before_cert: true };
+
+rule('dcv 15', 'A reissue that waits too long lapses: the order is `issued` again with its earlier', async () => {
+  const domain = newDomain();
+  const order = await newOrder(app, { product: 'ssl-dv-replace', commonName: domain, dnsNames: [`gone.${domain}`] });
+  const before = await show(app, order);
+  const wish = body(
+    { common_name: domain, dns_names: [newDomain()] },
+    { ...agreed, i_know_will_revoke_last_cert: true },
+  );
+  const id = await pendingOf(order, wish);
+  const endsAt = app.now() + 2 * DAY;
+  assert.equal((await show(app, order)).dcv_expires_at, new Date(endsAt).toISOString());
+  while (((await waitingOf(app, order))?.dueAt ?? endsAt) < endsAt) await workerLooks(order);
+  assert.equal((await waitingOf(app, order))?.dueAt, endsAt, 'the last look is at the end, and not after it');
+  app.advance(endsAt - 1 - app.now());
+  await app.issuance.proveDomains.due();
+  assert.equal((await show(app, order)).status, 'reissuing');
+  app.advance(1);
+  await workerLooks(order);
+  const after = await show(app, order);
+  assert.deepEqual([after.status, after.pending_certificate_id], ['issued', null]);
+  assert.deepEqual([after.certificate, after.dns_names], [before.certificate, before.dns_names]);
+  assert.equal((await certificate(app, order, id)).status, 'canceled');
+  assert.equal(await revocationOf(order, order.certificateId), null, 'what was agreed to is not carried out');
+  assert.deepEqual(eventsOf(app, order), [`order:issued ${order.certificateId}`]);
+  const last = (await auditOf(order)).at(-1);
+  assert.deepEqual([last?.actor, last?.action, last?.details.certificate_id], ['service', 'order:lapsed', id]);
+  // The way is free.
+  await pendingOf(order, wish);
+});
+
+rule('dcv 17', 'first certificate waits too long for proof becomes `rejected`', async () => {
+  // Too late is too late, even if everything is there now; and whoever asks learns it.
+  const order = await place([newDomain()]);
+  await publish(order);
+  app.advance(2 * DAY);
+  const { status } = await complete(order).then(({ body: { data } }) => data ?? {});
+  assert.ok(status === 'rejected' || status === undefined);
+  assert.equal((await show(app, order)).status, 'rejected', 'a first order has nothing to go back to');
+  assert.equal((await certificate(app, order, order.certificateId)).status, 'canceled');
+  assert.deepEqual(eventsOf(app, order), [`order:rejected ${order.certificateId}`]);
+  const refused = await reissue(app, order, body());
+  assert.equal(refused.body.code, 'order_state_conflict');
+});
+
+test('the end of the term of an order is the end of its waiting too', async () => {
+  for (const isPublished of [true, false]) {
+    const [domain, added] = [newDomain(), newDomain()];
+    const order = await newOrder(app, { product: 'own', commonName: domain });
+    app.advance(2 * DAY);
+    await pendingOf(order, body({ common_name: domain, dns_names: [added] }));
+    app.advance(1 * DAY - SECOND);
+    await workerLooks(order);
+    if (isPublished) await publish(order);
+    // Whatever the look before has found, it is looked at again by then.
+    app.advance(3_600 * SECOND);
+    await workerLooks(order);
+    const { status, certificate_id } = await show(app, order);
+    assert.deepEqual([status, certificate_id], ['issued', order.certificateId]);
+  }
+});
+
+/** A pending reissue for one more name, which is published; then something happens. */
+async function afterwards(change: Record<string, unknown>, meanwhile: (order: PlacedOrder) => Promise<unknown>) {
+  const [domain, added] = [newDomain(), newDomain()];
+  const order = await newOrder(app, { commonName: domain });
+  const id = await pendingOf(order, body({ common_name: domain, dns_names: [added], ...change }));
+  await publish(order);
+  await meanwhile(order);
+  if (await waitingOf(app, order)) await complete(order);
+  const { status } = await certificate(app, order, id);
+  return [(await show(app, order)).status, status, eventsOf(app, order).length];
+}
+
+test('what can never be issued as it was asked for is given up', async () => {
+  assert.deepEqual(await afterwards({}, async () => {}), ['issued', 'issued', 2]);
+  const { publicKey } = (await app.app.store.certificates.find(...(await anyIssued())))!;
+  const date = new Date(app.now() + DAY).toISOString().slice(0, 10);
+  const dayAfter = async () => app.advance(1.6 * DAY);
+  assert.deepEqual(await afterwards({ custom_expiration_date: date }, dayAfter), ['issued', 'canceled', 1]);
+  const block = () => app.app.store.blockedKeys.add(publicKey.fingerprint, 'compromised', app.now());
+  // All of them have the same key: so this comes last.
+  assert.deepEqual(await afterwards({ csr: csrFor() }, block), ['issued', 'canceled', 1]);
+});
+async function anyIssued(): Promise<[string, string]> {
+  const order = await newOrder(app, { commonName: newDomain() });
+  return [order.key.accountId, order.certificateId];
+}
+
+test('what is issued is what was proven: a persistent record that is gone again proves nothing', async () => {
+  const [first, second] = [newDomain(), newDomain()];
+  const order = await place([first, second], { dcv_method: 'dns-persist' }, { certificate: { csr: csrFor('p384') } });
+  const [one, other] = await entries(order);
+  dns.set(one!.auth_path, 'TXT', [one!.auth_val]);
+  await complete(order);
+  const seen = async () => (await entries(order)).map(({ verified }) => verified);
+  assert.deepEqual(await seen(), [true, false]);
+  dns.clear(one!.auth_path);
+  dns.set(other!.auth_path, 'TXT', [other!.auth_val]);
+  await complete(order);
+  assert.deepEqual([await outcome(order), await seen()], ['domain_verifing no_record', [false, true]]);
+  dns.set(one!.auth_path, 'TXT', [one!.auth_val]);
+  await complete(order);
+  assert.equal(await outcome(order), 'issued');
+});
+
+test('a reissue whose product is gone lapses too, when its time has come', async () => {
+  await using own = await startDomainApp({ RESEAL_PRODUCTS_FILE: productsFile({ ...OWN_PRODUCT, csr: 'optional' }) });
+  const order = await own.place([newDomain()], {}, { product: 'own' });
+  await own.app.stop();
+  await own.app.start({ RESEAL_DNS_SERVERS: `127.0.0.1:${own.dns.port}` });
+  assert.equal((await own.entries(order))[0]?.verified, false, 'nothing was proven');
+  own.app.advance(31 * DAY);
+  await own.app.issuance.proveDomains.due();
+  assert.equal((await show(own.app, order)).status, 'rejected');
+});

@@ -1,0 +1,154 @@
+// A signer that dies between writing down and signing a certificate that had waited: its id was answered long ago, so it
+// waits again, and is issued under another serial number. What the signer leaves behind is written here as it would be.
+import assert from 'node:assert/strict';
+import { X509Certificate } from 'node:crypto';
+import { after, test } from 'node:test';
+import type { Order } from '../../../src/domain/certificate/order.ts';
+import { rule } from '../../support/contract.ts';
+import { SECOND, startDomainApp, waitingOf } from '../../support/domain-app.ts';
+import { newSm2Csr, openEnvelope } from '../../support/dual.ts';
+import { body, certificate, newOrder, type PlacedOrder, reissue, show } from '../../support/orders.ts';
+
+const world = await startDomainApp();
+after(() => world[Symbol.asyncDispose]());
+const { app, place, publish, complete, changeMethod, newDomain, workerLooks } = world;
+
+const LEASE_MS = 10 * SECOND;
+let serials = 0;
+
+/** As far as a signer comes before it dies. Returns the order as that signer knows it, and its serial number. */
+async function dieBeforeSigning({ key, id }: PlacedOrder, hasHalf = false): Promise<{ order: Order; serial: string }> {
+  const { store, newId } = app.app;
+  const { accountId } = key;
+  const at = app.now();
+  const serial = `5e41a1${++serials}`;
+  const issuerId = app.issuance.issuers.find(({ role }) => role === 'issuing')!.id;
+  return await store.transaction(async (to) => {
+    const { order } = (await to.orders.findForUpdate(accountId, id))!;
+    const record = (await to.certificates.find(accountId, order.pendingCertificateId!))!;
+    const toBeSigned = Buffer.from('to be signed');
+    const { publicKey } = record;
+    const half = { id: newId(), accountId, orderId: id, createdAt: at, publicKey, privateKey: Buffer.from('private') };
+    if (hasHalf) await to.escrowedKeys.insert(half);
+    const isPrepared = await to.certificates.prepare({
+      ...record,
+      state: 'prepared',
+      preparation: {
+        ...{ issuerId, serial, notBefore: at, notAfter: at + 1_000, toBeSigned },
+        ...{ preparedAt: at, leaseEndsAt: at + LEASE_MS },
+      },
+      encryption: hasHalf
+        ? { escrowedKeyId: half.id, serial: `${serial}ff`, toBeSigned, der: null, envelope: toBeSigned }
+        : null,
+    });
+    assert.ok(isPrepared);
+    const isFirst = order.status === 'domain_verifing';
+    if (isFirst) await to.orders.save({ ...order, status: 'issuing' });
+    await to.orders.beginSigning(id, { certificateId: record.id, until: at + LEASE_MS });
+    return { order: isFirst ? { ...order, status: 'issuing', revision: order.revision + 1 } : order, serial };
+  });
+}
+
+/** The sweep that is called here, or the one that the service runs by itself. */
+async function sweep(): Promise<void> {
+  app.advance(LEASE_MS);
+  await app.issuance.sweep();
+}
+
+async function requireIssuedAnew(placed: PlacedOrder, id: string, serial: string, waitsAs: string): Promise<void> {
+  const before = await show(app, placed);
+  assert.deepEqual([before.status, before.pending_certificate_id], [waitsAs, id]);
+  assert.equal((await certificate(app, placed, id)).status, 'pending');
+  assert.notEqual(await waitingOf(app, placed), undefined);
+  await workerLooks(placed);
+  const { status, certificate_id } = await show(app, placed);
+  assert.deepEqual([status, certificate_id], ['issued', id], 'under the id that was answered');
+  const { serial_number, pem } = await certificate(app, placed, id);
+  assert.notEqual(serial_number, serial);
+  assert.notEqual(new X509Certificate(pem).serialNumber.toLowerCase(), serial);
+}
+
+rule('dcv 14', 'When the last name is proven, the certificate is issued', async () => {
+  const placed = await place([newDomain()]);
+  await publish(placed);
+  const { order, serial } = await dieBeforeSigning(placed);
+  // For as long as it may still be alive, everybody leaves it alone.
+  await app.issuance.sweep();
+  assert.equal((await show(app, placed)).status, 'issuing');
+  const { status, body: answer } = await complete(placed);
+  assert.deepEqual([status, answer.data.status], [200, 'issuing']);
+  const busy = [
+    await changeMethod(placed, { dcv_method: 'file' }),
+    await app.call('PUT', `/openapi/v3/orders/${placed.id}/cancel`, { key: placed.key }),
+  ];
+  for (const { status: told, body: refused } of busy) assert.deepEqual([told, refused.code], [503, 'service_busy']);
+
+  await sweep();
+  await requireIssuedAnew(placed, placed.certificateId, serial, 'domain_verifing');
+  // It was not dead but slow: what it has signed is not used, and changes nothing.
+  const { orders, certificates } = app.app.store;
+  const late = { ...order, status: 'issued' as const, currentCertificateId: placed.certificateId };
+  assert.equal(await orders.finishSigning(late, placed.certificateId), false);
+  const result = { der: Buffer.from('late'), issuedAt: app.now(), version: 9, replacesId: null, encryptionDer: null };
+  assert.equal(await certificates.issue(placed.certificateId, result), false);
+});
+
+test('a reissue goes back to waiting, with the earlier certificate as it was', async () => {
+  const [domain, added] = [newDomain(), newDomain()];
+  const order = await newOrder(app, { commonName: domain });
+  const { body: answer } = await reissue(app, order, body({ common_name: domain, dns_names: [added] }));
+  const { id } = answer.data.certificate;
+  const before = await show(app, order);
+  await publish(order);
+  const { serial } = await dieBeforeSigning(order);
+  assert.equal((await show(app, order)).status, 'reissuing');
+  await sweep();
+  assert.deepEqual((await show(app, order)).certificate, before.certificate);
+  const another = await reissue(app, order, body({ common_name: domain }));
+  assert.deepEqual([another.body.code, another.body.details], ['reissue_in_progress', { certificate_id: id }]);
+  await requireIssuedAnew(order, id, serial, 'reissuing');
+  const { version, replaces, history } = await certificate(app, order, id);
+  assert.deepEqual([version, replaces], [2, order.certificateId]);
+  assert.deepEqual(
+    history.map((one: { id: string }) => one.id),
+    [order.certificateId, id],
+    'what was voided is nobody’s certificate',
+  );
+});
+
+test('both halves of a dual one are made anew', async () => {
+  const signing = await newSm2Csr();
+  const wanted = { product: 'ssl-sm2-dual', certificate: { csr: signing.csr, sign_hash: 'sm3' } };
+  const placed = await place([newDomain()], {}, wanted);
+  await publish(placed);
+  const { serial } = await dieBeforeSigning(placed, true);
+  await sweep();
+  assert.equal((await show(app, placed)).status, 'domain_verifing');
+  await workerLooks(placed);
+  const shown = await certificate(app, placed, placed.certificateId);
+  assert.equal(shown.status, 'issued');
+  assert.ok(![serial, `${serial}ff`].includes(shown.encryption_serial_number));
+  assert.ok(openEnvelope(shown.encryption_key_envelope, signing).scalar.length > 0);
+});
+
+test('one that was lost again and again is issued all the same, and one that is given up meanwhile is not', async () => {
+  const placed = await place([newDomain()]);
+  for (let count = 0; count < 3; count += 1) {
+    await dieBeforeSigning(placed);
+    await sweep();
+  }
+  await publish(placed);
+  await workerLooks(placed);
+  assert.equal((await show(app, placed)).status, 'issued');
+
+  // Its holder cancels after the signer was lost, before anybody has noticed.
+  const order = await newOrder(app);
+  await reissue(app, order, body({ dns_names: ['www.example.com', newDomain()] }));
+  await dieBeforeSigning(order);
+  app.advance(LEASE_MS);
+  const canceled = await app.call('PUT', `/openapi/v3/orders/${order.id}/cancel`, { key: order.key });
+  assert.deepEqual([canceled.status, canceled.body.data.status], [200, 'issued']);
+  await app.issuance.sweep();
+  const { status, pending_certificate_id, certificate_id } = await show(app, order);
+  assert.deepEqual([status, pending_certificate_id, certificate_id], ['issued', null, order.certificateId]);
+});
