@@ -4,12 +4,12 @@
 import { mkdtempDisposableSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { VARIABLES } from '../src/config/config.ts';
+import { VARIABLES } from '../src/config/variables.ts';
 import { type Postgres, startPostgres } from '../test/support/postgres.ts';
+import type { Bench, Print } from './bench.ts';
 import { race, tableOf } from './contest.ts';
 import { type Entry, ownService, ownStore } from './own-store.ts';
 import { appending, overwriting, rawPostgres, rawSqlite } from './raw.ts';
-import type { Bench, Print } from './run.ts';
 
 // A dozen contenders take part: this keeps the whole bench well below a minute.
 const RACE = { rounds: 7, roundMs: 300 } as const;

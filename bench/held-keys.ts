@@ -14,8 +14,8 @@ import { readConfig } from '../src/config/config.ts';
 import { openIssuance } from '../src/wiring/issuance.ts';
 import { serve } from '../src/wiring/serve.ts';
 import { body, csrFor, type PlacedOrder } from '../test/support/orders.ts';
+import type { Bench } from './bench.ts';
 import { ordered } from './reissues.ts';
-import type { Bench } from './run.ts';
 
 const ROUND_MS = 5_000;
 const PLAIN_LANES = 8;

@@ -14,8 +14,8 @@ import { offline } from '../campaigns/service.ts';
 import { readConfig } from '../src/config/config.ts';
 import { serve } from '../src/wiring/serve.ts';
 import { body, csrFor, type PlacedOrder } from '../test/support/orders.ts';
+import type { Bench } from './bench.ts';
 import { type Contender, medianOf, race, type Standing, sideBySide } from './contest.ts';
-import type { Bench } from './run.ts';
 
 // Long rounds: a checkpoint of the log falls into each of them.
 const RACE = { rounds: 5, roundMs: 1_500 } as const;

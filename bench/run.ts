@@ -1,18 +1,12 @@
 // Benches: how fast something is, measured against what bounds it on the same machine in the same run. This file
 // decides which there are and runs one or all. A bench asserts nothing about time: numbers are for reading, and for
 // comparing with the run before.
+import type { Bench } from './bench.ts';
 import { callbacks } from './callbacks.ts';
 import { durableWrites } from './durable-writes.ts';
 import { heldKeys } from './held-keys.ts';
 import { reissues } from './reissues.ts';
 import { revocations } from './revocations.ts';
-
-export type Print = (line: string) => void;
-
-export interface Bench {
-  readonly about: string;
-  run(print: Print): Promise<void>;
-}
 
 const BENCHES: Readonly<Record<string, Bench>> = {
   'durable-writes': durableWrites,

@@ -17,9 +17,9 @@ import { environmentFor } from '../test/support/callback-app.ts';
 import { body, type PlacedOrder } from '../test/support/orders.ts';
 import { HOST, Outside } from '../test/support/outside.ts';
 import type { Script } from '../test/support/receiver.ts';
+import type { Campaign, Print } from './campaign.ts';
 import { ENGINES, type EngineName } from './kill.ts';
 import { placeOrders, ReissueClient, withTables } from './reissue-kill.ts';
-import type { Campaign, Print } from './run.ts';
 import { type Service, type Settings, startService, withStore } from './service.ts';
 
 export interface CallbackKillPlan {

@@ -1,7 +1,7 @@
 // Right certificate signing requests, and the ways to bend them: the text, single bytes, lengths, and whole elements
 // with the lengths around them following. It knows where things lie and asks no questions.
 import { constants, sign } from 'node:crypto';
-import { raw } from '../src/adapters/ca/der.ts';
+import { raw } from '../src/adapters/der/writer.ts';
 import { csr, type KeyPair, keyPair, pem, pssAlgorithm } from '../test/support/csr.ts';
 import { RIGHT } from '../test/support/wrong-csrs.ts';
 

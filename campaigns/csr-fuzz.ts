@@ -9,9 +9,10 @@ import { createPublicKey, randomInt, verify, webcrypto } from 'node:crypto';
 import 'reflect-metadata';
 import { cryptoProvider, Pkcs10CertificateRequest } from '@peculiar/x509';
 import { type Csr, readCsr } from '../src/adapters/ca/csr.ts';
-import { integer, NULL, raw, sequence, setOf } from '../src/adapters/ca/der.ts';
+import { integer, NULL, raw, sequence, setOf } from '../src/adapters/der/writer.ts';
 import { Refusal } from '../src/domain/errors.ts';
 import { pem } from '../test/support/csr.ts';
+import type { Campaign } from './campaign.ts';
 import {
   type Bent,
   bend,
@@ -23,7 +24,6 @@ import {
   signAgain,
   spanAt,
 } from './csr-bends.ts';
-import type { Campaign } from './run.ts';
 
 cryptoProvider.set(webcrypto);
 

@@ -6,7 +6,7 @@ import { mkdtempDisposableSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Key } from '../test/support/app.ts';
-import type { Campaign } from './run.ts';
+import type { Campaign } from './campaign.ts';
 import { makeKeys, type Settings, startService, withStore } from './service.ts';
 import { type Findings, judgeAnswers, SHOWN_BYTES, TRACED_CALLS } from './trace.ts';
 import { Client } from './writers.ts';

@@ -6,11 +6,12 @@ import { randomInt } from 'node:crypto';
 import { mkdtempDisposableSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { AuditEntry, Store } from '../src/domain/store.ts';
+import type { AuditEntry } from '../src/domain/access/ports.ts';
+import type { Store } from '../src/domain/store.ts';
 import type { Key } from '../test/support/app.ts';
 import { startPostgres } from '../test/support/postgres.ts';
+import type { Campaign, Print } from './campaign.ts';
 import { Ledger, sum, type Verdict } from './ledger.ts';
-import type { Campaign, Print } from './run.ts';
 import { makeKeys, type Service, type Settings, startService, withStore } from './service.ts';
 import { writeUntilSilence } from './writers.ts';
 

@@ -1,7 +1,7 @@
 // What the writers were told, and whether the store agrees. A write is in doubt from the moment it is sent until an
 // answer arrives: if none does, both its presence and its absence are right. Everything else is a promise. The
 // ledger neither sends nor reads anything itself.
-import type { AuditEntry } from '../src/domain/store.ts';
+import type { AuditEntry } from '../src/domain/access/ports.ts';
 import { FIRST_NAME } from './service.ts';
 
 export interface Answer {

@@ -6,13 +6,13 @@ import { mkdtempDisposableSync } from 'node:fs';
 import { Agent, request } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { raw, sequence } from '../src/adapters/ca/der.ts';
-import { DerReader } from '../src/adapters/ca/der-reader.ts';
+import { DerReader } from '../src/adapters/der/reader.ts';
+import { raw, sequence } from '../src/adapters/der/writer.ts';
 import { readConfig } from '../src/config/config.ts';
 import { openIssuance } from '../src/wiring/issuance.ts';
 import { certIdOf, ocspRequest, partsOf } from '../test/support/status.ts';
+import type { Campaign } from './campaign.ts';
 import { placeOrders } from './reissue-kill.ts';
-import type { Campaign } from './run.ts';
 import { startService, withStore } from './service.ts';
 
 const LANES = 32;

@@ -18,8 +18,8 @@ import { openIssuance } from '../src/wiring/issuance.ts';
 import type { Key } from '../test/support/app.ts';
 import type { KeyKind } from '../test/support/csr.ts';
 import { body, csrFor, type PlacedOrder } from '../test/support/orders.ts';
+import type { Campaign, Print } from './campaign.ts';
 import { ENGINES, type EngineName } from './kill.ts';
-import type { Campaign, Print } from './run.ts';
 import { makeKeys, offline, type Service, type Settings, startService, withStore } from './service.ts';
 
 export interface ReissueKillPlan {

@@ -2,21 +2,12 @@
 // named, given its size and judged; what it does stands in its own file. Nothing here is part of `npm test`, though
 // tests may run a small version of a campaign.
 import { callbackKill } from './callback-kill.ts';
+import type { Campaign, Print } from './campaign.ts';
 import { csrFuzz } from './csr-fuzz.ts';
 import { fsync } from './fsync.ts';
 import { kill } from './kill.ts';
 import { ocspFuzz } from './ocsp-fuzz.ts';
 import { reissueKill } from './reissue-kill.ts';
-
-export type Print = (line: string) => void;
-
-export interface Campaign {
-  readonly about: string;
-  /** What N counts is the campaign's own business; `about` says it. */
-  readonly defaultN: number;
-  /** Prints what it saw and returns the promises that were broken: none when all is well. */
-  run(n: number, print: Print): Promise<string[]>;
-}
 
 const CAMPAIGNS: Readonly<Record<string, Campaign>> = {
   kill,

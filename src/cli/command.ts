@@ -16,7 +16,27 @@ import type { ChangeRevocation } from '../usecases/revocation/change-revocation.
 import type { RevokeCertificate } from '../usecases/revocation/revoke-certificate.ts';
 import type { CompromiseKey, VoidedSerials } from '../usecases/revocation/revoke-key.ts';
 import type { ProveDomains } from '../usecases/validation/prove-domains.ts';
-import type { SandboxWorld } from './sandbox-world.ts';
+
+interface DnsRecords {
+  readonly name: string;
+  readonly type: string;
+  readonly values: readonly string[];
+}
+
+interface WebFile {
+  readonly url: string;
+  readonly text: string;
+}
+
+/** Refuses, with a Problem, words that do not fit. */
+export interface SandboxWorld {
+  setDns(name: string, type: string, values: readonly string[]): Promise<DnsRecords>;
+  /** How many sets of records are gone. */
+  clearDns(name: string, type: string | undefined): Promise<number>;
+  setHttp(url: string, text: string): Promise<WebFile>;
+  clearHttp(url: string): Promise<number>;
+  list(): { readonly dns: readonly DnsRecords[]; readonly http: readonly WebFile[] };
+}
 
 /** Issuers as an operator sees them, and the keys nobody may use. */
 export interface Authorities {

@@ -3,27 +3,6 @@
 import type { Command } from './command.ts';
 import { table } from './values.ts';
 
-interface DnsRecords {
-  readonly name: string;
-  readonly type: string;
-  readonly values: readonly string[];
-}
-
-interface WebFile {
-  readonly url: string;
-  readonly text: string;
-}
-
-/** Refuses, with a Problem, words that do not fit. */
-export interface SandboxWorld {
-  setDns(name: string, type: string, values: readonly string[]): Promise<DnsRecords>;
-  /** How many sets of records are gone. */
-  clearDns(name: string, type: string | undefined): Promise<number>;
-  setHttp(url: string, text: string): Promise<WebFile>;
-  clearHttp(url: string): Promise<number>;
-  list(): { readonly dns: readonly DnsRecords[]; readonly http: readonly WebFile[] };
-}
-
 const MAX_SHOWN = 100;
 /** One line of a table, whatever is in it. */
 const shown = (text: string): string =>

@@ -1,9 +1,9 @@
 // What the environment says about callbacks, tests and deliveries alike.
 
 import type { AddressRule } from '../domain/egress/addresses.ts';
-import type { Rate } from '../domain/store.ts';
-import type { Values } from './config.ts';
+import type { Rate } from '../domain/rate.ts';
 import type { AccountRule } from './values.ts';
+import type { Values } from './variables.ts';
 
 export type CallbackConfig = Readonly<{
   testRate: Rate;

@@ -1,8 +1,8 @@
 // The settings of domain validation, from the variables that concern it.
 
 import type { AddressRule } from '../domain/egress/addresses.ts';
-import type { Values } from './config.ts';
 import { hostName } from './values.ts';
+import type { Values } from './variables.ts';
 
 export type ValidationConfig = Readonly<{
   /** At least one; the first is written into records. */

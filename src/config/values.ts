@@ -3,7 +3,7 @@
 import { isIP } from 'node:net';
 import { parseSealKeys } from '../adapters/seal/seal.ts';
 import { type AddressRule, parseAddressRule } from '../domain/egress/addresses.ts';
-import type { Rate } from '../domain/store.ts';
+import type { Rate } from '../domain/rate.ts';
 
 export interface Variable<T> {
   readonly about: string;

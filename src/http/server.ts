@@ -1,14 +1,8 @@
 // The HTTP front: limits, the order of the hooks, and which operations there are. What each operation does stands in
 // its own file.
-import type { IncomingMessage, ServerResponse } from 'node:http';
 import swagger from '@fastify/swagger';
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
-import Fastify, {
-  type FastifyBaseLogger,
-  type FastifyInstance,
-  type FastifyServerOptions,
-  type RawServerDefault,
-} from 'fastify';
+import Fastify, { type FastifyServerOptions } from 'fastify';
 import type { CertificateAuthority } from '../domain/certificate/authority.ts';
 import type { NewId } from '../domain/ids.ts';
 import type { Log } from '../kernel/log.ts';
@@ -24,10 +18,11 @@ import type { Reissue } from '../usecases/issuance/reissue-certificate.ts';
 import type { ShowOrders } from '../usecases/issuance/show-orders.ts';
 import { accountOperations } from './access/account.ts';
 import { callbackOperations } from './callbacks/callback.ts';
+import { callbackTestOperation } from './callbacks/callback-test-operation.ts';
 import { deliveryOperations } from './callbacks/deliveries.ts';
-import { callbackTestOperation } from './callbacks/test-request.ts';
 import { cloudKeyOperations } from './cloud-keys/cloud-keys.ts';
 import { cscInterface } from './cloud-keys/csc.ts';
+import type { Api } from './front/api.ts';
 import { authenticateRequests } from './front/authentication.ts';
 import { parseBodies } from './front/bodies.ts';
 import { limitConcurrency } from './front/capacity.ts';
@@ -51,14 +46,6 @@ import { crlEndpoint } from './status/crl.ts';
 import { ocspEndpoints } from './status/ocsp.ts';
 import { pkiEndpoints } from './status/pki.ts';
 import { type ValidationServices, validationOperations } from './validation/dcv.ts';
-
-export type Api = FastifyInstance<
-  RawServerDefault,
-  IncomingMessage,
-  ServerResponse,
-  FastifyBaseLogger,
-  TypeBoxTypeProvider
->;
 
 /** What serving needs of the application itself, before it can issue anything. */
 export interface AppServices {

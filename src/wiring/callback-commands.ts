@@ -3,8 +3,8 @@
 
 import type { CallbackCommands } from '../cli/command.ts';
 import type { Config } from '../config/config.ts';
+import type { Clock } from '../domain/clock.ts';
 import { Refusal } from '../domain/errors.ts';
-import type { Clock } from '../domain/store.ts';
 import type { App } from './app.ts';
 import { openCallbacks } from './callbacks.ts';
 import { callbacksOutside, sandboxOf } from './sandbox-outside.ts';

@@ -5,13 +5,13 @@ import { readFileSync } from 'node:fs';
 import { callOut } from '../adapters/egress/call-out.ts';
 import { randomBytes } from '../adapters/seal/random.ts';
 import type { Config } from '../config/config.ts';
+import type { Clock } from '../domain/clock.ts';
 import type { AddressRule } from '../domain/egress/addresses.ts';
 import type { OutboundPolicy } from '../domain/egress/outbound.ts';
-import type { Clock } from '../domain/store.ts';
 import { EXIT, Problem } from '../kernel/problem.ts';
+import { slots } from '../usecases/callbacks/callback-test-slots.ts';
 import { type ConfigureCallback, configureCallback } from '../usecases/callbacks/configure-callback.ts';
 import { type TestCallback, testCallback } from '../usecases/callbacks/send-test-callback.ts';
-import { slots } from '../usecases/callbacks/test-slots.ts';
 import type { App } from './app.ts';
 import { type DeliveryServices, openDeliveries } from './deliveries.ts';
 

@@ -2,8 +2,8 @@
 // see of it.
 
 import type { CallbackConfig } from '../config/callbacks.ts';
+import type { Clock } from '../domain/clock.ts';
 import type { CallOut, OutboundPolicy } from '../domain/egress/outbound.ts';
-import type { Clock } from '../domain/store.ts';
 import { type DeliverCallbacks, deliverCallbacks } from '../usecases/callbacks/deliver-callbacks.ts';
 import { mendDeliveries } from '../usecases/callbacks/repair-schedules.ts';
 import { type ShowDeliveries, showDeliveries } from '../usecases/callbacks/show-deliveries.ts';

@@ -5,22 +5,24 @@ import { openAuthority } from '../adapters/ca/authority.ts';
 import { readCsr } from '../adapters/ca/csr.ts';
 import { ensureIssuers } from '../adapters/ca/issuers.ts';
 import { requireStrongKey } from '../adapters/ca/public-key.ts';
+import { ownProducts } from '../adapters/catalog/products-file.ts';
 import { registrableDomain } from '../adapters/dns/public-suffix.ts';
-import { ownProducts } from '../adapters/files/products-file.ts';
 import { keyMaker } from '../adapters/keys/key-maker.ts';
 import { randomBytes } from '../adapters/seal/random.ts';
 import { sm2Fault } from '../adapters/sm2/self-check.ts';
 import { workPool } from '../adapters/workers/pool.ts';
 import type { Config } from '../config/config.ts';
-import { PRODUCTS, type Product } from '../domain/catalog/products.ts';
+import { type Catalog, PRODUCTS } from '../domain/catalog/products.ts';
 import { type CertificateAuthority, ISSUER_KEY_TYPES, type Issuer } from '../domain/certificate/authority.ts';
-import type { Clock, Store } from '../domain/store.ts';
+import type { Clock } from '../domain/clock.ts';
+import type { Store } from '../domain/store.ts';
 import { type UseCloudKey, useCloudKey } from '../usecases/cloud-keys/use-cloud-key.ts';
 import { type CancelOrder, cancelOrder } from '../usecases/issuance/cancel-order.ts';
+import { issuePending } from '../usecases/issuance/issue-pending.ts';
 import { type PlaceOrder, placeOrder } from '../usecases/issuance/place-order.ts';
 import { type Reissue, reissueCertificate } from '../usecases/issuance/reissue-certificate.ts';
 import { type ShowOrders, showOrders } from '../usecases/issuance/show-orders.ts';
-import { voidLostIssuances } from '../usecases/issuance/void-lost-issuances.ts';
+import { voidLostIssuances } from '../usecases/lease/void-lost-issuances.ts';
 import { type ChangeDcvMethod, changeDcvMethod } from '../usecases/validation/change-dcv-method.ts';
 import { type ProveDomains, proveDomains } from '../usecases/validation/prove-domains.ts';
 import { type ShowValidation, showValidation } from '../usecases/validation/show-validation.ts';
@@ -32,7 +34,7 @@ import { type NamesOutside, openValidation } from './validation.ts';
 export interface Issuance extends RevocationServices {
   readonly authority: CertificateAuthority;
   readonly issuers: readonly Issuer[];
-  readonly products: ReadonlyMap<string, Product>;
+  readonly products: Catalog;
   readonly reissue: Reissue;
   readonly placeOrder: PlaceOrder;
   readonly cancelOrder: CancelOrder;
@@ -113,7 +115,7 @@ export async function openIssuance(
     placeOrder: placeOrder(tools),
     cancelOrder: cancelOrder(store, now, newId),
     changeDcvMethod: changeDcvMethod(tools),
-    proveDomains: proveDomains(tools),
+    proveDomains: proveDomains({ ...tools, issue: issuePending(tools) }),
     showValidation: validation,
     show: showOrders(store, validation),
     cloudKeys: useCloudKey({ ...tools, randomBytes }),

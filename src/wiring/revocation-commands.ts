@@ -1,8 +1,8 @@
 // Revocation by the operator's own hand: what the running service does, in a process of its own on the same store.
 import { createPublicKey } from 'node:crypto';
 import { readCsr } from '../adapters/ca/csr.ts';
-import { DerReader } from '../adapters/ca/der-reader.ts';
 import { readPublicKey } from '../adapters/ca/public-key.ts';
+import { DerReader } from '../adapters/der/reader.ts';
 import type { RevocationCommands } from '../cli/command.ts';
 import { EXIT, Problem } from '../kernel/problem.ts';
 import type { App } from './app.ts';

@@ -5,10 +5,10 @@ import { type ListPublisher, listPublisher } from '../adapters/ca/status/list-pu
 import { type AnswerOcsp, answerOcsp } from '../adapters/ca/status/ocsp.ts';
 import { ocspResponders } from '../adapters/ca/status/ocsp-responders.ts';
 import { statusSigners } from '../adapters/ca/status/signers.ts';
-import type { Product } from '../domain/catalog/products.ts';
+import type { Catalog } from '../domain/catalog/products.ts';
 import type { Issuer, IssuerKeyType } from '../domain/certificate/authority.ts';
+import type { Clock } from '../domain/clock.ts';
 import type { PublishLists } from '../domain/revocation/ports.ts';
-import type { Clock } from '../domain/store.ts';
 import { oneAtATime } from '../kernel/keyed-mutex.ts';
 import { type ChangeRevocation, changeRevocation } from '../usecases/revocation/change-revocation.ts';
 import { type RevokeCertificate, revokeCertificate } from '../usecases/revocation/revoke-certificate.ts';
@@ -44,7 +44,7 @@ const RESPONDERS_MS = 60_000;
 
 export function openRevocation(
   { store, newId, log }: Pick<App, 'store' | 'newId' | 'log'>,
-  products: ReadonlyMap<string, Product>,
+  products: Catalog,
   issuers: () => readonly Issuer[],
   keyTypes: readonly IssuerKeyType[],
   now: Clock,

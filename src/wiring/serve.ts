@@ -2,7 +2,8 @@
 import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Config } from '../config/config.ts';
-import { type Api, buildServer } from '../http/server.ts';
+import type { Api } from '../http/front/api.ts';
+import { buildServer } from '../http/server.ts';
 import { type App, openApp, type World } from './app.ts';
 import { type Chore, keepRunning, tellFaults } from './background.ts';
 import { type CallbackServices, openCallbacks } from './callbacks.ts';

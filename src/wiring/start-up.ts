@@ -2,7 +2,7 @@
 // and a data folder that belongs to the other mode.
 import { mkdirSync, readFileSync } from 'node:fs';
 import { createSecureContext } from 'node:tls';
-import { lockFolder } from '../adapters/files/folder-lock.ts';
+import { lockFolder } from '../adapters/store/engine/folder-lock.ts';
 import type { Config } from '../config/config.ts';
 import { Refusal } from '../domain/errors.ts';
 import type { Store } from '../domain/store.ts';

@@ -5,8 +5,8 @@ import { dnsLookups } from '../adapters/dns/lookups.ts';
 import { registrableDomain } from '../adapters/dns/public-suffix.ts';
 import { callOut } from '../adapters/egress/call-out.ts';
 import type { Config } from '../config/config.ts';
+import type { Clock } from '../domain/clock.ts';
 import type { AddressRule } from '../domain/egress/addresses.ts';
-import type { Clock } from '../domain/store.ts';
 import { checkDomains } from '../usecases/validation/check-domains.ts';
 import type { LookTools } from '../usecases/validation/check-names.ts';
 

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { type Environment, readConfig, VARIABLES } from '../../src/config/config.ts';
+import { type Environment, readConfig } from '../../src/config/config.ts';
+import { VARIABLES } from '../../src/config/variables.ts';
 import { Problem } from '../../src/kernel/problem.ts';
 
 const KEY = Buffer.alloc(32, 7).toString('base64');

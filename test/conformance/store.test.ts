@@ -7,7 +7,8 @@ import { openEngine } from '../../src/adapters/store/engine/engine.ts';
 import { type DatabaseLocation, engineAt, type OpenStore, openStore } from '../../src/adapters/store/store.ts';
 import type { Account } from '../../src/domain/access/account.ts';
 import type { Credential } from '../../src/domain/access/credential.ts';
-import type { AuditEntry, Repositories } from '../../src/domain/store.ts';
+import type { AuditEntry } from '../../src/domain/access/ports.ts';
+import type { Repositories } from '../../src/domain/store.ts';
 import { bothEngines } from '../support/engines.ts';
 
 const NOW = Date.UTC(2026, 10, 15);

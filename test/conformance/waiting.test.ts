@@ -8,7 +8,7 @@ import { openEngine } from '../../src/adapters/store/engine/engine.ts';
 import type { Db } from '../../src/adapters/store/engine/schema.ts';
 import { engineAt, type OpenStore, openStore } from '../../src/adapters/store/store.ts';
 import { afterLostSigner, type EncryptionHalf } from '../../src/domain/certificate/order.ts';
-import type { Waiting } from '../../src/domain/issuance/ports.ts';
+import type { Waiting } from '../../src/domain/validation/ports.ts';
 import { bothEngines } from '../support/engines.ts';
 import { certificate, EVERY_BYTE, issued, NOW, ODD, order, pairOf, preparation, prepared } from '../support/records.ts';
 

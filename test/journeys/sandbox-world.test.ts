@@ -5,7 +5,7 @@ import { Resolver } from 'node:dns/promises';
 import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { lockFolder } from '../../src/adapters/files/folder-lock.ts';
+import { lockFolder } from '../../src/adapters/store/engine/folder-lock.ts';
 import { newFolder } from '../support/app.ts';
 import { reseal, startReseal } from '../support/process.ts';
 import { sendRaw } from '../support/raw-http.ts';

@@ -6,7 +6,7 @@ import { mkdirSync, renameSync, rmSync, statSync, utimesSync, writeFileSync } fr
 import { join } from 'node:path';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { lockFolder } from '../../src/adapters/files/folder-lock.ts';
+import { lockFolder } from '../../src/adapters/store/engine/folder-lock.ts';
 import { Problem } from '../../src/kernel/problem.ts';
 import { startDnsServer } from '../../src/sandbox/dns-server.ts';
 import { readWorld, viewWorld, WORLD_FILE, worldCommands } from '../../src/sandbox/world.ts';

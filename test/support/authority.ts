@@ -1,7 +1,5 @@
 // A certificate authority that is not ours: a root and an issuing authority under it, as an operator may bring them.
 import { createHash, sign } from 'node:crypto';
-import { boolean, implicit, integer, namedBits, octetString, oid, sequence } from '../../src/adapters/ca/der.ts';
-import { DerReader } from '../../src/adapters/ca/der-reader.ts';
 import {
   distinguishedName,
   extension,
@@ -9,6 +7,8 @@ import {
   signedCertificate,
   toBeSigned,
 } from '../../src/adapters/ca/to-be-signed.ts';
+import { DerReader } from '../../src/adapters/der/reader.ts';
+import { boolean, implicit, integer, namedBits, octetString, oid, sequence } from '../../src/adapters/der/writer.ts';
 import { pem } from '../../src/domain/certificate/pem.ts';
 import { newKeyPair } from './csr.ts';
 

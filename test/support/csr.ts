@@ -13,7 +13,7 @@ import {
   setOf,
   TAG,
   utf8String,
-} from '../../src/adapters/ca/der.ts';
+} from '../../src/adapters/der/writer.ts';
 
 export const KEY_KINDS = ['rsa2048', 'rsa3072', 'rsa4096', 'p256', 'p384', 'p521'] as const;
 export type KeyKind = (typeof KEY_KINDS)[number];

@@ -3,7 +3,7 @@
 import { createDecipheriv } from 'node:crypto';
 import { sm2 as oracle } from 'sm-crypto-v2';
 import { newKeyAndCsr } from '../../src/adapters/ca/csr-writer.ts';
-import { DerReader } from '../../src/adapters/ca/der-reader.ts';
+import { DerReader } from '../../src/adapters/der/reader.ts';
 import { openSm2PrivateKey, sm2Scalar } from '../../src/adapters/sm2/sm2.ts';
 import type { TestApp } from './app.ts';
 import type { PlacedOrder } from './orders.ts';

@@ -1,6 +1,5 @@
 // A certificate authority to throw away, and what it says about receivers: the truth, or any of the usual lies.
 import { generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
-import { ia5String, implicit, octetString, oid, sequence } from '../../src/adapters/ca/der.ts';
 import { rootExtensions } from '../../src/adapters/ca/profiles.ts';
 import {
   distinguishedName,
@@ -9,6 +8,7 @@ import {
   signedCertificate,
   toBeSigned,
 } from '../../src/adapters/ca/to-be-signed.ts';
+import { ia5String, implicit, octetString, oid, sequence } from '../../src/adapters/der/writer.ts';
 import { pem } from '../../src/domain/certificate/pem.ts';
 import { parseAddress } from '../../src/domain/egress/addresses.ts';
 

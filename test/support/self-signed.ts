@@ -2,7 +2,6 @@
 import { generateKeyPairSync, sign } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { ia5String, implicit, oid, sequence } from '../../src/adapters/ca/der.ts';
 import {
   distinguishedName,
   extension,
@@ -10,6 +9,7 @@ import {
   signedCertificate,
   toBeSigned,
 } from '../../src/adapters/ca/to-be-signed.ts';
+import { ia5String, implicit, oid, sequence } from '../../src/adapters/der/writer.ts';
 import { pem } from '../../src/domain/certificate/pem.ts';
 import { newFolder } from './app.ts';
 

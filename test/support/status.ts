@@ -2,8 +2,8 @@
 // signature with node:crypto, or for SM2 with ours. It shares nothing with what writes them but the DER reader.
 import assert from 'node:assert/strict';
 import { createHash, verify, X509Certificate } from 'node:crypto';
-import { enumerated, explicit, integer, NULL, octetString, oid, sequence } from '../../src/adapters/ca/der.ts';
-import { DerReader } from '../../src/adapters/ca/der-reader.ts';
+import { DerReader } from '../../src/adapters/der/reader.ts';
+import { enumerated, explicit, integer, NULL, octetString, oid, sequence } from '../../src/adapters/der/writer.ts';
 import { openSm2PublicKey, sm2Verify } from '../../src/adapters/sm2/sm2.ts';
 import type { TestApp } from './app.ts';
 

@@ -1,7 +1,7 @@
 // Requests that no one should accept, by what is wrong with them, and odd ones that are right all the same. They are
 // tables: what is done with them, and which reason belongs to which table, is said in the tests.
 import { generateKeyPairSync, randomBytes } from 'node:crypto';
-import * as der from '../../src/adapters/ca/der.ts';
+import * as der from '../../src/adapters/der/writer.ts';
 import * as make from './csr.ts';
 import { keyPair, name } from './csr.ts';
 

@@ -1,5 +1,5 @@
 // Reads the parts of a certificate that others must repeat byte for byte: that is how chains are built.
-import { DerReader } from './der-reader.ts';
+import { DerReader } from '../der/reader.ts';
 
 const SUBJECT_KEY_IDENTIFIER = '2.5.29.14';
 

@@ -2,8 +2,8 @@
 // and lengths, and then forgotten: nothing of it gets into a certificate.
 import { isUtf8 } from 'node:buffer';
 import type { Localized } from '../../kernel/locale.ts';
-import { TAG } from './der.ts';
-import { DerError, type DerReader } from './der-reader.ts';
+import { DerError, type DerReader } from '../der/reader.ts';
+import { TAG } from '../der/writer.ts';
 
 const MAX_ATTRIBUTES = 64;
 const MAX_VALUE_CHARACTERS = 1024;

@@ -1,5 +1,5 @@
 // Certificate signing requests on new keys, for the sandbox: callers bring their own.
-import { bitString, explicit, integer, sequence } from './der.ts';
+import { bitString, explicit, integer, sequence } from '../der/writer.ts';
 import { newIssuerKey, openIssuerKey } from './issuer-key.ts';
 import { distinguishedName, SIGNATURE_ALGORITHMS } from './to-be-signed.ts';
 

@@ -6,10 +6,10 @@ import { constants, type KeyObject, verify } from 'node:crypto';
 import type { PublicKey } from '../../domain/certificate/public-key.ts';
 import { Refusal } from '../../domain/errors.ts';
 import type { Localized } from '../../kernel/locale.ts';
+import { DerError, DerReader } from '../der/reader.ts';
+import { explicit, integer, mapKey, NULL, oid, sequence } from '../der/writer.ts';
 import { openSm2PublicKey, sm2Verify } from '../sm2/sm2.ts';
 import { faultOfSubject } from './csr-subject.ts';
-import { explicit, integer, mapKey, NULL, oid, sequence } from './der.ts';
-import { DerError, DerReader } from './der-reader.ts';
 import { openPublicKey } from './public-key.ts';
 
 export interface Csr {

@@ -1,8 +1,9 @@
 // The last look before a signature that cannot be taken back: the bytes to be signed are read again, by the reader
 // that reads strangers' bytes, and compared with what was decided. A finding here is a bug of ours, never the
 // caller's fault, so nothing is signed and nobody is told more than that.
+
+import { DerReader } from '../der/reader.ts';
 import { extensionsOf, type ReadExtension } from './certificate-reader.ts';
-import { DerReader } from './der-reader.ts';
 
 export interface Decided {
   readonly algorithm: Uint8Array;

@@ -4,8 +4,8 @@ import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto';
 import { canStillSign, type Issuer, type IssuerKeyType } from '../../domain/certificate/authority.ts';
 import type { NewId } from '../../domain/ids.ts';
 import { EXIT, Problem } from '../../kernel/problem.ts';
+import { DerReader } from '../der/reader.ts';
 import { namesOf, type ReadExtension } from './certificate-reader.ts';
-import { DerReader } from './der-reader.ts';
 
 export interface OwnIssuer {
   /** PEM. */

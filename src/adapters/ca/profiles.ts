@@ -1,10 +1,9 @@
 // Which extensions a certificate has, by what it is for. Constant ones are encoded once; per certificate only names,
 // keys and addresses are written.
 
-import type { ProductKind, Trust } from '../../domain/catalog/products.ts';
-import type { CertificateRole } from '../../domain/certificate/authority.ts';
-import { boolean, ia5String, implicit, integer, NULL, namedBits, octetString, oid, sequence } from './der.ts';
-import { DerReader } from './der-reader.ts';
+import type { CertificateRole, ProductKind, Trust } from '../../domain/certificate/authority.ts';
+import { DerReader } from '../der/reader.ts';
+import { boolean, ia5String, implicit, integer, NULL, namedBits, octetString, oid, sequence } from '../der/writer.ts';
 import { extension, keyIdentifier } from './to-be-signed.ts';
 
 const ID = {

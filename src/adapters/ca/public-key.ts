@@ -7,9 +7,9 @@ import { createPublicKey, hash, type KeyObject } from 'node:crypto';
 import type { KeyType, PublicKey } from '../../domain/certificate/public-key.ts';
 import { Refusal } from '../../domain/errors.ts';
 import type { Localized } from '../../kernel/locale.ts';
+import { DerError, DerReader } from '../der/reader.ts';
+import { mapKey, NULL, oid, sequence } from '../der/writer.ts';
 import { KEY_ALGORITHM as SM2_KEY } from '../sm2/curve.ts';
-import { mapKey, NULL, oid, sequence } from './der.ts';
-import { DerError, DerReader } from './der-reader.ts';
 import { hasClosePrimes, hasRocaForm, smallFactorOf } from './weak-modulus.ts';
 
 const MIN_STRONG_BITS = 2048;

@@ -16,7 +16,7 @@ import {
   setOf,
   time,
   utf8String,
-} from './der.ts';
+} from '../der/writer.ts';
 
 const VERSION_3 = explicit(0, integer(2));
 const COMMON_NAME = oid('2.5.4.3');

@@ -1,7 +1,7 @@
 // Can the products file be used, and how long does the longest certificate of any product live?
 import { PRODUCTS, type Product } from '../../domain/catalog/products.ts';
 import { type Finding, Problem } from '../../kernel/problem.ts';
-import { ownProducts } from '../files/products-file.ts';
+import { ownProducts } from '../catalog/products-file.ts';
 
 export interface ProductsChecked {
   readonly finding: Finding;

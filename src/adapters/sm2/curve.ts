@@ -1,5 +1,5 @@
 // The curve of SM2 (GM/T 0003.5): its numbers as hex, each of one field element, and the one name keys call it by.
-import { oid, sequence } from '../ca/der.ts';
+import { oid, sequence } from '../der/writer.ts';
 
 export const FIELD_BYTES = 32;
 

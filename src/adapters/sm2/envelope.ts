@@ -8,7 +8,7 @@
 //
 // The multiplications take some milliseconds: this belongs into a worker (adapters/workers).
 import { createCipheriv, createHash, randomBytes } from 'node:crypto';
-import { bitString, integer, octetString, oid, sequence } from '../ca/der.ts';
+import { bitString, integer, octetString, oid, sequence } from '../der/writer.ts';
 import { FIELD_BYTES, isUncompressed } from './curve.ts';
 import { Point, randomScalar } from './points.ts';
 

@@ -2,7 +2,7 @@
 // with: some have none, and one that signs something else would issue certificates that nobody can verify. Whoever
 // starts the service asks once, and offers no SM2 where there is a fault.
 import { createCipheriv } from 'node:crypto';
-import { integer, octetString, sequence } from '../ca/der.ts';
+import { integer, octetString, sequence } from '../der/writer.ts';
 import { KEY_ALGORITHM } from './curve.ts';
 import { newSm2Key, openSm2PrivateKey, openSm2PublicKey, sm2Sign, sm2Spki, sm2Verify, sm2Z } from './sm2.ts';
 

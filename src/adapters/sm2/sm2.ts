@@ -16,8 +16,8 @@ import {
   generateKeyPairSync,
   type KeyObject,
 } from 'node:crypto';
-import { bitString, integer, octetString, sequence } from '../ca/der.ts';
-import { DerError, DerReader } from '../ca/der-reader.ts';
+import { DerError, DerReader } from '../der/reader.ts';
+import { bitString, integer, octetString, sequence } from '../der/writer.ts';
 import { CURVE, CURVE_NAME, FIELD_BYTES, isUncompressed, KEY_ALGORITHM } from './curve.ts';
 
 export interface Sm2PublicKey {

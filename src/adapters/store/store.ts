@@ -1,5 +1,7 @@
 // The store: one set of repositories over whichever engine the configuration names.
-import type { Clock, Repositories, Store } from '../../domain/store.ts';
+
+import type { Clock } from '../../domain/clock.ts';
+import type { Repositories, Store } from '../../domain/store.ts';
 import type { Sealer } from '../seal/seal.ts';
 import { accountsIn } from './access/accounts.ts';
 import { auditIn } from './access/audit.ts';

@@ -3,10 +3,10 @@
 import { argon2Sync, generateKeyPairSync } from 'node:crypto';
 import type { SignHash } from '../../domain/certificate/sign-hash.ts';
 import { readPublicKey } from '../ca/public-key.ts';
-import { signDigest } from '../keys/sign-digest.ts';
 import { envelopedKey } from '../sm2/envelope.ts';
 import { newSm2Key, openSm2PrivateKey, openSm2PublicKey, sm2Scalar } from '../sm2/sm2.ts';
 import type { Jobs } from './packet.ts';
+import { signDigest } from './sign-digest.ts';
 
 /** The names are node:crypto's: the message is the password, the nonce its salt; memory is in KiB. */
 export type Argon2Input = {

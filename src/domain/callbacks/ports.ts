@@ -1,8 +1,10 @@
 // What delivering callbacks needs from the store: events that wait, the lanes they wait in, and what became of them.
 // Looking for work is the service's own business and names no account; everything an account asks for names it.
 
-import type { Page } from '../store.ts';
-import type { CallbackAction } from './callback.ts';
+import type { OrderStatus } from '../certificate/order.ts';
+import type { Page } from '../page.ts';
+import type { Secret } from '../secret.ts';
+import type { CallbackAction, CallbackSettings } from './callback.ts';
 import type { Delivery, DeliveryAttempt, DeliveryState, GivenUpReason, Lane, SuppressionReason } from './delivery.ts';
 
 /** An event that can be sent. */
@@ -123,4 +125,39 @@ export interface Deliveries {
   queueFacts(): Promise<QueueFacts>;
   /** How many were given up since then, counted up to the limit. */
   failedSince(since: number, limit: number): Promise<number>;
+}
+
+export interface OutboxEvent {
+  readonly id: string;
+  readonly accountId: string;
+  readonly orderId: string;
+  /** As it is once the fact is committed: the revocation of an earlier certificate leaves an order `issued`. */
+  readonly orderStatus: OrderStatus;
+  readonly certificateId: string;
+  readonly action: CallbackAction;
+  readonly createdAt: number;
+}
+
+export interface Outbox {
+  add(event: OutboxEvent): Promise<void>;
+}
+
+/** Both secrets are sealed before they reach the disk. */
+export interface Callbacks {
+  find(accountId: string): Promise<CallbackSettings | undefined>;
+  /** Nobody else changes them until the transaction ends. */
+  findForUpdate(accountId: string): Promise<CallbackSettings | undefined>;
+  /**
+   * Takes the place of what was saved before, except for the signing secret: the first one stays. Returns the
+   * settings as they stand.
+   */
+  save(settings: CallbackSettings): Promise<CallbackSettings>;
+  /** The secret of before signs beside the new one until then. Undefined when nothing was saved. */
+  rotateSecret(
+    accountId: string,
+    secret: Secret,
+    times: { readonly now: number; readonly formerUntil: number },
+  ): Promise<CallbackSettings | undefined>;
+  /** False when nothing was saved. */
+  delete(accountId: string): Promise<boolean>;
 }

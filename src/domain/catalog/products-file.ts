@@ -2,6 +2,8 @@
 // silently sell something else, so unknown keys are errors, only the grace period may be left out, and every problem
 // is listed at once with its place and what to do. Reading the file itself happens elsewhere.
 import type { Localized } from '../../kernel/locale.ts';
+import { PRODUCT_KINDS, TRUSTS } from '../certificate/authority.ts';
+import { DCV_METHODS, DCV_SCOPES } from '../certificate/order.ts';
 import { KEY_TYPES } from '../certificate/public-key.ts';
 import { SIGN_HASHES } from '../certificate/sign-hash.ts';
 import { conflictsOf } from './product-rules.ts';
@@ -9,8 +11,6 @@ import {
   CERTIFICATE_FORMS,
   CSR_RULES,
   CURVE_BITS,
-  DCV_METHODS,
-  DCV_SCOPES,
   KEY_SOURCES,
   type KeyRule,
   MAX_RSA_BITS,
@@ -18,10 +18,8 @@ import {
   OFFERED_DCV_METHODS,
   OFFERED_KEY_SOURCES,
   OFFERED_SIGN_HASHES,
-  PRODUCT_KINDS,
   PRODUCTS,
   type Product,
-  TRUSTS,
 } from './products.ts';
 
 export class ProductsError extends Error {

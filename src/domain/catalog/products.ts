@@ -1,14 +1,12 @@
 // What can be ordered, as data. Every rule that differs between products is a column here, so that no code ever asks
 // for a product's name. An operator adds rows by a file (products-file.ts); prices are nobody's business here.
+
 import type { Localized } from '../../kernel/locale.ts';
+import type { ProductKind, Trust } from '../certificate/authority.ts';
+import { DCV_SCOPES, type DcvMethod, type DcvScope } from '../certificate/order.ts';
 import type { KeyType } from '../certificate/public-key.ts';
 import { SIGN_HASHES } from '../certificate/sign-hash.ts';
-
-export const PRODUCT_KINDS = ['ssl', 'code_signing', 'document_signing'] as const;
-export type ProductKind = (typeof PRODUCT_KINDS)[number];
-
-export const TRUSTS = ['public', 'private'] as const;
-export type Trust = (typeof TRUSTS)[number];
+import { Refusal } from '../errors.ts';
 
 export const NAME_CHANGES = ['none', 'add', 'any'] as const;
 export type NameChange = (typeof NAME_CHANGES)[number];
@@ -28,14 +26,9 @@ export type OfferedKeySource = (typeof OFFERED_KEY_SOURCES)[number];
 export const OFFERED_SIGN_HASHES = SIGN_HASHES;
 export type OfferedSignHash = (typeof OFFERED_SIGN_HASHES)[number];
 
-export const DCV_METHODS = ['dns', 'file', 'email', 'dns-persist'] as const;
-export type DcvMethod = (typeof DCV_METHODS)[number];
 /** `email` is not among them as long as no mail leaves the service. */
 export const OFFERED_DCV_METHODS = ['dns', 'file', 'dns-persist'] as const satisfies readonly DcvMethod[];
 export type OfferedDcvMethod = (typeof OFFERED_DCV_METHODS)[number];
-
-export const DCV_SCOPES = ['fqdn', 'base_domain'] as const;
-export type DcvScope = (typeof DCV_SCOPES)[number];
 
 /** The limit in force is 200 days; the last second is inclusive and clocks differ. */
 export const MAX_PUBLIC_TLS_DAYS = 199;
@@ -188,3 +181,17 @@ export const PRODUCTS: readonly Product[] = [
     csr: 'optional',
   },
 ];
+
+export type Catalog = ReadonlyMap<string, Product>;
+
+/** Throws `product_not_found` when the operator no longer offers the product of an order. */
+export function productOf(products: Catalog, productId: string): Product {
+  const product = products.get(productId);
+  if (product) return product;
+  throw new Refusal('product_not_found', {
+    reason: {
+      en: `The product of this order, ${productId}, is not offered any more. Ask the operator to bring it back.`,
+      zh: `该订单的产品 ${productId} 已不再提供，请联系运营方恢复。`,
+    },
+  });
+}

@@ -1,8 +1,12 @@
 // What the use cases ask of a certificate authority. Its promise: what `prepare` returns is complete and was looked
 // over; `sign` is called once for it, after it is durable, and never again for the same serial number.
-import type { ProductKind, Trust } from '../catalog/products.ts';
 import type { KeyType, PublicKey } from './public-key.ts';
 import type { SignHash } from './sign-hash.ts';
+
+export const PRODUCT_KINDS = ['ssl', 'code_signing', 'document_signing'] as const;
+export type ProductKind = (typeof PRODUCT_KINDS)[number];
+export const TRUSTS = ['public', 'private'] as const;
+export type Trust = (typeof TRUSTS)[number];
 
 /** `single` is the ordinary one; a dual certificate has one of each of the others. */
 export const CERTIFICATE_ROLES = ['single', 'signing', 'encryption'] as const;

@@ -1,7 +1,6 @@
 // What was ordered, and every certificate made for it: the records, and the table of an order's statuses. It does not
 // decide what a reissue may do (reissue.ts) and holds no bytes of private keys.
 
-import type { DcvMethod, DcvScope } from '../catalog/products.ts';
 import { Refusal } from '../errors.ts';
 import type { PublicKey } from './public-key.ts';
 import type { SignHash } from './sign-hash.ts';
@@ -43,6 +42,11 @@ export function requireTransition(from: OrderStatus, to: OrderStatus): void {
     details: { status: from },
   });
 }
+
+export const DCV_METHODS = ['dns', 'file', 'email', 'dns-persist'] as const;
+export type DcvMethod = (typeof DCV_METHODS)[number];
+export const DCV_SCOPES = ['fqdn', 'base_domain'] as const;
+export type DcvScope = (typeof DCV_SCOPES)[number];
 
 export const PERSIST_POLICIES = ['fqdn', 'wildcard'] as const;
 export type PersistPolicy = (typeof PERSIST_POLICIES)[number];

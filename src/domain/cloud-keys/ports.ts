@@ -3,8 +3,8 @@
 
 import type { PublicKey } from '../certificate/public-key.ts';
 import type { SignHash } from '../certificate/sign-hash.ts';
+import type { Page } from '../page.ts';
 import type { Secret } from '../secret.ts';
-import type { Page } from '../store.ts';
 import type { CloudKey, KeyKind } from './cloud-key.ts';
 
 export interface MadeKey {

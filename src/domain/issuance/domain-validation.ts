@@ -1,8 +1,9 @@
 // How the names of an order are to be proven from this reissue on: the method, its scope, and the binding of a
 // persistent record. Asking DNS or a web server is done elsewhere.
 
-import type { DcvMethod, DcvScope, Product } from '../catalog/products.ts';
+import type { Product } from '../catalog/products.ts';
 import { isWildcard } from '../certificate/names.ts';
+import type { DcvMethod, DcvScope } from '../certificate/order.ts';
 import { type DomainValidation, type Order, PERSIST_POLICIES, type PersistPolicy } from '../certificate/order.ts';
 import { Refusal } from '../errors.ts';
 import type { ReissueContext, ReissueRequest } from './request.ts';

@@ -1,7 +1,8 @@
 // Which names a reissue asks for, whether they can be certified, and whether the product lets them differ from the
 // current ones. Whether the caller agreed to lose a name is asked afterwards (reissue-consents.ts).
 
-import type { NameChange, ProductKind } from '../catalog/products.ts';
+import type { NameChange } from '../catalog/products.ts';
+import type { ProductKind } from '../certificate/authority.ts';
 import {
   differenceOf,
   dnsName,

@@ -1,12 +1,10 @@
 // What ordering and issuing need from the store. Every look-up of something an account owns names the account: what
 // belongs to another is not there.
 
-import type { CallbackAction } from '../callbacks/callback.ts';
 import type { Issuer, PublicIssuer } from '../certificate/authority.ts';
-import type { CertificateRecord, CertificateState, Order, OrderStatus } from '../certificate/order.ts';
+import type { CertificateRecord, CertificateState, Order } from '../certificate/order.ts';
+import type { Page } from '../page.ts';
 import type { CertificateRef } from '../revocation/ports.ts';
-import type { Page } from '../store.ts';
-import type { Finding } from '../validation/check-result.ts';
 
 /** Private keys are sealed before they reach the disk. */
 export interface Issuers {
@@ -91,55 +89,6 @@ export interface Certificates {
   cancel(accountId: string, id: string): Promise<void>;
 }
 
-export interface Proofs {
-  /** Those of the names that this account has proven since, and by which methods. */
-  proven(accountId: string, names: readonly string[], since: number): Promise<Map<string, string[]>>;
-  record(accountId: string, name: string, method: string, at: number): Promise<void>;
-}
-
-/** A certificate that is pending, and when somebody looks at its names again. */
-export interface Waiting {
-  readonly certificateId: string;
-  readonly accountId: string;
-  readonly orderId: string;
-  readonly dueAt: number;
-  readonly tries: number;
-  readonly expiresAt: number;
-  /** By name, for those that were looked at and not proven. */
-  readonly findings: Readonly<Record<string, Finding>>;
-}
-
-export interface WaitingCertificates {
-  insert(waiting: Waiting): Promise<void>;
-  find(accountId: string, certificateId: string): Promise<Waiting | undefined>;
-  /** Those that are due, the longest first; they are due again at `until`, so that nobody else takes them up meanwhile. */
-  claim(now: number, until: number, limit: number): Promise<Waiting[]>;
-  /**
-   * Changes when it is due, and what was seen; nothing when it does not wait any more, or is not due at `seenDueAt`:
-   * then somebody else has taken it up, or changed it, meanwhile.
-   */
-  update(
-    waiting: Pick<Waiting, 'certificateId' | 'accountId' | 'dueAt' | 'tries' | 'findings'>,
-    seenDueAt?: number,
-  ): Promise<void>;
-  delete(accountId: string, certificateId: string): Promise<void>;
-}
-
-export interface OutboxEvent {
-  readonly id: string;
-  readonly accountId: string;
-  readonly orderId: string;
-  /** As it is once the fact is committed: the revocation of an earlier certificate leaves an order `issued`. */
-  readonly orderStatus: OrderStatus;
-  readonly certificateId: string;
-  readonly action: CallbackAction;
-  readonly createdAt: number;
-}
-
-export interface Outbox {
-  add(event: OutboxEvent): Promise<void>;
-}
-
 export interface IdempotencyKeys {
   find(
     accountId: string,
@@ -154,12 +103,4 @@ export interface IdempotencyKeys {
     key: string,
     entry: { requestHash: string; certificateId: string; at: number },
   ): Promise<void>;
-}
-
-export interface BlockedKeys {
-  /** For everybody, or for this account. */
-  has(fingerprint: string, accountId: string): Promise<boolean>;
-  add(fingerprint: string, reason: string, at: number): Promise<void>;
-  /** Blocked for this account alone: whoever has seen another's request could report its key. */
-  report(accountId: string, fingerprint: string, at: number): Promise<void>;
 }

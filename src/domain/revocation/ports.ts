@@ -128,3 +128,11 @@ export interface OcspResponders {
   writeDown(responder: Omit<OcspResponder, 'certificate' | 'privateKey'>, at: number): Promise<void>;
   finish(responder: OcspResponder): Promise<void>;
 }
+
+export interface BlockedKeys {
+  /** For everybody, or for this account. */
+  has(fingerprint: string, accountId: string): Promise<boolean>;
+  add(fingerprint: string, reason: string, at: number): Promise<void>;
+  /** Blocked for this account alone: whoever has seen another's request could report its key. */
+  report(accountId: string, fingerprint: string, at: number): Promise<void>;
+}

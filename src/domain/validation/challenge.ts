@@ -1,9 +1,9 @@
 // What the holder of a name must show, and where: the instruction an order gives, and the question a check asks, are
 // this one thing. Pure; the answers come from DNS and web servers elsewhere.
 import type { Localized } from '../../kernel/locale.ts';
-import type { DcvScope, OfferedDcvMethod } from '../catalog/products.ts';
+import type { OfferedDcvMethod } from '../catalog/products.ts';
 import { hostOf } from '../certificate/names.ts';
-import type { DomainValidation } from '../certificate/order.ts';
+import type { DcvScope, DomainValidation } from '../certificate/order.ts';
 import { PERSIST_LABEL, persistRecord } from './dns-persist.ts';
 
 export const DNS_LABEL = '_dnsauth';

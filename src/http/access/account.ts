@@ -5,9 +5,9 @@ import { ACCOUNT_KINDS, type Account, MAX_ACCOUNT_NAME } from '../../domain/acce
 import { CREDENTIAL_KINDS, type Credential } from '../../domain/access/credential.ts';
 import { LOCALES } from '../../kernel/locale.ts';
 import type { ChangeAccount } from '../../usecases/access/change-account.ts';
+import type { Api } from '../front/api.ts';
 import { callerOf } from '../front/authentication.ts';
 import { answers, success } from '../front/reply.ts';
-import type { Api } from '../server.ts';
 
 const AccountView = Type.Object({
   account: Type.Object({

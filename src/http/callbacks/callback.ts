@@ -4,13 +4,13 @@ import type { FastifyRequest } from 'fastify';
 import Type from 'typebox';
 import type { Actor } from '../../domain/access/credential.ts';
 import { CALLBACK_ACTIONS, type CallbackSettings } from '../../domain/callbacks/callback.ts';
-import { requireUnmanaged } from '../../domain/callbacks/test-request.ts';
+import { requireUnmanaged } from '../../domain/callbacks/callback-test-request.ts';
 import type { Secret } from '../../domain/secret.ts';
 import type { ConfigureCallback } from '../../usecases/callbacks/configure-callback.ts';
+import type { Api } from '../front/api.ts';
 import { actorOf, callerOf } from '../front/authentication.ts';
 import { answers, success } from '../front/reply.ts';
-import type { Api } from '../server.ts';
-import { AccessKey, CallbackUrl } from './test-request.ts';
+import { AccessKey, CallbackUrl } from './callback-test-operation.ts';
 
 const ACTION_IDS = Object.keys(CALLBACK_ACTIONS);
 

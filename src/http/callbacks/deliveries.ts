@@ -7,11 +7,11 @@ import type { DeliveryFilter } from '../../domain/callbacks/ports.ts';
 import { dateTime } from '../../domain/certificate/validity.ts';
 import { Refusal } from '../../domain/errors.ts';
 import type { ResendFilter, ShowDeliveries, ShownDelivery } from '../../usecases/callbacks/show-deliveries.ts';
+import type { Api } from '../front/api.ts';
 import { actorOf, callerOf } from '../front/authentication.ts';
 import { PageQuery, pageOf } from '../front/paging.ts';
 import { answers, success } from '../front/reply.ts';
 import { DateTime, moment, nullable } from '../front/values.ts';
-import type { Api } from '../server.ts';
 
 const ACTIONS = Object.keys(CALLBACK_ACTIONS);
 const RESENDABLE = DELIVERY_STATES.filter((state) => state !== 'pending');

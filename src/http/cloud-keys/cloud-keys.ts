@@ -5,11 +5,11 @@ import { KEY_TYPES } from '../../domain/certificate/public-key.ts';
 import { Secret } from '../../domain/secret.ts';
 import type { HeldKey } from '../../usecases/cloud-keys/operate-cloud-keys.ts';
 import type { UseCloudKey } from '../../usecases/cloud-keys/use-cloud-key.ts';
+import type { Api } from '../front/api.ts';
 import { actorOf, callerOf } from '../front/authentication.ts';
 import { nextAfter, PageQuery, pageOf } from '../front/paging.ts';
 import { answers, success } from '../front/reply.ts';
 import { nullable } from '../front/values.ts';
-import type { Api } from '../server.ts';
 
 const DateTime = Type.String({ format: 'date-time' });
 

@@ -1,7 +1,7 @@
 // Lists over HTTP, page by page: a page goes on after the last id that was seen, and says which one that is.
 import Type from 'typebox';
 import { Refusal } from '../../domain/errors.ts';
-import type { Page } from '../../domain/store.ts';
+import type { Page } from '../../domain/page.ts';
 
 const DEFAULT_PAGE = 50;
 const MAX_PAGE = 200;

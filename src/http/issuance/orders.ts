@@ -2,13 +2,13 @@
 import Type from 'typebox';
 import { pem } from '../../domain/certificate/pem.ts';
 import type { ShowOrders } from '../../usecases/issuance/show-orders.ts';
+import type { Api } from '../front/api.ts';
 import { callerOf } from '../front/authentication.ts';
 import { localeOf } from '../front/failures.ts';
 import { nextAfter, PageQuery, pageOf } from '../front/paging.ts';
 import { answers, success } from '../front/reply.ts';
 import { moment } from '../front/values.ts';
 import { revocationView } from '../revocation/revocation-view.ts';
-import type { Api } from '../server.ts';
 import { contentOf, encryptionOf, orderView, statusOf, summaryOf } from './order-view.ts';
 
 const AnyObject = Type.Object({}, { additionalProperties: true });

@@ -4,10 +4,10 @@ import Type from 'typebox';
 import type { CancelOrder } from '../../usecases/issuance/cancel-order.ts';
 import type { PlaceOrder } from '../../usecases/issuance/place-order.ts';
 import type { ShowOrders } from '../../usecases/issuance/show-orders.ts';
+import type { Api } from '../front/api.ts';
 import { actorOf, callerOf } from '../front/authentication.ts';
 import { localeOf } from '../front/failures.ts';
 import { answers, success } from '../front/reply.ts';
-import type { Api } from '../server.ts';
 import { inOurWords, optional, WISH } from './certificate-fields.ts';
 import { orderView } from './order-view.ts';
 

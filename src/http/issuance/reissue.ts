@@ -4,9 +4,9 @@ import { canonicalJson } from '../../domain/canonical-json.ts';
 import { Refusal } from '../../domain/errors.ts';
 import type { ReissuePlan } from '../../domain/issuance/request.ts';
 import type { Reissue } from '../../usecases/issuance/reissue-certificate.ts';
+import type { Api } from '../front/api.ts';
 import { callerOf } from '../front/authentication.ts';
 import { answers, success } from '../front/reply.ts';
-import type { Api } from '../server.ts';
 import { inOurWords, optional, WISH } from './certificate-fields.ts';
 
 const Body = Type.Object({

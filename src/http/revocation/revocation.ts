@@ -5,9 +5,9 @@ import { CUSTOMER_REASONS, requireMoment, requireReason } from '../../domain/rev
 import type { ShowOrders } from '../../usecases/issuance/show-orders.ts';
 import type { ChangeRevocation } from '../../usecases/revocation/change-revocation.ts';
 import type { RevokeCertificate } from '../../usecases/revocation/revoke-certificate.ts';
+import type { Api } from '../front/api.ts';
 import { actorOf } from '../front/authentication.ts';
 import { answers, success } from '../front/reply.ts';
-import type { Api } from '../server.ts';
 import { RevocationView, revocationView } from './revocation-view.ts';
 
 const Reason = Type.String({

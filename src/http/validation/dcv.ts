@@ -1,19 +1,19 @@
 // PUT /openapi/v3/orders/{id}/dcv-method and /dcv-completed, GET …/dcv-check, and what an order shows about the proof of
 // its names. Ours, with the paths and fields that clients of this API family use.
 import Type from 'typebox';
-import { DCV_METHODS } from '../../domain/catalog/products.ts';
+import { DCV_METHODS } from '../../domain/certificate/order.ts';
 import type { CheckResult } from '../../domain/validation/check-result.ts';
 import { inLocale, type Locale } from '../../kernel/locale.ts';
 import type { ShowOrders } from '../../usecases/issuance/show-orders.ts';
 import type { ChangeDcvMethod } from '../../usecases/validation/change-dcv-method.ts';
 import type { ProveDomains } from '../../usecases/validation/prove-domains.ts';
 import type { ShowValidation } from '../../usecases/validation/show-validation.ts';
+import type { Api } from '../front/api.ts';
 import { actorOf, callerOf } from '../front/authentication.ts';
 import { localeOf } from '../front/failures.ts';
 import { answers, success } from '../front/reply.ts';
 import { WISH } from '../issuance/certificate-fields.ts';
 import { orderView } from '../issuance/order-view.ts';
-import type { Api } from '../server.ts';
 
 const { dcv_scope, persist_until, persist_policy } = WISH;
 const Body = Type.Object({

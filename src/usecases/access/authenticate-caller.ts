@@ -3,9 +3,10 @@
 // key shows only to whoever holds its secret.
 import { createHash, timingSafeEqual } from 'node:crypto';
 import { type Caller, type Credential, requireUsable } from '../../domain/access/credential.ts';
+import type { Clock } from '../../domain/clock.ts';
 import { Refusal } from '../../domain/errors.ts';
 import type { Secret } from '../../domain/secret.ts';
-import type { Clock, Store } from '../../domain/store.ts';
+import type { Store } from '../../domain/store.ts';
 
 export interface Presented {
   readonly keyId: string | undefined;

@@ -2,9 +2,10 @@
 // audit row in one transaction. Whether this kind of key may do it was asked at the door.
 import { type Account, accountChange } from '../../domain/access/account.ts';
 import type { Caller } from '../../domain/access/credential.ts';
+import type { Clock } from '../../domain/clock.ts';
 import { Refusal } from '../../domain/errors.ts';
 import type { NewId } from '../../domain/ids.ts';
-import type { Clock, Store } from '../../domain/store.ts';
+import type { Store } from '../../domain/store.ts';
 
 export interface AccountWish {
   readonly name?: string;

@@ -2,10 +2,13 @@
 // in clear only in the answer to the call that made it. Each change and its audit row are one transaction.
 import { type Account, type AccountKind, accountName } from '../../domain/access/account.ts';
 import { type Credential, type CredentialKind, requireUsable } from '../../domain/access/credential.ts';
+import type { AuditAction } from '../../domain/access/ports.ts';
+import type { Clock } from '../../domain/clock.ts';
 import { Refusal } from '../../domain/errors.ts';
 import type { NewId } from '../../domain/ids.ts';
+import type { Page } from '../../domain/page.ts';
 import { Secret } from '../../domain/secret.ts';
-import type { AuditAction, Clock, Page, Repositories, Store } from '../../domain/store.ts';
+import type { Repositories, Store } from '../../domain/store.ts';
 import type { Locale } from '../../kernel/locale.ts';
 import { hashOfSecret } from './authenticate-caller.ts';
 

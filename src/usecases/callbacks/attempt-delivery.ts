@@ -15,8 +15,9 @@ import {
 } from '../../domain/callbacks/delivery.ts';
 import type { Attempted, WaitingEvent } from '../../domain/callbacks/ports.ts';
 import { excerptOf } from '../../domain/callbacks/report.ts';
+import type { Clock } from '../../domain/clock.ts';
 import type { CallOut, OutboundPolicy, Outcome } from '../../domain/egress/outbound.ts';
-import type { Clock, Store } from '../../domain/store.ts';
+import type { Store } from '../../domain/store.ts';
 import type { Claimed } from './claim-deliveries.ts';
 import { callbackHeaders } from './sign-callback.ts';
 

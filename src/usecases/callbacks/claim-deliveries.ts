@@ -11,11 +11,12 @@ import {
   type SuppressionReason,
 } from '../../domain/callbacks/delivery.ts';
 import type { WaitingEvent } from '../../domain/callbacks/ports.ts';
+import type { Clock } from '../../domain/clock.ts';
 import type { OutboundUrl } from '../../domain/egress/outbound.ts';
 import { callbackUrl } from '../../domain/egress/url.ts';
 import { Refusal } from '../../domain/errors.ts';
 import type { NewId } from '../../domain/ids.ts';
-import type { Clock, Repositories, Store } from '../../domain/store.ts';
+import type { Repositories, Store } from '../../domain/store.ts';
 import type { DeliverySlots, Place } from './delivery-slots.ts';
 
 /** A lane without a place is looked at again then, unless one becomes free before. */

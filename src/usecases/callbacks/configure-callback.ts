@@ -2,12 +2,13 @@
 // test; what is new gets a signing secret, which is told this once.
 
 import type { Actor } from '../../domain/access/credential.ts';
+import type { AuditAction, AuditEntry } from '../../domain/access/ports.ts';
 import type { CallbackSettings } from '../../domain/callbacks/callback.ts';
-import { type SettingsWish, settingsWish } from '../../domain/callbacks/test-request.ts';
+import { type SettingsWish, settingsWish } from '../../domain/callbacks/callback-test-request.ts';
 import { isPrivateAsWritten } from '../../domain/egress/address-verdict.ts';
 import { Refusal } from '../../domain/errors.ts';
 import type { Secret } from '../../domain/secret.ts';
-import type { AuditAction, AuditEntry, Repositories } from '../../domain/store.ts';
+import type { Repositories } from '../../domain/store.ts';
 import type { CallbackTools } from './send-test-callback.ts';
 import { newSigningSecret } from './sign-callback.ts';
 

@@ -1,7 +1,8 @@
 // What a clock that was far ahead has left behind: events and lanes that wait for a day nobody meant. They are looked for
 // now and then, and are due at once.
 import { longestWait } from '../../domain/callbacks/delivery.ts';
-import type { Clock, Store } from '../../domain/store.ts';
+import type { Clock } from '../../domain/clock.ts';
+import type { Store } from '../../domain/store.ts';
 
 const LANES_AT_ONCE = 100;
 const EVENTS_AT_ONCE = 1_000;

@@ -4,17 +4,19 @@
 import type { Account } from '../../domain/access/account.ts';
 import type { Actor } from '../../domain/access/credential.ts';
 import { type CallbackSettings, placeholder, testBody } from '../../domain/callbacks/callback.ts';
+import { type CallbackWish, testWish } from '../../domain/callbacks/callback-test-request.ts';
 import { type CallbackReport, reportOf } from '../../domain/callbacks/report.ts';
-import { type CallbackWish, testWish } from '../../domain/callbacks/test-request.ts';
+import type { Clock } from '../../domain/clock.ts';
 import { isPrivateAsWritten } from '../../domain/egress/address-verdict.ts';
 import type { CallOut, OutboundPolicy, OutboundUrl } from '../../domain/egress/outbound.ts';
 import { callbackUrl } from '../../domain/egress/url.ts';
 import { Refusal } from '../../domain/errors.ts';
 import type { NewId } from '../../domain/ids.ts';
+import type { Rate } from '../../domain/rate.ts';
 import type { Secret } from '../../domain/secret.ts';
-import type { Clock, Rate, Repositories, Store } from '../../domain/store.ts';
+import type { Repositories, Store } from '../../domain/store.ts';
+import type { Slot } from './callback-test-slots.ts';
 import { callbackHeaders, newSigningSecret } from './sign-callback.ts';
-import type { Slot } from './test-slots.ts';
 
 export interface CallbackTools {
   readonly store: Store;

@@ -5,9 +5,11 @@ import type { Actor } from '../../domain/access/credential.ts';
 import type { CallbackSettings } from '../../domain/callbacks/callback.ts';
 import { type Delivery, type DeliveryAttempt, type DeliveryState, heldBack } from '../../domain/callbacks/delivery.ts';
 import type { DeliveryFilter } from '../../domain/callbacks/ports.ts';
+import type { Clock } from '../../domain/clock.ts';
 import { Refusal } from '../../domain/errors.ts';
 import type { NewId } from '../../domain/ids.ts';
-import type { Clock, Page, Store } from '../../domain/store.ts';
+import type { Page } from '../../domain/page.ts';
+import type { Store } from '../../domain/store.ts';
 
 export type ShownDelivery = Delivery & { readonly attempted: readonly DeliveryAttempt[] };
 

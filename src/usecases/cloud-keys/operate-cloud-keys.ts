@@ -2,12 +2,15 @@
 // destroy a key; use-cloud-key.ts asks the customer for it first.
 
 import type { Actor } from '../../domain/access/credential.ts';
+import type { AuditAction, AuditEntry } from '../../domain/access/ports.ts';
 import type { CertificateRecord } from '../../domain/certificate/order.ts';
+import type { Clock } from '../../domain/clock.ts';
 import type { CloudKey } from '../../domain/cloud-keys/cloud-key.ts';
 import { type CertificateStatus, certificateStatus } from '../../domain/cloud-keys/cloud-signing.ts';
 import { Refusal } from '../../domain/errors.ts';
 import type { NewId } from '../../domain/ids.ts';
-import type { AuditAction, AuditEntry, Clock, Page, Store } from '../../domain/store.ts';
+import type { Page } from '../../domain/page.ts';
+import type { Store } from '../../domain/store.ts';
 
 export interface HeldKey {
   readonly key: CloudKey;

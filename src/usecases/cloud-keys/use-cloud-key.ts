@@ -5,6 +5,7 @@
 // digests it was given for, once, within minutes.
 
 import type { Actor } from '../../domain/access/credential.ts';
+import type { AuditAction, AuditEntry } from '../../domain/access/ports.ts';
 import type { SignHash } from '../../domain/certificate/sign-hash.ts';
 import { lockAfter, requirePin } from '../../domain/cloud-keys/cloud-key.ts';
 import {
@@ -17,8 +18,10 @@ import {
 } from '../../domain/cloud-keys/cloud-signing.ts';
 import type { KeyMaker } from '../../domain/cloud-keys/ports.ts';
 import { Refusal } from '../../domain/errors.ts';
+import type { Page } from '../../domain/page.ts';
+import type { Rate } from '../../domain/rate.ts';
 import type { Secret } from '../../domain/secret.ts';
-import type { AuditAction, AuditEntry, Page, Rate, Repositories } from '../../domain/store.ts';
+import type { Repositories } from '../../domain/store.ts';
 import { oneAtATime } from '../../kernel/keyed-mutex.ts';
 import {
   allHeld,

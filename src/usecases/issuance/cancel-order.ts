@@ -2,9 +2,10 @@
 // earlier certificate as it was. What has been issued is not canceled but revoked.
 import type { Actor } from '../../domain/access/credential.ts';
 import type { Order } from '../../domain/certificate/order.ts';
+import type { Clock } from '../../domain/clock.ts';
 import { Refusal } from '../../domain/errors.ts';
 import type { NewId } from '../../domain/ids.ts';
-import type { Clock, Store } from '../../domain/store.ts';
+import type { Store } from '../../domain/store.ts';
 import { stopWaiting } from '../validation/pending-certificates.ts';
 
 /** The order as it is afterwards. */

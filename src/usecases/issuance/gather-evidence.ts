@@ -18,8 +18,8 @@ import {
 } from '../validation/check-names.ts';
 import { once } from './key-policy.ts';
 import { mayNeedKeys, NO_KEYS, type ObtainedKeys, obtainKeys } from './obtain-keys.ts';
-import type { ReissueCall, ReissueTools } from './reissue-certificate.ts';
 import { contextOf, currentOf, earlierAnswer } from './reissue-context.ts';
+import type { ReissueCall, ReissueTools } from './tools.ts';
 
 /** What the outside world says of the names, and keys that have to be made. */
 export interface Ahead {

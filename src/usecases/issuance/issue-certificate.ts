@@ -2,16 +2,18 @@
 // caller's transaction. Then it is signed, once, and one transaction records the certificate, the order, what is to be
 // revoked, the event to call back and the audit row. A crash in between leaves a row that says what was meant.
 
-import type { Product } from '../../domain/catalog/products.ts';
+import type { AuditEntry } from '../../domain/access/ports.ts';
+import type { Catalog } from '../../domain/catalog/products.ts';
 import type { CertificateAuthority, CertificateRole } from '../../domain/certificate/authority.ts';
 import type { CertificateRecord, Order } from '../../domain/certificate/order.ts';
 import type { PublicKey } from '../../domain/certificate/public-key.ts';
 import type { Validity } from '../../domain/certificate/validity.ts';
+import type { Clock } from '../../domain/clock.ts';
 import { Refusal } from '../../domain/errors.ts';
 import type { NewId } from '../../domain/ids.ts';
 import type { ReissuePlan, ReissueRequest } from '../../domain/issuance/request.ts';
 import type { PublishLists } from '../../domain/revocation/ports.ts';
-import type { AuditEntry, Clock, Repositories, Store } from '../../domain/store.ts';
+import type { Repositories, Store } from '../../domain/store.ts';
 import type { ObtainedKeys } from './obtain-keys.ts';
 import { revokeOnIssuance } from './revoke-on-issuance.ts';
 
@@ -23,7 +25,7 @@ const MAX_WISH_DAYS = 3_650;
 export interface IssuanceTools {
   readonly store: Store;
   readonly authority: CertificateAuthority;
-  readonly products: ReadonlyMap<string, Product>;
+  readonly products: Catalog;
   readonly now: Clock;
   readonly newId: NewId;
   /** Shows the world what an issuance has revoked. Never fails. */

@@ -8,50 +8,45 @@ import { validityOf } from '../../domain/certificate/validity.ts';
 import { Refusal } from '../../domain/errors.ts';
 import type { Repositories } from '../../domain/store.ts';
 import { isClear, type Looked, unprovenOf } from '../validation/check-names.ts';
+import type { IssuePending, PendingOutcome } from '../validation/prove-domains.ts';
 import { provenAmong } from '../validation/proven-names.ts';
 import { finishIssuance, keepKeys, LEASE_MS, preparedRecord } from './issue-certificate.ts';
 import { encryptionKeyFor, NO_KEYS, type ObtainedKeys, wipe } from './obtain-keys.ts';
-import type { ReissueTools } from './reissue-certificate.ts';
 import { currentOf } from './reissue-context.ts';
+import type { ReissueTools } from './tools.ts';
 
 const DAY_MS = 86_400_000;
 
-/** `moot`: it can never be issued as it was asked for. `later`: not now, and perhaps at the next look. */
-export type PendingOutcome = 'issued' | 'later' | { readonly moot: string };
-
-export async function issuePending(
-  tools: ReissueTools,
-  record: CertificateRecord,
-  product: Product,
-  looked: Looked,
-): Promise<PendingOutcome> {
-  const { store } = tools;
-  const order = await store.orders.find(record.accountId, record.orderId);
-  if (!order) return 'later';
-  const current = order.currentCertificateId === null ? null : await currentOf(store, order);
-  const keys =
-    product.form === 'dual'
-      ? { ...NO_KEYS, encryption: await encryptionKeyFor(tools, order, current, record) }
-      : NO_KEYS;
-  try {
-    const step = await store.transaction((to) => prepare(tools, to, record, product, looked, keys));
-    if (!('prepared' in step)) return step.outcome;
-    await finishIssuance(tools, step.prepared, {
-      order: { ...step.order, commonName: record.commonName, names: record.names },
-      replaces: step.replaces,
-      audit: {
-        actor: 'service',
-        action: 'certificate:issued',
-        requestId: null,
-        details: { certificate_id: record.id },
-      },
-      idempotency: null,
-    });
-    return 'issued';
-  } finally {
-    wipe(keys);
-  }
-}
+export const issuePending =
+  (tools: ReissueTools): IssuePending =>
+  async (record, product, looked) => {
+    const { store } = tools;
+    const order = await store.orders.find(record.accountId, record.orderId);
+    if (!order) return 'later';
+    const current = order.currentCertificateId === null ? null : await currentOf(store, order);
+    const keys =
+      product.form === 'dual'
+        ? { ...NO_KEYS, encryption: await encryptionKeyFor(tools, order, current, record) }
+        : NO_KEYS;
+    try {
+      const step = await store.transaction((to) => prepare(tools, to, record, product, looked, keys));
+      if (!('prepared' in step)) return step.outcome;
+      await finishIssuance(tools, step.prepared, {
+        order: { ...step.order, commonName: record.commonName, names: record.names },
+        replaces: step.replaces,
+        audit: {
+          actor: 'service',
+          action: 'certificate:issued',
+          requestId: null,
+          details: { certificate_id: record.id },
+        },
+        idempotency: null,
+      });
+      return 'issued';
+    } finally {
+      wipe(keys);
+    }
+  };
 
 type Step =
   | { readonly outcome: Exclude<PendingOutcome, 'issued'> }

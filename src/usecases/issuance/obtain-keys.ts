@@ -5,12 +5,13 @@
 import { CURVE_BITS, type Product } from '../../domain/catalog/products.ts';
 import type { Order } from '../../domain/certificate/order.ts';
 import type { PublicKey } from '../../domain/certificate/public-key.ts';
+import type { Clock } from '../../domain/clock.ts';
 import { type CloudKey, keyToBe, newKeyKind } from '../../domain/cloud-keys/cloud-key.ts';
 import type { EscrowedKey, KeyMaker } from '../../domain/cloud-keys/ports.ts';
 import type { NewId } from '../../domain/ids.ts';
 import type { CurrentCertificate } from '../../domain/issuance/ports.ts';
 import type { ReissuePlan, ReissueRequest } from '../../domain/issuance/request.ts';
-import type { Clock, Store } from '../../domain/store.ts';
+import type { Store } from '../../domain/store.ts';
 
 export interface ObtainedKeys {
   /** Not in the store yet. */

@@ -21,7 +21,7 @@ import { type Ahead, aheadOf, readingKeysOnce } from './gather-evidence.ts';
 import { finishIssuance, keepKeys, LEASE_MS, pendingRecord, preparedRecord } from './issue-certificate.ts';
 import { isKeyBlocked, once, soundKey } from './key-policy.ts';
 import { cloudKeyToBe, wipe } from './obtain-keys.ts';
-import type { ReissueTools } from './reissue-certificate.ts';
+import type { ReissueTools } from './tools.ts';
 
 export interface PlaceOrderCall {
   readonly accountId: string;

@@ -5,50 +5,21 @@
 // in this process in a queue, across instances by asking again. A signer that does not come back loses its lease,
 // and whoever finds that voids what it had prepared: a serial number is never signed twice.
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Caller } from '../../domain/access/credential.ts';
 import type { Product } from '../../domain/catalog/products.ts';
-import type { CertificateAuthority } from '../../domain/certificate/authority.ts';
 import type { CertificateRecord, Order } from '../../domain/certificate/order.ts';
-import type { PublicKey } from '../../domain/certificate/public-key.ts';
-import type { KeyMaker } from '../../domain/cloud-keys/ports.ts';
 import { Refusal } from '../../domain/errors.ts';
-import type { NewId } from '../../domain/ids.ts';
 import type { CurrentCertificate } from '../../domain/issuance/ports.ts';
 import { planReissue } from '../../domain/issuance/reissue.ts';
 import type { ReissuePlan, ReissueRequest } from '../../domain/issuance/request.ts';
-import type { PublishLists } from '../../domain/revocation/ports.ts';
-import type { Clock, Repositories, Store } from '../../domain/store.ts';
+import type { Repositories } from '../../domain/store.ts';
 import { oneAtATime } from '../../kernel/keyed-mutex.ts';
-import { isClear, type LookTools, needsInstruction } from '../validation/check-names.ts';
+import { isClear, needsInstruction } from '../validation/check-names.ts';
 import { beginWaiting } from '../validation/pending-certificates.ts';
 import { type Ahead, lookAhead, readingKeysOnce } from './gather-evidence.ts';
 import { finishIssuance, keepKeys, LEASE_MS, pendingRecord, preparedRecord } from './issue-certificate.ts';
 import { type ObtainedKeys, wipe } from './obtain-keys.ts';
 import { contextOf, currentOf, earlierAnswer } from './reissue-context.ts';
-
-export interface ReissueTools extends LookTools {
-  readonly store: Store;
-  readonly authority: CertificateAuthority;
-  readonly products: ReadonlyMap<string, Product>;
-  readonly keys: KeyMaker;
-  readonly now: Clock;
-  readonly newId: NewId;
-  readonly publishLists: PublishLists;
-  readonly readCsr: (text: string) => PublicKey;
-  readonly requireStrongKey: (key: PublicKey) => void;
-  readonly registrableDomain: (name: string) => string | undefined;
-  /** How long a certificate waits for proof. */
-  readonly pendingMs: number;
-}
-
-export interface ReissueCall {
-  readonly caller: Caller;
-  readonly orderId: string;
-  readonly request: ReissueRequest;
-  readonly idempotency: { readonly key: string; readonly requestHash: string } | null;
-  readonly requestId: string;
-  readonly remote: string;
-}
+import type { ReissueCall, ReissueTools } from './tools.ts';
 
 export interface Reissue {
   /** The id of the certificate that results; it may still be pending. */

@@ -1,7 +1,7 @@
 // What a reissue is decided with: the order's product, its current certificate, proofs, keys nobody may use, and an
 // earlier answer under the same idempotency key. Reads only.
 
-import type { Product } from '../../domain/catalog/products.ts';
+import { productOf } from '../../domain/catalog/products.ts';
 import type { Order } from '../../domain/certificate/order.ts';
 import { NO_KEY, type PublicKey } from '../../domain/certificate/public-key.ts';
 import { Refusal } from '../../domain/errors.ts';
@@ -13,7 +13,7 @@ import type { Look } from '../validation/check-names.ts';
 import { provenAmong } from '../validation/proven-names.ts';
 import { isKeyBlocked, once, soundKey } from './key-policy.ts';
 import { cloudKeyToBe } from './obtain-keys.ts';
-import type { ReissueCall, ReissueTools } from './reissue-certificate.ts';
+import type { ReissueCall, ReissueTools } from './tools.ts';
 
 const IDEMPOTENCY_MS = 24 * 3_600_000;
 
@@ -23,17 +23,6 @@ export async function earlierAnswer(to: Repositories, call: ReissueCall, at: num
   const entry = await to.idempotencyKeys.find(call.caller.account.id, call.orderId, key, at - IDEMPOTENCY_MS);
   if (entry && entry.requestHash !== requestHash) throw new Refusal('idempotency_key_reused');
   return entry?.certificateId;
-}
-
-export function productOf({ products }: Pick<ReissueTools, 'products'>, order: Order): Product {
-  const product = products.get(order.productId);
-  if (product) return product;
-  throw new Refusal('product_not_found', {
-    reason: {
-      en: `The product of this order, ${order.productId}, is not offered any more. Ask the operator to bring it back.`,
-      zh: `该订单的产品 ${order.productId} 已不再提供，请联系运营方恢复。`,
-    },
-  });
 }
 
 /** An order without a certificate has nothing to compare with; its status refuses the reissue anyway. */
@@ -56,7 +45,7 @@ export async function contextOf(
   cloudKey?: PublicKey,
 ): Promise<ReissueContext & Pick<Look, 'provenBy'>> {
   const { authority } = tools;
-  const product = productOf(tools, order);
+  const product = productOf(tools.products, order.productId);
   const mentioned = mentionedNames(request, product.kind, current.names);
   const mayRemove = current.names.some((name) => !mentioned.includes(name));
   const valid =

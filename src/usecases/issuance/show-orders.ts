@@ -3,8 +3,9 @@
 import type { CertificateRecord, Order, Revocation } from '../../domain/certificate/order.ts';
 import { Refusal } from '../../domain/errors.ts';
 import type { CertificateSummary } from '../../domain/issuance/ports.ts';
+import type { Page } from '../../domain/page.ts';
 import type { SeenSerial } from '../../domain/revocation/ports.ts';
-import type { Page, Store } from '../../domain/store.ts';
+import type { Store } from '../../domain/store.ts';
 import type { ShowValidation, ValidationState } from '../validation/show-validation.ts';
 
 export interface ShownOrder {

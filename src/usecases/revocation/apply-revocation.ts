@@ -68,20 +68,6 @@ async function statusAfter(to: Repositories, order: Order, at: number): Promise<
   return 'revoked';
 }
 
-export type Attempt<T> = { readonly kind: 'done'; readonly value: T } | { readonly kind: 'busy' };
-
-/** The order under its lock, unless it is being signed for at this moment: then what comes of that decides first. */
-export async function withOrder<T>(
-  to: Repositories,
-  ref: { readonly accountId: string; readonly orderId: string },
-  work: (order: Order) => Promise<T>,
-): Promise<Attempt<T>> {
-  const found = await to.orders.findForUpdate(ref.accountId, ref.orderId);
-  if (!found) throw new Error(`certificate without its order ${ref.orderId}`);
-  if (found.signing) return { kind: 'busy' };
-  return { kind: 'done', value: await work(found.order) };
-}
-
 export const scheduledFor = (deed: Omit<Deed, 'by'>): Revocation => ({
   reason: deed.reason,
   cause: deed.cause,

@@ -1,7 +1,9 @@
 // Change a revocation that is still to come: bring it forward, which everybody may, put it off, or cancel it, which the
 // product must allow. What has happened cannot be changed; that is why it was scheduled.
 import type { Actor } from '../../domain/access/credential.ts';
-import type { Product } from '../../domain/catalog/products.ts';
+import type { AuditAction } from '../../domain/access/ports.ts';
+import type { Catalog } from '../../domain/catalog/products.ts';
+import { productOf } from '../../domain/catalog/products.ts';
 import type { CertificateRecord, Order, Revocation } from '../../domain/certificate/order.ts';
 import { Refusal } from '../../domain/errors.ts';
 import {
@@ -10,10 +12,10 @@ import {
   requireScheduled,
   requireWithinLife,
 } from '../../domain/revocation/revocation.ts';
-import type { AuditAction, Repositories } from '../../domain/store.ts';
-import { productOf } from '../issuance/reissue-context.ts';
-import { carryOut, withOrder } from './apply-revocation.ts';
-import { patiently, type RevocationTools } from './revoke-certificate.ts';
+import type { Repositories } from '../../domain/store.ts';
+import { patiently, withOrder } from '../lease/order-lock.ts';
+import { carryOut } from './apply-revocation.ts';
+import type { RevocationTools } from './revoke-certificate.ts';
 
 export interface ChangeRevocation {
   /** A moment that has come already means now. */
@@ -22,7 +24,7 @@ export interface ChangeRevocation {
 }
 
 export interface ChangeTools extends RevocationTools {
-  readonly products: ReadonlyMap<string, Product>;
+  readonly products: Catalog;
 }
 
 interface Scheduled {
@@ -68,7 +70,7 @@ export function changeRevocation(tools: ChangeTools): ChangeRevocation {
       change(by, id, async (to, found) => {
         const { certificate, revocation, order, at } = found;
         if (dueAt > revocation.dueAt) {
-          requireMayPutOff(productOf(tools, order));
+          requireMayPutOff(productOf(tools.products, order.productId));
           requireWithinLife(dueAt, certificate.preparation?.notAfter ?? 0);
         }
         const { reason, cause } = revocation;
@@ -79,7 +81,7 @@ export function changeRevocation(tools: ChangeTools): ChangeRevocation {
 
     cancel: (by, id) =>
       change(by, id, async (to, found) => {
-        requireMayPutOff(productOf(tools, found.order));
+        requireMayPutOff(productOf(tools.products, found.order.productId));
         await to.revocations.unschedule(by.accountId, id);
         await record(to, by, 'revocation:canceled', found);
         return [];

@@ -1,16 +1,16 @@
 // Revoke a certificate now, because somebody says so: its owner, or the operator. In this order: the reason, the
 // certificate, its state. One that is revoked already stays as it is, with one exception: a key that turns out to be
 // compromised changes the reason, since verifiers treat that one harder than all others. It also blocks the key for the account.
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { Actor } from '../../domain/access/credential.ts';
 import type { Order, RevocationCause, RevocationReason } from '../../domain/certificate/order.ts';
+import type { Clock } from '../../domain/clock.ts';
 import { Refusal } from '../../domain/errors.ts';
 import type { NewId } from '../../domain/ids.ts';
 import type { CertificateRef, PublishLists } from '../../domain/revocation/ports.ts';
 import { fittingReason, type ListRef, requireRevocable, serialsOf } from '../../domain/revocation/revocation.ts';
-import type { Clock, Repositories, Store } from '../../domain/store.ts';
-import { voidLostIssuances } from '../issuance/void-lost-issuances.ts';
-import { type Attempt, carryOut, scheduledFor, withOrder } from './apply-revocation.ts';
+import type { Repositories, Store } from '../../domain/store.ts';
+import { patiently, withOrder } from '../lease/order-lock.ts';
+import { carryOut, scheduledFor } from './apply-revocation.ts';
 
 export interface RevocationTools {
   readonly store: Store;
@@ -42,24 +42,6 @@ export function recordRevocation(tools: RevocationTools) {
     const ref = { accountId: by.accountId, orderId: found.orderId, certificateId };
     return await patiently(tools, (to) => withOrder(to, ref, (order) => revokeIn(tools, to, by, ref, order, wish)));
   };
-}
-
-const PAUSE_MS = 20;
-// Longer than the lease of a signer: whoever waits behind one that is lost is served, not refused.
-const MAX_TRIES = 750;
-
-/** Again, as long as the order is being signed for. */
-export async function patiently<T>(
-  { store, now, newId }: Pick<RevocationTools, 'store' | 'now' | 'newId'>,
-  attempt: (to: Repositories) => Promise<Attempt<T>>,
-): Promise<T> {
-  for (let tries = 0; tries < MAX_TRIES; tries += 1) {
-    const outcome = await store.transaction(attempt);
-    if (outcome.kind === 'done') return outcome.value;
-    await voidLostIssuances(store, now, newId);
-    await sleep(PAUSE_MS);
-  }
-  throw new Refusal('service_busy', { retryAfterSeconds: 1 });
 }
 
 async function revokeIn(

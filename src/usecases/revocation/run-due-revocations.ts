@@ -4,7 +4,8 @@
 import type { CertificateRef } from '../../domain/revocation/ports.ts';
 import type { ListRef } from '../../domain/revocation/revocation.ts';
 import type { Repositories } from '../../domain/store.ts';
-import { type Attempt, carryOut, SERVICE, withOrder } from './apply-revocation.ts';
+import { type Attempt, withOrder } from '../lease/order-lock.ts';
+import { carryOut, SERVICE } from './apply-revocation.ts';
 import type { RevocationTools } from './revoke-certificate.ts';
 
 const BATCH = 100;

@@ -1,19 +1,18 @@
 // Change how the names of a waiting order are proven. What was proven already stays so.
 import type { Actor } from '../../domain/access/credential.ts';
+import { productOf } from '../../domain/catalog/products.ts';
 import type { Order } from '../../domain/certificate/order.ts';
 import { Refusal } from '../../domain/errors.ts';
 import { type DcvWish, domainValidation } from '../../domain/issuance/domain-validation.ts';
 import { waitAfter } from '../../domain/validation/check-result.ts';
-import type { ReissueTools } from '../issuance/reissue-certificate.ts';
-import { productOf } from '../issuance/reissue-context.ts';
-import { unprovenOf } from './check-names.ts';
+import { unprovenOf, type ValidationTools } from './check-names.ts';
 import { notWaiting } from './pending-certificates.ts';
 import { provenAmong } from './proven-names.ts';
 
 /** The order as it is afterwards. */
 export type ChangeDcvMethod = (by: Actor, orderId: string, wish: DcvWish) => Promise<Order>;
 
-export function changeDcvMethod(tools: ReissueTools): ChangeDcvMethod {
+export function changeDcvMethod(tools: ValidationTools): ChangeDcvMethod {
   const { store, now, newId } = tools;
   return async (by, orderId, wish) =>
     await store.transaction(async (to) => {
@@ -28,7 +27,7 @@ export function changeDcvMethod(tools: ReissueTools): ChangeDcvMethod {
       const at = now();
       // It is being signed at this moment, or its signer is lost and will be cleared up behind.
       if (signing) throw new Refusal('service_busy', { retryAfterSeconds: signing.until > at ? 1 : 10 });
-      const product = productOf(tools, order);
+      const product = productOf(tools.products, order.productId);
       const provenBy = await provenAmong(tools, to, accountId, record.names, product, at);
       const dcv = domainValidation(wish, { now: at, order, product }, unprovenOf({ ...record, provenBy }));
       const changed = { ...order, ...dcv };

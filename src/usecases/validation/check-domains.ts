@@ -1,8 +1,8 @@
 // Look at the outside world for a name: does its holder show what was asked for, and does CAA let us issue? Every
 // perspective looks for itself and decides for itself; what they decided is then compared. Nothing is written here.
 
+import type { Clock } from '../../domain/clock.ts';
 import type { CallOut, OutboundPolicy } from '../../domain/egress/outbound.ts';
-import type { Clock } from '../../domain/store.ts';
 import { caaDomains, judgeCaa } from '../../domain/validation/caa.ts';
 import type { Challenge } from '../../domain/validation/challenge.ts';
 import { agreementOf, type CheckResult, failed, PASSED } from '../../domain/validation/check-result.ts';

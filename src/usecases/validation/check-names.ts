@@ -1,9 +1,12 @@
 // Everything about the names of a certificate that only the outside world knows, asked just before it is issued: CAA for
 // every name, and the proofs that are not kept. What the answers mean for the certificate is decided by whoever asked.
 
-import type { DcvMethod, Product } from '../../domain/catalog/products.ts';
+import type { Catalog, Product } from '../../domain/catalog/products.ts';
 import { isWildcard } from '../../domain/certificate/names.ts';
-import type { DomainValidation } from '../../domain/certificate/order.ts';
+import type { DcvMethod, DomainValidation } from '../../domain/certificate/order.ts';
+import type { Clock } from '../../domain/clock.ts';
+import type { NewId } from '../../domain/ids.ts';
+import type { Store } from '../../domain/store.ts';
 import { type Challenge, type ChallengeFacts, challengeFor } from '../../domain/validation/challenge.ts';
 import { type CheckResult, type Finding, failed } from '../../domain/validation/check-result.ts';
 import { atMost } from '../../kernel/map-limit.ts';
@@ -12,6 +15,15 @@ import type { CheckDomains } from './check-domains.ts';
 export interface LookTools {
   readonly checks: CheckDomains;
   readonly challengeFacts: (accountId: string, certificateId: string) => ChallengeFacts;
+}
+
+/** What every validation use case works with. */
+export interface ValidationTools extends LookTools {
+  readonly store: Store;
+  readonly products: Catalog;
+  readonly now: Clock;
+  readonly newId: NewId;
+  readonly registrableDomain: (name: string) => string | undefined;
 }
 
 /** By name. What is not in it was not asked, which is no permission either. */

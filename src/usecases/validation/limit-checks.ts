@@ -1,8 +1,10 @@
 // How often somebody may have the names of an order looked at: each look asks others' servers.
 
 import type { Order } from '../../domain/certificate/order.ts';
+import type { Clock } from '../../domain/clock.ts';
 import { Refusal } from '../../domain/errors.ts';
-import type { Clock, Rate, Store } from '../../domain/store.ts';
+import type { Rate } from '../../domain/rate.ts';
+import type { Store } from '../../domain/store.ts';
 
 /** Enough for a person at work, too little for a flood. */
 const LOOK_RATE: Rate = { burst: 5, everyMs: 6_000 };

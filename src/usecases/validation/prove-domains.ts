@@ -5,11 +5,9 @@
 import type { Product } from '../../domain/catalog/products.ts';
 import type { CertificateRecord, Order } from '../../domain/certificate/order.ts';
 import { Refusal } from '../../domain/errors.ts';
-import type { Waiting } from '../../domain/issuance/ports.ts';
 import { proofOf } from '../../domain/validation/challenge.ts';
 import { waitAfter } from '../../domain/validation/check-result.ts';
-import { issuePending } from '../issuance/issue-pending.ts';
-import type { ReissueTools } from '../issuance/reissue-certificate.ts';
+import type { Waiting } from '../../domain/validation/ports.ts';
 import {
   challengesOf,
   findingsOf,
@@ -18,6 +16,7 @@ import {
   type Looked,
   lookAtNames,
   unprovenOf,
+  type ValidationTools,
 } from './check-names.ts';
 import { takeLook } from './limit-checks.ts';
 import { lapse, notWaiting } from './pending-certificates.ts';
@@ -40,7 +39,15 @@ const CROWDED_MS = 30_000;
 /** So that those who began together do not ask together for ever. */
 const JITTER = 0.2;
 
-export interface ProveTools extends ReissueTools {
+/**
+ * Issues a certificate whose names are validated. `moot`: it can never be issued as it was asked for. `later`: not now,
+ * and perhaps after the next check. A port, because issuing is above validation.
+ */
+export type IssuePending = (record: CertificateRecord, product: Product, looked: Looked) => Promise<PendingOutcome>;
+export type PendingOutcome = 'issued' | 'later' | { readonly moot: string };
+
+export interface ProveTools extends ValidationTools {
+  readonly issue: IssuePending;
   /** From 0 to 1. */
   readonly random: () => number;
   readonly onFault: (error: unknown) => void;
@@ -120,7 +127,7 @@ async function prove(tools: ProveTools, waiting: Waiting, limitMs: number, stopp
   const looked = await lookAtNames(tools, look);
   await keepProofs(tools, found, unproven, looked);
   if (!isClear(looked, { names, unproven })) return await again(tools, waiting, looked);
-  const outcome = await issuePending(tools, record, product, looked);
+  const outcome = await tools.issue(record, product, looked);
   if (outcome === 'later') await again(tools, waiting, looked);
   if (typeof outcome === 'object') await giveUp(tools, waiting, outcome.moot);
 }

@@ -3,12 +3,11 @@
 
 import type { Order } from '../../domain/certificate/order.ts';
 import { Refusal } from '../../domain/errors.ts';
-import type { Waiting } from '../../domain/issuance/ports.ts';
 import { type Challenge, shortfallOf } from '../../domain/validation/challenge.ts';
 import { type CheckResult, type Finding, PASSED } from '../../domain/validation/check-result.ts';
+import type { Waiting } from '../../domain/validation/ports.ts';
 import { atMost } from '../../kernel/map-limit.ts';
-import type { ReissueTools } from '../issuance/reissue-certificate.ts';
-import { challengesOf, LOOK_LIMITS_MS, notProvable, unprovenOf, within } from './check-names.ts';
+import { challengesOf, LOOK_LIMITS_MS, notProvable, unprovenOf, type ValidationTools, within } from './check-names.ts';
 import { takeLook } from './limit-checks.ts';
 import { notWaiting } from './pending-certificates.ts';
 import { provenAmong } from './proven-names.ts';
@@ -43,7 +42,7 @@ export interface ShowValidation {
 
 const AT_ONCE = 8;
 
-export function showValidation(tools: ReissueTools): ShowValidation {
+export function showValidation(tools: ValidationTools): ShowValidation {
   const { store, products, now } = tools;
 
   async function namesOf(order: Order): Promise<readonly string[]> {

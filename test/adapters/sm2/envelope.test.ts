@@ -9,8 +9,8 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import fc from 'fast-check';
 import { sm2 as oracle, sm4 as oracleSm4 } from 'sm-crypto-v2';
-import { integer, octetString, sequence } from '../../../src/adapters/ca/der.ts';
-import { DerReader } from '../../../src/adapters/ca/der-reader.ts';
+import { DerReader } from '../../../src/adapters/der/reader.ts';
+import { integer, octetString, sequence } from '../../../src/adapters/der/writer.ts';
 import { envelopedKey, sm2Encrypt } from '../../../src/adapters/sm2/envelope.ts';
 import { newSm2Key, openSm2PublicKey, sm2Scalar } from '../../../src/adapters/sm2/sm2.ts';
 

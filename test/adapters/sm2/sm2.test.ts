@@ -9,6 +9,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { sm2 as oracle } from 'sm-crypto-v2';
+import { DerError } from '../../../src/adapters/der/reader.ts';
 import {
   bitString,
   explicit,
@@ -19,8 +20,7 @@ import {
   raw,
   sequence,
   TAG,
-} from '../../../src/adapters/ca/der.ts';
-import { DerError } from '../../../src/adapters/ca/der-reader.ts';
+} from '../../../src/adapters/der/writer.ts';
 import { CURVE, CURVE_NAME, KEY_ALGORITHM } from '../../../src/adapters/sm2/curve.ts';
 import { type Sm2Functions, sm2Fault } from '../../../src/adapters/sm2/self-check.ts';
 import {

@@ -9,7 +9,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { Worker } from 'node:worker_threads';
 import { sm2 as oracle } from 'sm-crypto-v2';
-import { DerReader } from '../../../src/adapters/ca/der-reader.ts';
+import { DerReader } from '../../../src/adapters/der/reader.ts';
 import { openSm2PrivateKey, openSm2PublicKey, sm2Scalar } from '../../../src/adapters/sm2/sm2.ts';
 import type { Argon2Input } from '../../../src/adapters/workers/jobs.ts';
 import { movable, type Packet, wipe } from '../../../src/adapters/workers/packet.ts';

@@ -2,7 +2,7 @@
 // is certified again when there is none.
 import assert from 'node:assert/strict';
 import { checkPrimeSync, generatePrimeSync, hash, X509Certificate } from 'node:crypto';
-import { oid, sequence, setOf, utf8String } from '../../../src/adapters/ca/der.ts';
+import { oid, sequence, setOf, utf8String } from '../../../src/adapters/der/writer.ts';
 import { NOON, startApp } from '../../support/app.ts';
 import { rule } from '../../support/contract.ts';
 import * as make from '../../support/csr.ts';

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { createHash, ECDH, randomBytes } from 'node:crypto';
 import { type TestContext, test } from 'node:test';
-import { explicit, integer, octetString, oid, raw, sequence, TAG } from '../../../src/adapters/ca/der.ts';
+import { explicit, integer, octetString, oid, raw, sequence, TAG } from '../../../src/adapters/der/writer.ts';
 import { Refusal } from '../../../src/domain/errors.ts';
 import type { Repositories } from '../../../src/domain/store.ts';
 import { Problem } from '../../../src/kernel/problem.ts';

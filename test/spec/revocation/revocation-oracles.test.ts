@@ -11,7 +11,7 @@ import { promisify } from 'node:util';
 import 'reflect-metadata';
 import { cryptoProvider, X509Certificate, X509Crl } from '@peculiar/x509';
 import { sm2 as oracle } from 'sm-crypto-v2';
-import { DerReader } from '../../../src/adapters/ca/der-reader.ts';
+import { DerReader } from '../../../src/adapters/der/reader.ts';
 import { pem } from '../../../src/domain/certificate/pem.ts';
 import { NOON, newFolder, TestApp } from '../../support/app.ts';
 import type { KeyKind } from '../../support/csr.ts';

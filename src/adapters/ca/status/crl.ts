@@ -3,7 +3,7 @@
 
 import type { ListedSerial } from '../../../domain/revocation/ports.ts';
 import { REASON_CODES } from '../../../domain/revocation/revocation.ts';
-import { enumerated, explicit, integer, oid, raw, sequence, TAG, time } from '../der.ts';
+import { enumerated, explicit, integer, oid, raw, sequence, TAG, time } from '../../der/writer.ts';
 import { authorityKeyIdentifier, distributionPoint } from '../profiles.ts';
 import { extension } from '../to-be-signed.ts';
 

@@ -6,10 +6,11 @@
 // while clocks go back; the second keeps them growing when the store is restored from a backup that is older than the
 // last list somebody has seen.
 
+import type { Clock } from '../../../domain/clock.ts';
 import { Refusal } from '../../../domain/errors.ts';
 import type { ListHead, PublishedList, PublishLists } from '../../../domain/revocation/ports.ts';
 import { type ListRef, listKey } from '../../../domain/revocation/revocation.ts';
-import type { Clock, Store } from '../../../domain/store.ts';
+import type { Store } from '../../../domain/store.ts';
 import { crlUrl } from '../issuers.ts';
 import { listToBeSigned } from './crl.ts';
 import { type Entries, listEntries, withAdded } from './list-entries.ts';

@@ -1,6 +1,6 @@
 // Reads OCSP requests (RFC 6960, 4.1), which anybody may send. Strict, bounded, and without an opinion: a signature on a
 // request is not looked at, because everybody gets the same answer.
-import { DerError, DerReader } from '../der-reader.ts';
+import { DerError, DerReader } from '../../der/reader.ts';
 
 /** A question, a long nonce and a few extensions fit several times. */
 export const MAX_REQUEST_BYTES = 4_096;

@@ -3,8 +3,9 @@
 // serial number is written down before it is signed, like every other.
 import type { IssuerKeyType } from '../../../domain/certificate/authority.ts';
 import { wholeSecond } from '../../../domain/certificate/validity.ts';
+import type { Clock } from '../../../domain/clock.ts';
 import type { OcspResponder } from '../../../domain/revocation/ports.ts';
-import type { Clock, Store } from '../../../domain/store.ts';
+import type { Store } from '../../../domain/store.ts';
 import { newIssuerKey, openIssuerKey } from '../issuer-key.ts';
 import { newSerial, OWN_HASH } from '../issuers.ts';
 import { keyBitsOf, responderExtensions } from '../profiles.ts';

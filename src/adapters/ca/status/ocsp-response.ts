@@ -12,7 +12,7 @@ import {
   octetString,
   oid,
   sequence,
-} from '../der.ts';
+} from '../../der/writer.ts';
 import { extension } from '../to-be-signed.ts';
 
 const BASIC = oid('1.3.6.1.5.5.7.48.1.1');

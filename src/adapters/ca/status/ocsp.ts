@@ -1,10 +1,12 @@
 // Answers OCSP requests. What is said is read from the store every time, so that a revocation shows at once whichever
 // instance recorded it; only the signature is kept, for those who ask the same without a nonce.
+
+import type { Clock } from '../../../domain/clock.ts';
 import { Refusal } from '../../../domain/errors.ts';
 import type { SerialStatus } from '../../../domain/revocation/ports.ts';
-import type { Clock, Store } from '../../../domain/store.ts';
-import { mapKey } from '../der.ts';
-import { DerError } from '../der-reader.ts';
+import type { Store } from '../../../domain/store.ts';
+import { DerError } from '../../der/reader.ts';
+import { mapKey } from '../../der/writer.ts';
 import { type OcspRequest, type Question, readOcspRequest } from './ocsp-request.ts';
 import type { Responders } from './ocsp-responders.ts';
 import { OCSP_ERRORS, responseToBeSigned, type SingleAnswer, signedResponse } from './ocsp-response.ts';

@@ -1,5 +1,5 @@
 import type { Account } from '../../../domain/access/account.ts';
-import type { Accounts } from '../../../domain/store.ts';
+import type { Accounts } from '../../../domain/access/ports.ts';
 import type { Db, Schema } from '../engine/schema.ts';
 
 export const accountFrom = (row: Schema['account']): Account => ({

@@ -1,4 +1,4 @@
-import type { AuditTrail } from '../../../domain/store.ts';
+import type { AuditTrail } from '../../../domain/access/ports.ts';
 import { preparedInsert } from '../engine/prepared.ts';
 import type { Db } from '../engine/schema.ts';
 

@@ -1,7 +1,7 @@
 // Whose key is it? The secret's hash leaves this file for one purpose only: to be compared.
 import { sql } from 'kysely';
 import type { Credential } from '../../../domain/access/credential.ts';
-import type { Credentials } from '../../../domain/store.ts';
+import type { Credentials } from '../../../domain/access/ports.ts';
 import { prepared } from '../engine/prepared.ts';
 import type { Db, Schema } from '../engine/schema.ts';
 import { accountFrom } from './accounts.ts';

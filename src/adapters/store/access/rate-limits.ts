@@ -1,7 +1,7 @@
 // Token buckets, shared by every instance on the store. A bucket is one number, the moment at which it will be full
 // again, and taking a token is one statement: it moves that moment, or finds that it lies too far ahead.
 import { sql } from 'kysely';
-import type { RateLimits } from '../../../domain/store.ts';
+import type { RateLimits } from '../../../domain/rate.ts';
 import type { Db } from '../engine/schema.ts';
 
 /** How far the clocks of instances may differ without one of them giving away what another has taken. */

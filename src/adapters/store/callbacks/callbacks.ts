@@ -1,8 +1,8 @@
 // Callback settings, one row per account. All secrets are sealed, and bound to the account and to their column, so
 // that neither opens in the place of another.
 import { type CallbackAction, type CallbackSettings, isCallbackAction } from '../../../domain/callbacks/callback.ts';
+import type { Callbacks } from '../../../domain/callbacks/ports.ts';
 import { Secret } from '../../../domain/secret.ts';
-import type { Callbacks } from '../../../domain/store.ts';
 import type { Sealer } from '../../seal/seal.ts';
 import { listFrom, listText } from '../engine/columns.ts';
 import type { Engine } from '../engine/engine.ts';

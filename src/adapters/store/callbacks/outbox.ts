@@ -2,7 +2,7 @@
 // its account, and so is whether there is anybody to say it to: an account without settings fills no queue.
 import { sql } from 'kysely';
 import { callbackBody } from '../../../domain/callbacks/callback.ts';
-import type { Outbox } from '../../../domain/issuance/ports.ts';
+import type { Outbox } from '../../../domain/callbacks/ports.ts';
 import type { Locale } from '../../../kernel/locale.ts';
 import { prepared } from '../engine/prepared.ts';
 import type { Db, Schema } from '../engine/schema.ts';

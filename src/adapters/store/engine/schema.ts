@@ -2,17 +2,24 @@
 import type { Kysely, Transaction as KyselyTransaction } from 'kysely';
 import type { AccountKind } from '../../../domain/access/account.ts';
 import type { CredentialKind } from '../../../domain/access/credential.ts';
-import type { DcvMethod, DcvScope } from '../../../domain/catalog/products.ts';
+import type { AuditAction } from '../../../domain/access/ports.ts';
+import type { AttemptReason, Delivery, DeliveryState } from '../../../domain/callbacks/delivery.ts';
+import type { OutboxEvent } from '../../../domain/callbacks/ports.ts';
 import type { Issuer, IssuerKeyType } from '../../../domain/certificate/authority.ts';
-import type { CertificateState, OrderStatus, PersistPolicy } from '../../../domain/certificate/order.ts';
+import type {
+  CertificateState,
+  DcvMethod,
+  DcvScope,
+  OrderStatus,
+  PersistPolicy,
+  RevocationCause,
+  RevocationReason,
+} from '../../../domain/certificate/order.ts';
 import type { KeyType } from '../../../domain/certificate/public-key.ts';
 import type { SignHash } from '../../../domain/certificate/sign-hash.ts';
-import type { AuditAction } from '../../../domain/store.ts';
 import type { Locale } from '../../../kernel/locale.ts';
-import type { DeliverySchema } from '../callbacks/schema.ts';
-import type { RevocationTables } from '../revocation/schema.ts';
 
-export interface Schema extends DeliverySchema, RevocationTables {
+export interface Schema {
   account: { id: string; name: string; kind: AccountKind; locale: Locale; created_at: number };
   credential: {
     key_id: string;
@@ -160,6 +167,99 @@ export interface Schema extends DeliverySchema, RevocationTables {
   sealed_secret: { name: string; sealed: string };
   setting: { name: string; value: string };
   migration: { number: number; name: string; sha256: string; applied_at: number };
+
+  callback_settings: {
+    account_id: string;
+    url: string;
+    sealed_access_key: string;
+    sealed_signing_secret: string;
+    disabled: number;
+    enabled_actions: string | null;
+    updated_at: number;
+    sealed_former_secret: string | null;
+    former_until: number | null;
+  };
+  outbox: {
+    id: string;
+    account_id: string;
+    order_id: string;
+    certificate_id: string;
+    action: OutboxEvent['action'];
+    created_at: number;
+    order_status: OrderStatus;
+    body: string;
+    state: DeliveryState;
+    reason: Delivery['reason'];
+    is_new: number;
+    in_order: number;
+    due_at: number | null;
+    lease: string | null;
+    attempts: number;
+    begun_at: number;
+    tries: number;
+    settled_at: number | null;
+  };
+  delivery_attempt: {
+    event_id: string;
+    number: number;
+    at: number;
+    ms: number;
+    http_status: number | null;
+    reason: AttemptReason | null;
+    excerpt: string | null;
+  };
+  callback_lane: {
+    account_id: string;
+    due_at: number | null;
+    failures: number;
+    trips: number;
+    closed_until: number;
+    ailing_since: number;
+    in_order_until: number;
+  };
+
+  revocation: {
+    certificate_id: string;
+    account_id: string;
+    reason: RevocationReason;
+    cause: RevocationCause;
+    caused_by_id: string | null;
+    due_at: number;
+    revoked_at: number | null;
+  };
+  revoked_serial: {
+    issuer_id: string;
+    shard: number;
+    serial: string;
+    certificate_id: string;
+    reason: RevocationReason;
+    revoked_at: number;
+    not_after: number;
+    listed_in: number | null;
+    crl_number: number | null;
+    crl_published_at: number | null;
+  };
+  crl: {
+    issuer_id: string;
+    shard: number;
+    number: number;
+    this_update: number;
+    next_update: number;
+    entries: number;
+    ended_before: number;
+    addresses: string;
+    der: string;
+  };
+  pki_address: { url: string; last_used_at: number };
+  ocsp_responder: {
+    serial: string;
+    issuer_id: string;
+    not_before: number;
+    not_after: number;
+    certificate: string | null;
+    sealed_key: string | null;
+    created_at: number;
+  };
 }
 
 export type Db = Kysely<Schema>;

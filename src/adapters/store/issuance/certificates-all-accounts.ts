@@ -1,6 +1,6 @@
 // Certificates of whichever account: for the service's own work, when a key is compromised or a signer was lost.
 import type { Certificates } from '../../../domain/issuance/ports.ts';
-import type { Page } from '../../../domain/store.ts';
+import type { Page } from '../../../domain/page.ts';
 import type { Db } from '../engine/schema.ts';
 
 type OnKey = Awaited<ReturnType<Certificates['listOnKey']>>;

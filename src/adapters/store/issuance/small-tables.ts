@@ -1,5 +1,7 @@
 // The small tables around an issuance: proofs of control, idempotency keys and keys nobody may use any more.
-import type { BlockedKeys, IdempotencyKeys, Proofs } from '../../../domain/issuance/ports.ts';
+import type { IdempotencyKeys } from '../../../domain/issuance/ports.ts';
+import type { BlockedKeys } from '../../../domain/revocation/ports.ts';
+import type { Proofs } from '../../../domain/validation/ports.ts';
 import { prepared } from '../engine/prepared.ts';
 import type { Db } from '../engine/schema.ts';
 

@@ -1,6 +1,6 @@
 // Certificates that wait for proof. The worker's question is answered by one index, however many wait: only what is due
 // is read.
-import type { Waiting, WaitingCertificates } from '../../../domain/issuance/ports.ts';
+import type { Waiting, WaitingCertificates } from '../../../domain/validation/ports.ts';
 import type { Engine } from '../engine/engine.ts';
 import type { Db, Schema } from '../engine/schema.ts';
 

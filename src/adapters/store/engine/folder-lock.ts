@@ -2,7 +2,7 @@
 // when the process dies, however it dies, so there is no stale lock to clean up by hand.
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { isSqliteBusy } from '../store/engine/sqlite-connection.ts';
+import { isSqliteBusy } from './sqlite-connection.ts';
 
 /** Undefined when another process holds the folder. */
 export function lockFolder(folder: string): { release(): void } | undefined {

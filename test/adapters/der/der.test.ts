@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import * as der from '../../../src/adapters/ca/der.ts';
-import { DerError, DerReader } from '../../../src/adapters/ca/der-reader.ts';
+import { DerError, DerReader } from '../../../src/adapters/der/reader.ts';
+import * as der from '../../../src/adapters/der/writer.ts';
 
 const hex = (bytes: Uint8Array): string => Buffer.from(bytes).toString('hex');
 const bytes = (text: string): Uint8Array => new Uint8Array(Buffer.from(text.replaceAll(' ', ''), 'hex'));

@@ -6,10 +6,10 @@ import { viewOf } from '../../domain/callbacks/report.ts';
 import { FAILURE_REASONS, STAGES } from '../../domain/egress/outbound.ts';
 import { MAX_CALLBACK_URL } from '../../domain/egress/url.ts';
 import type { TestCallback } from '../../usecases/callbacks/send-test-callback.ts';
+import type { Api } from '../front/api.ts';
 import { actorOf, callerOf } from '../front/authentication.ts';
 import { answers, success } from '../front/reply.ts';
 import { nullable } from '../front/values.ts';
-import type { Api } from '../server.ts';
 
 export const CallbackUrl = Type.String({
   maxLength: MAX_CALLBACK_URL,

@@ -3,7 +3,7 @@
 // is wanted: that is the caller's, who asks for the elements in order and says `end()` after the last.
 //
 // A cursor over bytes that are not copied: what it returns are views. Work is linear in the bytes read, depth bounded.
-import { TAG } from './der.ts';
+import { TAG } from './writer.ts';
 
 const CLASS = 0xc0;
 const CONTEXT = 0x80;

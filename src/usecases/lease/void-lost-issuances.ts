@@ -2,8 +2,9 @@
 // are rejected. A serial number that was written down stays taken, and revocable: perhaps a signature exists somewhere.
 
 import { type Order, requireTransition } from '../../domain/certificate/order.ts';
+import type { Clock } from '../../domain/clock.ts';
 import type { NewId } from '../../domain/ids.ts';
-import type { Clock, Store } from '../../domain/store.ts';
+import type { Store } from '../../domain/store.ts';
 
 const BATCH = 100;
 

@@ -7,8 +7,8 @@ import { constants, createPrivateKey, privateEncrypt } from 'node:crypto';
 import { p256, p384, p521 } from '@noble/curves/nist.js';
 import type { PublicKey } from '../../domain/certificate/public-key.ts';
 import { DIGEST_BYTES, type SignHash } from '../../domain/certificate/sign-hash.ts';
-import { integer, NULL, octetString, oid, sequence } from '../ca/der.ts';
-import { DerReader } from '../ca/der-reader.ts';
+import { DerReader } from '../der/reader.ts';
+import { integer, NULL, octetString, oid, sequence } from '../der/writer.ts';
 import { FIELD_BYTES } from '../sm2/curve.ts';
 import { numberFrom, Point, randomScalar } from '../sm2/points.ts';
 

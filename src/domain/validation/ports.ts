@@ -1,0 +1,36 @@
+// What domain validation needs from the store: proofs of control that may be reused, and certificates waiting for one.
+import type { Finding } from './check-result.ts';
+
+export interface Proofs {
+  /** Those of the names that this account has proven since, and by which methods. */
+  proven(accountId: string, names: readonly string[], since: number): Promise<Map<string, string[]>>;
+  record(accountId: string, name: string, method: string, at: number): Promise<void>;
+}
+
+/** A certificate that is pending, and when somebody looks at its names again. */
+export interface Waiting {
+  readonly certificateId: string;
+  readonly accountId: string;
+  readonly orderId: string;
+  readonly dueAt: number;
+  readonly tries: number;
+  readonly expiresAt: number;
+  /** By name, for those that were looked at and not proven. */
+  readonly findings: Readonly<Record<string, Finding>>;
+}
+
+export interface WaitingCertificates {
+  insert(waiting: Waiting): Promise<void>;
+  find(accountId: string, certificateId: string): Promise<Waiting | undefined>;
+  /** Those that are due, the longest first; they are due again at `until`, so that nobody else takes them up meanwhile. */
+  claim(now: number, until: number, limit: number): Promise<Waiting[]>;
+  /**
+   * Changes when it is due, and what was seen; nothing when it does not wait any more, or is not due at `seenDueAt`:
+   * then somebody else has taken it up, or changed it, meanwhile.
+   */
+  update(
+    waiting: Pick<Waiting, 'certificateId' | 'accountId' | 'dueAt' | 'tries' | 'findings'>,
+    seenDueAt?: number,
+  ): Promise<void>;
+  delete(accountId: string, certificateId: string): Promise<void>;
+}
