@@ -1,7 +1,7 @@
 // So many at once, and those who wait take turns by whom they are for: whoever asks a thousand things at once waits for
 // the others after each of them, and nobody else waits for the thousand.
 
-export function takingTurns(atOnce: number): (key: string) => Promise<Disposable> {
+export function fairSemaphore(atOnce: number): (key: string) => Promise<Disposable> {
   let free = atOnce;
   /** In the order in which their turn comes; none of the queues is empty. */
   const waiting = new Map<string, (() => void)[]>();

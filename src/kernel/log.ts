@@ -33,7 +33,7 @@ export interface GaveUpLine {
 }
 
 export interface FaultLine {
-  readonly event: 'fault';
+  readonly event: 'error';
   readonly request_id: string | null;
   readonly name: string;
   readonly code: string | null;
@@ -47,7 +47,7 @@ export type Log = (line: LogLine) => void;
 export function faultLine(error: unknown, requestId: string | null): FaultLine {
   const { name = 'Error', code, message = '', stack = '' } = error instanceof Error ? (error as Coded) : {};
   return {
-    event: 'fault',
+    event: 'error',
     request_id: requestId,
     name,
     code: typeof code === 'string' ? code : null,
@@ -83,7 +83,7 @@ function asText(line: LogLine, time: string): string {
       return `${at} ${line.status} ${line.method} ${line.route ?? '(no route)'} ${line.code} ${line.ms} ms`;
     case 'callback_gave_up':
       return `${at} ${line.event} ${line.action} ${line.delivery_id} of order ${line.order_id}, ${line.attempts} attempts`;
-    case 'fault':
+    case 'error':
       return `${at} fault ${line.name}: ${line.message}\n    ${line.stack.join('\n    ')}`;
     default:
       return `${at} ${line.event} ${line.text}`;

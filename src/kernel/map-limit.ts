@@ -1,5 +1,5 @@
 /** Works on all of them, on so many at once, and gives the results in the order of the items. */
-export async function atMost<Item, Result>(
+export async function mapLimit<Item, Result>(
   limit: number,
   items: readonly Item[],
   work: (item: Item) => Promise<Result>,

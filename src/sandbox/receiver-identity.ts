@@ -75,13 +75,13 @@ async function lastCertificate(store: Store, accountId: string) {
 }
 
 async function noteOf({ store, access, newKeyAndCsr }: IdentityTools): Promise<Note> {
-  return await store.transaction(async (to) => {
-    const note = await to.secrets.get(NOTE);
+  return await store.transaction(async (tx) => {
+    const note = await tx.secrets.get(NOTE);
     if (note !== undefined) return JSON.parse(note) as Note;
-    const { id } = await access.createAccountIn(to, { name: 'Sandbox receiver', kind: 'standard', locale: 'en' });
+    const { id } = await access.createAccountIn(tx, { name: 'Sandbox receiver', kind: 'standard', locale: 'en' });
     const { pkcs8, csr } = await newKeyAndCsr(RECEIVER_NAME);
     const made: Note = { accountId: id, key: pem('PRIVATE KEY', pkcs8), csr };
-    await to.secrets.claim(NOTE, JSON.stringify(made));
+    await tx.secrets.claim(NOTE, JSON.stringify(made));
     return made;
   });
 }

@@ -18,20 +18,20 @@ const DEMO_ACCOUNTS: readonly { name: string; kind: AccountKind; credentials: re
 const NOTE = 'sandbox-accounts';
 
 export async function seedAccounts(store: Store, access: ManageAccess): Promise<SandboxAccounts> {
-  return await store.transaction(async (to) => {
-    const note = await to.secrets.get(NOTE);
+  return await store.transaction(async (tx) => {
+    const note = await tx.secrets.get(NOTE);
     if (note !== undefined) return JSON.parse(note) as SandboxAccounts;
     const accounts: SandboxAccounts[number][] = [];
     for (const { name, kind, credentials: kinds } of DEMO_ACCOUNTS) {
-      const { id } = await access.createAccountIn(to, { name, kind, locale: 'en' });
+      const { id } = await access.createAccountIn(tx, { name, kind, locale: 'en' });
       const credentials: SandboxAccounts[number]['credentials'][number][] = [];
       for (const kind of kinds) {
-        const { credential, authKey } = await access.createKeyIn(to, { accountId: id, kind, expiresAt: null });
+        const { credential, authKey } = await access.createKeyIn(tx, { accountId: id, kind, expiresAt: null });
         credentials.push({ kind, key_id: credential.keyId, auth_key: authKey.reveal() });
       }
       accounts.push({ id, name, kind, credentials, callback: null });
     }
-    await to.secrets.claim(NOTE, JSON.stringify(accounts));
+    await tx.secrets.claim(NOTE, JSON.stringify(accounts));
     return accounts;
   });
 }

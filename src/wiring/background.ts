@@ -19,19 +19,19 @@ export interface Background {
 }
 
 /** A store that is busy said so itself, and is asked again; anything else is a bug of ours. */
-export const tellFaults =
+export const logUnexpected =
   (log: Log) =>
   (error: unknown): void => {
     if (!(error instanceof Refusal)) log(faultLine(error, null));
   };
 
-export function keepRunning(chores: readonly Chore[], onFault: (error: unknown) => void): Background {
+export function keepRunning(chores: readonly Chore[], onError: (error: unknown) => void): Background {
   const stopping = new AbortController();
   const { signal } = stopping;
   async function goOn({ everyMs, run }: Chore): Promise<void> {
     while (!signal.aborted) {
       await sleep(everyMs, undefined, { signal }).catch(() => {});
-      if (!signal.aborted) await run(signal).catch(onFault);
+      if (!signal.aborted) await run(signal).catch(onError);
     }
   }
   const running = chores.map(goOn);

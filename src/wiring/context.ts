@@ -92,12 +92,12 @@ export function commandContext(environment: Environment): Context {
       const { store, newId } = app;
       const adopt = async (own: OwnIssuer) => {
         const pair = readOwnIssuer(own, now(), newId);
-        await store.transaction((to) => to.issuers.adopt(pair));
+        await store.transaction((tx) => tx.issuers.adopt(pair));
         return pair[1];
       };
       const block = (fingerprints: readonly string[]) =>
-        store.transaction(async (to) => {
-          for (const fingerprint of fingerprints) await to.blockedKeys.add(fingerprint, 'imported', now());
+        store.transaction(async (tx) => {
+          for (const fingerprint of fingerprints) await tx.blockedKeys.add(fingerprint, 'imported', now());
         });
       return await work({ list: () => store.issuers.listPublic(), adopt, block }).finally(() => app.close());
     },

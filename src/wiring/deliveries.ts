@@ -5,10 +5,10 @@ import type { CallbackConfig } from '../config/callbacks.ts';
 import type { Clock } from '../domain/clock.ts';
 import type { CallOut, OutboundPolicy } from '../domain/egress/outbound.ts';
 import { type DeliverCallbacks, deliverCallbacks } from '../usecases/callbacks/deliver-callbacks.ts';
-import { mendDeliveries } from '../usecases/callbacks/repair-schedules.ts';
+import { repairSchedules } from '../usecases/callbacks/repair-schedules.ts';
 import { type ShowDeliveries, showDeliveries } from '../usecases/callbacks/show-deliveries.ts';
 import type { App } from './app.ts';
-import { type Chore, tellFaults } from './background.ts';
+import { type Chore, logUnexpected } from './background.ts';
 
 export interface DeliveryServices {
   readonly dispatcher: DeliverCallbacks;
@@ -50,13 +50,13 @@ export function openDeliveries(
         });
       },
     },
-    onFault: tellFaults(log),
+    onError: logUnexpected(log),
   });
 
   async function forget(): Promise<void> {
     for (let batch = 0; batch < MAX_BATCHES; batch += 1) {
       const before = now() - config.retentionMs;
-      const forgotten = await store.transaction((to) => to.deliveries.forget(before, FORGOTTEN_AT_ONCE));
+      const forgotten = await store.transaction((tx) => tx.deliveries.forget(before, FORGOTTEN_AT_ONCE));
       if (forgotten < FORGOTTEN_AT_ONCE) return;
     }
   }
@@ -68,7 +68,7 @@ export function openDeliveries(
       { everyMs: LOOK_MS, run: () => dispatcher.look() },
       { everyMs: COUNT_MS, run: async () => metrics.queue(await store.deliveries.queueFacts(), now()) },
       { everyMs: FORGET_MS, run: forget },
-      { everyMs: FORGET_MS, run: () => mendDeliveries(store, now, config.schedule) },
+      { everyMs: FORGET_MS, run: () => repairSchedules(store, now, config.schedule) },
     ],
   };
 }

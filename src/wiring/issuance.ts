@@ -27,7 +27,7 @@ import { type ChangeDcvMethod, changeDcvMethod } from '../usecases/validation/ch
 import { type ProveDomains, proveDomains } from '../usecases/validation/prove-domains.ts';
 import { type ShowValidation, showValidation } from '../usecases/validation/show-validation.ts';
 import type { App } from './app.ts';
-import { tellFaults } from './background.ts';
+import { logUnexpected } from './background.ts';
 import { openRevocation, type RevocationServices } from './revocation.ts';
 import { type NamesOutside, openValidation } from './validation.ts';
 
@@ -91,7 +91,7 @@ export async function openIssuance(
     ...openValidation(config, now, secret, outside),
     pendingMs: config.validation.pendingMs,
     random: Math.random,
-    onFault: tellFaults(log),
+    onError: logUnexpected(log),
     store,
     authority,
     keys: keyMaker(pool, secret),

@@ -9,7 +9,7 @@ import type { Catalog } from '../domain/catalog/products.ts';
 import type { Issuer, IssuerKeyType } from '../domain/certificate/authority.ts';
 import type { Clock } from '../domain/clock.ts';
 import type { PublishLists } from '../domain/revocation/ports.ts';
-import { oneAtATime } from '../kernel/keyed-mutex.ts';
+import { keyedMutex } from '../kernel/keyed-mutex.ts';
 import { type ChangeRevocation, changeRevocation } from '../usecases/revocation/change-revocation.ts';
 import { type RevokeCertificate, revokeCertificate } from '../usecases/revocation/revoke-certificate.ts';
 import {
@@ -20,7 +20,7 @@ import {
 } from '../usecases/revocation/revoke-key.ts';
 import { runDueRevocations } from '../usecases/revocation/run-due-revocations.ts';
 import type { App } from './app.ts';
-import { type Chore, tellFaults } from './background.ts';
+import { type Chore, logUnexpected } from './background.ts';
 
 export interface RevocationServices {
   readonly revoke: RevokeCertificate;
@@ -49,13 +49,13 @@ export function openRevocation(
   keyTypes: readonly IssuerKeyType[],
   now: Clock,
 ): OpenRevocation {
-  const onFault = tellFaults(log);
+  const onError = logUnexpected(log);
   const signers = statusSigners(issuers, keyTypes);
-  const inTurn = oneAtATime();
-  const lists = listPublisher({ store, now, signers, inTurn });
-  const publishLists: PublishLists = (refs) => lists.publish(refs).catch(onFault);
+  const withLock = keyedMutex();
+  const lists = listPublisher({ store, now, signers, withLock });
+  const publishLists: PublishLists = (refs) => lists.publish(refs).catch(onError);
   const tools = { store, now, newId, products, publishLists };
-  const responders = ocspResponders({ store, now, inTurn, onFault });
+  const responders = ocspResponders({ store, now, withLock, onError });
   return {
     publishLists,
     lists,

@@ -52,7 +52,7 @@ export async function serveSandbox(config: Config, world: World): Promise<Runnin
   const { records, textAt } = viewWorld(config.dataDir, (text) => world.log({ event: 'warning', text }));
   const dns = unlessServing.use(await startNames(config, records));
   const startWeb = (port: number) => startWebAnswerer({ host: LOOPBACK, port, textAt });
-  const web = unlessServing.use(await besides(config, DISTANCE.web, startWeb));
+  const web = unlessServing.use(await listenNear(config, DISTANCE.web, startWeb));
   const addresses = { dns: { address: `${LOOPBACK}:${dns.port}` }, web: { address: `${LOOPBACK}:${web.port}` } };
   const issuance = await openIssuance(app, config, world.now, namesOutside(addresses, config));
   let noteCallbacks = () => {};
@@ -84,7 +84,7 @@ export async function serveSandbox(config: Config, world: World): Promise<Runnin
   const orders = await seedOrders(app.store, issuance.placeOrder, issuance.products.values(), accountId, throwAwayCsr);
   const seeded = await seedCallbacks(app.store, callbacks.callbacks, accounts, url, newAccessKey);
   writeSandboxFile(config.dataDir, sandbox());
-  const notes = noting(() => {
+  const notes = debounced(() => {
     try {
       writeSandboxFile(config.dataDir, sandbox());
     } catch (error) {
@@ -130,7 +130,7 @@ export function resetSandbox(config: Config): string[] {
  */
 const DISTANCE = { receiver: 363, dns: 373, web: 383 } as const;
 
-async function besides<T>(config: Config, distance: number, listen: (port: number) => Promise<T>): Promise<T> {
+async function listenNear<T>(config: Config, distance: number, listen: (port: number) => Promise<T>): Promise<T> {
   const port = config.port + distance;
   if (config.port === 0 || port > 65_535) return await listen(0);
   return await listen(port).catch((error) => {
@@ -140,7 +140,7 @@ async function besides<T>(config: Config, distance: number, listen: (port: numbe
 }
 
 async function startNames(config: Config, records: Records): Promise<DnsServer> {
-  const dns = await besides(config, DISTANCE.dns, (port) => startDnsServer({ host: LOOPBACK, port, records }));
+  const dns = await listenNear(config, DISTANCE.dns, (port) => startDnsServer({ host: LOOPBACK, port, records }));
   for (const name of [RECEIVER_NAME, UNTRUSTED_NAME, 'wrong-host.sandbox.test']) {
     dns.set(name, 'A', [LOOPBACK]);
     dns.set(name, 'AAAA', 'nodata');
@@ -168,7 +168,7 @@ async function startOwnReceiver(
     // Without its chain nobody can follow it to a root: the commonest mistake of all.
     untrusted: { cert, key },
   };
-  return await besides(config, DISTANCE.receiver, (port) =>
+  return await listenNear(config, DISTANCE.receiver, (port) =>
     startReceiver({ host: LOOPBACK, port, certificates, onCallback, earlier }),
   );
 }
@@ -187,7 +187,7 @@ function outsideOf(
   };
 }
 
-function noting(write: () => void): { note(): void; end(): void } {
+function debounced(write: () => void): { note(): void; end(): void } {
   let timer: NodeJS.Timeout | undefined;
   return {
     note() {

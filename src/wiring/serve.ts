@@ -5,7 +5,7 @@ import type { Config } from '../config/config.ts';
 import type { Api } from '../http/front/api.ts';
 import { buildServer } from '../http/server.ts';
 import { type App, openApp, type World } from './app.ts';
-import { type Chore, keepRunning, tellFaults } from './background.ts';
+import { type Chore, keepRunning, logUnexpected } from './background.ts';
 import { type CallbackServices, openCallbacks } from './callbacks.ts';
 import { type Issuance, openIssuance } from './issuance.ts';
 import { claimMode, listenProblem, readTls } from './start-up.ts';
@@ -64,7 +64,7 @@ export async function serveApp(app: App, services: Issuance & CallbackServices, 
     ...services.deliveryChores,
     ...services.revocationChores,
   ];
-  const background = keepRunning(chores, tellFaults(app.log));
+  const background = keepRunning(chores, logUnexpected(app.log));
   app.store.whenEventsWait(services.dispatcher.wake);
   services.dispatcher.wake();
   return {

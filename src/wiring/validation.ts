@@ -8,7 +8,7 @@ import type { Config } from '../config/config.ts';
 import type { Clock } from '../domain/clock.ts';
 import type { AddressRule } from '../domain/egress/addresses.ts';
 import { checkDomains } from '../usecases/validation/check-domains.ts';
-import type { LookTools } from '../usecases/validation/check-names.ts';
+import type { CheckingTools } from '../usecases/validation/check-names.ts';
 
 const USER_AGENT = 'Reseal-Validation/1';
 const FILE_MS = 10_000;
@@ -26,7 +26,7 @@ export function openValidation(
   /** Of the service: who does not know it cannot tell which value belongs to an order. */
   secret: Uint8Array,
   outside?: NamesOutside,
-): LookTools {
+): CheckingTools {
   const { issuers, accountBase, perspectives, allow, httpPort } = config.validation;
   const primary = outside?.dnsServers ?? config.dnsServers;
   const views = [primary, ...perspectives.map((one) => [one])];

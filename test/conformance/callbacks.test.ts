@@ -280,8 +280,8 @@ for (const engine of await bothEngines()) {
         assert.equal(await passing(store, 5, NOW), 5);
         for (const other of ['K', 'k ', '', 'k2']) assert.equal(await store.rateLimits.take(other, RATE, NOW), 0);
         assert.equal(await store.rateLimits.take('k', RATE, NOW), 1_000);
-        const failing = store.transaction(async (to) => {
-          assert.equal(await to.rateLimits.take('k', RATE, NOW + 1_000), 0);
+        const failing = store.transaction(async (tx) => {
+          assert.equal(await tx.rateLimits.take('k', RATE, NOW + 1_000), 0);
           throw new Error('on purpose');
         });
         await assert.rejects(failing, /on purpose/);

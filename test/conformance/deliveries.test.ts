@@ -66,12 +66,12 @@ for (const engine of await bothEngines()) {
       }
     });
 
-  const sort = (store: OpenStore, now = NOW) => store.transaction((to) => to.deliveryQueue.sortNew(1_000, now));
+  const sort = (store: OpenStore, now = NOW) => store.transaction((tx) => tx.deliveryQueue.sortNew(1_000, now));
   const due = (store: OpenStore, accountId = 'a', now = NOW, inOrder = false) =>
-    store.transaction((to) => to.deliveryQueue.dueEvents(accountId, now, inOrder, 1_000));
+    store.transaction((tx) => tx.deliveryQueue.dueEvents(accountId, now, inOrder, 1_000));
   const lease = (store: OpenStore, events: readonly WaitingEvent[], token: string, until = NOW + 60_000) =>
-    store.transaction((to) =>
-      to.deliveryQueue.lease(
+    store.transaction((tx) =>
+      tx.deliveryQueue.lease(
         events.map(({ id }) => id),
         { token, until },
       ),
@@ -108,14 +108,14 @@ for (const engine of await bothEngines()) {
       const [one] = events as [WaitingEvent];
       const lost = { event: one, token: 'first', attempt: attempt(1) };
       for (const note of ['delivered', 'retryAt', 'gaveUp'] as const) {
-        const noted = store.transaction((to) => to.deliveryQueue[note](lost, NOW, 'attempts_used_up'));
+        const noted = store.transaction((tx) => tx.deliveryQueue[note](lost, NOW, 'attempts_used_up'));
         assert.equal(await noted, false, note);
       }
-      assert.equal(await store.transaction((to) => to.deliveryQueue.release(one, 'first', NOW)), false);
+      assert.equal(await store.transaction((tx) => tx.deliveryQueue.release(one, 'first', NOW)), false);
       assert.deepEqual((await store.deliveries.attemptsOf(['e1'])).get('e1'), undefined);
       const kept = { ...lost, token: 'second' };
-      assert.equal(await store.transaction((to) => to.deliveryQueue.delivered(kept, NOW + 7)), true);
-      assert.equal(await store.transaction((to) => to.deliveryQueue.delivered(kept, NOW + 8)), false, 'once');
+      assert.equal(await store.transaction((tx) => tx.deliveryQueue.delivered(kept, NOW + 7)), true);
+      assert.equal(await store.transaction((tx) => tx.deliveryQueue.delivered(kept, NOW + 8)), false, 'once');
       const [done] = await listed(store);
       assert.deepEqual([done?.state, done?.settledAt, done?.attempts], ['delivered', NOW + 7, 1]);
       assert.deepEqual((await store.deliveries.attemptsOf(['e1'])).get('e1'), [attempt(1)]);
@@ -153,7 +153,7 @@ for (const engine of await bothEngines()) {
         notBefore: 0,
       };
       const dueAt = async (change: Partial<typeof lane> = {}) => {
-        await store.transaction((to) => to.callbackLanes.save({ ...lane, ...change }));
+        await store.transaction((tx) => tx.callbackLanes.save({ ...lane, ...change }));
         for (const at of [NOW, NOW + 10, NOW + 60_000, NOW + HOUR]) {
           if ((await store.callbackLanes.due(at, 10)).includes('a')) return at - NOW;
         }
@@ -165,17 +165,17 @@ for (const engine of await bothEngines()) {
       await lease(store, events, 't');
       assert.equal(await dueAt(), 60_000);
       const [first, second] = events as [WaitingEvent, WaitingEvent];
-      await store.transaction(async (to) => {
-        await to.deliveryQueue.retryAt({ event: first, token: 't', attempt: attempt(1) }, NOW + 10);
-        await to.deliveryQueue.delivered({ event: second, token: 't', attempt: attempt(1) }, NOW);
+      await store.transaction(async (tx) => {
+        await tx.deliveryQueue.retryAt({ event: first, token: 't', attempt: attempt(1) }, NOW + 10);
+        await tx.deliveryQueue.delivered({ event: second, token: 't', attempt: attempt(1) }, NOW);
       });
       assert.equal(await dueAt({ failures: 9, trips: 1 }), 10);
-      await store.callbackLanes.heal('a', NOW);
+      await store.callbackLanes.reset('a', NOW);
       assert.deepEqual(await store.callbackLanes.due(NOW, 10), ['a'], 'to have a look at once');
-      const healed = await store.transaction((to) => to.callbackLanes.take('a'));
+      const healed = await store.transaction((tx) => tx.callbackLanes.take('a'));
       assert.deepEqual([healed?.failures, healed?.trips], [0, 0]);
       const again = await due(store, 'a', NOW + 10);
-      await store.transaction((to) => to.deliveryQueue.suppress(idsOf(again), 'disabled', NOW));
+      await store.transaction((tx) => tx.deliveryQueue.suppress(idsOf(again), 'disabled', NOW));
       assert.equal(await dueAt(), null);
     });
 
@@ -183,7 +183,7 @@ for (const engine of await bothEngines()) {
       await store.outbox.add(event('old', 'a', NOW - 100));
       await store.outbox.add(event('young', 'a', NOW));
       await sort(store);
-      const old = await store.transaction((to) => to.deliveryQueue.giveUpBegunBefore('a', NOW - 50, NOW, true, 100));
+      const old = await store.transaction((tx) => tx.deliveryQueue.giveUpBegunBefore('a', NOW - 50, NOW, true, 100));
       assert.deepEqual(idsOf(old), ['old']);
       const states = new Map((await listed(store)).map(({ id, state, reason }) => [id, `${state} ${reason}`]));
       assert.deepEqual([states.get('old'), states.get('young')], ['failed receiver_down', 'pending null']);
@@ -196,16 +196,16 @@ for (const engine of await bothEngines()) {
       await sort(store);
       const [first] = (await due(store)) as [WaitingEvent];
       await lease(store, [first], 't');
-      await store.transaction((to) => to.deliveries.resend('a', 'e1', NOW + 1));
+      await store.transaction((tx) => tx.deliveries.resend('a', 'e1', NOW + 1));
       const failed = { event: first, token: 't', attempt: attempt(1) };
       assert.equal(
-        await store.transaction((to) => to.deliveryQueue.gaveUp(failed, NOW, 'receiver_down')),
+        await store.transaction((tx) => tx.deliveryQueue.gaveUp(failed, NOW, 'receiver_down')),
         true,
         'it kept its lease',
       );
-      await store.transaction((to) => to.deliveries.resend('b', 'e1', NOW + 2));
+      await store.transaction((tx) => tx.deliveries.resend('b', 'e1', NOW + 2));
       assert.equal((await listed(store))[0]?.state, 'failed', 'another account changes nothing');
-      await store.transaction((to) => to.deliveries.resend('a', 'e1', NOW + 2));
+      await store.transaction((tx) => tx.deliveries.resend('a', 'e1', NOW + 2));
       const [again] = await due(store, 'a', NOW + 2);
       assert.deepEqual([again?.tries, again?.attempts, again?.begunAt, again?.body], [0, 1, NOW + 2, first.body]);
     });
@@ -217,7 +217,7 @@ for (const engine of await bothEngines()) {
         const [one] = (await due(store)) as [WaitingEvent];
         await lease(store, [one], `t${number}`);
         const noted = { event: one, token: `t${number}`, attempt: attempt(number) };
-        assert.equal(await store.transaction((to) => to.deliveryQueue.retryAt(noted, NOW)), true);
+        assert.equal(await store.transaction((tx) => tx.deliveryQueue.retryAt(noted, NOW)), true);
       }
       const kept = (await store.deliveries.attemptsOf(['e1'])).get('e1')?.map(({ number }) => number);
       assert.deepEqual(
@@ -257,9 +257,9 @@ for (const engine of await bothEngines()) {
 
     testStore('pages end, whatever the filter, and forgetting takes attempts along', async (store) => {
       const newId = idMaker(() => NOW, randomBytes);
-      await store.transaction(async (to) => {
-        for (let count = 0; count < 2_100; count += 1) await to.outbox.add(event(newId(), 'c'));
-        await to.outbox.add({ ...event(newId(), 'c'), action: 'order:revoked' });
+      await store.transaction(async (tx) => {
+        for (let count = 0; count < 2_100; count += 1) await tx.outbox.add(event(newId(), 'c'));
+        await tx.outbox.add({ ...event(newId(), 'c'), action: 'order:revoked' });
       });
       const filter = { action: 'order:rejected' } as const;
       const first = await store.deliveries.list('c', filter, { limit: 10 });
@@ -268,8 +268,8 @@ for (const engine of await bothEngines()) {
       assert.deepEqual(last, { deliveries: [], nextAfter: null });
       const revoked = await store.deliveries.list('c', { action: 'order:revoked' }, { limit: 1 });
       assert.equal(revoked.deliveries.length, 1);
-      assert.equal(await store.transaction((to) => to.deliveries.forget(NOW, 500)), 0, 'not before its time');
-      assert.equal(await store.transaction((to) => to.deliveries.forget(NOW + 1, 500)), 500, 'in batches');
+      assert.equal(await store.transaction((tx) => tx.deliveries.forget(NOW, 500)), 0, 'not before its time');
+      assert.equal(await store.transaction((tx) => tx.deliveries.forget(NOW + 1, 500)), 500, 'in batches');
       const facts = await store.deliveries.queueFacts();
       assert.deepEqual(facts, { pending: 0, oldestPendingAt: null, closedLanes: 0 });
     });

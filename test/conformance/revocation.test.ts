@@ -67,9 +67,9 @@ for (const engine of await bothEngines()) {
       const deed = { reason: 'key_compromise', cause: 'requested', at: NOW + 4 } as const;
       assert.deepEqual(
         [
-          await revocations.carryOut('c1', deed),
-          await revocations.carryOut('c1', deed),
-          await revocations.carryOut('c9', deed),
+          await revocations.applyRevocation('c1', deed),
+          await revocations.applyRevocation('c1', deed),
+          await revocations.applyRevocation('c9', deed),
         ],
         [true, false, false],
       );
@@ -86,9 +86,9 @@ for (const engine of await bothEngines()) {
       await store.revocations.schedule('a', 'c1', revocation());
       const deed = { reason: 'superseded', cause: 'requested', at: NOW } as const;
       const attempt = () =>
-        store.transaction(async (to) => {
-          await to.orders.findForUpdate('a', 'o');
-          return await to.revocations.carryOut('c1', deed);
+        store.transaction(async (tx) => {
+          await tx.orders.findForUpdate('a', 'o');
+          return await tx.revocations.applyRevocation('c1', deed);
         });
       assert.deepEqual((await Promise.all([attempt(), attempt(), attempt()])).filter(Boolean), [true]);
     });
@@ -100,7 +100,7 @@ for (const engine of await bothEngines()) {
       for (let number = 1; number <= 9; number += 1) {
         await revocations.schedule('a', `c${number}`, revocation());
         assert.equal(await certificates.hasUnrevoked('a', 'o', NOW), true, 'to be revoked is not revoked');
-        await revocations.carryOut(`c${number}`, { reason: 'superseded', cause: 'requested', at: NOW });
+        await revocations.applyRevocation(`c${number}`, { reason: 'superseded', cause: 'requested', at: NOW });
       }
       assert.equal(await certificates.hasUnrevoked('a', 'o', NOW), false);
     });
@@ -131,7 +131,7 @@ for (const engine of await bothEngines()) {
       // One is changed between being read and being listed: what is listed is not what it is now.
       const read = await revokedSerials.unlisted(LIST, 9);
       await revokedSerials.changeReason('c2', 'key_compromise');
-      await store.transaction((to) => to.revocationLists.publish(list(5), null, read));
+      await store.transaction((tx) => tx.revocationLists.publish(list(5), null, read));
       assert.deepEqual(await unlisted(), [serialOf(2)]);
       await revocationLists.publish(list(6), 5, await revokedSerials.unlisted(LIST, 9));
       assert.deepEqual([await unlisted(), await revokedSerials.unlistedLists(9)], [[], []]);

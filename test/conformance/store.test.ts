@@ -331,14 +331,14 @@ for (const engine of await bothEngines()) {
       const location = await engine.newLocation();
       const store = await openStore(location, sealerWith([key]), now);
       await store.accounts.insert(account('taken'));
-      const goesOn = (then: (to: Repositories) => Promise<void>) =>
-        store.transaction(async (to) => {
-          await to.accounts.insert(account('before'));
-          await to.accounts.insert(account('taken')).catch(() => {});
-          await then(to);
+      const goesOn = (then: (tx: Repositories) => Promise<void>) =>
+        store.transaction(async (tx) => {
+          await tx.accounts.insert(account('before'));
+          await tx.accounts.insert(account('taken')).catch(() => {});
+          await then(tx);
         });
       await assert.rejects(goesOn(async () => {}));
-      await assert.rejects(goesOn((to) => to.accounts.insert(account('after'))));
+      await assert.rejects(goesOn((tx) => tx.accounts.insert(account('after'))));
       assert.deepEqual(await store.accounts.list({ limit: 10 }), [account('taken')]);
       await store.accounts.insert(account('next'));
       await store.close();

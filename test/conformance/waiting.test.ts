@@ -199,7 +199,7 @@ for (const engine of await bothEngines()) {
       // The serial numbers stay taken, and nobody signs them again.
       await assert.rejects(certificates.insert(prepared('c2', { preparation: preparation('serial of c1') })));
       const taken = prepared('c2', { encryption: half('half of c1') });
-      await assert.rejects(store.transaction((to) => to.certificates.insert(taken)));
+      await assert.rejects(store.transaction((tx) => tx.certificates.insert(taken)));
       const result = { der: EVERY_BYTE, issuedAt: NOW, version: 1, replacesId: null, encryptionDer: null };
       for (const id of ['c1', 'v1']) assert.equal(await certificates.issue(id, result), false);
       assert.deepEqual(idOf(await certificates.listLast('a', 'o', 9)), ['c1']);

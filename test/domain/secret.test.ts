@@ -41,7 +41,7 @@ test('messages of unexpected errors are masked where a secret would stand', () =
 test('whatever is thrown becomes a line', () => {
   for (const thrown of [new Error('x'), 'text', null, undefined, 7, { code: 'X' }, Object.create(null)]) {
     const line = faultLine(thrown, 'id');
-    assert.equal(line.event, 'fault');
+    assert.equal(line.event, 'error');
     assert.equal(typeof line.name, 'string');
   }
   assert.deepEqual(faultLine(Object.assign(new Error('m'), { code: 'E1' }), null).code, 'E1');

@@ -72,7 +72,7 @@ async function settlesTo(expected: number): Promise<void> {
 }
 
 function requireNoFault({ lines }: TestApp): void {
-  const faults = lines.filter(({ event }) => event === 'fault');
+  const faults = lines.filter(({ event }) => event === 'error');
   assert.deepEqual(faults, []);
 }
 

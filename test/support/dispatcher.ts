@@ -49,9 +49,9 @@ export function watched(
   return {
     ...store,
     transaction: (work) =>
-      store.transaction((to) => {
-        onTransaction(to);
-        return work(to);
+      store.transaction((tx) => {
+        onTransaction(tx);
+        return work(tx);
       }),
   };
 }
@@ -107,7 +107,7 @@ export async function openDeliveryWorld(location: DatabaseLocation): Promise<Del
         return receiver(call);
       },
       watch: { attempted() {}, firstAttempt() {}, gaveUp() {} },
-      onFault: (error) => void faults.push(error),
+      onError: (error) => void faults.push(error),
       ...change,
     });
   const dispatcher: DeliveryWorld['dispatcher'] = (receiver, change) => {
@@ -127,8 +127,8 @@ export async function openDeliveryWorld(location: DatabaseLocation): Promise<Del
     async emit(accountId, count = 1) {
       const event = { accountId, orderId: 'o', orderStatus: 'issued', certificateId: 'c' } as const;
       const ids = Array.from({ length: count }, newId);
-      await store.transaction(async (to) => {
-        for (const id of ids) await to.outbox.add({ id, ...event, action: 'order:issued', createdAt: now() });
+      await store.transaction(async (tx) => {
+        for (const id of ids) await tx.outbox.add({ id, ...event, action: 'order:issued', createdAt: now() });
       });
       return ids;
     },

@@ -50,7 +50,7 @@ export const CONTEXT: ReissueContext = {
   ],
   validatedNames: new Set(['example.com', 'www.example.com']),
   readCsr: (text) => KEYS.get(text) ?? assert.fail(text),
-  requireSoundKey: () => {},
+  requireAcceptedKey: () => {},
   cloudKey: keyToBe({ type: 'p256', bits: 256 }),
   issuers: {
     choose: (keyType, hash) =>

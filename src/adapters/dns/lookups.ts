@@ -2,7 +2,7 @@
 // because the resolver's own overruns. A question that was not answered is told apart from a record that is not there.
 import { Resolver } from 'node:dns/promises';
 import type { Asking, CaaRecord, DnsAnswer, DnsLookups } from '../../domain/validation/dns.ts';
-import { takingTurns } from '../../kernel/fair-semaphore.ts';
+import { fairSemaphore } from '../../kernel/fair-semaphore.ts';
 
 const TRY = { timeout: 1_500, tries: 2 };
 const LIMIT_MS = 4_000;
@@ -13,7 +13,7 @@ const MAX_RECORDS = 100;
 
 /** Each question is a socket. */
 const AT_ONCE = 256;
-const turnFor = takingTurns(AT_ONCE);
+const turnFor = fairSemaphore(AT_ONCE);
 
 /** Those of the system, if `servers` is empty. */
 export function dnsLookups(servers: readonly string[]): DnsLookups {

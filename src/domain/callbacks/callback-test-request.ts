@@ -15,26 +15,26 @@ import {
 } from './callback.ts';
 
 /** Left out, a value is not wished for; whether it is completed from the saved ones depends on the operation. */
-export interface CallbackWish {
+export interface CallbackTestRequest {
   readonly url: { readonly text: string; readonly parsed: OutboundUrl } | undefined;
   readonly accessKey: Secret | undefined;
 }
 
-export interface SettingsWish extends CallbackWish {
+export interface SettingsRequest extends CallbackTestRequest {
   readonly isDisabled: boolean;
   readonly enabledActions: readonly CallbackAction[] | null;
 }
 
 type Fields = Readonly<Record<string, unknown>>;
 
-export function testWish(body: unknown, accountKind: AccountKind): CallbackWish {
+export function callbackTestRequest(body: unknown, accountKind: AccountKind): CallbackTestRequest {
   const fields = body === undefined ? {} : objectOf(body);
   // As soon as either is there, whatever it is: the answer must not depend on values.
   if ('url' in fields || 'access_key' in fields) requireUnmanaged(accountKind);
   return wishOf(fields);
 }
 
-export function settingsWish(body: unknown): SettingsWish {
+export function settingsRequest(body: unknown): SettingsRequest {
   const fields = objectOf(body);
   const { disabled = false, enabled_actions: actions } = fields;
   if (typeof disabled !== 'boolean') throw wrongType('disabled', 'true or false', 'true 或 false');
@@ -74,7 +74,7 @@ function objectOf(body: unknown): Fields {
   });
 }
 
-function wishOf(fields: Fields): CallbackWish {
+function wishOf(fields: Fields): CallbackTestRequest {
   const url = textOf(fields, 'url');
   const accessKey = textOf(fields, 'access_key');
   if (accessKey !== undefined) requireHeaderValue(accessKey, 'access_key');

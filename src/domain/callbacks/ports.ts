@@ -86,7 +86,7 @@ export interface CallbackLanes {
   /** The accounts of those with something to do, the longest waiting first. A look, outside of a transaction. */
   due(now: number, limit: number): Promise<string[]>;
   /** Of lanes that are due after then only. */
-  strayed(after: number, limit: number): Promise<string[]>;
+  farFuture(after: number, limit: number): Promise<string[]>;
   /** Undefined when somebody else has it right now. */
   take(accountId: string): Promise<Lane | undefined>;
   /** Waits until nobody else has it. */
@@ -94,7 +94,7 @@ export interface CallbackLanes {
   /** To be looked at when the first of its events is due. */
   save(lane: LaneChange): Promise<void>;
   /** Failures count from zero again, for a lane that has any. */
-  heal(accountId: string, now: number): Promise<void>;
+  reset(accountId: string, now: number): Promise<void>;
 }
 
 /** For accounts and operators. */

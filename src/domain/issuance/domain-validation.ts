@@ -11,10 +11,10 @@ import type { ReissueContext, ReissueRequest } from './request.ts';
 /** The last second of the year 9999: beyond it no date can be written, and milliseconds sent by mistake stand out. */
 const MAX_UNIX_SECONDS = 253_402_300_799;
 
-export type DcvWish = Pick<ReissueRequest, 'dcvMethod' | 'dcvScope' | 'persistUntil' | 'persistPolicy'>;
+export type DcvRequest = Pick<ReissueRequest, 'dcvMethod' | 'dcvScope' | 'persistUntil' | 'persistPolicy'>;
 
 export function domainValidation(
-  request: DcvWish,
+  request: DcvRequest,
   { now, order, product }: Pick<ReissueContext, 'now' | 'order' | 'product'>,
   needsValidation: readonly string[],
 ): DomainValidation {
@@ -38,7 +38,7 @@ const fileOfBase = (): Refusal =>
   );
 
 function methodOf(
-  { dcvMethod: asked }: DcvWish,
+  { dcvMethod: asked }: DcvRequest,
   order: Order,
   { dcvMethods }: Product,
   needsValidation: readonly string[],
@@ -69,7 +69,7 @@ const badMethod = (possible: readonly DcvMethod[]): Refusal =>
   });
 
 /** Left out, it stays as the order has it: a caller who does not speak of validation changes nothing about it. */
-function scopeOf({ dcvScope: asked }: DcvWish, order: Order, { dcvScopes }: Product): DcvScope {
+function scopeOf({ dcvScope: asked }: DcvRequest, order: Order, { dcvScopes }: Product): DcvScope {
   if (asked === undefined) return order.dcvScope;
   const scope = dcvScopes.find((one) => one === asked);
   if (scope) return scope;
@@ -82,7 +82,7 @@ function scopeOf({ dcvScope: asked }: DcvWish, order: Order, { dcvScopes }: Prod
 }
 
 /** Rule 6: the method this very request names decides, not the one the order has. */
-function bindingOf(request: DcvWish, order: Order, now: number) {
+function bindingOf(request: DcvRequest, order: Order, now: number) {
   if (request.dcvMethod !== 'dns-persist') {
     return { persistUntil: order.persistUntil, persistPolicy: order.persistPolicy };
   }

@@ -80,10 +80,10 @@ const KEY_FROM: Record<OfferedKeySource, (request: ReissueRequest, context: Reis
 };
 
 export function keyAndIssuer(source: OfferedKeySource, request: ReissueRequest, context: ReissueContext) {
-  const { now, order, product, issuers, requireSoundKey } = context;
+  const { now, order, product, issuers, requireAcceptedKey } = context;
   const publicKey = KEY_FROM[source](request, context);
   requireAcceptable(publicKey, product);
-  requireSoundKey(publicKey);
+  requireAcceptedKey(publicKey);
   // As long as the certificate might live; if nobody lives that long, it is shortened.
   const until = Math.min(now + product.maxValidityDays * DAY_MS, order.termEndsAt);
   const issuer = issuers.choose(publicKey.type, request.signHash, until);

@@ -56,7 +56,7 @@ export interface ReissueContext {
   /** The key of a CSR whose signature verifies; anything else is `invalid_csr`. */
   readonly readCsr: (text: string) => PublicKey;
   /** `invalid_csr` for a weak or compromised key. Asked of a key certified again too: it may be listed since. */
-  readonly requireSoundKey: (key: PublicKey) => void;
+  readonly requireAcceptedKey: (key: PublicKey) => void;
   /** The key made for this request, or one that stands for it as long as nothing is written. */
   readonly cloudKey: PublicKey;
   readonly issuers: Issuers;

@@ -22,7 +22,7 @@ export interface Revocations {
   /** The next three change only what has not happened yet; false when it has, or when nothing is scheduled. */
   reschedule(accountId: string, certificateId: string, dueAt: number): Promise<boolean>;
   unschedule(accountId: string, certificateId: string): Promise<boolean>;
-  carryOut(
+  applyRevocation(
     certificateId: string,
     as: { readonly reason: RevocationReason; readonly cause: RevocationCause; readonly at: number },
   ): Promise<boolean>;

@@ -8,9 +8,9 @@ import {
   isOneOf,
   isTag,
   type Obstacle,
+  partition,
   quoting,
   readIssueValue,
-  sift,
   valuesOf,
 } from './issue-value.ts';
 
@@ -68,7 +68,10 @@ function obstacleIn(records: readonly CaaRecord[], isForWildcard: boolean, rules
   const wild = isForWildcard ? valued('issuewild') : [];
   const values = wild.length > 0 ? wild : valued('issue');
   // Without a value nothing stops us: records that only speak of other things, like where to report, restrict nobody.
-  const { passed, why } = sift(values.map(readIssueValue), obstacles(wild.length > 0 ? 'issuewild' : 'issue', rules));
+  const { passed, why } = partition(
+    values.map(readIssueValue),
+    obstacles(wild.length > 0 ? 'issuewild' : 'issue', rules),
+  );
   return passed.length > 0 ? null : why;
 }
 

@@ -5,7 +5,15 @@ import { hostOf, isWildcard } from '../certificate/names.ts';
 import type { PersistPolicy } from '../certificate/order.ts';
 import { caaDomains } from './caa.ts';
 import type { Level } from './dns.ts';
-import { isOneOf, type Obstacle, quoting, readIssueValue, sift, valuesOf, withoutFinalDot } from './issue-value.ts';
+import {
+  isOneOf,
+  type Obstacle,
+  partition,
+  quoting,
+  readIssueValue,
+  valuesOf,
+  withoutFinalDot,
+} from './issue-value.ts';
 
 export const PERSIST_LABEL = '_validation-persist';
 
@@ -140,7 +148,7 @@ function judgeLevel(
 ): PersistVerdict | null {
   const parsed = texts.map((text) => parsePersistRecord(text, rules.issuers));
   const records = parsed.filter((one) => one.kind === 'record');
-  const { passed, why } = sift(records, obstacles(domain, needsWildcard, rules));
+  const { passed, why } = partition(records, obstacles(domain, needsWildcard, rules));
   if (passed.length > 0) return { kind: 'authorized', domain, until: latest(passed) };
   const broken = parsed.find((one) => one.kind === 'malformed');
   if (broken) return { kind: 'malformed', domain, reason: about(domain, broken.reason) };

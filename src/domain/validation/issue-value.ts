@@ -105,7 +105,7 @@ export type Obstacle<Item> = readonly [stops: (item: Item) => boolean, why: (ite
  * The items that nothing stops, and what stopped the one that came furthest: a record that fails the last check is the
  * one its author has to mend, and not the one beside it that was never meant for us.
  */
-export function sift<Item>(items: readonly Item[], obstacles: readonly Obstacle<Item>[]) {
+export function partition<Item>(items: readonly Item[], obstacles: readonly Obstacle<Item>[]) {
   const passed: Item[] = [];
   let furthest = -1;
   let why: Localized | null = null;

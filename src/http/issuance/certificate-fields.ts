@@ -25,7 +25,7 @@ const Certificate = Type.Object({
 });
 
 /** The members of a body; each operation adds its own. */
-export const WISH = {
+export const CERTIFICATE_FIELDS = {
   certificate: Certificate,
   dcv_method: optional(Type.String({ enum: ['dns', 'file', 'email', 'dns-persist'] })),
   persist_until: optional(Type.Integer({ minimum: 0, description: 'Unix seconds; 0 clears. With dns-persist only.' })),
@@ -34,10 +34,10 @@ export const WISH = {
   sign_key_pin: optional(Type.String({ description: 'With sign-cloud-csc only.' })),
   sign_key_pin_tip: optional(Type.String({ description: 'With sign-cloud-csc only.' })),
 };
-const Wish = Type.Object(WISH);
+const Wish = Type.Object(CERTIFICATE_FIELDS);
 
 /** An access code that is not used is not taken over either: so nothing can store or log it (contract reissue 7). */
-export function inOurWords(
+export function toRequest(
   body: Type.Static<typeof Wish>,
 ): Omit<ReissueRequest, 'acceptsRemovalOfNames' | 'acceptsRevocationOfPrevious' | 'dryRun'> {
   const { certificate } = body;

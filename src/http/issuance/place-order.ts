@@ -8,11 +8,11 @@ import type { Api } from '../front/api.ts';
 import { actorOf, callerOf } from '../front/authentication.ts';
 import { localeOf } from '../front/failures.ts';
 import { answers, success } from '../front/reply.ts';
-import { inOurWords, optional, WISH } from './certificate-fields.ts';
+import { CERTIFICATE_FIELDS, optional, toRequest } from './certificate-fields.ts';
 import { orderView } from './order-view.ts';
 
 const Body = Type.Object({
-  ...WISH,
+  ...CERTIFICATE_FIELDS,
   alternative_order_id: optional(
     Type.String({ minLength: 1, maxLength: 64, description: 'Your own name for the order, unique in the account.' }),
   ),
@@ -51,7 +51,7 @@ export function placementOperations(api: Api, { placeOrder, cancelOrder, show }:
         alternativeId: request.body.alternative_order_id ?? null,
         vouchesForNames: false,
         request: {
-          ...inOurWords(request.body),
+          ...toRequest(request.body),
           ...{ acceptsRemovalOfNames: false, acceptsRevocationOfPrevious: false, dryRun: false },
         },
       });

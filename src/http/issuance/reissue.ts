@@ -7,10 +7,10 @@ import type { Reissue } from '../../usecases/issuance/reissue-certificate.ts';
 import type { Api } from '../front/api.ts';
 import { callerOf } from '../front/authentication.ts';
 import { answers, success } from '../front/reply.ts';
-import { inOurWords, optional, WISH } from './certificate-fields.ts';
+import { CERTIFICATE_FIELDS, optional, toRequest } from './certificate-fields.ts';
 
 const Body = Type.Object({
-  ...WISH,
+  ...CERTIFICATE_FIELDS,
   i_know_remove_domain_will_revoke_before_cert: optional(Type.Boolean({ description: 'Needed when a name goes.' })),
   i_know_will_revoke_last_cert: optional(
     Type.Boolean({ description: 'Needed where the product revokes the previous one.' }),
@@ -48,7 +48,7 @@ export function reissueOperation(api: Api, reissue: Reissue, digestOf: (text: st
         caller: callerOf(request),
         orderId: request.params.id,
         request: {
-          ...inOurWords(request.body),
+          ...toRequest(request.body),
           acceptsRemovalOfNames: request.body.i_know_remove_domain_will_revoke_before_cert === true,
           acceptsRevocationOfPrevious: request.body.i_know_will_revoke_last_cert === true,
           dryRun,

@@ -12,10 +12,10 @@ import type { Api } from '../front/api.ts';
 import { actorOf, callerOf } from '../front/authentication.ts';
 import { localeOf } from '../front/failures.ts';
 import { answers, success } from '../front/reply.ts';
-import { WISH } from '../issuance/certificate-fields.ts';
+import { CERTIFICATE_FIELDS } from '../issuance/certificate-fields.ts';
 import { orderView } from '../issuance/order-view.ts';
 
-const { dcv_scope, persist_until, persist_policy } = WISH;
+const { dcv_scope, persist_until, persist_policy } = CERTIFICATE_FIELDS;
 const Body = Type.Object({
   dcv_method: Type.String({ enum: [...DCV_METHODS] }),
   dcv_scope,

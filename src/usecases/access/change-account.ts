@@ -7,21 +7,21 @@ import { Refusal } from '../../domain/errors.ts';
 import type { NewId } from '../../domain/ids.ts';
 import type { Store } from '../../domain/store.ts';
 
-export interface AccountWish {
+export interface AccountRequest {
   readonly name?: string;
   readonly locale?: string;
 }
 
-export type ChangeAccount = (caller: Caller, wish: AccountWish, requestId: string) => Promise<Account>;
+export type ChangeAccount = (caller: Caller, wish: AccountRequest, requestId: string) => Promise<Account>;
 
 export function changeAccount(store: Store, now: Clock, newId: NewId): ChangeAccount {
   return async (caller, wish, requestId) => {
     const change = accountChange(wish);
-    return await store.transaction(async (to) => {
+    return await store.transaction(async (tx) => {
       const { id } = caller.account;
-      const account = await to.accounts.update(id, change);
+      const account = await tx.accounts.update(id, change);
       if (!account) throw new Refusal('unauthenticated_request');
-      await to.audit.append({
+      await tx.audit.append({
         id: newId(),
         at: now(),
         accountId: id,

@@ -33,18 +33,18 @@ const ACTOR = 'cli';
 export type ManageAccess = ReturnType<typeof manageAccess>;
 
 export function manageAccess({ store, now, newId, randomBytes }: Tools) {
-  const record = (to: Repositories, action: AuditAction, accountId: string, subject: string, details = {}) =>
-    to.audit.append({ id: newId(), at: now(), accountId, actor: ACTOR, action, subject, requestId: null, details });
+  const record = (tx: Repositories, action: AuditAction, accountId: string, subject: string, details = {}) =>
+    tx.audit.append({ id: newId(), at: now(), accountId, actor: ACTOR, action, subject, requestId: null, details });
 
-  async function createAccountIn(to: Repositories, wish: NewAccount): Promise<Account> {
+  async function createAccountIn(tx: Repositories, wish: NewAccount): Promise<Account> {
     const account = { id: newId(), ...wish, name: accountName(wish.name), createdAt: now() };
-    await to.accounts.insert(account);
-    await record(to, 'account:created', account.id, account.id, { kind: account.kind });
+    await tx.accounts.insert(account);
+    await record(tx, 'account:created', account.id, account.id, { kind: account.kind });
     return account;
   }
 
-  async function createKeyIn(to: Repositories, { accountId, kind, expiresAt }: NewKey): Promise<IssuedKey> {
-    await requireAccount(to, accountId);
+  async function createKeyIn(tx: Repositories, { accountId, kind, expiresAt }: NewKey): Promise<IssuedKey> {
+    await requireAccount(tx, accountId);
     const authKey = new Secret(Buffer.from(randomBytes(SECRET_BYTES)).toString('base64url'));
     const credential: Credential = {
       keyId: newId(),
@@ -55,8 +55,8 @@ export function manageAccess({ store, now, newId, randomBytes }: Tools) {
       disabledAt: null,
       lastUsedAt: null,
     };
-    await to.credentials.insert(credential, hashOfSecret(authKey.reveal()));
-    await record(to, 'key:created', accountId, credential.keyId, { kind, expires_at: expiresAt });
+    await tx.credentials.insert(credential, hashOfSecret(authKey.reveal()));
+    await record(tx, 'key:created', accountId, credential.keyId, { kind, expires_at: expiresAt });
     return { credential, authKey };
   }
 
@@ -65,8 +65,8 @@ export function manageAccess({ store, now, newId, randomBytes }: Tools) {
     createAccountIn,
     createKeyIn,
 
-    createAccount: (wish: NewAccount) => store.transaction((to) => createAccountIn(to, wish)),
-    createKey: (wish: NewKey) => store.transaction((to) => createKeyIn(to, wish)),
+    createAccount: (wish: NewAccount) => store.transaction((tx) => createAccountIn(tx, wish)),
+    createKey: (wish: NewKey) => store.transaction((tx) => createKeyIn(tx, wish)),
     listAccounts: (page: Page) => store.accounts.list(page),
 
     async showAccount(accountId: string): Promise<{ account: Account; credentials: Credential[] }> {
@@ -80,29 +80,29 @@ export function manageAccess({ store, now, newId, randomBytes }: Tools) {
     },
 
     disableKey: (keyId: string) =>
-      store.transaction(async (to) => {
-        const credential = found(await to.credentials.disable(keyId, now()), 'key_not_found');
-        await record(to, 'key:disabled', credential.accountId, keyId);
+      store.transaction(async (tx) => {
+        const credential = found(await tx.credentials.disable(keyId, now()), 'key_not_found');
+        await record(tx, 'key:disabled', credential.accountId, keyId);
         return credential;
       }),
 
     /** A new key beside the old one, which goes on working for the overlap: clients change over in between. */
     rotateKey: (keyId: string, overlapMs: number) =>
-      store.transaction(async (to) => {
-        const old = found(await to.credentials.find(keyId), 'key_not_found');
+      store.transaction(async (tx) => {
+        const old = found(await tx.credentials.find(keyId), 'key_not_found');
         requireUsable(old, now());
         // A key that was made for 90 days is followed by one for 90 days.
         const expiresAt = old.expiresAt === null ? null : now() + old.expiresAt - old.createdAt;
-        const issued = await createKeyIn(to, { accountId: old.accountId, kind: old.kind, expiresAt });
-        const ending = found(await to.credentials.expire(keyId, now() + overlapMs), 'key_not_found');
-        await record(to, 'key:rotated', old.accountId, keyId, { successor: issued.credential.keyId });
+        const issued = await createKeyIn(tx, { accountId: old.accountId, kind: old.kind, expiresAt });
+        const ending = found(await tx.credentials.expire(keyId, now() + overlapMs), 'key_not_found');
+        await record(tx, 'key:rotated', old.accountId, keyId, { successor: issued.credential.keyId });
         return { ...issued, old: ending };
       }),
   };
 }
 
-async function requireAccount(from: Repositories, accountId: string): Promise<Account> {
-  return found(await from.accounts.find(accountId), 'account_not_found');
+async function requireAccount(db: Repositories, accountId: string): Promise<Account> {
+  return found(await db.accounts.find(accountId), 'account_not_found');
 }
 
 function found<T>(value: T | undefined, otherwise: 'account_not_found' | 'key_not_found'): T {

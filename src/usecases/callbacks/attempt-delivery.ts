@@ -63,9 +63,9 @@ export function attemptDelivery(tools: AttemptTools): AttemptDelivery {
     const at = now();
     const retryAfter = outcome.kind === 'answered' ? retryAfterOf(outcome.headers, at) : null;
     const wait = retryDelay(schedule, event.tries + 1, chance(), retryAfter);
-    const given = await store.transaction(async (to) => {
-      const lane = afterFailure(await to.callbackLanes.wait(accountId), attempt.at, at, schedule, retryAfter ?? 0);
-      const { deliveryQueue: queue } = to;
+    const given = await store.transaction(async (tx) => {
+      const lane = afterFailure(await tx.callbackLanes.wait(accountId), attempt.at, at, schedule, retryAfter ?? 0);
+      const { deliveryQueue: queue } = tx;
       const before = givenUpBefore(lane, at, longestMs);
       const isOver = wait === null || (before !== null && event.begunAt < before);
       const isOurs = isOver
@@ -76,7 +76,7 @@ export function attemptDelivery(tools: AttemptTools): AttemptDelivery {
       const isInOrderToo = !isInOrderTaken({ ...lane, inOrderUntil }, at);
       const old =
         before === null ? [] : await queue.giveUpBegunBefore(accountId, before, at, isInOrderToo, GIVEN_UP_AT_ONCE);
-      await to.callbackLanes.save({ ...lane, inOrderUntil, notBefore: isAiling(lane) ? lane.closedUntil : 0 });
+      await tx.callbackLanes.save({ ...lane, inOrderUntil, notBefore: isAiling(lane) ? lane.closedUntil : 0 });
       return [...(isOver ? [{ ...event, attempts: attempt.number }] : []), ...old];
     });
     for (const one of given) watch.gaveUp(one, one.attempts);
@@ -89,7 +89,7 @@ export function attemptDelivery(tools: AttemptTools): AttemptDelivery {
     if (event.attempts === 0) watch.firstAttempt(Math.max(0, startedAt - event.begunAt));
     const outcome = await send(claimed, startedAt, signal).finally(onEnd);
     if (outcome.kind === 'failed' && outcome.reason === 'canceled') {
-      await store.transaction((to) => to.deliveryQueue.release(event, token, now()));
+      await store.transaction((tx) => tx.deliveryQueue.release(event, token, now()));
       return;
     }
     watch.attempted(outcomeOf(outcome));
@@ -103,9 +103,9 @@ export function attemptDelivery(tools: AttemptTools): AttemptDelivery {
     };
     const attempted = { event, token, attempt };
     if (!isDelivered(outcome)) return await fail(attempted, outcome);
-    await store.transaction(async (to) => {
+    await store.transaction(async (tx) => {
       const at = now();
-      if (await to.deliveryQueue.delivered(attempted, at)) await to.callbackLanes.heal(event.accountId, at);
+      if (await tx.deliveryQueue.delivered(attempted, at)) await tx.callbackLanes.reset(event.accountId, at);
     });
   };
 }

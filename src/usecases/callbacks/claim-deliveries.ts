@@ -51,36 +51,36 @@ const NOTHING: LaneWork = { claimed: [], waitsFor: null };
 export function claimDeliveries({ store, now, newId, slots }: ClaimTools): (accountId: string) => Promise<LaneWork> {
   return async (accountId) => {
     using places = new DisposableStack();
-    const work = await store.transaction(async (to) => {
-      const lane = await to.callbackLanes.take(accountId);
+    const work = await store.transaction(async (tx) => {
+      const lane = await tx.callbackLanes.take(accountId);
       if (!lane) return NOTHING;
       if (isClosed(lane, now())) {
-        await to.callbackLanes.save({ ...lane, notBefore: lane.closedUntil });
+        await tx.callbackLanes.save({ ...lane, notBefore: lane.closedUntil });
         return NOTHING;
       }
-      const settings = await to.callbacks.find(accountId);
+      const settings = await tx.callbacks.find(accountId);
       const url = settings && urlOf(settings);
       return settings && url && !settings.isDisabled
-        ? await claimIn(to, lane, settings, url, places)
-        : await setAside(to, lane, settings?.isDisabled ? 'disabled' : 'not_configured');
+        ? await claimIn(tx, lane, settings, url, places)
+        : await setAside(tx, lane, settings?.isDisabled ? 'disabled' : 'not_configured');
     });
     places.move();
     return work;
   };
 
-  async function setAside(to: Repositories, lane: Lane, reason: SuppressionReason): Promise<LaneWork> {
+  async function setAside(tx: Repositories, lane: Lane, reason: SuppressionReason): Promise<LaneWork> {
     const at = now();
     const due = [
-      ...(await to.deliveryQueue.dueEvents(lane.accountId, at, false, MAX_HELD_BACK)),
-      ...(isInOrderTaken(lane, at) ? [] : await to.deliveryQueue.dueEvents(lane.accountId, at, true, MAX_HELD_BACK)),
+      ...(await tx.deliveryQueue.dueEvents(lane.accountId, at, false, MAX_HELD_BACK)),
+      ...(isInOrderTaken(lane, at) ? [] : await tx.deliveryQueue.dueEvents(lane.accountId, at, true, MAX_HELD_BACK)),
     ];
-    if (due.length > 0) await to.deliveryQueue.suppress(idsOf(due), reason, at);
-    await to.callbackLanes.save({ ...lane, notBefore: 0 });
+    if (due.length > 0) await tx.deliveryQueue.suppress(idsOf(due), reason, at);
+    await tx.callbackLanes.save({ ...lane, notBefore: 0 });
     return { claimed: [], waitsFor: due.length < MAX_HELD_BACK ? null : 'nothing' };
   }
 
   async function claimIn(
-    to: Repositories,
+    tx: Repositories,
     lane: Lane,
     settings: CallbackSettings,
     url: OutboundUrl,
@@ -90,7 +90,7 @@ export function claimDeliveries({ store, now, newId, slots }: ClaimTools): (acco
     const at = now();
     // One at a time finds out whether an ailing receiver is back.
     const room = isAiling(lane) ? Math.min(1, 1 - slots.underWay(accountId)) : slots.roomOf(accountId);
-    const due = room > 0 ? await dueIn(to, lane, at, room) : [];
+    const due = room > 0 ? await dueIn(tx, lane, at, room) : [];
     const token = newId();
     const claimed: Claimed[] = [];
     const unwanted: WaitingEvent[] = [];
@@ -106,21 +106,21 @@ export function claimDeliveries({ store, now, newId, slots }: ClaimTools): (acco
       else crowded = place;
     }
     const until = at + LEASE_MS;
-    if (claimed.length > 0) await to.deliveryQueue.lease(idsOf(claimed.map(({ event }) => event)), { token, until });
-    if (unwanted.length > 0) await to.deliveryQueue.suppress(idsOf(unwanted), 'action_not_enabled', at);
+    if (claimed.length > 0) await tx.deliveryQueue.lease(idsOf(claimed.map(({ event }) => event)), { token, until });
+    if (unwanted.length > 0) await tx.deliveryQueue.suppress(idsOf(unwanted), 'action_not_enabled', at);
     const inOrderUntil = claimed.some(({ event }) => event.inOrder) ? until : lane.inOrderUntil;
     const isFull = due.length >= room || claimed.length + unwanted.length < due.length;
-    await to.callbackLanes.save({ ...lane, inOrderUntil, notBefore: isFull ? at + CROWDED_MS : 0 });
+    await tx.callbackLanes.save({ ...lane, inOrderUntil, notBefore: isFull ? at + CROWDED_MS : 0 });
     if (unwanted.length > 0 && isFull) return { claimed, waitsFor: 'nothing' };
     // The one attempt of an ailing lane opens it, or closes it: there is nothing to wait for besides.
     return { claimed, waitsFor: isFull && !isAiling(lane) ? crowded : null };
   }
 
   /** Of those that were asked for in order there is one at a time, and it is the oldest. */
-  async function dueIn(to: Repositories, lane: Lane, at: number, room: number) {
+  async function dueIn(tx: Repositories, lane: Lane, at: number, room: number) {
     const { accountId } = lane;
-    const next = isInOrderTaken(lane, at) ? [] : await to.deliveryQueue.dueEvents(accountId, at, true, 1);
-    return [...next, ...(await to.deliveryQueue.dueEvents(accountId, at, false, room - next.length))];
+    const next = isInOrderTaken(lane, at) ? [] : await tx.deliveryQueue.dueEvents(accountId, at, true, 1);
+    return [...next, ...(await tx.deliveryQueue.dueEvents(accountId, at, false, room - next.length))];
   }
 }
 

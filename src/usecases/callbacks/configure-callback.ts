@@ -4,7 +4,7 @@
 import type { Actor } from '../../domain/access/credential.ts';
 import type { AuditAction, AuditEntry } from '../../domain/access/ports.ts';
 import type { CallbackSettings } from '../../domain/callbacks/callback.ts';
-import { type SettingsWish, settingsWish } from '../../domain/callbacks/callback-test-request.ts';
+import { type SettingsRequest, settingsRequest } from '../../domain/callbacks/callback-test-request.ts';
 import { isPrivateAsWritten } from '../../domain/egress/address-verdict.ts';
 import { Refusal } from '../../domain/errors.ts';
 import type { Secret } from '../../domain/secret.ts';
@@ -43,8 +43,8 @@ export function configureCallback(tools: Tools): ConfigureCallback {
     details,
   });
 
-  async function saveIn(to: Repositories, by: Actor, wish: SettingsWish): Promise<SavedCallback> {
-    const saved = await to.callbacks.findForUpdate(by.accountId);
+  async function saveIn(tx: Repositories, by: Actor, wish: SettingsRequest): Promise<SavedCallback> {
+    const saved = await tx.callbacks.findForUpdate(by.accountId);
     const url = wish.url?.text ?? saved?.url;
     const accessKey = wish.accessKey ?? saved?.accessKey;
     if (url === undefined || !accessKey) throw new Refusal('callback_not_configured');
@@ -56,11 +56,11 @@ export function configureCallback(tools: Tools): ConfigureCallback {
       ...{ accountId, url, accessKey, signingSecret: made, former },
       ...{ isDisabled, enabledActions, updatedAt: now() },
     };
-    const settings = await to.callbacks.save(wished);
+    const settings = await tx.callbacks.save(wished);
     // Another address or key may be the remedy: what waits for the receiver to be well again tries it at once.
     const isOther = url !== saved?.url || accessKey.reveal() !== saved.accessKey.reveal();
-    if (isOther) await to.callbackLanes.heal(accountId, now());
-    await to.audit.append(
+    if (isOther) await tx.callbackLanes.reset(accountId, now());
+    await tx.audit.append(
       auditOf(by, 'callback:saved', {
         host: new URL(url).hostname,
         port: Number(new URL(url).port || 443),
@@ -76,25 +76,25 @@ export function configureCallback(tools: Tools): ConfigureCallback {
   return {
     show: (accountId) => store.callbacks.find(accountId),
     async save(by, body) {
-      const wish = settingsWish(body);
+      const wish = settingsRequest(body);
       if (wish.url && isPrivateAsWritten(wish.url.parsed, policyFor(by.accountId))) {
         throw new Refusal('callback_private_domain');
       }
-      return await store.transaction((to) => saveIn(to, by, wish));
+      return await store.transaction((tx) => saveIn(tx, by, wish));
     },
     rotateSecret: (by) =>
-      store.transaction(async (to) => {
+      store.transaction(async (tx) => {
         const made = newSigningSecret(randomBytes);
         const at = now();
-        const settings = await to.callbacks.rotateSecret(by.accountId, made, { now: at, formerUntil: at + overlapMs });
+        const settings = await tx.callbacks.rotateSecret(by.accountId, made, { now: at, formerUntil: at + overlapMs });
         if (!settings) throw new Refusal('callback_not_configured');
-        await to.audit.append(auditOf(by, 'callback:rotated', { former_until: at + overlapMs }));
+        await tx.audit.append(auditOf(by, 'callback:rotated', { former_until: at + overlapMs }));
         return { settings, signingSecret: made };
       }),
     remove: (by) =>
-      store.transaction(async (to) => {
-        const isDeleted = await to.callbacks.delete(by.accountId);
-        if (isDeleted) await to.audit.append(auditOf(by, 'callback:deleted', {}));
+      store.transaction(async (tx) => {
+        const isDeleted = await tx.callbacks.delete(by.accountId);
+        if (isDeleted) await tx.audit.append(auditOf(by, 'callback:deleted', {}));
         return isDeleted;
       }),
   };

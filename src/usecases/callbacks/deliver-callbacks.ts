@@ -19,7 +19,7 @@ export interface DeliverCallbacks {
 export type DeliverTools = AttemptTools &
   Omit<ClaimTools, 'slots'> & {
     readonly limits: DeliveryLimits;
-    readonly onFault: (error: unknown) => void;
+    readonly onError: (error: unknown) => void;
   };
 
 const SORTED_AT_ONCE = 500;
@@ -31,7 +31,7 @@ const GATHER_MS = 8;
 const MAX_REMEMBERED = 256;
 
 export function deliverCallbacks(tools: DeliverTools): DeliverCallbacks {
-  const { store, now, onFault } = tools;
+  const { store, now, onError } = tools;
   const slots = deliverySlots(tools.limits);
   const claim = claimDeliveries({ ...tools, slots });
   const attempt = attemptDelivery(tools);
@@ -64,7 +64,7 @@ export function deliverCallbacks(tools: DeliverTools): DeliverCallbacks {
     };
     const sending = attempt(claimed, stopping.signal, onEnd)
       // The lease will end, and the event be sent again: nothing is lost.
-      .catch(onFault)
+      .catch(onError)
       .finally(() => {
         underWay.delete(sending);
         if (!crowded.has(accountId)) wake();
@@ -86,16 +86,16 @@ export function deliverCallbacks(tools: DeliverTools): DeliverCallbacks {
       for (const claimed of work.claimed) send(claimed);
     } catch (error) {
       crowded.delete(accountId);
-      onFault(error);
+      onError(error);
       // A store that is busy will answer soon; what is wrong with the lane itself will not change so fast.
-      if (!(error instanceof Refusal)) await putOff(accountId).catch(onFault);
+      if (!(error instanceof Refusal)) await putOff(accountId).catch(onError);
     }
   }
 
   const putOff = (accountId: string): Promise<void> =>
-    store.transaction(async (to) => {
-      const lane = await to.callbackLanes.take(accountId);
-      if (lane) await to.callbackLanes.save({ ...lane, notBefore: now() + FAULTY_MS });
+    store.transaction(async (tx) => {
+      const lane = await tx.callbackLanes.take(accountId);
+      if (lane) await tx.callbackLanes.save({ ...lane, notBefore: now() + FAULTY_MS });
     });
 
   /** A few at once: their commits are one on the embedded database, and each takes a connection on the other. */
@@ -112,7 +112,7 @@ export function deliverCallbacks(tools: DeliverTools): DeliverCallbacks {
   async function round(): Promise<void> {
     const free = [...crowded].filter(([, place]) => place === 'nothing' || slots.hasRoom(place)).map(([id]) => id);
     if (await store.deliveryQueue.hasNew()) {
-      const sorted = await store.transaction((to) => to.deliveryQueue.sortNew(SORTED_AT_ONCE, now()));
+      const sorted = await store.transaction((tx) => tx.deliveryQueue.sortNew(SORTED_AT_ONCE, now()));
       if (sorted === SORTED_AT_ONCE) isAsked = true;
     }
     // Without a place there is nothing to take: lanes are left alone until an attempt ends.
@@ -129,7 +129,7 @@ export function deliverCallbacks(tools: DeliverTools): DeliverCallbacks {
         await round();
       }
     } catch (error) {
-      onFault(error);
+      onError(error);
     } finally {
       looking = undefined;
     }

@@ -7,14 +7,14 @@ import type { Store } from '../../domain/store.ts';
 const LANES_AT_ONCE = 100;
 const EVENTS_AT_ONCE = 1_000;
 
-export async function mendDeliveries(store: Store, now: Clock, schedule: readonly number[]): Promise<void> {
+export async function repairSchedules(store: Store, now: Clock, schedule: readonly number[]): Promise<void> {
   const after = now() + longestWait(schedule);
-  for (const accountId of await store.callbackLanes.strayed(after, LANES_AT_ONCE)) {
-    await store.transaction(async (to) => {
-      const lane = await to.callbackLanes.take(accountId);
+  for (const accountId of await store.callbackLanes.farFuture(after, LANES_AT_ONCE)) {
+    await store.transaction(async (tx) => {
+      const lane = await tx.callbackLanes.take(accountId);
       if (!lane) return;
-      await to.deliveryQueue.bringBack(accountId, after, now(), EVENTS_AT_ONCE);
-      await to.callbackLanes.save({ ...lane, closedUntil: 0, inOrderUntil: 0, notBefore: now() });
+      await tx.deliveryQueue.bringBack(accountId, after, now(), EVENTS_AT_ONCE);
+      await tx.callbackLanes.save({ ...lane, closedUntil: 0, inOrderUntil: 0, notBefore: now() });
     });
   }
 }

@@ -4,7 +4,7 @@
 import type { Account } from '../../domain/access/account.ts';
 import type { Actor } from '../../domain/access/credential.ts';
 import { type CallbackSettings, placeholder, testBody } from '../../domain/callbacks/callback.ts';
-import { type CallbackWish, testWish } from '../../domain/callbacks/callback-test-request.ts';
+import { type CallbackTestRequest, callbackTestRequest } from '../../domain/callbacks/callback-test-request.ts';
 import { type CallbackReport, reportOf } from '../../domain/callbacks/report.ts';
 import type { Clock } from '../../domain/clock.ts';
 import { isPrivateAsWritten } from '../../domain/egress/address-verdict.ts';
@@ -47,13 +47,13 @@ export function testCallback(tools: CallbackTools): TestCallback {
   const { store, now, newId, callOut, policyFor, takeSlot } = tools;
   return async (call) => {
     const { account } = call;
-    const wish = testWish(call.body, call.isOperator ? 'standard' : account.kind);
+    const wish = callbackTestRequest(call.body, call.isOperator ? 'standard' : account.kind);
     const { url, accessKey, signingSecret, former, isSaved } = await targetOf(tools, account.id, wish);
     const policy = policyFor(account.id);
     // What needs no query is told before a token is spent.
     if (isPrivateAsWritten(url, policy)) throw new Refusal('callback_private_domain');
     using _slot = takeSlot(account.id, url.host);
-    await store.transaction((to) => begin(tools, to, call, wish, url));
+    await store.transaction((tx) => begin(tools, tx, call, wish, url));
 
     const [id, orderId, certificateId] = [placeholder(newId()), placeholder(newId()), placeholder(newId())];
     const body = JSON.stringify(testBody({ orderId, certificateId }, account.locale));
@@ -61,7 +61,7 @@ export function testCallback(tools: CallbackTools): TestCallback {
     const outcome = await callOut({ url, method: 'POST', headers, body, policy, signal: call.signal });
     const report = reportOf(outcome, id, accessKey, now());
     // The receiver is well: events that were kept from it need not wait any longer.
-    if (isSaved) await store.callbackLanes.heal(account.id, now());
+    if (isSaved) await store.callbackLanes.reset(account.id, now());
     return report;
   };
 }
@@ -76,7 +76,11 @@ interface Target {
 }
 
 /** A temporary url is sent the saved key if no other is given: that is what merging means. */
-async function targetOf({ store, randomBytes }: CallbackTools, accountId: string, wish: CallbackWish): Promise<Target> {
+async function targetOf(
+  { store, randomBytes }: CallbackTools,
+  accountId: string,
+  wish: CallbackTestRequest,
+): Promise<Target> {
   const saved = await store.callbacks.find(accountId);
   const url = wish.url?.parsed ?? (saved && callbackUrl(saved.url));
   const accessKey = wish.accessKey ?? saved?.accessKey;
@@ -90,16 +94,16 @@ async function targetOf({ store, randomBytes }: CallbackTools, accountId: string
 /** The token and the audit row go together: whatever leaves the machine was allowed, and is on record. */
 async function begin(
   { now, newId, testRate }: CallbackTools,
-  to: Repositories,
+  tx: Repositories,
   { by }: CallbackTestCall,
-  wish: CallbackWish,
+  wish: CallbackTestRequest,
   { host, port }: OutboundUrl,
 ): Promise<void> {
   const { accountId } = by;
   const at = now();
-  const waitMs = await to.rateLimits.take(`callback-test ${accountId}`, testRate, at);
+  const waitMs = await tx.rateLimits.take(`callback-test ${accountId}`, testRate, at);
   if (waitMs > 0) throw new Refusal('request_too_fast', { retryAfterSeconds: Math.ceil(waitMs / 1000) });
-  await to.audit.append({
+  await tx.audit.append({
     id: newId(),
     at,
     ...by,

@@ -40,25 +40,25 @@ export function showDeliveries(store: Store, now: Clock, newId: NewId): ShowDeli
     },
 
     resend: (by, id) =>
-      store.transaction(async (to) => {
-        const delivery = await to.deliveries.find(by.accountId, id);
+      store.transaction(async (tx) => {
+        const delivery = await tx.deliveries.find(by.accountId, id);
         if (!delivery) throw new Refusal('delivery_not_found');
-        const settings = sendable(await to.callbacks.find(by.accountId));
+        const settings = sendable(await tx.callbacks.find(by.accountId));
         if (heldBack(settings, delivery.action)) throw new Refusal('callback_paused');
-        await to.deliveries.resend(by.accountId, id, now());
-        await to.audit.append(auditOf(by, id, {}));
-        const attempts = await to.deliveries.attemptsOf([id]);
-        const after = (await to.deliveries.find(by.accountId, id)) ?? delivery;
+        await tx.deliveries.resend(by.accountId, id, now());
+        await tx.audit.append(auditOf(by, id, {}));
+        const attempts = await tx.deliveries.attemptsOf([id]);
+        const after = (await tx.deliveries.find(by.accountId, id)) ?? delivery;
         return { ...after, attempted: attempts.get(id) ?? [] };
       }),
 
     resendRange: (by, filter, page) =>
-      store.transaction(async (to) => {
-        const { enabledActions } = sendable(await to.callbacks.find(by.accountId));
-        const range = await to.deliveries.resendRange(by.accountId, filter, enabledActions, page, now());
+      store.transaction(async (tx) => {
+        const { enabledActions } = sendable(await tx.callbacks.find(by.accountId));
+        const range = await tx.deliveries.resendRange(by.accountId, filter, enabledActions, page, now());
         const { state, orderId = null, action = null, since = null, until = null } = filter;
         const details = { state, order_id: orderId, action, since, until, resent: range.resent };
-        await to.audit.append(auditOf(by, by.accountId, details));
+        await tx.audit.append(auditOf(by, by.accountId, details));
         return range;
       }),
   };

@@ -67,9 +67,9 @@ export async function destroyKey(tools: OperatorTools, by: Actor, id: string): P
   const { store, now, newId } = tools;
   const { key } = await showKey(tools, by.accountId, id);
   const at = now();
-  await store.transaction(async (to) => {
-    if (!(await to.cloudKeys.destroy(by.accountId, id, at))) throw new Refusal('cloud_key_not_found');
-    await to.audit.append(keyAudit(newId(), at, by, 'cloud-key:destroyed', id, {}));
+  await store.transaction(async (tx) => {
+    if (!(await tx.cloudKeys.destroy(by.accountId, id, at))) throw new Refusal('cloud_key_not_found');
+    await tx.audit.append(keyAudit(newId(), at, by, 'cloud-key:destroyed', id, {}));
   });
   return await held(tools, { ...key, locked: null, hint: null, destroyedAt: at });
 }

@@ -22,7 +22,7 @@ import type { Page } from '../../domain/page.ts';
 import type { Rate } from '../../domain/rate.ts';
 import type { Secret } from '../../domain/secret.ts';
 import type { Repositories } from '../../domain/store.ts';
-import { oneAtATime } from '../../kernel/keyed-mutex.ts';
+import { keyedMutex } from '../../kernel/keyed-mutex.ts';
 import {
   allHeld,
   destroyKey,
@@ -34,7 +34,7 @@ import {
 } from './operate-cloud-keys.ts';
 import { newGrant, openGrant, tokenHash } from './signing-grant.ts';
 
-export interface SigningWish {
+export interface SigningRequest {
   readonly signHash: SignHash;
   readonly digests: readonly Uint8Array[];
 }
@@ -48,10 +48,10 @@ export interface UseCloudKey {
   authorize(
     by: Actor,
     id: string,
-    wish: SigningWish & { readonly pin: Secret; readonly numSignatures: number },
+    wish: SigningRequest & { readonly pin: Secret; readonly numSignatures: number },
   ): Promise<{ readonly token: Secret; readonly expiresInSeconds: number }>;
   /** Signatures in the order of the digests. */
-  sign(by: Actor, id: string, wish: SigningWish & { readonly token: Secret }): Promise<Uint8Array[]>;
+  sign(by: Actor, id: string, wish: SigningRequest & { readonly token: Secret }): Promise<Uint8Array[]>;
   changePin(
     by: Actor,
     id: string,
@@ -79,26 +79,26 @@ interface Unlocked {
 export function useCloudKey(tools: CloudKeyTools): UseCloudKey {
   const { store, keys, now, newId, randomBytes } = tools;
   // Tries with one key follow each other: many at once with the right code would each count as wrong until compared.
-  const inTurn = oneAtATime();
-  const audit = (to: Repositories, by: Actor, action: AuditAction, id: string, details: AuditEntry['details'] = {}) =>
-    to.audit.append(keyAudit(newId(), now(), by, action, id, details));
+  const withLock = keyedMutex();
+  const audit = (tx: Repositories, by: Actor, action: AuditAction, id: string, details: AuditEntry['details'] = {}) =>
+    tx.audit.append(keyAudit(newId(), now(), by, action, id, details));
 
   /** That the code was right, if it still is: meanwhile it may have been changed, or the key destroyed. */
-  async function accept(to: Repositories, accountId: string, id: string, { locked }: Unlocked): Promise<void> {
-    const key = await to.cloudKeys.findForUpdate(accountId, id);
+  async function accept(tx: Repositories, accountId: string, id: string, { locked }: Unlocked): Promise<void> {
+    const key = await tx.cloudKeys.findForUpdate(accountId, id);
     if (!key) throw new Refusal('cloud_key_not_found');
     if (key.locked !== locked) throw new Refusal('sign_key_pin_wrong');
-    await to.cloudKeys.endAttempt(accountId, id);
+    await tx.cloudKeys.endAttempt(accountId, id);
   }
 
   /** The private key, which the caller wipes. That the code was right is for the caller to write down. */
   async function unlock(by: Actor, id: string, pin: Secret): Promise<Unlocked> {
     const at = now();
-    const attempt = await store.transaction(async (to) => {
-      const waitMs = await to.rateLimits.take(`cloud-key ${by.accountId}`, PIN_RATE, at);
+    const attempt = await store.transaction(async (tx) => {
+      const waitMs = await tx.rateLimits.take(`cloud-key ${by.accountId}`, PIN_RATE, at);
       if (waitMs > 0) throw new Refusal('request_too_fast', { retryAfterSeconds: seconds(waitMs) });
-      const begun = await to.cloudKeys.beginAttempt(by.accountId, id, at);
-      if (begun?.kind === 'locked') await audit(to, by, 'cloud-key:refused', id, { reason: 'locked' });
+      const begun = await tx.cloudKeys.beginAttempt(by.accountId, id, at);
+      if (begun?.kind === 'locked') await audit(tx, by, 'cloud-key:refused', id, { reason: 'locked' });
       return begun;
     });
     if (!attempt) throw new Refusal('cloud_key_not_found');
@@ -129,10 +129,10 @@ export function useCloudKey(tools: CloudKeyTools): UseCloudKey {
     try {
       const terms = { accountId, keyId: id, hashes: digests.map(base64), expiresAt: now() + GRANT_SECONDS * 1000 };
       const { grant, token } = newGrant(terms, privateKey, randomBytes);
-      await store.transaction(async (to) => {
-        await accept(to, accountId, id, unlocked);
-        await to.signingGrants.insert(grant);
-        await audit(to, by, 'cloud-key:authorized', id, { hashes: digests.length, sign_hash: signHash });
+      await store.transaction(async (tx) => {
+        await accept(tx, accountId, id, unlocked);
+        await tx.signingGrants.insert(grant);
+        await audit(tx, by, 'cloud-key:authorized', id, { hashes: digests.length, sign_hash: signHash });
       });
       return { token, expiresInSeconds: GRANT_SECONDS };
     } finally {
@@ -146,11 +146,11 @@ export function useCloudKey(tools: CloudKeyTools): UseCloudKey {
     const { privateKey } = unlocked;
     try {
       const locked = await keys.lock(privateKey, newPin, id);
-      await store.transaction(async (to) => {
-        await accept(to, by.accountId, id, unlocked);
+      await store.transaction(async (tx) => {
+        await accept(tx, by.accountId, id, unlocked);
         // A hint for the old code would mislead.
-        await to.cloudKeys.relock(by.accountId, id, locked, newHint || null);
-        await audit(to, by, 'cloud-key:changed', id);
+        await tx.cloudKeys.relock(by.accountId, id, locked, newHint || null);
+        await audit(tx, by, 'cloud-key:changed', id);
       });
     } finally {
       privateKey.fill(0);
@@ -163,8 +163,8 @@ export function useCloudKey(tools: CloudKeyTools): UseCloudKey {
     listLive: async (accountId, limit) => await allHeld(tools, await store.cloudKeys.listLive(accountId, limit)),
     show: (accountId, id) => showKey(tools, accountId, id),
 
-    authorize: (by, id, wish) => inTurn(`${by.accountId} ${id}`, () => authorize(by, id, wish)),
-    changePin: (by, id, wish) => inTurn(`${by.accountId} ${id}`, () => changePin(by, id, wish)),
+    authorize: (by, id, wish) => withLock(`${by.accountId} ${id}`, () => authorize(by, id, wish)),
+    changePin: (by, id, wish) => withLock(`${by.accountId} ${id}`, () => changePin(by, id, wish)),
 
     async sign(by, id, { token, signHash, digests }) {
       const { publicKey } = (await showKey(tools, by.accountId, id)).key;

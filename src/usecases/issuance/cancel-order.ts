@@ -13,16 +13,16 @@ export type CancelOrder = (by: Actor, orderId: string) => Promise<Order>;
 
 export function cancelOrder(store: Store, now: Clock, newId: NewId): CancelOrder {
   return async (by, orderId) =>
-    await store.transaction(async (to) => {
-      const found = await to.orders.findForUpdate(by.accountId, orderId);
+    await store.transaction(async (tx) => {
+      const found = await tx.orders.findForUpdate(by.accountId, orderId);
       if (!found) throw new Refusal('order_not_found');
       const { order, signing } = found;
       // It is being signed at this moment: what comes of it decides.
       if (signing && signing.until > now()) throw new Refusal('service_busy', { retryAfterSeconds: 1 });
       // Its signer is lost: the serial number stays taken, whatever becomes of the order.
-      if (signing) await to.certificates.void(signing.certificateId, newId());
-      const canceled = await stopWaiting(to, order, 'canceled');
-      await to.audit.append({
+      if (signing) await tx.certificates.void(signing.certificateId, newId());
+      const canceled = await stopWaiting(tx, order, 'canceled');
+      await tx.audit.append({
         ...{ id: newId(), at: now(), ...by, action: 'order:canceled', subject: order.id },
         details: { certificate_id: order.pendingCertificateId, was: order.status },
       });

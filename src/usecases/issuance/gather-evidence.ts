@@ -8,12 +8,12 @@ import type { CurrentCertificate } from '../../domain/issuance/ports.ts';
 import { planReissue } from '../../domain/issuance/reissue.ts';
 import type { ReissuePlan, ReissueRequest } from '../../domain/issuance/request.ts';
 import {
+  CHECK_LIMITS_MS,
+  type CheckResults,
+  checkNames,
   isClear,
-  LOOK_LIMITS_MS,
-  type Look,
-  type Looked,
-  lookAtNames,
-  NOTHING_SEEN,
+  type NamesToCheck,
+  NOTHING_CHECKED,
   needsInstruction,
 } from '../validation/check-names.ts';
 import { once } from './key-policy.ts';
@@ -23,11 +23,11 @@ import type { ReissueCall, ReissueTools } from './tools.ts';
 
 /** What the outside world says of the names, and keys that have to be made. */
 export interface Ahead {
-  readonly looked: Looked;
+  readonly looked: CheckResults;
   readonly keys: ObtainedKeys;
 }
 
-const NOTHING_AHEAD: Ahead = { looked: NOTHING_SEEN, keys: NO_KEYS };
+const NOTHING_AHEAD: Ahead = { looked: NOTHING_CHECKED, keys: NO_KEYS };
 
 /** Only for a request that would be served: every refusal comes before the first question to the outside. */
 export async function lookAhead(tools: ReissueTools, call: ReissueCall): Promise<Ahead> {
@@ -42,7 +42,7 @@ export async function lookAhead(tools: ReissueTools, call: ReissueCall): Promise
   return await aheadOf(tools, { order, product: context.product, current, request, plan, provenBy: context.provenBy });
 }
 
-export interface Planned extends Pick<Look, 'provenBy'> {
+export interface Planned extends Pick<NamesToCheck, 'provenBy'> {
   readonly order: Pick<Order, 'id' | 'accountId'>;
   readonly product: Product;
   /** Null before there is one. */
@@ -57,13 +57,13 @@ export async function aheadOf(tools: ReissueTools, planned: Planned): Promise<Ah
   const { names, needsValidation: unproven, dcv } = plan;
   if (needsInstruction(unproven, dcv)) return NOTHING_AHEAD;
   const { accountId } = order;
-  const looked = await lookAtNames(tools, {
+  const looked = await checkNames(tools, {
     accountId,
     product,
     names,
     provenBy,
     dcv,
-    limitMs: LOOK_LIMITS_MS.issuing,
+    limitMs: CHECK_LIMITS_MS.issuing,
   });
   if (!mayNeedKeys(request) || !isClear(looked, { names, unproven })) return { looked, keys: NO_KEYS };
   return { looked, keys: await obtainKeys(tools, order, product, current, request, plan) };

@@ -101,9 +101,9 @@ export function preparedRecord(
 }
 
 /** In the transaction that writes down the certificate they belong to. */
-export async function keepKeys(to: Repositories, { cloud, encryption }: ObtainedKeys): Promise<void> {
-  if (cloud) await to.cloudKeys.insert(cloud);
-  if (encryption?.isNew) await to.escrowedKeys.insert(encryption.key);
+export async function keepKeys(tx: Repositories, { cloud, encryption }: ObtainedKeys): Promise<void> {
+  if (cloud) await tx.cloudKeys.insert(cloud);
+  if (encryption?.isNew) await tx.escrowedKeys.insert(encryption.key);
 }
 
 export interface Finish {
@@ -123,27 +123,27 @@ export async function finishIssuance(tools: IssuanceTools, record: CertificateRe
   const der = await authority.sign(issuerId, record.signHash, toBeSigned!);
   const half = record.encryption?.toBeSigned;
   const encryptionDer = half ? await authority.sign(issuerId, record.signHash, half) : null;
-  const lists = await store.transaction(async (to) => {
+  const lists = await store.transaction(async (tx) => {
     const { id, accountId, orderId } = record;
     const at = now();
     const order: Order = { ...finish.order, status: 'issued', currentCertificateId: id, pendingCertificateId: null };
     // Our lease ran out, and somebody voided what we prepared: the signature is not used, and never will be.
-    if (!(await to.orders.finishSigning(order, id))) throw lost();
+    if (!(await tx.orders.finishSigning(order, id))) throw lost();
     const version = (finish.replaces?.version ?? 0) + 1;
     const replacesId = finish.replaces?.id ?? null;
-    if (!(await to.certificates.issue(id, { der, issuedAt: at, version, replacesId, encryptionDer }))) throw lost();
-    if (record.pendingSince !== null) await to.waiting.delete(accountId, id);
+    if (!(await tx.certificates.issue(id, { der, issuedAt: at, version, replacesId, encryptionDer }))) throw lost();
+    if (record.pendingSince !== null) await tx.waiting.delete(accountId, id);
     const orderStatus = order.status;
-    await to.outbox.add({
+    await tx.outbox.add({
       ...{ id: newId(), accountId, orderId, orderStatus, certificateId: id, action: 'order:issued', createdAt: at },
     });
-    await to.audit.append({ id: newId(), at, accountId, subject: orderId, ...finish.audit });
+    await tx.audit.append({ id: newId(), at, accountId, subject: orderId, ...finish.audit });
     if (finish.idempotency) {
       const { key, requestHash } = finish.idempotency;
-      await to.idempotencyKeys.put(accountId, orderId, key, { requestHash, certificateId: id, at });
+      await tx.idempotencyKeys.put(accountId, orderId, key, { requestHash, certificateId: id, at });
     }
     const saved = { ...order, revision: order.revision + 1 };
-    return await revokeOnIssuance(to, newId, record, saved, at, finish.audit);
+    return await revokeOnIssuance(tx, newId, record, saved, at, finish.audit);
   });
   await tools.publishLists(lists);
 }

@@ -7,7 +7,7 @@ import type { CertificateRecord, Order } from '../../domain/certificate/order.ts
 import { validityOf } from '../../domain/certificate/validity.ts';
 import { Refusal } from '../../domain/errors.ts';
 import type { Repositories } from '../../domain/store.ts';
-import { isClear, type Looked, unprovenOf } from '../validation/check-names.ts';
+import { type CheckResults, isClear, unprovenOf } from '../validation/check-names.ts';
 import type { IssuePending, PendingOutcome } from '../validation/prove-domains.ts';
 import { provenAmong } from '../validation/proven-names.ts';
 import { finishIssuance, keepKeys, LEASE_MS, preparedRecord } from './issue-certificate.ts';
@@ -29,7 +29,7 @@ export const issuePending =
         ? { ...NO_KEYS, encryption: await encryptionKeyFor(tools, order, current, record) }
         : NO_KEYS;
     try {
-      const step = await store.transaction((to) => prepare(tools, to, record, product, looked, keys));
+      const step = await store.transaction((tx) => prepare(tools, tx, record, product, looked, keys));
       if (!('prepared' in step)) return step.outcome;
       await finishIssuance(tools, step.prepared, {
         order: { ...step.order, commonName: record.commonName, names: record.names },
@@ -61,47 +61,47 @@ const LATER: Step = { outcome: 'later' };
 /** Everything is asked again under the lock of the order: what was true when it was looked at may not be any more. */
 async function prepare(
   tools: ReissueTools,
-  to: Repositories,
+  tx: Repositories,
   { id, accountId, orderId }: CertificateRecord,
   product: Product,
-  looked: Looked,
+  looked: CheckResults,
   keys: ObtainedKeys,
 ): Promise<Step> {
   const at = tools.now();
-  const found = await to.orders.findForUpdate(accountId, orderId);
+  const found = await tx.orders.findForUpdate(accountId, orderId);
   if (!found || found.signing || found.order.pendingCertificateId !== id) return LATER;
   const { order } = found;
-  const record = await to.certificates.find(accountId, id);
+  const record = await tx.certificates.find(accountId, id);
   if (record?.state !== 'pending') return LATER;
   const { names } = record;
-  const provenBy = await provenAmong(tools, to, accountId, names, product, at);
+  const provenBy = await provenAmong(tools, tx, accountId, names, product, at);
   if (!isClear(looked, { names, unproven: unprovenOf({ names, provenBy }) })) return LATER;
-  if (await to.blockedKeys.has(record.publicKey.fingerprint, accountId))
-    return { outcome: { moot: 'its key is compromised' } };
+  if (await tx.blockedKeys.has(record.publicKey.fingerprint, accountId))
+    return { outcome: { impossible: 'its key is compromised' } };
 
   const until = Math.min(at + product.maxValidityDays * DAY_MS, order.termEndsAt);
   const issuer = tools.authority.issuerFor(record.publicKey.type, record.signHash, until);
   if (!issuer || !canStillSign(issuer, at)) return LATER;
   const validity = validityNow(record, order, product, issuer.notAfter, at);
-  if (!validity) return { outcome: { moot: 'the end it was asked for, or the term of the order, has passed' } };
-  const current = order.currentCertificateId === null ? null : await currentOf(to, order);
+  if (!validity) return { outcome: { impossible: 'the end it was asked for, or the term of the order, has passed' } };
+  const current = order.currentCertificateId === null ? null : await currentOf(tx, order);
   // Another certificate became current while the key was chosen: it is chosen anew at the next look.
   if (keys.encryption && keys.encryption.decidedAt !== (current?.id ?? null)) return LATER;
 
   const chosen = { ...validity, issuerId: issuer.id, productId: order.productId };
   const prepared = preparedRecord(tools, record, chosen, keys, at);
-  await keepKeys(to, keys);
-  if (!(await to.certificates.prepare(prepared))) return LATER;
-  const signing = await toIssuing(to, order);
-  await to.orders.beginSigning(orderId, { certificateId: id, until: at + LEASE_MS });
+  await keepKeys(tx, keys);
+  if (!(await tx.certificates.prepare(prepared))) return LATER;
+  const signing = await toIssuing(tx, order);
+  await tx.orders.beginSigning(orderId, { certificateId: id, until: at + LEASE_MS });
   return { prepared, order: signing, replaces: current };
 }
 
 /** A reissue stays `reissuing` until it is done. */
-async function toIssuing(to: Repositories, order: Order): Promise<Order> {
+async function toIssuing(tx: Repositories, order: Order): Promise<Order> {
   if (order.status !== 'domain_verifing') return order;
   const issuing: Order = { ...order, status: 'issuing' };
-  await to.orders.save(issuing);
+  await tx.orders.save(issuing);
   return { ...issuing, revision: order.revision + 1 };
 }
 

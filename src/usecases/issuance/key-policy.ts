@@ -7,7 +7,7 @@ import type { Repositories } from '../../domain/store.ts';
 
 /** The store is asked before the plan is made; a CSR that cannot be read is refused when its turn comes. */
 export async function isKeyBlocked(
-  from: Repositories,
+  db: Repositories,
   accountId: string,
   csr: string,
   readCsr: (text: string) => PublicKey,
@@ -18,10 +18,10 @@ export async function isKeyBlocked(
   } catch {
     return false;
   }
-  return await from.blockedKeys.has(fingerprint, accountId);
+  return await db.blockedKeys.has(fingerprint, accountId);
 }
 
-export const soundKey =
+export const keyPolicy =
   (
     { requireStrongKey }: { readonly requireStrongKey: (key: PublicKey) => void },
     { trust }: Product,

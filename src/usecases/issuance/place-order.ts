@@ -14,12 +14,12 @@ import {
 } from '../../domain/issuance/placement.ts';
 import type { ReissueRequest } from '../../domain/issuance/request.ts';
 import type { Repositories, Store } from '../../domain/store.ts';
-import { isClear, type Look } from '../validation/check-names.ts';
+import { isClear, type NamesToCheck } from '../validation/check-names.ts';
 import { beginWaiting } from '../validation/pending-certificates.ts';
 import { provenAmong, VOUCHED } from '../validation/proven-names.ts';
 import { type Ahead, aheadOf, readingKeysOnce } from './gather-evidence.ts';
 import { finishIssuance, keepKeys, LEASE_MS, pendingRecord, preparedRecord } from './issue-certificate.ts';
-import { isKeyBlocked, once, soundKey } from './key-policy.ts';
+import { isKeyBlocked, keyPolicy, once } from './key-policy.ts';
 import { cloudKeyToBe, wipe } from './obtain-keys.ts';
 import type { ReissueTools } from './tools.ts';
 
@@ -56,35 +56,35 @@ export function placeOrder(given: ReissueTools): PlaceOrder {
 
     const { keys, looked } = await lookAhead(tools, call, product, draft, names);
     try {
-      const prepared = await tellingOther(store, call, async (to) => {
+      const prepared = await translateDuplicate(store, call, async (tx) => {
         if (call.vouchesForNames && product.kind === 'ssl') {
           for (const name of names) {
-            await to.proofs.record(accountId, name, VOUCHED, at);
+            await tx.proofs.record(accountId, name, VOUCHED, at);
             const details = { method: VOUCHED };
-            await to.audit.append({
+            await tx.audit.append({
               ...{ id: newId(), at, accountId, action: 'name:validated', subject: name, ...audit },
               details,
             });
           }
         }
-        const context = await contextOf(tools, to, call, product, names, at, keys.cloud?.publicKey);
+        const context = await contextOf(tools, tx, call, product, names, at, keys.cloud?.publicKey);
         const plan = planPlacement(request, draft, context);
         const order = { ...draft, ...plan.dcv, commonName: plan.commonName, names: plan.names };
         const waits = !isClear(looked, { names: plan.names, unproven: plan.needsValidation });
         const waiting = pendingRecord(id, at, order, request, plan, waits);
         if (waits) {
-          await to.orders.insert({ ...order, status: 'domain_verifing', pendingCertificateId: id });
-          await beginWaiting(to, waiting, tools.pendingMs, looked);
-          await to.audit.append({ id: newId(), at, accountId, subject: orderId, ...placed });
+          await tx.orders.insert({ ...order, status: 'domain_verifing', pendingCertificateId: id });
+          await beginWaiting(tx, waiting, tools.pendingMs, looked);
+          await tx.audit.append({ id: newId(), at, accountId, subject: orderId, ...placed });
           return undefined;
         }
         // The look took its time; the lease begins now.
         const preparedAt = now();
         const record = preparedRecord(tools, waiting, { ...plan, productId: product.id }, keys, preparedAt);
-        await to.orders.insert(order);
-        await keepKeys(to, keys);
-        await to.certificates.insert(record);
-        await to.orders.beginSigning(orderId, { certificateId: id, until: preparedAt + LEASE_MS });
+        await tx.orders.insert(order);
+        await keepKeys(tx, keys);
+        await tx.certificates.insert(record);
+        await tx.orders.beginSigning(orderId, { certificateId: id, until: preparedAt + LEASE_MS });
         return { order, record };
       });
       if (prepared) {
@@ -114,10 +114,10 @@ async function lookAhead(
 }
 
 /** Of two orders under one name that are placed at once, the second is told about the first like any other. */
-async function tellingOther<T>(
+async function translateDuplicate<T>(
   store: Store,
   { accountId, alternativeId }: PlaceOrderCall,
-  work: (to: Repositories) => Promise<T>,
+  work: (tx: Repositories) => Promise<T>,
 ): Promise<T> {
   try {
     return await store.transaction(work);
@@ -125,7 +125,7 @@ async function tellingOther<T>(
     const isTaken = error instanceof Refusal && error.code === 'duplicate_alternative_order_id';
     if (isTaken && alternativeId !== null) {
       // In a transaction: what another has just written is not for every reader yet.
-      await store.transaction((to) => requireUntaken(to, accountId, alternativeId));
+      await store.transaction((tx) => requireUntaken(tx, accountId, alternativeId));
     }
     throw error;
   }
@@ -140,17 +140,17 @@ async function requireUntaken({ orders }: Repositories, accountId: string, alter
 
 async function contextOf(
   tools: ReissueTools,
-  from: Repositories,
+  db: Repositories,
   { accountId, request, vouchesForNames, actor }: PlaceOrderCall,
   product: Product,
   names: readonly string[],
   now: number,
   cloudKey?: PublicKey,
-): Promise<PlacementContext & Pick<Look, 'provenBy'>> {
+): Promise<PlacementContext & Pick<NamesToCheck, 'provenBy'>> {
   const { authority, registrableDomain } = tools;
   const readCsr = once(tools.readCsr);
-  const provenBy = await provenAmong(tools, from, accountId, names, product, now);
-  const isBlocked = request.csr ? await isKeyBlocked(from, accountId, request.csr, readCsr) : false;
+  const provenBy = await provenAmong(tools, db, accountId, names, product, now);
+  const isBlocked = request.csr ? await isKeyBlocked(db, accountId, request.csr, readCsr) : false;
   return {
     now,
     product,
@@ -159,7 +159,7 @@ async function contextOf(
     provenBy,
     validatedNames: new Set(provenBy.keys()),
     readCsr,
-    requireSoundKey: soundKey(tools, product, isBlocked),
+    requireAcceptedKey: keyPolicy(tools, product, isBlocked),
     cloudKey: cloudKey ?? cloudKeyToBe(request, NO_KEY, product),
     issuers: { choose: authority.issuerFor, served: authority.served },
     registrableDomain,

@@ -12,7 +12,7 @@ import type { CurrentCertificate } from '../../domain/issuance/ports.ts';
 import { planReissue } from '../../domain/issuance/reissue.ts';
 import type { ReissuePlan, ReissueRequest } from '../../domain/issuance/request.ts';
 import type { Repositories } from '../../domain/store.ts';
-import { oneAtATime } from '../../kernel/keyed-mutex.ts';
+import { keyedMutex } from '../../kernel/keyed-mutex.ts';
 import { isClear, needsInstruction } from '../validation/check-names.ts';
 import { beginWaiting } from '../validation/pending-certificates.ts';
 import { type Ahead, lookAhead, readingKeysOnce } from './gather-evidence.ts';
@@ -49,7 +49,7 @@ type Step =
 
 export function reissueCertificate(given: ReissueTools): Reissue {
   const { store, now } = given;
-  const inTurn = oneAtATime();
+  const withLock = keyedMutex();
 
   async function attempt(call: ReissueCall): Promise<string> {
     const tools = readingKeysOnce(given);
@@ -57,7 +57,7 @@ export function reissueCertificate(given: ReissueTools): Reissue {
     let stale = 0;
     try {
       for (let tries = 0; tries < MAX_BUSY_TRIES; tries += 1) {
-        const step = await store.transaction((to) => begin(tools, to, call, ahead));
+        const step = await store.transaction((tx) => begin(tools, tx, call, ahead));
         if (step.kind === 'answered') return step.certificateId;
         if (step.kind === 'prepared') {
           await finishIssuance(tools, step.record, {
@@ -83,7 +83,7 @@ export function reissueCertificate(given: ReissueTools): Reissue {
 
   return {
     // Named by account too: nobody waits because a stranger uses the id of one's order.
-    reissue: (call) => inTurn(`${call.caller.account.id} ${call.orderId}`, () => attempt(call)),
+    reissue: (call) => withLock(`${call.caller.account.id} ${call.orderId}`, () => attempt(call)),
     plan: async (call) => {
       const order = await store.orders.find(call.caller.account.id, call.orderId);
       if (!order) throw new Refusal('order_not_found');
@@ -95,23 +95,23 @@ export function reissueCertificate(given: ReissueTools): Reissue {
   };
 }
 
-async function begin(tools: ReissueTools, to: Repositories, call: ReissueCall, { looked, keys }: Ahead): Promise<Step> {
+async function begin(tools: ReissueTools, tx: Repositories, call: ReissueCall, { looked, keys }: Ahead): Promise<Step> {
   const { now, newId } = tools;
   const at = now();
   const accountId = call.caller.account.id;
-  const found = await to.orders.findForUpdate(accountId, call.orderId);
+  const found = await tx.orders.findForUpdate(accountId, call.orderId);
   if (!found) throw new Refusal('order_not_found');
   // Under the order's lock, so that two calls with one key cannot both find nothing.
-  const earlier = await earlierAnswer(to, call, at);
+  const earlier = await earlierAnswer(tx, call, at);
   if (earlier !== undefined) return { kind: 'answered', certificateId: earlier };
   const { order, signing } = found;
   if (signing && signing.until > at) return { kind: 'busy' };
   // Its signer is lost. The serial number stays taken, and nobody signs it again.
-  if (signing) await to.certificates.void(signing.certificateId, newId());
+  if (signing) await tx.certificates.void(signing.certificateId, newId());
 
-  const current = await currentOf(to, order);
+  const current = await currentOf(tx, order);
   const { request } = call;
-  const context = await contextOf(tools, to, order, current, request, at, keys.cloud?.publicKey);
+  const context = await contextOf(tools, tx, order, current, request, at, keys.cloud?.publicKey);
   const plan = planReissue(request, context);
   const { names, needsValidation: unproven } = plan;
   const isInstructed = needsInstruction(unproven, plan.dcv);
@@ -122,12 +122,12 @@ async function begin(tools: ReissueTools, to: Repositories, call: ReissueCall, {
   const waits = isInstructed || !isClear(looked, { names, unproven });
   const id = newId();
   if (waits) {
-    await beginWaiting(to, pendingRecord(id, at, order, request, plan, waits), tools.pendingMs, looked);
-    await to.orders.save({ ...order, ...plan.dcv, status: 'reissuing', pendingCertificateId: id });
-    await to.audit.append({ id: newId(), at, accountId, subject: order.id, ...auditOf(call, plan) });
+    await beginWaiting(tx, pendingRecord(id, at, order, request, plan, waits), tools.pendingMs, looked);
+    await tx.orders.save({ ...order, ...plan.dcv, status: 'reissuing', pendingCertificateId: id });
+    await tx.audit.append({ id: newId(), at, accountId, subject: order.id, ...auditOf(call, plan) });
     if (call.idempotency) {
       const { key, requestHash } = call.idempotency;
-      await to.idempotencyKeys.put(accountId, order.id, key, { requestHash, certificateId: id, at });
+      await tx.idempotencyKeys.put(accountId, order.id, key, { requestHash, certificateId: id, at });
     }
     return { kind: 'answered', certificateId: id };
   }
@@ -137,9 +137,9 @@ async function begin(tools: ReissueTools, to: Repositories, call: ReissueCall, {
   const cloudKeyId = request.csr ? null : current.cloudKeyId;
   const wanted = { ...pendingRecord(id, at, order, request, plan, waits), cloudKeyId };
   const record = preparedRecord(tools, wanted, { ...plan, productId }, keys, at);
-  await keepKeys(to, keys);
-  await to.certificates.insert(record);
-  await to.orders.beginSigning(order.id, { certificateId: id, until: at + LEASE_MS });
+  await keepKeys(tx, keys);
+  await tx.certificates.insert(record);
+  await tx.orders.beginSigning(order.id, { certificateId: id, until: at + LEASE_MS });
   return { kind: 'prepared', record, order, current, plan };
 }
 

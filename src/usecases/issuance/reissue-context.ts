@@ -9,26 +9,26 @@ import { mentionedNames } from '../../domain/issuance/names.ts';
 import type { CurrentCertificate } from '../../domain/issuance/ports.ts';
 import type { ReissueContext, ReissueRequest } from '../../domain/issuance/request.ts';
 import type { Repositories } from '../../domain/store.ts';
-import type { Look } from '../validation/check-names.ts';
+import type { NamesToCheck } from '../validation/check-names.ts';
 import { provenAmong } from '../validation/proven-names.ts';
-import { isKeyBlocked, once, soundKey } from './key-policy.ts';
+import { isKeyBlocked, keyPolicy, once } from './key-policy.ts';
 import { cloudKeyToBe } from './obtain-keys.ts';
 import type { ReissueCall, ReissueTools } from './tools.ts';
 
 const IDEMPOTENCY_MS = 24 * 3_600_000;
 
-export async function earlierAnswer(to: Repositories, call: ReissueCall, at: number): Promise<string | undefined> {
+export async function earlierAnswer(tx: Repositories, call: ReissueCall, at: number): Promise<string | undefined> {
   if (!call.idempotency) return undefined;
   const { key, requestHash } = call.idempotency;
-  const entry = await to.idempotencyKeys.find(call.caller.account.id, call.orderId, key, at - IDEMPOTENCY_MS);
+  const entry = await tx.idempotencyKeys.find(call.caller.account.id, call.orderId, key, at - IDEMPOTENCY_MS);
   if (entry && entry.requestHash !== requestHash) throw new Refusal('idempotency_key_reused');
   return entry?.certificateId;
 }
 
 /** An order without a certificate has nothing to compare with; its status refuses the reissue anyway. */
-export async function currentOf(from: Repositories, order: Order): Promise<CurrentCertificate> {
+export async function currentOf(db: Repositories, order: Order): Promise<CurrentCertificate> {
   const id = order.currentCertificateId;
-  const certificate = id === null ? undefined : await from.certificates.findCurrent(order.accountId, id);
+  const certificate = id === null ? undefined : await db.certificates.findCurrent(order.accountId, id);
   if (certificate) return certificate;
   if (order.status === 'issued') throw new Error(`order ${order.id} is issued and has no certificate`);
   return { id: '', commonName: order.commonName, names: order.names, publicKey: NO_KEY, version: 0, cloudKeyId: null };
@@ -37,23 +37,23 @@ export async function currentOf(from: Repositories, order: Order): Promise<Curre
 /** Without a cloud key, one that stands for it: enough for a plan, and never certified. */
 export async function contextOf(
   tools: ReissueTools,
-  from: Repositories,
+  db: Repositories,
   order: Order,
   current: CurrentCertificate,
   request: ReissueRequest,
   now: number,
   cloudKey?: PublicKey,
-): Promise<ReissueContext & Pick<Look, 'provenBy'>> {
+): Promise<ReissueContext & Pick<NamesToCheck, 'provenBy'>> {
   const { authority } = tools;
   const product = productOf(tools.products, order.productId);
   const mentioned = mentionedNames(request, product.kind, current.names);
   const mayRemove = current.names.some((name) => !mentioned.includes(name));
   const valid =
     mayRemove || product.revokesPreviousOnReissue
-      ? await from.certificates.listValid(order.accountId, order.id, now)
+      ? await db.certificates.listValid(order.accountId, order.id, now)
       : [];
   const readCsr = once(tools.readCsr);
-  const provenBy = await provenAmong(tools, from, order.accountId, mentioned, product, now);
+  const provenBy = await provenAmong(tools, db, order.accountId, mentioned, product, now);
   return {
     now,
     order,
@@ -63,9 +63,9 @@ export async function contextOf(
     provenBy,
     validatedNames: new Set(provenBy.keys()),
     readCsr,
-    requireSoundKey: (await isDestroyed(from, order.accountId, current, request))
+    requireAcceptedKey: (await isDestroyed(db, order.accountId, current, request))
       ? refuseDestroyed
-      : soundKey(tools, product, await isBlocked(from, order.accountId, current, request, readCsr)),
+      : keyPolicy(tools, product, await isBlocked(db, order.accountId, current, request, readCsr)),
     cloudKey: cloudKey ?? cloudKeyToBe(request, current.publicKey, product),
     issuers: { choose: authority.issuerFor, served: authority.served },
     registrableDomain: tools.registrableDomain,
@@ -74,13 +74,13 @@ export async function contextOf(
 
 /** Without a CSR the last key is certified again; one that is destroyed can sign nothing any more. */
 async function isDestroyed(
-  from: Repositories,
+  db: Repositories,
   accountId: string,
   { cloudKeyId }: CurrentCertificate,
   { keySource, csr }: ReissueRequest,
 ): Promise<boolean> {
   if (keySource !== 'caller' || csr || cloudKeyId === null) return false;
-  return (await from.cloudKeys.find(accountId, cloudKeyId)) === undefined;
+  return (await db.cloudKeys.find(accountId, cloudKeyId)) === undefined;
 }
 
 const refuseDestroyed = (): never => {
@@ -95,7 +95,7 @@ const refuseDestroyed = (): never => {
 
 /** A key that is made for the request was never anybody's before. */
 async function isBlocked(
-  from: Repositories,
+  db: Repositories,
   accountId: string,
   current: CurrentCertificate,
   { keySource, csr }: ReissueRequest,
@@ -103,6 +103,6 @@ async function isBlocked(
 ): Promise<boolean> {
   if (keySource !== 'caller') return false;
   return csr
-    ? await isKeyBlocked(from, accountId, csr, readCsr)
-    : await from.blockedKeys.has(current.publicKey.fingerprint, accountId);
+    ? await isKeyBlocked(db, accountId, csr, readCsr)
+    : await db.blockedKeys.has(current.publicKey.fingerprint, accountId);
 }

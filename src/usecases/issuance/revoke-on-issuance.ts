@@ -5,7 +5,7 @@ import type { CertificateRecord, Order } from '../../domain/certificate/order.ts
 import type { NewId } from '../../domain/ids.ts';
 import type { ListRef } from '../../domain/revocation/revocation.ts';
 import type { Repositories } from '../../domain/store.ts';
-import { carryOut, type Deed, scheduledFor } from '../revocation/apply-revocation.ts';
+import { applyRevocation, type RevocationAct, scheduledFor } from '../revocation/apply-revocation.ts';
 
 const HOUR_MS = 3_600_000;
 /** More of them would make everybody wait for this transaction; the rest is due, and follows within seconds. */
@@ -13,39 +13,39 @@ const MAX_IN_TRANSACTION = 100;
 
 /** `order` is as it was just saved. Returns the lists that have something new to show. */
 export async function revokeOnIssuance(
-  to: Repositories,
+  tx: Repositories,
   newId: NewId,
   record: CertificateRecord,
   order: Order,
   at: number,
-  by: Deed['by'],
+  by: RevocationAct['by'],
 ): Promise<ListRef[]> {
   const { id, accountId } = record;
   // What is worthless from the start takes the place of nothing: the earlier ones stay.
-  if (await isOnBlockedKey(to, record)) return await revokeItself(to, newId, record, order, at, by);
+  if (await isOnBlockedKey(tx, record)) return await revokeItself(tx, newId, record, order, at, by);
   const lists: ListRef[] = [];
   let carriedOut = 0;
   for (const { certificateId, reason, cause, afterHours } of record.willRevoke) {
     const dueAt = at + afterHours * HOUR_MS;
     const planned = { reason, cause, causedById: id, dueAt, revokedAt: null };
-    await to.revocations.schedule(accountId, certificateId, planned);
+    await tx.revocations.schedule(accountId, certificateId, planned);
     if (afterHours > 0 || carriedOut === MAX_IN_TRANSACTION) continue;
     carriedOut += 1;
-    const certificate = await to.certificates.find(accountId, certificateId);
+    const certificate = await tx.certificates.find(accountId, certificateId);
     // It may have been scheduled before, for another moment and another reason: the first stand.
     const known = certificate?.revocation;
     if (!certificate || !known || known.revokedAt !== null || known.dueAt > at) continue;
     lists.push(
-      ...(await carryOut(to, newId, certificate, order, { reason: known.reason, cause: known.cause, at, by })),
+      ...(await applyRevocation(tx, newId, certificate, order, { reason: known.reason, cause: known.cause, at, by })),
     );
   }
   return lists;
 }
 
-async function isOnBlockedKey(to: Repositories, { accountId, publicKey, encryption }: CertificateRecord) {
-  if (await to.blockedKeys.has(publicKey.fingerprint, accountId)) return true;
-  const escrowed = encryption && (await to.escrowedKeys.find(accountId, encryption.escrowedKeyId));
-  return escrowed ? await to.blockedKeys.has(escrowed.publicKey.fingerprint, accountId) : false;
+async function isOnBlockedKey(tx: Repositories, { accountId, publicKey, encryption }: CertificateRecord) {
+  if (await tx.blockedKeys.has(publicKey.fingerprint, accountId)) return true;
+  const escrowed = encryption && (await tx.escrowedKeys.find(accountId, encryption.escrowedKeyId));
+  return escrowed ? await tx.blockedKeys.has(escrowed.publicKey.fingerprint, accountId) : false;
 }
 
 /**
@@ -53,15 +53,15 @@ async function isOnBlockedKey(to: Repositories, { accountId, publicKey, encrypti
  * certificate is issued, and revoked in the same breath: nobody ever sees it good.
  */
 async function revokeItself(
-  to: Repositories,
+  tx: Repositories,
   newId: NewId,
   { id, accountId }: CertificateRecord,
   order: Order,
   at: number,
-  by: Deed['by'],
+  by: RevocationAct['by'],
 ): Promise<ListRef[]> {
   const deed = { reason: 'key_compromise', cause: 'key_compromise', at, by } as const;
-  await to.revocations.schedule(accountId, id, scheduledFor(deed));
-  const issued = await to.certificates.find(accountId, id);
-  return issued ? await carryOut(to, newId, issued, order, deed) : [];
+  await tx.revocations.schedule(accountId, id, scheduledFor(deed));
+  const issued = await tx.certificates.find(accountId, id);
+  return issued ? await applyRevocation(tx, newId, issued, order, deed) : [];
 }

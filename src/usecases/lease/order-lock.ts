@@ -12,11 +12,11 @@ export type Attempt<T> = { readonly kind: 'done'; readonly value: T } | { readon
 
 /** The order under its lock, unless it is being signed for at this moment: then what comes of that decides first. */
 export async function withOrder<T>(
-  to: Repositories,
+  tx: Repositories,
   ref: { readonly accountId: string; readonly orderId: string },
   work: (order: Order) => Promise<T>,
 ): Promise<Attempt<T>> {
-  const found = await to.orders.findForUpdate(ref.accountId, ref.orderId);
+  const found = await tx.orders.findForUpdate(ref.accountId, ref.orderId);
   if (!found) throw new Error(`certificate without its order ${ref.orderId}`);
   if (found.signing) return { kind: 'busy' };
   return { kind: 'done', value: await work(found.order) };
@@ -27,9 +27,9 @@ const PAUSE_MS = 20;
 const MAX_TRIES = 750;
 
 /** Again, as long as the order is being signed for. */
-export async function patiently<T>(
+export async function retryWhileSigning<T>(
   { store, now, newId }: { readonly store: Store; readonly now: Clock; readonly newId: NewId },
-  attempt: (to: Repositories) => Promise<Attempt<T>>,
+  attempt: (tx: Repositories) => Promise<Attempt<T>>,
 ): Promise<T> {
   for (let tries = 0; tries < MAX_TRIES; tries += 1) {
     const outcome = await store.transaction(attempt);

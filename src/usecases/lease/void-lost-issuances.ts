@@ -25,17 +25,17 @@ export async function voidLostIssuances(store: Store, now: Clock, newId: NewId):
   for (;;) {
     const overdue = await store.orders.overdue(now(), BATCH);
     for (const { accountId, orderId } of overdue) {
-      await store.transaction(async (to) => {
-        const found = await to.orders.findForUpdate(accountId, orderId);
+      await store.transaction(async (tx) => {
+        const found = await tx.orders.findForUpdate(accountId, orderId);
         // Its signer may have finished, or another instance been faster, since the list was made.
         if (!found?.signing || found.signing.until > now()) return;
-        await to.certificates.void(found.signing.certificateId, newId());
+        await tx.certificates.void(found.signing.certificateId, newId());
         const after = afterLoss(found.order);
-        await to.orders.save(after);
+        await tx.orders.save(after);
         if (after.status === 'rejected') {
           const { certificateId } = found.signing;
           const rejected = { action: 'order:rejected', orderStatus: after.status, createdAt: now() } as const;
-          await to.outbox.add({ id: newId(), accountId, orderId, certificateId, ...rejected });
+          await tx.outbox.add({ id: newId(), accountId, orderId, certificateId, ...rejected });
         }
         voided += 1;
       });

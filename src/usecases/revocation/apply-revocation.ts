@@ -14,7 +14,7 @@ import type { NewId } from '../../domain/ids.ts';
 import { type ListRef, serialsOf } from '../../domain/revocation/revocation.ts';
 import type { Repositories } from '../../domain/store.ts';
 
-export interface Deed {
+export interface RevocationAct {
   readonly reason: RevocationReason;
   readonly cause: RevocationCause;
   readonly at: number;
@@ -22,32 +22,32 @@ export interface Deed {
 }
 
 /** Nobody's hand: its time had come. */
-export const SERVICE: Deed['by'] = { actor: 'service', requestId: null };
+export const SERVICE: RevocationAct['by'] = { actor: 'service', requestId: null };
 
 /** The lists that have something new to show; none when it was revoked before. */
-export async function carryOut(
-  to: Repositories,
+export async function applyRevocation(
+  tx: Repositories,
   newId: NewId,
   certificate: CertificateRecord,
   order: Order,
-  { reason, cause, at, by }: Deed,
+  { reason, cause, at, by }: RevocationAct,
 ): Promise<ListRef[]> {
   const { id: certificateId, accountId, orderId, preparation } = certificate;
-  if (!preparation || !(await to.revocations.carryOut(certificateId, { reason, cause, at }))) return [];
+  if (!preparation || !(await tx.revocations.applyRevocation(certificateId, { reason, cause, at }))) return [];
   const { notAfter } = preparation;
   const serials = serialsOf(certificate);
   for (const one of serials) {
-    await to.revokedSerials.insert({ ...one, certificateId, reason, revokedAt: at, notAfter });
+    await tx.revokedSerials.insert({ ...one, certificateId, reason, revokedAt: at, notAfter });
   }
   const wasValid = certificate.state === 'issued' && notAfter >= at;
-  const orderStatus = wasValid ? await statusAfter(to, order, at) : order.status;
-  await to.audit.append({
+  const orderStatus = wasValid ? await statusAfter(tx, order, at) : order.status;
+  await tx.audit.append({
     ...{ id: newId(), at, accountId, ...by, action: 'certificate:revoked', subject: certificateId },
     details: { order_id: orderId, reason, cause, serial_numbers: serials.map(({ serial }) => serial).join(' ') },
   });
   // Of a serial number that was voided nobody has ever heard: there is nobody to tell.
   if (certificate.state === 'issued') {
-    await to.outbox.add({
+    await tx.outbox.add({
       ...{ id: newId(), accountId, orderId, orderStatus, certificateId, action: 'order:revoked', createdAt: at },
     });
   }
@@ -55,20 +55,20 @@ export async function carryOut(
 }
 
 /** ADR 0007: an order ends when its last valid certificate is revoked, and a reissue that waits ends with it. */
-async function statusAfter(to: Repositories, order: Order, at: number): Promise<Order['status']> {
+async function statusAfter(tx: Repositories, order: Order, at: number): Promise<Order['status']> {
   const mayEnd = order.status === 'issued' || order.status === 'reissuing';
-  if (!mayEnd || (await to.certificates.hasUnrevoked(order.accountId, order.id, at))) return order.status;
+  if (!mayEnd || (await tx.certificates.hasUnrevoked(order.accountId, order.id, at))) return order.status;
   requireTransition(order.status, 'revoked');
   const { pendingCertificateId } = order;
   if (pendingCertificateId !== null) {
-    await to.certificates.cancel(order.accountId, pendingCertificateId);
-    await to.waiting.delete(order.accountId, pendingCertificateId);
+    await tx.certificates.cancel(order.accountId, pendingCertificateId);
+    await tx.waiting.delete(order.accountId, pendingCertificateId);
   }
-  await to.orders.save({ ...order, status: 'revoked', pendingCertificateId: null });
+  await tx.orders.save({ ...order, status: 'revoked', pendingCertificateId: null });
   return 'revoked';
 }
 
-export const scheduledFor = (deed: Omit<Deed, 'by'>): Revocation => ({
+export const scheduledFor = (deed: Omit<RevocationAct, 'by'>): Revocation => ({
   reason: deed.reason,
   cause: deed.cause,
   causedById: null,

@@ -13,8 +13,8 @@ import {
   requireWithinLife,
 } from '../../domain/revocation/revocation.ts';
 import type { Repositories } from '../../domain/store.ts';
-import { patiently, withOrder } from '../lease/order-lock.ts';
-import { carryOut } from './apply-revocation.ts';
+import { retryWhileSigning, withOrder } from '../lease/order-lock.ts';
+import { applyRevocation } from './apply-revocation.ts';
 import type { RevocationTools } from './revoke-certificate.ts';
 
 export interface ChangeRevocation {
@@ -40,50 +40,50 @@ export function changeRevocation(tools: ChangeTools): ChangeRevocation {
   async function change(
     by: Actor,
     id: string,
-    work: (to: Repositories, found: Scheduled) => Promise<ListRef[]>,
+    work: (tx: Repositories, found: Scheduled) => Promise<ListRef[]>,
   ): Promise<void> {
     const known = await store.certificates.find(by.accountId, id);
     if (!known) throw new Refusal('cert_not_found');
-    const lists = await patiently(tools, (to) =>
-      withOrder(to, known, async (order) => {
-        const certificate = await to.certificates.find(by.accountId, id);
+    const lists = await retryWhileSigning(tools, (tx) =>
+      withOrder(tx, known, async (order) => {
+        const certificate = await tx.certificates.find(by.accountId, id);
         if (!certificate) throw new Refusal('cert_not_found');
-        return await work(to, { certificate, revocation: requireScheduled(certificate.revocation), order, at: now() });
+        return await work(tx, { certificate, revocation: requireScheduled(certificate.revocation), order, at: now() });
       }),
     );
     await publishLists(lists);
   }
 
   const record = (
-    to: Repositories,
+    tx: Repositories,
     by: Actor,
     action: AuditAction,
     { certificate, revocation, order, at }: Scheduled,
   ) =>
-    to.audit.append({
+    tx.audit.append({
       ...{ id: newId(), at, ...by, action, subject: certificate.id },
       details: { order_id: order.id, was_due_at: revocation.dueAt },
     });
 
   return {
     reschedule: (by, id, dueAt) =>
-      change(by, id, async (to, found) => {
+      change(by, id, async (tx, found) => {
         const { certificate, revocation, order, at } = found;
         if (dueAt > revocation.dueAt) {
           requireMayPutOff(productOf(tools.products, order.productId));
           requireWithinLife(dueAt, certificate.preparation?.notAfter ?? 0);
         }
         const { reason, cause } = revocation;
-        await to.revocations.reschedule(by.accountId, id, Math.max(dueAt, at));
-        await record(to, by, 'revocation:changed', found);
-        return dueAt <= at ? await carryOut(to, newId, certificate, order, { reason, cause, at, by }) : [];
+        await tx.revocations.reschedule(by.accountId, id, Math.max(dueAt, at));
+        await record(tx, by, 'revocation:changed', found);
+        return dueAt <= at ? await applyRevocation(tx, newId, certificate, order, { reason, cause, at, by }) : [];
       }),
 
     cancel: (by, id) =>
-      change(by, id, async (to, found) => {
+      change(by, id, async (tx, found) => {
         requireMayPutOff(productOf(tools.products, found.order.productId));
-        await to.revocations.unschedule(by.accountId, id);
-        await record(to, by, 'revocation:canceled', found);
+        await tx.revocations.unschedule(by.accountId, id);
+        await record(tx, by, 'revocation:canceled', found);
         return [];
       }),
   };

@@ -9,8 +9,8 @@ import type { NewId } from '../../domain/ids.ts';
 import type { CertificateRef, PublishLists } from '../../domain/revocation/ports.ts';
 import { fittingReason, type ListRef, requireRevocable, serialsOf } from '../../domain/revocation/revocation.ts';
 import type { Repositories, Store } from '../../domain/store.ts';
-import { patiently, withOrder } from '../lease/order-lock.ts';
-import { carryOut, scheduledFor } from './apply-revocation.ts';
+import { retryWhileSigning, withOrder } from '../lease/order-lock.ts';
+import { applyRevocation, scheduledFor } from './apply-revocation.ts';
 
 export interface RevocationTools {
   readonly store: Store;
@@ -20,14 +20,14 @@ export interface RevocationTools {
   readonly publishLists: PublishLists;
 }
 
-export interface RevokeWish {
+export interface RevokeRequest {
   /** Left out: the one that fits. */
   readonly reason?: RevocationReason | undefined;
   readonly cause?: RevocationCause | undefined;
 }
 
 /** Resolves when lists and OCSP say so. Doing it twice changes nothing. */
-export type RevokeCertificate = (by: Actor, certificateId: string, wish: RevokeWish) => Promise<void>;
+export type RevokeCertificate = (by: Actor, certificateId: string, wish: RevokeRequest) => Promise<void>;
 
 export function revokeCertificate(tools: RevocationTools): RevokeCertificate {
   const record = recordRevocation(tools);
@@ -36,41 +36,43 @@ export function revokeCertificate(tools: RevocationTools): RevokeCertificate {
 
 /** Resolves when OCSP says so, with the lists that are still to say it. */
 export function recordRevocation(tools: RevocationTools) {
-  return async (by: Actor, certificateId: string, wish: RevokeWish): Promise<ListRef[]> => {
+  return async (by: Actor, certificateId: string, wish: RevokeRequest): Promise<ListRef[]> => {
     const found = await tools.store.certificates.find(by.accountId, certificateId);
     if (!found) throw new Refusal('cert_not_found');
     const ref = { accountId: by.accountId, orderId: found.orderId, certificateId };
-    return await patiently(tools, (to) => withOrder(to, ref, (order) => revokeIn(tools, to, by, ref, order, wish)));
+    return await retryWhileSigning(tools, (tx) =>
+      withOrder(tx, ref, (order) => revokeIn(tools, tx, by, ref, order, wish)),
+    );
   };
 }
 
 async function revokeIn(
   { now, newId }: RevocationTools,
-  to: Repositories,
+  tx: Repositories,
   by: Actor,
   { accountId, certificateId }: CertificateRef,
   order: Order,
-  { reason: asked, cause: given }: RevokeWish,
+  { reason: asked, cause: given }: RevokeRequest,
 ): Promise<ListRef[]> {
   const at = now();
-  const certificate = await to.certificates.find(accountId, certificateId);
+  const certificate = await tx.certificates.find(accountId, certificateId);
   if (!certificate) throw new Refusal('cert_not_found');
   requireRevocable(certificate);
   if (asked === 'key_compromise') {
-    await to.blockedKeys.report(accountId, certificate.publicKey.fingerprint, at);
+    await tx.blockedKeys.report(accountId, certificate.publicKey.fingerprint, at);
     // Whoever has the signing key can open the envelope of the other half's.
     const { encryption } = certificate;
-    const escrowed = encryption && (await to.escrowedKeys.find(accountId, encryption.escrowedKeyId));
-    if (escrowed) await to.blockedKeys.report(accountId, escrowed.publicKey.fingerprint, at);
+    const escrowed = encryption && (await tx.escrowedKeys.find(accountId, encryption.escrowedKeyId));
+    if (escrowed) await tx.blockedKeys.report(accountId, escrowed.publicKey.fingerprint, at);
   }
   const { revocation } = certificate;
   const cause = given ?? (asked || !revocation ? 'requested' : revocation.cause);
   if (revocation && revocation.revokedAt !== null) {
     // Whoever asks again also waits until the world can see it.
     if (asked !== 'key_compromise' || revocation.reason === 'key_compromise') return serialsOf(certificate);
-    await to.revocations.changeReason(certificateId, asked, cause);
-    await to.revokedSerials.changeReason(certificateId, asked);
-    await to.audit.append({
+    await tx.revocations.changeReason(certificateId, asked, cause);
+    await tx.revokedSerials.changeReason(certificateId, asked);
+    await tx.audit.append({
       ...{ id: newId(), at, ...by, action: 'revocation:changed', subject: certificateId },
       details: { order_id: order.id, reason: asked, was: revocation.reason },
     });
@@ -78,7 +80,7 @@ async function revokeIn(
   }
   const isReplaced = order.currentCertificateId !== certificateId;
   const deed = { reason: asked ?? revocation?.reason ?? fittingReason(isReplaced), cause, at };
-  if (!revocation) await to.revocations.schedule(accountId, certificateId, scheduledFor(deed));
-  else if (revocation.dueAt > at) await to.revocations.reschedule(accountId, certificateId, at);
-  return await carryOut(to, newId, certificate, order, { ...deed, by });
+  if (!revocation) await tx.revocations.schedule(accountId, certificateId, scheduledFor(deed));
+  else if (revocation.dueAt > at) await tx.revocations.reschedule(accountId, certificateId, at);
+  return await applyRevocation(tx, newId, certificate, order, { ...deed, by });
 }

@@ -54,9 +54,9 @@ export function compromiseKey(tools: RevocationTools): CompromiseKey {
  * either been issued, or will find the key blocked and revoke itself: see revoke-on-issuance.ts.
  */
 const isBeingSigned = (store: RevocationTools['store'], { accountId, orderId, certificateId }: CertificateRef) =>
-  store.transaction(async (to) => {
-    await to.orders.findForUpdate(accountId, orderId);
-    return (await to.certificates.find(accountId, certificateId))?.state === 'prepared';
+  store.transaction(async (tx) => {
+    await tx.orders.findForUpdate(accountId, orderId);
+    return (await tx.certificates.find(accountId, certificateId))?.state === 'prepared';
   });
 
 export function voidedSerials(tools: RevocationTools): VoidedSerials {

@@ -5,7 +5,7 @@ import type { CertificateRef } from '../../domain/revocation/ports.ts';
 import type { ListRef } from '../../domain/revocation/revocation.ts';
 import type { Repositories } from '../../domain/store.ts';
 import { type Attempt, withOrder } from '../lease/order-lock.ts';
-import { carryOut, SERVICE } from './apply-revocation.ts';
+import { applyRevocation, SERVICE } from './apply-revocation.ts';
 import type { RevocationTools } from './revoke-certificate.ts';
 
 const BATCH = 100;
@@ -23,7 +23,7 @@ export async function runDueRevocations(tools: RevocationTools): Promise<number>
     let inBatch = 0;
     for (const ref of due) {
       try {
-        const outcome = await store.transaction((to) => revokeIfDue(tools, to, ref));
+        const outcome = await store.transaction((tx) => revokeIfDue(tools, tx, ref));
         // An order that is being signed for has its turn the next time.
         if (outcome.kind === 'busy' || outcome.value.length === 0) continue;
         lists.push(...outcome.value);
@@ -43,15 +43,15 @@ export async function runDueRevocations(tools: RevocationTools): Promise<number>
 
 function revokeIfDue(
   { now, newId }: RevocationTools,
-  to: Repositories,
+  tx: Repositories,
   ref: CertificateRef,
 ): Promise<Attempt<ListRef[]>> {
-  return withOrder(to, ref, async (order) => {
-    const certificate = await to.certificates.find(ref.accountId, ref.certificateId);
+  return withOrder(tx, ref, async (order) => {
+    const certificate = await tx.certificates.find(ref.accountId, ref.certificateId);
     const revocation = certificate?.revocation;
     // Since the list was made it may have happened, been put off or been canceled.
     if (!certificate || !revocation || revocation.revokedAt !== null || revocation.dueAt > now()) return [];
     const { reason, cause } = revocation;
-    return await carryOut(to, newId, certificate, order, { reason, cause, at: now(), by: SERVICE });
+    return await applyRevocation(tx, newId, certificate, order, { reason, cause, at: now(), by: SERVICE });
   });
 }

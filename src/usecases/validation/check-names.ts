@@ -9,16 +9,16 @@ import type { NewId } from '../../domain/ids.ts';
 import type { Store } from '../../domain/store.ts';
 import { type Challenge, type ChallengeFacts, challengeFor } from '../../domain/validation/challenge.ts';
 import { type CheckResult, type Finding, failed } from '../../domain/validation/check-result.ts';
-import { atMost } from '../../kernel/map-limit.ts';
+import { mapLimit } from '../../kernel/map-limit.ts';
 import type { CheckDomains } from './check-domains.ts';
 
-export interface LookTools {
+export interface CheckingTools {
   readonly checks: CheckDomains;
   readonly challengeFacts: (accountId: string, certificateId: string) => ChallengeFacts;
 }
 
 /** What every validation use case works with. */
-export interface ValidationTools extends LookTools {
+export interface ValidationTools extends CheckingTools {
   readonly store: Store;
   readonly products: Catalog;
   readonly now: Clock;
@@ -27,23 +27,23 @@ export interface ValidationTools extends LookTools {
 }
 
 /** By name. What is not in it was not asked, which is no permission either. */
-export interface Looked {
+export interface CheckResults {
   /** Those that were asked about, though perhaps not everything: the first obstacle is enough. */
   readonly names: ReadonlySet<string>;
   readonly control: ReadonlyMap<string, CheckResult>;
   readonly caa: ReadonlyMap<string, CheckResult>;
 }
 
-export const NOTHING_SEEN: Looked = { names: new Set(), control: new Map(), caa: new Map() };
+export const NOTHING_CHECKED: CheckResults = { names: new Set(), control: new Map(), caa: new Map() };
 
 const AT_ONCE = 8;
 /**
  * How long a look may take. While somebody waits, what is not known by then is asked again later; by itself the service
  * has more patience, and still less than the claim under which it looks.
  */
-export const LOOK_LIMITS_MS = { issuing: 6_000, onRequest: 8_000, bySchedule: 60_000 } as const;
+export const CHECK_LIMITS_MS = { issuing: 6_000, onRequest: 8_000, bySchedule: 60_000 } as const;
 
-export interface Look {
+export interface NamesToCheck {
   readonly accountId: string;
   /** Undefined when it is not offered any more. */
   readonly product: Pick<Product, 'dcvMethods'> | undefined;
@@ -59,7 +59,7 @@ export interface Look {
 }
 
 /** CAA is only asked when nothing else is in the way. */
-export async function lookAtNames(tools: LookTools, look: Look): Promise<Looked> {
+export async function checkNames(tools: CheckingTools, look: NamesToCheck): Promise<CheckResults> {
   const { accountId, names, provenBy, dcv, limitMs, stopping } = look;
   const unproven = unprovenOf(look);
   const inTime = within(limitMs, stopping);
@@ -80,8 +80,8 @@ export async function lookAtNames(tools: LookTools, look: Look): Promise<Looked>
 }
 
 export function challengesOf(
-  { challengeFacts }: LookTools,
-  { accountId, product, names, dcv, certificateId = '' }: Omit<Look, 'provenBy' | 'limitMs'>,
+  { challengeFacts }: CheckingTools,
+  { accountId, product, names, dcv, certificateId = '' }: Omit<NamesToCheck, 'provenBy' | 'limitMs'>,
 ): Map<string, Challenge> {
   const method = product?.dcvMethods.find((one) => one === dcv.dcvMethod);
   if (!method) return new Map();
@@ -94,7 +94,7 @@ const resultsOf = async (
   names: readonly string[],
   check: (name: string) => Promise<CheckResult>,
 ): Promise<Map<string, CheckResult>> =>
-  new Map(await atMost(AT_ONCE, names, async (name) => [name, await check(name)] as const));
+  new Map(await mapLimit(AT_ONCE, names, async (name) => [name, await check(name)] as const));
 
 /** Then whatever is under way is given up, and nothing further is asked. */
 export function within(limitMs: number, stopping?: AbortSignal) {
@@ -126,16 +126,16 @@ const NO_METHOD = failed(
 export const notProvable = ({ dcvMethod }: DomainValidation): CheckResult =>
   dcvMethod === 'file' ? NOT_BY_FILE : NO_METHOD;
 
-export const unprovenOf = ({ names, provenBy }: Pick<Look, 'names' | 'provenBy'>): string[] =>
+export const unprovenOf = ({ names, provenBy }: Pick<NamesToCheck, 'names' | 'provenBy'>): string[] =>
   names.filter((name) => !provenBy.has(name));
 
 export const isClear = (
-  { control, caa }: Looked,
+  { control, caa }: CheckResults,
   { names, unproven }: { readonly names: readonly string[]; readonly unproven: readonly string[] },
 ): boolean => unproven.every((name) => control.get(name)?.isOk) && names.every((name) => caa.get(name)?.isOk);
 
 /** For the order to show. */
-export function findingsOf({ control, caa }: Looked, at: number): Record<string, Finding> {
+export function findingsOf({ control, caa }: CheckResults, at: number): Record<string, Finding> {
   const told = (of: Finding['of'], results: ReadonlyMap<string, CheckResult>): [string, Finding][] =>
     [...results].flatMap(([name, result]) =>
       result.isOk ? [] : [[name, { at, of, problem: result.problem, reason: result.reason }]],

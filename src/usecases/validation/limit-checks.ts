@@ -10,7 +10,7 @@ import type { Store } from '../../domain/store.ts';
 const LOOK_RATE: Rate = { burst: 5, everyMs: 6_000 };
 
 /** One allowance for all that is done on request. Refuses with `request_too_fast`. */
-export async function takeLook({ store, now }: { store: Store; now: Clock }, { id }: Order): Promise<void> {
-  const waitMs = await store.transaction((to) => to.rateLimits.take(`domain-check ${id}`, LOOK_RATE, now()));
+export async function limitChecks({ store, now }: { store: Store; now: Clock }, { id }: Order): Promise<void> {
+  const waitMs = await store.transaction((tx) => tx.rateLimits.take(`domain-check ${id}`, LOOK_RATE, now()));
   if (waitMs > 0) throw new Refusal('request_too_fast', { retryAfterSeconds: Math.ceil(waitMs / 1000) });
 }

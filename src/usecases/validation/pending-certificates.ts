@@ -6,45 +6,45 @@ import { Refusal } from '../../domain/errors.ts';
 import type { NewId } from '../../domain/ids.ts';
 import type { Repositories } from '../../domain/store.ts';
 import { waitAfter } from '../../domain/validation/check-result.ts';
-import { findingsOf, type Looked, NOTHING_SEEN } from './check-names.ts';
+import { type CheckResults, findingsOf, NOTHING_CHECKED } from './check-names.ts';
 
 /** In the transaction that answers its id, or promises to. */
 export async function beginWaiting(
-  to: Repositories,
+  tx: Repositories,
   record: CertificateRecord,
   pendingMs: number,
-  looked: Looked = NOTHING_SEEN,
+  looked: CheckResults = NOTHING_CHECKED,
 ): Promise<void> {
   const { id: certificateId, accountId, orderId, createdAt } = record;
-  await to.certificates.insert(record);
-  await to.waiting.insert({
+  await tx.certificates.insert(record);
+  await tx.waiting.insert({
     certificateId,
     accountId,
     orderId,
     dueAt: createdAt + waitAfter(0),
-    tries: looked === NOTHING_SEEN ? 0 : 1,
+    tries: looked === NOTHING_CHECKED ? 0 : 1,
     expiresAt: createdAt + pendingMs,
     findings: findingsOf(looked, createdAt),
   });
 }
 
 /** The order afterwards: a reissue leaves it as it was before, a first certificate takes it along. */
-export async function stopWaiting(to: Repositories, order: Order, first: 'canceled' | 'rejected'): Promise<Order> {
+export async function stopWaiting(tx: Repositories, order: Order, first: 'canceled' | 'rejected'): Promise<Order> {
   const { accountId, pendingCertificateId } = order;
   const status = order.status === 'reissuing' ? 'issued' : first;
   requireTransition(order.status, status);
   if (pendingCertificateId !== null) {
-    await to.certificates.cancel(accountId, pendingCertificateId);
-    await to.waiting.delete(accountId, pendingCertificateId);
+    await tx.certificates.cancel(accountId, pendingCertificateId);
+    await tx.waiting.delete(accountId, pendingCertificateId);
   }
   const after: Order = { ...order, status, pendingCertificateId: null };
-  await to.orders.save(after);
+  await tx.orders.save(after);
   return after;
 }
 
 /** It waited too long, or can never be issued as it was asked for. */
 export async function lapse(
-  to: Repositories,
+  tx: Repositories,
   order: Order,
   certificateId: string,
   why: string,
@@ -52,12 +52,12 @@ export async function lapse(
   newId: NewId,
 ): Promise<void> {
   const { id: orderId, accountId } = order;
-  const { status: orderStatus } = await stopWaiting(to, order, 'rejected');
+  const { status: orderStatus } = await stopWaiting(tx, order, 'rejected');
   if (orderStatus === 'rejected') {
     const action = 'order:rejected' as const;
-    await to.outbox.add({ id: newId(), accountId, orderId, orderStatus, certificateId, action, createdAt: at });
+    await tx.outbox.add({ id: newId(), accountId, orderId, orderStatus, certificateId, action, createdAt: at });
   }
-  await to.audit.append({
+  await tx.audit.append({
     ...{ id: newId(), at, accountId, actor: 'service', action: 'order:lapsed', subject: orderId, requestId: null },
     details: { certificate_id: certificateId, was: order.status, why },
   });

@@ -9,16 +9,16 @@ import { proofOf } from '../../domain/validation/challenge.ts';
 import { waitAfter } from '../../domain/validation/check-result.ts';
 import type { Waiting } from '../../domain/validation/ports.ts';
 import {
+  CHECK_LIMITS_MS,
+  type CheckResults,
   challengesOf,
+  checkNames,
   findingsOf,
   isClear,
-  LOOK_LIMITS_MS,
-  type Looked,
-  lookAtNames,
   unprovenOf,
   type ValidationTools,
 } from './check-names.ts';
-import { takeLook } from './limit-checks.ts';
+import { limitChecks } from './limit-checks.ts';
 import { lapse, notWaiting } from './pending-certificates.ts';
 import { provenAmong } from './proven-names.ts';
 
@@ -43,14 +43,18 @@ const JITTER = 0.2;
  * Issues a certificate whose names are validated. `moot`: it can never be issued as it was asked for. `later`: not now,
  * and perhaps after the next check. A port, because issuing is above validation.
  */
-export type IssuePending = (record: CertificateRecord, product: Product, looked: Looked) => Promise<PendingOutcome>;
-export type PendingOutcome = 'issued' | 'later' | { readonly moot: string };
+export type IssuePending = (
+  record: CertificateRecord,
+  product: Product,
+  looked: CheckResults,
+) => Promise<PendingOutcome>;
+export type PendingOutcome = 'issued' | 'later' | { readonly impossible: string };
 
 export interface ProveTools extends ValidationTools {
   readonly issue: IssuePending;
   /** From 0 to 1. */
   readonly random: () => number;
-  readonly onFault: (error: unknown) => void;
+  readonly onError: (error: unknown) => void;
 }
 
 interface Case {
@@ -68,11 +72,11 @@ export function proveDomains(tools: ProveTools): ProveDomains {
       const certificateId = order.pendingCertificateId;
       const waiting = certificateId === null ? undefined : await store.waiting.find(accountId, certificateId);
       if (!waiting) throw notWaiting(order);
-      await takeLook(tools, order);
+      await limitChecks(tools, order);
       // From the beginning: somebody is at work on it.
       const claimed = { ...waiting, tries: 0, dueAt: now() + CLAIM_MS };
       await store.waiting.update(claimed);
-      await prove(tools, claimed, LOOK_LIMITS_MS.onRequest);
+      await prove(tools, claimed, CHECK_LIMITS_MS.onRequest);
     },
 
     async due(stopping) {
@@ -103,10 +107,10 @@ export function proveDomains(tools: ProveTools): ProveDomains {
 /** What is wrong with one keeps no other from its turn; it is tried again later and later. */
 async function proveOrTell(tools: ProveTools, waiting: Waiting, stopping?: AbortSignal): Promise<void> {
   try {
-    await prove(tools, waiting, LOOK_LIMITS_MS.bySchedule, stopping);
+    await prove(tools, waiting, CHECK_LIMITS_MS.bySchedule, stopping);
   } catch (error) {
-    tools.onFault(error);
-    await again(tools, waiting).catch(tools.onFault);
+    tools.onError(error);
+    await again(tools, waiting).catch(tools.onError);
   }
 }
 
@@ -124,12 +128,12 @@ async function prove(tools: ProveTools, waiting: Waiting, limitMs: number, stopp
   const provenBy = await provenAmong(tools, tools.store, accountId, names, product, at);
   const look = { accountId, product, names, provenBy, dcv: order, certificateId, limitMs, stopping };
   const unproven = unprovenOf(look);
-  const looked = await lookAtNames(tools, look);
+  const looked = await checkNames(tools, look);
   await keepProofs(tools, found, unproven, looked);
   if (!isClear(looked, { names, unproven })) return await again(tools, waiting, looked);
   const outcome = await tools.issue(record, product, looked);
   if (outcome === 'later') await again(tools, waiting, looked);
-  if (typeof outcome === 'object') await giveUp(tools, waiting, outcome.moot);
+  if (typeof outcome === 'object') await giveUp(tools, waiting, outcome.impossible);
 }
 
 /** Undefined when there is nothing to be done about it now. */
@@ -147,7 +151,7 @@ async function keepProofs(
   tools: ProveTools,
   { order, record, product }: Case,
   unproven: readonly string[],
-  { control }: Looked,
+  { control }: CheckResults,
 ) {
   const { dcvMethod: method, accountId } = order;
   const proven = unproven.filter((name) => control.get(name)?.isOk);
@@ -155,11 +159,11 @@ async function keepProofs(
   const challenges = challengesOf(tools, { accountId, product, names: proven, dcv: order, certificateId: record.id });
   const { newId } = tools;
   const at = tools.now();
-  await tools.store.transaction(async (to) => {
+  await tools.store.transaction(async (tx) => {
     for (const name of proven) {
       const kept = proofOf(challenges.get(name)!, order.dcvScope, tools.registrableDomain);
-      await to.proofs.record(accountId, kept, method, at);
-      await to.audit.append({
+      await tx.proofs.record(accountId, kept, method, at);
+      await tx.audit.append({
         ...{ id: newId(), at, accountId, actor: 'service', action: 'name:validated', subject: name, requestId: null },
         details: { method, scope: order.dcvScope, order_id: order.id },
       });
@@ -167,7 +171,7 @@ async function keepProofs(
   });
 }
 
-async function again({ store, now, random }: ProveTools, waiting: Waiting, looked?: Looked): Promise<void> {
+async function again({ store, now, random }: ProveTools, waiting: Waiting, looked?: CheckResults): Promise<void> {
   const at = now();
   const wait = waitAfter(waiting.tries) * (1 - JITTER + 2 * JITTER * random());
   // Never later than its end, which is also found by being due.
@@ -184,9 +188,9 @@ async function again({ store, now, random }: ProveTools, waiting: Waiting, looke
 
 async function giveUp({ store, now, newId }: ProveTools, waiting: Waiting, why: string): Promise<void> {
   const { accountId, orderId, certificateId } = waiting;
-  await store.transaction(async (to) => {
-    const found = await to.orders.findForUpdate(accountId, orderId);
+  await store.transaction(async (tx) => {
+    const found = await tx.orders.findForUpdate(accountId, orderId);
     if (!found || found.signing || found.order.pendingCertificateId !== certificateId) return;
-    await lapse(to, found.order, certificateId, why, now(), newId);
+    await lapse(tx, found.order, certificateId, why, now(), newId);
   });
 }

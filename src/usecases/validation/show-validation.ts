@@ -6,9 +6,9 @@ import { Refusal } from '../../domain/errors.ts';
 import { type Challenge, shortfallOf } from '../../domain/validation/challenge.ts';
 import { type CheckResult, type Finding, PASSED } from '../../domain/validation/check-result.ts';
 import type { Waiting } from '../../domain/validation/ports.ts';
-import { atMost } from '../../kernel/map-limit.ts';
-import { challengesOf, LOOK_LIMITS_MS, notProvable, unprovenOf, type ValidationTools, within } from './check-names.ts';
-import { takeLook } from './limit-checks.ts';
+import { mapLimit } from '../../kernel/map-limit.ts';
+import { CHECK_LIMITS_MS, challengesOf, notProvable, unprovenOf, type ValidationTools, within } from './check-names.ts';
+import { limitChecks } from './limit-checks.ts';
 import { notWaiting } from './pending-certificates.ts';
 import { provenAmong } from './proven-names.ts';
 
@@ -102,16 +102,16 @@ export function showValidation(tools: ValidationTools): ShowValidation {
       // A value belongs to a certificate that waits; a persistent record to the account.
       const isOver = order.currentCertificateId === null || order.dcvMethod !== 'dns-persist';
       if (order.pendingCertificateId === null && isOver) throw notWaiting(order);
-      await takeLook(tools, order);
+      await limitChecks(tools, order);
       const names = await namesOf(order);
       const challenges = challengesFor(order, names);
       const provenBy = await provenOf(order, names);
-      const inTime = within(LOOK_LIMITS_MS.onRequest);
+      const inTime = within(CHECK_LIMITS_MS.onRequest);
       const controlNow = (challenge: Challenge | null) =>
         challenge
           ? inTime((signal) => tools.checks.control(challenge, { accountId, signal }), challenge.method)
           : notProvable(order);
-      return await atMost(AT_ONCE, names, async (name) => {
+      return await mapLimit(AT_ONCE, names, async (name) => {
         const challenge = challenges.get(name) ?? null;
         const methods = provenBy.get(name) ?? (challenge ? [challenge.method] : []);
         // A proof that is kept need not be shown again; a persistent record is asked each time.

@@ -129,7 +129,7 @@ rule('reissue 44', 'No certificate outlives its issuer: a longer wish is shorten
     assert.equal(refused.headers.get('retry-after'), '3600');
     assert.match(refused.body.message, reason);
   }
-  const { length: faults } = app.lines.filter(({ event }) => event === 'fault');
+  const { length: faults } = app.lines.filter(({ event }) => event === 'error');
   assert.equal(faults, 0);
   const brought = await bringIssuer(app);
   await app.issuance.sweep();

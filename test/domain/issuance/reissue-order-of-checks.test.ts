@@ -42,8 +42,8 @@ const sold =
   });
 const both =
   (one: Fault[1], other: Fault[1]): Fault[1] =>
-  (to) =>
-    other(one(to));
+  (tx) =>
+    other(one(tx));
 /** In place of the last one in a list that is full, so that the list keeps its length. */
 const alsoNamed =
   (name: string): Fault[1] =>
@@ -87,7 +87,7 @@ const FAULTS: readonly Fault[] = [
   ],
   ['key: CSR unreadable', known({ readCsr: refuse('unreadable') }), 'invalid_csr', undefined, /unreadable/],
   ['key: not of the product', asked({ csr: 'rsa-1024' }), 'invalid_csr', CSR, /rsa, 1024 bits.*rsa 2048–8192/],
-  ['key: not sound', known({ requireSoundKey: refuse('compromised') }), 'invalid_csr', undefined, /compromised/],
+  ['key: not sound', known({ requireAcceptedKey: refuse('compromised') }), 'invalid_csr', undefined, /compromised/],
   [
     'key: no issuer',
     known({ issuers: { ...CONTEXT.issuers, choose: () => undefined } }),

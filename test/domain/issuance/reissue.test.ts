@@ -160,7 +160,9 @@ test('the CSR: where it may be missing the last key is certified again, if it st
   assert.equal(plan({ csr: '' }, optional).publicKey, OLD_KEY);
   assert.equal(plan({ csr: undefined }, optional).publicKey, OLD_KEY);
   assert.equal(plan({}, optional).publicKey.type, 'p384');
-  assert.throws(() => plan({ csr: '' }, { ...optional, requireSoundKey: refuse('listed') }), { code: 'invalid_csr' });
+  assert.throws(() => plan({ csr: '' }, { ...optional, requireAcceptedKey: refuse('listed') }), {
+    code: 'invalid_csr',
+  });
   const forbidden = { product: { ...product('tls-private'), csr: 'forbidden' as const } };
   assert.equal(plan({ csr: '' }, forbidden).publicKey, OLD_KEY);
   assert.throws(() => plan({}, forbidden), { code: P });

@@ -45,9 +45,9 @@ rule('delivery 1', 'An event is committed in the same transaction as the fact it
     orderStatus: 'issued',
     createdAt: app.now(),
   } as const;
-  const failing = store.transaction(async (to) => {
+  const failing = store.transaction(async (tx) => {
     const { certificateId } = order;
-    await to.outbox.add({ id: newId(), ...event, certificateId, action: 'order:revoked' });
+    await tx.outbox.add({ id: newId(), ...event, certificateId, action: 'order:revoked' });
     throw new Error('the fact did not come about');
   });
   await assert.rejects(failing);
@@ -59,8 +59,8 @@ rule('delivery 1', 'An event is committed in the same transaction as the fact it
   // The other way round, no event and no fact: the real issuance and the real revocation fail with their event.
   const { transaction } = store;
   const noEvents = { add: () => Promise.reject(new Error('no event')) };
-  mock.method(store, 'transaction', <T>(work: (to: Repositories) => Promise<T>) =>
-    transaction((to) => work({ ...to, outbox: noEvents })),
+  mock.method(store, 'transaction', <T>(work: (tx: Repositories) => Promise<T>) =>
+    transaction((tx) => work({ ...tx, outbox: noEvents })),
   );
   const revoke = `/openapi/v3/certs/${order.certificateId}/revoke`;
   assert.equal((await app.call('POST', revoke, { key: order.key })).status, 500);
@@ -270,13 +270,13 @@ rule('event 8', 'The rejection of an order emits `order:rejected`', async () => 
   const found = await store.orders.find(accountId, order.id);
   // As a first signer that is lost leaves it: prepared, with a lease that has run out.
   const lost = { ...found!, id: 'lostorder', status: 'issuing', currentCertificateId: null, revision: 1 } as const;
-  await store.transaction(async (to) => {
-    await to.orders.insert(lost);
-    const issuerId = (await to.issuers.listPublic()).find(({ role }) => role === 'issuing')!.id;
+  await store.transaction(async (tx) => {
+    await tx.orders.insert(lost);
+    const issuerId = (await tx.issuers.listPublic()).find(({ role }) => role === 'issuing')!.id;
     const { preparation } = prepared('lostcert');
     const about = { accountId, orderId: lost.id, preparation: { ...preparation!, issuerId } };
-    await to.certificates.insert(certificate('lostcert', { ...about, state: 'prepared' }));
-    await to.orders.beginSigning(lost.id, { certificateId: 'lostcert', until: app.now() - 1 });
+    await tx.certificates.insert(certificate('lostcert', { ...about, state: 'prepared' }));
+    await tx.orders.beginSigning(lost.id, { certificateId: 'lostcert', until: app.now() - 1 });
   });
   assert.equal(await app.issuance.sweep(), 1);
   const [callback] = await arrived(world, 'lostcert');

@@ -98,7 +98,7 @@ test('settings that cannot be opened stop the callbacks of their account, and of
   await reissued(app, broken);
   const well = await subscribed(world, {}, '/well');
   await arrived(world, await reissued(app, well));
-  const faults = () => app.lines.filter(({ event }) => event === 'fault').length;
+  const faults = () => app.lines.filter(({ event }) => event === 'error').length;
   await until('it is told', () => faults() > 0);
   const told = faults();
   for (let count = 0; count < 5; count += 1) await app.callbacks.dispatcher.look();

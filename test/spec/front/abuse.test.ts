@@ -38,7 +38,7 @@ test('requests whose caller left give their place back, and leave a line', async
   for (const bytes of rude) for (let time = 0; time < 10; time += 1) await sendAndReset(app, bytes);
   assert.equal((await app.call('GET', PATH, { key })).status, 200, 'after 70 rude callers, with 5 places');
   assert.equal(
-    app.lines.some(({ event }) => event === 'fault'),
+    app.lines.some(({ event }) => event === 'error'),
     false,
     app.output,
   );

@@ -210,8 +210,8 @@ test('an unexpected error is logged with its stack, and without what it quotes',
   };
   const { status, body, headers } = await broken.call('GET', '/openapi/v3/account', { key });
   assert.deepEqual([status, body.code], [500, 'service_internal_error']);
-  const fault = broken.lines.find(({ event }) => event === 'fault');
-  assert.ok(fault?.event === 'fault' && fault.request_id === headers.get('x-request-id') && fault.stack.length > 0);
+  const fault = broken.lines.find(({ event }) => event === 'error');
+  assert.ok(fault?.event === 'error' && fault.request_id === headers.get('x-request-id') && fault.stack.length > 0);
   assert.match(fault.message, /^Unexpected token in/);
   assert.doesNotMatch(broken.output, /4711|very-secret|dmVyeS1zZWNyZXQ/);
 });

@@ -49,21 +49,21 @@ const P = 'invalid_parameters';
 
 /** One or more for each check, in the order in which the contract lists them. */
 const FAULTS: readonly Fault[] = [
-  ['authentication', (to) => (to.key = undefined), 401, 'unauthenticated_request'],
+  ['authentication', (tx) => (tx.key = undefined), 401, 'unauthenticated_request'],
   ['shape', ({ top }) => (top.i_know_will_revoke_last_cert = 'true'), 400, P, 'i_know_will_revoke_last_cert'],
   ['shape, sign_hash', sent({ sign_hash: 'md5' }), 400, P, 'certificate.sign_hash'],
-  ['idempotency, malformed', (to) => (to.headers['Idempotency-Key'] = 'a b'), 400, P, 'Idempotency-Key'],
+  ['idempotency, malformed', (tx) => (tx.headers['Idempotency-Key'] = 'a b'), 400, P, 'Idempotency-Key'],
   [
     'idempotency, reused',
     ({ headers }) => (headers['Idempotency-Key'] ??= 'used-before'),
     ...([422, 'idempotency_key_reused', undefined] as const),
   ],
   // A key that was used for an order belongs to an order that exists.
-  ['order', (to) => (to.id = 'nothing'), 404, 'order_not_found', undefined, ['idempotency, reused']],
-  ['state, pending', (to) => (to.id = to.id === 'nothing' ? to.id : pending.id), 409, 'reissue_in_progress'],
+  ['order', (tx) => (tx.id = 'nothing'), 404, 'order_not_found', undefined, ['idempotency, reused']],
+  ['state, pending', (tx) => (tx.id = tx.id === 'nothing' ? tx.id : pending.id), 409, 'reissue_in_progress'],
   [
     'state, waiting',
-    (to) => (to.id = to.id === issued.id ? waiting.id : to.id),
+    (tx) => (tx.id = tx.id === issued.id ? waiting.id : tx.id),
     ...([409, 'order_state_conflict', undefined, ['idempotency, reused', 'state, pending']] as const),
   ],
   ['product', sent({ csr_from: 'sign-cloud-csc' }), 400, P, 'certificate.csr_from'],

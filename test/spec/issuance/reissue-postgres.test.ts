@@ -49,9 +49,9 @@ rule('reissue 39', 'gives the same answer and no second certificate', async () =
       const order = await newOrder(one);
       const json = body(change);
       const answers = await Promise.all(
-        [one, two, one, two, one, two].map(async (to) => {
+        [one, two, one, two, one, two].map(async (tx) => {
           await sleep(Math.random() * 12);
-          return await reissue(to, order, json, '', headers);
+          return await reissue(tx, order, json, '', headers);
         }),
       );
       const texts = new Set(answers.map(({ status, body: { code }, text }) => (status === 200 ? text : code)));

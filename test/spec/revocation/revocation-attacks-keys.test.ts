@@ -140,19 +140,19 @@ test('one order that is busy for too long keeps no other from being revoked', as
   }
   const [busy, ...others] = orders;
   // What whoever waits for a signer is told in the end, without the wait.
-  const withBusy = (to: Repositories): Repositories => ({
-    ...to,
+  const withBusy = (tx: Repositories): Repositories => ({
+    ...tx,
     orders: {
-      ...to.orders,
+      ...tx.orders,
       async findForUpdate(accountId, orderId) {
         if (orderId === busy?.order.id) throw new Refusal('service_busy', { retryAfterSeconds: 1 });
-        return await to.orders.findForUpdate(accountId, orderId);
+        return await tx.orders.findForUpdate(accountId, orderId);
       },
     },
   });
   const crowded: typeof store = {
     ...store,
-    transaction: (work) => store.transaction((to) => work(withBusy(to))),
+    transaction: (work) => store.transaction((tx) => work(withBusy(tx))),
   };
   const isBusy = (error: unknown) => error instanceof Refusal && error.code === 'service_busy';
   await assert.rejects(compromiseKey({ ...tools, store: crowded })(fingerprint), isBusy, 'the operator is told');
@@ -206,14 +206,14 @@ test('more due at once than one run does: run by run, each once, and all of them
   const { accountId } = order.key;
   const model = (await store.certificates.find(accountId, order.certificateId))!;
   const dueAt = app.now() + HOUR;
-  await store.transaction(async (to) => {
+  await store.transaction(async (tx) => {
     for (let made = 0; made < COUNT; made += 1) {
       const id = newId();
       const serial = `45${randomBytes(15).toString('hex')}`;
       const version = made + 2;
-      await to.certificates.insert({ ...model, id, version, preparation: { ...model.preparation!, serial } });
+      await tx.certificates.insert({ ...model, id, version, preparation: { ...model.preparation!, serial } });
       const planned = { reason: 'superseded', cause: 'previous_replaced', causedById: null } as const;
-      await to.revocations.schedule(accountId, id, { ...planned, dueAt, revokedAt: null });
+      await tx.revocations.schedule(accountId, id, { ...planned, dueAt, revokedAt: null });
     }
   });
   // A clock that only these runs go by, so that the service itself does none of it.

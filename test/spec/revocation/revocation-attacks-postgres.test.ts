@@ -64,8 +64,8 @@ test('a certificate whose issuance was finishing when its key was reported is fo
     },
   });
   const { transaction } = store;
-  mock.method(store, 'transaction', <T>(work: (to: Repositories) => Promise<T>) =>
-    transaction((to) => work(reporting(to))),
+  mock.method(store, 'transaction', <T>(work: (tx: Repositories) => Promise<T>) =>
+    transaction((tx) => work(reporting(tx))),
   );
   const { status, text, body: answer } = await reissue(app, order, body({ csr: pem(csr({ key })) }));
   assert.equal(status, 200, text);

@@ -177,18 +177,18 @@ rule(
     // As a signer leaves it that dies between writing down and finishing.
     const serial = `${'41'.repeat(15)}05`;
     const id = app.app.newId();
-    await store.transaction(async (to) => {
+    await store.transaction(async (tx) => {
       const preparation = {
         ...model.preparation!,
         serial,
         toBeSigned: Buffer.from('x'),
         leaseEndsAt: app.now() + LEASE_MS,
       };
-      await to.certificates.insert({
+      await tx.certificates.insert({
         ...{ ...model, id, state: 'prepared', der: null, issuedAt: null, version: null, replacesId: null },
         ...{ preparation, revocation: null },
       });
-      await to.orders.beginSigning(order.id, { certificateId: id, until: app.now() + LEASE_MS });
+      await tx.orders.beginSigning(order.id, { certificateId: id, until: app.now() + LEASE_MS });
     });
     const issuer = derOf(pems((await certificate(app, order, order.certificateId)).ica_pem)[0]!);
     assert.equal((await ocspStatus(app, serial, issuer)).status, 'unknown', 'while it is being signed');

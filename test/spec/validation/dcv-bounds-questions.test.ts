@@ -10,7 +10,7 @@ import { OFFERED_DCV_METHODS } from '../../../src/domain/catalog/products.ts';
 import type { DomainValidation } from '../../../src/domain/certificate/order.ts';
 import { type CheckResult, PASSED } from '../../../src/domain/validation/check-result.ts';
 import { readQuery, writeAnswer } from '../../../src/sandbox/dns-message.ts';
-import { lookAtNames, within } from '../../../src/usecases/validation/check-names.ts';
+import { checkNames, within } from '../../../src/usecases/validation/check-names.ts';
 import { openValidation } from '../../../src/wiring/validation.ts';
 import { NOON } from '../../support/app.ts';
 
@@ -92,7 +92,7 @@ test('a look that has taken too long asks about none of the names that are left'
     const { config } = readConfig({ RESEAL_DNS_SERVERS: slow.server });
     const tools = openValidation(config, () => NOON, new Uint8Array(32));
     const names = Array.from({ length: MANY }, (_, index) => `name${index}.com`);
-    const { control, caa } = await lookAtNames(tools, {
+    const { control, caa } = await checkNames(tools, {
       accountId: 'account',
       product: { dcvMethods: OFFERED_DCV_METHODS },
       names,

@@ -95,7 +95,7 @@ test('one that cannot be issued stops no other, is tried later and later, and is
     if (Buffer.from(bytes).includes(broken)) throw new Error('the signer says no');
     return await sign(issuer, hash, bytes);
   };
-  const faults = () => app.lines.filter((line) => line.event === 'fault' && line.message === 'the signer says no');
+  const faults = () => app.lines.filter((line) => line.event === 'error' && line.message === 'the signer says no');
   const triesAre = (count: number) => async () => (await waitingOf(app, poisoned))?.tries === count;
   const isIssued = async (order: PlacedOrder) => (await show(app, order)).status === 'issued';
   const untilDue = async () => app.advance(Math.max(0, (await waitingOf(app, poisoned))!.dueAt - app.now()));

@@ -23,14 +23,14 @@ async function dieBeforeSigning({ key, id }: PlacedOrder, hasHalf = false): Prom
   const at = app.now();
   const serial = `5e41a1${++serials}`;
   const issuerId = app.issuance.issuers.find(({ role }) => role === 'issuing')!.id;
-  return await store.transaction(async (to) => {
-    const { order } = (await to.orders.findForUpdate(accountId, id))!;
-    const record = (await to.certificates.find(accountId, order.pendingCertificateId!))!;
+  return await store.transaction(async (tx) => {
+    const { order } = (await tx.orders.findForUpdate(accountId, id))!;
+    const record = (await tx.certificates.find(accountId, order.pendingCertificateId!))!;
     const toBeSigned = Buffer.from('to be signed');
     const { publicKey } = record;
     const half = { id: newId(), accountId, orderId: id, createdAt: at, publicKey, privateKey: Buffer.from('private') };
-    if (hasHalf) await to.escrowedKeys.insert(half);
-    const isPrepared = await to.certificates.prepare({
+    if (hasHalf) await tx.escrowedKeys.insert(half);
+    const isPrepared = await tx.certificates.prepare({
       ...record,
       state: 'prepared',
       preparation: {
@@ -43,8 +43,8 @@ async function dieBeforeSigning({ key, id }: PlacedOrder, hasHalf = false): Prom
     });
     assert.ok(isPrepared);
     const isFirst = order.status === 'domain_verifing';
-    if (isFirst) await to.orders.save({ ...order, status: 'issuing' });
-    await to.orders.beginSigning(id, { certificateId: record.id, until: at + LEASE_MS });
+    if (isFirst) await tx.orders.save({ ...order, status: 'issuing' });
+    await tx.orders.beginSigning(id, { certificateId: record.id, until: at + LEASE_MS });
     return { order: isFirst ? { ...order, status: 'issuing', revision: order.revision + 1 } : order, serial };
   });
 }

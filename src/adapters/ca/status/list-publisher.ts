@@ -41,13 +41,13 @@ export interface PublisherTools {
   readonly store: Store;
   readonly now: Clock;
   readonly signers: () => StatusSigners;
-  readonly inTurn: <T>(key: string, work: () => Promise<T>) => Promise<T>;
+  readonly withLock: <T>(key: string, work: () => Promise<T>) => Promise<T>;
 }
 
 export const isDue = ({ thisUpdate }: Pick<ListHead, 'thisUpdate'>, now: number): boolean =>
   thisUpdate + RENEW_AFTER_MS <= now || thisUpdate > now + MAX_AHEAD_MS;
 
-export function listPublisher({ store, now, signers, inTurn }: PublisherTools): ListPublisher {
+export function listPublisher({ store, now, signers, withLock }: PublisherTools): ListPublisher {
   const entries = listEntries(store);
   const served = new Map<string, PublishedList>();
 
@@ -90,8 +90,8 @@ export function listPublisher({ store, now, signers, inTurn }: PublisherTools): 
         entries: shown.bytes.subarray(0, shown.length),
       }),
     );
-    const isOurs = await store.transaction((to) =>
-      to.revocationLists.publish({ ...next, der }, head?.number ?? null, news),
+    const isOurs = await store.transaction((tx) =>
+      tx.revocationLists.publish({ ...next, der }, head?.number ?? null, news),
     );
     if (isOurs) entries.keep(list, { ...shown, number: next.number });
     return true;
@@ -105,7 +105,7 @@ export function listPublisher({ store, now, signers, inTurn }: PublisherTools): 
   function bringUpToDate(list: ListRef): Promise<number> {
     const signer = signerOf(list);
     if (!signer) return Promise.resolve(0);
-    return inTurn(`crl ${listKey(list)}`, async () => {
+    return withLock(`crl ${listKey(list)}`, async () => {
       for (let passes = 0; passes < MAX_PASSES; passes += 1) if (!(await pass(list, signer))) return passes;
       throw new Refusal('service_busy', { retryAfterSeconds: 1 });
     });

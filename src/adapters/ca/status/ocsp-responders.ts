@@ -46,11 +46,11 @@ export interface Responders {
 export interface ResponderTools {
   readonly store: Store;
   readonly now: Clock;
-  readonly inTurn: <T>(key: string, work: () => Promise<T>) => Promise<T>;
-  readonly onFault: (error: unknown) => void;
+  readonly withLock: <T>(key: string, work: () => Promise<T>) => Promise<T>;
+  readonly onError: (error: unknown) => void;
 }
 
-export function ocspResponders({ store, now, inTurn, onFault }: ResponderTools): Responders {
+export function ocspResponders({ store, now, withLock, onError }: ResponderTools): Responders {
   const held = new Map<string, Responder>();
   const renewing = new Set<string>();
 
@@ -83,7 +83,7 @@ export function ocspResponders({ store, now, inTurn, onFault }: ResponderTools):
 
   /** What is there already counts: another instance may have been faster. */
   const renew = (signer: StatusSigner): Promise<Responder> =>
-    inTurn(`ocsp ${signer.id}`, async () => {
+    withLock(`ocsp ${signer.id}`, async () => {
       const known = held.get(signer.id);
       if (known && isFresh(known, signer)) return known;
       let found = await store.ocspResponders.current(signer.id, now());
@@ -105,7 +105,7 @@ export function ocspResponders({ store, now, inTurn, onFault }: ResponderTools):
       if (!isFresh(known, signer) && !renewing.has(signer.id)) {
         renewing.add(signer.id);
         renew(signer)
-          .catch(onFault)
+          .catch(onError)
           .finally(() => renewing.delete(signer.id));
       }
       return known;

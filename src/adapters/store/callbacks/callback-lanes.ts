@@ -49,7 +49,7 @@ const update = prepared((db, lane: Schema['callback_lane']) =>
     .set({ closed_until: lane.closed_until, ailing_since: lane.ailing_since, in_order_until: lane.in_order_until })
     .where('account_id', '=', lane.account_id),
 );
-const heal = prepared((db, { accountId, now }: { accountId: string; now: number }) =>
+const reset = prepared((db, { accountId, now }: { accountId: string; now: number }) =>
   db
     .updateTable('callback_lane')
     .set({ failures: 0, trips: 0, closed_until: 0, due_at: now })
@@ -81,7 +81,7 @@ export const callbackLanesIn = (db: Db, { locksRows }: Pick<Engine, 'locksRows'>
     return (await dueLanes(db, { now, limit })).map(({ account_id }) => account_id);
   },
 
-  async strayed(after, limit) {
+  async farFuture(after, limit) {
     const query = db.selectFrom('callback_lane').select('account_id').where('due_at', '>', after);
     return (await query.orderBy('due_at').limit(limit).execute()).map(({ account_id }) => account_id);
   },
@@ -108,7 +108,7 @@ export const callbackLanesIn = (db: Db, { locksRows }: Pick<Engine, 'locksRows'>
     });
   },
 
-  async heal(accountId, now) {
-    await heal(db, { accountId, now });
+  async reset(accountId, now) {
+    await reset(db, { accountId, now });
   },
 });

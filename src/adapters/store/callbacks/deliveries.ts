@@ -146,11 +146,11 @@ export const deliveriesIn = (db: Db, { locksRows }: Pick<Engine, 'locksRows'>, o
           .executeTakeFirst();
       // The conditions say no more than the indexes do, and name the columns they begin with.
       const waiting = db.selectFrom('outbox').select('id').where(PENDING).where('is_new', '>=', 0).limit(MAX_COUNTED);
-      const ailing = sql<boolean>`trips > 0`;
+      const degraded = sql<boolean>`trips > 0`;
       const lanes = db
         .selectFrom('callback_lane')
         .select('account_id as id')
-        .where(ailing)
+        .where(degraded)
         .where('account_id', '>', '');
       const counted = (rows: typeof waiting) =>
         db

@@ -106,7 +106,7 @@ export const revocationsIn = (db: Db): Revocations => ({
     return row !== undefined;
   },
 
-  async carryOut(certificateId, { reason, cause, at }) {
+  async applyRevocation(certificateId, { reason, cause, at }) {
     const row = await change(db, certificateId)
       .set({ reason, cause, revoked_at: at })
       .returning('certificate_id')
