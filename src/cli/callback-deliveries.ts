@@ -1,8 +1,10 @@
 // reseal callback deliveries | resend | replay: what became of an account's events, and sending them again. A running
 // service sends what is asked for here within a second.
+
 import { CALLBACK_ACTIONS, type CallbackAction } from '../domain/callbacks/callback.ts';
 import { DELIVERY_STATES, type DeliveryAttempt, type DeliveryState } from '../domain/callbacks/delivery.ts';
 import type { DeliveryFilter } from '../domain/callbacks/ports.ts';
+import type { AccountId } from '../domain/ids.ts';
 import { EXIT, Problem } from '../kernel/problem.ts';
 import type { ShownDelivery } from '../usecases/callbacks/show-deliveries.ts';
 import type { Arguments, Command } from './command.ts';
@@ -60,7 +62,7 @@ function rowOf(delivery: ShownDelivery): string[] {
 }
 
 const COLUMNS = ['ID', 'ACTION', 'ORDER', 'STATE', 'ATTEMPTS', 'LAST', 'CREATED', 'NEXT'];
-const by = (accountId: string) => ({ accountId, actor: 'cli', requestId: null });
+const by = (accountId: AccountId) => ({ accountId, actor: 'cli', requestId: null });
 
 export const callbackDeliveries: Command = {
   about: 'list the callbacks of an account, the newest first; --json shows every attempt',

@@ -1,7 +1,9 @@
 // reseal callback show | set | delete | test | rotate-secret: what the API offers, by the operator's own hand. Access keys are read
 // from files, or from standard input as -: arguments are visible to everyone on the machine.
+
 import type { CallbackSettings } from '../domain/callbacks/callback.ts';
 import { viewOf as reportView } from '../domain/callbacks/report.ts';
+import type { AccountId } from '../domain/ids.ts';
 import { EXIT, Problem } from '../kernel/problem.ts';
 import type { Command } from './command.ts';
 import { firstLineOf, table, time } from './values.ts';
@@ -26,7 +28,7 @@ const settingsText = (settings: CallbackSettings): string =>
     ],
   );
 
-const by = (accountId: string) => ({ accountId, actor: 'cli', requestId: null });
+const by = (accountId: AccountId) => ({ accountId, actor: 'cli', requestId: null });
 const ACCESS_KEY = { type: 'string', about: 'file with the access key; - reads it from standard input' } as const;
 
 export const callbackShow: Command = {

@@ -1,5 +1,7 @@
 // reseal cert revoke | reschedule | keep | truth | compromise | voided: certificates by the operator's own hand.
+
 import { readFileSync } from 'node:fs';
+import type { AccountId } from '../domain/ids.ts';
 import type { CertificateRef } from '../domain/revocation/ports.ts';
 import { OPERATOR_REASONS, requireMoment } from '../domain/revocation/revocation.ts';
 import { EXIT, Problem } from '../kernel/problem.ts';
@@ -7,7 +9,7 @@ import type { ShownCertificate } from '../usecases/issuance/show-orders.ts';
 import type { Command } from './command.ts';
 import { oneOf, table, time } from './values.ts';
 
-const byOperator = (accountId: string) => ({ accountId, actor: 'cli', requestId: null });
+const byOperator = (accountId: AccountId) => ({ accountId, actor: 'cli', requestId: null });
 
 /** What is recorded, and what of it the world can see. */
 const truthOf = ({ certificate: { id, state, revocation, preparation }, seen }: ShownCertificate) => ({

@@ -1,8 +1,10 @@
 // The kinds of values an environment variable can have, and how each is read. Strict: what is not exactly right is
 // refused with the reason, because a misread setting is worse than a missing one.
+
 import { isIP } from 'node:net';
 import { parseSealKeys } from '../adapters/seal/seal.ts';
 import { type AddressRule, parseAddressRule } from '../domain/egress/addresses.ts';
+import type { AccountId } from '../domain/ids.ts';
 import type { Rate } from '../domain/rate.ts';
 
 export interface Variable<T> {
@@ -128,7 +130,7 @@ export function addressRule(given: string): { value: AddressRule } | { reason: s
 
 /** A rule for one account, or for all. */
 export interface AccountRule {
-  readonly accountId: string | null;
+  readonly accountId: AccountId | null;
   readonly rule: AddressRule;
 }
 

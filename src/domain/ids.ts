@@ -8,6 +8,16 @@ const TIME_DIGITS = 10;
 const RANDOM_BYTES = 10;
 const STEP_FROM = 5;
 
+declare const owner: unique symbol;
+/**
+ * An id of one kind does not compile in the place of another: swapped arguments would show one account what belongs to
+ * another. Plain strings are assignable, because ids arrive as text; a wrong one finds nothing in its account.
+ */
+type IdOf<Kind extends string> = string & { readonly [owner]?: Kind };
+export type AccountId = IdOf<'account'>;
+export type OrderId = IdOf<'order'>;
+export type CertificateId = IdOf<'certificate'>;
+
 export type NewId = () => string;
 
 /**

@@ -1,9 +1,11 @@
 // The sandbox's data folder: sandbox.json for scripts, and starting afresh. Only a folder that a sandbox made is
 // ever cleared, and only the files it made.
+
 import { existsSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Issuer } from '../domain/certificate/authority.ts';
 import { pem } from '../domain/certificate/pem.ts';
+import type { AccountId, CertificateId } from '../domain/ids.ts';
 import { EXIT, Problem } from '../kernel/problem.ts';
 import type { ReceivedCallback } from './receiver.ts';
 import { WORLD_DRAFT, WORLD_FILE } from './world.ts';
@@ -20,12 +22,12 @@ export interface SandboxFile {
   }[];
   readonly orders: readonly {
     readonly id: string;
-    readonly account_id: string;
+    readonly account_id: AccountId;
     readonly product: string;
     readonly common_name: string | null;
     readonly dns_names: readonly string[];
     readonly status: string;
-    readonly certificate_id: string | null;
+    readonly certificate_id: CertificateId | null;
   }[];
   /** The sandbox's own receiver, and the last callbacks that reached it, the newest first. */
   readonly receiver: {

@@ -4,6 +4,7 @@
 import type { Product } from '../domain/catalog/products.ts';
 import type { Order } from '../domain/certificate/order.ts';
 import { Refusal } from '../domain/errors.ts';
+import type { AccountId } from '../domain/ids.ts';
 import type { Store } from '../domain/store.ts';
 import type { PlaceOrder } from '../usecases/issuance/place-order.ts';
 import type { SandboxFile } from './folder.ts';
@@ -15,7 +16,7 @@ export async function seedOrders(
   store: Store,
   placeOrder: PlaceOrder,
   products: Iterable<Product>,
-  accountId: string,
+  accountId: AccountId,
   makeCsr: (commonName: string, keyType: (typeof KEY_TYPES)[number]) => Promise<string>,
 ): Promise<SandboxFile['orders']> {
   const orders: Order[] = [];

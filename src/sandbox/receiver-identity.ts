@@ -1,6 +1,8 @@
 // The certificate of the sandbox's receiver: a real one, of an order like any other, in an account that nobody has a
 // key to. The private key is kept sealed, so that restarts find both.
+
 import { pem } from '../domain/certificate/pem.ts';
+import type { AccountId } from '../domain/ids.ts';
 import type { Store } from '../domain/store.ts';
 import type { ManageAccess } from '../usecases/access/manage-access.ts';
 import type { PlaceOrder } from '../usecases/issuance/place-order.ts';
@@ -30,7 +32,7 @@ export interface IdentityTools {
 }
 
 interface Note {
-  readonly accountId: string;
+  readonly accountId: AccountId;
   readonly key: string;
   readonly csr: string;
 }
@@ -68,7 +70,7 @@ const identityOf = ({ preparation, der }: Found, key: string): Identity => ({
   leaf: der!,
 });
 
-async function lastCertificate(store: Store, accountId: string) {
+async function lastCertificate(store: Store, accountId: AccountId) {
   const orders = await store.orders.list(accountId, { limit: MAX_ORDERS });
   const id = orders.findLast(({ status }) => status === 'issued')?.currentCertificateId;
   return id ? await store.certificates.find(accountId, id) : undefined;

@@ -1,5 +1,6 @@
 // The part of the application that calls out: the one outbound function with the operator's lists, and the use cases
 // over it.
+
 import { X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { callOut } from '../adapters/egress/call-out.ts';
@@ -8,6 +9,7 @@ import type { Config } from '../config/config.ts';
 import type { Clock } from '../domain/clock.ts';
 import type { AddressRule } from '../domain/egress/addresses.ts';
 import type { OutboundPolicy } from '../domain/egress/outbound.ts';
+import type { AccountId } from '../domain/ids.ts';
 import { EXIT, Problem } from '../kernel/problem.ts';
 import { slots } from '../usecases/callbacks/callback-test-slots.ts';
 import { type ConfigureCallback, configureCallback } from '../usecases/callbacks/configure-callback.ts';
@@ -37,7 +39,7 @@ export function openCallbacks(
   now: Clock,
   outside: OutsideWorld = { allow: [], roots: [], dnsServers },
 ): CallbackServices {
-  const policyFor = (accountId: string): OutboundPolicy => ({
+  const policyFor = (accountId: AccountId): OutboundPolicy => ({
     allow: [
       ...config.allow.filter((one) => one.accountId === null || one.accountId === accountId).map(({ rule }) => rule),
       ...outside.allow,

@@ -4,6 +4,7 @@
 import type { CallbackConfig } from '../config/callbacks.ts';
 import type { Clock } from '../domain/clock.ts';
 import type { CallOut, OutboundPolicy } from '../domain/egress/outbound.ts';
+import type { AccountId } from '../domain/ids.ts';
 import { type DeliverCallbacks, deliverCallbacks } from '../usecases/callbacks/deliver-callbacks.ts';
 import { repairSchedules } from '../usecases/callbacks/repair-schedules.ts';
 import { type ShowDeliveries, showDeliveries } from '../usecases/callbacks/show-deliveries.ts';
@@ -26,7 +27,7 @@ const ATTEMPT_MS = 15_000;
 
 interface Outward {
   readonly callOut: CallOut;
-  readonly policyFor: (accountId: string) => OutboundPolicy;
+  readonly policyFor: (accountId: AccountId) => OutboundPolicy;
 }
 
 export function openDeliveries(

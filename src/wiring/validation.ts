@@ -1,5 +1,6 @@
 // The part of the application that asks the outside world about names: resolvers as perspectives, the outbound function
 // with the rules for files, and the values that holders of names are asked to publish.
+
 import { createHmac } from 'node:crypto';
 import { dnsLookups } from '../adapters/dns/lookups.ts';
 import { registrableDomain } from '../adapters/dns/public-suffix.ts';
@@ -7,6 +8,7 @@ import { callOut } from '../adapters/egress/call-out.ts';
 import type { Config } from '../config/config.ts';
 import type { Clock } from '../domain/clock.ts';
 import type { AddressRule } from '../domain/egress/addresses.ts';
+import type { AccountId } from '../domain/ids.ts';
 import { checkDomains } from '../usecases/validation/check-domains.ts';
 import type { CheckingTools } from '../usecases/validation/check-names.ts';
 
@@ -30,7 +32,7 @@ export function openValidation(
   const { issuers, accountBase, perspectives, allow, httpPort } = config.validation;
   const primary = outside?.dnsServers ?? config.dnsServers;
   const views = [primary, ...perspectives.map((one) => [one])];
-  const accountUri = (accountId: string) => accountBase + accountId;
+  const accountUri = (accountId: AccountId) => accountBase + accountId;
   return {
     checks: checkDomains({
       perspectives: views.map((dnsServers) => ({

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { idMaker } from '../../src/domain/ids.ts';
+import { type AccountId, type CertificateId, idMaker, type OrderId } from '../../src/domain/ids.ts';
 
 const FORM = /^[0-9a-hjkmnp-tv-z]{26}$/;
 
@@ -87,4 +87,17 @@ test('the smallest and the largest id are what the form promises', () => {
     )(),
     `7zzzzzzzzzf${'z'.repeat(15)}`,
   );
+});
+
+test('an id of one kind does not compile in the place of another', () => {
+  const find = (accountId: AccountId, id: OrderId): string => `${accountId}/${id}`;
+  const [account, order]: [AccountId, OrderId] = ['account', 'order'];
+  const certificate: CertificateId = 'certificate';
+  assert.equal(find(account, order), 'account/order');
+  // @ts-expect-error An order is not an account: this swap would be a tenant bug.
+  find(order, order);
+  // @ts-expect-error An account is not an order.
+  find(account, account);
+  // @ts-expect-error A certificate is not an order.
+  find(account, certificate);
 });

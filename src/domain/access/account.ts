@@ -1,12 +1,14 @@
 // Whose orders, keys and callbacks these are. An account is the tenant: nothing crosses from one to another.
+
 import { LOCALES, type Locale } from '../../kernel/locale.ts';
 import { Refusal } from '../errors.ts';
+import type { AccountId } from '../ids.ts';
 
 export const ACCOUNT_KINDS = ['standard', 'managed_pki'] as const;
 export type AccountKind = (typeof ACCOUNT_KINDS)[number];
 
 export interface Account {
-  readonly id: string;
+  readonly id: AccountId;
   readonly name: string;
   readonly kind: AccountKind;
   /** The language of texts nobody asked for in another: callback messages, errors without Accept-Language. */

@@ -1,6 +1,7 @@
 // Who is calling, and what a caller of that kind may do. The secret itself is never here: only its hash is kept.
 
 import { Refusal } from '../errors.ts';
+import type { AccountId } from '../ids.ts';
 import type { Account } from './account.ts';
 
 export const CREDENTIAL_KINDS = ['standard', 'cloud_manager_token', 'lite_client_oauth', 'integration_key'] as const;
@@ -12,7 +13,7 @@ export type CredentialKind = (typeof CREDENTIAL_KINDS)[number];
 
 export interface Credential {
   readonly keyId: string;
-  readonly accountId: string;
+  readonly accountId: AccountId;
   readonly kind: CredentialKind;
   readonly createdAt: number;
   readonly expiresAt: number | null;
@@ -27,7 +28,7 @@ export interface Caller {
 
 /** Whose hand it was: that of a caller of the API, or the operator's own. */
 export interface Actor {
-  readonly accountId: string;
+  readonly accountId: AccountId;
   /** A key id, or `cli`. */
   readonly actor: string;
   readonly requestId: string | null;

@@ -1,14 +1,15 @@
 // What authentication, account management and the audit log need from the store.
+import type { AccountId } from '../ids.ts';
 import type { Page } from '../page.ts';
 import type { Account, AccountChange } from './account.ts';
 import type { Caller, Credential } from './credential.ts';
 
 export interface Accounts {
   insert(account: Account): Promise<void>;
-  find(id: string): Promise<Account | undefined>;
+  find(id: AccountId): Promise<Account | undefined>;
   list(page: Page): Promise<Account[]>;
   /** The account as it is afterwards; undefined when there is none. */
-  update(id: string, change: AccountChange): Promise<Account | undefined>;
+  update(id: AccountId, change: AccountChange): Promise<Account | undefined>;
 }
 
 export interface Credentials {
@@ -16,7 +17,7 @@ export interface Credentials {
   /** The only look-up without an account: it is how the account is found. */
   findForAuthentication(keyId: string): Promise<{ caller: Caller; secretHash: string } | undefined>;
   find(keyId: string): Promise<Credential | undefined>;
-  listOf(accountId: string): Promise<Credential[]>;
+  listOf(accountId: AccountId): Promise<Credential[]>;
   /** The first time counts: disabling twice keeps the earlier moment. */
   disable(keyId: string, at: number): Promise<Credential | undefined>;
   /** Only ever brings the end nearer. */
@@ -56,7 +57,7 @@ export type AuditAction =
 export interface AuditEntry {
   readonly id: string;
   readonly at: number;
-  readonly accountId: string;
+  readonly accountId: AccountId;
   /** A key id, `cli` for the operator's own hand, or `service` for what the service does by itself. */
   readonly actor: string;
   readonly action: AuditAction;
@@ -67,5 +68,5 @@ export interface AuditEntry {
 
 export interface AuditTrail {
   append(entry: AuditEntry): Promise<void>;
-  listOf(accountId: string, page: Page): Promise<AuditEntry[]>;
+  listOf(accountId: AccountId, page: Page): Promise<AuditEntry[]>;
 }

@@ -1,8 +1,10 @@
 // What an account saves about its callbacks, which actions are called back, and what a callback says. Pure; how it
 // travels is not decided here.
+
 import { inLocale, type Locale, type Localized } from '../../kernel/locale.ts';
 import type { OrderStatus } from '../certificate/order.ts';
 import { Refusal } from '../errors.ts';
+import type { AccountId, CertificateId, OrderId } from '../ids.ts';
 import type { Secret } from '../secret.ts';
 
 interface ActionFacts {
@@ -30,7 +32,7 @@ export type CallbackAction = keyof typeof CALLBACK_ACTIONS;
 export const isCallbackAction = (text: string): text is CallbackAction => Object.hasOwn(CALLBACK_ACTIONS, text);
 
 export interface CallbackSettings {
-  readonly accountId: string;
+  readonly accountId: AccountId;
   readonly url: string;
   readonly accessKey: Secret;
   /** Signs the body of every callback, and is never sent in one. */
@@ -47,7 +49,7 @@ export interface CallbackSettings {
 export interface CallbackBody {
   readonly action_type: string;
   readonly action_id: CallbackAction;
-  readonly order_id: string;
+  readonly order_id: OrderId;
   readonly order_status: string;
   readonly cert_id: string;
   readonly message: string;
@@ -55,7 +57,7 @@ export interface CallbackBody {
 
 export function callbackBody(
   action: CallbackAction,
-  about: { readonly orderId: string; readonly orderStatus: OrderStatus; readonly certificateId: string },
+  about: { readonly orderId: OrderId; readonly orderStatus: OrderStatus; readonly certificateId: CertificateId },
   locale: Locale,
 ): CallbackBody {
   const { type, message } = CALLBACK_ACTIONS[action];
@@ -76,7 +78,7 @@ const TEST_MESSAGE: Localized = {
   zh: '这是一条测试回调，其中的订单和证书并不存在。',
 };
 
-export const testBody = (ids: { orderId: string; certificateId: string }, locale: Locale): CallbackBody => ({
+export const testBody = (ids: { orderId: OrderId; certificateId: CertificateId }, locale: Locale): CallbackBody => ({
   ...callbackBody('order:issued', { ...ids, orderStatus: 'issued' }, locale),
   message: inLocale(TEST_MESSAGE, locale),
 });

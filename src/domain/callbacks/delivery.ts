@@ -3,6 +3,7 @@
 
 import type { OrderStatus } from '../certificate/order.ts';
 import type { FailureReason, Outcome } from '../egress/outbound.ts';
+import type { AccountId, CertificateId, OrderId } from '../ids.ts';
 import type { CallbackAction, CallbackSettings } from './callback.ts';
 
 export const DELIVERY_STATES = ['pending', 'delivered', 'failed', 'suppressed'] as const;
@@ -18,9 +19,9 @@ export type GivenUpReason = 'attempts_used_up' | 'receiver_down';
 export interface Delivery {
   /** Travels as `webhook-id`. */
   readonly id: string;
-  readonly accountId: string;
-  readonly orderId: string;
-  readonly certificateId: string;
+  readonly accountId: AccountId;
+  readonly orderId: OrderId;
+  readonly certificateId: CertificateId;
   readonly orderStatus: OrderStatus;
   readonly action: CallbackAction;
   readonly createdAt: number;
@@ -94,7 +95,7 @@ export const longestTrying = (schedule: readonly number[]): number =>
   schedule.reduce((sum, ms) => sum + varied(ms, 1), HOUR_MS);
 
 export interface Lane {
-  readonly accountId: string;
+  readonly accountId: AccountId;
   readonly failures: number;
   readonly trips: number;
   readonly closedUntil: number;

@@ -2,6 +2,7 @@
 // Looking for work is the service's own business and names no account; everything an account asks for names it.
 
 import type { OrderStatus } from '../certificate/order.ts';
+import type { AccountId, CertificateId, OrderId } from '../ids.ts';
 import type { Page } from '../page.ts';
 import type { Secret } from '../secret.ts';
 import type { CallbackAction, CallbackSettings } from './callback.ts';
@@ -10,8 +11,8 @@ import type { Delivery, DeliveryAttempt, DeliveryState, GivenUpReason, Lane, Sup
 /** An event that can be sent. */
 export interface WaitingEvent {
   readonly id: string;
-  readonly accountId: string;
-  readonly orderId: string;
+  readonly accountId: AccountId;
+  readonly orderId: OrderId;
   readonly action: CallbackAction;
   readonly body: string;
   readonly createdAt: number;
@@ -39,7 +40,7 @@ export interface Attempted {
 }
 
 export interface DeliveryFilter {
-  readonly orderId?: string | undefined;
+  readonly orderId?: OrderId | undefined;
   readonly action?: CallbackAction | undefined;
   readonly state?: DeliveryState | undefined;
   readonly since?: number | undefined;
@@ -60,7 +61,7 @@ export interface DeliveryQueue {
   /** Puts new events, the oldest first, into the lanes of their accounts. Returns how many there were. */
   sortNew(limit: number, now: number): Promise<number>;
   /** What is due in a lane, the longest waiting first. */
-  dueEvents(accountId: string, now: number, inOrder: boolean, limit: number): Promise<WaitingEvent[]>;
+  dueEvents(accountId: AccountId, now: number, inOrder: boolean, limit: number): Promise<WaitingEvent[]>;
   lease(ids: readonly string[], lease: Lease): Promise<void>;
   suppress(ids: readonly string[], reason: SuppressionReason, at: number): Promise<void>;
   /** Each false when the lease was lost: somebody else has the event now. */
@@ -70,10 +71,10 @@ export interface DeliveryQueue {
   /** Nothing was attempted after all. */
   release(event: WaitingEvent, token: string, dueAt: number): Promise<boolean>;
   /** Events that wait until after then are due now: a clock that was far ahead has put them there. Some of them. */
-  bringBack(accountId: string, after: number, now: number, limit: number): Promise<void>;
+  bringBack(accountId: AccountId, after: number, now: number, limit: number): Promise<void>;
   /** Of the events due in the lane, those that have been tried since before: given up. */
   giveUpBegunBefore(
-    accountId: string,
+    accountId: AccountId,
     before: number,
     now: number,
     isInOrderToo: boolean,
@@ -88,33 +89,33 @@ export interface CallbackLanes {
   /** Of lanes that are due after then only. */
   farFuture(after: number, limit: number): Promise<string[]>;
   /** Undefined when somebody else has it right now. */
-  take(accountId: string): Promise<Lane | undefined>;
+  take(accountId: AccountId): Promise<Lane | undefined>;
   /** Waits until nobody else has it. */
-  wait(accountId: string): Promise<Lane>;
+  wait(accountId: AccountId): Promise<Lane>;
   /** To be looked at when the first of its events is due. */
   save(lane: LaneChange): Promise<void>;
   /** Failures count from zero again, for a lane that has any. */
-  reset(accountId: string, now: number): Promise<void>;
+  reset(accountId: AccountId, now: number): Promise<void>;
 }
 
 /** For accounts and operators. */
 export interface Deliveries {
-  find(accountId: string, id: string): Promise<Delivery | undefined>;
+  find(accountId: AccountId, id: string): Promise<Delivery | undefined>;
   /**
    * The newest first. A filter that hardly anything passes is not searched for to the end: then `nextAfter` says where to
    * go on, although the page is not full.
    */
   list(
-    accountId: string,
+    accountId: AccountId,
     filter: DeliveryFilter,
     page: Page,
   ): Promise<{ deliveries: Delivery[]; nextAfter: string | null }>;
   attemptsOf(ids: readonly string[]): Promise<ReadonlyMap<string, DeliveryAttempt[]>>;
   /** Begins anew, unless it is under way right now: then it stays as it is. */
-  resend(accountId: string, id: string, now: number): Promise<void>;
+  resend(accountId: AccountId, id: string, now: number): Promise<void>;
   /** The oldest first, to be sent one after the other. */
   resendRange(
-    accountId: string,
+    accountId: AccountId,
     filter: DeliveryFilter & { readonly state: Exclude<DeliveryState, 'pending'> },
     actions: readonly CallbackAction[] | null,
     page: Page,
@@ -129,11 +130,11 @@ export interface Deliveries {
 
 export interface OutboxEvent {
   readonly id: string;
-  readonly accountId: string;
-  readonly orderId: string;
+  readonly accountId: AccountId;
+  readonly orderId: OrderId;
   /** As it is once the fact is committed: the revocation of an earlier certificate leaves an order `issued`. */
   readonly orderStatus: OrderStatus;
-  readonly certificateId: string;
+  readonly certificateId: CertificateId;
   readonly action: CallbackAction;
   readonly createdAt: number;
 }
@@ -144,9 +145,9 @@ export interface Outbox {
 
 /** Both secrets are sealed before they reach the disk. */
 export interface Callbacks {
-  find(accountId: string): Promise<CallbackSettings | undefined>;
+  find(accountId: AccountId): Promise<CallbackSettings | undefined>;
   /** Nobody else changes them until the transaction ends. */
-  findForUpdate(accountId: string): Promise<CallbackSettings | undefined>;
+  findForUpdate(accountId: AccountId): Promise<CallbackSettings | undefined>;
   /**
    * Takes the place of what was saved before, except for the signing secret: the first one stays. Returns the
    * settings as they stand.
@@ -154,10 +155,10 @@ export interface Callbacks {
   save(settings: CallbackSettings): Promise<CallbackSettings>;
   /** The secret of before signs beside the new one until then. Undefined when nothing was saved. */
   rotateSecret(
-    accountId: string,
+    accountId: AccountId,
     secret: Secret,
     times: { readonly now: number; readonly formerUntil: number },
   ): Promise<CallbackSettings | undefined>;
   /** False when nothing was saved. */
-  delete(accountId: string): Promise<boolean>;
+  delete(accountId: AccountId): Promise<boolean>;
 }

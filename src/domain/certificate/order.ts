@@ -2,6 +2,7 @@
 // decide what a reissue may do (reissue.ts) and holds no bytes of private keys.
 
 import { Refusal } from '../errors.ts';
+import type { AccountId, CertificateId, OrderId } from '../ids.ts';
 import type { PublicKey } from './public-key.ts';
 import type { SignHash } from './sign-hash.ts';
 
@@ -61,8 +62,8 @@ export interface DomainValidation {
 }
 
 export interface Order extends DomainValidation {
-  readonly id: string;
-  readonly accountId: string;
+  readonly id: OrderId;
+  readonly accountId: AccountId;
   readonly productId: string;
   /** The customer's own name for it, unique within the account. */
   readonly alternativeId: string | null;
@@ -73,9 +74,9 @@ export interface Order extends DomainValidation {
    */
   readonly commonName: string | null;
   readonly names: readonly string[];
-  readonly currentCertificateId: string | null;
+  readonly currentCertificateId: CertificateId | null;
   /** A first certificate or a reissue that waits for proof; at most one at a time. */
-  readonly pendingCertificateId: string | null;
+  readonly pendingCertificateId: CertificateId | null;
   readonly createdAt: number;
   /** The first moment at which no certificate is owed any more. */
   readonly termEndsAt: number;
@@ -105,7 +106,7 @@ export type RevocationCause = 'name_removed' | 'previous_replaced' | 'requested'
 
 /** What the issuance of a certificate will do to an earlier one, and how long after it. */
 export interface PlannedRevocation {
-  readonly certificateId: string;
+  readonly certificateId: CertificateId;
   readonly reason: 'superseded';
   readonly cause: 'name_removed' | 'previous_replaced';
   readonly afterHours: number;
@@ -116,15 +117,15 @@ export interface Revocation {
   readonly reason: RevocationReason;
   readonly cause: RevocationCause;
   /** The certificate whose issuance caused it. */
-  readonly causedById: string | null;
+  readonly causedById: CertificateId | null;
   readonly dueAt: number;
   readonly revokedAt: number | null;
 }
 
 export interface CertificateRecord {
-  readonly id: string;
-  readonly orderId: string;
-  readonly accountId: string;
+  readonly id: CertificateId;
+  readonly orderId: OrderId;
+  readonly accountId: AccountId;
   readonly state: CertificateState;
   readonly createdAt: number;
   /** When its id was answered although it was not issued yet. Such an id must survive a lost signer. */
@@ -152,7 +153,7 @@ export interface CertificateRecord {
   /** 1, 2, 3 … within the order, in the order of issuance. */
   readonly version: number | null;
   /** The certificate that was current until this one was issued. Read backwards it says what replaced a certificate. */
-  readonly replacesId: string | null;
+  readonly replacesId: CertificateId | null;
   readonly revocation: Revocation | null;
 
   /** The cloud-held key it certifies, if it is one. */

@@ -5,11 +5,12 @@ import { CURVE_BITS, type Product } from '../catalog/products.ts';
 import type { KeyType, PublicKey } from '../certificate/public-key.ts';
 import type { SignHash } from '../certificate/sign-hash.ts';
 import { Refusal } from '../errors.ts';
+import type { AccountId } from '../ids.ts';
 import type { Secret } from '../secret.ts';
 
 export interface CloudKey {
   readonly id: string;
-  readonly accountId: string;
+  readonly accountId: AccountId;
   readonly publicKey: PublicKey;
   /** The private key, locked under the access code and a secret of the service; null once it is destroyed. */
   readonly locked: string | null;

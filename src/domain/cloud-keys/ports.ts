@@ -3,6 +3,7 @@
 
 import type { PublicKey } from '../certificate/public-key.ts';
 import type { SignHash } from '../certificate/sign-hash.ts';
+import type { AccountId, OrderId } from '../ids.ts';
 import type { Page } from '../page.ts';
 import type { Secret } from '../secret.ts';
 import type { CloudKey, KeyKind } from './cloud-key.ts';
@@ -28,15 +29,15 @@ export interface KeyMaker {
 /** Escrowed: the service keeps it for ever, so that what was encrypted can be read. */
 export interface EscrowedKey extends MadeKey {
   readonly id: string;
-  readonly accountId: string;
-  readonly orderId: string;
+  readonly accountId: AccountId;
+  readonly orderId: OrderId;
   readonly createdAt: number;
 }
 
 /** Private keys are sealed before they reach the disk. */
 export interface EscrowedKeys {
   insert(key: EscrowedKey): Promise<void>;
-  find(accountId: string, id: string): Promise<EscrowedKey | undefined>;
+  find(accountId: AccountId, id: string): Promise<EscrowedKey | undefined>;
 }
 
 /** What a try with an access code found: the key to unlock, or until when nobody may try. */
@@ -47,32 +48,32 @@ export type Attempt =
 /** What is locked already is sealed besides. Destroyed keys are found by nobody but `list`. */
 export interface CloudKeys {
   insert(key: CloudKey): Promise<void>;
-  find(accountId: string, id: string): Promise<CloudKey | undefined>;
+  find(accountId: AccountId, id: string): Promise<CloudKey | undefined>;
   /** Nobody else changes it until the transaction ends. */
-  findForUpdate(accountId: string, id: string): Promise<CloudKey | undefined>;
-  list(accountId: string, page: Page): Promise<CloudKey[]>;
+  findForUpdate(accountId: AccountId, id: string): Promise<CloudKey | undefined>;
+  list(accountId: AccountId, page: Page): Promise<CloudKey[]>;
   /** The last ones that are not destroyed, the earlier one first. */
-  listLive(accountId: string, limit: number): Promise<CloudKey[]>;
+  listLive(accountId: AccountId, limit: number): Promise<CloudKey[]>;
   /**
    * Counts a try as a wrong one, before anything is compared: whoever dies or runs side by side has still tried.
    * Undefined when there is no such key.
    */
-  beginAttempt(accountId: string, id: string, now: number): Promise<Attempt | undefined>;
+  beginAttempt(accountId: AccountId, id: string, now: number): Promise<Attempt | undefined>;
   /** The code was never compared: the try does not count, unless others were made meanwhile. */
-  withdrawAttempt(accountId: string, key: CloudKey): Promise<void>;
+  withdrawAttempt(accountId: AccountId, key: CloudKey): Promise<void>;
   /** It was the right code. */
-  endAttempt(accountId: string, id: string): Promise<void>;
+  endAttempt(accountId: AccountId, id: string): Promise<void>;
   /** Grants under the old code end with it. */
-  relock(accountId: string, id: string, locked: string, hint: string | null): Promise<void>;
+  relock(accountId: AccountId, id: string, locked: string, hint: string | null): Promise<void>;
   /** The private key is gone for good. False when there was none. */
-  destroy(accountId: string, id: string, at: number): Promise<boolean>;
+  destroy(accountId: AccountId, id: string, at: number): Promise<boolean>;
 }
 
 /** The right to sign certain hashes with a key, once, for a short time. */
 export interface SigningGrant {
   /** Of the token: the store never sees it. */
   readonly tokenHash: string;
-  readonly accountId: string;
+  readonly accountId: AccountId;
   readonly keyId: string;
   /** Base64, in the order of asking. */
   readonly hashes: readonly string[];
@@ -84,7 +85,7 @@ export interface SigningGrant {
 export interface SigningGrants {
   insert(grant: SigningGrant): Promise<void>;
   /** Takes it out: a grant is used once. */
-  take(accountId: string, keyId: string, tokenHash: string, now: number): Promise<SigningGrant | undefined>;
+  take(accountId: AccountId, keyId: string, tokenHash: string, now: number): Promise<SigningGrant | undefined>;
   /** Forgets those that have run out. */
   forget(now: number, limit: number): Promise<number>;
 }

@@ -5,6 +5,7 @@ import type { Product } from '../catalog/products.ts';
 import type { Order } from '../certificate/order.ts';
 import { NO_KEY } from '../certificate/public-key.ts';
 import { Refusal } from '../errors.ts';
+import type { AccountId } from '../ids.ts';
 import { domainValidation } from './domain-validation.ts';
 import { keyAndIssuer, requireKeyAsOffered, requireSignHashOffered } from './key.ts';
 import { changedNames } from './names.ts';
@@ -23,7 +24,7 @@ const MAX_SUBJECT = 64;
 /** What the order begins as: its term, and how its names will be proven unless it says otherwise. */
 export function newOrder(
   id: string,
-  accountId: string,
+  accountId: AccountId,
   product: Product,
   alternativeId: string | null,
   now: number,

@@ -3,6 +3,7 @@
 
 import type { Issuer, PublicIssuer } from '../certificate/authority.ts';
 import type { CertificateRecord, CertificateState, Order } from '../certificate/order.ts';
+import type { AccountId, CertificateId, OrderId } from '../ids.ts';
 import type { Page } from '../page.ts';
 import type { CertificateRef } from '../revocation/ports.ts';
 
@@ -19,28 +20,28 @@ export interface Issuers {
 
 /** Which certificate of an order is being signed right now, and until when its signer is believed to be alive. */
 export interface Signing {
-  readonly certificateId: string;
+  readonly certificateId: CertificateId;
   readonly until: number;
 }
 
 export interface Orders {
   /** Refuses with `duplicate_alternative_order_id` what the account has an order of that name for. */
   insert(order: Order): Promise<void>;
-  find(accountId: string, id: string): Promise<Order | undefined>;
-  findByAlternative(accountId: string, alternativeId: string): Promise<Order | undefined>;
+  find(accountId: AccountId, id: OrderId): Promise<Order | undefined>;
+  findByAlternative(accountId: AccountId, alternativeId: string): Promise<Order | undefined>;
   /** Nobody else decides about the order until the transaction ends. */
-  findForUpdate(accountId: string, id: string): Promise<{ order: Order; signing: Signing | null } | undefined>;
-  list(accountId: string, page: Page): Promise<Order[]>;
+  findForUpdate(accountId: AccountId, id: OrderId): Promise<{ order: Order; signing: Signing | null } | undefined>;
+  list(accountId: AccountId, page: Page): Promise<Order[]>;
   /**
    * Writes what may change about an order, and ends the signing of it, if any. Refuses with `service_busy` when the
    * order has changed since it was read.
    */
   save(order: Order): Promise<void>;
-  beginSigning(orderId: string, signing: Signing): Promise<void>;
+  beginSigning(orderId: OrderId, signing: Signing): Promise<void>;
   /** Saves the order, if it is unchanged and this certificate is still the one being signed; else false. */
-  finishSigning(order: Order, certificateId: string): Promise<boolean>;
+  finishSigning(order: Order, certificateId: CertificateId): Promise<boolean>;
   /** Orders whose signer is overdue, the longest first. */
-  overdue(now: number, limit: number): Promise<{ accountId: string; orderId: string }[]>;
+  overdue(now: number, limit: number): Promise<{ accountId: AccountId; orderId: OrderId }[]>;
 }
 
 export type CertificateSummary = Pick<
@@ -59,48 +60,48 @@ export type IssuedFacts = Pick<CertificateRecord, 'der' | 'issuedAt' | 'version'
 
 export interface Certificates {
   insert(certificate: CertificateRecord): Promise<void>;
-  find(accountId: string, id: string): Promise<CertificateRecord | undefined>;
+  find(accountId: AccountId, id: CertificateId): Promise<CertificateRecord | undefined>;
   /** What a reissue compares with; the version is 0 for one that was never issued. */
-  findCurrent(accountId: string, id: string): Promise<CurrentCertificate | undefined>;
+  findCurrent(accountId: AccountId, id: CertificateId): Promise<CurrentCertificate | undefined>;
   /** The latest that was issued on this cloud-held key. */
-  findByCloudKey(accountId: string, cloudKeyId: string): Promise<CertificateRecord | undefined>;
+  findByCloudKey(accountId: AccountId, cloudKeyId: string): Promise<CertificateRecord | undefined>;
   /** The one whose issuance made this one the previous. */
-  findReplacing(accountId: string, id: string): Promise<string | undefined>;
+  findReplacing(accountId: AccountId, id: CertificateId): Promise<string | undefined>;
   /** The last ones made for the order, the earlier one first, without those that were voided. */
-  listLast(accountId: string, orderId: string, limit: number): Promise<CertificateSummary[]>;
+  listLast(accountId: AccountId, orderId: OrderId, limit: number): Promise<CertificateSummary[]>;
   /** Issued, not expired and not revoked; one that is only to be revoked still counts. */
-  listValid(accountId: string, orderId: string, now: number): Promise<{ id: string; names: string[] }[]>;
+  listValid(accountId: AccountId, orderId: OrderId, now: number): Promise<{ id: CertificateId; names: string[] }[]>;
   /** Whether there is any of them. */
-  hasUnrevoked(accountId: string, orderId: string, now: number): Promise<boolean>;
+  hasUnrevoked(accountId: AccountId, orderId: OrderId, now: number): Promise<boolean>;
   /** Everything that was, or is being, signed on this key, in any account; the encryption half's key counts too. */
   listOnKey(fingerprint: string, page: Page): Promise<(CertificateRef & { readonly state: CertificateState })[]>;
   /** Serial numbers of lost signers that are not revoked, in any account. */
   listVoided(page: Page): Promise<CertificateRef[]>;
   /** False when it is not prepared any more: somebody found its signer overdue and voided it. */
-  issue(id: string, issued: IssuedFacts): Promise<boolean>;
+  issue(id: CertificateId, issued: IssuedFacts): Promise<boolean>;
   /** Of one that is pending: its id stays, and what is to be signed is written down. False when it is not pending any more. */
   prepare(record: CertificateRecord): Promise<boolean>;
   /**
    * The serial number stays taken. One whose id was answered before goes back to waiting, and the voided serial number
    * gets the id that is given for it.
    */
-  void(id: string, newId: string): Promise<void>;
+  void(id: CertificateId, newId: CertificateId): Promise<void>;
   /** Only what is pending. */
-  cancel(accountId: string, id: string): Promise<void>;
+  cancel(accountId: AccountId, id: CertificateId): Promise<void>;
 }
 
 export interface IdempotencyKeys {
   find(
-    accountId: string,
-    orderId: string,
+    accountId: AccountId,
+    orderId: OrderId,
     key: string,
     since: number,
-  ): Promise<{ requestHash: string; certificateId: string } | undefined>;
+  ): Promise<{ requestHash: string; certificateId: CertificateId } | undefined>;
   /** Takes the place of an older one under the same key. */
   put(
-    accountId: string,
-    orderId: string,
+    accountId: AccountId,
+    orderId: OrderId,
     key: string,
-    entry: { requestHash: string; certificateId: string; at: number },
+    entry: { requestHash: string; certificateId: CertificateId; at: number },
   ): Promise<void>;
 }

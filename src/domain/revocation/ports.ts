@@ -1,33 +1,35 @@
 // What revoking, and showing the world what is revoked, needs from the store.
+
 import type { Revocation, RevocationCause, RevocationReason } from '../certificate/order.ts';
+import type { AccountId, CertificateId, OrderId } from '../ids.ts';
 import type { ListRef } from './revocation.ts';
 
 /** Where to find a certificate, and the order that must be locked first. */
 export interface CertificateRef {
-  readonly accountId: string;
-  readonly orderId: string;
-  readonly certificateId: string;
+  readonly accountId: AccountId;
+  readonly orderId: OrderId;
+  readonly certificateId: CertificateId;
 }
 
 export interface Revocations {
-  schedule(accountId: string, certificateId: string, revocation: Revocation): Promise<void>;
+  schedule(accountId: AccountId, certificateId: CertificateId, revocation: Revocation): Promise<void>;
   /** Those of the order that are still to come, the next one first. */
   listScheduled(
-    accountId: string,
-    orderId: string,
+    accountId: AccountId,
+    orderId: OrderId,
     limit: number,
-  ): Promise<(Revocation & { readonly certificateId: string })[]>;
+  ): Promise<(Revocation & { readonly certificateId: CertificateId })[]>;
   /** Whose time has come, the longest ago first. */
   due(now: number, limit: number): Promise<CertificateRef[]>;
   /** The next three change only what has not happened yet; false when it has, or when nothing is scheduled. */
-  reschedule(accountId: string, certificateId: string, dueAt: number): Promise<boolean>;
-  unschedule(accountId: string, certificateId: string): Promise<boolean>;
+  reschedule(accountId: AccountId, certificateId: CertificateId, dueAt: number): Promise<boolean>;
+  unschedule(accountId: AccountId, certificateId: CertificateId): Promise<boolean>;
   applyRevocation(
-    certificateId: string,
+    certificateId: CertificateId,
     as: { readonly reason: RevocationReason; readonly cause: RevocationCause; readonly at: number },
   ): Promise<boolean>;
   /** A key that turns out to be compromised changes the reason of what was revoked for another one. */
-  changeReason(certificateId: string, reason: RevocationReason, cause: RevocationCause): Promise<void>;
+  changeReason(certificateId: CertificateId, reason: RevocationReason, cause: RevocationCause): Promise<void>;
 }
 
 /** A serial number as a list shows it. */
@@ -38,7 +40,7 @@ export interface ListedSerial {
 }
 
 export interface RevokedSerial extends ListedSerial, ListRef {
-  readonly certificateId: string;
+  readonly certificateId: CertificateId;
   readonly notAfter: number;
 }
 
@@ -55,8 +57,8 @@ export type SerialStatus =
 
 export interface RevokedSerials {
   insert(revoked: RevokedSerial): Promise<void>;
-  ofCertificate(certificateId: string): Promise<SeenSerial[]>;
-  changeReason(certificateId: string, reason: RevocationReason): Promise<void>;
+  ofCertificate(certificateId: CertificateId): Promise<SeenSerial[]>;
+  changeReason(certificateId: CertificateId, reason: RevocationReason): Promise<void>;
   /** Never good for a serial number that this issuer did not issue. */
   statusOf(issuerId: string, serial: string): Promise<SerialStatus>;
   /** What no list shows as it is now; `isKnown` when an earlier one shows it otherwise. */
@@ -131,8 +133,8 @@ export interface OcspResponders {
 
 export interface BlockedKeys {
   /** For everybody, or for this account. */
-  has(fingerprint: string, accountId: string): Promise<boolean>;
+  has(fingerprint: string, accountId: AccountId): Promise<boolean>;
   add(fingerprint: string, reason: string, at: number): Promise<void>;
   /** Blocked for this account alone: whoever has seen another's request could report its key. */
-  report(accountId: string, fingerprint: string, at: number): Promise<void>;
+  report(accountId: AccountId, fingerprint: string, at: number): Promise<void>;
 }

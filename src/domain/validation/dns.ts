@@ -1,5 +1,7 @@
 // What DNS can answer, in the three kinds that matter to a decision: something, nothing, or no answer at all. Nothing
 // and no answer are worlds apart: the one is a fact about a name, the other must never be taken for one.
+import type { AccountId } from '../ids.ts';
+
 export type DnsAnswer<Record> =
   | { readonly kind: 'found'; readonly records: readonly Record[] }
   /** The name does not exist, or has no record of the type. */
@@ -25,7 +27,7 @@ export interface CaaRecord {
 
 /** On whose behalf a question is asked, and until when anybody waits for the answer. */
 export interface Asking {
-  readonly accountId: string;
+  readonly accountId: AccountId;
   readonly signal: AbortSignal;
 }
 

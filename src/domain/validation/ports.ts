@@ -1,17 +1,18 @@
 // What domain validation needs from the store: proofs of control that may be reused, and certificates waiting for one.
+import type { AccountId, CertificateId, OrderId } from '../ids.ts';
 import type { Finding } from './check-result.ts';
 
 export interface Proofs {
   /** Those of the names that this account has proven since, and by which methods. */
-  proven(accountId: string, names: readonly string[], since: number): Promise<Map<string, string[]>>;
-  record(accountId: string, name: string, method: string, at: number): Promise<void>;
+  proven(accountId: AccountId, names: readonly string[], since: number): Promise<Map<string, string[]>>;
+  record(accountId: AccountId, name: string, method: string, at: number): Promise<void>;
 }
 
 /** A certificate that is pending, and when somebody looks at its names again. */
 export interface Waiting {
-  readonly certificateId: string;
-  readonly accountId: string;
-  readonly orderId: string;
+  readonly certificateId: CertificateId;
+  readonly accountId: AccountId;
+  readonly orderId: OrderId;
   readonly dueAt: number;
   readonly tries: number;
   readonly expiresAt: number;
@@ -21,7 +22,7 @@ export interface Waiting {
 
 export interface WaitingCertificates {
   insert(waiting: Waiting): Promise<void>;
-  find(accountId: string, certificateId: string): Promise<Waiting | undefined>;
+  find(accountId: AccountId, certificateId: CertificateId): Promise<Waiting | undefined>;
   /** Those that are due, the longest first; they are due again at `until`, so that nobody else takes them up meanwhile. */
   claim(now: number, until: number, limit: number): Promise<Waiting[]>;
   /**
@@ -32,5 +33,5 @@ export interface WaitingCertificates {
     waiting: Pick<Waiting, 'certificateId' | 'accountId' | 'dueAt' | 'tries' | 'findings'>,
     seenDueAt?: number,
   ): Promise<void>;
-  delete(accountId: string, certificateId: string): Promise<void>;
+  delete(accountId: AccountId, certificateId: CertificateId): Promise<void>;
 }

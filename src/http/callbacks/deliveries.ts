@@ -1,11 +1,13 @@
 // /openapi/v3/account/callback/deliveries: every event of the account with its attempts, and sending again. Ours, not the
 // specification's.
+
 import Type from 'typebox';
 import { CALLBACK_ACTIONS, type CallbackAction, isCallbackAction } from '../../domain/callbacks/callback.ts';
 import { DELIVERY_STATES, type DeliveryState } from '../../domain/callbacks/delivery.ts';
 import type { DeliveryFilter } from '../../domain/callbacks/ports.ts';
 import { dateTime } from '../../domain/certificate/validity.ts';
 import { Refusal } from '../../domain/errors.ts';
+import type { OrderId } from '../../domain/ids.ts';
 import type { ResendFilter, ShowDeliveries, ShownDelivery } from '../../usecases/callbacks/show-deliveries.ts';
 import type { Api } from '../front/api.ts';
 import { actorOf, callerOf } from '../front/authentication.ts';
@@ -128,7 +130,7 @@ export function deliveryOperations(api: Api, deliveries: ShowDeliveries): void {
 }
 
 interface Wish {
-  readonly order_id?: string;
+  readonly order_id?: OrderId;
   readonly action?: string;
   readonly since?: string;
   readonly until?: string;

@@ -1,6 +1,8 @@
 // POST /openapi/v3/certs/{id}/revoke, and PUT and DELETE /openapi/v3/certs/{id}/revocation: revoke a certificate now, or
 // change a revocation that is still to come. Ours; the specification has revocations as a consequence of reissues only.
+
 import Type from 'typebox';
+import type { AccountId } from '../../domain/ids.ts';
 import { CUSTOMER_REASONS, requireMoment, requireReason } from '../../domain/revocation/revocation.ts';
 import type { ShowOrders } from '../../usecases/issuance/show-orders.ts';
 import type { ChangeRevocation } from '../../usecases/revocation/change-revocation.ts';
@@ -34,7 +36,7 @@ export interface RevocationOperations {
 
 export function revocationOperations(api: Api, { revoke, changeRevocation, show }: RevocationOperations): void {
   const config = { action: 'revoke' } as const;
-  const shown = async (accountId: string, id: string) => {
+  const shown = async (accountId: AccountId, id: string) => {
     const { certificate, seen } = await show.certificate(accountId, id);
     return success({ certificate: { id, revocation: revocationView(certificate, seen) } });
   };

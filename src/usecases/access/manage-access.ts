@@ -5,7 +5,7 @@ import { type Credential, type CredentialKind, requireUsable } from '../../domai
 import type { AuditAction } from '../../domain/access/ports.ts';
 import type { Clock } from '../../domain/clock.ts';
 import { Refusal } from '../../domain/errors.ts';
-import type { NewId } from '../../domain/ids.ts';
+import type { AccountId, NewId } from '../../domain/ids.ts';
 import type { Page } from '../../domain/page.ts';
 import { Secret } from '../../domain/secret.ts';
 import type { Repositories, Store } from '../../domain/store.ts';
@@ -25,7 +25,11 @@ export interface Tools {
 }
 
 export type NewAccount = { readonly name: string; readonly kind: AccountKind; readonly locale: Locale };
-export type NewKey = { readonly accountId: string; readonly kind: CredentialKind; readonly expiresAt: number | null };
+export type NewKey = {
+  readonly accountId: AccountId;
+  readonly kind: CredentialKind;
+  readonly expiresAt: number | null;
+};
 
 const SECRET_BYTES = 32;
 const ACTOR = 'cli';
@@ -33,7 +37,7 @@ const ACTOR = 'cli';
 export type ManageAccess = ReturnType<typeof manageAccess>;
 
 export function manageAccess({ store, now, newId, randomBytes }: Tools) {
-  const record = (tx: Repositories, action: AuditAction, accountId: string, subject: string, details = {}) =>
+  const record = (tx: Repositories, action: AuditAction, accountId: AccountId, subject: string, details = {}) =>
     tx.audit.append({ id: newId(), at: now(), accountId, actor: ACTOR, action, subject, requestId: null, details });
 
   async function createAccountIn(tx: Repositories, wish: NewAccount): Promise<Account> {
@@ -69,12 +73,12 @@ export function manageAccess({ store, now, newId, randomBytes }: Tools) {
     createKey: (wish: NewKey) => store.transaction((tx) => createKeyIn(tx, wish)),
     listAccounts: (page: Page) => store.accounts.list(page),
 
-    async showAccount(accountId: string): Promise<{ account: Account; credentials: Credential[] }> {
+    async showAccount(accountId: AccountId): Promise<{ account: Account; credentials: Credential[] }> {
       const account = await requireAccount(store, accountId);
       return { account, credentials: await store.credentials.listOf(accountId) };
     },
 
-    async listKeys(accountId: string): Promise<Credential[]> {
+    async listKeys(accountId: AccountId): Promise<Credential[]> {
       await requireAccount(store, accountId);
       return store.credentials.listOf(accountId);
     },
@@ -101,7 +105,7 @@ export function manageAccess({ store, now, newId, randomBytes }: Tools) {
   };
 }
 
-async function requireAccount(db: Repositories, accountId: string): Promise<Account> {
+async function requireAccount(db: Repositories, accountId: AccountId): Promise<Account> {
   return found(await db.accounts.find(accountId), 'account_not_found');
 }
 

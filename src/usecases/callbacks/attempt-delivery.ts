@@ -17,6 +17,7 @@ import type { Attempted, WaitingEvent } from '../../domain/callbacks/ports.ts';
 import { excerptOf } from '../../domain/callbacks/report.ts';
 import type { Clock } from '../../domain/clock.ts';
 import type { CallOut, OutboundPolicy, Outcome } from '../../domain/egress/outbound.ts';
+import type { AccountId } from '../../domain/ids.ts';
 import type { Store } from '../../domain/store.ts';
 import type { Claimed } from './claim-deliveries.ts';
 import { callbackHeaders } from './sign-callback.ts';
@@ -36,7 +37,7 @@ export interface AttemptTools {
   /** From 0 to 1. */
   readonly chance: () => number;
   readonly callOut: CallOut;
-  readonly policyFor: (accountId: string) => OutboundPolicy;
+  readonly policyFor: (accountId: AccountId) => OutboundPolicy;
   readonly schedule: readonly number[];
   readonly watch: DeliveryWatch;
 }

@@ -1,6 +1,8 @@
 // How many of a kind may be under way at once: in all, for each account, and towards each host. Whoever finds no slot
 // is told that the service is busy, at once; nobody waits in a queue.
+
 import { Refusal } from '../../domain/errors.ts';
+import type { AccountId } from '../../domain/ids.ts';
 
 export interface SlotLimits {
   readonly total: number;
@@ -12,7 +14,7 @@ export interface Slot {
   [Symbol.dispose](): void;
 }
 
-export function slots(limits: SlotLimits): (accountId: string, host: string) => Slot {
+export function slots(limits: SlotLimits): (accountId: AccountId, host: string) => Slot {
   const underWay = new Map<string, number>();
   const count = (key: string) => underWay.get(key) ?? 0;
   return (accountId, host) => {

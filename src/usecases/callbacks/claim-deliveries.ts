@@ -15,7 +15,7 @@ import type { Clock } from '../../domain/clock.ts';
 import type { OutboundUrl } from '../../domain/egress/outbound.ts';
 import { callbackUrl } from '../../domain/egress/url.ts';
 import { Refusal } from '../../domain/errors.ts';
-import type { NewId } from '../../domain/ids.ts';
+import type { AccountId, NewId } from '../../domain/ids.ts';
 import type { Repositories, Store } from '../../domain/store.ts';
 import type { DeliverySlots, Place } from './delivery-slots.ts';
 
@@ -48,7 +48,7 @@ export interface ClaimTools {
 const NOTHING: LaneWork = { claimed: [], waitsFor: null };
 
 /** Places are given back when the transaction fails: what was not leased is not sent. */
-export function claimDeliveries({ store, now, newId, slots }: ClaimTools): (accountId: string) => Promise<LaneWork> {
+export function claimDeliveries({ store, now, newId, slots }: ClaimTools): (accountId: AccountId) => Promise<LaneWork> {
   return async (accountId) => {
     using places = new DisposableStack();
     const work = await store.transaction(async (tx) => {

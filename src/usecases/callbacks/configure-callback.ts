@@ -7,6 +7,7 @@ import type { CallbackSettings } from '../../domain/callbacks/callback.ts';
 import { type SettingsRequest, settingsRequest } from '../../domain/callbacks/callback-test-request.ts';
 import { isPrivateAsWritten } from '../../domain/egress/address-verdict.ts';
 import { Refusal } from '../../domain/errors.ts';
+import type { AccountId } from '../../domain/ids.ts';
 import type { Secret } from '../../domain/secret.ts';
 import type { Repositories } from '../../domain/store.ts';
 import type { CallbackTools } from './send-test-callback.ts';
@@ -19,7 +20,7 @@ export interface SavedCallback {
 }
 
 export interface ConfigureCallback {
-  show(accountId: string): Promise<CallbackSettings | undefined>;
+  show(accountId: AccountId): Promise<CallbackSettings | undefined>;
   save(by: Actor, body: unknown): Promise<SavedCallback>;
   /** A new signing secret; the one before signs beside it for a while. Refuses with `callback_not_configured`. */
   rotateSecret(by: Actor): Promise<SavedCallback>;

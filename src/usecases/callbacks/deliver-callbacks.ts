@@ -1,8 +1,10 @@
 // The dispatcher: looks for events to deliver whenever it is woken, takes what there are places for, lane by lane, and
 // sends it. Many instances may do so on one store; leases keep them from doing the same. It holds nothing that a crash
 // could lose: what it knows besides the store is only which lanes are worth a look before they say so themselves.
+
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Refusal } from '../../domain/errors.ts';
+import type { AccountId } from '../../domain/ids.ts';
 import { type AttemptTools, attemptDelivery } from './attempt-delivery.ts';
 import { type Claimed, type ClaimTools, claimDeliveries, type LaneWork } from './claim-deliveries.ts';
 import { type DeliveryLimits, deliverySlots, type Place } from './delivery-slots.ts';
@@ -72,14 +74,14 @@ export function deliverCallbacks(tools: DeliverTools): DeliverCallbacks {
     underWay.add(sending);
   }
 
-  function remember(accountId: string, { waitsFor }: LaneWork): void {
+  function remember(accountId: AccountId, { waitsFor }: LaneWork): void {
     crowded.delete(accountId);
     if (waitsFor && crowded.size < MAX_REMEMBERED) crowded.set(accountId, waitsFor);
     if (waitsFor === 'nothing') isAsked = true;
   }
 
   /** A lane that cannot be worked on is no reason to leave the others alone; it has its turn later. */
-  async function workLane(accountId: string): Promise<void> {
+  async function workLane(accountId: AccountId): Promise<void> {
     try {
       const work = await claim(accountId);
       remember(accountId, work);
@@ -92,7 +94,7 @@ export function deliverCallbacks(tools: DeliverTools): DeliverCallbacks {
     }
   }
 
-  const putOff = (accountId: string): Promise<void> =>
+  const putOff = (accountId: AccountId): Promise<void> =>
     store.transaction(async (tx) => {
       const lane = await tx.callbackLanes.take(accountId);
       if (lane) await tx.callbackLanes.save({ ...lane, notBefore: now() + FAULTY_MS });

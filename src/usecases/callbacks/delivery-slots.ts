@@ -1,6 +1,7 @@
 // How many deliveries may be under way at once in this process: in all, for each account and towards each host. Half of
 // the places are for first attempts to receivers that are well; the others may use what is left. Nobody waits here:
 // what finds no place stays in its lane.
+import type { AccountId } from '../../domain/ids.ts';
 
 export interface DeliveryLimits {
   readonly total: number;
@@ -9,7 +10,7 @@ export interface DeliveryLimits {
 }
 
 export interface Place {
-  readonly accountId: string;
+  readonly accountId: AccountId;
   readonly host: string;
   /** A first attempt, to a receiver that has not failed lately. */
   readonly isFirst: boolean;
@@ -20,15 +21,15 @@ export interface DeliverySlots {
   take(place: Place): Disposable | undefined;
   hasRoom(place: Place): boolean;
   /** How many more the account may have under way. */
-  roomOf(accountId: string): number;
-  underWay(accountId: string): number;
+  roomOf(accountId: AccountId): number;
+  underWay(accountId: AccountId): number;
   isFull(): boolean;
 }
 
 export function deliverySlots({ total, perAccount, perHost }: DeliveryLimits): DeliverySlots {
   const taken = new Map<string, number>();
   const count = (key: string) => taken.get(key) ?? 0;
-  const accountKey = (accountId: string) => `account ${accountId}`;
+  const accountKey = (accountId: AccountId) => `account ${accountId}`;
   const boundsOf = ({ accountId, host, isFirst }: Place) =>
     [
       ['all', total],

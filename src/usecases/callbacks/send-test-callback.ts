@@ -11,7 +11,7 @@ import { isPrivateAsWritten } from '../../domain/egress/address-verdict.ts';
 import type { CallOut, OutboundPolicy, OutboundUrl } from '../../domain/egress/outbound.ts';
 import { callbackUrl } from '../../domain/egress/url.ts';
 import { Refusal } from '../../domain/errors.ts';
-import type { NewId } from '../../domain/ids.ts';
+import type { AccountId, NewId } from '../../domain/ids.ts';
 import type { Rate } from '../../domain/rate.ts';
 import type { Secret } from '../../domain/secret.ts';
 import type { Repositories, Store } from '../../domain/store.ts';
@@ -25,9 +25,9 @@ export interface CallbackTools {
   readonly randomBytes: (count: number) => Uint8Array;
   readonly callOut: CallOut;
   /** Where callbacks of this account may go. */
-  readonly policyFor: (accountId: string) => OutboundPolicy;
+  readonly policyFor: (accountId: AccountId) => OutboundPolicy;
   readonly testRate: Rate;
-  readonly takeSlot: (accountId: string, host: string) => Slot;
+  readonly takeSlot: (accountId: AccountId, host: string) => Slot;
 }
 
 export interface CallbackTestCall {
@@ -78,7 +78,7 @@ interface Target {
 /** A temporary url is sent the saved key if no other is given: that is what merging means. */
 async function targetOf(
   { store, randomBytes }: CallbackTools,
-  accountId: string,
+  accountId: AccountId,
   wish: CallbackTestRequest,
 ): Promise<Target> {
   const saved = await store.callbacks.find(accountId);

@@ -7,7 +7,7 @@ import { type Delivery, type DeliveryAttempt, type DeliveryState, heldBack } fro
 import type { DeliveryFilter } from '../../domain/callbacks/ports.ts';
 import type { Clock } from '../../domain/clock.ts';
 import { Refusal } from '../../domain/errors.ts';
-import type { NewId } from '../../domain/ids.ts';
+import type { AccountId, NewId } from '../../domain/ids.ts';
 import type { Page } from '../../domain/page.ts';
 import type { Store } from '../../domain/store.ts';
 
@@ -18,7 +18,7 @@ export type ResendFilter = DeliveryFilter & { readonly state: Exclude<DeliverySt
 export interface ShowDeliveries {
   /** The newest first. */
   list(
-    accountId: string,
+    accountId: AccountId,
     filter: DeliveryFilter,
     page: Page,
   ): Promise<{ deliveries: ShownDelivery[]; nextAfter: string | null }>;

@@ -8,7 +8,7 @@ import type { Clock } from '../../domain/clock.ts';
 import type { CloudKey } from '../../domain/cloud-keys/cloud-key.ts';
 import { type CertificateStatus, certificateStatus } from '../../domain/cloud-keys/cloud-signing.ts';
 import { Refusal } from '../../domain/errors.ts';
-import type { NewId } from '../../domain/ids.ts';
+import type { AccountId, NewId } from '../../domain/ids.ts';
 import type { Page } from '../../domain/page.ts';
 import type { Store } from '../../domain/store.ts';
 
@@ -29,7 +29,7 @@ export interface OperatorTools {
 
 export interface OperateCloudKeys {
   /** Refuses with `account_not_found`. */
-  list(accountId: string, page: Page): Promise<HeldKey[]>;
+  list(accountId: AccountId, page: Page): Promise<HeldKey[]>;
   /** The key as it is afterwards. */
   destroy(by: Actor, id: string): Promise<HeldKey>;
 }
@@ -47,7 +47,7 @@ export function operateCloudKeys(tools: OperatorTools): OperateCloudKeys {
 type Reading = Pick<OperatorTools, 'store' | 'now'>;
 
 /** Destroyed ones too. */
-export const listKeys = async (tools: Reading, accountId: string, page: Page): Promise<HeldKey[]> =>
+export const listKeys = async (tools: Reading, accountId: AccountId, page: Page): Promise<HeldKey[]> =>
   await allHeld(tools, await tools.store.cloudKeys.list(accountId, page));
 
 /** One after the other: a long list must not take every connection there is. */
@@ -57,7 +57,7 @@ export async function allHeld(tools: Reading, keys: readonly CloudKey[]): Promis
   return found;
 }
 
-export async function showKey(tools: Reading, accountId: string, id: string): Promise<HeldKey> {
+export async function showKey(tools: Reading, accountId: AccountId, id: string): Promise<HeldKey> {
   const key = await tools.store.cloudKeys.find(accountId, id);
   if (!key) throw new Refusal('cloud_key_not_found');
   return await held(tools, key);

@@ -18,6 +18,7 @@ import {
 } from '../../domain/cloud-keys/cloud-signing.ts';
 import type { KeyMaker } from '../../domain/cloud-keys/ports.ts';
 import { Refusal } from '../../domain/errors.ts';
+import type { AccountId } from '../../domain/ids.ts';
 import type { Page } from '../../domain/page.ts';
 import type { Rate } from '../../domain/rate.ts';
 import type { Secret } from '../../domain/secret.ts';
@@ -41,10 +42,10 @@ export interface SigningRequest {
 
 export interface UseCloudKey {
   /** Destroyed ones too. */
-  list(accountId: string, page: Page): Promise<HeldKey[]>;
+  list(accountId: AccountId, page: Page): Promise<HeldKey[]>;
   /** The last ones that are not destroyed, the earlier one first. */
-  listLive(accountId: string, limit: number): Promise<HeldKey[]>;
-  show(accountId: string, id: string): Promise<HeldKey>;
+  listLive(accountId: AccountId, limit: number): Promise<HeldKey[]>;
+  show(accountId: AccountId, id: string): Promise<HeldKey>;
   authorize(
     by: Actor,
     id: string,
@@ -84,7 +85,7 @@ export function useCloudKey(tools: CloudKeyTools): UseCloudKey {
     tx.audit.append(keyAudit(newId(), now(), by, action, id, details));
 
   /** That the code was right, if it still is: meanwhile it may have been changed, or the key destroyed. */
-  async function accept(tx: Repositories, accountId: string, id: string, { locked }: Unlocked): Promise<void> {
+  async function accept(tx: Repositories, accountId: AccountId, id: string, { locked }: Unlocked): Promise<void> {
     const key = await tx.cloudKeys.findForUpdate(accountId, id);
     if (!key) throw new Refusal('cloud_key_not_found');
     if (key.locked !== locked) throw new Refusal('sign_key_pin_wrong');

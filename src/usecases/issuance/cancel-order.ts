@@ -4,12 +4,12 @@ import type { Actor } from '../../domain/access/credential.ts';
 import type { Order } from '../../domain/certificate/order.ts';
 import type { Clock } from '../../domain/clock.ts';
 import { Refusal } from '../../domain/errors.ts';
-import type { NewId } from '../../domain/ids.ts';
+import type { NewId, OrderId } from '../../domain/ids.ts';
 import type { Store } from '../../domain/store.ts';
 import { stopWaiting } from '../validation/pending-certificates.ts';
 
 /** The order as it is afterwards. */
-export type CancelOrder = (by: Actor, orderId: string) => Promise<Order>;
+export type CancelOrder = (by: Actor, orderId: OrderId) => Promise<Order>;
 
 export function cancelOrder(store: Store, now: Clock, newId: NewId): CancelOrder {
   return async (by, orderId) =>

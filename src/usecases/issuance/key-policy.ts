@@ -3,12 +3,13 @@
 import type { Product } from '../../domain/catalog/products.ts';
 import type { PublicKey } from '../../domain/certificate/public-key.ts';
 import { Refusal } from '../../domain/errors.ts';
+import type { AccountId } from '../../domain/ids.ts';
 import type { Repositories } from '../../domain/store.ts';
 
 /** The store is asked before the plan is made; a CSR that cannot be read is refused when its turn comes. */
 export async function isKeyBlocked(
   db: Repositories,
-  accountId: string,
+  accountId: AccountId,
   csr: string,
   readCsr: (text: string) => PublicKey,
 ): Promise<boolean> {

@@ -8,7 +8,7 @@ import type { PublicKey } from '../../domain/certificate/public-key.ts';
 import type { Clock } from '../../domain/clock.ts';
 import { type CloudKey, keyToBe, newKeyKind } from '../../domain/cloud-keys/cloud-key.ts';
 import type { EscrowedKey, KeyMaker } from '../../domain/cloud-keys/ports.ts';
-import type { NewId } from '../../domain/ids.ts';
+import type { AccountId, CertificateId, NewId } from '../../domain/ids.ts';
 import type { CurrentCertificate } from '../../domain/issuance/ports.ts';
 import type { ReissuePlan, ReissueRequest } from '../../domain/issuance/request.ts';
 import type { Store } from '../../domain/store.ts';
@@ -24,7 +24,7 @@ export interface ObtainedEncryptionKey {
   /** Not in the store yet. */
   readonly isNew: boolean;
   /** The certificate that was current when it was decided whether to keep its key. */
-  readonly decidedAt: string | null;
+  readonly decidedAt: CertificateId | null;
   readonly envelope: Uint8Array;
 }
 
@@ -65,7 +65,7 @@ export async function obtainKeys(
 
 async function newCloudKey(
   { keys, now, newId }: KeyTools,
-  accountId: string,
+  accountId: AccountId,
   { pin, pinHint }: ReissueRequest,
   plan: ReissuePlan,
 ): Promise<CloudKey> {
@@ -101,7 +101,7 @@ export async function encryptionKeyFor(
   return { key, isNew: !kept, decidedAt: current?.id ?? null, envelope };
 }
 
-async function keptKey({ store }: KeyTools, accountId: string, certificateId: string) {
+async function keptKey({ store }: KeyTools, accountId: AccountId, certificateId: CertificateId) {
   const certificate = await store.certificates.find(accountId, certificateId);
   const keyId = certificate?.encryption?.escrowedKeyId;
   const key = keyId === undefined ? undefined : await store.escrowedKeys.find(accountId, keyId);

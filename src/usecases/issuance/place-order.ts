@@ -5,6 +5,7 @@ import type { Product } from '../../domain/catalog/products.ts';
 import type { Order } from '../../domain/certificate/order.ts';
 import { NO_KEY, type PublicKey } from '../../domain/certificate/public-key.ts';
 import { Refusal } from '../../domain/errors.ts';
+import type { AccountId, CertificateId, OrderId } from '../../domain/ids.ts';
 import { mentionedNames } from '../../domain/issuance/names.ts';
 import {
   newOrder,
@@ -24,7 +25,7 @@ import { cloudKeyToBe, wipe } from './obtain-keys.ts';
 import type { ReissueTools } from './tools.ts';
 
 export interface PlaceOrderCall {
-  readonly accountId: string;
+  readonly accountId: AccountId;
   readonly productId: string;
   readonly alternativeId: string | null;
   readonly request: ReissueRequest;
@@ -35,7 +36,7 @@ export interface PlaceOrderCall {
   readonly vouchesForNames: boolean;
 }
 
-export type PlaceOrder = (call: PlaceOrderCall) => Promise<{ orderId: string; certificateId: string }>;
+export type PlaceOrder = (call: PlaceOrderCall) => Promise<{ orderId: OrderId; certificateId: CertificateId }>;
 
 const OPERATOR = 'cli';
 
@@ -132,7 +133,7 @@ async function translateDuplicate<T>(
 }
 
 /** Told before anything is made; two at once are told apart by the store. */
-async function requireUntaken({ orders }: Repositories, accountId: string, alternativeId: string): Promise<void> {
+async function requireUntaken({ orders }: Repositories, accountId: AccountId, alternativeId: string): Promise<void> {
   requireAlternativeId(alternativeId);
   const taken = await orders.findByAlternative(accountId, alternativeId);
   if (taken) throw new Refusal('duplicate_alternative_order_id', { details: { order_id: taken.id } });

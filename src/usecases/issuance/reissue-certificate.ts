@@ -4,10 +4,12 @@
 // Reissues of one order follow each other: each replaces the one before. While one is being signed the next waits,
 // in this process in a queue, across instances by asking again. A signer that does not come back loses its lease,
 // and whoever finds that voids what it had prepared: a serial number is never signed twice.
+
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Product } from '../../domain/catalog/products.ts';
 import type { CertificateRecord, Order } from '../../domain/certificate/order.ts';
 import { Refusal } from '../../domain/errors.ts';
+import type { CertificateId } from '../../domain/ids.ts';
 import type { CurrentCertificate } from '../../domain/issuance/ports.ts';
 import { planReissue } from '../../domain/issuance/reissue.ts';
 import type { ReissuePlan, ReissueRequest } from '../../domain/issuance/request.ts';
@@ -36,7 +38,7 @@ const MAX_STALE = 5;
 
 /** What the first transaction decided: done, to be signed, to be asked again, or to be begun anew with other keys. */
 type Step =
-  | { readonly kind: 'answered'; readonly certificateId: string }
+  | { readonly kind: 'answered'; readonly certificateId: CertificateId }
   | {
       readonly kind: 'prepared';
       readonly record: CertificateRecord;

@@ -5,6 +5,7 @@ import { productOf } from '../../domain/catalog/products.ts';
 import type { Order } from '../../domain/certificate/order.ts';
 import { NO_KEY, type PublicKey } from '../../domain/certificate/public-key.ts';
 import { Refusal } from '../../domain/errors.ts';
+import type { AccountId } from '../../domain/ids.ts';
 import { mentionedNames } from '../../domain/issuance/names.ts';
 import type { CurrentCertificate } from '../../domain/issuance/ports.ts';
 import type { ReissueContext, ReissueRequest } from '../../domain/issuance/request.ts';
@@ -75,7 +76,7 @@ export async function contextOf(
 /** Without a CSR the last key is certified again; one that is destroyed can sign nothing any more. */
 async function isDestroyed(
   db: Repositories,
-  accountId: string,
+  accountId: AccountId,
   { cloudKeyId }: CurrentCertificate,
   { keySource, csr }: ReissueRequest,
 ): Promise<boolean> {
@@ -96,7 +97,7 @@ const refuseDestroyed = (): never => {
 /** A key that is made for the request was never anybody's before. */
 async function isBlocked(
   db: Repositories,
-  accountId: string,
+  accountId: AccountId,
   current: CurrentCertificate,
   { keySource, csr }: ReissueRequest,
   readCsr: (text: string) => PublicKey,

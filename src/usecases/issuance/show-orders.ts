@@ -2,6 +2,7 @@
 
 import type { CertificateRecord, Order, Revocation } from '../../domain/certificate/order.ts';
 import { Refusal } from '../../domain/errors.ts';
+import type { AccountId, CertificateId } from '../../domain/ids.ts';
 import type { CertificateSummary } from '../../domain/issuance/ports.ts';
 import type { Page } from '../../domain/page.ts';
 import type { SeenSerial } from '../../domain/revocation/ports.ts';
@@ -14,7 +15,7 @@ export interface ShownOrder {
   readonly certificate: CertificateRecord | undefined;
   readonly validation: ValidationState;
   /** What will be revoked, the next one first; at most a hundred. */
-  readonly scheduled: readonly (Revocation & { readonly certificateId: string })[];
+  readonly scheduled: readonly (Revocation & { readonly certificateId: CertificateId })[];
 }
 
 export interface ShownCertificate {
@@ -32,7 +33,7 @@ const MAX_SCHEDULED = 100;
 export type ShowOrders = ReturnType<typeof showOrders>;
 
 export function showOrders(store: Store, { state }: ShowValidation) {
-  async function shown(accountId: string, finding: Promise<Order | undefined>): Promise<ShownOrder> {
+  async function shown(accountId: AccountId, finding: Promise<Order | undefined>): Promise<ShownOrder> {
     const order = await finding;
     if (!order) throw new Refusal('order_not_found');
     const certificateId = order.currentCertificateId ?? order.pendingCertificateId;
@@ -42,14 +43,14 @@ export function showOrders(store: Store, { state }: ShowValidation) {
   }
 
   return {
-    order: (accountId: string, id: string) => shown(accountId, store.orders.find(accountId, id)),
+    order: (accountId: AccountId, id: string) => shown(accountId, store.orders.find(accountId, id)),
 
-    orderByAlternative: (accountId: string, alternativeId: string) =>
+    orderByAlternative: (accountId: AccountId, alternativeId: string) =>
       shown(accountId, store.orders.findByAlternative(accountId, alternativeId)),
 
-    orders: (accountId: string, page: Page): Promise<Order[]> => store.orders.list(accountId, page),
+    orders: (accountId: AccountId, page: Page): Promise<Order[]> => store.orders.list(accountId, page),
 
-    async certificate(accountId: string, id: string): Promise<ShownCertificate> {
+    async certificate(accountId: AccountId, id: string): Promise<ShownCertificate> {
       const certificate = await store.certificates.find(accountId, id);
       if (!certificate) throw new Refusal('cert_not_found');
       const replacedBy = (await store.certificates.findReplacing(accountId, id)) ?? null;

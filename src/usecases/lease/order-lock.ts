@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Order } from '../../domain/certificate/order.ts';
 import type { Clock } from '../../domain/clock.ts';
 import { Refusal } from '../../domain/errors.ts';
-import type { NewId } from '../../domain/ids.ts';
+import type { AccountId, NewId, OrderId } from '../../domain/ids.ts';
 import type { Repositories, Store } from '../../domain/store.ts';
 import { voidLostIssuances } from './void-lost-issuances.ts';
 
@@ -13,7 +13,7 @@ export type Attempt<T> = { readonly kind: 'done'; readonly value: T } | { readon
 /** The order under its lock, unless it is being signed for at this moment: then what comes of that decides first. */
 export async function withOrder<T>(
   tx: Repositories,
-  ref: { readonly accountId: string; readonly orderId: string },
+  ref: { readonly accountId: AccountId; readonly orderId: OrderId },
   work: (order: Order) => Promise<T>,
 ): Promise<Attempt<T>> {
   const found = await tx.orders.findForUpdate(ref.accountId, ref.orderId);

@@ -1,11 +1,13 @@
 // Change a revocation that is still to come: bring it forward, which everybody may, put it off, or cancel it, which the
 // product must allow. What has happened cannot be changed; that is why it was scheduled.
+
 import type { Actor } from '../../domain/access/credential.ts';
 import type { AuditAction } from '../../domain/access/ports.ts';
 import type { Catalog } from '../../domain/catalog/products.ts';
 import { productOf } from '../../domain/catalog/products.ts';
 import type { CertificateRecord, Order, Revocation } from '../../domain/certificate/order.ts';
 import { Refusal } from '../../domain/errors.ts';
+import type { CertificateId } from '../../domain/ids.ts';
 import {
   type ListRef,
   requireMayPutOff,
@@ -19,8 +21,8 @@ import type { RevocationTools } from './revoke-certificate.ts';
 
 export interface ChangeRevocation {
   /** A moment that has come already means now. */
-  reschedule(by: Actor, certificateId: string, dueAt: number): Promise<void>;
-  cancel(by: Actor, certificateId: string): Promise<void>;
+  reschedule(by: Actor, certificateId: CertificateId, dueAt: number): Promise<void>;
+  cancel(by: Actor, certificateId: CertificateId): Promise<void>;
 }
 
 export interface ChangeTools extends RevocationTools {

@@ -5,7 +5,7 @@ import type { Actor } from '../../domain/access/credential.ts';
 import type { Order, RevocationCause, RevocationReason } from '../../domain/certificate/order.ts';
 import type { Clock } from '../../domain/clock.ts';
 import { Refusal } from '../../domain/errors.ts';
-import type { NewId } from '../../domain/ids.ts';
+import type { CertificateId, NewId } from '../../domain/ids.ts';
 import type { CertificateRef, PublishLists } from '../../domain/revocation/ports.ts';
 import { fittingReason, type ListRef, requireRevocable, serialsOf } from '../../domain/revocation/revocation.ts';
 import type { Repositories, Store } from '../../domain/store.ts';
@@ -27,7 +27,7 @@ export interface RevokeRequest {
 }
 
 /** Resolves when lists and OCSP say so. Doing it twice changes nothing. */
-export type RevokeCertificate = (by: Actor, certificateId: string, wish: RevokeRequest) => Promise<void>;
+export type RevokeCertificate = (by: Actor, certificateId: CertificateId, wish: RevokeRequest) => Promise<void>;
 
 export function revokeCertificate(tools: RevocationTools): RevokeCertificate {
   const record = recordRevocation(tools);
@@ -36,7 +36,7 @@ export function revokeCertificate(tools: RevocationTools): RevokeCertificate {
 
 /** Resolves when OCSP says so, with the lists that are still to say it. */
 export function recordRevocation(tools: RevocationTools) {
-  return async (by: Actor, certificateId: string, wish: RevokeRequest): Promise<ListRef[]> => {
+  return async (by: Actor, certificateId: CertificateId, wish: RevokeRequest): Promise<ListRef[]> => {
     const found = await tools.store.certificates.find(by.accountId, certificateId);
     if (!found) throw new Refusal('cert_not_found');
     const ref = { accountId: by.accountId, orderId: found.orderId, certificateId };

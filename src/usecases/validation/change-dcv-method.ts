@@ -1,8 +1,10 @@
 // Change how the names of a waiting order are proven. What was proven already stays so.
+
 import type { Actor } from '../../domain/access/credential.ts';
 import { productOf } from '../../domain/catalog/products.ts';
 import type { Order } from '../../domain/certificate/order.ts';
 import { Refusal } from '../../domain/errors.ts';
+import type { OrderId } from '../../domain/ids.ts';
 import { type DcvRequest, domainValidation } from '../../domain/issuance/domain-validation.ts';
 import { waitAfter } from '../../domain/validation/check-result.ts';
 import { unprovenOf, type ValidationTools } from './check-names.ts';
@@ -10,7 +12,7 @@ import { notWaiting } from './pending-certificates.ts';
 import { provenAmong } from './proven-names.ts';
 
 /** The order as it is afterwards. */
-export type ChangeDcvMethod = (by: Actor, orderId: string, wish: DcvRequest) => Promise<Order>;
+export type ChangeDcvMethod = (by: Actor, orderId: OrderId, wish: DcvRequest) => Promise<Order>;
 
 export function changeDcvMethod(tools: ValidationTools): ChangeDcvMethod {
   const { store, now, newId } = tools;

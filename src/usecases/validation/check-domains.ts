@@ -3,6 +3,7 @@
 
 import type { Clock } from '../../domain/clock.ts';
 import type { CallOut, OutboundPolicy } from '../../domain/egress/outbound.ts';
+import type { AccountId } from '../../domain/ids.ts';
 import { caaDomains, judgeCaa } from '../../domain/validation/caa.ts';
 import type { Challenge } from '../../domain/validation/challenge.ts';
 import { agreementOf, type CheckResult, failed, PASSED } from '../../domain/validation/check-result.ts';
@@ -21,7 +22,7 @@ export interface CheckTools {
   readonly perspectives: readonly Perspective[];
   /** The names by which CAA and persistent records mean us. */
   readonly issuers: readonly string[];
-  readonly accountUri: (accountId: string) => string;
+  readonly accountUri: (accountId: AccountId) => string;
   readonly registrableDomain: (name: string) => string | undefined;
   readonly now: Clock;
   /** 80, but for a sandbox that may not listen there. */

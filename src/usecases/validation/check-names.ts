@@ -5,7 +5,7 @@ import type { Catalog, Product } from '../../domain/catalog/products.ts';
 import { isWildcard } from '../../domain/certificate/names.ts';
 import type { DcvMethod, DomainValidation } from '../../domain/certificate/order.ts';
 import type { Clock } from '../../domain/clock.ts';
-import type { NewId } from '../../domain/ids.ts';
+import type { AccountId, CertificateId, NewId } from '../../domain/ids.ts';
 import type { Store } from '../../domain/store.ts';
 import { type Challenge, type ChallengeFacts, challengeFor } from '../../domain/validation/challenge.ts';
 import { type CheckResult, type Finding, failed } from '../../domain/validation/check-result.ts';
@@ -14,7 +14,7 @@ import type { CheckDomains } from './check-domains.ts';
 
 export interface CheckingTools {
   readonly checks: CheckDomains;
-  readonly challengeFacts: (accountId: string, certificateId: string) => ChallengeFacts;
+  readonly challengeFacts: (accountId: AccountId, certificateId: CertificateId) => ChallengeFacts;
 }
 
 /** What every validation use case works with. */
@@ -44,7 +44,7 @@ const AT_ONCE = 8;
 export const CHECK_LIMITS_MS = { issuing: 6_000, onRequest: 8_000, bySchedule: 60_000 } as const;
 
 export interface NamesToCheck {
-  readonly accountId: string;
+  readonly accountId: AccountId;
   /** Undefined when it is not offered any more. */
   readonly product: Pick<Product, 'dcvMethods'> | undefined;
   readonly names: readonly string[];
@@ -52,7 +52,7 @@ export interface NamesToCheck {
   readonly provenBy: ReadonlyMap<string, readonly string[]>;
   readonly dcv: DomainValidation;
   /** The one that waits; a persistent record is the same for all. */
-  readonly certificateId?: string;
+  readonly certificateId?: CertificateId;
   readonly limitMs: number;
   /** Ends it early: the service stops. */
   readonly stopping?: AbortSignal | undefined;

@@ -3,7 +3,7 @@
 import type { CertificateRecord, Order } from '../../domain/certificate/order.ts';
 import { requireTransition } from '../../domain/certificate/order.ts';
 import { Refusal } from '../../domain/errors.ts';
-import type { NewId } from '../../domain/ids.ts';
+import type { CertificateId, NewId } from '../../domain/ids.ts';
 import type { Repositories } from '../../domain/store.ts';
 import { waitAfter } from '../../domain/validation/check-result.ts';
 import { type CheckResults, findingsOf, NOTHING_CHECKED } from './check-names.ts';
@@ -46,7 +46,7 @@ export async function stopWaiting(tx: Repositories, order: Order, first: 'cancel
 export async function lapse(
   tx: Repositories,
   order: Order,
-  certificateId: string,
+  certificateId: CertificateId,
   why: string,
   at: number,
   newId: NewId,

@@ -5,6 +5,7 @@
 import type { Product } from '../../domain/catalog/products.ts';
 import type { CertificateRecord, Order } from '../../domain/certificate/order.ts';
 import { Refusal } from '../../domain/errors.ts';
+import type { AccountId, OrderId } from '../../domain/ids.ts';
 import { proofOf } from '../../domain/validation/challenge.ts';
 import { waitAfter } from '../../domain/validation/check-result.ts';
 import type { Waiting } from '../../domain/validation/ports.ts';
@@ -24,7 +25,7 @@ import { provenAmong } from './proven-names.ts';
 
 export interface ProveDomains {
   /** Looks at the certificate that the order waits for. */
-  readonly now: (accountId: string, orderId: string) => Promise<void>;
+  readonly now: (accountId: AccountId, orderId: OrderId) => Promise<void>;
   /** Looks at those that are due, until none is. Returns how many there were. */
   readonly due: (stopping?: AbortSignal) => Promise<number>;
 }
@@ -81,7 +82,7 @@ export function proveDomains(tools: ProveTools): ProveDomains {
 
     async due(stopping) {
       const underWay = new Map<Promise<void>, string>();
-      const isCrowded = (accountId: string) =>
+      const isCrowded = (accountId: AccountId) =>
         [...underWay.values()].filter((one) => one === accountId).length >= PER_ACCOUNT;
       let looked = 0;
       for (;;) {

@@ -1,6 +1,7 @@
 // Which names an account need not prove again, because a proof of it may still serve.
 
 import type { Product } from '../../domain/catalog/products.ts';
+import type { AccountId } from '../../domain/ids.ts';
 import type { Repositories } from '../../domain/store.ts';
 import { coveringProofs } from '../../domain/validation/challenge.ts';
 
@@ -16,7 +17,7 @@ export interface ProofTools {
 export async function provenAmong(
   { registrableDomain }: ProofTools,
   { proofs }: Repositories,
-  accountId: string,
+  accountId: AccountId,
   names: readonly string[],
   { reuseDays, dcvMethods, dcvScopes }: Product,
   now: number,

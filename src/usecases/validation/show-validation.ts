@@ -3,6 +3,7 @@
 
 import type { Order } from '../../domain/certificate/order.ts';
 import { Refusal } from '../../domain/errors.ts';
+import type { AccountId, OrderId } from '../../domain/ids.ts';
 import { type Challenge, shortfallOf } from '../../domain/validation/challenge.ts';
 import { type CheckResult, type Finding, PASSED } from '../../domain/validation/check-result.ts';
 import type { Waiting } from '../../domain/validation/ports.ts';
@@ -37,7 +38,7 @@ export interface NameCheck {
 
 export interface ShowValidation {
   readonly state: (order: Order) => Promise<ValidationState>;
-  readonly check: (accountId: string, orderId: string) => Promise<readonly NameCheck[]>;
+  readonly check: (accountId: AccountId, orderId: OrderId) => Promise<readonly NameCheck[]>;
 }
 
 const AT_ONCE = 8;

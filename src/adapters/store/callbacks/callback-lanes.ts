@@ -1,9 +1,11 @@
 // The lanes of accounts: one row each, however many events wait in it, so that an account with ten thousand of them costs
 // whoever looks for work no more than any other. A lane is due no later than the first of its events; everyone who puts
 // an event into it, or takes one out, has its row.
+
 import { sql } from 'kysely';
 import type { Lane } from '../../../domain/callbacks/delivery.ts';
 import type { CallbackLanes } from '../../../domain/callbacks/ports.ts';
+import type { AccountId } from '../../../domain/ids.ts';
 import type { Engine } from '../engine/engine.ts';
 import { prepared } from '../engine/prepared.ts';
 import type { Db, Schema } from '../engine/schema.ts';
@@ -22,16 +24,16 @@ const laneFrom = (row: Schema['callback_lane']): Lane => ({
   inOrderUntil: row.in_order_until,
 });
 
-const lane = (db: Db, { accountId }: { accountId: string }) =>
+const lane = (db: Db, { accountId }: { accountId: AccountId }) =>
   db.selectFrom('callback_lane').selectAll().where('account_id', '=', accountId);
 const take = prepared(lane);
-const takeLocked = prepared((db, of: { accountId: string }) => lane(db, of).forUpdate().skipLocked());
-const waitLocked = prepared((db, of: { accountId: string }) => lane(db, of).forUpdate());
+const takeLocked = prepared((db, of: { accountId: AccountId }) => lane(db, of).forUpdate().skipLocked());
+const waitLocked = prepared((db, of: { accountId: AccountId }) => lane(db, of).forUpdate());
 
 const dueLanes = prepared((db, { now, limit }: { now: number; limit: number }) =>
   db.selectFrom('callback_lane').select('account_id').where('due_at', '<=', now).orderBy('due_at').limit(limit),
 );
-const firstDue = prepared((db, of: { accountId: string; inOrder: number }) =>
+const firstDue = prepared((db, of: { accountId: AccountId; inOrder: number }) =>
   db
     .selectFrom('outbox')
     .select('due_at')
@@ -49,7 +51,7 @@ const update = prepared((db, lane: Schema['callback_lane']) =>
     .set({ closed_until: lane.closed_until, ailing_since: lane.ailing_since, in_order_until: lane.in_order_until })
     .where('account_id', '=', lane.account_id),
 );
-const reset = prepared((db, { accountId, now }: { accountId: string; now: number }) =>
+const reset = prepared((db, { accountId, now }: { accountId: AccountId; now: number }) =>
   db
     .updateTable('callback_lane')
     .set({ failures: 0, trips: 0, closed_until: 0, due_at: now })
@@ -58,7 +60,7 @@ const reset = prepared((db, { accountId, now }: { accountId: string; now: number
 );
 
 /** Something is due in it at that time, if not before. */
-export async function wakeLane(db: Db, accountId: string, at: number): Promise<void> {
+export async function wakeLane(db: Db, accountId: AccountId, at: number): Promise<void> {
   await db
     .insertInto('callback_lane')
     .values({ ...NEW_LANE, account_id: accountId, due_at: at })
@@ -71,7 +73,7 @@ export async function wakeLane(db: Db, accountId: string, at: number): Promise<v
 }
 
 /** The next of a range may go. */
-export async function freeInOrder(db: Db, accountId: string, at: number): Promise<void> {
+export async function freeInOrder(db: Db, accountId: AccountId, at: number): Promise<void> {
   const free = db.updateTable('callback_lane').set({ in_order_until: 0, due_at: at });
   await free.where('account_id', '=', accountId).execute();
 }

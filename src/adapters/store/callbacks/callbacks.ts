@@ -1,7 +1,9 @@
 // Callback settings, one row per account. All secrets are sealed, and bound to the account and to their column, so
 // that neither opens in the place of another.
+
 import { type CallbackAction, type CallbackSettings, isCallbackAction } from '../../../domain/callbacks/callback.ts';
 import type { Callbacks } from '../../../domain/callbacks/ports.ts';
+import type { AccountId } from '../../../domain/ids.ts';
 import { Secret } from '../../../domain/secret.ts';
 import type { Sealer } from '../../seal/seal.ts';
 import { listFrom, listText } from '../engine/columns.ts';
@@ -13,12 +15,12 @@ const MAX_FORMER = 3;
 const BETWEEN = ' ';
 
 type SealedColumn = 'sealed_access_key' | 'sealed_signing_secret' | 'sealed_former_secret';
-const bindingOf = (accountId: string, column: SealedColumn): string => `callback_settings/${accountId}/${column}`;
+const bindingOf = (accountId: AccountId, column: SealedColumn): string => `callback_settings/${accountId}/${column}`;
 
 export const callbacksIn = (db: Db, sealer: Sealer, engine: Pick<Engine, 'locksRows'>): Callbacks => {
   const opened = (row: Schema['callback_settings'], column: SealedColumn) =>
     new Secret(sealer.open(row[column] ?? '', bindingOf(row.account_id, column)));
-  const sealed = (secret: Secret, accountId: string, column: SealedColumn) =>
+  const sealed = (secret: Secret, accountId: AccountId, column: SealedColumn) =>
     sealer.seal(secret.reveal(), bindingOf(accountId, column));
   /** What is under an older seal key is sealed anew when it is read, as every sealed value is. */
   async function renew(row: Schema['callback_settings']): Promise<void> {
@@ -49,7 +51,7 @@ export const callbacksIn = (db: Db, sealer: Sealer, engine: Pick<Engine, 'locksR
           until: row.former_until ?? 0,
         };
 
-  const owned = (accountId: string) =>
+  const owned = (accountId: AccountId) =>
     db.selectFrom('callback_settings').selectAll().where('account_id', '=', accountId);
 
   async function settingsFrom(row: Schema['callback_settings']): Promise<CallbackSettings> {

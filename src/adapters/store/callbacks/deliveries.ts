@@ -3,7 +3,7 @@
 import { sql } from 'kysely';
 import type { Delivery, DeliveryAttempt } from '../../../domain/callbacks/delivery.ts';
 import type { Deliveries, DeliveryFilter } from '../../../domain/callbacks/ports.ts';
-import { firstIdAt } from '../../../domain/ids.ts';
+import { type AccountId, firstIdAt } from '../../../domain/ids.ts';
 import type { Engine } from '../engine/engine.ts';
 import type { Db, Schema } from '../engine/schema.ts';
 import { PENDING, wakeLane } from './callback-lanes.ts';
@@ -39,7 +39,7 @@ const attemptFrom = (row: Schema['delivery_attempt']): DeliveryAttempt => ({
 
 export const deliveriesIn = (db: Db, { locksRows }: Pick<Engine, 'locksRows'>, onEvents: () => void): Deliveries => {
   /** What an index finds; an action is not part of one, and is looked for among these. */
-  const within = (accountId: string, { orderId, state, since, until }: DeliveryFilter) => {
+  const within = (accountId: AccountId, { orderId, state, since, until }: DeliveryFilter) => {
     let query = db.selectFrom('outbox').where('account_id', '=', accountId);
     if (orderId !== undefined) query = query.where('order_id', '=', orderId);
     if (state !== undefined) query = query.where('state', '=', state);

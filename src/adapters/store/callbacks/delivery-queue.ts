@@ -1,8 +1,10 @@
 // Events that wait to be delivered. One that nobody has looked at is found by the index of new ones; every other through
 // the lane of its account. A lease is a token, and a due time at which the event is free again; whoever has lost it
 // writes nothing.
+
 import { sql } from 'kysely';
 import type { Attempted, DeliveryQueue, WaitingEvent } from '../../../domain/callbacks/ports.ts';
+import type { AccountId } from '../../../domain/ids.ts';
 import type { Engine } from '../engine/engine.ts';
 import { prepared, preparedInsert } from '../engine/prepared.ts';
 import type { Db, Schema } from '../engine/schema.ts';
@@ -45,7 +47,7 @@ const anyNew = prepared((db, _: object) =>
   db.selectFrom('outbox').select('id').where('is_new', '=', 1).where(PENDING).limit(1),
 );
 interface DueIn {
-  readonly accountId: string;
+  readonly accountId: AccountId;
   readonly now: number;
   readonly inOrder: number;
   readonly limit: number;
@@ -78,7 +80,7 @@ const insertAttempt = preparedInsert('delivery_attempt');
 export const deliveryQueueIn = (db: Db, { locksRows }: Pick<Engine, 'locksRows'>): DeliveryQueue => {
   /** Of rows that were read in this transaction: they are as they were. */
   const change = (ids: readonly string[]) => db.updateTable('outbox').where('id', 'in', ids);
-  const due = async (accountId: string, now: number, inOrder: boolean, limit: number): Promise<WaitingEvent[]> =>
+  const due = async (accountId: AccountId, now: number, inOrder: boolean, limit: number): Promise<WaitingEvent[]> =>
     (await (locksRows ? dueLocked : dueRows)(db, { accountId, now, inOrder: inOrder ? 1 : 0, limit })).map(eventFrom);
 
   async function end(

@@ -1,7 +1,9 @@
 // Keys the service holds for its customers. Each is sealed and bound to its row; cloud-held ones are locked under an
 // access code before they come here, so that the seal key alone opens none of them.
+
 import { type CloudKey, lockAfter } from '../../../domain/cloud-keys/cloud-key.ts';
 import type { CloudKeys, EscrowedKeys } from '../../../domain/cloud-keys/ports.ts';
+import type { AccountId } from '../../../domain/ids.ts';
 import type { Sealer } from '../../seal/seal.ts';
 import { bytesFrom, textOf } from '../engine/columns.ts';
 import type { Engine } from '../engine/engine.ts';
@@ -82,20 +84,20 @@ export const cloudKeysIn = (db: Db, sealer: Sealer, engine: Pick<Engine, 'locksR
     createdAt: row.created_at,
     destroyedAt: row.destroyed_at,
   });
-  const live = (accountId: string, id: string) =>
+  const live = (accountId: AccountId, id: string) =>
     db
       .selectFrom('cloud_key')
       .selectAll()
       .where('id', '=', id)
       .where('account_id', '=', accountId)
       .where('destroyed_at', 'is', null);
-  const change = (accountId: string, id: string) =>
+  const change = (accountId: AccountId, id: string) =>
     db
       .updateTable('cloud_key')
       .where('id', '=', id)
       .where('account_id', '=', accountId)
       .where('destroyed_at', 'is', null);
-  const endGrants = (accountId: string, id: string) =>
+  const endGrants = (accountId: AccountId, id: string) =>
     db.deleteFrom('signing_grant').where('key_id', '=', id).where('account_id', '=', accountId).execute();
   return {
     async insert({ id, accountId, publicKey, locked, hint, wrongCodes, lockedUntil, createdAt, destroyedAt }) {

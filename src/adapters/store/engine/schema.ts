@@ -1,4 +1,5 @@
 // The tables as Kysely sees them: one schema for both engines. Only text and bigint (as number): see ADR 0017.
+
 import type { Kysely, Transaction as KyselyTransaction } from 'kysely';
 import type { AccountKind } from '../../../domain/access/account.ts';
 import type { CredentialKind } from '../../../domain/access/credential.ts';
@@ -17,13 +18,14 @@ import type {
 } from '../../../domain/certificate/order.ts';
 import type { KeyType } from '../../../domain/certificate/public-key.ts';
 import type { SignHash } from '../../../domain/certificate/sign-hash.ts';
+import type { AccountId, CertificateId, OrderId } from '../../../domain/ids.ts';
 import type { Locale } from '../../../kernel/locale.ts';
 
 export interface Schema {
-  account: { id: string; name: string; kind: AccountKind; locale: Locale; created_at: number };
+  account: { id: AccountId; name: string; kind: AccountKind; locale: Locale; created_at: number };
   credential: {
     key_id: string;
-    account_id: string;
+    account_id: AccountId;
     kind: CredentialKind;
     secret_hash: string;
     created_at: number;
@@ -34,7 +36,7 @@ export interface Schema {
   audit: {
     id: string;
     at: number;
-    account_id: string;
+    account_id: AccountId;
     actor: string;
     action: AuditAction;
     subject: string;
@@ -52,8 +54,8 @@ export interface Schema {
     created_at: number;
   };
   certificate_order: {
-    id: string;
-    account_id: string;
+    id: OrderId;
+    account_id: AccountId;
     product_id: string;
     alternative_id: string | null;
     status: OrderStatus;
@@ -63,18 +65,18 @@ export interface Schema {
     dcv_scope: DcvScope;
     persist_until: number | null;
     persist_policy: PersistPolicy;
-    current_certificate_id: string | null;
-    pending_certificate_id: string | null;
-    signing_certificate_id: string | null;
+    current_certificate_id: CertificateId | null;
+    pending_certificate_id: CertificateId | null;
+    signing_certificate_id: CertificateId | null;
     signing_until: number | null;
     term_ends_at: number;
     created_at: number;
     revision: number;
   };
   certificate: {
-    id: string;
-    account_id: string;
-    order_id: string;
+    id: CertificateId;
+    account_id: AccountId;
+    order_id: OrderId;
     state: CertificateState;
     created_at: number;
     pending_since: number | null;
@@ -99,13 +101,13 @@ export interface Schema {
     der: string | null;
     issued_at: number | null;
     version: number | null;
-    replaces_id: string | null;
+    replaces_id: CertificateId | null;
     cloud_key_id: string | null;
     keeps_encryption_key: number;
   };
   encryption_certificate: {
-    certificate_id: string;
-    account_id: string;
+    certificate_id: CertificateId;
+    account_id: AccountId;
     key_id: string;
     serial: string;
     to_be_signed: string | null;
@@ -114,8 +116,8 @@ export interface Schema {
   };
   escrowed_key: {
     id: string;
-    account_id: string;
-    order_id: string;
+    account_id: AccountId;
+    order_id: OrderId;
     spki: string;
     key_fingerprint: string;
     sealed_key: string;
@@ -123,7 +125,7 @@ export interface Schema {
   };
   cloud_key: {
     id: string;
-    account_id: string;
+    account_id: AccountId;
     spki: string;
     key_type: KeyType;
     key_bits: number;
@@ -137,39 +139,39 @@ export interface Schema {
   };
   signing_grant: {
     token_hash: string;
-    account_id: string;
+    account_id: AccountId;
     key_id: string;
     hashes: string;
     sealed_key: string;
     expires_at: number;
   };
   waiting_certificate: {
-    certificate_id: string;
-    account_id: string;
-    order_id: string;
+    certificate_id: CertificateId;
+    account_id: AccountId;
+    order_id: OrderId;
     due_at: number;
     tries: number;
     expires_at: number;
     findings: string;
   };
-  domain_authorization: { account_id: string; name: string; method: string; validated_at: number };
+  domain_authorization: { account_id: AccountId; name: string; method: string; validated_at: number };
   idempotency_key: {
-    account_id: string;
-    order_id: string;
+    account_id: AccountId;
+    order_id: OrderId;
     key: string;
     request_hash: string;
-    certificate_id: string;
+    certificate_id: CertificateId;
     created_at: number;
   };
   rate_limit: { key: string; full_at: number };
-  reported_key: { account_id: string; fingerprint: string; created_at: number };
+  reported_key: { account_id: AccountId; fingerprint: string; created_at: number };
   blocked_key: { fingerprint: string; reason: string; created_at: number };
   sealed_secret: { name: string; sealed: string };
   setting: { name: string; value: string };
   migration: { number: number; name: string; sha256: string; applied_at: number };
 
   callback_settings: {
-    account_id: string;
+    account_id: AccountId;
     url: string;
     sealed_access_key: string;
     sealed_signing_secret: string;
@@ -181,9 +183,9 @@ export interface Schema {
   };
   outbox: {
     id: string;
-    account_id: string;
-    order_id: string;
-    certificate_id: string;
+    account_id: AccountId;
+    order_id: OrderId;
+    certificate_id: CertificateId;
     action: OutboxEvent['action'];
     created_at: number;
     order_status: OrderStatus;
@@ -209,7 +211,7 @@ export interface Schema {
     excerpt: string | null;
   };
   callback_lane: {
-    account_id: string;
+    account_id: AccountId;
     due_at: number | null;
     failures: number;
     trips: number;
@@ -219,11 +221,11 @@ export interface Schema {
   };
 
   revocation: {
-    certificate_id: string;
-    account_id: string;
+    certificate_id: CertificateId;
+    account_id: AccountId;
     reason: RevocationReason;
     cause: RevocationCause;
-    caused_by_id: string | null;
+    caused_by_id: CertificateId | null;
     due_at: number;
     revoked_at: number | null;
   };
@@ -231,7 +233,7 @@ export interface Schema {
     issuer_id: string;
     shard: number;
     serial: string;
-    certificate_id: string;
+    certificate_id: CertificateId;
     reason: RevocationReason;
     revoked_at: number;
     not_after: number;

@@ -1,4 +1,5 @@
 // Certificates of whichever account: for the service's own work, when a key is compromised or a signer was lost.
+import type { AccountId, OrderId } from '../../../domain/ids.ts';
 import type { Certificates } from '../../../domain/issuance/ports.ts';
 import type { Page } from '../../../domain/page.ts';
 import type { Db } from '../engine/schema.ts';
@@ -38,7 +39,7 @@ export async function voidedCertificates(db: Db, page: Page) {
   return rows.map(refFrom);
 }
 
-const refFrom = (row: { id: string; account_id: string; order_id: string }) => ({
+const refFrom = (row: { id: string; account_id: AccountId; order_id: OrderId }) => ({
   certificateId: row.id,
   accountId: row.account_id,
   orderId: row.order_id,

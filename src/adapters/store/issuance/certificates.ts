@@ -1,4 +1,5 @@
 // Certificates, found and listed; how one comes to be signed is in certificate-signing.ts.
+import type { AccountId } from '../../../domain/ids.ts';
 import type { Certificates } from '../../../domain/issuance/ports.ts';
 import { listFrom } from '../engine/columns.ts';
 import { prepared, preparedInsert } from '../engine/prepared.ts';
@@ -9,7 +10,7 @@ import { certificatesOnKey, voidedCertificates } from './certificates-all-accoun
 
 const insert = preparedInsert('certificate');
 
-const selectCurrent = prepared((db, { accountId, id }: { accountId: string; id: string }) =>
+const selectCurrent = prepared((db, { accountId, id }: { accountId: AccountId; id: string }) =>
   db
     .selectFrom('certificate')
     .select([

@@ -2,6 +2,7 @@
 
 import type { Order } from '../../../domain/certificate/order.ts';
 import { Refusal } from '../../../domain/errors.ts';
+import type { CertificateId } from '../../../domain/ids.ts';
 import type { Orders } from '../../../domain/issuance/ports.ts';
 import { listFrom, listText } from '../engine/columns.ts';
 import type { Engine } from '../engine/engine.ts';
@@ -87,7 +88,7 @@ const savedRow = (order: Order): Saved => ({
 });
 
 const beginSigning = prepared(
-  (db, { id, until, certificateId }: { id: string; until: number; certificateId: string }) =>
+  (db, { id, until, certificateId }: { id: string; until: number; certificateId: CertificateId }) =>
     db
       .updateTable('certificate_order')
       .set({ signing_certificate_id: certificateId, signing_until: until })

@@ -1,4 +1,5 @@
 // The small tables around an issuance: proofs of control, idempotency keys and keys nobody may use any more.
+import type { AccountId } from '../../../domain/ids.ts';
 import type { IdempotencyKeys } from '../../../domain/issuance/ports.ts';
 import type { BlockedKeys } from '../../../domain/revocation/ports.ts';
 import type { Proofs } from '../../../domain/validation/ports.ts';
@@ -6,7 +7,7 @@ import { prepared } from '../engine/prepared.ts';
 import type { Db } from '../engine/schema.ts';
 
 const provenAmong = (count: number) =>
-  prepared((db, slots: { [index: number]: string; accountId: string; since: number }) => {
+  prepared((db, slots: { [index: number]: string; accountId: AccountId; since: number }) => {
     const names = Array.from({ length: count }, (_, index) => slots[index]!);
     return db
       .selectFrom('domain_authorization')
@@ -59,7 +60,7 @@ export const idempotencyKeysIn = (db: Db): IdempotencyKeys => ({
   },
 });
 
-const blocked = prepared((db, { fingerprint, accountId }: { fingerprint: string; accountId: string }) =>
+const blocked = prepared((db, { fingerprint, accountId }: { fingerprint: string; accountId: AccountId }) =>
   db
     .selectFrom('blocked_key')
     .select('fingerprint')

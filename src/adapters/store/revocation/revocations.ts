@@ -1,11 +1,12 @@
 // Revocations: scheduled, changed, and carried out once. Whoever changes one holds the lock of its order; that it
 // happens once is also a condition of the statement that does it.
+import type { AccountId, CertificateId, OrderId } from '../../../domain/ids.ts';
 import type { Revocations } from '../../../domain/revocation/ports.ts';
 import { prepared } from '../engine/prepared.ts';
 import type { Db } from '../engine/schema.ts';
 import { revocationFrom } from '../issuance/certificate-rows.ts';
 
-const scheduled = prepared((db, slots: { accountId: string; orderId: string; limit: number }) =>
+const scheduled = prepared((db, slots: { accountId: AccountId; orderId: OrderId; limit: number }) =>
   db
     .selectFrom('revocation')
     .innerJoin('certificate', 'certificate.id', 'revocation.certificate_id')
@@ -18,7 +19,7 @@ const scheduled = prepared((db, slots: { accountId: string; orderId: string; lim
     .limit(slots.limit),
 );
 
-const change = (db: Db, certificateId: string) =>
+const change = (db: Db, certificateId: CertificateId) =>
   db.updateTable('revocation').where('certificate_id', '=', certificateId).where('revoked_at', 'is', null);
 
 export const revocationsIn = (db: Db): Revocations => ({
