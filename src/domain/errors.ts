@@ -66,3 +66,7 @@ export class Refusal extends Error {
     this.facts = facts;
   }
 }
+
+/** `invalid_parameters` that names the field, the reason and the remedy, in both languages. */
+export const invalid = (field: string, en: string, zh: string): Refusal =>
+  new Refusal('invalid_parameters', { field, reason: { en, zh } });

@@ -1,7 +1,7 @@
 // Whose orders, keys and callbacks these are. An account is the tenant: nothing crosses from one to another.
 
 import { LOCALES, type Locale } from '../../kernel/locale.ts';
-import { Refusal } from '../errors.ts';
+import { invalid, Refusal } from '../errors.ts';
 import type { AccountId } from '../ids.ts';
 
 export const ACCOUNT_KINDS = ['standard', 'managed_pki'] as const;
@@ -29,13 +29,11 @@ const FORGING = /[\p{Cc}\p{Cs}\p{Zl}\p{Zp}\u200e\u200f\u202a-\u202e\u2066-\u2069
 export function accountName(text: string): string {
   const name = text.trim();
   if (name === '' || [...name].length > MAX_ACCOUNT_NAME || FORGING.test(name)) {
-    throw new Refusal('invalid_parameters', {
-      field: 'name',
-      reason: {
-        en: `A name has 1 to ${MAX_ACCOUNT_NAME} printable characters.`,
-        zh: `名称须为 1 至 ${MAX_ACCOUNT_NAME} 个可打印字符。`,
-      },
-    });
+    throw invalid(
+      'name',
+      `A name has 1 to ${MAX_ACCOUNT_NAME} printable characters.`,
+      `名称须为 1 至 ${MAX_ACCOUNT_NAME} 个可打印字符。`,
+    );
   }
   return name;
 }
@@ -59,8 +57,5 @@ export function accountChange(wish: { name?: string; locale?: string }): Account
 export function accountLocale(text: string): Locale {
   const locale = LOCALES.find((known) => known === text);
   if (locale) return locale;
-  throw new Refusal('invalid_parameters', {
-    field: 'locale',
-    reason: { en: `Choose one of ${LOCALES.join(', ')}.`, zh: `可选值：${LOCALES.join('、')}。` },
-  });
+  throw invalid('locale', `Choose one of ${LOCALES.join(', ')}.`, `可选值：${LOCALES.join('、')}。`);
 }

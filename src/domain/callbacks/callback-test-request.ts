@@ -4,7 +4,7 @@
 import type { AccountKind } from '../access/account.ts';
 import type { OutboundUrl } from '../egress/outbound.ts';
 import { callbackUrl } from '../egress/url.ts';
-import { Refusal } from '../errors.ts';
+import { invalid, Refusal } from '../errors.ts';
 import { Secret } from '../secret.ts';
 import {
   CALLBACK_ACTIONS,
@@ -42,13 +42,11 @@ export function settingsRequest(body: unknown): SettingsRequest {
   const wish = wishOf(fields);
   if ((wish.url === undefined) !== (wish.accessKey === undefined)) {
     const field = wish.url === undefined ? 'url' : 'access_key';
-    throw new Refusal('invalid_parameters', {
+    throw invalid(
       field,
-      reason: {
-        en: 'url and access_key are saved together: send both, or neither to keep the saved ones.',
-        zh: 'url 与 access_key 须同时保存：请同时发送，或都不发送以保留已保存的值。',
-      },
-    });
+      'url and access_key are saved together: send both, or neither to keep the saved ones.',
+      'url 与 access_key 须同时保存：请同时发送，或都不发送以保留已保存的值。',
+    );
   }
   return { ...wish, isDisabled: disabled, enabledActions };
 }
@@ -90,10 +88,7 @@ function textOf(fields: Fields, field: string): string | undefined {
   if (value === undefined) return undefined;
   if (typeof value !== 'string') throw wrongType(field, 'a string', '字符串');
   if (value.trim() !== '') return value;
-  throw new Refusal('invalid_parameters', {
-    field,
-    reason: { en: `${field} is empty. Send a value, or leave it out.`, zh: `${field} 为空，请填写，或不发送该字段。` },
-  });
+  throw invalid(field, `${field} is empty. Send a value, or leave it out.`, `${field} 为空，请填写，或不发送该字段。`);
 }
 
 function actionsOf(value: unknown): CallbackAction[] {
@@ -105,7 +100,4 @@ function actionsOf(value: unknown): CallbackAction[] {
 }
 
 const wrongType = (field: string, en: string, zh: string): Refusal =>
-  new Refusal('invalid_parameters', {
-    field,
-    reason: { en: `${field} must be ${en}.`, zh: `${field} 须为${zh}。` },
-  });
+  invalid(field, `${field} must be ${en}.`, `${field} 须为${zh}。`);

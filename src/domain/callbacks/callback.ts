@@ -3,7 +3,7 @@
 
 import { inLocale, type Locale, type Localized } from '../../kernel/locale.ts';
 import type { OrderStatus } from '../certificate/order.ts';
-import { Refusal } from '../errors.ts';
+import { invalid, Refusal } from '../errors.ts';
 import type { AccountId, CertificateId, OrderId } from '../ids.ts';
 import type { Secret } from '../secret.ts';
 
@@ -88,13 +88,11 @@ export const MAX_ACCESS_KEY = 256;
 /** Asked together with types and emptiness: what cannot be a header value cannot be sent at all. */
 export function requireHeaderValue(accessKey: string, field: string): void {
   if (/^[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?$/.test(accessKey)) return;
-  throw new Refusal('invalid_parameters', {
+  throw invalid(
     field,
-    reason: {
-      en: `${field} travels in a header: use printable ASCII characters, without a blank at either end.`,
-      zh: `${field} 通过请求头发送，只能使用可打印的 ASCII 字符，且首尾不能有空格。`,
-    },
-  });
+    `${field} travels in a header: use printable ASCII characters, without a blank at either end.`,
+    `${field} 通过请求头发送，只能使用可打印的 ASCII 字符，且首尾不能有空格。`,
+  );
 }
 
 /** The code is the specification's: the length of the key shares it with the form of the URL. */

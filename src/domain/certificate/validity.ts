@@ -1,7 +1,7 @@
 // How long a certificate lives, to the second. Wishes are shortened and never refused for being long; what cannot be
 // a wish at all is refused. Whether the term of an order has ended is decided where its status is, and whether an issuer
 // may still sign where it is chosen; here neither may lead to a certificate that outlives it, or ends before it begins.
-import { Refusal } from '../errors.ts';
+import { invalid, Refusal } from '../errors.ts';
 
 const SECOND = 1000;
 const DAY = 86_400 * SECOND;
@@ -50,10 +50,11 @@ const lastSecond = (notBefore: number, days: number): number => notBefore + days
 
 function daysAsked(days: number): number {
   if (Number.isInteger(days) && days >= 1) return days;
-  throw new Refusal('invalid_parameters', {
-    field: 'certificate.validity_days',
-    reason: { en: 'validity_days is a whole number of at least 1.', zh: 'validity_days 须为不小于 1 的整数。' },
-  });
+  throw invalid(
+    'certificate.validity_days',
+    'validity_days is a whole number of at least 1.',
+    'validity_days 须为不小于 1 的整数。',
+  );
 }
 
 function endAsked(text: string, notBefore: number): number {

@@ -4,7 +4,7 @@
 import type { CertificateRecord } from '../certificate/order.ts';
 import type { KeyType } from '../certificate/public-key.ts';
 import { DIGEST_BYTES, type SignHash } from '../certificate/sign-hash.ts';
-import { Refusal } from '../errors.ts';
+import { invalid, type Refusal } from '../errors.ts';
 
 /** Signatures under one authorization. */
 export const MAX_SIGNATURES = 64;
@@ -92,6 +92,3 @@ export const notAgreed = (): Refusal =>
     'Hash is not authorized by the SAD, which is used up now. Authorize the hashes that are to be signed.',
     '该摘要未经此 SAD 授权，此 SAD 已作废，请对需要签名的摘要重新授权。',
   );
-
-export const invalid = (field: string, en: string, zh: string): Refusal =>
-  new Refusal('invalid_parameters', { field, reason: { en, zh } });

@@ -5,7 +5,7 @@ import type { Product } from '../catalog/products.ts';
 import { isWildcard } from '../certificate/names.ts';
 import type { DcvMethod, DcvScope } from '../certificate/order.ts';
 import { type DomainValidation, type Order, PERSIST_POLICIES, type PersistPolicy } from '../certificate/order.ts';
-import { Refusal } from '../errors.ts';
+import { invalid, Refusal } from '../errors.ts';
 import type { ReissueContext, ReissueRequest } from './request.ts';
 
 /** The last second of the year 9999: beyond it no date can be written, and milliseconds sent by mistake stand out. */
@@ -31,7 +31,7 @@ export function domainValidation(
 
 /** A web server speaks for its own name only. */
 const fileOfBase = (): Refusal =>
-  badField(
+  invalid(
     'dcv_scope',
     'A file proves the name it is fetched from, and none below it. Send dcv_scope fqdn, or a DNS method.',
     '文件方式只能验证其所在的域名，请使用 dcv_scope fqdn，或改用 DNS 方式。',
@@ -74,7 +74,7 @@ function scopeOf({ dcvScope: asked }: DcvRequest, order: Order, { dcvScopes }: P
   const scope = dcvScopes.find((one) => one === asked);
   if (scope) return scope;
   const list = dcvScopes.join(', ');
-  throw badField(
+  throw invalid(
     'dcv_scope',
     list ? `This product offers ${list}.` : 'This product has no names to prove. Leave dcv_scope out.',
     list ? `该产品支持：${list}。` : '该产品无需验证域名，请不发送 dcv_scope。',
@@ -94,7 +94,7 @@ function untilOf(asked: number | undefined, order: Order, now: number): number |
   if (asked === undefined) return order.persistUntil;
   if (asked === 0) return null;
   if (Number.isInteger(asked) && asked * 1000 > now && asked <= MAX_UNIX_SECONDS) return asked;
-  throw badField(
+  throw invalid(
     'persist_until',
     'persist_until is a time to come in Unix seconds, or 0 for no expiry.',
     'persist_until 须为将来的 Unix 时间（秒），或 0 表示不过期。',
@@ -106,8 +106,5 @@ function policyOf(asked: string | undefined): PersistPolicy {
   const policy = PERSIST_POLICIES.find((one) => one === asked);
   if (policy) return policy;
   const list = PERSIST_POLICIES.join(', ');
-  throw badField('persist_policy', `Choose one of ${list}.`, `可选值：${list}。`);
+  throw invalid('persist_policy', `Choose one of ${list}.`, `可选值：${list}。`);
 }
-
-const badField = (field: string, en: string, zh: string): Refusal =>
-  new Refusal('invalid_parameters', { field, reason: { en, zh } });

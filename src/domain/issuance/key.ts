@@ -5,7 +5,7 @@ import { KEY_SOURCES, type KeySource, type OfferedKeySource, type Product } from
 import { canStillSign } from '../certificate/authority.ts';
 import type { PublicKey } from '../certificate/public-key.ts';
 import { requirePin } from '../cloud-keys/cloud-key.ts';
-import { Refusal } from '../errors.ts';
+import { invalid, Refusal } from '../errors.ts';
 import type { Issuers, ReissueContext, ReissueRequest } from './request.ts';
 
 const CSR = 'certificate.csr';
@@ -22,13 +22,11 @@ export function keySource(text: string | undefined): KeySource {
   if (!text) return 'caller';
   const named = KEY_SOURCES.find((source) => source === text && source !== 'caller');
   if (named) return named;
-  throw new Refusal('invalid_parameters', {
-    field: CSR_FROM,
-    reason: {
-      en: 'csr_from is sign-cloud-csc, or left out when you hold the key.',
-      zh: 'csr_from 只能为 sign-cloud-csc；自行持有私钥时请不发送。',
-    },
-  });
+  throw invalid(
+    CSR_FROM,
+    'csr_from is sign-cloud-csc, or left out when you hold the key.',
+    'csr_from 只能为 sign-cloud-csc；自行持有私钥时请不发送。',
+  );
 }
 
 /**
@@ -38,32 +36,25 @@ export function keySource(text: string | undefined): KeySource {
 export function requireKeyAsOffered(request: ReissueRequest, { product }: ReissueContext): OfferedKeySource {
   const source = product.keySources.find((offered) => offered === request.keySource);
   if (source === undefined) {
-    throw new Refusal('invalid_parameters', {
-      field: CSR_FROM,
-      reason: {
-        en: `This product does not offer ${request.keySource}. Leave csr_from out and send a csr of your own key.`,
-        zh: `该产品不支持 ${request.keySource}，请不发送 csr_from，并发送自有密钥的 csr。`,
-      },
-    });
+    throw invalid(
+      CSR_FROM,
+      `This product does not offer ${request.keySource}. Leave csr_from out and send a csr of your own key.`,
+      `该产品不支持 ${request.keySource}，请不发送 csr_from，并发送自有密钥的 csr。`,
+    );
   }
   if (source === 'sign-cloud-csc') {
     requirePin(request.pin, request.pinHint);
     return source;
   }
   if (product.csr === 'required' && !request.csr) {
-    throw new Refusal('invalid_parameters', {
-      field: CSR,
-      reason: { en: 'This product needs a csr with every reissue.', zh: '该产品每次重签都需要发送 csr。' },
-    });
+    throw invalid(CSR, 'This product needs a csr with every reissue.', '该产品每次重签都需要发送 csr。');
   }
   if (product.csr === 'forbidden' && request.csr) {
-    throw new Refusal('invalid_parameters', {
-      field: CSR,
-      reason: {
-        en: 'A reissue of this product keeps its key. Leave csr out.',
-        zh: '该产品重签时保留原密钥，请不发送 csr。',
-      },
-    });
+    throw invalid(
+      CSR,
+      'A reissue of this product keeps its key. Leave csr out.',
+      '该产品重签时保留原密钥，请不发送 csr。',
+    );
   }
   return source;
 }

@@ -4,7 +4,7 @@
 import type { Product } from '../catalog/products.ts';
 import type { Order } from '../certificate/order.ts';
 import { NO_KEY } from '../certificate/public-key.ts';
-import { Refusal } from '../errors.ts';
+import { invalid, Refusal } from '../errors.ts';
 import type { AccountId } from '../ids.ts';
 import { domainValidation } from './domain-validation.ts';
 import { keyAndIssuer, requireKeyAsOffered, requireSignHashOffered } from './key.ts';
@@ -94,26 +94,21 @@ const MAX_ALTERNATIVE_ID = 64;
 export function requireAlternativeId(text: string): void {
   // One or two dots would be taken for a step in a path.
   if (/^(?!\.{1,2}$)[\x21-\x7e]+$/.test(text) && text.length <= MAX_ALTERNATIVE_ID) return;
-  throw new Refusal('invalid_parameters', {
-    field: 'alternative_order_id',
-    reason: {
-      en: `alternative_order_id has 1 to ${MAX_ALTERNATIVE_ID} printable ASCII characters without blanks.`,
-      zh: `alternative_order_id 须为 1 至 ${MAX_ALTERNATIVE_ID} 个不含空格的可打印 ASCII 字符。`,
-    },
-  });
+  throw invalid(
+    'alternative_order_id',
+    `alternative_order_id has 1 to ${MAX_ALTERNATIVE_ID} printable ASCII characters without blanks.`,
+    `alternative_order_id 须为 1 至 ${MAX_ALTERNATIVE_ID} 个不含空格的可打印 ASCII 字符。`,
+  );
 }
 
 function subjectOf(commonName: string | undefined): string {
   const text = commonName?.trim() ?? '';
   if (text !== '' && [...text].length <= MAX_SUBJECT && !/\p{C}/u.test(text)) return text;
-  throw new Refusal('invalid_parameters', {
-    field: 'certificate.common_name',
-    reason: {
-      en: `A signing certificate names its holder in 1 to ${MAX_SUBJECT} printable characters.`,
-      zh: `签名证书的持有者名称须为 1 至 ${MAX_SUBJECT} 个可打印字符。`,
-    },
-  });
+  throw invalid(
+    'certificate.common_name',
+    `A signing certificate names its holder in 1 to ${MAX_SUBJECT} printable characters.`,
+    `签名证书的持有者名称须为 1 至 ${MAX_SUBJECT} 个可打印字符。`,
+  );
 }
 
-const missing = (field: string, name: string): Refusal =>
-  new Refusal('invalid_parameters', { field, reason: { en: `${name} is missing.`, zh: `缺少 ${name}。` } });
+const missing = (field: string, name: string): Refusal => invalid(field, `${name} is missing.`, `缺少 ${name}。`);

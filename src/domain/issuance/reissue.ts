@@ -4,7 +4,7 @@
 import type { ChosenIssuer } from '../certificate/authority.ts';
 import type { Order } from '../certificate/order.ts';
 import { validityOf } from '../certificate/validity.ts';
-import { Refusal } from '../errors.ts';
+import { invalid, Refusal } from '../errors.ts';
 import { missingConsentsOf, requireConsents, revocationsOf } from './consents.ts';
 import { domainValidation } from './domain-validation.ts';
 import { keyAndIssuer, requireKeyAsOffered, requireSignHashOffered } from './key.ts';
@@ -79,10 +79,11 @@ function requireFewerThanMost(version: number): void {
 
 function requireCommonName({ commonName }: ReissueRequest, { product }: ReissueContext): void {
   if (product.kind !== 'ssl' || commonName) return;
-  throw new Refusal('invalid_parameters', {
-    field: 'certificate.common_name',
-    reason: { en: 'An SSL product needs certificate.common_name.', zh: 'SSL 产品必须发送 certificate.common_name。' },
-  });
+  throw invalid(
+    'certificate.common_name',
+    'An SSL product needs certificate.common_name.',
+    'SSL 产品必须发送 certificate.common_name。',
+  );
 }
 
 export function validityFor(request: ReissueRequest, issuer: ChosenIssuer, { now, product, order }: ReissueContext) {

@@ -4,7 +4,7 @@
 import type { Product } from '../catalog/products.ts';
 import type { CertificateRecord, Revocation, RevocationReason } from '../certificate/order.ts';
 import { dateTime } from '../certificate/validity.ts';
-import { Refusal } from '../errors.ts';
+import { invalid, Refusal } from '../errors.ts';
 
 /** The number of a reason in lists and in OCSP (RFC 5280, 5.3.1). 0, "unspecified", is never written. */
 export const REASON_CODES: Readonly<Record<RevocationReason, number>> = {
@@ -30,13 +30,11 @@ export const OPERATOR_REASONS = [
 export function requireReason(text: string, allowed: readonly RevocationReason[]): RevocationReason {
   const reason = allowed.find((one) => one === text);
   if (reason) return reason;
-  throw new Refusal('invalid_parameters', {
-    field: 'reason',
-    reason: {
-      en: `reason is one of ${allowed.join(', ')}; left out, the service writes the one that fits.`,
-      zh: `reason 须为 ${allowed.join('、')} 之一；不填时由服务选择合适的原因。`,
-    },
-  });
+  throw invalid(
+    'reason',
+    `reason is one of ${allowed.join(', ')}; left out, the service writes the one that fits.`,
+    `reason 须为 ${allowed.join('、')} 之一；不填时由服务选择合适的原因。`,
+  );
 }
 
 /** Without a word from the customer: one that was replaced is superseded, any other is given up. */
@@ -93,26 +91,22 @@ export function requireMayPutOff({ revocationMayBePutOff }: Product): void {
 /** Beyond its own end there is nothing left to put off. */
 export function requireWithinLife(dueAt: number, notAfter: number): void {
   if (dueAt <= notAfter) return;
-  throw new Refusal('invalid_parameters', {
-    field: 'due_at',
-    reason: {
-      en: 'due_at lies after the end of the certificate. Cancel the revocation instead, where the product allows it.',
-      zh: 'due_at 晚于证书到期时间；如产品允许，请改为取消吊销。',
-    },
-  });
+  throw invalid(
+    'due_at',
+    'due_at lies after the end of the certificate. Cancel the revocation instead, where the product allows it.',
+    'due_at 晚于证书到期时间；如产品允许，请改为取消吊销。',
+  );
 }
 
 /** When a revocation shall happen, in the wire's words. */
 export function requireMoment(text: string): number {
   const moment = dateTime(text);
   if (moment !== undefined) return moment;
-  throw new Refusal('invalid_parameters', {
-    field: 'due_at',
-    reason: {
-      en: 'due_at is an RFC 3339 date-time such as 2027-01-31T12:00:00Z.',
-      zh: 'due_at 须为 RFC 3339 日期时间，如 2027-01-31T12:00:00Z。',
-    },
-  });
+  throw invalid(
+    'due_at',
+    'due_at is an RFC 3339 date-time such as 2027-01-31T12:00:00Z.',
+    'due_at 须为 RFC 3339 日期时间，如 2027-01-31T12:00:00Z。',
+  );
 }
 
 const conflict = (en: string, zh: string): Refusal => new Refusal('revocation_state_conflict', { reason: { en, zh } });

@@ -6,7 +6,7 @@ import { CALLBACK_ACTIONS, type CallbackAction, isCallbackAction } from '../../d
 import { DELIVERY_STATES, type DeliveryState } from '../../domain/callbacks/delivery.ts';
 import type { DeliveryFilter } from '../../domain/callbacks/ports.ts';
 import { dateTime } from '../../domain/certificate/validity.ts';
-import { Refusal } from '../../domain/errors.ts';
+import { invalid, Refusal } from '../../domain/errors.ts';
 import type { OrderId } from '../../domain/ids.ts';
 import type { ResendFilter, ShowDeliveries, ShownDelivery } from '../../usecases/callbacks/show-deliveries.ts';
 import type { Api } from '../front/api.ts';
@@ -155,22 +155,17 @@ function oneOf<T extends DeliveryState>(field: string, text: string | undefined,
 }
 
 const unknownValue = (field: string, known: readonly string[]): Refusal =>
-  new Refusal('invalid_parameters', {
-    field,
-    reason: { en: `${field} is one of ${known.join(', ')}.`, zh: `${field} 须为以下之一：${known.join('、')}。` },
-  });
+  invalid(field, `${field} is one of ${known.join(', ')}.`, `${field} 须为以下之一：${known.join('、')}。`);
 
 function timeOf(field: string, text: string | undefined): number | undefined {
   if (text === undefined) return undefined;
   // Events differ by milliseconds, which dates of certificates do not know.
   if (dateTime(text) !== undefined) return Date.parse(text.toUpperCase());
-  throw new Refusal('invalid_parameters', {
+  throw invalid(
     field,
-    reason: {
-      en: `${field} is a date and time with its zone, such as 2026-11-15T12:00:00Z.`,
-      zh: `${field} 须为带时区的日期时间，例如 2026-11-15T12:00:00Z。`,
-    },
-  });
+    `${field} is a date and time with its zone, such as 2026-11-15T12:00:00Z.`,
+    `${field} 须为带时区的日期时间，例如 2026-11-15T12:00:00Z。`,
+  );
 }
 
 const viewOf = (delivery: ShownDelivery): Type.Static<typeof View> => ({

@@ -3,8 +3,7 @@
 
 import type { KeyType } from '../../domain/certificate/public-key.ts';
 import type { SignHash } from '../../domain/certificate/sign-hash.ts';
-import { invalid } from '../../domain/cloud-keys/cloud-signing.ts';
-import { type ErrorCode, Refusal } from '../../domain/errors.ts';
+import { type ErrorCode, invalid, Refusal } from '../../domain/errors.ts';
 import { Secret } from '../../domain/secret.ts';
 import { inLocale, type Locale, type Localized } from '../../kernel/locale.ts';
 import { messageOf } from '../front/error-table.ts';

@@ -2,7 +2,7 @@
 // interface is a cloud-held key of ours. Answers and errors have the shapes of that specification, not of our envelope.
 import type { IncomingHttpHeaders } from 'node:http';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
-import { invalid } from '../../domain/cloud-keys/cloud-signing.ts';
+import { invalid } from '../../domain/errors.ts';
 import { Secret } from '../../domain/secret.ts';
 import { type Locale, preferredLocale } from '../../kernel/locale.ts';
 import type { Log } from '../../kernel/log.ts';

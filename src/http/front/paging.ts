@@ -1,6 +1,6 @@
 // Lists over HTTP, page by page: a page goes on after the last id that was seen, and says which one that is.
 import Type from 'typebox';
-import { Refusal } from '../../domain/errors.ts';
+import { invalid } from '../../domain/errors.ts';
 import type { Page } from '../../domain/page.ts';
 
 const DEFAULT_PAGE = 50;
@@ -12,10 +12,7 @@ export function pageOf({ after, limit: text }: Type.Static<typeof PageQuery>): P
   if (text === undefined) return { after, limit: DEFAULT_PAGE };
   const limit = /^\d{1,3}$/.test(text) ? Number(text) : 0;
   if (limit >= 1 && limit <= MAX_PAGE) return { after, limit };
-  throw new Refusal('invalid_parameters', {
-    field: 'limit',
-    reason: { en: `limit is a number from 1 to ${MAX_PAGE}.`, zh: `limit 须为 1 至 ${MAX_PAGE} 的整数。` },
-  });
+  throw invalid('limit', `limit is a number from 1 to ${MAX_PAGE}.`, `limit 须为 1 至 ${MAX_PAGE} 的整数。`);
 }
 
 /** Null when this page was not full, and so the last. */

@@ -2,7 +2,7 @@
 // and for a reissue.
 import Type from 'typebox';
 import { SIGN_HASHES, signHash } from '../../domain/certificate/sign-hash.ts';
-import { Refusal } from '../../domain/errors.ts';
+import { invalid } from '../../domain/errors.ts';
 import { keySource } from '../../domain/issuance/key.ts';
 import type { ReissueRequest } from '../../domain/issuance/request.ts';
 import { Secret } from '../../domain/secret.ts';
@@ -42,10 +42,7 @@ export function toRequest(
 ): Omit<ReissueRequest, 'acceptsRemovalOfNames' | 'acceptsRevocationOfPrevious' | 'dryRun'> {
   const { certificate } = body;
   if (certificate.sign_hash === '') {
-    throw new Refusal('invalid_parameters', {
-      field: 'certificate.sign_hash',
-      reason: { en: 'certificate.sign_hash is missing.', zh: '缺少 certificate.sign_hash。' },
-    });
+    throw invalid('certificate.sign_hash', 'certificate.sign_hash is missing.', '缺少 certificate.sign_hash。');
   }
   const source = keySource(certificate.csr_from);
   const isCloudHeld = source === 'sign-cloud-csc';

@@ -1,7 +1,7 @@
 // POST /openapi/v3/orders/{id}/reissue: the wire's words become ours, and the answer carries the certificate's id.
 import Type from 'typebox';
 import { canonicalJson } from '../../domain/canonical-json.ts';
-import { Refusal } from '../../domain/errors.ts';
+import { invalid } from '../../domain/errors.ts';
 import type { ReissuePlan } from '../../domain/issuance/request.ts';
 import type { Reissue } from '../../usecases/issuance/reissue-certificate.ts';
 import type { Api } from '../front/api.ts';
@@ -69,22 +69,17 @@ function isDryRun(query: { readonly dry_run?: unknown }): boolean {
   const isMisspelt = Object.keys(query).some((name) => /dry/i.test(name) && name !== 'dry_run');
   if (query.dry_run === undefined && !isMisspelt) return false;
   if (query.dry_run === 'true' && !isMisspelt) return true;
-  throw new Refusal('invalid_parameters', {
-    field: 'dry_run',
-    reason: { en: 'dry_run is true, or left out.', zh: 'dry_run 只能为 true，或不发送。' },
-  });
+  throw invalid('dry_run', 'dry_run is true, or left out.', 'dry_run 只能为 true，或不发送。');
 }
 
 function idempotencyOf(key: string | undefined, body: Type.Static<typeof Body>, digestOf: (text: string) => string) {
   if (key === undefined) return null;
   if (!/^[\x21-\x7e]{1,255}$/.test(key)) {
-    throw new Refusal('invalid_parameters', {
-      field: 'Idempotency-Key',
-      reason: {
-        en: `Idempotency-Key has 1 to ${MAX_IDEMPOTENCY_KEY} printable characters.`,
-        zh: `Idempotency-Key 须为 1 至 ${MAX_IDEMPOTENCY_KEY} 个可打印字符。`,
-      },
-    });
+    throw invalid(
+      'Idempotency-Key',
+      `Idempotency-Key has 1 to ${MAX_IDEMPOTENCY_KEY} printable characters.`,
+      `Idempotency-Key 须为 1 至 ${MAX_IDEMPOTENCY_KEY} 个可打印字符。`,
+    );
   }
   // An access code that is not used leaves no trace at all (contract reissue 7).
   const { sign_key_pin: _, sign_key_pin_tip: __, ...rest } = body;

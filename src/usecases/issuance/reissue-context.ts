@@ -4,7 +4,7 @@
 import { productOf } from '../../domain/catalog/products.ts';
 import type { Order } from '../../domain/certificate/order.ts';
 import { NO_KEY, type PublicKey } from '../../domain/certificate/public-key.ts';
-import { Refusal } from '../../domain/errors.ts';
+import { invalid, Refusal } from '../../domain/errors.ts';
 import type { AccountId } from '../../domain/ids.ts';
 import { mentionedNames } from '../../domain/issuance/names.ts';
 import type { CurrentCertificate } from '../../domain/issuance/ports.ts';
@@ -85,13 +85,11 @@ async function isDestroyed(
 }
 
 const refuseDestroyed = (): never => {
-  throw new Refusal('invalid_parameters', {
-    field: 'certificate.csr',
-    reason: {
-      en: 'The key of the current certificate is destroyed. Send a csr, or csr_from sign-cloud-csc for a new one.',
-      zh: '当前证书的密钥已销毁，请发送 csr，或使用 csr_from sign-cloud-csc 生成新密钥。',
-    },
-  });
+  throw invalid(
+    'certificate.csr',
+    'The key of the current certificate is destroyed. Send a csr, or csr_from sign-cloud-csc for a new one.',
+    '当前证书的密钥已销毁，请发送 csr，或使用 csr_from sign-cloud-csc 生成新密钥。',
+  );
 };
 
 /** A key that is made for the request was never anybody's before. */

@@ -1,0 +1,23 @@
+// Writes the audit log: who did what to which subject, in the transaction of the fact it records.
+import type { Actor } from '../../domain/access/credential.ts';
+import type { AuditAction, AuditEntry } from '../../domain/access/ports.ts';
+import type { Clock } from '../../domain/clock.ts';
+import type { NewId } from '../../domain/ids.ts';
+import type { Repositories } from '../../domain/store.ts';
+
+/** Appends one row. `details` must never hold a secret. */
+export type Audit = (
+  tx: Pick<Repositories, 'audit'>,
+  by: Actor,
+  action: AuditAction,
+  subject: string,
+  details?: AuditEntry['details'],
+) => Promise<void>;
+
+export const auditLog =
+  ({ now, newId }: { readonly now: Clock; readonly newId: NewId }): Audit =>
+  ({ audit }, { accountId, actor, requestId }, action, subject, details = {}) =>
+    audit.append({ id: newId(), at: now(), accountId, actor, requestId, action, subject, details });
+
+/** The actor of what the service does by itself: scheduled revocations, issuing what waited, expiring what waited too long. */
+export const byService = (accountId: Actor['accountId']): Actor => ({ accountId, actor: 'service', requestId: null });
