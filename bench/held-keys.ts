@@ -92,8 +92,7 @@ async function place(
         ...{ accountId: key.accountId, productId, alternativeId: null, actor: 'cli', vouchesForNames: true },
         request: {
           ...{ commonName: 'www.example.com', csr, keySource: 'caller', signHash },
-          ...{ keepsEncryptionKey: false, acceptsRemovalOfNames: false, acceptsRevocationOfPrevious: false },
-          dryRun: false,
+          keepsEncryptionKey: false,
         },
       });
       orders.push({ key, id: orderId, certificateId });

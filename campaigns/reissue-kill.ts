@@ -62,8 +62,7 @@ export async function placeOrders(settings: Settings, count: number, kind: KeyKi
       ...{ accountId: key.accountId, productId: 'ssl-dv', alternativeId: null, actor: 'cli', vouchesForNames: true },
       request: {
         ...{ commonName: 'www.example.com', csr: csrFor(kind), keySource: 'caller', signHash: 'sha256' },
-        ...{ keepsEncryptionKey: false, acceptsRemovalOfNames: false, acceptsRevocationOfPrevious: false },
-        dryRun: false,
+        keepsEncryptionKey: false,
       },
     });
     return { key, id: orderId, certificateId };

@@ -45,9 +45,6 @@ export const orderPlace: Command = {
       keySource: 'caller',
       signHash: oneOf('sign-hash', options['sign-hash'], SIGN_HASHES, 'sha256'),
       keepsEncryptionKey: false,
-      acceptsRemovalOfNames: false,
-      acceptsRevocationOfPrevious: false,
-      dryRun: false,
     } as const;
     const alternativeId = options['alternative-id']?.toString() ?? null;
     const vouchesForNames = options.validated === true;

@@ -1,7 +1,6 @@
 // Log lines: one wide JSON object per event, from a closed set of shapes. Secrets cannot reach a line because no
 // shape has a field for what callers send: a request is named by its route pattern, never by its address, and only
 // ids that were found in the store are written. Messages of unexpected errors are masked.
-import type { AccountId, OrderId } from '../domain/ids.ts';
 
 export interface RequestLine {
   readonly event: 'request';
@@ -13,7 +12,7 @@ export interface RequestLine {
   /** `success`, the code of the error, or `aborted` when the caller left before the answer. */
   readonly code: string;
   readonly ms: number;
-  readonly account_id: AccountId | null;
+  readonly account_id: string | null;
   readonly key_id: string | null;
   readonly remote: string;
 }
@@ -27,8 +26,8 @@ export interface NoticeLine {
 export interface GaveUpLine {
   readonly event: 'callback_gave_up';
   readonly delivery_id: string;
-  readonly account_id: AccountId;
-  readonly order_id: OrderId;
+  readonly account_id: string;
+  readonly order_id: string;
   readonly action: string;
   readonly attempts: number;
 }

@@ -36,9 +36,6 @@ export async function seedOrders(
           keySource: 'caller',
           signHash: signHashes[0]!,
           keepsEncryptionKey: false,
-          acceptsRemovalOfNames: false,
-          acceptsRevocationOfPrevious: false,
-          dryRun: false,
         },
       }).catch((error) => {
         // A product that cannot be served, such as SM2 that is switched off, is no reason not to show the others.

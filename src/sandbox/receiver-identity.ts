@@ -55,9 +55,6 @@ export async function receiverIdentity(tools: IdentityTools): Promise<Identity> 
       keySource: 'caller',
       signHash: 'sha256',
       keepsEncryptionKey: false,
-      acceptsRemovalOfNames: false,
-      acceptsRevocationOfPrevious: false,
-      dryRun: false,
     },
   });
   return identityOf((await lastCertificate(store, accountId))!, key);

@@ -16,6 +16,7 @@ import { type Catalog, PRODUCTS } from '../domain/catalog/products.ts';
 import { type CertificateAuthority, ISSUER_KEY_TYPES, type Issuer } from '../domain/certificate/authority.ts';
 import type { Clock } from '../domain/clock.ts';
 import type { Store } from '../domain/store.ts';
+import { auditLog } from '../usecases/access/audit.ts';
 import { type UseCloudKey, useCloudKey } from '../usecases/cloud-keys/use-cloud-key.ts';
 import { type CancelOrder, cancelOrder } from '../usecases/issuance/cancel-order.ts';
 import { issuePending } from '../usecases/issuance/issue-pending.ts';
@@ -98,6 +99,7 @@ export async function openIssuance(
     products,
     now,
     newId,
+    audit: auditLog({ now, newId }),
     readCsr: (text: string) => readCsr(text).publicKey,
     requireStrongKey,
     registrableDomain,

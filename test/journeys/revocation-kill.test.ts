@@ -29,8 +29,7 @@ async function placed(settings: Settings): Promise<{ key: Key; orderId: string; 
       ...{ accountId: key.accountId, productId: 'own', alternativeId: null, actor: 'cli', vouchesForNames: true },
       request: {
         ...{ commonName: 'www.example.com', csr: csrFor(), keySource: 'caller', signHash: 'sha256' },
-        ...{ keepsEncryptionKey: false, acceptsRemovalOfNames: false, acceptsRevocationOfPrevious: false },
-        dryRun: false,
+        keepsEncryptionKey: false,
       },
     });
     await issuance.close();

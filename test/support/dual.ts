@@ -35,8 +35,7 @@ export async function newDualOrder(app: TestApp, signingKey: Sm2Key): Promise<Pl
     },
     request: {
       ...{ commonName: 'www.example.com', csr: signingKey.csr, keySource: 'caller', signHash: 'sm3' },
-      ...{ keepsEncryptionKey: false, acceptsRemovalOfNames: false, acceptsRevocationOfPrevious: false },
-      dryRun: false,
+      keepsEncryptionKey: false,
     },
   });
   return { key, id: orderId, certificateId };

@@ -37,9 +37,6 @@ export async function newOrder(app: TestApp, wish: Wish = {}, key?: Key): Promis
       keySource: 'caller',
       signHash: wish.signHash ?? 'sha256',
       keepsEncryptionKey: false,
-      acceptsRemovalOfNames: false,
-      acceptsRevocationOfPrevious: false,
-      dryRun: false,
     },
   });
   return { key: owner, id: orderId, certificateId };

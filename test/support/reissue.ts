@@ -5,7 +5,7 @@ import type { Order } from '../../src/domain/certificate/order.ts';
 import { KEY_TYPES, type PublicKey } from '../../src/domain/certificate/public-key.ts';
 import { keyToBe } from '../../src/domain/cloud-keys/cloud-key.ts';
 import { Refusal } from '../../src/domain/errors.ts';
-import type { ReissueContext, ReissueRequest } from '../../src/domain/issuance/request.ts';
+import type { PreviousCertificate, ReissueContext, ReissueRequest } from '../../src/domain/issuance/request.ts';
 
 export const DAY = 86_400_000;
 export const NOW = Date.parse('2026-11-15T12:00:00Z');
@@ -32,21 +32,19 @@ export const ORDER: Order = {
   revision: 3,
 };
 
+export const PREVIOUS: PreviousCertificate = {
+  ...{ id: 'c2', commonName: 'example.com', names: ORDER.names, publicKey: OLD_KEY, version: 3, cloudKeyId: null },
+};
+
 export const CONTEXT: ReissueContext = {
   now: NOW,
   order: ORDER,
   product: product('ssl-dv'),
-  current: {
-    id: 'c2',
-    commonName: 'example.com',
-    names: ORDER.names,
-    publicKey: OLD_KEY,
-    version: 3,
-    isStillValid: true,
-  },
-  earlier: [
+  previous: PREVIOUS,
+  valid: [
     { id: 'c1', names: ['example.com', 'www.example.com', 'old.example.com'] },
     { id: 'c0', names: ['example.com'] },
+    { id: 'c2', names: ORDER.names },
   ],
   validatedNames: new Set(['example.com', 'www.example.com']),
   readCsr: (text) => KEYS.get(text) ?? assert.fail(text),

@@ -1,23 +1,26 @@
-// How the names of an order are to be proven from this reissue on: the method, its scope, and the binding of a
-// persistent record. Asking DNS or a web server is done elsewhere.
+// Decides how the names of an order are validated from this request on: method, scope, and the binding of a persistent
+// record. Checking DNS or a web server is done elsewhere.
 
 import type { Product } from '../catalog/products.ts';
 import { isWildcard } from '../certificate/names.ts';
 import type { DcvMethod, DcvScope } from '../certificate/order.ts';
 import { type DomainValidation, type Order, PERSIST_POLICIES, type PersistPolicy } from '../certificate/order.ts';
 import { invalid, Refusal } from '../errors.ts';
-import type { ReissueContext, ReissueRequest } from './request.ts';
+import type { CertificateRequest, IssuanceContext } from './request.ts';
 
-/** The last second of the year 9999: beyond it no date can be written, and milliseconds sent by mistake stand out. */
+/** The last second of the year 9999: no later date can be written, and milliseconds sent by mistake exceed it. */
 const MAX_UNIX_SECONDS = 253_402_300_799;
 
-export type DcvRequest = Pick<ReissueRequest, 'dcvMethod' | 'dcvScope' | 'persistUntil' | 'persistPolicy'>;
+export type DcvRequest = Pick<CertificateRequest, 'dcvMethod' | 'dcvScope' | 'persistUntil' | 'persistPolicy'>;
 
+/** Which of the names need validation, and what the order keeps about validating them. */
 export function domainValidation(
   request: DcvRequest,
-  { now, order, product }: Pick<ReissueContext, 'now' | 'order' | 'product'>,
-  needsValidation: readonly string[],
-): DomainValidation {
+  context: Pick<IssuanceContext, 'now' | 'order' | 'product' | 'validatedNames'>,
+  names: readonly string[],
+): { readonly needsValidation: readonly string[]; readonly dcv: DomainValidation } {
+  const { now, order, product, validatedNames } = context;
+  const needsValidation = names.filter((name) => !validatedNames.has(name));
   const dcv: DomainValidation = {
     dcvMethod: methodOf(request, order, product, needsValidation),
     dcvScope: scopeOf(request, order, product),
@@ -26,10 +29,10 @@ export function domainValidation(
   if (dcv.dcvMethod === 'file' && dcv.dcvScope === 'base_domain') {
     if (needsValidation.length > 0 || request.dcvMethod || request.dcvScope) throw fileOfBase();
   }
-  return dcv;
+  return { needsValidation, dcv };
 }
 
-/** A web server speaks for its own name only. */
+/** A web server proves control of its own name only. */
 const fileOfBase = (): Refusal =>
   invalid(
     'dcv_scope',
@@ -44,7 +47,7 @@ function methodOf(
   needsValidation: readonly string[],
 ): DcvMethod | null {
   const method = asked === undefined ? order.dcvMethod : dcvMethods.find((one) => one === asked);
-  // The order's own method may be one that the product has given up since. It only matters if something waits for it.
+  // The product may have withdrawn the order's method since. That only matters if a name needs validation.
   const isOffered = dcvMethods.some((one) => one === method);
   if (!isOffered && (asked !== undefined || needsValidation.length > 0)) throw badMethod(dcvMethods);
   if (method === 'file' && needsValidation.some(isWildcard))
@@ -52,7 +55,7 @@ function methodOf(
   return method ?? null;
 }
 
-/** The list is of the methods that would do. */
+/** Lists the methods that would be accepted. */
 const badMethod = (possible: readonly DcvMethod[]): Refusal =>
   new Refusal('invalid_dcv_method', {
     field: 'dcv_method',
@@ -68,7 +71,7 @@ const badMethod = (possible: readonly DcvMethod[]): Refusal =>
           },
   });
 
-/** Left out, it stays as the order has it: a caller who does not speak of validation changes nothing about it. */
+/** Absent keeps the order's scope: a request without validation fields changes nothing about it. */
 function scopeOf({ dcvScope: asked }: DcvRequest, order: Order, { dcvScopes }: Product): DcvScope {
   if (asked === undefined) return order.dcvScope;
   const scope = dcvScopes.find((one) => one === asked);
@@ -81,7 +84,7 @@ function scopeOf({ dcvScope: asked }: DcvRequest, order: Order, { dcvScopes }: P
   );
 }
 
-/** Rule 6: the method this very request names decides, not the one the order has. */
+/** Rule 6: the method named by this request decides, not the method of the order. */
 function bindingOf(request: DcvRequest, order: Order, now: number) {
   if (request.dcvMethod !== 'dns-persist') {
     return { persistUntil: order.persistUntil, persistPolicy: order.persistPolicy };
@@ -89,7 +92,7 @@ function bindingOf(request: DcvRequest, order: Order, now: number) {
   return { persistUntil: untilOf(request.persistUntil, order, now), persistPolicy: policyOf(request.persistPolicy) };
 }
 
-/** Left out keeps, 0 clears. A check for falsiness here would take away an expiry that a customer relies on. */
+/** Absent keeps, 0 clears. A falsiness check here would drop an expiry that a customer relies on. */
 function untilOf(asked: number | undefined, order: Order, now: number): number | null {
   if (asked === undefined) return order.persistUntil;
   if (asked === 0) return null;

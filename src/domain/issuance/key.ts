@@ -1,12 +1,14 @@
-// Which public key a reissue certifies, and who signs it with which digest. Reading a CSR and judging how sound a key
-// is are handed in; where private keys lie is only ever a word here.
+// Decides which public key is certified, and which issuer signs it with which digest. Reading a CSR and judging a key
+// are handed in; private keys are never seen here.
 
 import { KEY_SOURCES, type KeySource, type OfferedKeySource, type Product } from '../catalog/products.ts';
-import { canStillSign } from '../certificate/authority.ts';
+import { type ChosenIssuer, canStillSign } from '../certificate/authority.ts';
 import type { PublicKey } from '../certificate/public-key.ts';
+import type { SignHash } from '../certificate/sign-hash.ts';
+import { validityOf } from '../certificate/validity.ts';
 import { requirePin } from '../cloud-keys/cloud-key.ts';
 import { invalid, Refusal } from '../errors.ts';
-import type { Issuers, ReissueContext, ReissueRequest } from './request.ts';
+import type { CertificateRequest, IssuanceContext, IssuerChoice } from './request.ts';
 
 const CSR = 'certificate.csr';
 const CSR_FROM = 'certificate.csr_from';
@@ -15,8 +17,8 @@ const DAY_MS = 86_400_000;
 const HOUR_SECONDS = 3_600;
 
 /**
- * `csr_from` as callers send it. Left out or empty, the caller holds the key; `caller`, our word for that, is none of
- * theirs. A misspelt wish for a cloud-held key must not silently become something else.
+ * Parses `csr_from`. Absent or empty: the caller holds the key; `caller`, our word for that, is not accepted. A misspelt
+ * request for a cloud-held key must not silently become something else.
  */
 export function keySource(text: string | undefined): KeySource {
   if (!text) return 'caller';
@@ -30,10 +32,13 @@ export function keySource(text: string | undefined): KeySource {
 }
 
 /**
- * Rule 3: what the product says about the source of the key and about the CSR. A CSR speaks for a key of the caller; for
- * a cloud-held one it is ignored, and the access code is needed (rule 7).
+ * Rule 3: the product's rules on the key source and the CSR. A CSR is for a key of the caller; for a cloud-held one it is
+ * ignored, and the access code is required (rule 7). The first certificate on a key of the caller always needs a CSR.
  */
-export function requireKeyAsOffered(request: ReissueRequest, { product }: ReissueContext): OfferedKeySource {
+export function requireKeyAsOffered(
+  request: CertificateRequest,
+  { product, previous }: Pick<IssuanceContext, 'product' | 'previous'>,
+): OfferedKeySource {
   const source = product.keySources.find((offered) => offered === request.keySource);
   if (source === undefined) {
     throw invalid(
@@ -46,10 +51,11 @@ export function requireKeyAsOffered(request: ReissueRequest, { product }: Reissu
     requirePin(request.pin, request.pinHint);
     return source;
   }
-  if (product.csr === 'required' && !request.csr) {
+  const rule = previous ? product.csr : 'required';
+  if (rule === 'required' && !request.csr) {
     throw invalid(CSR, 'This product needs a csr with every reissue.', '该产品每次重签都需要发送 csr。');
   }
-  if (product.csr === 'forbidden' && request.csr) {
+  if (rule === 'forbidden' && request.csr) {
     throw invalid(
       CSR,
       'A reissue of this product keeps its key. Leave csr out.',
@@ -59,32 +65,46 @@ export function requireKeyAsOffered(request: ReissueRequest, { product }: Reissu
   return source;
 }
 
-/** The digest alone, before the key is known: what no key of the product can have is cheap to refuse. */
-export function requireSignHashOffered(request: ReissueRequest, { product, issuers }: ReissueContext): void {
+/** Checks the digest before the key is read: a digest that no key of the product can have is cheap to refuse. */
+export function requireSignHashOffered(request: CertificateRequest, { product, issuers }: IssuanceContext): void {
   if (!product.signHashes.some((offered) => offered === request.signHash)) throw notServed(product, issuers);
 }
 
-/** How a key is come by. A source that products may offer and that has no row here does not compile. */
-const KEY_FROM: Record<OfferedKeySource, (request: ReissueRequest, context: ReissueContext) => PublicKey> = {
-  caller: (request, { readCsr, current }) => (request.csr ? readCsr(request.csr) : current.publicKey),
+/** Where each key source gets its public key. A source that a product may offer and that has no row does not compile. */
+const KEY_FROM: Record<OfferedKeySource, (request: CertificateRequest, context: IssuanceContext) => PublicKey> = {
+  caller: (request, { readCsr, previous }) =>
+    request.csr || !previous ? readCsr(request.csr ?? '') : previous.publicKey,
   'sign-cloud-csc': (_request, { cloudKey }) => cloudKey,
 };
 
-export function keyAndIssuer(source: OfferedKeySource, request: ReissueRequest, context: ReissueContext) {
-  const { now, order, product, issuers, requireAcceptedKey } = context;
+/** The key, its issuer, and the validity, which no issuer may exceed. */
+export function keyAndIssuer(source: OfferedKeySource, request: CertificateRequest, context: IssuanceContext) {
+  const { now, order, product, issuers } = context;
+  const { signHash, validityDays, customExpirationDate } = request;
   const publicKey = KEY_FROM[source](request, context);
   requireAcceptable(publicKey, product);
-  requireAcceptedKey(publicKey);
-  // As long as the certificate might live; if nobody lives that long, it is shortened.
-  const until = Math.min(now + product.maxValidityDays * DAY_MS, order.termEndsAt);
-  const issuer = issuers.choose(publicKey.type, request.signHash, until);
+  context.requireAcceptedKey(publicKey);
+  const issuer = chooseIssuer(context, publicKey, signHash);
   if (issuer === undefined) throw notServed(product, issuers, publicKey);
-  if (!canStillSign(issuer, now)) throw nobodyLeft();
-  return { publicKey, issuer };
+  if (!canStillSign(issuer, now)) throw noIssuerLeft();
+  const { maxValidityDays: maxDays } = product;
+  const { termEndsAt } = order;
+  const validity = validityOf({
+    ...{ now, validityDays, customExpirationDate, maxDays, termEndsAt, issuerNotAfter: issuer.notAfter },
+  });
+  return { publicKey, signHash, issuerId: issuer.id, ...validity };
 }
 
+/** Prefers an issuer that outlives the longest certificate possible; if there is none, the certificate is shortened. */
+export const chooseIssuer = (
+  { now, order, product, issuers }: Pick<IssuanceContext, 'now' | 'order' | 'product' | 'issuers'>,
+  { type }: PublicKey,
+  signHash: SignHash,
+): ChosenIssuer | undefined =>
+  issuers.choose(type, signHash, Math.min(now + product.maxValidityDays * DAY_MS, order.termEndsAt));
+
 function requireAcceptable({ type, bits }: PublicKey, { keys, trust }: Product): void {
-  // Under public rules the modulus is a whole number of bytes.
+  // Public rules require a modulus of whole bytes.
   const isWhole = trust !== 'public' || type !== 'rsa' || bits % 8 === 0;
   if (isWhole && keys.some((rule) => rule.type === type && bits >= rule.minBits && bits <= rule.maxBits)) return;
   const list = keys.map((rule) => (rule.type === 'rsa' ? `rsa ${rule.minBits}–${rule.maxBits}` : rule.type)).join(', ');
@@ -97,8 +117,8 @@ function requireAcceptable({ type, bits }: PublicKey, { keys, trust }: Product):
   });
 }
 
-/** Never another digest than asked: the list says what can be had instead. */
-function notServed({ keys, signHashes }: Product, { served }: Issuers, key?: PublicKey): Refusal {
+/** Never substitutes another digest: the list says which can be requested instead. */
+function notServed({ keys, signHashes }: Product, { served }: IssuerChoice, key?: PublicKey): Refusal {
   const possible = served.filter(
     ({ keyType, signHash }) => keys.some(({ type }) => type === keyType) && signHashes.some((one) => one === signHash),
   );
@@ -115,7 +135,7 @@ function notServed({ keys, signHashes }: Product, { served }: Issuers, key?: Pub
   });
 }
 
-/** Nothing of the product can be signed: what it needs is not there since the start. */
+/** The cryptography the product needs failed its self-check at start-up. */
 const switchedOff = (): Refusal =>
   new Refusal('service_busy', {
     reason: {
@@ -125,8 +145,8 @@ const switchedOff = (): Refusal =>
     retryAfterSeconds: HOUR_SECONDS,
   });
 
-/** The request is in order and will be served as it is, once the operator has seen to it. */
-const nobodyLeft = (): Refusal =>
+/** The request is valid, and can be repeated unchanged once the operator has imported an issuer. */
+const noIssuerLeft = (): Refusal =>
   new Refusal('service_busy', {
     reason: {
       en: 'Every issuer for this key and digest has reached its end. The operator brings a new one with `reseal ca import`; then send the same request again.',

@@ -1,5 +1,5 @@
-// Which names a reissue asks for, whether they can be certified, and whether the product lets them differ from the
-// current ones. Whether the caller agreed to lose a name is asked afterwards (reissue-consents.ts).
+// Decides which names a certificate gets: those requested, whether they can be certified, and whether the product lets
+// them differ from the previous ones. Consent to losing a name is checked by the caller.
 
 import type { NameChange } from '../catalog/products.ts';
 import type { ProductKind } from '../certificate/authority.ts';
@@ -12,36 +12,38 @@ import {
   requireFewEnough,
   wantedNames,
 } from '../certificate/names.ts';
-import { Refusal } from '../errors.ts';
-import type { NameChanges, ReissueContext, ReissueRequest } from './request.ts';
+import { invalid, Refusal } from '../errors.ts';
+import type { CertificateRequest, IssuanceContext, NameChanges, PreviousCertificate } from './request.ts';
 
 const COMMON_NAME = 'certificate.common_name';
 const DNS_NAMES = 'certificate.dns_names';
 
 /**
- * The names a request speaks of, for look-ups that must be made before it is decided: proofs of these may be needed,
- * and certificates with a current name that is not among them may be revoked. Never refuses: what is no name finds
- * nothing, and is refused when its turn comes.
+ * The names a request mentions, for look-ups that are made before it is decided: their proofs may be needed, and
+ * certificates with a current name that is not among them may be revoked. Never throws: an invalid name matches nothing
+ * here and is refused by `requestedNames`.
  */
-export function mentionedNames(request: ReissueRequest, kind: ProductKind, current: readonly string[]): string[] {
+export function mentionedNames(request: CertificateRequest, kind: ProductKind, current: readonly string[]): string[] {
   const spelled = (text: string): string => text.toLowerCase().replace(/\.$/, '');
   const commonName = kind === 'ssl' && request.commonName ? spelled(request.commonName) : undefined;
   return wantedNames(commonName, request.dnsNames?.slice(0, MAX_NAMES).map(spelled), current);
 }
 
-export function changedNames(request: ReissueRequest, context: ReissueContext): NameChanges {
-  const { product, current } = context;
+export function requestedNames(request: CertificateRequest, context: IssuanceContext): NameChanges {
+  const { product, previous } = context;
   const isSsl = product.kind === 'ssl';
-  // As sent and before reading them: a body may hold more strings than anybody should look at.
+  // Counted as sent, before any is parsed: a body may hold thousands of strings.
   requireFewEnough(request.dnsNames ?? [], DNS_NAMES);
   if (!isSsl && request.dnsNames && request.dnsNames.length > 0) throw noNames();
-  const commonName = isSsl ? dnsName(request.commonName ?? '', COMMON_NAME) : sameText(request, current.commonName);
+  const commonName = isSsl ? dnsName(request.commonName ?? '', COMMON_NAME) : holderName(request, previous);
   const dnsNames = request.dnsNames?.map((name, index) => dnsName(name, `${DNS_NAMES}.${index}`));
-  const names = wantedNames(isSsl ? (commonName ?? undefined) : undefined, dnsNames, current.names);
+  const before = previous?.names ?? [];
+  const names = wantedNames(isSsl ? (commonName ?? undefined) : undefined, dnsNames, before);
   requireAllCertifiable(names, dnsNames ?? [], context);
   requireFewEnough(names, DNS_NAMES);
-  const change = differenceOf(current.names, names);
-  requireAllowed(product.namesMayChange, change.added, change.removed);
+  const change = differenceOf(before, names);
+  // The first certificate chooses its names freely.
+  if (previous) requireAllowed(product.namesMayChange, change.added, change.removed);
   return { commonName, names, ...change };
 }
 
@@ -54,8 +56,8 @@ const noNames = (): Refusal =>
     },
   });
 
-/** Also the names that are only kept: a reissue is an issuance, and every rule applies again. */
-function requireAllCertifiable(names: readonly string[], dnsNames: readonly string[], context: ReissueContext): void {
+/** Kept names too: a reissue is an issuance, and every rule applies again. */
+function requireAllCertifiable(names: readonly string[], dnsNames: readonly string[], context: IssuanceContext): void {
   const { product, registrableDomain } = context;
   const rules: NameRules = {
     allowsWildcard: product.allowsWildcard,
@@ -88,17 +90,29 @@ function requireAllowed(change: NameChange, added: readonly string[], removed: r
   });
 }
 
+/** X.520 gives a common name 64 characters; in a certificate without DNS names it is the only name. */
+const MAX_HOLDER_NAME = 64;
+
 /**
- * The name in a signing certificate was vouched for when it was ordered, and nothing here could prove another: it can
- * be repeated or left out.
+ * The holder's name in a signing certificate. The operator vouches for it when the order is placed, and nothing here
+ * could validate another, so a reissue may only repeat it or leave it out.
  */
-function sameText(request: ReissueRequest, current: string | null): string | null {
-  if (!request.commonName || request.commonName.trim() === current) return current;
-  throw new Refusal('invalid_sans', {
-    field: COMMON_NAME,
-    reason: {
-      en: 'A reissue of this product keeps its common name. Leave common_name out, or place a new order.',
-      zh: '该产品重签时名称不可变更，请不发送 common_name，或重新下单。',
-    },
-  });
+export function holderName({ commonName }: CertificateRequest, previous: PreviousCertificate | null): string | null {
+  const text = commonName?.trim() ?? '';
+  if (previous) {
+    if (!commonName || text === previous.commonName) return previous.commonName;
+    throw new Refusal('invalid_sans', {
+      field: COMMON_NAME,
+      reason: {
+        en: 'A reissue of this product keeps its common name. Leave common_name out, or place a new order.',
+        zh: '该产品重签时名称不可变更，请不发送 common_name，或重新下单。',
+      },
+    });
+  }
+  if (text !== '' && [...text].length <= MAX_HOLDER_NAME && !/\p{C}/u.test(text)) return text;
+  throw invalid(
+    COMMON_NAME,
+    `A signing certificate names its holder in 1 to ${MAX_HOLDER_NAME} printable characters.`,
+    `签名证书的持有者名称须为 1 至 ${MAX_HOLDER_NAME} 个可打印字符。`,
+  );
 }

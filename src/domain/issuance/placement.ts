@@ -1,32 +1,26 @@
-// Decides the first certificate of an order. Pure, and by the same rules as a reissue, with two differences: there is
-// nothing to compare the names with, and a CSR is needed whatever the product says about later ones.
+// Decides the first certificate of an order. Pure, and by the same rules as a reissue, except that there is no previous
+// certificate: names are chosen freely, and a key of the caller needs a CSR whatever the product says about later ones.
 
 import type { Product } from '../catalog/products.ts';
 import type { Order } from '../certificate/order.ts';
-import { NO_KEY } from '../certificate/public-key.ts';
 import { invalid, Refusal } from '../errors.ts';
-import type { AccountId } from '../ids.ts';
 import { domainValidation } from './domain-validation.ts';
 import { keyAndIssuer, requireKeyAsOffered, requireSignHashOffered } from './key.ts';
-import { changedNames } from './names.ts';
-import { validityFor } from './reissue.ts';
-import type { ReissueContext, ReissuePlan, ReissueRequest } from './request.ts';
+import { holderName, requestedNames } from './names.ts';
+import type { CertificatePlan, CertificateRequest, IssuanceContext } from './request.ts';
 
-export type PlacementContext = Omit<ReissueContext, 'order' | 'current' | 'earlier'> & {
-  /** An operator answers for what cannot be proven: the name in a signing certificate. */
+export interface PlacementContext extends IssuanceContext {
+  readonly previous: null;
+  /** The operator vouches for what cannot be validated: the holder's name in a signing certificate. */
   readonly isVouchedFor: boolean;
-};
+}
 
 const DAY_MS = 86_400_000;
-/** X.520 gives a common name 64 characters; without DNS names it is all there is. */
-const MAX_SUBJECT = 64;
 
-/** What the order begins as: its term, and how its names will be proven unless it says otherwise. */
+/** A new order: its term, and the default way to validate its names. */
 export function newOrder(
-  id: string,
-  accountId: AccountId,
+  { id, accountId, alternativeId }: Pick<Order, 'id' | 'accountId' | 'alternativeId'>,
   product: Product,
-  alternativeId: string | null,
   now: number,
 ): Order {
   return {
@@ -49,37 +43,22 @@ export function newOrder(
   };
 }
 
-export function planPlacement(request: ReissueRequest, order: Order, given: PlacementContext): ReissuePlan {
-  const { product } = given;
-  if (product.kind !== 'ssl' && !given.isVouchedFor) throw needsOperator();
-  const subject = product.kind === 'ssl' ? null : subjectOf(request.commonName);
-  // Names are free to choose once; whether they may change is a question for reissues.
-  const anyNames = { ...product, namesMayChange: 'any' as const };
-  const nothing = { id: '', commonName: subject, names: [], publicKey: NO_KEY, version: 0, isStillValid: false };
-  const context: ReissueContext = { ...given, product: anyNames, order, current: nothing, earlier: [] };
+export function planPlacement(request: CertificateRequest, context: PlacementContext): CertificatePlan {
+  const { product, isVouchedFor } = context;
+  if (product.kind !== 'ssl') {
+    if (!isVouchedFor) throw needsOperator();
+    holderName(request, null);
+  }
   requireSignHashOffered(request, context);
   if (product.kind === 'ssl' && !request.commonName) throw missing('certificate.common_name', 'common_name');
   if (request.keySource === 'caller' && !request.csr) throw missing('certificate.csr', 'csr');
-  const source = requireKeyAsOffered(request, { ...context, product: { ...anyNames, csr: 'required' } });
-  const names = changedNames(request, context);
-  const { publicKey, issuer } = keyAndIssuer(source, request, context);
-  const validity = validityFor(request, issuer, context);
-  const needsValidation = names.names.filter((name) => !given.validatedNames.has(name));
-  const dcv = domainValidation(request, context, needsValidation);
-  return {
-    ...names,
-    ...validity,
-    publicKey,
-    issuerId: issuer.id,
-    signHash: request.signHash,
-    needsValidation,
-    revokes: [],
-    missingConsents: [],
-    dcv,
-  };
+  const source = requireKeyAsOffered(request, context);
+  const names = requestedNames(request, context);
+  const key = keyAndIssuer(source, request, context);
+  return { ...names, ...key, ...domainValidation(request, context, names.names), revokes: [] };
 }
 
-/** Nobody here can prove that a caller is who the certificate would say. */
+/** The service cannot validate that a caller is the person or organization named. */
 const needsOperator = (): Refusal =>
   new Refusal('permission_denied', {
     reason: {
@@ -90,24 +69,14 @@ const needsOperator = (): Refusal =>
 
 const MAX_ALTERNATIVE_ID = 64;
 
-/** The customer's own name for an order; it travels in paths too. */
+/** The customer's own id for an order; it is used in paths. */
 export function requireAlternativeId(text: string): void {
-  // One or two dots would be taken for a step in a path.
+  // One or two dots would be taken for a path segment.
   if (/^(?!\.{1,2}$)[\x21-\x7e]+$/.test(text) && text.length <= MAX_ALTERNATIVE_ID) return;
   throw invalid(
     'alternative_order_id',
     `alternative_order_id has 1 to ${MAX_ALTERNATIVE_ID} printable ASCII characters without blanks.`,
     `alternative_order_id 须为 1 至 ${MAX_ALTERNATIVE_ID} 个不含空格的可打印 ASCII 字符。`,
-  );
-}
-
-function subjectOf(commonName: string | undefined): string {
-  const text = commonName?.trim() ?? '';
-  if (text !== '' && [...text].length <= MAX_SUBJECT && !/\p{C}/u.test(text)) return text;
-  throw invalid(
-    'certificate.common_name',
-    `A signing certificate names its holder in 1 to ${MAX_SUBJECT} printable characters.`,
-    `签名证书的持有者名称须为 1 至 ${MAX_SUBJECT} 个可打印字符。`,
   );
 }
 

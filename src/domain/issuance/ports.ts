@@ -6,6 +6,7 @@ import type { CertificateRecord, CertificateState, Order } from '../certificate/
 import type { AccountId, CertificateId, OrderId } from '../ids.ts';
 import type { Page } from '../page.ts';
 import type { CertificateRef } from '../revocation/ports.ts';
+import type { PreviousCertificate } from './request.ts';
 
 /** Private keys are sealed before they reach the disk. */
 export interface Issuers {
@@ -49,10 +50,6 @@ export type CertificateSummary = Pick<
   'id' | 'state' | 'version' | 'replacesId' | 'createdAt' | 'issuedAt'
 >;
 
-export type CurrentCertificate = Pick<CertificateRecord, 'id' | 'commonName' | 'names' | 'publicKey' | 'cloudKeyId'> & {
-  readonly version: number;
-};
-
 export type IssuedFacts = Pick<CertificateRecord, 'der' | 'issuedAt' | 'version' | 'replacesId'> & {
   /** Of the other half, if it has one. */
   readonly encryptionDer: Uint8Array | null;
@@ -62,7 +59,7 @@ export interface Certificates {
   insert(certificate: CertificateRecord): Promise<void>;
   find(accountId: AccountId, id: CertificateId): Promise<CertificateRecord | undefined>;
   /** What a reissue compares with; the version is 0 for one that was never issued. */
-  findCurrent(accountId: AccountId, id: CertificateId): Promise<CurrentCertificate | undefined>;
+  findCurrent(accountId: AccountId, id: CertificateId): Promise<PreviousCertificate | undefined>;
   /** The latest that was issued on this cloud-held key. */
   findByCloudKey(accountId: AccountId, cloudKeyId: string): Promise<CertificateRecord | undefined>;
   /** The one whose issuance made this one the previous. */

@@ -2,9 +2,14 @@
 import type { AccountId, CertificateId, OrderId } from '../ids.ts';
 import type { Finding } from './check-result.ts';
 
+export interface Proof {
+  readonly method: string;
+  readonly validatedAt: number;
+}
+
 export interface Proofs {
-  /** Those of the names that this account has proven since, and by which methods. */
-  proven(accountId: AccountId, names: readonly string[], since: number): Promise<Map<string, string[]>>;
+  /** Of the names given, those that this account has validated since then. */
+  proven(accountId: AccountId, names: readonly string[], since: number): Promise<Map<string, Proof[]>>;
   record(accountId: AccountId, name: string, method: string, at: number): Promise<void>;
 }
 

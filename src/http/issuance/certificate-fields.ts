@@ -1,10 +1,9 @@
-// What a request says about the certificate it wants, on the wire and in our words: the same for a first certificate
-// and for a reissue.
+// The certificate that a request asks for, as a schema and as a CertificateRequest: shared by placing and reissuing.
 import Type from 'typebox';
 import { SIGN_HASHES, signHash } from '../../domain/certificate/sign-hash.ts';
 import { invalid } from '../../domain/errors.ts';
 import { keySource } from '../../domain/issuance/key.ts';
-import type { ReissueRequest } from '../../domain/issuance/request.ts';
+import type { CertificateRequest } from '../../domain/issuance/request.ts';
 import { Secret } from '../../domain/secret.ts';
 
 export const optional = <T extends Type.TSchema>(schema: T) => Type.Optional(schema);
@@ -24,7 +23,7 @@ const Certificate = Type.Object({
   custom_expiration_date: optional(Type.String({ description: 'YYYY-MM-DD, or an RFC 3339 date-time.' })),
 });
 
-/** The members of a body; each operation adds its own. */
+/** Fields of the body; each operation adds its own. */
 export const CERTIFICATE_FIELDS = {
   certificate: Certificate,
   dcv_method: optional(Type.String({ enum: ['dns', 'file', 'email', 'dns-persist'] })),
@@ -34,12 +33,10 @@ export const CERTIFICATE_FIELDS = {
   sign_key_pin: optional(Type.String({ description: 'With sign-cloud-csc only.' })),
   sign_key_pin_tip: optional(Type.String({ description: 'With sign-cloud-csc only.' })),
 };
-const Wish = Type.Object(CERTIFICATE_FIELDS);
+const CertificateBody = Type.Object(CERTIFICATE_FIELDS);
 
-/** An access code that is not used is not taken over either: so nothing can store or log it (contract reissue 7). */
-export function toRequest(
-  body: Type.Static<typeof Wish>,
-): Omit<ReissueRequest, 'acceptsRemovalOfNames' | 'acceptsRevocationOfPrevious' | 'dryRun'> {
+/** Drops an access code that is not used, so that nothing can store or log it (contract reissue 7). */
+export function toRequest(body: Type.Static<typeof CertificateBody>): CertificateRequest {
   const { certificate } = body;
   if (certificate.sign_hash === '') {
     throw invalid('certificate.sign_hash', 'certificate.sign_hash is missing.', '缺少 certificate.sign_hash。');

@@ -50,10 +50,7 @@ export function placementOperations(api: Api, { placeOrder, cancelOrder, show }:
         productId: request.params.product_id,
         alternativeId: request.body.alternative_order_id ?? null,
         vouchesForNames: false,
-        request: {
-          ...toRequest(request.body),
-          ...{ acceptsRemovalOfNames: false, acceptsRevocationOfPrevious: false, dryRun: false },
-        },
+        request: toRequest(request.body),
       });
       return success({ id: orderId, certificate: { id: certificateId } });
     },

@@ -5,7 +5,7 @@ import { invalid } from '../../domain/errors.ts';
 import type { ReissuePlan } from '../../domain/issuance/request.ts';
 import type { Reissue } from '../../usecases/issuance/reissue-certificate.ts';
 import type { Api } from '../front/api.ts';
-import { callerOf } from '../front/authentication.ts';
+import { actorOf } from '../front/authentication.ts';
 import { answers, success } from '../front/reply.ts';
 import { CERTIFICATE_FIELDS, optional, toRequest } from './certificate-fields.ts';
 
@@ -45,7 +45,7 @@ export function reissueOperation(api: Api, reissue: Reissue, digestOf: (text: st
     async (request) => {
       const dryRun = isDryRun(request.query);
       const call = {
-        caller: callerOf(request),
+        by: actorOf(request),
         orderId: request.params.id,
         request: {
           ...toRequest(request.body),
@@ -54,7 +54,6 @@ export function reissueOperation(api: Api, reissue: Reissue, digestOf: (text: st
           dryRun,
         },
         idempotency: idempotencyOf(request.headers['idempotency-key'], request.body, digestOf),
-        requestId: request.id,
         // Undefined once the caller has hung up.
         remote: request.ip ?? '',
       };

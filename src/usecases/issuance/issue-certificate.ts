@@ -1,59 +1,46 @@
-// The two steps every issuance has. First everything that will be signed is written down, with a lease; that is the
-// caller's transaction. Then it is signed, once, and one transaction records the certificate, the order, what is to be
-// revoked, the event to call back and the audit row. A crash in between leaves a row that says what was meant.
-
-import type { AuditEntry } from '../../domain/access/ports.ts';
-import type { Catalog } from '../../domain/catalog/products.ts';
-import type { CertificateAuthority, CertificateRole } from '../../domain/certificate/authority.ts';
+// The two writes of every issuance. `writeDown` records everything that will be signed, with a lease, in the caller's
+// transaction. `finishIssuance` signs it once, and records certificate, order, revocations, event and audit row in one
+// transaction. A crash in between leaves a row that says what was meant; its serial number is never signed again.
+import type { Actor } from '../../domain/access/credential.ts';
+import type { AuditAction, AuditEntry } from '../../domain/access/ports.ts';
+import type { CertificateRole } from '../../domain/certificate/authority.ts';
 import type { CertificateRecord, Order } from '../../domain/certificate/order.ts';
 import type { PublicKey } from '../../domain/certificate/public-key.ts';
-import type { Validity } from '../../domain/certificate/validity.ts';
-import type { Clock } from '../../domain/clock.ts';
 import { Refusal } from '../../domain/errors.ts';
-import type { NewId } from '../../domain/ids.ts';
-import type { ReissuePlan, ReissueRequest } from '../../domain/issuance/request.ts';
-import type { PublishLists } from '../../domain/revocation/ports.ts';
-import type { Repositories, Store } from '../../domain/store.ts';
+import type { CertificateId } from '../../domain/ids.ts';
+import type { CertificatePlan, CertificateRequest, PreviousCertificate } from '../../domain/issuance/request.ts';
+import type { Repositories } from '../../domain/store.ts';
+import type { Draft } from './draft.ts';
+import type { Idempotency } from './idempotency.ts';
 import type { ObtainedKeys } from './obtain-keys.ts';
 import { revokeOnIssuance } from './revoke-on-issuance.ts';
+import type { IssuanceTools } from './tools.ts';
 
-/** A signature takes milliseconds, and the store answers within seconds. Who has not finished after this must act as if dead. */
-export const LEASE_MS = 10_000;
-// No product lives longer: a larger wish means the same, and a number without a bound has no place in a column.
-const MAX_WISH_DAYS = 3_650;
+/** A signature takes milliseconds and the store answers within seconds: a signer that exceeds this has lost its lease. */
+export const SIGNING_LEASE_MS = 10_000;
+/** No product lives longer, so a larger value means the same. Bounds the column. */
+const MAX_VALIDITY_DAYS = 3_650;
 
-export interface IssuanceTools {
-  readonly store: Store;
-  readonly authority: CertificateAuthority;
-  readonly products: Catalog;
-  readonly now: Clock;
-  readonly newId: NewId;
-  /** Shows the world what an issuance has revoked. Never fails. */
-  readonly publishLists: PublishLists;
-}
-
-/** What was asked for and decided, before anything is written down to be signed. */
-export function pendingRecord(
-  id: string,
-  at: number,
-  order: Order,
-  request: ReissueRequest,
-  plan: ReissuePlan,
-  waits: boolean,
+/** A certificate as requested and planned, before its serial number and dates are chosen. */
+export function wantedCertificate(
+  { id, at, order, cloudKeyId }: WantedFor,
+  request: CertificateRequest,
+  plan: CertificatePlan,
 ): CertificateRecord {
+  const { validityDays } = request;
   return {
     id,
     orderId: order.id,
     accountId: order.accountId,
     state: 'pending',
     createdAt: at,
-    pendingSince: waits ? at : null,
+    pendingSince: null,
     commonName: plan.commonName,
     names: plan.names,
     csr: request.csr || null,
     publicKey: plan.publicKey,
     signHash: plan.signHash,
-    validityDays: request.validityDays === undefined ? null : Math.min(request.validityDays, MAX_WISH_DAYS),
+    validityDays: validityDays === undefined ? null : Math.min(validityDays, MAX_VALIDITY_DAYS),
     customExpirationDate: request.customExpirationDate ?? null,
     willRevoke: plan.revokes,
     preparation: null,
@@ -62,35 +49,49 @@ export function pendingRecord(
     version: null,
     replacesId: null,
     revocation: null,
-    cloudKeyId: null,
+    cloudKeyId,
     keepsEncryptionKey: request.keepsEncryptionKey,
     encryption: null,
   };
 }
 
-/** The record with serial numbers, dates and the bytes to be signed: to be made durable before it is signed. */
-export function preparedRecord(
-  { authority, products }: IssuanceTools,
-  record: CertificateRecord,
-  { issuerId, notBefore, notAfter, productId }: Validity & { readonly issuerId: string; readonly productId: string },
+interface WantedFor {
+  readonly id: CertificateId;
+  readonly at: number;
+  readonly order: Order;
+  /** The cloud-held key of the previous certificate, if it is certified again. */
+  readonly cloudKeyId: string | null;
+}
+
+type WhatToSign = Pick<Draft, 'product' | 'wanted' | 'order'> & {
+  readonly plan: Pick<CertificatePlan, 'issuerId' | 'notBefore' | 'notAfter'>;
+};
+
+/** Chooses serial numbers, makes the bytes to be signed and takes the lease. Durable before anything is signed. */
+export async function writeDown(
+  { authority, now }: Pick<IssuanceTools, 'authority' | 'now'>,
+  tx: Repositories,
+  { product, plan, wanted, order }: WhatToSign,
   { cloud, encryption }: ObtainedKeys,
-  at: number,
-): CertificateRecord {
-  const product = products.get(productId);
-  if (!product) throw new Error(`there is no product ${productId}`);
-  const { commonName, names, signHash } = record;
+): Promise<CertificateRecord> {
+  const { commonName, names, signHash } = wanted;
   const { kind, trust, maxValidityDays: maxDays } = product;
+  const { issuerId, notBefore, notAfter } = plan;
   const prepare = (role: CertificateRole, publicKey: PublicKey) =>
     authority.prepare({
       ...{ role, kind, trust, commonName, names, publicKey, signHash },
       ...{ issuerId, notBefore, notAfter, maxDays },
     });
-  const { serial, toBeSigned } = prepare(encryption ? 'signing' : 'single', record.publicKey);
-  return {
-    ...record,
+  const publicKey = cloud?.publicKey ?? wanted.publicKey;
+  const { serial, toBeSigned } = prepare(encryption ? 'signing' : 'single', publicKey);
+  const preparedAt = now();
+  const leaseEndsAt = preparedAt + SIGNING_LEASE_MS;
+  const prepared: CertificateRecord = {
+    ...wanted,
     state: 'prepared',
-    preparation: { issuerId, serial, notBefore, notAfter, toBeSigned, preparedAt: at, leaseEndsAt: at + LEASE_MS },
-    cloudKeyId: cloud?.id ?? record.cloudKeyId,
+    publicKey,
+    preparation: { issuerId, serial, notBefore, notAfter, toBeSigned, preparedAt, leaseEndsAt },
+    cloudKeyId: cloud?.id ?? wanted.cloudKeyId,
     encryption: encryption && {
       ...prepare('encryption', encryption.key.publicKey),
       escrowedKeyId: encryption.key.id,
@@ -98,52 +99,57 @@ export function preparedRecord(
       der: null,
     },
   };
-}
-
-/** In the transaction that writes down the certificate they belong to. */
-export async function keepKeys(tx: Repositories, { cloud, encryption }: ObtainedKeys): Promise<void> {
   if (cloud) await tx.cloudKeys.insert(cloud);
   if (encryption?.isNew) await tx.escrowedKeys.insert(encryption.key);
+  if (wanted.pendingSince === null) await tx.certificates.insert(prepared);
+  else if (!(await tx.certificates.prepare(prepared))) throw lostLease();
+  await tx.orders.beginSigning(order.id, { certificateId: wanted.id, until: leaseEndsAt });
+  return prepared;
 }
 
 export interface Finish {
-  /** The order as it shall be, apart from its status and its certificates. */
+  /** The order as it will be, apart from its status and its certificates. */
   readonly order: Order;
-  /** The certificate that the new one takes the place of. */
-  readonly replaces: { readonly id: string; readonly version: number } | null;
-  readonly audit: Pick<AuditEntry, 'actor' | 'action' | 'requestId' | 'details'>;
-  readonly idempotency: { readonly key: string; readonly requestHash: string } | null;
+  readonly previous: Pick<PreviousCertificate, 'id' | 'version'> | null;
+  readonly by: Actor;
+  readonly action: AuditAction;
+  readonly details: AuditEntry['details'];
+  readonly idempotency: Idempotency | null;
 }
 
-const lost = (): Refusal => new Refusal('service_busy', { retryAfterSeconds: 1 });
+const lostLease = (): Refusal => new Refusal('service_busy', { retryAfterSeconds: 1 });
 
-export async function finishIssuance(tools: IssuanceTools, record: CertificateRecord, finish: Finish): Promise<void> {
+type FinishTools = Pick<IssuanceTools, 'store' | 'authority' | 'now' | 'newId' | 'audit' | 'publishLists'>;
+
+export async function finishIssuance(tools: FinishTools, record: CertificateRecord, finish: Finish): Promise<void> {
   const { store, authority, now, newId } = tools;
   const { issuerId, toBeSigned } = record.preparation!;
   const der = await authority.sign(issuerId, record.signHash, toBeSigned!);
   const half = record.encryption?.toBeSigned;
   const encryptionDer = half ? await authority.sign(issuerId, record.signHash, half) : null;
+  const { previous, by, idempotency } = finish;
   const lists = await store.transaction(async (tx) => {
-    const { id, accountId, orderId } = record;
+    const { id: certificateId, accountId, orderId } = record;
     const at = now();
-    const order: Order = { ...finish.order, status: 'issued', currentCertificateId: id, pendingCertificateId: null };
-    // Our lease ran out, and somebody voided what we prepared: the signature is not used, and never will be.
-    if (!(await tx.orders.finishSigning(order, id))) throw lost();
-    const version = (finish.replaces?.version ?? 0) + 1;
-    const replacesId = finish.replaces?.id ?? null;
-    if (!(await tx.certificates.issue(id, { der, issuedAt: at, version, replacesId, encryptionDer }))) throw lost();
-    if (record.pendingSince !== null) await tx.waiting.delete(accountId, id);
-    const orderStatus = order.status;
-    await tx.outbox.add({
-      ...{ id: newId(), accountId, orderId, orderStatus, certificateId: id, action: 'order:issued', createdAt: at },
-    });
-    await tx.audit.append({ id: newId(), at, accountId, subject: orderId, ...finish.audit });
-    if (finish.idempotency) {
-      const { key, requestHash } = finish.idempotency;
-      await tx.idempotencyKeys.put(accountId, orderId, key, { requestHash, certificateId: id, at });
+    const orderStatus = 'issued' as const;
+    const order: Order = {
+      ...finish.order,
+      ...{ status: orderStatus, currentCertificateId: certificateId, pendingCertificateId: null },
+    };
+    // The lease ended and another process voided what was prepared: the signature is discarded.
+    if (!(await tx.orders.finishSigning(order, certificateId))) throw lostLease();
+    const facts = { der, issuedAt: at, version: (previous?.version ?? 0) + 1, replacesId: previous?.id ?? null };
+    if (!(await tx.certificates.issue(certificateId, { ...facts, encryptionDer }))) throw lostLease();
+    if (record.pendingSince !== null) await tx.waiting.delete(accountId, certificateId);
+    const event = { action: 'order:issued', orderStatus, createdAt: at } as const;
+    await tx.outbox.add({ id: newId(), accountId, orderId, certificateId, ...event });
+    await tools.audit(tx, by, finish.action, orderId, finish.details);
+    if (idempotency) {
+      const { key, requestHash } = idempotency;
+      await tx.idempotencyKeys.put(accountId, orderId, key, { requestHash, certificateId, at });
     }
     const saved = { ...order, revision: order.revision + 1 };
-    return await revokeOnIssuance(tx, newId, record, saved, at, finish.audit);
+    return await revokeOnIssuance(tx, newId, record, saved, at, by);
   });
   await tools.publishLists(lists);
 }

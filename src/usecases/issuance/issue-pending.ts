@@ -1,122 +1,105 @@
-// Issue a certificate that waited, now that its names are proven and CAA does not stand in the way. It keeps the id that
-// was answered long ago; its dates and its issuer are those of today.
+// Issues a certificate that waited, once its names are validated and CAA permits it. It keeps the id that was answered
+// when it was requested; its issuer and its dates are those of today. Implements the port of validation.
 
 import type { Product } from '../../domain/catalog/products.ts';
-import { canStillSign } from '../../domain/certificate/authority.ts';
 import type { CertificateRecord, Order } from '../../domain/certificate/order.ts';
-import { validityOf } from '../../domain/certificate/validity.ts';
-import { Refusal } from '../../domain/errors.ts';
+import { planPending } from '../../domain/issuance/pending.ts';
+import type { CertificatePlan } from '../../domain/issuance/request.ts';
 import type { Repositories } from '../../domain/store.ts';
-import { type CheckResults, isClear, unprovenOf } from '../validation/check-names.ts';
+import { byService } from '../access/audit.ts';
+import type { CheckResults } from '../validation/check-names.ts';
 import type { IssuePending, PendingOutcome } from '../validation/prove-domains.ts';
-import { provenAmong } from '../validation/proven-names.ts';
-import { finishIssuance, keepKeys, LEASE_MS, preparedRecord } from './issue-certificate.ts';
-import { encryptionKeyFor, NO_KEYS, type ObtainedKeys, wipe } from './obtain-keys.ts';
-import { currentOf } from './reissue-context.ts';
-import type { ReissueTools } from './tools.ts';
-
-const DAY_MS = 86_400_000;
+import { provenNames, provenUntil } from '../validation/proven-names.ts';
+import { type Draft, previousOf } from './draft.ts';
+import { type IssuanceSteps, issue, type Settled } from './issuance-flow.ts';
+import type { IssuanceTools } from './tools.ts';
 
 export const issuePending =
-  (tools: ReissueTools): IssuePending =>
-  async (record, product, looked) => {
-    const { store } = tools;
-    const order = await store.orders.find(record.accountId, record.orderId);
-    if (!order) return 'later';
-    const current = order.currentCertificateId === null ? null : await currentOf(store, order);
-    const keys =
-      product.form === 'dual'
-        ? { ...NO_KEYS, encryption: await encryptionKeyFor(tools, order, current, record) }
-        : NO_KEYS;
-    try {
-      const step = await store.transaction((tx) => prepare(tools, tx, record, product, looked, keys));
-      if (!('prepared' in step)) return step.outcome;
-      await finishIssuance(tools, step.prepared, {
-        order: { ...step.order, commonName: record.commonName, names: record.names },
-        replaces: step.replaces,
-        audit: {
-          actor: 'service',
-          action: 'certificate:issued',
-          requestId: null,
-          details: { certificate_id: record.id },
-        },
-        idempotency: null,
-      });
-      return 'issued';
-    } finally {
-      wipe(keys);
-    }
-  };
+  (tools: IssuanceTools): IssuePending =>
+  (record, product, checked) =>
+    issue(tools, async () => stepsOf(tools, record, product, checked));
 
-type Step =
-  | { readonly outcome: Exclude<PendingOutcome, 'issued'> }
-  | {
-      readonly prepared: CertificateRecord;
-      readonly order: Order;
-      readonly replaces: { readonly id: string; readonly version: number } | null;
-    };
+const LATER: Settled<PendingOutcome> = { outcome: 'later' };
 
-const LATER: Step = { outcome: 'later' };
-
-/** Everything is asked again under the lock of the order: what was true when it was looked at may not be any more. */
-async function prepare(
-  tools: ReissueTools,
-  tx: Repositories,
+function stepsOf(
+  tools: IssuanceTools,
   { id, accountId, orderId }: CertificateRecord,
   product: Product,
-  looked: CheckResults,
-  keys: ObtainedKeys,
-): Promise<Step> {
-  const at = tools.now();
-  const found = await tx.orders.findForUpdate(accountId, orderId);
-  if (!found || found.signing || found.order.pendingCertificateId !== id) return LATER;
-  const { order } = found;
-  const record = await tx.certificates.find(accountId, id);
-  if (record?.state !== 'pending') return LATER;
-  const { names } = record;
-  const provenBy = await provenAmong(tools, tx, accountId, names, product, at);
-  if (!isClear(looked, { names, unproven: unprovenOf({ names, provenBy }) })) return LATER;
-  if (await tx.blockedKeys.has(record.publicKey.fingerprint, accountId))
-    return { outcome: { impossible: 'its key is compromised' } };
+  checked: CheckResults,
+): IssuanceSteps<PendingOutcome> {
+  return {
+    needsEvidence: true,
+    checked,
 
-  const until = Math.min(at + product.maxValidityDays * DAY_MS, order.termEndsAt);
-  const issuer = tools.authority.issuerFor(record.publicKey.type, record.signHash, until);
-  if (!issuer || !canStillSign(issuer, at)) return LATER;
-  const validity = validityNow(record, order, product, issuer.notAfter, at);
-  if (!validity) return { outcome: { impossible: 'the end it was asked for, or the term of the order, has passed' } };
-  const current = order.currentCertificateId === null ? null : await currentOf(tx, order);
-  // Another certificate became current while the key was chosen: it is chosen anew at the next look.
-  if (keys.encryption && keys.encryption.decidedAt !== (current?.id ?? null)) return LATER;
+    async decide(db) {
+      const order = await db.orders.find(accountId, orderId);
+      const record = await db.certificates.find(accountId, id);
+      if (order?.pendingCertificateId !== id || record?.state !== 'pending') return LATER;
+      return await decide(tools, db, order, record, product);
+    },
 
-  const chosen = { ...validity, issuerId: issuer.id, productId: order.productId };
-  const prepared = preparedRecord(tools, record, chosen, keys, at);
-  await keepKeys(tx, keys);
-  if (!(await tx.certificates.prepare(prepared))) return LATER;
-  const signing = await toIssuing(tx, order);
-  await tx.orders.beginSigning(orderId, { certificateId: id, until: at + LEASE_MS });
-  return { prepared, order: signing, replaces: current };
+    /** One that is being signed is no longer pending: no order, so that the decision is found stale and made again. */
+    async lock(tx) {
+      const found = await tx.orders.findForUpdate(accountId, orderId);
+      return found && !found.signing ? found.order : null;
+    },
+
+    enqueue: async () => 'later',
+
+    /** A reissue stays `reissuing` until it is done. */
+    async begin(tx, { order, plan: { commonName, names } }) {
+      if (order.status !== 'domain_verifing') return { ...order, commonName, names };
+      const issuing: Order = { ...order, status: 'issuing' };
+      await tx.orders.save(issuing);
+      return { ...issuing, revision: order.revision + 1, commonName, names };
+    },
+
+    finish: () => ({
+      by: byService(accountId),
+      action: 'certificate:issued',
+      details: { certificate_id: id },
+      idempotency: null,
+    }),
+    issued: () => 'issued',
+  };
 }
 
-/** A reissue stays `reissuing` until it is done. */
-async function toIssuing(tx: Repositories, order: Order): Promise<Order> {
-  if (order.status !== 'domain_verifing') return order;
-  const issuing: Order = { ...order, status: 'issuing' };
-  await tx.orders.save(issuing);
-  return { ...issuing, revision: order.revision + 1 };
-}
-
-function validityNow(record: CertificateRecord, order: Order, product: Product, issuerNotAfter: number, now: number) {
-  try {
-    return validityOf({
-      now,
-      validityDays: record.validityDays ?? undefined,
-      customExpirationDate: record.customExpirationDate ?? undefined,
-      maxDays: product.maxValidityDays,
-      termEndsAt: order.termEndsAt,
-      issuerNotAfter,
-    });
-  } catch (error) {
-    if (error instanceof Refusal) return undefined;
-    throw error;
-  }
+async function decide(
+  tools: IssuanceTools,
+  db: Repositories,
+  order: Order,
+  record: CertificateRecord,
+  product: Product,
+): Promise<Draft | Settled<PendingOutcome>> {
+  const now = tools.now();
+  const { accountId, publicKey, names, commonName, signHash, willRevoke: revokes } = record;
+  const proofs = await provenNames(tools, db, { accountId, names, product, now });
+  const isKeyBlocked = await db.blockedKeys.has(publicKey.fingerprint, accountId);
+  const issuers = { choose: tools.authority.issuerFor, served: tools.authority.served };
+  const decided = planPending(record, { now, order, product, issuers, isKeyBlocked });
+  if (decided.kind === 'later') return LATER;
+  if (decided.kind === 'impossible') return { outcome: { impossible: decided.why } };
+  const { issuerId, notBefore, notAfter } = decided;
+  const { dcvMethod, dcvScope, persistUntil, persistPolicy } = order;
+  const plan: CertificatePlan = {
+    ...{ commonName, names, added: [], removed: [], publicKey, signHash, revokes },
+    ...{ issuerId, notBefore, notAfter, dcv: { dcvMethod, dcvScope, persistUntil, persistPolicy } },
+    needsValidation: names.filter((name) => !proofs.has(name)),
+  };
+  return {
+    ...{ decidedAt: now, order, product, plan, wanted: record },
+    request: { keySource: 'caller', signHash, keepsEncryptionKey: record.keepsEncryptionKey },
+    previous: await previousOf(db, order),
+    provenBy: new Map(Array.from(proofs, ([name, { methods }]) => [name, methods])),
+    basis: {
+      revision: order.revision,
+      provenUntil: provenUntil(proofs, names),
+      issuerId,
+      unblockedKey: publicKey.fingerprint,
+      cloudKeyId: null,
+      // What was consented to is revoked whatever happened meanwhile, unless it is revoked already.
+      revokes: [],
+      idempotency: null,
+    },
+  };
 }

@@ -1,57 +1,91 @@
-// May this key be certified at all? Weak ones are told by looking, compromised ones by asking the store.
-
+// Which keys may be certified: weak ones are found by inspection, compromised ones on the blocklist, and a cloud-held
+// key that was destroyed can sign nothing any more.
 import type { Product } from '../../domain/catalog/products.ts';
 import type { PublicKey } from '../../domain/certificate/public-key.ts';
-import { Refusal } from '../../domain/errors.ts';
+import { invalid, Refusal } from '../../domain/errors.ts';
 import type { AccountId } from '../../domain/ids.ts';
+import type { CertificateRequest } from '../../domain/issuance/request.ts';
 import type { Repositories } from '../../domain/store.ts';
+import type { IssuanceTools } from './tools.ts';
 
-/** The store is asked before the plan is made; a CSR that cannot be read is refused when its turn comes. */
-export async function isKeyBlocked(
-  db: Repositories,
-  accountId: AccountId,
-  csr: string,
-  readCsr: (text: string) => PublicKey,
-): Promise<boolean> {
-  let fingerprint: string;
-  try {
-    ({ fingerprint } = readCsr(csr));
-  } catch {
-    return false;
-  }
-  return await db.blockedKeys.has(fingerprint, accountId);
+interface KeyFacts {
+  readonly accountId: AccountId;
+  readonly product: Product;
+  readonly request: Pick<CertificateRequest, 'keySource' | 'csr'>;
+  /** The previous key, where it is certified again; null for a CSR and for a key that is made. */
+  readonly reusedKey: { readonly publicKey: PublicKey; readonly cloudKeyId: string | null } | null;
 }
 
-export const keyPolicy =
-  (
-    { requireStrongKey }: { readonly requireStrongKey: (key: PublicKey) => void },
-    { trust }: Product,
-    isBlocked: boolean,
-  ) =>
-  (key: PublicKey): void => {
-    if (trust === 'public') requireStrongKey(key);
-    if (!isBlocked) return;
-    throw new Refusal('invalid_csr', {
-      field: 'certificate.csr',
-      reason: {
-        en: 'This key is listed as compromised. Make a new one.',
-        zh: '该密钥已被列为泄露密钥，请重新生成密钥。',
-      },
-    });
+/** Reads what is known about the key of a request. The result throws for a key that may not be certified. */
+export async function keyPolicy(
+  { readCsr, requireStrongKey }: Pick<IssuanceTools, 'readCsr' | 'requireStrongKey'>,
+  db: Repositories,
+  { accountId, product, request: { keySource, csr }, reusedKey }: KeyFacts,
+): Promise<(key: PublicKey) => void> {
+  const heldId = reusedKey?.cloudKeyId ?? null;
+  if (heldId !== null && !(await db.cloudKeys.find(accountId, heldId))) return refuseDestroyed;
+  const sent = keySource === 'caller' ? fingerprintOf(csr, reusedKey?.publicKey, readCsr) : undefined;
+  const isBlocked = sent !== undefined && (await db.blockedKeys.has(sent, accountId));
+  return (key) => {
+    if (product.trust === 'public') requireStrongKey(key);
+    if (isBlocked) throw blocked();
   };
+}
 
-/** Two thirds of a reissue is verifying the CSR: once is enough. A refusal is remembered too. */
-export function once(read: (text: string) => PublicKey): (text: string) => PublicKey {
-  let result: { key: PublicKey } | { error: unknown } | undefined;
-  return (text) => {
-    if (!result) {
-      try {
-        result = { key: read(text) };
-      } catch (error) {
-        result = { error };
-      }
-    }
-    if ('error' in result) throw result.error;
-    return result.key;
+/** Undefined for a CSR that cannot be read: it is refused when the request is decided. */
+function fingerprintOf(
+  csr: string | undefined,
+  reused: PublicKey | undefined,
+  readCsr: (text: string) => PublicKey,
+): string | undefined {
+  if (!csr) return reused?.fingerprint;
+  try {
+    return readCsr(csr).fingerprint;
+  } catch {
+    return undefined;
+  }
+}
+
+const blocked = (): Refusal =>
+  new Refusal('invalid_csr', {
+    field: 'certificate.csr',
+    reason: {
+      en: 'This key is listed as compromised. Make a new one.',
+      zh: '该密钥已被列为泄露密钥，请重新生成密钥。',
+    },
+  });
+
+const refuseDestroyed = (): never => {
+  throw invalid(
+    'certificate.csr',
+    'The key of the current certificate is destroyed. Send a csr, or csr_from sign-cloud-csc for a new one.',
+    '当前证书的密钥已销毁，请发送 csr，或使用 csr_from sign-cloud-csc 生成新密钥。',
+  );
+};
+
+/** For one call: verifying a CSR and inspecting its key cost more than the rest of a reissue, so both are done once. */
+export const readingKeysOnce = (tools: IssuanceTools): IssuanceTools => ({
+  ...tools,
+  readCsr: memoized(tools.readCsr),
+  requireStrongKey: memoized(tools.requireStrongKey),
+});
+
+/** Remembers the last call of a pure function, its exception included. */
+function memoized<Argument, Result>(read: (given: Argument) => Result): (given: Argument) => Result {
+  let last: { readonly given: Argument; readonly result: () => Result } | undefined;
+  return (given) => {
+    if (last?.given !== given) last = { given, result: settle(() => read(given)) };
+    return last.result();
   };
+}
+
+function settle<Result>(compute: () => Result): () => Result {
+  try {
+    const result = compute();
+    return () => result;
+  } catch (error) {
+    return () => {
+      throw error;
+    };
+  }
 }

@@ -1,168 +1,183 @@
-// Place an order. When every name is proven its first certificate is issued before the answer; otherwise the order
-// waits for domain validation. Written down first and finished in one transaction, like every issuance.
-
+// Places an order. When every name is validated, its first certificate is issued before the answer; otherwise the order
+// waits for validation. Says what is particular to a first certificate in the flow of every issuance (issuance-flow.ts).
+import type { Actor } from '../../domain/access/credential.ts';
 import type { Product } from '../../domain/catalog/products.ts';
 import type { Order } from '../../domain/certificate/order.ts';
-import { NO_KEY, type PublicKey } from '../../domain/certificate/public-key.ts';
+import { NO_KEY } from '../../domain/certificate/public-key.ts';
 import { Refusal } from '../../domain/errors.ts';
 import type { AccountId, CertificateId, OrderId } from '../../domain/ids.ts';
 import { mentionedNames } from '../../domain/issuance/names.ts';
-import {
-  newOrder,
-  type PlacementContext,
-  planPlacement,
-  requireAlternativeId,
-} from '../../domain/issuance/placement.ts';
-import type { ReissueRequest } from '../../domain/issuance/request.ts';
+import { newOrder, planPlacement, requireAlternativeId } from '../../domain/issuance/placement.ts';
+import type { CertificateRequest } from '../../domain/issuance/request.ts';
 import type { Repositories, Store } from '../../domain/store.ts';
-import { isClear, type NamesToCheck } from '../validation/check-names.ts';
 import { beginWaiting } from '../validation/pending-certificates.ts';
-import { provenAmong, VOUCHED } from '../validation/proven-names.ts';
-import { type Ahead, aheadOf, readingKeysOnce } from './gather-evidence.ts';
-import { finishIssuance, keepKeys, LEASE_MS, pendingRecord, preparedRecord } from './issue-certificate.ts';
-import { isKeyBlocked, keyPolicy, once } from './key-policy.ts';
-import { cloudKeyToBe, wipe } from './obtain-keys.ts';
-import type { ReissueTools } from './tools.ts';
+import { provenNames, provenUntil, VOUCHED } from '../validation/proven-names.ts';
+import type { Draft } from './draft.ts';
+import { type IssuanceSteps, issue } from './issuance-flow.ts';
+import { wantedCertificate } from './issue-certificate.ts';
+import { keyPolicy, readingKeysOnce } from './key-policy.ts';
+import { cloudKeyToBe, mayNeedKeys } from './obtain-keys.ts';
+import type { IssuanceTools } from './tools.ts';
 
 export interface PlaceOrderCall {
   readonly accountId: AccountId;
   readonly productId: string;
   readonly alternativeId: string | null;
-  readonly request: ReissueRequest;
-  /** A key id, or `cli` for the operator's own hand. */
+  readonly request: CertificateRequest;
+  /** A key id, or `cli` for the operator. */
   readonly actor: string;
   readonly requestId?: string | null;
-  /** The operator vouches for the names: they are recorded as validated, and marked so in the audit. */
+  /** The operator vouches for the names: they are recorded as validated, and marked so in the audit log. */
   readonly vouchesForNames: boolean;
 }
 
-export type PlaceOrder = (call: PlaceOrderCall) => Promise<{ orderId: OrderId; certificateId: CertificateId }>;
+export interface PlacedOrder {
+  readonly orderId: OrderId;
+  readonly certificateId: CertificateId;
+}
+
+export type PlaceOrder = (call: PlaceOrderCall) => Promise<PlacedOrder>;
 
 const OPERATOR = 'cli';
 
-export function placeOrder(given: ReissueTools): PlaceOrder {
-  const { store, products, now, newId } = given;
+export function placeOrder(tools: IssuanceTools): PlaceOrder {
+  const { store, products, newId, now } = tools;
   return async (call) => {
-    const tools = readingKeysOnce(given);
+    const { accountId, alternativeId } = call;
     const product = products.get(call.productId);
     if (!product) throw new Refusal('product_not_found');
-    const { accountId, request, actor } = call;
-    if (call.alternativeId !== null) await requireUntaken(store, accountId, call.alternativeId);
-    const [orderId, id] = [newId(), newId()];
-    const at = now();
-    const draft = newOrder(orderId, accountId, product, call.alternativeId, at);
-    const audit = { actor, requestId: call.requestId ?? null };
-    const placed = { ...audit, action: 'order:placed' as const, details: { product: product.id } };
-    const names = mentionedNames(request, product.kind, []);
-
-    const { keys, looked } = await lookAhead(tools, call, product, draft, names);
-    try {
-      const prepared = await translateDuplicate(store, call, async (tx) => {
-        if (call.vouchesForNames && product.kind === 'ssl') {
-          for (const name of names) {
-            await tx.proofs.record(accountId, name, VOUCHED, at);
-            const details = { method: VOUCHED };
-            await tx.audit.append({
-              ...{ id: newId(), at, accountId, action: 'name:validated', subject: name, ...audit },
-              details,
-            });
-          }
-        }
-        const context = await contextOf(tools, tx, call, product, names, at, keys.cloud?.publicKey);
-        const plan = planPlacement(request, draft, context);
-        const order = { ...draft, ...plan.dcv, commonName: plan.commonName, names: plan.names };
-        const waits = !isClear(looked, { names: plan.names, unproven: plan.needsValidation });
-        const waiting = pendingRecord(id, at, order, request, plan, waits);
-        if (waits) {
-          await tx.orders.insert({ ...order, status: 'domain_verifing', pendingCertificateId: id });
-          await beginWaiting(tx, waiting, tools.pendingMs, looked);
-          await tx.audit.append({ id: newId(), at, accountId, subject: orderId, ...placed });
-          return undefined;
-        }
-        // The look took its time; the lease begins now.
-        const preparedAt = now();
-        const record = preparedRecord(tools, waiting, { ...plan, productId: product.id }, keys, preparedAt);
-        await tx.orders.insert(order);
-        await keepKeys(tx, keys);
-        await tx.certificates.insert(record);
-        await tx.orders.beginSigning(orderId, { certificateId: id, until: preparedAt + LEASE_MS });
-        return { order, record };
-      });
-      if (prepared) {
-        const { order, record } = prepared;
-        await finishIssuance(tools, record, { order, replaces: null, audit: placed, idempotency: null });
-      }
-      return { orderId, certificateId: id };
-    } finally {
-      wipe(keys);
-    }
+    // Refused before names are checked and keys are made; of two orders placed at once the store refuses the second.
+    if (alternativeId !== null) await requireUnused(store, accountId, alternativeId);
+    const once = readingKeysOnce(tools);
+    const order = newOrder({ id: newId(), accountId, alternativeId }, product, now());
+    const certificateId = newId();
+    return await translateDuplicate(store, call, () =>
+      issue(once, async () => stepsOf(once, call, product, order, certificateId)),
+    );
   };
 }
 
-/** Asked and made before anything is written, for an order that might be issued at once. */
-async function lookAhead(
-  tools: ReissueTools,
+function stepsOf(
+  tools: IssuanceTools,
   call: PlaceOrderCall,
   product: Product,
   order: Order,
-  names: readonly string[],
-): Promise<Ahead> {
-  const { request, vouchesForNames } = call;
-  const context = await contextOf(tools, tools.store, call, product, names, order.createdAt);
-  const provenBy = vouchesForNames ? new Map(names.map((name) => [name, [VOUCHED]])) : context.provenBy;
-  const plan = planPlacement(request, order, { ...context, validatedNames: new Set(provenBy.keys()) });
-  return await aheadOf(tools, { order, product, current: null, request, plan, provenBy });
+  certificateId: CertificateId,
+): IssuanceSteps<PlacedOrder> {
+  const { audit, pendingMs, now } = tools;
+  const { request, accountId, actor, requestId = null } = call;
+  const by: Actor = { accountId, actor, requestId };
+  const placed = { orderId: order.id, certificateId };
+  const details = { product: product.id };
+  const vouched = call.vouchesForNames && product.kind === 'ssl' ? mentionedNames(request, product.kind, []) : [];
+
+  async function recordVouched(tx: Repositories): Promise<void> {
+    for (const name of vouched) {
+      await tx.proofs.record(accountId, name, VOUCHED, now());
+      await audit(tx, by, 'name:validated', name, { method: VOUCHED });
+    }
+  }
+
+  return {
+    needsEvidence: product.kind === 'ssl' || mayNeedKeys(request),
+    decide: (db) => decide(tools, db, call, { product, order, certificateId, vouched }),
+    lock: async () => null,
+
+    async enqueue(tx, draft, results) {
+      await recordVouched(tx);
+      await tx.orders.insert({
+        ...plannedOrder(draft),
+        status: 'domain_verifing',
+        pendingCertificateId: certificateId,
+      });
+      await beginWaiting(tx, { ...draft.wanted, pendingSince: draft.wanted.createdAt }, pendingMs, results);
+      await audit(tx, by, 'order:placed', order.id, details);
+      return placed;
+    },
+
+    async begin(tx, draft) {
+      await recordVouched(tx);
+      const planned = plannedOrder(draft);
+      await tx.orders.insert(planned);
+      return planned;
+    },
+
+    finish: () => ({ by, action: 'order:placed', details, idempotency: null }),
+    issued: () => placed,
+  };
 }
 
-/** Of two orders under one name that are placed at once, the second is told about the first like any other. */
+const plannedOrder = ({ order, plan }: Draft): Order => ({
+  ...order,
+  ...plan.dcv,
+  commonName: plan.commonName,
+  names: plan.names,
+});
+
+interface Placing {
+  readonly product: Product;
+  readonly order: Order;
+  readonly certificateId: CertificateId;
+  /** Names that the operator vouches for with this order. */
+  readonly vouched: readonly string[];
+}
+
+/** Reads what the rules depend on, and applies them. Throws every refusal of a placement. */
+async function decide(
+  tools: IssuanceTools,
+  db: Repositories,
+  { accountId, request, vouchesForNames, actor }: PlaceOrderCall,
+  { product, order, certificateId, vouched }: Placing,
+): Promise<Draft> {
+  const now = tools.now();
+  const names = mentionedNames(request, product.kind, []);
+  const proofs = await provenNames(tools, db, { accountId, names, product, now });
+  for (const name of vouched) proofs.set(name, { methods: [VOUCHED], until: Infinity });
+  const plan = planPlacement(request, {
+    ...{ now, order, product, previous: null, readCsr: tools.readCsr },
+    // An operator at the keyboard of the service vouches for the holder's name.
+    isVouchedFor: vouchesForNames || actor === OPERATOR,
+    validatedNames: new Set(proofs.keys()),
+    requireAcceptedKey: await keyPolicy(tools, db, { accountId, product, request, reusedKey: null }),
+    cloudKey: cloudKeyToBe(request, NO_KEY, product),
+    issuers: { choose: tools.authority.issuerFor, served: tools.authority.served },
+    registrableDomain: tools.registrableDomain,
+  });
+  return {
+    ...{ decidedAt: now, order, product, request, previous: null, plan },
+    provenBy: new Map(Array.from(proofs, ([name, { methods }]) => [name, methods])),
+    wanted: wantedCertificate({ id: certificateId, at: now, order, cloudKeyId: null }, request, plan),
+    basis: {
+      revision: null,
+      provenUntil: provenUntil(proofs, plan.names),
+      issuerId: plan.issuerId,
+      unblockedKey: request.keySource === 'caller' ? plan.publicKey.fingerprint : null,
+      cloudKeyId: null,
+      revokes: [],
+      idempotency: null,
+    },
+  };
+}
+
+/** Names the first order in the refusal of a second one that was placed at the same time under the same id. */
 async function translateDuplicate<T>(
   store: Store,
   { accountId, alternativeId }: PlaceOrderCall,
-  work: (tx: Repositories) => Promise<T>,
+  work: () => Promise<T>,
 ): Promise<T> {
   try {
-    return await store.transaction(work);
+    return await work();
   } catch (error) {
-    const isTaken = error instanceof Refusal && error.code === 'duplicate_alternative_order_id';
-    if (isTaken && alternativeId !== null) {
-      // In a transaction: what another has just written is not for every reader yet.
-      await store.transaction((tx) => requireUntaken(tx, accountId, alternativeId));
-    }
+    const isDuplicate = error instanceof Refusal && error.code === 'duplicate_alternative_order_id';
+    // In a transaction: readers outside of one may not see yet what another has just written.
+    if (isDuplicate && alternativeId !== null)
+      await store.transaction((tx) => requireUnused(tx, accountId, alternativeId));
     throw error;
   }
 }
 
-/** Told before anything is made; two at once are told apart by the store. */
-async function requireUntaken({ orders }: Repositories, accountId: AccountId, alternativeId: string): Promise<void> {
+async function requireUnused({ orders }: Repositories, accountId: AccountId, alternativeId: string): Promise<void> {
   requireAlternativeId(alternativeId);
-  const taken = await orders.findByAlternative(accountId, alternativeId);
-  if (taken) throw new Refusal('duplicate_alternative_order_id', { details: { order_id: taken.id } });
-}
-
-async function contextOf(
-  tools: ReissueTools,
-  db: Repositories,
-  { accountId, request, vouchesForNames, actor }: PlaceOrderCall,
-  product: Product,
-  names: readonly string[],
-  now: number,
-  cloudKey?: PublicKey,
-): Promise<PlacementContext & Pick<NamesToCheck, 'provenBy'>> {
-  const { authority, registrableDomain } = tools;
-  const readCsr = once(tools.readCsr);
-  const provenBy = await provenAmong(tools, db, accountId, names, product, now);
-  const isBlocked = request.csr ? await isKeyBlocked(db, accountId, request.csr, readCsr) : false;
-  return {
-    now,
-    product,
-    // Whoever places an order at the keyboard of the service answers for the name of its holder.
-    isVouchedFor: vouchesForNames || actor === OPERATOR,
-    provenBy,
-    validatedNames: new Set(provenBy.keys()),
-    readCsr,
-    requireAcceptedKey: keyPolicy(tools, product, isBlocked),
-    cloudKey: cloudKey ?? cloudKeyToBe(request, NO_KEY, product),
-    issuers: { choose: authority.issuerFor, served: authority.served },
-    registrableDomain,
-  };
+  const existing = await orders.findByAlternative(accountId, alternativeId);
+  if (existing) throw new Refusal('duplicate_alternative_order_id', { details: { order_id: existing.id } });
 }

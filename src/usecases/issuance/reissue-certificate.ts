@@ -1,166 +1,161 @@
-// Reissue the certificate of an order. In this order: the idempotency key, the order, its state and everything else
-// that planReissue decides; then, when every name is proven, write down, sign once, and finish in one transaction.
+// Reissues the certificate of an order: reads what the rules of planReissue need, and says what is particular to a
+// reissue in the flow of every issuance (issuance-flow.ts).
 //
-// Reissues of one order follow each other: each replaces the one before. While one is being signed the next waits,
-// in this process in a queue, across instances by asking again. A signer that does not come back loses its lease,
-// and whoever finds that voids what it had prepared: a serial number is never signed twice.
-
-import { setTimeout as sleep } from 'node:timers/promises';
-import type { Product } from '../../domain/catalog/products.ts';
-import type { CertificateRecord, Order } from '../../domain/certificate/order.ts';
+// Reissues of one order follow each other, because each replaces the one before: by a mutex in this process, and by the
+// order's lock across instances. A signer that does not return loses its lease, and what it prepared is voided.
+import type { Actor } from '../../domain/access/credential.ts';
+import { productOf } from '../../domain/catalog/products.ts';
+import type { Order } from '../../domain/certificate/order.ts';
+import { NO_KEY } from '../../domain/certificate/public-key.ts';
 import { Refusal } from '../../domain/errors.ts';
-import type { CertificateId } from '../../domain/ids.ts';
-import type { CurrentCertificate } from '../../domain/issuance/ports.ts';
+import type { CertificateId, OrderId } from '../../domain/ids.ts';
+import { mentionedNames } from '../../domain/issuance/names.ts';
 import { planReissue } from '../../domain/issuance/reissue.ts';
 import type { ReissuePlan, ReissueRequest } from '../../domain/issuance/request.ts';
 import type { Repositories } from '../../domain/store.ts';
 import { keyedMutex } from '../../kernel/keyed-mutex.ts';
-import { isClear, needsInstruction } from '../validation/check-names.ts';
 import { beginWaiting } from '../validation/pending-certificates.ts';
-import { type Ahead, lookAhead, readingKeysOnce } from './gather-evidence.ts';
-import { finishIssuance, keepKeys, LEASE_MS, pendingRecord, preparedRecord } from './issue-certificate.ts';
-import { type ObtainedKeys, wipe } from './obtain-keys.ts';
-import { contextOf, currentOf, earlierAnswer } from './reissue-context.ts';
-import type { ReissueCall, ReissueTools } from './tools.ts';
+import { provenNames, provenUntil } from '../validation/proven-names.ts';
+import { type Draft, previousOf } from './draft.ts';
+import { earlierAnswer, type Idempotency } from './idempotency.ts';
+import { type IssuanceSteps, issue } from './issuance-flow.ts';
+import { wantedCertificate } from './issue-certificate.ts';
+import { keyPolicy, readingKeysOnce } from './key-policy.ts';
+import { cloudKeyToBe, mayNeedKeys } from './obtain-keys.ts';
+import type { IssuanceTools } from './tools.ts';
+
+export interface ReissueCall {
+  readonly by: Actor;
+  readonly orderId: OrderId;
+  readonly request: ReissueRequest;
+  readonly idempotency: Idempotency | null;
+  /** The caller's address, for the audit log. */
+  readonly remote: string;
+}
 
 export interface Reissue {
-  /** The id of the certificate that results; it may still be pending. */
-  reissue(call: ReissueCall): Promise<string>;
-  /** What would happen. Nothing is written. */
+  /** The id of the new certificate; it is issued, or waits for validation. */
+  reissue(call: ReissueCall): Promise<CertificateId>;
+  /** What would happen. Writes nothing. */
   plan(call: ReissueCall): Promise<ReissuePlan>;
 }
 
-const BUSY_PAUSE_MS = 20;
-// Longer than a lease: whoever waits behind a signer that is lost is served, not refused.
-const MAX_BUSY_TRIES = 750;
-// Keys that others made worthless are made anew, and that costs.
-const MAX_STALE = 5;
-
-/** What the first transaction decided: done, to be signed, to be asked again, or to be begun anew with other keys. */
-type Step =
-  | { readonly kind: 'answered'; readonly certificateId: CertificateId }
-  | {
-      readonly kind: 'prepared';
-      readonly record: CertificateRecord;
-      readonly order: Order;
-      readonly current: CurrentCertificate;
-      readonly plan: ReissuePlan;
-    }
-  | { readonly kind: 'busy' }
-  | { readonly kind: 'stale' };
-
-export function reissueCertificate(given: ReissueTools): Reissue {
-  const { store, now } = given;
+export function reissueCertificate(tools: IssuanceTools): Reissue {
+  const { store, now } = tools;
   const withLock = keyedMutex();
 
-  async function attempt(call: ReissueCall): Promise<string> {
-    const tools = readingKeysOnce(given);
-    let ahead = await lookAhead(tools, call);
-    let stale = 0;
-    try {
-      for (let tries = 0; tries < MAX_BUSY_TRIES; tries += 1) {
-        const step = await store.transaction((tx) => begin(tools, tx, call, ahead));
-        if (step.kind === 'answered') return step.certificateId;
-        if (step.kind === 'prepared') {
-          await finishIssuance(tools, step.record, {
-            order: { ...step.order, ...step.plan.dcv, commonName: step.plan.commonName, names: step.plan.names },
-            replaces: step.current,
-            audit: auditOf(call, step.plan),
-            idempotency: call.idempotency,
-          });
-          return step.record.id;
-        }
-        await sleep(BUSY_PAUSE_MS);
-        if (step.kind === 'busy') continue;
-        stale += 1;
-        if (stale === MAX_STALE) break;
-        wipe(ahead.keys);
-        ahead = await lookAhead(tools, call);
-      }
-      throw new Refusal('service_busy', { retryAfterSeconds: 1 });
-    } finally {
-      wipe(ahead.keys);
-    }
+  async function orderOf({ by, orderId }: ReissueCall): Promise<Order> {
+    const order = await store.orders.find(by.accountId, orderId);
+    if (!order) throw new Refusal('order_not_found');
+    return order;
   }
 
   return {
-    // Named by account too: nobody waits because a stranger uses the id of one's order.
-    reissue: (call) => withLock(`${call.caller.account.id} ${call.orderId}`, () => attempt(call)),
-    plan: async (call) => {
-      const order = await store.orders.find(call.caller.account.id, call.orderId);
-      if (!order) throw new Refusal('order_not_found');
-      // A key that was used for another body is refused here too; one that was used for this body changes no plan.
-      await earlierAnswer(store, call, now());
-      const current = await currentOf(store, order);
-      return planReissue(call.request, await contextOf(given, store, order, current, call.request, now()));
+    // The account is part of the key: a stranger who knows an order's id cannot make its owner wait.
+    reissue: (call) =>
+      withLock(`${call.by.accountId} ${call.orderId}`, () => {
+        const once = readingKeysOnce(tools);
+        return issue(once, async () => stepsOf(once, call, await orderOf(call)));
+      }),
+
+    async plan(call) {
+      const order = await orderOf(call);
+      // A key used with another body is refused here too; one used with this body changes no plan.
+      const { accountId } = order;
+      if (call.idempotency) await earlierAnswer(store, { accountId, orderId: order.id, at: now() }, call.idempotency);
+      return (await decide(readingKeysOnce(tools), store, call, order)).plan;
     },
   };
 }
 
-async function begin(tools: ReissueTools, tx: Repositories, call: ReissueCall, { looked, keys }: Ahead): Promise<Step> {
-  const { now, newId } = tools;
-  const at = now();
-  const accountId = call.caller.account.id;
-  const found = await tx.orders.findForUpdate(accountId, call.orderId);
-  if (!found) throw new Refusal('order_not_found');
-  // Under the order's lock, so that two calls with one key cannot both find nothing.
-  const earlier = await earlierAnswer(tx, call, at);
-  if (earlier !== undefined) return { kind: 'answered', certificateId: earlier };
-  const { order, signing } = found;
-  if (signing && signing.until > at) return { kind: 'busy' };
-  // Its signer is lost. The serial number stays taken, and nobody signs it again.
-  if (signing) await tx.certificates.void(signing.certificateId, newId());
+function stepsOf(tools: IssuanceTools, call: ReissueCall, read: Order): IssuanceSteps<CertificateId> {
+  const { now, newId, pendingMs, audit } = tools;
+  const { by, request, idempotency } = call;
+  const { accountId, id: orderId } = read;
+  const product = productOf(tools.products, read.productId);
+  const detailsOf = ({ plan }: Draft) => ({
+    remote: call.remote,
+    added: plan.added.join(' '),
+    removed: plan.removed.join(' '),
+    needs_validation: plan.needsValidation.join(' '),
+  });
 
-  const current = await currentOf(tx, order);
-  const { request } = call;
-  const context = await contextOf(tools, tx, order, current, request, at, keys.cloud?.publicKey);
-  const plan = planReissue(request, context);
-  const { names, needsValidation: unproven } = plan;
-  const isInstructed = needsInstruction(unproven, plan.dcv);
-  // Another reissue may have changed the names since they were looked at.
-  if (!isInstructed && !names.every((name) => looked.names.has(name))) {
-    return { kind: 'stale' };
-  }
-  const waits = isInstructed || !isClear(looked, { names, unproven });
-  const id = newId();
-  if (waits) {
-    await beginWaiting(tx, pendingRecord(id, at, order, request, plan, waits), tools.pendingMs, looked);
-    await tx.orders.save({ ...order, ...plan.dcv, status: 'reissuing', pendingCertificateId: id });
-    await tx.audit.append({ id: newId(), at, accountId, subject: order.id, ...auditOf(call, plan) });
-    if (call.idempotency) {
-      const { key, requestHash } = call.idempotency;
-      await tx.idempotencyKeys.put(accountId, order.id, key, { requestHash, certificateId: id, at });
-    }
-    return { kind: 'answered', certificateId: id };
-  }
-  if (!fit(keys, context.product, request, current)) return { kind: 'stale' };
-  const { productId } = order;
-  // Without a CSR the last key is certified again, wherever it lies.
-  const cloudKeyId = request.csr ? null : current.cloudKeyId;
-  const wanted = { ...pendingRecord(id, at, order, request, plan, waits), cloudKeyId };
-  const record = preparedRecord(tools, wanted, { ...plan, productId }, keys, at);
-  await keepKeys(tx, keys);
-  await tx.certificates.insert(record);
-  await tx.orders.beginSigning(order.id, { certificateId: id, until: at + LEASE_MS });
-  return { kind: 'prepared', record, order, current, plan };
+  return {
+    needsEvidence: product.kind === 'ssl' || mayNeedKeys(request),
+
+    async decide(db, locked) {
+      const earlier = idempotency && (await earlierAnswer(db, { accountId, orderId, at: now() }, idempotency));
+      return earlier ? { outcome: earlier } : await decide(tools, db, call, locked ?? read);
+    },
+
+    async lock(tx, at) {
+      const found = await tx.orders.findForUpdate(accountId, orderId);
+      if (!found) throw new Refusal('order_not_found');
+      const { order, signing } = found;
+      if (signing && signing.until > at) return 'busy';
+      // The signer is lost. Its serial number stays taken and is never signed again.
+      if (signing) await tx.certificates.void(signing.certificateId, newId());
+      return order;
+    },
+
+    async enqueue(tx, draft, results) {
+      const { order, plan, wanted } = draft;
+      await beginWaiting(tx, { ...wanted, pendingSince: wanted.createdAt }, pendingMs, results);
+      await tx.orders.save({ ...order, ...plan.dcv, status: 'reissuing', pendingCertificateId: wanted.id });
+      await audit(tx, by, 'order:reissued', orderId, detailsOf(draft));
+      if (idempotency) {
+        const { key, requestHash } = idempotency;
+        await tx.idempotencyKeys.put(accountId, orderId, key, { requestHash, certificateId: wanted.id, at: now() });
+      }
+      return wanted.id;
+    },
+
+    begin: async (_tx, { order, plan }) => ({ ...order, ...plan.dcv, commonName: plan.commonName, names: plan.names }),
+    finish: (draft) => ({ by, action: 'order:reissued', details: detailsOf(draft), idempotency }),
+    issued: (certificateId) => certificateId,
+  };
 }
 
-/** Whether they are what this request needs now: meanwhile another reissue may have come first. */
-function fit(
-  { cloud, encryption }: ObtainedKeys,
-  { form }: Product,
-  { keySource, keepsEncryptionKey }: ReissueRequest,
-  current: CurrentCertificate,
-): boolean {
-  if ((keySource === 'sign-cloud-csc') !== (cloud !== null)) return false;
-  if (form !== 'dual') return encryption === null;
-  return encryption !== null && (!keepsEncryptionKey || encryption.decidedAt === current.id);
+/** Reads what the rules depend on, and applies them. Throws every refusal of a reissue. */
+async function decide(
+  tools: IssuanceTools,
+  db: Repositories,
+  { request, idempotency }: Pick<ReissueCall, 'request' | 'idempotency'>,
+  order: Order,
+): Promise<Draft & { readonly plan: ReissuePlan }> {
+  const now = tools.now();
+  const { accountId, id: orderId } = order;
+  const product = productOf(tools.products, order.productId);
+  const previous = await previousOf(db, order);
+  const before = previous?.names ?? order.names;
+  const mentioned = mentionedNames(request, product.kind, before);
+  const mayRevoke = product.revokesPreviousOnReissue || before.some((name) => !mentioned.includes(name));
+  const valid = mayRevoke ? await db.certificates.listValid(accountId, orderId, now) : [];
+  const proofs = await provenNames(tools, db, { accountId, names: mentioned, product, now });
+  const isReused = request.keySource === 'caller' && !request.csr;
+  // Without a CSR the previous key is certified again, wherever it is held.
+  const cloudKeyId = request.csr ? null : (previous?.cloudKeyId ?? null);
+  const reusedKey = isReused && previous ? { publicKey: previous.publicKey, cloudKeyId } : null;
+  const plan = planReissue(request, {
+    ...{ now, order, product, previous, valid, readCsr: tools.readCsr },
+    validatedNames: new Set(proofs.keys()),
+    requireAcceptedKey: await keyPolicy(tools, db, { accountId, product, request, reusedKey }),
+    cloudKey: cloudKeyToBe(request, previous?.publicKey ?? NO_KEY, product),
+    issuers: { choose: tools.authority.issuerFor, served: tools.authority.served },
+    registrableDomain: tools.registrableDomain,
+  });
+  return {
+    ...{ decidedAt: now, order, product, request, previous, plan },
+    provenBy: new Map(Array.from(proofs, ([name, { methods }]) => [name, methods])),
+    wanted: wantedCertificate({ id: tools.newId(), at: now, order, cloudKeyId }, request, plan),
+    basis: {
+      revision: order.revision,
+      provenUntil: provenUntil(proofs, plan.names),
+      issuerId: plan.issuerId,
+      unblockedKey: request.keySource === 'caller' ? plan.publicKey.fingerprint : null,
+      cloudKeyId: isReused ? cloudKeyId : null,
+      revokes: plan.revokes.map(({ certificateId }) => certificateId),
+      idempotency,
+    },
+  };
 }
-
-/** Who, from where, and what changed. */
-const auditOf = ({ caller, requestId, remote }: ReissueCall, { added, removed, needsValidation }: ReissuePlan) => ({
-  actor: caller.credential.keyId,
-  action: 'order:reissued' as const,
-  requestId,
-  details: { remote, added: added.join(' '), removed: removed.join(' '), needs_validation: needsValidation.join(' ') },
-});

@@ -7,7 +7,7 @@ import { Refusal } from '../../domain/errors.ts';
 import type { OrderId } from '../../domain/ids.ts';
 import { type DcvRequest, domainValidation } from '../../domain/issuance/domain-validation.ts';
 import { waitAfter } from '../../domain/validation/check-result.ts';
-import { unprovenOf, type ValidationTools } from './check-names.ts';
+import type { ValidationTools } from './check-names.ts';
 import { notWaiting } from './pending-certificates.ts';
 import { provenAmong } from './proven-names.ts';
 
@@ -31,7 +31,11 @@ export function changeDcvMethod(tools: ValidationTools): ChangeDcvMethod {
       if (signing) throw new Refusal('service_busy', { retryAfterSeconds: signing.until > at ? 1 : 10 });
       const product = productOf(tools.products, order.productId);
       const provenBy = await provenAmong(tools, tx, accountId, record.names, product, at);
-      const dcv = domainValidation(wish, { now: at, order, product }, unprovenOf({ ...record, provenBy }));
+      const { dcv } = domainValidation(
+        wish,
+        { now: at, order, product, validatedNames: new Set(provenBy.keys()) },
+        record.names,
+      );
       const changed = { ...order, ...dcv };
       await tx.orders.save(changed);
       await tx.waiting.update({ ...waiting, tries: 0, dueAt: at + waitAfter(0), findings: {} });

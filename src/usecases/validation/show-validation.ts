@@ -52,7 +52,7 @@ export function showValidation(tools: ValidationTools): ShowValidation {
     return pending?.names ?? order.names;
   }
 
-  async function provenOf(order: Order, names: readonly string[]): Promise<Map<string, string[]>> {
+  async function provenOf(order: Order, names: readonly string[]): Promise<Map<string, readonly string[]>> {
     const product = products.get(order.productId);
     return product ? await provenAmong(tools, store, order.accountId, names, product, now()) : new Map();
   }

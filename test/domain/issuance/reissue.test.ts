@@ -17,6 +17,7 @@ import {
   NOW_SECONDS,
   OLD_KEY,
   ORDER,
+  PREVIOUS,
   product,
   REQUEST,
   refuse,
@@ -86,9 +87,9 @@ test('names: left out, empty, and spelled in other ways', () => {
 });
 
 test('a name that is only kept is judged again', () => {
-  const current = { ...CONTEXT.current, names: ['example.com', 'db.internal'] };
+  const previous = { ...PREVIOUS, names: ['example.com', 'db.internal'] };
   assert.throws(
-    () => plan({ dnsNames: undefined }, { current }),
+    () => plan({ dnsNames: undefined }, { previous }),
     (error) =>
       error instanceof Refusal && error.code === 'invalid_domain' && error.facts.field === 'certificate.dns_names',
   );
@@ -150,9 +151,9 @@ test('a product that revokes takes the previous certificate only, if there is an
   assert.deepEqual(plan(agreed, replace).revokes, [
     { certificateId: 'c2', reason: 'superseded', cause, afterHours: 0 },
   ]);
-  const current = { ...CONTEXT.current, isStillValid: false };
-  assert.deepEqual(plan(agreed, { ...replace, current }).revokes, []);
-  assert.throws(() => plan({}, { ...replace, current }), { code: 'revoke_last_cert_not_confirmed' });
+  const valid = CONTEXT.valid.filter(({ id }) => id !== PREVIOUS.id);
+  assert.deepEqual(plan(agreed, { ...replace, valid }).revokes, []);
+  assert.throws(() => plan({}, { ...replace, valid }), { code: 'revoke_last_cert_not_confirmed' });
 });
 
 test('the CSR: where it may be missing the last key is certified again, if it still can be', () => {
@@ -182,14 +183,14 @@ test('products without DNS names keep the text they certify, and have nothing to
     const signing = {
       product: product(id),
       order: { ...ORDER, dcvMethod: null },
-      current: { ...CONTEXT.current, commonName: 'Example Ltd_', names: [] },
+      previous: { ...PREVIOUS, commonName: 'Example Ltd_', names: [] },
     };
     for (const commonName of [undefined, '', 'Example Ltd_']) {
       const { names, needsValidation, dcv, ...rest } = plan({ commonName, dnsNames: undefined }, signing);
       assert.deepEqual([rest.commonName, names, needsValidation, dcv.dcvMethod], ['Example Ltd_', [], [], null]);
     }
     assert.deepEqual(
-      plan({ dnsNames: [] }, { ...signing, current: { ...signing.current, commonName: 'example.com' } }).names,
+      plan({ dnsNames: [] }, { ...signing, previous: { ...signing.previous, commonName: 'example.com' } }).names,
       [],
     );
     assert.throws(() => plan({ commonName: 'Other Ltd', dnsNames: undefined }, signing), { code: 'invalid_sans' });
@@ -292,12 +293,11 @@ test('whatever is asked of whichever product, the plan keeps its promises', () =
         return;
       }
       planned += 1;
-      const { current, earlier } = context;
-      const mentioned = mentionedNames(request, sold.kind, current.names);
+      const mentioned = mentionedNames(request, sold.kind, PREVIOUS.names);
       assert.deepEqual(made.names, mentioned);
       assert.deepEqual(
         made.removed,
-        current.names.filter((one) => !mentioned.includes(one)),
+        PREVIOUS.names.filter((one) => !mentioned.includes(one)),
       );
       assert.deepEqual(
         made.needsValidation,
@@ -305,9 +305,9 @@ test('whatever is asked of whichever product, the plan keeps its promises', () =
       );
       if (!request.dryRun) assert.deepEqual(made.missingConsents, []);
       if (made.removed.length > 0 && !request.dryRun) assert.ok(request.acceptsRemovalOfNames);
-      for (const { id, names } of [current, ...earlier]) {
+      for (const { id, names } of context.valid) {
         const mustGo =
-          names.some((one) => made.removed.includes(one)) || (sold.revokesPreviousOnReissue && id === current.id);
+          names.some((one) => made.removed.includes(one)) || (sold.revokesPreviousOnReissue && id === PREVIOUS.id);
         assert.equal(made.revokes.filter(({ certificateId }) => certificateId === id).length, mustGo ? 1 : 0);
       }
       assert.equal(made.signHash, request.signHash);
@@ -327,7 +327,7 @@ test('names that are looked up before the decision never lead to a refusal of th
       anything,
       fc.option(fc.array(fc.string(), { maxLength: 150 }), { nil: undefined }),
       (commonName, dnsNames) => {
-        const names = mentionedNames({ ...REQUEST, commonName, dnsNames }, 'ssl', CONTEXT.current.names);
+        const names = mentionedNames({ ...REQUEST, commonName, dnsNames }, 'ssl', PREVIOUS.names);
         assert.ok(names.length <= 101 && new Set(names).size === names.length);
       },
     ),
@@ -335,7 +335,7 @@ test('names that are looked up before the decision never lead to a refusal of th
 });
 
 rule('reissue 45', 'An order gets at most 10 000 certificates; a reissue beyond is `order_state_conflict`', () => {
-  const withVersion = (version: number) => ({ ...CONTEXT, current: { ...CONTEXT.current, version } });
+  const withVersion = (version: number) => ({ ...CONTEXT, previous: { ...PREVIOUS, version } });
   const wish = { ...REQUEST, dryRun: true };
   assert.doesNotThrow(() => planReissue(wish, withVersion(9_999)));
   assert.throws(() => planReissue(wish, withVersion(10_000)), { code: 'order_state_conflict' });

@@ -194,8 +194,7 @@ test('un_modify_key on an order that became dual only now makes the first encryp
     ...{ accountId: key.accountId, productId: single.id, alternativeId: null, actor: 'cli', vouchesForNames: true },
     request: {
       ...{ commonName: 'www.example.com', csr: first.csr, keySource: 'caller', signHash: 'sm3' },
-      ...{ keepsEncryptionKey: false, acceptsRemovalOfNames: false, acceptsRevocationOfPrevious: false },
-      dryRun: false,
+      keepsEncryptionKey: false,
     },
   });
   await own.stop();

@@ -5,7 +5,8 @@ import { createHash } from 'node:crypto';
 import { test } from 'node:test';
 import { CREDENTIAL_KINDS } from '../../../src/domain/access/credential.ts';
 import type { CertificateRecord } from '../../../src/domain/certificate/order.ts';
-import { finishIssuance, LEASE_MS, preparedRecord } from '../../../src/usecases/issuance/issue-certificate.ts';
+import { auditLog } from '../../../src/usecases/access/audit.ts';
+import { finishIssuance, SIGNING_LEASE_MS, writeDown } from '../../../src/usecases/issuance/issue-certificate.ts';
 import { NO_KEYS } from '../../../src/usecases/issuance/obtain-keys.ts';
 import { startApp } from '../../support/app.ts';
 import { rule } from '../../support/contract.ts';
@@ -182,17 +183,17 @@ rule(
         ...model.preparation!,
         serial,
         toBeSigned: Buffer.from('x'),
-        leaseEndsAt: app.now() + LEASE_MS,
+        leaseEndsAt: app.now() + SIGNING_LEASE_MS,
       };
       await tx.certificates.insert({
         ...{ ...model, id, state: 'prepared', der: null, issuedAt: null, version: null, replacesId: null },
         ...{ preparation, revocation: null },
       });
-      await tx.orders.beginSigning(order.id, { certificateId: id, until: app.now() + LEASE_MS });
+      await tx.orders.beginSigning(order.id, { certificateId: id, until: app.now() + SIGNING_LEASE_MS });
     });
     const issuer = derOf(pems((await certificate(app, order, order.certificateId)).ica_pem)[0]!);
     assert.equal((await ocspStatus(app, serial, issuer)).status, 'unknown', 'while it is being signed');
-    app.advance(LEASE_MS + 1);
+    app.advance(SIGNING_LEASE_MS + 1);
     await app.issuance.sweep();
     assert.equal((await ocspStatus(app, serial, issuer)).status, 'unknown', 'when its signer is lost');
     const voided = await app.issuance.voidedSerials(false);
@@ -233,7 +234,8 @@ test('a key that is reported while a certificate on it is being signed: nobody e
   const { accountId } = order.key;
   const { authority, products, lists } = app.issuance;
   const publishLists = lists.publish;
-  const tools = { store, authority, products, now: app.now, newId: app.app.newId, publishLists };
+  const { newId } = app.app;
+  const tools = { store, authority, now: app.now, newId, audit: auditLog({ now: app.now, newId }), publishLists };
   const model = (await store.certificates.find(accountId, order.certificateId))!;
   const { spki } = newKeyPair('p256');
   const fingerprint = createHash('sha256').update(spki).digest('hex');
@@ -242,16 +244,14 @@ test('a key that is reported while a certificate on it is being signed: nobody e
     ...{ ...model, id: tools.newId(), state: 'pending' as const, der: null, issuedAt: null, version: null },
     ...{ preparation: null, publicKey, replacesId: null },
   };
-  const validity = { ...model.preparation!, productId: 'ssl-dv' };
-  const record = preparedRecord(tools, wanted, validity, NO_KEYS, app.now());
   const before = (await store.orders.find(accountId, order.id))!;
-  await store.certificates.insert(record);
-  await store.orders.beginSigning(order.id, { certificateId: record.id, until: app.now() + LEASE_MS });
+  const draft = { wanted, order: before, plan: model.preparation!, product: products.get('ssl-dv')! };
+  const record = await store.transaction((tx) => writeDown(tools, tx, draft, NO_KEYS));
   const { certificates } = await app.issuance.compromiseKey(fingerprint);
   assert.deepEqual(certificates, [], 'it is not issued yet');
   await finishIssuance(tools, record, {
-    ...{ order: before, replaces: { id: order.certificateId, version: 1 }, idempotency: null },
-    audit: { actor: 'cli', action: 'order:reissued', requestId: null, details: {} },
+    ...{ order: before, previous: { id: order.certificateId, version: 1 }, idempotency: null },
+    ...{ by: { accountId, actor: 'cli', requestId: null }, action: 'order:reissued', details: {} },
   });
   assert.equal(await seen(order, record.id), 'key_compromise');
   assert.equal(await seen(order, order.certificateId), 'good');

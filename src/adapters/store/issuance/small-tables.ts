@@ -11,7 +11,7 @@ const provenAmong = (count: number) =>
     const names = Array.from({ length: count }, (_, index) => slots[index]!);
     return db
       .selectFrom('domain_authorization')
-      .select(['name', 'method'])
+      .select(['name', 'method', 'validated_at'])
       .where('account_id', '=', slots.accountId)
       .where('name', 'in', names)
       .where('validated_at', '>=', slots.since);
@@ -24,8 +24,9 @@ export const proofsIn = (db: Db): Proofs => ({
     if (names.length === 0) return new Map();
     PROVEN_AMONG[names.length] ??= provenAmong(names.length);
     const rows = await PROVEN_AMONG[names.length]!(db, { ...names, accountId, since });
-    const methods = Map.groupBy(rows, ({ name }) => name);
-    return new Map(Array.from(methods, ([name, group]) => [name, group.map(({ method }) => method)]));
+    const byName = Map.groupBy(rows, ({ name }) => name);
+    const proofOf = ({ method, validated_at }: (typeof rows)[number]) => ({ method, validatedAt: validated_at });
+    return new Map(Array.from(byName, ([name, group]) => [name, group.map(proofOf)]));
   },
 
   async record(accountId, name, method, at) {

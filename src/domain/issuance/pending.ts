@@ -1,0 +1,39 @@
+// Decides whether a certificate that waited for validation can be issued now. It keeps what was asked for and consented
+// to; its issuer and its dates are those of the day it is issued. Pure.
+import { canStillSign } from '../certificate/authority.ts';
+import type { CertificateRecord } from '../certificate/order.ts';
+import { type Validity, validityOf } from '../certificate/validity.ts';
+import { Refusal } from '../errors.ts';
+import { chooseIssuer } from './key.ts';
+import type { IssuanceContext } from './request.ts';
+
+export type PendingPlan =
+  | ({ readonly kind: 'ready'; readonly issuerId: string } & Validity)
+  /** Not now; perhaps at the next check. */
+  | { readonly kind: 'later' }
+  /** It can never be issued as it was requested. */
+  | { readonly kind: 'impossible'; readonly why: string };
+
+export type PendingContext = Pick<IssuanceContext, 'now' | 'order' | 'product' | 'issuers'> & {
+  readonly isKeyBlocked: boolean;
+};
+
+export function planPending(record: CertificateRecord, context: PendingContext): PendingPlan {
+  if (context.isKeyBlocked) return { kind: 'impossible', why: 'its key is compromised' };
+  const issuer = chooseIssuer(context, record.publicKey, record.signHash);
+  if (!issuer || !canStillSign(issuer, context.now)) return { kind: 'later' };
+  try {
+    const validity = validityOf({
+      now: context.now,
+      validityDays: record.validityDays ?? undefined,
+      customExpirationDate: record.customExpirationDate ?? undefined,
+      maxDays: context.product.maxValidityDays,
+      termEndsAt: context.order.termEndsAt,
+      issuerNotAfter: issuer.notAfter,
+    });
+    return { kind: 'ready', issuerId: issuer.id, ...validity };
+  } catch (error) {
+    if (!(error instanceof Refusal)) throw error;
+    return { kind: 'impossible', why: 'the end it was asked for, or the term of the order, has passed' };
+  }
+}

@@ -1,0 +1,90 @@
+// A draft is a decision to issue, with what it rests on besides the request. It was read before anything was locked, so
+// it is compared again under the order's lock: if one item has changed, the decision is made again.
+import type { Product } from '../../domain/catalog/products.ts';
+import { canStillSign } from '../../domain/certificate/authority.ts';
+import type { CertificateRecord, Order } from '../../domain/certificate/order.ts';
+import type { CertificateId } from '../../domain/ids.ts';
+import { chooseIssuer } from '../../domain/issuance/key.ts';
+import type { CertificatePlan, CertificateRequest, PreviousCertificate } from '../../domain/issuance/request.ts';
+import type { Repositories } from '../../domain/store.ts';
+import { earlierAnswer, type Idempotency } from './idempotency.ts';
+import type { IssuanceTools } from './tools.ts';
+
+export interface Draft {
+  readonly decidedAt: number;
+  /** As it was read; a new one is not stored yet. */
+  readonly order: Order;
+  readonly product: Product;
+  readonly request: Pick<CertificateRequest, 'keySource' | 'signHash' | 'pin' | 'pinHint' | 'keepsEncryptionKey'>;
+  /** Null before the first certificate of the order. */
+  readonly previous: PreviousCertificate | null;
+  readonly plan: CertificatePlan;
+  /** Names that were validated before, and by which methods. */
+  readonly provenBy: ReadonlyMap<string, readonly string[]>;
+  /** The certificate to be issued, without serial number and dates. */
+  readonly wanted: CertificateRecord;
+  readonly basis: Basis;
+}
+
+export interface Basis {
+  /** Of the order as it was read; null for one that is not stored yet. */
+  readonly revision: number | null;
+  /** The last moment at which every proof that the decision counted on may be reused. */
+  readonly provenUntil: number;
+  readonly issuerId: string;
+  /** Fingerprint of a key that was not on the blocklist; null for a key that is made for this request. */
+  readonly unblockedKey: string | null;
+  /** The cloud-held key that is certified again, and was not destroyed. */
+  readonly cloudKeyId: string | null;
+  /** Certificates that will be revoked, and were valid. */
+  readonly revokes: readonly CertificateId[];
+  /** No earlier request had used this key. */
+  readonly idempotency: Idempotency | null;
+}
+
+interface Now {
+  readonly tools: Pick<IssuanceTools, 'authority'>;
+  readonly tx: Repositories;
+  /** The order under its lock; null for a new one. */
+  readonly order: Order | null;
+  readonly at: number;
+}
+
+type Holds<Value> = (was: Value, draft: Draft, now: Now) => boolean | Promise<boolean>;
+
+/** Whether each item is as it was, the cheapest first. A new item without a comparison does not compile. */
+const HOLDS: { readonly [Item in keyof Basis]: Holds<Basis[Item]> } = {
+  revision: (was, _draft, { order }) => was === (order?.revision ?? null),
+  provenUntil: (was, _draft, { at }) => at <= was,
+  issuerId(was, { decidedAt, order, product, wanted }, { tools: { authority }, at }) {
+    const issuers = { choose: authority.issuerFor, served: authority.served };
+    const issuer = chooseIssuer({ now: decidedAt, order, product, issuers }, wanted.publicKey, wanted.signHash);
+    return issuer !== undefined && issuer.id === was && canStillSign(issuer, at);
+  },
+  unblockedKey: async (was, { order: { accountId } }, { tx }) =>
+    was === null || !(await tx.blockedKeys.has(was, accountId)),
+  cloudKeyId: async (was, { order: { accountId } }, { tx }) =>
+    was === null || (await tx.cloudKeys.find(accountId, was)) !== undefined,
+  async revokes(was, { order: { accountId, id } }, { tx, at }) {
+    if (was.length === 0) return true;
+    const valid = new Set((await tx.certificates.listValid(accountId, id, at)).map((one) => one.id));
+    return was.every((certificateId) => valid.has(certificateId));
+  },
+  idempotency: async (was, { order: { accountId, id: orderId } }, { tx, at }) =>
+    was === null || (await earlierAnswer(tx, { accountId, orderId, at }, was)) === undefined,
+};
+
+/** The first item that has changed since the decision; null when the decision still holds. */
+export async function changedSince(draft: Draft, now: Now): Promise<keyof Basis | null> {
+  const { basis } = draft;
+  const holds = <Item extends keyof Basis>(item: Item) => HOLDS[item](basis[item], draft, now);
+  for (const item of Object.keys(HOLDS) as (keyof Basis)[]) {
+    if (!(await holds(item))) return item;
+  }
+  return null;
+}
+
+export async function previousOf(db: Repositories, order: Order): Promise<PreviousCertificate | null> {
+  const id = order.currentCertificateId;
+  return id === null ? null : ((await db.certificates.findCurrent(order.accountId, id)) ?? null);
+}
