@@ -72,7 +72,6 @@ function stepsOf(tools: IssuanceTools, call: ReissueCall, read: Order): Issuance
   const { now, newId, pendingMs, audit } = tools;
   const { by, request, idempotency } = call;
   const { accountId, id: orderId } = read;
-  const product = productOf(tools.products, read.productId);
   const detailsOf = ({ plan }: Draft) => ({
     remote: call.remote,
     added: plan.added.join(' '),
@@ -81,7 +80,7 @@ function stepsOf(tools: IssuanceTools, call: ReissueCall, read: Order): Issuance
   });
 
   return {
-    needsEvidence: product.kind === 'ssl' || mayNeedKeys(request),
+    needsEvidence: mayNeedKeys(request) || tools.products.get(read.productId)?.kind === 'ssl',
 
     async decide(db, locked) {
       const earlier = idempotency && (await earlierAnswer(db, { accountId, orderId, at: now() }, idempotency));

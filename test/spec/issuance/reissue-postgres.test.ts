@@ -49,9 +49,9 @@ rule('reissue 39', 'gives the same answer and no second certificate', async () =
       const order = await newOrder(one);
       const json = body(change);
       const answers = await Promise.all(
-        [one, two, one, two, one, two].map(async (tx) => {
+        [one, two, one, two, one, two].map(async (app) => {
           await sleep(Math.random() * 12);
-          return await reissue(tx, order, json, '', headers);
+          return await reissue(app, order, json, '', headers);
         }),
       );
       const texts = new Set(answers.map(({ status, body: { code }, text }) => (status === 200 ? text : code)));
