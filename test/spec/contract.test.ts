@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { existsSync, globSync, readFileSync } from 'node:fs';
 import { test } from 'node:test';
-import { CONTRACT, CONTRACT_TEXT, parseContract } from '../support/contract.ts';
+import { CONTRACT, CONTRACT_TEXT, parseContract, recordsIn } from '../support/contract.ts';
 import { PENDING } from './pending.ts';
 
 const ROOT = new URL('../../', import.meta.url);
@@ -34,6 +34,7 @@ const QUOTED = globSync('test/**/*.test.ts', { cwd: ROOT }).flatMap((file) =>
   })),
 );
 const PROVEN = new Set(QUOTED.map(({ id }) => id));
+const RECORDS = recordsIn(CONTRACT_TEXT);
 const WAITING = Object.values<readonly string[]>(PENDING).flat();
 
 test('every quote stands in the contract, on the line it names', () => {
@@ -58,13 +59,20 @@ test('the list of what waits names existing lines, each once, and none that is p
   assert.equal(new Set(WAITING).size, WAITING.length);
 });
 
+test('every decision record that a line cites is linked, and exists', () => {
+  for (const [, number = ''] of CONTRACT_TEXT.matchAll(/ \[(\d{4})\]/g)) {
+    assert.ok(existsSync(new URL(RECORDS.get(number) ?? 'missing', ROOT)), `record ${number}`);
+  }
+});
+
 test('every point where the specification is silent has a decision record', () => {
   const [, table = ''] = CONTRACT_TEXT.split('## Where the spec is silent');
   const rows = table.split('\n').filter((line) => /^\| *S\d+ /.test(line));
   assert.ok(rows.length >= 19, `the table has ${rows.length} rows`);
   for (const [index, row] of rows.entries()) {
     assert.match(row, new RegExp(`^\\| *S${index + 1} `), 'rows are numbered without gaps');
-    const [, record] = /\]\((docs\/adr\/\d{4}-[a-z-]+\.md)\)/.exec(row) ?? [];
+    const [, number = ''] = /\[(\d{4})\]/.exec(row) ?? [];
+    const record = RECORDS.get(number);
     assert.ok(record !== undefined && existsSync(new URL(record, ROOT)), row);
   }
 });

@@ -3,6 +3,10 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { type TestContext, test } from 'node:test';
 
+/** The link targets of decision records, by number. */
+export const recordsIn = (text: string): ReadonlyMap<string, string> =>
+  new Map([...text.matchAll(/^\[(\d{4})\]: (\S+)$/gm)].map(([, number = '', path = '']) => [number, path]));
+
 const LINE = /^- \*\*([a-z0-9_.-]+(?: [a-z0-9_.-]+)*)\*\* (.+)$/;
 
 export const CONTRACT_TEXT = readFileSync(new URL('../../CONTRACT.md', import.meta.url), 'utf8');
@@ -16,7 +20,7 @@ export function parseContract(text: string): Map<string, string> {
     const [, id, claim] = LINE.exec(line) ?? [];
     if (id === undefined || claim === undefined) throw new Error(`not a contract line: ${line}`);
     if (lines.has(id)) throw new Error(`the contract has two lines "${id}"`);
-    lines.set(id, claim.replace(/ \(\[ADR.*\)$/, ''));
+    lines.set(id, claim.replace(/(?: \[\d{4}\])+$/, ''));
   }
   return lines;
 }
