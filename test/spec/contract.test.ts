@@ -91,5 +91,5 @@ test('a contract with a malformed or a repeated line is refused', () => {
   assert.throws(() => parseContract('- **Bad Id** text'));
   assert.throws(() => parseContract('- **a 1**'));
   assert.throws(() => parseContract('- **a 1** one\n- **a 1** two'));
-  assert.deepEqual([...parseContract('- **a 1** text ([ADR 0001](x))')], [['a 1', 'text']]);
+  assert.deepEqual([...parseContract('- **a 1** text [0001]')], [['a 1', 'text']]);
 });
