@@ -198,11 +198,11 @@ test('links in documents lead somewhere', () => {
 
 test('decision records are numbered without gaps, and each has its parts', () => {
   const records = globSync('docs/adr/[0-9]*.md', { cwd: ROOT }).sort();
-  const index = read('docs/adr/README.md');
+  const listed = read('docs/adr/README.md');
   for (const [index, file] of records.entries()) {
     const number = String(index + 1).padStart(4, '0');
     assert.match(file, new RegExp(`/${number}-[a-z0-9-]+\\.md$`));
-    assert.ok(index.includes(`(${file.slice('docs/adr/'.length)})`), `docs/adr/README.md does not list ${file}`);
+    assert.ok(listed.includes(`(${file.slice('docs/adr/'.length)})`), `docs/adr/README.md does not list ${file}`);
     const text = read(file);
     assert.match(text, new RegExp(`^# ${number}\\. .+\\n`));
     for (const part of ['Status: ', '## Context', '## Decision', '## Consequences']) {
