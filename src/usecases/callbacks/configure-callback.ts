@@ -5,7 +5,7 @@ import type { Actor } from '../../domain/access/credential.ts';
 import type { AuditAction, AuditEntry } from '../../domain/access/ports.ts';
 import type { CallbackSettings } from '../../domain/callbacks/callback.ts';
 import { type SettingsRequest, settingsRequest } from '../../domain/callbacks/callback-test-request.ts';
-import { isPrivateAsWritten } from '../../domain/egress/address-verdict.ts';
+import { isPrivateUrl } from '../../domain/egress/address-verdict.ts';
 import { Refusal } from '../../domain/errors.ts';
 import type { AccountId } from '../../domain/ids.ts';
 import type { Secret } from '../../domain/secret.ts';
@@ -78,7 +78,7 @@ export function configureCallback(tools: Tools): ConfigureCallback {
     show: (accountId) => store.callbacks.find(accountId),
     async save(by, body) {
       const wish = settingsRequest(body);
-      if (wish.url && isPrivateAsWritten(wish.url.parsed, policyFor(by.accountId))) {
+      if (wish.url && isPrivateUrl(wish.url.parsed, policyFor(by.accountId))) {
         throw new Refusal('callback_private_domain');
       }
       return await store.transaction((tx) => saveIn(tx, by, wish));

@@ -7,7 +7,7 @@ import { type CallbackSettings, placeholder, testBody } from '../../domain/callb
 import { type CallbackTestRequest, callbackTestRequest } from '../../domain/callbacks/callback-test-request.ts';
 import { type CallbackReport, reportOf } from '../../domain/callbacks/report.ts';
 import type { Clock } from '../../domain/clock.ts';
-import { isPrivateAsWritten } from '../../domain/egress/address-verdict.ts';
+import { isPrivateUrl } from '../../domain/egress/address-verdict.ts';
 import type { CallOut, OutboundPolicy, OutboundUrl } from '../../domain/egress/outbound.ts';
 import { callbackUrl } from '../../domain/egress/url.ts';
 import { Refusal } from '../../domain/errors.ts';
@@ -51,7 +51,7 @@ export function testCallback(tools: CallbackTools): TestCallback {
     const { url, accessKey, signingSecret, former, isSaved } = await targetOf(tools, account.id, wish);
     const policy = policyFor(account.id);
     // What needs no query is told before a token is spent.
-    if (isPrivateAsWritten(url, policy)) throw new Refusal('callback_private_domain');
+    if (isPrivateUrl(url, policy)) throw new Refusal('callback_private_domain');
     using _slot = takeSlot(account.id, url.host);
     await store.transaction((tx) => begin(tools, tx, call, wish, url));
 
