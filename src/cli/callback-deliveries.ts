@@ -1,24 +1,24 @@
-// reseal callback deliveries | resend | replay: what became of an account's events, and sending them again. A running
-// service sends what is asked for here within a second.
+// reseal callback deliveries | resend | replay: the delivery log of an account, and resending. The running service sends
+// what is requested here within a second.
 
 import { CALLBACK_ACTIONS, type CallbackAction } from '../domain/callbacks/callback.ts';
 import { DELIVERY_STATES, type DeliveryAttempt, type DeliveryState } from '../domain/callbacks/delivery.ts';
 import type { DeliveryFilter } from '../domain/callbacks/ports.ts';
-import type { AccountId } from '../domain/ids.ts';
 import { EXIT, Problem } from '../kernel/problem.ts';
-import type { ShownDelivery } from '../usecases/callbacks/show-deliveries.ts';
+import type { DeliveryWithAttempts } from '../usecases/callbacks/manage-deliveries.ts';
+import { byOperator } from './callback.ts';
 import type { Arguments, Command } from './command.ts';
 import { duration, oneOf, pageSize, table, time } from './values.ts';
 
 const ACTIONS = Object.keys(CALLBACK_ACTIONS) as CallbackAction[];
 const REPLAYABLE = DELIVERY_STATES.filter((state) => state !== 'pending');
-const REPLAYED_AT_ONCE = 1_000;
+const REPLAY_BATCH = 1_000;
 
 const FILTERS = {
-  order: { type: 'string', about: 'only those of this order' },
+  order: { type: 'string', about: 'only callbacks of this order' },
   action: { type: 'string', about: `one of ${ACTIONS.join(', ')}` },
-  since: { type: 'string', about: 'not older than so long, as in 24h' },
-  until: { type: 'string', about: 'older than so long, as in 30m' },
+  since: { type: 'string', about: 'at most this old, e.g. 24h' },
+  until: { type: 'string', about: 'older than this, e.g. 30m' },
 } as const;
 
 function filterOf({ order, action, since, until }: Arguments['options'], now: number): DeliveryFilter {
@@ -38,7 +38,7 @@ const attemptView = ({ number, at, ms, httpStatus, reason, excerpt }: DeliveryAt
   ...{ number, at: time(at), ms, http_status: httpStatus, reason, excerpt },
 });
 
-const viewOf = (delivery: ShownDelivery) => ({
+const viewOf = (delivery: DeliveryWithAttempts) => ({
   id: delivery.id,
   order_id: delivery.orderId,
   cert_id: delivery.certificateId,
@@ -52,7 +52,7 @@ const viewOf = (delivery: ShownDelivery) => ({
   attempts: delivery.attempted.map(attemptView),
 });
 
-function rowOf(delivery: ShownDelivery): string[] {
+function rowOf(delivery: DeliveryWithAttempts): string[] {
   const last = delivery.attempted.at(-1);
   const outcome = last ? String(last.httpStatus ?? last.reason) : (delivery.reason ?? '-');
   return [
@@ -62,17 +62,16 @@ function rowOf(delivery: ShownDelivery): string[] {
 }
 
 const COLUMNS = ['ID', 'ACTION', 'ORDER', 'STATE', 'ATTEMPTS', 'LAST', 'CREATED', 'NEXT'];
-const by = (accountId: AccountId) => ({ accountId, actor: 'cli', requestId: null });
 
 export const callbackDeliveries: Command = {
-  about: 'list the callbacks of an account, the newest first; --json shows every attempt',
+  about: 'list the callbacks of an account, newest first; --json shows every attempt',
   examples: ['callback deliveries ACCOUNT', 'callback deliveries ACCOUNT --state failed --since 7d'],
   positionals: ['ACCOUNT'],
   options: {
     ...FILTERS,
     state: { type: 'string', about: `one of ${DELIVERY_STATES.join(', ')}` },
-    after: { type: 'string', about: 'go on after this one' },
-    limit: { type: 'string', about: 'how many (default 100)' },
+    after: { type: 'string', about: 'continue after this id' },
+    limit: { type: 'string', about: 'maximum number (default 100)' },
   },
   async run({ positionals: [accountId = ''], options }, { withCallbacks, now }) {
     const filter = { ...filterOf(options, now()), state: stateOf(options.state) };
@@ -93,21 +92,21 @@ export const callbackDeliveries: Command = {
 };
 
 export const callbackResend: Command = {
-  about: 'send one callback again',
+  about: 'resend one callback',
   examples: ['callback resend ACCOUNT DELIVERY'],
   positionals: ['ACCOUNT', 'DELIVERY'],
   options: {},
   async run({ positionals: [accountId = '', id = ''] }, { withCallbacks }) {
     const delivery = await withCallbacks(async ({ account, deliveries }) => {
       await account(accountId);
-      return await deliveries.resend(by(accountId), id);
+      return await deliveries.resend(byOperator(accountId), id);
     });
     return { json: { delivery: viewOf(delivery) }, text: 'It will be sent again by the running service.' };
   },
 };
 
 export const callbackReplay: Command = {
-  about: 'send all callbacks of a state again, the oldest first and one after the other',
+  about: 'resend all callbacks in a state, oldest first and one at a time',
   examples: ['callback replay ACCOUNT --state suppressed', 'callback replay ACCOUNT --state failed --since 7d'],
   positionals: ['ACCOUNT'],
   options: { ...FILTERS, state: { type: 'string', about: `one of ${REPLAYABLE.join(', ')}` } },
@@ -115,14 +114,15 @@ export const callbackReplay: Command = {
     const state = REPLAYABLE.find((one) => one === options.state);
     if (!state)
       throw new Problem(EXIT.usage, '--state is missing or not known', `Use one of: ${REPLAYABLE.join(', ')}.`);
-    // An end, so that what is delivered meanwhile is not taken for what was asked for.
-    const filter = { until: now() + 1, ...withoutNothing(filterOf(options, now())), state };
+    const given = filterOf(options, now());
+    // Bounded, so that events created during the replay are not replayed.
+    const filter = { ...given, until: given.until ?? now() + 1, state };
     const resent = await withCallbacks(async ({ account, deliveries }) => {
       await account(accountId);
       let total = 0;
       let after: string | undefined;
       do {
-        const range = await deliveries.resendRange(by(accountId), filter, { after, limit: REPLAYED_AT_ONCE });
+        const range = await deliveries.resendRange(byOperator(accountId), filter, { after, limit: REPLAY_BATCH });
         total += range.resent;
         after = range.nextAfter ?? undefined;
       } while (after !== undefined);
@@ -131,6 +131,3 @@ export const callbackReplay: Command = {
     return { json: { resent }, text: `${resent} will be sent again by the running service.` };
   },
 };
-
-const withoutNothing = (filter: DeliveryFilter): DeliveryFilter =>
-  Object.fromEntries(Object.entries(filter).filter(([, value]) => value !== undefined));

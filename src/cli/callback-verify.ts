@@ -1,5 +1,5 @@
-// reseal callback verify: for the author of a receiver, the check of one callback step by step, with what each step
-// compares. It needs no store and no service.
+// reseal callback verify: verifies one received callback step by step, and shows what each step compares. For authors of
+// receivers; needs neither store nor service.
 import { readFileSync } from 'node:fs';
 import { Secret } from '../domain/secret.ts';
 import { EXIT, Problem } from '../kernel/problem.ts';
@@ -16,7 +16,7 @@ interface Step {
 }
 
 export const callbackVerify: Command = {
-  about: 'check a received callback step by step, as a receiver should',
+  about: 'verify a received callback step by step, as a receiver should',
   examples: [
     'callback verify --body body.json --id ID --timestamp SECONDS --signature v1,… --secret-file secret.txt',
     'callback verify … --auth-file received.txt --access-key-file key.txt   # the header X-CC-Callback-Auth too',
@@ -55,7 +55,7 @@ export const callbackVerify: Command = {
       },
       {
         step: 'webhook-signature',
-        // During a rotation there are two, separated by a blank: one that matches is enough.
+        // During a rotation there are several, separated by blanks; one match is enough.
         ok: signature.split(' ').includes(expected),
         text: `HMAC-SHA256 of ${JSON.stringify(`${id}.${timestamp}.`)} and the ${body.length} bytes of the body\n  expected ${expected}\n  received ${signature}`,
       },

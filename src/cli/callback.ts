@@ -1,11 +1,12 @@
-// reseal callback show | set | delete | test | rotate-secret: what the API offers, by the operator's own hand. Access keys are read
-// from files, or from standard input as -: arguments are visible to everyone on the machine.
+// reseal callback show | set | delete | test | rotate-secret: the operations of the API, for operators. Access keys are
+// read from a file or standard input (-), because arguments are visible to every user of the machine.
 
+import type { Actor } from '../domain/access/credential.ts';
 import type { CallbackSettings } from '../domain/callbacks/callback.ts';
-import { viewOf as reportView } from '../domain/callbacks/report.ts';
+import { reportView } from '../domain/callbacks/report.ts';
 import type { AccountId } from '../domain/ids.ts';
 import { EXIT, Problem } from '../kernel/problem.ts';
-import type { Command } from './command.ts';
+import type { Arguments, Command } from './command.ts';
 import { firstLineOf, table, time } from './values.ts';
 
 const settingsView = (settings: CallbackSettings) => ({
@@ -28,8 +29,14 @@ const settingsText = (settings: CallbackSettings): string =>
     ],
   );
 
-const by = (accountId: AccountId) => ({ accountId, actor: 'cli', requestId: null });
+export const byOperator = (accountId: AccountId): Actor => ({ accountId, actor: 'cli', requestId: null });
 const ACCESS_KEY = { type: 'string', about: 'file with the access key; - reads it from standard input' } as const;
+
+/** The body fields of --url and --access-key-file. */
+const targetOf = ({ url, 'access-key-file': keyFile }: Arguments['options']) => ({
+  ...(url !== undefined && { url }),
+  ...(keyFile !== undefined && { access_key: firstLineOf(String(keyFile)) }),
+});
 
 export const callbackShow: Command = {
   about: 'show the callback settings of an account; its secrets are not shown',
@@ -48,10 +55,10 @@ export const callbackShow: Command = {
 };
 
 export const callbackSet: Command = {
-  about: 'save callback settings; the signing secret is shown once, when it is made',
+  about: 'save callback settings; a new signing secret is shown once',
   examples: [
     'callback set ACCOUNT --url https://hooks.example.com/certs --access-key-file key.txt',
-    'callback set ACCOUNT --disabled   # pauses; --enabled goes on',
+    'callback set ACCOUNT --disabled   # pauses; --enabled resumes',
     'callback set ACCOUNT --actions order:issued,order:revoked   # only these; --actions all',
   ],
   positionals: ['ACCOUNT'],
@@ -59,25 +66,21 @@ export const callbackSet: Command = {
     url: { type: 'string', about: 'where callbacks go; together with --access-key-file' },
     'access-key-file': ACCESS_KEY,
     disabled: { type: 'boolean', about: 'pause callbacks' },
-    enabled: { type: 'boolean', about: 'go on with callbacks' },
-    actions: { type: 'string', about: 'only these, separated by commas; or all' },
+    enabled: { type: 'boolean', about: 'resume callbacks' },
+    actions: { type: 'string', about: 'comma-separated actions to call back; or all' },
   },
   async run({ positionals: [accountId = ''], options }, { withCallbacks }) {
-    const keyFile = options['access-key-file'];
     if (options.enabled && options.disabled) {
       throw new Problem(EXIT.usage, '--enabled and --disabled contradict each other', 'Give one of them.');
     }
-    const wish = {
-      ...(options.url !== undefined && { url: options.url }),
-      ...(keyFile !== undefined && { access_key: firstLineOf(String(keyFile)) }),
-    };
+    const target = targetOf(options);
     const { settings, signingSecret } = await withCallbacks(async ({ account, callbacks }) => {
       await account(accountId);
-      // Over HTTP what is left out is reset; a hand at the keyboard means the one thing it types.
+      // Over HTTP omitted fields are reset; on the command line they keep their saved value.
       const saved = await callbacks.show(accountId);
       const actions = options.actions === undefined ? saved?.enabledActions?.join() : String(options.actions);
-      return await callbacks.save(by(accountId), {
-        ...wish,
+      return await callbacks.save(byOperator(accountId), {
+        ...target,
         disabled: options.disabled === true || (options.enabled !== true && saved?.isDisabled === true),
         ...(actions !== undefined && actions !== 'all' && { enabled_actions: actions.split(',') }),
       });
@@ -98,14 +101,14 @@ export const callbackDelete: Command = {
   async run({ positionals: [accountId = ''] }, { withCallbacks }) {
     const deleted = await withCallbacks(async ({ account, callbacks }) => {
       await account(accountId);
-      return await callbacks.remove(by(accountId));
+      return await callbacks.remove(byOperator(accountId));
     });
     return { json: { deleted }, text: deleted ? 'Deleted.' : 'There was nothing to delete.' };
   },
 };
 
 export const callbackTest: Command = {
-  about: 'send a real, simulated order:issued callback, and say what happened',
+  about: 'send a simulated order:issued callback to the receiver, and report the outcome',
   examples: [
     'callback test ACCOUNT',
     'callback test ACCOUNT --url https://hooks.example.com/certs --access-key-file key.txt',
@@ -113,12 +116,8 @@ export const callbackTest: Command = {
   positionals: ['ACCOUNT'],
   options: { url: { type: 'string', about: 'instead of the saved one, for this test' }, 'access-key-file': ACCESS_KEY },
   async run({ positionals: [accountId = ''], options }, { withCallbacks }) {
-    const keyFile = options['access-key-file'];
-    const body = {
-      ...(options.url !== undefined && { url: options.url }),
-      ...(keyFile !== undefined && { access_key: firstLineOf(String(keyFile)) }),
-    };
-    const report = await withCallbacks(async ({ account, testAs }) => await testAs(await account(accountId), body));
+    const body = targetOf(options);
+    const report = await withCallbacks(async ({ account, sendTest }) => await sendTest(await account(accountId), body));
     const view = reportView(report);
     const phases = Object.entries(view.phases_ms).map(([phase, ms]) => `${phase} ${ms} ms`);
     const days = view.certificate_expires_in_days;
@@ -130,14 +129,14 @@ export const callbackTest: Command = {
 };
 
 export const callbackRotate: Command = {
-  about: 'make a new signing secret, shown this once; the old one signs beside it for a while',
+  about: 'create a new signing secret, shown once; the former one also signs for a while',
   examples: ['callback rotate-secret ACCOUNT'],
   positionals: ['ACCOUNT'],
   options: {},
   async run({ positionals: [accountId = ''] }, { withCallbacks }) {
     const { settings, signingSecret } = await withCallbacks(async ({ account, callbacks }) => {
       await account(accountId);
-      return await callbacks.rotateSecret(by(accountId));
+      return await callbacks.rotateSecret(byOperator(accountId));
     });
     const until = time(settings.former?.until ?? null);
     const secret = signingSecret?.reveal();

@@ -8,7 +8,7 @@ import type { ListHead } from '../domain/revocation/ports.ts';
 import type { ExitCode, Finding } from '../kernel/problem.ts';
 import type { ManageAccess } from '../usecases/access/manage-access.ts';
 import type { ConfigureCallback } from '../usecases/callbacks/configure-callback.ts';
-import type { ShowDeliveries } from '../usecases/callbacks/show-deliveries.ts';
+import type { ManageDeliveries } from '../usecases/callbacks/manage-deliveries.ts';
 import type { OperateCloudKeys } from '../usecases/cloud-keys/operate-cloud-keys.ts';
 import type { PlaceOrder } from '../usecases/issuance/place-order.ts';
 import type { ShowOrders } from '../usecases/issuance/show-orders.ts';
@@ -49,8 +49,8 @@ export interface CallbackCommands {
   /** Refuses with `account_not_found`. */
   account(id: string): Promise<Account>;
   readonly callbacks: ConfigureCallback;
-  readonly deliveries: ShowDeliveries;
-  testAs(account: Account, body: unknown): Promise<CallbackReport>;
+  readonly deliveries: ManageDeliveries;
+  sendTest(account: Account, body: unknown): Promise<CallbackReport>;
 }
 
 export interface OrderCommands {

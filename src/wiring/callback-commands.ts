@@ -1,6 +1,6 @@
-// Callbacks by the operator's own hand. In a sandbox's folder a test sees the same outside world as the running
-// sandbox does: its name server, its receiver, its roots.
+// Callback commands of the CLI. In a sandbox's folder they use the name server, receiver and roots of the running sandbox.
 
+import { byOperator } from '../cli/callback.ts';
 import type { CallbackCommands } from '../cli/command.ts';
 import type { Config } from '../config/config.ts';
 import type { Clock } from '../domain/clock.ts';
@@ -11,12 +11,8 @@ import { callbacksOutside, sandboxOf } from './sandbox-outside.ts';
 
 export async function callbackCommands(app: App, config: Config, now: Clock): Promise<CallbackCommands> {
   const sandbox = await sandboxOf(app.store, config);
-  const { callbacks, deliveries, testCallback } = openCallbacks(
-    app,
-    config,
-    now,
-    sandbox && callbacksOutside(sandbox, config),
-  );
+  const outside = sandbox && callbacksOutside(sandbox, config);
+  const { callbacks, deliveries, sendTestCallback } = openCallbacks(app, config, now, outside);
   return {
     callbacks,
     deliveries,
@@ -25,9 +21,9 @@ export async function callbackCommands(app: App, config: Config, now: Clock): Pr
       if (!account) throw new Refusal('account_not_found');
       return account;
     },
-    testAs: (account, body) => {
-      const by = { accountId: account.id, actor: 'cli', requestId: null };
-      return testCallback({ account, by, body, isOperator: true, signal: new AbortController().signal });
+    sendTest: (account, body) => {
+      const { signal } = new AbortController();
+      return sendTestCallback({ account, by: byOperator(account.id), body, isOperator: true, signal });
     },
   };
 }

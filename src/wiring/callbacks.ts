@@ -1,5 +1,4 @@
-// The part of the application that calls out: the one outbound function with the operator's lists, and the use cases
-// over it.
+// Wires callbacks: the outbound function with the operator's allow and deny rules, and the use cases over it.
 
 import { X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
@@ -11,21 +10,21 @@ import type { AddressRule } from '../domain/egress/addresses.ts';
 import type { OutboundPolicy } from '../domain/egress/outbound.ts';
 import type { AccountId } from '../domain/ids.ts';
 import { EXIT, Problem } from '../kernel/problem.ts';
-import { slots } from '../usecases/callbacks/callback-test-slots.ts';
+import { testSlots } from '../usecases/callbacks/concurrency-limits.ts';
 import { type ConfigureCallback, configureCallback } from '../usecases/callbacks/configure-callback.ts';
-import { type TestCallback, testCallback } from '../usecases/callbacks/send-test-callback.ts';
+import { type SendTestCallback, sendTestCallback } from '../usecases/callbacks/send-test-callback.ts';
 import type { App } from './app.ts';
 import { type DeliveryServices, openDeliveries } from './deliveries.ts';
 
 export interface CallbackServices extends DeliveryServices {
-  readonly testCallback: TestCallback;
+  readonly sendTestCallback: SendTestCallback;
   readonly callbacks: ConfigureCallback;
 }
 
-/** What the sandbox adds to what the operator configured. */
-export interface OutsideWorld {
+/** The sandbox's additions to the operator's configuration. */
+export interface CallbackNetwork {
   readonly allow: readonly AddressRule[];
-  /** PEM texts. */
+  /** PEM. */
   readonly roots: readonly string[];
   readonly dnsServers: readonly string[];
 }
@@ -37,7 +36,7 @@ export function openCallbacks(
   app: App,
   { callbacks: config, dnsServers }: Config,
   now: Clock,
-  outside: OutsideWorld = { allow: [], roots: [], dnsServers },
+  outside: CallbackNetwork = { allow: [], roots: [], dnsServers },
 ): CallbackServices {
   const policyFor = (accountId: AccountId): OutboundPolicy => ({
     allow: [
@@ -55,27 +54,31 @@ export function openCallbacks(
     randomBytes,
     callOut: callOut({
       dnsServers: outside.dnsServers,
-      extraRoots: [...rootsIn(config.rootsFile), ...outside.roots],
+      extraRoots: [...readRoots(config.rootsFile), ...outside.roots],
       userAgent: USER_AGENT,
     }),
     policyFor,
     overlapMs: config.rotationMs,
     testRate: config.testRate,
-    takeSlot: slots({ total: config.testsAtOnce, perAccount: config.testsPerAccount, perHost: config.testsPerHost }),
+    acquireSlot: testSlots({
+      total: config.testsAtOnce,
+      perAccount: config.testsPerAccount,
+      perHost: config.testsPerHost,
+    }),
   };
   return {
-    testCallback: testCallback(tools),
+    sendTestCallback: sendTestCallback(tools),
     callbacks: configureCallback(tools),
     ...openDeliveries(app, config, now, tools),
   };
 }
 
-function rootsIn(file: string | undefined): string[] {
+function readRoots(file: string | undefined): string[] {
   if (file === undefined) return [];
   try {
     const blocks = readFileSync(file, 'utf8').match(/-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----/g) ?? [];
     if (blocks.length === 0) throw new Error('it has no certificate in PEM');
-    // Node would silently do without one that it cannot read.
+    // Parsed here, because Node silently ignores a root that it cannot parse.
     return blocks.map((block) => new X509Certificate(block).toString());
   } catch (error) {
     throw new Problem(

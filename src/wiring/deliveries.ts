@@ -1,31 +1,30 @@
-// The part of the application that delivers callbacks: the dispatcher with its chores, and what accounts and operators
-// see of it.
+// Wires callback delivery: the dispatcher with its background chores, and the delivery log.
 
 import type { CallbackConfig } from '../config/callbacks.ts';
 import type { Clock } from '../domain/clock.ts';
 import type { CallOut, OutboundPolicy } from '../domain/egress/outbound.ts';
 import type { AccountId } from '../domain/ids.ts';
-import { type DeliverCallbacks, deliverCallbacks } from '../usecases/callbacks/deliver-callbacks.ts';
+import { type Dispatcher, deliverCallbacks } from '../usecases/callbacks/deliver-callbacks.ts';
+import { type ManageDeliveries, manageDeliveries } from '../usecases/callbacks/manage-deliveries.ts';
 import { repairSchedules } from '../usecases/callbacks/repair-schedules.ts';
-import { type ShowDeliveries, showDeliveries } from '../usecases/callbacks/show-deliveries.ts';
 import type { App } from './app.ts';
 import { type Chore, logUnexpected } from './background.ts';
 
 export interface DeliveryServices {
-  readonly dispatcher: DeliverCallbacks;
-  readonly deliveries: ShowDeliveries;
+  readonly dispatcher: Dispatcher;
+  readonly deliveries: ManageDeliveries;
   readonly deliveryChores: readonly Chore[];
 }
 
-/** Finds what other instances have left, and what has become due. */
-const LOOK_MS = 1_000;
-const COUNT_MS = 15_000;
-const FORGET_MS = 60_000;
-const FORGOTTEN_AT_ONCE = 500;
+/** For retries, and for events that other instances left. */
+const POLL_MS = 1_000;
+const METRICS_MS = 15_000;
+const CLEANUP_MS = 60_000;
+const CLEANUP_BATCH = 500;
 const MAX_BATCHES = 100;
 const ATTEMPT_MS = 15_000;
 
-interface Outward {
+interface Egress {
   readonly callOut: CallOut;
   readonly policyFor: (accountId: AccountId) => OutboundPolicy;
 }
@@ -34,14 +33,14 @@ export function openDeliveries(
   { store, newId, log, metrics: { deliveries: metrics } }: App,
   config: CallbackConfig,
   now: Clock,
-  { callOut, policyFor }: Outward,
+  { callOut, policyFor }: Egress,
 ): DeliveryServices {
   const dispatcher = deliverCallbacks({
     ...{ store, now, newId, callOut, schedule: config.schedule },
-    chance: Math.random,
+    random: Math.random,
     policyFor: (accountId) => ({ ...policyFor(accountId), totalMs: ATTEMPT_MS }),
     limits: { total: config.atOnce, perAccount: config.perAccount, perHost: config.perHost },
-    watch: {
+    observer: {
       ...{ attempted: metrics.attempted, firstAttempt: metrics.firstAttempt },
       gaveUp({ id, accountId, orderId, action }, attempts) {
         metrics.gaveUp();
@@ -54,22 +53,22 @@ export function openDeliveries(
     onError: logUnexpected(log),
   });
 
-  async function forget(): Promise<void> {
+  async function deleteExpired(): Promise<void> {
     for (let batch = 0; batch < MAX_BATCHES; batch += 1) {
       const before = now() - config.retentionMs;
-      const forgotten = await store.transaction((tx) => tx.deliveries.forget(before, FORGOTTEN_AT_ONCE));
-      if (forgotten < FORGOTTEN_AT_ONCE) return;
+      const deleted = await store.transaction((tx) => tx.deliveries.deleteSettled(before, CLEANUP_BATCH));
+      if (deleted < CLEANUP_BATCH) return;
     }
   }
 
   return {
     dispatcher,
-    deliveries: showDeliveries(store, now, newId),
+    deliveries: manageDeliveries(store, now, newId),
     deliveryChores: [
-      { everyMs: LOOK_MS, run: () => dispatcher.look() },
-      { everyMs: COUNT_MS, run: async () => metrics.queue(await store.deliveries.queueFacts(), now()) },
-      { everyMs: FORGET_MS, run: forget },
-      { everyMs: FORGET_MS, run: () => repairSchedules(store, now, config.schedule) },
+      { everyMs: POLL_MS, run: () => dispatcher.poll() },
+      { everyMs: METRICS_MS, run: async () => metrics.queue(await store.deliveries.queueFacts(), now()) },
+      { everyMs: CLEANUP_MS, run: deleteExpired },
+      { everyMs: CLEANUP_MS, run: () => repairSchedules(store, now, config.schedule) },
     ],
   };
 }

@@ -5,7 +5,7 @@ import type { Config } from '../config/config.ts';
 import { parseAddressRule } from '../domain/egress/addresses.ts';
 import type { Store } from '../domain/store.ts';
 import { readSandboxFile, type SandboxFile } from '../sandbox/folder.ts';
-import type { OutsideWorld } from './callbacks.ts';
+import type { CallbackNetwork } from './callbacks.ts';
 import type { NamesOutside } from './validation.ts';
 
 /** Undefined where the store is no sandbox's, or none has run here yet. */
@@ -21,7 +21,7 @@ export async function sandboxOf(
 export const dnsServers = ({ dns }: Pick<SandboxFile, 'dns'>, config: Config): readonly string[] =>
   config.dnsServers.length > 0 ? config.dnsServers : [dns.address];
 
-export const callbacksOutside = (sandbox: SandboxFile, config: Config): OutsideWorld => ({
+export const callbacksOutside = (sandbox: SandboxFile, config: Config): CallbackNetwork => ({
   allow: [sandbox.receiver.address, ...sandbox.receiver.allow].map((text) => parseAddressRule(text)!),
   roots: [...sandbox.trust.roots, ...(sandbox.receiver.roots_file ? [sandbox.receiver.roots_file] : [])].map((path) =>
     readFileSync(path, 'utf8'),

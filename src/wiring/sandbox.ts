@@ -23,7 +23,7 @@ import { seedAccounts } from '../sandbox/seed.ts';
 import { startWebAnswerer } from '../sandbox/web-answerer.ts';
 import { viewWorld } from '../sandbox/world.ts';
 import { type App, openApp, type World } from './app.ts';
-import { type OutsideWorld, openCallbacks } from './callbacks.ts';
+import { type CallbackNetwork, openCallbacks } from './callbacks.ts';
 import { type Issuance, openIssuance } from './issuance.ts';
 import { dnsServers, namesOutside } from './sandbox-outside.ts';
 import { type Running, serveApp } from './serve.ts';
@@ -178,7 +178,7 @@ function outsideOf(
   { issuers }: Issuance,
   sandbox: Pick<SandboxFile, 'dns'>,
   receiver: Receiver,
-): OutsideWorld {
+): CallbackNetwork {
   const roots = issuers.filter(({ role }) => role === 'root').map((root) => pem('CERTIFICATE', root.certificate));
   return {
     allow: [parseAddressRule(`${LOOPBACK}:${receiver.port}`)!, ...config.callbacks.sandboxAllow],

@@ -6,11 +6,11 @@ import { randomBytes } from '../../src/adapters/seal/random.ts';
 import { newSealKey, type SealKey, sealerWith } from '../../src/adapters/seal/seal.ts';
 import { type OpenStore, openStore } from '../../src/adapters/store/store.ts';
 import type { CallbackSettings } from '../../src/domain/callbacks/callback.ts';
-import type { WaitingEvent } from '../../src/domain/callbacks/ports.ts';
+import type { PendingEvent } from '../../src/domain/callbacks/ports.ts';
 import { idMaker } from '../../src/domain/ids.ts';
 import { Secret } from '../../src/domain/secret.ts';
 import { claimDeliveries } from '../../src/usecases/callbacks/claim-deliveries.ts';
-import { deliverySlots } from '../../src/usecases/callbacks/delivery-slots.ts';
+import { deliverySlots } from '../../src/usecases/callbacks/concurrency-limits.ts';
 import { bothEngines } from '../support/engines.ts';
 import { issued, NOW, order, pairOf } from '../support/records.ts';
 
@@ -66,10 +66,10 @@ for (const engine of await bothEngines()) {
       }
     });
 
-  const sort = (store: OpenStore, now = NOW) => store.transaction((tx) => tx.deliveryQueue.sortNew(1_000, now));
+  const sort = (store: OpenStore, now = NOW) => store.transaction((tx) => tx.deliveryQueue.enqueueNew(1_000, now));
   const due = (store: OpenStore, accountId = 'a', now = NOW, inOrder = false) =>
     store.transaction((tx) => tx.deliveryQueue.dueEvents(accountId, now, inOrder, 1_000));
-  const lease = (store: OpenStore, events: readonly WaitingEvent[], token: string, until = NOW + 60_000) =>
+  const lease = (store: OpenStore, events: readonly PendingEvent[], token: string, until = NOW + 60_000) =>
     store.transaction((tx) =>
       tx.deliveryQueue.lease(
         events.map(({ id }) => id),
@@ -105,17 +105,17 @@ for (const engine of await bothEngines()) {
       assert.deepEqual(await due(store), []);
       assert.deepEqual(idsOf(await due(store, 'a', NOW + 60_000)), ['e1']);
       await lease(store, events, 'second', NOW + 120_000);
-      const [one] = events as [WaitingEvent];
+      const [one] = events as [PendingEvent];
       const lost = { event: one, token: 'first', attempt: attempt(1) };
-      for (const note of ['delivered', 'retryAt', 'gaveUp'] as const) {
+      for (const note of ['markDelivered', 'scheduleRetry', 'markFailed'] as const) {
         const noted = store.transaction((tx) => tx.deliveryQueue[note](lost, NOW, 'attempts_used_up'));
         assert.equal(await noted, false, note);
       }
       assert.equal(await store.transaction((tx) => tx.deliveryQueue.release(one, 'first', NOW)), false);
       assert.deepEqual((await store.deliveries.attemptsOf(['e1'])).get('e1'), undefined);
       const kept = { ...lost, token: 'second' };
-      assert.equal(await store.transaction((tx) => tx.deliveryQueue.delivered(kept, NOW + 7)), true);
-      assert.equal(await store.transaction((tx) => tx.deliveryQueue.delivered(kept, NOW + 8)), false, 'once');
+      assert.equal(await store.transaction((tx) => tx.deliveryQueue.markDelivered(kept, NOW + 7)), true);
+      assert.equal(await store.transaction((tx) => tx.deliveryQueue.markDelivered(kept, NOW + 8)), false, 'once');
       const [done] = await listed(store);
       assert.deepEqual([done?.state, done?.settledAt, done?.attempts], ['delivered', NOW + 7, 1]);
       assert.deepEqual((await store.deliveries.attemptsOf(['e1'])).get('e1'), [attempt(1)]);
@@ -146,9 +146,9 @@ for (const engine of await bothEngines()) {
       const lane = {
         accountId: 'a',
         failures: 0,
-        trips: 0,
-        closedUntil: 0,
-        ailingSince: 0,
+        openCount: 0,
+        openUntil: 0,
+        degradedSince: 0,
         inOrderUntil: 0,
         notBefore: 0,
       };
@@ -164,16 +164,16 @@ for (const engine of await bothEngines()) {
       const events = await due(store);
       await lease(store, events, 't');
       assert.equal(await dueAt(), 60_000);
-      const [first, second] = events as [WaitingEvent, WaitingEvent];
+      const [first, second] = events as [PendingEvent, PendingEvent];
       await store.transaction(async (tx) => {
-        await tx.deliveryQueue.retryAt({ event: first, token: 't', attempt: attempt(1) }, NOW + 10);
-        await tx.deliveryQueue.delivered({ event: second, token: 't', attempt: attempt(1) }, NOW);
+        await tx.deliveryQueue.scheduleRetry({ event: first, token: 't', attempt: attempt(1) }, NOW + 10);
+        await tx.deliveryQueue.markDelivered({ event: second, token: 't', attempt: attempt(1) }, NOW);
       });
-      assert.equal(await dueAt({ failures: 9, trips: 1 }), 10);
+      assert.equal(await dueAt({ failures: 9, openCount: 1 }), 10);
       await store.callbackLanes.reset('a', NOW);
       assert.deepEqual(await store.callbackLanes.due(NOW, 10), ['a'], 'to have a look at once');
-      const healed = await store.transaction((tx) => tx.callbackLanes.take('a'));
-      assert.deepEqual([healed?.failures, healed?.trips], [0, 0]);
+      const healed = await store.transaction((tx) => tx.callbackLanes.tryLock('a'));
+      assert.deepEqual([healed?.failures, healed?.openCount], [0, 0]);
       const again = await due(store, 'a', NOW + 10);
       await store.transaction((tx) => tx.deliveryQueue.suppress(idsOf(again), 'disabled', NOW));
       assert.equal(await dueAt(), null);
@@ -183,7 +183,9 @@ for (const engine of await bothEngines()) {
       await store.outbox.add(event('old', 'a', NOW - 100));
       await store.outbox.add(event('young', 'a', NOW));
       await sort(store);
-      const old = await store.transaction((tx) => tx.deliveryQueue.giveUpBegunBefore('a', NOW - 50, NOW, true, 100));
+      const old = await store.transaction((tx) =>
+        tx.deliveryQueue.failBegunBefore('a', NOW - 50, { now: NOW, includeInOrder: true, limit: 100 }),
+      );
       assert.deepEqual(idsOf(old), ['old']);
       const states = new Map((await listed(store)).map(({ id, state, reason }) => [id, `${state} ${reason}`]));
       assert.deepEqual([states.get('old'), states.get('young')], ['failed receiver_down', 'pending null']);
@@ -194,12 +196,12 @@ for (const engine of await bothEngines()) {
     testStore('sending again begins anew, and leaves alone what is under way', async (store) => {
       await store.outbox.add(event('e1'));
       await sort(store);
-      const [first] = (await due(store)) as [WaitingEvent];
+      const [first] = (await due(store)) as [PendingEvent];
       await lease(store, [first], 't');
       await store.transaction((tx) => tx.deliveries.resend('a', 'e1', NOW + 1));
       const failed = { event: first, token: 't', attempt: attempt(1) };
       assert.equal(
-        await store.transaction((tx) => tx.deliveryQueue.gaveUp(failed, NOW, 'receiver_down')),
+        await store.transaction((tx) => tx.deliveryQueue.markFailed(failed, NOW, 'receiver_down')),
         true,
         'it kept its lease',
       );
@@ -214,10 +216,10 @@ for (const engine of await bothEngines()) {
       await store.outbox.add(event('e1'));
       await sort(store);
       for (let number = 1; number <= 23; number += 1) {
-        const [one] = (await due(store)) as [WaitingEvent];
+        const [one] = (await due(store)) as [PendingEvent];
         await lease(store, [one], `t${number}`);
         const noted = { event: one, token: `t${number}`, attempt: attempt(number) };
-        assert.equal(await store.transaction((tx) => tx.deliveryQueue.retryAt(noted, NOW)), true);
+        assert.equal(await store.transaction((tx) => tx.deliveryQueue.scheduleRetry(noted, NOW)), true);
       }
       const kept = (await store.deliveries.attemptsOf(['e1'])).get('e1')?.map(({ number }) => number);
       assert.deepEqual(
@@ -268,10 +270,10 @@ for (const engine of await bothEngines()) {
       assert.deepEqual(last, { deliveries: [], nextAfter: null });
       const revoked = await store.deliveries.list('c', { action: 'order:revoked' }, { limit: 1 });
       assert.equal(revoked.deliveries.length, 1);
-      assert.equal(await store.transaction((tx) => tx.deliveries.forget(NOW, 500)), 0, 'not before its time');
-      assert.equal(await store.transaction((tx) => tx.deliveries.forget(NOW + 1, 500)), 500, 'in batches');
+      assert.equal(await store.transaction((tx) => tx.deliveries.deleteSettled(NOW, 500)), 0, 'not before its time');
+      assert.equal(await store.transaction((tx) => tx.deliveries.deleteSettled(NOW + 1, 500)), 500, 'in batches');
       const facts = await store.deliveries.queueFacts();
-      assert.deepEqual(facts, { pending: 0, oldestPendingAt: null, closedLanes: 0 });
+      assert.deepEqual(facts, { pending: 0, oldestPendingAt: null, degradedLanes: 0 });
     });
   });
 }

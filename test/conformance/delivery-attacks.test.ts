@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { readConfig } from '../../src/config/config.ts';
-import { FAILURES_TO_CLOSE } from '../../src/domain/callbacks/delivery.ts';
+import { FAILURES_TO_OPEN } from '../../src/domain/callbacks/delivery.ts';
 import type { CallOut } from '../../src/domain/egress/outbound.ts';
 import { Secret } from '../../src/domain/secret.ts';
 import { signatureOf } from '../../src/usecases/callbacks/sign-callback.ts';
@@ -26,8 +26,8 @@ const replay = (world: DeliveryWorld, state: 'delivered' | 'suppressed') =>
   world.deliveries.resendRange(by('a'), { state }, { limit: 1_000 });
 /** Just as many failures as it takes. */
 async function close(world: DeliveryWorld, receiver: CallOut): Promise<void> {
-  await world.emit('a', FAILURES_TO_CLOSE);
-  assert.equal((await world.run(receiver)).length, FAILURES_TO_CLOSE);
+  await world.emit('a', FAILURES_TO_OPEN);
+  assert.equal((await world.run(receiver)).length, FAILURES_TO_OPEN);
 }
 
 for (const engine of await bothEngines()) {
@@ -61,11 +61,11 @@ for (const engine of await bothEngines()) {
         await world.emit(id, CONFIG.perAccount + 1);
       }
       const dispatcher = world.dispatcher(hangs);
-      await dispatcher.look();
+      await dispatcher.poll();
       assert.deepEqual(new Set(hostsIn(world.calls)), new Set(slow.map((id) => `${id}.example.com`)));
       await world.account('ninth');
       await world.emit('ninth');
-      await dispatcher.look();
+      await dispatcher.poll();
       assert.ok(hostsIn(world.calls).includes('ninth.example.com'));
     });
 
@@ -77,10 +77,10 @@ for (const engine of await bothEngines()) {
         await world.emit(id, CONFIG.perAccount + 1);
       }
       const dispatcher = world.dispatcher(hangs);
-      await dispatcher.look();
+      await dispatcher.poll();
       await world.account('third', 'hooks.example.com');
       const [id] = await world.emit('third');
-      await dispatcher.look();
+      await dispatcher.poll();
       assert.ok(world.calls.map(eventIn).includes(id!));
     });
 
@@ -105,7 +105,7 @@ for (const engine of await bothEngines()) {
       await replay(world, 'delivered');
       const before = world.calls.length;
       const stopping = world.dispatcher(hangs);
-      await stopping.look();
+      await stopping.poll();
       world.advance(SECOND);
       await stopping.stop(0);
       await world.drain('a', answers(200));
@@ -155,12 +155,12 @@ for (const engine of await bothEngines()) {
           void hangs(call).then(resolve);
         });
       const dispatcher = world.dispatcher(slow, { store, limits: { total: 4, perAccount: 2, perHost: 4 } });
-      await dispatcher.look();
+      await dispatcher.poll();
       assert.equal(world.calls.length, 4);
       transactions = 0;
       for (let count = 0; count < 5; count += 1) {
         world.advance(3 * SECOND);
-        await dispatcher.look();
+        await dispatcher.poll();
       }
       assert.equal(transactions, 0);
       for (const [index, done] of answer.slice(0, 4).entries()) {
@@ -178,15 +178,15 @@ for (const engine of await bothEngines()) {
         [same, 0],
         [{ ...same, enabled_actions: ['order:issued'] }, 0],
         [{ disabled: false }, 0],
-        [{ ...same, access_key: 'another' }, FAILURES_TO_CLOSE],
+        [{ ...same, access_key: 'another' }, FAILURES_TO_OPEN],
         [{ ...same, access_key: 'another' }, 0],
-        [{ url: 'https://other.example.com/', access_key: 'another' }, FAILURES_TO_CLOSE],
+        [{ url: 'https://other.example.com/', access_key: 'another' }, FAILURES_TO_OPEN],
         [{ url: 'https://other.example.com/', access_key: 'another' }, 0],
       ];
       for (const [change, calls] of table) {
         // Never tried, so that nothing but the lane keeps them.
         const waiting = (await world.listed('a')).filter(({ attempts }) => attempts === 0).length;
-        await world.emit('a', FAILURES_TO_CLOSE - waiting);
+        await world.emit('a', FAILURES_TO_OPEN - waiting);
         await world.settings.save(by('a'), change);
         assert.equal((await world.run(answers(500))).length, calls, JSON.stringify(change));
       }
@@ -199,11 +199,11 @@ for (const engine of await bothEngines()) {
       await world.emit('late');
       let rounds = 0;
       const store = watched(world.store, ({ deliveryQueue }) => {
-        const { sortNew } = deliveryQueue;
+        const { enqueueNew } = deliveryQueue;
         Object.assign(deliveryQueue, {
-          sortNew(...of: Parameters<typeof sortNew>) {
+          enqueueNew(...of: Parameters<typeof enqueueNew>) {
             rounds += 1;
-            return sortNew(...of);
+            return enqueueNew(...of);
           },
         });
       });
@@ -212,7 +212,7 @@ for (const engine of await bothEngines()) {
         if (!servedIn.has(call.url.host)) servedIn.set(call.url.host, rounds);
         return hangs(call);
       };
-      await world.dispatcher(receiver, { store }).look();
+      await world.dispatcher(receiver, { store }).poll();
       assert.deepEqual(Object.fromEntries(servedIn), { 'flood.example.com': 1, 'late.example.com': 1 });
       assert.ok(rounds > 1, 'a flood of more than one round');
     });
@@ -259,8 +259,8 @@ for (const engine of await bothEngines()) {
       world.advance(7 * SECOND);
       assert.equal((await world.store.deliveries.queueFacts()).oldestPendingAt, asked);
       const latencies: number[] = [];
-      const watch = { attempted() {}, gaveUp() {}, firstAttempt: (ms: number) => void latencies.push(ms) };
-      for (let count = 0; count < 3; count += 1) await world.run(answers(200), { watch });
+      const observer = { attempted() {}, gaveUp() {}, firstAttempt: (ms: number) => void latencies.push(ms) };
+      for (let count = 0; count < 3; count += 1) await world.run(answers(200), { observer });
       assert.deepEqual(latencies, [7 * SECOND, 7 * SECOND, 7 * SECOND]);
       assert.equal((await world.store.deliveries.queueFacts()).oldestPendingAt, null);
     });

@@ -19,7 +19,7 @@ import { revocationListsIn } from '../../src/adapters/store/revocation/crls.ts';
 import { revocationsIn } from '../../src/adapters/store/revocation/revocations.ts';
 import { revokedSerialsIn } from '../../src/adapters/store/revocation/revoked-serials.ts';
 import { engineAt, openStore } from '../../src/adapters/store/store.ts';
-import type { WaitingEvent } from '../../src/domain/callbacks/ports.ts';
+import type { PendingEvent } from '../../src/domain/callbacks/ports.ts';
 import { bothEngines } from '../support/engines.ts';
 import { ORDER } from '../support/reissue.ts';
 
@@ -86,7 +86,7 @@ function deliveryLookUps(db: Db, engine: Engine): Readonly<Record<string, () => 
   const event = {
     ...{ id: 'e1', accountId: 'a1', orderId: 'o1', action: 'order:issued', body: '{}', createdAt: 0 },
     ...{ attempts: 30, tries: 0, begunAt: 0, inOrder: true },
-  } satisfies Record<string, unknown> as WaitingEvent;
+  } satisfies Record<string, unknown> as PendingEvent;
   // Under a token that nobody has: the plan is the same, and nothing changes.
   const attempt = { number: 31, at: 0, ms: 0, httpStatus: 200, reason: null, excerpt: null };
   const attempted = { event, token: 'none', attempt };
@@ -101,10 +101,10 @@ function deliveryLookUps(db: Db, engine: Engine): Readonly<Record<string, () => 
   ] as const;
   return {
     'anything new': () => queue.hasNew(),
-    'new events': () => queue.sortNew(100, 5),
+    'new events': () => queue.enqueueNew(100, 5),
     'due lanes': () => lanes.due(5, 64),
-    'a lane': () => lanes.take('a1'),
-    'a lane in turn': () => lanes.wait('a1'),
+    'a lane': () => lanes.tryLock('a1'),
+    'a lane in turn': () => lanes.lock('a1'),
     'what is due in a lane': () => queue.dueEvents('a1', 5, false, 16),
     'what is due in order': () => queue.dueEvents('a1', 5, true, 1),
     leasing: () => queue.lease(['e1', 'e2'], { token: 't', until: 9 }),
@@ -113,18 +113,18 @@ function deliveryLookUps(db: Db, engine: Engine): Readonly<Record<string, () => 
       lanes.save({
         accountId: 'a1',
         failures: 0,
-        trips: 0,
-        closedUntil: 0,
-        ailingSince: 0,
+        openCount: 0,
+        openUntil: 0,
+        degradedSince: 0,
         inOrderUntil: 0,
         notBefore: 0,
       }),
     'healing a lane': () => lanes.reset('a1', 5),
-    'noting a delivery': () => queue.delivered(attempted, 5),
+    'noting a delivery': () => queue.markDelivered(attempted, 5),
     'giving back': () => queue.release(event, 'none', 5),
     'strayed lanes': () => lanes.farFuture(2 ** 45, 100),
-    'bringing back': () => queue.bringBack('a1', 2 ** 45, 5, 100),
-    'giving up what is old': () => queue.giveUpBegunBefore('a1', -1, 5, true, 100),
+    'bringing back': () => queue.rescheduleFarFuture('a1', 2 ** 45, 5, 100),
+    'giving up what is old': () => queue.failBegunBefore('a1', -1, { now: 5, includeInOrder: true, limit: 100 }),
     'a delivery': () => deliveries.find('a1', 'e1'),
     ...Object.fromEntries(
       filters.map((filter) => [`deliveries, ${JSON.stringify(filter)}`, () => deliveries.list('a1', filter, page)]),
@@ -132,8 +132,8 @@ function deliveryLookUps(db: Db, engine: Engine): Readonly<Record<string, () => 
     attempts: () => deliveries.attemptsOf(['e1', 'e2']),
     'sending again': () => deliveries.resend('a1', 'nothing', 5),
     'sending a range again': () =>
-      deliveries.resendRange('a1', { state: 'suppressed', since: 2 ** 45 }, null, { limit: 10 }, 5),
-    'what is to be forgotten': () => deliveries.forget(-1, 500),
+      deliveries.resendRange('a1', { state: 'suppressed', since: 2 ** 45 }, { limit: 10 }, { actions: null, now: 5 }),
+    'what is to be forgotten': () => deliveries.deleteSettled(-1, 500),
     'how long the queue is': () => deliveries.queueFacts(),
     'how many were given up': () => deliveries.failedSince(2 ** 45, 100),
   };

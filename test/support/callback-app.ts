@@ -9,7 +9,7 @@ import { type Environment, readConfig } from '../../src/config/config.ts';
 import { parseAddressRule } from '../../src/domain/egress/addresses.ts';
 import type { CallOut } from '../../src/domain/egress/outbound.ts';
 import { configureCallback, type SavedCallback } from '../../src/usecases/callbacks/configure-callback.ts';
-import { testCallback } from '../../src/usecases/callbacks/send-test-callback.ts';
+import { sendTestCallback } from '../../src/usecases/callbacks/send-test-callback.ts';
 import { openCallbacks } from '../../src/wiring/callbacks.ts';
 import { serveApp } from '../../src/wiring/serve.ts';
 import { type Answer, type Call, type Key, newFolder, startApp, type TestApp } from './app.ts';
@@ -87,12 +87,12 @@ export async function startPublicCallbackApp(): Promise<CallbackApp> {
   };
   const opened = openCallbacks(app.app, config, app.now);
   const { store, newId } = app.app;
-  const tested = testCallback({
+  const tested = sendTestCallback({
     ...{ store, now: app.now, newId, randomBytes, callOut: asPublic, testRate: { burst: 1_000, everyMs: 1 } },
     policyFor: () => ({ allow: [parseAddressRule('127.0.0.0/8')!], deny: [], totalMs: 10_000 }),
-    takeSlot: () => ({ [Symbol.dispose]() {} }),
+    acquireSlot: () => ({ [Symbol.dispose]() {} }),
   });
-  const front = await serveApp(app.app, { ...app.issuance, ...opened, testCallback: tested }, config);
+  const front = await serveApp(app.app, { ...app.issuance, ...opened, sendTestCallback: tested }, config);
   Object.defineProperty(app, 'url', { value: front.url });
   return {
     ...world,

@@ -132,5 +132,5 @@ export const deliveryOf = (
 /** Moves the clock, and has the service look at once. */
 export async function later(app: TestApp, ms: number): Promise<void> {
   app.advance(ms);
-  await app.callbacks.dispatcher.look();
+  await app.callbacks.dispatcher.poll();
 }

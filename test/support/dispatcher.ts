@@ -11,11 +11,11 @@ import type { CallOut, OutboundCall, Outcome } from '../../src/domain/egress/out
 import { idMaker } from '../../src/domain/ids.ts';
 import { type ConfigureCallback, configureCallback } from '../../src/usecases/callbacks/configure-callback.ts';
 import {
-  type DeliverCallbacks,
-  type DeliverTools,
+  type Dispatcher,
+  type DispatcherTools,
   deliverCallbacks,
 } from '../../src/usecases/callbacks/deliver-callbacks.ts';
-import { type ShowDeliveries, showDeliveries } from '../../src/usecases/callbacks/show-deliveries.ts';
+import { type ManageDeliveries, manageDeliveries } from '../../src/usecases/callbacks/manage-deliveries.ts';
 import { until } from './deliveries.ts';
 import { issued, NOW, order, pairOf } from './records.ts';
 
@@ -59,7 +59,7 @@ export function watched(
 export interface DeliveryWorld extends AsyncDisposable {
   readonly store: OpenStore;
   readonly settings: ConfigureCallback;
-  readonly deliveries: ShowDeliveries;
+  readonly deliveries: ManageDeliveries;
   /** Every call of every dispatcher, in the order in which they came. */
   readonly calls: OutboundCall[];
   readonly now: () => number;
@@ -70,11 +70,11 @@ export interface DeliveryWorld extends AsyncDisposable {
   emit(accountId: string, count?: number): Promise<string[]>;
   listed(accountId: string): Promise<Delivery[]>;
   /** Ends with the world. */
-  dispatcher(receiver: CallOut, change?: Partial<DeliverTools>): DeliverCallbacks;
+  dispatcher(receiver: CallOut, change?: Partial<DispatcherTools>): Dispatcher;
   /** An instance takes what it can, sends it, and is gone before any answer: it has not even stopped. */
   dies(): Promise<void>;
   /** One look of one instance, to the end of what came of it. Answers with the calls that it made. */
-  run(receiver: CallOut, change?: Partial<DeliverTools>): Promise<OutboundCall[]>;
+  run(receiver: CallOut, change?: Partial<DispatcherTools>): Promise<OutboundCall[]>;
   /** Until nothing of the account is pending. */
   drain(accountId: string, receiver: CallOut): Promise<OutboundCall[]>;
 }
@@ -88,7 +88,7 @@ export async function openDeliveryWorld(location: DatabaseLocation): Promise<Del
   const settings = configureCallback({ store, now, newId, randomBytes, policyFor, overlapMs: CONFIG.rotationMs });
   const faults: unknown[] = [];
   const calls: OutboundCall[] = [];
-  const started: DeliverCallbacks[] = [];
+  const started: Dispatcher[] = [];
 
   const account = async (id: string, host: string | null = `${id}.example.com`) => {
     await store.accounts.insert({ id, name: id, locale: 'en', kind: 'standard', createdAt: now() });
@@ -99,14 +99,14 @@ export async function openDeliveryWorld(location: DatabaseLocation): Promise<Del
   await store.orders.insert(order('o', { accountId: 'owner' }));
   await store.certificates.insert(issued('c', { accountId: 'owner' }));
 
-  const dispatching = (receiver: CallOut, change: Partial<DeliverTools> = {}) =>
+  const dispatching = (receiver: CallOut, change: Partial<DispatcherTools> = {}) =>
     deliverCallbacks({
-      ...{ store, now, newId, policyFor, schedule: CONFIG.schedule, limits: LIMITS, chance: () => 0.5 },
+      ...{ store, now, newId, policyFor, schedule: CONFIG.schedule, limits: LIMITS, random: () => 0.5 },
       callOut: (call) => {
         calls.push(call);
         return receiver(call);
       },
-      watch: { attempted() {}, firstAttempt() {}, gaveUp() {} },
+      observer: { attempted() {}, firstAttempt() {}, gaveUp() {} },
       onError: (error) => void faults.push(error),
       ...change,
     });
@@ -119,7 +119,7 @@ export async function openDeliveryWorld(location: DatabaseLocation): Promise<Del
     (await store.deliveries.list(accountId, {}, { limit: 1_000 })).deliveries.reverse();
 
   return {
-    ...{ store, settings, deliveries: showDeliveries(store, now, newId), calls, now, account, listed },
+    ...{ store, settings, deliveries: manageDeliveries(store, now, newId), calls, now, account, listed },
     dispatcher,
     advance(ms) {
       time += ms;
@@ -133,12 +133,12 @@ export async function openDeliveryWorld(location: DatabaseLocation): Promise<Del
       return ids;
     },
     async dies() {
-      await dispatching(() => new Promise<never>(() => {})).look();
+      await dispatching(() => new Promise<never>(() => {})).poll();
     },
     async run(receiver, change) {
       const before = calls.length;
       const one = dispatcher(receiver, change);
-      await one.look();
+      await one.poll();
       await one.stop(PATIENCE_MS);
       return calls.slice(before);
     },
@@ -146,7 +146,7 @@ export async function openDeliveryWorld(location: DatabaseLocation): Promise<Del
       const before = calls.length;
       const one = dispatcher(receiver);
       await until(`nothing of ${accountId} is pending`, async () => {
-        await one.look();
+        await one.poll();
         return (await listed(accountId)).every(({ state }) => state !== 'pending');
       });
       await one.stop(PATIENCE_MS);

@@ -12,11 +12,11 @@ const REMEDY =
 export async function checkCallbacks(deliveries: Deliveries, now: number): Promise<Finding> {
   const check = 'callbacks';
   const failed = await deliveries.failedSince(now - LATELY_MS, MAX_COUNTED);
-  const { pending, oldestPendingAt, closedLanes } = await deliveries.queueFacts();
+  const { pending, oldestPendingAt, degradedLanes } = await deliveries.queueFacts();
   const waited = oldestPendingAt === null ? 0 : now - oldestPendingAt;
   const facts = [
     ...(failed > 0 ? [`${failed} were given up in the last seven days`] : []),
-    ...(closedLanes > 0 ? [`${closedLanes} accounts have a receiver that keeps failing`] : []),
+    ...(degradedLanes > 0 ? [`${degradedLanes} accounts have a receiver that keeps failing`] : []),
     ...(waited > LONG_MS ? [`the oldest of ${pending} waits for ${Math.round(waited / LONG_MS)} h`] : []),
   ];
   if (facts.length > 0) return { check, state: 'warning', text: facts.join('; '), remedy: REMEDY };

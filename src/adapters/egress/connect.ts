@@ -1,20 +1,20 @@
-// From vetted addresses to a connection that a request can be sent over: TCP to one of them, the peer compared again,
-// then TLS, verified for the host of the URL. Nothing of it listens to the environment: roots, ciphers, the lowest
-// version and the refusal of unverified peers are all given explicitly, since variables and flags change the defaults.
+// Connects to one of the vetted addresses: TCP, peer address compared, then TLS verified for the host of the URL. Roots,
+// ciphers, minimum version and peer verification are passed explicitly, because environment variables and flags change
+// Node's defaults.
 import { constants } from 'node:crypto';
 import net from 'node:net';
 import tls from 'node:tls';
 import { type Address, addressText, parseAddress } from '../../domain/egress/addresses.ts';
 import type { OutboundUrl } from '../../domain/egress/outbound.ts';
-import type { Attempt } from './attempt.ts';
+import type { CallScope } from './call-scope.ts';
 import { certificateFailure, Failure, failureOf } from './failure.ts';
 
-/** A name may have thousands of addresses; trying more than a few only makes the wait for each too short. */
+/** A name may have thousands of addresses; more than a few would leave too little time for each. */
 const MAX_TRIED = 4;
 
-export interface Vetted {
+export interface VettedAddress {
   readonly address: Address;
-  /** Let through by an allow rule alone. */
+  /** Reached through an allow rule only. */
   readonly isPrivate: boolean;
 }
 
@@ -23,8 +23,8 @@ export interface Connection {
   readonly isPrivate: boolean;
 }
 
-/** Costs some ten milliseconds, for the roots are many: once, not for every call. */
-export const trustIn = (extraRoots: readonly string[]): tls.SecureContext =>
+/** Takes about ten milliseconds, because of the many roots: create it once, not per call. */
+export const trustStore = (extraRoots: readonly string[]): tls.SecureContext =>
   tls.createSecureContext({
     ca: [...tls.rootCertificates, ...extraRoots],
     minVersion: 'TLSv1.2',
@@ -32,34 +32,41 @@ export const trustIn = (extraRoots: readonly string[]): tls.SecureContext =>
     secureOptions: constants.SSL_OP_NO_RENEGOTIATION,
   });
 
-export async function connect(
-  url: OutboundUrl,
-  vetted: readonly Vetted[],
-  trust: tls.SecureContext,
-  limitMs: number,
-  attempt: Attempt,
-): Promise<Connection> {
-  const endsAt = performance.now() + limitMs;
-  attempt.enter('connect');
-  const { socket, isPrivate } = await connectToOne(url.port, vetted.slice(0, MAX_TRIED), endsAt, attempt);
-  if (url.scheme === 'http') return { socket, isPrivate };
-  attempt.enter('tls');
-  return { socket: await secure(socket, url, trust, endsAt - performance.now(), attempt), isPrivate };
+interface ConnectOptions {
+  readonly url: OutboundUrl;
+  readonly addresses: readonly VettedAddress[];
+  readonly trust: tls.SecureContext;
+  readonly limitMs: number;
+  readonly scope: CallScope;
 }
 
-/** In turn, each with an equal share of the time that is left: the first may swallow every packet. */
-async function connectToOne(
+export async function connect({ url, addresses, trust, limitMs, scope }: ConnectOptions): Promise<Connection> {
+  const endsAt = performance.now() + limitMs;
+  scope.enter('connect');
+  const { socket, isPrivate } = await connectToAny(addresses.slice(0, MAX_TRIED), url.port, endsAt, scope);
+  if (url.scheme === 'http') return { socket, isPrivate };
+  scope.enter('tls');
+  const secured = await scope.within(endsAt - performance.now(), () => handshake(socket, url, trust, scope));
+  scope.tls = {
+    version: secured.getProtocol() ?? '',
+    certificateEndsAt: secured.getPeerX509Certificate()?.validToDate.getTime() ?? 0,
+  };
+  return { socket: secured, isPrivate };
+}
+
+/** Tries one address after the other, each with an equal share of the remaining time: the first may drop every packet. */
+async function connectToAny(
+  addresses: readonly VettedAddress[],
   port: number,
-  vetted: readonly Vetted[],
   endsAt: number,
-  attempt: Attempt,
+  scope: CallScope,
 ): Promise<Connection> {
   let first: Failure | undefined;
-  for (const [index, { address, isPrivate }] of vetted.entries()) {
-    const socket = attempt.own(new net.Socket());
+  for (const [index, { address, isPrivate }] of addresses.entries()) {
+    const socket = scope.own(new net.Socket());
     try {
-      const share = (endsAt - performance.now()) / (vetted.length - index);
-      await attempt.within(share, () => connected(socket, address, port));
+      const share = (endsAt - performance.now()) / (addresses.length - index);
+      await scope.within(share, () => connectTcp(socket, address, port));
       return { socket, isPrivate };
     } catch (error) {
       socket.destroy();
@@ -70,44 +77,29 @@ async function connectToOne(
   throw first ?? new Failure('connection_failed');
 }
 
-function connected(socket: net.Socket, address: Address, port: number): Promise<void> {
+function connectTcp(socket: net.Socket, address: Address, port: number): Promise<void> {
   return new Promise((resolve, reject) => {
-    // The listener stays: an error that nobody listens to would end the process, whenever it comes.
+    // Never removed: an error event without a listener would end the process, even after the call.
     socket.on('error', (error) => reject(failureOf('connect', error)));
     socket.once('connect', () => {
       const peer = parseAddress(socket.remoteAddress ?? '');
       if (peer && Buffer.compare(peer, address) === 0) resolve();
       else reject(new Failure('connection_failed'));
     });
-    // Written from the number that was judged, so that no text can mean another address to the system than to us.
+    // Formatted from the vetted bytes, so that the system cannot read the text as another address.
     socket.connect({ host: addressText(address), port });
   });
 }
 
-async function secure(
-  socket: net.Socket,
-  url: OutboundUrl,
-  trust: tls.SecureContext,
-  limitMs: number,
-  attempt: Attempt,
-): Promise<tls.TLSSocket> {
-  const secured = await attempt.within(limitMs, () => verified(socket, url, trust, attempt));
-  attempt.tls = {
-    version: secured.getProtocol() ?? '',
-    certificateEndsAt: secured.getPeerX509Certificate()?.validToDate.getTime() ?? 0,
-  };
-  return secured;
-}
-
-function verified(
+function handshake(
   socket: net.Socket,
   { host, literal }: OutboundUrl,
   trust: tls.SecureContext,
-  attempt: Attempt,
+  scope: CallScope,
 ): Promise<tls.TLSSocket> {
-  // A final dot belongs to DNS; neither server names nor certificates have one.
+  // The trailing dot is DNS syntax; server names and certificates do not have it.
   const name = host.replace(/\.$/, '');
-  const secured = attempt.own(
+  const secured = scope.own(
     tls.connect({
       socket,
       secureContext: trust,
@@ -121,7 +113,7 @@ function verified(
     secured.once('secureConnect', () => resolve(secured));
     secured.once('close', () => reject(new Failure('connection_closed')));
     secured.on('error', (error) => {
-      // Declared as an error; it is the code, and only there when the handshake was fine and the certificate was not.
+      // Typed as Error, but Node sets the error code, and only if the handshake succeeded and the certificate failed.
       const fault = secured.authorizationError as unknown as string | null;
       reject(fault ? certificateFailure(fault) : failureOf('tls', error));
     });

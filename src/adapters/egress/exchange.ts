@@ -1,11 +1,10 @@
-// One HTTP/1.1 request and its answer, over a socket that is connected already. There is no agent, so no proxy, no
-// second try and no connection that outlives the call. The status decides: what follows it is kept up to a limit, and
-// cut off there or wherever it breaks.
+// One HTTP/1.1 request and response over a connected socket. No agent, hence no proxy, no retry and no connection reuse.
+// The status decides the outcome; the body is kept up to a limit, and truncated there or where it breaks off.
 import { request } from 'node:https';
 import type { Socket } from 'node:net';
 import { finished, type Readable } from 'node:stream';
 import type { FailureReason, OutboundCall, OutboundUrl } from '../../domain/egress/outbound.ts';
-import type { Attempt } from './attempt.ts';
+import type { CallScope } from './call-scope.ts';
 import { Failure, failureOf } from './failure.ts';
 
 const MAX_HEAD_BYTES = 16 * 1024;
@@ -13,43 +12,40 @@ const MAX_BODY_BYTES = 16 * 1024;
 const MAX_INTERIM = 16;
 const DEFAULT_PORT = { https: 443, http: 80 } as const;
 
-interface Head {
+interface ResponseHead {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
 }
 
-export interface Answer extends Head {
+export interface ResponseFacts extends ResponseHead {
   readonly body: Uint8Array;
 }
 
-export async function exchange(
-  call: OutboundCall,
-  socket: Socket,
-  userAgent: string,
-  bodyMs: number,
-  attempt: Attempt,
-): Promise<Answer> {
-  attempt.enter('request');
-  const { body, ...head } = await attempt.within(Number.POSITIVE_INFINITY, () =>
-    send(call, socket, userAgent, attempt),
-  );
-  // Whatever ends it, time, the caller or the receiver: the status is known, and that is what counts.
-  await attempt.within(bodyMs, () => body.ended).catch(() => {});
+interface ExchangeOptions {
+  readonly call: OutboundCall;
+  readonly socket: Socket;
+  readonly userAgent: string;
+  readonly bodyMs: number;
+  readonly scope: CallScope;
+}
+
+export async function exchange(options: ExchangeOptions): Promise<ResponseFacts> {
+  const { scope, bodyMs } = options;
+  scope.enter('request');
+  // Bounded by the call's deadline only.
+  const { body, ...head } = await scope.within(Number.POSITIVE_INFINITY, () => send(options));
+  // A timeout, cancellation or broken body changes nothing: the status is known.
+  await scope.within(bodyMs, () => body.ended).catch(() => {});
   return { ...head, body: body.bytes() };
 }
 
-/** Resolves with the head of the answer, while its body is still coming. */
-function send(
-  call: OutboundCall,
-  socket: Socket,
-  userAgent: string,
-  attempt: Attempt,
-): Promise<Head & { readonly body: Body }> {
-  const { promise, resolve, reject } = Promise.withResolvers<Head & { readonly body: Body }>();
+/** Resolves with the response head, while the body is still arriving. */
+function send({ call, socket, userAgent, scope }: ExchangeOptions): Promise<ResponseHead & { readonly body: Body }> {
+  const { promise, resolve, reject } = Promise.withResolvers<ResponseHead & { readonly body: Body }>();
   const fail = (reason: FailureReason) => reject(new Failure(reason));
-  const outgoing = attempt.own(
+  const outgoing = scope.own(
     request({
-      // The connection is made already, so this module's own notion of TLS has no part in it.
+      // Already connected and verified: node:https' own TLS settings are not used.
       createConnection: () => socket,
       method: call.method,
       path: call.url.target,
@@ -58,7 +54,7 @@ function send(
       insecureHTTPParser: false,
     }),
   );
-  // The parser takes RTSP for HTTP; so the first bytes are looked at before it sees them.
+  // llhttp also accepts RTSP, so the first bytes are checked before the parser sees them.
   outgoing.once('socket', (used) =>
     used.prependListener(
       'data',
@@ -70,19 +66,19 @@ function send(
     interim += 1;
     if (interim > MAX_INTERIM) fail('response_invalid');
   });
-  // Without a listener, a 101 would be neither an answer nor an error.
+  // Without a listener, a 101 would emit neither a response nor an error.
   outgoing.on('upgrade', () => fail('response_invalid'));
-  outgoing.on('finish', () => attempt.enter('response'));
+  outgoing.on('finish', () => scope.enter('response'));
   outgoing.on('response', (incoming) => {
-    attempt.enter('response');
-    // Listened to at once: the body can break before anyone who waits for the head is woken.
+    scope.enter('response');
+    // Listens at once: the body can break before the awaiting caller of `send` resumes.
     const body = new Body(incoming);
     const { httpVersionMajor, statusCode: status = 0, headers } = incoming;
     if (httpVersionMajor !== 1 || status < 200) fail('response_invalid');
-    else resolve({ status, headers: flat(headers), body });
+    else resolve({ status, headers: joinHeaders(headers), body });
   });
-  outgoing.on('error', (error) => reject(failureOf(attempt.stage, error)));
-  // Asked of the socket itself: what happens to it before the request has taken it over, the request never learns.
+  outgoing.on('error', (error) => reject(failureOf(scope.stage, error)));
+  // On the socket itself: the request does not see what happens to it before taking it over.
   socket.on('close', () => fail('connection_closed'));
   if (socket.destroyed) fail('connection_closed');
   outgoing.end(call.body);
@@ -91,19 +87,19 @@ function send(
 
 const OPENING = 'HTTP/1.';
 
-function requireHttp(otherwise: () => void): (chunk: Uint8Array) => void {
+function requireHttp(onOther: () => void): (chunk: Uint8Array) => void {
   let seen = '';
   return (chunk) => {
     if (seen.length >= OPENING.length) return;
     seen += Buffer.from(chunk.subarray(0, OPENING.length - seen.length)).toString('latin1');
-    if (!OPENING.startsWith(seen)) otherwise();
+    if (!OPENING.startsWith(seen)) onOther();
   };
 }
 
-const flat = (headers: Readonly<Record<string, string | string[] | undefined>>): Record<string, string> =>
+const joinHeaders = (headers: Readonly<Record<string, string | string[] | undefined>>): Record<string, string> =>
   Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, [value].flat().join(', ')]));
 
-/** In pairs, which are sent as they are: of an object, Node would add headers of its own. */
+/** Name-value pairs are sent unchanged; given an object, Node would add headers of its own. */
 function headersOf({ url, method, headers, body }: OutboundCall, userAgent: string): string[] {
   const length = method === 'GET' && body === '' ? [] : ['Content-Length', String(Buffer.byteLength(body))];
   return [
@@ -118,7 +114,7 @@ function authorityOf({ scheme, host, literal, port }: OutboundUrl): string {
   return port === DEFAULT_PORT[scheme] ? name : `${name}:${port}`;
 }
 
-/** The beginning of an answer, raw: never decompressed, so that a few bytes stay a few bytes. */
+/** The first bytes of a response body. Never decompressed, so that a bomb stays small. */
 class Body {
   readonly ended: Promise<void>;
   readonly #chunks: Uint8Array[] = [];
@@ -136,7 +132,7 @@ class Body {
     finished(incoming, () => resolve());
   }
 
-  /** A copy: a small piece must not keep the large buffer it was read into. */
+  /** A copy, so that a short body does not retain the large read buffer. */
   bytes(): Uint8Array {
     return Buffer.concat(this.#chunks, Math.min(this.#length, MAX_BODY_BYTES));
   }

@@ -1,8 +1,8 @@
-// Why a call failed, told by how far it had come and by the code of the error, never by its text: the same reset means
-// something else before the handshake than after the request.
+// Maps errors to failure reasons by stage and error code, never by message: a connection reset means one thing during
+// the handshake and another after the request.
 import type { FailureReason, Stage } from '../../domain/egress/outbound.ts';
 
-/** Ends an attempt; whoever catches it already knows how far the attempt had come. */
+/** Ends a call. The stage it reached is in the CallScope. */
 export class Failure extends Error {
   readonly reason: FailureReason;
 
@@ -12,7 +12,7 @@ export class Failure extends Error {
   }
 }
 
-export const TIMED_OUT: Readonly<Record<Stage, FailureReason>> = {
+export const TIMEOUT_REASON: Readonly<Record<Stage, FailureReason>> = {
   resolve: 'dns_timeout',
   connect: 'connect_timeout',
   tls: 'tls_timeout',
@@ -20,8 +20,8 @@ export const TIMED_OUT: Readonly<Record<Stage, FailureReason>> = {
   response: 'response_timeout',
 };
 
-/** What an error of a stage means when its code does not say more. */
-const OTHERWISE: Readonly<Record<Stage, FailureReason>> = {
+/** For error codes without a reason of their own. */
+const DEFAULT_REASON: Readonly<Record<Stage, FailureReason>> = {
   resolve: 'dns_failure',
   connect: 'connection_failed',
   tls: 'tls_failed',
@@ -29,21 +29,21 @@ const OTHERWISE: Readonly<Record<Stage, FailureReason>> = {
   response: 'connection_closed',
 };
 
-const TIME_OUTS: ReadonlySet<string> = new Set(['ETIMEDOUT', 'ETIMEOUT', 'ECANCELLED']);
-const CLOSED: ReadonlySet<string> = new Set(['ECONNRESET', 'EPIPE', 'ECONNABORTED']);
+const TIMEOUT_CODES: ReadonlySet<string> = new Set(['ETIMEDOUT', 'ETIMEOUT', 'ECANCELLED']);
+const CLOSED_CODES: ReadonlySet<string> = new Set(['ECONNRESET', 'EPIPE', 'ECONNABORTED']);
 
 export function failureOf(stage: Stage, error: unknown): Failure {
   return new Failure(reasonOf(stage, (error as NodeJS.ErrnoException).code ?? ''));
 }
 
 function reasonOf(stage: Stage, code: string): FailureReason {
-  if (TIME_OUTS.has(code)) return TIMED_OUT[stage];
+  if (TIMEOUT_CODES.has(code)) return TIMEOUT_REASON[stage];
   if (stage === 'connect' && code === 'ECONNREFUSED') return 'connection_refused';
-  if (stage === 'tls' && CLOSED.has(code)) return 'connection_closed';
-  // In TLS 1.3 a receiver refuses us after we believe to be connected, so its alert arrives in place of an answer.
+  if (stage === 'tls' && CLOSED_CODES.has(code)) return 'connection_closed';
+  // In TLS 1.3 the server can reject the handshake after the client has finished it: its alert replaces the response.
   if (code.startsWith('ERR_SSL_') || code === 'EPROTO') return 'tls_failed';
   if (code.startsWith('HPE_')) return 'response_invalid';
-  return OTHERWISE[stage];
+  return DEFAULT_REASON[stage];
 }
 
 const CERTIFICATE_FAULTS: Readonly<Record<string, FailureReason>> = {
@@ -52,6 +52,6 @@ const CERTIFICATE_FAULTS: Readonly<Record<string, FailureReason>> = {
   ERR_TLS_CERT_ALTNAME_INVALID: 'certificate_wrong_host',
 };
 
-/** For the code that Node keeps of a certificate it did not accept. There are some thirty, most of them about the chain. */
+/** Maps Node's verification error code. Most of the thirty or so are about the chain. */
 export const certificateFailure = (code: string): Failure =>
   new Failure(CERTIFICATE_FAULTS[code] ?? 'certificate_untrusted');

@@ -1,20 +1,20 @@
-// The addresses of a name, asked once. The resolver is c-ares: it knows no hosts file, no search domain and no thread
-// pool. What the addresses mean is decided elsewhere; whoever connects must use these and never ask again.
+// Resolves a name once. The resolver is c-ares: no hosts file, no search domain, no thread pool. The connection must use
+// these addresses and never resolve again (DNS rebinding).
 import { Resolver } from 'node:dns/promises';
 import { type Address, parseAddress } from '../../domain/egress/addresses.ts';
 import type { FailureReason } from '../../domain/egress/outbound.ts';
-import type { Attempt } from './attempt.ts';
+import type { CallScope } from './call-scope.ts';
 import { Failure, failureOf } from './failure.ts';
 
-/** One lost datagram must fit into the time there is; the resolver itself doubles the wait with each try. */
-const TRY = { timeout: 1_000, tries: 2 };
+/** Leaves time for one lost datagram; c-ares doubles the timeout with each try. */
+const RESOLVER_OPTIONS = { timeout: 1_000, tries: 2 };
 
-/** One family without an address is usual, and a name that no query can be made of has none either. */
-const NOTHING_THERE: ReadonlySet<string> = new Set(['ENODATA', 'ENOTFOUND', 'EBADNAME']);
+/** Not failures: many names have one address family only, and a name that is invalid in DNS has no addresses. */
+const NO_ADDRESS_CODES: ReadonlySet<string> = new Set(['ENODATA', 'ENOTFOUND', 'EBADNAME']);
 
 export interface Resolved {
   readonly addresses: readonly Address[];
-  /** Of a family that gave no answer. The other may have, and its addresses are worth a look all the same. */
+  /** Set if one family failed. The addresses of the other are still vetted. */
   readonly failure: FailureReason | null;
 }
 
@@ -22,33 +22,33 @@ export async function resolveName(
   host: string,
   servers: readonly string[],
   limitMs: number,
-  attempt: Attempt,
+  scope: CallScope,
 ): Promise<Resolved> {
-  const resolver = new Resolver(TRY);
+  const resolver = new Resolver(RESOLVER_OPTIONS);
   if (servers.length > 0) resolver.setServers(servers);
-  const ask = (family: () => Promise<string[]>): Promise<Resolved> =>
-    attempt.within(limitMs, family).then(answered, failed);
+  const query = (family: () => Promise<string[]>): Promise<Resolved> =>
+    scope.within(limitMs, family).then(fromAnswer, fromError);
   try {
-    // IPv4 comes first: where a machine has only one of the two, it is nearly always this one.
-    const families = await Promise.all([ask(() => resolver.resolve4(host)), ask(() => resolver.resolve6(host))]);
+    // IPv4 first: a machine with only one of the two nearly always has IPv4.
+    const families = await Promise.all([query(() => resolver.resolve4(host)), query(() => resolver.resolve6(host))]);
     return {
       addresses: families.flatMap(({ addresses }) => addresses),
       failure: families.find(({ failure }) => failure)?.failure ?? null,
     };
   } finally {
-    // Its own time-out overruns, and a query left alone would keep the process alive.
+    // c-ares may exceed its own timeout, and a pending query would keep the process alive.
     resolver.cancel();
   }
 }
 
-function answered(texts: readonly string[]): Resolved {
+function fromAnswer(texts: readonly string[]): Resolved {
   const addresses = texts.map(parseAddress).filter((address) => address !== undefined);
-  // What cannot be read cannot be judged either.
+  // An address that cannot be parsed cannot be vetted.
   return { addresses, failure: addresses.length === texts.length ? null : 'dns_failure' };
 }
 
-function failed(error: unknown): Resolved {
-  if (NOTHING_THERE.has((error as NodeJS.ErrnoException).code ?? '')) return { addresses: [], failure: null };
+function fromError(error: unknown): Resolved {
+  if (NO_ADDRESS_CODES.has((error as NodeJS.ErrnoException).code ?? '')) return { addresses: [], failure: null };
   const { reason } = error instanceof Failure ? error : failureOf('resolve', error);
   return { addresses: [], failure: reason };
 }

@@ -1,4 +1,4 @@
-// What Prometheus can ask about callbacks: how many wait and since when, how attempts end, how soon the first one comes.
+// Prometheus metrics of callback delivery: queue depth and age, outcomes of attempts, latency of the first attempt.
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
 import type { QueueFacts } from '../../domain/callbacks/ports.ts';
 
@@ -21,7 +21,7 @@ export function deliveryMetrics(registry: Registry): DeliveryMetrics {
     help: 'Age of the oldest event that waits to be delivered; 0 when none does.',
     registers,
   });
-  const closed = new Gauge({
+  const degraded = new Gauge({
     name: 'reseal_callback_ailing_lanes',
     help: 'Accounts whose receiver keeps failing and is called less often.',
     registers,
@@ -32,25 +32,25 @@ export function deliveryMetrics(registry: Registry): DeliveryMetrics {
     labelNames: ['outcome'],
     registers,
   });
-  const latency = new Histogram({
+  const firstAttempt = new Histogram({
     name: 'reseal_callback_first_attempt_seconds',
     help: 'Time from the event to the first attempt to deliver it.',
     buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10, 60, 600],
     registers,
   });
-  const failed = new Counter({
+  const givenUp = new Counter({
     name: 'reseal_callback_gave_up_total',
     help: 'Events that were given up.',
     registers,
   });
   return {
     attempted: (outcome) => attempts.inc({ outcome }),
-    firstAttempt: (ms) => latency.observe(ms / 1000),
-    gaveUp: () => failed.inc(),
+    firstAttempt: (ms) => firstAttempt.observe(ms / 1000),
+    gaveUp: () => givenUp.inc(),
     queue(facts, now) {
       pending.set(facts.pending);
       oldest.set(facts.oldestPendingAt === null ? 0 : Math.max(0, now - facts.oldestPendingAt) / 1000);
-      closed.set(facts.closedLanes);
+      degraded.set(facts.degradedLanes);
     },
   };
 }

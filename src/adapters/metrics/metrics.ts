@@ -1,6 +1,13 @@
-// What Prometheus can ask. Labels come from closed sets (routes, methods, statuses): never an account, never a path.
+// Prometheus metrics. Labels come from closed sets (routes, methods, statuses), never from accounts or raw paths.
 import { Counter, collectDefaultMetrics, Histogram, Registry } from 'prom-client';
 import { deliveryMetrics } from './delivery-metrics.ts';
+
+interface RequestFacts {
+  readonly method: string;
+  readonly route: string;
+  readonly status: number;
+  readonly seconds: number;
+}
 
 export function createMetrics() {
   const registry = new Registry();
@@ -24,25 +31,15 @@ export function createMetrics() {
     help: 'Store operations refused because the database failed.',
     registers,
   });
-  const refusedLogins = new Counter({
+  const unauthenticated = new Counter({
     name: 'reseal_authentication_failures_total',
     help: 'Requests whose credentials were refused.',
     registers,
   });
   return {
-    requestFinished({
-      method,
-      route,
-      status,
-      seconds,
-    }: {
-      method: string;
-      route: string;
-      status: number;
-      seconds: number;
-    }) {
-      requests.observe({ method, route, status }, seconds);
-      if (status === 401) refusedLogins.inc();
+    requestFinished({ seconds, ...labels }: RequestFacts) {
+      requests.observe(labels, seconds);
+      if (labels.status === 401) unauthenticated.inc();
     },
     storeCommitted: (groupSize: number) => commits.observe(groupSize),
     storeUnavailable: () => unavailable.inc(),

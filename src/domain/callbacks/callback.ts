@@ -1,5 +1,4 @@
-// What an account saves about its callbacks, which actions are called back, and what a callback says. Pure; how it
-// travels is not decided here.
+// Callback settings of an account, the actions that trigger callbacks, and the body of a callback.
 
 import { inLocale, type Locale, type Localized } from '../../kernel/locale.ts';
 import type { OrderStatus } from '../certificate/order.ts';
@@ -12,7 +11,7 @@ interface ActionFacts {
   readonly message: Localized;
 }
 
-/** Every action there is, with what its callback says. Only the first is specified; the others are ours. */
+/** All actions, with their texts. Only `order:issued` is in the specification; the others are extensions. */
 export const CALLBACK_ACTIONS = {
   'order:issued': {
     type: 'order',
@@ -35,17 +34,17 @@ export interface CallbackSettings {
   readonly accountId: AccountId;
   readonly url: string;
   readonly accessKey: Secret;
-  /** Signs the body of every callback, and is never sent in one. */
+  /** HMAC key of the signature; never sent. */
   readonly signingSecret: Secret;
-  /** Those before, the latest first, which sign too while a rotation is under way. */
+  /** Previous secrets, latest first, which also sign until the rotation ends. */
   readonly former: { readonly secrets: readonly Secret[]; readonly until: number } | null;
   readonly isDisabled: boolean;
-  /** Null: all of them. */
+  /** Null: all. */
   readonly enabledActions: readonly CallbackAction[] | null;
   readonly updatedAt: number;
 }
 
-/** The body as it travels. The names are the interface's. */
+/** The request body, with the field names of the specification. */
 export interface CallbackBody {
   readonly action_type: string;
   readonly action_id: CallbackAction;
@@ -71,8 +70,8 @@ export function callbackBody(
   };
 }
 
-/** What a test carries in the place of ids. No id of ours has a hyphen, so these can never be real ones. */
-export const placeholder = (id: string): string => `test-${id}`;
+/** Replaces ids in a test. Real ids have no hyphen, so it can never equal one. */
+export const placeholderId = (id: string): string => `test-${id}`;
 const TEST_MESSAGE: Localized = {
   en: 'This is a test. The order and the certificate do not exist.',
   zh: '这是一条测试回调，其中的订单和证书并不存在。',
@@ -85,7 +84,7 @@ export const testBody = (ids: { orderId: OrderId; certificateId: CertificateId }
 
 export const MAX_ACCESS_KEY = 256;
 
-/** Asked together with types and emptiness: what cannot be a header value cannot be sent at all. */
+/** Checked together with types and emptiness: a value that cannot be a header value cannot be sent at all. */
 export function requireHeaderValue(accessKey: string, field: string): void {
   if (/^[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?$/.test(accessKey)) return;
   throw invalid(
@@ -95,7 +94,7 @@ export function requireHeaderValue(accessKey: string, field: string): void {
   );
 }
 
-/** The code is the specification's: the length of the key shares it with the form of the URL. */
+/** By specification, a key that is too long has the same code as an invalid URL. */
 export function requireShortKey(accessKey: string, field: string): void {
   if (accessKey.length <= MAX_ACCESS_KEY) return;
   throw new Refusal('invalid_callback_url', {

@@ -1,5 +1,5 @@
-// How an event travels: which states its delivery has, what holds it back, when a failed attempt is repeated, and when
-// a receiver that keeps failing is left alone for a while. Pure: clock and chance are arguments.
+// Delivery rules: states, suppression, retry schedule with jitter, and the circuit breaker of each account's lane.
+// Pure: time and randomness are arguments.
 
 import type { OrderStatus } from '../certificate/order.ts';
 import type { FailureReason, Outcome } from '../egress/outbound.ts';
@@ -9,15 +9,15 @@ import type { CallbackAction, CallbackSettings } from './callback.ts';
 export const DELIVERY_STATES = ['pending', 'delivered', 'failed', 'suppressed'] as const;
 export type DeliveryState = (typeof DELIVERY_STATES)[number];
 
-/** Why an event is suppressed; the last is of a database that an earlier version wrote. */
+/** `before_delivery`: written by a version that did not deliver yet. */
 export const SUPPRESSION_REASONS = ['not_configured', 'disabled', 'action_not_enabled', 'before_delivery'] as const;
 export type SuppressionReason = (typeof SUPPRESSION_REASONS)[number];
 
-/** Why an event failed: its attempts were used up, or its receiver was down for so long that it had none left. */
+/** `receiver_down`: the breaker was open for so long that the retry window ended before the attempts did. */
 export type GivenUpReason = 'attempts_used_up' | 'receiver_down';
 
 export interface Delivery {
-  /** Travels as `webhook-id`. */
+  /** Sent as `webhook-id`. */
   readonly id: string;
   readonly accountId: AccountId;
   readonly orderId: OrderId;
@@ -28,7 +28,7 @@ export interface Delivery {
   readonly state: DeliveryState;
   readonly reason: SuppressionReason | GivenUpReason | null;
   readonly attempts: number;
-  /** Null unless it waits for a repetition. */
+  /** Null unless a retry is scheduled. */
   readonly nextAttemptAt: number | null;
   readonly settledAt: number | null;
 }
@@ -44,8 +44,11 @@ export interface DeliveryAttempt {
   readonly excerpt: string | null;
 }
 
-/** What the settings of this moment hold back, if anything. */
-export function heldBack(settings: CallbackSettings | undefined, action: CallbackAction): SuppressionReason | null {
+/** Why the current settings suppress an event; null if they do not. */
+export function suppressionReason(
+  settings: CallbackSettings | undefined,
+  action: CallbackAction,
+): SuppressionReason | null {
   if (!settings) return 'not_configured';
   if (settings.isDisabled) return 'disabled';
   if (settings.enabledActions && !settings.enabledActions.includes(action)) return 'action_not_enabled';
@@ -56,99 +59,104 @@ export const isDelivered = (outcome: Outcome): boolean => outcome.kind === 'answ
 
 const HOUR_MS = 3_600_000;
 const MAX_RETRY_AFTER_MS = 24 * HOUR_MS;
-/** Each give or take a fifth. */
+/** ±20 %. */
 const JITTER = 0.2;
 
-export const varied = (ms: number, chance: number): number => Math.round(ms * (1 - JITTER + 2 * JITTER * chance));
+/** `random` is from 0 to 1. */
+const withJitter = (ms: number, random: number): number => Math.round(ms * (1 - JITTER + 2 * JITTER * random));
 
 /**
- * How long after its `tries`th failure an event is tried again; null after the last. A receiver may ask for more time
- * than that, within a day, and never for less.
+ * Backoff after the `tries`th failure; null after the last. A receiver's Retry-After can lengthen it, up to a day, but
+ * never shorten it.
  */
 export function retryDelay(
   schedule: readonly number[],
   tries: number,
-  chance: number,
+  random: number,
   retryAfterMs: number | null,
 ): number | null {
-  const wait = schedule[tries - 1];
-  if (wait === undefined) return null;
-  return Math.max(varied(wait, chance), Math.min(retryAfterMs ?? 0, MAX_RETRY_AFTER_MS));
+  const delay = schedule[tries - 1];
+  if (delay === undefined) return null;
+  return Math.max(withJitter(delay, random), Math.min(retryAfterMs ?? 0, MAX_RETRY_AFTER_MS));
 }
 
 const SECONDS = /^\d{1,9}$/;
 const HTTP_DATE = /^[A-Z][a-z]{2}, \d{2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}:\d{2} GMT$/;
 
-/** The header in both of its forms; null for what is neither, or in the past. */
+/** Parses Retry-After, as seconds or HTTP-date; null if invalid or in the past. */
 export function retryAfterOf(headers: Readonly<Record<string, string>>, now: number): number | null {
   const text = headers['retry-after']?.trim() ?? '';
   const ms = SECONDS.test(text) ? Number(text) * 1_000 : HTTP_DATE.test(text) ? Date.parse(text) - now : Number.NaN;
   return ms > 0 ? ms : null;
 }
 
-/** Nothing waits for longer, unless a clock was wrong when it began to. */
-export const longestWait = (schedule: readonly number[]): number =>
-  Math.max(...schedule.map((ms) => varied(ms, 1)), MAX_RETRY_AFTER_MS) + HOUR_MS;
+/** No event is scheduled further ahead, unless the clock was wrong. */
+export const maxRetryDelay = (schedule: readonly number[]): number =>
+  Math.max(...schedule.map((ms) => withJitter(ms, 1)), MAX_RETRY_AFTER_MS) + HOUR_MS;
 
-/** After so long an event is given up even if its lane was closed for most of it. */
-export const longestTrying = (schedule: readonly number[]): number =>
-  schedule.reduce((sum, ms) => sum + varied(ms, 1), HOUR_MS);
+/** After this time an event is given up, even if the breaker was open for most of it. */
+export const retryWindow = (schedule: readonly number[]): number =>
+  schedule.reduce((sum, ms) => sum + withJitter(ms, 1), HOUR_MS);
 
+/** The queue of one account's events, with the circuit breaker of its receiver. */
 export interface Lane {
   readonly accountId: AccountId;
+  /** Consecutive failed attempts. */
   readonly failures: number;
-  readonly trips: number;
-  readonly closedUntil: number;
-  /** When it was first closed; means nothing while it is well. */
-  readonly ailingSince: number;
+  /** How often the breaker opened since the last success; it opens for longer each time. */
+  readonly openCount: number;
+  readonly openUntil: number;
+  /** When the breaker first opened; meaningless unless degraded. */
+  readonly degradedSince: number;
+  /** Lease of the one event of a replayed range that is being sent; ranges are sent in order. */
   readonly inOrderUntil: number;
 }
 
-/** Events begun before then spent the whole schedule behind a closed lane; null while it was not closed for so long. */
-export function givenUpBefore(lane: Lane, now: number, longestMs: number): number | null {
-  const before = now - longestMs;
-  return isAiling(lane) && lane.ailingSince < before ? before : null;
+/** While a lane is degraded, one attempt at a time probes whether its receiver is back (half-open breaker). */
+export const isDegraded = ({ openCount }: Lane): boolean => openCount > 0;
+
+/** Events begun earlier have spent their whole retry window in a degraded lane; null if it is not degraded that long. */
+export function giveUpCutoff(lane: Lane, now: number, windowMs: number): number | null {
+  const cutoff = now - windowMs;
+  return isDegraded(lane) && lane.degradedSince < cutoff ? cutoff : null;
 }
 
-/** By how much the clocks of instances may differ before one of them counts as wrong. */
+/** Clock difference between instances that is tolerated. */
 const MAX_SKEW_MS = 600_000;
 
-/** Much longer than an attempt may last: who has not finished by then is dead, or must act as if. */
-export const LEASE_MS = 60_000;
-/** A lease that ends later than any could was made by a clock that was wrong. */
-export const isInOrderTaken = ({ inOrderUntil }: Lane, now: number): boolean =>
-  inOrderUntil > now && inOrderUntil <= now + LEASE_MS + MAX_SKEW_MS;
+/** A time further ahead than it can have been set was written by a wrong clock, and does not count. */
+const isAhead = (time: number, now: number, maxMs: number): boolean => time > now && time <= now + maxMs + MAX_SKEW_MS;
 
-export const FAILURES_TO_CLOSE = 8;
-const MAX_CLOSED_MS = HOUR_MS;
+/** Much longer than an attempt takes: an instance that has not finished by then is dead, or must act as if it were. */
+export const DELIVERY_LEASE_MS = 60_000;
+export const isInOrderLeased = ({ inOrderUntil }: Lane, now: number): boolean =>
+  isAhead(inOrderUntil, now, DELIVERY_LEASE_MS);
 
-/** A closing that ends later than any could was made by a clock that was wrong. */
-export const isClosed = ({ closedUntil }: Lane, now: number): boolean =>
-  closedUntil > now && closedUntil <= now + MAX_CLOSED_MS + MAX_SKEW_MS;
+export const FAILURES_TO_OPEN = 8;
+const MAX_OPEN_MS = HOUR_MS;
 
-/** While a lane is ailing one attempt at a time finds out whether its receiver is back. */
-export const isAiling = ({ trips }: Lane): boolean => trips > 0;
+export const isBreakerOpen = ({ openUntil }: Lane, now: number): boolean => isAhead(openUntil, now, MAX_OPEN_MS);
+
+export interface LaneFailure {
+  readonly startedAt: number;
+  readonly now: number;
+  readonly schedule: readonly number[];
+  readonly retryAfterMs?: number | null;
+}
 
 /**
- * Closed after several failures in a row, and longer after each trial that fails. What was under way when it was closed
- * says nothing new: a receiver that is down for a minute fails everything it was being sent.
+ * Opens the breaker after several consecutive failures, and for longer after each failed probe. Attempts that started
+ * before it opened do not extend it: a short outage fails everything in flight.
  */
-export function afterFailure(
-  lane: Lane,
-  startedAt: number,
-  now: number,
-  schedule: readonly number[],
-  retryAfterMs = 0,
-): Lane {
+export function afterFailure(lane: Lane, { startedAt, now, schedule, retryAfterMs }: LaneFailure): Lane {
   const failures = lane.failures + 1;
-  if (failures < FAILURES_TO_CLOSE || startedAt < lane.closedUntil) return { ...lane, failures };
-  const pause = schedule[Math.min(lane.trips, schedule.length - 1)] ?? MAX_CLOSED_MS;
-  const ailingSince = lane.trips === 0 ? now : lane.ailingSince;
+  if (failures < FAILURES_TO_OPEN || startedAt < lane.openUntil) return { ...lane, failures };
+  const pause = schedule[Math.min(lane.openCount, schedule.length - 1)] ?? MAX_OPEN_MS;
   return {
     ...lane,
     failures,
-    ailingSince,
-    trips: lane.trips + 1,
-    closedUntil: now + Math.min(Math.max(pause, retryAfterMs), MAX_CLOSED_MS),
+    degradedSince: isDegraded(lane) ? lane.degradedSince : now,
+    openCount: lane.openCount + 1,
+    openUntil: now + Math.min(Math.max(pause, retryAfterMs ?? 0), MAX_OPEN_MS),
   };
 }

@@ -1,9 +1,9 @@
-// Takes an access key out of a text that somebody else wrote, however that somebody printed it: as it is, escaped for
-// JSON, HTML or a URL, in hexadecimal or base64, wrapped or spaced out. A key is printable ASCII. One pass, and no text is looked at twice: the
-// somebody may mean harm, so the work is at most the length of the text times that of the key.
+// Masks an access key in text written by a receiver: plain, escaped for JSON, HTML or a URL, in hexadecimal or base64,
+// wrapped or spaced out. Keys are printable ASCII. One pass without backtracking, because the receiver may be hostile:
+// the work is at most length of the text times length of the key.
 
 const MASK = '[access_key]';
-/** A shorter beginning of the key gives nothing away that a guess would not. */
+/** A shorter prefix of the key reveals too little to matter. */
 const MIN_FRAGMENT = 4;
 
 const ENTITIES: Readonly<Record<string, string>> = {
@@ -14,20 +14,20 @@ const ENTITIES: Readonly<Record<string, string>> = {
   "'": '&apos;',
 };
 
-/** One character of a way to write the key: itself, and what may stand for it. */
-interface Glyph {
+/** One character of an encoding of the key. */
+interface EncodedChar {
   readonly plain: string;
-  /** In small letters; begins with %, \ or &. */
+  /** In lower case; each begins with %, \ or &. */
   readonly escapes: readonly string[];
 }
-type Script = readonly Glyph[];
+type Encoding = readonly EncodedChar[];
 
-export function withoutKey(text: string, key: string): string {
-  const scripts = scriptsOf(key);
+export function maskKey(text: string, key: string): string {
+  const encodings = encodingsOf(key);
   let result = '';
   let copied = 0;
   for (let at = 0; at < text.length; at += 1) {
-    const end = Math.max(...scripts.map((script) => endOf(text, at, script)));
+    const end = Math.max(...encodings.map((encoding) => endOf(text, at, encoding)));
     if (end < 0) continue;
     result += text.slice(copied, at) + MASK;
     copied = end;
@@ -36,20 +36,20 @@ export function withoutKey(text: string, key: string): string {
   return result + text.slice(copied);
 }
 
-/** Where the key that begins here ends, or the text in the middle of it; −1 when none begins here. */
-function endOf(text: string, from: number, script: Script): number {
+/** The end of the key that begins at `from`, or the end of the text if it cuts the key off; −1 if there is no key. */
+function endOf(text: string, from: number, encoding: Encoding): number {
   let at = from;
-  for (const glyph of script) {
+  for (const char of encoding) {
     const isFragment = at - from >= MIN_FRAGMENT;
-    let length = lengthOf(text, at, glyph);
-    // What was wrapped, or is UTF-16 read as UTF-8, has something between its characters. The first is where it begins.
+    let length = lengthOf(text, at, char);
+    // Wrapped text, and UTF-16 read as UTF-8, have ignorable characters in between; not before the first one.
     for (let gap = 0; length === 0 && at > from && gap < MAX_GAP && IGNORED.test(text[at] ?? ''); gap += 1) {
       at += 1;
-      length = lengthOf(text, at, glyph);
+      length = lengthOf(text, at, char);
     }
     if (at >= text.length) return isFragment ? at : -1;
-    // Half of an escape at the end of the text says as much as the whole.
-    if (length === 0) return isFragment && isBegun(text.slice(at, at + MAX_ESCAPE), glyph) ? text.length : -1;
+    // An escape that the end of the text cuts off reveals as much as a whole one.
+    if (length === 0) return isFragment && isCutEscape(text.slice(at, at + MAX_ESCAPE), char) ? text.length : -1;
     at += length;
   }
   return at;
@@ -59,23 +59,23 @@ const MAX_ESCAPE = 8;
 const MAX_GAP = 4;
 const IGNORED = /[\p{C}\p{Z}\s]/u;
 
-function lengthOf(text: string, at: number, { plain, escapes }: Glyph): number {
+function lengthOf(text: string, at: number, { plain, escapes }: EncodedChar): number {
   const first = text[at];
   if (first === '%' || first === '\\' || first === '&') {
     const rest = text.slice(at, at + MAX_ESCAPE).toLowerCase();
     const written = escapes.find((one) => rest.startsWith(one));
     if (written) return written.length;
   }
-  // Forms write a blank as a plus.
+  // Form encoding writes a blank as a plus.
   return first === plain || (plain === ' ' && first === '+') ? 1 : 0;
 }
 
-const isBegun = (rest: string, { escapes }: Glyph): boolean =>
+const isCutEscape = (rest: string, { escapes }: EncodedChar): boolean =>
   escapes.some((one) => one.length > rest.length && one.startsWith(rest.toLowerCase()));
 
-function scriptsOf(key: string): Script[] {
-  const base64 = base64sOf(key);
-  const plain = (text: string): Script => Array.from(text, (one) => ({ plain: one, escapes: [] }));
+function encodingsOf(key: string): Encoding[] {
+  const base64 = base64FormsOf(key);
+  const plain = (text: string): Encoding => Array.from(text, (one) => ({ plain: one, escapes: [] }));
   const encoded = [
     hexOf(key),
     hexOf(key).toUpperCase(),
@@ -84,7 +84,7 @@ function scriptsOf(key: string): Script[] {
   ];
   return [
     Array.from(key, (one) => ({ plain: one, escapes: escapesOf(one) })),
-    // Of a very short key, two characters of base64 would be found everywhere.
+    // Two characters of base64, from a very short key, would match everywhere.
     ...encoded.filter(({ length }) => length >= MIN_FRAGMENT).map(plain),
   ];
 }
@@ -99,8 +99,8 @@ function escapesOf(character: string): string[] {
   ];
 }
 
-/** Alone, and wherever in a longer text it begins: then without the characters that its neighbours have a part in. */
-const base64sOf = (key: string): string[] => [
+/** On its own, and at each alignment within a longer text, without the characters that also encode its neighbours. */
+const base64FormsOf = (key: string): string[] => [
   btoa(key).replace(/=+$/, ''),
   ...[0, 1, 2].map((before) => {
     const whole = btoa(' '.repeat(before) + key).replace(/=+$/, '');

@@ -1,5 +1,5 @@
-// What delivering callbacks needs from the store: events that wait, the lanes they wait in, and what became of them.
-// Looking for work is the service's own business and names no account; everything an account asks for names it.
+// The store's ports for callbacks: settings, outbox, delivery queue, lanes, delivery log. The queue and the lanes are for
+// the dispatcher and span accounts; everything an account may read names the account.
 
 import type { OrderStatus } from '../certificate/order.ts';
 import type { AccountId, CertificateId, OrderId } from '../ids.ts';
@@ -8,17 +8,21 @@ import type { Secret } from '../secret.ts';
 import type { CallbackAction, CallbackSettings } from './callback.ts';
 import type { Delivery, DeliveryAttempt, DeliveryState, GivenUpReason, Lane, SuppressionReason } from './delivery.ts';
 
-/** An event that can be sent. */
-export interface WaitingEvent {
+/** An event in the queue, with the body to send. */
+export interface PendingEvent {
   readonly id: string;
   readonly accountId: AccountId;
   readonly orderId: OrderId;
   readonly action: CallbackAction;
   readonly body: string;
   readonly createdAt: number;
+  /** All attempts ever made; numbers the next one. */
   readonly attempts: number;
+  /** Attempts since `begunAt`; the position in the retry schedule. */
   readonly tries: number;
+  /** When the event was created, or last resent. */
   readonly begunAt: number;
+  /** Part of a replayed range, which is sent oldest first and one at a time. */
   readonly inOrder: boolean;
 }
 
@@ -28,13 +32,13 @@ export interface Lease {
 }
 
 export interface LaneChange extends Lane {
-  /** Looked at again not before then, whatever waits. */
+  /** The lane is not due before this time, whatever waits in it. */
   readonly notBefore: number;
 }
 
-/** An attempt that was made under a lease. */
-export interface Attempted {
-  readonly event: WaitingEvent;
+/** An attempt made under a lease. */
+export interface LeasedAttempt {
+  readonly event: PendingEvent;
   readonly token: string;
   readonly attempt: DeliveryAttempt;
 }
@@ -47,84 +51,80 @@ export interface DeliveryFilter {
   readonly until?: number | undefined;
 }
 
+export type ResendFilter = DeliveryFilter & { readonly state: Exclude<DeliveryState, 'pending'> };
+
 export interface QueueFacts {
   /** Counted up to a bound. */
   readonly pending: number;
   readonly oldestPendingAt: number | null;
-  readonly closedLanes: number;
+  readonly degradedLanes: number;
 }
 
-/** For whoever delivers. What is read inside a transaction stays as it is until that ends. */
+/** For the dispatcher. Rows read inside a transaction are locked until it ends. */
 export interface DeliveryQueue {
-  /** A look, outside of a transaction. */
+  /** Unlocked read; a hint only. */
   hasNew(): Promise<boolean>;
-  /** Puts new events, the oldest first, into the lanes of their accounts. Returns how many there were. */
-  sortNew(limit: number, now: number): Promise<number>;
-  /** What is due in a lane, the longest waiting first. */
-  dueEvents(accountId: AccountId, now: number, inOrder: boolean, limit: number): Promise<WaitingEvent[]>;
+  /** Moves new events into the lanes of their accounts. Returns how many it moved. */
+  enqueueNew(limit: number, now: number): Promise<number>;
+  /** Due events of a lane, longest waiting first. */
+  dueEvents(accountId: AccountId, now: number, inOrder: boolean, limit: number): Promise<PendingEvent[]>;
   lease(ids: readonly string[], lease: Lease): Promise<void>;
   suppress(ids: readonly string[], reason: SuppressionReason, at: number): Promise<void>;
-  /** Each false when the lease was lost: somebody else has the event now. */
-  delivered(attempted: Attempted, at: number): Promise<boolean>;
-  retryAt(attempted: Attempted, dueAt: number): Promise<boolean>;
-  gaveUp(attempted: Attempted, at: number, reason: GivenUpReason): Promise<boolean>;
-  /** Nothing was attempted after all. */
-  release(event: WaitingEvent, token: string, dueAt: number): Promise<boolean>;
-  /** Events that wait until after then are due now: a clock that was far ahead has put them there. Some of them. */
-  bringBack(accountId: AccountId, after: number, now: number, limit: number): Promise<void>;
-  /** Of the events due in the lane, those that have been tried since before: given up. */
-  giveUpBegunBefore(
+  /** Like the two below, false if the lease was lost; then nothing is written. */
+  markDelivered(leased: LeasedAttempt, at: number): Promise<boolean>;
+  scheduleRetry(leased: LeasedAttempt, dueAt: number): Promise<boolean>;
+  markFailed(leased: LeasedAttempt, at: number, reason: GivenUpReason): Promise<boolean>;
+  /** Gives a lease back without an attempt. False if it was lost. */
+  release(event: PendingEvent, token: string, dueAt: number): Promise<boolean>;
+  /** Makes events due now that are due after `after`: a clock that was ahead scheduled them. At most `limit` of each kind. */
+  rescheduleFarFuture(accountId: AccountId, after: number, now: number, limit: number): Promise<void>;
+  /** Fails due events whose retries began before the cutoff, and returns them. */
+  failBegunBefore(
     accountId: AccountId,
-    before: number,
-    now: number,
-    isInOrderToo: boolean,
-    limit: number,
-  ): Promise<WaitingEvent[]>;
+    cutoff: number,
+    options: { readonly now: number; readonly includeInOrder: boolean; readonly limit: number },
+  ): Promise<PendingEvent[]>;
 }
 
-/** Read inside a transaction, a lane is nobody else's until that ends. */
+/** Lanes are locked by `tryLock` and `lock` until the transaction ends. */
 export interface CallbackLanes {
-  /** The accounts of those with something to do, the longest waiting first. A look, outside of a transaction. */
-  due(now: number, limit: number): Promise<string[]>;
-  /** Of lanes that are due after then only. */
-  farFuture(after: number, limit: number): Promise<string[]>;
-  /** Undefined when somebody else has it right now. */
-  take(accountId: AccountId): Promise<Lane | undefined>;
-  /** Waits until nobody else has it. */
-  wait(accountId: AccountId): Promise<Lane>;
-  /** To be looked at when the first of its events is due. */
+  /** Accounts with due lanes, longest waiting first. Unlocked read; a hint only. */
+  due(now: number, limit: number): Promise<AccountId[]>;
+  /** Accounts whose lane is due after `after`. */
+  farFuture(after: number, limit: number): Promise<AccountId[]>;
+  /** Undefined if another transaction holds the lane. */
+  tryLock(accountId: AccountId): Promise<Lane | undefined>;
+  /** Waits for the lock. */
+  lock(accountId: AccountId): Promise<Lane>;
+  /** Also makes the lane due when its first event is. */
   save(lane: LaneChange): Promise<void>;
-  /** Failures count from zero again, for a lane that has any. */
+  /** Resets failures and breaker, and makes the lane due. Does nothing in a lane without failures. */
   reset(accountId: AccountId, now: number): Promise<void>;
 }
 
-/** For accounts and operators. */
+/** The delivery log, for accounts and operators. */
 export interface Deliveries {
   find(accountId: AccountId, id: string): Promise<Delivery | undefined>;
-  /**
-   * The newest first. A filter that hardly anything passes is not searched for to the end: then `nextAfter` says where to
-   * go on, although the page is not full.
-   */
+  /** Newest first. Reads a bounded number of rows: with a selective filter, a page that is not full may have `nextAfter`. */
   list(
     accountId: AccountId,
     filter: DeliveryFilter,
     page: Page,
   ): Promise<{ deliveries: Delivery[]; nextAfter: string | null }>;
   attemptsOf(ids: readonly string[]): Promise<ReadonlyMap<string, DeliveryAttempt[]>>;
-  /** Begins anew, unless it is under way right now: then it stays as it is. */
+  /** Restarts the retry schedule. Does nothing while an attempt is in flight. */
   resend(accountId: AccountId, id: string, now: number): Promise<void>;
-  /** The oldest first, to be sent one after the other. */
+  /** Resends the oldest first and one at a time. `actions` null: all. */
   resendRange(
     accountId: AccountId,
-    filter: DeliveryFilter & { readonly state: Exclude<DeliveryState, 'pending'> },
-    actions: readonly CallbackAction[] | null,
+    filter: ResendFilter,
     page: Page,
-    now: number,
+    options: { readonly actions: readonly CallbackAction[] | null; readonly now: number },
   ): Promise<{ resent: number; nextAfter: string | null }>;
-  /** Deletes some of what was settled before then, with its attempts; returns how many. */
-  forget(before: number, limit: number): Promise<number>;
+  /** Deletes deliveries settled before that time, with their attempts. Returns how many. */
+  deleteSettled(before: number, limit: number): Promise<number>;
   queueFacts(): Promise<QueueFacts>;
-  /** How many were given up since then, counted up to the limit. */
+  /** How many were given up since that time, counted up to the limit. */
   failedSince(since: number, limit: number): Promise<number>;
 }
 
@@ -132,7 +132,7 @@ export interface OutboxEvent {
   readonly id: string;
   readonly accountId: AccountId;
   readonly orderId: OrderId;
-  /** As it is once the fact is committed: the revocation of an earlier certificate leaves an order `issued`. */
+  /** After the commit: revoking an earlier certificate leaves an order `issued`. */
   readonly orderStatus: OrderStatus;
   readonly certificateId: CertificateId;
   readonly action: CallbackAction;
@@ -143,22 +143,19 @@ export interface Outbox {
   add(event: OutboxEvent): Promise<void>;
 }
 
-/** Both secrets are sealed before they reach the disk. */
+/** Callback settings. Secrets are sealed before they are written. */
 export interface Callbacks {
   find(accountId: AccountId): Promise<CallbackSettings | undefined>;
-  /** Nobody else changes them until the transaction ends. */
+  /** Locks the settings until the transaction ends. */
   findForUpdate(accountId: AccountId): Promise<CallbackSettings | undefined>;
-  /**
-   * Takes the place of what was saved before, except for the signing secret: the first one stays. Returns the
-   * settings as they stand.
-   */
+  /** Replaces the settings but keeps an existing signing secret. Returns what is stored. */
   save(settings: CallbackSettings): Promise<CallbackSettings>;
-  /** The secret of before signs beside the new one until then. Undefined when nothing was saved. */
+  /** The former secret keeps signing until `formerUntil`. Undefined if there are no settings. */
   rotateSecret(
     accountId: AccountId,
     secret: Secret,
     times: { readonly now: number; readonly formerUntil: number },
   ): Promise<CallbackSettings | undefined>;
-  /** False when nothing was saved. */
+  /** False if there were no settings. */
   delete(accountId: AccountId): Promise<boolean>;
 }

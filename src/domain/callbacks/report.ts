@@ -1,11 +1,11 @@
-// What a callback test tells its caller: how far it came, what went wrong and what to do about it. Everything in it
-// is bounded, and the access key is masked wherever the receiver repeats it.
+// The report of a callback test: stage reached, fault, remedy. Everything in it is bounded, and the access key is masked
+// wherever the receiver echoes it.
 import type { Localized } from '../../kernel/locale.ts';
 import type { FailureReason, Outcome, Stage } from '../egress/outbound.ts';
 import { Refusal } from '../errors.ts';
 import type { Secret } from '../secret.ts';
 import { MAX_ACCESS_KEY } from './callback.ts';
-import { withoutKey } from './key-mask.ts';
+import { maskKey } from './key-mask.ts';
 
 export interface CallbackReport {
   readonly webhookId: string;
@@ -18,7 +18,7 @@ export interface CallbackReport {
   readonly excerpt: string | null;
 }
 
-/** For people: which of theirs to look at. */
+/** Fault and remedy, for the receiver's operator. */
 export const FAILURE_TEXTS: Readonly<Record<FailureReason, Localized>> = {
   name_not_found: {
     en: 'The host of the callback address has no address in DNS. Check its spelling, or publish its record.',
@@ -88,10 +88,10 @@ export const FAILURE_TEXTS: Readonly<Record<FailureReason, Localized>> = {
 
 const DAY_MS = 86_400_000;
 const MAX_EXCERPT_BYTES = 2_048;
-/** What is shown, and what a key that begins at its end may take. */
-const MAX_LOOKED_AT = MAX_EXCERPT_BYTES + 7 * MAX_ACCESS_KEY;
+/** The excerpt, and an escaped key that begins at its end. */
+const MAX_SCANNED = MAX_EXCERPT_BYTES + 7 * MAX_ACCESS_KEY;
 
-/** The report of a test that succeeded; every other outcome is a Refusal that carries the report, or nothing. */
+/** Returns the report of a successful test. Throws a Refusal otherwise, which has the report unless the target is private. */
 export function reportOf(outcome: Outcome, webhookId: string, accessKey: Secret, now: number): CallbackReport {
   if (outcome.kind === 'private') throw new Refusal('callback_private_domain');
   const { stage, phases, tls } = outcome.seen;
@@ -106,7 +106,7 @@ export function reportOf(outcome: Outcome, webhookId: string, accessKey: Secret,
     excerpt: outcome.kind === 'answered' && !outcome.isPrivate ? excerptOf(outcome.body, accessKey) : null,
   };
   if (outcome.kind === 'failed') {
-    throw new Refusal('callback_send_error', { reason: FAILURE_TEXTS[outcome.reason], details: viewOf(report) });
+    throw new Refusal('callback_send_error', { reason: FAILURE_TEXTS[outcome.reason], details: reportView(report) });
   }
   if (outcome.status === 200) return report;
   throw new Refusal('callback_response_not_200', {
@@ -114,12 +114,12 @@ export function reportOf(outcome: Outcome, webhookId: string, accessKey: Secret,
       en: `The receiver answered with the status ${outcome.status}; only 200 counts.`,
       zh: `接收端返回的状态码为 ${outcome.status}，只有 200 表示成功。`,
     },
-    details: viewOf(report),
+    details: reportView(report),
   });
 }
 
-/** The one shape of it, in an answer and in the details of a refusal alike. */
-export const viewOf = (report: CallbackReport) => ({
+/** The report in wire format; the same in a response and in the details of an error. */
+export const reportView = (report: CallbackReport) => ({
   webhook_id: report.webhookId,
   stage: report.stage,
   reason: report.reason,
@@ -130,19 +130,19 @@ export const viewOf = (report: CallbackReport) => ({
   excerpt: report.excerpt,
 });
 
-/** The beginning of what was answered, for a person to read: one line, no control characters, the key masked. */
+/** The first 2 KiB of a response body as one line, without control characters, and with the key masked. */
 export function excerptOf(body: Uint8Array, accessKey: Secret): string {
   const text = new TextDecoder()
     .decode(body)
     .replace(/[\p{C}\p{Zl}\p{Zp}]+/gu, ' ')
     .trim();
-  // After cleaning, which may put a blank where the key has one; and no more of it than can be shown.
-  return cut(withoutKey(text.slice(0, MAX_LOOKED_AT), accessKey.reveal()));
+  // Masked after control characters became blanks, which may complete a key that has a blank.
+  return truncate(maskKey(text.slice(0, MAX_SCANNED), accessKey.reveal()));
 }
 
-function cut(text: string): string {
+function truncate(text: string): string {
   const bytes = new TextEncoder().encode(text);
   if (bytes.length <= MAX_EXCERPT_BYTES) return text;
-  // Half a character at the end is not one.
+  // `stream` drops an incomplete character at the end.
   return new TextDecoder().decode(bytes.subarray(0, MAX_EXCERPT_BYTES), { stream: true });
 }

@@ -1,8 +1,7 @@
-// What an IP address is, how it and a range of them may be written, and whether a range contains it. Reading is strict:
-// a spelling that two programs could read differently is no address here. Which addresses may be called is decided in
-// address-verdict.ts.
+// IP addresses and networks: parsing, formatting, containment. Parsing is strict: a spelling that two programs could
+// read differently is rejected. Which addresses may be called is decided in address-verdict.ts.
 
-/** Four bytes of an IPv4 or sixteen of an IPv6 address. */
+/** 4 bytes for IPv4, 16 for IPv6. */
 export type Address = Uint8Array;
 
 export interface Network {
@@ -10,7 +9,7 @@ export interface Network {
   readonly prefix: number;
 }
 
-/** A range of addresses, with a port or for all of them. */
+/** A network, for one port or (null) for every port. */
 export interface AddressRule extends Network {
   readonly port: number | null;
 }
@@ -20,8 +19,8 @@ const GROUP = /^[0-9a-f]{1,4}$/i;
 const GROUPS = 8;
 
 /**
- * `192.0.2.1`, or any form of RFC 4291 such as `2001:db8::1` and `::ffff:192.0.2.1`. No leading zeros in IPv4, which
- * some programs read as octal; no zone, which names an interface of one machine; no brackets, which belong to URLs.
+ * Accepts `192.0.2.1`, and any form of RFC 4291 such as `2001:db8::1` and `::ffff:192.0.2.1`. Rejects leading zeros in
+ * IPv4 (some programs read them as octal), zone ids (local to one machine) and brackets (URL syntax).
  */
 export function parseAddress(text: string): Address | undefined {
   return text.includes(':') ? parseIPv6(text) : parseIPv4(text);
@@ -33,11 +32,11 @@ function parseIPv4(text: string): Address | undefined {
 }
 
 function parseIPv6(text: string): Address | undefined {
-  const [head = '', tail, ...more] = withoutDots(text).split('::');
+  const [head = '', tail, ...more] = dottedTailToGroups(text).split('::');
   if (more.length > 0) return undefined;
   const [before, after] = [groupsOf(head), groupsOf(tail ?? '')];
   const missing = GROUPS - before.length - after.length;
-  // Two colons stand for at least one group of zeros, and nothing else does.
+  // `::` stands for at least one group of zeros.
   if (tail === undefined ? missing !== 0 : missing < 1) return undefined;
   const groups = [...before, ...Array<string>(missing).fill('0'), ...after];
   if (!groups.every((group) => GROUP.test(group))) return undefined;
@@ -48,8 +47,8 @@ function parseIPv6(text: string): Address | undefined {
 
 const groupsOf = (text: string): string[] => (text === '' ? [] : text.split(':'));
 
-/** With a dotted tail written as two groups. A dot anywhere else stays, and makes its group invalid. */
-function withoutDots(text: string): string {
+/** Rewrites a dotted-decimal tail as two groups. A dot elsewhere stays, and makes its group invalid. */
+function dottedTailToGroups(text: string): string {
   const start = text.lastIndexOf(':') + 1;
   const bytes = parseIPv4(text.slice(start));
   if (!bytes) return text;
@@ -57,7 +56,7 @@ function withoutDots(text: string): string {
   return `${text.slice(0, start)}${a}${b}:${c}${d}`;
 }
 
-/** `10.0.0.0/8`, or one address. Bits set beyond the prefix are a typo: nobody can know which half was meant. */
+/** Parses `10.0.0.0/8` or a single address. Rejects host bits beyond the prefix: such a typo is ambiguous. */
 export function parseNetwork(text: string): Network | undefined {
   const [written = '', length, ...more] = text.split('/');
   const address = parseAddress(written);
@@ -68,7 +67,7 @@ export function parseNetwork(text: string): Network | undefined {
   return { address, prefix };
 }
 
-/** A network with or without a port: `10.0.0.0/8:443`, and brackets where colons would run together: `[::1]:9443`. */
+/** Parses a network with an optional port: `10.0.0.0/8:443`, or `[::1]:9443` for IPv6. */
 export function parseAddressRule(text: string): AddressRule | undefined {
   const [, written = text, portText] = /^\[([^\]]*:[^\]]*)\]:(.*)$/.exec(text) ?? /^([^:]*):([^:]*)$/.exec(text) ?? [];
   const network = parseNetwork(written);
@@ -85,30 +84,36 @@ export function isInside({ address: base, prefix }: Network, address: Address): 
   );
 }
 
-/** IPv4 as a dual-stack socket shows it. */
-export const MAPPED = parseNetwork('::ffff:0:0/96')!;
+/** A network written in the source. Throws on a typo, when the module is loaded. */
+export function network(text: string): Network {
+  const parsed = parseNetwork(text);
+  if (!parsed) throw new Error(`${text} is not a network`);
+  return parsed;
+}
+
+export const IPV4_MAPPED = network('::ffff:0:0/96');
 
 /**
  * Dual-stack sockets log IPv4 as `::ffff:192.0.2.1`. A rule copied from such a log means the IPv4 address; taken
- * literally, a deny rule would stop nothing.
+ * literally, a deny rule would match nothing.
  */
-function unmapped(network: Network): Network {
-  // Inside means a prefix of 96 or more: with fewer, the ffff would be bits beyond it.
-  if (!isInside(MAPPED, network.address)) return network;
-  return { address: network.address.slice(12), prefix: network.prefix - MAPPED.prefix };
+function unmapped({ address, prefix }: Network): Network {
+  // Inside implies a prefix of at least 96: parseNetwork rejects host bits, and ffff would be some.
+  if (!isInside(IPV4_MAPPED, address)) return { address, prefix };
+  return { address: address.slice(12), prefix: prefix - IPV4_MAPPED.prefix };
 }
 
-/** The bits of the byte at `index` that belong to the prefix. */
+/** Netmask byte at `index`. */
 function maskAt(prefix: number, index: number): number {
   return (0xff00 >> Math.min(8, Math.max(0, prefix - 8 * index))) & 255;
 }
 
-function parseDecimal(text: string, least: number, most: number): number | undefined {
+function parseDecimal(text: string, min: number, max: number): number | undefined {
   const value = DECIMAL.test(text) ? Number(text) : Number.NaN;
-  return value >= least && value <= most ? value : undefined;
+  return value >= min && value <= max ? value : undefined;
 }
 
-/** As it is read back by parseAddressRule. */
+/** Inverse of parseAddressRule. */
 export function ruleText({ address, prefix, port }: AddressRule): string {
   const isWhole = prefix === address.length * 8;
   const range = `${addressText(address)}${isWhole ? '' : `/${prefix}`}`;
@@ -116,7 +121,7 @@ export function ruleText({ address, prefix, port }: AddressRule): string {
   return address.length === 4 ? `${range}:${port}` : `[${range}]:${port}`;
 }
 
-/** Eight groups, not shortened: for machines. */
+/** IPv6 as eight groups, without `::`: for machines. */
 export function addressText(address: Address): string {
   if (address.length === 4) return address.join('.');
   const view = new DataView(address.buffer, address.byteOffset, address.byteLength);

@@ -1,12 +1,12 @@
-// What every call to the outside looks like: where it goes, what it may cost, and what came of it. The one function
-// that opens such connections implements CallOut; callback test, deliveries and domain checks only differ in policy.
+// The port for outbound HTTP calls: target, policy, outcome. One function implements CallOut and opens every outbound
+// connection; callback tests, deliveries and domain checks differ in policy only.
 import type { Address, AddressRule } from './addresses.ts';
 
-/** How far a call came. */
+/** The stages of a call, in order; an outcome names the last one reached. */
 export const STAGES = ['resolve', 'connect', 'tls', 'request', 'response'] as const;
 export type Stage = (typeof STAGES)[number];
 
-/** Why a call failed: a closed list, each the fault of the other side or of the way there. */
+/** Why a call failed: a closed list. Each is a fault of the receiver or of the network. */
 export const FAILURE_REASONS = [
   'name_not_found',
   'dns_failure',
@@ -27,59 +27,59 @@ export const FAILURE_REASONS = [
 ] as const;
 export type FailureReason = (typeof FAILURE_REASONS)[number];
 
-/** A URL whose form was checked; nothing is known yet about where it leads. */
+/** A URL whose syntax is valid. Whether its addresses may be called is not known yet. */
 export interface OutboundUrl {
   readonly scheme: 'https' | 'http';
-  /** A lower-case name of A-labels, or an IP address without brackets. */
+  /** A lower-case DNS name in A-labels, or an IP address without brackets. */
   readonly host: string;
-  /** Of a host that is an IP address. */
+  /** Set if the host is an IP address. */
   readonly literal: Address | null;
   readonly port: number;
-  /** Path and query exactly as they were written. */
+  /** Path and query exactly as written. */
   readonly target: string;
 }
 
 export interface OutboundPolicy {
-  /** Let through although they are not public; link-local and metadata addresses never are. */
+  /** Non-public addresses that may be called. Never opens link-local or metadata addresses. */
   readonly allow: readonly AddressRule[];
-  /** Refused although they are public; stronger than allow. */
+  /** Public addresses that may not be called. Takes precedence over allow. */
   readonly deny: readonly AddressRule[];
-  /** For the whole call, name resolution included. */
+  /** Deadline of the whole call, including name resolution. */
   readonly totalMs: number;
 }
 
 export interface OutboundCall {
   readonly url: OutboundUrl;
   readonly method: 'POST' | 'GET';
-  /** Besides Host, User-Agent and Content-Length. */
+  /** In addition to Host, User-Agent and Content-Length. */
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;
   readonly policy: OutboundPolicy;
-  /** Ends the call at once: whoever asked is gone. */
+  /** Cancels the call, e.g. because the caller disconnected. */
   readonly signal?: AbortSignal | undefined;
 }
 
 export interface Observation {
   readonly stage: Stage;
-  /** Milliseconds of each phase that was begun. */
+  /** Milliseconds spent in each stage that was entered. */
   readonly phases: Readonly<Partial<Record<Stage, number>>>;
   readonly tls: { readonly version: string; readonly certificateEndsAt: number } | null;
 }
 
 export type Outcome =
-  /** Not public and not allowed: nothing was connected to, and nothing more is told. */
+  /** Neither public nor allowed. No connection was made; no detail is given, so that it reveals nothing. */
   | { readonly kind: 'private' }
   | { readonly kind: 'failed'; readonly reason: FailureReason; readonly seen: Observation }
   | {
       readonly kind: 'answered';
       readonly status: number;
       readonly headers: Readonly<Record<string, string>>;
-      /** The beginning of the answer, cut at 16 KiB. */
+      /** At most the first 16 KiB. */
       readonly body: Uint8Array;
-      /** Only let through by an allow rule: what it answers is not for the caller's eyes. */
+      /** Reached through an allow rule only: the response must not be shown to the caller. */
       readonly isPrivate: boolean;
       readonly seen: Observation;
     };
 
-/** Never rejects because of the other side, and always settles within the policy's time. */
+/** Never rejects because of the receiver. Always settles within the policy's deadline. */
 export type CallOut = (call: OutboundCall) => Promise<Outcome>;

@@ -1,38 +1,38 @@
-// How a URL that we are to call may be written. It is checked as text before it is parsed, because parsers forgive too
-// much, and then what was parsed is what counts. Where it leads, and whether we may go there, is not asked here.
+// Syntax of URLs that the service calls. The text is checked before it is parsed, because URL parsers are too lenient;
+// the parsed result is what is used. Whether its addresses may be called is decided in address-verdict.ts.
 import type { Localized } from '../../kernel/locale.ts';
 import { Refusal } from '../errors.ts';
 import { type Address, parseAddress, parsePort } from './addresses.ts';
 import type { OutboundUrl } from './outbound.ts';
 
 /**
- * In code points, as people and JSON Schema count. With it a host stays below the 253 characters of DNS, so that
- * there is no check of its own for them.
+ * In code points, as in JSON Schema. Keeps the host below the 253 characters of DNS, so the host's length needs no check
+ * of its own.
  */
 export const MAX_CALLBACK_URL = 256;
 const HTTPS_PORT = 443;
 
-/** A URL for callbacks, or a Refusal. The reason never repeats the URL: its query may hold a secret. */
+/** Parses a callback URL; throws a Refusal. The reason never repeats the URL: its query may hold a secret. */
 export function callbackUrl(text: string, field = 'url'): OutboundUrl {
-  // An emoji has two units, so this first half only saves work on a text that is far too long.
-  if (text.length > 2 * MAX_CALLBACK_URL || [...text].length > MAX_CALLBACK_URL) throw invalid(field, TOO_LONG);
-  const { scheme, port, ...where } = wellFormed(text, field);
+  // Code points take one or two UTF-16 units: the first test only avoids counting a far too long text.
+  if (text.length > 2 * MAX_CALLBACK_URL || [...text].length > MAX_CALLBACK_URL) throw invalidUrl(field, TOO_LONG);
+  const { scheme, port, ...where } = parseParts(text, field);
   if (scheme !== 'https') throw new Refusal('callback_url_not_https', { field, reason: NOT_HTTPS });
   return { scheme, port: port ?? HTTPS_PORT, ...where };
 }
 
-/** Any URL of the web, read by the same rules; undefined when it breaks one. The port is the one that is written. */
+/** Parses an http or https URL by the same rules; undefined if invalid. `port` is undefined unless written. */
 export function webUrl(text: string): (Omit<OutboundUrl, 'port'> & { readonly port: number | undefined }) | undefined {
   try {
-    const { scheme, ...where } = wellFormed(text, '');
+    const { scheme, ...where } = parseParts(text, '');
     return scheme === 'https' || scheme === 'http' ? { scheme, ...where } : undefined;
   } catch {
     return undefined;
   }
 }
 
-interface WellFormed {
-  /** In lower case, and not judged: that differs from purpose to purpose. */
+interface ParsedParts {
+  /** In lower case; which schemes are allowed depends on the purpose. */
   readonly scheme: string;
   readonly host: string;
   readonly literal: Address | null;
@@ -40,15 +40,15 @@ interface WellFormed {
   readonly target: string;
 }
 
-function wellFormed(text: string, field: string): WellFormed {
-  const unfit = TEXT_FAULTS.find(([isAtFault]) => isAtFault(text));
-  if (unfit) throw invalid(field, unfit[1]);
-  const written = partsOf(text);
-  const fault = PART_FAULTS.find(([isAtFault]) => isAtFault(written));
-  if (fault) throw invalid(field, fault[1]);
+function parseParts(text: string, field: string): ParsedParts {
+  const textFault = TEXT_FAULTS.find(([isAtFault]) => isAtFault(text));
+  if (textFault) throw invalidUrl(field, textFault[1]);
+  const written = splitUrl(text);
+  const partFault = PART_FAULTS.find(([isAtFault]) => isAtFault(written));
+  if (partFault) throw invalidUrl(field, partFault[1]);
   const port = written.port === undefined ? undefined : parsePort(written.port);
   const host = parsedHost(written, port);
-  if (host === undefined) throw invalid(field, NOT_A_HOST);
+  if (host === undefined) throw invalidUrl(field, NOT_A_HOST);
   return {
     scheme: written.scheme.toLowerCase(),
     host,
@@ -58,10 +58,10 @@ function wellFormed(text: string, field: string): WellFormed {
   };
 }
 
-interface Written {
+interface WrittenParts {
   readonly scheme: string;
   readonly authority: string;
-  /** With its brackets. */
+  /** Including brackets. */
   readonly host: string;
   readonly port: string | undefined;
   /** Path, query and fragment. */
@@ -70,17 +70,17 @@ interface Written {
 
 const FORM = /^([a-z][a-z0-9+.-]*):\/\/([^/?#]*)(.*)$/i;
 
-function partsOf(text: string): Written {
+function splitUrl(text: string): WrittenParts {
   const [, scheme = '', authority = '', rest = ''] = FORM.exec(text) ?? [];
   const [, host = '', port] = /^(\[[^\]]*\]|[^:]*)(?::(.*))?$/.exec(authority) ?? [];
   return { scheme, authority, host, port, rest };
 }
 
 /**
- * The host as the parser reads it, which turns `127.1` into 127.0.0.1: undefined where it reads none, or another than
- * the one that was checked. All schemes are read as https, since others let the parser keep any host as it is.
+ * The host as the WHATWG parser reads it, e.g. 127.0.0.1 for `127.1`. Undefined if it finds none, or a different one
+ * than was checked. Every scheme is parsed as https, because the parser does not normalize hosts of unknown schemes.
  */
-function parsedHost({ authority, host, rest }: Written, port = HTTPS_PORT): string | undefined {
+function parsedHost({ authority, host, rest }: WrittenParts, port = HTTPS_PORT): string | undefined {
   const parsed = URL.parse(`https://${authority}${rest}`);
   if (!parsed || Number(parsed.port || HTTPS_PORT) !== port) return undefined;
   const found = withoutBrackets(parsed.hostname);
@@ -90,9 +90,9 @@ function parsedHost({ authority, host, rest }: Written, port = HTTPS_PORT): stri
   return isSame ? found : undefined;
 }
 
-/** What parsers take for an IPv4 address, in decimal, octal or hexadecimal, whatever stands before. */
+/** WHATWG "ends in a number": such hosts are parsed as IPv4, in decimal, octal or hexadecimal. */
 const ENDS_IN_NUMBER = /(^|\.)(\d+|0x[0-9a-f]*)$/i;
-/** The underscore is no host name's, but names in private zones have it, and DNS does not mind. */
+/** Underscores are not allowed in host names, but names in private zones use them and DNS resolves them. */
 const LABEL = /^[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?$/i;
 
 const isBracketed = (host: string): boolean => host.startsWith('[') && host.endsWith(']');
@@ -111,7 +111,7 @@ const NOT_A_HOST: Localized = {
   zh: 'URL 的主机既不是域名，也不是 IP 地址，请更正。',
 };
 
-/** What can be wrong with the characters; the most telling fault first. */
+/** Faults in the characters; the first match is reported, so the most specific come first. */
 const TEXT_FAULTS: readonly (readonly [isAtFault: (text: string) => boolean, why: Localized])[] = [
   [
     (text) => /[\s\p{Cc}]/u.test(text),
@@ -137,8 +137,8 @@ const TEXT_FAULTS: readonly (readonly [isAtFault: (text: string) => boolean, why
   ],
 ];
 
-/** What can be wrong with the parts; the most telling fault first. */
-const PART_FAULTS: readonly (readonly [isAtFault: (written: Written) => boolean, why: Localized])[] = [
+/** Faults in the parts; the first match is reported, so the most specific come first. */
+const PART_FAULTS: readonly (readonly [isAtFault: (written: WrittenParts) => boolean, why: Localized])[] = [
   [
     ({ rest }) => rest.includes('#'),
     {
@@ -191,4 +191,5 @@ const PART_FAULTS: readonly (readonly [isAtFault: (written: Written) => boolean,
   ],
 ];
 
-const invalid = (field: string, reason: Localized): Refusal => new Refusal('invalid_callback_url', { field, reason });
+const invalidUrl = (field: string, reason: Localized): Refusal =>
+  new Refusal('invalid_callback_url', { field, reason });

@@ -1,11 +1,11 @@
-// PUT /openapi/v3/account/callback/test: one real callback, now. The body is read by the domain and not by a schema:
-// the interface has codes of its own for what can be wrong with it (contract limit schema).
+// PUT /openapi/v3/account/callback/test: sends one real callback. The domain validates the body, not the schema: the
+// specification has codes of its own for invalid values (contract limit schema).
 import Type from 'typebox';
 import { MAX_ACCESS_KEY } from '../../domain/callbacks/callback.ts';
-import { viewOf } from '../../domain/callbacks/report.ts';
+import { reportView } from '../../domain/callbacks/report.ts';
 import { FAILURE_REASONS, STAGES } from '../../domain/egress/outbound.ts';
 import { MAX_CALLBACK_URL } from '../../domain/egress/url.ts';
-import type { TestCallback } from '../../usecases/callbacks/send-test-callback.ts';
+import type { SendTestCallback } from '../../usecases/callbacks/send-test-callback.ts';
 import type { Api } from '../front/api.ts';
 import { actorOf, callerOf } from '../front/authentication.ts';
 import { answers, success } from '../front/reply.ts';
@@ -43,12 +43,12 @@ const Answer = Type.Object({
   }),
 });
 
-export function callbackTestOperation(api: Api, testCallback: TestCallback): void {
+export function callbackTestOperation(api: Api, sendTestCallback: SendTestCallback): void {
   api.put(
     '/account/callback/test',
     {
       config: { action: 'test_callback' },
-      // The schema is there to be read; what it finds is not asked.
+      // Schema is documentation only; the domain returns more specific codes.
       attachValidation: true,
       schema: {
         summary: 'Test the callback settings with a real, simulated callback',
@@ -62,11 +62,11 @@ export function callbackTestOperation(api: Api, testCallback: TestCallback): voi
       },
     },
     async (request, reply) => {
-      const left = new AbortController();
-      reply.raw.once('close', () => left.abort());
+      const disconnected = new AbortController();
+      reply.raw.once('close', () => disconnected.abort());
       const { account } = callerOf(request);
-      const call = { account, by: actorOf(request), body: request.body, signal: left.signal };
-      return success({ callback: viewOf(await testCallback(call)) });
+      const call = { account, by: actorOf(request), body: request.body, signal: disconnected.signal };
+      return success({ callback: reportView(await sendTestCallback(call)) });
     },
   );
 }

@@ -1,10 +1,10 @@
-// GET, PUT and DELETE /openapi/v3/account/callback, and a new signing secret: what an account says about its callbacks.
-// Ours, not the specification's. No answer shows the access key; the signing secret is shown once, when it is made.
+// GET, PUT and DELETE /openapi/v3/account/callback, and rotating the signing secret. Extensions of the specification. No
+// response contains the access key; the signing secret is returned once, when it is created.
 import type { FastifyRequest } from 'fastify';
 import Type from 'typebox';
 import type { Actor } from '../../domain/access/credential.ts';
 import { CALLBACK_ACTIONS, type CallbackSettings } from '../../domain/callbacks/callback.ts';
-import { requireUnmanaged } from '../../domain/callbacks/callback-test-request.ts';
+import { requireUnmanaged } from '../../domain/callbacks/callback-requests.ts';
 import type { Secret } from '../../domain/secret.ts';
 import type { ConfigureCallback } from '../../usecases/callbacks/configure-callback.ts';
 import type { Api } from '../front/api.ts';

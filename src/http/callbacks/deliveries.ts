@@ -1,14 +1,14 @@
-// /openapi/v3/account/callback/deliveries: every event of the account with its attempts, and sending again. Ours, not the
-// specification's.
+// /openapi/v3/account/callback/deliveries: the account's events with their attempts, and resending. Extensions of the
+// specification.
 
 import Type from 'typebox';
 import { CALLBACK_ACTIONS, type CallbackAction, isCallbackAction } from '../../domain/callbacks/callback.ts';
-import { DELIVERY_STATES, type DeliveryState } from '../../domain/callbacks/delivery.ts';
+import { DELIVERY_STATES } from '../../domain/callbacks/delivery.ts';
 import type { DeliveryFilter } from '../../domain/callbacks/ports.ts';
 import { dateTime } from '../../domain/certificate/validity.ts';
-import { invalid, Refusal } from '../../domain/errors.ts';
+import { invalid, type Refusal } from '../../domain/errors.ts';
 import type { OrderId } from '../../domain/ids.ts';
-import type { ResendFilter, ShowDeliveries, ShownDelivery } from '../../usecases/callbacks/show-deliveries.ts';
+import type { DeliveryWithAttempts, ManageDeliveries } from '../../usecases/callbacks/manage-deliveries.ts';
 import type { Api } from '../front/api.ts';
 import { actorOf, callerOf } from '../front/authentication.ts';
 import { PageQuery, pageOf } from '../front/paging.ts';
@@ -66,7 +66,7 @@ const common = { tags: ['callback'], 'x-reseal-extension': true };
 const PATH = '/account/callback/deliveries';
 const MAX_RESENT = 1_000;
 
-export function deliveryOperations(api: Api, deliveries: ShowDeliveries): void {
+export function deliveryOperations(api: Api, deliveries: ManageDeliveries): void {
   const config = { action: 'configure_callback' as const };
   api.get(
     PATH,
@@ -83,7 +83,7 @@ export function deliveryOperations(api: Api, deliveries: ShowDeliveries): void {
     },
     async (request) => {
       const { state, ...rest } = request.query;
-      const filter = { ...filterOf(rest), state: oneOf('state', state, DELIVERY_STATES) };
+      const filter = { ...filterOf(rest), state: state === undefined ? undefined : stateOf(state, DELIVERY_STATES) };
       const found = await deliveries.list(callerOf(request).account.id, filter, pageOf(rest));
       return success({ deliveries: found.deliveries.map(viewOf), next_after: found.nextAfter });
     },
@@ -118,25 +118,23 @@ export function deliveryOperations(api: Api, deliveries: ShowDeliveries): void {
     async (request) => {
       const { state, after, limit = MAX_RESENT, ...rest } = request.body;
       if (limit < 1 || limit > MAX_RESENT) {
-        const [en, zh] = [`limit is a number from 1 to ${MAX_RESENT}.`, `limit 须为 1 至 ${MAX_RESENT} 的整数。`];
-        throw new Refusal('invalid_parameters', { field: 'limit', reason: { en, zh } });
+        throw invalid('limit', `limit is a number from 1 to ${MAX_RESENT}.`, `limit 须为 1 至 ${MAX_RESENT} 的整数。`);
       }
-      const known = oneOf('state', state, RESENDABLE) as ResendFilter['state'];
-      const filter = { ...filterOf(rest), state: known };
+      const filter = { ...filterOf(rest), state: stateOf(state, RESENDABLE) };
       const { resent, nextAfter } = await deliveries.resendRange(actorOf(request), filter, { after, limit });
       return success({ resent, next_after: nextAfter });
     },
   );
 }
 
-interface Wish {
+interface FilterFields {
   readonly order_id?: OrderId;
   readonly action?: string;
   readonly since?: string;
   readonly until?: string;
 }
 
-const filterOf = ({ order_id, action, since, until }: Wish): DeliveryFilter => ({
+const filterOf = ({ order_id, action, since, until }: FilterFields): DeliveryFilter => ({
   orderId: order_id,
   action: actionOf(action),
   since: timeOf('since', since),
@@ -148,10 +146,10 @@ function actionOf(text: string | undefined): CallbackAction | undefined {
   throw unknownValue('action', ACTIONS);
 }
 
-function oneOf<T extends DeliveryState>(field: string, text: string | undefined, known: readonly T[]): T | undefined {
-  const value = known.find((one) => one === text);
-  if (text === undefined || value !== undefined) return value;
-  throw unknownValue(field, known);
+function stateOf<State extends string>(text: string, known: readonly State[]): State {
+  const state = known.find((one) => one === text);
+  if (state !== undefined) return state;
+  throw unknownValue('state', known);
 }
 
 const unknownValue = (field: string, known: readonly string[]): Refusal =>
@@ -159,7 +157,7 @@ const unknownValue = (field: string, known: readonly string[]): Refusal =>
 
 function timeOf(field: string, text: string | undefined): number | undefined {
   if (text === undefined) return undefined;
-  // Events differ by milliseconds, which dates of certificates do not know.
+  // dateTime() drops milliseconds, which certificates do not have but events do.
   if (dateTime(text) !== undefined) return Date.parse(text.toUpperCase());
   throw invalid(
     field,
@@ -168,7 +166,7 @@ function timeOf(field: string, text: string | undefined): number | undefined {
   );
 }
 
-const viewOf = (delivery: ShownDelivery): Type.Static<typeof View> => ({
+const viewOf = (delivery: DeliveryWithAttempts): Type.Static<typeof View> => ({
   id: delivery.id,
   order_id: delivery.orderId,
   cert_id: delivery.certificateId,

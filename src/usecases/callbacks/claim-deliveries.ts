@@ -1,41 +1,40 @@
-// Taking work: what is due in the lane of one account, as much of it as there are places for, each under a lease that is
-// durable before anything is sent. What the settings of this moment hold back is set aside instead.
+// Claims due events of one lane, as many as there are free slots, each under a lease that is durable before anything is
+// sent. Events that the current settings exclude are suppressed instead.
 import type { CallbackSettings } from '../../domain/callbacks/callback.ts';
 import {
-  heldBack,
-  isAiling,
-  isClosed,
-  isInOrderTaken,
+  DELIVERY_LEASE_MS,
+  isBreakerOpen,
+  isDegraded,
+  isInOrderLeased,
   type Lane,
-  LEASE_MS,
   type SuppressionReason,
+  suppressionReason,
 } from '../../domain/callbacks/delivery.ts';
-import type { WaitingEvent } from '../../domain/callbacks/ports.ts';
+import type { PendingEvent } from '../../domain/callbacks/ports.ts';
 import type { Clock } from '../../domain/clock.ts';
 import type { OutboundUrl } from '../../domain/egress/outbound.ts';
 import { callbackUrl } from '../../domain/egress/url.ts';
 import { Refusal } from '../../domain/errors.ts';
 import type { AccountId, NewId } from '../../domain/ids.ts';
 import type { Repositories, Store } from '../../domain/store.ts';
-import type { DeliverySlots, Place } from './delivery-slots.ts';
+import type { DeliverySlots, SlotRequest } from './concurrency-limits.ts';
 
-/** A lane without a place is looked at again then, unless one becomes free before. */
-const CROWDED_MS = 2_000;
-/** Set aside at once. */
-const MAX_HELD_BACK = 500;
+/** A lane without a free slot is due again after this time; the dispatcher comes earlier if one becomes free. */
+const NO_SLOT_MS = 2_000;
+const MAX_SUPPRESSED = 500;
 
-export interface Claimed {
-  readonly event: WaitingEvent;
+export interface ClaimedDelivery {
+  readonly event: PendingEvent;
   readonly settings: CallbackSettings;
   readonly url: OutboundUrl;
   readonly token: string;
   readonly slot: Disposable;
 }
 
-export interface LaneWork {
-  readonly claimed: readonly Claimed[];
-  /** There is more; null when there is not. */
-  readonly waitsFor: Place | 'nothing' | null;
+export interface LaneClaim {
+  readonly claimed: readonly ClaimedDelivery[];
+  /** What else is due in the lane: nothing (null), more once that slot is free, or more at once. */
+  readonly remaining: SlotRequest | 'ready' | null;
 }
 
 export interface ClaimTools {
@@ -45,88 +44,93 @@ export interface ClaimTools {
   readonly slots: DeliverySlots;
 }
 
-const NOTHING: LaneWork = { claimed: [], waitsFor: null };
+const NOTHING: LaneClaim = { claimed: [], remaining: null };
 
-/** Places are given back when the transaction fails: what was not leased is not sent. */
-export function claimDeliveries({ store, now, newId, slots }: ClaimTools): (accountId: AccountId) => Promise<LaneWork> {
+/** Releases the slots if the transaction fails: an event without a lease is not sent. */
+export function claimDeliveries({
+  store,
+  now,
+  newId,
+  slots,
+}: ClaimTools): (accountId: AccountId) => Promise<LaneClaim> {
   return async (accountId) => {
-    using places = new DisposableStack();
-    const work = await store.transaction(async (tx) => {
-      const lane = await tx.callbackLanes.take(accountId);
+    using acquired = new DisposableStack();
+    const claim = await store.transaction(async (tx) => {
+      const lane = await tx.callbackLanes.tryLock(accountId);
       if (!lane) return NOTHING;
-      if (isClosed(lane, now())) {
-        await tx.callbackLanes.save({ ...lane, notBefore: lane.closedUntil });
+      if (isBreakerOpen(lane, now())) {
+        await tx.callbackLanes.save({ ...lane, notBefore: lane.openUntil });
         return NOTHING;
       }
       const settings = await tx.callbacks.find(accountId);
       const url = settings && urlOf(settings);
       return settings && url && !settings.isDisabled
-        ? await claimIn(tx, lane, settings, url, places)
-        : await setAside(tx, lane, settings?.isDisabled ? 'disabled' : 'not_configured');
+        ? await claimDue(tx, lane, { settings, url }, acquired)
+        : await suppressDue(tx, lane, settings?.isDisabled ? 'disabled' : 'not_configured');
     });
-    places.move();
-    return work;
+    acquired.move();
+    return claim;
   };
 
-  async function setAside(tx: Repositories, lane: Lane, reason: SuppressionReason): Promise<LaneWork> {
+  async function suppressDue(tx: Repositories, lane: Lane, reason: SuppressionReason): Promise<LaneClaim> {
     const at = now();
+    const { accountId } = lane;
     const due = [
-      ...(await tx.deliveryQueue.dueEvents(lane.accountId, at, false, MAX_HELD_BACK)),
-      ...(isInOrderTaken(lane, at) ? [] : await tx.deliveryQueue.dueEvents(lane.accountId, at, true, MAX_HELD_BACK)),
+      ...(await tx.deliveryQueue.dueEvents(accountId, at, false, MAX_SUPPRESSED)),
+      ...(isInOrderLeased(lane, at) ? [] : await tx.deliveryQueue.dueEvents(accountId, at, true, MAX_SUPPRESSED)),
     ];
     if (due.length > 0) await tx.deliveryQueue.suppress(idsOf(due), reason, at);
     await tx.callbackLanes.save({ ...lane, notBefore: 0 });
-    return { claimed: [], waitsFor: due.length < MAX_HELD_BACK ? null : 'nothing' };
+    return { claimed: [], remaining: due.length < MAX_SUPPRESSED ? null : 'ready' };
   }
 
-  async function claimIn(
+  async function claimDue(
     tx: Repositories,
     lane: Lane,
-    settings: CallbackSettings,
-    url: OutboundUrl,
-    places: DisposableStack,
-  ): Promise<LaneWork> {
+    { settings, url }: Pick<ClaimedDelivery, 'settings' | 'url'>,
+    acquired: DisposableStack,
+  ): Promise<LaneClaim> {
     const { accountId } = lane;
     const at = now();
-    // One at a time finds out whether an ailing receiver is back.
-    const room = isAiling(lane) ? Math.min(1, 1 - slots.underWay(accountId)) : slots.roomOf(accountId);
+    // A degraded receiver is probed with one attempt at a time.
+    const room = isDegraded(lane) ? Math.min(1, 1 - slots.inFlight(accountId)) : slots.freeFor(accountId);
     const due = room > 0 ? await dueIn(tx, lane, at, room) : [];
     const token = newId();
-    const claimed: Claimed[] = [];
-    const unwanted: WaitingEvent[] = [];
-    let crowded: Place = { accountId, host: url.host, isFirst: lane.failures === 0 };
+    const claimed: ClaimedDelivery[] = [];
+    const suppressed: PendingEvent[] = [];
+    let blocked: SlotRequest = { accountId, host: url.host, isFirst: lane.failures === 0 };
     for (const event of due) {
-      if (heldBack(settings, event.action)) {
-        unwanted.push(event);
+      if (suppressionReason(settings, event.action)) {
+        suppressed.push(event);
         continue;
       }
-      const place = { accountId, host: url.host, isFirst: event.tries === 0 && lane.failures === 0 };
-      const slot = slots.take(place);
-      if (slot) claimed.push({ event, settings, url, token, slot: places.use(slot) });
-      else crowded = place;
+      const request = { accountId, host: url.host, isFirst: event.tries === 0 && lane.failures === 0 };
+      const slot = slots.tryAcquire(request);
+      if (slot) claimed.push({ event, settings, url, token, slot: acquired.use(slot) });
+      else blocked = request;
     }
-    const until = at + LEASE_MS;
+    const until = at + DELIVERY_LEASE_MS;
     if (claimed.length > 0) await tx.deliveryQueue.lease(idsOf(claimed.map(({ event }) => event)), { token, until });
-    if (unwanted.length > 0) await tx.deliveryQueue.suppress(idsOf(unwanted), 'action_not_enabled', at);
+    if (suppressed.length > 0) await tx.deliveryQueue.suppress(idsOf(suppressed), 'action_not_enabled', at);
     const inOrderUntil = claimed.some(({ event }) => event.inOrder) ? until : lane.inOrderUntil;
-    const isFull = due.length >= room || claimed.length + unwanted.length < due.length;
-    await tx.callbackLanes.save({ ...lane, inOrderUntil, notBefore: isFull ? at + CROWDED_MS : 0 });
-    if (unwanted.length > 0 && isFull) return { claimed, waitsFor: 'nothing' };
-    // The one attempt of an ailing lane opens it, or closes it: there is nothing to wait for besides.
-    return { claimed, waitsFor: isFull && !isAiling(lane) ? crowded : null };
+    const hasMore = due.length >= room || claimed.length + suppressed.length < due.length;
+    await tx.callbackLanes.save({ ...lane, inOrderUntil, notBefore: hasMore ? at + NO_SLOT_MS : 0 });
+    if (suppressed.length > 0 && hasMore) return { claimed, remaining: 'ready' };
+    // In a degraded lane the outcome of the probe decides what follows; a free slot changes nothing.
+    return { claimed, remaining: hasMore && !isDegraded(lane) ? blocked : null };
   }
 
-  /** Of those that were asked for in order there is one at a time, and it is the oldest. */
-  async function dueIn(tx: Repositories, lane: Lane, at: number, room: number) {
+  /** Of a replayed range only the oldest event, and only if none is being sent. */
+  async function dueIn(tx: Repositories, lane: Lane, at: number, room: number): Promise<PendingEvent[]> {
     const { accountId } = lane;
-    const next = isInOrderTaken(lane, at) ? [] : await tx.deliveryQueue.dueEvents(accountId, at, true, 1);
+    const next = isInOrderLeased(lane, at) ? [] : await tx.deliveryQueue.dueEvents(accountId, at, true, 1);
     return [...next, ...(await tx.deliveryQueue.dueEvents(accountId, at, false, room - next.length))];
   }
 }
 
-const idsOf = (events: readonly WaitingEvent[]): string[] => events.map(({ id }) => id);
+const idsOf = (events: readonly PendingEvent[]): string[] => events.map(({ id }) => id);
 
-/** What was saved under looser rules than today's cannot be called. */
+/** Undefined for a URL that was saved under looser rules than the current ones. */
 function urlOf({ url }: CallbackSettings): OutboundUrl | undefined {
   try {
     return callbackUrl(url);

@@ -1,160 +1,146 @@
-// The dispatcher: looks for events to deliver whenever it is woken, takes what there are places for, lane by lane, and
-// sends it. Many instances may do so on one store; leases keep them from doing the same. It holds nothing that a crash
-// could lose: what it knows besides the store is only which lanes are worth a look before they say so themselves.
+// The dispatcher: polls for due events when woken, claims them lane by lane as slots allow, and sends them. Several
+// instances may share a store; leases keep them apart. A crash loses nothing: the only state outside the store is a hint
+// which lanes to poll before they are due.
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Refusal } from '../../domain/errors.ts';
 import type { AccountId } from '../../domain/ids.ts';
+import { mapLimit } from '../../kernel/map-limit.ts';
 import { type AttemptTools, attemptDelivery } from './attempt-delivery.ts';
-import { type Claimed, type ClaimTools, claimDeliveries, type LaneWork } from './claim-deliveries.ts';
-import { type DeliveryLimits, deliverySlots, type Place } from './delivery-slots.ts';
+import { type ClaimedDelivery, type ClaimTools, claimDeliveries, type LaneClaim } from './claim-deliveries.ts';
+import { type ConcurrencyLimits, deliverySlots } from './concurrency-limits.ts';
 
-export interface DeliverCallbacks {
-  /** There may be something to do. Returns at once. */
+export interface Dispatcher {
+  /** Polls in the background. Returns at once. */
   wake(): void;
-  /** Looks, takes what it can, and resolves when that is under way. */
-  look(): Promise<void>;
-  /** Takes nothing more. Resolves when what was under way has ended, or was given back after so long. */
+  /** Claims what it can, and resolves when that is in flight. Never rejects. */
+  poll(): Promise<void>;
+  /** Claims nothing more. Resolves when all attempts have ended; those that exceed `withinMs` are canceled and released. */
   stop(withinMs: number): Promise<void>;
 }
 
-export type DeliverTools = AttemptTools &
+export type DispatcherTools = AttemptTools &
   Omit<ClaimTools, 'slots'> & {
-    readonly limits: DeliveryLimits;
+    readonly limits: ConcurrencyLimits;
     readonly onError: (error: unknown) => void;
   };
 
-const SORTED_AT_ONCE = 500;
-const LANES_AT_ONCE = 64;
-const LANES_SIDE_BY_SIDE = 4;
-const FAULTY_MS = 60_000;
-const GATHER_MS = 8;
-/** More than that are found by their due time alone. */
-const MAX_REMEMBERED = 256;
+const NEW_PER_POLL = 500;
+const LANES_PER_POLL = 64;
+const LANE_CONCURRENCY = 4;
+const FAULTY_LANE_MS = 60_000;
+const BATCH_MS = 8;
+/** Lanes beyond that are found by their due time only. */
+const MAX_BACKLOG = 256;
 
-export function deliverCallbacks(tools: DeliverTools): DeliverCallbacks {
+export function deliverCallbacks(tools: DispatcherTools): Dispatcher {
   const { store, now, onError } = tools;
   const slots = deliverySlots(tools.limits);
   const claim = claimDeliveries({ ...tools, slots });
   const attempt = attemptDelivery(tools);
   const stopping = new AbortController();
-  const underWay = new Set<Promise<void>>();
-  /** Lanes with more to do, and what they wait for. */
-  const crowded = new Map<string, Place | 'nothing'>();
+  const inFlight = new Set<Promise<void>>();
+  /** Lanes with more due events than slots. */
+  const backlog = new Map<AccountId, NonNullable<LaneClaim['remaining']>>();
   let isStopped = false;
-  let isAsked = false;
-  let looking: Promise<void> | undefined;
-  let gathering: Promise<void> | undefined;
+  let isPollRequested = false;
+  let polling: Promise<void> | undefined;
+  let batch: Promise<void> | undefined;
 
-  /**
-   * Where more waits than there are places for, attempts that end within a moment are noted together, and their places
-   * taken by others in the same commit: one fsync for several.
-   */
-  function gathered(): Promise<void> {
-    gathering ??= sleep(GATHER_MS).then(() => {
-      gathering = undefined;
+  /** With a backlog, attempts that end within a few milliseconds are recorded, and their slots reused, in one commit. */
+  function nextBatch(): Promise<void> {
+    batch ??= sleep(BATCH_MS).then(() => {
+      batch = undefined;
       wake();
     });
-    return gathering;
+    return batch;
   }
 
-  function send(claimed: Claimed): void {
+  function send(claimed: ClaimedDelivery): void {
     const { accountId } = claimed.event;
     const onEnd = async () => {
       claimed.slot[Symbol.dispose]();
-      if (crowded.has(accountId)) await gathered();
+      if (backlog.has(accountId)) await nextBatch();
     };
     const sending = attempt(claimed, stopping.signal, onEnd)
-      // The lease will end, and the event be sent again: nothing is lost.
+      // Nothing is lost: the lease expires, and the event is sent again.
       .catch(onError)
       .finally(() => {
-        underWay.delete(sending);
-        if (!crowded.has(accountId)) wake();
+        inFlight.delete(sending);
+        if (!backlog.has(accountId)) wake();
       });
-    underWay.add(sending);
+    inFlight.add(sending);
   }
 
-  function remember(accountId: AccountId, { waitsFor }: LaneWork): void {
-    crowded.delete(accountId);
-    if (waitsFor && crowded.size < MAX_REMEMBERED) crowded.set(accountId, waitsFor);
-    if (waitsFor === 'nothing') isAsked = true;
-  }
-
-  /** A lane that cannot be worked on is no reason to leave the others alone; it has its turn later. */
+  /** A lane that fails must not stop the others. */
   async function workLane(accountId: AccountId): Promise<void> {
     try {
-      const work = await claim(accountId);
-      remember(accountId, work);
-      for (const claimed of work.claimed) send(claimed);
+      const { claimed, remaining } = await claim(accountId);
+      backlog.delete(accountId);
+      if (remaining && backlog.size < MAX_BACKLOG) backlog.set(accountId, remaining);
+      if (remaining === 'ready') isPollRequested = true;
+      for (const one of claimed) send(one);
     } catch (error) {
-      crowded.delete(accountId);
+      backlog.delete(accountId);
       onError(error);
-      // A store that is busy will answer soon; what is wrong with the lane itself will not change so fast.
-      if (!(error instanceof Refusal)) await putOff(accountId).catch(onError);
+      // A busy store recovers soon; a fault of the lane itself does not.
+      if (!(error instanceof Refusal)) await postpone(accountId).catch(onError);
     }
   }
 
-  const putOff = (accountId: AccountId): Promise<void> =>
+  const postpone = (accountId: AccountId): Promise<void> =>
     store.transaction(async (tx) => {
-      const lane = await tx.callbackLanes.take(accountId);
-      if (lane) await tx.callbackLanes.save({ ...lane, notBefore: now() + FAULTY_MS });
+      const lane = await tx.callbackLanes.tryLock(accountId);
+      if (lane) await tx.callbackLanes.save({ ...lane, notBefore: now() + FAULTY_LANE_MS });
     });
 
-  /** A few at once: their commits are one on the embedded database, and each takes a connection on the other. */
-  async function workLanes(accountIds: Iterable<string>): Promise<void> {
-    const left = accountIds[Symbol.iterator]();
-    const worker = async () => {
-      for (let next = left.next(); !next.done && !isStopped && !slots.isFull(); next = left.next()) {
-        await workLane(next.value);
-      }
-    };
-    await Promise.all(Array.from({ length: LANES_SIDE_BY_SIDE }, worker));
-  }
-
-  async function round(): Promise<void> {
-    const free = [...crowded].filter(([, place]) => place === 'nothing' || slots.hasRoom(place)).map(([id]) => id);
+  async function pollOnce(): Promise<void> {
+    const free = [...backlog].filter(([, slot]) => slot === 'ready' || slots.isFree(slot)).map(([id]) => id);
     if (await store.deliveryQueue.hasNew()) {
-      const sorted = await store.transaction((tx) => tx.deliveryQueue.sortNew(SORTED_AT_ONCE, now()));
-      if (sorted === SORTED_AT_ONCE) isAsked = true;
+      const moved = await store.transaction((tx) => tx.deliveryQueue.enqueueNew(NEW_PER_POLL, now()));
+      if (moved === NEW_PER_POLL) isPollRequested = true;
     }
-    // Without a place there is nothing to take: lanes are left alone until an attempt ends.
+    // The end of an attempt wakes the dispatcher again.
     if (slots.isFull()) return;
-    const due = await store.callbackLanes.due(now(), LANES_AT_ONCE);
-    if (due.length === LANES_AT_ONCE) isAsked = true;
-    await workLanes(new Set([...due, ...free]));
+    const due = await store.callbackLanes.due(now(), LANES_PER_POLL);
+    if (due.length === LANES_PER_POLL) isPollRequested = true;
+    // Concurrent lanes share a commit on SQLite; each takes a connection on PostgreSQL.
+    await mapLimit(LANE_CONCURRENCY, [...new Set([...due, ...free])], async (accountId) => {
+      if (!isStopped && !slots.isFull()) await workLane(accountId);
+    });
   }
 
-  async function lookAll(): Promise<void> {
+  async function pollWhileRequested(): Promise<void> {
     try {
-      while (isAsked && !isStopped) {
-        isAsked = false;
-        await round();
+      while (isPollRequested && !isStopped) {
+        isPollRequested = false;
+        await pollOnce();
       }
     } catch (error) {
       onError(error);
     } finally {
-      looking = undefined;
+      polling = undefined;
     }
   }
 
-  function look(): Promise<void> {
-    isAsked = true;
-    looking ??= lookAll();
-    return looking;
+  function poll(): Promise<void> {
+    isPollRequested = true;
+    polling ??= pollWhileRequested();
+    return polling;
   }
 
   function wake(): void {
-    if (!isStopped) void look();
+    if (!isStopped) void poll();
   }
 
   return {
     wake,
-    look,
+    poll,
     async stop(withinMs) {
       isStopped = true;
       const deadline = setTimeout(() => stopping.abort(), withinMs);
-      await looking;
-      while (underWay.size > 0) await Promise.all(underWay);
+      await polling;
+      while (inFlight.size > 0) await Promise.all(inFlight);
       clearTimeout(deadline);
     },
   };

@@ -1,20 +1,20 @@
-// What a clock that was far ahead has left behind: events and lanes that wait for a day nobody meant. They are looked for
-// now and then, and are due at once.
-import { longestWait } from '../../domain/callbacks/delivery.ts';
+// Repairs what a clock that was far ahead has left: events and lanes scheduled further ahead than any retry can be. They
+// become due at once.
+import { maxRetryDelay } from '../../domain/callbacks/delivery.ts';
 import type { Clock } from '../../domain/clock.ts';
 import type { Store } from '../../domain/store.ts';
 
-const LANES_AT_ONCE = 100;
-const EVENTS_AT_ONCE = 1_000;
+const MAX_LANES = 100;
+const MAX_EVENTS = 1_000;
 
 export async function repairSchedules(store: Store, now: Clock, schedule: readonly number[]): Promise<void> {
-  const after = now() + longestWait(schedule);
-  for (const accountId of await store.callbackLanes.farFuture(after, LANES_AT_ONCE)) {
+  const after = now() + maxRetryDelay(schedule);
+  for (const accountId of await store.callbackLanes.farFuture(after, MAX_LANES)) {
     await store.transaction(async (tx) => {
-      const lane = await tx.callbackLanes.take(accountId);
+      const lane = await tx.callbackLanes.tryLock(accountId);
       if (!lane) return;
-      await tx.deliveryQueue.bringBack(accountId, after, now(), EVENTS_AT_ONCE);
-      await tx.callbackLanes.save({ ...lane, closedUntil: 0, inOrderUntil: 0, notBefore: now() });
+      await tx.deliveryQueue.rescheduleFarFuture(accountId, after, now(), MAX_EVENTS);
+      await tx.callbackLanes.save({ ...lane, openUntil: 0, inOrderUntil: 0, notBefore: now() });
     });
   }
 }

@@ -1,5 +1,5 @@
-// How a receiver knows that a callback is ours: the access key in the header the interface names, and beside it a
-// signature over id, time and body as Standard Webhooks has it, under a secret that is never sent.
+// Authenticates callbacks to the receiver: the access key in the specified header, and a Standard Webhooks signature over
+// id, time and body with a secret that is never sent.
 import { createHmac } from 'node:crypto';
 import type { CallbackSettings } from '../../domain/callbacks/callback.ts';
 import { Secret } from '../../domain/secret.ts';
@@ -10,7 +10,7 @@ const SECRET_BYTES = 32;
 export const newSigningSecret = (randomBytes: (count: number) => Uint8Array): Secret =>
   new Secret(PREFIX + Buffer.from(randomBytes(SECRET_BYTES)).toString('base64'));
 
-/** `v1,` and the HMAC-SHA256 of `id.timestamp.body`, each as it travels. */
+/** `v1,` and the base64 HMAC-SHA256 of `id.timestamp.body`, each exactly as sent. */
 export function signatureOf(signingSecret: Secret, id: string, timestamp: string, body: string | Uint8Array): string {
   const key = Buffer.from(signingSecret.reveal().slice(PREFIX.length), 'base64');
   return `v1,${createHmac('sha256', key).update(`${id}.${timestamp}.`).update(body).digest('base64')}`;
@@ -22,7 +22,7 @@ export interface SignedCallback {
   readonly body: string;
   readonly accessKey: Secret;
   readonly signingSecret: Secret;
-  /** Sign too, as long as it lasts. */
+  /** Also sign until they expire. */
   readonly former?: CallbackSettings['former'];
 }
 

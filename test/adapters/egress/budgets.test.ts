@@ -7,7 +7,7 @@ import { getEventListeners, once } from 'node:events';
 import net from 'node:net';
 import { after, before, test } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
-import { Attempt } from '../../../src/adapters/egress/attempt.ts';
+import { CallScope } from '../../../src/adapters/egress/call-scope.ts';
 import { exchange } from '../../../src/adapters/egress/exchange.ts';
 import { HOST, isOurs, Outside, verdict } from '../../support/outside.ts';
 import { OK, type ReceiverOptions, says, saysAndWaits } from '../../support/receiver.ts';
@@ -208,11 +208,13 @@ test('a connection that was closed before the request is noticed at once', async
   await once(socket, 'connect');
   socket.destroy();
   await once(socket, 'close');
-  using attempt = new Attempt(60_000, undefined);
+  using scope = new CallScope(60_000, undefined);
   const url = { scheme: 'http', host: HOST, literal: null, port: receiver.port, target: '/' } as const;
   const policy = { allow: [], deny: [], totalMs: 60_000 };
   const call = { url, method: 'POST', headers: {}, body: '{}', policy } as const;
-  await assert.rejects(exchange(call, socket, 'test', 1_000, attempt), { reason: 'connection_closed' });
+  await assert.rejects(exchange({ call, socket, userAgent: 'test', bodyMs: 1_000, scope }), {
+    reason: 'connection_closed',
+  });
 });
 
 test('the resolver is told to stop, or it would go on asking', async (t) => {
@@ -222,7 +224,7 @@ test('the resolver is told to stop, or it would go on asking', async (t) => {
   assert.equal(cancel.mock.callCount(), 1);
 });
 
-// Destroyed in the wrong order, the two sockets of a call take the whole process with them: see Attempt.own.
+// Destroyed in the wrong order, the two sockets of a call take the whole process with them: see CallScope.own.
 test('a fault of ours is an exception, and still leaves nothing behind', async () => {
   const quiet = leftovers().length;
   const receiver = await outside.receiver({ script: says(OK) });

@@ -5,12 +5,12 @@ import fc from 'fast-check';
 import type { CallbackSettings } from '../../../src/domain/callbacks/callback.ts';
 import {
   afterFailure,
-  FAILURES_TO_CLOSE,
-  heldBack,
+  FAILURES_TO_OPEN,
   type Lane,
-  longestTrying,
   retryAfterOf,
   retryDelay,
+  retryWindow,
+  suppressionReason,
 } from '../../../src/domain/callbacks/delivery.ts';
 import { firstIdAt, idMaker } from '../../../src/domain/ids.ts';
 import { Secret } from '../../../src/domain/secret.ts';
@@ -19,7 +19,7 @@ const NOW = Date.UTC(2026, 10, 15);
 const SCHEDULE = [5_000, 30_000, 300_000];
 const HOUR = 3_600_000;
 const DAY = 24 * HOUR;
-const LANE: Lane = { accountId: 'a', failures: 0, trips: 0, closedUntil: 0, ailingSince: 0, inOrderUntil: 0 };
+const LANE: Lane = { accountId: 'a', failures: 0, openCount: 0, openUntil: 0, degradedSince: 0, inOrderUntil: 0 };
 
 test('a wait is its entry, give or take a fifth, and at least what the receiver asks for, within a day', () => {
   const chance = fc.double({ min: 0, max: 1, noNaN: true });
@@ -34,7 +34,7 @@ test('a wait is its entry, give or take a fifth, and at least what the receiver 
     }),
   );
   assert.deepEqual([retryDelay(SCHEDULE, 1, 0, null), retryDelay(SCHEDULE, 1, 1, null)], [4_000, 6_000]);
-  assert.ok(longestTrying(SCHEDULE) > SCHEDULE.reduce((sum, ms) => sum + ms * 1.2, 0));
+  assert.ok(retryWindow(SCHEDULE) > SCHEDULE.reduce((sum, ms) => sum + ms * 1.2, 0));
 });
 
 test('Retry-After is seconds or a date, and anything else is nothing', () => {
@@ -66,20 +66,22 @@ test('Retry-After is seconds or a date, and anything else is nothing', () => {
 
 test('a lane closes after several failures in a row, longer each time, and what was under way counts once', () => {
   let lane = LANE;
-  for (let count = 1; count < FAILURES_TO_CLOSE; count += 1) lane = afterFailure(lane, NOW, NOW, SCHEDULE);
-  assert.deepEqual([lane.trips, lane.closedUntil], [0, 0]);
-  lane = afterFailure(lane, NOW, NOW, SCHEDULE);
-  assert.deepEqual([lane.trips, lane.closedUntil], [1, NOW + 5_000]);
-  for (let count = 0; count < 20; count += 1) lane = afterFailure(lane, NOW, NOW + 15_000, SCHEDULE);
-  assert.deepEqual([lane.trips, lane.closedUntil], [1, NOW + 5_000], 'they began before it closed');
+  for (let count = 1; count < FAILURES_TO_OPEN; count += 1)
+    lane = afterFailure(lane, { startedAt: NOW, now: NOW, schedule: SCHEDULE });
+  assert.deepEqual([lane.openCount, lane.openUntil], [0, 0]);
+  lane = afterFailure(lane, { startedAt: NOW, now: NOW, schedule: SCHEDULE });
+  assert.deepEqual([lane.openCount, lane.openUntil], [1, NOW + 5_000]);
+  for (let count = 0; count < 20; count += 1)
+    lane = afterFailure(lane, { startedAt: NOW, now: NOW + 15_000, schedule: SCHEDULE });
+  assert.deepEqual([lane.openCount, lane.openUntil], [1, NOW + 5_000], 'they began before it closed');
   const pauses = [30_000, 300_000, 300_000, 300_000];
   for (const pause of pauses) {
-    const at = lane.closedUntil;
-    lane = afterFailure(lane, at, at, SCHEDULE);
-    assert.equal(lane.closedUntil - at, pause);
+    const at = lane.openUntil;
+    lane = afterFailure(lane, { startedAt: at, now: at, schedule: SCHEDULE });
+    assert.equal(lane.openUntil - at, pause);
   }
-  const long = afterFailure({ ...LANE, failures: 50, trips: 9 }, NOW, NOW, [DAY]);
-  assert.equal(long.closedUntil, NOW + HOUR, 'never for longer than an hour');
+  const long = afterFailure({ ...LANE, failures: 50, openCount: 9 }, { startedAt: NOW, now: NOW, schedule: [DAY] });
+  assert.equal(long.openUntil, NOW + HOUR, 'never for longer than an hour');
 });
 
 test('the settings decide what is held back, the plainest reason first', () => {
@@ -87,11 +89,14 @@ test('the settings decide what is held back, the plainest reason first', () => {
     ...{ accountId: 'a', url: 'https://x.example/', accessKey: new Secret('k'), signingSecret: new Secret('s') },
     ...{ former: null, isDisabled: false, enabledActions: null, updatedAt: NOW },
   };
-  assert.equal(heldBack(undefined, 'order:issued'), 'not_configured');
-  assert.equal(heldBack(settings, 'order:issued'), null);
-  assert.equal(heldBack({ ...settings, isDisabled: true, enabledActions: [] }, 'order:issued'), 'disabled');
-  assert.equal(heldBack({ ...settings, enabledActions: ['order:revoked'] }, 'order:issued'), 'action_not_enabled');
-  assert.equal(heldBack({ ...settings, enabledActions: ['order:revoked'] }, 'order:revoked'), null);
+  assert.equal(suppressionReason(undefined, 'order:issued'), 'not_configured');
+  assert.equal(suppressionReason(settings, 'order:issued'), null);
+  assert.equal(suppressionReason({ ...settings, isDisabled: true, enabledActions: [] }, 'order:issued'), 'disabled');
+  assert.equal(
+    suppressionReason({ ...settings, enabledActions: ['order:revoked'] }, 'order:issued'),
+    'action_not_enabled',
+  );
+  assert.equal(suppressionReason({ ...settings, enabledActions: ['order:revoked'] }, 'order:revoked'), null);
 });
 
 test('a moment divides ids into those made before it and those made since', () => {

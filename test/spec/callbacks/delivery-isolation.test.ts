@@ -46,7 +46,7 @@ rule('delivery 9', 'A slow or dead receiver of one account does not delay the fi
   await world.save(slow.key, { url: world.url('/hangs'), access_key: ACCESS_KEY });
   const quick = await subscribed(world, {}, '/quick');
   addBacklog(app, slow, BACKLOG);
-  await app.callbacks.dispatcher.look();
+  await app.callbacks.dispatcher.poll();
   await until('every place of the slow account is taken', () => dead.count === PER_ACCOUNT);
   // Few: all of it has to happen before the first attempt that hangs is given up.
   for (let count = 0; count < 5; count += 1) await arrived(world, await reissued(app, quick));
@@ -79,7 +79,7 @@ test('accounts that share a host share its places, and leave those of other host
   await newOrder(app, {}, key);
   await other.received(1);
   assert.equal(dead.count, 4);
-  await app.callbacks.dispatcher.look();
+  await app.callbacks.dispatcher.poll();
   assert.deepEqual(await app.app.store.callbackLanes.due(app.now(), 100), [], 'nobody looks at them in vain');
 });
 
@@ -93,7 +93,7 @@ test('repetitions never take the places of first attempts', async () => {
   for (let count = 0; count < 6; count += 1) await subscribed(world, {}, '/fails');
   on('/fails', dead.script);
   app.advance(10_000);
-  await app.callbacks.dispatcher.look();
+  await app.callbacks.dispatcher.poll();
   await until('half of the places are taken', () => dead.count === 2);
   const quick = await subscribed(world, {}, '/quick');
   for (let count = 0; count < 5; count += 1) await arrived(world, await reissued(app, quick));

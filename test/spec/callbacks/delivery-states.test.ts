@@ -51,7 +51,7 @@ rule('delivery 1', 'An event is committed in the same transaction as the fact it
     throw new Error('the fact did not come about');
   });
   await assert.rejects(failing);
-  await app.callbacks.dispatcher.look();
+  await app.callbacks.dispatcher.poll();
   assert.deepEqual(
     (await deliveriesOf(app, order.key)).map(({ action }) => action),
     ['order:issued'],
@@ -249,14 +249,14 @@ rule('delivery 10', 'is called less often, and a successful callback test ends t
   // All ten are due again now; of a receiver that is well they would all be sent.
   await later(app, 6_000);
   await until('one attempt to find out', async () => (await count()) === 11);
-  await app.callbacks.dispatcher.look();
+  await app.callbacks.dispatcher.poll();
   assert.equal(await count(), 11);
   const fresh = await reissued(app, order);
-  await app.callbacks.dispatcher.look();
+  await app.callbacks.dispatcher.poll();
   assert.deepEqual((await deliveriesOf(app, order.key)).find(({ cert_id }) => cert_id === fresh)?.attempts, []);
   on('/ailing', answering(200));
   assert.equal(told(await world.test(order.key)), '200 success');
-  await app.callbacks.dispatcher.look();
+  await app.callbacks.dispatcher.poll();
   await until(
     'all but the one that failed just now',
     async () => (await deliveriesOf(app, order.key, '?state=delivered')).length === 10,

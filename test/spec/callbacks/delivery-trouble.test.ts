@@ -46,7 +46,7 @@ test('a clock that was a year ahead for a moment holds nothing back once it is r
   on('/year', answering(200));
   await chores();
   await until('all arrived', async () => {
-    await app.callbacks.dispatcher.look();
+    await app.callbacks.dispatcher.poll();
     return (await deliveriesOf(app, order.key, '?state=delivered')).length === 10;
   });
 });
@@ -101,7 +101,7 @@ test('settings that cannot be opened stop the callbacks of their account, and of
   const faults = () => app.lines.filter(({ event }) => event === 'error').length;
   await until('it is told', () => faults() > 0);
   const told = faults();
-  for (let count = 0; count < 5; count += 1) await app.callbacks.dispatcher.look();
+  for (let count = 0; count < 5; count += 1) await app.callbacks.dispatcher.poll();
   assert.equal(faults(), told, 'not again and again');
 });
 
@@ -114,7 +114,7 @@ test('a receiver that is down for longer than anybody tries is given up, and eve
   let made = 7;
   for (let days = 0; days < 6; days += 1) {
     made = await until('another attempt', async () => {
-      await app.callbacks.dispatcher.look();
+      await app.callbacks.dispatcher.poll();
       const listed = await deliveriesOf(app, order.key);
       return (attemptsIn(listed) > made || isOver(listed)) && attemptsIn(listed);
     });

@@ -1,6 +1,6 @@
-// The lanes of accounts: one row each, however many events wait in it, so that an account with ten thousand of them costs
-// whoever looks for work no more than any other. A lane is due no later than the first of its events; everyone who puts
-// an event into it, or takes one out, has its row.
+// Lanes: one row per account, whatever its number of pending events, so that an account with ten thousand of them costs
+// the dispatcher no more than any other. Invariant: a lane is due no later than its first event. Adding or removing an
+// event therefore locks the lane's row.
 
 import { sql } from 'kysely';
 import type { Lane } from '../../../domain/callbacks/delivery.ts';
@@ -10,7 +10,7 @@ import type { Engine } from '../engine/engine.ts';
 import { prepared } from '../engine/prepared.ts';
 import type { Db, Schema } from '../engine/schema.ts';
 
-/** Written out: an index of some rows only is not used for a value that comes later. */
+/** A literal, because a partial index is not used with a bound parameter. */
 export const PENDING = sql<boolean>`state = 'pending'`;
 
 const NEW_LANE = { due_at: null, failures: 0, trips: 0, closed_until: 0, ailing_since: 0, in_order_until: 0 } as const;
@@ -18,17 +18,17 @@ const NEW_LANE = { due_at: null, failures: 0, trips: 0, closed_until: 0, ailing_
 const laneFrom = (row: Schema['callback_lane']): Lane => ({
   accountId: row.account_id,
   failures: row.failures,
-  trips: row.trips,
-  closedUntil: row.closed_until,
-  ailingSince: row.ailing_since,
+  openCount: row.trips,
+  openUntil: row.closed_until,
+  degradedSince: row.ailing_since,
   inOrderUntil: row.in_order_until,
 });
 
 const lane = (db: Db, { accountId }: { accountId: AccountId }) =>
   db.selectFrom('callback_lane').selectAll().where('account_id', '=', accountId);
-const take = prepared(lane);
-const takeLocked = prepared((db, of: { accountId: AccountId }) => lane(db, of).forUpdate().skipLocked());
-const waitLocked = prepared((db, of: { accountId: AccountId }) => lane(db, of).forUpdate());
+const read = prepared(lane);
+const tryLock = prepared((db, of: { accountId: AccountId }) => lane(db, of).forUpdate().skipLocked());
+const lock = prepared((db, of: { accountId: AccountId }) => lane(db, of).forUpdate());
 
 const dueLanes = prepared((db, { now, limit }: { now: number; limit: number }) =>
   db.selectFrom('callback_lane').select('account_id').where('due_at', '<=', now).orderBy('due_at').limit(limit),
@@ -59,8 +59,8 @@ const reset = prepared((db, { accountId, now }: { accountId: AccountId; now: num
     .where('failures', '>', 0),
 );
 
-/** Something is due in it at that time, if not before. */
-export async function wakeLane(db: Db, accountId: AccountId, at: number): Promise<void> {
+/** Makes the lane due at that time, unless it is due earlier. Creates it if needed. */
+export async function scheduleLane(db: Db, accountId: AccountId, at: number): Promise<void> {
   await db
     .insertInto('callback_lane')
     .values({ ...NEW_LANE, account_id: accountId, due_at: at })
@@ -72,10 +72,10 @@ export async function wakeLane(db: Db, accountId: AccountId, at: number): Promis
     .execute();
 }
 
-/** The next of a range may go. */
-export async function freeInOrder(db: Db, accountId: AccountId, at: number): Promise<void> {
-  const free = db.updateTable('callback_lane').set({ in_order_until: 0, due_at: at });
-  await free.where('account_id', '=', accountId).execute();
+/** Releases the lane's in-order lease, so that the next event of a range can be sent. */
+export async function releaseInOrder(db: Db, accountId: AccountId, at: number): Promise<void> {
+  const release = db.updateTable('callback_lane').set({ in_order_until: 0, due_at: at });
+  await release.where('account_id', '=', accountId).execute();
 }
 
 export const callbackLanesIn = (db: Db, { locksRows }: Pick<Engine, 'locksRows'>): CallbackLanes => ({
@@ -88,25 +88,25 @@ export const callbackLanesIn = (db: Db, { locksRows }: Pick<Engine, 'locksRows'>
     return (await query.orderBy('due_at').limit(limit).execute()).map(({ account_id }) => account_id);
   },
 
-  async take(accountId) {
-    const [row] = await (locksRows ? takeLocked : take)(db, { accountId });
+  async tryLock(accountId) {
+    const [row] = await (locksRows ? tryLock : read)(db, { accountId });
     return row && laneFrom(row);
   },
 
-  async wait(accountId) {
-    const [row] = await (locksRows ? waitLocked : take)(db, { accountId });
+  async lock(accountId) {
+    const [row] = await (locksRows ? lock : read)(db, { accountId });
     if (!row) throw new Error(`the account ${accountId} has no lane`);
     return laneFrom(row);
   },
 
-  async save({ accountId, failures, trips, closedUntil, ailingSince, inOrderUntil, notBefore }) {
+  async save({ accountId, failures, openCount, openUntil, degradedSince, inOrderUntil, notBefore }) {
     const [plain] = await firstDue(db, { accountId, inOrder: 0 });
     const [inOrder] = await firstDue(db, { accountId, inOrder: 1 });
     const first = [plain?.due_at, inOrder && Math.max(inOrder.due_at ?? 0, inOrderUntil)].filter((at) => at != null);
     const due_at = first.length === 0 ? null : Math.max(Math.min(...first), notBefore);
     await update(db, {
-      ...{ account_id: accountId, due_at, failures, trips, closed_until: closedUntil, in_order_until: inOrderUntil },
-      ailing_since: ailingSince,
+      ...{ account_id: accountId, due_at, failures, in_order_until: inOrderUntil },
+      ...{ trips: openCount, closed_until: openUntil, ailing_since: degradedSince },
     });
   },
 

@@ -1,5 +1,5 @@
-// Callback settings, one row per account. All secrets are sealed, and bound to the account and to their column, so
-// that neither opens in the place of another.
+// Callback settings, one row per account. Secrets are sealed, and bound to account and column, so that a sealed value
+// copied elsewhere does not open.
 
 import { type CallbackAction, type CallbackSettings, isCallbackAction } from '../../../domain/callbacks/callback.ts';
 import type { Callbacks } from '../../../domain/callbacks/ports.ts';
@@ -10,29 +10,29 @@ import { listFrom, listText } from '../engine/columns.ts';
 import type { Engine } from '../engine/engine.ts';
 import type { Db, Schema } from '../engine/schema.ts';
 
-/** Secrets that sign besides the current one, in one sealed column. */
+/** Former secrets that still sign, kept in one sealed column. */
 const MAX_FORMER = 3;
-const BETWEEN = ' ';
+const SEPARATOR = ' ';
 
 type SealedColumn = 'sealed_access_key' | 'sealed_signing_secret' | 'sealed_former_secret';
 const bindingOf = (accountId: AccountId, column: SealedColumn): string => `callback_settings/${accountId}/${column}`;
 
 export const callbacksIn = (db: Db, sealer: Sealer, engine: Pick<Engine, 'locksRows'>): Callbacks => {
-  const opened = (row: Schema['callback_settings'], column: SealedColumn) =>
+  const open = (row: Schema['callback_settings'], column: SealedColumn) =>
     new Secret(sealer.open(row[column] ?? '', bindingOf(row.account_id, column)));
-  const sealed = (secret: Secret, accountId: AccountId, column: SealedColumn) =>
+  const seal = (secret: Secret, accountId: AccountId, column: SealedColumn) =>
     sealer.seal(secret.reveal(), bindingOf(accountId, column));
-  /** What is under an older seal key is sealed anew when it is read, as every sealed value is. */
-  async function renew(row: Schema['callback_settings']): Promise<void> {
+  /** Reseals values under an older seal key when they are read, as everywhere. */
+  async function resealStale(row: Schema['callback_settings']): Promise<void> {
     const values = [row.sealed_access_key, row.sealed_signing_secret, row.sealed_former_secret];
     if (!values.some((value) => value !== null && sealer.isStale(value))) return;
-    const anew = (column: SealedColumn) => sealed(opened(row, column), row.account_id, column);
+    const reseal = (column: SealedColumn) => seal(open(row, column), row.account_id, column);
     await db
       .updateTable('callback_settings')
       .set({
-        sealed_access_key: anew('sealed_access_key'),
-        sealed_signing_secret: anew('sealed_signing_secret'),
-        sealed_former_secret: row.sealed_former_secret === null ? null : anew('sealed_former_secret'),
+        sealed_access_key: reseal('sealed_access_key'),
+        sealed_signing_secret: reseal('sealed_signing_secret'),
+        sealed_former_secret: row.sealed_former_secret === null ? null : reseal('sealed_former_secret'),
       })
       .where('account_id', '=', row.account_id)
       .where('sealed_access_key', '=', row.sealed_access_key)
@@ -44,23 +44,25 @@ export const callbacksIn = (db: Db, sealer: Sealer, engine: Pick<Engine, 'locksR
     row.sealed_former_secret === null
       ? null
       : {
-          secrets: opened(row, 'sealed_former_secret')
+          secrets: open(row, 'sealed_former_secret')
             .reveal()
-            .split(BETWEEN)
+            .split(SEPARATOR)
             .map((one) => new Secret(one)),
           until: row.former_until ?? 0,
         };
 
-  const owned = (accountId: AccountId) =>
+  const find = (accountId: AccountId) =>
     db.selectFrom('callback_settings').selectAll().where('account_id', '=', accountId);
+  const findLocked = (accountId: AccountId) =>
+    (engine.locksRows ? find(accountId).forUpdate() : find(accountId)).executeTakeFirst();
 
   async function settingsFrom(row: Schema['callback_settings']): Promise<CallbackSettings> {
-    await renew(row);
+    await resealStale(row);
     return {
       accountId: row.account_id,
       url: row.url,
-      accessKey: opened(row, 'sealed_access_key'),
-      signingSecret: opened(row, 'sealed_signing_secret'),
+      accessKey: open(row, 'sealed_access_key'),
+      signingSecret: open(row, 'sealed_signing_secret'),
       former: formerIn(row),
       isDisabled: row.disabled === 1,
       enabledActions: row.enabled_actions === null ? null : actionsFrom(row.enabled_actions),
@@ -70,13 +72,12 @@ export const callbacksIn = (db: Db, sealer: Sealer, engine: Pick<Engine, 'locksR
 
   return {
     async find(accountId) {
-      const row = await owned(accountId).executeTakeFirst();
+      const row = await find(accountId).executeTakeFirst();
       return row && (await settingsFrom(row));
     },
 
     async findForUpdate(accountId) {
-      const query = owned(accountId);
-      const row = await (engine.locksRows ? query.forUpdate() : query).executeTakeFirst();
+      const row = await findLocked(accountId);
       return row && (await settingsFrom(row));
     },
 
@@ -84,7 +85,7 @@ export const callbacksIn = (db: Db, sealer: Sealer, engine: Pick<Engine, 'locksR
       const { accountId, url, accessKey, signingSecret, isDisabled, enabledActions, updatedAt } = settings;
       const changeable = {
         url,
-        sealed_access_key: sealed(accessKey, accountId, 'sealed_access_key'),
+        sealed_access_key: seal(accessKey, accountId, 'sealed_access_key'),
         disabled: isDisabled ? 1 : 0,
         enabled_actions: enabledActions && listText(enabledActions),
         updated_at: updatedAt,
@@ -93,29 +94,28 @@ export const callbacksIn = (db: Db, sealer: Sealer, engine: Pick<Engine, 'locksR
         .insertInto('callback_settings')
         .values({
           account_id: accountId,
-          sealed_signing_secret: sealed(signingSecret, accountId, 'sealed_signing_secret'),
+          sealed_signing_secret: seal(signingSecret, accountId, 'sealed_signing_secret'),
           ...changeable,
         })
         .onConflict((conflict) => conflict.column('account_id').doUpdateSet(changeable))
         .returningAll()
         .executeTakeFirstOrThrow();
-      return { ...settings, signingSecret: opened(row, 'sealed_signing_secret'), former: formerIn(row) };
+      return { ...settings, signingSecret: open(row, 'sealed_signing_secret'), former: formerIn(row) };
     },
 
     async rotateSecret(accountId, secret, { now, formerUntil }) {
-      const query = owned(accountId);
-      const before = await (engine.locksRows ? query.forUpdate() : query).executeTakeFirst();
+      const before = await findLocked(accountId);
       if (!before) return undefined;
-      // A second rotation within the overlap keeps its promise to the first one's secret.
-      const known = formerIn(before);
-      const earlier = known && known.until > now ? known.secrets : [];
-      const secrets = [opened(before, 'sealed_signing_secret'), ...earlier].slice(0, MAX_FORMER);
-      const former = new Secret(secrets.map((one) => one.reveal()).join(BETWEEN));
+      // A second rotation within the overlap must not end the overlap of the first.
+      const current = formerIn(before);
+      const earlier = current && current.until > now ? current.secrets : [];
+      const secrets = [open(before, 'sealed_signing_secret'), ...earlier].slice(0, MAX_FORMER);
+      const former = new Secret(secrets.map((one) => one.reveal()).join(SEPARATOR));
       const row = await db
         .updateTable('callback_settings')
         .set({
-          sealed_signing_secret: sealed(secret, accountId, 'sealed_signing_secret'),
-          sealed_former_secret: sealed(former, accountId, 'sealed_former_secret'),
+          sealed_signing_secret: seal(secret, accountId, 'sealed_signing_secret'),
+          sealed_former_secret: seal(former, accountId, 'sealed_former_secret'),
           former_until: formerUntil,
           updated_at: now,
         })
@@ -136,5 +136,5 @@ export const callbacksIn = (db: Db, sealer: Sealer, engine: Pick<Engine, 'locksR
   };
 };
 
-/** An action that a later version saved, and this one does not know, is not called back. */
+/** Drops actions unknown to this version, which a later one may have saved. */
 const actionsFrom = (text: string): CallbackAction[] => listFrom<string>(text).filter(isCallbackAction);

@@ -1,14 +1,14 @@
-// Deliveries as accounts and operators see them: listed page by page, sent again, forgotten in the end. A range of time
-// is a range of ids, which are ordered by time; and no filter makes a page read more than a bounded number of rows.
+// The delivery log: keyset paging, resending, retention. A time range is a range of ids, which are ordered by time. No
+// filter makes a page read more than a bounded number of rows.
 import { sql } from 'kysely';
 import type { Delivery, DeliveryAttempt } from '../../../domain/callbacks/delivery.ts';
 import type { Deliveries, DeliveryFilter } from '../../../domain/callbacks/ports.ts';
 import { type AccountId, firstIdAt } from '../../../domain/ids.ts';
 import type { Engine } from '../engine/engine.ts';
 import type { Db, Schema } from '../engine/schema.ts';
-import { PENDING, wakeLane } from './callback-lanes.ts';
+import { PENDING, scheduleLane } from './callback-lanes.ts';
 
-/** Rows that one page may cost. */
+/** Rows read for one page. */
 const MAX_EXAMINED = 2_000;
 const MAX_COUNTED = 100_000;
 const MAX_LANES = 1_000;
@@ -38,7 +38,7 @@ const attemptFrom = (row: Schema['delivery_attempt']): DeliveryAttempt => ({
 });
 
 export const deliveriesIn = (db: Db, { locksRows }: Pick<Engine, 'locksRows'>, onEvents: () => void): Deliveries => {
-  /** What an index finds; an action is not part of one, and is looked for among these. */
+  /** The conditions that an index covers; `action` is filtered afterwards. */
   const within = (accountId: AccountId, { orderId, state, since, until }: DeliveryFilter) => {
     let query = db.selectFrom('outbox').where('account_id', '=', accountId);
     if (orderId !== undefined) query = query.where('order_id', '=', orderId);
@@ -47,7 +47,7 @@ export const deliveriesIn = (db: Db, { locksRows }: Pick<Engine, 'locksRows'>, o
     if (until !== undefined) query = query.where('id', '<', firstIdAt(until));
     return query;
   };
-  const anew = (now: number) => ({
+  const restarted = (now: number) => ({
     ...({ state: 'pending', reason: null, settled_at: null, lease: null, is_new: 0, tries: 0 } as const),
     ...{ due_at: now, begun_at: now },
   });
@@ -86,7 +86,7 @@ export const deliveriesIn = (db: Db, { locksRows }: Pick<Engine, 'locksRows'>, o
     },
 
     async resend(accountId, id, now) {
-      const query = db.updateTable('outbox').set({ ...anew(now), in_order: 0 });
+      const query = db.updateTable('outbox').set({ ...restarted(now), in_order: 0 });
       const row = await query
         .where('id', '=', id)
         .where('account_id', '=', accountId)
@@ -94,32 +94,32 @@ export const deliveriesIn = (db: Db, { locksRows }: Pick<Engine, 'locksRows'>, o
         .returning('id')
         .executeTakeFirst();
       if (!row) return;
-      await wakeLane(db, accountId, now);
+      await scheduleLane(db, accountId, now);
       onEvents();
     },
 
-    async resendRange(accountId, filter, actions, { after, limit }, now) {
+    async resendRange(accountId, filter, { after, limit }, { actions, now }) {
       let examined = within(accountId, filter).orderBy('id').limit(MAX_EXAMINED).select(['id', 'action']);
       if (after !== undefined) examined = examined.where('id', '>', after);
       const rows = await (locksRows ? examined.forUpdate() : examined).execute();
-      const fits = (action: (typeof rows)[number]['action']) =>
+      const matches = ({ action }: (typeof rows)[number]) =>
         (filter.action === undefined || action === filter.action) && (actions?.includes(action) ?? true);
-      const chosen = rows.filter(({ action }) => fits(action)).slice(0, limit);
+      const chosen = rows.filter(matches).slice(0, limit);
       if (chosen.length > 0) {
         const ids = chosen.map(({ id }) => id);
         await db
           .updateTable('outbox')
-          .set({ ...anew(now), in_order: 1 })
+          .set({ ...restarted(now), in_order: 1 })
           .where('id', 'in', ids)
           .execute();
-        await wakeLane(db, accountId, now);
+        await scheduleLane(db, accountId, now);
         onEvents();
       }
       const last = chosen.length === limit ? chosen.at(-1) : rows[MAX_EXAMINED - 1];
       return { resent: chosen.length, nextAfter: last?.id ?? null };
     },
 
-    async forget(before, limit) {
+    async deleteSettled(before, limit) {
       const query = db
         .selectFrom('outbox')
         .select('id')
@@ -144,24 +144,24 @@ export const deliveriesIn = (db: Db, { locksRows }: Pick<Engine, 'locksRows'>, o
           .orderBy('begun_at')
           .limit(1)
           .executeTakeFirst();
-      // The conditions say no more than the indexes do, and name the columns they begin with.
-      const waiting = db.selectFrom('outbox').select('id').where(PENDING).where('is_new', '>=', 0).limit(MAX_COUNTED);
+      // Repeats the indexes' conditions and first columns, so that the planner uses them.
+      const pending = db.selectFrom('outbox').select('id').where(PENDING).where('is_new', '>=', 0).limit(MAX_COUNTED);
       const degraded = sql<boolean>`trips > 0`;
       const lanes = db
         .selectFrom('callback_lane')
         .select('account_id as id')
         .where(degraded)
         .where('account_id', '>', '');
-      const counted = (rows: typeof waiting) =>
+      const counted = (rows: typeof pending) =>
         db
           .selectFrom(rows.as('counted'))
           .select(sql<number>`cast(count(*) as bigint)`.as('count'))
           .executeTakeFirstOrThrow();
       const found = [await oldest(0), await oldest(1)].flatMap((row) => (row ? [row.begun_at] : []));
       return {
-        pending: (await counted(waiting)).count,
+        pending: (await counted(pending)).count,
         oldestPendingAt: found.length === 0 ? null : Math.min(...found),
-        closedLanes: (await lanes.limit(MAX_LANES).execute()).length,
+        degradedLanes: (await lanes.limit(MAX_LANES).execute()).length,
       };
     },
 

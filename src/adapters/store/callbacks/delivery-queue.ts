@@ -1,24 +1,23 @@
-// Events that wait to be delivered. One that nobody has looked at is found by the index of new ones; every other through
-// the lane of its account. A lease is a token, and a due time at which the event is free again; whoever has lost it
-// writes nothing.
+// The delivery queue. New events are found by the index on is_new; all others through the lane of their account. A lease
+// is a token in the row, and a due time at which the event is free again; a holder that lost it writes nothing.
 
 import { sql } from 'kysely';
-import type { Attempted, DeliveryQueue, WaitingEvent } from '../../../domain/callbacks/ports.ts';
+import type { DeliveryQueue, LeasedAttempt, PendingEvent } from '../../../domain/callbacks/ports.ts';
 import type { AccountId } from '../../../domain/ids.ts';
 import type { Engine } from '../engine/engine.ts';
 import { prepared, preparedInsert } from '../engine/prepared.ts';
 import type { Db, Schema } from '../engine/schema.ts';
-import { freeInOrder, PENDING, wakeLane } from './callback-lanes.ts';
+import { PENDING, releaseInOrder, scheduleLane } from './callback-lanes.ts';
 
-/** Of each event the last ones are kept; being sent again and again must not grow it without end. */
+/** Per event, the latest: resending must not grow the table without bound. */
 const KEPT_ATTEMPTS = 20;
 
-const WAITING = [
+const EVENT_COLUMNS = [
   ...(['id', 'account_id', 'order_id', 'action', 'body', 'created_at', 'attempts', 'tries'] as const),
   ...(['begun_at', 'in_order'] as const),
 ];
 
-const eventFrom = (row: Pick<Schema['outbox'], (typeof WAITING)[number]>): WaitingEvent => ({
+const eventFrom = (row: Pick<Schema['outbox'], (typeof EVENT_COLUMNS)[number]>): PendingEvent => ({
   id: row.id,
   accountId: row.account_id,
   orderId: row.order_id,
@@ -31,9 +30,10 @@ const eventFrom = (row: Pick<Schema['outbox'], (typeof WAITING)[number]>): Waiti
   inOrder: row.in_order === 1,
 });
 
-type Leased = { id: string; token: string };
-type Settled = Leased & Pick<Schema['outbox'], 'state' | 'reason' | 'due_at' | 'settled_at' | 'attempts' | 'tries'>;
-const settle = prepared((db, row: Settled) =>
+type LeaseKey = { id: string; token: string };
+type Settlement = LeaseKey &
+  Pick<Schema['outbox'], 'state' | 'reason' | 'due_at' | 'settled_at' | 'attempts' | 'tries'>;
+const settle = prepared((db, row: Settlement) =>
   db
     .updateTable('outbox')
     .set({ state: row.state, reason: row.reason, due_at: row.due_at, settled_at: row.settled_at })
@@ -46,16 +46,16 @@ const settle = prepared((db, row: Settled) =>
 const anyNew = prepared((db, _: object) =>
   db.selectFrom('outbox').select('id').where('is_new', '=', 1).where(PENDING).limit(1),
 );
-interface DueIn {
+interface DueFilter {
   readonly accountId: AccountId;
   readonly now: number;
   readonly inOrder: number;
   readonly limit: number;
 }
-const dueIn = (db: Db, { accountId, now, inOrder, limit }: DueIn) =>
+const dueIn = (db: Db, { accountId, now, inOrder, limit }: DueFilter) =>
   db
     .selectFrom('outbox')
-    .select(WAITING)
+    .select(EVENT_COLUMNS)
     .where('account_id', '=', accountId)
     .where('in_order', '=', inOrder)
     .where(PENDING)
@@ -64,11 +64,11 @@ const dueIn = (db: Db, { accountId, now, inOrder, limit }: DueIn) =>
     .orderBy('id')
     .limit(limit);
 const dueRows = prepared(dueIn);
-const dueLocked = prepared((db, wish: DueIn) => dueIn(db, wish).forUpdate().skipLocked());
+const dueLocked = prepared((db, filter: DueFilter) => dueIn(db, filter).forUpdate().skipLocked());
 
-/** What is sent in order keeps its turn: it is the lane that keeps others from it meanwhile. */
+/** Events sent in order keep their due time, hence their position; the lane's lease protects them meanwhile. */
 const unlessInOrder = (at: number) => sql<number>`case when in_order = 1 then due_at else cast(${at} as bigint) end`;
-const leaseOne = prepared((db, { id, token, until }: Leased & { until: number }) =>
+const leaseOne = prepared((db, { id, token, until }: LeaseKey & { until: number }) =>
   db
     .updateTable('outbox')
     .set({ lease: token, due_at: unlessInOrder(until) })
@@ -78,36 +78,36 @@ const leaseOne = prepared((db, { id, token, until }: Leased & { until: number })
 const insertAttempt = preparedInsert('delivery_attempt');
 
 export const deliveryQueueIn = (db: Db, { locksRows }: Pick<Engine, 'locksRows'>): DeliveryQueue => {
-  /** Of rows that were read in this transaction: they are as they were. */
+  /** Only for rows that this transaction has locked. */
   const change = (ids: readonly string[]) => db.updateTable('outbox').where('id', 'in', ids);
-  const due = async (accountId: AccountId, now: number, inOrder: boolean, limit: number): Promise<WaitingEvent[]> =>
+  const due = async (accountId: AccountId, now: number, inOrder: boolean, limit: number): Promise<PendingEvent[]> =>
     (await (locksRows ? dueLocked : dueRows)(db, { accountId, now, inOrder: inOrder ? 1 : 0, limit })).map(eventFrom);
 
-  async function end(
-    { event, token, attempt }: Attempted,
-    to: Pick<Settled, 'state' | 'reason' | 'due_at' | 'settled_at'>,
+  async function recordAttempt(
+    { event, token, attempt }: LeasedAttempt,
+    change: Pick<Settlement, 'state' | 'reason' | 'due_at' | 'settled_at'>,
     at: number,
   ): Promise<boolean> {
-    const { number, at: begun, ms, httpStatus, reason, excerpt } = attempt;
-    const [row] = await settle(db, { ...to, id: event.id, token, attempts: number, tries: event.tries + 1 });
+    const { number, at: startedAt, ms, httpStatus, reason, excerpt } = attempt;
+    const [row] = await settle(db, { ...change, id: event.id, token, attempts: number, tries: event.tries + 1 });
     if (!row) return false;
     await insertAttempt(db, {
-      ...{ event_id: event.id, number, at: begun, ms, http_status: httpStatus, reason, excerpt },
+      ...{ event_id: event.id, number, at: startedAt, ms, http_status: httpStatus, reason, excerpt },
     });
     if (number > KEPT_ATTEMPTS) {
       const last = number - KEPT_ATTEMPTS;
       await db.deleteFrom('delivery_attempt').where('event_id', '=', event.id).where('number', '<=', last).execute();
     }
-    if (event.inOrder) await freeInOrder(db, event.accountId, at);
+    if (event.inOrder) await releaseInOrder(db, event.accountId, at);
     return true;
   }
 
   return {
     hasNew: async () => (await anyNew(db, {})).length > 0,
 
-    async sortNew(limit, now) {
+    async enqueueNew(limit, now) {
       const query = db.selectFrom('outbox').select(['id', 'account_id']).where('is_new', '=', 1).where(PENDING);
-      // The newest too: who comes after a flood does not wait for all of it to be sorted.
+      // Half from each end: an event that follows a flood must not wait for all of it.
       const oldest = query
         .orderBy('begun_at')
         .orderBy('id')
@@ -116,24 +116,24 @@ export const deliveryQueueIn = (db: Db, { locksRows }: Pick<Engine, 'locksRows'>
         .orderBy('begun_at', 'desc')
         .orderBy('id', 'desc')
         .limit(limit / 2);
-      const taken = async (end: typeof oldest) => await (locksRows ? end.forUpdate().skipLocked() : end).execute();
-      const first = await taken(oldest);
-      const last = first.length < limit / 2 ? [] : await taken(newest);
+      const lock = async (end: typeof oldest) => await (locksRows ? end.forUpdate().skipLocked() : end).execute();
+      const first = await lock(oldest);
+      const last = first.length < limit / 2 ? [] : await lock(newest);
       const rows = [...new Map([...first, ...last].map((row) => [row.id, row])).values()];
       if (rows.length === 0) return 0;
       await change(rows.map(({ id }) => id))
         .set({ is_new: 0, due_at: now })
         .execute();
-      // In one order for everybody, so that no two wait for each other.
+      // Sorted, so that concurrent transactions cannot deadlock.
       const accountIds = new Set(rows.map(({ account_id }) => account_id).sort());
-      for (const accountId of accountIds) await wakeLane(db, accountId, now);
+      for (const accountId of accountIds) await scheduleLane(db, accountId, now);
       return rows.length;
     },
 
     dueEvents: due,
 
     async lease(ids, { token, until }) {
-      // One statement, known by heart, for each of a few: a list would have a text for each length.
+      // One prepared statement for each of a few ids: `in (…)` would be another statement for each length.
       for (const id of ids) await leaseOne(db, { id, token, until });
     },
 
@@ -144,11 +144,12 @@ export const deliveryQueueIn = (db: Db, { locksRows }: Pick<Engine, 'locksRows'>
         .execute();
     },
 
-    delivered: (attempted, at) =>
-      end(attempted, { state: 'delivered', reason: null, due_at: null, settled_at: at }, at),
-    retryAt: (attempted, dueAt) =>
-      end(attempted, { state: 'pending', reason: null, due_at: dueAt, settled_at: null }, attempted.attempt.at),
-    gaveUp: (attempted, at, reason) => end(attempted, { state: 'failed', reason, due_at: null, settled_at: at }, at),
+    markDelivered: (leased, at) =>
+      recordAttempt(leased, { state: 'delivered', reason: null, due_at: null, settled_at: at }, at),
+    scheduleRetry: (leased, dueAt) =>
+      recordAttempt(leased, { state: 'pending', reason: null, due_at: dueAt, settled_at: null }, leased.attempt.at),
+    markFailed: (leased, at, reason) =>
+      recordAttempt(leased, { state: 'failed', reason, due_at: null, settled_at: at }, at),
 
     async release({ id, accountId, inOrder }, token, dueAt) {
       const query = db.updateTable('outbox').set({ lease: null, due_at: unlessInOrder(dueAt) });
@@ -159,12 +160,12 @@ export const deliveryQueueIn = (db: Db, { locksRows }: Pick<Engine, 'locksRows'>
         .returning('id')
         .executeTakeFirst();
       if (!row) return false;
-      if (inOrder) await freeInOrder(db, accountId, dueAt);
-      else await wakeLane(db, accountId, dueAt);
+      if (inOrder) await releaseInOrder(db, accountId, dueAt);
+      else await scheduleLane(db, accountId, dueAt);
       return true;
     },
 
-    async bringBack(accountId, after, now, limit) {
+    async rescheduleFarFuture(accountId, after, now, limit) {
       for (const inOrder of [0, 1]) {
         const late = db.selectFrom('outbox').select('id').where('account_id', '=', accountId).where(PENDING);
         const rows = await late.where('in_order', '=', inOrder).where('due_at', '>', after).limit(limit).execute();
@@ -176,10 +177,10 @@ export const deliveryQueueIn = (db: Db, { locksRows }: Pick<Engine, 'locksRows'>
       }
     },
 
-    async giveUpBegunBefore(accountId, before, now, isInOrderToo, limit) {
-      const inOrder = isInOrderToo ? await due(accountId, now, true, limit) : [];
-      const waiting = [...(await due(accountId, now, false, limit)), ...inOrder];
-      const old = waiting.filter(({ begunAt }) => begunAt < before);
+    async failBegunBefore(accountId, cutoff, { now, includeInOrder, limit }) {
+      const inOrder = includeInOrder ? await due(accountId, now, true, limit) : [];
+      const pending = [...(await due(accountId, now, false, limit)), ...inOrder];
+      const old = pending.filter(({ begunAt }) => begunAt < cutoff);
       if (old.length === 0) return [];
       const failed = { state: 'failed', reason: 'receiver_down', settled_at: now, due_at: null, lease: null } as const;
       await change(old.map(({ id }) => id))

@@ -1,5 +1,5 @@
-// Events to call back, written with the fact they announce. What one says is decided here and now, in the language of
-// its account, and so is whether there is anybody to say it to: an account without settings fills no queue.
+// Transactional outbox: events are written in the transaction of the fact they announce, with their body in the account's
+// language. An account without callback settings gets suppressed events, so that it fills no queue.
 import { sql } from 'kysely';
 import { callbackBody } from '../../../domain/callbacks/callback.ts';
 import type { Outbox } from '../../../domain/callbacks/ports.ts';
@@ -7,25 +7,25 @@ import type { Locale } from '../../../kernel/locale.ts';
 import { prepared } from '../engine/prepared.ts';
 import type { Db, Schema } from '../engine/schema.ts';
 
-type Given = Pick<
+type EventRow = Pick<
   Schema['outbox'],
   'id' | 'account_id' | 'order_id' | 'order_status' | 'certificate_id' | 'action' | 'created_at'
 > & { readonly body_en: string; readonly body_zh: string };
 
-const insert = prepared((db, given: Given) => {
-  const { id, account_id, order_id, order_status, certificate_id, action, created_at, body_en, body_zh } = given;
+const insert = prepared((db, row: EventRow) => {
+  const { id, account_id, order_id, order_status, certificate_id, action, created_at, body_en, body_zh } = row;
   const hasSettings = sql`exists (select 1 from callback_settings where account_id = ${account_id})`;
-  const either = <T>(configured: string, otherwise: string) =>
-    sql<T>`case when ${hasSettings} then ${sql.raw(configured)} else ${sql.raw(otherwise)} end`;
+  const ifConfigured = <T>(then: string, otherwise: string) =>
+    sql<T>`case when ${hasSettings} then ${sql.raw(then)} else ${sql.raw(otherwise)} end`;
   return db
     .insertInto('outbox')
     .values({
       ...{ id, account_id, order_id, order_status, certificate_id, action, created_at },
       body: sql<string>`(select case locale when 'zh-CN' then cast(${body_zh} as text) else cast(${body_en} as text) end
       from account where id = ${account_id})`,
-      state: either<'pending' | 'suppressed'>("'pending'", "'suppressed'"),
-      reason: either<null | 'not_configured'>('null', "'not_configured'"),
-      is_new: either<number>('1', '0'),
+      state: ifConfigured<'pending' | 'suppressed'>("'pending'", "'suppressed'"),
+      reason: ifConfigured<null | 'not_configured'>('null', "'not_configured'"),
+      is_new: ifConfigured<number>('1', '0'),
       settled_at: sql<number | null>`case when ${hasSettings} then null else cast(${created_at} as bigint) end`,
       begun_at: created_at,
       ...{ in_order: 0, due_at: null, lease: null, attempts: 0, tries: 0 },
@@ -33,8 +33,8 @@ const insert = prepared((db, given: Given) => {
     .returning('state');
 });
 
-/** `onWaiting` is told at once, though the transaction may still fail: whoever acts on it waits for the commit. */
-export const outboxIn = (db: Db, onWaiting: () => void): Outbox => ({
+/** Calls `onPending` before the commit, which may still fail: the listener must wait for it. */
+export const outboxIn = (db: Db, onPending: () => void): Outbox => ({
   async add({ id, accountId, orderId, orderStatus, certificateId, action, createdAt }) {
     const bodyIn = (locale: Locale) =>
       JSON.stringify(callbackBody(action, { orderId, orderStatus, certificateId }, locale));
@@ -43,6 +43,6 @@ export const outboxIn = (db: Db, onWaiting: () => void): Outbox => ({
       ...{ certificate_id: certificateId, created_at: createdAt },
       ...{ body_en: bodyIn('en'), body_zh: bodyIn('zh-CN') },
     });
-    if (row?.state === 'pending') onWaiting();
+    if (row?.state === 'pending') onPending();
   },
 });

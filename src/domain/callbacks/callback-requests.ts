@@ -1,6 +1,5 @@
-// What a caller says about callbacks, read strictly and in the order that is contract (callback-test 10): is it an
-// object, may this account say it, types and emptiness, lengths and form, scheme. The same rules for a test and for
-// saving, so that what passed the one is never refused by the other.
+// Parses request bodies of callback tests and settings. The order of checks is contract (callback-test 10): object,
+// permission, types and emptiness, lengths and form, scheme. Both share the rules, so that tested values can be saved.
 import type { AccountKind } from '../access/account.ts';
 import type { OutboundUrl } from '../egress/outbound.ts';
 import { callbackUrl } from '../egress/url.ts';
@@ -14,44 +13,44 @@ import {
   requireShortKey,
 } from './callback.ts';
 
-/** Left out, a value is not wished for; whether it is completed from the saved ones depends on the operation. */
+/** Undefined: not sent. */
 export interface CallbackTestRequest {
   readonly url: { readonly text: string; readonly parsed: OutboundUrl } | undefined;
   readonly accessKey: Secret | undefined;
 }
 
-export interface SettingsRequest extends CallbackTestRequest {
+export interface CallbackSettingsRequest extends CallbackTestRequest {
   readonly isDisabled: boolean;
   readonly enabledActions: readonly CallbackAction[] | null;
 }
 
 type Fields = Readonly<Record<string, unknown>>;
 
-export function callbackTestRequest(body: unknown, accountKind: AccountKind): CallbackTestRequest {
-  const fields = body === undefined ? {} : objectOf(body);
-  // As soon as either is there, whatever it is: the answer must not depend on values.
+export function parseTestRequest(body: unknown, accountKind: AccountKind): CallbackTestRequest {
+  const fields = body === undefined ? {} : parseObject(body);
+  // Decided by presence, before the values are read: the answer must not depend on them.
   if ('url' in fields || 'access_key' in fields) requireUnmanaged(accountKind);
-  return wishOf(fields);
+  return parseTarget(fields);
 }
 
-export function settingsRequest(body: unknown): SettingsRequest {
-  const fields = objectOf(body);
+export function parseSettingsRequest(body: unknown): CallbackSettingsRequest {
+  const fields = parseObject(body);
   const { disabled = false, enabled_actions: actions } = fields;
   if (typeof disabled !== 'boolean') throw wrongType('disabled', 'true or false', 'true 或 false');
-  const enabledActions = actions === undefined ? null : actionsOf(actions);
-  const wish = wishOf(fields);
-  if ((wish.url === undefined) !== (wish.accessKey === undefined)) {
-    const field = wish.url === undefined ? 'url' : 'access_key';
+  const enabledActions = actions === undefined ? null : parseActions(actions);
+  const target = parseTarget(fields);
+  if ((target.url === undefined) !== (target.accessKey === undefined)) {
+    const field = target.url === undefined ? 'url' : 'access_key';
     throw invalid(
       field,
       'url and access_key are saved together: send both, or neither to keep the saved ones.',
       'url 与 access_key 须同时保存：请同时发送，或都不发送以保留已保存的值。',
     );
   }
-  return { ...wish, isDisabled: disabled, enabledActions };
+  return { ...target, isDisabled: disabled, enabledActions };
 }
 
-/** Otherwise saving would get around the rule that these accounts may not test temporary values. */
+/** Managed-PKI accounts may not test temporary values; saving them would circumvent that. */
 export function requireUnmanaged(kind: AccountKind): void {
   if (kind !== 'managed_pki') return;
   throw new Refusal('permission_denied', {
@@ -62,9 +61,9 @@ export function requireUnmanaged(kind: AccountKind): void {
   });
 }
 
-function objectOf(body: unknown): Fields {
+function parseObject(body: unknown): Fields {
   if (typeof body === 'object' && body !== null && !Array.isArray(body)) {
-    // Only what was sent: a name that every object inherits is not a field.
+    // Without a prototype, so that inherited names are not fields.
     return Object.assign(Object.create(null), body);
   }
   throw new Refusal('invalid_parameters', {
@@ -72,9 +71,9 @@ function objectOf(body: unknown): Fields {
   });
 }
 
-function wishOf(fields: Fields): CallbackTestRequest {
-  const url = textOf(fields, 'url');
-  const accessKey = textOf(fields, 'access_key');
+function parseTarget(fields: Fields): CallbackTestRequest {
+  const url = parseText(fields, 'url');
+  const accessKey = parseText(fields, 'access_key');
   if (accessKey !== undefined) requireHeaderValue(accessKey, 'access_key');
   if (accessKey !== undefined) requireShortKey(accessKey, 'access_key');
   return {
@@ -83,7 +82,7 @@ function wishOf(fields: Fields): CallbackTestRequest {
   };
 }
 
-function textOf(fields: Fields, field: string): string | undefined {
+function parseText(fields: Fields, field: string): string | undefined {
   const value = fields[field];
   if (value === undefined) return undefined;
   if (typeof value !== 'string') throw wrongType(field, 'a string', '字符串');
@@ -91,12 +90,14 @@ function textOf(fields: Fields, field: string): string | undefined {
   throw invalid(field, `${field} is empty. Send a value, or leave it out.`, `${field} 为空，请填写，或不发送该字段。`);
 }
 
-function actionsOf(value: unknown): CallbackAction[] {
+function parseActions(value: unknown): CallbackAction[] {
   const known = Object.keys(CALLBACK_ACTIONS).join(', ');
   if (!Array.isArray(value)) throw wrongType('enabled_actions', 'a list of actions', '动作列表');
-  const unknown = value.findIndex((one) => typeof one !== 'string' || !isCallbackAction(one));
-  if (unknown >= 0) throw wrongType(`enabled_actions.${unknown}`, `one of ${known}`, `以下之一：${known}`);
-  return [...new Set(value as CallbackAction[])];
+  const actions = value.map((one: unknown, index) => {
+    if (typeof one === 'string' && isCallbackAction(one)) return one;
+    throw wrongType(`enabled_actions.${index}`, `one of ${known}`, `以下之一：${known}`);
+  });
+  return [...new Set(actions)];
 }
 
 const wrongType = (field: string, en: string, zh: string): Refusal =>

@@ -1,10 +1,9 @@
-// One call under way: how far it has come, how long each phase took, and what ends it early. Every wait of a call is
-// bounded here, by its own limit, by the time of the whole call and by a caller who leaves; and every socket a call
-// opens is owned here, so that no path can forget to close one.
+// State of one outbound call: stage, timings, deadline, cancellation, sockets. Every wait of a call goes through
+// `within`, and every socket through `own`, so that no path can hang or leak one.
 import type { Observation, Stage } from '../../domain/egress/outbound.ts';
-import { Failure, TIMED_OUT } from './failure.ts';
+import { Failure, TIMEOUT_REASON } from './failure.ts';
 
-export class Attempt implements Disposable {
+export class CallScope implements Disposable {
   tls: Observation['tls'] = null;
   readonly #endsAt: number;
   readonly #signal: AbortSignal | undefined;
@@ -36,19 +35,19 @@ export class Attempt implements Disposable {
   }
 
   /**
-   * Closes it when the attempt ends, however it ends, and the last one first: Node (24.21) crashes, beyond any handler,
-   * if a socket is destroyed before the TLS socket around it, just when their handshake is done.
+   * Destroys `opened` when the call ends, last opened first: Node (24.21) crashes, beyond any handler, if a socket is
+   * destroyed before the TLS socket around it, just when their handshake is done.
    */
   own<T extends { destroy(): void }>(opened: T): T {
     return this.#opened.adopt(opened, () => opened.destroy());
   }
 
-  /** What the work still does after its time is up is nobody's concern, not even when it fails. */
+  /** Rejects with a Failure on timeout, deadline or cancellation. What `work` does after that is ignored. */
   async within<T>(limitMs: number, work: () => Promise<T>): Promise<T> {
     if (this.#signal?.aborted) throw new Failure('canceled');
     const { promise: end, reject } = Promise.withResolvers<never>();
     const cancel = () => reject(new Failure('canceled'));
-    const expire = () => reject(new Failure(TIMED_OUT[this.#stage]));
+    const expire = () => reject(new Failure(TIMEOUT_REASON[this.#stage]));
     const timer = setTimeout(expire, Math.max(0, Math.min(limitMs, this.#endsAt - performance.now())));
     this.#signal?.addEventListener('abort', cancel);
     try {

@@ -1,0 +1,98 @@
+// Concurrency limits of callback tests and of deliveries in this process: in total, per account and per host. Nothing
+// queues here: without a free slot a test is refused, and a delivery stays in its lane.
+import { Refusal } from '../../domain/errors.ts';
+import type { AccountId } from '../../domain/ids.ts';
+
+export interface ConcurrencyLimits {
+  readonly total: number;
+  readonly perAccount: number;
+  readonly perHost: number;
+}
+
+const TOTAL = 'total';
+const accountKey = (accountId: AccountId): string => `account ${accountId}`;
+const hostKey = (host: string): string => `host ${host}`;
+
+interface InFlight {
+  count(key: string): number;
+  acquire(keys: readonly string[]): Disposable;
+}
+
+/** Drops a key when its count is zero; otherwise every host ever called would stay in memory. */
+function inFlightCounts(): InFlight {
+  const counts = new Map<string, number>();
+  const count = (key: string) => counts.get(key) ?? 0;
+  return {
+    count,
+    acquire(keys) {
+      for (const key of keys) counts.set(key, count(key) + 1);
+      return {
+        [Symbol.dispose]() {
+          for (const key of keys) {
+            if (count(key) > 1) counts.set(key, count(key) - 1);
+            else counts.delete(key);
+          }
+        },
+      };
+    },
+  };
+}
+
+/** Refuses with `service_busy` at once if there is no free slot. */
+export type AcquireTestSlot = (accountId: AccountId, host: string) => Disposable;
+
+export function testSlots({ total, perAccount, perHost }: ConcurrencyLimits): AcquireTestSlot {
+  const inFlight = inFlightCounts();
+  return (accountId, host) => {
+    const bounds = [
+      [TOTAL, total],
+      [accountKey(accountId), perAccount],
+      [hostKey(host), perHost],
+    ] as const;
+    if (bounds.every(([key, max]) => inFlight.count(key) < max)) return inFlight.acquire(bounds.map(([key]) => key));
+    throw new Refusal('service_busy', {
+      retryAfterSeconds: 1,
+      reason: {
+        en: 'Too many callback tests are under way. Wait until one has ended, and try again.',
+        zh: '正在进行的回调测试过多，请等待其中一个结束后重试。',
+      },
+    });
+  };
+}
+
+export interface SlotRequest {
+  readonly accountId: AccountId;
+  readonly host: string;
+  /** A first attempt, to a receiver without recent failures. Half of the slots are reserved for these. */
+  readonly isFirst: boolean;
+}
+
+export interface DeliverySlots {
+  /** Undefined if there is no free slot. */
+  tryAcquire(request: SlotRequest): Disposable | undefined;
+  isFree(request: SlotRequest): boolean;
+  /** How many more the account may have in flight. */
+  freeFor(accountId: AccountId): number;
+  inFlight(accountId: AccountId): number;
+  isFull(): boolean;
+}
+
+export function deliverySlots({ total, perAccount, perHost }: ConcurrencyLimits): DeliverySlots {
+  const { count, acquire } = inFlightCounts();
+  const boundsOf = ({ accountId, host, isFirst }: SlotRequest) =>
+    [
+      [TOTAL, total],
+      // An account never has more than what is left for others: slow receivers leave slots for the next account.
+      [accountKey(accountId), Math.min(perAccount, total - count(TOTAL), perHost - count(hostKey(host)))],
+      [hostKey(host), perHost],
+      ...(isFirst ? [] : [['retries', Math.floor(total / 2)] as const]),
+    ] as const;
+  const isFree = (request: SlotRequest) => boundsOf(request).every(([key, max]) => count(key) < max);
+  return {
+    isFree,
+    tryAcquire: (request) => (isFree(request) ? acquire(boundsOf(request).map(([key]) => key)) : undefined),
+    freeFor: (accountId) => Math.max(0, Math.min(perAccount - count(accountKey(accountId)), total - count(TOTAL))),
+    inFlight: (accountId) => count(accountKey(accountId)),
+    isFull: () => count(TOTAL) >= total,
+  };
+}
