@@ -85,7 +85,10 @@ export async function openIssuance(
     log({ event: 'issuers_changed', text: statesOf(issuers) });
   }
   await store.pkiAddresses.remember(config.authority.pkiUrl, now());
-  const { publishLists, ...revocation } = openRevocation({ store, newId, log }, products, () => issuers, keyTypes, now);
+  const { publishLists, ...revocation } = openRevocation(
+    { store, newId, log },
+    { products, issuers: () => issuers, keyTypes, now },
+  );
   const pool = workPool();
   const secret = await serviceSecret(store);
   const tools = {

@@ -67,7 +67,7 @@ function everyLookUp(db: Db, engine: Engine): Readonly<Record<string, () => Prom
     'the audit trail': () => auditIn(db).listOf('a1', page),
     'whether a valid one is left': () => certificates.hasUnrevoked('a1', 'o1', 1),
     'carrying out a revocation': () =>
-      revocationsIn(db).applyRevocation('c1', { reason: 'superseded', cause: 'requested', at: 1 }),
+      revocationsIn(db).markRevoked('c1', { reason: 'superseded', cause: 'requested', at: 1 }),
     'the serial numbers of a certificate': () => revokedSerialsIn(db).ofCertificate('c1'),
     'the status of a serial number': () => revokedSerialsIn(db).statusOf('i', '0a'),
     'what a list has yet to show': () => revokedSerialsIn(db).unlisted(list, 50),

@@ -67,9 +67,9 @@ for (const engine of await bothEngines()) {
       const deed = { reason: 'key_compromise', cause: 'requested', at: NOW + 4 } as const;
       assert.deepEqual(
         [
-          await revocations.applyRevocation('c1', deed),
-          await revocations.applyRevocation('c1', deed),
-          await revocations.applyRevocation('c9', deed),
+          await revocations.markRevoked('c1', deed),
+          await revocations.markRevoked('c1', deed),
+          await revocations.markRevoked('c9', deed),
         ],
         [true, false, false],
       );
@@ -88,7 +88,7 @@ for (const engine of await bothEngines()) {
       const attempt = () =>
         store.transaction(async (tx) => {
           await tx.orders.findForUpdate('a', 'o');
-          return await tx.revocations.applyRevocation('c1', deed);
+          return await tx.revocations.markRevoked('c1', deed);
         });
       assert.deepEqual((await Promise.all([attempt(), attempt(), attempt()])).filter(Boolean), [true]);
     });
@@ -100,7 +100,7 @@ for (const engine of await bothEngines()) {
       for (let number = 1; number <= 9; number += 1) {
         await revocations.schedule('a', `c${number}`, revocation());
         assert.equal(await certificates.hasUnrevoked('a', 'o', NOW), true, 'to be revoked is not revoked');
-        await revocations.applyRevocation(`c${number}`, { reason: 'superseded', cause: 'requested', at: NOW });
+        await revocations.markRevoked(`c${number}`, { reason: 'superseded', cause: 'requested', at: NOW });
       }
       assert.equal(await certificates.hasUnrevoked('a', 'o', NOW), false);
     });

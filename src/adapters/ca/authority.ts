@@ -9,7 +9,7 @@ import {
 } from '../../domain/certificate/authority.ts';
 import type { SignHash } from '../../domain/certificate/sign-hash.ts';
 import { CRL_SHARDS, shardOf } from '../../domain/revocation/revocation.ts';
-import { namesOf } from './certificate-reader.ts';
+import { readCertificate } from './certificate-reader.ts';
 import { openIssuerKey } from './issuer-key.ts';
 import { candidatesAmong, candidatesFor, endOf, servedBy } from './issuer-selection.ts';
 import { crlUrl, issuerCertificateUrl, newSerial } from './issuers.ts';
@@ -131,7 +131,7 @@ function openIssuers(issuers: readonly Issuer[], pkiUrl: string, keyTypes: reado
 
 function openIssuer(issuer: Issuer, privateKey: Uint8Array, notAfter: number, pkiUrl: string): OpenIssuer {
   const key = openIssuerKey(issuer.keyType, privateKey);
-  const { subject, keyId: named } = namesOf(issuer.certificate);
+  const { subject, keyId: named } = readCertificate(issuer.certificate);
   // An authority that was brought along may have named its key otherwise than we would.
   const keyId = named ?? keyIdOf(key.spki);
   return {

@@ -3,7 +3,7 @@
 // caller's fault, so nothing is signed and nobody is told more than that.
 
 import { DerReader } from '../der/reader.ts';
-import { extensionsOf, type ReadExtension } from './certificate-reader.ts';
+import { type ReadExtension, readExtensions } from './certificate-reader.ts';
 
 export interface Decided {
   readonly algorithm: Uint8Array;
@@ -48,8 +48,8 @@ export function lint(toBeSigned: Uint8Array, decided: Decided): string[] {
     expect(to <= decided.issuerNotAfter, 'it outlives its issuer');
     const isNamed = reader.any().length > 2;
     expect(same(reader.any(), decided.spki), 'the key is another one');
-    const extensions = extensionsOf(reader);
-    expect(extensions.size === extensions.count, 'an extension is there twice');
+    const extensions = readExtensions(reader);
+    expect(!extensions.hasDuplicates, 'an extension is there twice');
     reader.end();
     lintNames(extensions.byId.get(SAN), decided, isNamed, expect);
     const authority = extensions.byId.get(AKI)?.value;

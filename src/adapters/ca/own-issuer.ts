@@ -5,7 +5,7 @@ import { canStillSign, type Issuer, type IssuerKeyType } from '../../domain/cert
 import type { NewId } from '../../domain/ids.ts';
 import { EXIT, Problem } from '../../kernel/problem.ts';
 import { DerReader } from '../der/reader.ts';
-import { namesOf, type ReadExtension } from './certificate-reader.ts';
+import { type ReadExtension, readCertificate } from './certificate-reader.ts';
 
 export interface OwnIssuer {
   /** PEM. */
@@ -33,9 +33,9 @@ export function readOwnIssuer(
     require(one.validFromDate.getTime() <= now, 'a certificate is not valid yet');
     require(canStillSign({ notAfter: one.validToDate.getTime() }, now), 'a certificate ends within a day');
   }
-  requireUnlimited(namesOf(issuing.raw).extensions, 0);
-  requireSignsLists(namesOf(issuing.raw).extensions.get(KEY_USAGE));
-  requireUnlimited(namesOf(above.raw).extensions, 1);
+  requireUnlimited(readCertificate(issuing.raw).extensions, 0);
+  requireSignsLists(readCertificate(issuing.raw).extensions.get(KEY_USAGE));
+  requireUnlimited(readCertificate(above.raw).extensions, 1);
   const keyType = keyTypeOf(privateKey);
   const rootId = newId();
   const common = { keyType, state: 'active', createdAt: now } as const;

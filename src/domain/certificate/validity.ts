@@ -78,11 +78,11 @@ const DATE_TIME = /^(\d{4}-\d{2}-\d{2})[Tt](\d{2}):(\d{2}):(\d{2})(?:\.\d{1,9})?
 /** The last second that is asked for; undefined when the text is neither of the two forms or names no real moment. */
 function expirationDate(text: string): number | undefined {
   const day = startOfDay(text);
-  return day === undefined ? dateTime(text) : day + DAY - SECOND;
+  return day === undefined ? parseDateTime(text) : day + DAY - SECOND;
 }
 
 /** An RFC 3339 date-time, its fraction of a second left out; undefined when the text is none or names no real moment. */
-export function dateTime(text: string): number | undefined {
+export function parseDateTime(text: string): number | undefined {
   const [, date = '', hour, minute, second, sign, offsetHour = '0', offsetMinute = '0'] = DATE_TIME.exec(text) ?? [];
   const start = startOfDay(date);
   if (start === undefined) return undefined;

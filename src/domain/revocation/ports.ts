@@ -24,7 +24,7 @@ export interface Revocations {
   /** The next three change only what has not happened yet; false when it has, or when nothing is scheduled. */
   reschedule(accountId: AccountId, certificateId: CertificateId, dueAt: number): Promise<boolean>;
   unschedule(accountId: AccountId, certificateId: CertificateId): Promise<boolean>;
-  applyRevocation(
+  markRevoked(
     certificateId: CertificateId,
     as: { readonly reason: RevocationReason; readonly cause: RevocationCause; readonly at: number },
   ): Promise<boolean>;

@@ -3,7 +3,7 @@
 
 import type { Product } from '../catalog/products.ts';
 import type { CertificateRecord, Revocation, RevocationReason } from '../certificate/order.ts';
-import { dateTime } from '../certificate/validity.ts';
+import { parseDateTime } from '../certificate/validity.ts';
 import { invalid, Refusal } from '../errors.ts';
 
 /** The number of a reason in lists and in OCSP (RFC 5280, 5.3.1). 0, "unspecified", is never written. */
@@ -38,7 +38,7 @@ export function requireReason(text: string, allowed: readonly RevocationReason[]
 }
 
 /** Without a word from the customer: one that was replaced is superseded, any other is given up. */
-export const fittingReason = (isReplaced: boolean): RevocationReason =>
+export const defaultReason = (isReplaced: boolean): RevocationReason =>
   isReplaced ? 'superseded' : 'cessation_of_operation';
 
 /** A list of revocations is fetched whole, so the certificates of an issuer are spread over several. */
@@ -80,7 +80,7 @@ export function requireScheduled(revocation: Revocation | null): Revocation {
     : conflict('No revocation of this certificate is scheduled.', '该证书没有已安排的吊销。');
 }
 
-export function requireMayPutOff({ revocationMayBePutOff }: Product): void {
+export function requirePostponable({ revocationMayBePutOff }: Product): void {
   if (revocationMayBePutOff) return;
   throw conflict(
     'The product of this order does not let a revocation be put off or canceled; it can be brought forward.',
@@ -89,7 +89,7 @@ export function requireMayPutOff({ revocationMayBePutOff }: Product): void {
 }
 
 /** Beyond its own end there is nothing left to put off. */
-export function requireWithinLife(dueAt: number, notAfter: number): void {
+export function requireBeforeExpiry(dueAt: number, notAfter: number): void {
   if (dueAt <= notAfter) return;
   throw invalid(
     'due_at',
@@ -99,8 +99,8 @@ export function requireWithinLife(dueAt: number, notAfter: number): void {
 }
 
 /** When a revocation shall happen, in the wire's words. */
-export function requireMoment(text: string): number {
-  const moment = dateTime(text);
+export function parseDueAt(text: string): number {
+  const moment = parseDateTime(text);
   if (moment !== undefined) return moment;
   throw invalid(
     'due_at',

@@ -5,7 +5,7 @@ import Type from 'typebox';
 import { CALLBACK_ACTIONS, type CallbackAction, isCallbackAction } from '../../domain/callbacks/callback.ts';
 import { DELIVERY_STATES, type DeliveryState } from '../../domain/callbacks/delivery.ts';
 import type { DeliveryFilter } from '../../domain/callbacks/ports.ts';
-import { dateTime } from '../../domain/certificate/validity.ts';
+import { parseDateTime } from '../../domain/certificate/validity.ts';
 import { invalid, Refusal } from '../../domain/errors.ts';
 import type { OrderId } from '../../domain/ids.ts';
 import type { ResendFilter, ShowDeliveries, ShownDelivery } from '../../usecases/callbacks/show-deliveries.ts';
@@ -160,7 +160,7 @@ const unknownValue = (field: string, known: readonly string[]): Refusal =>
 function timeOf(field: string, text: string | undefined): number | undefined {
   if (text === undefined) return undefined;
   // Events differ by milliseconds, which dates of certificates do not know.
-  if (dateTime(text) !== undefined) return Date.parse(text.toUpperCase());
+  if (parseDateTime(text) !== undefined) return Date.parse(text.toUpperCase());
   throw invalid(
     field,
     `${field} is a date and time with its zone, such as 2026-11-15T12:00:00Z.`,

@@ -3,7 +3,7 @@
 
 import Type from 'typebox';
 import type { AccountId } from '../../domain/ids.ts';
-import { CUSTOMER_REASONS, requireMoment, requireReason } from '../../domain/revocation/revocation.ts';
+import { CUSTOMER_REASONS, parseDueAt, requireReason } from '../../domain/revocation/revocation.ts';
 import type { ShowOrders } from '../../usecases/issuance/show-orders.ts';
 import type { ChangeRevocation } from '../../usecases/revocation/change-revocation.ts';
 import type { RevokeCertificate } from '../../usecases/revocation/revoke-certificate.ts';
@@ -81,7 +81,7 @@ export function revocationOperations(api: Api, { revoke, changeRevocation, show 
     },
     async (request) => {
       const by = actorOf(request);
-      await changeRevocation.reschedule(by, request.params.id, requireMoment(request.body.due_at));
+      await changeRevocation.reschedule(by, request.params.id, parseDueAt(request.body.due_at));
       return await shown(by.accountId, request.params.id);
     },
   );

@@ -5,7 +5,7 @@ import type { CertificateRecord, Order } from '../../domain/certificate/order.ts
 import type { NewId } from '../../domain/ids.ts';
 import type { ListRef } from '../../domain/revocation/revocation.ts';
 import type { Repositories } from '../../domain/store.ts';
-import { applyRevocation, type RevocationAct, scheduledFor } from '../revocation/apply-revocation.ts';
+import { applyRevocation, dueNow, type RevocationAct } from '../revocation/apply-revocation.ts';
 
 const HOUR_MS = 3_600_000;
 /** More of them would make everybody wait for this transaction; the rest is due, and follows within seconds. */
@@ -35,9 +35,8 @@ export async function revokeOnIssuance(
     // It may have been scheduled before, for another moment and another reason: the first stand.
     const known = certificate?.revocation;
     if (!certificate || !known || known.revokedAt !== null || known.dueAt > at) continue;
-    lists.push(
-      ...(await applyRevocation(tx, newId, certificate, order, { reason: known.reason, cause: known.cause, at, by })),
-    );
+    const act = { reason: known.reason, cause: known.cause, at, by };
+    lists.push(...(await applyRevocation(tx, newId, { certificate, order }, act)));
   }
   return lists;
 }
@@ -60,8 +59,8 @@ async function revokeItself(
   at: number,
   by: RevocationAct['by'],
 ): Promise<ListRef[]> {
-  const deed = { reason: 'key_compromise', cause: 'key_compromise', at, by } as const;
-  await tx.revocations.schedule(accountId, id, scheduledFor(deed));
+  const act = { reason: 'key_compromise', cause: 'key_compromise', at, by } as const;
+  await tx.revocations.schedule(accountId, id, dueNow(act));
   const issued = await tx.certificates.find(accountId, id);
-  return issued ? await applyRevocation(tx, newId, issued, order, deed) : [];
+  return issued ? await applyRevocation(tx, newId, { certificate: issued, order }, act) : [];
 }

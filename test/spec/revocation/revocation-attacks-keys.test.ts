@@ -7,7 +7,7 @@ import { explicit, integer, octetString, oid, raw, sequence, TAG } from '../../.
 import { Refusal } from '../../../src/domain/errors.ts';
 import type { Repositories } from '../../../src/domain/store.ts';
 import { Problem } from '../../../src/kernel/problem.ts';
-import { compromiseKey } from '../../../src/usecases/revocation/revoke-key.ts';
+import { revokeKey } from '../../../src/usecases/revocation/revoke-key.ts';
 import { runDueRevocations } from '../../../src/usecases/revocation/run-due-revocations.ts';
 import { revocationCommands } from '../../../src/wiring/revocation-commands.ts';
 import { csr, newKeyPair, pem } from '../../support/csr.ts';
@@ -75,7 +75,7 @@ for (const [product, when] of [
     const order = await newOrder(app, { product });
     const { csr: text, fingerprint } = newKey();
     whileSigned(context, async () => {
-      const { certificates } = await app.issuance.compromiseKey(fingerprint);
+      const certificates = await app.issuance.revokeKey(fingerprint);
       assert.deepEqual(certificates, [], 'it is not issued yet');
     });
     const id = await requireAnswered(order, body({ csr: text }, CONSENT));
@@ -101,7 +101,7 @@ test('an escrowed key that is compromised is not kept, whatever is asked for', a
   const kept = (await requireIssued(order, await dual({ un_modify_key: true }))).id;
   const fingerprint = escrowedKeyOf(kept);
   assert.equal(fingerprint, escrowedKeyOf(second), 'without a report it is');
-  const { certificates } = await app.issuance.compromiseKey(fingerprint);
+  const certificates = await app.issuance.revokeKey(fingerprint);
   assert.deepEqual(certificates.map(({ certificateId }) => certificateId).sort(), [second, kept].sort());
   const next = (await requireIssued(order, await dual({ un_modify_key: true }))).id;
   assert.notEqual(escrowedKeyOf(next), fingerprint);
@@ -155,10 +155,10 @@ test('one order that is busy for too long keeps no other from being revoked', as
     transaction: (work) => store.transaction((tx) => work(withBusy(tx))),
   };
   const isBusy = (error: unknown) => error instanceof Refusal && error.code === 'service_busy';
-  await assert.rejects(compromiseKey({ ...tools, store: crowded })(fingerprint), isBusy, 'the operator is told');
+  await assert.rejects(revokeKey({ ...tools, store: crowded })(fingerprint), isBusy, 'the operator is told');
   for (const { order, id } of others) assert.equal(await seen(order, id), 'key_compromise');
   requireError(await reissue(app, busy!.order, body({ csr: text })), REFUSED_KEY);
-  assert.equal((await app.issuance.compromiseKey(fingerprint)).certificates.length, 3);
+  assert.equal((await app.issuance.revokeKey(fingerprint)).length, 3);
   assert.equal(await seen(busy!.order, busy!.id), 'key_compromise', 'the next time');
 });
 
@@ -175,7 +175,7 @@ test('a stranger with a copy of a request blocks its key for nobody else', async
   const again = (await requireIssued(victim, body({ csr: text }))).id;
   assert.equal(await seen(victim, again), 'good');
   // The operator's word counts for everybody.
-  await app.issuance.compromiseKey(fingerprint);
+  await app.issuance.revokeKey(fingerprint);
   assert.equal(await seen(victim, again), 'key_compromise');
   requireError(await reissue(app, victim, body({ csr: text })), REFUSED_KEY);
 });

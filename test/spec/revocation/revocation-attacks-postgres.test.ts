@@ -5,8 +5,8 @@ import { createHash } from 'node:crypto';
 import { after, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
+import type { CertificateRef } from '../../../src/domain/revocation/ports.ts';
 import type { Repositories } from '../../../src/domain/store.ts';
-import type { Compromise } from '../../../src/usecases/revocation/revoke-key.ts';
 import { newFolder, TestApp } from '../../support/app.ts';
 import { csr, newKeyPair, pem } from '../../support/csr.ts';
 import { body, certificate, newOrder, reissue } from '../../support/orders.ts';
@@ -38,12 +38,12 @@ async function someoneWaits(): Promise<void> {
 
 test('a certificate whose issuance was finishing when its key was reported is found, and revoked', async ({ mock }) => {
   const { store } = app.app;
-  const { authority, compromiseKey } = app.issuance;
+  const { authority, revokeKey } = app.issuance;
   const order = await newOrder(app);
   const key = newKeyPair('p256');
   const fingerprint = createHash('sha256').update(key.spki).digest('hex');
   let isSigned = false;
-  let reported: Promise<Compromise> | undefined;
+  let reported: Promise<CertificateRef[]> | undefined;
   const { sign } = authority;
   mock.method(authority, 'sign', async (...args: Parameters<typeof sign>) => {
     isSigned = true;
@@ -56,7 +56,7 @@ test('a certificate whose issuance was finishing when its key was reported is fo
       async has(...args) {
         const isBlocked = await blockedKeys.has(...args);
         if (isSigned && !reported) {
-          reported = compromiseKey(fingerprint);
+          reported = revokeKey(fingerprint);
           await Promise.race([reported, someoneWaits()]);
         }
         return isBlocked;
@@ -70,7 +70,7 @@ test('a certificate whose issuance was finishing when its key was reported is fo
   const { status, text, body: answer } = await reissue(app, order, body({ csr: pem(csr({ key })) }));
   assert.equal(status, 200, text);
   const { id } = answer.data.certificate;
-  const { certificates = [] } = (await reported) ?? {};
+  const certificates = (await reported) ?? [];
   assert.deepEqual(
     certificates.map(({ certificateId }) => certificateId),
     [id],

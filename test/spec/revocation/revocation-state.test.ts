@@ -145,7 +145,7 @@ rule(
     const earlier = (await requireIssued(other, body({ csr: text }))).id;
     await post(other, earlier, { reason: 'superseded' });
     const fingerprint = fingerprintOf(await certificate(app, order, id));
-    const { certificates } = await app.issuance.compromiseKey(fingerprint);
+    const certificates = await app.issuance.revokeKey(fingerprint);
     assert.deepEqual(certificates.map(({ certificateId }) => certificateId).sort(), [id, theirs, earlier].sort());
     for (const [whose, one] of [
       [order, id],
@@ -158,11 +158,7 @@ rule(
     for (const one of [order, other]) {
       requireError(await reissue(app, one, body({ csr: text })), [400, 'invalid_csr', 'certificate.csr']);
     }
-    assert.deepEqual(
-      (await app.issuance.compromiseKey(fingerprint)).certificates.length,
-      3,
-      'once more changes nothing',
-    );
+    assert.deepEqual((await app.issuance.revokeKey(fingerprint)).length, 3, 'once more changes nothing');
     const rows = db.prepare("select count(*) as n from outbox where action = 'order:revoked' and certificate_id = ?");
     assert.deepEqual({ ...rows.get(theirs) }, { n: 1 });
   },
@@ -196,15 +192,15 @@ rule(
     app.advance(SIGNING_LEASE_MS + 1);
     await app.issuance.sweep();
     assert.equal((await ocspStatus(app, serial, issuer)).status, 'unknown', 'when its signer is lost');
-    const voided = await app.issuance.voidedSerials(false);
+    const voided = await app.issuance.interrupted.list();
     assert.deepEqual(
       voided.map(({ certificateId }) => certificateId),
       [id],
     );
     assert.equal((await ocspStatus(app, serial, issuer)).status, 'unknown', 'looking changes nothing');
-    await app.issuance.voidedSerials(true);
+    await app.issuance.interrupted.revoke();
     assert.equal((await ocspStatus(app, serial, issuer)).status, 'revoked');
-    assert.deepEqual(await app.issuance.voidedSerials(false), []);
+    assert.deepEqual(await app.issuance.interrupted.list(), []);
     assert.equal(await statusOf(order), 'issued', 'the order has nothing to do with it');
     const told = db.prepare('select * from outbox where certificate_id = ?').all(id);
     assert.deepEqual(told, [], 'nobody ever heard of it');
@@ -247,7 +243,7 @@ test('a key that is reported while a certificate on it is being signed: nobody e
   const before = (await store.orders.find(accountId, order.id))!;
   const draft = { wanted, order: before, plan: model.preparation!, product: products.get('ssl-dv')! };
   const record = await store.transaction((tx) => writeDown(tools, tx, draft, NO_KEYS));
-  const { certificates } = await app.issuance.compromiseKey(fingerprint);
+  const certificates = await app.issuance.revokeKey(fingerprint);
   assert.deepEqual(certificates, [], 'it is not issued yet');
   await finishIssuance(tools, record, {
     ...{ order: before, previous: { id: order.certificateId, version: 1 }, idempotency: null },

@@ -3,7 +3,7 @@
 import { createHash, X509Certificate } from 'node:crypto';
 import type { Issuer, IssuerKeyType } from '../../../domain/certificate/authority.ts';
 import { CRL_SHARDS } from '../../../domain/revocation/revocation.ts';
-import { namesOf } from '../certificate-reader.ts';
+import { readCertificate } from '../certificate-reader.ts';
 import { openIssuerKey } from '../issuer-key.ts';
 import { OWN_HASH } from '../issuers.ts';
 import { keyBitsOf, keyIdOf } from '../profiles.ts';
@@ -54,7 +54,7 @@ function openSigners(issuers: readonly Issuer[], keyTypes: readonly IssuerKeyTyp
 
 function openSigner({ id, keyType, role, certificate }: Issuer, privateKey: Uint8Array): StatusSigner {
   const key = openIssuerKey(keyType, privateKey);
-  const { subject, keyId } = namesOf(certificate);
+  const { subject, keyId } = readCertificate(certificate);
   const { validFromDate, validToDate } = new X509Certificate(certificate);
   const signHash = OWN_HASH[keyType];
   const algorithm = SIGNATURE_ALGORITHMS[keyType][signHash]!;

@@ -107,7 +107,7 @@ export const revocationsIn = (db: Db): Revocations => ({
     return row !== undefined;
   },
 
-  async applyRevocation(certificateId, { reason, cause, at }) {
+  async markRevoked(certificateId, { reason, cause, at }) {
     const row = await change(db, certificateId)
       .set({ reason, cause, revoked_at: at })
       .returning('certificate_id')
