@@ -4,7 +4,7 @@ import type { ParseArgsOptionDescriptor } from 'node:util';
 import type { Account } from '../domain/access/account.ts';
 import type { CallbackReport } from '../domain/callbacks/report.ts';
 import type { Issuer, PublicIssuer } from '../domain/certificate/authority.ts';
-import type { ListHead } from '../domain/revocation/ports.ts';
+import type { CrlHead } from '../domain/revocation/ports.ts';
 import type { ExitCode, Finding } from '../kernel/problem.ts';
 import type { ManageAccess } from '../usecases/access/manage-access.ts';
 import type { ConfigureCallback } from '../usecases/callbacks/configure-callback.ts';
@@ -66,7 +66,7 @@ export interface RevocationCommands {
   readonly revokeKey: RevokeKey;
   readonly interrupted: InterruptedIssuances;
   readonly show: ShowOrders;
-  heads(): Promise<ListHead[]>;
+  heads(): Promise<CrlHead[]>;
   /** Of the key in a PEM text. */
   fingerprintOf(text: string): string;
 }

@@ -13,7 +13,7 @@ export const revocationCommands = (
   { revoke, changeRevocation, revokeKey, interrupted, show }: Issuance,
 ): RevocationCommands => ({
   ...{ revoke, changeRevocation, revokeKey, interrupted, show, fingerprintOf },
-  heads: () => store.revocationLists.heads(),
+  heads: () => store.crls.heads(),
 });
 
 /** Reads PEM: a public or private key, a CSR, or a certificate. Returns the SHA-256 of the SPKI, in hexadecimal. */

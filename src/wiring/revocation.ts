@@ -1,13 +1,13 @@
 // Opens revocation: the use cases, CRLs, OCSP, and the background chores that keep both up to date.
 
-import { type ListPublisher, listPublisher } from '../adapters/ca/status/list-publisher.ts';
+import { type CrlPublisher, crlPublisher } from '../adapters/ca/status/crl-publisher.ts';
 import { type AnswerOcsp, answerOcsp } from '../adapters/ca/status/ocsp.ts';
 import { ocspResponders } from '../adapters/ca/status/ocsp-responders.ts';
 import { statusSigners } from '../adapters/ca/status/signers.ts';
 import type { Catalog } from '../domain/catalog/products.ts';
 import type { Issuer, IssuerKeyType } from '../domain/certificate/authority.ts';
 import type { Clock } from '../domain/clock.ts';
-import type { PublishLists } from '../domain/revocation/ports.ts';
+import type { PublishCrls } from '../domain/revocation/ports.ts';
 import { keyedMutex } from '../kernel/keyed-mutex.ts';
 import { type ChangeRevocation, changeRevocation } from '../usecases/revocation/change-revocation.ts';
 import { type InterruptedIssuances, interruptedIssuances } from '../usecases/revocation/interrupted-issuances.ts';
@@ -22,14 +22,14 @@ export interface RevocationServices {
   readonly changeRevocation: ChangeRevocation;
   readonly revokeKey: RevokeKey;
   readonly interrupted: InterruptedIssuances;
-  readonly lists: ListPublisher;
+  readonly crls: CrlPublisher;
   readonly answerOcsp: AnswerOcsp;
   /** Run due revocations, publish CRLs, renew OCSP responders. */
   readonly revocationChores: readonly Chore[];
 }
 
 export interface OpenRevocation extends RevocationServices {
-  readonly publishLists: PublishLists;
+  readonly publishCrls: PublishCrls;
 }
 
 /** How late a scheduled revocation may be, and a CRL whose publisher crashed. */
@@ -51,13 +51,13 @@ export function openRevocation(
   const onError = logUnexpected(log);
   const signers = statusSigners(issuers, keyTypes);
   const withLock = keyedMutex();
-  const lists = listPublisher({ store, now, signers, withLock });
-  const publishLists: PublishLists = (refs) => lists.publish(refs).catch(onError);
-  const tools = { store, now, newId, products, publishLists };
+  const crls = crlPublisher({ store, now, signers, withLock });
+  const publishCrls: PublishCrls = (refs) => crls.publish(refs).catch(onError);
+  const tools = { store, now, newId, products, publishCrls };
   const responders = ocspResponders({ store, now, withLock, onError });
   return {
-    publishLists,
-    lists,
+    publishCrls,
+    crls,
     revoke: revokeCertificate(tools),
     changeRevocation: changeRevocation(tools),
     revokeKey: revokeKey(tools),
@@ -65,7 +65,7 @@ export function openRevocation(
     answerOcsp: answerOcsp({ store, now, signers, responders }),
     revocationChores: [
       { everyMs: DUE_MS, run: () => runDueRevocations(tools) },
-      { everyMs: CRLS_MS, run: () => lists.publishDue() },
+      { everyMs: CRLS_MS, run: () => crls.publishDue() },
       { everyMs: RESPONDERS_MS, run: () => responders.renewDue(signers().values()) },
     ],
   };

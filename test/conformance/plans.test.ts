@@ -15,7 +15,7 @@ import type { Db, Schema } from '../../src/adapters/store/engine/schema.ts';
 import { certificatesIn } from '../../src/adapters/store/issuance/certificates.ts';
 import { ordersIn } from '../../src/adapters/store/issuance/orders.ts';
 import { blockedKeysIn, idempotencyKeysIn, proofsIn } from '../../src/adapters/store/issuance/small-tables.ts';
-import { revocationListsIn } from '../../src/adapters/store/revocation/crls.ts';
+import { crlsIn } from '../../src/adapters/store/revocation/crls.ts';
 import { revocationsIn } from '../../src/adapters/store/revocation/revocations.ts';
 import { revokedSerialsIn } from '../../src/adapters/store/revocation/revoked-serials.ts';
 import { engineAt, openStore } from '../../src/adapters/store/store.ts';
@@ -72,9 +72,9 @@ function everyLookUp(db: Db, engine: Engine): Readonly<Record<string, () => Prom
     'the status of a serial number': () => revokedSerialsIn(db).statusOf('i', '0a'),
     'what a list has yet to show': () => revokedSerialsIn(db).unlisted(list, 50),
     'what a list has brought': () => revokedSerialsIn(db).listedBetween(list, 1, 2, 50),
-    'a page of a list': () => revokedSerialsIn(db).page(list, 1, 0, '0', 50),
-    'the head of a list': () => revocationListsIn(db).head(list),
-    'a list': () => revocationListsIn(db).find(list),
+    'a page of a list': () => revokedSerialsIn(db).page(list, { upTo: 1, expiredBefore: 0, after: '0', limit: 50 }),
+    'the head of a list': () => crlsIn(db).head(list),
+    'a list': () => crlsIn(db).find(list),
     ...deliveryLookUps(db, engine),
   };
 }

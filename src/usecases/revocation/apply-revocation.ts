@@ -5,7 +5,7 @@ import type { Actor } from '../../domain/access/credential.ts';
 import type { Order, Revocation, RevocationCause, RevocationReason } from '../../domain/certificate/order.ts';
 import { requireTransition } from '../../domain/certificate/order.ts';
 import type { NewId } from '../../domain/ids.ts';
-import { type ListRef, serialsOf } from '../../domain/revocation/revocation.ts';
+import { type CrlRef, serialsOf } from '../../domain/revocation/revocation.ts';
 import type { Repositories } from '../../domain/store.ts';
 import { auditLog } from '../access/audit.ts';
 import type { LockedCertificate } from '../lease/order-lock.ts';
@@ -24,7 +24,7 @@ export async function applyRevocation(
   newId: NewId,
   { certificate, order }: LockedCertificate,
   { reason, cause, at, by: { actor, requestId } }: RevocationAct,
-): Promise<ListRef[]> {
+): Promise<CrlRef[]> {
   const { id: certificateId, accountId, orderId, preparation } = certificate;
   if (!preparation || !(await tx.revocations.markRevoked(certificateId, { reason, cause, at }))) return [];
   const { notAfter } = preparation;

@@ -8,7 +8,7 @@ import { productOf } from '../../domain/catalog/products.ts';
 import type { Revocation } from '../../domain/certificate/order.ts';
 import type { CertificateId } from '../../domain/ids.ts';
 import {
-  type ListRef,
+  type CrlRef,
   requireBeforeExpiry,
   requirePostponable,
   requireScheduled,
@@ -32,18 +32,18 @@ export interface ChangeTools extends RevocationTools {
 type Scheduled = LockedCertificate & { readonly revocation: Revocation };
 
 export function changeRevocation(tools: ChangeTools): ChangeRevocation {
-  const { now, newId, products, publishLists } = tools;
+  const { now, newId, products, publishCrls } = tools;
   const audit = auditLog(tools);
 
   async function change(
     by: Actor,
     id: CertificateId,
-    work: (tx: Repositories, scheduled: Scheduled) => Promise<ListRef[]>,
+    work: (tx: Repositories, scheduled: Scheduled) => Promise<CrlRef[]>,
   ): Promise<void> {
-    const lists = await withCertificateLock(tools, by.accountId, id, (tx, locked) =>
+    const crls = await withCertificateLock(tools, by.accountId, id, (tx, locked) =>
       work(tx, { ...locked, revocation: requireScheduled(locked.certificate.revocation) }),
     );
-    await publishLists(lists);
+    await publishCrls(crls);
   }
 
   const record = (tx: Repositories, by: Actor, action: AuditAction, { certificate, revocation, order }: Scheduled) =>

@@ -3,8 +3,8 @@
 import type { Actor } from '../../domain/access/credential.ts';
 import type { CertificateRecord, RevocationCause, RevocationReason } from '../../domain/certificate/order.ts';
 import type { CertificateId } from '../../domain/ids.ts';
-import type { PublishLists } from '../../domain/revocation/ports.ts';
-import { defaultReason, type ListRef, requireRevocable, serialsOf } from '../../domain/revocation/revocation.ts';
+import type { PublishCrls } from '../../domain/revocation/ports.ts';
+import { type CrlRef, defaultReason, requireRevocable, serialsOf } from '../../domain/revocation/revocation.ts';
 import type { Repositories } from '../../domain/store.ts';
 import { auditLog } from '../access/audit.ts';
 import { type LockedCertificate, type LockTools, withCertificateLock } from '../lease/order-lock.ts';
@@ -12,7 +12,7 @@ import { applyRevocation, dueNow } from './apply-revocation.ts';
 
 export interface RevocationTools extends LockTools {
   /** Never throws: a CRL that cannot be published now is published later. */
-  readonly publishLists: PublishLists;
+  readonly publishCrls: PublishCrls;
 }
 
 export interface RevokeRequest {
@@ -26,7 +26,7 @@ export type RevokeCertificate = (by: Actor, certificateId: CertificateId, reques
 
 export function revokeCertificate(tools: RevocationTools): RevokeCertificate {
   const record = recordRevocation(tools);
-  return async (by, certificateId, request) => await tools.publishLists(await record(by, certificateId, request));
+  return async (by, certificateId, request) => await tools.publishCrls(await record(by, certificateId, request));
 }
 
 /** Resolves when OCSP shows the revocation, with the CRLs that the caller must publish. */
@@ -39,7 +39,7 @@ export function recordRevocation(tools: RevocationTools) {
     { certificate, order }: LockedCertificate,
     by: Actor,
     { reason: requested, cause: given }: RevokeRequest,
-  ): Promise<ListRef[]> {
+  ): Promise<CrlRef[]> {
     const at = now();
     requireRevocable(certificate);
     if (requested === 'key_compromise') await blockKeys(tx, certificate, at);
@@ -62,7 +62,7 @@ export function recordRevocation(tools: RevocationTools) {
     return await applyRevocation(tx, newId, { certificate, order }, act);
   }
 
-  return (by: Actor, certificateId: CertificateId, request: RevokeRequest): Promise<ListRef[]> =>
+  return (by: Actor, certificateId: CertificateId, request: RevokeRequest): Promise<CrlRef[]> =>
     withCertificateLock(tools, by.accountId, certificateId, (tx, locked) => revoke(tx, locked, by, request));
 }
 

@@ -2,7 +2,7 @@
 // blocked first, so that a certificate being signed meanwhile is found here or revokes itself when it is issued.
 
 import type { CertificateRef } from '../../domain/revocation/ports.ts';
-import type { ListRef } from '../../domain/revocation/revocation.ts';
+import type { CrlRef } from '../../domain/revocation/revocation.ts';
 import { type RevocationTools, recordRevocation } from './revoke-certificate.ts';
 
 /** `fingerprint` is the SHA-256 of the SPKI, in hexadecimal. Returns the certificates on the key, in all accounts. */
@@ -12,7 +12,7 @@ const BATCH = 100;
 const KEY_COMPROMISE = { reason: 'key_compromise', cause: 'key_compromise' } as const;
 
 export function revokeKey(tools: RevocationTools): RevokeKey {
-  const { store, now, publishLists } = tools;
+  const { store, now, publishCrls } = tools;
   const record = recordRevocation(tools);
   return async (fingerprint) => {
     await store.blockedKeys.add(fingerprint, 'key_compromise', now());
@@ -20,19 +20,19 @@ export function revokeKey(tools: RevocationTools): RevokeKey {
     const failures: unknown[] = [];
     for (let after: string | undefined; ; ) {
       const page = await store.certificates.listOnKey(fingerprint, { after, limit: BATCH });
-      const lists: ListRef[] = [];
+      const crls: CrlRef[] = [];
       for (const { state, ...ref } of page) {
         try {
           if (state === 'prepared' && (await isBeingSigned(store, ref))) continue;
           const by = { accountId: ref.accountId, actor: 'cli', requestId: null };
-          lists.push(...(await record(by, ref.certificateId, KEY_COMPROMISE)));
+          crls.push(...(await record(by, ref.certificateId, KEY_COMPROMISE)));
           revoked.push(ref);
         } catch (error) {
           // A failure must not keep the other certificates from being revoked.
           failures.push(error);
         }
       }
-      await publishLists(lists);
+      await publishCrls(crls);
       after = page.at(-1)?.certificateId;
       if (page.length < BATCH) break;
     }

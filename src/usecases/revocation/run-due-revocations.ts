@@ -2,7 +2,7 @@
 // only once make sure that each revocation happens once.
 
 import type { CertificateRef } from '../../domain/revocation/ports.ts';
-import type { ListRef } from '../../domain/revocation/revocation.ts';
+import type { CrlRef } from '../../domain/revocation/revocation.ts';
 import type { Repositories } from '../../domain/store.ts';
 import { byService } from '../access/audit.ts';
 import { type LockOutcome, withOrderLock } from '../lease/order-lock.ts';
@@ -15,11 +15,11 @@ const MAX_BATCHES = 5;
 
 /** Returns how many certificates were revoked. */
 export async function runDueRevocations(tools: RevocationTools): Promise<number> {
-  const { store, now, publishLists } = tools;
+  const { store, now, publishCrls } = tools;
   let done = 0;
   for (let batches = 0; batches < MAX_BATCHES; batches += 1) {
     const due = await store.revocations.due(now(), BATCH);
-    const lists: ListRef[] = [];
+    const crls: CrlRef[] = [];
     const failures: unknown[] = [];
     let inBatch = 0;
     for (const ref of due) {
@@ -27,14 +27,14 @@ export async function runDueRevocations(tools: RevocationTools): Promise<number>
         const outcome = await store.transaction((tx) => revokeIfDue(tools, tx, ref));
         // An order that is being signed is retried in the next run.
         if (outcome.kind === 'busy' || outcome.value.length === 0) continue;
-        lists.push(...outcome.value);
+        crls.push(...outcome.value);
         inBatch += 1;
       } catch (error) {
         // A failure must not keep the other certificates from being revoked.
         failures.push(error);
       }
     }
-    await publishLists(lists);
+    await publishCrls(crls);
     done += inBatch;
     if (failures.length > 0) throw failures[0];
     if (due.length < BATCH || inBatch === 0) break;
@@ -46,7 +46,7 @@ function revokeIfDue(
   { now, newId }: RevocationTools,
   tx: Repositories,
   ref: CertificateRef,
-): Promise<LockOutcome<ListRef[]>> {
+): Promise<LockOutcome<CrlRef[]>> {
   return withOrderLock(tx, ref, async (order) => {
     const certificate = await tx.certificates.find(ref.accountId, ref.certificateId);
     const revocation = certificate?.revocation;

@@ -35,12 +35,8 @@ const authority = await (async () => {
   };
   const transaction = (work: (to: { issuers: typeof issuers }) => Promise<unknown>) => work({ issuers });
   const names = { organization: 'Reseal', rootYears: 20, issuingYears: 10, pkiUrl: 'http://pki.example.com' };
-  const all = await ensureIssuers(
-    { issuers, transaction } as never,
-    names,
-    () => NOW,
-    idMaker(() => NOW, randomBytes),
-  );
+  const tools = { store: { issuers, transaction } as never, now: () => NOW, newId: idMaker(() => NOW, randomBytes) };
+  const all = await ensureIssuers(tools, names);
   return openAuthority(all, names.pkiUrl);
 })();
 
@@ -257,7 +253,7 @@ test('what differs from what was decided is found before it is signed', () => {
   assert.notDeepEqual(
     lint(toBeSigned(right), { ...decided, issuerNotAfter: notAfter - 1000 }),
     [],
-    'it outlives its issuer',
+    'outlives its issuer',
   );
   assert.notDeepEqual(lint(toBeSigned(right), { ...decided, maxDays: 198 }), [], 'longer than the product allows');
   assert.notDeepEqual(

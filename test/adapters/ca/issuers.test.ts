@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { X509Certificate } from 'node:crypto';
 import { test } from 'node:test';
 import { openAuthority } from '../../../src/adapters/ca/authority.ts';
-import { readOwnIssuer } from '../../../src/adapters/ca/own-issuer.ts';
+import { readImportedIssuer } from '../../../src/adapters/ca/imported-issuer.ts';
 import { readPublicKey } from '../../../src/adapters/ca/public-key.ts';
 import { extension } from '../../../src/adapters/ca/to-be-signed.ts';
 import { ia5String, implicit, oid, sequence } from '../../../src/adapters/der/writer.ts';
@@ -20,7 +20,7 @@ type Lives = NonNullable<Parameters<typeof caPair>[1]>;
 
 function ownIssuer({ now, app: { newId } }: TestApp, lives: Lives = {}) {
   const { root, issuing } = caPair('p256', { now: now(), ...lives });
-  return readOwnIssuer({ certificate: issuing.pem, key: issuing.key, root: root.pem }, now(), newId);
+  return readImportedIssuer({ certificate: issuing.pem, key: issuing.key, root: root.pem }, now(), newId);
 }
 
 /** What `reseal ca import` does, in another process as a rule. */

@@ -23,8 +23,8 @@ const { app, db, requireAnswered, requireIssued } = await startWatchedApp({
   RESEAL_PRODUCTS_FILE: productsFile(GRACE),
 });
 const { store, newId } = app.app;
-const { authority, lists } = app.issuance;
-const tools = { store, now: app.now, newId, publishLists: lists.publish };
+const { authority, crls } = app.issuance;
+const tools = { store, now: app.now, newId, publishCrls: crls.publish };
 const CONSENT = { i_know_remove_domain_will_revoke_before_cert: true, i_know_will_revoke_last_cert: true };
 const REFUSED_KEY = [400, 'invalid_csr', 'certificate.csr'] as const;
 

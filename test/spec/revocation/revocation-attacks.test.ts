@@ -53,7 +53,7 @@ const runChores = async (of: TestApp = app) => {
 
 /** As by an instance that dies before it publishes. */
 const recordOnly = ({ key }: PlacedOrder, id: string, reason: RevocationReason) =>
-  revokeCertificate({ store, now: app.now, newId, publishLists: async () => {} })(
+  revokeCertificate({ store, now: app.now, newId, publishCrls: async () => {} })(
     { accountId: key.accountId, actor: key.keyId, requestId: null },
     id,
     { reason },

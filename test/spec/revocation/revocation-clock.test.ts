@@ -137,12 +137,12 @@ test('a store that was restored from an older backup goes on with higher numbers
   const before = await crlOf(app, der, issuer);
   const [, issuerId = '', shard = ''] = /\/crl\/([^/]+)\/(\d+)\.crl/.exec(before.addresses[0]!) ?? [];
   const { store } = app.app;
-  const kept = (await store.revocationLists.find({ issuerId, shard: Number(shard) }))!;
+  const kept = (await store.crls.find({ issuerId, shard: Number(shard) }))!;
   app.advance(2 * DAY);
   const seen = await crlOf(app, der, issuer);
   assert.ok(seen.number > before.number);
   // The table as it was two days ago.
-  await store.revocationLists.publish(kept, seen.number, []);
+  await store.crls.publish(kept, seen.number, []);
   app.advance(DAY);
   const after = await crlOf(app, der, issuer);
   assert.ok(after.number > seen.number, 'higher than any that was seen');

@@ -111,7 +111,7 @@ test('what was recorded by one that died before it could publish is published by
   await reissue(one, order, body({ csr: undefined }, { i_know_will_revoke_last_cert: true }));
   advance(25 * HOUR);
   const { app, now } = one;
-  const silent = { store: app.store, now, newId: app.newId, publishLists: async () => {} };
+  const silent = { store: app.store, now, newId: app.newId, publishCrls: async () => {} };
   await runDueRevocations(silent);
   const between = await seenBy(apps[1]!, order, order.certificateId);
   assert.equal(between.status, 'revoked', 'OCSP answers from the record itself');

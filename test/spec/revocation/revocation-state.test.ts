@@ -228,10 +228,10 @@ rule('revocation 17', 'names that very address, also after `RESEAL_PKI_URL` has 
 test('a key that is reported while a certificate on it is being signed: nobody ever sees that one good', async () => {
   const order = await newOrder(app);
   const { accountId } = order.key;
-  const { authority, products, lists } = app.issuance;
-  const publishLists = lists.publish;
+  const { authority, products, crls } = app.issuance;
+  const publishCrls = crls.publish;
   const { newId } = app.app;
-  const tools = { store, authority, now: app.now, newId, audit: auditLog({ now: app.now, newId }), publishLists };
+  const tools = { store, authority, now: app.now, newId, audit: auditLog({ now: app.now, newId }), publishCrls };
   const model = (await store.certificates.find(accountId, order.certificateId))!;
   const { spki } = newKeyPair('p256');
   const fingerprint = createHash('sha256').update(spki).digest('hex');
