@@ -80,10 +80,10 @@ export const certReschedule: Command = {
   positionals: ['ACCOUNT', 'CERTIFICATE', 'DUE_AT'],
   options: {},
   async run({ positionals: [accountId = '', id = '', dueAt = ''] }, { withRevocation }) {
-    const moment = parseDueAt(dueAt);
+    const dueAtMs = parseDueAt(dueAt);
     return output(
       await withRevocation(async ({ changeRevocation, show }) => {
-        await changeRevocation.reschedule(byOperator(accountId), id, moment);
+        await changeRevocation.reschedule(byOperator(accountId), id, dueAtMs);
         return await show.certificate(accountId, id);
       }),
     );

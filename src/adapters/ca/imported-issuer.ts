@@ -80,7 +80,7 @@ function requireUnconstrained(extensions: ReadonlyMap<string, ReadExtension>, be
 function requireCrlSign(usage: ReadExtension | undefined): void {
   const { content } = usage ? new DerReader(usage.value).primitive() : { content: undefined };
   const maySign = !content || ((content[1] ?? 0) & CRL_SIGN) !== 0;
-  require(maySign, 'it may not sign lists of revocations (keyUsage cRLSign), and what it signs could not be revoked');
+  require(maySign, 'it may not sign CRLs (keyUsage cRLSign), so its certificates could not be revoked');
 }
 
 function pathLengthIn(value: Uint8Array): number {

@@ -106,25 +106,22 @@ export function implicit(number: number, encoded: Uint8Array): Uint8Array {
 }
 
 /** RFC 5280, 4.1.2.5: UTCTime until 2049, GeneralizedTime from 2050, whole seconds. */
-export function time(moment: Date): Uint8Array {
-  const digits = moment.toISOString().replace(/\.\d+Z$|[-:T]/g, '');
-  const year = moment.getUTCFullYear();
-  if (year < 1950 || year > 9999) throw new RangeError(`${moment.toISOString()} has no form in a certificate`);
-  return year < 2050
-    ? element(TAG.utcTime, [utf8.encode(`${digits.slice(2)}Z`)])
-    : element(TAG.generalizedTime, [utf8.encode(`${digits}Z`)]);
+export function time(date: Date): Uint8Array {
+  const year = date.getUTCFullYear();
+  if (year < 1950 || year > 9999) throw new RangeError(`${date.toISOString()} cannot be written in a certificate`);
+  return year < 2050 ? element(TAG.utcTime, [utf8.encode(timeDigits(date).slice(2))]) : generalizedTime(date);
 }
 
 /** Whole seconds; OCSP has no UTCTime. */
-export const generalizedTime = (moment: Date): Uint8Array =>
-  element(TAG.generalizedTime, [
-    utf8.encode(
-      moment
-        .toISOString()
-        .replace(/\.\d+Z$|[-:T]/g, '')
-        .concat('Z'),
-    ),
-  ]);
+export const generalizedTime = (date: Date): Uint8Array =>
+  element(TAG.generalizedTime, [utf8.encode(timeDigits(date))]);
+
+/** YYYYMMDDHHMMSSZ, without fractions of a second. */
+const timeDigits = (date: Date): string =>
+  date
+    .toISOString()
+    .replace(/\.\d+Z$|[-:T]/g, '')
+    .concat('Z');
 
 /** One byte, which is enough for CRL reasons and OCSP statuses. */
 export const enumerated = (value: number): Uint8Array => Uint8Array.of(TAG.enumerated, 1, value);

@@ -99,8 +99,8 @@ export function requireBeforeExpiry(dueAt: number, notAfter: number): void {
 
 /** Parses `due_at`, in milliseconds. */
 export function parseDueAt(text: string): number {
-  const moment = parseDateTime(text);
-  if (moment !== undefined) return moment;
+  const dueAt = parseDateTime(text);
+  if (dueAt !== undefined) return dueAt;
   throw invalid(
     'due_at',
     'due_at is an RFC 3339 date-time such as 2027-01-31T12:00:00Z.',

@@ -18,7 +18,7 @@ export interface RevocationAct {
   readonly by: Pick<Actor, 'actor' | 'requestId'>;
 }
 
-/** Returns the CRLs that must be published anew; none when the certificate was revoked before. */
+/** Returns the CRLs to publish; none when the certificate was revoked before. */
 export async function applyRevocation(
   tx: Repositories,
   newId: NewId,
@@ -61,7 +61,7 @@ async function statusAfter(tx: Repositories, order: Order, at: number): Promise<
   return 'revoked';
 }
 
-/** The row that applyRevocation marks: due at the moment of the act itself. */
+/** The row to schedule before applyRevocation marks it, for a revocation that was not scheduled. */
 export const dueNow = ({ reason, cause, at }: Omit<RevocationAct, 'by'>): Revocation => ({
   ...{ reason, cause, causedById: null, dueAt: at, revokedAt: null },
 });
