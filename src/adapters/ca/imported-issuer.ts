@@ -22,9 +22,9 @@ export function readImportedIssuer(
   now: number,
   newId: NewId,
 ): [root: Issuer, issuing: Issuer] {
-  const issuing = parsed('certificate', () => new X509Certificate(certificate));
-  const above = parsed('root', () => new X509Certificate(root));
-  const privateKey = parsed('key', () => createPrivateKey(key));
+  const issuing = parse('certificate', () => new X509Certificate(certificate));
+  const above = parse('root', () => new X509Certificate(root));
+  const privateKey = parse('key', () => createPrivateKey(key));
   require(issuing.ca && above.ca, 'both certificates must be those of authorities (basicConstraints CA:TRUE)');
   require(issuing.checkPrivateKey(privateKey), 'the key is not that of the certificate');
   require(above.verify(above.publicKey), 'the root is not signed by itself');
@@ -33,8 +33,9 @@ export function readImportedIssuer(
     require(one.validFromDate.getTime() <= now, 'a certificate is not valid yet');
     require(canStillSign({ notAfter: one.validToDate.getTime() }, now), 'a certificate ends within a day');
   }
-  requireUnconstrained(readCertificate(issuing.raw).extensions, 0);
-  requireCrlSign(readCertificate(issuing.raw).extensions.get(KEY_USAGE));
+  const { extensions } = readCertificate(issuing.raw);
+  requireUnconstrained(extensions, 0);
+  requireCrlSign(extensions.get(KEY_USAGE));
   requireUnconstrained(readCertificate(above.raw).extensions, 1);
   const keyType = keyTypeOf(privateKey);
   const rootId = newId();
@@ -65,13 +66,12 @@ const CONSTRAINTS: Readonly<Record<string, string>> = {
 /** Rejects constraints that our certificates may violate. `below` is the number of authorities under it in the chain. */
 function requireUnconstrained(extensions: ReadonlyMap<string, ReadExtension>, below: number): void {
   for (const [id, { isCritical, value }] of extensions) {
-    if (CONSTRAINTS[id])
-      throw unusable(`a certificate limits the ${CONSTRAINTS[id]} of what it signs; ours would be refused`);
+    const constrained = CONSTRAINTS[id];
+    if (constrained) throw unusable(`a certificate limits the ${constrained} of what it signs; ours would be refused`);
     if (id === BASIC_CONSTRAINTS) {
       require(pathLengthIn(value) >= below, 'the root allows no authority below it (pathlen)');
-    } else {
-      require(ALLOWED.includes(id) ||
-        !isCritical, `a certificate has a critical extension that is not known here (${id})`);
+    } else if (isCritical && !ALLOWED.includes(id)) {
+      throw unusable(`a certificate has a critical extension that is not known here (${id})`);
     }
   }
 }
@@ -96,9 +96,9 @@ function keyTypeOf({ asymmetricKeyType, asymmetricKeyDetails }: KeyObject): Issu
   throw unusable(`the key must be on P-256 or P-384, or RSA of at least ${MIN_RSA_BITS} bits`);
 }
 
-function parsed<T>(what: string, parse: () => T): T {
+function parse<T>(what: string, read: () => T): T {
   try {
-    return parse();
+    return read();
   } catch {
     throw unusable(`the ${what} cannot be read as PEM`);
   }

@@ -39,18 +39,18 @@ export function lint(toBeSigned: Uint8Array, expected: ExpectedContent): string[
     expect(same(reader.any(), expected.algorithm), 'signature algorithm differs');
     expect(same(reader.any(), expected.issuer), 'issuer differs');
     const validity = reader.sequence();
-    const [from, to] = [momentOf(validity.primitive().content), momentOf(validity.primitive().content)];
+    const [from, to] = [parseTime(validity.primitive().content), parseTime(validity.primitive().content)];
     validity.end();
     expect(from === expected.notBefore && to === expected.notAfter, 'validity differs');
     expect(to > from, 'notAfter is before notBefore');
     expect(to - from < expected.maxDays * DAY_MS, 'validity exceeds the maximum of the product');
     expect(to <= expected.issuerNotAfter, 'outlives its issuer');
-    const isNamed = reader.any().length > 2;
+    const hasSubject = reader.any().length > 2;
     expect(same(reader.any(), expected.spki), 'public key differs');
     const extensions = readExtensions(reader);
     expect(!extensions.hasDuplicates, 'duplicate extension');
     reader.end();
-    lintNames(extensions.byId.get(SAN), expected, isNamed, expect);
+    lintNames(extensions.byId.get(SAN), expected, hasSubject, expect);
     const authority = extensions.byId.get(AKI)?.value;
     expect(
       authority !== undefined && same(new DerReader(authority).sequence().primitive().content, expected.issuerKeyId),
@@ -65,7 +65,7 @@ export function lint(toBeSigned: Uint8Array, expected: ExpectedContent): string[
 function lintNames(
   san: ReadExtension | undefined,
   { names, commonName }: ExpectedContent,
-  isNamed: boolean,
+  hasSubject: boolean,
   expect: (isTrue: boolean, finding: string) => void,
 ): void {
   const written: string[] = [];
@@ -76,13 +76,16 @@ function lintNames(
       expect(tag === 0x82, 'subject alternative name is not a DNS name');
       written.push(Buffer.from(content).toString('latin1'));
     }
-    expect(san.isCritical === !isNamed, 'subject alternative names must be critical exactly when the subject is empty');
+    expect(
+      san.isCritical === !hasSubject,
+      'subject alternative names must be critical exactly when the subject is empty',
+    );
   }
   expect(
     written.length === names.length && written.every((name, index) => name === names[index]),
     'subject alternative names differ',
   );
-  expect(isNamed || names.length > 0, 'neither subject nor subject alternative names');
+  expect(hasSubject || names.length > 0, 'neither subject nor subject alternative names');
   expect(
     names.length === 0 || commonName === null || names.includes(commonName),
     'common name is not among the subject alternative names',
@@ -92,7 +95,7 @@ function lintNames(
 const same = (one: Uint8Array, other: Uint8Array): boolean => Buffer.compare(one, other) === 0;
 
 /** UTCTime or GeneralizedTime, both in whole seconds and UTC. */
-function momentOf(content: Uint8Array): number {
+function parseTime(content: Uint8Array): number {
   const text = Buffer.from(content).toString('latin1');
   const [, year = '', month, day, hour, minute, second] =
     /^(\d{2}|\d{4})(\d{2})(\d{2})(\d{2})(\d{2})(\d{2})Z$/.exec(text) ?? [];
