@@ -1,5 +1,5 @@
-// The repositories of revocation, on every engine: what happens once happens once, a list replaces the one it says, and
-// nobody is good who was not issued.
+// Repositories of revocation, on every engine: a revocation is applied once, publishing a CRL is a compare and swap, and
+// only issued serial numbers are good.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { newSealKey, sealerWith } from '../../src/adapters/seal/seal.ts';
@@ -134,7 +134,7 @@ for (const engine of await bothEngines()) {
       const unlisted = async () => (await revokedSerials.unlisted(LIST, 9)).map(({ serial }) => serial).sort();
       assert.deepEqual(await unlisted(), [1, 2, 3].map(serialOf));
       assert.deepEqual(await revokedSerials.crlsWithUnlisted(9), [LIST]);
-      // One is changed between being read and being listed: what is listed is not what it is now.
+      // Its reason changes between being read and being listed: the CRL has the old one.
       const read = await revokedSerials.unlisted(LIST, 9);
       await revokedSerials.changeReason('c2', 'key_compromise');
       await store.transaction((tx) => tx.crls.publish(list(5), null, read));
@@ -144,7 +144,7 @@ for (const engine of await bothEngines()) {
       const seen = async (id: string) =>
         (await revokedSerials.ofCertificate(id)).map(({ crlNumber, reason }) => [crlNumber, reason]);
       assert.deepEqual([await seen('c1'), await seen('c2')], [[[5, 'superseded']], [[5, 'key_compromise']]]);
-      // Changed later, it is listed again, and the first list that showed it stays the first.
+      // Changed later, it is listed again; crl_number keeps the first CRL.
       await revokedSerials.changeReason('c1', 'key_compromise');
       assert.deepEqual(
         (await revokedSerials.unlisted(LIST, 9)).map(({ wasListed }) => wasListed),
@@ -202,7 +202,7 @@ for (const engine of await bothEngines()) {
       await assert.rejects(ocspResponders.prepare(responder, NOW), 'a serial number is taken once');
     });
 
-    testStore('who is on a key, and which serial numbers nobody finished', async ({ certificates }) => {
+    testStore('certificates on a key, and interrupted issuances', async ({ certificates }) => {
       const onKey = async (after?: string, limit = 9) =>
         (await certificates.listOnKey('f', { after, limit })).map(({ certificateId }) => certificateId);
       assert.equal((await onKey()).length, 9);

@@ -1,5 +1,5 @@
-// An operator revokes beside a service that runs: the real program, in processes of its own. What one records, the other
-// shows at once.
+// The operator's commands beside a running service, in processes of their own: what a command records, the service shows
+// at once.
 import assert from 'node:assert/strict';
 import { createHash, X509Certificate } from 'node:crypto';
 import { writeFileSync } from 'node:fs';

@@ -1,5 +1,5 @@
-// Are our certificates what the world's tools take for certificates? Node's OpenSSL, a JavaScript library and, where
-// they are installed, openssl and GnuTLS read and verify every combination of key and digest that is served.
+// Certificates against independent verifiers: Node's OpenSSL, a JavaScript library and, where installed, openssl and GnuTLS
+// verify every supported combination of key and digest.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { randomBytes, webcrypto, X509Certificate } from 'node:crypto';
@@ -24,7 +24,7 @@ import { HASHES, keyPair } from '../../support/csr.ts';
 const app = await startApp();
 after(() => app[Symbol.asyncDispose]());
 
-/** On today's clock, because not every tool can be told another time. */
+/** On the real clock, because some tools take no other time. */
 const NOW = Math.floor(Date.now() / 1000) * 1000;
 const authority = await (async () => {
   const made: Issuer[] = [];

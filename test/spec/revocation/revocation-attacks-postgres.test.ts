@@ -1,5 +1,5 @@
-// A key that is reported in the very moment in which a certificate on it is finished. On PostgreSQL transactions run
-// side by side: the one that issues has asked for the key before it was blocked, and is not visible yet.
+// A key reported while the issuance of a certificate on it commits. PostgreSQL runs the two transactions concurrently: the
+// issuing one has read the blocklist before the key was added, and is not committed yet.
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { after, test } from 'node:test';
@@ -26,14 +26,14 @@ after(async () => {
   await postgres[Symbol.asyncDispose]();
 });
 
-/** Resolves when somebody waits for a row that another transaction has changed. */
+/** Resolves when a transaction waits for a row lock. */
 async function someoneWaits(): Promise<void> {
   const waiting = `select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`;
   for (let looks = 0; looks < MAX_LOOKS; looks += 1) {
     if ((await client.query(waiting)).rows.length > 0) return;
     await sleep(5);
   }
-  assert.fail('nobody waits');
+  assert.fail('no transaction waits');
 }
 
 test('a certificate whose issuance was finishing when its key was reported is found, and revoked', async ({ mock }) => {

@@ -1,5 +1,5 @@
-// What a revocation does to everything around it: the order, the key, other certificates on it, credentials that may
-// not, serial numbers that nobody finished, and addresses that have changed.
+// Effects of a revocation: on the order, the key and other certificates on it; permissions; interrupted issuances; changed
+// PKI addresses.
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { test } from 'node:test';
@@ -56,7 +56,7 @@ rule('revocation 12', 'it cannot be reissued, and a reissue of it that was pendi
     .prepare('select action, certificate_id from outbox where order_id = ? order by id desc')
     .get(order.id);
   assert.deepEqual({ ...last }, { action: 'order:revoked', certificate_id: order.certificateId });
-  // One that will be revoked is valid until it is.
+  // A scheduled revocation does not count yet.
   const graceful = await newOrder(app, { product: 'own' });
   const next = (await requireIssued(graceful, body({ csr: undefined }, BOTH))).id;
   await post(graceful, next);
@@ -64,7 +64,7 @@ rule('revocation 12', 'it cannot be reissued, and a reissue of it that was pendi
   app.advance(24 * 3_600_000);
   for (const { run } of app.issuance.revocationChores) await run();
   assert.equal(await statusOf(graceful), 'revoked');
-  // One that had expired was not valid any more: its order still owes another.
+  // An expired certificate was not valid any more, so its revocation does not end the order.
   const expired = await newOrder(app, { product: 'own' });
   app.advance(31 * 24 * 3_600_000);
   await post(expired, expired.certificateId);
@@ -171,7 +171,7 @@ rule(
     const order = await newOrder(app);
     const { accountId } = order.key;
     const model = (await store.certificates.find(accountId, order.certificateId))!;
-    // As a signer leaves it that dies between writing down and finishing.
+    // The state that a signer leaves when it crashes between preparing and finishing.
     const serial = `${'41'.repeat(15)}05`;
     const id = app.app.newId();
     await store.transaction(async (tx) => {
@@ -203,7 +203,7 @@ rule(
     assert.deepEqual(await app.issuance.interrupted.list(), []);
     assert.equal(await statusOf(order), 'issued', 'the order has nothing to do with it');
     const told = db.prepare('select * from outbox where certificate_id = ?').all(id);
-    assert.deepEqual(told, [], 'nobody ever heard of it');
+    assert.deepEqual(told, [], 'it was never announced');
   },
 );
 
@@ -225,7 +225,7 @@ rule('revocation 17', 'names that very address, also after `RESEAL_PKI_URL` has 
   await crlOf(moved, derOf(second.pem), issuer);
 });
 
-test('a key that is reported while a certificate on it is being signed: nobody ever sees that one good', async () => {
+test('a certificate whose key is reported while it is being signed is never good', async () => {
   const order = await newOrder(app);
   const { accountId } = order.key;
   const { authority, products, crls } = app.issuance;
