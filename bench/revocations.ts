@@ -117,7 +117,7 @@ async function lists(settings: Settings, issuerId: string, certificateId: string
       const issuance = await openIssuance(app, readConfig(settings).config, Date.now);
       const publish = async () => {
         const begun = performance.now();
-        await issuance.lists.publish([{ issuerId, shard }]);
+        await issuance.crls.publish([{ issuerId, shard }]);
         return performance.now() - begun;
       };
       const anew = await publish();
@@ -129,7 +129,7 @@ async function lists(settings: Settings, issuerId: string, certificateId: string
         });
         added.push(await publish());
       }
-      const { der, entries } = (await app.store.revocationLists.find({ issuerId, shard }))!;
+      const { der, entries } = (await app.store.crls.find({ issuerId, shard }))!;
       if (entries !== size + ADDED) throw new Error(`the list has ${entries} entries`);
       const one = medianOf(added.toSorted((a, b) => a - b));
       const each = ((anew * 1000) / size).toFixed(2);

@@ -1,4 +1,4 @@
-// reseal ca list | import, reseal blocked import
+// reseal ca list | import, reseal blocklist import
 import { readFileSync } from 'node:fs';
 import { EXIT, Problem } from '../kernel/problem.ts';
 import type { Command } from './command.ts';
@@ -31,20 +31,20 @@ export const caList: Command = {
       },
       text:
         rows.length === 0
-          ? 'None yet; the first start makes them.'
+          ? 'None yet: they are created on the first start.'
           : table(['ID', 'ROLE', 'KEY', 'STATE', 'CREATED', 'PRIVATE KEY'], rows),
     };
   },
 };
 
 export const caImport: Command = {
-  about: 'issue with an authority of your own; the one before is retired',
+  about: 'issue with your own certificate authority; the previous issuer of its key type is retired',
   examples: ['ca import --certificate issuing.pem --key issuing.key --root root.pem'],
   positionals: [],
   options: {
     certificate: { type: 'string', about: 'certificate of the issuing authority, PEM' },
     key: { type: 'string', about: 'its private key, PKCS#8 PEM' },
-    root: { type: 'string', about: 'certificate of the root above it, PEM; its key stays where it is' },
+    root: { type: 'string', about: 'certificate of the root that issued it, PEM; its key is not needed' },
   },
   async run({ options }, { withAuthorities }) {
     const own = {
@@ -55,14 +55,14 @@ export const caImport: Command = {
     const { id, keyType } = await withAuthorities(({ adopt }) => adopt(own));
     return {
       json: { issuer: { id, key_type: keyType } },
-      text: `Issuer ${id} signs for ${keyType} keys. Services that are running take it up within ten seconds.`,
+      text: `Issuer ${id} signs for ${keyType} keys. Running services use it within ten seconds.`,
     };
   },
 };
 
-export const blockedImport: Command = {
-  about: 'block compromised keys: a file with one SHA-256 of a public key (SPKI) in hex per line',
-  examples: ['blocked import keys.txt'],
+export const blocklistImport: Command = {
+  about: 'add compromised keys to the blocklist: a file with one SHA-256 of a public key (SPKI) in hex per line',
+  examples: ['blocklist import keys.txt'],
   positionals: ['FILE'],
   options: {},
   async run({ positionals: [file = ''] }, { withAuthorities }) {
@@ -81,7 +81,7 @@ export const blockedImport: Command = {
     await withAuthorities(({ block }) => block(fingerprints));
     return {
       json: { blocked: fingerprints.length },
-      text: `${fingerprints.length} keys are blocked: no new certificate is issued on them.`,
+      text: `${fingerprints.length} keys are on the blocklist: no certificate will be issued for them.`,
     };
   },
 };

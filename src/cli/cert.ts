@@ -1,9 +1,8 @@
-// reseal cert revoke | reschedule | keep | truth | compromise | voided: certificates by the operator's own hand.
-
+// reseal cert revoke | reschedule | cancel-revocation | status | revoke-key | interrupted, reseal crl show
 import { readFileSync } from 'node:fs';
 import type { AccountId } from '../domain/ids.ts';
 import type { CertificateRef } from '../domain/revocation/ports.ts';
-import { OPERATOR_REASONS, requireMoment } from '../domain/revocation/revocation.ts';
+import { OPERATOR_REASONS, parseDueAt } from '../domain/revocation/revocation.ts';
 import { EXIT, Problem } from '../kernel/problem.ts';
 import type { ShownCertificate } from '../usecases/issuance/show-orders.ts';
 import type { Command } from './command.ts';
@@ -11,8 +10,10 @@ import { oneOf, table, time } from './values.ts';
 
 const byOperator = (accountId: AccountId) => ({ accountId, actor: 'cli', requestId: null });
 
-/** What is recorded, and what of it the world can see. */
-const truthOf = ({ certificate: { id, state, revocation, preparation }, seen }: ShownCertificate) => ({
+const timeOrNull = (at: number | null): string | null => (at === null ? null : time(at));
+
+/** Revocation status: what is recorded, and which CRLs show it. */
+const statusOf = ({ certificate: { id, state, revocation, preparation }, seen }: ShownCertificate) => ({
   id,
   state,
   serial_number: preparation?.serial ?? null,
@@ -20,27 +21,27 @@ const truthOf = ({ certificate: { id, state, revocation, preparation }, seen }: 
     reason: revocation.reason,
     cause: revocation.cause,
     due_at: time(revocation.dueAt),
-    revoked_at: revocation.revokedAt === null ? null : time(revocation.revokedAt),
-    ocsp_since: revocation.revokedAt === null ? null : time(revocation.revokedAt),
+    revoked_at: timeOrNull(revocation.revokedAt),
+    ocsp_since: timeOrNull(revocation.revokedAt),
     lists: seen.map((one) => ({
       serial_number: one.serial,
       issuer_id: one.issuerId,
       shard: one.shard,
       crl_number: one.crlNumber,
-      crl_published_at: one.crlPublishedAt === null ? null : time(one.crlPublishedAt),
+      crl_published_at: timeOrNull(one.crlPublishedAt),
     })),
   },
 });
 
-function truthText(shown: ShownCertificate): string {
-  const { id, revocation } = truthOf(shown);
+function statusText(shown: ShownCertificate): string {
+  const { id, revocation } = statusOf(shown);
   if (!revocation) return `Certificate ${id} is not revoked, and no revocation is scheduled.`;
   const { reason, cause, due_at, revoked_at, lists } = revocation;
   if (revoked_at === null) return `Certificate ${id} will be revoked at ${due_at}: ${reason} (${cause}).`;
   const lines = lists.map(({ serial_number, issuer_id, shard, crl_number, crl_published_at }) =>
     crl_number === null
-      ? `${serial_number}: on no list yet`
-      : `${serial_number}: on list ${issuer_id}/${shard}.crl since number ${crl_number} of ${crl_published_at}`,
+      ? `${serial_number}: on no CRL yet`
+      : `${serial_number}: on CRL ${issuer_id}/${shard}.crl since number ${crl_number} of ${crl_published_at}`,
   );
   return [
     `Certificate ${id} is revoked: ${reason} (${cause}).`,
@@ -49,13 +50,18 @@ function truthText(shown: ShownCertificate): string {
   ].join('\n');
 }
 
-const output = (shown: ShownCertificate) => ({ json: { certificate: truthOf(shown) }, text: truthText(shown) });
+const output = (shown: ShownCertificate) => ({ json: { certificate: statusOf(shown) }, text: statusText(shown) });
 
 export const certRevoke: Command = {
-  about: 'revoke a certificate now; key_compromise also blocks its key for the account',
+  about: 'revoke a certificate now; key_compromise also adds its key to the blocklist of the account',
   examples: ['cert revoke ACCOUNT CERTIFICATE', 'cert revoke ACCOUNT CERTIFICATE --reason privilege_withdrawn'],
   positionals: ['ACCOUNT', 'CERTIFICATE'],
-  options: { reason: { type: 'string', about: `${OPERATOR_REASONS.join(', ')} (default: the one that fits)` } },
+  options: {
+    reason: {
+      type: 'string',
+      about: `${OPERATOR_REASONS.join(', ')} (default: superseded if it was replaced, else cessation_of_operation)`,
+    },
+  },
   async run({ positionals: [accountId = '', id = ''], options }, { withRevocation }) {
     const reason =
       options.reason === undefined ? undefined : oneOf('reason', options.reason, OPERATOR_REASONS, 'superseded');
@@ -69,24 +75,24 @@ export const certRevoke: Command = {
 };
 
 export const certReschedule: Command = {
-  about: 'bring a scheduled revocation forward, or put it off where the product allows it',
+  about: 'move a scheduled revocation to an earlier time, or to a later one where the product allows it',
   examples: ['cert reschedule ACCOUNT CERTIFICATE 2027-01-31T12:00:00Z'],
   positionals: ['ACCOUNT', 'CERTIFICATE', 'DUE_AT'],
   options: {},
   async run({ positionals: [accountId = '', id = '', dueAt = ''] }, { withRevocation }) {
-    const moment = requireMoment(dueAt);
+    const dueAtMs = parseDueAt(dueAt);
     return output(
       await withRevocation(async ({ changeRevocation, show }) => {
-        await changeRevocation.reschedule(byOperator(accountId), id, moment);
+        await changeRevocation.reschedule(byOperator(accountId), id, dueAtMs);
         return await show.certificate(accountId, id);
       }),
     );
   },
 };
 
-export const certKeep: Command = {
+export const certCancelRevocation: Command = {
   about: 'cancel a scheduled revocation, where the product allows it',
-  examples: ['cert keep ACCOUNT CERTIFICATE'],
+  examples: ['cert cancel-revocation ACCOUNT CERTIFICATE'],
   positionals: ['ACCOUNT', 'CERTIFICATE'],
   options: {},
   async run({ positionals: [accountId = '', id = ''] }, { withRevocation }) {
@@ -99,9 +105,9 @@ export const certKeep: Command = {
   },
 };
 
-export const certTruth: Command = {
-  about: 'when a certificate was revoked, on which list it appeared, since when OCSP says so',
-  examples: ['cert truth ACCOUNT CERTIFICATE'],
+export const certStatus: Command = {
+  about: 'show when a certificate was revoked, the first CRL that lists it, and since when OCSP answers revoked',
+  examples: ['cert status ACCOUNT CERTIFICATE'],
   positionals: ['ACCOUNT', 'CERTIFICATE'],
   options: {},
   async run({ positionals: [accountId = '', id = ''] }, { withRevocation }) {
@@ -120,40 +126,40 @@ const refTable = (refs: readonly CertificateRef[]): string =>
     refs.map((one) => [one.accountId, one.orderId, one.certificateId]),
   );
 
-export const certCompromise: Command = {
-  about: 'revoke every certificate on a compromised key, in all accounts, and block the key',
-  examples: ['cert compromise leaked.pem --yes', 'cert compromise 3f1c…(SHA-256 of the SPKI) --yes'],
+export const certRevokeKey: Command = {
+  about: 'revoke every certificate on a compromised key, in all accounts, and add the key to the blocklist',
+  examples: ['cert revoke-key leaked.pem --yes', 'cert revoke-key 3f1c…(SHA-256 of the SPKI) --yes'],
   positionals: ['KEY'],
-  options: { yes: { type: 'boolean', about: 'yes, revoke all of them now' } },
+  options: { yes: { type: 'boolean', about: 'confirm: revoke all of them now' } },
   async run({ positionals: [given = ''], options }, { withRevocation }) {
     if (options.yes !== true) {
       throw new Problem(
         EXIT.usage,
         'this revokes certificates of every account that uses the key',
-        `Say so: reseal cert compromise ${given} --yes`,
+        `Confirm: reseal cert revoke-key ${given} --yes`,
       );
     }
-    const { fingerprint, certificates } = await withRevocation(async ({ fingerprintOf, compromiseKey }) => {
+    const { fingerprint, certificates } = await withRevocation(async ({ fingerprintOf, revokeKey }) => {
       const fingerprint = /^[0-9a-f]{64}$/i.test(given) ? given.toLowerCase() : fingerprintOf(textOf(given));
-      return { fingerprint, ...(await compromiseKey(fingerprint)) };
+      return { fingerprint, certificates: await revokeKey(fingerprint) };
     });
     const count = certificates.length;
     return {
       json: { fingerprint, certificates: certificates.map(refView) },
-      text: `The key ${fingerprint} is blocked. ${count} on it ${count === 1 ? 'is' : 'are'} revoked.${count > 0 ? `\n${refTable(certificates)}` : ''}`,
+      text: `The key ${fingerprint} is on the blocklist. ${count} ${count === 1 ? 'certificate' : 'certificates'} on it revoked.${count > 0 ? `\n${refTable(certificates)}` : ''}`,
     };
   },
 };
 
-export const certVoided: Command = {
-  about: 'list the serial numbers of interrupted issuances; --revoke revokes them',
-  examples: ['cert voided', 'cert voided --revoke'],
+export const certInterrupted: Command = {
+  about: 'list serial numbers of issuances whose signer never finished; --revoke revokes them',
+  examples: ['cert interrupted', 'cert interrupted --revoke'],
   positionals: [],
   options: { revoke: { type: 'boolean', about: 'revoke all of them now' } },
   async run({ options }, { withRevocation }) {
     const isRevoking = options.revoke === true;
-    const found = await withRevocation(({ voidedSerials }) => voidedSerials(isRevoking));
-    const none = 'None: every serial number that was written down is issued, or revoked.';
+    const found = await withRevocation(({ interrupted }) => (isRevoking ? interrupted.revoke() : interrupted.list()));
+    const none = 'None: every recorded serial number is issued or revoked.';
     return {
       json: { voided: found.map(refView), revoked: isRevoking },
       text: found.length === 0 ? none : `${isRevoking ? 'Revoked:\n' : ''}${refTable(found)}`,
@@ -162,7 +168,7 @@ export const certVoided: Command = {
 };
 
 export const crlShow: Command = {
-  about: 'list the published lists of revocations, with their numbers and dates',
+  about: 'list the published CRLs with their numbers and dates',
   examples: ['crl show'],
   positionals: [],
   options: {},
@@ -188,8 +194,8 @@ export const crlShow: Command = {
       },
       text:
         rows.length === 0
-          ? 'None yet; the first request for one makes it.'
-          : table(['LIST', 'NUMBER', 'ENTRIES', 'THIS UPDATE', 'NEXT UPDATE'], rows),
+          ? 'None yet: a CRL is created when it is first requested.'
+          : table(['CRL', 'NUMBER', 'ENTRIES', 'THIS UPDATE', 'NEXT UPDATE'], rows),
     };
   },
 };

@@ -4,7 +4,7 @@ import type { ParseArgsOptionDescriptor } from 'node:util';
 import type { Account } from '../domain/access/account.ts';
 import type { CallbackReport } from '../domain/callbacks/report.ts';
 import type { Issuer, PublicIssuer } from '../domain/certificate/authority.ts';
-import type { ListHead } from '../domain/revocation/ports.ts';
+import type { CrlHead } from '../domain/revocation/ports.ts';
 import type { ExitCode, Finding } from '../kernel/problem.ts';
 import type { ManageAccess } from '../usecases/access/manage-access.ts';
 import type { ConfigureCallback } from '../usecases/callbacks/configure-callback.ts';
@@ -13,8 +13,9 @@ import type { OperateCloudKeys } from '../usecases/cloud-keys/operate-cloud-keys
 import type { PlaceOrder } from '../usecases/issuance/place-order.ts';
 import type { ShowOrders } from '../usecases/issuance/show-orders.ts';
 import type { ChangeRevocation } from '../usecases/revocation/change-revocation.ts';
+import type { InterruptedIssuances } from '../usecases/revocation/interrupted-issuances.ts';
 import type { RevokeCertificate } from '../usecases/revocation/revoke-certificate.ts';
-import type { CompromiseKey, VoidedSerials } from '../usecases/revocation/revoke-key.ts';
+import type { RevokeKey } from '../usecases/revocation/revoke-key.ts';
 import type { ProveDomains } from '../usecases/validation/prove-domains.ts';
 
 interface DnsRecords {
@@ -62,10 +63,10 @@ export interface OrderCommands {
 export interface RevocationCommands {
   readonly revoke: RevokeCertificate;
   readonly changeRevocation: ChangeRevocation;
-  readonly compromiseKey: CompromiseKey;
-  readonly voidedSerials: VoidedSerials;
+  readonly revokeKey: RevokeKey;
+  readonly interrupted: InterruptedIssuances;
   readonly show: ShowOrders;
-  heads(): Promise<ListHead[]>;
+  heads(): Promise<CrlHead[]>;
   /** Of the key in a PEM text. */
   fingerprintOf(text: string): string;
 }

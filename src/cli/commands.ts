@@ -1,10 +1,18 @@
 // Every command there is. The words of the key are what is typed after `reseal`.
 import { accountCreate, accountList, accountShow } from './account.ts';
-import { blockedImport, caImport, caList } from './ca.ts';
+import { blocklistImport, caImport, caList } from './ca.ts';
 import { callbackDelete, callbackRotate, callbackSet, callbackShow, callbackTest } from './callback.ts';
 import { callbackDeliveries, callbackReplay, callbackResend } from './callback-deliveries.ts';
 import { callbackVerify } from './callback-verify.ts';
-import { certCompromise, certKeep, certReschedule, certRevoke, certTruth, certVoided, crlShow } from './cert.ts';
+import {
+  certCancelRevocation,
+  certInterrupted,
+  certReschedule,
+  certRevoke,
+  certRevokeKey,
+  certStatus,
+  crlShow,
+} from './cert.ts';
 import { cloudKeyDestroy, cloudKeyList } from './cloud-key.ts';
 import type { Command } from './command.ts';
 import { keyCreate, keyDisable, keyList, keyRotate } from './key.ts';
@@ -43,10 +51,10 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
   'order prove': orderProve,
   'cert revoke': certRevoke,
   'cert reschedule': certReschedule,
-  'cert keep': certKeep,
-  'cert truth': certTruth,
-  'cert compromise': certCompromise,
-  'cert voided': certVoided,
+  'cert cancel-revocation': certCancelRevocation,
+  'cert status': certStatus,
+  'cert revoke-key': certRevokeKey,
+  'cert interrupted': certInterrupted,
   'crl show': crlShow,
   'callback show': callbackShow,
   'callback set': callbackSet,
@@ -61,6 +69,6 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
   'cloud-key destroy': cloudKeyDestroy,
   'ca list': caList,
   'ca import': caImport,
-  'blocked import': blockedImport,
+  'blocklist import': blocklistImport,
   doctor,
 };

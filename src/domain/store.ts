@@ -7,9 +7,9 @@ import type { Certificates, IdempotencyKeys, Issuers, Orders } from './issuance/
 import type { RateLimits } from './rate.ts';
 import type {
   BlockedKeys,
+  Crls,
   OcspResponders,
   PkiAddresses,
-  RevocationLists,
   Revocations,
   RevokedSerials,
 } from './revocation/ports.ts';
@@ -44,7 +44,7 @@ export interface Repositories {
   readonly waiting: WaitingCertificates;
   readonly revocations: Revocations;
   readonly revokedSerials: RevokedSerials;
-  readonly revocationLists: RevocationLists;
+  readonly crls: Crls;
   readonly pkiAddresses: PkiAddresses;
   readonly ocspResponders: OcspResponders;
   readonly outbox: Outbox;

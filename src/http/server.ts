@@ -70,7 +70,7 @@ export interface Services extends AppServices, ValidationServices, RevocationOpe
   readonly deliveries: ManageDeliveries;
   readonly cloudKeys: UseCloudKey;
   readonly authority: CertificateAuthority;
-  readonly lists: { readonly serve: Parameters<typeof crlEndpoint>[1] };
+  readonly crls: { readonly serve: Parameters<typeof crlEndpoint>[1] };
   readonly answerOcsp: Parameters<typeof ocspEndpoints>[1];
 }
 
@@ -114,7 +114,7 @@ export async function buildServer(services: Services, options: ServerOptions): P
   metricsEndpoint(app, services.metrics, options.metricsToken);
   referencePage(app);
   pkiEndpoints(app, (id) => services.authority.chainOf(id)[0]);
-  crlEndpoint(app, services.lists.serve);
+  crlEndpoint(app, services.crls.serve);
   ocspEndpoints(app, services.answerOcsp);
   await app.register(
     async (scope) => {

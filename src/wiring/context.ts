@@ -1,6 +1,6 @@
 // What the commands can do, wired to the real thing. The environment is read when a command needs it, so that help
 // works under a broken configuration.
-import { type OwnIssuer, readOwnIssuer } from '../adapters/ca/own-issuer.ts';
+import { type ImportedIssuer, readImportedIssuer } from '../adapters/ca/imported-issuer.ts';
 import { checkFolder, checkSealKey, checkTls } from '../adapters/doctor/files.ts';
 import { checkProducts } from '../adapters/doctor/products.ts';
 import { checkResolver } from '../adapters/doctor/resolver.ts';
@@ -90,8 +90,8 @@ export function commandContext(environment: Environment): Context {
     async withAuthorities(work) {
       const app = await openApp(load(), { now, log: () => {} });
       const { store, newId } = app;
-      const adopt = async (own: OwnIssuer) => {
-        const pair = readOwnIssuer(own, now(), newId);
+      const adopt = async (own: ImportedIssuer) => {
+        const pair = readImportedIssuer(own, now(), newId);
         await store.transaction((tx) => tx.issuers.adopt(pair));
         return pair[1];
       };

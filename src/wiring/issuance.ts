@@ -76,7 +76,7 @@ export async function openIssuance(
   const fault = sm2Fault();
   if (fault) log({ event: 'warning', text: `SM2 is switched off, and products that need it are refused: ${fault}` });
   const keyTypes = ISSUER_KEY_TYPES.filter((keyType) => keyType !== 'sm2' || !fault);
-  let issuers: readonly Issuer[] = await ensureIssuers(store, config.authority, now, newId, keyTypes);
+  let issuers: readonly Issuer[] = await ensureIssuers({ store, now, newId }, config.authority, keyTypes);
   const authority = openAuthority(issuers, config.authority.pkiUrl, keyTypes);
   async function takeUpIssuers(): Promise<void> {
     if (statesOf(await store.issuers.listPublic()) === statesOf(issuers)) return;
@@ -85,7 +85,10 @@ export async function openIssuance(
     log({ event: 'issuers_changed', text: statesOf(issuers) });
   }
   await store.pkiAddresses.remember(config.authority.pkiUrl, now());
-  const { publishLists, ...revocation } = openRevocation({ store, newId, log }, products, () => issuers, keyTypes, now);
+  const { publishCrls, ...revocation } = openRevocation(
+    { store, newId, log },
+    { products, issuers: () => issuers, keyTypes, now },
+  );
   const pool = workPool();
   const secret = await serviceSecret(store);
   const tools = {
@@ -103,7 +106,7 @@ export async function openIssuance(
     readCsr: (text: string) => readCsr(text).publicKey,
     requireStrongKey,
     registrableDomain,
-    publishLists,
+    publishCrls,
   };
   const validation = showValidation(tools);
   return {

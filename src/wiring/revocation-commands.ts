@@ -1,8 +1,8 @@
-// Revocation by the operator's own hand: what the running service does, in a process of its own on the same store.
+// Revocation for the command line: the use cases of the service, in a process of its own on the same store.
 import { createPublicKey } from 'node:crypto';
+import { spkiOf } from '../adapters/ca/certificate-reader.ts';
 import { readCsr } from '../adapters/ca/csr.ts';
 import { readPublicKey } from '../adapters/ca/public-key.ts';
-import { DerReader } from '../adapters/der/reader.ts';
 import type { RevocationCommands } from '../cli/command.ts';
 import { EXIT, Problem } from '../kernel/problem.ts';
 import type { App } from './app.ts';
@@ -10,21 +10,21 @@ import type { Issuance } from './issuance.ts';
 
 export const revocationCommands = (
   { store }: App,
-  { revoke, changeRevocation, compromiseKey, voidedSerials, show }: Issuance,
+  { revoke, changeRevocation, revokeKey, interrupted, show }: Issuance,
 ): RevocationCommands => ({
-  ...{ revoke, changeRevocation, compromiseKey, voidedSerials, show, fingerprintOf },
-  heads: () => store.revocationLists.heads(),
+  ...{ revoke, changeRevocation, revokeKey, interrupted, show, fingerprintOf },
+  heads: () => store.crls.heads(),
 });
 
-/** Of the key in a PEM text: the public or the private key itself, a request, or a certificate on it. */
+/** Reads PEM: a public or private key, a CSR, or a certificate. Returns the SHA-256 of the SPKI, in hexadecimal. */
 function fingerprintOf(text: string): string {
   try {
     const [, label, base64 = ''] = /-----BEGIN ([A-Z ]+)-----([^-]+)-----END/.exec(text) ?? [];
     const der = Buffer.from(base64, 'base64');
     if (label?.endsWith('CERTIFICATE REQUEST')) return readCsr(text).publicKey.fingerprint;
     if (label === 'PUBLIC KEY') return readPublicKey(der).fingerprint;
-    if (label === 'CERTIFICATE') return readPublicKey(spkiIn(der)).fingerprint;
-    // In any other form than the one we certify, such as a compressed point, it would be blocked under a wrong name.
+    if (label === 'CERTIFICATE') return readPublicKey(spkiOf(der)).fingerprint;
+    // Re-encoded: another form, such as a compressed point, would be blocked under another fingerprint.
     return readPublicKey(createPublicKey(text).export({ type: 'spki', format: 'der' })).fingerprint;
   } catch (cause) {
     throw new Problem(
@@ -34,13 +34,4 @@ function fingerprintOf(text: string): string {
       { cause },
     );
   }
-}
-
-function spkiIn(certificate: Uint8Array): Uint8Array {
-  const reader = new DerReader(certificate).sequence().sequence();
-  reader.context(0);
-  reader.integer();
-  // The signature algorithm, the issuer, the validity, the subject.
-  for (let skipped = 0; skipped < 4; skipped += 1) reader.any();
-  return reader.any();
 }

@@ -1,4 +1,4 @@
-// Issuers in the store, on every engine: one active pair for each type of key, whoever starts first, and their keys sealed.
+// Issuers in the store, on every engine: one active pair per key type, also when instances start at once; keys are sealed.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { newSealKey, SealBroken, sealerWith } from '../../src/adapters/seal/seal.ts';

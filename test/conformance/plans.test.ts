@@ -15,7 +15,7 @@ import type { Db, Schema } from '../../src/adapters/store/engine/schema.ts';
 import { certificatesIn } from '../../src/adapters/store/issuance/certificates.ts';
 import { ordersIn } from '../../src/adapters/store/issuance/orders.ts';
 import { blockedKeysIn, idempotencyKeysIn, proofsIn } from '../../src/adapters/store/issuance/small-tables.ts';
-import { revocationListsIn } from '../../src/adapters/store/revocation/crls.ts';
+import { crlsIn } from '../../src/adapters/store/revocation/crls.ts';
 import { revocationsIn } from '../../src/adapters/store/revocation/revocations.ts';
 import { revokedSerialsIn } from '../../src/adapters/store/revocation/revoked-serials.ts';
 import { engineAt, openStore } from '../../src/adapters/store/store.ts';
@@ -67,14 +67,14 @@ function everyLookUp(db: Db, engine: Engine): Readonly<Record<string, () => Prom
     'the audit trail': () => auditIn(db).listOf('a1', page),
     'whether a valid one is left': () => certificates.hasUnrevoked('a1', 'o1', 1),
     'carrying out a revocation': () =>
-      revocationsIn(db).applyRevocation('c1', { reason: 'superseded', cause: 'requested', at: 1 }),
+      revocationsIn(db).markRevoked('c1', { reason: 'superseded', cause: 'requested', at: 1 }),
     'the serial numbers of a certificate': () => revokedSerialsIn(db).ofCertificate('c1'),
     'the status of a serial number': () => revokedSerialsIn(db).statusOf('i', '0a'),
     'what a list has yet to show': () => revokedSerialsIn(db).unlisted(list, 50),
     'what a list has brought': () => revokedSerialsIn(db).listedBetween(list, 1, 2, 50),
-    'a page of a list': () => revokedSerialsIn(db).page(list, 1, 0, '0', 50),
-    'the head of a list': () => revocationListsIn(db).head(list),
-    'a list': () => revocationListsIn(db).find(list),
+    'a page of a list': () => revokedSerialsIn(db).page(list, { upTo: 1, expiredBefore: 0, after: '0', limit: 50 }),
+    'the head of a list': () => crlsIn(db).head(list),
+    'a list': () => crlsIn(db).find(list),
     ...deliveryLookUps(db, engine),
   };
 }

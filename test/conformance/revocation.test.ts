@@ -1,10 +1,10 @@
-// The repositories of revocation, on every engine: what happens once happens once, a list replaces the one it says, and
-// nobody is good who was not issued.
+// Repositories of revocation, on every engine: a revocation is applied once, publishing a CRL is a compare and swap, and
+// only issued serial numbers are good.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { newSealKey, sealerWith } from '../../src/adapters/seal/seal.ts';
 import { type OpenStore, openStore } from '../../src/adapters/store/store.ts';
-import type { PublishedList, RevokedSerial } from '../../src/domain/revocation/ports.ts';
+import type { PublishedCrl, RevokedSerial } from '../../src/domain/revocation/ports.ts';
 import { shardOf } from '../../src/domain/revocation/revocation.ts';
 import { bothEngines } from '../support/engines.ts';
 import { issued, NOW, order, pairOf, preparation, prepared, revocation } from '../support/records.ts';
@@ -16,8 +16,8 @@ const revoked = (number: number, change: Partial<RevokedSerial> = {}): RevokedSe
   ...{ ...LIST, serial: serialOf(number), certificateId: `c${number}` },
   ...{ reason: 'superseded', revokedAt: NOW + number, notAfter: NOW + 100, ...change },
 });
-const list = (number: number, change: Partial<PublishedList> = {}): PublishedList => ({
-  ...{ ...LIST, number, thisUpdate: NOW, nextUpdate: NOW + 1, entries: 0, endedBefore: 0, addresses: 'here' },
+const list = (number: number, change: Partial<PublishedCrl> = {}): PublishedCrl => ({
+  ...{ ...LIST, number, thisUpdate: NOW, nextUpdate: NOW + 1, entries: 0, expiredBefore: 0, addresses: 'here' },
   der: Buffer.from([number]),
   ...change,
 });
@@ -67,9 +67,9 @@ for (const engine of await bothEngines()) {
       const deed = { reason: 'key_compromise', cause: 'requested', at: NOW + 4 } as const;
       assert.deepEqual(
         [
-          await revocations.applyRevocation('c1', deed),
-          await revocations.applyRevocation('c1', deed),
-          await revocations.applyRevocation('c9', deed),
+          await revocations.markRevoked('c1', deed),
+          await revocations.markRevoked('c1', deed),
+          await revocations.markRevoked('c9', deed),
         ],
         [true, false, false],
       );
@@ -88,7 +88,7 @@ for (const engine of await bothEngines()) {
       const attempt = () =>
         store.transaction(async (tx) => {
           await tx.orders.findForUpdate('a', 'o');
-          return await tx.revocations.applyRevocation('c1', deed);
+          return await tx.revocations.markRevoked('c1', deed);
         });
       assert.deepEqual((await Promise.all([attempt(), attempt(), attempt()])).filter(Boolean), [true]);
     });
@@ -100,64 +100,70 @@ for (const engine of await bothEngines()) {
       for (let number = 1; number <= 9; number += 1) {
         await revocations.schedule('a', `c${number}`, revocation());
         assert.equal(await certificates.hasUnrevoked('a', 'o', NOW), true, 'to be revoked is not revoked');
-        await revocations.applyRevocation(`c${number}`, { reason: 'superseded', cause: 'requested', at: NOW });
+        await revocations.markRevoked(`c${number}`, { reason: 'superseded', cause: 'requested', at: NOW });
       }
       assert.equal(await certificates.hasUnrevoked('a', 'o', NOW), false);
     });
 
-    testStore('a list takes the place of the one it names, and of no other', async ({ revocationLists }) => {
-      assert.equal(await revocationLists.head(LIST), undefined);
-      assert.equal(await revocationLists.publish(list(5), 4, []), false, 'there is none to replace');
-      assert.equal(await revocationLists.publish(list(5), null, []), true);
-      assert.equal(await revocationLists.publish(list(6), null, []), false);
-      assert.equal(await revocationLists.publish(list(7), 6, []), false);
-      const next = list(7, { thisUpdate: 2 ** 50, nextUpdate: 2 ** 50 + 1, entries: 3, endedBefore: 2, addresses: '' });
-      assert.equal(await revocationLists.publish(next, 5, []), true);
+    testStore('a list takes the place of the one it names, and of no other', async ({ crls }) => {
+      assert.equal(await crls.head(LIST), undefined);
+      assert.equal(await crls.publish(list(5), 4, []), false, 'there is none to replace');
+      assert.equal(await crls.publish(list(5), null, []), true);
+      assert.equal(await crls.publish(list(6), null, []), false);
+      assert.equal(await crls.publish(list(7), 6, []), false);
+      const next = list(7, {
+        thisUpdate: 2 ** 50,
+        nextUpdate: 2 ** 50 + 1,
+        entries: 3,
+        expiredBefore: 2,
+        addresses: '',
+      });
+      assert.equal(await crls.publish(next, 5, []), true);
       const { der, ...head } = next;
-      assert.deepEqual(await revocationLists.head(LIST), head);
-      assert.deepEqual(await revocationLists.heads(), [head]);
-      const found = await revocationLists.find(LIST);
+      assert.deepEqual(await crls.head(LIST), head);
+      assert.deepEqual(await crls.heads(), [head]);
+      const found = await crls.find(LIST);
       assert.deepEqual([found && { ...found, der: [...found.der] }], [{ ...head, der: [...der] }]);
-      assert.equal(await revocationLists.head({ ...LIST, shard: 2 }), undefined);
+      assert.equal(await crls.head({ ...LIST, shard: 2 }), undefined);
     });
 
     testStore('a serial number waits for a list, and knows the first that showed it', async (store) => {
-      const { revokedSerials, revocationLists } = store;
+      const { revokedSerials, crls } = store;
       for (const number of [1, 2, 3]) await revokedSerials.insert(revoked(number));
       await assert.rejects(revokedSerials.insert(revoked(1)), 'once');
       const unlisted = async () => (await revokedSerials.unlisted(LIST, 9)).map(({ serial }) => serial).sort();
       assert.deepEqual(await unlisted(), [1, 2, 3].map(serialOf));
-      assert.deepEqual(await revokedSerials.unlistedLists(9), [LIST]);
-      // One is changed between being read and being listed: what is listed is not what it is now.
+      assert.deepEqual(await revokedSerials.crlsWithUnlisted(9), [LIST]);
+      // Its reason changes between being read and being listed: the CRL has the old one.
       const read = await revokedSerials.unlisted(LIST, 9);
       await revokedSerials.changeReason('c2', 'key_compromise');
-      await store.transaction((tx) => tx.revocationLists.publish(list(5), null, read));
+      await store.transaction((tx) => tx.crls.publish(list(5), null, read));
       assert.deepEqual(await unlisted(), [serialOf(2)]);
-      await revocationLists.publish(list(6), 5, await revokedSerials.unlisted(LIST, 9));
-      assert.deepEqual([await unlisted(), await revokedSerials.unlistedLists(9)], [[], []]);
+      await crls.publish(list(6), 5, await revokedSerials.unlisted(LIST, 9));
+      assert.deepEqual([await unlisted(), await revokedSerials.crlsWithUnlisted(9)], [[], []]);
       const seen = async (id: string) =>
         (await revokedSerials.ofCertificate(id)).map(({ crlNumber, reason }) => [crlNumber, reason]);
       assert.deepEqual([await seen('c1'), await seen('c2')], [[[5, 'superseded']], [[5, 'key_compromise']]]);
-      // Changed later, it is listed again, and the first list that showed it stays the first.
+      // Changed later, it is listed again; crl_number keeps the first CRL.
       await revokedSerials.changeReason('c1', 'key_compromise');
       assert.deepEqual(
-        (await revokedSerials.unlisted(LIST, 9)).map(({ isKnown }) => isKnown),
+        (await revokedSerials.unlisted(LIST, 9)).map(({ wasListed }) => wasListed),
         [true],
       );
-      await revocationLists.publish(list(7), 6, await revokedSerials.unlisted(LIST, 9));
+      await crls.publish(list(7), 6, await revokedSerials.unlisted(LIST, 9));
       assert.deepEqual(await seen('c1'), [[5, 'key_compromise']]);
       const between = async (after: number, upTo: number) =>
-        (await revokedSerials.listedBetween(LIST, after, upTo, 9)).map(({ serial, isKnown }) => [serial, isKnown]);
+        (await revokedSerials.listedBetween(LIST, after, upTo, 9)).map(({ serial, wasListed }) => [serial, wasListed]);
       assert.deepEqual(await between(5, 6), [[serialOf(2), true]], 'an earlier list shows it otherwise');
       assert.deepEqual(await between(6, 7), [[serialOf(1), true]]);
     });
 
-    testStore('a page shows what a list shows, without what had ended', async ({ revokedSerials, revocationLists }) => {
+    testStore('a page shows what a list shows, without what had ended', async ({ revokedSerials, crls }) => {
       for (const number of [1, 2, 3, 4]) await revokedSerials.insert(revoked(number, { notAfter: NOW + number }));
-      await revocationLists.publish(list(5), null, await revokedSerials.unlisted(LIST, 9));
+      await crls.publish(list(5), null, await revokedSerials.unlisted(LIST, 9));
       await revokedSerials.insert(revoked(5));
-      const page = async (number: number, endedBefore: number, after = '', limit = 9) =>
-        (await revokedSerials.page(LIST, number, endedBefore, after, limit)).map(({ serial }) => serial);
+      const page = async (number: number, expiredBefore: number, after = '', limit = 9) =>
+        (await revokedSerials.page(LIST, { upTo: number, expiredBefore, after, limit })).map(({ serial }) => serial);
       assert.deepEqual(await page(5, 0), [1, 2, 3, 4].map(serialOf), 'and not what waits for the next');
       assert.deepEqual(await page(5, NOW + 3), [3, 4].map(serialOf));
       assert.deepEqual(await page(5, 0, serialOf(1), 2), [2, 3].map(serialOf));
@@ -183,7 +189,7 @@ for (const engine of await bothEngines()) {
       assert.equal(await kind(late), 'revoked');
       const serial = '60'.repeat(16);
       const responder = { serial, issuerId: ISSUER, notBefore: NOW, notAfter: NOW + 9 };
-      await ocspResponders.writeDown(responder, NOW);
+      await ocspResponders.prepare(responder, NOW);
       assert.deepEqual(
         [await kind(serial), await ocspResponders.current(ISSUER, Number.MAX_SAFE_INTEGER)],
         ['unknown', undefined],
@@ -193,10 +199,10 @@ for (const engine of await bothEngines()) {
       assert.deepEqual([await kind(serial), await kind(serial, 'x-root')], ['good', 'unknown']);
       const found = await ocspResponders.current(ISSUER, Number.MAX_SAFE_INTEGER);
       assert.deepEqual(found, whole);
-      await assert.rejects(ocspResponders.writeDown(responder, NOW), 'a serial number is taken once');
+      await assert.rejects(ocspResponders.prepare(responder, NOW), 'a serial number is taken once');
     });
 
-    testStore('who is on a key, and which serial numbers nobody finished', async ({ certificates }) => {
+    testStore('certificates on a key, and interrupted issuances', async ({ certificates }) => {
       const onKey = async (after?: string, limit = 9) =>
         (await certificates.listOnKey('f', { after, limit })).map(({ certificateId }) => certificateId);
       assert.equal((await onKey()).length, 9);
@@ -222,7 +228,7 @@ for (const engine of await bothEngines()) {
       };
       await withKeys([old], async ({ issuers, ocspResponders }) => {
         await issuers.claim(pairOf('x'));
-        await ocspResponders.writeDown(responder, NOW);
+        await ocspResponders.prepare(responder, NOW);
         await ocspResponders.finish(whole);
       });
       for (const keys of [[newest, old], [newest]]) {

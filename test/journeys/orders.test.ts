@@ -53,7 +53,7 @@ test('mistakes are answered with what to do, and nothing is ordered', async () =
     [['order', 'show', account.id, 'nothing'], 1, /no such order/],
     [['order', 'show', 'nobody', 'nothing'], 1, /no such order/],
     [['ca', 'import', '--certificate', csrFile, '--key', csrFile, '--root', csrFile], 1, /cannot be read as PEM/],
-    [['blocked', 'import', csrFile], 2, /not a SHA-256 in hex/],
+    [['blocklist', 'import', csrFile], 2, /not a SHA-256 in hex/],
   ];
   for (const [args, code, message] of table) {
     const result = await reseal(args, settings);
@@ -119,7 +119,7 @@ test('a key that is listed as compromised gets no certificate', async () => {
     join(folder, 'p384.csr'),
   ];
   assert.equal((await reseal(order, settings)).code, 0);
-  assert.deepEqual(await json(['blocked', 'import', list]), { blocked: 1 });
+  assert.deepEqual(await json(['blocklist', 'import', list]), { blocked: 1 });
   const { code, err } = await reseal(order, settings);
   assert.deepEqual([code, /listed as compromised/.test(err)], [1, true]);
 });

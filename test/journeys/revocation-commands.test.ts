@@ -1,5 +1,5 @@
-// An operator revokes beside a service that runs: the real program, in processes of its own. What one records, the other
-// shows at once.
+// The operator's commands beside a running service, in processes of their own: what a command records, the service shows
+// at once.
 import assert from 'node:assert/strict';
 import { createHash, X509Certificate } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
@@ -55,8 +55,8 @@ test('a certificate that the operator revokes is revoked in the service that run
   const { listed, status, number } = await seen(one.der);
   assert.deepEqual([listed, status], ['privilege_withdrawn', 'revoked']);
   assert.equal(certificate.revocation.lists[0].crl_number, number);
-  assert.deepEqual((await json('cert', 'truth', account.id, one.id)).certificate, certificate);
-  const text = (await reseal(['cert', 'truth', account.id, one.id], settings)).out;
+  assert.deepEqual((await json('cert', 'status', account.id, one.id)).certificate, certificate);
+  const text = (await reseal(['cert', 'status', account.id, one.id], settings)).out;
   assert.match(text, /is revoked: privilege_withdrawn \(requested\)/);
   assert.match(text, new RegExp(`since number ${number} of 2`));
   const { lists } = await json('crl', 'show');
@@ -70,9 +70,9 @@ test('one command ends a compromised key, whatever it is named by', async () => 
   const csrFile = file('two.csr', pem(csr({ key })));
   const [first, second] = [await placed(csrFile), await placed(csrFile, 'tls-private')];
   const leaked = file('leaked.pem', key.privateKey.export({ type: 'pkcs8', format: 'pem' }).toString());
-  assert.equal((await reseal(['cert', 'compromise', leaked], settings)).code, 2, 'without --yes');
+  assert.equal((await reseal(['cert', 'revoke-key', leaked], settings)).code, 2, 'without --yes');
   assert.equal((await seen(first.der)).status, 'good');
-  const { fingerprint, certificates } = await json('cert', 'compromise', leaked, '--yes');
+  const { fingerprint, certificates } = await json('cert', 'revoke-key', leaked, '--yes');
   assert.equal(fingerprint, createHash('sha256').update(key.spki).digest('hex'));
   assert.equal(certificates.length, 2);
   for (const { der } of [first, second]) {
@@ -84,7 +84,7 @@ test('one command ends a compromised key, whatever it is named by', async () => 
   const spki = `-----BEGIN PUBLIC KEY-----\n${Buffer.from(key.spki).toString('base64')}\n-----END PUBLIC KEY-----\n`;
   const certificate = new X509Certificate(first.der).toString();
   for (const given of [csrFile, file('spki.pem', spki), file('certificate.pem', certificate), fingerprint]) {
-    assert.equal((await json('cert', 'compromise', given, '--yes')).fingerprint, fingerprint);
+    assert.equal((await json('cert', 'revoke-key', given, '--yes')).fingerprint, fingerprint);
   }
 });
 
@@ -109,16 +109,16 @@ test('mistakes are answered with what to do', async () => {
   const table: [string[], number, RegExp][] = [
     [['cert', 'revoke', account.id, 'nothing'], 1, /no such certificate/],
     [['cert', 'revoke', account.id, 'nothing', '--reason', 'unspecified'], 2, /superseded, cessation_of_operation/],
-    [['cert', 'keep', account.id, 'nothing'], 1, /no such certificate/],
+    [['cert', 'cancel-revocation', account.id, 'nothing'], 1, /no such certificate/],
     [['cert', 'reschedule', account.id, 'nothing', 'tomorrow'], 1, /RFC 3339/],
-    [['cert', 'compromise', '/nowhere', '--yes'], 2, /cannot be read/],
-    [['cert', 'compromise', file('none.pem', 'nothing'), '--yes'], 2, /no key in this file/],
-    [['cert', 'truth', account.id, 'nothing'], 1, /no such certificate/],
+    [['cert', 'revoke-key', '/nowhere', '--yes'], 2, /cannot be read/],
+    [['cert', 'revoke-key', file('none.pem', 'nothing'), '--yes'], 2, /no key in this file/],
+    [['cert', 'status', account.id, 'nothing'], 1, /no such certificate/],
   ];
   for (const [args, code, message] of table) {
     const result = await reseal(args, settings);
     assert.equal(result.code, code, `${args.join(' ')}: ${result.err}`);
     assert.match(result.err, message);
   }
-  assert.deepEqual((await json('cert', 'voided')).voided, []);
+  assert.deepEqual((await json('cert', 'interrupted')).voided, []);
 });

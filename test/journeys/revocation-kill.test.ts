@@ -1,5 +1,5 @@
-// A revocation is scheduled, the service is killed, and its time comes while nobody is there: whoever starts next carries
-// it out, once, and the number of the list grows. One process on SQLite, three on PostgreSQL.
+// A revocation becomes due while the service is killed: the next start applies it, once, and the CRL number grows. One
+// process on SQLite, three on PostgreSQL.
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -42,7 +42,7 @@ async function call({ url }: Service, key: Key, path: string, json?: unknown) {
     headers: { 'X-CC-Key-ID': key.keyId, 'X-CC-Auth-Key': key.authKey, 'Content-Type': 'application/json' },
     ...(json !== undefined && { method: 'POST', body: JSON.stringify(json) }),
   });
-  // biome-ignore lint/suspicious/noExplicitAny: looked into by those who know what they asked.
+  // biome-ignore lint/suspicious/noExplicitAny: callers know the shape of their answers.
   return ((await response.json()) as { data: any }).data;
 }
 

@@ -1,5 +1,5 @@
-// The embedded certificate authority: chooses the issuer, writes and looks over what is to be signed, signs it. It
-// keeps nothing: that a serial number is written down first, and signed once, is the use case's part.
+// The embedded certificate authority: selects the issuer, encodes and lints the bytes to be signed, and signs them. It is
+// stateless: the use case records a serial number first, and has it signed once.
 import {
   type CertificateAuthority,
   type CertificateContent,
@@ -9,32 +9,31 @@ import {
 } from '../../domain/certificate/authority.ts';
 import type { SignHash } from '../../domain/certificate/sign-hash.ts';
 import { CRL_SHARDS, shardOf } from '../../domain/revocation/revocation.ts';
-import { namesOf } from './certificate-reader.ts';
-import { openIssuerKey } from './issuer-key.ts';
-import { candidatesAmong, candidatesFor, endOf, servedBy } from './issuer-selection.ts';
+import { openIssuer } from './issuer-key.ts';
+import { candidatesAmong, candidatesFor, chainNotAfter, servedBy } from './issuer-selection.ts';
 import { crlUrl, issuerCertificateUrl, newSerial } from './issuers.ts';
 import { lint } from './lint.ts';
-import { type IssuerExtensions, issuerExtensions, keyIdOf, leafExtensions } from './profiles.ts';
-import { distinguishedName, SIGNATURE_ALGORITHMS, signedCertificate, toBeSigned } from './to-be-signed.ts';
+import { type IssuerExtensions, issuerExtensions, leafExtensions } from './profiles.ts';
+import { distinguishedName, signatureAlgorithm, signedCertificate, toBeSigned } from './to-be-signed.ts';
 
 const MAX_COMMON_NAME = 64;
 
-interface OpenIssuer {
+interface OpenSigner {
   readonly issuer: Issuer;
   readonly name: Uint8Array;
   readonly keyId: Uint8Array;
   readonly notAfter: number;
-  /** By shard of the list of revocations. */
+  /** By CRL shard. */
   readonly extensions: readonly IssuerExtensions[];
   readonly signBytes: (signHash: SignHash, bytes: Uint8Array) => Promise<Uint8Array>;
 }
 
 export interface EmbeddedAuthority extends CertificateAuthority {
-  /** Goes on with these, which others may have brought or retired meanwhile. What was prepared before is still signed. */
+  /** Replaces the issuers, after an import. What was prepared under a retired one is still signed. */
   use(issuers: readonly Issuer[]): void;
 }
 
-/** Of types that are not among `keyTypes` certificates are served, and nothing is signed. */
+/** Issuers of other key types than `keyTypes` are served, but sign nothing. */
 export function openAuthority(
   issuers: readonly Issuer[],
   pkiUrl: string,
@@ -42,7 +41,7 @@ export function openAuthority(
 ): EmbeddedAuthority {
   let open = openIssuers(issuers, pkiUrl, keyTypes);
 
-  function signer(issuerId: string): OpenIssuer {
+  function signerOf(issuerId: string): OpenSigner {
     const found = open.signers.get(issuerId);
     if (!found) throw new Error(`issuer ${issuerId} cannot sign`);
     return found;
@@ -63,8 +62,8 @@ export function openAuthority(
     },
 
     prepare(content) {
-      const { issuer, name, keyId, notAfter, extensions } = signer(content.issuerId);
-      const algorithm = algorithmOf(issuer, content.signHash);
+      const { issuer, name, keyId, notAfter, extensions } = signerOf(content.issuerId);
+      const algorithm = signatureAlgorithm(issuer.keyType, content.signHash);
       const serial = newSerial();
       const serialText = Buffer.from(serial).toString('hex');
       const shownName = shownCommonName(content);
@@ -95,13 +94,13 @@ export function openAuthority(
         issuerKeyId: keyId,
         spki: content.publicKey.spki,
       });
-      if (findings.length > 0) throw new Error(`what was to be signed is not what was decided: ${findings.join('; ')}`);
+      if (findings.length > 0) throw new Error(`lint failed, nothing is signed: ${findings.join('; ')}`);
       return { serial: serialText, toBeSigned: bytes };
     },
 
     async sign(issuerId, signHash, bytes) {
-      const { issuer, signBytes } = signer(issuerId);
-      return signedCertificate(bytes, algorithmOf(issuer, signHash), await signBytes(signHash, bytes));
+      const { issuer, signBytes } = signerOf(issuerId);
+      return signedCertificate(bytes, signatureAlgorithm(issuer.keyType, signHash), await signBytes(signHash, bytes));
     },
 
     chainOf(issuerId) {
@@ -118,25 +117,22 @@ export function openAuthority(
 function openIssuers(issuers: readonly Issuer[], pkiUrl: string, keyTypes: readonly IssuerKeyType[]) {
   const able = issuers.filter(({ keyType }) => keyTypes.includes(keyType));
   const candidates = candidatesAmong(able.map((one) => ({ ...one, hasKey: one.privateKey !== null })));
-  // Retired ones too: one that is retired between preparing and signing still owes that signature.
-  const signers = new Map<string, OpenIssuer>();
+  // Includes retired issuers: one retired between preparing and signing still has to sign.
+  const signers = new Map<string, OpenSigner>();
   for (const issuer of able) {
     const { id, role, privateKey } = issuer;
     if (role === 'issuing' && privateKey)
-      signers.set(id, openIssuer(issuer, privateKey, endOf(issuer, issuers), pkiUrl));
+      signers.set(id, openSigner(issuer, privateKey, chainNotAfter(issuer, issuers), pkiUrl));
   }
   const byId = new Map(issuers.map((issuer) => [issuer.id, issuer]));
   return { byId, signers, candidates, served: servedBy(candidates) };
 }
 
-function openIssuer(issuer: Issuer, privateKey: Uint8Array, notAfter: number, pkiUrl: string): OpenIssuer {
-  const key = openIssuerKey(issuer.keyType, privateKey);
-  const { subject, keyId: named } = namesOf(issuer.certificate);
-  // An authority that was brought along may have named its key otherwise than we would.
-  const keyId = named ?? keyIdOf(key.spki);
+function openSigner(issuer: Issuer, privateKey: Uint8Array, notAfter: number, pkiUrl: string): OpenSigner {
+  const { key, name, keyId } = openIssuer(issuer, privateKey);
   return {
     issuer,
-    name: subject,
+    name,
     keyId,
     notAfter,
     extensions: Array.from({ length: CRL_SHARDS }, (_, shard) =>
@@ -150,13 +146,7 @@ function openIssuer(issuer: Issuer, privateKey: Uint8Array, notAfter: number, pk
   };
 }
 
-function algorithmOf({ keyType }: Issuer, signHash: SignHash): Uint8Array {
-  const algorithm = SIGNATURE_ALGORITHMS[keyType][signHash];
-  if (!algorithm) throw new Error(`an issuer on ${keyType} does not sign with ${signHash}`);
-  return algorithm;
-}
-
-/** X.520 gives a common name 64 characters; a longer one stands among the alternative names only. */
+/** X.520 allows 64 characters; a longer common name appears in the subject alternative names only. */
 function shownCommonName({ commonName }: CertificateContent): string | undefined {
   return commonName === null || [...commonName].length > MAX_COMMON_NAME ? undefined : commonName;
 }

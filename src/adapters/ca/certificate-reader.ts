@@ -1,25 +1,33 @@
-// Reads the parts of a certificate that others must repeat byte for byte: that is how chains are built.
+// Reads the parts of a certificate that other structures repeat byte for byte: that is how chains are built.
 import { DerReader } from '../der/reader.ts';
 
 const SUBJECT_KEY_IDENTIFIER = '2.5.29.14';
 
-/** The name of a certificate's subject, and the identifier of its key if it has one. */
-export function namesOf(certificate: Uint8Array): {
+export interface CertificateParts {
   readonly subject: Uint8Array;
+  /** The subject key identifier, if the certificate has one. */
   readonly keyId: Uint8Array | undefined;
-  /** Every extension, by its identifier. */
+  /** By dotted OID. */
   readonly extensions: ReadonlyMap<string, ReadExtension>;
-} {
-  const reader = new DerReader(certificate).sequence().sequence();
-  reader.context(0);
-  reader.integer();
-  // The signature algorithm, the issuer, the validity.
-  for (let skipped = 0; skipped < 3; skipped += 1) reader.any();
-  const subject = reader.any();
-  reader.any();
-  const extensions = extensionsOf(reader).byId;
+}
+
+export function readCertificate(certificate: Uint8Array): CertificateParts {
+  const { subject, rest } = readUpToKey(certificate);
+  const extensions = readExtensions(rest).byId;
   const value = extensions.get(SUBJECT_KEY_IDENTIFIER)?.value;
   return { subject, keyId: value && new DerReader(value).octetString(), extensions };
+}
+
+/** The SubjectPublicKeyInfo, DER; extensions are not read. */
+export const spkiOf = (certificate: Uint8Array): Uint8Array => readUpToKey(certificate).spki;
+
+function readUpToKey(certificate: Uint8Array) {
+  const rest = new DerReader(certificate).sequence().sequence();
+  rest.context(0);
+  rest.integer();
+  // Skips the signature algorithm, the issuer and the validity.
+  for (let skipped = 0; skipped < 3; skipped += 1) rest.any();
+  return { subject: rest.any(), spki: rest.any(), rest };
 }
 
 export interface ReadExtension {
@@ -27,8 +35,8 @@ export interface ReadExtension {
   readonly value: Uint8Array;
 }
 
-/** The extensions of what is to be signed, where the reader has come to them. */
-export function extensionsOf(reader: DerReader) {
+/** Reads the extensions of a TBSCertificate; the reader must stand right before them. */
+export function readExtensions(reader: DerReader) {
   const byId = new Map<string, ReadExtension>();
   const outer = reader.context(3);
   const list = outer?.sequence();
@@ -43,5 +51,5 @@ export function extensionsOf(reader: DerReader) {
     one.end();
     count += 1;
   }
-  return { byId, count, size: byId.size };
+  return { byId, hasDuplicates: byId.size !== count };
 }

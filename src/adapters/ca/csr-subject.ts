@@ -1,5 +1,4 @@
-// Is the subject of a certificate signing request well-formed? It is looked at attribute by attribute, types, characters
-// and lengths, and then forgotten: nothing of it gets into a certificate.
+// Checks the subject of a CSR: string types, characters and lengths of each attribute. Nothing of it is certified.
 import { isUtf8 } from 'node:buffer';
 import type { Localized } from '../../kernel/locale.ts';
 import { DerError, type DerReader } from '../der/reader.ts';
@@ -8,7 +7,7 @@ import { TAG } from '../der/writer.ts';
 const MAX_ATTRIBUTES = 64;
 const MAX_VALUE_CHARACTERS = 1024;
 
-/** X.520's bounds, for the attributes that requests are made with. */
+/** Upper bounds of X.520, for common attributes. */
 const LENGTHS: ReadonlyMap<string, { readonly name: string; readonly min: number; readonly max: number }> = new Map([
   ['2.5.4.3', { name: 'commonName', min: 1, max: 64 }],
   ['2.5.4.5', { name: 'serialNumber', min: 1, max: 64 }],
@@ -29,11 +28,11 @@ const restricted =
     return allowed.test(text) ? text : undefined;
   };
 
-/** Windows writes what is not ASCII as BMPString. Teletex and universal strings, long obsolete, are refused. */
+/** Windows writes non-ASCII text as BMPString. TeletexString and UniversalString are obsolete, and refused. */
 const TEXTS: ReadonlyMap<number, ReadText> = new Map([
   [TAG.utf8String, (content) => (isUtf8(content) ? content.toString('utf8') : undefined)],
   [TAG.numericString, restricted(/^[0-9 ]*$/)],
-  // * and & are not in the type, but many programs write wildcard names and company names so.
+  // * and & are not PrintableString characters, but many programs write wildcards and company names with them.
   [TAG.printableString, restricted(/^[A-Za-z0-9 '()+,\-./:=?*&]*$/)],
   [TAG.ia5String, restricted(/^\p{ASCII}*$/u)],
   [
@@ -42,25 +41,25 @@ const TEXTS: ReadonlyMap<number, ReadText> = new Map([
   ],
 ]);
 
-/** What is wrong with the names, in words; throws DerError where they are not even names. */
-export function faultOfSubject(names: DerReader): Localized | undefined {
+/** Returns what is wrong, or undefined. Throws DerError when it is not a subject at all. */
+export function findSubjectFault(names: DerReader): Localized | undefined {
   for (let count = 0; !names.isAtEnd; ) {
     const together = names.set();
     do {
       count += 1;
-      if (count > MAX_ATTRIBUTES) throw new DerError('more attributes than anyone has');
+      if (count > MAX_ATTRIBUTES) throw new DerError('too many attributes');
       const attribute = together.sequence();
       const type = attribute.oid();
       const { tag, content } = attribute.primitive();
       attribute.end();
-      const fault = faultOfValue(type, TEXTS.get(tag)?.(Buffer.from(content)));
+      const fault = findValueFault(type, TEXTS.get(tag)?.(Buffer.from(content)));
       if (fault) return fault;
     } while (!together.isAtEnd);
   }
   return undefined;
 }
 
-function faultOfValue(type: string, text: string | undefined): Localized | undefined {
+function findValueFault(type: string, text: string | undefined): Localized | undefined {
   const { name, min, max } = LENGTHS.get(type) ?? { name: type, min: 1, max: MAX_VALUE_CHARACTERS };
   const length = text === undefined ? 0 : Array.from(text).length;
   if (text?.isWellFormed() && !/\p{Cc}/u.test(text) && length >= min && length <= max) return undefined;

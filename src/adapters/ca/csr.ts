@@ -1,7 +1,6 @@
-// Reads a certificate signing request (PKCS#10, RFC 2986), sent as PEM (RFC 7468) or as bare base64. It decides
-// whether the request is well-formed and signed by the key it carries, with an algorithm that is still safe. That
-// key is all that is taken from it: names come from the order, so subject and attributes are read only to be refused
-// when malformed. Whether the key is strong enough is asked in public-key.ts.
+// Reads a CSR (PKCS#10, RFC 2986), sent as PEM (RFC 7468) or as bare base64. Checks that it is well-formed, and signed by
+// its own key with a safe algorithm. Only the key is used: names come from the order, so subject and attributes are
+// only validated. Key strength is checked in public-key.ts.
 import { constants, type KeyObject, verify } from 'node:crypto';
 import type { PublicKey } from '../../domain/certificate/public-key.ts';
 import { Refusal } from '../../domain/errors.ts';
@@ -9,7 +8,7 @@ import type { Localized } from '../../kernel/locale.ts';
 import { DerError, DerReader } from '../der/reader.ts';
 import { explicit, integer, mapKey, NULL, oid, sequence } from '../der/writer.ts';
 import { openSm2PublicKey, sm2Verify } from '../sm2/sm2.ts';
-import { faultOfSubject } from './csr-subject.ts';
+import { findSubjectFault } from './csr-subject.ts';
 import { openPublicKey } from './public-key.ts';
 
 export interface Csr {
@@ -68,11 +67,11 @@ const WRONG = {
 interface Scheme {
   readonly hash: string;
   readonly family: 'rsa' | 'ec' | 'sm2';
-  /** What PSS needs to be told; the others need nothing. */
+  /** For PSS only. */
   readonly padding?: { readonly padding: number; readonly saltLength: number };
 }
 
-/** The one encoding each algorithm has, parameters and all: whatever is not here byte for byte is refused. */
+/** By AlgorithmIdentifier with its parameters: any other encoding is refused. */
 const SCHEMES: ReadonlyMap<string, Scheme> = new Map<string, Scheme>(
   (
     [
@@ -95,13 +94,13 @@ const SCHEMES: ReadonlyMap<string, Scheme> = new Map<string, Scheme>(
 
 const familyOf = ({ type }: PublicKey): Scheme['family'] => (type === 'rsa' || type === 'sm2' ? type : 'ec');
 
-/** MD2, MD4, MD5 and SHA-1 with RSA, SHA-1 with RSA as OIW wrote it, SHA-1 with ECDSA and with DSA. */
+/** MD2, MD4, MD5 and SHA-1 with RSA, SHA-1 with RSA (OIW), SHA-1 with ECDSA and with DSA. */
 const BROKEN_SCHEMES: ReadonlySet<string> = new Set([
   ...['1.2.840.113549.1.1.2', '1.2.840.113549.1.1.3', '1.2.840.113549.1.1.4', '1.2.840.113549.1.1.5'],
   ...['1.3.14.3.2.29', '1.2.840.10045.4.1', '1.2.840.10040.4.3'],
 ]);
 
-/** Throws nothing but Refusal('invalid_csr'), whatever the text is. */
+/** Throws only Refusal('invalid_csr'). */
 export function readCsr(text: string): Csr {
   const der = bytesOf(text);
   try {
@@ -121,12 +120,12 @@ function bytesOf(text: string): Uint8Array {
   if (text.includes('PRIVATE KEY-----')) throw refusal(WRONG.privateKey);
   const base64 = bodyOf(text.trim()).replace(/[ \t\r\n]+/g, '');
   const bytes = Buffer.from(base64, 'base64');
-  // What comes back as it went in had no foreign character, no padding too much or too little and no loose bits.
+  // The round trip rejects foreign characters, wrong padding and non-zero trailing bits.
   if (base64 === '' || bytes.toString('base64') !== base64) throw refusal(WRONG.base64);
   return new Uint8Array(bytes);
 }
 
-/** Before the block there may be text, as `openssl req -text` prints it; a second block would be a riddle. */
+/** Text before the block is allowed, as `openssl req -text` prints it; a second block is ambiguous, and refused. */
 function bodyOf(text: string): string {
   const [before = '', block, another] = text.split('-----BEGIN ', 3);
   if (block === undefined) return text;
@@ -149,8 +148,8 @@ function readRequest(der: Uint8Array): Csr {
 
   const info = new DerReader(signed).sequence();
   const [version, ...more] = info.integer();
-  if (version !== 0 || more.length > 0) throw new DerError('not version 1, which is written 0');
-  const fault = faultOfSubject(info.sequence());
+  if (version !== 0 || more.length > 0) throw new DerError('not version 1');
+  const fault = findSubjectFault(info.sequence());
   if (fault) throw refusal(fault);
   const { publicKey, handle } = openPublicKey(info.any());
   checkAttributes(info.context(0));
@@ -158,7 +157,7 @@ function readRequest(der: Uint8Array): Csr {
 
   const scheme = schemeOf(algorithm);
   if (scheme.family !== familyOf(publicKey)) throw refusal(WRONG.algorithm);
-  // Without its leading zeros a PSS signature would still verify: one request would have two forms.
+  // A PSS signature without its leading zeros would still verify: the same CSR would have two encodings.
   const isWhole = publicKey.type !== 'rsa' || signature.length === Math.ceil(publicKey.bits / 8);
   const isGenuine =
     scheme.family === 'sm2'
@@ -168,9 +167,9 @@ function readRequest(der: Uint8Array): Csr {
   return { der, publicKey };
 }
 
-/** What is asked for in them is ignored. They are mandatory, even when there are none. */
+/** Attributes are validated and ignored. The field is mandatory, even when it is empty. */
 function checkAttributes(attributes: DerReader | undefined): void {
-  if (!attributes) throw new DerError('no attributes, not even an empty set');
+  if (!attributes) throw new DerError('attributes are missing');
   while (!attributes.isAtEnd) {
     const attribute = attributes.sequence();
     attribute.oid();
@@ -189,10 +188,10 @@ function schemeOf(algorithm: Uint8Array): Scheme {
 
 function isSigned(signed: Uint8Array, signature: Uint8Array, { hash, padding }: Scheme, key: KeyObject): boolean {
   try {
-    // Without an object around it the key is recognised much sooner.
+    // Faster with the key itself than with an options object.
     return verify(hash, signed, padding ? { key, ...padding } : key, signature);
   } catch {
-    // OpenSSL's way of saying no to signatures that no key of that size could have made.
+    // OpenSSL throws for signatures that a key of that size cannot have made.
     return false;
   }
 }

@@ -1,9 +1,11 @@
-// The keys of issuers: made, opened, and signed with, whatever their type.
+// Issuer keys: creates, opens and signs with them.
 import { createPrivateKey, createPublicKey, generateKeyPair, sign } from 'node:crypto';
 import { promisify } from 'node:util';
 import type { Issuer, IssuerKeyType } from '../../domain/certificate/authority.ts';
 import type { SignHash } from '../../domain/certificate/sign-hash.ts';
 import { newSm2Key, openSm2PrivateKey, sm2Sign, sm2Spki } from '../sm2/sm2.ts';
+import { readCertificate } from './certificate-reader.ts';
+import { keyIdOf } from './profiles.ts';
 
 export interface IssuerKey {
   readonly spki: Uint8Array;
@@ -12,10 +14,10 @@ export interface IssuerKey {
 
 const signInThreadPool = promisify(sign);
 const generate = promisify(generateKeyPair);
-/** Issuing keys sign every certificate and are replaced with their issuer: 2048 bits sign more than five times as fast as 4096. */
+/** Issuing keys sign every certificate and are replaced with their issuer; 2048 bits sign over five times as fast as 4096. */
 const RSA_BITS = { root: 4096, issuing: 2048 } as const;
 
-/** PKCS#8, DER. */
+/** Returns PKCS#8, DER. */
 export async function newIssuerKey(keyType: IssuerKeyType, role: Issuer['role']): Promise<Uint8Array> {
   if (keyType === 'sm2') return newSm2Key().pkcs8;
   const { privateKey } =
@@ -27,15 +29,23 @@ export async function newIssuerKey(keyType: IssuerKeyType, role: Issuer['role'])
 
 export function openIssuerKey(keyType: IssuerKeyType, pkcs8: Uint8Array): IssuerKey {
   if (keyType === 'sm2') {
-    // To node:crypto it would be a key of a curve, and sign ECDSA.
+    // node:crypto would sign ECDSA with it, not SM2.
     const key = openSm2PrivateKey(pkcs8);
     return { spki: sm2Spki(key.publicKey.point), sign: async (_signHash, bytes) => sm2Sign(key, bytes) };
   }
   const key = createPrivateKey({ key: Buffer.from(pkcs8), format: 'der', type: 'pkcs8' });
   return {
     spki: createPublicKey(key).export({ type: 'spki', format: 'der' }),
-    // A P-256 signature takes less than handing it to another thread; an RSA one would stop everybody else.
+    // An ECDSA signature costs less than a thread switch; an RSA signature would block the event loop.
     sign: async (signHash, bytes) =>
       keyType === 'rsa' ? await signInThreadPool(signHash, bytes, key) : sign(signHash, bytes, key),
   };
+}
+
+/** The key, and the name and key identifier that everything signed with it must repeat. */
+export function openIssuer({ keyType, certificate }: Issuer, privateKey: Uint8Array) {
+  const key = openIssuerKey(keyType, privateKey);
+  const { subject: name, keyId } = readCertificate(certificate);
+  // An imported authority may use another key identifier than ours.
+  return { key, name, keyId: keyId ?? keyIdOf(key.spki) };
 }

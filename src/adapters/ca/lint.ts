@@ -1,11 +1,10 @@
-// The last look before a signature that cannot be taken back: the bytes to be signed are read again, by the reader
-// that reads strangers' bytes, and compared with what was decided. A finding here is a bug of ours, never the
-// caller's fault, so nothing is signed and nobody is told more than that.
+// Pre-issuance lint: parses the bytes to be signed with the strict reader and compares them with what was decided. A
+// finding is a bug of the service, never the caller's fault: nothing is signed, and callers get an internal error.
 
-import { DerReader } from '../der/reader.ts';
-import { extensionsOf, type ReadExtension } from './certificate-reader.ts';
+import { bitLength, DerReader } from '../der/reader.ts';
+import { type ReadExtension, readExtensions } from './certificate-reader.ts';
 
-export interface Decided {
+export interface ExpectedContent {
   readonly algorithm: Uint8Array;
   readonly issuer: Uint8Array;
   readonly notBefore: number;
@@ -24,8 +23,8 @@ const MAX_SERIAL_BITS = 159;
 const SAN = '2.5.29.17';
 const AKI = '2.5.29.35';
 
-/** What is wrong, in words for the log; empty when all is as decided. */
-export function lint(toBeSigned: Uint8Array, decided: Decided): string[] {
+/** Returns findings for the log; empty when the bytes are as expected. */
+export function lint(toBeSigned: Uint8Array, expected: ExpectedContent): string[] {
   const findings: string[] = [];
   const expect = (isTrue: boolean, finding: string) => {
     if (!isTrue) findings.push(finding);
@@ -33,40 +32,40 @@ export function lint(toBeSigned: Uint8Array, decided: Decided): string[] {
   try {
     const reader = new DerReader(toBeSigned).sequence();
     const version = reader.context(0)?.integer();
-    expect(version?.length === 1 && version[0] === 2, 'the version is not 3');
+    expect(version?.length === 1 && version[0] === 2, 'version is not 3');
     const serial = reader.positive();
-    expect(serial.length >= MIN_SERIAL_BYTES, 'the serial number is too short to be random');
-    expect(bitsOf(serial) <= MAX_SERIAL_BITS, 'the serial number is too long');
-    expect(same(reader.any(), decided.algorithm), 'the signature algorithm is another one');
-    expect(same(reader.any(), decided.issuer), 'the issuer is another one');
+    expect(serial.length >= MIN_SERIAL_BYTES, 'serial number is too short');
+    expect(bitLength(serial) <= MAX_SERIAL_BITS, 'serial number is too long');
+    expect(same(reader.any(), expected.algorithm), 'signature algorithm differs');
+    expect(same(reader.any(), expected.issuer), 'issuer differs');
     const validity = reader.sequence();
-    const [from, to] = [momentOf(validity.primitive().content), momentOf(validity.primitive().content)];
+    const [from, to] = [parseTime(validity.primitive().content), parseTime(validity.primitive().content)];
     validity.end();
-    expect(from === decided.notBefore && to === decided.notAfter, 'the validity is another one');
-    expect(to > from, 'it ends before it begins');
-    expect(to - from < decided.maxDays * DAY_MS, 'it lives longer than the product allows');
-    expect(to <= decided.issuerNotAfter, 'it outlives its issuer');
-    const isNamed = reader.any().length > 2;
-    expect(same(reader.any(), decided.spki), 'the key is another one');
-    const extensions = extensionsOf(reader);
-    expect(extensions.size === extensions.count, 'an extension is there twice');
+    expect(from === expected.notBefore && to === expected.notAfter, 'validity differs');
+    expect(to > from, 'notAfter is before notBefore');
+    expect(to - from < expected.maxDays * DAY_MS, 'validity exceeds the maximum of the product');
+    expect(to <= expected.issuerNotAfter, 'outlives its issuer');
+    const hasSubject = reader.any().length > 2;
+    expect(same(reader.any(), expected.spki), 'public key differs');
+    const extensions = readExtensions(reader);
+    expect(!extensions.hasDuplicates, 'duplicate extension');
     reader.end();
-    lintNames(extensions.byId.get(SAN), decided, isNamed, expect);
+    lintNames(extensions.byId.get(SAN), expected, hasSubject, expect);
     const authority = extensions.byId.get(AKI)?.value;
     expect(
-      authority !== undefined && same(new DerReader(authority).sequence().primitive().content, decided.issuerKeyId),
-      'the key identifier of the issuer is another one',
+      authority !== undefined && same(new DerReader(authority).sequence().primitive().content, expected.issuerKeyId),
+      'authority key identifier differs',
     );
   } catch (error) {
-    findings.push(`it cannot be read: ${error instanceof Error ? error.message : String(error)}`);
+    findings.push(`cannot be parsed: ${error instanceof Error ? error.message : String(error)}`);
   }
   return findings;
 }
 
 function lintNames(
   san: ReadExtension | undefined,
-  { names, commonName }: Decided,
-  isNamed: boolean,
+  { names, commonName }: ExpectedContent,
+  hasSubject: boolean,
   expect: (isTrue: boolean, finding: string) => void,
 ): void {
   const written: string[] = [];
@@ -74,28 +73,29 @@ function lintNames(
     const list = new DerReader(san.value).sequence();
     while (!list.isAtEnd) {
       const { tag, content } = list.primitive();
-      expect(tag === 0x82, 'a name is not a DNS name');
+      expect(tag === 0x82, 'subject alternative name is not a DNS name');
       written.push(Buffer.from(content).toString('latin1'));
     }
-    expect(san.isCritical === !isNamed, 'the names are critical exactly when there is no subject');
+    expect(
+      san.isCritical === !hasSubject,
+      'subject alternative names must be critical exactly when the subject is empty',
+    );
   }
   expect(
     written.length === names.length && written.every((name, index) => name === names[index]),
-    'the names are other ones',
+    'subject alternative names differ',
   );
-  expect(isNamed || names.length > 0, 'it identifies nobody');
+  expect(hasSubject || names.length > 0, 'neither subject nor subject alternative names');
   expect(
     names.length === 0 || commonName === null || names.includes(commonName),
-    'the common name is none of the names',
+    'common name is not among the subject alternative names',
   );
 }
 
 const same = (one: Uint8Array, other: Uint8Array): boolean => Buffer.compare(one, other) === 0;
 
-const bitsOf = (bytes: Uint8Array): number => bytes.length * 8 - Math.clz32(bytes[0] ?? 0) + 24;
-
 /** UTCTime or GeneralizedTime, both in whole seconds and UTC. */
-function momentOf(content: Uint8Array): number {
+function parseTime(content: Uint8Array): number {
   const text = Buffer.from(content).toString('latin1');
   const [, year = '', month, day, hour, minute, second] =
     /^(\d{2}|\d{4})(\d{2})(\d{2})(\d{2})(\d{2})(\d{2})Z$/.exec(text) ?? [];

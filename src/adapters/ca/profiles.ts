@@ -1,5 +1,4 @@
-// Which extensions a certificate has, by what it is for. Constant ones are encoded once; per certificate only names,
-// keys and addresses are written.
+// Certificate profiles: the extensions of each kind of certificate. Constant extensions are encoded once.
 
 import type { CertificateRole, ProductKind, Trust } from '../../domain/certificate/authority.ts';
 import { DerReader } from '../der/reader.ts';
@@ -47,17 +46,17 @@ const purposes = (...ids: Uint8Array[]) =>
 const policy = (id: Uint8Array) =>
   extension({ id: ID.certificatePolicies, isCritical: false, value: sequence([sequence([id])]) });
 
-/** RSA keys of servers may also be asked to decrypt a session key, by clients before TLS 1.3. */
+/** RSA key exchange before TLS 1.3 needs keyEncipherment. */
 const TLS_USAGE = {
   rsa: keyUsage(USAGE.digitalSignature, USAGE.keyEncipherment),
   ec: keyUsage(USAGE.digitalSignature),
 };
 const SIGN_USAGE = { rsa: keyUsage(USAGE.digitalSignature), ec: keyUsage(USAGE.digitalSignature) };
-const COMMIT_USAGE = keyUsage(USAGE.digitalSignature, USAGE.nonRepudiation);
+const NON_REPUDIATION_USAGE = keyUsage(USAGE.digitalSignature, USAGE.nonRepudiation);
 
 const PURPOSES: Readonly<Record<ProductKind, Record<Trust, readonly Uint8Array[]>>> = {
   ssl: {
-    // Public roots no longer let a server's certificate also identify a client.
+    // Public root programs no longer allow clientAuth in server certificates.
     public: [purposes(SERVER_AUTH), policy(DOMAIN_VALIDATED)],
     private: [purposes(SERVER_AUTH, CLIENT_AUTH)],
   },
@@ -68,12 +67,12 @@ const PURPOSES: Readonly<Record<ProductKind, Record<Trust, readonly Uint8Array[]
 const USAGES: Readonly<Record<ProductKind, Record<'rsa' | 'ec', Uint8Array>>> = {
   ssl: TLS_USAGE,
   code_signing: SIGN_USAGE,
-  document_signing: { rsa: COMMIT_USAGE, ec: COMMIT_USAGE },
+  document_signing: { rsa: NON_REPUDIATION_USAGE, ec: NON_REPUDIATION_USAGE },
 };
 
-/** The halves of a dual certificate differ in this alone: what the one may, the other may not. */
+/** The halves of a dual certificate differ in key usage only. */
 const DUAL_USAGES: Readonly<Record<Exclude<CertificateRole, 'single'>, Uint8Array>> = {
-  signing: COMMIT_USAGE,
+  signing: NON_REPUDIATION_USAGE,
   encryption: keyUsage(USAGE.keyEncipherment, USAGE.dataEncipherment, USAGE.keyAgreement),
 };
 
@@ -89,13 +88,13 @@ export interface LeafProfile {
   readonly trust: Trust;
   readonly isRsa: boolean;
   readonly names: readonly string[];
-  /** An empty subject makes the alternative names the only identity, and so critical. */
+  /** With an empty subject the subject alternative names must be critical. */
   readonly hasSubject: boolean;
   readonly spki: Uint8Array;
   readonly issuer: IssuerExtensions;
 }
 
-/** What every certificate of an issuer says of it, encoded. */
+/** Extensions that depend on the issuer only, encoded. */
 export interface IssuerExtensions {
   readonly authorityKeyIdentifier: Uint8Array;
   readonly crlDistributionPoint: Uint8Array;
@@ -128,7 +127,7 @@ const CA_USAGE = keyUsage(USAGE.digitalSignature, USAGE.keyCertSign, USAGE.cRLSi
 const basicConstraints = (...parts: Uint8Array[]) =>
   extension({ id: ID.basicConstraints, isCritical: true, value: sequence(parts) });
 const IS_CA = basicConstraints(boolean(true));
-/** It signs leaves, and no further authority. */
+/** pathLenConstraint 0: it signs leaf certificates only. */
 const IS_LAST_CA = basicConstraints(boolean(true), integer(0));
 
 export const rootExtensions = (spki: Uint8Array): Uint8Array[] => [IS_CA, CA_USAGE, subjectKeyIdentifier(spki)];
@@ -147,7 +146,7 @@ export const issuingExtensions = (
   authorityInfoAccess([accessDescription(CA_ISSUERS, root.certificate)]),
 ];
 
-/** Of who answers OCSP for an issuer. It is not checked itself: that is why it lives for days only (RFC 6960, 4.2.2.2.1). */
+/** Delegated OCSP responder. id-pkix-ocsp-nocheck: verifiers do not check it, so it is short-lived (RFC 6960, 4.2.2.2.1). */
 export const responderExtensions = (spki: Uint8Array, issuerKeyId: Uint8Array): Uint8Array[] => [
   keyUsage(USAGE.digitalSignature),
   purposes(OCSP_SIGNING),
@@ -156,7 +155,6 @@ export const responderExtensions = (spki: Uint8Array, issuerKeyId: Uint8Array): 
   subjectKeyIdentifier(spki),
 ];
 
-/** The identifier of a key, from the bits inside its SPKI. */
 export const keyIdOf = (spki: Uint8Array): Uint8Array => keyIdentifier(keyBitsOf(spki));
 
 export function keyBitsOf(spki: Uint8Array): Uint8Array {
@@ -176,7 +174,7 @@ const subjectAltName = (names: readonly string[], isCritical: boolean) =>
 
 const uri = (address: string) => implicit(6, ia5String(address));
 
-/** [0] DistributionPointName { [0] fullName }: two tags around the addresses. */
+/** [0] DistributionPointName { [0] fullName }. */
 export const distributionPoint = (addresses: readonly string[]): Uint8Array =>
   implicit(0, sequence([implicit(0, sequence(addresses.map(uri)))]));
 

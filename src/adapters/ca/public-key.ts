@@ -1,31 +1,29 @@
-// Which public keys can be read at all, and which RSA keys are too weak to certify under public rules (the Baseline
-// Requirements, 6.1.1.3 and 6.1.6). Whether a product asks for the second, and which keys are listed as compromised,
-// is decided elsewhere.
-//
-// Both are bounded: keys are sent by strangers, and a look at one must stay cheap.
+// Reads public keys, and rejects RSA keys that are weak by the Baseline Requirements (6.1.1.3 and 6.1.6). Whether a
+// product requires that, and which keys are on the blocklist, is decided elsewhere. All work is bounded: keys are
+// untrusted input.
 import { createPublicKey, hash, type KeyObject } from 'node:crypto';
 import type { KeyType, PublicKey } from '../../domain/certificate/public-key.ts';
 import { Refusal } from '../../domain/errors.ts';
 import type { Localized } from '../../kernel/locale.ts';
-import { DerError, DerReader } from '../der/reader.ts';
+import { bitLength, DerError, DerReader } from '../der/reader.ts';
 import { mapKey, NULL, oid, sequence } from '../der/writer.ts';
 import { KEY_ALGORITHM as SM2_KEY } from '../sm2/curve.ts';
 import { hasClosePrimes, hasRocaForm, smallFactorOf } from './weak-modulus.ts';
 
 const MIN_STRONG_BITS = 2048;
 const MAX_RSA_BITS = 8192;
-// OpenSSL's own bound for long keys; no program makes an exponent of more than 32 bits.
+// OpenSSL's own bound for long keys; generators in use stay within 32 bits.
 const MAX_EXPONENT_BYTES = 8;
 const UNCOMPRESSED = 4;
 
 const NEW_RSA_KEY = 'openssl genpkey -algorithm RSA -pkeyopt rsa_keygen_bits:3072 -out key.pem';
 
-const NOT_TAKEN: Localized = {
+const UNSUPPORTED: Localized = {
   en: `The public key cannot be used: it must be RSA (rsaEncryption, at most ${MAX_RSA_BITS} bits), or an uncompressed point of the named curve P-256, P-384, P-521 or SM2.`,
   zh: `无法使用该公钥：须为 RSA（rsaEncryption，不超过 ${MAX_RSA_BITS} 位），或命名曲线 P-256、P-384、P-521、SM2 上的未压缩点。`,
 };
 
-/** The one encoding each algorithm has, parameters and all: there is nothing else in it to be read. */
+/** By AlgorithmIdentifier with its parameters: any other encoding is refused. */
 const ALGORITHMS: ReadonlyMap<string, { readonly type: KeyType; readonly bits: number }> = new Map([
   [mapKey(sequence([oid('1.2.840.113549.1.1.1'), NULL])), { type: 'rsa', bits: 0 }],
   [mapKey(sequence([oid('1.2.840.10045.2.1'), oid('1.2.840.10045.3.1.7')])), { type: 'p256', bits: 256 }],
@@ -36,24 +34,23 @@ const ALGORITHMS: ReadonlyMap<string, { readonly type: KeyType; readonly bits: n
 
 export const readPublicKey = (spki: Uint8Array): PublicKey => openPublicKey(spki).publicKey;
 
-/** The key as the decisions see it, and as node:crypto does: making the second is not cheap. */
+/** Returns the key for the domain, and the node:crypto handle, which is expensive to create. */
 export function openPublicKey(spki: Uint8Array): { readonly publicKey: PublicKey; readonly handle: KeyObject } {
   try {
     const shape = shapeOf(spki);
     const own = new Uint8Array(spki);
-    // The judge of whether a point is on its curve. It would also take what shapeOf refuses: compressed points, the
-    // point at infinity, bytes left over. As text, because node:crypto takes twice as long over an object: it asks
-    // of each whether it is a key, and learns that it is not from an exception.
+    // Checks that a point is on its curve. On its own it would accept what shapeOf refuses: compressed points, the point
+    // at infinity, trailing bytes. As PEM text, because node:crypto takes twice as long with an options object.
     const handle = createPublicKey(
       `-----BEGIN PUBLIC KEY-----\n${Buffer.from(own.buffer).toString('base64')}\n-----END PUBLIC KEY-----`,
     );
     return { publicKey: { ...shape, spki: own, fingerprint: hash('sha256', own, 'hex') }, handle };
   } catch (cause) {
-    throw cause instanceof Refusal ? cause : refusal(NOT_TAKEN, cause);
+    throw cause instanceof Refusal ? cause : refusal(UNSUPPORTED, cause);
   }
 }
 
-/** Refuses what public rules do not let be certified. A point of our curves needs no look: all of them are strong. */
+/** Refuses RSA keys that public CAs must not certify. All supported curves are strong. */
 export function requireStrongKey(key: PublicKey): void {
   if (key.type !== 'rsa') return;
   if (key.bits < MIN_STRONG_BITS || key.bits % 8 !== 0) {
@@ -94,7 +91,7 @@ function shapeOf(spki: Uint8Array): { type: KeyType; bits: number } {
   const info = outer.sequence();
   outer.end();
   const algorithm = ALGORITHMS.get(mapKey(info.any()));
-  if (!algorithm) throw new DerError('an algorithm we do not take');
+  if (!algorithm) throw new DerError('unsupported algorithm');
   const key = info.bitString();
   info.end();
   if (algorithm.type !== 'rsa') {
@@ -103,11 +100,11 @@ function shapeOf(spki: Uint8Array): { type: KeyType; bits: number } {
     return algorithm;
   }
   const { modulus, exponent } = rsaParts(key);
-  const bits = modulus.length * 8 - Math.clz32(modulus[0]!) + 24;
-  if (bits > MAX_RSA_BITS) throw new DerError('longer than we compute with');
-  // With the exponent 1 anyone can write a signature that verifies; an even one has no private key.
+  const bits = bitLength(modulus);
+  if (bits > MAX_RSA_BITS) throw new DerError('modulus too long');
+  // With exponent 1 signatures can be forged; an even exponent has no private key.
   const isOne = exponent.length === 1 && exponent[0] === 1;
-  if (isOne || exponent.at(-1)! % 2 === 0 || exponent.length > MAX_EXPONENT_BYTES) {
+  if (isOne || (exponent.at(-1) ?? 0) % 2 === 0 || exponent.length > MAX_EXPONENT_BYTES) {
     throw refusal({
       en: 'The public exponent of the RSA key must be odd, at least 3 and below 2^64; it should be 65537.',
       zh: 'RSA 公钥指数须为奇数，不小于 3 且小于 2^64，建议使用 65537。',

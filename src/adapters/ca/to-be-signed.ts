@@ -1,5 +1,4 @@
-// The bytes of a certificate before its signature (RFC 5280, 4.1), and the whole once it is signed. Which fields and
-// extensions a kind of certificate has is data of the profile (profiles.ts); here they only become bytes.
+// Encodes TBSCertificate and Certificate (RFC 5280, 4.1). Which extensions a certificate has is decided in profiles.ts.
 import { hash } from 'node:crypto';
 import type { IssuerKeyType } from '../../domain/certificate/authority.ts';
 import type { SignHash } from '../../domain/certificate/sign-hash.ts';
@@ -22,13 +21,11 @@ const VERSION_3 = explicit(0, integer(2));
 const COMMON_NAME = oid('2.5.4.3');
 const ORGANIZATION = oid('2.5.4.10');
 
-/** RSA identifiers have NULL parameters, ECDSA none; the same bytes stand inside and outside of what is signed. */
+/** RSA identifiers have NULL parameters, ECDSA none. */
 const ecdsa = (dotted: string): Uint8Array => sequence([oid(dotted)]);
 const rsa = (dotted: string): Uint8Array => sequence([oid(dotted), NULL]);
 
-/**
- * What each issuer key signs with. A curve goes with one digest (the Baseline Requirements, 7.1.3.2); RSA takes any.
- */
+/** By issuer key. Each curve has one digest (Baseline Requirements, 7.1.3.2); RSA takes any. */
 export const SIGNATURE_ALGORITHMS: Readonly<Record<IssuerKeyType, Partial<Record<SignHash, Uint8Array>>>> = {
   p256: { sha256: ecdsa('1.2.840.10045.4.3.2') },
   p384: { sha384: ecdsa('1.2.840.10045.4.3.3') },
@@ -39,6 +36,24 @@ export const SIGNATURE_ALGORITHMS: Readonly<Record<IssuerKeyType, Partial<Record
   },
   sm2: { sm3: ecdsa('1.2.156.10197.1.501') },
 };
+
+/** What each key type signs issuer certificates, CRLs and OCSP responses with. */
+export const DEFAULT_HASH = {
+  p256: 'sha256',
+  p384: 'sha384',
+  rsa: 'sha256',
+  sm2: 'sm3',
+} as const satisfies Record<IssuerKeyType, SignHash>;
+
+/** AlgorithmIdentifier, DER. Throws when the key type does not sign with the digest. */
+export function signatureAlgorithm(keyType: IssuerKeyType, signHash: SignHash): Uint8Array {
+  const algorithm = SIGNATURE_ALGORITHMS[keyType][signHash];
+  if (!algorithm) throw new Error(`an issuer on ${keyType} does not sign with ${signHash}`);
+  return algorithm;
+}
+
+export const defaultAlgorithm = (keyType: IssuerKeyType): Uint8Array =>
+  signatureAlgorithm(keyType, DEFAULT_HASH[keyType]);
 
 export interface Extension {
   readonly id: Uint8Array;
@@ -54,7 +69,7 @@ export interface ToBeSigned {
   readonly notAfter: number;
   readonly subject: Uint8Array;
   readonly spki: Uint8Array;
-  /** Encoded extensions, as `extension` makes them. */
+  /** Encoded by `extension`. */
   readonly extensions: readonly Uint8Array[];
 }
 
@@ -74,11 +89,10 @@ export function toBeSigned(content: ToBeSigned): Uint8Array {
 export const signedCertificate = (toBeSigned: Uint8Array, algorithm: Uint8Array, signature: Uint8Array): Uint8Array =>
   sequence([toBeSigned, algorithm, bitString(signature)]);
 
-/** `critical` is DEFAULT FALSE, and DER does not write defaults. */
+/** `critical` is DEFAULT FALSE, and DER omits defaults. */
 export const extension = ({ id, isCritical, value }: Extension): Uint8Array =>
   sequence(isCritical ? [id, boolean(true), octetString(value)] : [id, octetString(value)]);
 
-/** The organization is printable where it can be: the oldest readers know no other string. */
 export function distinguishedName({
   organization,
   commonName,
@@ -92,10 +106,11 @@ export function distinguishedName({
   return sequence(parts);
 }
 
+/** PrintableString where possible, for old verifiers; UTF8String otherwise. */
 function attribute(type: Uint8Array, text: string): Uint8Array {
   const isPrintable = /^[A-Za-z0-9 '()+,\-./:=?]+$/.test(text);
   return setOf([sequence([type, isPrintable ? printableString(text) : utf8String(text)])]);
 }
 
-/** RFC 7093, 2 (1): the leftmost 160 bits of the SHA-256 of the key's bits. */
+/** RFC 7093, 2 (1): the leftmost 160 bits of the SHA-256 of the SPKI's BIT STRING. */
 export const keyIdentifier = (keyBits: Uint8Array): Uint8Array => hash('sha256', keyBits, 'buffer').subarray(0, 20);

@@ -1,12 +1,12 @@
-// How an RSA modulus gives its factors away: a small prime divides it, the library behind ROCA made it, or its two
-// primes lie close together. Pure arithmetic with a bound on every loop; what follows from it is decided elsewhere.
+// Detects RSA moduli that can be factored: a small prime factor, ROCA (CVE-2017-15361), or close primes (Fermat). Pure
+// arithmetic with bounded loops.
 
 const SMALL_PRIMES_BELOW = 752;
 const ROCA_GENERATOR = 65537;
 const LAST_ROCA_PRIME = 167;
 const FERMAT_ROUNDS = 100;
 
-/** Primes in groups whose product a number holds exactly: one long division then serves the whole group. */
+/** Primes whose product is a safe integer: one bigint division serves the whole group. */
 interface Group {
   readonly product: bigint;
   readonly primes: readonly number[];
@@ -14,13 +14,12 @@ interface Group {
 
 const SMALL_PRIMES = primesBelow(SMALL_PRIMES_BELOW);
 const SMALL_GROUPS = inGroups(SMALL_PRIMES);
-const ROCA_GROUPS = inGroups(SMALL_PRIMES.filter((prime) => prime > 2 && prime <= LAST_ROCA_PRIME));
-/** By prime: 65537 to the power 0, 1, 2 … modulo that prime, until it repeats. */
-const ROCA_POWERS = new Map(
-  ROCA_GROUPS.flatMap(({ primes }) => primes.map((prime) => [prime, powersOfGenerator(prime)] as const)),
+/** Each prime with the powers of 65537 modulo it: 65537^0, 65537^1 …, until they repeat. */
+const ROCA_GROUPS = inGroups(SMALL_PRIMES.filter((prime) => prime > 2 && prime <= LAST_ROCA_PRIME)).map(
+  ({ product, primes }) => ({ product, primes: primes.map((prime) => ({ prime, powers: powersOfGenerator(prime) })) }),
 );
 
-/** The first prime below 752 that divides the modulus. */
+/** Returns the smallest prime below 752 that divides the modulus. */
 export function smallFactorOf(modulus: bigint): number | undefined {
   for (const { product, primes } of SMALL_GROUPS) {
     const rest = Number(modulus % product);
@@ -30,27 +29,25 @@ export function smallFactorOf(modulus: bigint): number | undefined {
 }
 
 /**
- * Moduli of the broken library are powers of 65537 modulo the product of the first primes. So is every residue, and
- * one exponent must explain them all: two logarithms agree modulo what their orders share. By chance that happens
- * to one modulus in 2^150.
+ * ROCA moduli are powers of 65537 modulo the product of the first primes, hence modulo each prime, with one exponent for
+ * all: any two discrete logarithms agree modulo the gcd of their orders. False positives: one modulus in 2^150.
  */
 export function hasRocaForm(modulus: bigint): boolean {
-  const seen: { readonly order: number; readonly logarithm: number }[] = [];
+  const logarithms: { readonly order: number; readonly logarithm: number }[] = [];
   for (const { product, primes } of ROCA_GROUPS) {
     const rest = Number(modulus % product);
-    for (const prime of primes) {
-      const powers = ROCA_POWERS.get(prime)!;
+    for (const { prime, powers } of primes) {
       const logarithm = powers.indexOf(rest % prime);
       if (logarithm < 0) return false;
-      seen.push({ order: powers.length, logarithm });
+      logarithms.push({ order: powers.length, logarithm });
     }
   }
-  return seen.every((one) =>
-    seen.every((other) => (one.logarithm - other.logarithm) % commonDivisor(one.order, other.order) === 0),
+  return logarithms.every((one) =>
+    logarithms.every((other) => (one.logarithm - other.logarithm) % gcd(one.order, other.order) === 0),
   );
 }
 
-/** Fermat's method: n = a² − b², tried with the 100 first `a` from the root upwards, as the public rules say. */
+/** Fermat factorization, n = a² − b², for 100 rounds as the Baseline Requirements ask. */
 export function hasClosePrimes(modulus: bigint): boolean {
   let a = squareRoot(modulus);
   if (a * a < modulus) a += 1n;
@@ -63,20 +60,20 @@ export function hasClosePrimes(modulus: bigint): boolean {
   return false;
 }
 
-/** What squares leave modulo 64, and modulo the factors of 45045. */
-const REMAINDERS_OF_64 = remaindersOfSquares(64);
+/** Quadratic residues modulo 64, and modulo the factors of 45045. */
+const SQUARES_MODULO_64 = squaresModulo(64);
 const SIEVE = 45045n;
-const SIEVE_FACTORS = [63, 65, 11].map((modulus) => ({ modulus, remainders: remaindersOfSquares(modulus) }));
+const SIEVE_FACTORS = [63, 65, 11].map((modulus) => ({ modulus, squares: squaresModulo(modulus) }));
 
-/** Of a hundred numbers that are no squares, one gets as far as the root. */
+/** The residues filter out 99 of 100 non-squares before the square root is computed. */
 function isSquare(number: bigint): boolean {
-  if (!REMAINDERS_OF_64.has(Number(number & 63n))) return false;
+  if (!SQUARES_MODULO_64.has(Number(number & 63n))) return false;
   const rest = Number(number % SIEVE);
-  if (!SIEVE_FACTORS.every(({ modulus, remainders }) => remainders.has(rest % modulus))) return false;
+  if (!SIEVE_FACTORS.every(({ modulus, squares }) => squares.has(rest % modulus))) return false;
   return squareRoot(number) ** 2n === number;
 }
 
-/** Rounded down, by Newton's method from above, which doubles the right digits with every step. */
+/** Rounded down; Newton's method from above. */
 function squareRoot(number: bigint): bigint {
   if (number < 2n) return number;
   for (let root = 1n << BigInt(number.toString(16).length * 2); ; ) {
@@ -112,10 +109,10 @@ function powersOfGenerator(prime: number): number[] {
   return powers;
 }
 
-function remaindersOfSquares(modulus: number): ReadonlySet<number> {
+function squaresModulo(modulus: number): ReadonlySet<number> {
   return new Set(Array.from({ length: modulus }, (_, root) => root ** 2 % modulus));
 }
 
-function commonDivisor(one: number, other: number): number {
-  return other === 0 ? one : commonDivisor(other, one % other);
+function gcd(one: number, other: number): number {
+  return other === 0 ? one : gcd(other, one % other);
 }

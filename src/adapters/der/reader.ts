@@ -1,8 +1,7 @@
-// Reads DER (X.690) that strangers sent, and refuses whatever has another form that means the same: indefinite and
-// padded lengths, padded integers, constructed strings, bytes left over. It decides what is well-formed, never what
-// is wanted: that is the caller's, who asks for the elements in order and says `end()` after the last.
+// Strict DER reader (X.690) for untrusted input. Refuses non-canonical encodings: indefinite and padded lengths, padded
+// integers, constructed strings, trailing bytes. Callers read the elements in order and call `end()` after the last.
 //
-// A cursor over bytes that are not copied: what it returns are views. Work is linear in the bytes read, depth bounded.
+// A cursor that returns views, not copies. Work is linear in the bytes read, and nesting is bounded.
 import { TAG } from './writer.ts';
 
 const CLASS = 0xc0;
@@ -11,11 +10,14 @@ const CONSTRUCTED = 0x20;
 const TAG_NUMBER = 0x1f;
 const MAX_LENGTH_BYTES = 4;
 const MAX_DEPTH = 16;
-// The longest registered ones have about 20 bytes; a number of 10 000 digits is no name.
+// The longest registered OIDs have about 20 bytes.
 const MAX_OID_BYTES = 64;
 
-/** The bytes are not the DER that was asked for. */
+/** The bytes are not valid DER, or not the element that was read for. */
 export class DerError extends Error {}
+
+/** Bits of a big-endian number without leading zero bytes. */
+export const bitLength = (bytes: Uint8Array): number => bytes.length * 8 - Math.clz32(bytes[0] ?? 0) + 24;
 
 export interface Element {
   readonly tag: number;
@@ -27,7 +29,7 @@ export class DerReader {
   readonly #end: number;
   readonly #depth: number;
   #position: number;
-  // Of the element whose header was read last.
+  // The element whose header was read last.
   #tag = 0;
   #contentStart = 0;
   #contentEnd = 0;
@@ -55,44 +57,46 @@ export class DerReader {
     return this.#inside(TAG.set);
   }
 
-  /** What is inside [number], if that comes next: an explicit tag's element, or the elements of an implicit one. */
+  /** The content of [number] if it is next, else undefined: the element of an EXPLICIT tag, or those of an IMPLICIT one. */
   context(number: number): DerReader | undefined {
     const tag = CONTEXT | CONSTRUCTED | number;
     return !this.isAtEnd && this.#bytes[this.#position] === tag ? this.#inside(tag) : undefined;
   }
 
-  /** Two's complement, in as few bytes as it needs. */
+  /** Two's complement, without padding. */
   integer(): Uint8Array {
     const content = this.#content(TAG.integer);
     const [first, second] = content;
-    if (first === undefined) throw new DerError('an integer without bytes');
+    if (first === undefined) throw new DerError('empty integer');
     if (second !== undefined && ((first === 0 && second < 0x80) || (first === 0xff && second >= 0x80))) {
-      throw new DerError('a padded integer');
+      throw new DerError('padded integer');
     }
     return content;
   }
 
-  /** The big-endian bytes of an integer above zero, without the zero that keeps it positive. */
+  /** The big-endian bytes of a positive integer, without the leading zero of its sign. */
   positive(): Uint8Array {
     const content = this.integer();
-    if (content[0]! >= 0x80 || (content[0] === 0 && content.length === 1)) throw new DerError('not above zero');
-    return content[0] === 0 ? content.subarray(1) : content;
+    const first = content[0] ?? 0;
+    if (first >= 0x80 || (first === 0 && content.length === 1)) throw new DerError('not positive');
+    return first === 0 ? content.subarray(1) : content;
   }
 
-  /** Dotted. Arcs that a number cannot hold are refused: no name we know has one. */
+  /** Dotted. Refuses arcs above Number.MAX_SAFE_INTEGER. */
   oid(): string {
     const content = this.#content(TAG.oid);
-    if (content.length > MAX_OID_BYTES || !(content.at(-1)! < 0x80)) throw new DerError('not an object identifier');
+    if (content.length > MAX_OID_BYTES || (content.at(-1) ?? 0x80) >= 0x80)
+      throw new DerError('not an object identifier');
     let dotted = '';
     let arc = 0;
     let isFresh = true;
     for (const byte of content) {
-      if (isFresh && byte === 0x80) throw new DerError('a padded object identifier');
+      if (isFresh && byte === 0x80) throw new DerError('padded object identifier');
       arc = arc * 128 + (byte & 0x7f);
-      if (arc > Number.MAX_SAFE_INTEGER) throw new DerError('an arc too large');
+      if (arc > Number.MAX_SAFE_INTEGER) throw new DerError('arc too large');
       isFresh = byte < 0x80;
       if (!isFresh) continue;
-      // The first two arcs share one number; the root is 0, 1 or 2, and only under 2 is there room above 39.
+      // The first two arcs are one number, 40 * root + second; only under root 2 may the second exceed 39.
       const root = Math.min(2, Math.floor(arc / 40));
       dotted += dotted === '' ? `${root}.${arc - root * 40}` : `.${arc}`;
       arc = 0;
@@ -100,7 +104,7 @@ export class DerReader {
     return dotted;
   }
 
-  /** Whole bytes only, as keys and signatures are. */
+  /** Without unused bits, as keys and signatures are. */
   bitString(): Uint8Array {
     const content = this.#content(TAG.bitString);
     if (content[0] !== 0) throw new DerError('not a bit string of whole bytes');
@@ -111,14 +115,14 @@ export class DerReader {
     return this.#content(TAG.octetString);
   }
 
-  /** A primitive element of whichever tag. */
+  /** A primitive element of any tag. */
   primitive(): Element {
     this.#header(this.#end);
     if (this.#tag & CONSTRUCTED) throw new DerError('not a primitive element');
     return { tag: this.#tag, content: this.#take() };
   }
 
-  /** The next element, whatever it is, with its header; every element inside it has been walked over. */
+  /** The next element of any tag with its header, after every element inside it was checked. */
   any(): Uint8Array {
     const start = this.#position;
     this.#header(this.#end);
@@ -157,27 +161,27 @@ export class DerReader {
     return this.#bytes.subarray(this.#contentStart, this.#contentEnd);
   }
 
-  /** Reads tag and length at the cursor, which stays; the content may not go beyond `limit`. */
+  /** Reads tag and length without moving the cursor; the content must end by `limit`. */
   #header(limit: number): void {
     const bytes = this.#bytes;
     let position = this.#position;
-    if (position + 2 > limit) throw new DerError('cut short');
+    if (position + 2 > limit) throw new DerError('truncated');
     const tag = bytes[position++]!;
-    if ((tag & TAG_NUMBER) === TAG_NUMBER) throw new DerError('a high tag number');
-    // Of the universal types only these two are constructed in DER, and they always are; tag 0 ends what BER began.
+    if ((tag & TAG_NUMBER) === TAG_NUMBER) throw new DerError('high tag number');
+    // In DER, SEQUENCE and SET are always constructed and no other universal type is; tag 0 is BER's end-of-contents.
     const isUniversal = (tag & CLASS) === 0;
     const isList = (tag | CONSTRUCTED) === TAG.sequence || (tag | CONSTRUCTED) === TAG.set;
     if (isUniversal && (isList !== ((tag & CONSTRUCTED) !== 0) || tag === 0)) throw new DerError(`tag ${tag}`);
     let length = bytes[position++]!;
     if (length >= 0x80) {
       const count = length & 0x7f;
-      if (count > MAX_LENGTH_BYTES || position + count > limit) throw new DerError('a length of too many bytes');
-      // An indefinite length has no bytes here, and is refused with the padded ones.
+      if (count > MAX_LENGTH_BYTES || position + count > limit) throw new DerError('length too long');
+      // An indefinite length has count 0, and is refused with the padded ones.
       length = 0;
       for (let left = count; left > 0; left -= 1) length = length * 256 + bytes[position++]!;
-      if (length < 0x80 || length < 256 ** (count - 1)) throw new DerError('a padded or indefinite length');
+      if (length < 0x80 || length < 256 ** (count - 1)) throw new DerError('padded or indefinite length');
     }
-    if (length > limit - position) throw new DerError('an element longer than what holds it');
+    if (length > limit - position) throw new DerError('element exceeds its container');
     this.#tag = tag;
     this.#contentStart = position;
     this.#contentEnd = position + length;

@@ -1,8 +1,5 @@
-// Writes DER (X.690): each function returns one complete element, so elements nest by being handed on. What the
-// elements mean is decided by the callers, who also keep what never changes (OIDs, algorithms) encoded in constants.
-//
-// A mistake of the caller's, such as a character a string type does not have, is a TypeError or a RangeError here:
-// what strangers send is checked before it comes this far.
+// DER writer (X.690): each function returns one complete element, so that calls nest. Callers keep constant elements, such
+// as OIDs and algorithms, encoded. Invalid values throw TypeError or RangeError: untrusted input is validated before.
 
 export const TAG = {
   boolean: 0x01,
@@ -31,26 +28,26 @@ const MAX_LOW_TAG = 30;
 
 const utf8 = new TextEncoder();
 
-/** An element of any tag around one content: what the others are made of. */
+/** An element of any tag. */
 export const raw = (tag: number, content: Uint8Array): Uint8Array => element(tag, [content]);
 
-/** The parts come as an array: a revocation list has more of them than a call may have arguments. */
+/** Takes an array: a CRL has more parts than a call may have arguments. */
 export const sequence = (parts: readonly Uint8Array[]): Uint8Array => element(TAG.sequence, parts);
 
-/** SET OF: DER wants its elements in the order of their bytes. */
+/** SET OF: DER sorts the elements by their encoding. */
 export const setOf = (parts: readonly Uint8Array[]): Uint8Array => element(TAG.set, parts.toSorted(Buffer.compare));
 
-/** A number, or the big-endian bytes of one; never negative, always as short as it can be. */
+/** From a number, or the big-endian bytes of one; never negative, minimal length. */
 export function integer(value: number | Uint8Array): Uint8Array {
   const magnitude = typeof value === 'number' ? bytesOf(value) : value;
   const first = magnitude.findIndex((byte) => byte !== 0);
   if (first < 0) return Uint8Array.of(TAG.integer, 1, 0);
   const digits = first === 0 ? magnitude : magnitude.subarray(first);
-  // A first bit that is set would make it negative.
-  return element(TAG.integer, digits[0]! >= 0x80 ? [Uint8Array.of(0), digits] : [digits]);
+  // A leading zero keeps it positive.
+  return element(TAG.integer, (digits[0] ?? 0) >= 0x80 ? [Uint8Array.of(0), digits] : [digits]);
 }
 
-/** From `2.5.29.17`. It reads text: callers do it once and keep the result. */
+/** From dotted text such as `2.5.29.17`. Slow: call it once and keep the result. */
 export function oid(dotted: string): Uint8Array {
   const [root, second, ...rest] = dotted.split('.').map((arc) => (/^(0|[1-9]\d*)$/.test(arc) ? Number(arc) : NaN));
   if (root === undefined || second === undefined || !(root <= 2 && second <= (root === 2 ? 2 ** 52 : 39))) {
@@ -66,15 +63,18 @@ export function oid(dotted: string): Uint8Array {
   return element(TAG.oid, [Uint8Array.from(content)]);
 }
 
-/** Whole bytes. Named bits are not that: see namedBits. */
+/** Without unused bits. For named bits see namedBits. */
 export const bitString = (bytes: Uint8Array): Uint8Array => element(TAG.bitString, [Uint8Array.of(0), bytes]);
 
-/** The bits of a list such as KeyUsage, by number. Zero bits at the end are not written: DER has one form only. */
+/** A named bit list such as KeyUsage, by bit number. DER omits trailing zero bits. */
 export function namedBits(bits: readonly number[]): Uint8Array {
   const last = Math.max(-1, ...bits);
   const content = new Uint8Array(1 + Math.ceil((last + 1) / 8));
   content[0] = (content.length - 1) * 8 - (last + 1);
-  for (const bit of bits) content[1 + (bit >> 3)]! |= 0x80 >> (bit & 7);
+  for (const bit of bits) {
+    const index = 1 + (bit >> 3);
+    content[index] = (content[index] ?? 0) | (0x80 >> (bit & 7));
+  }
   return element(TAG.bitString, [content]);
 }
 
@@ -85,7 +85,7 @@ export const boolean = (value: boolean): Uint8Array => Uint8Array.of(TAG.boolean
 export const NULL: Uint8Array = Uint8Array.of(TAG.null, 0);
 
 export const utf8String = (text: string): Uint8Array => {
-  if (!text.isWellFormed()) throw new TypeError('half a character has no UTF-8');
+  if (!text.isWellFormed()) throw new TypeError('a lone surrogate has no UTF-8 encoding');
   return element(TAG.utf8String, [utf8.encode(text)]);
 };
 
@@ -94,42 +94,39 @@ export const printableString = (text: string): Uint8Array =>
 
 export const ia5String = (text: string): Uint8Array => restrictedString(TAG.ia5String, text, /^\p{ASCII}*$/u);
 
-/** [number] EXPLICIT: the element inside another. */
+/** [number] EXPLICIT: wraps the element. */
 export const explicit = (number: number, inner: Uint8Array): Uint8Array =>
   element(CONTEXT | CONSTRUCTED | lowTag(number), [inner]);
 
-/** [number] IMPLICIT: the element under another tag, primitive or constructed as it was. */
+/** [number] IMPLICIT: replaces the tag, and keeps the constructed bit. */
 export function implicit(number: number, encoded: Uint8Array): Uint8Array {
   const tagged = Uint8Array.from(encoded);
-  tagged[0] = CONTEXT | (encoded[0]! & CONSTRUCTED) | lowTag(number);
+  tagged[0] = CONTEXT | ((encoded[0] ?? 0) & CONSTRUCTED) | lowTag(number);
   return tagged;
 }
 
 /** RFC 5280, 4.1.2.5: UTCTime until 2049, GeneralizedTime from 2050, whole seconds. */
-export function time(moment: Date): Uint8Array {
-  const digits = moment.toISOString().replace(/\.\d+Z$|[-:T]/g, '');
-  const year = moment.getUTCFullYear();
-  if (year < 1950 || year > 9999) throw new RangeError(`${moment.toISOString()} has no form in a certificate`);
-  return year < 2050
-    ? element(TAG.utcTime, [utf8.encode(`${digits.slice(2)}Z`)])
-    : element(TAG.generalizedTime, [utf8.encode(`${digits}Z`)]);
+export function time(date: Date): Uint8Array {
+  const year = date.getUTCFullYear();
+  if (year < 1950 || year > 9999) throw new RangeError(`${date.toISOString()} cannot be written in a certificate`);
+  return year < 2050 ? element(TAG.utcTime, [utf8.encode(timeDigits(date).slice(2))]) : generalizedTime(date);
 }
 
-/** Whole seconds, and always the long form: OCSP knows no other. */
-export const generalizedTime = (moment: Date): Uint8Array =>
-  element(TAG.generalizedTime, [
-    utf8.encode(
-      moment
-        .toISOString()
-        .replace(/\.\d+Z$|[-:T]/g, '')
-        .concat('Z'),
-    ),
-  ]);
+/** Whole seconds; OCSP has no UTCTime. */
+export const generalizedTime = (date: Date): Uint8Array =>
+  element(TAG.generalizedTime, [utf8.encode(timeDigits(date))]);
 
-/** One byte is all that any list of reasons or statuses here needs. */
+/** YYYYMMDDHHMMSSZ, without fractions of a second. */
+const timeDigits = (date: Date): string =>
+  date
+    .toISOString()
+    .replace(/\.\d+Z$|[-:T]/g, '')
+    .concat('Z');
+
+/** One byte, which is enough for CRL reasons and OCSP statuses. */
 export const enumerated = (value: number): Uint8Array => Uint8Array.of(TAG.enumerated, 1, value);
 
-/** The same text for the same bytes: a Map tells byte arrays apart by identity, not by what they hold. */
+/** A Map key for bytes: a Map compares byte arrays by identity. */
 export const mapKey = (der: Uint8Array): string =>
   Buffer.from(der.buffer, der.byteOffset, der.length).toString('latin1');
 
@@ -137,7 +134,7 @@ function element(tag: number, parts: readonly Uint8Array[]): Uint8Array {
   let length = 0;
   for (const part of parts) length += part.length;
   let lengthBytes = 0;
-  // Multiplied, not shifted: four bytes of length are more than a shift can count.
+  // Multiplied, not shifted: a four-byte length exceeds the range of shifts.
   if (length > LAST_SHORT_LENGTH) for (let most = 1; most <= length; most *= 256) lengthBytes += 1;
   if (lengthBytes > MAX_LENGTH_BYTES) throw new RangeError(`${length} bytes do not fit into one element`);
   const header = 2 + lengthBytes;
@@ -155,7 +152,7 @@ function element(tag: number, parts: readonly Uint8Array[]): Uint8Array {
 
 /** Big-endian. */
 function bytesOf(value: number): Uint8Array {
-  if (!Number.isSafeInteger(value) || value < 0) throw new RangeError(`${value} is not a whole number of ours`);
+  if (!Number.isSafeInteger(value) || value < 0) throw new RangeError(`${value} is not a non-negative safe integer`);
   const bytes: number[] = [];
   for (let left = value; left > 0; left = Math.floor(left / 256)) bytes.unshift(left % 256);
   return Uint8Array.from(bytes);

@@ -1,12 +1,12 @@
 // Does the world see what is revoked? Lists that have run out, revocations that no list shows, and scheduled ones whose
 // time has passed all mean that nobody is at work: the service does these things by itself while it runs.
 import { X509Certificate } from 'node:crypto';
-import type { ListRef } from '../../domain/revocation/revocation.ts';
+import type { CrlRef } from '../../domain/revocation/revocation.ts';
 import type { Finding } from '../../kernel/problem.ts';
-import { RENEW_AFTER_MS } from '../ca/status/list-publisher.ts';
+import { RENEW_AFTER_MS } from '../ca/status/crl-publisher.ts';
 import { bytesFrom } from '../store/engine/columns.ts';
 import type { Db } from '../store/engine/schema.ts';
-import { revocationListsIn } from '../store/revocation/crls.ts';
+import { crlsIn } from '../store/revocation/crls.ts';
 import { revocationsIn } from '../store/revocation/revocations.ts';
 import { revokedSerialsIn } from '../store/revocation/revoked-serials.ts';
 
@@ -20,9 +20,9 @@ const REMEDY = 'Start the service, or look into its log: it publishes and revoke
 export async function checkRevocation(db: Db, now: number): Promise<Finding> {
   const check = 'revocation';
   const isInUse = await issuersInUse(db, now);
-  const heads = (await revocationListsIn(db).heads()).filter(isInUse);
+  const heads = (await crlsIn(db).heads()).filter(isInUse);
   const late = await revocationsIn(db).due(now - LATE_MS, 1);
-  const unlisted = (await revokedSerialsIn(db).unlistedLists(MAX_UNLISTED)).filter(isInUse);
+  const unlisted = (await revokedSerialsIn(db).crlsWithUnlisted(MAX_UNLISTED)).filter(isInUse);
   const over = heads.filter(({ nextUpdate }) => nextUpdate <= now).length;
   const old = heads.filter(({ thisUpdate }) => thisUpdate + RENEW_AFTER_MS + HOUR_MS <= now).length;
   if (over > 0) {
@@ -39,7 +39,7 @@ export async function checkRevocation(db: Db, now: number): Promise<Finding> {
 }
 
 /** Of an issuer that has ended nobody needs a list any more, and none is made. */
-async function issuersInUse(db: Db, now: number): Promise<(list: ListRef) => boolean> {
+async function issuersInUse(db: Db, now: number): Promise<(list: CrlRef) => boolean> {
   const issuers = await db.selectFrom('issuer').select(['id', 'certificate']).execute();
   const isOver = ({ certificate }: { certificate: string }) =>
     new X509Certificate(bytesFrom(certificate)).validToDate.getTime() < now;

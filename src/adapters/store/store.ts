@@ -25,7 +25,7 @@ import { certificatesIn } from './issuance/certificates.ts';
 import { issuersIn } from './issuance/issuers.ts';
 import { ordersIn } from './issuance/orders.ts';
 import { blockedKeysIn, idempotencyKeysIn, proofsIn } from './issuance/small-tables.ts';
-import { pkiAddressesIn, revocationListsIn } from './revocation/crls.ts';
+import { crlsIn, pkiAddressesIn } from './revocation/crls.ts';
 import { ocspRespondersIn } from './revocation/ocsp-responders.ts';
 import { revocationsIn } from './revocation/revocations.ts';
 import { revokedSerialsIn } from './revocation/revoked-serials.ts';
@@ -124,7 +124,7 @@ const repositoriesIn = (db: Db, sealer: Sealer, engine: Engine, onEvents: () => 
   waiting: waitingIn(db, engine),
   revocations: revocationsIn(db),
   revokedSerials: revokedSerialsIn(db),
-  revocationLists: revocationListsIn(db),
+  crls: crlsIn(db),
   pkiAddresses: pkiAddressesIn(db),
   ocspResponders: ocspRespondersIn(db, sealer),
   outbox: outboxIn(db, onEvents),

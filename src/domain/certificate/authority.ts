@@ -1,5 +1,5 @@
-// What the use cases ask of a certificate authority. Its promise: what `prepare` returns is complete and was looked
-// over; `sign` is called once for it, after it is durable, and never again for the same serial number.
+// The certificate authority as use cases see it. `prepare` returns complete, linted bytes; call `sign` once for them,
+// after they are durable, and never again for the same serial number.
 import type { KeyType, PublicKey } from './public-key.ts';
 import type { SignHash } from './sign-hash.ts';
 
@@ -8,7 +8,7 @@ export type ProductKind = (typeof PRODUCT_KINDS)[number];
 export const TRUSTS = ['public', 'private'] as const;
 export type Trust = (typeof TRUSTS)[number];
 
-/** `single` is the ordinary one; a dual certificate has one of each of the others. */
+/** A dual certificate has a `signing` and an `encryption` half; every other certificate is `single`. */
 export const CERTIFICATE_ROLES = ['single', 'signing', 'encryption'] as const;
 export type CertificateRole = (typeof CERTIFICATE_ROLES)[number];
 
@@ -26,7 +26,7 @@ export interface CertificateContent {
   readonly maxDays: number;
 }
 
-export interface Prepared {
+export interface PreparedCertificate {
   /** Hexadecimal, lower case. */
   readonly serial: string;
   readonly toBeSigned: Uint8Array;
@@ -34,28 +34,28 @@ export interface Prepared {
 
 export interface ChosenIssuer {
   readonly id: string;
-  /** The last moment at which it and everything above it are valid: no certificate of it may end later. */
+  /** The earliest notAfter in its chain: no certificate it signs may outlive it. */
   readonly notAfter: number;
 }
 
-/** With less left an issuer signs nothing new: what it gave would be over before it is installed. */
-export const SHORTEST_LIFE_MS = 86_400_000;
+/** An issuer with less left signs nothing new: the certificate would expire before it is installed. */
+export const MIN_ISSUER_LIFE_MS = 86_400_000;
 export const canStillSign = ({ notAfter }: Pick<ChosenIssuer, 'notAfter'>, now: number): boolean =>
-  notAfter >= now + SHORTEST_LIFE_MS;
+  notAfter >= now + MIN_ISSUER_LIFE_MS;
 
 export interface CertificateAuthority {
   /**
-   * The issuer that certifies such a key with such a digest: the preferred one that lives until then, or else the one
-   * that lives longest. Undefined when no issuer does that, however long it lives.
+   * The issuer that signs this key type with this digest: the preferred one valid until then, else the one valid
+   * longest. Undefined when no issuer supports the combination.
    */
   readonly issuerFor: (keyType: KeyType, signHash: SignHash, until: number) => ChosenIssuer | undefined;
-  /** Everything issuerFor has an answer to. */
+  /** Every combination for which issuerFor finds an issuer. */
   readonly served: readonly { readonly keyType: KeyType; readonly signHash: SignHash }[];
-  /** Throws an Error, not a Refusal, when the result is not what was decided: that is a bug of ours. */
-  prepare(content: CertificateContent): Prepared;
-  /** The whole certificate, DER. */
+  /** Throws an Error, not a Refusal, when the bytes fail the lint: that is a bug of the service. */
+  prepare(content: CertificateContent): PreparedCertificate;
+  /** Returns the signed certificate, DER. */
   sign(issuerId: string, signHash: SignHash, toBeSigned: Uint8Array): Promise<Uint8Array>;
-  /** The issuer's certificate and those above it, the root last; DER. */
+  /** The issuer's chain, itself first and the root last; DER. */
   chainOf(issuerId: string): readonly Uint8Array[];
 }
 
@@ -66,17 +66,17 @@ export interface Issuer {
   readonly id: string;
   readonly role: 'root' | 'issuing';
   readonly keyType: IssuerKeyType;
-  /** A retired issuer signs nothing new; its certificate is still served, and its certificates still revoked. */
+  /** A retired issuer signs no certificates. It is still served, and still signs CRLs and OCSP responders. */
   readonly state: 'active' | 'retired';
   readonly parentId: string | null;
   /** DER. */
   readonly certificate: Uint8Array;
-  /** PKCS#8, DER; sealed at rest. Null for a root whose key is kept elsewhere. */
+  /** PKCS#8, DER; sealed at rest. Null for a root whose key is held elsewhere. */
   readonly privateKey: Uint8Array | null;
   readonly createdAt: number;
 }
 
-/** What may be known of an issuer while its private key stays sealed. */
+/** An issuer without its private key, which stays sealed. */
 export interface PublicIssuer extends Omit<Issuer, 'privateKey'> {
   readonly hasKey: boolean;
 }

@@ -1,4 +1,4 @@
-// PEM (RFC 7468): base64 in lines of 64, between two labelled lines.
+// Encodes PEM (RFC 7468): base64 in lines of 64 characters between two labels.
 
 export function pem(label: string, bytes: Uint8Array): string {
   const lines =

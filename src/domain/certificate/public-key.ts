@@ -1,17 +1,17 @@
-// A public key as the decisions see it: its type and size, its bytes, and a fingerprint that names it.
+// A public key as the domain sees it: type, size, bytes and fingerprint.
 
 export const KEY_TYPES = ['rsa', 'p256', 'p384', 'p521', 'sm2'] as const;
 export type KeyType = (typeof KEY_TYPES)[number];
 
 export interface PublicKey {
   readonly type: KeyType;
-  /** The modulus of RSA, the field of a curve. */
+  /** Size of the RSA modulus, or of the curve's field. */
   readonly bits: number;
   /** SubjectPublicKeyInfo, DER. */
   readonly spki: Uint8Array;
-  /** SHA-256 of the SPKI, in hex: what a compromised key is listed by. */
+  /** SHA-256 of the SPKI, in hex: the key's entry in the blocklist. */
   readonly fingerprint: string;
 }
 
-/** Stands where there is no key yet, and is never certified. */
+/** Placeholder until the key exists; never certified. */
 export const NO_KEY: PublicKey = { type: 'rsa', bits: 0, spki: new Uint8Array(), fingerprint: '' };

@@ -1,38 +1,37 @@
-// How long a certificate lives, to the second. Wishes are shortened and never refused for being long; what cannot be
-// a wish at all is refused. Whether the term of an order has ended is decided where its status is, and whether an issuer
-// may still sign where it is chosen; here neither may lead to a certificate that outlives it, or ends before it begins.
+// The validity of a certificate, to the second: the shortest of what was requested, the product's maximum, the order's
+// term and the issuer's chain. A request that is too long is shortened, never refused; a malformed one is refused.
 import { invalid, Refusal } from '../errors.ts';
 
 const SECOND = 1000;
 const DAY = 86_400 * SECOND;
 
-export interface ValidityWish {
-  /** Milliseconds, like every moment here. */
+export interface ValidityRequest {
+  /** Milliseconds since 1970, like all times here. */
   readonly now: number;
   readonly validityDays?: number | undefined;
   readonly customExpirationDate?: string | undefined;
   readonly maxDays: number;
-  /** The first moment at which nothing is owed any more. */
+  /** End of the order's term, exclusive. */
   readonly termEndsAt: number;
-  /** The last moment of the issuer: who is gone can vouch for nobody. */
+  /** Issuer notAfter; no certificate may outlive it. */
   readonly issuerNotAfter: number;
 }
 
-/** Both ends lie on whole seconds, since X.509 knows no less, and both seconds are part of the validity. */
+/** Whole seconds, as X.509 has them; both ends are inclusive. */
 export interface Validity {
   readonly notBefore: number;
   readonly notAfter: number;
 }
 
-export function validityOf(wish: ValidityWish): Validity {
-  const { now, validityDays, customExpirationDate, maxDays, termEndsAt, issuerNotAfter } = wish;
-  const notBefore = wholeSecond(now);
+export function validityOf(request: ValidityRequest): Validity {
+  const { now, validityDays, customExpirationDate, maxDays, termEndsAt, issuerNotAfter } = request;
+  const notBefore = floorToSecond(now);
   const notAfter = Math.min(
-    validityDays === undefined ? Infinity : lastSecond(notBefore, daysAsked(validityDays)),
-    customExpirationDate === undefined ? Infinity : endAsked(customExpirationDate, notBefore),
+    validityDays === undefined ? Infinity : lastSecond(notBefore, requireDays(validityDays)),
+    customExpirationDate === undefined ? Infinity : requireExpiration(customExpirationDate, notBefore),
     lastSecond(notBefore, maxDays),
-    wholeSecond(termEndsAt) - SECOND,
-    wholeSecond(issuerNotAfter),
+    floorToSecond(termEndsAt) - SECOND,
+    floorToSecond(issuerNotAfter),
   );
   if (notAfter > notBefore) return { notBefore, notAfter };
   throw new Refusal('order_state_conflict', {
@@ -43,12 +42,12 @@ export function validityOf(wish: ValidityWish): Validity {
   });
 }
 
-export const wholeSecond = (at: number): number => Math.floor(at / SECOND) * SECOND;
+export const floorToSecond = (at: number): number => Math.floor(at / SECOND) * SECOND;
 
-/** The last second counts, so that a day has 86 400 of them and not one more. */
+/** Minus one second, because notAfter is inclusive: a day has 86 400 seconds. */
 const lastSecond = (notBefore: number, days: number): number => notBefore + days * DAY - SECOND;
 
-function daysAsked(days: number): number {
+function requireDays(days: number): number {
   if (Number.isInteger(days) && days >= 1) return days;
   throw invalid(
     'certificate.validity_days',
@@ -57,7 +56,7 @@ function daysAsked(days: number): number {
   );
 }
 
-function endAsked(text: string, notBefore: number): number {
+function requireExpiration(text: string, notBefore: number): number {
   const end = expirationDate(text);
   if (end === undefined) {
     throw badDate(
@@ -69,20 +68,19 @@ function endAsked(text: string, notBefore: number): number {
   throw badDate('custom_expiration_date must lie in the future.', 'custom_expiration_date 必须是将来的时间。');
 }
 
-const badDate = (en: string, zh: string): Refusal =>
-  new Refusal('invalid_parameters', { field: 'certificate.custom_expiration_date', reason: { en, zh } });
+const badDate = (en: string, zh: string): Refusal => invalid('certificate.custom_expiration_date', en, zh);
 
 const DATE = /^(\d{4})-(\d{2})-(\d{2})$/;
 const DATE_TIME = /^(\d{4}-\d{2}-\d{2})[Tt](\d{2}):(\d{2}):(\d{2})(?:\.\d{1,9})?(?:[Zz]|([+-])(\d{2}):(\d{2}))$/;
 
-/** The last second that is asked for; undefined when the text is neither of the two forms or names no real moment. */
+/** A date means the last second of that day. Undefined when the text is neither a real date nor an RFC 3339 date-time. */
 function expirationDate(text: string): number | undefined {
   const day = startOfDay(text);
-  return day === undefined ? dateTime(text) : day + DAY - SECOND;
+  return day === undefined ? parseDateTime(text) : day + DAY - SECOND;
 }
 
-/** An RFC 3339 date-time, its fraction of a second left out; undefined when the text is none or names no real moment. */
-export function dateTime(text: string): number | undefined {
+/** Parses an RFC 3339 date-time and drops fractions of a second. Undefined when malformed, or not a real date. */
+export function parseDateTime(text: string): number | undefined {
   const [, date = '', hour, minute, second, sign, offsetHour = '0', offsetMinute = '0'] = DATE_TIME.exec(text) ?? [];
   const start = startOfDay(date);
   if (start === undefined) return undefined;
@@ -92,7 +90,7 @@ export function dateTime(text: string): number | undefined {
   return start + time - (sign === '-' ? -offset : offset);
 }
 
-/** Undefined for the 30th of February: Date would quietly make it March. */
+/** Undefined for dates such as February 30, which Date would turn into March. */
 function startOfDay(date: string): number | undefined {
   const [, year, month, day] = DATE.exec(date) ?? [];
   if (day === undefined) return undefined;
@@ -100,7 +98,7 @@ function startOfDay(date: string): number | undefined {
   return new Date(start).toISOString().startsWith(date) ? start : undefined;
 }
 
-/** Milliseconds since midnight. A leap second has no place in Unix time, and nobody knows the next one. */
+/** Milliseconds since midnight. Refuses leap seconds, which Unix time does not have. */
 function clock(hour: string | undefined, minute: string | undefined, second: string | undefined): number | undefined {
   const [h, m, s] = [Number(hour), Number(minute), Number(second)];
   return h <= 23 && m <= 59 && s <= 59 ? ((h * 60 + m) * 60 + s) * SECOND : undefined;

@@ -1,10 +1,10 @@
-// What revoking, and showing the world what is revoked, needs from the store.
+// Store ports of revocation: revocations and their schedule, revoked serial numbers, CRLs, OCSP responders, the blocklist.
 
 import type { Revocation, RevocationCause, RevocationReason } from '../certificate/order.ts';
 import type { AccountId, CertificateId, OrderId } from '../ids.ts';
-import type { ListRef } from './revocation.ts';
+import type { CrlRef } from './revocation.ts';
 
-/** Where to find a certificate, and the order that must be locked first. */
+/** Identifies a certificate, and the order to lock before it is changed. */
 export interface CertificateRef {
   readonly accountId: AccountId;
   readonly orderId: OrderId;
@@ -12,40 +12,41 @@ export interface CertificateRef {
 }
 
 export interface Revocations {
+  /** If one is scheduled already, the earlier date wins, and the first cause unless that was `previous_replaced`. */
   schedule(accountId: AccountId, certificateId: CertificateId, revocation: Revocation): Promise<void>;
-  /** Those of the order that are still to come, the next one first. */
+  /** The order's revocations that have not happened yet, the earliest first. */
   listScheduled(
     accountId: AccountId,
     orderId: OrderId,
     limit: number,
   ): Promise<(Revocation & { readonly certificateId: CertificateId })[]>;
-  /** Whose time has come, the longest ago first. */
+  /** Due and not applied, the oldest first. */
   due(now: number, limit: number): Promise<CertificateRef[]>;
-  /** The next three change only what has not happened yet; false when it has, or when nothing is scheduled. */
+  /** The next three change only a revocation that has not happened; false when it has, or when none is scheduled. */
   reschedule(accountId: AccountId, certificateId: CertificateId, dueAt: number): Promise<boolean>;
   unschedule(accountId: AccountId, certificateId: CertificateId): Promise<boolean>;
-  applyRevocation(
+  markRevoked(
     certificateId: CertificateId,
     as: { readonly reason: RevocationReason; readonly cause: RevocationCause; readonly at: number },
   ): Promise<boolean>;
-  /** A key that turns out to be compromised changes the reason of what was revoked for another one. */
+  /** Replaces the reason of a revocation that has happened. */
   changeReason(certificateId: CertificateId, reason: RevocationReason, cause: RevocationCause): Promise<void>;
 }
 
-/** A serial number as a list shows it. */
-export interface ListedSerial {
+/** A revoked serial number as a CRL lists it. */
+export interface CrlEntry {
   readonly serial: string;
   readonly reason: RevocationReason;
   readonly revokedAt: number;
 }
 
-export interface RevokedSerial extends ListedSerial, ListRef {
+export interface RevokedSerial extends CrlEntry, CrlRef {
   readonly certificateId: CertificateId;
   readonly notAfter: number;
 }
 
-/** Since when the world can see it. */
-export interface SeenSerial extends ListedSerial, ListRef {
+/** A revoked serial number with the first CRL that lists it; null while none does. */
+export interface PublishedSerial extends CrlEntry, CrlRef {
   readonly crlNumber: number | null;
   readonly crlPublishedAt: number | null;
 }
@@ -55,59 +56,67 @@ export type SerialStatus =
   | { readonly kind: 'revoked'; readonly revokedAt: number; readonly reason: RevocationReason }
   | { readonly kind: 'unknown' };
 
-export interface RevokedSerials {
-  insert(revoked: RevokedSerial): Promise<void>;
-  ofCertificate(certificateId: CertificateId): Promise<SeenSerial[]>;
-  changeReason(certificateId: CertificateId, reason: RevocationReason): Promise<void>;
-  /** Never good for a serial number that this issuer did not issue. */
-  statusOf(issuerId: string, serial: string): Promise<SerialStatus>;
-  /** What no list shows as it is now; `isKnown` when an earlier one shows it otherwise. */
-  unlisted(list: ListRef, limit: number): Promise<(ListedSerial & { readonly isKnown: boolean })[]>;
-  /** What lists after this one, up to that one, have brought. */
-  listedBetween(
-    list: ListRef,
-    after: number,
-    upTo: number,
-    limit: number,
-  ): Promise<(ListedSerial & { readonly isKnown: boolean })[]>;
-  /** What lists up to this number have shown, as it is now, page by page; without what ended before that moment. */
-  page(list: ListRef, number: number, endedBefore: number, after: string, limit: number): Promise<ListedSerial[]>;
-  /** The lists that have something to show. */
-  unlistedLists(limit: number): Promise<ListRef[]>;
+/** An entry to add, or to replace when an earlier CRL lists it with another reason (`wasListed`). */
+export type CrlChange = CrlEntry & { readonly wasListed: boolean };
+
+/** Keyset paging over the entries of a CRL, by serial number. */
+export interface CrlEntryPage {
+  /** Entries first listed in CRLs up to this number. */
+  readonly upTo: number;
+  /** Leaves out certificates that expired before this time. */
+  readonly expiredBefore: number;
+  readonly after: string;
+  readonly limit: number;
 }
 
-export interface ListHead extends ListRef {
+export interface RevokedSerials {
+  insert(revoked: RevokedSerial): Promise<void>;
+  ofCertificate(certificateId: CertificateId): Promise<PublishedSerial[]>;
+  changeReason(certificateId: CertificateId, reason: RevocationReason): Promise<void>;
+  /** Never `good` for a serial number that this issuer did not issue. */
+  statusOf(issuerId: string, serial: string): Promise<SerialStatus>;
+  /** Entries that no published CRL lists with their current reason. */
+  unlisted(crl: CrlRef, limit: number): Promise<CrlChange[]>;
+  /** Entries that CRLs with numbers in (after, upTo] have added or changed. */
+  listedBetween(crl: CrlRef, after: number, upTo: number, limit: number): Promise<CrlChange[]>;
+  /** Entries in their current state, by serial number. */
+  page(crl: CrlRef, page: CrlEntryPage): Promise<CrlEntry[]>;
+  crlsWithUnlisted(limit: number): Promise<CrlRef[]>;
+}
+
+export interface CrlHead extends CrlRef {
   readonly number: number;
   readonly thisUpdate: number;
   readonly nextUpdate: number;
   readonly entries: number;
-  /** Certificates that had ended before this moment were left out. */
-  readonly endedBefore: number;
-  /** The addresses it names as its own. */
+  /** Certificates that had expired before this time are not listed. */
+  readonly expiredBefore: number;
+  /** The URLs in its issuing distribution point, separated by spaces. */
   readonly addresses: string;
 }
 
-export interface PublishedList extends ListHead {
+export interface PublishedCrl extends CrlHead {
   readonly der: Uint8Array;
 }
 
-export interface RevocationLists {
-  head(list: ListRef): Promise<ListHead | undefined>;
-  heads(): Promise<ListHead[]>;
-  find(list: ListRef): Promise<PublishedList | undefined>;
+export interface Crls {
+  head(crl: CrlRef): Promise<CrlHead | undefined>;
+  heads(): Promise<CrlHead[]>;
+  find(crl: CrlRef): Promise<PublishedCrl | undefined>;
   /**
-   * Takes the place of the one with that number (null: of none), and notes what it shows for the first time. False when
-   * somebody else was faster; then nothing was written.
+   * Compare and swap: replaces the CRL with the number `replaces` (null: there is none), and marks `added` as listed.
+   * Returns false, and writes nothing, when another instance was faster.
    */
-  publish(list: PublishedList, replaces: number | null, shows: readonly ListedSerial[]): Promise<boolean>;
+  publish(crl: PublishedCrl, replaces: number | null, added: readonly CrlEntry[]): Promise<boolean>;
 }
 
-/** What happened to the lists is told to whoever publishes them; it goes on trying by itself if it fails now. */
-export type PublishLists = (lists: readonly ListRef[]) => Promise<void>;
+/** Publishes these CRLs with everything that is recorded. */
+export type PublishCrls = (crls: readonly CrlRef[]) => Promise<void>;
 
+/** Base URLs that CRLs are, or were, served at: certificates name them for as long as they live. */
 export interface PkiAddresses {
   remember(url: string, at: number): Promise<void>;
-  /** Those used last. */
+  /** The most recently used ones, sorted. */
   list(limit: number): Promise<string[]>;
 }
 
@@ -124,17 +133,19 @@ export interface OcspResponder {
 }
 
 export interface OcspResponders {
-  /** Of those that are valid already, the one that lives longest. */
+  /** The responder with the latest notAfter whose notBefore has passed. */
   current(issuerId: string, at: number): Promise<OcspResponder | undefined>;
-  /** Before anything is signed. */
-  writeDown(responder: Omit<OcspResponder, 'certificate' | 'privateKey'>, at: number): Promise<void>;
+  /** Records the serial number, before anything is signed. */
+  prepare(responder: Omit<OcspResponder, 'certificate' | 'privateKey'>, at: number): Promise<void>;
   finish(responder: OcspResponder): Promise<void>;
 }
 
+/** The blocklist of compromised keys, by fingerprint. */
 export interface BlockedKeys {
-  /** For everybody, or for this account. */
+  /** Blocked for all accounts, or for this one. */
   has(fingerprint: string, accountId: AccountId): Promise<boolean>;
+  /** Blocks the key for all accounts. */
   add(fingerprint: string, reason: string, at: number): Promise<void>;
-  /** Blocked for this account alone: whoever has seen another's request could report its key. */
+  /** Blocks the key for this account only: a CSR is no secret, so one account could report the key of another. */
   report(accountId: AccountId, fingerprint: string, at: number): Promise<void>;
 }

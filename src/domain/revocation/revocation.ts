@@ -1,12 +1,10 @@
-// What may be revoked, why and when; and on which list of its issuer a serial number stands. Pure. That nothing is
-// revoked before its replacement is issued is a matter of the transaction that issues it, not of this file.
-
+// Revocation rules: what may be revoked, for which reason and when, and which CRL shard lists a serial number.
 import type { Product } from '../catalog/products.ts';
 import type { CertificateRecord, Revocation, RevocationReason } from '../certificate/order.ts';
-import { dateTime } from '../certificate/validity.ts';
+import { parseDateTime } from '../certificate/validity.ts';
 import { invalid, Refusal } from '../errors.ts';
 
-/** The number of a reason in lists and in OCSP (RFC 5280, 5.3.1). 0, "unspecified", is never written. */
+/** CRLReason codes (RFC 5280, 5.3.1). 0, "unspecified", is never written. */
 export const REASON_CODES: Readonly<Record<RevocationReason, number>> = {
   key_compromise: 1,
   affiliation_changed: 3,
@@ -15,7 +13,7 @@ export const REASON_CODES: Readonly<Record<RevocationReason, number>> = {
   privilege_withdrawn: 9,
 };
 
-/** What a customer may say; `privilege_withdrawn` is for the operator to say about a customer. */
+/** Reasons that customers may give. `privilege_withdrawn` is the operator's verdict on a customer. */
 export const CUSTOMER_REASONS = [
   'superseded',
   'cessation_of_operation',
@@ -37,33 +35,35 @@ export function requireReason(text: string, allowed: readonly RevocationReason[]
   );
 }
 
-/** Without a word from the customer: one that was replaced is superseded, any other is given up. */
-export const fittingReason = (isReplaced: boolean): RevocationReason =>
+/** The reason when the request gives none. */
+export const defaultReason = (isReplaced: boolean): RevocationReason =>
   isReplaced ? 'superseded' : 'cessation_of_operation';
 
-/** A list of revocations is fetched whole, so the certificates of an issuer are spread over several. */
+/** Verifiers fetch whole CRLs, so each issuer shards its revocations to keep them small. */
 export const CRL_SHARDS = 16;
 
-/** Of a serial number in hexadecimal. It is written into the certificate, and so for ever. */
+/** Shard of a hexadecimal serial number. It is part of the URL in the certificate, so it must never change. */
 export const shardOf = (serial: string): number => Number.parseInt(serial.slice(-2), 16) % CRL_SHARDS;
 
-/** One list of one issuer. */
-export interface ListRef {
+/** One CRL: a shard of an issuer. */
+export interface CrlRef {
   readonly issuerId: string;
   readonly shard: number;
 }
 
-export const listKey = ({ issuerId, shard }: ListRef): string => `${issuerId}/${shard}`;
+export const crlKey = ({ issuerId, shard }: CrlRef): string => `${issuerId}/${shard}`;
 
-/** The halves of a dual certificate are one: whoever may not sign any more shall not be written to either. */
+/** Serial numbers to revoke, with their CRLs. Both halves of a dual certificate are revoked together. */
 export const serialsOf = ({ preparation, encryption }: Pick<CertificateRecord, 'preparation' | 'encryption'>) =>
   preparation
     ? [preparation.serial, ...(encryption ? [encryption.serial] : [])].map((serial) => ({
-        ...{ issuerId: preparation.issuerId, shard: shardOf(serial), serial },
+        issuerId: preparation.issuerId,
+        shard: shardOf(serial),
+        serial,
       }))
     : [];
 
-/** A serial number that was never issued can be revoked too, if perhaps a signature exists: that is what voided means. */
+/** A voided serial number can be revoked too: it was not issued, but a signature may exist. */
 export function requireRevocable({ id, state }: Pick<CertificateRecord, 'id' | 'state'>): void {
   if (state === 'issued' || state === 'voided') return;
   throw conflict(
@@ -72,7 +72,7 @@ export function requireRevocable({ id, state }: Pick<CertificateRecord, 'id' | '
   );
 }
 
-/** The revocation that is still to come; one that happened cannot be changed any more. */
+/** Returns the scheduled revocation. Refuses when there is none, or when it has happened. */
 export function requireScheduled(revocation: Revocation | null): Revocation {
   if (revocation && revocation.revokedAt === null) return revocation;
   throw revocation
@@ -80,7 +80,7 @@ export function requireScheduled(revocation: Revocation | null): Revocation {
     : conflict('No revocation of this certificate is scheduled.', '该证书没有已安排的吊销。');
 }
 
-export function requireMayPutOff({ revocationMayBePutOff }: Product): void {
+export function requirePostponable({ revocationMayBePutOff }: Product): void {
   if (revocationMayBePutOff) return;
   throw conflict(
     'The product of this order does not let a revocation be put off or canceled; it can be brought forward.',
@@ -88,8 +88,7 @@ export function requireMayPutOff({ revocationMayBePutOff }: Product): void {
   );
 }
 
-/** Beyond its own end there is nothing left to put off. */
-export function requireWithinLife(dueAt: number, notAfter: number): void {
+export function requireBeforeExpiry(dueAt: number, notAfter: number): void {
   if (dueAt <= notAfter) return;
   throw invalid(
     'due_at',
@@ -98,10 +97,10 @@ export function requireWithinLife(dueAt: number, notAfter: number): void {
   );
 }
 
-/** When a revocation shall happen, in the wire's words. */
-export function requireMoment(text: string): number {
-  const moment = dateTime(text);
-  if (moment !== undefined) return moment;
+/** Parses `due_at`, in milliseconds. */
+export function parseDueAt(text: string): number {
+  const dueAt = parseDateTime(text);
+  if (dueAt !== undefined) return dueAt;
   throw invalid(
     'due_at',
     'due_at is an RFC 3339 date-time such as 2027-01-31T12:00:00Z.',

@@ -5,7 +5,7 @@ import Type from 'typebox';
 import { CALLBACK_ACTIONS, type CallbackAction, isCallbackAction } from '../../domain/callbacks/callback.ts';
 import { DELIVERY_STATES } from '../../domain/callbacks/delivery.ts';
 import type { DeliveryFilter } from '../../domain/callbacks/ports.ts';
-import { dateTime } from '../../domain/certificate/validity.ts';
+import { parseDateTime } from '../../domain/certificate/validity.ts';
 import { invalid, type Refusal } from '../../domain/errors.ts';
 import type { OrderId } from '../../domain/ids.ts';
 import type { DeliveryWithAttempts, ManageDeliveries } from '../../usecases/callbacks/manage-deliveries.ts';
@@ -157,8 +157,8 @@ const unknownValue = (field: string, known: readonly string[]): Refusal =>
 
 function timeOf(field: string, text: string | undefined): number | undefined {
   if (text === undefined) return undefined;
-  // dateTime() drops milliseconds, which certificates do not have but events do.
-  if (dateTime(text) !== undefined) return Date.parse(text.toUpperCase());
+  // parseDateTime() drops milliseconds, which certificates do not have but events do.
+  if (parseDateTime(text) !== undefined) return Date.parse(text.toUpperCase());
   throw invalid(
     field,
     `${field} is a date and time with its zone, such as 2026-11-15T12:00:00Z.`,

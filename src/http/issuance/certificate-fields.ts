@@ -1,6 +1,6 @@
 // The certificate that a request asks for, as a schema and as a CertificateRequest: shared by placing and reissuing.
 import Type from 'typebox';
-import { SIGN_HASHES, signHash } from '../../domain/certificate/sign-hash.ts';
+import { parseSignHash, SIGN_HASHES } from '../../domain/certificate/sign-hash.ts';
 import { invalid } from '../../domain/errors.ts';
 import { keySource } from '../../domain/issuance/key.ts';
 import type { CertificateRequest } from '../../domain/issuance/request.ts';
@@ -50,7 +50,7 @@ export function toRequest(body: Type.Static<typeof CertificateBody>): Certificat
     keySource: source,
     pin: isCloudHeld && body.sign_key_pin !== undefined ? new Secret(body.sign_key_pin) : undefined,
     pinHint: isCloudHeld ? body.sign_key_pin_tip : undefined,
-    signHash: signHash(certificate.sign_hash),
+    signHash: parseSignHash(certificate.sign_hash),
     keepsEncryptionKey: certificate.un_modify_key === true,
     validityDays: certificate.validity_days,
     customExpirationDate: certificate.custom_expiration_date,

@@ -1,7 +1,7 @@
-// The view of truth: what is known of a revocation, from its cause to the list and the OCSP answers that show it.
+// The JSON of a revocation: its cause, its dates, and the CRL and OCSP responses that show it.
 import Type from 'typebox';
 import type { CertificateRecord, Revocation } from '../../domain/certificate/order.ts';
-import type { SeenSerial } from '../../domain/revocation/ports.ts';
+import type { PublishedSerial } from '../../domain/revocation/ports.ts';
 import { DateTime, moment, nullable } from '../front/values.ts';
 
 export const RevocationView = Type.Object({
@@ -15,20 +15,20 @@ export const RevocationView = Type.Object({
   ocsp_since: nullable(Type.String({ format: 'date-time', description: 'Since when OCSP answers revoked.' })),
 });
 
-/** Both halves of a dual certificate stand on lists of their own: it is seen when the later one is. */
+/** The halves of a dual certificate are on different CRLs; the later one counts, and null while either is missing. */
 export function revocationView(
   { revocation }: Pick<CertificateRecord, 'revocation'>,
-  seen: readonly SeenSerial[],
+  seen: readonly PublishedSerial[],
 ): Type.Static<typeof RevocationView> | null {
   if (!revocation) return null;
-  const isListed = seen.length > 0 && seen.every(({ crlNumber }) => crlNumber !== null);
-  const last = isListed ? seen.toSorted((one, other) => one.crlNumber! - other.crlNumber!).at(-1) : undefined;
+  const order = ({ crlNumber }: PublishedSerial) => crlNumber ?? Number.MAX_SAFE_INTEGER;
+  const last = seen.toSorted((one, other) => order(one) - order(other)).at(-1);
   return {
     ...scheduleView(revocation),
     revoked_at: moment(revocation.revokedAt),
     crl_number: last?.crlNumber ?? null,
     crl_published_at: moment(last?.crlPublishedAt ?? null),
-    // OCSP answers from the record itself, so it says so from the moment on at which it is there.
+    // OCSP reads the record itself, so it answers revoked as soon as it is committed.
     ocsp_since: moment(revocation.revokedAt),
   };
 }

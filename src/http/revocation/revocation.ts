@@ -1,9 +1,8 @@
-// POST /openapi/v3/certs/{id}/revoke, and PUT and DELETE /openapi/v3/certs/{id}/revocation: revoke a certificate now, or
-// change a revocation that is still to come. Ours; the specification has revocations as a consequence of reissues only.
-
+// POST /openapi/v3/certs/{id}/revoke, and PUT and DELETE /openapi/v3/certs/{id}/revocation: revoke now, or change a
+// scheduled revocation. An extension: in the specification only reissues revoke.
 import Type from 'typebox';
 import type { AccountId } from '../../domain/ids.ts';
-import { CUSTOMER_REASONS, requireMoment, requireReason } from '../../domain/revocation/revocation.ts';
+import { CUSTOMER_REASONS, parseDueAt, requireReason } from '../../domain/revocation/revocation.ts';
 import type { ShowOrders } from '../../usecases/issuance/show-orders.ts';
 import type { ChangeRevocation } from '../../usecases/revocation/change-revocation.ts';
 import type { RevokeCertificate } from '../../usecases/revocation/revoke-certificate.ts';
@@ -36,7 +35,7 @@ export interface RevocationOperations {
 
 export function revocationOperations(api: Api, { revoke, changeRevocation, show }: RevocationOperations): void {
   const config = { action: 'revoke' } as const;
-  const shown = async (accountId: AccountId, id: string) => {
+  const respond = async (accountId: AccountId, id: string) => {
     const { certificate, seen } = await show.certificate(accountId, id);
     return success({ certificate: { id, revocation: revocationView(certificate, seen) } });
   };
@@ -45,7 +44,7 @@ export function revocationOperations(api: Api, { revoke, changeRevocation, show 
     '/certs/:id/revoke',
     {
       config,
-      // No body is as good as an empty one.
+      // The body is optional.
       preValidation: async (request) => {
         request.body ??= {};
       },
@@ -61,9 +60,9 @@ export function revocationOperations(api: Api, { revoke, changeRevocation, show 
     async (request) => {
       const by = actorOf(request);
       const { reason } = request.body;
-      const wish = reason === undefined ? {} : { reason: requireReason(reason, CUSTOMER_REASONS) };
-      await revoke(by, request.params.id, wish);
-      return await shown(by.accountId, request.params.id);
+      const revocation = reason === undefined ? {} : { reason: requireReason(reason, CUSTOMER_REASONS) };
+      await revoke(by, request.params.id, revocation);
+      return await respond(by.accountId, request.params.id);
     },
   );
 
@@ -81,8 +80,8 @@ export function revocationOperations(api: Api, { revoke, changeRevocation, show 
     },
     async (request) => {
       const by = actorOf(request);
-      await changeRevocation.reschedule(by, request.params.id, requireMoment(request.body.due_at));
-      return await shown(by.accountId, request.params.id);
+      await changeRevocation.reschedule(by, request.params.id, parseDueAt(request.body.due_at));
+      return await respond(by.accountId, request.params.id);
     },
   );
 
@@ -95,7 +94,7 @@ export function revocationOperations(api: Api, { revoke, changeRevocation, show 
     async (request) => {
       const by = actorOf(request);
       await changeRevocation.cancel(by, request.params.id);
-      return await shown(by.accountId, request.params.id);
+      return await respond(by.accountId, request.params.id);
     },
   );
 }

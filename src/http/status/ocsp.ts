@@ -1,5 +1,5 @@
-// /ocsp: the status of a certificate (RFC 6960, and the caching of RFC 5019), by POST, or by GET with the request in
-// the path. Without any key, and in OCSP's own words: what is not understood is a malformedRequest, not an envelope.
+// /ocsp: OCSP over HTTP (RFC 6960, caching by RFC 5019), as POST, or as GET with the request in the path. No
+// authentication. Errors are OCSP responses such as malformedRequest, not JSON envelopes.
 import type { FastifyInstance, FastifyReply } from 'fastify';
 
 interface Answer {
@@ -7,15 +7,15 @@ interface Answer {
   readonly validity: { readonly thisUpdate: number; readonly nextUpdate: number } | null;
 }
 
-/** Larger than any request that is answered: what is between is malformed, what is beyond is not read. */
+/** Above the size limit of OCSP requests: anything between the two is malformedRequest, anything larger is not read. */
 const MAX_BODY_BYTES = 8 * 1024;
-/** A cache may hand out a good answer for so long after the certificate was revoked. */
+/** How long a cache may serve a good response after the certificate was revoked. */
 const MAX_AGE_SECONDS = 300;
 
 export function ocspEndpoints(app: FastifyInstance, answer: (request: Uint8Array) => Promise<Answer>): void {
   app.register(async (scope) => {
     scope.removeAllContentTypeParsers();
-    // Whatever it says it is: only its bytes count.
+    // Ignores the content type.
     scope.addContentTypeParser('*', { parseAs: 'buffer' }, async (_request: unknown, bytes: Buffer) => bytes);
     const options = { schema: { hide: true } } as const;
 
@@ -28,7 +28,7 @@ export function ocspEndpoints(app: FastifyInstance, answer: (request: Uint8Array
       if (given.validity) {
         const { thisUpdate } = given.validity;
         reply
-          // No Expires: one at nextUpdate would let old caches keep a good answer long after a revocation.
+          // No Expires: at nextUpdate it would let old caches keep a good response long after a revocation.
           .header('cache-control', `public, max-age=${MAX_AGE_SECONDS}, no-transform, must-revalidate`)
           .header('last-modified', new Date(thisUpdate).toUTCString());
       }
@@ -41,13 +41,13 @@ const send = (reply: FastifyReply, { der }: Answer): FastifyReply =>
   reply.type('application/ocsp-response').send(Buffer.from(der));
 
 /**
- * Base64 in the path. The router's own reading of the path is of no use: a slash at the end belongs to the request, and
- * some clients do not encode slashes and plus signs at all.
+ * Decodes the base64 in the path. Reads the raw URL, not the router's: a trailing slash is part of the request, and some
+ * clients do not percent-encode slashes and plus signs.
  */
 function requestIn(url: string): Uint8Array {
   const [, encoded = ''] = /^\/ocsp\/([^?#]*)/.exec(url) ?? [];
   const text = decoded(encoded);
-  // After the padding a slash can only be the one that makes no difference.
+  // A slash after the padding is not part of the base64.
   return /^[A-Za-z0-9+/_-]*(={1,2}\/?)?$/.test(text) ? Buffer.from(text, 'base64') : new Uint8Array();
 }
 

@@ -1,4 +1,4 @@
-// What verifiers fetch without any key: issuer certificates, at the addresses written into the certificates.
+// GET /ca/{issuer}.crt: issuer certificates for verifiers, without authentication, at the URLs in the certificates.
 import type { FastifyInstance } from 'fastify';
 import { Refusal } from '../../domain/errors.ts';
 

@@ -119,7 +119,7 @@ export interface Finish {
 
 const lostLease = (): Refusal => new Refusal('service_busy', { retryAfterSeconds: 1 });
 
-type FinishTools = Pick<IssuanceTools, 'store' | 'authority' | 'now' | 'newId' | 'audit' | 'publishLists'>;
+type FinishTools = Pick<IssuanceTools, 'store' | 'authority' | 'now' | 'newId' | 'audit' | 'publishCrls'>;
 
 export async function finishIssuance(tools: FinishTools, record: CertificateRecord, finish: Finish): Promise<void> {
   const { store, authority, now, newId } = tools;
@@ -128,7 +128,7 @@ export async function finishIssuance(tools: FinishTools, record: CertificateReco
   const half = record.encryption?.toBeSigned;
   const encryptionDer = half ? await authority.sign(issuerId, record.signHash, half) : null;
   const { previous, by, idempotency } = finish;
-  const lists = await store.transaction(async (tx) => {
+  const crls = await store.transaction(async (tx) => {
     const { id: certificateId, accountId, orderId } = record;
     const at = now();
     const orderStatus = 'issued' as const;
@@ -151,5 +151,5 @@ export async function finishIssuance(tools: FinishTools, record: CertificateReco
     const saved = { ...order, revision: order.revision + 1 };
     return await revokeOnIssuance(tx, newId, record, saved, at, by);
   });
-  await tools.publishLists(lists);
+  await tools.publishCrls(crls);
 }

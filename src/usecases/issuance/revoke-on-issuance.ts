@@ -3,15 +3,15 @@
 
 import type { CertificateRecord, Order } from '../../domain/certificate/order.ts';
 import type { NewId } from '../../domain/ids.ts';
-import type { ListRef } from '../../domain/revocation/revocation.ts';
+import type { CrlRef } from '../../domain/revocation/revocation.ts';
 import type { Repositories } from '../../domain/store.ts';
-import { applyRevocation, type RevocationAct, scheduledFor } from '../revocation/apply-revocation.ts';
+import { applyRevocation, dueNow, type RevocationAct } from '../revocation/apply-revocation.ts';
 
 const HOUR_MS = 3_600_000;
 /** More of them would make everybody wait for this transaction; the rest is due, and follows within seconds. */
 const MAX_IN_TRANSACTION = 100;
 
-/** `order` is as it was just saved. Returns the lists that have something new to show. */
+/** `order` is as it was just saved. Returns the CRLs to publish. */
 export async function revokeOnIssuance(
   tx: Repositories,
   newId: NewId,
@@ -19,11 +19,11 @@ export async function revokeOnIssuance(
   order: Order,
   at: number,
   by: RevocationAct['by'],
-): Promise<ListRef[]> {
+): Promise<CrlRef[]> {
   const { id, accountId } = record;
   // What is worthless from the start takes the place of nothing: the earlier ones stay.
   if (await isOnBlockedKey(tx, record)) return await revokeItself(tx, newId, record, order, at, by);
-  const lists: ListRef[] = [];
+  const crls: CrlRef[] = [];
   let carriedOut = 0;
   for (const { certificateId, reason, cause, afterHours } of record.willRevoke) {
     const dueAt = at + afterHours * HOUR_MS;
@@ -35,11 +35,10 @@ export async function revokeOnIssuance(
     // It may have been scheduled before, for another moment and another reason: the first stand.
     const known = certificate?.revocation;
     if (!certificate || !known || known.revokedAt !== null || known.dueAt > at) continue;
-    lists.push(
-      ...(await applyRevocation(tx, newId, certificate, order, { reason: known.reason, cause: known.cause, at, by })),
-    );
+    const act = { reason: known.reason, cause: known.cause, at, by };
+    crls.push(...(await applyRevocation(tx, newId, { certificate, order }, act)));
   }
-  return lists;
+  return crls;
 }
 
 async function isOnBlockedKey(tx: Repositories, { accountId, publicKey, encryption }: CertificateRecord) {
@@ -59,9 +58,9 @@ async function revokeItself(
   order: Order,
   at: number,
   by: RevocationAct['by'],
-): Promise<ListRef[]> {
-  const deed = { reason: 'key_compromise', cause: 'key_compromise', at, by } as const;
-  await tx.revocations.schedule(accountId, id, scheduledFor(deed));
+): Promise<CrlRef[]> {
+  const act = { reason: 'key_compromise', cause: 'key_compromise', at, by } as const;
+  await tx.revocations.schedule(accountId, id, dueNow(act));
   const issued = await tx.certificates.find(accountId, id);
-  return issued ? await applyRevocation(tx, newId, issued, order, deed) : [];
+  return issued ? await applyRevocation(tx, newId, { certificate: issued, order }, act) : [];
 }

@@ -5,7 +5,7 @@ import { Refusal } from '../../domain/errors.ts';
 import type { AccountId, CertificateId } from '../../domain/ids.ts';
 import type { CertificateSummary } from '../../domain/issuance/ports.ts';
 import type { Page } from '../../domain/page.ts';
-import type { SeenSerial } from '../../domain/revocation/ports.ts';
+import type { PublishedSerial } from '../../domain/revocation/ports.ts';
 import type { Store } from '../../domain/store.ts';
 import type { ShowValidation, ValidationState } from '../validation/show-validation.ts';
 
@@ -24,7 +24,7 @@ export interface ShownCertificate {
   /** The last hundred of everything made for the same order, the earlier one first. */
   readonly history: readonly CertificateSummary[];
   /** Its serial numbers as the world sees them, once they are revoked. */
-  readonly seen: readonly SeenSerial[];
+  readonly seen: readonly PublishedSerial[];
 }
 
 const MAX_HISTORY = 100;

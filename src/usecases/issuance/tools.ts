@@ -2,7 +2,7 @@
 import type { CertificateAuthority } from '../../domain/certificate/authority.ts';
 import type { PublicKey } from '../../domain/certificate/public-key.ts';
 import type { KeyMaker } from '../../domain/cloud-keys/ports.ts';
-import type { PublishLists } from '../../domain/revocation/ports.ts';
+import type { PublishCrls } from '../../domain/revocation/ports.ts';
 import type { Audit } from '../access/audit.ts';
 import type { ValidationTools } from '../validation/check-names.ts';
 
@@ -10,8 +10,8 @@ export interface IssuanceTools extends ValidationTools {
   readonly authority: CertificateAuthority;
   readonly keys: KeyMaker;
   readonly audit: Audit;
-  /** Publishes the lists on which an issuance has revoked something. Never throws: a later run publishes what failed. */
-  readonly publishLists: PublishLists;
+  /** Publishes the CRLs on which an issuance has revoked something. Never throws: a later run publishes what failed. */
+  readonly publishCrls: PublishCrls;
   readonly readCsr: (text: string) => PublicKey;
   readonly requireStrongKey: (key: PublicKey) => void;
   /** How long a certificate may wait for validation. */

@@ -1,5 +1,5 @@
-// Issuances whose signer never came back: what they had prepared is voided, and their orders are free again, wait again or
-// are rejected. A serial number that was written down stays taken, and revocable: perhaps a signature exists somewhere.
+// Voids issuances whose signer let its lease expire, and frees their orders. The serial number stays taken and revocable:
+// a signature may exist somewhere.
 
 import { type Order, requireTransition } from '../../domain/certificate/order.ts';
 import type { Clock } from '../../domain/clock.ts';
@@ -9,17 +9,17 @@ import type { Store } from '../../domain/store.ts';
 const BATCH = 100;
 
 /**
- * A reissue leaves the order as it was. A first certificate that waited for proof waits again; one that was to be issued
- * at once was promised to nobody, and its order ends.
+ * A reissue leaves the order unchanged. A first certificate that was pending validation becomes pending again. Otherwise
+ * no answer was sent to the caller, and the order is rejected.
  */
-function afterLoss(order: Order): Order {
+function afterLostSigner(order: Order): Order {
   if (order.status !== 'issuing') return order;
   const status = order.pendingCertificateId === null ? 'rejected' : 'domain_verifing';
   requireTransition(order.status, status);
   return { ...order, status };
 }
 
-/** Only leases that have run out are touched, never a live instance's work. Returns how many there were. */
+/** Touches expired leases only, never the work of a live instance. Returns how many issuances were voided. */
 export async function voidLostIssuances(store: Store, now: Clock, newId: NewId): Promise<number> {
   let voided = 0;
   for (;;) {
@@ -27,13 +27,13 @@ export async function voidLostIssuances(store: Store, now: Clock, newId: NewId):
     for (const { accountId, orderId } of overdue) {
       await store.transaction(async (tx) => {
         const found = await tx.orders.findForUpdate(accountId, orderId);
-        // Its signer may have finished, or another instance been faster, since the list was made.
+        // The list was read unlocked: the signer may have finished, or another instance may have voided it.
         if (!found?.signing || found.signing.until > now()) return;
-        await tx.certificates.void(found.signing.certificateId, newId());
-        const after = afterLoss(found.order);
+        const { certificateId } = found.signing;
+        await tx.certificates.void(certificateId, newId());
+        const after = afterLostSigner(found.order);
         await tx.orders.save(after);
         if (after.status === 'rejected') {
-          const { certificateId } = found.signing;
           const rejected = { action: 'order:rejected', orderStatus: after.status, createdAt: now() } as const;
           await tx.outbox.add({ id: newId(), accountId, orderId, certificateId, ...rejected });
         }

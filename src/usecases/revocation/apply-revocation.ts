@@ -1,39 +1,32 @@
-// What revoking a certificate means, in a transaction that holds the lock of its order: it is marked once, its serial
-// numbers go to where lists and OCSP look, the event and the audit row are written, and an order that is left without
-// any valid certificate ends. When it may happen, and for which reason, is decided by the callers.
+// Applies a revocation in a transaction that holds the order's lock: marks the certificate once, records its serial
+// numbers for CRLs and OCSP, writes the event and the audit row, and ends an order left without a valid certificate.
+// Callers decide when to revoke, and for which reason.
 import type { Actor } from '../../domain/access/credential.ts';
-import type {
-  CertificateRecord,
-  Order,
-  Revocation,
-  RevocationCause,
-  RevocationReason,
-} from '../../domain/certificate/order.ts';
+import type { Order, Revocation, RevocationCause, RevocationReason } from '../../domain/certificate/order.ts';
 import { requireTransition } from '../../domain/certificate/order.ts';
 import type { NewId } from '../../domain/ids.ts';
-import { type ListRef, serialsOf } from '../../domain/revocation/revocation.ts';
+import { type CrlRef, serialsOf } from '../../domain/revocation/revocation.ts';
 import type { Repositories } from '../../domain/store.ts';
+import { auditLog } from '../access/audit.ts';
+import type { LockedCertificate } from '../lease/order-lock.ts';
 
 export interface RevocationAct {
   readonly reason: RevocationReason;
   readonly cause: RevocationCause;
   readonly at: number;
+  /** Who acted, for the audit log. */
   readonly by: Pick<Actor, 'actor' | 'requestId'>;
 }
 
-/** Nobody's hand: its time had come. */
-export const SERVICE: RevocationAct['by'] = { actor: 'service', requestId: null };
-
-/** The lists that have something new to show; none when it was revoked before. */
+/** Returns the CRLs to publish; none when the certificate was revoked before. */
 export async function applyRevocation(
   tx: Repositories,
   newId: NewId,
-  certificate: CertificateRecord,
-  order: Order,
-  { reason, cause, at, by }: RevocationAct,
-): Promise<ListRef[]> {
+  { certificate, order }: LockedCertificate,
+  { reason, cause, at, by: { actor, requestId } }: RevocationAct,
+): Promise<CrlRef[]> {
   const { id: certificateId, accountId, orderId, preparation } = certificate;
-  if (!preparation || !(await tx.revocations.applyRevocation(certificateId, { reason, cause, at }))) return [];
+  if (!preparation || !(await tx.revocations.markRevoked(certificateId, { reason, cause, at }))) return [];
   const { notAfter } = preparation;
   const serials = serialsOf(certificate);
   for (const one of serials) {
@@ -41,11 +34,11 @@ export async function applyRevocation(
   }
   const wasValid = certificate.state === 'issued' && notAfter >= at;
   const orderStatus = wasValid ? await statusAfter(tx, order, at) : order.status;
-  await tx.audit.append({
-    ...{ id: newId(), at, accountId, ...by, action: 'certificate:revoked', subject: certificateId },
-    details: { order_id: orderId, reason, cause, serial_numbers: serials.map(({ serial }) => serial).join(' ') },
+  const audit = auditLog({ now: () => at, newId });
+  await audit(tx, { accountId, actor, requestId }, 'certificate:revoked', certificateId, {
+    ...{ order_id: orderId, reason, cause, serial_numbers: serials.map(({ serial }) => serial).join(' ') },
   });
-  // Of a serial number that was voided nobody has ever heard: there is nobody to tell.
+  // A voided serial number was never announced to the customer, so its revocation is not either.
   if (certificate.state === 'issued') {
     await tx.outbox.add({
       ...{ id: newId(), accountId, orderId, orderStatus, certificateId, action: 'order:revoked', createdAt: at },
@@ -54,7 +47,7 @@ export async function applyRevocation(
   return serials;
 }
 
-/** ADR 0007: an order ends when its last valid certificate is revoked, and a reissue that waits ends with it. */
+/** ADR 0007: an order ends when its last valid certificate is revoked, and its pending reissue is canceled with it. */
 async function statusAfter(tx: Repositories, order: Order, at: number): Promise<Order['status']> {
   const mayEnd = order.status === 'issued' || order.status === 'reissuing';
   if (!mayEnd || (await tx.certificates.hasUnrevoked(order.accountId, order.id, at))) return order.status;
@@ -68,10 +61,7 @@ async function statusAfter(tx: Repositories, order: Order, at: number): Promise<
   return 'revoked';
 }
 
-export const scheduledFor = (deed: Omit<RevocationAct, 'by'>): Revocation => ({
-  reason: deed.reason,
-  cause: deed.cause,
-  causedById: null,
-  dueAt: deed.at,
-  revokedAt: null,
+/** The row to schedule before applyRevocation marks it, for a revocation that was not scheduled. */
+export const dueNow = ({ reason, cause, at }: Omit<RevocationAct, 'by'>): Revocation => ({
+  ...{ reason, cause, causedById: null, dueAt: at, revokedAt: null },
 });

@@ -1,26 +1,26 @@
-// Change a revocation that is still to come: bring it forward, which everybody may, put it off, or cancel it, which the
-// product must allow. What has happened cannot be changed; that is why it was scheduled.
+// Changes a scheduled revocation: an earlier date is always allowed; a later one, or none at all, only where the product
+// allows it. A revocation that has happened cannot be changed.
 
 import type { Actor } from '../../domain/access/credential.ts';
 import type { AuditAction } from '../../domain/access/ports.ts';
 import type { Catalog } from '../../domain/catalog/products.ts';
 import { productOf } from '../../domain/catalog/products.ts';
-import type { CertificateRecord, Order, Revocation } from '../../domain/certificate/order.ts';
-import { Refusal } from '../../domain/errors.ts';
+import type { Revocation } from '../../domain/certificate/order.ts';
 import type { CertificateId } from '../../domain/ids.ts';
 import {
-  type ListRef,
-  requireMayPutOff,
+  type CrlRef,
+  requireBeforeExpiry,
+  requirePostponable,
   requireScheduled,
-  requireWithinLife,
 } from '../../domain/revocation/revocation.ts';
 import type { Repositories } from '../../domain/store.ts';
-import { retryWhileSigning, withOrder } from '../lease/order-lock.ts';
+import { auditLog } from '../access/audit.ts';
+import { type LockedCertificate, withCertificateLock } from '../lease/order-lock.ts';
 import { applyRevocation } from './apply-revocation.ts';
 import type { RevocationTools } from './revoke-certificate.ts';
 
 export interface ChangeRevocation {
-  /** A moment that has come already means now. */
+  /** Revokes at once when `dueAt` has passed. */
   reschedule(by: Actor, certificateId: CertificateId, dueAt: number): Promise<void>;
   cancel(by: Actor, certificateId: CertificateId): Promise<void>;
 }
@@ -29,63 +29,46 @@ export interface ChangeTools extends RevocationTools {
   readonly products: Catalog;
 }
 
-interface Scheduled {
-  readonly certificate: CertificateRecord;
-  readonly revocation: Revocation;
-  readonly order: Order;
-  readonly at: number;
-}
+type Scheduled = LockedCertificate & { readonly revocation: Revocation };
 
 export function changeRevocation(tools: ChangeTools): ChangeRevocation {
-  const { store, now, newId, publishLists } = tools;
+  const { now, newId, products, publishCrls } = tools;
+  const audit = auditLog(tools);
 
   async function change(
     by: Actor,
-    id: string,
-    work: (tx: Repositories, found: Scheduled) => Promise<ListRef[]>,
+    id: CertificateId,
+    work: (tx: Repositories, scheduled: Scheduled) => Promise<CrlRef[]>,
   ): Promise<void> {
-    const known = await store.certificates.find(by.accountId, id);
-    if (!known) throw new Refusal('cert_not_found');
-    const lists = await retryWhileSigning(tools, (tx) =>
-      withOrder(tx, known, async (order) => {
-        const certificate = await tx.certificates.find(by.accountId, id);
-        if (!certificate) throw new Refusal('cert_not_found');
-        return await work(tx, { certificate, revocation: requireScheduled(certificate.revocation), order, at: now() });
-      }),
+    const crls = await withCertificateLock(tools, by.accountId, id, (tx, locked) =>
+      work(tx, { ...locked, revocation: requireScheduled(locked.certificate.revocation) }),
     );
-    await publishLists(lists);
+    await publishCrls(crls);
   }
 
-  const record = (
-    tx: Repositories,
-    by: Actor,
-    action: AuditAction,
-    { certificate, revocation, order, at }: Scheduled,
-  ) =>
-    tx.audit.append({
-      ...{ id: newId(), at, ...by, action, subject: certificate.id },
-      details: { order_id: order.id, was_due_at: revocation.dueAt },
-    });
+  const record = (tx: Repositories, by: Actor, action: AuditAction, { certificate, revocation, order }: Scheduled) =>
+    audit(tx, by, action, certificate.id, { order_id: order.id, was_due_at: revocation.dueAt });
 
   return {
     reschedule: (by, id, dueAt) =>
-      change(by, id, async (tx, found) => {
-        const { certificate, revocation, order, at } = found;
+      change(by, id, async (tx, scheduled) => {
+        const at = now();
+        const { certificate, revocation, order } = scheduled;
         if (dueAt > revocation.dueAt) {
-          requireMayPutOff(productOf(tools.products, order.productId));
-          requireWithinLife(dueAt, certificate.preparation?.notAfter ?? 0);
+          requirePostponable(productOf(products, order.productId));
+          requireBeforeExpiry(dueAt, certificate.preparation?.notAfter ?? 0);
         }
         const { reason, cause } = revocation;
         await tx.revocations.reschedule(by.accountId, id, Math.max(dueAt, at));
-        await record(tx, by, 'revocation:changed', found);
-        return dueAt <= at ? await applyRevocation(tx, newId, certificate, order, { reason, cause, at, by }) : [];
+        await record(tx, by, 'revocation:changed', scheduled);
+        return dueAt <= at ? await applyRevocation(tx, newId, scheduled, { reason, cause, at, by }) : [];
       }),
 
     cancel: (by, id) =>
-      change(by, id, async (tx, found) => {
-        requireMayPutOff(productOf(tools.products, found.order.productId));
+      change(by, id, async (tx, scheduled) => {
+        requirePostponable(productOf(products, scheduled.order.productId));
         await tx.revocations.unschedule(by.accountId, id);
-        await record(tx, by, 'revocation:canceled', found);
+        await record(tx, by, 'revocation:canceled', scheduled);
         return [];
       }),
   };

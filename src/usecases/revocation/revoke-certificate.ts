@@ -1,86 +1,75 @@
-// Revoke a certificate now, because somebody says so: its owner, or the operator. In this order: the reason, the
-// certificate, its state. One that is revoked already stays as it is, with one exception: a key that turns out to be
-// compromised changes the reason, since verifiers treat that one harder than all others. It also blocks the key for the account.
+// Revokes a certificate now, on request of its owner or of the operator. Idempotent, with one exception: key_compromise
+// replaces any other reason, because verifiers treat it most strictly. It also blocks the key for the account.
 import type { Actor } from '../../domain/access/credential.ts';
-import type { Order, RevocationCause, RevocationReason } from '../../domain/certificate/order.ts';
-import type { Clock } from '../../domain/clock.ts';
-import { Refusal } from '../../domain/errors.ts';
-import type { CertificateId, NewId } from '../../domain/ids.ts';
-import type { CertificateRef, PublishLists } from '../../domain/revocation/ports.ts';
-import { fittingReason, type ListRef, requireRevocable, serialsOf } from '../../domain/revocation/revocation.ts';
-import type { Repositories, Store } from '../../domain/store.ts';
-import { retryWhileSigning, withOrder } from '../lease/order-lock.ts';
-import { applyRevocation, scheduledFor } from './apply-revocation.ts';
+import type { CertificateRecord, RevocationCause, RevocationReason } from '../../domain/certificate/order.ts';
+import type { CertificateId } from '../../domain/ids.ts';
+import type { PublishCrls } from '../../domain/revocation/ports.ts';
+import { type CrlRef, defaultReason, requireRevocable, serialsOf } from '../../domain/revocation/revocation.ts';
+import type { Repositories } from '../../domain/store.ts';
+import { auditLog } from '../access/audit.ts';
+import { type LockedCertificate, type LockTools, withCertificateLock } from '../lease/order-lock.ts';
+import { applyRevocation, dueNow } from './apply-revocation.ts';
 
-export interface RevocationTools {
-  readonly store: Store;
-  readonly now: Clock;
-  readonly newId: NewId;
-  /** Never fails: what cannot be published now is published later. */
-  readonly publishLists: PublishLists;
+export interface RevocationTools extends LockTools {
+  /** Never throws: a CRL that cannot be published now is published later. */
+  readonly publishCrls: PublishCrls;
 }
 
 export interface RevokeRequest {
-  /** Left out: the one that fits. */
+  /** Absent: `defaultReason` decides. */
   readonly reason?: RevocationReason | undefined;
   readonly cause?: RevocationCause | undefined;
 }
 
-/** Resolves when lists and OCSP say so. Doing it twice changes nothing. */
-export type RevokeCertificate = (by: Actor, certificateId: CertificateId, wish: RevokeRequest) => Promise<void>;
+/** Resolves when CRLs and OCSP show the revocation. Idempotent. */
+export type RevokeCertificate = (by: Actor, certificateId: CertificateId, request: RevokeRequest) => Promise<void>;
 
 export function revokeCertificate(tools: RevocationTools): RevokeCertificate {
   const record = recordRevocation(tools);
-  return async (by, certificateId, wish) => await tools.publishLists(await record(by, certificateId, wish));
+  return async (by, certificateId, request) => await tools.publishCrls(await record(by, certificateId, request));
 }
 
-/** Resolves when OCSP says so, with the lists that are still to say it. */
+/** Resolves when OCSP shows the revocation, with the CRLs that the caller must publish. */
 export function recordRevocation(tools: RevocationTools) {
-  return async (by: Actor, certificateId: CertificateId, wish: RevokeRequest): Promise<ListRef[]> => {
-    const found = await tools.store.certificates.find(by.accountId, certificateId);
-    if (!found) throw new Refusal('cert_not_found');
-    const ref = { accountId: by.accountId, orderId: found.orderId, certificateId };
-    return await retryWhileSigning(tools, (tx) =>
-      withOrder(tx, ref, (order) => revokeIn(tools, tx, by, ref, order, wish)),
-    );
-  };
+  const { now, newId } = tools;
+  const audit = auditLog(tools);
+
+  async function revoke(
+    tx: Repositories,
+    { certificate, order }: LockedCertificate,
+    by: Actor,
+    { reason: requested, cause: given }: RevokeRequest,
+  ): Promise<CrlRef[]> {
+    const at = now();
+    requireRevocable(certificate);
+    if (requested === 'key_compromise') await blockKeys(tx, certificate, at);
+    const { id, accountId, revocation } = certificate;
+    const cause = given ?? (requested || !revocation ? 'requested' : revocation.cause);
+    if (revocation && revocation.revokedAt !== null) {
+      if (requested === 'key_compromise' && revocation.reason !== 'key_compromise') {
+        await tx.revocations.changeReason(id, requested, cause);
+        await tx.revokedSerials.changeReason(id, requested);
+        const details = { order_id: order.id, reason: requested, was: revocation.reason };
+        await audit(tx, by, 'revocation:changed', id, details);
+      }
+      // A repeated request also waits until the CRLs show the revocation.
+      return serialsOf(certificate);
+    }
+    const isReplaced = order.currentCertificateId !== id;
+    const act = { reason: requested ?? revocation?.reason ?? defaultReason(isReplaced), cause, at, by };
+    if (!revocation) await tx.revocations.schedule(accountId, id, dueNow(act));
+    else if (revocation.dueAt > at) await tx.revocations.reschedule(accountId, id, at);
+    return await applyRevocation(tx, newId, { certificate, order }, act);
+  }
+
+  return (by: Actor, certificateId: CertificateId, request: RevokeRequest): Promise<CrlRef[]> =>
+    withCertificateLock(tools, by.accountId, certificateId, (tx, locked) => revoke(tx, locked, by, request));
 }
 
-async function revokeIn(
-  { now, newId }: RevocationTools,
-  tx: Repositories,
-  by: Actor,
-  { accountId, certificateId }: CertificateRef,
-  order: Order,
-  { reason: asked, cause: given }: RevokeRequest,
-): Promise<ListRef[]> {
-  const at = now();
-  const certificate = await tx.certificates.find(accountId, certificateId);
-  if (!certificate) throw new Refusal('cert_not_found');
-  requireRevocable(certificate);
-  if (asked === 'key_compromise') {
-    await tx.blockedKeys.report(accountId, certificate.publicKey.fingerprint, at);
-    // Whoever has the signing key can open the envelope of the other half's.
-    const { encryption } = certificate;
-    const escrowed = encryption && (await tx.escrowedKeys.find(accountId, encryption.escrowedKeyId));
-    if (escrowed) await tx.blockedKeys.report(accountId, escrowed.publicKey.fingerprint, at);
-  }
-  const { revocation } = certificate;
-  const cause = given ?? (asked || !revocation ? 'requested' : revocation.cause);
-  if (revocation && revocation.revokedAt !== null) {
-    // Whoever asks again also waits until the world can see it.
-    if (asked !== 'key_compromise' || revocation.reason === 'key_compromise') return serialsOf(certificate);
-    await tx.revocations.changeReason(certificateId, asked, cause);
-    await tx.revokedSerials.changeReason(certificateId, asked);
-    await tx.audit.append({
-      ...{ id: newId(), at, ...by, action: 'revocation:changed', subject: certificateId },
-      details: { order_id: order.id, reason: asked, was: revocation.reason },
-    });
-    return serialsOf(certificate);
-  }
-  const isReplaced = order.currentCertificateId !== certificateId;
-  const deed = { reason: asked ?? revocation?.reason ?? fittingReason(isReplaced), cause, at };
-  if (!revocation) await tx.revocations.schedule(accountId, certificateId, scheduledFor(deed));
-  else if (revocation.dueAt > at) await tx.revocations.reschedule(accountId, certificateId, at);
-  return await applyRevocation(tx, newId, certificate, order, { ...deed, by });
+/** Blocks the escrowed key of a dual certificate too: the holder of the signing key can open its envelope. */
+async function blockKeys(tx: Repositories, certificate: CertificateRecord, at: number): Promise<void> {
+  const { accountId, publicKey, encryption } = certificate;
+  await tx.blockedKeys.report(accountId, publicKey.fingerprint, at);
+  const escrowed = encryption && (await tx.escrowedKeys.find(accountId, encryption.escrowedKeyId));
+  if (escrowed) await tx.blockedKeys.report(accountId, escrowed.publicKey.fingerprint, at);
 }

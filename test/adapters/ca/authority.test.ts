@@ -1,5 +1,5 @@
-// Are our certificates what the world's tools take for certificates? Node's OpenSSL, a JavaScript library and, where
-// they are installed, openssl and GnuTLS read and verify every combination of key and digest that is served.
+// Certificates against independent verifiers: Node's OpenSSL, a JavaScript library and, where installed, openssl and GnuTLS
+// verify every supported combination of key and digest.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { randomBytes, webcrypto, X509Certificate } from 'node:crypto';
@@ -24,7 +24,7 @@ import { HASHES, keyPair } from '../../support/csr.ts';
 const app = await startApp();
 after(() => app[Symbol.asyncDispose]());
 
-/** On today's clock, because not every tool can be told another time. */
+/** On the real clock, because some tools take no other time. */
 const NOW = Math.floor(Date.now() / 1000) * 1000;
 const authority = await (async () => {
   const made: Issuer[] = [];
@@ -35,12 +35,8 @@ const authority = await (async () => {
   };
   const transaction = (work: (to: { issuers: typeof issuers }) => Promise<unknown>) => work({ issuers });
   const names = { organization: 'Reseal', rootYears: 20, issuingYears: 10, pkiUrl: 'http://pki.example.com' };
-  const all = await ensureIssuers(
-    { issuers, transaction } as never,
-    names,
-    () => NOW,
-    idMaker(() => NOW, randomBytes),
-  );
+  const tools = { store: { issuers, transaction } as never, now: () => NOW, newId: idMaker(() => NOW, randomBytes) };
+  const all = await ensureIssuers(tools, names);
   return openAuthority(all, names.pkiUrl);
 })();
 
@@ -257,7 +253,7 @@ test('what differs from what was decided is found before it is signed', () => {
   assert.notDeepEqual(
     lint(toBeSigned(right), { ...decided, issuerNotAfter: notAfter - 1000 }),
     [],
-    'it outlives its issuer',
+    'outlives its issuer',
   );
   assert.notDeepEqual(lint(toBeSigned(right), { ...decided, maxDays: 198 }), [], 'longer than the product allows');
   assert.notDeepEqual(

@@ -9,7 +9,7 @@ import { Refusal } from '../../../src/domain/errors.ts';
 import { csr, HASHES, KEY_KINDS, keyPair, newKeyPair, type Parts, pem, pssAlgorithm } from '../../support/csr.ts';
 import * as tables from '../../support/wrong-csrs.ts';
 
-/** The reason; any other error than the one refusal, in both languages and with a remedy, fails the test. */
+/** Returns the reason. Fails unless the error is an invalid_csr refusal in both languages, with a remedy. */
 function reasonOf(read: () => unknown, what: string): string {
   try {
     read();
@@ -86,7 +86,7 @@ test('what is odd but right is read', () => {
 
 test('a PSS signature without its leading zero is refused, though OpenSSL would verify it', () => {
   const parts: Parts = { key: keyPair('rsa2048'), pssSalt: 32, algorithm: pssAlgorithm({}) };
-  // The salt is random: one signature in 256 begins with a zero.
+  // The salt is random: one signature in 256 begins with a zero byte.
   for (let isShorter = false; !isShorter; ) {
     const signature = (right: Uint8Array) => {
       isShorter = right[0] === 0;

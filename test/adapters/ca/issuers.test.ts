@@ -1,9 +1,9 @@
-// Issuers come and go while the service runs: who signs, for how long, and what stays of those who no longer do.
+// Issuers imported and retired while the service runs: selection, maximum validity, and what retired issuers still do.
 import assert from 'node:assert/strict';
 import { X509Certificate } from 'node:crypto';
 import { test } from 'node:test';
 import { openAuthority } from '../../../src/adapters/ca/authority.ts';
-import { readOwnIssuer } from '../../../src/adapters/ca/own-issuer.ts';
+import { readImportedIssuer } from '../../../src/adapters/ca/imported-issuer.ts';
 import { readPublicKey } from '../../../src/adapters/ca/public-key.ts';
 import { extension } from '../../../src/adapters/ca/to-be-signed.ts';
 import { ia5String, implicit, oid, sequence } from '../../../src/adapters/der/writer.ts';
@@ -20,10 +20,10 @@ type Lives = NonNullable<Parameters<typeof caPair>[1]>;
 
 function ownIssuer({ now, app: { newId } }: TestApp, lives: Lives = {}) {
   const { root, issuing } = caPair('p256', { now: now(), ...lives });
-  return readOwnIssuer({ certificate: issuing.pem, key: issuing.key, root: root.pem }, now(), newId);
+  return readImportedIssuer({ certificate: issuing.pem, key: issuing.key, root: root.pem }, now(), newId);
 }
 
-/** What `reseal ca import` does, in another process as a rule. */
+/** `reseal ca import`, without the process. */
 async function bringIssuer(app: TestApp, lives: Lives = {}) {
   const pair = ownIssuer(app, lives);
   await app.app.store.transaction(({ issuers }) => issuers.adopt(pair));
@@ -46,7 +46,7 @@ const isFrom = (leaf: X509Certificate, issuer: { certificate: Uint8Array }): boo
   return leaf.checkIssued(above) && leaf.verify(above.publicKey);
 };
 
-test('the preferred issuer signs if it lives long enough, otherwise whoever does, otherwise who lives longest', async () => {
+test('selects the preferred issuer valid long enough, else another one that is, else the one valid longest', async () => {
   await using app = await startApp();
   const made = app.issuance.issuers;
   const rsa = activeIssuer(app, 'rsa');
@@ -64,7 +64,7 @@ test('the preferred issuer signs if it lives long enough, otherwise whoever does
     alone.served.map(({ keyType, signHash }) => `${keyType}+${signHash}`),
     ['p256+sha256', 'p384+sha256', 'p521+sha256'],
   );
-  // Whatever hangs on a root that ends first, ends with it.
+  // A chain ends with its root when that expires first.
   const hanging = openAuthority(ownIssuer(app, { rootDays: 20, issuingDays: 30 }), 'http://pki.example.com');
   assert.equal(hanging.issuerFor('p256', 'sha256', 0)?.notAfter, app.now() + 20 * DAY);
 });
@@ -99,7 +99,7 @@ test('a running service takes up a new issuer at its next sweep, and keeps servi
   assert.ok(isFrom(await issued(app, order), brought));
   const late = await authority.sign(before.id, 'sha256', prepared.toBeSigned);
   assert.ok(isFrom(new X509Certificate(late), before));
-  // Certificates of either are shown with their chain, and both issuers are where their certificates say.
+  // Certificates of both issuers have their chain, and both issuer certificates are served at the URLs in them.
   const chain = (await certificate(app, order, early.body.data.certificate.id)).ica_pem;
   assert.equal(new X509Certificate(chain).fingerprint256, new X509Certificate(before.certificate).fingerprint256);
   for (const { id, certificate: expected } of [before, brought]) {
@@ -142,7 +142,7 @@ test('a product may allow more years than its issuer has', async () => {
   const product = { ...OWN_PRODUCT, csr: 'optional', max_validity_days: 3650, term_days: 3650 };
   await using app = await startApp({ RESEAL_PRODUCTS_FILE: productsFile(product) });
   const brought = await bringIssuer(app, { issuingDays: 2_000, rootDays: 2_000 });
-  // RSA lives longer, and can sign for everybody.
+  // The RSA issuer is valid longer, and signs every key type but SM2.
   await app.issuance.sweep();
   const order = await newOrder(app, { product: 'own' });
   const rsa = activeIssuer(app, 'rsa');
@@ -164,7 +164,7 @@ test('an authority with less than a day left is not brought at all', async () =>
 test('an authority whose certificates verifiers would refuse is not brought', async () => {
   await using app = await startApp();
   const critical = (id: string, value: Uint8Array) => extension({ id: oid(id), isCritical: true, value });
-  // permitted: DNS names under corp.example.org; clientAuth; an extension of nobody's.
+  // permitted: DNS names under corp.example.org; clientAuth; an unknown critical extension.
   const onlyCorp = sequence([implicit(0, sequence([sequence([implicit(2, ia5String('corp.example.org'))])]))]);
   const table: [string, Lives, RegExp][] = [
     ['names', { issuingExtensions: [critical('2.5.29.30', onlyCorp)] }, /limits the names/],

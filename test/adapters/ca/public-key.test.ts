@@ -36,7 +36,7 @@ const refused = (weakness: RegExp) => (error: unknown) => {
 };
 const require = (spki: Uint8Array) => requireStrongKey(readPublicKey(spki));
 
-/** The weakness is in the key, not in the request: that one is signed well. */
+/** A CSR with a valid signature on a weak key. */
 function requireOfCsr(key: KeyPair): void {
   requireStrongKey(readCsr(pem(csr({ key }))).publicKey);
 }
@@ -78,7 +78,7 @@ const primesUpTo = (last: number): bigint[] =>
   Array.from({ length: last - 1 }, (_, index) => BigInt(index + 2)).filter((one) => checkPrimeSync(one));
 const SMALL_PRIMES = primesUpTo(751);
 
-/** The first number from there, in steps, that no small prime divides. */
+/** The first number from there, in steps, without small prime factors. */
 function rough(from: bigint, step = 1n): bigint {
   let number = from;
   while (SMALL_PRIMES.some((prime) => number % prime === 0n)) number += step;
@@ -109,7 +109,7 @@ function squareRoot(number: bigint): bigint {
   return root;
 }
 
-/** As the broken library chose its primes: k · M + (65537^a mod M), M the product of the first primes. */
+/** A prime of the ROCA form: k · M + (65537^a mod M), M the product of the first primes. */
 function rocaPrime(bits: number, lastFactor: number): bigint {
   const m = primesUpTo(lastFactor).reduce((product, one) => product * one, 1n);
   for (;;) {

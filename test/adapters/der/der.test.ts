@@ -197,7 +197,7 @@ test('reading is linear: a megabyte of the smallest elements is no burden', () =
   assert.ok(performance.now() - started < 2_000);
 });
 
-/** Bytes that look like DER more often than chance would have it. */
+/** Random bytes, biased towards DER. */
 const derLike = fc
   .array(
     fc.oneof(

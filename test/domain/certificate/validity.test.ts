@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { type ValidityWish, validityOf } from '../../../src/domain/certificate/validity.ts';
+import { type ValidityRequest, validityOf } from '../../../src/domain/certificate/validity.ts';
 import { Refusal } from '../../../src/domain/errors.ts';
 
 const DAY = 86_400_000;
 const NOW = Date.parse('2026-11-15T12:34:56.789Z');
 const NOT_BEFORE = Date.parse('2026-11-15T12:34:56Z');
 
-const wish = (change: Partial<ValidityWish> = {}): ValidityWish => ({
+const wish = (change: Partial<ValidityRequest> = {}): ValidityRequest => ({
   now: NOW,
   maxDays: 199,
   termEndsAt: NOW + 365 * DAY,
@@ -16,9 +16,9 @@ const wish = (change: Partial<ValidityWish> = {}): ValidityWish => ({
   ...change,
 });
 
-const endOf = (change: Partial<ValidityWish>): string => new Date(validityOf(wish(change)).notAfter).toISOString();
+const endOf = (change: Partial<ValidityRequest>): string => new Date(validityOf(wish(change)).notAfter).toISOString();
 
-const refusedAs = (code: string, field: string | undefined, change: Partial<ValidityWish>): void => {
+const refusedAs = (code: string, field: string | undefined, change: Partial<ValidityRequest>): void => {
   assert.throws(
     () => validityOf(wish(change)),
     (error) =>
@@ -34,7 +34,7 @@ test('it begins at the second that is, and 199 days are not one second more', ()
 });
 
 test('the earliest of all ends wins', () => {
-  const table: readonly (readonly [Partial<ValidityWish>, string])[] = [
+  const table: readonly (readonly [Partial<ValidityRequest>, string])[] = [
     [{}, '2027-06-02T12:34:55.000Z'],
     [{ validityDays: 1 }, '2026-11-16T12:34:55.000Z'],
     [{ validityDays: 30 }, '2026-12-15T12:34:55.000Z'],

@@ -3,7 +3,7 @@
 // that writes the certificate down, so the race has the same outcome every time.
 import assert from 'node:assert/strict';
 import { after, describe, test } from 'node:test';
-import { readOwnIssuer } from '../../../src/adapters/ca/own-issuer.ts';
+import { readImportedIssuer } from '../../../src/adapters/ca/imported-issuer.ts';
 import { type Answer, startApp, type TestApp } from '../../support/app.ts';
 import { caPair } from '../../support/authority.ts';
 import { body, certificate, csrFor, newOrder, type PlacedOrder, reissue, show } from '../../support/orders.ts';
@@ -108,7 +108,7 @@ for (const [engine, start] of Object.entries(ENGINES)) {
         await reissueWhile(
           async () => {
             const own = { certificate: issuing.pem, key: issuing.key, root: root.pem };
-            const pair = readOwnIssuer(own, app.now(), app.app.newId);
+            const pair = readImportedIssuer(own, app.now(), app.app.newId);
             await store.transaction((tx) => tx.issuers.adopt(pair));
             await app.issuance.sweep();
           },

@@ -1,5 +1,5 @@
-// The ocsp-fuzz campaign in small: enough bent requests to notice that it, or what it checks, has broken. The real one
-// is `npm run campaign -- ocsp-fuzz`.
+// A short run of the ocsp-fuzz campaign, enough to notice that the campaign or the responder is broken. The full one is
+// `npm run campaign -- ocsp-fuzz`.
 import assert from 'node:assert/strict';
 import { ocspFuzz } from '../../../campaigns/ocsp-fuzz.ts';
 import { rule } from '../../support/contract.ts';

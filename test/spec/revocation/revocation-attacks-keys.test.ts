@@ -1,5 +1,5 @@
-// Attacks around keys: one that is reported while a certificate on it is signed, an escrowed one that somebody wants to
-// keep, a victim's that a stranger reports, one in a form that nobody certifies; and more due at once than one run does.
+// Attacks around keys: reported while a certificate on it is signed, an escrowed key of a compromised dual certificate,
+// another account's key, a key in a non-canonical encoding; and more due revocations than one run handles.
 import assert from 'node:assert/strict';
 import { createHash, ECDH, randomBytes } from 'node:crypto';
 import { type TestContext, test } from 'node:test';
@@ -7,7 +7,7 @@ import { explicit, integer, octetString, oid, raw, sequence, TAG } from '../../.
 import { Refusal } from '../../../src/domain/errors.ts';
 import type { Repositories } from '../../../src/domain/store.ts';
 import { Problem } from '../../../src/kernel/problem.ts';
-import { compromiseKey } from '../../../src/usecases/revocation/revoke-key.ts';
+import { revokeKey } from '../../../src/usecases/revocation/revoke-key.ts';
 import { runDueRevocations } from '../../../src/usecases/revocation/run-due-revocations.ts';
 import { revocationCommands } from '../../../src/wiring/revocation-commands.ts';
 import { csr, newKeyPair, pem } from '../../support/csr.ts';
@@ -23,8 +23,8 @@ const { app, db, requireAnswered, requireIssued } = await startWatchedApp({
   RESEAL_PRODUCTS_FILE: productsFile(GRACE),
 });
 const { store, newId } = app.app;
-const { authority, lists } = app.issuance;
-const tools = { store, now: app.now, newId, publishLists: lists.publish };
+const { authority, crls } = app.issuance;
+const tools = { store, now: app.now, newId, publishCrls: crls.publish };
 const CONSENT = { i_know_remove_domain_will_revoke_before_cert: true, i_know_will_revoke_last_cert: true };
 const REFUSED_KEY = [400, 'invalid_csr', 'certificate.csr'] as const;
 
@@ -36,7 +36,7 @@ function newKey() {
   return { ...pair, csr: pem(csr({ key: pair })), fingerprint: createHash('sha256').update(pair.spki).digest('hex') };
 }
 
-/** What list and OCSP agree on. */
+/** The status that CRL and OCSP agree on. */
 async function seen(order: PlacedOrder, id: string) {
   const shown = await certificate(app, order, id);
   const issuer = derOf(pems(shown.ica_pem)[0]!);
@@ -57,7 +57,7 @@ const escrowedKeyOf = (certificateId: string): string => {
   return String(db.prepare(`${select} where e.certificate_id = ?`).get(certificateId)?.found);
 };
 
-/** It happens once, between what is written down to be signed and the signature. */
+/** Runs once, between preparing and signing. */
 function whileSigned({ mock }: TestContext, happens: () => Promise<unknown>): void {
   const { sign } = authority;
   const signing = mock.method(authority, 'sign', async (...args: Parameters<typeof sign>) => {
@@ -75,7 +75,7 @@ for (const [product, when] of [
     const order = await newOrder(app, { product });
     const { csr: text, fingerprint } = newKey();
     whileSigned(context, async () => {
-      const { certificates } = await app.issuance.compromiseKey(fingerprint);
+      const certificates = await app.issuance.revokeKey(fingerprint);
       assert.deepEqual(certificates, [], 'it is not issued yet');
     });
     const id = await requireAnswered(order, body({ csr: text }, CONSENT));
@@ -101,7 +101,7 @@ test('an escrowed key that is compromised is not kept, whatever is asked for', a
   const kept = (await requireIssued(order, await dual({ un_modify_key: true }))).id;
   const fingerprint = escrowedKeyOf(kept);
   assert.equal(fingerprint, escrowedKeyOf(second), 'without a report it is');
-  const { certificates } = await app.issuance.compromiseKey(fingerprint);
+  const certificates = await app.issuance.revokeKey(fingerprint);
   assert.deepEqual(certificates.map(({ certificateId }) => certificateId).sort(), [second, kept].sort());
   const next = (await requireIssued(order, await dual({ un_modify_key: true }))).id;
   assert.notEqual(escrowedKeyOf(next), fingerprint);
@@ -122,7 +122,7 @@ test('an escrowed key that is reported while it is signed for: both halves die',
   const order = await newDualOrder(app, await newSm2Csr());
   const second = (await requireIssued(order, await dual())).id;
   const fingerprint = escrowedKeyOf(second);
-  // The first thing that a report does; the rest has to wait for this signature.
+  // The first step of a report; the rest waits for this signature.
   whileSigned(context, () => store.blockedKeys.add(fingerprint, 'key_compromise', app.now()));
   const id = await requireAnswered(order, await dual({ un_modify_key: true }));
   assert.equal(escrowedKeyOf(id), fingerprint);
@@ -139,7 +139,7 @@ test('one order that is busy for too long keeps no other from being revoked', as
     orders.push({ order, id: (await requireIssued(order, body({ csr: text }))).id });
   }
   const [busy, ...others] = orders;
-  // What whoever waits for a signer is told in the end, without the wait.
+  // The refusal that ends the wait for a signer, without the wait.
   const withBusy = (tx: Repositories): Repositories => ({
     ...tx,
     orders: {
@@ -155,14 +155,14 @@ test('one order that is busy for too long keeps no other from being revoked', as
     transaction: (work) => store.transaction((tx) => work(withBusy(tx))),
   };
   const isBusy = (error: unknown) => error instanceof Refusal && error.code === 'service_busy';
-  await assert.rejects(compromiseKey({ ...tools, store: crowded })(fingerprint), isBusy, 'the operator is told');
+  await assert.rejects(revokeKey({ ...tools, store: crowded })(fingerprint), isBusy, 'the operator is told');
   for (const { order, id } of others) assert.equal(await seen(order, id), 'key_compromise');
   requireError(await reissue(app, busy!.order, body({ csr: text })), REFUSED_KEY);
-  assert.equal((await app.issuance.compromiseKey(fingerprint)).certificates.length, 3);
+  assert.equal((await app.issuance.revokeKey(fingerprint)).length, 3);
   assert.equal(await seen(busy!.order, busy!.id), 'key_compromise', 'the next time');
 });
 
-test('a stranger with a copy of a request blocks its key for nobody else', async () => {
+test('reporting a key from a copied CSR blocks it for the reporting account only', async () => {
   const { csr: text, fingerprint } = newKey();
   const victim = await newOrder(app);
   const theirs = (await requireIssued(victim, body({ csr: text }))).id;
@@ -174,8 +174,8 @@ test('a stranger with a copy of a request blocks its key for nobody else', async
   requireError(await reissue(app, stranger, body(wish)), REFUSED_KEY);
   const again = (await requireIssued(victim, body({ csr: text }))).id;
   assert.equal(await seen(victim, again), 'good');
-  // The operator's word counts for everybody.
-  await app.issuance.compromiseKey(fingerprint);
+  // The operator blocks the key for all accounts.
+  await app.issuance.revokeKey(fingerprint);
   assert.equal(await seen(victim, again), 'key_compromise');
   requireError(await reissue(app, victim, body({ csr: text })), REFUSED_KEY);
 });
@@ -216,7 +216,7 @@ test('more due at once than one run does: run by run, each once, and all of them
       await tx.revocations.schedule(accountId, id, { ...planned, dueAt, revokedAt: null });
     }
   });
-  // A clock that only these runs go by, so that the service itself does none of it.
+  // A separate clock for these runs, so that the chores of the service do not revoke anything.
   const late = { ...tools, now: () => dueAt };
   const runs: number[] = [];
   do runs.push(await runDueRevocations(late));

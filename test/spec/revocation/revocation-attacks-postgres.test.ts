@@ -1,12 +1,12 @@
-// A key that is reported in the very moment in which a certificate on it is finished. On PostgreSQL transactions run
-// side by side: the one that issues has asked for the key before it was blocked, and is not visible yet.
+// A key reported while the issuance of a certificate on it commits. PostgreSQL runs the two transactions concurrently: the
+// issuing one has read the blocklist before the key was added, and is not committed yet.
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { after, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
+import type { CertificateRef } from '../../../src/domain/revocation/ports.ts';
 import type { Repositories } from '../../../src/domain/store.ts';
-import type { Compromise } from '../../../src/usecases/revocation/revoke-key.ts';
 import { newFolder, TestApp } from '../../support/app.ts';
 import { csr, newKeyPair, pem } from '../../support/csr.ts';
 import { body, certificate, newOrder, reissue } from '../../support/orders.ts';
@@ -26,24 +26,24 @@ after(async () => {
   await postgres[Symbol.asyncDispose]();
 });
 
-/** Resolves when somebody waits for a row that another transaction has changed. */
+/** Resolves when a transaction waits for a row lock. */
 async function someoneWaits(): Promise<void> {
   const waiting = `select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`;
   for (let looks = 0; looks < MAX_LOOKS; looks += 1) {
     if ((await client.query(waiting)).rows.length > 0) return;
     await sleep(5);
   }
-  assert.fail('nobody waits');
+  assert.fail('no transaction waits');
 }
 
 test('a certificate whose issuance was finishing when its key was reported is found, and revoked', async ({ mock }) => {
   const { store } = app.app;
-  const { authority, compromiseKey } = app.issuance;
+  const { authority, revokeKey } = app.issuance;
   const order = await newOrder(app);
   const key = newKeyPair('p256');
   const fingerprint = createHash('sha256').update(key.spki).digest('hex');
   let isSigned = false;
-  let reported: Promise<Compromise> | undefined;
+  let reported: Promise<CertificateRef[]> | undefined;
   const { sign } = authority;
   mock.method(authority, 'sign', async (...args: Parameters<typeof sign>) => {
     isSigned = true;
@@ -56,7 +56,7 @@ test('a certificate whose issuance was finishing when its key was reported is fo
       async has(...args) {
         const isBlocked = await blockedKeys.has(...args);
         if (isSigned && !reported) {
-          reported = compromiseKey(fingerprint);
+          reported = revokeKey(fingerprint);
           await Promise.race([reported, someoneWaits()]);
         }
         return isBlocked;
@@ -70,7 +70,7 @@ test('a certificate whose issuance was finishing when its key was reported is fo
   const { status, text, body: answer } = await reissue(app, order, body({ csr: pem(csr({ key })) }));
   assert.equal(status, 200, text);
   const { id } = answer.data.certificate;
-  const { certificates = [] } = (await reported) ?? {};
+  const certificates = (await reported) ?? [];
   assert.deepEqual(
     certificates.map(({ certificateId }) => certificateId),
     [id],

@@ -1,5 +1,5 @@
-// Attacks on what the world sees: clocks that jump, lists and answers that are made while something changes, caches, and
-// addresses that come back. What is revoked stays revoked, and is on every list, once.
+// Attacks on published status: clock jumps, CRLs and OCSP responses built during changes, caches, and PKI addresses that
+// are used again. A revoked certificate stays revoked, and is on every CRL exactly once.
 import assert from 'node:assert/strict';
 import { X509Certificate } from 'node:crypto';
 import { join } from 'node:path';
@@ -51,15 +51,15 @@ const runChores = async (of: TestApp = app) => {
   for (const { run } of of.issuance.revocationChores) await run();
 };
 
-/** As by an instance that dies before it publishes. */
+/** Simulates an instance that crashes before it publishes. */
 const recordOnly = ({ key }: PlacedOrder, id: string, reason: RevocationReason) =>
-  revokeCertificate({ store, now: app.now, newId, publishLists: async () => {} })(
+  revokeCertificate({ store, now: app.now, newId, publishCrls: async () => {} })(
     { accountId: key.accountId, actor: key.keyId, requestId: null },
     id,
     { reason },
   );
 
-/** Each time this list is made, one of these happens between the reading of what is new and the rest. */
+/** Each time this CRL is built, runs one of these after the changes were read. */
 function whileMade({ mock }: TestContext, { serial }: Held, ...moments: (() => Promise<void>)[]): void {
   const { unlisted } = store.revokedSerials;
   mock.method(store.revokedSerials, 'unlisted', async (...args: Parameters<typeof unlisted>) => {
@@ -75,7 +75,7 @@ test('a clock that jumps ahead and back takes nothing off a list that is still v
   await post(order, revoked.id);
   const before = await listOf(revoked);
   assert.ok(before.revoked.has(revoked.serial));
-  // The first list after its end still shows it, the next does not.
+  // The first CRL after its expiry still lists it, the next one does not.
   for (const days of [400, 2]) {
     app.advance(days * DAY);
     await runChores();
@@ -105,7 +105,7 @@ test('a reason that changes while the first list is made: listed once, and first
     },
   );
   await post(order, one.id, { reason: 'superseded' });
-  // crlOf refuses a list with a serial number that is there twice.
+  // crlOf fails on a duplicate serial number.
   const last = await listOf(one);
   assert.equal(first?.revoked.get(one.serial)?.reason, 'superseded');
   assert.equal(last.revoked.get(one.serial)?.reason, 'key_compromise');
@@ -146,7 +146,7 @@ test('an OCSP answer is never good as of a moment after the revocation', async (
   const looking = mock.method(store.revokedSerials, 'statusOf', async (...args: Parameters<typeof statusOf>) => {
     const status = await statusOf(...args);
     looking.mock.restore();
-    // It was good. Signing takes its time.
+    // Good when it was read; revoked while the response is signed.
     app.advance(5_000);
     await post(order, one.id);
     app.advance(5_000);
@@ -159,7 +159,7 @@ test('an OCSP answer is never good as of a moment after the revocation', async (
   assert.ok(answer.thisUpdate < at!, 'what was said was true at the moment it names');
 });
 
-test('whoever revokes what is revoked already also waits until a list shows it', async () => {
+test('a repeated revocation also waits until a CRL lists the certificate', async () => {
   const order = await newOrder(app);
   const one = await held(order);
   await recordOnly(order, one.id, 'superseded');
@@ -211,7 +211,7 @@ test('an address that is used again stays in the lists, and starting again chang
     await moved.stop();
     await moved.start(settings);
     await runChores(moved);
-    // crlOf refuses a list that does not name the address in the certificate.
+    // crlOf fails on a CRL that does not name the URL in the certificate.
     return await listOf(one, moved);
   };
   const list = await restart();

@@ -1,5 +1,5 @@
-// A year goes by. Lists are made anew before they run out and responders before they end, whether anybody asks or not;
-// what has expired leaves the lists; and at no moment is there neither an old nor a new certificate that is valid.
+// A simulated year: CRLs and OCSP responders are renewed before they expire, with or without requests; expired
+// certificates leave the CRLs; and at any time the old or the new certificate is valid.
 import assert from 'node:assert/strict';
 import { X509Certificate } from 'node:crypto';
 import { test } from 'node:test';
@@ -35,13 +35,13 @@ async function held(order: PlacedOrder, id = order.certificateId) {
   return { der: derOf(shown.pem), serial: shown.serial_number as string, issuer: derOf(pems(shown.ica_pem)[0]!) };
 }
 
-test('through a year of days, nobody ever meets a list or a responder that has run out', async () => {
+test('for a year of days, no CRL and no responder is ever expired', async () => {
   const orders = [await newOrder(app, { product: 'own' }), await newOrder(app, { product: 'ssl-dv', key: 'rsa2048' })];
   const all = await Promise.all(orders.map((order) => held(order)));
   const responders = new Set<string>();
   const numbers = all.map(() => 0);
   for (let day = 0; day <= 366; day += 6) {
-    // The service does its chores; what it would do for whoever asks is not needed for that.
+    // Only the background chores run: renewal must not depend on requests.
     await runChores();
     const heads = db.prepare('select next_update, this_update from crl').all() as Record<string, number>[];
     for (const head of heads) assert.ok(head.next_update! > app.now() && app.now() - head.this_update! < DAY);
@@ -65,7 +65,7 @@ test('through a year of days, nobody ever meets a list or a responder that has r
     }
     app.advance(6 * DAY);
   }
-  // Thirty days each, renewed when ten are left: about eighteen in a year, for each of the two issuers.
+  // Valid for 30 days, renewed when 10 are left: about 18 a year for each of the two issuers.
   assert.ok(responders.size >= 2 * 15 && responders.size <= 2 * 25, `${responders.size} responders`);
 });
 
@@ -103,7 +103,7 @@ test('an expired certificate leaves its list after one that was made since', asy
   assert.equal((await ocspStatus(app, serial, issuer)).status, 'revoked', 'OCSP does not forget');
 });
 
-/** As a verifier sees it at this moment, by its dates, its list and OCSP. */
+/** The status a verifier sees now: dates, CRL and OCSP. */
 async function isValid({ der, serial, issuer }: Awaited<ReturnType<typeof held>>): Promise<boolean> {
   const isBegun = new X509Certificate(der).validFromDate.getTime() <= app.now();
   const isListed = (await crlOf(app, der, issuer)).revoked.has(serial);
@@ -137,12 +137,12 @@ test('a store that was restored from an older backup goes on with higher numbers
   const before = await crlOf(app, der, issuer);
   const [, issuerId = '', shard = ''] = /\/crl\/([^/]+)\/(\d+)\.crl/.exec(before.addresses[0]!) ?? [];
   const { store } = app.app;
-  const kept = (await store.revocationLists.find({ issuerId, shard: Number(shard) }))!;
+  const kept = (await store.crls.find({ issuerId, shard: Number(shard) }))!;
   app.advance(2 * DAY);
   const seen = await crlOf(app, der, issuer);
   assert.ok(seen.number > before.number);
   // The table as it was two days ago.
-  await store.revocationLists.publish(kept, seen.number, []);
+  await store.crls.publish(kept, seen.number, []);
   app.advance(DAY);
   const after = await crlOf(app, der, issuer);
   assert.ok(after.number > seen.number, 'higher than any that was seen');

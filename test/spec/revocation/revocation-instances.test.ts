@@ -1,4 +1,4 @@
-// Three instances on one PostgreSQL: a revocation happens once, whoever gets to it, and all of them show it at once.
+// Three instances on one PostgreSQL: each revocation is applied once, by any instance, and all of them show it at once.
 import assert from 'node:assert/strict';
 import { cpSync } from 'node:fs';
 import { after, test } from 'node:test';
@@ -43,7 +43,7 @@ const eventsOf = async (certificateId: string) =>
     .map(({ action }) => action)
     .filter((action) => action === 'order:revoked').length;
 
-/** What an instance tells of a certificate. */
+/** The status that an instance shows. */
 async function seenBy(app: TestApp, order: PlacedOrder, id: string) {
   const shown = await certificate(app, order, id);
   const issuer = derOf(pems(shown.ica_pem)[0]!);
@@ -68,11 +68,11 @@ rule(
       orders.push(order);
     }
     const before = await Promise.all(orders.map((order) => seenBy(one, order, order.certificateId)));
-    // Nobody is there when the time comes.
+    // No instance is running when it becomes due.
     for (const app of apps) await app.stop();
     advance(25 * HOUR);
     for (const app of apps) await app.start(settings);
-    // All at once; and what they do in the background besides may only help.
+    // All at once, beside their background chores.
     await Promise.all(apps.map((app) => app.issuance.revocationChores[0]!.run()));
     await Promise.all(apps.map((app) => app.issuance.revocationChores[1]!.run()));
     for (const [index, { certificateId }] of orders.entries()) {
@@ -91,7 +91,7 @@ test('revoking at the same moment in all instances loses none and lists none twi
   for (let made = 0; made < 24; made += 1) orders.push(await newOrder(one));
   const revoke = (app: TestApp, order: PlacedOrder) =>
     app.call('POST', `/openapi/v3/certs/${order.certificateId}/revoke`, { key: order.key });
-  // Each by all three at once.
+  // Each certificate by all three instances at once.
   const answers = await Promise.all(orders.flatMap((order) => apps.map((app) => revoke(app, order))));
   assert.deepEqual(new Set(answers.map(({ status }) => status)), new Set([200]));
   for (const order of orders) {
@@ -111,7 +111,7 @@ test('what was recorded by one that died before it could publish is published by
   await reissue(one, order, body({ csr: undefined }, { i_know_will_revoke_last_cert: true }));
   advance(25 * HOUR);
   const { app, now } = one;
-  const silent = { store: app.store, now, newId: app.newId, publishLists: async () => {} };
+  const silent = { store: app.store, now, newId: app.newId, publishCrls: async () => {} };
   await runDueRevocations(silent);
   const between = await seenBy(apps[1]!, order, order.certificateId);
   assert.equal(between.status, 'revoked', 'OCSP answers from the record itself');

@@ -1,6 +1,6 @@
-// Second opinions: openssl and GnuTLS, where they are installed, and a library that always is. Each must say of every
-// issuing authority what the service says: good, revoked, unknown, right after a reissue with consent. The service here
-// lives in the present, because some of these tools can be told of no other time.
+// Independent verifiers: openssl and GnuTLS where installed, and a JavaScript library. For every issuing authority they
+// must agree with the service on good, revoked and unknown, right after a reissue with consent. Runs on the real clock,
+// because some of these tools take no other time.
 import assert from 'node:assert/strict';
 import { execFile, spawnSync } from 'node:child_process';
 import { webcrypto } from 'node:crypto';
@@ -50,7 +50,7 @@ async function justReissued(key: KeyKind, signHash: 'sha256' | 'sha384') {
   file('old.pem', old.pem);
   file('current.pem', current.pem);
   file('lists.pem', lists.map((der) => pem('X509 CRL', der)).join(''));
-  /** What it printed, whether or not it approves. */
+  /** Returns the output, whatever the exit code is. */
   const said = (tool: string, ...args: string[]): Promise<string> =>
     run(tool, args, { cwd: folder }).then(
       ({ stdout, stderr }) => stdout + stderr,
@@ -101,7 +101,7 @@ for (const [key, signHash] of ISSUERS) {
       ] as const) {
         const { der } = await postOcsp(app, ocspRequest([certIdOf(shown.serial_number, derOf(issuing))]));
         file('answer.der', der);
-        // It follows no chain: whom the responder speaks for is whom it is told to trust.
+        // ocsptool builds no chain: the issuing authority must be trusted directly.
         const loads = ['--load-response', 'answer.der', '--load-trust', 'issuing.pem'];
         const answer = await said('ocsptool', '--verify-response', ...loads);
         assert.match(answer, expected);

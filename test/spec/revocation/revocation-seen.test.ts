@@ -1,4 +1,4 @@
-// What verifiers see: lists and OCSP of every kind of issuer, over HTTP, as they are written in the certificates.
+// CRLs and OCSP as verifiers see them: for every issuer type, over HTTP, at the URLs in the certificates.
 import assert from 'node:assert/strict';
 import { randomBytes, X509Certificate } from 'node:crypto';
 import { test } from 'node:test';
@@ -29,7 +29,7 @@ const BOTH = { i_know_remove_domain_will_revoke_before_cert: true, i_know_will_r
 const post = (order: PlacedOrder, id: string, json: unknown = {}) =>
   app.call('POST', `/openapi/v3/certs/${id}/revoke`, { key: order.key, json });
 
-/** A certificate of that order as a verifier holds it, with who issued it. */
+/** A certificate of the order, and its issuer, as a verifier has them. */
 async function held(order: PlacedOrder, id = order.certificateId) {
   const shown = await certificate(app, order, id);
   const [issuer, root] = pems(shown.ica_pem).map(derOf) as [Buffer, Buffer];
@@ -55,7 +55,7 @@ rule('revocation 7', 'at once on a CRL of its issuer and revoked in the answers 
     assert.equal((await ocspStatus(app, serial, issuer)).status, 'revoked', key);
     const next = await held(order, answer.body.data.certificate.id);
     assert.equal((await ocspStatus(app, next.serial, next.issuer)).status, 'good', key);
-    // Valid from a moment on that is not after the one at which the other ended.
+    // The replacement is valid before the previous certificate is revoked.
     const { validFromDate } = new X509Certificate(next.der);
     assert.ok(validFromDate.getTime() <= list.revoked.get(serial)!.at);
   }
@@ -76,7 +76,7 @@ rule(
       assert.ok(app.now() - list.thisUpdate < DAY, 'a day old at most');
       last = list;
     }
-    // Two in one moment, and one after the clock went back, are newer all the same.
+    // Numbers grow within a millisecond, and when the clock goes back.
     await post(order, order.certificateId);
     const revoked = await crlOf(app, der, issuer);
     assert.ok(revoked.number > last.number && revoked.revoked.has(serial));
@@ -108,7 +108,7 @@ rule('revocation 9', 'OCSP answers over GET and POST, repeats a nonce that was s
       const posted = readOcsp((await postOcsp(app, request)).der, issuer, [certId]);
       assert.deepEqual([posted.statuses[0]?.status, posted.nonce && Buffer.from(posted.nonce)], ['good', nonce]);
     }
-    // One more than the last is as unknown as any other; so is one of another issuer of ours.
+    // The next serial number is unknown, and so is a serial number of another issuer.
     const next = (BigInt(`0x${serial}`) + 1n).toString(16);
     for (const unknown of [next, '01', '7f'.repeat(20), `00${serial}`.slice(0, 32), '41'.repeat(30)]) {
       assert.equal((await ocspStatus(app, unknown, issuer)).status, 'unknown', unknown);
@@ -118,7 +118,7 @@ rule('revocation 9', 'OCSP answers over GET and POST, repeats a nonce that was s
     for (const hash of ['sha256', 'sm3'] satisfies IdHash[]) {
       assert.equal((await ocspStatus(app, serial, issuer, hash)).status, 'good', hash);
     }
-    // Several questions, one answer each; the responder itself was issued too.
+    // Several requests, one response each; the responder's own serial number is good.
     const { responderSerial, responder } = readOcsp((await postOcsp(app, ocspRequest([certId]))).der, issuer, [certId]);
     assert.equal((await ocspStatus(app, responderSerial, issuer)).status, 'good');
     assert.deepEqual(responder.keyUsage, ['1.3.6.1.5.5.7.3.9']);
@@ -224,7 +224,7 @@ rule(
     const list = await crlOf(app, der, issuer);
     assert.equal(revocation.crl_number, list.number);
     assert.ok(!before.revoked.has(serial) && list.revoked.has(serial) && before.number < list.number);
-    // Later lists show it too; the first is what is told.
+    // Later CRLs list it too; the first one is reported.
     app.advance(2 * DAY);
     assert.ok((await crlOf(app, der, issuer)).number > list.number);
     assert.deepEqual((await held(order)).shown.revocation, revocation);

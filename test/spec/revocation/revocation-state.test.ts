@@ -1,5 +1,5 @@
-// What a revocation does to everything around it: the order, the key, other certificates on it, credentials that may
-// not, serial numbers that nobody finished, and addresses that have changed.
+// Effects of a revocation: on the order, the key and other certificates on it; permissions; interrupted issuances; changed
+// PKI addresses.
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { test } from 'node:test';
@@ -56,7 +56,7 @@ rule('revocation 12', 'it cannot be reissued, and a reissue of it that was pendi
     .prepare('select action, certificate_id from outbox where order_id = ? order by id desc')
     .get(order.id);
   assert.deepEqual({ ...last }, { action: 'order:revoked', certificate_id: order.certificateId });
-  // One that will be revoked is valid until it is.
+  // A scheduled revocation does not count yet.
   const graceful = await newOrder(app, { product: 'own' });
   const next = (await requireIssued(graceful, body({ csr: undefined }, BOTH))).id;
   await post(graceful, next);
@@ -64,7 +64,7 @@ rule('revocation 12', 'it cannot be reissued, and a reissue of it that was pendi
   app.advance(24 * 3_600_000);
   for (const { run } of app.issuance.revocationChores) await run();
   assert.equal(await statusOf(graceful), 'revoked');
-  // One that had expired was not valid any more: its order still owes another.
+  // An expired certificate was not valid any more, so its revocation does not end the order.
   const expired = await newOrder(app, { product: 'own' });
   app.advance(31 * 24 * 3_600_000);
   await post(expired, expired.certificateId);
@@ -145,7 +145,7 @@ rule(
     const earlier = (await requireIssued(other, body({ csr: text }))).id;
     await post(other, earlier, { reason: 'superseded' });
     const fingerprint = fingerprintOf(await certificate(app, order, id));
-    const { certificates } = await app.issuance.compromiseKey(fingerprint);
+    const certificates = await app.issuance.revokeKey(fingerprint);
     assert.deepEqual(certificates.map(({ certificateId }) => certificateId).sort(), [id, theirs, earlier].sort());
     for (const [whose, one] of [
       [order, id],
@@ -158,11 +158,7 @@ rule(
     for (const one of [order, other]) {
       requireError(await reissue(app, one, body({ csr: text })), [400, 'invalid_csr', 'certificate.csr']);
     }
-    assert.deepEqual(
-      (await app.issuance.compromiseKey(fingerprint)).certificates.length,
-      3,
-      'once more changes nothing',
-    );
+    assert.deepEqual((await app.issuance.revokeKey(fingerprint)).length, 3, 'once more changes nothing');
     const rows = db.prepare("select count(*) as n from outbox where action = 'order:revoked' and certificate_id = ?");
     assert.deepEqual({ ...rows.get(theirs) }, { n: 1 });
   },
@@ -175,7 +171,7 @@ rule(
     const order = await newOrder(app);
     const { accountId } = order.key;
     const model = (await store.certificates.find(accountId, order.certificateId))!;
-    // As a signer leaves it that dies between writing down and finishing.
+    // The state that a signer leaves when it crashes between preparing and finishing.
     const serial = `${'41'.repeat(15)}05`;
     const id = app.app.newId();
     await store.transaction(async (tx) => {
@@ -196,18 +192,18 @@ rule(
     app.advance(SIGNING_LEASE_MS + 1);
     await app.issuance.sweep();
     assert.equal((await ocspStatus(app, serial, issuer)).status, 'unknown', 'when its signer is lost');
-    const voided = await app.issuance.voidedSerials(false);
+    const voided = await app.issuance.interrupted.list();
     assert.deepEqual(
       voided.map(({ certificateId }) => certificateId),
       [id],
     );
     assert.equal((await ocspStatus(app, serial, issuer)).status, 'unknown', 'looking changes nothing');
-    await app.issuance.voidedSerials(true);
+    await app.issuance.interrupted.revoke();
     assert.equal((await ocspStatus(app, serial, issuer)).status, 'revoked');
-    assert.deepEqual(await app.issuance.voidedSerials(false), []);
+    assert.deepEqual(await app.issuance.interrupted.list(), []);
     assert.equal(await statusOf(order), 'issued', 'the order has nothing to do with it');
     const told = db.prepare('select * from outbox where certificate_id = ?').all(id);
-    assert.deepEqual(told, [], 'nobody ever heard of it');
+    assert.deepEqual(told, [], 'it was never announced');
   },
 );
 
@@ -229,13 +225,13 @@ rule('revocation 17', 'names that very address, also after `RESEAL_PKI_URL` has 
   await crlOf(moved, derOf(second.pem), issuer);
 });
 
-test('a key that is reported while a certificate on it is being signed: nobody ever sees that one good', async () => {
+test('a certificate whose key is reported while it is being signed is never good', async () => {
   const order = await newOrder(app);
   const { accountId } = order.key;
-  const { authority, products, lists } = app.issuance;
-  const publishLists = lists.publish;
+  const { authority, products, crls } = app.issuance;
+  const publishCrls = crls.publish;
   const { newId } = app.app;
-  const tools = { store, authority, now: app.now, newId, audit: auditLog({ now: app.now, newId }), publishLists };
+  const tools = { store, authority, now: app.now, newId, audit: auditLog({ now: app.now, newId }), publishCrls };
   const model = (await store.certificates.find(accountId, order.certificateId))!;
   const { spki } = newKeyPair('p256');
   const fingerprint = createHash('sha256').update(spki).digest('hex');
@@ -247,7 +243,7 @@ test('a key that is reported while a certificate on it is being signed: nobody e
   const before = (await store.orders.find(accountId, order.id))!;
   const draft = { wanted, order: before, plan: model.preparation!, product: products.get('ssl-dv')! };
   const record = await store.transaction((tx) => writeDown(tools, tx, draft, NO_KEYS));
-  const { certificates } = await app.issuance.compromiseKey(fingerprint);
+  const certificates = await app.issuance.revokeKey(fingerprint);
   assert.deepEqual(certificates, [], 'it is not issued yet');
   await finishIssuance(tools, record, {
     ...{ order: before, previous: { id: order.certificateId, version: 1 }, idempotency: null },

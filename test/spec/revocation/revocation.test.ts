@@ -1,4 +1,4 @@
-// Revocation as its owner sees it: what a reissue revokes, what can be changed until it happens, and revoking on request.
+// Revocation for account owners: by a reissue, rescheduled or canceled before it is due, and on request.
 import assert from 'node:assert/strict';
 import { rule } from '../../support/contract.ts';
 import { body, certificate, newOrder, type PlacedOrder, reissue, show } from '../../support/orders.ts';
@@ -14,7 +14,7 @@ const HOUR = 3_600_000;
 const BOTH = { i_know_remove_domain_will_revoke_before_cert: true, i_know_will_revoke_last_cert: true };
 const iso = (ms: number): string => new Date(ms).toISOString();
 
-/** What the service does by itself every few seconds, now. */
+/** Runs the background chores now. */
 const runDue = async () => {
   for (const { run } of app.issuance.revocationChores) await run();
 };
@@ -24,7 +24,7 @@ const events = (order: PlacedOrder) =>
     .all(order.id)
     .map((row) => `${row.action} ${row.certificate_id}`);
 
-/** What its owner, its list and OCSP say of a certificate; all of them must say the same. */
+/** The status of a certificate, on which the API, the CRL and OCSP must agree. */
 async function stateOf(order: PlacedOrder, id: string) {
   const shown = await certificate(app, order, id);
   const der = derOf(shown.pem);
@@ -79,7 +79,7 @@ rule('revocation 2', 'the previous certificate is revoked with the reason supers
 
 rule('revocation 3', 'A reissue revokes nothing before the new certificate is issued', async () => {
   const order = await newOrder(app, { product: 'ssl-dv-replace', dnsNames: ['a.example.com'] });
-  // A name that is not proven: the certificate has to wait, and with it everything it would revoke.
+  // A name that is not validated: the certificate is pending, and so is everything it will revoke.
   const pending = await reissue(app, order, body({ dns_names: ['new.example.com'] }, BOTH));
   assert.equal(pending.status, 200, pending.text);
   app.advance(1000 * HOUR);
@@ -102,7 +102,7 @@ rule(
     const order = await newOrder(app, { product: 'own' });
     const issuedAt = app.now();
     const second = (await requireIssued(order, body({ csr: undefined }, BOTH))).id;
-    // At every moment one of the two is valid, and until its time has come both are.
+    // At any time one of the two is valid; until the revocation is due, both are.
     for (const [hours, expected] of [
       [0, false],
       [23.999, false],
@@ -175,13 +175,13 @@ rule('revocation 6', '`POST /openapi/v3/certs/{id}/revoke` revokes a certificate
     assert.equal(answer.data.certificate.revocation.reason, reason);
     assert.equal((await stateOf(order, order.certificateId)).reason, reason);
   }
-  // Without a reason the service writes the one that fits, and never "unspecified".
+  // Without a reason the service chooses one, never "unspecified".
   const order = await newOrder(app);
   const second = (await requireIssued(order, body())).id;
   assert.equal((await post(order, order.certificateId)).body.data.certificate.revocation.reason, 'superseded');
   const last = (await post(order, second, {})).body.data.certificate.revocation;
   assert.equal(last.reason, 'cessation_of_operation');
-  // Once more changes nothing.
+  // Idempotent.
   app.advance(HOUR);
   assert.deepEqual((await post(order, second, { reason: 'superseded' })).body.data.certificate.revocation, last);
   for (const reason of ['unspecified', 'privilege_withdrawn', 'Superseded', '']) {

@@ -1,7 +1,7 @@
-// The bytes of a list of revocations (RFC 5280, 5). Entries are encoded once and kept; a list is its head, the entries
-// one after the other, and its extensions, so that building one costs a copy and a signature.
+// Encodes CRLs (RFC 5280, 5). Entries are encoded once and cached, so building a CRL costs one copy and one signature.
 
-import type { ListedSerial } from '../../../domain/revocation/ports.ts';
+import type { RevocationReason } from '../../../domain/certificate/order.ts';
+import type { CrlEntry } from '../../../domain/revocation/ports.ts';
 import { REASON_CODES } from '../../../domain/revocation/revocation.ts';
 import { enumerated, explicit, integer, oid, raw, sequence, TAG, time } from '../../der/writer.ts';
 import { authorityKeyIdentifier, distributionPoint } from '../profiles.ts';
@@ -12,45 +12,48 @@ const REASON = oid('2.5.29.21');
 const CRL_NUMBER = oid('2.5.29.20');
 const ISSUING_DISTRIBUTION_POINT = oid('2.5.29.28');
 
-const REASONS = new Map(
-  Object.entries(REASON_CODES).map(([reason, code]) => [
-    reason,
-    sequence([extension({ id: REASON, isCritical: false, value: enumerated(code) })]),
-  ]),
-);
+const entryExtensions = (reason: RevocationReason): Uint8Array =>
+  sequence([extension({ id: REASON, isCritical: false, value: enumerated(REASON_CODES[reason]) })]);
+const ENTRY_EXTENSIONS: Readonly<Record<RevocationReason, Uint8Array>> = {
+  key_compromise: entryExtensions('key_compromise'),
+  affiliation_changed: entryExtensions('affiliation_changed'),
+  superseded: entryExtensions('superseded'),
+  cessation_of_operation: entryExtensions('cessation_of_operation'),
+  privilege_withdrawn: entryExtensions('privilege_withdrawn'),
+};
 
-export const listEntry = ({ serial, reason, revokedAt }: ListedSerial): Uint8Array =>
-  sequence([integer(Buffer.from(serial, 'hex')), time(new Date(revokedAt)), REASONS.get(reason)!]);
+export const encodeEntry = ({ serial, reason, revokedAt }: CrlEntry): Uint8Array =>
+  sequence([integer(Buffer.from(serial, 'hex')), time(new Date(revokedAt)), ENTRY_EXTENSIONS[reason]]);
 
-export interface ListContent {
+export interface CrlContent {
   readonly algorithm: Uint8Array;
-  /** The subject of the issuer, DER. */
+  /** The issuer's subject, DER. */
   readonly issuer: Uint8Array;
   readonly issuerKeyId: Uint8Array;
   readonly number: number;
   readonly thisUpdate: number;
   readonly nextUpdate: number;
   /**
-   * Exactly the addresses in the certificates that this list is for: a verifier compares them. None for a list that has
-   * everything its issuer revoked, and is for every certificate of it.
+   * Exactly the URLs in the certificates that this CRL covers: verifiers compare them. Empty for a CRL that covers every
+   * certificate of its issuer.
    */
   readonly addresses: readonly string[];
-  /** Encoded entries, one after the other. */
+  /** Encoded entries, concatenated. */
   readonly entries: Uint8Array;
 }
 
-/** Critical: whoever does not understand that this is one list of several must not take it for all there is. */
+/** Critical, so that a verifier that does not know sharding cannot take one shard for the complete CRL. */
 const issuingDistributionPoint = (addresses: readonly string[]): Uint8Array =>
   extension({ id: ISSUING_DISTRIBUTION_POINT, isCritical: true, value: sequence([distributionPoint(addresses)]) });
 
-export const listToBeSigned = (content: ListContent): Uint8Array =>
+export const crlToBeSigned = (content: CrlContent): Uint8Array =>
   sequence([
     VERSION_2,
     content.algorithm,
     content.issuer,
     time(new Date(content.thisUpdate)),
     time(new Date(content.nextUpdate)),
-    // A list of none is not written at all (5.1.2.6).
+    // Absent when there are no entries (5.1.2.6).
     ...(content.entries.length > 0 ? [raw(TAG.sequence, content.entries)] : []),
     explicit(
       0,

@@ -1,35 +1,35 @@
-// Reads OCSP requests (RFC 6960, 4.1), which anybody may send. Strict, bounded, and without an opinion: a signature on a
-// request is not looked at, because everybody gets the same answer.
+// Reads OCSP requests (RFC 6960, 4.1) from unauthenticated clients: strictly, and with bounds. Signatures on requests are
+// ignored, because every client gets the same response.
 import { DerError, DerReader } from '../../der/reader.ts';
 
-/** A question, a long nonce and a few extensions fit several times. */
+/** Several times the size of a request with a long nonce and a few extensions. */
 export const MAX_REQUEST_BYTES = 4_096;
-/** Clients ask about one certificate; RFC 5019 knows no other request. */
-const MAX_QUESTIONS = 16;
+/** Clients ask about one certificate per request; RFC 5019 allows no more. */
+const MAX_REQUESTS = 16;
 const MAX_EXTENSIONS = 16;
 const NONCE = '1.3.6.1.5.5.7.48.1.2';
 /** RFC 9654. */
 const MAX_NONCE_BYTES = 128;
 const MAX_SERIAL_BYTES = 20;
 
-/** Whose certificate is asked about: hashes of the issuer's name and key, and the serial number. */
-export interface Question {
-  /** CertID as it was sent: the answer repeats it byte for byte. */
+/** One requested certificate: hashes of its issuer's name and key, and its serial number. */
+export interface SingleRequest {
+  /** CertID as it was sent: the response repeats it byte for byte. */
   readonly certId: Uint8Array;
-  /** Dotted. */
+  /** Dotted OID. */
   readonly hashAlgorithm: string;
   readonly issuerNameHash: Uint8Array;
   readonly issuerKeyHash: Uint8Array;
-  /** Hexadecimal, lower case; null for a number that no certificate can have. */
+  /** Hexadecimal, lower case; null when it cannot be a serial number of ours: negative, or too long. */
   readonly serial: string | null;
 }
 
 export interface OcspRequest {
-  readonly questions: readonly Question[];
+  readonly requests: readonly [SingleRequest, ...SingleRequest[]];
   readonly nonce: Uint8Array | null;
 }
 
-/** Throws a DerError for whatever is not a request. */
+/** Throws DerError when the bytes are not a request. */
 export function readOcspRequest(bytes: Uint8Array): OcspRequest {
   if (bytes.length > MAX_REQUEST_BYTES) throw new DerError('too long');
   const outer = new DerReader(bytes);
@@ -42,25 +42,25 @@ export function readOcspRequest(bytes: Uint8Array): OcspRequest {
   request.end();
 
   const version = content.context(0);
-  if (version?.integer().some((byte) => byte !== 0)) throw new DerError('another version');
+  if (version?.integer().some((byte) => byte !== 0)) throw new DerError('unknown version');
   version?.end();
   const requestor = content.context(1);
   requestor?.any();
   requestor?.end();
   const list = content.sequence();
-  const questions: Question[] = [];
+  const first = readSingleRequest(list.sequence());
+  const rest: SingleRequest[] = [];
   while (!list.isAtEnd) {
-    if (questions.length === MAX_QUESTIONS) throw new DerError('too many questions');
-    questions.push(readQuestion(list.sequence()));
+    if (rest.length + 1 === MAX_REQUESTS) throw new DerError('too many requests');
+    rest.push(readSingleRequest(list.sequence()));
   }
-  if (questions.length === 0) throw new DerError('no question');
   const extensions = content.context(2);
   const nonce = extensions ? readExtensions(extensions) : null;
   content.end();
-  return { questions, nonce };
+  return { requests: [first, ...rest], nonce };
 }
 
-function readQuestion(reader: DerReader): Question {
+function readSingleRequest(reader: DerReader): SingleRequest {
   const certId = reader.any();
   const extensions = reader.context(0);
   if (extensions) readExtensions(extensions);
@@ -79,11 +79,12 @@ function readQuestion(reader: DerReader): Question {
 
 function serialText(number: Uint8Array): string | null {
   const digits = number[0] === 0 ? number.subarray(1) : number;
-  if (number[0]! >= 0x80 || digits.length === 0 || digits.length > MAX_SERIAL_BYTES) return null;
+  const isNegative = (number[0] ?? 0) >= 0x80;
+  if (isNegative || digits.length === 0 || digits.length > MAX_SERIAL_BYTES) return null;
   return Buffer.from(digits).toString('hex');
 }
 
-/** The nonce, if there is one. Of the other extensions none changes an answer; one that must, we cannot give. */
+/** Returns the nonce, if any. Other extensions are ignored unless critical, which makes the request malformed. */
 function readExtensions(outer: DerReader): Uint8Array | null {
   const list = outer.sequence();
   outer.end();
@@ -99,16 +100,16 @@ function readExtensions(outer: DerReader): Uint8Array | null {
       next = one.primitive();
     }
     one.end();
-    if (next.tag !== 0x04) throw new DerError('an extension without a value');
+    if (next.tag !== 0x04) throw new DerError('extension without a value');
     if (id !== NONCE) {
-      if (isCritical) throw new DerError('a critical extension that is not known here');
+      if (isCritical) throw new DerError('unknown critical extension');
       continue;
     }
     if (nonce) throw new DerError('two nonces');
     const inside = new DerReader(next.content);
     nonce = inside.octetString();
     inside.end();
-    if (nonce.length === 0 || nonce.length > MAX_NONCE_BYTES) throw new DerError('a nonce of a length it cannot have');
+    if (nonce.length === 0 || nonce.length > MAX_NONCE_BYTES) throw new DerError('nonce of invalid length');
   }
   return nonce;
 }

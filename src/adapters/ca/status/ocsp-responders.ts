@@ -1,23 +1,24 @@
-// Who answers OCSP in the name of an issuer: a key and a certificate of days, so that the issuer's own key signs only
-// once in a while. Made on first use, renewed by itself when a third of its life is left, shared through the store. The
-// serial number is written down before it is signed, like every other.
+// Delegated OCSP responders (RFC 6960, 4.2.2.2): a short-lived key and certificate per issuer, so that the issuer's own
+// key signs rarely. Created on first use, renewed when a third of the lifetime is left, shared through the store. The
+// serial number is recorded before it is signed, like every other.
 import type { IssuerKeyType } from '../../../domain/certificate/authority.ts';
-import { wholeSecond } from '../../../domain/certificate/validity.ts';
+import { floorToSecond } from '../../../domain/certificate/validity.ts';
 import type { Clock } from '../../../domain/clock.ts';
 import type { OcspResponder } from '../../../domain/revocation/ports.ts';
 import type { Store } from '../../../domain/store.ts';
+import type { KeyedMutex } from '../../../kernel/keyed-mutex.ts';
 import { newIssuerKey, openIssuerKey } from '../issuer-key.ts';
-import { newSerial, OWN_HASH } from '../issuers.ts';
+import { newSerial } from '../issuers.ts';
 import { keyBitsOf, responderExtensions } from '../profiles.ts';
-import { distinguishedName, SIGNATURE_ALGORITHMS, toBeSigned } from '../to-be-signed.ts';
+import { DEFAULT_HASH, defaultAlgorithm, distinguishedName, toBeSigned } from '../to-be-signed.ts';
 import { digestOf, type StatusSigner } from './signers.ts';
 
 const HOUR_MS = 3_600_000;
 const LIFE_MS = 30 * 24 * HOUR_MS;
-/** A verifier whose clock is a little behind must not find one that is not valid yet. */
-const EARLIER_MS = HOUR_MS;
+/** Backdates notBefore for verifiers whose clocks are behind. */
+const BACKDATE_MS = HOUR_MS;
 
-/** A P-384 signature takes several times as long, and answers live for hours. */
+/** P-256 also for P-384 issuers: it signs several times faster, and responses live for hours only. */
 const RESPONDER_KEYS: Readonly<Record<IssuerKeyType, IssuerKeyType>> = {
   p256: 'p256',
   p384: 'p256',
@@ -37,30 +38,30 @@ export interface Responder {
 }
 
 export interface Responders {
-  /** Undefined when the issuer has ended: nobody may speak for it any more. */
+  /** The issuer's responder. Undefined when the issuer has expired. */
   of(signer: StatusSigner): Promise<Responder | undefined>;
-  /** Renews those that somebody has asked for, in any instance. */
+  /** Renews responders that exist, whichever instance created them. */
   renewDue(signers: Iterable<StatusSigner>): Promise<void>;
 }
 
 export interface ResponderTools {
   readonly store: Store;
   readonly now: Clock;
-  readonly withLock: <T>(key: string, work: () => Promise<T>) => Promise<T>;
+  readonly withLock: KeyedMutex;
   readonly onError: (error: unknown) => void;
 }
 
 export function ocspResponders({ store, now, withLock, onError }: ResponderTools): Responders {
-  const held = new Map<string, Responder>();
+  const cache = new Map<string, Responder>();
   const renewing = new Set<string>();
 
   const isValid = ({ notBefore, notAfter }: Pick<Responder, 'notBefore' | 'notAfter'>) =>
     notBefore <= now() && now() < notAfter;
   const isFresh = (one: Pick<Responder, 'notBefore' | 'notAfter'>, { notAfter: end }: StatusSigner) =>
-    // One that ends with its issuer cannot be made to live longer.
+    // A responder that ends with its issuer cannot be renewed for longer.
     isValid(one) && (one.notAfter - now() > LIFE_MS / 3 || one.notAfter >= end);
 
-  async function make(signer: StatusSigner): Promise<OcspResponder> {
+  async function create(signer: StatusSigner): Promise<OcspResponder> {
     const at = now();
     const keyType = RESPONDER_KEYS[signer.keyType];
     const privateKey = await newIssuerKey(keyType, 'issuing');
@@ -69,39 +70,39 @@ export function ocspResponders({ store, now, withLock, onError }: ResponderTools
     const responder = {
       serial: Buffer.from(serial).toString('hex'),
       issuerId: signer.id,
-      notBefore: Math.max(signer.notBefore, wholeSecond(at - EARLIER_MS)),
-      notAfter: Math.min(signer.notAfter, wholeSecond(at + LIFE_MS)),
+      notBefore: Math.max(signer.notBefore, floorToSecond(at - BACKDATE_MS)),
+      notAfter: Math.min(signer.notAfter, floorToSecond(at + LIFE_MS)),
     };
     const bytes = toBeSigned({
       ...{ serial, algorithm: signer.algorithm, issuer: signer.name, subject: NAME, spki },
       ...{ notBefore: responder.notBefore, notAfter: responder.notAfter },
       extensions: responderExtensions(spki, signer.keyId),
     });
-    await store.ocspResponders.writeDown(responder, at);
+    await store.ocspResponders.prepare(responder, at);
     return { ...responder, certificate: await signer.signed(bytes), privateKey };
   }
 
-  /** What is there already counts: another instance may have been faster. */
+  /** Takes a fresh responder from the cache or the store, where another instance may have put it, or creates one. */
   const renew = (signer: StatusSigner): Promise<Responder> =>
     withLock(`ocsp ${signer.id}`, async () => {
-      const known = held.get(signer.id);
+      const known = cache.get(signer.id);
       if (known && isFresh(known, signer)) return known;
       let found = await store.ocspResponders.current(signer.id, now());
       if (!found || !isFresh(found, signer)) {
-        found = await make(signer);
+        found = await create(signer);
         await store.ocspResponders.finish(found);
       }
       const opened = open(signer, found);
-      held.set(signer.id, opened);
+      cache.set(signer.id, opened);
       return opened;
     });
 
   return {
     async of(signer) {
       if (signer.notAfter <= now()) return undefined;
-      const known = held.get(signer.id);
+      const known = cache.get(signer.id);
       if (!known || !isValid(known)) return await renew(signer);
-      // It still answers while the next one is made.
+      // Keeps answering with the current one while the next one is created.
       if (!isFresh(known, signer) && !renewing.has(signer.id)) {
         renewing.add(signer.id);
         renew(signer)
@@ -114,21 +115,21 @@ export function ocspResponders({ store, now, withLock, onError }: ResponderTools
     async renewDue(signers) {
       for (const signer of signers) {
         if (signer.isRoot || signer.notAfter <= now()) continue;
-        const known = held.get(signer.id) ?? (await store.ocspResponders.current(signer.id, now()));
+        const known = cache.get(signer.id) ?? (await store.ocspResponders.current(signer.id, now()));
         if (known && !isFresh(known, signer)) await renew(signer);
       }
     },
   };
 }
 
-function open({ keyType }: StatusSigner, { serial, certificate, privateKey, notBefore, notAfter }: OcspResponder) {
-  const ownType = RESPONDER_KEYS[keyType];
-  const key = openIssuerKey(ownType, privateKey);
-  const signHash = OWN_HASH[ownType];
+function open(signer: StatusSigner, responder: OcspResponder): Responder {
+  const { serial, certificate, privateKey, notBefore, notAfter } = responder;
+  const keyType = RESPONDER_KEYS[signer.keyType];
+  const key = openIssuerKey(keyType, privateKey);
   return {
     ...{ serial, certificate, notBefore, notAfter },
     keyHash: digestOf('sha1', keyBitsOf(key.spki)),
-    algorithm: SIGNATURE_ALGORITHMS[ownType][signHash]!,
-    sign: (bytes: Uint8Array) => key.sign(signHash, bytes),
+    algorithm: defaultAlgorithm(keyType),
+    sign: (bytes) => key.sign(DEFAULT_HASH[keyType], bytes),
   };
 }

@@ -1,4 +1,4 @@
-// The bytes of OCSP answers (RFC 6960, 4.2). What is good, revoked or unknown is not decided here.
+// Encodes OCSP responses (RFC 6960, 4.2).
 
 import type { SerialStatus } from '../../../domain/revocation/ports.ts';
 import { REASON_CODES } from '../../../domain/revocation/revocation.ts';
@@ -19,25 +19,25 @@ const BASIC = oid('1.3.6.1.5.5.7.48.1.1');
 const NONCE = oid('1.3.6.1.5.5.7.48.1.2');
 const SUCCESSFUL = enumerated(0);
 
-/** Why there is no answer; not signed, so that it costs nothing. */
+/** Error responses: unsigned, so they cost nothing. */
 export const OCSP_ERRORS = {
   malformedRequest: sequence([enumerated(1)]),
   tryLater: sequence([enumerated(3)]),
-  /** Nobody here can vouch for such an issuer. */
+  /** The issuer is not one of ours, or it has expired. */
   unauthorized: sequence([enumerated(6)]),
 } as const;
 
-export interface SingleAnswer {
+export interface SingleResponse {
   readonly certId: Uint8Array;
   readonly status: SerialStatus;
 }
 
 export interface ResponseContent {
-  /** SHA-1 of the responder's key, as the format wants it. */
+  /** SHA-1 of the responder's key: the ResponderID, which the format fixes to SHA-1. */
   readonly keyHash: Uint8Array;
   readonly producedAt: number;
   readonly nextUpdate: number;
-  readonly answers: readonly SingleAnswer[];
+  readonly responses: readonly SingleResponse[];
   readonly nonce: Uint8Array | null;
 }
 
@@ -50,12 +50,12 @@ function statusBytes(status: SerialStatus): Uint8Array {
   return implicit(1, sequence([generalizedTime(new Date(revokedAt)), explicit(0, enumerated(REASON_CODES[reason]))]));
 }
 
-export function responseToBeSigned({ keyHash, producedAt, nextUpdate, answers, nonce }: ResponseContent): Uint8Array {
+export function responseToBeSigned({ keyHash, producedAt, nextUpdate, responses, nonce }: ResponseContent): Uint8Array {
   const [now, next] = [generalizedTime(new Date(producedAt)), explicit(0, generalizedTime(new Date(nextUpdate)))];
   return sequence([
     explicit(2, octetString(keyHash)),
     now,
-    sequence(answers.map(({ certId, status }) => sequence([certId, statusBytes(status), now, next]))),
+    sequence(responses.map(({ certId, status }) => sequence([certId, statusBytes(status), now, next]))),
     ...(nonce ? [explicit(1, sequence([extension({ id: NONCE, isCritical: false, value: octetString(nonce) })]))] : []),
   ]);
 }

@@ -1,5 +1,5 @@
-// Answers OCSP requests. What is said is read from the store every time, so that a revocation shows at once whichever
-// instance recorded it; only the signature is kept, for those who ask the same without a nonce.
+// Answers OCSP requests. The status is read from the store every time, so that a revocation shows at once whichever
+// instance recorded it. Only signed responses to requests without a nonce are cached.
 
 import type { Clock } from '../../../domain/clock.ts';
 import { Refusal } from '../../../domain/errors.ts';
@@ -7,22 +7,22 @@ import type { SerialStatus } from '../../../domain/revocation/ports.ts';
 import type { Store } from '../../../domain/store.ts';
 import { DerError } from '../../der/reader.ts';
 import { mapKey } from '../../der/writer.ts';
-import { type OcspRequest, type Question, readOcspRequest } from './ocsp-request.ts';
+import { readOcspRequest, type SingleRequest } from './ocsp-request.ts';
 import type { Responders } from './ocsp-responders.ts';
-import { OCSP_ERRORS, responseToBeSigned, type SingleAnswer, signedResponse } from './ocsp-response.ts';
+import { OCSP_ERRORS, responseToBeSigned, signedResponse } from './ocsp-response.ts';
 import { digestOf, type StatusSigner, type StatusSigners } from './signers.ts';
 
 const HOUR_MS = 3_600_000;
-/** The Baseline Requirements want at least 8 hours; less would send every client back too often. */
-const ANSWER_LIFE_MS = 12 * HOUR_MS;
-/** A kept signature is made anew long before half of that has passed. */
-const KEPT_MS = HOUR_MS;
-const MAX_KEPT = 4_096;
-const MAX_KEPT_REQUEST = 256;
-/** Strangers ask, and every answer is signed: whoever has a key must not queue behind all of them. */
-const MAX_AT_ONCE = 32;
+/** The Baseline Requirements ask for at least 8 hours; less would make clients come back too often. */
+const RESPONSE_LIFE_MS = 12 * HOUR_MS;
+/** A cached response is replaced well before half of its life has passed. */
+const CACHE_MS = HOUR_MS;
+const MAX_CACHED = 4_096;
+const MAX_CACHED_REQUEST = 256;
+/** Requests need no credential and cost a signature each, so they must not starve authenticated callers. */
+const MAX_CONCURRENT = 32;
 
-/** What clients hash names and keys with. SHA-1 is what nearly all of them do; it guards nothing here. */
+/** Digests that clients use in CertID. Nearly all use SHA-1, which only identifies the issuer here. */
 const HASHES: Readonly<Record<string, string>> = {
   '1.3.14.3.2.26': 'sha1',
   '2.16.840.1.101.3.4.2.1': 'sha256',
@@ -31,12 +31,17 @@ const HASHES: Readonly<Record<string, string>> = {
   '1.2.156.10197.1.401': 'sm3',
 };
 
+interface UpdateTimes {
+  readonly thisUpdate: number;
+  readonly nextUpdate: number;
+}
+
 export interface OcspAnswer {
   readonly der: Uint8Array;
-  /** For how long the same question may get the same bytes from a cache; null when never. */
-  readonly validity: { readonly thisUpdate: number; readonly nextUpdate: number } | null;
+  /** Null when a cache must not keep the response. */
+  readonly validity: UpdateTimes | null;
 }
-/** Always an answer: what cannot be answered is an error in OCSP's own words. */
+/** Malformed requests and overload are answered with OCSP error responses; only unexpected errors are thrown. */
 export type AnswerOcsp = (request: Uint8Array) => Promise<OcspAnswer>;
 
 export interface OcspTools {
@@ -46,65 +51,65 @@ export interface OcspTools {
   readonly responders: Responders;
 }
 
-interface Kept extends OcspAnswer {
-  readonly said: string;
-  readonly by: string;
-  readonly until: number;
+interface CachedAnswer extends OcspAnswer {
+  readonly validity: UpdateTimes;
+  readonly statuses: string;
+  readonly responderSerial: string;
+  readonly expiresAt: number;
 }
 
 const error = (kind: keyof typeof OCSP_ERRORS): OcspAnswer => ({ der: OCSP_ERRORS[kind], validity: null });
 
 export function answerOcsp({ store, now, signers, responders }: OcspTools): AnswerOcsp {
-  const kept = new Map<string, Kept>();
-  const issuersBy = issuerIndex(signers);
+  const cache = new Map<string, CachedAnswer>();
+  const issuersOf = issuerIndex(signers);
 
   async function answer(bytes: Uint8Array): Promise<OcspAnswer> {
-    // Before anything is looked up: what is said was true then, and may have changed while it was signed.
+    // Taken before the look-up: the status is as of this time, and may change while the response is signed.
     const at = now();
-    const request = readOcspRequest(bytes);
-    const { questions, nonce } = request;
-    const able = issuersBy(questions[0]!);
-    // One signature vouches for one issuer: who asks about several asks several times.
-    if (able.length === 0 || !questions.every((one) => issuersBy(one)[0] === able[0])) return error('unauthorized');
-    const { signer, answers } = await look(able, request);
+    const { requests, nonce } = readOcspRequest(bytes);
+    const issuers = issuersOf(requests[0]);
+    const [signer] = issuers;
+    // One response has one signature, hence one issuer.
+    if (!signer || !requests.every((one) => issuersOf(one)[0] === signer)) return error('unauthorized');
+    const responses = [];
+    for (const { certId, serial } of requests) responses.push({ certId, status: await statusOf(issuers, serial) });
     const responder = await responders.of(signer);
     if (!responder) return error('unauthorized');
-    const mayKeep = nonce === null && questions.length === 1 && bytes.length <= MAX_KEPT_REQUEST;
-    const key = mayKeep ? mapKey(bytes) : '';
-    const said = JSON.stringify(answers.map(({ status }) => status));
-    const known = kept.get(key);
-    const isCurrent = known && known.said === said && known.by === responder.serial;
-    if (isCurrent && known.validity!.thisUpdate <= at && at < known.until) return known;
-    const nextUpdate = Math.min(at + ANSWER_LIFE_MS, responder.notAfter);
-    const toBeSigned = responseToBeSigned({ keyHash: responder.keyHash, producedAt: at, nextUpdate, answers, nonce });
-    const signature = await responder.sign(toBeSigned);
-    const der = signedResponse(toBeSigned, responder.algorithm, signature, responder.certificate);
-    const isKnown = answers.every(({ status }) => status.kind !== 'unknown');
-    // An unknown one may be issued in the next moment, and strangers could fill the memory with them.
-    if (!isKnown || nonce) return { der, validity: null };
-    const fresh = { der, validity: { thisUpdate: at, nextUpdate }, said, by: responder.serial, until: at + KEPT_MS };
-    if (mayKeep) keep(kept, key, fresh);
+    const isCacheable = nonce === null && requests.length === 1 && bytes.length <= MAX_CACHED_REQUEST;
+    const key = isCacheable ? mapKey(bytes) : '';
+    const statuses = JSON.stringify(responses.map(({ status }) => status));
+    const cached = cache.get(key);
+    const isCurrent = cached?.statuses === statuses && cached.responderSerial === responder.serial;
+    if (isCurrent && cached.validity.thisUpdate <= at && at < cached.expiresAt) return cached;
+    const { serial: responderSerial, keyHash, algorithm, certificate } = responder;
+    const nextUpdate = Math.min(at + RESPONSE_LIFE_MS, responder.notAfter);
+    const toBeSigned = responseToBeSigned({ keyHash, producedAt: at, nextUpdate, responses, nonce });
+    const der = signedResponse(toBeSigned, algorithm, await responder.sign(toBeSigned), certificate);
+    const isUnknown = responses.some(({ status }) => status.kind === 'unknown');
+    // An unknown serial number may be issued next; caching them would also let clients fill the cache.
+    if (isUnknown || nonce) return { der, validity: null };
+    const validity = { thisUpdate: at, nextUpdate };
+    const fresh = { der, validity, statuses, responderSerial, expiresAt: at + CACHE_MS };
+    if (isCacheable) put(cache, key, fresh);
     return fresh;
   }
 
-  /** An authority that was brought twice is there twice, under one key. */
-  async function look(able: readonly StatusSigner[], { questions }: OcspRequest) {
-    const answers: SingleAnswer[] = [];
-    for (const { certId, serial } of questions) {
-      let status: SerialStatus = { kind: 'unknown' };
-      for (const { id } of serial === null ? [] : able) {
-        status = await store.revokedSerials.statusOf(id, serial!);
-        if (status.kind !== 'unknown') break;
+  /** Asks every issuer with this name and key: an imported authority may be there twice. */
+  async function statusOf(issuers: readonly StatusSigner[], serial: string | null): Promise<SerialStatus> {
+    if (serial !== null) {
+      for (const { id } of issuers) {
+        const status = await store.revokedSerials.statusOf(id, serial);
+        if (status.kind !== 'unknown') return status;
       }
-      answers.push({ certId, status });
     }
-    return { signer: able[0]!, answers };
+    return { kind: 'unknown' };
   }
 
-  let underWay = 0;
+  let inFlight = 0;
   return async (bytes) => {
-    if (underWay >= MAX_AT_ONCE) return error('tryLater');
-    underWay += 1;
+    if (inFlight >= MAX_CONCURRENT) return error('tryLater');
+    inFlight += 1;
     try {
       return await answer(bytes);
     } catch (problem) {
@@ -112,13 +117,13 @@ export function answerOcsp({ store, now, signers, responders }: OcspTools): Answ
       if (problem instanceof Refusal) return error('tryLater');
       throw problem;
     } finally {
-      underWay -= 1;
+      inFlight -= 1;
     }
   };
 }
 
-/** Found by the hashes of their names and keys; all algorithms are worked out once. Roots have lists only. */
-function issuerIndex(signers: () => StatusSigners): (question: Question) => readonly StatusSigner[] {
+/** Issuers by the hashes of their names and keys, computed once for every algorithm. Roots answer no OCSP. */
+function issuerIndex(signers: () => StatusSigners): (request: SingleRequest) => readonly StatusSigner[] {
   let index: { of: StatusSigners; byHashes: Map<string, StatusSigner[]> } | undefined;
   const keyOf = (algorithm: string, name: Uint8Array, key: Uint8Array) => `${algorithm} ${mapKey(name)} ${mapKey(key)}`;
   return ({ hashAlgorithm, issuerNameHash, issuerKeyHash }) => {
@@ -138,9 +143,10 @@ function issuerIndex(signers: () => StatusSigners): (question: Question) => read
   };
 }
 
-/** The oldest goes first: whoever is asked about often is signed again within a moment. */
-function keep(kept: Map<string, Kept>, key: string, answer: Kept): void {
-  kept.delete(key);
-  kept.set(key, answer);
-  if (kept.size > MAX_KEPT) kept.delete(kept.keys().next().value!);
+/** Evicts the oldest entry when full. */
+function put(cache: Map<string, CachedAnswer>, key: string, answer: CachedAnswer): void {
+  cache.delete(key);
+  cache.set(key, answer);
+  const oldest = cache.keys().next();
+  if (cache.size > MAX_CACHED && !oldest.done) cache.delete(oldest.value);
 }

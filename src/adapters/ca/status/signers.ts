@@ -1,36 +1,33 @@
-// The issuers as those who vouch for the status of what they signed: roots and retired ones too, as long as their keys
-// are here. They sign lists and the certificates of OCSP responders, and nothing else comes through this door.
+// Issuers as signers of CRLs and of OCSP responder certificates. Includes roots and retired issuers whose keys are here.
 import { createHash, X509Certificate } from 'node:crypto';
 import type { Issuer, IssuerKeyType } from '../../../domain/certificate/authority.ts';
 import { CRL_SHARDS } from '../../../domain/revocation/revocation.ts';
-import { namesOf } from '../certificate-reader.ts';
-import { openIssuerKey } from '../issuer-key.ts';
-import { OWN_HASH } from '../issuers.ts';
-import { keyBitsOf, keyIdOf } from '../profiles.ts';
-import { SIGNATURE_ALGORITHMS, signedCertificate } from '../to-be-signed.ts';
+import { openIssuer } from '../issuer-key.ts';
+import { keyBitsOf } from '../profiles.ts';
+import { DEFAULT_HASH, defaultAlgorithm, signedCertificate } from '../to-be-signed.ts';
 
 export interface StatusSigner {
   readonly id: string;
   readonly keyType: IssuerKeyType;
   readonly isRoot: boolean;
-  /** How many lists its revocations are spread over. */
+  /** Number of CRLs. */
   readonly shards: number;
-  /** Its subject, DER. */
+  /** Subject, DER. */
   readonly name: Uint8Array;
-  /** The bits of its public key, as OCSP hashes them. */
+  /** The BIT STRING of its SPKI, as OCSP hashes it. */
   readonly keyBits: Uint8Array;
   readonly keyId: Uint8Array;
   readonly notBefore: number;
   readonly notAfter: number;
-  /** The algorithm inside what is signed is the one outside. */
+  /** AlgorithmIdentifier, DER: the same inside and outside of what is signed. */
   readonly algorithm: Uint8Array;
-  /** SEQUENCE { what was signed, algorithm, signature }. */
+  /** Returns SEQUENCE { toBeSigned, algorithm, signature }. */
   signed(toBeSigned: Uint8Array): Promise<Uint8Array>;
 }
 
 export type StatusSigners = ReadonlyMap<string, StatusSigner>;
 
-/** Opened again only when the issuers are others than before. */
+/** Memoized reader: opens the keys again only when `issuers()` returns another array. */
 export function statusSigners(
   issuers: () => readonly Issuer[],
   keyTypes: readonly IssuerKeyType[],
@@ -52,24 +49,23 @@ function openSigners(issuers: readonly Issuer[], keyTypes: readonly IssuerKeyTyp
   return signers;
 }
 
-function openSigner({ id, keyType, role, certificate }: Issuer, privateKey: Uint8Array): StatusSigner {
-  const key = openIssuerKey(keyType, privateKey);
-  const { subject, keyId } = namesOf(certificate);
+function openSigner(issuer: Issuer, privateKey: Uint8Array): StatusSigner {
+  const { id, keyType, role, certificate } = issuer;
+  const { key, name, keyId } = openIssuer(issuer, privateKey);
   const { validFromDate, validToDate } = new X509Certificate(certificate);
-  const signHash = OWN_HASH[keyType];
-  const algorithm = SIGNATURE_ALGORITHMS[keyType][signHash]!;
+  const algorithm = defaultAlgorithm(keyType);
   return {
     id,
     keyType,
     isRoot: role === 'root',
     shards: role === 'root' ? 1 : CRL_SHARDS,
-    name: subject,
+    name,
     keyBits: keyBitsOf(key.spki),
-    keyId: keyId ?? keyIdOf(key.spki),
+    keyId,
     notBefore: validFromDate.getTime(),
     notAfter: validToDate.getTime(),
     algorithm,
-    signed: async (bytes) => signedCertificate(bytes, algorithm, await key.sign(signHash, bytes)),
+    signed: async (bytes) => signedCertificate(bytes, algorithm, await key.sign(DEFAULT_HASH[keyType], bytes)),
   };
 }
 

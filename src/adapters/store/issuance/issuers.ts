@@ -1,4 +1,4 @@
-// Issuers, with their private keys sealed to their row.
+// Table issuer: private keys are sealed to their row.
 import type { Issuer, PublicIssuer } from '../../../domain/certificate/authority.ts';
 import type { Issuers } from '../../../domain/issuance/ports.ts';
 import type { Sealer } from '../../seal/seal.ts';
@@ -10,7 +10,7 @@ const bindingOf = (id: string): string => `issuer/${id}`;
 export const issuersIn = (db: Db, sealer: Sealer): Issuers => ({
   async list() {
     const rows = await rowsIn(db);
-    for (const row of rows) await renew(db, sealer, row);
+    for (const row of rows) await reseal(db, sealer, row);
     return rows.map((row) => ({
       ...publicPart(row),
       privateKey: row.sealed_key === null ? null : bytesFrom(sealer.open(row.sealed_key, bindingOf(row.id))),
@@ -28,9 +28,9 @@ export const issuersIn = (db: Db, sealer: Sealer): Issuers => ({
       .onConflict((conflict) => conflict.doNothing())
       .returning('id')
       .executeTakeFirst();
-    // The root was there, so another instance's issuing authority is, or will be when its transaction ends.
+    // Another instance has inserted the root, and inserts the issuing authority in the same transaction.
     if (!inserted) return;
-    // Whatever stands in the way of these fails the transaction, and the root with it.
+    // A conflict here fails the transaction, so that the root is not inserted alone.
     for (const issuer of rest) await db.insertInto('issuer').values(rowOf(issuer, sealer)).execute();
   },
 
@@ -47,8 +47,8 @@ export const issuersIn = (db: Db, sealer: Sealer): Issuers => ({
   },
 });
 
-/** What is under an older seal key is sealed anew when it is read, as every sealed value is. */
-async function renew(db: Db, sealer: Sealer, { id, sealed_key: sealed }: Schema['issuer']): Promise<void> {
+/** Reseals the private key when the seal key has been rotated, like every sealed value. */
+async function reseal(db: Db, sealer: Sealer, { id, sealed_key: sealed }: Schema['issuer']): Promise<void> {
   if (sealed === null || !sealer.isStale(sealed)) return;
   await db
     .updateTable('issuer')
@@ -58,7 +58,7 @@ async function renew(db: Db, sealer: Sealer, { id, sealed_key: sealed }: Schema[
     .execute();
 }
 
-/** Without a seal key, for whoever must not need one. */
+/** Needs no seal key, so that the doctor can run without one. */
 export const publicIssuersIn = async (db: Db): Promise<PublicIssuer[]> =>
   (await rowsIn(db)).map((row) => ({ ...publicPart(row), hasKey: row.sealed_key !== null }));
 

@@ -1,7 +1,6 @@
-// The lists that were published last, and the addresses they were ever served at.
+// Table crl: the last published CRL of each shard. Table pki_address: the base URLs that CRLs were ever served at.
 import type { RevocationReason } from '../../../domain/certificate/order.ts';
-import type { ListedSerial, ListHead, PkiAddresses, RevocationLists } from '../../../domain/revocation/ports.ts';
-import type { ListRef } from '../../../domain/revocation/revocation.ts';
+import type { CrlHead, Crls, PkiAddresses } from '../../../domain/revocation/ports.ts';
 import { bytesFrom, textOf } from '../engine/columns.ts';
 import { prepared } from '../engine/prepared.ts';
 import type { Db, Schema } from '../engine/schema.ts';
@@ -17,37 +16,41 @@ const HEAD = [
   'addresses',
 ] as const;
 
-const headOf = prepared((db, { issuerId, shard }: { issuerId: string; shard: number }) =>
+const selectHead = prepared((db, { issuerId, shard }: { issuerId: string; shard: number }) =>
   db.selectFrom('crl').select(HEAD).where('issuer_id', '=', issuerId).where('shard', '=', shard),
 );
 
-const headFrom = (row: Pick<Schema['crl'], (typeof HEAD)[number]>): ListHead => ({
+const headFrom = (row: Pick<Schema['crl'], (typeof HEAD)[number]>): CrlHead => ({
   issuerId: row.issuer_id,
   shard: row.shard,
   number: row.number,
   thisUpdate: row.this_update,
   nextUpdate: row.next_update,
   entries: row.entries,
-  endedBefore: row.ended_before,
+  expiredBefore: row.ended_before,
   addresses: row.addresses,
 });
 
-/** Far from the number of parameters that a statement may have. */
+/** Well below the maximum number of parameters of a statement. */
 const SERIALS_AT_ONCE = 500;
 
-export const revocationListsIn = (db: Db): RevocationLists => {
-  /** What was changed since it was read is shown, but not as it is: it stays to be listed. */
-  async function note(list: ListRef, number: number, at: number, reason: RevocationReason, serials: string[]) {
+export const crlsIn = (db: Db): Crls => {
+  /** A serial number whose reason has changed since it was read stays unlisted: the CRL has the old reason. */
+  async function markListed(
+    { issuerId, shard, number, thisUpdate }: CrlHead,
+    reason: RevocationReason,
+    serials: string[],
+  ): Promise<void> {
     for (let from = 0; from < serials.length; from += SERIALS_AT_ONCE) {
       await db
         .updateTable('revoked_serial')
         .set((is) => ({
           listed_in: is.case().when('reason', '=', reason).then(is.val(number)).else(is.ref('listed_in')).end(),
           crl_number: is.fn.coalesce('crl_number', is.val(number)),
-          crl_published_at: is.fn.coalesce('crl_published_at', is.val(at)),
+          crl_published_at: is.fn.coalesce('crl_published_at', is.val(thisUpdate)),
         }))
-        .where('issuer_id', '=', list.issuerId)
-        .where('shard', '=', list.shard)
+        .where('issuer_id', '=', issuerId)
+        .where('shard', '=', shard)
         .where('serial', 'in', serials.slice(from, from + SERIALS_AT_ONCE))
         .where('listed_in', 'is', null)
         .execute();
@@ -56,7 +59,7 @@ export const revocationListsIn = (db: Db): RevocationLists => {
 
   return {
     async head({ issuerId, shard }) {
-      const [row] = await headOf(db, { issuerId, shard });
+      const [row] = await selectHead(db, { issuerId, shard });
       return row && headFrom(row);
     },
 
@@ -75,10 +78,17 @@ export const revocationListsIn = (db: Db): RevocationLists => {
       return row && { ...headFrom(row), der: bytesFrom(row.der) };
     },
 
-    async publish(list, replaces, shows) {
-      const { issuerId, shard, number, thisUpdate, nextUpdate, entries, endedBefore, addresses, der } = list;
+    async publish(crl, replaces, added) {
+      const { issuerId, shard, number, thisUpdate, nextUpdate, entries, expiredBefore, addresses, der } = crl;
       const content = {
-        ...{ number, this_update: thisUpdate, next_update: nextUpdate, entries, ended_before: endedBefore, addresses },
+        ...{
+          number,
+          this_update: thisUpdate,
+          next_update: nextUpdate,
+          entries,
+          ended_before: expiredBefore,
+          addresses,
+        },
         der: textOf(der),
       };
       const written =
@@ -98,21 +108,14 @@ export const revocationListsIn = (db: Db): RevocationLists => {
               .returning('number')
               .executeTakeFirst();
       if (!written) return false;
-      for (const [reason, serials] of byReason(shows)) await note(list, number, thisUpdate, reason, serials);
+      for (const [reason, listed] of Map.groupBy(added, (entry) => entry.reason)) {
+        const serials = listed.map(({ serial }) => serial);
+        await markListed(crl, reason, serials);
+      }
       return true;
     },
   };
 };
-
-function byReason(shown: readonly ListedSerial[]): Map<RevocationReason, string[]> {
-  const serials = new Map<RevocationReason, string[]>();
-  for (const { reason, serial } of shown) {
-    const known = serials.get(reason);
-    if (known) known.push(serial);
-    else serials.set(reason, [serial]);
-  }
-  return serials;
-}
 
 export const pkiAddressesIn = (db: Db): PkiAddresses => ({
   async remember(url, at) {
@@ -131,7 +134,7 @@ export const pkiAddressesIn = (db: Db): PkiAddresses => ({
       .orderBy('url')
       .limit(limit)
       .execute();
-    // In an order that does not change: lists are made anew when what they name does.
+    // Sorted, because a CRL is renewed whenever its addresses differ.
     return rows.map(({ url }) => url).sort();
   },
 });

@@ -1,5 +1,5 @@
-// Who answers OCSP in the name of an issuer, with private keys sealed to their row. All instances share the one that
-// lives longest; earlier ones stay, because their serial numbers were issued.
+// Table ocsp_responder: delegated OCSP responders, private keys sealed to their row. All instances share the one with the
+// latest notAfter; earlier rows stay, because OCSP must answer good for their serial numbers.
 import type { OcspResponders } from '../../../domain/revocation/ports.ts';
 import type { Sealer } from '../../seal/seal.ts';
 import { bytesFrom, textOf } from '../engine/columns.ts';
@@ -14,7 +14,7 @@ export const ocspRespondersIn = (db: Db, sealer: Sealer): OcspResponders => ({
       .selectAll()
       .where('issuer_id', '=', issuerId)
       .where('certificate', 'is not', null)
-      // One from a clock that was ahead is of no use yet.
+      // A responder made by an instance whose clock was ahead is not valid yet.
       .where('not_before', '<=', at)
       .orderBy('not_after', 'desc')
       .orderBy('serial')
@@ -22,7 +22,7 @@ export const ocspRespondersIn = (db: Db, sealer: Sealer): OcspResponders => ({
       .executeTakeFirst();
     if (!row?.certificate || row.sealed_key === null) return undefined;
     const privateKey = sealer.open(row.sealed_key, bindingOf(row.serial));
-    // What is under an older seal key is sealed anew when it is read, as every sealed value is.
+    // Resealed on read when the seal key has been rotated, like every sealed value.
     if (sealer.isStale(row.sealed_key)) {
       await db
         .updateTable('ocsp_responder')
@@ -41,7 +41,7 @@ export const ocspRespondersIn = (db: Db, sealer: Sealer): OcspResponders => ({
     };
   },
 
-  async writeDown({ serial, issuerId, notBefore, notAfter }, at) {
+  async prepare({ serial, issuerId, notBefore, notAfter }, at) {
     await db
       .insertInto('ocsp_responder')
       .values({

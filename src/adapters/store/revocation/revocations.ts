@@ -1,12 +1,12 @@
-// Revocations: scheduled, changed, and carried out once. Whoever changes one holds the lock of its order; that it
-// happens once is also a condition of the statement that does it.
+// Table revocation: scheduled and applied revocations. Callers hold the order's lock; `revoked_at is null` in each update
+// makes sure that a revocation is applied only once.
 import type { AccountId, CertificateId, OrderId } from '../../../domain/ids.ts';
 import type { Revocations } from '../../../domain/revocation/ports.ts';
 import { prepared } from '../engine/prepared.ts';
 import type { Db } from '../engine/schema.ts';
 import { revocationFrom } from '../issuance/certificate-rows.ts';
 
-const scheduled = prepared((db, slots: { accountId: AccountId; orderId: OrderId; limit: number }) =>
+const selectScheduled = prepared((db, slots: { accountId: AccountId; orderId: OrderId; limit: number }) =>
   db
     .selectFrom('revocation')
     .innerJoin('certificate', 'certificate.id', 'revocation.certificate_id')
@@ -19,7 +19,7 @@ const scheduled = prepared((db, slots: { accountId: AccountId; orderId: OrderId;
     .limit(slots.limit),
 );
 
-const change = (db: Db, certificateId: CertificateId) =>
+const updateScheduled = (db: Db, certificateId: CertificateId) =>
   db.updateTable('revocation').where('certificate_id', '=', certificateId).where('revoked_at', 'is', null);
 
 export const revocationsIn = (db: Db): Revocations => ({
@@ -35,8 +35,7 @@ export const revocationsIn = (db: Db): Revocations => ({
         due_at: dueAt,
         revoked_at: revokedAt,
       })
-      // Already on its way: the earlier moment stands, and the first cause, unless it was only replaced: any other
-      // outweighs that.
+      // Scheduled already: keep the earlier date, and the first cause unless it is previous_replaced, the weakest.
       .onConflict((conflict) =>
         conflict
           .column('certificate_id')
@@ -66,7 +65,7 @@ export const revocationsIn = (db: Db): Revocations => ({
   },
 
   async listScheduled(accountId, orderId, limit) {
-    const rows = await scheduled(db, { accountId, orderId, limit });
+    const rows = await selectScheduled(db, { accountId, orderId, limit });
     return rows.map((row) => ({ certificateId: row.certificate_id, ...revocationFrom(row) }));
   },
 
@@ -88,7 +87,7 @@ export const revocationsIn = (db: Db): Revocations => ({
   },
 
   async reschedule(accountId, certificateId, dueAt) {
-    const row = await change(db, certificateId)
+    const row = await updateScheduled(db, certificateId)
       .set({ due_at: dueAt })
       .where('account_id', '=', accountId)
       .returning('certificate_id')
@@ -107,8 +106,8 @@ export const revocationsIn = (db: Db): Revocations => ({
     return row !== undefined;
   },
 
-  async applyRevocation(certificateId, { reason, cause, at }) {
-    const row = await change(db, certificateId)
+  async markRevoked(certificateId, { reason, cause, at }) {
+    const row = await updateScheduled(db, certificateId)
       .set({ reason, cause, revoked_at: at })
       .returning('certificate_id')
       .executeTakeFirst();

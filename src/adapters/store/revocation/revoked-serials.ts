@@ -1,18 +1,19 @@
-// Serial numbers that are revoked: what the lists are made of, and what OCSP answers from.
+// Table revoked_serial: the source of CRLs and of OCSP answers.
 import { sql } from 'kysely';
 import type { RevocationReason } from '../../../domain/certificate/order.ts';
-import type { ListedSerial, RevokedSerials } from '../../../domain/revocation/ports.ts';
-import { type ListRef, shardOf } from '../../../domain/revocation/revocation.ts';
+import type { CrlEntry, RevokedSerials } from '../../../domain/revocation/ports.ts';
+import { type CrlRef, shardOf } from '../../../domain/revocation/revocation.ts';
 import { prepared } from '../engine/prepared.ts';
 import type { Db } from '../engine/schema.ts';
 
-interface Asked {
+interface SerialQuery {
   issuerId: string;
   shard: number;
   serial: string;
 }
 
-interface Status {
+/** Both null for a serial number that is good. */
+interface StatusRow {
   revoked_at: number | null;
   reason: RevocationReason | null;
 }
@@ -21,15 +22,15 @@ const NOT_REVOKED = [
   sql<RevocationReason | null>`null`.as('reason'),
 ] as const;
 
-/** One statement, so that it sees one moment: a certificate is never good because it was revoked in between. */
-const statusOfMost = (db: Db, { issuerId, shard, serial }: Asked) =>
+/** One statement, hence one snapshot: a revocation committed between two statements would read as good. */
+const selectStatus = (db: Db, { issuerId, shard, serial }: SerialQuery) =>
   db
     .selectFrom('revoked_serial')
     .select(['revoked_at', 'reason'])
     .where('issuer_id', '=', issuerId)
     .where('shard', '=', shard)
     .where('serial', '=', serial)
-    .$castTo<Status>()
+    .$castTo<StatusRow>()
     .unionAll(
       db
         .selectFrom('certificate')
@@ -39,10 +40,10 @@ const statusOfMost = (db: Db, { issuerId, shard, serial }: Asked) =>
         .where('state', '=', 'issued'),
     );
 
-/** The rest: halves of dual certificates, and responders. Asked again in full, because of that one moment. */
-const statusOfAll = (db: Db, asked: Asked) => {
-  const { issuerId, serial } = asked;
-  return statusOfMost(db, asked)
+/** Adds the rare kinds: encryption halves and OCSP responders. Repeats selectStatus to keep one snapshot. */
+const selectRareStatus = (db: Db, query: SerialQuery) => {
+  const { issuerId, serial } = query;
+  return selectStatus(db, query)
     .unionAll(
       db
         .selectFrom('encryption_certificate as half')
@@ -62,18 +63,18 @@ const statusOfAll = (db: Db, asked: Asked) => {
     );
 };
 
-const mostStatus = prepared(statusOfMost);
-const allStatus = prepared(statusOfAll);
+const statusRows = prepared(selectStatus);
+const rareStatusRows = prepared(selectRareStatus);
 
-const inList = (db: Db, { issuerId, shard }: ListRef) =>
+const entriesOf = (db: Db, { issuerId, shard }: CrlRef) =>
   db
     .selectFrom('revoked_serial')
     .select(['serial', 'reason', 'revoked_at', 'crl_number', 'listed_in'])
     .where('issuer_id', '=', issuerId)
     .where('shard', '=', shard);
 
-type Row = { serial: string; reason: RevocationReason; revoked_at: number };
-const listedFrom = ({ serial, reason, revoked_at }: Row): ListedSerial => ({ serial, reason, revokedAt: revoked_at });
+type EntryRow = { serial: string; reason: RevocationReason; revoked_at: number };
+const entryFrom = ({ serial, reason, revoked_at }: EntryRow): CrlEntry => ({ serial, reason, revokedAt: revoked_at });
 
 export const revokedSerialsIn = (db: Db): RevokedSerials => ({
   async insert({ issuerId, shard, serial, certificateId, reason, revokedAt, notAfter }) {
@@ -102,7 +103,7 @@ export const revokedSerialsIn = (db: Db): RevokedSerials => ({
       .orderBy('serial')
       .execute();
     return rows.map((row) => ({
-      ...listedFrom(row),
+      ...entryFrom(row),
       issuerId: row.issuer_id,
       shard: row.shard,
       crlNumber: row.crl_number,
@@ -119,41 +120,42 @@ export const revokedSerialsIn = (db: Db): RevokedSerials => ({
   },
 
   async statusOf(issuerId, serial) {
-    const asked = { issuerId, shard: shardOf(serial), serial };
-    const most = await mostStatus(db, asked);
-    const rows = most.length > 0 ? most : await allStatus(db, asked);
-    const revoked = rows.find(({ revoked_at }) => revoked_at !== null);
-    if (revoked) return { kind: 'revoked', revokedAt: revoked.revoked_at!, reason: revoked.reason! };
+    const query = { issuerId, shard: shardOf(serial), serial };
+    const common = await statusRows(db, query);
+    const rows = common.length > 0 ? common : await rareStatusRows(db, query);
+    for (const { revoked_at: revokedAt, reason } of rows) {
+      if (revokedAt !== null && reason !== null) return { kind: 'revoked', revokedAt, reason };
+    }
     return { kind: rows.length > 0 ? 'good' : 'unknown' };
   },
 
-  async unlisted(list, limit) {
-    const rows = await inList(db, list).where('listed_in', 'is', null).limit(limit).execute();
-    return rows.map((row) => ({ ...listedFrom(row), isKnown: row.crl_number !== null }));
+  async unlisted(crl, limit) {
+    const rows = await entriesOf(db, crl).where('listed_in', 'is', null).limit(limit).execute();
+    return rows.map((row) => ({ ...entryFrom(row), wasListed: row.crl_number !== null }));
   },
 
-  async listedBetween(list, after, upTo, limit) {
-    const rows = await inList(db, list)
+  async listedBetween(crl, after, upTo, limit) {
+    const rows = await entriesOf(db, crl)
       .where('listed_in', '>', after)
       .where('listed_in', '<=', upTo)
       .limit(limit)
       .execute();
-    return rows.map((row) => ({ ...listedFrom(row), isKnown: row.crl_number !== row.listed_in }));
+    return rows.map((row) => ({ ...entryFrom(row), wasListed: row.crl_number !== row.listed_in }));
   },
 
-  async page(list, number, endedBefore, after, limit) {
-    const rows = await inList(db, list)
+  async page(crl, { upTo, expiredBefore, after, limit }) {
+    const rows = await entriesOf(db, crl)
       .where('serial', '>', after)
-      // Not by where it stands now: one whose reason changes at this moment must not be missing.
-      .where('crl_number', '<=', number)
-      .where('not_after', '>=', endedBefore)
+      // Not listed_in, which is null while a changed reason is not published yet.
+      .where('crl_number', '<=', upTo)
+      .where('not_after', '>=', expiredBefore)
       .orderBy('serial')
       .limit(limit)
       .execute();
-    return rows.map(listedFrom);
+    return rows.map(entryFrom);
   },
 
-  async unlistedLists(limit) {
+  async crlsWithUnlisted(limit) {
     const rows = await db
       .selectFrom('revoked_serial')
       .select(['issuer_id', 'shard'])

@@ -1,13 +1,13 @@
-// An issuing authority that an operator brings: its certificate and key, and the root above it, whose key is kept
-// elsewhere. Everything that would make its certificates worthless is found here, before it signs the first one.
+// Reads an issuing authority that an operator imports: its certificate and key, and the root above it, whose key stays
+// elsewhere. Rejects everything that would make verifiers refuse its certificates, before it signs the first one.
 import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto';
 import { canStillSign, type Issuer, type IssuerKeyType } from '../../domain/certificate/authority.ts';
 import type { NewId } from '../../domain/ids.ts';
 import { EXIT, Problem } from '../../kernel/problem.ts';
 import { DerReader } from '../der/reader.ts';
-import { namesOf, type ReadExtension } from './certificate-reader.ts';
+import { type ReadExtension, readCertificate } from './certificate-reader.ts';
 
-export interface OwnIssuer {
+export interface ImportedIssuer {
   /** PEM. */
   readonly certificate: string;
   readonly key: string;
@@ -17,14 +17,14 @@ export interface OwnIssuer {
 const CURVES: Readonly<Record<string, IssuerKeyType>> = { prime256v1: 'p256', secp384r1: 'p384' };
 const MIN_RSA_BITS = 2048;
 
-export function readOwnIssuer(
-  { certificate, key, root }: OwnIssuer,
+export function readImportedIssuer(
+  { certificate, key, root }: ImportedIssuer,
   now: number,
   newId: NewId,
 ): [root: Issuer, issuing: Issuer] {
-  const issuing = parsed('certificate', () => new X509Certificate(certificate));
-  const above = parsed('root', () => new X509Certificate(root));
-  const privateKey = parsed('key', () => createPrivateKey(key));
+  const issuing = parse('certificate', () => new X509Certificate(certificate));
+  const above = parse('root', () => new X509Certificate(root));
+  const privateKey = parse('key', () => createPrivateKey(key));
   require(issuing.ca && above.ca, 'both certificates must be those of authorities (basicConstraints CA:TRUE)');
   require(issuing.checkPrivateKey(privateKey), 'the key is not that of the certificate');
   require(above.verify(above.publicKey), 'the root is not signed by itself');
@@ -33,9 +33,10 @@ export function readOwnIssuer(
     require(one.validFromDate.getTime() <= now, 'a certificate is not valid yet');
     require(canStillSign({ notAfter: one.validToDate.getTime() }, now), 'a certificate ends within a day');
   }
-  requireUnlimited(namesOf(issuing.raw).extensions, 0);
-  requireSignsLists(namesOf(issuing.raw).extensions.get(KEY_USAGE));
-  requireUnlimited(namesOf(above.raw).extensions, 1);
+  const { extensions } = readCertificate(issuing.raw);
+  requireUnconstrained(extensions, 0);
+  requireCrlSign(extensions.get(KEY_USAGE));
+  requireUnconstrained(readCertificate(above.raw).extensions, 1);
   const keyType = keyTypeOf(privateKey);
   const rootId = newId();
   const common = { keyType, state: 'active', createdAt: now } as const;
@@ -52,35 +53,34 @@ export function readOwnIssuer(
   ];
 }
 
-/** What such an authority may say of itself; anything else could make a verifier refuse what it signs. */
 const BASIC_CONSTRAINTS = '2.5.29.19';
 const KEY_USAGE = '2.5.29.15';
 const CRL_SIGN = 0x02;
-const HARMLESS = ['2.5.29.14', '2.5.29.15', '2.5.29.35', '2.5.29.31', '2.5.29.32', '1.3.6.1.5.5.7.1.1'];
-const LIMITS: Readonly<Record<string, string>> = {
+const ALLOWED = ['2.5.29.14', '2.5.29.15', '2.5.29.35', '2.5.29.31', '2.5.29.32', '1.3.6.1.5.5.7.1.1'];
+const CONSTRAINTS: Readonly<Record<string, string>> = {
   '2.5.29.30': 'names',
   '2.5.29.37': 'purposes',
   '2.5.29.36': 'policies',
 };
 
-/** `below` is how many authorities may follow it in a chain. */
-function requireUnlimited(extensions: ReadonlyMap<string, ReadExtension>, below: number): void {
+/** Rejects constraints that our certificates may violate. `below` is the number of authorities under it in the chain. */
+function requireUnconstrained(extensions: ReadonlyMap<string, ReadExtension>, below: number): void {
   for (const [id, { isCritical, value }] of extensions) {
-    if (LIMITS[id]) throw unfit(`a certificate limits the ${LIMITS[id]} of what it signs; ours would be refused`);
+    const constrained = CONSTRAINTS[id];
+    if (constrained) throw unusable(`a certificate limits the ${constrained} of what it signs; ours would be refused`);
     if (id === BASIC_CONSTRAINTS) {
       require(pathLengthIn(value) >= below, 'the root allows no authority below it (pathlen)');
-    } else {
-      require(HARMLESS.includes(id) ||
-        !isCritical, `a certificate has a critical extension that is not known here (${id})`);
+    } else if (isCritical && !ALLOWED.includes(id)) {
+      throw unusable(`a certificate has a critical extension that is not known here (${id})`);
     }
   }
 }
 
-/** Without the extension a key may do anything; with it, verifiers refuse lists that it does not name. */
-function requireSignsLists(usage: ReadExtension | undefined): void {
+/** Without the extension any use is allowed; with it, verifiers refuse CRLs unless it has cRLSign. */
+function requireCrlSign(usage: ReadExtension | undefined): void {
   const { content } = usage ? new DerReader(usage.value).primitive() : { content: undefined };
-  const signsLists = !content || ((content[1] ?? 0) & CRL_SIGN) !== 0;
-  require(signsLists, 'it may not sign lists of revocations (keyUsage cRLSign), and what it signs could not be revoked');
+  const maySign = !content || ((content[1] ?? 0) & CRL_SIGN) !== 0;
+  require(maySign, 'it may not sign CRLs (keyUsage cRLSign), so its certificates could not be revoked');
 }
 
 function pathLengthIn(value: Uint8Array): number {
@@ -93,22 +93,22 @@ function keyTypeOf({ asymmetricKeyType, asymmetricKeyDetails }: KeyObject): Issu
   const { namedCurve = '', modulusLength = 0 } = asymmetricKeyDetails ?? {};
   const keyType = asymmetricKeyType === 'rsa' && modulusLength >= MIN_RSA_BITS ? 'rsa' : CURVES[namedCurve];
   if (keyType) return keyType;
-  throw unfit(`the key must be on P-256 or P-384, or RSA of at least ${MIN_RSA_BITS} bits`);
+  throw unusable(`the key must be on P-256 or P-384, or RSA of at least ${MIN_RSA_BITS} bits`);
 }
 
-function parsed<T>(what: string, parse: () => T): T {
+function parse<T>(what: string, read: () => T): T {
   try {
-    return parse();
+    return read();
   } catch {
-    throw unfit(`the ${what} cannot be read as PEM`);
+    throw unusable(`the ${what} cannot be read as PEM`);
   }
 }
 
 function require(isTrue: boolean, otherwise: string): asserts isTrue {
-  if (!isTrue) throw unfit(otherwise);
+  if (!isTrue) throw unusable(otherwise);
 }
 
-const unfit = (why: string): Problem =>
+const unusable = (why: string): Problem =>
   new Problem(
     EXIT.refused,
     `this authority cannot be used: ${why}`,
