@@ -118,7 +118,7 @@ export async function openIssuance(
     products,
     reissue: reissueCertificate(tools),
     placeOrder: placeOrder(tools),
-    cancelOrder: cancelOrder(store, now, newId),
+    cancelOrder: cancelOrder(tools),
     changeDcvMethod: changeDcvMethod(tools),
     proveDomains: proveDomains({ ...tools, issue: issuePending(tools) }),
     showValidation: validation,

@@ -149,7 +149,7 @@ export async function finishIssuance(tools: FinishTools, record: CertificateReco
       await tx.idempotencyKeys.put(accountId, orderId, key, { requestHash, certificateId, at });
     }
     const saved = { ...order, revision: order.revision + 1 };
-    return await revokeOnIssuance(tx, newId, record, saved, at, by);
+    return await revokeOnIssuance(tx, newId, { record, order: saved }, { at, by });
   });
   await tools.publishCrls(crls);
 }

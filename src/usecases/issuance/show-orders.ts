@@ -1,4 +1,4 @@
-// What an account sees of its orders and certificates. Reading only.
+// Shows an account its orders and certificates. Reads only.
 
 import type { CertificateRecord, Order, Revocation } from '../../domain/certificate/order.ts';
 import { Refusal } from '../../domain/errors.ts';
@@ -11,19 +11,19 @@ import type { ShowValidation, ValidationState } from '../validation/show-validat
 
 export interface ShownOrder {
   readonly order: Order;
-  /** The current one; before the first is issued, the one that waits. */
+  /** The current one; before the first is issued, the pending one. */
   readonly certificate: CertificateRecord | undefined;
   readonly validation: ValidationState;
-  /** What will be revoked, the next one first; at most a hundred. */
+  /** Scheduled revocations, the next first; at most a hundred. */
   readonly scheduled: readonly (Revocation & { readonly certificateId: CertificateId })[];
 }
 
 export interface ShownCertificate {
   readonly certificate: CertificateRecord;
   readonly replacedBy: string | null;
-  /** The last hundred of everything made for the same order, the earlier one first. */
+  /** The last hundred certificates of the order, oldest first. */
   readonly history: readonly CertificateSummary[];
-  /** Its serial numbers as the world sees them, once they are revoked. */
+  /** Its serial numbers as CRLs show them, once they are revoked. */
   readonly seen: readonly PublishedSerial[];
 }
 
@@ -33,8 +33,8 @@ const MAX_SCHEDULED = 100;
 export type ShowOrders = ReturnType<typeof showOrders>;
 
 export function showOrders(store: Store, { state }: ShowValidation) {
-  async function shown(accountId: AccountId, finding: Promise<Order | undefined>): Promise<ShownOrder> {
-    const order = await finding;
+  async function shown(accountId: AccountId, lookup: Promise<Order | undefined>): Promise<ShownOrder> {
+    const order = await lookup;
     if (!order) throw new Refusal('order_not_found');
     const certificateId = order.currentCertificateId ?? order.pendingCertificateId;
     const certificate = certificateId === null ? undefined : await store.certificates.find(accountId, certificateId);
