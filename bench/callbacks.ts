@@ -22,7 +22,7 @@ import { environmentFor } from '../test/support/callback-app.ts';
 import { body, type PlacedOrder } from '../test/support/orders.ts';
 import { HOST, Outside } from '../test/support/outside.ts';
 import type { Bench, Print } from './bench.ts';
-import { type Contender, medianOf, race, sideBySide, tableOf } from './contest.ts';
+import { type Contender, medianOf, race, sideBySide, tableOf } from './comparison.ts';
 
 const RACE = { rounds: 5, roundMs: 2_000 } as const;
 const LANES = 32;

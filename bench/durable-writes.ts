@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { VARIABLES } from '../src/config/variables.ts';
 import { type Postgres, startPostgres } from '../test/support/postgres.ts';
 import type { Bench, Print } from './bench.ts';
-import { race, tableOf } from './contest.ts';
+import { race, tableOf } from './comparison.ts';
 import { type Entry, ownService, ownStore } from './own-store.ts';
 import { appending, overwriting, rawPostgres, rawSqlite } from './raw.ts';
 

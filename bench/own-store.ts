@@ -9,7 +9,7 @@ import { readConfig } from '../src/config/config.ts';
 import { idMaker } from '../src/domain/ids.ts';
 import { changeAccount } from '../src/usecases/access/change-account.ts';
 import { serve } from '../src/wiring/serve.ts';
-import { type Contender, medianOf, sideBySide } from './contest.ts';
+import { type Contender, medianOf, sideBySide } from './comparison.ts';
 
 const now = Date.now;
 const newId = idMaker(now, randomBytes);

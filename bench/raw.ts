@@ -5,7 +5,7 @@ import { closeSync, fdatasyncSync, fsyncSync, openSync, writeFileSync, writeSync
 import { DatabaseSync } from 'node:sqlite';
 import pg from 'pg';
 import { readMigrations } from '../src/adapters/store/engine/migrations.ts';
-import { type Contender, sideBySide } from './contest.ts';
+import { type Contender, sideBySide } from './comparison.ts';
 
 const PAGE = Buffer.alloc(4_096, 1);
 const OVERWRITTEN_PAGES = 1_024;

@@ -15,7 +15,7 @@ import { readConfig } from '../src/config/config.ts';
 import { serve } from '../src/wiring/serve.ts';
 import { body, csrFor, type PlacedOrder } from '../test/support/orders.ts';
 import type { Bench } from './bench.ts';
-import { type Contender, medianOf, race, type Standing, sideBySide } from './contest.ts';
+import { type Contender, medianOf, race, type Standing, sideBySide } from './comparison.ts';
 
 // Long rounds: a checkpoint of the log falls into each of them.
 const RACE = { rounds: 5, roundMs: 1_500 } as const;

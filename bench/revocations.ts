@@ -18,7 +18,7 @@ import { openIssuance } from '../src/wiring/issuance.ts';
 import { serve } from '../src/wiring/serve.ts';
 import { certIdOf, ocspRequest, partsOf, postOcsp } from '../test/support/status.ts';
 import type { Bench, Print } from './bench.ts';
-import { type Contender, medianOf, race, type Standing, sideBySide } from './contest.ts';
+import { type Contender, medianOf, race, type Standing, sideBySide } from './comparison.ts';
 
 const RACE = { rounds: 5, roundMs: 1_500 } as const;
 const LANES = 32;

@@ -23,7 +23,7 @@ import {
   randomFrom,
   signAgain,
   spanAt,
-} from './csr-bends.ts';
+} from './csr-mutations.ts';
 
 cryptoProvider.set(webcrypto);
 

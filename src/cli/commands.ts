@@ -16,7 +16,7 @@ import {
 import { cloudKeyDestroy, cloudKeyList } from './cloud-key.ts';
 import type { Command } from './command.ts';
 import { keyCreate, keyDisable, keyList, keyRotate } from './key.ts';
-import { orderList, orderPlace, orderProve, orderShow } from './order.ts';
+import { orderList, orderPlace, orderShow, orderValidate } from './order.ts';
 import {
   sandboxDnsClear,
   sandboxDnsList,
@@ -48,7 +48,7 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
   'order place': orderPlace,
   'order list': orderList,
   'order show': orderShow,
-  'order prove': orderProve,
+  'order validate': orderValidate,
   'cert revoke': certRevoke,
   'cert reschedule': certReschedule,
   'cert cancel-revocation': certCancelRevocation,

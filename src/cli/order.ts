@@ -1,4 +1,4 @@
-// reseal order place | list | show | prove
+// reseal order place | list | show | validate
 import { readFileSync } from 'node:fs';
 import type { Order } from '../domain/certificate/order.ts';
 import { pem } from '../domain/certificate/pem.ts';
@@ -101,9 +101,9 @@ export const orderShow: Command = {
   },
 };
 
-export const orderProve: Command = {
+export const orderValidate: Command = {
   about: 'look at the records of a waiting order now, and issue if nothing is missing',
-  examples: ['order prove ACCOUNT ORDER'],
+  examples: ['order validate ACCOUNT ORDER'],
   positionals: ['ACCOUNT', 'ORDER'],
   options: {},
   async run({ positionals: [accountId = '', id = ''] }, { withIssuance }) {
