@@ -1,5 +1,4 @@
-// The HTTP front: limits, the order of the hooks, and which operations there are. What each operation does stands in
-// its own file.
+// The HTTP server: limits, order of the hooks, and the registered operations. Each operation has a file of its own.
 import swagger from '@fastify/swagger';
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
 import Fastify, { type FastifyServerOptions } from 'fastify';
@@ -26,7 +25,7 @@ import type { Api } from './front/api.ts';
 import { authenticateRequests } from './front/authentication.ts';
 import { parseBodies } from './front/bodies.ts';
 import { limitConcurrency } from './front/capacity.ts';
-import { answerErrors, answerTransportErrors, sendFailure } from './front/failures.ts';
+import { answerErrors, answerTransportErrors, sendError } from './front/failures.ts';
 import {
   type RecordRequest,
   type RequestMetrics,
@@ -34,7 +33,7 @@ import {
   recordWhenClosed,
   requestRecorder,
 } from './front/request-log.ts';
-import { refuseUnknownRoutes, rememberRoutes } from './front/routes.ts';
+import { collectRoutes, refuseUnknownRoutes } from './front/routes.ts';
 import { orderOperations } from './issuance/orders.ts';
 import { placementOperations } from './issuance/place-order.ts';
 import { reissueOperation } from './issuance/reissue.ts';
@@ -47,20 +46,20 @@ import { ocspEndpoints } from './status/ocsp.ts';
 import { pkiEndpoints } from './status/pki.ts';
 import { type ValidationServices, validationOperations } from './validation/dcv.ts';
 
-/** What serving needs of the application itself, before it can issue anything. */
+/** Services of the application itself, without issuance. */
 export interface AppServices {
   readonly newId: NewId;
   readonly log: Log;
   readonly metrics: RequestMetrics & { text(): Promise<string> };
   readonly authenticate: AuthenticateCaller;
   readonly changeAccount: ChangeAccount;
-  /** Resolves when the store made a write durable just now. */
+  /** Resolves once the store has made a write durable. */
   readonly probeWrite: () => Promise<void>;
 }
 
 export interface Services extends AppServices, ValidationServices, RevocationOperations {
   readonly reissue: Reissue;
-  /** Names a text without giving it away. */
+  /** Keyed digest, so short PINs cannot be brute-forced from it. */
   readonly digestOf: (text: string) => string;
   readonly placeOrder: PlaceOrder;
   readonly cancelOrder: CancelOrder;
@@ -76,7 +75,7 @@ export interface Services extends AppServices, ValidationServices, RevocationOpe
 
 export interface ServerOptions {
   readonly publicUrl: () => string;
-  /** A path that callers put in front of ours, such as /pki; empty when there is none. */
+  /** Path prefix of the public URL, such as /pki; empty for none. */
   readonly pathPrefix: string;
   readonly tls?: { readonly cert: string; readonly key: string } | undefined;
   readonly trustedProxies: readonly string[];
@@ -84,16 +83,16 @@ export interface ServerOptions {
   readonly maxRequests: number;
 }
 
-// A CSR of an RSA-8192 key and a hundred names fit several times.
+// Several times the size of a CSR with an RSA-8192 key and a hundred names.
 const MAX_BODY_BYTES = 256 * 1024;
 const MAX_HEADER_BYTES = 16 * 1024;
 const HEADERS_MS = 10_000;
 const REQUEST_MS = 30_000;
-// Longer than the idle time-out of the usual load balancers (60 s), or they would reuse a connection we just closed.
+// Longer than the idle timeout of common load balancers (60 s), which would otherwise reuse a connection just closed.
 const KEEP_ALIVE_MS = 72_000;
-// Whoever neither sends nor reads anything for so long is gone; longer than keep-alive, or it would take its place.
-const SILENCE_MS = 90_000;
-// Idle keep-alive connections cost a socket each; requests under way are bounded separately.
+// Idle socket timeout. Longer than keep-alive, which it would otherwise preempt.
+const SOCKET_IDLE_MS = 90_000;
+// Idle keep-alive connections cost a socket each; concurrent requests are limited separately.
 const CONNECTIONS_PER_REQUEST = 16;
 
 export async function buildServer(services: Services, options: ServerOptions): Promise<Api> {
@@ -101,7 +100,7 @@ export async function buildServer(services: Services, options: ServerOptions): P
   const app = Fastify(fastifyOptions(services, options, record)).withTypeProvider<TypeBoxTypeProvider>();
   app.server.maxConnections = options.maxRequests * CONNECTIONS_PER_REQUEST;
 
-  const routes = rememberRoutes(app);
+  const routes = collectRoutes(app);
   recordRequests(app, record);
   answerErrors(app, services.log);
   answerTransportErrors(app, services.newId, record);
@@ -139,7 +138,7 @@ export async function buildServer(services: Services, options: ServerOptions): P
 }
 
 function fastifyOptions(services: Services, options: ServerOptions, record: RecordRequest): FastifyServerOptions {
-  // Left to itself, Node answers a missing Host header with a bare 400; we do it in the envelope.
+  // By default Node answers a missing Host header with a bare 400; answerErrors sends the envelope.
   const node = { maxHeaderSize: MAX_HEADER_BYTES, headersTimeout: HEADERS_MS, requireHostHeader: false };
   const transport = options.tls ? { https: { ...node, ...options.tls, minVersion: 'TLSv1.2' } } : { http: node };
   return {
@@ -149,31 +148,28 @@ function fastifyOptions(services: Services, options: ServerOptions, record: Reco
     bodyLimit: MAX_BODY_BYTES,
     requestTimeout: REQUEST_MS,
     keepAliveTimeout: KEEP_ALIVE_MS,
-    connectionTimeout: SILENCE_MS,
-    // While closing we still answer what arrives on open connections, in our envelope.
+    connectionTimeout: SOCKET_IDLE_MS,
+    // While closing, requests on open connections are still answered, in the envelope.
     return503OnClosing: false,
     forceCloseConnections: 'idle',
     trustProxy: options.trustedProxies.length > 0 ? [...options.trustedProxies] : false,
     routerOptions: { ignoreTrailingSlash: true, maxParamLength: MAX_HEADER_BYTES },
-    // Never coerce: "true" is not true, and null must not become 0, which would clear a binding.
+    // No coercion: "true" is not true, and null must not become 0, which would clear a binding.
     ajv: {
       customOptions: { coerceTypes: false, removeAdditional: false, useDefaults: false, allErrors: false },
-      plugins: [statesOnly],
+      plugins: [documentationOnly],
     },
     rewriteUrl: ({ url = '/' }) => withoutPrefix(url, options.pathPrefix),
-    // A path that cannot be decoded reaches no route, and so none of the hooks that would log it.
-    frameworkErrors(error, request, reply) {
-      recordWhenClosed(request, reply, null, record);
-      sendFailure(error, request, reply, services.log);
+    // Runs instead of the hooks, for paths that cannot be decoded: it must log by itself.
+    frameworkErrors(error, _request, reply) {
+      recordWhenClosed(reply, null, record);
+      sendError(error, reply, services.log);
     },
   };
 }
 
-/**
- * Lengths and lists of values stand in the schemas for whoever reads the document. The domain checks them, so that
- * its codes and words are the answer, and not the validator's.
- */
-const statesOnly: AjvPlugin = (ajv) => {
+/** Makes these schema keywords documentation only; the domain checks them and returns more specific codes. */
+const documentationOnly: AjvPlugin = (ajv) => {
   for (const keyword of ['minLength', 'maxLength', 'minimum', 'enum', 'format', 'maxItems']) {
     ajv.removeKeyword(keyword).addKeyword(keyword);
   }

@@ -9,8 +9,8 @@ import type { Log } from '../../kernel/log.ts';
 import type { AuthenticateCaller, Presented } from '../../usecases/access/authenticate-caller.ts';
 import type { HeldKey } from '../../usecases/cloud-keys/operate-cloud-keys.ts';
 import type { UseCloudKey } from '../../usecases/cloud-keys/use-cloud-key.ts';
-import { actorOf, authenticateRequests, callerOf, twoHeaders } from '../front/authentication.ts';
-import { localeOf, sendFailure } from '../front/failures.ts';
+import { actorOf, authenticateRequests, callerOf, headerCredentials } from '../front/authentication.ts';
+import { localeOf, sendError } from '../front/failures.ts';
 import { type Routes, refuseUnknownRoutes } from '../front/routes.ts';
 import { type ChainOf, credentialView, detailIn, infoView } from './csc-views.ts';
 import {
@@ -39,7 +39,7 @@ const MAX_LISTED = 1_000;
 
 export function cscInterface({ log, authenticate, cloudKeys, authority: { chainOf } }: CscServices, routes: Routes) {
   return async (scope: FastifyInstance): Promise<void> => {
-    scope.setErrorHandler((error, request, reply) => sendFailure(error, request, reply, log, cscAnswer));
+    scope.setErrorHandler((error, _request, reply) => sendError(error, reply, log, cscAnswer));
     authenticateRequests(scope, authenticate, basicOrTwoHeaders);
     refuseUnknownRoutes(scope, routes);
 
@@ -107,7 +107,7 @@ export function cscInterface({ log, authenticate, cloudKeys, authority: { chainO
 /** As clients of that interface know it, or as ours do. */
 function basicOrTwoHeaders(headers: IncomingHttpHeaders): Presented {
   const [, base64] = /^Basic +([A-Za-z0-9+/]+={0,2})$/i.exec(headers.authorization ?? '') ?? [];
-  if (base64 === undefined) return twoHeaders(headers);
+  if (base64 === undefined) return headerCredentials(headers);
   const [, keyId, secret = ''] = /^([^:]*):(.*)$/s.exec(Buffer.from(base64, 'base64').toString('utf8')) ?? [];
   return { keyId, authKey: new Secret(secret) };
 }

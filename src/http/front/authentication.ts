@@ -1,5 +1,5 @@
-// The door of /openapi/v3 and /csc/v2: who is calling, and may this kind of credential do what the route does. Both are
-// asked before the body is read, also on paths and methods that do not exist.
+// Authentication and authorization for /openapi/v3 and /csc/v2. Both run before the body is read, and also for unknown
+// paths and methods.
 import type { IncomingHttpHeaders } from 'node:http';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { type Action, type Actor, type Caller, requirePermission } from '../../domain/access/credential.ts';
@@ -11,9 +11,9 @@ declare module 'fastify' {
     caller: Caller | null;
   }
   interface FastifyContextConfig {
-    /** What the route does, in the words of the permission table. */
+    /** The route's action in the permission table. */
     action?: Action;
-    /** Answered to anyone. */
+    /** Skips authentication. */
     isPublic?: true;
   }
 }
@@ -21,10 +21,10 @@ declare module 'fastify' {
 export function authenticateRequests(
   app: FastifyInstance,
   authenticate: AuthenticateCaller,
-  presentedIn: (headers: IncomingHttpHeaders) => Presented = twoHeaders,
+  presentedIn: (headers: IncomingHttpHeaders) => Presented = headerCredentials,
 ): void {
   app.addHook('onRoute', ({ url, config }) => {
-    if (!config?.action) throw new Error(`the route ${url} does not say which action it is`);
+    if (!config?.action) throw new Error(`the route ${url} declares no action`);
   });
   app.addHook('onRequest', async (request) => {
     const { action, isPublic } = request.routeOptions.config;
@@ -34,12 +34,17 @@ export function authenticateRequests(
   });
 }
 
+/** Throws outside of the authenticated scopes. */
 export function callerOf(request: FastifyRequest): Caller {
-  if (!request.caller) throw new Error('the route lies outside the authenticated part');
+  if (!request.caller) throw new Error('the route is not in an authenticated scope');
   return request.caller;
 }
 
-export const twoHeaders = ({ 'x-cc-key-id': keyId, 'x-cc-auth-key': authKey }: IncomingHttpHeaders): Presented => ({
+/** Reads the credential from X-CC-Key-ID and X-CC-Auth-Key. */
+export const headerCredentials = ({
+  'x-cc-key-id': keyId,
+  'x-cc-auth-key': authKey,
+}: IncomingHttpHeaders): Presented => ({
   keyId: single(keyId),
   authKey: typeof authKey === 'string' ? new Secret(authKey) : undefined,
 });

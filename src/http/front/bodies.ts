@@ -1,5 +1,5 @@
-// How a request body becomes a value. Empty is "no body" whatever its declared type; anything else must say it is
-// JSON, be UTF-8, and parse.
+// Parses request bodies. An empty body counts as no body, whatever its Content-Type; any other must be declared as JSON
+// and parse as UTF-8 JSON.
 import type { FastifyInstance } from 'fastify';
 import { Refusal } from '../../domain/errors.ts';
 import { TransportRefusal } from './reply.ts';
@@ -9,7 +9,7 @@ const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
 export function parseBodies(app: FastifyInstance): void {
   app.removeAllContentTypeParsers();
-  // Fastify refuses a malformed type before it looks whether there is a body at all; so it never gets to see one.
+  // Fastify rejects a malformed Content-Type even without a body, so it is replaced before Fastify reads it.
   app.addHook('onRequest', async ({ raw: { headers } }) => {
     if (!/^application\/json\s*(;|$)/i.test(headers['content-type'] ?? '')) headers['content-type'] = NOT_JSON;
   });
@@ -39,7 +39,7 @@ function decode(bytes: Buffer): string {
   }
 }
 
-// The parser's own message quotes what it choked on, which may be a secret; ours does not.
+// JSON.parse quotes its input in the error message, and the input may hold a secret.
 const notJson = () =>
   new Refusal('invalid_parameters', {
     reason: { en: 'The body is not valid JSON in UTF-8.', zh: '请求体不是有效的 UTF-8 JSON。' },

@@ -1,5 +1,5 @@
-// Every error code with its HTTP status and its general words, in both languages. A code without a row does not
-// compile. The texts say what is wrong and what to do next; a Refusal's own reason, where it has one, replaces them.
+// HTTP status and default message of every error code, in both languages. A code without a row does not compile. Messages
+// say what is wrong and what to do next; a Refusal's own reason takes precedence.
 import type { ErrorCode, Refusal } from '../../domain/errors.ts';
 import { inLocale, type Locale, type Localized } from '../../kernel/locale.ts';
 

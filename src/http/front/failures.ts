@@ -1,5 +1,5 @@
-// Everything that goes wrong leaves through here, in the envelope: what use cases refuse, what Fastify finds, what
-// the HTTP parser finds before there is a request. What is none of these is a bug: logged whole, answered bare.
+// Turns every error into an enveloped response: refusals of use cases, errors of Fastify, and errors of the HTTP parser.
+// Anything else is a bug: logged in full, answered without detail.
 import { STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
@@ -8,12 +8,12 @@ import { Refusal } from '../../domain/errors.ts';
 import type { NewId } from '../../domain/ids.ts';
 import { type Locale, preferredLocale } from '../../kernel/locale.ts';
 import { faultLine, type Log } from '../../kernel/log.ts';
-import { type ErrorAnswer, errorAnswer, TransportRefusal } from './reply.ts';
+import { type ErrorResponse, errorResponse, TransportRefusal } from './reply.ts';
 import type { RecordRequest } from './request-log.ts';
 import { validationRefusal } from './schema-validation.ts';
 
 export function answerErrors(app: FastifyInstance, log: Log): void {
-  app.setErrorHandler((error, request, reply) => sendFailure(error, request, reply, log));
+  app.setErrorHandler((error, _request, reply) => sendError(error, reply, log));
   app.addHook('onRequest', async (request, reply) => {
     reply.headers({ 'x-request-id': request.id, 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' });
     if (request.raw.httpVersion === '1.1' && request.headers.host === undefined) {
@@ -25,26 +25,28 @@ export function answerErrors(app: FastifyInstance, log: Log): void {
   });
 }
 
-/** `answer` says it in the shape that the part of the interface has. */
-export function sendFailure(
+type ToResponse = (
+  refusal: Refusal,
+  locale: Locale,
+  requestId: string,
+) => Omit<ErrorResponse, 'body'> & { body: object };
+
+/** `toResponse` replaces the envelope where an interface has an error format of its own. */
+export function sendError(
   error: unknown,
-  request: FastifyRequest,
   reply: FastifyReply,
   log: Log,
-  answer: (
-    refusal: Refusal,
-    locale: Locale,
-    requestId: string,
-  ) => Omit<ErrorAnswer, 'body'> & { body: object } = errorAnswer,
+  toResponse: ToResponse = errorResponse,
 ): FastifyReply {
+  const { request } = reply;
   const refusal = refusalFrom(error);
   if (refusal.code === 'service_internal_error') log(faultLine(error, request.id));
-  const { status, headers, body } = answer(refusal, localeOf(request), request.id);
+  const { status, headers, body } = toResponse(refusal, localeOf(request), request.id);
   request.outcome = refusal.code;
   return reply.code(status).headers(headers).header('x-request-id', request.id).type('application/json').send(body);
 }
 
-/** What the caller asked for, else what the account prefers, else English. */
+/** Accept-Language, else the account's locale, else English. */
 export function localeOf(request: FastifyRequest): Locale {
   return preferredLocale(request.headers['accept-language']) ?? request.caller?.account.locale ?? 'en';
 }
@@ -65,7 +67,7 @@ const FASTIFY_REFUSALS: Readonly<Record<string, () => Refusal>> = {
       en: 'The path has a broken percent-encoding.',
       zh: '路径中的百分号编码有误。',
     }),
-  // The caller hung up while we were reading: nobody is left to read the answer.
+  // The caller disconnected while the body was read. The response only reaches the log.
   ECONNRESET: () =>
     new TransportRefusal(400, 'invalid_parameters', { en: 'The request was cut off.', zh: '请求被中断。' }),
 };
@@ -83,17 +85,17 @@ const PARSER_REFUSALS: Readonly<Record<string, { status: number; en: string; zh:
 };
 const NOT_HTTP = { status: 400, en: 'This is not a valid HTTP request.', zh: '不是有效的 HTTP 请求。' };
 
-/** Faults found before there is a request: no route, no caller, only a socket to answer on. */
+/** Answers errors that occur before Fastify has a request: only the socket is available. */
 export function answerTransportErrors(app: FastifyInstance, newId: NewId, record: RecordRequest): void {
-  const answersDue = new WeakMap<Duplex, number>();
+  const pendingResponses = new WeakMap<Duplex, number>();
   app.server.prependListener('request', ({ socket }, response) => {
-    answersDue.set(socket, (answersDue.get(socket) ?? 0) + 1);
-    response.once('close', () => answersDue.set(socket, (answersDue.get(socket) ?? 1) - 1));
+    pendingResponses.set(socket, (pendingResponses.get(socket) ?? 0) + 1);
+    response.once('close', () => pendingResponses.set(socket, (pendingResponses.get(socket) ?? 1) - 1));
   });
 
   function refuse(socket: Duplex, refusal: TransportRefusal, method: string): void {
     const requestId = newId();
-    const { status, headers, body } = errorAnswer(refusal, 'en', requestId);
+    const { status, headers, body } = errorResponse(refusal, 'en', requestId);
     const text = JSON.stringify(body);
     const fields = {
       ...headers,
@@ -111,15 +113,15 @@ export function answerTransportErrors(app: FastifyInstance, newId: NewId, record
 
   app.server.removeAllListeners('clientError');
   app.server.on('clientError', (error: NodeJS.ErrnoException, socket: Duplex) => {
-    // An answer that is still due would come after this one, and be taken for that of another request.
-    if (error.code === 'ECONNRESET' || !socket.writable || (answersDue.get(socket) ?? 0) > 0) {
+    // A response still pending on this connection would follow this one and be matched to the wrong request.
+    if (error.code === 'ECONNRESET' || !socket.writable || (pendingResponses.get(socket) ?? 0) > 0) {
       socket.destroy();
       return;
     }
     const { status, ...reason } = PARSER_REFUSALS[error.code ?? ''] ?? NOT_HTTP;
     refuse(socket, new TransportRefusal(status, 'invalid_parameters', reason), '-');
   });
-  // Left alone, Node closes a CONNECT without a word: we are no proxy, and say so.
+  // By default Node closes a CONNECT without a response.
   app.server.on('connect', (_request, socket) => {
     refuse(
       socket,
@@ -127,6 +129,6 @@ export function answerTransportErrors(app: FastifyInstance, newId: NewId, record
       'CONNECT',
     );
   });
-  // Left alone, Node answers an unknown Expect header with a bare 417. We may ignore it, and do.
+  // By default Node answers an unknown Expect header with a bare 417. RFC 9110 allows ignoring it.
   app.server.on('checkExpectation', (request, response) => app.routing(request, response));
 }

@@ -1,4 +1,4 @@
-// Lists over HTTP, page by page: a page goes on after the last id that was seen, and says which one that is.
+// Keyset paging of lists: `after` is the last id of the previous page.
 import Type from 'typebox';
 import { invalid } from '../../domain/errors.ts';
 import type { Page } from '../../domain/page.ts';
@@ -15,6 +15,6 @@ export function pageOf({ after, limit: text }: Type.Static<typeof PageQuery>): P
   throw invalid('limit', `limit is a number from 1 to ${MAX_PAGE}.`, `limit 须为 1 至 ${MAX_PAGE} 的整数。`);
 }
 
-/** Null when this page was not full, and so the last. */
+/** The `after` of the next page; null when this page is not full and so the last. */
 export const nextAfter = (ids: readonly string[], { limit }: Page): string | null =>
   ids.length === limit ? (ids.at(-1) ?? null) : null;

@@ -1,10 +1,10 @@
-// The one shape of every answer: {"code":"success","data":…} or {"code","message","field"?,"details"?,"request_id"}.
+// The envelope of every response: {"code":"success","data":…} or {"code","message","field"?,"details"?,"request_id"}.
 import Type from 'typebox';
 import { type ErrorCode, Refusal } from '../../domain/errors.ts';
 import type { Locale, Localized } from '../../kernel/locale.ts';
 import { ERROR_TABLE, messageOf } from './error-table.ts';
 
-export interface ErrorAnswer {
+export interface ErrorResponse {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: {
@@ -18,7 +18,7 @@ export interface ErrorAnswer {
 
 export const success = <T>(data: T): { code: 'success'; data: T } => ({ code: 'success', data });
 
-export function errorAnswer(refusal: Refusal, locale: Locale, requestId: string): ErrorAnswer {
+export function errorResponse(refusal: Refusal, locale: Locale, requestId: string): ErrorResponse {
   const { field, details, retryAfterSeconds } = refusal.facts;
   const isTransport = refusal instanceof TransportRefusal;
   return {
@@ -37,7 +37,7 @@ export function errorAnswer(refusal: Refusal, locale: Locale, requestId: string)
   };
 }
 
-/** A fault of the HTTP message itself: the status is HTTP's own, whatever the code's usual one is. */
+/** An error in the HTTP message itself. Its status takes precedence over the error table's. */
 export class TransportRefusal extends Refusal {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
@@ -60,7 +60,7 @@ const ErrorBody = Type.Object(
   { title: 'Error' },
 );
 
-/** The answers of an operation: its data on success, the error envelope on everything else. */
+/** Response schemas of an operation: its data on success, the error envelope otherwise. */
 export const answers = <T extends Type.TSchema>(data: T) => ({
   200: Type.Object({ code: Type.Literal('success'), data }),
   default: ErrorBody,

@@ -1,6 +1,6 @@
-// One wide line and one metric per request, whatever became of it: also when the caller left before the answer.
+// One wide log line and one metric per request, including requests whose caller disconnected before the response.
 import { isIP } from 'node:net';
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { FastifyInstance, FastifyReply } from 'fastify';
 import type { Log, RequestLine } from '../../kernel/log.ts';
 
 export interface RequestMetrics {
@@ -9,54 +9,50 @@ export interface RequestMetrics {
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** The code of the error that was sent; null for everything that went well. */
+    /** The error code that was sent; null on success. */
     outcome: string | null;
   }
 }
 
-/** Nobody was there to read the answer: the status some servers log for that. */
-const CALLER_LEFT = { status: 499, code: 'aborted' };
+/** The caller closed the connection before the response; 499 is nginx's status for that. */
+const CALLER_DISCONNECTED = { status: 499, code: 'aborted' };
 
 export type RecordRequest = (line: Omit<RequestLine, 'event'>) => void;
 
 export function requestRecorder(log: Log, metrics: RequestMetrics): RecordRequest {
   return (line) => {
-    // A trusted proxy may forward anything; only an address is worth a place in the log.
+    // A trusted proxy may forward any text; only an IP address is logged.
     log({ event: 'request', ...line, remote: isIP(line.remote) ? line.remote : '' });
     const { method, route, status, ms } = line;
     metrics.requestFinished({ method, route: route ?? 'none', status, seconds: ms / 1000 });
   };
 }
 
-/** Must be the first of the hooks: one that throws before it would leave no line. */
+/** Call before adding other hooks: a hook that throws earlier would leave no log line. */
 export function recordRequests(app: FastifyInstance, record: RecordRequest): void {
   app.decorateRequest('outcome', null);
   app.addHook('onRequest', async (request, reply) => {
     const route = request.is404 ? null : (request.routeOptions.url ?? null);
-    recordWhenClosed(request, reply, route, record);
+    recordWhenClosed(reply, route, record);
   });
 }
 
-/** `route` is the pattern, never the address: what callers put there is theirs. */
-export function recordWhenClosed(
-  request: FastifyRequest,
-  reply: FastifyReply,
-  route: string | null,
-  record: RecordRequest,
-): void {
-  // Fastify's own stopwatch runs only while its logger does.
+/** `route` is the pattern, never the URL: a caller may have put a secret there. */
+export function recordWhenClosed(reply: FastifyReply, route: string | null, record: RecordRequest): void {
+  const { request } = reply;
+  // Fastify's elapsed time is available only with its logger.
   const begunAt = performance.now();
-  // Once the connection is gone, nobody can tell any more who it was.
+  // Read now: a closed socket has no remote address.
   const remote = request.ip ?? '';
   reply.raw.once('close', () => {
-    const answer = reply.raw.writableFinished
+    const outcome = reply.raw.writableFinished
       ? { status: reply.statusCode, code: request.outcome ?? 'success' }
-      : CALLER_LEFT;
+      : CALLER_DISCONNECTED;
     record({
       request_id: request.id,
       method: request.method,
       route,
-      ...answer,
+      ...outcome,
       ms: Math.round((performance.now() - begunAt) * 1000) / 1000,
       account_id: request.caller?.account.id ?? null,
       key_id: request.caller?.credential.keyId ?? null,

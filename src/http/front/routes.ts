@@ -1,5 +1,5 @@
-// Paths that do not exist, and paths that do but not with this method. Decided before the body is read, and inside
-// /openapi/v3 after authentication: a stranger learns nothing about what there is.
+// 404 and 405. Both are decided before the body is read and, in /openapi/v3, after authentication, so that an
+// unauthenticated caller cannot probe for routes.
 import type { FastifyInstance } from 'fastify';
 import { Refusal } from '../../domain/errors.ts';
 import { TransportRefusal } from './reply.ts';
@@ -10,8 +10,8 @@ interface Route {
 }
 export type Routes = ReadonlyMap<string, Route>;
 
-/** Must be called before the first route. */
-export function rememberRoutes(app: FastifyInstance): Routes {
+/** Call before registering any route. */
+export function collectRoutes(app: FastifyInstance): Routes {
   const routes = new Map<string, Route>();
   app.addHook('onRoute', ({ url, method }) => {
     const segments = segmentsOf(url);
@@ -23,7 +23,7 @@ export function rememberRoutes(app: FastifyInstance): Routes {
 }
 
 export function refuseUnknownRoutes(app: FastifyInstance, routes: Routes): void {
-  // The hook below answers first; this only makes the instance own the unknown paths below its prefix.
+  // The hook below answers first. The handler only makes this instance own the unknown paths under its prefix.
   app.setNotFoundHandler(async () => {
     throw new Refusal('route_not_found');
   });
@@ -36,15 +36,15 @@ export function refuseUnknownRoutes(app: FastifyInstance, routes: Routes): void 
 }
 
 function methodsOf(url: string, routes: Routes): string[] {
-  // Segment by segment, so that an encoded slash stays part of its segment.
+  // Decode per segment: an encoded slash stays inside its segment.
   const path = segmentsOf(url.split(/[?#]/, 1)[0] ?? '').map(decodeURIComponent);
-  const fits = ({ segments }: Route) =>
+  const matches = ({ segments }: Route) =>
     segments.length === path.length &&
     segments.every((segment, index) => (segment.startsWith(':') ? path[index] !== '' : segment === path[index]));
-  return [...routes.values()].filter(fits).flatMap(({ methods }) => [...methods]);
+  return [...routes.values()].filter(matches).flatMap(({ methods }) => [...methods]);
 }
 
-/** Without the slash at the beginning, and without one at the end. */
+/** Ignores a leading and a trailing slash. */
 const segmentsOf = (path: string): string[] =>
   path
     .replace(/(?<=.)\/$/, '')

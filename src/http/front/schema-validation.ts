@@ -1,5 +1,5 @@
-// What Ajv found wrong with a request, in the words of this API: the field in the wire's spelling, what it must be,
-// in both languages. Never the value: it may be a secret.
+// Translates Ajv errors into refusals: the field as on the wire and the reason in both languages. Never includes the
+// value, which may be a secret.
 import type { FastifySchemaValidationError } from 'fastify/types/schema.js';
 import { Refusal } from '../../domain/errors.ts';
 import type { Localized } from '../../kernel/locale.ts';

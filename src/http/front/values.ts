@@ -1,4 +1,4 @@
-// How single values are written in answers, and told in their schemas.
+// Schemas and formatting of single values in responses.
 import Type from 'typebox';
 
 export const nullable = <T extends Type.TSchema>(schema: T) => Type.Union([schema, Type.Null()]);

@@ -1,16 +1,16 @@
-// /healthz: the process answers. /readyz: it can also do its work, which means a durable write, not a guess.
+// /healthz is liveness: the process answers. /readyz is readiness, proven by a durable write.
 import type { FastifyInstance } from 'fastify';
 import { Refusal } from '../../domain/errors.ts';
 import { success } from '../front/reply.ts';
 
 declare module 'fastify' {
   interface FastifyInstance {
-    /** Set before the server stops listening, so that whoever asks meanwhile is sent elsewhere. */
+    /** Set before the server stops listening: /readyz then fails, and load balancers send requests elsewhere. */
     readonly drain: { isDraining: boolean };
   }
 }
 
-// However often it is asked, the probe writes at most once a second.
+// The write probe is cached for this long, however often /readyz is polled.
 const PROBE_EVERY_MS = 1_000;
 
 export function healthEndpoints(app: FastifyInstance, probeWrite: () => Promise<void>): void {
@@ -19,7 +19,7 @@ export function healthEndpoints(app: FastifyInstance, probeWrite: () => Promise<
   app.addHook('preClose', async () => {
     drain.isDraining = true;
   });
-  // Whoever keeps a connection open through a shutdown is told to let go of it.
+  // Ends keep-alive connections during a shutdown.
   app.addHook('onSend', async (_request, reply) => {
     if (drain.isDraining) reply.header('connection', 'close');
   });

@@ -1,5 +1,4 @@
-// /metrics for Prometheus. Numbers about the service are the operator's business: without a token they are shown to
-// this machine only.
+// /metrics for Prometheus. Metrics are for the operator: without a bearer token they are served to loopback only.
 import { timingSafeEqual } from 'node:crypto';
 import { BlockList } from 'node:net';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
@@ -9,12 +8,12 @@ const LOOPBACK = new BlockList();
 LOOPBACK.addSubnet('127.0.0.0', 8, 'ipv4');
 LOOPBACK.addAddress('::1', 'ipv6');
 
-/** A proxy on this machine connects from loopback too, but gives itself away by one of these. */
+/** A proxy on this machine also connects from loopback; one of these headers reveals it. */
 const PROXY_HEADERS = ['forwarded', 'via', 'x-forwarded-for', 'x-forwarded-host', 'x-forwarded-proto', 'x-real-ip'];
 
 function isLocal({ ip, headers }: FastifyRequest): boolean {
   if (PROXY_HEADERS.some((name) => headers[name] !== undefined)) return false;
-  // Undefined once the caller has hung up.
+  // `ip` is undefined once the caller has disconnected.
   return ip !== undefined && LOOPBACK.check(ip, ip.includes(':') ? 'ipv6' : 'ipv4');
 }
 

@@ -1,5 +1,5 @@
-// The interface, described by itself: /openapi.json from the routes' own schemas, and /docs, a page that draws it.
-// The page is three files of ours; its content security policy lets it reach nothing but this service.
+// /openapi.json, generated from the routes' schemas, and /docs, a page that renders it. The page's content security
+// policy allows requests to this service only (ADR 0020).
 import { readFileSync } from 'node:fs';
 import type { FastifyDynamicSwaggerOptions } from '@fastify/swagger';
 import type { FastifyInstance } from 'fastify';
@@ -20,7 +20,7 @@ export function openApiDocument(publicUrl: () => string): FastifyDynamicSwaggerO
           authKey: { type: 'apiKey', in: 'header', name: 'X-CC-Auth-Key' },
         },
       },
-      // Both at once: that is what one object with two names means.
+      // One object with two names: both headers are required.
       security: [{ keyId: [], authKey: [] }],
     },
     transformObject: (document) => ({
@@ -34,7 +34,7 @@ interface Operations {
   paths?: Record<string, Record<string, { 'x-optional-body'?: true; requestBody?: { required?: boolean } }>>;
 }
 
-/** Every body that has a schema is drawn up as required; a route says `x-optional-body` where it is not. */
+/** Fastify marks every body with a schema as required; routes with an optional body set `x-optional-body`. */
 function withOptionalBodies(document: Operations): Operations {
   for (const operation of Object.values(document.paths ?? {}).flatMap((path) => Object.values(path))) {
     if (operation['x-optional-body'] && operation.requestBody) operation.requestBody.required = false;
@@ -43,19 +43,19 @@ function withOptionalBodies(document: Operations): Operations {
   return document;
 }
 
-// The page links to its files relatively, for the sake of path prefixes: seen from /docs they lie beside it, seen
-// from /docs/ below it.
+// Links in the page are relative, to work under a path prefix: they resolve to /reference.js from /docs, and to
+// /docs/reference.js from /docs/.
 const PAGE = [
   { paths: ['/docs'], file: 'reference.html', type: 'text/html; charset=utf-8' },
   { paths: ['/reference.js', '/docs/reference.js'], file: 'reference.js', type: 'text/javascript; charset=utf-8' },
   { paths: ['/reference.css', '/docs/reference.css'], file: 'reference.css', type: 'text/css; charset=utf-8' },
 ];
 
-const ONLY_OURSELVES =
+const CONTENT_SECURITY_POLICY =
   "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 export function referencePage(app: FastifyInstance): void {
-  // Drawn up once: collecting the schemas takes tens of milliseconds, and anyone may ask.
+  // Cached: generating the document takes tens of milliseconds, and the page is public.
   let document: string | undefined;
   app.get('/openapi.json', { schema: { hide: true } }, async (_request, reply) => {
     document ??= JSON.stringify(app.swagger());
@@ -65,7 +65,7 @@ export function referencePage(app: FastifyInstance): void {
     const content = readFileSync(new URL(`../../console/${file}`, import.meta.url), 'utf8');
     for (const path of paths) {
       app.get(path, { schema: { hide: true } }, async (_request, reply) =>
-        reply.type(type).header('content-security-policy', ONLY_OURSELVES).send(content),
+        reply.type(type).header('content-security-policy', CONTENT_SECURITY_POLICY).send(content),
       );
     }
   }

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { type ErrorCode, Refusal } from '../../../src/domain/errors.ts';
 import { ERROR_TABLE } from '../../../src/http/front/error-table.ts';
-import { errorAnswer } from '../../../src/http/front/reply.ts';
+import { errorResponse } from '../../../src/http/front/reply.ts';
 import { startApp } from '../../support/app.ts';
 import { CONTRACT, rule } from '../../support/contract.ts';
 
@@ -22,7 +22,7 @@ test('the error table and the contract have the same codes with the same statuse
 
 test('every code has words in both languages, and they differ', () => {
   for (const code of CODES) {
-    const say = (locale: 'en' | 'zh-CN') => errorAnswer(new Refusal(code), locale, 'id').body.message;
+    const say = (locale: 'en' | 'zh-CN') => errorResponse(new Refusal(code), locale, 'id').body.message;
     assert.doesNotMatch(say('en'), /\p{Script=Han}/u, code);
     assert.match(say('zh-CN'), /\p{Script=Han}/u, code);
     assert.match(say('en'), /\.$/, `${code} is a sentence`);
