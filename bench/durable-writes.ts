@@ -14,7 +14,7 @@ import { appending, overwriting, rawPostgres, rawSqlite } from './raw.ts';
 // A dozen contenders take part: this keeps the whole bench well below a minute.
 const RACE = { rounds: 7, roundMs: 300 } as const;
 const LANES = 64;
-const DEFAULT_CONNECTIONS = VARIABLES.RESEAL_DATABASE_CONNECTIONS.absent;
+const DEFAULT_CONNECTIONS = VARIABLES.RESEAL_DATABASE_CONNECTIONS.defaultValue;
 
 type Row = Entry & { readonly name: string; readonly boundedBy?: string };
 

@@ -1,16 +1,17 @@
-// The environment, read once into one frozen Config. A value that does not fit is an error that says which variable, why, and what would fit.
+// Reads the environment once into one frozen Config. An invalid value is an error that names the variable, the reason and
+// an example.
 import { join, resolve } from 'node:path';
+import type { AddressRule } from '../domain/egress/addresses.ts';
+import type { Rate } from '../domain/rate.ts';
 import { EXIT, Problem } from '../kernel/problem.ts';
-import { type CallbackConfig, callbackConfig } from './callbacks.ts';
-import { type ValidationConfig, validationFrom } from './validation.ts';
-import type { Variable } from './values.ts';
+import { type AccountRule, hostName, type Variable } from './values.ts';
 import { VARIABLES, type Values } from './variables.ts';
 
 export type Config = Readonly<{
   dataDir: string;
   host: string;
   port: number;
-  /** Without a trailing slash. Undefined: derived from the port once it is known. */
+  /** Without a trailing slash. Undefined: derived from the address it listens on. */
   publicUrl: string | undefined;
   database: { kind: 'sqlite'; file: string } | { kind: 'postgresql'; url: string; maxConnections: number };
   sealKey: { kind: 'text'; text: string } | { kind: 'file'; file: string };
@@ -27,16 +28,44 @@ export type Config = Readonly<{
   logFormat: 'json' | 'text' | undefined;
 }>;
 
+export type ValidationConfig = Readonly<{
+  /** At least one; the first is written into instructions. */
+  issuers: readonly string[];
+  /** Prefix of account URIs. */
+  accountBase: string;
+  perspectives: readonly string[];
+  allow: readonly AddressRule[];
+  httpPort: number;
+  pendingMs: number;
+}>;
+
+export type CallbackConfig = Readonly<{
+  testRate: Rate;
+  testsAtOnce: number;
+  testsPerAccount: number;
+  testsPerHost: number;
+  schedule: readonly number[];
+  atOnce: number;
+  perAccount: number;
+  perHost: number;
+  retentionMs: number;
+  rotationMs: number;
+  allow: readonly AccountRule[];
+  deny: readonly AddressRule[];
+  rootsFile: string | undefined;
+  sandboxAllow: readonly AddressRule[];
+}>;
+
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** Throws one Problem that lists everything wrong with the environment. Warnings do not stop anything. */
+/** Throws one Problem that lists every invalid variable. Warnings do not prevent a start. */
 export function readConfig(environment: Environment): { config: Config; warnings: string[] } {
   const problems: string[] = [];
   const values: Record<string, unknown> = {};
   for (const [name, variable] of Object.entries<Variable<unknown>>(VARIABLES)) {
     const given = environment[name];
-    // Set to nothing means not set: that is how shells and compose files clear a variable.
-    const parsed = given === undefined || given === '' ? { value: variable.absent } : variable.parse(given);
+    // Empty means unset: shells and compose files clear a variable that way.
+    const parsed = given === undefined || given === '' ? { value: variable.defaultValue } : variable.parse(given);
     if ('value' in parsed) values[name] = parsed.value;
     else problems.push(`${name} (${variable.about}) ${parsed.reason}. Example: ${name}=${variable.example}`);
   }
@@ -55,6 +84,7 @@ export function readConfig(environment: Environment): { config: Config; warnings
 
 function configFrom(v: Values): Config {
   const dataDir = resolve(v.RESEAL_DATA_DIR);
+  const ownUrl = v.RESEAL_PUBLIC_URL ?? `http://${v.RESEAL_HOST}:${v.RESEAL_PORT}`;
   return {
     dataDir,
     host: v.RESEAL_HOST,
@@ -76,17 +106,15 @@ function configFrom(v: Values): Config {
         : undefined,
     trustedProxies: Object.freeze(v.RESEAL_TRUSTED_PROXIES),
     dnsServers: Object.freeze(v.RESEAL_DNS_SERVERS),
-    validation: Object.freeze(validationFrom(v)),
-    callbacks: callbackConfig(v),
+    validation: Object.freeze(validationConfig(v, ownUrl)),
+    callbacks: Object.freeze(callbackConfig(v)),
     metricsToken: v.RESEAL_METRICS_TOKEN,
     authority: Object.freeze({
       organization: v.RESEAL_CA_NAME,
       rootYears: v.RESEAL_CA_ROOT_YEARS,
       issuingYears: v.RESEAL_CA_ISSUING_YEARS,
-      // Fetching a certificate's status over HTTPS would need a certificate whose status must be fetched first.
-      pkiUrl:
-        v.RESEAL_PKI_URL ??
-        (v.RESEAL_PUBLIC_URL ?? `http://${v.RESEAL_HOST}:${v.RESEAL_PORT}`).replace(/^https:/, 'http:'),
+      // Plain HTTP: checking the server certificate of an HTTPS status URL would need its status first.
+      pkiUrl: v.RESEAL_PKI_URL ?? ownUrl.replace(/^https:/, 'http:'),
     }),
     productsFile: v.RESEAL_PRODUCTS_FILE,
     maxRequests: v.RESEAL_MAX_REQUESTS,
@@ -95,7 +123,54 @@ function configFrom(v: Values): Config {
   };
 }
 
-/** Only warnings: a cluster injects variables for every service it knows, one named reseal included. */
+const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
+
+/** Issuer domain name of a service whose URL has no DNS name. */
+const DEFAULT_ISSUER = 'ca.reseal.test';
+
+function validationConfig(v: Values, ownUrl: string): ValidationConfig {
+  // RESEAL_HOST is not validated here, so the URL may not parse; listening on it fails later.
+  const host = URL.parse(ownUrl)?.hostname ?? '';
+  const ownName = 'value' in hostName(host) ? host : DEFAULT_ISSUER;
+  return {
+    issuers: v.RESEAL_ISSUER_NAMES.length > 0 ? v.RESEAL_ISSUER_NAMES : [ownName],
+    accountBase: `${ownUrl}/accounts/`,
+    perspectives: v.RESEAL_DNS_PERSPECTIVES,
+    allow: v.RESEAL_DCV_ALLOW,
+    httpPort: v.RESEAL_DCV_HTTP_PORT,
+    pendingMs: v.RESEAL_PENDING_DAYS * DAY_MS,
+  };
+}
+
+/** 10/min: a burst of ten, refilled within a minute. */
+const DEFAULT_TEST_RATE: Rate = { burst: 10, everyMs: 6_000 };
+/** Contract delivery 4: backoff over more than three days, so that a receiver that breaks on Friday is served on Monday. */
+const DEFAULT_SCHEDULE: readonly number[] = [
+  ...[5_000, 30_000, 300_000, 1_800_000],
+  ...[2, 5, 10, 14, 20, 24].map((hours) => hours * HOUR_MS),
+];
+
+function callbackConfig(v: Values): CallbackConfig {
+  return {
+    testRate: v.RESEAL_CALLBACK_TEST_RATE ?? DEFAULT_TEST_RATE,
+    testsAtOnce: v.RESEAL_CALLBACK_TESTS_AT_ONCE,
+    testsPerAccount: v.RESEAL_CALLBACK_TESTS_PER_ACCOUNT,
+    testsPerHost: v.RESEAL_CALLBACK_TESTS_PER_HOST,
+    schedule: v.RESEAL_CALLBACK_SCHEDULE ?? DEFAULT_SCHEDULE,
+    atOnce: v.RESEAL_CALLBACKS_AT_ONCE,
+    perAccount: v.RESEAL_CALLBACKS_PER_ACCOUNT,
+    perHost: v.RESEAL_CALLBACKS_PER_HOST,
+    retentionMs: v.RESEAL_CALLBACK_RETENTION_DAYS * DAY_MS,
+    rotationMs: v.RESEAL_CALLBACK_ROTATION_HOURS * HOUR_MS,
+    allow: v.RESEAL_CALLBACK_ALLOW,
+    deny: v.RESEAL_CALLBACK_DENY,
+    rootsFile: v.RESEAL_CALLBACK_ROOTS_FILE,
+    sandboxAllow: v.RESEAL_SANDBOX_ALLOW,
+  };
+}
+
+/** Warnings only: Kubernetes injects RESEAL_… variables for a Service named reseal. */
 function unknownVariables(environment: Environment): string[] {
   return Object.keys(environment)
     .filter((name) => name.startsWith('RESEAL_') && !(name in VARIABLES))

@@ -1,6 +1,5 @@
-// The kinds of values an environment variable can have, and how each is read. Strict: what is not exactly right is
-// refused with the reason, because a misread setting is worse than a missing one.
-
+// Types of environment variables and their parsers. Parsing is strict and rejects with a reason: a misread setting is
+// worse than a missing one.
 import { isIP } from 'node:net';
 import { parseSealKeys } from '../adapters/seal/seal.ts';
 import { type AddressRule, parseAddressRule } from '../domain/egress/addresses.ts';
@@ -10,23 +9,23 @@ import type { Rate } from '../domain/rate.ts';
 export interface Variable<T> {
   readonly about: string;
   readonly example: string;
-  readonly absent: T;
-  /** The value, or the reason why the text is none. */
+  readonly defaultValue: T;
+  /** The value, or the reason why the text is invalid. */
   parse(text: string): { value: T } | { reason: string };
 }
 
 type Parse<T> = Variable<T>['parse'];
 
-export function text(about: string, example: string, absent: string): Variable<string> {
-  return { about, example, absent, parse: anyText };
+export function text(about: string, example: string, defaultValue: string): Variable<string> {
+  return { about, example, defaultValue, parse: anyText };
 }
 
-export function integer(about: string, absent: number, least: number, most: number): Variable<number> {
-  const example = String(absent);
+export function integer(about: string, defaultValue: number, least: number, most: number): Variable<number> {
+  const example = String(defaultValue);
   return {
     about,
     example,
-    absent,
+    defaultValue,
     parse(given) {
       if (given.startsWith('tcp://')) {
         return {
@@ -43,14 +42,14 @@ export function integer(about: string, absent: number, least: number, most: numb
 }
 
 export function optional<T>(about: string, example: string, parse: Parse<T>): Variable<T | undefined> {
-  return { about, example, absent: undefined, parse };
+  return { about, example, defaultValue: undefined, parse };
 }
 
 export function list<T>(about: string, example: string, parse: Parse<T>): Variable<readonly T[]> {
   return {
     about,
     example,
-    absent: [],
+    defaultValue: [],
     parse(given) {
       const value: T[] = [];
       for (const [index, item] of given.split(',').entries()) {
@@ -105,7 +104,7 @@ export function dnsServer(given: string) {
     : { reason: 'must be a list of IP addresses, each with an optional port' };
 }
 
-/** As CAA writes one: letters, digits and hyphens, with a dot at least. */
+/** A domain name as in CAA records: letters, digits and hyphens, at least two labels. */
 export function hostName(given: string): { value: string } | { reason: string } {
   const name = given.toLowerCase().replace(/\.$/, '');
   const isName =
@@ -128,7 +127,7 @@ export function addressRule(given: string): { value: AddressRule } | { reason: s
     : { reason: 'must be a list of IP addresses or ranges, each with an optional port: 10.1.2.3:8443, [fd00::/8]:443' };
 }
 
-/** A rule for one account, or for all. */
+/** An address rule for one account, or for all when `accountId` is null. */
 export interface AccountRule {
   readonly accountId: AccountId | null;
   readonly rule: AddressRule;
@@ -151,16 +150,16 @@ export function rate(given: string): { value: Rate } | { reason: string } {
     : { reason: `must be a number and s, min or h, such as 10/min, and at most ${MAX_RATE}` };
 }
 
-const MAX_REPEATS = 30;
-const MAX_WAIT_MS = 7 * 24 * UNIT_MS.h;
+const MAX_RETRIES = 30;
+const MAX_DELAY_MS = 7 * 24 * UNIT_MS.h;
 
-/** How long to wait after the first failure, after the second, and so on. */
+/** Backoff in milliseconds: the delay after the first failure, after the second, and so on. */
 export function schedule(given: string): { value: readonly number[] } | { reason: string } {
-  const waits = given.split(',').map((item) => {
+  const delays = given.split(',').map((item) => {
     const [, count, unit] = /^([1-9]\d{0,6})(ms|s|min|h)$/.exec(item.trim()) ?? [];
     return Number(count) * UNIT_MS[unit as keyof typeof UNIT_MS];
   });
-  return waits.length <= MAX_REPEATS && waits.every((ms) => ms <= MAX_WAIT_MS)
-    ? { value: waits }
-    : { reason: `must be at most ${MAX_REPEATS} times, each up to seven days, in ms, s, min or h` };
+  return delays.length <= MAX_RETRIES && delays.every((ms) => ms <= MAX_DELAY_MS)
+    ? { value: delays }
+    : { reason: `must be at most ${MAX_RETRIES} times, each up to seven days, in ms, s, min or h` };
 }

@@ -1,6 +1,6 @@
 // Wires callback delivery: the dispatcher with its background chores, and the delivery log.
 
-import type { CallbackConfig } from '../config/callbacks.ts';
+import type { CallbackConfig } from '../config/config.ts';
 import type { Clock } from '../domain/clock.ts';
 import type { CallOut, OutboundPolicy } from '../domain/egress/outbound.ts';
 import type { AccountId } from '../domain/ids.ts';
