@@ -65,7 +65,7 @@ export async function serveApp(app: App, services: Issuance & CallbackServices, 
     ...services.revocationChores,
   ];
   const background = keepRunning(chores, logUnexpected(app.log));
-  app.store.whenEventsWait(services.dispatcher.wake);
+  app.store.onEventsCommitted(services.dispatcher.wake);
   services.dispatcher.wake();
   return {
     url: publicUrl(),

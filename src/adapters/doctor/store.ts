@@ -10,7 +10,7 @@ import { secretsIn } from '../store/access/secrets.ts';
 import { settingsIn } from '../store/access/settings.ts';
 import { deliveriesIn } from '../store/callbacks/deliveries.ts';
 import { type Engine, openEngine } from '../store/engine/engine.ts';
-import { readMigrations, waitingMigrations } from '../store/engine/migrations.ts';
+import { previewMigrations, readMigrations } from '../store/engine/migrations.ts';
 import type { Db } from '../store/engine/schema.ts';
 import { publicIssuersIn } from '../store/issuance/issuers.ts';
 import { type DatabaseLocation, engineAt } from '../store/store.ts';
@@ -72,7 +72,7 @@ async function examine(
   durabilityGaps: () => Promise<string[]>,
 ): Promise<StoreFinding> {
   const check = 'store';
-  const waiting = await waitingMigrations(db, readMigrations(engine));
+  const waiting = await previewMigrations(db, readMigrations(engine));
   if (waiting === undefined) return { check, state: 'ok', text: 'empty; the first start creates the tables' };
   if (waiting.length > 0) {
     const text = `${waiting.length} migrations are waiting; the next start applies them`;

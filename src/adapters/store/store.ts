@@ -1,5 +1,4 @@
-// The store: one set of repositories over whichever engine the configuration names.
-
+// The store: one set of repositories over the configured engine.
 import type { Clock } from '../../domain/clock.ts';
 import type { Repositories, Store } from '../../domain/store.ts';
 import type { Sealer } from '../seal/seal.ts';
@@ -36,17 +35,17 @@ export type DatabaseLocation =
   | { readonly kind: 'postgresql'; readonly url: string; readonly maxConnections: number };
 
 export interface StoreEvents {
-  /** A group of transactions reached the disk with one fsync (SQLite only: PostgreSQL groups by itself). */
+  /** A group of transactions was committed with one fsync. SQLite only: PostgreSQL does its own group commit. */
   onCommit?(groupSize: number): void;
-  /** The database failed us; what was under way was refused with `service_busy`. */
+  /** The database failed; the caller got `service_busy`. */
   onUnavailable?(error: unknown): void;
 }
 
 export interface OpenStore extends Store {
   readonly engine: Engine;
-  /** Called whenever a commit has left events to deliver, for whoever wants to begin at once. One listener. */
-  whenEventsWait(listener: () => void): void;
-  /** Resolves when a write was made durable just now. */
+  /** Sets the listener that is called after each commit that added events to the outbox. One listener. */
+  onEventsCommitted(listener: () => void): void;
+  /** Resolves once a write was made durable. */
   probeWrite(): Promise<void>;
   /** Settings of the database under which an acknowledged commit could be lost. */
   durabilityGaps(): Promise<string[]>;
@@ -61,7 +60,7 @@ export function engineAt(location: DatabaseLocation, events: StoreEvents = {}, i
       return sqliteEngine({ file: location.file, onCommit: (size) => events.onCommit?.(size), isMigrating });
     case 'postgresql': {
       const { url, maxConnections } = location;
-      // A migration may rewrite a large table: it alone is allowed to take long.
+      // A migration may rewrite a large table, hence its own timeout.
       return isMigrating
         ? postgresEngine({ url, maxConnections: 1, statementMs: MIGRATION_MS })
         : postgresEngine({ url, maxConnections });
@@ -69,7 +68,7 @@ export function engineAt(location: DatabaseLocation, events: StoreEvents = {}, i
   }
 }
 
-/** Migrates, then opens. Throws a Problem when the database is not one this version may use. */
+/** Migrates and opens the store. Throws a Problem if this version must not use the database. */
 export async function openStore(
   location: DatabaseLocation,
   sealer: Sealer,
@@ -86,24 +85,24 @@ export async function openStore(
   }
   const engine = engineAt(location, events);
   const db = openEngine(engine, onUnavailable);
-  let wake = () => {};
-  const repositories = repositoriesIn(db, sealer, engine, () => wake());
+  let notify = () => {};
+  const repositories = repositoriesIn(db, sealer, engine, () => notify());
   return {
     ...repositories,
     engine,
     async transaction(work) {
       let hasEvents = false;
-      const note = () => {
+      const noteEvents = () => {
         hasEvents = true;
       };
       const result = await db
         .transaction()
-        .execute((transaction) => work(repositoriesIn(transaction, sealer, engine, note)));
-      if (hasEvents) wake();
+        .execute((transaction) => work(repositoriesIn(transaction, sealer, engine, noteEvents)));
+      if (hasEvents) notify();
       return result;
     },
-    whenEventsWait(listener) {
-      wake = listener;
+    onEventsCommitted(listener) {
+      notify = listener;
     },
     probeWrite: () => repositories.settings.put('last_write_probe', String(now())),
     durabilityGaps: () => engine.durabilityGaps(db),

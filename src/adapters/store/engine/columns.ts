@@ -1,4 +1,4 @@
-// How what has no column type of its own is kept in text: bytes as base64, lists as JSON.
+// Encoding of values in text columns: bytes as base64, lists as JSON (ADR 0017).
 
 export const textOf = (bytes: Uint8Array): string => Buffer.from(bytes).toString('base64');
 export const bytesFrom = (text: string): Uint8Array => Buffer.from(text, 'base64');

@@ -1,5 +1,4 @@
-// What the store needs to know about a database engine: a Kysely dialect and a row of facts. Nothing else in the
-// code asks which engine it is.
+// The interface of a database engine: a Kysely dialect and its properties. No other code branches on the engine's name.
 import {
   type CompiledQuery,
   type DatabaseConnection,
@@ -15,23 +14,23 @@ import type { Db, Schema, Transaction } from './schema.ts';
 export interface Engine {
   readonly name: 'sqlite' | 'postgresql';
   readonly dialect: Dialect;
-  /** Whether a row that is decided about must be locked (FOR UPDATE); where there is one writer, it is. */
+  /** True where a read before a write needs FOR UPDATE; an engine with a single writer needs no row locks. */
   readonly locksRows: boolean;
-  /** True when the database, not the statement, is at fault, so that the same call may succeed later. */
+  /** True for errors of the database rather than the statement: a retry may succeed. */
   isUnavailable(error: unknown): boolean;
-  /** One instance migrates, the others wait here and then find the work done. */
+  /** Mutex across instances, held until the transaction ends: one instance migrates, the others wait. */
   lockForMigration(transaction: Transaction): Promise<void>;
-  /** Throws when a row refers to one that is not there, where migrations are made without the database's own check. */
+  /** Throws on dangling foreign keys, where migrations run without the database's own check. */
   checkReferences(transaction: Transaction): Promise<void>;
-  /** Settings under which an acknowledged commit could be lost; empty when all is well. */
+  /** Settings under which an acknowledged commit could be lost; empty if none. */
   durabilityGaps(db: Db): Promise<string[]>;
-  /** How far the database's clock is ahead of ours. */
+  /** How far the database's clock is ahead of this process's. */
   clockOffsetMs(db: Db, now: () => number): Promise<number>;
 }
 
 const RETRY_AFTER_SECONDS = 1;
 
-/** Opens the engine so that every failure of the database itself reaches the callers as `service_busy`. */
+/** Opens the engine. Callers see every failure of the database itself as `service_busy`. */
 export function openEngine(engine: Engine, onUnavailable: (error: unknown) => void): Db {
   const { dialect } = engine;
   return new Kysely<Schema>({
@@ -58,10 +57,29 @@ function translator(engine: Engine, onUnavailable: (error: unknown) => void): Tr
   };
 }
 
+/** A connection of the engine whose errors are translated. */
+class TranslatingConnection implements DatabaseConnection {
+  readonly inner: DatabaseConnection;
+  readonly #translate: Translate;
+
+  constructor(inner: DatabaseConnection, translate: Translate) {
+    this.inner = inner;
+    this.#translate = translate;
+  }
+
+  executeQuery<R>(query: CompiledQuery): Promise<QueryResult<R>> {
+    return this.#translate(() => this.inner.executeQuery<R>(query));
+  }
+
+  streamQuery<R>(query: CompiledQuery, chunkSize: number): AsyncIterableIterator<QueryResult<R>> {
+    return this.inner.streamQuery<R>(query, chunkSize);
+  }
+}
+
+/** Kysely hands back only connections that acquireConnection returned. */
 class TranslatingDriver implements Driver {
   readonly #driver: Driver;
   readonly #translate: Translate;
-  readonly #inner = new WeakMap<DatabaseConnection, DatabaseConnection>();
 
   constructor(driver: Driver, translate: Translate) {
     this.#driver = driver;
@@ -72,34 +90,28 @@ class TranslatingDriver implements Driver {
     return this.#translate(() => this.#driver.init());
   }
 
-  async acquireConnection(): Promise<DatabaseConnection> {
+  async acquireConnection(): Promise<TranslatingConnection> {
     const inner = await this.#translate(() => this.#driver.acquireConnection());
-    const outer: DatabaseConnection = {
-      executeQuery: <R>(query: CompiledQuery): Promise<QueryResult<R>> =>
-        this.#translate(() => inner.executeQuery<R>(query)),
-      streamQuery: (query, chunkSize) => inner.streamQuery(query, chunkSize),
-    };
-    this.#inner.set(outer, inner);
-    return outer;
+    return new TranslatingConnection(inner, this.#translate);
   }
 
-  beginTransaction(connection: DatabaseConnection, settings: TransactionSettings): Promise<void> {
-    return this.#translate(() => this.#driver.beginTransaction(this.#inner.get(connection)!, settings));
+  beginTransaction({ inner }: TranslatingConnection, settings: TransactionSettings): Promise<void> {
+    return this.#translate(() => this.#driver.beginTransaction(inner, settings));
   }
 
-  commitTransaction(connection: DatabaseConnection): Promise<void> {
-    return this.#translate(() => this.#driver.commitTransaction(this.#inner.get(connection)!));
+  commitTransaction({ inner }: TranslatingConnection): Promise<void> {
+    return this.#translate(() => this.#driver.commitTransaction(inner));
   }
 
-  async rollbackTransaction(connection: DatabaseConnection): Promise<void> {
-    // A connection that broke has rolled back by breaking; what went wrong before is the error worth telling.
-    await this.#translate(() => this.#driver.rollbackTransaction(this.#inner.get(connection)!)).catch((error) => {
+  async rollbackTransaction({ inner }: TranslatingConnection): Promise<void> {
+    // A broken connection has rolled back already; the caller should see the original error, not this one.
+    await this.#translate(() => this.#driver.rollbackTransaction(inner)).catch((error) => {
       if (!(error instanceof Refusal)) throw error;
     });
   }
 
-  releaseConnection(connection: DatabaseConnection): Promise<void> {
-    return this.#driver.releaseConnection(this.#inner.get(connection)!);
+  releaseConnection({ inner }: TranslatingConnection): Promise<void> {
+    return this.#driver.releaseConnection(inner);
   }
 
   destroy(): Promise<void> {

@@ -1,4 +1,4 @@
-// A lock that is granted in the order of asking, with a bound on how many may wait and on how long.
+// FIFO mutex with a bounded queue and a bounded wait.
 
 export class LockTimeout extends Error {}
 
@@ -17,7 +17,7 @@ export class FifoLock {
     this.#maxWaitMs = maxWaitMs;
   }
 
-  /** Waits however long it takes: for the few whose turn others depend on. */
+  /** Waits without a bound: for the few callers that other waiters depend on. */
   acquireUnbounded(): Promise<void> {
     if (this.#takeIfFree()) return Promise.resolve();
     return new Promise((grant) => {
@@ -25,11 +25,11 @@ export class FifoLock {
     });
   }
 
-  /** Rejects with LockTimeout when the queue is full, or the wait was too long. */
+  /** Rejects with LockTimeout when the queue is full or the wait exceeds its limit. */
   acquire(): Promise<void> {
     if (this.#takeIfFree()) return Promise.resolve();
     if (this.#waiting.size >= this.#maxWaiting) {
-      return Promise.reject(new LockTimeout(`${this.#maxWaiting} are waiting already`));
+      return Promise.reject(new LockTimeout(`the queue for the writer is full (${this.#maxWaiting})`));
     }
     return new Promise((resolve, reject) => {
       const waiter = {
@@ -40,14 +40,14 @@ export class FifoLock {
       };
       const timer = setTimeout(() => {
         this.#waiting.delete(waiter);
-        reject(new LockTimeout(`no turn within ${this.#maxWaitMs} ms`));
+        reject(new LockTimeout(`the writer was not free within ${this.#maxWaitMs} ms`));
       }, this.#maxWaitMs);
       this.#waiting.add(waiter);
     });
   }
 
   release(): void {
-    // A Set keeps the order of insertion, so the first one out is the first one in.
+    // A Set iterates in insertion order: first in, first out.
     const [next] = this.#waiting;
     if (!next) {
       this.#held = false;

@@ -1,5 +1,5 @@
-// One process at a time in a folder. The lock is an SQLite file held exclusively: the operating system releases it
-// when the process dies, however it dies, so there is no stale lock to clean up by hand.
+// Mutex of a folder across processes. The lock is an SQLite file held exclusively: the operating system releases it when
+// the process dies, however it dies, so there are no stale locks.
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { isSqliteBusy } from './sqlite-connection.ts';

@@ -1,24 +1,23 @@
-// Many transactions, one fsync. Concurrent transactions run one after another as savepoints of a single
-// BEGIN IMMEDIATE … COMMIT, and none resolves before that COMMIT is on disk. One that fails is rolled back to its
-// savepoint and fails alone; a disk that fails takes the whole group with it, so nothing is acknowledged that is
-// not durable.
+// Group commit: many transactions, one fsync. Concurrent transactions run one after another as savepoints of a single
+// BEGIN IMMEDIATE … COMMIT, and none resolves before that COMMIT is on disk. A failed transaction is rolled back to its
+// savepoint and fails alone; a disk failure fails the whole group, so nothing is acknowledged that is not durable.
 import { setImmediate, setTimeout as sleep } from 'node:timers/promises';
 import { FifoLock } from './fifo-lock.ts';
 import { isSqliteBusy, type SqliteConnection } from './sqlite-connection.ts';
 
 export interface GroupCommitLimits {
-  /** Transactions that may wait for the writer; beyond, the service is busy. */
+  /** Transactions that may queue for the writer; beyond that the store is unavailable. */
   readonly maxWaiting: number;
-  /** How long one waits for its turn, or for another process to release the file. */
+  /** Longest wait for the writer, or for another process to release the file. */
   readonly maxWaitMs: number;
-  /** A transaction that holds the writer longer is rolled back: everyone else waits behind it. */
+  /** A transaction that holds the writer longer is rolled back, because all others queue behind it. */
   readonly maxHoldMs: number;
 }
 
 export const DEFAULT_LIMITS: GroupCommitLimits = { maxWaiting: 4_096, maxWaitMs: 5_000, maxHoldMs: 10_000 };
 const BUSY_RETRY_MS = 5;
 
-/** The store could not finish, and everything in this transaction is undone. */
+/** The transaction could not be committed; all of it is undone. */
 export class RolledBack extends Error {}
 
 interface Group {
@@ -64,7 +63,7 @@ export class GroupCommit {
       return ticket;
     } catch (error) {
       this.#dropDeadGroup();
-      // A group that could be opened but not entered must still end, or it would keep the file's lock for ever.
+      // A group that was opened but not joined must still end, or it would hold the file's write lock forever.
       if (this.#group) this.#scheduleCommit(this.#group);
       this.#lock.release();
       throw error;
@@ -88,13 +87,13 @@ export class GroupCommit {
   rollback(ticket: Ticket): void {
     if (!ticket.isOpen) return;
     try {
-      // SQLite may have rolled everything back by itself (disk full, I/O error): then there is no savepoint left.
+      // After a disk failure SQLite may have rolled back the whole transaction, savepoints included.
       if (this.#writer.inTransaction) {
         this.#writer.run('rollback to work');
         this.#writer.run('release work');
       }
     } catch {
-      // What cannot be undone alone is undone together: the group's other members are told that they failed.
+      // If the savepoint cannot be rolled back, the whole group is, and its other members fail.
       this.#abandonGroup();
     }
     this.#dropDeadGroup();
@@ -104,11 +103,11 @@ export class GroupCommit {
   requireOpen(ticket: Ticket): void {
     if (!ticket.isOpen) throw new RolledBack(`the transaction took longer than ${this.#limits.maxHoldMs} ms`);
     if (ticket.hasFailed) throw new RolledBack('a statement of the transaction had failed');
-    // A statement after SQLite rolled back by itself would be a transaction of its own, committed at once.
+    // After an automatic rollback the statement would run, and commit, as a transaction of its own.
     if (!this.#writer.inTransaction) throw new RolledBack('SQLite rolled the transaction back');
   }
 
-  /** Waits until nothing is under way. */
+  /** Resolves once no transaction is in progress. */
   async drain(): Promise<void> {
     await this.#lock.acquireUnbounded();
     this.#lock.release();
@@ -117,7 +116,7 @@ export class GroupCommit {
 
   async #openGroup(): Promise<Group> {
     this.#writer.requireFile();
-    // Left over from a rollback that failed: until it succeeds, nothing can begin.
+    // A failed rollback leaves a transaction open; no group can begin until it is rolled back.
     if (this.#writer.inTransaction) this.#writer.run('rollback');
     const deadline = performance.now() + this.#limits.maxWaitMs;
     for (;;) {
@@ -125,13 +124,13 @@ export class GroupCommit {
         this.#writer.run('begin immediate');
         break;
       } catch (error) {
-        // SQLite's own busy handler would sleep in this thread and stop every other request.
+        // SQLite's busy handler would block the event loop, hence this retry loop.
         if (!isSqliteBusy(error) || performance.now() > deadline) throw error;
         await sleep(BUSY_RETRY_MS);
       }
     }
     const group = { committed: Promise.withResolvers<void>(), size: 0, commitScheduled: false };
-    // Whoever waits for the group sees its rejection; a group in which nobody is left must not end the process.
+    // Members see the rejection; without members it must not end the process as unhandled.
     group.committed.promise.catch(() => {});
     return group;
   }
@@ -143,12 +142,12 @@ export class GroupCommit {
     this.#scheduleCommit(ticket.group);
   }
 
-  /** The first to finish queues the commit behind everyone who waits already; they all share it. */
+  /** The first member to finish queues the commit behind all transactions that already wait; they share it. */
   #scheduleCommit(group: Group): void {
     if (group.commitScheduled || group !== this.#group) return;
     group.commitScheduled = true;
     void setImmediate()
-      // Not bounded like the others: were the commit refused its turn, its members would wait for ever.
+      // Unbounded: if the commit timed out in the queue, its members would wait forever.
       .then(() => this.#lock.acquireUnbounded())
       .then(() => {
         this.#commitGroup(group);
@@ -170,16 +169,16 @@ export class GroupCommit {
     }
   }
 
-  /** Must not throw: whoever calls it holds the lock, or has an error of its own to tell. */
+  /** Never throws: callers hold the lock or have an error of their own to report. */
   #abandonGroup(): void {
     try {
       if (this.#writer.inTransaction) this.#writer.run('rollback');
     } catch {
-      // The next group tries again, and is refused if that fails too.
+      // openGroup retries the rollback.
     }
   }
 
-  /** SQLite rolls the whole transaction back by itself when the disk fails: then everyone in the group failed. */
+  /** On a disk failure SQLite rolls back the whole transaction by itself: every member of the group has failed. */
   #dropDeadGroup(): void {
     if (!this.#group || this.#writer.inTransaction) return;
     this.#group.committed.reject(new RolledBack('SQLite rolled the transaction back'));

@@ -1,6 +1,6 @@
-// Forward migrations: numbered SQL files, one list for both engines, each applied once, under a lock, by whichever
-// instance starts first. An applied file never changes: its hash is remembered and compared. Where the engines share
-// no words for a change there is a file for each, 0004-name.sqlite.sql and 0004-name.postgresql.sql.
+// Forward migrations: numbered SQL files, one sequence for both engines, each applied once, under a lock, by the first
+// instance that starts. An applied file never changes: its hash is stored and compared. Where the engines' SQL differs
+// there is a file for each, 0004-name.sqlite.sql and 0004-name.postgresql.sql.
 import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { sql } from 'kysely';
@@ -37,7 +37,7 @@ export function readMigrations(engine: Engine['name'], folder = FOLDER): Migrati
     });
 }
 
-/** Brings the database up to date. Returns the numbers it applied. */
+/** Applies the pending migrations and returns their numbers. */
 export async function migrate(
   db: Db,
   engine: Engine,
@@ -60,13 +60,13 @@ export async function migrate(
   });
 }
 
-/** What a start would apply; undefined for a database without any tables of ours. Looks, and changes nothing. */
-export async function waitingMigrations(db: Db, known: readonly Migration[]): Promise<Migration[] | undefined> {
+/** Migrations that the next start would apply; undefined for an empty database. Read-only. */
+export async function previewMigrations(db: Db, known: readonly Migration[]): Promise<Migration[] | undefined> {
   const tables = await db.introspection.getTables();
   return tables.some(({ name }) => name === 'migration') ? await pendingMigrations(db, known) : undefined;
 }
 
-/** What is left to apply; a database this code must not touch is a Problem. */
+/** Throws a Problem if the database is newer than this version or a migration was edited. */
 async function pendingMigrations(db: Db, known: readonly Migration[]): Promise<Migration[]> {
   const applied = await db.selectFrom('migration').select(['number', 'name', 'sha256']).orderBy('number').execute();
   for (const row of applied) {

@@ -1,5 +1,5 @@
-// PostgreSQL as an engine, through pg. Every wait is bounded: for a connection, for a statement, and for a
-// transaction that sits idle with its locks held.
+// The PostgreSQL engine, over pg. Every wait has a timeout: for a connection, for a statement, and for an idle
+// transaction that holds locks.
 import { PostgresDialect, type PostgresPool, type PostgresPoolClient, sql } from 'kysely';
 import pg from 'pg';
 import type { Engine } from './engine.ts';
@@ -15,10 +15,10 @@ const INT8 = 20;
 const CONNECT_MS = 5_000;
 const STATEMENT_MS = 10_000;
 const GRACE_MS = 2_000;
-// Any constant would do: it only has to be the same in every version of Reseal.
+// Arbitrary, but the same in every version of Reseal.
 const MIGRATION_LOCK = 0x7265736c;
 
-/** SQLSTATE classes and codes that speak of the server and our access to it, not of the statement. */
+/** SQLSTATE classes and codes about the server and access to it, not about the statement. */
 const UNAVAILABLE = /^(08|28|53|58|57P|3D000|40001|40P01|42501|55P03|57014|25006|25P03|XX001)/;
 
 export function postgresEngine(options: PostgresOptions): Engine {
@@ -31,26 +31,26 @@ export function postgresEngine(options: PostgresOptions): Engine {
     idle_in_transaction_session_timeout: maxHoldMs,
     keepAlive: true,
     application_name: 'reseal',
-    // Our bigints are milliseconds and counters, far below 2^53.
+    // All bigint columns hold milliseconds or counters, far below 2^53.
     types: { getTypeParser: (oid, format) => (oid === INT8 ? Number : pg.types.getTypeParser(oid, format)) },
   });
-  // Without these listeners the loss of a connection, idle in the pool or between two statements of a transaction,
-  // would end the process. The pool replaces it by itself, and whoever used it learns it from the next statement.
+  // Without these listeners a lost connection, idle in the pool or between two statements of a transaction, would end
+  // the process. The pool replaces it, and the next statement on it fails.
   pool.on('error', () => {});
   pool.on('connect', (client) => client.on('error', () => {}));
   return {
     name: 'postgresql',
-    dialect: new PostgresDialect({ pool: impatient(pool, statementMs + GRACE_MS) }),
+    dialect: new PostgresDialect({ pool: withQueryTimeout(pool, statementMs + GRACE_MS) }),
     locksRows: true,
     isUnavailable(error) {
       if (error instanceof pg.DatabaseError) return UNAVAILABLE.test(error.code ?? '');
-      // What the server did not send is a lost connection or a time-out; what is not even that is a mistake of ours.
+      // Any other error is a lost connection or a timeout, except those that only our own bugs raise.
       return error instanceof Error && !(error instanceof TypeError || error instanceof RangeError);
     },
     async lockForMigration(transaction) {
       await sql`select pg_advisory_xact_lock(${MIGRATION_LOCK})`.execute(transaction);
     },
-    // It checks by itself, also while a table changes.
+    // PostgreSQL enforces foreign keys during a migration too.
     async checkReferences() {},
     async durabilityGaps(db) {
       const { rows } = await sql<{ name: string; setting: string }>`
@@ -64,36 +64,38 @@ export function postgresEngine(options: PostgresOptions): Engine {
       const { rows } = await sql<{
         ms: number;
       }>`select (extract(epoch from clock_timestamp()) * 1000)::bigint as ms`.execute(db);
-      // Half of the round trip passed before the server read its clock.
-      return rows[0]!.ms - (asked + now()) / 2;
+      const [row] = rows;
+      if (!row) throw new Error('PostgreSQL did not return its clock');
+      // The server read its clock about half a round trip after the query was sent.
+      return row.ms - (asked + now()) / 2;
     },
   };
 }
 
-/** PostgreSQL's text has no NUL. What is looked for with one is not there, and nothing of ours is written with one. */
-const storable = (value: unknown): unknown => (typeof value === 'string' ? value.replaceAll('\0', '\ufffd') : value);
+/** PostgreSQL text cannot hold NUL. Only lookups may carry one, and they then match nothing. */
+const replaceNul = (value: unknown): unknown => (typeof value === 'string' ? value.replaceAll('\0', '\ufffd') : value);
 
 /**
- * A server that is gone without a word cannot tell us that a statement took too long. So we stop waiting ourselves,
- * and throw the connection away: returned to the pool, it would make the next caller wait for nothing too.
+ * Client-side timeout of each query: an unreachable server cannot enforce statement_timeout. A connection that timed out
+ * is closed instead of returned to the pool, where the next caller would wait on it again.
  */
-function impatient(pool: pg.Pool, waitMs: number): PostgresPool {
+function withQueryTimeout(pool: pg.Pool, waitMs: number): PostgresPool {
   return {
     async connect() {
       const client = await pool.connect();
-      let isSilent = false;
+      let hasTimedOut = false;
       let hasFailed = false;
       const query = async (text: string, values: unknown[]) => {
-        // PostgreSQL answers the COMMIT of a failed transaction with a quiet ROLLBACK: nobody would notice.
+        // PostgreSQL answers COMMIT of a failed transaction with ROLLBACK and no error.
         if (text === 'commit' && hasFailed) throw new Error('a statement of the transaction had failed');
         hasFailed = text !== 'begin' && hasFailed;
-        const { promise: silence, reject } = Promise.withResolvers<never>();
+        const { promise: timeout, reject } = Promise.withResolvers<never>();
         const timer = setTimeout(() => {
-          isSilent = true;
+          hasTimedOut = true;
           reject(new Error(`no answer from PostgreSQL within ${waitMs} ms`));
         }, waitMs);
         try {
-          return await Promise.race([client.query(text, values.map(storable)), silence]);
+          return await Promise.race([client.query(text, values.map(replaceNul)), timeout]);
         } catch (error) {
           hasFailed = true;
           throw error;
@@ -101,8 +103,8 @@ function impatient(pool: pg.Pool, waitMs: number): PostgresPool {
           clearTimeout(timer);
         }
       };
-      // Kysely's type also has cursors, which it takes only for streaming; we read page by page.
-      return { query, release: () => client.release(isSilent) } as unknown as PostgresPoolClient;
+      // Kysely's type also covers cursors, used for streaming only; the store reads page by page.
+      return { query, release: () => client.release(hasTimedOut) } as unknown as PostgresPoolClient;
     },
     end: () => pool.end(),
     options: pool.options,

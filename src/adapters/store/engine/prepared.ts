@@ -1,9 +1,9 @@
-// Queries on the hot path, worked out once instead of at every call: building and compiling one costs several times
-// what SQLite then needs to run it. The text is the same each time, so the database too recognises it at a glance.
+// Prepared queries for the hot path: built and compiled once, which costs several times what SQLite needs to run one. The
+// SQL text is constant, so the database's statement cache hits too.
 import type { Compilable, CompiledQuery, Insertable } from 'kysely';
 import type { Db, Schema } from './schema.ts';
 
-/** Where a value will stand. Never seen by a database. */
+/** Placeholder for a value; never sent to a database. */
 class Slot {
   readonly name: string;
 
@@ -17,11 +17,11 @@ interface Plan {
   readonly parameters: readonly unknown[];
 }
 
-/** Given slots for values, the query; the result runs it with values, and must be called with all of them. */
+/** Returns a function that runs the query; it must be called with a value for every slot. */
 export function prepared<Values extends object, Row>(
   build: (db: Db, slots: Values) => Compilable<Row>,
 ): (db: Db, values: Values) => Promise<readonly Row[]> {
-  // One adapter belongs to one open engine, transactions included, and says which dialect the text is in.
+  // An adapter belongs to one open engine, transactions included, and determines the SQL dialect.
   const plans = new WeakMap<object, Plan>();
   const slots = new Proxy({} as Values, { get: (_, name) => new Slot(String(name)) });
   return async (db, values) => {
@@ -38,7 +38,7 @@ export function prepared<Values extends object, Row>(
   };
 }
 
-/** One row into a table. Every row has every column, so that the first one tells the text for all. */
+/** Inserts one row. Every row must have every column, because the first row determines the SQL text. */
 export function preparedInsert<Table extends keyof Schema>(
   table: Table,
 ): (db: Db, row: Schema[Table]) => Promise<unknown> {

@@ -1,5 +1,4 @@
-// The tables as Kysely sees them: one schema for both engines. Only text and bigint (as number): see ADR 0017.
-
+// The tables, typed for Kysely: one schema for both engines. Columns are text or bigint (as number) only: see ADR 0017.
 import type { Kysely, Transaction as KyselyTransaction } from 'kysely';
 import type { AccountKind } from '../../../domain/access/account.ts';
 import type { CredentialKind } from '../../../domain/access/credential.ts';

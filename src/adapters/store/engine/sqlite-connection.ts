@@ -1,17 +1,17 @@
-// One connection to an SQLite file: pragmas, prepared statements, and what SQLite's own codes mean.
+// One connection to an SQLite file: pragmas, statement cache, and the meaning of SQLite's result codes.
 import { statSync } from 'node:fs';
 import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlite';
 import type { QueryResult } from 'kysely';
 
-// Waiting inside SQLite blocks the event loop. Opening may: another process could be recovering the log. A read may
-// for a moment, in the rare cases in which the log keeps readers out; a write never does.
+// Waiting inside SQLite blocks the event loop. Opening may wait, as another process could be recovering the WAL. A read
+// may wait briefly, in the rare cases where the WAL locks readers out; a write never waits.
 const OPEN_WAIT_MS = 5_000;
 const READ_WAIT_MS = 100;
 const MAX_STATEMENTS = 500;
-// The two MiB that SQLite takes by itself do not hold the upper pages of a few indexes.
+// SQLite's default of 2 MiB is less than the upper pages of a few indexes.
 const CACHE_KIB = 64 * 1024;
-/** At 4 KiB each; a start after a crash reads the log once. */
-const LOG_PAGES = 4_000;
+/** WAL size before a checkpoint, in pages of 4 KiB; a start after a crash reads the WAL once. */
+const CHECKPOINT_PAGES = 4_000;
 
 interface Prepared {
   readonly statement: StatementSync;
@@ -33,19 +33,18 @@ export class SqliteConnection {
     });
     this.#inode = statSync(file).ino;
     if (mode !== 'read') {
-      // FULL: the log is synced to the disk at every commit, before the commit returns. NORMAL would lose
-      // acknowledged commits on power loss.
+      // FULL syncs the WAL before each commit returns. NORMAL would lose acknowledged commits on power loss.
       this.#database.exec('pragma journal_mode = wal; pragma synchronous = full; pragma busy_timeout = 0');
-      // What is deleted is overwritten in the file, as far as that costs no write of its own.
+      // Overwrites deleted content where that needs no extra write.
       this.#database.exec('pragma secure_delete = fast');
-      // Pages that many transactions touch are copied from the log into the file once instead of every few commits.
-      this.#database.exec(`pragma cache_size = -${CACHE_KIB}; pragma wal_autocheckpoint = ${LOG_PAGES}`);
+      // Fewer checkpoints: hot pages are copied from the WAL once instead of every few commits.
+      this.#database.exec(`pragma cache_size = -${CACHE_KIB}; pragma wal_autocheckpoint = ${CHECKPOINT_PAGES}`);
     } else {
       this.#database.exec(`pragma busy_timeout = ${READ_WAIT_MS}`);
     }
   }
 
-  /** A file that was deleted or replaced below us can still be written to, and everything written would be gone. */
+  /** Throws if the file was deleted or replaced: writes to the old inode would succeed and be lost. */
   requireFile(): void {
     if (statSync(this.#file, { throwIfNoEntry: false })?.ino === this.#inode) return;
     throw Object.assign(new Error('the database file was deleted or replaced'), { errcode: PRIMARY_CODES.cannotOpen });
@@ -72,14 +71,14 @@ export class SqliteConnection {
     if (known) return known;
     const statement = this.#database.prepare(sql);
     const prepared = { statement, returnsRows: statement.columns().length > 0 };
-    // Texts vary only in the length of lists, so the bound is rarely met; dropping all is simpler than an LRU.
+    // SQL texts vary only in the length of lists, so the limit is rarely reached; clearing is simpler than an LRU.
     if (this.#prepared.size >= MAX_STATEMENTS) this.#prepared.clear();
     this.#prepared.set(sql, prepared);
     return prepared;
   }
 }
 
-/** The primary result codes that speak of the file and the machine, not of the statement. */
+/** Primary result codes about the file and the machine, not about the statement. */
 const PRIMARY_CODES = {
   busy: 5,
   locked: 6,
@@ -92,10 +91,10 @@ const PRIMARY_CODES = {
   notADatabase: 26,
 } as const;
 
-/** Another process holds the write lock: worth another try in a moment. */
+/** Another process holds the write lock: retry shortly. */
 export const isSqliteBusy = (error: unknown): boolean => primaryCode(error) === PRIMARY_CODES.busy;
 
-/** The disk, the lock or the memory failed us, not the statement: the same call may succeed later. */
+/** The disk, a lock or memory failed, not the statement: a retry may succeed. */
 export const isSqliteUnavailable = (error: unknown): boolean =>
   Object.values(PRIMARY_CODES).some((code) => code === primaryCode(error));
 

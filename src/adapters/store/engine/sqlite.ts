@@ -1,5 +1,5 @@
-// SQLite as an engine: a Kysely dialect over node:sqlite. Transactions and single writes go through the group
-// commit; plain selects use a second, read-only connection and so see committed data only.
+// The SQLite engine: a Kysely dialect over node:sqlite. Transactions and single writes go through the group commit; plain
+// selects use a second, read-only connection and so see committed data only.
 import {
   type CompiledQuery,
   type DatabaseConnection,
@@ -19,7 +19,7 @@ export interface SqliteOptions {
   readonly file: string;
   readonly limits?: GroupCommitLimits;
   readonly onCommit?: (groupSize: number) => void;
-  /** References are then checked at the end: to change a table, SQLite must be able to drop it first. */
+  /** Defers foreign key checks to the end: changing a table in SQLite means dropping it first. */
   readonly isMigrating?: boolean;
 }
 
@@ -29,11 +29,11 @@ export function sqliteEngine(options: SqliteOptions): Engine {
     dialect: new NodeSqliteDialect(options),
     locksRows: false,
     isUnavailable: (error) => error instanceof LockTimeout || error instanceof RolledBack || isSqliteUnavailable(error),
-    // BEGIN IMMEDIATE already holds the file's only write lock, across processes.
+    // BEGIN IMMEDIATE already holds the file's write lock, across processes.
     async lockForMigration() {},
     async checkReferences(transaction) {
       const { rows } = await sql`pragma foreign_key_check`.execute(transaction);
-      if (rows.length > 0) throw new Error(`a migration left ${rows.length} references without their rows`);
+      if (rows.length > 0) throw new Error(`a migration left ${rows.length} dangling references`);
     },
     async durabilityGaps(db) {
       const { rows } = await sql<{ synchronous: number }>`pragma synchronous`.execute(db);
@@ -49,7 +49,7 @@ class NodeSqliteDialect extends SqliteDialect {
   readonly #options: SqliteOptions;
 
   constructor(options: SqliteOptions) {
-    // The base class compiles and introspects; its driver, which would want better-sqlite3, is replaced below.
+    // The base class provides compiler and introspector; its driver, which needs better-sqlite3, is replaced below.
     super({ database: () => Promise.reject(new Error('unused')) });
     this.#options = options;
   }
@@ -63,7 +63,7 @@ class NodeSqliteDialect extends SqliteDialect {
   }
 }
 
-/** Kysely may hand out several connections at once: the group commit orders the writers itself. */
+/** Allows concurrent connections: the group commit serializes writers. */
 class ConcurrentSqliteAdapter extends SqliteAdapter {
   override get supportsMultipleConnections(): boolean {
     return true;
@@ -80,27 +80,28 @@ class GroupCommitDriver implements Driver {
 
   async init(): Promise<void> {
     const { file, limits = DEFAULT_LIMITS, onCommit = () => {}, isMigrating = false } = this.#options;
-    // The writer first: it creates the file and its log, which a read-only connection cannot.
+    // The writer first: it creates the file and its WAL, which a read-only connection cannot.
     const writer = new SqliteConnection(file, isMigrating ? 'migrate' : 'write');
     const reader = new SqliteConnection(file, 'read');
     this.#opened = { writer, reader, groups: new GroupCommit(writer, limits, onCommit) };
   }
 
-  async acquireConnection(): Promise<DatabaseConnection> {
-    const { writer, reader, groups } = this.#opened!;
+  async acquireConnection(): Promise<GroupCommitConnection> {
+    if (!this.#opened) throw new Error('the driver is not open');
+    const { writer, reader, groups } = this.#opened;
     return new GroupCommitConnection(writer, reader, groups);
   }
 
-  async beginTransaction(connection: DatabaseConnection): Promise<void> {
-    await (connection as GroupCommitConnection).begin();
+  async beginTransaction(connection: GroupCommitConnection): Promise<void> {
+    await connection.begin();
   }
 
-  async commitTransaction(connection: DatabaseConnection): Promise<void> {
-    await (connection as GroupCommitConnection).commit();
+  async commitTransaction(connection: GroupCommitConnection): Promise<void> {
+    await connection.commit();
   }
 
-  async rollbackTransaction(connection: DatabaseConnection): Promise<void> {
-    (connection as GroupCommitConnection).rollback();
+  async rollbackTransaction(connection: GroupCommitConnection): Promise<void> {
+    connection.rollback();
   }
 
   async releaseConnection(): Promise<void> {}
@@ -130,7 +131,8 @@ class GroupCommitConnection implements DatabaseConnection {
   }
 
   async commit(): Promise<void> {
-    await this.#groups.commit(this.#ticket!);
+    if (!this.#ticket) throw new Error('there is no transaction to commit');
+    await this.#groups.commit(this.#ticket);
   }
 
   rollback(): void {
@@ -151,7 +153,7 @@ class GroupCommitConnection implements DatabaseConnection {
     return await this.#asTransaction<R>(query);
   }
 
-  // biome-ignore lint/correctness/useYield: the interface wants a generator, and we have nothing to stream.
+  // biome-ignore lint/correctness/useYield: the interface requires a generator, and nothing is streamed.
   async *streamQuery(): AsyncIterableIterator<never> {
     throw new Error('streaming is not supported: read page by page');
   }
