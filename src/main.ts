@@ -1,13 +1,13 @@
-// argv in, exit code out; nothing else.
+// Entry point: argv in, exit code out.
 import { readFileSync } from 'node:fs';
 import { runCommand } from './cli/run.ts';
 import { messageOf } from './http/front/error-table.ts';
 import { commandContext } from './wiring/context.ts';
 
-// Whatever is created from here on is for this user only: databases, key files, sandbox.json.
+// Files created from here on are private to this user: databases, key files, sandbox.json.
 process.umask(0o077);
 
-// The reader of a pipe may leave early, as head does: that is no error of ours.
+// The reader of a pipe may exit early, as head does (EPIPE); that is not an error.
 process.stdout.on('error', () => process.exit());
 
 const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'));

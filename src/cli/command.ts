@@ -5,7 +5,7 @@ import type { Account } from '../domain/access/account.ts';
 import type { CallbackReport } from '../domain/callbacks/report.ts';
 import type { Issuer, PublicIssuer } from '../domain/certificate/authority.ts';
 import type { CrlHead } from '../domain/revocation/ports.ts';
-import type { ExitCode, Finding } from '../kernel/problem.ts';
+import type { Diagnostic, ExitCode } from '../kernel/problem.ts';
 import type { ManageAccess } from '../usecases/access/manage-access.ts';
 import type { ConfigureCallback } from '../usecases/callbacks/configure-callback.ts';
 import type { ManageDeliveries } from '../usecases/callbacks/manage-deliveries.ts';
@@ -90,7 +90,7 @@ export interface Context {
   resetSandbox(): Promise<{ folder: string; deleted: string[] }>;
   /** Undefined where no sandbox was ever started. */
   readSandbox(): Promise<{ receiver: { callbacks: readonly unknown[] } } | undefined>;
-  diagnose(): Promise<Finding[]>;
+  diagnose(): Promise<Diagnostic[]>;
 }
 
 /** Printed as text for people, or as JSON for machines with --json. */

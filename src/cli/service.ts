@@ -1,5 +1,5 @@
 // reseal serve | sandbox | sandbox reset | sandbox callbacks | doctor
-import { EXIT, type Finding, Problem } from '../kernel/problem.ts';
+import { type Diagnostic, EXIT, Problem } from '../kernel/problem.ts';
 import type { Command } from './command.ts';
 
 export const serve: Command = {
@@ -54,7 +54,7 @@ export const sandboxCallbacks: Command = {
 
 const SIGNS = { ok: 'ok     ', warning: 'WARNING', problem: 'PROBLEM' } as const;
 
-const lineOf = ({ state, check, text, remedy }: Finding): string =>
+const lineOf = ({ state, check, text, remedy }: Diagnostic): string =>
   `${SIGNS[state]}  ${check.padEnd(13)}  ${text}${remedy === undefined ? '' : `\n${' '.repeat(24)}What to do: ${remedy}`}`;
 
 export const doctor: Command = {

@@ -16,8 +16,8 @@ export class Problem extends Error {
   }
 }
 
-/** What one check of the doctor saw. A problem stops the service from working; a warning will, or might. */
-export interface Finding {
+/** Result of one check of `reseal doctor`. A problem stops the service from working; a warning may later. */
+export interface Diagnostic {
   readonly check: string;
   readonly state: 'ok' | 'warning' | 'problem';
   readonly text: string;

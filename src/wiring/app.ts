@@ -1,5 +1,4 @@
-// The composition root: configuration in, an open store and the use cases over it out. serve.ts puts HTTP in front.
-
+// The composition root: opens the store for a configuration and builds the use cases over it. serve.ts adds HTTP.
 import { createMetrics } from '../adapters/metrics/metrics.ts';
 import { randomBytes } from '../adapters/seal/random.ts';
 import { openSealer } from '../adapters/seal/seal-check.ts';
@@ -14,8 +13,8 @@ import { changeAccount } from '../usecases/access/change-account.ts';
 import { type ManageAccess, manageAccess } from '../usecases/access/manage-access.ts';
 import { makeFolder, storeProblem } from './start-up.ts';
 
-/** What a test replaces: the clock and the log. Everything else is real. */
-export interface World {
+/** The only dependencies that tests replace. */
+export interface ClockAndLog {
   readonly now: Clock;
   readonly log: Log;
 }
@@ -27,7 +26,7 @@ export interface App extends AppServices {
   close(): Promise<void>;
 }
 
-export async function openApp(config: Config, { now, log }: World): Promise<App> {
+export async function openApp(config: Config, { now, log }: ClockAndLog): Promise<App> {
   makeFolder(config.dataDir);
   const metrics = createMetrics();
   const { sealer, confirm } = openSealer(config.sealKey);

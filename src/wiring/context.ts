@@ -1,5 +1,5 @@
-// What the commands can do, wired to the real thing. The environment is read when a command needs it, so that help
-// works under a broken configuration.
+// The commands' context, wired to the real services. The environment is read only when a command needs it, so that help
+// works with an invalid configuration.
 import { type ImportedIssuer, readImportedIssuer } from '../adapters/ca/imported-issuer.ts';
 import { checkFolder, checkSealKey, checkTls } from '../adapters/doctor/files.ts';
 import { checkProducts } from '../adapters/doctor/products.ts';
@@ -11,20 +11,21 @@ import { lockFolder } from '../adapters/store/engine/folder-lock.ts';
 import type { Context } from '../cli/command.ts';
 import { type Config, type Environment, readConfig } from '../config/config.ts';
 import { faultLine, type Log, logTo } from '../kernel/log.ts';
-import { EXIT, type Finding, Problem } from '../kernel/problem.ts';
+import { type Diagnostic, EXIT, Problem } from '../kernel/problem.ts';
 import { announcement } from '../sandbox/announce.ts';
-import { openApp } from './app.ts';
+import { type App, openApp } from './app.ts';
 import type { Running } from './serve.ts';
 
 const now = Date.now;
+/** A terminal and a launcher may both forward the same signal; within this time it counts once. */
 const SAME_SIGNAL_MS = 500;
-// Longer than a connection waits to be accepted, shorter than anyone waits for a restart.
+// Longer than a connection waits to be accepted, too short to delay a restart noticeably.
 const DRAIN_MS = 250;
 
-/** Loaded when needed: commands that do not serve start in half the time without the HTTP front. */
-const serving = () => import('./serve.ts');
-const sandbox = () => import('./sandbox.ts');
-const worldFile = () => import('../sandbox/world.ts');
+/** Lazy imports: commands that do not serve start in half the time without the HTTP front. */
+const loadServe = () => import('./serve.ts');
+const loadSandbox = () => import('./sandbox.ts');
+const loadSandboxWorld = () => import('../sandbox/world.ts');
 
 export function commandContext(environment: Environment): Context {
   const load = (log?: Log): Config => {
@@ -33,84 +34,74 @@ export function commandContext(environment: Environment): Context {
     return config;
   };
   const logAs = (format: 'json' | 'text') => logTo(process.stdout, format, now);
+  /** Log lines are dropped: stdout is for the command's output, and store failures reach the operator as errors. */
+  async function withApp<T>(work: (app: App, config: Config) => Promise<T>): Promise<T> {
+    const config = load();
+    const app = await openApp(config, { now, log: () => {} });
+    try {
+      return await work(app, config);
+    } finally {
+      await app.close();
+    }
+  }
 
   return {
     now,
 
-    async withAccess(work) {
-      // A command's own output is the answer; the store's state reaches the user as an error, not as a log line.
-      const app = await openApp(load(), { now, log: () => {} });
-      return await work(app.access).finally(() => app.close());
-    },
+    withAccess: (work) => withApp(({ access }) => work(access)),
 
-    async withIssuance(work) {
-      const config = load();
-      const app = await openApp(config, { now, log: () => {} });
-      try {
+    withIssuance: (work) =>
+      withApp(async (app, config) => {
         const { openIssuance } = await import('./issuance.ts');
         const { namesOutside, sandboxOf } = await import('./sandbox-outside.ts');
         const sandbox = await sandboxOf(app.store, config);
         const issuance = await openIssuance(app, config, now, sandbox && namesOutside(sandbox, config));
         return await work(issuance).finally(() => issuance.close());
-      } finally {
-        await app.close();
-      }
-    },
+      }),
 
-    async withCallbacks(work) {
-      const config = load();
-      const app = await openApp(config, { now, log: () => {} });
-      try {
+    withCallbacks: (work) =>
+      withApp(async (app, config) => {
         const { callbackCommands } = await import('./callback-commands.ts');
         return await work(await callbackCommands(app, config, now));
-      } finally {
-        await app.close();
-      }
-    },
+      }),
 
-    async withRevocation(work) {
-      const config = load();
-      const app = await openApp(config, { now, log: () => {} });
-      try {
+    withRevocation: (work) =>
+      withApp(async (app, config) => {
         const { openIssuance } = await import('./issuance.ts');
         const { revocationCommands } = await import('./revocation-commands.ts');
         const issuance = await openIssuance(app, config, now);
         return await work(revocationCommands(app, issuance)).finally(() => issuance.close());
-      } finally {
-        await app.close();
-      }
-    },
+      }),
 
-    async withCloudKeys(work) {
-      const app = await openApp(load(), { now, log: () => {} });
-      const { operateCloudKeys } = await import('../usecases/cloud-keys/operate-cloud-keys.ts');
-      return await work(operateCloudKeys({ store: app.store, now, newId: app.newId })).finally(() => app.close());
-    },
+    withCloudKeys: (work) =>
+      withApp(async ({ store, newId }) => {
+        const { operateCloudKeys } = await import('../usecases/cloud-keys/operate-cloud-keys.ts');
+        return await work(operateCloudKeys({ store, now, newId }));
+      }),
 
-    async withAuthorities(work) {
-      const app = await openApp(load(), { now, log: () => {} });
-      const { store, newId } = app;
-      const adopt = async (own: ImportedIssuer) => {
-        const pair = readImportedIssuer(own, now(), newId);
-        await store.transaction((tx) => tx.issuers.adopt(pair));
-        return pair[1];
-      };
-      const block = (fingerprints: readonly string[]) =>
-        store.transaction(async (tx) => {
-          for (const fingerprint of fingerprints) await tx.blockedKeys.add(fingerprint, 'imported', now());
-        });
-      return await work({ list: () => store.issuers.listPublic(), adopt, block }).finally(() => app.close());
-    },
+    withAuthorities: (work) =>
+      withApp(({ store, newId }) => {
+        const adopt = async (own: ImportedIssuer) => {
+          const pair = readImportedIssuer(own, now(), newId);
+          await store.transaction((tx) => tx.issuers.adopt(pair));
+          return pair[1];
+        };
+        const block = (fingerprints: readonly string[]) =>
+          store.transaction(async (tx) => {
+            for (const fingerprint of fingerprints) await tx.blockedKeys.add(fingerprint, 'imported', now());
+          });
+        return work({ list: () => store.issuers.listPublic(), adopt, block });
+      }),
 
     async serve() {
       const log = logAs(load().logFormat ?? 'json');
-      const { serve } = await serving();
+      const { serve } = await loadServe();
       await untilSignal(log, () => serve(load(log), { now, log }));
     },
 
     async serveSandbox() {
       const log = logAs(load().logFormat ?? 'text');
-      const { serveSandbox } = await sandbox();
+      const { serveSandbox } = await loadSandbox();
       await untilSignal(log, async () => {
         const running = await serveSandbox(load(log), { now, log });
         process.stdout.write(`${announcement(running.sandbox, running.file, running.csrs)}\n`);
@@ -119,9 +110,9 @@ export function commandContext(environment: Environment): Context {
     },
 
     async resetSandbox() {
-      const { resetSandbox } = await sandbox();
+      const { resetSandbox } = await loadSandbox();
       const config = load();
-      const { alone } = await worldFile();
+      const { alone } = await loadSandboxWorld();
       return { folder: config.dataDir, deleted: await alone(config.dataDir, lockFolder, () => resetSandbox(config)) };
     },
 
@@ -131,7 +122,7 @@ export function commandContext(environment: Environment): Context {
     },
 
     async sandboxWorld() {
-      const { worldCommands } = await worldFile();
+      const { worldCommands } = await loadSandboxWorld();
       return worldCommands(load().dataDir, lockFolder);
     },
 
@@ -139,14 +130,14 @@ export function commandContext(environment: Environment): Context {
   };
 }
 
-async function diagnose(environment: Environment): Promise<Finding[]> {
+async function diagnose(environment: Environment): Promise<Diagnostic[]> {
   let config: Config;
-  const findings: Finding[] = [];
+  const findings: Diagnostic[] = [];
   try {
     const read = readConfig(environment);
     config = read.config;
     const state = read.warnings.length === 0 ? 'ok' : 'warning';
-    findings.push({ check: 'configuration', state, text: read.warnings.join(' ') || 'every variable is understood' });
+    findings.push({ check: 'configuration', state, text: read.warnings.join(' ') || 'every variable is valid' });
   } catch (error) {
     if (!(error instanceof Problem)) throw error;
     return [{ check: 'configuration', state: 'problem', text: error.message, remedy: error.remedy }];
@@ -154,8 +145,8 @@ async function diagnose(environment: Environment): Promise<Finding[]> {
   const products = checkProducts(config.productsFile);
   const files = [checkFolder(config.dataDir), checkSealKey(config.sealKey), checkTls(config.tls, now())];
   const runtime = { check: 'runtime', state: 'ok', text: `Node ${process.versions.node}` } as const;
-  findings.push(products.finding, runtime, checkSm2(), ...files);
-  // Opening the store with a seal key that others can read, or in a folder we may not write, would only say it again.
+  findings.push(products.diagnostic, runtime, checkSm2(), ...files);
+  // With a problem in the files, opening the store would only report it again.
   if (files.every(({ state }) => state !== 'problem')) {
     findings.push(...(await checkStore(config.database, sealKeysOf(config.sealKey), now, products.longestDays)));
   }
@@ -163,20 +154,19 @@ async function diagnose(environment: Environment): Promise<Finding[]> {
 }
 
 /**
- * Stops gracefully on the first signal; a second one means now. Listens before anything starts, so that a signal
- * that comes early is not the abrupt end of half a start.
+ * Shuts down gracefully on the first signal, exits at once on a second one. Handlers are installed before anything
+ * starts, so that an early signal does not kill a half-started service.
  */
 async function untilSignal(log: Log, start: () => Promise<Running>): Promise<void> {
   const { promise: signalled, resolve } = Promise.withResolvers<void>();
   let firstAt = Number.POSITIVE_INFINITY;
   const onSignal = () => {
-    // A terminal and a launcher may both pass on the same one: only after a moment is it a second wish.
     if (performance.now() - firstAt > SAME_SIGNAL_MS) process.exit(EXIT.refused);
     firstAt = Math.min(firstAt, performance.now());
     resolve();
   };
   process.on('SIGINT', onSignal).on('SIGTERM', onSignal).on('SIGHUP', onSignal);
-  // Whoever read our lines is gone; without this the next one would be an error nobody catches.
+  // The reader of stdout is gone (EPIPE). Without a handler the next log line would be an uncaught error.
   process.stdout.on('error', onSignal);
   process.on('uncaughtException', (error) => {
     log(faultLine(error, null));

@@ -22,7 +22,7 @@ import { RECEIVER_NAME, receiverIdentity, UNTRUSTED_NAME } from '../sandbox/rece
 import { seedAccounts } from '../sandbox/seed.ts';
 import { startWebAnswerer } from '../sandbox/web-answerer.ts';
 import { viewWorld } from '../sandbox/world.ts';
-import { type App, openApp, type World } from './app.ts';
+import { type App, type ClockAndLog, openApp } from './app.ts';
 import { type CallbackNetwork, openCallbacks } from './callbacks.ts';
 import { type Issuance, openIssuance } from './issuance.ts';
 import { dnsServers, namesOutside } from './sandbox-outside.ts';
@@ -41,7 +41,7 @@ export interface RunningSandbox extends Running {
   readonly csrs: PastedCsrs;
 }
 
-export async function serveSandbox(config: Config, world: World): Promise<RunningSandbox> {
+export async function serveSandbox(config: Config, world: ClockAndLog): Promise<RunningSandbox> {
   await using unlessServing = new AsyncDisposableStack();
   const lock = lockSandbox(config);
   unlessServing.defer(() => lock.release());
@@ -155,7 +155,7 @@ async function startOwnReceiver(
   app: App,
   { placeOrder, authority }: Issuance,
   config: Config,
-  { now }: World,
+  { now }: ClockAndLog,
   onCallback: () => void,
 ): Promise<Receiver> {
   const { store, access } = app;

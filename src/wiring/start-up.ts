@@ -1,5 +1,5 @@
-// What can go wrong while starting, each with the words that help: the folder, the database, TLS files, the port,
-// and a data folder that belongs to the other mode.
+// Start-up checks and their error messages: data folder, database, TLS files, port, and a data folder that belongs to the
+// other mode.
 import { mkdirSync, readFileSync } from 'node:fs';
 import { createSecureContext } from 'node:tls';
 import { lockFolder } from '../adapters/store/engine/folder-lock.ts';
@@ -23,7 +23,7 @@ export function makeFolder(folder: string): void {
   }
 }
 
-/** Tells a database that is not there from a bug; only the former is for the person at the keyboard. */
+/** Returns a Problem for an unavailable database; returns any other error, which is a bug, unchanged. */
 export function storeProblem(error: unknown, { database, dataDir }: Config): unknown {
   if (!(error instanceof Refusal) || error.code !== 'service_busy') return error;
   const cause = error.cause as Error;
@@ -42,8 +42,9 @@ export function storeProblem(error: unknown, { database, dataDir }: Config): unk
       );
 }
 
+/** Binds the store to a mode on first use. Throws a Problem if it is bound to the other one. */
 export async function claimMode(store: Store, mode: 'serve' | 'sandbox', { dataDir }: Config): Promise<void> {
-  // Accounts that an operator made before the first start of the service are no sandbox's either.
+  // Accounts that the operator created before the first start make the store a real service's too.
   const isInUse =
     (await store.settings.get('mode')) === undefined && (await store.accounts.list({ limit: 1 })).length > 0;
   const owner = await store.settings.claim('mode', isInUse ? 'serve' : mode);
@@ -51,7 +52,7 @@ export async function claimMode(store: Store, mode: 'serve' | 'sandbox', { dataD
   throw mode === 'serve'
     ? new Problem(
         EXIT.refused,
-        `the data in ${dataDir} belongs to a sandbox, whose keys are in clear in sandbox.json`,
+        `the data in ${dataDir} belongs to a sandbox, whose keys are in plain text in sandbox.json`,
         'Choose an empty folder with RESEAL_DATA_DIR.',
       )
     : new Problem(
@@ -61,7 +62,7 @@ export async function claimMode(store: Store, mode: 'serve' | 'sandbox', { dataD
       );
 }
 
-/** The sandbox's folder for this process alone. Its demo data never goes to a real database. */
+/** Locks the sandbox's folder for this process. Throws a Problem if RESEAL_DATABASE_URL is set: demo data stays out of it. */
 export function lockSandbox({ database, dataDir }: Config): { release(): void } {
   if (database.kind !== 'sqlite') {
     throw new Problem(

@@ -7,7 +7,7 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { after, test } from 'node:test';
-import type { Finding } from '../../src/kernel/problem.ts';
+import type { Diagnostic } from '../../src/kernel/problem.ts';
 import { newFolder } from '../support/app.ts';
 import { caPair } from '../support/authority.ts';
 import { reseal } from '../support/process.ts';
@@ -28,7 +28,7 @@ const RESEAL_DNS_SERVERS = `127.0.0.1:${(dns.address() as AddressInfo).port}`;
 
 async function diagnose(settings: Record<string, string>) {
   const { code, out } = await reseal(['doctor', '--json'], { RESEAL_DNS_SERVERS, ...settings });
-  const findings: Finding[] = JSON.parse(out).findings;
+  const findings: Diagnostic[] = JSON.parse(out).findings;
   return { code, finding: (check: string) => findings.find((one) => one.check === check), findings };
 }
 
@@ -57,7 +57,7 @@ test('a store of an older version is looked at, not migrated', async () => {
   const { finding } = await diagnose({ RESEAL_DATA_DIR: folder });
   assert.deepEqual(
     [finding('store')?.state, finding('store')?.text],
-    ['warning', '1 migrations are waiting; the next start applies them'],
+    ['warning', '1 migrations are pending; the next start applies them'],
   );
   database.close();
 });
@@ -147,7 +147,7 @@ test('issuers: whose end is near is a warning, and a problem when nobody can sta
     const { state, text, remedy } = finding('issuers') ?? assert.fail();
     return { code, state, text, remedy };
   };
-  assert.deepEqual([(await issuers()).state, (await issuers()).text], ['ok', 'none yet; the first start makes them']);
+  assert.deepEqual([(await issuers()).state, (await issuers()).text], ['ok', 'none yet; the first start creates them']);
   assert.equal((await reseal(['order', 'list', 'nobody'], settings)).code, 0);
   const database = new DatabaseSync(join(folder, 'reseal.db'));
   // Certificates are all the doctor needs: not even a broken seal keeps it from its findings.
@@ -163,7 +163,7 @@ test('issuers: whose end is near is a warning, and a problem when nobody can sta
   assert.deepEqual([well.code, well.state], [0, 'ok']);
   const made = database.prepare("select certificate from issuer where role = 'issuing'").all();
   const ends = made.map((row) => new X509Certificate(Buffer.from(String(row.certificate), 'base64')).validToDate);
-  assert.equal(well.text, `4 can sign; the first to end does so on ${ends.map(dayOf).sort()[0]}`);
+  assert.equal(well.text, `4 can sign; the first expires on ${ends.map(dayOf).sort()[0]}`);
   const long = productsFile({ ...OWN_PRODUCT, max_validity_days: 3650, term_days: 3650 });
   const short = await issuers({ RESEAL_PRODUCTS_FILE: long });
   assert.deepEqual([short.code, short.state], [0, 'warning'], 'a product wants more than the issuers have');
@@ -174,7 +174,7 @@ test('issuers: whose end is near is a warning, and a problem when nobody can sta
   assert.match(
     soon.text,
     new RegExp(
-      `^near the end, and with it what it signs: p256 issuer [0-9a-z]{26} on ${dayOf(new Date(now + 399 * 86_400_000))}$`,
+      `^expiring, which shortens the certificates it signs: p256 issuer [0-9a-z]{26} on ${dayOf(new Date(now + 399 * 86_400_000))}$`,
     ),
   );
   assert.match(soon.remedy ?? '', /reseal ca import --certificate /);
@@ -185,7 +185,7 @@ test('issuers: whose end is near is a warning, and a problem when nobody can sta
   replace('rsa', 0.9);
   const none = await issuers();
   assert.deepEqual([none.code, none.state], [1, 'problem']);
-  assert.match(none.text, /^none is left that can sign rsa\+sha256, .*p521\+sha512$/);
+  assert.match(none.text, /^no issuer can sign rsa\+sha256, .*p521\+sha512$/);
   assert.match(none.remedy ?? '', /reseal ca import --certificate /);
   database.close();
 });

@@ -1,8 +1,8 @@
-// Are our files where they should be, ours to write, and nobody else's to read?
+// Checks the data folder, the seal key and the TLS files: existence, permissions, disk space, expiry.
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { accessSync, constants, existsSync, readdirSync, readFileSync, statfsSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { type Finding, Problem } from '../../kernel/problem.ts';
+import { type Diagnostic, Problem } from '../../kernel/problem.ts';
 import type { SealKeySource } from '../seal/seal-check.ts';
 import { isReadableByOthers, readSealKeyFile } from '../seal/seal-key-file.ts';
 
@@ -11,7 +11,7 @@ const LOW_DISK_BYTES = 200 * 1024 * 1024;
 const DAY_MS = 86_400_000;
 const RENEW_DAYS = 14;
 
-export function checkFolder(folder: string): Finding {
+export function checkFolder(folder: string): Diagnostic {
   const check = 'data folder';
   if (!existsSync(folder)) {
     return { check, state: 'ok', text: `${folder} does not exist yet; the first start creates it` };
@@ -46,13 +46,13 @@ export function checkFolder(folder: string): Finding {
       check,
       state: 'warning',
       text: `only ${free} MiB are free in ${folder}`,
-      remedy: 'Make room: a full disk stops every write.',
+      remedy: 'Free some space: a full disk stops every write.',
     };
   }
   return { check, state: 'ok', text: `${folder} is writable and private` };
 }
 
-export function checkSealKey(source: SealKeySource): Finding {
+export function checkSealKey(source: SealKeySource): Diagnostic {
   const check = 'seal key';
   if (source.kind === 'text') return { check, state: 'ok', text: 'from RESEAL_SEAL_KEY' };
   try {
@@ -70,7 +70,7 @@ export function checkSealKey(source: SealKeySource): Finding {
   }
 }
 
-export function checkTls(tls: { certFile: string; keyFile: string } | undefined, now: number): Finding {
+export function checkTls(tls: { certFile: string; keyFile: string } | undefined, now: number): Diagnostic {
   const check = 'TLS';
   if (!tls) return { check, state: 'ok', text: 'not configured: HTTP, for this machine or behind a proxy' };
   const { certFile, keyFile } = tls;
@@ -81,7 +81,7 @@ export function checkTls(tls: { certFile: string; keyFile: string } | undefined,
         check,
         state: 'problem',
         text: `${keyFile} is not the key of ${certFile}`,
-        remedy: 'Use a pair that belongs together.',
+        remedy: 'Use a matching certificate and key.',
       };
     }
     const days = Math.floor((certificate.validToDate.getTime() - now) / DAY_MS);

@@ -1,10 +1,10 @@
-// Can the products file be used, and how long does the longest certificate of any product live?
+// Checks the products file. Also returns the longest validity of any product, for the check of the issuers.
 import { PRODUCTS, type Product } from '../../domain/catalog/products.ts';
-import { type Finding, Problem } from '../../kernel/problem.ts';
+import { type Diagnostic, Problem } from '../../kernel/problem.ts';
 import { ownProducts } from '../catalog/products-file.ts';
 
 export interface ProductsChecked {
-  readonly finding: Finding;
+  readonly diagnostic: Diagnostic;
   readonly longestDays: number;
 }
 
@@ -13,11 +13,11 @@ export function checkProducts(file: string | undefined): ProductsChecked {
   try {
     const own = ownProducts(file);
     const text = `${PRODUCTS.length} built in, ${own.length} of your own`;
-    return { finding: { check, state: 'ok', text }, longestDays: longestOf([...PRODUCTS, ...own]) };
+    return { diagnostic: { check, state: 'ok', text }, longestDays: longestOf([...PRODUCTS, ...own]) };
   } catch (error) {
     if (!(error instanceof Problem)) throw error;
     const { message: text, remedy } = error;
-    return { finding: { check, state: 'problem', text, remedy }, longestDays: longestOf(PRODUCTS) };
+    return { diagnostic: { check, state: 'problem', text, remedy }, longestDays: longestOf(PRODUCTS) };
   }
 }
 

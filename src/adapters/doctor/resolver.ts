@@ -1,17 +1,17 @@
-// Does a resolver answer? What it answers does not matter: "no such name" is an answer too.
+// Checks that a DNS resolver answers. Any answer counts, NXDOMAIN included.
 import { Resolver } from 'node:dns/promises';
-import type { Finding } from '../../kernel/problem.ts';
+import type { Diagnostic } from '../../kernel/problem.ts';
 
 const WAIT_MS = 2_000;
 const NAME = 'example.com';
 const ANSWERED = new Set(['ENOTFOUND', 'ENODATA']);
 
-export async function checkResolver(servers: readonly string[]): Promise<Finding> {
+export async function checkResolver(servers: readonly string[]): Promise<Diagnostic> {
   const check = 'resolver';
   const resolver = new Resolver({ timeout: WAIT_MS, tries: 1 });
   if (servers.length > 0) resolver.setServers(servers);
   const asked = resolver.getServers().join(', ') || 'none';
-  // The resolver's own time-out overruns when it has several servers to try.
+  // The resolver's own timeout applies per server, so several servers exceed it.
   const deadline = setTimeout(() => resolver.cancel(), 2 * WAIT_MS);
   try {
     await resolver.resolve4(NAME);
@@ -23,7 +23,7 @@ export async function checkResolver(servers: readonly string[]): Promise<Finding
         state: 'warning',
         text: `no answer from ${asked} (${code})`,
         remedy:
-          'Domain checks and callbacks to names will fail. Set RESEAL_DNS_SERVERS to resolvers that this machine reaches.',
+          'Domain validation and callbacks will fail. Set RESEAL_DNS_SERVERS to resolvers that this machine can reach.',
       };
     }
   } finally {

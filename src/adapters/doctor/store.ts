@@ -1,9 +1,8 @@
-// Does the store open, is it ours, does it keep what it acknowledges, does its clock agree with ours, is there somebody
-// in it to sign, and do its callbacks arrive? A doctor looks and does not operate: nothing is created and nothing
-// migrated. The one thing written is the probe of a store that is in use anyway.
+// Checks the store: migrations, seal key, durability and clock; then issuers, callbacks and revocations in it. Creates and
+// migrates nothing; the only write is the probe of a store that is in use anyway.
 import { existsSync } from 'node:fs';
 import { Refusal } from '../../domain/errors.ts';
-import { type Finding, Problem } from '../../kernel/problem.ts';
+import { type Diagnostic, Problem } from '../../kernel/problem.ts';
 import { SealBroken, type SealKey, sealerWith } from '../seal/seal.ts';
 import { checkSeal } from '../seal/seal-check.ts';
 import { secretsIn } from '../store/access/secrets.ts';
@@ -18,7 +17,7 @@ import { checkCallbacks } from './callbacks.ts';
 import { checkIssuers } from './issuers.ts';
 import { checkRevocation } from './revocation.ts';
 
-// Signatures, validity periods and leases are measured in seconds; a few of them do no harm.
+// Signatures, validity periods and leases tolerate a few seconds of clock skew.
 const MAX_CLOCK_OFFSET_MS = 2_000;
 
 export async function checkStore(
@@ -26,7 +25,7 @@ export async function checkStore(
   keys: readonly SealKey[] | undefined,
   now: () => number,
   longestDays: number,
-): Promise<Finding[]> {
+): Promise<Diagnostic[]> {
   if (location.kind === 'sqlite' && !existsSync(location.file)) {
     return [{ check: 'store', state: 'ok', text: `${location.file} does not exist yet; the first start creates it` }];
   }
@@ -36,15 +35,15 @@ export async function checkStore(
     const store = await examine(db, engine.name, keys, () => engine.durabilityGaps(db));
     if (store.state !== 'ok') return [store];
     const settings = settingsIn(db);
-    // The previous probe is read before the new one hides it.
+    // Read the previous probe before overwriting it.
     const lastSeen = store.isInUse ? Number((await settings.get('last_write_probe')) ?? 0) : 0;
     if (store.isInUse) await settings.put('last_write_probe', String(now()));
-    const { isInUse: _, ...finding } = store;
-    const clock = clockFinding(await engine.clockOffsetMs(db, now), lastSeen, now());
-    if (!store.isInUse) return [finding, clock];
+    const { isInUse: _, ...diagnostic } = store;
+    const clock = clockDiagnostic(await engine.clockOffsetMs(db, now), lastSeen, now());
+    if (!store.isInUse) return [diagnostic, clock];
     const issuers = checkIssuers(await publicIssuersIn(db), longestDays, now());
     return [
-      finding,
+      diagnostic,
       clock,
       issuers,
       await checkCallbacks(
@@ -54,14 +53,14 @@ export async function checkStore(
       await checkRevocation(db, now()),
     ];
   } catch (error) {
-    return [troubleFinding(error)];
+    return [failureDiagnostic(error)];
   } finally {
     await db.destroy();
   }
 }
 
-interface StoreFinding extends Finding {
-  /** Tables are there and current, so that a probe can be written. */
+interface StoreDiagnostic extends Diagnostic {
+  /** The tables exist and are current, so a probe can be written. */
   readonly isInUse?: boolean;
 }
 
@@ -70,12 +69,12 @@ async function examine(
   engine: Engine['name'],
   keys: readonly SealKey[] | undefined,
   durabilityGaps: () => Promise<string[]>,
-): Promise<StoreFinding> {
+): Promise<StoreDiagnostic> {
   const check = 'store';
-  const waiting = await previewMigrations(db, readMigrations(engine));
-  if (waiting === undefined) return { check, state: 'ok', text: 'empty; the first start creates the tables' };
-  if (waiting.length > 0) {
-    const text = `${waiting.length} migrations are waiting; the next start applies them`;
+  const pending = await previewMigrations(db, readMigrations(engine));
+  if (pending === undefined) return { check, state: 'ok', text: 'empty; the first start creates the tables' };
+  if (pending.length > 0) {
+    const text = `${pending.length} migrations are pending; the next start applies them`;
     return { check, state: 'warning', text, remedy: 'Back up the database, then start this version.' };
   }
   if (!keys) {
@@ -91,8 +90,8 @@ async function examine(
   return { check, state: 'ok', text: 'up to date, opened with our seal key, a write was made durable', isInUse: true };
 }
 
-/** Whatever is wrong with the patient, the doctor does not faint. */
-function troubleFinding(error: unknown): Finding {
+/** Reports any failure as a diagnostic; never throws. */
+function failureDiagnostic(error: unknown): Diagnostic {
   const check = 'store';
   if (error instanceof Problem) return { check, state: 'problem', text: error.message, remedy: error.remedy };
   if (error instanceof SealBroken) {
@@ -109,11 +108,11 @@ function troubleFinding(error: unknown): Finding {
   };
 }
 
-function clockFinding(offsetMs: number, lastSeen: number, now: number): Finding {
+function clockDiagnostic(offsetMs: number, lastSeen: number, now: number): Diagnostic {
   const check = 'clock';
-  const remedy = 'Let this machine set its clock by NTP.';
+  const remedy = 'Synchronize this machine’s clock with NTP.';
   if (Math.abs(offsetMs) > MAX_CLOCK_OFFSET_MS) {
-    return { check, state: 'problem', text: `${Math.round(offsetMs / 1000)} s away from the database’s clock`, remedy };
+    return { check, state: 'problem', text: `${Math.round(offsetMs / 1000)} s off the database’s clock`, remedy };
   }
   if (lastSeen > now + MAX_CLOCK_OFFSET_MS) {
     const text = `it went back: the store was last used at ${new Date(lastSeen).toISOString()}`;

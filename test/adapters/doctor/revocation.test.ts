@@ -20,19 +20,19 @@ test('lists that ran out, revocations that are overdue or unlisted, and lists th
     return `${state}: ${text}`;
   };
   try {
-    assert.equal(await found(app.now()), 'ok: no lists yet');
+    assert.equal(await found(app.now()), 'ok: no CRLs yet');
     const order = await newOrder(app);
     await app.call('POST', `/openapi/v3/certs/${order.certificateId}/revoke`, { key: order.key });
     const at = app.now();
-    assert.equal(await found(at), 'ok: 1 lists are up to date');
-    assert.match(await found(at + DAY + 2 * HOUR), /^warning: 1 of 1 lists were not made anew/);
-    assert.match(await found(at + 7 * DAY), /^problem: 1 of 1 lists have run out/);
+    assert.equal(await found(at), 'ok: 1 CRLs are current');
+    assert.match(await found(at + DAY + 2 * HOUR), /^warning: 1 of 1 CRLs were not renewed/);
+    assert.match(await found(at + 7 * DAY), /^problem: 1 of 1 CRLs have expired/);
     const graceful = await newOrder(app, { product: 'own' });
     await reissue(app, graceful, body({ csr: undefined }, { i_know_will_revoke_last_cert: true }));
     assert.match(await found(at + 11 * HOUR), /^ok/);
     assert.match(await found(at + 12 * HOUR + 61_000), /^problem: a scheduled revocation is overdue/);
     await db.updateTable('revoked_serial').set({ listed_in: null }).execute();
-    assert.match(await found(at), /^warning: a revocation is on no list yet/);
+    assert.match(await found(at), /^warning: a revocation is not on a CRL yet/);
   } finally {
     await db.destroy();
     await app.stop();
