@@ -1,5 +1,5 @@
-// What a command is: a row of data and a function. The runner reads arguments, prints, and turns failures into exit
-// codes, so that a command only says what it does.
+// The interface of a command, and what commands may use. The runner parses arguments, prints, and maps errors to exit
+// codes.
 import type { ParseArgsOptionDescriptor } from 'node:util';
 import type { Account } from '../domain/access/account.ts';
 import type { CallbackReport } from '../domain/callbacks/report.ts';
@@ -29,17 +29,17 @@ interface WebFile {
   readonly text: string;
 }
 
-/** Refuses, with a Problem, words that do not fit. */
+/** DNS records and web files of the sandbox. Throws a Problem on invalid arguments. */
 export interface SandboxWorld {
   setDns(name: string, type: string, values: readonly string[]): Promise<DnsRecords>;
-  /** How many sets of records are gone. */
+  /** Returns the number of record sets removed. */
   clearDns(name: string, type: string | undefined): Promise<number>;
   setHttp(url: string, text: string): Promise<WebFile>;
   clearHttp(url: string): Promise<number>;
   list(): { readonly dns: readonly DnsRecords[]; readonly http: readonly WebFile[] };
 }
 
-/** Issuers as an operator sees them, and the keys nobody may use. */
+/** Issuers, and the blocklist of keys. */
 export interface Authorities {
   list(): Promise<PublicIssuer[]>;
   adopt(own: { certificate: string; key: string; root: string }): Promise<Issuer>;
@@ -47,7 +47,7 @@ export interface Authorities {
 }
 
 export interface CallbackCommands {
-  /** Refuses with `account_not_found`. */
+  /** Throws `account_not_found`. */
   account(id: string): Promise<Account>;
   readonly callbacks: ConfigureCallback;
   readonly deliveries: ManageDeliveries;
@@ -67,28 +67,26 @@ export interface RevocationCommands {
   readonly interrupted: InterruptedIssuances;
   readonly show: ShowOrders;
   heads(): Promise<CrlHead[]>;
-  /** Of the key in a PEM text. */
+  /** Fingerprint of the key in a PEM text: a public or private key, a CSR, or a certificate. */
   fingerprintOf(text: string): string;
 }
 
-/** What commands may use. The composition root provides it. */
+/** Services for commands, provided by the composition root. */
 export interface Context {
   readonly now: () => number;
-  /** Opens the store for the duration of `work`. */
+  /** Opens the store for the duration of `work`, as the other with… functions do. */
   withAccess<T>(work: (access: ManageAccess) => Promise<T>): Promise<T>;
-  /** Opens products and certificate authority too. */
   withIssuance<T>(work: (issuance: OrderCommands) => Promise<T>): Promise<T>;
   withCallbacks<T>(work: (callbacks: CallbackCommands) => Promise<T>): Promise<T>;
   withRevocation<T>(work: (revocation: RevocationCommands) => Promise<T>): Promise<T>;
   withCloudKeys<T>(work: (cloudKeys: OperateCloudKeys) => Promise<T>): Promise<T>;
   withAuthorities<T>(work: (authorities: Authorities) => Promise<T>): Promise<T>;
-  /** What a sandbox's name server and web answerer say. */
   sandboxWorld(): Promise<SandboxWorld>;
-  /** Serve until a signal arrives. */
+  /** Serves until a signal arrives. */
   serve(): Promise<void>;
   serveSandbox(): Promise<void>;
   resetSandbox(): Promise<{ folder: string; deleted: string[] }>;
-  /** Undefined where no sandbox was ever started. */
+  /** Undefined if no sandbox was ever started here. */
   readSandbox(): Promise<{ receiver: { callbacks: readonly unknown[] } } | undefined>;
   diagnose(): Promise<Diagnostic[]>;
 }
@@ -107,11 +105,11 @@ export interface Arguments {
 
 export interface Command {
   readonly about: string;
-  /** Without the leading `reseal`. The first one is the shortest that works. */
+  /** Without the leading `reseal`. The first is the shortest that works. */
   readonly examples: readonly string[];
-  /** Names of the positional arguments: `[NAME]` may be left out, and `NAME…` is one or more. */
+  /** Names of the positional arguments: `[NAME]` is optional, `NAME…` is one or more. */
   readonly positionals: readonly string[];
   readonly options: Readonly<Record<string, ParseArgsOptionDescriptor & { readonly about: string }>>;
-  /** Undefined for a command that prints by itself. */
+  /** Returns undefined if the command prints by itself. */
   run(given: Arguments, context: Context): Promise<Output | undefined>;
 }

@@ -1,4 +1,4 @@
-// Every command there is. The words of the key are what is typed after `reseal`.
+// The table of commands: what is typed after `reseal`, and what it runs.
 import { accountCreate, accountList, accountShow } from './account.ts';
 import { blocklistImport, caImport, caList } from './ca.ts';
 import { callbackDelete, callbackRotate, callbackSet, callbackShow, callbackTest } from './callback.ts';

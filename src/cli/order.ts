@@ -21,7 +21,7 @@ const orderView = (order: Order) => ({
 });
 
 export const orderPlace: Command = {
-  about: 'place an order; --validated vouches for its names',
+  about: 'place an order; --validated records its names as validated',
   examples: [
     'order place ACCOUNT ssl-dv www.example.com --csr www.csr --validated',
     'order place ACCOUNT ssl-dv www.example.com --names example.com,api.example.com --csr www.csr',
@@ -30,13 +30,13 @@ export const orderPlace: Command = {
   positionals: ['ACCOUNT', 'PRODUCT', 'COMMON_NAME'],
   options: {
     csr: { type: 'string', about: 'file with the certificate signing request' },
-    names: { type: 'string', about: 'further DNS names, separated by commas' },
+    names: { type: 'string', about: 'additional DNS names, separated by commas' },
     'sign-hash': { type: 'string', about: `${SIGN_HASHES.join(', ')} (default ${SIGN_HASHES[0]})` },
-    'alternative-id': { type: 'string', about: 'your own name for the order' },
-    validated: { type: 'boolean', about: 'record the names as validated by you; it is marked so in the audit' },
+    'alternative-id': { type: 'string', about: 'your own id for the order' },
+    validated: { type: 'boolean', about: 'record the names as validated by the operator; the audit log says so' },
   },
   async run({ positionals: [accountId = '', productId = '', commonName = ''], options }, { withIssuance, withAccess }) {
-    // An account that is not there is worth telling before anything is made.
+    // Reports an unknown account before any issuer is created.
     await withAccess((access) => access.showAccount(accountId));
     const request = {
       commonName,
@@ -59,8 +59,8 @@ export const orderPlace: Command = {
       });
       return await show.order(accountId, orderId);
     });
-    const text = `Order ${order.id} is ${order.status}.${instruction(validation)}`;
-    return { json: { order: orderView(order), dcv_val: toPublish(validation) }, text };
+    const text = `Order ${order.id} is ${order.status}.${instructions(validation)}`;
+    return { json: { order: orderView(order), dcv_val: dcvView(validation) }, text };
   },
 };
 
@@ -69,8 +69,8 @@ export const orderList: Command = {
   examples: ['order list ACCOUNT', 'order list ACCOUNT --limit 50 --after 01…'],
   positionals: ['ACCOUNT'],
   options: {
-    limit: { type: 'string', about: 'how many at most (default 100)' },
-    after: { type: 'string', about: 'go on after this order id' },
+    limit: { type: 'string', about: 'maximum number of orders (default 100)' },
+    after: { type: 'string', about: 'continue after this order id' },
   },
   async run({ positionals: [accountId = ''], options }, { withIssuance }) {
     const page = { limit: pageSize(options.limit), after: options.after?.toString() };
@@ -90,19 +90,19 @@ export const orderShow: Command = {
   options: {},
   async run({ positionals: [accountId = '', id = ''] }, { withIssuance }) {
     const { order, certificate, validation, scheduled } = await withIssuance(({ show }) => show.order(accountId, id));
-    const soon = scheduled.map((one) => ({ certificate_id: one.certificateId, due_at: time(one.dueAt) }));
-    const warnings = soon.map((one) => `${one.certificate_id} will be revoked at ${one.due_at}\n`).join('');
+    const revocations = scheduled.map((one) => ({ certificate_id: one.certificateId, due_at: time(one.dueAt) }));
+    const warnings = revocations.map((one) => `${one.certificate_id} will be revoked at ${one.due_at}\n`).join('');
     const text = certificate?.der ? pem('CERTIFICATE', certificate.der) : null;
     const head = `${order.id}  ${order.productId}  ${order.status}\n${order.names.join('\n')}`;
     return {
-      json: { order: orderView(order), revocations: soon, pem: text, dcv_val: toPublish(validation) },
-      text: `${head}\n${warnings}${instruction(validation)}\n${text ?? 'No certificate yet.'}`,
+      json: { order: orderView(order), revocations, pem: text, dcv_val: dcvView(validation) },
+      text: `${head}\n${warnings}${instructions(validation)}\n${text ?? 'No certificate yet.'}`,
     };
   },
 };
 
 export const orderValidate: Command = {
-  about: 'look at the records of a waiting order now, and issue if nothing is missing',
+  about: 'run domain validation of a pending order now, and issue if it passes',
   examples: ['order validate ACCOUNT ORDER'],
   positionals: ['ACCOUNT', 'ORDER'],
   options: {},
@@ -111,13 +111,13 @@ export const orderValidate: Command = {
       await proveDomains.now(accountId, id);
       return await show.order(accountId, id);
     });
-    const text = `Order ${order.id} is ${order.status}.${instruction(validation)}`;
-    return { json: { order: orderView(order), dcv_val: toPublish(validation) }, text };
+    const text = `Order ${order.id} is ${order.status}.${instructions(validation)}`;
+    return { json: { order: orderView(order), dcv_val: dcvView(validation) }, text };
   },
 };
 
-/** What is still to be done, and what was seen. */
-const toPublish = ({ names }: ValidationState) =>
+/** The DNS records or files to publish, and the result of the last check. */
+const dcvView = ({ names }: ValidationState) =>
   names.map(({ name, challenge, isVerified, finding }) => ({
     domain: name,
     dcv_method: challenge?.method ?? null,
@@ -127,15 +127,16 @@ const toPublish = ({ names }: ValidationState) =>
     problem: finding?.problem ?? null,
   }));
 
-const KINDS: Readonly<Record<string, string>> = { file: 'file', dns: 'TXT', 'dns-persist': 'TXT' };
+const RECORD_TYPES: Readonly<Record<string, string>> = { file: 'file', dns: 'TXT', 'dns-persist': 'TXT' };
 
-function instruction({ names, waiting }: ValidationState): string {
+/** What the applicant must publish; empty if no validation is pending. */
+function instructions({ names, waiting }: ValidationState): string {
   if (!waiting) return '';
   const lines = names.map(({ name, challenge, isVerified, finding }) => {
-    if (isVerified && !finding) return `${name}  proven`;
+    if (isVerified && !finding) return `${name}  validated`;
     const publish =
-      isVerified || !challenge ? '' : `\n  ${KINDS[challenge.method]} ${challenge.path}\n  ${challenge.value}`;
-    return `${name}  ${isVerified ? 'proven' : 'publish:'}${publish}${finding ? `\n  (${finding.reason.en})` : ''}`;
+      isVerified || !challenge ? '' : `\n  ${RECORD_TYPES[challenge.method]} ${challenge.path}\n  ${challenge.value}`;
+    return `${name}  ${isVerified ? 'validated' : 'publish:'}${publish}${finding ? `\n  (${finding.reason.en})` : ''}`;
   });
   return `\n\n${lines.join('\n')}`;
 }

@@ -1,4 +1,4 @@
-// argv in, text and an exit code out.
+// Runs a command: parses argv, prints its output or error, returns the exit code.
 import { parseArgs } from 'node:util';
 import { Refusal } from '../domain/errors.ts';
 import { EXIT, type ExitCode, Problem } from '../kernel/problem.ts';
@@ -9,7 +9,7 @@ export interface Terminal {
   readonly version: string;
   out(text: string): void;
   err(text: string): void;
-  /** What a code means, in words: the same ones the API uses. */
+  /** The message of a refusal, as in the API. */
   explain(refusal: Refusal): string;
 }
 
@@ -22,8 +22,8 @@ export async function runCommand(argv: readonly string[], context: Context, term
     }
     const found = findCommand(argv);
     if (!found || argv.includes('--help') || argv.includes('-h')) {
-      const isAsked = argv.length === 0 || argv.includes('--help') || argv.includes('-h') || argv[0] === 'help';
-      if (!isAsked) throw unknownCommand(argv);
+      const isHelpRequest = argv.length === 0 || argv.includes('--help') || argv.includes('-h') || argv[0] === 'help';
+      if (!isHelpRequest) throw unknownCommand(argv);
       terminal.out(found ? helpFor(found.name, found.command) : help());
       return EXIT.ok;
     }
@@ -38,7 +38,7 @@ export async function runCommand(argv: readonly string[], context: Context, term
   }
 }
 
-/** The longest name that fits: `sandbox reset` before `sandbox`. */
+/** Matches the longest name first: `sandbox reset` before `sandbox`. */
 function findCommand(argv: readonly string[]): { name: string; command: Command; rest: string[] } | undefined {
   for (const words of [3, 2, 1]) {
     const name = argv.slice(0, words).join(' ');
@@ -53,14 +53,13 @@ function parse(name: string, command: Command, rest: string[]): Arguments {
   try {
     const options = { ...command.options, json: { type: 'boolean' as const } };
     const { values, positionals } = parseArgs({ args: rest, options, allowPositionals: true, strict: true });
-    const wanted = command.positionals;
-    // In brackets may be left out, and dots stand for any number more.
-    const least = wanted.filter((one) => !one.startsWith('[')).length;
-    const most = wanted.some((one) => one.includes('…')) ? Number.POSITIVE_INFINITY : wanted.length;
-    if (positionals.length < least || positionals.length > most) {
+    const expected = command.positionals;
+    const min = expected.filter((one) => !one.startsWith('[')).length;
+    const max = expected.some((one) => one.includes('…')) ? Number.POSITIVE_INFINITY : expected.length;
+    if (positionals.length < min || positionals.length > max) {
       const given = positionals.length === 0 ? 'none' : String(positionals.length);
-      const wants = wanted.length === 0 ? 'no arguments' : wanted.join(' ');
-      throw new Problem(EXIT.usage, `${name} takes ${wants}, given: ${given}`, usage);
+      const signature = expected.length === 0 ? 'no arguments' : expected.join(' ');
+      throw new Problem(EXIT.usage, `${name} takes ${signature}, given: ${given}`, usage);
     }
     return { positionals, options: values as Arguments['options'] };
   } catch (error) {
@@ -99,7 +98,7 @@ function help(): string {
   );
   return `Reseal, a certificate order service.\n\n${lines.join('\n')}\n
 Every command takes --json for machines and --help for more examples.
-Exit codes: 0 done, 1 refused, 2 wrong usage, 3 configuration, 4 store unavailable, 70 a bug of ours.`;
+Exit codes: 0 done, 1 refused, 2 wrong usage, 3 configuration, 4 store unavailable, 70 a bug in Reseal.`;
 }
 
 function helpFor(name: string, { about, examples, options }: Command): string {

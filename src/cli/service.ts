@@ -25,7 +25,7 @@ export const sandbox: Command = {
 };
 
 export const sandboxReset: Command = {
-  about: 'delete the sandbox’s data; the next start begins afresh',
+  about: 'delete the sandbox’s data; the next start creates new demo data',
   examples: ['sandbox reset'],
   positionals: [],
   options: {},
@@ -39,7 +39,7 @@ export const sandboxReset: Command = {
 };
 
 export const sandboxCallbacks: Command = {
-  about: 'show the last callbacks that reached the sandbox’s receiver, the newest first',
+  about: 'show the last callbacks received by the sandbox’s receiver, newest first',
   examples: ['sandbox callbacks', 'sandbox callbacks --json'],
   positionals: [],
   options: {},
@@ -48,17 +48,18 @@ export const sandboxCallbacks: Command = {
     if (!sandbox) throw new Problem(EXIT.refused, 'there is no sandbox here', 'Start one first: reseal sandbox');
     const { callbacks } = sandbox.receiver;
     const text = callbacks.map((one) => JSON.stringify(one, null, 2)).join('\n');
-    return { json: { callbacks }, text: text || 'None has arrived yet.' };
+    return { json: { callbacks }, text: text || 'No callback has arrived yet.' };
   },
 };
 
-const SIGNS = { ok: 'ok     ', warning: 'WARNING', problem: 'PROBLEM' } as const;
+const LABELS = { ok: 'ok     ', warning: 'WARNING', problem: 'PROBLEM' } as const;
 
 const lineOf = ({ state, check, text, remedy }: Diagnostic): string =>
-  `${SIGNS[state]}  ${check.padEnd(13)}  ${text}${remedy === undefined ? '' : `\n${' '.repeat(24)}What to do: ${remedy}`}`;
+  `${LABELS[state]}  ${check.padEnd(13)}  ${text}${remedy === undefined ? '' : `\n${' '.repeat(24)}What to do: ${remedy}`}`;
 
 export const doctor: Command = {
-  about: 'check configuration, products, runtime, SM2, file permissions, store, clock, issuers, callbacks and resolver',
+  about:
+    'check configuration, products, runtime, SM2, files, store, clock, issuers, callbacks, revocation and resolver',
   examples: ['doctor', 'doctor --json'],
   positionals: [],
   options: {},

@@ -1,8 +1,8 @@
-// Values given on the command line, read strictly: what does not fit is an error that shows what would.
+// Parsers of command-line values. Strict: an invalid value is an error that shows a valid one. Also formats tables.
 import { readFileSync } from 'node:fs';
 import { EXIT, Problem } from '../kernel/problem.ts';
 
-/** A secret in a file, or on standard input as -. Editors end a file with a line break, which is not part of it. */
+/** Reads a secret from a file, or from standard input as -. Excludes the newline that editors append. */
 export function firstLineOf(file: string): string {
   try {
     return readFileSync(file === '-' ? 0 : file, 'utf8').replace(/\r?\n[\s\S]*$/, '');
@@ -11,8 +11,8 @@ export function firstLineOf(file: string): string {
   }
 }
 
-export function oneOf<T extends string>(option: string, given: unknown, allowed: readonly T[], absent: T): T {
-  if (given === undefined) return absent;
+export function oneOf<T extends string>(option: string, given: unknown, allowed: readonly T[], defaultValue: T): T {
+  if (given === undefined) return defaultValue;
   const value = allowed.find((one) => one === given);
   if (value !== undefined) return value;
   throw new Problem(EXIT.usage, `--${option} ${String(given)} is not known`, `Use one of: ${allowed.join(', ')}.`);
@@ -21,7 +21,7 @@ export function oneOf<T extends string>(option: string, given: unknown, allowed:
 const UNIT_MS = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
 const MAX_AMOUNT = 100_000;
 
-/** 90s, 15m, 24h, 30d: in milliseconds. */
+/** Milliseconds of a duration such as 90s, 15m, 24h or 30d. */
 export function duration(option: string, given: unknown): number {
   const [, amount, unit] = /^(\d{1,6})([smhd])$/.exec(String(given)) ?? [];
   if (amount !== undefined && Number(amount) <= MAX_AMOUNT)
@@ -43,7 +43,7 @@ export function pageSize(given: unknown): number {
   throw new Problem(EXIT.usage, `--limit ${String(given)} is out of range`, `Use a number from 1 to ${MAX_PAGE}.`);
 }
 
-/** Columns of equal width, for people. */
+/** Aligns the columns. */
 export function table(header: readonly string[], rows: readonly (readonly string[])[]): string {
   const all = [header, ...rows];
   const widths = header.map((_, column) => Math.max(...all.map((row) => row[column]?.length ?? 0)));
