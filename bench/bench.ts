@@ -1,4 +1,4 @@
-// What a bench is. It asserts nothing about time: numbers are for reading and for comparing with an earlier run.
+// The interface of a benchmark. It asserts nothing about time: numbers are for reading and for comparing with earlier runs.
 export type Print = (line: string) => void;
 
 export interface Bench {

@@ -1,7 +1,6 @@
-// How soon a callback is attempted after the commit that caused it, on an idle service and beside an account with ten
-// thousand events for a receiver that hangs; and how many are delivered per second to one fast receiver, beside a bare
-// HTTPS client that does nothing else. Receiver and name server are another process; on a machine with two cores they
-// share them all the same.
+// Latency from a commit to the first attempt of its callback, on an idle service and with a backlog of ten thousand events
+// for a receiver that hangs; and deliveries per second to a fast receiver, compared with a bare HTTPS client. Receiver and
+// name server run in another process; on two cores they still compete.
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempDisposableSync } from 'node:fs';
@@ -22,35 +21,35 @@ import { environmentFor } from '../test/support/callback-app.ts';
 import { body, type PlacedOrder } from '../test/support/orders.ts';
 import { HOST, Outside } from '../test/support/outside.ts';
 import type { Bench, Print } from './bench.ts';
-import { type Contender, medianOf, race, sideBySide, tableOf } from './comparison.ts';
+import { type Candidate, compare, medianOf, runConcurrently, tableOf } from './comparison.ts';
 
-const RACE = { rounds: 5, roundMs: 2_000 } as const;
+const ROUNDS = { rounds: 5, roundMs: 2_000 } as const;
 const LANES = 32;
 const SAMPLES = 100;
 const BACKLOG = 10_000;
-const FUEL = 40_000;
+const EVENTS = 40_000;
 const STOP_MS = 15_000;
 const EVENT = JSON.stringify({ action_type: 'order', action_id: 'order:issued', order_id: 'x'.repeat(26) });
 
-interface World {
+interface OutsideProcess {
   readonly port: number;
   readonly root: string;
   readonly settings: Settings;
 }
 
 export const callbacks: Bench = {
-  about: 'commit to first attempt, alone and beside a hanging receiver; deliveries per second beside a bare client',
+  about: 'commit to first attempt, idle and with a hanging receiver; deliveries per second compared with a bare client',
   async run(print) {
     await using stack = new AsyncDisposableStack();
     const child: ChildProcess = fork(fileURLToPath(import.meta.url), {
       stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
     });
     stack.defer(() => void child.kill());
-    const [world] = (await once(child, 'message')) as [World];
-    await firstAttempts(world, print);
+    const [outside] = (await once(child, 'message')) as [OutsideProcess];
+    await firstAttempts(outside, print);
     print('');
-    await sustained(world, print);
-    print(`\n${availableParallelism()} cores; the receiver is another process and takes its share of them`);
+    await sustained(outside, print);
+    print(`\n${availableParallelism()} cores; the receiver runs in another process and shares them`);
   },
 };
 
@@ -61,7 +60,7 @@ async function subscribe(settings: Settings, { key }: PlacedOrder, url: string):
   });
 }
 
-/** Events of an order, as so many issuances would have left them. */
+/** Adds events as that many issuances would have written them. */
 async function addEvents(db: Db, { key, id, certificateId }: PlacedOrder, count: number): Promise<void> {
   await sql`with recursive n (i) as (select 1 union all select i + 1 from n where i < ${sql.lit(count)})
     insert into outbox (id, account_id, order_id, order_status, certificate_id, action, created_at, body, state, is_new)
@@ -69,7 +68,7 @@ async function addEvents(db: Db, { key, id, certificateId }: PlacedOrder, count:
     'pending', 1 from n`.execute(db);
 }
 
-async function firstAttempts({ port, settings: outside }: World, print: Print): Promise<void> {
+async function firstAttempts({ port, settings: outside }: OutsideProcess, print: Print): Promise<void> {
   using folder = mkdtempDisposableSync(join(tmpdir(), 'reseal-bench-'));
   const settings: Settings = {
     ...outside,
@@ -96,7 +95,7 @@ async function firstAttempts({ port, settings: outside }: World, print: Print): 
     await sample();
     const alone = medianOf(await sample());
     await withTables(settings, (db) => addEvents(db, slow, BACKLOG));
-    // Not before the places of the slow account are taken.
+    // Wait until the slow account has used up its slots.
     await withTables(settings, async (db) => {
       const leased = () => db.selectFrom('outbox').select('id').where('lease', 'is not', null).execute();
       while ((await leased()).length < LANES) await new Promise((resolve) => setTimeout(resolve, 50));
@@ -104,14 +103,14 @@ async function firstAttempts({ port, settings: outside }: World, print: Print): 
     const beside = medianOf(await sample());
     print(`commit to first attempt, idle service            ${alone} ms (median of ${SAMPLES})`);
     print(
-      `the same beside ${BACKLOG} events for a hanging receiver  ${beside} ms, ratio ${(beside / Math.max(alone, 1)).toFixed(2)}`,
+      `with ${BACKLOG} events for a hanging receiver            ${beside} ms, ratio ${(beside / Math.max(alone, 1)).toFixed(2)}`,
     );
   } finally {
     await running.stop();
   }
 }
 
-/** Once all of them have been attempted. */
+/** Waits until all of them have been attempted; returns the sorted latencies. */
 async function latencies(db: Db, ids: readonly string[]): Promise<number[]> {
   for (;;) {
     const rows = await db
@@ -126,33 +125,33 @@ async function latencies(db: Db, ids: readonly string[]): Promise<number[]> {
   }
 }
 
-async function sustained({ port, root, settings: outside }: World, print: Print): Promise<void> {
+async function sustained({ port, root, settings: outside }: OutsideProcess, print: Print): Promise<void> {
   using folder = mkdtempDisposableSync(join(tmpdir(), 'reseal-bench-'));
   const settings: Settings = { ...outside, RESEAL_DATA_DIR: folder.path };
   const [order] = (await placeOrders(settings, 1)) as [PlacedOrder];
   await subscribe(settings, order, `https://${HOST}:${port}/fast`);
-  await withTables(settings, (db) => addEvents(db, order, FUEL));
+  await withTables(settings, (db) => addEvents(db, order, EVENTS));
   const app = await openApp(readConfig(settings).config, { now: Date.now, log: () => {} });
-  // Once for all, as we do: reading the roots anew would be most of what the bare client does.
+  // Built once, as the service does: reading the roots would dominate the bare client's time.
   const secureContext = createSecureContext({ ca: root });
   const kept = new Agent({ keepAlive: true, maxSockets: LANES });
   const bare = 'node:https, a connection each';
   const keptAlive = 'node:https, connections kept';
-  const contenders: Contender[] = [
+  const candidates: Candidate[] = [
     { name: bare, run: bareClient(port, { agent: false, secureContext }) },
     { name: keptAlive, run: bareClient(port, { agent: kept, secureContext }) },
     { name: `deliveries, ${LANES} at once`, boundedBy: bare, run: deliveries(app, settings) },
   ];
   try {
-    for (const line of tableOf(await race(contenders, RACE))) print(line.replace('writes/s', '  sent/s'));
-    print(`medians of ${RACE.rounds} rounds of ${RACE.roundMs} ms each, interleaved, in ${tmpdir()}`);
+    for (const line of tableOf(await compare(candidates, ROUNDS))) print(line.replace('writes/s', '  sent/s'));
+    print(`medians of ${ROUNDS.rounds} rounds of ${ROUNDS.roundMs} ms each, interleaved, in ${tmpdir()}`);
   } finally {
     kept.destroy();
     await app.close();
   }
 }
 
-function deliveries(app: App, settings: Settings): Contender['run'] {
+function deliveries(app: App, settings: Settings): Candidate['run'] {
   const { config } = readConfig(settings);
   const delivered = async () =>
     Number(/^reseal_callback_attempts_total\{outcome="delivered"\} (\d+)$/m.exec(await app.metrics.text())?.[1] ?? 0);
@@ -166,7 +165,7 @@ function deliveries(app: App, settings: Settings): Contender['run'] {
   };
 }
 
-function bareClient(port: number, options: { agent: Agent | false; secureContext: SecureContext }): Contender['run'] {
+function bareClient(port: number, options: { agent: Agent | false; secureContext: SecureContext }): Candidate['run'] {
   const headers = { 'Content-Type': 'application/json', 'Content-Length': Buffer.byteLength(EVENT), Host: HOST };
   const send = () =>
     new Promise<void>((resolve, reject) => {
@@ -177,11 +176,11 @@ function bareClient(port: number, options: { agent: Agent | false; secureContext
       sent.once('error', reject);
       sent.end(EVENT);
     });
-  return (deadline) => sideBySide(LANES, deadline, send);
+  return (deadline) => runConcurrently(LANES, deadline, send);
 }
 
-/** The other process: a name server, and a receiver that is fast on one path and never answers on another. */
-async function beTheOutside(): Promise<void> {
+/** Runs in the other process: a name server, and a receiver that is fast on one path and never answers on another. */
+async function runOutside(): Promise<void> {
   const outside = await Outside.open();
   const fast = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok';
   const receiver = await outside.receiver({
@@ -195,4 +194,4 @@ async function beTheOutside(): Promise<void> {
   process.send?.({ port: receiver.port, root: outside.ca.root, settings: environmentFor(outside) });
 }
 
-if (import.meta.main && process.send) await beTheOutside();
+if (import.meta.main && process.send) await runOutside();

@@ -1,50 +1,49 @@
-// A fair race on a noisy machine: short rounds, contenders in turn, each round beginning with another one, and the
-// median of a contender's rounds. Whatever disturbs the machine for a second then disturbs everybody. What a
-// contender does, and with whom it is compared, it says itself.
+// Compares throughput on a noisy machine: short interleaved rounds, each starting with another candidate, and the median
+// over a candidate's rounds. A disturbance of a second then affects all candidates alike.
 
-export interface Contender {
+export interface Candidate {
   readonly name: string;
-  /** The name of the contender that bounds this one. */
+  /** Name of the candidate that is this one's upper bound. */
   readonly boundedBy?: string;
-  /** Works until `performance.now()` reaches the deadline; resolves with the number of durable writes it made. */
+  /** Works until `performance.now()` reaches the deadline; resolves with the number of operations completed. */
   run(deadline: number): Promise<number>;
 }
 
-export interface Standing {
-  readonly contender: Contender;
+export interface Result {
+  readonly candidate: Candidate;
   readonly median: number;
   readonly slowest: number;
   readonly fastest: number;
 }
 
-export interface Race {
+export interface Rounds {
   readonly rounds: number;
   readonly roundMs: number;
 }
 
-export async function race(contenders: readonly Contender[], { rounds, roundMs }: Race): Promise<Standing[]> {
-  const rates = new Map<Contender, number[]>(contenders.map((contender) => [contender, []]));
-  // Round 0 warms caches and compilers up, and is forgotten.
+export async function compare(candidates: readonly Candidate[], { rounds, roundMs }: Rounds): Promise<Result[]> {
+  const rates = new Map<Candidate, number[]>(candidates.map((candidate) => [candidate, []]));
+  // Round 0 is the warm-up and is discarded.
   for (let round = 0; round <= rounds; round += 1) {
-    const first = round % contenders.length;
-    for (const contender of [...contenders.slice(first), ...contenders.slice(0, first)]) {
-      const rate = await rateOf(contender, roundMs);
-      if (round > 0) rates.get(contender)?.push(rate);
+    const first = round % candidates.length;
+    for (const candidate of [...candidates.slice(first), ...candidates.slice(0, first)]) {
+      const rate = await rateOf(candidate, roundMs);
+      if (round > 0) rates.get(candidate)?.push(rate);
     }
   }
-  return contenders.map((contender) => standingOf(contender, rates.get(contender) ?? []));
+  return candidates.map((candidate) => resultOf(candidate, rates.get(candidate) ?? []));
 }
 
-async function rateOf(contender: Contender, roundMs: number): Promise<number> {
+async function rateOf(candidate: Candidate, roundMs: number): Promise<number> {
   const started = performance.now();
-  const writes = await contender.run(started + roundMs);
-  // The last write may end after the deadline: its time counts, as its work does.
-  return writes / ((performance.now() - started) / 1000);
+  const completed = await candidate.run(started + roundMs);
+  // The last operation may end after the deadline; its time counts, as its work does.
+  return completed / ((performance.now() - started) / 1000);
 }
 
-function standingOf(contender: Contender, rates: readonly number[]): Standing {
+function resultOf(candidate: Candidate, rates: readonly number[]): Result {
   const sorted = rates.toSorted((one, other) => one - other);
-  return { contender, median: medianOf(sorted), slowest: sorted.at(0) ?? 0, fastest: sorted.at(-1) ?? 0 };
+  return { candidate, median: medianOf(sorted), slowest: sorted.at(0) ?? 0, fastest: sorted.at(-1) ?? 0 };
 }
 
 export function medianOf(sorted: readonly number[]): number {
@@ -52,38 +51,38 @@ export function medianOf(sorted: readonly number[]): number {
   return ((sorted[Math.floor(middle)] ?? 0) + (sorted[Math.ceil(middle)] ?? 0)) / 2;
 }
 
-/** Loops as many as wished, side by side, until the deadline. */
-export async function sideBySide(count: number, deadline: number, write: (lane: number) => Promise<void>) {
-  let writes = 0;
+/** Runs `count` concurrent loops until the deadline; resolves with the number of operations completed. */
+export async function runConcurrently(count: number, deadline: number, operation: (lane: number) => Promise<void>) {
+  let completed = 0;
   const lane = async (_: unknown, index: number) => {
     while (performance.now() < deadline) {
-      await write(index);
-      writes += 1;
+      await operation(index);
+      completed += 1;
     }
   };
   await Promise.all(Array.from({ length: count }, lane));
-  return writes;
+  return completed;
 }
 
-export function tableOf(standings: readonly Standing[]): string[] {
-  const rows = standings.map(({ contender, median, slowest, fastest }) => {
-    const bound = standings.find((other) => other.contender.name === contender.boundedBy);
+export function tableOf(results: readonly Result[]): string[] {
+  const rows = results.map(({ candidate, median, slowest, fastest }) => {
+    const bound = results.find((other) => other.candidate.name === candidate.boundedBy);
     return [
-      contender.name,
+      candidate.name,
       median.toFixed(0),
       `${slowest.toFixed(0)}–${fastest.toFixed(0)}`,
       bound ? (median / bound.median).toFixed(2) : '',
-      contender.boundedBy ?? '',
+      candidate.boundedBy ?? '',
     ];
   });
   const header = ['', 'writes/s', 'range', 'ratio', 'to'];
-  const widths = header.map((_, column) => Math.max(...[header, ...rows].map((row) => row[column]!.length)));
-  return [header, ...rows].map((row) =>
-    row
-      .map((cell, column) =>
-        column >= 1 && column <= 3 ? cell.padStart(widths[column]!) : cell.padEnd(widths[column]!),
-      )
-      .join('  ')
-      .trimEnd(),
-  );
+  return aligned([header, ...rows], [1, 2, 3]);
+}
+
+/** Pads the cells to columns; the listed columns are aligned to the right. */
+export function aligned(rows: readonly (readonly string[])[], right: readonly number[]): string[] {
+  const width = (column: number) => Math.max(...rows.map((row) => row[column]?.length ?? 0));
+  const pad = (cell: string, column: number) =>
+    right.includes(column) ? cell.padStart(width(column)) : cell.padEnd(width(column));
+  return rows.map((row) => row.map(pad).join('  ').trimEnd());
 }

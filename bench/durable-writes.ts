@@ -1,33 +1,32 @@
-// How many acknowledged writes per second, and how far from what bounds them: the bare disk, the bare database, our
-// store, our service, all in one run. What stands here is who races and who is compared with whom; the contenders
-// themselves are in raw.ts and own-store.ts.
+// Acknowledged writes per second, compared with their upper bounds: the bare disk, the bare database, our store, our
+// service, all in one run. The candidates are in raw.ts and own-store.ts.
 import { mkdtempDisposableSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { VARIABLES } from '../src/config/variables.ts';
 import { type Postgres, startPostgres } from '../test/support/postgres.ts';
 import type { Bench, Print } from './bench.ts';
-import { race, tableOf } from './comparison.ts';
+import { compare, tableOf } from './comparison.ts';
 import { type Entry, ownService, ownStore } from './own-store.ts';
 import { appending, overwriting, rawPostgres, rawSqlite } from './raw.ts';
 
-// A dozen contenders take part: this keeps the whole bench well below a minute.
-const RACE = { rounds: 7, roundMs: 300 } as const;
+// With a dozen candidates, this keeps the benchmark well below a minute.
+const ROUNDS = { rounds: 7, roundMs: 300 } as const;
 const LANES = 64;
 const DEFAULT_CONNECTIONS = VARIABLES.RESEAL_DATABASE_CONNECTIONS.defaultValue;
 
 type Row = Entry & { readonly name: string; readonly boundedBy?: string };
 
 export const durableWrites: Bench = {
-  about: 'durable writes per second, and their ratio to what bounds them',
+  about: 'durable writes per second, and their ratio to the upper bound',
   async run(print) {
     using folder = mkdtempDisposableSync(join(tmpdir(), 'reseal-bench-'));
     await using stack = new AsyncDisposableStack();
     const rows = [...(await onSqlite(folder.path, stack)), ...(await onPostgres(folder.path, stack, print))];
-    for (const line of tableOf(await race(rows, RACE))) print(line);
+    for (const line of tableOf(await compare(rows, ROUNDS))) print(line);
     print('');
     for (const { name, groups } of rows) if (groups) print(`group sizes of "${name}": ${await groups()}`);
-    print(`\nmedians of ${RACE.rounds} rounds of ${RACE.roundMs} ms each, interleaved, in ${tmpdir()}`);
+    print(`\nmedians of ${ROUNDS.rounds} rounds of ${ROUNDS.roundMs} ms each, interleaved, in ${tmpdir()}`);
   },
 };
 
@@ -57,7 +56,7 @@ async function onPostgres(folder: string, stack: AsyncDisposableStack, print: Pr
   try {
     server = stack.use(await startPostgres());
   } catch (error) {
-    print(`PostgreSQL does not take part: ${(error as Error).message}\n`);
+    print(`PostgreSQL is left out: ${(error as Error).message}\n`);
     return [];
   }
   const ours = async (lanes: number, connections: number) => {
@@ -66,7 +65,7 @@ async function onPostgres(folder: string, stack: AsyncDisposableStack, print: Pr
       RESEAL_DATABASE_URL: await server.createDatabase(),
       RESEAL_DATABASE_CONNECTIONS: String(connections),
     };
-    // PostgreSQL groups commits by itself, and does not tell us how.
+    // PostgreSQL does its own group commit and does not report group sizes.
     const { run } = await ownStore(settings, lanes, stack);
     return { run };
   };

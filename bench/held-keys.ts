@@ -1,6 +1,6 @@
-// What fifty reissues at once that make keys in the cloud (an RSA key, Argon2) and SM2 dual certificates (a key, an
-// envelope) do to everybody else: the delay of the event loop, and plain reissues that go on meanwhile, beside the same
-// without them. The service runs in this process, its callers in two others.
+// Event loop delay and throughput of plain reissues while fifty concurrent reissues generate keys: cloud-held ones (RSA,
+// Argon2) and SM2 dual certificates (a key, an envelope). Compared with the same without that load. The service runs in
+// this process, its callers in three others.
 import { fork } from 'node:child_process';
 import { mkdtempDisposableSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -15,7 +15,7 @@ import { openIssuance } from '../src/wiring/issuance.ts';
 import { serve } from '../src/wiring/serve.ts';
 import { body, csrFor, type PlacedOrder } from '../test/support/orders.ts';
 import type { Bench } from './bench.ts';
-import { ordered } from './reissues.ts';
+import { runLoad } from './reissues.ts';
 
 const ROUND_MS = 5_000;
 const PLAIN_LANES = 8;
@@ -24,23 +24,24 @@ const CALLERS = fileURLToPath(new URL('./reissues.ts', import.meta.url));
 const MS = 1e6;
 
 export const heldKeys: Bench = {
-  about: 'plain reissues and the event loop while fifty others make keys, beside an idle service',
+  about: 'plain reissues and event loop delay while fifty others generate keys, compared with an idle service',
   async run(print) {
     using folder = mkdtempDisposableSync(join(tmpdir(), 'reseal-bench-'));
     await using stack = new AsyncDisposableStack();
     const settings = { RESEAL_DATA_DIR: folder.path, RESEAL_PORT: '0' };
     const { csr } = await newKeyAndCsr('www.example.com', 'sm2');
-    const plain = await place(settings, PLAIN_LANES, 'ssl-dv', csrFor('p256'), 'sha256');
-    const cloud = await place(settings, HEAVY_LANES, 'document-signing', csrFor('rsa2048'), 'sha256');
-    const dual = await place(settings, HEAVY_LANES, 'ssl-sm2-dual', csr, 'sm3');
+    const plain = await place(settings, PLAIN_LANES, { productId: 'ssl-dv', csr: csrFor('p256'), signHash: 'sha256' });
+    const documents = { productId: 'document-signing', csr: csrFor('rsa2048'), signHash: 'sha256' } as const;
+    const cloud = await place(settings, HEAVY_LANES, documents);
+    const dual = await place(settings, HEAVY_LANES, { productId: 'ssl-sm2-dual', csr, signHash: 'sm3' });
     const { url, stop } = await serve(readConfig(await offline(settings)).config, { now: Date.now, log: () => {} });
     stack.defer(() => stop());
     const callers = Array.from({ length: 3 }, () => fork(CALLERS, { execArgv: [] }));
     stack.defer(() => callers.forEach((one) => void one.kill()));
     const call = (index: number, orders: readonly PlacedOrder[], json: object) =>
-      ordered(callers[index]!, { url, orders, json: JSON.stringify(json), ms: ROUND_MS });
-    const plainly = () => call(0, plain, body());
-    const heavily = [
+      runLoad(callers[index]!, { url, orders, json: JSON.stringify(json), ms: ROUND_MS });
+    const runPlain = () => call(0, plain, body());
+    const runHeavy = [
       () =>
         call(1, cloud, {
           certificate: { csr_from: 'sign-cloud-csc', sign_hash: 'sha256' },
@@ -48,10 +49,10 @@ export const heldKeys: Bench = {
         }),
       () => call(2, dual, { certificate: { csr, common_name: 'www.example.com', sign_hash: 'sm3' } }),
     ];
-    await plainly();
-    const idle = await delayed(async () => [await sleep(ROUND_MS, 0)]);
-    const alone = await delayed(async () => [await plainly()]);
-    const together = await delayed(() => Promise.all([plainly, ...heavily].map((one) => one())));
+    await runPlain();
+    const idle = await withDelays(async () => [await sleep(ROUND_MS, 0)]);
+    const alone = await withDelays(async () => [await runPlain()]);
+    const together = await withDelays(() => Promise.all([runPlain, ...runHeavy].map((one) => one())));
     const rate = (count = 0) => `${((count * 1000) / ROUND_MS).toFixed(0)}/s`;
     print(`                                        event loop delay, ms: median     p99     max   plain   keys made`);
     const line = (name: string, { delays, counts: [count, ...heavy] }: typeof idle) =>
@@ -60,14 +61,12 @@ export const heldKeys: Bench = {
       );
     line('idle', idle);
     line(`${PLAIN_LANES} plain reissues at once`, alone);
-    line(`the same, beside ${2 * HEAVY_LANES} that make keys (cloud + dual)`, together);
-    print(
-      '\nA reissue that finds the queue of the workers full is answered service_busy, and its caller stops the bench.',
-    );
+    line(`the same, with ${2 * HEAVY_LANES} that generate keys (cloud + dual)`, together);
+    print('\nA reissue that finds the worker queue full gets service_busy, and its caller stops the benchmark.');
   },
 };
 
-async function delayed(work: () => Promise<number[]>) {
+async function withDelays(work: () => Promise<number[]>) {
   const histogram = monitorEventLoopDelay({ resolution: 1 });
   histogram.enable();
   const counts = await work();
@@ -79,9 +78,7 @@ async function delayed(work: () => Promise<number[]>) {
 async function place(
   settings: Record<string, string>,
   count: number,
-  productId: string,
-  csr: string,
-  signHash: 'sha256' | 'sm3',
+  { productId, csr, signHash }: { productId: string; csr: string; signHash: 'sha256' | 'sm3' },
 ): Promise<PlacedOrder[]> {
   const keys = await makeKeys(settings, count);
   return await withStore(settings, async (app) => {

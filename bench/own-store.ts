@@ -1,5 +1,5 @@
-// Our own store and our own service as contenders: the very use case behind PUT /openapi/v3/account, called directly
-// or over HTTP. Each contender has a store of its own, so that its group sizes are its own too.
+// Our store and our service as candidates: the use case behind PUT /openapi/v3/account, called directly or over HTTP. Each
+// candidate has a store of its own, and with it its own group sizes.
 import { randomBytes } from 'node:crypto';
 import { makeKeys, type Settings } from '../campaigns/service.ts';
 import { Client } from '../campaigns/writers.ts';
@@ -9,18 +9,18 @@ import { readConfig } from '../src/config/config.ts';
 import { idMaker } from '../src/domain/ids.ts';
 import { changeAccount } from '../src/usecases/access/change-account.ts';
 import { serve } from '../src/wiring/serve.ts';
-import { type Contender, medianOf, sideBySide } from './comparison.ts';
+import { type Candidate, medianOf, runConcurrently } from './comparison.ts';
 
 const now = Date.now;
 const newId = idMaker(now, randomBytes);
 
-/** A contender that owns things: they go when the stack goes. */
-export type Entry = Pick<Contender, 'run'> & {
-  /** How many writes shared a commit; undefined where the database decides that by itself. */
+/** A candidate whose resources are released with the stack. */
+export type Entry = Pick<Candidate, 'run'> & {
+  /** Writes per commit; undefined where the database does its own group commit. */
   groups?(): Promise<string>;
 };
 
-/** The use case at the given concurrency, each lane with an account of its own. */
+/** The use case at the given concurrency, with one account per lane. */
 export async function ownStore(settings: Settings, lanes: number, stack: AsyncDisposableStack): Promise<Entry> {
   const keys = await makeKeys(settings, lanes);
   const { config } = readConfig(settings);
@@ -33,7 +33,7 @@ export async function ownStore(settings: Settings, lanes: number, stack: AsyncDi
   const change = changeAccount(store, now, newId);
   return {
     run: (deadline) =>
-      sideBySide(lanes, deadline, async (lane) => {
+      runConcurrently(lanes, deadline, async (lane) => {
         const requestId = newId();
         await change(callers[lane]!.caller, { name: `name ${requestId}` }, requestId);
       }),
@@ -45,7 +45,7 @@ export async function ownStore(settings: Settings, lanes: number, stack: AsyncDi
   };
 }
 
-/** The whole service in this process. Its clients are in it too and share its one thread: read the rate with that. */
+/** The whole service in this process. Its clients share its thread, which lowers the rate. */
 export async function ownService(settings: Settings, lanes: number, stack: AsyncDisposableStack): Promise<Entry> {
   const keys = await makeKeys(settings, lanes);
   const { config } = readConfig({ RESEAL_PORT: '0', ...settings });
@@ -54,7 +54,7 @@ export async function ownService(settings: Settings, lanes: number, stack: Async
   const client = stack.use(new Client(running.url, lanes));
   return {
     run: (deadline) =>
-      sideBySide(lanes, deadline, async (lane) => {
+      runConcurrently(lanes, deadline, async (lane) => {
         const answer = await client.rename(keys[lane]!, `name ${newId()}`);
         if (answer?.status !== 200) throw new Error(`a write was answered with ${answer?.status ?? 'silence'}`);
       }),

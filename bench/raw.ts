@@ -1,11 +1,11 @@
-// What bounds a durable write on this machine, from the bare file upwards: none of our code but the table
-// definitions. Every contender syncs before it counts a write.
+// Upper bounds of durable writes on this machine, from the bare file upwards, without our code except the table
+// definitions. Every candidate syncs before it counts a write.
 import { randomBytes } from 'node:crypto';
 import { closeSync, fdatasyncSync, fsyncSync, openSync, writeFileSync, writeSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import pg from 'pg';
 import { readMigrations } from '../src/adapters/store/engine/migrations.ts';
-import { type Contender, sideBySide } from './comparison.ts';
+import { type Candidate, runConcurrently } from './comparison.ts';
 
 const PAGE = Buffer.alloc(4_096, 1);
 const OVERWRITTEN_PAGES = 1_024;
@@ -14,20 +14,20 @@ const ACCOUNT = `insert into account values ('account', 'name', 'standard', 'en'
 const auditRow = (id: string, requestId: string): string =>
   `insert into audit values (${id}, 0, 'account', 'actor', 'account:changed', 'account', ${requestId}, '{"name":"a"}')`;
 
-/** Ordered in time and unique, like ours. */
+/** Unique and time-ordered, like our ids. */
 let ids = 0;
 function newRow(): [id: string, requestId: string] {
   ids += 1;
   return [`${String(ids).padStart(12, '0')}${randomBytes(7).toString('hex')}`, `request ${ids}`];
 }
 
-/** Pages added to a growing file. */
-export function appending(file: string, stack: AsyncDisposableStack): Contender['run'] {
+/** Appends pages to a growing file. */
+export function appending(file: string, stack: AsyncDisposableStack): Candidate['run'] {
   return writing(file, Number.POSITIVE_INFINITY, fdatasyncSync, stack);
 }
 
-/** Pages written in place, as SQLite does once its log has begun anew; with fsync, which Node's SQLite calls. */
-export function overwriting(file: string, stack: AsyncDisposableStack): Contender['run'] {
+/** Overwrites pages in place, as SQLite does after a WAL reset; with fsync, which Node's SQLite calls. */
+export function overwriting(file: string, stack: AsyncDisposableStack): Candidate['run'] {
   return writing(file, OVERWRITTEN_PAGES, fsyncSync, stack);
 }
 
@@ -48,8 +48,8 @@ function writing(file: string, pages: number, sync: (descriptor: number) => void
   };
 }
 
-/** Our tables and pragmas on the driver itself; many inserts in one commit bound what a group commit can reach. */
-export function rawSqlite(file: string, perCommit: number, stack: AsyncDisposableStack): Contender['run'] {
+/** Our tables and pragmas on the bare driver; many inserts in one commit are the upper bound of a group commit. */
+export function rawSqlite(file: string, perCommit: number, stack: AsyncDisposableStack): Candidate['run'] {
   const database = new DatabaseSync(file);
   stack.defer(() => database.close());
   database.exec('pragma journal_mode = wal; pragma synchronous = full');
@@ -69,8 +69,8 @@ export function rawSqlite(file: string, perCommit: number, stack: AsyncDisposabl
   };
 }
 
-/** One statement, one round trip, one commit: the least a client of PostgreSQL can do. */
-export async function rawPostgres(url: string, lanes: number, stack: AsyncDisposableStack): Promise<Contender['run']> {
+/** One statement, one round trip, one commit: the minimum of a PostgreSQL client. */
+export async function rawPostgres(url: string, lanes: number, stack: AsyncDisposableStack): Promise<Candidate['run']> {
   const clients: pg.Client[] = [];
   for (let lane = 0; lane < lanes; lane += 1) {
     const client = new pg.Client({ connectionString: url });
@@ -81,7 +81,7 @@ export async function rawPostgres(url: string, lanes: number, stack: AsyncDispos
   for (const statement of [...tables('postgresql'), ACCOUNT]) await clients[0]!.query(statement);
   const insert = { name: 'insert', text: auditRow('$1', '$2') };
   return (deadline) =>
-    sideBySide(lanes, deadline, async (lane) => {
+    runConcurrently(lanes, deadline, async (lane) => {
       await clients[lane]!.query({ ...insert, values: newRow() });
     });
 }

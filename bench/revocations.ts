@@ -1,6 +1,6 @@
-// How many OCSP answers per second over HTTP, beside an HTTP server that answers the same bytes without thinking; and
-// what a list of revocations costs: read from the store and made anew with 10 000 and 100 000 entries, and with one more
-// than before. The service runs in this process, its callers in another.
+// OCSP responses per second over HTTP, compared with an HTTP server that sends the same bytes; and the cost of a CRL: built
+// from the store with 10 000 and 100 000 entries, and updated with one more. The service runs in this process, its callers
+// in another.
 import { fork } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
@@ -18,13 +18,13 @@ import { openIssuance } from '../src/wiring/issuance.ts';
 import { serve } from '../src/wiring/serve.ts';
 import { certIdOf, ocspRequest, partsOf, postOcsp } from '../test/support/status.ts';
 import type { Bench, Print } from './bench.ts';
-import { type Contender, medianOf, race, type Standing, sideBySide } from './comparison.ts';
+import { type Candidate, compare, medianOf, type Result, runConcurrently } from './comparison.ts';
 
-const RACE = { rounds: 5, roundMs: 1_500 } as const;
+const ROUNDS = { rounds: 5, roundMs: 1_500 } as const;
 const LANES = 32;
 const SIZES = [10_000, 100_000] as const;
 const ADDED = 15;
-/** Within these bytes of a request lies its nonce: the last ones. */
+/** The nonce is the last bytes of a request. */
 const NONCE_BYTES = 32;
 
 interface Load {
@@ -37,18 +37,19 @@ interface Load {
 type Outcome = { readonly count: number } | { readonly trouble: string };
 
 export const revocations: Bench = {
-  about: 'OCSP answers per second beside bare HTTP; lists of 10 000 and 100 000 revocations, and one more',
+  about: 'OCSP responses per second compared with bare HTTP; CRLs of 10 000 and 100 000 entries, and one more',
   async run(print) {
     using folder = mkdtempDisposableSync(join(tmpdir(), 'reseal-bench-'));
     const settings = { RESEAL_DATA_DIR: folder.path, RESEAL_PORT: '0' };
     const [order] = await placeOrders(settings, 1);
     const { issuer, issuerId, serial, certificateId } = await withStore(settings, async (app) => {
       const issuance = await openIssuance(app, readConfig(settings).config, Date.now);
-      const found = (await app.store.certificates.find(order!.key.accountId, order!.certificateId))!;
-      const [issuer] = issuance.authority.chainOf(found.preparation!.issuerId);
+      const found = order && (await app.store.certificates.find(order.key.accountId, order.certificateId));
+      const [issuer] = found?.preparation ? issuance.authority.chainOf(found.preparation.issuerId) : [];
       await issuance.close();
-      const { serial } = partsOf(found.der!);
-      return { issuer: issuer!, issuerId: found.preparation!.issuerId, serial, certificateId: found.id };
+      if (!found?.preparation || !found.der || !issuer) throw new Error('the certificate was not issued');
+      const { serial } = partsOf(found.der);
+      return { issuer, issuerId: found.preparation.issuerId, serial, certificateId: found.id };
     });
     await answers(settings, issuer, serial, print);
     print('');
@@ -79,7 +80,7 @@ async function answers(settings: Settings, issuer: Uint8Array, serial: string, p
   };
   const name = 'node:http, the same bytes';
   const bareUrl = `http://127.0.0.1:${(bare.address() as AddressInfo).port}/`;
-  const contenders: Contender[] = [
+  const candidates: Candidate[] = [
     { name, run: load(bareUrl, plain, false) },
     {
       name: 'our front alone: /healthz',
@@ -93,26 +94,26 @@ async function answers(settings: Settings, issuer: Uint8Array, serial: string, p
       run: load(`${running.url}/ocsp`, ocspRequest([certId], randomBytes(NONCE_BYTES)), true),
     },
   ];
-  for (const line of tableOf(await race(contenders, RACE))) print(line);
+  for (const line of tableOf(await compare(candidates, ROUNDS))) print(line);
   print(
-    `medians of ${RACE.rounds} rounds of ${RACE.roundMs} ms, ${LANES} at once; ${availableParallelism()} cores for both sides`,
+    `medians of ${ROUNDS.rounds} rounds of ${ROUNDS.roundMs} ms, ${LANES} at once; ${availableParallelism()} cores for both sides`,
   );
 }
 
-function tableOf(standings: readonly Standing[]): string[] {
-  const [bound] = standings as [Standing];
-  return standings.map(({ contender, median, slowest, fastest }) => {
+function tableOf(results: readonly Result[]): string[] {
+  const [bound] = results as [Result];
+  return results.map(({ candidate, median, slowest, fastest }) => {
     const range = `${slowest.toFixed(0)}–${fastest.toFixed(0)}`;
     const ratio = (median / bound.median).toFixed(2);
-    return `${contender.name.padEnd(44)}${median.toFixed(0).padStart(7)}/s  ${range.padStart(13)}  ${ratio}`;
+    return `${candidate.name.padEnd(44)}${median.toFixed(0).padStart(7)}/s  ${range.padStart(13)}  ${ratio}`;
   });
 }
 
 async function lists(settings: Settings, issuerId: string, certificateId: string, print: Print): Promise<void> {
-  const durations = new Map<number, number>();
+  const durations: number[] = [];
   for (const [index, size] of SIZES.entries()) {
     const shard = index + 1;
-    await fill(settings, issuerId, shard, certificateId, size);
+    await fill(settings, { issuerId, shard, certificateId, size });
     await withStore(settings, async (app) => {
       const issuance = await openIssuance(app, readConfig(settings).config, Date.now);
       const publish = async () => {
@@ -129,24 +130,30 @@ async function lists(settings: Settings, issuerId: string, certificateId: string
         });
         added.push(await publish());
       }
-      const { der, entries } = (await app.store.crls.find({ issuerId, shard }))!;
-      if (entries !== size + ADDED) throw new Error(`the list has ${entries} entries`);
+      const list = await app.store.crls.find({ issuerId, shard });
+      if (list?.entries !== size + ADDED) throw new Error(`the CRL has ${list?.entries} entries`);
       const one = medianOf(added.toSorted((a, b) => a - b));
       const each = ((anew * 1000) / size).toFixed(2);
-      durations.set(size, anew);
+      durations.push(anew);
       print(
-        `${size} revocations: made anew from the store in ${anew.toFixed(0)} ms (${each} µs each), one more in ${one.toFixed(1)} ms; ${(der.length / 1e6).toFixed(2)} MB`,
+        `${size} revocations: built from the store in ${anew.toFixed(0)} ms (${each} µs each), one more in ${one.toFixed(1)} ms; ${(list.der.length / 1e6).toFixed(2)} MB`,
       );
       await issuance.close();
     });
   }
-  const [small, large] = SIZES;
-  const ratio = durations.get(large)! / durations.get(small)!;
-  print(`ten times the revocations take ${ratio.toFixed(1)} times as long; an issuer has 16 such lists`);
+  const [small = 0, large = 0] = durations;
+  print(`ten times the revocations take ${(large / small).toFixed(1)} times as long; an issuer has 16 such CRLs`);
 }
 
-/** As if they had been listed long ago: the next one is made anew from the store. */
-const fill = (settings: Settings, issuerId: string, shard: number, certificateId: string, size: number) =>
+interface Fill {
+  readonly issuerId: string;
+  readonly shard: number;
+  readonly certificateId: string;
+  readonly size: number;
+}
+
+/** Writes revocations as if they had long been listed: the next CRL is built from the store. */
+const fill = (settings: Settings, { issuerId, shard, certificateId, size }: Fill) =>
   withTables(settings, async (db) => {
     const end = Date.now() + 1e10;
     await sql`with recursive n (i) as (select 1 union all select i + 1 from n where i < ${size})
@@ -157,13 +164,13 @@ const fill = (settings: Settings, issuerId: string, shard: number, certificateId
     await sql`insert into crl values (${issuerId}, ${shard}, 1, 1, 1, ${size}, 0, '', '')`.execute(db);
   });
 
-/** The callers' process: works off what it is sent, one load after the other. */
-async function callAsTold({ url, body, hasNonce, ms }: Load): Promise<Outcome> {
+/** Runs in the callers' process, once per load. */
+async function callService({ url, body, hasNonce, ms }: Load): Promise<Outcome> {
   const agent = new Agent({ keepAlive: true, maxSockets: LANES });
   const bytes = Buffer.from(body, 'base64');
   const ask = () =>
     new Promise<void>((resolve, reject) => {
-      // Another nonce each time, as clients do it.
+      // A new nonce each time, as clients send it.
       const sent = hasNonce ? Buffer.concat([bytes.subarray(0, -NONCE_BYTES), randomBytes(NONCE_BYTES)]) : bytes;
       const asked = request(url, { method: bytes.length > 0 ? 'POST' : 'GET', agent }, (response) => {
         response.on('end', () =>
@@ -175,7 +182,7 @@ async function callAsTold({ url, body, hasNonce, ms }: Load): Promise<Outcome> {
       asked.end(sent);
     });
   try {
-    return { count: await sideBySide(LANES, performance.now() + ms, ask) };
+    return { count: await runConcurrently(LANES, performance.now() + ms, ask) };
   } catch (error) {
     return { trouble: String(error) };
   } finally {
@@ -184,5 +191,5 @@ async function callAsTold({ url, body, hasNonce, ms }: Load): Promise<Outcome> {
 }
 
 if (import.meta.main) {
-  process.on('message', (load: Load) => void callAsTold(load).then((outcome) => process.send?.(outcome)));
+  process.on('message', (load: Load) => void callService(load).then((outcome) => process.send?.(outcome)));
 }

@@ -1,6 +1,5 @@
-// Benches: how fast something is, measured against what bounds it on the same machine in the same run. This file
-// decides which there are and runs one or all. A bench asserts nothing about time: numbers are for reading, and for
-// comparing with the run before.
+// Runs one benchmark or all of them. Each measures something against its upper bound, on the same machine in the same
+// run.
 import type { Bench } from './bench.ts';
 import { callbacks } from './callbacks.ts';
 import { durableWrites } from './durable-writes.ts';
