@@ -9,7 +9,7 @@ import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { placeOrders, ReissueClient } from '../campaigns/reissue-kill.ts';
+import { placeOrders, ReissueClient } from '../campaigns/reissues.ts';
 import { offline } from '../campaigns/service.ts';
 import { readConfig } from '../src/config/config.ts';
 import { serve } from '../src/wiring/serve.ts';

@@ -1,10 +1,9 @@
-// Does every issued certificate call its account back, however often the service dies? Orders are reissued side by side
-// while instances of the service are killed at random and started again, and the receiver fails three times in ten: it
-// answers with an error, or cuts the connection once it has read the callback. In the end every
-// certificate has one event, every event was accepted at least once, none speaks of a certificate that is not there, and
-// what came twice was the same, byte for byte. The leases of the dead are moved into the past, so that nobody has to wait
-// for their end; those of the living are moved with them, which makes two instances send the same event now and then.
-import { hash, randomInt } from 'node:crypto';
+// At-least-once delivery under SIGKILL. Orders are reissued concurrently while instances are killed at random and
+// restarted, and the receiver fails three times in ten: with an error status, or by closing the connection after reading.
+// In the end every certificate has one event, every event was accepted at least once and refers to an existing
+// certificate, and duplicates are byte-identical. The leases of killed instances are expired instead of awaited; those of
+// live instances expire with them, so two instances occasionally send the same event.
+import { randomInt } from 'node:crypto';
 import { mkdtempDisposableSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -19,14 +18,15 @@ import { HOST, Outside } from '../test/support/outside.ts';
 import type { Script } from '../test/support/receiver.ts';
 import type { Campaign, Print } from './campaign.ts';
 import { ENGINES, type EngineName } from './kill.ts';
-import { placeOrders, ReissueClient, withTables } from './reissue-kill.ts';
-import { type Service, type Settings, startService, withStore } from './service.ts';
+import { fraction } from './random.ts';
+import { placeOrders, ReissueClient } from './reissues.ts';
+import { type Service, type Settings, startService, withStore, withTables } from './service.ts';
 
 export interface CallbackKillPlan {
   readonly certificates: number;
   readonly kills: number;
   readonly instances: number;
-  /** Decides when the kills come. The same seed does not repeat a run: the machine has its say. */
+  /** Seeds the timing of the kills. A run is not reproducible, because scheduling varies. */
   readonly seed: number;
   readonly print: Print;
 }
@@ -34,7 +34,7 @@ export interface CallbackKillPlan {
 export interface CallbackKillReport {
   readonly broken: string[];
   kills: number;
-  /** Certificates that were answered; more may have been issued. */
+  /** Acknowledged certificates; more may have been issued. */
   acknowledged: number;
   issued: number;
   events: number;
@@ -54,10 +54,10 @@ const PAUSE_MS = 100;
 const MAX_TRIES = 20;
 const POWER_CUT_EVERY = 5;
 const BODY = JSON.stringify(body());
-/** Short, and so many that thirty failures in a row would have to be a fault of ours. */
+/** Short delays, and so many that thirty consecutive failures must be a bug. */
 const SCHEDULE = Array.from({ length: 30 }, (_, index) => `${Math.min(100 * (index + 1), 1_000)}ms`).join();
 
-/** What the receiver got: by webhook-id the bodies, and how often each was accepted. */
+/** What the receiver got, by webhook-id: the bodies, and how often each was accepted. */
 class Inbox {
   readonly bodies = new Map<string, Set<string>>();
   readonly accepted = new Map<string, number>();
@@ -98,11 +98,11 @@ export async function killDuringCallbacks(engine: EngineName, plan: CallbackKill
   const services = await Promise.all(Array.from({ length: plan.instances }, () => startService(settings)));
   try {
     const writing = { isDone: false };
-    const killing = killNowAndThen(services, settings, plan, report, writing, database);
+    const killing = killAtRandom({ services, settings, plan, report, writing, database });
     await Promise.all([reissueUntil(services, orders, plan, report), killing]).finally(() => {
       writing.isDone = true;
     });
-    await withTables(settings, endLeases);
+    await withTables(settings, expireLeases);
     await untilSettled(settings, plan.print);
     report.broken.push(...(await withTables(settings, (db) => judge(db, inbox, orders, report))));
   } finally {
@@ -121,13 +121,20 @@ async function subscribe(settings: Settings, orders: readonly PlacedOrder[], url
   });
 }
 
+/** The item of a lane; lanes share the items round-robin. */
+function at<T>(items: readonly T[], lane: number): T {
+  const item = items[lane % items.length];
+  if (item === undefined) throw new Error('there are no items to share');
+  return item;
+}
+
 async function reissueUntil(
   services: readonly Service[],
   orders: readonly PlacedOrder[],
   { certificates, kills }: CallbackKillPlan,
   report: CallbackKillReport,
 ): Promise<void> {
-  // While one instance is down the others go on, but not so far that the kills come when all is done.
+  // While one instance is down the others continue, but wait before they outrun the remaining kills.
   const isAhead = () => report.kills < kills && report.acknowledged >= ((report.kills + 1) / kills) * certificates;
   using client = new ReissueClient(ORDERS * WRITERS_EACH);
   let lastAt = performance.now();
@@ -138,9 +145,8 @@ async function reissueUntil(
         await sleep(PAUSE_MS / 10);
         continue;
       }
-      const { url } = services[lane % services.length]!;
-      const answer = await client.reissue(url, orders[lane % orders.length]!, BODY);
-      // In doubt, or refused because an earlier signer's lease has not ended: what is issued is counted in the end.
+      const answer = await client.reissue(at(services, lane).url, at(orders, lane), BODY);
+      // In doubt, or refused because of a dead signer's lease: issued certificates are counted at the end.
       if (answer?.status !== 200) await sleep(PAUSE_MS);
       else {
         report.acknowledged += 1;
@@ -151,8 +157,8 @@ async function reissueUntil(
   await Promise.all(Array.from({ length: ORDERS * WRITERS_EACH }, (_, lane) => writer(lane)));
 }
 
-/** As if everybody had waited for the leases of the dead to end. */
-async function endLeases(db: Db): Promise<void> {
+/** Expires all leases, instead of waiting for those of killed instances. */
+async function expireLeases(db: Db): Promise<void> {
   const orders = db.updateTable('certificate_order').set({ signing_until: 1 }).where('signing_until', '>', 1);
   const events = db.updateTable('outbox').set({ due_at: 1 }).where('lease', 'is not', null);
   const lanes = db.updateTable('callback_lane').set({ due_at: 1 });
@@ -162,7 +168,7 @@ async function endLeases(db: Db): Promise<void> {
         await change.execute();
         break;
       } catch (error) {
-        // Many rows at once, in no order, below instances that go on working: now and then two wait for each other.
+        // Updates many rows in no order beside running instances: retry after a deadlock.
         if (tries === MAX_TRIES || !(error instanceof Refusal)) throw error;
         await sleep(PAUSE_MS);
       }
@@ -170,25 +176,28 @@ async function endLeases(db: Db): Promise<void> {
   }
 }
 
-async function killNowAndThen(
-  services: Service[],
-  settings: Settings,
-  { kills, certificates, seed, print }: CallbackKillPlan,
-  report: CallbackKillReport,
-  writing: { readonly isDone: boolean },
-  database: { kill?(): Promise<void>; start?(): Promise<void> },
-): Promise<void> {
+interface Killing {
+  readonly services: Service[];
+  readonly settings: Settings;
+  readonly plan: CallbackKillPlan;
+  readonly report: CallbackKillReport;
+  readonly writing: { readonly isDone: boolean };
+  readonly database: { kill?(): Promise<void>; start?(): Promise<void> };
+}
+
+async function killAtRandom({ services, settings, plan, report, writing, database }: Killing): Promise<void> {
+  const { kills, certificates, seed, print } = plan;
   for (let round = 1; round <= kills; round += 1) {
     // Spread over the whole run.
-    const at = Math.floor(((round - 1 + fraction(`${seed} ${round}`)) / kills) * certificates);
-    while (report.acknowledged < at && !writing.isDone) await sleep(1);
+    const threshold = Math.floor(((round - 1 + fraction(`${seed} ${round}`)) / kills) * certificates);
+    while (report.acknowledged < threshold && !writing.isDone) await sleep(1);
     await sleep(fraction(`${seed} ${round} delay`) * 20);
     const victim = Math.floor(fraction(`${seed} ${round} victim`) * services.length);
-    // Now and then the database dies with it, below the instances that live on.
+    // Every few rounds the database is killed too, under the instances that keep running.
     const isPowerCut = database.kill !== undefined && round % POWER_CUT_EVERY === 0;
-    await Promise.all([services[victim]!.process.end('SIGKILL'), isPowerCut && database.kill?.()]);
+    await Promise.all([services[victim]?.process.end('SIGKILL'), isPowerCut && database.kill?.()]);
     if (isPowerCut) await database.start?.();
-    await withTables(settings, endLeases);
+    await withTables(settings, expireLeases);
     services[victim] = await startService(settings);
     report.kills += 1;
     if (round % 10 === 0 || kills < 10)
@@ -215,7 +224,7 @@ async function judge(
   report: CallbackKillReport,
 ): Promise<string[]> {
   const broken: string[] = [];
-  // What was issued before there was an address to call is suppressed, and none of our business.
+  // Events of certificates issued before the callback was configured are suppressed; they do not count.
   const before = new Set(orders.map(({ certificateId }) => certificateId));
   const all = await db.selectFrom('certificate').select(['id', 'order_id']).where('state', '=', 'issued').execute();
   const issued = new Map(all.filter(({ id }) => !before.has(id)).map((one) => [one.id, one]));
@@ -227,27 +236,24 @@ async function judge(
   for (const { id, state, body, certificate_id } of events) {
     if (state !== 'delivered') broken.push(`${id} is ${state}`);
     if (!inbox.accepted.has(id)) broken.push(`${id} never arrived`);
-    if (!issued.has(certificate_id)) broken.push(`${id} announces ${certificate_id}, which is not there`);
+    if (!issued.has(certificate_id)) broken.push(`${id} announces ${certificate_id}, which does not exist`);
     const bodies = inbox.bodies.get(id);
     if (bodies && (bodies.size > 1 || !bodies.has(body))) broken.push(`${id} arrived with ${bodies.size} bodies`);
   }
   const known = new Set(events.map(({ id }) => id));
-  for (const id of inbox.bodies.keys()) if (!known.has(id)) broken.push(`${id} arrived, and is nobody's`);
+  for (const id of inbox.bodies.keys()) if (!known.has(id)) broken.push(`${id} arrived, but is unknown`);
   Object.assign(report, { issued: issued.size, events: events.length });
   Object.assign(report, { received: inbox.received, refused: inbox.refused });
   report.duplicates = [...inbox.accepted.values()].filter((count) => count > 1).length;
   return broken;
 }
 
-/** Seeded, and good enough to scatter kills. */
-const fraction = (text: string): number => Number.parseInt(hash('sha256', text).slice(0, 8), 16) / 2 ** 32;
-
-/** SQLite in one process; PostgreSQL shared by three. */
+/** Instances per engine: SQLite in one process, PostgreSQL shared by three. */
 export const CALLBACK_KILL_ENGINES: Readonly<Record<EngineName, number>> = { SQLite: 1, PostgreSQL: 3 };
 const CERTIFICATES_PER_KILL = 50;
 
 export const callbackKill: Campaign = {
-  about: `N kills on each engine while N×${CERTIFICATES_PER_KILL} certificates call back to a receiver that fails: every event arrives`,
+  about: `N kills on each engine while N×${CERTIFICATES_PER_KILL} certificates call back to a failing receiver: every event arrives`,
   defaultN: 100,
   async run(n, print) {
     const seed = Number(process.env.CAMPAIGN_SEED ?? randomInt(2 ** 31));

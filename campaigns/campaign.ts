@@ -1,10 +1,10 @@
-// What a campaign is: an experiment on the real service that reports broken promises.
+// The interface of a campaign: an experiment on the real service that reports violated guarantees.
 export type Print = (line: string) => void;
 
 export interface Campaign {
   readonly about: string;
-  /** What N counts is the campaign's own business; `about` says it. */
+  /** `about` says what N counts. */
   readonly defaultN: number;
-  /** Prints what it saw and returns the promises that were broken: none when all is well. */
+  /** Prints its observations and returns the violations: empty if there were none. */
   run(n: number, print: Print): Promise<string[]>;
 }

@@ -1,10 +1,9 @@
-// Does a certificate signing request that is not right ever get through, or ever throw anything but its refusal?
-// Right requests are bent in every way a broken program or an attacker might: bytes, lengths, elements, text; some
-// are signed again afterwards, so that what is wrong lies behind a good signature. Whatever is accepted is judged by
-// a second reader of its own, which shares no code with ours and knows only where things lie.
+// Fuzzes the CSR parser: no invalid request may be accepted, and none may throw anything but its refusal. Valid requests
+// are mutated: bytes, lengths, elements, text; some are re-signed, so that the error is behind a valid signature. Every
+// accepted request is checked by an independent reader that shares no code with ours.
 //
-// What we accept is then compared with what a library accepts, @peculiar/x509. Each way to differ that is known was
-// looked at by hand, and has a name here; one that has none breaks the campaign.
+// The result is then compared with a library, @peculiar/x509. Every known difference was reviewed and is listed here; an
+// unlisted one fails the campaign.
 import { createPublicKey, randomInt, verify, webcrypto } from 'node:crypto';
 import 'reflect-metadata';
 import { cryptoProvider, Pkcs10CertificateRequest } from '@peculiar/x509';
@@ -14,14 +13,14 @@ import { Refusal } from '../src/domain/errors.ts';
 import { pem } from '../test/support/csr.ts';
 import type { Campaign } from './campaign.ts';
 import {
-  type Bent,
-  bend,
+  type Mutant,
   makeOriginals,
+  mutate,
   type Original,
   oneOf,
   PSS,
   randomFrom,
-  signAgain,
+  resign,
   spanAt,
 } from './csr-mutations.ts';
 
@@ -32,44 +31,44 @@ interface Outcome {
   readonly broken?: string;
   readonly ms: number;
   readonly accepted?: Csr;
-  /** The words of our refusal, and of what caused it. */
+  /** Text of the refusal and of its cause. */
   readonly refusal?: string;
 }
 
 const MAX_BROKEN = 20;
-/** The library takes a millisecond each. It is asked about all that we accept, and about that many of the others. */
-const MAX_ASKED = Number(process.env.CAMPAIGN_ASKED ?? 50_000);
+/** The library takes a millisecond per request. It checks all accepted requests and at most this many refused ones. */
+const MAX_LIBRARY_CHECKS = Number(process.env.CAMPAIGN_ASKED ?? 50_000);
 
 export const csrFuzz: Campaign = {
-  about: 'N bent CSRs: none accepted that is not signed, or that a library refuses; nothing thrown but the refusal',
+  about: 'N mutated CSRs: none accepted unsigned or against a library’s refusal; nothing thrown but the refusal',
   defaultN: 100_000,
   async run(count, print) {
     const seed = Number(process.env.CAMPAIGN_SEED ?? randomInt(2 ** 31));
-    print(`seed ${seed} (CAMPAIGN_SEED sets it; keys and signatures are new all the same)`);
+    print(`seed ${seed} (CAMPAIGN_SEED sets it; keys and signatures are new in each run)`);
     const random = randomFrom(seed);
     const originals = makeOriginals();
     const broken: string[] = [];
     const [outcomes, differences] = [new Tally(), new Tally()];
-    const oneIn = Math.ceil(count / MAX_ASKED);
+    const oneIn = Math.ceil(count / MAX_LIBRARY_CHECKS);
     let [done, reading, slowest, accepted, asked] = [0, 0, 0, 0, 0];
     for (; done < count && broken.length < MAX_BROKEN; done += 1) {
       const original = oneOf(originals, random);
-      const bent = bend(original, random);
-      const outcome = outcomeOf(bent, original);
+      const mutant = mutate(original, random);
+      const outcome = outcomeOf(mutant, original);
       reading += outcome.ms;
       slowest = Math.max(slowest, outcome.ms);
       outcomes.add(outcome.name);
       const isAsked = outcome.accepted !== undefined || done % oneIn === 0;
-      const difference = isAsked ? await differenceOf(bent, outcome, original) : undefined;
+      const difference = isAsked ? await differenceOf(mutant, outcome, original) : undefined;
       if (difference) differences.add(difference.name);
       if (outcome.accepted) accepted += 1;
       else if (isAsked) asked += 1;
       const fault = outcome.broken ?? difference?.broken;
-      if (fault) broken.push(`${fault}: ${JSON.stringify(bent.text)}`);
+      if (fault) broken.push(`${fault}: ${JSON.stringify(mutant.text)}`);
     }
     outcomes.print(print);
     print(`${Math.round((done / reading) * 1000)} requests per second, the slowest in ${slowest.toFixed(1)} ms`);
-    print(`the library was asked about all ${accepted} accepted, and ${asked} of ${done - accepted} refused:`);
+    print(`the library checked all ${accepted} accepted, and ${asked} of ${done - accepted} refused:`);
     differences.print(print);
     return broken;
   },
@@ -89,7 +88,7 @@ class Tally {
   }
 }
 
-function outcomeOf({ text, isSignedAgain }: Bent, original: Original): Outcome {
+function outcomeOf({ text, isResigned }: Mutant, original: Original): Outcome {
   const started = performance.now();
   let accepted: Csr;
   try {
@@ -98,20 +97,20 @@ function outcomeOf({ text, isSignedAgain }: Bent, original: Original): Outcome {
     const ms = performance.now() - started;
     const { code, facts } = error instanceof Refusal ? error : { code: 'none', facts: undefined };
     if (code !== 'invalid_csr' || !facts?.reason) return { name: 'THROWN', broken: `threw ${error}`, ms };
-    // Without what differs from request to request: the attribute at fault, the number of bits.
+    // Without request-specific parts: the attribute at fault, the number of bits.
     const reason = facts.reason.en.replace(/(In the subject).*/, '$1').slice(0, 70);
     const cause = facts.cause instanceof Error ? facts.cause.message : '';
     return { name: `refused: ${reason}`, ms, refusal: `${reason}: ${cause}` };
   }
   const ms = performance.now() - started;
   const isSame = Buffer.from(accepted.der).equals(original.der);
-  if (!isRightToTheSecondReader(accepted)) return { name: 'ACCEPTED UNSIGNED', broken: 'accepted unsigned', ms };
-  if (isSame) return { name: 'accepted: the text was bent, not the request', ms, accepted };
-  if (isSignedAgain) return { name: 'accepted: bent, and signed again', ms, accepted };
+  if (!isValidIndependently(accepted)) return { name: 'ACCEPTED UNSIGNED', broken: 'accepted unsigned', ms };
+  if (isSame) return { name: 'accepted: the text was mutated, not the request', ms, accepted };
+  if (isResigned) return { name: 'accepted: mutated and re-signed', ms, accepted };
   return { name: 'ACCEPTED ALTERED', broken: 'accepted other bytes than were signed', ms };
 }
 
-/** What an algorithm's bytes, in hex, must hold, and how it is verified. */
+/** How to verify a signature, by the object identifiers in the algorithm's hex. */
 const VERIFICATIONS = [
   { named: /2a864886f70d01010b/, hash: 'sha256', padding: {} },
   { named: /2a864886f70d01010c/, hash: 'sha384', padding: {} },
@@ -124,7 +123,8 @@ const VERIFICATIONS = [
   { named: /2a864886f70d01010a.*608648016503040203/, hash: 'sha512', padding: PSS },
 ] as const;
 
-function isRightToTheSecondReader({ der, publicKey }: Csr): boolean {
+/** Locates and verifies the signature without our parser. */
+function isValidIndependently({ der, publicKey }: Csr): boolean {
   const bytes = Buffer.from(der);
   const info = spanAt(bytes, spanAt(bytes, 0).content);
   const algorithm = spanAt(bytes, info.end);
@@ -139,7 +139,7 @@ function isRightToTheSecondReader({ der, publicKey }: Csr): boolean {
   return verify(how.hash, signed, { key, ...how.padding }, bytes.subarray(signature.content + 1, signature.end));
 }
 
-/** The bytes that the library read, if it finds them signed. */
+/** The bytes that the library read, if it accepts their signature. */
 async function readByLibrary(text: string): Promise<Buffer | undefined> {
   try {
     const request = new Pkcs10CertificateRequest(text);
@@ -149,10 +149,10 @@ async function readByLibrary(text: string): Promise<Buffer | undefined> {
   }
 }
 
-async function differenceOf(bent: Bent, { accepted, refusal }: Outcome, original: Original) {
-  const read = await readByLibrary(bent.text);
+async function differenceOf({ text }: Mutant, { accepted, refusal }: Outcome, original: Original) {
+  const read = await readByLibrary(text);
   if (accepted && !read) {
-    const reason = await whyOnlyWe(bent.text, accepted.der, original);
+    const reason = await whyOnlyWeAccept(text, accepted.der, original);
     if (reason) return { name: `only we accept: ${reason}` };
     return { name: 'ONLY WE ACCEPT', broken: 'accepted, and the library does not' };
   }
@@ -160,7 +160,7 @@ async function differenceOf(bent: Bent, { accepted, refusal }: Outcome, original
     return { name: 'THE LIBRARY READ OTHER BYTES', broken: 'accepted, and the library reads something else' };
   }
   if (accepted || !read || refusal === undefined) return undefined;
-  const known = STRICTER.find(({ ours, isSo }) => ours.test(refusal) && (isSo?.(read, original) ?? true));
+  const known = STRICTER.find(({ ours, holds }) => ours.test(refusal) && (holds?.(read, original) ?? true));
   if (known) return { name: `only the library accepts: ${known.why}` };
   return { name: 'ONLY THE LIBRARY ACCEPTS', broken: `refused (${refusal}), and the library accepts it` };
 }
@@ -168,18 +168,18 @@ async function differenceOf(bent: Bent, { accepted, refusal }: Outcome, original
 const withoutSpace = (text: string): string => text.replace(/\s+/g, '');
 const base64Of = (der: Uint8Array): string => Buffer.from(der).toString('base64');
 
-async function whyOnlyWe(text: string, der: Uint8Array, original: Original): Promise<string | undefined> {
+async function whyOnlyWeAccept(text: string, der: Uint8Array, original: Original): Promise<string | undefined> {
   if (withoutSpace(text) === withoutSpace(pem(der)) && (await readByLibrary(base64Of(der)))) {
     return 'white space in the PEM; without it the library agrees';
   }
   const emptied = withoutAttributeValues(der, original);
   if (emptied && (await readByLibrary(base64Of(emptied)))) {
-    return 'what an attribute holds, which we never look into; without it the library agrees';
+    return 'the value of an attribute, which we ignore; without it the library agrees';
   }
   return undefined;
 }
 
-/** Every attribute keeps its type, holds nothing but NULL, and all is signed again. */
+/** Replaces the value of every attribute with NULL, and re-signs. */
 function withoutAttributeValues(der: Uint8Array, original: Original): Uint8Array | undefined {
   const info = spanAt(der, spanAt(der, 0).content);
   const subject = spanAt(der, spanAt(der, info.content).end);
@@ -190,34 +190,34 @@ function withoutAttributeValues(der: Uint8Array, original: Original): Uint8Array
     emptied.push(sequence([der.subarray(type.start, type.end), setOf([NULL])]));
   }
   const before = der.subarray(info.content, attributes.start);
-  return signAgain(sequence([sequence([before, raw(0xa0, Buffer.concat(emptied))]), der.subarray(info.end)]), original);
+  return resign(sequence([sequence([before, raw(0xa0, Buffer.concat(emptied))]), der.subarray(info.end)]), original);
 }
 
 interface Stricter {
-  /** Of the words of our refusal. */
+  /** Matches the text of our refusal. */
   readonly ours: RegExp;
   readonly why: string;
-  /** More that must hold for it to be no more than that. */
-  readonly isSo?: (read: Buffer, original: Original) => boolean;
+  /** Additional condition for the difference to be this one. */
+  readonly holds?: (read: Buffer, original: Original) => boolean;
 }
 
-const isUnbent = (read: Buffer, { der }: Original): boolean => read.equals(der);
+const isOriginal = (read: Buffer, { der }: Original): boolean => read.equals(der);
 
-/** What the library lets through and we do not; each is also in test/support/wrong-csrs.ts, or was made by hand. */
+/** What the library accepts and we refuse; each is also in test/support/wrong-csrs.ts, or was reviewed manually. */
 const STRICTER: readonly Stricter[] = [
   {
     ours: /^Send exactly one PEM/,
     why: 'the first block of a text, with any label and anything around',
-    isSo: isUnbent,
+    holds: isOriginal,
   },
-  { ours: /is not valid base64/, why: 'loose bits at the end of base64', isSo: isUnbent },
+  { ours: /is not valid base64/, why: 'loose bits at the end of base64', holds: isOriginal },
   { ours: /^In the subject/, why: 'a name of the wrong length, type or characters' },
   {
     ours: /must be signed with RSA/,
     why: 'parameters of the signature algorithm that are missing, foreign or too many',
   },
   { ours: /is signed with SHA-1/, why: 'SHA-1' },
-  { ours: /does not verify/, why: 'a signature in another form than its one', isSo: hasOddSignature },
+  { ours: /does not verify/, why: 'a signature in another form than its one', holds: hasOddSignature },
   { ours: /: an algorithm we do not take$/, why: 'parameters of the key that are missing or too many' },
   { ours: /: not an uncompressed point$/, why: 'a point that is compressed or hybrid' },
   { ours: /: \d+ bytes too many$/, why: 'elements after the last' },
@@ -238,7 +238,7 @@ const STRICTER: readonly Stricter[] = [
   },
 ];
 
-/** Not the DER of two numbers, or an RSA signature of another length than its key. */
+/** True for an ECDSA signature that is not minimal DER, or an RSA signature of another length than its key. */
 function hasOddSignature(read: Buffer, { key }: Original): boolean {
   const info = spanAt(read, spanAt(read, 0).content);
   const { content, end } = spanAt(read, spanAt(read, info.end).end);

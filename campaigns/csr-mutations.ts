@@ -1,9 +1,10 @@
-// Right certificate signing requests, and the ways to bend them: the text, single bytes, lengths, and whole elements
-// with the lengths around them following. It knows where things lie and asks no questions.
+// Valid certificate signing requests and mutations of them: of the PEM text, of single bytes and lengths, and of whole
+// DER elements with the enclosing lengths adjusted.
 import { constants, sign } from 'node:crypto';
 import { raw } from '../src/adapters/der/writer.ts';
 import { csr, type KeyPair, keyPair, pem, pssAlgorithm } from '../test/support/csr.ts';
 import { RIGHT } from '../test/support/wrong-csrs.ts';
+import { seededRandom } from './random.ts';
 
 export interface Original {
   readonly der: Uint8Array;
@@ -12,19 +13,19 @@ export interface Original {
   readonly padding: { readonly padding?: number; readonly saltLength?: number };
 }
 
-export interface Bent {
+export interface Mutant {
   readonly text: string;
-  /** Of bytes that were not signed again, only the original ones may be accepted. */
-  readonly isSignedAgain: boolean;
+  /** Without a new signature, only the original bytes may be accepted. */
+  readonly isResigned: boolean;
 }
 
-/** A whole number from 0 up to, and not including, the limit. */
+/** A whole number from 0 up to, but not including, the limit. */
 export type Random = (limit: number) => number;
 
-const MAX_BENDS = 3;
+const MAX_MUTATIONS = 3;
 export const PSS = { padding: constants.RSA_PKCS1_PSS_PADDING, saltLength: constants.RSA_PSS_SALTLEN_DIGEST };
 
-/** P-256 more often than the slow curves, so that the time goes into many requests. */
+/** Mostly P-256, because the other curves are slow. */
 export function makeOriginals(): Original[] {
   const p256 = { key: keyPair('p256'), hash: 'sha256', padding: {} };
   const rsa = { ...p256, key: keyPair('rsa2048') };
@@ -39,7 +40,7 @@ export function makeOriginals(): Original[] {
   ];
 }
 
-/** Where an element begins, where its content does, and where it ends; no questions asked. */
+/** Offsets of a DER element and its content. Does not validate. */
 export function spanAt(bytes: Uint8Array, start: number): { start: number; content: number; end: number } {
   const first = bytes[start + 1] ?? 0;
   const digits = first < 0x80 ? 0 : first & 0x7f;
@@ -49,18 +50,19 @@ export function spanAt(bytes: Uint8Array, start: number): { start: number; conte
   return { start, content, end: content + length };
 }
 
-export function bend(original: Original, random: Random): Bent {
+export function mutate(original: Original, random: Random): Mutant {
   const kind = random(10);
-  if (kind < 2) return { text: bendText(pem(original.der), random), isSignedAgain: false };
+  if (kind < 2) return { text: mutateText(pem(original.der), random), isResigned: false };
   let der = original.der;
-  const bends = kind < 6 ? BYTE_BENDS : ELEMENT_BENDS;
-  for (let left = 1 + random(MAX_BENDS); left > 0 && der.length > 0; left -= 1) der = oneOf(bends, random)(der, random);
-  const again = random(2) === 0 ? signAgain(der, original) : undefined;
-  return { text: Buffer.from(again ?? der).toString('base64'), isSignedAgain: again !== undefined };
+  const mutations = kind < 6 ? BYTE_MUTATIONS : ELEMENT_MUTATIONS;
+  for (let left = 1 + random(MAX_MUTATIONS); left > 0 && der.length > 0; left -= 1)
+    der = oneOf(mutations, random)(der, random);
+  const again = random(2) === 0 ? resign(der, original) : undefined;
+  return { text: Buffer.from(again ?? der).toString('base64'), isResigned: again !== undefined };
 }
 
-/** Undefined when the elements are not where they belong any more. */
-export function signAgain(der: Uint8Array, { key, hash, padding }: Original): Uint8Array | undefined {
+/** Undefined if the structure is too damaged to locate what is signed. */
+export function resign(der: Uint8Array, { key, hash, padding }: Original): Uint8Array | undefined {
   const info = spanAt(der, spanAt(der, 0).content);
   const algorithm = spanAt(der, info.end);
   if (algorithm.end >= der.length) return undefined;
@@ -72,15 +74,15 @@ export function signAgain(der: Uint8Array, { key, hash, padding }: Original): Ui
   );
 }
 
-type Bend = (der: Uint8Array, random: Random) => Uint8Array;
+type Mutation = (der: Uint8Array, random: Random) => Uint8Array;
 
 const ZERO = Uint8Array.of(0);
 const spliced = (der: Uint8Array, start: number, end: number, middle: Uint8Array): Uint8Array =>
   new Uint8Array(Buffer.concat([der.subarray(0, start), middle, der.subarray(end)]));
 const someBytes = (random: Random): Uint8Array => Uint8Array.from({ length: 1 + random(4) }, () => random(256));
 
-/** These leave the lengths around them wrong. */
-const BYTE_BENDS: readonly Bend[] = [
+/** Enclosing lengths become wrong. */
+const BYTE_MUTATIONS: readonly Mutation[] = [
   (der, random) => der.with(random(der.length), random(256)),
   (der, random) => {
     const at = random(der.length);
@@ -96,7 +98,7 @@ const BYTE_BENDS: readonly Bend[] = [
     const at = random(der.length);
     return spliced(der, at, Math.min(der.length, at + 1 + random(4)), new Uint8Array());
   },
-  // A length one off, in a longer form than it needs, or indefinite.
+  // A length that is off by one, in a non-minimal form, or indefinite.
   (der, random) => {
     const { start, content, end } = oneOf(spansOf(der), random);
     const length = end - content;
@@ -109,8 +111,8 @@ const BYTE_BENDS: readonly Bend[] = [
   },
 ];
 
-/** These bend one element, and the lengths around it follow. */
-const ELEMENT_BENDS: readonly Bend[] = [
+/** Enclosing lengths are adjusted. */
+const ELEMENT_MUTATIONS: readonly Mutation[] = [
   (der, random) => replaced(der, random, () => new Uint8Array()),
   (der, random) => replaced(der, random, (element) => Buffer.concat([element, element])),
   (der, random) => replaced(der, random, (element) => raw(oneOf([0x30, 0x31, 0xa0, 0x04], random), element)),
@@ -128,7 +130,7 @@ function replaced(der: Uint8Array, random: Random, change: (element: Uint8Array)
   const spans = spansOf(der);
   const target = oneOf(spans, random);
   let [start, end, middle] = [target.start, target.end, change(der.slice(target.start, target.end))];
-  // From the inside out: the spans around the target, the innermost last in the list.
+  // From the innermost enclosing element outwards; spans are listed outer first.
   for (const around of spans.filter((one) => one.content <= target.start && one.end >= target.end).reverse()) {
     const content = Buffer.concat([der.subarray(around.content, start), middle, der.subarray(end, around.end)]);
     [start, end, middle] = [around.start, around.end, raw(der[around.start]!, content)];
@@ -136,7 +138,7 @@ function replaced(der: Uint8Array, random: Random, change: (element: Uint8Array)
   return spliced(der, start, end, middle);
 }
 
-/** Every element, outer before inner, as far as the bytes still make sense. */
+/** All elements, outer before inner, as far as the bytes still parse. */
 function spansOf(der: Uint8Array): ReturnType<typeof spanAt>[] {
   const spans = [spanAt(der, 0)].map((one) => ({ ...one, end: der.length }));
   for (const outer of spans) {
@@ -151,7 +153,7 @@ function spansOf(der: Uint8Array): ReturnType<typeof spanAt>[] {
   return spans;
 }
 
-function bendText(text: string, random: Random): string {
+function mutateText(text: string, random: Random): string {
   const lines = text.split('\n');
   const at = random(text.length);
   const line = random(lines.length);
@@ -178,13 +180,7 @@ function bendText(text: string, random: Random): string {
 
 export const oneOf = <T>(list: readonly T[], random: Random): T => list[random(list.length)]!;
 
-/** mulberry32: small, and good enough to choose among ways to go wrong. */
 export function randomFrom(seed: number): Random {
-  let state = seed >>> 0;
-  return (limit) => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let bits = Math.imul(state ^ (state >>> 15), state | 1);
-    bits ^= bits + Math.imul(bits ^ (bits >>> 7), bits | 61);
-    return Math.floor((((bits ^ (bits >>> 14)) >>> 0) / 2 ** 32) * limit);
-  };
+  const random = seededRandom(seed);
+  return (limit) => Math.floor(random() * limit);
 }

@@ -1,7 +1,6 @@
-// Is what was acknowledged still there after the service is killed in the middle of it? Writers hammer a real
-// service, it dies by SIGKILL (with PostgreSQL, every second time the database dies with it), it starts again, and
-// the store must hold what the writers were told. A kill loses what a process had not yet handed to the kernel; what
-// the kernel had not yet put on the disk survives it, so the disk itself is the fsync campaign's matter.
+// Durability under SIGKILL. Concurrent writers load a real service, which is killed (with PostgreSQL, every second time
+// together with the database) and restarted; the store must hold every acknowledged write. A kill loses only what the
+// process had not handed to the kernel; whether the kernel wrote it to disk is the fsync campaign's subject.
 import { randomInt } from 'node:crypto';
 import { mkdtempDisposableSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -12,16 +11,17 @@ import type { Key } from '../test/support/app.ts';
 import { startPostgres } from '../test/support/postgres.ts';
 import type { Campaign, Print } from './campaign.ts';
 import { Ledger, sum, type Verdict } from './ledger.ts';
+import { seededRandom } from './random.ts';
 import { makeKeys, type Service, type Settings, startService, withStore } from './service.ts';
 import { writeUntilSilence } from './writers.ts';
 
 export interface KillPlan {
   readonly rounds: number;
   readonly writers: number;
-  /** The kill comes after a number of acknowledgements between these two. */
+  /** The kill comes after this many acknowledgements, at least and at most. */
   readonly least: number;
   readonly most: number;
-  /** Decides when the kills come. The same seed does not repeat a run: the machine has its say. */
+  /** Seeds the timing of the kills. A run is not reproducible, because scheduling varies. */
   readonly seed: number;
   readonly print: Print;
 }
@@ -52,20 +52,23 @@ const ROUND_MS = 120_000;
 const MAX_DELAY_MS = 5;
 const PAGE = 1_000;
 
-export async function killAgainAndAgain(engine: EngineName, plan: KillPlan): Promise<KillReport> {
+export async function killRepeatedly(engine: EngineName, plan: KillPlan): Promise<KillReport> {
   const { rounds, print } = plan;
   using folder = mkdtempDisposableSync(join(tmpdir(), 'reseal-kill-'));
   await using database = await ENGINES[engine]();
   const settings = { RESEAL_DATA_DIR: folder.path, ...database.settings };
   const keys = await makeKeys(settings, plan.writers);
   const ledger = new Ledger();
-  const random = randomFrom(plan.seed);
+  const random = seededRandom(plan.seed);
   const report = { ...sum([]), acknowledged: 0, refused: 0, serviceKills: 0, databaseKills: 0 };
   let service = await startService(settings);
   try {
     for (let round = 1; round <= rounds; round += 1) {
       const isPowerCut = database.kill !== undefined && round % 2 === 0;
-      const acknowledged = await writeUntilKilled(service, keys, ledger, plan, random, isPowerCut ? database : {});
+      const acknowledged = await writeUntilKilled({
+        ...{ service, keys, ledger, plan, random },
+        database: isPowerCut ? database : {},
+      });
       service = await startService(settings);
       const verdict = await withStore(settings, ({ store }) => judge(store, ledger));
       report.acknowledged += acknowledged;
@@ -83,22 +86,27 @@ export async function killAgainAndAgain(engine: EngineName, plan: KillPlan): Pro
   return report;
 }
 
-/** Returns how many writes were acknowledged; the last of them are still in the sockets when the service is dead. */
-async function writeUntilKilled(
-  { url, process }: Service,
-  keys: readonly Key[],
-  ledger: Ledger,
-  { least, most }: KillPlan,
-  random: () => number,
-  database: Pick<Database, 'kill' | 'start'>,
-): Promise<number> {
+interface Round {
+  readonly service: Service;
+  readonly keys: readonly Key[];
+  readonly ledger: Ledger;
+  readonly plan: KillPlan;
+  readonly random: () => number;
+  /** Killed and restarted with the service. */
+  readonly database: Pick<Database, 'kill' | 'start'>;
+}
+
+/** Returns the number of acknowledged writes; the last are still in the sockets when the service is dead. */
+async function writeUntilKilled({ service, keys, ledger, plan, random, database }: Round): Promise<number> {
+  const { url, process } = service;
+  const { least, most } = plan;
   const target = least + Math.floor(random() * (most - least + 1));
-  // Right at an acknowledgement is where one given too early shows; a moment later is anywhere in the next commit.
+  // A kill right at an acknowledgement reveals a premature one; a moment later it hits the next commit anywhere.
   const delayMs = random() < 0.5 ? 0 : random() * MAX_DELAY_MS;
   let deaths: Promise<unknown> | undefined;
   const kill = () => {
     deaths = Promise.all([process.end('SIGKILL'), database.kill?.()]);
-    // Awaited once the writers have noticed; until then a failure must not end this process.
+    // Awaited later; until then a rejection must not end this process as unhandled.
     deaths.catch(() => {});
   };
   const acknowledged = await writeUntilSilence({
@@ -127,7 +135,7 @@ async function judge(store: Store, ledger: Ledger): Promise<Verdict> {
   return sum(await Promise.all(verdicts));
 }
 
-/** Page by page; a trail with more than two rows for every attempt is wrong enough without its end. */
+/** Reads page by page; stops at more than two rows per attempt, which is wrong in any case. */
 async function trailOf(store: Store, accountId: string, attempts: number): Promise<AuditEntry[]> {
   const rows: AuditEntry[] = [];
   while (rows.length <= 2 * attempts + PAGE) {
@@ -141,26 +149,15 @@ async function trailOf(store: Store, accountId: string, attempts: number): Promi
 const textOf = ({ lost, phantom, torn, inDoubt, kept }: Verdict): string =>
   `${inDoubt} in doubt (${kept} kept), ${lost} lost, ${phantom} phantom, ${torn} torn`;
 
-/** mulberry32: small, and good enough to scatter kills. */
-function randomFrom(seed: number): () => number {
-  let state = seed >>> 0;
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let bits = Math.imul(state ^ (state >>> 15), state | 1);
-    bits ^= bits + Math.imul(bits ^ (bits >>> 7), bits | 61);
-    return ((bits ^ (bits >>> 14)) >>> 0) / 2 ** 32;
-  };
-}
-
 export const kill: Campaign = {
-  about: 'SIGKILL under 64 writers, N rounds per engine: nothing acknowledged is lost',
+  about: 'SIGKILL under 64 writers, N rounds per engine: no acknowledged write is lost',
   defaultN: 20,
   async run(rounds, print) {
     const seed = Number(process.env.CAMPAIGN_SEED ?? randomInt(2 ** 31));
     print(`seed ${seed} (CAMPAIGN_SEED sets it)`);
     const broken: string[] = [];
     for (const engine of Object.keys(ENGINES) as EngineName[]) {
-      const report = await killAgainAndAgain(engine, { rounds, writers: 64, least: 200, most: 1_200, seed, print });
+      const report = await killRepeatedly(engine, { rounds, writers: 64, least: 200, most: 1_200, seed, print });
       const { acknowledged, refused, serviceKills, databaseKills } = report;
       print(
         `${engine}: ${acknowledged} acknowledged, ${refused} refused, ${textOf(report)}; kills: ${serviceKills} of the service, ${databaseKills} of the database`,

@@ -1,6 +1,5 @@
-// What the writers were told, and whether the store agrees. A write is in doubt from the moment it is sent until an
-// answer arrives: if none does, both its presence and its absence are right. Everything else is a promise. The
-// ledger neither sends nor reads anything itself.
+// Records the outcome of every write and compares it with the store. A write is in doubt from sending until its answer; if
+// none arrives, both its presence and its absence are correct. Every other outcome is a guarantee.
 import type { AuditEntry } from '../src/domain/access/ports.ts';
 import { FIRST_NAME } from './service.ts';
 
@@ -10,23 +9,23 @@ export interface Answer {
 }
 
 export interface Write {
-  /** Unique, so that a row of the audit trail belongs to one attempt and no other. */
+  /** Unique, so that a row of the audit log belongs to exactly one attempt. */
   readonly name: string;
   readonly outcome: 'in doubt' | 'acknowledged' | 'refused' | 'lost' | 'dropped';
   readonly requestId: string | null;
 }
 type OpenWrite = { -readonly [Field in keyof Write]: Write[Field] };
 
-/** What a comparison newly found: nothing but `torn` is counted twice. */
+/** New results of a comparison: only `torn` is counted repeatedly. */
 export interface Verdict {
-  /** Acknowledged, and not there. */
+  /** Acknowledged, but missing. */
   lost: number;
-  /** There, though it was refused, never attempted, or is there already. */
+  /** Present, although refused, never attempted, or present already. */
   phantom: number;
-  /** The account and its audit trail tell different stories: half of a transaction is missing. */
+  /** The account and its audit log disagree: half of a transaction is missing. */
   torn: number;
   inDoubt: number;
-  /** Of those in doubt, the ones that turned out to be there. */
+  /** Of those in doubt, the ones present in the store. */
   kept: number;
 }
 
@@ -37,7 +36,7 @@ export class Ledger {
   readonly #writes = new Map<string, OpenWrite[]>();
   readonly #phantoms = new Set<string>();
 
-  /** Notes the attempt before it is made. */
+  /** Call before sending the write. */
   begin(accountId: string): Write {
     const writes = this.#writes.get(accountId) ?? [];
     this.#writes.set(accountId, writes);
@@ -48,7 +47,7 @@ export class Ledger {
   }
 
   settle(write: Write, { status, requestId }: Answer): void {
-    // The store may have failed after the commit: busy says "made or not, look which", and so the doubt remains.
+    // The store may have failed after the commit: service_busy leaves the outcome open.
     if (status === BUSY) return;
     Object.assign(write, { outcome: status === 200 ? 'acknowledged' : 'refused', requestId });
   }
@@ -57,14 +56,14 @@ export class Ledger {
     return [...this.#writes.values()].flat().filter((write) => write.outcome === outcome).length;
   }
 
-  /** The accounts that were written to, and how often. */
+  /** Attempts per account. */
   attempts(): [accountId: string, attempts: number][] {
     return [...this.#writes].map(([accountId, writes]) => [accountId, writes.length]);
   }
 
   /**
-   * Compares one account with what its writer was told. A doubt that the store resolved stays resolved: what is there
-   * now is held to from here on, as if it had been acknowledged.
+   * Compares one account with its recorded writes. Resolves doubts: a write found in the store counts as acknowledged from
+   * here on.
    */
   compare(accountId: string, accountName: string | undefined, trail: readonly AuditEntry[]): Verdict {
     const verdict = { ...NOTHING };
@@ -97,7 +96,7 @@ export class Ledger {
 function isExplained({ outcome, requestId }: Write, row: AuditEntry): boolean {
   switch (outcome) {
     case 'in doubt':
-    // PostgreSQL may finish what a killed service sent it, even after we looked: nobody was told otherwise.
+    // PostgreSQL may complete a killed service's write even after the comparison; no answer contradicts it.
     case 'dropped':
       return true;
     case 'acknowledged':

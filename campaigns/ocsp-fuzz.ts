@@ -1,6 +1,6 @@
-// Does anything that is sent to /ocsp crash the service, make it answer 5xx, or make it answer at length? Right requests
-// are bent: bytes, lengths, elements, paths; by POST and by GET. Every answer must be OCSP's own, small, and, where it is
-// an answer at all, never good for a serial number that was not issued.
+// Fuzzes /ocsp: no request may crash the service, cause a 5xx, or cause a large response. Valid requests are mutated: bytes,
+// lengths, elements, paths; by POST and by GET. Every response must be valid OCSP and small, and must never say good for a
+// serial number that was not issued.
 import { randomBytes, randomInt } from 'node:crypto';
 import { mkdtempDisposableSync } from 'node:fs';
 import { Agent, request } from 'node:http';
@@ -12,25 +12,25 @@ import { readConfig } from '../src/config/config.ts';
 import { openIssuance } from '../src/wiring/issuance.ts';
 import { certIdOf, ocspRequest, partsOf } from '../test/support/status.ts';
 import type { Campaign } from './campaign.ts';
-import { placeOrders } from './reissue-kill.ts';
+import { placeOrders } from './reissues.ts';
 import { startService, withStore } from './service.ts';
 
 const LANES = 32;
 const MAX_ANSWER_BYTES = 8_192;
 const MAX_SENT_BYTES = 65_536;
-/** What is longer is refused while it is being sent, and the refusal may be lost with the connection. */
+/** Longer bodies are refused while being sent; the refusal may be lost with the connection. */
 const READ_BYTES = 8_192;
 const MAX_BROKEN = 20;
 const MAX_SHOWN = 1_000;
 const ANSWER_MS = 30_000;
-/** What there may be at all: OCSP, a body too large, a path that cannot be one, a method or path without a route. */
+/** Allowed statuses: OCSP, a body too large, an invalid path, a method or path without a route. */
 const STATUSES = new Set([200, 400, 404, 405, 413, 414, 431]);
 
 interface Sent {
   readonly method: 'GET' | 'POST';
   readonly path: string;
   readonly body?: Uint8Array;
-  /** True when the serial number in it was issued. */
+  /** A valid request for a serial number that was issued. */
   readonly isKnown: boolean;
 }
 interface Answer {
@@ -41,14 +41,14 @@ interface Answer {
 
 const oneOf = <T>(list: readonly T[]): T => list[randomInt(list.length)]!;
 
-/** A request that differs from a right one in one or several places. */
-function bent(right: Uint8Array): Uint8Array {
-  let bytes = Buffer.from(right);
-  for (let bends = randomInt(1, 4); bends > 0; bends -= 1) bytes = oneOf(BENDS)(bytes);
+/** Applies one to three mutations. */
+function mutate(valid: Uint8Array): Uint8Array {
+  let bytes = Buffer.from(valid);
+  for (let left = randomInt(1, 4); left > 0; left -= 1) bytes = oneOf(MUTATIONS)(bytes);
   return bytes.subarray(0, MAX_SENT_BYTES);
 }
 
-const BENDS: readonly ((bytes: Buffer) => Buffer<ArrayBuffer>)[] = [
+const MUTATIONS: readonly ((bytes: Buffer) => Buffer<ArrayBuffer>)[] = [
   (bytes) => {
     const copy = Buffer.from(bytes);
     if (copy.length > 0) copy[randomInt(copy.length)] = randomInt(256);
@@ -71,10 +71,10 @@ const BENDS: readonly ((bytes: Buffer) => Buffer<ArrayBuffer>)[] = [
   () => Buffer.alloc(randomInt(12_000), oneOf([0x30, 0x80, 0xff, 0x00])),
 ];
 
-function sentOf(right: Uint8Array, isKnown: boolean): Sent {
-  const body = randomInt(10) === 0 ? right : bent(right);
-  const isRight = isKnown && body === right;
-  if (randomInt(2) === 0) return { method: 'POST', path: '/ocsp', body, isKnown: isRight };
+function sentOf(valid: Uint8Array, isKnown: boolean): Sent {
+  const body = randomInt(10) === 0 ? valid : mutate(valid);
+  const isUnchanged = isKnown && body === valid;
+  if (randomInt(2) === 0) return { method: 'POST', path: '/ocsp', body, isKnown: isUnchanged };
   const base64 = Buffer.from(body).toString('base64');
   const [path, isWhole] = oneOf<readonly [string, boolean]>([
     [encodeURIComponent(base64), true],
@@ -85,8 +85,8 @@ function sentOf(right: Uint8Array, isKnown: boolean): Sent {
     [`${base64}/`, false],
     [base64.slice(0, randomInt(base64.length + 1)), false],
   ]);
-  // A header block has a bound of its own, which is not what is tried here.
-  return { method: 'GET', path: `/ocsp/${path.slice(0, 12_000)}`, isKnown: isRight && isWhole };
+  // Stay below the limit of the header block, which is not under test.
+  return { method: 'GET', path: `/ocsp/${path.slice(0, 12_000)}`, isKnown: isUnchanged && isWhole };
 }
 
 function send(url: string, agent: Agent, { method, path, body }: Sent): Promise<Answer | undefined> {
@@ -110,12 +110,13 @@ function send(url: string, agent: Agent, { method, path, body }: Sent): Promise<
   });
 }
 
-/** What is said of each serial number, or the number of an error; undefined for what is not OCSP. */
-function saidIn(der: Uint8Array): { status: string; serial: string }[] | undefined {
+/** The status of each serial number, or an OCSP error status; undefined if the response is not OCSP. */
+function statusesIn(der: Uint8Array): { status: string; serial: string }[] | undefined {
   const outer = new DerReader(der).sequence();
   const [status] = outer.primitive().content;
   if (status !== 0) return outer.isAtEnd ? [{ status: `error ${status}`, serial: '' }] : undefined;
-  const typed = outer.context(0)!.sequence();
+  const typed = outer.context(0)?.sequence();
+  if (!typed) return undefined;
   typed.oid();
   const data = new DerReader(typed.octetString()).sequence().sequence();
   data.context(2);
@@ -143,14 +144,15 @@ function faultIn(
   if (!answer) return 'no answer';
   if (!STATUSES.has(answer.status)) return `status ${answer.status}: ${answer.body.toString('latin1', 0, 200)}`;
   if (answer.body.length > MAX_ANSWER_BYTES) return `an answer of ${answer.body.length} bytes`;
-  if (sent.isKnown && answer.status !== 200) return `a right question was answered HTTP ${answer.status}`;
+  if (sent.isKnown && answer.status !== 200) return `a valid request was answered HTTP ${answer.status}`;
   if (answer.status !== 200) return count(`HTTP ${answer.status}`) as undefined;
   if (answer.type !== 'application/ocsp-response') return `a 200 of type ${answer.type}`;
-  const said = saidIn(answer.body);
+  const said = statusesIn(answer.body);
   if (!said) return 'an answer that is not OCSP';
   for (const { status } of said) count(status);
-  if (said.some(({ status, serial }) => status === 'good' && serial !== issued)) return 'good for what was not issued';
-  if (sent.isKnown && said[0]?.status !== 'good') return `a right question was answered ${said[0]?.status}`;
+  if (said.some(({ status, serial }) => status === 'good' && serial !== issued))
+    return 'good for a serial number that was not issued';
+  if (sent.isKnown && said[0]?.status !== 'good') return `a valid request was answered ${said[0]?.status}`;
   return undefined;
 }
 
@@ -158,7 +160,7 @@ const shown = ({ path, body }: Sent): string =>
   `${path} ${Buffer.from(body ?? []).toString('hex')}`.slice(0, MAX_SHOWN);
 
 export const ocspFuzz: Campaign = {
-  about: 'N bent requests to /ocsp: no crash, no 5xx, small answers',
+  about: 'N mutated requests to /ocsp: no crash, no 5xx, small responses',
   defaultN: 100_000,
   async run(n, print) {
     using folder = mkdtempDisposableSync(join(tmpdir(), 'reseal-ocsp-fuzz-'));
@@ -166,12 +168,13 @@ export const ocspFuzz: Campaign = {
     const [order] = await placeOrders(settings, 1);
     const { issuer, serial } = await withStore(settings, async (app) => {
       const issuance = await openIssuance(app, readConfig(settings).config, Date.now);
-      const found = await app.store.certificates.find(order!.key.accountId, order!.certificateId);
-      const [issuer] = issuance.authority.chainOf(found!.preparation!.issuerId);
+      const found = order && (await app.store.certificates.find(order.key.accountId, order.certificateId));
+      const [issuer] = found?.preparation ? issuance.authority.chainOf(found.preparation.issuerId) : [];
       await issuance.close();
-      return { issuer: issuer!, serial: partsOf(found!.der!).serial };
+      if (!found?.der || !issuer) throw new Error('the certificate was not issued');
+      return { issuer, serial: partsOf(found.der).serial };
     });
-    const rights = [
+    const valid = [
       [ocspRequest([certIdOf(serial, issuer)]), true],
       [ocspRequest([certIdOf(serial, issuer, 'sha256')], randomBytes(32)), true],
       [ocspRequest([certIdOf('41'.repeat(16), issuer)]), false],
@@ -184,8 +187,8 @@ export const ocspFuzz: Campaign = {
     const lane = async () => {
       while (left > 0 && broken.length < MAX_BROKEN) {
         left -= 1;
-        const [right, isKnown] = oneOf<readonly [Uint8Array, boolean]>(rights);
-        const sent = sentOf(right, isKnown);
+        const [bytes, isKnown] = oneOf<readonly [Uint8Array, boolean]>(valid);
+        const sent = sentOf(bytes, isKnown);
         const fault = faultIn(sent, await send(service.url, agent, sent), serial, counts);
         if (fault) broken.push(`${fault}: ${sent.method} ${shown(sent)}`);
       }
@@ -194,7 +197,7 @@ export const ocspFuzz: Campaign = {
       await Promise.all(Array.from({ length: LANES }, lane));
       const { status } = await fetch(`${service.url}/readyz`);
       if (status !== 200) broken.push(`afterwards the service is not ready: ${status}`);
-      if (/"event":"fault"/.test(service.process.output)) broken.push('the log has a fault');
+      if (/"event":"error"/.test(service.process.output)) broken.push('the log has an error');
     } finally {
       agent.destroy();
       await service.process.end('SIGTERM');

@@ -1,6 +1,5 @@
-// Campaigns: long, brutal experiments on the real service, run by hand or at night. This file decides how one is
-// named, given its size and judged; what it does stands in its own file. Nothing here is part of `npm test`, though
-// tests may run a small version of a campaign.
+// Runs a campaign: a long fault-injection or fuzzing experiment on the real service, started manually or at night. Not part
+// of `npm test`, though tests may run a small version of one.
 import { callbackKill } from './callback-kill.ts';
 import type { Campaign, Print } from './campaign.ts';
 import { csrFuzz } from './csr-fuzz.ts';
@@ -18,7 +17,7 @@ const CAMPAIGNS: Readonly<Record<string, Campaign>> = {
   'ocsp-fuzz': ocspFuzz,
 };
 
-const EXIT = { kept: 0, broken: 1, usage: 2 } as const;
+const EXIT = { ok: 0, broken: 1, usage: 2 } as const;
 const MAX_N = 100_000;
 
 const print: Print = (line) => process.stdout.write(`${line}\n`);
@@ -29,7 +28,7 @@ process.exitCode = await main(process.argv.slice(2));
 async function main([name, size, ...more]: readonly string[]): Promise<number> {
   if (name === undefined) {
     print(usage());
-    return EXIT.kept;
+    return EXIT.ok;
   }
   const campaign = Object.hasOwn(CAMPAIGNS, name) ? CAMPAIGNS[name] : undefined;
   if (!campaign) {
@@ -44,16 +43,16 @@ async function main([name, size, ...more]: readonly string[]): Promise<number> {
   return await judge(name, campaign, n);
 }
 
-/** An experiment that could not be carried out proved nothing, which is no better than a broken promise. */
+/** A campaign that could not run proved nothing, and counts as a failure. */
 async function judge(name: string, campaign: Campaign, n: number): Promise<number> {
   const started = performance.now();
   const broken = await campaign
     .run(n, print)
-    .catch((error: unknown) => [`it could not be carried out: ${error instanceof Error ? error.stack : error}`]);
+    .catch((error: unknown) => [`it could not run: ${error instanceof Error ? error.stack : error}`]);
   const seconds = ((performance.now() - started) / 1000).toFixed(1);
-  for (const promise of broken) complain(`BROKEN: ${promise}`);
-  print(`${name} ${n}: ${broken.length === 0 ? 'no broken promise was seen' : 'NOT KEPT'} (${seconds} s)`);
-  return broken.length === 0 ? EXIT.kept : EXIT.broken;
+  for (const violation of broken) complain(`BROKEN: ${violation}`);
+  print(`${name} ${n}: ${broken.length === 0 ? 'no violation was seen' : 'FAILED'} (${seconds} s)`);
+  return broken.length === 0 ? EXIT.ok : EXIT.broken;
 }
 
 function usage(): string {

@@ -1,7 +1,10 @@
-// The service under experiment: a real `reseal serve` in a process of its own, and the same store opened in this
-// process before and after, to make keys and to look at what is left. Never both at the moment of a kill: a store
-// held open here would spare the service the recovery that is to be tested.
+// The service under test: a real `reseal serve` in its own process, and the same store opened in this process before and
+// after, to create keys and to inspect the result. Never both during a kill: a store held open here would spare the
+// service the recovery that is being tested.
 import { setTimeout as sleep } from 'node:timers/promises';
+import { openEngine } from '../src/adapters/store/engine/engine.ts';
+import type { Db } from '../src/adapters/store/engine/schema.ts';
+import { engineAt } from '../src/adapters/store/store.ts';
 import { readConfig } from '../src/config/config.ts';
 import { type App, openApp } from '../src/wiring/app.ts';
 import type { Key } from '../test/support/app.ts';
@@ -20,16 +23,16 @@ const READY_MS = 5_000;
 const READY_TRIES = 100;
 const READY_PAUSE_MS = 50;
 
-/** Every account begins with this name. */
+/** Initial name of every account. */
 export const FIRST_NAME = 'before the first write';
 
-/** Names are asked of a name server of our own, which knows none: CAA stands in nobody's way. */
+/** Uses a name server of our own that knows no names, so that no CAA record prevents issuance. */
 export const offline = async (settings: Settings): Promise<Settings> => ({
   RESEAL_DNS_SERVERS: await nameServer(),
   ...settings,
 });
 
-/** Opens the store in this process for as long as the work takes. */
+/** Opens the store in this process for the duration of `work`. */
 export async function withStore<T>(settings: Settings, work: (app: App) => Promise<T>): Promise<T> {
   const app = await openApp(readConfig(settings).config, { now: Date.now, log: () => {} });
   try {
@@ -39,7 +42,19 @@ export async function withStore<T>(settings: Settings, work: (app: App) => Promi
   }
 }
 
-/** Keys of as many accounts, so that no writer waits for another's row. */
+/** Opens the bare tables for the duration of `work`. */
+export async function withTables<T>(settings: Settings, work: (db: Db) => Promise<T>): Promise<T> {
+  const { database } = readConfig(settings).config;
+  const isServer = database.kind === 'postgresql';
+  const db = openEngine(engineAt(isServer ? { ...database, maxConnections: 1 } : database), () => {});
+  try {
+    return await work(db);
+  } finally {
+    await db.destroy();
+  }
+}
+
+/** Creates one account and key per writer, so that writers do not contend for a row. */
 export function makeKeys(settings: Settings, count: number): Promise<Key[]> {
   return withStore(settings, ({ access }) => Promise.all(Array.from({ length: count }, () => makeKey(access))));
 }
@@ -50,7 +65,7 @@ async function makeKey(access: App['access']): Promise<Key> {
   return { accountId: id, keyId: credential.keyId, authKey: authKey.reveal() };
 }
 
-/** Resolves when the service listens and /readyz says that it can make a write durable. */
+/** Resolves once the service listens and is ready. */
 export async function startService(settings: Settings, program?: string): Promise<Service> {
   const process = startReseal(['serve'], { RESEAL_PORT: '0', ...settings }, program);
   try {
@@ -69,7 +84,7 @@ async function ready(url: string): Promise<void> {
     const response = await fetch(`${url}/readyz`, { signal: AbortSignal.timeout(READY_MS) });
     answer = `${response.status} ${await response.text()}`;
     if (response.status === 200) return;
-    // Another process's readiness is no event of ours: all we can do is ask again.
+    // Readiness of another process can only be polled.
     await sleep(READY_PAUSE_MS);
   }
   throw new Error(`the service never became ready; /readyz last answered ${answer}`);

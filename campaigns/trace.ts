@@ -1,24 +1,24 @@
-// Reads what strace saw of a service over SQLite: requests in, log written, log synced, answers out, in the order of
-// the kernel. It judges answers by that order alone and knows nothing of how the service is built, except that one
-// thread does all of it, so that the order of the lines is the order of events.
+// Reads an strace of the service on SQLite: requests in, WAL written, WAL synced, responses out, in kernel order. Responses
+// are judged by that order alone. The only assumption about the service is that one thread does all of it, so that the
+// order of lines is the order of events.
 import { createReadStream } from 'node:fs';
 import { createInterface } from 'node:readline';
 
-/** The calls to ask strace for, and how much of what is read and written must be shown. */
+/** The system calls to trace, and how much of each buffer strace must show. */
 export const TRACED_CALLS = 'trace=fsync,fdatasync,read,recvfrom,recvmsg,write,writev,sendto,sendmsg,pwrite64,pwritev';
 export const SHOWN_BYTES = 512;
 
-export interface Findings {
+export interface TraceReport {
   answers: number;
-  /** Times the log was synced between the first request and the last answer. */
+  /** WAL syncs between the first request and the last answer. */
   syncs: number;
-  /** Answers sent though nothing was synced since their request came in. */
+  /** Answers sent without a sync since their request arrived. */
   early: number;
-  /** Answers sent while bytes of the log were written and not synced. */
+  /** Answers sent while the WAL had unsynced bytes. */
   unsynced: number;
 }
 
-// `write(27<socket:[23007]>, "HTTP/1.1 200 …`: name, descriptor with what it stands for, and the rest.
+// `write(27<socket:[23007]>, "HTTP/1.1 200 …`: call, descriptor with its target, and the rest.
 const CALL = /^(\w+)\((\d+<[^>]*>)(.*)$/;
 const LINE = /^(\d+)\s+(.*)$/;
 const RESUMED = /^<\.\.\. \w+ resumed>(.*)$/;
@@ -26,13 +26,13 @@ const UNFINISHED = ' <unfinished ...>';
 const READS = /^(read|recvfrom|recvmsg)$/;
 const SYNCS = /^(fsync|fdatasync)$/;
 
-/** Judges the answers whose request ids are given; whatever else the service did is passed over. */
-export async function judgeAnswers(file: string, requestIds: ReadonlySet<string>): Promise<Findings> {
-  const findings: Findings = { answers: 0, syncs: 0, early: 0, unsynced: 0 };
+/** Judges the answers to the given request ids; ignores everything else. */
+export async function judgeAnswers(file: string, requestIds: ReadonlySet<string>): Promise<TraceReport> {
+  const report: TraceReport = { answers: 0, syncs: 0, early: 0, unsynced: 0 };
   const lastRequest = new Map<string, number>();
   let lastSync = -1;
-  let lastLogWrite = -1;
-  // Syncs count from the first request of ours on, and only up to the last answer of ours.
+  let lastWalWrite = -1;
+  // Count syncs only between the first of these requests and the last of these answers.
   let firstRequest: number | undefined;
   const syncs: number[] = [];
   let syncsAtLastAnswer = 0;
@@ -40,28 +40,28 @@ export async function judgeAnswers(file: string, requestIds: ReadonlySet<string>
   let moment = 0;
   for await (const { call, descriptor, rest } of callsIn(file)) {
     moment += 1;
-    const isLog = descriptor.endsWith('-wal>');
+    const isWal = descriptor.endsWith('-wal>');
     if (SYNCS.test(call)) {
-      if (!isLog || !rest.endsWith('= 0')) continue;
+      if (!isWal || !rest.endsWith('= 0')) continue;
       lastSync = moment;
       syncs.push(moment);
     } else if (READS.test(call)) {
       if (rest.includes('"PUT /')) lastRequest.set(descriptor, moment);
-    } else if (isLog) {
-      lastLogWrite = moment;
+    } else if (isWal) {
+      lastWalWrite = moment;
     } else {
       const [, requestId] = /HTTP\/1\.1 200 .*?x-request-id: ([0-9a-z]+)/.exec(rest) ?? [];
       if (requestId === undefined || !requestIds.has(requestId)) continue;
       const requested = lastRequest.get(descriptor) ?? moment;
       firstRequest = Math.min(firstRequest ?? requested, requested);
-      findings.answers += 1;
-      if (lastSync < requested) findings.early += 1;
-      if (lastLogWrite > lastSync) findings.unsynced += 1;
+      report.answers += 1;
+      if (lastSync < requested) report.early += 1;
+      if (lastWalWrite > lastSync) report.unsynced += 1;
       syncsAtLastAnswer = syncs.length;
     }
   }
-  findings.syncs = syncs.slice(0, syncsAtLastAnswer).filter((at) => at > (firstRequest ?? 0)).length;
-  return findings;
+  report.syncs = syncs.slice(0, syncsAtLastAnswer).filter((at) => at > (firstRequest ?? 0)).length;
+  return report;
 }
 
 interface Call {
@@ -70,7 +70,7 @@ interface Call {
   readonly rest: string;
 }
 
-/** Calls in the order of their completion: one that strace shows in two pieces is put together. */
+/** Calls in order of completion. Joins calls that strace prints in two pieces. */
 async function* callsIn(file: string): AsyncGenerator<Call> {
   const begun = new Map<string, string>();
   for await (const line of createInterface({ input: createReadStream(file), crlfDelay: Number.POSITIVE_INFINITY })) {

@@ -1,5 +1,5 @@
-// Concurrent writers over HTTP. Each has an account of its own and changes its name again and again, one request at
-// a time, until no answer comes. What an answer means is the ledger's business.
+// Concurrent writers over HTTP. Each renames its own account repeatedly, one request at a time, until no answer comes. The
+// ledger interprets the answers.
 import { Agent, request } from 'node:http';
 import type { Key } from '../test/support/app.ts';
 import type { Answer, Ledger } from './ledger.ts';
@@ -11,13 +11,13 @@ export interface Load {
   readonly url: string;
   readonly keys: readonly Key[];
   readonly ledger: Ledger;
-  /** Writers begin nothing new once it is aborted; without a kill it is what ends them. */
+  /** Writers start no new request once it is aborted, which ends them if no kill does. */
   readonly signal: AbortSignal;
-  /** Called with the number of acknowledgements so far, in the very tick in which one more arrives. */
+  /** Called with the number of acknowledgements, in the tick in which one arrives. */
   onAcknowledged?(count: number): void;
 }
 
-/** Resolves with the number of acknowledgements when the last writer stopped. */
+/** Resolves with the number of acknowledgements once all writers have stopped. */
 export async function writeUntilSilence({ url, keys, ledger, signal, onAcknowledged }: Load): Promise<number> {
   using client = new Client(url, keys.length);
   let acknowledged = 0;
@@ -37,7 +37,7 @@ export async function writeUntilSilence({ url, keys, ledger, signal, onAcknowled
   return acknowledged;
 }
 
-/** node:http, because it never sends a request twice by itself: a write without an answer stays in doubt. */
+/** Uses node:http, which never retries by itself: a write without an answer stays in doubt. */
 export class Client implements Disposable {
   readonly #url: string;
   readonly #agent: Agent;
@@ -48,8 +48,8 @@ export class Client implements Disposable {
   }
 
   /**
-   * Resolves when the exchange is over; without an answer when there was none. The head of the answer alone is the
-   * acknowledgement, so it is handed over at once: its body may still be cut off.
+   * Resolves when the exchange ends, with undefined if there was no answer. The response head is the acknowledgement, so
+   * `onAnswer` is called on it: the body may still be cut off.
    */
   rename({ keyId, authKey }: Key, name: string, onAnswer?: (answer: Answer) => void): Promise<Answer | undefined> {
     const body = JSON.stringify({ name });

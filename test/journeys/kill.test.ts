@@ -1,7 +1,7 @@
 // The kill campaign in small: enough rounds to notice that it, or what it checks, has broken. The real one is
 // `npm run campaign -- kill`; that the disk itself is waited for is shown by `npm run campaign -- fsync`.
 import assert from 'node:assert/strict';
-import { type EngineName, killAgainAndAgain } from '../../campaigns/kill.ts';
+import { type EngineName, killRepeatedly } from '../../campaigns/kill.ts';
 import { rule } from '../support/contract.ts';
 
 const ROUNDS = 2;
@@ -18,7 +18,7 @@ for (const [engine, databaseKills] of Object.entries(DATABASE_KILLS)) {
     'envelope 15',
     'What has been answered with `success` is on durable storage before the answer is sent',
     async (context) => {
-      const report = await killAgainAndAgain(engine as EngineName, {
+      const report = await killRepeatedly(engine as EngineName, {
         rounds: ROUNDS,
         writers: 32,
         least: 100,

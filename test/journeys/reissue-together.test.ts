@@ -3,15 +3,9 @@
 // TOGETHER=200 makes them more.
 import assert from 'node:assert/strict';
 import { after, describe, test } from 'node:test';
-import {
-  faultsIn,
-  placeOrders,
-  type ReissueAnswer,
-  ReissueClient,
-  readTables,
-  withTables,
-} from '../../campaigns/reissue-kill.ts';
-import { type Service, type Settings, startService } from '../../campaigns/service.ts';
+import { faultsIn, readTables } from '../../campaigns/reissue-kill.ts';
+import { placeOrders, type ReissueAnswer, ReissueClient } from '../../campaigns/reissues.ts';
+import { type Service, type Settings, startService, withTables } from '../../campaigns/service.ts';
 import { newFolder } from '../support/app.ts';
 import { body, type PlacedOrder } from '../support/orders.ts';
 import { startPostgres } from '../support/postgres.ts';

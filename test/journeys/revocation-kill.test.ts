@@ -3,8 +3,7 @@
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { withTables } from '../../campaigns/reissue-kill.ts';
-import { makeKeys, type Service, type Settings, startService, withStore } from '../../campaigns/service.ts';
+import { makeKeys, type Service, type Settings, startService, withStore, withTables } from '../../campaigns/service.ts';
 import { readConfig } from '../../src/config/config.ts';
 import { openIssuance } from '../../src/wiring/issuance.ts';
 import { type Key, newFolder } from '../support/app.ts';
