@@ -17,7 +17,7 @@ function problemOf(environment: Environment): string {
   return '';
 }
 
-test('nothing set gives the defaults: loopback, embedded database, keys in ./data', () => {
+test('an empty environment gives the defaults: loopback, embedded database, keys in ./data', () => {
   const { config, warnings } = readConfig({});
   assert.deepEqual(warnings, []);
   assert.deepEqual(
@@ -72,7 +72,7 @@ test('a malformed value is an error that names the variable, the problem and an 
   }
 });
 
-test('well-formed values are taken', () => {
+test('well-formed values are accepted', () => {
   const { config } = readConfig({
     RESEAL_PORT: '0',
     RESEAL_PUBLIC_URL: 'HTTPS://Certs.Example.com/pki//',
@@ -90,13 +90,13 @@ test('well-formed values are taken', () => {
   assert.equal(config.database.kind, 'postgresql');
 });
 
-test('everything that is wrong is said at once', () => {
+test('one error lists every invalid variable', () => {
   const message = problemOf({ RESEAL_PORT: 'x', RESEAL_LOG_FORMAT: 'y', RESEAL_TLS_CERT_FILE: 'only one of two' });
   for (const name of ['RESEAL_PORT', 'RESEAL_LOG_FORMAT', 'RESEAL_TLS_KEY_FILE'])
     assert.ok(message.includes(name), name);
 });
 
-test('a value that is malformed is not repeated in the message: it may be a secret', () => {
+test('the error does not quote a malformed value: it may be a secret', () => {
   for (const name of Object.keys(VARIABLES)) {
     for (const value of [' s3cr3t', 's3cr3t,s3cr3t', '5s3cr3t']) {
       assert.ok(!problemOf({ [name]: value }).includes('s3cr3t'), `${name}=${value}`);
@@ -104,7 +104,7 @@ test('a value that is malformed is not repeated in the message: it may be a secr
   }
 });
 
-test('an unknown variable is a warning; set to nothing is not set', () => {
+test('an unknown variable is a warning; an empty one is unset', () => {
   const { config, warnings } = readConfig({
     RESEAL_PROT: '1',
     RESEAL_SERVICE_HOST: '10.0.0.1',
@@ -118,7 +118,7 @@ test('an unknown variable is a warning; set to nothing is not set', () => {
   );
 });
 
-test('what Kubernetes injects for a service of our name is recognised', () => {
+test('variables that Kubernetes injects for a Service named reseal are recognised', () => {
   assert.match(problemOf({ RESEAL_PORT: 'tcp://10.96.0.10:8080' }), /Kubernetes.*enableServiceLinks/);
 });
 
@@ -135,7 +135,7 @@ test('no value of any variable makes reading throw anything but a Problem', () =
   );
 });
 
-test('a schedule is a list of waits, and the usual one is that of the contract', () => {
+test('a schedule is a list of delays, and the default is that of the contract', () => {
   const scheduleOf = (text?: string) => readConfig({ RESEAL_CALLBACK_SCHEDULE: text }).config.callbacks.schedule;
   assert.deepEqual(scheduleOf('250ms, 5s,2min,168h'), [250, 5_000, 120_000, 168 * 3_600_000]);
   const hours = [2, 5, 10, 14, 20, 24].map((count) => count * 3_600_000);

@@ -1,6 +1,5 @@
-// Every statement of a reissue, of looking at orders and of delivering callbacks finds its rows by an index, however many there are. The
-// statements are those the repositories send, noted on their way; the database itself says how it would go about them.
-// PLAN_ROWS=1000000 asks the same of a large database.
+// Query plans: every statement of a reissue, of reading orders and of delivering callbacks uses an index. The statements
+// are captured from the repositories, and the database explains them. PLAN_ROWS=1000000 tests a large database.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { CompiledQuery, Kysely, sql } from 'kysely';
@@ -25,10 +24,10 @@ import { ORDER } from '../support/reissue.ts';
 
 const ROWS = Number(process.env.PLAN_ROWS ?? 2_000);
 const ACCOUNTS = Math.ceil(ROWS / 20);
-/** With few rows a planner rightly reads a whole table; what matters is that it would not have to. */
+/** With few rows a planner rightly prefers a full scan; the test forbids it to see that an index would serve. */
 const ARE_MANY = ROWS >= 100_000;
 
-/** Inserts are left out: they look for nothing. */
+/** Inserts are excluded: they search nothing. */
 function everyLookUp(db: Db, engine: Engine): Readonly<Record<string, () => Promise<unknown>>> {
   const orders = ordersIn(db, engine);
   const certificates = certificatesIn(db);
@@ -41,7 +40,7 @@ function everyLookUp(db: Db, engine: Engine): Readonly<Record<string, () => Prom
     'an order for update': () => orders.findForUpdate('a1', 'o1'),
     'the orders of an account': () => orders.list('a1', page),
     'the first orders of an account': () => orders.list('a1', { limit: 50 }),
-    // Of a revision that nobody has: the plan is the same, and nothing changes.
+    // A revision that does not exist: same plan, no change.
     'saving an order': () => orders.save({ ...ORDER, id: 'o1', accountId: 'a1' }).catch(() => {}),
     'beginning to sign': () => orders.beginSigning('o1', { certificateId: 'c1', until: 1 }),
     'finishing to sign': () => orders.finishSigning({ ...ORDER, id: 'o1', accountId: 'a1' }, 'c1'),
@@ -87,7 +86,7 @@ function deliveryLookUps(db: Db, engine: Engine): Readonly<Record<string, () => 
     ...{ id: 'e1', accountId: 'a1', orderId: 'o1', action: 'order:issued', body: '{}', createdAt: 0 },
     ...{ attempts: 30, tries: 0, begunAt: 0, inOrder: true },
   } satisfies Record<string, unknown> as PendingEvent;
-  // Under a token that nobody has: the plan is the same, and nothing changes.
+  // A token that does not exist: same plan, no change.
   const attempt = { number: 31, at: 0, ms: 0, httpStatus: 200, reason: null, excerpt: null };
   const attempted = { event, token: 'none', attempt };
   const page = { after: 'e5', limit: 50 };
@@ -178,7 +177,7 @@ async function fill(db: Db): Promise<void> {
     select ${account}, 'o' || i, 'key', '', 'c' || i, 1 from n`.execute(db);
   await sql`${numbers} insert into blocked_key (fingerprint, reason, created_at)
     select 'f' || i, '', 0 from n`.execute(db);
-  // Most are done; some wait, some are new, some were given up.
+  // Most are delivered; some are pending, some new, some failed.
   await sql`${numbers} insert into outbox (id, account_id, order_id, certificate_id, action, created_at, body, state,
     is_new, in_order, due_at, settled_at)
     select 'e' || i, ${account}, 'o' || i, 'c' || i, 'order:issued', 0, '{}',
@@ -201,12 +200,12 @@ interface Node {
   readonly Plans?: readonly Node[];
 }
 
-/** The parts of the plan that read more than they were asked for; and the plan, for those who must mend it. */
+/** The nodes of the query plan that scan instead of searching an index. */
 const SCANS: Readonly<Record<Engine['name'], (db: Db, query: CompiledQuery) => Promise<string[]>>> = {
   async sqlite(db, { sql: text, parameters }) {
     const plan = CompiledQuery.raw(`explain query plan ${text}`, [...parameters]);
     const { rows } = await db.executeQuery<{ detail: string }>(plan);
-    // The inner half of a query that is bounded there is no table.
+    // Scans of a bounded subquery are no table scans.
     return rows
       .map(({ detail }) => detail)
       .filter((detail) => /^SCAN (?!(examined|counted)$)|TEMP B-TREE/.test(detail));
@@ -216,7 +215,7 @@ const SCANS: Readonly<Record<Engine['name'], (db: Db, query: CompiledQuery) => P
     const { rows } = await db.executeQuery<{ 'QUERY PLAN': { Plan: Node }[] }>(plan);
     const scansIn = (node: Node): string[] => {
       const isScan = node['Node Type'] === 'Seq Scan' || /^(Index|Bitmap Index)/.test(node['Node Type']);
-      // To count what waits is to read the index of what waits, up to a bound.
+      // Counting pending rows scans the index of pending rows, up to a bound.
       const isCount = text.includes('count(*)') && /^outbox_(new|due)$/.test(node['Index Name'] ?? '');
       const isLookUp = node['Index Cond'] !== undefined || isCount;
       return [...(isScan && !isLookUp ? [JSON.stringify(node)] : []), ...(node.Plans ?? []).flatMap(scansIn)];
@@ -229,7 +228,7 @@ for (const { name, newLocation } of await bothEngines()) {
   describe(`${name}, ${ROWS} orders and events`, async () => {
     const location = await newLocation();
     await (await openStore(location, sealerWith([newSealKey()]), Date.now)).close();
-    // The patient kind, on one connection: filling takes long, and a setting must hold for what follows.
+    // The migration engine: filling takes long, and its single connection keeps settings for what follows.
     const engine = engineAt(location, {}, true);
     const sent: CompiledQuery[] = [];
     const db = new Kysely<Schema>({ dialect: engine.dialect, log: ({ query }) => void sent.push(query) });

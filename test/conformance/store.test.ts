@@ -1,4 +1,4 @@
-// What every store must do, run for both engines against real databases. A query broken on purpose fails here.
+// Conformance of the store, for both engines on real databases. A deliberately broken query fails here.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { sql } from 'kysely';
@@ -211,7 +211,7 @@ for (const engine of await bothEngines()) {
       }),
     );
 
-    test('a secret is sealed in its row, opens in no other, and is sealed anew under a new key', async () => {
+    test('a secret is bound to its row, and is resealed under a new key', async () => {
       const location = await engine.newLocation();
       const sealedText = async (name: string) =>
         (await rawly<{ sealed: string }>(location, `select sealed from sealed_secret where name = '${name}'`))[0]
@@ -283,7 +283,7 @@ for (const engine of await bothEngines()) {
     );
 
     test(
-      'nobody sees what is not committed',
+      'uncommitted changes are invisible to other readers',
       withStore(async (store) => {
         await store.transaction(async ({ accounts }) => {
           await accounts.insert(account('a'));
@@ -317,7 +317,7 @@ for (const engine of await bothEngines()) {
       }),
     );
 
-    test('what was committed is there after closing and opening again', async () => {
+    test('committed data survives closing and reopening', async () => {
       const location = await engine.newLocation();
       const first = await openStore(location, sealerWith([key]), now);
       await Promise.all(Array.from({ length: 100 }, (_, index) => first.accounts.insert(account(`a${index}`))));
@@ -327,7 +327,7 @@ for (const engine of await bothEngines()) {
       await second.close();
     });
 
-    test('a statement that failed fails the whole transaction, whatever catches it', async () => {
+    test('a failed statement fails the whole transaction, even if its error is caught', async () => {
       const location = await engine.newLocation();
       const store = await openStore(location, sealerWith([key]), now);
       await store.accounts.insert(account('taken'));
@@ -344,7 +344,7 @@ for (const engine of await bothEngines()) {
       await store.close();
     });
 
-    test('an acknowledged commit cannot be lost by a setting, and the clocks agree', async () => {
+    test('no setting risks an acknowledged commit, and the clocks agree', async () => {
       const one = engineAt(await engine.newLocation());
       const db = openEngine(one, () => {});
       assert.deepEqual(await one.durabilityGaps(db), []);

@@ -1,4 +1,4 @@
-// An operator's day with accounts and keys: the real command line beside the running service, on one store.
+// Accounts and keys through the real command line, beside the running service on the same store.
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -75,13 +75,13 @@ rule('auth 18', 'The time of the last successful use of a key is kept and shown 
   assert.equal(await lastUse(), null, 'an attempt that failed is no use');
   const before = Date.now();
   assert.equal(await statusWith(key), 200);
-  // Nobody waits for this write; a durable write asked for afterwards comes after it.
+  // The request does not wait for this write; a durable write started later is ordered after it.
   assert.equal((await fetch(`${url}/readyz`)).status, 200);
   const used = Date.parse(await lastUse());
   assert.ok(used >= before && used <= Date.now());
 });
 
-test('a successor lives as long as the key it follows, and a dead key has none', async () => {
+test('a successor has the lifetime of the key it replaces; a disabled key cannot be rotated', async () => {
   const old = await json('key', 'create', account.id, '--expires-in', '90d');
   const { key } = await json('key', 'rotate', old.key.key_id);
   const lifetime = (one: { expires_at: string; created_at: string }) =>
@@ -93,14 +93,14 @@ test('a successor lives as long as the key it follows, and a dead key has none',
   assert.match(refused.err, /disabled or has expired/);
 });
 
-test('a key that expires stops by itself', async () => {
+test('an expired key is refused', async () => {
   const key: Key = await json('key', 'create', account.id, '--expires-in', '0s');
   assert.equal(await statusWith(key), 403);
   const { out } = await reseal(['key', 'list', account.id], settings);
   assert.match(out, new RegExp(`${key.key.key_id}  standard +expired`));
 });
 
-test('what the commands print', async () => {
+test('output of the commands', async () => {
   const { out } = await reseal(['account', 'list'], settings);
   assert.match(out, /^ID +KIND +LOCALE +CREATED +NAME$/m);
   assert.match(out, new RegExp(`^${account.id}  standard  zh-CN   \\d{4}-\\S+Z  Acme 有限公司$`, 'm'));
@@ -108,7 +108,7 @@ test('what the commands print', async () => {
   assert.deepEqual(await json('account', 'list', '--after', page.accounts[0].id), { accounts: [] });
 });
 
-test('mistakes are answered with what to do, and with the exit code that says whose they are', async () => {
+test('errors come with a remedy and a distinct exit code', async () => {
   const table: [string[], number, RegExp][] = [
     [['account', 'show', 'nobody'], 1, /no such account.*reseal account list/],
     [['key', 'create', 'nobody'], 1, /no such account/],
@@ -137,7 +137,7 @@ test('mistakes are answered with what to do, and with the exit code that says wh
   }
 });
 
-test('the same mistake in Chinese', async () => {
+test('the same error in Chinese', async () => {
   const { err } = await reseal(['account', 'show', 'nobody'], { ...settings, LANG: 'zh_CN.UTF-8' });
   assert.match(err, /没有此账户/);
 });
@@ -164,7 +164,7 @@ test('help is a list of examples, and works without a configuration', async () =
   assert.equal((await reseal(['account', 'list'], broken)).code, 3);
 });
 
-test('SIGTERM ends the service in good order', async () => {
+test('SIGTERM shuts the service down gracefully', async () => {
   assert.equal(await service.end('SIGTERM'), 0);
   assert.match(service.output, /"event":"stopped"/);
 });

@@ -14,7 +14,7 @@ import { reseal } from '../support/process.ts';
 import { OWN_PRODUCT, productsFile } from '../support/products.ts';
 import { selfSigned } from '../support/self-signed.ts';
 
-/** Answers every question with "no such name": an answer all the same. */
+/** Answers every query with NXDOMAIN, which counts as an answer. */
 const dns = dgram.createSocket('udp4');
 dns.on('message', (question, { port, address }) => {
   const answer = Buffer.from(question);
@@ -32,16 +32,16 @@ async function diagnose(settings: Record<string, string>) {
   return { code, finding: (check: string) => findings.find((one) => one.check === check), findings };
 }
 
-/** A data folder that has been served from. */
+/** A data folder of a service that has run. */
 async function usedFolder(): Promise<string> {
   const folder = newFolder();
   assert.equal((await reseal(['account', 'create', 'Acme'], { RESEAL_DATA_DIR: folder })).code, 0);
-  // The probe that a served store has.
+  // A store that has been served has a probe.
   assert.equal((await diagnose({ RESEAL_DATA_DIR: folder })).code, 0);
   return folder;
 }
 
-test('on a machine where nothing has been started, the doctor finds nothing wrong and leaves nothing behind', async () => {
+test('before the first start the doctor reports no problem and creates nothing', async () => {
   const folder = join(newFolder(), 'data');
   const { code, finding } = await diagnose({ RESEAL_DATA_DIR: folder });
   assert.equal(code, 0);
@@ -50,7 +50,7 @@ test('on a machine where nothing has been started, the doctor finds nothing wron
   assert.equal(existsSync(folder), false);
 });
 
-test('a store of an older version is looked at, not migrated', async () => {
+test('a store of an older version is checked but not migrated', async () => {
   const folder = await usedFolder();
   const database = new DatabaseSync(join(folder, 'reseal.db'));
   database.exec('delete from migration where number = (select max(number) from migration)');
@@ -62,7 +62,7 @@ test('a store of an older version is looked at, not migrated', async () => {
   database.close();
 });
 
-test('all is well where the service has run, and it says so', async () => {
+test('after a run of the service every check is ok', async () => {
   const folder = await usedFolder();
   const { code, findings } = await diagnose({ RESEAL_DATA_DIR: folder });
   assert.equal(code, 0);
@@ -78,7 +78,7 @@ test('all is well where the service has run, and it says so', async () => {
   assert.match(out, /\n0 problems, 0 warnings\n$/);
 });
 
-test('configuration: what is malformed is a problem, what is unknown a warning', async () => {
+test('configuration: a malformed variable is a problem, an unknown one a warning', async () => {
   const bad = await diagnose({ RESEAL_DATA_DIR: newFolder(), RESEAL_PORT: 'x' });
   assert.equal(bad.code, 1);
   assert.match(bad.finding('configuration')?.text ?? '', /RESEAL_PORT \(port to listen on\) must be a whole number/);
@@ -87,7 +87,7 @@ test('configuration: what is malformed is a problem, what is unknown a warning',
   assert.deepEqual([odd.finding('configuration')?.state, odd.finding('store')?.state], ['warning', 'ok']);
 });
 
-test('permissions: a key that others can read is a problem with the command that mends it', async () => {
+test('permissions: a key that others can read is a problem, with the command that fixes it', async () => {
   const folder = await usedFolder();
   const key = join(folder, 'seal.key');
   chmodSync(key, 0o644);
@@ -109,7 +109,7 @@ test('permissions: a key that others can read is a problem with the command that
   );
 });
 
-test('store: one that is newer, or not there, is a problem', async () => {
+test('store: a newer or missing database is a problem', async () => {
   const folder = await usedFolder();
   const database = new DatabaseSync(join(folder, 'reseal.db'));
   database.exec("insert into migration values (9999, 'from-the-future', 'x', 0)");
@@ -130,7 +130,7 @@ test('store: one that is newer, or not there, is a problem', async () => {
   assert.deepEqual([code, finding('store')?.state], [1, 'problem']);
 });
 
-test('clock: one that went back is noticed', async () => {
+test('clock: a clock that went back is a problem', async () => {
   const folder = await usedFolder();
   const database = new DatabaseSync(join(folder, 'reseal.db'));
   database.exec(`update setting set value = '${Date.now() + 3_600_000}' where name = 'last_write_probe'`);
@@ -139,7 +139,7 @@ test('clock: one that went back is noticed', async () => {
   assert.deepEqual([finding('clock')?.state, /went back/.test(finding('clock')?.text ?? '')], ['problem', true]);
 });
 
-test('issuers: whose end is near is a warning, and a problem when nobody can stand in', async () => {
+test('issuers: an expiring issuer is a warning, and a problem if no other can replace it', async () => {
   const folder = await usedFolder();
   const settings = { RESEAL_DATA_DIR: folder };
   const issuers = async (more = {}) => {
@@ -150,7 +150,7 @@ test('issuers: whose end is near is a warning, and a problem when nobody can sta
   assert.deepEqual([(await issuers()).state, (await issuers()).text], ['ok', 'none yet; the first start creates them']);
   assert.equal((await reseal(['order', 'list', 'nobody'], settings)).code, 0);
   const database = new DatabaseSync(join(folder, 'reseal.db'));
-  // Certificates are all the doctor needs: not even a broken seal keeps it from its findings.
+  // The doctor reads only the certificates, so a broken seal does not matter.
   database.exec("update issuer set sealed_key = 'broken' where role = 'issuing'");
   const now = Date.now();
   const replace = (keyType: string, issuingDays: number) => {
@@ -190,7 +190,7 @@ test('issuers: whose end is near is a warning, and a problem when nobody can sta
   database.close();
 });
 
-test('products: a file that cannot be used is a problem, and hides nothing else', async () => {
+test('products: an unusable file is a problem, and the other checks still run', async () => {
   const folder = await usedFolder();
   const RESEAL_PRODUCTS_FILE = productsFile({ ...OWN_PRODUCT, term_days: 0 });
   const { code, finding } = await diagnose({ RESEAL_DATA_DIR: folder, RESEAL_PRODUCTS_FILE });
@@ -198,7 +198,7 @@ test('products: a file that cannot be used is a problem, and hides nothing else'
   assert.match(finding('products')?.text ?? '', /products\[0\]\.term_days/);
 });
 
-test('resolver: silence is a warning, not a wait without end', async () => {
+test('resolver: a timeout is a warning', async () => {
   const silent = dgram.createSocket('udp4').bind(0, '127.0.0.1');
   await once(silent, 'listening');
   const { code, finding } = await diagnose({
@@ -210,7 +210,7 @@ test('resolver: silence is a warning, not a wait without end', async () => {
   assert.match(finding('resolver')?.remedy ?? '', /RESEAL_DNS_SERVERS/);
 });
 
-test('TLS: a pair that does not belong together, has expired or is not there is a problem', async () => {
+test('TLS: a mismatched, expired or missing pair is a problem', async () => {
   const day = 86_400_000;
   const [good, other] = [selfSigned('a.example'), selfSigned('b.example')];
   const past = selfSigned('c.example', Date.now() - 10 * day, day);

@@ -1,4 +1,4 @@
-// An operator places orders and brings an authority; a newcomer pastes the sandbox's request. The real program.
+// Orders and imported authorities through the real command line, and the sandbox's reissue request.
 import assert from 'node:assert/strict';
 import { createHash, createPrivateKey, X509Certificate } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
@@ -8,6 +8,7 @@ import { PRODUCTS } from '../../src/domain/catalog/products.ts';
 import { newFolder } from '../support/app.ts';
 import { caPair } from '../support/authority.ts';
 import { keyPair } from '../support/csr.ts';
+import { nameServer } from '../support/name-server.ts';
 import { csrFor } from '../support/orders.ts';
 import { reseal, startReseal } from '../support/process.ts';
 
@@ -24,13 +25,16 @@ async function json(args: string[], more: Record<string, string> = {}) {
 const { account } = await json(['account', 'create', 'Acme']);
 const place = (...args: string[]) => ['order', 'place', account.id, ...args, '--csr', csrFile];
 
-test('an order whose names the operator vouches for is issued; another waits', async () => {
+test('an order with --validated is issued; without it the order is pending', async () => {
   const { order } = await json(place('ssl-dv', 'www.example.com', '--names', 'example.com', '--validated'));
   assert.deepEqual([order.status, order.dns_names], ['issued', ['www.example.com', 'example.com']]);
   const { pem: text } = await json(['order', 'show', account.id, order.id]);
   assert.equal(new X509Certificate(text).checkHost('example.com'), 'example.com');
   const waiting = await json(place('ssl-dv', 'shop.example.org'));
   assert.equal(waiting.order.status, 'domain_verifing');
+  const offline = { RESEAL_DNS_SERVERS: await nameServer() };
+  const checked = await json(['order', 'validate', account.id, waiting.order.id], offline);
+  assert.deepEqual([checked.order.status, checked.dcv_val[0].verified], ['domain_verifing', false]);
   const { orders } = await json(['order', 'list', account.id]);
   assert.deepEqual(orders.map(({ id }: { id: string }) => id).sort(), [order.id, waiting.order.id].sort());
   const signing = await json(place('code-signing', 'Acme Ltd', '--sign-hash', 'sha384'));
@@ -40,7 +44,7 @@ test('an order whose names the operator vouches for is issued; another waits', a
   );
 });
 
-test('mistakes are answered with what to do, and nothing is ordered', async () => {
+test('errors come with a remedy, and no order is placed', async () => {
   const before = (await json(['order', 'list', account.id])).orders.length;
   const table: [string[], number, RegExp][] = [
     [place('nothing', 'www.example.com'), 1, /no such product/],
@@ -63,7 +67,7 @@ test('mistakes are answered with what to do, and nothing is ordered', async () =
   assert.equal((await json(['order', 'list', account.id])).orders.length, before);
 });
 
-test('an authority of one’s own takes over, with its root’s key elsewhere; the one before is retired', async () => {
+test('an imported authority takes over without its root’s key; the previous one is retired', async () => {
   const { root, issuing } = caPair('p256');
   const write = (name: string, text: string) => {
     writeFileSync(join(folder, name), text);
@@ -103,7 +107,7 @@ test('an authority of one’s own takes over, with its root’s key elsewhere; t
   assert.equal(asymmetricKeyType, 'ec');
 });
 
-test('a key that is listed as compromised gets no certificate', async () => {
+test('a key on the blocklist gets no certificate', async () => {
   const list = join(folder, 'blocked.txt');
   const fingerprint = createHash('sha256').update(keyPair('p384').spki).digest('hex');
   writeFileSync(list, `# found in a repository\n${fingerprint.toUpperCase()}\n\n`);
@@ -124,7 +128,7 @@ test('a key that is listed as compromised gets no certificate', async () => {
   assert.deepEqual([code, /listed as compromised/.test(err)], [1, true]);
 });
 
-test('a products file with mistakes is refused, and every one of them is told', async () => {
+test('an invalid products file is refused with all of its errors', async () => {
   const file = join(folder, 'products.json');
   writeFileSync(file, JSON.stringify({ products: [{ id: 'x' }, { id: 'ssl-dv' }] }));
   const refused = await reseal(place('x', 'www.example.com'), { ...settings, RESEAL_PRODUCTS_FILE: file });
@@ -132,7 +136,7 @@ test('a products file with mistakes is refused, and every one of them is told', 
   assert.ok(refused.err.split('\n').length > 5, refused.err);
 });
 
-test('the sandbox has an issued order of each product, and its reissue request works when pasted', async () => {
+test('the sandbox has an issued order of each product, and its printed reissue request works', async () => {
   const data = newFolder();
   await using sandbox = startReseal(['sandbox'], { RESEAL_DATA_DIR: data, RESEAL_PORT: '0' });
   await sandbox.said(/Stop with Ctrl-C/);
@@ -152,7 +156,7 @@ test('the sandbox has an issued order of each product, and its reissue request w
   const headers = { 'X-CC-Key-ID': key_id, 'X-CC-Auth-Key': auth_key };
   const paste = ([, url = '', body = '']: readonly string[]) =>
     fetch(url, { method: 'POST', headers: { ...headers, 'Content-Type': 'application/json' }, body });
-  // A plain one, one on a key that the service makes, and one of dual certificates.
+  // A plain one, one with a cloud-held key, and one of dual certificates.
   const [answer, ...others] = await Promise.all(pasted.map(paste));
   assert.deepEqual(
     others.map(({ status }) => status),

@@ -37,7 +37,7 @@ for (const engine of await bothEngines()) {
       for (const { name, statements } of KNOWN) assert.ok(statements.length > 0, name);
     });
 
-    test('a table that is made anew keeps its rows, and what refers to them', async () => {
+    test('a rebuilt table keeps its rows and the references to them', async () => {
       const location = await engine.newLocation();
       const one = engineAt(location, {}, true);
       const db = openEngine(one, () => {});
@@ -52,13 +52,13 @@ for (const engine of await bothEngines()) {
       await issuer('s', 'sm2');
       await assert.rejects(issuer('x', 'dsa'));
       await db.destroy();
-      // References are checked again once the service runs.
+      // Foreign keys are enforced again once the store is open.
       const serving = openEngine(engineAt(location), () => {});
       await assert.rejects(sql`delete from issuer where id = 'r'`.execute(serving));
       await serving.destroy();
     });
 
-    test('events that an older version wrote down are kept, and not sent', async () => {
+    test('events written by an older version are kept and not sent', async () => {
       const location = await engine.newLocation();
       const one = engineAt(location, {}, true);
       const db = openEngine(one, () => {});
@@ -82,7 +82,7 @@ for (const engine of await bothEngines()) {
       }
     });
 
-    test('of several that start at once, one applies each migration and the others find it done', async () => {
+    test('of several concurrent starts, one applies each migration and the others skip it', async () => {
       const location = await engine.newLocation();
       const applied = await Promise.all(
         Array.from({ length: 4 }, async () => {
@@ -108,7 +108,7 @@ for (const engine of await bothEngines()) {
       }
     };
 
-    test('a database newer than the code is refused, with both numbers and what to do', async () => {
+    test('a database newer than the code is refused, with both numbers and a remedy', async () => {
       await assert.rejects(attempt([...KNOWN, EXTRA], KNOWN), (error) => {
         assert.ok(error instanceof Problem);
         assert.match(error.message, new RegExp(`newer.*migration ${EXTRA.number} \\(extra\\).*up to ${KNOWN.length}`));
@@ -121,11 +121,11 @@ for (const engine of await bothEngines()) {
       await assert.rejects(attempt([...KNOWN, EXTRA], [...KNOWN, { ...EXTRA, sha256: 'f'.repeat(64) }]), Problem);
     });
 
-    test('a later version applies only what is new', async () => {
+    test('a later version applies only the new migrations', async () => {
       assert.deepEqual(await attempt(KNOWN, [...KNOWN, EXTRA]), [EXTRA.number]);
     });
 
-    test('a migration that fails leaves nothing behind', async () => {
+    test('a failed migration is rolled back', async () => {
       const one = engineAt(await engine.newLocation(), {}, true);
       const db = openEngine(one, () => {});
       const broken = { ...EXTRA, statements: [...EXTRA.statements, 'this is not SQL'] };

@@ -1,5 +1,5 @@
-// What the service does when PostgreSQL goes away and comes back: it refuses, it does not fall over, it recovers
-// without a restart. And what one stuck transaction may not do to the others.
+// PostgreSQL outages: the service refuses as busy and recovers without a restart. A stuck transaction does not block the
+// others.
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { openEngine } from '../../../src/adapters/store/engine/engine.ts';
@@ -16,7 +16,7 @@ after(() => postgres[Symbol.asyncDispose]());
 
 const PATH = '/openapi/v3/account';
 
-test('a database that dies is service_busy until it is back, then the service goes on', async (context) => {
+test('while the database is down the answer is service_busy; afterwards the service recovers', async (context) => {
   if (!postgres.kill || !postgres.start) {
     context.diagnostic('TEST_DATABASE_URL names a server that is not ours to kill');
     return;
@@ -44,7 +44,7 @@ test('a database that dies is service_busy until it is back, then the service go
   assert.equal((await app.call('PUT', PATH, { key, json: { name: 'after' } })).status, 200);
 });
 
-test('a transaction that sits idle is ended by the server, and the others go on', async () => {
+test('the server ends an idle transaction, and the others continue', async () => {
   const engine = postgresEngine({ url: await postgres.createDatabase(), maxConnections: 2, maxHoldMs: 50 });
   const db = openEngine(engine, () => {});
   await migrate(db, engine, () => 0);
@@ -57,9 +57,9 @@ test('a transaction that sits idle is ended by the server, and the others go on'
     await transaction.insertInto('setting').values({ name: 'y', value: 'too late' }).execute();
   });
   stuck.catch(() => {});
-  // On a connection of its own the next statement could otherwise be the first.
+  // Otherwise the next statement, on another connection, might run first.
   await held;
-  // This one needs the row the stuck one holds: it gets it when the server has ended the other.
+  // This one needs the row that the stuck one holds, and gets it once the server has ended the other.
   await db.insertInto('setting').values({ name: 'x', value: 'next' }).execute();
   atLast();
   await assert.rejects(stuck, { code: 'service_busy' });
@@ -67,7 +67,7 @@ test('a transaction that sits idle is ended by the server, and the others go on'
   await db.destroy();
 });
 
-/** The same database, reached over a wire that can fail. */
+/** The same database through a proxy that can fail. */
 async function overProxy() {
   const url = new URL(await postgres.createDatabase());
   const proxy = await TcpProxy.to(url.hostname, Number(url.port));
@@ -97,7 +97,7 @@ rule('envelope 16', 'was made completely or not at all, and asking again shows w
   }
 });
 
-test('a server that falls silent is given up, its connections thrown away, and the next ones work', async () => {
+test('queries to a silent server time out, their connections are closed, and new ones work', async () => {
   const { proxy, url } = await overProxy();
   await using _proxy = proxy;
   const engine = postgresEngine({ url, maxConnections: 1, statementMs: 100 });
@@ -112,7 +112,7 @@ test('a server that falls silent is given up, its connections thrown away, and t
   await db.destroy();
 });
 
-test('a database or a user that is not there is a problem with a remedy, at the start and for the doctor', async () => {
+test('a missing database or user is a Problem with a remedy, at start-up and for the doctor', async () => {
   for (const part of ['pathname', 'username'] as const) {
     const url = new URL(await postgres.createDatabase());
     url[part] = 'nobody_made_this';
@@ -130,7 +130,7 @@ test('a database or a user that is not there is a problem with a remedy, at the 
   }
 });
 
-test('a mistake in a statement is not mistaken for a database that is down', async () => {
+test('an error in a statement does not count as an unavailable database', async () => {
   const engine = postgresEngine({ url: await postgres.createDatabase(), maxConnections: 1 });
   const db = openEngine(engine, () => {});
   await migrate(db, engine, () => 0);

@@ -1,5 +1,5 @@
-// What the embedded store does when the disk, the lock or a transaction lets it down: nothing is acknowledged that
-// is not stored, the refusal is `service_busy`, and it recovers without a restart.
+// Failures of the disk, the lock or a transaction under the embedded store: nothing is acknowledged that is not stored,
+// the refusal is `service_busy`, and the store recovers without a restart.
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
@@ -46,14 +46,14 @@ const count = async (db: Db) =>
     ).n,
   );
 
-/** Another process in the middle of a write. */
+/** Another process that holds the write lock. */
 function lockedBy(file: string) {
   const other = new DatabaseSync(file);
   other.exec('begin immediate');
   return { release: () => other.close() };
 }
 
-test('a full disk refuses what does not fit, keeps what was acknowledged, and recovers when there is room', async () => {
+test('on a full disk writes are refused, acknowledged ones are kept, and writes resume once there is space', async () => {
   await using store = await opened();
   const { rows } = await sql<{ page_count: number }>`pragma page_count`.execute(store.db);
   await sql.raw(`pragma max_page_count = ${rows[0]!.page_count + 20}`).execute(store.db);
@@ -69,10 +69,10 @@ test('a full disk refuses what does not fit, keeps what was acknowledged, and re
   assert.equal(await count(store.db), acknowledged + 1);
 });
 
-test('a disk that is full at the commit fails the whole group, and nobody is told otherwise', async () => {
+test('a disk that is full at the commit fails every member of the group', async () => {
   await using store = await opened();
   const { rows } = await sql<{ page_count: number }>`pragma page_count`.execute(store.db);
-  // Small writes fit in the page cache until one of them needs a page that cannot be had.
+  // Small writes fit in the page cache until one needs a new page.
   await sql.raw(`pragma max_page_count = ${rows[0]!.page_count + 1}`).execute(store.db);
   let stored = 0;
   for (let round = 0; round < 40; round += 1) {
@@ -84,7 +84,7 @@ test('a disk that is full at the commit fails the whole group, and nobody is tol
   assert.ok(stored < 320, 'the disk did get full');
 });
 
-test('a read-only database refuses a transaction as unavailable, and takes the next one when it is writable again', async () => {
+test('a read-only database is unavailable for writes until it is writable again', async () => {
   await using store = await opened();
   const writer = new SqliteConnection(store.file, 'write');
   const groups = new GroupCommit(writer, DEFAULT_LIMITS, () => {});
@@ -99,11 +99,11 @@ test('a read-only database refuses a transaction as unavailable, and takes the n
   writer.close();
 });
 
-test('after SQLite rolled back by itself, the transaction can write nothing more, whatever it catches', async () => {
+test('after an automatic rollback by SQLite the transaction cannot write, even if it catches the error', async () => {
   await using store = await opened();
   const transaction = store.db.transaction().execute(async (trx) => {
     await trx.insertInto('setting').values({ name: 'first', value: '' }).execute();
-    // What a failing disk does inside the statement, said aloud.
+    // Simulates the automatic rollback of a failing disk.
     await sql`rollback`.execute(trx);
     await trx
       .insertInto('setting')
@@ -117,7 +117,7 @@ test('after SQLite rolled back by itself, the transaction can write nothing more
   assert.equal(await count(store.db), 1);
 });
 
-test('a group that could be opened but not entered gives the lock back', async () => {
+test('a group that was opened but not joined releases the lock', async () => {
   await using store = await opened();
   class FailsOnce extends SqliteConnection {
     isFailing = true;
@@ -139,7 +139,7 @@ test('a group that could be opened but not entered gives the lock back', async (
   writer.close();
 });
 
-test('a commit that fails, and cannot even be rolled back, refuses its group and not the next one', async () => {
+test('a commit that fails and cannot be rolled back fails its group but not the next one', async () => {
   await using store = await opened();
   class FailsTwice extends SqliteConnection {
     failing = ['commit', 'rollback'];
@@ -167,14 +167,14 @@ test('a commit that fails, and cannot even be rolled back, refuses its group and
   writer.close();
 });
 
-test('while another process writes, ours waits without stopping the event loop', async () => {
+test('waiting for another process’s write lock does not block the event loop', async () => {
   await using store = await opened();
   const lock = lockedBy(store.file);
   let isDone = false;
   const pending = write(store.db, 'patient').then(() => {
     isDone = true;
   });
-  // Each turn of this loop is one the blocked writer left free.
+  // Each iteration is one that the waiting writer did not block.
   for (let turn = 0; turn < 20; turn += 1) await sleep(1);
   assert.equal(isDone, false);
   lock.release();
@@ -182,7 +182,7 @@ test('while another process writes, ours waits without stopping the event loop',
   assert.equal(await count(store.db), 1);
 });
 
-test('a lock that another process never gives up is service_busy after the bounded wait', async () => {
+test('a lock that another process never releases is service_busy after the timeout', async () => {
   await using store = await opened({ maxWaitMs: 50 });
   const lock = lockedBy(store.file);
   await assert.rejects(write(store.db, 'impatient'), BUSY);
@@ -191,7 +191,7 @@ test('a lock that another process never gives up is service_busy after the bound
   assert.equal(await count(store.db), 1);
 });
 
-test('more transactions than may wait are refused at once, and those that wait are served', async () => {
+test('transactions beyond the queue’s limit are refused at once; those queued are served', async () => {
   await using store = await opened({ maxWaiting: 5 });
   const results = await Promise.allSettled(Array.from({ length: 20 }, (_, index) => write(store.db, `w${index}`)));
   const served = results.filter(({ status }) => status === 'fulfilled').length;
@@ -199,7 +199,7 @@ test('more transactions than may wait are refused at once, and those that wait a
   assert.equal(await count(store.db), served);
 });
 
-test('a transaction that does not end is rolled back, and the others go on', async () => {
+test('a transaction that does not end is rolled back, and the others continue', async () => {
   await using store = await opened({ maxHoldMs: 50 });
   const { promise: forEver, resolve: atLast } = Promise.withResolvers<void>();
   const stuck = store.db.transaction().execute(async (transaction) => {
@@ -215,7 +215,7 @@ test('a transaction that does not end is rolled back, and the others go on', asy
   assert.equal(await count(store.db), 1);
 });
 
-test('a transaction inside a transaction cannot stop the store for ever', async () => {
+test('a nested transaction cannot deadlock the store', async () => {
   await using store = await opened({ maxHoldMs: 200, maxWaitMs: 50 });
   await assert.rejects(
     store.db.transaction().execute(async () => {
@@ -227,7 +227,7 @@ test('a transaction inside a transaction cannot stop the store for ever', async 
   assert.equal(await count(store.db), 1);
 });
 
-test('concurrent transactions share commits; a lonely one does not wait for company', async () => {
+test('concurrent transactions share commits; a single one is not delayed', async () => {
   await using store = await opened();
   await Promise.all(Array.from({ length: 64 }, (_, index) => write(store.db, `w${index}`)));
   assert.equal(
@@ -240,10 +240,10 @@ test('concurrent transactions share commits; a lonely one does not wait for comp
   assert.deepEqual(store.groups, [1]);
 });
 
-test('closing waits for what is under way', async () => {
+test('closing waits for transactions in progress', async () => {
   const store = await opened();
   const pending = Promise.all(Array.from({ length: 10 }, (_, index) => write(store.db, `w${index}`)));
-  // The writes are queued once the microtasks have run; only then is there something to wait for.
+  // The writes are queued once the microtasks have run.
   await sleep(0);
   await store.db.destroy();
   await pending;
@@ -252,7 +252,7 @@ test('closing waits for what is under way', async () => {
   reopened.close();
 });
 
-test('every commit is synced to the disk: PRAGMA synchronous reads 2, the journal is the write-ahead log', async () => {
+test('every commit is synced to the disk: PRAGMA synchronous is 2, the journal mode is WAL', async () => {
   await using store = await opened();
   const { rows: synchronous } = await sql<{ synchronous: number }>`pragma synchronous`.execute(store.db);
   assert.equal(synchronous[0]?.synchronous, 2);

@@ -1,4 +1,4 @@
-// Callers who leave, push or lie. Whatever they do, the others are served, and every request leaves its line.
+// Abusive callers: disconnects, floods, malformed input. Other callers are still served, and every request is logged.
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { rmSync } from 'node:fs';
@@ -9,20 +9,20 @@ import { RawConnection } from '../../support/raw-http.ts';
 
 const PATH = '/openapi/v3/account';
 
-/** Sends the bytes and slams the door: a reset, not a goodbye. */
+/** Sends the bytes, then resets the connection (RST instead of FIN). */
 async function sendAndReset(app: TestApp, bytes: string): Promise<void> {
   const { hostname, port } = new URL(app.url);
   const socket = net.connect(Number(port), hostname);
   socket.on('error', () => {});
   await once(socket, 'connect');
   socket.write(bytes);
-  // Sent before the reset, and on a busy machine read before it too: both orders are wanted.
+  // A busy machine may read the bytes before the reset; both orders are tested.
   await new Promise((resolve) => setImmediate(resolve));
   socket.resetAndDestroy();
   await once(socket, 'close');
 }
 
-test('requests whose caller left give their place back, and leave a line', async () => {
+test('requests of disconnected callers release capacity and are logged', async () => {
   await using app = await startApp({ RESEAL_MAX_REQUESTS: '5' });
   const key = await app.newKey();
   const head = `Host: x\r\nX-CC-Key-ID: ${key.keyId}\r\nX-CC-Auth-Key: ${key.authKey}\r\nContent-Type: application/json\r\n`;
@@ -46,7 +46,7 @@ test('requests whose caller left give their place back, and leave a line', async
   assert.ok(aborted.length > 0 && aborted.every((line) => line.event === 'request' && line.status === 499));
 });
 
-test('requests that are refused early do not make room for more', async () => {
+test('requests refused early do not raise the concurrency limit', async () => {
   await using app = await startApp({ RESEAL_MAX_REQUESTS: '2' });
   const key = await app.newKey();
   for (let time = 0; time < 20; time += 1) {
@@ -68,7 +68,7 @@ test('requests that are refused early do not make room for more', async () => {
   for (const one of held) one.end();
 });
 
-test('one connection cannot take every place by pipelining', async () => {
+test('one connection cannot exhaust capacity by pipelining', async () => {
   await using app = await startApp({ RESEAL_MAX_REQUESTS: '50' });
   const greedy = await RawConnection.to(app.url);
   greedy.pause();
@@ -78,7 +78,7 @@ test('one connection cannot take every place by pipelining', async () => {
   greedy.end();
 });
 
-test('garbage behind a request does not take the place of its answer', async () => {
+test('garbage after a request does not replace its response', async () => {
   await using app = await startApp();
   const key = await app.newKey({ name: 'before' });
   const pushy = await RawConnection.to(app.url);
@@ -91,7 +91,7 @@ test('garbage behind a request does not take the place of its answer', async () 
   assert.doesNotMatch(pushy.received, /^HTTP\/1\.1 400/);
 });
 
-test('paths that cannot be taken apart are not found, and tell nothing', async () => {
+test('paths that cannot be decoded are not found and reveal nothing', async () => {
   await using app = await startApp();
   const key = await app.newKey();
   const statusOf = async (target: string, headers = '') => {
@@ -115,21 +115,21 @@ test('CONNECT is answered in the envelope', async () => {
   assert.match(tunnel.received, /^HTTP\/1\.1 405 .*"code":"method_not_allowed"/s);
 });
 
-test('a proxy that gives itself away by any header is not this machine', async () => {
+test('a request with any proxy header does not count as local', async () => {
   await using app = await startApp();
   for (const name of ['via', 'forwarded', 'x-real-ip', 'x-forwarded-proto', 'x-forwarded-host']) {
     assert.equal((await app.call('GET', '/metrics', { headers: { [name]: 'x' } })).status, 403, name);
   }
 });
 
-test('what a trusted proxy forwards is logged only if it is an address', async () => {
+test('a forwarded client is logged only if it is an IP address', async () => {
   await using app = await startApp({ RESEAL_TRUSTED_PROXIES: '127.0.0.1' });
   await app.call('GET', '/healthz', { headers: { 'x-forwarded-for': 'a-secret-in-disguise' } });
   await app.stop();
   assert.doesNotMatch(app.output, /disguise/);
 });
 
-test('every wait of a connection has a bound', async () => {
+test('every wait on a connection has a timeout', async () => {
   await using app = await startApp();
   const { headersTimeout, requestTimeout, keepAliveTimeout, timeout, maxConnections } = app.server;
   assert.deepEqual(
@@ -144,7 +144,7 @@ test('every wait of a connection has a bound', async () => {
   );
 });
 
-test('a readiness that is asked for often writes at most once a second', async () => {
+test('polling readiness writes at most once a second', async () => {
   await using app = await startApp();
   const commits = async () =>
     Number(/^reseal_store_group_commit_transactions_sum (\d+)$/m.exec((await app.call('GET', '/metrics')).text)?.[1]);
@@ -154,7 +154,7 @@ test('a readiness that is asked for often writes at most once a second', async (
   assert.ok((await commits()) - before <= 1 + seconds);
 });
 
-test('a database that was deleted below the service is not written to as if nothing had happened', async () => {
+test('a database file that was deleted is not written to', async () => {
   await using app = await startApp();
   const key = await app.newKey();
   rmSync(app.folder, { recursive: true });

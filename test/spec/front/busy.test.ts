@@ -1,4 +1,4 @@
-// The service when its store cannot write: refused honestly, ready again without a restart.
+// When the store cannot write, requests are refused as busy; the service recovers without a restart.
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
@@ -22,7 +22,7 @@ rule('errors service_busy', '`service_busy` is 503 with a `Retry-After` header',
   const lock = holdLock(app.folder);
   const { status, headers, body } = await app.call('PUT', PATH, { key, json: { name: 'refused' } });
   assert.deepEqual([status, body.code, headers.get('retry-after')], [503, 'service_busy', '1']);
-  // Reading goes on meanwhile, and shows that nothing was changed.
+  // Reads still work, and show that nothing was changed.
   assert.equal((await app.call('GET', PATH, { key })).body.data.account.name, 'before');
   lock.release();
   assert.equal((await app.call('PUT', PATH, { key, json: { name: 'after' } })).status, 200);
@@ -44,7 +44,7 @@ rule(
     const open = await RawConnection.to(app.url);
     open.write('GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n');
     await open.until(/"alive"/);
-    // Half a request keeps the connection from being idle; a whole one elsewhere shows that the half has arrived.
+    // Half a request keeps the connection busy; a complete one elsewhere shows that the half has arrived.
     open.write('GET /readyz HTTP/1.1\r\nHost: x\r\n');
     await app.call('GET', '/healthz');
     const stopped = app.stop();
@@ -55,7 +55,7 @@ rule(
   },
 );
 
-test('a shutdown finishes what was begun, and takes nothing new', async () => {
+test('a shutdown finishes requests in progress and accepts no new ones', async () => {
   await using app = await startApp();
   const key = await app.newKey();
   const body = '{"name":"finished"}';
@@ -77,7 +77,7 @@ test('a shutdown finishes what was begun, and takes nothing new', async () => {
   );
 });
 
-test('a shutdown does not wait for ever', async () => {
+test('a shutdown has a deadline', async () => {
   await using app = await startApp({ RESEAL_SHUTDOWN_SECONDS: '0' });
   const stuck = await RawConnection.to(app.url);
   stuck.write('GET /healthz HTTP/1.1\r\nHost: x\r\n');

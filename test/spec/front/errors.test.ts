@@ -20,7 +20,7 @@ test('the error table and the contract have the same codes with the same statuse
   }
 });
 
-test('every code has words in both languages, and they differ', () => {
+test('every code has a message in both languages, and they differ', () => {
   for (const code of CODES) {
     const say = (locale: 'en' | 'zh-CN') => errorResponse(new Refusal(code), locale, 'id').body.message;
     assert.doesNotMatch(say('en'), /\p{Script=Han}/u, code);

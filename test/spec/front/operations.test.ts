@@ -31,7 +31,7 @@ rule('ops 4', '`GET /metrics` answers in the text format of Prometheus', async (
     assert.match(line, /^(# (HELP|TYPE) [a-zA-Z0-9_:]+ .+|[a-zA-Z_:][a-zA-Z0-9_:]*(\{.*\})? \S+)$/);
   }
   assert.match(text, /^reseal_http_request_seconds_count\{method="GET",route="\/healthz",status="200"\} \d+$/m);
-  // Something was measured: no request takes no time at all.
+  // A duration was recorded.
   const [, sum] = /^reseal_http_request_seconds_sum\{method="GET",route="\/healthz",status="200"\} (\S+)$/m.exec(text)!;
   assert.ok(Number(sum) > 0);
 });
@@ -42,7 +42,7 @@ rule('ops 5', 'every caller that is not on the loopback interface or that came t
     const { status, body } = await app.call('GET', '/metrics', { headers });
     assert.deepEqual([status, body.code], [403, 'permission_denied']);
   }
-  // A caller from elsewhere, as a trusted proxy reports it.
+  // A remote caller, as reported by a trusted proxy.
   await using proxied = await startApp({ RESEAL_TRUSTED_PROXIES: '127.0.0.1' });
   for (const address of ['192.0.2.1', '::ffff:192.0.2.1', '2001:db8::1', '127.0.0.1']) {
     const { status } = await proxied.call('GET', '/metrics', { headers: { 'x-forwarded-for': address } });
@@ -136,7 +136,7 @@ rule('ops 8', 'names `RESEAL_PUBLIC_URL` as the address of its server', async ()
 rule('ops 9', 'a reference page that makes no request to any other host', async () => {
   const page = await app.call('GET', '/docs');
   assert.equal(page.status, 200);
-  // The browser itself enforces it: everything not listed is blocked, and only this service is listed.
+  // The browser enforces it: only this service is listed.
   const policy = page.headers.get('content-security-policy') ?? '';
   assert.match(policy, /default-src 'none'/);
   for (const directive of policy.split(';').map((one) => one.trim())) {
@@ -201,7 +201,7 @@ rule(
   },
 );
 
-test('an unexpected error is logged with its stack, and without what it quotes', async () => {
+test('an unexpected error is logged with its stack and without quoted values', async () => {
   await using broken = await startApp();
   const key = await broken.newKey();
   const secret = 'very-secret-pin-4711';
@@ -253,6 +253,6 @@ rule('ops 12', 'A forwarded client address is believed only when the direct peer
   assert.equal(await seen({}, '192.0.2.7'), '127.0.0.1');
   assert.equal(await seen({ RESEAL_TRUSTED_PROXIES: '192.0.2.0/24' }, '192.0.2.7'), '127.0.0.1');
   assert.equal(await seen({ RESEAL_TRUSTED_PROXIES: '127.0.0.0/8' }, '192.0.2.7'), '192.0.2.7');
-  // Only the last address not of a trusted proxy counts: the first is whatever the client chose to say.
+  // Only the last address that is not a trusted proxy's counts; the client controls the ones before it.
   assert.equal(await seen({ RESEAL_TRUSTED_PROXIES: '127.0.0.1' }, '198.51.100.1, 192.0.2.7'), '192.0.2.7');
 });

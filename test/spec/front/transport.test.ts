@@ -18,7 +18,7 @@ rule('transport 1', 'A body larger than the service accepts is refused with 413 
   assert.equal(fits.status, 200);
   const announced = await app.call('PUT', PATH, { key, headers: JSON_TYPE, raw: bodyOf(LIMIT + 1) });
   assert.deepEqual([announced.status, announced.body.code], [413, 'invalid_parameters']);
-  // Without a length in front, only counting helps.
+  // A chunked body announces no length and must be counted.
   const chunk = bodyOf(LIMIT + 1);
   const chunked = await sendRaw(
     app.url,
@@ -94,7 +94,7 @@ rule('transport 6', 'A 405 answer carries the header `Allow` with the methods th
   assert.deepEqual([health.status, health.headers.get('allow')], [405, 'GET, HEAD']);
 });
 
-test('what is not HTTP, or breaks its rules, is answered in the envelope', async () => {
+test('invalid HTTP is answered in the envelope', async () => {
   const broken = {
     'not HTTP': 'hello\r\n\r\n',
     'no Host': `GET ${PATH} HTTP/1.1\r\nConnection: close\r\n\r\n`,
@@ -111,12 +111,12 @@ test('what is not HTTP, or breaks its rules, is answered in the envelope', async
   }
 });
 
-test('an unknown expectation is ignored, not answered bare', async () => {
+test('an unknown Expect header is ignored', async () => {
   const answer = await sendRaw(app.url, `GET /healthz HTTP/1.1\r\nHost: x\r\nExpect: tea\r\nConnection: close\r\n\r\n`);
   assert.equal(answer.status, 200);
 });
 
-test('paths that only look like ours do not get around authentication', async () => {
+test('look-alike paths do not bypass authentication', async () => {
   for (const path of [
     '/%6fpenapi/v3/account',
     '/openapi/v3/./account',
@@ -139,11 +139,11 @@ test('a service behind a path prefix answers with and without it', async () => {
   assert.equal((await fetch(`${address}/pkihealthz`)).status, 404);
 });
 
-test('more requests at once than allowed are refused as busy, and health checks are not', async () => {
+test('requests beyond the concurrency limit are refused as busy; health checks are exempt', async () => {
   await using small = await startApp({ RESEAL_MAX_REQUESTS: '1' });
   const slowKey = await small.newKey();
   const { promise: unblocked, resolve: unblock } = Promise.withResolvers<void>();
-  // A transaction that waits holds the store's only writer, and with it the one request that is allowed.
+  // An open transaction holds the store's only writer, and with it the one request that is allowed.
   const { promise: started, resolve: start } = Promise.withResolvers<void>();
   const holder = small.app.store.transaction(async () => {
     start();
@@ -152,7 +152,7 @@ test('more requests at once than allowed are refused as busy, and health checks 
   await started;
   const first = small.call('PUT', PATH, { key: slowKey, json: { name: 'first' } });
   let second = await small.call('GET', PATH, { key: slowKey });
-  // The first request may not have arrived yet; once it is in, and waiting, nobody else fits.
+  // The first request may not have arrived yet; once it waits, no other is admitted.
   for (let tries = 0; second.status === 200 && tries < 1_000; tries += 1)
     second = await small.call('GET', PATH, { key: slowKey });
   assert.deepEqual([second.status, second.body.code, second.headers.get('retry-after')], [503, 'service_busy', '1']);
