@@ -297,9 +297,9 @@ for (const engine of await bothEngines()) {
       'of many transactions at once, those that fail fail alone',
       withStore(async (store) => {
         await store.accounts.insert(account('taken'));
-        const wishes = Array.from({ length: 60 }, (_, index) => (index % 3 === 0 ? 'taken' : `a${index}`));
+        const ids = Array.from({ length: 60 }, (_, index) => (index % 3 === 0 ? 'taken' : `a${index}`));
         const results = await Promise.allSettled(
-          wishes.map((id, index) =>
+          ids.map((id, index) =>
             store.transaction(async ({ accounts, audit }) => {
               await audit.append(entry(String(index), 'taken'));
               await accounts.insert(account(id));
@@ -307,7 +307,7 @@ for (const engine of await bothEngines()) {
           ),
         );
         for (const [index, { status }] of results.entries())
-          assert.equal(status, wishes[index] === 'taken' ? 'rejected' : 'fulfilled');
+          assert.equal(status, ids[index] === 'taken' ? 'rejected' : 'fulfilled');
         assert.equal((await store.accounts.list({ limit: 1000 })).length, 1 + 40);
         assert.equal(
           (await store.audit.listOf('taken', { limit: 1000 })).length,

@@ -1,4 +1,4 @@
-// What the doctor says of revocation: nothing while the service does its work, and what is wrong when nobody does.
+// The doctor's revocation check: ok while the service runs; expired CRLs, overdue and unlisted revocations otherwise.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { checkRevocation } from '../../../src/adapters/doctor/revocation.ts';
@@ -12,7 +12,7 @@ const HOUR = 3_600_000;
 const DAY = 24 * HOUR;
 const GRACE = { ...OWN_PRODUCT, csr: 'optional', revokes_previous_on_reissue: true, revocation_grace_hours: 12 };
 
-test('lists that ran out, revocations that are overdue or unlisted, and lists that nobody renews', async () => {
+test('expired CRLs, overdue or unlisted revocations, and stale CRLs', async () => {
   const app = await startApp({ RESEAL_PRODUCTS_FILE: productsFile(GRACE) });
   const db = openEngine(engineAt({ kind: 'sqlite', file: `${app.folder}/reseal.db` }), () => {});
   const found = async (at: number) => {
