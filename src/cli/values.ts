@@ -1,5 +1,7 @@
 // Values given on the command line, read strictly: what does not fit is an error that shows what would.
+
 import { readFileSync } from 'node:fs';
+import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../kernel/durations.ts';
 import { EXIT, Problem } from '../kernel/problem.ts';
 
 /** A secret in a file, or on standard input as -. Editors end a file with a line break, which is not part of it. */
@@ -18,7 +20,7 @@ export function oneOf<T extends string>(option: string, given: unknown, allowed:
   throw new Problem(EXIT.usage, `--${option} ${String(given)} is not known`, `Use one of: ${allowed.join(', ')}.`);
 }
 
-const UNIT_MS = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
+const UNIT_MS = { s: SECOND_MS, m: MINUTE_MS, h: HOUR_MS, d: DAY_MS } as const;
 const MAX_AMOUNT = 100_000;
 
 /** 90s, 15m, 24h, 30d: in milliseconds. */

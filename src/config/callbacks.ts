@@ -2,6 +2,7 @@
 
 import type { AddressRule } from '../domain/egress/addresses.ts';
 import type { Rate } from '../domain/rate.ts';
+import { DAY_MS, HOUR_MS } from '../kernel/durations.ts';
 import type { AccountRule } from './values.ts';
 import type { Values } from './variables.ts';
 
@@ -24,7 +25,6 @@ export type CallbackConfig = Readonly<{
 
 /** Ten at once, and ten more in each minute. */
 const DEFAULT_TEST_RATE: Rate = { burst: 10, everyMs: 6_000 };
-const HOUR_MS = 3_600_000;
 /** Contract delivery 4: a little more than three days, so that a receiver that breaks on a Friday is served on Monday. */
 const DEFAULT_SCHEDULE: readonly number[] = [
   ...[5_000, 30_000, 300_000, 1_800_000],
@@ -41,7 +41,7 @@ export const callbackConfig = (v: Values): CallbackConfig =>
     atOnce: v.RESEAL_CALLBACKS_AT_ONCE,
     perAccount: v.RESEAL_CALLBACKS_PER_ACCOUNT,
     perHost: v.RESEAL_CALLBACKS_PER_HOST,
-    retentionMs: v.RESEAL_CALLBACK_RETENTION_DAYS * 24 * HOUR_MS,
+    retentionMs: v.RESEAL_CALLBACK_RETENTION_DAYS * DAY_MS,
     rotationMs: v.RESEAL_CALLBACK_ROTATION_HOURS * HOUR_MS,
     allow: v.RESEAL_CALLBACK_ALLOW,
     deny: v.RESEAL_CALLBACK_DENY,

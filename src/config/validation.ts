@@ -1,6 +1,7 @@
 // The settings of domain validation, from the variables that concern it.
 
 import type { AddressRule } from '../domain/egress/addresses.ts';
+import { DAY_MS } from '../kernel/durations.ts';
 import { hostName } from './values.ts';
 import type { Values } from './variables.ts';
 
@@ -17,7 +18,6 @@ export type ValidationConfig = Readonly<{
 
 /** For a service without a name of its own. */
 const NO_NAME = 'ca.reseal.test';
-const DAY_MS = 86_400_000;
 
 export function validationFrom(v: Values): ValidationConfig {
   const base = v.RESEAL_PUBLIC_URL ?? `http://${v.RESEAL_HOST}:${v.RESEAL_PORT}`;

@@ -1,11 +1,12 @@
 // Do callbacks arrive? What was given up lately, and what has been waiting for long, are for somebody to look at.
+
 import type { Deliveries } from '../../domain/callbacks/ports.ts';
+import { DAY_MS, HOUR_MS } from '../../kernel/durations.ts';
 import type { Finding } from '../../kernel/problem.ts';
 
-const DAY_MS = 86_400_000;
 const LATELY_MS = 7 * DAY_MS;
 const MAX_COUNTED = 10_000;
-const LONG_MS = 3_600_000;
+const LONG_MS = HOUR_MS;
 const REMEDY =
   'See reseal callback deliveries ACCOUNT --state failed; when the receiver is well, reseal callback replay.';
 

@@ -1,9 +1,10 @@
 // Is there an issuer for everything we offer, and does it live as long as the certificates it will be asked for?
+
 import { canStillSign, type PublicIssuer } from '../../domain/certificate/authority.ts';
+import { DAY_MS } from '../../kernel/durations.ts';
 import type { Finding } from '../../kernel/problem.ts';
 import { candidatesAmong, candidatesFor, servedBy } from '../ca/issuer-selection.ts';
 
-const DAY_MS = 86_400_000;
 // A year, and the weeks that a new authority takes where ceremonies and auditors are part of it.
 const NOTICE_DAYS = 400;
 const REMEDY = 'Bring a new one: reseal ca import --certificate issuing.pem --key issuing.key --root root.pem';

@@ -1,7 +1,9 @@
 // Does the world see what is revoked? Lists that have run out, revocations that no list shows, and scheduled ones whose
 // time has passed all mean that nobody is at work: the service does these things by itself while it runs.
+
 import { X509Certificate } from 'node:crypto';
 import type { CrlRef } from '../../domain/revocation/revocation.ts';
+import { HOUR_MS, MINUTE_MS } from '../../kernel/durations.ts';
 import type { Finding } from '../../kernel/problem.ts';
 import { RENEW_AFTER_MS } from '../ca/status/crl-publisher.ts';
 import { bytesFrom } from '../store/engine/columns.ts';
@@ -10,9 +12,8 @@ import { crlsIn } from '../store/revocation/crls.ts';
 import { revocationsIn } from '../store/revocation/revocations.ts';
 import { revokedSerialsIn } from '../store/revocation/revoked-serials.ts';
 
-const HOUR_MS = 3_600_000;
 /** What a running service does within seconds is late after this. */
-const LATE_MS = 60_000;
+const LATE_MS = MINUTE_MS;
 /** More than all lists of any issuers that were ever here. */
 const MAX_UNLISTED = 10_000;
 const REMEDY = 'Start the service, or look into its log: it publishes and revokes by itself while it runs.';

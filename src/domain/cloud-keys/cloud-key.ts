@@ -1,6 +1,7 @@
 // Keys that the service makes and holds for a customer: what an access code may be, which key is made, and how long
 // wrong codes lock it. Pure; where the key lies and how it is locked is not decided here.
 
+import { DAY_MS, MINUTE_MS } from '../../kernel/durations.ts';
 import { CURVE_BITS, type Product } from '../catalog/products.ts';
 import type { KeyType, PublicKey } from '../certificate/public-key.ts';
 import type { SignHash } from '../certificate/sign-hash.ts';
@@ -109,8 +110,8 @@ export const keyToBe = ({ type, bits }: KeyKind): PublicKey => ({
 });
 
 const FREE_TRIES = 4;
-const FIRST_LOCK_MS = 60_000;
-const LONGEST_LOCK_MS = 86_400_000;
+const FIRST_LOCK_MS = MINUTE_MS;
+const LONGEST_LOCK_MS = DAY_MS;
 
 /** How long the key is locked after that many wrong codes in a row: not at first, then twice as long each time. */
 export const lockAfter = (wrongCodes: number): number =>
