@@ -23,7 +23,7 @@ import type { Page } from '../../domain/page.ts';
 import type { Rate } from '../../domain/rate.ts';
 import type { Secret } from '../../domain/secret.ts';
 import type { Repositories } from '../../domain/store.ts';
-import { keyedMutex } from '../../kernel/keyed-mutex.ts';
+import { keyedMutex } from '../../kernel/concurrency.ts';
 import {
   allHeld,
   destroyKey,
