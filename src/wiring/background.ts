@@ -2,7 +2,7 @@
 // Across instances it is the chores' own leases that keep two from doing the same work.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Refusal } from '../domain/errors.ts';
-import { faultLine, type Log } from '../kernel/log.ts';
+import { errorLine, type Log } from '../kernel/log.ts';
 
 export interface Chore {
   readonly everyMs: number;
@@ -22,7 +22,7 @@ export interface Background {
 export const logUnexpected =
   (log: Log) =>
   (error: unknown): void => {
-    if (!(error instanceof Refusal)) log(faultLine(error, null));
+    if (!(error instanceof Refusal)) log(errorLine(error, null));
   };
 
 export function keepRunning(chores: readonly Chore[], onError: (error: unknown) => void): Background {

@@ -10,7 +10,7 @@ import { sealKeysOf } from '../adapters/seal/seal-check.ts';
 import { lockFolder } from '../adapters/store/engine/folder-lock.ts';
 import type { Context } from '../cli/command.ts';
 import { type Config, type Environment, readConfig } from '../config/config.ts';
-import { faultLine, type Log, logTo } from '../kernel/log.ts';
+import { errorLine, type Log, logTo } from '../kernel/log.ts';
 import { EXIT, type Finding, Problem } from '../kernel/problem.ts';
 import { announcement } from '../sandbox/announce.ts';
 import { openApp } from './app.ts';
@@ -179,7 +179,7 @@ async function untilSignal(log: Log, start: () => Promise<Running>): Promise<voi
   // Whoever read our lines is gone; without this the next one would be an error nobody catches.
   process.stdout.on('error', onSignal);
   process.on('uncaughtException', (error) => {
-    log(faultLine(error, null));
+    log(errorLine(error, null));
     process.exit(EXIT.bug);
   });
   const running = await start();

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { format, inspect } from 'node:util';
 import { Secret } from '../../src/domain/secret.ts';
-import { faultLine, mask } from '../../src/kernel/log.ts';
+import { errorLine, mask } from '../../src/kernel/log.ts';
 
 const TEXT = 'correct horse battery staple';
 
@@ -40,9 +40,9 @@ test('messages of unexpected errors are masked where a secret would stand', () =
 
 test('whatever is thrown becomes a line', () => {
   for (const thrown of [new Error('x'), 'text', null, undefined, 7, { code: 'X' }, Object.create(null)]) {
-    const line = faultLine(thrown, 'id');
+    const line = errorLine(thrown, 'id');
     assert.equal(line.event, 'error');
     assert.equal(typeof line.name, 'string');
   }
-  assert.deepEqual(faultLine(Object.assign(new Error('m'), { code: 'E1' }), null).code, 'E1');
+  assert.deepEqual(errorLine(Object.assign(new Error('m'), { code: 'E1' }), null).code, 'E1');
 });

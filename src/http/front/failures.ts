@@ -7,7 +7,7 @@ import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from
 import { Refusal } from '../../domain/errors.ts';
 import type { NewId } from '../../domain/ids.ts';
 import { type Locale, preferredLocale } from '../../kernel/locale.ts';
-import { faultLine, type Log } from '../../kernel/log.ts';
+import { errorLine, type Log } from '../../kernel/log.ts';
 import { type ErrorAnswer, errorAnswer, TransportRefusal } from './reply.ts';
 import type { RecordRequest } from './request-log.ts';
 import { validationRefusal } from './schema-validation.ts';
@@ -38,7 +38,7 @@ export function sendFailure(
   ) => Omit<ErrorAnswer, 'body'> & { body: object } = errorAnswer,
 ): FastifyReply {
   const refusal = refusalFrom(error);
-  if (refusal.code === 'service_internal_error') log(faultLine(error, request.id));
+  if (refusal.code === 'service_internal_error') log(errorLine(error, request.id));
   const { status, headers, body } = answer(refusal, localeOf(request), request.id);
   request.outcome = refusal.code;
   return reply.code(status).headers(headers).header('x-request-id', request.id).type('application/json').send(body);
