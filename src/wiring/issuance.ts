@@ -129,7 +129,7 @@ export async function openIssuance(
     async sweep() {
       const voided = await voidLostIssuances(store, now, newId);
       await takeUpIssuers();
-      await store.signingGrants.forget(now(), FORGOTTEN_AT_ONCE);
+      await store.signingGrants.deleteExpired(now(), FORGOTTEN_AT_ONCE);
       return voided;
     },
   };

@@ -6,7 +6,7 @@ import { invalid } from '../../domain/errors.ts';
 import { Secret } from '../../domain/secret.ts';
 import { type Locale, preferredLocale } from '../../kernel/locale.ts';
 import type { Log } from '../../kernel/log.ts';
-import type { AuthenticateCaller, Presented } from '../../usecases/access/authenticate-caller.ts';
+import type { AuthenticateCaller, PresentedCredential } from '../../usecases/access/authenticate-caller.ts';
 import type { HeldKey } from '../../usecases/cloud-keys/operate-cloud-keys.ts';
 import type { UseCloudKey } from '../../usecases/cloud-keys/use-cloud-key.ts';
 import { actorOf, authenticateRequests, callerOf, twoHeaders } from '../front/authentication.ts';
@@ -105,7 +105,7 @@ export function cscInterface({ log, authenticate, cloudKeys, authority: { chainO
 }
 
 /** As clients of that interface know it, or as ours do. */
-function basicOrTwoHeaders(headers: IncomingHttpHeaders): Presented {
+function basicOrTwoHeaders(headers: IncomingHttpHeaders): PresentedCredential {
   const [, base64] = /^Basic +([A-Za-z0-9+/]+={0,2})$/i.exec(headers.authorization ?? '') ?? [];
   if (base64 === undefined) return twoHeaders(headers);
   const [, keyId, secret = ''] = /^([^:]*):(.*)$/s.exec(Buffer.from(base64, 'base64').toString('utf8')) ?? [];

@@ -4,7 +4,7 @@ import type { IncomingHttpHeaders } from 'node:http';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { type Action, type Actor, type Caller, requirePermission } from '../../domain/access/credential.ts';
 import { Secret } from '../../domain/secret.ts';
-import type { AuthenticateCaller, Presented } from '../../usecases/access/authenticate-caller.ts';
+import type { AuthenticateCaller, PresentedCredential } from '../../usecases/access/authenticate-caller.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -21,7 +21,7 @@ declare module 'fastify' {
 export function authenticateRequests(
   app: FastifyInstance,
   authenticate: AuthenticateCaller,
-  presentedIn: (headers: IncomingHttpHeaders) => Presented = twoHeaders,
+  presentedIn: (headers: IncomingHttpHeaders) => PresentedCredential = twoHeaders,
 ): void {
   app.addHook('onRoute', ({ url, config }) => {
     if (!config?.action) throw new Error(`the route ${url} does not say which action it is`);
@@ -39,7 +39,10 @@ export function callerOf(request: FastifyRequest): Caller {
   return request.caller;
 }
 
-export const twoHeaders = ({ 'x-cc-key-id': keyId, 'x-cc-auth-key': authKey }: IncomingHttpHeaders): Presented => ({
+export const twoHeaders = ({
+  'x-cc-key-id': keyId,
+  'x-cc-auth-key': authKey,
+}: IncomingHttpHeaders): PresentedCredential => ({
   keyId: single(keyId),
   authKey: typeof authKey === 'string' ? new Secret(authKey) : undefined,
 });

@@ -145,10 +145,10 @@ rule(
     const codes = [CODE, 'Green-Valley-41', 'Wrong-Turning-88'] as const;
     for (const wish of [{ like: 'p256' }, { like: 'rsa2048' }, { signHash: 'sm3' }] as const) {
       const held = await newCloudKey(app, wish);
-      const { locked } = (await app.app.store.cloudKeys.find(held.key.accountId, held.id))!;
+      const { wrappedKey } = (await app.app.store.cloudKeys.find(held.key.accountId, held.id))!;
       const secret = Buffer.from((await app.app.store.secrets.get('cloud-key-secret'))!, 'base64');
       await using pool = workPool();
-      const pkcs8 = (await keyMaker(pool, secret).unlock(locked!, new Secret(CODE), held.id))!;
+      const pkcs8 = (await keyMaker(pool, secret).unwrap(wrappedKey!, new Secret(CODE), held.id))!;
       needles.push(...[pkcs8, secret, ...secretsIn(pkcs8)].flatMap(waysToWrite));
       const path = `/openapi/v3/cloud-keys/${held.id}`;
       const { key } = held;

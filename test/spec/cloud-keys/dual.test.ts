@@ -9,7 +9,7 @@ import { after, test } from 'node:test';
 import { sm2 as oracle } from 'sm-crypto-v2';
 import { openAuthority } from '../../../src/adapters/ca/authority.ts';
 import { checkSm2 } from '../../../src/adapters/doctor/sm2.ts';
-import { keyToBe } from '../../../src/domain/cloud-keys/cloud-key.ts';
+import { placeholderKey } from '../../../src/domain/cloud-keys/cloud-key.ts';
 import { planReissue } from '../../../src/domain/issuance/reissue.ts';
 import { newFolder, startApp } from '../../support/app.ts';
 import { rule } from '../../support/contract.ts';
@@ -219,7 +219,7 @@ test('with SM2 switched off nothing new is signed, and what was issued is still 
     signHashes: ['sm3' as const],
     keys: [{ type: 'sm2' as const, minBits: 256, maxBits: 256 }],
   };
-  const readCsr = () => keyToBe({ type: 'sm2', bits: 256 });
+  const readCsr = () => placeholderKey({ type: 'sm2', bits: 256 });
   const context = { ...CONTEXT, product, readCsr, issuers: { choose: without.issuerFor, served: without.served } };
   assert.throws(() => planReissue({ ...request, commonName: 'example.com', csr: 'sm2-256' }, context), {
     code: 'service_busy',
