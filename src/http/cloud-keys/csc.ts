@@ -1,5 +1,5 @@
-// POST /csc/v2/…: signing with cloud-held keys, as the Cloud Signature Consortium API v2 has it. A credential of that
-// interface is a cloud-held key of ours. Answers and errors have the shapes of that specification, not of our envelope.
+// POST /csc/v2/…: signing with cloud-held keys through the Cloud Signature Consortium API v2. Its credentials are our
+// cloud-held keys. Responses and errors follow that specification, not our envelope.
 import type { IncomingHttpHeaders } from 'node:http';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { invalid } from '../../domain/errors.ts';
@@ -18,7 +18,7 @@ import {
   bodyOf,
   choice,
   count,
-  cscAnswer,
+  cscErrorResponse,
   digestsIn,
   flag,
   hashIn,
@@ -34,12 +34,12 @@ export interface CscServices {
   readonly authority: { readonly chainOf: ChainOf };
 }
 
-/** The specification knows no pages. Whoever has more keys than this destroys those that are of no use any more. */
+/** The specification has no paging. Accounts with more keys see the newest ones. */
 const MAX_LISTED = 1_000;
 
 export function cscInterface({ log, authenticate, cloudKeys, authority: { chainOf } }: CscServices, routes: Routes) {
   return async (scope: FastifyInstance): Promise<void> => {
-    scope.setErrorHandler((error, request, reply) => sendFailure(error, request, reply, log, cscAnswer));
+    scope.setErrorHandler((error, request, reply) => sendFailure(error, request, reply, log, cscErrorResponse));
     authenticateRequests(scope, authenticate, basicOrTwoHeaders);
     refuseUnknownRoutes(scope, routes);
 
@@ -80,13 +80,13 @@ export function cscInterface({ log, authenticate, cloudKeys, authority: { chainO
     scope.post('/credentials/authorize', use, async (request) => {
       const body = bodyOf(request.body);
       const id = text(body, 'credentialID');
-      const wish = {
+      const authorization = {
         numSignatures: count(body, 'numSignatures'),
         digests: digestsIn(body),
         signHash: hashIn(body),
         pin: pinIn(body),
       };
-      const { token, expiresInSeconds } = await cloudKeys.authorize(actorOf(request), id, wish);
+      const { token, expiresInSeconds } = await cloudKeys.authorize(actorOf(request), id, authorization);
       return { SAD: token.reveal(), expiresIn: expiresInSeconds };
     });
 
@@ -104,7 +104,7 @@ export function cscInterface({ log, authenticate, cloudKeys, authority: { chainO
   };
 }
 
-/** As clients of that interface know it, or as ours do. */
+/** HTTP Basic, as CSC clients send it, or our two headers. */
 function basicOrTwoHeaders(headers: IncomingHttpHeaders): PresentedCredential {
   const [, base64] = /^Basic +([A-Za-z0-9+/]+={0,2})$/i.exec(headers.authorization ?? '') ?? [];
   if (base64 === undefined) return twoHeaders(headers);
@@ -115,7 +115,7 @@ function basicOrTwoHeaders(headers: IncomingHttpHeaders): PresentedCredential {
 const languageOf = (request: FastifyRequest, { lang }: Body): Locale =>
   (typeof lang === 'string' ? preferredLocale(lang) : undefined) ?? localeOf(request);
 
-/** Who calls is known: nobody asks for somebody else (11.4). */
+/** The API key determines the account, so userID must be absent (11.4). */
 function refuseUserId({ userID }: Body): void {
   if (userID == null) return;
   throw invalid(

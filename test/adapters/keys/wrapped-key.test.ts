@@ -3,10 +3,10 @@ import { createHmac, randomBytes } from 'node:crypto';
 import { after, test } from 'node:test';
 import { unwrapKey, type WrapContext, WrappingBroken, wrapKey } from '../../../src/adapters/keys/wrapped-key.ts';
 import { newSm2Key } from '../../../src/adapters/sm2/sm2.ts';
-import { type Pool, workPool } from '../../../src/adapters/workers/pool.ts';
+import { type Pool, workerPool } from '../../../src/adapters/workers/pool.ts';
 import { Refusal } from '../../../src/domain/errors.ts';
 
-const pool = workPool({ threads: 1 });
+const pool = workerPool({ threads: 1 });
 after(() => pool.close());
 
 const SECRET = randomBytes(32);
@@ -173,7 +173,7 @@ test('copies of ours are wiped: the PIN’s bytes and the derived key; what was 
 });
 
 test('a busy pool is no wrong PIN', async () => {
-  const closed = workPool({ threads: 1 });
+  const closed = workerPool({ threads: 1 });
   await closed.close();
   await assert.rejects(unwrapKey(wrapped, PIN, { ...CONTEXT, pool: closed }), Refusal);
   await assert.rejects(wrapKey(PKCS8, PIN, { ...CONTEXT, pool: closed }), Refusal);

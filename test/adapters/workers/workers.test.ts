@@ -12,8 +12,8 @@ import { sm2 as oracle } from 'sm-crypto-v2';
 import { DerReader } from '../../../src/adapters/der/reader.ts';
 import { openSm2PrivateKey, openSm2PublicKey, sm2Scalar } from '../../../src/adapters/sm2/sm2.ts';
 import type { Argon2Input } from '../../../src/adapters/workers/jobs.ts';
-import { movable, type Packet, wipe } from '../../../src/adapters/workers/packet.ts';
-import { type Pool, type PoolOptions, workPool } from '../../../src/adapters/workers/pool.ts';
+import { type Packet, transferable, wipe } from '../../../src/adapters/workers/packet.ts';
+import { type Pool, type PoolOptions, workerPool } from '../../../src/adapters/workers/pool.ts';
 import { Refusal } from '../../../src/domain/errors.ts';
 
 const hex = (bytes: Uint8Array): string => Buffer.from(bytes).toString('hex');
@@ -52,7 +52,7 @@ const SCRIPT = new URL(
   `)}`,
 );
 const misbehaving = (options: PoolOptions = {}): Pool<Misbehaviour> =>
-  workPool<Misbehaviour>({ threads: 1, script: SCRIPT, ...options });
+  workerPool<Misbehaviour>({ threads: 1, script: SCRIPT, ...options });
 
 const isBusy = (error: unknown): boolean => {
   assert.ok(error instanceof Refusal, String(error));
@@ -62,7 +62,7 @@ const isBusy = (error: unknown): boolean => {
 };
 
 test('every job of the table does what it says', async () => {
-  await using pool = workPool({ threads: 1 });
+  await using pool = workerPool({ threads: 1 });
   assert.equal(hex((await pool.run('argon2', argon2Example())).key), ARGON2_ANSWER);
 
   const [key, recipient] = await Promise.all([pool.run('sm2Key'), pool.run('sm2Key')]);
@@ -103,7 +103,7 @@ test('jobs are checked by their types', () => {
 });
 
 test('the input stays the caller’s, also where it is part of a larger buffer', async () => {
-  await using pool = workPool({ threads: 1 });
+  await using pool = workerPool({ threads: 1 });
   const input = argon2Example();
   const slab = Buffer.alloc(100, 9);
   slab.fill(1, 10, 42);
@@ -116,7 +116,7 @@ test('the input stays the caller’s, also where it is part of a larger buffer',
 
 test('what is moved is one copy, and a wiped packet has no bytes left', () => {
   const packet = { secret: Uint8Array.of(1, 2, 3), name: 'x', count: 4 };
-  const { packet: copy, transfer } = movable(packet);
+  const { packet: copy, transfer } = transferable(packet);
   assert.deepEqual(copy, packet);
   assert.equal((copy.secret as Uint8Array).buffer, transfer[0]);
   assert.equal(transfer.length, 1);
@@ -143,7 +143,7 @@ test('a worker wipes the input it was given, whether the job succeeds or fails',
 });
 
 test('fifty queued jobs leave the event loop free: it turns between any two of them', async () => {
-  await using pool = workPool({ threads: 1 });
+  await using pool = workerPool({ threads: 1 });
   let turns = 0;
   let isOver = false;
   const turn = () => {
@@ -189,7 +189,7 @@ test('a job that fails rejects with its error, and its thread goes on', async ()
   await using pool = misbehaving();
   await assert.rejects(pool.run('fail'), { name: 'RangeError', message: 'not this' });
   assert.deepEqual(await pool.run('echo', { text: 'on' }), { text: 'on' });
-  await using real = workPool({ threads: 1 });
+  await using real = workerPool({ threads: 1 });
   await assert.rejects(real.run('argon2', { ...argon2Example(), nonce: new Uint8Array(1) }), { name: 'RangeError' });
   await assert.rejects(real.run('sm2Envelope', { pkcs8: new Uint8Array(), recipient: new Uint8Array() }), /cut short/);
   assert.equal(hex((await real.run('argon2', argon2Example())).key), ARGON2_ANSWER);
@@ -244,8 +244,8 @@ test('a process with an idle pool ends by itself, and flags and compile cache of
   const program = `
     import module from 'node:module';
     module.enableCompileCache(${JSON.stringify(folder)});
-    const { workPool } = await import(${JSON.stringify(new URL('../../../src/adapters/workers/pool.ts', import.meta.url).href)});
-    const { spki } = await workPool().run('sm2Key');
+    const { workerPool } = await import(${JSON.stringify(new URL('../../../src/adapters/workers/pool.ts', import.meta.url).href)});
+    const { spki } = await workerPool().run('sm2Key');
     process.stdout.write(String(spki.length));
   `;
   try {

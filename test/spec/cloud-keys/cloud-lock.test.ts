@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { keyMaker } from '../../../src/adapters/keys/key-maker.ts';
 import { sm2Scalar } from '../../../src/adapters/sm2/sm2.ts';
-import { workPool } from '../../../src/adapters/workers/pool.ts';
+import { workerPool } from '../../../src/adapters/workers/pool.ts';
 import { Secret } from '../../../src/domain/secret.ts';
 import { type Answer, startApp, type TestApp } from '../../support/app.ts';
 import { authorize, type CloudKey, CODE, csc, HINT, newCloudKey, sign, withCode } from '../../support/cloud-keys.ts';
@@ -147,7 +147,7 @@ rule(
       const held = await newCloudKey(app, wish);
       const { wrappedKey } = (await app.app.store.cloudKeys.find(held.key.accountId, held.id))!;
       const secret = Buffer.from((await app.app.store.secrets.get('cloud-key-secret'))!, 'base64');
-      await using pool = workPool();
+      await using pool = workerPool();
       const pkcs8 = (await keyMaker(pool, secret).unwrap(wrappedKey!, new Secret(CODE), held.id))!;
       needles.push(...[pkcs8, secret, ...secretsIn(pkcs8)].flatMap(waysToWrite));
       const path = `/openapi/v3/cloud-keys/${held.id}`;
