@@ -1,5 +1,5 @@
-// The repositories of keys that the service holds, on every engine: what is written is found as it was written, through
-// its own account only; it is sealed in its place; tries are counted whoever else is trying, and a grant is used once.
+// Repositories of escrowed and cloud-held keys, on every engine: round trips, tenant isolation, sealing, atomic counting
+// of attempts, and single use of grants.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { sql } from 'kysely';
@@ -20,7 +20,7 @@ const cloudKey = (id: string, change: Partial<CloudKey> = {}): CloudKey => ({
   destroyedAt: null,
   ...change,
 });
-/** No column of it is null or plain. */
+/** Every column is set, to an unusual value. */
 const FULL = cloudKey('full', {
   ...{ wrappedKey: ODD, hint: ODD, wrongCodes: 3, lockedUntil: 2 ** 52, createdAt: 2 ** 52 - 1 },
   publicKey: { type: 'rsa', bits: 3072, spki: EVERY_BYTE, fingerprint: ODD },
@@ -82,7 +82,7 @@ for (const engine of await bothEngines()) {
       await assert.rejects(cloudKeys.insert(cloudKey('l', { accountId: 'nobody' })));
     });
 
-    testStore('the keys of an account are its own, by id, page by page, destroyed ones too', async ({ cloudKeys }) => {
+    testStore('list returns the keys of one account by id, paged, including destroyed ones', async ({ cloudKeys }) => {
       for (const id of ['n', 'm', 'l']) await cloudKeys.insert(cloudKey(id, { accountId: id === 'm' ? 'b' : 'a' }));
       await cloudKeys.insert(cloudKey('o', { wrappedKey: null, destroyedAt: NOW }));
       const ids = async (accountId: string, after?: string) =>
@@ -129,17 +129,14 @@ for (const engine of await bothEngines()) {
       await stranger.close();
     });
 
-    testStore(
-      'the last that live are listed, the earlier one first, and those of another account are not',
-      async ({ cloudKeys }) => {
-        for (const id of ['l', 'm', 'n']) await cloudKeys.insert(cloudKey(id, id === 'n' ? { accountId: 'b' } : {}));
-        await cloudKeys.destroy('a', 'l', NOW);
-        const ids = async (limit: number) => (await cloudKeys.listLive('a', limit)).map(({ id }) => id);
-        assert.deepEqual([await ids(9), await ids(1)], [['k', 'm'], ['m']]);
-      },
-    );
+    testStore('listLive returns the newest live keys of one account, oldest first', async ({ cloudKeys }) => {
+      for (const id of ['l', 'm', 'n']) await cloudKeys.insert(cloudKey(id, id === 'n' ? { accountId: 'b' } : {}));
+      await cloudKeys.destroy('a', 'l', NOW);
+      const ids = async (limit: number) => (await cloudKeys.listLive('a', limit)).map(({ id }) => id);
+      assert.deepEqual([await ids(9), await ids(1)], [['k', 'm'], ['m']]);
+    });
 
-    testStore('a try counts before it is known to be wrong, and the fifth in a row locks', async ({ cloudKeys }) => {
+    testStore('an attempt counts before it is compared, and the fifth in a row locks', async ({ cloudKeys }) => {
       const begin = (now: number) => cloudKeys.beginAttempt('a', 'k', now);
       for (let wrongCodes = 0; wrongCodes < 5; wrongCodes += 1) {
         const attempt = await begin(NOW);
@@ -148,30 +145,33 @@ for (const engine of await bothEngines()) {
       }
       const locked = { kind: 'locked', until: NOW + MINUTE };
       for (const now of [NOW, NOW + MINUTE - 1]) assert.deepEqual(await begin(now), locked);
-      assert.equal((await cloudKeys.find('a', 'k'))?.wrongCodes, 5, 'who is turned away has not tried');
+      assert.equal((await cloudKeys.find('a', 'k'))?.wrongCodes, 5, 'a locked-out attempt is not counted');
       const later = NOW + MINUTE;
       assert.equal((await begin(later))?.kind, 'allowed');
       assert.deepEqual(await begin(later), { kind: 'locked', until: later + lockoutMs(6) });
       assert.equal(lockoutMs(6), 2 * MINUTE);
     });
 
-    testStore('a try that was never compared is withdrawn, unless another came after it', async ({ cloudKeys }) => {
-      const begin = async () => {
-        const attempt = await cloudKeys.beginAttempt('a', 'k', NOW);
-        assert.ok(attempt?.kind === 'allowed');
-        return attempt;
-      };
-      for (let tries = 0; tries < 10; tries += 1) await cloudKeys.withdrawAttempt('a', 'k', await begin());
-      assert.deepEqual(await cloudKeys.find('a', 'k'), cloudKey('k'), 'ten of ours lock nothing');
-      const first = await begin();
-      await begin();
-      await cloudKeys.withdrawAttempt('a', 'k', first);
-      assert.equal((await cloudKeys.find('a', 'k'))?.wrongCodes, 2);
-      await cloudKeys.withdrawAttempt('b', 'k', { ...first, wrongCodes: 1 });
-      assert.equal((await cloudKeys.find('a', 'k'))?.wrongCodes, 2, 'a stranger withdraws nothing');
-    });
+    testStore(
+      'an attempt that was never compared is withdrawn, unless another began after it',
+      async ({ cloudKeys }) => {
+        const begin = async () => {
+          const attempt = await cloudKeys.beginAttempt('a', 'k', NOW);
+          assert.ok(attempt?.kind === 'allowed');
+          return attempt;
+        };
+        for (let tries = 0; tries < 10; tries += 1) await cloudKeys.withdrawAttempt('a', 'k', await begin());
+        assert.deepEqual(await cloudKeys.find('a', 'k'), cloudKey('k'), 'ten withdrawn attempts lock nothing');
+        const first = await begin();
+        await begin();
+        await cloudKeys.withdrawAttempt('a', 'k', first);
+        assert.equal((await cloudKeys.find('a', 'k'))?.wrongCodes, 2);
+        await cloudKeys.withdrawAttempt('b', 'k', { ...first, wrongCodes: 1 });
+        assert.equal((await cloudKeys.find('a', 'k'))?.wrongCodes, 2, 'another account withdraws nothing');
+      },
+    );
 
-    testStore('the right code forgives this key of this account, and no other', async ({ cloudKeys }) => {
+    testStore('the right code resets one key of one account', async ({ cloudKeys }) => {
       await cloudKeys.insert(cloudKey('l'));
       for (const id of ['k', 'l'])
         for (let tries = 0; tries < 5; tries += 1) await cloudKeys.beginAttempt('a', id, NOW);
@@ -181,10 +181,10 @@ for (const engine of await bothEngines()) {
       assert.equal((await cloudKeys.find('a', 'l'))?.wrongCodes, 5);
       assert.equal(await cloudKeys.beginAttempt('b', 'k', NOW), undefined);
       assert.equal(await cloudKeys.beginAttempt('a', 'nothing', NOW), undefined);
-      assert.equal((await cloudKeys.find('a', 'k'))?.wrongCodes, 0, 'a stranger counts nothing');
+      assert.equal((await cloudKeys.find('a', 'k'))?.wrongCodes, 0, 'another account counts nothing');
     });
 
-    testStore('many instances at once are allowed five tries between them', async (store, _rows, other) => {
+    testStore('concurrent instances share five attempts', async (store, _rows, other) => {
       const attempts = await Promise.all(
         Array.from({ length: 40 }, (_, index) =>
           (index % 2 ? store : other).transaction(({ cloudKeys }) => cloudKeys.beginAttempt('a', 'k', NOW)),
@@ -195,19 +195,19 @@ for (const engine of await bothEngines()) {
       assert.equal(attempts.filter((one) => one?.kind === 'locked').length, 35);
     });
 
-    testStore('a key is locked anew under another code, with another hint', async ({ cloudKeys }) => {
+    testStore('rewrap replaces wrapped key and hint', async ({ cloudKeys }) => {
       await cloudKeys.insert(cloudKey('l', { hint: 'old' }));
       await cloudKeys.insert(cloudKey('m', { wrongCodes: 7, lockedUntil: NOW + 5 }));
       await cloudKeys.rewrap('a', 'm', ODD, 'new');
       const rewrapped = cloudKey('m', { wrappedKey: ODD, hint: 'new', wrongCodes: 7, lockedUntil: NOW + 5 });
-      assert.deepEqual(await cloudKeys.find('a', 'm'), rewrapped, 'that the code was right is said elsewhere');
+      assert.deepEqual(await cloudKeys.find('a', 'm'), rewrapped, 'rewrap does not reset attempts');
       await cloudKeys.rewrap('b', 'l', ODD, 'stolen');
       assert.deepEqual(await cloudKeys.find('a', 'l'), cloudKey('l', { hint: 'old' }));
       await cloudKeys.rewrap('a', 'l', 'again', null);
       assert.deepEqual(await cloudKeys.find('a', 'l'), cloudKey('l', { wrappedKey: 'again', hint: null }));
     });
 
-    testStore('a destroyed key is gone for good, and what it was to sign with it', async (store, rows) => {
+    testStore('destroy erases the key and its grants irreversibly', async (store, rows) => {
       const { cloudKeys, signingGrants } = store;
       await cloudKeys.insert(cloudKey('l', { hint: 'hint' }));
       for (const [name, keyId] of [
@@ -219,7 +219,7 @@ for (const engine of await bothEngines()) {
       assert.equal(await cloudKeys.destroy('b', 'l', NOW), false);
       assert.equal(await cloudKeys.destroy('a', 'nothing', NOW), false);
       assert.deepEqual(await cloudKeys.find('a', 'l'), cloudKey('l', { hint: 'hint' }));
-      assert.equal((await rows('select token_hash from signing_grant')).length, 3, 'a stranger ends nothing');
+      assert.equal((await rows('select token_hash from signing_grant')).length, 3, 'another account deletes nothing');
       assert.equal(await cloudKeys.destroy('a', 'l', NOW + 5), true);
       assert.equal(await cloudKeys.destroy('a', 'l', NOW + 6), false);
       const gone = cloudKey('l', { wrappedKey: null, hint: null, destroyedAt: NOW + 5 });
@@ -235,7 +235,7 @@ for (const engine of await bothEngines()) {
       assert.deepEqual(await cloudKeys.list('a', { after: 'k', limit: 9 }), [gone], 'nothing brings it back');
     });
 
-    testStore('a grant is taken once, as it was given, by whom and for what it was given', async (store) => {
+    testStore('a grant is taken once, by its account and for its key', async (store) => {
       const { cloudKeys, signingGrants } = store;
       await cloudKeys.insert(cloudKey('l'));
       await signingGrants.insert(grant('g'));
@@ -252,7 +252,7 @@ for (const engine of await bothEngines()) {
       assert.equal(await signingGrants.take('a', 'k', 'g', NOW), undefined);
     });
 
-    testStore('of many who take a grant at once, one has it', async (store, _rows, other) => {
+    testStore('of concurrent takes of a grant one succeeds', async (store, _rows, other) => {
       await store.signingGrants.insert(grant('g'));
       const taken = await Promise.all(
         Array.from({ length: 20 }, (_, index) => (index % 2 ? store : other).signingGrants.take('a', 'k', 'g', NOW)),
@@ -260,7 +260,7 @@ for (const engine of await bothEngines()) {
       assert.equal(taken.filter((one) => one !== undefined).length, 1);
     });
 
-    testStore('grants that have run out are forgotten, so many at a time', async ({ signingGrants }, rows) => {
+    testStore('deleteExpired deletes expired grants in batches', async ({ signingGrants }, rows) => {
       for (let index = 0; index < 6; index += 1) {
         await signingGrants.insert(grant(`g${index}`, { expiresAt: index < 5 ? NOW : NOW + 1 }));
       }

@@ -211,7 +211,7 @@ for (const engine of await bothEngines()) {
       }),
     );
 
-    test('a secret is sealed in its row, opens in no other, and is sealed anew under a new key', async () => {
+    test('a secret is sealed for its row, opens in no other, and is re-sealed under a new key', async () => {
       const location = await engine.newLocation();
       const sealedText = async (name: string) =>
         (await rawly<{ sealed: string }>(location, `select sealed from sealed_secret where name = '${name}'`))[0]
@@ -317,7 +317,7 @@ for (const engine of await bothEngines()) {
       }),
     );
 
-    test('what was committed is there after closing and opening again', async () => {
+    test('committed data survives a restart', async () => {
       const location = await engine.newLocation();
       const first = await openStore(location, sealerWith([key]), now);
       await Promise.all(Array.from({ length: 100 }, (_, index) => first.accounts.insert(account(`a${index}`))));
@@ -327,7 +327,7 @@ for (const engine of await bothEngines()) {
       await second.close();
     });
 
-    test('a statement that failed fails the whole transaction, whatever catches it', async () => {
+    test('a failed statement fails the whole transaction, even if caught', async () => {
       const location = await engine.newLocation();
       const store = await openStore(location, sealerWith([key]), now);
       await store.accounts.insert(account('taken'));

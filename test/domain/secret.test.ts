@@ -6,7 +6,7 @@ import { errorLine, mask } from '../../src/kernel/log.ts';
 
 const TEXT = 'correct horse battery staple';
 
-test('a secret shows itself to nobody who does not ask for it', () => {
+test('a secret prints as [secret] everywhere but in reveal()', () => {
   const secret = new Secret(TEXT);
   assert.equal(secret.reveal(), TEXT);
   const shown = [
@@ -23,7 +23,7 @@ test('a secret shows itself to nobody who does not ask for it', () => {
   for (const text of shown) assert.ok(!text.includes('horse'), text);
 });
 
-test('messages of unexpected errors are masked where a secret would stand', () => {
+test('messages of unexpected errors are masked', () => {
   for (const message of [
     `Unexpected token in "${TEXT}"`,
     `Unexpected token in '${TEXT}'`,
@@ -38,7 +38,7 @@ test('messages of unexpected errors are masked where a secret would stand', () =
   assert.ok(mask('x '.repeat(10_000)).length <= 500);
 });
 
-test('whatever is thrown becomes a line', () => {
+test('any thrown value becomes a log line', () => {
   for (const thrown of [new Error('x'), 'text', null, undefined, 7, { code: 'X' }, Object.create(null)]) {
     const line = errorLine(thrown, 'id');
     assert.equal(line.event, 'error');

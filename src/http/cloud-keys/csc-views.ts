@@ -3,7 +3,7 @@ import { X509Certificate } from 'node:crypto';
 import { MAX_SIGNATURES } from '../../domain/cloud-keys/cloud-signing.ts';
 import type { Locale } from '../../kernel/locale.ts';
 import type { HeldKey } from '../../usecases/cloud-keys/operate-cloud-keys.ts';
-import { ALL_ALGORITHMS, algorithmsOf, type Body, CURVES, choice, flag, PIN } from './csc-wire.ts';
+import { ALL_ALGORITHMS, algorithmsOf, type Body, booleanIn, CURVES, choiceIn, PIN } from './csc-wire.ts';
 
 export const METHODS = [
   'info',
@@ -39,9 +39,9 @@ export interface Detail {
 }
 
 export const detailIn = (body: Body): Detail => ({
-  certificates: choice(body, 'certificates', ['single', 'none', 'chain']),
-  certInfo: flag(body, 'certInfo'),
-  authInfo: flag(body, 'authInfo'),
+  certificates: choiceIn(body, 'certificates', ['single', 'none', 'chain']),
+  certInfo: booleanIn(body, 'certInfo'),
+  authInfo: booleanIn(body, 'authInfo'),
 });
 
 export type ChainOf = (issuerId: string) => readonly Uint8Array[];

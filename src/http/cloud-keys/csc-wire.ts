@@ -18,39 +18,39 @@ export function bodyOf(body: unknown): Body {
   });
 }
 
-const missing = (type: string, name: string): Refusal =>
+const missingParameter = (type: string, name: string): Refusal =>
   invalid(name, `Missing (or invalid type) ${type} parameter ${name}.`, `缺少 ${name}，或其类型不是 ${type}。`);
-const wrong = (name: string, allowed: string): Refusal =>
+const invalidParameter = (name: string, allowed: string): Refusal =>
   invalid(name, `Invalid parameter ${name}: use ${allowed}.`, `${name} 无效，可选值：${allowed}。`);
 
-export function text(body: Body, name: string): string {
+export function stringIn(body: Body, name: string): string {
   const value = body[name];
   if (typeof value === 'string' && value !== '') return value;
-  throw missing('string', name);
+  throw missingParameter('string', name);
 }
 
-export function count(body: Body, name: string): number {
+export function integerIn(body: Body, name: string): number {
   const value = body[name];
   if (Number.isInteger(value)) return value as number;
-  throw missing('integer', name);
+  throw missingParameter('integer', name);
 }
 
-export function flag(body: Body, name: string): boolean {
+export function booleanIn(body: Body, name: string): boolean {
   const value = body[name] ?? false;
   if (typeof value === 'boolean') return value;
-  throw wrong(name, 'true, false');
+  throw invalidParameter(name, 'true, false');
 }
 
-export function choice<T extends string>(body: Body, name: string, allowed: readonly [T, ...T[]]): T {
+export function choiceIn<T extends string>(body: Body, name: string, allowed: readonly [T, ...T[]]): T {
   const value = body[name] ?? allowed[0];
   const known = allowed.find((one) => one === value);
   if (known !== undefined) return known;
-  throw wrong(name, allowed.join(', '));
+  throw invalidParameter(name, allowed.join(', '));
 }
 
 export function digestsIn(body: Body): Uint8Array[] {
   const { hashes } = body;
-  if (!Array.isArray(hashes)) throw missing('array', 'hashes');
+  if (!Array.isArray(hashes)) throw missingParameter('array', 'hashes');
   return hashes.map((one) => {
     const bytes = Buffer.from(typeof one === 'string' ? one : '', 'base64');
     // Round-trip check: Buffer.from ignores invalid characters and wrong padding.
@@ -63,7 +63,7 @@ export function digestsIn(body: Body): Uint8Array[] {
 export const PIN = 'PIN';
 
 export function pinIn({ authData }: Body): Secret {
-  if (!Array.isArray(authData)) throw missing('array', 'authData');
+  if (!Array.isArray(authData)) throw missingParameter('array', 'authData');
   const values = authData.filter((one) => one?.id === PIN).map(({ value }) => value);
   if (values.length === 1 && typeof values[0] === 'string' && values[0] !== '') return new Secret(values[0]);
   throw invalid(
@@ -113,15 +113,15 @@ export const ALL_ALGORITHMS: readonly string[] = [
 ];
 
 export function hashIn(body: Body): SignHash {
-  const known = HASHES.get(text(body, 'hashAlgorithmOID'));
+  const known = HASHES.get(stringIn(body, 'hashAlgorithmOID'));
   if (known) return known;
-  throw wrong('hashAlgorithmOID', [...HASHES.keys()].join(', '));
+  throw invalidParameter('hashAlgorithmOID', [...HASHES.keys()].join(', '));
 }
 
 /** hashAlgorithmOID is read only if signAlgo does not imply the hash (11.10). */
 export function signHashIn(body: Body, type: KeyType): SignHash {
-  const implied = SIGNATURES[type].get(text(body, 'signAlgo'));
-  if (implied === undefined) throw wrong('signAlgo', algorithmsOf(type).join(', '));
+  const implied = SIGNATURES[type].get(stringIn(body, 'signAlgo'));
+  if (implied === undefined) throw invalidParameter('signAlgo', algorithmsOf(type).join(', '));
   return implied ?? hashIn(body);
 }
 

@@ -16,15 +16,15 @@ import { type ChainOf, credentialView, detailIn, infoView } from './csc-views.ts
 import {
   type Body,
   bodyOf,
-  choice,
-  count,
+  booleanIn,
+  choiceIn,
   cscErrorResponse,
   digestsIn,
-  flag,
   hashIn,
+  integerIn,
   pinIn,
   signHashIn,
-  text,
+  stringIn,
 } from './csc-wire.ts';
 
 export interface CscServices {
@@ -54,13 +54,13 @@ export function cscInterface({ log, authenticate, cloudKeys, authority: { chainO
     scope.post('/credentials/list', read, async (request) => {
       const body = bodyOf(request.body);
       refuseUserId(body);
-      const [detail, onlyValid] = [detailIn(body), flag(body, 'onlyValid')];
+      const [detail, onlyValid] = [detailIn(body), booleanIn(body, 'onlyValid')];
       const locale = languageOf(request, body);
       const all = await cloudKeys.listLive(callerOf(request).account.id, MAX_LISTED);
       const held = onlyValid ? all.filter(isUsable) : all;
       return {
         credentialIDs: held.map(({ key }) => key.id),
-        ...(flag(body, 'credentialInfo') && {
+        ...(booleanIn(body, 'credentialInfo') && {
           credentialInfos: held.map((one) => ({
             credentialID: one.key.id,
             ...credentialView(one, detail, chainOf, locale),
@@ -72,16 +72,16 @@ export function cscInterface({ log, authenticate, cloudKeys, authority: { chainO
 
     scope.post('/credentials/info', read, async (request) => {
       const body = bodyOf(request.body);
-      const [id, detail] = [text(body, 'credentialID'), detailIn(body)];
+      const [id, detail] = [stringIn(body, 'credentialID'), detailIn(body)];
       const held = await cloudKeys.show(callerOf(request).account.id, id);
       return credentialView(held, detail, chainOf, languageOf(request, body));
     });
 
     scope.post('/credentials/authorize', use, async (request) => {
       const body = bodyOf(request.body);
-      const id = text(body, 'credentialID');
+      const id = stringIn(body, 'credentialID');
       const authorization = {
-        numSignatures: count(body, 'numSignatures'),
+        numSignatures: integerIn(body, 'numSignatures'),
         digests: digestsIn(body),
         signHash: hashIn(body),
         pin: pinIn(body),
@@ -92,9 +92,9 @@ export function cscInterface({ log, authenticate, cloudKeys, authority: { chainO
 
     scope.post('/signatures/signHash', use, async (request) => {
       const body = bodyOf(request.body);
-      const id = text(body, 'credentialID');
-      const [token, digests] = [new Secret(text(body, 'SAD')), digestsIn(body)];
-      choice(body, 'operationMode', ['S']);
+      const id = stringIn(body, 'credentialID');
+      const [token, digests] = [new Secret(stringIn(body, 'SAD')), digestsIn(body)];
+      choiceIn(body, 'operationMode', ['S']);
       const by = actorOf(request);
       const { key } = await cloudKeys.show(by.accountId, id);
       const signHash = signHashIn(body, key.publicKey.type);

@@ -122,15 +122,15 @@ test('parameters are bounded when they are read back, even those the service its
   assert.deepEqual(asked, []);
 });
 
-test('parameters can be raised: a text is opened with its own', async () => {
+test('a text is opened with its own parameters, so that the defaults can be raised', async () => {
   const { context, asked } = watched();
-  // The key was wrapped with other ones, so it does not open; what counts is what was asked for.
+  // It does not open, having been wrapped with other parameters; the assertion is about the job's input.
   assert.equal(await unwrapKey(rewritten({ 1: 'm32768t3p2' }), PIN, context), null);
   const [{ memory, passes, parallelism }] = asked as [Record<string, number>];
   assert.deepEqual({ memory, passes, parallelism }, { memory: 32768, passes: 3, parallelism: 2 });
 });
 
-test('a PIN is the same however its keyboard composes it, and nothing else is folded together', async () => {
+test('PINs are compared in NFC, and nothing else is normalized', async () => {
   const composed = await wrapKey(PKCS8, 'caf\u00e9 Å 密码', CONTEXT);
   for (const [pin, isRight] of [
     ['cafe\u0301 A\u030a 密码', true],
@@ -149,14 +149,14 @@ test('a lone surrogate wraps nothing, and opens nothing that � opens', async (
   assert.notEqual(await unwrapKey(replacement, 'pin\ufffd', CONTEXT), null);
 });
 
-test('a secret too short to be one is refused', async () => {
+test('a service secret that is too short is refused', async () => {
   for (const length of [0, 16, 31]) {
     await assert.rejects(wrapKey(PKCS8, PIN, { ...CONTEXT, serviceSecret: new Uint8Array(length) }), TypeError);
     await assert.rejects(unwrapKey(wrapped, PIN, { ...CONTEXT, serviceSecret: new Uint8Array(length) }), TypeError);
   }
 });
 
-test('copies of ours are wiped: the PIN’s bytes and the derived key; what was given is left alone', async () => {
+test('PIN bytes and derived key are wiped; the input key is left alone', async () => {
   const held: Uint8Array[] = [];
   const run = (async (job: 'argon2', input: { message: Uint8Array }) => {
     const output = await pool.run(job, input as never);
@@ -172,7 +172,7 @@ test('copies of ours are wiped: the PIN’s bytes and the derived key; what was 
   assert.deepEqual(Buffer.from(PKCS8), before);
 });
 
-test('a busy pool is no wrong PIN', async () => {
+test('a busy pool does not count as a wrong PIN', async () => {
   const closed = workerPool({ threads: 1 });
   await closed.close();
   await assert.rejects(unwrapKey(wrapped, PIN, { ...CONTEXT, pool: closed }), Refusal);
