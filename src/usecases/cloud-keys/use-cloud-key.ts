@@ -94,7 +94,7 @@ export function useCloudKey(tools: CloudKeyTools): UseCloudKey {
     await tx.cloudKeys.resetAttempts(accountId, id);
   }
 
-  /** Returns the private key, which the caller wipes. The caller must `accept` it in its own transaction. */
+  /** Returns the private key, which the caller wipes. The attempt counts as wrong until `accept`. */
   async function unwrap(by: Actor, id: string, pin: Secret): Promise<UnwrappedKey> {
     const at = now();
     const attempt = await store.transaction(async (tx) => {

@@ -91,7 +91,7 @@ export const cloudKeysIn = (db: Db, sealer: Sealer, engine: Pick<Engine, 'locksR
       .where('id', '=', id)
       .where('account_id', '=', accountId)
       .where('destroyed_at', 'is', null);
-  const lockedRow = (accountId: AccountId, id: string) => {
+  const selectForUpdate = (accountId: AccountId, id: string) => {
     const query = live(accountId, id);
     return (engine.locksRows ? query.forUpdate() : query).executeTakeFirst();
   };
@@ -131,7 +131,7 @@ export const cloudKeysIn = (db: Db, sealer: Sealer, engine: Pick<Engine, 'locksR
     },
 
     async findForUpdate(accountId, id) {
-      const row = await lockedRow(accountId, id);
+      const row = await selectForUpdate(accountId, id);
       return row && keyFrom(row);
     },
 
@@ -160,7 +160,7 @@ export const cloudKeysIn = (db: Db, sealer: Sealer, engine: Pick<Engine, 'locksR
     },
 
     async beginAttempt(accountId, id, now) {
-      const row = await lockedRow(accountId, id);
+      const row = await selectForUpdate(accountId, id);
       if (!row || row.sealed_key === null) return undefined;
       if (row.locked_until > now) return { kind: 'locked', until: row.locked_until };
       const wrongCodes = row.wrong_codes + 1;
