@@ -191,7 +191,7 @@ test('a failing job rejects with its error, and its thread survives', async () =
   assert.deepEqual(await pool.run('echo', { text: 'on' }), { text: 'on' });
   await using real = workerPool({ threads: 1 });
   await assert.rejects(real.run('argon2', { ...argon2Example(), nonce: new Uint8Array(1) }), { name: 'RangeError' });
-  await assert.rejects(real.run('sm2Envelope', { pkcs8: new Uint8Array(), recipient: new Uint8Array() }), /cut short/);
+  await assert.rejects(real.run('sm2Envelope', { pkcs8: new Uint8Array(), recipient: new Uint8Array() }), /truncated/);
   assert.equal(hex((await real.run('argon2', argon2Example())).key), ARGON2_ANSWER);
 });
 
