@@ -43,8 +43,8 @@ export const accountList: Command = {
   examples: ['account list', 'account list --limit 50 --after 01…'],
   positionals: [],
   options: {
-    limit: { type: 'string', about: 'how many at most (default 100)' },
-    after: { type: 'string', about: 'go on after this account id' },
+    limit: { type: 'string', about: 'maximum number of results (default 100)' },
+    after: { type: 'string', about: 'continue after this account id' },
   },
   async run({ options }, { withAccess }) {
     const page = { limit: pageSize(options.limit), after: options.after?.toString() };

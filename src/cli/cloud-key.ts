@@ -1,6 +1,6 @@
-// reseal cloud-key list | destroy: the keys that the service holds for an account, by the operator's own hand. The
-// operator has no access code: it cannot sign with a key, only end it.
+// reseal cloud-key list | destroy. The operator has no access code, so it can destroy a key but not sign with it.
 import { EXIT, Problem } from '../kernel/problem.ts';
+import { byOperator } from '../usecases/access/audit.ts';
 import type { HeldKey } from '../usecases/cloud-keys/operate-cloud-keys.ts';
 import type { Command } from './command.ts';
 import { pageSize, table, time } from './values.ts';
@@ -27,8 +27,8 @@ export const cloudKeyList: Command = {
   examples: ['cloud-key list ACCOUNT', 'cloud-key list ACCOUNT --limit 50 --after 01…'],
   positionals: ['ACCOUNT'],
   options: {
-    limit: { type: 'string', about: 'how many at most (default 100)' },
-    after: { type: 'string', about: 'go on after this key' },
+    limit: { type: 'string', about: 'maximum number of results (default 100)' },
+    after: { type: 'string', about: 'continue after this key' },
   },
   async run({ positionals: [accountId = ''], options }, { withCloudKeys }) {
     const page = { limit: pageSize(options.limit), after: options.after?.toString() };
@@ -48,23 +48,22 @@ export const cloudKeyList: Command = {
 };
 
 export const cloudKeyDestroy: Command = {
-  about: 'destroy a cloud-held key of an account, for good',
+  about: 'destroy a cloud-held key of an account irreversibly',
   examples: ['cloud-key destroy ACCOUNT KEY --yes'],
   positionals: ['ACCOUNT', 'KEY'],
-  options: { yes: { type: 'boolean', about: 'yes, nobody shall sign with it any more' } },
+  options: { yes: { type: 'boolean', about: 'confirm: no more signatures with this key' } },
   async run({ positionals: [accountId = '', id = ''], options }, { withCloudKeys }) {
     if (options.yes !== true) {
       throw new Problem(
         EXIT.usage,
-        'a destroyed key is gone for good',
-        `Say so: reseal cloud-key destroy ${accountId} ${id} --yes`,
+        'a destroyed key cannot be restored',
+        `Confirm with: reseal cloud-key destroy ${accountId} ${id} --yes`,
       );
     }
-    const by = { accountId, actor: 'cli', requestId: null };
-    const held = await withCloudKeys((cloudKeys) => cloudKeys.destroy(by, id));
+    const held = await withCloudKeys((cloudKeys) => cloudKeys.destroy(byOperator(accountId), id));
     return {
       json: { cloud_key: keyView(held) },
-      text: `Key ${id} is destroyed. Its certificates are not revoked by that.`,
+      text: `Key ${id} is destroyed. Its certificates are not revoked.`,
     };
   },
 };

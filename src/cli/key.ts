@@ -47,7 +47,7 @@ export const keyCreate: Command = {
   positionals: ['ACCOUNT'],
   options: {
     kind: { type: 'string', about: `${CREDENTIAL_KINDS.join(', ')} (default ${CREDENTIAL_KINDS[0]})` },
-    'expires-in': { type: 'string', about: 'how long it works, such as 90d (default: for ever)' },
+    'expires-in': { type: 'string', about: 'lifetime, such as 90d (default: does not expire)' },
   },
   async run({ positionals: [accountId = ''], options }, { withAccess, now }) {
     const kind = oneOf('kind', options.kind, CREDENTIAL_KINDS, 'standard');
@@ -73,7 +73,7 @@ export const keyList: Command = {
 };
 
 export const keyDisable: Command = {
-  about: 'disable a key, at once and for good',
+  about: 'disable a key immediately and permanently',
   examples: ['key disable KEY_ID'],
   positionals: ['KEY_ID'],
   options: {},
@@ -87,7 +87,7 @@ export const keyDisable: Command = {
 };
 
 export const keyRotate: Command = {
-  about: 'create a successor; the old key goes on working for the overlap',
+  about: 'create a successor; the old key keeps working for the overlap',
   examples: ['key rotate KEY_ID', 'key rotate KEY_ID --overlap 7d', 'key rotate KEY_ID --overlap 0s'],
   positionals: ['KEY_ID'],
   options: { overlap: { type: 'string', about: `how long the old key still works (default ${DEFAULT_OVERLAP})` } },

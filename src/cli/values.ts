@@ -1,5 +1,6 @@
 // Parsers of command-line values. Strict: an invalid value is an error that shows a valid one. Also formats tables.
 import { readFileSync } from 'node:fs';
+import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../kernel/durations.ts';
 import { EXIT, Problem } from '../kernel/problem.ts';
 
 /** Reads a secret from a file, or from standard input as -. Excludes the newline that editors append. */
@@ -18,7 +19,7 @@ export function oneOf<T extends string>(option: string, given: unknown, allowed:
   throw new Problem(EXIT.usage, `--${option} ${String(given)} is not known`, `Use one of: ${allowed.join(', ')}.`);
 }
 
-const UNIT_MS = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
+const UNIT_MS = { s: SECOND_MS, m: MINUTE_MS, h: HOUR_MS, d: DAY_MS } as const;
 const MAX_AMOUNT = 100_000;
 
 /** Milliseconds of a duration such as 90s, 15m, 24h or 30d. */

@@ -1,8 +1,10 @@
 // Reads the environment once into one frozen Config. An invalid value is an error that names the variable, the reason and
 // an example.
+
 import { join, resolve } from 'node:path';
 import type { AddressRule } from '../domain/egress/addresses.ts';
 import type { Rate } from '../domain/rate.ts';
+import { DAY_MS, HOUR_MS } from '../kernel/durations.ts';
 import { EXIT, Problem } from '../kernel/problem.ts';
 import { type AccountRule, hostName, type Variable } from './values.ts';
 import { VARIABLES, type Values } from './variables.ts';
@@ -123,7 +125,6 @@ function configFrom(v: Values): Config {
   };
 }
 
-const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
 
 /** Issuer domain name of a service whose URL has no DNS name. */

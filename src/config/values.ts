@@ -5,6 +5,7 @@ import { parseSealKeys } from '../adapters/seal/seal.ts';
 import { type AddressRule, parseAddressRule } from '../domain/egress/addresses.ts';
 import type { AccountId } from '../domain/ids.ts';
 import type { Rate } from '../domain/rate.ts';
+import { HOUR_MS, MINUTE_MS, SECOND_MS } from '../kernel/durations.ts';
 
 export interface Variable<T> {
   readonly about: string;
@@ -139,7 +140,7 @@ export function accountRule(given: string): { value: AccountRule } | { reason: s
   return 'reason' in parsed ? parsed : { value: { accountId, rule: parsed.value } };
 }
 
-const UNIT_MS = { ms: 1, s: 1_000, min: 60_000, h: 3_600_000 } as const;
+const UNIT_MS = { ms: 1, s: SECOND_MS, min: MINUTE_MS, h: HOUR_MS } as const;
 const MAX_RATE = 100_000;
 
 export function rate(given: string): { value: Rate } | { reason: string } {

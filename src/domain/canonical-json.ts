@@ -1,16 +1,16 @@
-// One text for every way to write the same JSON value: members of objects in one order, no blanks. It is what an
-// idempotency key remembers of a body, and clients write the members of an object in whatever order they like.
+// Canonical JSON: sorted object members, no whitespace. Idempotency keys store a digest of it, so that a retry with
+// its members in another order still matches.
 
 type Piece = string | { readonly value: unknown };
 
-/** `value` came out of JSON.parse. */
+/** `value` must come from JSON.parse. */
 export function canonicalJson(value: unknown): string {
   let text = '';
-  // A stack of our own: parsed values may be nested deeper than function calls may be.
-  const due: Piece[] = [{ value }];
-  for (let next = due.pop(); next !== undefined; next = due.pop()) {
+  // An explicit stack: JSON may nest deeper than the call stack allows.
+  const pending: Piece[] = [{ value }];
+  for (let next = pending.pop(); next !== undefined; next = pending.pop()) {
     if (typeof next === 'string') text += next;
-    else for (const piece of piecesOf(next.value).reverse()) due.push(piece);
+    else for (const piece of piecesOf(next.value).reverse()) pending.push(piece);
   }
   return text;
 }

@@ -1,8 +1,8 @@
-// Every way the service says no. Use cases and adapters throw a Refusal with a code; only http/error-table.ts knows
-// which status and which words that code has at the door.
+// Every error code the service returns. Use cases and adapters throw a Refusal with a code; only http/error-table.ts
+// maps a code to its HTTP status and message.
 import type { Localized } from '../kernel/locale.ts';
 
-/** The nine codes the interface specification names. */
+/** The nine codes that the interface specification defines. */
 export type SpecifiedErrorCode =
   | 'request_too_fast'
   | 'invalid_parameters'
@@ -14,7 +14,7 @@ export type SpecifiedErrorCode =
   | 'callback_private_domain'
   | 'permission_denied';
 
-/** The codes we chose where the specification is silent; names of the API family come first. */
+/** Codes of our own, where the specification is silent. Established names of the API family are preferred. */
 export type ChosenErrorCode =
   | 'invalid_csr'
   | 'invalid_domain'
@@ -47,9 +47,9 @@ export type ChosenErrorCode =
 export type ErrorCode = SpecifiedErrorCode | ChosenErrorCode;
 
 export interface RefusalFacts {
-  /** The request field at fault, in the wire's spelling: `certificate.sign_hash`. */
+  /** The invalid request field, spelled as on the wire: `certificate.sign_hash`. */
   readonly field?: string;
-  /** What exactly is wrong and what to do, where the code's general text would leave the reader guessing. */
+  /** What is wrong and what to do, where the code's general message is too vague. */
   readonly reason?: Localized;
   readonly details?: Readonly<Record<string, unknown>>;
   readonly retryAfterSeconds?: number;

@@ -1,7 +1,6 @@
-// Ids of everything we keep: opaque to clients, ordered by time of creation, and unguessable. 48 bits of
-// milliseconds and 79 bits of randomness in 26 characters of lower-case base 32 without i, l, o and u. No
-// punctuation, so that every database collation sorts them alike, and so that the `test-` prefix of simulated
-// orders can never be part of a real id.
+// Ids of all records, similar to ULIDs: opaque to clients, sortable by creation time, unguessable. 48 bits of
+// milliseconds and 79 random bits in 26 characters of lower-case Crockford base 32. No punctuation, so that every
+// database collation sorts them alike and no id can begin with the `test-` prefix of simulated orders.
 
 const ALPHABET = '0123456789abcdefghjkmnpqrstvwxyz';
 const TIME_DIGITS = 10;
@@ -10,8 +9,8 @@ const STEP_FROM = 5;
 
 declare const owner: unique symbol;
 /**
- * An id of one kind does not compile in the place of another: swapped arguments would show one account what belongs to
- * another. Plain strings are assignable, because ids arrive as text; a wrong one finds nothing in its account.
+ * Branded string: an id of one kind does not compile in place of another, because swapped arguments would leak data
+ * across accounts. Plain strings are assignable: ids arrive as text, and a wrong one matches nothing in its account.
  */
 type IdOf<Kind extends string> = string & { readonly [owner]?: Kind };
 export type AccountId = IdOf<'account'>;
@@ -21,8 +20,8 @@ export type CertificateId = IdOf<'certificate'>;
 export type NewId = () => string;
 
 /**
- * How ids are made, given a clock and a source of randomness: the domain has neither. Those of one maker always grow:
- * within a millisecond, or when the clock goes back, the next one is the last one plus a random step.
+ * Returns a generator of strictly increasing ids. Within a millisecond, or if the clock goes back, the next id is the
+ * last one plus a random step. Clock and randomness are passed in: the domain has neither.
  */
 export function idMaker(now: () => number, randomBytes: (count: number) => Uint8Array): NewId {
   let lastTime = -1;
@@ -30,17 +29,17 @@ export function idMaker(now: () => number, randomBytes: (count: number) => Uint8
   return () => {
     const time = Math.max(0, now());
     const random = randomBytes(RANDOM_BYTES);
-    // The first bit stays free, so that the steps of one millisecond cannot overflow.
+    // The top bit stays 0, so that the steps within one millisecond cannot overflow.
     lastRandom = time > lastTime ? random.with(0, random[0]! & 0x7f) : stepped(lastRandom, random);
     lastTime = Math.max(time, lastTime);
     return timeDigits(lastTime) + randomDigits(lastRandom);
   };
 }
 
-/** No id made at that time, or later, is smaller. Ids therefore tell a range of time without another column. */
+/** Lower bound of all ids created at `time` or later. Lets a query select a time range by id, without another column. */
 export const firstIdAt = (time: number): string => timeDigits(Math.max(0, time)).padEnd(TIME_DIGITS + 16, '0');
 
-/** The number plus a random one of half its length, and at least one. */
+/** `number` plus 1 plus a random number of half its length. */
 function stepped(number: Uint8Array, random: Uint8Array): Uint8Array {
   const sum = Uint8Array.from(number);
   let carry = 1;

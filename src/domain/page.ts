@@ -1,4 +1,4 @@
-/** Where a list goes on: after the last id already seen. */
+/** Keyset paging: `after` is the last id of the previous page. */
 export interface Page {
   readonly after?: string | undefined;
   readonly limit: number;

@@ -1,10 +1,10 @@
-/** A token bucket: so many at once, then one more each time. */
+/** Token bucket: holds `burst` tokens, refilled by one every `everyMs`. */
 export interface Rate {
   readonly burst: number;
   readonly everyMs: number;
 }
 
 export interface RateLimits {
-  /** Takes a token, and returns 0; or takes none, and returns how many milliseconds until there is one. */
+  /** Takes a token and returns 0. If the bucket is empty, returns the milliseconds until the next token. */
   take(key: string, rate: Rate, now: number): Promise<number>;
 }

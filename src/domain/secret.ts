@@ -1,5 +1,5 @@
-// A value that must never be printed. Wrapped at the door, it shows itself as [secret] to template strings, JSON,
-// loggers and inspectors alike; only code that says reveal() gets the text.
+// A value that must never be printed, wrapped as soon as it is received. Template strings, JSON, loggers and inspectors
+// see [secret]; only reveal() returns the text.
 
 const MASK = '[secret]';
 

@@ -1,17 +1,17 @@
-// The two languages Reseal speaks, and how a caller's wish is read. Texts are for people: programs use codes.
+// The two supported languages, and Accept-Language negotiation. Texts are for people; programs use error codes.
 
 export const LOCALES = ['en', 'zh-CN'] as const;
 export type Locale = (typeof LOCALES)[number];
 
-/** One text in every language. A missing translation does not compile. */
+/** A text in every supported language. A missing translation does not compile. */
 export type Localized = { readonly en: string; readonly zh: string };
 
 export const inLocale = (text: Localized, locale: Locale): string => (locale === 'zh-CN' ? text.zh : text.en);
 
-// A header of ten thousand ranges is an attack, not a preference.
+/** Bounds the work that a hostile header can cause. */
 const MAX_RANGES = 16;
 
-/** The supported language an Accept-Language header likes best; undefined when it likes none of ours. */
+/** The supported language with the highest quality in an Accept-Language header; undefined if it accepts none. */
 export function preferredLocale(header: string | undefined): Locale | undefined {
   let best: { locale: Locale; quality: number } | undefined;
   for (const range of header?.split(',', MAX_RANGES) ?? []) {

@@ -1,15 +1,15 @@
-// Log lines: one wide JSON object per event, from a closed set of shapes. Secrets cannot reach a line because no
-// shape has a field for what callers send: a request is named by its route pattern, never by its address, and only
-// ids that were found in the store are written. Messages of unexpected errors are masked.
+// Structured log: one JSON object per event, from a closed set of shapes. Secrets cannot reach a line because no shape
+// has a field for caller input: a request is logged by its route pattern, never by its URL, and only ids that exist in
+// the store are written. Messages of unexpected errors are masked.
 
 export interface RequestLine {
   readonly event: 'request';
   readonly request_id: string;
   readonly method: string;
-  /** The pattern, such as /openapi/v3/orders/:id; null when nothing matched. */
+  /** Route pattern, such as /openapi/v3/orders/:id; null if no route matched. */
   readonly route: string | null;
   readonly status: number;
-  /** `success`, the code of the error, or `aborted` when the caller left before the answer. */
+  /** `success`, the error code, or `aborted` if the caller disconnected before the response. */
   readonly code: string;
   readonly ms: number;
   readonly account_id: string | null;
@@ -22,7 +22,7 @@ export interface NoticeLine {
   readonly text: string;
 }
 
-/** An event that was given up: somebody has to know. */
+/** A callback delivery that failed for good. The operator must see it. */
 export interface GaveUpLine {
   readonly event: 'callback_gave_up';
   readonly delivery_id: string;
@@ -32,7 +32,7 @@ export interface GaveUpLine {
   readonly attempts: number;
 }
 
-export interface FaultLine {
+export interface ErrorLine {
   readonly event: 'error';
   readonly request_id: string | null;
   readonly name: string;
@@ -41,10 +41,10 @@ export interface FaultLine {
   readonly stack: readonly string[];
 }
 
-export type LogLine = RequestLine | NoticeLine | GaveUpLine | FaultLine;
+export type LogLine = RequestLine | NoticeLine | GaveUpLine | ErrorLine;
 export type Log = (line: LogLine) => void;
 
-export function faultLine(error: unknown, requestId: string | null): FaultLine {
+export function errorLine(error: unknown, requestId: string | null): ErrorLine {
   const { name = 'Error', code, message = '', stack = '' } = error instanceof Error ? (error as Coded) : {};
   return {
     event: 'error',
@@ -52,7 +52,7 @@ export function faultLine(error: unknown, requestId: string | null): FaultLine {
     name,
     code: typeof code === 'string' ? code : null,
     message: mask(message),
-    // The first line repeats the message; the frames name only our own code.
+    // Frames only: the first line of a stack repeats the unmasked message.
     stack: stack
       .split('\n')
       .filter((line) => /^\s+at /.test(line))
@@ -61,7 +61,7 @@ export function faultLine(error: unknown, requestId: string | null): FaultLine {
 }
 type Coded = Error & { code?: unknown };
 
-/** Errors of libraries quote what they choked on. Quoted text, long words and numbers are where a secret would be. */
+/** Removes quoted text, long words and numbers: library errors quote their input, which may hold a secret. */
 export function mask(message: string): string {
   return message
     .replace(/"[^"]*"|'[^']*'|`[^`]*`/g, '"…"')
@@ -84,7 +84,7 @@ function asText(line: LogLine, time: string): string {
     case 'callback_gave_up':
       return `${at} ${line.event} ${line.action} ${line.delivery_id} of order ${line.order_id}, ${line.attempts} attempts`;
     case 'error':
-      return `${at} fault ${line.name}: ${line.message}\n    ${line.stack.join('\n    ')}`;
+      return `${at} error ${line.name}: ${line.message}\n    ${line.stack.join('\n    ')}`;
     default:
       return `${at} ${line.event} ${line.text}`;
   }

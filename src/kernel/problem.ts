@@ -1,7 +1,7 @@
-// A problem that the person at the keyboard can fix: what is wrong, and what to do about it. Thrown while starting,
-// and by commands; never in answer to an API request (that is a Refusal).
+// An error that the operator can fix: what is wrong, and the remedy. Thrown at start-up and by CLI commands, never in
+// response to an API request (that is a Refusal).
 
-/** Exit codes of the command line, documented in the README. */
+/** CLI exit codes, documented in the README. */
 export const EXIT = { ok: 0, refused: 1, usage: 2, configuration: 3, store: 4, bug: 70 } as const;
 export type ExitCode = (typeof EXIT)[keyof typeof EXIT];
 

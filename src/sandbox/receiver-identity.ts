@@ -4,6 +4,7 @@
 import { pem } from '../domain/certificate/pem.ts';
 import type { AccountId } from '../domain/ids.ts';
 import type { Store } from '../domain/store.ts';
+import { DAY_MS } from '../kernel/durations.ts';
 import type { ManageAccess } from '../usecases/access/manage-access.ts';
 import type { PlaceOrder } from '../usecases/issuance/place-order.ts';
 
@@ -13,7 +14,7 @@ export const UNTRUSTED_NAME = 'untrusted.sandbox.test';
 
 const NOTE = 'sandbox-receiver';
 const PRODUCT = 'tls-private';
-const RENEW_MS = 30 * 86_400_000;
+const RENEW_MS = 30 * DAY_MS;
 const MAX_ORDERS = 200;
 
 export interface Identity {

@@ -2,7 +2,7 @@
 // leases prevent duplicate work.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Refusal } from '../domain/errors.ts';
-import { faultLine, type Log } from '../kernel/log.ts';
+import { errorLine, type Log } from '../kernel/log.ts';
 
 export interface Chore {
   readonly everyMs: number;
@@ -19,7 +19,7 @@ export interface Background {
 export const logUnexpected =
   (log: Log) =>
   (error: unknown): void => {
-    if (!(error instanceof Refusal)) log(faultLine(error, null));
+    if (!(error instanceof Refusal)) log(errorLine(error, null));
   };
 
 export function runPeriodically(chores: readonly Chore[], onError: (error: unknown) => void): Background {

@@ -10,7 +10,7 @@ import { sealKeysOf } from '../adapters/seal/seal-check.ts';
 import { lockFolder } from '../adapters/store/engine/folder-lock.ts';
 import type { Context } from '../cli/command.ts';
 import { type Config, type Environment, readConfig } from '../config/config.ts';
-import { faultLine, type Log, logTo } from '../kernel/log.ts';
+import { errorLine, type Log, logTo } from '../kernel/log.ts';
 import { type Diagnostic, EXIT, Problem } from '../kernel/problem.ts';
 import { announcement } from '../sandbox/announce.ts';
 import { type App, openApp } from './app.ts';
@@ -169,7 +169,7 @@ async function untilSignal(log: Log, start: () => Promise<Running>): Promise<voi
   // The reader of stdout is gone (EPIPE). Without a handler the next log line would be an uncaught error.
   process.stdout.on('error', onSignal);
   process.on('uncaughtException', (error) => {
-    log(faultLine(error, null));
+    log(errorLine(error, null));
     process.exit(EXIT.bug);
   });
   const running = await start();

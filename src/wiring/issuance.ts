@@ -10,7 +10,7 @@ import { registrableDomain } from '../adapters/dns/public-suffix.ts';
 import { keyMaker } from '../adapters/keys/key-maker.ts';
 import { randomBytes } from '../adapters/seal/random.ts';
 import { sm2Fault } from '../adapters/sm2/self-check.ts';
-import { workPool } from '../adapters/workers/pool.ts';
+import { workerPool } from '../adapters/workers/pool.ts';
 import type { Config } from '../config/config.ts';
 import { type Catalog, PRODUCTS } from '../domain/catalog/products.ts';
 import { type CertificateAuthority, ISSUER_KEY_TYPES, type Issuer } from '../domain/certificate/authority.ts';
@@ -89,7 +89,7 @@ export async function openIssuance(
     { store, newId, log },
     { products, issuers: () => issuers, keyTypes, now },
   );
-  const pool = workPool();
+  const pool = workerPool();
   const secret = await serviceSecret(store);
   const tools = {
     ...openValidation(config, now, secret, outside),
@@ -129,7 +129,7 @@ export async function openIssuance(
     async sweep() {
       const voided = await voidLostIssuances(store, now, newId);
       await takeUpIssuers();
-      await store.signingGrants.forget(now(), FORGOTTEN_AT_ONCE);
+      await store.signingGrants.deleteExpired(now(), FORGOTTEN_AT_ONCE);
       return voided;
     },
   };

@@ -8,7 +8,7 @@ import type { Catalog } from '../domain/catalog/products.ts';
 import type { Issuer, IssuerKeyType } from '../domain/certificate/authority.ts';
 import type { Clock } from '../domain/clock.ts';
 import type { PublishCrls } from '../domain/revocation/ports.ts';
-import { keyedMutex } from '../kernel/keyed-mutex.ts';
+import { keyedMutex } from '../kernel/concurrency.ts';
 import { type ChangeRevocation, changeRevocation } from '../usecases/revocation/change-revocation.ts';
 import { type InterruptedIssuances, interruptedIssuances } from '../usecases/revocation/interrupted-issuances.ts';
 import { type RevokeCertificate, revokeCertificate } from '../usecases/revocation/revoke-certificate.ts';

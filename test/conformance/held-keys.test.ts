@@ -1,12 +1,12 @@
-// The repositories of keys that the service holds, on every engine: what is written is found as it was written, through
-// its own account only; it is sealed in its place; tries are counted whoever else is trying, and a grant is used once.
+// Repositories of escrowed and cloud-held keys, on every engine: round trips, tenant isolation, sealing, atomic counting
+// of attempts, and single use of grants.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { sql } from 'kysely';
 import { newSealKey, SealBroken, sealerWith } from '../../src/adapters/seal/seal.ts';
 import { openEngine } from '../../src/adapters/store/engine/engine.ts';
 import { type DatabaseLocation, engineAt, type OpenStore, openStore } from '../../src/adapters/store/store.ts';
-import { type CloudKey, lockAfter } from '../../src/domain/cloud-keys/cloud-key.ts';
+import { type CloudKey, lockoutMs } from '../../src/domain/cloud-keys/cloud-key.ts';
 import type { EscrowedKey, SigningGrant } from '../../src/domain/cloud-keys/ports.ts';
 import { bothEngines } from '../support/engines.ts';
 import { certificate, EVERY_BYTE, issued, NOW, ODD, order, pairOf, prepared } from '../support/records.ts';
@@ -15,14 +15,14 @@ const key = newSealKey();
 const MINUTE = 60_000;
 
 const cloudKey = (id: string, change: Partial<CloudKey> = {}): CloudKey => ({
-  ...{ id, accountId: 'a', locked: `locked ${id}`, hint: null, wrongCodes: 0, lockedUntil: 0, createdAt: NOW },
+  ...{ id, accountId: 'a', wrappedKey: `wrapped ${id}`, hint: null, wrongCodes: 0, lockedUntil: 0, createdAt: NOW },
   publicKey: { type: 'p256', bits: 256, spki: Buffer.from(`spki of ${id}`), fingerprint: 'f' },
   destroyedAt: null,
   ...change,
 });
-/** No column of it is null or plain. */
+/** Every column is set, to an unusual value. */
 const FULL = cloudKey('full', {
-  ...{ locked: ODD, hint: ODD, wrongCodes: 3, lockedUntil: 2 ** 52, createdAt: 2 ** 52 - 1 },
+  ...{ wrappedKey: ODD, hint: ODD, wrongCodes: 3, lockedUntil: 2 ** 52, createdAt: 2 ** 52 - 1 },
   publicKey: { type: 'rsa', bits: 3072, spki: EVERY_BYTE, fingerprint: ODD },
 });
 const escrowed = (id: string, change: Partial<EscrowedKey> = {}): EscrowedKey => ({
@@ -31,7 +31,7 @@ const escrowed = (id: string, change: Partial<EscrowedKey> = {}): EscrowedKey =>
   ...change,
 });
 const grant = (tokenHash: string, change: Partial<SigningGrant> = {}): SigningGrant => ({
-  ...{ tokenHash, accountId: 'a', keyId: 'k', hashes: ['eA==', 'eQ==', 'eA=='], locked: ODD, expiresAt: NOW + 1 },
+  ...{ tokenHash, accountId: 'a', keyId: 'k', hashes: ['eA==', 'eQ==', 'eA=='], wrappedKey: ODD, expiresAt: NOW + 1 },
   ...change,
 });
 
@@ -82,9 +82,9 @@ for (const engine of await bothEngines()) {
       await assert.rejects(cloudKeys.insert(cloudKey('l', { accountId: 'nobody' })));
     });
 
-    testStore('the keys of an account are its own, by id, page by page, destroyed ones too', async ({ cloudKeys }) => {
+    testStore('list returns the keys of one account by id, paged, including destroyed ones', async ({ cloudKeys }) => {
       for (const id of ['n', 'm', 'l']) await cloudKeys.insert(cloudKey(id, { accountId: id === 'm' ? 'b' : 'a' }));
-      await cloudKeys.insert(cloudKey('o', { locked: null, destroyedAt: NOW }));
+      await cloudKeys.insert(cloudKey('o', { wrappedKey: null, destroyedAt: NOW }));
       const ids = async (accountId: string, after?: string) =>
         (await cloudKeys.list(accountId, { after, limit: 2 })).map(({ id }) => id);
       assert.deepEqual(await ids('a'), ['k', 'l']);
@@ -92,7 +92,7 @@ for (const engine of await bothEngines()) {
       assert.deepEqual(await ids('a', 'o'), []);
       assert.deepEqual(await ids('b'), ['m']);
       const [last] = await cloudKeys.list('a', { after: 'n', limit: 1 });
-      assert.deepEqual(last, cloudKey('o', { locked: null, destroyedAt: NOW }));
+      assert.deepEqual(last, cloudKey('o', { wrappedKey: null, destroyedAt: NOW }));
       assert.equal(await cloudKeys.find('a', 'o'), undefined);
     });
 
@@ -109,7 +109,7 @@ for (const engine of await bothEngines()) {
       ] as const) {
         const [first, second] = await rows(`select ${column} as name, sealed_key from ${table} order by ${column}`);
         const bytes = Buffer.from(String(first?.sealed_key).split('.')[3] ?? '', 'base64url').toString('latin1');
-        assert.doesNotMatch(String(first?.sealed_key) + bytes, /locked k|Brien/);
+        assert.doesNotMatch(String(first?.sealed_key) + bytes, /wrapped k|Brien/);
         await rows(`update ${table} set sealed_key = '${first?.sealed_key}' where ${column} = '${second?.name}'`);
       }
       await assert.rejects(store.escrowedKeys.find('a', 'e2'), SealBroken);
@@ -129,86 +129,85 @@ for (const engine of await bothEngines()) {
       await stranger.close();
     });
 
-    testStore(
-      'the last that live are listed, the earlier one first, and those of another account are not',
-      async ({ cloudKeys }) => {
-        for (const id of ['l', 'm', 'n']) await cloudKeys.insert(cloudKey(id, id === 'n' ? { accountId: 'b' } : {}));
-        await cloudKeys.destroy('a', 'l', NOW);
-        const ids = async (limit: number) => (await cloudKeys.listLive('a', limit)).map(({ id }) => id);
-        assert.deepEqual([await ids(9), await ids(1)], [['k', 'm'], ['m']]);
-      },
-    );
+    testStore('listLive returns the newest live keys of one account, oldest first', async ({ cloudKeys }) => {
+      for (const id of ['l', 'm', 'n']) await cloudKeys.insert(cloudKey(id, id === 'n' ? { accountId: 'b' } : {}));
+      await cloudKeys.destroy('a', 'l', NOW);
+      const ids = async (limit: number) => (await cloudKeys.listLive('a', limit)).map(({ id }) => id);
+      assert.deepEqual([await ids(9), await ids(1)], [['k', 'm'], ['m']]);
+    });
 
-    testStore('a try counts before it is known to be wrong, and the fifth in a row locks', async ({ cloudKeys }) => {
+    testStore('an attempt counts before it is compared, and the fifth in a row locks', async ({ cloudKeys }) => {
       const begin = (now: number) => cloudKeys.beginAttempt('a', 'k', now);
       for (let wrongCodes = 0; wrongCodes < 5; wrongCodes += 1) {
         const attempt = await begin(NOW);
         assert.ok(attempt?.kind === 'allowed');
-        const { locked, wrongCodes: before } = attempt.key;
-        assert.deepEqual([locked, before], ['locked k', wrongCodes]);
+        assert.deepEqual([attempt.wrappedKey, attempt.wrongCodes], ['wrapped k', wrongCodes]);
       }
       const locked = { kind: 'locked', until: NOW + MINUTE };
       for (const now of [NOW, NOW + MINUTE - 1]) assert.deepEqual(await begin(now), locked);
-      assert.equal((await cloudKeys.find('a', 'k'))?.wrongCodes, 5, 'who is turned away has not tried');
+      assert.equal((await cloudKeys.find('a', 'k'))?.wrongCodes, 5, 'a locked-out attempt is not counted');
       const later = NOW + MINUTE;
       assert.equal((await begin(later))?.kind, 'allowed');
-      assert.deepEqual(await begin(later), { kind: 'locked', until: later + lockAfter(6) });
-      assert.equal(lockAfter(6), 2 * MINUTE);
+      assert.deepEqual(await begin(later), { kind: 'locked', until: later + lockoutMs(6) });
+      assert.equal(lockoutMs(6), 2 * MINUTE);
     });
 
-    testStore('a try that was never compared is withdrawn, unless another came after it', async ({ cloudKeys }) => {
-      const begin = async () => {
-        const attempt = await cloudKeys.beginAttempt('a', 'k', NOW);
-        assert.ok(attempt?.kind === 'allowed');
-        return attempt.key;
-      };
-      for (let tries = 0; tries < 10; tries += 1) await cloudKeys.withdrawAttempt('a', await begin());
-      assert.deepEqual(await cloudKeys.find('a', 'k'), cloudKey('k'), 'ten of ours lock nothing');
-      const first = await begin();
-      await begin();
-      await cloudKeys.withdrawAttempt('a', first);
-      assert.equal((await cloudKeys.find('a', 'k'))?.wrongCodes, 2);
-      await cloudKeys.withdrawAttempt('b', { ...first, wrongCodes: 1 });
-      assert.equal((await cloudKeys.find('a', 'k'))?.wrongCodes, 2, 'a stranger withdraws nothing');
-    });
+    testStore(
+      'an attempt that was never compared is withdrawn, unless another began after it',
+      async ({ cloudKeys }) => {
+        const begin = async () => {
+          const attempt = await cloudKeys.beginAttempt('a', 'k', NOW);
+          assert.ok(attempt?.kind === 'allowed');
+          return attempt;
+        };
+        for (let tries = 0; tries < 10; tries += 1) await cloudKeys.withdrawAttempt('a', 'k', await begin());
+        assert.deepEqual(await cloudKeys.find('a', 'k'), cloudKey('k'), 'ten withdrawn attempts lock nothing');
+        const first = await begin();
+        await begin();
+        await cloudKeys.withdrawAttempt('a', 'k', first);
+        assert.equal((await cloudKeys.find('a', 'k'))?.wrongCodes, 2);
+        await cloudKeys.withdrawAttempt('b', 'k', { ...first, wrongCodes: 1 });
+        assert.equal((await cloudKeys.find('a', 'k'))?.wrongCodes, 2, 'another account withdraws nothing');
+      },
+    );
 
-    testStore('the right code forgives this key of this account, and no other', async ({ cloudKeys }) => {
+    testStore('the right code resets one key of one account', async ({ cloudKeys }) => {
       await cloudKeys.insert(cloudKey('l'));
       for (const id of ['k', 'l'])
         for (let tries = 0; tries < 5; tries += 1) await cloudKeys.beginAttempt('a', id, NOW);
-      await cloudKeys.endAttempt('b', 'l');
-      await cloudKeys.endAttempt('a', 'k');
+      await cloudKeys.resetAttempts('b', 'l');
+      await cloudKeys.resetAttempts('a', 'k');
       assert.deepEqual(await cloudKeys.find('a', 'k'), cloudKey('k'));
       assert.equal((await cloudKeys.find('a', 'l'))?.wrongCodes, 5);
       assert.equal(await cloudKeys.beginAttempt('b', 'k', NOW), undefined);
       assert.equal(await cloudKeys.beginAttempt('a', 'nothing', NOW), undefined);
-      assert.equal((await cloudKeys.find('a', 'k'))?.wrongCodes, 0, 'a stranger counts nothing');
+      assert.equal((await cloudKeys.find('a', 'k'))?.wrongCodes, 0, 'another account counts nothing');
     });
 
-    testStore('many instances at once are allowed five tries between them', async (store, _rows, other) => {
+    testStore('concurrent instances share five attempts', async (store, _rows, other) => {
       const attempts = await Promise.all(
         Array.from({ length: 40 }, (_, index) =>
           (index % 2 ? store : other).transaction(({ cloudKeys }) => cloudKeys.beginAttempt('a', 'k', NOW)),
         ),
       );
-      const allowed = attempts.flatMap((one) => (one?.kind === 'allowed' ? [one.key.wrongCodes] : []));
+      const allowed = attempts.flatMap((one) => (one?.kind === 'allowed' ? [one.wrongCodes] : []));
       assert.deepEqual(allowed.sort(), [0, 1, 2, 3, 4]);
       assert.equal(attempts.filter((one) => one?.kind === 'locked').length, 35);
     });
 
-    testStore('a key is locked anew under another code, with another hint', async ({ cloudKeys }) => {
+    testStore('rewrap replaces wrapped key and hint', async ({ cloudKeys }) => {
       await cloudKeys.insert(cloudKey('l', { hint: 'old' }));
       await cloudKeys.insert(cloudKey('m', { wrongCodes: 7, lockedUntil: NOW + 5 }));
-      await cloudKeys.relock('a', 'm', ODD, 'new');
-      const relocked = cloudKey('m', { locked: ODD, hint: 'new', wrongCodes: 7, lockedUntil: NOW + 5 });
-      assert.deepEqual(await cloudKeys.find('a', 'm'), relocked, 'that the code was right is said elsewhere');
-      await cloudKeys.relock('b', 'l', ODD, 'stolen');
+      await cloudKeys.rewrap('a', 'm', ODD, 'new');
+      const rewrapped = cloudKey('m', { wrappedKey: ODD, hint: 'new', wrongCodes: 7, lockedUntil: NOW + 5 });
+      assert.deepEqual(await cloudKeys.find('a', 'm'), rewrapped, 'rewrap does not reset attempts');
+      await cloudKeys.rewrap('b', 'l', ODD, 'stolen');
       assert.deepEqual(await cloudKeys.find('a', 'l'), cloudKey('l', { hint: 'old' }));
-      await cloudKeys.relock('a', 'l', 'again', null);
-      assert.deepEqual(await cloudKeys.find('a', 'l'), cloudKey('l', { locked: 'again', hint: null }));
+      await cloudKeys.rewrap('a', 'l', 'again', null);
+      assert.deepEqual(await cloudKeys.find('a', 'l'), cloudKey('l', { wrappedKey: 'again', hint: null }));
     });
 
-    testStore('a destroyed key is gone for good, and what it was to sign with it', async (store, rows) => {
+    testStore('destroy erases the key and its grants irreversibly', async (store, rows) => {
       const { cloudKeys, signingGrants } = store;
       await cloudKeys.insert(cloudKey('l', { hint: 'hint' }));
       for (const [name, keyId] of [
@@ -220,10 +219,10 @@ for (const engine of await bothEngines()) {
       assert.equal(await cloudKeys.destroy('b', 'l', NOW), false);
       assert.equal(await cloudKeys.destroy('a', 'nothing', NOW), false);
       assert.deepEqual(await cloudKeys.find('a', 'l'), cloudKey('l', { hint: 'hint' }));
-      assert.equal((await rows('select token_hash from signing_grant')).length, 3, 'a stranger ends nothing');
+      assert.equal((await rows('select token_hash from signing_grant')).length, 3, 'another account deletes nothing');
       assert.equal(await cloudKeys.destroy('a', 'l', NOW + 5), true);
       assert.equal(await cloudKeys.destroy('a', 'l', NOW + 6), false);
-      const gone = cloudKey('l', { locked: null, hint: null, destroyedAt: NOW + 5 });
+      const gone = cloudKey('l', { wrappedKey: null, hint: null, destroyedAt: NOW + 5 });
       assert.deepEqual(await cloudKeys.list('a', { limit: 9 }), [cloudKey('k'), gone]);
       assert.deepEqual((await rows("select sealed_key, hint from cloud_key where id = 'l'")).map(Object.values), [
         [null, null],
@@ -231,12 +230,12 @@ for (const engine of await bothEngines()) {
       assert.deepEqual((await rows('select token_hash from signing_grant')).map(Object.values), [['g3']]);
       assert.equal(await cloudKeys.find('a', 'l'), undefined);
       assert.equal(await cloudKeys.beginAttempt('a', 'l', NOW), undefined);
-      await cloudKeys.relock('a', 'l', 'back', 'hint');
-      await cloudKeys.endAttempt('a', 'l');
+      await cloudKeys.rewrap('a', 'l', 'back', 'hint');
+      await cloudKeys.resetAttempts('a', 'l');
       assert.deepEqual(await cloudKeys.list('a', { after: 'k', limit: 9 }), [gone], 'nothing brings it back');
     });
 
-    testStore('a grant is taken once, as it was given, by whom and for what it was given', async (store) => {
+    testStore('a grant is taken once, by its account and for its key', async (store) => {
       const { cloudKeys, signingGrants } = store;
       await cloudKeys.insert(cloudKey('l'));
       await signingGrants.insert(grant('g'));
@@ -253,7 +252,7 @@ for (const engine of await bothEngines()) {
       assert.equal(await signingGrants.take('a', 'k', 'g', NOW), undefined);
     });
 
-    testStore('of many who take a grant at once, one has it', async (store, _rows, other) => {
+    testStore('of concurrent takes of a grant one succeeds', async (store, _rows, other) => {
       await store.signingGrants.insert(grant('g'));
       const taken = await Promise.all(
         Array.from({ length: 20 }, (_, index) => (index % 2 ? store : other).signingGrants.take('a', 'k', 'g', NOW)),
@@ -261,14 +260,14 @@ for (const engine of await bothEngines()) {
       assert.equal(taken.filter((one) => one !== undefined).length, 1);
     });
 
-    testStore('grants that have run out are forgotten, so many at a time', async ({ signingGrants }, rows) => {
+    testStore('deleteExpired deletes expired grants in batches', async ({ signingGrants }, rows) => {
       for (let index = 0; index < 6; index += 1) {
         await signingGrants.insert(grant(`g${index}`, { expiresAt: index < 5 ? NOW : NOW + 1 }));
       }
-      assert.equal(await signingGrants.forget(NOW - 1, 10), 0);
-      assert.equal(await signingGrants.forget(NOW, 3), 3);
-      assert.equal(await signingGrants.forget(NOW, 3), 2);
-      assert.equal(await signingGrants.forget(NOW, 3), 0);
+      assert.equal(await signingGrants.deleteExpired(NOW - 1, 10), 0);
+      assert.equal(await signingGrants.deleteExpired(NOW, 3), 3);
+      assert.equal(await signingGrants.deleteExpired(NOW, 3), 2);
+      assert.equal(await signingGrants.deleteExpired(NOW, 3), 0);
       assert.deepEqual((await rows('select token_hash from signing_grant')).map(Object.values), [['g5']]);
     });
 

@@ -8,7 +8,7 @@ import { body, newOrder, reissue } from '../support/orders.ts';
 const app = await startApp();
 after(() => app[Symbol.asyncDispose]());
 
-/** The same value with the members of every object in the opposite order. */
+/** The same value with the members of all objects reversed. */
 const turned = (value: unknown): unknown => {
   if (Array.isArray(value)) return value.map(turned);
   if (typeof value !== 'object' || value === null) return value;
@@ -19,11 +19,11 @@ const turned = (value: unknown): unknown => {
   );
 };
 
-test('the order of members makes no difference, anything else does', () => {
+test('ignores the order of members, and nothing else', () => {
   assert.equal(canonicalJson(JSON.parse('{"b":[{"d":1,"c":"x"}],"a":null}')), '{"a":null,"b":[{"c":"x","d":1}]}');
   fc.assert(
     fc.property(fc.jsonValue(), fc.jsonValue(), (one, other) => {
-      // As it comes out of a body: minus zero, for one, does not.
+      // A parsed body: normalizes values such as minus zero.
       const [value, another] = [one, other].map((each) => JSON.parse(JSON.stringify(each)));
       assert.deepEqual(JSON.parse(canonicalJson(value)), value);
       assert.equal(canonicalJson(turned(value)), canonicalJson(value));
@@ -40,14 +40,14 @@ test('the order of members makes no difference, anything else does', () => {
   assert.equal(canonicalJson(own), '{"__proto__":{"a":1},"a":2}');
 });
 
-test('nesting may be as deep, and lists as long, as a body has room for', () => {
+test('nesting and length are limited by the body size only', () => {
   const deep = `${'['.repeat(130_000)}${']'.repeat(130_000)}`;
   assert.equal(canonicalJson(JSON.parse(deep)), deep);
   const long = `[${'0,'.repeat(130_000)}0]`;
   assert.equal(canonicalJson(JSON.parse(long)), long);
 });
 
-test('an idempotency key takes the same members in another order for the same body', async () => {
+test('an idempotency key treats reordered members as the same body', async () => {
   const order = await newOrder(app);
   const headers = { 'Idempotency-Key': 'any-order' };
   const sent = body({ validity_days: 7 }, { dcv_scope: 'fqdn', unknown: { x: [{ y: 1, z: 2 }] } });
@@ -59,7 +59,7 @@ test('an idempotency key takes the same members in another order for the same bo
   assert.deepEqual([another.status, another.body.code], [422, 'idempotency_key_reused']);
 });
 
-test('a body that is nested very deep is no trouble for an idempotency key', async () => {
+test('an idempotency key works with a deeply nested body', async () => {
   const order = await newOrder(app);
   const text = JSON.stringify(body()).replace(/}$/, `,"unknown":${'['.repeat(50_000)}${']'.repeat(50_000)}}`);
   const headers = { 'Idempotency-Key': 'deep', 'Content-Type': 'application/json' };

@@ -2,11 +2,11 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { format, inspect } from 'node:util';
 import { Secret } from '../../src/domain/secret.ts';
-import { faultLine, mask } from '../../src/kernel/log.ts';
+import { errorLine, mask } from '../../src/kernel/log.ts';
 
 const TEXT = 'correct horse battery staple';
 
-test('a secret shows itself to nobody who does not ask for it', () => {
+test('a secret prints as [secret] everywhere but in reveal()', () => {
   const secret = new Secret(TEXT);
   assert.equal(secret.reveal(), TEXT);
   const shown = [
@@ -23,7 +23,7 @@ test('a secret shows itself to nobody who does not ask for it', () => {
   for (const text of shown) assert.ok(!text.includes('horse'), text);
 });
 
-test('messages of unexpected errors are masked where a secret would stand', () => {
+test('messages of unexpected errors are masked', () => {
   for (const message of [
     `Unexpected token in "${TEXT}"`,
     `Unexpected token in '${TEXT}'`,
@@ -38,11 +38,11 @@ test('messages of unexpected errors are masked where a secret would stand', () =
   assert.ok(mask('x '.repeat(10_000)).length <= 500);
 });
 
-test('whatever is thrown becomes a line', () => {
+test('any thrown value becomes a log line', () => {
   for (const thrown of [new Error('x'), 'text', null, undefined, 7, { code: 'X' }, Object.create(null)]) {
-    const line = faultLine(thrown, 'id');
+    const line = errorLine(thrown, 'id');
     assert.equal(line.event, 'error');
     assert.equal(typeof line.name, 'string');
   }
-  assert.deepEqual(faultLine(Object.assign(new Error('m'), { code: 'E1' }), null).code, 'E1');
+  assert.deepEqual(errorLine(Object.assign(new Error('m'), { code: 'E1' }), null).code, 'E1');
 });

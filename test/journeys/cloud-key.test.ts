@@ -25,7 +25,7 @@ test('keys are listed without their secrets, and destroyed only when asked twice
   assert.match(text.out, new RegExp(`^ID .*\\n${held.id} +p256 256 +active +${created_at} +${held.certificateId}`));
 
   const table: [string[], number, RegExp][] = [
-    [['destroy', accountId, held.id], 2, /gone for good\n.*--yes/],
+    [['destroy', accountId, held.id], 2, /cannot be restored\n.*--yes/],
     [['destroy', accountId, 'nothing', '--yes'], 1, /no such cloud-held key/],
     [['destroy', (await app.newKey()).accountId, held.id, '--yes'], 1, /no such cloud-held key/],
     [['list', 'nobody'], 1, /no such account/],

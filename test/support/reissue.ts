@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { PRODUCTS, type Product } from '../../src/domain/catalog/products.ts';
 import type { Order } from '../../src/domain/certificate/order.ts';
 import { KEY_TYPES, type PublicKey } from '../../src/domain/certificate/public-key.ts';
-import { keyToBe } from '../../src/domain/cloud-keys/cloud-key.ts';
+import { placeholderKey } from '../../src/domain/cloud-keys/cloud-key.ts';
 import { Refusal } from '../../src/domain/errors.ts';
 import type { PreviousCertificate, ReissueContext, ReissueRequest } from '../../src/domain/issuance/request.ts';
 
@@ -49,7 +49,7 @@ export const CONTEXT: ReissueContext = {
   validatedNames: new Set(['example.com', 'www.example.com']),
   readCsr: (text) => KEYS.get(text) ?? assert.fail(text),
   requireAcceptedKey: () => {},
-  cloudKey: keyToBe({ type: 'p256', bits: 256 }),
+  cloudKey: placeholderKey({ type: 'p256', bits: 256 }),
   issuers: {
     choose: (keyType, hash) =>
       hash === 'sm3' ? undefined : { id: `${keyType === 'rsa' ? 'rsa' : 'ec'}-${hash}`, notAfter: NOW + 3650 * DAY },

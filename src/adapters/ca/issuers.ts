@@ -1,10 +1,12 @@
 // Creates a root and an issuing authority for each key type on first start. Safe when several instances start at once:
 // the store keeps one set.
+
 import { ISSUER_KEY_TYPES, type Issuer, type IssuerKeyType } from '../../domain/certificate/authority.ts';
 import { floorToSecond } from '../../domain/certificate/validity.ts';
 import type { Clock } from '../../domain/clock.ts';
 import type { NewId } from '../../domain/ids.ts';
 import type { Store } from '../../domain/store.ts';
+import { DAY_MS, HOUR_MS } from '../../kernel/durations.ts';
 import { randomBytes } from '../seal/random.ts';
 import { newIssuerKey, openIssuerKey } from './issuer-key.ts';
 import { issuingExtensions, keyIdOf, rootExtensions } from './profiles.ts';
@@ -19,9 +21,9 @@ export interface AuthoritySettings {
   readonly pkiUrl: string;
 }
 
-const YEAR_MS = 365 * 86_400_000;
+const YEAR_MS = 365 * DAY_MS;
 /** Backdates notBefore for verifiers whose clocks are behind. */
-const BACKDATE_MS = 3_600_000;
+const BACKDATE_MS = HOUR_MS;
 
 const LABEL: Readonly<Record<IssuerKeyType, string>> = { p256: 'P-256', p384: 'P-384', rsa: 'RSA', sm2: 'SM2' };
 

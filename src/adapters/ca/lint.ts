@@ -1,6 +1,7 @@
 // Pre-issuance lint: parses the bytes to be signed with the strict reader and compares them with what was decided. A
 // finding is a bug of the service, never the caller's fault: nothing is signed, and callers get an internal error.
 
+import { DAY_MS } from '../../kernel/durations.ts';
 import { bitLength, DerReader } from '../der/reader.ts';
 import { type ReadExtension, readExtensions } from './certificate-reader.ts';
 
@@ -17,7 +18,6 @@ export interface ExpectedContent {
   readonly issuerKeyId: Uint8Array;
 }
 
-const DAY_MS = 86_400_000;
 const MIN_SERIAL_BYTES = 8;
 const MAX_SERIAL_BITS = 159;
 const SAN = '2.5.29.17';

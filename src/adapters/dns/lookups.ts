@@ -2,7 +2,7 @@
 // because the resolver's own overruns. A question that was not answered is told apart from a record that is not there.
 import { Resolver } from 'node:dns/promises';
 import type { Asking, CaaRecord, DnsAnswer, DnsLookups } from '../../domain/validation/dns.ts';
-import { fairSemaphore } from '../../kernel/fair-semaphore.ts';
+import { fairSemaphore } from '../../kernel/concurrency.ts';
 
 const TRY = { timeout: 1_500, tries: 2 };
 const LIMIT_MS = 4_000;

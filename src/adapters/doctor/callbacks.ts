@@ -1,11 +1,11 @@
 // Checks callback delivery: recent failures, failing receivers, and a stale queue.
+
 import type { Deliveries } from '../../domain/callbacks/ports.ts';
+import { DAY_MS, HOUR_MS } from '../../kernel/durations.ts';
 import type { Diagnostic } from '../../kernel/problem.ts';
 
-const DAY_MS = 86_400_000;
 const RECENT_MS = 7 * DAY_MS;
 const MAX_COUNTED = 10_000;
-const HOUR_MS = 3_600_000;
 const STALE_MS = HOUR_MS;
 const REMEDY =
   'See reseal callback deliveries ACCOUNT --state failed. Once the receiver works, run reseal callback replay.';

@@ -1,14 +1,15 @@
 // Checks the data folder, the seal key and the TLS files: existence, permissions, disk space, expiry.
+
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { accessSync, constants, existsSync, readdirSync, readFileSync, statfsSync, statSync } from 'node:fs';
 import { join } from 'node:path';
+import { DAY_MS } from '../../kernel/durations.ts';
 import { type Diagnostic, Problem } from '../../kernel/problem.ts';
 import type { SealKeySource } from '../seal/seal-check.ts';
 import { isReadableByOthers, readSealKeyFile } from '../seal/seal-key-file.ts';
 
 const PRIVATE = /^(reseal\.db(-wal|-shm)?|seal\.key|sandbox\.json)$/;
 const LOW_DISK_BYTES = 200 * 1024 * 1024;
-const DAY_MS = 86_400_000;
 const RENEW_DAYS = 14;
 
 export function checkFolder(folder: string): Diagnostic {

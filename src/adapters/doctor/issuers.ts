@@ -1,9 +1,10 @@
 // Checks that an active issuer exists for every key type and hash, and outlives the certificates it will sign.
+
 import { canStillSign, type PublicIssuer } from '../../domain/certificate/authority.ts';
+import { DAY_MS } from '../../kernel/durations.ts';
 import type { Diagnostic } from '../../kernel/problem.ts';
 import { candidatesAmong, candidatesFor, servedBy } from '../ca/issuer-selection.ts';
 
-const DAY_MS = 86_400_000;
 // A year, plus the weeks that a new authority takes where key ceremonies and audits are required.
 const NOTICE_DAYS = 400;
 const REMEDY = 'Import a new one: reseal ca import --certificate issuing.pem --key issuing.key --root root.pem';

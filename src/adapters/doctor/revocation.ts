@@ -1,7 +1,9 @@
 // Checks that revocations are published. Expired CRLs, unlisted revocations and overdue scheduled ones all mean that no
 // service is running: a running one handles them within seconds.
+
 import { X509Certificate } from 'node:crypto';
 import type { CrlRef } from '../../domain/revocation/revocation.ts';
+import { HOUR_MS } from '../../kernel/durations.ts';
 import type { Diagnostic } from '../../kernel/problem.ts';
 import { RENEW_AFTER_MS } from '../ca/status/crl-publisher.ts';
 import { bytesFrom } from '../store/engine/columns.ts';
@@ -10,7 +12,6 @@ import { crlsIn } from '../store/revocation/crls.ts';
 import { revocationsIn } from '../store/revocation/revocations.ts';
 import { revokedSerialsIn } from '../store/revocation/revoked-serials.ts';
 
-const HOUR_MS = 3_600_000;
 /** Grace period before a scheduled revocation counts as overdue. */
 const OVERDUE_MS = 60_000;
 /** More than the CRLs of all issuers a store may ever have. */

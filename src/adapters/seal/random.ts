@@ -1,5 +1,5 @@
-// Random bytes, drawn from the system in blocks: asking for sixteen costs as much as asking for thousands, and every
-// request needs a few ids. What was handed out is wiped here.
+// Buffered random bytes: a system call for sixteen costs as much as one for thousands, and every request needs a few
+// ids. Bytes are wiped from the buffer once returned.
 import { randomFillSync } from 'node:crypto';
 
 const BLOCK_BYTES = 4_096;

@@ -1,5 +1,5 @@
-// The right key for this store? A canary, sealed on first start, is opened on every later one: a wrong or missing
-// key is noticed before anything is sealed under it, not when the first secret does not open.
+// Checks that the seal key belongs to this store. A canary, sealed on first start, is opened on every later one: a wrong
+// or missing key is detected before anything is sealed under it.
 import { rmSync } from 'node:fs';
 import type { SealedSecrets, Store } from '../../domain/store.ts';
 import { EXIT, Problem } from '../../kernel/problem.ts';
@@ -12,7 +12,7 @@ export type SealKeySource =
 
 const CANARY = { name: 'seal-check', text: 'this store is sealed with this key' };
 
-/** Throws SealBroken when the store was sealed with another key; an unsealed store is anybody's. */
+/** Throws SealBroken if the store was sealed with another key. Returns false if it is not sealed yet. */
 export const checkSeal = async (secrets: SealedSecrets): Promise<boolean> =>
   (await secrets.get(CANARY.name)) !== undefined;
 
@@ -29,7 +29,7 @@ export function openSealer(source: SealKeySource): { sealer: Sealer; confirm(sto
         await store.secrets.claim(CANARY.name, CANARY.text);
       } catch (error) {
         if (!(error instanceof SealBroken)) throw error;
-        // A key made a moment ago for a store that has another one helps nobody, and would hide that one is missing.
+        // Remove a key file created a moment ago: it would hide that the right one is missing.
         if (!existing && source.kind === 'file') rmSync(source.file, { force: true });
         throw new Problem(
           EXIT.configuration,

@@ -1,13 +1,13 @@
-// The file that holds the seal keys: created with mode 0600 on first start, refused when others can read it.
+// The seal key file: created with mode 0600 on first start, rejected if other users can read it.
 import { randomBytes } from 'node:crypto';
 import { closeSync, fsyncSync, linkSync, openSync, readFileSync, rmSync, statSync, writeSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { EXIT, Problem } from '../../kernel/problem.ts';
 import { newSealKey, parseSealKeys, type SealKey } from './seal.ts';
 
-const OTHERS = 0o077;
+const GROUP_AND_OTHERS = 0o077;
 
-/** The keys of the file, newest first; undefined when there is no such file. */
+/** Returns the keys, newest first; undefined if there is no such file. */
 export function readSealKeyFile(file: string): SealKey[] | undefined {
   let text: string;
   try {
@@ -33,7 +33,7 @@ export function readSealKeyFile(file: string): SealKey[] | undefined {
   );
 }
 
-/** Creates the file unless another process was faster, and returns what it then holds. */
+/** Creates the file unless another process was faster. Returns the keys it then holds. */
 export function createSealKeyFile(file: string): SealKey[] {
   const draft = `${file}.${randomBytes(6).toString('hex')}`;
   try {
@@ -44,7 +44,7 @@ export function createSealKeyFile(file: string): SealKey[] {
     } finally {
       closeSync(descriptor);
     }
-    // A link appears whole or not at all, and never over a file that is there.
+    // Linking is atomic and never replaces an existing file.
     linkSync(draft, file);
     syncFolder(dirname(file));
   } catch (error) {
@@ -67,9 +67,9 @@ const cannotCreate = (file: string, why: string, cause?: unknown): Problem =>
   );
 
 export const isReadableByOthers = (file: string): boolean =>
-  process.platform !== 'win32' && (statSync(file).mode & OTHERS) !== 0;
+  process.platform !== 'win32' && (statSync(file).mode & GROUP_AND_OTHERS) !== 0;
 
-/** Without this, a power loss could forget the file's name after secrets were sealed under its key. */
+/** Makes the directory entry durable: a power loss must not lose the key after secrets were sealed under it. */
 function syncFolder(folder: string): void {
   if (process.platform === 'win32') return;
   const descriptor = openSync(folder, 'r');

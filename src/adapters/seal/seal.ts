@@ -1,7 +1,7 @@
-// Sealing at rest: AES-256-GCM under a key from a file or the environment. Every sealed value names its key, so
-// that keys can be rotated, and is bound to its place, so that it opens nowhere else.
+// Encryption at rest: AES-256-GCM under a key from a file or the environment. A sealed value names its key, so that keys
+// can be rotated, and is bound to its row, so that it opens nowhere else.
 //
-// Form: v1.<key id>.<nonce>.<ciphertext and tag>, the last two in base64url.
+// Format: v1.<key id>.<nonce>.<ciphertext and tag>, the last two in base64url.
 import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:crypto';
 
 const KEY_BYTES = 32;
@@ -10,9 +10,9 @@ const TAG_BYTES = 16;
 
 export interface Sealer {
   seal(text: string, binding: string): string;
-  /** Throws SealBroken when the value was altered, moved to another place, or sealed under a key we do not have. */
+  /** Throws SealBroken if the value was altered, moved, or sealed under an unknown key. */
   open(sealed: string, binding: string): string;
-  /** True when the value is sealed under a key that is no longer the newest. */
+  /** Whether the value is sealed under a key other than the newest. */
   isStale(sealed: string): boolean;
 }
 
@@ -23,14 +23,14 @@ export interface SealKey {
   readonly bytes: Buffer;
 }
 
-/** The id is derived from the key, so that the same key has the same id on every instance. */
+/** The id is derived from the key, so that all instances agree on it. */
 export function sealKey(bytes: Buffer): SealKey {
   return { id: createHash('sha256').update('reseal seal key id').update(bytes).digest('hex').slice(0, 8), bytes };
 }
 
 export const newSealKey = (): SealKey => sealKey(randomBytes(KEY_BYTES));
 
-/** Base64 keys, the newest first, separated by white space or commas; undefined when the text is not that. */
+/** Parses base64 keys, newest first, separated by white space or commas. Undefined if the text is anything else. */
 export function parseSealKeys(text: string): SealKey[] | undefined {
   const keys = text.split(/[\s,]+/).filter((part) => part !== '');
   const isKey = (key: string) => /^[A-Za-z0-9+/]{43}=?$/.test(key);

@@ -1,18 +1,16 @@
-// SM2 encryption, and the envelope an encryption key travels in (GM/T 0003.4; GB/T 35276, 7.2 and 7.4). node:crypto has
-// neither SM2 encryption nor a point multiplication on this curve to make it from, so that part is a library's; SM3 and
-// SM4 are node:crypto's.
+// SM2 encryption and the SM2EnvelopedKey structure (GM/T 0003.4; GB/T 35276, 7.2 and 7.4). node:crypto has neither SM2
+// encryption nor point multiplication on this curve, so a library multiplies; SM3 and SM4 are node:crypto's.
 //
-// Secrets in byte arrays are wiped after use. What JavaScript cannot wipe are its numbers: the library computes with
-// BigInt, so the ephemeral scalar and the shared point stay in memory until it is reused. Neither is of use beyond this
-// one envelope, and the key inside it never becomes a number here.
+// Byte arrays with secrets are wiped after use. BigInts cannot be wiped: the ephemeral scalar and the shared point stay
+// in memory until it is reused. Neither is useful beyond this one envelope, and the enveloped key never becomes a BigInt.
 //
-// The multiplications take some milliseconds: this belongs into a worker (adapters/workers).
+// Multiplication takes milliseconds: run this in a worker (adapters/workers).
 import { createCipheriv, createHash, randomBytes } from 'node:crypto';
 import { bitString, integer, octetString, oid, sequence } from '../der/writer.ts';
 import { FIELD_BYTES, isUncompressed } from './curve.ts';
 import { Point, randomScalar } from './points.ts';
 
-/** Without parameters, as envelopes of other authorities have it; readers take it with NULL, too. */
+/** Without parameters, as other CAs encode it. Readers also accept NULL. */
 const SM4_ECB = sequence([oid('1.2.156.10197.1.104.1')]);
 const SM4_KEY_BYTES = 16;
 
@@ -24,24 +22,24 @@ export interface KeyHalves {
 }
 
 /**
- * SM2EnvelopedKey: the key under a new SM4 key, and that under the recipient's public key. Whether the halves belong
- * together is not looked at. ECB is the standard's choice, and harmless here: the two blocks are random and differ.
+ * SM2EnvelopedKey: the scalar encrypted under a fresh SM4 key, and that key encrypted to the recipient. Does not check
+ * that scalar and point belong together. The standard mandates ECB; it is harmless here, as both blocks are random.
  */
 export function envelopedKey({ scalar, point }: KeyHalves, recipient: Uint8Array): Uint8Array {
   if (scalar.length !== FIELD_BYTES) throw new RangeError('not the 32 bytes of a private key');
   if (!isUncompressed(point)) throw new RangeError('not an uncompressed point');
   const key = randomBytes(SM4_KEY_BYTES);
   try {
-    const hidden = createCipheriv('sm4-ecb', key, null).setAutoPadding(false).update(scalar);
-    return sequence([SM4_ECB, sm2Encrypt(key, recipient), bitString(point), bitString(hidden)]);
+    const encrypted = createCipheriv('sm4-ecb', key, null).setAutoPadding(false).update(scalar);
+    return sequence([SM4_ECB, sm2Encrypt(key, recipient), bitString(point), bitString(encrypted)]);
   } finally {
     key.fill(0);
   }
 }
 
-/** SM2Cipher: SEQUENCE { x, y, hash, cipher }. The test of the standard's example chooses the scalar. */
+/** SM2Cipher: SEQUENCE { x, y, hash, cipher }. `newScalar` is injected by the test of the standard's example. */
 export function sm2Encrypt(message: Uint8Array, recipient: Uint8Array, newScalar = randomScalar): Uint8Array {
-  // The mask of no bytes would be all zeros for every scalar.
+  // An empty mask counts as all zeros, so the loop would never end.
   if (message.length === 0) throw new RangeError('nothing to encrypt');
   if (!isUncompressed(recipient)) throw new RangeError('not an uncompressed point');
   const publicPoint = Point.fromBytes(recipient);
@@ -50,7 +48,7 @@ export function sm2Encrypt(message: Uint8Array, recipient: Uint8Array, newScalar
     const shared = publicPoint.multiply(k).toBytes(false).subarray(1);
     const mask = keyStream(shared, message.length);
     try {
-      // The standard's step A5: a mask that hides nothing is not used. One byte has it every 256th time.
+      // Step A5 of the standard: retry if the mask is all zeros. For one byte that is every 256th time.
       if (mask.every((byte) => byte === 0)) continue;
       const [x, y] = halves(shared);
       const check = createHash('sm3').update(x).update(message).update(y).digest();
@@ -64,7 +62,7 @@ export function sm2Encrypt(message: Uint8Array, recipient: Uint8Array, newScalar
   }
 }
 
-/** KDF of GM/T 0003.4, 5.4.3: hashes of the shared point and a counter, one after the other. */
+/** KDF of GM/T 0003.4, 5.4.3: concatenated hashes of the shared point and a counter. */
 function keyStream(shared: Uint8Array, length: number): Uint8Array {
   const stream = new Uint8Array(length);
   const counter = Buffer.alloc(4);

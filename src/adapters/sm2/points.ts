@@ -1,5 +1,5 @@
-// Points of the SM2 curve and the numbers that multiply them, by a library: node:crypto keeps both to itself. It
-// computes with BigInt, which nobody can wipe; so whatever is done here belongs into a worker (adapters/workers).
+// Points and scalars of the SM2 curve, by a library: node:crypto exposes neither. The library computes with BigInt, which
+// cannot be wiped, so use this in a worker only (adapters/workers).
 import { randomFillSync } from 'node:crypto';
 import { weierstrass } from '@noble/curves/abstract/weierstrass.js';
 import { CURVE, FIELD_BYTES } from './curve.ts';
@@ -18,7 +18,7 @@ export const Point = weierstrass({
 
 export const numberFrom = (bytes: Uint8Array): bigint => number(Buffer.from(bytes).toString('hex'));
 
-/** From 1 to n − 1, each as likely as the others. */
+/** Uniform in [1, n − 1], by rejection sampling. */
 export function randomScalar(): bigint {
   const bytes = Buffer.alloc(FIELD_BYTES);
   try {

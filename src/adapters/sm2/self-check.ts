@@ -1,6 +1,5 @@
-// Asks the cryptography underneath for answers that are known. Which SM2 a Node has depends on the OpenSSL it was built
-// with: some have none, and one that signs something else would issue certificates that nobody can verify. Whoever
-// starts the service asks once, and offers no SM2 where there is a fault.
+// Known-answer tests of SM2, SM3 and SM4. Whether Node supports SM2 depends on its OpenSSL: some builds have none, and a
+// faulty one would issue certificates that no client can verify. Runs once at start-up; on failure SM2 is disabled.
 import { createCipheriv } from 'node:crypto';
 import { integer, octetString, sequence } from '../der/writer.ts';
 import { KEY_ALGORITHM } from './curve.ts';
@@ -8,7 +7,7 @@ import { newSm2Key, openSm2PrivateKey, openSm2PublicKey, sm2Sign, sm2Spki, sm2Ve
 
 const hex = (text: string): Buffer => Buffer.from(text.replaceAll(' ', ''), 'hex');
 
-/** GM/T 0003.5, appendix A: the example every implementation is compared with. */
+/** Test vector of GM/T 0003.5, appendix A. */
 const EXAMPLE = {
   scalar: hex('3945208f7b2144b13f36e38ac6d39f95 889393692860b51a42fb81ef4df7c5b8'),
   point: hex(
@@ -21,11 +20,11 @@ const EXAMPLE = {
 } as const;
 const TAMPERED = Buffer.from('message digesT');
 
-/** GB/T 32907, appendix A.1: the block is its own key. */
+/** Test vector of GB/T 32907, appendix A.1: the block is also the key. */
 const SM4_BLOCK = hex('0123456789abcdeffedcba9876543210');
 const SM4_ANSWER = '681edf34d206965e86b3e94f536e4246';
 
-/** What is under test. */
+/** The functions under test. */
 export interface Sm2Functions {
   readonly newKey: typeof newSm2Key;
   readonly z: typeof sm2Z;
@@ -35,7 +34,7 @@ export interface Sm2Functions {
   readonly sm4: (key: Uint8Array, block: Uint8Array) => Uint8Array;
 }
 
-const OURS: Sm2Functions = {
+const DEFAULT_FUNCTIONS: Sm2Functions = {
   newKey: newSm2Key,
   z: sm2Z,
   sign: sm2Sign,
@@ -43,8 +42,8 @@ const OURS: Sm2Functions = {
   sm4: (key, block) => createCipheriv('sm4-ecb', key, null).setAutoPadding(false).update(block),
 };
 
-/** Null when all is well; else why SM2 must be switched off. A few milliseconds. */
-export function sm2Fault({ newKey, z, sign, verify, sm4 }: Sm2Functions = OURS): string | null {
+/** Returns null if all tests pass, else why SM2 must be disabled. Never throws. Takes a few milliseconds. */
+export function sm2Fault({ newKey, z, sign, verify, sm4 }: Sm2Functions = DEFAULT_FUNCTIONS): string | null {
   try {
     const { message, point, scalar, r, s } = EXAMPLE;
     const publicKey = openSm2PublicKey(sm2Spki(point));

@@ -1,5 +1,5 @@
-// The work that would hold up everything else in the process: each job is a function of its input alone, takes
-// milliseconds of one core, and runs in a worker. Its input and output are wiped there when it is done.
+// CPU-bound jobs that would block the event loop. Each is a pure function of its input, takes milliseconds and runs in a
+// worker, which wipes input and output afterwards.
 import { argon2Sync, generateKeyPairSync } from 'node:crypto';
 import type { SignHash } from '../../domain/certificate/sign-hash.ts';
 import { readPublicKey } from '../ca/public-key.ts';
@@ -8,7 +8,7 @@ import { newSm2Key, openSm2PrivateKey, openSm2PublicKey, sm2Scalar } from '../sm
 import type { Jobs } from './packet.ts';
 import { signDigest } from './sign-digest.ts';
 
-/** The names are node:crypto's: the message is the password, the nonce its salt; memory is in KiB. */
+/** Parameter names are those of node:crypto: message is the password, nonce the salt; memory is in KiB. */
 export type Argon2Input = {
   readonly message: Uint8Array;
   readonly nonce: Uint8Array;
@@ -30,7 +30,7 @@ export type DigestInput = {
 export const JOBS = {
   argon2: (input: Argon2Input): { key: Uint8Array } => ({ key: argon2Sync('argon2id', input) }),
 
-  /** SM2EnvelopedKey of a private key (PKCS#8) for a public one (SPKI). */
+  /** SM2EnvelopedKey of a private key (PKCS#8), encrypted to a public key (SPKI). */
   sm2Envelope({ pkcs8, recipient }: { pkcs8: Uint8Array; recipient: Uint8Array }): { envelope: Uint8Array } {
     const { publicKey } = openSm2PrivateKey(pkcs8);
     const scalar = sm2Scalar(pkcs8);

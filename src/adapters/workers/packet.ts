@@ -1,25 +1,26 @@
-// What goes to a worker and comes back: flat, and of values that mean the same on both sides.
+// Messages between the pool and its workers: flat records of values that survive structured cloning.
+
 export type Packet = Readonly<Record<string, Uint8Array | string | number>>;
 
-/** A table of jobs: each takes at most one packet and answers with one. */
+/** Jobs by name. Each takes at most one packet and returns one. */
 export type Jobs = Readonly<Record<string, (input: never) => Packet>>;
 
-export interface Order {
+export interface JobRequest {
   readonly job: string;
   readonly input: Packet;
 }
 
-export type Answer = { readonly output: Packet } | { readonly error: unknown };
+export type JobResult = { readonly output: Packet } | { readonly error: unknown };
 
 /**
- * The packet with bytes of its own, to be moved to the other side. Bytes that are copied on the way leave a copy in
- * memory that nobody can wipe, and bytes that are moved are gone for their owner, so: one copy, and that one moves.
+ * Returns a copy of the packet and the buffers to transfer with it. Structured cloning would leave a copy that cannot be
+ * wiped, and transferring detaches the buffers of the owner; so the packet is copied once and the copy is transferred.
  */
-export function movable(packet: Packet): { packet: Packet; transfer: ArrayBuffer[] } {
+export function transferable(packet: Packet): { packet: Packet; transfer: ArrayBuffer[] } {
   const transfer: ArrayBuffer[] = [];
   const entries = Object.entries(packet).map(([name, value]) => {
     if (!(value instanceof Uint8Array)) return [name, value];
-    // Memory outside the heap from the start: short arrays would begin inside it, and moving them leaves a copy there.
+    // An ArrayBuffer is allocated off-heap. A short typed array starts on the heap, where a transfer would leave a copy.
     const own = new ArrayBuffer(value.length);
     const bytes = new Uint8Array(own);
     bytes.set(value);

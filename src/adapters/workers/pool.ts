@@ -1,40 +1,40 @@
-// Threads for work that computes for milliseconds: on the event loop it would hold up every other request. There are
-// few threads, they start when first needed, and a process that waits for none of them can end.
+// Pool of worker threads for CPU-bound jobs, which would block the event loop. Threads start on demand, and idle ones do
+// not keep the process alive.
 //
-// Everything is bounded: who finds the queue full is told so at once, and a job beyond its time is given up together
-// with its thread. A thread cannot be stopped inside node:crypto, only after; until then it keeps its place, because it
-// keeps its core. A thread that dies takes one job with it, and the next job starts another.
+// Queue and run time are bounded: a full queue rejects at once, and a job over its time limit is rejected and its thread
+// terminated. A thread cannot be stopped inside node:crypto, only after; until then it counts as running, because it
+// occupies a core. A crashed thread fails one job, and the next job starts a new thread.
 import { availableParallelism } from 'node:os';
 import { Worker } from 'node:worker_threads';
 import { Refusal } from '../../domain/errors.ts';
 import type { JOBS } from './jobs.ts';
-import { type Answer, type Jobs, movable, type Order, type Packet } from './packet.ts';
+import { type JobRequest, type JobResult, type Jobs, type Packet, transferable } from './packet.ts';
 
 export interface PoolOptions {
   readonly threads?: number;
-  /** Jobs that may wait for a thread. */
+  /** Maximum number of jobs waiting for a thread. */
   readonly maxQueued?: number;
-  /** For one job, from when a thread begins it. */
+  /** Per job, from the time a thread starts it. */
   readonly timeLimitMs?: number;
-  /** What the threads run. */
+  /** Entry point of the threads. */
   readonly script?: URL;
 }
 
 export interface Pool<Table extends Jobs = typeof JOBS> {
   /**
-   * Bytes of the input stay the caller's, who leaves them alone until the answer is there and wipes them then; bytes of
-   * the output become the caller's. Rejects with what the job threw, or with `service_busy`.
+   * The caller owns the input bytes, must not change them until the promise settles, and wipes them then. The output
+   * bytes become the caller's. Rejects with the job's own error, or with `service_busy`.
    */
   run<Name extends keyof Table & string>(
     job: Name,
     ...input: Parameters<Table[Name]>
   ): Promise<ReturnType<Table[Name]>>;
-  /** Gives up what is queued and what runs; resolves when the threads are gone. */
+  /** Rejects queued and running jobs; resolves once all threads have exited. */
   close(): Promise<void>;
   [Symbol.asyncDispose](): Promise<void>;
 }
 
-interface Task extends Order {
+interface Task extends JobRequest {
   resolve(output: Packet): void;
   reject(reason: unknown): void;
 }
@@ -49,7 +49,7 @@ const WORKER = new URL('./worker.ts', import.meta.url);
 
 const busy = (cause?: string): Refusal => new Refusal('service_busy', { retryAfterSeconds: 1, cause });
 
-export function workPool<Table extends Jobs = typeof JOBS>({
+export function workerPool<Table extends Jobs = typeof JOBS>({
   threads: maxThreads = Math.max(1, availableParallelism() - 1),
   maxQueued = 64,
   timeLimitMs = 10_000,
@@ -60,29 +60,30 @@ export function workPool<Table extends Jobs = typeof JOBS>({
   const queue: Task[] = [];
   let isClosed = false;
 
-  /** Gives queued jobs to whatever threads there are or may be. */
-  function next(): void {
-    while (queue.length > 0) {
-      const [thread = threads.size < maxThreads ? start() : undefined] = idle;
+  /** Assigns queued jobs to idle threads, and starts threads up to the limit. */
+  function dispatch(): void {
+    for (let task = queue[0]; task; task = queue[0]) {
+      const [thread = threads.size < maxThreads ? startThread() : undefined] = idle;
       if (!thread) return;
-      begin(thread, queue.shift()!);
+      queue.shift();
+      begin(thread, task);
     }
   }
 
-  function start(): Thread {
-    // Flags of the process are none of the worker's: `--eval` or `--test` would have it run something else.
+  function startThread(): Thread {
+    // Without the flags of the process: `--eval` or `--test` would make the worker run something else.
     const worker = new Worker(script, { execArgv: [] });
     const thread: Thread = { worker, task: undefined };
     let cause: unknown;
-    worker.on('message', (answer: Answer) => {
+    worker.on('message', (result: JobResult) => {
       const task = end(thread);
-      // Too late: the job was given up.
+      // The job timed out before.
       if (!task) return;
-      if ('error' in answer) task.reject(answer.error);
-      else task.resolve(answer.output);
+      if ('error' in result) task.reject(result.error);
+      else task.resolve(result.output);
       worker.unref();
       idle.add(thread);
-      next();
+      dispatch();
     });
     worker.on('error', (error) => {
       cause = error;
@@ -92,7 +93,7 @@ export function workPool<Table extends Jobs = typeof JOBS>({
       idle.delete(thread);
       const task = end(thread);
       task?.reject(new Error(`the worker ended with code ${code} while at ${task.job}`, { cause }));
-      next();
+      dispatch();
     });
     threads.add(thread);
     return thread;
@@ -101,13 +102,13 @@ export function workPool<Table extends Jobs = typeof JOBS>({
   function begin(thread: Thread, task: Task): void {
     idle.delete(thread);
     thread.task = task;
-    thread.timer = setTimeout(giveUp, timeLimitMs, thread, `${task.job} took more than ${timeLimitMs} ms`);
+    thread.timer = setTimeout(abort, timeLimitMs, thread, `${task.job} took more than ${timeLimitMs} ms`);
     thread.worker.ref();
-    const { packet, transfer } = movable(task.input);
-    thread.worker.postMessage({ job: task.job, input: packet } satisfies Order, transfer);
+    const { packet, transfer } = transferable(task.input);
+    thread.worker.postMessage({ job: task.job, input: packet } satisfies JobRequest, transfer);
   }
 
-  /** The job the thread was at, if it was at one: whoever takes it away answers it. */
+  /** Detaches and returns the running task, if any. The caller settles it. */
   function end(thread: Thread): Task | undefined {
     const { task } = thread;
     thread.task = undefined;
@@ -115,7 +116,7 @@ export function workPool<Table extends Jobs = typeof JOBS>({
     return task;
   }
 
-  function giveUp(thread: Thread, why: string): Promise<number> {
+  function abort(thread: Thread, why: string): Promise<number> {
     end(thread)?.reject(busy(why));
     return thread.worker.terminate();
   }
@@ -123,7 +124,7 @@ export function workPool<Table extends Jobs = typeof JOBS>({
   async function close(): Promise<void> {
     isClosed = true;
     for (const task of queue.splice(0)) task.reject(busy('the pool is closed'));
-    await Promise.all([...threads].map((thread) => giveUp(thread, 'the pool is closed')));
+    await Promise.all([...threads].map((thread) => abort(thread, 'the pool is closed')));
   }
 
   return {
@@ -131,8 +132,8 @@ export function workPool<Table extends Jobs = typeof JOBS>({
       if (isClosed) throw busy('the pool is closed');
       const { promise, resolve, reject } = Promise.withResolvers<Packet>();
       queue.push({ job, input: input ?? {}, resolve, reject });
-      next();
-      // Looked at after a thread may have taken it: a pool without a queue still works.
+      dispatch();
+      // Checked after dispatch, so that a pool with maxQueued 0 works.
       if (queue.length > maxQueued) queue.pop()?.reject(busy(`${maxQueued} jobs are waiting`));
       return promise as Promise<never>;
     },

@@ -1,8 +1,8 @@
-// Signs a digest that somebody else computed. node:crypto can do that with RSA only, so the curves are done here. It is
-// computation and nothing else: no store, no clock, no waiting. What may be signed is decided by the callers.
+// Signs a digest that the client computed. node:crypto does that for RSA only, so the curves use a library. Callers
+// decide what may be signed.
 //
-// Keys come as bytes that their owner wipes. The library computes with BigInt, which nobody can wipe: this belongs into
-// a worker (adapters/workers), away from everything that talks to strangers.
+// The caller wipes the key bytes. The library computes with BigInt, which cannot be wiped: run this in a worker only,
+// away from all network I/O.
 import { constants, createPrivateKey, privateEncrypt } from 'node:crypto';
 import { p256, p384, p521 } from '@noble/curves/nist.js';
 import type { PublicKey } from '../../domain/certificate/public-key.ts';
@@ -12,7 +12,7 @@ import { integer, NULL, octetString, oid, sequence } from '../der/writer.ts';
 import { FIELD_BYTES } from '../sm2/curve.ts';
 import { numberFrom, Point, randomScalar } from '../sm2/points.ts';
 
-/** The private key is PKCS#8, DER. For SM2 the digest is e, which has the identity and the key of the signer in it. */
+/** The private key is PKCS#8, DER. For SM2 the digest is e, which already covers Z, the signer's identity and key. */
 export function signDigest(
   privateKey: Uint8Array,
   { type }: PublicKey,
@@ -21,34 +21,33 @@ export function signDigest(
 ): Uint8Array {
   if (digest.length !== DIGEST_BYTES[signHash]) throw new RangeError(`${digest.length} bytes are no ${signHash}`);
   if ((type === 'sm2') !== (signHash === 'sm3')) throw new RangeError(`a key of ${type} does not sign ${signHash}`);
+  if (type === 'sm2' || signHash === 'sm3') return signSm2(numberFrom(scalarIn(privateKey)), numberFrom(digest));
   if (type === 'rsa') return signRsa(privateKey, signHash, digest);
-  const secret = secretIn(privateKey);
-  if (type === 'sm2') return signSm2(numberFrom(secret), numberFrom(digest));
-  // OpenSSL takes either half of the values s can have, and makes both; so do we.
-  return CURVES[type].sign(digest, secret, { prehash: false, lowS: false, format: 'der' });
+  // No low-S normalization: OpenSSL neither applies nor requires it.
+  return CURVES[type].sign(digest, scalarIn(privateKey), { prehash: false, lowS: false, format: 'der' });
 }
 
 const CURVES = { p256, p384, p521 } as const;
 
-const DIGEST_ALGORITHMS: Readonly<Partial<Record<SignHash, Uint8Array>>> = {
+const DIGEST_ALGORITHMS: Readonly<Record<Exclude<SignHash, 'sm3'>, Uint8Array>> = {
   sha256: sequence([oid('2.16.840.1.101.3.4.2.1'), NULL]),
   sha384: sequence([oid('2.16.840.1.101.3.4.2.2'), NULL]),
   sha512: sequence([oid('2.16.840.1.101.3.4.2.3'), NULL]),
 };
 
-/** PKCS #1 v1.5 (RFC 8017, 9.2): the padding goes around a DigestInfo. */
-function signRsa(privateKey: Uint8Array, signHash: SignHash, digest: Uint8Array): Uint8Array {
+/** PKCS #1 v1.5 (RFC 8017, 9.2): pads a DigestInfo. */
+function signRsa(privateKey: Uint8Array, signHash: keyof typeof DIGEST_ALGORITHMS, digest: Uint8Array): Uint8Array {
   const key = createPrivateKey({
     key: Buffer.from(privateKey.buffer, privateKey.byteOffset, privateKey.length),
     format: 'der',
     type: 'pkcs8',
   });
-  const digestInfo = sequence([DIGEST_ALGORITHMS[signHash]!, octetString(digest)]);
+  const digestInfo = sequence([DIGEST_ALGORITHMS[signHash], octetString(digest)]);
   return privateEncrypt({ key, padding: constants.RSA_PKCS1_PADDING }, digestInfo);
 }
 
-/** The number inside a PKCS#8 key of a curve (RFC 5958, RFC 5915): a view, which is wiped with the key. */
-function secretIn(privateKey: Uint8Array): Uint8Array {
+/** The scalar in a PKCS#8 EC key (RFC 5958, RFC 5915), as a view: wiping the key wipes it. */
+function scalarIn(privateKey: Uint8Array): Uint8Array {
   const info = new DerReader(privateKey).sequence();
   info.integer();
   info.any();

@@ -1,23 +1,25 @@
-// The inside of a worker: one order after the other. The pool sends the next only when the last was answered.
+// Worker thread: runs one job at a time. The pool sends the next request only after the last result.
 import { parentPort } from 'node:worker_threads';
 import { JOBS } from './jobs.ts';
-import { type Answer, type Jobs, movable, type Order, wipe } from './packet.ts';
+import { type JobRequest, type JobResult, type Jobs, transferable, wipe } from './packet.ts';
 
 const jobs: Jobs = JOBS;
 
-parentPort?.on('message', ({ job, input }: Order) => {
+parentPort?.on('message', ({ job, input }: JobRequest) => {
   try {
-    const output = jobs[job]!(input as never);
-    const { packet, transfer } = movable(output);
+    const run = jobs[job];
+    if (!run) throw new TypeError(`there is no job ${job}`);
+    const output = run(input as never);
+    const { packet, transfer } = transferable(output);
     wipe(output);
-    answer({ output: packet }, transfer);
+    reply({ output: packet }, transfer);
   } catch (error) {
-    answer({ error });
+    reply({ error });
   } finally {
     wipe(input);
   }
 });
 
-function answer(what: Answer, transfer: ArrayBuffer[] = []): void {
-  parentPort?.postMessage(what, transfer);
+function reply(result: JobResult, transfer: ArrayBuffer[] = []): void {
+  parentPort?.postMessage(result, transfer);
 }

@@ -1,4 +1,4 @@
-// Whose orders, keys and callbacks these are. An account is the tenant: nothing crosses from one to another.
+// The account is the tenant: it owns orders, keys and callbacks, and no data crosses from one account to another.
 
 import { LOCALES, type Locale } from '../../kernel/locale.ts';
 import { invalid, Refusal } from '../errors.ts';
@@ -11,7 +11,7 @@ export interface Account {
   readonly id: AccountId;
   readonly name: string;
   readonly kind: AccountKind;
-  /** The language of texts nobody asked for in another: callback messages, errors without Accept-Language. */
+  /** Default language: callback messages, and errors of requests without Accept-Language. */
   readonly locale: Locale;
   readonly createdAt: number;
 }
@@ -21,14 +21,14 @@ export type AccountChange = { readonly name?: string; readonly locale?: Locale }
 export const MAX_ACCOUNT_NAME = 200;
 
 /**
- * Line breaks, control characters and those that turn the direction of writing would forge lines in a terminal or a
- * log. Joiners stay: Persian words and family emoji need them.
+ * Line breaks, control characters and bidirectional overrides could forge lines in a terminal or a log. Joiners are
+ * allowed: Persian words and family emoji need them.
  */
-const FORGING = /[\p{Cc}\p{Cs}\p{Zl}\p{Zp}\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]/u;
+const UNPRINTABLE = /[\p{Cc}\p{Cs}\p{Zl}\p{Zp}\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]/u;
 
 export function accountName(text: string): string {
   const name = text.trim();
-  if (name === '' || [...name].length > MAX_ACCOUNT_NAME || FORGING.test(name)) {
+  if (name === '' || [...name].length > MAX_ACCOUNT_NAME || UNPRINTABLE.test(name)) {
     throw invalid(
       'name',
       `A name has 1 to ${MAX_ACCOUNT_NAME} printable characters.`,
@@ -38,9 +38,9 @@ export function accountName(text: string): string {
   return name;
 }
 
-/** What a request may change about its account. Unlike an unknown field, an empty wish is an error worth telling. */
-export function accountChange(wish: { name?: string; locale?: string }): AccountChange {
-  if (wish.name === undefined && wish.locale === undefined) {
+/** Validates a change request. Unknown fields are ignored, but a request that changes nothing is refused. */
+export function accountChange(request: { name?: string; locale?: string }): AccountChange {
+  if (request.name === undefined && request.locale === undefined) {
     throw new Refusal('invalid_parameters', {
       reason: {
         en: 'Nothing to change: send name, locale or both.',
@@ -49,8 +49,8 @@ export function accountChange(wish: { name?: string; locale?: string }): Account
     });
   }
   return {
-    ...(wish.name !== undefined && { name: accountName(wish.name) }),
-    ...(wish.locale !== undefined && { locale: accountLocale(wish.locale) }),
+    ...(request.name !== undefined && { name: accountName(request.name) }),
+    ...(request.locale !== undefined && { locale: accountLocale(request.locale) }),
   };
 }
 

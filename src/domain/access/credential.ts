@@ -1,4 +1,4 @@
-// Who is calling, and what a caller of that kind may do. The secret itself is never here: only its hash is kept.
+// API credentials and their permissions. The secret itself is never part of a Credential; the store keeps its hash.
 
 import { Refusal } from '../errors.ts';
 import type { AccountId } from '../ids.ts';
@@ -26,10 +26,10 @@ export interface Caller {
   readonly credential: Credential;
 }
 
-/** Whose hand it was: that of a caller of the API, or the operator's own. */
+/** Who acted, for the audit log: an API caller, the operator or the service itself. */
 export interface Actor {
   readonly accountId: AccountId;
-  /** A key id, or `cli`. */
+  /** A key id, `cli` for the operator, or `service`. */
   readonly actor: string;
   readonly requestId: string | null;
 }
@@ -56,7 +56,7 @@ const ORDERS_ONLY: Permissions = {
   use_cloud_key: false,
 };
 
-/** The whole permission model: which kind of credential may do what. */
+/** The whole permission model: actions by kind of credential. */
 export const MAY: Record<CredentialKind, Permissions> = {
   standard: {
     read: true,
@@ -68,7 +68,7 @@ export const MAY: Record<CredentialKind, Permissions> = {
     change_account: true,
     use_cloud_key: true,
   },
-  // It looks after certificates for their whole life; the other two sit on servers, where keys leak.
+  // Manages certificates for their whole life. The other two are deployed on servers, where keys leak.
   cloud_manager_token: { ...ORDERS_ONLY, revoke: true },
   lite_client_oauth: ORDERS_ONLY,
   integration_key: ORDERS_ONLY,
@@ -85,7 +85,7 @@ export function requirePermission(caller: Caller, action: Action): void {
   });
 }
 
-/** Asked only after the secret matched, so that nobody learns the state of a key that is not theirs. */
+/** Call only after the secret matched: the state of a key must not leak to callers without its secret. */
 export function requireUsable(credential: Credential, now: number): void {
   if (credential.disabledAt === null && !isExpired(credential, now)) return;
   throw new Refusal('api_key_disabled');

@@ -1,4 +1,4 @@
-// What authentication, account management and the audit log need from the store.
+// Ports: what authentication, account management and the audit log need from the store.
 import type { AccountId } from '../ids.ts';
 import type { Page } from '../page.ts';
 import type { Account, AccountChange } from './account.ts';
@@ -8,21 +8,21 @@ export interface Accounts {
   insert(account: Account): Promise<void>;
   find(id: AccountId): Promise<Account | undefined>;
   list(page: Page): Promise<Account[]>;
-  /** The account as it is afterwards; undefined when there is none. */
+  /** Returns the updated account; undefined if there is none. */
   update(id: AccountId, change: AccountChange): Promise<Account | undefined>;
 }
 
 export interface Credentials {
   insert(credential: Credential, secretHash: string): Promise<void>;
-  /** The only look-up without an account: it is how the account is found. */
+  /** The only lookup that is not scoped to an account, because it determines the account. */
   findForAuthentication(keyId: string): Promise<{ caller: Caller; secretHash: string } | undefined>;
   find(keyId: string): Promise<Credential | undefined>;
   listOf(accountId: AccountId): Promise<Credential[]>;
-  /** The first time counts: disabling twice keeps the earlier moment. */
+  /** Idempotent: disabling again keeps the earlier time. */
   disable(keyId: string, at: number): Promise<Credential | undefined>;
-  /** Only ever brings the end nearer. */
+  /** Never extends the lifetime: keeps an earlier expiry. */
   expire(keyId: string, at: number): Promise<Credential | undefined>;
-  /** Only ever moves forward. */
+  /** Records the last use. Never moves it back. */
   touch(keyId: string, at: number): Promise<void>;
 }
 
@@ -53,12 +53,12 @@ export type AuditAction =
   | 'cloud-key:changed'
   | 'cloud-key:destroyed';
 
-/** What was done, by whom, to what. Written in the transaction that does it. Never holds a secret. */
+/** Who did what to which subject. Written in the transaction of the change. Never holds a secret. */
 export interface AuditEntry {
   readonly id: string;
   readonly at: number;
   readonly accountId: AccountId;
-  /** A key id, `cli` for the operator's own hand, or `service` for what the service does by itself. */
+  /** As in Actor: a key id, `cli` or `service`. */
   readonly actor: string;
   readonly action: AuditAction;
   readonly subject: string;

@@ -1,6 +1,7 @@
 // Delivery rules: states, suppression, retry schedule with jitter, and the circuit breaker of each account's lane.
 // Pure: time and randomness are arguments.
 
+import { DAY_MS, HOUR_MS } from '../../kernel/durations.ts';
 import type { OrderStatus } from '../certificate/order.ts';
 import type { FailureReason, Outcome } from '../egress/outbound.ts';
 import type { AccountId, CertificateId, OrderId } from '../ids.ts';
@@ -57,8 +58,7 @@ export function suppressionReason(
 
 export const isDelivered = (outcome: Outcome): boolean => outcome.kind === 'answered' && outcome.status === 200;
 
-const HOUR_MS = 3_600_000;
-const MAX_RETRY_AFTER_MS = 24 * HOUR_MS;
+const MAX_RETRY_AFTER_MS = DAY_MS;
 /** ±20 %. */
 const JITTER = 0.2;
 

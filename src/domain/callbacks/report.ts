@@ -1,5 +1,6 @@
 // The report of a callback test: stage reached, fault, remedy. Everything in it is bounded, and the access key is masked
 // wherever the receiver echoes it.
+import { DAY_MS } from '../../kernel/durations.ts';
 import type { Localized } from '../../kernel/locale.ts';
 import type { FailureReason, Outcome, Stage } from '../egress/outbound.ts';
 import { Refusal } from '../errors.ts';
@@ -86,7 +87,6 @@ export const FAILURE_TEXTS: Readonly<Record<FailureReason, Localized>> = {
   },
 };
 
-const DAY_MS = 86_400_000;
 const MAX_EXCERPT_BYTES = 2_048;
 /** The excerpt, and an escaped key that begins at its end. */
 const MAX_SCANNED = MAX_EXCERPT_BYTES + 7 * MAX_ACCESS_KEY;

@@ -1,5 +1,6 @@
 // The certificate authority as use cases see it. `prepare` returns complete, linted bytes; call `sign` once for them,
 // after they are durable, and never again for the same serial number.
+import { DAY_MS } from '../../kernel/durations.ts';
 import type { KeyType, PublicKey } from './public-key.ts';
 import type { SignHash } from './sign-hash.ts';
 
@@ -39,7 +40,7 @@ export interface ChosenIssuer {
 }
 
 /** An issuer with less left signs nothing new: the certificate would expire before it is installed. */
-export const MIN_ISSUER_LIFE_MS = 86_400_000;
+export const MIN_ISSUER_LIFE_MS = DAY_MS;
 export const canStillSign = ({ notAfter }: Pick<ChosenIssuer, 'notAfter'>, now: number): boolean =>
   notAfter >= now + MIN_ISSUER_LIFE_MS;
 

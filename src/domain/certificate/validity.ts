@@ -1,9 +1,7 @@
 // The validity of a certificate, to the second: the shortest of what was requested, the product's maximum, the order's
 // term and the issuer's chain. A request that is too long is shortened, never refused; a malformed one is refused.
+import { DAY_MS, SECOND_MS } from '../../kernel/durations.ts';
 import { invalid, Refusal } from '../errors.ts';
-
-const SECOND = 1000;
-const DAY = 86_400 * SECOND;
 
 export interface ValidityRequest {
   /** Milliseconds since 1970, like all times here. */
@@ -30,7 +28,7 @@ export function validityOf(request: ValidityRequest): Validity {
     validityDays === undefined ? Infinity : lastSecond(notBefore, requireDays(validityDays)),
     customExpirationDate === undefined ? Infinity : requireExpiration(customExpirationDate, notBefore),
     lastSecond(notBefore, maxDays),
-    floorToSecond(termEndsAt) - SECOND,
+    floorToSecond(termEndsAt) - SECOND_MS,
     floorToSecond(issuerNotAfter),
   );
   if (notAfter > notBefore) return { notBefore, notAfter };
@@ -42,10 +40,10 @@ export function validityOf(request: ValidityRequest): Validity {
   });
 }
 
-export const floorToSecond = (at: number): number => Math.floor(at / SECOND) * SECOND;
+export const floorToSecond = (at: number): number => Math.floor(at / SECOND_MS) * SECOND_MS;
 
 /** Minus one second, because notAfter is inclusive: a day has 86 400 seconds. */
-const lastSecond = (notBefore: number, days: number): number => notBefore + days * DAY - SECOND;
+const lastSecond = (notBefore: number, days: number): number => notBefore + days * DAY_MS - SECOND_MS;
 
 function requireDays(days: number): number {
   if (Number.isInteger(days) && days >= 1) return days;
@@ -76,7 +74,7 @@ const DATE_TIME = /^(\d{4}-\d{2}-\d{2})[Tt](\d{2}):(\d{2}):(\d{2})(?:\.\d{1,9})?
 /** A date means the last second of that day. Undefined when the text is neither a real date nor an RFC 3339 date-time. */
 function expirationDate(text: string): number | undefined {
   const day = startOfDay(text);
-  return day === undefined ? parseDateTime(text) : day + DAY - SECOND;
+  return day === undefined ? parseDateTime(text) : day + DAY_MS - SECOND_MS;
 }
 
 /** Parses an RFC 3339 date-time and drops fractions of a second. Undefined when malformed, or not a real date. */
@@ -101,5 +99,5 @@ function startOfDay(date: string): number | undefined {
 /** Milliseconds since midnight. Refuses leap seconds, which Unix time does not have. */
 function clock(hour: string | undefined, minute: string | undefined, second: string | undefined): number | undefined {
   const [h, m, s] = [Number(hour), Number(minute), Number(second)];
-  return h <= 23 && m <= 59 && s <= 59 ? ((h * 60 + m) * 60 + s) * SECOND : undefined;
+  return h <= 23 && m <= 59 && s <= 59 ? ((h * 60 + m) * 60 + s) * SECOND_MS : undefined;
 }

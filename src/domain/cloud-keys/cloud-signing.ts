@@ -1,19 +1,19 @@
-// What a cloud-held key signs: digests of the right length, a bounded number of them, and only those its owner agreed
-// to; under a certificate that is good for something. Pure. The fields are those of the signing interface.
+// Rules for signing with a cloud-held key: digests of the right length, a bounded number of them, only those its owner
+// authorized, and only under a valid certificate. Field names are those of the CSC signing API.
 
 import type { CertificateRecord } from '../certificate/order.ts';
 import type { KeyType } from '../certificate/public-key.ts';
 import { DIGEST_BYTES, type SignHash } from '../certificate/sign-hash.ts';
 import { invalid, type Refusal } from '../errors.ts';
 
-/** Signatures under one authorization. */
+/** Maximum number of signatures per authorization. */
 export const MAX_SIGNATURES = 64;
 
-/** An SM2 key signs SM3 and nothing else does; every other key signs SHA-2. */
-export const signs = (type: KeyType, signHash: SignHash): boolean => (type === 'sm2') === (signHash === 'sm3');
+/** SM2 keys sign SM3 digests only; all other keys sign SHA-2 digests only. */
+const canSign = (type: KeyType, signHash: SignHash): boolean => (type === 'sm2') === (signHash === 'sm3');
 
 export function requireDigests(type: KeyType, signHash: SignHash, digests: readonly Uint8Array[]): void {
-  if (!signs(type, signHash)) {
+  if (!canSign(type, signHash)) {
     throw invalid(
       'hashAlgorithmOID',
       `Invalid parameter hashAlgorithmOID: a key of type ${type} does not sign ${signHash}.`,
@@ -37,8 +37,8 @@ export function requireDigests(type: KeyType, signHash: SignHash, digests: reado
   }
 }
 
-/** All at once: what is authorized now is signed in one call. */
-export function requireCount(numSignatures: number, digests: number): void {
+/** An authorization covers one signing call, so it must name as many signatures as hashes. */
+export function requireSignatureCount(numSignatures: number, digests: number): void {
   if (numSignatures === digests) return;
   throw invalid(
     'numSignatures',
@@ -47,11 +47,11 @@ export function requireCount(numSignatures: number, digests: number): void {
   );
 }
 
-/** Whether each was agreed to, as often as it comes. */
-export function areAgreed(agreed: readonly string[], asked: readonly string[]): boolean {
-  const left = [...agreed];
-  return asked.every((one) => {
-    const index = left.indexOf(one);
+/** Whether `requested` is a sub-multiset of `authorized`: a hash may be signed as often as it was authorized. */
+export function areAuthorized(authorized: readonly string[], requested: readonly string[]): boolean {
+  const left = [...authorized];
+  return requested.every((hash) => {
+    const index = left.indexOf(hash);
     if (index >= 0) left.splice(index, 1);
     return index >= 0;
   });
@@ -67,26 +67,26 @@ export function certificateStatus(
   return preparation && preparation.notAfter < now ? 'expired' : 'valid';
 }
 
-/** A signature that nobody could verify is not worth an access code. */
+/** Refuses to sign without a valid certificate, because no relying party could verify the signature. */
 export function requireValidCertificate(status: CertificateStatus | 'missing' = 'missing'): void {
   if (status === 'valid') return;
   throw invalid(
     'credentialID',
     `Signing certificate is ${status}. Reissue the order to get another one.`,
-    `签名证书${WORDS[status]}，请重签订单以获取新证书。`,
+    `签名证书${STATUS_ZH[status]}，请重签订单以获取新证书。`,
   );
 }
 
-const WORDS = { missing: '尚未签发', expired: '已过期', revoked: '已吊销' } as const;
+const STATUS_ZH = { missing: '尚未签发', expired: '已过期', revoked: '已吊销' } as const;
 
-export const noGrant = (): Refusal =>
+export const invalidSad = (): Refusal =>
   invalid(
     'SAD',
     'Invalid parameter SAD: it is unknown, was used, or has run out. Authorize again.',
     'SAD 无效：未知、已使用或已过期，请重新授权。',
   );
 
-export const notAgreed = (): Refusal =>
+export const hashNotAuthorized = (): Refusal =>
   invalid(
     'hashes',
     'Hash is not authorized by the SAD, which is used up now. Authorize the hashes that are to be signed.',

@@ -1,6 +1,5 @@
-// What the use cases need for keys that the service holds itself: makers and locks, which take long and so may refuse
-// with `service_busy`, and the store's side of it.
-
+// Ports for keys that the service holds: key operations, which are slow and may refuse with `service_busy`, and the
+// repositories.
 import type { PublicKey } from '../certificate/public-key.ts';
 import type { SignHash } from '../certificate/sign-hash.ts';
 import type { AccountId, OrderId } from '../ids.ts';
@@ -8,84 +7,87 @@ import type { Page } from '../page.ts';
 import type { Secret } from '../secret.ts';
 import type { CloudKey, KeyKind } from './cloud-key.ts';
 
-export interface MadeKey {
+export interface KeyPair {
   readonly publicKey: PublicKey;
-  /** PKCS#8, DER. Whoever has it wipes it after use. */
+  /** PKCS#8, DER. The owner wipes it after use. */
   readonly privateKey: Uint8Array;
 }
 
 export interface KeyMaker {
-  make(kind: KeyKind): Promise<MadeKey>;
-  /** The private key of an encryption certificate, readable with the signing key only: SM2EnvelopedKey, DER. */
-  envelope(key: MadeKey, recipient: PublicKey): Promise<Uint8Array>;
-  /** Locked under the access code, a secret of the service, and bound to the id of the key. */
-  lock(privateKey: Uint8Array, pin: Secret, keyId: string): Promise<string>;
-  /** Null when the access code is wrong. */
-  unlock(locked: string, pin: Secret, keyId: string): Promise<Uint8Array | null>;
-  /** Signs a digest that somebody else computed; for SM2, the one that already has the signer's identity in it. */
+  make(kind: KeyKind): Promise<KeyPair>;
+  /** SM2EnvelopedKey, DER: the private encryption key, encrypted to the signing key of the recipient. */
+  envelope(key: KeyPair, recipient: PublicKey): Promise<Uint8Array>;
+  /** Encrypts under the access code and a secret of the service, bound to the id of the key. */
+  wrap(privateKey: Uint8Array, pin: Secret, keyId: string): Promise<string>;
+  /** Returns the private key, which the caller wipes; null if the access code is wrong. */
+  unwrap(wrappedKey: string, pin: Secret, keyId: string): Promise<Uint8Array | null>;
+  /** Signs a digest that the client computed. For SM2 the digest already covers Z, the signer's identity. */
   sign(privateKey: Uint8Array, publicKey: PublicKey, signHash: SignHash, digest: Uint8Array): Promise<Uint8Array>;
 }
 
-/** Escrowed: the service keeps it for ever, so that what was encrypted can be read. */
-export interface EscrowedKey extends MadeKey {
+/** Kept forever, so that data encrypted to the certificate stays readable. */
+export interface EscrowedKey extends KeyPair {
   readonly id: string;
   readonly accountId: AccountId;
   readonly orderId: OrderId;
   readonly createdAt: number;
 }
 
-/** Private keys are sealed before they reach the disk. */
+/** Private keys are sealed at rest. */
 export interface EscrowedKeys {
   insert(key: EscrowedKey): Promise<void>;
   find(accountId: AccountId, id: string): Promise<EscrowedKey | undefined>;
 }
 
-/** What a try with an access code found: the key to unlock, or until when nobody may try. */
-export type Attempt =
-  | { readonly kind: 'allowed'; readonly key: CloudKey }
-  | { readonly kind: 'locked'; readonly until: number };
+/** `lockedUntil` and `wrongCodes` are as they were before this attempt was counted. */
+export interface AllowedPinAttempt extends Pick<CloudKey, 'wrongCodes' | 'lockedUntil'> {
+  readonly kind: 'allowed';
+  readonly wrappedKey: string;
+}
 
-/** What is locked already is sealed besides. Destroyed keys are found by nobody but `list`. */
+export type PinAttempt = AllowedPinAttempt | { readonly kind: 'locked'; readonly until: number };
+
+/** Wrapped keys are sealed at rest as well. Only `list` returns destroyed keys. */
 export interface CloudKeys {
   insert(key: CloudKey): Promise<void>;
   find(accountId: AccountId, id: string): Promise<CloudKey | undefined>;
-  /** Nobody else changes it until the transaction ends. */
+  /** Holds the row lock until the transaction ends. */
   findForUpdate(accountId: AccountId, id: string): Promise<CloudKey | undefined>;
   list(accountId: AccountId, page: Page): Promise<CloudKey[]>;
-  /** The last ones that are not destroyed, the earlier one first. */
+  /** The newest `limit` keys that are not destroyed, oldest first. */
   listLive(accountId: AccountId, limit: number): Promise<CloudKey[]>;
   /**
-   * Counts a try as a wrong one, before anything is compared: whoever dies or runs side by side has still tried.
-   * Undefined when there is no such key.
+   * Counts a wrong code before the code is compared, so that neither a crash nor concurrency buys a free attempt.
+   * Undefined if there is no such key.
    */
-  beginAttempt(accountId: AccountId, id: string, now: number): Promise<Attempt | undefined>;
-  /** The code was never compared: the try does not count, unless others were made meanwhile. */
-  withdrawAttempt(accountId: AccountId, key: CloudKey): Promise<void>;
-  /** It was the right code. */
-  endAttempt(accountId: AccountId, id: string): Promise<void>;
-  /** Grants under the old code end with it. */
-  relock(accountId: AccountId, id: string, locked: string, hint: string | null): Promise<void>;
-  /** The private key is gone for good. False when there was none. */
+  beginAttempt(accountId: AccountId, id: string, now: number): Promise<PinAttempt | undefined>;
+  /** Uncounts an attempt whose code was never compared, unless another attempt began meanwhile. */
+  withdrawAttempt(accountId: AccountId, id: string, attempt: AllowedPinAttempt): Promise<void>;
+  /** Resets count and lockout after a right code. */
+  resetAttempts(accountId: AccountId, id: string): Promise<void>;
+  /** Replaces wrapped key and hint, and deletes all grants made under the old code. */
+  rewrap(accountId: AccountId, id: string, wrappedKey: string, hint: string | null): Promise<void>;
+  /** Erases the private key. False if there was none. */
   destroy(accountId: AccountId, id: string, at: number): Promise<boolean>;
 }
 
-/** The right to sign certain hashes with a key, once, for a short time. */
+/** Single-use authorization to sign certain hashes with a key, valid for a short time. */
 export interface SigningGrant {
-  /** Of the token: the store never sees it. */
+  /** The store never sees the token itself. */
   readonly tokenHash: string;
   readonly accountId: AccountId;
   readonly keyId: string;
-  /** Base64, in the order of asking. */
+  /** Base64, in the order requested. */
   readonly hashes: readonly string[];
-  /** The private key, locked under the token. */
-  readonly locked: string;
+  /** The private key, wrapped under the token. */
+  readonly wrappedKey: string;
   readonly expiresAt: number;
 }
 
 export interface SigningGrants {
   insert(grant: SigningGrant): Promise<void>;
-  /** Takes it out: a grant is used once. */
+  /** Deletes and returns the grant, so that it is used at most once. Undefined if unknown or expired. */
   take(accountId: AccountId, keyId: string, tokenHash: string, now: number): Promise<SigningGrant | undefined>;
-  /** Forgets those that have run out. */
-  forget(now: number, limit: number): Promise<number>;
+  /** Returns the number of rows deleted, at most `limit`. */
+  deleteExpired(now: number, limit: number): Promise<number>;
 }

@@ -1,6 +1,7 @@
 // Decides which public key is certified, and which issuer signs it with which digest. Reading a CSR and judging a key
 // are handed in; private keys are never seen here.
 
+import { DAY_MS } from '../../kernel/durations.ts';
 import { KEY_SOURCES, type KeySource, type OfferedKeySource, type Product } from '../catalog/products.ts';
 import { type ChosenIssuer, canStillSign } from '../certificate/authority.ts';
 import type { PublicKey } from '../certificate/public-key.ts';
@@ -13,7 +14,6 @@ import type { CertificateRequest, IssuanceContext, IssuerChoice } from './reques
 const CSR = 'certificate.csr';
 const CSR_FROM = 'certificate.csr_from';
 const SIGN_HASH = 'certificate.sign_hash';
-const DAY_MS = 86_400_000;
 const HOUR_SECONDS = 3_600;
 
 /**

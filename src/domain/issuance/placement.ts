@@ -1,6 +1,7 @@
 // Decides the first certificate of an order. Pure, and by the same rules as a reissue, except that there is no previous
 // certificate: names are chosen freely, and a key of the caller needs a CSR whatever the product says about later ones.
 
+import { DAY_MS } from '../../kernel/durations.ts';
 import type { Product } from '../catalog/products.ts';
 import type { Order } from '../certificate/order.ts';
 import { invalid, Refusal } from '../errors.ts';
@@ -14,8 +15,6 @@ export interface PlacementContext extends IssuanceContext {
   /** The operator vouches for what cannot be validated: the holder's name in a signing certificate. */
   readonly isVouchedFor: boolean;
 }
-
-const DAY_MS = 86_400_000;
 
 /** A new order: its term, and the default way to validate its names. */
 export function newOrder(

@@ -1,5 +1,6 @@
 // What came of looking at a name, when several views of the world count as agreement, and when a waiting certificate is
 // looked at again. Pure.
+import { HOUR_MS, SECOND_MS } from '../../kernel/durations.ts';
 import type { Localized } from '../../kernel/locale.ts';
 
 /** Why a check did not pass: a closed list, each something its reader can act on. */
@@ -57,9 +58,8 @@ export function agreementOf(views: readonly CheckResult[]): CheckResult {
   );
 }
 
-const SECOND = 1_000;
-const FIRST_WAIT_MS = 15 * SECOND;
-const LONGEST_WAIT_MS = 4 * 3_600 * SECOND;
+const FIRST_WAIT_MS = 15 * SECOND_MS;
+const LONGEST_WAIT_MS = 4 * HOUR_MS;
 const DOUBLINGS = 20;
 
 /** After how long to look again: soon while somebody is at work on it, seldom when nobody is. */

@@ -1,5 +1,5 @@
-// GET and PUT /openapi/v3/account: a caller looks at its own account and credential, and changes name or language.
-// Ours, not the specification's: it answers "are my keys right?" before anything is at stake.
+// GET and PUT /openapi/v3/account: shows the caller's account and credential, changes name or language. An extension of
+// the specification: lets a client verify its API key without side effects.
 import Type from 'typebox';
 import { ACCOUNT_KINDS, type Account, MAX_ACCOUNT_NAME } from '../../domain/access/account.ts';
 import { CREDENTIAL_KINDS, type Credential } from '../../domain/access/credential.ts';
@@ -8,6 +8,7 @@ import type { ChangeAccount } from '../../usecases/access/change-account.ts';
 import type { Api } from '../front/api.ts';
 import { callerOf } from '../front/authentication.ts';
 import { answers, success } from '../front/reply.ts';
+import { DateTime, moment, nullable } from '../front/values.ts';
 
 const AccountView = Type.Object({
   account: Type.Object({
@@ -15,16 +16,16 @@ const AccountView = Type.Object({
     name: Type.String(),
     kind: Type.Enum([...ACCOUNT_KINDS]),
     locale: Type.Enum([...LOCALES]),
-    created_at: Type.String({ format: 'date-time' }),
+    created_at: DateTime,
   }),
   credential: Type.Object({
     key_id: Type.String(),
     kind: Type.Enum([...CREDENTIAL_KINDS]),
-    expires_at: Type.Union([Type.String({ format: 'date-time' }), Type.Null()]),
+    expires_at: nullable(DateTime),
   }),
 });
 
-const Wish = Type.Object({
+const AccountBody = Type.Object({
   name: Type.Optional(Type.String({ minLength: 1, maxLength: MAX_ACCOUNT_NAME, examples: ['Acme Ltd'] })),
   locale: Type.Optional(Type.String({ enum: [...LOCALES], examples: ['zh-CN'] })),
 });
@@ -43,7 +44,7 @@ export function accountOperations(api: Api, changeAccount: ChangeAccount): void 
 
   api.put(
     '/account',
-    { config: { action: 'change_account' }, schema: { summary: 'Change the account', body: Wish, ...common } },
+    { config: { action: 'change_account' }, schema: { summary: 'Change the account', body: AccountBody, ...common } },
     async (request) => {
       const caller = callerOf(request);
       const account = await changeAccount(caller, request.body, request.id);
@@ -63,6 +64,6 @@ const viewOf = (account: Account, credential: Credential): Type.Static<typeof Ac
   credential: {
     key_id: credential.keyId,
     kind: credential.kind,
-    expires_at: credential.expiresAt === null ? null : new Date(credential.expiresAt).toISOString(),
+    expires_at: moment(credential.expiresAt),
   },
 });

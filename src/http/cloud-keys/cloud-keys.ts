@@ -1,5 +1,5 @@
-// /openapi/v3/cloud-keys: the keys that the service holds for an account; another access code for one, or its end.
-// Ours, not the specification's. Signing with them is the Cloud Signature Consortium's interface: see csc.ts.
+// /openapi/v3/cloud-keys: list cloud-held keys, change an access code, destroy a key. An extension of the specification.
+// Signing is the Cloud Signature Consortium API: see csc.ts.
 import Type from 'typebox';
 import { KEY_TYPES } from '../../domain/certificate/public-key.ts';
 import { Secret } from '../../domain/secret.ts';
@@ -9,9 +9,7 @@ import type { Api } from '../front/api.ts';
 import { actorOf, callerOf } from '../front/authentication.ts';
 import { nextAfter, PageQuery, pageOf } from '../front/paging.ts';
 import { answers, success } from '../front/reply.ts';
-import { nullable } from '../front/values.ts';
-
-const DateTime = Type.String({ format: 'date-time' });
+import { DateTime, moment, nullable } from '../front/values.ts';
 
 const CloudKeyView = Type.Object({
   id: Type.String({ description: 'The credentialID of /csc/v2.' }),
@@ -67,8 +65,8 @@ export function cloudKeyOperations(api: Api, cloudKeys: UseCloudKey): void {
     },
     async (request) => {
       const { pin, new_pin, new_pin_tip } = request.body;
-      const wish = { pin: new Secret(pin), newPin: new Secret(new_pin), newHint: new_pin_tip };
-      const held = await cloudKeys.changePin(actorOf(request), request.params.id, wish);
+      const change = { pin: new Secret(pin), newPin: new Secret(new_pin), newHint: new_pin_tip };
+      const held = await cloudKeys.changePin(actorOf(request), request.params.id, change);
       return success({ cloud_key: viewOf(held) });
     },
   );
@@ -92,15 +90,13 @@ export function cloudKeyOperations(api: Api, cloudKeys: UseCloudKey): void {
   );
 }
 
-const moment = (ms: number): string => new Date(ms).toISOString();
-
 const viewOf = ({ key, isLocked, certificate }: HeldKey): Type.Static<typeof CloudKeyView> => ({
   id: key.id,
   key_type: key.publicKey.type,
   bits: key.publicKey.bits,
   hint: key.hint,
   locked_until: isLocked ? moment(key.lockedUntil) : null,
-  created_at: moment(key.createdAt),
-  destroyed_at: key.destroyedAt === null ? null : moment(key.destroyedAt),
+  created_at: new Date(key.createdAt).toISOString(),
+  destroyed_at: moment(key.destroyedAt),
   certificate_id: certificate?.id ?? null,
 });

@@ -1,10 +1,9 @@
-// What the signing interface tells about itself and about a credential: CSC API 2.0.0.2, 11.1 and 11.4.
+// Responses of the signing API: service info and credentials (CSC API 2.0.0.2, 11.1 and 11.4).
 import { X509Certificate } from 'node:crypto';
-import type { CertificateRecord } from '../../domain/certificate/order.ts';
 import { MAX_SIGNATURES } from '../../domain/cloud-keys/cloud-signing.ts';
 import type { Locale } from '../../kernel/locale.ts';
 import type { HeldKey } from '../../usecases/cloud-keys/operate-cloud-keys.ts';
-import { ALL_ALGORITHMS, algorithmsOf, type Body, CURVES, choice, flag, PIN } from './csc-wire.ts';
+import { ALL_ALGORITHMS, algorithmsOf, type Body, booleanIn, CURVES, choiceIn, PIN } from './csc-wire.ts';
 
 export const METHODS = [
   'info',
@@ -19,7 +18,7 @@ const LANGUAGES = { en: 'en-US', 'zh-CN': 'zh-CN' } as const;
 export const infoView = (locale: Locale) => ({
   specs: '2.0.0.2',
   name: 'Reseal',
-  // The service has no picture and no country of its own; both members are required all the same.
+  // Required members, although the service has neither a logo nor a country.
   logo: '',
   region: 'ZZ',
   lang: LANGUAGES[locale],
@@ -27,12 +26,12 @@ export const infoView = (locale: Locale) => ({
   authType: ['basic'],
   methods: METHODS,
   signAlgorithms: { algos: ALL_ALGORITHMS },
-  // Documents are not signed here, only hashes.
+  // Signs hashes only, no documents.
   signature_formats: { formats: [], envelope_properties: [] },
   conformance_levels: [],
 });
 
-/** How much of a credential is asked for. */
+/** Which parts of a credential the caller requested. */
 export interface Detail {
   readonly certificates: 'single' | 'none' | 'chain';
   readonly certInfo: boolean;
@@ -40,9 +39,9 @@ export interface Detail {
 }
 
 export const detailIn = (body: Body): Detail => ({
-  certificates: choice(body, 'certificates', ['single', 'none', 'chain']),
-  certInfo: flag(body, 'certInfo'),
-  authInfo: flag(body, 'authInfo'),
+  certificates: choiceIn(body, 'certificates', ['single', 'none', 'chain']),
+  certInfo: booleanIn(body, 'certInfo'),
+  authInfo: booleanIn(body, 'authInfo'),
 });
 
 export type ChainOf = (issuerId: string) => readonly Uint8Array[];
@@ -51,6 +50,7 @@ export function credentialView(held: HeldKey, detail: Detail, chainOf: ChainOf, 
   const { key, isLocked } = held;
   const { type, bits } = key.publicKey;
   const curve = CURVES[type];
+  const cert = certificateView(held, detail, chainOf);
   return {
     key: {
       status: isLocked ? 'disabled' : 'enabled',
@@ -58,9 +58,9 @@ export function credentialView(held: HeldKey, detail: Detail, chainOf: ChainOf, 
       len: bits,
       ...(curve && { curve }),
     },
-    ...(held.certificate && { cert: certificateView(held, held.certificate, detail, chainOf) }),
+    ...(cert && { cert }),
     auth: { mode: 'explicit', ...(detail.authInfo && { expression: PIN, objects: [pinObject(key.hint, locale)] }) },
-    // Authorizations are for certain hashes.
+    // Sole control assurance level 2: an authorization covers specific hashes.
     SCAL: '2',
     multisign: MAX_SIGNATURES,
     lang: LANGUAGES[locale],
@@ -74,14 +74,15 @@ const pinObject = (hint: string | null, locale: Locale) => ({
   ...(hint !== null && { description: hint }),
 });
 
+/** Undefined until a certificate was issued on the key. */
 function certificateView(
-  { certificateStatus }: HeldKey,
-  certificate: CertificateRecord,
+  { certificate, certificateStatus }: HeldKey,
   { certificates, certInfo }: Detail,
   chainOf: ChainOf,
 ) {
-  const der = certificate.der!;
-  const { issuerId, serial, notBefore, notAfter } = certificate.preparation!;
+  if (!certificate?.der || !certificate.preparation) return undefined;
+  const { der, preparation } = certificate;
+  const { issuerId, serial, notBefore, notAfter } = preparation;
   const shown = { none: [], single: [der], chain: [der, ...chainOf(issuerId)] }[certificates];
   return {
     status: certificateStatus,
@@ -95,7 +96,7 @@ function certificateView(
   };
 }
 
-/** RFC 4514 writes a name backwards, with commas; Node escapes its parts as that asks for, and puts each on a line. */
+/** RFC 4514 string: Node escapes the RDNs accordingly, but puts each on its own line and in reverse order. */
 function namesIn(der: Uint8Array) {
   const { issuer, subject } = new X509Certificate(der);
   const printed = (name: string | undefined) => (name ?? '').split('\n').reverse().join(',');

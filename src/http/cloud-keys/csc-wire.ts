@@ -1,6 +1,5 @@
-// The words of the Cloud Signature Consortium API, version 2.0.0.2: parameters, identifiers of algorithms, errors. Where
-// the specification has a phrase for a mistake, ours begins with it. Null is as if left out there (7.1).
-
+// Wire format of the Cloud Signature Consortium API 2.0.0.2: parameters, algorithm OIDs, errors. Error descriptions begin
+// with the specification's phrase where there is one. Null means absent (7.1).
 import type { KeyType } from '../../domain/certificate/public-key.ts';
 import type { SignHash } from '../../domain/certificate/sign-hash.ts';
 import { type ErrorCode, invalid, Refusal } from '../../domain/errors.ts';
@@ -19,52 +18,52 @@ export function bodyOf(body: unknown): Body {
   });
 }
 
-const missing = (type: string, name: string): Refusal =>
+const missingParameter = (type: string, name: string): Refusal =>
   invalid(name, `Missing (or invalid type) ${type} parameter ${name}.`, `缺少 ${name}，或其类型不是 ${type}。`);
-const wrong = (name: string, allowed: string): Refusal =>
+const invalidParameter = (name: string, allowed: string): Refusal =>
   invalid(name, `Invalid parameter ${name}: use ${allowed}.`, `${name} 无效，可选值：${allowed}。`);
 
-export function text(body: Body, name: string): string {
+export function stringIn(body: Body, name: string): string {
   const value = body[name];
   if (typeof value === 'string' && value !== '') return value;
-  throw missing('string', name);
+  throw missingParameter('string', name);
 }
 
-export function count(body: Body, name: string): number {
+export function integerIn(body: Body, name: string): number {
   const value = body[name];
   if (Number.isInteger(value)) return value as number;
-  throw missing('integer', name);
+  throw missingParameter('integer', name);
 }
 
-export function flag(body: Body, name: string): boolean {
+export function booleanIn(body: Body, name: string): boolean {
   const value = body[name] ?? false;
   if (typeof value === 'boolean') return value;
-  throw wrong(name, 'true, false');
+  throw invalidParameter(name, 'true, false');
 }
 
-export function choice<T extends string>(body: Body, name: string, allowed: readonly [T, ...T[]]): T {
+export function choiceIn<T extends string>(body: Body, name: string, allowed: readonly [T, ...T[]]): T {
   const value = body[name] ?? allowed[0];
   const known = allowed.find((one) => one === value);
   if (known !== undefined) return known;
-  throw wrong(name, allowed.join(', '));
+  throw invalidParameter(name, allowed.join(', '));
 }
 
 export function digestsIn(body: Body): Uint8Array[] {
   const { hashes } = body;
-  if (!Array.isArray(hashes)) throw missing('array', 'hashes');
+  if (!Array.isArray(hashes)) throw missingParameter('array', 'hashes');
   return hashes.map((one) => {
     const bytes = Buffer.from(typeof one === 'string' ? one : '', 'base64');
-    // What comes back as it went in had no foreign character and nothing too much or too little at its end.
+    // Round-trip check: Buffer.from ignores invalid characters and wrong padding.
     if (bytes.length > 0 && bytes.toString('base64') === one) return bytes;
     throw invalid('hashes', 'Invalid Base64 hash string parameter.', 'hashes 中含有无效的 Base64 摘要。');
   });
 }
 
-/** The one authentication object that a key of ours has. */
+/** Id of the only authentication object of a credential. */
 export const PIN = 'PIN';
 
 export function pinIn({ authData }: Body): Secret {
-  if (!Array.isArray(authData)) throw missing('array', 'authData');
+  if (!Array.isArray(authData)) throw missingParameter('array', 'authData');
   const values = authData.filter((one) => one?.id === PIN).map(({ value }) => value);
   if (values.length === 1 && typeof values[0] === 'string' && values[0] !== '') return new Secret(values[0]);
   throw invalid(
@@ -81,7 +80,7 @@ const HASHES: ReadonlyMap<string, SignHash> = new Map([
   ['1.2.156.10197.1.401', 'sm3'],
 ]);
 
-/** With their hash; null where the request names it besides. */
+/** Signature algorithm OIDs with their hash; null if the request names the hash separately. */
 type Algorithms = ReadonlyMap<string, SignHash | null>;
 const ECDSA: Algorithms = new Map([
   ['1.2.840.10045.4.3.2', 'sha256'],
@@ -114,34 +113,34 @@ export const ALL_ALGORITHMS: readonly string[] = [
 ];
 
 export function hashIn(body: Body): SignHash {
-  const known = HASHES.get(text(body, 'hashAlgorithmOID'));
+  const known = HASHES.get(stringIn(body, 'hashAlgorithmOID'));
   if (known) return known;
-  throw wrong('hashAlgorithmOID', [...HASHES.keys()].join(', '));
+  throw invalidParameter('hashAlgorithmOID', [...HASHES.keys()].join(', '));
 }
 
-/** A hash that the algorithm implies is not asked for a second time (11.10). */
+/** hashAlgorithmOID is read only if signAlgo does not imply the hash (11.10). */
 export function signHashIn(body: Body, type: KeyType): SignHash {
-  const implied = SIGNATURES[type].get(text(body, 'signAlgo'));
-  if (implied === undefined) throw wrong('signAlgo', algorithmsOf(type).join(', '));
+  const implied = SIGNATURES[type].get(stringIn(body, 'signAlgo'));
+  if (implied === undefined) throw invalidParameter('signAlgo', algorithmsOf(type).join(', '));
   return implied ?? hashIn(body);
 }
 
 interface CscError {
   readonly status: number;
   readonly error: string;
-  /** Instead of our general words. */
-  readonly says?: Localized;
+  /** Replaces the general message of the code. */
+  readonly description?: Localized;
 }
 
 const INVALID: CscError = { status: 400, error: 'invalid_request' };
 const BUSY = 'temporarily_unavailable';
 
-/** Statuses and names of its chapters 10 and 11; whatever is not here is an invalid request. */
+/** Statuses and error names of chapters 10 and 11. Codes not listed are INVALID. */
 const ERRORS: Readonly<Partial<Record<ErrorCode, CscError>>> = {
   unauthenticated_request: {
     status: 401,
     error: 'invalid_token',
-    says: {
+    description: {
       en: 'Authentication failed. Send key id and secret with HTTP Basic, or as X-CC-Key-ID and X-CC-Auth-Key.',
       zh: '身份验证失败，请用 HTTP Basic 发送密钥 ID 与密钥，或使用 X-CC-Key-ID 与 X-CC-Auth-Key 请求头。',
     },
@@ -150,7 +149,7 @@ const ERRORS: Readonly<Partial<Record<ErrorCode, CscError>>> = {
   permission_denied: { status: 403, error: 'unauthorized_client' },
   cloud_key_not_found: {
     ...INVALID,
-    says: {
+    description: {
       en: 'Invalid parameter credentialID: the account has no such credential. credentials/list shows all of them.',
       zh: 'credentialID 无效：该账户下没有此凭据，可通过 credentials/list 查看。',
     },
@@ -158,14 +157,14 @@ const ERRORS: Readonly<Partial<Record<ErrorCode, CscError>>> = {
   sign_key_pin_wrong: {
     status: 400,
     error: 'invalid_authentication_data',
-    says: {
+    description: {
       en: 'The authentication data is invalid: wrong access code. Several in a row lock the credential, longer each time.',
       zh: '认证数据无效：访问控制码错误。连续多次输错会锁定该凭据，且锁定时间逐次延长。',
     },
   },
   sign_key_locked: {
     ...INVALID,
-    says: {
+    description: {
       en: 'Credential locked: until the time in the Retry-After header the right access code is refused too.',
       zh: '凭据已锁定：在 Retry-After 响应头给出的时间之前，正确的访问控制码也会被拒绝。',
     },
@@ -173,15 +172,18 @@ const ERRORS: Readonly<Partial<Record<ErrorCode, CscError>>> = {
   route_not_found: {
     status: 501,
     error: 'invalid_request',
-    says: { en: 'This method is not implemented. info lists those that are.', zh: '未实现此方法，可用方法见 info。' },
+    description: {
+      en: 'This method is not implemented. info lists those that are.',
+      zh: '未实现此方法，可用方法见 info。',
+    },
   },
   request_too_fast: { status: 429, error: BUSY },
   service_busy: { status: 503, error: BUSY },
   service_internal_error: { status: 500, error: 'server_error' },
 };
 
-export function cscAnswer(refusal: Refusal, locale: Locale) {
-  const { status, error, says } = ERRORS[refusal.code] ?? INVALID;
+export function cscErrorResponse(refusal: Refusal, locale: Locale) {
+  const { status, error, description } = ERRORS[refusal.code] ?? INVALID;
   const { reason, retryAfterSeconds } = refusal.facts;
   const isTransport = refusal instanceof TransportRefusal;
   return {
@@ -191,6 +193,9 @@ export function cscAnswer(refusal: Refusal, locale: Locale) {
       ...(status === 401 && { 'www-authenticate': 'Basic realm="csc", charset="UTF-8"' }),
       ...(retryAfterSeconds !== undefined && { 'retry-after': String(retryAfterSeconds) }),
     },
-    body: { error, error_description: says && !reason ? inLocale(says, locale) : messageOf(refusal, locale) },
+    body: {
+      error,
+      error_description: description && !reason ? inLocale(description, locale) : messageOf(refusal, locale),
+    },
   };
 }

@@ -1,12 +1,12 @@
-// POST /csc/v2/…: signing with cloud-held keys, as the Cloud Signature Consortium API v2 has it. A credential of that
-// interface is a cloud-held key of ours. Answers and errors have the shapes of that specification, not of our envelope.
+// POST /csc/v2/…: signing with cloud-held keys through the Cloud Signature Consortium API v2. Its credentials are our
+// cloud-held keys. Responses and errors follow that specification, not our envelope.
 import type { IncomingHttpHeaders } from 'node:http';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { invalid } from '../../domain/errors.ts';
 import { Secret } from '../../domain/secret.ts';
 import { type Locale, preferredLocale } from '../../kernel/locale.ts';
 import type { Log } from '../../kernel/log.ts';
-import type { AuthenticateCaller, Presented } from '../../usecases/access/authenticate-caller.ts';
+import type { AuthenticateCaller, PresentedCredential } from '../../usecases/access/authenticate-caller.ts';
 import type { HeldKey } from '../../usecases/cloud-keys/operate-cloud-keys.ts';
 import type { UseCloudKey } from '../../usecases/cloud-keys/use-cloud-key.ts';
 import { actorOf, authenticateRequests, callerOf, headerCredentials } from '../front/authentication.ts';
@@ -16,15 +16,15 @@ import { type ChainOf, credentialView, detailIn, infoView } from './csc-views.ts
 import {
   type Body,
   bodyOf,
-  choice,
-  count,
-  cscAnswer,
+  booleanIn,
+  choiceIn,
+  cscErrorResponse,
   digestsIn,
-  flag,
   hashIn,
+  integerIn,
   pinIn,
   signHashIn,
-  text,
+  stringIn,
 } from './csc-wire.ts';
 
 export interface CscServices {
@@ -34,12 +34,12 @@ export interface CscServices {
   readonly authority: { readonly chainOf: ChainOf };
 }
 
-/** The specification knows no pages. Whoever has more keys than this destroys those that are of no use any more. */
+/** The specification has no paging. Accounts with more keys see the newest ones. */
 const MAX_LISTED = 1_000;
 
 export function cscInterface({ log, authenticate, cloudKeys, authority: { chainOf } }: CscServices, routes: Routes) {
   return async (scope: FastifyInstance): Promise<void> => {
-    scope.setErrorHandler((error, _request, reply) => sendError(error, reply, log, cscAnswer));
+    scope.setErrorHandler((error, _request, reply) => sendError(error, reply, log, cscErrorResponse));
     authenticateRequests(scope, authenticate, basicOrTwoHeaders);
     refuseUnknownRoutes(scope, routes);
 
@@ -54,13 +54,13 @@ export function cscInterface({ log, authenticate, cloudKeys, authority: { chainO
     scope.post('/credentials/list', read, async (request) => {
       const body = bodyOf(request.body);
       refuseUserId(body);
-      const [detail, onlyValid] = [detailIn(body), flag(body, 'onlyValid')];
+      const [detail, onlyValid] = [detailIn(body), booleanIn(body, 'onlyValid')];
       const locale = languageOf(request, body);
       const all = await cloudKeys.listLive(callerOf(request).account.id, MAX_LISTED);
       const held = onlyValid ? all.filter(isUsable) : all;
       return {
         credentialIDs: held.map(({ key }) => key.id),
-        ...(flag(body, 'credentialInfo') && {
+        ...(booleanIn(body, 'credentialInfo') && {
           credentialInfos: held.map((one) => ({
             credentialID: one.key.id,
             ...credentialView(one, detail, chainOf, locale),
@@ -72,29 +72,29 @@ export function cscInterface({ log, authenticate, cloudKeys, authority: { chainO
 
     scope.post('/credentials/info', read, async (request) => {
       const body = bodyOf(request.body);
-      const [id, detail] = [text(body, 'credentialID'), detailIn(body)];
+      const [id, detail] = [stringIn(body, 'credentialID'), detailIn(body)];
       const held = await cloudKeys.show(callerOf(request).account.id, id);
       return credentialView(held, detail, chainOf, languageOf(request, body));
     });
 
     scope.post('/credentials/authorize', use, async (request) => {
       const body = bodyOf(request.body);
-      const id = text(body, 'credentialID');
-      const wish = {
-        numSignatures: count(body, 'numSignatures'),
+      const id = stringIn(body, 'credentialID');
+      const authorization = {
+        numSignatures: integerIn(body, 'numSignatures'),
         digests: digestsIn(body),
         signHash: hashIn(body),
         pin: pinIn(body),
       };
-      const { token, expiresInSeconds } = await cloudKeys.authorize(actorOf(request), id, wish);
+      const { token, expiresInSeconds } = await cloudKeys.authorize(actorOf(request), id, authorization);
       return { SAD: token.reveal(), expiresIn: expiresInSeconds };
     });
 
     scope.post('/signatures/signHash', use, async (request) => {
       const body = bodyOf(request.body);
-      const id = text(body, 'credentialID');
-      const [token, digests] = [new Secret(text(body, 'SAD')), digestsIn(body)];
-      choice(body, 'operationMode', ['S']);
+      const id = stringIn(body, 'credentialID');
+      const [token, digests] = [new Secret(stringIn(body, 'SAD')), digestsIn(body)];
+      choiceIn(body, 'operationMode', ['S']);
       const by = actorOf(request);
       const { key } = await cloudKeys.show(by.accountId, id);
       const signHash = signHashIn(body, key.publicKey.type);
@@ -104,8 +104,8 @@ export function cscInterface({ log, authenticate, cloudKeys, authority: { chainO
   };
 }
 
-/** As clients of that interface know it, or as ours do. */
-function basicOrTwoHeaders(headers: IncomingHttpHeaders): Presented {
+/** HTTP Basic, as CSC clients send it, or our two headers. */
+function basicOrTwoHeaders(headers: IncomingHttpHeaders): PresentedCredential {
   const [, base64] = /^Basic +([A-Za-z0-9+/]+={0,2})$/i.exec(headers.authorization ?? '') ?? [];
   if (base64 === undefined) return headerCredentials(headers);
   const [, keyId, secret = ''] = /^([^:]*):(.*)$/s.exec(Buffer.from(base64, 'base64').toString('utf8')) ?? [];
@@ -115,7 +115,7 @@ function basicOrTwoHeaders(headers: IncomingHttpHeaders): Presented {
 const languageOf = (request: FastifyRequest, { lang }: Body): Locale =>
   (typeof lang === 'string' ? preferredLocale(lang) : undefined) ?? localeOf(request);
 
-/** Who calls is known: nobody asks for somebody else (11.4). */
+/** The API key determines the account, so userID must be absent (11.4). */
 function refuseUserId({ userID }: Body): void {
   if (userID == null) return;
   throw invalid(

@@ -4,7 +4,7 @@ import type { IncomingHttpHeaders } from 'node:http';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { type Action, type Actor, type Caller, requirePermission } from '../../domain/access/credential.ts';
 import { Secret } from '../../domain/secret.ts';
-import type { AuthenticateCaller, Presented } from '../../usecases/access/authenticate-caller.ts';
+import type { AuthenticateCaller, PresentedCredential } from '../../usecases/access/authenticate-caller.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -21,7 +21,7 @@ declare module 'fastify' {
 export function authenticateRequests(
   app: FastifyInstance,
   authenticate: AuthenticateCaller,
-  presentedIn: (headers: IncomingHttpHeaders) => Presented = headerCredentials,
+  presentedIn: (headers: IncomingHttpHeaders) => PresentedCredential = headerCredentials,
 ): void {
   app.addHook('onRoute', ({ url, config }) => {
     if (!config?.action) throw new Error(`the route ${url} declares no action`);
@@ -44,7 +44,7 @@ export function callerOf(request: FastifyRequest): Caller {
 export const headerCredentials = ({
   'x-cc-key-id': keyId,
   'x-cc-auth-key': authKey,
-}: IncomingHttpHeaders): Presented => ({
+}: IncomingHttpHeaders): PresentedCredential => ({
   keyId: single(keyId),
   authKey: typeof authKey === 'string' ? new Secret(authKey) : undefined,
 });

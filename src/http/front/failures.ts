@@ -7,7 +7,7 @@ import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from
 import { Refusal } from '../../domain/errors.ts';
 import type { NewId } from '../../domain/ids.ts';
 import { type Locale, preferredLocale } from '../../kernel/locale.ts';
-import { faultLine, type Log } from '../../kernel/log.ts';
+import { errorLine, type Log } from '../../kernel/log.ts';
 import { type ErrorResponse, errorResponse, TransportRefusal } from './reply.ts';
 import type { RecordRequest } from './request-log.ts';
 import { validationRefusal } from './schema-validation.ts';
@@ -40,7 +40,7 @@ export function sendError(
 ): FastifyReply {
   const { request } = reply;
   const refusal = refusalFrom(error);
-  if (refusal.code === 'service_internal_error') log(faultLine(error, request.id));
+  if (refusal.code === 'service_internal_error') log(errorLine(error, request.id));
   const { status, headers, body } = toResponse(refusal, localeOf(request), request.id);
   request.outcome = refusal.code;
   return reply.code(status).headers(headers).header('x-request-id', request.id).type('application/json').send(body);

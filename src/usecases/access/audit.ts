@@ -1,4 +1,4 @@
-// Writes the audit log: who did what to which subject, in the transaction of the fact it records.
+// Writes the audit log: who did what to which subject, in the transaction of the change it records.
 import type { Actor } from '../../domain/access/credential.ts';
 import type { AuditAction, AuditEntry } from '../../domain/access/ports.ts';
 import type { Clock } from '../../domain/clock.ts';
@@ -19,5 +19,8 @@ export const auditLog =
   ({ audit }, { accountId, actor, requestId }, action, subject, details = {}) =>
     audit.append({ id: newId(), at: now(), accountId, actor, requestId, action, subject, details });
 
-/** The actor of what the service does by itself: scheduled revocations, issuing what waited, expiring what waited too long. */
+/** Actor of background work: scheduled revocations, issuance and expiry of pending certificates. */
 export const byService = (accountId: Actor['accountId']): Actor => ({ accountId, actor: 'service', requestId: null });
+
+/** Actor of CLI commands. */
+export const byOperator = (accountId: Actor['accountId']): Actor => ({ accountId, actor: 'cli', requestId: null });

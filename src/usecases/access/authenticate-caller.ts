@@ -1,38 +1,39 @@
-// Who is calling? Both headers, looked up by key id. In this order: is there such a key, does the secret match, may
-// the key still be used. An unknown id and a wrong secret take the same path and the same time, and the state of a
-// key shows only to whoever holds its secret.
+// Authenticates a caller by key id and secret. Checks, in this order: the key exists, the secret matches, the key is
+// usable. An unknown id and a wrong secret take the same path and the same time, and only a caller with the right
+// secret learns the state of a key.
 import { createHash, timingSafeEqual } from 'node:crypto';
 import { type Caller, type Credential, requireUsable } from '../../domain/access/credential.ts';
 import type { Clock } from '../../domain/clock.ts';
 import { Refusal } from '../../domain/errors.ts';
 import type { Secret } from '../../domain/secret.ts';
 import type { Store } from '../../domain/store.ts';
+import { MINUTE_MS } from '../../kernel/durations.ts';
 
-export interface Presented {
+export interface PresentedCredential {
   readonly keyId: string | undefined;
   readonly authKey: Secret | undefined;
 }
 
-export type AuthenticateCaller = (presented: Presented) => Promise<Caller>;
+export type AuthenticateCaller = (presented: PresentedCredential) => Promise<Caller>;
 
-// No secret has this hash: comparing against it takes as long as comparing against a real one.
-const NOBODY = '0'.repeat(64);
-// "Last used" is for people who clean up keys; a minute is fine enough, and spares a write on every request.
-const TOUCH_EVERY_MS = 60_000;
+/** Compared against when the key id is unknown, for constant time. No secret has this hash. */
+const DUMMY_HASH = '0'.repeat(64);
+/** Resolution of "last used", which operators read to find unused keys. Spares a write on every request. */
+const TOUCH_EVERY_MS = MINUTE_MS;
 
 export function authenticateCaller(store: Store, now: Clock, matches = hasHash): AuthenticateCaller {
   const touching = new Set<string>();
   return async ({ keyId, authKey }) => {
     const found = await store.credentials.findForAuthentication(keyId ?? '');
-    const isRight = matches(authKey?.reveal() ?? '', found?.secretHash ?? NOBODY);
-    if (!found || !isRight) throw new Refusal('unauthenticated_request');
+    const isMatch = matches(authKey?.reveal() ?? '', found?.secretHash ?? DUMMY_HASH);
+    if (!found || !isMatch) throw new Refusal('unauthenticated_request');
     const { caller } = found;
     requireUsable(caller.credential, now());
     touch(caller.credential);
     return caller;
   };
 
-  // Nobody waits for this: a store that can read but not write should still let readers in, at once.
+  // Fire and forget: a store that can read but not write must still authenticate callers.
   function touch({ keyId, lastUsedAt }: Credential): void {
     if ((lastUsedAt ?? 0) + TOUCH_EVERY_MS > now() || touching.has(keyId)) return;
     touching.add(keyId);
@@ -41,7 +42,7 @@ export function authenticateCaller(store: Store, now: Clock, matches = hasHash):
   }
 }
 
-/** Keys carry 256 bits of randomness, so a plain hash is enough: there is nothing to guess. */
+/** A plain hash is enough: secrets have 256 random bits and cannot be brute-forced. */
 export const hashOfSecret = (secret: string): string => createHash('sha256').update(secret).digest('hex');
 
 const hasHash = (secret: string, hash: string): boolean =>

@@ -1,8 +1,7 @@
-// Accounts and their keys, as the operator's hand creates, lists, disables and rotates them. A key's secret exists
-// in clear only in the answer to the call that made it. Each change and its audit row are one transaction.
+// Operator's management of accounts and API keys: create, list, disable, rotate. The secret of a key exists in clear
+// only in the result of the call that created it. Each change and its audit row are one transaction.
 import { type Account, type AccountKind, accountName } from '../../domain/access/account.ts';
 import { type Credential, type CredentialKind, requireUsable } from '../../domain/access/credential.ts';
-import type { AuditAction } from '../../domain/access/ports.ts';
 import type { Clock } from '../../domain/clock.ts';
 import { Refusal } from '../../domain/errors.ts';
 import type { AccountId, NewId } from '../../domain/ids.ts';
@@ -10,6 +9,7 @@ import type { Page } from '../../domain/page.ts';
 import { Secret } from '../../domain/secret.ts';
 import type { Repositories, Store } from '../../domain/store.ts';
 import type { Locale } from '../../kernel/locale.ts';
+import { auditLog, byOperator } from './audit.ts';
 import { hashOfSecret } from './authenticate-caller.ts';
 
 export interface IssuedKey {
@@ -17,7 +17,7 @@ export interface IssuedKey {
   readonly authKey: Secret;
 }
 
-export interface Tools {
+export interface AccessTools {
   readonly store: Store;
   readonly now: Clock;
   readonly newId: NewId;
@@ -32,18 +32,16 @@ export type NewKey = {
 };
 
 const SECRET_BYTES = 32;
-const ACTOR = 'cli';
 
 export type ManageAccess = ReturnType<typeof manageAccess>;
 
-export function manageAccess({ store, now, newId, randomBytes }: Tools) {
-  const record = (tx: Repositories, action: AuditAction, accountId: AccountId, subject: string, details = {}) =>
-    tx.audit.append({ id: newId(), at: now(), accountId, actor: ACTOR, action, subject, requestId: null, details });
+export function manageAccess({ store, now, newId, randomBytes }: AccessTools) {
+  const audit = auditLog({ now, newId });
 
-  async function createAccountIn(tx: Repositories, wish: NewAccount): Promise<Account> {
-    const account = { id: newId(), ...wish, name: accountName(wish.name), createdAt: now() };
+  async function createAccountIn(tx: Repositories, request: NewAccount): Promise<Account> {
+    const account = { id: newId(), ...request, name: accountName(request.name), createdAt: now() };
     await tx.accounts.insert(account);
-    await record(tx, 'account:created', account.id, account.id, { kind: account.kind });
+    await audit(tx, byOperator(account.id), 'account:created', account.id, { kind: account.kind });
     return account;
   }
 
@@ -60,17 +58,17 @@ export function manageAccess({ store, now, newId, randomBytes }: Tools) {
       lastUsedAt: null,
     };
     await tx.credentials.insert(credential, hashOfSecret(authKey.reveal()));
-    await record(tx, 'key:created', accountId, credential.keyId, { kind, expires_at: expiresAt });
+    await audit(tx, byOperator(accountId), 'key:created', credential.keyId, { kind, expires_at: expiresAt });
     return { credential, authKey };
   }
 
   return {
-    // These two also work inside a larger transaction, such as the sandbox's.
+    // For use inside a larger transaction, such as the sandbox's.
     createAccountIn,
     createKeyIn,
 
-    createAccount: (wish: NewAccount) => store.transaction((tx) => createAccountIn(tx, wish)),
-    createKey: (wish: NewKey) => store.transaction((tx) => createKeyIn(tx, wish)),
+    createAccount: (request: NewAccount) => store.transaction((tx) => createAccountIn(tx, request)),
+    createKey: (request: NewKey) => store.transaction((tx) => createKeyIn(tx, request)),
     listAccounts: (page: Page) => store.accounts.list(page),
 
     async showAccount(accountId: AccountId): Promise<{ account: Account; credentials: Credential[] }> {
@@ -86,20 +84,20 @@ export function manageAccess({ store, now, newId, randomBytes }: Tools) {
     disableKey: (keyId: string) =>
       store.transaction(async (tx) => {
         const credential = found(await tx.credentials.disable(keyId, now()), 'key_not_found');
-        await record(tx, 'key:disabled', credential.accountId, keyId);
+        await audit(tx, byOperator(credential.accountId), 'key:disabled', keyId);
         return credential;
       }),
 
-    /** A new key beside the old one, which goes on working for the overlap: clients change over in between. */
+    /** Creates a successor. The old key works for the overlap, so that clients can switch without an outage. */
     rotateKey: (keyId: string, overlapMs: number) =>
       store.transaction(async (tx) => {
         const old = found(await tx.credentials.find(keyId), 'key_not_found');
         requireUsable(old, now());
-        // A key that was made for 90 days is followed by one for 90 days.
+        // The successor gets the same lifetime as the old key.
         const expiresAt = old.expiresAt === null ? null : now() + old.expiresAt - old.createdAt;
         const issued = await createKeyIn(tx, { accountId: old.accountId, kind: old.kind, expiresAt });
         const ending = found(await tx.credentials.expire(keyId, now() + overlapMs), 'key_not_found');
-        await record(tx, 'key:rotated', old.accountId, keyId, { successor: issued.credential.keyId });
+        await audit(tx, byOperator(old.accountId), 'key:rotated', keyId, { successor: issued.credential.keyId });
         return { ...issued, old: ending };
       }),
   };

@@ -5,7 +5,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Refusal } from '../../domain/errors.ts';
 import type { AccountId } from '../../domain/ids.ts';
-import { mapLimit } from '../../kernel/map-limit.ts';
+import { mapLimit } from '../../kernel/concurrency.ts';
 import { type AttemptTools, attemptDelivery } from './attempt-delivery.ts';
 import { type ClaimedDelivery, type ClaimTools, claimDeliveries, type LaneClaim } from './claim-deliveries.ts';
 import { type ConcurrencyLimits, deliverySlots } from './concurrency-limits.ts';

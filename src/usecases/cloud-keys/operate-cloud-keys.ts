@@ -1,8 +1,6 @@
-// Cloud-held keys as whoever owns or operates them sees them, and the end of one. The operator needs no access code to
-// destroy a key; use-cloud-key.ts asks the customer for it first.
-
+// Lists and destroys cloud-held keys. The operator destroys a key without its access code; use-cloud-key.ts asks the
+// customer for it first.
 import type { Actor } from '../../domain/access/credential.ts';
-import type { AuditAction, AuditEntry } from '../../domain/access/ports.ts';
 import type { CertificateRecord } from '../../domain/certificate/order.ts';
 import type { Clock } from '../../domain/clock.ts';
 import type { CloudKey } from '../../domain/cloud-keys/cloud-key.ts';
@@ -11,12 +9,14 @@ import { Refusal } from '../../domain/errors.ts';
 import type { AccountId, NewId } from '../../domain/ids.ts';
 import type { Page } from '../../domain/page.ts';
 import type { Store } from '../../domain/store.ts';
+import { auditLog } from '../access/audit.ts';
 
+/** A cloud-held key with its current certificate. */
 export interface HeldKey {
   readonly key: CloudKey;
-  /** Wrong access codes keep everybody from using it just now. */
+  /** Locked out after wrong access codes: even the right code is refused. */
   readonly isLocked: boolean;
-  /** The latest that was issued on it. */
+  /** The latest certificate issued on it. */
   readonly certificate: CertificateRecord | undefined;
   readonly certificateStatus: CertificateStatus | undefined;
 }
@@ -30,7 +30,7 @@ export interface OperatorTools {
 export interface OperateCloudKeys {
   /** Refuses with `account_not_found`. */
   list(accountId: AccountId, page: Page): Promise<HeldKey[]>;
-  /** The key as it is afterwards. */
+  /** Returns the destroyed key. */
   destroy(by: Actor, id: string): Promise<HeldKey>;
 }
 
@@ -44,37 +44,38 @@ export function operateCloudKeys(tools: OperatorTools): OperateCloudKeys {
   };
 }
 
-type Reading = Pick<OperatorTools, 'store' | 'now'>;
+type ReadTools = Pick<OperatorTools, 'store' | 'now'>;
 
-/** Destroyed ones too. */
-export const listKeys = async (tools: Reading, accountId: AccountId, page: Page): Promise<HeldKey[]> =>
-  await allHeld(tools, await tools.store.cloudKeys.list(accountId, page));
+/** Includes destroyed keys. */
+export const listKeys = async (tools: ReadTools, accountId: AccountId, page: Page): Promise<HeldKey[]> =>
+  await withCertificates(tools, await tools.store.cloudKeys.list(accountId, page));
 
-/** One after the other: a long list must not take every connection there is. */
-export async function allHeld(tools: Reading, keys: readonly CloudKey[]): Promise<HeldKey[]> {
+/** Sequential, so that a long list does not exhaust the connection pool. */
+export async function withCertificates(tools: ReadTools, keys: readonly CloudKey[]): Promise<HeldKey[]> {
   const found: HeldKey[] = [];
-  for (const key of keys) found.push(await held(tools, key));
+  for (const key of keys) found.push(await withCertificate(tools, key));
   return found;
 }
 
-export async function showKey(tools: Reading, accountId: AccountId, id: string): Promise<HeldKey> {
+export async function showKey(tools: ReadTools, accountId: AccountId, id: string): Promise<HeldKey> {
   const key = await tools.store.cloudKeys.find(accountId, id);
   if (!key) throw new Refusal('cloud_key_not_found');
-  return await held(tools, key);
+  return await withCertificate(tools, key);
 }
 
 export async function destroyKey(tools: OperatorTools, by: Actor, id: string): Promise<HeldKey> {
-  const { store, now, newId } = tools;
+  const { store, now } = tools;
+  const audit = auditLog(tools);
   const { key } = await showKey(tools, by.accountId, id);
   const at = now();
   await store.transaction(async (tx) => {
     if (!(await tx.cloudKeys.destroy(by.accountId, id, at))) throw new Refusal('cloud_key_not_found');
-    await tx.audit.append(keyAudit(newId(), at, by, 'cloud-key:destroyed', id, {}));
+    await audit(tx, by, 'cloud-key:destroyed', id);
   });
-  return await held(tools, { ...key, locked: null, hint: null, destroyedAt: at });
+  return await withCertificate(tools, { ...key, wrappedKey: null, hint: null, destroyedAt: at });
 }
 
-async function held({ store, now }: Reading, key: CloudKey): Promise<HeldKey> {
+async function withCertificate({ store, now }: ReadTools, key: CloudKey): Promise<HeldKey> {
   const certificate = await store.certificates.findByCloudKey(key.accountId, key.id);
   return {
     key,
@@ -83,12 +84,3 @@ async function held({ store, now }: Reading, key: CloudKey): Promise<HeldKey> {
     certificateStatus: certificate && certificateStatus(certificate, now()),
   };
 }
-
-export const keyAudit = (
-  id: string,
-  at: number,
-  by: Actor,
-  action: AuditAction,
-  subject: string,
-  details: AuditEntry['details'],
-): AuditEntry => ({ id, at, ...by, action, subject, details });

@@ -1,19 +1,17 @@
-// Use a key that the service holds for an account: look at it, sign with it, give it another access code, destroy it.
+// A customer's use of a cloud-held key: show, authorize, sign, change the access code, destroy.
 //
-// A try with an access code is counted as a wrong one, durably, before anything is compared; only the right code takes
-// that back. So neither a crash nor many tries at once buy a further one. The right code is worth a grant: it signs the
-// digests it was given for, once, within minutes.
-
+// Each attempt is durably counted as wrong before the access code is compared, and only the right code resets the count.
+// So neither a crash nor concurrent attempts buy a free guess. The right code yields a grant: a single-use token, valid
+// for minutes, that signs exactly the digests it was authorized for.
 import type { Actor } from '../../domain/access/credential.ts';
-import type { AuditAction, AuditEntry } from '../../domain/access/ports.ts';
 import type { SignHash } from '../../domain/certificate/sign-hash.ts';
-import { lockAfter, requirePin } from '../../domain/cloud-keys/cloud-key.ts';
+import { lockoutMs, requirePin } from '../../domain/cloud-keys/cloud-key.ts';
 import {
-  areAgreed,
-  noGrant,
-  notAgreed,
-  requireCount,
+  areAuthorized,
+  hashNotAuthorized,
+  invalidSad,
   requireDigests,
+  requireSignatureCount,
   requireValidCertificate,
 } from '../../domain/cloud-keys/cloud-signing.ts';
 import type { KeyMaker } from '../../domain/cloud-keys/ports.ts';
@@ -23,15 +21,16 @@ import type { Page } from '../../domain/page.ts';
 import type { Rate } from '../../domain/rate.ts';
 import type { Secret } from '../../domain/secret.ts';
 import type { Repositories } from '../../domain/store.ts';
-import { keyedMutex } from '../../kernel/keyed-mutex.ts';
+import { keyedMutex } from '../../kernel/concurrency.ts';
+import { SECOND_MS } from '../../kernel/durations.ts';
+import { auditLog } from '../access/audit.ts';
 import {
-  allHeld,
   destroyKey,
   type HeldKey,
-  keyAudit,
   listKeys,
   type OperatorTools,
   showKey,
+  withCertificates,
 } from './operate-cloud-keys.ts';
 import { newGrant, openGrant, tokenHash } from './signing-grant.ts';
 
@@ -41,24 +40,24 @@ export interface SigningRequest {
 }
 
 export interface UseCloudKey {
-  /** Destroyed ones too. */
+  /** Includes destroyed keys. */
   list(accountId: AccountId, page: Page): Promise<HeldKey[]>;
-  /** The last ones that are not destroyed, the earlier one first. */
+  /** The newest `limit` keys that are not destroyed, oldest first. */
   listLive(accountId: AccountId, limit: number): Promise<HeldKey[]>;
   show(accountId: AccountId, id: string): Promise<HeldKey>;
   authorize(
     by: Actor,
     id: string,
-    wish: SigningRequest & { readonly pin: Secret; readonly numSignatures: number },
+    request: SigningRequest & { readonly pin: Secret; readonly numSignatures: number },
   ): Promise<{ readonly token: Secret; readonly expiresInSeconds: number }>;
   /** Signatures in the order of the digests. */
-  sign(by: Actor, id: string, wish: SigningRequest & { readonly token: Secret }): Promise<Uint8Array[]>;
+  sign(by: Actor, id: string, request: SigningRequest & { readonly token: Secret }): Promise<Uint8Array[]>;
   changePin(
     by: Actor,
     id: string,
-    wish: { readonly pin: Secret; readonly newPin: Secret; readonly newHint: string | undefined },
+    request: { readonly pin: Secret; readonly newPin: Secret; readonly newHint: string | undefined },
   ): Promise<HeldKey>;
-  /** The key as it is afterwards. */
+  /** Returns the destroyed key. */
   destroy(by: Actor, id: string, pin: Secret): Promise<HeldKey>;
 }
 
@@ -68,32 +67,35 @@ export interface CloudKeyTools extends OperatorTools {
 }
 
 const GRANT_SECONDS = 300;
-/** Access codes of one account: comparing one is made slow on purpose. */
+/** Attempts per account: each costs an Argon2id computation, which is slow by design. */
 const PIN_RATE: Rate = { burst: 30, everyMs: 2_000 };
 
-/** With the text that the access code opened. */
-interface Unlocked {
+interface UnwrappedKey {
   readonly privateKey: Uint8Array;
-  readonly locked: string;
+  readonly wrappedKey: string;
 }
 
 export function useCloudKey(tools: CloudKeyTools): UseCloudKey {
-  const { store, keys, now, newId, randomBytes } = tools;
-  // Tries with one key follow each other: many at once with the right code would each count as wrong until compared.
+  const { store, keys, now, randomBytes } = tools;
+  // Serializes attempts per key: concurrent ones with the right code would lock the key, as each counts as wrong at first.
   const withLock = keyedMutex();
-  const audit = (tx: Repositories, by: Actor, action: AuditAction, id: string, details: AuditEntry['details'] = {}) =>
-    tx.audit.append(keyAudit(newId(), now(), by, action, id, details));
+  const audit = auditLog(tools);
 
-  /** That the code was right, if it still is: meanwhile it may have been changed, or the key destroyed. */
-  async function accept(tx: Repositories, accountId: AccountId, id: string, { locked }: Unlocked): Promise<void> {
+  /** Resets the attempts, unless the code was changed or the key destroyed since `unwrap`. */
+  async function accept(
+    tx: Repositories,
+    accountId: AccountId,
+    id: string,
+    { wrappedKey }: UnwrappedKey,
+  ): Promise<void> {
     const key = await tx.cloudKeys.findForUpdate(accountId, id);
     if (!key) throw new Refusal('cloud_key_not_found');
-    if (key.locked !== locked) throw new Refusal('sign_key_pin_wrong');
-    await tx.cloudKeys.endAttempt(accountId, id);
+    if (key.wrappedKey !== wrappedKey) throw new Refusal('sign_key_pin_wrong');
+    await tx.cloudKeys.resetAttempts(accountId, id);
   }
 
-  /** The private key, which the caller wipes. That the code was right is for the caller to write down. */
-  async function unlock(by: Actor, id: string, pin: Secret): Promise<Unlocked> {
+  /** Returns the private key, which the caller wipes. The attempt counts as wrong until `accept`. */
+  async function unwrap(by: Actor, id: string, pin: Secret): Promise<UnwrappedKey> {
     const at = now();
     const attempt = await store.transaction(async (tx) => {
       const waitMs = await tx.rateLimits.take(`cloud-key ${by.accountId}`, PIN_RATE, at);
@@ -106,32 +108,33 @@ export function useCloudKey(tools: CloudKeyTools): UseCloudKey {
     if (attempt.kind === 'locked') {
       throw new Refusal('sign_key_locked', { retryAfterSeconds: seconds(attempt.until - at) });
     }
-    const privateKey = await keys.unlock(attempt.key.locked!, pin, id).catch(async (error) => {
-      // We are at fault, not the code: whoever tries again must not find the key locked for that.
-      await store.cloudKeys.withdrawAttempt(by.accountId, attempt.key);
+    const { wrappedKey } = attempt;
+    const privateKey = await keys.unwrap(wrappedKey, pin, id).catch(async (error) => {
+      // A failure of the service says nothing about the code and must not lock the key.
+      await store.cloudKeys.withdrawAttempt(by.accountId, id, attempt);
       throw error;
     });
-    if (privateKey) return { privateKey, locked: attempt.key.locked! };
-    const wrongCodes = attempt.key.wrongCodes + 1;
+    if (privateKey) return { privateKey, wrappedKey };
+    const wrongCodes = attempt.wrongCodes + 1;
     await audit(store, by, 'cloud-key:refused', id, { reason: 'wrong code', wrong_codes: wrongCodes });
-    const lockMs = lockAfter(wrongCodes);
+    const lockMs = lockoutMs(wrongCodes);
     throw new Refusal('sign_key_pin_wrong', { ...(lockMs > 0 && { retryAfterSeconds: seconds(lockMs) }) });
   }
 
   const authorize: UseCloudKey['authorize'] = async (by, id, { pin, numSignatures, signHash, digests }) => {
     const { accountId } = by;
-    // Whatever is wrong without the access code is said before one is spent.
+    // Validate everything else first: an invalid request must not use up an attempt.
     const { key, certificateStatus } = await showKey(tools, accountId, id);
     requireDigests(key.publicKey.type, signHash, digests);
-    requireCount(numSignatures, digests.length);
+    requireSignatureCount(numSignatures, digests.length);
     requireValidCertificate(certificateStatus);
-    const unlocked = await unlock(by, id, pin);
-    const { privateKey } = unlocked;
+    const unwrapped = await unwrap(by, id, pin);
+    const { privateKey } = unwrapped;
     try {
-      const terms = { accountId, keyId: id, hashes: digests.map(base64), expiresAt: now() + GRANT_SECONDS * 1000 };
+      const terms = { accountId, keyId: id, hashes: digests.map(base64), expiresAt: now() + GRANT_SECONDS * SECOND_MS };
       const { grant, token } = newGrant(terms, privateKey, randomBytes);
       await store.transaction(async (tx) => {
-        await accept(tx, accountId, id, unlocked);
+        await accept(tx, accountId, id, unwrapped);
         await tx.signingGrants.insert(grant);
         await audit(tx, by, 'cloud-key:authorized', id, { hashes: digests.length, sign_hash: signHash });
       });
@@ -143,14 +146,14 @@ export function useCloudKey(tools: CloudKeyTools): UseCloudKey {
 
   const changePin: UseCloudKey['changePin'] = async (by, id, { pin, newPin, newHint }) => {
     requirePin(newPin, newHint, { pin: 'new_pin', hint: 'new_pin_tip' });
-    const unlocked = await unlock(by, id, pin);
-    const { privateKey } = unlocked;
+    const unwrapped = await unwrap(by, id, pin);
+    const { privateKey } = unwrapped;
     try {
-      const locked = await keys.lock(privateKey, newPin, id);
+      const wrappedKey = await keys.wrap(privateKey, newPin, id);
       await store.transaction(async (tx) => {
-        await accept(tx, by.accountId, id, unlocked);
-        // A hint for the old code would mislead.
-        await tx.cloudKeys.relock(by.accountId, id, locked, newHint || null);
+        await accept(tx, by.accountId, id, unwrapped);
+        // Without a new hint there is none: the old one describes the old code.
+        await tx.cloudKeys.rewrap(by.accountId, id, wrappedKey, newHint || null);
         await audit(tx, by, 'cloud-key:changed', id);
       });
     } finally {
@@ -161,30 +164,31 @@ export function useCloudKey(tools: CloudKeyTools): UseCloudKey {
 
   return {
     list: (accountId, page) => listKeys(tools, accountId, page),
-    listLive: async (accountId, limit) => await allHeld(tools, await store.cloudKeys.listLive(accountId, limit)),
+    listLive: async (accountId, limit) =>
+      await withCertificates(tools, await store.cloudKeys.listLive(accountId, limit)),
     show: (accountId, id) => showKey(tools, accountId, id),
 
-    authorize: (by, id, wish) => withLock(`${by.accountId} ${id}`, () => authorize(by, id, wish)),
-    changePin: (by, id, wish) => withLock(`${by.accountId} ${id}`, () => changePin(by, id, wish)),
+    authorize: (by, id, request) => withLock(`${by.accountId} ${id}`, () => authorize(by, id, request)),
+    changePin: (by, id, request) => withLock(`${by.accountId} ${id}`, () => changePin(by, id, request)),
 
     async sign(by, id, { token, signHash, digests }) {
       const { publicKey } = (await showKey(tools, by.accountId, id)).key;
       requireDigests(publicKey.type, signHash, digests);
       const grant = await store.signingGrants.take(by.accountId, id, tokenHash(token), now());
-      if (!grant) throw noGrant();
-      if (!areAgreed(grant.hashes, digests.map(base64))) {
+      if (!grant) throw invalidSad();
+      if (!areAuthorized(grant.hashes, digests.map(base64))) {
         await audit(store, by, 'cloud-key:refused', id, { reason: 'hash not authorized' });
-        throw notAgreed();
+        throw hashNotAuthorized();
       }
       const privateKey = openGrant(grant, token);
       try {
         const signatures: Uint8Array[] = [];
         for (const digest of digests) signatures.push(await keys.sign(privateKey, publicKey, signHash, digest));
-        // Before they are handed out: there is no signature that is not on record.
+        // Audit before returning: no signature leaves the service without a record.
         await audit(store, by, 'cloud-key:signed', id, { hashes: digests.length, sign_hash: signHash });
         return signatures;
       } catch (error) {
-        // Too much to do at the moment is no reason to ask for the access code again.
+        // Overload: restore the grant, so that the caller can retry without the access code.
         if (error instanceof Refusal && error.code === 'service_busy') await store.signingGrants.insert(grant);
         throw error;
       } finally {
@@ -193,11 +197,11 @@ export function useCloudKey(tools: CloudKeyTools): UseCloudKey {
     },
 
     async destroy(by, id, pin) {
-      (await unlock(by, id, pin)).privateKey.fill(0);
+      (await unwrap(by, id, pin)).privateKey.fill(0);
       return await destroyKey(tools, by, id);
     },
   };
 }
 
-const seconds = (ms: number): number => Math.ceil(ms / 1000);
+const seconds = (ms: number): number => Math.ceil(ms / SECOND_MS);
 const base64 = (bytes: Uint8Array): string => Buffer.from(bytes).toString('base64');

@@ -1,9 +1,11 @@
 // Idempotency keys of reissues: the same key and body within a day get the same answer, and no second certificate.
+
 import { Refusal } from '../../domain/errors.ts';
 import type { AccountId, CertificateId, OrderId } from '../../domain/ids.ts';
 import type { Repositories } from '../../domain/store.ts';
+import { DAY_MS } from '../../kernel/durations.ts';
 
-const IDEMPOTENCY_MS = 24 * 3_600_000;
+const IDEMPOTENCY_MS = DAY_MS;
 
 export interface Idempotency {
   readonly key: string;

@@ -5,7 +5,7 @@
 import type { Product } from '../../domain/catalog/products.ts';
 import { CURVE_BITS } from '../../domain/catalog/products.ts';
 import type { PublicKey } from '../../domain/certificate/public-key.ts';
-import { type CloudKey, keyToBe, newKeyKind } from '../../domain/cloud-keys/cloud-key.ts';
+import { type CloudKey, newKeyKind, placeholderKey } from '../../domain/cloud-keys/cloud-key.ts';
 import type { EscrowedKey } from '../../domain/cloud-keys/ports.ts';
 import { invalid } from '../../domain/errors.ts';
 import type { CertificateRequest } from '../../domain/issuance/request.ts';
@@ -37,7 +37,7 @@ export const cloudKeyToBe = (
   { signHash }: Pick<CertificateRequest, 'signHash'>,
   previous: PublicKey,
   product: Product,
-): PublicKey => keyToBe(newKeyKind(signHash, previous, product));
+): PublicKey => placeholderKey(newKeyKind(signHash, previous, product));
 
 /** Call only when all names are validated: keys are expensive, and would be wasted on a certificate that waits. */
 export async function obtainKeys(tools: IssuanceTools, draft: Draft): Promise<ObtainedKeys> {
@@ -56,9 +56,9 @@ async function newCloudKey(
   const { publicKey, privateKey } = await keys.make(plan.publicKey);
   const id = newId();
   try {
-    const locked = await keys.lock(privateKey, pin, id);
+    const wrappedKey = await keys.wrap(privateKey, pin, id);
     const unused = { wrongCodes: 0, lockedUntil: 0, destroyedAt: null };
-    return { id, accountId, publicKey, locked, hint: pinHint || null, createdAt: now(), ...unused };
+    return { id, accountId, publicKey, wrappedKey, hint: pinHint || null, createdAt: now(), ...unused };
   } finally {
     privateKey.fill(0);
   }

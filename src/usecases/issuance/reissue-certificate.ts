@@ -13,7 +13,7 @@ import { mentionedNames } from '../../domain/issuance/names.ts';
 import { planReissue } from '../../domain/issuance/reissue.ts';
 import type { ReissuePlan, ReissueRequest } from '../../domain/issuance/request.ts';
 import type { Repositories } from '../../domain/store.ts';
-import { keyedMutex } from '../../kernel/keyed-mutex.ts';
+import { keyedMutex } from '../../kernel/concurrency.ts';
 import { beginWaiting } from '../validation/pending-certificates.ts';
 import { provenNames, provenUntil } from '../validation/proven-names.ts';
 import { type Draft, previousOf } from './draft.ts';

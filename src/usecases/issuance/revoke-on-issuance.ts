@@ -1,12 +1,13 @@
 // Revokes what the issuance of a certificate replaces, in the transaction that issues it: nothing before, and afterwards
 // what was consented to, at once or after the product's grace period. So there is no moment without a valid certificate.
+
 import type { CertificateRecord, Order } from '../../domain/certificate/order.ts';
 import type { NewId } from '../../domain/ids.ts';
 import type { CrlRef } from '../../domain/revocation/revocation.ts';
 import type { Repositories } from '../../domain/store.ts';
+import { HOUR_MS } from '../../kernel/durations.ts';
 import { applyRevocation, dueNow, type RevocationAct } from '../revocation/apply-revocation.ts';
 
-const HOUR_MS = 3_600_000;
 /** Bounds the transaction. The rest is scheduled as due, and follows within seconds. */
 const MAX_IN_TRANSACTION = 100;
 

@@ -9,7 +9,7 @@ import type { AccountId, CertificateId, NewId } from '../../domain/ids.ts';
 import type { Store } from '../../domain/store.ts';
 import { type Challenge, type ChallengeFacts, challengeFor } from '../../domain/validation/challenge.ts';
 import { type CheckResult, type Finding, failed } from '../../domain/validation/check-result.ts';
-import { mapLimit } from '../../kernel/map-limit.ts';
+import { mapLimit } from '../../kernel/concurrency.ts';
 import type { CheckDomains } from './check-domains.ts';
 
 export interface CheckingTools {

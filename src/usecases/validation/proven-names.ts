@@ -3,8 +3,8 @@ import type { Product } from '../../domain/catalog/products.ts';
 import type { AccountId } from '../../domain/ids.ts';
 import type { Repositories } from '../../domain/store.ts';
 import { coveringProofs } from '../../domain/validation/challenge.ts';
+import { DAY_MS } from '../../kernel/durations.ts';
 
-const DAY_MS = 86_400_000;
 /** The method under which names an operator vouched for are recorded. */
 export const VOUCHED = 'operator';
 

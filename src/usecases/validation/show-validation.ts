@@ -7,7 +7,7 @@ import type { AccountId, OrderId } from '../../domain/ids.ts';
 import { type Challenge, shortfallOf } from '../../domain/validation/challenge.ts';
 import { type CheckResult, type Finding, PASSED } from '../../domain/validation/check-result.ts';
 import type { Waiting } from '../../domain/validation/ports.ts';
-import { mapLimit } from '../../kernel/map-limit.ts';
+import { mapLimit } from '../../kernel/concurrency.ts';
 import { CHECK_LIMITS_MS, challengesOf, notProvable, unprovenOf, type ValidationTools, within } from './check-names.ts';
 import { limitChecks } from './limit-checks.ts';
 import { notWaiting } from './pending-certificates.ts';

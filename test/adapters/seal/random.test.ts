@@ -2,13 +2,13 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { randomBytes } from '../../../src/adapters/seal/random.ts';
 
-test('nothing is handed out twice, over many blocks and at their edges', () => {
+test('no bytes are returned twice, across blocks and at their edges', () => {
   const seen = new Set<string>();
   const sizes = [16, 10, 4_000, 16, 97];
   for (let round = 0; round < 400; round += 1) {
     const bytes = randomBytes(sizes[round % sizes.length]!);
     assert.equal(bytes.length, sizes[round % sizes.length]);
-    // Sixteen equal bytes in a row would be what is left of a block that was wiped.
+    // Sixteen equal bytes would come from the wiped part of a block.
     assert.doesNotMatch(Buffer.from(bytes).toString('latin1'), /(.)\1{15}/s);
     for (let at = 0; at + 10 <= bytes.length; at += 10)
       seen.add(Buffer.from(bytes.subarray(at, at + 10)).toString('hex'));
@@ -16,7 +16,7 @@ test('nothing is handed out twice, over many blocks and at their edges', () => {
   assert.equal(seen.size, 80 * (1 + 1 + 400 + 1 + 9));
 });
 
-test('what was handed out belongs to whoever asked', () => {
+test('returned bytes belong to the caller', () => {
   const [first, second] = [randomBytes(16), randomBytes(16)];
   const before = Buffer.from(second);
   first.fill(0);
@@ -24,7 +24,7 @@ test('what was handed out belongs to whoever asked', () => {
   assert.deepEqual(Buffer.from(second), before);
 });
 
-test('more than a block can be asked for', () => {
+test('returns more than a block', () => {
   const bytes = randomBytes(10_000);
   assert.equal(bytes.length, 10_000);
   assert.ok(new Set(bytes).size > 250);

@@ -11,10 +11,10 @@ import { newFolder, startApp, TestApp } from '../../support/app.ts';
 const key = newSealKey();
 const sealer = sealerWith([key]);
 
-test('what is sealed opens in its place, and differs each time', () => {
+test('a sealed value opens under its binding, and differs each time', () => {
   fc.assert(
     fc.property(fc.string({ unit: 'binary' }), fc.string(), (text, binding) => {
-      // Lone surrogates are not text that UTF-8 can carry.
+      // UTF-8 cannot encode lone surrogates.
       const wellFormed = text.toWellFormed();
       const sealed = sealer.seal(wellFormed, binding);
       assert.equal(sealer.open(sealed, binding), wellFormed);
@@ -23,13 +23,13 @@ test('what is sealed opens in its place, and differs each time', () => {
   );
 });
 
-test('it does not open elsewhere, altered, cut short, or with another key', () => {
+test('does not open under another binding, altered, truncated, or with another key', () => {
   const sealed = sealer.seal('text', 'place');
   assert.throws(() => sealer.open(sealed, 'other place'), SealBroken);
   assert.throws(() => sealerWith([newSealKey()]).open(sealed, 'place'), SealBroken);
   for (let index = 0; index < sealed.length; index += 1) {
     const altered = `${sealed.slice(0, index)}${sealed[index] === 'A' ? 'B' : 'A'}${sealed.slice(index + 1)}`;
-    // The last character of base64 carries unused bits; what decodes to the same bytes is the same value.
+    // The last base64 character has unused bits; texts that decode to the same bytes are the same value.
     if (
       Buffer.from(altered.split('.')[3] ?? '', 'base64url').equals(
         Buffer.from(sealed.split('.')[3] ?? '', 'base64url'),
@@ -52,7 +52,7 @@ test('it does not open elsewhere, altered, cut short, or with another key', () =
   }
 });
 
-test('keys are read strictly, newest first', () => {
+test('keys are parsed strictly, newest first', () => {
   const [one, two] = [newSealKey(), newSealKey()];
   const text = (bytes: Buffer) => bytes.toString('base64');
   assert.deepEqual(
@@ -76,7 +76,7 @@ test('keys are read strictly, newest first', () => {
   }
 });
 
-test('the key file is made once, for its owner only, and refused when others can read it', () => {
+test('the key file is created once, with mode 0600, and refused if others can read it', () => {
   const folder = newFolder();
   const file = join(folder, 'seal.key');
   assert.equal(readSealKeyFile(file), undefined);
@@ -98,7 +98,7 @@ test('the key file is made once, for its owner only, and refused when others can
   assert.throws(() => readSealKeyFile(file), Problem);
 });
 
-test('a store does not start with another key, and a lost key file is not replaced by a new one', async () => {
+test('a store does not open with another key, and a lost key file is not replaced', async () => {
   await using app = await startApp();
   const file = join(app.folder, 'seal.key');
   const right = readFileSync(file);

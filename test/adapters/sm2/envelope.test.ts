@@ -1,5 +1,5 @@
-// SM2 encryption and the envelope of a key: against the standard's example, and opened by sm-crypto-v2 and, where it is
-// installed, openssl. Nothing of ours opens them: the service never needs to.
+// SM2 encryption and SM2EnvelopedKey: against the standard's example, and decrypted by sm-crypto-v2 and, if installed,
+// openssl. The service itself never decrypts.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { createDecipheriv, createPrivateKey } from 'node:crypto';
@@ -30,7 +30,7 @@ function newPair(): Pair {
   return { scalar: sm2Scalar(pkcs8), point: openSm2PublicKey(spki).point, pem };
 }
 
-// GM/T 0003.5, appendix C, which orders C1 C3 C2 as everybody does since 2012.
+// GM/T 0003.5, appendix C, in the order C1 C3 C2, usual since 2012.
 const EXAMPLE = {
   point: bytes(
     '04 09f9df311e5421a150dd7d161e4bc5c672179fad1833fc076bb08ff356f35020 ccea490ce26775a52dc6ea718cc1aa600aed05fbf35e084a6632f6072da9ad13',
@@ -48,7 +48,7 @@ test('the standard’s example, with its scalar', () => {
   assert.equal(hex(sm2Encrypt(Buffer.from('encryption standard'), point, () => k)), hex(expected));
 });
 
-test('a mask of zeros is not used: another scalar is taken', () => {
+test('an all-zero mask is rejected and another scalar drawn', () => {
   // The smallest scalar whose mask for the example's key begins with a zero.
   const zeroMask = 470n;
   const scalars = [zeroMask, zeroMask, EXAMPLE.k];
@@ -94,7 +94,7 @@ function read(envelope: Uint8Array): Opened {
   return parts;
 }
 
-/** Whether openssl takes SM2 ciphertexts; how many opinions there are is said where they are asked. */
+/** Whether openssl supports SM2 decryption. */
 function hasOpenssl(context: TestContext): boolean {
   const openssl = (...args: string[]) => spawnSync('openssl', args, { encoding: 'utf8' });
   const isPresent =
@@ -131,7 +131,7 @@ test('the recipient opens the envelope and finds the private key of the public k
   }
 });
 
-test('coordinates with a leading zero, and with a leading bit, are written as DER wants them', () => {
+test('coordinates with a leading zero or a leading one bit are encoded as DER integers', () => {
   const { scalar, point } = newPair();
   // Scalars of points that begin with 32… bc…, 3b… 007b…, and 00d0… 50…, and the lengths that follow.
   const POINTS: readonly [bigint, number, number][] = [
@@ -148,7 +148,7 @@ test('coordinates with a leading zero, and with a leading bit, are written as DE
   }
 });
 
-test('every envelope is another', () => {
+test('each envelope is different', () => {
   const [key, recipient] = [newPair(), newPair()];
   const [one, two] = [1, 2].map(() => read(envelopedKey(key, recipient.point)));
   assert.notEqual(hex(one!.cipher), hex(two!.cipher));
@@ -162,7 +162,7 @@ test('the key given is left as it was', () => {
   assert.equal(hex(key.scalar), before);
 });
 
-test('what is no key and no point is refused', () => {
+test('refuses invalid keys and points', () => {
   const { scalar, point } = newPair();
   const offCurve = Uint8Array.from(point);
   offCurve[64]! ^= 1;

@@ -1,5 +1,5 @@
-// Signatures over digests, judged by others: node:crypto hashes the message itself and verifies, sm-crypto-v2 and, where
-// it is installed, openssl verify SM2.
+// Signatures over digests, verified by other implementations: node:crypto over the message; for SM2 sm-crypto-v2 and, if
+// installed, openssl.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { createHash, generateKeyPairSync, type KeyObject, randomBytes, verify } from 'node:crypto';
@@ -23,7 +23,7 @@ const pkcs8 = (key: KeyObject): Uint8Array => new Uint8Array(key.export({ format
 const publicKey = (type: KeyType, bits: number): PublicKey => ({ type, bits, spki: new Uint8Array(), fingerprint: '' });
 const digestOf = (hash: string, message: Uint8Array) => createHash(hash).update(message).digest();
 
-test('RSA signatures are those that node:crypto makes of the message', () => {
+test('RSA signatures equal those of node:crypto over the message', () => {
   for (const modulusLength of [2048, 3072]) {
     const pair = generateKeyPairSync('rsa', { modulusLength });
     for (const hash of SHA2) {
@@ -41,7 +41,7 @@ test('RSA signatures are those that node:crypto makes of the message', () => {
   }
 });
 
-test('ECDSA signatures verify over the message, also where the digest is longer than the curve', () => {
+test('ECDSA signatures verify over the message, even if the digest is longer than the curve', () => {
   for (const bits of [256, 384, 521]) {
     const pair = generateKeyPairSync('ec', { namedCurve: `P-${bits}` });
     const key = publicKey(`p${bits}` as KeyType, bits);
@@ -58,7 +58,7 @@ test('ECDSA signatures verify over the message, also where the digest is longer 
 
 const bytes = (hex: string): Uint8Array => Buffer.from(hex, 'hex');
 
-/** In the forms that OpenSSL writes and reads. */
+/** In OpenSSL's formats. */
 function sm2Pair() {
   const made = sm2.generateKeyPairHex();
   const secret = sequence([integer(1), octetString(bytes(made.privateKey))]);
@@ -69,7 +69,7 @@ function sm2Pair() {
   };
 }
 
-/** What is signed for a message under the usual identity: SM3(Z ‖ M). */
+/** The SM2 digest of a message under the default id: SM3(Z ‖ M). */
 const sm2Digest = (message: Uint8Array, pair: { publicKey: string }): Uint8Array =>
   bytes(sm2.getHash(message, pair.publicKey));
 
@@ -85,7 +85,7 @@ test('SM2 signatures verify over the message and the identity of the signer', ()
   }
 });
 
-test('two SM2 signatures of one digest share no number: each has a secret of its own', () => {
+test('two SM2 signatures of one digest share neither r nor s: each has a fresh nonce', () => {
   const pair = sm2Pair();
   const digest = randomBytes(32);
   const parts = [1, 2].flatMap(() => {
@@ -116,7 +116,7 @@ test('openssl agrees about SM2', (context) => {
   assert.doesNotMatch(String(isSigned(randomBytes(100)).stdout), /Verified OK/);
 });
 
-test('a digest of another length is not signed, nor one of a hash the key is not for', () => {
+test('refuses a digest of the wrong length, or of a hash the key does not sign', () => {
   const pair = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   const [key, secret] = [publicKey('p256', 256), pkcs8(pair.privateKey)];
   for (const hash of SIGN_HASHES) {

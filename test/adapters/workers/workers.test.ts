@@ -1,4 +1,4 @@
-// The pool: real jobs in real threads, and a script of the test's own where a thread must misbehave.
+// The worker pool: real jobs in real threads, and a script of the test where a thread must misbehave.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { createPrivateKey, createPublicKey } from 'node:crypto';
@@ -12,8 +12,8 @@ import { sm2 as oracle } from 'sm-crypto-v2';
 import { DerReader } from '../../../src/adapters/der/reader.ts';
 import { openSm2PrivateKey, openSm2PublicKey, sm2Scalar } from '../../../src/adapters/sm2/sm2.ts';
 import type { Argon2Input } from '../../../src/adapters/workers/jobs.ts';
-import { movable, type Packet, wipe } from '../../../src/adapters/workers/packet.ts';
-import { type Pool, type PoolOptions, workPool } from '../../../src/adapters/workers/pool.ts';
+import { type Packet, transferable, wipe } from '../../../src/adapters/workers/packet.ts';
+import { type Pool, type PoolOptions, workerPool } from '../../../src/adapters/workers/pool.ts';
 import { Refusal } from '../../../src/domain/errors.ts';
 
 const hex = (bytes: Uint8Array): string => Buffer.from(bytes).toString('hex');
@@ -31,7 +31,7 @@ const argon2Example = (): Argon2Input => ({
 });
 const ARGON2_ANSWER = '0d640df58d78766c08c037a34a8b53c9d01ef0452d75b65eb52520e96b01e659';
 
-/** Jobs that no worker of ours has: what they do is their name. */
+/** Jobs of the test script, named after what they do. */
 type Misbehaviour = {
   echo(input: { text: string }): { text: string };
   fail(): Packet;
@@ -52,7 +52,7 @@ const SCRIPT = new URL(
   `)}`,
 );
 const misbehaving = (options: PoolOptions = {}): Pool<Misbehaviour> =>
-  workPool<Misbehaviour>({ threads: 1, script: SCRIPT, ...options });
+  workerPool<Misbehaviour>({ threads: 1, script: SCRIPT, ...options });
 
 const isBusy = (error: unknown): boolean => {
   assert.ok(error instanceof Refusal, String(error));
@@ -61,8 +61,8 @@ const isBusy = (error: unknown): boolean => {
   return true;
 };
 
-test('every job of the table does what it says', async () => {
-  await using pool = workPool({ threads: 1 });
+test('each job returns the right result', async () => {
+  await using pool = workerPool({ threads: 1 });
   assert.equal(hex((await pool.run('argon2', argon2Example())).key), ARGON2_ANSWER);
 
   const [key, recipient] = await Promise.all([pool.run('sm2Key'), pool.run('sm2Key')]);
@@ -102,8 +102,8 @@ test('jobs are checked by their types', () => {
   assert.equal(typeof never, 'function');
 });
 
-test('the input stays the caller’s, also where it is part of a larger buffer', async () => {
-  await using pool = workPool({ threads: 1 });
+test('the caller keeps its input, even if it is a view of a larger buffer', async () => {
+  await using pool = workerPool({ threads: 1 });
   const input = argon2Example();
   const slab = Buffer.alloc(100, 9);
   slab.fill(1, 10, 42);
@@ -114,9 +114,9 @@ test('the input stays the caller’s, also where it is part of a larger buffer',
   assert.deepEqual(input, argon2Example());
 });
 
-test('what is moved is one copy, and a wiped packet has no bytes left', () => {
+test('a transfer moves one copy, and a wiped packet is all zeros', () => {
   const packet = { secret: Uint8Array.of(1, 2, 3), name: 'x', count: 4 };
-  const { packet: copy, transfer } = movable(packet);
+  const { packet: copy, transfer } = transferable(packet);
   assert.deepEqual(copy, packet);
   assert.equal((copy.secret as Uint8Array).buffer, transfer[0]);
   assert.equal(transfer.length, 1);
@@ -127,14 +127,14 @@ test('what is moved is one copy, and a wiped packet has no bytes left', () => {
 
 test('a worker wipes the input it was given, whether the job succeeds or fails', async () => {
   const worker = new Worker(new URL('../../../src/adapters/workers/worker.ts', import.meta.url), { execArgv: [] });
-  // Shared memory is not copied, so the wiping can be seen from here.
+  // Shared memory is not copied, so the test can see it wiped.
   const shared = (length: number) => new Uint8Array(new SharedArrayBuffer(length)).fill(1);
   for (const nonceBytes of [16, 1]) {
     const input = { ...argon2Example(), message: shared(32), secret: shared(8), nonce: shared(nonceBytes) };
     worker.postMessage({ job: 'argon2', input });
     const [answer] = await once(worker, 'message');
     assert.equal('error' in answer, nonceBytes === 1);
-    // One message later the worker has left the job for certain.
+    // After one more message the worker has certainly left the job.
     worker.postMessage({ job: 'argon2', input: argon2Example() });
     await once(worker, 'message');
     for (const part of [input.message, input.secret, input.nonce]) assert.ok(part.every((byte) => byte === 0));
@@ -142,8 +142,8 @@ test('a worker wipes the input it was given, whether the job succeeds or fails',
   await worker.terminate();
 });
 
-test('fifty queued jobs leave the event loop free: it turns between any two of them', async () => {
-  await using pool = workPool({ threads: 1 });
+test('fifty queued jobs do not block the event loop', async () => {
+  await using pool = workerPool({ threads: 1 });
   let turns = 0;
   let isOver = false;
   const turn = () => {
@@ -162,7 +162,7 @@ test('fifty queued jobs leave the event loop free: it turns between any two of t
   );
 });
 
-test('several threads work at once, and no more than were asked for', async () => {
+test('threads run in parallel, up to the limit', async () => {
   await using pool = misbehaving({ threads: 2 });
   const hanging = [pool.run('hang'), pool.run('hang')].map((job) => assert.rejects(job, isBusy));
   const third = assert.rejects(pool.run('echo', { text: 'behind them' }), isBusy);
@@ -172,7 +172,7 @@ test('several threads work at once, and no more than were asked for', async () =
   await Promise.all([pool.close(), free.close(), ...hanging, third, stuck]);
 });
 
-test('the queue is bounded: who comes beyond it is refused at once, the others are served', async () => {
+test('a full queue refuses at once, and queued jobs still run', async () => {
   await using pool = misbehaving({ maxQueued: 2 });
   const jobs = ['one', 'two', 'three', 'four', 'five'].map((text) => pool.run('echo', { text }));
   const settled = await Promise.allSettled(jobs);
@@ -185,17 +185,17 @@ test('the queue is bounded: who comes beyond it is refused at once, the others a
   assert.deepEqual(await without.run('echo', { text: 'no queue' }), { text: 'no queue' });
 });
 
-test('a job that fails rejects with its error, and its thread goes on', async () => {
+test('a failing job rejects with its error, and its thread survives', async () => {
   await using pool = misbehaving();
   await assert.rejects(pool.run('fail'), { name: 'RangeError', message: 'not this' });
   assert.deepEqual(await pool.run('echo', { text: 'on' }), { text: 'on' });
-  await using real = workPool({ threads: 1 });
+  await using real = workerPool({ threads: 1 });
   await assert.rejects(real.run('argon2', { ...argon2Example(), nonce: new Uint8Array(1) }), { name: 'RangeError' });
-  await assert.rejects(real.run('sm2Envelope', { pkcs8: new Uint8Array(), recipient: new Uint8Array() }), /cut short/);
+  await assert.rejects(real.run('sm2Envelope', { pkcs8: new Uint8Array(), recipient: new Uint8Array() }), /truncated/);
   assert.equal(hex((await real.run('argon2', argon2Example())).key), ARGON2_ANSWER);
 });
 
-test('a thread that dies takes its own job with it and no other', async () => {
+test('a crashed thread fails its own job and no other', async () => {
   await using pool = misbehaving();
   for (const [job, words] of [
     ['exit', /ended with code 7 while at exit/],
@@ -210,7 +210,7 @@ test('a thread that dies takes its own job with it and no other', async () => {
   await assert.rejects(pool.run('crash'), ({ cause }: Error) => (cause as Error).message === 'loose');
 });
 
-test('threads that cannot even start fail their jobs, each its own', async () => {
+test('a thread that cannot start fails its own job', async () => {
   await using pool = misbehaving({ script: new URL('data:text/javascript,throw new Error("no start")') });
   const jobs = await Promise.allSettled([1, 2, 3].map(() => pool.run('echo', { text: '' })));
   for (const job of jobs) {
@@ -219,14 +219,14 @@ test('threads that cannot even start fail their jobs, each its own', async () =>
   }
 });
 
-test('a job beyond its time is given up, its thread replaced, and the queue goes on', async () => {
+test('a job over its time limit is rejected, its thread replaced, and the queue continues', async () => {
   await using pool = misbehaving({ timeLimitMs: 2_000 });
   const hanging = assert.rejects(pool.run('hang'), isBusy);
   assert.deepEqual(await pool.run('echo', { text: 'later' }), { text: 'later' });
   await hanging;
 });
 
-test('closing gives up what runs and what waits, lets nobody in, and can be done twice', async () => {
+test('close rejects running, queued and new jobs, and is idempotent', async () => {
   const pool = misbehaving();
   await pool.run('echo', { text: 'started' });
   const [running, waiting] = [pool.run('hang'), pool.run('echo', { text: 'never' })];
@@ -238,14 +238,14 @@ test('closing gives up what runs and what waits, lets nobody in, and can be done
   await misbehaving().close();
 });
 
-test('a process with an idle pool ends by itself, and flags and compile cache of its start do not matter', () => {
+test('an idle pool does not keep the process alive, whatever its flags and compile cache', () => {
   const folder = mkdtempSync(join(tmpdir(), 'reseal-work-'));
   // As bin/reseal.mjs does it; `--eval` is a flag that a worker must not inherit.
   const program = `
     import module from 'node:module';
     module.enableCompileCache(${JSON.stringify(folder)});
-    const { workPool } = await import(${JSON.stringify(new URL('../../../src/adapters/workers/pool.ts', import.meta.url).href)});
-    const { spki } = await workPool().run('sm2Key');
+    const { workerPool } = await import(${JSON.stringify(new URL('../../../src/adapters/workers/pool.ts', import.meta.url).href)});
+    const { spki } = await workerPool().run('sm2Key');
     process.stdout.write(String(spki.length));
   `;
   try {

@@ -123,13 +123,13 @@ rule('permission 5', "Only `standard` credentials may change the account's own n
   }
 });
 
-test('the kind of the credential is asked before the body is read', async () => {
+test('the permission is checked before the body is read', async () => {
   const key = await app.newKey({}, 'lite_client_oauth');
   const { status } = await app.call('PUT', PATH, { key, raw: '{', headers: { 'content-type': 'application/json' } });
   assert.equal(status, 403);
 });
 
-test('a change leaves an audit row with the request that made it', async () => {
+test('a change writes an audit row with the request id', async () => {
   const key = await app.newKey();
   const { headers } = await app.call('PUT', PATH, { key, json: { name: 'Audited' } });
   const entries = await app.app.store.audit.listOf(key.accountId, { limit: 10 });

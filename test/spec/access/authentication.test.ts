@@ -57,7 +57,7 @@ rule('auth 3', 'A missing header, an unknown key id and a wrong secret get the s
 });
 
 rule('auth 4', 'An unknown key id costs the same hash and the same comparison as a wrong secret', async () => {
-  // Counted, not timed: which secrets are hashed and compared with what, and how many queries does the store get?
+  // Counts hash comparisons and store queries: timing itself would be flaky.
   const key = await app.newKey();
   const { credentials } = app.app.store;
   const cost = async (keyId: string) => {
@@ -138,7 +138,7 @@ rule('auth 8', 'Of a secret only its SHA-256 digest is stored', async () => {
 });
 
 rule('auth 9', 'Digests of secrets are compared in constant time', async () => {
-  // Time itself cannot be asserted on a busy machine. What can: every comparison is one of the function made for it.
+  // Timing cannot be asserted on a busy machine, but that every comparison uses timingSafeEqual can.
   const key = await app.newKey();
   const compare = mock.method(crypto, 'timingSafeEqual');
   syncBuiltinESMExports();
@@ -163,7 +163,7 @@ rule('auth 10', 'A secret carries 256 bits of randomness', async () => {
   const secrets = await Promise.all(Array.from({ length: 50 }, async () => (await app.newKey()).authKey));
   assert.equal(new Set(secrets).size, secrets.length);
   for (const secret of secrets) assert.equal(Buffer.from(secret, 'base64url').length, 32);
-  // Every one of the 256 bits takes both values among 50 secrets, or the source is not random.
+  // Among 50 random secrets each of the 256 bits takes both values.
   for (let bit = 0; bit < 256; bit += 1) {
     const values = secrets.map((secret) => (Buffer.from(secret, 'base64url')[bit >> 3]! >> (bit & 7)) & 1);
     assert.equal(new Set(values).size, 2, `bit ${bit} never changes`);
@@ -233,7 +233,7 @@ rule('auth 19', 'A request acts on the account that owns its credential, and on 
   assert.equal(mixed.status, 401);
 });
 
-test('using a key is written down once a minute, not on every request', async () => {
+test('last use is recorded once a minute, not on every request', async () => {
   await using fresh = await startApp();
   const key = await fresh.newKey();
   const commits = async () => {
@@ -241,7 +241,7 @@ test('using a key is written down once a minute, not on every request', async ()
     return Number(/^reseal_store_group_commit_transactions_sum (\d+)$/m.exec(text)?.[1]);
   };
   await fresh.call('GET', PATH, { key });
-  // A write that is asked for afterwards is made afterwards.
+  // A write queued later runs later.
   await fresh.app.store.probeWrite();
   const before = await commits();
   for (let request = 0; request < 20; request += 1) await fresh.call('GET', PATH, { key });

@@ -1,4 +1,4 @@
-// What the signing interface asks of an authorization and of a signature, parameter by parameter.
+// CSC API: validation of the parameters of credentials/authorize and signatures/signHash.
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { startApp } from '../../support/app.ts';
@@ -20,7 +20,7 @@ after(() => app[Symbol.asyncDispose]());
 
 const hash = (text: string) => digest('sha256', text);
 
-test('each parameter of an authorization is asked for, before an access code is spent', async () => {
+test('parameters of an authorization are validated before an attempt is counted', async () => {
   const held = await newCloudKey(app);
   const hashes = [hash('x'), hash('y')];
   for (const [change, phrase] of [
@@ -59,7 +59,7 @@ test('each parameter of an authorization is asked for, before an access code is 
   assert.equal(new Set(signed.body.signatures).size, 64);
 });
 
-test('an authorization is for its hashes, each as often as it was given, once, and for five minutes', async () => {
+test('an authorization covers its hashes, each as often as authorized, once, for five minutes', async () => {
   const held = await newCloudKey(app);
   const [x, y, z] = [hash('x'), hash('y'), hash('z')];
   const signing = (SAD: string, hashes: readonly string[], change = {}) =>
@@ -111,7 +111,7 @@ test('an authorization is for its hashes, each as often as it was given, once, a
   assert.equal(bare.status, 200);
 });
 
-test('RSA without a hash in its name needs one besides', async () => {
+test('an RSA signAlgo that implies no hash needs hashAlgorithmOID', async () => {
   const held = await newCloudKey(app, { like: 'rsa2048' });
   const { body } = await authorize(app, held, [hash('x')]);
   const signing = { credentialID: held.id, SAD: body.SAD, hashes: [hash('x')], signAlgo: '1.2.840.113549.1.1.1' };

@@ -1,4 +1,4 @@
-// Signing with cloud-held keys through the Cloud Signature Consortium API, and what its answers look like.
+// Signing with cloud-held keys through the Cloud Signature Consortium API, and the shape of its responses.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { createHash, randomBytes, verify, X509Certificate } from 'node:crypto';
@@ -37,7 +37,7 @@ const METHODS = [
   'signatures/signHash',
 ] as const;
 
-/** The other opinion, where it is installed. */
+/** A second verifier, if installed. */
 function askOpenssl(context: TestContext, pem: string, hashName: string, message: Uint8Array, signature: Uint8Array) {
   const folder = newFolder();
   const file = (name: string, content: string | Uint8Array) => {
@@ -112,7 +112,7 @@ async function requireNobodyElse() {
   assert.equal((await csc(app, 'signatures/signHash', held.key, signing)).status, 200, 'the owner still may');
 }
 
-test('info tells anyone what there is', async () => {
+test('info is public', async () => {
   const { status, body } = await csc(app, 'info', undefined);
   assert.equal(status, 200);
   assert.deepEqual(
@@ -128,7 +128,7 @@ test('info tells anyone what there is', async () => {
   assert.equal((await app.call('POST', '/csc/v2/info')).status, 200, 'without a body too');
 });
 
-test('a credential is shown as far as it was asked for', async () => {
+test('credentials/info returns only the requested parts', async () => {
   const held = await newCloudKey(app);
   const info = async (json: object) =>
     (await csc(app, 'credentials/info', held.key, { credentialID: held.id, ...json })).body;
@@ -161,7 +161,7 @@ test('a credential is shown as far as it was asked for', async () => {
   assert.deepEqual([key.len, key.curve], [3072, undefined]);
 });
 
-test('the list has the keys that are left, with as much about each as was asked for', async () => {
+test('credentials/list returns live keys only, with the requested parts', async () => {
   const first = await newCloudKey(app);
   const second = await newCloudKey(app, { signHash: 'sm3', hint: undefined }, first.key);
   const list = async (json: object) => (await csc(app, 'credentials/list', first.key, json)).body;
@@ -185,7 +185,7 @@ test('the list has the keys that are left, with as much about each as was asked 
   );
 });
 
-test('HTTP Basic does as well as our two headers, and both are asked before the body is read', async () => {
+test('HTTP Basic and the two headers both authenticate, before the body is read', async () => {
   const held = await newCloudKey(app);
   const { keyId, authKey } = held.key;
   const basic = (text: string) => ({ authorization: `Basic ${Buffer.from(text).toString('base64')}` });
@@ -210,7 +210,7 @@ test('HTTP Basic does as well as our two headers, and both are asked before the 
   requireError(await csc(app, 'credentials/list', disabled), [401, 'expired_token', /disabled/]);
 });
 
-test('what there is not, and what cannot be read, is told in the shape of the interface', async () => {
+test('unknown methods and malformed bodies get errors in the shape of the CSC API', async () => {
   const key = await app.newKey();
   requireError(await csc(app, 'signatures/signDoc', key), [501, 'invalid_request', /not implemented/]);
   requireError(await csc(app, 'auth/login', undefined), [401, 'invalid_token', /./]);
@@ -242,7 +242,7 @@ test('a key whose certificate has expired signs nothing', async () => {
   assert.equal(body.cert.status, 'expired');
 });
 
-test('what was signed is on record as a number, with neither the hashes nor what they are of', async () => {
+test('the audit log has the number of signatures, but no hashes', async () => {
   const held = await newCloudKey(app);
   const answer = await sign(app, held, [hash('x'), hash('y')]);
   const signer: Key = held.key;

@@ -1,4 +1,4 @@
-// Cloud-held keys: how they come into being, who sees them, another access code, and their end.
+// Cloud-held keys: generation, tenant isolation, change of the access code, destruction.
 import assert from 'node:assert/strict';
 import { createHash, X509Certificate } from 'node:crypto';
 import { after, test } from 'node:test';
@@ -49,7 +49,7 @@ rule('cloud-key 1', 'makes the service generate and hold the private key of the 
   }
 });
 
-test('each reissue makes a key of its own, listed page by page', async () => {
+test('each reissue generates a new key; the list is paged', async () => {
   const order = await newOrder(app, { product: 'document-signing', commonName: 'Acme Ltd' });
   const ids: string[] = [];
   const keys = new Set<string>();
@@ -192,7 +192,7 @@ rule('permission 9', 'Only `standard` credentials may sign with a cloud-held key
   }
 });
 
-test('what is done with a key is on record, by whom and in which request', async () => {
+test('each operation on a key is audited with actor and request id', async () => {
   const held = await newCloudKey(app);
   const { accountId, keyId } = held.key;
   const answers = [

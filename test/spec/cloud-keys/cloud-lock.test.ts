@@ -1,4 +1,4 @@
-// Wrong access codes lock a cloud-held key; and neither code nor key is ever found in clear.
+// Lockout after wrong access codes; neither code nor key is ever stored or logged in clear.
 import assert from 'node:assert/strict';
 import { createHash, createPrivateKey } from 'node:crypto';
 import { globSync, readFileSync, statSync } from 'node:fs';
@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { keyMaker } from '../../../src/adapters/keys/key-maker.ts';
 import { sm2Scalar } from '../../../src/adapters/sm2/sm2.ts';
-import { workPool } from '../../../src/adapters/workers/pool.ts';
+import { workerPool } from '../../../src/adapters/workers/pool.ts';
 import { Secret } from '../../../src/domain/secret.ts';
 import { type Answer, startApp, type TestApp } from '../../support/app.ts';
 import { authorize, type CloudKey, CODE, csc, HINT, newCloudKey, sign, withCode } from '../../support/cloud-keys.ts';
@@ -82,7 +82,7 @@ rule('errors sign_key_pin_wrong', 'is 403: the access code of a cloud-held key i
   assert.deepEqual([status, body.code], [403, 'sign_key_pin_wrong']);
 });
 
-test('many at once get no further try than one after the other', async () => {
+test('concurrent attempts get no more guesses than sequential ones', async () => {
   await using app = await startApp();
   const held = await newCloudKey(app);
   const answers = await Promise.all(Array.from({ length: 20 }, () => wrongly(app, held)));
@@ -91,7 +91,7 @@ test('many at once get no further try than one after the other', async () => {
   assert.equal(answers.filter(({ body }) => /^Credential locked/.test(body.error_description)).length, 15);
 });
 
-test('a lock is of one key, and another one of the account is not touched by it', async () => {
+test('a lockout affects one key, not the other keys of the account', async () => {
   await using app = await startApp();
   const held = await newCloudKey(app);
   const other = await newCloudKey(app, {}, held.key);
@@ -99,7 +99,7 @@ test('a lock is of one key, and another one of the account is not touched by it'
   assert.equal((await sign(app, other, HASHES)).status, 200);
 });
 
-test('nobody tries access codes faster than the rate, whichever key', async () => {
+test('attempts are rate limited per account, across keys', async () => {
   await using app = await startApp();
   const held = await newCloudKey(app);
   const other = await newCloudKey(app, {}, held.key);
@@ -116,7 +116,7 @@ test('nobody tries access codes faster than the rate, whichever key', async () =
   assert.equal((await authorize(app, await newCloudKey(app), HASHES)).status, 200, 'other accounts do not wait');
 });
 
-/** However bytes may be written: as they are, in hex, and in base64 wherever in it they begin. */
+/** Encodings to search for: raw, hex, and base64 at each of its three alignments. */
 function waysToWrite(bytes: Uint8Array): string[] {
   const whole = Buffer.from(bytes);
   const base64 = [0, 1, 2].map((skipped) => {
@@ -127,7 +127,7 @@ function waysToWrite(bytes: Uint8Array): string[] {
   return [whole.toString('latin1'), whole.toString('hex'), whole.toString('hex').toUpperCase(), ...base64, ...urls];
 }
 
-/** The numbers that are secret in a private key. */
+/** The secret numbers of a private key. */
 function secretsIn(pkcs8: Uint8Array): Uint8Array[] {
   const key = createPrivateKey({ key: Buffer.from(pkcs8), format: 'der', type: 'pkcs8' });
   if (key.asymmetricKeyType !== 'rsa' && key.asymmetricKeyType !== 'ec') return [sm2Scalar(pkcs8)];
@@ -145,10 +145,10 @@ rule(
     const codes = [CODE, 'Green-Valley-41', 'Wrong-Turning-88'] as const;
     for (const wish of [{ like: 'p256' }, { like: 'rsa2048' }, { signHash: 'sm3' }] as const) {
       const held = await newCloudKey(app, wish);
-      const { locked } = (await app.app.store.cloudKeys.find(held.key.accountId, held.id))!;
+      const { wrappedKey } = (await app.app.store.cloudKeys.find(held.key.accountId, held.id))!;
       const secret = Buffer.from((await app.app.store.secrets.get('cloud-key-secret'))!, 'base64');
-      await using pool = workPool();
-      const pkcs8 = (await keyMaker(pool, secret).unlock(locked!, new Secret(CODE), held.id))!;
+      await using pool = workerPool();
+      const pkcs8 = (await keyMaker(pool, secret).unwrap(wrappedKey!, new Secret(CODE), held.id))!;
       needles.push(...[pkcs8, secret, ...secretsIn(pkcs8)].flatMap(waysToWrite));
       const path = `/openapi/v3/cloud-keys/${held.id}`;
       const { key } = held;
@@ -165,7 +165,7 @@ rule(
         await app.call('GET', '/openapi/v3/cloud-keys', { key }),
         await app.call('GET', `/openapi/v3/certs/${held.certificateId}`, { key }),
         await app.call('POST', '/csc/v2/credentials/authorize', { key, raw: `{"authData": "${CODE}"`, ...JSON_TYPE }),
-        // A grant that nobody used lies in the store when it is looked through.
+        // Leaves an unused grant in the store for the search below.
         await authorize(app, held, HASHES, withCode(codes[1])),
       );
     }
@@ -180,7 +180,7 @@ rule(
     for (const needle of needles) {
       for (const [index, place] of places.entries()) assert.ok(!place.includes(needle), `place ${index}`);
     }
-    // The search itself works: what may be found is.
+    // Positive control: the search finds what may be stored in clear.
     assert.ok(places.some((place) => place.includes(HINT)));
   },
 );

@@ -1,4 +1,4 @@
-// Which key is made for a certificate, and which access codes may lock it.
+// The kind of key that is generated for a certificate, and the rules for access codes.
 import assert from 'node:assert/strict';
 import { after } from 'node:test';
 import { startApp } from '../../support/app.ts';
@@ -14,7 +14,7 @@ const wish = (signHash: string, top: Record<string, unknown> = {}) => ({
   ...top,
 });
 
-/** The type and the size of the key that came of it. */
+/** Type and size of the generated key. */
 async function madeKey(order: PlacedOrder, signHash: string): Promise<string> {
   const { status, body, text } = await reissue(app, order, wish(signHash));
   assert.equal(status, 200, text);

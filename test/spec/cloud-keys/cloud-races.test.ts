@@ -1,4 +1,4 @@
-// What happens to a cloud-held key when several things happen to it at once, or something has happened before.
+// Cloud-held keys under concurrent operations and after earlier ones.
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { after, test } from 'node:test';
@@ -22,7 +22,7 @@ const sign = (held: CloudKey, SAD: string) =>
 const changePin = (key: Key, id: string, pin: string, newPin: string) =>
   app.call('PUT', `/openapi/v3/cloud-keys/${id}/pin`, { key, json: { pin, new_pin: newPin } });
 
-test('the right code many times at once locks nothing', async () => {
+test('concurrent attempts with the right code do not lock the key', async () => {
   const held = await newCloudKey(app);
   const answers = await Promise.all(Array.from({ length: 10 }, () => authorize(held)));
   assert.deepEqual(
@@ -31,7 +31,7 @@ test('the right code many times at once locks nothing', async () => {
   );
 });
 
-test('of two who change the code with the same old one, one wins, and its code is the one', async () => {
+test('of two concurrent changes of the code one wins, and its code is in force', async () => {
   const held = await newCloudKey(app);
   const codes = ['first-new-code', 'second-new-code'];
   const answers = await Promise.all(codes.map((code) => changePin(held.key, held.id, CODE, code)));
@@ -43,7 +43,7 @@ test('of two who change the code with the same old one, one wins, and its code i
   }
 });
 
-test('a change of the code ends what was granted under the old one, also when it was granted meanwhile', async () => {
+test('a change of the code ends all grants under the old code, even concurrent ones', async () => {
   for (let round = 0; round < 3; round += 1) {
     const held = await newCloudKey(app);
     const before = await authorize(held);
@@ -60,7 +60,7 @@ test('a change of the code ends what was granted under the old one, also when it
   }
 });
 
-test('a destroyed key is not certified again; the last one that lives is', async () => {
+test('a destroyed key is not certified again; the newest live one is', async () => {
   const held = await newCloudKey(app);
   const order = { key: held.key, id: held.orderId, certificateId: held.certificateId };
   const again = () => reissue(app, order, { certificate: { sign_hash: 'sha256' } });
@@ -79,7 +79,7 @@ test('a destroyed key is not certified again; the last one that lives is', async
   assert.equal(made.status, 200);
 });
 
-test('under an idempotency key another access code is another request, and nothing of it can be guessed', async () => {
+test('an idempotency key with another access code is another request, and its digest cannot be brute-forced', async () => {
   const order = await newOrder(app, { product: 'document-signing', commonName: 'Acme' });
   const ask = (pin: string, csrFrom = 'sign-cloud-csc') =>
     reissue(app, order, { certificate: { csr_from: csrFrom, sign_hash: 'sha256' }, sign_key_pin: pin }, '', {
@@ -89,7 +89,7 @@ test('under an idempotency key another access code is another request, and nothi
   assert.deepEqual((await ask('access-code-1')).body, first.body);
   const { status, body } = await ask('access-code-2');
   assert.deepEqual([status, body.code], [422, 'idempotency_key_reused']);
-  // Where it is not used, it is as if it had not been sent.
+  // Where the code is unused, it is ignored.
   const unused = await ask('one', '');
   assert.deepEqual((await ask('another', '')).body, unused.body);
 });

@@ -1,5 +1,5 @@
-// Dual certificates of national cryptography, over HTTP: signatures and envelopes are judged by a library that is none
-// of ours, and by openssl where it is installed.
+// Dual SM2 certificates over HTTP. Signatures and envelopes are verified by an independent library, and by openssl if
+// installed.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { X509Certificate } from 'node:crypto';
@@ -9,7 +9,7 @@ import { after, test } from 'node:test';
 import { sm2 as oracle } from 'sm-crypto-v2';
 import { openAuthority } from '../../../src/adapters/ca/authority.ts';
 import { checkSm2 } from '../../../src/adapters/doctor/sm2.ts';
-import { keyToBe } from '../../../src/domain/cloud-keys/cloud-key.ts';
+import { placeholderKey } from '../../../src/domain/cloud-keys/cloud-key.ts';
 import { planReissue } from '../../../src/domain/issuance/reissue.ts';
 import { newFolder, startApp } from '../../support/app.ts';
 import { rule } from '../../support/contract.ts';
@@ -50,7 +50,7 @@ rule('dual 2', 'the new encryption certificate keeps the encryption key pair of 
   assert.equal(encryptionPoint(after), encryptionPoint(before));
   assert.notEqual(after.encryption_serial_number, before.encryption_serial_number);
   assert.equal(readSm2Certificate(after.pem).point, other.point);
-  // What was encrypted before can be read with what came after, though the envelope is for another key.
+  // The later envelope, for another signing key, holds the same encryption key.
   const message = 'written down before the reissue';
   const sealed = oracle.doEncrypt(message, encryptionPoint(before), 1);
   const { scalar } = openEnvelope(after.encryption_key_envelope, other);
@@ -77,7 +77,7 @@ rule('dual 3', 'the encryption certificate is on a key pair of the service and m
   }
 });
 
-/** The value of KeyUsage in hexadecimal, found by its identifier. */
+/** The KeyUsage value in hex, found by its OID. */
 function keyUsageOf(pem: string): string {
   const text = new X509Certificate(pem).raw.toString('hex');
   return /0603551d0f0101ff0404([0-9a-f]{8})/.exec(text)?.[1] ?? '';
@@ -105,7 +105,7 @@ rule('dual 4', 'Both certificates are signed with SM2 and SM3 under the distingu
   assert.equal(new Set(serials).size, 2);
 });
 
-test('openssl, where it is, accepts both certificates and opens the envelope', async (context) => {
+test('openssl, if installed, accepts both certificates and opens the envelope', async (context) => {
   const order = await newDualOrder(app, first);
   const shown = await certificate(app, order, order.certificateId);
   const folder = newFolder();
@@ -206,7 +206,7 @@ test('un_modify_key on an order that became dual only now makes the first encryp
   assert.match(shown.encryption_pem, /^-----BEGIN CERTIFICATE-----/);
 });
 
-test('with SM2 switched off nothing new is signed, and what was issued is still served', async () => {
+test('with SM2 disabled nothing new is signed, and issued certificates are still served', async () => {
   const { issuers } = app.issuance;
   const without = openAuthority(issuers, 'http://pki.example.com', ['p256', 'p384', 'rsa']);
   assert.equal(without.issuerFor('sm2', 'sm3', 0), undefined);
@@ -219,7 +219,7 @@ test('with SM2 switched off nothing new is signed, and what was issued is still 
     signHashes: ['sm3' as const],
     keys: [{ type: 'sm2' as const, minBits: 256, maxBits: 256 }],
   };
-  const readCsr = () => keyToBe({ type: 'sm2', bits: 256 });
+  const readCsr = () => placeholderKey({ type: 'sm2', bits: 256 });
   const context = { ...CONTEXT, product, readCsr, issuers: { choose: without.issuerFor, served: without.served } };
   assert.throws(() => planReissue({ ...request, commonName: 'example.com', csr: 'sm2-256' }, context), {
     code: 'service_busy',
@@ -227,7 +227,7 @@ test('with SM2 switched off nothing new is signed, and what was issued is still 
   assert.equal(checkSm2('the signature of the standard does not verify').state, 'warning');
 });
 
-test('what is no SM2 request of the product is refused, and names what would do', async () => {
+test('a request that is not SM2 is refused and names the allowed values', async () => {
   const order = await newDualOrder(app, first);
   const { csr: ecCsr } = body().certificate;
   const cases: [Record<string, unknown>, string, string][] = [

@@ -9,13 +9,13 @@ import { Refusal } from '../../../domain/errors.ts';
 import type { CrlHead, PublishCrls, PublishedCrl } from '../../../domain/revocation/ports.ts';
 import { type CrlRef, crlKey } from '../../../domain/revocation/revocation.ts';
 import type { Store } from '../../../domain/store.ts';
-import type { KeyedMutex } from '../../../kernel/keyed-mutex.ts';
+import type { KeyedMutex } from '../../../kernel/concurrency.ts';
+import { DAY_MS } from '../../../kernel/durations.ts';
 import { crlUrl } from '../issuers.ts';
 import { crlToBeSigned } from './crl.ts';
 import { appendEntries, crlEntryCache, NO_ENTRIES } from './crl-entries.ts';
 import type { StatusSigner, StatusSigners } from './signers.ts';
 
-const DAY_MS = 86_400_000;
 /** Renewed daily and valid for a week, which leaves six days to notice that publishing has stopped. */
 export const RENEW_AFTER_MS = DAY_MS;
 const CRL_LIFE_MS = 7 * DAY_MS;

@@ -1,20 +1,21 @@
 // Delegated OCSP responders (RFC 6960, 4.2.2.2): a short-lived key and certificate per issuer, so that the issuer's own
 // key signs rarely. Created on first use, renewed when a third of the lifetime is left, shared through the store. The
 // serial number is recorded before it is signed, like every other.
+
 import type { IssuerKeyType } from '../../../domain/certificate/authority.ts';
 import { floorToSecond } from '../../../domain/certificate/validity.ts';
 import type { Clock } from '../../../domain/clock.ts';
 import type { OcspResponder } from '../../../domain/revocation/ports.ts';
 import type { Store } from '../../../domain/store.ts';
-import type { KeyedMutex } from '../../../kernel/keyed-mutex.ts';
+import type { KeyedMutex } from '../../../kernel/concurrency.ts';
+import { DAY_MS, HOUR_MS } from '../../../kernel/durations.ts';
 import { newIssuerKey, openIssuerKey } from '../issuer-key.ts';
 import { newSerial } from '../issuers.ts';
 import { keyBitsOf, responderExtensions } from '../profiles.ts';
 import { DEFAULT_HASH, defaultAlgorithm, distinguishedName, toBeSigned } from '../to-be-signed.ts';
 import { digestOf, type StatusSigner } from './signers.ts';
 
-const HOUR_MS = 3_600_000;
-const LIFE_MS = 30 * 24 * HOUR_MS;
+const LIFE_MS = 30 * DAY_MS;
 /** Backdates notBefore for verifiers whose clocks are behind. */
 const BACKDATE_MS = HOUR_MS;
 

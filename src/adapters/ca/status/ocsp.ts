@@ -5,6 +5,7 @@ import type { Clock } from '../../../domain/clock.ts';
 import { Refusal } from '../../../domain/errors.ts';
 import type { SerialStatus } from '../../../domain/revocation/ports.ts';
 import type { Store } from '../../../domain/store.ts';
+import { HOUR_MS } from '../../../kernel/durations.ts';
 import { DerError } from '../../der/reader.ts';
 import { mapKey } from '../../der/writer.ts';
 import { readOcspRequest, type SingleRequest } from './ocsp-request.ts';
@@ -12,7 +13,6 @@ import type { Responders } from './ocsp-responders.ts';
 import { OCSP_ERRORS, responseToBeSigned, signedResponse } from './ocsp-response.ts';
 import { digestOf, type StatusSigner, type StatusSigners } from './signers.ts';
 
-const HOUR_MS = 3_600_000;
 /** The Baseline Requirements ask for at least 8 hours; less would make clients come back too often. */
 const RESPONSE_LIFE_MS = 12 * HOUR_MS;
 /** A cached response is replaced well before half of its life has passed. */

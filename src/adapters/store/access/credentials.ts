@@ -1,4 +1,4 @@
-// Whose key is it? The secret's hash leaves this file for one purpose only: to be compared.
+// Repository of API credentials. Only `findForAuthentication` returns the hash of a secret, for comparison.
 import { sql } from 'kysely';
 import type { Credential } from '../../../domain/access/credential.ts';
 import type { Credentials } from '../../../domain/access/ports.ts';
@@ -16,7 +16,7 @@ const credentialFrom = (row: Omit<Schema['credential'], 'secret_hash'>): Credent
   lastUsedAt: row.last_used_at,
 });
 
-// The hash is not among them: it leaves the store only to be compared.
+// Without secret_hash.
 const COLUMNS = [
   'key_id',
   'credential.account_id',

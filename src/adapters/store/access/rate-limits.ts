@@ -1,11 +1,12 @@
-// Token buckets, shared by every instance on the store. A bucket is one number, the moment at which it will be full
-// again, and taking a token is one statement: it moves that moment, or finds that it lies too far ahead.
+// Token buckets, shared by all instances on the store. A bucket is one timestamp, when it will be full again. Taking a
+// token is one statement, which advances the timestamp unless that exceeds the burst (GCRA).
 import { sql } from 'kysely';
 import type { RateLimits } from '../../../domain/rate.ts';
+import { MINUTE_MS } from '../../../kernel/durations.ts';
 import type { Db } from '../engine/schema.ts';
 
-/** How far the clocks of instances may differ without one of them giving away what another has taken. */
-const MAX_SKEW_MS = 600_000;
+/** Tolerated clock skew between instances. A bucket further ahead than this is reset. */
+const MAX_SKEW_MS = 10 * MINUTE_MS;
 
 export const rateLimitsIn = (db: Db): RateLimits => ({
   async take(key, { burst, everyMs }, now) {
@@ -23,7 +24,7 @@ export const rateLimitsIn = (db: Db): RateLimits => ({
     const row = await db.selectFrom('rate_limit').select('full_at').where('key', '=', key).executeTakeFirst();
     const fullAt = row?.full_at ?? now;
     if (fullAt <= latest + MAX_SKEW_MS) return Math.max(1, fullAt + everyMs - latest);
-    // Left by a slower rate, or by a clock that was far ahead: an empty bucket is refilled at the rate of today.
+    // Written under a slower rate or by a clock far ahead: reset to an empty bucket at the current rate.
     await db
       .updateTable('rate_limit')
       .set({ full_at: latest })

@@ -1,7 +1,6 @@
-// Keys the service holds for its customers. Each is sealed and bound to its row; cloud-held ones are locked under an
-// access code before they come here, so that the seal key alone opens none of them.
-
-import { type CloudKey, lockAfter } from '../../../domain/cloud-keys/cloud-key.ts';
+// Repositories of escrowed and cloud-held keys. Private keys are sealed and bound to their row. Cloud-held ones arrive
+// wrapped under an access code, so the seal key alone opens none of them.
+import { type CloudKey, lockoutMs } from '../../../domain/cloud-keys/cloud-key.ts';
 import type { CloudKeys, EscrowedKeys } from '../../../domain/cloud-keys/ports.ts';
 import type { AccountId } from '../../../domain/ids.ts';
 import type { Sealer } from '../../seal/seal.ts';
@@ -9,8 +8,8 @@ import { bytesFrom, textOf } from '../engine/columns.ts';
 import type { Engine } from '../engine/engine.ts';
 import type { Db, Schema } from '../engine/schema.ts';
 
-/** What is under an older seal key is sealed anew when it is read, as every sealed value is. */
-async function renew(
+/** Re-seals a stale value, that is one sealed under an older seal key. */
+async function reseal(
   db: Db,
   sealer: Sealer,
   table: 'escrowed_key' | 'cloud_key',
@@ -52,7 +51,7 @@ export const escrowedKeysIn = (db: Db, sealer: Sealer): EscrowedKeys => ({
       .where('account_id', '=', accountId)
       .executeTakeFirst();
     if (!row) return undefined;
-    await renew(db, sealer, 'escrowed_key', row);
+    await reseal(db, sealer, 'escrowed_key', row);
     return {
       id,
       accountId,
@@ -64,20 +63,21 @@ export const escrowedKeysIn = (db: Db, sealer: Sealer): EscrowedKeys => ({
   },
 });
 
-/** 0 when it is not locked at all: an instance whose clock is behind must not take "now" for a lock. */
-const lockedUntil = (wrongCodes: number, now: number): number => {
-  const lockMs = lockAfter(wrongCodes);
+/** 0 if not locked: an instance whose clock is behind must not read "now" as a lockout. */
+const lockoutEnd = (wrongCodes: number, now: number): number => {
+  const lockMs = lockoutMs(wrongCodes);
   return lockMs === 0 ? 0 : now + lockMs;
 };
 
 const cloudBinding = (id: string): string => `cloud_key/${id}`;
 
 export const cloudKeysIn = (db: Db, sealer: Sealer, engine: Pick<Engine, 'locksRows'>): CloudKeys => {
+  const unsealed = (id: string, sealed: string): string => sealer.open(sealed, cloudBinding(id));
   const keyFrom = (row: Schema['cloud_key']): CloudKey => ({
     id: row.id,
     accountId: row.account_id,
     publicKey: { type: row.key_type, bits: row.key_bits, spki: bytesFrom(row.spki), fingerprint: row.key_fingerprint },
-    locked: row.sealed_key === null ? null : sealer.open(row.sealed_key, cloudBinding(row.id)),
+    wrappedKey: row.sealed_key === null ? null : unsealed(row.id, row.sealed_key),
     hint: row.hint,
     wrongCodes: row.wrong_codes,
     lockedUntil: row.locked_until,
@@ -91,16 +91,20 @@ export const cloudKeysIn = (db: Db, sealer: Sealer, engine: Pick<Engine, 'locksR
       .where('id', '=', id)
       .where('account_id', '=', accountId)
       .where('destroyed_at', 'is', null);
+  const selectForUpdate = (accountId: AccountId, id: string) => {
+    const query = live(accountId, id);
+    return (engine.locksRows ? query.forUpdate() : query).executeTakeFirst();
+  };
   const change = (accountId: AccountId, id: string) =>
     db
       .updateTable('cloud_key')
       .where('id', '=', id)
       .where('account_id', '=', accountId)
       .where('destroyed_at', 'is', null);
-  const endGrants = (accountId: AccountId, id: string) =>
+  const deleteGrants = (accountId: AccountId, id: string) =>
     db.deleteFrom('signing_grant').where('key_id', '=', id).where('account_id', '=', accountId).execute();
   return {
-    async insert({ id, accountId, publicKey, locked, hint, wrongCodes, lockedUntil, createdAt, destroyedAt }) {
+    async insert({ id, accountId, publicKey, wrappedKey, hint, wrongCodes, lockedUntil, createdAt, destroyedAt }) {
       await db
         .insertInto('cloud_key')
         .values({
@@ -110,7 +114,7 @@ export const cloudKeysIn = (db: Db, sealer: Sealer, engine: Pick<Engine, 'locksR
           key_type: publicKey.type,
           key_bits: publicKey.bits,
           key_fingerprint: publicKey.fingerprint,
-          sealed_key: locked === null ? null : sealer.seal(locked, cloudBinding(id)),
+          sealed_key: wrappedKey === null ? null : sealer.seal(wrappedKey, cloudBinding(id)),
           hint,
           wrong_codes: wrongCodes,
           locked_until: lockedUntil,
@@ -122,13 +126,12 @@ export const cloudKeysIn = (db: Db, sealer: Sealer, engine: Pick<Engine, 'locksR
 
     async find(accountId, id) {
       const row = await live(accountId, id).executeTakeFirst();
-      if (row) await renew(db, sealer, 'cloud_key', row);
+      if (row) await reseal(db, sealer, 'cloud_key', row);
       return row && keyFrom(row);
     },
 
     async findForUpdate(accountId, id) {
-      const query = live(accountId, id);
-      const row = await (engine.locksRows ? query.forUpdate() : query).executeTakeFirst();
+      const row = await selectForUpdate(accountId, id);
       return row && keyFrom(row);
     },
 
@@ -157,33 +160,33 @@ export const cloudKeysIn = (db: Db, sealer: Sealer, engine: Pick<Engine, 'locksR
     },
 
     async beginAttempt(accountId, id, now) {
-      const query = live(accountId, id);
-      const row = await (engine.locksRows ? query.forUpdate() : query).executeTakeFirst();
-      if (!row) return undefined;
+      const row = await selectForUpdate(accountId, id);
+      if (!row || row.sealed_key === null) return undefined;
       if (row.locked_until > now) return { kind: 'locked', until: row.locked_until };
       const wrongCodes = row.wrong_codes + 1;
       await change(accountId, id)
-        .set({ wrong_codes: wrongCodes, locked_until: lockedUntil(wrongCodes, now) })
+        .set({ wrong_codes: wrongCodes, locked_until: lockoutEnd(wrongCodes, now) })
         .execute();
-      return { kind: 'allowed', key: keyFrom(row) };
+      const wrappedKey = unsealed(id, row.sealed_key);
+      return { kind: 'allowed', wrappedKey, wrongCodes: row.wrong_codes, lockedUntil: row.locked_until };
     },
 
-    async withdrawAttempt(accountId, { id, wrongCodes, lockedUntil: until }) {
+    async withdrawAttempt(accountId, id, { wrongCodes, lockedUntil }) {
       await change(accountId, id)
         .where('wrong_codes', '=', wrongCodes + 1)
-        .set({ wrong_codes: wrongCodes, locked_until: until })
+        .set({ wrong_codes: wrongCodes, locked_until: lockedUntil })
         .execute();
     },
 
-    async endAttempt(accountId, id) {
+    async resetAttempts(accountId, id) {
       await change(accountId, id).set({ wrong_codes: 0, locked_until: 0 }).execute();
     },
 
-    async relock(accountId, id, locked, hint) {
+    async rewrap(accountId, id, wrappedKey, hint) {
       await change(accountId, id)
-        .set({ sealed_key: sealer.seal(locked, cloudBinding(id)), hint })
+        .set({ sealed_key: sealer.seal(wrappedKey, cloudBinding(id)), hint })
         .execute();
-      await endGrants(accountId, id);
+      await deleteGrants(accountId, id);
     },
 
     async destroy(accountId, id, at) {
@@ -191,7 +194,7 @@ export const cloudKeysIn = (db: Db, sealer: Sealer, engine: Pick<Engine, 'locksR
         .set({ sealed_key: null, hint: null, destroyed_at: at })
         .returning('id')
         .executeTakeFirst();
-      await endGrants(accountId, id);
+      await deleteGrants(accountId, id);
       return row !== undefined;
     },
   };

@@ -1,4 +1,4 @@
-// Grants to sign with a cloud-held key: each is taken out by its first use, and forgotten when its time is over.
+// Repository of signing grants. The first use deletes a grant; a background task deletes expired ones.
 import type { SigningGrants } from '../../../domain/cloud-keys/ports.ts';
 import type { Sealer } from '../../seal/seal.ts';
 import { listFrom, listText } from '../engine/columns.ts';
@@ -7,7 +7,7 @@ import type { Db } from '../engine/schema.ts';
 const grantBinding = (tokenHash: string): string => `signing_grant/${tokenHash}`;
 
 export const signingGrantsIn = (db: Db, sealer: Sealer): SigningGrants => ({
-  async insert({ tokenHash, accountId, keyId, hashes, locked, expiresAt }) {
+  async insert({ tokenHash, accountId, keyId, hashes, wrappedKey, expiresAt }) {
     await db
       .insertInto('signing_grant')
       .values({
@@ -15,7 +15,7 @@ export const signingGrantsIn = (db: Db, sealer: Sealer): SigningGrants => ({
         account_id: accountId,
         key_id: keyId,
         hashes: listText(hashes),
-        sealed_key: sealer.seal(locked, grantBinding(tokenHash)),
+        sealed_key: sealer.seal(wrappedKey, grantBinding(tokenHash)),
         expires_at: expiresAt,
       })
       .execute();
@@ -31,11 +31,11 @@ export const signingGrantsIn = (db: Db, sealer: Sealer): SigningGrants => ({
       .returningAll()
       .executeTakeFirst();
     if (!row) return undefined;
-    const locked = sealer.open(row.sealed_key, grantBinding(tokenHash));
-    return { tokenHash, accountId, keyId, hashes: listFrom<string>(row.hashes), locked, expiresAt: row.expires_at };
+    const wrappedKey = sealer.open(row.sealed_key, grantBinding(tokenHash));
+    return { tokenHash, accountId, keyId, hashes: listFrom<string>(row.hashes), wrappedKey, expiresAt: row.expires_at };
   },
 
-  async forget(now, limit) {
+  async deleteExpired(now, limit) {
     const due = db.selectFrom('signing_grant').select('token_hash').where('expires_at', '<=', now).limit(limit);
     const rows = await db.deleteFrom('signing_grant').where('token_hash', 'in', due).returning('token_hash').execute();
     return rows.length;
