@@ -5,7 +5,7 @@ import { openAuthority } from '../adapters/ca/authority.ts';
 import { readCsr } from '../adapters/ca/csr.ts';
 import { ensureIssuers } from '../adapters/ca/issuers.ts';
 import { requireStrongKey } from '../adapters/ca/public-key.ts';
-import { ownProducts } from '../adapters/catalog/products-file.ts';
+import { readProductsFile } from '../adapters/catalog/products-file.ts';
 import { registrableDomain } from '../adapters/dns/public-suffix.ts';
 import { keyMaker } from '../adapters/keys/key-maker.ts';
 import { randomBytes } from '../adapters/seal/random.ts';
@@ -71,7 +71,9 @@ export async function openIssuance(
   now: Clock,
   outside?: NamesOutside,
 ): Promise<Issuance> {
-  const products = new Map([...PRODUCTS, ...ownProducts(config.productsFile)].map((product) => [product.id, product]));
+  const products = new Map(
+    [...PRODUCTS, ...readProductsFile(config.productsFile)].map((product) => [product.id, product]),
+  );
   await voidLostIssuances(store, now, newId);
   const fault = sm2Fault();
   if (fault) log({ event: 'warning', text: `SM2 is switched off, and products that need it are refused: ${fault}` });
