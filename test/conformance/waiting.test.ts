@@ -8,17 +8,17 @@ import { openEngine } from '../../src/adapters/store/engine/engine.ts';
 import type { Db } from '../../src/adapters/store/engine/schema.ts';
 import { engineAt, type OpenStore, openStore } from '../../src/adapters/store/store.ts';
 import { afterLostSigner, type EncryptionHalf } from '../../src/domain/certificate/order.ts';
-import type { Waiting } from '../../src/domain/validation/ports.ts';
+import type { WaitingCertificate } from '../../src/domain/validation/ports.ts';
 import { bothEngines } from '../support/engines.ts';
 import { certificate, EVERY_BYTE, issued, NOW, ODD, order, pairOf, preparation, prepared } from '../support/records.ts';
 
 const key = newSealKey();
 
-const waiting = (certificateId: string, change: Partial<Waiting> = {}): Waiting => ({
+const waiting = (certificateId: string, change: Partial<WaitingCertificate> = {}): WaitingCertificate => ({
   ...{ certificateId, accountId: 'a', orderId: 'o', dueAt: NOW, tries: 0, expiresAt: NOW + 1_000, findings: {} },
   ...change,
 });
-const FULL: Partial<Waiting> = {
+const FULL: Partial<WaitingCertificate> = {
   ...{ dueAt: 2 ** 52, tries: 2 ** 31, expiresAt: 2 ** 52 + 1 },
   findings: {
     [ODD]: { at: NOW, of: 'control', problem: 'wrong_value', reason: { en: ODD, zh: '原因' } },
@@ -28,7 +28,8 @@ const FULL: Partial<Waiting> = {
 const half = (serial: string): EncryptionHalf => ({
   ...{ escrowedKeyId: 'e', serial, toBeSigned: EVERY_BYTE, der: null, envelope: EVERY_BYTE },
 });
-const idsOf = (rows: readonly Pick<Waiting, 'certificateId'>[]) => rows.map(({ certificateId }) => certificateId);
+const idsOf = (rows: readonly Pick<WaitingCertificate, 'certificateId'>[]) =>
+  rows.map(({ certificateId }) => certificateId);
 
 for (const engine of await bothEngines()) {
   /** Accounts a and b, one pair of issuers, the orders o of a and p of b, and an escrowed key. */

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { type CaaVerdict, caaDomains, judgeCaa } from '../../../src/domain/validation/caa.ts';
-import type { CaaRecord, DnsAnswer, Level } from '../../../src/domain/validation/dns.ts';
+import type { CaaRecord, DnsAnswer, DomainAnswer } from '../../../src/domain/validation/dns.ts';
 
 const URI = 'https://ca.example/accounts/42';
 const RULES = { issuers: ['ca1.example.net', 'Bank.Example.'], accountUri: URI, methods: ['dns-persist'] };
@@ -23,7 +23,7 @@ function answer(seen: Seen): DnsAnswer<CaaRecord> {
   return { kind: 'found', records: seen.map(caa) };
 }
 
-const levelsOf = (name: string, seen: readonly Seen[]): Level<CaaRecord>[] =>
+const levelsOf = (name: string, seen: readonly Seen[]): DomainAnswer<CaaRecord>[] =>
   caaDomains(name).map((domain, index) => ({ domain, answer: answer(seen[index] ?? null) }));
 
 const OURS = '0 issue ca1.example.net';
@@ -225,7 +225,7 @@ test('the nearest domain with records decides, and no answer is no permission', 
 
 test('a domain that was not asked is no better than one that did not answer', () => {
   const levels = levelsOf('a.example.com', [null, null, null]);
-  const kindOf = (some: readonly Level<CaaRecord>[]) => judgeCaa('a.example.com', some, RULES).kind;
+  const kindOf = (some: readonly DomainAnswer<CaaRecord>[]) => judgeCaa('a.example.com', some, RULES).kind;
   assert.equal(kindOf(levels), 'permitted');
   assert.equal(kindOf([]), 'dns_failure');
   for (const missing of levels) assert.equal(kindOf(levels.filter((level) => level !== missing)), 'dns_failure');
@@ -243,7 +243,7 @@ test('the domains that are asked', () => {
 test('a name that was proven by no method meets no list of methods', () => {
   const kindOf = (value: string) => {
     const records = [{ flags: 0, tag: 'issue', value }];
-    const levels: Level<CaaRecord>[] = [{ domain: 'intranet', answer: { kind: 'found', records } }];
+    const levels: DomainAnswer<CaaRecord>[] = [{ domain: 'intranet', answer: { kind: 'found', records } }];
     return judgeCaa('intranet', levels, { ...RULES, methods: [] }).kind;
   };
   for (const list of ['ca-', 'ca-null', 'null', '', 'ca-dns-persist']) {

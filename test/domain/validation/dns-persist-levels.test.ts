@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { DnsAnswer, Level } from '../../../src/domain/validation/dns.ts';
+import type { DnsAnswer, DomainAnswer } from '../../../src/domain/validation/dns.ts';
 import { judgePersist, type PersistVerdict, persistDomains } from '../../../src/domain/validation/dns-persist.ts';
 
 const URI = 'https://ca.example/accounts/42';
@@ -33,7 +33,7 @@ function answer(seen: Seen): DnsAnswer<string> {
   return { kind: 'found', records: typeof seen === 'string' ? [seen] : seen };
 }
 
-const levelsOf = (name: string, seen: readonly Seen[]): Level<string>[] =>
+const levelsOf = (name: string, seen: readonly Seen[]): DomainAnswer<string>[] =>
   persistDomains(name, registrableDomain).map((domain, index) => ({ domain, answer: answer(seen[index] ?? null) }));
 
 /** What is seen at the name, then at each domain above it up to example.com. */
@@ -124,9 +124,9 @@ test('whose record decides about a name', () => {
 });
 
 test('an answer about a domain that is not above the name has no say', () => {
-  const found = (domain: string): Level<string> => ({ domain, answer: { kind: 'found', records: [WILD] } });
-  const absent = (domain: string): Level<string> => ({ domain, answer: { kind: 'absent' } });
-  const kinds = (name: string, ...levels: Level<string>[]) => judgePersist(name, levels, RULES).kind;
+  const found = (domain: string): DomainAnswer<string> => ({ domain, answer: { kind: 'found', records: [WILD] } });
+  const absent = (domain: string): DomainAnswer<string> => ({ domain, answer: { kind: 'absent' } });
+  const kinds = (name: string, ...levels: DomainAnswer<string>[]) => judgePersist(name, levels, RULES).kind;
   assert.equal(kinds('www.example.com', absent('www.example.com'), found('ample.com')), 'no_record');
   assert.equal(kinds('www.example.com', absent('www.example.com'), found('a.www.example.com')), 'no_record');
   assert.equal(kinds('www.example.com', absent('www.example.com'), found('example.org')), 'no_record');
@@ -135,7 +135,7 @@ test('an answer about a domain that is not above the name has no say', () => {
 });
 
 test('what is above counts only if the name itself was asked', () => {
-  const above: Level<string> = { domain: 'example.com', answer: { kind: 'found', records: [WILD] } };
+  const above: DomainAnswer<string> = { domain: 'example.com', answer: { kind: 'found', records: [WILD] } };
   const verdict = judgePersist('www.example.com', [above], RULES);
   assert.deepEqual([verdict.kind, verdict.domain], ['dns_failure', 'www.example.com']);
   assert.equal(judgePersist('www.example.com', [], RULES).kind, 'dns_failure');

@@ -10,7 +10,7 @@ import { OFFERED_DCV_METHODS } from '../../../src/domain/catalog/products.ts';
 import type { DomainValidation } from '../../../src/domain/certificate/order.ts';
 import { type CheckResult, PASSED } from '../../../src/domain/validation/check-result.ts';
 import { readQuery, writeAnswer } from '../../../src/sandbox/dns-message.ts';
-import { checkNames, within } from '../../../src/usecases/validation/check-names.ts';
+import { checkNames, withDeadline } from '../../../src/usecases/validation/check-names.ts';
 import { openValidation } from '../../../src/wiring/validation.ts';
 import { NOON } from '../../support/app.ts';
 
@@ -69,18 +69,18 @@ test('a check that comes after the limit is not begun, and one that was begun is
     begun += 1;
     return PASSED;
   };
-  const late = within(60_000, AbortSignal.abort());
+  const late = withDeadline(60_000, AbortSignal.abort());
   const results = [await late(check), await late(check, 'dns-persist'), await late(check, 'file')];
   assert.deepEqual(
     results.map((result) => !result.isOk && result.problem),
     ['dns_failure', 'dns_failure', 'http_failure'],
   );
   assert.equal(begun, 0);
-  const inTime = within(20);
+  const inTime = withDeadline(20);
   assert.equal((await inTime(() => never)).isOk, false);
   assert.equal((await inTime(check)).isOk, false);
   assert.equal(begun, 0, 'the first one has used up the time of all');
-  assert.deepEqual(await within(60_000)(check), PASSED);
+  assert.deepEqual(await withDeadline(60_000)(check), PASSED);
 });
 
 const DCV: Omit<DomainValidation, 'dcvMethod'> = { dcvScope: 'fqdn', persistUntil: null, persistPolicy: 'fqdn' };
