@@ -1,4 +1,4 @@
-// The bounds of domain validation: what a file can prove, how often one may ask, and how long a certificate waits.
+// Limits of domain validation: what a file can prove, the rate of checks, and how long a certificate waits.
 import assert from 'node:assert/strict';
 import { after, before } from 'node:test';
 import { rule } from '../../support/contract.ts';
@@ -57,8 +57,8 @@ rule('dcv 18', 'limited to five at once and one more every six seconds', async (
   const { app, place, check, complete, newDomain } = world;
   const order = await place([newDomain()]);
   const other = await place([newDomain()], {}, { key: order.key });
-  for (let look = 0; look < 3; look += 1) await check(order);
-  for (let look = 0; look < 2; look += 1) assert.equal((await complete(order)).status, 200);
+  for (let i = 0; i < 3; i += 1) await check(order);
+  for (let i = 0; i < 2; i += 1) assert.equal((await complete(order)).status, 200);
   const path = `/openapi/v3/orders/${order.id}/dcv-check`;
   const refused = [await complete(order), await app.call('GET', path, { key: order.key })];
   for (const { status, body, headers } of refused) {
