@@ -16,7 +16,7 @@ const PRODUCT = 'tls-private';
 const RENEW_MS = 30 * 86_400_000;
 const MAX_ORDERS = 200;
 
-export interface Identity {
+export interface ReceiverIdentity {
   /** PKCS#8, PEM. */
   readonly key: string;
   readonly issuerId: string;
@@ -38,7 +38,7 @@ interface StoredKey {
 }
 
 /** Orders a certificate if there is none, or if it expires soon. */
-export async function receiverIdentity(tools: IdentityTools): Promise<Identity> {
+export async function receiverIdentity(tools: IdentityTools): Promise<ReceiverIdentity> {
   const { store, now } = tools;
   const { accountId, key, csr } = await loadKey(tools);
   const last = await lastCertificate(store, accountId);

@@ -9,15 +9,15 @@ import tls from 'node:tls';
 import { answer, behave, type Exchange, type Outgoing } from './receiver-behaviour.ts';
 
 /** PEM. `cert` includes the chain. */
-export interface ReceiverIdentity {
+export interface PemKeyPair {
   readonly cert: string;
   readonly key: string;
 }
 
 /** Selected by SNI: `untrusted.…` gets `untrusted`, every other name `good`. */
 export interface ReceiverCertificates {
-  readonly good: ReceiverIdentity;
-  readonly untrusted: ReceiverIdentity;
+  readonly good: PemKeyPair;
+  readonly untrusted: PemKeyPair;
 }
 
 export interface ReceiverOptions {

@@ -41,17 +41,17 @@ export interface RunningSandbox extends Running {
 }
 
 export async function serveSandbox(config: Config, world: ClockAndLog): Promise<RunningSandbox> {
-  await using unlessServing = new AsyncDisposableStack();
+  await using cleanup = new AsyncDisposableStack();
   const lock = lockSandbox(config);
-  unlessServing.defer(() => lock.release());
+  cleanup.defer(() => lock.release());
   const app = await openApp(config, world);
-  unlessServing.defer(() => app.close());
+  cleanup.defer(() => app.close());
   await claimMode(app.store, 'sandbox', config);
   const accounts = await seedAccounts(app.store, app.access);
   const { replies, textAt } = viewWorld(config.dataDir, (text) => world.log({ event: 'warning', text }));
-  const dns = unlessServing.use(await startNameServer(config, replies));
+  const dns = cleanup.use(await startNameServer(config, replies));
   const startWeb = (port: number) => startWebServer({ host: LOOPBACK, port, textAt });
-  const web = unlessServing.use(await listenNear(config, PORT_OFFSETS.web, startWeb));
+  const web = cleanup.use(await listenNear(config, PORT_OFFSETS.web, startWeb));
   const addresses = { dns: { address: `${LOOPBACK}:${dns.port}` }, web: { address: `${LOOPBACK}:${web.port}` } };
   const issuance = await openIssuance(app, config, world.now, validationOverrides(addresses, config));
   let onCallback = () => {};
@@ -60,11 +60,11 @@ export async function serveSandbox(config: Config, world: ClockAndLog): Promise<
     now: world.now,
     onCallback: () => onCallback(),
   });
-  unlessServing.defer(() => receiver.close());
+  cleanup.defer(() => receiver.close());
   const roots = writeRoots(config.dataDir, issuance.issuers);
   const callbacks = openCallbacks(app, config, world.now, outsideOf(config, issuance, addresses, receiver));
   const running = await serveApp(app, { ...issuance, ...callbacks }, config);
-  unlessServing.defer(() => running.stop());
+  cleanup.defer(() => running.stop());
 
   const [{ id: accountId }] = accounts as [SandboxFile['accounts'][number]];
   const url = `https://${RECEIVER_NAME}:${receiver.port}/`;
@@ -109,7 +109,7 @@ export async function serveSandbox(config: Config, world: ClockAndLog): Promise<
     }
   });
   onCallback = rewrite.schedule;
-  unlessServing.move();
+  cleanup.move();
 
   async function stop(drainMs?: number): Promise<void> {
     try {

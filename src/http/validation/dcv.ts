@@ -72,7 +72,7 @@ export function validationOperations(
     async (request) => {
       const { accountId } = actorOf(request);
       const { id } = request.params;
-      await proveDomains.now(accountId, id);
+      await proveDomains.prove(accountId, id);
       return success(orderView(await show.order(accountId, id), localeOf(request)));
     },
   );

@@ -26,9 +26,9 @@ import { provenAmong } from './proven-names.ts';
 
 export interface ProveDomains {
   /** Checks the certificate that the order waits for. */
-  readonly now: (accountId: AccountId, orderId: OrderId) => Promise<void>;
+  readonly prove: (accountId: AccountId, orderId: OrderId) => Promise<void>;
   /** Checks due certificates until none is left. Returns how many it checked. */
-  readonly due: (stopping?: AbortSignal) => Promise<number>;
+  readonly proveDue: (stopping?: AbortSignal) => Promise<number>;
 }
 
 /** Longer than checking a hundred names takes; a worker that has not finished by then is presumed dead. */
@@ -68,7 +68,7 @@ interface PendingIssuance {
 export function proveDomains(tools: ProveTools): ProveDomains {
   const { store, now } = tools;
   return {
-    async now(accountId, orderId) {
+    async prove(accountId, orderId) {
       const order = await store.orders.find(accountId, orderId);
       if (!order) throw new Refusal('order_not_found');
       const certificateId = order.pendingCertificateId;
@@ -78,10 +78,10 @@ export function proveDomains(tools: ProveTools): ProveDomains {
       // A request resets the backoff: the applicant is working on the records.
       const claimed = { ...waiting, tries: 0, dueAt: now() + CHECK_LEASE_MS };
       await store.waiting.update(claimed);
-      await prove(tools, claimed, CHECK_LIMITS_MS.onRequest);
+      await proveWaiting(tools, claimed, CHECK_LIMITS_MS.onRequest);
     },
 
-    async due(stopping) {
+    async proveDue(stopping) {
       const running = new Map<Promise<void>, AccountId>();
       const isAccountBusy = (accountId: AccountId) =>
         [...running.values()].filter((one) => one === accountId).length >= PER_ACCOUNT;
@@ -113,14 +113,14 @@ async function proveOrReschedule(
   stopping?: AbortSignal,
 ): Promise<void> {
   try {
-    await prove(tools, waiting, CHECK_LIMITS_MS.bySchedule, stopping);
+    await proveWaiting(tools, waiting, CHECK_LIMITS_MS.bySchedule, stopping);
   } catch (error) {
     tools.onError(error);
     await reschedule(tools, waiting).catch(tools.onError);
   }
 }
 
-async function prove(
+async function proveWaiting(
   tools: ProveTools,
   waiting: WaitingCertificate,
   limitMs: number,

@@ -26,7 +26,7 @@ const MOST_MS = 30 * SECOND;
 /** Reached by the worker called here, or by the one that the service runs. */
 async function workUntil(isSo: () => Promise<boolean>): Promise<void> {
   for (const end = performance.now() + MOST_MS; ; await sleep(5)) {
-    await app.issuance.proveDomains.due();
+    await app.issuance.proveDomains.proveDue();
     if (await isSo()) return;
     assert.ok(performance.now() < end, 'it does not come about');
   }
@@ -207,7 +207,7 @@ test('an account with unresponsive names does not starve other accounts', async 
   await publish(honest);
   const before = web.requests.length;
   app.advance(15 * SECOND);
-  const running = app.issuance.proveDomains.due();
+  const running = app.issuance.proveDomains.proveDue();
   await web.received(before + 1);
   const issued = (async () => {
     while ((await show(app, honest)).status !== 'issued') await sleep(10);

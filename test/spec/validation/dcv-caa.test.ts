@@ -8,7 +8,7 @@ import { body, certificate, newOrder, reissue, show } from '../../support/orders
 
 const world = await startDomainApp();
 after(() => world[Symbol.asyncDispose]());
-const { app, dns, place, publish, complete, entries, outcome, newDomain, workerLooks } = world;
+const { app, dns, place, publish, complete, entries, outcome, newDomain, workerChecks } = world;
 
 type Caa = RecordValues['CAA'];
 const record = (tag: string, value: string, flags = 0): Caa => ({ flags, tag, value });
@@ -174,7 +174,7 @@ rule('dcv 9', 'CAA is checked for every name before issuance', async () => {
   assert.match((await entries(order))[2]?.problem?.message ?? '', new RegExp(`CAA at ${shut}: .* issue "${OURS}"`));
   assert.equal((await certificate(app, order, order.certificateId)).status, 'pending');
   dns.clear(shut);
-  await workerLooks(order);
+  await workerChecks(order);
   assert.equal(await outcome(order), 'issued');
 
   // The record appears between the proofs of the two names.
@@ -209,13 +209,13 @@ rule('dcv 9', 'CAA is checked for every name before issuance', async () => {
   assert.deepEqual((await show(app, order)).certificate, earlier.certificate, 'the earlier one stays');
   const placed = await place([domain], {}, { key: order.key });
   assert.equal(await outcome(placed), 'domain_verifing caa_forbidden');
-  await workerLooks(order);
+  await workerChecks(order);
   assert.equal(await outcome(order), 'reissuing caa_forbidden', 'still in the way');
   dns.clear(domain);
-  await workerLooks(order);
+  await workerChecks(order);
   assert.equal(await outcome(order), 'issued');
   assert.equal((await show(app, order)).certificate_id, pendingId);
-  await workerLooks(placed);
+  await workerChecks(placed);
   assert.equal(await outcome(placed), 'issued');
   // Names vouched for by an operator are checked too.
   dns.set(domain, 'CAA', [issue(THEIRS)]);

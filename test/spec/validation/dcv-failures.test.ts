@@ -9,7 +9,7 @@ import { body, certificate, newOrder, type PlacedOrder, reissue, show } from '..
 
 const world = await startDomainApp();
 after(() => world[Symbol.asyncDispose]());
-const { app, dns, files, place, publish, complete, check, entries, outcome, newDomain, workerLooks } = world;
+const { app, dns, files, place, publish, complete, check, entries, outcome, newDomain, workerChecks } = world;
 
 type Caa = RecordValues['CAA'];
 const record = (tag: string, value: string, flags = 0): Caa => ({ flags, tag, value });
@@ -69,7 +69,7 @@ rule('dcv 10', 'nor a failed look-up is ever taken as permission', async () => {
   await complete(order);
   assert.equal(await outcome(order), 'domain_verifing dns_failure');
   dns.clear('info');
-  await workerLooks(order);
+  await workerChecks(order);
   assert.equal(await outcome(order), 'issued');
 });
 
@@ -96,7 +96,7 @@ rule('reissue 37', 'the certificate becomes pending and the request is no error'
     const again = await reissue(app, order, body({ common_name: domain }));
     assert.deepEqual([again.status, again.body.code], [409, 'reissue_in_progress']);
     dns.clear(domain);
-    await workerLooks(order);
+    await workerChecks(order);
     const { status, certificate_id } = await show(app, order);
     assert.deepEqual([status, certificate_id], ['issued', id]);
   }
@@ -111,7 +111,7 @@ rule('reissue 37', 'the certificate becomes pending and the request is no error'
   dns.set(path, 'TXT', 'servfail');
   const id = await requirePending(order, domain);
   dns.set(path, 'TXT', [published]);
-  await workerLooks(order);
+  await workerChecks(order);
   assert.equal((await show(app, order)).certificate_id, id);
   // The same for a first order.
   dns.set(path, 'TXT', 'refused');
@@ -134,8 +134,8 @@ rule('reissue 37', 'When DNS cannot answer a validation or CAA question now', as
   dns.set(`_validation-persist.${persist}`, 'TXT', 'silence');
   await Promise.all([requirePending(vouched, caa), requirePending(bound, persist)]);
   for (const name of [caa, `_validation-persist.${persist}`]) dns.clear(name);
-  await workerLooks(vouched);
-  await workerLooks(bound);
+  await workerChecks(vouched);
+  await workerChecks(bound);
   assert.deepEqual([await outcome(vouched), await outcome(bound)], ['issued', 'reissuing no_record']);
 });
 

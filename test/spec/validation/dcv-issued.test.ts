@@ -17,7 +17,7 @@ const world = await startDomainApp({
   RESEAL_PRODUCTS_FILE: productsFile({ ...OWN_PRODUCT, csr: 'optional', term_days: 3 }),
 });
 after(() => world[Symbol.asyncDispose]());
-const { app, dns, place, publish, complete, entries, outcome, newDomain, workerLooks } = world;
+const { app, dns, place, publish, complete, entries, outcome, newDomain, workerChecks } = world;
 
 /** The queued callback events of an order. */
 function eventsOf({ folder }: TestApp, { id }: PlacedOrder): string[] {
@@ -51,13 +51,13 @@ rule('dcv 14', 'When the last name is proven, the certificate is issued and the 
   assert.deepEqual(eventsOf(app, order), [`order:issued ${order.certificateId}`]);
   // Checks that fail revoke nothing.
   await complete(order);
-  await workerLooks(order);
+  await workerChecks(order);
   assert.equal(await revocationOf(order, order.certificateId), null);
   assert.deepEqual((await show(app, order)).dns_names, [kept, gone]);
 
   // A whole second, the resolution of certificate dates.
   app.advance(3_600 * SECOND);
-  await workerLooks(order);
+  await workerChecks(order);
   app.advance(SECOND - (app.now() % SECOND));
   await publish(order);
   const { body: answer } = await complete(order);
@@ -124,13 +124,13 @@ rule('dcv 15', 'A reissue that waits too long lapses: the order is `issued` agai
   const id = await pendingOf(order, request);
   const endsAt = app.now() + 2 * DAY;
   assert.equal((await show(app, order)).dcv_expires_at, new Date(endsAt).toISOString());
-  while (((await waitingOf(app, order))?.dueAt ?? endsAt) < endsAt) await workerLooks(order);
+  while (((await waitingOf(app, order))?.dueAt ?? endsAt) < endsAt) await workerChecks(order);
   assert.equal((await waitingOf(app, order))?.dueAt, endsAt, 'the last check is at expiry, and not after it');
   app.advance(endsAt - 1 - app.now());
-  await app.issuance.proveDomains.due();
+  await app.issuance.proveDomains.proveDue();
   assert.equal((await show(app, order)).status, 'reissuing');
   app.advance(1);
-  await workerLooks(order);
+  await workerChecks(order);
   const after = await show(app, order);
   assert.deepEqual([after.status, after.pending_certificate_id], ['issued', null]);
   assert.deepEqual([after.certificate, after.dns_names], [before.certificate, before.dns_names]);
@@ -164,11 +164,11 @@ test('the end of the term of an order is the end of its waiting too', async () =
     app.advance(2 * DAY);
     await pendingOf(order, body({ common_name: domain, dns_names: [added] }));
     app.advance(1 * DAY - SECOND);
-    await workerLooks(order);
+    await workerChecks(order);
     if (isPublished) await publish(order);
     // Due again by then, whatever the previous check found.
     app.advance(3_600 * SECOND);
-    await workerLooks(order);
+    await workerChecks(order);
     const { status, certificate_id } = await show(app, order);
     assert.deepEqual([status, certificate_id], ['issued', order.certificateId]);
   }
@@ -225,6 +225,6 @@ test('a reissue whose product is gone lapses too, when its time has come', async
   await own.app.start({ RESEAL_DNS_SERVERS: `127.0.0.1:${own.dns.port}` });
   assert.equal((await own.entries(order))[0]?.verified, false, 'nothing was proven');
   own.app.advance(31 * DAY);
-  await own.app.issuance.proveDomains.due();
+  await own.app.issuance.proveDomains.proveDue();
   assert.equal((await show(own.app, order)).status, 'rejected');
 });

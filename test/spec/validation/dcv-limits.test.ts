@@ -32,13 +32,13 @@ rule('dcv 16', 'together with the scope `base_domain` it is `invalid_parameters`
 });
 
 rule('dcv 17', 'first certificate waits too long for proof becomes `rejected`', async () => {
-  const { app, place, publish, complete, workerLooks, newDomain } = world;
+  const { app, place, publish, complete, workerChecks, newDomain } = world;
   const order = await place([newDomain()]);
   app.advance(30 * DAY - 1);
-  await workerLooks(order);
+  await workerChecks(order);
   assert.equal((await show(app, order)).status, 'domain_verifing', 'not a moment too early');
   app.advance(1);
-  await workerLooks(order);
+  await workerChecks(order);
   const { status, pending_certificate_id, dcv_val } = await show(app, order);
   assert.deepEqual([status, pending_certificate_id], ['rejected', null]);
   assert.deepEqual(

@@ -11,7 +11,7 @@ import { body, certificate, newOrder, type PlacedOrder, reissue, show } from '..
 
 const world = await startDomainApp();
 after(() => world[Symbol.asyncDispose]());
-const { app, place, publish, complete, changeMethod, newDomain, workerLooks } = world;
+const { app, place, publish, complete, changeMethod, newDomain, workerChecks } = world;
 
 const LEASE_MS = 10 * SECOND;
 let serials = 0;
@@ -60,7 +60,7 @@ async function requireIssuedAnew(placed: PlacedOrder, id: string, serial: string
   assert.deepEqual([before.status, before.pending_certificate_id], [waitsAs, id]);
   assert.equal((await certificate(app, placed, id)).status, 'pending');
   assert.notEqual(await waitingOf(app, placed), undefined);
-  await workerLooks(placed);
+  await workerChecks(placed);
   const { status, certificate_id } = await show(app, placed);
   assert.deepEqual([status, certificate_id], ['issued', id], 'under the id that was answered');
   const { serial_number, pem } = await certificate(app, placed, id);
@@ -124,7 +124,7 @@ test('both halves of a dual one are made anew', async () => {
   const { serial } = await dieBeforeSigning(placed, true);
   await sweep();
   assert.equal((await show(app, placed)).status, 'domain_verifing');
-  await workerLooks(placed);
+  await workerChecks(placed);
   const shown = await certificate(app, placed, placed.certificateId);
   assert.equal(shown.status, 'issued');
   assert.ok(![serial, `${serial}ff`].includes(shown.encryption_serial_number));
@@ -138,7 +138,7 @@ test('one that was lost again and again is issued all the same, and one that is 
     await sweep();
   }
   await publish(placed);
-  await workerLooks(placed);
+  await workerChecks(placed);
   assert.equal((await show(app, placed)).status, 'issued');
 
   // The applicant cancels after the signer was lost and before the sweep.

@@ -123,7 +123,7 @@ test('each question is compared for itself, and every resolver is asked', async 
   assert.equal(await THREE.outcome(order), 'reissuing perspectives_differ');
   const ours = [{ flags: 0, tag: 'issue', value: ISSUERS[0] }];
   THREE.resolvers[1]!.set(domain, 'CAA', ours);
-  await THREE.workerLooks(order);
+  await THREE.workerChecks(order);
   assert.equal(await THREE.outcome(order), 'issued');
 });
 

@@ -10,7 +10,7 @@ import { OWN_PRODUCT, productsFile } from '../../support/products.ts';
 const SHORT = { ...OWN_PRODUCT, id: 'short', csr: 'optional', reuse_days: 10, dcv_methods: ['dns', 'file'] };
 const world = await startDomainApp({ RESEAL_PRODUCTS_FILE: productsFile(SHORT) });
 after(() => world[Symbol.asyncDispose]());
-const { app, dns, files, place, publish, complete, entries, outcome, newDomain, workerLooks } = world;
+const { app, dns, files, place, publish, complete, entries, outcome, newDomain, workerChecks } = world;
 
 /** Proves a name now, and issues. */
 async function provenOrder(names: readonly string[], top: object = {}, wanted = {}): Promise<PlacedOrder> {
@@ -90,7 +90,7 @@ test('a proof that ends while another name is waited for is asked for again', as
   );
   moveTo(since, 201);
   // The scheduled check finds nothing yet.
-  await workerLooks(order);
+  await workerChecks(order);
   dns.set(`_dnsauth.${added}`, 'TXT', [(await entries(order))[1]?.auth_val ?? '']);
   await complete(order);
   assert.deepEqual(
@@ -114,7 +114,7 @@ rule('dcv 5', 'A wildcard name is never proven by `file`', async () => {
   moveTo(since, 199);
   assert.equal(await reissued(order, [wildcard, added], { dcv_method: 'file' }), 'reissuing');
   moveTo(since, 201);
-  await workerLooks(order);
+  await workerChecks(order);
   // Publishes what the order shows, for the wildcard too.
   const values = (await entries(order)).map(({ auth_val }) => auth_val).join('\n');
   for (const host of [domain, added]) {

@@ -9,7 +9,7 @@ import { OWN_PRODUCT, productsFile } from '../../support/products.ts';
 
 const world = await startDomainApp({ RESEAL_PRODUCTS_FILE: productsFile({ ...OWN_PRODUCT, csr: 'optional' }) });
 after(() => world[Symbol.asyncDispose]());
-const { app, dns, place, publish, complete, changeMethod, check, entries, outcome, newDomain, workerLooks } = world;
+const { app, dns, place, publish, complete, changeMethod, check, entries, outcome, newDomain, workerChecks } = world;
 
 const cancel = ({ id, key }: PlacedOrder) => app.call('PUT', `/openapi/v3/orders/${id}/cancel`, { key });
 /** The audited actions on an order. */
@@ -120,7 +120,7 @@ rule('dcv 13', 'starts the checks of a waiting order at once', async () => {
 test('however many ask at once, one certificate comes of it', async () => {
   const order = await place([newDomain()]);
   await publish(order);
-  const asked = [...Array.from({ length: 5 }, () => complete(order)), app.issuance.proveDomains.due()];
+  const asked = [...Array.from({ length: 5 }, () => complete(order)), app.issuance.proveDomains.proveDue()];
   await Promise.all(asked);
   assert.equal(await outcome(order), 'issued');
   assert.deepEqual(
@@ -138,11 +138,11 @@ rule('dcv 13', 'otherwise they run by themselves at growing intervals', async ()
   assert.equal(await nextIn(), 15 * SECOND);
   // Not before it is due.
   app.advance(15 * SECOND - 1);
-  await app.issuance.proveDomains.due();
+  await app.issuance.proveDomains.proveDue();
   assert.equal((await waitingOf(app, order))?.tries, 0);
   app.advance(1);
   for (let tries = 0; tries < 14; tries += 1) {
-    await workerLooks(order);
+    await workerChecks(order);
     const wait = Math.min(15 * SECOND * 2 ** tries, 4 * 3_600 * SECOND);
     const next = await nextIn();
     // Jitter spreads out certificates that were ordered together.
@@ -153,14 +153,14 @@ rule('dcv 13', 'otherwise they run by themselves at growing intervals', async ()
   // A check on request resets the backoff.
   await complete(order);
   assert.ok((await nextIn()) <= 18 * SECOND);
-  await workerLooks(order);
+  await workerChecks(order);
   assert.ok((await nextIn()) <= 36 * SECOND);
   // So does a change of the method.
-  for (let count = 0; count < 6; count += 1) await workerLooks(order);
+  for (let count = 0; count < 6; count += 1) await workerChecks(order);
   await changeMethod(order, { dcv_method: 'dns-persist' });
   assert.equal(await nextIn(), 15 * SECOND);
   await publish(order);
-  await workerLooks(order);
+  await workerChecks(order);
   assert.equal(await outcome(order), 'issued');
 });
 
@@ -203,7 +203,7 @@ test('one that cannot be served keeps no other from it', async () => {
   await own.app.stop();
   const servers = { RESEAL_DNS_SERVERS: `127.0.0.1:${own.dns.port}` };
   await own.app.start(servers);
-  await own.workerLooks(other);
+  await own.workerChecks(other);
   assert.equal(await own.outcome(other), 'issued');
   assert.equal((await show(own.app, orphan)).status, 'domain_verifing');
 });

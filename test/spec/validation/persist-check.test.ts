@@ -11,7 +11,7 @@ import { body, certificate, newOrder, type PlacedOrder, reissue, show } from '..
 
 const world = await startDomainApp();
 after(() => world[Symbol.asyncDispose]());
-const { app, dns, place, publish, complete, changeMethod, check, entries, outcome, newDomain, workerLooks } = world;
+const { app, dns, place, publish, complete, changeMethod, check, entries, outcome, newDomain, workerChecks } = world;
 
 const PERSIST = { dcv_method: 'dns-persist' };
 /** The order's own shortfall is shown first; here only the records in DNS matter. */
@@ -58,7 +58,7 @@ rule('persist 9', 'A record is valid up to and including the second its `persist
   assert.match((await entries(order))[0]?.problem?.message ?? '', new RegExp(`expired .persistUntil=${until}.`));
   // A later expiry is found by a scheduled check.
   dns.set(at(domain), 'TXT', [recordFor(order, `; persistUntil=${until + 3_600}`)]);
-  await workerLooks(order);
+  await workerChecks(order);
   assert.equal(await outcome(order), 'issued');
 });
 
@@ -72,7 +72,7 @@ rule('persist 9', 'and 0 or less there is expired', async () => {
   await changeMethod(order, { ...PERSIST, persist_until: 0 });
   await publish(order);
   app.advance(3_600 * SECOND);
-  await workerLooks(order);
+  await workerChecks(order);
   assert.equal(await outcome(order), 'issued');
 });
 
@@ -167,7 +167,7 @@ rule('persist 15', 'The record is looked up again at every issuance; no earlier 
   // It leaves no stored proof.
   assert.equal(await outcome(await place([domain], { dcv_method: 'dns' }, { key })), 'domain_verifing');
   dns.set(at(domain), 'TXT', [recordFor(first)]);
-  await workerLooks(first);
+  await workerChecks(first);
   assert.equal(await outcome(first), 'issued');
   assert.equal((await certificate(app, first, answer.data.certificate.id)).status, 'issued');
 });
