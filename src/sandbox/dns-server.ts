@@ -1,5 +1,5 @@
-// An authoritative name server, on UDP and TCP, with configured replies: the sandbox needs no real domain, and tests get
-// names that change, fail or time out. It never forwards a query.
+// An authoritative name server, on UDP and TCP, with configured replies: the sandbox needs no real domain, and tests
+// get names that change, fail or time out. It never forwards a query.
 import dgram from 'node:dgram';
 import { once } from 'node:events';
 import net from 'node:net';

@@ -69,7 +69,7 @@ export interface OrderSeeds {
   readonly makeCsr: (commonName: string, keyType: (typeof KEY_TYPES)[number]) => Promise<string>;
 }
 
-/** Places the missing orders, for instance of products that a newer version added; finds the others by alternative id. */
+/** Places missing orders, for instance of products that a newer version added; finds others by alternative id. */
 export async function seedOrders(seeds: OrderSeeds): Promise<SandboxFile['orders']> {
   const orders: Order[] = [];
   for (const product of seeds.products) {

@@ -1,5 +1,5 @@
-// The content of sandbox-world.json: its schema and limits, the changes that commands make, and the lookup tables of the
-// name server and the web server. Pure.
+// The content of sandbox-world.json: its schema and limits, the changes that commands make, and the lookup tables of
+// the name server and the web server. Pure.
 import { EXIT, Problem } from '../kernel/problem.ts';
 import type { RecordType } from './dns-message.ts';
 import { type EncodedReply, encodeReply } from './dns-server.ts';

@@ -1,6 +1,6 @@
 // sandbox-world.json in the data folder: the DNS records and files that the user set. Commands replace it atomically
-// and under a lock; a running sandbox re-reads it when a request finds it changed. So the sandbox needs no control port,
-// and settings survive restarts.
+// and under a lock; a running sandbox re-reads it when a request finds it changed. So the sandbox needs no control
+// port, and settings survive restarts.
 import { mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';

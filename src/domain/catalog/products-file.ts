@@ -127,7 +127,7 @@ const readKeyRule: Reader<KeyRule> = (value, path, report) => {
   return minBits !== undefined && maxBits !== undefined ? { type, minBits, maxBits } : undefined;
 };
 
-/** Every field of a product: its key in the file, its reader and an optional fallback. A missing row does not compile. */
+/** Every field of a product: its key in the file, its reader and an optional fallback. No row, no compilation. */
 const FIELDS: {
   readonly [K in keyof Product]: readonly [key: string, read: Reader<Product[K]>, fallback?: Product[K]];
 } = {

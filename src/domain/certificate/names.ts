@@ -15,7 +15,7 @@ export interface NameRules {
   readonly registrableDomain: RegistrableDomain;
 }
 
-/** Returns undefined for a public suffix, and for names under a top-level domain missing from the public suffix list. */
+/** Returns undefined for a public suffix, and for names under a top-level domain that is not on the list. */
 export type RegistrableDomain = (name: string) => string | undefined;
 
 /**
@@ -166,7 +166,7 @@ const PUBLIC_SUFFIX: Localized = {
 };
 
 /** Returns the common name first, then `dnsNames` if given, else the current names; without duplicates. */
-export function wantedNames(
+export function combineNames(
   commonName: string | undefined,
   dnsNames: readonly string[] | undefined,
   current: readonly string[],
@@ -180,7 +180,7 @@ export function differenceOf(current: readonly string[], requested: readonly str
 }
 
 /** Throws `invalid_sans`, not `invalid_domain`: the length of the list is wrong, no single name. */
-export function requireFewEnough(names: readonly string[], field: string): void {
+export function requireMaxNames(names: readonly string[], field: string): void {
   if (names.length <= MAX_NAMES) return;
   throw new Refusal('invalid_sans', {
     field,

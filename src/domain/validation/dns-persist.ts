@@ -38,7 +38,7 @@ interface MalformedRecord {
   readonly reason: Localized;
 }
 
-/** Returns `other` for records of other CAs, however malformed: a name may have several CAs, and only ours is judged. */
+/** Returns `other` for records of other CAs, however malformed: only ours is judged. */
 export function parsePersistRecord(
   text: string,
   issuers: readonly string[],

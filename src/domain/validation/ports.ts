@@ -28,9 +28,9 @@ export interface WaitingCertificate {
 export interface WaitingCertificates {
   insert(waiting: WaitingCertificate): Promise<void>;
   find(accountId: AccountId, certificateId: CertificateId): Promise<WaitingCertificate | undefined>;
-  /** Leases due certificates, the longest due first. The lease is their new `dueAt`: no other worker claims them before. */
+  /** Leases due certificates, the longest due first. Their new `dueAt` is the end of the lease. */
   claim(now: number, leaseUntil: number, limit: number): Promise<WaitingCertificate[]>;
-  /** No-op if the certificate no longer waits, or if its `dueAt` is not `seenDueAt`: the lease was lost (compare-and-set). */
+  /** Compare-and-set: no-op if the certificate no longer waits, or if `dueAt` is not `seenDueAt` (the lease was lost). */
   update(
     waiting: Pick<WaitingCertificate, 'certificateId' | 'accountId' | 'dueAt' | 'tries' | 'findings'>,
     seenDueAt?: number,

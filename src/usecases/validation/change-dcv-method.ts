@@ -7,17 +7,15 @@ import { Refusal } from '../../domain/errors.ts';
 import type { OrderId } from '../../domain/ids.ts';
 import { type DcvRequest, domainValidation } from '../../domain/issuance/domain-validation.ts';
 import { checkBackoff } from '../../domain/validation/check-result.ts';
-import { auditLog } from '../access/audit.ts';
 import type { ValidationTools } from './check-names.ts';
 import { notWaiting } from './pending-certificates.ts';
-import { provenAmong } from './proven-names.ts';
+import { provenNames } from './proven-names.ts';
 
 /** Returns the changed order. */
 export type ChangeDcvMethod = (by: Actor, orderId: OrderId, request: DcvRequest) => Promise<Order>;
 
 export function changeDcvMethod(tools: ValidationTools): ChangeDcvMethod {
-  const { store, now } = tools;
-  const audit = auditLog(tools);
+  const { store, now, audit } = tools;
   return async (by, orderId, request) =>
     await store.transaction(async (tx) => {
       const { accountId } = by;
@@ -32,12 +30,9 @@ export function changeDcvMethod(tools: ValidationTools): ChangeDcvMethod {
       // Either being signed right now, or its signer is lost and the sweep will void the issuance.
       if (signing) throw new Refusal('service_busy', { retryAfterSeconds: signing.until > at ? 1 : 10 });
       const product = productOf(tools.products, order.productId);
-      const provenBy = await provenAmong(tools, tx, accountId, record.names, product, at);
-      const { dcv } = domainValidation(
-        request,
-        { now: at, order, product, validatedNames: new Set(provenBy.keys()) },
-        record.names,
-      );
+      const { names } = record;
+      const validatedNames = new Set((await provenNames(tools, tx, { accountId, names, product, now: at })).keys());
+      const { dcv } = domainValidation(request, { now: at, order, product, validatedNames }, names);
       const changed = { ...order, ...dcv };
       await tx.orders.save(changed);
       await tx.waiting.update({ ...waiting, tries: 0, dueAt: at + checkBackoff(0), findings: {} });

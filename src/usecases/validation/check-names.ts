@@ -10,6 +10,7 @@ import type { Store } from '../../domain/store.ts';
 import { type Challenge, type ChallengeFacts, challengeFor } from '../../domain/validation/challenge.ts';
 import { type CheckResult, failed, type NameFinding } from '../../domain/validation/check-result.ts';
 import { mapLimit } from '../../kernel/map-limit.ts';
+import type { Audit } from '../access/audit.ts';
 import type { CheckDomains } from './check-domains.ts';
 
 export interface CheckingTools {
@@ -22,6 +23,7 @@ export interface ValidationTools extends CheckingTools {
   readonly products: Catalog;
   readonly now: Clock;
   readonly newId: NewId;
+  readonly audit: Audit;
   readonly registrableDomain: RegistrableDomain;
 }
 

@@ -2,13 +2,12 @@
 
 import type { CertificateRecord, Order } from '../../domain/certificate/order.ts';
 import { requireTransition } from '../../domain/certificate/order.ts';
-import type { Clock } from '../../domain/clock.ts';
 import { Refusal } from '../../domain/errors.ts';
-import type { CertificateId, NewId } from '../../domain/ids.ts';
+import type { CertificateId } from '../../domain/ids.ts';
 import type { Repositories } from '../../domain/store.ts';
 import { checkBackoff } from '../../domain/validation/check-result.ts';
-import { auditLog, byService } from '../access/audit.ts';
-import { type CheckResults, findingsOf, NOTHING_CHECKED } from './check-names.ts';
+import { byService } from '../access/audit.ts';
+import { type CheckResults, findingsOf, NOTHING_CHECKED, type ValidationTools } from './check-names.ts';
 
 /** Call in the transaction that returns the certificate's id to the caller, or records it for a later answer. */
 export async function beginWaiting(
@@ -53,19 +52,18 @@ export interface LapsedCertificate {
 
 /** Ends a pending certificate that expired, or that can never be issued as requested. */
 export async function lapse(
-  tools: { readonly now: Clock; readonly newId: NewId },
+  { now, newId, audit }: Pick<ValidationTools, 'now' | 'newId' | 'audit'>,
   tx: Repositories,
   { order, certificateId, why }: LapsedCertificate,
 ): Promise<void> {
   const { id: orderId, accountId } = order;
-  const { now, newId } = tools;
   const { status: orderStatus } = await stopWaiting(tx, order, 'rejected');
   if (orderStatus === 'rejected') {
     const action = 'order:rejected' as const;
     await tx.outbox.add({ id: newId(), accountId, orderId, orderStatus, certificateId, action, createdAt: now() });
   }
   const details = { certificate_id: certificateId, was: order.status, why };
-  await auditLog(tools)(tx, byService(accountId), 'order:lapsed', orderId, details);
+  await audit(tx, byService(accountId), 'order:lapsed', orderId, details);
 }
 
 export const notWaiting = ({ status }: Order): Refusal =>

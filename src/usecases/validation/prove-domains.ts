@@ -9,7 +9,7 @@ import type { AccountId, OrderId } from '../../domain/ids.ts';
 import { proofKey } from '../../domain/validation/challenge.ts';
 import { checkBackoff } from '../../domain/validation/check-result.ts';
 import type { WaitingCertificate } from '../../domain/validation/ports.ts';
-import { auditLog, byService } from '../access/audit.ts';
+import { byService } from '../access/audit.ts';
 import {
   CHECK_LIMITS_MS,
   type CheckResults,
@@ -22,7 +22,7 @@ import {
 } from './check-names.ts';
 import { limitChecks } from './limit-checks.ts';
 import { lapse, notWaiting } from './pending-certificates.ts';
-import { provenAmong } from './proven-names.ts';
+import { provenMethods } from './proven-names.ts';
 
 export interface ProveDomains {
   /** Checks the certificate that the order waits for. */
@@ -33,7 +33,7 @@ export interface ProveDomains {
 
 /** Longer than checking a hundred names takes; a worker that has not finished by then is presumed dead. */
 const CHECK_LEASE_MS = 120_000;
-/** Checks are nearly all waiting. Only as many are claimed as are checked at once, or leases would expire in a queue. */
+/** Checks mostly wait for I/O. Only as many are claimed as are checked at once, or leases would expire in a queue. */
 const CERTIFICATES_AT_ONCE = 16;
 /** Keeps one account with unresponsive names from occupying every slot. */
 const PER_ACCOUNT = 8;
@@ -136,7 +136,7 @@ async function proveWaiting(
 
   const { accountId } = waiting;
   const { names, id: certificateId } = record;
-  const provenBy = await provenAmong(tools, tools.store, accountId, names, product, at);
+  const provenBy = await provenMethods(tools, tools.store, { accountId, names, product, now: at });
   const request = { accountId, product, names, provenBy, dcv: order, certificateId, limitMs, stopping };
   const results = await checkNames(tools, request);
   await recordProofs(tools, pending, results);
@@ -168,12 +168,11 @@ async function recordProofs(
   const proven = [...control].flatMap(([name, { isOk }]) => (isOk ? [name] : []));
   if (method === null || method === 'dns-persist' || proven.length === 0) return;
   const challenges = challengesOf(tools, { accountId, product, names: proven, dcv: order, certificateId: record.id });
-  const audit = auditLog(tools);
   const at = tools.now();
   await tools.store.transaction(async (tx) => {
     for (const [name, challenge] of challenges) {
       await tx.proofs.record(accountId, proofKey(challenge, scope, tools.registrableDomain), method, at);
-      await audit(tx, byService(accountId), 'name:validated', name, { method, scope, order_id: order.id });
+      await tools.audit(tx, byService(accountId), 'name:validated', name, { method, scope, order_id: order.id });
     }
   });
 }

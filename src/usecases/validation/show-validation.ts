@@ -19,7 +19,7 @@ import {
 } from './check-names.ts';
 import { limitChecks } from './limit-checks.ts';
 import { notWaiting } from './pending-certificates.ts';
-import { provenAmong } from './proven-names.ts';
+import { provenMethods } from './proven-names.ts';
 
 export interface NameState {
   readonly name: string;
@@ -48,6 +48,8 @@ export interface ShowValidation {
   readonly check: (accountId: AccountId, orderId: OrderId) => Promise<readonly NameCheck[]>;
 }
 
+const NOTHING_PROVEN: ReadonlyMap<string, readonly string[]> = new Map();
+
 export function showValidation(tools: ValidationTools): ShowValidation {
   const { store, products, now } = tools;
 
@@ -57,9 +59,9 @@ export function showValidation(tools: ValidationTools): ShowValidation {
     return pending?.names ?? order.names;
   }
 
-  async function provenOf(order: Order, names: readonly string[]): Promise<Map<string, readonly string[]>> {
-    const product = products.get(order.productId);
-    return product ? await provenAmong(tools, store, order.accountId, names, product, now()) : new Map();
+  async function provenOf({ accountId, productId }: Order, names: readonly string[]) {
+    const product = products.get(productId);
+    return product ? await provenMethods(tools, store, { accountId, names, product, now: now() }) : NOTHING_PROVEN;
   }
 
   const challengesFor = (order: Order, names: readonly string[]): Map<string, Challenge> =>
@@ -78,7 +80,7 @@ export function showValidation(tools: ValidationTools): ShowValidation {
       const names = await namesOf(order);
       // All names of an issued certificate were verified. An order that ended without one shows nothing as verified.
       const isIssued = !waiting && order.currentCertificateId !== null;
-      const provenBy = waiting ? await provenOf(order, names) : new Map();
+      const provenBy = waiting ? await provenOf(order, names) : NOTHING_PROVEN;
       const unproven = new Set(isIssued ? [] : unprovenOf({ names, provenBy }));
       const challenges = challengesFor(order, names);
       return {
