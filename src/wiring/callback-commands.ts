@@ -7,11 +7,11 @@ import type { Clock } from '../domain/clock.ts';
 import { Refusal } from '../domain/errors.ts';
 import type { App } from './app.ts';
 import { openCallbacks } from './callbacks.ts';
-import { callbackOverrides, sandboxOf } from './sandbox-outside.ts';
+import { callbackNetwork, sandboxOf } from './sandbox-network.ts';
 
 export async function callbackCommands(app: App, config: Config, now: Clock): Promise<CallbackCommands> {
   const sandbox = await sandboxOf(app.store, config);
-  const network = sandbox && callbackOverrides(sandbox, config);
+  const network = sandbox && callbackNetwork(sandbox, config);
   const { callbacks, deliveries, sendTestCallback } = openCallbacks(app, config, now, network);
   return {
     callbacks,

@@ -53,9 +53,9 @@ export function commandContext(environment: Environment): Context {
     withIssuance: (work) =>
       withApp(async (app, config) => {
         const { openIssuance } = await import('./issuance.ts');
-        const { validationOverrides, sandboxOf } = await import('./sandbox-outside.ts');
+        const { validationNetwork, sandboxOf } = await import('./sandbox-network.ts');
         const sandbox = await sandboxOf(app.store, config);
-        const issuance = await openIssuance(app, config, now, sandbox && validationOverrides(sandbox, config));
+        const issuance = await openIssuance(app, config, now, sandbox && validationNetwork(sandbox, config));
         return await work(issuance).finally(() => issuance.close());
       }),
 

@@ -30,7 +30,7 @@ import { type ShowValidation, showValidation } from '../usecases/validation/show
 import type { App } from './app.ts';
 import { logUnexpected } from './background.ts';
 import { openRevocation, type RevocationServices } from './revocation.ts';
-import { openValidation, type ValidationOverrides } from './validation.ts';
+import { openValidation, type ValidationNetwork } from './validation.ts';
 
 export interface Issuance extends RevocationServices {
   readonly authority: CertificateAuthority;
@@ -69,7 +69,7 @@ export async function openIssuance(
   { store, newId, log }: App,
   config: Config,
   now: Clock,
-  outside?: ValidationOverrides,
+  network?: ValidationNetwork,
 ): Promise<Issuance> {
   const products = new Map(
     [...PRODUCTS, ...readProductsFile(config.productsFile)].map((product) => [product.id, product]),
@@ -94,7 +94,7 @@ export async function openIssuance(
   const pool = workPool();
   const secret = await serviceSecret(store);
   const tools = {
-    ...openValidation(config, now, secret, outside),
+    ...openValidation(config, now, secret, network),
     pendingMs: config.validation.pendingMs,
     random: Math.random,
     onError: logUnexpected(log),

@@ -24,7 +24,7 @@ import { viewWorld } from '../sandbox/world.ts';
 import { type App, type ClockAndLog, openApp } from './app.ts';
 import { type CallbackNetwork, openCallbacks } from './callbacks.ts';
 import { type Issuance, openIssuance } from './issuance.ts';
-import { allowRule, dnsServers, validationOverrides } from './sandbox-outside.ts';
+import { allowRule, dnsServers, validationNetwork } from './sandbox-network.ts';
 import { type Running, serveApp } from './serve.ts';
 import { claimMode, lockSandbox } from './start-up.ts';
 
@@ -53,7 +53,7 @@ export async function serveSandbox(config: Config, world: ClockAndLog): Promise<
   const startWeb = (port: number) => startWebServer({ host: LOOPBACK, port, textAt });
   const web = cleanup.use(await listenNear(config, PORT_OFFSETS.web, startWeb));
   const addresses = { dns: { address: `${LOOPBACK}:${dns.port}` }, web: { address: `${LOOPBACK}:${web.port}` } };
-  const issuance = await openIssuance(app, config, world.now, validationOverrides(addresses, config));
+  const issuance = await openIssuance(app, config, world.now, validationNetwork(addresses, config));
   let onCallback = () => {};
   const receiver = await startSandboxReceiver(app, issuance, {
     config,
@@ -62,7 +62,7 @@ export async function serveSandbox(config: Config, world: ClockAndLog): Promise<
   });
   cleanup.defer(() => receiver.close());
   const roots = writeRoots(config.dataDir, issuance.issuers);
-  const callbacks = openCallbacks(app, config, world.now, outsideOf(config, issuance, addresses, receiver));
+  const callbacks = openCallbacks(app, config, world.now, networkOf(config, issuance, addresses, receiver));
   const running = await serveApp(app, { ...issuance, ...callbacks }, config);
   cleanup.defer(() => running.stop());
 
@@ -188,7 +188,7 @@ async function startSandboxReceiver(
   );
 }
 
-function outsideOf(
+function networkOf(
   config: Config,
   { issuers }: Issuance,
   sandbox: Pick<SandboxFile, 'dns'>,

@@ -16,7 +16,7 @@ const USER_AGENT = 'Reseal-Validation/1';
 const FETCH_MS = 10_000;
 
 /** Replaces the internet in a sandbox. */
-export interface ValidationOverrides {
+export interface ValidationNetwork {
   readonly dnsServers: readonly string[];
   readonly allow: readonly AddressRule[];
   readonly httpPort: number;
@@ -27,10 +27,10 @@ export function openValidation(
   now: Clock,
   /** The service's secret, without which challenge values cannot be predicted. */
   secret: Uint8Array,
-  overrides?: ValidationOverrides,
+  network?: ValidationNetwork,
 ): CheckingTools {
   const { issuers, accountBase, perspectives, allow, httpPort } = config.validation;
-  const primary = overrides?.dnsServers ?? config.dnsServers;
+  const primary = network?.dnsServers ?? config.dnsServers;
   const resolvers = [primary, ...perspectives.map((server) => [server])];
   const accountUri = (accountId: AccountId) => accountBase + accountId;
   return {
@@ -43,8 +43,8 @@ export function openValidation(
       accountUri,
       registrableDomain,
       now,
-      filePort: overrides?.httpPort ?? httpPort,
-      filePolicy: { allow: [...allow, ...(overrides?.allow ?? [])], deny: config.callbacks.deny, totalMs: FETCH_MS },
+      filePort: network?.httpPort ?? httpPort,
+      filePolicy: { allow: [...allow, ...(network?.allow ?? [])], deny: config.callbacks.deny, totalMs: FETCH_MS },
     }),
     challengeFacts: (accountId, certificateId) => ({
       valueFor: (domain) =>

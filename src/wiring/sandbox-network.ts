@@ -7,7 +7,7 @@ import type { Store } from '../domain/store.ts';
 import { EXIT, Problem } from '../kernel/problem.ts';
 import { readSandboxFile, type SandboxFile } from '../sandbox/folder.ts';
 import type { CallbackNetwork } from './callbacks.ts';
-import type { ValidationOverrides } from './validation.ts';
+import type { ValidationNetwork } from './validation.ts';
 
 /** Returns undefined if the store is not a sandbox's, or if none has run in this folder yet. */
 export async function sandboxOf(
@@ -22,7 +22,7 @@ export async function sandboxOf(
 export const dnsServers = ({ dns }: Pick<SandboxFile, 'dns'>, config: Config): readonly string[] =>
   config.dnsServers.length > 0 ? config.dnsServers : [dns.address];
 
-export const callbackOverrides = (sandbox: SandboxFile, config: Config): CallbackNetwork => ({
+export const callbackNetwork = (sandbox: SandboxFile, config: Config): CallbackNetwork => ({
   allow: [sandbox.receiver.address, ...sandbox.receiver.allow].map(allowRule),
   roots: [...sandbox.trust.roots, ...(sandbox.receiver.roots_file ? [sandbox.receiver.roots_file] : [])].map((path) =>
     readFileSync(path, 'utf8'),
@@ -30,10 +30,7 @@ export const callbackOverrides = (sandbox: SandboxFile, config: Config): Callbac
   dnsServers: dnsServers(sandbox, config),
 });
 
-export const validationOverrides = (
-  sandbox: Pick<SandboxFile, 'dns' | 'web'>,
-  config: Config,
-): ValidationOverrides => ({
+export const validationNetwork = (sandbox: Pick<SandboxFile, 'dns' | 'web'>, config: Config): ValidationNetwork => ({
   dnsServers: dnsServers(sandbox, config),
   allow: [allowRule(sandbox.web.address)],
   httpPort: Number(sandbox.web.address.split(':').at(-1)),
