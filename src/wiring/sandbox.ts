@@ -40,29 +40,29 @@ export interface RunningSandbox extends Running {
   readonly csrs: PastedCsrs;
 }
 
-export async function serveSandbox(config: Config, world: ClockAndLog): Promise<RunningSandbox> {
+export async function serveSandbox(config: Config, { now, log }: ClockAndLog): Promise<RunningSandbox> {
   await using cleanup = new AsyncDisposableStack();
   const lock = lockSandbox(config);
   cleanup.defer(() => lock.release());
-  const app = await openApp(config, world);
+  const app = await openApp(config, { now, log });
   cleanup.defer(() => app.close());
   await claimMode(app.store, 'sandbox', config);
   const accounts = await seedAccounts(app.store, app.access);
-  const { replies, textAt } = viewWorld(config.dataDir, (text) => world.log({ event: 'warning', text }));
+  const { replies, textAt } = viewWorld(config.dataDir, (text) => log({ event: 'warning', text }));
   const dns = cleanup.use(await startNameServer(config, replies));
   const startWeb = (port: number) => startWebServer({ host: LOOPBACK, port, textAt });
   const web = cleanup.use(await listenNear(config, PORT_OFFSETS.web, startWeb));
   const addresses = { dns: { address: `${LOOPBACK}:${dns.port}` }, web: { address: `${LOOPBACK}:${web.port}` } };
-  const issuance = await openIssuance(app, config, world.now, validationNetwork(addresses, config));
+  const issuance = await openIssuance(app, config, now, validationNetwork(addresses, config));
   let onCallback = () => {};
   const receiver = await startSandboxReceiver(app, issuance, {
     config,
-    now: world.now,
+    now,
     onCallback: () => onCallback(),
   });
   cleanup.defer(() => receiver.close());
   const roots = writeRoots(config.dataDir, issuance.issuers);
-  const callbacks = openCallbacks(app, config, world.now, networkOf(config, issuance, addresses, receiver));
+  const callbacks = openCallbacks(app, config, now, networkOf(config, issuance, addresses, receiver));
   const running = await serveApp(app, { ...issuance, ...callbacks }, config);
   cleanup.defer(() => running.stop());
 
@@ -105,7 +105,7 @@ export async function serveSandbox(config: Config, world: ClockAndLog): Promise<
     try {
       writeSandboxFile(config.dataDir, sandbox());
     } catch (error) {
-      world.log({ event: 'warning', text: `sandbox.json was not updated (${(error as NodeJS.ErrnoException).code})` });
+      log({ event: 'warning', text: `sandbox.json was not updated (${(error as NodeJS.ErrnoException).code})` });
     }
   });
   onCallback = rewrite.schedule;
