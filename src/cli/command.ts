@@ -6,6 +6,7 @@ import type { CallbackReport } from '../domain/callbacks/report.ts';
 import type { Issuer, PublicIssuer } from '../domain/certificate/authority.ts';
 import type { CrlHead } from '../domain/revocation/ports.ts';
 import type { Diagnostic, ExitCode } from '../kernel/problem.ts';
+import type { WorldCommands } from '../sandbox/world.ts';
 import type { ManageAccess } from '../usecases/access/manage-access.ts';
 import type { ConfigureCallback } from '../usecases/callbacks/configure-callback.ts';
 import type { ManageDeliveries } from '../usecases/callbacks/manage-deliveries.ts';
@@ -17,27 +18,6 @@ import type { InterruptedIssuances } from '../usecases/revocation/interrupted-is
 import type { RevokeCertificate } from '../usecases/revocation/revoke-certificate.ts';
 import type { RevokeKey } from '../usecases/revocation/revoke-key.ts';
 import type { ProveDomains } from '../usecases/validation/prove-domains.ts';
-
-interface DnsRecords {
-  readonly name: string;
-  readonly type: string;
-  readonly values: readonly string[];
-}
-
-interface WebFile {
-  readonly url: string;
-  readonly text: string;
-}
-
-/** DNS records and web files of the sandbox. Throws a Problem on invalid arguments. */
-export interface SandboxWorld {
-  setDns(name: string, type: string, values: readonly string[]): Promise<DnsRecords>;
-  /** Returns the number of record sets removed. */
-  clearDns(name: string, type: string | undefined): Promise<number>;
-  setHttp(url: string, text: string): Promise<WebFile>;
-  clearHttp(url: string): Promise<number>;
-  list(): { readonly dns: readonly DnsRecords[]; readonly http: readonly WebFile[] };
-}
 
 /** Issuers, and the blocklist of keys. */
 export interface Authorities {
@@ -81,7 +61,8 @@ export interface Context {
   withRevocation<T>(work: (revocation: RevocationCommands) => Promise<T>): Promise<T>;
   withCloudKeys<T>(work: (cloudKeys: OperateCloudKeys) => Promise<T>): Promise<T>;
   withAuthorities<T>(work: (authorities: Authorities) => Promise<T>): Promise<T>;
-  sandboxWorld(): Promise<SandboxWorld>;
+  /** Commands on the DNS records and files that a sandbox serves. */
+  sandboxWorld(): Promise<WorldCommands>;
   /** Serves until a signal arrives. */
   serve(): Promise<void>;
   serveSandbox(): Promise<void>;

@@ -108,7 +108,7 @@ export const orderValidate: Command = {
   options: {},
   async run({ positionals: [accountId = '', id = ''] }, { withIssuance }) {
     const { order, validation } = await withIssuance(async ({ proveDomains, show }) => {
-      await proveDomains.now(accountId, id);
+      await proveDomains.prove(accountId, id);
       return await show.order(accountId, id);
     });
     const text = `Order ${order.id} is ${order.status}.${instructions(validation)}`;

@@ -1,10 +1,10 @@
-// reseal sandbox dns set | clear | list, reseal sandbox http set | clear | list: what the sandbox's name server and web
-// answerer say, told from another terminal, before or while it runs.
+// reseal sandbox dns set | clear | list, reseal sandbox http set | clear | list: the DNS records and files that the
+// sandbox serves. They can be changed before it starts or while it runs.
 import type { Command } from './command.ts';
 import { table } from './values.ts';
 
 const MAX_SHOWN = 100;
-/** One line of a table, whatever is in it. */
+/** Fits one line of a table: bounded, without control characters. */
 const shown = (text: string): string =>
   text.replace(/\p{C}/gu, '?').slice(0, MAX_SHOWN) + (text.length > MAX_SHOWN ? '…' : '');
 
@@ -14,7 +14,7 @@ const cleared = (count: number) => ({
 });
 
 export const sandboxDnsSet: Command = {
-  about: 'make the sandbox’s name server say so; replaces what that name and type had',
+  about: 'set DNS records in the sandbox; replaces those of the same name and type',
   examples: [
     'sandbox dns set NAME TYPE VALUE…',
     `sandbox dns set _validation-persist.example.com TXT 'ca.example; accounturi=https://ca.example/accounts/42'`,
@@ -34,7 +34,7 @@ export const sandboxDnsSet: Command = {
 };
 
 export const sandboxDnsClear: Command = {
-  about: 'take back what was set for a name, or for one type of it',
+  about: 'delete the records set for a name, or only those of one type',
   examples: ['sandbox dns clear NAME [TYPE]', 'sandbox dns clear www.example.com CAA'],
   positionals: ['NAME', '[TYPE]'],
   options: {},
@@ -56,7 +56,7 @@ export const sandboxDnsList: Command = {
 };
 
 export const sandboxHttpSet: Command = {
-  about: 'make the sandbox’s web answerer give that text at an address',
+  about: 'set the text that the sandbox’s web server returns at a URL',
   examples: [
     'sandbox http set URL TEXT',
     `sandbox http set http://www.example.com/.well-known/pki-validation/fileauth.txt 'the text to be found'`,
@@ -74,7 +74,7 @@ export const sandboxHttpSet: Command = {
 };
 
 export const sandboxHttpClear: Command = {
-  about: 'take back what was set at an address',
+  about: 'delete the text set at a URL',
   examples: ['sandbox http clear URL'],
   positionals: ['URL'],
   options: {},
@@ -84,7 +84,7 @@ export const sandboxHttpClear: Command = {
 };
 
 export const sandboxHttpList: Command = {
-  about: 'list the addresses and texts that were set',
+  about: 'list the URLs and texts that were set',
   examples: ['sandbox http list', 'sandbox http list --json'],
   positionals: [],
   options: {},

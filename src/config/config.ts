@@ -125,8 +125,6 @@ function configFrom(v: Values): Config {
   };
 }
 
-const DAY_MS = 24 * HOUR_MS;
-
 /** Issuer domain name of a service whose URL has no DNS name. */
 const DEFAULT_ISSUER = 'ca.reseal.test';
 

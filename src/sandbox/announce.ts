@@ -1,11 +1,11 @@
-// What a person sees when the sandbox is up: where it is, what to paste, and what is only allowed here.
+// The greeting of a running sandbox: its addresses, commands to paste, and how it is less strict than a real service.
 import type { SandboxFile } from './folder.ts';
 
-/** Paths of the receiver, and hosts, that show what can go wrong. */
+/** Paths and hosts of the receiver that inject faults. */
 const MISBEHAVIOURS = ['/status/503', '/delay/12', '/reset', '/endless', '/redirect', '/silent', '/garbage'];
 const FAULTY_HOSTS = ['untrusted', 'wrong-host', 'private', 'broken', 'missing'];
 
-/** Certificate signing requests on keys that nobody has. */
+/** CSRs to paste. Their private keys were discarded. */
 export interface PastedCsrs {
   readonly p256: string;
   readonly sm2: string;
@@ -37,7 +37,7 @@ Paste this to see that it works:
   curl -s ${sandbox.base_url}/openapi/v3/account \\
     ${headers}
 
-And this to reissue the certificate of a sandbox order (the CSR is on a key that nobody has: use your own):
+And this to reissue the certificate of a sandbox order (the private key of this CSR was discarded: use your own):
 
   ${post(order?.id, plain)}
 
@@ -67,7 +67,7 @@ To add a name and prove it, publish records here: npx reseal sandbox dns set NAM
 
 Only because this is a sandbox:
   - ${sandbox.accounts.length} demo accounts exist, and their keys are in clear in sandbox.json (mode 0600).
-  - ${sandbox.orders.length} demo orders exist, and their names count as validated although nobody proved them.
+  - ${sandbox.orders.length} demo orders exist, and their names count as validated without proof.
   - Callbacks may go to ${[sandbox.receiver.address, ...sandbox.receiver.allow].join(', ')} on this machine, and the roots above are trusted in receivers.
   - Names are looked up in a name server of our own, ${sandbox.dns.address}, unless RESEAL_DNS_SERVERS is set.
 

@@ -1,6 +1,6 @@
-// DNS messages (RFC 1035) as the sandbox's name server needs them: reads a query, writes the answer. Pure. Reading is
-// strict and bounded: what is not exactly one question, as resolvers ask it, is undefined. Writing trusts its caller;
-// values that do not fit their type are a RangeError, so that they are noticed where they are set.
+// DNS messages (RFC 1035) for the sandbox's name server: parses queries, encodes answers. Pure. Parsing is strict and
+// bounded: anything but a single standard query is undefined. Encoding throws a RangeError for values that do not fit
+// their record type, so that mistakes surface where a value is set.
 import { parseAddress } from '../domain/egress/addresses.ts';
 
 export const TYPES = { A: 1, CNAME: 5, TXT: 16, AAAA: 28, CAA: 257 } as const;
@@ -9,12 +9,11 @@ export type RecordType = keyof typeof TYPES;
 export const RCODES = { ok: 0, servfail: 2, nxdomain: 3, refused: 5 } as const;
 export type Rcode = keyof typeof RCODES;
 
-/** What a record of each type says. */
 export interface RecordValues {
   readonly A: string;
   readonly AAAA: string;
   readonly CNAME: string;
-  /** One text, cut into strings of 255 bytes, or the strings themselves. */
+  /** A text, to be split into character-strings of 255 bytes, or the character-strings. */
   readonly TXT: string | readonly string[];
   readonly CAA: { readonly flags: number; readonly tag: string; readonly value: string };
 }
@@ -24,11 +23,11 @@ export interface Question {
   readonly recursionDesired: boolean;
   /** Lower case, without a final dot; the root is empty. */
   readonly name: string;
-  /** One of ours, or a number: `TYPE15`. */
+  /** A known type, or its number (RFC 3597): `TYPE15`. */
   readonly type: RecordType | `TYPE${number}`;
-  /** Name, type and class as they came: some resolvers check the case they chose. */
+  /** Name, type and class as received: resolvers may verify the random case of their query (0x20). */
   readonly bytes: Uint8Array;
-  /** How much fits into a datagram, from an OPT record (RFC 6891); without one there is none in the answer either. */
+  /** The UDP payload size of the OPT record (RFC 6891). Undefined without one; the answer has none then either. */
   readonly udpBytes: number | undefined;
 }
 
@@ -44,12 +43,12 @@ const MAX_LABEL_BYTES = 63;
 const MAX_STRING_BYTES = 255;
 const IN = 1;
 const OPT = 41;
-/** The largest answer that no network breaks into pieces: what the resolvers agreed on. */
+/** DNS Flag Day 2020: the largest payload that avoids IP fragmentation. */
 const OUR_UDP_BYTES = 1_232;
 export const MIN_UDP_BYTES = 512;
-/** Nothing is kept: the next answer may be another. */
+/** No caching: the next answer may differ. */
 const TTL = 0;
-/** The bits of the second word. */
+/** Header flags. */
 const [RESPONSE, AUTHORITATIVE, TRUNCATED, RECURSION_DESIRED] = [0x8000, 0x0400, 0x0200, 0x0100];
 const OPCODE = 0x7800;
 
@@ -76,7 +75,7 @@ export function readQuery(message: Uint8Array): Question | undefined {
   };
 }
 
-/** Without the pointers of RFC 1035, 4.1.4, and only of characters that a dotted text can hold. */
+/** Rejects compression pointers (RFC 1035, 4.1.4), and characters that have no plain dotted form. */
 export function readName(
   bytes: Uint8Array,
   start: number,
@@ -93,14 +92,14 @@ export function readName(
   return undefined;
 }
 
-/** Root, type, size, extended flags, options: only the size says something to us. */
+/** Only the payload size is used; flags and options are ignored. */
 function readOpt(view: DataView, offset: number): { udpBytes: number; end: number } | undefined {
   if (offset + 11 > view.byteLength || view.getUint8(offset) !== 0 || view.getUint16(offset + 1) !== OPT)
     return undefined;
   return { udpBytes: view.getUint16(offset + 3), end: offset + 11 + view.getUint16(offset + 9) };
 }
 
-/** An answer larger than `maxBytes` is sent empty and marked as cut: the resolver comes back over TCP. */
+/** An answer larger than `maxBytes` becomes empty with the TC bit: the resolver retries over TCP. */
 export function writeAnswer(
   question: Question,
   rcode: Rcode,
@@ -112,28 +111,28 @@ export function writeAnswer(
   );
   const opt =
     question.udpBytes === undefined ? [] : [Buffer.concat([Uint8Array.of(0), uint16(OPT, OUR_UDP_BYTES, 0, 0, 0)])];
-  const whole = (answers: readonly Uint8Array[], mark: number) => {
-    const flags = RESPONSE | AUTHORITATIVE | mark | (question.recursionDesired ? RECURSION_DESIRED : 0) | RCODES[rcode];
+  const encode = (answers: readonly Uint8Array[], flag: number) => {
+    const flags = RESPONSE | AUTHORITATIVE | flag | (question.recursionDesired ? RECURSION_DESIRED : 0) | RCODES[rcode];
     const header = uint16(question.id, flags, 1, answers.length, 0, opt.length);
     return Buffer.concat([header, question.bytes, ...answers, ...opt]);
   };
-  const answer = whole(body, 0);
-  return answer.length <= maxBytes ? answer : whole([], TRUNCATED);
+  const answer = encode(body, 0);
+  return answer.length <= maxBytes ? answer : encode([], TRUNCATED);
 }
 
 export const encodeValue: { readonly [T in RecordType]: (value: RecordValues[T]) => Uint8Array } = {
-  A: (text) => address(text, 4),
-  AAAA: (text) => address(text, 16),
+  A: (text) => encodeAddress(text, 4),
+  AAAA: (text) => encodeAddress(text, 16),
   CNAME: (name) => encodeName(name),
   TXT: (value) =>
-    Buffer.concat((typeof value === 'string' ? pieces(value) : value).map((one) => string(Buffer.from(one)))),
+    Buffer.concat((typeof value === 'string' ? split(value) : value).map((one) => characterString(Buffer.from(one)))),
   CAA: ({ flags, tag, value }) => {
     if (!(flags >= 0 && flags <= 255)) throw new RangeError(`${flags} is not a byte`);
-    return Buffer.concat([Uint8Array.of(flags), string(Buffer.from(tag)), Buffer.from(value)]);
+    return Buffer.concat([Uint8Array.of(flags), characterString(Buffer.from(tag)), Buffer.from(value)]);
   },
 };
 
-/** With or without a final dot. */
+/** Accepts names with and without a final dot. */
 export function encodeName(name: string): Uint8Array {
   const dotted = name.replace(/\.$/, '');
   const labels = dotted === '' ? [] : dotted.split('.').map((label) => Buffer.from(label, 'latin1'));
@@ -144,14 +143,14 @@ export function encodeName(name: string): Uint8Array {
   return bytes;
 }
 
-function address(text: string, length: number): Uint8Array {
+function encodeAddress(text: string, length: number): Uint8Array {
   const bytes = parseAddress(text);
   if (bytes?.length !== length) throw new RangeError(`${text} is not an address of ${length} bytes`);
   return bytes;
 }
 
-/** At least one string, even of nothing: a TXT record without any is malformed. */
-function pieces(text: string): Uint8Array[] {
+/** Returns at least one string, even if empty: a TXT record without any is malformed. */
+function split(text: string): Uint8Array[] {
   const bytes = Buffer.from(text);
   const count = Math.max(1, Math.ceil(bytes.length / MAX_STRING_BYTES));
   return Array.from({ length: count }, (_, index) =>
@@ -159,7 +158,7 @@ function pieces(text: string): Uint8Array[] {
   );
 }
 
-function string(bytes: Uint8Array): Uint8Array {
+function characterString(bytes: Uint8Array): Uint8Array {
   if (bytes.length > MAX_STRING_BYTES) throw new RangeError('a string of more than 255 bytes');
   return Buffer.concat([Uint8Array.of(bytes.length), bytes]);
 }

@@ -1,5 +1,5 @@
-// A real name server, on UDP and TCP, that says what it is told: the sandbox's answer to "I own no domain", and the
-// tests' answer to names that change, fail or stay silent. It knows no other server and asks nobody.
+// An authoritative name server, on UDP and TCP, with configured replies: the sandbox needs no real domain, and tests
+// get names that change, fail or time out. It never forwards a query.
 import dgram from 'node:dgram';
 import { once } from 'node:events';
 import net from 'node:net';
@@ -17,8 +17,8 @@ import {
   writeAnswer,
 } from './dns-message.ts';
 
-/** Records of that type; none although the name exists; an error; or no answer at all. */
-export type DnsAnswer<T extends RecordType> =
+/** Records of that type; an empty answer for an existing name; an error; or no response at all. */
+export type DnsReply<T extends RecordType> =
   | readonly RecordValues[T][]
   | 'nodata'
   | 'nxdomain'
@@ -29,27 +29,27 @@ export type DnsAnswer<T extends RecordType> =
 export interface DnsEntry {
   readonly name: string;
   readonly type: RecordType;
-  readonly answers: readonly DnsAnswer<RecordType>[];
+  readonly answers: readonly DnsReply<RecordType>[];
 }
 
-export type Encoded = readonly ResourceRecord[] | Exclude<DnsAnswer<RecordType>, readonly unknown[]>;
+export type EncodedReply = readonly ResourceRecord[] | Exclude<DnsReply<RecordType>, readonly unknown[]>;
 
-/** What another place knows about a name, by type; it goes before what was set here. Undefined if it knows nothing. */
-export type Records = (name: string) => ReadonlyMap<string, Encoded> | undefined;
+/** Replies of a name by type, or undefined. They take precedence over entries set on the server. */
+export type ReplySource = (name: string) => ReadonlyMap<string, EncodedReply> | undefined;
 
-interface Stored extends DnsEntry {
-  /** Still to be given; the last one stays. */
-  readonly next: Encoded[];
+interface StoredEntry extends DnsEntry {
+  /** The replies still to send; the last one is repeated. */
+  readonly next: EncodedReply[];
 }
 
-interface Found {
+interface Resolution {
   readonly rcode: Rcode | 'silence';
   readonly records: readonly ResourceRecord[];
 }
 
 const MAX_ALIASES = 8;
 const MAX_LOGGED = 1_000;
-/** With room for aliases in front: no message, nor any length within it, can be longer than 65,535. */
+/** Leaves room for the CNAMEs in front: a message has at most 65,535 bytes. */
 const MAX_RECORDS_BYTES = 60_000;
 const MAX_TCP_CLIENTS = 64;
 const MAX_TCP_QUERY_BYTES = 4_096;
@@ -59,21 +59,21 @@ const TCP_IDLE_MS = 5_000;
 const PORT_TRIES = 20;
 
 export class DnsServer implements AsyncDisposable {
-  /** What was asked, oldest first. */
+  /** The last queries, oldest first. */
   readonly queries: { readonly name: string; readonly type: string }[] = [];
   readonly port: number;
   readonly #udp: dgram.Socket;
   readonly #tcp: net.Server;
   readonly #clients = new Set<net.Socket>();
-  readonly #entries = new Map<string, Stored>();
-  readonly #records: Records;
+  readonly #entries = new Map<string, StoredEntry>();
+  readonly #replies: ReplySource;
 
-  constructor(udp: dgram.Socket, tcp: net.Server, records: Records) {
+  constructor(udp: dgram.Socket, tcp: net.Server, replies: ReplySource) {
     this.#udp = udp;
     this.#tcp = tcp;
-    this.#records = records;
+    this.#replies = replies;
     this.port = udp.address().port;
-    // A datagram that cannot be delivered is an error of the socket, and none of ours.
+    // An undeliverable datagram surfaces as a socket error; ignore it.
     udp.on('error', () => {});
     udp.on('message', (message, from) => {
       const answer = this.#answer(message, ({ udpBytes = MIN_UDP_BYTES }) => udpBytes);
@@ -84,15 +84,15 @@ export class DnsServer implements AsyncDisposable {
     tcp.on('connection', (client) => this.#serve(client));
   }
 
-  /** Several answers are given one after the other, and the last one from then on. */
-  set<T extends RecordType>(name: string, type: T, ...answers: readonly DnsAnswer<T>[]): void {
+  /** Replaces an entry. Several answers are sent one after the other; the last one is repeated. */
+  set<T extends RecordType>(name: string, type: T, ...answers: readonly DnsReply<T>[]): void {
     if (answers.length === 0) throw new RangeError('an entry without an answer');
     const owner = canonical(name);
-    const next = answers.map((answer) => encodeAnswer(owner, type, answer));
+    const next = answers.map((answer) => encodeReply(owner, type, answer));
     this.#entries.set(`${owner} ${type}`, { name: owner, type, answers, next });
   }
 
-  /** All of a name, or of one type. */
+  /** Removes the entries of a name, or only those of one type. */
   clear(name: string, type?: RecordType): void {
     for (const [key, entry] of this.#entries) {
       if (entry.name === canonical(name) && (type ?? entry.type) === entry.type) this.#entries.delete(key);
@@ -103,7 +103,7 @@ export class DnsServer implements AsyncDisposable {
     return Array.from(this.#entries.values(), ({ name, type, answers }) => ({ name, type, answers }));
   }
 
-  /** It no longer keeps the process alive. */
+  /** Lets the process exit while the server runs. */
   unref(): void {
     this.#udp.unref();
     this.#tcp.unref();
@@ -121,7 +121,7 @@ export class DnsServer implements AsyncDisposable {
     return this.close();
   }
 
-  /** A message of two bytes of length and a query, any number of times. */
+  /** TCP framing (RFC 1035, 4.2.2): each message is prefixed with its length in two bytes. */
   #serve(client: net.Socket): void {
     let received = Buffer.alloc(0);
     this.#clients.add(client);
@@ -150,13 +150,13 @@ export class DnsServer implements AsyncDisposable {
     return rcode === 'silence' ? undefined : writeAnswer(question, rcode, records, maxBytes(question));
   }
 
-  /** Follows aliases, as a resolver would on the asker's behalf; a circle of them ends in what there is. */
-  #find(asked: string, type: Question['type']): Found {
+  /** Follows CNAMEs, as a recursive resolver would. A CNAME loop ends after a few hops with the records so far. */
+  #find(queried: string, type: Question['type']): Resolution {
     const records: ResourceRecord[] = [];
-    let name = asked;
+    let name = queried;
     for (let hop = 0; hop < MAX_ALIASES; hop += 1) {
       const alias = type === 'CNAME' ? undefined : this.#take(name, 'CNAME');
-      const found = Array.isArray(alias) ? alias : (this.#take(name, type) ?? alias ?? this.#unset(name));
+      const found = Array.isArray(alias) ? alias : (this.#take(name, type) ?? alias ?? this.#negative(name));
       if (typeof found === 'string') return { rcode: found === 'nodata' ? 'ok' : found, records };
       records.push(...found);
       if (found !== alias || !found[0]) break;
@@ -165,28 +165,28 @@ export class DnsServer implements AsyncDisposable {
     return { rcode: 'ok', records };
   }
 
-  #take(name: string, type: string): Encoded | undefined {
-    const known = this.#records(name)?.get(type);
+  #take(name: string, type: string): EncodedReply | undefined {
+    const known = this.#replies(name)?.get(type);
     if (known) return known;
     const next = this.#entries.get(`${name} ${type}`)?.next;
     return next && next.length > 1 ? next.shift() : next?.[0];
   }
 
-  #unset(name: string): 'nodata' | 'nxdomain' {
-    return this.#records(name) || this.list().some((entry) => entry.name === name) ? 'nodata' : 'nxdomain';
+  #negative(name: string): 'nodata' | 'nxdomain' {
+    return this.#replies(name) || this.list().some((entry) => entry.name === name) ? 'nodata' : 'nxdomain';
   }
 }
 
-/** As it is kept and sent; the name as `canonical` spells it. Values that cannot be sent are a RangeError. */
-export function encodeAnswer<T extends RecordType>(name: string, type: T, answer: DnsAnswer<T>): Encoded {
+/** Takes the name in `canonical` form. Throws a RangeError for values that do not fit into a message. */
+export function encodeReply<T extends RecordType>(name: string, type: T, reply: DnsReply<T>): EncodedReply {
   encodeName(name);
-  if (typeof answer === 'string') return answer;
-  const records = answer.map((value: RecordValues[T]) => ({ name, type, data: encodeValue[type](value) }));
+  if (typeof reply === 'string') return reply;
+  const records = reply.map((value: RecordValues[T]) => ({ name, type, data: encodeValue[type](value) }));
   if (sizeOf(records) > MAX_RECORDS_BYTES) throw new RangeError(`more than ${MAX_RECORDS_BYTES} bytes of records`);
   return records;
 }
 
-/** Besides its data, a record has ten bytes and a name. */
+/** A record is its encoded name, ten fixed bytes and its data. */
 const sizeOf = (records: readonly ResourceRecord[]): number =>
   records.reduce((bytes, { name, data }) => bytes + name.length + 2 + 10 + data.length, 0);
 
@@ -195,11 +195,11 @@ const canonical = (name: string): string => name.toLowerCase().replace(/\.$/, ''
 interface DnsOptions {
   readonly host: string;
   readonly port: number;
-  readonly records?: Records;
+  readonly replies?: ReplySource;
 }
 
-/** On a free port if it is 0: one that is free for both protocols, which takes a try or two. */
-export async function startDnsServer({ host, port, records = () => undefined }: DnsOptions): Promise<DnsServer> {
+/** Port 0 picks a free port. Retries, because it must be free for both UDP and TCP. */
+export async function startDnsServer({ host, port, replies = () => undefined }: DnsOptions): Promise<DnsServer> {
   for (let tries = 1; ; tries += 1) {
     const [tcp, udp] = [net.createServer(), dgram.createSocket(net.isIPv6(host) ? 'udp6' : 'udp4')];
     try {
@@ -207,7 +207,7 @@ export async function startDnsServer({ host, port, records = () => undefined }: 
       await once(tcp, 'listening');
       udp.bind((tcp.address() as net.AddressInfo).port, host);
       await once(udp, 'listening');
-      return new DnsServer(udp, tcp, records);
+      return new DnsServer(udp, tcp, replies);
     } catch (error) {
       tcp.close();
       udp.close();

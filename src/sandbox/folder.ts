@@ -1,5 +1,5 @@
-// The sandbox's data folder: sandbox.json for scripts, and starting afresh. Only a folder that a sandbox made is
-// ever cleared, and only the files it made.
+// The sandbox's data folder: sandbox.json for scripts, and reset. A reset only clears folders made by a sandbox, and
+// deletes only files that the sandbox made.
 
 import { existsSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -10,7 +10,7 @@ import { EXIT, Problem } from '../kernel/problem.ts';
 import type { ReceivedCallback } from './receiver.ts';
 import { WORLD_DRAFT, WORLD_FILE } from './world.ts';
 
-/** The shape scripts rely on. Later capabilities fill what is still empty; they never rename. */
+/** Scripts rely on this schema: fields are added, never renamed. */
 export interface SandboxFile {
   readonly base_url: string;
   readonly accounts: readonly {
@@ -29,20 +29,20 @@ export interface SandboxFile {
     readonly status: string;
     readonly certificate_id: CertificateId | null;
   }[];
-  /** The sandbox's own receiver, and the last callbacks that reached it, the newest first. */
+  /** The sandbox's receiver, and the last callbacks it received, newest first. */
   readonly receiver: {
     readonly url: string;
     readonly address: string;
-    /** What RESEAL_SANDBOX_ALLOW and RESEAL_CALLBACK_ROOTS_FILE were when the sandbox started. */
+    /** RESEAL_SANDBOX_ALLOW and RESEAL_CALLBACK_ROOTS_FILE when the sandbox started. */
     readonly allow: readonly string[];
     readonly roots_file: string | null;
     readonly callbacks: readonly ReceivedCallback[];
   };
   /** Paths of PEM files. */
   readonly trust: { readonly roots: readonly string[] };
-  /** The sandbox's own name server. */
+  /** The sandbox's name server. */
   readonly dns: { readonly address: string };
-  /** Where the files that `reseal sandbox http set` sets are answered, for every host. */
+  /** The sandbox's web server, which serves the files set with `reseal sandbox http set`. */
   readonly web: { readonly address: string };
 }
 
@@ -57,9 +57,9 @@ export interface SandboxCallback {
 const FILE = 'sandbox.json';
 const DRAFT = `${FILE}.draft`;
 const ROOT_FILES = { p256: 'root-p256.pem', p384: 'root-p384.pem', rsa: 'root-rsa.pem', sm2: 'root-sm2.pem' } as const;
-/** Commands write them also where no sandbox was started yet. */
+/** Commands also write these before the first start of a sandbox. */
 const WORLD_FILES = [WORLD_DRAFT, WORLD_FILE];
-const MADE_HERE = [
+const SANDBOX_FILES = [
   ...WORLD_FILES,
   'reseal.db',
   'reseal.db-wal',
@@ -72,20 +72,20 @@ const MADE_HERE = [
 
 export const sandboxFileIn = (folder: string): string => join(folder, FILE);
 
-/** Whole or not at all, and readable by its owner only: it holds keys in clear. */
+/** Atomic, and readable by its owner only: the file holds keys in clear. */
 export function writeSandboxFile(folder: string, content: SandboxFile): void {
   const draft = join(folder, DRAFT);
   writeFileSync(draft, `${JSON.stringify(content, null, 2)}\n`, { mode: 0o600 });
   renameSync(draft, sandboxFileIn(folder));
 }
 
-/** Undefined where no sandbox was ever started. */
+/** Returns undefined if no sandbox was ever started in the folder. */
 export function readSandboxFile(folder: string): SandboxFile | undefined {
   const file = sandboxFileIn(folder);
   return existsSync(file) ? (JSON.parse(readFileSync(file, 'utf8')) as SandboxFile) : undefined;
 }
 
-/** The roots that verifiers of the sandbox's certificates trust. Returns the paths. */
+/** Writes the active roots as PEM files and returns their paths. */
 export function writeRoots(folder: string, issuers: readonly Issuer[]): string[] {
   const roots = issuers.filter(({ role, state }) => role === 'root' && state === 'active');
   return roots.map(({ keyType, certificate }) => {
@@ -95,9 +95,9 @@ export function writeRoots(folder: string, issuers: readonly Issuer[]): string[]
   });
 }
 
-/** Deletes the sandbox's files; returns those that were there. */
+/** Deletes the sandbox's files. Returns the names of those that existed. */
 export function clearSandbox(folder: string): string[] {
-  const present = MADE_HERE.filter((name) => existsSync(join(folder, name)));
+  const present = SANDBOX_FILES.filter((name) => existsSync(join(folder, name)));
   const others = present.filter((name) => !WORLD_FILES.includes(name));
   if (others.length > 0 && !present.includes(FILE)) {
     throw new Problem(
@@ -106,7 +106,7 @@ export function clearSandbox(folder: string): string[] {
       'Point RESEAL_DATA_DIR at the sandbox, or delete the folder yourself if nothing in it is needed.',
     );
   }
-  // The marker goes last, so that a reset that was cut short can be repeated.
+  // sandbox.json, the marker, is deleted last, so that an interrupted reset can be repeated.
   for (const name of present) rmSync(join(folder, name));
   return present;
 }

@@ -1,37 +1,37 @@
-// How the sandbox's receiver misbehaves, told by the path of the URL: no state, nothing to set up or to put back, and a
-// temporary url of the callback test shows each. A path that names nothing here is answered with 200.
+// Fault injection of the sandbox's receiver, selected by the path of the URL: stateless, so that a callback test with a
+// temporary URL can show each fault. Any other path is answered with 200.
 import type net from 'node:net';
 import type { Writable } from 'node:stream';
 
-/** Of Node's own response, what is used here. */
+/** The part of Node's ServerResponse that is used here. */
 export interface Outgoing extends Writable {
   statusCode: number;
   setHeader(name: string, value: string): unknown;
 }
 
-/** A request that was read to its end, and the means of answering it. */
+/** A request, read completely, and its response. */
 export interface Exchange {
-  /** With its query. */
+  /** Including the query. */
   readonly path: string;
   readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>;
   readonly body: string;
   readonly response: Outgoing;
-  /** Encrypted; what is written to it goes around the response. */
+  /** The TLS socket; writing to it bypasses the response. */
   readonly socket: net.Socket;
-  /** The connection under it. Undefined when the peer has left already. */
+  /** The TCP connection below. Undefined if the peer has disconnected. */
   readonly connection: net.Socket | undefined;
 }
 
-/** Gets the second segment of the path, and returns in a few words what it did. */
+/** `argument` is the second segment of the path. Returns a short description of what it did. */
 type Behaviour = (exchange: Exchange, argument: string) => string;
 
 const DRIP_MS = 100;
 const DRIP = `${'.'.repeat(63)}\n`;
 const MAX_DELAY_SECONDS = 60;
 
-/** By the first segment of the path. */
+/** Keyed by the first segment of the path. */
 const BEHAVIOURS = {
-  // Below 200 is no answer: the peer would go on waiting for one.
+  // 1xx is not a final response: the peer would keep waiting.
   status: ({ response }, argument) => {
     const status = wholeNumber(argument, 200, 599);
     return status === undefined
@@ -73,7 +73,7 @@ const BEHAVIOURS = {
 
 const isBehaviour = (segment: string): segment is keyof typeof BEHAVIOURS => Object.hasOwn(BEHAVIOURS, segment);
 
-/** Answers, or does what is there in place of an answer; returns in a few words what it did. */
+/** Answers or misbehaves. Returns a short description of what it did. */
 export function behave(exchange: Exchange): string {
   const [, segment = '', argument = ''] = pathOnly(exchange.path).split('/');
   const behaviour: Behaviour = isBehaviour(segment)
@@ -96,7 +96,7 @@ function wholeNumber(text: string, min: number, max: number): number | undefined
   return value >= min && value <= max ? value : undefined;
 }
 
-/** No timer outlives the connection that it is for, not even one that was over before. */
+/** Clears the timer when the response closes, or at once if it is closed already. */
 function whileOpen(response: Outgoing, timer: NodeJS.Timeout): void {
   if (response.destroyed) clearTimeout(timer);
   response.once('close', () => clearTimeout(timer));

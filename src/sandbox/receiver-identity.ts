@@ -1,5 +1,5 @@
-// The certificate of the sandbox's receiver: a real one, of an order like any other, in an account that nobody has a
-// key to. The private key is kept sealed, so that restarts find both.
+// Key and certificate of the sandbox's receiver. The certificate comes from a regular order, in an account without API
+// keys. The private key is stored sealed, so that both survive restarts.
 
 import { pem } from '../domain/certificate/pem.ts';
 import type { AccountId } from '../domain/ids.ts';
@@ -9,15 +9,15 @@ import type { ManageAccess } from '../usecases/access/manage-access.ts';
 import type { PlaceOrder } from '../usecases/issuance/place-order.ts';
 
 export const RECEIVER_NAME = 'receiver.sandbox.test';
-/** In the certificate too, so that nothing else is wrong with a receiver that leaves out its chain. */
+/** Also in the certificate, so that the missing chain is its only fault. */
 export const UNTRUSTED_NAME = 'untrusted.sandbox.test';
 
-const NOTE = 'sandbox-receiver';
+const RECEIVER_SECRET = 'sandbox-receiver';
 const PRODUCT = 'tls-private';
 const RENEW_MS = 30 * DAY_MS;
 const MAX_ORDERS = 200;
 
-export interface Identity {
+export interface ReceiverIdentity {
   /** PKCS#8, PEM. */
   readonly key: string;
   readonly issuerId: string;
@@ -32,17 +32,18 @@ export interface IdentityTools {
   readonly newKeyAndCsr: (commonName: string) => Promise<{ readonly pkcs8: Uint8Array; readonly csr: string }>;
 }
 
-interface Note {
+interface StoredKey {
   readonly accountId: AccountId;
   readonly key: string;
   readonly csr: string;
 }
 
-export async function receiverIdentity(tools: IdentityTools): Promise<Identity> {
+/** Orders a certificate if there is none, or if it expires soon. */
+export async function receiverIdentity(tools: IdentityTools): Promise<ReceiverIdentity> {
   const { store, now } = tools;
-  const { accountId, key, csr } = await noteOf(tools);
-  const found = await lastCertificate(store, accountId);
-  if (found?.preparation && found.preparation.notAfter > now() + RENEW_MS) return identityOf(found, key);
+  const { accountId, key, csr } = await loadKey(tools);
+  const last = await lastCertificate(store, accountId);
+  if (last && last.notAfter > now() + RENEW_MS) return { key, ...last };
   await tools.placeOrder({
     accountId,
     productId: PRODUCT,
@@ -58,30 +59,26 @@ export async function receiverIdentity(tools: IdentityTools): Promise<Identity> 
       keepsEncryptionKey: false,
     },
   });
-  return identityOf((await lastCertificate(store, accountId))!, key);
+  const issued = await lastCertificate(store, accountId);
+  if (!issued) throw new Error('the order of the receiver was not issued');
+  return { key, ...issued };
 }
-
-type Found = NonNullable<Awaited<ReturnType<typeof lastCertificate>>>;
-const identityOf = ({ preparation, der }: Found, key: string): Identity => ({
-  key,
-  issuerId: preparation!.issuerId,
-  leaf: der!,
-});
 
 async function lastCertificate(store: Store, accountId: AccountId) {
   const orders = await store.orders.list(accountId, { limit: MAX_ORDERS });
   const id = orders.findLast(({ status }) => status === 'issued')?.currentCertificateId;
-  return id ? await store.certificates.find(accountId, id) : undefined;
+  const { preparation, der: leaf } = (id && (await store.certificates.find(accountId, id))) || {};
+  return preparation && leaf ? { issuerId: preparation.issuerId, notAfter: preparation.notAfter, leaf } : undefined;
 }
 
-async function noteOf({ store, access, newKeyAndCsr }: IdentityTools): Promise<Note> {
+async function loadKey({ store, access, newKeyAndCsr }: IdentityTools): Promise<StoredKey> {
   return await store.transaction(async (tx) => {
-    const note = await tx.secrets.get(NOTE);
-    if (note !== undefined) return JSON.parse(note) as Note;
+    const stored = await tx.secrets.get(RECEIVER_SECRET);
+    if (stored !== undefined) return JSON.parse(stored) as StoredKey;
     const { id } = await access.createAccountIn(tx, { name: 'Sandbox receiver', kind: 'standard', locale: 'en' });
     const { pkcs8, csr } = await newKeyAndCsr(RECEIVER_NAME);
-    const made: Note = { accountId: id, key: pem('PRIVATE KEY', pkcs8), csr };
-    await tx.secrets.claim(NOTE, JSON.stringify(made));
+    const made: StoredKey = { accountId: id, key: pem('PRIVATE KEY', pkcs8), csr };
+    await tx.secrets.claim(RECEIVER_SECRET, JSON.stringify(made));
     return made;
   });
 }

@@ -1,6 +1,6 @@
-// The sandbox's outside world for callbacks: a real HTTPS receiver that keeps the last ones for people and scripts to
-// read, and misbehaves when the path asks for it (receiver-behaviour.ts). So every outcome of the callback test can be
-// seen offline. Whatever reaches it, it holds a bounded number of connections, each for a bounded time.
+// The sandbox's HTTPS receiver of callbacks. It keeps the last ones for users and scripts, and injects faults by path
+// (receiver-behaviour.ts), so that every outcome of the callback test can be seen offline. Connections are bounded in
+// number and lifetime.
 import { once } from 'node:events';
 import https from 'node:https';
 import type net from 'node:net';
@@ -8,39 +8,39 @@ import type { Readable } from 'node:stream';
 import tls from 'node:tls';
 import { answer, behave, type Exchange, type Outgoing } from './receiver-behaviour.ts';
 
-/** PEM; the certificate with its chain. */
-export interface ReceiverIdentity {
+/** PEM. `cert` includes the chain. */
+export interface PemKeyPair {
   readonly cert: string;
   readonly key: string;
 }
 
-/** By the name a client asks for: `untrusted.…` gets the one, every other name, right or wrong, the other. */
+/** Selected by SNI: `untrusted.…` gets `untrusted`, every other name `good`. */
 export interface ReceiverCertificates {
-  readonly good: ReceiverIdentity;
-  readonly untrusted: ReceiverIdentity;
+  readonly good: PemKeyPair;
+  readonly untrusted: PemKeyPair;
 }
 
 export interface ReceiverOptions {
   readonly host: string;
-  /** 0 is any that is free. */
+  /** 0 picks a free port. */
   readonly port: number;
   readonly certificates: ReceiverCertificates;
-  /** After each callback. Must not throw. */
+  /** Called after each callback. Must not throw. */
   readonly onCallback: () => void;
-  /** What an earlier start has received, newest first. */
+  /** Callbacks received by earlier runs, newest first. */
   readonly earlier?: readonly ReceivedCallback[];
 }
 
 export interface ReceivedCallback {
   readonly at: string;
   readonly method: string;
-  /** With its query. */
+  /** Including the query. */
   readonly path: string;
-  /** Those that a callback has, and no other. */
+  /** Only the headers in KEPT_HEADERS. */
   readonly headers: Readonly<Record<string, string>>;
-  /** Parsed, if it is JSON. */
+  /** Parsed if it is JSON. */
   readonly body: unknown;
-  /** What was done, in a few words: `200`, `reset`, `200 after 12 s`. */
+  /** What the receiver did: `200`, `reset`, `200 after 12 s`. */
   readonly answer: string;
 }
 
@@ -54,13 +54,13 @@ const KEPT_HEADERS = [
   'user-agent',
 ];
 const MAX_BODY_BYTES = 16 * 1024;
-/** Read and thrown away, so that the refusal arrives: a peer that is still sending does not hear it. */
+/** Drained, so that the 413 arrives: a peer that is still sending does not read it. */
 const MAX_DISCARDED_BYTES = 4 * 1024 * 1024;
-/** Of a body that is kept parsed. Writing a deeper one as JSON would exhaust the stack. */
+/** Maximum depth of a parsed body. Deeper ones are kept as text: JSON.stringify would overflow the stack. */
 const MAX_DEPTH = 8;
 const MAX_CONNECTIONS = 64;
-/** The longest that any behaviour needs is a minute. */
-const MAX_LIFE_MS = 90_000;
+/** The longest behaviour takes a minute. */
+const MAX_CONNECTION_MS = 90_000;
 const LIMITS = {
   handshakeTimeout: 5_000,
   headersTimeout: 5_000,
@@ -69,7 +69,7 @@ const LIMITS = {
   maxHeaderSize: 8 * 1024,
 };
 
-/** Of Node's own request, what is used here. */
+/** The part of Node's IncomingMessage that is used here. */
 interface Incoming extends Readable {
   readonly method?: string | undefined;
   readonly url?: string | undefined;
@@ -89,7 +89,7 @@ export class Receiver implements AsyncDisposable {
     this.#onCallback = onCallback;
     this.#callbacks = earlier.slice(0, KEPT);
     const isUntrusted = (name: string) => name.toLowerCase().startsWith('untrusted.');
-    // No context for a name means the server's own, as for a client that asks for none.
+    // Undefined selects the server's default context, as for a client without SNI.
     const server = https.createServer({
       ...LIMITS,
       SNICallback: (name, done) => done(null, isUntrusted(name) ? this.#untrusted : undefined),
@@ -98,7 +98,7 @@ export class Receiver implements AsyncDisposable {
     this.replaceCertificates(certificates);
     server.maxConnections = MAX_CONNECTIONS;
     server.maxRequestsPerSocket = 1;
-    server.on('connection', (socket: net.Socket) => this.#keep(socket));
+    server.on('connection', (socket: net.Socket) => this.#track(socket));
     server.on('request', (request, response) => void this.#receive(request, response));
   }
 
@@ -106,7 +106,7 @@ export class Receiver implements AsyncDisposable {
     return this.#port;
   }
 
-  /** For connections from now on. */
+  /** Applies to new connections. */
   replaceCertificates({ good, untrusted }: ReceiverCertificates): void {
     const context = tls.createSecureContext({ ...untrusted });
     this.#server.setSecureContext({ ...good });
@@ -124,7 +124,7 @@ export class Receiver implements AsyncDisposable {
     this.#port = (this.#server.address() as net.AddressInfo).port;
   }
 
-  /** At once, whatever is under way. */
+  /** Closes immediately, without waiting for open requests. */
   async close(): Promise<void> {
     if (!this.#server.listening) return;
     const closed = once(this.#server, 'close');
@@ -137,18 +137,18 @@ export class Receiver implements AsyncDisposable {
     return this.close();
   }
 
-  #keep(socket: net.Socket): void {
-    const life = setTimeout(() => socket.destroy(), MAX_LIFE_MS);
+  #track(socket: net.Socket): void {
+    const lifetime = setTimeout(() => socket.destroy(), MAX_CONNECTION_MS);
     this.#open.add(socket);
     socket.on('error', () => {});
     socket.once('close', () => {
-      clearTimeout(life);
+      clearTimeout(lifetime);
       this.#open.delete(socket);
     });
   }
 
-  /** The connection under an encrypted one, which Node does not tell. */
-  #under({ remoteAddress, remotePort }: net.Socket): net.Socket | undefined {
+  /** Returns the TCP connection below a TLS socket, which Node does not expose. */
+  #connectionOf({ remoteAddress, remotePort }: net.Socket): net.Socket | undefined {
     return [...this.#open].find((one) => one.remotePort === remotePort && one.remoteAddress === remoteAddress);
   }
 
@@ -156,11 +156,11 @@ export class Receiver implements AsyncDisposable {
     const { method = '', url: path = '', headers, socket } = request;
     const body = await bodyOf(request);
     if (!body) return;
-    const did = body.isWhole
-      ? behave({ path, headers, body: body.text, response, socket, connection: this.#under(socket) })
+    const did = body.isComplete
+      ? behave({ path, headers, body: body.text, response, socket, connection: this.#connectionOf(socket) })
       : answer(response, 413, { received: false });
     const callback = { at: new Date().toISOString(), method, path, headers: keptOf(headers) };
-    this.#callbacks = [{ ...callback, body: readable(body.text), answer: did }, ...this.#callbacks].slice(0, KEPT);
+    this.#callbacks = [{ ...callback, body: parsedBody(body.text), answer: did }, ...this.#callbacks].slice(0, KEPT);
     this.#onCallback();
   }
 }
@@ -171,8 +171,8 @@ export async function startReceiver({ host, port, ...options }: ReceiverOptions)
   return receiver;
 }
 
-/** Undefined when the peer left in the middle, or was sent away because it sends without measure. */
-async function bodyOf(request: Incoming): Promise<{ text: string; isWhole: boolean } | undefined> {
+/** Returns undefined if the peer disconnected, or was disconnected because it sent too much. */
+async function bodyOf(request: Incoming): Promise<{ text: string; isComplete: boolean } | undefined> {
   const kept: Uint8Array[] = [];
   let length = 0;
   try {
@@ -185,7 +185,7 @@ async function bodyOf(request: Incoming): Promise<{ text: string; isWhole: boole
     return undefined;
   }
   const text = Buffer.concat(kept).subarray(0, MAX_BODY_BYTES).toString();
-  return { text, isWhole: length <= MAX_BODY_BYTES };
+  return { text, isComplete: length <= MAX_BODY_BYTES };
 }
 
 const keptOf = (headers: Exchange['headers']): Record<string, string> =>
@@ -193,7 +193,7 @@ const keptOf = (headers: Exchange['headers']): Record<string, string> =>
     KEPT_HEADERS.flatMap((name) => (headers[name] === undefined ? [] : [[name, String(headers[name])]])),
   );
 
-function readable(text: string): unknown {
+function parsedBody(text: string): unknown {
   try {
     const value: unknown = JSON.parse(text);
     return isShallow(value, MAX_DEPTH) ? value : text;

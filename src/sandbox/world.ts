@@ -1,56 +1,55 @@
-// What a person tells the sandbox's outside world, kept in one file of the data folder: records for its name server,
-// files for its web answerer. Commands write it, whole or not at all and one after the other; a running sandbox reads
-// it whenever it is asked something and the file is another one than before. So there is no port to command it by, and
-// what was told outlives restarts.
+// sandbox-world.json in the data folder: the DNS records and files that the user set. Commands replace it atomically
+// and under a lock; a running sandbox re-reads it when a request finds it changed. So the sandbox needs no control
+// port, and settings survive restarts.
 import { mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { EXIT, Problem } from '../kernel/problem.ts';
-import type { Records } from './dns-server.ts';
+import type { ReplySource } from './dns-server.ts';
 import {
   clearFile,
   clearRecords,
   type DnsRecords,
-  EMPTY,
+  EMPTY_WORLD,
   MAX_WORLD_BYTES,
   parseWorld,
   printWorld,
   readFile,
   readRecords,
+  type SandboxWorld,
   setFile,
   setRecords,
   tablesOf,
   type WebFile,
-  type World,
 } from './world-records.ts';
 import { excerpt, readName, readType, readUrl } from './world-values.ts';
 
 export const WORLD_FILE = 'sandbox-world.json';
 export const WORLD_DRAFT = `${WORLD_FILE}.draft`;
-/** A folder of its own, because a running sandbox holds the lock of the data folder. */
-const LOCKED = '.sandbox-world';
+/** Locked in place of the data folder, whose lock a running sandbox holds. */
+const LOCK_FOLDER = '.sandbox-world';
 const LOCK_MS = 10_000;
 const RETRY_MS = 20;
 const MAX_REASON = 200;
 
-/** Undefined while another process has it. */
+/** Returns undefined while another process holds the lock. */
 export type LockFolder = (folder: string) => { release(): void } | undefined;
 
 export interface WorldView {
-  readonly records: Records;
-  /** Of the file at an address, as `readUrl` spells it. */
+  readonly replies: ReplySource;
+  /** Takes a URL in the form that `readUrl` returns. */
   textAt(url: string): string | undefined;
 }
 
-/** What a running sandbox sees. A file that cannot be used is warned of once, and what it said before stays. */
+/** A running sandbox's view. An invalid file is logged once, and the previous content stays in effect. */
 export function viewWorld(folder: string, warn: (text: string) => void): WorldView {
   const file = join(folder, WORLD_FILE);
-  let seen = '';
-  let tables = tablesOf(EMPTY);
+  let loaded = '';
+  let tables = tablesOf(EMPTY_WORLD);
   const current = () => {
-    const mark = markOf(file);
-    if (mark === seen) return tables;
-    seen = mark;
+    const version = versionOf(file);
+    if (version === loaded) return tables;
+    loaded = version;
     try {
       tables = tablesOf(readWorld(folder));
     } catch (error) {
@@ -59,11 +58,11 @@ export function viewWorld(folder: string, warn: (text: string) => void): WorldVi
     }
     return tables;
   };
-  return { records: (name) => current().records.get(name), textAt: (url) => current().texts.get(url) };
+  return { replies: (name) => current().replies.get(name), textAt: (url) => current().texts.get(url) };
 }
 
-/** Every rename brings another inode, so that two changes within one tick of the clock are still two. */
-function markOf(file: string): string {
+/** Includes the inode, which every rename changes: two changes may share one mtime. */
+function versionOf(file: string): string {
   try {
     const stat = statSync(file, { bigint: true, throwIfNoEntry: false });
     return stat ? `${stat.ino} ${stat.mtimeNs} ${stat.size}` : 'absent';
@@ -72,18 +71,18 @@ function markOf(file: string): string {
   }
 }
 
-/** A Problem when it is there but cannot be used: it is never taken for an empty one, and so never written over. */
-export function readWorld(folder: string): World {
+/** Throws a Problem for an invalid file: treated as empty, it would be overwritten. */
+export function readWorld(folder: string): SandboxWorld {
   const file = join(folder, WORLD_FILE);
   try {
     const stat = statSync(file, { throwIfNoEntry: false });
-    if (!stat) return EMPTY;
-    // Reading a pipe would wait for a writer.
+    if (!stat) return EMPTY_WORLD;
+    // Reading a FIFO would block.
     if (!stat.isFile()) throw new Error('it is not a file');
     if (stat.size > MAX_WORLD_BYTES) throw new Error(`it has more than ${MAX_WORLD_BYTES} bytes`);
     return parseWorld(readFileSync(file, 'utf8'));
   } catch (error) {
-    // Of a Problem the remedy is about a command's words, and nobody gave any.
+    // Replaces the remedy of a caught Problem, which is about command-line arguments.
     throw new Problem(
       EXIT.configuration,
       `${file} cannot be used: ${excerpt((error as Error).message, MAX_REASON)}`,
@@ -93,27 +92,28 @@ export function readWorld(folder: string): World {
   }
 }
 
+/** All methods throw a Problem for invalid arguments. */
 export interface WorldCommands {
   setDns(name: string, type: string, values: readonly string[]): Promise<DnsRecords>;
-  /** How many sets of records are gone. */
+  /** Returns the number of deleted record sets. */
   clearDns(name: string, type: string | undefined): Promise<number>;
   setHttp(url: string, text: string): Promise<WebFile>;
   clearHttp(url: string): Promise<number>;
-  list(): World;
+  list(): SandboxWorld;
 }
 
 export function worldCommands(folder: string, lockFolder: LockFolder): WorldCommands {
-  /** Returns how much less there is; the same world back means that there is nothing to write. */
-  const change = (to: (world: World) => World): Promise<number> =>
-    alone(folder, lockFolder, () => {
+  /** Returns the number of deleted entries. Writes nothing if `update` returns its argument. */
+  const change = (update: (world: SandboxWorld) => SandboxWorld): Promise<number> =>
+    withWorldLock(folder, lockFolder, () => {
       const before = readWorld(folder);
-      const after = to(before);
+      const after = update(before);
       if (after !== before) writeWorld(folder, printWorld(after));
       return before.dns.length + before.http.length - after.dns.length - after.http.length;
     });
   return {
-    async setDns(...words) {
-      const records = readRecords(...words);
+    async setDns(...args) {
+      const records = readRecords(...args);
       await change((world) => setRecords(world, records));
       return records;
     },
@@ -121,8 +121,8 @@ export function worldCommands(folder: string, lockFolder: LockFolder): WorldComm
       const [owner, only] = [readName(name), type === undefined ? undefined : readType(type)];
       return await change((world) => clearRecords(world, owner, only));
     },
-    async setHttp(...words) {
-      const file = readFile(...words);
+    async setHttp(...args) {
+      const file = readFile(...args);
       await change((world) => setFile(world, file));
       return file;
     },
@@ -134,9 +134,9 @@ export function worldCommands(folder: string, lockFolder: LockFolder): WorldComm
   };
 }
 
-/** While no command changes the file. */
-export async function alone<T>(folder: string, lockFolder: LockFolder, work: () => T): Promise<T> {
-  const lock = await lockOf(folder, lockFolder);
+/** Runs `work` while no other command can change the file. */
+export async function withWorldLock<T>(folder: string, lockFolder: LockFolder, work: () => T): Promise<T> {
+  const lock = await acquireLock(folder, lockFolder);
   try {
     return work();
   } finally {
@@ -144,13 +144,13 @@ export async function alone<T>(folder: string, lockFolder: LockFolder, work: () 
   }
 }
 
-async function lockOf(folder: string, lockFolder: LockFolder): Promise<{ release(): void }> {
+async function acquireLock(folder: string, lockFolder: LockFolder): Promise<{ release(): void }> {
   const deadline = performance.now() + LOCK_MS;
-  const locked = join(folder, LOCKED);
+  const path = join(folder, LOCK_FOLDER);
   do {
-    const lock = writing(folder, () => {
-      mkdirSync(locked, { recursive: true, mode: 0o700 });
-      return lockFolder(locked);
+    const lock = explainWriteErrors(folder, () => {
+      mkdirSync(path, { recursive: true, mode: 0o700 });
+      return lockFolder(path);
     });
     if (lock) return lock;
     await sleep(RETRY_MS * (0.5 + Math.random()));
@@ -158,17 +158,17 @@ async function lockOf(folder: string, lockFolder: LockFolder): Promise<{ release
   throw new Problem(EXIT.refused, 'other commands keep changing the sandbox’s records', 'Try again in a moment.');
 }
 
-/** Readable by its owner only, also when a draft of somebody else lies there. */
+/** Readable by its owner only: a leftover draft, perhaps with another mode, is deleted first. */
 function writeWorld(folder: string, text: string): void {
   const draft = join(folder, WORLD_DRAFT);
-  writing(folder, () => {
+  explainWriteErrors(folder, () => {
     rmSync(draft, { force: true });
     writeFileSync(draft, text, { mode: 0o600, flag: 'wx' });
     renameSync(draft, join(folder, WORLD_FILE));
   });
 }
 
-function writing<T>(folder: string, work: () => T): T {
+function explainWriteErrors<T>(folder: string, work: () => T): T {
   try {
     return work();
   } catch (error) {

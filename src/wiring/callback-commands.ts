@@ -7,12 +7,12 @@ import type { Clock } from '../domain/clock.ts';
 import { Refusal } from '../domain/errors.ts';
 import type { App } from './app.ts';
 import { openCallbacks } from './callbacks.ts';
-import { callbacksOutside, sandboxOf } from './sandbox-outside.ts';
+import { callbackNetwork, sandboxOf } from './sandbox-network.ts';
 
 export async function callbackCommands(app: App, config: Config, now: Clock): Promise<CallbackCommands> {
   const sandbox = await sandboxOf(app.store, config);
-  const outside = sandbox && callbacksOutside(sandbox, config);
-  const { callbacks, deliveries, sendTestCallback } = openCallbacks(app, config, now, outside);
+  const network = sandbox && callbackNetwork(sandbox, config);
+  const { callbacks, deliveries, sendTestCallback } = openCallbacks(app, config, now, network);
   return {
     callbacks,
     deliveries,

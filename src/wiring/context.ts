@@ -53,9 +53,9 @@ export function commandContext(environment: Environment): Context {
     withIssuance: (work) =>
       withApp(async (app, config) => {
         const { openIssuance } = await import('./issuance.ts');
-        const { namesOutside, sandboxOf } = await import('./sandbox-outside.ts');
+        const { validationNetwork, sandboxOf } = await import('./sandbox-network.ts');
         const sandbox = await sandboxOf(app.store, config);
-        const issuance = await openIssuance(app, config, now, sandbox && namesOutside(sandbox, config));
+        const issuance = await openIssuance(app, config, now, sandbox && validationNetwork(sandbox, config));
         return await work(issuance).finally(() => issuance.close());
       }),
 
@@ -112,8 +112,11 @@ export function commandContext(environment: Environment): Context {
     async resetSandbox() {
       const { resetSandbox } = await loadSandbox();
       const config = load();
-      const { alone } = await loadSandboxWorld();
-      return { folder: config.dataDir, deleted: await alone(config.dataDir, lockFolder, () => resetSandbox(config)) };
+      const { withWorldLock } = await loadSandboxWorld();
+      return {
+        folder: config.dataDir,
+        deleted: await withWorldLock(config.dataDir, lockFolder, () => resetSandbox(config)),
+      };
     },
 
     async readSandbox() {

@@ -5,7 +5,7 @@ import { openAuthority } from '../adapters/ca/authority.ts';
 import { readCsr } from '../adapters/ca/csr.ts';
 import { ensureIssuers } from '../adapters/ca/issuers.ts';
 import { requireStrongKey } from '../adapters/ca/public-key.ts';
-import { ownProducts } from '../adapters/catalog/products-file.ts';
+import { readProductsFile } from '../adapters/catalog/products-file.ts';
 import { registrableDomain } from '../adapters/dns/public-suffix.ts';
 import { keyMaker } from '../adapters/keys/key-maker.ts';
 import { randomBytes } from '../adapters/seal/random.ts';
@@ -30,7 +30,7 @@ import { type ShowValidation, showValidation } from '../usecases/validation/show
 import type { App } from './app.ts';
 import { logUnexpected } from './background.ts';
 import { openRevocation, type RevocationServices } from './revocation.ts';
-import { type NamesOutside, openValidation } from './validation.ts';
+import { openValidation, type ValidationNetwork } from './validation.ts';
 
 export interface Issuance extends RevocationServices {
   readonly authority: CertificateAuthority;
@@ -69,9 +69,11 @@ export async function openIssuance(
   { store, newId, log }: App,
   config: Config,
   now: Clock,
-  outside?: NamesOutside,
+  network?: ValidationNetwork,
 ): Promise<Issuance> {
-  const products = new Map([...PRODUCTS, ...ownProducts(config.productsFile)].map((product) => [product.id, product]));
+  const products = new Map(
+    [...PRODUCTS, ...readProductsFile(config.productsFile)].map((product) => [product.id, product]),
+  );
   await voidLostIssuances(store, now, newId);
   const fault = sm2Fault();
   if (fault) log({ event: 'warning', text: `SM2 is switched off, and products that need it are refused: ${fault}` });
@@ -92,7 +94,7 @@ export async function openIssuance(
   const pool = workerPool();
   const secret = await serviceSecret(store);
   const tools = {
-    ...openValidation(config, now, secret, outside),
+    ...openValidation(config, now, secret, network),
     pendingMs: config.validation.pendingMs,
     random: Math.random,
     onError: logUnexpected(log),

@@ -1,13 +1,13 @@
-// The sandbox: the real service with demo data, and a small outside world on loopback that makes it work offline: a
-// name server, a web answerer, and a receiver of callbacks whose certificate is of the embedded authority.
+// The sandbox: the real service with demo data, and servers on loopback that let it work offline: a name server, a web
+// server, and a receiver of callbacks with a certificate of the embedded CA.
 import { newKeyAndCsr, throwAwayCsr } from '../adapters/ca/csr-writer.ts';
 import { randomBytes } from '../adapters/seal/random.ts';
 import type { Config } from '../config/config.ts';
 import { pem } from '../domain/certificate/pem.ts';
-import { parseAddressRule, ruleText } from '../domain/egress/addresses.ts';
+import type { Clock } from '../domain/clock.ts';
+import { ruleText } from '../domain/egress/addresses.ts';
 import type { PastedCsrs } from '../sandbox/announce.ts';
-import { seedCallbacks } from '../sandbox/callbacks.ts';
-import { type DnsServer, type Records, startDnsServer } from '../sandbox/dns-server.ts';
+import { type DnsServer, type ReplySource, startDnsServer } from '../sandbox/dns-server.ts';
 import {
   clearSandbox,
   readSandboxFile,
@@ -16,52 +16,55 @@ import {
   writeRoots,
   writeSandboxFile,
 } from '../sandbox/folder.ts';
-import { seedOrders } from '../sandbox/orders.ts';
 import { type Receiver, startReceiver } from '../sandbox/receiver.ts';
 import { RECEIVER_NAME, receiverIdentity, UNTRUSTED_NAME } from '../sandbox/receiver-identity.ts';
-import { seedAccounts } from '../sandbox/seed.ts';
-import { startWebAnswerer } from '../sandbox/web-answerer.ts';
+import { seedAccounts, seedCallbacks, seedOrders } from '../sandbox/seed.ts';
+import { startWebServer } from '../sandbox/web-server.ts';
 import { viewWorld } from '../sandbox/world.ts';
 import { type App, type ClockAndLog, openApp } from './app.ts';
 import { type CallbackNetwork, openCallbacks } from './callbacks.ts';
 import { type Issuance, openIssuance } from './issuance.ts';
-import { dnsServers, namesOutside } from './sandbox-outside.ts';
+import { allowRule, dnsServers, validationNetwork } from './sandbox-network.ts';
 import { type Running, serveApp } from './serve.ts';
 import { claimMode, lockSandbox } from './start-up.ts';
 
 const LOOPBACK = '127.0.0.1';
-/** One write for a burst of callbacks. */
-const NOTE_MS = 200;
+/** A burst of callbacks causes one write of sandbox.json. */
+const DEBOUNCE_MS = 200;
 const ACCESS_KEY_BYTES = 24;
 
 export interface RunningSandbox extends Running {
   readonly sandbox: SandboxFile;
   readonly file: string;
-  /** For requests to paste. */
+  /** For the commands of the greeting. */
   readonly csrs: PastedCsrs;
 }
 
-export async function serveSandbox(config: Config, world: ClockAndLog): Promise<RunningSandbox> {
-  await using unlessServing = new AsyncDisposableStack();
+export async function serveSandbox(config: Config, { now, log }: ClockAndLog): Promise<RunningSandbox> {
+  await using cleanup = new AsyncDisposableStack();
   const lock = lockSandbox(config);
-  unlessServing.defer(() => lock.release());
-  const app = await openApp(config, world);
-  unlessServing.defer(() => app.close());
+  cleanup.defer(() => lock.release());
+  const app = await openApp(config, { now, log });
+  cleanup.defer(() => app.close());
   await claimMode(app.store, 'sandbox', config);
   const accounts = await seedAccounts(app.store, app.access);
-  const { records, textAt } = viewWorld(config.dataDir, (text) => world.log({ event: 'warning', text }));
-  const dns = unlessServing.use(await startNames(config, records));
-  const startWeb = (port: number) => startWebAnswerer({ host: LOOPBACK, port, textAt });
-  const web = unlessServing.use(await listenNear(config, DISTANCE.web, startWeb));
+  const { replies, textAt } = viewWorld(config.dataDir, (text) => log({ event: 'warning', text }));
+  const dns = cleanup.use(await startNameServer(config, replies));
+  const startWeb = (port: number) => startWebServer({ host: LOOPBACK, port, textAt });
+  const web = cleanup.use(await listenNear(config, PORT_OFFSETS.web, startWeb));
   const addresses = { dns: { address: `${LOOPBACK}:${dns.port}` }, web: { address: `${LOOPBACK}:${web.port}` } };
-  const issuance = await openIssuance(app, config, world.now, namesOutside(addresses, config));
-  let noteCallbacks = () => {};
-  const receiver = await startOwnReceiver(app, issuance, config, world, () => noteCallbacks());
-  unlessServing.defer(() => receiver.close());
+  const issuance = await openIssuance(app, config, now, validationNetwork(addresses, config));
+  let onCallback = () => {};
+  const receiver = await startSandboxReceiver(app, issuance, {
+    config,
+    now,
+    onCallback: () => onCallback(),
+  });
+  cleanup.defer(() => receiver.close());
   const roots = writeRoots(config.dataDir, issuance.issuers);
-  const callbacks = openCallbacks(app, config, world.now, outsideOf(config, issuance, addresses, receiver));
+  const callbacks = openCallbacks(app, config, now, networkOf(config, issuance, addresses, receiver));
   const running = await serveApp(app, { ...issuance, ...callbacks }, config);
-  unlessServing.defer(() => running.stop());
+  cleanup.defer(() => running.stop());
 
   const [{ id: accountId }] = accounts as [SandboxFile['accounts'][number]];
   const url = `https://${RECEIVER_NAME}:${receiver.port}/`;
@@ -80,19 +83,33 @@ export async function serveSandbox(config: Config, world: ClockAndLog): Promise<
     trust: { roots },
     ...addresses,
   });
-  // Orders first: what is demo data itself calls nobody back.
-  const orders = await seedOrders(app.store, issuance.placeOrder, issuance.products.values(), accountId, throwAwayCsr);
-  const seeded = await seedCallbacks(app.store, callbacks.callbacks, accounts, url, newAccessKey);
+  const { store } = app;
+  const { placeOrder, products } = issuance;
+  // Orders first, so that demo orders send no callbacks.
+  const orders = await seedOrders({
+    store,
+    placeOrder,
+    products: products.values(),
+    accountId,
+    makeCsr: throwAwayCsr,
+  });
+  const seeded = await seedCallbacks({
+    store,
+    callbacks: callbacks.callbacks,
+    accounts,
+    receiverUrl: url,
+    newAccessKey,
+  });
   writeSandboxFile(config.dataDir, sandbox());
-  const notes = debounced(() => {
+  const rewrite = debounced(() => {
     try {
       writeSandboxFile(config.dataDir, sandbox());
     } catch (error) {
-      world.log({ event: 'warning', text: `sandbox.json was not updated (${(error as NodeJS.ErrnoException).code})` });
+      log({ event: 'warning', text: `sandbox.json was not updated (${(error as NodeJS.ErrnoException).code})` });
     }
   });
-  noteCallbacks = notes.note;
-  unlessServing.move();
+  onCallback = rewrite.schedule;
+  cleanup.move();
 
   async function stop(drainMs?: number): Promise<void> {
     try {
@@ -100,7 +117,7 @@ export async function serveSandbox(config: Config, world: ClockAndLog): Promise<
       await receiver.close();
       await web.close();
       await dns.close();
-      notes.end();
+      rewrite.flush();
     } finally {
       lock.release();
     }
@@ -114,7 +131,7 @@ export async function serveSandbox(config: Config, world: ClockAndLog): Promise<
   };
 }
 
-/** Deletes what the sandbox made; returns the names of the files. */
+/** Deletes the sandbox's files and returns their names. */
 export function resetSandbox(config: Config): string[] {
   const lock = lockSandbox(config);
   try {
@@ -125,13 +142,14 @@ export function resetSandbox(config: Config): string[] {
 }
 
 /**
- * At a fixed distance from the service where that is free, so that addresses stay the same over restarts; far enough
- * for a second sandbox on the next port. With the usual 8080 the receiver is at 8443.
+ * Offsets from the port of the service, so that addresses survive restarts, with room for other sandboxes on the next
+ * ports. With the default 8080 the receiver is at 8443.
  */
-const DISTANCE = { receiver: 363, dns: 373, web: 383 } as const;
+const PORT_OFFSETS = { receiver: 363, dns: 373, web: 383 } as const;
 
-async function listenNear<T>(config: Config, distance: number, listen: (port: number) => Promise<T>): Promise<T> {
-  const port = config.port + distance;
+/** Falls back to a random free port if the one at the offset is taken. */
+async function listenNear<T>(config: Config, offset: number, listen: (port: number) => Promise<T>): Promise<T> {
+  const port = config.port + offset;
   if (config.port === 0 || port > 65_535) return await listen(0);
   return await listen(port).catch((error) => {
     if ((error as NodeJS.ErrnoException).code !== 'EADDRINUSE') throw error;
@@ -139,8 +157,8 @@ async function listenNear<T>(config: Config, distance: number, listen: (port: nu
   });
 }
 
-async function startNames(config: Config, records: Records): Promise<DnsServer> {
-  const dns = await listenNear(config, DISTANCE.dns, (port) => startDnsServer({ host: LOOPBACK, port, records }));
+async function startNameServer(config: Config, replies: ReplySource): Promise<DnsServer> {
+  const dns = await listenNear(config, PORT_OFFSETS.dns, (port) => startDnsServer({ host: LOOPBACK, port, replies }));
   for (const name of [RECEIVER_NAME, UNTRUSTED_NAME, 'wrong-host.sandbox.test']) {
     dns.set(name, 'A', [LOOPBACK]);
     dns.set(name, 'AAAA', 'nodata');
@@ -151,29 +169,26 @@ async function startNames(config: Config, records: Records): Promise<DnsServer> 
   return dns;
 }
 
-async function startOwnReceiver(
-  app: App,
+async function startSandboxReceiver(
+  { store, access }: App,
   { placeOrder, authority }: Issuance,
-  config: Config,
-  { now }: ClockAndLog,
-  onCallback: () => void,
+  { config, now, onCallback }: { readonly config: Config; readonly now: Clock; readonly onCallback: () => void },
 ): Promise<Receiver> {
-  const { store, access } = app;
   const { key, leaf, issuerId } = await receiverIdentity({ store, access, placeOrder, now, newKeyAndCsr });
   const cert = pem('CERTIFICATE', leaf);
   const chain = authority.chainOf(issuerId).map((one) => pem('CERTIFICATE', one));
   const earlier = readSandboxFile(config.dataDir)?.receiver.callbacks ?? [];
   const certificates = {
     good: { cert: [cert, ...chain].join(''), key },
-    // Without its chain nobody can follow it to a root: the commonest mistake of all.
+    // Without its chain, clients cannot build a path to a root: the most common misconfiguration.
     untrusted: { cert, key },
   };
-  return await listenNear(config, DISTANCE.receiver, (port) =>
+  return await listenNear(config, PORT_OFFSETS.receiver, (port) =>
     startReceiver({ host: LOOPBACK, port, certificates, onCallback, earlier }),
   );
 }
 
-function outsideOf(
+function networkOf(
   config: Config,
   { issuers }: Issuance,
   sandbox: Pick<SandboxFile, 'dns'>,
@@ -181,22 +196,23 @@ function outsideOf(
 ): CallbackNetwork {
   const roots = issuers.filter(({ role }) => role === 'root').map((root) => pem('CERTIFICATE', root.certificate));
   return {
-    allow: [parseAddressRule(`${LOOPBACK}:${receiver.port}`)!, ...config.callbacks.sandboxAllow],
+    allow: [allowRule(`${LOOPBACK}:${receiver.port}`), ...config.callbacks.sandboxAllow],
     roots,
     dnsServers: dnsServers(sandbox, config),
   };
 }
 
-function debounced(write: () => void): { note(): void; end(): void } {
+/** `schedule` runs `write` once after a delay, however often it is called; `flush` runs a scheduled one now. */
+function debounced(write: () => void): { schedule(): void; flush(): void } {
   let timer: NodeJS.Timeout | undefined;
   return {
-    note() {
+    schedule() {
       timer ??= setTimeout(() => {
         timer = undefined;
         write();
-      }, NOTE_MS);
+      }, DEBOUNCE_MS);
     },
-    end() {
+    flush() {
       if (timer) write();
       clearTimeout(timer);
     },

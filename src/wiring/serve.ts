@@ -60,7 +60,7 @@ export async function serveApp(app: App, services: Issuance & CallbackServices, 
   app.log({ event: 'listening', text: `${address} as ${publicUrl()}` });
   const chores: Chore[] = [
     { everyMs: SWEEP_MS, run: services.sweep },
-    { everyMs: VALIDATE_MS, run: services.proveDomains.due },
+    { everyMs: VALIDATE_MS, run: services.proveDomains.proveDue },
     ...services.deliveryChores,
     ...services.revocationChores,
   ];

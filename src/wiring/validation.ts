@@ -1,5 +1,5 @@
-// The part of the application that asks the outside world about names: resolvers as perspectives, the outbound function
-// with the rules for files, and the values that holders of names are asked to publish.
+// Wires domain validation: resolvers as network perspectives, the outbound function with the policy for validation
+// files, and challenge values.
 
 import { createHmac } from 'node:crypto';
 import { dnsLookups } from '../adapters/dns/lookups.ts';
@@ -13,10 +13,10 @@ import { checkDomains } from '../usecases/validation/check-domains.ts';
 import type { CheckingTools } from '../usecases/validation/check-names.ts';
 
 const USER_AGENT = 'Reseal-Validation/1';
-const FILE_MS = 10_000;
+const FETCH_MS = 10_000;
 
-/** What the sandbox puts in the place of the world. */
-export interface NamesOutside {
+/** Replaces the internet in a sandbox. */
+export interface ValidationNetwork {
   readonly dnsServers: readonly string[];
   readonly allow: readonly AddressRule[];
   readonly httpPort: number;
@@ -25,17 +25,17 @@ export interface NamesOutside {
 export function openValidation(
   config: Config,
   now: Clock,
-  /** Of the service: who does not know it cannot tell which value belongs to an order. */
+  /** The service's secret, without which challenge values cannot be predicted. */
   secret: Uint8Array,
-  outside?: NamesOutside,
+  network?: ValidationNetwork,
 ): CheckingTools {
   const { issuers, accountBase, perspectives, allow, httpPort } = config.validation;
-  const primary = outside?.dnsServers ?? config.dnsServers;
-  const views = [primary, ...perspectives.map((one) => [one])];
+  const primary = network?.dnsServers ?? config.dnsServers;
+  const resolvers = [primary, ...perspectives.map((server) => [server])];
   const accountUri = (accountId: AccountId) => accountBase + accountId;
   return {
     checks: checkDomains({
-      perspectives: views.map((dnsServers) => ({
+      perspectives: resolvers.map((dnsServers) => ({
         dns: dnsLookups(dnsServers),
         callOut: callOut({ dnsServers, extraRoots: [], userAgent: USER_AGENT }),
       })),
@@ -43,8 +43,8 @@ export function openValidation(
       accountUri,
       registrableDomain,
       now,
-      filePort: outside?.httpPort ?? httpPort,
-      filePolicy: { allow: [...allow, ...(outside?.allow ?? [])], deny: config.callbacks.deny, totalMs: FILE_MS },
+      filePort: network?.httpPort ?? httpPort,
+      filePolicy: { allow: [...allow, ...(network?.allow ?? [])], deny: config.callbacks.deny, totalMs: FETCH_MS },
     }),
     challengeFacts: (accountId, certificateId) => ({
       valueFor: (domain) =>

@@ -1,5 +1,5 @@
-// Taking up what is due reads what is due, however many wait: the database says how it goes about the statement that the
-// repository sends. WAITING_ROWS=1000000 asks the same of a large database.
+// Claiming due certificates reads only due rows, however many wait, by the query plan of the repository's statement.
+// WAITING_ROWS=1000000 runs it on a large table.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { CompiledQuery, Kysely, sql } from 'kysely';
@@ -11,10 +11,10 @@ import { waitingIn } from '../../src/adapters/store/validation/waiting.ts';
 import { bothEngines } from '../support/engines.ts';
 
 const ROWS = Number(process.env.WAITING_ROWS ?? 20_000);
-/** Row i is due at i. */
+/** Row i is due at time i. */
 const [NOW, UNTIL, LIMIT] = [50, 10 * ROWS, 16];
 
-/** One account and one order; certificates, and what waits, are many. */
+/** One account and one order with many waiting certificates. */
 async function fill(db: Db): Promise<void> {
   const numbers = sql.raw(`with recursive n (i) as (select 1 union all select i + 1 from n where i < ${ROWS})`);
   await sql`insert into account (id, name, kind, locale, created_at) values ('a', 'Name', 'standard', 'en', 0)`.execute(
@@ -42,7 +42,7 @@ interface Node {
 }
 const allIn = (node: Node): Node[] => [node, ...(node.Plans ?? []).flatMap(allIn)];
 
-/** Fails unless what is due is found by its index, and nothing is read from one end to the other. */
+/** Fails unless due rows are found through the index, without a full scan. */
 const REQUIRE_LOOK_UPS: Readonly<Record<Engine['name'], (db: Db, query: CompiledQuery) => Promise<void>>> = {
   async sqlite(db, { sql: text, parameters }) {
     const plan = CompiledQuery.raw(`explain query plan ${text}`, [...parameters]);
@@ -58,21 +58,21 @@ const REQUIRE_LOOK_UPS: Readonly<Record<Engine['name'], (db: Db, query: Compiled
       steps.join('\n'),
     );
   },
-  /** Run for real, and taken back: it tells how many rows each step has read. */
+  /** Runs the statement and rolls it back: EXPLAIN ANALYZE reports the rows that each step read. */
   async postgresql(db, { sql: text, parameters }) {
     await sql`begin`.execute(db);
     const plan = CompiledQuery.raw(`explain (analyze, format json) ${text}`, [...parameters]);
     const { rows } = await db.executeQuery<{ 'QUERY PLAN': { Plan: Node }[] }>(plan);
     await sql`rollback`.execute(db);
     const nodes = rows[0]!['QUERY PLAN'].flatMap(({ Plan }) => allIn(Plan));
-    const told = JSON.stringify(nodes.map(({ Plans: _, ...node }) => node));
-    assert.ok(!nodes.some((node) => node['Node Type'] === 'Seq Scan'), told);
+    const nodesText = JSON.stringify(nodes.map(({ Plans: _, ...node }) => node));
+    assert.ok(!nodes.some((node) => node['Node Type'] === 'Seq Scan'), nodesText);
     assert.ok(
       nodes.some((node) => node['Index Name'] === 'waiting_certificate_due'),
-      told,
+      nodesText,
     );
     const read = nodes.map((node) => (node['Actual Rows'] ?? 0) * (node['Actual Loops'] ?? 1));
-    assert.ok(Math.max(...read) <= LIMIT, told);
+    assert.ok(Math.max(...read) <= LIMIT, nodesText);
   },
 };
 
@@ -80,7 +80,7 @@ for (const { name, newLocation } of await bothEngines()) {
   describe(`${name}, ${ROWS} that wait`, async () => {
     const location = await newLocation();
     await (await openStore(location, sealerWith([newSealKey()]), Date.now)).close();
-    // The patient kind, on one connection: filling takes long, and a transaction must hold for what follows.
+    // One connection with a long timeout: filling takes long, and the transaction must span all statements.
     const engine = engineAt(location, {}, true);
     const sent: CompiledQuery[] = [];
     const db = new Kysely<Schema>({ dialect: engine.dialect, log: ({ query }) => void sent.push(query) });
@@ -94,7 +94,7 @@ for (const { name, newLocation } of await bothEngines()) {
       const [query, ...others] = [...sent];
       assert.ok(query && others.length === 0, 'one statement');
       await REQUIRE_LOOK_UPS[name](db, query);
-      // As many as were due and no others have moved.
+      // Exactly the due rows were moved.
       assert.equal((await waitingIn(db, engine).claim(NOW, UNTIL, 1_000)).length, NOW - LIMIT);
       assert.deepEqual(await waitingIn(db, engine).claim(NOW, UNTIL, LIMIT), []);
     });

@@ -1,5 +1,5 @@
-// Certificates that wait for proof, on every engine: who is due is taken up once, what is prepared keeps its id, and
-// what a lost signer had prepared leaves its serial number behind under another one.
+// The queue of waiting certificates, on every engine: each due one is claimed once, a prepared one keeps its id, and the
+// serial number of a lost signer is kept under another id.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { sql } from 'kysely';
@@ -8,17 +8,17 @@ import { openEngine } from '../../src/adapters/store/engine/engine.ts';
 import type { Db } from '../../src/adapters/store/engine/schema.ts';
 import { engineAt, type OpenStore, openStore } from '../../src/adapters/store/store.ts';
 import { afterLostSigner, type EncryptionHalf } from '../../src/domain/certificate/order.ts';
-import type { Waiting } from '../../src/domain/validation/ports.ts';
+import type { WaitingCertificate } from '../../src/domain/validation/ports.ts';
 import { bothEngines } from '../support/engines.ts';
 import { certificate, EVERY_BYTE, issued, NOW, ODD, order, pairOf, preparation, prepared } from '../support/records.ts';
 
 const key = newSealKey();
 
-const waiting = (certificateId: string, change: Partial<Waiting> = {}): Waiting => ({
+const waiting = (certificateId: string, change: Partial<WaitingCertificate> = {}): WaitingCertificate => ({
   ...{ certificateId, accountId: 'a', orderId: 'o', dueAt: NOW, tries: 0, expiresAt: NOW + 1_000, findings: {} },
   ...change,
 });
-const FULL: Partial<Waiting> = {
+const FULL: Partial<WaitingCertificate> = {
   ...{ dueAt: 2 ** 52, tries: 2 ** 31, expiresAt: 2 ** 52 + 1 },
   findings: {
     [ODD]: { at: NOW, of: 'control', problem: 'wrong_value', reason: { en: ODD, zh: '原因' } },
@@ -28,7 +28,8 @@ const FULL: Partial<Waiting> = {
 const half = (serial: string): EncryptionHalf => ({
   ...{ escrowedKeyId: 'e', serial, toBeSigned: EVERY_BYTE, der: null, envelope: EVERY_BYTE },
 });
-const idsOf = (rows: readonly Pick<Waiting, 'certificateId'>[]) => rows.map(({ certificateId }) => certificateId);
+const idsOf = (rows: readonly Pick<WaitingCertificate, 'certificateId'>[]) =>
+  rows.map(({ certificateId }) => certificateId);
 
 for (const engine of await bothEngines()) {
   /** Accounts a and b, one pair of issuers, the orders o of a and p of b, and an escrowed key. */
@@ -51,7 +52,7 @@ for (const engine of await bothEngines()) {
       await store.escrowedKeys.insert(escrowed);
       await work(store, other, db);
     });
-  /** So many that wait, each due a millisecond after the one before. */
+  /** Inserts waiting certificates, each due a millisecond after the previous. */
   async function fill({ certificates, waiting: rows }: OpenStore, from: number, to: number): Promise<void> {
     for (let index = from; index < to; index += 1) {
       const id = `c${String(index).padStart(3, '0')}`;
@@ -78,7 +79,7 @@ for (const engine of await bothEngines()) {
       const change = { dueAt: NOW + 7, tries: 9, findings: FULL.findings! };
       await rows.update({ certificateId: 'c1', accountId: 'b', ...change });
       assert.deepEqual(await rows.find('a', 'c1'), plain);
-      // Its end, and whose it is, never change.
+      // Expiry and owner never change.
       await rows.update({ ...plain, ...change, ...{ expiresAt: 1, orderId: 'p' } });
       assert.deepEqual(await rows.find('a', 'c1'), { ...plain, ...change });
       assert.deepEqual(await rows.find('a', 'c2'), full);
@@ -98,7 +99,7 @@ for (const engine of await bothEngines()) {
       await orders.insert(order('q', { accountId: 'b' }));
       const dueAt = { c1: NOW - 1, c2: NOW + 1, c3: NOW - 9, c4: NOW, c5: NOW - 5 };
       for (const [id, due] of Object.entries(dueAt)) {
-        // Of every account: it is the service's own work.
+        // Across accounts: the worker acts for the service.
         const whose = id === 'c5' ? { accountId: 'b', orderId: 'q' } : {};
         await certificates.insert(certificate(id, whose));
         await rows.insert(waiting(id, { dueAt: due, tries: 3, ...whose }));
@@ -118,12 +119,12 @@ for (const engine of await bothEngines()) {
       assert.deepEqual(await rows.claim(NOW, until, 10), []);
       assert.equal((await rows.find('a', 'c2'))?.dueAt, NOW + 1);
       assert.deepEqual(idsOf(await rows.claim(NOW + 1, until, 10)), ['c2']);
-      // Whoever took them up did not come back.
+      // The worker that leased them died.
       assert.equal((await rows.claim(until, until + 1, 10)).length, 5);
     });
 
     testStore('no more are taken up than asked for, however few the database remembers', async (store, _, db) => {
-      // Its statistics are of a time when one waited; then there are many. A plan made from them must not take all.
+      // The planner's statistics are stale, from a time with one row. The limit must hold with that plan too.
       await fill(store, 0, 1);
       await sql`analyze`.execute(db);
       await fill(store, 1, 30);
@@ -134,14 +135,14 @@ for (const engine of await bothEngines()) {
       assert.equal((await store.waiting.claim(NOW + 100, NOW + 200, 16)).length, 6);
     });
 
-    testStore('two who look at the same moment get different ones, and together all of them', async (store, other) => {
+    testStore('concurrent workers claim disjoint sets that cover everything due', async (store, other) => {
       await fill(store, 0, 60);
       const claims = await Promise.all(
         Array.from({ length: 12 }, (_, index) => (index % 2 ? store : other).waiting.claim(NOW + 60, NOW + 99, 5)),
       );
       const taken = claims.flatMap(idsOf);
-      assert.equal(new Set(taken).size, taken.length, 'nobody got what another has');
-      // One that was held by another at that moment may have been passed over: it is still there for the next.
+      assert.equal(new Set(taken).size, taken.length, 'no certificate was claimed twice');
+      // A row locked by another worker may have been skipped; it stays for the next claim.
       const rest = idsOf(await store.waiting.claim(NOW + 60, NOW + 99, 60));
       assert.equal(new Set([...taken, ...rest]).size, 60);
       assert.equal(taken.length + rest.length, 60);
@@ -149,23 +150,23 @@ for (const engine of await bothEngines()) {
 
     testStore('what waits is prepared under its own id, once, and only as its account’s', async (store) => {
       const { certificates } = store;
-      const wish = { pendingSince: NOW - 5, names: [ODD], csr: ODD, validityDays: 7, keepsEncryptionKey: true };
-      for (const id of ['c1', 'c2']) await certificates.insert(certificate(id, wish));
+      const request = { pendingSince: NOW - 5, names: [ODD], csr: ODD, validityDays: 7, keepsEncryptionKey: true };
+      for (const id of ['c1', 'c2']) await certificates.insert(certificate(id, request));
       for (const one of [issued('c3'), prepared('c4'), certificate('c5', { state: 'canceled' })]) {
         await certificates.insert(one);
       }
-      const ready = prepared('c1', wish);
+      const ready = prepared('c1', request);
       for (const other of [{ accountId: 'b' }, { orderId: 'p' }, { id: 'nothing' }]) {
         assert.equal(await certificates.prepare({ ...ready, ...other }), false);
       }
-      assert.deepEqual(await certificates.find('a', 'c1'), certificate('c1', wish));
+      assert.deepEqual(await certificates.find('a', 'c1'), certificate('c1', request));
       assert.equal(await certificates.prepare(ready), true);
       assert.deepEqual(await certificates.find('a', 'c1'), ready);
       const other = { preparation: preparation('another'), encryption: half('another half') };
       for (const id of ['c1', 'c3', 'c4', 'c5']) assert.equal(await certificates.prepare(prepared(id, other)), false);
       assert.deepEqual(await certificates.find('a', 'c1'), ready, 'with the serial number that was written down first');
-      // Both halves of a dual one.
-      const dual = prepared('c2', { ...wish, encryption: half('half of c2') });
+      // Both halves of a dual certificate.
+      const dual = prepared('c2', { ...request, encryption: half('half of c2') });
       assert.equal(await certificates.prepare(dual), true);
       assert.deepEqual(await certificates.find('a', 'c2'), dual);
       await assert.rejects(certificates.insert(prepared('c6', { preparation: preparation('serial of c1') })));
@@ -185,10 +186,10 @@ for (const engine of await bothEngines()) {
 
     testStore('one that waited goes back to waiting, and leaves its serial numbers under another id', async (store) => {
       const { certificates, waiting: rows } = store;
-      const wish = { pendingSince: NOW - 5, names: [ODD], willRevoke: [], customExpirationDate: '2027-01-01' };
-      await certificates.insert(certificate('c1', wish));
+      const request = { pendingSince: NOW - 5, names: [ODD], willRevoke: [], customExpirationDate: '2027-01-01' };
+      await certificates.insert(certificate('c1', request));
       await rows.insert(waiting('c1'));
-      const ready = prepared('c1', { ...wish, encryption: half('half of c1') });
+      const ready = prepared('c1', { ...request, encryption: half('half of c1') });
       await certificates.prepare(ready);
       await certificates.void('c1', 'v1');
       const { pending, voided } = afterLostSigner(ready, 'v1');
@@ -196,15 +197,15 @@ for (const engine of await bothEngines()) {
       assert.deepEqual(await certificates.find('a', 'v1'), voided);
       assert.equal(await certificates.find('b', 'v1'), undefined);
       assert.deepEqual(await rows.find('a', 'c1'), waiting('c1'), 'and it still waits');
-      // The serial numbers stay taken, and nobody signs them again.
+      // The serial numbers stay taken and are never signed again.
       await assert.rejects(certificates.insert(prepared('c2', { preparation: preparation('serial of c1') })));
       const taken = prepared('c2', { encryption: half('half of c1') });
       await assert.rejects(store.transaction((tx) => tx.certificates.insert(taken)));
       const result = { der: EVERY_BYTE, issuedAt: NOW, version: 1, replacesId: null, encryptionDer: null };
       for (const id of ['c1', 'v1']) assert.equal(await certificates.issue(id, result), false);
       assert.deepEqual(idOf(await certificates.listLast('a', 'o', 9)), ['c1']);
-      // Under new ones it is prepared and issued as if nothing had been.
-      const again = prepared('c1', { ...wish, preparation: preparation('second'), encryption: half('second half') });
+      // Under new serial numbers it can be prepared and issued.
+      const again = prepared('c1', { ...request, preparation: preparation('second'), encryption: half('second half') });
       assert.equal(await certificates.prepare(again), true);
       assert.equal(await certificates.issue('c1', { ...result, encryptionDer: EVERY_BYTE }), true);
       assert.deepEqual((await certificates.find('a', 'v1'))?.preparation?.serial, 'serial of c1');
@@ -213,7 +214,7 @@ for (const engine of await bothEngines()) {
       assert.equal(await certificates.find('a', 'v2'), undefined);
     });
 
-    testStore('one that nobody was told about is voided as it is', async ({ certificates }) => {
+    testStore('one whose id was never answered is voided as it is', async ({ certificates }) => {
       const ready = prepared('c1', { encryption: half('half of c1') });
       await certificates.insert(ready);
       await certificates.void('c1', 'v1');

@@ -1,5 +1,5 @@
-// A customer's way with each method, against the real program: place an order, read the instruction, publish it with the
-// sandbox's own commands, and watch it being issued; then more names, fewer names, and a wildcard.
+// Each validation method against the real program: place an order, publish its instructions with the sandbox's commands,
+// and wait for issuance; then more names, fewer names, and a wildcard.
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -44,12 +44,12 @@ async function api(method: string, path: string, json?: object) {
   return { status: answer.status, ...((await answer.json()) as { code: string; field?: string; data: any }) };
 }
 
-const wish = (names: readonly string[], top: object = {}) => ({
+const request = (names: readonly string[], top: object = {}) => ({
   certificate: { csr: csrFor(), common_name: names[0], dns_names: names.slice(1), sign_hash: 'sha256' },
   ...top,
 });
 
-/** As the order says, with the command that a person would use. */
+/** Publishes what the order shows, with the CLI. */
 async function publish(id: string): Promise<Entry[]> {
   const { data } = await api('GET', id);
   const open = (data.dcv_val as Entry[]).filter(({ auth_val, verified }) => auth_val !== '' && !verified);
@@ -65,7 +65,7 @@ async function publish(id: string): Promise<Entry[]> {
 }
 
 async function reissued(id: string, names: readonly string[], top: object = {}): Promise<string> {
-  const answer = await api('POST', `${id}/reissue`, wish(names, top));
+  const answer = await api('POST', `${id}/reissue`, request(names, top));
   assert.equal(answer.code, 'success', JSON.stringify(answer));
   return (await api('GET', id)).data.status;
 }
@@ -78,7 +78,7 @@ for (const [index, method] of (['dns', 'file', 'dns-persist'] as const).entries(
   test(`${method}: placed, proven, issued; a name more, a name less, a wildcard`, async () => {
     const base = `journey${index}.com`;
     const [first, second, wildcard] = [`www.${base}`, `api.${base}`, `*.${base}`];
-    const placed = await api('POST', 'ssl-dv', wish([first], { dcv_method: method }));
+    const placed = await api('POST', 'ssl-dv', request([first], { dcv_method: method }));
     assert.equal(placed.code, 'success');
     const { id } = placed.data;
     assert.equal((await api('GET', id)).data.status, 'domain_verifing');
@@ -103,7 +103,7 @@ for (const [index, method] of (['dns', 'file', 'dns-persist'] as const).entries(
     assert.deepEqual(await namesOf(id), [first]);
 
     if (method === 'file') {
-      const refused = await api('POST', `${id}/reissue`, wish([first, wildcard]));
+      const refused = await api('POST', `${id}/reissue`, request([first, wildcard]));
       assert.deepEqual([refused.status, refused.code, refused.field], [400, 'invalid_dcv_method', 'dcv_method']);
       return;
     }
@@ -120,7 +120,7 @@ test('dns-persist: an expiry, none, and another policy, each as the order says',
   const path = `_validation-persist.${name}`;
   const until = Math.floor(Date.now() / 1000) + 3_600;
   const wanted = { dcv_method: 'dns-persist', persist_until: until };
-  const { id } = (await api('POST', 'ssl-dv', wish([name], wanted))).data;
+  const { id } = (await api('POST', 'ssl-dv', request([name], wanted))).data;
   const [entry] = await publish(id);
   assert.match(entry?.auth_val ?? '', new RegExp(`; persistUntil=${until}$`));
   assert.equal(await completed(id), 'issued');
@@ -145,7 +145,7 @@ test('dns-persist: an expiry, none, and another policy, each as the order says',
   const { data } = await api('GET', id);
   const record = (data.dcv_val as Entry[]).find(({ domain }) => domain === name)?.auth_val ?? '';
   assert.match(record, /; policy=wildcard$/);
-  // One record at the name covers what is below it.
+  // One record at the name covers names below it.
   assert.equal((await reseal(['sandbox', 'dns', 'set', path, 'TXT', record], settings)).code, 0);
   assert.equal(await completed(id), 'issued');
 

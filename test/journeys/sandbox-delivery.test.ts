@@ -1,4 +1,4 @@
-// What a newcomer pastes from the greeting calls back for real, and both sides of it can be looked at.
+// The commands of the greeting send real callbacks, visible from the sender's and the receiver's side.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
@@ -45,7 +45,7 @@ test('a reissue that is pasted from the greeting arrives at the receiver, and ca
   assert.deepEqual([deliveries[0].id, deliveries[0].cert_id], [callback?.headers['webhook-id'], data.certificate.id]);
   const table = await reseal(['callback', 'deliveries', id], settings);
   assert.match(table.out, /^ID +ACTION +ORDER +STATE +ATTEMPTS +LAST +CREATED +NEXT\n/);
-  assert.match(table.out, /suppressed +0 +not_configured/, 'the demo orders themselves called nobody');
+  assert.match(table.out, /suppressed +0 +not_configured/, 'the demo orders themselves sent no callbacks');
 
   await command('callback', 'resend', id, deliveries[0].id);
   await until('it has arrived again', () => callbacks().length === 2);

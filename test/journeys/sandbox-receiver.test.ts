@@ -1,5 +1,5 @@
-// The sandbox's receiver of callbacks, over real TLS: what it keeps, each way it misbehaves, and that nothing which
-// reaches it takes it down or stays.
+// The sandbox's receiver of callbacks, over real TLS: what it keeps, each fault it injects, and that no client can take
+// it down or hold a connection for long.
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import https from 'node:https';
@@ -22,23 +22,23 @@ const CERTIFICATES = {
 const start = (onCallback = () => {}, earlier: readonly ReceivedCallback[] = []) =>
   startReceiver({ host: '127.0.0.1', port: 0, certificates: CERTIFICATES, onCallback, earlier });
 
-interface Wish {
+interface Options {
   readonly method?: string;
   readonly servername?: string;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string;
 }
 
-function request({ port }: Receiver, path: string, { servername = HOST, method = 'POST', headers, body }: Wish) {
+function request({ port }: Receiver, path: string, { servername = HOST, method = 'POST', headers, body }: Options) {
   const to = { host: '127.0.0.1', port, servername, ca: CA.root, agent: false };
   const outgoing = https.request({ ...to, path, method, ...(headers ? { headers } : {}) });
   outgoing.end(body);
   return outgoing;
 }
 
-/** A whole answer, as `fetch` would give it; rejects with what the socket said. */
-async function call(receiver: Receiver, path: string, wish: Wish = {}) {
-  const [answer] = await once(request(receiver, path, wish), 'response');
+/** Returns the complete response; rejects with the error of the socket. */
+async function call(receiver: Receiver, path: string, options: Options = {}) {
+  const [answer] = await once(request(receiver, path, options), 'response');
   let text = '';
   for await (const chunk of answer) text += chunk;
   return { status: answer.statusCode as number, headers: answer.headers as Record<string, string>, text };
@@ -48,9 +48,9 @@ const answersOf = (receiver: Receiver) => receiver.callbacks().map(({ answer }) 
 const coded = (code: string) => (error: NodeJS.ErrnoException) => error.code === code || assert.fail(error);
 
 test('a callback is answered with 200 and kept: its own headers, its body, what was done', async () => {
-  let told = 0;
+  let notified = 0;
   await using receiver = await start(() => {
-    told += 1;
+    notified += 1;
   });
   const headers = {
     'Content-Type': 'application/json',
@@ -77,10 +77,10 @@ test('a callback is answered with 200 and kept: its own headers, its body, what 
     },
   );
   assert.ok(Math.abs(Date.now() - Date.parse(kept?.at ?? '')) < 60_000);
-  assert.equal(told, 1);
+  assert.equal(notified, 1);
 
   await call(receiver, '/', { body: 'not JSON' });
-  assert.deepEqual([receiver.callbacks()[0]?.body, told], ['not JSON', 2]);
+  assert.deepEqual([receiver.callbacks()[0]?.body, notified], ['not JSON', 2]);
 });
 
 test('the last fifty are kept, newest first', async () => {
@@ -190,7 +190,7 @@ test('the name asked for picks the certificate, and new ones count from the next
   await assert.rejects(get('UNTRUSTED.elsewhere.test'), coded('UNABLE_TO_VERIFY_LEAF_SIGNATURE'));
   await assert.rejects(get('wrong-host.sandbox.test'), coded('ERR_TLS_CERT_ALTNAME_INVALID'));
   assert.equal((await get(HOST)).status, 200);
-  // Without a name, as for a literal address, the certificate is the good one.
+  // Without SNI, as for an IP address, the certificate is the good one.
   await assert.rejects(get(''), coded('ERR_TLS_CERT_ALTNAME_INVALID'));
 
   const expired = CA.identity([HOST], { from: Date.now() - 2 * 86_400_000, until: Date.now() - 86_400_000 });
@@ -202,7 +202,7 @@ test('the name asked for picks the certificate, and new ones count from the next
   assert.equal(receiver.callbacks().length, 3);
 });
 
-test('to the function that sends callbacks, each looks like what it stands for', async () => {
+test('the callback sender classifies each fault as intended', async () => {
   await using outside = await Outside.open();
   const certificates = { ...CERTIFICATES, good: outside.ca.identity([HOST]) };
   await using receiver = await startReceiver({ host: '127.0.0.1', port: 0, certificates, onCallback() {} });
@@ -284,7 +284,7 @@ test('nothing that is not a callback takes it down', async () => {
     socket.write(bytes, 'latin1');
     await once(socket, 'close');
   }
-  // Peers that leave at once, in the handshake and in the middle of a request.
+  // Peers that disconnect at once, in the handshake, and in the middle of a request.
   for (const connect of [plain, secure]) {
     const socket = await connect();
     socket.on('error', () => {});
@@ -312,11 +312,11 @@ test('one request for each connection, and 64 connections at a time', async () =
   await Promise.all(waiting.map((socket) => once(socket, 'connect')));
   await assert.rejects(call(receiver, '/'));
   for (const socket of waiting) socket.destroy();
-  // It learns of their leaving one by one.
+  // The receiver notices the disconnects one by one.
   while ((await call(receiver, '/').catch(() => undefined))?.status !== 200) await sleep(20);
 });
 
-test('whoever stays silent is let go', async () => {
+test('a silent client is disconnected', async () => {
   await using receiver = await start();
   const connect = () => tls.connect({ port: receiver.port, host: '127.0.0.1', servername: HOST, ca: CA.root });
   const sockets = [net.connect(receiver.port, '127.0.0.1'), connect(), connect(), connect()];
@@ -328,7 +328,7 @@ test('whoever stays silent is let go', async () => {
 });
 
 test('closing ends everything at once and leaves nothing behind', async () => {
-  /** After a moment, for what the tests before have let go of; and compared, for the test runner has some too. */
+  /** Waits for handles of earlier tests to close, and compares counts, because the test runner has handles too. */
   const handles = async () => {
     await sleep(100);
     return process.getActiveResourcesInfo().filter((one) => /Timeout|TCP|TLS/.test(one));

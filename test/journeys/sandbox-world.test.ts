@@ -1,5 +1,5 @@
-// Two terminals: in the one the sandbox runs, in the other a person tells its outside world what to say. Real processes,
-// a real resolver, a real HTTP client.
+// Two terminals: one runs the sandbox, the other changes its DNS records and files. Real processes, a real resolver, a
+// real HTTP client.
 import assert from 'node:assert/strict';
 import { Resolver } from 'node:dns/promises';
 import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
@@ -14,7 +14,7 @@ const PERSIST = 'ca.example; accounturi=https://ca.example/accounts/42; policy=w
 const FILE_URL = 'http://www.example.com/.well-known/pki-validation/fileauth.txt';
 const settingsFor = (folder: string) => ({ RESEAL_DATA_DIR: folder, RESEAL_PORT: '0' });
 
-/** The other terminal. */
+/** Runs a command in the second terminal. */
 const terminal = (folder: string) => ({
   run: (...words: string[]) => reseal(['sandbox', ...words], settingsFor(folder)),
   async json(...words: string[]) {
@@ -68,7 +68,7 @@ test('records and files are set before and while it runs, replaced, cleared, kep
     assert.equal((await get('www.example.com', path)).body, 'line one\nline two');
     assert.deepEqual(await resolver.resolve4('www.example.com'), ['127.0.0.1']);
     await assert.rejects(resolver.resolve6('www.example.com'), { code: 'ENODATA' });
-    // The sandbox's own names are as before.
+    // The sandbox's own names are unchanged.
     assert.deepEqual(await resolver.resolve4('receiver.sandbox.test'), ['127.0.0.1']);
     assert.equal(await sandbox.running.end('SIGTERM'), 0);
   }

@@ -1,4 +1,4 @@
-// A newcomer's first minutes, with the real program.
+// The first start of a sandbox, with the real program.
 import assert from 'node:assert/strict';
 import { execFileSync, spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
@@ -13,10 +13,10 @@ import { RawConnection } from '../support/raw-http.ts';
 const settingsFor = (folder: string) => ({ RESEAL_DATA_DIR: folder, RESEAL_PORT: '0' });
 const sandboxFile = (folder: string) => JSON.parse(readFileSync(join(folder, 'sandbox.json'), 'utf8'));
 
-/** With RESEAL_PORT=0 every start finds other free ports. */
+/** With RESEAL_PORT=0 every start uses other free ports. */
 const withoutPorts = (value: unknown) => JSON.parse(JSON.stringify(value).replace(/:\d+\//g, ':PORT/'));
 
-/** Starts, waits until sandbox.json is there and the greeting is printed. */
+/** Starts a sandbox. Resolves once sandbox.json exists and the greeting is printed. */
 async function started(folder: string, extra: Record<string, string> = {}) {
   const running = startReseal(['sandbox'], { ...settingsFor(folder), ...extra });
   const url = await running.listening();
@@ -168,7 +168,7 @@ test('accounts that an operator made are not swallowed by a sandbox', async () =
 test('a start that fails late leaves nothing running', async () => {
   const folder = newFolder();
   mkdirSync(join(folder, 'sandbox.json'));
-  // It ends by itself; were the server still listening, this would not come back.
+  // The process exits; a server still listening would keep it alive.
   assert.notEqual((await reseal(['sandbox'], settingsFor(folder))).code, 0);
 });
 
@@ -181,7 +181,7 @@ test('files of the service are for its owner only', async () => {
   await sandbox.running.end('SIGTERM');
 });
 
-/** Node as a host may have it: too old to run the service itself. Undefined where every Node is new enough. */
+/** A Node too old to run the service. Undefined if the host has none. */
 const OLDER_NODE = ['/usr/bin/node', '/usr/local/bin/node'].find((path) => {
   try {
     return Number.parseInt(execFileSync(path, ['-p', 'process.versions.node'], { encoding: 'utf8' }), 10) < 24;

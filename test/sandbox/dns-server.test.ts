@@ -1,4 +1,4 @@
-// The sandbox's name server: its messages byte by byte, and what a real resolver makes of its answers.
+// The sandbox's name server: its messages byte by byte, and its answers through a real resolver.
 import assert from 'node:assert/strict';
 import dgram from 'node:dgram';
 import { Resolver } from 'node:dns/promises';
@@ -215,7 +215,7 @@ test('a client that asks and asks and never listens is left', async () => {
   const many = Buffer.concat(Array(1_000).fill(framed));
   const ask = () => client.write(many, (error) => error || setImmediate(ask));
   ask();
-  // Not once(): that would take the reset for a failure.
+  // Not once(), which would reject on the reset.
   await new Promise((resolve) => client.on('close', resolve));
   server.clear('www.example.test');
 });

@@ -1,5 +1,5 @@
-// What can be told to the sandbox's outside world: how the words of a command are read, what a real resolver makes of
-// them, and what becomes of a file that somebody else wrote.
+// DNS records and files of the sandbox: how arguments are parsed, what a real resolver sees, and how a file edited by
+// other means is handled.
 import assert from 'node:assert/strict';
 import { Resolver } from 'node:dns/promises';
 import { mkdirSync, renameSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
@@ -11,7 +11,7 @@ import { Problem } from '../../src/kernel/problem.ts';
 import { startDnsServer } from '../../src/sandbox/dns-server.ts';
 import { readWorld, viewWorld, WORLD_FILE, worldCommands } from '../../src/sandbox/world.ts';
 import { parseWorld, printWorld, readRecords, setFile, setRecords } from '../../src/sandbox/world-records.ts';
-import { readAnswer, readName, readText, readUrl } from '../../src/sandbox/world-values.ts';
+import { readName, readReply, readText, readUrl } from '../../src/sandbox/world-values.ts';
 import { newFolder } from '../support/app.ts';
 
 const refusal = (work: () => unknown): string => {
@@ -125,9 +125,9 @@ for (const [type, values, message] of REFUSED) {
 
 test('every word for a fault is an answer, in lower case and alone', () => {
   for (const fault of ['servfail', 'nxdomain', 'nodata', 'refused', 'silence']) {
-    assert.equal(readAnswer('a.test', 'TXT', [fault]), fault);
+    assert.equal(readReply('a.test', 'TXT', [fault]), fault);
   }
-  assert.ok(Array.isArray(readAnswer('a.test', 'TXT', ['SERVFAIL'])));
+  assert.ok(Array.isArray(readReply('a.test', 'TXT', ['SERVFAIL'])));
 });
 
 test('a text has at most 64 KiB, counted in bytes', () => {
@@ -138,11 +138,11 @@ test('a text has at most 64 KiB, counted in bytes', () => {
   );
 });
 
-/** A name server that sees the world of a folder. */
+/** Starts a name server on the world of a folder. */
 async function served(folder: string) {
   const warnings: string[] = [];
   const view = viewWorld(folder, (text) => warnings.push(text));
-  const server = await startDnsServer({ host: '127.0.0.1', port: 0, records: view.records });
+  const server = await startDnsServer({ host: '127.0.0.1', port: 0, replies: view.replies });
   const resolver = new Resolver({ timeout: 500, tries: 1 });
   resolver.setServers([`127.0.0.1:${server.port}`]);
   const code = (asked: Promise<unknown>) => asked.then(JSON.stringify, (error) => error.code);
@@ -249,12 +249,12 @@ test('a broken file is warned of once, the last good records stay, and no comman
   });
   await setDns('kept.test', 'TXT', ['good']);
   await setHttp('http://kept.test/', 'good');
-  assert.ok(view.records('kept.test')?.has('TXT'));
+  assert.ok(view.replies('kept.test')?.has('TXT'));
   for (const [title, text] of Object.entries(BROKEN)) {
     warnings.length = 0;
     writeFileSync(file, text);
     for (let times = 0; times < 2; times += 1) {
-      assert.ok(view.records('kept.test')?.has('TXT'), title);
+      assert.ok(view.replies('kept.test')?.has('TXT'), title);
       assert.equal(view.textAt('http://kept.test/'), 'good', title);
     }
     assert.equal(warnings.length, 1, title);
@@ -269,7 +269,7 @@ test('a broken file is warned of once, the last good records stay, and no comman
   assert.match(warnings.at(-1)!, /it is not a file/);
   rmSync(file, { recursive: true });
   assert.equal(view.textAt('http://kept.test/'), undefined);
-  assert.equal(view.records('kept.test'), undefined);
+  assert.equal(view.replies('kept.test'), undefined);
 });
 
 test('the file is for its owner only, also where new files are for all', async () => {

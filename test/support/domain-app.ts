@@ -93,7 +93,7 @@ export async function startDomainApp(environment: Environment = {}, further = 0)
       const seen = (dcv_val as NameEntry[]).flatMap(({ problem }) => (problem ? [problem.result] : []));
       return [status, ...new Set(seen)].join(' ');
     },
-    workerLooks: (order: PlacedOrder) => workerLooks(app, order),
+    workerChecks: (order: PlacedOrder) => workerChecks(app, order),
     [Symbol.asyncDispose]: () => opened.disposeAsync(),
   };
 }
@@ -130,13 +130,13 @@ const MOST_MS = 30_000;
  * The clock goes on until the order is due, and the worker looks at it: the one that is called here, or the one that
  * the service runs by itself, whoever comes first. One that was looked at already, and issued, does not wait any more.
  */
-async function workerLooks(app: TestApp, order: PlacedOrder): Promise<void> {
+async function workerChecks(app: TestApp, order: PlacedOrder): Promise<void> {
   const before = await waitingOf(app, order);
   if (!before) return;
   app.advance(Math.max(0, before.dueAt - app.now()));
   const end = performance.now() + MOST_MS;
   for (;;) {
-    await app.issuance.proveDomains.due();
+    await app.issuance.proveDomains.proveDue();
     const now = await waitingOf(app, order);
     if (!now || now.certificateId !== before.certificateId || now.tries > before.tries) return;
     assert.ok(performance.now() < end, 'the worker does not look');

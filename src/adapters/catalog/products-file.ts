@@ -1,10 +1,11 @@
-// The products file of an operator, read. What it may say is the domain's business.
+// Reads the operator's products file; domain/catalog/products-file.ts validates its content.
 import { readFileSync } from 'node:fs';
 import type { Product } from '../../domain/catalog/products.ts';
 import { ProductsError, parseProducts } from '../../domain/catalog/products-file.ts';
 import { EXIT, Problem } from '../../kernel/problem.ts';
 
-export function ownProducts(file: string | undefined): Product[] {
+/** Throws a Problem that lists every fault of the file. Returns no products if `file` is undefined. */
+export function readProductsFile(file: string | undefined): Product[] {
   if (file === undefined) return [];
   try {
     return parseProducts(JSON.parse(readFileSync(file, 'utf8')));

@@ -1,7 +1,7 @@
 // Checks the products file. Also returns the longest validity of any product, for the check of the issuers.
 import { PRODUCTS, type Product } from '../../domain/catalog/products.ts';
 import { type Diagnostic, Problem } from '../../kernel/problem.ts';
-import { ownProducts } from '../catalog/products-file.ts';
+import { readProductsFile } from '../catalog/products-file.ts';
 
 export interface ProductsChecked {
   readonly diagnostic: Diagnostic;
@@ -11,7 +11,7 @@ export interface ProductsChecked {
 export function checkProducts(file: string | undefined): ProductsChecked {
   const check = 'products';
   try {
-    const own = ownProducts(file);
+    const own = readProductsFile(file);
     const text = `${PRODUCTS.length} built in, ${own.length} of your own`;
     return { diagnostic: { check, state: 'ok', text }, longestDays: longestOf([...PRODUCTS, ...own]) };
   } catch (error) {

@@ -1,5 +1,5 @@
-// Which columns of a product must agree. Each rule names the key at fault as a products file spells it, and the remedy.
-// The built-in products obey the same rules. What a single value may be is decided where it is read (products-file.ts).
+// Consistency rules between the columns of a product. Each names the offending key of the products file and the remedy.
+// Built-in products obey them too. Single values are validated in products-file.ts.
 import { MAX_PUBLIC_REUSE_DAYS, MAX_PUBLIC_TLS_DAYS, MIN_PUBLIC_RSA_BITS, type Product } from './products.ts';
 
 type Rule = readonly [key: string, isBroken: (product: Product) => boolean, remedy: string];
@@ -18,7 +18,7 @@ const RULES: readonly Rule[] = [
       isPublic(product) && product.keys.some(({ type, minBits }) => type === 'rsa' && minBits < MIN_PUBLIC_RSA_BITS),
     `under public rules RSA starts at ${MIN_PUBLIC_RSA_BITS} bits; raise min_bits`,
   ],
-  // We never make, and never certify unseen, the key of a public web server.
+  // The service never generates the key of a public web server, and never certifies one without a CSR.
   [
     'csr',
     (product) => isPublicSsl(product) && product.csr !== 'required',
@@ -29,7 +29,7 @@ const RULES: readonly Rule[] = [
     (product) => isPublicSsl(product) && product.keySources.some((source) => source !== 'caller'),
     'the key of a public web server is never made by the service; write caller only',
   ],
-  // A certificate that waits for proof would have to keep the access code until its key is made.
+  // Otherwise a pending certificate would have to store the access code until its key is generated.
   [
     'key_sources',
     (product) => isSsl(product) && !isPublic(product) && product.keySources.some((source) => source !== 'caller'),
@@ -83,7 +83,7 @@ const RULES: readonly Rule[] = [
       !(keys.every(({ type }) => type === 'sm2') && csr === 'required' && keySources.every((one) => one === 'caller')),
     'dual certificates are on sm2 keys of the caller, with a CSR; write keys [sm2], csr required, key_sources [caller]',
   ],
-  // The name in a signing certificate is a text that somebody vouched for once. A reissue cannot prove another one.
+  // The subject of a signing certificate is a text vouched for once. A reissue has no way to prove another one.
   [
     'names_may_change',
     (product) => !isSsl(product) && product.namesMayChange !== 'none',
@@ -98,6 +98,7 @@ const RULES: readonly Rule[] = [
   ['dcv_scopes', (product) => !isSsl(product) && product.dcvScopes.length > 0, 'only ssl has names to prove; write []'],
 ];
 
+/** Returns every broken rule. */
 export function conflictsOf(product: Product): { key: string; remedy: string }[] {
   return RULES.filter(([, isBroken]) => isBroken(product)).map(([key, , remedy]) => ({ key, remedy }));
 }

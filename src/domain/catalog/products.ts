@@ -1,5 +1,5 @@
-// What can be ordered, as data. Every rule that differs between products is a column here, so that no code ever asks
-// for a product's name. An operator adds rows by a file (products-file.ts); prices are nobody's business here.
+// The product catalog as data. Every rule that differs between products is a column here, so that no code branches on a
+// product's name. Operators add rows with a file (products-file.ts). Prices are out of scope.
 
 import type { Localized } from '../../kernel/locale.ts';
 import type { ProductKind, Trust } from '../certificate/authority.ts';
@@ -14,35 +14,35 @@ export type NameChange = (typeof NAME_CHANGES)[number];
 export const CSR_RULES = ['required', 'optional', 'forbidden'] as const;
 export type CsrRule = (typeof CSR_RULES)[number];
 
-// For key sources, digests and validation methods there are two lists: what a request may name, and what a product may
-// offer. A word that is only in the first is known and refused, never half served; moving it to the second is how its
-// capability begins, and the compiler then points at what is missing.
+// Key sources, digests and validation methods have two lists: values that a request may name, and values that a product
+// may offer. A value only in the first is recognized and rejected. To implement one, move it to the second; the
+// compiler then reports what is missing.
 export const KEY_SOURCES = ['caller', 'sign-cloud-csc'] as const;
 export type KeySource = (typeof KEY_SOURCES)[number];
 export const OFFERED_KEY_SOURCES = ['caller', 'sign-cloud-csc'] as const satisfies readonly KeySource[];
 export type OfferedKeySource = (typeof OFFERED_KEY_SOURCES)[number];
 
-/** SM3 goes with SM2 keys, and with no others. */
+/** SM3 is for SM2 keys only. */
 export const OFFERED_SIGN_HASHES = SIGN_HASHES;
 export type OfferedSignHash = (typeof OFFERED_SIGN_HASHES)[number];
 
-/** `email` is not among them as long as no mail leaves the service. */
+/** Without `email`: the service sends no mail. */
 export const OFFERED_DCV_METHODS = ['dns', 'file', 'dns-persist'] as const satisfies readonly DcvMethod[];
 export type OfferedDcvMethod = (typeof OFFERED_DCV_METHODS)[number];
 
-/** The limit in force is 200 days; the last second is inclusive and clocks differ. */
+/** The Baseline Requirements allow 200 days; one less, because notAfter is inclusive and clocks differ. */
 export const MAX_PUBLIC_TLS_DAYS = 199;
-/** How long a proof of control may serve again under public rules. */
+/** The Baseline Requirements' limit on the reuse of a proof of control. */
 export const MAX_PUBLIC_REUSE_DAYS = 200;
 export const MIN_PUBLIC_RSA_BITS = 2048;
 
-/** National cryptography certifies one key for signing and another for encryption. */
+/** `dual`: Chinese national cryptography (GM/T) certifies a signing key and an encryption key separately. */
 export const CERTIFICATE_FORMS = ['single', 'dual'] as const;
 export type CertificateForm = (typeof CERTIFICATE_FORMS)[number];
 
 export interface KeyRule {
   readonly type: KeyType;
-  /** For a curve both are the size of its field. */
+  /** For a curve, min and max are its field size. */
   readonly minBits: number;
   readonly maxBits: number;
 }
@@ -50,19 +50,19 @@ export interface KeyRule {
 export interface Product {
   readonly id: string;
   readonly name: Localized;
-  /** Only `ssl` has DNS names: they need a common name and proof of control. The others certify a text. */
+  /** Only `ssl` certifies DNS names, which need a common name and proof of control. Other kinds certify a free text. */
   readonly kind: ProductKind;
   readonly trust: Trust;
-  /** `dual`: a signing certificate on the caller's key, and an encryption certificate on one that we escrow. */
+  /** `dual`: a signing certificate on the caller's key, and an encryption certificate on a key that we escrow. */
   readonly form: CertificateForm;
   /** What a reissue may do to the names of the current certificate. */
   readonly namesMayChange: NameChange;
   readonly revokesPreviousOnReissue: boolean;
-  /** How long after the issuance of the new certificate a reissue revokes. 0 is at once. */
+  /** Delay between the issuance of a reissued certificate and the revocation of the previous one. 0 is immediately. */
   readonly revocationGraceHours: number;
-  /** Whether the customer may put off or cancel a revocation that is scheduled. */
+  /** Whether the customer may defer or cancel a scheduled revocation. */
   readonly revocationMayBePutOff: boolean;
-  /** What a reissue asks for. The first certificate on a key of the caller needs a CSR whatever stands here. */
+  /** Applies to reissues. The first certificate on a caller's key always needs a CSR. */
   readonly csr: CsrRule;
   readonly keySources: readonly OfferedKeySource[];
   readonly keys: readonly KeyRule[];
@@ -71,9 +71,9 @@ export interface Product {
   readonly dcvMethods: readonly OfferedDcvMethod[];
   readonly dcvScopes: readonly DcvScope[];
   readonly maxValidityDays: number;
-  /** How long an order is owed certificates. */
+  /** The order's term: how long it may be reissued. */
   readonly termDays: number;
-  /** How long a proof of control may serve again. */
+  /** How long a proof of control may be reused. */
   readonly reuseDays: number;
 }
 
@@ -86,7 +86,7 @@ const curve = (type: keyof typeof CURVE_BITS): KeyRule => ({
   minBits: CURVE_BITS[type],
   maxBits: CURVE_BITS[type],
 });
-/** A longer key only costs everyone who verifies it. */
+/** Longer keys add verification cost and no security. */
 export const MAX_RSA_BITS = 8192;
 const RSA: KeyRule = { type: 'rsa', minBits: MIN_PUBLIC_RSA_BITS, maxBits: MAX_RSA_BITS };
 const SHA2 = ['sha256', 'sha384', 'sha512'] as const;
@@ -184,7 +184,7 @@ export const PRODUCTS: readonly Product[] = [
 
 export type Catalog = ReadonlyMap<string, Product>;
 
-/** Throws `product_not_found` when the operator no longer offers the product of an order. */
+/** Throws `product_not_found` if the operator no longer offers the product. */
 export function productOf(products: Catalog, productId: string): Product {
   const product = products.get(productId);
   if (product) return product;

@@ -1,10 +1,9 @@
-// DNS names: how a caller may spell one, which of them a product can certify, and what a reissue does to a set of them.
-// It does not ask whether anybody controls a name, and it does not hold the public suffix list: that is data of its
-// own, handed in as a function.
+// DNS names: the accepted spelling, which names a product can certify, and how a reissue changes a set of names.
+// Control of a name is checked in validation/. The public suffix list is passed in as a function.
 import type { Localized } from '../../kernel/locale.ts';
 import { Refusal } from '../errors.ts';
 
-/** Every name is proven, checked for CAA and written into the certificate: a list without a bound is an attack. */
+/** Every name costs a proof, a CAA check and certificate bytes, so an unbounded list is a denial of service. */
 export const MAX_NAMES = 100;
 const MAX_NAME_LENGTH = 253;
 const MAX_LABEL_LENGTH = 63;
@@ -13,31 +12,33 @@ const MAX_EXCERPT = 60;
 export interface NameRules {
   readonly allowsWildcard: boolean;
   readonly isPublicTrust: boolean;
-  /** Undefined for a public suffix itself, and for names under a top-level domain that the public list does not know. */
-  readonly registrableDomain: (name: string) => string | undefined;
+  readonly registrableDomain: RegistrableDomain;
 }
 
+/** Returns undefined for a public suffix, and for names under a top-level domain that is not on the list. */
+export type RegistrableDomain = (name: string) => string | undefined;
+
 /**
- * The one spelling of a name by which it is compared, kept and certified: lower case, A-labels, no final dot. A name
- * that cannot be spelled so is `invalid_domain`. U-labels are refused and not converted: what looks alike to a person
- * may be another name, so the caller has to see the form that would be certified.
+ * Returns the canonical spelling by which a name is compared, stored and certified: lower case, A-labels, no final dot.
+ * Throws `invalid_domain` otherwise. U-labels are rejected and not converted: names that look alike may differ
+ * (homographs), so the caller must see the form that would be certified.
  */
 export function dnsName(text: string, field: string): string {
-  // Before anything else, so that no check below works on more than a line; one more for the final dot.
-  if (text.length > MAX_NAME_LENGTH + 1) throw unfit(text, field, TOO_LONG);
-  // Before lower-casing, which would turn the Kelvin sign into an innocent k.
-  if (/[\u0080-\uffff]/.test(text)) throw unfit(text, field, asALabel(text));
+  // First, to bound the work of every check below. One extra character for the final dot.
+  if (text.length > MAX_NAME_LENGTH + 1) throw uncertifiable(text, field, TOO_LONG);
+  // Before lower-casing, which maps the Kelvin sign (U+212A) to an ASCII k.
+  if (/[\u0080-\uffff]/.test(text)) throw uncertifiable(text, field, asALabel(text));
   const name = withoutFinalDot(text.toLowerCase());
   const fault = FAULTS.find(([isAtFault]) => isAtFault(hostOf(name), name));
-  if (fault) throw unfit(text, field, fault[1]);
+  if (fault) throw uncertifiable(text, field, fault[1]);
   return name;
 }
 
 export const isWildcard = (name: string): boolean => name.startsWith('*.');
 
-/** The name under the asterisk, or the name itself. */
+/** The name without a leading `*.`. */
 export const hostOf = (name: string): string => (isWildcard(name) ? name.slice(2) : name);
-const withoutFinalDot = (name: string): string => (name.endsWith('.') ? name.slice(0, -1) : name);
+export const withoutFinalDot = (name: string): string => (name.endsWith('.') ? name.slice(0, -1) : name);
 const someLabel = (host: string, test: (label: string) => boolean): boolean => host.split('.').some(test);
 
 const TOO_LONG: Localized = {
@@ -45,7 +46,7 @@ const TOO_LONG: Localized = {
   zh: `域名最多 ${MAX_NAME_LENGTH} 个字符，每个标签最多 ${MAX_LABEL_LENGTH} 个字符。`,
 };
 
-/** What can be wrong with a spelling, the most telling fault first. Each is asked of the part after `*.`. */
+/** Spelling faults, the most specific first. `host` is the name without `*.`. */
 const FAULTS: readonly (readonly [isAtFault: (host: string, name: string) => boolean, why: Localized])[] = [
   [
     (host) => host.includes('*'),
@@ -80,7 +81,7 @@ const FAULTS: readonly (readonly [isAtFault: (host: string, name: string) => boo
     { en: 'a part between dots neither begins nor ends with a hyphen.', zh: '标签不能以连字符开头或结尾。' },
   ],
   [
-    // Resolvers and browsers read such a name as an IPv4 address, in decimal or in hexadecimal.
+    // Resolvers and browsers parse such a name as an IPv4 address, decimal or hexadecimal.
     (host) => /(^|\.)(\d+|0x[0-9a-f]*)$/.test(host),
     {
       en: 'the last part of a name is not a number. Send the full DNS name.',
@@ -97,8 +98,8 @@ const FAULTS: readonly (readonly [isAtFault: (host: string, name: string) => boo
 ];
 
 /**
- * URL takes a host of plain ASCII on trust; one ideographic full stop makes it decode every A-label, check what comes
- * out, and encode it again. What comes back changed, or not at all, is no A-label.
+ * The URL parser does not check ASCII hosts. An ideographic full stop (U+3002) forces it to decode, validate and
+ * re-encode every label; a label that does not survive the round trip is not a valid A-label.
  */
 const isALabel = (label: string): boolean => URL.parse(`https://${label}\u3002com/`)?.hostname === `${label}.com`;
 
@@ -109,11 +110,11 @@ function asALabel(text: string): Localized {
     : { en: `send it as an A-label: ${remedy}`, zh: `请以 A-label 形式发送：${remedy}` };
 }
 
-/** Only a form that would be accepted is worth suggesting. */
+/** Returns a spelling to suggest, or undefined if it would be rejected too. */
 function aLabelForm(text: string): string | undefined {
   const wildcard = isWildcard(text) ? '*.' : '';
   const host = text.slice(wildcard.length);
-  // In a URL these would end the host, and the suggestion would be for a part of what was sent.
+  // Other ASCII characters would end the host of the URL, and the suggestion would drop the rest of the input.
   if (/[^\u0080-\uffffA-Za-z0-9.-]/.test(host)) return undefined;
   try {
     return dnsName(wildcard + (URL.parse(`https://${host}/`)?.hostname ?? ''), '');
@@ -122,21 +123,21 @@ function aLabelForm(text: string): string | undefined {
   }
 }
 
-/** Refuses, with `invalid_domain`, a well-spelled name that the product cannot certify. */
+/** Throws `invalid_domain` if the product cannot certify this well-formed name. */
 export function requireCertifiable(name: string, rules: NameRules, field: string): void {
-  if (isWildcard(name) && !rules.allowsWildcard) throw unfit(name, field, NO_WILDCARD);
+  if (isWildcard(name) && !rules.allowsWildcard) throw uncertifiable(name, field, NO_WILDCARD);
   if (!rules.isPublicTrust) return;
   const host = hostOf(name);
-  if (!host.includes('.')) throw unfit(name, field, SINGLE_LABEL);
-  if (NOT_PUBLIC.some((suffix) => `.${host}`.endsWith(`.${suffix}`))) throw unfit(name, field, INTERNAL);
-  if (someLabel(host, (label) => /^(?!xn)..--/.test(label))) throw unfit(name, field, RESERVED_LABEL);
-  if (rules.registrableDomain(host) === undefined) throw unfit(name, field, PUBLIC_SUFFIX);
+  if (!host.includes('.')) throw uncertifiable(name, field, SINGLE_LABEL);
+  if (NOT_PUBLIC.some((suffix) => `.${host}`.endsWith(`.${suffix}`))) throw uncertifiable(name, field, INTERNAL);
+  if (someLabel(host, (label) => /^(?!xn)..--/.test(label))) throw uncertifiable(name, field, RESERVED_LABEL);
+  if (rules.registrableDomain(host) === undefined) throw uncertifiable(name, field, PUBLIC_SUFFIX);
 }
 
 /**
- * Names that nobody can own on the public internet: special-use names of RFC 6761, 6762, 7686, 8375 and 9476,
- * `internal`, and the reverse zones that public certificates must not name. `example.com` and its sisters are
- * registered like any other, so a sandbox and the documentation can use them; `.example` and `.test` are not.
+ * Suffixes that cannot be registered publicly: special-use names of RFC 6761, 6762, 7686, 8375 and 9476, `internal`,
+ * and the reverse zones, which public certificates must not contain. `example.com` is a registered domain, so sandbox
+ * and documentation can use it; `.example` and `.test` are reserved.
  */
 const NOT_PUBLIC = [
   ...['local', 'localhost', 'internal', 'home.arpa', 'test', 'example', 'invalid', 'onion', 'alt'],
@@ -164,8 +165,8 @@ const PUBLIC_SUFFIX: Localized = {
   zh: '该名称覆盖整个公共后缀，或不以公共后缀结尾，请发送已注册域名下的名称。',
 };
 
-/** The common name first, then `dnsNames` where given, else the names there are; each once, as `dnsName` spells them. */
-export function wantedNames(
+/** Returns the common name first, then `dnsNames` if given, else the current names; without duplicates. */
+export function combineNames(
   commonName: string | undefined,
   dnsNames: readonly string[] | undefined,
   current: readonly string[],
@@ -173,13 +174,13 @@ export function wantedNames(
   return [...new Set([...(commonName === undefined ? [] : [commonName]), ...(dnsNames ?? current)])];
 }
 
-export function differenceOf(current: readonly string[], wanted: readonly string[]) {
-  const [before, after] = [new Set(current), new Set(wanted)];
-  return { added: wanted.filter((name) => !before.has(name)), removed: current.filter((name) => !after.has(name)) };
+export function differenceOf(current: readonly string[], requested: readonly string[]) {
+  const [before, after] = [new Set(current), new Set(requested)];
+  return { added: requested.filter((name) => !before.has(name)), removed: current.filter((name) => !after.has(name)) };
 }
 
-/** `invalid_sans` and not `invalid_domain`: no single name is at fault, the list is. */
-export function requireFewEnough(names: readonly string[], field: string): void {
+/** Throws `invalid_sans`, not `invalid_domain`: the length of the list is wrong, no single name. */
+export function requireMaxNames(names: readonly string[], field: string): void {
   if (names.length <= MAX_NAMES) return;
   throw new Refusal('invalid_sans', {
     field,
@@ -190,8 +191,8 @@ export function requireFewEnough(names: readonly string[], field: string): void 
   });
 }
 
-function unfit(name: string, field: string, why: Localized): Refusal {
-  // Bounded, and without what could forge a line of a log or turn the text around.
+function uncertifiable(name: string, field: string, why: Localized): Refusal {
+  // Bounded, and without control, bidi or separator characters, which could forge log lines or reorder the text.
   const shown = name.slice(0, MAX_EXCERPT).replace(/[\p{C}\p{Z}]/gu, '?') + (name.length > MAX_EXCERPT ? '…' : '');
   return new Refusal('invalid_domain', {
     field,

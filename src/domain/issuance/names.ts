@@ -4,13 +4,13 @@
 import type { NameChange } from '../catalog/products.ts';
 import type { ProductKind } from '../certificate/authority.ts';
 import {
+  combineNames,
   differenceOf,
   dnsName,
   MAX_NAMES,
   type NameRules,
   requireCertifiable,
-  requireFewEnough,
-  wantedNames,
+  requireMaxNames,
 } from '../certificate/names.ts';
 import { invalid, Refusal } from '../errors.ts';
 import type { CertificateRequest, IssuanceContext, NameChanges, PreviousCertificate } from './request.ts';
@@ -26,21 +26,21 @@ const DNS_NAMES = 'certificate.dns_names';
 export function mentionedNames(request: CertificateRequest, kind: ProductKind, current: readonly string[]): string[] {
   const spelled = (text: string): string => text.toLowerCase().replace(/\.$/, '');
   const commonName = kind === 'ssl' && request.commonName ? spelled(request.commonName) : undefined;
-  return wantedNames(commonName, request.dnsNames?.slice(0, MAX_NAMES).map(spelled), current);
+  return combineNames(commonName, request.dnsNames?.slice(0, MAX_NAMES).map(spelled), current);
 }
 
 export function requestedNames(request: CertificateRequest, context: IssuanceContext): NameChanges {
   const { product, previous } = context;
   const isSsl = product.kind === 'ssl';
   // Counted as sent, before any is parsed: a body may hold thousands of strings.
-  requireFewEnough(request.dnsNames ?? [], DNS_NAMES);
+  requireMaxNames(request.dnsNames ?? [], DNS_NAMES);
   if (!isSsl && request.dnsNames && request.dnsNames.length > 0) throw noNames();
   const commonName = isSsl ? dnsName(request.commonName ?? '', COMMON_NAME) : holderName(request, previous);
   const dnsNames = request.dnsNames?.map((name, index) => dnsName(name, `${DNS_NAMES}.${index}`));
   const before = previous?.names ?? [];
-  const names = wantedNames(isSsl ? (commonName ?? undefined) : undefined, dnsNames, before);
+  const names = combineNames(isSsl ? (commonName ?? undefined) : undefined, dnsNames, before);
   requireAllCertifiable(names, dnsNames ?? [], context);
-  requireFewEnough(names, DNS_NAMES);
+  requireMaxNames(names, DNS_NAMES);
   const change = differenceOf(before, names);
   // The first certificate chooses its names freely.
   if (previous) requireAllowed(product.namesMayChange, change.added, change.removed);

@@ -1,47 +1,47 @@
-// CAA (RFC 8659, with the parameters of RFC 8657): whether those who run a domain let this authority certify a name.
-// Whoever publishes nothing permits everybody; whatever cannot be read, or was not answered, permits nobody.
+// CAA (RFC 8659, with the parameters of RFC 8657): whether a domain permits this CA to issue for a name. Absent records
+// permit every CA. Fails closed: unreadable records and failed lookups permit none.
 import type { Localized } from '../../kernel/locale.ts';
 import { hostOf, isWildcard } from '../certificate/names.ts';
-import type { CaaRecord, DnsAnswer, Level } from './dns.ts';
+import type { CaaRecord, DnsAnswer, DomainAnswer } from './dns.ts';
 import {
   type IssueValue,
-  isOneOf,
+  isOurIssuer,
   isTag,
   type Obstacle,
   partition,
-  quoting,
+  quote,
   readIssueValue,
   valuesOf,
 } from './issue-value.ts';
 
 const CRITICAL = 128;
-/** What we heed, or may safely leave to others. A critical property of any other kind might forbid what we would do. */
+/** Tags that are enforced or safe to ignore. A critical property with any other tag might forbid the issuance. */
 const KNOWN_TAGS: readonly string[] = ['issue', 'issuewild', 'iodef'];
 
 export interface CaaRules {
-  /** The domain names by which this authority is known. */
+  /** The issuer domain names of this CA. */
   readonly issuers: readonly string[];
   readonly accountUri: string;
-  /** How the name was proven; none when it was not. */
+  /** The methods by which the name was proven; empty if it was not. */
   readonly methods: readonly string[];
 }
 
 export type CaaVerdict =
-  /** The domain whose records permit it; null where there are none up to the root. */
+  /** The domain whose records permit it; null if no domain up to the root has records. */
   | { readonly kind: 'permitted'; readonly domain: string | null }
   | { readonly kind: 'forbidden' | 'dns_failure'; readonly domain: string; readonly reason: Localized };
 
-/** The domains that are asked for a name: its host and all that is above, but not the root, which belongs to nobody. */
+/** Returns the domains to look up for a name: its host and every parent, without the root. */
 export function caaDomains(name: string): string[] {
   const labels = hostOf(name).split('.');
   return labels.map((_, index) => labels.slice(index).join('.'));
 }
 
-// A domain that was not asked is no better than one that did not answer.
+/** A missing answer counts as a failed lookup. */
 const NOT_ASKED: DnsAnswer<never> = { kind: 'failed', reason: 'dns_failure' };
 
-/** The nearest domain with records decides. Levels above it, or above one that failed, need not be there. */
-export function judgeCaa(name: string, levels: readonly Level<CaaRecord>[], rules: CaaRules): CaaVerdict {
+/** The nearest domain with records decides. Levels above it, or above a failed one, may be missing. */
+export function judgeCaa(name: string, levels: readonly DomainAnswer<CaaRecord>[], rules: CaaRules): CaaVerdict {
   for (const domain of caaDomains(name)) {
     const answer = levels.find((level) => level.domain === domain)?.answer ?? NOT_ASKED;
     if (answer.kind === 'failed') {
@@ -60,14 +60,14 @@ export function judgeCaa(name: string, levels: readonly Level<CaaRecord>[], rule
   return { kind: 'permitted', domain: null };
 }
 
-/** What keeps a set of records from permitting, or null. */
+/** Returns why a record set forbids issuance, or null. */
 function obstacleIn(records: readonly CaaRecord[], isForWildcard: boolean, rules: CaaRules): Localized | null {
-  const mystery = records.find(({ flags, tag }) => flags & CRITICAL && !KNOWN_TAGS.includes(tag.toLowerCase()));
-  if (mystery) return quoting(mystery.tag, UNKNOWN_CRITICAL);
+  const unknown = records.find(({ flags, tag }) => flags & CRITICAL && !KNOWN_TAGS.includes(tag.toLowerCase()));
+  if (unknown) return quote(unknown.tag, UNKNOWN_CRITICAL);
   const valued = (tag: string) => records.filter((one) => one.tag.toLowerCase() === tag).map(({ value }) => value);
   const wild = isForWildcard ? valued('issuewild') : [];
   const values = wild.length > 0 ? wild : valued('issue');
-  // Without a value nothing stops us: records that only speak of other things, like where to report, restrict nobody.
+  // Record sets without issue properties, such as iodef alone, restrict nothing: `why` is null.
   const { passed, why } = partition(
     values.map(readIssueValue),
     obstacles(wild.length > 0 ? 'issuewild' : 'issue', rules),
@@ -85,10 +85,10 @@ const BAD_TAG: Localized = {
   zh: '参数标签只能由字母、数字和连字符组成，请更正。',
 };
 
-/** What can stop one property from permitting. An issuer with a final dot is outside the grammar, and so stops. */
+/** Why one property may not permit. An issuer with a final dot is outside the grammar and does not match. */
 const obstacles = (tag: string, { issuers, accountUri, methods }: CaaRules): readonly Obstacle<IssueValue>[] => [
   [
-    ({ issuer }) => !isOneOf(issuer, issuers),
+    ({ issuer }) => !isOurIssuer(issuer, issuers),
     () => ({
       en: `this authority is not among those permitted. Add the record: 0 ${tag} "${issuers[0] ?? ''}"`,
       zh: `本机构不在允许之列，请添加记录：0 ${tag} "${issuers[0] ?? ''}"`,
@@ -99,28 +99,28 @@ const obstacles = (tag: string, { issuers, accountUri, methods }: CaaRules): rea
     ({ fault }) => fault ?? BAD_TAG,
   ],
   [
-    ({ parameters }) => !isHeeded(valuesOf(parameters, 'accounturi'), (uri) => uri === accountUri),
+    ({ parameters }) => !isSatisfied(valuesOf(parameters, 'accounturi'), (uri) => uri === accountUri),
     ({ parameters }) =>
-      quoting(valuesOf(parameters, 'accounturi').join(' '), {
+      quote(valuesOf(parameters, 'accounturi').join(' '), {
         en: `only this account is permitted. Remove accounturi, or set it once to ${accountUri}`,
         zh: `仅允许该账户，请移除 accounturi，或将其设为唯一的 ${accountUri}`,
       }),
   ],
   [
-    ({ parameters }) => !isHeeded(valuesOf(parameters, 'validationmethods'), (list) => lists(list, methods)),
+    ({ parameters }) => !isSatisfied(valuesOf(parameters, 'validationmethods'), (list) => lists(list, methods)),
     ({ parameters }) =>
-      quoting(valuesOf(parameters, 'validationmethods').join(' '), {
+      quote(valuesOf(parameters, 'validationmethods').join(' '), {
         en: `only names proven by these methods are permitted. Remove validationmethods${methods.length === 0 ? '.' : `, or list ca-${methods[0]} in a single one.`}`,
         zh: `仅允许以这些方式验证的域名，请移除 validationmethods${methods.length === 0 ? '。' : `，或只设置一个并列出 ca-${methods[0]}。`}`,
       }),
   ],
 ];
 
-/** RFC 8657 lets no property with two accounts permit anything; two lists of methods are as contradictory. */
-const isHeeded = (values: readonly string[], test: (value: string) => boolean): boolean =>
+/** RFC 8657: a property with two accounturi permits nothing; two validationmethods are treated alike. */
+const isSatisfied = (values: readonly string[], test: (value: string) => boolean): boolean =>
   values.length <= 1 && values.every(test);
 
-/** Our methods are none of ACME's, so they bear the prefix for those an authority names itself. */
+/** Our methods are not ACME methods, so they carry the `ca-` prefix of RFC 8657 for CA-specific names. */
 const lists = (list: string, methods: readonly string[]): boolean =>
   /^[A-Za-z0-9-]+(,[A-Za-z0-9-]+)*$/.test(list) &&
   list.split(',').some((one) => methods.includes(one.replace(/^ca-/, '')) && one.startsWith('ca-'));

@@ -1,33 +1,33 @@
-// What the holder of a name must show, and where: the instruction an order gives, and the question a check asks, are
-// this one thing. Pure; the answers come from DNS and web servers elsewhere.
+// Challenges: what the applicant must publish for a name, and where. An order's instructions and a check's question are
+// the same Challenge. Pure; DNS and HTTP answers are fetched elsewhere.
 import type { Localized } from '../../kernel/locale.ts';
 import type { OfferedDcvMethod } from '../catalog/products.ts';
-import { hostOf } from '../certificate/names.ts';
+import { hostOf, type RegistrableDomain } from '../certificate/names.ts';
 import type { DcvScope, DomainValidation } from '../certificate/order.ts';
 import { PERSIST_LABEL, persistRecord } from './dns-persist.ts';
 
 export const DNS_LABEL = '_dnsauth';
-/** The value is in the file and never in the address: who only echoes what was asked for proves nothing. */
+/** The value is in the file, never in the path: a server that echoes the requested path must not pass. */
 export const FILE_PATH = '/.well-known/pki-validation/fileauth.txt';
 
 export interface Challenge {
   readonly name: string;
   readonly method: OfferedDcvMethod;
-  /** Whose control is asked for: the host of the name, or its registrable domain. */
+  /** The authorization domain name: the host of the name, or its registrable domain. */
   readonly domain: string;
-  /** The name of a TXT record, or the path of a file. */
+  /** The owner name of a TXT record, or the path of a file. */
   readonly path: string;
-  /** The text that must stand there. */
+  /** The text to publish there. */
   readonly value: string;
 }
 
 export interface ChallengeFacts {
-  /** Differs for every certificate and domain, and nobody can guess it. */
+  /** Returns a value that is unguessable, and different for every certificate and domain. */
   readonly valueFor: (domain: string) => string;
   /** The first one is written into records. */
   readonly issuers: readonly string[];
   readonly accountUri: string;
-  readonly registrableDomain: (name: string) => string | undefined;
+  readonly registrableDomain: RegistrableDomain;
 }
 
 export function challengeFor(
@@ -36,7 +36,7 @@ export function challengeFor(
   { dcvScope, persistUntil, persistPolicy }: DomainValidation,
   { valueFor, issuers, accountUri, registrableDomain }: ChallengeFacts,
 ): Challenge {
-  const domain = askedDomain(name, dcvScope, registrableDomain);
+  const domain = authorizationDomain(name, dcvScope, registrableDomain);
   switch (method) {
     case 'dns':
       return { name, method, domain, path: `${DNS_LABEL}.${domain}`, value: valueFor(domain) };
@@ -51,8 +51,8 @@ export function challengeFor(
 }
 
 /**
- * A persistent record of policy `fqdn` is good for its own name only. Whoever asks for it, and for more, is served what
- * was asked for, and told that it will not do; a record that is there already may say more than the order does.
+ * Returns why the record of a `dns-persist` challenge cannot pass if published as shown, or null. The order may ask for
+ * such a record, for instance policy `fqdn` for a name below it; a record already in DNS may still authorize more.
  */
 export function shortfallOf(
   { name, method, domain }: Challenge,
@@ -73,28 +73,24 @@ const EXPIRED: Localized = {
   zh: '所示记录已过期，请通过 PUT …/dcv-method（dcv_method 为 dns-persist）发送更晚的 persist_until 或 0。',
 };
 
-/** A name without a registrable domain, as private products have them, stands for itself. */
-export function askedDomain(
-  name: string,
-  scope: DcvScope,
-  registrableDomain: (name: string) => string | undefined,
-): string {
+/** Names without a registrable domain, as in private-trust products, are their own authorization domain. */
+function authorizationDomain(name: string, scope: DcvScope, registrableDomain: RegistrableDomain): string {
   const host = hostOf(name);
   return scope === 'base_domain' ? (registrableDomain(host) ?? host) : host;
 }
 
 /**
- * The names under which a proof is kept that serves for this one. Whoever has proven a registrable domain has proven
- * what is below: such a proof is kept with a dot in front.
+ * Returns the keys under which a stored proof covers this name: the name, and its registrable domain with a leading
+ * dot, because a proof of the registrable domain covers all names below it.
  */
-export function coveringProofs(name: string, registrableDomain: (name: string) => string | undefined): string[] {
+export function coveringProofs(name: string, registrableDomain: RegistrableDomain): string[] {
   const base = registrableDomain(hostOf(name));
   return base === undefined ? [name] : [name, `.${base}`];
 }
 
-/** Under which name the proof that answered a challenge is kept. */
-export const proofOf = (
+/** Returns the key under which the proof of a passed challenge is stored. */
+export const proofKey = (
   { name, domain }: Pick<Challenge, 'name' | 'domain'>,
   scope: DcvScope,
-  registrableDomain: (name: string) => string | undefined,
+  registrableDomain: RegistrableDomain,
 ): string => (scope === 'base_domain' && registrableDomain(domain) === domain ? `.${domain}` : name);

@@ -1,9 +1,8 @@
-// What came of looking at a name, when several views of the world count as agreement, and when a waiting certificate is
-// looked at again. Pure.
+// Results of domain checks, corroboration between network perspectives, and the backoff of repeated checks. Pure.
 import { HOUR_MS, SECOND_MS } from '../../kernel/durations.ts';
 import type { Localized } from '../../kernel/locale.ts';
 
-/** Why a check did not pass: a closed list, each something its reader can act on. */
+/** Why a check failed. A closed list; the applicant can act on each. */
 export const CHECK_PROBLEMS = [
   'no_record',
   'wrong_value',
@@ -31,22 +30,22 @@ export const failed = (problem: CheckProblem, en: string, zh: string): FailedChe
   reason: { en, zh },
 });
 
-/** What was last seen of a name that is not proven, as the order shows it. */
-export interface Finding {
+/** The last failed check of a name, as the order shows it. */
+export interface NameFinding {
   readonly at: number;
-  /** Whether the holder has not shown control, or CAA is in the way. */
+  /** Which check failed: control of the name, or CAA. */
   readonly of: 'control' | 'caa';
   readonly problem: CheckProblem;
   readonly reason: Localized;
 }
 
 /**
- * The first view is the primary one, which must agree. Of three or more one other may differ: a single resolver that is
- * down, or lied to, neither stops nor forges a proof.
+ * Multi-perspective corroboration. The first, primary perspective must pass. With two or more others, one of them may
+ * fail: a single resolver that is down or spoofed can neither block nor forge a proof.
  */
-export function agreementOf(views: readonly CheckResult[]): CheckResult {
+export function corroborate(views: readonly CheckResult[]): CheckResult {
   const [primary, ...others] = views;
-  if (!primary) throw new Error('nobody was asked');
+  if (!primary) throw new Error('no perspective was asked');
   if (!primary.isOk) return primary;
   const against = others.filter((view) => !view.isOk);
   if (against.length <= (others.length >= 2 ? 1 : 0)) return primary;
@@ -58,10 +57,10 @@ export function agreementOf(views: readonly CheckResult[]): CheckResult {
   );
 }
 
-const FIRST_WAIT_MS = 15 * SECOND_MS;
-const LONGEST_WAIT_MS = 4 * HOUR_MS;
-const DOUBLINGS = 20;
+const FIRST_DELAY_MS = 15 * SECOND_MS;
+const MAX_DELAY_MS = 4 * HOUR_MS;
+const MAX_DOUBLINGS = 20;
 
-/** After how long to look again: soon while somebody is at work on it, seldom when nobody is. */
-export const waitAfter = (tries: number): number =>
-  Math.min(FIRST_WAIT_MS * 2 ** Math.min(tries, DOUBLINGS), LONGEST_WAIT_MS);
+/** Exponential backoff between the checks of a waiting certificate, in milliseconds. */
+export const checkBackoff = (tries: number): number =>
+  Math.min(FIRST_DELAY_MS * 2 ** Math.min(tries, MAX_DOUBLINGS), MAX_DELAY_MS);

@@ -1,19 +1,11 @@
-// Persistent DNS records (ADR 0015): how one is written, how one is read, and whether those that DNS answers authorize
-// an account to have a name certified. All of the plain form is here, so that another form can stand beside it.
+// Persistent DNS records (ADR 0015): writes one, parses one, and decides whether the published ones authorize an
+// account for a name. The whole plain form is in this file, so that another form can be added beside it.
 import type { Localized } from '../../kernel/locale.ts';
-import { hostOf, isWildcard } from '../certificate/names.ts';
+import { hostOf, isWildcard, type RegistrableDomain, withoutFinalDot } from '../certificate/names.ts';
 import type { PersistPolicy } from '../certificate/order.ts';
 import { caaDomains } from './caa.ts';
-import type { Level } from './dns.ts';
-import {
-  isOneOf,
-  type Obstacle,
-  partition,
-  quoting,
-  readIssueValue,
-  valuesOf,
-  withoutFinalDot,
-} from './issue-value.ts';
+import type { DomainAnswer } from './dns.ts';
+import { isOurIssuer, type Obstacle, partition, quote, readIssueValue, valuesOf } from './issue-value.ts';
 
 export const PERSIST_LABEL = '_validation-persist';
 
@@ -24,7 +16,7 @@ export interface PersistBinding {
   readonly persistPolicy: PersistPolicy;
 }
 
-/** The exact text to publish. "No expiry" is silence: a record that says 0 is expired. */
+/** Returns the exact text to publish. "No expiry" leaves persistUntil out: a record with 0 is expired. */
 export function persistRecord({ issuer, accountUri, persistUntil, persistPolicy }: PersistBinding): string {
   return [
     issuer,
@@ -38,7 +30,7 @@ interface PersistRecord {
   readonly kind: 'record';
   readonly accountUri: string;
   readonly isWildcard: boolean;
-  /** Unix seconds, the last one included; null is "no expiry". */
+  /** Unix seconds, inclusive; null is "no expiry". */
   readonly until: number | null;
 }
 interface MalformedRecord {
@@ -46,23 +38,22 @@ interface MalformedRecord {
   readonly reason: Localized;
 }
 
-/** Records of others are `other` however malformed: a name may have several authorities, and we judge ours alone. */
+/** Returns `other` for records of other CAs, however malformed: only ours is judged. */
 export function parsePersistRecord(
   text: string,
   issuers: readonly string[],
 ): { readonly kind: 'other' } | MalformedRecord | PersistRecord {
   const { issuer, parameters, fault } = readIssueValue(text);
-  if (!isOneOf(withoutFinalDot(issuer), issuers)) return { kind: 'other' };
+  if (!isOurIssuer(withoutFinalDot(issuer), issuers)) return { kind: 'other' };
   if (fault) return malformed(fault);
   const twice = KNOWN_TAGS.find((tag) => valuesOf(parameters, tag.toLowerCase()).length > 1);
-  if (twice !== undefined) return malformed(quoting(twice, TWICE));
+  if (twice !== undefined) return malformed(quote(twice, TWICE));
   const [accountUri = ''] = valuesOf(parameters, 'accounturi');
-  // As Boulder has it: the tag is mandatory, so that a record without it is a mistake to be mended, and not
-  // the decision to authorize somebody else.
+  // Mandatory, as in Boulder: a record without the tag is a mistake to report, not an authorization of another account.
   if (accountUri === '') return malformed(NO_ACCOUNT);
   const [policy = ''] = valuesOf(parameters, 'policy');
   const [until = null] = valuesOf(parameters, 'persistuntil');
-  if (until !== null && !/^-?[0-9]+$/.test(until)) return malformed(quoting(until, NO_INTEGER));
+  if (until !== null && !/^-?[0-9]+$/.test(until)) return malformed(quote(until, NO_INTEGER));
   return {
     kind: 'record',
     accountUri,
@@ -74,7 +65,7 @@ export function parsePersistRecord(
 const KNOWN_TAGS = ['accounturi', 'policy', 'persistUntil'];
 const malformed = (reason: Localized): MalformedRecord => ({ kind: 'malformed', reason });
 
-/** Any number of digits has a meaning: what is beyond counting is far in the future, or long past. */
+/** Clamped to safe integers: any number of digits is valid, and means far future or long past. */
 const seconds = (digits: string): number =>
   Math.max(Number.MIN_SAFE_INTEGER, Math.min(Number(digits), Number.MAX_SAFE_INTEGER));
 
@@ -89,10 +80,10 @@ const NO_INTEGER: Localized = {
 };
 
 /**
- * The domains whose records count for a name: its host, then what is above up to the registrable domain. A public
- * suffix has many owners, none of whom speaks for the others; without a registrable domain a name stands for itself.
+ * Returns the domains whose records count for a name: its host, then its parents up to the registrable domain. A public
+ * suffix is shared by unrelated registrants; without a registrable domain only the host counts.
  */
-export function persistDomains(name: string, registrableDomain: (name: string) => string | undefined): string[] {
+export function persistDomains(name: string, registrableDomain: RegistrableDomain): string[] {
   const host = hostOf(name);
   const top = registrableDomain(host);
   return caaDomains(name).filter(
@@ -116,13 +107,16 @@ export type PersistVerdict =
     };
 
 /**
- * Levels as `persistDomains` orders them. A record of ours at the name itself decides alone; only where there is none
- * are the domains above asked, the nearest first. What did not answer might have held a record, so that nothing beyond
- * it is believed.
+ * Takes levels in the order of `persistDomains`. A record of ours at the name itself is decisive; without one the
+ * parents count, nearest first. A failed lookup might have held a record, so levels above it are not trusted.
  */
-export function judgePersist(name: string, levels: readonly Level<string>[], rules: PersistRules): PersistVerdict {
+export function judgePersist(
+  name: string,
+  levels: readonly DomainAnswer<string>[],
+  rules: PersistRules,
+): PersistVerdict {
   const host = hostOf(name);
-  // Without an answer for the name itself nothing is known, and what is not above the name has no say.
+  // A missing answer for the host counts as failed. Answers for domains that are not its parents are ignored.
   const own = levels.find(({ domain }) => domain === host) ?? { domain: host, answer: NOT_ASKED };
   const above = levels.filter(({ domain }) => host.endsWith(`.${domain}`));
   let nearestProblem: PersistVerdict | null = null;
@@ -130,7 +124,7 @@ export function judgePersist(name: string, levels: readonly Level<string>[], rul
     if (answer.kind === 'failed') return { kind: 'dns_failure', domain, reason: unanswered(domain, answer.reason) };
     if (answer.kind === 'absent') continue;
     const isOwn = domain === host;
-    const verdict = judgeLevel(domain, answer.records, !isOwn || isWildcard(name), rules);
+    const verdict = judgeLevel(domain, answer.records, { ...rules, needsWildcard: !isOwn || isWildcard(name) });
     if (verdict && (isOwn || verdict.kind === 'authorized')) return verdict;
     nearestProblem ??= verdict;
   }
@@ -139,16 +133,15 @@ export function judgePersist(name: string, levels: readonly Level<string>[], rul
 
 const NOT_ASKED = { kind: 'failed', reason: 'dns_failure' } as const;
 
-/** Null when none of the records is ours. One record must satisfy everything: they lend each other nothing. */
-function judgeLevel(
-  domain: string,
-  texts: readonly string[],
-  needsWildcard: boolean,
-  rules: PersistRules,
-): PersistVerdict | null {
+interface LevelRules extends PersistRules {
+  readonly needsWildcard: boolean;
+}
+
+/** Returns null when none of the records is ours. A single record must meet all rules; records are not combined. */
+function judgeLevel(domain: string, texts: readonly string[], rules: LevelRules): PersistVerdict | null {
   const parsed = texts.map((text) => parsePersistRecord(text, rules.issuers));
   const records = parsed.filter((one) => one.kind === 'record');
-  const { passed, why } = partition(records, obstacles(domain, needsWildcard, rules));
+  const { passed, why } = partition(records, obstacles(domain, rules));
   if (passed.length > 0) return { kind: 'authorized', domain, until: latest(passed) };
   const broken = parsed.find((one) => one.kind === 'malformed');
   if (broken) return { kind: 'malformed', domain, reason: about(domain, broken.reason) };
@@ -157,13 +150,12 @@ function judgeLevel(
 
 const obstacles = (
   domain: string,
-  needsWildcard: boolean,
-  { accountUri, now }: PersistRules,
+  { accountUri, now, needsWildcard }: LevelRules,
 ): readonly Obstacle<PersistRecord>[] => [
   [
     (record) => record.accountUri !== accountUri,
     (record) =>
-      quoting(record.accountUri, {
+      quote(record.accountUri, {
         en: `this is another account. Publish accounturi=${accountUri}`,
         zh: `这是另一个账户，请发布 accounturi=${accountUri}`,
       }),
@@ -184,7 +176,7 @@ const obstacles = (
   ],
 ];
 
-/** DNS answers in any order: of several records that serve, the one that lasts longest is told. */
+/** The expiry of the record that lasts longest: DNS returns records in any order. */
 const latest = (records: readonly PersistRecord[]): number | null =>
   records.reduce<number | null>(
     (last, { until }) => (last === null || until === null ? null : Math.max(last, until)),

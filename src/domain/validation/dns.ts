@@ -1,5 +1,5 @@
-// What DNS can answer, in the three kinds that matter to a decision: something, nothing, or no answer at all. Nothing
-// and no answer are worlds apart: the one is a fact about a name, the other must never be taken for one.
+// DNS lookups as validation sees them: records, no records, or a failure. "No records" is a fact about a name; a failed
+// lookup must never be taken for one.
 import type { AccountId } from '../ids.ts';
 
 export type DnsAnswer<Record> =
@@ -11,29 +11,30 @@ export type DnsAnswer<Record> =
 export const DNS_FAILURES = ['dns_timeout', 'dns_failure'] as const;
 export type DnsFailure = (typeof DNS_FAILURES)[number];
 
-/** An answer about one of the domains that are asked for a name. */
-export interface Level<Record> {
+/** The answer for one domain of the tree climbed from a name towards the root. */
+export interface DomainAnswer<Record> {
   readonly domain: string;
   readonly answer: DnsAnswer<Record>;
 }
 
 export interface CaaRecord {
-  /** The octet as it travels; 128 is critical. */
+  /** The flags octet; 128 is critical. */
   readonly flags: number;
-  /** As it was sent: tags are read in any case of letters. */
+  /** As sent; compare tags case-insensitively. */
   readonly tag: string;
   readonly value: string;
 }
 
-/** On whose behalf a question is asked, and until when anybody waits for the answer. */
-export interface Asking {
+export interface LookupContext {
+  /** Concurrent lookups are shared out fairly between accounts. */
   readonly accountId: AccountId;
+  /** Aborted when the result is no longer needed. */
   readonly signal: AbortSignal;
 }
 
-/** One view of the world: a resolver, or a group of them that stand in for each other. */
+/** One network perspective: a resolver, or several used as fallbacks of each other. */
 export interface DnsLookups {
   /** The strings of each TXT record are joined without a separator. */
-  txt(domain: string, asking: Asking): Promise<DnsAnswer<string>>;
-  caa(domain: string, asking: Asking): Promise<DnsAnswer<CaaRecord>>;
+  txt(domain: string, context: LookupContext): Promise<DnsAnswer<string>>;
+  caa(domain: string, context: LookupContext): Promise<DnsAnswer<CaaRecord>>;
 }

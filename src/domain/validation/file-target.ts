@@ -1,4 +1,4 @@
-// Where a file is fetched that proves a name, and where a redirect from there may lead. Pure.
+// URLs of validation files, and which redirects from them are followed. Pure.
 
 import type { OutboundUrl } from '../egress/outbound.ts';
 import { webUrl } from '../egress/url.ts';
@@ -8,7 +8,7 @@ const MAX_LOCATION = 2_048;
 
 export interface FileTarget {
   readonly url: OutboundUrl;
-  /** For people: without the port that everybody expects. */
+  /** For messages: without the port. */
   readonly shown: string;
 }
 
@@ -18,15 +18,15 @@ const target = (url: OutboundUrl): FileTarget => ({
 });
 const MAX_SHOWN = 200;
 
-/** `filePort` stands for 80 where nobody may listen there. */
+/** `filePort` replaces port 80, where a sandbox may not listen. */
 export const fileTarget = (domain: string, path: string, filePort: number): FileTarget =>
   target({ scheme: 'http', host: domain, literal: null, port: filePort, target: path });
 
-/** Undefined for a place that is not gone to: another scheme or port, a bare address, or no URL at all. */
+/** Returns undefined for a redirect that is not followed: another scheme or port, an IP address, or not a URL. */
 export function redirectTarget(location: string, from: FileTarget, filePort: number): FileTarget | undefined {
   const [text = ''] = location.split('#');
   if (text === '' || text.length > MAX_LOCATION) return undefined;
-  // As written: what a parser would make of `/\\host` or `/%0a` is its own affair.
+  // Taken as written, without a URL parser, which would read `/\\host` as another host.
   if (/^\/(?![/\\])[!-~]*$/.test(text)) return target({ ...from.url, target: text });
   const url = webUrl(text);
   if (!url || url.literal) return undefined;

@@ -1,40 +1,42 @@
-// The grammar of issue-values (RFC 8659, section 4.2), in which CAA properties and persistent DNS records are written:
-// whom a text addresses, its parameters, and what keeps it from being read. What follows from them is decided by those
-// who ask. Everything here comes from strangers: work and messages are bounded, and nothing throws.
+// Parser for issue-values (RFC 8659, section 4.2), the grammar of CAA properties and persistent DNS records. Callers
+// decide what a value permits. Input is untrusted: work and messages are bounded, and nothing throws.
 import type { Localized } from '../../kernel/locale.ts';
+import { withoutFinalDot } from '../certificate/names.ts';
 
-/** Longer than any honest value. */
+/** Longer than any legitimate value. */
 const MAX_LENGTH = 4_096;
 const MAX_EXCERPT = 60;
 
 export interface Parameter {
-  /** As it was sent: tags are read in any case of letters. */
+  /** As sent; compare tags case-insensitively. */
   readonly tag: string;
   readonly value: string;
 }
 
 export interface IssueValue {
-  /** Without the blanks around it, else as it was sent: it may be empty, or no domain name. */
+  /** Trimmed, otherwise as sent. May be empty or not a domain name. */
   readonly issuer: string;
   readonly parameters: readonly Parameter[];
-  /** What breaks the grammar after the issuer, who is known all the same. */
+  /** The first syntax error after the issuer; the issuer is valid to read regardless. */
   readonly fault: Localized | null;
 }
 
 export function readIssueValue(text: string): IssueValue {
   const [issuer = '', ...parts] = text.slice(0, MAX_LENGTH).split(';').map(trimmed);
   if (text.length > MAX_LENGTH) return { issuer, parameters: [], fault: TOO_LONG };
-  // One semicolon may stand after an issuer without parameters, as in the ";" that forbids everybody.
+  // A single semicolon without parameters is valid, as in the ";" that forbids every issuer.
   if (parts.length === 1 && parts[0] === '') return { issuer, parameters: [], fault: null };
-  const parameters = parts.map(parameterOf);
-  for (const [index, part] of parts.entries()) {
-    const why = FAULTS.find(([isAtFault]) => isAtFault(part, parameters[index]!))?.[1];
-    if (why) return { issuer, parameters: [], fault: quoting(part, why) };
+  const parameters: Parameter[] = [];
+  for (const part of parts) {
+    const parameter = parameterOf(part);
+    const why = FAULTS.find(([isAtFault]) => isAtFault(part, parameter))?.[1];
+    if (why) return { issuer, parameters: [], fault: quote(part, why) };
+    parameters.push(parameter);
   }
   return { issuer, parameters, fault: null };
 }
 
-/** A value may itself contain equals signs, as addresses do. */
+/** Splits at the first equals sign only: values such as URLs may contain more. */
 function parameterOf(part: string): Parameter {
   const [tag = ''] = part.split('=', 1);
   return { tag: trimmed(tag), value: trimmed(part.slice(tag.length + 1)) };
@@ -70,7 +72,7 @@ const FAULTS: readonly (readonly [isAtFault: (part: string, parameter: Parameter
 export const valuesOf = (parameters: readonly Parameter[], tag: string): string[] =>
   parameters.filter((parameter) => parameter.tag.toLowerCase() === tag).map(({ value }) => value);
 
-/** By a loop: a pattern for blanks before the end tries every run of blanks in the middle as well. */
+/** A loop, because `/[ \t]+$/` backtracks over every inner run of blanks: quadratic on hostile input. */
 function trimmed(text: string): string {
   let [start, end] = [0, text.length];
   while (start < end && isBlank(text[start])) start++;
@@ -84,17 +86,16 @@ const TAG = new RegExp(`^${LABEL}$`);
 const DOMAIN = new RegExp(`^${LABEL}(?:\\.${LABEL})*$`);
 
 export const isTag = (text: string): boolean => TAG.test(text);
-export const withoutFinalDot = (domain: string): string => (domain.endsWith('.') ? domain.slice(0, -1) : domain);
 
-/** The letters are looked at before they are lower-cased, which would turn the Kelvin sign into an innocent k. */
-export const isOneOf = (issuer: string, ours: readonly string[]): boolean =>
+/** Tests the characters before lower-casing, which maps the Kelvin sign (U+212A) to an ASCII k. */
+export const isOurIssuer = (issuer: string, ours: readonly string[]): boolean =>
   DOMAIN.test(issuer) && ours.some((one) => withoutFinalDot(one).toLowerCase() === issuer.toLowerCase());
 
-/** Text from DNS as a person may see it: bounded, and unable to forge a line or to turn the text around. */
+/** Untrusted DNS text made safe to display: bounded, printable ASCII only (no forged lines, no bidi overrides). */
 const excerptOf = (text: string): string =>
   text.slice(0, MAX_EXCERPT).replace(/[^\x20-\x7e]/g, '?') + (text.length > MAX_EXCERPT ? '…' : '');
 
-export const quoting = (text: string, why: Localized): Localized => ({
+export const quote = (text: string, why: Localized): Localized => ({
   en: `"${excerptOf(text)}": ${why.en}`,
   zh: `“${excerptOf(text)}”：${why.zh}`,
 });
@@ -102,8 +103,8 @@ export const quoting = (text: string, why: Localized): Localized => ({
 export type Obstacle<Item> = readonly [stops: (item: Item) => boolean, why: (item: Item) => Localized];
 
 /**
- * The items that nothing stops, and what stopped the one that came furthest: a record that fails the last check is the
- * one its author has to mend, and not the one beside it that was never meant for us.
+ * Returns the items that pass all obstacles, and the reason of the item that got furthest: the record that fails the
+ * last check is the one to fix, not an unrelated record beside it.
  */
 export function partition<Item>(items: readonly Item[], obstacles: readonly Obstacle<Item>[]) {
   const passed: Item[] = [];

@@ -1,6 +1,6 @@
-// What domain validation needs from the store: proofs of control that may be reused, and certificates waiting for one.
+// Store ports of domain validation: reusable proofs of control, and the queue of certificates that wait for one.
 import type { AccountId, CertificateId, OrderId } from '../ids.ts';
-import type { Finding } from './check-result.ts';
+import type { NameFinding } from './check-result.ts';
 
 export interface Proof {
   readonly method: string;
@@ -8,34 +8,31 @@ export interface Proof {
 }
 
 export interface Proofs {
-  /** Of the names given, those that this account has validated since then. */
+  /** Returns the proofs, by name, that this account has recorded since then. */
   proven(accountId: AccountId, names: readonly string[], since: number): Promise<Map<string, Proof[]>>;
   record(accountId: AccountId, name: string, method: string, at: number): Promise<void>;
 }
 
-/** A certificate that is pending, and when somebody looks at its names again. */
-export interface Waiting {
+/** A pending certificate, and when its names are checked next. */
+export interface WaitingCertificate {
   readonly certificateId: CertificateId;
   readonly accountId: AccountId;
   readonly orderId: OrderId;
   readonly dueAt: number;
   readonly tries: number;
   readonly expiresAt: number;
-  /** By name, for those that were looked at and not proven. */
-  readonly findings: Readonly<Record<string, Finding>>;
+  /** By name, for names whose last check failed. */
+  readonly findings: Readonly<Record<string, NameFinding>>;
 }
 
 export interface WaitingCertificates {
-  insert(waiting: Waiting): Promise<void>;
-  find(accountId: AccountId, certificateId: CertificateId): Promise<Waiting | undefined>;
-  /** Those that are due, the longest first; they are due again at `until`, so that nobody else takes them up meanwhile. */
-  claim(now: number, until: number, limit: number): Promise<Waiting[]>;
-  /**
-   * Changes when it is due, and what was seen; nothing when it does not wait any more, or is not due at `seenDueAt`:
-   * then somebody else has taken it up, or changed it, meanwhile.
-   */
+  insert(waiting: WaitingCertificate): Promise<void>;
+  find(accountId: AccountId, certificateId: CertificateId): Promise<WaitingCertificate | undefined>;
+  /** Leases due certificates, the longest due first. Their new `dueAt` is the end of the lease. */
+  claim(now: number, leaseUntil: number, limit: number): Promise<WaitingCertificate[]>;
+  /** Compare-and-set: no-op if the certificate no longer waits, or if `dueAt` is not `seenDueAt` (the lease was lost). */
   update(
-    waiting: Pick<Waiting, 'certificateId' | 'accountId' | 'dueAt' | 'tries' | 'findings'>,
+    waiting: Pick<WaitingCertificate, 'certificateId' | 'accountId' | 'dueAt' | 'tries' | 'findings'>,
     seenDueAt?: number,
   ): Promise<void>;
   delete(accountId: AccountId, certificateId: CertificateId): Promise<void>;

@@ -1,5 +1,5 @@
-// PUT /openapi/v3/orders/{id}/dcv-method and /dcv-completed, GET …/dcv-check, and what an order shows about the proof of
-// its names. Ours, with the paths and fields that clients of this API family use.
+// PUT /openapi/v3/orders/{id}/dcv-method and /dcv-completed, and GET …/dcv-check. Our extension of the interface, with
+// the paths and field names that clients of this API family use.
 import Type from 'typebox';
 import { DCV_METHODS } from '../../domain/certificate/order.ts';
 import type { CheckResult } from '../../domain/validation/check-result.ts';
@@ -72,7 +72,7 @@ export function validationOperations(
     async (request) => {
       const { accountId } = actorOf(request);
       const { id } = request.params;
-      await proveDomains.now(accountId, id);
+      await proveDomains.prove(accountId, id);
       return success(orderView(await show.order(accountId, id), localeOf(request)));
     },
   );

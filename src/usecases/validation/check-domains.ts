@@ -1,17 +1,18 @@
-// Look at the outside world for a name: does its holder show what was asked for, and does CAA let us issue? Every
-// perspective looks for itself and decides for itself; what they decided is then compared. Nothing is written here.
+// Checks a name against DNS and HTTP: does the applicant control it, and does CAA permit issuance? Each perspective
+// decides for itself, then the decisions are corroborated. Nothing is written here.
 
+import type { RegistrableDomain } from '../../domain/certificate/names.ts';
 import type { Clock } from '../../domain/clock.ts';
 import type { CallOut, OutboundPolicy } from '../../domain/egress/outbound.ts';
 import type { AccountId } from '../../domain/ids.ts';
 import { caaDomains, judgeCaa } from '../../domain/validation/caa.ts';
 import type { Challenge } from '../../domain/validation/challenge.ts';
-import { agreementOf, type CheckResult, failed, PASSED } from '../../domain/validation/check-result.ts';
-import type { Asking, DnsAnswer, DnsLookups, Level } from '../../domain/validation/dns.ts';
+import { type CheckResult, corroborate, failed, PASSED } from '../../domain/validation/check-result.ts';
+import type { DnsAnswer, DnsLookups, DomainAnswer, LookupContext } from '../../domain/validation/dns.ts';
 import { judgePersist, PERSIST_LABEL, persistDomains } from '../../domain/validation/dns-persist.ts';
 import { fetchFile } from './fetch-file.ts';
 
-/** One place to look from. */
+/** One network vantage point. */
 export interface Perspective {
   readonly dns: DnsLookups;
   readonly callOut: CallOut;
@@ -20,63 +21,67 @@ export interface Perspective {
 export interface CheckTools {
   /** The primary one first. */
   readonly perspectives: readonly Perspective[];
-  /** The names by which CAA and persistent records mean us. */
+  /** The issuer domain names of this CA in CAA and persistent records. */
   readonly issuers: readonly string[];
   readonly accountUri: (accountId: AccountId) => string;
-  readonly registrableDomain: (name: string) => string | undefined;
+  readonly registrableDomain: RegistrableDomain;
   readonly now: Clock;
-  /** 80, but for a sandbox that may not listen there. */
+  /** 80, except in a sandbox, which may not listen there. */
   readonly filePort: number;
   readonly filePolicy: OutboundPolicy;
 }
 
 export interface CheckDomains {
-  readonly control: (challenge: Challenge, asking: Asking) => Promise<CheckResult>;
+  readonly control: (challenge: Challenge, context: LookupContext) => Promise<CheckResult>;
   /** `methods` are those by which the name is proven. */
-  readonly caa: (name: string, methods: readonly string[], asking: Asking) => Promise<CheckResult>;
+  readonly caa: (name: string, methods: readonly string[], context: LookupContext) => Promise<CheckResult>;
 }
+
+type PerspectiveCheck = (perspective: Perspective, context: LookupContext) => Promise<CheckResult>;
 
 export function checkDomains(tools: CheckTools): CheckDomains {
-  const agreed = async (asking: Asking, look: (from: Perspective, asking: Asking) => Promise<CheckResult>) => {
-    const isDecided = new AbortController();
-    const until = { ...asking, signal: AbortSignal.any([asking.signal, isDecided.signal]) };
-    return await decided(tools.perspectives.map((from) => look(from, until))).finally(() => isDecided.abort());
+  const fromAll = async (context: LookupContext, check: PerspectiveCheck) => {
+    const decided = new AbortController();
+    const untilDecided = { ...context, signal: AbortSignal.any([context.signal, decided.signal]) };
+    const checks = tools.perspectives.map((perspective) => check(perspective, untilDecided));
+    return await firstDecision(checks).finally(() => decided.abort());
   };
   return {
-    control: (challenge, asking) =>
-      agreed(asking, (from, until) => CONTROL[challenge.method](tools, from, challenge, until)),
-    caa: (name, methods, asking) => agreed(asking, (from, until) => caaFrom(tools, from, name, methods, until)),
+    control: (challenge, context) =>
+      fromAll(context, (perspective, until) => CONTROL[challenge.method](tools, perspective, challenge, until)),
+    caa: (name, methods, context) =>
+      fromAll(context, (perspective, until) => checkCaa(tools, perspective, { name, methods }, until)),
   };
 }
 
-/** As soon as those that are missing cannot change it: one that is silent costs nobody any time, and is asked no more. */
-async function decided(looks: readonly Promise<CheckResult>[]): Promise<CheckResult> {
-  const views: CheckResult[] = looks.map(() => UNHEARD);
+/** Resolves as soon as outstanding perspectives cannot change the decision: a silent resolver delays nothing. */
+async function firstDecision(checks: readonly Promise<CheckResult>[]): Promise<CheckResult> {
+  const views: CheckResult[] = checks.map(() => OUTSTANDING);
   const { promise, resolve, reject } = Promise.withResolvers<CheckResult>();
-  const hearing = looks.map(async (look, index) => {
-    views[index] = await look;
+  const settling = checks.map(async (check, index) => {
+    views[index] = await check;
     const [primary] = views;
-    const isRefused = primary !== UNHEARD && !primary?.isOk;
-    if (isRefused || agreementOf(views).isOk) resolve(agreementOf(views));
+    const hasPrimaryFailed = primary !== OUTSTANDING && !primary?.isOk;
+    if (hasPrimaryFailed || corroborate(views).isOk) resolve(corroborate(views));
   });
-  Promise.all(hearing).then(() => resolve(agreementOf(views)), reject);
+  Promise.all(settling).then(() => resolve(corroborate(views)), reject);
   return await promise;
 }
 
-const UNHEARD = failed('dns_failure', 'There is no answer yet.', '尚无应答。');
+const OUTSTANDING = failed('dns_failure', 'There is no answer yet.', '尚无应答。');
 
 type ControlCheck = (
   tools: CheckTools,
-  from: Perspective,
+  perspective: Perspective,
   challenge: Challenge,
-  asking: Asking,
+  context: LookupContext,
 ) => Promise<CheckResult>;
 
-/** One row a method; the compiler asks for the row of a new one. */
+/** One row per method; a new method without a row does not compile. */
 const CONTROL: Readonly<Record<Challenge['method'], ControlCheck>> = {
-  dns: async (_tools, { dns }, { path, value }, asking) => txtResult(path, value, await dns.txt(path, asking)),
+  dns: async (_tools, { dns }, { path, value }, context) => txtResult(path, value, await dns.txt(path, context)),
   file: (tools, { callOut }, challenge, { signal }) => fetchFile(tools, callOut, challenge, signal),
-  'dns-persist': persistFrom,
+  'dns-persist': checkPersist,
 };
 
 function txtResult(path: string, value: string, answer: DnsAnswer<string>): CheckResult {
@@ -96,35 +101,35 @@ function txtResult(path: string, value: string, answer: DnsAnswer<string>): Chec
   }
 }
 
-async function persistFrom(
+async function checkPersist(
   { issuers, accountUri, registrableDomain, now }: CheckTools,
   { dns }: Perspective,
   { name }: Challenge,
-  asking: Asking,
+  context: LookupContext,
 ): Promise<CheckResult> {
-  const levels = await asked(persistDomains(name, registrableDomain), (domain) =>
-    dns.txt(`${PERSIST_LABEL}.${domain}`, asking),
+  const levels = await lookUpAll(persistDomains(name, registrableDomain), (domain) =>
+    dns.txt(`${PERSIST_LABEL}.${domain}`, context),
   );
-  const verdict = judgePersist(name, levels, { issuers, accountUri: accountUri(asking.accountId), now: now() });
+  const verdict = judgePersist(name, levels, { issuers, accountUri: accountUri(context.accountId), now: now() });
   return verdict.kind === 'authorized' ? PASSED : { isOk: false, problem: verdict.kind, reason: verdict.reason };
 }
 
-async function caaFrom(
+async function checkCaa(
   { issuers, accountUri }: CheckTools,
   { dns }: Perspective,
-  name: string,
-  methods: readonly string[],
-  asking: Asking,
+  { name, methods }: { readonly name: string; readonly methods: readonly string[] },
+  context: LookupContext,
 ): Promise<CheckResult> {
-  const levels = await asked(caaDomains(name), (domain) => dns.caa(domain, asking));
-  const verdict = judgeCaa(name, levels, { issuers, accountUri: accountUri(asking.accountId), methods });
+  const levels = await lookUpAll(caaDomains(name), (domain) => dns.caa(domain, context));
+  const verdict = judgeCaa(name, levels, { issuers, accountUri: accountUri(context.accountId), methods });
   if (verdict.kind === 'permitted') return PASSED;
   const problem = verdict.kind === 'forbidden' ? 'caa_forbidden' : 'dns_failure';
   return { isOk: false, problem, reason: verdict.reason };
 }
 
-/** All levels at once: asked one after another, a deep name would take several times as long. */
-const asked = <Record>(
+/** All levels in parallel: in sequence, a deep name would take several times as long. */
+const lookUpAll = <Record>(
   domains: readonly string[],
-  ask: (domain: string) => Promise<DnsAnswer<Record>>,
-): Promise<Level<Record>[]> => Promise.all(domains.map(async (domain) => ({ domain, answer: await ask(domain) })));
+  lookUp: (domain: string) => Promise<DnsAnswer<Record>>,
+): Promise<DomainAnswer<Record>[]> =>
+  Promise.all(domains.map(async (domain) => ({ domain, answer: await lookUp(domain) })));

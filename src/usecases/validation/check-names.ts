@@ -1,15 +1,16 @@
-// Everything about the names of a certificate that only the outside world knows, asked just before it is issued: CAA for
-// every name, and the proofs that are not kept. What the answers mean for the certificate is decided by whoever asked.
+// Checks the names of a certificate just before it is issued: CAA for every name, and control of those without a stored
+// proof. Callers decide what the results mean for the certificate.
 
 import type { Catalog, Product } from '../../domain/catalog/products.ts';
-import { isWildcard } from '../../domain/certificate/names.ts';
+import { isWildcard, type RegistrableDomain } from '../../domain/certificate/names.ts';
 import type { DcvMethod, DomainValidation } from '../../domain/certificate/order.ts';
 import type { Clock } from '../../domain/clock.ts';
 import type { AccountId, CertificateId, NewId } from '../../domain/ids.ts';
 import type { Store } from '../../domain/store.ts';
 import { type Challenge, type ChallengeFacts, challengeFor } from '../../domain/validation/challenge.ts';
-import { type CheckResult, type Finding, failed } from '../../domain/validation/check-result.ts';
+import { type CheckResult, failed, type NameFinding } from '../../domain/validation/check-result.ts';
 import { mapLimit } from '../../kernel/concurrency.ts';
+import type { Audit } from '../access/audit.ts';
 import type { CheckDomains } from './check-domains.ts';
 
 export interface CheckingTools {
@@ -17,18 +18,18 @@ export interface CheckingTools {
   readonly challengeFacts: (accountId: AccountId, certificateId: CertificateId) => ChallengeFacts;
 }
 
-/** What every validation use case works with. */
 export interface ValidationTools extends CheckingTools {
   readonly store: Store;
   readonly products: Catalog;
   readonly now: Clock;
   readonly newId: NewId;
-  readonly registrableDomain: (name: string) => string | undefined;
+  readonly audit: Audit;
+  readonly registrableDomain: RegistrableDomain;
 }
 
-/** By name. What is not in it was not asked, which is no permission either. */
+/** Results by name. A missing entry means not checked; treat it as failed. */
 export interface CheckResults {
-  /** Those that were asked about, though perhaps not everything: the first obstacle is enough. */
+  /** The names that were to be checked. Entries may still be missing: CAA is skipped once a control check failed. */
   readonly names: ReadonlySet<string>;
   readonly control: ReadonlyMap<string, CheckResult>;
   readonly caa: ReadonlyMap<string, CheckResult>;
@@ -36,49 +37,51 @@ export interface CheckResults {
 
 export const NOTHING_CHECKED: CheckResults = { names: new Set(), control: new Map(), caa: new Map() };
 
-const AT_ONCE = 8;
+/** How many names of a certificate are checked in parallel. */
+export const NAMES_AT_ONCE = 8;
 /**
- * How long a look may take. While somebody waits, what is not known by then is asked again later; by itself the service
- * has more patience, and still less than the claim under which it looks.
+ * Deadlines for all checks of a certificate. Short while a caller waits: the rest is checked again later. `bySchedule`
+ * must stay below the lease under which the worker checks.
  */
 export const CHECK_LIMITS_MS = { issuing: 6_000, onRequest: 8_000, bySchedule: 60_000 } as const;
 
 export interface NamesToCheck {
   readonly accountId: AccountId;
-  /** Undefined when it is not offered any more. */
+  /** Undefined if the operator no longer offers it. */
   readonly product: Pick<Product, 'dcvMethods'> | undefined;
   readonly names: readonly string[];
-  /** Those of them that need not be proven now, and the methods by which they are. */
+  /** Names with a stored proof, each with the methods of its proofs. */
   readonly provenBy: ReadonlyMap<string, readonly string[]>;
   readonly dcv: DomainValidation;
-  /** The one that waits; a persistent record is the same for all. */
+  /** The pending certificate, to which challenge values belong. Persistent records do not depend on it. */
   readonly certificateId?: CertificateId;
   readonly limitMs: number;
-  /** Ends it early: the service stops. */
+  /** Aborted when the service shuts down. */
   readonly stopping?: AbortSignal | undefined;
 }
 
-/** CAA is only asked when nothing else is in the way. */
-export async function checkNames(tools: CheckingTools, look: NamesToCheck): Promise<CheckResults> {
-  const { accountId, names, provenBy, dcv, limitMs, stopping } = look;
-  const unproven = unprovenOf(look);
-  const inTime = within(limitMs, stopping);
-  const challenges = challengesOf(tools, { ...look, names: unproven });
+/** Looks up CAA only if all control checks passed. */
+export async function checkNames(tools: CheckingTools, request: NamesToCheck): Promise<CheckResults> {
+  const { accountId, names, provenBy, dcv, limitMs, stopping } = request;
+  const unproven = unprovenOf(request);
+  const inTime = withDeadline(limitMs, stopping);
+  const challenges = challengesOf(tools, { ...request, names: unproven });
   const control = await resultsOf(unproven, (name) => {
     const challenge = challenges.get(name);
     return challenge
       ? inTime((signal) => tools.checks.control(challenge, { accountId, signal }), challenge.method)
       : Promise.resolve(notProvable(dcv));
   });
-  const about = { names: new Set(names), control };
-  if ([...control.values()].some(({ isOk }) => !isOk)) return { ...about, caa: new Map() };
+  const checked = { names: new Set(names), control };
+  if ([...control.values()].some(({ isOk }) => !isOk)) return { ...checked, caa: new Map() };
   const caa = await resultsOf(names, (name) => {
     const methods = provenBy.get(name) ?? (dcv.dcvMethod === null ? [] : [dcv.dcvMethod]);
     return inTime((signal) => tools.checks.caa(name, methods, { accountId, signal }));
   });
-  return { ...about, caa };
+  return { ...checked, caa };
 }
 
+/** Returns no challenge for names that the order's method cannot prove. */
 export function challengesOf(
   { challengeFacts }: CheckingTools,
   { accountId, product, names, dcv, certificateId = '' }: Omit<NamesToCheck, 'provenBy' | 'limitMs'>,
@@ -94,10 +97,10 @@ const resultsOf = async (
   names: readonly string[],
   check: (name: string) => Promise<CheckResult>,
 ): Promise<Map<string, CheckResult>> =>
-  new Map(await mapLimit(AT_ONCE, names, async (name) => [name, await check(name)] as const));
+  new Map(await mapLimit(NAMES_AT_ONCE, names, async (name) => [name, await check(name)] as const));
 
-/** Then whatever is under way is given up, and nothing further is asked. */
-export function within(limitMs: number, stopping?: AbortSignal) {
+/** Returns a runner of checks that share one deadline: then running checks are aborted, and new ones not started. */
+export function withDeadline(limitMs: number, stopping?: AbortSignal) {
   const limit = AbortSignal.timeout(limitMs);
   const signal = stopping ? AbortSignal.any([limit, stopping]) : limit;
   return async (check: (signal: AbortSignal) => Promise<CheckResult>, method?: DcvMethod): Promise<CheckResult> => {
@@ -122,7 +125,7 @@ const NO_METHOD = failed(
   '该产品已不再提供订单的验证方式，请更换。',
 );
 
-/** For a name that the order's method cannot prove. */
+/** The result for a name without a challenge. */
 export const notProvable = ({ dcvMethod }: DomainValidation): CheckResult =>
   dcvMethod === 'file' ? NOT_BY_FILE : NO_METHOD;
 
@@ -134,15 +137,15 @@ export const isClear = (
   { names, unproven }: { readonly names: readonly string[]; readonly unproven: readonly string[] },
 ): boolean => unproven.every((name) => control.get(name)?.isOk) && names.every((name) => caa.get(name)?.isOk);
 
-/** For the order to show. */
-export function findingsOf({ control, caa }: CheckResults, at: number): Record<string, Finding> {
-  const told = (of: Finding['of'], results: ReadonlyMap<string, CheckResult>): [string, Finding][] =>
+/** Returns the failed checks by name, for the order to show. A control failure takes precedence over CAA. */
+export function findingsOf({ control, caa }: CheckResults, at: number): Record<string, NameFinding> {
+  const failures = (of: NameFinding['of'], results: ReadonlyMap<string, CheckResult>): [string, NameFinding][] =>
     [...results].flatMap(([name, result]) =>
       result.isOk ? [] : [[name, { at, of, problem: result.problem, reason: result.reason }]],
     );
-  return Object.fromEntries([...told('caa', caa), ...told('control', control)]);
+  return Object.fromEntries([...failures('caa', caa), ...failures('control', control)]);
 }
 
-/** Whether the order has to be shown to its holder first: a value to publish is not known before. */
+/** Whether the applicant must first see the order's instructions: challenge values are unknown before. */
 export const needsInstruction = (unproven: readonly string[], { dcvMethod }: DomainValidation): boolean =>
   unproven.length > 0 && dcvMethod !== 'dns-persist';

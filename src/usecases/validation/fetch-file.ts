@@ -1,6 +1,6 @@
-// A file on port 80 of a name, fetched through the one outbound function. Redirects are followed by this rule: at most
-// five; to http on port 80 or https on 443 of a name, never of a bare address; each hop is resolved and vetted like the
-// first. Anything but 200 in the end is no proof.
+// Fetches a validation file from port 80 of a name, through the outbound function. Follows at most five redirects, to
+// http on port 80 or https on 443 of a name, never to an IP address; each hop is resolved and vetted like the first
+// (SSRF). Any final status but 200 fails.
 
 import type { CallOut, OutboundPolicy, Outcome } from '../../domain/egress/outbound.ts';
 import type { Challenge } from '../../domain/validation/challenge.ts';
@@ -48,7 +48,7 @@ function unreachable(shown: string, outcome: Exclude<Outcome, { kind: 'answered'
   return failed('http_failure', `${shown} could not be fetched: ${reason}.`, `无法获取 ${shown}：${reason}。`);
 }
 
-/** One line of the file is the value: several orders may share a file. */
+/** Passes if any line of the file is the value: several orders may share a file. */
 function resultOf(shown: string, { status, body }: Extract<Outcome, { kind: 'answered' }>, value: string): CheckResult {
   if (status !== 200) {
     return failed('http_failure', `${shown} answers ${status}, not 200.`, `${shown} 返回 ${status}，而不是 200。`);

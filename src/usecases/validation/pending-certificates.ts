@@ -1,19 +1,20 @@
-// A certificate begins to wait, and stops waiting without having been issued.
+// Pending certificates: enqueue, cancel, lapse.
 
 import type { CertificateRecord, Order } from '../../domain/certificate/order.ts';
 import { requireTransition } from '../../domain/certificate/order.ts';
 import { Refusal } from '../../domain/errors.ts';
-import type { CertificateId, NewId } from '../../domain/ids.ts';
+import type { CertificateId } from '../../domain/ids.ts';
 import type { Repositories } from '../../domain/store.ts';
-import { waitAfter } from '../../domain/validation/check-result.ts';
-import { type CheckResults, findingsOf, NOTHING_CHECKED } from './check-names.ts';
+import { checkBackoff } from '../../domain/validation/check-result.ts';
+import { byService } from '../access/audit.ts';
+import { type CheckResults, findingsOf, NOTHING_CHECKED, type ValidationTools } from './check-names.ts';
 
-/** In the transaction that answers its id, or promises to. */
+/** Call in the transaction that returns the certificate's id to the caller, or records it for a later answer. */
 export async function beginWaiting(
   tx: Repositories,
   record: CertificateRecord,
   pendingMs: number,
-  looked: CheckResults = NOTHING_CHECKED,
+  results: CheckResults = NOTHING_CHECKED,
 ): Promise<void> {
   const { id: certificateId, accountId, orderId, createdAt } = record;
   await tx.certificates.insert(record);
@@ -21,14 +22,14 @@ export async function beginWaiting(
     certificateId,
     accountId,
     orderId,
-    dueAt: createdAt + waitAfter(0),
-    tries: looked === NOTHING_CHECKED ? 0 : 1,
+    dueAt: createdAt + checkBackoff(0),
+    tries: results === NOTHING_CHECKED ? 0 : 1,
     expiresAt: createdAt + pendingMs,
-    findings: findingsOf(looked, createdAt),
+    findings: findingsOf(results, createdAt),
   });
 }
 
-/** The order afterwards: a reissue leaves it as it was before, a first certificate takes it along. */
+/** Returns the order afterwards: a reissue returns to `issued`, a first certificate ends the order as `first`. */
 export async function stopWaiting(tx: Repositories, order: Order, first: 'canceled' | 'rejected'): Promise<Order> {
   const { accountId, pendingCertificateId } = order;
   const status = order.status === 'reissuing' ? 'issued' : first;
@@ -42,25 +43,27 @@ export async function stopWaiting(tx: Repositories, order: Order, first: 'cancel
   return after;
 }
 
-/** It waited too long, or can never be issued as it was asked for. */
+export interface LapsedCertificate {
+  readonly order: Order;
+  readonly certificateId: CertificateId;
+  /** For the audit log. */
+  readonly why: string;
+}
+
+/** Ends a pending certificate that expired, or that can never be issued as requested. */
 export async function lapse(
+  { now, newId, audit }: Pick<ValidationTools, 'now' | 'newId' | 'audit'>,
   tx: Repositories,
-  order: Order,
-  certificateId: CertificateId,
-  why: string,
-  at: number,
-  newId: NewId,
+  { order, certificateId, why }: LapsedCertificate,
 ): Promise<void> {
   const { id: orderId, accountId } = order;
   const { status: orderStatus } = await stopWaiting(tx, order, 'rejected');
   if (orderStatus === 'rejected') {
     const action = 'order:rejected' as const;
-    await tx.outbox.add({ id: newId(), accountId, orderId, orderStatus, certificateId, action, createdAt: at });
+    await tx.outbox.add({ id: newId(), accountId, orderId, orderStatus, certificateId, action, createdAt: now() });
   }
-  await tx.audit.append({
-    ...{ id: newId(), at, accountId, actor: 'service', action: 'order:lapsed', subject: orderId, requestId: null },
-    details: { certificate_id: certificateId, was: order.status, why },
-  });
+  const details = { certificate_id: certificateId, was: order.status, why };
+  await audit(tx, byService(accountId), 'order:lapsed', orderId, details);
 }
 
 export const notWaiting = ({ status }: Order): Refusal =>

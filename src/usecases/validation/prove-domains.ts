@@ -1,14 +1,15 @@
-// Certificates that wait for proof: look at their names, remember what is proven, and issue once nothing is missing. It
-// happens when somebody says that the records are there, and by itself at growing intervals. Whoever takes one up
-// moves it into the future first, so that instances share the work and what one leaves behind another picks up.
+// Validates waiting certificates: checks their names, records proofs, and issues once all checks pass. Runs when a
+// caller reports that the records are published, and on schedule with backoff. Workers take a lease on a certificate
+// first, so that instances share the work and pick up what a dead one left.
 
 import type { Product } from '../../domain/catalog/products.ts';
 import type { CertificateRecord, Order } from '../../domain/certificate/order.ts';
 import { Refusal } from '../../domain/errors.ts';
 import type { AccountId, OrderId } from '../../domain/ids.ts';
-import { proofOf } from '../../domain/validation/challenge.ts';
-import { waitAfter } from '../../domain/validation/check-result.ts';
-import type { Waiting } from '../../domain/validation/ports.ts';
+import { proofKey } from '../../domain/validation/challenge.ts';
+import { checkBackoff } from '../../domain/validation/check-result.ts';
+import type { WaitingCertificate } from '../../domain/validation/ports.ts';
+import { byService } from '../access/audit.ts';
 import {
   CHECK_LIMITS_MS,
   type CheckResults,
@@ -21,33 +22,33 @@ import {
 } from './check-names.ts';
 import { limitChecks } from './limit-checks.ts';
 import { lapse, notWaiting } from './pending-certificates.ts';
-import { provenAmong } from './proven-names.ts';
+import { provenMethods } from './proven-names.ts';
 
 export interface ProveDomains {
-  /** Looks at the certificate that the order waits for. */
-  readonly now: (accountId: AccountId, orderId: OrderId) => Promise<void>;
-  /** Looks at those that are due, until none is. Returns how many there were. */
-  readonly due: (stopping?: AbortSignal) => Promise<number>;
+  /** Checks the certificate that the order waits for. */
+  readonly prove: (accountId: AccountId, orderId: OrderId) => Promise<void>;
+  /** Checks due certificates until none is left. Returns how many it checked. */
+  readonly proveDue: (stopping?: AbortSignal) => Promise<number>;
 }
 
-/** Longer than a look at a hundred names takes: who has not finished by then is taken for dead. */
-const CLAIM_MS = 120_000;
-/** A look is waiting for others nearly all the time. No more are taken up than are looked at, or claims would run out. */
-const AT_ONCE = 16;
-/** One account's names that nobody answers for leave room for the others'. */
+/** Longer than checking a hundred names takes; a worker that has not finished by then is presumed dead. */
+const CHECK_LEASE_MS = 120_000;
+/** Checks mostly wait for I/O. Only as many are claimed as are checked at once, or leases would expire in a queue. */
+const CERTIFICATES_AT_ONCE = 16;
+/** Keeps one account with unresponsive names from occupying every slot. */
 const PER_ACCOUNT = 8;
-const CROWDED_MS = 30_000;
-/** So that those who began together do not ask together for ever. */
+const ACCOUNT_BUSY_MS = 30_000;
+/** Spreads out certificates that were ordered together. */
 const JITTER = 0.2;
 
 /**
- * Issues a certificate whose names are validated. `moot`: it can never be issued as it was asked for. `later`: not now,
- * and perhaps after the next check. A port, because issuing is above validation.
+ * Issues a certificate whose names are validated. `impossible`: it can never be issued as requested. `later`: not now,
+ * perhaps after the next check. A port, because issuance is above validation.
  */
 export type IssuePending = (
   record: CertificateRecord,
   product: Product,
-  looked: CheckResults,
+  results: CheckResults,
 ) => Promise<PendingOutcome>;
 export type PendingOutcome = 'issued' | 'later' | { readonly impossible: string };
 
@@ -58,7 +59,7 @@ export interface ProveTools extends ValidationTools {
   readonly onError: (error: unknown) => void;
 }
 
-interface Case {
+interface PendingIssuance {
   readonly order: Order;
   readonly record: CertificateRecord;
   readonly product: Product | undefined;
@@ -67,131 +68,134 @@ interface Case {
 export function proveDomains(tools: ProveTools): ProveDomains {
   const { store, now } = tools;
   return {
-    async now(accountId, orderId) {
+    async prove(accountId, orderId) {
       const order = await store.orders.find(accountId, orderId);
       if (!order) throw new Refusal('order_not_found');
       const certificateId = order.pendingCertificateId;
       const waiting = certificateId === null ? undefined : await store.waiting.find(accountId, certificateId);
       if (!waiting) throw notWaiting(order);
       await limitChecks(tools, order);
-      // From the beginning: somebody is at work on it.
-      const claimed = { ...waiting, tries: 0, dueAt: now() + CLAIM_MS };
+      // A request resets the backoff: the applicant is working on the records.
+      const claimed = { ...waiting, tries: 0, dueAt: now() + CHECK_LEASE_MS };
       await store.waiting.update(claimed);
-      await prove(tools, claimed, CHECK_LIMITS_MS.onRequest);
+      await proveWaiting(tools, claimed, CHECK_LIMITS_MS.onRequest);
     },
 
-    async due(stopping) {
-      const underWay = new Map<Promise<void>, string>();
-      const isCrowded = (accountId: AccountId) =>
-        [...underWay.values()].filter((one) => one === accountId).length >= PER_ACCOUNT;
-      let looked = 0;
+    async proveDue(stopping) {
+      const running = new Map<Promise<void>, AccountId>();
+      const isAccountBusy = (accountId: AccountId) =>
+        [...running.values()].filter((one) => one === accountId).length >= PER_ACCOUNT;
+      let checked = 0;
       for (;;) {
-        const room = stopping?.aborted ? 0 : AT_ONCE - underWay.size;
-        const claimed = room > 0 ? await store.waiting.claim(now(), now() + CLAIM_MS, room) : [];
+        const room = stopping?.aborted ? 0 : CERTIFICATES_AT_ONCE - running.size;
+        const claimed = room > 0 ? await store.waiting.claim(now(), now() + CHECK_LEASE_MS, room) : [];
         for (const waiting of claimed) {
-          if (isCrowded(waiting.accountId)) {
-            await store.waiting.update({ ...waiting, dueAt: now() + CROWDED_MS }, waiting.dueAt);
+          if (isAccountBusy(waiting.accountId)) {
+            await store.waiting.update({ ...waiting, dueAt: now() + ACCOUNT_BUSY_MS }, waiting.dueAt);
             continue;
           }
-          const look = proveOrTell(tools, waiting, stopping).finally(() => underWay.delete(look));
-          underWay.set(look, waiting.accountId);
-          looked += 1;
+          const run = proveOrReschedule(tools, waiting, stopping).finally(() => running.delete(run));
+          running.set(run, waiting.accountId);
+          checked += 1;
         }
         if (claimed.length > 0 && claimed.length === room) continue;
-        if (underWay.size === 0) return looked;
-        await Promise.race(underWay.keys());
+        if (running.size === 0) return checked;
+        await Promise.race(running.keys());
       }
     },
   };
 }
 
-/** What is wrong with one keeps no other from its turn; it is tried again later and later. */
-async function proveOrTell(tools: ProveTools, waiting: Waiting, stopping?: AbortSignal): Promise<void> {
+/** Never throws: an error reschedules this certificate with backoff and does not stop the others. */
+async function proveOrReschedule(
+  tools: ProveTools,
+  waiting: WaitingCertificate,
+  stopping?: AbortSignal,
+): Promise<void> {
   try {
-    await prove(tools, waiting, CHECK_LIMITS_MS.bySchedule, stopping);
+    await proveWaiting(tools, waiting, CHECK_LIMITS_MS.bySchedule, stopping);
   } catch (error) {
     tools.onError(error);
-    await again(tools, waiting).catch(tools.onError);
+    await reschedule(tools, waiting).catch(tools.onError);
   }
 }
 
-async function prove(tools: ProveTools, waiting: Waiting, limitMs: number, stopping?: AbortSignal): Promise<void> {
-  const found = await caseOf(tools, waiting);
-  if (!found) return;
-  const { order, record, product } = found;
+async function proveWaiting(
+  tools: ProveTools,
+  waiting: WaitingCertificate,
+  limitMs: number,
+  stopping?: AbortSignal,
+): Promise<void> {
+  const pending = await findPending(tools, waiting);
+  if (!pending) return;
+  const { order, record, product } = pending;
   const at = tools.now();
   if (at >= waiting.expiresAt || at >= order.termEndsAt) return await giveUp(tools, waiting, 'it waited too long');
-  // The operator has taken it away, and may bring it back.
+  // The operator withdrew the product, and may offer it again.
   if (!product) return;
 
   const { accountId } = waiting;
   const { names, id: certificateId } = record;
-  const provenBy = await provenAmong(tools, tools.store, accountId, names, product, at);
-  const look = { accountId, product, names, provenBy, dcv: order, certificateId, limitMs, stopping };
-  const unproven = unprovenOf(look);
-  const looked = await checkNames(tools, look);
-  await keepProofs(tools, found, unproven, looked);
-  if (!isClear(looked, { names, unproven })) return await again(tools, waiting, looked);
-  const outcome = await tools.issue(record, product, looked);
-  if (outcome === 'later') await again(tools, waiting, looked);
+  const provenBy = await provenMethods(tools, tools.store, { accountId, names, product, now: at });
+  const request = { accountId, product, names, provenBy, dcv: order, certificateId, limitMs, stopping };
+  const results = await checkNames(tools, request);
+  await recordProofs(tools, pending, results);
+  if (!isClear(results, { names, unproven: unprovenOf(request) })) return await reschedule(tools, waiting, results);
+  const outcome = await tools.issue(record, product, results);
+  if (outcome === 'later') await reschedule(tools, waiting, results);
   if (typeof outcome === 'object') await giveUp(tools, waiting, outcome.impossible);
 }
 
-/** Undefined when there is nothing to be done about it now. */
-async function caseOf({ store, products }: ProveTools, waiting: Waiting): Promise<Case | undefined> {
-  const { accountId, orderId, certificateId } = waiting;
+/** Returns undefined if there is nothing to do now. */
+async function findPending(
+  { store, products }: ProveTools,
+  { accountId, orderId, certificateId }: WaitingCertificate,
+): Promise<PendingIssuance | undefined> {
   const order = await store.orders.find(accountId, orderId);
   const record = await store.certificates.find(accountId, certificateId);
-  // Being signed at this moment, or just issued or given up: then its row is gone, or will be.
+  // Otherwise it is being signed, or was just issued or canceled: its row is gone, or soon will be.
   if (!order || record?.state !== 'pending' || order.pendingCertificateId !== certificateId) return undefined;
   return { order, record, product: products.get(order.productId) };
 }
 
-/** What a persistent record says is good for this one look, and not kept. */
-async function keepProofs(
+/** Persistent records are not stored as proofs: they are checked before every issuance. */
+async function recordProofs(
   tools: ProveTools,
-  { order, record, product }: Case,
-  unproven: readonly string[],
+  { order, record, product }: PendingIssuance,
   { control }: CheckResults,
-) {
-  const { dcvMethod: method, accountId } = order;
-  const proven = unproven.filter((name) => control.get(name)?.isOk);
+): Promise<void> {
+  const { dcvMethod: method, dcvScope: scope, accountId } = order;
+  const proven = [...control].flatMap(([name, { isOk }]) => (isOk ? [name] : []));
   if (method === null || method === 'dns-persist' || proven.length === 0) return;
   const challenges = challengesOf(tools, { accountId, product, names: proven, dcv: order, certificateId: record.id });
-  const { newId } = tools;
   const at = tools.now();
   await tools.store.transaction(async (tx) => {
-    for (const name of proven) {
-      const kept = proofOf(challenges.get(name)!, order.dcvScope, tools.registrableDomain);
-      await tx.proofs.record(accountId, kept, method, at);
-      await tx.audit.append({
-        ...{ id: newId(), at, accountId, actor: 'service', action: 'name:validated', subject: name, requestId: null },
-        details: { method, scope: order.dcvScope, order_id: order.id },
-      });
+    for (const [name, challenge] of challenges) {
+      await tx.proofs.record(accountId, proofKey(challenge, scope, tools.registrableDomain), method, at);
+      await tools.audit(tx, byService(accountId), 'name:validated', name, { method, scope, order_id: order.id });
     }
   });
 }
 
-async function again({ store, now, random }: ProveTools, waiting: Waiting, looked?: CheckResults): Promise<void> {
+async function reschedule(
+  { store, now, random }: ProveTools,
+  waiting: WaitingCertificate,
+  results?: CheckResults,
+): Promise<void> {
   const at = now();
-  const wait = waitAfter(waiting.tries) * (1 - JITTER + 2 * JITTER * random());
-  // Never later than its end, which is also found by being due.
-  const dueAt = Math.min(Math.round(at + wait), waiting.expiresAt);
-  const after = {
-    ...waiting,
-    tries: waiting.tries + 1,
-    dueAt,
-    findings: looked ? findingsOf(looked, at) : waiting.findings,
-  };
-  // Unless the method was changed while we looked: what was seen then is no answer to what is asked now.
-  await store.waiting.update(after, waiting.dueAt);
+  const delay = checkBackoff(waiting.tries) * (1 - JITTER + 2 * JITTER * random());
+  // Not after `expiresAt`: expiry is noticed when the certificate is due.
+  const dueAt = Math.min(Math.round(at + delay), waiting.expiresAt);
+  const findings = results ? findingsOf(results, at) : waiting.findings;
+  // No-op if the method was changed during the check: results of the old method do not apply to the new one.
+  await store.waiting.update({ ...waiting, tries: waiting.tries + 1, dueAt, findings }, waiting.dueAt);
 }
 
-async function giveUp({ store, now, newId }: ProveTools, waiting: Waiting, why: string): Promise<void> {
+async function giveUp(tools: ProveTools, waiting: WaitingCertificate, why: string): Promise<void> {
   const { accountId, orderId, certificateId } = waiting;
-  await store.transaction(async (tx) => {
+  await tools.store.transaction(async (tx) => {
     const found = await tx.orders.findForUpdate(accountId, orderId);
     if (!found || found.signing || found.order.pendingCertificateId !== certificateId) return;
-    await lapse(tx, found.order, certificateId, why, now(), newId);
+    await lapse(tools, tx, { order: found.order, certificateId, why });
   });
 }

@@ -1,69 +1,65 @@
-// Which names an account need not validate again, because an earlier proof may be reused.
+// Reuse of stored proofs: which names an account need not validate again for a product.
 import type { Product } from '../../domain/catalog/products.ts';
+import type { RegistrableDomain } from '../../domain/certificate/names.ts';
 import type { AccountId } from '../../domain/ids.ts';
 import type { Repositories } from '../../domain/store.ts';
 import { coveringProofs } from '../../domain/validation/challenge.ts';
 import { DAY_MS } from '../../kernel/durations.ts';
 
-/** The method under which names an operator vouched for are recorded. */
+/** The recorded method of names that an operator vouched for. */
 export const VOUCHED = 'operator';
 
 export interface ProofTools {
-  readonly registrableDomain: (name: string) => string | undefined;
+  readonly registrableDomain: RegistrableDomain;
+}
+
+export interface ProofQuery {
+  readonly accountId: AccountId;
+  readonly names: readonly string[];
+  readonly product: Pick<Product, 'reuseDays' | 'dcvMethods' | 'dcvScopes'>;
+  readonly now: number;
 }
 
 export interface ReusableProof {
   readonly methods: readonly string[];
-  /** The last moment at which one of them may be reused. */
+  /** The last moment at which one of the proofs may be reused. */
   readonly until: number;
 }
 
-/** Of the names given, those with a proof that `product` accepts. A dns-persist record is never one: it is checked each time. */
+/** Returns the names with a proof that the product accepts. Persistent records are not stored but checked each time. */
 export async function provenNames(
   { registrableDomain }: ProofTools,
   { proofs }: Pick<Repositories, 'proofs'>,
-  {
-    accountId,
-    names,
-    product: { reuseDays, dcvMethods, dcvScopes },
-    now,
-  }: {
-    readonly accountId: AccountId;
-    readonly names: readonly string[];
-    readonly product: Pick<Product, 'reuseDays' | 'dcvMethods' | 'dcvScopes'>;
-    readonly now: number;
-  },
+  { accountId, names, product, now }: ProofQuery,
 ): Promise<Map<string, ReusableProof>> {
+  const { reuseDays, dcvMethods, dcvScopes } = product;
   // A product with stricter rules does not accept what was validated under weaker ones.
   const isAccepted = (method: string) => method === VOUCHED || dcvMethods.some((one) => one === method);
   const reuseMs = reuseDays * DAY_MS;
   const covering = names.map((name) => {
-    const kept = coveringProofs(name, registrableDomain);
-    return [name, dcvScopes.includes('base_domain') ? kept : [name]] as const;
+    const keys = dcvScopes.includes('base_domain') ? coveringProofs(name, registrableDomain) : [name];
+    return [name, keys] as const;
   });
-  const asked = [...new Set(covering.flatMap(([, kept]) => kept))];
-  const found = await proofs.proven(accountId, asked, now - reuseMs);
-  const proven = covering.map(([name, kept]) => {
-    const usable = kept.flatMap((one) => found.get(one) ?? []).filter(({ method }) => isAccepted(method));
+  const allKeys = [...new Set(covering.flatMap(([, keys]) => keys))];
+  const found = await proofs.proven(accountId, allKeys, now - reuseMs);
+  const proven = covering.map(([name, keys]) => {
+    const usable = keys.flatMap((key) => found.get(key) ?? []).filter(({ method }) => isAccepted(method));
     const until = Math.max(...usable.map(({ validatedAt }) => validatedAt + reuseMs));
     return [name, { methods: usable.map(({ method }) => method), until }] as const;
   });
   return new Map(proven.filter(([, { methods }]) => methods.length > 0));
 }
 
-/** The last moment at which all those of the names that are proven still are. */
+/** Returns the last moment at which the proofs of all proven names may be reused. */
 export const provenUntil = (proofs: ReadonlyMap<string, ReusableProof>, names: readonly string[]): number =>
   Math.min(...names.map((name) => proofs.get(name)?.until ?? Infinity));
 
-/** By name, the methods of its reusable proofs. */
-export async function provenAmong(
+/** Returns the methods of the reusable proofs by name, as `NamesToCheck.provenBy`. */
+export async function provenMethods(
   tools: ProofTools,
   db: Pick<Repositories, 'proofs'>,
-  accountId: AccountId,
-  names: readonly string[],
-  product: Product,
-  now: number,
+  query: ProofQuery,
 ): Promise<Map<string, readonly string[]>> {
-  const proofs = await provenNames(tools, db, { accountId, names, product, now });
+  const proofs = await provenNames(tools, db, query);
   return new Map(Array.from(proofs, ([name, { methods }]) => [name, methods]));
 }

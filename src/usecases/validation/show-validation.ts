@@ -1,36 +1,43 @@
-// What the holder of an order has to publish for each name, what has been seen so far, and, on request, what the outside
-// world answers right now. A look proves nothing, and changes nothing but the allowance of looks.
+// Shows what the applicant must publish for each name of an order, the results so far, and, on request, the result of a
+// check right now. Such a check records no proof; it only uses up the rate limit.
 
 import type { Order } from '../../domain/certificate/order.ts';
 import { Refusal } from '../../domain/errors.ts';
 import type { AccountId, OrderId } from '../../domain/ids.ts';
 import { type Challenge, shortfallOf } from '../../domain/validation/challenge.ts';
-import { type CheckResult, type Finding, PASSED } from '../../domain/validation/check-result.ts';
-import type { Waiting } from '../../domain/validation/ports.ts';
+import { type CheckResult, type NameFinding, PASSED } from '../../domain/validation/check-result.ts';
+import type { WaitingCertificate } from '../../domain/validation/ports.ts';
 import { mapLimit } from '../../kernel/concurrency.ts';
-import { CHECK_LIMITS_MS, challengesOf, notProvable, unprovenOf, type ValidationTools, within } from './check-names.ts';
+import {
+  CHECK_LIMITS_MS,
+  challengesOf,
+  NAMES_AT_ONCE,
+  notProvable,
+  unprovenOf,
+  type ValidationTools,
+  withDeadline,
+} from './check-names.ts';
 import { limitChecks } from './limit-checks.ts';
 import { notWaiting } from './pending-certificates.ts';
-import { provenAmong } from './proven-names.ts';
+import { provenMethods } from './proven-names.ts';
 
 export interface NameState {
   readonly name: string;
-  /** Null where nothing is to be published: a value belongs to a certificate that waits. */
+  /** Null where nothing needs to be published: challenge values belong to a waiting certificate. */
   readonly challenge: Challenge | null;
   readonly isVerified: boolean;
-  /** Without a time when it can be told without looking. */
-  readonly finding: (Omit<Finding, 'at'> & { readonly at: number | null }) | null;
+  /** `at` is null for a finding that needed no check. */
+  readonly finding: (Omit<NameFinding, 'at'> & { readonly at: number | null }) | null;
 }
 
 export interface ValidationState {
   readonly names: readonly NameState[];
-  /** Null when nothing waits. */
-  readonly waiting: Pick<Waiting, 'dueAt' | 'expiresAt'> | null;
+  readonly waiting: Pick<WaitingCertificate, 'dueAt' | 'expiresAt'> | null;
 }
 
 export interface NameCheck {
   readonly name: string;
-  /** Null where nothing is to be published. */
+  /** Null where nothing needs to be published. */
   readonly challenge: Challenge | null;
   readonly control: CheckResult;
   readonly caa: CheckResult;
@@ -41,7 +48,7 @@ export interface ShowValidation {
   readonly check: (accountId: AccountId, orderId: OrderId) => Promise<readonly NameCheck[]>;
 }
 
-const AT_ONCE = 8;
+const NOTHING_PROVEN: ReadonlyMap<string, readonly string[]> = new Map();
 
 export function showValidation(tools: ValidationTools): ShowValidation {
   const { store, products, now } = tools;
@@ -52,9 +59,9 @@ export function showValidation(tools: ValidationTools): ShowValidation {
     return pending?.names ?? order.names;
   }
 
-  async function provenOf(order: Order, names: readonly string[]): Promise<Map<string, readonly string[]>> {
-    const product = products.get(order.productId);
-    return product ? await provenAmong(tools, store, order.accountId, names, product, now()) : new Map();
+  async function provenOf({ accountId, productId }: Order, names: readonly string[]) {
+    const product = products.get(productId);
+    return product ? await provenMethods(tools, store, { accountId, names, product, now: now() }) : NOTHING_PROVEN;
   }
 
   const challengesFor = (order: Order, names: readonly string[]): Map<string, Challenge> =>
@@ -71,27 +78,22 @@ export function showValidation(tools: ValidationTools): ShowValidation {
       const { accountId, pendingCertificateId: id } = order;
       const waiting = id === null ? undefined : await store.waiting.find(accountId, id);
       const names = await namesOf(order);
-      // Of what is issued everything was verified, and of what ended before that nothing counts.
+      // All names of an issued certificate were verified. An order that ended without one shows nothing as verified.
       const isIssued = !waiting && order.currentCertificateId !== null;
-      const provenBy = waiting ? await provenOf(order, names) : new Map();
+      const provenBy = waiting ? await provenOf(order, names) : NOTHING_PROVEN;
       const unproven = new Set(isIssued ? [] : unprovenOf({ names, provenBy }));
       const challenges = challengesFor(order, names);
       return {
         names: names.map((name) => {
           const challenge = challenges.get(name) ?? null;
           const finding = waiting?.findings[name] ?? null;
-          const isShown = isIssued ? challenge?.method === 'dns-persist' : waiting && unproven.has(name);
-          const isSeen = challenge?.method === 'dns-persist' && waiting !== undefined && waiting.tries > 0;
-          const isVerified = !unproven.has(name) || (isSeen && finding?.of !== 'control');
-          return {
-            name,
-            challenge: isShown ? challenge : null,
-            isVerified,
-            finding:
-              isVerified || !challenge || !isNothing(finding)
-                ? finding
-                : (shortfall(challenge, order, now()) ?? finding),
-          };
+          const isPersist = challenge?.method === 'dns-persist';
+          const isShown = isIssued ? isPersist : waiting && unproven.has(name);
+          const isChecked = isPersist && waiting !== undefined && waiting.tries > 0;
+          const isVerified = !unproven.has(name) || (isChecked && finding?.of !== 'control');
+          const shortfall =
+            challenge && !isVerified && isUnpublished(finding) ? shortfallFinding(challenge, order, now()) : null;
+          return { name, challenge: isShown ? challenge : null, isVerified, finding: shortfall ?? finding };
         }),
         waiting: waiting ?? null,
       };
@@ -100,37 +102,37 @@ export function showValidation(tools: ValidationTools): ShowValidation {
     async check(accountId, orderId) {
       const order = await store.orders.find(accountId, orderId);
       if (!order) throw new Refusal('order_not_found');
-      // A value belongs to a certificate that waits; a persistent record to the account.
-      const isOver = order.currentCertificateId === null || order.dcvMethod !== 'dns-persist';
-      if (order.pendingCertificateId === null && isOver) throw notWaiting(order);
+      // Without a waiting certificate only a persistent record, which belongs to the account, can be checked.
+      const hasPersistRecord = order.currentCertificateId !== null && order.dcvMethod === 'dns-persist';
+      if (order.pendingCertificateId === null && !hasPersistRecord) throw notWaiting(order);
       await limitChecks(tools, order);
       const names = await namesOf(order);
       const challenges = challengesFor(order, names);
       const provenBy = await provenOf(order, names);
-      const inTime = within(CHECK_LIMITS_MS.onRequest);
-      const controlNow = (challenge: Challenge | null) =>
+      const inTime = withDeadline(CHECK_LIMITS_MS.onRequest);
+      const checkControl = (challenge: Challenge | null) =>
         challenge
           ? inTime((signal) => tools.checks.control(challenge, { accountId, signal }), challenge.method)
           : notProvable(order);
-      return await mapLimit(AT_ONCE, names, async (name) => {
+      return await mapLimit(NAMES_AT_ONCE, names, async (name) => {
         const challenge = challenges.get(name) ?? null;
         const methods = provenBy.get(name) ?? (challenge ? [challenge.method] : []);
-        // A proof that is kept need not be shown again; a persistent record is asked each time.
-        const isKept = provenBy.has(name) && challenge?.method !== 'dns-persist';
+        // Stored proofs are reused; persistent records are checked each time.
+        const isProven = provenBy.has(name) && challenge?.method !== 'dns-persist';
         const [control, caa] = await Promise.all([
-          isKept ? PASSED : controlNow(challenge),
+          isProven ? PASSED : checkControl(challenge),
           inTime((signal) => tools.checks.caa(name, methods, { accountId, signal })),
         ]);
-        return { name, challenge: isKept ? null : challenge, control, caa };
+        return { name, challenge: isProven ? null : challenge, control, caa };
       });
     },
   };
 }
 
-/** Nothing was published yet that could be told about. */
-const isNothing = (finding: Finding | null): boolean => finding === null || finding.problem === 'no_record';
+/** Nothing is published yet, as far as checks know. */
+const isUnpublished = (finding: NameFinding | null): boolean => finding === null || finding.problem === 'no_record';
 
-function shortfall(challenge: Challenge, order: Order, now: number): NameState['finding'] {
+function shortfallFinding(challenge: Challenge, order: Order, now: number): NameState['finding'] {
   const reason = shortfallOf(challenge, order, now);
   return reason && { at: null, of: 'control', problem: 'unauthorized', reason };
 }

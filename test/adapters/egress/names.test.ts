@@ -5,7 +5,7 @@ import dgram from 'node:dgram';
 import { once } from 'node:events';
 import { Socket, type TcpSocketConnectOpts } from 'node:net';
 import { after, before, test } from 'node:test';
-import type { DnsAnswer } from '../../../src/sandbox/dns-server.ts';
+import type { DnsReply } from '../../../src/sandbox/dns-server.ts';
 import { isOurs, Outside, verdict, type Wish } from '../../support/outside.ts';
 import { Receiver } from '../../support/receiver.ts';
 
@@ -24,8 +24,8 @@ async function closedPort(): Promise<number> {
 }
 
 interface Case {
-  readonly a?: DnsAnswer<'A'>;
-  readonly aaaa?: DnsAnswer<'AAAA'>;
+  readonly a?: DnsReply<'A'>;
+  readonly aaaa?: DnsReply<'AAAA'>;
   readonly alias?: string;
   readonly wish?: Wish;
   readonly expected: string;
@@ -130,7 +130,7 @@ test('names of the machine or the local network are refused without a query', as
 test('with an allow list they are asked for, and every address must be on it', async () => {
   const identity = outside.ca.identity(['hooks.internal']);
   const internal = await outside.receiver({ identity });
-  const cases: readonly (readonly [DnsAnswer<'A'>, string])[] = [
+  const cases: readonly (readonly [DnsReply<'A'>, string])[] = [
     [['127.0.0.1'], 'answered 200'],
     [['127.0.0.1', PUBLIC], 'private'],
     [[PUBLIC], 'private'],

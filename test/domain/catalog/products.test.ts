@@ -120,7 +120,7 @@ test('every built-in product can be written as a row', () => {
 const SM2 = { keys: [{ type: 'sm2' }], sign_hashes: ['sm3'] };
 const DUAL = { ...SM2, form: 'dual', csr: 'required' };
 
-test('a problem is told with its place and its remedy', () => {
+test('a problem is reported with its path and its remedy', () => {
   const table: readonly (readonly [change: object, problem: RegExp])[] = [
     [{ id: 'Acme' }, /^products\[0\]\.id: use lower-case letters, .* \(it is "Acme"\)\.$/],
     [{ id: 'a--b' }, /\.id: use/],
@@ -207,7 +207,7 @@ test('a problem is told with its place and its remedy', () => {
   }
 });
 
-test('all problems of all rows are told at once', () => {
+test('all problems of all rows are reported at once', () => {
   const products = [
     { ...ROW, kind: 'x', trust: 'y', extra: 1 },
     { ...ROW, id: 'ssl-dv', term_days: 0 },

@@ -2,12 +2,12 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import {
+  combineNames,
   differenceOf,
   dnsName,
   MAX_NAMES,
   requireCertifiable,
-  requireFewEnough,
-  wantedNames,
+  requireMaxNames,
 } from '../../../src/domain/certificate/names.ts';
 import { Refusal } from '../../../src/domain/errors.ts';
 
@@ -271,11 +271,11 @@ test('which names a product can certify', () => {
 });
 
 test('wanted names: the common name first, then as given or as they are, each once', () => {
-  assert.deepEqual(wantedNames('c', ['b', 'a', 'c', 'b'], ['x']), ['c', 'b', 'a']);
-  assert.deepEqual(wantedNames('c', [], ['x', 'y']), ['c']);
-  assert.deepEqual(wantedNames('c', undefined, ['x', 'y', 'c']), ['c', 'x', 'y']);
-  assert.deepEqual(wantedNames(undefined, undefined, []), []);
-  assert.deepEqual(wantedNames(undefined, ['a'], ['b']), ['a']);
+  assert.deepEqual(combineNames('c', ['b', 'a', 'c', 'b'], ['x']), ['c', 'b', 'a']);
+  assert.deepEqual(combineNames('c', [], ['x', 'y']), ['c']);
+  assert.deepEqual(combineNames('c', undefined, ['x', 'y', 'c']), ['c', 'x', 'y']);
+  assert.deepEqual(combineNames(undefined, undefined, []), []);
+  assert.deepEqual(combineNames(undefined, ['a'], ['b']), ['a']);
 });
 
 test('what is added and removed leads from the current names to the wanted ones, and to no other', () => {
@@ -300,8 +300,8 @@ test('what is added and removed leads from the current names to the wanted ones,
 
 test('a hundred names are enough', () => {
   const names = Array.from({ length: MAX_NAMES + 1 }, (_, index) => `n${index}.example.com`);
-  assert.doesNotThrow(() => requireFewEnough(names.slice(1), 'certificate.dns_names'));
-  const { code, facts } = refusalOf(() => requireFewEnough(names, 'certificate.dns_names'));
+  assert.doesNotThrow(() => requireMaxNames(names.slice(1), 'certificate.dns_names'));
+  const { code, facts } = refusalOf(() => requireMaxNames(names, 'certificate.dns_names'));
   assert.deepEqual([code, facts.field], ['invalid_sans', 'certificate.dns_names']);
   assert.match(facts.reason?.en ?? '', /at most 100 names, these are 101/);
 });

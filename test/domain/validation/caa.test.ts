@@ -2,19 +2,19 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { type CaaVerdict, caaDomains, judgeCaa } from '../../../src/domain/validation/caa.ts';
-import type { CaaRecord, DnsAnswer, Level } from '../../../src/domain/validation/dns.ts';
+import type { CaaRecord, DnsAnswer, DomainAnswer } from '../../../src/domain/validation/dns.ts';
 
 const URI = 'https://ca.example/accounts/42';
 const RULES = { issuers: ['ca1.example.net', 'Bank.Example.'], accountUri: URI, methods: ['dns-persist'] };
 
 type Kind = CaaVerdict['kind'];
-/** As a zone file has it: flags, tag and value. */
+/** In zone file form: flags, tag and value. */
 const caa = (line: string): CaaRecord => {
   const [flags = '', tag = '', ...value] = line.split(' ');
   return { flags: Number(flags), tag, value: value.join(' ') };
 };
 
-/** Records, none, or no answer. */
+/** Records, none, or a failed lookup. */
 type Seen = readonly string[] | null | 'timeout';
 
 function answer(seen: Seen): DnsAnswer<CaaRecord> {
@@ -23,7 +23,7 @@ function answer(seen: Seen): DnsAnswer<CaaRecord> {
   return { kind: 'found', records: seen.map(caa) };
 }
 
-const levelsOf = (name: string, seen: readonly Seen[]): Level<CaaRecord>[] =>
+const levelsOf = (name: string, seen: readonly Seen[]): DomainAnswer<CaaRecord>[] =>
   caaDomains(name).map((domain, index) => ({ domain, answer: answer(seen[index] ?? null) }));
 
 const OURS = '0 issue ca1.example.net';
@@ -58,7 +58,7 @@ const SETS: readonly (readonly [name: string, records: readonly string[], kind: 
   ['example.com', [OURS_WILD, NOBODY], 'forbidden', NOT_US],
   ['example.com', [THEIRS_WILD], 'permitted'],
   ['*.example.com', [THEIRS_WILD], 'forbidden', NOT_US_WILD],
-  // Who is meant.
+  // Matching of the issuer.
   ['example.com', [OURS], 'permitted'],
   ['example.com', [THEIRS], 'forbidden', NOT_US],
   ['example.com', [THEIRS, OURS], 'permitted'],
@@ -108,7 +108,7 @@ const SETS: readonly (readonly [name: string, records: readonly string[], kind: 
   ['example.com', [OURS, '128 \u0130ssue ca1.example.net'], 'forbidden', CRITICAL],
   ['example.com', [OURS, '128 constructor x'], 'forbidden', CRITICAL],
   ['example.com', [OURS, '0  x', '0 is_sue ;', '0 é ;'], 'permitted'],
-  // Wildcards: one issuewild silences every issue, and is itself unheard for other names.
+  // Wildcards: any issuewild overrides issue, and is ignored for other names.
   ['*.example.com', [OURS, NOBODY_WILD], 'forbidden', NOT_US_WILD],
   ['*.example.com', [OURS, '0 issuewild '], 'forbidden'],
   ['*.example.com', [OURS, '0 issuewild %%%'], 'forbidden'],
@@ -117,7 +117,7 @@ const SETS: readonly (readonly [name: string, records: readonly string[], kind: 
   ['*.example.com', [THEIRS, THEIRS_WILD, OURS_WILD], 'permitted'],
   ['example.com', [NOBODY_WILD], 'permitted'],
   ['example.com', [OURS, NOBODY_WILD], 'permitted'],
-  // A value that cannot be read permits nothing, though it names us.
+  // An unreadable value permits nothing, even if it names us.
   [`example.com`, [`${OURS};;`], 'forbidden', /semicolon/],
   ['example.com', [`${OURS}; a=b;`], 'forbidden', /semicolon/],
   ['example.com', [`${OURS}; ; a=b`], 'forbidden', /semicolon/],
@@ -163,7 +163,7 @@ const SETS: readonly (readonly [name: string, records: readonly string[], kind: 
   ['example.com', [`${OURS}; validationmethods=ca-dns-persist,`], 'forbidden', METHOD],
   ['example.com', [`${OURS}; validationmethods=ca-dns-persist,*`], 'forbidden', METHOD],
   ['example.com', [`${OURS}; validationmethods=ca-dns-persist; validationmethods=ca-dns-persist`], 'forbidden', METHOD],
-  // Half a permission and another half are none.
+  // Properties are not combined.
   ['example.com', [`${OURS}; accounturi=${URI}; validationmethods=x`, `${OURS}; accounturi=x`], 'forbidden', METHOD],
 ];
 
@@ -182,7 +182,7 @@ test('what a set of records says', () => {
   assert.ok(SETS.length >= 50, String(SETS.length));
 });
 
-/** What is seen at the name, then at each domain above it. */
+/** The answer at the name, then at each parent. */
 const CLIMBS: readonly (readonly [name: string, seen: readonly Seen[], kind: Kind, domain: string | null])[] = [
   ['a.example.com', [null, null, null], 'permitted', null],
   ['a.example.com', [[], [], []], 'permitted', null],
@@ -193,7 +193,7 @@ const CLIMBS: readonly (readonly [name: string, seen: readonly Seen[], kind: Kin
   ['a.example.com', [[], [THEIRS], null], 'forbidden', 'example.com'],
   ['a.example.com', [null, null, [NOBODY]], 'forbidden', 'com'],
   ['a.example.com', [null, null, [OURS]], 'permitted', 'com'],
-  // The nearest set decides though it says nothing about issuance.
+  // The nearest record set decides, even without issue properties.
   ['a.example.com', [[REPORT], [NOBODY], null], 'permitted', 'a.example.com'],
   ['a.example.com', [[THEIRS_WILD], [NOBODY], null], 'permitted', 'a.example.com'],
   ['a.example.com', [null, ['128 tbs x'], [OURS]], 'forbidden', 'example.com'],
@@ -201,7 +201,7 @@ const CLIMBS: readonly (readonly [name: string, seen: readonly Seen[], kind: Kin
   ['*.a.example.com', [null, [OURS, NOBODY_WILD], null], 'forbidden', 'example.com'],
   ['*.a.example.com', [null, [NOBODY, OURS_WILD], null], 'permitted', 'example.com'],
   ['a.example.com', [null, [NOBODY, OURS_WILD], null], 'forbidden', 'example.com'],
-  // No answer is never permission, but nothing beyond the nearest set matters.
+  // A failed lookup never permits, but levels above the nearest record set do not matter.
   ['a.example.com', ['timeout', null, null], 'dns_failure', 'a.example.com'],
   ['a.example.com', ['timeout', [OURS], null], 'dns_failure', 'a.example.com'],
   ['a.example.com', [null, 'timeout', [OURS]], 'dns_failure', 'example.com'],
@@ -225,12 +225,12 @@ test('the nearest domain with records decides, and no answer is no permission', 
 
 test('a domain that was not asked is no better than one that did not answer', () => {
   const levels = levelsOf('a.example.com', [null, null, null]);
-  const kindOf = (some: readonly Level<CaaRecord>[]) => judgeCaa('a.example.com', some, RULES).kind;
+  const kindOf = (some: readonly DomainAnswer<CaaRecord>[]) => judgeCaa('a.example.com', some, RULES).kind;
   assert.equal(kindOf(levels), 'permitted');
   assert.equal(kindOf([]), 'dns_failure');
   for (const missing of levels) assert.equal(kindOf(levels.filter((level) => level !== missing)), 'dns_failure');
   assert.equal(kindOf(levelsOf('a.example.org', [[OURS]])), 'dns_failure');
-  // Whoever stops asking at the first records has asked enough.
+  // Levels above the first records may be missing.
   assert.equal(kindOf(levelsOf('a.example.com', [[OURS]]).slice(0, 1)), 'permitted');
 });
 
@@ -243,7 +243,7 @@ test('the domains that are asked', () => {
 test('a name that was proven by no method meets no list of methods', () => {
   const kindOf = (value: string) => {
     const records = [{ flags: 0, tag: 'issue', value }];
-    const levels: Level<CaaRecord>[] = [{ domain: 'intranet', answer: { kind: 'found', records } }];
+    const levels: DomainAnswer<CaaRecord>[] = [{ domain: 'intranet', answer: { kind: 'found', records } }];
     return judgeCaa('intranet', levels, { ...RULES, methods: [] }).kind;
   };
   for (const list of ['ca-', 'ca-null', 'null', '', 'ca-dns-persist']) {
@@ -312,7 +312,7 @@ test('an unknown critical property turns every permission into its opposite, and
   );
 });
 
-test('a failed look-up of the name itself never permits, and a failed one further up only behind records', () => {
+test('a failed lookup of the name itself never permits, and one further up only behind records', () => {
   fc.assert(
     fc.property(fc.array(anyAnswer, { maxLength: 3 }), fc.constantFrom(...NAMES), (answers, name) => {
       const failed = { kind: 'failed', reason: 'dns_timeout' } as const;
@@ -325,7 +325,7 @@ test('a failed look-up of the name itself never permits, and a failed one furthe
   );
 });
 
-test('where somebody is named and we are not, nothing permits', () => {
+test('records that name only other CAs never permit', () => {
   fc.assert(
     fc.property(fc.array(value, { minLength: 1, maxLength: 5 }), fc.constantFrom(...NAMES), (values, name) => {
       const others = values

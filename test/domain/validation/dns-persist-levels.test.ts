@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { DnsAnswer, Level } from '../../../src/domain/validation/dns.ts';
+import type { DnsAnswer, DomainAnswer } from '../../../src/domain/validation/dns.ts';
 import { judgePersist, type PersistVerdict, persistDomains } from '../../../src/domain/validation/dns-persist.ts';
 
 const URI = 'https://ca.example/accounts/42';
@@ -14,7 +14,7 @@ const FOREIGN = 'ca.example; accounturi=https://ca.example/accounts/43; policy=w
 const BROKEN = `${WILD};`;
 const OTHERS = `other.example; accounturi=${URI}; policy=wildcard`;
 
-/** Several records, one, none, or no answer. */
+/** Several records, one, none, or a failed lookup. */
 type Seen = readonly string[] | string | null | 'timeout';
 type Row = readonly [name: string, seen: readonly Seen[], kind: PersistVerdict['kind'], domain?: string];
 
@@ -33,23 +33,22 @@ function answer(seen: Seen): DnsAnswer<string> {
   return { kind: 'found', records: typeof seen === 'string' ? [seen] : seen };
 }
 
-const levelsOf = (name: string, seen: readonly Seen[]): Level<string>[] =>
+const levelsOf = (name: string, seen: readonly Seen[]): DomainAnswer<string>[] =>
   persistDomains(name, registrableDomain).map((domain, index) => ({ domain, answer: answer(seen[index] ?? null) }));
 
-/** What is seen at the name, then at each domain above it up to example.com. */
+/** The answer at the name, then at each parent up to example.com. */
 const DECISIONS: readonly Row[] = [
   [HOST, [null, null, null], 'no_record', HOST],
   [HOST, [[], [], []], 'no_record', HOST],
   [HOST, [OTHERS, OTHERS, OTHERS], 'no_record', HOST],
   [HOST, ['', 'v=spf1 -all', ';'], 'no_record', HOST],
-  // The name itself.
   [HOST, [FQDN, null, null], 'authorized', HOST],
   [HOST, [WILD, null, null], 'authorized', HOST],
   [HOST, [FQDN, 'timeout', 'timeout'], 'authorized', HOST],
   [HOST, [FQDN, BROKEN, FOREIGN], 'authorized', HOST],
   [HOST, [[OTHERS, FQDN], null, null], 'authorized', HOST],
   [HOST, [[BROKEN, FOREIGN, FQDN], null, null], 'authorized', HOST],
-  // A record of ours there decides alone, whatever is above.
+  // A record of ours there is decisive, whatever the parents have.
   [HOST, [BROKEN, WILD, WILD], 'malformed', HOST],
   [HOST, [FOREIGN, WILD, WILD], 'unauthorized', HOST],
   [HOST, [EXPIRED, WILD, WILD], 'unauthorized', HOST],
@@ -58,7 +57,7 @@ const DECISIONS: readonly Row[] = [
   [HOST, [[OTHERS, FOREIGN], WILD, WILD], 'unauthorized', HOST],
   [HOST, [[FOREIGN, BROKEN], WILD, WILD], 'malformed', HOST],
   [HOST, [FOREIGN, 'timeout', WILD], 'unauthorized', HOST],
-  // No answer is not the answer that there is nothing.
+  // A failed lookup is not an absent record.
   [HOST, ['timeout', null, null], 'dns_failure', HOST],
   [HOST, ['timeout', WILD, WILD], 'dns_failure', HOST],
   [HOST, [null, 'timeout', WILD], 'dns_failure', 'b.example.com'],
@@ -67,7 +66,7 @@ const DECISIONS: readonly Row[] = [
   [HOST, [null, WILD, 'timeout'], 'authorized', 'b.example.com'],
   [HOST, [null, BROKEN, 'timeout'], 'dns_failure', 'example.com'],
   [HOST, [null, FOREIGN, 'timeout'], 'dns_failure', 'example.com'],
-  // Above it the policy is needed.
+  // Parents need policy=wildcard.
   [HOST, [null, WILD, null], 'authorized', 'b.example.com'],
   [HOST, [null, null, WILD], 'authorized', 'example.com'],
   [HOST, [[], [], [WILD]], 'authorized', 'example.com'],
@@ -79,18 +78,18 @@ const DECISIONS: readonly Row[] = [
   [HOST, [null, [FQDN, FOREIGN], null], 'unauthorized', 'b.example.com'],
   [HOST, [null, `${WILD}; persistUntil=${SECOND}`, null], 'authorized', 'b.example.com'],
   [HOST, [null, EXPIRED, null], 'unauthorized', 'b.example.com'],
-  // A domain above that does not serve leaves the word to the next.
+  // A parent that does not authorize falls through to the next.
   [HOST, [null, FQDN, WILD], 'authorized', 'example.com'],
   [HOST, [null, FOREIGN, WILD], 'authorized', 'example.com'],
   [HOST, [null, BROKEN, WILD], 'authorized', 'example.com'],
   [HOST, [null, EXPIRED, WILD], 'authorized', 'example.com'],
-  // And if none serves, the nearest problem is told.
+  // If none authorizes, the nearest problem is reported.
   [HOST, [null, FQDN, BROKEN], 'unauthorized', 'b.example.com'],
   [HOST, [null, BROKEN, FQDN], 'malformed', 'b.example.com'],
   [HOST, [null, [FQDN, BROKEN], null], 'malformed', 'b.example.com'],
   [HOST, [null, OTHERS, BROKEN], 'malformed', 'example.com'],
   [HOST, [OTHERS, null, FOREIGN], 'unauthorized', 'example.com'],
-  // Wildcards: their own level is the name without the asterisk, and it needs the policy too.
+  // Wildcards: their own level is the name without the asterisk, which needs policy=wildcard too.
   ['*.b.example.com', [WILD, null], 'authorized', 'b.example.com'],
   ['*.b.example.com', [FQDN, null], 'unauthorized', 'b.example.com'],
   ['*.b.example.com', [FQDN, WILD], 'unauthorized', 'b.example.com'],
@@ -100,7 +99,7 @@ const DECISIONS: readonly Row[] = [
   ['*.b.example.com', ['timeout', WILD], 'dns_failure', 'b.example.com'],
   ['*.example.com', [WILD], 'authorized', 'example.com'],
   ['*.example.com', [null], 'no_record', 'example.com'],
-  // The registrable domain is the last that is asked.
+  // The registrable domain is the last level.
   ['example.com', [FQDN, WILD], 'authorized', 'example.com'],
   ['example.com', [null, WILD], 'no_record', 'example.com'],
   ['www.example.co.uk', [null, null, WILD, WILD], 'no_record', 'www.example.co.uk'],
@@ -124,9 +123,9 @@ test('whose record decides about a name', () => {
 });
 
 test('an answer about a domain that is not above the name has no say', () => {
-  const found = (domain: string): Level<string> => ({ domain, answer: { kind: 'found', records: [WILD] } });
-  const absent = (domain: string): Level<string> => ({ domain, answer: { kind: 'absent' } });
-  const kinds = (name: string, ...levels: Level<string>[]) => judgePersist(name, levels, RULES).kind;
+  const found = (domain: string): DomainAnswer<string> => ({ domain, answer: { kind: 'found', records: [WILD] } });
+  const absent = (domain: string): DomainAnswer<string> => ({ domain, answer: { kind: 'absent' } });
+  const kinds = (name: string, ...levels: DomainAnswer<string>[]) => judgePersist(name, levels, RULES).kind;
   assert.equal(kinds('www.example.com', absent('www.example.com'), found('ample.com')), 'no_record');
   assert.equal(kinds('www.example.com', absent('www.example.com'), found('a.www.example.com')), 'no_record');
   assert.equal(kinds('www.example.com', absent('www.example.com'), found('example.org')), 'no_record');
@@ -135,7 +134,7 @@ test('an answer about a domain that is not above the name has no say', () => {
 });
 
 test('what is above counts only if the name itself was asked', () => {
-  const above: Level<string> = { domain: 'example.com', answer: { kind: 'found', records: [WILD] } };
+  const above: DomainAnswer<string> = { domain: 'example.com', answer: { kind: 'found', records: [WILD] } };
   const verdict = judgePersist('www.example.com', [above], RULES);
   assert.deepEqual([verdict.kind, verdict.domain], ['dns_failure', 'www.example.com']);
   assert.equal(judgePersist('www.example.com', [], RULES).kind, 'dns_failure');
@@ -159,7 +158,7 @@ test('the domains that are asked', () => {
     ['a.b.undefined', ['a.b.undefined']],
   ];
   for (const [name, domains] of table) assert.deepEqual(persistDomains(name, registrableDomain), domains, name);
-  // A list that answers with a stranger's domain opens no other way up.
+  // A registrable domain that is not a parent adds no levels.
   assert.deepEqual(
     persistDomains('www.example.com', () => 'ample.com'),
     ['www.example.com'],

@@ -9,7 +9,7 @@ const URI = 'https://ca.example/accounts/42';
 const SECOND = 1_800_000_000;
 const RULES = { issuers: [ISSUER], accountUri: URI, now: SECOND * 1000 };
 
-/** Every character a value may have. */
+/** Every character that a value may contain. */
 const VALUE_CHARACTERS = Array.from({ length: 0x5e }, (_, index) => String.fromCharCode(0x21 + index)).filter(
   (character) => character !== ';',
 );
@@ -22,7 +22,7 @@ const binding = fc.record({
   persistPolicy: fc.constantFrom(...PERSIST_POLICIES),
 });
 
-/** Pieces of which records are made, so that garbage comes near to being one. */
+/** Fragments of records, so that random input is nearly valid. */
 const piece = fc.constantFrom(
   ...[ISSUER, 'other.example', ';', ';', '; ', '=', ' ', '\t', '.', '\n', '\0', 'é', '\ud800', '-', '0', '1e3'],
   ...[
@@ -114,7 +114,7 @@ test('one byte of the account changed, added or removed never authorizes', () =>
   fc.assert(
     fc.property(change, fc.constantFrom('', '; policy=wildcard'), ({ at, removed, added }, rest) => {
       const mutated = URI.slice(0, at) + added + URI.slice(at + removed);
-      // Blanks around a value, and a new parameter after it, leave the account what it was.
+      // Blanks around a value, and an unknown parameter after it, do not change the account.
       fc.pre(mutated.replace(/^[ \t]+|[ \t]+$/g, '') !== URI);
       assert.notEqual(judge([`${ISSUER}; accounturi=${mutated}${rest}`]).kind, 'authorized', JSON.stringify(mutated));
     }),

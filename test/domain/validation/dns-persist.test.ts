@@ -29,9 +29,9 @@ const NONE = /There is no TXT record/;
 
 type Row = readonly [record: string, kind: PersistVerdict['kind'], why?: RegExp];
 
-/** One record at example.com, and what it does for example.com. */
+/** One record at example.com, and its verdict for example.com. */
 const OWN: readonly Row[] = [
-  // Forms of one and the same record.
+  // Spellings of one record.
   [GOOD, 'authorized'],
   [`ca.example;accounturi=${URI}`, 'authorized'],
   [` \t ca.example \t; \t accounturi \t=\t ${URI} \t `, 'authorized'],
@@ -42,7 +42,7 @@ const OWN: readonly Row[] = [
   [`ca.example; ACCOUNTURI=${URI}`, 'authorized'],
   [`ca.example; AccountUri=${URI}; POLICY=WildCard; PERSISTUNTIL=${SECOND}`, 'authorized'],
   [`ca.example; persistuntil=${SECOND}; policy=wildcard; accounturi=${URI}`, 'authorized'],
-  // What is not known is ignored, however odd and however often.
+  // Unknown parameters are ignored, even if repeated.
   [`${GOOD}; foo=bar`, 'authorized'],
   [`${GOOD}; foo=bar; foo=baz; FOO=`, 'authorized'],
   [`${GOOD}; foo==;bar=a=b`, 'authorized'],
@@ -53,7 +53,7 @@ const OWN: readonly Row[] = [
   [`${GOOD}; policy=`, 'authorized'],
   [`${GOOD}; policy=fqdn`, 'authorized'],
   [`${GOOD}; policy=anything`, 'authorized'],
-  // Not for us, whatever follows.
+  // Another issuer, whatever follows.
   ['', 'no_record', NONE],
   [' \t ', 'no_record'],
   [';', 'no_record'],
@@ -83,7 +83,7 @@ const OWN: readonly Row[] = [
   ['v=spf1 -all', 'no_record'],
   [`${'x'.repeat(5000)}; accounturi=${URI}`, 'no_record'],
   [`${' '.repeat(4096)}${GOOD}`, 'no_record'],
-  // Ours, and broken.
+  // Ours, but malformed.
   ['ca.example', 'malformed', ACCOUNT],
   ['ca.example;', 'malformed', ACCOUNT],
   ['ca.example; policy=wildcard', 'malformed', ACCOUNT],
@@ -127,7 +127,7 @@ const OWN: readonly Row[] = [
   [`${GOOD}; foo=`.padEnd(4097, 'x'), 'malformed', /longer than 4096/],
   [`${GOOD}${';'.repeat(65_000)}`, 'malformed', /longer than 4096/],
   [`ca.example;${' '.repeat(65_000)}accounturi=${URI}`, 'malformed', /longer than 4096/],
-  // Ours and sound, but not what is needed.
+  // Ours and well-formed, but insufficient.
   ['ca.example; accounturi=https://ca.example/accounts/43', 'unauthorized', OTHER_ACCOUNT],
   [`${GOOD}/`, 'unauthorized', OTHER_ACCOUNT],
   [`${GOOD}3`, 'unauthorized', OTHER_ACCOUNT],
@@ -176,7 +176,7 @@ test('a record that cannot be read, or is of others, spoils none beside it, in a
     const shown = JSON.stringify(record.slice(0, 120));
     assert.equal(judge('example.com', [record, GOOD]).kind, 'authorized', shown);
     assert.equal(judge('example.com', [GOOD, record]).kind, 'authorized', shown);
-    // Next to one of another account: a mistake is told first, since it may be what was meant.
+    // Beside a record of another account, a malformed one is reported first: it may be the intended one.
     const beside = kind === 'no_record' ? 'unauthorized' : kind;
     assert.equal(judge('example.com', ['ca.example; accounturi=x', record]).kind, beside, shown);
     assert.equal(judge('example.com', [record, 'ca.example; accounturi=x']).kind, beside, shown);
@@ -229,7 +229,7 @@ test('the second that a record names is its last one', () => {
   const record = [`${GOOD}; persistUntil=${SECOND}`];
   assert.equal(judge('example.com', record, SECOND * 1000 + 999).kind, 'authorized');
   assert.equal(judge('example.com', record, SECOND * 1000 + 1000).kind, 'unauthorized');
-  // Even in the first second of all: 0 is never a time.
+  // Even at time 0: persistUntil=0 is always expired.
   assert.equal(judge('example.com', [`${GOOD}; persistUntil=0`], 0).kind, 'unauthorized');
 });
 
@@ -262,7 +262,7 @@ test('what a record says, field by field', () => {
   });
   assert.deepEqual(parsePersistRecord('ca.example; accounturi=a=b', ISSUERS), { ...record, accountUri: 'a=b' });
   assert.deepEqual(parsePersistRecord(GOOD, []), { kind: 'other' });
-  // An issuer that was configured as nothing addresses nobody.
+  // An empty configured issuer matches nothing.
   assert.deepEqual(parsePersistRecord(`; accounturi=${URI}`, ['', '.']), { kind: 'other' });
 });
 

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import net from 'node:net';
 import { after, mock } from 'node:test';
-import type { DnsAnswer } from '../../../src/sandbox/dns-server.ts';
+import type { DnsReply } from '../../../src/sandbox/dns-server.ts';
 import type { Answer } from '../../support/app.ts';
 import { startCallbackApp, told } from '../../support/callback-app.ts';
 import { rule } from '../../support/contract.ts';
@@ -40,8 +40,8 @@ function dialled(from = 0): string[] {
 }
 
 interface Answers {
-  readonly a?: readonly DnsAnswer<'A'>[];
-  readonly aaaa?: readonly DnsAnswer<'AAAA'>[];
+  readonly a?: readonly DnsReply<'A'>[];
+  readonly aaaa?: readonly DnsReply<'AAAA'>[];
   readonly alias?: string;
 }
 let names = 0;
@@ -97,7 +97,7 @@ rule('address 3', 'One address that is not public refuses the whole name.', asyn
 });
 
 /** Both families, and whether the caller is told of a private address or of a failure. */
-const HALVES: readonly (readonly [a: DnsAnswer<'A'>, aaaa: DnsAnswer<'AAAA'>, expected: string])[] = [
+const HALVES: readonly (readonly [a: DnsReply<'A'>, aaaa: DnsReply<'AAAA'>, expected: string])[] = [
   ['nxdomain', 'nxdomain', 'name_not_found'],
   ['nodata', 'nodata', 'name_not_found'],
   ['servfail', 'servfail', 'dns_failure'],

@@ -1,5 +1,5 @@
-// How much is asked of DNS: nothing that nobody waits for any more, and never more at once than the process can bear. The
-// name server here keeps its answers back until it is told, so that what was asked can be counted without any waiting.
+// Bounds on DNS lookups: aborted ones are not sent, and concurrency is limited. The name server here holds its answers
+// back until released, so that queries can be counted without waiting.
 import assert from 'node:assert/strict';
 import dgram from 'node:dgram';
 import { once } from 'node:events';
@@ -10,17 +10,17 @@ import { OFFERED_DCV_METHODS } from '../../../src/domain/catalog/products.ts';
 import type { DomainValidation } from '../../../src/domain/certificate/order.ts';
 import { type CheckResult, PASSED } from '../../../src/domain/validation/check-result.ts';
 import { readQuery, writeAnswer } from '../../../src/sandbox/dns-message.ts';
-import { checkNames, within } from '../../../src/usecases/validation/check-names.ts';
+import { checkNames, withDeadline } from '../../../src/usecases/validation/check-names.ts';
 import { openValidation } from '../../../src/wiring/validation.ts';
 import { NOON } from '../../support/app.ts';
 
 const MAX_UDP_BYTES = 512;
 const ROOMY_BYTES = 1024 * 1024;
 
-/** Knows no name, and says so once it is let. */
+/** Answers NXDOMAIN to everything, once released. */
 async function startSlowNameServer() {
   const socket = dgram.createSocket({ type: 'udp4', recvBufferSize: ROOMY_BYTES });
-  /** Names, each once: a resolver that gets no answer asks again. */
+  /** Names, deduplicated: a resolver without an answer retries. */
   const asked = new Set<string>();
   const answers: (() => void)[] = [];
   let isOpen = false;
@@ -42,7 +42,7 @@ async function startSlowNameServer() {
     async hasHeard(count: number): Promise<void> {
       while (asked.size < count) await once(socket, 'asked');
     },
-    /** Resolves when everything that was sent before is counted: datagrams do not overtake each other here. */
+    /** Resolves once all datagrams sent before are counted: they stay in order on loopback. */
     async hasHeardAll(): Promise<void> {
       const heard = once(socket, 'mark');
       socket.send('no question', port, '127.0.0.1');
@@ -54,7 +54,7 @@ async function startSlowNameServer() {
     async [Symbol.asyncDispose](): Promise<void> {
       isOpen = true;
       for (const one of answers) one();
-      // They are on their way, and whoever waits for them goes.
+      // The queries are sent, and then the check is aborted.
       await this.hasHeardAll();
       socket.unref();
     },
@@ -69,24 +69,24 @@ test('a check that comes after the limit is not begun, and one that was begun is
     begun += 1;
     return PASSED;
   };
-  const late = within(60_000, AbortSignal.abort());
+  const late = withDeadline(60_000, AbortSignal.abort());
   const results = [await late(check), await late(check, 'dns-persist'), await late(check, 'file')];
   assert.deepEqual(
     results.map((result) => !result.isOk && result.problem),
     ['dns_failure', 'dns_failure', 'http_failure'],
   );
   assert.equal(begun, 0);
-  const inTime = within(20);
+  const inTime = withDeadline(20);
   assert.equal((await inTime(() => never)).isOk, false);
   assert.equal((await inTime(check)).isOk, false);
   assert.equal(begun, 0, 'the first one has used up the time of all');
-  assert.deepEqual(await within(60_000)(check), PASSED);
+  assert.deepEqual(await withDeadline(60_000)(check), PASSED);
 });
 
 const DCV: Omit<DomainValidation, 'dcvMethod'> = { dcvScope: 'fqdn', persistUntil: null, persistPolicy: 'fqdn' };
 const MANY = 100;
 
-test('a look that has taken too long asks about none of the names that are left', async () => {
+test('a check past its deadline looks up none of the remaining names', async () => {
   for (const kind of [...OFFERED_DCV_METHODS, 'caa'] as const) {
     await using slow = await startSlowNameServer();
     const { config } = readConfig({ RESEAL_DNS_SERVERS: slow.server });
@@ -104,9 +104,9 @@ test('a look that has taken too long asks about none of the names that are left'
     const about = names.filter((name) => [...slow.asked].some((one) => one === name || one.endsWith(`.${name}`)));
     assert.equal(about.length, 8, `${kind}: as many as at once`);
     assert.deepEqual(about, names.slice(0, about.length), kind);
-    // Every one of them is told about all the same, and none as proven or permitted.
-    const told = [...(kind === 'caa' ? caa : control).values()].map((result) => !result.isOk && result.problem);
-    assert.deepEqual(told, Array(MANY).fill(kind === 'file' ? 'http_failure' : 'dns_failure'), kind);
+    // Every name still has a result, and none is proven or permitted.
+    const problems = [...(kind === 'caa' ? caa : control).values()].map((result) => !result.isOk && result.problem);
+    assert.deepEqual(problems, Array(MANY).fill(kind === 'file' ? 'http_failure' : 'dns_failure'), kind);
   }
 });
 
@@ -115,7 +115,7 @@ const asking = (accountId = 'account', signal = new AbortController().signal) =>
 
 test('so many questions at once in the whole process, and the others in their turn', async () => {
   await using slow = await startSlowNameServer();
-  // Whoever asks, and for whatever: the bound is one for all.
+  // The bound is shared by all checks and accounts.
   const [one, other] = [dnsLookups([slow.server]), dnsLookups([slow.server])];
   const more = 60;
   const questions = Array.from({ length: BOUND + more }, (_, index) =>
@@ -124,7 +124,7 @@ test('so many questions at once in the whole process, and the others in their tu
   await slow.hasHeard(BOUND);
   await slow.hasHeardAll();
   assert.equal(slow.asked.size, BOUND);
-  // As many as are answered come after them.
+  // Each answered lookup admits the next.
   slow.answer(10);
   await slow.hasHeard(BOUND + 10);
   await slow.hasHeardAll();
@@ -133,14 +133,14 @@ test('so many questions at once in the whole process, and the others in their tu
   await slow.hasHeard(BOUND + more);
   slow.answer(BOUND);
   for (const answer of await Promise.all(questions)) assert.deepEqual(answer, { kind: 'absent' });
-  // Nobody has kept a place.
+  // Every slot was released.
   const again = Array.from({ length: BOUND }, (_, index) => one.txt(`again${index}.com`, asking()));
   await slow.hasHeard(BOUND + more + BOUND);
   slow.answer(BOUND);
   for (const answer of await Promise.all(again)) assert.deepEqual(answer, { kind: 'absent' });
 });
 
-test('whoever asks a thousand things waits for the others after each, and what nobody waits for is not asked', async () => {
+test('an account with a thousand lookups takes turns with others, and aborted lookups are not sent', async () => {
   await using slow = await startSlowNameServer();
   const { txt } = dnsLookups([slow.server]);
   const gone = new AbortController();

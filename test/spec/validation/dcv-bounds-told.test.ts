@@ -1,5 +1,5 @@
-// What a holder is told at the edges of domain validation: about proofs that are kept, names that cannot be proven, records
-// that have expired, names that are too long for our label, and an order that somebody else has placed meanwhile.
+// What the applicant is shown in edge cases of domain validation: stored proofs, unprovable names, expired records, names
+// too long for our label, and an order placed concurrently.
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { DAY, ISSUERS, SECOND, startDomainApp } from '../../support/domain-app.ts';
@@ -12,7 +12,7 @@ const { app, dns, place, publish, complete, changeMethod, check, entries, outcom
 const cancel = ({ id, key }: PlacedOrder) => app.call('PUT', `/openapi/v3/orders/${id}/cancel`, { key });
 const checkAnswer = ({ id, key }: PlacedOrder) => app.call('GET', `/openapi/v3/orders/${id}/dcv-check`, { key });
 
-/** Proven once, and its record taken away. */
+/** Proven once, then the record is deleted. */
 async function proveOnce(name: string, key: PlacedOrder['key']): Promise<void> {
   const order = await place([name], { dcv_method: 'dns' }, { key });
   await publish(order);
@@ -40,7 +40,7 @@ test('a proof that is kept is ok, with nothing to publish; a persistent record i
   const order = await place([kept, other], { dcv_method: 'dns-persist' }, { key });
   const { [kept]: seen } = await check(order);
   assert.deepEqual([seen?.result, seen?.auth_path], ['no_record', `_validation-persist.${kept}`]);
-  // CAA is asked about the method of the proof, where there is one, and not about that of the order.
+  // CAA is checked against the method of the stored proof, if any, not against that of the order.
   const byFile = await place([kept, other], { dcv_method: 'file' }, { key });
   const onlyDns = [{ flags: 0, tag: 'issue', value: `${ISSUERS[0]}; validationmethods=ca-dns` }];
   for (const name of [kept, other]) dns.set(name, 'CAA', onlyDns);
@@ -48,7 +48,7 @@ test('a proof that is kept is ok, with nothing to publish; a persistent record i
   assert.deepEqual(Object.fromEntries(results), { [kept]: 'ok', [other]: 'caa_forbidden' });
 });
 
-test('a wildcard of an order by file is listed, and told as not provable once its proof has ended', async () => {
+test('a wildcard of an order by file is listed, and reported as not provable once its proof has expired', async () => {
   const key = await app.newKey();
   const domain = newDomain();
   const wildcard = `*.${domain}`;
@@ -69,7 +69,7 @@ test('a wildcard of an order by file is listed, and told as not provable once it
   assert.deepEqual([byFile?.verified, unproven?.verified], [true, false]);
 });
 
-test('of an order that has ended nothing is looked at any more', async () => {
+test('an order that has ended is not checked', async () => {
   for (const dcv_method of ['dns', 'file', 'dns-persist']) {
     const domain = newDomain();
     const order = await place([domain], { dcv_method });
@@ -81,9 +81,9 @@ test('of an order that has ended nothing is looked at any more', async () => {
   }
 });
 
-test('of two orders placed at once under one name, the second is told about the first', async () => {
+test('of two orders placed concurrently with one alternative id, the second is refused with the id of the first', async () => {
   const key = await app.newKey();
-  // Both have found the name free before either is written down.
+  // Both find the alternative id free before either is written.
   const orders = app.app.store.orders as { -readonly [K in 'findByAlternative']: typeof finding };
   const { findByAlternative: finding } = app.app.store.orders;
   const bothAsked = Promise.withResolvers<void>();
@@ -125,11 +125,11 @@ test('a record whose persist_until has passed is shown as expired, until a later
   assert.deepEqual(await shown(), [true, false, 'unauthorized']);
   const [{ problem } = { problem: null }] = await entries(order);
   assert.match(problem?.message ?? '', /has expired. Send a later persist_until/);
-  assert.equal(problem?.checked_at, null, 'nobody had to look for it');
-  // The method alone keeps the time, and so the answer to the change says it too.
+  assert.equal(problem?.checked_at, null, 'no check was needed');
+  // Sending only the method keeps persist_until, so the answer still shows the expiry.
   const { body } = await changeMethod(order, { dcv_method: 'dns-persist' });
   assert.equal(body.data.dcv_val[0].problem.result, 'unauthorized');
-  // Whoever publishes it all the same is told by the look.
+  // A record published all the same is reported by the check.
   await publish(order);
   await complete(order);
   assert.equal(await outcome(order), 'domain_verifing unauthorized');
@@ -150,11 +150,11 @@ test('a name too long to carry our label is proven by a record above it', async 
     ...{ dcv_method: 'dns-persist', dcv_scope: 'base_domain', persist_policy: 'wildcard' },
   });
   await complete(order);
-  assert.equal(await outcome(order), 'domain_verifing no_record', 'told as missing, not as a failure of DNS');
+  assert.equal(await outcome(order), 'domain_verifing no_record', 'reported as missing, not as a DNS failure');
   await publish(order);
   await complete(order);
   assert.equal(await outcome(order), 'issued');
-  // What is above must still speak for all that is below it.
+  // Records of parents must still have policy=wildcard.
   const narrow = await place([base, long], { dcv_method: 'dns-persist', dcv_scope: 'base_domain' });
   await publish(narrow);
   await complete(narrow);

@@ -1,5 +1,5 @@
-// What one order, one account or one resolver cannot do to the others: hold them up, stop them, or lend them a proof that
-// their product does not take.
+// Isolation: one order, account or resolver can neither delay nor stop others, nor give them a proof that their product
+// does not accept.
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -23,10 +23,10 @@ const { app, dns, resolvers, web, files, place, publish, complete, changeMethod,
 const silentOne = resolvers[2]!;
 
 const MOST_MS = 30 * SECOND;
-/** The worker that is called here, or the one that the service runs by itself, brings it about. */
+/** Reached by the worker called here, or by the one that the service runs. */
 async function workUntil(isSo: () => Promise<boolean>): Promise<void> {
   for (const end = performance.now() + MOST_MS; ; await sleep(5)) {
-    await app.issuance.proveDomains.due();
+    await app.issuance.proveDomains.proveDue();
     if (await isSo()) return;
     assert.ok(performance.now() < end, 'it does not come about');
   }
@@ -34,8 +34,8 @@ async function workUntil(isSo: () => Promise<boolean>): Promise<void> {
 
 const namesOf = (count: number): string[] => Array.from({ length: count }, newDomain);
 
-test('a resolver that says nothing costs nobody anything, as long as the others agree', async () => {
-  // So many that to wait for it, once for every few of them, would take longer than anybody waits for the answer.
+test('a silent resolver delays nothing, as long as the others agree', async () => {
+  // So many names that waiting for it once per batch would exceed the deadline of the request.
   for (const dcv_method of ['dns', 'dns-persist']) {
     const names = namesOf(24);
     const order = await place(names, { dcv_method });
@@ -50,7 +50,7 @@ test('a resolver that says nothing costs nobody anything, as long as the others 
     const asked = new Set(silentOne.queries.map(({ name, type }) => `${name} ${type}`));
     assert.ok(asked.has(`${names[0]} CAA`) && asked.has(`${names.at(-1)} CAA`), 'it was asked like the others');
   }
-  // It lends nobody a voice either: one of the two that are left does not see the proof.
+  // A silent resolver does not count as agreement: one of the other two does not see the proof.
   const order = await place([newDomain()]);
   await publish(order, [dns]);
   const [{ auth_path } = { auth_path: '' }] = await entries(order);
@@ -60,7 +60,7 @@ test('a resolver that says nothing costs nobody anything, as long as the others 
 });
 
 test('without the primary resolver nothing is issued, whatever the others say', async () => {
-  // Silence takes as long as we wait for it; so all of it at once.
+  // In parallel, because each silent case takes the full timeout.
   const cases = [
     ['dns', (domain: string) => dns.set(`_dnsauth.${domain}`, 'TXT', 'silence')],
     ['dns-persist', (domain: string) => dns.set(`_validation-persist.${domain}`, 'TXT', 'silence')],
@@ -74,7 +74,7 @@ test('without the primary resolver nothing is issued, whatever the others say', 
       silence(domain);
       await complete(order);
       assert.equal(await outcome(order), 'domain_verifing dns_failure', `case ${index}`);
-      // Or every look that comes by itself would wait for it again.
+      // Or every scheduled check would wait for it again.
       await app.call('PUT', `/openapi/v3/orders/${order.id}/cancel`, { key: order.key });
     }),
   );
@@ -85,7 +85,7 @@ const LEASE_MS = 10 * SECOND;
 test('one that cannot be issued stops no other, is tried later and later, and is issued in the end', async () => {
   const broken = newDomain();
   const poisoned = await place([broken]);
-  // More than are looked at together, each of an account of its own.
+  // More than are checked at once, each in an account of its own.
   const others: PlacedOrder[] = [];
   for (const domain of namesOf(24)) others.push(await place([domain]));
   for (const order of [poisoned, ...others]) await publish(order);
@@ -105,10 +105,10 @@ test('one that cannot be issued stops no other, is tried later and later, and is
       await workUntil(triesAre(tries));
       const { dueAt } = (await waitingOf(app, poisoned))!;
       assert.ok(dueAt - app.now() >= 0.8 * 15 * SECOND * 2 ** (tries - 1), `after ${tries}`);
-      assert.equal(faults().length, tries, 'its fault is told, once each time');
+      assert.equal(faults().length, tries, 'its error is logged once per try');
       await workUntil(async () => (await Promise.all(others.map(isIssued))).every(Boolean));
       assert.equal((await show(app, poisoned)).status, 'issuing');
-      // What it has prepared is voided once its lease has ended, and it waits again.
+      // Once the lease expires, the prepared issuance is voided, and the certificate waits again.
       app.advance(LEASE_MS);
       await app.issuance.sweep();
       assert.equal((await show(app, poisoned)).status, 'domain_verifing');
@@ -137,26 +137,26 @@ test('a product is not served what was proven by a method or a scope that it doe
   await prove([domain], { dcv_method: 'dns' });
   await prove([base], { dcv_method: 'dns', dcv_scope: 'base_domain' });
   const below = `www.${base}`;
-  // Others are served.
+  // Other orders are not affected.
   assert.deepEqual(await verified([domain, base, below, `*.${base}`], 'ssl-dv'), ['issued', true, true, true, true]);
   assert.deepEqual(await verified([domain], 'fqdn-only'), ['issued', true]);
 
   assert.deepEqual(await verified([domain, base, below], 'persist-only'), ['domain_verifing', false, false, false]);
   const dns_names = [domain, base, below, `*.${base}`];
   assert.deepEqual(await verified(dns_names, 'fqdn-only'), ['domain_verifing', true, false, false, false]);
-  // Nor at a look later on.
+  // Nor at a later check.
   const order = await place([below], {}, { key, product: 'fqdn-only' });
   await complete(order);
   assert.equal(await outcome(order), 'domain_verifing no_record');
-  // What a product asks for, it takes.
+  // A product accepts proofs by its own methods.
   await prove([below], { dcv_method: 'dns', dcv_scope: 'fqdn' }, 'fqdn-only');
   assert.deepEqual(await verified([below], 'fqdn-only'), ['issued', true]);
-  // An operator vouches for whatever product there is.
+  // Names vouched for by an operator count for every product.
   const vouched = await newOrder(app, { commonName: newDomain() }, key);
   assert.deepEqual(await verified([(await show(app, vouched)).common_name], 'persist-only'), ['issued', true]);
 });
 
-test('an order whose product has given up its method is told so, and waits', async () => {
+test('an order whose product no longer offers its method says so, and waits', async () => {
   const products = app.issuance.products as Map<string, Product>;
   const asItWas = products.get('ssl-dv')!;
   const domain = newDomain();
@@ -177,7 +177,7 @@ test('an order whose product has given up its method is told so, and waits', asy
     );
     const { [domain]: seen } = await world.check(order);
     assert.deepEqual([seen?.result, seen?.dcv_method, seen?.auth_val], ['unauthorized', '', '']);
-    // Another method is open to it.
+    // The order can change to another method.
     const changed = await changeMethod(order, { dcv_method: 'dns' });
     assert.deepEqual([changed.status, changed.body.code], [400, 'invalid_dcv_method']);
     assert.equal((await changeMethod(order, { dcv_method: 'dns-persist' })).status, 200);
@@ -189,7 +189,7 @@ test('an order whose product has given up its method is told so, and waits', asy
   }
 });
 
-test('an account whose names nobody answers for keeps no other from its turn', async () => {
+test('an account with unresponsive names does not starve other accounts', async () => {
   const key = await app.newKey();
   const released = Promise.withResolvers<void>();
   const oneEnded = Promise.withResolvers<'a silent one had ended before'>();
@@ -201,13 +201,13 @@ test('an account whose names nobody answers for keeps no other from its turn', a
       void released.promise.then(() => socket.end(page('not yet')));
     });
   }
-  // The last one in the row.
+  // Last in the queue.
   app.advance(1);
   const honest = await place([newDomain()]);
   await publish(honest);
   const before = web.requests.length;
   app.advance(15 * SECOND);
-  const running = app.issuance.proveDomains.due();
+  const running = app.issuance.proveDomains.proveDue();
   await web.received(before + 1);
   const issued = (async () => {
     while ((await show(app, honest)).status !== 'issued') await sleep(10);

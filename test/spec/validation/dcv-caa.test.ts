@@ -1,4 +1,4 @@
-// CAA over real DNS: whose records decide, what they permit, and that they are asked for every name of every issuance.
+// CAA over real DNS: which records decide, what they permit, and that every name is checked before every issuance.
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import type { RecordValues } from '../../../src/sandbox/dns-message.ts';
@@ -8,7 +8,7 @@ import { body, certificate, newOrder, reissue, show } from '../../support/orders
 
 const world = await startDomainApp();
 after(() => world[Symbol.asyncDispose]());
-const { app, dns, place, publish, complete, entries, outcome, newDomain, workerLooks } = world;
+const { app, dns, place, publish, complete, entries, outcome, newDomain, workerChecks } = world;
 
 type Caa = RecordValues['CAA'];
 const record = (tag: string, value: string, flags = 0): Caa => ({ flags, tag, value });
@@ -17,7 +17,7 @@ const wild = (value: string) => record('issuewild', value);
 const [OURS, ALSO_OURS] = ISSUERS;
 const THEIRS = 'other-ca.example';
 
-/** Proven, and so only CAA stands between the order and its certificate. */
+/** Control is proven, so that only CAA decides. */
 async function outcomeOf(names: readonly string[], top: object = {}): Promise<string> {
   const order = await place(names, top);
   await publish(order);
@@ -25,7 +25,7 @@ async function outcomeOf(names: readonly string[], top: object = {}): Promise<st
   assert.equal(status, 200, text);
   return (await outcome(order)).replace('domain_verifing ', '');
 }
-/** Of a name of its own, with these records at it. */
+/** The outcome for a new name with these records. */
 async function outcomeWith(records: readonly Caa[], below = ''): Promise<string> {
   const domain = newDomain();
   dns.set(domain, 'CAA', records);
@@ -53,7 +53,7 @@ rule('dcv 9', 'a policy that leaves our issuer out stops the issuance', async ()
     [[issue(`${OURS}, ${THEIRS}`)], 'caa_forbidden'],
     [[issue(`"${OURS}"`)], 'caa_forbidden'],
     [[issue(`${OURS}; nonsense`)], 'caa_forbidden'],
-    // Only of wildcards: a name that is none is free.
+    // issuewild applies to wildcards only.
     [[wild(THEIRS)], 'issued'],
   ];
   for (const [records, expected] of cases) assert.equal(await outcomeWith(records), expected, JSON.stringify(records));
@@ -71,7 +71,7 @@ rule('dcv 9', 'climbing from the name towards the root, with `issuewild` before 
   assert.equal(await nearest([issue(OURS)], [issue(THEIRS)]), 'issued', 'the nearest decides alone');
   assert.equal(await nearest([issue(THEIRS)], [issue(OURS)]), 'caa_forbidden');
   assert.equal(await nearest([record('iodef', 'mailto:a@example.com')], [issue(';')]), 'issued');
-  // The public suffix is asked too, since somebody runs it; the siblings of a name are not.
+  // Lookups include the public suffix, but no sibling of the name.
   dns.set('org.uk', 'CAA', [issue(';')]);
   const charity = `${newDomain().slice(0, -4)}.org.uk`;
   assert.equal(await outcomeOf([`www.${charity}`]), 'caa_forbidden');
@@ -143,7 +143,7 @@ test('the method that counts is the one by which a name was proven, not the one 
   assert.equal(await outcome(order), 'issued', 'proven by dns');
   dns.set(domain, 'CAA', [issue(`${OURS}; validationmethods=ca-file`)]);
   await reissue(app, order, body({ common_name: domain }, { dcv_method: 'file' }));
-  assert.equal(await outcome(order), 'reissuing caa_forbidden', 'no file was ever looked at');
+  assert.equal(await outcome(order), 'reissuing caa_forbidden', 'no file was fetched');
 });
 
 test('and a name that was proven by the method which is permitted is issued, whatever the order has now', async () => {
@@ -157,7 +157,7 @@ test('and a name that was proven by the method which is permitted is issued, wha
 });
 
 rule('dcv 9', 'CAA is checked for every name before issuance', async () => {
-  // One of several is enough to stop them all, and is named.
+  // One forbidden name stops the certificate, and is reported.
   const [free, shut] = [newDomain(), newDomain()];
   dns.set(shut, 'CAA', [issue(THEIRS)]);
   const order = await place([free, `www.${free}`, `www.${shut}`]);
@@ -174,10 +174,10 @@ rule('dcv 9', 'CAA is checked for every name before issuance', async () => {
   assert.match((await entries(order))[2]?.problem?.message ?? '', new RegExp(`CAA at ${shut}: .* issue "${OURS}"`));
   assert.equal((await certificate(app, order, order.certificateId)).status, 'pending');
   dns.clear(shut);
-  await workerLooks(order);
+  await workerChecks(order);
   assert.equal(await outcome(order), 'issued');
 
-  // It appears between the proof of the one name and the proof of the other.
+  // The record appears between the proofs of the two names.
   const [early, late] = [newDomain(), newDomain()];
   const slow = await place([early, late]);
   const [first, second] = await entries(slow);
@@ -197,7 +197,7 @@ rule('dcv 9', 'CAA is checked for every name before issuance', async () => {
 });
 
 rule('dcv 9', 'CAA is checked for every name before issuance', async () => {
-  // Also when no name needs proof: a reissue waits, an order waits, and both are issued once the way is free.
+  // Also if no name needs proof: reissue and order wait, and are issued once CAA permits.
   const domain = newDomain();
   const order = await newOrder(app, { commonName: domain });
   const earlier = await show(app, order);
@@ -209,15 +209,15 @@ rule('dcv 9', 'CAA is checked for every name before issuance', async () => {
   assert.deepEqual((await show(app, order)).certificate, earlier.certificate, 'the earlier one stays');
   const placed = await place([domain], {}, { key: order.key });
   assert.equal(await outcome(placed), 'domain_verifing caa_forbidden');
-  await workerLooks(order);
+  await workerChecks(order);
   assert.equal(await outcome(order), 'reissuing caa_forbidden', 'still in the way');
   dns.clear(domain);
-  await workerLooks(order);
+  await workerChecks(order);
   assert.equal(await outcome(order), 'issued');
   assert.equal((await show(app, order)).certificate_id, pendingId);
-  await workerLooks(placed);
+  await workerChecks(placed);
   assert.equal(await outcome(placed), 'issued');
-  // What an operator vouches for is asked too.
+  // Names vouched for by an operator are checked too.
   dns.set(domain, 'CAA', [issue(THEIRS)]);
   assert.equal(await outcome(await newOrder(app, { commonName: domain })), 'domain_verifing caa_forbidden');
 });

@@ -1,5 +1,5 @@
-// When DNS or a web server does not answer, or answers what nobody can read: that is never a permission and never a
-// proof, and it is no error of the caller either. What cannot be asked now is asked again.
+// Failed lookups and unreadable answers: never a permission, never a proof, and not an error of the caller either. The
+// check is repeated later.
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import type { RecordValues } from '../../../src/sandbox/dns-message.ts';
@@ -9,14 +9,14 @@ import { body, certificate, newOrder, type PlacedOrder, reissue, show } from '..
 
 const world = await startDomainApp();
 after(() => world[Symbol.asyncDispose]());
-const { app, dns, files, place, publish, complete, check, entries, outcome, newDomain, workerLooks } = world;
+const { app, dns, files, place, publish, complete, check, entries, outcome, newDomain, workerChecks } = world;
 
 type Caa = RecordValues['CAA'];
 const record = (tag: string, value: string, flags = 0): Caa => ({ flags, tag, value });
 const OURS = record('issue', ISSUERS[0]);
 const BROKEN = ['servfail', 'refused'] as const;
 
-/** Proven, and so only CAA stands between the order and its certificate. */
+/** Control is proven, so that only CAA decides. */
 async function outcomeWith(set: (domain: string) => void): Promise<string> {
   const domain = newDomain();
   set(domain);
@@ -33,26 +33,26 @@ rule('dcv 10', 'Neither a critical CAA property that we do not know', async () =
   assert.equal(await caa(record('TBS', 'unknown', 129), OURS), 'caa_forbidden');
   assert.equal(await caa(OURS, record('issuemail', ISSUERS[0], 128)), 'caa_forbidden');
   assert.equal(await caa(OURS, record('tbs', 'unknown', 0)), 'issued');
-  // Only the highest bit is the critical one.
+  // Only the highest bit means critical.
   assert.equal(await caa(OURS, record('tbs', 'unknown', 127)), 'issued');
-  // What our resolver cannot tell apart is read as the worst.
+  // Tags that Node cannot represent are read as critical.
   for (const tag of ['critical', 'type']) assert.equal(await caa(OURS, record(tag, '0')), 'caa_forbidden', tag);
   assert.notEqual(await caa(record('issue', '')), 'issued');
-  assert.equal(await caa(...Array.from({ length: 101 }, () => OURS)), 'dns_failure', 'more than anybody looks at');
+  assert.equal(await caa(...Array.from({ length: 101 }, () => OURS)), 'dns_failure', 'more records than the limit');
 });
 
 rule('dcv 10', 'nor a failed look-up is ever taken as permission', async () => {
   for (const failure of BROKEN) {
     assert.equal(await outcomeWith((domain) => dns.set(`www.${domain}`, 'CAA', failure)), 'dns_failure', failure);
-    // Above the name too: a policy might be there.
+    // Also above the name, where a policy might be.
     assert.equal(await outcomeWith((domain) => dns.set(domain, 'CAA', failure)), 'dns_failure', failure);
-    // Not above the records that decide: nobody would have asked there.
+    // Not above the deciding records, where a failure does not matter.
     const decided = (domain: string) => {
       dns.set(`www.${domain}`, 'CAA', [OURS]);
       dns.set(domain, 'CAA', failure);
     };
     assert.equal(await outcomeWith(decided), 'issued', failure);
-    // The target of an alias did not answer.
+    // The lookup of a CNAME target fails.
     const aliased = (domain: string) => {
       dns.set(`www.${domain}`, 'CNAME', [`target.${domain}`]);
       dns.set(`target.${domain}`, 'CAA', failure);
@@ -62,18 +62,18 @@ rule('dcv 10', 'nor a failed look-up is ever taken as permission', async () => {
   for (const nothing of ['nodata', 'nxdomain'] as const) {
     assert.equal(await outcomeWith((domain) => dns.set(domain, 'CAA', nothing)), 'issued', nothing);
   }
-  // The top-level domain is part of the way to the root.
+  // The top-level domain is looked up too.
   dns.set('info', 'CAA', 'servfail');
   const order = await place([`www.${newDomain().slice(0, -4)}.info`]);
   await publish(order);
   await complete(order);
   assert.equal(await outcome(order), 'domain_verifing dns_failure');
   dns.clear('info');
-  await workerLooks(order);
+  await workerChecks(order);
   assert.equal(await outcome(order), 'issued');
 });
 
-/** Of an order whose one name is proven, so that nothing but DNS can stop it. */
+/** An order with a proven name, so that only DNS decides. */
 async function requirePending(order: PlacedOrder, common_name: string, top: object = {}): Promise<string> {
   const before = await show(app, order);
   const { status, body: answer, text } = await reissue(app, order, body({ common_name }, { ...top }));
@@ -96,11 +96,11 @@ rule('reissue 37', 'the certificate becomes pending and the request is no error'
     const again = await reissue(app, order, body({ common_name: domain }));
     assert.deepEqual([again.status, again.body.code], [409, 'reissue_in_progress']);
     dns.clear(domain);
-    await workerLooks(order);
+    await workerChecks(order);
     const { status, certificate_id } = await show(app, order);
     assert.deepEqual([status, certificate_id], ['issued', id]);
   }
-  // A question of validation: a persistent record is asked for before the answer.
+  // Persistent records are looked up before the request is answered.
   const domain = newDomain();
   const order = await place([domain], { dcv_method: 'dns-persist' });
   await publish(order);
@@ -111,16 +111,16 @@ rule('reissue 37', 'the certificate becomes pending and the request is no error'
   dns.set(path, 'TXT', 'servfail');
   const id = await requirePending(order, domain);
   dns.set(path, 'TXT', [published]);
-  await workerLooks(order);
+  await workerChecks(order);
   assert.equal((await show(app, order)).certificate_id, id);
-  // A first order is the same.
+  // The same for a first order.
   dns.set(path, 'TXT', 'refused');
   const placed = await place([domain], { dcv_method: 'dns-persist' }, { key: order.key });
   assert.equal(await outcome(placed), 'domain_verifing dns_failure');
 });
 
 rule('reissue 37', 'When DNS cannot answer a validation or CAA question now', async () => {
-  // Silence, which takes as long as we wait for it; so all of it at once.
+  // In parallel, because each silent case takes the full timeout.
   const caa = newDomain();
   const persist = newDomain();
   const [vouched, bound] = [
@@ -134,8 +134,8 @@ rule('reissue 37', 'When DNS cannot answer a validation or CAA question now', as
   dns.set(`_validation-persist.${persist}`, 'TXT', 'silence');
   await Promise.all([requirePending(vouched, caa), requirePending(bound, persist)]);
   for (const name of [caa, `_validation-persist.${persist}`]) dns.clear(name);
-  await workerLooks(vouched);
-  await workerLooks(bound);
+  await workerChecks(vouched);
+  await workerChecks(bound);
   assert.deepEqual([await outcome(vouched), await outcome(bound)], ['issued', 'reissuing no_record']);
 });
 

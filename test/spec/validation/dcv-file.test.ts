@@ -1,4 +1,4 @@
-// How names are proven by a file: what the web server may answer, where its redirects may lead, and where nobody goes.
+// Validation by file: accepted responses, followed redirects, and addresses that are never contacted.
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { rule } from '../../support/contract.ts';
@@ -14,7 +14,7 @@ interface Fetch {
   readonly domain: string;
   readonly value: string;
 }
-/** A new order for a name whose web server answers so; what becomes of it when its holder says it is done. */
+/** Places an order for a name with this web server. Returns the outcome of dcv-completed. */
 async function outcomeOf(answer: (fetch: Fetch) => string | Script): Promise<string> {
   const domain = newDomain();
   const order = await place([domain], { dcv_method: 'file' });
@@ -35,7 +35,7 @@ rule('dcv 4', '`file` by a file under `/.well-known/pki-validation/` on port 80 
   assert.equal(await outcomeOf(({ value }) => page(value)), 'issued');
   const [request = ''] = web.requests;
   assert.match(request, new RegExp(`^GET ${FILE} HTTP/1.1\r\nHost: name\\d+\\.com:${web.port}\r\n`));
-  // Who only repeats what was asked proves nothing: the value is nowhere in the request.
+  // A server that echoes the request proves nothing: the value is not in the request.
   assert.doesNotMatch(request, /[0-9a-f]{64}/);
   assert.equal(await outcomeOf(() => (socket, asked) => void socket.end(page(asked))), 'wrong_value');
 });
@@ -84,7 +84,7 @@ test('a file at another place, or of another order, proves nothing', async () =>
   assert.equal(await outcomeAfter(first), 'http_failure');
   files.set(domain + FILE, page(theirs));
   assert.equal(await outcomeAfter(first), 'wrong_value');
-  // As a TXT record it proves nothing either: the method of the order is the one that is asked.
+  // As a TXT record it proves nothing: only the order's method is checked.
   dns.set(`_dnsauth.${domain}`, 'TXT', [mine]);
   assert.equal(await outcomeAfter(first), 'wrong_value');
   files.set(domain + FILE, page(`${theirs}\n${mine}\n`));
@@ -93,7 +93,7 @@ test('a file at another place, or of another order, proves nothing', async () =>
 });
 
 rule('dcv 19', 'is followed at most five times, to port 80 or 443 of a name and never to a bare address', async () => {
-  /** The file lies at another path of another name. */
+  /** The file is at another path of another host. */
   const behind = (location: (other: string) => string, status = 302) =>
     outcomeOf(({ domain, value }) => {
       const other = `other.${domain}`;
@@ -136,7 +136,7 @@ rule('dcv 19', 'is followed at most five times, to port 80 or 443 of a name and 
     assert.equal(await behind(location), 'http_failure', location('other'));
     assert.equal(web.requests.length, before + 1, `nothing else is asked: ${location('other')}`);
   }
-  // A scheme and a port that are followed, of a name that nobody knows.
+  // An accepted scheme and port, of a name that does not resolve.
   assert.equal(await behind(() => 'https://nobody-knows.com/proof?x=1'), 'http_failure');
   assert.ok(
     dns.queries.some(({ name }) => name === 'nobody-knows.com'),
@@ -158,7 +158,7 @@ rule('dcv 19', 'A redirect from the file of a name is followed at most five time
   assert.equal(web.requests.length, 6);
 });
 
-test('a private address is not asked, whoever points there', async () => {
+test('a private address is never contacted, whether by DNS or by redirect', async () => {
   await using strict = await startDomainApp({ RESEAL_DCV_ALLOW: '' });
   const addressed = async (records: { A?: string[]; AAAA?: string[] }) => {
     const domain = newDomain();
@@ -176,7 +176,7 @@ test('a private address is not asked, whoever points there', async () => {
     { AAAA: ['::1'] },
     { AAAA: ['::ffff:127.0.0.1'] },
     { AAAA: ['fd00:ec2::254'] },
-    // One that is public beside it changes nothing.
+    // An additional public address changes nothing.
     { A: ['198.41.0.4', '127.0.0.1'] },
     { A: ['198.41.0.4'], AAAA: ['::1'] },
   ];
@@ -186,7 +186,7 @@ test('a private address is not asked, whoever points there', async () => {
   assert.deepEqual(strict.web.connections, []);
   assert.equal(await addressed({}), 'domain_verifing http_failure', 'no address at all');
 
-  // Where one address is allowed, a redirect does not open the others.
+  // Allowing one address does not allow a redirect to others.
   const result = await outcomeOf(({ domain }) => {
     dns.set(`inside.${domain}`, 'A', ['127.0.0.2']);
     return redirect(`http://inside.${domain}/proof`);

@@ -1,5 +1,5 @@
-// The end of waiting: the certificate that comes of it, with everything that was agreed to when it was asked for; or
-// none, and everything as it was before.
+// How waiting ends: with the certificate and everything its request agreed to, or without one and with the order as it
+// was before.
 import assert from 'node:assert/strict';
 import { X509Certificate } from 'node:crypto';
 import { join } from 'node:path';
@@ -17,9 +17,9 @@ const world = await startDomainApp({
   RESEAL_PRODUCTS_FILE: productsFile({ ...OWN_PRODUCT, csr: 'optional', term_days: 3 }),
 });
 after(() => world[Symbol.asyncDispose]());
-const { app, dns, place, publish, complete, entries, outcome, newDomain, workerLooks } = world;
+const { app, dns, place, publish, complete, entries, outcome, newDomain, workerChecks } = world;
 
-/** What waits to be called back about an order. */
+/** The queued callback events of an order. */
 function eventsOf({ folder }: TestApp, { id }: PlacedOrder): string[] {
   const db = new DatabaseSync(join(folder, 'reseal.db'), { readOnly: true });
   const rows = db.prepare('select certificate_id, action from outbox where order_id = ? order by id').all(id);
@@ -42,22 +42,22 @@ rule('dcv 14', 'When the last name is proven, the certificate is issued and the 
   const domain = newDomain();
   const [kept, gone, added] = [`kept.${domain}`, `gone.${domain}`, `added.${domain}`];
   const order = await newOrder(app, { product: 'ssl-dv-replace', commonName: kept, dnsNames: [gone] });
-  const wish = body(
+  const request = body(
     { common_name: kept, dns_names: [added], validity_days: 30 },
     { i_know_remove_domain_will_revoke_before_cert: true, i_know_will_revoke_last_cert: true },
   );
   const headers = { 'idempotency-key': 'once' };
-  const id = await pendingOf(order, wish, headers);
+  const id = await pendingOf(order, request, headers);
   assert.deepEqual(eventsOf(app, order), [`order:issued ${order.certificateId}`]);
-  // Looks that find nothing carry out nothing.
+  // Checks that fail revoke nothing.
   await complete(order);
-  await workerLooks(order);
+  await workerChecks(order);
   assert.equal(await revocationOf(order, order.certificateId), null);
   assert.deepEqual((await show(app, order)).dns_names, [kept, gone]);
 
-  // To a whole second: certificates know no less.
+  // A whole second, the resolution of certificate dates.
   app.advance(3_600 * SECOND);
-  await workerLooks(order);
+  await workerChecks(order);
   app.advance(SECOND - (app.now() % SECOND));
   await publish(order);
   const { body: answer } = await complete(order);
@@ -68,7 +68,7 @@ rule('dcv 14', 'When the last name is proven, the certificate is issued and the 
   const issued = await certificate(app, order, id);
   const { subjectAltName, validFrom, validTo } = new X509Certificate(issued.pem);
   assert.equal(subjectAltName, `DNS:${kept}, DNS:${added}`);
-  // The dates are those of the issuance, and so are the days that were asked for.
+  // The validity period starts at issuance, with the requested number of days.
   assert.equal(Date.parse(validFrom), app.now());
   assert.equal(Date.parse(validTo), app.now() + 30 * DAY - SECOND);
   assert.deepEqual([issued.status, issued.version, issued.replaces], ['issued', 2, order.certificateId]);
@@ -78,14 +78,14 @@ rule('dcv 14', 'When the last name is proven, the certificate is issued and the 
   assert.deepEqual([reason, cause, causedById, dueAt], ['superseded', 'name_removed', id, app.now()]);
   const last = (await auditOf(order)).at(-1);
   assert.deepEqual([last?.actor, last?.action], ['service', 'certificate:issued']);
-  // Whoever asks again with the same key is told the same.
-  const again = await reissue(app, order, wish, '', headers);
+  // A retry with the same idempotency key gets the same answer.
+  const again = await reissue(app, order, request, '', headers);
   assert.equal(again.body.data.certificate.id, id);
   assert.equal(eventsOf(app, order).length, 3);
 });
 
 rule('dcv 14', 'the certificate is issued and the order becomes `issued`', async () => {
-  // Both halves of a dual certificate, whose other key is made only now.
+  // Both halves of a dual certificate; the encryption key is generated only now.
   const signing = await newSm2Csr();
   const domain = newDomain();
   const wanted = { product: 'ssl-sm2-dual', certificate: { csr: signing.csr, sign_hash: 'sm3' } };
@@ -98,7 +98,7 @@ rule('dcv 14', 'the certificate is issued and the order becomes `issued`', async
   assert.equal(readSm2Certificate(first.pem).point, signing.point);
   const { point } = openEnvelope(first.encryption_key_envelope, signing);
   assert.equal(readSm2Certificate(first.encryption_pem).point, point);
-  // What was asked for then counts: whether the encryption key stays.
+  // Whether the encryption key is kept was fixed by the request.
   for (const isKept of [true, false]) {
     const [other, added] = [await newSm2Csr(), newDomain()];
     const change = { csr: other.csr, sign_hash: 'sm3', un_modify_key: isKept, dns_names: [added] };
@@ -117,20 +117,20 @@ rule('dcv 15', 'A reissue that waits too long lapses: the order is `issued` agai
   const domain = newDomain();
   const order = await newOrder(app, { product: 'ssl-dv-replace', commonName: domain, dnsNames: [`gone.${domain}`] });
   const before = await show(app, order);
-  const wish = body(
+  const request = body(
     { common_name: domain, dns_names: [newDomain()] },
     { ...agreed, i_know_will_revoke_last_cert: true },
   );
-  const id = await pendingOf(order, wish);
+  const id = await pendingOf(order, request);
   const endsAt = app.now() + 2 * DAY;
   assert.equal((await show(app, order)).dcv_expires_at, new Date(endsAt).toISOString());
-  while (((await waitingOf(app, order))?.dueAt ?? endsAt) < endsAt) await workerLooks(order);
-  assert.equal((await waitingOf(app, order))?.dueAt, endsAt, 'the last look is at the end, and not after it');
+  while (((await waitingOf(app, order))?.dueAt ?? endsAt) < endsAt) await workerChecks(order);
+  assert.equal((await waitingOf(app, order))?.dueAt, endsAt, 'the last check is at expiry, and not after it');
   app.advance(endsAt - 1 - app.now());
-  await app.issuance.proveDomains.due();
+  await app.issuance.proveDomains.proveDue();
   assert.equal((await show(app, order)).status, 'reissuing');
   app.advance(1);
-  await workerLooks(order);
+  await workerChecks(order);
   const after = await show(app, order);
   assert.deepEqual([after.status, after.pending_certificate_id], ['issued', null]);
   assert.deepEqual([after.certificate, after.dns_names], [before.certificate, before.dns_names]);
@@ -139,12 +139,12 @@ rule('dcv 15', 'A reissue that waits too long lapses: the order is `issued` agai
   assert.deepEqual(eventsOf(app, order), [`order:issued ${order.certificateId}`]);
   const last = (await auditOf(order)).at(-1);
   assert.deepEqual([last?.actor, last?.action, last?.details.certificate_id], ['service', 'order:lapsed', id]);
-  // The way is free.
-  await pendingOf(order, wish);
+  // The order accepts a new reissue.
+  await pendingOf(order, request);
 });
 
 rule('dcv 17', 'first certificate waits too long for proof becomes `rejected`', async () => {
-  // Too late is too late, even if everything is there now; and whoever asks learns it.
+  // Expired, although all records are published by now; a caller who asks is told so.
   const order = await place([newDomain()]);
   await publish(order);
   app.advance(2 * DAY);
@@ -164,17 +164,17 @@ test('the end of the term of an order is the end of its waiting too', async () =
     app.advance(2 * DAY);
     await pendingOf(order, body({ common_name: domain, dns_names: [added] }));
     app.advance(1 * DAY - SECOND);
-    await workerLooks(order);
+    await workerChecks(order);
     if (isPublished) await publish(order);
-    // Whatever the look before has found, it is looked at again by then.
+    // Due again by then, whatever the previous check found.
     app.advance(3_600 * SECOND);
-    await workerLooks(order);
+    await workerChecks(order);
     const { status, certificate_id } = await show(app, order);
     assert.deepEqual([status, certificate_id], ['issued', order.certificateId]);
   }
 });
 
-/** A pending reissue for one more name, which is published; then something happens. */
+/** Starts a reissue for one more name and publishes its record, then makes a change. */
 async function afterwards(change: Record<string, unknown>, meanwhile: (order: PlacedOrder) => Promise<unknown>) {
   const [domain, added] = [newDomain(), newDomain()];
   const order = await newOrder(app, { commonName: domain });
@@ -193,7 +193,7 @@ test('what can never be issued as it was asked for is given up', async () => {
   const dayAfter = async () => app.advance(1.6 * DAY);
   assert.deepEqual(await afterwards({ custom_expiration_date: date }, dayAfter), ['issued', 'canceled', 1]);
   const block = () => app.app.store.blockedKeys.add(publicKey.fingerprint, 'compromised', app.now());
-  // All of them have the same key: so this comes last.
+  // Last, because all of them share one key.
   assert.deepEqual(await afterwards({ csr: csrFor() }, block), ['issued', 'canceled', 1]);
 });
 async function anyIssued(): Promise<[string, string]> {
@@ -225,6 +225,6 @@ test('a reissue whose product is gone lapses too, when its time has come', async
   await own.app.start({ RESEAL_DNS_SERVERS: `127.0.0.1:${own.dns.port}` });
   assert.equal((await own.entries(order))[0]?.verified, false, 'nothing was proven');
   own.app.advance(31 * DAY);
-  await own.app.issuance.proveDomains.due();
+  await own.app.issuance.proveDomains.proveDue();
   assert.equal((await show(own.app, order)).status, 'rejected');
 });

@@ -1,4 +1,4 @@
-// The bounds of domain validation: what a file can prove, how often one may ask, and how long a certificate waits.
+// Limits of domain validation: what a file can prove, the rate of checks, and how long a certificate waits.
 import assert from 'node:assert/strict';
 import { after, before } from 'node:test';
 import { rule } from '../../support/contract.ts';
@@ -32,13 +32,13 @@ rule('dcv 16', 'together with the scope `base_domain` it is `invalid_parameters`
 });
 
 rule('dcv 17', 'first certificate waits too long for proof becomes `rejected`', async () => {
-  const { app, place, publish, complete, workerLooks, newDomain } = world;
+  const { app, place, publish, complete, workerChecks, newDomain } = world;
   const order = await place([newDomain()]);
   app.advance(30 * DAY - 1);
-  await workerLooks(order);
+  await workerChecks(order);
   assert.equal((await show(app, order)).status, 'domain_verifing', 'not a moment too early');
   app.advance(1);
-  await workerLooks(order);
+  await workerChecks(order);
   const { status, pending_certificate_id, dcv_val } = await show(app, order);
   assert.deepEqual([status, pending_certificate_id], ['rejected', null]);
   assert.deepEqual(
@@ -57,8 +57,8 @@ rule('dcv 18', 'limited to five at once and one more every six seconds', async (
   const { app, place, check, complete, newDomain } = world;
   const order = await place([newDomain()]);
   const other = await place([newDomain()], {}, { key: order.key });
-  for (let look = 0; look < 3; look += 1) await check(order);
-  for (let look = 0; look < 2; look += 1) assert.equal((await complete(order)).status, 200);
+  for (let i = 0; i < 3; i += 1) await check(order);
+  for (let i = 0; i < 2; i += 1) assert.equal((await complete(order)).status, 200);
   const path = `/openapi/v3/orders/${order.id}/dcv-check`;
   const refused = [await complete(order), await app.call('GET', path, { key: order.key })];
   for (const { status, body, headers } of refused) {

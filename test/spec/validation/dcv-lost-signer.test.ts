@@ -1,5 +1,5 @@
-// A signer that dies between writing down and signing a certificate that had waited: its id was answered long ago, so it
-// waits again, and is issued under another serial number. What the signer leaves behind is written here as it would be.
+// A signer that dies between preparing and signing a certificate that had waited: its id was answered long ago, so the
+// certificate waits again and is issued under another serial number. The tests write what the dead signer leaves behind.
 import assert from 'node:assert/strict';
 import { X509Certificate } from 'node:crypto';
 import { after, test } from 'node:test';
@@ -11,12 +11,12 @@ import { body, certificate, newOrder, type PlacedOrder, reissue, show } from '..
 
 const world = await startDomainApp();
 after(() => world[Symbol.asyncDispose]());
-const { app, place, publish, complete, changeMethod, newDomain, workerLooks } = world;
+const { app, place, publish, complete, changeMethod, newDomain, workerChecks } = world;
 
 const LEASE_MS = 10 * SECOND;
 let serials = 0;
 
-/** As far as a signer comes before it dies. Returns the order as that signer knows it, and its serial number. */
+/** Runs a signer up to the point where it dies. Returns the order it read, and its serial number. */
 async function dieBeforeSigning({ key, id }: PlacedOrder, hasHalf = false): Promise<{ order: Order; serial: string }> {
   const { store, newId } = app.app;
   const { accountId } = key;
@@ -49,7 +49,7 @@ async function dieBeforeSigning({ key, id }: PlacedOrder, hasHalf = false): Prom
   });
 }
 
-/** The sweep that is called here, or the one that the service runs by itself. */
+/** Runs the sweep, or finds that the service's own has run. */
 async function sweep(): Promise<void> {
   app.advance(LEASE_MS);
   await app.issuance.sweep();
@@ -60,7 +60,7 @@ async function requireIssuedAnew(placed: PlacedOrder, id: string, serial: string
   assert.deepEqual([before.status, before.pending_certificate_id], [waitsAs, id]);
   assert.equal((await certificate(app, placed, id)).status, 'pending');
   assert.notEqual(await waitingOf(app, placed), undefined);
-  await workerLooks(placed);
+  await workerChecks(placed);
   const { status, certificate_id } = await show(app, placed);
   assert.deepEqual([status, certificate_id], ['issued', id], 'under the id that was answered');
   const { serial_number, pem } = await certificate(app, placed, id);
@@ -72,7 +72,7 @@ rule('dcv 14', 'When the last name is proven, the certificate is issued', async 
   const placed = await place([newDomain()]);
   await publish(placed);
   const { order, serial } = await dieBeforeSigning(placed);
-  // For as long as it may still be alive, everybody leaves it alone.
+  // While its lease lasts, nothing else touches the certificate.
   await app.issuance.sweep();
   assert.equal((await show(app, placed)).status, 'issuing');
   const { status, body: answer } = await complete(placed);
@@ -81,11 +81,11 @@ rule('dcv 14', 'When the last name is proven, the certificate is issued', async 
     await changeMethod(placed, { dcv_method: 'file' }),
     await app.call('PUT', `/openapi/v3/orders/${placed.id}/cancel`, { key: placed.key }),
   ];
-  for (const { status: told, body: refused } of busy) assert.deepEqual([told, refused.code], [503, 'service_busy']);
+  for (const { status, body: refused } of busy) assert.deepEqual([status, refused.code], [503, 'service_busy']);
 
   await sweep();
   await requireIssuedAnew(placed, placed.certificateId, serial, 'domain_verifing');
-  // It was not dead but slow: what it has signed is not used, and changes nothing.
+  // The signer was slow, not dead: its signature is discarded and changes nothing.
   const { orders, certificates } = app.app.store;
   const late = { ...order, status: 'issued' as const, currentCertificateId: placed.certificateId };
   assert.equal(await orders.finishSigning(late, placed.certificateId), false);
@@ -112,7 +112,7 @@ test('a reissue goes back to waiting, with the earlier certificate as it was', a
   assert.deepEqual(
     history.map((one: { id: string }) => one.id),
     [order.certificateId, id],
-    'what was voided is nobody’s certificate',
+    'the voided certificate is not in the history',
   );
 });
 
@@ -124,7 +124,7 @@ test('both halves of a dual one are made anew', async () => {
   const { serial } = await dieBeforeSigning(placed, true);
   await sweep();
   assert.equal((await show(app, placed)).status, 'domain_verifing');
-  await workerLooks(placed);
+  await workerChecks(placed);
   const shown = await certificate(app, placed, placed.certificateId);
   assert.equal(shown.status, 'issued');
   assert.ok(![serial, `${serial}ff`].includes(shown.encryption_serial_number));
@@ -138,10 +138,10 @@ test('one that was lost again and again is issued all the same, and one that is 
     await sweep();
   }
   await publish(placed);
-  await workerLooks(placed);
+  await workerChecks(placed);
   assert.equal((await show(app, placed)).status, 'issued');
 
-  // Its holder cancels after the signer was lost, before anybody has noticed.
+  // The applicant cancels after the signer was lost and before the sweep.
   const order = await newOrder(app);
   await reissue(app, order, body({ dns_names: ['www.example.com', newDomain()] }));
   await dieBeforeSigning(order);

@@ -1,4 +1,4 @@
-// How names are proven by DNS: what an order asks to publish, what proves it, and what does not.
+// Validation by DNS: what an order asks to publish, which records prove a name, and which do not.
 import assert from 'node:assert/strict';
 import { X509Certificate } from 'node:crypto';
 import { after, test } from 'node:test';
@@ -11,7 +11,7 @@ after(() => world[Symbol.asyncDispose]());
 const { app, dns, place, publish, complete, changeMethod, entries, outcome, newDomain } = world;
 
 const FIELDS = ['domain', 'dcv_method', 'auth_path', 'auth_val', 'approval_email', 'verified'] as const;
-/** Those of an entry that the contract names. */
+/** The fields of an entry that the contract lists. */
 const shownOf = async (order: PlacedOrder) =>
   (await entries(order)).map((entry) => FIELDS.map((field) => entry[field]));
 const valueIn = async (order: PlacedOrder, index = 0): Promise<string> => (await entries(order))[index]?.auth_val ?? '';
@@ -38,7 +38,7 @@ rule(
     assert.equal(third, first, 'one record for a name and the wildcard on it');
     assert.equal(await valueIn(order), first, 'it stays');
 
-    // One is seen: it is verified, and there is nothing to publish for it any more.
+    // One record is found: the name is verified, and needs nothing published any more.
     dns.set(`_dnsauth.www.${domain}`, 'TXT', [second]);
     assert.equal(await outcomeAfter(order), 'domain_verifing no_record');
     const [own, www, wildcard] = await entries(order);
@@ -63,7 +63,7 @@ rule(
 );
 
 rule('order 14', 'shows in `dcv_val` an entry per name with `domain`, `dcv_method`', async () => {
-  // Of a reissue that waits: the names that it will have, and not those the order has.
+  // A waiting reissue shows its requested names, not the order's current ones.
   const order = await newOrder(app);
   const added = newDomain();
   await reissue(app, order, body({ dns_names: ['www.example.com', added] }));
@@ -74,7 +74,7 @@ rule('order 14', 'shows in `dcv_val` an entry per name with `domain`, `dcv_metho
       [added, false, false],
     ],
   );
-  // Other methods, and one that has nothing to publish.
+  // Other methods, and a product without names to prove.
   await changeMethod(order, { dcv_method: 'file' });
   const [, file] = await entries(order);
   assert.deepEqual([file?.dcv_method, file?.auth_path], ['file', '/.well-known/pki-validation/fileauth.txt']);
@@ -96,7 +96,7 @@ rule('dcv 4', '`dns` is proven by a TXT record whose value is bound to the order
   const order = await place([domain]);
   const mine = await valueIn(order);
   const path = `_dnsauth.${domain}`;
-  // Of another order of the same account, of another account, and of a reissue of another order: none of them serves.
+  // Values of another order, of another account, and of a reissue of another order are rejected.
   const sister = await place([domain], {}, { key: order.key });
   const stranger = await place([domain]);
   const other = await newOrder(app, {}, order.key);
@@ -109,16 +109,16 @@ rule('dcv 4', '`dns` is proven by a TXT record whose value is bound to the order
   const nearly = [mine.toUpperCase(), mine.slice(1), `${mine}0`, `"${mine}"`, [mine.slice(0, 9), ' ', mine.slice(9)]];
   dns.set(path, 'TXT', nearly);
   assert.equal(await outcomeAfter(order), 'domain_verifing wrong_value');
-  // Two records do not make one.
+  // Records are not concatenated.
   dns.set(path, 'TXT', [mine.slice(0, 32), mine.slice(32)]);
   assert.equal(await outcomeAfter(order), 'domain_verifing wrong_value');
-  // At the name itself, or below or above the place, it proves nothing.
+  // At the name itself, or above or below the owner name, it proves nothing.
   dns.clear(path);
   for (const place of [domain, `www.${domain}`, `_dnsauth.www.${domain}`, '_dnsauth.com'])
     dns.set(place, 'TXT', [mine]);
   assert.equal(await outcomeAfter(order), 'domain_verifing no_record');
 
-  // Among many others, too many for a datagram, and cut into strings.
+  // Among many others (truncated, so over TCP), and split into character-strings.
   const others = Array.from({ length: 40 }, (_, index) => `v=spf1 include:_spf${index}.${domain} -all`);
   dns.set(path, 'TXT', [...others, [mine.slice(0, 20), '', mine.slice(20)]]);
   assert.equal(await outcomeAfter(order), 'issued');
@@ -137,7 +137,7 @@ rule('dcv 4', '`dns` is proven by a TXT record whose value is bound to the order
 });
 
 rule('dcv 4', 'a TXT record whose value is bound to the order', async () => {
-  // Another certificate of the same order has another value: what stood there for the last one is worth nothing.
+  // Each certificate of an order has its own value: the record of the previous one proves nothing.
   const order = await newOrder(app);
   const added = newDomain();
   const again = () => reissue(app, order, body({ dns_names: ['www.example.com', added] }));
@@ -148,7 +148,7 @@ rule('dcv 4', 'a TXT record whose value is bound to the order', async () => {
   await again();
   assert.notEqual(await valueIn(order, 1), before);
   assert.equal(await outcomeAfter(order), 'reissuing wrong_value');
-  // Through an alias, as those do who let others answer for them.
+  // Through a CNAME, as with delegated validation.
   dns.clear(`_dnsauth.${added}`);
   dns.set(`_dnsauth.${added}`, 'CNAME', [`answers.${added}`]);
   dns.set(`answers.${added}`, 'TXT', [await valueIn(order, 1)]);
@@ -168,7 +168,7 @@ test('no answer is not a record that is not there, and neither proves anything',
     dns.set(`_dnsauth.${domain}`, 'TXT', answer as keyof typeof cases);
     assert.equal(await outcomeAfter(order), `domain_verifing ${problem}`, answer);
   }
-  // More than anybody should look at: the right one may be among them, and is not looked for.
+  // More records than the limit fail the lookup, even if the right one is among them.
   const domain = newDomain();
   const order = await place([domain]);
   const many = Array.from({ length: 101 }, (_, index) => (index === 0 ? '' : `record ${index}`));
@@ -179,21 +179,21 @@ test('no answer is not a record that is not there, and neither proves anything',
 rule('dcv 5', 'A wildcard name is never proven by `file`', async () => {
   const domain = newDomain();
   const key = await app.newKey();
-  const wish = { csr: csrFor(), common_name: `*.${domain}`, sign_hash: 'sha256' };
-  const json = { certificate: wish, dcv_method: 'file' };
+  const request = { csr: csrFor(), common_name: `*.${domain}`, sign_hash: 'sha256' };
+  const json = { certificate: request, dcv_method: 'file' };
   const placed = await app.call('POST', '/openapi/v3/orders/ssl-dv', { key, json });
   assert.deepEqual([placed.status, placed.body.code, placed.body.field], [400, 'invalid_dcv_method', 'dcv_method']);
   const order = await newOrder(app);
   const { body: refused } = await reissue(app, order, body({ dns_names: [`*.${domain}`] }, { dcv_method: 'file' }));
   assert.equal(refused.code, 'invalid_dcv_method');
-  // One that waits does not come to it by a change of the method either.
+  // Nor can a waiting order change to it.
   for (const names of [[`*.${domain}`], [domain, `*.${domain}`]]) {
     const waiting = await place(names);
     const { status, body: answer } = await changeMethod(waiting, { dcv_method: 'file' });
     assert.deepEqual([status, answer.code, answer.field], [400, 'invalid_dcv_method', 'dcv_method']);
     assert.equal((await show(app, waiting)).dcv_method, 'dns');
   }
-  // The file of a name proves that name, and not the wildcard on it.
+  // The file of a name proves that name, not its wildcard.
   const plain = await place([domain], { dcv_method: 'file' }, { key });
   await publish(plain);
   assert.equal(await outcomeAfter(plain), 'issued');
@@ -214,7 +214,7 @@ rule(
     assert.deepEqual(await pathsOf('fqdn'), [`a.b.${com}`, `c.${com}`, com, `www.${uk}`]);
     assert.deepEqual(await pathsOf('base_domain'), [com, com, com, uk]);
 
-    // A record at the name does not do for the base, and the other way round.
+    // A record at the name does not prove the base domain, and vice versa.
     const based = await place([`www.${uk}`], { dcv_scope: 'base_domain' }, { key });
     dns.set(`_dnsauth.www.${uk}`, 'TXT', [await valueIn(based)]);
     assert.equal(await outcomeAfter(based), 'domain_verifing no_record');
@@ -222,7 +222,7 @@ rule(
     dns.set(`_dnsauth.${com}`, 'TXT', [await valueIn(own)]);
     assert.equal(await outcomeAfter(own), 'domain_verifing no_record');
 
-    // Whoever has proven the base has proven what is below, for a later reissue too; but nothing beside it.
+    // A proof of the base domain covers names below it, for later reissues too, but no sibling.
     await publish(based);
     assert.equal(await outcomeAfter(based), 'issued');
     const reissued = async (...dns_names: string[]) => {
@@ -232,7 +232,7 @@ rule(
     };
     assert.equal(await reissued(`deep.mail.${uk}`, `*.${uk}`, uk), 'issued');
     assert.equal(await reissued(`deep.mail.${uk}`, `*.${uk}`, uk, `not${uk}`), 'reissuing');
-    // A name that was proven for itself serves for itself.
+    // A proof of one name covers only that name.
     await publish(own);
     assert.equal(await outcomeAfter(own), 'issued');
     for (const name of [com, `mail.www.${com}`, `*.www.${com}`, `ww.${com}`]) {
@@ -245,10 +245,10 @@ rule(
 
 rule('dcv 6', 'With scope `base_domain` the proof is asked of the registrable domain', async () => {
   const domain = newDomain();
-  // Customers of one hosting provider are neighbours, and not one domain.
+  // Customers below a private suffix are separate domains.
   const pages = await place(['alice.github.io'], { dcv_scope: 'base_domain' });
   assert.deepEqual((await entries(pages))[0]?.auth_path, '_dnsauth.alice.github.io');
-  // A web server speaks for its own name only.
+  // A file proves only the name it is served from.
   const key = await app.newKey();
   const json = { certificate: { csr: csrFor(), common_name: domain, sign_hash: 'sha256' }, dcv_method: 'file' };
   const { body: answer } = await app.call('POST', '/openapi/v3/orders/ssl-dv', {

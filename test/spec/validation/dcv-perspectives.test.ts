@@ -1,4 +1,4 @@
-// Several resolvers: whoever lies to one of them, or takes it down, neither forges a proof nor stops one.
+// Several resolvers: an attacker who spoofs one of them, or takes it down, can neither forge nor block a proof.
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import type { DnsServer } from '../../../src/sandbox/dns-server.ts';
@@ -12,10 +12,10 @@ const THREE = await startDomainApp({}, 2);
 const FOUR = await startDomainApp({}, 3);
 for (const world of [ALONE, TWO, THREE, FOUR]) after(() => world[Symbol.asyncDispose]());
 
-/** What differs, and for which of the resolvers; the primary one is the first. */
+/** What differs, and for which resolvers; the first is the primary. */
 type Change = (resolver: DnsServer, domain: string) => void;
 
-/** A new order, published as it should be; then some of the resolvers see something else. */
+/** Places an order with correct records, then changes what some resolvers see. */
 async function outcomeOf(
   world: DomainApp,
   which: readonly number[],
@@ -31,7 +31,7 @@ async function outcomeOf(
   return (await world.outcome(order)).replace('domain_verifing ', '');
 }
 
-/** By how many there are and which of them differ; the problem of the primary one is told as it is. */
+/** By the number of perspectives and which of them differ. The primary's problem is reported unchanged. */
 const TABLE: readonly (readonly [world: DomainApp, which: readonly number[], expected: 'issued' | 'own' | 'others'])[] =
   [
     [ALONE, [], 'issued'],
@@ -55,9 +55,9 @@ const TABLE: readonly (readonly [world: DomainApp, which: readonly number[], exp
 
 async function requireTable(problem: string, change: Change, top: object = {}): Promise<void> {
   for (const [world, which, expected] of TABLE) {
-    const told = { issued: 'issued', own: problem, others: 'perspectives_differ' }[expected];
+    const outcome = { issued: 'issued', own: problem, others: 'perspectives_differ' }[expected];
     const what = `of ${world.resolvers.length}: ${which.join()}`;
-    assert.equal(await outcomeOf(world, which, change, top), told, what);
+    assert.equal(await outcomeOf(world, which, change, top), outcome, what);
   }
 }
 
@@ -66,13 +66,13 @@ rule('dcv 11', 'With several resolvers the primary must agree, and of three at m
 });
 
 rule('dcv 11', 'the primary must agree, and of three at most one may differ', async () => {
-  // Other ways of not seeing it: another value, no answer.
+  // Other failures: another value, no answer.
   await requireTable('wrong_value', (resolver, domain) => resolver.set(`_dnsauth.${domain}`, 'TXT', ['of another']));
   await requireTable('dns_failure', (resolver, domain) => resolver.set(`_dnsauth.${domain}`, 'TXT', 'servfail'));
 });
 
 rule('dcv 11', 'and of three at most one may differ', async () => {
-  // CAA is a question like any other, and a file is fetched from where each of them says that it is.
+  // Applies to CAA too, and files are fetched from the address that each resolver returns.
   const forbid: Change = (resolver, domain) =>
     resolver.set(domain, 'CAA', [{ flags: 0, tag: 'issue', value: 'other-ca.example' }]);
   await requireTable('caa_forbidden', forbid);
@@ -87,7 +87,7 @@ rule('dcv 11', 'With several resolvers the primary must agree', async () => {
   await requireTable('no_record', (resolver, domain) => resolver.clear(`_validation-persist.${domain}`), persist);
 });
 
-test('whoever owns the primary resolver alone, or the others alone, forges nothing', async () => {
+test('control of only the primary resolver, or only the others, forges nothing', async () => {
   for (const liars of [[0], [1, 2]]) {
     const order = await THREE.place([THREE.newDomain()]);
     const lying = liars.map((index) => THREE.resolvers[index]!);
@@ -95,7 +95,7 @@ test('whoever owns the primary resolver alone, or the others alone, forges nothi
     await THREE.complete(order);
     assert.match(await THREE.outcome(order), /^domain_verifing (no_record|perspectives_differ)$/, liars.join());
   }
-  // A web server of one's own, which the primary resolver is made to point to, is one view of three.
+  // An attacker's web server, to which the spoofed primary points, is one perspective of three.
   const domain = THREE.newDomain();
   const order = await THREE.place([domain], { dcv_method: 'file' });
   THREE.files.set(domain + FILE, page((await THREE.entries(order))[0]?.auth_val ?? ''));
@@ -106,7 +106,7 @@ test('whoever owns the primary resolver alone, or the others alone, forges nothi
 });
 
 test('each question is compared for itself, and every resolver is asked', async () => {
-  // One does not see the proof, another forbids by CAA: each time it is one of two others.
+  // One does not see the proof, another is forbidden by CAA: each check has one dissenter of two.
   const mixed = await outcomeOf(THREE, [1, 2], (resolver, domain) => {
     if (resolver === THREE.resolvers[1]) resolver.clear(`_dnsauth.${domain}`);
     else resolver.set(domain, 'CAA', [{ flags: 0, tag: 'issue', value: ';' }]);
@@ -115,7 +115,7 @@ test('each question is compared for itself, and every resolver is asked', async 
   for (const { queries } of THREE.resolvers) {
     assert.ok(queries.some(({ type }) => type === 'TXT') && queries.some(({ type }) => type === 'CAA'));
   }
-  // A reissue whose names are proven asks all of them about CAA too.
+  // CAA is corroborated even if all names are proven already.
   const domain = THREE.newDomain();
   const order = await newOrder(THREE.app, { commonName: domain });
   for (const other of THREE.resolvers.slice(1)) other.set(domain, 'CAA', [{ flags: 0, tag: 'issue', value: ';' }]);
@@ -123,11 +123,11 @@ test('each question is compared for itself, and every resolver is asked', async 
   assert.equal(await THREE.outcome(order), 'reissuing perspectives_differ');
   const ours = [{ flags: 0, tag: 'issue', value: ISSUERS[0] }];
   THREE.resolvers[1]!.set(domain, 'CAA', ours);
-  await THREE.workerLooks(order);
+  await THREE.workerChecks(order);
   assert.equal(await THREE.outcome(order), 'issued');
 });
 
-test('what differs is told, with the reason of the one that does not see it', async () => {
+test('a disagreement is reported with the reason of the perspective that fails', async () => {
   const domain = TWO.newDomain();
   const order = await TWO.place([domain]);
   await TWO.publish(order, [TWO.dns]);

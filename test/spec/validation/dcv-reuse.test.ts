@@ -1,4 +1,4 @@
-// How long a proof serves again, and whom: by the clock, by the product, and by the account.
+// Reuse of proofs: how long, for which products, and within which account.
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { NOON } from '../../support/app.ts';
@@ -10,15 +10,15 @@ import { OWN_PRODUCT, productsFile } from '../../support/products.ts';
 const SHORT = { ...OWN_PRODUCT, id: 'short', csr: 'optional', reuse_days: 10, dcv_methods: ['dns', 'file'] };
 const world = await startDomainApp({ RESEAL_PRODUCTS_FILE: productsFile(SHORT) });
 after(() => world[Symbol.asyncDispose]());
-const { app, dns, files, place, publish, complete, entries, outcome, newDomain, workerLooks } = world;
+const { app, dns, files, place, publish, complete, entries, outcome, newDomain, workerChecks } = world;
 
-/** Proven now, and issued. */
+/** Proves a name now, and issues. */
 async function provenOrder(names: readonly string[], top: object = {}, wanted = {}): Promise<PlacedOrder> {
   const order = await place(names, top, wanted);
   await publish(order);
   await complete(order);
   assert.equal(await outcome(order), 'issued');
-  // What stood there is gone: what serves from now on is the proof that was kept.
+  // The record is deleted: from now on the stored proof is reused.
   for (const name of names) dns.clear(`_dnsauth.${name}`);
   files.clear();
   return order;
@@ -32,7 +32,7 @@ async function reissued(order: PlacedOrder, names: readonly string[], top: objec
 }
 const giveUp = ({ id, key }: PlacedOrder) => app.call('PUT', `/openapi/v3/orders/${id}/cancel`, { key });
 
-/** To a moment after the proofs; the clock never goes back. */
+/** Advances to a time after the proofs; the clock never goes back. */
 const moveTo = (since: number, days: number, ms = 0) => app.advance(since + days * DAY + ms - app.now());
 
 rule('dcv 7', 'under public rules serves again for at most 200 days', async () => {
@@ -56,16 +56,16 @@ rule('dcv 7', 'under public rules serves again for at most 200 days', async () =
   moveTo(since, 200);
   assert.equal(await reissued(orders.dns, [byDns]), 'issued');
   assert.equal(await reissued(orders.file, [byFile]), 'issued');
-  // That it served does not make it younger.
+  // Reuse does not extend a proof.
   moveTo(since, 200, 1);
   assert.equal(await reissued(orders.dns, [byDns]), 'reissuing');
   assert.equal(await reissued(orders.file, [byFile]), 'reissuing');
   assert.equal(await reissued(orders.private, [private_]), 'issued', 'private trust has its own');
-  // The same proof, under the rules of the product that asks.
+  // The same proof, under the rules of the requested product.
   assert.equal(await outcome(await place([private_], {}, { key })), 'domain_verifing');
   assert.equal(await outcome(await place([byDns], {}, { key, product: 'tls-private' })), 'issued');
 
-  // Proven anew, by the other method, it counts from then on.
+  // A new proof, by the other method, counts from then on.
   await world.changeMethod(orders.dns, { dcv_method: 'file' });
   await publish(orders.dns);
   await complete(orders.dns);
@@ -89,8 +89,8 @@ test('a proof that ends while another name is waited for is asked for again', as
     [true, false],
   );
   moveTo(since, 201);
-  // The look that is due by now finds nothing yet.
-  await workerLooks(order);
+  // The scheduled check finds nothing yet.
+  await workerChecks(order);
   dns.set(`_dnsauth.${added}`, 'TXT', [(await entries(order))[1]?.auth_val ?? '']);
   await complete(order);
   assert.deepEqual(
@@ -106,7 +106,7 @@ test('a proof that ends while another name is waited for is asked for again', as
 });
 
 rule('dcv 5', 'A wildcard name is never proven by `file`', async () => {
-  // It was proven by DNS when the reissue began, so that a file was enough for the other name; now it no longer is.
+  // Its proof by DNS was valid when the reissue began, so that file could prove the rest; it has expired since.
   const domain = newDomain();
   const [wildcard, added] = [`*.${domain}`, `new.${domain}`];
   const order = await provenOrder([wildcard]);
@@ -114,8 +114,8 @@ rule('dcv 5', 'A wildcard name is never proven by `file`', async () => {
   moveTo(since, 199);
   assert.equal(await reissued(order, [wildcard, added], { dcv_method: 'file' }), 'reissuing');
   moveTo(since, 201);
-  await workerLooks(order);
-  // Whatever the order tells its holder to publish, for the wildcard as well.
+  await workerChecks(order);
+  // Publishes what the order shows, for the wildcard too.
   const values = (await entries(order)).map(({ auth_val }) => auth_val).join('\n');
   for (const host of [domain, added]) {
     dns.set(host, 'A', ['127.0.0.1']);
@@ -130,7 +130,7 @@ rule('dcv 5', 'A wildcard name is never proven by `file`', async () => {
       [added, true],
     ],
   );
-  // By DNS it is.
+  // By DNS it can be proven.
   await world.changeMethod(order, { dcv_method: 'dns' });
   await publish(order);
   await complete(order);
@@ -146,7 +146,7 @@ rule('dcv 8', 'A name proven for one account does not serve another account', as
     assert.equal(await outcome(await place([name], {}, { key: mine })), 'issued', name);
     assert.equal(await outcome(await place([name], {}, { key: theirs })), 'domain_verifing', name);
   }
-  // Another key of the account is the same account.
+  // Another API key of the same account.
   const another = await app.anotherKey(mine.accountId, 'standard');
   assert.equal(await outcome(await place([`www.${domain}`], {}, { key: another })), 'issued');
 });

@@ -1,4 +1,4 @@
-// An order that waits: changing its method, asking for a look, and the looks that come by themselves.
+// Waiting orders: changing the method, checks on request, and scheduled checks.
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -9,10 +9,10 @@ import { OWN_PRODUCT, productsFile } from '../../support/products.ts';
 
 const world = await startDomainApp({ RESEAL_PRODUCTS_FILE: productsFile({ ...OWN_PRODUCT, csr: 'optional' }) });
 after(() => world[Symbol.asyncDispose]());
-const { app, dns, place, publish, complete, changeMethod, check, entries, outcome, newDomain, workerLooks } = world;
+const { app, dns, place, publish, complete, changeMethod, check, entries, outcome, newDomain, workerChecks } = world;
 
 const cancel = ({ id, key }: PlacedOrder) => app.call('PUT', `/openapi/v3/orders/${id}/cancel`, { key });
-/** Of the certificates of an order, what was told or will be. */
+/** The audited actions on an order. */
 const eventsOf = async (order: PlacedOrder) =>
   (await app.app.store.audit.listOf(order.key.accountId, { limit: 100 }))
     .filter(({ subject }) => subject === order.id)
@@ -22,7 +22,7 @@ rule('dcv 12', 'changes the method of a waiting order', async () => {
   const domain = newDomain();
   const order = await place([domain, `www.${domain}`]);
   const [byDns] = await entries(order);
-  // One name is proven; it stays so, whatever the method for the other becomes.
+  // One name is proven, and stays so when the method changes for the other.
   dns.set(`_dnsauth.www.${domain}`, 'TXT', [(await entries(order))[1]?.auth_val ?? '']);
   await complete(order);
 
@@ -33,7 +33,7 @@ rule('dcv 12', 'changes the method of a waiting order', async () => {
   const [byFile, proven] = await entries(order);
   assert.deepEqual([byFile?.dcv_method, byFile?.verified, byFile?.problem], ['file', false, null]);
   assert.deepEqual([proven?.verified, proven?.auth_val], [true, '']);
-  // What the old method asked for proves nothing now.
+  // A record of the old method proves nothing now.
   dns.set(byDns!.auth_path, 'TXT', [byDns!.auth_val]);
   await complete(order);
   assert.equal(await outcome(order), 'domain_verifing http_failure');
@@ -75,7 +75,7 @@ rule('dcv 12', 'PUT /openapi/v3/orders/{id}/dcv-method', async () => {
     assert.deepEqual([status, answer.code, answer.field], [400, code, field], JSON.stringify(json));
   }
   assert.deepEqual([await show(app, order), await waitingOf(app, order)], before, 'a refusal changes nothing');
-  // Who does not own it does not see it, and what does not wait has nothing to change.
+  // Other accounts cannot see it, and an order that does not wait has nothing to change.
   const stranger = { ...order, key: await app.newKey() };
   const issued = await newOrder(app);
   const canceled = await place([newDomain()]);
@@ -86,8 +86,8 @@ rule('dcv 12', 'PUT /openapi/v3/orders/{id}/dcv-method', async () => {
     [issued, 409, 'order_state_conflict'],
     [canceled, 409, 'order_state_conflict'],
   ] as const) {
-    const { body: answer, status: told } = await changeMethod(whose, { dcv_method: 'dns' });
-    assert.deepEqual([told, answer.code], [status, code]);
+    const { body: answer, status: actual } = await changeMethod(whose, { dcv_method: 'dns' });
+    assert.deepEqual([actual, answer.code], [status, code]);
     const completed = await complete(whose);
     assert.deepEqual([completed.status, completed.body.code], [status, code]);
   }
@@ -101,7 +101,7 @@ rule('dcv 13', 'starts the checks of a waiting order at once', async () => {
   const { status, body: answer } = await complete(order);
   assert.deepEqual([status, answer.data.status, answer.data.certificate.id], [200, 'issued', order.certificateId]);
   assert.deepEqual([answer.data.dcv_next_check_at, answer.data.dcv_expires_at], [null, null]);
-  // Enough for a person at work, too little for a flood; looking without changing anything costs the same.
+  // dcv-check, which changes nothing, uses the same quota as dcv-completed.
   const busy = await place([newDomain()]);
   for (let count = 0; count < 3; count += 1) assert.equal((await complete(busy)).status, 200);
   for (let count = 0; count < 2; count += 1) await check(busy);
@@ -120,7 +120,7 @@ rule('dcv 13', 'starts the checks of a waiting order at once', async () => {
 test('however many ask at once, one certificate comes of it', async () => {
   const order = await place([newDomain()]);
   await publish(order);
-  const asked = [...Array.from({ length: 5 }, () => complete(order)), app.issuance.proveDomains.due()];
+  const asked = [...Array.from({ length: 5 }, () => complete(order)), app.issuance.proveDomains.proveDue()];
   await Promise.all(asked);
   assert.equal(await outcome(order), 'issued');
   assert.deepEqual(
@@ -138,34 +138,34 @@ rule('dcv 13', 'otherwise they run by themselves at growing intervals', async ()
   assert.equal(await nextIn(), 15 * SECOND);
   // Not before it is due.
   app.advance(15 * SECOND - 1);
-  await app.issuance.proveDomains.due();
+  await app.issuance.proveDomains.proveDue();
   assert.equal((await waitingOf(app, order))?.tries, 0);
   app.advance(1);
   for (let tries = 0; tries < 14; tries += 1) {
-    await workerLooks(order);
+    await workerChecks(order);
     const wait = Math.min(15 * SECOND * 2 ** tries, 4 * 3_600 * SECOND);
     const next = await nextIn();
-    // Nobody asks at the very same moments as everybody else who began with it.
-    assert.ok(next >= 0.8 * wait && next <= 1.2 * wait, `${next} ms after look ${tries + 1}`);
+    // Jitter spreads out certificates that were ordered together.
+    assert.ok(next >= 0.8 * wait && next <= 1.2 * wait, `${next} ms after check ${tries + 1}`);
     const { problem } = (await entries(order))[0]!;
     assert.deepEqual([problem?.result, problem?.checked_at], ['no_record', new Date(app.now()).toISOString()]);
   }
-  // Somebody is at work on it: from the beginning.
+  // A check on request resets the backoff.
   await complete(order);
   assert.ok((await nextIn()) <= 18 * SECOND);
-  await workerLooks(order);
+  await workerChecks(order);
   assert.ok((await nextIn()) <= 36 * SECOND);
-  // A change of the method is the same.
-  for (let count = 0; count < 6; count += 1) await workerLooks(order);
+  // So does a change of the method.
+  for (let count = 0; count < 6; count += 1) await workerChecks(order);
   await changeMethod(order, { dcv_method: 'dns-persist' });
   assert.equal(await nextIn(), 15 * SECOND);
   await publish(order);
-  await workerLooks(order);
+  await workerChecks(order);
   assert.equal(await outcome(order), 'issued');
 });
 
 rule('dcv 13', 'they run by themselves at growing intervals', async () => {
-  // Nobody calls the worker here: the service does.
+  // The service itself runs the worker here, not the test.
   const order = await place([newDomain()]);
   await publish(order);
   app.advance(15 * SECOND);
@@ -174,7 +174,7 @@ rule('dcv 13', 'they run by themselves at growing intervals', async () => {
   assert.equal((await certificate(app, order, order.certificateId)).status, 'issued');
 });
 
-test('one look may prove a part, and the rest keeps its own reason', async () => {
+test('one check may prove some names, and each other name keeps its own reason', async () => {
   const [first, second, third] = [newDomain(), newDomain(), newDomain()];
   const order = await place([first, second, third]);
   const values = (await entries(order)).map(({ auth_val }) => auth_val);
@@ -183,7 +183,7 @@ test('one look may prove a part, and the rest keeps its own reason', async () =>
   await complete(order);
   const seen = async () => (await entries(order)).map(({ verified, problem }) => problem?.result ?? verified);
   assert.deepEqual(await seen(), ['no_record', true, 'wrong_value']);
-  // Kept: the record of the second may go.
+  // The proof is stored: the record may be deleted.
   dns.clear(`_dnsauth.${second}`);
   dns.set(`_dnsauth.${third}`, 'TXT', 'servfail');
   await complete(order);
@@ -195,7 +195,7 @@ test('one look may prove a part, and the rest keeps its own reason', async () =>
 });
 
 test('one that cannot be served keeps no other from it', async () => {
-  // The operator has taken the product away; the order waits for its return, and everybody else is served.
+  // The operator withdrew the product. The order waits for its return, and other orders are processed.
   await using own = await startDomainApp({ RESEAL_PRODUCTS_FILE: productsFile({ ...OWN_PRODUCT, csr: 'optional' }) });
   const orphan = await own.place([newDomain()], {}, { product: 'own' });
   const other = await own.place([newDomain()]);
@@ -203,7 +203,7 @@ test('one that cannot be served keeps no other from it', async () => {
   await own.app.stop();
   const servers = { RESEAL_DNS_SERVERS: `127.0.0.1:${own.dns.port}` };
   await own.app.start(servers);
-  await own.workerLooks(other);
+  await own.workerChecks(other);
   assert.equal(await own.outcome(other), 'issued');
   assert.equal((await show(own.app, orphan)).status, 'domain_verifing');
 });

@@ -1,5 +1,5 @@
-// Persistent records by the clock, up the tree and side by side; that each issuance asks anew; and the check that only
-// looks.
+// Persistent records: expiry, records of parent domains, several records at one name, a new lookup before every issuance,
+// and the read-only check.
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
@@ -11,10 +11,10 @@ import { body, certificate, newOrder, type PlacedOrder, reissue, show } from '..
 
 const world = await startDomainApp();
 after(() => world[Symbol.asyncDispose]());
-const { app, dns, place, publish, complete, changeMethod, check, entries, outcome, newDomain, workerLooks } = world;
+const { app, dns, place, publish, complete, changeMethod, check, entries, outcome, newDomain, workerChecks } = world;
 
 const PERSIST = { dcv_method: 'dns-persist' };
-/** An order that asks for less than it needs is told so first; here it is what DNS has that counts. */
+/** The order's own shortfall is shown first; here only the records in DNS matter. */
 const WIDE = { ...PERSIST, persist_policy: 'wildcard' };
 const [OURS] = ISSUERS;
 const at = (domain: string) => `_validation-persist.${domain}`;
@@ -27,7 +27,7 @@ async function outcomeAfter(order: PlacedOrder): Promise<string> {
   assert.equal(status, 200, text);
   return (await outcome(order)).replace('domain_verifing ', '');
 }
-/** What DNS has at the names, beginning with the registrable domain, and what becomes of an order for the last. */
+/** Records at each name, beginning with the registrable domain, and the outcome of an order for the last name. */
 type Answers = Parameters<typeof dns.set<'TXT'>>[2];
 async function climb(below: string, levels: (record: (more?: string) => string) => Record<string, Answers>) {
   const domain = newDomain();
@@ -40,7 +40,7 @@ async function climb(below: string, levels: (record: (more?: string) => string) 
 
 rule('persist 9', 'A record is valid up to and including the second its `persistUntil` names', async () => {
   const domain = newDomain();
-  // In the middle of a second, so that it is seen to count as a whole.
+  // In the middle of a second, to show that the whole second counts.
   app.advance(SECOND - (app.now() % SECOND) + 1);
   const order = await place([domain], PERSIST);
   const until = inSeconds() + 100;
@@ -56,9 +56,9 @@ rule('persist 9', 'A record is valid up to and including the second its `persist
   app.advance(1);
   assert.equal(await again(), 'reissuing unauthorized');
   assert.match((await entries(order))[0]?.problem?.message ?? '', new RegExp(`expired .persistUntil=${until}.`));
-  // A later one is found by itself.
+  // A later expiry is found by a scheduled check.
   dns.set(at(domain), 'TXT', [recordFor(order, `; persistUntil=${until + 3_600}`)]);
-  await workerLooks(order);
+  await workerChecks(order);
   assert.equal(await outcome(order), 'issued');
 });
 
@@ -66,13 +66,13 @@ rule('persist 9', 'and 0 or less there is expired', async () => {
   for (const until of ['0', '-1', '-99999999999', '1', String(inSeconds() - 1)]) {
     assert.equal(await climb('', (record) => ({ '': [record(`; persistUntil=${until}`)] })), 'unauthorized', until);
   }
-  // An order whose binding was cleared says nothing there, which is no expiry.
+  // An order with persist_until cleared shows no persistUntil, which means no expiry.
   const domain = newDomain();
   const order = await place([domain], { ...PERSIST, persist_until: inSeconds() + 5 });
   await changeMethod(order, { ...PERSIST, persist_until: 0 });
   await publish(order);
   app.advance(3_600 * SECOND);
-  await workerLooks(order);
+  await workerChecks(order);
   assert.equal(await outcome(order), 'issued');
 });
 
@@ -87,15 +87,15 @@ rule('persist 11', 'For a name without a record of its own, those of its ancesto
     ['a near one without, a far one with', 'a.b.', (record) => ({ 'b.': [record()], '': [record(wide)] }), 'issued'],
     ['a sibling', 'a.b.', (record) => ({ 'c.': [record(wide)], 'a.': [record(wide)] }), 'no_record'],
     ['a name below', 'b.', (record) => ({ 'a.b.': [record(wide)] }), 'no_record'],
-    // A record of ours at the name decides alone, whatever is above.
+    // A record of ours at the name is decisive, whatever the parents have.
     ['its own', 'a.', (record) => ({ 'a.': [record()], '': 'servfail' }), 'issued'],
     ['expired', 'a.', (record) => ({ 'a.': [record('; persistUntil=1')], '': [record(wide)] }), 'unauthorized'],
     ['malformed', 'a.', (record) => ({ 'a.': [record(';')], '': [record(wide)] }), 'malformed'],
     ['of another', 'a.', (record) => ({ 'a.': [record('x')], '': [record(wide)] }), 'unauthorized'],
     ['too narrow for it', '*.a.', (record) => ({ 'a.': [record()], '': [record(wide)] }), 'unauthorized'],
-    // What others have there does not.
+    // Records of other CAs are not.
     ['other issuers', 'a.', (record) => ({ 'a.': ['other-ca.example; x', 'v=1'], '': [record(wide)] }), 'issued'],
-    // Who did not answer might have had one.
+    // A failed lookup might have had a record.
     ['no answer', 'a.b.', (record) => ({ 'a.b.': 'servfail', '': [record(wide)] }), 'dns_failure'],
     ['none between', 'a.b.', (record) => ({ 'b.': 'refused', '': [record(wide)] }), 'dns_failure'],
     ['none beyond', 'a.b.', (record) => ({ 'b.': [record(wide)], '': 'servfail' }), 'issued'],
@@ -104,7 +104,7 @@ rule('persist 11', 'For a name without a record of its own, those of its ancesto
 });
 
 rule('persist 11', 'up to the registrable domain are asked, and count only with `policy=wildcard`', async () => {
-  // A public suffix has many owners; nobody is even asked there.
+  // A public suffix is shared by many registrants, and is not looked up.
   const suffixes: Record<string, string> = { 'co.uk': '.co.uk', uk: '.co.uk', com: '.com', 'github.io': '.github.io' };
   for (const [suffix, ending] of Object.entries(suffixes)) {
     const name = `www.${newDomain().slice(0, -4)}${ending}`;
@@ -114,7 +114,7 @@ rule('persist 11', 'up to the registrable domain are asked, and count only with 
     assert.ok(!dns.queries.some((query) => query.name === at(suffix)), suffix);
     dns.clear(at(suffix));
   }
-  // A name that nobody registered, which private trust certifies, stands for itself.
+  // A name without a registrable domain, as private trust certifies, only counts for itself.
   const inside = await place(['db.corp.internal'], PERSIST, { product: 'tls-private' });
   dns.set(at('corp.internal'), 'TXT', [recordFor(inside, '; policy=wildcard')]);
   assert.equal(await outcomeAfter(inside), 'no_record');
@@ -134,7 +134,7 @@ rule('persist 12', 'One record must satisfy everything; parameters of several re
     ['', (record) => ({ '': [`${OURS}`, record().replace(`${OURS}; `, '')] }), 'malformed'],
     ['a.', (record) => ({ 'a.': [record(past)], '': [record(wide)] }), 'unauthorized'],
     ['a.b.', (record) => ({ 'b.': [record()], '': [record(past + wide)] }), 'unauthorized'],
-    // One that has it all is enough, whatever stands beside it, and in whatever order DNS answers.
+    // One complete record is enough, whatever is beside it and in any order.
     ['*.', (record) => ({ '': [record(past), record(other), record(), record(wide)] }), 'issued'],
     ['*.', (record) => ({ '': [record(wide), record(past), record(';')] }), 'issued'],
   ];
@@ -150,7 +150,7 @@ rule('persist 15', 'The record is looked up again at every issuance; no earlier 
   assert.equal(await outcomeAfter(first), 'issued');
   const { key } = first;
   const asked = () => dns.queries.filter(({ name }) => name === at(domain)).length;
-  // At once, as long as it is there: a reissue, and another order of the account.
+  // Issued at once while the record exists: a reissue, and another order of the account.
   for (let count = 0; count < 3; count += 1) {
     const before = asked();
     await reissue(app, first, body({ common_name: domain }));
@@ -159,20 +159,20 @@ rule('persist 15', 'The record is looked up again at every issuance; no earlier 
   }
   const second = await place([domain], PERSIST, { key });
   assert.equal(await outcome(second), 'issued');
-  // Taking it away is how an owner withdraws, and it works at once.
+  // Deleting the record withdraws the authorization immediately.
   dns.clear(at(domain));
   const { body: answer } = await reissue(app, first, body({ common_name: domain }));
   assert.equal(await outcome(first), 'reissuing no_record');
   assert.equal(await outcome(await place([domain], PERSIST, { key })), 'domain_verifing no_record');
-  // It leaves no proof for other methods either.
+  // It leaves no stored proof.
   assert.equal(await outcome(await place([domain], { dcv_method: 'dns' }, { key })), 'domain_verifing');
   dns.set(at(domain), 'TXT', [recordFor(first)]);
-  await workerLooks(first);
+  await workerChecks(first);
   assert.equal(await outcome(first), 'issued');
   assert.equal((await certificate(app, first, answer.data.certificate.id)).status, 'issued');
 });
 
-/** Everything that is written anywhere, but for what counts how often somebody asks. */
+/** All stored state, except for the rate limits. */
 function everything({ folder }: TestApp): unknown {
   const db = new DatabaseSync(join(folder, 'reseal.db'), { readOnly: true });
   const tables = db.prepare(`select name from sqlite_master where type = 'table' order by 1`).all();
@@ -184,7 +184,7 @@ function everything({ folder }: TestApp): unknown {
 }
 
 rule('persist 17', 'A read-only check says what DNS answers for the record now', async () => {
-  // By itself, so that nothing else is due.
+  // In an app of its own, so that nothing else is due.
   await using own = await startDomainApp();
   const domain = newDomain();
   const [a, b, c, d, e] = ['a', 'b', 'c', 'd', 'e'].map((label) => `${label}.${domain}`) as [string, ...string[]];
@@ -207,10 +207,10 @@ rule('persist 17', 'A read-only check says what DNS answers for the record now',
   );
   for (const [name, { auth_path, auth_val, dcv_method, message, result }] of Object.entries(checks)) {
     assert.deepEqual([auth_path, auth_val, dcv_method], [at(name), recordFor(order), 'dns-persist']);
-    assert.equal(message === '', result === 'ok', 'whoever has to mend something is told what');
+    assert.equal(message === '', result === 'ok', 'every failure has a message');
   }
   assert.deepEqual(everything(own.app), before, 'it changes nothing');
-  // Not even when everything is in order: the order still waits for somebody to say so, or for its next look.
+  // Not even if all checks pass: the order waits for dcv-completed or its next scheduled check.
   await own.publish(order);
   assert.ok(Object.values(await own.check(order)).every(({ result }) => result === 'ok'));
   assert.deepEqual(everything(own.app), before);
@@ -221,7 +221,7 @@ rule(
   'persist 17',
   'tells apart no record, a malformed one, one that does not authorize, and a DNS failure',
   async () => {
-    // Of an order that has been issued as well, to whoever may read it; CAA is told beside it.
+    // Issued orders too, for any credential that may read; CAA is reported separately.
     const domain = newDomain();
     const order = await place([domain], PERSIST);
     await publish(order);
@@ -242,7 +242,7 @@ rule(
     assert.match(chinese.body.data.checks[0].message, /TXT 记录：.*参数须写作/);
     const stranger = await app.call('GET', path, { key: await app.newKey() });
     assert.deepEqual([stranger.status, stranger.body.code], [404, 'order_not_found']);
-    // Where nothing is published that would serve again, there is nothing to look at.
+    // Without a persistent record there is nothing to check.
     const other = await newOrder(app);
     const { status, body: answer } = await app.call('GET', `/openapi/v3/orders/${other.id}/dcv-check`, {
       key: other.key,

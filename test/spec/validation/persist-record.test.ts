@@ -1,4 +1,4 @@
-// Persistent records over real DNS: where one stands, how it is read, and what it authorizes.
+// Persistent records over real DNS: their owner name, their syntax, and what they authorize.
 import assert from 'node:assert/strict';
 import { after } from 'node:test';
 import { NOON } from '../../support/app.ts';
@@ -17,10 +17,10 @@ const SOON = NOON / 1000 + 3_600;
 const at = (domain: string) => `_validation-persist.${domain}`;
 const uriOf = ({ key }: PlacedOrder) => `http://127.0.0.1:0/accounts/${key.accountId}`;
 
-/** What becomes of an order for `name` with these records at its registrable domain, given the URI of the account. */
+/** Returns the outcome of an order for a new domain, or a name `below` it, with these TXT records at the domain. */
 async function outcomeWith(records: (uri: string) => readonly (string | readonly string[])[], below = '') {
   const domain = newDomain();
-  // An order that asks for less than it needs is told so first; here it is what DNS has that counts.
+  // The order's own shortfall is shown first; here only the records in DNS matter.
   const order = await place([below + domain], { ...PERSIST, persist_policy: 'wildcard' });
   dns.set(at(domain), 'TXT', records(uriOf(order)));
   const { status, text } = await complete(order);
@@ -36,7 +36,7 @@ rule('persist 7', 'a TXT record at `_validation-persist.` followed by the name',
   const [entry] = await entries(order);
   assert.deepEqual([entry?.auth_path, entry?.approval_email], [at(`www.${domain}`), '']);
   const record = entry?.auth_val ?? '';
-  // Anywhere else it is no record.
+  // At any other owner name it does not count.
   const elsewhere = [`www.${domain}`, `_validation-contactemail.www.${domain}`, `_acme-challenge.www.${domain}`];
   for (const name of [...elsewhere, `_dnsauth.www.${domain}`, `www.${at(domain)}`, at(`x.www.${domain}`)]) {
     dns.set(name, 'TXT', [record]);
@@ -46,7 +46,7 @@ rule('persist 7', 'a TXT record at `_validation-persist.` followed by the name',
   dns.set(at(`www.${domain}`), 'CAA', [{ flags: 0, tag: 'issue', value: record }]);
   await complete(order);
   assert.equal(await outcome(order), 'domain_verifing no_record', 'of another type');
-  // In any number of strings, which are joined as they are.
+  // Any number of character-strings, joined without a separator.
   dns.set(at(`www.${domain}`), 'TXT', [[record.slice(0, 5), record.slice(5, 30), record.slice(30)]]);
   await complete(order);
   assert.equal(await outcome(order), 'issued');
@@ -148,7 +148,7 @@ rule(
 );
 
 rule('persist 10', 'and every name below it; any other policy counts as none', async () => {
-  // Beside the name, or across a boundary of labels, a record says nothing.
+  // Records at siblings, or at a name that only shares a textual suffix, do not count.
   const domain = newDomain();
   const key = await app.newKey();
   const wide = { ...PERSIST, persist_policy: 'wildcard' };
@@ -189,12 +189,12 @@ rule('persist 13', 'A duplicate known tag, a missing `=`, an empty tag, an empty
     (uri) => `${good(uri)}; note=${'x'.repeat(5_000)}`,
   ];
   for (const fault of faults) assert.equal(await outcomeOf(fault), 'malformed', fault('uri').slice(0, 80));
-  // One that is right beside it serves all the same.
+  // A valid record beside it still authorizes.
   assert.equal(await outcomeWith((uri) => [`${good(uri)};`, good(uri), `${OURS}; nonsense`]), 'issued');
 });
 
 rule('persist 13', 'a blank inside a value or a `persistUntil` that is no integer', async () => {
-  // Blanks around what is written are none inside it, and an integer may have any number of digits.
+  // Values are trimmed, and an integer may have any number of digits.
   const accepted: readonly ((uri: string) => string)[] = [
     (uri) => `\t${OURS} ;\taccounturi\t=\t${uri}\t;  persistUntil =  ${SOON} `,
     (uri) => `${OURS};accounturi=${uri};policy=wildcard;persistUntil=${SOON}`,
@@ -219,7 +219,7 @@ rule('persist 14', 'Tags of a record are read in any case of letters, and unknow
     (uri) => `${OURS}; a_b.c=1; accounturi=${uri}; 7=seven`,
   ];
   for (const record of accepted) assert.equal(await outcomeOf(record), 'issued', record('uri'));
-  // Of a known tag in capitals the value counts as well.
+  // Known tags are case-insensitive.
   const wrong: readonly ((uri: string) => string)[] = [
     (uri) => `${OURS}; ACCOUNTURI=${uri}x`,
     (uri) => `${OURS}; accounturi=${uri}; PERSISTUNTIL=1`,
@@ -244,7 +244,7 @@ rule('persist 16', 'The order shows the exact record to publish', async () => {
   assert.equal(await shown({ persist_until: 0 }), plain, '0 is silence');
   assert.equal(await shown({ persist_policy: 'wildcard' }), `${plain}; policy=wildcard`);
   assert.equal(await shown({ persist_policy: 'fqdn', persist_until: SOON }), `${plain}; persistUntil=${SOON}`);
-  // What is shown is what serves; and it is shown of an order that has been issued, since it serves again.
+  // The record shown does authorize. Issued orders show it too, because it is reused.
   await publish(order);
   await complete(order);
   assert.equal(await outcome(order), 'issued');
@@ -253,7 +253,7 @@ rule('persist 16', 'The order shows the exact record to publish', async () => {
 });
 
 rule('persist 16', '`persistUntil` only for a value above 0, `policy=wildcard` only for `wildcard`', async () => {
-  // By way of a reissue; and a record that will not do for what was asked is told before anybody looks.
+  // Through a reissue. A record that cannot authorize the request is reported before any check.
   const domain = newDomain();
   const order = await newOrder(app, { commonName: domain });
   await reissue(app, order, body({ common_name: domain, dns_names: [`*.${domain}`] }, { ...PERSIST }));

@@ -1,19 +1,18 @@
-// Certificates that wait for proof. The worker's question is answered by one index, however many wait: only what is due
-// is read.
-import type { Waiting, WaitingCertificates } from '../../../domain/validation/ports.ts';
+// Queue of certificates that wait for domain validation. Claiming reads only due rows, through an index on due_at.
+import type { WaitingCertificate, WaitingCertificates } from '../../../domain/validation/ports.ts';
 import type { Engine } from '../engine/engine.ts';
 import type { Db, Schema } from '../engine/schema.ts';
 
 type Row = Schema['waiting_certificate'];
 
-const waitingFrom = (row: Row): Waiting => ({
+const waitingFrom = (row: Row): WaitingCertificate => ({
   certificateId: row.certificate_id,
   accountId: row.account_id,
   orderId: row.order_id,
   dueAt: row.due_at,
   tries: row.tries,
   expiresAt: row.expires_at,
-  findings: JSON.parse(row.findings) as Waiting['findings'],
+  findings: JSON.parse(row.findings) as WaitingCertificate['findings'],
 });
 
 export const waitingIn = (db: Db, engine: Pick<Engine, 'locksRows'>): WaitingCertificates => ({
@@ -42,7 +41,7 @@ export const waitingIn = (db: Db, engine: Pick<Engine, 'locksRows'>): WaitingCer
     return row && waitingFrom(row);
   },
 
-  async claim(now, until, limit) {
+  async claim(now, leaseUntil, limit) {
     const due = db
       .selectFrom('waiting_certificate')
       .select('certificate_id')
@@ -50,11 +49,11 @@ export const waitingIn = (db: Db, engine: Pick<Engine, 'locksRows'>): WaitingCer
       .orderBy('due_at')
       .limit(limit);
     const rows = await db
-      // Two instances that look at the same moment get different ones. Apart from the rest, or PostgreSQL may run it for
-      // each row that it updates, with a limit each time.
+      // SKIP LOCKED gives concurrent workers different rows. A CTE, because PostgreSQL may re-run a subquery with LIMIT
+      // for each updated row.
       .with('due', () => (engine.locksRows ? due.forUpdate().skipLocked() : due))
       .updateTable('waiting_certificate')
-      .set({ due_at: until })
+      .set({ due_at: leaseUntil })
       .where('certificate_id', 'in', (from) => from.selectFrom('due').select('due.certificate_id'))
       .returningAll()
       .execute();

@@ -1,7 +1,7 @@
-// The sandbox's web answerer, byte by byte: which text is at which address, and that nothing which reaches it stays.
+// The sandbox's web server, byte by byte: which text is at which URL, and that no connection stays open.
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
-import { startWebAnswerer } from '../../src/sandbox/web-answerer.ts';
+import { startWebServer } from '../../src/sandbox/web-server.ts';
 import { RawConnection, sendRaw } from '../support/raw-http.ts';
 
 const PATH = '/.well-known/pki-validation/fileauth.txt';
@@ -10,7 +10,7 @@ const TEXTS = new Map([
   ['http://www.example.com/empty', ''],
   ['http://www.example.com/large', 'x'.repeat(65_536)],
 ]);
-const web = await startWebAnswerer({ host: '127.0.0.1', port: 0, textAt: (url) => TEXTS.get(url) });
+const web = await startWebServer({ host: '127.0.0.1', port: 0, textAt: (url) => TEXTS.get(url) });
 after(() => web.close());
 const URL_OF_IT = `http://127.0.0.1:${web.port}`;
 
@@ -57,19 +57,19 @@ test('one request per connection, headers of a few KiB, and nonsense is no answe
 });
 
 test('one that never asks is left, and does not hold up the end', async () => {
-  const other = await startWebAnswerer({ host: '127.0.0.1', port: 0, textAt: () => undefined });
+  const other = await startWebServer({ host: '127.0.0.1', port: 0, textAt: () => undefined });
   const waiting = await RawConnection.to(`http://127.0.0.1:${other.port}`);
   waiting.write('GET / HT');
   const answered = sendRaw(URL_OF_IT, 'GET / HT');
-  // When this is answered, the one before it has arrived.
+  // Once this is answered, the previous one has arrived.
   await sendRaw(`http://127.0.0.1:${other.port}`, 'GET / HTTP/1.1\r\nHost: a.test\r\n\r\n');
   const first = await Promise.race([other.close().then(() => 'the end'), answered.then(() => 'a time limit')]);
   assert.equal(first, 'the end');
-  // A reset is an end as well.
+  // A reset ends the connection too.
   await waiting.closed().catch(() => {});
   await other.close();
   assert.equal((await answered).status, 408);
-  await assert.rejects(startWebAnswerer({ host: '127.0.0.1', port: web.port, textAt: () => undefined }), {
+  await assert.rejects(startWebServer({ host: '127.0.0.1', port: web.port, textAt: () => undefined }), {
     code: 'EADDRINUSE',
   });
 });
