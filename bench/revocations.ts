@@ -45,9 +45,10 @@ export const revocations: Bench = {
     const { issuer, issuerId, serial, certificateId } = await withStore(settings, async (app) => {
       const issuance = await openIssuance(app, readConfig(settings).config, Date.now);
       const found = order && (await app.store.certificates.find(order.key.accountId, order.certificateId));
-      const [issuer] = found?.preparation ? issuance.authority.chainOf(found.preparation.issuerId) : [];
-      await issuance.close();
-      if (!found?.preparation || !found.der || !issuer) throw new Error('the certificate was not issued');
+      await using _ = { [Symbol.asyncDispose]: () => issuance.close() };
+      if (found?.state !== 'issued') throw new Error('the certificate was not issued');
+      const [issuer] = issuance.authority.chainOf(found.preparation.issuerId);
+      if (!issuer) throw new Error('the issuer has no certificate');
       const { serial } = partsOf(found.der);
       return { issuer, issuerId: found.preparation.issuerId, serial, certificateId: found.id };
     });

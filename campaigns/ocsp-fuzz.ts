@@ -169,9 +169,10 @@ export const ocspFuzz: Campaign = {
     const { issuer, serial } = await withStore(settings, async (app) => {
       const issuance = await openIssuance(app, readConfig(settings).config, Date.now);
       const found = order && (await app.store.certificates.find(order.key.accountId, order.certificateId));
-      const [issuer] = found?.preparation ? issuance.authority.chainOf(found.preparation.issuerId) : [];
-      await issuance.close();
-      if (!found?.der || !issuer) throw new Error('the certificate was not issued');
+      await using _ = { [Symbol.asyncDispose]: () => issuance.close() };
+      if (found?.state !== 'issued') throw new Error('the certificate was not issued');
+      const [issuer] = issuance.authority.chainOf(found.preparation.issuerId);
+      if (!issuer) throw new Error('the issuer has no certificate');
       return { issuer, serial: partsOf(found.der).serial };
     });
     const valid = [

@@ -1,5 +1,6 @@
 // reseal cert revoke | reschedule | cancel-revocation | status | revoke-key | interrupted, reseal crl show
 import { readFileSync } from 'node:fs';
+import { type Revocation, revocationOf } from '../domain/certificate/certificate.ts';
 import type { AccountId } from '../domain/ids.ts';
 import type { CertificateRef } from '../domain/revocation/ports.ts';
 import { OPERATOR_REASONS, parseDueAt } from '../domain/revocation/revocation.ts';
@@ -13,11 +14,15 @@ const byOperator = (accountId: AccountId) => ({ accountId, actor: 'cli', request
 const timeOrNull = (at: number | null): string | null => (at === null ? null : time(at));
 
 /** Revocation status: what is recorded, and which CRLs show it. */
-const statusOf = ({ certificate: { id, state, revocation, preparation }, seen }: ShownCertificate) => ({
-  id,
-  state,
-  serial_number: preparation?.serial ?? null,
-  revocation: revocation && {
+const statusOf = ({ certificate, seen }: ShownCertificate) => ({
+  id: certificate.id,
+  state: certificate.state,
+  serial_number: 'preparation' in certificate ? certificate.preparation.serial : null,
+  revocation: revocationStatus(revocationOf(certificate), seen),
+});
+
+const revocationStatus = (revocation: Revocation | null, seen: ShownCertificate['seen']) =>
+  revocation && {
     reason: revocation.reason,
     cause: revocation.cause,
     due_at: time(revocation.dueAt),
@@ -30,8 +35,7 @@ const statusOf = ({ certificate: { id, state, revocation, preparation }, seen }:
       crl_number: one.crlNumber,
       crl_published_at: timeOrNull(one.crlPublishedAt),
     })),
-  },
-});
+  };
 
 function statusText(shown: ShownCertificate): string {
   const { id, revocation } = statusOf(shown);

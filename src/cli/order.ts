@@ -92,7 +92,7 @@ export const orderShow: Command = {
     const { order, certificate, validation, scheduled } = await withIssuance(({ show }) => show.order(accountId, id));
     const revocations = scheduled.map((one) => ({ certificate_id: one.certificateId, due_at: time(one.dueAt) }));
     const warnings = revocations.map((one) => `${one.certificate_id} will be revoked at ${one.due_at}\n`).join('');
-    const text = certificate?.der ? pem('CERTIFICATE', certificate.der) : null;
+    const text = certificate?.state === 'issued' ? pem('CERTIFICATE', certificate.der) : null;
     const head = `${order.id}  ${order.productId}  ${order.status}\n${order.names.join('\n')}`;
     return {
       json: { order: orderView(order), revocations, pem: text, dcv_val: dcvView(validation) },

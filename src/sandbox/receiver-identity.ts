@@ -67,8 +67,10 @@ export async function receiverIdentity(tools: IdentityTools): Promise<ReceiverId
 async function lastCertificate(store: Store, accountId: AccountId) {
   const orders = await store.orders.list(accountId, { limit: MAX_ORDERS });
   const id = orders.findLast(({ status }) => status === 'issued')?.currentCertificateId;
-  const { preparation, der: leaf } = (id && (await store.certificates.find(accountId, id))) || {};
-  return preparation && leaf ? { issuerId: preparation.issuerId, notAfter: preparation.notAfter, leaf } : undefined;
+  const certificate = id ? await store.certificates.find(accountId, id) : undefined;
+  if (certificate?.state !== 'issued') return undefined;
+  const { issuerId, notAfter } = certificate.preparation;
+  return { issuerId, notAfter, leaf: certificate.der };
 }
 
 async function loadKey({ store, access, newKeyAndCsr }: IdentityTools): Promise<StoredKey> {

@@ -12,12 +12,14 @@ import { deliveryQueueIn } from '../../src/adapters/store/callbacks/delivery-que
 import type { Engine } from '../../src/adapters/store/engine/engine.ts';
 import type { Db, Schema } from '../../src/adapters/store/engine/schema.ts';
 import { certificatesIn } from '../../src/adapters/store/issuance/certificates.ts';
+import { idempotencyKeysIn } from '../../src/adapters/store/issuance/idempotency-keys.ts';
 import { ordersIn } from '../../src/adapters/store/issuance/orders.ts';
-import { blockedKeysIn, idempotencyKeysIn, proofsIn } from '../../src/adapters/store/issuance/small-tables.ts';
+import { blockedKeysIn } from '../../src/adapters/store/revocation/blocklist.ts';
 import { crlsIn } from '../../src/adapters/store/revocation/crls.ts';
 import { revocationsIn } from '../../src/adapters/store/revocation/revocations.ts';
 import { revokedSerialsIn } from '../../src/adapters/store/revocation/revoked-serials.ts';
 import { engineAt, openStore } from '../../src/adapters/store/store.ts';
+import { proofsIn } from '../../src/adapters/store/validation/proofs.ts';
 import type { PendingEvent } from '../../src/domain/callbacks/ports.ts';
 import { bothEngines } from '../support/engines.ts';
 import { ORDER } from '../support/reissue.ts';
@@ -52,7 +54,7 @@ function everyLookUp(db: Db, engine: Engine): Readonly<Record<string, () => Prom
     'the valid certificates of an order': () => certificates.listValid('a1', 'o1', 1),
     'issuing it': () =>
       certificates.issue('c1', {
-        der: null,
+        der: new Uint8Array(),
         issuedAt: 1,
         version: 9,
         replacesId: null,
@@ -149,18 +151,19 @@ async function fill(db: Db): Promise<void> {
   await sql`${numbers} insert into certificate_order (id, account_id, product_id, status, names, dcv_scope,
     persist_policy, term_ends_at, created_at, revision)
     select 'o' || i, ${account}, 'ssl-dv', 'issued', '[]', 'fqdn', 'fqdn', 0, 0, 1 from n`.execute(db);
+  await sql`insert into issuer (id, role, key_type, state, certificate, created_at)
+    values ('i', 'root', 'p256', 'active', '', 0)`.execute(db);
   await sql`${numbers} insert into certificate (id, account_id, order_id, state, created_at, names, spki, key_type,
-    key_bits, key_fingerprint, sign_hash, will_revoke, serial, not_after, version)
-    select 'c' || i, ${account}, 'o' || i, 'issued', 0, '[]', '', 'p256', 256, 'f', 'sha256', '[]', i, 1, 1
-    from n`.execute(db);
+    key_bits, key_fingerprint, sign_hash, will_revoke, serial, not_before, not_after,
+    prepared_at, lease_ends_at, issuer_id, der, issued_at, version)
+    select 'c' || i, ${account}, 'o' || i, 'issued', 0, '[]', '', 'p256', 256, 'f', 'sha256', '[]', i, 0, 1,
+    0, 0, 'i', '', 0, 1 from n`.execute(db);
   await sql`${numbers} insert into domain_authorization (account_id, name, method, validated_at)
     select ${account}, 'n' || i, 'dns', 0 from n`.execute(db);
   await sql`${numbers} insert into audit (id, at, account_id, actor, action, subject, details)
     select i, 0, ${account}, 'cli', 'order:placed', '', '{}' from n`.execute(db);
   await sql`${numbers} insert into revocation (certificate_id, account_id, reason, cause, due_at)
     select 'c' || i, ${account}, 'superseded', 'requested', 0 from n where i % 2 = 0`.execute(db);
-  await sql`insert into issuer (id, role, key_type, state, certificate, created_at)
-    values ('i', 'root', 'p256', 'active', '', 0)`.execute(db);
   await sql`${numbers} insert into revoked_serial (issuer_id, shard, serial, certificate_id, reason, revoked_at,
     not_after, listed_in) select 'i', i % 16, i, 'c' || i, 'superseded', 0, 0, i from n`.execute(db);
   await sql`${numbers} insert into crl (issuer_id, shard, number, this_update, next_update, entries, ended_before,
@@ -171,8 +174,8 @@ async function fill(db: Db): Promise<void> {
     select ${account}, 'f' || i, 0 from n`.execute(db);
   await sql`insert into escrowed_key (id, account_id, order_id, spki, key_fingerprint, sealed_key, created_at)
     values ('e', 'a1', 'o1', '', '', '', 0)`.execute(db);
-  await sql`${numbers} insert into encryption_certificate (certificate_id, account_id, key_id, serial, envelope)
-    select 'c' || i, ${account}, 'e', 's' || i, '' from n`.execute(db);
+  await sql`${numbers} insert into encryption_certificate (certificate_id, account_id, key_id, serial, der, envelope)
+    select 'c' || i, ${account}, 'e', 's' || i, '', '' from n`.execute(db);
   await sql`${numbers} insert into idempotency_key (account_id, order_id, key, request_hash, certificate_id, created_at)
     select ${account}, 'o' || i, 'key', '', 'c' || i, 1 from n`.execute(db);
   await sql`${numbers} insert into blocked_key (fingerprint, reason, created_at)

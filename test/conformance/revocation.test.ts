@@ -33,7 +33,7 @@ for (const engine of await bothEngines()) {
         await store.issuers.claim(pairOf('x'));
         await store.orders.insert(order('o'));
         for (let number = 1; number <= 9; number += 1) {
-          const change = { version: number, preparation: preparation(serialOf(number), { toBeSigned: null }) };
+          const change = { version: number, preparation: preparation(serialOf(number)) };
           await store.certificates.insert(issued(`c${number}`, change));
         }
         await work(store);

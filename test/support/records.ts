@@ -1,6 +1,16 @@
 // Records to store: plain ones that a test changes where it matters, and full ones with something odd in every column.
 import type { Issuer } from '../../src/domain/certificate/authority.ts';
-import type { CertificateRecord, Order, Preparation, Revocation } from '../../src/domain/certificate/order.ts';
+import type {
+  IssuedCertificate,
+  PendingCertificate,
+  Preparation,
+  PreparedCertificate,
+  Revocation,
+  VoidedCertificate,
+} from '../../src/domain/certificate/certificate.ts';
+import type { Order } from '../../src/domain/certificate/order.ts';
+import type { AccountId, CertificateId } from '../../src/domain/ids.ts';
+import type { Repositories } from '../../src/domain/store.ts';
 
 export const NOW = Date.UTC(2026, 10, 15);
 export const ODD = `O'Brien "证书" \\ ; -- 🔒 %_\n\t$1 ?`;
@@ -33,26 +43,48 @@ export const FULL_ORDER = order('full', {
 
 export const preparation = (serial: string, change: Partial<Preparation> = {}): Preparation => ({
   ...{ issuerId: 'x-issuing', serial, notBefore: NOW, notAfter: NOW + 100 },
-  ...{ toBeSigned: EVERY_BYTE, preparedAt: NOW, leaseEndsAt: NOW + 10 },
+  ...{ preparedAt: NOW, leaseEndsAt: NOW + 10 },
   ...change,
 });
-export const certificate = (id: string, change: Partial<CertificateRecord> = {}): CertificateRecord => ({
-  ...{ id, orderId: 'o', accountId: 'a', state: 'pending', createdAt: NOW, pendingSince: null },
-  ...{ commonName: null, names: [], csr: null, signHash: 'sha256', validityDays: null, customExpirationDate: null },
-  ...{ willRevoke: [], preparation: null, der: null, issuedAt: null, version: null, replacesId: null },
-  publicKey: { type: 'p256', bits: 256, spki: Buffer.alloc(0), fingerprint: 'f' },
-  revocation: null,
-  ...{ cloudKeyId: null, keepsEncryptionKey: false, encryption: null },
+const requested = (id: string) => ({
+  ...{ id, orderId: 'o', accountId: 'a', createdAt: NOW, pendingSince: null },
+  ...{ commonName: null, names: [], csr: null, signHash: 'sha256' as const },
+  ...{ validityDays: null, customExpirationDate: null, willRevoke: [] },
+  publicKey: { type: 'p256' as const, bits: 256, spki: Buffer.alloc(0), fingerprint: 'f' },
+  ...{ cloudKeyId: null, keepsEncryptionKey: false },
+});
+export const certificate = (id: string, change: Partial<PendingCertificate> = {}): PendingCertificate => ({
+  ...{ ...requested(id), state: 'pending' },
   ...change,
 });
-export const prepared = (id: string, change: Partial<CertificateRecord> = {}): CertificateRecord =>
-  certificate(id, { state: 'prepared', preparation: preparation(`serial of ${id}`), ...change });
-export const issued = (id: string, change: Partial<CertificateRecord> = {}): CertificateRecord =>
-  certificate(id, {
-    ...{ state: 'issued', der: EVERY_BYTE, issuedAt: NOW },
-    preparation: preparation(`serial of ${id}`, { toBeSigned: null }),
-    ...change,
-  });
+export const prepared = (id: string, change: Partial<PreparedCertificate> = {}): PreparedCertificate => ({
+  ...{ ...requested(id), state: 'prepared', preparation: preparation(`serial of ${id}`) },
+  ...{ toBeSigned: EVERY_BYTE, encryption: null },
+  ...change,
+});
+export const voided = (id: string, change: Partial<VoidedCertificate> = {}): VoidedCertificate => ({
+  ...{ ...prepared(id), state: 'voided', revocation: null },
+  ...change,
+});
+/** The version is the number in its id. */
+export const issued = (id: string, change: Partial<IssuedCertificate> = {}): IssuedCertificate => ({
+  ...{ ...requested(id), state: 'issued', preparation: preparation(`serial of ${id}`) },
+  ...{ der: EVERY_BYTE, issuedAt: NOW, version: Number(/\d+/.exec(id)?.[0] ?? 1), replacesId: null },
+  ...{ revocation: null, encryption: null },
+  ...change,
+});
+
+/** The certificate as it is stored, which must be issued. */
+export async function issuedIn(
+  { certificates }: Pick<Repositories, 'certificates'>,
+  accountId: AccountId,
+  id: CertificateId,
+): Promise<IssuedCertificate> {
+  const found = await certificates.find(accountId, id);
+  if (found?.state !== 'issued') throw new Error(`certificate ${id} is ${found?.state ?? 'missing'}`);
+  return found;
+}
+
 export const revocation = (change: Partial<Revocation> = {}): Revocation => ({
   ...{ reason: 'superseded', cause: 'name_removed', causedById: null, dueAt: NOW + 1, revokedAt: null },
   ...change,

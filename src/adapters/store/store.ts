@@ -21,13 +21,15 @@ import { postgresEngine } from './engine/postgres.ts';
 import type { Db } from './engine/schema.ts';
 import { sqliteEngine } from './engine/sqlite.ts';
 import { certificatesIn } from './issuance/certificates.ts';
+import { idempotencyKeysIn } from './issuance/idempotency-keys.ts';
 import { issuersIn } from './issuance/issuers.ts';
 import { ordersIn } from './issuance/orders.ts';
-import { blockedKeysIn, idempotencyKeysIn, proofsIn } from './issuance/small-tables.ts';
+import { blockedKeysIn } from './revocation/blocklist.ts';
 import { crlsIn, pkiAddressesIn } from './revocation/crls.ts';
 import { ocspRespondersIn } from './revocation/ocsp-responders.ts';
 import { revocationsIn } from './revocation/revocations.ts';
 import { revokedSerialsIn } from './revocation/revoked-serials.ts';
+import { proofsIn } from './validation/proofs.ts';
 import { waitingIn } from './validation/waiting.ts';
 
 export type DatabaseLocation =

@@ -1,7 +1,7 @@
 // Rules for signing with a cloud-held key: digests of the right length, a bounded number of them, only those its owner
 // authorized, and only under a valid certificate. Field names are those of the CSC signing API.
 
-import type { CertificateRecord } from '../certificate/order.ts';
+import type { IssuedCertificate } from '../certificate/certificate.ts';
 import type { KeyType } from '../certificate/public-key.ts';
 import { DIGEST_BYTES, type SignHash } from '../certificate/sign-hash.ts';
 import { invalid, type Refusal } from '../errors.ts';
@@ -60,11 +60,11 @@ export function areAuthorized(authorized: readonly string[], requested: readonly
 export type CertificateStatus = 'valid' | 'expired' | 'revoked';
 
 export function certificateStatus(
-  { preparation, revocation }: Pick<CertificateRecord, 'preparation' | 'revocation'>,
+  { preparation, revocation }: Pick<IssuedCertificate, 'preparation' | 'revocation'>,
   now: number,
 ): CertificateStatus {
   if (revocation && revocation.dueAt <= now) return 'revoked';
-  return preparation && preparation.notAfter < now ? 'expired' : 'valid';
+  return preparation.notAfter < now ? 'expired' : 'valid';
 }
 
 /** Refuses to sign without a valid certificate, because no relying party could verify the signature. */

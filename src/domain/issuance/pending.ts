@@ -1,7 +1,7 @@
 // Decides whether a certificate that waited for validation can be issued now. It keeps what was asked for and consented
 // to; its issuer and its dates are those of the day it is issued. Pure.
 import { canStillSign } from '../certificate/authority.ts';
-import type { CertificateRecord } from '../certificate/order.ts';
+import type { PendingCertificate } from '../certificate/certificate.ts';
 import { type Validity, validityOf } from '../certificate/validity.ts';
 import { Refusal } from '../errors.ts';
 import { chooseIssuer } from './key.ts';
@@ -18,7 +18,7 @@ export type PendingContext = Pick<IssuanceContext, 'now' | 'order' | 'product' |
   readonly isKeyBlocked: boolean;
 };
 
-export function planPending(record: CertificateRecord, context: PendingContext): PendingPlan {
+export function planPending(record: PendingCertificate, context: PendingContext): PendingPlan {
   if (context.isKeyBlocked) return { kind: 'impossible', why: 'its key is compromised' };
   const issuer = chooseIssuer(context, record.publicKey, record.signHash);
   if (!issuer || !canStillSign(issuer, context.now)) return { kind: 'later' };

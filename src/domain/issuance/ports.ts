@@ -2,7 +2,13 @@
 // belongs to another is not there.
 
 import type { Issuer, PublicIssuer } from '../certificate/authority.ts';
-import type { CertificateRecord, CertificateState, Order } from '../certificate/order.ts';
+import type {
+  CertificateRecord,
+  CertificateState,
+  IssuedCertificate,
+  PreparedCertificate,
+} from '../certificate/certificate.ts';
+import type { Order } from '../certificate/order.ts';
 import type { AccountId, CertificateId, OrderId } from '../ids.ts';
 import type { Page } from '../page.ts';
 import type { CertificateRef } from '../revocation/ports.ts';
@@ -45,13 +51,18 @@ export interface Orders {
   overdue(now: number, limit: number): Promise<{ accountId: AccountId; orderId: OrderId }[]>;
 }
 
-export type CertificateSummary = Pick<
-  CertificateRecord,
-  'id' | 'state' | 'version' | 'replacesId' | 'createdAt' | 'issuedAt'
->;
+/** In the order's history. Without a version before it is issued. */
+export interface CertificateSummary {
+  readonly id: CertificateId;
+  readonly state: CertificateState;
+  readonly version: number | null;
+  readonly replacesId: CertificateId | null;
+  readonly createdAt: number;
+  readonly issuedAt: number | null;
+}
 
-export type IssuedFacts = Pick<CertificateRecord, 'der' | 'issuedAt' | 'version' | 'replacesId'> & {
-  /** Of the other half, if it has one. */
+export type IssuedFacts = Pick<IssuedCertificate, 'der' | 'issuedAt' | 'version' | 'replacesId'> & {
+  /** Of the encryption half, if there is one. */
   readonly encryptionDer: Uint8Array | null;
 };
 
@@ -61,7 +72,7 @@ export interface Certificates {
   /** What a reissue compares with; the version is 0 for one that was never issued. */
   findCurrent(accountId: AccountId, id: CertificateId): Promise<PreviousCertificate | undefined>;
   /** The latest that was issued on this cloud-held key. */
-  findByCloudKey(accountId: AccountId, cloudKeyId: string): Promise<CertificateRecord | undefined>;
+  findByCloudKey(accountId: AccountId, cloudKeyId: string): Promise<IssuedCertificate | undefined>;
   /** The one whose issuance made this one the previous. */
   findReplacing(accountId: AccountId, id: CertificateId): Promise<string | undefined>;
   /** The last ones made for the order, the earlier one first, without those that were voided. */
@@ -77,7 +88,7 @@ export interface Certificates {
   /** False when it is not prepared any more: somebody found its signer overdue and voided it. */
   issue(id: CertificateId, issued: IssuedFacts): Promise<boolean>;
   /** Of one that is pending: its id stays, and what is to be signed is written down. False when it is not pending any more. */
-  prepare(record: CertificateRecord): Promise<boolean>;
+  prepare(record: PreparedCertificate): Promise<boolean>;
   /**
    * The serial number stays taken. One whose id was answered before goes back to waiting, and the voided serial number
    * gets the id that is given for it.

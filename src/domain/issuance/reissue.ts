@@ -1,7 +1,7 @@
 // Decides what a reissue may do. Pure: no clock, no store, no network. Everything it needs is an argument, so the rules
 // of the interface can be read, and tested, as one page. Authentication, body shape, the idempotency key and the
 // existence of the order are checked before; writing down, signing and revoking come after.
-import type { PlannedRevocation } from '../certificate/order.ts';
+import type { PlannedRevocation } from '../certificate/certificate.ts';
 import { invalid, Refusal } from '../errors.ts';
 import { domainValidation } from './domain-validation.ts';
 import { keyAndIssuer, requireKeyAsOffered, requireSignHashOffered } from './key.ts';

@@ -2,7 +2,8 @@
 // meaning here. Nothing is decided in this file.
 import type { KeySource, Product } from '../catalog/products.ts';
 import type { CertificateAuthority } from '../certificate/authority.ts';
-import type { CertificateRecord, DomainValidation, Order, PlannedRevocation } from '../certificate/order.ts';
+import type { CertificateRecord, PlannedRevocation } from '../certificate/certificate.ts';
+import type { DomainValidation, Order } from '../certificate/order.ts';
 import type { PublicKey } from '../certificate/public-key.ts';
 import type { SignHash } from '../certificate/sign-hash.ts';
 import type { Validity } from '../certificate/validity.ts';

@@ -1,6 +1,6 @@
 // Store ports of revocation: revocations and their schedule, revoked serial numbers, CRLs, OCSP responders, the blocklist.
 
-import type { Revocation, RevocationCause, RevocationReason } from '../certificate/order.ts';
+import type { Revocation, RevocationCause, RevocationReason } from '../certificate/certificate.ts';
 import type { AccountId, CertificateId, OrderId } from '../ids.ts';
 import type { CrlRef } from './revocation.ts';
 

@@ -1,6 +1,11 @@
 // Revocation rules: what may be revoked, for which reason and when, and which CRL shard lists a serial number.
 import type { Product } from '../catalog/products.ts';
-import type { CertificateRecord, Revocation, RevocationReason } from '../certificate/order.ts';
+import type {
+  CertificateRecord,
+  RevocableCertificate,
+  Revocation,
+  RevocationReason,
+} from '../certificate/certificate.ts';
 import { parseDateTime } from '../certificate/validity.ts';
 import { invalid, Refusal } from '../errors.ts';
 
@@ -54,18 +59,16 @@ export interface CrlRef {
 export const crlKey = ({ issuerId, shard }: CrlRef): string => `${issuerId}/${shard}`;
 
 /** Serial numbers to revoke, with their CRLs. Both halves of a dual certificate are revoked together. */
-export const serialsOf = ({ preparation, encryption }: Pick<CertificateRecord, 'preparation' | 'encryption'>) =>
-  preparation
-    ? [preparation.serial, ...(encryption ? [encryption.serial] : [])].map((serial) => ({
-        issuerId: preparation.issuerId,
-        shard: shardOf(serial),
-        serial,
-      }))
-    : [];
+export const serialsOf = ({ preparation: { issuerId, serial }, encryption }: RevocableCertificate) =>
+  [serial, ...(encryption ? [encryption.serial] : [])].map((one) => ({ issuerId, shard: shardOf(one), serial: one }));
 
 /** A voided serial number can be revoked too: it was not issued, but a signature may exist. */
-export function requireRevocable({ id, state }: Pick<CertificateRecord, 'id' | 'state'>): void {
-  if (state === 'issued' || state === 'voided') return;
+export const isRevocable = (certificate: CertificateRecord): certificate is RevocableCertificate =>
+  certificate.state === 'issued' || certificate.state === 'voided';
+
+export function requireRevocable(certificate: CertificateRecord): RevocableCertificate {
+  if (isRevocable(certificate)) return certificate;
+  const { id, state } = certificate;
   throw conflict(
     `Certificate ${id} is ${state === 'canceled' ? 'canceled' : 'not issued yet'}: there is nothing to revoke.`,
     `证书 ${id} ${state === 'canceled' ? '已取消' : '尚未签发'}，无可吊销。`,

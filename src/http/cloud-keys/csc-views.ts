@@ -80,7 +80,7 @@ function certificateView(
   { certificates, certInfo }: Detail,
   chainOf: ChainOf,
 ) {
-  if (!certificate?.der || !certificate.preparation) return undefined;
+  if (!certificate) return undefined;
   const { der, preparation } = certificate;
   const { issuerId, serial, notBefore, notAfter } = preparation;
   const shown = { none: [], single: [der], chain: [der, ...chainOf(issuerId)] }[certificates];

@@ -1,5 +1,7 @@
 // Orders and certificates as callers see them: the fields, and what clients of this API family expect in them.
-import type { CertificateRecord, CertificateState, Order } from '../../domain/certificate/order.ts';
+
+import type { CertificateRecord, CertificateState, IssuedCertificate } from '../../domain/certificate/certificate.ts';
+import type { Order } from '../../domain/certificate/order.ts';
 import { pem } from '../../domain/certificate/pem.ts';
 import { inLocale, type Locale } from '../../kernel/locale.ts';
 import type { ShownOrder } from '../../usecases/issuance/show-orders.ts';
@@ -7,7 +9,7 @@ import type { NameState, ValidationState } from '../../usecases/validation/show-
 import { moment } from '../front/values.ts';
 import { scheduleView } from '../revocation/revocation-view.ts';
 
-/** Being signed is a moment, not a state that anybody outside has to know. */
+/** `prepared` lasts for milliseconds and is not shown. */
 export const statusOf = (state: CertificateState): string => (state === 'prepared' ? 'pending' : state);
 
 export const summaryOf = (order: Order) => ({
@@ -39,12 +41,12 @@ export const contentOf = (certificate: CertificateRecord) => ({
   common_name: certificate.commonName,
   dns_names: certificate.names,
   csr: certificate.csr,
-  pem: certificate.der ? pem('CERTIFICATE', certificate.der) : null,
+  pem: certificate.state === 'issued' ? pem('CERTIFICATE', certificate.der) : null,
 });
 
-/** The other half of a dual certificate, with its private key for whoever holds the signing key. */
-export const encryptionOf = ({ encryption }: CertificateRecord) =>
-  encryption?.der && {
+/** The encryption half of a dual certificate, with its private key for the holder of the signing key. */
+export const encryptionOf = ({ encryption }: IssuedCertificate) =>
+  encryption && {
     encryption_pem: pem('CERTIFICATE', encryption.der),
     encryption_serial_number: encryption.serial,
     encryption_key_envelope: Buffer.from(encryption.envelope).toString('base64'),

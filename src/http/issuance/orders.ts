@@ -44,20 +44,22 @@ export function orderOperations(
         callerOf(request).account.id,
         request.params.id,
       );
-      const chain = certificate.der && certificate.preparation ? chainOf(certificate.preparation.issuerId) : [];
+      const issued = certificate.state === 'issued' ? certificate : null;
+      const chain = issued ? chainOf(issued.preparation.issuerId) : [];
+      const dates = 'preparation' in certificate ? certificate.preparation : null;
       return success({
         Certificate: {
           ...contentOf(certificate),
           order_id: certificate.orderId,
           status: statusOf(certificate.state),
           ica_pem: chain.map((one) => pem('CERTIFICATE', one)).join(''),
-          ...encryptionOf(certificate),
+          ...(issued && encryptionOf(issued)),
           cloud_key_id: certificate.cloudKeyId,
-          serial_number: certificate.der ? (certificate.preparation?.serial ?? null) : null,
-          not_before: moment(certificate.preparation?.notBefore),
-          not_after: moment(certificate.preparation?.notAfter),
-          version: certificate.version,
-          replaces: certificate.replacesId,
+          serial_number: issued?.preparation.serial ?? null,
+          not_before: moment(dates?.notBefore),
+          not_after: moment(dates?.notAfter),
+          version: issued?.version ?? null,
+          replaces: issued?.replacesId ?? null,
           replaced_by: replacedBy,
           history: history.map(({ id, state, version, replacesId }) => ({
             id,

@@ -1,6 +1,6 @@
 // The JSON of a revocation: its cause, its dates, and the CRL and OCSP responses that show it.
 import Type from 'typebox';
-import type { CertificateRecord, Revocation } from '../../domain/certificate/order.ts';
+import { type CertificateRecord, type Revocation, revocationOf } from '../../domain/certificate/certificate.ts';
 import type { PublishedSerial } from '../../domain/revocation/ports.ts';
 import { DateTime, moment, nullable } from '../front/values.ts';
 
@@ -17,9 +17,10 @@ export const RevocationView = Type.Object({
 
 /** The halves of a dual certificate are on different CRLs; the later one counts, and null while either is missing. */
 export function revocationView(
-  { revocation }: Pick<CertificateRecord, 'revocation'>,
+  certificate: CertificateRecord,
   seen: readonly PublishedSerial[],
 ): Type.Static<typeof RevocationView> | null {
+  const revocation = revocationOf(certificate);
   if (!revocation) return null;
   const order = ({ crlNumber }: PublishedSerial) => crlNumber ?? Number.MAX_SAFE_INTEGER;
   const last = seen.toSorted((one, other) => order(one) - order(other)).at(-1);

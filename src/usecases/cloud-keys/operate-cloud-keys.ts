@@ -1,7 +1,7 @@
 // Lists and destroys cloud-held keys. The operator destroys a key without its access code; use-cloud-key.ts asks the
 // customer for it first.
 import type { Actor } from '../../domain/access/credential.ts';
-import type { CertificateRecord } from '../../domain/certificate/order.ts';
+import type { IssuedCertificate } from '../../domain/certificate/certificate.ts';
 import type { Clock } from '../../domain/clock.ts';
 import type { CloudKey } from '../../domain/cloud-keys/cloud-key.ts';
 import { type CertificateStatus, certificateStatus } from '../../domain/cloud-keys/cloud-signing.ts';
@@ -17,7 +17,7 @@ export interface HeldKey {
   /** Locked out after wrong access codes: even the right code is refused. */
   readonly isLocked: boolean;
   /** The latest certificate issued on it. */
-  readonly certificate: CertificateRecord | undefined;
+  readonly certificate: IssuedCertificate | undefined;
   readonly certificateStatus: CertificateStatus | undefined;
 }
 

@@ -2,7 +2,8 @@
 // it is compared again under the order's lock: if one item has changed, the decision is made again.
 import type { Product } from '../../domain/catalog/products.ts';
 import { canStillSign } from '../../domain/certificate/authority.ts';
-import type { CertificateRecord, Order } from '../../domain/certificate/order.ts';
+import type { PendingCertificate } from '../../domain/certificate/certificate.ts';
+import type { Order } from '../../domain/certificate/order.ts';
 import type { CertificateId } from '../../domain/ids.ts';
 import { chooseIssuer } from '../../domain/issuance/key.ts';
 import type { CertificatePlan, CertificateRequest, PreviousCertificate } from '../../domain/issuance/request.ts';
@@ -22,7 +23,7 @@ export interface Draft {
   /** Names that were validated before, and by which methods. */
   readonly provenBy: ReadonlyMap<string, readonly string[]>;
   /** The certificate to be issued, without serial number and dates. */
-  readonly wanted: CertificateRecord;
+  readonly wanted: PendingCertificate;
   readonly basis: Basis;
 }
 

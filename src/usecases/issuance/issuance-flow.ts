@@ -8,7 +8,8 @@
 //
 // A request that needs nothing from outside is decided in the transaction that writes it down.
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { CertificateRecord, Order } from '../../domain/certificate/order.ts';
+import type { PreparedCertificate } from '../../domain/certificate/certificate.ts';
+import type { Order } from '../../domain/certificate/order.ts';
 import { Refusal } from '../../domain/errors.ts';
 import type { CertificateId } from '../../domain/ids.ts';
 import type { Repositories } from '../../domain/store.ts';
@@ -109,7 +110,7 @@ async function gather(tools: IssuanceTools, draft: Draft, checked?: CheckResults
 }
 
 interface Prepared {
-  readonly prepared: CertificateRecord;
+  readonly prepared: PreparedCertificate;
   readonly finish: Finish;
 }
 

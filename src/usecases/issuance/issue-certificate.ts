@@ -4,7 +4,8 @@
 import type { Actor } from '../../domain/access/credential.ts';
 import type { AuditAction, AuditEntry } from '../../domain/access/ports.ts';
 import type { CertificateRole } from '../../domain/certificate/authority.ts';
-import type { CertificateRecord, Order } from '../../domain/certificate/order.ts';
+import type { PendingCertificate, PreparedCertificate } from '../../domain/certificate/certificate.ts';
+import type { Order } from '../../domain/certificate/order.ts';
 import type { PublicKey } from '../../domain/certificate/public-key.ts';
 import { Refusal } from '../../domain/errors.ts';
 import type { CertificateId } from '../../domain/ids.ts';
@@ -26,7 +27,7 @@ export function wantedCertificate(
   { id, at, order, cloudKeyId }: WantedFor,
   request: CertificateRequest,
   plan: CertificatePlan,
-): CertificateRecord {
+): PendingCertificate {
   const { validityDays } = request;
   return {
     id,
@@ -43,15 +44,8 @@ export function wantedCertificate(
     validityDays: validityDays === undefined ? null : Math.min(validityDays, MAX_VALIDITY_DAYS),
     customExpirationDate: request.customExpirationDate ?? null,
     willRevoke: plan.revokes,
-    preparation: null,
-    der: null,
-    issuedAt: null,
-    version: null,
-    replacesId: null,
-    revocation: null,
     cloudKeyId,
     keepsEncryptionKey: request.keepsEncryptionKey,
-    encryption: null,
   };
 }
 
@@ -73,7 +67,7 @@ export async function writeDown(
   tx: Repositories,
   { product, plan, wanted, order }: WhatToSign,
   { cloud, encryption }: ObtainedKeys,
-): Promise<CertificateRecord> {
+): Promise<PreparedCertificate> {
   const { commonName, names, signHash } = wanted;
   const { kind, trust, maxValidityDays: maxDays } = product;
   const { issuerId, notBefore, notAfter } = plan;
@@ -86,17 +80,17 @@ export async function writeDown(
   const { serial, toBeSigned } = prepare(encryption ? 'signing' : 'single', publicKey);
   const preparedAt = now();
   const leaseEndsAt = preparedAt + SIGNING_LEASE_MS;
-  const prepared: CertificateRecord = {
+  const prepared: PreparedCertificate = {
     ...wanted,
     state: 'prepared',
     publicKey,
-    preparation: { issuerId, serial, notBefore, notAfter, toBeSigned, preparedAt, leaseEndsAt },
+    preparation: { issuerId, serial, notBefore, notAfter, preparedAt, leaseEndsAt },
+    toBeSigned,
     cloudKeyId: cloud?.id ?? wanted.cloudKeyId,
     encryption: encryption && {
       ...prepare('encryption', encryption.key.publicKey),
       escrowedKeyId: encryption.key.id,
       envelope: encryption.envelope,
-      der: null,
     },
   };
   if (cloud) await tx.cloudKeys.insert(cloud);
@@ -121,12 +115,12 @@ const lostLease = (): Refusal => new Refusal('service_busy', { retryAfterSeconds
 
 type FinishTools = Pick<IssuanceTools, 'store' | 'authority' | 'now' | 'newId' | 'audit' | 'publishCrls'>;
 
-export async function finishIssuance(tools: FinishTools, record: CertificateRecord, finish: Finish): Promise<void> {
+export async function finishIssuance(tools: FinishTools, record: PreparedCertificate, finish: Finish): Promise<void> {
   const { store, authority, now, newId } = tools;
-  const { issuerId, toBeSigned } = record.preparation!;
-  const der = await authority.sign(issuerId, record.signHash, toBeSigned!);
-  const half = record.encryption?.toBeSigned;
-  const encryptionDer = half ? await authority.sign(issuerId, record.signHash, half) : null;
+  const { encryption, signHash } = record;
+  const { issuerId } = record.preparation;
+  const der = await authority.sign(issuerId, signHash, record.toBeSigned);
+  const encryptionDer = encryption && (await authority.sign(issuerId, signHash, encryption.toBeSigned));
   const { previous, by, idempotency } = finish;
   const crls = await store.transaction(async (tx) => {
     const { id: certificateId, accountId, orderId } = record;

@@ -2,7 +2,8 @@
 // when it was requested; its issuer and its dates are those of today. Implements the port of validation.
 
 import type { Product } from '../../domain/catalog/products.ts';
-import type { CertificateRecord, Order } from '../../domain/certificate/order.ts';
+import type { PendingCertificate } from '../../domain/certificate/certificate.ts';
+import type { Order } from '../../domain/certificate/order.ts';
 import { planPending } from '../../domain/issuance/pending.ts';
 import type { CertificatePlan } from '../../domain/issuance/request.ts';
 import type { Repositories } from '../../domain/store.ts';
@@ -23,7 +24,7 @@ const LATER: Settled<PendingOutcome> = { outcome: 'later' };
 
 function stepsOf(
   tools: IssuanceTools,
-  { id, accountId, orderId }: CertificateRecord,
+  { id, accountId, orderId }: PendingCertificate,
   product: Product,
   checked: CheckResults,
 ): IssuanceSteps<PendingOutcome> {
@@ -68,7 +69,7 @@ async function decide(
   tools: IssuanceTools,
   db: Repositories,
   order: Order,
-  record: CertificateRecord,
+  record: PendingCertificate,
   product: Product,
 ): Promise<Draft | Settled<PendingOutcome>> {
   const now = tools.now();

@@ -73,7 +73,7 @@ async function encryptionKey(tools: IssuanceTools, draft: Draft): Promise<Obtain
 /** The previous certificate's encryption key. A key on the blocklist is not kept, whatever was requested. */
 async function keptKey({ store }: IssuanceTools, { order: { accountId }, previous }: Draft) {
   const certificate = previous ? await store.certificates.find(accountId, previous.id) : undefined;
-  const keyId = certificate?.encryption?.escrowedKeyId;
+  const keyId = certificate?.state === 'issued' ? certificate.encryption?.escrowedKeyId : undefined;
   const key = keyId === undefined ? undefined : await store.escrowedKeys.find(accountId, keyId);
   return key && (await store.blockedKeys.has(key.publicKey.fingerprint, accountId)) ? undefined : key;
 }

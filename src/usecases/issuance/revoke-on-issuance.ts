@@ -1,7 +1,8 @@
 // Revokes what the issuance of a certificate replaces, in the transaction that issues it: nothing before, and afterwards
 // what was consented to, at once or after the product's grace period. So there is no moment without a valid certificate.
 
-import type { CertificateRecord, Order } from '../../domain/certificate/order.ts';
+import type { PreparedCertificate } from '../../domain/certificate/certificate.ts';
+import type { Order } from '../../domain/certificate/order.ts';
 import type { NewId } from '../../domain/ids.ts';
 import type { CrlRef } from '../../domain/revocation/revocation.ts';
 import type { Repositories } from '../../domain/store.ts';
@@ -12,7 +13,7 @@ import { applyRevocation, dueNow, type RevocationAct } from '../revocation/apply
 const MAX_IN_TRANSACTION = 100;
 
 interface Issued {
-  readonly record: CertificateRecord;
+  readonly record: PreparedCertificate;
   /** As it was just saved. */
   readonly order: Order;
 }
@@ -31,7 +32,7 @@ export async function revokeOnIssuance(
     const act = { reason: 'key_compromise', cause: 'key_compromise', at, by } as const;
     await tx.revocations.schedule(accountId, id, dueNow(act));
     const certificate = await tx.certificates.find(accountId, id);
-    return certificate ? await applyRevocation(tx, newId, { certificate, order }, act) : [];
+    return certificate?.state === 'issued' ? await applyRevocation(tx, newId, { certificate, order }, act) : [];
   }
   const crls: CrlRef[] = [];
   let applied = 0;
@@ -41,9 +42,10 @@ export async function revokeOnIssuance(
     if (afterHours > 0 || applied === MAX_IN_TRANSACTION) continue;
     applied += 1;
     const certificate = await tx.certificates.find(accountId, certificateId);
+    if (certificate?.state !== 'issued') continue;
     // An earlier schedule, with another time and reason, takes precedence.
-    const scheduled = certificate?.revocation;
-    if (!certificate || !scheduled || scheduled.revokedAt !== null || scheduled.dueAt > at) continue;
+    const scheduled = certificate.revocation;
+    if (!scheduled || scheduled.revokedAt !== null || scheduled.dueAt > at) continue;
     const act = { reason: scheduled.reason, cause: scheduled.cause, at, by };
     crls.push(...(await applyRevocation(tx, newId, { certificate, order }, act)));
   }
@@ -52,7 +54,7 @@ export async function revokeOnIssuance(
 
 async function isOnBlockedKey(
   tx: Repositories,
-  { accountId, publicKey, encryption }: CertificateRecord,
+  { accountId, publicKey, encryption }: PreparedCertificate,
 ): Promise<boolean> {
   if (await tx.blockedKeys.has(publicKey.fingerprint, accountId)) return true;
   const escrowed = encryption && (await tx.escrowedKeys.find(accountId, encryption.escrowedKeyId));

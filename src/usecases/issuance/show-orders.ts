@@ -1,6 +1,7 @@
 // Shows an account its orders and certificates. Reads only.
 
-import type { CertificateRecord, Order, Revocation } from '../../domain/certificate/order.ts';
+import { type CertificateRecord, type Revocation, revocationOf } from '../../domain/certificate/certificate.ts';
+import type { Order } from '../../domain/certificate/order.ts';
 import { Refusal } from '../../domain/errors.ts';
 import type { AccountId, CertificateId } from '../../domain/ids.ts';
 import type { CertificateSummary } from '../../domain/issuance/ports.ts';
@@ -55,7 +56,7 @@ export function showOrders(store: Store, { state }: ShowValidation) {
       if (!certificate) throw new Refusal('cert_not_found');
       const replacedBy = (await store.certificates.findReplacing(accountId, id)) ?? null;
       const history = await store.certificates.listLast(accountId, certificate.orderId, MAX_HISTORY);
-      const seen = certificate.revocation?.revokedAt ? await store.revokedSerials.ofCertificate(id) : [];
+      const seen = revocationOf(certificate)?.revokedAt ? await store.revokedSerials.ofCertificate(id) : [];
       return { certificate, replacedBy, history, seen };
     },
   };

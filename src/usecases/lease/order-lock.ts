@@ -1,7 +1,8 @@
 // Work under the row lock of an order. While a signer holds the lease of an order, the order is busy: the outcome of the
 // signature comes first, then everything else.
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { CertificateRecord, Order } from '../../domain/certificate/order.ts';
+import type { CertificateRecord } from '../../domain/certificate/certificate.ts';
+import type { Order } from '../../domain/certificate/order.ts';
 import type { Clock } from '../../domain/clock.ts';
 import { Refusal } from '../../domain/errors.ts';
 import type { AccountId, CertificateId, NewId, OrderId } from '../../domain/ids.ts';

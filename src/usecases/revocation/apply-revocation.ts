@@ -2,13 +2,24 @@
 // numbers for CRLs and OCSP, writes the event and the audit row, and ends an order left without a valid certificate.
 // Callers decide when to revoke, and for which reason.
 import type { Actor } from '../../domain/access/credential.ts';
-import type { Order, Revocation, RevocationCause, RevocationReason } from '../../domain/certificate/order.ts';
+import type {
+  RevocableCertificate,
+  Revocation,
+  RevocationCause,
+  RevocationReason,
+} from '../../domain/certificate/certificate.ts';
+import type { Order } from '../../domain/certificate/order.ts';
 import { requireTransition } from '../../domain/certificate/order.ts';
 import type { NewId } from '../../domain/ids.ts';
 import { type CrlRef, serialsOf } from '../../domain/revocation/revocation.ts';
 import type { Repositories } from '../../domain/store.ts';
 import { auditLog } from '../access/audit.ts';
-import type { LockedCertificate } from '../lease/order-lock.ts';
+
+/** A certificate that can be revoked, with its order under its lock. */
+export interface LockedRevocable {
+  readonly certificate: RevocableCertificate;
+  readonly order: Order;
+}
 
 export interface RevocationAct {
   readonly reason: RevocationReason;
@@ -22,11 +33,11 @@ export interface RevocationAct {
 export async function applyRevocation(
   tx: Repositories,
   newId: NewId,
-  { certificate, order }: LockedCertificate,
+  { certificate, order }: LockedRevocable,
   { reason, cause, at, by: { actor, requestId } }: RevocationAct,
 ): Promise<CrlRef[]> {
   const { id: certificateId, accountId, orderId, preparation } = certificate;
-  if (!preparation || !(await tx.revocations.markRevoked(certificateId, { reason, cause, at }))) return [];
+  if (!(await tx.revocations.markRevoked(certificateId, { reason, cause, at }))) return [];
   const { notAfter } = preparation;
   const serials = serialsOf(certificate);
   for (const one of serials) {

@@ -5,18 +5,19 @@ import type { Actor } from '../../domain/access/credential.ts';
 import type { AuditAction } from '../../domain/access/ports.ts';
 import type { Catalog } from '../../domain/catalog/products.ts';
 import { productOf } from '../../domain/catalog/products.ts';
-import type { Revocation } from '../../domain/certificate/order.ts';
+import { type Revocation, revocationOf } from '../../domain/certificate/certificate.ts';
 import type { CertificateId } from '../../domain/ids.ts';
 import {
   type CrlRef,
   requireBeforeExpiry,
   requirePostponable,
+  requireRevocable,
   requireScheduled,
 } from '../../domain/revocation/revocation.ts';
 import type { Repositories } from '../../domain/store.ts';
 import { auditLog } from '../access/audit.ts';
 import { type LockedCertificate, withCertificateLock } from '../lease/order-lock.ts';
-import { applyRevocation } from './apply-revocation.ts';
+import { applyRevocation, type LockedRevocable } from './apply-revocation.ts';
 import type { RevocationTools } from './revoke-certificate.ts';
 
 export interface ChangeRevocation {
@@ -29,7 +30,12 @@ export interface ChangeTools extends RevocationTools {
   readonly products: Catalog;
 }
 
-type Scheduled = LockedCertificate & { readonly revocation: Revocation };
+type Scheduled = LockedRevocable & { readonly revocation: Revocation };
+
+function scheduledIn({ certificate, order }: LockedCertificate): Scheduled {
+  const revocation = requireScheduled(revocationOf(certificate));
+  return { certificate: requireRevocable(certificate), order, revocation };
+}
 
 export function changeRevocation(tools: ChangeTools): ChangeRevocation {
   const { now, newId, products, publishCrls } = tools;
@@ -40,9 +46,7 @@ export function changeRevocation(tools: ChangeTools): ChangeRevocation {
     id: CertificateId,
     work: (tx: Repositories, scheduled: Scheduled) => Promise<CrlRef[]>,
   ): Promise<void> {
-    const crls = await withCertificateLock(tools, by.accountId, id, (tx, locked) =>
-      work(tx, { ...locked, revocation: requireScheduled(locked.certificate.revocation) }),
-    );
+    const crls = await withCertificateLock(tools, by.accountId, id, (tx, locked) => work(tx, scheduledIn(locked)));
     await publishCrls(crls);
   }
 
@@ -56,7 +60,7 @@ export function changeRevocation(tools: ChangeTools): ChangeRevocation {
         const { certificate, revocation, order } = scheduled;
         if (dueAt > revocation.dueAt) {
           requirePostponable(productOf(products, order.productId));
-          requireBeforeExpiry(dueAt, certificate.preparation?.notAfter ?? 0);
+          requireBeforeExpiry(dueAt, certificate.preparation.notAfter);
         }
         const { reason, cause } = revocation;
         await tx.revocations.reschedule(by.accountId, id, Math.max(dueAt, at));

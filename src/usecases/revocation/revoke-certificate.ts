@@ -1,7 +1,7 @@
 // Revokes a certificate now, on request of its owner or of the operator. Idempotent, with one exception: key_compromise
 // replaces any other reason, because verifiers treat it most strictly. It also blocks the key for the account.
 import type { Actor } from '../../domain/access/credential.ts';
-import type { CertificateRecord, RevocationCause, RevocationReason } from '../../domain/certificate/order.ts';
+import type { RevocableCertificate, RevocationCause, RevocationReason } from '../../domain/certificate/certificate.ts';
 import type { CertificateId } from '../../domain/ids.ts';
 import type { PublishCrls } from '../../domain/revocation/ports.ts';
 import { type CrlRef, defaultReason, requireRevocable, serialsOf } from '../../domain/revocation/revocation.ts';
@@ -36,12 +36,12 @@ export function recordRevocation(tools: RevocationTools) {
 
   async function revoke(
     tx: Repositories,
-    { certificate, order }: LockedCertificate,
+    { certificate: found, order }: LockedCertificate,
     by: Actor,
     { reason: requested, cause: given }: RevokeRequest,
   ): Promise<CrlRef[]> {
     const at = now();
-    requireRevocable(certificate);
+    const certificate = requireRevocable(found);
     if (requested === 'key_compromise') await blockKeys(tx, certificate, at);
     const { id, accountId, revocation } = certificate;
     const cause = given ?? (requested || !revocation ? 'requested' : revocation.cause);
@@ -67,7 +67,7 @@ export function recordRevocation(tools: RevocationTools) {
 }
 
 /** Blocks the escrowed key of a dual certificate too: the holder of the signing key can open its envelope. */
-async function blockKeys(tx: Repositories, certificate: CertificateRecord, at: number): Promise<void> {
+async function blockKeys(tx: Repositories, certificate: RevocableCertificate, at: number): Promise<void> {
   const { accountId, publicKey, encryption } = certificate;
   await tx.blockedKeys.report(accountId, publicKey.fingerprint, at);
   const escrowed = encryption && (await tx.escrowedKeys.find(accountId, encryption.escrowedKeyId));

@@ -2,7 +2,7 @@
 // only once make sure that each revocation happens once.
 
 import type { CertificateRef } from '../../domain/revocation/ports.ts';
-import type { CrlRef } from '../../domain/revocation/revocation.ts';
+import { type CrlRef, isRevocable } from '../../domain/revocation/revocation.ts';
 import type { Repositories } from '../../domain/store.ts';
 import { byService } from '../access/audit.ts';
 import { type LockOutcome, withOrderLock } from '../lease/order-lock.ts';
@@ -49,9 +49,10 @@ function revokeIfDue(
 ): Promise<LockOutcome<CrlRef[]>> {
   return withOrderLock(tx, ref, async (order) => {
     const certificate = await tx.certificates.find(ref.accountId, ref.certificateId);
-    const revocation = certificate?.revocation;
+    if (!certificate || !isRevocable(certificate)) return [];
+    const { revocation } = certificate;
     // The list was read unlocked: the revocation may have been applied, postponed or canceled since.
-    if (!certificate || !revocation || revocation.revokedAt !== null || revocation.dueAt > now()) return [];
+    if (!revocation || revocation.revokedAt !== null || revocation.dueAt > now()) return [];
     const { reason, cause } = revocation;
     const act = { reason, cause, at: now(), by: byService(ref.accountId) };
     return await applyRevocation(tx, newId, { certificate, order }, act);

@@ -1,6 +1,7 @@
 // Pending certificates: enqueue, cancel, lapse.
 
-import type { CertificateRecord, Order } from '../../domain/certificate/order.ts';
+import type { PendingCertificate } from '../../domain/certificate/certificate.ts';
+import type { Order } from '../../domain/certificate/order.ts';
 import { requireTransition } from '../../domain/certificate/order.ts';
 import { Refusal } from '../../domain/errors.ts';
 import type { CertificateId } from '../../domain/ids.ts';
@@ -12,7 +13,7 @@ import { type CheckResults, findingsOf, NOTHING_CHECKED, type ValidationTools } 
 /** Call in the transaction that returns the certificate's id to the caller, or records it for a later answer. */
 export async function beginWaiting(
   tx: Repositories,
-  record: CertificateRecord,
+  record: PendingCertificate,
   pendingMs: number,
   results: CheckResults = NOTHING_CHECKED,
 ): Promise<void> {

@@ -3,7 +3,8 @@
 // first, so that instances share the work and pick up what a dead one left.
 
 import type { Product } from '../../domain/catalog/products.ts';
-import type { CertificateRecord, Order } from '../../domain/certificate/order.ts';
+import type { PendingCertificate } from '../../domain/certificate/certificate.ts';
+import type { Order } from '../../domain/certificate/order.ts';
 import { Refusal } from '../../domain/errors.ts';
 import type { AccountId, OrderId } from '../../domain/ids.ts';
 import { proofKey } from '../../domain/validation/challenge.ts';
@@ -46,7 +47,7 @@ const JITTER = 0.2;
  * perhaps after the next check. A port, because issuance is above validation.
  */
 export type IssuePending = (
-  record: CertificateRecord,
+  record: PendingCertificate,
   product: Product,
   results: CheckResults,
 ) => Promise<PendingOutcome>;
@@ -61,7 +62,7 @@ export interface ProveTools extends ValidationTools {
 
 interface PendingIssuance {
   readonly order: Order;
-  readonly record: CertificateRecord;
+  readonly record: PendingCertificate;
   readonly product: Product | undefined;
 }
 

@@ -2,9 +2,6 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import {
-  afterLostSigner,
-  CERTIFICATE_STATES,
-  type CertificateRecord,
   FIRST_STATUSES,
   ORDER_STATUSES,
   requireTransition,
@@ -65,52 +62,4 @@ test('every status can be reached, and from every status an end', () => {
       finals.some((final) => reach([status]).has(final)),
       status,
     );
-});
-
-const PREPARED: CertificateRecord = {
-  id: 'c1',
-  orderId: 'o',
-  accountId: 'a',
-  state: 'prepared',
-  createdAt: 1,
-  pendingSince: null,
-  commonName: 'example.com',
-  names: ['example.com'],
-  csr: null,
-  publicKey: { type: 'p256', bits: 256, spki: new Uint8Array([1]), fingerprint: 'f' },
-  signHash: 'sha256',
-  validityDays: null,
-  customExpirationDate: null,
-  willRevoke: [],
-  preparation: {
-    ...{ issuerId: 'i', serial: '0a', notBefore: 0, notAfter: 1000 },
-    ...{ toBeSigned: new Uint8Array([2]), preparedAt: 2, leaseEndsAt: 3 },
-  },
-  der: null,
-  issuedAt: null,
-  version: null,
-  replacesId: null,
-  revocation: null,
-  cloudKeyId: null,
-  keepsEncryptionKey: false,
-  encryption: null,
-};
-
-test('a lost signer leaves a voided serial number, and nothing nobody asked for', () => {
-  const { voided, pending } = afterLostSigner(PREPARED, 'c2');
-  assert.equal(pending, null);
-  assert.deepEqual(voided, { ...PREPARED, state: 'voided' });
-});
-
-test('an id that was answered survives a lost signer, without the serial number that may be signed', () => {
-  const record = { ...PREPARED, pendingSince: 1 };
-  const { voided, pending } = afterLostSigner(record, 'c2');
-  assert.deepEqual(voided, { ...record, id: 'c2', state: 'voided' });
-  assert.deepEqual(pending, { ...record, state: 'pending', preparation: null });
-});
-
-test('only what is prepared can lose its signer', () => {
-  for (const state of CERTIFICATE_STATES.filter((one) => one !== 'prepared')) {
-    assert.throws(() => afterLostSigner({ ...PREPARED, state }, 'c2'), /not prepared/, state);
-  }
 });

@@ -20,7 +20,7 @@ import {
   withHeaders,
 } from '../../support/deliveries.ts';
 import { body, newOrder, reissue } from '../../support/orders.ts';
-import { certificate, prepared } from '../../support/records.ts';
+import { issuedIn, prepared } from '../../support/records.ts';
 
 const world = await startCallbackApp({ RESEAL_CALLBACK_TEST_RATE: '1000/s' });
 after(() => world[Symbol.asyncDispose]());
@@ -74,7 +74,7 @@ rule('delivery 1', 'An event is committed in the same transaction as the fact it
     made.filter(({ state }) => state === 'issued').map(({ id }) => id),
     [order.certificateId],
   );
-  assert.equal((await store.certificates.find(order.key.accountId, order.certificateId))?.revocation, null);
+  assert.equal((await issuedIn(store, order.key.accountId, order.certificateId)).revocation, null);
 });
 
 rule(
@@ -273,9 +273,9 @@ rule('event 8', 'The rejection of an order emits `order:rejected`', async () => 
   await store.transaction(async (tx) => {
     await tx.orders.insert(lost);
     const issuerId = (await tx.issuers.listPublic()).find(({ role }) => role === 'issuing')!.id;
-    const { preparation } = prepared('lostcert');
-    const about = { accountId, orderId: lost.id, preparation: { ...preparation!, issuerId } };
-    await tx.certificates.insert(certificate('lostcert', { ...about, state: 'prepared' }));
+    const lostCertificate = prepared('lostcert', { accountId, orderId: lost.id });
+    const preparation = { ...lostCertificate.preparation, issuerId };
+    await tx.certificates.insert({ ...lostCertificate, preparation });
     await tx.orders.beginSigning(lost.id, { certificateId: 'lostcert', until: app.now() - 1 });
   });
   assert.equal(await app.issuance.sweep(), 1);

@@ -16,6 +16,7 @@ import { rule } from '../../support/contract.ts';
 import { newDualOrder, newSm2Csr, openEnvelope, readSm2Certificate } from '../../support/dual.ts';
 import { body, certificate, newOrder, type PlacedOrder, reissue } from '../../support/orders.ts';
 import { OWN_PRODUCT, productsFile } from '../../support/products.ts';
+import { issuedIn } from '../../support/records.ts';
 import { CONTEXT, REQUEST } from '../../support/reissue.ts';
 
 const app = await startApp();
@@ -167,10 +168,10 @@ rule('dual 6', 'A reissue never makes earlier encryption keys unreadable: they s
   const still = await certificate(app, order, order.certificateId);
   assert.equal(still.encryption_key_envelope, before.encryption_key_envelope);
   const { scalar } = openEnvelope(still.encryption_key_envelope, first);
-  const record = await app.app.store.certificates.find(order.key.accountId, order.certificateId);
-  const escrowed = await app.app.store.escrowedKeys.find(order.key.accountId, record!.encryption!.escrowedKeyId);
+  const { encryption } = await issuedIn(app.app.store, order.key.accountId, order.certificateId);
+  const escrowed = await app.app.store.escrowedKeys.find(order.key.accountId, encryption!.escrowedKeyId);
   assert.ok(Buffer.from(escrowed!.privateKey).toString('hex').includes(scalar));
-  assert.equal(await app.app.store.escrowedKeys.find('another', record!.encryption!.escrowedKeyId), undefined);
+  assert.equal(await app.app.store.escrowedKeys.find('another', encryption!.escrowedKeyId), undefined);
 });
 
 test('un_modify_key has no effect on an ordinary certificate, whatever its key', async () => {

@@ -8,6 +8,7 @@ import { type Answer, startApp, type TestApp } from '../../support/app.ts';
 import { caPair } from '../../support/authority.ts';
 import { body, certificate, csrFor, newOrder, type PlacedOrder, reissue, show } from '../../support/orders.ts';
 import { startPostgres } from '../../support/postgres.ts';
+import { issuedIn } from '../../support/records.ts';
 
 const DAY = 86_400_000;
 const CONSENT = { i_know_remove_domain_will_revoke_before_cert: true };
@@ -102,7 +103,7 @@ for (const [engine, start] of Object.entries(ENGINES)) {
 
     test('issuer retired: its successor signs', async () => {
       const order = await newOrder(app);
-      const before = (await store.certificates.find(order.key.accountId, order.certificateId))!;
+      const before = await issuedIn(store, order.key.accountId, order.certificateId);
       const { root, issuing } = caPair('p256', { now: app.now(), rootDays: 3_000, issuingDays: 3_000 });
       const id = idOf(
         await reissueWhile(
@@ -116,12 +117,12 @@ for (const [engine, start] of Object.entries(ENGINES)) {
           body(),
         ),
       );
-      const issued = (await store.certificates.find(order.key.accountId, id))!;
-      assert.notEqual(issued.preparation?.issuerId, before.preparation?.issuerId);
+      const issued = await issuedIn(store, order.key.accountId, id);
+      assert.notEqual(issued.preparation.issuerId, before.preparation.issuerId);
       const [, active] = (await store.issuers.listPublic()).filter(
         ({ keyType, state }) => keyType === 'p256' && state === 'active',
       );
-      assert.equal(issued.preparation?.issuerId, active?.id);
+      assert.equal(issued.preparation.issuerId, active?.id);
     });
 
     test('blocked key: the key is refused', async () => {

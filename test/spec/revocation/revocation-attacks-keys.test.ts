@@ -14,6 +14,7 @@ import { csr, newKeyPair, pem } from '../../support/csr.ts';
 import { newDualOrder, newSm2Csr } from '../../support/dual.ts';
 import { body, certificate, newOrder, type PlacedOrder, reissue, show } from '../../support/orders.ts';
 import { OWN_PRODUCT, productsFile } from '../../support/products.ts';
+import { issuedIn } from '../../support/records.ts';
 import { crlOf, derOf, ocspStatus, pems } from '../../support/status.ts';
 import { requireError, startWatchedApp } from '../../support/watched-app.ts';
 
@@ -204,14 +205,14 @@ test('more due at once than one run does: run by run, each once, and all of them
   const COUNT = 520;
   const order = await newOrder(app);
   const { accountId } = order.key;
-  const model = (await store.certificates.find(accountId, order.certificateId))!;
+  const model = await issuedIn(store, accountId, order.certificateId);
   const dueAt = app.now() + HOUR;
   await store.transaction(async (tx) => {
     for (let made = 0; made < COUNT; made += 1) {
       const id = newId();
       const serial = `45${randomBytes(15).toString('hex')}`;
       const version = made + 2;
-      await tx.certificates.insert({ ...model, id, version, preparation: { ...model.preparation!, serial } });
+      await tx.certificates.insert({ ...model, id, version, preparation: { ...model.preparation, serial } });
       const planned = { reason: 'superseded', cause: 'previous_replaced', causedById: null } as const;
       await tx.revocations.schedule(accountId, id, { ...planned, dueAt, revokedAt: null });
     }

@@ -8,7 +8,7 @@ import { type TestContext, test } from 'node:test';
 import { checkRevocation } from '../../../src/adapters/doctor/revocation.ts';
 import { openEngine } from '../../../src/adapters/store/engine/engine.ts';
 import { engineAt } from '../../../src/adapters/store/store.ts';
-import type { RevocationReason } from '../../../src/domain/certificate/order.ts';
+import type { RevocationReason } from '../../../src/domain/certificate/certificate.ts';
 import { shardOf } from '../../../src/domain/revocation/revocation.ts';
 import { revokeCertificate } from '../../../src/usecases/revocation/revoke-certificate.ts';
 import { startApp, type TestApp } from '../../support/app.ts';

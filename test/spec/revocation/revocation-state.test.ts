@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { test } from 'node:test';
 import { CREDENTIAL_KINDS } from '../../../src/domain/access/credential.ts';
-import type { CertificateRecord } from '../../../src/domain/certificate/order.ts';
+import type { PendingCertificate } from '../../../src/domain/certificate/certificate.ts';
 import { auditLog } from '../../../src/usecases/access/audit.ts';
 import { finishIssuance, SIGNING_LEASE_MS, writeDown } from '../../../src/usecases/issuance/issue-certificate.ts';
 import { NO_KEYS } from '../../../src/usecases/issuance/obtain-keys.ts';
@@ -13,6 +13,7 @@ import { rule } from '../../support/contract.ts';
 import { csr, newKeyPair, pem } from '../../support/csr.ts';
 import { body, certificate, newOrder, type PlacedOrder, reissue, show, spkiIn } from '../../support/orders.ts';
 import { OWN_PRODUCT, productsFile } from '../../support/products.ts';
+import { issuedIn } from '../../support/records.ts';
 import { crlAddressIn, crlOf, derOf, ocspStatus, pems } from '../../support/status.ts';
 import { requireError, startWatchedApp } from '../../support/watched-app.ts';
 
@@ -170,21 +171,22 @@ rule(
   async () => {
     const order = await newOrder(app);
     const { accountId } = order.key;
-    const model = (await store.certificates.find(accountId, order.certificateId))!;
+    const {
+      state: _,
+      der,
+      issuedAt,
+      version,
+      replacesId,
+      revocation,
+      ...model
+    } = await issuedIn(store, accountId, order.certificateId);
     // The state that a signer leaves when it crashes between preparing and finishing.
     const serial = `${'41'.repeat(15)}05`;
     const id = app.app.newId();
     await store.transaction(async (tx) => {
-      const preparation = {
-        ...model.preparation!,
-        serial,
-        toBeSigned: Buffer.from('x'),
-        leaseEndsAt: app.now() + SIGNING_LEASE_MS,
-      };
-      await tx.certificates.insert({
-        ...{ ...model, id, state: 'prepared', der: null, issuedAt: null, version: null, replacesId: null },
-        ...{ preparation, revocation: null },
-      });
+      const preparation = { ...model.preparation, serial, leaseEndsAt: app.now() + SIGNING_LEASE_MS };
+      const toBeSigned = Buffer.from('x');
+      await tx.certificates.insert({ ...model, id, state: 'prepared', preparation, toBeSigned, encryption: null });
       await tx.orders.beginSigning(order.id, { certificateId: id, until: app.now() + SIGNING_LEASE_MS });
     });
     const issuer = derOf(pems((await certificate(app, order, order.certificateId)).ica_pem)[0]!);
@@ -232,16 +234,15 @@ test('a certificate whose key is reported while it is being signed is never good
   const publishCrls = crls.publish;
   const { newId } = app.app;
   const tools = { store, authority, now: app.now, newId, audit: auditLog({ now: app.now, newId }), publishCrls };
-  const model = (await store.certificates.find(accountId, order.certificateId))!;
+  const model = await issuedIn(store, accountId, order.certificateId);
   const { spki } = newKeyPair('p256');
   const fingerprint = createHash('sha256').update(spki).digest('hex');
   const publicKey = { ...model.publicKey, spki, fingerprint };
-  const wanted: CertificateRecord = {
-    ...{ ...model, id: tools.newId(), state: 'pending' as const, der: null, issuedAt: null, version: null },
-    ...{ preparation: null, publicKey, replacesId: null },
+  const wanted: PendingCertificate = {
+    ...{ ...model, id: tools.newId(), state: 'pending', publicKey },
   };
   const before = (await store.orders.find(accountId, order.id))!;
-  const draft = { wanted, order: before, plan: model.preparation!, product: products.get('ssl-dv')! };
+  const draft = { wanted, order: before, plan: model.preparation, product: products.get('ssl-dv')! };
   const record = await store.transaction((tx) => writeDown(tools, tx, draft, NO_KEYS));
   const certificates = await app.issuance.revokeKey(fingerprint);
   assert.deepEqual(certificates, [], 'it is not issued yet');

@@ -11,6 +11,7 @@ import { DAY, SECOND, startDomainApp, waitingOf } from '../../support/domain-app
 import { newSm2Csr, openEnvelope, readSm2Certificate } from '../../support/dual.ts';
 import { body, certificate, csrFor, newOrder, type PlacedOrder, reissue, show } from '../../support/orders.ts';
 import { OWN_PRODUCT, productsFile } from '../../support/products.ts';
+import { issuedIn } from '../../support/records.ts';
 
 const world = await startDomainApp({
   RESEAL_PENDING_DAYS: '2',
@@ -29,7 +30,7 @@ function eventsOf({ folder }: TestApp, { id }: PlacedOrder): string[] {
 const auditOf = async ({ key, id }: PlacedOrder) =>
   (await app.app.store.audit.listOf(key.accountId, { limit: 100 })).filter(({ subject }) => subject === id);
 const revocationOf = async ({ key }: PlacedOrder, id: string) =>
-  (await app.app.store.certificates.find(key.accountId, id))?.revocation ?? null;
+  (await issuedIn(app.app.store, key.accountId, id)).revocation;
 
 async function pendingOf(order: PlacedOrder, json: unknown, headers = {}): Promise<string> {
   const { status, body: answer, text } = await reissue(app, order, json, '', headers);

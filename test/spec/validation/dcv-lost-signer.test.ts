@@ -34,12 +34,11 @@ async function dieBeforeSigning({ key, id }: PlacedOrder, hasHalf = false): Prom
       ...record,
       state: 'prepared',
       preparation: {
-        ...{ issuerId, serial, notBefore: at, notAfter: at + 1_000, toBeSigned },
+        ...{ issuerId, serial, notBefore: at, notAfter: at + 1_000 },
         ...{ preparedAt: at, leaseEndsAt: at + LEASE_MS },
       },
-      encryption: hasHalf
-        ? { escrowedKeyId: half.id, serial: `${serial}ff`, toBeSigned, der: null, envelope: toBeSigned }
-        : null,
+      toBeSigned,
+      encryption: hasHalf ? { escrowedKeyId: half.id, serial: `${serial}ff`, toBeSigned, envelope: toBeSigned } : null,
     });
     assert.ok(isPrepared);
     const isFirst = order.status === 'domain_verifing';

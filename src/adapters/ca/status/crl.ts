@@ -1,6 +1,6 @@
 // Encodes CRLs (RFC 5280, 5). Entries are encoded once and cached, so building a CRL costs one copy and one signature.
 
-import type { RevocationReason } from '../../../domain/certificate/order.ts';
+import type { RevocationReason } from '../../../domain/certificate/certificate.ts';
 import type { CrlEntry } from '../../../domain/revocation/ports.ts';
 import { REASON_CODES } from '../../../domain/revocation/revocation.ts';
 import { enumerated, explicit, integer, oid, raw, sequence, TAG, time } from '../../der/writer.ts';

@@ -6,15 +6,8 @@ import type { AuditAction } from '../../../domain/access/ports.ts';
 import type { AttemptReason, Delivery, DeliveryState } from '../../../domain/callbacks/delivery.ts';
 import type { OutboxEvent } from '../../../domain/callbacks/ports.ts';
 import type { Issuer, IssuerKeyType } from '../../../domain/certificate/authority.ts';
-import type {
-  CertificateState,
-  DcvMethod,
-  DcvScope,
-  OrderStatus,
-  PersistPolicy,
-  RevocationCause,
-  RevocationReason,
-} from '../../../domain/certificate/order.ts';
+import type { CertificateState, RevocationCause, RevocationReason } from '../../../domain/certificate/certificate.ts';
+import type { DcvMethod, DcvScope, OrderStatus, PersistPolicy } from '../../../domain/certificate/order.ts';
 import type { KeyType } from '../../../domain/certificate/public-key.ts';
 import type { SignHash } from '../../../domain/certificate/sign-hash.ts';
 import type { AccountId, CertificateId, OrderId } from '../../../domain/ids.ts';

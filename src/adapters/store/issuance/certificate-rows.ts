@@ -1,28 +1,62 @@
-// A certificate and its rows: how the record that the use cases know is spread over columns, and read back.
+// How a certificate record is stored: one row per certificate, and one for the encryption half of a dual certificate.
+// The columns of a state are all set or the store is damaged: reading such a row throws.
 import type {
   CertificateRecord,
-  EncryptionHalf,
   PlannedRevocation,
   Preparation,
   Revocation,
-} from '../../../domain/certificate/order.ts';
+  SignedHalf,
+  UnsignedHalf,
+} from '../../../domain/certificate/certificate.ts';
 import type { PublicKey } from '../../../domain/certificate/public-key.ts';
 import { bytesFrom, listFrom, listText, textOf } from '../engine/columns.ts';
 import type { Schema } from '../engine/schema.ts';
 
 type Row = Schema['certificate'];
-type EncryptionRow = Omit<Schema['encryption_certificate'], 'certificate_id' | 'account_id'>;
+type HalfRow = Omit<Schema['encryption_certificate'], 'certificate_id' | 'account_id'>;
 type RevocationRow = Pick<Schema['revocation'], 'reason' | 'cause' | 'caused_by_id' | 'due_at' | 'revoked_at'>;
 
-export const recordFrom = (
+export function recordFrom(
   row: Row,
-  revocation: RevocationRow | undefined,
-  encryption: EncryptionRow | undefined,
-): CertificateRecord => ({
+  revocationRow: RevocationRow | undefined,
+  half: HalfRow | undefined,
+): CertificateRecord {
+  const requested = requestedFrom(row);
+  const revocation = revocationRow ? revocationFrom(revocationRow) : null;
+  switch (row.state) {
+    case 'pending':
+    case 'canceled':
+      return { ...requested, state: row.state };
+    case 'prepared':
+      return { ...requested, state: row.state, ...unsignedFrom(row, half) };
+    case 'voided':
+      return { ...requested, state: row.state, ...unsignedFrom(row, half), revocation };
+    case 'issued':
+      return {
+        ...requested,
+        state: row.state,
+        preparation: preparationFrom(row),
+        der: bytesFrom(present(row, 'der')),
+        issuedAt: present(row, 'issued_at'),
+        version: present(row, 'version'),
+        replacesId: row.replaces_id,
+        revocation,
+        encryption: half ? signedHalfFrom(half) : null,
+      };
+  }
+}
+
+/** A column that is set in the row's state. */
+function present<R extends object, Column extends keyof R & string>(row: R, column: Column): NonNullable<R[Column]> {
+  const value = row[column];
+  if (value === null || value === undefined) throw new Error(`a certificate row has no ${column}`);
+  return value;
+}
+
+const requestedFrom = (row: Row) => ({
   id: row.id,
   orderId: row.order_id,
   accountId: row.account_id,
-  state: row.state,
   createdAt: row.created_at,
   pendingSince: row.pending_since,
   commonName: row.common_name,
@@ -33,15 +67,8 @@ export const recordFrom = (
   validityDays: row.validity_days,
   customExpirationDate: row.custom_expiration_date,
   willRevoke: listFrom<PlannedRevocation>(row.will_revoke),
-  preparation: preparationFrom(row),
-  der: row.der === null ? null : bytesFrom(row.der),
-  issuedAt: row.issued_at,
-  version: row.version,
-  replacesId: row.replaces_id,
-  revocation: revocation ? revocationFrom(revocation) : null,
   cloudKeyId: row.cloud_key_id,
   keepsEncryptionKey: row.keeps_encryption_key === 1,
-  encryption: encryption ? encryptionFrom(encryption) : null,
 });
 
 export const publicKeyFrom = (row: Pick<Row, 'key_type' | 'key_bits' | 'spki' | 'key_fingerprint'>): PublicKey => ({
@@ -51,19 +78,20 @@ export const publicKeyFrom = (row: Pick<Row, 'key_type' | 'key_bits' | 'spki' | 
   fingerprint: row.key_fingerprint,
 });
 
-/** All of it is written in one statement, so one column tells for the rest. */
-function preparationFrom(row: Row): Preparation | null {
-  if (row.serial === null) return null;
-  return {
-    issuerId: row.issuer_id!,
-    serial: row.serial,
-    notBefore: row.not_before!,
-    notAfter: row.not_after!,
-    toBeSigned: row.to_be_signed === null ? null : bytesFrom(row.to_be_signed),
-    preparedAt: row.prepared_at!,
-    leaseEndsAt: row.lease_ends_at!,
-  };
-}
+const preparationFrom = (row: Row): Preparation => ({
+  issuerId: present(row, 'issuer_id'),
+  serial: present(row, 'serial'),
+  notBefore: present(row, 'not_before'),
+  notAfter: present(row, 'not_after'),
+  preparedAt: present(row, 'prepared_at'),
+  leaseEndsAt: present(row, 'lease_ends_at'),
+});
+
+const unsignedFrom = (row: Row, half: HalfRow | undefined) => ({
+  preparation: preparationFrom(row),
+  toBeSigned: bytesFrom(present(row, 'to_be_signed')),
+  encryption: half ? unsignedHalfFrom(half) : null,
+});
 
 export const revocationFrom = (row: RevocationRow): Revocation => ({
   reason: row.reason,
@@ -73,53 +101,67 @@ export const revocationFrom = (row: RevocationRow): Revocation => ({
   revokedAt: row.revoked_at,
 });
 
-export const rowOf = (record: CertificateRecord): Row => ({
-  id: record.id,
-  account_id: record.accountId,
-  order_id: record.orderId,
-  state: record.state,
-  created_at: record.createdAt,
-  pending_since: record.pendingSince,
-  common_name: record.commonName,
-  names: listText(record.names),
-  csr: record.csr,
-  spki: textOf(record.publicKey.spki),
-  key_type: record.publicKey.type,
-  key_bits: record.publicKey.bits,
-  key_fingerprint: record.publicKey.fingerprint,
-  sign_hash: record.signHash,
-  validity_days: record.validityDays,
-  custom_expiration_date: record.customExpirationDate,
-  will_revoke: listText(record.willRevoke),
-  issuer_id: record.preparation?.issuerId ?? null,
-  serial: record.preparation?.serial ?? null,
-  not_before: record.preparation?.notBefore ?? null,
-  not_after: record.preparation?.notAfter ?? null,
-  to_be_signed: record.preparation?.toBeSigned ? textOf(record.preparation.toBeSigned) : null,
-  prepared_at: record.preparation?.preparedAt ?? null,
-  lease_ends_at: record.preparation?.leaseEndsAt ?? null,
-  der: record.der && textOf(record.der),
-  issued_at: record.issuedAt,
-  version: record.version,
-  replaces_id: record.replacesId,
-  cloud_key_id: record.cloudKeyId,
-  keeps_encryption_key: record.keepsEncryptionKey ? 1 : 0,
-});
+export function rowOf(record: CertificateRecord): Row {
+  const preparation = 'preparation' in record ? record.preparation : null;
+  const toBeSigned = 'toBeSigned' in record ? record.toBeSigned : null;
+  const issued = record.state === 'issued' ? record : null;
+  return {
+    id: record.id,
+    account_id: record.accountId,
+    order_id: record.orderId,
+    state: record.state,
+    created_at: record.createdAt,
+    pending_since: record.pendingSince,
+    common_name: record.commonName,
+    names: listText(record.names),
+    csr: record.csr,
+    spki: textOf(record.publicKey.spki),
+    key_type: record.publicKey.type,
+    key_bits: record.publicKey.bits,
+    key_fingerprint: record.publicKey.fingerprint,
+    sign_hash: record.signHash,
+    validity_days: record.validityDays,
+    custom_expiration_date: record.customExpirationDate,
+    will_revoke: listText(record.willRevoke),
+    issuer_id: preparation?.issuerId ?? null,
+    serial: preparation?.serial ?? null,
+    not_before: preparation?.notBefore ?? null,
+    not_after: preparation?.notAfter ?? null,
+    to_be_signed: toBeSigned && textOf(toBeSigned),
+    prepared_at: preparation?.preparedAt ?? null,
+    lease_ends_at: preparation?.leaseEndsAt ?? null,
+    der: issued && textOf(issued.der),
+    issued_at: issued?.issuedAt ?? null,
+    version: issued?.version ?? null,
+    replaces_id: issued?.replacesId ?? null,
+    cloud_key_id: record.cloudKeyId,
+    keeps_encryption_key: record.keepsEncryptionKey ? 1 : 0,
+  };
+}
 
-const encryptionFrom = (row: EncryptionRow): EncryptionHalf => ({
+const halfFrom = (row: HalfRow) => ({
   escrowedKeyId: row.key_id,
   serial: row.serial,
-  toBeSigned: row.to_be_signed === null ? null : bytesFrom(row.to_be_signed),
-  der: row.der === null ? null : bytesFrom(row.der),
   envelope: bytesFrom(row.envelope),
 });
-
-export const encryptionRowOf = ({ id, accountId }: CertificateRecord, half: EncryptionHalf) => ({
-  certificate_id: id,
-  account_id: accountId,
-  key_id: half.escrowedKeyId,
-  serial: half.serial,
-  to_be_signed: half.toBeSigned && textOf(half.toBeSigned),
-  der: half.der && textOf(half.der),
-  envelope: textOf(half.envelope),
+const unsignedHalfFrom = (row: HalfRow): UnsignedHalf => ({
+  ...halfFrom(row),
+  toBeSigned: bytesFrom(present(row, 'to_be_signed')),
 });
+const signedHalfFrom = (row: HalfRow): SignedHalf => ({ ...halfFrom(row), der: bytesFrom(present(row, 'der')) });
+
+/** The row of the encryption half, if the certificate has one. */
+export function halfRowOf(record: CertificateRecord): Schema['encryption_certificate'] | null {
+  const half = 'encryption' in record ? record.encryption : null;
+  return (
+    half && {
+      certificate_id: record.id,
+      account_id: record.accountId,
+      key_id: half.escrowedKeyId,
+      serial: half.serial,
+      to_be_signed: 'toBeSigned' in half ? textOf(half.toBeSigned) : null,
+      der: 'der' in half ? textOf(half.der) : null,
+      envelope: textOf(half.envelope),
+    }
+  );
+}

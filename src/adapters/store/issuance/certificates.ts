@@ -1,16 +1,17 @@
-// Certificates, found and listed; how one comes to be signed is in certificate-signing.ts.
-import type { AccountId } from '../../../domain/ids.ts';
+// The certificates of orders: found, listed, and taken through their states. Every look-up names the account that owns the
+// certificate, except the two lists that serve the whole service.
+import type { CertificateRecord, IssuedCertificate } from '../../../domain/certificate/certificate.ts';
+import type { AccountId, CertificateId, OrderId } from '../../../domain/ids.ts';
 import type { Certificates } from '../../../domain/issuance/ports.ts';
-import { listFrom } from '../engine/columns.ts';
+import type { Page } from '../../../domain/page.ts';
+import { listFrom, textOf } from '../engine/columns.ts';
 import { prepared, preparedInsert } from '../engine/prepared.ts';
 import type { Db } from '../engine/schema.ts';
-import { encryptionRowOf, publicKeyFrom, recordFrom, rowOf } from './certificate-rows.ts';
-import { signingOf } from './certificate-signing.ts';
-import { certificatesOnKey, voidedCertificates } from './certificates-all-accounts.ts';
+import { halfRowOf, publicKeyFrom, recordFrom, rowOf } from './certificate-rows.ts';
 
 const insert = preparedInsert('certificate');
 
-const selectCurrent = prepared((db, { accountId, id }: { accountId: AccountId; id: string }) =>
+const selectCurrent = prepared((db, { accountId, id }: { accountId: AccountId; id: CertificateId }) =>
   db
     .selectFrom('certificate')
     .select([
@@ -28,14 +29,51 @@ const selectCurrent = prepared((db, { accountId, id }: { accountId: AccountId; i
     .where('account_id', '=', accountId),
 );
 
-export const certificatesIn = (db: Db): Certificates => ({
-  ...signingOf(db),
+type Issued = Pick<IssuedCertificate, 'id' | 'issuedAt' | 'version' | 'replacesId'> & { der: string };
+const issue = prepared((db, { id, der, issuedAt, version, replacesId }: Issued) =>
+  db
+    .updateTable('certificate')
+    // The certificate contains the bytes to be signed from now on.
+    .set({ state: 'issued', der, to_be_signed: null, issued_at: issuedAt, version, replaces_id: replacesId })
+    .where('id', '=', id)
+    .where('state', '=', 'prepared')
+    .returning('id'),
+);
 
+/** The columns of a certificate that is not prepared. */
+const UNPREPARED = {
+  issuer_id: null,
+  serial: null,
+  not_before: null,
+  not_after: null,
+  to_be_signed: null,
+  prepared_at: null,
+  lease_ends_at: null,
+} as const;
+
+const refs = (db: Db, { after = '', limit }: Page) =>
+  db
+    .selectFrom('certificate')
+    .select(['certificate.id', 'certificate.account_id', 'certificate.order_id', 'certificate.state'])
+    .where('certificate.id', '>', after)
+    .orderBy('certificate.id')
+    .limit(limit);
+
+const refFrom = (row: { id: CertificateId; account_id: AccountId; order_id: OrderId }) => ({
+  certificateId: row.id,
+  accountId: row.account_id,
+  orderId: row.order_id,
+});
+
+async function insertHalf(db: Db, record: CertificateRecord): Promise<void> {
+  const row = halfRowOf(record);
+  if (row) await db.insertInto('encryption_certificate').values(row).execute();
+}
+
+export const certificatesIn = (db: Db): Certificates => ({
   async insert(record) {
     await insert(db, rowOf(record));
-    if (record.encryption) {
-      await db.insertInto('encryption_certificate').values(encryptionRowOf(record, record.encryption)).execute();
-    }
+    await insertHalf(db, record);
   },
 
   async find(accountId, id) {
@@ -84,7 +122,8 @@ export const certificatesIn = (db: Db): Certificates => ({
       .orderBy('id', 'desc')
       .limit(1)
       .executeTakeFirst();
-    return row && (await certificatesIn(db).find(accountId, row.id));
+    const found = row && (await certificatesIn(db).find(accountId, row.id));
+    return found?.state === 'issued' ? found : undefined;
   },
 
   async findReplacing(accountId, id) {
@@ -145,6 +184,92 @@ export const certificatesIn = (db: Db): Certificates => ({
     return row !== undefined;
   },
 
-  listOnKey: (fingerprint, page) => certificatesOnKey(db, fingerprint, page),
-  listVoided: (page) => voidedCertificates(db, page),
+  // Across accounts: for the service's own work, when a key is compromised or a signer was lost.
+  async listOnKey(fingerprint, page) {
+    const signed = ['prepared', 'issued', 'voided'] as const;
+    const own = await refs(db, page).where('key_fingerprint', '=', fingerprint).where('state', 'in', signed).execute();
+    const half = await refs(db, page)
+      .innerJoin('encryption_certificate', 'encryption_certificate.certificate_id', 'certificate.id')
+      .innerJoin('escrowed_key', 'escrowed_key.id', 'encryption_certificate.key_id')
+      .where('escrowed_key.key_fingerprint', '=', fingerprint)
+      .where('state', 'in', signed)
+      .execute();
+    const found = new Map([...own, ...half].map((row) => [row.id, row]));
+    return [...found.values()]
+      .sort((one, other) => (one.id < other.id ? -1 : 1))
+      .slice(0, page.limit)
+      .map((row) => ({ ...refFrom(row), state: row.state }));
+  },
+
+  async listVoided(page) {
+    const rows = await refs(db, page)
+      .leftJoin('revocation', 'revocation.certificate_id', 'certificate.id')
+      .where('state', '=', 'voided')
+      .where('revoked_at', 'is', null)
+      .execute();
+    return rows.map(refFrom);
+  },
+
+  async prepare(record) {
+    const { id, account_id, order_id, state: _, ...columns } = rowOf(record);
+    const row = await db
+      .updateTable('certificate')
+      .set({ ...columns, state: 'prepared' })
+      .where('id', '=', id)
+      .where('account_id', '=', account_id)
+      .where('order_id', '=', order_id)
+      .where('state', '=', 'pending')
+      .returning('id')
+      .executeTakeFirst();
+    if (row) await insertHalf(db, record);
+    return row !== undefined;
+  },
+
+  async issue(id, { der, issuedAt, version, replacesId, encryptionDer }) {
+    const [row] = await issue(db, { id, der: textOf(der), issuedAt, version, replacesId });
+    if (row && encryptionDer) {
+      await db
+        .updateTable('encryption_certificate')
+        .set({ der: textOf(encryptionDer), to_be_signed: null })
+        .where('certificate_id', '=', id)
+        .execute();
+    }
+    return row !== undefined;
+  },
+
+  async void(id, newId) {
+    const row = await db
+      .updateTable('certificate')
+      .set({ state: 'voided' })
+      .where('id', '=', id)
+      .where('state', '=', 'prepared')
+      .returningAll()
+      .executeTakeFirst();
+    if (!row || row.pending_since === null) return;
+    // Serial numbers are unique: the pending row gives its own up before the voided row takes it.
+    await db
+      .updateTable('certificate')
+      .set({ ...UNPREPARED, state: 'pending' })
+      .where('id', '=', id)
+      .execute();
+    await db
+      .insertInto('certificate')
+      .values({ ...row, id: newId })
+      .execute();
+    await db
+      .updateTable('encryption_certificate')
+      .set({ certificate_id: newId })
+      .where('certificate_id', '=', id)
+      .execute();
+  },
+
+  async cancel(accountId, id) {
+    await db
+      .updateTable('certificate')
+      .set({ state: 'canceled' })
+      .where('id', '=', id)
+      .where('account_id', '=', accountId)
+      .where('state', '=', 'pending')
+      .execute();
+  },
 });

@@ -1,5 +1,5 @@
 // Table crl: the last published CRL of each shard. Table pki_address: the base URLs that CRLs were ever served at.
-import type { RevocationReason } from '../../../domain/certificate/order.ts';
+import type { RevocationReason } from '../../../domain/certificate/certificate.ts';
 import type { CrlHead, Crls, PkiAddresses } from '../../../domain/revocation/ports.ts';
 import { bytesFrom, textOf } from '../engine/columns.ts';
 import { prepared } from '../engine/prepared.ts';

@@ -1,6 +1,6 @@
 // Table revoked_serial: the source of CRLs and of OCSP answers.
 import { sql } from 'kysely';
-import type { RevocationReason } from '../../../domain/certificate/order.ts';
+import type { RevocationReason } from '../../../domain/certificate/certificate.ts';
 import type { CrlEntry, RevokedSerials } from '../../../domain/revocation/ports.ts';
 import { type CrlRef, shardOf } from '../../../domain/revocation/revocation.ts';
 import { prepared } from '../engine/prepared.ts';

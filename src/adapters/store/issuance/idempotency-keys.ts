@@ -1,0 +1,26 @@
+// Idempotency keys of reissues, with the answer each was given.
+import type { IdempotencyKeys } from '../../../domain/issuance/ports.ts';
+import type { Db } from '../engine/schema.ts';
+
+export const idempotencyKeysIn = (db: Db): IdempotencyKeys => ({
+  async find(accountId, orderId, key, since) {
+    const row = await db
+      .selectFrom('idempotency_key')
+      .select(['request_hash', 'certificate_id'])
+      .where('account_id', '=', accountId)
+      .where('order_id', '=', orderId)
+      .where('key', '=', key)
+      .where('created_at', '>', since)
+      .executeTakeFirst();
+    return row && { requestHash: row.request_hash, certificateId: row.certificate_id };
+  },
+
+  async put(accountId, orderId, key, { requestHash, certificateId, at }) {
+    const entry = { request_hash: requestHash, certificate_id: certificateId, created_at: at };
+    await db
+      .insertInto('idempotency_key')
+      .values({ account_id: accountId, order_id: orderId, key, ...entry })
+      .onConflict((conflict) => conflict.columns(['account_id', 'order_id', 'key']).doUpdateSet(entry))
+      .execute();
+  },
+});
