@@ -143,7 +143,8 @@ async function served(folder: string) {
   const warnings: string[] = [];
   const view = viewWorld(folder, (text) => warnings.push(text));
   const server = await startDnsServer({ host: '127.0.0.1', port: 0, records: view.records });
-  const resolver = new Resolver({ timeout: 500, tries: 1 });
+  // With the patience it has by itself: nothing here is about silence, and a machine may be busy.
+  const resolver = new Resolver();
   resolver.setServers([`127.0.0.1:${server.port}`]);
   const code = (asked: Promise<unknown>) => asked.then(JSON.stringify, (error) => error.code);
   return { ...worldCommands(folder, lockFolder), view, server, resolver, code, warnings };
