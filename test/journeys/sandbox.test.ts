@@ -4,7 +4,7 @@ import { execFileSync, spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import net from 'node:net';
 import { join } from 'node:path';
-import { test } from 'node:test';
+import { after, test } from 'node:test';
 import type { SandboxFile } from '../../src/sandbox/folder.ts';
 import { newFolder } from '../support/app.ts';
 import { reseal } from '../support/in-process.ts';
@@ -25,9 +25,12 @@ async function started(folder: string, extra: Record<string, string> = {}) {
   return { running, url, [Symbol.asyncDispose]: () => running[Symbol.asyncDispose]() };
 }
 
+/** The first start in an empty folder; the tests that only look at it share it. */
+const folder = newFolder();
+const sandbox = await started(folder);
+after(() => sandbox[Symbol.asyncDispose]());
+
 test('the greeting is a request to paste, and the request works', async () => {
-  const folder = newFolder();
-  await using sandbox = await started(folder);
   const greeting = sandbox.running.output;
   const [, url, keyId, authKey] =
     /curl -s (\S+) \\\n\s+-H 'X-CC-Key-ID: (\S+)' \\\n\s+-H 'X-CC-Auth-Key: (\S+)'/.exec(greeting) ?? [];
@@ -36,9 +39,13 @@ test('the greeting is a request to paste, and the request works', async () => {
   assert.match(greeting, /Only because this is a sandbox:/);
 });
 
+test('files of the service are for its owner only', () => {
+  for (const name of ['reseal.db', 'reseal.db-wal', 'seal.key', 'sandbox.json']) {
+    assert.equal(statSync(join(folder, name)).mode & 0o777, 0o600, name);
+  }
+});
+
 test('sandbox.json is for scripts: private, complete, and true', async () => {
-  const folder = newFolder();
-  await using sandbox = await started(folder);
   assert.equal(statSync(join(folder, 'sandbox.json')).mode & 0o777, 0o600);
   const file = sandboxFile(folder);
   assert.deepEqual(Object.keys(file), ['base_url', 'accounts', 'orders', 'receiver', 'trust', 'dns', 'web']);
@@ -171,15 +178,6 @@ test('a start that fails late leaves nothing running', async () => {
   mkdirSync(join(folder, 'sandbox.json'));
   // It ends by itself; were the server still listening, this would not come back.
   assert.notEqual((await spawnReseal(['sandbox'], settingsFor(folder))).code, 0);
-});
-
-test('files of the service are for its owner only', async () => {
-  const folder = newFolder();
-  await using sandbox = await started(folder);
-  for (const name of ['reseal.db', 'reseal.db-wal', 'seal.key', 'sandbox.json']) {
-    assert.equal(statSync(join(folder, name)).mode & 0o777, 0o600, name);
-  }
-  await sandbox.running.end('SIGTERM');
 });
 
 /** Node as a host may have it: too old to run the service itself. Undefined where every Node is new enough. */
