@@ -5,7 +5,8 @@ import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { newFolder } from '../support/app.ts';
 import { rule } from '../support/contract.ts';
-import { reseal, startReseal } from '../support/process.ts';
+import { reseal } from '../support/in-process.ts';
+import { spawnReseal, startReseal } from '../support/process.ts';
 
 const folder = newFolder();
 const settings = { RESEAL_DATA_DIR: folder, RESEAL_PORT: '0' };
@@ -138,7 +139,7 @@ test('errors come with a remedy and a distinct exit code', async () => {
 });
 
 test('the same error in Chinese', async () => {
-  const { err } = await reseal(['account', 'show', 'nobody'], { ...settings, LANG: 'zh_CN.UTF-8' });
+  const { err } = await spawnReseal(['account', 'show', 'nobody'], { ...settings, LANG: 'zh_CN.UTF-8' });
   assert.match(err, /没有此账户/);
 });
 
@@ -160,7 +161,7 @@ test('help is a list of examples, and works without a configuration', async () =
   }
   const { out } = await reseal(['key', 'rotate', '--help'], broken);
   assert.match(out, /reseal key rotate KEY_ID --overlap 7d/);
-  assert.match((await reseal(['--version'])).out, /^\d+\.\d+\.\d+\n$/);
+  assert.match((await spawnReseal(['--version'])).out, /^\d+\.\d+\.\d+\n$/);
   assert.equal((await reseal(['account', 'list'], broken)).code, 3);
 });
 

@@ -11,6 +11,7 @@ import { after, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { newFolder } from '../support/app.ts';
 import { callbackIn } from '../support/callback-app.ts';
+import { reseal } from '../support/in-process.ts';
 import { HOST, Outside } from '../support/outside.ts';
 import type { Finished } from '../support/process.ts';
 import { OK, type Script, says } from '../support/receiver.ts';
@@ -41,13 +42,18 @@ let printed = '';
 const ACCESS_KEYS = ['key-from-a-file', 'key-from-standard-input', 'temporary-key', 'another-key'] as const;
 const signingSecrets: string[] = [];
 
-/** Nothing on standard input, unless told otherwise. */
+/** Nothing on standard input, unless told otherwise. What reads it needs a process of its own. */
 async function run(args: readonly string[], { input = '', more = {} } = {}): Promise<Finished> {
-  const env = { PATH: process.env.PATH, HOME: process.env.HOME, ...SETTINGS, ...more };
+  const finished = args.includes('-') ? await spawned(args, input) : await reseal(args, { ...SETTINGS, ...more });
+  printed += finished.out + finished.err;
+  return finished;
+}
+
+async function spawned(args: readonly string[], input: string): Promise<Finished> {
+  const env = { PATH: process.env.PATH, HOME: process.env.HOME, ...SETTINGS };
   const child = spawn(process.execPath, [LAUNCHER, ...args], { env, stdio: 'pipe' });
   child.stdin.on('error', () => {}).end(input);
   const [out, err, [code]] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'close')]);
-  printed += out + err;
   return { code: code as number | null, out, err };
 }
 

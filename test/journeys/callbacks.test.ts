@@ -11,7 +11,8 @@ import tls from 'node:tls';
 import type { SandboxFile } from '../../src/sandbox/folder.ts';
 import type { ReceivedCallback } from '../../src/sandbox/receiver.ts';
 import { newFolder } from '../support/app.ts';
-import { reseal, startReseal } from '../support/process.ts';
+import { reseal } from '../support/in-process.ts';
+import { startReseal } from '../support/process.ts';
 import { Receiver } from '../support/receiver.ts';
 import { ThrowAwayCa } from '../support/receiver-certificates.ts';
 

@@ -1,9 +1,9 @@
-// The operator lists the keys that the service holds for an account, and destroys one. The real program.
+// The operator lists the keys that the service holds for an account, and destroys one.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { startApp } from '../support/app.ts';
 import { authorize, newCloudKey } from '../support/cloud-keys.ts';
-import { reseal } from '../support/process.ts';
+import { reseal } from '../support/in-process.ts';
 
 test('keys are listed without their secrets, and destroyed only when asked twice', async () => {
   await using app = await startApp();

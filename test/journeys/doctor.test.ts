@@ -10,7 +10,7 @@ import { after, test } from 'node:test';
 import type { Diagnostic } from '../../src/kernel/problem.ts';
 import { newFolder } from '../support/app.ts';
 import { caPair } from '../support/authority.ts';
-import { reseal } from '../support/process.ts';
+import { reseal } from '../support/in-process.ts';
 import { OWN_PRODUCT, productsFile } from '../support/products.ts';
 import { selfSigned } from '../support/self-signed.ts';
 

@@ -6,8 +6,9 @@ import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import type { SandboxFile } from '../../src/sandbox/folder.ts';
 import { newFolder } from '../support/app.ts';
+import { reseal } from '../support/in-process.ts';
 import { csrFor } from '../support/orders.ts';
-import { type RunningProcess, reseal, startReseal } from '../support/process.ts';
+import { type RunningProcess, startReseal } from '../support/process.ts';
 
 const folder = newFolder();
 const settings = { RESEAL_DATA_DIR: folder, RESEAL_PORT: '0' };

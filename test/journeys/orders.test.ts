@@ -8,9 +8,10 @@ import { PRODUCTS } from '../../src/domain/catalog/products.ts';
 import { newFolder } from '../support/app.ts';
 import { caPair } from '../support/authority.ts';
 import { keyPair } from '../support/csr.ts';
+import { reseal } from '../support/in-process.ts';
 import { nameServer } from '../support/name-server.ts';
 import { csrFor } from '../support/orders.ts';
-import { reseal, startReseal } from '../support/process.ts';
+import { startReseal } from '../support/process.ts';
 
 const folder = newFolder();
 const settings = { RESEAL_DATA_DIR: folder, RESEAL_PORT: '0' };

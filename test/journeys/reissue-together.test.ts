@@ -8,13 +8,13 @@ import { placeOrders, type ReissueAnswer, ReissueClient } from '../../campaigns/
 import { type Service, type Settings, startService, withTables } from '../../campaigns/service.ts';
 import { newFolder } from '../support/app.ts';
 import { body, type PlacedOrder } from '../support/orders.ts';
-import { startPostgres } from '../support/postgres.ts';
+import { sharedPostgres } from '../support/shared-postgres.ts';
 
 const TOGETHER = Number(process.env.TOGETHER ?? 60);
 const WITH_ONE_KEY = 20;
 const NEW_NAME = { dns_names: ['www.example.com', 'new.example.com'] };
 
-const postgres = await startPostgres();
+const postgres = await sharedPostgres();
 after(() => postgres[Symbol.asyncDispose]());
 
 const ENVIRONMENTS: Readonly<Record<string, () => Promise<Settings[]>>> = {

@@ -1,5 +1,4 @@
-// The operator's commands beside a running service, in processes of their own: what a command records, the service shows
-// at once.
+// An operator revokes beside a service that runs in a process of its own. What one records, the other shows at once.
 import assert from 'node:assert/strict';
 import { createHash, X509Certificate } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
@@ -8,7 +7,8 @@ import { after, test } from 'node:test';
 import { newFolder } from '../support/app.ts';
 import { caPair } from '../support/authority.ts';
 import { csr, keyPair, newKeyPair, pem } from '../support/csr.ts';
-import { reseal, startReseal } from '../support/process.ts';
+import { reseal } from '../support/in-process.ts';
+import { startReseal } from '../support/process.ts';
 import { crlOf, derOf, ocspStatus, partsOf } from '../support/status.ts';
 
 const folder = newFolder();

@@ -8,8 +8,8 @@ import { readConfig } from '../../src/config/config.ts';
 import { openIssuance } from '../../src/wiring/issuance.ts';
 import { type Key, newFolder } from '../support/app.ts';
 import { body, csrFor } from '../support/orders.ts';
-import { startPostgres } from '../support/postgres.ts';
 import { OWN_PRODUCT, productsFile } from '../support/products.ts';
+import { sharedPostgres } from '../support/shared-postgres.ts';
 import { crlOf, derOf, ocspStatus, pems } from '../support/status.ts';
 
 const GRACE = { ...OWN_PRODUCT, csr: 'optional', revokes_previous_on_reissue: true, revocation_grace_hours: 24 };
@@ -17,7 +17,7 @@ const RESEAL_PRODUCTS_FILE = productsFile(GRACE);
 const MAX_TRIES = 300;
 const PAUSE_MS = 100;
 
-const postgres = await startPostgres();
+const postgres = await sharedPostgres();
 after(() => postgres[Symbol.asyncDispose]());
 
 async function placed(settings: Settings): Promise<{ key: Key; orderId: string; certificateId: string }> {

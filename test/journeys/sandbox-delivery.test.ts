@@ -7,7 +7,8 @@ import { test } from 'node:test';
 import type { SandboxFile } from '../../src/sandbox/folder.ts';
 import { newFolder } from '../support/app.ts';
 import { until } from '../support/deliveries.ts';
-import { reseal, startReseal } from '../support/process.ts';
+import { reseal } from '../support/in-process.ts';
+import { startReseal } from '../support/process.ts';
 
 type Callback = SandboxFile['receiver']['callbacks'][number] & { readonly body: Record<string, string> };
 

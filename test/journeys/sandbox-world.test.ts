@@ -1,5 +1,5 @@
-// Two terminals: one runs the sandbox, the other changes its DNS records and files. Real processes, a real resolver, a
-// real HTTP client.
+// Two terminals: one runs the sandbox as a process of its own; commands of the other change its DNS records and files. A
+// real resolver, a real HTTP client.
 import assert from 'node:assert/strict';
 import { Resolver } from 'node:dns/promises';
 import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
@@ -7,16 +7,18 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { lockFolder } from '../../src/adapters/store/engine/folder-lock.ts';
 import { newFolder } from '../support/app.ts';
-import { reseal, startReseal } from '../support/process.ts';
+import { reseal } from '../support/in-process.ts';
+import { spawnReseal, startReseal } from '../support/process.ts';
 import { sendRaw } from '../support/raw-http.ts';
 
 const PERSIST = 'ca.example; accounturi=https://ca.example/accounts/42; policy=wildcard';
 const FILE_URL = 'http://www.example.com/.well-known/pki-validation/fileauth.txt';
 const settingsFor = (folder: string) => ({ RESEAL_DATA_DIR: folder, RESEAL_PORT: '0' });
 
-/** Runs a command in the second terminal. */
+/** Runs a command in the second terminal; `spawned` runs it as a process of its own. */
 const terminal = (folder: string) => ({
   run: (...words: string[]) => reseal(['sandbox', ...words], settingsFor(folder)),
+  spawned: (...words: string[]) => spawnReseal(['sandbox', ...words], settingsFor(folder)),
   async json(...words: string[]) {
     const { code, out, err } = await reseal(['sandbox', ...words, '--json'], settingsFor(folder));
     assert.deepEqual([code, err], [0, ''], out);
@@ -29,7 +31,7 @@ async function started(folder: string) {
   await running.listening();
   await running.said(/Stop with Ctrl-C/);
   const { dns, web } = JSON.parse(readFileSync(join(folder, 'sandbox.json'), 'utf8'));
-  const resolver = new Resolver({ timeout: 2_000, tries: 2 });
+  const resolver = new Resolver();
   resolver.setServers([dns.address]);
   const get = (host: string, path: string) =>
     sendRaw(`http://${web.address}`, `GET ${path} HTTP/1.1\r\nHost: ${host}\r\n\r\n`);
@@ -94,9 +96,9 @@ test('records and files are set before and while it runs, replaced, cleared, kep
 
 test('twenty at once lose nothing, and the file is for its owner only', async () => {
   const folder = newFolder();
-  const { run, json } = terminal(folder);
+  const { spawned, json } = terminal(folder);
   const names = Array.from({ length: 20 }, (_, n) => `n${String(n).padStart(2, '0')}.test`);
-  const ran = await Promise.all(names.map((name) => run('dns', 'set', name, 'TXT', `text of ${name}`)));
+  const ran = await Promise.all(names.map((name) => spawned('dns', 'set', name, 'TXT', `text of ${name}`)));
   assert.deepEqual(
     ran.map(({ code }) => code),
     names.map(() => 0),
@@ -113,11 +115,11 @@ test('twenty at once lose nothing, and the file is for its owner only', async ()
 
 test('who cannot have the lock says so in the end, and changes nothing; a reset waits for it too', async () => {
   const folder = newFolder();
-  const { run, json } = terminal(folder);
+  const { run, spawned, json } = terminal(folder);
   await run('dns', 'set', 'a.test', 'A', '192.0.2.1');
   const lock = lockFolder(join(folder, '.sandbox-world'));
   assert.ok(lock);
-  for (const { code, err } of await Promise.all([run('dns', 'clear', 'a.test'), run('reset')])) {
+  for (const { code, err } of await Promise.all([spawned('dns', 'clear', 'a.test'), spawned('reset')])) {
     assert.equal(code, 1);
     assert.match(err, /other commands keep changing .*What to do: Try again/s);
   }

@@ -4,10 +4,11 @@ import { execFileSync, spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import net from 'node:net';
 import { join } from 'node:path';
-import { test } from 'node:test';
+import { after, test } from 'node:test';
 import type { SandboxFile } from '../../src/sandbox/folder.ts';
 import { newFolder } from '../support/app.ts';
-import { reseal, startReseal } from '../support/process.ts';
+import { reseal } from '../support/in-process.ts';
+import { spawnReseal, startReseal } from '../support/process.ts';
 import { RawConnection } from '../support/raw-http.ts';
 
 const settingsFor = (folder: string) => ({ RESEAL_DATA_DIR: folder, RESEAL_PORT: '0' });
@@ -24,9 +25,12 @@ async function started(folder: string, extra: Record<string, string> = {}) {
   return { running, url, [Symbol.asyncDispose]: () => running[Symbol.asyncDispose]() };
 }
 
+/** The first start in an empty folder; the tests that only look at it share it. */
+const folder = newFolder();
+const sandbox = await started(folder);
+after(() => sandbox[Symbol.asyncDispose]());
+
 test('the greeting is a request to paste, and the request works', async () => {
-  const folder = newFolder();
-  await using sandbox = await started(folder);
   const greeting = sandbox.running.output;
   const [, url, keyId, authKey] =
     /curl -s (\S+) \\\n\s+-H 'X-CC-Key-ID: (\S+)' \\\n\s+-H 'X-CC-Auth-Key: (\S+)'/.exec(greeting) ?? [];
@@ -35,9 +39,13 @@ test('the greeting is a request to paste, and the request works', async () => {
   assert.match(greeting, /Only because this is a sandbox:/);
 });
 
+test('files of the service are for its owner only', () => {
+  for (const name of ['reseal.db', 'reseal.db-wal', 'seal.key', 'sandbox.json']) {
+    assert.equal(statSync(join(folder, name)).mode & 0o777, 0o600, name);
+  }
+});
+
 test('sandbox.json is for scripts: private, complete, and true', async () => {
-  const folder = newFolder();
-  await using sandbox = await started(folder);
   assert.equal(statSync(join(folder, 'sandbox.json')).mode & 0o777, 0o600);
   const file = sandboxFile(folder);
   assert.deepEqual(Object.keys(file), ['base_url', 'accounts', 'orders', 'receiver', 'trust', 'dns', 'web']);
@@ -107,7 +115,7 @@ test('a port that is taken is an error that says how to choose another', async (
   const blocker = net.createServer().listen(0, '127.0.0.1');
   await new Promise((resolve) => blocker.once('listening', resolve));
   const { port } = blocker.address() as net.AddressInfo;
-  const { code, err } = await reseal(['sandbox'], { RESEAL_DATA_DIR: newFolder(), RESEAL_PORT: String(port) });
+  const { code, err } = await spawnReseal(['sandbox'], { RESEAL_DATA_DIR: newFolder(), RESEAL_PORT: String(port) });
   blocker.close();
   assert.equal(code, 3);
   assert.match(
@@ -120,11 +128,11 @@ test('sandbox and production keep out of each other’s data', async () => {
   const folder = newFolder();
   {
     await using sandbox = await started(folder);
-    const second = await reseal(['sandbox'], settingsFor(folder));
+    const second = await spawnReseal(['sandbox'], settingsFor(folder));
     assert.deepEqual([second.code, /already running/.test(second.err)], [1, true]);
     await sandbox.running.end('SIGTERM');
   }
-  const serving = await reseal(['serve'], settingsFor(folder));
+  const serving = await spawnReseal(['serve'], settingsFor(folder));
   assert.equal(serving.code, 1);
   assert.match(serving.err, /belongs to a sandbox/);
 
@@ -134,24 +142,24 @@ test('sandbox and production keep out of each other’s data', async () => {
     await service.listening();
     await service.end('SIGTERM');
   }
-  const intruder = await reseal(['sandbox'], settingsFor(real));
+  const intruder = await spawnReseal(['sandbox'], settingsFor(real));
   assert.deepEqual([intruder.code, /belongs to a real service/.test(intruder.err)], [1, true]);
   const wipe = await reseal(['sandbox', 'reset'], settingsFor(real));
   assert.deepEqual([wipe.code, /was not made by a sandbox/.test(wipe.err)], [1, true]);
   assert.ok(existsSync(join(real, 'reseal.db')));
   const database = { ...settingsFor(newFolder()), RESEAL_DATABASE_URL: 'postgres://127.0.0.1:1/x' };
-  assert.match((await reseal(['sandbox'], database)).err, /RESEAL_DATABASE_URL is set/);
+  assert.match((await spawnReseal(['sandbox'], database)).err, /RESEAL_DATABASE_URL is set/);
 });
 
 test('a database that is not there, or a folder that cannot be, is said in words', async () => {
-  const absent = await reseal(['serve'], {
+  const absent = await spawnReseal(['serve'], {
     ...settingsFor(newFolder()),
     RESEAL_DATABASE_URL: 'postgres://u:s3cr3t@127.0.0.1:1/x',
   });
   assert.equal(absent.code, 4);
   assert.match(absent.err, /PostgreSQL at 127\.0\.0\.1:1 cannot be used.*What to do: Check that it is running/s);
   assert.doesNotMatch(absent.err, /s3cr3t/);
-  const nowhere = await reseal(['serve'], { RESEAL_DATA_DIR: '/dev/null/data', RESEAL_PORT: '0' });
+  const nowhere = await spawnReseal(['serve'], { RESEAL_DATA_DIR: '/dev/null/data', RESEAL_PORT: '0' });
   assert.equal(nowhere.code, 3);
   assert.match(nowhere.err, /data folder \/dev\/null\/data cannot be created.*RESEAL_DATA_DIR/s);
 });
@@ -159,7 +167,7 @@ test('a database that is not there, or a folder that cannot be, is said in words
 test('accounts that an operator made are not swallowed by a sandbox', async () => {
   const folder = newFolder();
   assert.equal((await reseal(['account', 'create', 'Real Customer'], settingsFor(folder))).code, 0);
-  const intruder = await reseal(['sandbox'], settingsFor(folder));
+  const intruder = await spawnReseal(['sandbox'], settingsFor(folder));
   assert.deepEqual([intruder.code, /belongs to a real service/.test(intruder.err)], [1, true]);
   await using service = startReseal(['serve'], settingsFor(folder));
   await service.listening();
@@ -168,17 +176,8 @@ test('accounts that an operator made are not swallowed by a sandbox', async () =
 test('a start that fails late leaves nothing running', async () => {
   const folder = newFolder();
   mkdirSync(join(folder, 'sandbox.json'));
-  // The process exits; a server still listening would keep it alive.
-  assert.notEqual((await reseal(['sandbox'], settingsFor(folder))).code, 0);
-});
-
-test('files of the service are for its owner only', async () => {
-  const folder = newFolder();
-  await using sandbox = await started(folder);
-  for (const name of ['reseal.db', 'reseal.db-wal', 'seal.key', 'sandbox.json']) {
-    assert.equal(statSync(join(folder, name)).mode & 0o777, 0o600, name);
-  }
-  await sandbox.running.end('SIGTERM');
+  // It ends by itself; were the server still listening, this would not come back.
+  assert.notEqual((await spawnReseal(['sandbox'], settingsFor(folder))).code, 0);
 });
 
 /** A Node too old to run the service. Undefined if the host has none. */
@@ -231,7 +230,7 @@ test('mistakes in the surroundings are said in words, not as a bug of ours', asy
   ];
   for (const [settings, message] of table) {
     for (const command of ['serve', 'sandbox']) {
-      const { code, err } = await reseal([command], { ...settingsFor(newFolder()), ...settings });
+      const { code, err } = await spawnReseal([command], { ...settingsFor(newFolder()), ...settings });
       assert.ok(code === 3, `${command} ${JSON.stringify(settings)}: ${code} ${err}`);
       assert.match(err, message);
       assert.doesNotMatch(err, /bug/);

@@ -1,6 +1,8 @@
 // Makes certificate signing requests, right ones and wrong ones, with our own DER writer and node:crypto: the tests
 // need no openssl. Every part can be replaced before it is signed, or after.
-import { constants, createPrivateKey, generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
+import { constants, createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
+import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import {
   explicit,
   implicit,
@@ -33,11 +35,30 @@ const pairOf = (privateKey: KeyObject, publicKey: KeyObject): KeyPair => ({
 
 const made = new Map<KeyKind, KeyPair>();
 
-/** One of each kind per process: long RSA keys take a while. */
+/** Where before-all.ts has left a folder for keys. */
+export const KEYS_FOLDER = 'TEST_KEYS_FOLDER';
+
+/** One of each kind per process, and of RSA keys one for all test files: long ones take a while. */
 export function keyPair(kind: KeyKind): KeyPair {
-  const known = made.get(kind) ?? newKeyPair(kind);
+  const folder = kind.startsWith('rsa') ? process.env[KEYS_FOLDER] : undefined;
+  const known = made.get(kind) ?? (folder ? keyPairIn(folder, kind) : newKeyPair(kind));
   made.set(kind, known);
   return known;
+}
+
+/** The first test file that needs one makes it. */
+function keyPairIn(folder: string, kind: KeyKind): KeyPair {
+  const file = join(folder, `${kind}.pem`);
+  if (existsSync(file)) {
+    const privateKey = createPrivateKey(readFileSync(file));
+    return pairOf(privateKey, createPublicKey(privateKey));
+  }
+  const pair = newKeyPair(kind);
+  // No other process may read half of it.
+  const draft = `${file}.${process.pid}`;
+  writeFileSync(draft, pair.privateKey.export({ type: 'pkcs8', format: 'pem' }));
+  renameSync(draft, file);
+  return pair;
 }
 
 export function newKeyPair(kind: KeyKind): KeyPair {

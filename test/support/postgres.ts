@@ -1,5 +1,6 @@
 // A throw-away PostgreSQL from npm binaries, on a free port, that ends with this process. Works as root, where the
-// server itself refuses to run, by dropping to nobody. TEST_DATABASE_URL names a server to use instead.
+// server itself refuses to run, by dropping to nobody. TEST_DATABASE_URL names a server to use instead. A test that does
+// not kill the server takes the one of all test files: shared-postgres.ts.
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import fs from 'node:fs';
@@ -17,6 +18,8 @@ const identity = isRoot ? NOBODY : {};
 const environment = { ...process.env, LC_ALL: 'C', TZ: 'UTC' };
 
 export interface Postgres extends AsyncDisposable {
+  /** Of the database that every server has: where other databases are made. */
+  readonly url: string;
   /** The address of a new, empty database. */
   createDatabase(): Promise<string>;
   /** Kills the postmaster, whose children end when they notice. Undefined for a server that is not ours. */
@@ -27,7 +30,9 @@ export interface Postgres extends AsyncDisposable {
 
 export async function startPostgres(): Promise<Postgres> {
   const external = process.env.TEST_DATABASE_URL;
-  if (external) return { ...databasesAt(external), async [Symbol.asyncDispose]() {} };
+  if (external) {
+    return { url: external, createDatabase: () => createDatabase(external), async [Symbol.asyncDispose]() {} };
+  }
 
   const program = await installedPrograms();
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'reseal-pg-'));
@@ -44,8 +49,10 @@ export async function startPostgres(): Promise<Postgres> {
   const port = await freePort();
 
   let server = await launch(program('postgres'), data, port, folder);
+  const url = `postgres://postgres@127.0.0.1:${port}/postgres`;
   return {
-    ...databasesAt(`postgres://postgres@127.0.0.1:${port}/postgres`),
+    url,
+    createDatabase: () => createDatabase(url),
     async kill() {
       const [postmaster] = fs.readFileSync(path.join(data, 'postmaster.pid'), 'utf8').split('\n');
       process.kill(Number(postmaster), 'SIGKILL');
@@ -99,22 +106,23 @@ async function ended(server: ChildProcess): Promise<void> {
   await exited;
 }
 
-function databasesAt(url: string): Pick<Postgres, 'createDatabase'> {
-  return {
-    async createDatabase() {
-      const name = `test_${process.pid}_${Math.random().toString(36).slice(2)}`;
-      const client = new pg.Client({ connectionString: url });
-      await client.connect();
-      try {
-        await client.query(`create database ${name}`);
-      } finally {
-        await client.end();
-      }
-      const database = new URL(url);
-      database.pathname = `/${name}`;
-      return database.href;
-    },
-  };
+/** Empty, unless it is made after a template. Returns the address of the new one. */
+export async function createDatabase(url: string, template?: string): Promise<string> {
+  const name = `test_${process.pid}_${Math.random().toString(36).slice(2)}`;
+  await inDatabase(url, `create database ${name}${template ? ` template ${template}` : ''}`);
+  const database = new URL(url);
+  database.pathname = `/${name}`;
+  return database.href;
+}
+
+export async function inDatabase(url: string, statement: string): Promise<void> {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  try {
+    await client.query(statement);
+  } finally {
+    await client.end();
+  }
 }
 
 /**

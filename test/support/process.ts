@@ -1,5 +1,5 @@
 // The real program, as a user starts it: a process of its own, with nothing in its environment but what the test
-// gives it.
+// gives it. Most commands run in the process of the test instead: in-process.ts.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
@@ -16,19 +16,21 @@ export interface Finished {
 const START_MS = 30_000;
 const NAMES = await nameServer();
 
-type Settings = Readonly<Record<string, string>>;
+export type Settings = Readonly<Record<string, string>>;
+
+/** A sandbox brings a name server of its own, and commands in its folder ask that one. */
+export const withNames = (args: readonly string[], settings: Settings): Settings =>
+  ['serve', 'order'].includes(args[0] ?? '') ? { RESEAL_DNS_SERVERS: NAMES, ...settings } : settings;
 
 function start(args: readonly string[], settings: Settings, program = process.execPath): ChildProcess {
-  // A sandbox brings a name server of its own, and commands in its folder ask that one.
-  const names = ['serve', 'order'].includes(args[0] ?? '') ? { RESEAL_DNS_SERVERS: NAMES } : {};
-  const env = { PATH: process.env.PATH ?? '', HOME: process.env.HOME ?? '', ...names, ...settings };
+  const env = { PATH: process.env.PATH ?? '', HOME: process.env.HOME ?? '', ...withNames(args, settings) };
   // A process group of its own, so that a test can signal all of it, as terminals and supervisors do.
   return spawn(program, [LAUNCHER, ...args], { env, stdio: ['ignore', 'pipe', 'pipe'], detached: true });
 }
 
-/** Runs a command to its end. */
-export async function reseal(args: readonly string[], settings: Settings = {}, program?: string): Promise<Finished> {
-  const child = start(args, settings, program);
+/** Runs a command to its end, in a process of its own. */
+export async function spawnReseal(args: readonly string[], settings: Settings = {}): Promise<Finished> {
+  const child = start(args, settings);
   let out = '';
   let err = '';
   child.stdout?.on('data', (chunk) => (out += chunk));

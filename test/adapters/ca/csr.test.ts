@@ -254,15 +254,22 @@ test('any other text is refused, and says why', () => {
   }
 });
 
+/** What an attacker would take from others; a machine that is busy with something else does not add to it. */
+function processorMs(work: () => void): number {
+  const before = process.threadCpuUsage();
+  work();
+  const { user, system } = process.threadCpuUsage(before);
+  return (user + system) / 1_000;
+}
+
 test('hostile text costs little', () => {
   const full = (text: string) => text.repeat(32 * 1024).slice(0, 32 * 1024);
   const seeds = ['-----BEGIN ', '-----BEGIN A-----', '\n', ' \n', '\n-----END A', 'A', '=', 'MAAw', '-', PEM];
   for (const text of seeds
     .map(full)
     .flatMap((one) => [one, `-----BEGIN CERTIFICATE REQUEST-----${one}`.slice(0, 32768)])) {
-    const started = performance.now();
-    reasonOf(() => readCsr(text), text.slice(0, 60));
-    assert.ok(performance.now() - started < 250, text.slice(0, 60));
+    const cost = processorMs(() => reasonOf(() => readCsr(text), text.slice(0, 60)));
+    assert.ok(cost < 250, `${cost} ms of processor time for ${text.slice(0, 60)}`);
   }
 });
 

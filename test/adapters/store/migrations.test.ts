@@ -38,7 +38,7 @@ for (const engine of await bothEngines()) {
     });
 
     test('a rebuilt table keeps its rows and the references to them', async () => {
-      const location = await engine.newLocation();
+      const location = await engine.newEmptyLocation();
       const one = engineAt(location, {}, true);
       const db = openEngine(one, () => {});
       await migrate(db, one, () => 0, KNOWN.slice(0, 3));
@@ -59,7 +59,7 @@ for (const engine of await bothEngines()) {
     });
 
     test('events written by an older version are kept and not sent', async () => {
-      const location = await engine.newLocation();
+      const location = await engine.newEmptyLocation();
       const one = engineAt(location, {}, true);
       const db = openEngine(one, () => {});
       const before = KNOWN.findIndex(({ name }) => name === 'callback-delivery');
@@ -83,7 +83,7 @@ for (const engine of await bothEngines()) {
     });
 
     test('of several concurrent starts, one applies each migration and the others skip it', async () => {
-      const location = await engine.newLocation();
+      const location = await engine.newEmptyLocation();
       const applied = await Promise.all(
         Array.from({ length: 4 }, async () => {
           const one = engineAt(location, {}, true);
@@ -98,7 +98,7 @@ for (const engine of await bothEngines()) {
     });
 
     const attempt = async (first: Migration[], second: Migration[]) => {
-      const one = engineAt(await engine.newLocation(), {}, true);
+      const one = engineAt(await engine.newEmptyLocation(), {}, true);
       const db = openEngine(one, () => {});
       try {
         await migrate(db, one, () => 0, first);
@@ -126,7 +126,7 @@ for (const engine of await bothEngines()) {
     });
 
     test('a failed migration is rolled back', async () => {
-      const one = engineAt(await engine.newLocation(), {}, true);
+      const one = engineAt(await engine.newEmptyLocation(), {}, true);
       const db = openEngine(one, () => {});
       const broken = { ...EXTRA, statements: [...EXTRA.statements, 'this is not SQL'] };
       await assert.rejects(migrate(db, one, () => 0, [...KNOWN, broken]));

@@ -2,19 +2,30 @@
 // others.
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
+import { newSealKey, sealerWith } from '../../../src/adapters/seal/seal.ts';
 import { openEngine } from '../../../src/adapters/store/engine/engine.ts';
 import { migrate } from '../../../src/adapters/store/engine/migrations.ts';
 import { postgresEngine } from '../../../src/adapters/store/engine/postgres.ts';
+import { openStore } from '../../../src/adapters/store/store.ts';
 import { newFolder, startApp } from '../../support/app.ts';
 import { rule } from '../../support/contract.ts';
+import { reseal } from '../../support/in-process.ts';
 import { startPostgres } from '../../support/postgres.ts';
-import { reseal } from '../../support/process.ts';
+import { spawnReseal } from '../../support/process.ts';
 import { TcpProxy } from '../../support/tcp-proxy.ts';
 
 const postgres = await startPostgres();
 after(() => postgres[Symbol.asyncDispose]());
 
 const PATH = '/openapi/v3/account';
+
+/** For engines with limits that are short on purpose: on a busy machine they would end the migrations too. */
+async function migratedDatabase(): Promise<string> {
+  const url = await postgres.createDatabase();
+  const store = await openStore({ kind: 'postgresql', url, maxConnections: 1 }, sealerWith([newSealKey()]), () => 0);
+  await store.close();
+  return url;
+}
 
 test('while the database is down the answer is service_busy; afterwards the service recovers', async (context) => {
   if (!postgres.kill || !postgres.start) {
@@ -45,21 +56,26 @@ test('while the database is down the answer is service_busy; afterwards the serv
 });
 
 test('the server ends an idle transaction, and the others continue', async () => {
-  const engine = postgresEngine({ url: await postgres.createDatabase(), maxConnections: 2, maxHoldMs: 50 });
-  const db = openEngine(engine, () => {});
-  await migrate(db, engine, () => 0);
+  const url = await migratedDatabase();
+  const db = openEngine(postgresEngine({ url, maxConnections: 2, maxHoldMs: 50 }), () => {});
   const { promise: forEver, resolve: atLast } = Promise.withResolvers<void>();
-  const { promise: held, resolve: hold } = Promise.withResolvers<void>();
-  const stuck = db.transaction().execute(async (transaction) => {
-    await transaction.insertInto('setting').values({ name: 'x', value: 'stuck' }).execute();
-    hold();
-    await forEver;
-    await transaction.insertInto('setting').values({ name: 'y', value: 'too late' }).execute();
-  });
+  /** Resolves when it holds the row, or when the server has ended it before, because this process was too slow. */
+  const stick = async () => {
+    const { promise: held, resolve: hold } = Promise.withResolvers<void>();
+    const stuck = db.transaction().execute(async (transaction) => {
+      await transaction.insertInto('setting').values({ name: 'x', value: 'stuck' }).execute();
+      hold();
+      await forEver;
+      await transaction.insertInto('setting').values({ name: 'y', value: 'too late' }).execute();
+    });
+    const isHeld = await Promise.race([held.then(() => true), stuck.catch(() => false)]);
+    return { stuck, isHeld };
+  };
+  // On a connection of its own the next statement could otherwise be the first.
+  let { stuck, isHeld } = await stick();
+  while (!isHeld) ({ stuck, isHeld } = await stick());
   stuck.catch(() => {});
-  // Otherwise the next statement, on another connection, might run first.
-  await held;
-  // This one needs the row that the stuck one holds, and gets it once the server has ended the other.
+  // This one needs the row the stuck one holds: it gets it when the server has ended the other.
   await db.insertInto('setting').values({ name: 'x', value: 'next' }).execute();
   atLast();
   await assert.rejects(stuck, { code: 'service_busy' });
@@ -67,9 +83,9 @@ test('the server ends an idle transaction, and the others continue', async () =>
   await db.destroy();
 });
 
-/** The same database through a proxy that can fail. */
-async function overProxy() {
-  const url = new URL(await postgres.createDatabase());
+/** Of a new database, reached over a wire that can fail. */
+async function overProxy(database = postgres.createDatabase()) {
+  const url = new URL(await database);
   const proxy = await TcpProxy.to(url.hostname, Number(url.port));
   url.port = String(proxy.port);
   return { proxy, url: url.href };
@@ -98,11 +114,9 @@ rule('envelope 16', 'was made completely or not at all, and asking again shows w
 });
 
 test('queries to a silent server time out, their connections are closed, and new ones work', async () => {
-  const { proxy, url } = await overProxy();
+  const { proxy, url } = await overProxy(migratedDatabase());
   await using _proxy = proxy;
-  const engine = postgresEngine({ url, maxConnections: 1, statementMs: 100 });
-  const db = openEngine(engine, () => {});
-  await migrate(db, engine, () => 0);
+  const db = openEngine(postgresEngine({ url, maxConnections: 1, statementMs: 500 }), () => {});
   const read = () => db.selectFrom('setting').selectAll().execute();
   assert.deepEqual(await read(), []);
   proxy.isSilent = true;
@@ -122,7 +136,7 @@ test('a missing database or user is a Problem with a remedy, at start-up and for
       RESEAL_DATABASE_URL: url.href,
       RESEAL_DNS_SERVERS: '127.0.0.1:1',
     };
-    const { code, err } = await reseal(['serve'], settings);
+    const { code, err } = await spawnReseal(['serve'], settings);
     assert.equal(code, 4, err);
     assert.match(err, /PostgreSQL at .* cannot be used.*What to do/s);
     const { out } = await reseal(['doctor'], settings);

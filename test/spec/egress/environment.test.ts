@@ -9,8 +9,9 @@ import { after } from 'node:test';
 import { newFolder } from '../../support/app.ts';
 import { environmentFor, startCallbackApp, TEST } from '../../support/callback-app.ts';
 import { rule } from '../../support/contract.ts';
+import { reseal } from '../../support/in-process.ts';
 import { HOST } from '../../support/outside.ts';
-import { reseal, startReseal } from '../../support/process.ts';
+import { startReseal } from '../../support/process.ts';
 import { Receiver, type ReceiverOptions } from '../../support/receiver.ts';
 import { ThrowAwayCa } from '../../support/receiver-certificates.ts';
 

@@ -6,9 +6,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { newFolder, TestApp } from '../../support/app.ts';
 import { rule } from '../../support/contract.ts';
 import { body, newOrder, reissue } from '../../support/orders.ts';
-import { startPostgres } from '../../support/postgres.ts';
+import { sharedPostgres } from '../../support/shared-postgres.ts';
 
-const postgres = await startPostgres();
+const postgres = await sharedPostgres();
 after(() => postgres[Symbol.asyncDispose]());
 const RESEAL_DATABASE_URL = await postgres.createDatabase();
 const one = new TestApp(newFolder());

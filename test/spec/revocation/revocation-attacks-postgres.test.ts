@@ -10,11 +10,11 @@ import type { Repositories } from '../../../src/domain/store.ts';
 import { newFolder, TestApp } from '../../support/app.ts';
 import { csr, newKeyPair, pem } from '../../support/csr.ts';
 import { body, certificate, newOrder, reissue } from '../../support/orders.ts';
-import { startPostgres } from '../../support/postgres.ts';
+import { sharedPostgres } from '../../support/shared-postgres.ts';
 import { crlOf, derOf, ocspStatus, pems } from '../../support/status.ts';
 
 const MAX_LOOKS = 1_000;
-const postgres = await startPostgres();
+const postgres = await sharedPostgres();
 const url = await postgres.createDatabase();
 const app = new TestApp(newFolder());
 await app.start({ RESEAL_DATABASE_URL: url });

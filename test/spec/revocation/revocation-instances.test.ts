@@ -8,13 +8,13 @@ import { runDueRevocations } from '../../../src/usecases/revocation/run-due-revo
 import { newFolder, TestApp } from '../../support/app.ts';
 import { rule } from '../../support/contract.ts';
 import { body, certificate, newOrder, type PlacedOrder, reissue } from '../../support/orders.ts';
-import { startPostgres } from '../../support/postgres.ts';
 import { OWN_PRODUCT, productsFile } from '../../support/products.ts';
+import { sharedPostgres } from '../../support/shared-postgres.ts';
 import { crlOf, derOf, ocspStatus, pems } from '../../support/status.ts';
 
 const HOUR = 3_600_000;
 const GRACE = { ...OWN_PRODUCT, csr: 'optional', revokes_previous_on_reissue: true, revocation_grace_hours: 24 };
-const postgres = await startPostgres();
+const postgres = await sharedPostgres();
 after(() => postgres[Symbol.asyncDispose]());
 const url = await postgres.createDatabase();
 const settings = { RESEAL_DATABASE_URL: url, RESEAL_PRODUCTS_FILE: productsFile(GRACE) };

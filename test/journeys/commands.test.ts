@@ -1,0 +1,66 @@
+// One command of each group as a process of its own, as a user types it: its exit code and its output are those of the
+// same command in the process of a test. So what the other journeys prove in-process holds for the real program.
+import assert from 'node:assert/strict';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { after, test } from 'node:test';
+import { COMMANDS } from '../../src/cli/commands.ts';
+import { startApp } from '../support/app.ts';
+import { newCloudKey } from '../support/cloud-keys.ts';
+import { reseal } from '../support/in-process.ts';
+import { nameServer } from '../support/name-server.ts';
+import { newOrder } from '../support/orders.ts';
+import { type Finished, spawnReseal } from '../support/process.ts';
+
+const app = await startApp();
+after(() => app[Symbol.asyncDispose]());
+const settings = { RESEAL_DATA_DIR: app.folder, RESEAL_DNS_SERVERS: await nameServer() };
+const { key, id: order } = await newOrder(app);
+const { key: holder } = await newCloudKey(app);
+const blocked = join(app.folder, 'blocked.txt');
+writeFileSync(blocked, `${'ab'.repeat(32)}\n`);
+
+/** None of them changes what the next one says. */
+const GROUPS: Readonly<Record<string, readonly string[]>> = {
+  account: ['account', 'show', key.accountId],
+  key: ['key', 'list', key.accountId],
+  order: ['order', 'show', key.accountId, order],
+  cert: ['cert', 'revoke', key.accountId, 'nothing', '--json'],
+  crl: ['crl', 'show'],
+  ca: ['ca', 'list'],
+  blocked: ['blocked', 'import', blocked],
+  callback: ['callback', 'show', key.accountId, '--json'],
+  'cloud-key': ['cloud-key', 'list', holder.accountId],
+  doctor: ['doctor', '--json'],
+  sandbox: ['sandbox', 'dns', 'list'],
+};
+
+/** It ends with a signal only, and other journeys start it. */
+const SERVES = 'serve';
+
+test('every group of commands has one that is spawned here', () => {
+  const groups = Object.keys(COMMANDS).map((name) => name.split(' ')[0] ?? '');
+  assert.deepEqual(new Set([...Object.keys(GROUPS), SERVES]), new Set(groups));
+});
+
+/** The doctor reads the clock. */
+const withoutClock = ({ code, out, err }: Finished) => ({
+  code,
+  err,
+  out: out.replace(/(?<="text": ")[\d-]+T[\d:.]+Z/, ''),
+});
+
+for (const [group, args] of Object.entries(GROUPS)) {
+  test(`${group}: a process says what the same command says in-process`, async () => {
+    const spawned = await spawnReseal(args, settings);
+    assert.deepEqual(withoutClock(spawned), withoutClock(await reseal(args, settings)));
+    assert.equal(spawned.code, group === 'cert' ? 1 : 0, spawned.out + spawned.err);
+    assert.notEqual(spawned.out, '');
+  });
+}
+
+test('mistakes and help are the same too', async () => {
+  for (const args of [['account', 'create'], ['acount'], ['key', 'rotate', '--help'], [], ['--version']]) {
+    assert.deepEqual(await spawnReseal(args, settings), await reseal(args, settings), args.join(' '));
+  }
+});
