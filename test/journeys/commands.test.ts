@@ -17,8 +17,8 @@ after(() => app[Symbol.asyncDispose]());
 const settings = { RESEAL_DATA_DIR: app.folder, RESEAL_DNS_SERVERS: await nameServer() };
 const { key, id: order } = await newOrder(app);
 const { key: holder } = await newCloudKey(app);
-const blocked = join(app.folder, 'blocked.txt');
-writeFileSync(blocked, `${'ab'.repeat(32)}\n`);
+const blocklist = join(app.folder, 'blocklist.txt');
+writeFileSync(blocklist, `${'ab'.repeat(32)}\n`);
 
 /** None of them changes what the next one says. */
 const GROUPS: Readonly<Record<string, readonly string[]>> = {
@@ -28,7 +28,7 @@ const GROUPS: Readonly<Record<string, readonly string[]>> = {
   cert: ['cert', 'revoke', key.accountId, 'nothing', '--json'],
   crl: ['crl', 'show'],
   ca: ['ca', 'list'],
-  blocked: ['blocked', 'import', blocked],
+  blocklist: ['blocklist', 'import', blocklist],
   callback: ['callback', 'show', key.accountId, '--json'],
   'cloud-key': ['cloud-key', 'list', holder.accountId],
   doctor: ['doctor', '--json'],
