@@ -16,7 +16,7 @@ export interface Result {
   readonly fastest: number;
 }
 
-export interface Rounds {
+interface Rounds {
   readonly rounds: number;
   readonly roundMs: number;
 }

@@ -22,7 +22,7 @@ import { fraction } from './random.ts';
 import { placeOrders, ReissueClient } from './reissues.ts';
 import { type Service, type Settings, startService, withStore, withTables } from './service.ts';
 
-export interface CallbackKillPlan {
+interface CallbackKillPlan {
   readonly certificates: number;
   readonly kills: number;
   readonly instances: number;
@@ -31,7 +31,7 @@ export interface CallbackKillPlan {
   readonly print: Print;
 }
 
-export interface CallbackKillReport {
+interface CallbackKillReport {
   readonly broken: string[];
   kills: number;
   /** Acknowledged certificates; more may have been issued. */

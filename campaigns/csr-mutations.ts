@@ -20,7 +20,7 @@ export interface Mutant {
 }
 
 /** A whole number from 0 up to, but not including, the limit. */
-export type Random = (limit: number) => number;
+type Random = (limit: number) => number;
 
 const MAX_MUTATIONS = 3;
 export const PSS = { padding: constants.RSA_PKCS1_PSS_PADDING, saltLength: constants.RSA_PSS_SALTLEN_DIGEST };

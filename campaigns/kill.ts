@@ -15,7 +15,7 @@ import { seededRandom } from './random.ts';
 import { makeKeys, type Service, type Settings, startService, withStore } from './service.ts';
 import { writeUntilSilence } from './writers.ts';
 
-export interface KillPlan {
+interface KillPlan {
   readonly rounds: number;
   readonly writers: number;
   /** The kill comes after this many acknowledgements, at least and at most. */
@@ -26,7 +26,7 @@ export interface KillPlan {
   readonly print: Print;
 }
 
-export interface KillReport extends Verdict {
+interface KillReport extends Verdict {
   acknowledged: number;
   refused: number;
   serviceKills: number;

@@ -8,7 +8,7 @@ export interface Answer {
   readonly requestId: string;
 }
 
-export interface Write {
+interface Write {
   /** Unique, so that a row of the audit log belongs to exactly one attempt. */
   readonly name: string;
   readonly outcome: 'in doubt' | 'acknowledged' | 'refused' | 'lost' | 'dropped';

@@ -16,7 +16,7 @@ import { fraction } from './random.ts';
 import { placeOrders, ReissueClient } from './reissues.ts';
 import { type Service, startService, withTables } from './service.ts';
 
-export interface ReissueKillPlan {
+interface ReissueKillPlan {
   readonly kills: number;
   readonly orders: number;
   readonly writersEach: number;
@@ -28,7 +28,7 @@ export interface ReissueKillPlan {
   readonly print: Print;
 }
 
-export interface ReissueKillReport {
+interface ReissueKillReport {
   readonly broken: string[];
   kills: number;
   acknowledged: number;
@@ -57,7 +57,7 @@ async function untilDisconnected(db: Db): Promise<void> {
   throw new Error('another client is still connected to the database');
 }
 
-export type Tables = Awaited<ReturnType<typeof readTables>>;
+type Tables = Awaited<ReturnType<typeof readTables>>;
 
 export async function readTables(db: Db) {
   const has = (column: string) => sql<number>`case when ${sql.ref(column)} is null then 0 else 1 end`;

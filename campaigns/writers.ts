@@ -7,7 +7,7 @@ import type { Answer, Ledger } from './ledger.ts';
 const ANSWER_MS = 15_000;
 const MAX_WRITES_EACH = 100_000;
 
-export interface Load {
+interface Load {
   readonly url: string;
   readonly keys: readonly Key[];
   readonly ledger: Ledger;

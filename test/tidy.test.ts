@@ -161,7 +161,7 @@ test('there is one way out: no other file opens a connection', () => {
 test('files stay short enough to hold one idea', () => {
   for (const file of SOURCES) assert.ok(read(file).split('\n').length <= 350, `${file} is too long`);
   for (const file of CODE) assert.ok(read(file).split('\n').length <= 360, `${file} is too long`);
-  assert.ok(read('ARCHITECTURE.md').split('\n').length <= 150, 'ARCHITECTURE.md is too long');
+  assert.ok(read('ARCHITECTURE.md').split('\n').length <= 220, 'ARCHITECTURE.md is too long');
 });
 
 test('every source file of more than a few lines says what it decides', () => {

@@ -5,7 +5,7 @@ import { EXIT, type ExitCode, Problem } from '../kernel/problem.ts';
 import type { Arguments, Command, Context } from './command.ts';
 import { COMMANDS } from './commands.ts';
 
-export interface Terminal {
+interface Terminal {
   readonly version: string;
   out(text: string): void;
   err(text: string): void;

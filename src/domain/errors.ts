@@ -1,4 +1,4 @@
-// Every error code the service returns. Use cases and adapters throw a Refusal with a code; only http/error-table.ts
+// Every error code the service returns. Use cases and adapters throw a Refusal with a code; only http/front/error-table.ts
 // maps a code to its HTTP status and message.
 import type { Localized } from '../kernel/locale.ts';
 
@@ -46,7 +46,7 @@ export type ChosenErrorCode =
 
 export type ErrorCode = SpecifiedErrorCode | ChosenErrorCode;
 
-export interface RefusalFacts {
+interface RefusalFacts {
   /** The invalid request field, spelled as on the wire: `certificate.sign_hash`. */
   readonly field?: string;
   /** What is wrong and what to do, where the code's general message is too vague. */

@@ -1,5 +1,5 @@
-// What the use cases need from the outside, in their own words. Adapters implement it. Every method may refuse
-// with `service_busy` when the store cannot answer, or cannot make durable what it was given.
+// The store as use cases see it: the repositories of all capabilities, and transactions over them. Every method may throw
+// `service_busy` when the store cannot answer, or cannot make a write durable.
 import type { Accounts, AuditTrail, Credentials } from './access/ports.ts';
 import type { CallbackLanes, Callbacks, Deliveries, DeliveryQueue, Outbox } from './callbacks/ports.ts';
 import type { CloudKeys, EscrowedKeys, SigningGrants } from './cloud-keys/ports.ts';
@@ -15,17 +15,17 @@ import type {
 } from './revocation/ports.ts';
 import type { Proofs, WaitingCertificates } from './validation/ports.ts';
 
-/** Small secrets of the service itself, sealed before they reach the disk. */
+/** Small secrets of the service itself, sealed at rest. */
 export interface SealedSecrets {
   get(name: string): Promise<string | undefined>;
-  /** Keeps what is there, and returns what stands after the call: the first writer wins. */
+  /** The first writer wins: keeps an existing value, and returns the value that is stored after the call. */
   claim(name: string, value: string): Promise<string>;
 }
 
 /** Facts about the store itself, such as whether it belongs to a sandbox. */
 export interface Settings {
   get(name: SettingName): Promise<string | undefined>;
-  /** Keeps what is there, and returns what stands after the call: the first writer wins. */
+  /** The first writer wins: keeps an existing value, and returns the value that is stored after the call. */
   claim(name: SettingName, value: string): Promise<string>;
   put(name: SettingName, value: string): Promise<void>;
 }
@@ -62,10 +62,9 @@ export interface Repositories {
 
 export interface Store extends Repositories {
   /**
-   * All or nothing, durable when the promise resolves. Await nothing in `work` but the repositories it is given:
-   * other transactions of the process may wait behind it. A statement that fails fails the whole, whatever catches it.
-   * What was read may have changed by the time it is written, unless it was read for update: one engine is serial, the
-   * other sees what others commit meanwhile.
+   * Atomic, and durable when the promise resolves. Await only the given repositories in `work`: other transactions of
+   * the process may wait behind it. A failed statement fails the transaction, even if its error is caught. SQLite is
+   * serializable; PostgreSQL is read committed, so read for update what must not change before it is written.
    */
   transaction<T>(work: (repositories: Repositories) => Promise<T>): Promise<T>;
 }

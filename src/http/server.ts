@@ -57,7 +57,7 @@ export interface AppServices {
   readonly probeWrite: () => Promise<void>;
 }
 
-export interface Services extends AppServices, ValidationServices, RevocationOperations {
+interface Services extends AppServices, ValidationServices, RevocationOperations {
   readonly reissue: Reissue;
   /** Keyed digest, so short PINs cannot be brute-forced from it. */
   readonly digestOf: (text: string) => string;
@@ -73,7 +73,7 @@ export interface Services extends AppServices, ValidationServices, RevocationOpe
   readonly answerOcsp: Parameters<typeof ocspEndpoints>[1];
 }
 
-export interface ServerOptions {
+interface ServerOptions {
   readonly publicUrl: () => string;
   /** Path prefix of the public URL, such as /pki; empty for none. */
   readonly pathPrefix: string;

@@ -26,7 +26,7 @@ export type DnsReply<T extends RecordType> =
   | 'refused'
   | 'silence';
 
-export interface DnsEntry {
+interface DnsEntry {
   readonly name: string;
   readonly type: RecordType;
   readonly answers: readonly DnsReply<RecordType>[];

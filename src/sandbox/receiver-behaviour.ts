@@ -89,7 +89,7 @@ export function answer(response: Outgoing, status: number, body: Readonly<Record
   return String(status);
 }
 
-export const pathOnly = (target: string): string => target.replace(/\?.*$/s, '');
+const pathOnly = (target: string): string => target.replace(/\?.*$/s, '');
 
 function wholeNumber(text: string, min: number, max: number): number | undefined {
   const value = /^\d{1,3}$/.test(text) ? Number(text) : Number.NaN;

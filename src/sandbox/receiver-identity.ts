@@ -17,14 +17,14 @@ const PRODUCT = 'tls-private';
 const RENEW_MS = 30 * DAY_MS;
 const MAX_ORDERS = 200;
 
-export interface ReceiverIdentity {
+interface ReceiverIdentity {
   /** PKCS#8, PEM. */
   readonly key: string;
   readonly issuerId: string;
   readonly leaf: Uint8Array;
 }
 
-export interface IdentityTools {
+interface IdentityTools {
   readonly store: Store;
   readonly access: ManageAccess;
   readonly placeOrder: PlaceOrder;

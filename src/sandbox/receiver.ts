@@ -9,18 +9,18 @@ import tls from 'node:tls';
 import { answer, behave, type Exchange, type Outgoing } from './receiver-behaviour.ts';
 
 /** PEM. `cert` includes the chain. */
-export interface PemKeyPair {
+interface PemKeyPair {
   readonly cert: string;
   readonly key: string;
 }
 
 /** Selected by SNI: `untrusted.…` gets `untrusted`, every other name `good`. */
-export interface ReceiverCertificates {
+interface ReceiverCertificates {
   readonly good: PemKeyPair;
   readonly untrusted: PemKeyPair;
 }
 
-export interface ReceiverOptions {
+interface ReceiverOptions {
   readonly host: string;
   /** 0 picks a free port. */
   readonly port: number;

@@ -14,7 +14,7 @@ import type { ConfigureCallback } from '../usecases/callbacks/configure-callback
 import type { PlaceOrder } from '../usecases/issuance/place-order.ts';
 import type { SandboxCallback, SandboxFile } from './folder.ts';
 
-export type SandboxAccounts = SandboxFile['accounts'];
+type SandboxAccounts = SandboxFile['accounts'];
 
 interface DemoAccount {
   readonly name: string;
@@ -61,7 +61,7 @@ export async function seedAccounts(store: Store, access: ManageAccess): Promise<
 /** Key types for which the sandbox can make CSRs. */
 const KEY_TYPES = ['p256', 'p384', 'rsa', 'sm2'] as const;
 
-export interface OrderSeeds {
+interface OrderSeeds {
   readonly store: Store;
   readonly placeOrder: PlaceOrder;
   readonly products: Iterable<Product>;
@@ -121,7 +121,7 @@ async function placeDemoOrder({ placeOrder, accountId, makeCsr }: OrderSeeds, pr
   });
 }
 
-export interface CallbackSeeds {
+interface CallbackSeeds {
   readonly store: Store;
   readonly callbacks: ConfigureCallback;
   readonly accounts: SandboxAccounts;

@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import http from 'node:http';
 import type net from 'node:net';
 
-export interface WebServerOptions {
+interface WebServerOptions {
   readonly host: string;
   /** 0 picks a free port. */
   readonly port: number;
@@ -12,7 +12,7 @@ export interface WebServerOptions {
   readonly textAt: (url: string) => string | undefined;
 }
 
-export interface WebServer extends AsyncDisposable {
+interface WebServer extends AsyncDisposable {
   readonly port: number;
   /** Closes immediately, without waiting for open requests. */
   close(): Promise<void>;

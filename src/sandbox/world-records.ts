@@ -23,7 +23,7 @@ export interface SandboxWorld {
   readonly http: readonly WebFile[];
 }
 
-export interface Tables {
+interface Tables {
   readonly replies: ReadonlyMap<string, ReadonlyMap<string, EncodedReply>>;
   readonly texts: ReadonlyMap<string, string>;
 }

@@ -5,7 +5,7 @@ import { EXIT, Problem } from '../kernel/problem.ts';
 import { type RecordType, type RecordValues, TYPES } from './dns-message.ts';
 import { type DnsReply, type EncodedReply, encodeReply } from './dns-server.ts';
 
-export const MAX_TEXT_BYTES = 64 * 1024;
+const MAX_TEXT_BYTES = 64 * 1024;
 const MAX_NAME_LENGTH = 253;
 const MAX_URL_LENGTH = 2_048;
 const MAX_EXCERPT = 60;

@@ -10,7 +10,7 @@ export interface Chore {
   readonly run: (stopping?: AbortSignal) => Promise<unknown>;
 }
 
-export interface Background {
+interface Background {
   /** Resolves once running chores have ended. */
   stop(): Promise<void>;
 }

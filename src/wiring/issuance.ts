@@ -1,5 +1,5 @@
-// The part of the application that issues: products, the certificate authority, and the use cases over both. Opened
-// when a command serves or orders, because making the first issuers takes a second.
+// Opens issuance: products, the certificate authority, and the use cases over both. Commands that do not issue skip it,
+// because making the first issuers takes a second.
 import { createHmac } from 'node:crypto';
 import { openAuthority } from '../adapters/ca/authority.ts';
 import { readCsr } from '../adapters/ca/csr.ts';
@@ -44,14 +44,14 @@ export interface Issuance extends RevocationServices {
   readonly showValidation: ShowValidation;
   readonly show: ShowOrders;
   readonly cloudKeys: UseCloudKey;
-  /** Names a text without giving it away: nobody without the secret of the service can try guesses against it. */
+  /** Keyed digest of a text, so that a short access code cannot be brute-forced from it. */
   readonly digestOf: (text: string) => string;
   /**
-   * Voids what lost signers left behind, takes up the issuers that were brought meanwhile, and forgets grants that have
-   * ended; again and again while serving. Returns how many issuances were lost.
+   * Periodic work: voids issuances of lost signers, activates imported issuers, deletes expired signing grants. Returns
+   * the number of voided issuances.
    */
   readonly sweep: () => Promise<number>;
-  /** Ends the workers. */
+  /** Stops the worker threads. */
   readonly close: () => Promise<void>;
 }
 
@@ -59,7 +59,7 @@ const FORGOTTEN_AT_ONCE = 1_000;
 const SERVICE_SECRET = 'cloud-key-secret';
 const SERVICE_SECRET_BYTES = 32;
 
-/** Without it an access code opens nothing, and nobody can tell the value a name is proven by; only the sealed store has it. */
+/** Keys the wrapping of cloud-held keys and the values of domain validation. Exists in the sealed store only. */
 async function serviceSecret({ secrets }: Pick<Store, 'secrets'>): Promise<Uint8Array> {
   const made = Buffer.from(randomBytes(SERVICE_SECRET_BYTES)).toString('base64');
   return Buffer.from(await secrets.claim(SERVICE_SECRET, made), 'base64');
@@ -137,6 +137,6 @@ export async function openIssuance(
   };
 }
 
-/** An issuer never changes but for its state, so this tells one set from another. */
+/** Identifies a set of issuers: nothing but an issuer's state ever changes. */
 const statesOf = (issuers: readonly Pick<Issuer, 'id' | 'state'>[]): string =>
   issuers.map(({ id, state }) => `${id} ${state}`).join(', ');

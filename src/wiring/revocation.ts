@@ -28,7 +28,7 @@ export interface RevocationServices {
   readonly revocationChores: readonly Chore[];
 }
 
-export interface OpenRevocation extends RevocationServices {
+interface OpenRevocation extends RevocationServices {
   readonly publishCrls: PublishCrls;
 }
 
@@ -37,7 +37,7 @@ const DUE_MS = 2_000;
 const CRLS_MS = 5_000;
 const RESPONDERS_MS = 60_000;
 
-export interface RevocationSources {
+interface RevocationSources {
   readonly products: Catalog;
   readonly issuers: () => readonly Issuer[];
   readonly keyTypes: readonly IssuerKeyType[];

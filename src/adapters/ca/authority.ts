@@ -28,7 +28,7 @@ interface OpenSigner {
   readonly signBytes: (signHash: SignHash, bytes: Uint8Array) => Promise<Uint8Array>;
 }
 
-export interface EmbeddedAuthority extends CertificateAuthority {
+interface EmbeddedAuthority extends CertificateAuthority {
   /** Replaces the issuers, after an import. What was prepared under a retired one is still signed. */
   use(issuers: readonly Issuer[]): void;
 }

@@ -3,7 +3,7 @@ import { DerReader } from '../der/reader.ts';
 
 const SUBJECT_KEY_IDENTIFIER = '2.5.29.14';
 
-export interface CertificateParts {
+interface CertificateParts {
   readonly subject: Uint8Array;
   /** The subject key identifier, if the certificate has one. */
   readonly keyId: Uint8Array | undefined;

@@ -5,7 +5,7 @@ import { KEY_TYPES, type KeyType } from '../../domain/certificate/public-key.ts'
 import { SIGN_HASHES, type SignHash } from '../../domain/certificate/sign-hash.ts';
 import { SIGNATURE_ALGORITHMS } from './to-be-signed.ts';
 
-export interface Candidate extends ChosenIssuer {
+interface Candidate extends ChosenIssuer {
   readonly keyType: IssuerKeyType;
 }
 

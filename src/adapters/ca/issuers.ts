@@ -12,7 +12,7 @@ import { newIssuerKey, openIssuerKey } from './issuer-key.ts';
 import { issuingExtensions, keyIdOf, rootExtensions } from './profiles.ts';
 import { DEFAULT_HASH, defaultAlgorithm, distinguishedName, signedCertificate, toBeSigned } from './to-be-signed.ts';
 
-export interface AuthoritySettings {
+interface AuthoritySettings {
   /** The organization in every issuer's subject. */
   readonly organization: string;
   readonly rootYears: number;
@@ -31,7 +31,7 @@ export const issuerCertificateUrl = (pkiUrl: string, issuerId: string): string =
 export const crlUrl = (pkiUrl: string, issuerId: string, shard: number): string =>
   `${pkiUrl}/crl/${issuerId}/${shard}.crl`;
 
-export interface IssuerTools {
+interface IssuerTools {
   readonly store: Pick<Store, 'issuers' | 'transaction'>;
   readonly now: Clock;
   readonly newId: NewId;

@@ -5,7 +5,7 @@ import { DAY_MS } from '../../kernel/durations.ts';
 import { bitLength, DerReader } from '../der/reader.ts';
 import { type ReadExtension, readExtensions } from './certificate-reader.ts';
 
-export interface ExpectedContent {
+interface ExpectedContent {
   readonly algorithm: Uint8Array;
   readonly issuer: Uint8Array;
   readonly notBefore: number;

@@ -76,13 +76,13 @@ const DUAL_USAGES: Readonly<Record<Exclude<CertificateRole, 'single'>, Uint8Arra
   encryption: keyUsage(USAGE.keyEncipherment, USAGE.dataEncipherment, USAGE.keyAgreement),
 };
 
-export interface StatusUrls {
+interface StatusUrls {
   readonly issuerCertificate: string;
   readonly crl: string;
   readonly ocsp: string;
 }
 
-export interface LeafProfile {
+interface LeafProfile {
   readonly role: CertificateRole;
   readonly kind: ProductKind;
   readonly trust: Trust;

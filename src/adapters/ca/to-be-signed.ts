@@ -55,13 +55,13 @@ export function signatureAlgorithm(keyType: IssuerKeyType, signHash: SignHash): 
 export const defaultAlgorithm = (keyType: IssuerKeyType): Uint8Array =>
   signatureAlgorithm(keyType, DEFAULT_HASH[keyType]);
 
-export interface Extension {
+interface Extension {
   readonly id: Uint8Array;
   readonly isCritical: boolean;
   readonly value: Uint8Array;
 }
 
-export interface ToBeSigned {
+interface ToBeSigned {
   readonly serial: Uint8Array;
   readonly algorithm: Uint8Array;
   readonly issuer: Uint8Array;

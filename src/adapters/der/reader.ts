@@ -19,7 +19,7 @@ export class DerError extends Error {}
 /** Bits of a big-endian number without leading zero bytes. */
 export const bitLength = (bytes: Uint8Array): number => bytes.length * 8 - Math.clz32(bytes[0] ?? 0) + 24;
 
-export interface Element {
+interface Element {
   readonly tag: number;
   readonly content: Uint8Array;
 }

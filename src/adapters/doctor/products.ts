@@ -3,7 +3,7 @@ import { PRODUCTS, type Product } from '../../domain/catalog/products.ts';
 import { type Diagnostic, Problem } from '../../kernel/problem.ts';
 import { readProductsFile } from '../catalog/products-file.ts';
 
-export interface ProductsChecked {
+interface ProductsChecked {
   readonly diagnostic: Diagnostic;
   readonly longestDays: number;
 }

@@ -18,7 +18,7 @@ export interface VettedAddress {
   readonly isPrivate: boolean;
 }
 
-export interface Connection {
+interface Connection {
   readonly socket: net.Socket;
   readonly isPrivate: boolean;
 }

@@ -17,7 +17,7 @@ interface ResponseHead {
   readonly headers: Readonly<Record<string, string>>;
 }
 
-export interface ResponseFacts extends ResponseHead {
+interface ResponseFacts extends ResponseHead {
   readonly body: Uint8Array;
 }
 

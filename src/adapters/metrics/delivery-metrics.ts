@@ -2,7 +2,7 @@
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
 import type { QueueFacts } from '../../domain/callbacks/ports.ts';
 
-export interface DeliveryMetrics {
+interface DeliveryMetrics {
   attempted(outcome: string): void;
   firstAttempt(ms: number): void;
   gaveUp(): void;

@@ -24,7 +24,7 @@ export interface SealKey {
 }
 
 /** The id is derived from the key, so that all instances agree on it. */
-export function sealKey(bytes: Buffer): SealKey {
+function sealKey(bytes: Buffer): SealKey {
   return { id: createHash('sha256').update('reseal seal key id').update(bytes).digest('hex').slice(0, 8), bytes };
 }
 

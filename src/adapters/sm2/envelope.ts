@@ -14,7 +14,7 @@ import { Point, randomScalar } from './points.ts';
 const SM4_ECB = sequence([oid('1.2.156.10197.1.104.1')]);
 const SM4_KEY_BYTES = 16;
 
-export interface KeyHalves {
+interface KeyHalves {
   /** The private key as 32 bytes. */
   readonly scalar: Uint8Array;
   /** 04 ‖ x ‖ y. */

@@ -20,13 +20,13 @@ import { DerError, DerReader } from '../der/reader.ts';
 import { bitString, integer, octetString, sequence } from '../der/writer.ts';
 import { CURVE, CURVE_NAME, FIELD_BYTES, isUncompressed, KEY_ALGORITHM } from './curve.ts';
 
-export interface Sm2PublicKey {
+interface Sm2PublicKey {
   readonly handle: KeyObject;
   /** 04 ‖ x ‖ y. */
   readonly point: Uint8Array;
 }
 
-export interface Sm2PrivateKey {
+interface Sm2PrivateKey {
   readonly handle: KeyObject;
   readonly publicKey: Sm2PublicKey;
 }

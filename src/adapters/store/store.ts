@@ -36,7 +36,7 @@ export type DatabaseLocation =
   | { readonly kind: 'sqlite'; readonly file: string }
   | { readonly kind: 'postgresql'; readonly url: string; readonly maxConnections: number };
 
-export interface StoreEvents {
+interface StoreEvents {
   /** A group of transactions was committed with one fsync. SQLite only: PostgreSQL does its own group commit. */
   onCommit?(groupSize: number): void;
   /** The database failed; the caller got `service_busy`. */

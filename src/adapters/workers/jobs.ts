@@ -20,7 +20,7 @@ export type Argon2Input = {
   readonly tagLength: number;
 };
 
-export type DigestInput = {
+type DigestInput = {
   readonly pkcs8: Uint8Array;
   readonly spki: Uint8Array;
   readonly signHash: SignHash;

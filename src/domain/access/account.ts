@@ -54,7 +54,7 @@ export function accountChange(request: { name?: string; locale?: string }): Acco
   };
 }
 
-export function accountLocale(text: string): Locale {
+function accountLocale(text: string): Locale {
   const locale = LOCALES.find((known) => known === text);
   if (locale) return locale;
   throw invalid('locale', `Choose one of ${LOCALES.join(', ')}.`, `可选值：${LOCALES.join('、')}。`);

@@ -57,7 +57,7 @@ const ORDERS_ONLY: Permissions = {
 };
 
 /** The whole permission model: actions by kind of credential. */
-export const MAY: Record<CredentialKind, Permissions> = {
+const MAY: Record<CredentialKind, Permissions> = {
   standard: {
     read: true,
     order: true,

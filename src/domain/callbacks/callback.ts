@@ -45,7 +45,7 @@ export interface CallbackSettings {
 }
 
 /** The request body, with the field names of the specification. */
-export interface CallbackBody {
+interface CallbackBody {
   readonly action_type: string;
   readonly action_id: CallbackAction;
   readonly order_id: OrderId;

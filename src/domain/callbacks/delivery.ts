@@ -137,7 +137,7 @@ const MAX_OPEN_MS = HOUR_MS;
 
 export const isBreakerOpen = ({ openUntil }: Lane, now: number): boolean => isAhead(openUntil, now, MAX_OPEN_MS);
 
-export interface LaneFailure {
+interface LaneFailure {
   readonly startedAt: number;
   readonly now: number;
   readonly schedule: readonly number[];

@@ -20,7 +20,7 @@ export interface CallbackReport {
 }
 
 /** Fault and remedy, for the receiver's operator. */
-export const FAILURE_TEXTS: Readonly<Record<FailureReason, Localized>> = {
+const FAILURE_TEXTS: Readonly<Record<FailureReason, Localized>> = {
   name_not_found: {
     en: 'The host of the callback address has no address in DNS. Check its spelling, or publish its record.',
     zh: '回调地址的主机名在 DNS 中没有地址，请检查拼写或添加解析记录。',

@@ -40,7 +40,7 @@ export interface ChosenIssuer {
 }
 
 /** An issuer with less left signs nothing new: the certificate would expire before it is installed. */
-export const MIN_ISSUER_LIFE_MS = DAY_MS;
+const MIN_ISSUER_LIFE_MS = DAY_MS;
 export const canStillSign = ({ notAfter }: Pick<ChosenIssuer, 'notAfter'>, now: number): boolean =>
   notAfter >= now + MIN_ISSUER_LIFE_MS;
 

@@ -4,14 +4,14 @@
 import { type Address, type AddressRule, IPV4_MAPPED, isInside, type Network, network } from './addresses.ts';
 import type { OutboundUrl } from './outbound.ts';
 
-export interface AddressRules {
+interface AddressRules {
   readonly allow: readonly AddressRule[];
   /** Takes precedence over allow, and over being public. */
   readonly deny: readonly AddressRule[];
 }
 
 /** `allowed`: not public, but matched by an allow rule. Its responses must not be shown to the caller. */
-export type AddressVerdict = 'public' | 'allowed' | 'refused';
+type AddressVerdict = 'public' | 'allowed' | 'refused';
 
 const networks = (...texts: readonly string[]): Network[] => texts.map(network);
 const isInAny = (list: readonly Network[], address: Address): boolean => list.some((one) => isInside(one, address));

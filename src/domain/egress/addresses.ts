@@ -57,7 +57,7 @@ function dottedTailToGroups(text: string): string {
 }
 
 /** Parses `10.0.0.0/8` or a single address. Rejects host bits beyond the prefix: such a typo is ambiguous. */
-export function parseNetwork(text: string): Network | undefined {
+function parseNetwork(text: string): Network | undefined {
   const [written = '', length, ...more] = text.split('/');
   const address = parseAddress(written);
   if (!address || more.length > 0) return undefined;

@@ -7,14 +7,14 @@ import { Refusal } from '../errors.ts';
 import { chooseIssuer } from './key.ts';
 import type { IssuanceContext } from './request.ts';
 
-export type PendingPlan =
+type PendingPlan =
   | ({ readonly kind: 'ready'; readonly issuerId: string } & Validity)
   /** Not now; perhaps at the next check. */
   | { readonly kind: 'later' }
   /** It can never be issued as it was requested. */
   | { readonly kind: 'impossible'; readonly why: string };
 
-export type PendingContext = Pick<IssuanceContext, 'now' | 'order' | 'product' | 'issuers'> & {
+type PendingContext = Pick<IssuanceContext, 'now' | 'order' | 'product' | 'issuers'> & {
   readonly isKeyBlocked: boolean;
 };
 

@@ -10,7 +10,7 @@ import { keyAndIssuer, requireKeyAsOffered, requireSignHashOffered } from './key
 import { holderName, requestedNames } from './names.ts';
 import type { CertificatePlan, CertificateRequest, IssuanceContext } from './request.ts';
 
-export interface PlacementContext extends IssuanceContext {
+interface PlacementContext extends IssuanceContext {
   readonly previous: null;
   /** The operator vouches for what cannot be validated: the holder's name in a signing certificate. */
   readonly isVouchedFor: boolean;

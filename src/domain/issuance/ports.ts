@@ -1,5 +1,5 @@
-// What ordering and issuing need from the store. Every look-up of something an account owns names the account: what
-// belongs to another is not there.
+// What ordering and issuing need from the store. Every look-up of something an account owns names the account; what
+// belongs to another account is not found.
 
 import type { Issuer, PublicIssuer } from '../certificate/authority.ts';
 import type {
@@ -17,37 +17,37 @@ import type { PreviousCertificate } from './request.ts';
 /** Private keys are sealed before they reach the disk. */
 export interface Issuers {
   list(): Promise<Issuer[]>;
-  /** The same ones in the same order; no private key is opened. */
+  /** Like `list`, without unsealing private keys. */
   listPublic(): Promise<PublicIssuer[]>;
-  /** All of them, or none when an active issuer of the same role and key type is there already. */
+  /** Stores all, or none if an active issuer of the same role and key type exists. */
   claim(issuers: readonly Issuer[]): Promise<void>;
-  /** They take the place of the active ones of their key type, which are retired. */
+  /** Activates them, and retires the active issuers of their key type. */
   adopt(issuers: readonly Issuer[]): Promise<void>;
 }
 
-/** Which certificate of an order is being signed right now, and until when its signer is believed to be alive. */
+/** The certificate of an order that is being signed, and the end of the signer's lease. */
 export interface Signing {
   readonly certificateId: CertificateId;
   readonly until: number;
 }
 
 export interface Orders {
-  /** Refuses with `duplicate_alternative_order_id` what the account has an order of that name for. */
+  /** Throws `duplicate_alternative_order_id` if the account has an order with that id. */
   insert(order: Order): Promise<void>;
   find(accountId: AccountId, id: OrderId): Promise<Order | undefined>;
   findByAlternative(accountId: AccountId, alternativeId: string): Promise<Order | undefined>;
-  /** Nobody else decides about the order until the transaction ends. */
+  /** Locks the order until the transaction ends. */
   findForUpdate(accountId: AccountId, id: OrderId): Promise<{ order: Order; signing: Signing | null } | undefined>;
   list(accountId: AccountId, page: Page): Promise<Order[]>;
   /**
-   * Writes what may change about an order, and ends the signing of it, if any. Refuses with `service_busy` when the
-   * order has changed since it was read.
+   * Writes the mutable fields of an order, and ends its signing lease, if any. Throws `service_busy` when the order has
+   * changed since it was read.
    */
   save(order: Order): Promise<void>;
   beginSigning(orderId: OrderId, signing: Signing): Promise<void>;
-  /** Saves the order, if it is unchanged and this certificate is still the one being signed; else false. */
+  /** Saves the order if its revision is unchanged and this certificate holds the lease; returns false otherwise. */
   finishSigning(order: Order, certificateId: CertificateId): Promise<boolean>;
-  /** Orders whose signer is overdue, the longest first. */
+  /** Orders whose signing lease has expired, oldest first. */
   overdue(now: number, limit: number): Promise<{ accountId: AccountId; orderId: OrderId }[]>;
 }
 
@@ -69,32 +69,32 @@ export type IssuedFacts = Pick<IssuedCertificate, 'der' | 'issuedAt' | 'version'
 export interface Certificates {
   insert(certificate: CertificateRecord): Promise<void>;
   find(accountId: AccountId, id: CertificateId): Promise<CertificateRecord | undefined>;
-  /** What a reissue compares with; the version is 0 for one that was never issued. */
+  /** What a reissue compares with. Version 0 means never issued. */
   findCurrent(accountId: AccountId, id: CertificateId): Promise<PreviousCertificate | undefined>;
   /** The latest that was issued on this cloud-held key. */
   findByCloudKey(accountId: AccountId, cloudKeyId: string): Promise<IssuedCertificate | undefined>;
-  /** The one whose issuance made this one the previous. */
+  /** The certificate that replaced this one. */
   findReplacing(accountId: AccountId, id: CertificateId): Promise<string | undefined>;
-  /** The last ones made for the order, the earlier one first, without those that were voided. */
+  /** The last certificates of the order, oldest first, without voided ones. */
   listLast(accountId: AccountId, orderId: OrderId, limit: number): Promise<CertificateSummary[]>;
-  /** Issued, not expired and not revoked; one that is only to be revoked still counts. */
+  /** Issued, not expired and not revoked. A scheduled revocation does not count yet. */
   listValid(accountId: AccountId, orderId: OrderId, now: number): Promise<{ id: CertificateId; names: string[] }[]>;
-  /** Whether there is any of them. */
+  /** Whether `listValid` has any. */
   hasUnrevoked(accountId: AccountId, orderId: OrderId, now: number): Promise<boolean>;
-  /** Everything that was, or is being, signed on this key, in any account; the encryption half's key counts too. */
+  /** Certificates signed, or being signed, on this key in any account; the key of an encryption half counts too. */
   listOnKey(fingerprint: string, page: Page): Promise<(CertificateRef & { readonly state: CertificateState })[]>;
-  /** Serial numbers of lost signers that are not revoked, in any account. */
+  /** Voided certificates that are not revoked, in any account. */
   listVoided(page: Page): Promise<CertificateRef[]>;
-  /** False when it is not prepared any more: somebody found its signer overdue and voided it. */
+  /** False when it is no longer prepared: its lease expired and it was voided. */
   issue(id: CertificateId, issued: IssuedFacts): Promise<boolean>;
-  /** Of one that is pending: its id stays, and what is to be signed is written down. False when it is not pending any more. */
+  /** Turns a pending certificate into a prepared one under the same id. False when it is no longer pending. */
   prepare(record: PreparedCertificate): Promise<boolean>;
   /**
-   * The serial number stays taken. One whose id was answered before goes back to waiting, and the voided serial number
-   * gets the id that is given for it.
+   * Voids a prepared certificate; its serial number stays taken. If its id was answered before, it becomes pending again
+   * and the voided serial number is kept under `newId`.
    */
   void(id: CertificateId, newId: CertificateId): Promise<void>;
-  /** Only what is pending. */
+  /** Cancels a pending certificate; does nothing otherwise. */
   cancel(accountId: AccountId, id: CertificateId): Promise<void>;
 }
 
@@ -105,7 +105,7 @@ export interface IdempotencyKeys {
     key: string,
     since: number,
   ): Promise<{ requestHash: string; certificateId: CertificateId } | undefined>;
-  /** Takes the place of an older one under the same key. */
+  /** Replaces an older entry of the same key. */
   put(
     accountId: AccountId,
     orderId: OrderId,

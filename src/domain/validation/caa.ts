@@ -18,7 +18,7 @@ const CRITICAL = 128;
 /** Tags that are enforced or safe to ignore. A critical property with any other tag might forbid the issuance. */
 const KNOWN_TAGS: readonly string[] = ['issue', 'issuewild', 'iodef'];
 
-export interface CaaRules {
+interface CaaRules {
   /** The issuer domain names of this CA. */
   readonly issuers: readonly string[];
   readonly accountUri: string;

@@ -6,9 +6,9 @@ import { hostOf, type RegistrableDomain } from '../certificate/names.ts';
 import type { DcvScope, DomainValidation } from '../certificate/order.ts';
 import { PERSIST_LABEL, persistRecord } from './dns-persist.ts';
 
-export const DNS_LABEL = '_dnsauth';
+const DNS_LABEL = '_dnsauth';
 /** The value is in the file, never in the path: a server that echoes the requested path must not pass. */
-export const FILE_PATH = '/.well-known/pki-validation/fileauth.txt';
+const FILE_PATH = '/.well-known/pki-validation/fileauth.txt';
 
 export interface Challenge {
   readonly name: string;

@@ -9,7 +9,7 @@ import { isOurIssuer, type Obstacle, partition, quote, readIssueValue, valuesOf 
 
 export const PERSIST_LABEL = '_validation-persist';
 
-export interface PersistBinding {
+interface PersistBinding {
   readonly issuer: string;
   readonly accountUri: string;
   readonly persistUntil: number | null;
@@ -91,7 +91,7 @@ export function persistDomains(name: string, registrableDomain: RegistrableDomai
   );
 }
 
-export interface PersistRules {
+interface PersistRules {
   readonly issuers: readonly string[];
   readonly accountUri: string;
   /** Milliseconds. */

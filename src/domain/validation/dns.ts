@@ -8,7 +8,7 @@ export type DnsAnswer<Record> =
   | { readonly kind: 'absent' }
   | { readonly kind: 'failed'; readonly reason: DnsFailure };
 
-export const DNS_FAILURES = ['dns_timeout', 'dns_failure'] as const;
+const DNS_FAILURES = ['dns_timeout', 'dns_failure'] as const;
 export type DnsFailure = (typeof DNS_FAILURES)[number];
 
 /** The answer for one domain of the tree climbed from a name towards the root. */

@@ -5,7 +5,7 @@ import type { Locale } from '../../kernel/locale.ts';
 import type { HeldKey } from '../../usecases/cloud-keys/operate-cloud-keys.ts';
 import { ALL_ALGORITHMS, algorithmsOf, type Body, booleanIn, CURVES, choiceIn, PIN } from './csc-wire.ts';
 
-export const METHODS = [
+const METHODS = [
   'info',
   'credentials/list',
   'credentials/info',
@@ -32,7 +32,7 @@ export const infoView = (locale: Locale) => ({
 });
 
 /** Which parts of a credential the caller requested. */
-export interface Detail {
+interface Detail {
   readonly certificates: 'single' | 'none' | 'chain';
   readonly certInfo: boolean;
   readonly authInfo: boolean;

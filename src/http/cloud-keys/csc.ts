@@ -27,7 +27,7 @@ import {
   stringIn,
 } from './csc-wire.ts';
 
-export interface CscServices {
+interface CscServices {
   readonly log: Log;
   readonly authenticate: AuthenticateCaller;
   readonly cloudKeys: UseCloudKey;

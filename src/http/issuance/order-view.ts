@@ -1,4 +1,4 @@
-// Orders and certificates as callers see them: the fields, and what clients of this API family expect in them.
+// The JSON of orders and certificates, with the fields that clients of this API family expect.
 
 import type { CertificateRecord, CertificateState, IssuedCertificate } from '../../domain/certificate/certificate.ts';
 import type { Order } from '../../domain/certificate/order.ts';
@@ -52,7 +52,7 @@ export const encryptionOf = ({ encryption }: IssuedCertificate) =>
     encryption_key_envelope: Buffer.from(encryption.envelope).toString('base64'),
   };
 
-/** Clients of the family read strings here, and take the absent for empty. */
+/** Clients of the family read strings here: absent values are empty. */
 const nameView = (order: Order, { name, challenge, isVerified, finding }: NameState, locale: Locale) => ({
   domain: name,
   dcv_method: order.dcvMethod ?? '',

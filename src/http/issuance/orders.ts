@@ -1,4 +1,4 @@
-// GET /openapi/v3/orders, /orders/{id} and /certs/{id}: what an account sees of its orders and certificates.
+// GET /openapi/v3/orders, /orders/{id} and /certs/{id}. Extensions of the specification.
 import Type from 'typebox';
 import { pem } from '../../domain/certificate/pem.ts';
 import type { ShowOrders } from '../../usecases/issuance/show-orders.ts';

@@ -1,5 +1,5 @@
-// POST /openapi/v3/orders/{product_id}, and what is done to an order by name: finding it by the customer's own
-// identifier, and canceling it. Ours, with the paths that clients of this API family use.
+// POST /openapi/v3/orders/{product_id}, GET /orders/alternate/{alternative_order_id} and PUT /orders/{id}/cancel.
+// Extensions of the specification, at the paths that clients of this API family use.
 import Type from 'typebox';
 import type { CancelOrder } from '../../usecases/issuance/cancel-order.ts';
 import type { PlaceOrder } from '../../usecases/issuance/place-order.ts';
@@ -24,7 +24,7 @@ const Placed = Type.Object({
 const AnyObject = Type.Object({}, { additionalProperties: true });
 const common = { tags: ['orders'], 'x-reseal-extension': true };
 
-export interface OrderServices {
+interface OrderServices {
   readonly placeOrder: PlaceOrder;
   readonly cancelOrder: CancelOrder;
   readonly show: ShowOrders;

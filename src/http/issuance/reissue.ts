@@ -1,4 +1,4 @@
-// POST /openapi/v3/orders/{id}/reissue: the wire's words become ours, and the answer carries the certificate's id.
+// POST /openapi/v3/orders/{id}/reissue. The answer carries the certificate's id, or with dry_run the plan.
 import Type from 'typebox';
 import { canonicalJson } from '../../domain/canonical-json.ts';
 import { invalid } from '../../domain/errors.ts';
@@ -24,7 +24,7 @@ const Answer = Type.Object({
 
 const MAX_IDEMPOTENCY_KEY = 255;
 
-/** `digestOf` names a body without giving it away: an access code is short enough to be guessed from a plain hash. */
+/** `digestOf` is keyed: a short access code could be brute-forced from a plain hash of the body. */
 export function reissueOperation(api: Api, reissue: Reissue, digestOf: (text: string) => string): void {
   api.post(
     '/orders/:id/reissue',
@@ -54,7 +54,7 @@ export function reissueOperation(api: Api, reissue: Reissue, digestOf: (text: st
           dryRun,
         },
         idempotency: idempotencyOf(request.headers['idempotency-key'], request.body, digestOf),
-        // Undefined once the caller has hung up.
+        // Undefined once the caller has disconnected.
         remote: request.ip ?? '',
       };
       if (dryRun) return success({ plan: viewOf(await reissue.plan(call)) });
@@ -63,7 +63,7 @@ export function reissueOperation(api: Api, reissue: Reissue, digestOf: (text: st
   );
 }
 
-/** Anything but `true` is refused: a typo must not revoke a certificate. */
+/** Refuses any value but `true`: a typo must not revoke a certificate. */
 function isDryRun(query: { readonly dry_run?: unknown }): boolean {
   const isMisspelt = Object.keys(query).some((name) => /dry/i.test(name) && name !== 'dry_run');
   if (query.dry_run === undefined && !isMisspelt) return false;
@@ -80,7 +80,7 @@ function idempotencyOf(key: string | undefined, body: Type.Static<typeof Body>, 
       `Idempotency-Key 须为 1 至 ${MAX_IDEMPOTENCY_KEY} 个可打印字符。`,
     );
   }
-  // An access code that is not used leaves no trace at all (contract reissue 7).
+  // An access code that is not used leaves no trace, not even in the digest (contract reissue 7).
   const { sign_key_pin: _, sign_key_pin_tip: __, ...rest } = body;
   const used = body.certificate.csr_from === 'sign-cloud-csc' ? body : rest;
   return { key, requestHash: digestOf(canonicalJson(used)) };

@@ -17,7 +17,7 @@ export interface IssuedKey {
   readonly authKey: Secret;
 }
 
-export interface AccessTools {
+interface AccessTools {
   readonly store: Store;
   readonly now: Clock;
   readonly newId: NewId;
@@ -25,7 +25,7 @@ export interface AccessTools {
 }
 
 export type NewAccount = { readonly name: string; readonly kind: AccountKind; readonly locale: Locale };
-export type NewKey = {
+type NewKey = {
   readonly accountId: AccountId;
   readonly kind: CredentialKind;
   readonly expiresAt: number | null;

@@ -29,7 +29,7 @@ export interface DeliveryObserver {
   firstAttempt(ms: number): void;
   gaveUp(event: PendingEvent, attempts: number): void;
 }
-export type AttemptOutcome = 'delivered' | 'status_3xx' | 'status_4xx' | 'status_5xx' | 'status_other' | AttemptReason;
+type AttemptOutcome = 'delivered' | 'status_3xx' | 'status_4xx' | 'status_5xx' | 'status_other' | AttemptReason;
 
 export interface AttemptTools {
   readonly store: Store;
@@ -45,11 +45,7 @@ export interface AttemptTools {
 const MAX_GIVEN_UP = 100;
 
 /** Resolves when the outcome is durable. Calls and awaits `onEnd` as soon as the connection has ended. */
-export type AttemptDelivery = (
-  claimed: ClaimedDelivery,
-  signal: AbortSignal,
-  onEnd: () => Promise<void>,
-) => Promise<void>;
+type AttemptDelivery = (claimed: ClaimedDelivery, signal: AbortSignal, onEnd: () => Promise<void>) => Promise<void>;
 
 export function attemptDelivery(tools: AttemptTools): AttemptDelivery {
   const { store, now, random, callOut, policyFor, schedule, observer } = tools;

@@ -16,7 +16,7 @@ export function signatureOf(signingSecret: Secret, id: string, timestamp: string
   return `v1,${createHmac('sha256', key).update(`${id}.${timestamp}.`).update(body).digest('base64')}`;
 }
 
-export interface SignedCallback {
+interface SignedCallback {
   readonly id: string;
   readonly at: number;
   readonly body: string;

@@ -61,7 +61,7 @@ export interface UseCloudKey {
   destroy(by: Actor, id: string, pin: Secret): Promise<HeldKey>;
 }
 
-export interface CloudKeyTools extends OperatorTools {
+interface CloudKeyTools extends OperatorTools {
   readonly keys: KeyMaker;
   readonly randomBytes: (count: number) => Uint8Array;
 }

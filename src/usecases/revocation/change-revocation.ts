@@ -26,7 +26,7 @@ export interface ChangeRevocation {
   cancel(by: Actor, certificateId: CertificateId): Promise<void>;
 }
 
-export interface ChangeTools extends RevocationTools {
+interface ChangeTools extends RevocationTools {
   readonly products: Catalog;
 }
 

@@ -13,12 +13,12 @@ import { judgePersist, PERSIST_LABEL, persistDomains } from '../../domain/valida
 import { fetchFile } from './fetch-file.ts';
 
 /** One network vantage point. */
-export interface Perspective {
+interface Perspective {
   readonly dns: DnsLookups;
   readonly callOut: CallOut;
 }
 
-export interface CheckTools {
+interface CheckTools {
   /** The primary one first. */
   readonly perspectives: readonly Perspective[];
   /** The issuer domain names of this CA in CAA and persistent records. */

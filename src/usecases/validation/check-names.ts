@@ -45,7 +45,7 @@ export const NAMES_AT_ONCE = 8;
  */
 export const CHECK_LIMITS_MS = { issuing: 6_000, onRequest: 8_000, bySchedule: 60_000 } as const;
 
-export interface NamesToCheck {
+interface NamesToCheck {
   readonly accountId: AccountId;
   /** Undefined if the operator no longer offers it. */
   readonly product: Pick<Product, 'dcvMethods'> | undefined;

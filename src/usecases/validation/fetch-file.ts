@@ -10,7 +10,7 @@ import { type FileTarget, fileTarget, redirectTarget } from '../../domain/valida
 const MAX_REDIRECTS = 5;
 const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 307, 308]);
 
-export interface FileTools {
+interface FileTools {
   readonly filePort: number;
   readonly filePolicy: OutboundPolicy;
 }

@@ -44,7 +44,7 @@ export async function stopWaiting(tx: Repositories, order: Order, first: 'cancel
   return after;
 }
 
-export interface LapsedCertificate {
+interface LapsedCertificate {
   readonly order: Order;
   readonly certificateId: CertificateId;
   /** For the audit log. */

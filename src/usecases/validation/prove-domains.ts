@@ -53,7 +53,7 @@ export type IssuePending = (
 ) => Promise<PendingOutcome>;
 export type PendingOutcome = 'issued' | 'later' | { readonly impossible: string };
 
-export interface ProveTools extends ValidationTools {
+interface ProveTools extends ValidationTools {
   readonly issue: IssuePending;
   /** From 0 to 1. */
   readonly random: () => number;

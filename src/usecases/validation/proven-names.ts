@@ -9,18 +9,18 @@ import { DAY_MS } from '../../kernel/durations.ts';
 /** The recorded method of names that an operator vouched for. */
 export const VOUCHED = 'operator';
 
-export interface ProofTools {
+interface ProofTools {
   readonly registrableDomain: RegistrableDomain;
 }
 
-export interface ProofQuery {
+interface ProofQuery {
   readonly accountId: AccountId;
   readonly names: readonly string[];
   readonly product: Pick<Product, 'reuseDays' | 'dcvMethods' | 'dcvScopes'>;
   readonly now: number;
 }
 
-export interface ReusableProof {
+interface ReusableProof {
   readonly methods: readonly string[];
   /** The last moment at which one of the proofs may be reused. */
   readonly until: number;

@@ -10,7 +10,7 @@ import { encodeEntry } from './crl.ts';
 const PAGE = 5_000;
 const MIN_BUFFER_BYTES = 4_096;
 
-export interface EncodedEntries {
+interface EncodedEntries {
   /** The number of the CRL that lists exactly these entries. */
   readonly number: number;
   readonly count: number;

@@ -36,7 +36,7 @@ export interface CrlPublisher {
   publishDue(): Promise<number>;
 }
 
-export interface PublisherTools {
+interface PublisherTools {
   readonly store: Store;
   readonly now: Clock;
   readonly signers: () => StatusSigners;

@@ -25,7 +25,7 @@ const ENTRY_EXTENSIONS: Readonly<Record<RevocationReason, Uint8Array>> = {
 export const encodeEntry = ({ serial, reason, revokedAt }: CrlEntry): Uint8Array =>
   sequence([integer(Buffer.from(serial, 'hex')), time(new Date(revokedAt)), ENTRY_EXTENSIONS[reason]]);
 
-export interface CrlContent {
+interface CrlContent {
   readonly algorithm: Uint8Array;
   /** The issuer's subject, DER. */
   readonly issuer: Uint8Array;

@@ -3,7 +3,7 @@
 import { DerError, DerReader } from '../../der/reader.ts';
 
 /** Several times the size of a request with a long nonce and a few extensions. */
-export const MAX_REQUEST_BYTES = 4_096;
+const MAX_REQUEST_BYTES = 4_096;
 /** Clients ask about one certificate per request; RFC 5019 allows no more. */
 const MAX_REQUESTS = 16;
 const MAX_EXTENSIONS = 16;
@@ -24,7 +24,7 @@ export interface SingleRequest {
   readonly serial: string | null;
 }
 
-export interface OcspRequest {
+interface OcspRequest {
   readonly requests: readonly [SingleRequest, ...SingleRequest[]];
   readonly nonce: Uint8Array | null;
 }

@@ -45,7 +45,7 @@ export interface Responders {
   renewDue(signers: Iterable<StatusSigner>): Promise<void>;
 }
 
-export interface ResponderTools {
+interface ResponderTools {
   readonly store: Store;
   readonly now: Clock;
   readonly withLock: KeyedMutex;

@@ -27,12 +27,12 @@ export const OCSP_ERRORS = {
   unauthorized: sequence([enumerated(6)]),
 } as const;
 
-export interface SingleResponse {
+interface SingleResponse {
   readonly certId: Uint8Array;
   readonly status: SerialStatus;
 }
 
-export interface ResponseContent {
+interface ResponseContent {
   /** SHA-1 of the responder's key: the ResponderID, which the format fixes to SHA-1. */
   readonly keyHash: Uint8Array;
   readonly producedAt: number;

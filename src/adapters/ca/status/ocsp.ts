@@ -44,7 +44,7 @@ export interface OcspAnswer {
 /** Malformed requests and overload are answered with OCSP error responses; only unexpected errors are thrown. */
 export type AnswerOcsp = (request: Uint8Array) => Promise<OcspAnswer>;
 
-export interface OcspTools {
+interface OcspTools {
   readonly store: Store;
   readonly now: Clock;
   readonly signers: () => StatusSigners;

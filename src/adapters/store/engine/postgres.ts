@@ -4,7 +4,7 @@ import { PostgresDialect, type PostgresPool, type PostgresPoolClient, sql } from
 import pg from 'pg';
 import type { Engine } from './engine.ts';
 
-export interface PostgresOptions {
+interface PostgresOptions {
   readonly url: string;
   readonly maxConnections: number;
   readonly maxHoldMs?: number;

@@ -15,7 +15,7 @@ import { LockTimeout } from './fifo-lock.ts';
 import { DEFAULT_LIMITS, GroupCommit, type GroupCommitLimits, RolledBack, type Ticket } from './group-commit.ts';
 import { isSqliteUnavailable, SqliteConnection } from './sqlite-connection.ts';
 
-export interface SqliteOptions {
+interface SqliteOptions {
   readonly file: string;
   readonly limits?: GroupCommitLimits;
   readonly onCommit?: (groupSize: number) => void;

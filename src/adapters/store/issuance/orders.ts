@@ -1,4 +1,4 @@
-// Orders, each found only through the account that owns it.
+// Orders, found only through the account that owns them.
 
 import type { Order } from '../../../domain/certificate/order.ts';
 import { Refusal } from '../../../domain/errors.ts';
@@ -30,7 +30,7 @@ const orderFrom = (row: Row): Order => ({
   revision: row.revision,
 });
 
-/** What may change during the life of an order. */
+/** The mutable columns of an order. */
 const changeable = (order: Order) => ({
   status: order.status,
   common_name: order.commonName,
