@@ -164,6 +164,14 @@ test('files stay short enough to hold one idea', () => {
   assert.ok(read('ARCHITECTURE.md').split('\n').length <= 220, 'ARCHITECTURE.md is too long');
 });
 
+test('non-null assertions stay rare: types say what is there', (context) => {
+  const ASSERTION = /[\w\])]!(?=[.),;[ ]|$)/gm;
+  const code = (file: string) => read(file).replace(/\/\*[\s\S]*?\*\/|\/\/.*/g, '');
+  const found = SOURCES.flatMap((file) => [...code(file).replaceAll('!=', '').matchAll(ASSERTION)].map(() => file));
+  context.diagnostic(`${found.length} non-null assertions in src`);
+  assert.ok(found.length <= 40, found.join(' '));
+});
+
 test('every source file of more than a few lines says what it decides', () => {
   for (const file of SOURCES.filter((one) => read(one).split('\n').length > 60)) {
     assert.match(read(file), /^(\/\/|\/\*\*|#!)/, `${file} has no header`);

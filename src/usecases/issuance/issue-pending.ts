@@ -36,7 +36,7 @@ function stepsOf(
       const order = await db.orders.find(accountId, orderId);
       const record = await db.certificates.find(accountId, id);
       if (order?.pendingCertificateId !== id || record?.state !== 'pending') return LATER;
-      return await decide(tools, db, order, record, product);
+      return await decide(tools, db, { order, record, product });
     },
 
     /** One that is being signed is no longer pending: no order, so that the decision is found stale and made again. */
@@ -68,9 +68,7 @@ function stepsOf(
 async function decide(
   tools: IssuanceTools,
   db: Repositories,
-  order: Order,
-  record: PendingCertificate,
-  product: Product,
+  { order, record, product }: { readonly order: Order; readonly record: PendingCertificate; readonly product: Product },
 ): Promise<Draft | Settled<PendingOutcome>> {
   const now = tools.now();
   const { accountId, publicKey, names, commonName, signHash, willRevoke: revokes } = record;

@@ -52,7 +52,7 @@ export function placeOrder(tools: IssuanceTools): PlaceOrder {
     const order = newOrder({ id: newId(), accountId, alternativeId }, product, now());
     const certificateId = newId();
     return await translateDuplicate(store, call, () =>
-      issue(once, async () => stepsOf(once, call, product, order, certificateId)),
+      issue(once, async () => stepsOf(once, call, { product, order, certificateId })),
     );
   };
 }
@@ -60,9 +60,7 @@ export function placeOrder(tools: IssuanceTools): PlaceOrder {
 function stepsOf(
   tools: IssuanceTools,
   call: PlaceOrderCall,
-  product: Product,
-  order: Order,
-  certificateId: CertificateId,
+  { product, order, certificateId }: Omit<Placing, 'vouched'>,
 ): IssuanceSteps<PlacedOrder> {
   const { audit, pendingMs, now } = tools;
   const { request, accountId, actor, requestId = null } = call;
