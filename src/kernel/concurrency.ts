@@ -1,4 +1,4 @@
-// Concurrency limits within one process: a mutex per key, a fair semaphore, and a map with bounded parallelism.
+// Concurrency within one process: a mutex per key, a fair semaphore, a map with bounded parallelism, and batches.
 
 export type KeyedMutex = <T>(key: string, work: () => Promise<T>) => Promise<T>;
 
@@ -69,4 +69,29 @@ export async function mapLimit<Item, Result>(
   }
   await Promise.all(Array.from({ length: Math.min(limit, items.length) }, worker));
   return results;
+}
+
+export type InBatch = <T>(work: () => T) => Promise<T>;
+
+/**
+ * Runs synchronous work in batches: everything that was queued by the end of an event-loop turn runs back to back, at
+ * most `limit` per turn. Alike computations one after another keep the processor's caches warm.
+ */
+export function batches(limit: number): InBatch {
+  const queue: (() => void)[] = [];
+  function run(): void {
+    for (const work of queue.splice(0, limit)) work();
+    if (queue.length > 0) setImmediate(run);
+  }
+  return (work) =>
+    new Promise((resolve, reject) => {
+      if (queue.length === 0) setImmediate(run);
+      queue.push(() => {
+        try {
+          resolve(work());
+        } catch (error) {
+          reject(error);
+        }
+      });
+    });
 }

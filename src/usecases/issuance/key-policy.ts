@@ -18,13 +18,14 @@ interface KeyFacts {
 
 /** Reads what is known about the key of a request. The result throws for a key that may not be certified. */
 export async function keyPolicy(
-  { readCsr, requireStrongKey }: Pick<IssuanceTools, 'readCsr' | 'requireStrongKey'>,
+  { readCsr, requireStrongKey, inBatch }: Pick<IssuanceTools, 'readCsr' | 'requireStrongKey' | 'inBatch'>,
   db: Repositories,
   { accountId, product, request: { keySource, csr }, reusedKey }: KeyFacts,
 ): Promise<(key: PublicKey) => void> {
   const heldId = reusedKey?.cloudKeyId ?? null;
   if (heldId !== null && !(await db.cloudKeys.find(accountId, heldId))) return refuseDestroyed;
-  const sent = keySource === 'caller' ? fingerprintOf(csr, reusedKey?.publicKey, readCsr) : undefined;
+  const sent =
+    keySource === 'caller' && csr ? await inBatch(() => fingerprintOf(csr, readCsr)) : reusedKey?.publicKey.fingerprint;
   const isBlocked = sent !== undefined && (await db.blockedKeys.has(sent, accountId));
   return (key) => {
     if (product.trust === 'public') requireStrongKey(key);
@@ -33,12 +34,7 @@ export async function keyPolicy(
 }
 
 /** Undefined for a CSR that cannot be read: it is refused when the request is decided. */
-function fingerprintOf(
-  csr: string | undefined,
-  reused: PublicKey | undefined,
-  readCsr: (text: string) => PublicKey,
-): string | undefined {
-  if (!csr) return reused?.fingerprint;
+function fingerprintOf(csr: string, readCsr: (text: string) => PublicKey): string | undefined {
   try {
     return readCsr(csr).fingerprint;
   } catch {

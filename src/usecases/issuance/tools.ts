@@ -3,6 +3,7 @@ import type { CertificateAuthority } from '../../domain/certificate/authority.ts
 import type { PublicKey } from '../../domain/certificate/public-key.ts';
 import type { KeyMaker } from '../../domain/cloud-keys/ports.ts';
 import type { PublishCrls } from '../../domain/revocation/ports.ts';
+import type { InBatch } from '../../kernel/concurrency.ts';
 import type { Audit } from '../access/audit.ts';
 import type { ValidationTools } from '../validation/check-names.ts';
 
@@ -13,6 +14,8 @@ export interface IssuanceTools extends ValidationTools {
   /** Publishes the CRLs on which an issuance has revoked something. Never throws: a later run publishes what failed. */
   readonly publishCrls: PublishCrls;
   readonly readCsr: (text: string) => PublicKey;
+  /** Runs signature checks of concurrent requests back to back. */
+  readonly inBatch: InBatch;
   readonly requireStrongKey: (key: PublicKey) => void;
   /** How long a certificate may wait for validation. */
   readonly pendingMs: number;
