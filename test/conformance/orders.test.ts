@@ -195,6 +195,21 @@ for (const engine of await bothEngines()) {
       assert.equal(await certificates.findCurrent('b', 'c1'), undefined);
     });
 
+    testStore('an order is found with its current certificate, by its account only', async (store) => {
+      const { certificates, orders } = store;
+      assert.deepEqual(await orders.findWithCurrent('a', 'o'), { order: await orders.find('a', 'o'), current: null });
+      await certificates.insert(issued('c1', { version: 7, commonName: ODD, names: [ODD, 'x'] }));
+      const before = await orders.find('a', 'o');
+      assert.ok(before);
+      await orders.save({ ...before, currentCertificateId: 'c1' });
+      assert.deepEqual(await orders.findWithCurrent('a', 'o'), {
+        order: await orders.find('a', 'o'),
+        current: await certificates.findCurrent('a', 'c1'),
+      });
+      assert.equal(await orders.findWithCurrent('b', 'o'), undefined);
+      assert.equal(await orders.findWithCurrent('a', 'nothing'), undefined);
+    });
+
     testStore('a serial number, and a version within an order, are there once', async ({ certificates, orders }) => {
       await orders.insert(order('p'));
       await certificates.insert(issued('c1', { version: 1 }));

@@ -47,6 +47,7 @@ function everyLookUp(db: Db, engine: Engine): Readonly<Record<string, () => Prom
     'beginning to sign': () => orders.beginSigning('o1', { certificateId: 'c1', until: 1 }),
     'finishing to sign': () => orders.finishSigning({ ...ORDER, id: 'o1', accountId: 'a1' }, 'c1'),
     'overdue orders': () => orders.overdue(5, 10),
+    'an order with its current certificate': () => orders.findWithCurrent('a1', 'o1'),
     'a certificate': () => certificates.find('a1', 'c1'),
     'the current certificate': () => certificates.findCurrent('a1', 'c1'),
     'what replaced it': () => certificates.findReplacing('a1', 'c1'),

@@ -35,6 +35,11 @@ export interface Orders {
   /** Throws `duplicate_alternative_order_id` if the account has an order with that id. */
   insert(order: Order): Promise<void>;
   find(accountId: AccountId, id: OrderId): Promise<Order | undefined>;
+  /** With its current certificate, in one statement: what every reissue begins with. */
+  findWithCurrent(
+    accountId: AccountId,
+    id: OrderId,
+  ): Promise<{ readonly order: Order; readonly current: PreviousCertificate | null } | undefined>;
   findByAlternative(accountId: AccountId, alternativeId: string): Promise<Order | undefined>;
   /** Locks the order until the transaction ends. */
   findForUpdate(accountId: AccountId, id: OrderId): Promise<{ order: Order; signing: Signing | null } | undefined>;

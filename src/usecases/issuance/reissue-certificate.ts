@@ -11,7 +11,7 @@ import { Refusal } from '../../domain/errors.ts';
 import type { CertificateId, OrderId } from '../../domain/ids.ts';
 import { mentionedNames } from '../../domain/issuance/names.ts';
 import { planReissue } from '../../domain/issuance/reissue.ts';
-import type { ReissuePlan, ReissueRequest } from '../../domain/issuance/request.ts';
+import type { PreviousCertificate, ReissuePlan, ReissueRequest } from '../../domain/issuance/request.ts';
 import type { Repositories } from '../../domain/store.ts';
 import { keyedMutex } from '../../kernel/concurrency.ts';
 import { beginWaiting } from '../validation/pending-certificates.ts';
@@ -44,10 +44,10 @@ export function reissueCertificate(tools: IssuanceTools): Reissue {
   const { store, now } = tools;
   const withLock = keyedMutex();
 
-  async function orderOf({ by, orderId }: ReissueCall): Promise<Order> {
-    const order = await store.orders.find(by.accountId, orderId);
-    if (!order) throw new Refusal('order_not_found');
-    return order;
+  async function read({ by, orderId }: ReissueCall): Promise<OrderAsRead> {
+    const found = await store.orders.findWithCurrent(by.accountId, orderId);
+    if (!found) throw new Refusal('order_not_found');
+    return { order: found.order, previous: found.current };
   }
 
   return {
@@ -55,23 +55,29 @@ export function reissueCertificate(tools: IssuanceTools): Reissue {
     reissue: (call) =>
       withLock(`${call.by.accountId} ${call.orderId}`, () => {
         const once = readingKeysOnce(tools);
-        return issue(once, async () => stepsOf(once, call, await orderOf(call)));
+        return issue(once, async () => stepsOf(once, call, await read(call)));
       }),
 
     async plan(call) {
-      const order = await orderOf(call);
+      const found = await read(call);
       // A key used with another body is refused here too; one used with this body changes no plan.
-      const { accountId } = order;
-      if (call.idempotency) await earlierAnswer(store, { accountId, orderId: order.id, at: now() }, call.idempotency);
-      return (await decide(readingKeysOnce(tools), store, call, order)).plan;
+      const { accountId, id: orderId } = found.order;
+      if (call.idempotency) await earlierAnswer(store, { accountId, orderId, at: now() }, call.idempotency);
+      return (await decide(readingKeysOnce(tools), store, call, found)).plan;
     },
   };
 }
 
-function stepsOf(tools: IssuanceTools, call: ReissueCall, read: Order): IssuanceSteps<CertificateId> {
+/** The order and the certificate that a reissue replaces, of one moment. */
+interface OrderAsRead {
+  readonly order: Order;
+  readonly previous: PreviousCertificate | null;
+}
+
+function stepsOf(tools: IssuanceTools, call: ReissueCall, found: OrderAsRead): IssuanceSteps<CertificateId> {
   const { now, newId, pendingMs, audit } = tools;
   const { by, request, idempotency } = call;
-  const { accountId, id: orderId } = read;
+  const { accountId, id: orderId, productId } = found.order;
   const detailsOf = ({ plan }: Draft) => ({
     remote: call.remote,
     added: plan.added.join(' '),
@@ -80,11 +86,13 @@ function stepsOf(tools: IssuanceTools, call: ReissueCall, read: Order): Issuance
   });
 
   return {
-    needsEvidence: mayNeedKeys(request) || tools.products.get(read.productId)?.kind === 'ssl',
+    needsEvidence: mayNeedKeys(request) || tools.products.get(productId)?.kind === 'ssl',
 
     async decide(db, locked) {
       const earlier = idempotency && (await earlierAnswer(db, { accountId, orderId, at: now() }, idempotency));
-      return earlier ? { outcome: earlier } : await decide(tools, db, call, locked ?? read);
+      if (earlier) return { outcome: earlier };
+      const current = locked ? { order: locked, previous: await previousOf(db, locked) } : found;
+      return await decide(tools, db, call, current);
     },
 
     async lock(tx, at) {
@@ -120,12 +128,11 @@ async function decide(
   tools: IssuanceTools,
   db: Repositories,
   { request, idempotency }: Pick<ReissueCall, 'request' | 'idempotency'>,
-  order: Order,
+  { order, previous }: OrderAsRead,
 ): Promise<Draft & { readonly plan: ReissuePlan }> {
   const now = tools.now();
   const { accountId, id: orderId } = order;
   const product = productOf(tools.products, order.productId);
-  const previous = await previousOf(db, order);
   const before = previous?.names ?? order.names;
   const mentioned = mentionedNames(request, product.kind, before);
   const mayRevoke = product.revokesPreviousOnReissue || before.some((name) => !mentioned.includes(name));

@@ -4,10 +4,12 @@ import type { Order } from '../../../domain/certificate/order.ts';
 import { Refusal } from '../../../domain/errors.ts';
 import type { CertificateId } from '../../../domain/ids.ts';
 import type { Orders } from '../../../domain/issuance/ports.ts';
+import type { PreviousCertificate } from '../../../domain/issuance/request.ts';
 import { listFrom, listText } from '../engine/columns.ts';
 import type { Engine } from '../engine/engine.ts';
 import { prepared } from '../engine/prepared.ts';
 import type { Db, Schema } from '../engine/schema.ts';
+import { publicKeyFrom } from './certificate-rows.ts';
 
 type Row = Schema['certificate_order'];
 
@@ -30,6 +32,22 @@ const orderFrom = (row: Row): Order => ({
   revision: row.revision,
 });
 
+type JoinedRow = Awaited<ReturnType<typeof selectWithCurrent>>[number];
+
+function currentFrom(row: JoinedRow): PreviousCertificate | null {
+  const { current_id: id, current_names: names, spki, key_type, key_bits, key_fingerprint } = row;
+  if (id === null || names === null || spki === null) return null;
+  if (key_type === null || key_bits === null || key_fingerprint === null) return null;
+  return {
+    id,
+    commonName: row.current_common_name,
+    names: listFrom<string>(names),
+    publicKey: publicKeyFrom({ spki, key_type, key_bits, key_fingerprint }),
+    version: row.version ?? 0,
+    cloudKeyId: row.cloud_key_id,
+  };
+}
+
 /** The mutable columns of an order. */
 const changeable = (order: Order) => ({
   status: order.status,
@@ -50,6 +68,27 @@ type Owned = Pick<Row, 'id' | 'account_id'>;
 const owned = (db: Db, { id, account_id }: Owned) =>
   db.selectFrom('certificate_order').selectAll().where('id', '=', id).where('account_id', '=', account_id);
 const select = prepared(owned);
+const selectWithCurrent = prepared((db, { id, account_id }: Owned) =>
+  db
+    .selectFrom('certificate_order as o')
+    .leftJoin('certificate as c', (join) =>
+      join.onRef('c.id', '=', 'o.current_certificate_id').onRef('c.account_id', '=', 'o.account_id'),
+    )
+    .selectAll('o')
+    .select([
+      'c.id as current_id',
+      'c.common_name as current_common_name',
+      'c.names as current_names',
+      'c.spki',
+      'c.key_type',
+      'c.key_bits',
+      'c.key_fingerprint',
+      'c.version',
+      'c.cloud_key_id',
+    ])
+    .where('o.id', '=', id)
+    .where('o.account_id', '=', account_id),
+);
 const selectForUpdate = prepared((db, row: Owned) => owned(db, row).forUpdate());
 
 const CHANGEABLE = [
@@ -131,6 +170,11 @@ export const ordersIn = (db: Db, engine: Pick<Engine, 'locksRows'>): Orders => {
     async find(accountId, id) {
       const [row] = await select(db, { id, account_id: accountId });
       return row && orderFrom(row);
+    },
+
+    async findWithCurrent(accountId, id) {
+      const [row] = await selectWithCurrent(db, { id, account_id: accountId });
+      return row && { order: orderFrom(row), current: currentFrom(row) };
     },
 
     async findForUpdate(accountId, id) {
