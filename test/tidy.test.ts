@@ -4,7 +4,7 @@ import { existsSync, globSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { test } from 'node:test';
 import { VARIABLES } from '../src/config/variables.ts';
-import { circlesIn, importGraph, importsOf, upwardImports } from './support/imports.ts';
+import { importCycles, importGraph, importsOf, upwardImports } from './support/imports.ts';
 
 const ROOT = new URL('../', import.meta.url).pathname;
 const read = (file: string): string => readFileSync(join(ROOT, file), 'utf8');
@@ -98,7 +98,7 @@ test('layers import only what their row of the table names', () => {
 });
 
 test('no import runs in a circle, and none runs up from a folder to one above it', (context) => {
-  const [circles, upward] = [circlesIn(GRAPH), upwardImports(GRAPH, RANKING)];
+  const [circles, upward] = [importCycles(GRAPH), upwardImports(GRAPH, RANKING)];
   context.diagnostic(`${circles.length} circles and ${upward.length} upward edges among ${SOURCES.length} files`);
   assert.deepEqual(circles, []);
   assert.deepEqual(upward, []);
@@ -106,7 +106,7 @@ test('no import runs in a circle, and none runs up from a folder to one above it
     CODE.filter((file) => /^(bench|campaigns|test)\//.test(file)),
     read,
   );
-  assert.deepEqual(circlesIn(tools), []);
+  assert.deepEqual(importCycles(tools), []);
 });
 
 test('a planted circle and a planted upward import are found', () => {
@@ -114,7 +114,7 @@ test('a planted circle and a planted upward import are found', () => {
   const check = 'src/usecases/validation/check-names.ts';
   const planted = new Map(GRAPH).set(check, [...(GRAPH.get(check) ?? []), issue]);
   assert.deepEqual(upwardImports(planted, RANKING), [`${check} imports ${issue}`]);
-  assert.ok(circlesIn(planted).some((circle) => circle.includes(issue) && circle.includes(check)));
+  assert.ok(importCycles(planted).some((circle) => circle.includes(issue) && circle.includes(check)));
 });
 
 test('the test runner takes no source file for a test', () => {

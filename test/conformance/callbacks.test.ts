@@ -78,9 +78,9 @@ for (const engine of await bothEngines()) {
           { accessKey: new Secret(`~ "k' \\ ;-- ${'x'.repeat(256)}`) },
         ];
         for (const change of table) {
-          const wished = settings('a', change);
-          assert.deepEqual(clear(await callbacks.save(wished)), clear(wished));
-          assert.deepEqual(clear(await callbacks.find('a')), clear(wished));
+          const saved = settings('a', change);
+          assert.deepEqual(clear(await callbacks.save(saved)), clear(saved));
+          assert.deepEqual(clear(await callbacks.find('a')), clear(saved));
         }
         assert.equal(await callbacks.find('A'), undefined);
         assert.equal(await callbacks.find(''), undefined);

@@ -7,8 +7,16 @@ import { FAILURES_TO_OPEN } from '../../src/domain/callbacks/delivery.ts';
 import type { CallOut } from '../../src/domain/egress/outbound.ts';
 import { Secret } from '../../src/domain/secret.ts';
 import { signatureOf } from '../../src/usecases/callbacks/sign-callback.ts';
-import { until } from '../support/deliveries.ts';
-import { answers, by, type DeliveryWorld, eventIn, hangs, openDeliveryWorld, watched } from '../support/dispatcher.ts';
+import { waitFor } from '../support/deliveries.ts';
+import {
+  actorFor,
+  answers,
+  type DeliveryWorld,
+  eventIn,
+  hangs,
+  openDeliveryWorld,
+  watchTransactions,
+} from '../support/dispatcher.ts';
 import { bothEngines } from '../support/engines.ts';
 
 const SECOND = 1_000;
@@ -23,7 +31,7 @@ const hostsIn = (calls: DeliveryWorld['calls']) => calls.map(({ url }) => url.ho
 const statesOf = async (world: DeliveryWorld, accountId: string) =>
   new Set((await world.listed(accountId)).map(({ state, reason }) => `${state} ${reason}`));
 const replay = (world: DeliveryWorld, state: 'delivered' | 'suppressed') =>
-  world.deliveries.resendRange(by('a'), { state }, { limit: 1_000 });
+  world.deliveries.resendRange(actorFor('a'), { state }, { limit: 1_000 });
 /** Just as many failures as it takes. */
 async function close(world: DeliveryWorld, receiver: CallOut): Promise<void> {
   await world.emit('a', FAILURES_TO_OPEN);
@@ -119,7 +127,7 @@ for (const engine of await bothEngines()) {
       const secretIn = async () => (await world.settings.show('a'))!.signingSecret.reveal();
       const secrets = [await secretIn()];
       for (let count = 0; count < 2; count += 1) {
-        await world.settings.rotateSecret(by('a'));
+        await world.settings.rotateSecret(actorFor('a'));
         secrets.unshift(await secretIn());
         world.advance(HOUR);
       }
@@ -133,7 +141,7 @@ for (const engine of await bothEngines()) {
       assert.deepEqual(await signers(), [0, 1, 2]);
       world.advance(CONFIG.rotationMs);
       assert.deepEqual(await signers(), [0]);
-      await world.settings.rotateSecret(by('a'));
+      await world.settings.rotateSecret(actorFor('a'));
       secrets.unshift(await secretIn());
       assert.deepEqual(await signers(), [0, 1], 'what has ended does not come back');
     });
@@ -145,7 +153,7 @@ for (const engine of await bothEngines()) {
         await world.emit(id);
       }
       let transactions = 0;
-      const store = watched(world.store, () => {
+      const store = watchTransactions(world.store, () => {
         transactions += 1;
       });
       const answer: ((outcome: Awaited<ReturnType<CallOut>>) => void)[] = [];
@@ -165,7 +173,7 @@ for (const engine of await bothEngines()) {
       assert.equal(transactions, 0);
       for (const [index, done] of answer.slice(0, 4).entries()) {
         done(await answers(200)(world.calls[index]!));
-        await until('the place is taken', () => world.calls.length === 5 + index);
+        await waitFor('the place is taken', () => world.calls.length === 5 + index);
       }
       assert.equal(new Set(hostsIn(world.calls)).size, 8);
     });
@@ -187,7 +195,7 @@ for (const engine of await bothEngines()) {
         // Never tried, so that nothing but the lane keeps them.
         const waiting = (await world.listed('a')).filter(({ attempts }) => attempts === 0).length;
         await world.emit('a', FAILURES_TO_OPEN - waiting);
-        await world.settings.save(by('a'), change);
+        await world.settings.save(actorFor('a'), change);
         assert.equal((await world.run(answers(500))).length, calls, JSON.stringify(change));
       }
     });
@@ -198,7 +206,7 @@ for (const engine of await bothEngines()) {
       world.advance(1);
       await world.emit('late');
       let rounds = 0;
-      const store = watched(world.store, ({ deliveryQueue }) => {
+      const store = watchTransactions(world.store, ({ deliveryQueue }) => {
         const { enqueueNew } = deliveryQueue;
         Object.assign(deliveryQueue, {
           enqueueNew(...of: Parameters<typeof enqueueNew>) {
@@ -253,7 +261,7 @@ for (const engine of await bothEngines()) {
       await world.account('a', null);
       await world.emit('a', 3);
       world.advance(60 * DAY);
-      await world.settings.save(by('a'), { url: 'https://a.example.com/', access_key: 'key-of-a' });
+      await world.settings.save(actorFor('a'), { url: 'https://a.example.com/', access_key: 'key-of-a' });
       assert.equal((await replay(world, 'suppressed')).resent, 3);
       const asked = world.now();
       world.advance(7 * SECOND);
@@ -270,7 +278,7 @@ for (const engine of await bothEngines()) {
       const [id] = await world.emit('a');
       await world.dies();
       world.advance(SECOND);
-      const resend = () => world.deliveries.resend(by('a'), id!);
+      const resend = () => world.deliveries.resend(actorFor('a'), id!);
       assert.deepEqual([(await resend()).state, (await resend()).nextAttemptAt], ['pending', null]);
       assert.deepEqual(await world.run(answers(200)), [], 'it may be under way');
       world.advance(LEASE_IS_OVER);

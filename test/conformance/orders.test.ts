@@ -100,17 +100,17 @@ for (const engine of await bothEngines()) {
         await orders.beginSigning('o', signing);
         assert.deepEqual(await orders.findForUpdate('a', 'o'), { order: order('o'), signing });
         assert.deepEqual(await orders.findForUpdate('a', 'other'), { order: order('other'), signing: null });
-        const wish = { ...FULL_ORDER, id: 'o', revision: 1 };
+        const changed = { ...FULL_ORDER, id: 'o', revision: 1 };
         // Neither of another account, nor by whoever has read an older one.
         for (const other of [{ accountId: 'b' }, { revision: 0 }]) {
-          await assert.rejects(orders.save({ ...wish, ...other }), { code: 'service_busy' });
+          await assert.rejects(orders.save({ ...changed, ...other }), { code: 'service_busy' });
         }
         assert.deepEqual(await orders.findForUpdate('a', 'o'), { order: order('o'), signing });
-        await orders.save(wish);
+        await orders.save(changed);
         const { productId, alternativeId, termEndsAt, createdAt } = order('o');
         const fixed = { id: 'o', productId, alternativeId, termEndsAt, createdAt };
         assert.deepEqual(await orders.findForUpdate('a', 'o'), {
-          order: { ...wish, ...fixed, revision: 2 },
+          order: { ...changed, ...fixed, revision: 2 },
           signing: null,
         });
         assert.deepEqual(await orders.find('a', 'other'), order('other'));
@@ -119,17 +119,17 @@ for (const engine of await bothEngines()) {
 
     testStore('only the certificate that is being signed can finish the signing, once', async ({ orders }) => {
       await orders.insert(order('other'));
-      const wish = { ...order('o'), status: 'issued' as const, currentCertificateId: 'c' };
-      assert.equal(await orders.finishSigning(wish, 'c'), false);
+      const changed = { ...order('o'), status: 'issued' as const, currentCertificateId: 'c' };
+      assert.equal(await orders.finishSigning(changed, 'c'), false);
       const signing = { certificateId: 'c', until: NOW + 5 };
       for (const id of ['o', 'other']) await orders.beginSigning(id, signing);
-      assert.equal(await orders.finishSigning(wish, 'd'), false);
-      assert.equal(await orders.finishSigning({ ...wish, revision: 0 }, 'c'), false);
-      assert.equal(await orders.finishSigning({ ...wish, accountId: 'b' }, 'c'), false);
+      assert.equal(await orders.finishSigning(changed, 'd'), false);
+      assert.equal(await orders.finishSigning({ ...changed, revision: 0 }, 'c'), false);
+      assert.equal(await orders.finishSigning({ ...changed, accountId: 'b' }, 'c'), false);
       assert.deepEqual(await orders.findForUpdate('a', 'o'), { order: order('o'), signing });
-      assert.equal(await orders.finishSigning(wish, 'c'), true);
-      assert.equal(await orders.finishSigning({ ...wish, revision: 2 }, 'c'), false);
-      assert.deepEqual(await orders.findForUpdate('a', 'o'), { order: { ...wish, revision: 2 }, signing: null });
+      assert.equal(await orders.finishSigning(changed, 'c'), true);
+      assert.equal(await orders.finishSigning({ ...changed, revision: 2 }, 'c'), false);
+      assert.deepEqual(await orders.findForUpdate('a', 'o'), { order: { ...changed, revision: 2 }, signing: null });
       assert.deepEqual(await orders.findForUpdate('a', 'other'), { order: order('other'), signing });
     });
 

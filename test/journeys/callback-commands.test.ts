@@ -14,8 +14,8 @@ import { callbackIn } from '../support/callback-app.ts';
 import { reseal } from '../support/in-process.ts';
 import { HOST, Outside } from '../support/outside.ts';
 import type { Finished } from '../support/process.ts';
-import { OK, type Script, says } from '../support/receiver.ts';
-import { ThrowAwayCa } from '../support/receiver-certificates.ts';
+import { OK, respond, type Script } from '../support/receiver.ts';
+import { TestCa } from '../support/receiver-certificates.ts';
 
 const LAUNCHER = fileURLToPath(new URL('../../bin/reseal.mjs', import.meta.url));
 const outside = await Outside.open();
@@ -201,7 +201,7 @@ test('a test says what happened, and its exit code whether it worked', async () 
   assert.deepEqual([callback.stage, callback.reason, callback.http_status], ['response', null, 200]);
   assert.equal(callback.webhook_id, callbackIn(receiver).headers['webhook-id']);
 
-  const untrusted = await outside.receiver({ identity: new ThrowAwayCa('Nobody’s Root').identity([HOST]) });
+  const untrusted = await outside.receiver({ identity: new TestCa('Nobody’s Root').identity([HOST]) });
   const gone = await outside.receiver();
   const { port: closed } = gone;
   await gone[Symbol.asyncDispose]();
@@ -212,22 +212,22 @@ test('a test says what happened, and its exit code whether it worked', async () 
   const FAILED = 'callback_send_error';
   const NOT_200 = 'callback_response_not_200';
   const table: [string, Script, string, RegExp][] = [
-    [URL_OF_IT, says('HTTP/1.1 503 Busy\r\n\r\n'), NOT_200, /answered with the status 503; only 200 counts/],
+    [URL_OF_IT, respond('HTTP/1.1 503 Busy\r\n\r\n'), NOT_200, /answered with the status 503; only 200 counts/],
     [URL_OF_IT, repeats, NOT_200, /the status 500/],
-    [URL_OF_IT, says('nonsense\r\n\r\n'), FAILED, /is not HTTP\/1\.1/],
+    [URL_OF_IT, respond('nonsense\r\n\r\n'), FAILED, /is not HTTP\/1\.1/],
     [URL_OF_IT, (socket) => socket.destroy(), FAILED, /closed the connection before it had answered/],
-    [`https://${HOST}:${untrusted.port}/`, says(OK), FAILED, /is not trusted/],
-    [`https://${HOST}:${closed}/`, says(OK), FAILED, /refused the connection/],
-    [`https://wrong.example.test:${receiver.port}/`, says(OK), FAILED, /for another host/],
-    ['https://missing.example.test/', says(OK), FAILED, /has no address in DNS/],
-    ['https://broken.example.test/', says(OK), FAILED, /DNS could not answer/],
-    ['https://private.example.test/', says(OK), 'callback_private_domain', /private address/],
+    [`https://${HOST}:${untrusted.port}/`, respond(OK), FAILED, /is not trusted/],
+    [`https://${HOST}:${closed}/`, respond(OK), FAILED, /refused the connection/],
+    [`https://wrong.example.test:${receiver.port}/`, respond(OK), FAILED, /for another host/],
+    ['https://missing.example.test/', respond(OK), FAILED, /has no address in DNS/],
+    ['https://broken.example.test/', respond(OK), FAILED, /DNS could not answer/],
+    ['https://private.example.test/', respond(OK), 'callback_private_domain', /private address/],
   ];
   for (const [url, script, error, words] of table) {
     receiver.script = script;
     await refuses(['callback', 'test', account, ...address(url)], 1, error, words);
   }
-  receiver.script = says(OK);
+  receiver.script = respond(OK);
   const slow = { more: { RESEAL_CALLBACK_TEST_RATE: '1/h' } };
   const id = await newAccount();
   const temporary = ['callback', 'test', id, ...address(URL_OF_IT)];

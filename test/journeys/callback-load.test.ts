@@ -8,12 +8,12 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import type { Environment } from '../../src/config/config.ts';
 import type { Key, TestApp } from '../support/app.ts';
-import { startCallbackApp, TEST, told } from '../support/callback-app.ts';
+import { resultOf, startCallbackApp, TEST } from '../support/callback-app.ts';
 import { holdTimers } from '../support/held-timers.ts';
 import { body, newOrder, reissue } from '../support/orders.ts';
 import { HOST } from '../support/outside.ts';
 import { type RawAnswer, RawConnection, sendRaw } from '../support/raw-http.ts';
-import { OK, type Receiver, says } from '../support/receiver.ts';
+import { OK, type Receiver, respond } from '../support/receiver.ts';
 
 const STORM = 200;
 /** All that a test may take. */
@@ -89,7 +89,7 @@ test(`${STORM} tests at once of a receiver that never answers all end, disturb n
   const others = requestFor(other, world.url());
   const testOther = async () => assert.equal((await sendRaw(app.url, others)).status, 200);
   const reissueBoth = async () => {
-    for (const order of orders) assert.equal(told(await reissue(app, order, body())), '200 success');
+    for (const order of orders) assert.equal(resultOf(await reissue(app, order, body())), '200 success');
   };
 
   // Once without trouble, so that nothing is counted that is made only once.
@@ -182,7 +182,7 @@ test('the caps answer service_busy, let nobody in who is too many, and open agai
   await push('elsewhere.example.test', 10);
   await push('elsewhere.example.test', 0);
 
-  slow.script = says(OK);
+  slow.script = respond(OK);
   for (const socket of waiting) socket.end(OK);
   const statuses = (await Promise.all(underWay)).map(({ status }) => status);
   assert.equal(statuses.filter((status) => status === 200).length, 40);

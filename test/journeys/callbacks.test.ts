@@ -14,7 +14,7 @@ import { newFolder } from '../support/app.ts';
 import { reseal } from '../support/in-process.ts';
 import { startReseal } from '../support/process.ts';
 import { Receiver } from '../support/receiver.ts';
-import { ThrowAwayCa } from '../support/receiver-certificates.ts';
+import { TestCa } from '../support/receiver-certificates.ts';
 
 type Settings = Readonly<Record<string, string>>;
 type Credential = Pick<SandboxFile['accounts'][number]['credentials'][number], 'key_id' | 'auth_key'>;
@@ -238,16 +238,16 @@ test('the receiver’s certificate is one of the roots’, for its name', async 
   assert.equal(new URL(sandbox.receiver.url).hostname, 'receiver.sandbox.test');
   await assert.rejects(certificateOf(sandbox, 'other.sandbox.test'), { code: 'ERR_TLS_CERT_ALTNAME_INVALID' });
   const other = join(newFolder(), 'other.pem');
-  writeFileSync(other, new ThrowAwayCa('Other').root);
+  writeFileSync(other, new TestCa('Other').root);
   await assert.rejects(certificateOf({ ...sandbox, trust: { roots: [other] } }), /certificate/);
 });
 
 test('a receiver of one’s own is private until it is named, and in `serve` that name opens nothing', async () => {
-  const ca = new ThrowAwayCa('My Root');
+  const ca = new TestCa('My Root');
   await using mine = await Receiver.start({ identity: ca.identity(['127.0.0.1']) });
   const rootsFile = join(newFolder(), 'roots.pem');
   writeFileSync(rootsFile, ca.root);
-  const wish = { url: `https://127.0.0.1:${mine.port}/hook`, access_key: 'my-key' };
+  const request = { url: `https://127.0.0.1:${mine.port}/hook`, access_key: 'my-key' };
   const allow = { RESEAL_SANDBOX_ALLOW: `127.0.0.1:${mine.port}` };
   const roots = { RESEAL_CALLBACK_ROOTS_FILE: rootsFile };
   const own = newFolder();
@@ -259,9 +259,9 @@ test('a receiver of one’s own is private until it is named, and in `serve` tha
   for (const [more, expected] of outcomes) {
     await using running = await start(own, more);
     const { base_url, accounts } = sandboxIn(own);
-    assert.equal(outcomeOf(await call(base_url, accounts[0]!.credentials[0]!, 'PUT', '/test', wish)), expected);
+    assert.equal(outcomeOf(await call(base_url, accounts[0]!.credentials[0]!, 'PUT', '/test', request)), expected);
     assert.equal(running.output.includes(`127.0.0.1:${mine.port} on this machine`), more !== roots);
-    const beside = { ...wish, url: 'https://127.0.0.1:1/' };
+    const beside = { ...request, url: 'https://127.0.0.1:1/' };
     const closed = await call(base_url, accounts[0]!.credentials[0]!, 'PUT', '/test', beside);
     assert.equal(outcomeOf(closed), 'callback_private_domain -', 'no other port is open');
     assert.equal(await running.end('SIGTERM'), 0);
@@ -277,10 +277,10 @@ test('a receiver of one’s own is private until it is named, and in `serve` tha
   const made = async (...args: string[]) => JSON.parse((await reseal([...args, '--json'], real)).out);
   const { account } = await made('account', 'create', 'Acme');
   const { key, auth_key } = await made('key', 'create', account.id);
-  const refused = await call(url, { ...key, auth_key }, 'PUT', '/test', wish);
+  const refused = await call(url, { ...key, auth_key }, 'PUT', '/test', request);
   assert.deepEqual([refused.status, outcomeOf(refused)], [422, 'callback_private_domain -']);
   writeFileSync(join(real.RESEAL_DATA_DIR!, 'key.txt'), 'my-key\n');
-  const options = ['--url', wish.url, '--access-key-file', join(real.RESEAL_DATA_DIR!, 'key.txt')];
+  const options = ['--url', request.url, '--access-key-file', join(real.RESEAL_DATA_DIR!, 'key.txt')];
   const { error } = await made('callback', 'test', account.id, ...options);
   assert.equal(error.code, 'callback_private_domain');
   assert.equal(mine.connections.length, 2);

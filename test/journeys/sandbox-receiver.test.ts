@@ -9,14 +9,14 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import tls from 'node:tls';
 import { type ReceivedCallback, type Receiver, startReceiver } from '../../src/sandbox/receiver.ts';
 import { Outside, verdict } from '../support/outside.ts';
-import { ThrowAwayCa } from '../support/receiver-certificates.ts';
+import { TestCa } from '../support/receiver-certificates.ts';
 
 const HOST = 'receiver.sandbox.test';
 const UNTRUSTED = 'untrusted.sandbox.test';
-const CA = new ThrowAwayCa('Sandbox Root');
+const CA = new TestCa('Sandbox Root');
 const CERTIFICATES = {
   good: CA.identity([HOST]),
-  untrusted: new ThrowAwayCa('Nobody’s Root').identity([UNTRUSTED]),
+  untrusted: new TestCa('Nobody’s Root').identity([UNTRUSTED]),
 };
 
 const start = (onCallback = () => {}, earlier: readonly ReceivedCallback[] = []) =>

@@ -7,7 +7,7 @@ import { ERROR_TABLE } from '../../src/http/front/error-table.ts';
 import { startApp } from '../support/app.ts';
 import { rule } from '../support/contract.ts';
 import { newDualOrder, newSm2Csr } from '../support/dual.ts';
-import { compared, type Facts, factsOf, fieldsOf } from '../support/interface.ts';
+import { compareFacts, type Facts, factsOf, fieldsOf } from '../support/interface.ts';
 import { body, newOrder, type PlacedOrder, reissue } from '../support/orders.ts';
 import { OWN_PRODUCT, productsFile } from '../support/products.ts';
 
@@ -38,7 +38,7 @@ rule('version 2', 'no operation, request field, answer field or code is removed 
   const document = (await app.call('GET', '/openapi.json')).body;
   const now: Facts = { ...factsOf(document, ERROR_TABLE), ...(await shownFields()) };
   const recorded: Facts = existsSync(FILE) ? JSON.parse(readFileSync(FILE, 'utf8')) : {};
-  const { broken, added } = compared(recorded, now);
+  const { broken, added } = compareFacts(recorded, now);
   assert.deepEqual(broken, [], 'within v3 the interface only grows');
   if (IS_RECORDING) {
     const all = { ...recorded, ...now };
@@ -60,7 +60,7 @@ test('a loss, another type and a field that must be sent from now on are noticed
   };
   const brokenBy = (change: Record<string, string | undefined>) => {
     const now = Object.entries({ ...was, ...change }).filter(([, fact]) => fact !== undefined);
-    return compared(was, Object.fromEntries(now) as Facts).broken.length;
+    return compareFacts(was, Object.fromEntries(now) as Facts).broken.length;
   };
   for (const gone of Object.keys(was)) assert.equal(brokenBy({ [gone]: undefined }), 1, gone);
   assert.equal(brokenBy({ 'POST /x > b': 'string required' }), 1);

@@ -9,8 +9,8 @@ import { after, before, test } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
 import { CallScope } from '../../../src/adapters/egress/call-scope.ts';
 import { exchange } from '../../../src/adapters/egress/exchange.ts';
-import { HOST, isOurs, Outside, verdict } from '../../support/outside.ts';
-import { OK, type ReceiverOptions, says, saysAndWaits } from '../../support/receiver.ts';
+import { HOST, isLocalAddress, Outside, verdict } from '../../support/outside.ts';
+import { OK, type ReceiverOptions, respond, respondAndKeepOpen } from '../../support/receiver.ts';
 
 let outside: Outside;
 const children: ChildProcess[] = [];
@@ -42,14 +42,14 @@ test('50 calls to receivers that never answer end in time and leave nothing behi
   const mute = await outside.receiver({ onAccept: () => {} });
   outside.dns.set('silence.example.test', 'A', 'silence');
   const controller = new AbortController();
-  const wish = { totalMs: 1_500, limits: { resolveMs: 300, connectMs: 800 }, signal: controller.signal };
+  const callOptions = { totalMs: 1_500, limits: { resolveMs: 300, connectMs: 800 }, signal: controller.signal };
   const warnings: unknown[] = [];
   const onWarning = (warning: unknown) => warnings.push(warning);
   process.on('warning', onWarning);
   const outcomes = await Promise.all(
     Array.from({ length: 50 }, (_, index) => {
-      if (index % 5 === 0) return outside.call('https://silence.example.test/', wish);
-      return outside.call(`https://${HOST}:${index % 2 ? silent.port : mute.port}/`, wish);
+      if (index % 5 === 0) return outside.call('https://silence.example.test/', callOptions);
+      return outside.call(`https://${HOST}:${index % 2 ? silent.port : mute.port}/`, callOptions);
     }),
   );
   await setImmediate();
@@ -68,7 +68,7 @@ test('50 calls to receivers that never answer end in time and leave nothing behi
 
 test('50 calls that are answered leave nothing behind either', async () => {
   const quiet = leftovers().length;
-  const receiver = await outside.receiver({ script: saysAndWaits(OK) });
+  const receiver = await outside.receiver({ script: respondAndKeepOpen(OK) });
   const { signal } = new AbortController();
   const calls = Array.from({ length: 50 }, () => outside.call(`https://${HOST}:${receiver.port}/`, { signal }));
   for (const outcome of await Promise.all(calls)) assert.equal(verdict(outcome), 'answered 200');
@@ -137,9 +137,9 @@ test('a caller who leaves while the name is asked for ends the call at once', as
 
 test('a caller who leaves during the body gets the status that is known', async () => {
   const controller = new AbortController();
-  const receiver = await outside.receiver({ script: saysAndWaits(HALF) });
-  const wish = { signal: controller.signal, limits: { bodyMs: 60_000 }, totalMs: 60_000 };
-  const call = outside.call(`https://${HOST}:${receiver.port}/`, wish);
+  const receiver = await outside.receiver({ script: respondAndKeepOpen(HALF) });
+  const callOptions = { signal: controller.signal, limits: { bodyMs: 60_000 }, totalMs: 60_000 };
+  const call = outside.call(`https://${HOST}:${receiver.port}/`, callOptions);
   await receiver.received(1);
   // What is written to loopback is there; it only has to be read.
   for (let turns = 0; turns < 100; turns += 1) await setImmediate();
@@ -150,9 +150,9 @@ test('a caller who leaves during the body gets the status that is known', async 
 });
 
 test('the body ends with its own time, or with the time of the whole call', async () => {
-  const receiver = await outside.receiver({ script: saysAndWaits(HALF) });
-  for (const wish of [{ limits: { bodyMs: 50 } }, { limits: { bodyMs: 60_000 }, totalMs: 1_000 }]) {
-    const outcome = await outside.call(`https://${HOST}:${receiver.port}/`, wish);
+  const receiver = await outside.receiver({ script: respondAndKeepOpen(HALF) });
+  for (const callOptions of [{ limits: { bodyMs: 50 } }, { limits: { bodyMs: 60_000 }, totalMs: 1_000 }]) {
+    const outcome = await outside.call(`https://${HOST}:${receiver.port}/`, callOptions);
     assert.ok(outcome.kind === 'answered');
     assert.equal(Buffer.from(outcome.body).toString(), 'half');
   }
@@ -176,7 +176,7 @@ async function blackHole(host: string): Promise<number> {
 }
 
 test('an address that swallows every packet costs its share of the time, and the next one answers', async (t) => {
-  if (!(await isOurs('127.0.0.3'))) return t.diagnostic('this machine has 127.0.0.1 only: there is no next');
+  if (!(await isLocalAddress('127.0.0.3'))) return t.diagnostic('this machine has 127.0.0.1 only: there is no next');
   const port = await blackHole('127.0.0.2');
   const good = await outside.receiver({ host: '127.0.0.3', port });
   outside.dns.set('hole.example.test', 'A', ['127.0.0.2']);
@@ -197,8 +197,8 @@ test('an address that swallows every packet costs its share of the time, and the
 
 test('a receiver that takes the request without reading it costs the time of the call', async () => {
   const receiver = await outside.receiver({ onSecure: (socket) => socket.pause() });
-  const wish = { body: 'x'.repeat(8 * 1024 * 1024), totalMs: 1_000 };
-  const outcome = await outside.call(`https://${HOST}:${receiver.port}/`, wish);
+  const callOptions = { body: 'x'.repeat(8 * 1024 * 1024), totalMs: 1_000 };
+  const outcome = await outside.call(`https://${HOST}:${receiver.port}/`, callOptions);
   assert.equal(verdict(outcome), 'failed request response_timeout');
 });
 
@@ -227,7 +227,7 @@ test('the resolver is told to stop, or it would go on asking', async (t) => {
 // Destroyed in the wrong order, the two sockets of a call take the whole process with them: see CallScope.own.
 test('a fault of ours is an exception, and still leaves nothing behind', async () => {
   const quiet = leftovers().length;
-  const receiver = await outside.receiver({ script: says(OK) });
+  const receiver = await outside.receiver({ script: respond(OK) });
   const call = outside.call(`https://${HOST}:${receiver.port}/`, { headers: { 'X-Bad': 'a\r\nb' } });
   await assert.rejects(call, { code: 'ERR_INVALID_CHAR' });
   await receiver.deserted();

@@ -9,9 +9,9 @@ import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import tls from 'node:tls';
 import { fileURLToPath } from 'node:url';
-import { HOST, Outside, verdict, type Wish } from '../../support/outside.ts';
+import { type CallOptions, HOST, Outside, verdict } from '../../support/outside.ts';
 import { OK, Receiver, type ReceiverOptions } from '../../support/receiver.ts';
-import { ThrowAwayCa } from '../../support/receiver-certificates.ts';
+import { TestCa } from '../../support/receiver-certificates.ts';
 
 let outside: Outside;
 before(async () => {
@@ -20,15 +20,15 @@ before(async () => {
 after(() => outside[Symbol.asyncDispose]());
 
 const DAY = 86_400_000;
-const ANOTHER_CA = new ThrowAwayCa('Another Root');
-const SOON: Wish = { limits: { connectMs: 400 } };
+const ANOTHER_CA = new TestCa('Another Root');
+const SOON: CallOptions = { limits: { connectMs: 400 } };
 /** What Node as a server needs to do what nobody should do any more. */
 const WEAK = 'ALL:eNULL:aNULL@SECLEVEL=0';
 const [CONNECTION_CLOSED, TLS_FAILED] = ['failed tls connection_closed', 'failed tls tls_failed'];
 
 interface Case {
-  readonly options: (ca: ThrowAwayCa) => ReceiverOptions;
-  readonly wish?: Wish;
+  readonly options: (ca: TestCa) => ReceiverOptions;
+  readonly callOptions?: CallOptions;
   readonly url?: (port: number) => string;
   readonly expected: string | RegExp;
 }
@@ -80,7 +80,7 @@ const CASES: Readonly<Record<string, Case>> = {
     expected: 'failed tls certificate_not_yet_valid',
   },
   'a self-signed certificate': {
-    options: () => ({ identity: new ThrowAwayCa(HOST).asServer() }),
+    options: () => ({ identity: new TestCa(HOST).asServer() }),
     expected: 'failed tls certificate_untrusted',
   },
   'a certificate of an unknown authority': {
@@ -95,7 +95,7 @@ const CASES: Readonly<Record<string, Case>> = {
     expected: 'failed tls certificate_untrusted',
   },
   'an unknown authority with the name of a known one': {
-    options: () => ({ identity: new ThrowAwayCa('Throw-away Root').identity([HOST]) }),
+    options: () => ({ identity: new TestCa('Throw-away Root').identity([HOST]) }),
     expected: 'failed tls certificate_untrusted',
   },
   'a key of 1024 bits': {
@@ -130,7 +130,7 @@ const CASES: Readonly<Record<string, Case>> = {
   },
   'a server of plain HTTP that waits for more': {
     options: () => ({ identity: null }),
-    wish: SOON,
+    callOptions: SOON,
     expected: 'failed tls tls_timeout',
   },
   'an answer in clear': { options: speaking('HTTP/1.1 400 Bad Request\r\n\r\n'), expected: TLS_FAILED },
@@ -157,18 +157,22 @@ const CASES: Readonly<Record<string, Case>> = {
     options: accepting((socket) => socket.on('data', () => socket.end())),
     expected: CONNECTION_CLOSED,
   },
-  'silence after the connection': { options: accepting(() => {}), wish: SOON, expected: 'failed tls tls_timeout' },
+  'silence after the connection': {
+    options: accepting(() => {}),
+    callOptions: SOON,
+    expected: 'failed tls tls_timeout',
+  },
   'half a record and silence': {
     options: speaking('\x16\x03\x03\x00\x7a\x02'),
-    wish: SOON,
+    callOptions: SOON,
     expected: 'failed tls tls_timeout',
   },
   'silence until the whole call is over': {
     options: accepting(() => {}),
-    wish: { totalMs: 400 },
+    callOptions: { totalMs: 400 },
     expected: 'failed tls tls_timeout',
   },
-  'a wish to negotiate again': {
+  'a request to renegotiate': {
     options: () => ({
       tls: { maxVersion: 'TLSv1.2' },
       script: (socket) =>
@@ -186,12 +190,13 @@ const CASES: Readonly<Record<string, Case>> = {
   },
 };
 
-for (const [title, { options, wish, url = (port: number) => `https://${HOST}:${port}/`, expected }] of Object.entries(
-  CASES,
-)) {
+for (const [
+  title,
+  { options, callOptions, url = (port: number) => `https://${HOST}:${port}/`, expected },
+] of Object.entries(CASES)) {
   test(`receiver: ${title}`, async () => {
     const receiver = await outside.receiver(options(outside.ca));
-    const outcome = await outside.call(url(receiver.port), wish);
+    const outcome = await outside.call(url(receiver.port), callOptions);
     if (typeof expected === 'string') assert.equal(verdict(outcome), expected);
     else assert.match(verdict(outcome), expected);
     if (outcome.kind === 'failed' && outcome.seen.stage === 'tls') {

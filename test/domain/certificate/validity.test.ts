@@ -8,7 +8,7 @@ const DAY = 86_400_000;
 const NOW = Date.parse('2026-11-15T12:34:56.789Z');
 const NOT_BEFORE = Date.parse('2026-11-15T12:34:56Z');
 
-const wish = (change: Partial<ValidityRequest> = {}): ValidityRequest => ({
+const request = (change: Partial<ValidityRequest> = {}): ValidityRequest => ({
   now: NOW,
   maxDays: 199,
   termEndsAt: NOW + 365 * DAY,
@@ -16,11 +16,12 @@ const wish = (change: Partial<ValidityRequest> = {}): ValidityRequest => ({
   ...change,
 });
 
-const endOf = (change: Partial<ValidityRequest>): string => new Date(validityOf(wish(change)).notAfter).toISOString();
+const endOf = (change: Partial<ValidityRequest>): string =>
+  new Date(validityOf(request(change)).notAfter).toISOString();
 
 const refusedAs = (code: string, field: string | undefined, change: Partial<ValidityRequest>): void => {
   assert.throws(
-    () => validityOf(wish(change)),
+    () => validityOf(request(change)),
     (error) =>
       error instanceof Refusal && error.code === code && error.facts.field === field && !!error.facts.reason?.zh,
     JSON.stringify(change),
@@ -28,7 +29,7 @@ const refusedAs = (code: string, field: string | undefined, change: Partial<Vali
 };
 
 test('it begins at the second that is, and 199 days are not one second more', () => {
-  const { notBefore, notAfter } = validityOf(wish());
+  const { notBefore, notAfter } = validityOf(request());
   assert.equal(notBefore, NOT_BEFORE);
   assert.equal(notAfter - notBefore + 1000, 199 * DAY);
 });
@@ -114,7 +115,7 @@ test('a term that is over, or nearly, gives no certificate at all', () => {
   for (const termEndsAt of [0, NOW - DAY, NOW, NOT_BEFORE, NOT_BEFORE + 1000, NOT_BEFORE + 1999]) {
     refusedAs('order_state_conflict', undefined, { termEndsAt });
   }
-  assert.equal(validityOf(wish({ termEndsAt: NOT_BEFORE + 2000 })).notAfter, NOT_BEFORE + 1000);
+  assert.equal(validityOf(request({ termEndsAt: NOT_BEFORE + 2000 })).notAfter, NOT_BEFORE + 1000);
   // What the caller got wrong is told first: a new order would not mend it.
   refusedAs('invalid_parameters', 'certificate.validity_days', { termEndsAt: 0, validityDays: 0 });
 });

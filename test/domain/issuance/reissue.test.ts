@@ -336,7 +336,7 @@ test('names that are looked up before the decision never lead to a refusal of th
 
 rule('reissue 45', 'An order gets at most 10 000 certificates; a reissue beyond is `order_state_conflict`', () => {
   const withVersion = (version: number) => ({ ...CONTEXT, previous: { ...PREVIOUS, version } });
-  const wish = { ...REQUEST, dryRun: true };
-  assert.doesNotThrow(() => planReissue(wish, withVersion(9_999)));
-  assert.throws(() => planReissue(wish, withVersion(10_000)), { code: 'order_state_conflict' });
+  const request = { ...REQUEST, dryRun: true };
+  assert.doesNotThrow(() => planReissue(request, withVersion(9_999)));
+  assert.throws(() => planReissue(request, withVersion(10_000)), { code: 'order_state_conflict' });
 });

@@ -10,7 +10,7 @@ import type { DatabaseLocation } from '../../../src/adapters/store/store.ts';
 import type { Environment } from '../../../src/config/config.ts';
 import { configureCallback } from '../../../src/usecases/callbacks/configure-callback.ts';
 import { type Answer, type Key, newFolder, startApp, TestApp } from '../../support/app.ts';
-import { callbackIn, environmentFor, SETTINGS, TEST, told } from '../../support/callback-app.ts';
+import { callbackIn, environmentFor, resultOf, SETTINGS, TEST } from '../../support/callback-app.ts';
 import { rule } from '../../support/contract.ts';
 import { bothEngines } from '../../support/engines.ts';
 import { HOST, Outside } from '../../support/outside.ts';
@@ -58,7 +58,7 @@ async function tokens(
     const before = receiver.connections.length;
     const answer = await tested(app, key, json);
     if (answer.status === 200) continue;
-    assert.equal(told(answer), '429 request_too_fast', answer.text);
+    assert.equal(resultOf(answer), '429 request_too_fast', answer.text);
     assert.equal(receiver.connections.length, before, 'nobody was called');
     return [passed, answer.headers.get('retry-after')];
   }
@@ -103,7 +103,7 @@ for (const { name, environment, one, two } of ENGINES) {
       const key = await one.newKey();
       const before = receiver.requests.length;
       const calls = Array.from({ length: 50 }, (_, index) => tested(index % 2 === 0 ? one : two, key));
-      const answers = (await Promise.all(calls)).map(told);
+      const answers = (await Promise.all(calls)).map(resultOf);
       const passed = answers.filter((answer) => answer === '200 success').length;
       const refused = answers.filter((answer) => answer === '429 request_too_fast').length;
       assert.deepEqual([passed, refused], [10, 40], `${name}: ${[...new Set(answers)]}`);
@@ -148,7 +148,7 @@ for (const { name, environment, one, two } of ENGINES) {
     assert.deepEqual(Object.keys(answer.body).sort(), ['code', 'message', 'request_id']);
     assert.match(answer.body.message, /\p{Script=Han}/u);
     one.advance(Number(answer.headers.get('retry-after')) * 1_000);
-    assert.equal(told(await tested(one, key)), '200 success', 'whoever waits so long gets in');
+    assert.equal(resultOf(await tested(one, key)), '200 success', 'whoever waits so long gets in');
   });
 
   rule('callback-test 14', 'one refused before that costs none', async () => {
@@ -172,7 +172,7 @@ for (const { name, environment, one, two } of ENGINES) {
     ];
     for (const [expected, ask] of refusals) {
       const answers = await Promise.all(Array.from({ length: 11 }, ask));
-      for (const answer of answers) assert.equal(told(answer), expected);
+      for (const answer of answers) assert.equal(resultOf(answer), expected);
     }
     assert.deepEqual(await tokens(one, key), [10, '6'], name);
 
@@ -198,7 +198,7 @@ for (const { name, environment, one, two } of ENGINES) {
       ] as const;
       for (const [json, expected] of costly) {
         const key = await one.newKey();
-        for (let times = 0; times < 3; times += 1) assert.equal(told(await tested(one, key, json)), expected);
+        for (let times = 0; times < 3; times += 1) assert.equal(resultOf(await tested(one, key, json)), expected);
         assert.deepEqual(await tokens(one, key), [7, '6'], `${name}: ${expected}`);
       }
     },
@@ -211,11 +211,11 @@ for (const { name, environment, one, two } of ENGINES) {
         saved(index % 2 === 0 ? one : two, key, { url: url(`/${index}`), access_key: `key-${index}` }),
       );
       const answers = await Promise.all(calls);
-      for (const answer of answers) assert.equal(told(answer), '200 success', answer.text);
+      for (const answer of answers) assert.equal(resultOf(answer), '200 success', answer.text);
       const secrets = answers.flatMap(({ body }) => body.data.callback.signing_secret ?? []);
       assert.equal(secrets.length, 1, `${name}: told to one of those who save first at once`);
 
-      assert.equal(told(await tested(two, key, {})), '200 success');
+      assert.equal(resultOf(await tested(two, key, {})), '200 success');
       const { line, headers, text } = callbackIn(receiver);
       const signed = `${headers['webhook-id']}.${headers['webhook-timestamp']}.${text}`;
       const hmac = createHmac('sha256', Buffer.from(secrets[0].slice('whsec_'.length), 'base64'));
@@ -264,7 +264,7 @@ rule(
         assert.equal(status, 200);
         const settings = await one.app.store.callbacks.find(key.accountId);
         const left = settings ? `${new URL(settings.url).pathname} ${settings.accessKey.reveal()}` : 'nothing';
-        assert.equal(left, expected, `after ${told(second)}`);
+        assert.equal(left, expected, `after ${resultOf(second)}`);
       }
     } finally {
       await client.query('rollback');

@@ -6,8 +6,8 @@ import type { Answer, Call, Key } from '../../support/app.ts';
 import { startCallbackApp } from '../../support/callback-app.ts';
 import { rule } from '../../support/contract.ts';
 import { HOST } from '../../support/outside.ts';
-import { says } from '../../support/receiver.ts';
-import { ThrowAwayCa } from '../../support/receiver-certificates.ts';
+import { respond } from '../../support/receiver.ts';
+import { TestCa } from '../../support/receiver-certificates.ts';
 
 const world = await startCallbackApp();
 after(() => world[Symbol.asyncDispose]());
@@ -67,8 +67,8 @@ const closedPort = await (async () => {
   return closed.port;
 })();
 const untrusted = await outside.receiver({
-  identity: new ThrowAwayCa('Unknown Root').identity([HOST]),
-  script: says('HTTP/1.1 500 X\r\n\r\n'),
+  identity: new TestCa('Unknown Root').identity([HOST]),
+  script: respond('HTTP/1.1 500 X\r\n\r\n'),
 });
 outside.dns.set('private.example.test', 'A', ['10.0.0.1']);
 outside.dns.set('mixed.example.test', 'A', ['127.0.0.1', '10.0.0.1']);

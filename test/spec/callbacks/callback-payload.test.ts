@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { createHmac } from 'node:crypto';
 import { after } from 'node:test';
 import type { Key } from '../../support/app.ts';
-import { callbackIn, type ReceivedCallback, SETTINGS, startCallbackApp, told } from '../../support/callback-app.ts';
+import { callbackIn, type ReceivedCallback, resultOf, SETTINGS, startCallbackApp } from '../../support/callback-app.ts';
 import { rule } from '../../support/contract.ts';
 import { newOrder, show } from '../../support/orders.ts';
 import { HOST } from '../../support/outside.ts';
@@ -27,7 +27,7 @@ async function configured(account: Parameters<typeof app.newKey>[0] = {}): Promi
 /** One callback of a test, taken apart. */
 async function received(key: Key, json?: unknown, headers: Record<string, string> = {}): Promise<ReceivedCallback> {
   const before = receiver.requests.length;
-  assert.equal(told(await world.test(key, json, { headers })), '200 success');
+  assert.equal(resultOf(await world.test(key, json, { headers })), '200 success');
   assert.equal(receiver.requests.length, before + 1);
   return callbackIn(receiver);
 }

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { after } from 'node:test';
 import type { Call, Key } from '../../support/app.ts';
-import { callbackIn, startCallbackApp, TEST, told } from '../../support/callback-app.ts';
+import { callbackIn, resultOf, startCallbackApp, TEST } from '../../support/callback-app.ts';
 import { rule } from '../../support/contract.ts';
 import { HOST } from '../../support/outside.ts';
 import { sendRaw } from '../../support/raw-http.ts';
@@ -22,7 +22,7 @@ const rows = () => db.prepare('select * from callback_settings order by 1').all(
 
 async function configured(change: Record<string, unknown> = {}): Promise<Key> {
   const key = await app.newKey();
-  assert.equal(told(await world.save(key, { ...SAVED, ...change })), '200 success');
+  assert.equal(resultOf(await world.save(key, { ...SAVED, ...change })), '200 success');
   return key;
 }
 
@@ -30,7 +30,7 @@ async function configured(change: Record<string, unknown> = {}): Promise<Key> {
 async function called(key: Key, json?: unknown, call?: Call): Promise<string> {
   const before = receiver.requests.length;
   const answer = await world.test(key, json, call);
-  assert.equal(told(answer), '200 success', `${JSON.stringify(json)} ${answer.text}`);
+  assert.equal(resultOf(answer), '200 success', `${JSON.stringify(json)} ${answer.text}`);
   assert.equal(receiver.requests.length, before + 1);
   const { line, headers } = callbackIn(receiver);
   return `${line.split(' ')[1]} ${headers['x-cc-callback-auth']}`;
@@ -40,7 +40,7 @@ async function called(key: Key, json?: unknown, call?: Call): Promise<string> {
 async function requireUncalled(key: Key, json: unknown, expected: string, call?: Call): Promise<void> {
   const before = [receiver.connections.length, outside.dns.queries.length];
   const answer = await world.test(key, json, call);
-  assert.equal(told(answer), expected, `${JSON.stringify(json)} ${JSON.stringify(call)} ${answer.text}`);
+  assert.equal(resultOf(answer), expected, `${JSON.stringify(json)} ${JSON.stringify(call)} ${answer.text}`);
   assert.deepEqual([receiver.connections.length, outside.dns.queries.length], before, expected);
 }
 

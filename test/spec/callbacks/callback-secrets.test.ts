@@ -5,7 +5,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after } from 'node:test';
 import type { Answer, Key } from '../../support/app.ts';
-import { callbackIn, startPublicCallbackApp, told } from '../../support/callback-app.ts';
+import { callbackIn, resultOf, startPublicCallbackApp } from '../../support/callback-app.ts';
 import { rule } from '../../support/contract.ts';
 import { HOST } from '../../support/outside.ts';
 
@@ -25,7 +25,7 @@ const answering = (status: number, body: string | Uint8Array, headers = ''): voi
 async function excerpt(key: Key, json: unknown, body: string | Uint8Array, status = 200): Promise<string> {
   answering(status, body);
   const answer = await world.test(key, json);
-  assert.equal(told(answer), status === 200 ? '200 success' : '422 callback_response_not_200');
+  assert.equal(resultOf(answer), status === 200 ? '200 success' : '422 callback_response_not_200');
   return (status === 200 ? answer.body.data.callback : answer.body.details).excerpt;
 }
 

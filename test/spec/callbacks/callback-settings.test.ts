@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { after } from 'node:test';
 import type { Call, Key } from '../../support/app.ts';
-import { callbackIn, SETTINGS, startCallbackApp, told } from '../../support/callback-app.ts';
+import { callbackIn, resultOf, SETTINGS, startCallbackApp } from '../../support/callback-app.ts';
 import { rule } from '../../support/contract.ts';
 
 const world = await startCallbackApp({ RESEAL_CALLBACK_TEST_RATE: '1000/s' });
@@ -21,13 +21,13 @@ const saved = async (key: Key) => (await world.show(key)).body.data.callback;
 
 async function configured(change: Record<string, unknown> = {}): Promise<Key> {
   const key = await app.newKey();
-  assert.equal(told(await world.save(key, { ...SAVED, ...change })), '200 success');
+  assert.equal(resultOf(await world.save(key, { ...SAVED, ...change })), '200 success');
   return key;
 }
 
 /** Which path a test of the saved settings calls, and with which key. */
 async function called(key: Key): Promise<string> {
-  assert.equal(told(await world.test(key)), '200 success');
+  assert.equal(resultOf(await world.test(key)), '200 success');
   const { line, headers } = callbackIn(receiver);
   return `${line.split(' ')[1]} ${headers['x-cc-callback-auth']}`;
 }
@@ -37,7 +37,7 @@ async function requireRefused(key: Key, json: unknown, expected: string, call: C
   const before = row(key);
   app.advance(1_000);
   const answer = await app.call('PUT', SETTINGS, { key, ...call });
-  assert.equal(told(answer), expected, `${JSON.stringify(json)} ${answer.text}`);
+  assert.equal(resultOf(answer), expected, `${JSON.stringify(json)} ${answer.text}`);
   assert.deepEqual(row(key), before);
 }
 
@@ -62,7 +62,7 @@ rule(
 rule('callback-settings access_key', 'is a string of at most 256 characters, the key that authenticates', async () => {
   const key = await configured();
   for (const value of ['k', 'a b"\\%', 'k'.repeat(256)]) {
-    assert.equal(told(await world.save(key, { url: url('/x'), access_key: value })), '200 success');
+    assert.equal(resultOf(await world.save(key, { url: url('/x'), access_key: value })), '200 success');
     assert.equal(await called(key), `/x ${value}`);
   }
   await requireRefused(key, { url: url(), access_key: 'k'.repeat(257) }, '400 invalid_callback_url access_key');
@@ -124,7 +124,7 @@ rule(
       await requireRefused(key, { enabled_actions: [action] }, `${BAD} enabled_actions.0`);
       await requireRefused(key, { enabled_actions: ['order:issued', action] }, `${BAD} enabled_actions.1`);
     }
-    assert.equal(told(await world.save(key, {})), '200 success');
+    assert.equal(resultOf(await world.save(key, {})), '200 success');
     assert.ok(!('enabled_actions' in (await saved(key))), 'left out, it is all of them again');
   },
 );
@@ -160,7 +160,7 @@ rule('callback-settings 1', 'show, save and delete the settings', async () => {
     assert.deepEqual([gone.status, gone.body], [200, { code: 'success', data: { callback: null } }], round);
     assert.equal(row(key), undefined, 'nothing is left of it, not even sealed');
     assert.equal(await saved(key), null);
-    assert.equal(told(await world.test(key)), '400 callback_not_configured');
+    assert.equal(resultOf(await world.test(key)), '400 callback_not_configured');
   }
   await requireRefused(key, {}, '400 callback_not_configured');
   assert.equal((await saved(other)).url, url('/of-another'), 'of this account only');
@@ -212,7 +212,7 @@ rule(
         const json = { ...SAVED, [field]: value };
         const tested = await world.test(await app.newKey(), json);
         const stored = await world.save(await app.newKey(), json);
-        assert.equal(told(stored), told(tested), JSON.stringify(json));
+        assert.equal(resultOf(stored), resultOf(tested), JSON.stringify(json));
         assert.equal(stored.body.message, tested.body.message);
         codes.add(tested.body.code);
       }
@@ -225,8 +225,8 @@ rule(
 rule('callback-settings 3', 'as they are in a callback test, with the same codes', async () => {
   for (const address of ['https://10.0.0.1/', 'https://169.254.169.254/latest/', 'https://[fd00::1]/']) {
     const json = { url: address, access_key: 'k' };
-    assert.equal(told(await world.test(await app.newKey(), json)), '422 callback_private_domain');
-    assert.equal(told(await world.save(await app.newKey(), json)), '422 callback_private_domain', address);
+    assert.equal(resultOf(await world.test(await app.newKey(), json)), '422 callback_private_domain');
+    assert.equal(resultOf(await world.save(await app.newKey(), json)), '422 callback_private_domain', address);
   }
 });
 

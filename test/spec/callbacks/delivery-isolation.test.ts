@@ -7,7 +7,15 @@ import { after, test } from 'node:test';
 import type { TestApp } from '../../support/app.ts';
 import { startCallbackApp } from '../../support/callback-app.ts';
 import { rule } from '../../support/contract.ts';
-import { ACCESS_KEY, arrived, deliveriesOf, reissued, routed, subscribed, until } from '../../support/deliveries.ts';
+import {
+  ACCESS_KEY,
+  deliveriesOf,
+  newSubscriber,
+  reissueOnce,
+  routeByPath,
+  waitFor,
+  waitForCallbacks,
+} from '../../support/deliveries.ts';
 import { newOrder, type PlacedOrder } from '../../support/orders.ts';
 import type { Script } from '../../support/receiver.ts';
 
@@ -39,18 +47,18 @@ rule('delivery 9', 'A slow or dead receiver of one account does not delay the fi
   const world = await startCallbackApp({ RESEAL_SHUTDOWN_SECONDS: '0' });
   after(() => world[Symbol.asyncDispose]());
   const { app } = world;
-  const on = routed(world);
+  const on = routeByPath(world);
   const dead = hanging();
   on('/hangs', dead.script);
   const slow = await newOrder(app);
   await world.save(slow.key, { url: world.url('/hangs'), access_key: ACCESS_KEY });
-  const quick = await subscribed(world, {}, '/quick');
+  const quick = await newSubscriber(world, {}, '/quick');
   addBacklog(app, slow, BACKLOG);
   await app.callbacks.dispatcher.poll();
-  await until('every place of the slow account is taken', () => dead.count === PER_ACCOUNT);
+  await waitFor('every place of the slow account is taken', () => dead.count === PER_ACCOUNT);
   // Few: all of it has to happen before the first attempt that hangs is given up.
-  for (let count = 0; count < 5; count += 1) await arrived(world, await reissued(app, quick));
-  await until('all are noted', async () => (await deliveriesOf(app, quick.key, '?state=delivered')).length === 6);
+  for (let count = 0; count < 5; count += 1) await waitForCallbacks(world, await reissueOnce(app, quick));
+  await waitFor('all are noted', async () => (await deliveriesOf(app, quick.key, '?state=delivered')).length === 6);
   assert.equal(dead.count, PER_ACCOUNT, 'no more than its share');
   const waiting = await deliveriesOf(app, slow.key, '?state=pending');
   assert.ok(waiting.length > 0);
@@ -65,7 +73,7 @@ test('accounts that share a host share its places, and leave those of other host
   after(() => world[Symbol.asyncDispose]());
   const { app, outside } = world;
   const dead = hanging();
-  routed(world)('/hangs', dead.script);
+  routeByPath(world)('/hangs', dead.script);
   outside.dns.set('other.example.test', 'A', ['127.0.0.1']);
   const other = await outside.receiver({ identity: outside.ca.identity(['other.example.test']) });
   for (let count = 0; count < 8; count += 1) {
@@ -73,7 +81,7 @@ test('accounts that share a host share its places, and leave those of other host
     await world.save(key, { url: world.url('/hangs'), access_key: ACCESS_KEY });
     await newOrder(app, {}, key);
   }
-  await until('the places of the host are taken', () => dead.count === 4);
+  await waitFor('the places of the host are taken', () => dead.count === 4);
   const key = await app.newKey();
   await world.save(key, { url: `https://other.example.test:${other.port}/`, access_key: ACCESS_KEY });
   await newOrder(app, {}, key);
@@ -87,15 +95,15 @@ test('repetitions never take the places of first attempts', async () => {
   const world = await startCallbackApp({ RESEAL_CALLBACKS_AT_ONCE: '4', RESEAL_SHUTDOWN_SECONDS: '0' });
   after(() => world[Symbol.asyncDispose]());
   const { app } = world;
-  const on = routed(world);
+  const on = routeByPath(world);
   const dead = hanging();
   on('/fails', (socket) => socket.end('HTTP/1.1 500 No\r\nContent-Length: 0\r\n\r\n'));
-  for (let count = 0; count < 6; count += 1) await subscribed(world, {}, '/fails');
+  for (let count = 0; count < 6; count += 1) await newSubscriber(world, {}, '/fails');
   on('/fails', dead.script);
   app.advance(10_000);
   await app.callbacks.dispatcher.poll();
-  await until('half of the places are taken', () => dead.count === 2);
-  const quick = await subscribed(world, {}, '/quick');
-  for (let count = 0; count < 5; count += 1) await arrived(world, await reissued(app, quick));
+  await waitFor('half of the places are taken', () => dead.count === 2);
+  const quick = await newSubscriber(world, {}, '/quick');
+  for (let count = 0; count < 5; count += 1) await waitForCallbacks(world, await reissueOnce(app, quick));
   assert.equal(dead.count, 2, 'six are due, and two places are for them');
 });

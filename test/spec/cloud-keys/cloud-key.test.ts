@@ -22,13 +22,13 @@ const body = (change: Record<string, unknown> = {}, top: Record<string, unknown>
 });
 
 rule('cloud-key 1', 'makes the service generate and hold the private key of the certificate', async () => {
-  for (const [wish, type] of [
+  for (const [options, type] of [
     [{ like: 'p256' }, ['p256', 256]],
     [{ like: 'rsa2048' }, ['rsa', 3072]],
     [{ signHash: 'sm3' }, ['sm2', 256]],
     [{ product: 'code-signing' }, ['p256', 256]],
   ] as const) {
-    const held = await newCloudKey(app, wish);
+    const held = await newCloudKey(app, options);
     const { cloud_keys, next_after } = await list(held.key);
     assert.deepEqual(
       [cloud_keys, next_after],

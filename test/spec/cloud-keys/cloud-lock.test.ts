@@ -143,8 +143,8 @@ rule(
     const needles: string[] = [];
     const answers: Answer[] = [];
     const codes = [CODE, 'Green-Valley-41', 'Wrong-Turning-88'] as const;
-    for (const wish of [{ like: 'p256' }, { like: 'rsa2048' }, { signHash: 'sm3' }] as const) {
-      const held = await newCloudKey(app, wish);
+    for (const options of [{ like: 'p256' }, { like: 'rsa2048' }, { signHash: 'sm3' }] as const) {
+      const held = await newCloudKey(app, options);
       const { wrappedKey } = (await app.app.store.cloudKeys.find(held.key.accountId, held.id))!;
       const secret = Buffer.from((await app.app.store.secrets.get('cloud-key-secret'))!, 'base64');
       await using pool = workerPool();

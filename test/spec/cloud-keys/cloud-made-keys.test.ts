@@ -8,7 +8,7 @@ import { certificate, newOrder, type PlacedOrder, reissue } from '../../support/
 const app = await startApp();
 after(() => app[Symbol.asyncDispose]());
 
-const wish = (signHash: string, top: Record<string, unknown> = {}) => ({
+const request = (signHash: string, top: Record<string, unknown> = {}) => ({
   certificate: { csr_from: 'sign-cloud-csc', sign_hash: signHash },
   sign_key_pin: 'correct horse',
   ...top,
@@ -16,7 +16,7 @@ const wish = (signHash: string, top: Record<string, unknown> = {}) => ({
 
 /** Type and size of the generated key. */
 async function madeKey(order: PlacedOrder, signHash: string): Promise<string> {
-  const { status, body, text } = await reissue(app, order, wish(signHash));
+  const { status, body, text } = await reissue(app, order, request(signHash));
   assert.equal(status, 200, text);
   const { cloud_key_id: id } = await certificate(app, order, body.data.certificate.id);
   const { body: listed } = await app.call('GET', '/openapi/v3/cloud-keys', { key: order.key });
@@ -47,7 +47,7 @@ rule(
   'An access code has 6 to 128 printable characters; another one is `invalid_parameters`',
   async () => {
     const order = await newOrder(app, { product: 'document-signing', commonName: 'Acme' });
-    const dryRun = (pin: string) => reissue(app, order, wish('sha256', { sign_key_pin: pin }), '?dry_run=true');
+    const dryRun = (pin: string) => reissue(app, order, request('sha256', { sign_key_pin: pin }), '?dry_run=true');
     for (const pin of ['123456', 'x'.repeat(128), '密码密码密码', '🔑🔑🔑🔑🔑🔑', 'a     ']) {
       assert.equal((await dryRun(pin)).status, 200, pin);
     }

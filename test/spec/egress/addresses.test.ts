@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import net from 'node:net';
 import { after, mock } from 'node:test';
-import { startCallbackApp, told } from '../../support/callback-app.ts';
+import { resultOf, startCallbackApp } from '../../support/callback-app.ts';
 import { rule } from '../../support/contract.ts';
 
 const dial = mock.method(net.Socket.prototype, 'connect');
@@ -17,7 +17,7 @@ const { dns } = world.outside;
 const key = await world.app.newKey();
 const spent = await narrow.app.newKey();
 const nowhere = { url: 'https://missing.example.test/', access_key: 'k' };
-assert.equal(told(await narrow.test(spent, nowhere)), '422 callback_send_error', 'its only token is gone');
+assert.equal(resultOf(await narrow.test(spent, nowhere)), '422 callback_send_error', 'its only token is gone');
 
 const PRIVATE = '422 callback_private_domain';
 const PUBLIC_LITERAL = '429 request_too_fast';
@@ -34,13 +34,13 @@ function dialled(): string[] {
 
 /** Also of a name that says by itself what it is. */
 const ofLiteral = async (host: string): Promise<string> =>
-  told(await narrow.test(spent, { url: `https://${host}/`, access_key: 'k' }));
+  resultOf(await narrow.test(spent, { url: `https://${host}/`, access_key: 'k' }));
 
 async function ofName(type: 'A' | 'AAAA', address: string): Promise<string> {
   const name = 'edge.example.test';
   dns.set(name, type, [address]);
   dns.set(name, type === 'A' ? 'AAAA' : 'A', 'servfail');
-  return told(await world.test(key, { url: `https://${name}/`, access_key: 'k' }));
+  return resultOf(await world.test(key, { url: `https://${name}/`, access_key: 'k' }));
 }
 
 async function requireIPv4(address: string, isPublic: boolean): Promise<void> {
@@ -174,7 +174,7 @@ async function ofPublished(name: string): Promise<readonly [answer: string, quer
   dns.set(name, 'A', ['93.184.215.14']);
   dns.set(name, 'AAAA', 'servfail');
   const before = dns.queries.length;
-  const answer = told(await world.test(key, { url: `https://${name}:8443/x?y`, access_key: 'k' }));
+  const answer = resultOf(await world.test(key, { url: `https://${name}:8443/x?y`, access_key: 'k' }));
   return [answer, dns.queries.length - before];
 }
 
@@ -235,7 +235,7 @@ rule(
     for (const host of [...hosts, ...bracketed]) {
       for (const authority of [host, `${host}:${port}`, `${host}:1`]) {
         const answer = await world.test(key, { url: `https://${authority}/`, access_key: 'k' });
-        assert.equal(told(answer), PRIVATE, authority);
+        assert.equal(resultOf(answer), PRIVATE, authority);
         assert.equal(await ofLiteral(authority), PRIVATE, `${authority}, before the rate`);
       }
     }

@@ -5,10 +5,10 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import net from 'node:net';
 import { after } from 'node:test';
-import { startCallbackApp, told } from '../../support/callback-app.ts';
+import { resultOf, startCallbackApp } from '../../support/callback-app.ts';
 import { rule } from '../../support/contract.ts';
-import { isOurs } from '../../support/outside.ts';
-import { type Script, saysAndWaits } from '../../support/receiver.ts';
+import { isLocalAddress } from '../../support/outside.ts';
+import { respondAndKeepOpen, type Script } from '../../support/receiver.ts';
 
 const world = await startCallbackApp({
   RESEAL_CALLBACK_TEST_RATE: '1000/s',
@@ -90,8 +90,8 @@ async function cases(): Promise<Record<string, Case>> {
   const onAccept = (socket: net.Socket) => dripping('\x16\x03\x03\x3f\x7f\x02\0\x3f\x7b\x03\x03', 'x')(socket, '');
   const hesitant = await outside.receiver({ onAccept });
   const headDrips = await answering(dripping('HTTP/1.1 200 OK\r\nX-A: ', 'a'));
-  const interim = await answering(saysAndWaits('HTTP/1.1 102 Processing\r\n\r\n'));
-  const noBody = await answering(saysAndWaits('HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n'));
+  const interim = await answering(respondAndKeepOpen('HTTP/1.1 102 Processing\r\n\r\n'));
+  const noBody = await answering(respondAndKeepOpen('HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n'));
   const bodyDrips = await answering(dripping('HTTP/1.1 200 OK\r\n\r\n', 'a'));
   const half = published(here);
   dns.set(half, 'AAAA', 'silence');
@@ -129,7 +129,7 @@ rule(
   'egress 4',
   'A test ends within 10 seconds, of which resolution takes at most 3, connection and TLS 5, and the body 1.',
   async (t) => {
-    const isLinux = await isOurs('127.0.0.3');
+    const isLinux = await isLocalAddress('127.0.0.3');
     if (!isLinux) t.diagnostic('this machine has 127.0.0.1 only: no packets vanish');
     const all = { ...(await cases()), ...(isLinux ? await holes() : {}) };
     const key = await app.newKey();
@@ -141,7 +141,7 @@ rule(
         const whole = Math.round(performance.now() - begun);
         const what = `${title}, ${whole} ms: ${answer.text}`;
         const { stage, reason, phases_ms: phases } = answer.body.data?.callback ?? answer.body.details;
-        const outcome = told(answer) === '200 success' ? 'success' : `${stage} ${reason}`;
+        const outcome = resultOf(answer) === '200 success' ? 'success' : `${stage} ${reason}`;
         assert.equal(outcome, expected, what);
         const took: Readonly<Record<string, number>> = {
           ...phases,

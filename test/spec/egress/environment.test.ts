@@ -13,14 +13,14 @@ import { reseal } from '../../support/in-process.ts';
 import { HOST } from '../../support/outside.ts';
 import { startReseal } from '../../support/process.ts';
 import { Receiver, type ReceiverOptions } from '../../support/receiver.ts';
-import { ThrowAwayCa } from '../../support/receiver-certificates.ts';
+import { TestCa } from '../../support/receiver-certificates.ts';
 
 const world = await startCallbackApp({ RESEAL_CALLBACK_TEST_RATE: '1000/s' });
 after(() => world[Symbol.asyncDispose]());
 const { app, outside } = world;
 
 const DAY = 86_400_000;
-const stranger = new ThrowAwayCa('Another Root');
+const stranger = new TestCa('Another Root');
 /** What Node as a server needs to do what nobody should do any more. */
 const WEAK = 'ALL:eNULL:aNULL@SECLEVEL=0';
 const old = (maxVersion: 'TLSv1' | 'TLSv1.1') => ({ minVersion: 'TLSv1', maxVersion, ciphers: WEAK }) as const;

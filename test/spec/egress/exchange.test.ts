@@ -3,10 +3,17 @@
 import assert from 'node:assert/strict';
 import { after } from 'node:test';
 import { gzipSync } from 'node:zlib';
-import { callbackIn, startCallbackApp, startPublicCallbackApp, told } from '../../support/callback-app.ts';
+import { callbackIn, resultOf, startCallbackApp, startPublicCallbackApp } from '../../support/callback-app.ts';
 import { rule } from '../../support/contract.ts';
 import { HOST } from '../../support/outside.ts';
-import { dripping, endless, resetAfter, type Script, says, saysAndWaits } from '../../support/receiver.ts';
+import {
+  drip,
+  resetAfter,
+  respond,
+  respondAndKeepOpen,
+  respondEndlessly,
+  type Script,
+} from '../../support/receiver.ts';
 
 const world = await startCallbackApp({
   RESEAL_CALLBACK_TEST_RATE: '1000/s',
@@ -36,9 +43,9 @@ rule('egress 2', 'Redirects are not followed: a 3xx is `callback_response_not_20
     for (const place of places) {
       const before = receiver.requests.length;
       const fields = [`Location: ${place}`, `Refresh: 0; url=${place}`, `Alt-Svc: h2=":${elsewhere.port}"`];
-      receiver.script = says(`HTTP/1.1 ${status} Moved\r\n${fields.join('\r\n')}\r\nContent-Length: 0\r\n\r\n`);
+      receiver.script = respond(`HTTP/1.1 ${status} Moved\r\n${fields.join('\r\n')}\r\nContent-Length: 0\r\n\r\n`);
       const answer = await world.test(key, { url: url('/first'), access_key: 'k' });
-      assert.equal(told(answer), '422 callback_response_not_200', `${status} ${place}`);
+      assert.equal(resultOf(answer), '422 callback_response_not_200', `${status} ${place}`);
       assert.deepEqual([answer.body.details.http_status, answer.body.details.reason], [status, null]);
       assert.equal(receiver.requests.length, before + 1, 'one request, and no second');
       assert.match(callbackIn(receiver).line, /^POST \/first /);
@@ -55,24 +62,26 @@ const CHUNKS = 'Transfer-Encoding: chunked\r\n\r\n';
 const bomb = gzipSync(Buffer.alloc(20 * 1024 * 1024, 'A')).toString('latin1');
 
 const BODIES: Readonly<Record<string, (head: string) => Script>> = {
-  'none at all': (head) => saysAndWaits(`${head}Content-Length: 0\r\n\r\n`),
-  'one that never comes': (head) => saysAndWaits(`${head}Content-Length: 5\r\n\r\n`),
-  'one that never ends, of no length': (head) => saysAndWaits(`${head}\r\nbeginning`),
-  'one that drips': (head) => dripping(`${head}\r\n`, 'a'),
-  'chunks that drip': (head) => dripping(head + CHUNKS, '1\r\na\r\n'),
-  'bytes without end': (head) => endless(`${head}\r\n`, 'x'.repeat(5_000)),
-  'a length beyond all memory': (head) => endless(`${head}Content-Length: 9007199254740991\r\n\r\n`, 'x'.repeat(5_000)),
-  'chunks without end': (head) => endless(head + CHUNKS, '1\r\nx\r\n'),
-  'an extension without end': (head) => endless(`${head}${CHUNKS}2;`, 'a=b;'),
-  'a trailer without end': (head) => endless(`${head}${CHUNKS}2\r\nok\r\n0\r\n`, 'a: b\r\n'),
-  'one that is cut off': (head) => says(`${head}Content-Length: 20\r\n\r\nok`),
+  'none at all': (head) => respondAndKeepOpen(`${head}Content-Length: 0\r\n\r\n`),
+  'one that never comes': (head) => respondAndKeepOpen(`${head}Content-Length: 5\r\n\r\n`),
+  'one that never ends, of no length': (head) => respondAndKeepOpen(`${head}\r\nbeginning`),
+  'one that drips': (head) => drip(`${head}\r\n`, 'a'),
+  'chunks that drip': (head) => drip(head + CHUNKS, '1\r\na\r\n'),
+  'bytes without end': (head) => respondEndlessly(`${head}\r\n`, 'x'.repeat(5_000)),
+  'a length beyond all memory': (head) =>
+    respondEndlessly(`${head}Content-Length: 9007199254740991\r\n\r\n`, 'x'.repeat(5_000)),
+  'chunks without end': (head) => respondEndlessly(head + CHUNKS, '1\r\nx\r\n'),
+  'an extension without end': (head) => respondEndlessly(`${head}${CHUNKS}2;`, 'a=b;'),
+  'a trailer without end': (head) => respondEndlessly(`${head}${CHUNKS}2\r\nok\r\n0\r\n`, 'a: b\r\n'),
+  'one that is cut off': (head) => respond(`${head}Content-Length: 20\r\n\r\nok`),
   'one that is reset': (head) => resetAfter(`${head}Content-Length: 20\r\n\r\nok`),
   'chunks that are reset': (head) => resetAfter(`${head}${CHUNKS}5\r\nok`),
-  'a chunk of no size': (head) => says(`${head}${CHUNKS}zz\r\n`),
-  'a chunk longer than it says': (head) => says(`${head}${CHUNKS}2\r\nokzz`),
-  'a small one that is large when unpacked': (head) => says(`${head}Content-Encoding: gzip\r\n\r\n`, bomb),
-  'one that cannot be unpacked': (head) => says(`${head}Content-Encoding: gzip\r\n\r\n`, 'this is not gzip'),
-  'another answer behind it': (head) => saysAndWaits(`${head}Content-Length: 2\r\n\r\nok`, 'HTTP/1.1 500 X\r\n\r\n'),
+  'a chunk of no size': (head) => respond(`${head}${CHUNKS}zz\r\n`),
+  'a chunk longer than it says': (head) => respond(`${head}${CHUNKS}2\r\nokzz`),
+  'a small one that is large when unpacked': (head) => respond(`${head}Content-Encoding: gzip\r\n\r\n`, bomb),
+  'one that cannot be unpacked': (head) => respond(`${head}Content-Encoding: gzip\r\n\r\n`, 'this is not gzip'),
+  'another answer behind it': (head) =>
+    respondAndKeepOpen(`${head}Content-Length: 2\r\n\r\nok`, 'HTTP/1.1 500 X\r\n\r\n'),
 };
 
 rule('egress 3', 'after a 200, a slow, broken or endless body is cut off', async () => {
@@ -85,7 +94,7 @@ rule('egress 3', 'after a 200, a slow, broken or endless body is cut off', async
   await Promise.all(
     Object.keys(BODIES).map(async (title, index) => {
       const answer = await world.test(key, { url: url(`/200/${index}`), access_key: 'k' });
-      assert.equal(told(answer), '200 success', `${title} ${answer.text}`);
+      assert.equal(resultOf(answer), '200 success', `${title} ${answer.text}`);
       const { stage, reason, http_status } = answer.body.data.callback;
       assert.deepEqual([stage, reason, http_status], ['response', null, 200], title);
     }),
@@ -95,7 +104,7 @@ rule('egress 3', 'after a 200, a slow, broken or endless body is cut off', async
   await Promise.all(
     Object.keys(BODIES).map(async (title, index) => {
       const answer = await world.test(key, { url: url(`/500/${index}`), access_key: 'k' });
-      assert.equal(told(answer), '422 callback_response_not_200', `${title} ${answer.text}`);
+      assert.equal(resultOf(answer), '422 callback_response_not_200', `${title} ${answer.text}`);
       assert.equal(answer.body.details.http_status, 500);
     }),
   );
@@ -109,24 +118,24 @@ rule('egress 3', 'is cut off, at 16 KiB at the latest, and does not fail the cal
   const excerptOf = async (script: Script) => {
     open.receiver.script = script;
     const answer = await open.test(caller, { url: open.url(), access_key: 'k' });
-    assert.equal(told(answer), '200 success');
+    assert.equal(resultOf(answer), '200 success');
     await open.receiver.deserted();
     return answer.body.data.callback.excerpt as string;
   };
   // Control characters count as bytes and are shown as one blank, so what lies behind them comes into view.
   const hidden = (count: number) => '\x01'.repeat(count);
-  assert.equal(await excerptOf(says(`${HEAD}\r\nA${hidden(1_000)}B`)), 'A B');
+  assert.equal(await excerptOf(respond(`${HEAD}\r\nA${hidden(1_000)}B`)), 'A B');
   for (const beyond of [16_384, 16_385, 20_000, 65_536, 1_000_000]) {
     const body = `A${hidden(beyond - 1)}B`;
     for (const script of [
-      says(`${HEAD}\r\n${body}`),
-      says(`${HEAD}Content-Length: ${body.length}\r\n\r\n${body}`),
-      says(`${HEAD}${CHUNKS}${body.length.toString(16)}\r\n${body}\r\n0\r\n\r\n`),
+      respond(`${HEAD}\r\n${body}`),
+      respond(`${HEAD}Content-Length: ${body.length}\r\n\r\n${body}`),
+      respond(`${HEAD}${CHUNKS}${body.length.toString(16)}\r\n${body}\r\n0\r\n\r\n`),
     ]) {
       assert.equal(await excerptOf(script), 'A', `nobody has seen byte ${beyond}`);
     }
   }
-  const raw = await excerptOf(says(`${HEAD}Content-Encoding: gzip\r\n\r\n`, bomb));
+  const raw = await excerptOf(respond(`${HEAD}Content-Encoding: gzip\r\n\r\n`, bomb));
   assert.doesNotMatch(raw, /AAAA/, 'and nothing is unpacked');
 });
 
@@ -157,10 +166,10 @@ rule(
   'egress 5',
   '`Host`, `User-Agent`, `Content-Type` (`application/json`), `Content-Length`, `X-CC-Callback-Auth`, the signature headers and `Connection` (`close`), and nothing of the request of the caller',
   async () => {
-    receiver.script = says(`${HEAD}Content-Length: 0\r\n\r\n`);
+    receiver.script = respond(`${HEAD}Content-Length: 0\r\n\r\n`);
     const json = { url: url('/hook?q=1'), access_key: 'the-key', note: 'from-caller', message: 'from-caller' };
     const answer = await world.test(key, json, { headers: OF_THE_CALLER });
-    assert.equal(told(answer), '200 success', answer.text);
+    assert.equal(resultOf(answer), '200 success', answer.text);
     const { line, headers, text } = callbackIn(receiver);
     const [head = ''] = receiver.requests.at(-1)?.split('\r\n\r\n') ?? [];
     const names = head
@@ -202,7 +211,7 @@ const TARGETS = [
 ];
 
 rule('egress 5', 'The request to the receiver has the path and query of the URL unchanged', async () => {
-  receiver.script = says(`${HEAD}Content-Length: 0\r\n\r\n`);
+  receiver.script = respond(`${HEAD}Content-Length: 0\r\n\r\n`);
   const other = await app.newKey();
   for (const [written, expected] of [
     ...TARGETS.map((target) => [target, target] as const),
@@ -210,10 +219,10 @@ rule('egress 5', 'The request to the receiver has the path and query of the URL 
     ['?only=query', '/?only=query'] as const,
   ]) {
     const given = { url: url(written), access_key: 'k' };
-    assert.equal(told(await world.test(key, given)), '200 success', written);
+    assert.equal(resultOf(await world.test(key, given)), '200 success', written);
     assert.equal(callbackIn(receiver).line, `POST ${expected} HTTP/1.1`);
     await world.save(other, given);
-    assert.equal(told(await world.test(other)), '200 success', written);
+    assert.equal(resultOf(await world.test(other)), '200 success', written);
     assert.equal(callbackIn(receiver).line, `POST ${expected} HTTP/1.1`, 'as it was saved');
   }
 });

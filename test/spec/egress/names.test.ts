@@ -5,9 +5,9 @@ import net from 'node:net';
 import { after, mock } from 'node:test';
 import type { DnsReply } from '../../../src/sandbox/dns-server.ts';
 import type { Answer } from '../../support/app.ts';
-import { startCallbackApp, told } from '../../support/callback-app.ts';
+import { resultOf, startCallbackApp } from '../../support/callback-app.ts';
 import { rule } from '../../support/contract.ts';
-import { isOurs } from '../../support/outside.ts';
+import { isLocalAddress } from '../../support/outside.ts';
 
 const dial = mock.method(net.Socket.prototype, 'connect');
 const [FIRST, SECOND, THIRD, VICTIM] = ['127.0.0.2', '127.0.0.3', '127.0.0.4', '127.0.0.1'];
@@ -21,7 +21,7 @@ const { app, outside } = world;
 const { dns } = outside;
 const key = await app.newKey();
 /** Linux has all of 127/8; elsewhere there may be one address only, and nowhere to move a connection to. */
-const hasMany = (await Promise.all([FIRST, SECOND, THIRD].map(isOurs))).every(Boolean);
+const hasMany = (await Promise.all([FIRST, SECOND, THIRD].map(isLocalAddress))).every(Boolean);
 const identity = outside.ca.identity(['*.example.test']);
 const victim = await outside.receiver({ host: VICTIM, identity });
 const { port } = victim;
@@ -89,7 +89,7 @@ rule('address 3', 'One address that is not public refuses the whole name.', asyn
   for (const answers of refused) {
     const name = publish(answers);
     const answer = await ask(name);
-    assert.equal(told(answer), PRIVATE, `${JSON.stringify(answers).slice(0, 100)} ${answer.text}`);
+    assert.equal(resultOf(answer), PRIVATE, `${JSON.stringify(answers).slice(0, 100)} ${answer.text}`);
     assert.ok(queriesOf(name).length > 0);
   }
   assert.deepEqual(dialled(), [], 'not even the good ones were connected to');
@@ -142,14 +142,14 @@ rule(
       ...HALVES.map(async ([a, aaaa, expected]) => {
         const answer = await ask(publish({ a: [a], aaaa: [aaaa] }));
         const what = `${a} / ${aaaa} ${answer.text}`;
-        assert.equal(told(answer), expected === PRIVATE ? PRIVATE : FAILED, what);
+        assert.equal(resultOf(answer), expected === PRIVATE ? PRIVATE : FAILED, what);
         if (expected === PRIVATE) return assert.equal(answer.body.details, undefined, what);
         const { stage, reason } = answer.body.details;
         assert.match(`${stage} ${reason}`, new RegExp(`^resolve ${expected}$`), what);
       }),
       ...missing.map(async (name) => {
         const answer = await ask(name);
-        assert.equal(told(answer), FAILED, answer.text);
+        assert.equal(resultOf(answer), FAILED, answer.text);
         assert.equal(answer.body.details.reason, 'name_not_found');
       }),
     ]);
@@ -161,7 +161,7 @@ rule('address 5', 'A name without any address, or with a failed look-up for one 
   if (!hasMany) return t.diagnostic('this machine has 127.0.0.1 only: nothing that is allowed can be called');
   // No data for a family, or no such name, is no failure: most hosts have no AAAA.
   for (const aaaa of ['nodata', 'nxdomain'] as const) {
-    assert.equal(told(await ask(publish({ a: [[FIRST]], aaaa: [aaaa] }))), SUCCESS, aaaa);
+    assert.equal(resultOf(await ask(publish({ a: [[FIRST]], aaaa: [aaaa] }))), SUCCESS, aaaa);
   }
 });
 
@@ -177,7 +177,7 @@ rule(
 
     // The answer changes between any two queries, and back again.
     const name = publish({ a: [[FIRST], [VICTIM], [FIRST]] });
-    assert.equal(told(await ask(name)), SUCCESS);
+    assert.equal(resultOf(await ask(name)), SUCCESS);
     assert.deepEqual(queriesOf(name).sort(), ['A', 'AAAA'], 'one query for each family, and no more');
     assert.deepEqual(counts(), [toVictim, toFirst + 1, toSecond, toThird]);
     assert.equal(first.connections.at(-1)?.localAddress, FIRST);
@@ -185,10 +185,10 @@ rule(
     assert.equal(first.serverNames.at(-1), name);
 
     // What the last test has learnt is not kept: the second answer refuses the second test.
-    assert.equal(told(await ask(name)), PRIVATE);
+    assert.equal(resultOf(await ask(name)), PRIVATE);
     assert.deepEqual(queriesOf(name).length, 4);
     assert.deepEqual(counts(), [toVictim, toFirst + 1, toSecond, toThird]);
-    assert.equal(told(await ask(name)), SUCCESS);
+    assert.equal(resultOf(await ask(name)), SUCCESS);
     assert.deepEqual(counts(), [toVictim, toFirst + 2, toSecond, toThird]);
     assert.deepEqual(dialled(from), [`${FIRST}:${port}`, `${FIRST}:${port}`]);
   },
@@ -202,19 +202,19 @@ rule('address 6', 'no connection is opened to an address that was not checked', 
   // A receiver that fails is no reason to ask again: only addresses of the one answer are tried.
   first.script = (socket) => socket.destroy();
   const closing = publish({ a: [[FIRST], [VICTIM]] });
-  assert.equal(told(await ask(closing)), FAILED);
+  assert.equal(resultOf(await ask(closing)), FAILED);
   assert.equal(queriesOf(closing).length, 2);
   await first[Symbol.asyncDispose]();
   const refusing = publish({ a: [[FIRST], [VICTIM]] });
   const from = dial.mock.callCount();
   const answer = await ask(refusing);
-  assert.deepEqual([told(answer), answer.body.details.reason], [FAILED, 'connection_refused']);
+  assert.deepEqual([resultOf(answer), answer.body.details.reason], [FAILED, 'connection_refused']);
   assert.equal(queriesOf(refusing).length, 2);
   assert.deepEqual(dialled(from), [`${FIRST}:${port}`]);
 
   const several = publish({ a: [[FIRST, SECOND], [VICTIM]] });
   const toSecond = second.connections.length;
-  assert.equal(told(await ask(several)), SUCCESS, 'the next address of the same answer');
+  assert.equal(resultOf(await ask(several)), SUCCESS, 'the next address of the same answer');
   assert.equal(queriesOf(several).length, 2);
   assert.equal(second.connections.length, toSecond + 1);
   assert.equal(second.connections.at(-1)?.localAddress, SECOND);
@@ -230,11 +230,11 @@ rule('address 6', 'The name is resolved once, and no connection is opened to an 
   const alias = publish({ alias: target });
   await world.save(other, { url: `https://${alias}:${port}/saved`, access_key: 'k' });
   const before = [victim.connections.length, third.connections.length];
-  assert.equal(told(await world.test(other)), SUCCESS);
-  assert.equal(told(await world.test(other)), PRIVATE);
+  assert.equal(resultOf(await world.test(other)), SUCCESS);
+  assert.equal(resultOf(await world.test(other)), PRIVATE);
   assert.deepEqual([victim.connections.length, third.connections.length], [before[0], before[1]! + 1]);
 
   const lost = publish({ a: ['silence', [THIRD], [VICTIM]] });
-  assert.equal(told(await ask(lost)), SUCCESS);
+  assert.equal(resultOf(await ask(lost)), SUCCESS);
   assert.deepEqual([victim.connections.length, third.connections.length], [before[0], before[1]! + 2]);
 });

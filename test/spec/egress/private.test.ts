@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { after } from 'node:test';
 import type { Answer } from '../../support/app.ts';
-import { startCallbackApp, told } from '../../support/callback-app.ts';
+import { resultOf, startCallbackApp } from '../../support/callback-app.ts';
 import { rule } from '../../support/contract.ts';
 import { HOST } from '../../support/outside.ts';
 
@@ -66,7 +66,7 @@ rule(
       const reference = shape(await test('https://10.0.0.1/', { 'accept-language': language }));
       for (const url of TARGETS) {
         const answer = await test(url, { 'accept-language': language });
-        assert.equal(told(answer), '422 callback_private_domain', `${url} ${answer.text}`);
+        assert.equal(resultOf(answer), '422 callback_private_domain', `${url} ${answer.text}`);
         assert.deepEqual(Object.keys(answer.body).sort(), ['code', 'message', 'request_id'], url);
         assert.deepEqual(shape(answer), reference, `${url} is told like any other`);
         assert.doesNotMatch(answer.text + JSON.stringify([...answer.headers]), TRACES, url);

@@ -3,10 +3,10 @@
 import assert from 'node:assert/strict';
 import { after } from 'node:test';
 import type { Key } from '../../support/app.ts';
-import { environmentFor, startCallbackApp, startPublicCallbackApp, told } from '../../support/callback-app.ts';
+import { environmentFor, resultOf, startCallbackApp, startPublicCallbackApp } from '../../support/callback-app.ts';
 import { rule } from '../../support/contract.ts';
-import { isOurs } from '../../support/outside.ts';
-import { says } from '../../support/receiver.ts';
+import { isLocalAddress } from '../../support/outside.ts';
+import { respond } from '../../support/receiver.ts';
 
 const world = await startCallbackApp();
 after(() => world[Symbol.asyncDispose]());
@@ -51,11 +51,11 @@ async function ofName(key: Key, addresses: string, port = 443): Promise<string> 
   const isIPv6 = addresses.includes(':');
   dns.set('rules.example.test', 'A', isIPv6 ? 'servfail' : list);
   dns.set('rules.example.test', 'AAAA', isIPv6 ? list : 'servfail');
-  return told(await world.test(key, { url: `https://rules.example.test:${port}/`, access_key: 'k' }));
+  return resultOf(await world.test(key, { url: `https://rules.example.test:${port}/`, access_key: 'k' }));
 }
 const ofLiteral = async (key: Key, address: string, port = 443): Promise<string> => {
   const host = address.includes(':') ? `[${address}]` : address;
-  return told(await world.test(key, { url: `https://${host}:${port}/`, access_key: 'k' }));
+  return resultOf(await world.test(key, { url: `https://${host}:${port}/`, access_key: 'k' }));
 };
 
 rule('address 7', 'The operator can deny further addresses', async () => {
@@ -98,7 +98,7 @@ rule('address 7', 'allow chosen ones that are then let through although they are
   dns.set('hooks.internal', 'A', ['127.0.0.1']);
   const hosts = ['allowed.example.test', '127.0.0.1', 'hooks.internal'];
   const test = async (key: Key, host: string, port: number) =>
-    told(await world.test(key, { url: `https://${host}:${port}/`, access_key: 'k' }));
+    resultOf(await world.test(key, { url: `https://${host}:${port}/`, access_key: 'k' }));
   for (const host of hosts) {
     const before = receiver.requests.length;
     assert.equal(await test(mine, host, receiver.port), SUCCESS, host);
@@ -134,7 +134,7 @@ rule('address 7', 'allow chosen ones that are then let through although they are
   for (const [key, addresses, expected] of rows) {
     assert.equal(await ofName(key, addresses), expected, `${addresses} ${key === mine ? 'mine' : ''}`);
   }
-  if (!(await isOurs('::1'))) return t.diagnostic('this machine has no ::1: nothing to call there');
+  if (!(await isLocalAddress('::1'))) return t.diagnostic('this machine has no ::1: nothing to call there');
   const six = await outside.receiver({ host: '::1', identity });
   assert.equal(await test(mine, '[::1]', six.port), SUCCESS);
   assert.equal(await test(another, '[::1]', six.port), PRIVATE);
@@ -154,11 +154,11 @@ rule('address 7', 'link-local and metadata addresses can never be allowed', asyn
 /** Everything of it that a caller could be shown. */
 const SAYS = ['Secret: in-a-header', 'Location: https://in-a-header.example/', 'Set-Cookie: in-a-header=1'];
 const answering = (status: string) =>
-  says(`HTTP/1.1 ${status} in-the-phrase\r\n${SAYS.join('\r\n')}\r\n\r\n`, 'in-the-body '.repeat(50));
+  respond(`HTTP/1.1 ${status} in-the-phrase\r\n${SAYS.join('\r\n')}\r\n\r\n`, 'in-the-body '.repeat(50));
 
 rule('address 8', 'No excerpt of the answer of an allowed private receiver is shown.', async (t) => {
   const url = (host: string) => `https://${host}:${receiver.port}/`;
-  t.after(() => (receiver.script = says('HTTP/1.1 200 OK\r\n\r\n')));
+  t.after(() => (receiver.script = respond('HTTP/1.1 200 OK\r\n\r\n')));
   for (const host of ['allowed.example.test', '127.0.0.1', 'hooks.internal']) {
     dns.set(host, 'A', ['127.0.0.1']);
     for (const status of ['200', '201', '302', '404', '500']) {
@@ -189,12 +189,12 @@ rule('address 4', 'are `callback_private_domain` without a DNS query', async () 
     await app.stop();
     await app.start({ ...environmentFor(outside), RESEAL_CALLBACK_ALLOW: `${mine.accountId}=127.0.0.1` });
     const settings = { url: `https://${host}:${receiver.port}/saved`, access_key: 'k' };
-    assert.equal(told(await world.save(mine, settings)), SUCCESS);
-    assert.equal(told(await world.test(mine)), SUCCESS);
+    assert.equal(resultOf(await world.save(mine, settings)), SUCCESS);
+    assert.equal(resultOf(await world.test(mine)), SUCCESS);
     await app.stop();
     await app.start({ ...environmentFor(outside), RESEAL_CALLBACK_ALLOW: `${another.accountId}=127.0.0.1` });
     const before = [receiver.connections.length, dns.queries.length];
-    assert.equal(told(await world.test(mine)), PRIVATE);
+    assert.equal(resultOf(await world.test(mine)), PRIVATE);
     assert.deepEqual([receiver.connections.length, dns.queries.length], before);
   }
 });

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { after } from 'node:test';
 import type { Key } from '../../support/app.ts';
-import { callbackIn, startCallbackApp, told } from '../../support/callback-app.ts';
+import { callbackIn, resultOf, startCallbackApp } from '../../support/callback-app.ts';
 import { rule } from '../../support/contract.ts';
 import { HOST } from '../../support/outside.ts';
 
@@ -26,7 +26,7 @@ const key = await app.newKey();
 const narrow = await startCallbackApp({ RESEAL_CALLBACK_TEST_RATE: '1/h' });
 after(() => narrow[Symbol.asyncDispose]());
 const spent = await narrow.app.newKey();
-assert.equal(told(await narrow.test(spent, { url: narrow.url(), access_key: 'k' })), '200 success');
+assert.equal(resultOf(await narrow.test(spent, { url: narrow.url(), access_key: 'k' })), '200 success');
 
 const GOOD = '429 request_too_fast';
 const INVALID = '400 invalid_callback_url url';
@@ -39,7 +39,7 @@ async function requireVerdict(urls: Iterable<string>, expected: string): Promise
   const before = counts();
   for (const url of urls) {
     const answer = await narrow.test(spent, { url, access_key: 'k' });
-    assert.equal(told(answer), expected, `${JSON.stringify(url)} ${answer.text}`);
+    assert.equal(resultOf(answer), expected, `${JSON.stringify(url)} ${answer.text}`);
   }
   assert.deepEqual(counts(), before, 'nobody was asked, nobody was called');
 }
@@ -50,7 +50,7 @@ async function requireRefused(owner: Key, urls: readonly string[], expected: str
   const before = counts();
   for (const url of urls) {
     const answer = await world.test(owner, { url, access_key: 'k' });
-    assert.equal(told(answer), expected, `${JSON.stringify(url)} ${answer.text}`);
+    assert.equal(resultOf(answer), expected, `${JSON.stringify(url)} ${answer.text}`);
     const keys = Object.keys(answer.body).sort();
     assert.deepEqual(keys, ['code', 'field', 'message', 'request_id'], answer.text);
   }
@@ -79,7 +79,7 @@ rule('callback-url 1', 'A URL is `https://`, in upper or lower case, followed by
   for (const pattern of REACHED) {
     const url = pattern.replace('PORT', String(receiver.port));
     const before = receiver.requests.length;
-    assert.equal(told(await world.test(key, { url, access_key: 'k' })), '200 success', url);
+    assert.equal(resultOf(await world.test(key, { url, access_key: 'k' })), '200 success', url);
     assert.equal(receiver.requests.length, before + 1);
     const [, target = ''] = /^https:\/\/[^/?]+(.*)$/i.exec(pattern) ?? [];
     const path = target.startsWith('/') ? target : `/${target}`;

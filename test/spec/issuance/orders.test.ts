@@ -145,16 +145,16 @@ rule('order 9', 'shows the `dcv_method`, the `dcv_scope` and the persist binding
   };
   const first = { dcv_method: 'dns', dcv_scope: 'fqdn', persist_until: null, persist_policy: 'fqdn' };
   assert.deepEqual(await facts(), first);
-  const wish = {
+  const request = {
     dcv_method: 'dns-persist',
     dcv_scope: 'base_domain',
     persist_until: 1_900_000_000,
     persist_policy: 'wildcard',
   };
-  await requireAnswered(order, body({}, wish));
-  assert.deepEqual(await facts(), wish);
+  await requireAnswered(order, body({}, request));
+  assert.deepEqual(await facts(), request);
   await requireAnswered(order, body());
-  assert.deepEqual(await facts(), wish, 'and keeps them');
+  assert.deepEqual(await facts(), request, 'and keeps them');
   const signing = await newOrder(app, { product: 'code-signing' });
   assert.equal((await show(app, signing)).dcv_method, null);
 });

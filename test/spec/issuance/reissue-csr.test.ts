@@ -63,7 +63,7 @@ rule('reissue 18', 'its subject and extensions have no influence on the names', 
     assert.deepEqual(found.dns_names, ['www.example.com']);
     assert.deepEqual(spkiIn(found), key.spki);
   }
-  for (const parts of Object.values(wrong.RIGHT)) await requireIssued(order, body({ csr: pem(csr(parts)) }));
+  for (const parts of Object.values(wrong.VALID_CSRS)) await requireIssued(order, body({ csr: pem(csr(parts)) }));
 });
 
 rule('reissue 19', 'must verify with an algorithm that fits its key and uses neither SHA-1 nor MD5', async () => {

@@ -133,9 +133,9 @@ rule(
       [order.certificateId, again].map((id) => ({ certificate_id: id, ...revocation })).sort(byId),
     );
     // What it says of issuer and validity is what happens.
-    const wish = body({ csr: csrFor('rsa2048'), sign_hash: 'sha384', validity_days: 10 });
-    const { plan: promised } = (await reissue(app, order, wish, DRY)).body.data;
-    const id = await requireAnswered(order, wish);
+    const request = body({ csr: csrFor('rsa2048'), sign_hash: 'sha384', validity_days: 10 });
+    const { plan: promised } = (await reissue(app, order, request, DRY)).body.data;
+    const id = await requireAnswered(order, request);
     const made = await certificate(app, order, id);
     assert.deepEqual([made.not_before, made.not_after], [promised.not_before, promised.not_after]);
     const issuer = await app.call('GET', `/ca/${promised.issuer_id}.crt`);

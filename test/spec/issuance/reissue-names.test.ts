@@ -3,7 +3,15 @@ import assert from 'node:assert/strict';
 import { X509Certificate } from 'node:crypto';
 import { NOON } from '../../support/app.ts';
 import { rule } from '../../support/contract.ts';
-import { body, certificate, newOrder, type PlacedOrder, reissue, show, type Wish } from '../../support/orders.ts';
+import {
+  body,
+  certificate,
+  newOrder,
+  type OrderRequest,
+  type PlacedOrder,
+  reissue,
+  show,
+} from '../../support/orders.ts';
 import { startWatchedApp } from '../../support/watched-app.ts';
 
 const { app, db, requireRefused, requireIssued } = await startWatchedApp();
@@ -18,7 +26,7 @@ const revoked = ({ key }: PlacedOrder) =>
     .map((row) => ({ ...row }));
 
 /** Three proven names. */
-const threeNames = (wish: Wish = {}) => newOrder(app, { dnsNames: [APEX, MAIL], ...wish });
+const threeNames = (request: OrderRequest = {}) => newOrder(app, { dnsNames: [APEX, MAIL], ...request });
 
 /** The names the certificate itself carries. */
 async function namesIn(order: PlacedOrder, id: string): Promise<string[]> {

@@ -93,7 +93,7 @@ rule(
   async () => {
     const order = await newOrder(app);
     const max = iso(NOON + 199 * DAY - SECOND);
-    for (const [wish, end] of [
+    for (const [request, end] of [
       [{}, max],
       [{ validity_days: 199 }, max],
       [{ validity_days: 200 }, max],
@@ -105,7 +105,7 @@ rule(
       [{ validity_days: 2, custom_expiration_date: '2026-12-01' }, iso(NOON + 2 * DAY - SECOND)],
       [{ validity_days: 9999, custom_expiration_date: '2040-01-01' }, max],
     ] as const) {
-      assert.equal((await validity(order, body(wish)))[1], end, JSON.stringify(wish));
+      assert.equal((await validity(order, body(request)))[1], end, JSON.stringify(request));
     }
     const inside = await newOrder(app, { product: 'tls-private' });
     assert.equal((await validity(inside, body({ validity_days: 5000 })))[1], iso(NOON + 397 * DAY - SECOND));
@@ -152,8 +152,8 @@ rule('reissue 33', 'The maximum for public TLS is 199 days', async () => {
   assert.equal(products.length, 4);
   for (const { id } of products) {
     const order = await newOrder(app, { product: id });
-    for (const wish of [{}, { validity_days: 200 }, { custom_expiration_date: '2028-01-01' }]) {
-      const [from, until] = await validity(order, body(wish, CONSENT));
+    for (const request of [{}, { validity_days: 200 }, { custom_expiration_date: '2028-01-01' }]) {
+      const [from, until] = await validity(order, body(request, CONSENT));
       // Both seconds are part of it.
       assert.equal(Date.parse(until) + SECOND - Date.parse(from), 199 * DAY, id);
     }

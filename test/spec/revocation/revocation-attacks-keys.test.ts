@@ -168,11 +168,11 @@ test('reporting a key from a copied CSR blocks it for the reporting account only
   const victim = await newOrder(app);
   const theirs = (await requireIssued(victim, body({ csr: text }))).id;
   const stranger = await newOrder(app, { commonName: 'evil.example.net' });
-  const wish = { csr: text, common_name: 'evil.example.net' };
-  const copied = (await requireIssued(stranger, body(wish))).id;
+  const request = { csr: text, common_name: 'evil.example.net' };
+  const copied = (await requireIssued(stranger, body(request))).id;
   assert.equal((await post(stranger, copied, { reason: 'key_compromise' })).status, 200);
   assert.deepEqual([await seen(stranger, copied), await seen(victim, theirs)], ['key_compromise', 'good']);
-  requireError(await reissue(app, stranger, body(wish)), REFUSED_KEY);
+  requireError(await reissue(app, stranger, body(request)), REFUSED_KEY);
   const again = (await requireIssued(victim, body({ csr: text }))).id;
   assert.equal(await seen(victim, again), 'good');
   // The operator blocks the key for all accounts.

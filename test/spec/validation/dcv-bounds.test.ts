@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Product } from '../../../src/domain/catalog/products.ts';
-import { FILE, ISSUERS, page, SECOND, startDomainApp, waitingOf } from '../../support/domain-app.ts';
+import { FILE, ISSUERS, page, pendingRowOf, SECOND, startDomainApp } from '../../support/domain-app.ts';
 import { newOrder, type PlacedOrder, show } from '../../support/orders.ts';
 import { OWN_PRODUCT, productsFile } from '../../support/products.ts';
 
@@ -96,14 +96,14 @@ test('one that cannot be issued stops no other, is tried later and later, and is
     return await sign(issuer, hash, bytes);
   };
   const faults = () => app.lines.filter((line) => line.event === 'error' && line.message === 'the signer says no');
-  const triesAre = (count: number) => async () => (await waitingOf(app, poisoned))?.tries === count;
+  const triesAre = (count: number) => async () => (await pendingRowOf(app, poisoned))?.tries === count;
   const isIssued = async (order: PlacedOrder) => (await show(app, order)).status === 'issued';
-  const untilDue = async () => app.advance(Math.max(0, (await waitingOf(app, poisoned))!.dueAt - app.now()));
+  const untilDue = async () => app.advance(Math.max(0, (await pendingRowOf(app, poisoned))!.dueAt - app.now()));
   try {
     for (const tries of [1, 2, 3]) {
       await untilDue();
       await workUntil(triesAre(tries));
-      const { dueAt } = (await waitingOf(app, poisoned))!;
+      const { dueAt } = (await pendingRowOf(app, poisoned))!;
       assert.ok(dueAt - app.now() >= 0.8 * 15 * SECOND * 2 ** (tries - 1), `after ${tries}`);
       assert.equal(faults().length, tries, 'its error is logged once per try');
       await workUntil(async () => (await Promise.all(others.map(isIssued))).every(Boolean));

@@ -7,7 +7,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { after, test } from 'node:test';
 import type { TestApp } from '../../support/app.ts';
 import { rule } from '../../support/contract.ts';
-import { DAY, SECOND, startDomainApp, waitingOf } from '../../support/domain-app.ts';
+import { DAY, pendingRowOf, SECOND, startDomainApp } from '../../support/domain-app.ts';
 import { newSm2Csr, openEnvelope, readSm2Certificate } from '../../support/dual.ts';
 import { body, certificate, csrFor, newOrder, type PlacedOrder, reissue, show } from '../../support/orders.ts';
 import { OWN_PRODUCT, productsFile } from '../../support/products.ts';
@@ -125,8 +125,8 @@ rule('dcv 15', 'A reissue that waits too long lapses: the order is `issued` agai
   const id = await pendingOf(order, request);
   const endsAt = app.now() + 2 * DAY;
   assert.equal((await show(app, order)).dcv_expires_at, new Date(endsAt).toISOString());
-  while (((await waitingOf(app, order))?.dueAt ?? endsAt) < endsAt) await workerChecks(order);
-  assert.equal((await waitingOf(app, order))?.dueAt, endsAt, 'the last check is at expiry, and not after it');
+  while (((await pendingRowOf(app, order))?.dueAt ?? endsAt) < endsAt) await workerChecks(order);
+  assert.equal((await pendingRowOf(app, order))?.dueAt, endsAt, 'the last check is at expiry, and not after it');
   app.advance(endsAt - 1 - app.now());
   await app.issuance.proveDomains.proveDue();
   assert.equal((await show(app, order)).status, 'reissuing');
@@ -182,7 +182,7 @@ async function afterwards(change: Record<string, unknown>, meanwhile: (order: Pl
   const id = await pendingOf(order, body({ common_name: domain, dns_names: [added], ...change }));
   await publish(order);
   await meanwhile(order);
-  if (await waitingOf(app, order)) await complete(order);
+  if (await pendingRowOf(app, order)) await complete(order);
   const { status } = await certificate(app, order, id);
   return [(await show(app, order)).status, status, eventsOf(app, order).length];
 }

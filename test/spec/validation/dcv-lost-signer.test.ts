@@ -5,7 +5,7 @@ import { X509Certificate } from 'node:crypto';
 import { after, test } from 'node:test';
 import type { Order } from '../../../src/domain/certificate/order.ts';
 import { rule } from '../../support/contract.ts';
-import { SECOND, startDomainApp, waitingOf } from '../../support/domain-app.ts';
+import { pendingRowOf, SECOND, startDomainApp } from '../../support/domain-app.ts';
 import { newSm2Csr, openEnvelope } from '../../support/dual.ts';
 import { body, certificate, newOrder, type PlacedOrder, reissue, show } from '../../support/orders.ts';
 
@@ -58,7 +58,7 @@ async function requireIssuedAnew(placed: PlacedOrder, id: string, serial: string
   const before = await show(app, placed);
   assert.deepEqual([before.status, before.pending_certificate_id], [waitsAs, id]);
   assert.equal((await certificate(app, placed, id)).status, 'pending');
-  assert.notEqual(await waitingOf(app, placed), undefined);
+  assert.notEqual(await pendingRowOf(app, placed), undefined);
   await workerChecks(placed);
   const { status, certificate_id } = await show(app, placed);
   assert.deepEqual([status, certificate_id], ['issued', id], 'under the id that was answered');

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { rule } from '../../support/contract.ts';
-import { SECOND, startDomainApp, waitingOf } from '../../support/domain-app.ts';
+import { pendingRowOf, SECOND, startDomainApp } from '../../support/domain-app.ts';
 import { certificate, newOrder, type PlacedOrder, show } from '../../support/orders.ts';
 import { OWN_PRODUCT, productsFile } from '../../support/products.ts';
 
@@ -54,7 +54,7 @@ rule('dcv 12', 'changes the method of a waiting order', async () => {
 rule('dcv 12', 'PUT /openapi/v3/orders/{id}/dcv-method', async () => {
   const order = await place([newDomain()]);
   const narrow = await place([newDomain()], {}, { product: 'own' });
-  const before = [await show(app, order), await waitingOf(app, order)];
+  const before = [await show(app, order), await pendingRowOf(app, order)];
   const refused: readonly (readonly [PlacedOrder, unknown, string, string])[] = [
     [order, { dcv_method: 'email' }, 'invalid_dcv_method', 'dcv_method'],
     [order, { dcv_method: 'http' }, 'invalid_dcv_method', 'dcv_method'],
@@ -74,7 +74,7 @@ rule('dcv 12', 'PUT /openapi/v3/orders/{id}/dcv-method', async () => {
     const { status, body: answer } = await changeMethod(whose, json);
     assert.deepEqual([status, answer.code, answer.field], [400, code, field], JSON.stringify(json));
   }
-  assert.deepEqual([await show(app, order), await waitingOf(app, order)], before, 'a refusal changes nothing');
+  assert.deepEqual([await show(app, order), await pendingRowOf(app, order)], before, 'a refusal changes nothing');
   // Other accounts cannot see it, and an order that does not wait has nothing to change.
   const stranger = { ...order, key: await app.newKey() };
   const issued = await newOrder(app);
@@ -139,7 +139,7 @@ rule('dcv 13', 'otherwise they run by themselves at growing intervals', async ()
   // Not before it is due.
   app.advance(15 * SECOND - 1);
   await app.issuance.proveDomains.proveDue();
-  assert.equal((await waitingOf(app, order))?.tries, 0);
+  assert.equal((await pendingRowOf(app, order))?.tries, 0);
   app.advance(1);
   for (let tries = 0; tries < 14; tries += 1) {
     await workerChecks(order);
