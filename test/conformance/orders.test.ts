@@ -1,5 +1,5 @@
-// The repositories of ordering and issuing, on every engine: what is written is found as it was written, through its
-// own account only, and what may happen once happens once.
+// Repositories of orders and certificates, on every engine: records round-trip, are visible only to their account, and
+// single-use transitions happen once.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { sql } from 'kysely';
@@ -27,7 +27,7 @@ import {
 const key = newSealKey();
 
 type Rows = (statement: string) => Promise<object[]>;
-/** Without the prototype, or the lack of one, that a driver gives its rows; and numbers as numbers. */
+/** Drops the row prototype of the driver, and converts numbers. */
 const plain = (row: object): object =>
   Object.fromEntries(Object.entries(row).map(([name, value]) => [name, name.endsWith('_at') ? Number(value) : value]));
 
@@ -52,7 +52,7 @@ for (const engine of await bothEngines()) {
     });
 
   describe(engine.name, () => {
-    testStore('an order is found as it was written, and only through its account', async ({ orders }) => {
+    testStore('an order round-trips, and is found only through its account', async ({ orders }) => {
       await orders.insert(FULL_ORDER);
       for (const one of [FULL_ORDER, order('o')]) {
         assert.deepEqual(await orders.find('a', one.id), one);
@@ -64,11 +64,11 @@ for (const engine of await bothEngines()) {
       await assert.rejects(orders.insert(order('o')));
       await assert.rejects(orders.insert(order('p', { accountId: 'nobody' })));
       await assert.rejects(orders.insert(order('p', { status: 'other' as 'issued' })));
-      await assert.rejects(orders.insert(order('p', { alternativeId: ODD })), 'one of that name is there');
+      await assert.rejects(orders.insert(order('p', { alternativeId: ODD })), 'the alternative id is taken');
       await orders.insert(order('p', { accountId: 'b', alternativeId: ODD }));
     });
 
-    testStore('the orders of an account are its own, by id, page by page', async ({ orders }) => {
+    testStore('orders are listed per account, by id, page by page', async ({ orders }) => {
       for (const id of ['q', 'p', 's', 'r']) await orders.insert(order(id, { accountId: id === 'r' ? 'b' : 'a' }));
       const ids = async (accountId: string, after?: string) =>
         (await orders.list(accountId, { after, limit: 2 })).map(({ id }) => id);
@@ -79,7 +79,7 @@ for (const engine of await bothEngines()) {
       assert.deepEqual(await ids('nobody'), []);
     });
 
-    testStore('an order is found by the name its customer gave it, which is there once', async ({ orders }) => {
+    testStore('an order is found by its alternative id, which is unique', async ({ orders }) => {
       const named = order('n', { alternativeId: 'mine' });
       await orders.insert(named);
       await orders.insert(order('m', { accountId: 'b', alternativeId: 'mine' }));
@@ -93,7 +93,7 @@ for (const engine of await bothEngines()) {
     });
 
     testStore(
-      'saving writes what may change, ends the signing, and touches one order of one account',
+      'save writes the mutable fields, ends the signing, and affects one order of one account',
       async ({ orders }) => {
         await orders.insert(order('other'));
         const signing = { certificateId: 'c', until: NOW + 5 };
@@ -101,7 +101,7 @@ for (const engine of await bothEngines()) {
         assert.deepEqual(await orders.findForUpdate('a', 'o'), { order: order('o'), signing });
         assert.deepEqual(await orders.findForUpdate('a', 'other'), { order: order('other'), signing: null });
         const changed = { ...FULL_ORDER, id: 'o', revision: 1 };
-        // Neither of another account, nor by whoever has read an older one.
+        // Neither from another account nor with a stale revision.
         for (const other of [{ accountId: 'b' }, { revision: 0 }]) {
           await assert.rejects(orders.save({ ...changed, ...other }), { code: 'service_busy' });
         }
@@ -133,7 +133,7 @@ for (const engine of await bothEngines()) {
       assert.deepEqual(await orders.findForUpdate('a', 'other'), { order: order('other'), signing });
     });
 
-    testStore('orders whose signer is overdue are found, the longest first', async ({ orders }) => {
+    testStore('orders with an overdue signer are found, longest overdue first', async ({ orders }) => {
       for (const [id, until] of Object.entries({ p: NOW + 1, q: NOW, r: NOW - 5, s: NOW - 9 })) {
         await orders.insert(order(id, { accountId: id === 's' ? 'b' : 'a' }));
         await orders.beginSigning(id, { certificateId: 'c', until });
@@ -146,7 +146,7 @@ for (const engine of await bothEngines()) {
       assert.deepEqual(await overdue(NOW - 1, 10), ['ar']);
     });
 
-    testStore('while an order is held for update, nobody else decides about it', async (store) => {
+    testStore('while an order is locked for update, other transactions wait', async (store) => {
       const steps = Array.from({ length: 20 }, () =>
         store.transaction(async ({ orders }) => {
           const { order: held } = (await orders.findForUpdate('a', 'o'))!;
@@ -160,7 +160,7 @@ for (const engine of await bothEngines()) {
     });
 
     testStore(
-      'a certificate is found as it was written, and only through its account',
+      'a certificate round-trips, and is found only through its account',
       async ({ certificates, revocations }) => {
         await certificates.insert(certificate('c0'));
         const full = issued('c1', {
@@ -184,7 +184,7 @@ for (const engine of await bothEngines()) {
       },
     );
 
-    testStore('what a reissue compares with is told to its account only', async ({ certificates }) => {
+    testStore('the current certificate is found only through its account', async ({ certificates }) => {
       const [first, second] = [issued('c1', { version: 7 }), certificate('c2')];
       for (const one of [first, second]) await certificates.insert(one);
       const comparedOf = ({ id, commonName, names, publicKey, cloudKeyId }: CertificateRecord, version: number) => ({
@@ -195,7 +195,7 @@ for (const engine of await bothEngines()) {
       assert.equal(await certificates.findCurrent('b', 'c1'), undefined);
     });
 
-    testStore('a serial number, and a version within an order, are there once', async ({ certificates, orders }) => {
+    testStore('serial numbers are unique, and so are versions within an order', async ({ certificates, orders }) => {
       await orders.insert(order('p'));
       await certificates.insert(issued('c1', { version: 1 }));
       await assert.rejects(certificates.insert(certificate('c1')));
@@ -205,7 +205,7 @@ for (const engine of await bothEngines()) {
       await certificates.insert(issued('c2', { version: 1, orderId: 'p' }));
     });
 
-    testStore('only what is pending is canceled, and only by its account', async ({ certificates }) => {
+    testStore('only pending certificates are canceled, and only by their account', async ({ certificates }) => {
       const records = [certificate('c1'), certificate('c2'), prepared('c3'), issued('c4')];
       for (const record of records) await certificates.insert(record);
       await certificates.cancel('b', 'c1');
@@ -214,26 +214,29 @@ for (const engine of await bothEngines()) {
       assert.deepEqual(states, ['pending', 'canceled', 'prepared', 'issued']);
     });
 
-    testStore('only what is prepared is issued, once, and loses the bytes to be signed', async ({ certificates }) => {
-      const records = [prepared('c1'), prepared('c2'), certificate('c3'), prepared('c4')];
-      for (const record of records) await certificates.insert(record);
-      const result = { der: EVERY_BYTE, issuedAt: NOW + 5, version: 3, replacesId: 'c2' };
-      assert.equal(await certificates.issue('c1', { ...result, encryptionDer: null }), true);
-      const after = issued('c1', result);
-      assert.deepEqual(await certificates.find('a', 'c1'), after);
-      await certificates.void('c2', 'unused');
-      const again = { ...result, der: Buffer.from('another'), version: 4, encryptionDer: null };
-      for (const id of ['c1', 'c2', 'c3', 'nothing']) assert.equal(await certificates.issue(id, again), false);
-      assert.deepEqual(await certificates.find('a', 'c1'), after);
-      assert.deepEqual(await certificates.find('a', 'c2'), voided('c2'));
-      for (const id of ['c1', 'c3', 'nothing']) await certificates.void(id, 'unused');
-      assert.deepEqual(await certificates.find('a', 'c1'), after);
-      assert.deepEqual(await certificates.find('a', 'c3'), certificate('c3'));
-      assert.deepEqual(await certificates.find('a', 'c4'), prepared('c4'));
-    });
+    testStore(
+      'only prepared certificates are issued, once, and the bytes to be signed are erased',
+      async ({ certificates }) => {
+        const records = [prepared('c1'), prepared('c2'), certificate('c3'), prepared('c4')];
+        for (const record of records) await certificates.insert(record);
+        const result = { der: EVERY_BYTE, issuedAt: NOW + 5, version: 3, replacesId: 'c2' };
+        assert.equal(await certificates.issue('c1', { ...result, encryptionDer: null }), true);
+        const after = issued('c1', result);
+        assert.deepEqual(await certificates.find('a', 'c1'), after);
+        await certificates.void('c2', 'unused');
+        const again = { ...result, der: Buffer.from('another'), version: 4, encryptionDer: null };
+        for (const id of ['c1', 'c2', 'c3', 'nothing']) assert.equal(await certificates.issue(id, again), false);
+        assert.deepEqual(await certificates.find('a', 'c1'), after);
+        assert.deepEqual(await certificates.find('a', 'c2'), voided('c2'));
+        for (const id of ['c1', 'c3', 'nothing']) await certificates.void(id, 'unused');
+        assert.deepEqual(await certificates.find('a', 'c1'), after);
+        assert.deepEqual(await certificates.find('a', 'c3'), certificate('c3'));
+        assert.deepEqual(await certificates.find('a', 'c4'), prepared('c4'));
+      },
+    );
 
     testStore(
-      'the last certificates of an order are its own, the earlier one first, without voided ones',
+      'the last certificates of an order are listed oldest first, without voided ones',
       async ({ certificates, orders }) => {
         await orders.insert(order('p'));
         for (const id of ['c3', 'c1', 'c4', 'c2']) {
@@ -250,7 +253,7 @@ for (const engine of await bothEngines()) {
     );
 
     testStore(
-      'valid are those issued, not expired, and not revoked yet',
+      'certificates are valid if issued, not expired and not yet revoked',
       async ({ certificates, orders, revocations }) => {
         await orders.insert(order('p'));
         const ends = (id: string, notAfter: number) => ({
@@ -281,7 +284,7 @@ for (const engine of await bothEngines()) {
       await assert.rejects(revocations.schedule('a', 'nothing', first));
     });
 
-    testStore('a name that is removed outweighs a replacement', async ({ certificates, revocations }) => {
+    testStore('a removed name takes precedence over a replacement', async ({ certificates, revocations }) => {
       for (const id of ['c1', 'c2', 'c3']) await certificates.insert(issued(id));
       const replaced = revocation({ cause: 'previous_replaced', causedById: 'c2', dueAt: NOW + 9 });
       await revocations.schedule('a', 'c1', replaced);
@@ -290,7 +293,7 @@ for (const engine of await bothEngines()) {
       assert.deepEqual((await issuedIn({ certificates }, 'a', 'c1')).revocation, removed);
     });
 
-    testStore('an event to send is kept as it was written, once', async ({ certificates, outbox }, rows) => {
+    testStore('an outbox event round-trips, and is unique', async ({ certificates, outbox }, rows) => {
       await certificates.insert(issued('c1'));
       const about = { accountId: 'a', orderId: 'o', orderStatus: 'issued', certificateId: 'c1' } as const;
       const event = { id: 'e', ...about, createdAt: NOW } as const;
@@ -305,7 +308,7 @@ for (const engine of await bothEngines()) {
       ]);
     });
 
-    testStore('a name is proven for the account that proved it, and for as long as asked', async ({ proofs }) => {
+    testStore('a name is validated for its own account only, and for the requested period', async ({ proofs }) => {
       await proofs.record('a', 'one.example.com', 'dns', NOW);
       await proofs.record('a', 'two.example.com', 'dns', NOW - 10);
       await proofs.record('a', 'two.example.com', 'file', NOW - 5);
@@ -325,14 +328,14 @@ for (const engine of await bothEngines()) {
     });
 
     testStore(
-      'an idempotency key is of one account and one order, ends, and can then be taken again',
+      'an idempotency key belongs to one account and order, expires, and can then be reused',
       async ({ certificates, idempotencyKeys, orders }) => {
         await orders.insert(order('p'));
         for (const id of ['c1', 'c2']) await certificates.insert(certificate(id));
         const entry = { requestHash: 'h1', certificateId: 'c1' };
         await idempotencyKeys.put('a', 'o', ODD, { ...entry, at: NOW });
         assert.deepEqual(await idempotencyKeys.find('a', 'o', ODD, NOW - 1), entry);
-        assert.equal(await idempotencyKeys.find('a', 'o', ODD, NOW), undefined, 'as old as that is too old');
+        assert.equal(await idempotencyKeys.find('a', 'o', ODD, NOW), undefined, 'expired exactly at the limit');
         assert.equal(await idempotencyKeys.find('b', 'o', ODD, 0), undefined);
         assert.equal(await idempotencyKeys.find('a', 'p', ODD, 0), undefined);
         assert.equal(await idempotencyKeys.find('a', 'o', ODD.toLowerCase(), 0), undefined);

@@ -1,4 +1,4 @@
-// The receiver that integrators copy from, in a process of its own: what it believes, and what it does not.
+// The example receiver that integrators copy, in a process of its own: which callbacks it accepts, and which it rejects.
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -33,7 +33,7 @@ function startExample(extra: Readonly<Record<string, string>> = {}): RunningProc
   };
   writeFileSync(env.CERT_FILE, cert);
   writeFileSync(env.KEY_FILE, key);
-  // A process group of its own, which is what the running process ends.
+  // Its own process group, which RunningProcess terminates.
   return new RunningProcess(
     spawn(process.execPath, [EXAMPLE], { env, stdio: ['ignore', 'pipe', 'pipe'], detached: true }),
   );
@@ -48,7 +48,7 @@ interface SentCallback {
   readonly body?: string;
   readonly accessKey?: string;
   readonly headers?: Readonly<Record<string, string>>;
-  /** What arrives, if that is not what was signed. */
+  /** The body sent, if it differs from the signed one. */
   readonly sent?: string;
 }
 
@@ -66,7 +66,7 @@ async function send(
   return answer.statusCode;
 }
 
-test('the example believes what is ours, once, and nothing else', async () => {
+test('the example accepts each authentic callback once, and nothing else', async () => {
   await using example = startExample();
   const url = await example.listening();
   assert.equal(await send(url, { id: 'good' }), 200);

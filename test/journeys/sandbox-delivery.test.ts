@@ -12,7 +12,7 @@ import { startReseal } from '../support/process.ts';
 
 type Callback = SandboxFile['receiver']['callbacks'][number] & { readonly body: Record<string, string> };
 
-test('a reissue that is pasted from the greeting arrives at the receiver, and can be sent again', async () => {
+test('the callback of a reissue pasted from the greeting arrives at the receiver, and can be sent again', async () => {
   const folder = newFolder();
   const settings = { RESEAL_DATA_DIR: folder, RESEAL_PORT: '0' };
   await using sandbox = startReseal(['sandbox'], settings);

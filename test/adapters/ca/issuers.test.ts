@@ -69,15 +69,15 @@ test('selects the preferred issuer valid long enough, else another one that is, 
   assert.equal(hanging.issuerFor('p256', 'sha256', 0)?.notAfter, app.now() + 20 * DAY);
 });
 
-test('a running service takes up a new issuer at its next sweep, and keeps serving the one before', async () => {
+test('a running service loads a new issuer at its next sweep, and keeps serving the previous one', async () => {
   await using app = await startApp();
   const order = await newOrder(app);
   const before = activeIssuer(app, 'p256');
   const early = await reissue(app, order, body());
   assert.equal(early.status, 200);
   assert.equal(await app.issuance.sweep(), 0);
-  assert.equal(activeIssuer(app, 'p256'), before, 'nothing changed, nothing is read anew');
-  // Prepared under the old one, and not signed yet.
+  assert.equal(activeIssuer(app, 'p256'), before, 'nothing changed, so nothing is reloaded');
+  // Prepared under the old issuer, and not signed yet.
   const { authority } = app.issuance;
   const prepared = authority.prepare({
     ...{
@@ -154,14 +154,14 @@ test('a product may allow more years than its issuer has', async () => {
   assert.equal((await issued(app, order)).validToDate.getTime(), ends);
 });
 
-test('an authority with less than a day left is not brought at all', async () => {
+test('a CA with less than a day left is not imported', async () => {
   await using app = await startApp();
   assert.throws(() => ownIssuer(app, { issuingDays: 0.9 }), /a certificate ends within a day/);
   assert.throws(() => ownIssuer(app, { rootDays: 0.9 }), /a certificate ends within a day/);
   assert.throws(() => ownIssuer(app, { now: app.now() + 2 * DAY }), /a certificate is not valid yet/);
 });
 
-test('an authority whose certificates verifiers would refuse is not brought', async () => {
+test('a CA whose certificates verifiers would reject is not imported', async () => {
   await using app = await startApp();
   const critical = (id: string, value: Uint8Array) => extension({ id: oid(id), isCritical: true, value });
   // permitted: DNS names under corp.example.org; clientAuth; an unknown critical extension.

@@ -1,5 +1,5 @@
-// Calling out, the HTTP part: what is sent, and what is made of any answer. The status decides, and nothing that a
-// receiver sends can do more than that.
+// Egress, the HTTP part: what is sent, and how any response is classified. The status decides; nothing else that a
+// receiver sends has an effect.
 import assert from 'node:assert/strict';
 import { Socket, type TcpSocketConnectOpts } from 'node:net';
 import { after, before, test } from 'node:test';
@@ -25,7 +25,7 @@ before(async () => {
 });
 after(() => outside[Symbol.asyncDispose]());
 
-/** Bounds what never ends, and is far more than anything else needs. */
+/** Bounds endless responses, and is far more than any other case needs. */
 const SHORT: CallOptions = { totalMs: 1_500, limits: { bodyMs: 200 } };
 
 async function answerTo(script: Script, callOptions: CallOptions = SHORT) {
@@ -67,12 +67,12 @@ const CASES: Readonly<Record<string, readonly [Script, string]>> = {
   ],
   'an offer to upgrade': [respond(status('200 OK', 'Upgrade: h2c', 'Connection: Upgrade')), 'answered 200'],
   'a second answer behind the first': [respondAndKeepOpen(OK, status(500)), 'answered 200'],
-  '100 Continue, which nobody asked for': [respond('HTTP/1.1 100 Continue\r\n\r\n', OK), 'answered 200'],
+  'an unsolicited 100 Continue': [respond('HTTP/1.1 100 Continue\r\n\r\n', OK), 'answered 200'],
   '103 Early Hints': [respond('HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n', OK), 'answered 200'],
   '16 interim answers': [interim(16), 'answered 200'],
   '17 interim answers': [interim(17), INVALID],
   'interim answers without end': [respondEndlessly('', 'HTTP/1.1 102 Processing\r\n\r\n'), INVALID],
-  'an interim answer and no other': [respond('HTTP/1.1 102 Processing\r\n\r\n'), CLOSED],
+  'an interim response only': [respond('HTTP/1.1 102 Processing\r\n\r\n'), CLOSED],
   'an interim answer with a body': [respond('HTTP/1.1 102 P\r\nContent-Length: 2\r\n\r\nok', OK), INVALID],
   '101 with an upgrade': [
     respondAndKeepOpen('HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n'),
@@ -145,7 +145,7 @@ for (const [title, [script, expected]] of Object.entries(CASES)) {
   });
 }
 
-test('the answer has status, headers and body, and says how far it came', async () => {
+test('the outcome has status, headers, body and the stage reached', async () => {
   const outcome = await answerTo(respond(status('200 OK', 'Set-Cookie: a=1', 'Set-Cookie: b=2', '__proto__: c')));
   assert.ok(outcome.kind === 'answered');
   assert.deepEqual(outcome.headers, { 'set-cookie': 'a=1, b=2', 'content-length': '2' });
@@ -173,7 +173,7 @@ test('a body is cut at 16 KiB, and never decompressed', async () => {
   }
 });
 
-test('a body that is over, in whatever way, is not waited for', { timeout: 20_000 }, async () => {
+test('a body that has ended, in any way, is not waited for', { timeout: 20_000 }, async () => {
   const short = 'HTTP/1.1 200 OK\r\nContent-Length: 20\r\n\r\nok';
   for (const script of [respondAndKeepOpen(OK), respond(short), resetAfter(short), chunked('zz\r\n')]) {
     const outcome = await answerTo(script, { totalMs: 60_000, limits: { bodyMs: 60_000 } });
@@ -181,7 +181,7 @@ test('a body that is over, in whatever way, is not waited for', { timeout: 20_00
   }
 });
 
-test('a redirect is an answer, and nobody follows it', async () => {
+test('a redirect is a response, and is not followed', async () => {
   const elsewhere = await outside.receiver();
   const to = `https://${HOST}:${elsewhere.port}/there`;
   const outcome = await answerTo(respond(status('301 Moved', `Location: ${to}`)));
@@ -190,7 +190,7 @@ test('a redirect is an answer, and nobody follows it', async () => {
   assert.deepEqual(elsewhere.connections, []);
 });
 
-test('an answer may come before the request was read, or sent', async () => {
+test('a response may arrive before the request was read, or sent', async () => {
   for (const answer of [OK, status(413)]) {
     const hasty = await outside.receiver({ onSecure: (socket) => socket.write(answer) });
     const outcome = await outside.call(`https://${HOST}:${hasty.port}/`, { body: 'x'.repeat(65_536) });
@@ -199,7 +199,7 @@ test('an answer may come before the request was read, or sent', async () => {
   }
 });
 
-test('a receiver that has enough of a large request is heard, or at least survived', async () => {
+test('a receiver that aborts a large request yields its response, or a failure', async () => {
   const enough = status('413 Content Too Large');
   const cases: readonly (readonly [(socket: Socket) => void, string])[] = [
     [(socket) => socket.pause().end(enough), 'answered 413'],
@@ -213,7 +213,7 @@ test('a receiver that has enough of a large request is heard, or at least surviv
   }
 });
 
-test('the receiver sees this and nothing else', async () => {
+test('the receiver sees exactly these bytes', async () => {
   const headers = { 'Content-Type': 'application/json', 'X-CC-Callback-Auth': 's3cret', 'webhook-id': 'evt_1' };
   receiver.script = respond(OK);
   const target = '/a//b/../%7E/%7e;c=d?x=%20&y=+&z=/?';
@@ -235,7 +235,7 @@ test('the receiver sees this and nothing else', async () => {
   ]);
 });
 
-test('the port of the scheme is not written', async (t) => {
+test('the default port is not in the Host header', async (t) => {
   receiver.script = respond(OK);
   const { connect } = Socket.prototype;
   t.mock.method(Socket.prototype, 'connect', function (this: Socket, options: TcpSocketConnectOpts) {
@@ -246,7 +246,7 @@ test('the port of the scheme is not written', async (t) => {
   assert.match(receiver.requests.at(-1) ?? '', new RegExp(`\r\nHost: ${HOST}\r\n`));
 });
 
-test('a GET has no body, a POST of nothing says so', async () => {
+test('a GET has no body, an empty POST has Content-Length: 0', async () => {
   receiver.script = respond(OK);
   const from = receiver.requests.length;
   await outside.call(`https://${HOST}:${receiver.port}/`, { method: 'GET', headers: {} });
@@ -258,7 +258,7 @@ test('a GET has no body, a POST of nothing says so', async () => {
   ]);
 });
 
-test('a large body arrives whole', async () => {
+test('a large body arrives completely', async () => {
   const body = JSON.stringify('x'.repeat(300_000));
   const outcome = await answerTo(respond(OK), { body });
   assert.equal(verdict(outcome), 'answered 200');

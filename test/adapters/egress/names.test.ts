@@ -1,5 +1,5 @@
-// Calling out, names and addresses: which answers of DNS lead to a connection, and to which address. Whatever is
-// refused is refused without a trace: no connection, no reason, no timing.
+// Egress, names and addresses: which DNS answers lead to a connection, and to which address. A refused address leaves no
+// trace: no connection, no reason, no timing.
 import assert from 'node:assert/strict';
 import dgram from 'node:dgram';
 import { once } from 'node:events';
@@ -17,7 +17,7 @@ before(async () => {
 });
 after(() => outside[Symbol.asyncDispose]());
 
-/** One that somebody has just left. */
+/** A port that was just released. */
 async function closedPort(): Promise<number> {
   await using gone = await Receiver.start();
   return gone.port;
@@ -141,7 +141,7 @@ test('names of the machine or the local network are refused without a query', as
   assert.equal(outside.dns.queries.length, asked);
 });
 
-test('with an allow list they are asked for, and every address must be on it', async () => {
+test('with an allow list they are resolved, and every address must be on it', async () => {
   const identity = outside.ca.identity(['hooks.internal']);
   const internal = await outside.receiver({ identity });
   const cases: readonly (readonly [DnsReply<'A'>, string])[] = [
@@ -159,7 +159,7 @@ test('with an allow list they are asked for, and every address must be on it', a
   assert.equal(internal.connections.length, 1);
 });
 
-test('an address in the URL needs no query, and is judged all the same', async () => {
+test('an address in the URL needs no query, and is checked all the same', async () => {
   const asked = outside.dns.queries.length;
   const identity = outside.ca.identity(['127.0.0.1']);
   const numbered = await outside.receiver({ identity });
@@ -185,7 +185,7 @@ test('an address in the URL needs no query, and is judged all the same', async (
   assert.equal(outside.dns.queries.length, asked);
 });
 
-test('an IPv6 address stands in brackets in the request', async (t) => {
+test('an IPv6 address is in brackets in the request', async (t) => {
   if (!(await isLocalAddress('::1'))) return t.diagnostic('this machine has no ::1: nothing to see here');
   const six = await outside.receiver({ host: '::1', identity: outside.ca.identity(['::1', 'six.example.test']) });
   assert.equal(verdict(await outside.call(`https://[::1]:${six.port}/`)), 'answered 200');
@@ -194,7 +194,7 @@ test('an IPv6 address stands in brackets in the request', async (t) => {
   assert.equal(verdict(await outside.call(`https://six.example.test:${six.port}/`)), 'answered 200');
 });
 
-test('the name is asked for once, so a second answer cannot move the connection', async (t) => {
+test('the name is resolved once, so a second answer cannot redirect the connection (DNS rebinding)', async (t) => {
   if (!(await isLocalAddress('127.0.0.2')))
     return t.diagnostic('this machine has 127.0.0.1 only: nothing to rebind to');
   const identity = outside.ca.identity(['rebind.example.test']);
@@ -218,7 +218,7 @@ test('the name is asked for once, so a second answer cannot move the connection'
   assert.deepEqual(victim.connections, []);
 });
 
-test('a connection that ends up elsewhere is not used', async (t) => {
+test('a connection to another address than the checked one is not used', async (t) => {
   outside.dns.set('led-astray.example.test', 'A', ['127.0.0.2']);
   const { connect } = Socket.prototype;
   t.mock.method(Socket.prototype, 'connect', function (this: Socket, options: TcpSocketConnectOpts) {
@@ -241,12 +241,12 @@ test('an address that refuses the connection is followed by the next', async (t)
   const outcome = await outside.call(url);
   assert.equal(verdict(outcome), 'answered 200');
   assert.equal(last.requests.length, 1);
-  // Four are enough: with a fifth in front, the one that works is never reached.
+  // Four addresses are tried: with a fifth in front, the one that works is never reached.
   outside.dns.set('several.example.test', 'A', ['127.0.0.6', ...addresses]);
   assert.equal(verdict(await outside.call(url)), 'failed connect connection_refused');
 });
 
-test('a receiver that closes after the handshake is not asked a second time elsewhere', async (t) => {
+test('a receiver that closes after the handshake is not retried at another address', async (t) => {
   if (!(await isLocalAddress('127.0.0.3')))
     return t.diagnostic('this machine has 127.0.0.1 only: there is no elsewhere');
   const identity = outside.ca.identity(['once.example.test']);
@@ -258,7 +258,7 @@ test('a receiver that closes after the handshake is not asked a second time else
   assert.deepEqual([first.requests.length, second.connections.length], [1, 0]);
 });
 
-test('nobody listens: the port is closed', async () => {
+test('a closed port refuses the connection', async () => {
   const port = await closedPort();
   outside.dns.set('closed.example.test', 'A', HERE);
   const outcome = await outside.call(`https://closed.example.test:${port}/`);
@@ -267,13 +267,13 @@ test('nobody listens: the port is closed', async () => {
   assert.deepEqual(Object.keys(outcome.seen.phases), ['resolve', 'connect']);
 });
 
-test('a name that no query can be made of has no address', async () => {
+test('a name that cannot be encoded in a query has no address', async () => {
   for (const name of [`${'a'.repeat(64)}.example.test`, `${'a.'.repeat(130)}test`]) {
     assert.equal(verdict(await outside.call(`https://${name}:${receiver.port}/`)), NOTHING);
   }
 });
 
-test('a name server that is not there, or talks nonsense, is an error of DNS', async (t) => {
+test('an absent or malfunctioning name server is a DNS error', async (t) => {
   const babbler = dgram.createSocket('udp4').bind(0, '127.0.0.1');
   t.after(() => babbler.close());
   await once(babbler, 'listening');
@@ -295,7 +295,7 @@ test('a name server that is not there, or talks nonsense, is an error of DNS', a
   assert.match(verdict(outcome), /^failed resolve dns_(failure|timeout)$/);
 });
 
-test('a second name server answers for the first', async () => {
+test('a second name server is used if the first fails', async () => {
   outside.dns.set('here.example.test', 'A', HERE);
   const dnsServers = [`127.0.0.1:${await closedPort()}`, `127.0.0.1:${outside.dns.port}`];
   const outcome = await outside.call(`https://here.example.test:${receiver.port}/`, { dnsServers });

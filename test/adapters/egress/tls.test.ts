@@ -1,4 +1,4 @@
-// Calling out, the TLS part: whom we believe, and that no environment can talk us out of asking.
+// Egress, the TLS part: which certificates are trusted, and that no environment variable weakens the check.
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -22,7 +22,7 @@ after(() => outside[Symbol.asyncDispose]());
 const DAY = 86_400_000;
 const ANOTHER_CA = new TestCa('Another Root');
 const SOON: CallOptions = { limits: { connectMs: 400 } };
-/** What Node as a server needs to do what nobody should do any more. */
+/** What Node needs as a server to speak deprecated TLS. */
 const WEAK = 'ALL:eNULL:aNULL@SECLEVEL=0';
 const [CONNECTION_CLOSED, TLS_FAILED] = ['failed tls connection_closed', 'failed tls tls_failed'];
 
@@ -38,7 +38,7 @@ const speaking = (bytes: string) => accepting((socket) => socket.on('data', () =
 
 const CASES: Readonly<Record<string, Case>> = {
   'a certificate for the host': { options: () => ({}), expected: 'answered 200' },
-  'one for all hosts of the domain': {
+  'a wildcard certificate': {
     options: (ca) => ({ identity: ca.identity(['*.example.test']) }),
     expected: 'answered 200',
   },
@@ -145,7 +145,7 @@ const CASES: Readonly<Record<string, Case>> = {
   },
   'a reset at once': {
     options: accepting((socket) => socket.resetAndDestroy()),
-    // It may come before we have looked who it is that we are connected to, and then nobody can tell any more.
+    // The reset may arrive before the certificate was checked, and then the cause cannot be determined.
     expected: /^failed (connect connection_failed|tls connection_closed)$/,
   },
   'the end at once': { options: accepting((socket) => socket.end()), expected: CONNECTION_CLOSED },
@@ -201,14 +201,14 @@ for (const [
     else assert.match(verdict(outcome), expected);
     if (outcome.kind === 'failed' && outcome.seen.stage === 'tls') {
       assert.equal(outcome.seen.tls, null);
-      assert.deepEqual(receiver.requests, [], 'nothing may be sent to whom we do not believe');
+      assert.deepEqual(receiver.requests, [], 'nothing may be sent to an untrusted receiver');
     }
     assert.equal(receiver.connections.length, 1);
     await receiver.deserted();
   });
 }
 
-test('the answer tells version and end of the certificate, and the receiver was asked by name', async () => {
+test('the outcome has TLS version and certificate expiry, and SNI was sent', async () => {
   const until = Math.floor(Date.now() / 1_000) * 1_000 + 5 * DAY;
   const identity = outside.ca.identity([HOST], { until });
   for (const version of ['TLSv1.2', 'TLSv1.3'] as const) {
@@ -220,12 +220,12 @@ test('the answer tells version and end of the certificate, and the receiver was 
   }
 });
 
-test('a whole chain is needed, and a root by itself is no licence', async () => {
+test('a trusted root presented as server certificate does not match the host', async () => {
   const receiver = await outside.receiver({ identity: outside.ca.asServer() });
   assert.equal(verdict(await outside.call(`https://${HOST}:${receiver.port}/`)), 'failed tls certificate_wrong_host');
 });
 
-test('nothing older than TLS 1.2 is offered, whatever Node is told', async (t) => {
+test('nothing older than TLS 1.2 is offered, whatever Node’s defaults', async (t) => {
   const { DEFAULT_MIN_VERSION } = tls;
   t.after(() => {
     tls.DEFAULT_MIN_VERSION = DEFAULT_MIN_VERSION;
@@ -233,13 +233,13 @@ test('nothing older than TLS 1.2 is offered, whatever Node is told', async (t) =
   tls.DEFAULT_MIN_VERSION = 'TLSv1';
   const hello = Promise.withResolvers<Buffer>();
   const receiver = await outside.receiver({ onAccept: (socket) => socket.once('data', hello.resolve) });
-  // A limit that no other call has, so that the roots and versions are set up afresh.
+  // A limit that no other call uses, so that roots and versions are set up again.
   void outside.call(`https://${HOST}:${receiver.port}/`, { limits: { connectMs: 401 } });
-  // The extension supported_versions, with 1.3 and 1.2 in it.
+  // The supported_versions extension with 1.3 and 1.2.
   assert.ok((await hello.promise).includes(Buffer.from('002b00050403040303', 'hex')));
 });
 
-/** Calls each URL once in a process of its own and prints the verdicts. */
+/** Calls each URL once in a separate process and prints the verdicts. */
 const CHILD = `
 import { callOut } from ${JSON.stringify(fileURLToPath(new URL('../../../src/adapters/egress/call-out.ts', import.meta.url)))};
 const { dns, root, ports } = JSON.parse(process.env.TEST_INPUT);
@@ -254,7 +254,7 @@ for (const port of ports) {
 console.log(JSON.stringify(verdicts));
 `;
 
-test('no environment makes us believe more, use a proxy or accept less', async (t) => {
+test('no environment variable adds trust, sets a proxy or weakens TLS', async (t) => {
   const folder = mkdtempSync(join(tmpdir(), 'reseal-test-'));
   t.after(() => rmSync(folder, { recursive: true }));
   const rootFile = join(folder, 'another.pem');

@@ -1,5 +1,5 @@
-// What a caller is told of a callback test: the nine codes with their conditions, and the one object about what was
-// seen on the way, after a success and after a failure alike.
+// Responses to a callback test: the nine codes with their conditions, and the one object that reports the observed
+// phases, for success and failure alike.
 import assert from 'node:assert/strict';
 import { after } from 'node:test';
 import type { Answer, Call, Key } from '../../support/app.ts';
@@ -50,7 +50,7 @@ outside.dns.set('private.example.test', 'A', ['192.168.0.1']);
 outside.dns.set('mixed.example.test', 'A', ['127.0.0.1', '10.0.0.1']);
 outside.dns.set('private6.example.test', 'AAAA', ['fd00::1']);
 
-/** Everything that can keep a callback from being sent: the cause, the address, how far it came and why. */
+/** Every reason why a callback cannot be sent: the cause, the URL, the stage reached and the reason. */
 const UNSENT: readonly (readonly [cause: string, url: string, stage: string, reason: string])[] = [
   ['DNS', 'https://missing.example.test/', 'resolve', 'name_not_found'],
   ['DNS', 'https://servfail.example.test/', 'resolve', 'dns_failure'],
@@ -69,7 +69,7 @@ const UNSENT: readonly (readonly [cause: string, url: string, stage: string, rea
 
 rule('errors callback_send_error', 'could not be sent because of the network, DNS, TLS or a time-out', async () => {
   const key = await configured();
-  // At once, for one of them takes all the time there is for DNS.
+  // Concurrently, because one of them takes the full DNS timeout.
   const answers = UNSENT.map(async ([cause, address, stage, reason], index) => {
     const own = await configured();
     const english = await world.test(own, { url: address });
@@ -83,7 +83,7 @@ rule('errors callback_send_error', 'could not be sent because of the network, DN
   });
   const messages = new Set(await Promise.all(answers));
   const reasons = new Set(UNSENT.map(([, , , reason]) => reason));
-  assert.equal(messages.size, reasons.size, 'every reason has words of its own');
+  assert.equal(messages.size, reasons.size, 'every reason has a distinct message');
   assert.equal(resultOf(await world.test(key)), '200 success');
 });
 
@@ -93,7 +93,7 @@ rule('errors callback_response_not_200', 'is 422: the receiver answered with a s
     const answer = await answered(status, key);
     assert.equal(resultOf(answer), '422 callback_response_not_200', String(status));
     assert.equal(answer.body.details.http_status, status);
-    assert.ok(answer.body.message.includes(String(status)), 'a person is told which');
+    assert.ok(answer.body.message.includes(String(status)), 'the message says which');
   }
 });
 
@@ -109,7 +109,7 @@ rule(
       const answer = await world.test(key, { url: at(receiver.port, host) });
       assert.equal(resultOf(answer), '422 callback_private_domain', host);
       assert.deepEqual(Object.keys(answer.body).sort(), ['code', 'message', 'request_id']);
-      assert.equal(receiver.connections.length, before, 'nobody was called');
+      assert.equal(receiver.connections.length, before, 'no call was made');
     }
   },
 );
@@ -151,7 +151,7 @@ rule('errors invalid_callback_url', 'is not of a valid form, or the `url` or the
     }
   }
   const { body } = await world.test(key, { url: 'https://a b/?token=s3cret' });
-  assert.doesNotMatch(body.message, /s3cret/, 'the address may hold a secret, and is not repeated');
+  assert.doesNotMatch(body.message, /s3cret/, 'the URL may contain a secret, and is not repeated');
   const long = { url: url(), access_key: 'k'.repeat(257) };
   assert.equal(resultOf(await world.test(key, long)), '400 invalid_callback_url access_key');
   assert.equal(resultOf(await world.save(key, long)), '400 invalid_callback_url access_key');
@@ -193,7 +193,7 @@ rule(
       '422 callback_private_domain',
     );
     assert.equal(resultOf(await answered(201, key)), '422 callback_response_not_200');
-    assert.equal(resultOf(await answered(200, key)), '200 success', 'and otherwise it does not');
+    assert.equal(resultOf(await answered(200, key)), '200 success', 'and otherwise it is not');
   },
 );
 
@@ -221,7 +221,7 @@ rule('callback-test.answer 1', 'when the receiver answers the simulated callback
   assert.equal(
     resultOf(await world.test(key)),
     '422 callback_response_not_200',
-    'the status, and nothing that looks like it',
+    'the status, and nothing that resembles it',
   );
   receiver.script = respond(OK);
 });
@@ -237,7 +237,7 @@ rule(
     const keys = Object.keys(success.data.callback);
     for (const { details } of [notOk, unsent]) assert.deepEqual(Object.keys(details), keys, 'the same object');
     assert.ok(!('details' in success) && !('data' in notOk) && !('data' in unsent));
-    // Nothing was seen where nothing was tried.
+    // Nothing is reported for phases that were not reached.
     for (const json of [{ url: 'http://x/' }, { url: '' }, { url: 'https://10.0.0.1/' }, { url: 'x' }]) {
       assert.ok(!('details' in (await world.test(key, json)).body), JSON.stringify(json));
     }
@@ -276,7 +276,11 @@ rule(
       const told = (await world.test(key, { url: address })).body.details;
       assert.deepEqual([told.stage, told.reason, told.http_status], [stage, reason, null], address);
       assert.ok(closedList.includes(reason), reason);
-      assert.deepEqual(Object.keys(told.phases_ms), STAGES.slice(0, STAGES.indexOf(stage) + 1), 'up to where it came');
+      assert.deepEqual(
+        Object.keys(told.phases_ms),
+        STAGES.slice(0, STAGES.indexOf(stage) + 1),
+        'up to the stage reached',
+      );
       for (const ms of Object.values(told.phases_ms)) assert.ok(Number.isInteger(ms) && Number(ms) >= 0);
       const isSecure = stage === 'request' || stage === 'response';
       assert.equal(told.tls_version, isSecure ? 'TLSv1.3' : null);

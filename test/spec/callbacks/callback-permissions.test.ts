@@ -1,4 +1,4 @@
-// Who may test callbacks and who may touch the settings. A refusal calls nobody and changes nothing.
+// Who may test callbacks and change settings. A refusal makes no call and changes nothing.
 import assert from 'node:assert/strict';
 import { after } from 'node:test';
 import { CREDENTIAL_KINDS } from '../../../src/domain/access/credential.ts';
@@ -15,7 +15,7 @@ const TEMPORARY = { url: url('/temporary'), access_key: 'temporary-key' };
 const DENIED = '403 permission_denied';
 const OTHER_KINDS = CREDENTIAL_KINDS.filter((kind) => kind !== 'standard');
 
-/** Of a managed-PKI account, with settings that the operator has saved. */
+/** A key of a managed-PKI account with settings that the operator saved. */
 async function managed(): Promise<Key> {
   const key = await app.newKey({ kind: 'managed_pki' });
   await world.saveAsOperator(key.accountId, SAVED);
@@ -24,14 +24,14 @@ async function managed(): Promise<Key> {
 
 const requestsSeen = () => [receiver.connections.length, outside.dns.queries.length];
 const auditOf = ({ accountId }: Key) => app.app.store.audit.listOf(accountId, { limit: 1_000 });
-/** With the secrets in plain text, for two secrets that are wrapped are always equal. */
+/** With secrets in plain text, because Secret instances always compare equal. */
 async function stateOf(key: Key) {
   const saved = await app.app.store.callbacks.find(key.accountId);
   const secrets = [saved?.accessKey.reveal(), saved?.signingSecret.reveal()];
   return [{ ...saved }, secrets, await auditOf(key), requestsSeen()];
 }
 
-/** Refused, the settings are as they were, and nobody was called or asked for. */
+/** Asserts a refusal: settings unchanged, no query and no call made. */
 async function requireDenied(key: Key, ask: () => Promise<Answer>, what: string): Promise<Answer> {
   const before = await stateOf(key);
   const answer = await ask();
@@ -79,7 +79,7 @@ rule('permission 4', 'Only `standard` credentials may see, change or delete the 
         () => app.call(method, SETTINGS, { key, ...call }),
         `${kind} ${method}`,
       );
-      assert.ok(!text.includes(SAVED.url), 'nor is anything of the settings shown');
+      assert.ok(!text.includes(SAVED.url), 'and no setting is shown');
     }
   }
   assert.equal((await world.show(owner)).body.data.callback.url, SAVED.url);
@@ -92,7 +92,7 @@ rule('permission 6', 'that sends a temporary `url` or `access_key` to the callba
   for (const json of [{ url: TEMPORARY.url }, { access_key: 'k' }, TEMPORARY, SAVED]) {
     await requireDenied(key, () => world.test(key, json), JSON.stringify(json));
   }
-  // It may test what is saved; and another account may send what this one may not.
+  // It may test saved settings; other accounts may send fields that this one may not.
   assert.equal(resultOf(await world.test(key)), '200 success');
   const { line, headers } = callbackIn(receiver);
   assert.deepEqual([line, headers['x-cc-callback-auth']], ['POST /saved HTTP/1.1', 'saved-key']);
@@ -111,7 +111,7 @@ rule('permission 7', 'that changes or deletes the saved callback settings gets `
     await requireDenied(key, () => app.call('DELETE', SETTINGS, { key }), 'DELETE');
   }
   const key = await managed();
-  // It may see them, without the secrets.
+  // It may read them, without the secrets.
   const { body, text } = await world.show(key);
   assert.deepEqual([body.data.callback.url, body.data.callback.disabled], [SAVED.url, false]);
   assert.doesNotMatch(text, /saved-key|whsec_|signing_secret/);
@@ -139,7 +139,7 @@ rule('callback-test 11', 'as soon as `url` or `access_key` is present, whatever 
       await requireDenied(key, () => world.test(key, json), JSON.stringify(json).slice(0, 100));
     }
   }
-  // The answer tells nothing of the value: it is the same for all.
+  // The response does not depend on the value.
   const messages = await Promise.all(values.map(async (value) => (await world.test(key, { url: value })).body.message));
   assert.equal(new Set(messages).size, 1);
   const absent = [
@@ -166,5 +166,5 @@ rule('errors permission_denied', '`permission_denied` is 403: the kind of the cr
     assert.equal(resultOf(answer), DENIED);
     assert.deepEqual(Object.keys(answer.body).sort(), ['code', 'message', 'request_id']);
   }
-  assert.equal(new Set(answers.map(({ body }) => body.message)).size, 2, 'the two reasons have words of their own');
+  assert.equal(new Set(answers.map(({ body }) => body.message)).size, 2, 'the two reasons have distinct messages');
 });

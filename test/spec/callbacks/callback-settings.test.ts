@@ -1,5 +1,5 @@
-// What an account saves about its callbacks. What is saved is told by the account's own GET, by the row in the database
-// and by the receiver that a test then calls.
+// Saving callback settings. Verified through the account's GET, the database row, and the receiver that a test then
+// calls.
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
@@ -25,14 +25,14 @@ async function configured(change: Record<string, unknown> = {}): Promise<Key> {
   return key;
 }
 
-/** Which path a test of the saved settings calls, and with which key. */
+/** The path and key that a test of the saved settings uses. */
 async function called(key: Key): Promise<string> {
   assert.equal(resultOf(await world.test(key)), '200 success');
   const { line, headers } = callbackIn(receiver);
   return `${line.split(' ')[1]} ${headers['x-cc-callback-auth']}`;
 }
 
-/** Refused, and the row is what it was. */
+/** Asserts a refusal that leaves the row unchanged. */
 async function requireRefused(key: Key, json: unknown, expected: string, call: Call = { json }): Promise<void> {
   const before = row(key);
   app.advance(1_000);
@@ -49,7 +49,7 @@ rule(
     const long = url('/').padEnd(256, 'x');
     for (const value of [long, url('/?q=%20'), `HTTPS://example.com`, 'https://[2606:4700::1]:8443/x']) {
       assert.equal((await world.save(key, { url: value, access_key: 'k' })).body.data.callback.url, value);
-      assert.equal((await saved(key)).url, value, 'as it was written');
+      assert.equal((await saved(key)).url, value, 'verbatim');
     }
     await requireRefused(key, { url: `${long}x`, access_key: 'k' }, '400 invalid_callback_url url');
     await requireRefused(key, { url: 'http://example.com/', access_key: 'k' }, '400 callback_url_not_https url');
@@ -77,8 +77,8 @@ rule('callback-settings disabled', '`disabled` is a boolean that pauses business
   for (const change of [{}, SAVED]) {
     assert.equal((await world.save(key, { ...change, disabled: true })).body.data.callback.disabled, true);
     assert.equal((await saved(key)).disabled, true);
-    assert.equal((await app.app.store.callbacks.find(key.accountId))?.isDisabled, true, 'where deliveries look');
-    assert.equal((await world.save(key, change)).body.data.callback.disabled, false, 'left out, it goes on');
+    assert.equal((await app.app.store.callbacks.find(key.accountId))?.isDisabled, true, 'where deliveries read it');
+    assert.equal((await world.save(key, change)).body.data.callback.disabled, false, 'omitted, it is not paused');
     assert.equal((await saved(key)).disabled, false);
   }
   await world.save(key, { disabled: true });
@@ -114,7 +114,7 @@ rule(
       assert.deepEqual(
         (await app.app.store.callbacks.find(key.accountId))?.enabledActions,
         kept,
-        'where deliveries look',
+        'where deliveries read it',
       );
     }
     for (const value of [null, 'order:issued', 5, true, {}, { 0: 'order:issued' }]) {
@@ -125,7 +125,7 @@ rule(
       await requireRefused(key, { enabled_actions: ['order:issued', action] }, `${BAD} enabled_actions.1`);
     }
     assert.equal(resultOf(await world.save(key, {})), '200 success');
-    assert.ok(!('enabled_actions' in (await saved(key))), 'left out, it is all of them again');
+    assert.ok(!('enabled_actions' in (await saved(key))), 'omitted, it is all of them again');
   },
 );
 
@@ -151,14 +151,14 @@ rule('callback-settings 1', 'show, save and delete the settings', async () => {
     enabled_actions: ['order:issued'],
     updated_at: now,
   });
-  assert.equal(await called(key), '/saved saved-key', 'left out together, both are kept');
+  assert.equal(await called(key), '/saved saved-key', 'both omitted, both are kept');
   await world.save(key, { url: url('/newer'), access_key: 'newer-key' });
   assert.equal(await called(key), '/newer newer-key');
 
   for (const round of ['first', 'again']) {
     const gone = await app.call('DELETE', SETTINGS, { key });
     assert.deepEqual([gone.status, gone.body], [200, { code: 'success', data: { callback: null } }], round);
-    assert.equal(row(key), undefined, 'nothing is left of it, not even sealed');
+    assert.equal(row(key), undefined, 'nothing of it is stored, not even sealed');
     assert.equal(await saved(key), null);
     assert.equal(resultOf(await world.test(key)), '400 callback_not_configured');
   }
@@ -169,7 +169,7 @@ rule('callback-settings 1', 'show, save and delete the settings', async () => {
   assert.deepEqual(
     settingsDone,
     [...Array(3).fill('callback:saved'), 'callback:deleted'],
-    'deleting nothing is no deed',
+    'deleting nothing is not audited',
   );
 
   const asJson = (raw: string): Call => ({ raw, headers: { 'content-type': 'application/json' } });
@@ -187,7 +187,7 @@ rule('callback-settings 2', 'Settings cannot be saved with only one of `url` and
   }
 });
 
-/** For each of the two fields, values that a test takes, or refuses before anyone is called. */
+/** For each field, values that a test accepts, or refuses before any call. */
 const VALUES: readonly (readonly [field: 'url' | 'access_key', values: readonly unknown[]])[] = [
   [
     'access_key',
@@ -218,7 +218,7 @@ rule(
       }
     }
     const expected = ['callback_url_not_https', 'invalid_callback_url', 'invalid_parameters', 'success'];
-    assert.deepEqual([...codes].sort(), expected, 'the table has something of everything');
+    assert.deepEqual([...codes].sort(), expected, 'the table has accepted and refused values');
   },
 );
 
@@ -270,9 +270,9 @@ rule('callback-settings 5', 'The signing secret of the account is shown once, wh
   ];
   for (const { text } of later) assert.doesNotMatch(text, /signing_secret|whsec_/);
   const again = (await world.save(key, SAVED)).body.data.callback.signing_secret;
-  assert.match(again, /^whsec_/, 'made anew, shown anew');
+  assert.match(again, /^whsec_/, 'a new secret, shown again');
   assert.notEqual(again, secret);
-  // One that was refused has made none.
+  // A refused request creates none.
   const refused = await world.save(await app.newKey(), { url: url() });
   assert.doesNotMatch(refused.text, /whsec_/);
 });

@@ -1,5 +1,5 @@
-// Receivers are kept apart. No clock is read: what proves it is that one account's callbacks arrive while every attempt
-// of the other is still waiting for an answer that never comes.
+// Receivers are isolated from each other. Independent of timing: callbacks of one account arrive while every attempt of
+// the other still waits for a response that never comes.
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
@@ -22,7 +22,7 @@ import type { Script } from '../../support/receiver.ts';
 const BACKLOG = 10_000;
 const PER_ACCOUNT = 32;
 
-/** Events of an order, as so many issuances would have left them. */
+/** Events of an order, as that many issuances would have created them. */
 function addBacklog({ folder }: TestApp, { key, id, certificateId }: PlacedOrder, count: number): void {
   const db = new DatabaseSync(join(folder, 'reseal.db'), { timeout: 5_000 });
   db.exec(`with recursive n (i) as (select 1 union all select i + 1 from n where i < ${count})
@@ -32,7 +32,7 @@ function addBacklog({ folder }: TestApp, { key, id, certificateId }: PlacedOrder
   db.close();
 }
 
-/** Takes a request, and never says anything. */
+/** Reads the request and never responds. */
 function hanging(): { readonly script: Script; count: number } {
   const state = {
     count: 0,
@@ -56,7 +56,7 @@ rule('delivery 9', 'A slow or dead receiver of one account does not delay the fi
   addBacklog(app, slow, BACKLOG);
   await app.callbacks.dispatcher.poll();
   await waitFor('every place of the slow account is taken', () => dead.count === PER_ACCOUNT);
-  // Few: all of it has to happen before the first attempt that hangs is given up.
+  // Few, because everything must happen before the first hanging attempt times out.
   for (let count = 0; count < 5; count += 1) await waitForCallbacks(world, await reissueOnce(app, quick));
   await waitFor('all are noted', async () => (await deliveriesOf(app, quick.key, '?state=delivered')).length === 6);
   assert.equal(dead.count, PER_ACCOUNT, 'no more than its share');
@@ -68,7 +68,7 @@ rule('delivery 9', 'A slow or dead receiver of one account does not delay the fi
   );
 });
 
-test('accounts that share a host share its places, and leave those of other hosts alone', async () => {
+test('accounts that share a host share its slots, and use none of other hosts', async () => {
   const world = await startCallbackApp({ RESEAL_CALLBACKS_PER_HOST: '4', RESEAL_SHUTDOWN_SECONDS: '0' });
   after(() => world[Symbol.asyncDispose]());
   const { app, outside } = world;
@@ -81,17 +81,17 @@ test('accounts that share a host share its places, and leave those of other host
     await world.save(key, { url: world.url('/hangs'), access_key: ACCESS_KEY });
     await newOrder(app, {}, key);
   }
-  await waitFor('the places of the host are taken', () => dead.count === 4);
+  await waitFor('the slots of the host are taken', () => dead.count === 4);
   const key = await app.newKey();
   await world.save(key, { url: `https://other.example.test:${other.port}/`, access_key: ACCESS_KEY });
   await newOrder(app, {}, key);
   await other.received(1);
   assert.equal(dead.count, 4);
   await app.callbacks.dispatcher.poll();
-  assert.deepEqual(await app.app.store.callbackLanes.due(app.now(), 100), [], 'nobody looks at them in vain');
+  assert.deepEqual(await app.app.store.callbackLanes.due(app.now(), 100), [], 'blocked lanes are not due');
 });
 
-test('repetitions never take the places of first attempts', async () => {
+test('retries never take the slots of first attempts', async () => {
   const world = await startCallbackApp({ RESEAL_CALLBACKS_AT_ONCE: '4', RESEAL_SHUTDOWN_SECONDS: '0' });
   after(() => world[Symbol.asyncDispose]());
   const { app } = world;
@@ -102,8 +102,8 @@ test('repetitions never take the places of first attempts', async () => {
   on('/fails', dead.script);
   app.advance(10_000);
   await app.callbacks.dispatcher.poll();
-  await waitFor('half of the places are taken', () => dead.count === 2);
+  await waitFor('half of the slots are taken', () => dead.count === 2);
   const quick = await newSubscriber(world, {}, '/quick');
   for (let count = 0; count < 5; count += 1) await waitForCallbacks(world, await reissueOnce(app, quick));
-  assert.equal(dead.count, 2, 'six are due, and two places are for them');
+  assert.equal(dead.count, 2, 'six are due, and two slots are for retries');
 });

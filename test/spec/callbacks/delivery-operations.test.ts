@@ -1,5 +1,5 @@
-// What accounts and operators can do about deliveries: who may, what is refused, what is kept and for how long, and who is
-// told when one is given up.
+// What accounts and operators can do with deliveries: permissions, refusals, retention, and the notification when one is
+// given up.
 import assert from 'node:assert/strict';
 import { after } from 'node:test';
 import { checkCallbacks } from '../../../src/adapters/doctor/callbacks.ts';
@@ -73,7 +73,7 @@ rule(
     for (const call of [again, range]) assert.equal(resultOf(await call()), '409 callback_paused');
     await world.save(order.key, { enabled_actions: ['order:rejected'] });
     assert.equal(resultOf(await again()), '409 callback_paused');
-    assert.deepEqual((await range()).body.data, { resent: 0, next_after: null }, 'what is not enabled stays');
+    assert.deepEqual((await range()).body.data, { resent: 0, next_after: null }, 'a disabled action stays suppressed');
     await app.call('DELETE', SETTINGS, { key: order.key });
     for (const call of [again, range]) assert.equal(resultOf(await call()), '400 callback_not_configured');
     assert.equal((await deliveriesOf(app, order.key))[0]?.state, 'suppressed');
@@ -96,7 +96,7 @@ rule('callback-settings 6', 'makes another signing secret and shows it once', as
     [second.signing_secret, first.signing_secret],
   );
   assert.equal(saved?.former?.until, app.now() + DAY);
-  // Saving settings touches neither; deleting them takes both.
+  // Saving settings affects neither; deleting them deletes both.
   await world.save(key, { disabled: true });
   assert.equal((await app.app.store.callbacks.find(key.accountId))?.former?.until, app.now() + DAY);
   assert.ok(!app.output.includes(second.signing_secret));
@@ -176,13 +176,13 @@ rule('delivery 13', 'is deleted 90 days later (`RESEAL_CALLBACK_RETENTION_DAYS`)
   const chores = async () => {
     for (const { run } of app.callbacks.deliveryChores) await run();
   };
-  assert.equal(readConfig({}).config.callbacks.retentionMs, 90 * DAY, 'unless it is set, as here to two');
+  assert.equal(readConfig({}).config.callbacks.retentionMs, 90 * DAY, 'unless configured, as here to two');
   app.advance(2 * DAY);
   await chores();
-  assert.equal(await count(delivered.key), 1, 'to the millisecond');
+  assert.equal(await count(delivered.key), 1, 'exact to the millisecond');
   app.advance(1);
   await chores();
-  assert.deepEqual([await count(delivered.key), await count(waiting.key)], [0, 1], 'what waits is kept');
+  assert.deepEqual([await count(delivered.key), await count(waiting.key)], [0, 1], 'pending ones are kept');
 });
 
 rule('delivery 14', 'leaves a log line, a metric and a finding of `reseal doctor`', async () => {

@@ -1,4 +1,4 @@
-// What becomes of events that do not arrive at once: repeated, held back, given up, sent again; and how all of it is listed.
+// Events that do not arrive at once: retried, suppressed, given up, sent again; and how deliveries are listed.
 import assert from 'node:assert/strict';
 import { after } from 'node:test';
 import type { Repositories } from '../../../src/domain/store.ts';
@@ -56,7 +56,7 @@ rule('delivery 1', 'An event is committed in the same transaction as the fact it
     (await deliveriesOf(app, order.key)).map(({ action }) => action),
     ['order:issued'],
   );
-  // The other way round, no event and no fact: the real issuance and the real revocation fail with their event.
+  // Conversely, no event means no change: issuance and revocation fail together with their event.
   const { transaction } = store;
   const noEvents = { add: () => Promise.reject(new Error('no event')) };
   mock.method(store, 'transaction', <T>(work: (tx: Repositories) => Promise<T>) =>
@@ -66,7 +66,7 @@ rule('delivery 1', 'An event is committed in the same transaction as the fact it
   assert.equal((await app.call('POST', revoke, { key: order.key })).status, 500);
   assert.equal((await reissue(app, order, body())).status, 500);
   mock.restoreAll();
-  // What was signed in vain is voided like that of any lost signer.
+  // A certificate signed in vain is voided, as after any lost signer.
   app.advance(10_000);
   assert.equal(await app.issuance.sweep(), 1);
   const made = await store.certificates.listLast(order.key.accountId, order.id, 9);
@@ -89,10 +89,10 @@ rule(
       const ms = waitOf(delivery);
       assert.ok(ms >= wait * 0.8 && ms <= wait * 1.2, `${ms} ms after failure ${index + 1}`);
       await advanceAndPoll(app, ms - 1);
-      // One that is under way has no next attempt.
+      // A delivery in flight has no next attempt.
       const [still] = await deliveriesOf(app, order.key);
       const expected = [index + 1, delivery.next_attempt_at];
-      assert.deepEqual([still?.attempts.length, still?.next_attempt_at], expected, 'not a moment too early');
+      assert.deepEqual([still?.attempts.length, still?.next_attempt_at], expected, 'not a millisecond early');
       await advanceAndPoll(app, 1);
     }
     const last = await deliveryOf(world, order, order.certificateId, ({ state }) => state === 'failed');
@@ -130,7 +130,7 @@ rule('delivery 6', 'whose action is not in `enabled_actions`, is kept as `suppre
   const unconfigured = await newOrder(app);
   const [delivery] = await deliveriesOf(app, unconfigured.key);
   assert.deepEqual([delivery?.state, delivery?.reason], ['suppressed', 'not_configured']);
-  // One that waits for its repetition is held back when its time comes.
+  // A delivery that waits for its retry is suppressed when it becomes due.
   on('/pausing', answerWith(500));
   const order = await newSubscriber(world, {}, '/pausing');
   await deliveryOf(world, order, order.certificateId, ({ attempts }) => attempts.length === 1);
@@ -164,16 +164,16 @@ rule('delivery 7', 'it can be sent again on request, and so can a suppressed one
   assert.deepEqual(
     order_.map(({ body }) => body.cert_id),
     ids,
-    'in the order in which they came about',
+    'in order of creation',
   );
 
   on('/once', answerWith(500, 200));
   const other = await newSubscriber(world, {}, '/once');
   const failing = await deliveryOf(world, other, other.certificateId, ({ attempts }) => attempts.length === 1);
-  assert.equal((await resend(failing.id, other)).body.data.delivery.state, 'pending', 'before its time');
+  assert.equal((await resend(failing.id, other)).body.data.delivery.state, 'pending', 'before it was due');
   const done = await deliveryOf(world, other, other.certificateId, ({ state }) => state === 'delivered');
   assert.equal(done.attempts.length, 2);
-  // Also one that has arrived, as often as anybody likes.
+  // Also a delivered one, any number of times.
   assert.equal((await resend(failing.id, other)).status, 200);
   const callbacks = await waitForCallbacks(world, other.certificateId, 3);
   assert.equal(new Set(callbacks.map(({ headers, text }) => headers['webhook-id'] + text)).size, 1);
@@ -207,7 +207,7 @@ rule('delivery 8', 'filtered by order, action, state and time, page by page with
   const pages: string[] = [];
   let next: string | null = '';
   for (let count = 0; next !== null; count += 1) {
-    assert.ok(count < 5, 'a cursor that does not end');
+    assert.ok(count < 5, 'the cursor does not end');
     const { body } = await app.call('GET', `${DELIVERIES}?limit=1${next && `&after=${next}`}`, { key });
     pages.push(...body.data.deliveries.map((one: ShownDelivery) => one.cert_id));
     next = body.data.next_after;
@@ -232,7 +232,7 @@ rule('delivery 8', 'filtered by order, action, state and time, page by page with
   ]) {
     assert.equal(resultOf(await app.call('GET', `${DELIVERIES}?${query}`, { key })), `400 invalid_parameters ${field}`);
   }
-  // What belongs to another account is not there.
+  // Deliveries of another account are not found.
   const stranger = await app.newKey();
   assert.deepEqual(await deliveriesOf(app, stranger, `?order_id=${order.id}`), []);
   assert.equal(resultOf(await resend(delivery!.id, { key: stranger })), '404 delivery_not_found');
@@ -249,7 +249,7 @@ rule('delivery 10', 'is called less often, and a successful callback test ends t
   const count = async () =>
     (await deliveriesOf(app, order.key)).reduce((sum, { attempts }) => sum + attempts.length, 0);
   on('/ailing', answerWith(500));
-  // All ten are due again now; of a receiver that is well they would all be sent.
+  // All ten are due again now; a healthy receiver would get all of them.
   await advanceAndPoll(app, 6_000);
   await waitFor('one attempt to find out', async () => (await count()) === 11);
   await app.callbacks.dispatcher.poll();
@@ -261,7 +261,7 @@ rule('delivery 10', 'is called less often, and a successful callback test ends t
   assert.equal(resultOf(await world.test(order.key)), '200 success');
   await app.callbacks.dispatcher.poll();
   await waitFor(
-    'all but the one that failed just now',
+    'all but the one that just failed',
     async () => (await deliveriesOf(app, order.key, '?state=delivered')).length === 10,
   );
 });
@@ -271,7 +271,7 @@ rule('event 8', 'The rejection of an order emits `order:rejected`', async () => 
   const { store } = app.app;
   const { accountId } = order.key;
   const found = await store.orders.find(accountId, order.id);
-  // As a first signer that is lost leaves it: prepared, with a lease that has run out.
+  // As a crashed signer leaves it: prepared, with an expired lease.
   const lost = { ...found!, id: 'lostorder', status: 'issuing', currentCertificateId: null, revision: 1 } as const;
   await store.transaction(async (tx) => {
     await tx.orders.insert(lost);

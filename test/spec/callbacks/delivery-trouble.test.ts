@@ -1,5 +1,5 @@
-// Trouble that callbacks must survive: clocks that jump, answers without end, secrets that do not open, a shutdown in the
-// middle, and a receiver that is down for longer than anybody tries.
+// Faults that delivery must survive: clock jumps, endless responses, secrets that cannot be opened, a shutdown during an
+// attempt, and an outage longer than the retry period.
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
@@ -33,7 +33,7 @@ const chores = async () => {
   for (const { run } of app.callbacks.deliveryChores) await run();
 };
 
-test('a clock that was a year ahead for a moment holds nothing back once it is right again', async () => {
+test('a clock that was briefly a year ahead delays nothing once it is correct again', async () => {
   on('/year', answerWith(500));
   app.advance(YEAR);
   const order = await newSubscriber(world, {}, '/year');
@@ -58,7 +58,7 @@ test('a clock that goes back does not delay first attempts', async () => {
   app.advance(2 * HOUR);
 });
 
-test('answers that never end, break off or are none are noted as what they are', async () => {
+test('endless, truncated and malformed responses are recorded as such', async () => {
   const table = [
     ['/endless', respondEndlessly('HTTP/1.1 200 OK\r\n\r\n', 'x'.repeat(10_000)), 'delivered', 200, null],
     ['/drips', drip('HTTP/1.1 503 No\r\nContent-Length: 9999\r\n\r\n', '.'), 'pending', 503, null],
@@ -72,11 +72,11 @@ test('answers that never end, break off or are none are noted as what they are',
     const delivery = await deliveryOf(world, order, order.certificateId, ({ attempts }) => attempts.length === 1);
     const [attempt] = delivery.attempts;
     assert.deepEqual([delivery.state, attempt?.http_status, attempt?.reason], [state, status, reason], path);
-    assert.equal(attempt?.excerpt, null, 'of a private receiver nothing is shown');
+    assert.equal(attempt?.excerpt, null, 'nothing is shown of a private receiver’s response');
   }
 });
 
-test('an address that is private, or leads nowhere, is a failed attempt like any other', async () => {
+test('a private or unreachable address is an ordinary failed attempt', async () => {
   const key = await app.newKey();
   world.outside.dns.set('inside.example.test', 'A', ['10.0.0.1']);
   await world.save(key, { url: 'https://inside.example.test/', access_key: ACCESS_KEY });
@@ -89,7 +89,7 @@ test('an address that is private, or leads nowhere, is a failed attempt like any
   assert.equal(missing.attempts[1]?.reason, 'name_not_found');
 });
 
-test('settings that cannot be opened stop the callbacks of their account, and of no other', async () => {
+test('settings that cannot be opened stop the callbacks of their account only', async () => {
   const broken = await newSubscriber(world, {}, '/broken');
   const db = new DatabaseSync(join(app.folder, 'reseal.db'), { timeout: 5_000 });
   const spoil = 'update callback_settings set sealed_access_key = sealed_signing_secret where account_id = ?';
@@ -102,10 +102,10 @@ test('settings that cannot be opened stop the callbacks of their account, and of
   await waitFor('it is told', () => faults() > 0);
   const told = faults();
   for (let count = 0; count < 5; count += 1) await app.callbacks.dispatcher.poll();
-  assert.equal(faults(), told, 'not again and again');
+  assert.equal(faults(), told, 'not repeatedly');
 });
 
-test('a receiver that is down for longer than anybody tries is given up, and everything is told', async () => {
+test('an event is given up after an outage longer than the retry period, and all of it is reported', async () => {
   on('/gone', answerWith(500));
   const order = await newSubscriber(world, {}, '/gone');
   for (let count = 0; count < 19; count += 1) await reissueOnce(app, order);
@@ -127,7 +127,7 @@ test('a receiver that is down for longer than anybody tries is given up, and eve
   assert.equal(lines.length, 20);
 });
 
-test('a shutdown gives back what is under way, and the next start sends it', async () => {
+test('a shutdown releases events in flight, and the next start sends them', async () => {
   let silent = 0;
   on('/stopping', () => {
     silent += 1;
@@ -143,7 +143,7 @@ test('a shutdown gives back what is under way, and the next start sends it', asy
   assert.deepEqual(
     done.attempts.map(({ number }) => number),
     [1],
-    'what was given back is no attempt',
+    'a released event has no attempt',
   );
   assert.equal(receivedAbout(world, order.certificateId).length, 2);
 });

@@ -1,4 +1,4 @@
-// Real events, from the issuance that makes them to the receiver that gets them.
+// Real events, from issuance to the receiver.
 import assert from 'node:assert/strict';
 import { after } from 'node:test';
 import { CALLBACK_ACTIONS } from '../../../src/domain/callbacks/callback.ts';
@@ -102,7 +102,7 @@ rule('delivery 3', 'All attempts of an event carry the same `webhook-id` and the
   for (const ms of [10_000, 40_000, 7 * MINUTE]) {
     const before = receivedAbout(world, order.certificateId).length;
     await deliveryOf(world, order, order.certificateId, ({ attempts }) => attempts.length === before);
-    // Neither the language of the account nor anything else may change what an event says.
+    // Neither the account's language nor anything else may change the contents of an event.
     await app.call('PUT', '/openapi/v3/account', { key: order.key, json: { locale: 'zh-CN' } });
     await advanceAndPoll(app, ms);
     await waitForCallbacks(world, order.certificateId, before + 1);
@@ -144,7 +144,7 @@ rule('delivery 11', 'callbacks carry the signatures of both the old and the new 
   const order = await newOrder(app, {}, key);
   assert.deepEqual(await signaturesOf(order.certificateId), [1, 0]);
   await advanceAndPoll(app, 24 * 60 * MINUTE);
-  assert.deepEqual(await signaturesOf(await reissueOnce(app, order)), [1], 'the old one has had its day');
+  assert.deepEqual(await signaturesOf(await reissueOnce(app, order)), [1], 'the old secret’s overlap has ended');
   secrets.push(new Secret((await rotate()).body.data.callback.signing_secret));
   assert.deepEqual(await signaturesOf(await reissueOnce(app, order)), [2, 1]);
 });
