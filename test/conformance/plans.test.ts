@@ -106,8 +106,8 @@ function deliveryLookUps(db: Db, engine: Engine): Readonly<Record<string, () => 
     'due lanes': () => lanes.due(5, 64),
     'a lane': () => lanes.tryLock('a1'),
     'the next lane': () => lanes.lock('a1'),
-    'what is due in a lane': () => queue.dueEvents('a1', 5, false, 16),
-    'what is due in order': () => queue.dueEvents('a1', 5, true, 1),
+    'due events of a lane': () => queue.dueEvents('a1', 5, false, 16),
+    'due events in order': () => queue.dueEvents('a1', 5, true, 1),
     leasing: () => queue.lease(['e1', 'e2'], { token: 't', until: 9 }),
     suppressing: () => queue.suppress(['nothing'], 'disabled', 5),
     'saving a lane': () =>
@@ -125,7 +125,7 @@ function deliveryLookUps(db: Db, engine: Engine): Readonly<Record<string, () => 
     'giving back': () => queue.release(event, 'none', 5),
     'strayed lanes': () => lanes.farFuture(2 ** 45, 100),
     'bringing back': () => queue.rescheduleFarFuture('a1', 2 ** 45, 5, 100),
-    'giving up what is old': () => queue.failBegunBefore('a1', -1, { now: 5, includeInOrder: true, limit: 100 }),
+    'giving up old events': () => queue.failBegunBefore('a1', -1, { now: 5, includeInOrder: true, limit: 100 }),
     'a delivery': () => deliveries.find('a1', 'e1'),
     ...Object.fromEntries(
       filters.map((filter) => [`deliveries, ${JSON.stringify(filter)}`, () => deliveries.list('a1', filter, page)]),
@@ -134,7 +134,7 @@ function deliveryLookUps(db: Db, engine: Engine): Readonly<Record<string, () => 
     'sending again': () => deliveries.resend('a1', 'nothing', 5),
     'sending a range again': () =>
       deliveries.resendRange('a1', { state: 'suppressed', since: 2 ** 45 }, { limit: 10 }, { actions: null, now: 5 }),
-    'what is to be forgotten': () => deliveries.deleteSettled(-1, 500),
+    'events past retention': () => deliveries.deleteSettled(-1, 500),
     'how long the queue is': () => deliveries.queueFacts(),
     'how many were given up': () => deliveries.failedSince(2 ** 45, 100),
   };

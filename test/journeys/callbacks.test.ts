@@ -189,7 +189,7 @@ test('each misbehaviour listed in the greeting is reported as what it is', async
   assert.equal(outcomeOf(await tested(STANDARD, elsewhere)), 'callback_private_domain -', 'only its own port is open');
 });
 
-test('a managed-PKI account tests what is saved, and a paused and filtered one too', async () => {
+test('managed-PKI accounts, and paused and filtered ones, can test their saved settings', async () => {
   const accounts = sandbox.accounts.filter(({ callback }) => callback !== null);
   assert.deepEqual(
     accounts.map(({ kind }) => kind),
@@ -305,11 +305,7 @@ test('settings, keys and certificate survive a restart and a kill; manual change
     assert.deepEqual({ accounts: lasting(second), certificate: await certificateOf(second) }, before);
     const [standard, managed, , paused] = second.accounts.map(({ credentials }) => credentials[0]!);
     const base = second.base_url;
-    assert.equal(
-      (await call(base, managed!, 'PUT', '/test')).status,
-      200,
-      'the saved port is the receiver’s current one',
-    );
+    assert.equal((await call(base, managed!, 'PUT', '/test')).status, 200, 'the saved port is the current one');
     assert.equal((await call(base, standard!, 'PUT', '', mine)).status, 200);
     assert.equal((await call(base, paused!, 'PUT', '', change)).status, 200);
     assert.equal(await running.end('SIGTERM'), 0);

@@ -20,7 +20,7 @@ export async function waitFor<T>(
     const found = await look();
     if (found) return found;
   }
-  assert.fail(`in vain: ${what}`);
+  assert.fail(`timed out waiting for: ${what}`);
 }
 
 /** Answers each request with the next status; the last one repeats. */

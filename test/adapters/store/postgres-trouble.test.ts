@@ -110,7 +110,7 @@ rule('envelope 16', 'was made completely or not at all, and asking again shows w
     assert.equal(seen === name, made !== undefined, `after the wire was cut at "${word}" the name is "${seen}"`);
     const trail = await app.app.store.audit.listOf(key.accountId, { limit: 100 });
     const rows = trail.filter(({ requestId }) => requestId === headers.get('x-request-id'));
-    assert.equal(rows.length, made === undefined ? 0 : 1, 'the audit row is rolled back with the change');
+    assert.equal(rows.length, made === undefined ? 0 : 1, 'the audit row is committed or rolled back with the change');
   }
 });
 

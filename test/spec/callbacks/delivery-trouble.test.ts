@@ -135,7 +135,7 @@ test('a shutdown releases events in flight, and the next start sends them', asyn
   const key = await app.newKey();
   await world.save(key, { url: world.url('/stopping'), access_key: ACCESS_KEY });
   const order = await newOrder(app, {}, key);
-  await waitFor('it is under way', () => silent === 1);
+  await waitFor('the attempt is in flight', () => silent === 1);
   await app.stop();
   on('/stopping', answerWith(200));
   await app.start({ ...environmentFor(world.outside), RESEAL_SHUTDOWN_SECONDS: '0' });

@@ -36,7 +36,7 @@ rule(
     });
     assert.equal(await madeKey(elliptic, 'sha256'), 'p256 256');
     assert.equal(await madeKey(elliptic, 'sm3'), 'sm2 256');
-    assert.equal(await madeKey(elliptic, 'sha256'), 'p256 256', 'nothing but SM3 asks for SM2');
+    assert.equal(await madeKey(elliptic, 'sha256'), 'p256 256', 'only SM3 implies SM2');
     const rsa = await newOrder(app, { product: 'code-signing', commonName: 'Acme', key: 'rsa2048' });
     assert.equal(await madeKey(rsa, 'sha512'), 'rsa 3072');
   },

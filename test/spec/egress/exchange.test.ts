@@ -1,5 +1,5 @@
-// What is sent to a receiver, byte for byte, and what is made of its answer: the status line decides, nobody follows it
-// anywhere, and what comes after it is cut off and never judged.
+// The bytes sent to a receiver, and how its response is classified: the status line decides, redirects are not followed,
+// and the rest is truncated and never interpreted.
 import assert from 'node:assert/strict';
 import { after } from 'node:test';
 import { gzipSync } from 'node:zlib';
@@ -53,7 +53,7 @@ rule('egress 2', 'Redirects are not followed: a 3xx is `callback_response_not_20
     }
   }
   assert.deepEqual([elsewhere.connections, plain.connections], [[], []]);
-  assert.equal(outside.dns.queries.length - asked, 2 * sent, 'and no name was asked for but that of the receiver');
+  assert.equal(outside.dns.queries.length - asked, 2 * sent, 'and only the receiver’s name was resolved');
 });
 
 const HEAD = 'HTTP/1.1 200 OK\r\n';
@@ -63,9 +63,9 @@ const bomb = gzipSync(Buffer.alloc(20 * 1024 * 1024, 'A')).toString('latin1');
 
 const BODIES: Readonly<Record<string, (head: string) => Script>> = {
   'none at all': (head) => respondAndKeepOpen(`${head}Content-Length: 0\r\n\r\n`),
-  'one that never comes': (head) => respondAndKeepOpen(`${head}Content-Length: 5\r\n\r\n`),
-  'one that never ends, of no length': (head) => respondAndKeepOpen(`${head}\r\nbeginning`),
-  'one that drips': (head) => drip(`${head}\r\n`, 'a'),
+  'a body that never comes': (head) => respondAndKeepOpen(`${head}Content-Length: 5\r\n\r\n`),
+  'an endless body without length': (head) => respondAndKeepOpen(`${head}\r\nbeginning`),
+  'a body sent a byte at a time': (head) => drip(`${head}\r\n`, 'a'),
   'chunks that drip': (head) => drip(head + CHUNKS, '1\r\na\r\n'),
   'bytes without end': (head) => respondEndlessly(`${head}\r\n`, 'x'.repeat(5_000)),
   'a length beyond all memory': (head) =>
@@ -73,13 +73,13 @@ const BODIES: Readonly<Record<string, (head: string) => Script>> = {
   'chunks without end': (head) => respondEndlessly(head + CHUNKS, '1\r\nx\r\n'),
   'an extension without end': (head) => respondEndlessly(`${head}${CHUNKS}2;`, 'a=b;'),
   'a trailer without end': (head) => respondEndlessly(`${head}${CHUNKS}2\r\nok\r\n0\r\n`, 'a: b\r\n'),
-  'one that is cut off': (head) => respond(`${head}Content-Length: 20\r\n\r\nok`),
-  'one that is reset': (head) => resetAfter(`${head}Content-Length: 20\r\n\r\nok`),
+  'a truncated body': (head) => respond(`${head}Content-Length: 20\r\n\r\nok`),
+  'a body ended by a reset': (head) => resetAfter(`${head}Content-Length: 20\r\n\r\nok`),
   'chunks that are reset': (head) => resetAfter(`${head}${CHUNKS}5\r\nok`),
   'a chunk of no size': (head) => respond(`${head}${CHUNKS}zz\r\n`),
   'a chunk longer than it says': (head) => respond(`${head}${CHUNKS}2\r\nokzz`),
-  'a small one that is large when unpacked': (head) => respond(`${head}Content-Encoding: gzip\r\n\r\n`, bomb),
-  'one that cannot be unpacked': (head) => respond(`${head}Content-Encoding: gzip\r\n\r\n`, 'this is not gzip'),
+  'a decompression bomb': (head) => respond(`${head}Content-Encoding: gzip\r\n\r\n`, bomb),
+  'a body that cannot be decompressed': (head) => respond(`${head}Content-Encoding: gzip\r\n\r\n`, 'this is not gzip'),
   'another answer behind it': (head) =>
     respondAndKeepOpen(`${head}Content-Length: 2\r\n\r\nok`, 'HTTP/1.1 500 X\r\n\r\n'),
 };
@@ -90,7 +90,7 @@ rule('egress 3', 'after a 200, a slow, broken or endless body is cut off', async
     const [, status = '', index = ''] = /^POST \/(\d+)\/(\d+)/.exec(request) ?? [];
     scripts[Number(index)]?.(`HTTP/1.1 ${status} Whatever\r\n`)(socket, request);
   };
-  // All at once, for some of them take their time.
+  // Concurrently, because some of them are slow.
   await Promise.all(
     Object.keys(BODIES).map(async (title, index) => {
       const answer = await world.test(key, { url: url(`/200/${index}`), access_key: 'k' });
@@ -100,7 +100,7 @@ rule('egress 3', 'after a 200, a slow, broken or endless body is cut off', async
     }),
   );
   await receiver.deserted();
-  // The other way round, no body makes another status good.
+  // Conversely, no body makes another status a success.
   await Promise.all(
     Object.keys(BODIES).map(async (title, index) => {
       const answer = await world.test(key, { url: url(`/500/${index}`), access_key: 'k' });
@@ -112,7 +112,7 @@ rule('egress 3', 'after a 200, a slow, broken or endless body is cut off', async
 });
 
 rule('egress 3', 'is cut off, at 16 KiB at the latest, and does not fail the callback', async () => {
-  // A receiver on loopback that passes for a public one, since of others nothing of the body is shown.
+  // A receiver on loopback that counts as public, because bodies of private ones are not shown.
   await using open = await startPublicCallbackApp();
   const caller = await open.app.newKey();
   const excerptOf = async (script: Script) => {
@@ -122,7 +122,7 @@ rule('egress 3', 'is cut off, at 16 KiB at the latest, and does not fail the cal
     await open.receiver.deserted();
     return answer.body.data.callback.excerpt as string;
   };
-  // Control characters count as bytes and are shown as one blank, so what lies behind them comes into view.
+  // Control characters count as bytes but are shown as one space, so the excerpt reveals where the body is cut.
   const hidden = (count: number) => '\x01'.repeat(count);
   assert.equal(await excerptOf(respond(`${HEAD}\r\nA${hidden(1_000)}B`)), 'A B');
   for (const beyond of [16_384, 16_385, 20_000, 65_536, 1_000_000]) {
@@ -132,14 +132,14 @@ rule('egress 3', 'is cut off, at 16 KiB at the latest, and does not fail the cal
       respond(`${HEAD}Content-Length: ${body.length}\r\n\r\n${body}`),
       respond(`${HEAD}${CHUNKS}${body.length.toString(16)}\r\n${body}\r\n0\r\n\r\n`),
     ]) {
-      assert.equal(await excerptOf(script), 'A', `nobody has seen byte ${beyond}`);
+      assert.equal(await excerptOf(script), 'A', `byte ${beyond} is not shown`);
     }
   }
   const raw = await excerptOf(respond(`${HEAD}Content-Encoding: gzip\r\n\r\n`, bomb));
-  assert.doesNotMatch(raw, /AAAA/, 'and nothing is unpacked');
+  assert.doesNotMatch(raw, /AAAA/, 'and nothing is decompressed');
 });
 
-/** Everything about a request that could find its way to another one. */
+/** Everything in a request that could leak into another one. */
 const OF_THE_CALLER: Readonly<Record<string, string>> = {
   'accept-language': 'zh-CN, from-caller',
   accept: 'text/from-caller',
@@ -177,7 +177,7 @@ rule(
       .slice(1)
       .map((field) => field.split(':')[0]?.toLowerCase());
     assert.equal(line, 'POST /hook?q=1 HTTP/1.1');
-    // Besides those of the contract, only what HTTP itself needs: that there is no second request on this connection.
+    // In addition to the contract, only what HTTP requires: that the connection is closed afterwards.
     assert.deepEqual(names.sort(), [
       ...['connection', 'content-length', 'content-type', 'host', 'user-agent'],
       ...['webhook-id', 'webhook-signature', 'webhook-timestamp', 'x-cc-callback-auth'],
@@ -190,7 +190,7 @@ rule(
     assert.equal(headers['x-cc-callback-auth'], 'the-key');
     const secrets = [key.keyId, key.authKey, key.accountId, answer.headers.get('x-request-id') ?? '-'];
     const known = ['from-caller', '203.0.113.77', '0af7651916cd43dd', 'gzip', new URL(app.url).host, ...secrets];
-    for (const one of known) assert.ok(!receiver.requests.at(-1)?.includes(one), `the receiver was told ${one}`);
+    for (const one of known) assert.ok(!receiver.requests.at(-1)?.includes(one), `the receiver got ${one}`);
     assert.equal(receiver.serverNames.at(-1), HOST);
   },
 );
@@ -223,6 +223,6 @@ rule('egress 5', 'The request to the receiver has the path and query of the URL 
     assert.equal(callbackIn(receiver).line, `POST ${expected} HTTP/1.1`);
     await world.save(other, given);
     assert.equal(resultOf(await world.test(other)), '200 success', written);
-    assert.equal(callbackIn(receiver).line, `POST ${expected} HTTP/1.1`, 'as it was saved');
+    assert.equal(callbackIn(receiver).line, `POST ${expected} HTTP/1.1`, 'as saved');
   }
 });

@@ -36,7 +36,7 @@ rule('order 11', '`POST /openapi/v3/orders/{product_id}` places an order and ans
   assert.ok(placed?.requestId);
 });
 
-test('an order whose names the account has proven is issued before the answer', async () => {
+test('an order whose names the account has validated is issued before the response', async () => {
   const before = await newOrder(app);
   const { body: answer } = await place(before.key, request({ csr: csrFor('p384'), sign_hash: 'sha384' }));
   const order = { key: before.key, id: answer.data.id, certificateId: answer.data.certificate.id };
@@ -44,12 +44,12 @@ test('an order whose names the account has proven is issued before the answer', 
   const { pem } = await certificate(app, order, order.certificateId);
   assert.deepEqual(new X509Certificate(pem).subjectAltName, 'DNS:www.example.com');
   assert.equal(spkiIn({ pem }).length, 120);
-  // A name proven for one account does not serve another.
+  // A validation by one account does not count for another.
   const { body: stranger } = await place(await app.newKey());
   assert.notEqual(stranger.data.id, order.id);
 });
 
-test('a first order is checked as a reissue is, and leaves nothing behind when it is refused', async () => {
+test('a new order is checked like a reissue, and a refusal stores nothing', async () => {
   const key = await app.newKey();
   const cases: [unknown, string, string | undefined][] = [
     [{}, 'invalid_parameters', 'certificate'],
@@ -80,7 +80,7 @@ rule('order 15', 'the name of a holder, which only the operator can vouch for, i
     assert.deepEqual([status, answer.code], [403, 'permission_denied']);
   }
   assert.deepEqual((await app.call('GET', '/openapi/v3/orders', { key })).body.data.orders, []);
-  // What the operator has placed, its owner reissues.
+  // The owner reissues an order that the operator placed.
   const order = await newOrder(app, { product: 'code-signing', commonName: 'Acme Ltd' });
   assert.equal((await reissue(app, order, { certificate: { csr: csrFor(), sign_hash: 'sha256' } })).status, 200);
   const names = { certificate: { csr: csrFor(), sign_hash: 'sha256', dns_names: ['www.example.com'] } };
@@ -88,7 +88,7 @@ rule('order 15', 'the name of a holder, which only the operator can vouch for, i
   assert.deepEqual([refused.code, refused.field], ['invalid_sans', 'certificate.dns_names']);
 });
 
-test('an order whose product is gone is refused with words, and works again when it is back', async () => {
+test('an order of a removed product is refused with a message, and works again when the product is back', async () => {
   const environment = { RESEAL_PRODUCTS_FILE: productsFile({ ...OWN_PRODUCT, csr: 'required' }) };
   await using own = await startApp(environment);
   const order = await newOrder(own, { product: OWN_PRODUCT.id });
@@ -102,7 +102,7 @@ test('an order whose product is gone is refused with words, and works again when
   assert.equal((await reissue(own, order, body())).status, 200);
 });
 
-test('what looks like a dry run and is none is refused, so that a typo revokes nothing', async () => {
+test('a misspelled dry run is refused, so that a typo revokes nothing', async () => {
   const order = await newOrder(app);
   for (const query of ['?dry_run[]=true', '?dryrun=true', '?DRY_RUN=true', '?dry_run=true&dry-run=true']) {
     const { body: answer } = await reissue(app, order, body(), query);
@@ -147,11 +147,11 @@ rule(
     for (const { body: answer } of answers.filter(({ status }) => status !== 200)) {
       assert.equal(answer.code, 'duplicate_alternative_order_id');
     }
-    // Help for whoever lost the answer: which order it is.
+    // For callers that lost the response: the error names the existing order.
     const { status, body: again } = await place(key, json);
     assert.deepEqual([status, again.details], [409, { order_id: placed[0]?.body.data.id }]);
     assert.equal((await app.call('GET', '/openapi/v3/orders', { key })).body.data.orders.length, 1);
-    assert.equal((await place(await app.newKey(), json)).status, 200, 'another account has names of its own');
+    assert.equal((await place(await app.newKey(), json)).status, 200, 'alternative ids are per account');
   },
 );
 
@@ -184,13 +184,13 @@ rule(
     assert.equal((await certificate(app, order, pendingId)).status, 'canceled');
     const audit = await app.app.store.audit.listOf(order.key.accountId, { limit: 50 });
     assert.deepEqual(audit.at(-1)?.details, { certificate_id: pendingId, was: 'reissuing' });
-    // The way is free: the next one is served.
+    // Not blocked: the next request is served.
     assert.equal((await reissue(app, order, body())).status, 200);
     const issued = await cancel(order.key, order.id);
     assert.deepEqual(
       [issued.status, issued.body.code],
       [409, 'order_state_conflict'],
-      'what is issued is not canceled',
+      'an issued order is not canceled',
     );
   },
 );

@@ -1,4 +1,4 @@
-// How long a reissued certificate is valid: the two wishes, their forms, and the ends that nobody can wish away.
+// Validity of a reissued certificate: the two request fields, their formats, and the limits that shorten it.
 import assert from 'node:assert/strict';
 import { X509Certificate } from 'node:crypto';
 import { NOON, startApp } from '../../support/app.ts';
@@ -13,7 +13,7 @@ const [DAYS, DATE] = ['certificate.validity_days', 'certificate.custom_expiratio
 const CONSENT = { i_know_will_revoke_last_cert: true };
 const iso = (at: number) => new Date(at).toISOString();
 
-/** Of an issued certificate, as it is written in it. */
+/** notBefore and notAfter of an issued certificate. */
 async function validity(order: PlacedOrder, json: unknown, to = app): Promise<[from: string, until: string]> {
   const { pem } = await certificate(to, order, await requireAnswered(order, json, {}, to));
   const { validFromDate, validToDate } = new X509Certificate(pem);
@@ -110,7 +110,7 @@ rule(
     const inside = await newOrder(app, { product: 'tls-private' });
     assert.equal((await validity(inside, body({ validity_days: 5000 })))[1], iso(NOON + 397 * DAY - SECOND));
 
-    // Near the end of its term an order yields short certificates, and afterwards none.
+    // Near the end of its term an order yields short certificates, and none afterwards.
     await using later = await startApp();
     const old = await newOrder(later);
     const end = Date.parse((await show(later, old)).term_ends_at);
@@ -154,7 +154,7 @@ rule('reissue 33', 'The maximum for public TLS is 199 days', async () => {
     const order = await newOrder(app, { product: id });
     for (const request of [{}, { validity_days: 200 }, { custom_expiration_date: '2028-01-01' }]) {
       const [from, until] = await validity(order, body(request, CONSENT));
-      // Both seconds are part of it.
+      // Both ends are inclusive.
       assert.equal(Date.parse(until) + SECOND - Date.parse(from), 199 * DAY, id);
     }
   }

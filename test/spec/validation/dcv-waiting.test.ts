@@ -28,7 +28,7 @@ rule('dcv 12', 'changes the method of a waiting order', async () => {
 
   const { status, body: answer } = await changeMethod(order, { dcv_method: 'file' });
   assert.deepEqual([status, answer.data.id, answer.data.status], [200, order.id, 'domain_verifing']);
-  assert.equal(answer.data.pending_certificate_id, order.certificateId, 'it waits for the same one');
+  assert.equal(answer.data.pending_certificate_id, order.certificateId, 'the same certificate is pending');
   assert.deepEqual(answer.data.dcv_val, await entries(order));
   const [byFile, proven] = await entries(order);
   assert.deepEqual([byFile?.dcv_method, byFile?.verified, byFile?.problem], ['file', false, null]);
@@ -96,7 +96,7 @@ rule('dcv 12', 'PUT /openapi/v3/orders/{id}/dcv-method', async () => {
 rule('dcv 13', 'starts the checks of a waiting order at once', async () => {
   const domain = newDomain();
   const order = await place([domain]);
-  assert.ok(!dns.queries.some(({ name }) => name.endsWith(domain)), 'nothing is asked before there is something');
+  assert.ok(!dns.queries.some(({ name }) => name.endsWith(domain)), 'nothing is looked up before it can be published');
   await publish(order);
   const { status, body: answer } = await complete(order);
   assert.deepEqual([status, answer.data.status, answer.data.certificate.id], [200, 'issued', order.certificateId]);
@@ -117,7 +117,7 @@ rule('dcv 13', 'starts the checks of a waiting order at once', async () => {
   assert.equal((await complete(busy)).status, 429);
 });
 
-test('however many ask at once, one certificate comes of it', async () => {
+test('concurrent requests issue one certificate', async () => {
   const order = await place([newDomain()]);
   await publish(order);
   const asked = [...Array.from({ length: 5 }, () => complete(order)), app.issuance.proveDomains.proveDue()];
@@ -194,7 +194,7 @@ test('one check may prove some names, and each other name keeps its own reason',
   assert.equal(await outcome(order), 'issued');
 });
 
-test('one that cannot be served keeps no other from it', async () => {
+test('an order that cannot be processed blocks no other', async () => {
   // The operator withdrew the product. The order waits for its return, and other orders are processed.
   await using own = await startDomainApp({ RESEAL_PRODUCTS_FILE: productsFile({ ...OWN_PRODUCT, csr: 'optional' }) });
   const orphan = await own.place([newDomain()], {}, { product: 'own' });
