@@ -168,7 +168,7 @@ async function expireLeases(db: Db): Promise<void> {
         await change.execute();
         break;
       } catch (error) {
-        // Updates many rows in no order beside running instances: retry after a deadlock.
+        // Updates many rows in no order next to running instances: retry after a deadlock.
         if (tries === MAX_TRIES || !(error instanceof Refusal)) throw error;
         await sleep(PAUSE_MS);
       }

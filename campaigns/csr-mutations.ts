@@ -3,7 +3,7 @@
 import { constants, sign } from 'node:crypto';
 import { raw } from '../src/adapters/der/writer.ts';
 import { csr, type KeyPair, keyPair, pem, pssAlgorithm } from '../test/support/csr.ts';
-import { RIGHT } from '../test/support/wrong-csrs.ts';
+import { VALID_CSRS } from '../test/support/wrong-csrs.ts';
 import { seededRandom } from './random.ts';
 
 export interface Original {
@@ -31,7 +31,7 @@ export function makeOriginals(): Original[] {
   const rsa = { ...p256, key: keyPair('rsa2048') };
   const slow = (['p384', 'p521'] as const).map((kind) => ({ ...p256, key: keyPair(kind) }));
   return [
-    ...Object.values(RIGHT).map((parts) => ({ ...p256, der: csr(parts) })),
+    ...Object.values(VALID_CSRS).map((parts) => ({ ...p256, der: csr(parts) })),
     ...[p256, { ...p256, hash: 'sha512' }, rsa, { ...rsa, hash: 'sha384' }, ...slow].map((one) => ({
       ...one,
       der: csr({ key: one.key, hash: one.hash }),

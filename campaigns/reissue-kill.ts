@@ -82,7 +82,7 @@ export function faultsIn({ certificates, orders, events }: Tables): string[] {
   const must = (isSo: boolean, fault: string) => void (isSo || faults.push(fault));
   const issued = certificates.filter(({ state }) => state === 'issued');
   const serials = certificates.map(({ serial }) => serial).filter((serial) => serial !== null);
-  must(new Set(serials).size === serials.length, 'a serial number is there twice');
+  must(new Set(serials).size === serials.length, 'a serial number is used twice');
   for (const { id, state, serial, version, has_der, has_to_be_signed } of certificates) {
     const isIssued = state === 'issued';
     must((has_der === 1) === isIssued && (version !== null) === isIssued, `${id} is ${state}, with der: ${has_der}`);
@@ -102,7 +102,10 @@ export function faultsIn({ certificates, orders, events }: Tables): string[] {
       must(version === index + 1, `${id} is version ${version} of ${order.id}, not ${index + 1}`);
       must(replaces_id === (chain[index - 1]?.id ?? null), `${id} replaces ${replaces_id}, not the version before`);
     }
-    must(order.current_certificate_id === (chain.at(-1)?.id ?? null), `${order.id}: the newest is not the current one`);
+    must(
+      order.current_certificate_id === (chain.at(-1)?.id ?? null),
+      `${order.id}: the newest certificate is not the current one`,
+    );
     const unfinished = own.filter(({ state }) => state === 'prepared').map(({ id }) => id);
     const signing = order.signing_certificate_id === null ? [] : [order.signing_certificate_id];
     must(unfinished.join() === signing.join(), `${order.id} signs ${signing}, and ${unfinished} is prepared`);

@@ -1,10 +1,10 @@
-// Rules about the code itself, so that nobody has to remember them.
+// Conventions of the code base, enforced.
 import assert from 'node:assert/strict';
 import { existsSync, globSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { test } from 'node:test';
 import { VARIABLES } from '../src/config/variables.ts';
-import { circlesIn, importGraph, importsOf, upwardImports } from './support/imports.ts';
+import { importCycles, importGraph, importsOf, upwardImports } from './support/imports.ts';
 
 const ROOT = new URL('../', import.meta.url).pathname;
 const read = (file: string): string => readFileSync(join(ROOT, file), 'utf8');
@@ -12,7 +12,7 @@ const SOURCES = globSync('src/**/*.ts', { cwd: ROOT }).sort();
 const CODE = globSync('{src,test,bench,campaigns,examples}/**/*.{ts,js,mjs}', { cwd: ROOT });
 const DOCUMENTS = globSync(['*.md', '{docs,examples}/**/*.md'], { cwd: ROOT });
 
-/** Which layers a layer may import from. src/main.ts sees everything. */
+/** Which layers each layer may import from. src/main.ts may import all. */
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   kernel: ['kernel'],
   domain: ['domain', 'kernel'],
@@ -25,7 +25,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   wiring: ['wiring', 'config', 'sandbox', 'cli', 'http', 'adapters', 'usecases', 'domain', 'kernel'],
 };
 
-/** Folders from the bottom up: each may import from those above it in this list, and from itself. */
+/** Folders from the bottom up: each may import from itself and from those listed before it. */
 const RANKING = [
   'src/kernel',
   ...['clock', 'page', 'rate', 'secret', 'ids', 'errors', 'canonical-json'].map((leaf) => `src/domain/${leaf}.ts`),
@@ -85,7 +85,7 @@ const RANKING = [
 
 const GRAPH = importGraph(SOURCES, read);
 
-test('layers import only what their row of the table names', () => {
+test('layers import only from the layers in their row of the table', () => {
   for (const [file, targets] of GRAPH) {
     const [, layer = ''] = file.split('/');
     if (layer === 'main.ts') continue;
@@ -97,8 +97,8 @@ test('layers import only what their row of the table names', () => {
   }
 });
 
-test('no import runs in a circle, and none runs up from a folder to one above it', (context) => {
-  const [circles, upward] = [circlesIn(GRAPH), upwardImports(GRAPH, RANKING)];
+test('there is no import cycle, and no import from a lower folder to a higher one', (context) => {
+  const [circles, upward] = [importCycles(GRAPH), upwardImports(GRAPH, RANKING)];
   context.diagnostic(`${circles.length} circles and ${upward.length} upward edges among ${SOURCES.length} files`);
   assert.deepEqual(circles, []);
   assert.deepEqual(upward, []);
@@ -106,18 +106,18 @@ test('no import runs in a circle, and none runs up from a folder to one above it
     CODE.filter((file) => /^(bench|campaigns|test)\//.test(file)),
     read,
   );
-  assert.deepEqual(circlesIn(tools), []);
+  assert.deepEqual(importCycles(tools), []);
 });
 
-test('a planted circle and a planted upward import are found', () => {
+test('a planted cycle and a planted upward import are found', () => {
   const issue = 'src/usecases/issuance/issue-pending.ts';
   const check = 'src/usecases/validation/check-names.ts';
   const planted = new Map(GRAPH).set(check, [...(GRAPH.get(check) ?? []), issue]);
   assert.deepEqual(upwardImports(planted, RANKING), [`${check} imports ${issue}`]);
-  assert.ok(circlesIn(planted).some((circle) => circle.includes(issue) && circle.includes(check)));
+  assert.ok(importCycles(planted).some((circle) => circle.includes(issue) && circle.includes(check)));
 });
 
-test('the test runner takes no source file for a test', () => {
+test('the test runner takes no source file for a test file', () => {
   // The patterns of node --test.
   for (const file of SOURCES) assert.doesNotMatch(file, /[._-]test\.ts$|\/test(-[^/]*)?\.ts$|\/test\//, file);
 });
@@ -131,7 +131,7 @@ test('the domain does no I/O, and has no clock and no randomness', () => {
   }
 });
 
-test('only the places that may, speak to the outside', () => {
+test('only the listed places import I/O modules', () => {
   const OUTSIDE: Readonly<Record<string, RegExp>> = {
     'node:sqlite': /^src\/adapters\//,
     pg: /^src\/adapters\/store\/engine\/postgres\.ts$/,
@@ -148,7 +148,7 @@ test('only the places that may, speak to the outside', () => {
   }
 });
 
-test('there is one way out: no other file opens a connection', () => {
+test('only src/adapters/egress opens outbound connections', () => {
   for (const file of SOURCES.filter((one) => !one.startsWith('src/adapters/egress/'))) {
     assert.doesNotMatch(
       read(file),
@@ -158,7 +158,7 @@ test('there is one way out: no other file opens a connection', () => {
   }
 });
 
-test('files stay short enough to hold one idea', () => {
+test('files stay within the length limit', () => {
   for (const file of SOURCES) assert.ok(read(file).split('\n').length <= 350, `${file} is too long`);
   for (const file of CODE) assert.ok(read(file).split('\n').length <= 360, `${file} is too long`);
   assert.ok(read('ARCHITECTURE.md').split('\n').length <= 220, 'ARCHITECTURE.md is too long');
@@ -172,13 +172,13 @@ test('non-null assertions stay rare: types say what is there', (context) => {
   assert.ok(found.length <= 40, found.join(' '));
 });
 
-test('every source file of more than a few lines says what it decides', () => {
+test('every source file of more than 60 lines has a header comment', () => {
   for (const file of SOURCES.filter((one) => read(one).split('\n').length > 60)) {
     assert.match(read(file), /^(\/\/|\/\*\*|#!)/, `${file} has no header`);
   }
 });
 
-test('nothing is skipped, exclusive or left unfinished', () => {
+test('no test is skipped or exclusive, and no code marked unfinished', () => {
   const MARKS = [
     /\.(only|skip|todo)\(/,
     /\b(only|skip|todo): *true/,
@@ -190,11 +190,11 @@ test('nothing is skipped, exclusive or left unfinished', () => {
   }
 });
 
-test('no drawer for what has no name', () => {
+test('no file or folder has a catch-all name', () => {
   for (const file of CODE) assert.doesNotMatch(file, /(^|\/)(utils?|helpers?|misc|common|types|index)(\.|\/)/);
 });
 
-test('links in documents lead somewhere', () => {
+test('relative links in documents exist', () => {
   for (const file of DOCUMENTS) {
     for (const [, target = ''] of read(file).matchAll(/\]\(([^)\s]+)\)/g)) {
       if (/^(https?:|mailto:|#)/.test(target)) continue;
@@ -204,7 +204,7 @@ test('links in documents lead somewhere', () => {
   }
 });
 
-test('decision records are numbered without gaps, and each has its parts', () => {
+test('decision records are numbered without gaps, and each has its sections', () => {
   const records = globSync('docs/adr/[0-9]*.md', { cwd: ROOT }).sort();
   const listed = read('docs/adr/README.md');
   for (const [index, file] of records.entries()) {
@@ -219,12 +219,12 @@ test('decision records are numbered without gaps, and each has its parts', () =>
   }
 });
 
-test('every variable of the environment is documented, and every documented one exists', () => {
+test('every environment variable is documented, and every documented one exists', () => {
   const documented = new Set(read('docs/configuration.md').match(/\bRESEAL_[A-Z_]+\b/g));
   assert.deepEqual([...documented].sort(), Object.keys(VARIABLES).sort());
 });
 
-test('every dependency is pinned and argued in a line of its own', () => {
+test('every dependency is pinned and justified in docs/dependencies.md', () => {
   const { dependencies, devDependencies, optionalDependencies } = JSON.parse(read('package.json'));
   const argued = read('docs/dependencies.md');
   for (const [name, version] of Object.entries<string>({
@@ -233,10 +233,10 @@ test('every dependency is pinned and argued in a line of its own', () => {
     ...optionalDependencies,
   })) {
     assert.match(version, /^\d/, `${name} is not pinned to one version`);
-    assert.ok(argued.includes(`\`${name}\``), `docs/dependencies.md does not argue ${name}`);
+    assert.ok(argued.includes(`\`${name}\``), `docs/dependencies.md does not justify ${name}`);
   }
 });
 
-test('the lock file names no place to download from', () => {
+test('the lock file has no download URLs', () => {
   assert.doesNotMatch(read('package-lock.json'), /"resolved"/);
 });

@@ -1,5 +1,5 @@
-// What every store must do for callbacks: keep what accounts say about them, with both secrets sealed to their place,
-// and count how fast they are tested. Both engines, against real databases.
+// The store's callback settings and rate limits, on both engines: settings round-trip with both secrets sealed to their
+// row, and rates are counted exactly.
 import assert from 'node:assert/strict';
 import { globSync, readFileSync } from 'node:fs';
 import { describe, test } from 'node:test';
@@ -27,7 +27,7 @@ const settings = (accountId: string, change: Partial<CallbackSettings> = {}): Ca
   ...change,
 });
 
-/** Two secrets are equal to a comparison whatever they hold, so they are compared in clear. */
+/** Secret instances always compare equal, so their values are compared. */
 const clear = (saved: CallbackSettings | undefined) =>
   saved && { ...saved, accessKey: saved.accessKey.reveal(), signingSecret: saved.signingSecret.reveal() };
 
@@ -38,7 +38,7 @@ for (const engine of await bothEngines()) {
   const openAt = async (location: DatabaseLocation, keys = [key]): Promise<OpenStore> =>
     await openStore(location, sealerWith(keys), () => NOW);
 
-  /** With the accounts a and b. */
+  /** Accounts a and b. */
   const fresh = async (location: DatabaseLocation): Promise<OpenStore> => {
     const store = await openAt(location);
     for (const id of ['a', 'b']) {
@@ -64,7 +64,7 @@ for (const engine of await bothEngines()) {
 
   describe(`callback settings in ${engine.name}`, () => {
     test(
-      'they are found as they were written, every field',
+      'settings round-trip in every field',
       withStore(async ({ callbacks }) => {
         assert.equal(await callbacks.find('a'), undefined);
         const table: Partial<CallbackSettings>[] = [
@@ -78,9 +78,9 @@ for (const engine of await bothEngines()) {
           { accessKey: new Secret(`~ "k' \\ ;-- ${'x'.repeat(256)}`) },
         ];
         for (const change of table) {
-          const wished = settings('a', change);
-          assert.deepEqual(clear(await callbacks.save(wished)), clear(wished));
-          assert.deepEqual(clear(await callbacks.find('a')), clear(wished));
+          const saved = settings('a', change);
+          assert.deepEqual(clear(await callbacks.save(saved)), clear(saved));
+          assert.deepEqual(clear(await callbacks.find('a')), clear(saved));
         }
         assert.equal(await callbacks.find('A'), undefined);
         assert.equal(await callbacks.find(''), undefined);
@@ -88,7 +88,7 @@ for (const engine of await bothEngines()) {
     );
 
     test(
-      'one account’s are no other’s, and go alone',
+      'settings belong to one account, and deletion affects only that account',
       withStore(async ({ callbacks }) => {
         for (const id of ['a', 'b']) await callbacks.save(settings(id));
         await callbacks.save(settings('a', { url: 'https://new.example.com/', isDisabled: true, updatedAt: NOW + 1 }));
@@ -103,7 +103,7 @@ for (const engine of await bothEngines()) {
     );
 
     test(
-      'the first signing secret stays, until it is deleted with the rest',
+      'the first signing secret is kept until the settings are deleted',
       withStore(async ({ callbacks }) => {
         await callbacks.save(settings('a'));
         const again = settings('a', { signingSecret: new Secret('second'), accessKey: new Secret('new key') });
@@ -116,7 +116,7 @@ for (const engine of await bothEngines()) {
     );
 
     test(
-      'of many who save first at once, one gives the signing secret, and all are told which',
+      'of concurrent first saves one sets the signing secret, and all return it',
       withStore(async (store) => {
         const told = await Promise.all(
           Array.from({ length: 20 }, (_, index) =>
@@ -133,7 +133,7 @@ for (const engine of await bothEngines()) {
     );
 
     test(
-      'what a transaction that failed saved or deleted was neither',
+      'a failed transaction neither saves nor deletes',
       withStore(async (store) => {
         await store.callbacks.save(settings('b'));
         const failing = store.transaction(async ({ callbacks }) => {
@@ -148,7 +148,7 @@ for (const engine of await bothEngines()) {
     );
 
     test(
-      'an action that this version does not know is left out',
+      'an action unknown to this version is ignored',
       withStore(async ({ callbacks }, location) => {
         await callbacks.save(settings('a', { enabledActions: ['order:issued'] }));
         const actions = JSON.stringify(['order:later', 'order:issued', 'constructor']);
@@ -163,7 +163,7 @@ for (const engine of await bothEngines()) {
         test(
           `${from} of one account does not open as ${to} of ${id === 'a' ? 'the same' : 'another'}`,
           withStore(async ({ callbacks }, location) => {
-            // The same text everywhere, so that nothing but the place differs.
+            // The same plaintext everywhere, so that only the row differs.
             const [accessKey, signingSecret] = [new Secret('same'), new Secret('same')];
             for (const one of ['a', 'b']) await callbacks.save(settings(one, { accessKey, signingSecret }));
             const { [from]: sealed } = await sealedRow(location, 'a');
@@ -177,7 +177,7 @@ for (const engine of await bothEngines()) {
       }
     }
 
-    test('neither secret is in clear, nor twice the same, nor opens under another key', async () => {
+    test('secrets are stored encrypted, never with equal ciphertexts, and open under no other key', async () => {
       const location = await engine.newLocation();
       const [accessKey, signingSecret] = [new Secret('clear-access-key'), new Secret('whsec_clear')];
       const store = await fresh(location);
@@ -204,7 +204,7 @@ for (const engine of await bothEngines()) {
       await stranger.close();
     });
 
-    test('after a rotation they open with the old key, are sealed anew when read, and no longer need it', async () => {
+    test('after a rotation secrets open with the old key, are resealed when read, and then no longer need it', async () => {
       const location = await engine.newLocation();
       const store = await fresh(location);
       await store.callbacks.save(settings('a'));
@@ -221,7 +221,7 @@ for (const engine of await bothEngines()) {
 
   describe(`rate limits in ${engine.name}`, () => {
     const RATE = { burst: 5, everyMs: 1_000 };
-    /** How many of so many takes at one moment pass. */
+    /** How many of `count` concurrent takes succeed. */
     const passing = async ({ rateLimits }: Pick<OpenStore, 'rateLimits'>, count: number, at: number, rate = RATE) => {
       let passed = 0;
       for (let index = 0; index < count; index += 1) if ((await rateLimits.take('k', rate, at)) === 0) passed += 1;
@@ -229,7 +229,7 @@ for (const engine of await bothEngines()) {
     };
 
     test(
-      'exactly the burst at once, then one for each interval, and never more than the burst after a long time',
+      'exactly the burst at once, then one per interval, and never more than the burst after a long time',
       withStore(async (store) => {
         assert.equal(await passing(store, 8, NOW), 5);
         assert.equal(await passing(store, 2, NOW + 999), 0);
@@ -241,7 +241,7 @@ for (const engine of await bothEngines()) {
     );
 
     test(
-      'the wait is right to the millisecond, and asking costs nothing',
+      'the wait is exact to the millisecond, and a refused take costs nothing',
       withStore(async ({ rateLimits }) => {
         for (let index = 0; index < 5; index += 1) assert.equal(await rateLimits.take('k', RATE, NOW + 100 * index), 0);
         for (const [at, wait] of [
@@ -259,7 +259,7 @@ for (const engine of await bothEngines()) {
     );
 
     test(
-      'of fifty who take at once exactly the burst pass, in transactions or not',
+      'of fifty concurrent takes exactly the burst succeeds, with and without transactions',
       withStore(async (store) => {
         const rate = { burst: 7, everyMs: 60_000 };
         const takers: Readonly<Record<string, () => Promise<number>>> = {
@@ -275,7 +275,7 @@ for (const engine of await bothEngines()) {
     );
 
     test(
-      'each key has a bucket of its own, and a transaction that fails gives its token back',
+      'each key has its own bucket, and a failed transaction returns its token',
       withStore(async (store) => {
         assert.equal(await passing(store, 5, NOW), 5);
         for (const other of ['K', 'k ', '', 'k2']) assert.equal(await store.rateLimits.take(other, RATE, NOW), 0);
@@ -290,11 +290,11 @@ for (const engine of await bothEngines()) {
     );
 
     test(
-      'a clock that goes back, or differs from another’s, never gives more than the burst',
+      'a clock that goes back, or differs between instances, never yields more than the burst',
       withStore(async (store) => {
         assert.equal(await passing(store, 5, NOW), 5);
         for (const at of [NOW - 1, NOW - 600_000, NOW]) assert.equal(await passing(store, 3, at), 0);
-        assert.equal(await passing(store, 2, NOW + 1_000), 1, 'and afterwards it goes on');
+        assert.equal(await passing(store, 2, NOW + 1_000), 1, 'it refills afterwards');
         let passed = 0;
         for (const offset of [0, -900, -300, -999, -1, -500, -700, -2, -998]) {
           if ((await store.rateLimits.take('skewed', RATE, NOW + offset)) === 0) passed += 1;
@@ -304,7 +304,7 @@ for (const engine of await bothEngines()) {
     );
 
     test(
-      'what a slower rate or a clock far ahead left behind is refilled at the rate of today',
+      'a bucket written under a slower rate, or by a clock far ahead, refills at the current rate',
       withStore(async (store) => {
         for (const [key, at, rate] of [
           ['slower', NOW, { burst: 1, everyMs: 3_600_000 }],
@@ -321,7 +321,7 @@ for (const engine of await bothEngines()) {
 
     for (const text of ['1/h', '7/min', '3/s', '11/h', '999/s', '1000/s', '1000/h']) {
       test(
-        `a rate that can be configured can be counted: ${text}`,
+        `a configurable rate is enforced exactly: ${text}`,
         withStore(async (store) => {
           const read = rateFrom(text);
           assert.ok('value' in read);

@@ -1,5 +1,4 @@
-// Delivering callbacks, on every engine: what an event says, who may send it, what a lost lease is worth, which lane is due
-// when, and what becomes of it all.
+// The delivery queue, on every engine: contents of an event, leases and fencing, when a lane is due, and retention.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { randomBytes } from '../../src/adapters/seal/random.ts';
@@ -37,7 +36,7 @@ const event = (id: string, accountId = 'a', createdAt = NOW) =>
 const attempt = (number: number) => ({ number, at: NOW, ms: 5, httpStatus: 500, reason: null, excerpt: 'no' });
 
 for (const engine of await bothEngines()) {
-  /** Accounts a, b and c, of which the first two have settings. */
+  /** Accounts a, b and c; a and b have settings. */
   const testStore = (
     name: string,
     work: (store: OpenStore, another: (keys?: SealKey[]) => Promise<OpenStore>) => Promise<void>,
@@ -81,23 +80,26 @@ for (const engine of await bothEngines()) {
   const idsOf = (events: readonly { readonly id: string }[]) => events.map(({ id }) => id);
 
   describe(`deliveries in ${engine.name}`, () => {
-    testStore('an event says what it says in the language of its account, to whoever can be told', async (store) => {
-      for (const id of ['a', 'b', 'c']) await store.outbox.add(event(`e${id}`, id));
-      assert.equal(await sort(store), 2);
-      const [[english], [chinese]] = [await due(store, 'a'), await due(store, 'b')];
-      assert.deepEqual(JSON.parse(english!.body), {
-        ...{ action_type: 'order', action_id: 'order:issued', order_id: 'o', order_status: 'issued', cert_id: 'c' },
-        message: 'The certificate of the order has been issued.',
-      });
-      assert.equal(JSON.parse(chinese!.body).message, '订单的证书已签发。');
-      const [silent] = await listed(store, 'c');
-      assert.deepEqual([silent?.state, silent?.reason, silent?.settledAt], ['suppressed', 'not_configured', NOW]);
-      assert.deepEqual(await store.callbackLanes.due(NOW, 10), ['a', 'b']);
-      await assert.rejects(store.outbox.add(event('ea')), 'twice');
-      await assert.rejects(store.outbox.add(event('ex', 'nobody')));
-    });
+    testStore(
+      'an event is written in its account’s language, and suppressed if the account has no settings',
+      async (store) => {
+        for (const id of ['a', 'b', 'c']) await store.outbox.add(event(`e${id}`, id));
+        assert.equal(await sort(store), 2);
+        const [[english], [chinese]] = [await due(store, 'a'), await due(store, 'b')];
+        assert.deepEqual(JSON.parse(english!.body), {
+          ...{ action_type: 'order', action_id: 'order:issued', order_id: 'o', order_status: 'issued', cert_id: 'c' },
+          message: 'The certificate of the order has been issued.',
+        });
+        assert.equal(JSON.parse(chinese!.body).message, '订单的证书已签发。');
+        const [silent] = await listed(store, 'c');
+        assert.deepEqual([silent?.state, silent?.reason, silent?.settledAt], ['suppressed', 'not_configured', NOW]);
+        assert.deepEqual(await store.callbackLanes.due(NOW, 10), ['a', 'b']);
+        await assert.rejects(store.outbox.add(event('ea')), 'twice');
+        await assert.rejects(store.outbox.add(event('ex', 'nobody')));
+      },
+    );
 
-    testStore('a lease hides an event until it ends, and whoever has lost it writes nothing', async (store) => {
+    testStore('a lease hides an event until it expires, and a lost lease cannot write', async (store) => {
       await store.outbox.add(event('e1'));
       await sort(store);
       const events = await due(store);
@@ -121,7 +123,7 @@ for (const engine of await bothEngines()) {
       assert.deepEqual((await store.deliveries.attemptsOf(['e1'])).get('e1'), [attempt(1)]);
     });
 
-    testStore('of several instances that look at once, each event is taken by one', async (store, another) => {
+    testStore('each event is leased by one of several concurrent instances', async (store, another) => {
       const stores = [store, await another(), await another()];
       const newId = idMaker(() => NOW, randomBytes);
       for (let count = 0; count < MANY; count += 1) await store.outbox.add(event(newId(), count % 2 ? 'a' : 'b'));
@@ -140,7 +142,7 @@ for (const engine of await bothEngines()) {
       assert.equal(new Set(taken).size, MANY);
     });
 
-    testStore('a lane is due when the first of its events is, and not while it is closed', async (store) => {
+    testStore('a lane is due when its first event is, and not while its circuit is open', async (store) => {
       for (const id of ['e1', 'e2']) await store.outbox.add(event(id));
       await sort(store);
       const lane = {
@@ -171,7 +173,7 @@ for (const engine of await bothEngines()) {
       });
       assert.equal(await dueAt({ failures: 9, openCount: 1 }), 10);
       await store.callbackLanes.reset('a', NOW);
-      assert.deepEqual(await store.callbackLanes.due(NOW, 10), ['a'], 'to have a look at once');
+      assert.deepEqual(await store.callbackLanes.due(NOW, 10), ['a'], 'due at once after a reset');
       const healed = await store.transaction((tx) => tx.callbackLanes.tryLock('a'));
       assert.deepEqual([healed?.failures, healed?.openCount], [0, 0]);
       const again = await due(store, 'a', NOW + 10);
@@ -179,7 +181,7 @@ for (const engine of await bothEngines()) {
       assert.equal(await dueAt(), null);
     });
 
-    testStore('what was tried for too long is given up, and what is new is not', async (store) => {
+    testStore('events past the retry period are given up, and newer ones are not', async (store) => {
       await store.outbox.add(event('old', 'a', NOW - 100));
       await store.outbox.add(event('young', 'a', NOW));
       await sort(store);
@@ -193,7 +195,7 @@ for (const engine of await bothEngines()) {
       assert.equal(await store.deliveries.failedSince(NOW + 1, 10), 0);
     });
 
-    testStore('sending again begins anew, and leaves alone what is under way', async (store) => {
+    testStore('sending again restarts the schedule, and leaves leased events alone', async (store) => {
       await store.outbox.add(event('e1'));
       await sort(store);
       const [first] = (await due(store)) as [PendingEvent];
@@ -212,7 +214,7 @@ for (const engine of await bothEngines()) {
       assert.deepEqual([again?.tries, again?.attempts, again?.begunAt, again?.body], [0, 1, NOW + 2, first.body]);
     });
 
-    testStore('of an event the last twenty attempts are kept', async (store) => {
+    testStore('the last twenty attempts of an event are kept', async (store) => {
       await store.outbox.add(event('e1'));
       await sort(store);
       for (let number = 1; number <= 23; number += 1) {
@@ -228,7 +230,7 @@ for (const engine of await bothEngines()) {
       );
     });
 
-    testStore('a rotated secret stays beside its successor, also under another seal key', async (store, another) => {
+    testStore('a rotated secret is kept next to its successor, also under another seal key', async (store, another) => {
       const times = { now: NOW, formerUntil: NOW + HOUR };
       const rotate = (to: OpenStore, accountId: string, secret: string) =>
         to.transaction((inside) => inside.callbacks.rotateSecret(accountId, new Secret(secret), times));
@@ -242,13 +244,13 @@ for (const engine of await bothEngines()) {
       assert.deepEqual(
         clear(await rotate(store, 'a', 's3')),
         ['s3', 's2 s', NOW + HOUR],
-        'every one whose overlap lasts',
+        'every secret still within its overlap',
       );
       assert.deepEqual(clear(await store.callbacks.save(settings('a', { url: 'https://other.example/' }))), [
         ...['s3', 's2 s', NOW + HOUR],
       ]);
       assert.deepEqual(clear(await store.callbacks.find('b')), ['s', undefined, undefined]);
-      // Read once with the newer key at hand, it needs the older one no more.
+      // Once read with the newer key available, it no longer needs the older one.
       const both = await another([NEWER_KEY, KEY]);
       assert.deepEqual(clear(await both.callbacks.find('a')), ['s3', 's2 s', NOW + HOUR]);
       const newer = await another([NEWER_KEY]);
@@ -257,7 +259,7 @@ for (const engine of await bothEngines()) {
       assert.equal(await newer.callbacks.find('a'), undefined);
     });
 
-    testStore('pages end, whatever the filter, and forgetting takes attempts along', async (store) => {
+    testStore('paging ends for every filter, and purging events purges their attempts', async (store) => {
       const newId = idMaker(() => NOW, randomBytes);
       await store.transaction(async (tx) => {
         for (let count = 0; count < 2_100; count += 1) await tx.outbox.add(event(newId(), 'c'));
@@ -265,12 +267,16 @@ for (const engine of await bothEngines()) {
       });
       const filter = { action: 'order:rejected' } as const;
       const first = await store.deliveries.list('c', filter, { limit: 10 });
-      assert.deepEqual([first.deliveries.length, typeof first.nextAfter], [0, 'string'], 'not searched to the end');
+      assert.deepEqual([first.deliveries.length, typeof first.nextAfter], [0, 'string'], 'the scan is bounded');
       const last = await store.deliveries.list('c', filter, { after: first.nextAfter ?? '', limit: 10 });
       assert.deepEqual(last, { deliveries: [], nextAfter: null });
       const revoked = await store.deliveries.list('c', { action: 'order:revoked' }, { limit: 1 });
       assert.equal(revoked.deliveries.length, 1);
-      assert.equal(await store.transaction((tx) => tx.deliveries.deleteSettled(NOW, 500)), 0, 'not before its time');
+      assert.equal(
+        await store.transaction((tx) => tx.deliveries.deleteSettled(NOW, 500)),
+        0,
+        'not before the retention period ends',
+      );
       assert.equal(await store.transaction((tx) => tx.deliveries.deleteSettled(NOW + 1, 500)), 500, 'in batches');
       const facts = await store.deliveries.queueFacts();
       assert.deepEqual(facts, { pending: 0, oldestPendingAt: null, degradedLanes: 0 });

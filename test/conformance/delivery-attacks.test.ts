@@ -1,5 +1,5 @@
-// Attacks on the delivery of callbacks that once succeeded, on every engine: outages, slow receivers, crashes in the middle
-// of a range, floods, and receivers that ask for time.
+// Regression tests of attacks on callback delivery that once succeeded, on every engine: outages, slow receivers,
+// crashes within a range, floods, and receivers that send Retry-After.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { readConfig } from '../../src/config/config.ts';
@@ -7,8 +7,16 @@ import { FAILURES_TO_OPEN } from '../../src/domain/callbacks/delivery.ts';
 import type { CallOut } from '../../src/domain/egress/outbound.ts';
 import { Secret } from '../../src/domain/secret.ts';
 import { signatureOf } from '../../src/usecases/callbacks/sign-callback.ts';
-import { until } from '../support/deliveries.ts';
-import { answers, by, type DeliveryWorld, eventIn, hangs, openDeliveryWorld, watched } from '../support/dispatcher.ts';
+import { waitFor } from '../support/deliveries.ts';
+import {
+  actorFor,
+  answers,
+  type DeliveryWorld,
+  eventIn,
+  hangs,
+  openDeliveryWorld,
+  watchTransactions,
+} from '../support/dispatcher.ts';
 import { bothEngines } from '../support/engines.ts';
 
 const SECOND = 1_000;
@@ -23,8 +31,8 @@ const hostsIn = (calls: DeliveryWorld['calls']) => calls.map(({ url }) => url.ho
 const statesOf = async (world: DeliveryWorld, accountId: string) =>
   new Set((await world.listed(accountId)).map(({ state, reason }) => `${state} ${reason}`));
 const replay = (world: DeliveryWorld, state: 'delivered' | 'suppressed') =>
-  world.deliveries.resendRange(by('a'), { state }, { limit: 1_000 });
-/** Just as many failures as it takes. */
+  world.deliveries.resendRange(actorFor('a'), { state }, { limit: 1_000 });
+/** Exactly as many failures as open the circuit. */
 async function close(world: DeliveryWorld, receiver: CallOut): Promise<void> {
   await world.emit('a', FAILURES_TO_OPEN);
   assert.equal((await world.run(receiver)).length, FAILURES_TO_OPEN);
@@ -38,13 +46,13 @@ for (const engine of await bothEngines()) {
     });
 
   describe(`attacks on delivery in ${engine.name}`, () => {
-    attack('what waited while the service was away is not given up when its receiver stumbles', async (world) => {
+    attack('events queued during an outage of the service are not given up after one failure', async (world) => {
       await world.account('a');
       const ids = await world.emit('a', 20);
       world.advance(5 * DAY);
       assert.equal((await world.run(answers(500))).length, 20);
       assert.deepEqual(await statesOf(world, 'a'), new Set(['pending null']));
-      // Not the one that is tried next either, and the rest is where it was.
+      // Neither is the event that is retried first, and the others are unchanged.
       world.advance(10 * SECOND);
       assert.equal((await world.run(answers(500))).length, 1);
       assert.deepEqual(await statesOf(world, 'a'), new Set(['pending null']));
@@ -53,9 +61,9 @@ for (const engine of await bothEngines()) {
       assert.deepEqual(calls.map(eventIn).sort(), ids.sort());
     });
 
-    attack('eight accounts with slow receivers leave a place for the ninth', async (world) => {
+    attack('eight accounts with slow receivers leave a slot for the ninth', async (world) => {
       const slow = Array.from({ length: 8 }, (_, index) => `slow${index}`);
-      assert.ok(slow.length * CONFIG.perAccount >= CONFIG.atOnce, 'enough to hold every place');
+      assert.ok(slow.length * CONFIG.perAccount >= CONFIG.atOnce, 'enough to occupy every slot');
       for (const id of slow) {
         await world.account(id);
         await world.emit(id, CONFIG.perAccount + 1);
@@ -69,9 +77,9 @@ for (const engine of await bothEngines()) {
       assert.ok(hostsIn(world.calls).includes('ninth.example.com'));
     });
 
-    attack('accounts that wait for a host leave a place for another with the same host', async (world) => {
+    attack('accounts with a slow host leave a slot for another account on the same host', async (world) => {
       const slow = ['slow0', 'slow1'];
-      assert.ok(slow.length * CONFIG.perAccount >= CONFIG.perHost, 'enough to hold every place of the host');
+      assert.ok(slow.length * CONFIG.perAccount >= CONFIG.perHost, 'enough to occupy every slot of the host');
       for (const id of slow) {
         await world.account(id, 'hooks.example.com');
         await world.emit(id, CONFIG.perAccount + 1);
@@ -92,7 +100,7 @@ for (const engine of await bothEngines()) {
       const before = world.calls.length;
       await world.dies();
       world.advance(SECOND);
-      assert.deepEqual(await world.run(answers(200)), [], 'it may be under way');
+      assert.deepEqual(await world.run(answers(200)), [], 'it may still be in flight');
       world.advance(LEASE_IS_OVER);
       await world.drain('a', answers(200));
       assert.deepEqual(world.calls.slice(before).map(eventIn), [ids[0], ...ids]);
@@ -111,15 +119,15 @@ for (const engine of await bothEngines()) {
       await world.drain('a', answers(200));
       assert.deepEqual(world.calls.slice(before).map(eventIn), [ids[0], ...ids]);
       const attempts = (await world.listed('a')).map((one) => one.attempts);
-      assert.deepEqual(attempts, [2, 2, 2, 2, 2], 'what was given back is no attempt');
+      assert.deepEqual(attempts, [2, 2, 2, 2, 2], 'a released lease does not count as an attempt');
     });
 
-    attack('a second rotation takes nothing from the first, and each overlap ends', async (world) => {
+    attack('a second rotation does not shorten the first overlap, and each overlap ends', async (world) => {
       await world.account('a');
       const secretIn = async () => (await world.settings.show('a'))!.signingSecret.reveal();
       const secrets = [await secretIn()];
       for (let count = 0; count < 2; count += 1) {
-        await world.settings.rotateSecret(by('a'));
+        await world.settings.rotateSecret(actorFor('a'));
         secrets.unshift(await secretIn());
         world.advance(HOUR);
       }
@@ -133,19 +141,19 @@ for (const engine of await bothEngines()) {
       assert.deepEqual(await signers(), [0, 1, 2]);
       world.advance(CONFIG.rotationMs);
       assert.deepEqual(await signers(), [0]);
-      await world.settings.rotateSecret(by('a'));
+      await world.settings.rotateSecret(actorFor('a'));
       secrets.unshift(await secretIn());
-      assert.deepEqual(await signers(), [0, 1], 'what has ended does not come back');
+      assert.deepEqual(await signers(), [0, 1], 'an ended overlap is not revived');
     });
 
-    attack('a full house is left alone until a place is free', async (world) => {
+    attack('nothing is claimed while all slots are taken', async (world) => {
       const accounts = Array.from({ length: 12 }, (_, index) => `a${index}`);
       for (const id of accounts) {
         await world.account(id);
         await world.emit(id);
       }
       let transactions = 0;
-      const store = watched(world.store, () => {
+      const store = watchTransactions(world.store, () => {
         transactions += 1;
       });
       const answer: ((outcome: Awaited<ReturnType<CallOut>>) => void)[] = [];
@@ -165,12 +173,12 @@ for (const engine of await bothEngines()) {
       assert.equal(transactions, 0);
       for (const [index, done] of answer.slice(0, 4).entries()) {
         done(await answers(200)(world.calls[index]!));
-        await until('the place is taken', () => world.calls.length === 5 + index);
+        await waitFor('the place is taken', () => world.calls.length === 5 + index);
       }
       assert.equal(new Set(hostsIn(world.calls)).size, 8);
     });
 
-    attack('saving the same settings again is no remedy, another address or key is', async (world) => {
+    attack('saving unchanged settings does not reset the lane, changing URL or key does', async (world) => {
       await world.account('a');
       await close(world, answers(500));
       const same = { url: 'https://a.example.com/', access_key: 'key-of-a' };
@@ -184,21 +192,21 @@ for (const engine of await bothEngines()) {
         [{ url: 'https://other.example.com/', access_key: 'another' }, 0],
       ];
       for (const [change, calls] of table) {
-        // Never tried, so that nothing but the lane keeps them.
+        // Never attempted, so that only the lane delays them.
         const waiting = (await world.listed('a')).filter(({ attempts }) => attempts === 0).length;
         await world.emit('a', FAILURES_TO_OPEN - waiting);
-        await world.settings.save(by('a'), change);
+        await world.settings.save(actorFor('a'), change);
         assert.equal((await world.run(answers(500))).length, calls, JSON.stringify(change));
       }
     });
 
-    attack('who comes after a flood of events is sorted in the first round', async (world) => {
+    attack('an account behind a flood of events is sorted in the first round', async (world) => {
       for (const id of ['flood', 'late']) await world.account(id);
       await world.emit('flood', 2_000);
       world.advance(1);
       await world.emit('late');
       let rounds = 0;
-      const store = watched(world.store, ({ deliveryQueue }) => {
+      const store = watchTransactions(world.store, ({ deliveryQueue }) => {
         const { enqueueNew } = deliveryQueue;
         Object.assign(deliveryQueue, {
           enqueueNew(...of: Parameters<typeof enqueueNew>) {
@@ -217,7 +225,7 @@ for (const engine of await bothEngines()) {
       assert.ok(rounds > 1, 'a flood of more than one round');
     });
 
-    attack('a receiver that asks for time gets every attempt of the schedule', async (world) => {
+    attack('a receiver that sends Retry-After still gets every attempt of the schedule', async (world) => {
       await world.account('a');
       await world.emit('a');
       for (let attempt = 1; attempt <= CONFIG.schedule.length + 1; attempt += 1) {
@@ -239,21 +247,21 @@ for (const engine of await bothEngines()) {
         const receiver = answers(429, { 'retry-after': String(asked / SECOND) });
         await close(world, receiver);
         await world.emit('a', 20);
-        // When the schedule alone would have opened it, and until the last moment.
+        // When the schedule alone would have closed the circuit, and until the last moment.
         for (const wait of [10 * SECOND, granted - 10 * SECOND - 1]) {
           world.advance(wait);
           assert.deepEqual(await world.run(receiver), []);
         }
         world.advance(1);
-        assert.equal((await world.run(receiver)).length, 1, 'one finds out');
+        assert.equal((await world.run(receiver)).length, 1, 'one probe');
       });
     }
 
-    attack('the age and the latency of what is sent again count from when it was asked for', async (world) => {
+    attack('age and latency of a resent event count from the resend request', async (world) => {
       await world.account('a', null);
       await world.emit('a', 3);
       world.advance(60 * DAY);
-      await world.settings.save(by('a'), { url: 'https://a.example.com/', access_key: 'key-of-a' });
+      await world.settings.save(actorFor('a'), { url: 'https://a.example.com/', access_key: 'key-of-a' });
       assert.equal((await replay(world, 'suppressed')).resent, 3);
       const asked = world.now();
       world.advance(7 * SECOND);
@@ -265,14 +273,14 @@ for (const engine of await bothEngines()) {
       assert.equal((await world.store.deliveries.queueFacts()).oldestPendingAt, null);
     });
 
-    attack('what a dead sender had is due when it is asked for, and not while it may be under way', async (world) => {
+    attack('events of a crashed sender are due when resent, and not while they may be in flight', async (world) => {
       await world.account('a');
       const [id] = await world.emit('a');
       await world.dies();
       world.advance(SECOND);
-      const resend = () => world.deliveries.resend(by('a'), id!);
+      const resend = () => world.deliveries.resend(actorFor('a'), id!);
       assert.deepEqual([(await resend()).state, (await resend()).nextAttemptAt], ['pending', null]);
-      assert.deepEqual(await world.run(answers(200)), [], 'it may be under way');
+      assert.deepEqual(await world.run(answers(200)), [], 'it may still be in flight');
       world.advance(LEASE_IS_OVER);
       assert.equal((await resend()).nextAttemptAt, world.now());
       assert.deepEqual((await world.run(answers(200))).map(eventIn), [id]);

@@ -58,7 +58,7 @@ for (const engine of await bothEngines()) {
     });
 
   describe(engine.name, () => {
-    testStore('an escrowed key is found as it was written, and only through its account', async ({ escrowedKeys }) => {
+    testStore('an escrowed key round-trips, and is found only through its account', async ({ escrowedKeys }) => {
       await escrowedKeys.insert(escrowed('e'));
       assert.deepEqual(await escrowedKeys.find('a', 'e'), escrowed('e'));
       for (const [accountId, id] of [
@@ -71,7 +71,7 @@ for (const engine of await bothEngines()) {
       await assert.rejects(escrowedKeys.insert(escrowed('f', { orderId: 'nothing' })));
     });
 
-    testStore('a cloud-held key is found as it was written, and only through its account', async ({ cloudKeys }) => {
+    testStore('a cloud-held key round-trips, and is found only through its account', async ({ cloudKeys }) => {
       await cloudKeys.insert(FULL);
       for (const one of [FULL, cloudKey('k')]) {
         assert.deepEqual(await cloudKeys.find('a', one.id), one);
@@ -232,7 +232,7 @@ for (const engine of await bothEngines()) {
       assert.equal(await cloudKeys.beginAttempt('a', 'l', NOW), undefined);
       await cloudKeys.rewrap('a', 'l', 'back', 'hint');
       await cloudKeys.resetAttempts('a', 'l');
-      assert.deepEqual(await cloudKeys.list('a', { after: 'k', limit: 9 }), [gone], 'nothing brings it back');
+      assert.deepEqual(await cloudKeys.list('a', { after: 'k', limit: 9 }), [gone], 'destruction is final');
     });
 
     testStore('a grant is taken once, by its account and for its key', async (store) => {

@@ -1,58 +1,15 @@
-// The repositories of ordering and issuing, on every engine: what is written is found as it was written, through its
-// own account only, and what may happen once happens once.
+// Repositories of orders and what surrounds them, on every engine: records round-trip, are visible only to their account,
+// and single-use transitions happen once.
 import assert from 'node:assert/strict';
-import { describe, test } from 'node:test';
-import { sql } from 'kysely';
-import { newSealKey, sealerWith } from '../../src/adapters/seal/seal.ts';
-import { openEngine } from '../../src/adapters/store/engine/engine.ts';
-import { type DatabaseLocation, engineAt, type OpenStore, openStore } from '../../src/adapters/store/store.ts';
-import type { CertificateRecord } from '../../src/domain/certificate/certificate.ts';
+import { describe } from 'node:test';
 import { bothEngines } from '../support/engines.ts';
-import {
-  certificate,
-  EVERY_BYTE,
-  FULL_ORDER,
-  issued,
-  issuedIn,
-  NOW,
-  ODD,
-  order,
-  pairOf,
-  preparation,
-  prepared,
-  revocation,
-  voided,
-} from '../support/records.ts';
-
-const key = newSealKey();
-
-type Rows = (statement: string) => Promise<object[]>;
-/** Without the prototype, or the lack of one, that a driver gives its rows; and numbers as numbers. */
-const plain = (row: object): object =>
-  Object.fromEntries(Object.entries(row).map(([name, value]) => [name, name.endsWith('_at') ? Number(value) : value]));
+import { storeTests } from '../support/order-store.ts';
+import { certificate, FULL_ORDER, issued, issuedIn, NOW, ODD, order, revocation } from '../support/records.ts';
 
 for (const engine of await bothEngines()) {
-  const open = (location: DatabaseLocation, keys = [key]) => openStore(location, sealerWith(keys), () => NOW);
-  /** Accounts a and b, one pair of issuers, and the order o of a. */
-  const testStore = (name: string, work: (store: OpenStore, rows: Rows) => Promise<void>) =>
-    test(name, async () => {
-      const location = await engine.newLocation();
-      const store = await open(location);
-      const db = openEngine(engineAt(location), () => {});
-      try {
-        const account = { name: 'Name', kind: 'standard', locale: 'en', createdAt: NOW } as const;
-        for (const id of ['a', 'b']) await store.accounts.insert({ id, ...account });
-        await store.issuers.claim(pairOf('x'));
-        await store.orders.insert(order('o'));
-        await work(store, async (statement) => (await sql.raw<object>(statement).execute(db)).rows.map(plain));
-      } finally {
-        await db.destroy();
-        await store.close();
-      }
-    });
-
+  const testStore = storeTests(engine);
   describe(engine.name, () => {
-    testStore('an order is found as it was written, and only through its account', async ({ orders }) => {
+    testStore('an order round-trips, and is found only through its account', async ({ orders }) => {
       await orders.insert(FULL_ORDER);
       for (const one of [FULL_ORDER, order('o')]) {
         assert.deepEqual(await orders.find('a', one.id), one);
@@ -64,11 +21,11 @@ for (const engine of await bothEngines()) {
       await assert.rejects(orders.insert(order('o')));
       await assert.rejects(orders.insert(order('p', { accountId: 'nobody' })));
       await assert.rejects(orders.insert(order('p', { status: 'other' as 'issued' })));
-      await assert.rejects(orders.insert(order('p', { alternativeId: ODD })), 'one of that name is there');
+      await assert.rejects(orders.insert(order('p', { alternativeId: ODD })), 'the alternative id is taken');
       await orders.insert(order('p', { accountId: 'b', alternativeId: ODD }));
     });
 
-    testStore('the orders of an account are its own, by id, page by page', async ({ orders }) => {
+    testStore('orders are listed per account, by id, page by page', async ({ orders }) => {
       for (const id of ['q', 'p', 's', 'r']) await orders.insert(order(id, { accountId: id === 'r' ? 'b' : 'a' }));
       const ids = async (accountId: string, after?: string) =>
         (await orders.list(accountId, { after, limit: 2 })).map(({ id }) => id);
@@ -79,7 +36,7 @@ for (const engine of await bothEngines()) {
       assert.deepEqual(await ids('nobody'), []);
     });
 
-    testStore('an order is found by the name its customer gave it, which is there once', async ({ orders }) => {
+    testStore('an order is found by its alternative id, which is unique', async ({ orders }) => {
       const named = order('n', { alternativeId: 'mine' });
       await orders.insert(named);
       await orders.insert(order('m', { accountId: 'b', alternativeId: 'mine' }));
@@ -93,24 +50,24 @@ for (const engine of await bothEngines()) {
     });
 
     testStore(
-      'saving writes what may change, ends the signing, and touches one order of one account',
+      'save writes the mutable fields, ends the signing, and affects one order of one account',
       async ({ orders }) => {
         await orders.insert(order('other'));
         const signing = { certificateId: 'c', until: NOW + 5 };
         await orders.beginSigning('o', signing);
         assert.deepEqual(await orders.findForUpdate('a', 'o'), { order: order('o'), signing });
         assert.deepEqual(await orders.findForUpdate('a', 'other'), { order: order('other'), signing: null });
-        const wish = { ...FULL_ORDER, id: 'o', revision: 1 };
-        // Neither of another account, nor by whoever has read an older one.
+        const changed = { ...FULL_ORDER, id: 'o', revision: 1 };
+        // Neither from another account nor with a stale revision.
         for (const other of [{ accountId: 'b' }, { revision: 0 }]) {
-          await assert.rejects(orders.save({ ...wish, ...other }), { code: 'service_busy' });
+          await assert.rejects(orders.save({ ...changed, ...other }), { code: 'service_busy' });
         }
         assert.deepEqual(await orders.findForUpdate('a', 'o'), { order: order('o'), signing });
-        await orders.save(wish);
+        await orders.save(changed);
         const { productId, alternativeId, termEndsAt, createdAt } = order('o');
         const fixed = { id: 'o', productId, alternativeId, termEndsAt, createdAt };
         assert.deepEqual(await orders.findForUpdate('a', 'o'), {
-          order: { ...wish, ...fixed, revision: 2 },
+          order: { ...changed, ...fixed, revision: 2 },
           signing: null,
         });
         assert.deepEqual(await orders.find('a', 'other'), order('other'));
@@ -119,21 +76,21 @@ for (const engine of await bothEngines()) {
 
     testStore('only the certificate that is being signed can finish the signing, once', async ({ orders }) => {
       await orders.insert(order('other'));
-      const wish = { ...order('o'), status: 'issued' as const, currentCertificateId: 'c' };
-      assert.equal(await orders.finishSigning(wish, 'c'), false);
+      const changed = { ...order('o'), status: 'issued' as const, currentCertificateId: 'c' };
+      assert.equal(await orders.finishSigning(changed, 'c'), false);
       const signing = { certificateId: 'c', until: NOW + 5 };
       for (const id of ['o', 'other']) await orders.beginSigning(id, signing);
-      assert.equal(await orders.finishSigning(wish, 'd'), false);
-      assert.equal(await orders.finishSigning({ ...wish, revision: 0 }, 'c'), false);
-      assert.equal(await orders.finishSigning({ ...wish, accountId: 'b' }, 'c'), false);
+      assert.equal(await orders.finishSigning(changed, 'd'), false);
+      assert.equal(await orders.finishSigning({ ...changed, revision: 0 }, 'c'), false);
+      assert.equal(await orders.finishSigning({ ...changed, accountId: 'b' }, 'c'), false);
       assert.deepEqual(await orders.findForUpdate('a', 'o'), { order: order('o'), signing });
-      assert.equal(await orders.finishSigning(wish, 'c'), true);
-      assert.equal(await orders.finishSigning({ ...wish, revision: 2 }, 'c'), false);
-      assert.deepEqual(await orders.findForUpdate('a', 'o'), { order: { ...wish, revision: 2 }, signing: null });
+      assert.equal(await orders.finishSigning(changed, 'c'), true);
+      assert.equal(await orders.finishSigning({ ...changed, revision: 2 }, 'c'), false);
+      assert.deepEqual(await orders.findForUpdate('a', 'o'), { order: { ...changed, revision: 2 }, signing: null });
       assert.deepEqual(await orders.findForUpdate('a', 'other'), { order: order('other'), signing });
     });
 
-    testStore('orders whose signer is overdue are found, the longest first', async ({ orders }) => {
+    testStore('orders with an overdue signer are found, longest overdue first', async ({ orders }) => {
       for (const [id, until] of Object.entries({ p: NOW + 1, q: NOW, r: NOW - 5, s: NOW - 9 })) {
         await orders.insert(order(id, { accountId: id === 's' ? 'b' : 'a' }));
         await orders.beginSigning(id, { certificateId: 'c', until });
@@ -146,7 +103,7 @@ for (const engine of await bothEngines()) {
       assert.deepEqual(await overdue(NOW - 1, 10), ['ar']);
     });
 
-    testStore('while an order is held for update, nobody else decides about it', async (store) => {
+    testStore('while an order is locked for update, other transactions wait', async (store) => {
       const steps = Array.from({ length: 20 }, () =>
         store.transaction(async ({ orders }) => {
           const { order: held } = (await orders.findForUpdate('a', 'o'))!;
@@ -159,134 +116,6 @@ for (const engine of await bothEngines()) {
       assert.equal(revision, 21);
     });
 
-    testStore(
-      'a certificate is found as it was written, and only through its account',
-      async ({ certificates, revocations }) => {
-        await certificates.insert(certificate('c0'));
-        const full = issued('c1', {
-          ...{ createdAt: 2 ** 52, pendingSince: 2 ** 51, commonName: ODD, names: [ODD, 'x'] },
-          ...{ csr: ODD, signHash: 'sha512', validityDays: 199, customExpirationDate: '2027-01-01' },
-          willRevoke: [{ certificateId: 'c0', reason: 'superseded', cause: 'previous_replaced', afterHours: 24 }],
-          publicKey: { type: 'rsa', bits: 4096, spki: EVERY_BYTE, fingerprint: 'ff' },
-          preparation: preparation('00ff', { notAfter: 2 ** 52, preparedAt: NOW + 1, leaseEndsAt: NOW + 2 }),
-          ...{ der: EVERY_BYTE, issuedAt: NOW + 3, version: 7, replacesId: 'c0' },
-        });
-        await certificates.insert(full);
-        const expected = revocation({ causedById: 'c0', revokedAt: NOW + 9 });
-        assert.deepEqual(await certificates.find('a', 'c0'), certificate('c0'));
-        assert.deepEqual(await certificates.find('a', 'c1'), full);
-        await revocations.schedule('a', 'c1', expected);
-        assert.deepEqual(await certificates.find('a', 'c1'), { ...full, revocation: expected });
-        for (const id of ['c0', 'c1']) assert.equal(await certificates.find('b', id), undefined);
-        assert.equal(await certificates.findReplacing('a', 'c0'), 'c1');
-        assert.equal(await certificates.findReplacing('b', 'c0'), undefined);
-        assert.equal(await certificates.findReplacing('a', 'c1'), undefined);
-      },
-    );
-
-    testStore('what a reissue compares with is told to its account only', async ({ certificates }) => {
-      const [first, second] = [issued('c1', { version: 7 }), certificate('c2')];
-      for (const one of [first, second]) await certificates.insert(one);
-      const comparedOf = ({ id, commonName, names, publicKey, cloudKeyId }: CertificateRecord, version: number) => ({
-        ...{ id, commonName, names, publicKey, cloudKeyId, version },
-      });
-      assert.deepEqual(await certificates.findCurrent('a', 'c1'), comparedOf(first, 7));
-      assert.deepEqual(await certificates.findCurrent('a', 'c2'), comparedOf(second, 0));
-      assert.equal(await certificates.findCurrent('b', 'c1'), undefined);
-    });
-
-    testStore('an order is found with its current certificate, by its account only', async (store) => {
-      const { certificates, orders } = store;
-      assert.deepEqual(await orders.findWithCurrent('a', 'o'), { order: await orders.find('a', 'o'), current: null });
-      await certificates.insert(issued('c1', { version: 7, commonName: ODD, names: [ODD, 'x'] }));
-      const before = await orders.find('a', 'o');
-      assert.ok(before);
-      await orders.save({ ...before, currentCertificateId: 'c1' });
-      assert.deepEqual(await orders.findWithCurrent('a', 'o'), {
-        order: await orders.find('a', 'o'),
-        current: await certificates.findCurrent('a', 'c1'),
-      });
-      assert.equal(await orders.findWithCurrent('b', 'o'), undefined);
-      assert.equal(await orders.findWithCurrent('a', 'nothing'), undefined);
-    });
-
-    testStore('a serial number, and a version within an order, are there once', async ({ certificates, orders }) => {
-      await orders.insert(order('p'));
-      await certificates.insert(issued('c1', { version: 1 }));
-      await assert.rejects(certificates.insert(certificate('c1')));
-      await assert.rejects(certificates.insert(issued('c2', { preparation: preparation('serial of c1') })));
-      await assert.rejects(certificates.insert(issued('c2', { version: 1 })));
-      await assert.rejects(certificates.insert(certificate('c2', { orderId: 'nothing' })));
-      await certificates.insert(issued('c2', { version: 1, orderId: 'p' }));
-    });
-
-    testStore('only what is pending is canceled, and only by its account', async ({ certificates }) => {
-      const records = [certificate('c1'), certificate('c2'), prepared('c3'), issued('c4')];
-      for (const record of records) await certificates.insert(record);
-      await certificates.cancel('b', 'c1');
-      for (const id of ['c2', 'c3', 'c4']) await certificates.cancel('a', id);
-      const states = await Promise.all(records.map(async ({ id }) => (await certificates.find('a', id))?.state));
-      assert.deepEqual(states, ['pending', 'canceled', 'prepared', 'issued']);
-    });
-
-    testStore('only what is prepared is issued, once, and loses the bytes to be signed', async ({ certificates }) => {
-      const records = [prepared('c1'), prepared('c2'), certificate('c3'), prepared('c4')];
-      for (const record of records) await certificates.insert(record);
-      const result = { der: EVERY_BYTE, issuedAt: NOW + 5, version: 3, replacesId: 'c2' };
-      assert.equal(await certificates.issue('c1', { ...result, encryptionDer: null }), true);
-      const after = issued('c1', result);
-      assert.deepEqual(await certificates.find('a', 'c1'), after);
-      await certificates.void('c2', 'unused');
-      const again = { ...result, der: Buffer.from('another'), version: 4, encryptionDer: null };
-      for (const id of ['c1', 'c2', 'c3', 'nothing']) assert.equal(await certificates.issue(id, again), false);
-      assert.deepEqual(await certificates.find('a', 'c1'), after);
-      assert.deepEqual(await certificates.find('a', 'c2'), voided('c2'));
-      for (const id of ['c1', 'c3', 'nothing']) await certificates.void(id, 'unused');
-      assert.deepEqual(await certificates.find('a', 'c1'), after);
-      assert.deepEqual(await certificates.find('a', 'c3'), certificate('c3'));
-      assert.deepEqual(await certificates.find('a', 'c4'), prepared('c4'));
-    });
-
-    testStore(
-      'the last certificates of an order are its own, the earlier one first, without voided ones',
-      async ({ certificates, orders }) => {
-        await orders.insert(order('p'));
-        for (const id of ['c3', 'c1', 'c4', 'c2']) {
-          await certificates.insert(certificate(id, { orderId: id === 'c2' ? 'p' : 'o' }));
-        }
-        await certificates.insert(voided('c5'));
-        const list = (accountId: string, limit: number) => certificates.listLast(accountId, 'o', limit);
-        const unissued = { version: null, replacesId: null, issuedAt: null };
-        const summary = (id: string) => ({ id, state: 'pending', createdAt: NOW, ...unissued });
-        assert.deepEqual(await list('a', 9), [summary('c1'), summary('c3'), summary('c4')]);
-        assert.deepEqual(await list('a', 2), [summary('c3'), summary('c4')]);
-        assert.deepEqual(await list('b', 9), []);
-      },
-    );
-
-    testStore(
-      'valid are those issued, not expired, and not revoked yet',
-      async ({ certificates, orders, revocations }) => {
-        await orders.insert(order('p'));
-        const ends = (id: string, notAfter: number) => ({
-          preparation: preparation(`serial of ${id}`, { notAfter }),
-        });
-        const records = [
-          issued('c1', { names: [ODD], ...ends('c1', NOW) }),
-          issued('c2', ends('c2', NOW - 1)),
-          ...[issued('c3'), issued('c4', { orderId: 'p' }), prepared('c5'), certificate('c6'), issued('c7')],
-        ];
-        for (const record of records) await certificates.insert(record);
-        await revocations.schedule('a', 'c7', revocation({ dueAt: NOW + 1_000 }));
-        await revocations.schedule('a', 'c3', revocation({ dueAt: NOW, revokedAt: NOW }));
-        assert.deepEqual(await certificates.listValid('a', 'o', NOW), [
-          { id: 'c1', names: [ODD] },
-          { id: 'c7', names: [] },
-        ]);
-        assert.deepEqual(await certificates.listValid('b', 'o', NOW), []);
-      },
-    );
-
     testStore('a revocation is scheduled once: the first cause stands', async ({ certificates, revocations }) => {
       await certificates.insert(issued('c1'));
       const first = revocation({ reason: 'key_compromise', cause: 'requested' });
@@ -296,7 +125,7 @@ for (const engine of await bothEngines()) {
       await assert.rejects(revocations.schedule('a', 'nothing', first));
     });
 
-    testStore('a name that is removed outweighs a replacement', async ({ certificates, revocations }) => {
+    testStore('a removed name takes precedence over a replacement', async ({ certificates, revocations }) => {
       for (const id of ['c1', 'c2', 'c3']) await certificates.insert(issued(id));
       const replaced = revocation({ cause: 'previous_replaced', causedById: 'c2', dueAt: NOW + 9 });
       await revocations.schedule('a', 'c1', replaced);
@@ -305,7 +134,7 @@ for (const engine of await bothEngines()) {
       assert.deepEqual((await issuedIn({ certificates }, 'a', 'c1')).revocation, removed);
     });
 
-    testStore('an event to send is kept as it was written, once', async ({ certificates, outbox }, rows) => {
+    testStore('an outbox event round-trips, and is unique', async ({ certificates, outbox }, rows) => {
       await certificates.insert(issued('c1'));
       const about = { accountId: 'a', orderId: 'o', orderStatus: 'issued', certificateId: 'c1' } as const;
       const event = { id: 'e', ...about, createdAt: NOW } as const;
@@ -320,7 +149,7 @@ for (const engine of await bothEngines()) {
       ]);
     });
 
-    testStore('a name is proven for the account that proved it, and for as long as asked', async ({ proofs }) => {
+    testStore('a name is validated for its own account only, and for the requested period', async ({ proofs }) => {
       await proofs.record('a', 'one.example.com', 'dns', NOW);
       await proofs.record('a', 'two.example.com', 'dns', NOW - 10);
       await proofs.record('a', 'two.example.com', 'file', NOW - 5);
@@ -340,14 +169,14 @@ for (const engine of await bothEngines()) {
     });
 
     testStore(
-      'an idempotency key is of one account and one order, ends, and can then be taken again',
+      'an idempotency key belongs to one account and order, expires, and can then be reused',
       async ({ certificates, idempotencyKeys, orders }) => {
         await orders.insert(order('p'));
         for (const id of ['c1', 'c2']) await certificates.insert(certificate(id));
         const entry = { requestHash: 'h1', certificateId: 'c1' };
         await idempotencyKeys.put('a', 'o', ODD, { ...entry, at: NOW });
         assert.deepEqual(await idempotencyKeys.find('a', 'o', ODD, NOW - 1), entry);
-        assert.equal(await idempotencyKeys.find('a', 'o', ODD, NOW), undefined, 'as old as that is too old');
+        assert.equal(await idempotencyKeys.find('a', 'o', ODD, NOW), undefined, 'expired exactly at the limit');
         assert.equal(await idempotencyKeys.find('b', 'o', ODD, 0), undefined);
         assert.equal(await idempotencyKeys.find('a', 'p', ODD, 0), undefined);
         assert.equal(await idempotencyKeys.find('a', 'o', ODD.toLowerCase(), 0), undefined);

@@ -38,7 +38,7 @@ function everyLookUp(db: Db, engine: Engine): Readonly<Record<string, () => Prom
   return {
     'the caller': () => credentialsIn(db).findForAuthentication('k1'),
     'an order': () => orders.find('a1', 'o1'),
-    'an order by its other name': () => orders.findByAlternative('a1', 'x1'),
+    'an order by its alternative id': () => orders.findByAlternative('a1', 'x1'),
     'an order for update': () => orders.findForUpdate('a1', 'o1'),
     'the orders of an account': () => orders.list('a1', page),
     'the first orders of an account': () => orders.list('a1', { limit: 50 }),
@@ -67,7 +67,7 @@ function everyLookUp(db: Db, engine: Engine): Readonly<Record<string, () => Prom
     'an idempotency key': () => idempotencyKeysIn(db).find('a1', 'o1', 'key', 0),
     'a blocked key': () => blockedKeysIn(db).has('f', 'a1'),
     'the audit trail': () => auditIn(db).listOf('a1', page),
-    'whether a valid one is left': () => certificates.hasUnrevoked('a1', 'o1', 1),
+    'whether a valid certificate is left': () => certificates.hasUnrevoked('a1', 'o1', 1),
     'carrying out a revocation': () =>
       revocationsIn(db).markRevoked('c1', { reason: 'superseded', cause: 'requested', at: 1 }),
     'the serial numbers of a certificate': () => revokedSerialsIn(db).ofCertificate('c1'),
@@ -106,9 +106,9 @@ function deliveryLookUps(db: Db, engine: Engine): Readonly<Record<string, () => 
     'new events': () => queue.enqueueNew(100, 5),
     'due lanes': () => lanes.due(5, 64),
     'a lane': () => lanes.tryLock('a1'),
-    'a lane in turn': () => lanes.lock('a1'),
-    'what is due in a lane': () => queue.dueEvents('a1', 5, false, 16),
-    'what is due in order': () => queue.dueEvents('a1', 5, true, 1),
+    'the next lane': () => lanes.lock('a1'),
+    'due events of a lane': () => queue.dueEvents('a1', 5, false, 16),
+    'due events in order': () => queue.dueEvents('a1', 5, true, 1),
     leasing: () => queue.lease(['e1', 'e2'], { token: 't', until: 9 }),
     suppressing: () => queue.suppress(['nothing'], 'disabled', 5),
     'saving a lane': () =>
@@ -126,7 +126,7 @@ function deliveryLookUps(db: Db, engine: Engine): Readonly<Record<string, () => 
     'giving back': () => queue.release(event, 'none', 5),
     'strayed lanes': () => lanes.farFuture(2 ** 45, 100),
     'bringing back': () => queue.rescheduleFarFuture('a1', 2 ** 45, 5, 100),
-    'giving up what is old': () => queue.failBegunBefore('a1', -1, { now: 5, includeInOrder: true, limit: 100 }),
+    'giving up old events': () => queue.failBegunBefore('a1', -1, { now: 5, includeInOrder: true, limit: 100 }),
     'a delivery': () => deliveries.find('a1', 'e1'),
     ...Object.fromEntries(
       filters.map((filter) => [`deliveries, ${JSON.stringify(filter)}`, () => deliveries.list('a1', filter, page)]),
@@ -135,7 +135,7 @@ function deliveryLookUps(db: Db, engine: Engine): Readonly<Record<string, () => 
     'sending again': () => deliveries.resend('a1', 'nothing', 5),
     'sending a range again': () =>
       deliveries.resendRange('a1', { state: 'suppressed', since: 2 ** 45 }, { limit: 10 }, { actions: null, now: 5 }),
-    'what is to be forgotten': () => deliveries.deleteSettled(-1, 500),
+    'events past retention': () => deliveries.deleteSettled(-1, 500),
     'how long the queue is': () => deliveries.queueFacts(),
     'how many were given up': () => deliveries.failedSince(2 ** 45, 100),
   };

@@ -43,46 +43,49 @@ for (const engine of await bothEngines()) {
     });
 
   describe(engine.name, () => {
-    testStore('a revocation is changed until it happens, by its account, and happens once', async ({ revocations }) => {
-      await revocations.schedule('a', 'c1', revocation({ dueAt: NOW + 5 }));
-      await revocations.schedule('a', 'c2', revocation({ dueAt: NOW + 3 }));
-      const scheduled = async (accountId: string, limit = 9) =>
-        (await revocations.listScheduled(accountId, 'o', limit)).map(({ certificateId, dueAt }) => [
-          certificateId,
-          dueAt,
+    testStore(
+      'a revocation can be changed by its account until it is applied, and is applied once',
+      async ({ revocations }) => {
+        await revocations.schedule('a', 'c1', revocation({ dueAt: NOW + 5 }));
+        await revocations.schedule('a', 'c2', revocation({ dueAt: NOW + 3 }));
+        const scheduled = async (accountId: string, limit = 9) =>
+          (await revocations.listScheduled(accountId, 'o', limit)).map(({ certificateId, dueAt }) => [
+            certificateId,
+            dueAt,
+          ]);
+        assert.deepEqual(await scheduled('a'), [
+          ['c2', NOW + 3],
+          ['c1', NOW + 5],
         ]);
-      assert.deepEqual(await scheduled('a'), [
-        ['c2', NOW + 3],
-        ['c1', NOW + 5],
-      ]);
-      assert.deepEqual([await scheduled('b'), await scheduled('a', 1)], [[], [['c2', NOW + 3]]]);
-      assert.deepEqual(
-        [await revocations.reschedule('b', 'c1', NOW), await revocations.unschedule('b', 'c1')],
-        [false, false],
-      );
-      assert.equal(await revocations.reschedule('a', 'c1', NOW + 4), true);
-      const due = async (now: number) => (await revocations.due(now, 9)).map(({ certificateId }) => certificateId);
-      assert.deepEqual([await due(NOW + 2), await due(NOW + 3), await due(NOW + 4)], [[], ['c2'], ['c2', 'c1']]);
-      assert.deepEqual(await revocations.due(NOW + 3, 1), [{ accountId: 'a', orderId: 'o', certificateId: 'c2' }]);
-      const deed = { reason: 'key_compromise', cause: 'requested', at: NOW + 4 } as const;
-      assert.deepEqual(
-        [
-          await revocations.markRevoked('c1', deed),
-          await revocations.markRevoked('c1', deed),
-          await revocations.markRevoked('c9', deed),
-        ],
-        [true, false, false],
-      );
-      assert.deepEqual(
-        [await revocations.reschedule('a', 'c1', NOW), await revocations.unschedule('a', 'c1')],
-        [false, false],
-      );
-      assert.deepEqual([await due(NOW + 9), await scheduled('a')], [['c2'], [['c2', NOW + 3]]]);
-      assert.equal(await revocations.unschedule('a', 'c2'), true);
-      assert.deepEqual(await due(NOW + 9), []);
-    });
+        assert.deepEqual([await scheduled('b'), await scheduled('a', 1)], [[], [['c2', NOW + 3]]]);
+        assert.deepEqual(
+          [await revocations.reschedule('b', 'c1', NOW), await revocations.unschedule('b', 'c1')],
+          [false, false],
+        );
+        assert.equal(await revocations.reschedule('a', 'c1', NOW + 4), true);
+        const due = async (now: number) => (await revocations.due(now, 9)).map(({ certificateId }) => certificateId);
+        assert.deepEqual([await due(NOW + 2), await due(NOW + 3), await due(NOW + 4)], [[], ['c2'], ['c2', 'c1']]);
+        assert.deepEqual(await revocations.due(NOW + 3, 1), [{ accountId: 'a', orderId: 'o', certificateId: 'c2' }]);
+        const deed = { reason: 'key_compromise', cause: 'requested', at: NOW + 4 } as const;
+        assert.deepEqual(
+          [
+            await revocations.markRevoked('c1', deed),
+            await revocations.markRevoked('c1', deed),
+            await revocations.markRevoked('c9', deed),
+          ],
+          [true, false, false],
+        );
+        assert.deepEqual(
+          [await revocations.reschedule('a', 'c1', NOW), await revocations.unschedule('a', 'c1')],
+          [false, false],
+        );
+        assert.deepEqual([await due(NOW + 9), await scheduled('a')], [['c2'], [['c2', NOW + 3]]]);
+        assert.equal(await revocations.unschedule('a', 'c2'), true);
+        assert.deepEqual(await due(NOW + 9), []);
+      },
+    );
 
-    testStore('of two that carry it out at the same moment, one does', async (store) => {
+    testStore('of two concurrent applications one succeeds', async (store) => {
       await store.revocations.schedule('a', 'c1', revocation());
       const deed = { reason: 'superseded', cause: 'requested', at: NOW } as const;
       const attempt = () =>
@@ -93,19 +96,26 @@ for (const engine of await bothEngines()) {
       assert.deepEqual((await Promise.all([attempt(), attempt(), attempt()])).filter(Boolean), [true]);
     });
 
-    testStore('valid is what is issued, not over and not revoked', async ({ certificates, revocations }) => {
-      assert.equal(await certificates.hasUnrevoked('a', 'o', NOW), true);
-      assert.equal(await certificates.hasUnrevoked('b', 'o', NOW), false);
-      assert.equal(await certificates.hasUnrevoked('a', 'o', NOW + 101), false, 'all are over');
-      for (let number = 1; number <= 9; number += 1) {
-        await revocations.schedule('a', `c${number}`, revocation());
-        assert.equal(await certificates.hasUnrevoked('a', 'o', NOW), true, 'to be revoked is not revoked');
-        await revocations.markRevoked(`c${number}`, { reason: 'superseded', cause: 'requested', at: NOW });
-      }
-      assert.equal(await certificates.hasUnrevoked('a', 'o', NOW), false);
-    });
+    testStore(
+      'certificates are valid if issued, not expired and not revoked',
+      async ({ certificates, revocations }) => {
+        assert.equal(await certificates.hasUnrevoked('a', 'o', NOW), true);
+        assert.equal(await certificates.hasUnrevoked('b', 'o', NOW), false);
+        assert.equal(await certificates.hasUnrevoked('a', 'o', NOW + 101), false, 'all have expired');
+        for (let number = 1; number <= 9; number += 1) {
+          await revocations.schedule('a', `c${number}`, revocation());
+          assert.equal(
+            await certificates.hasUnrevoked('a', 'o', NOW),
+            true,
+            'a scheduled revocation does not count yet',
+          );
+          await revocations.markRevoked(`c${number}`, { reason: 'superseded', cause: 'requested', at: NOW });
+        }
+        assert.equal(await certificates.hasUnrevoked('a', 'o', NOW), false);
+      },
+    );
 
-    testStore('a list takes the place of the one it names, and of no other', async ({ crls }) => {
+    testStore('publishing a CRL replaces only the CRL it names', async ({ crls }) => {
       assert.equal(await crls.head(LIST), undefined);
       assert.equal(await crls.publish(list(5), 4, []), false, 'there is none to replace');
       assert.equal(await crls.publish(list(5), null, []), true);
@@ -127,14 +137,14 @@ for (const engine of await bothEngines()) {
       assert.equal(await crls.head({ ...LIST, shard: 2 }), undefined);
     });
 
-    testStore('a serial number waits for a list, and knows the first that showed it', async (store) => {
+    testStore('a revoked serial number stays unlisted until a CRL has it, and records the first one', async (store) => {
       const { revokedSerials, crls } = store;
       for (const number of [1, 2, 3]) await revokedSerials.insert(revoked(number));
       await assert.rejects(revokedSerials.insert(revoked(1)), 'once');
       const unlisted = async () => (await revokedSerials.unlisted(LIST, 9)).map(({ serial }) => serial).sort();
       assert.deepEqual(await unlisted(), [1, 2, 3].map(serialOf));
       assert.deepEqual(await revokedSerials.crlsWithUnlisted(9), [LIST]);
-      // Its reason changes between being read and being listed: the CRL has the old one.
+      // Its reason changes between being read and being listed: the CRL has the old reason.
       const read = await revokedSerials.unlisted(LIST, 9);
       await revokedSerials.changeReason('c2', 'key_compromise');
       await store.transaction((tx) => tx.crls.publish(list(5), null, read));
@@ -154,23 +164,23 @@ for (const engine of await bothEngines()) {
       assert.deepEqual(await seen('c1'), [[5, 'key_compromise']]);
       const between = async (after: number, upTo: number) =>
         (await revokedSerials.listedBetween(LIST, after, upTo, 9)).map(({ serial, wasListed }) => [serial, wasListed]);
-      assert.deepEqual(await between(5, 6), [[serialOf(2), true]], 'an earlier list shows it otherwise');
+      assert.deepEqual(await between(5, 6), [[serialOf(2), true]], 'an earlier CRL has another reason');
       assert.deepEqual(await between(6, 7), [[serialOf(1), true]]);
     });
 
-    testStore('a page shows what a list shows, without what had ended', async ({ revokedSerials, crls }) => {
+    testStore('a page has the entries of its CRL, without expired ones', async ({ revokedSerials, crls }) => {
       for (const number of [1, 2, 3, 4]) await revokedSerials.insert(revoked(number, { notAfter: NOW + number }));
       await crls.publish(list(5), null, await revokedSerials.unlisted(LIST, 9));
       await revokedSerials.insert(revoked(5));
       const page = async (number: number, expiredBefore: number, after = '', limit = 9) =>
         (await revokedSerials.page(LIST, { upTo: number, expiredBefore, after, limit })).map(({ serial }) => serial);
-      assert.deepEqual(await page(5, 0), [1, 2, 3, 4].map(serialOf), 'and not what waits for the next');
+      assert.deepEqual(await page(5, 0), [1, 2, 3, 4].map(serialOf), 'without those of the next CRL');
       assert.deepEqual(await page(5, NOW + 3), [3, 4].map(serialOf));
       assert.deepEqual(await page(5, 0, serialOf(1), 2), [2, 3].map(serialOf));
       assert.deepEqual(await page(4, 0), []);
     });
 
-    testStore('good is only what this issuer issued', async (store) => {
+    testStore('only serial numbers issued by this issuer are good', async (store) => {
       const { revokedSerials, certificates, ocspResponders } = store;
       const kind = async (serial: string, issuerId = ISSUER) => (await revokedSerials.statusOf(issuerId, serial)).kind;
       assert.equal(await kind(serialOf(1)), 'good');
@@ -199,7 +209,7 @@ for (const engine of await bothEngines()) {
       assert.deepEqual([await kind(serial), await kind(serial, 'x-root')], ['good', 'unknown']);
       const found = await ocspResponders.current(ISSUER, Number.MAX_SAFE_INTEGER);
       assert.deepEqual(found, whole);
-      await assert.rejects(ocspResponders.prepare(responder, NOW), 'a serial number is taken once');
+      await assert.rejects(ocspResponders.prepare(responder, NOW), 'serial numbers are unique');
     });
 
     testStore('certificates on a key, and interrupted issuances', async ({ certificates }) => {
@@ -217,7 +227,7 @@ for (const engine of await bothEngines()) {
       ]);
     });
 
-    test('the key of a responder is sealed anew under the newest seal key, when it is read', async () => {
+    test('a responder key is resealed under the newest seal key when it is read', async () => {
       const location = await engine.newLocation();
       const [old, newest] = [newSealKey(), newSealKey()];
       const responder = { serial: 'aa', issuerId: ISSUER, notBefore: NOW, notAfter: NOW + 9 };
@@ -239,7 +249,7 @@ for (const engine of await bothEngines()) {
       }
     });
 
-    testStore('addresses are remembered by their last use', async ({ pkiAddresses }) => {
+    testStore('addresses are listed by last use', async ({ pkiAddresses }) => {
       for (const [url, at] of [
         ['http://one', 1],
         ['http://two', 2],

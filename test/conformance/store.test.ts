@@ -64,7 +64,7 @@ for (const engine of await bothEngines()) {
 
   describe(engine.name, () => {
     test(
-      'an account is found as it was written',
+      'an account round-trips',
       withStore(async ({ accounts }) => {
         const odd = account('a', {
           name: `O'Brien "证书" \\ ; -- 🔒`,
@@ -93,7 +93,7 @@ for (const engine of await bothEngines()) {
     );
 
     test(
-      'a change touches one account, and only what it names',
+      'an update affects one account, and only the given fields',
       withStore(async ({ accounts }) => {
         await accounts.insert(account('a'));
         await accounts.insert(account('b'));
@@ -152,7 +152,7 @@ for (const engine of await bothEngines()) {
     );
 
     test(
-      'the keys of an account are its own, in order',
+      'keys are listed per account, in order',
       withStore(async ({ accounts, credentials }) => {
         for (const id of ['a', 'b']) await accounts.insert(account(id));
         for (const [keyId, owner] of [
@@ -170,7 +170,7 @@ for (const engine of await bothEngines()) {
     );
 
     test(
-      'disabling keeps the first moment, expiring the nearest, using the latest, each of one key only',
+      'disabling keeps the first time, expiry the earliest, last use the latest, each for one key only',
       withStore(async ({ accounts, credentials }) => {
         await accounts.insert(account('a'));
         for (const keyId of ['k', 'other']) await credentials.insert(credential(keyId, 'a'), HASH);
@@ -191,7 +191,7 @@ for (const engine of await bothEngines()) {
     );
 
     test(
-      'the audit trail of an account is its own, in order, page by page',
+      'the audit trail is listed per account, in order, page by page',
       withStore(async ({ accounts, audit }) => {
         for (const id of ['a', 'b']) await accounts.insert(account(id));
         const written = entry('2', 'a', { requestId: 'r', details: { name: '证书 "x"', at: 2 ** 45, gone: null } });
@@ -202,7 +202,7 @@ for (const engine of await bothEngines()) {
     );
 
     test(
-      'a secret is claimed once, and what stands is returned',
+      'a secret is claimed once, and the stored one is returned',
       withStore(async ({ secrets }) => {
         assert.equal(await secrets.get('name'), undefined);
         assert.equal(await secrets.claim('name', 'first'), 'first');
@@ -238,7 +238,7 @@ for (const engine of await bothEngines()) {
     });
 
     test(
-      'a setting can be claimed once and put again',
+      'a setting can be claimed once and overwritten',
       withStore(async ({ settings }) => {
         assert.equal(await settings.get('mode'), undefined);
         assert.equal(await settings.claim('mode', 'serve'), 'serve');
@@ -251,7 +251,7 @@ for (const engine of await bothEngines()) {
     );
 
     test(
-      'many claim at once, one wins',
+      'of concurrent claims one wins',
       withStore(async ({ secrets, settings }) => {
         const names = Array.from({ length: 20 }, (_, index) => String(index));
         assert.equal(new Set(await Promise.all(names.map((name) => secrets.claim('x', name)))).size, 1);
@@ -260,7 +260,7 @@ for (const engine of await bothEngines()) {
     );
 
     test(
-      'a transaction is all or nothing, and its error comes out as it went in',
+      'a transaction is atomic, and its error is rethrown unchanged',
       withStore(async (store) => {
         const mistake = new Error('on purpose');
         await assert.rejects(
@@ -294,7 +294,7 @@ for (const engine of await bothEngines()) {
     );
 
     test(
-      'of many transactions at once, those that fail fail alone',
+      'of concurrent transactions, a failing one affects no other',
       withStore(async (store) => {
         await store.accounts.insert(account('taken'));
         const ids = Array.from({ length: 60 }, (_, index) => (index % 3 === 0 ? 'taken' : `a${index}`));
@@ -312,7 +312,7 @@ for (const engine of await bothEngines()) {
         assert.equal(
           (await store.audit.listOf('taken', { limit: 1000 })).length,
           40,
-          'what a failed one wrote before failing is gone',
+          'writes of a failed transaction are rolled back',
         );
       }),
     );
@@ -344,7 +344,7 @@ for (const engine of await bothEngines()) {
       await store.close();
     });
 
-    test('no setting risks an acknowledged commit, and the clocks agree', async () => {
+    test('no database setting risks an acknowledged commit, and the clocks agree', async () => {
       const one = engineAt(await engine.newLocation());
       const db = openEngine(one, () => {});
       assert.deepEqual(await one.durabilityGaps(db), []);

@@ -87,7 +87,7 @@ for (const { name, newLocation } of await bothEngines()) {
 
     test('filling', () => fill(db));
 
-    test('only what is due is read, and no more than is asked for', async () => {
+    test('only due rows are read, and no more than the limit', async () => {
       sent.length = 0;
       const { length } = await waitingIn(db, engine).claim(NOW, UNTIL, LIMIT);
       assert.equal(length, LIMIT);

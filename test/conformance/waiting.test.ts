@@ -73,7 +73,7 @@ for (const engine of await bothEngines()) {
   }
 
   describe(engine.name, () => {
-    testStore('what waits is found as it was written, and only through its account', async (store) => {
+    testStore('a waiting certificate round-trips, and is found only through its account', async (store) => {
       const { certificates, waiting: rows } = store;
       for (const id of ['c1', 'c2', 'c3']) await certificates.insert(certificate(id));
       const [plain, full] = [waiting('c1'), waiting('c2', FULL)];
@@ -95,7 +95,7 @@ for (const engine of await bothEngines()) {
       assert.deepEqual(await rows.find('a', 'c1'), { ...plain, ...change });
       assert.deepEqual(await rows.find('a', 'c2'), full);
       await rows.update(waiting('c3'));
-      assert.equal(await rows.find('a', 'c3'), undefined, 'what does not wait is not made to');
+      assert.equal(await rows.find('a', 'c3'), undefined, 'a certificate that is not waiting is not changed');
 
       await rows.delete('b', 'c1');
       assert.notEqual(await rows.find('a', 'c1'), undefined);
@@ -105,36 +105,39 @@ for (const engine of await bothEngines()) {
       assert.deepEqual(await rows.find('a', 'c2'), full);
     });
 
-    testStore('those that are due are taken up, the longest first, and not again before their time', async (store) => {
-      const { certificates, orders, waiting: rows } = store;
-      await orders.insert(order('q', { accountId: 'b' }));
-      const dueAt = { c1: NOW - 1, c2: NOW + 1, c3: NOW - 9, c4: NOW, c5: NOW - 5 };
-      for (const [id, due] of Object.entries(dueAt)) {
-        // Across accounts: the worker acts for the service.
-        const whose = id === 'c5' ? { accountId: 'b', orderId: 'q' } : {};
-        await certificates.insert(certificate(id, whose));
-        await rows.insert(waiting(id, { dueAt: due, tries: 3, ...whose }));
-      }
-      const until = NOW + 100;
-      const claimed = await rows.claim(NOW, until, 2);
-      assert.deepEqual(idsOf(claimed).sort(), ['c3', 'c5']);
-      assert.deepEqual(
-        claimed.find(({ certificateId }) => certificateId === 'c3'),
-        waiting('c3', { dueAt: until, tries: 3 }),
-      );
-      assert.deepEqual(
-        await rows.find('b', 'c5'),
-        waiting('c5', { dueAt: until, tries: 3, accountId: 'b', orderId: 'q' }),
-      );
-      assert.deepEqual(idsOf(await rows.claim(NOW, until, 10)).sort(), ['c1', 'c4']);
-      assert.deepEqual(await rows.claim(NOW, until, 10), []);
-      assert.equal((await rows.find('a', 'c2'))?.dueAt, NOW + 1);
-      assert.deepEqual(idsOf(await rows.claim(NOW + 1, until, 10)), ['c2']);
-      // The worker that leased them died.
-      assert.equal((await rows.claim(until, until + 1, 10)).length, 5);
-    });
+    testStore(
+      'due certificates are claimed, longest due first, and not again before their lease expires',
+      async (store) => {
+        const { certificates, orders, waiting: rows } = store;
+        await orders.insert(order('q', { accountId: 'b' }));
+        const dueAt = { c1: NOW - 1, c2: NOW + 1, c3: NOW - 9, c4: NOW, c5: NOW - 5 };
+        for (const [id, due] of Object.entries(dueAt)) {
+          // Across accounts: the worker acts for the service.
+          const whose = id === 'c5' ? { accountId: 'b', orderId: 'q' } : {};
+          await certificates.insert(certificate(id, whose));
+          await rows.insert(waiting(id, { dueAt: due, tries: 3, ...whose }));
+        }
+        const until = NOW + 100;
+        const claimed = await rows.claim(NOW, until, 2);
+        assert.deepEqual(idsOf(claimed).sort(), ['c3', 'c5']);
+        assert.deepEqual(
+          claimed.find(({ certificateId }) => certificateId === 'c3'),
+          waiting('c3', { dueAt: until, tries: 3 }),
+        );
+        assert.deepEqual(
+          await rows.find('b', 'c5'),
+          waiting('c5', { dueAt: until, tries: 3, accountId: 'b', orderId: 'q' }),
+        );
+        assert.deepEqual(idsOf(await rows.claim(NOW, until, 10)).sort(), ['c1', 'c4']);
+        assert.deepEqual(await rows.claim(NOW, until, 10), []);
+        assert.equal((await rows.find('a', 'c2'))?.dueAt, NOW + 1);
+        assert.deepEqual(idsOf(await rows.claim(NOW + 1, until, 10)), ['c2']);
+        // The worker that leased them died.
+        assert.equal((await rows.claim(until, until + 1, 10)).length, 5);
+      },
+    );
 
-    testStore('no more are taken up than asked for, however few the database remembers', async (store, _, db) => {
+    testStore('no more are claimed than the limit, even with stale planner statistics', async (store, _, db) => {
       // The planner's statistics are stale, from a time with one row. The limit must hold with that plan too.
       await fill(store, 0, 1);
       await sql`analyze`.execute(db);
@@ -159,31 +162,34 @@ for (const engine of await bothEngines()) {
       assert.equal(taken.length + rest.length, 60);
     });
 
-    testStore('what waits is prepared under its own id, once, and only as its account’s', async (store) => {
-      const { certificates } = store;
-      const request = { pendingSince: NOW - 5, names: [ODD], csr: ODD, validityDays: 7, keepsEncryptionKey: true };
-      for (const id of ['c1', 'c2']) await certificates.insert(certificate(id, request));
-      for (const one of [issued('c3'), prepared('c4'), { ...certificate('c5'), state: 'canceled' } as const]) {
-        await certificates.insert(one);
-      }
-      const ready = prepared('c1', request);
-      for (const other of [{ accountId: 'b' }, { orderId: 'p' }, { id: 'nothing' }]) {
-        assert.equal(await certificates.prepare({ ...ready, ...other }), false);
-      }
-      assert.deepEqual(await certificates.find('a', 'c1'), certificate('c1', request));
-      assert.equal(await certificates.prepare(ready), true);
-      assert.deepEqual(await certificates.find('a', 'c1'), ready);
-      const other = { preparation: preparation('another'), encryption: half('another half') };
-      for (const id of ['c1', 'c3', 'c4', 'c5']) assert.equal(await certificates.prepare(prepared(id, other)), false);
-      assert.deepEqual(await certificates.find('a', 'c1'), ready, 'with the serial number that was written down first');
-      // Both halves of a dual certificate.
-      const dual = prepared('c2', { ...request, encryption: half('half of c2') });
-      assert.equal(await certificates.prepare(dual), true);
-      assert.deepEqual(await certificates.find('a', 'c2'), dual);
-      await assert.rejects(certificates.insert(prepared('c6', { preparation: preparation('serial of c1') })));
-    });
+    testStore(
+      'a waiting certificate is prepared under its own id, once, and only through its account',
+      async (store) => {
+        const { certificates } = store;
+        const request = { pendingSince: NOW - 5, names: [ODD], csr: ODD, validityDays: 7, keepsEncryptionKey: true };
+        for (const id of ['c1', 'c2']) await certificates.insert(certificate(id, request));
+        for (const one of [issued('c3'), prepared('c4'), { ...certificate('c5'), state: 'canceled' } as const]) {
+          await certificates.insert(one);
+        }
+        const ready = prepared('c1', request);
+        for (const other of [{ accountId: 'b' }, { orderId: 'p' }, { id: 'nothing' }]) {
+          assert.equal(await certificates.prepare({ ...ready, ...other }), false);
+        }
+        assert.deepEqual(await certificates.find('a', 'c1'), certificate('c1', request));
+        assert.equal(await certificates.prepare(ready), true);
+        assert.deepEqual(await certificates.find('a', 'c1'), ready);
+        const other = { preparation: preparation('another'), encryption: half('another half') };
+        for (const id of ['c1', 'c3', 'c4', 'c5']) assert.equal(await certificates.prepare(prepared(id, other)), false);
+        assert.deepEqual(await certificates.find('a', 'c1'), ready, 'with the serial number that was stored first');
+        // Both halves of a dual certificate.
+        const dual = prepared('c2', { ...request, encryption: half('half of c2') });
+        assert.equal(await certificates.prepare(dual), true);
+        assert.deepEqual(await certificates.find('a', 'c2'), dual);
+        await assert.rejects(certificates.insert(prepared('c6', { preparation: preparation('serial of c1') })));
+      },
+    );
 
-    testStore('of two who prepare the same one at once, one does', async (store, other) => {
+    testStore('of two concurrent preparations one succeeds', async (store, other) => {
       await store.certificates.insert(certificate('c1', { pendingSince: NOW }));
       const results = await Promise.all(
         [store, other].map((one, index) =>
@@ -195,38 +201,45 @@ for (const engine of await bothEngines()) {
       assert.deepEqual(results.sort(), [false, true]);
     });
 
-    testStore('one that waited goes back to waiting, and leaves its serial numbers under another id', async (store) => {
-      const { certificates, waiting: rows } = store;
-      const request = { pendingSince: NOW - 5, names: [ODD], willRevoke: [], customExpirationDate: '2027-01-01' };
-      await certificates.insert(certificate('c1', request));
-      await rows.insert(waiting('c1'));
-      const ready = prepared('c1', { ...request, encryption: half('half of c1') });
-      await certificates.prepare(ready);
-      await certificates.void('c1', 'v1');
-      assert.deepEqual(await certificates.find('a', 'c1'), certificate('c1', request));
-      const { state: _, ...lost } = ready;
-      assert.deepEqual(await certificates.find('a', 'v1'), voided('v1', { ...lost, id: 'v1' }));
-      assert.equal(await certificates.find('b', 'v1'), undefined);
-      assert.deepEqual(await rows.find('a', 'c1'), waiting('c1'), 'and it still waits');
-      // The serial numbers stay taken and are never signed again.
-      await assert.rejects(certificates.insert(prepared('c2', { preparation: preparation('serial of c1') })));
-      const taken = prepared('c2', { encryption: half('half of c1') });
-      await assert.rejects(store.transaction((tx) => tx.certificates.insert(taken)));
-      const result = { der: EVERY_BYTE, issuedAt: NOW, version: 1, replacesId: null, encryptionDer: null };
-      for (const id of ['c1', 'v1']) assert.equal(await certificates.issue(id, result), false);
-      assert.deepEqual(idOf(await certificates.listLast('a', 'o', 9)), ['c1']);
-      // Under new serial numbers it can be prepared and issued.
-      const again = prepared('c1', { ...request, preparation: preparation('second'), encryption: half('second half') });
-      assert.equal(await certificates.prepare(again), true);
-      assert.equal(await certificates.issue('c1', { ...result, encryptionDer: EVERY_BYTE }), true);
-      const left = await certificates.find('a', 'v1');
-      assert.equal(left?.state === 'voided' && left.preparation.serial, 'serial of c1');
-      for (const id of ['c1', 'v1', 'nothing']) await certificates.void(id, 'v2');
-      assert.equal((await certificates.find('a', 'c1'))?.state, 'issued', 'what is issued stays so');
-      assert.equal(await certificates.find('a', 'v2'), undefined);
-    });
+    testStore(
+      'a prepared certificate returns to waiting, and its serial numbers are kept under another id',
+      async (store) => {
+        const { certificates, waiting: rows } = store;
+        const request = { pendingSince: NOW - 5, names: [ODD], willRevoke: [], customExpirationDate: '2027-01-01' };
+        await certificates.insert(certificate('c1', request));
+        await rows.insert(waiting('c1'));
+        const ready = prepared('c1', { ...request, encryption: half('half of c1') });
+        await certificates.prepare(ready);
+        await certificates.void('c1', 'v1');
+        assert.deepEqual(await certificates.find('a', 'c1'), certificate('c1', request));
+        const { state: _, ...lost } = ready;
+        assert.deepEqual(await certificates.find('a', 'v1'), voided('v1', { ...lost, id: 'v1' }));
+        assert.equal(await certificates.find('b', 'v1'), undefined);
+        assert.deepEqual(await rows.find('a', 'c1'), waiting('c1'), 'and it still waits');
+        // The serial numbers stay taken and are never signed again.
+        await assert.rejects(certificates.insert(prepared('c2', { preparation: preparation('serial of c1') })));
+        const taken = prepared('c2', { encryption: half('half of c1') });
+        await assert.rejects(store.transaction((tx) => tx.certificates.insert(taken)));
+        const result = { der: EVERY_BYTE, issuedAt: NOW, version: 1, replacesId: null, encryptionDer: null };
+        for (const id of ['c1', 'v1']) assert.equal(await certificates.issue(id, result), false);
+        assert.deepEqual(idOf(await certificates.listLast('a', 'o', 9)), ['c1']);
+        // Under new serial numbers it can be prepared and issued.
+        const again = prepared('c1', {
+          ...request,
+          preparation: preparation('second'),
+          encryption: half('second half'),
+        });
+        assert.equal(await certificates.prepare(again), true);
+        assert.equal(await certificates.issue('c1', { ...result, encryptionDer: EVERY_BYTE }), true);
+        const left = await certificates.find('a', 'v1');
+        assert.equal(left?.state === 'voided' && left.preparation.serial, 'serial of c1');
+        for (const id of ['c1', 'v1', 'nothing']) await certificates.void(id, 'v2');
+        assert.equal((await certificates.find('a', 'c1'))?.state, 'issued', 'an issued certificate is not changed');
+        assert.equal(await certificates.find('a', 'v2'), undefined);
+      },
+    );
 
-    testStore('one whose id was never answered is voided as it is', async ({ certificates }) => {
+    testStore('a certificate whose id was never returned is voided in place', async ({ certificates }) => {
       const ready = prepared('c1', { encryption: half('half of c1') });
       await certificates.insert(ready);
       await certificates.void('c1', 'v1');

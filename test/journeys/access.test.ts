@@ -1,4 +1,4 @@
-// Accounts and keys through the real command line, beside the running service on the same store.
+// Accounts and keys through the real CLI, next to a running service on the same store.
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -73,10 +73,10 @@ rule('auth 18', 'The time of the last successful use of a key is kept and shown 
   };
   assert.equal(await lastUse(), null);
   assert.equal(await statusWith({ ...key, auth_key: 'wrong' }), 401);
-  assert.equal(await lastUse(), null, 'an attempt that failed is no use');
+  assert.equal(await lastUse(), null, 'a failed authentication is not recorded as a use');
   const before = Date.now();
   assert.equal(await statusWith(key), 200);
-  // The request does not wait for this write; a durable write started later is ordered after it.
+  // The request does not wait for this write; a durable write that starts later is ordered after it.
   assert.equal((await fetch(`${url}/readyz`)).status, 200);
   const used = Date.parse(await lastUse());
   assert.ok(used >= before && used <= Date.now());

@@ -1,5 +1,5 @@
-// An operator's and a receiver's author's day with `reseal callback`: what each command prints, for people and for
-// machines, with which exit code, and that no secret is ever among it but the signing secret, once.
+// `reseal callback` as operators and authors of receivers use it: output as text and as JSON, exit codes, and that no
+// secret is printed except the signing secret, once.
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { createHmac } from 'node:crypto';
@@ -14,8 +14,8 @@ import { callbackIn } from '../support/callback-app.ts';
 import { reseal } from '../support/in-process.ts';
 import { HOST, Outside } from '../support/outside.ts';
 import type { Finished } from '../support/process.ts';
-import { OK, type Script, says } from '../support/receiver.ts';
-import { ThrowAwayCa } from '../support/receiver-certificates.ts';
+import { OK, respond, type Script } from '../support/receiver.ts';
+import { TestCa } from '../support/receiver-certificates.ts';
 
 const LAUNCHER = fileURLToPath(new URL('../../bin/reseal.mjs', import.meta.url));
 const outside = await Outside.open();
@@ -36,13 +36,13 @@ const SETTINGS = {
   RESEAL_CALLBACK_TEST_RATE: '100/h',
 };
 
-/** Everything that was ever printed. */
+/** All output so far. */
 let printed = '';
-/** What must not be in it, ever, or for a signing secret more than once. */
+/** Secrets that must not be printed, or for a signing secret at most once. */
 const ACCESS_KEYS = ['key-from-a-file', 'key-from-standard-input', 'temporary-key', 'another-key'] as const;
 const signingSecrets: string[] = [];
 
-/** Nothing on standard input, unless told otherwise. What reads it needs a process of its own. */
+/** Empty standard input by default. Commands that read it need a process of their own. */
 async function run(args: readonly string[], { input = '', more = {} } = {}): Promise<Finished> {
   const finished = args.includes('-') ? await spawned(args, input) : await reseal(args, { ...SETTINGS, ...more });
   printed += finished.out + finished.err;
@@ -65,7 +65,7 @@ async function json(args: readonly string[], input?: string) {
 const newAccount = async (...options: string[]): Promise<string> =>
   (await json(['account', 'create', 'Acme', ...options])).account.id;
 
-/** What is printed for people, with blanks as they come and the time as TIME; nothing else may be there. */
+/** Text output with white space normalized and times replaced by TIME; nothing else may be there. */
 async function prints(args: readonly string[], expected: string, input?: string): Promise<void> {
   const { code, out, err } = await run(args, { ...(input !== undefined && { input }) });
   assert.deepEqual([code, err], [0, ''], args.join(' ') + err);
@@ -76,7 +76,7 @@ async function prints(args: readonly string[], expected: string, input?: string)
   assert.equal(seen.replace(/ +/g, ' '), expected, args.join(' '));
 }
 
-/** Refused alike for people and for machines. */
+/** Refused the same way in text and JSON. */
 async function refuses(args: readonly string[], exitCode: number, code: string, words: RegExp): Promise<void> {
   const [{ code: exited, out, err }, machine] = await Promise.all([run(args), run([...args, '--json'])]);
   assert.deepEqual([exited, out], [exitCode, ''], `${args.join(' ')}: ${out}${err}`);
@@ -84,7 +84,7 @@ async function refuses(args: readonly string[], exitCode: number, code: string, 
   const { error } = JSON.parse(machine.out);
   assert.deepEqual([machine.code, machine.err, error.code], [exitCode, '', code], args.join(' '));
   assert.ok(err.startsWith(`reseal: ${error.message}\n`), err);
-  // What was seen, phase by phase, is for both of them; only ids and milliseconds differ between two tests.
+  // The phases are the same in both formats; only ids and milliseconds differ between two tests.
   const { stage, reason } = error.details ?? {};
   if (stage) assert.match(err, new RegExp(`"stage": "${stage}",\\s+"reason": ${reason ? `"${reason}"` : null}`));
 }
@@ -94,7 +94,7 @@ const OTHER_KEY_FILE = file('other.txt', 'another-key\r\nand a second line\n');
 const account = await newAccount();
 const address = (url: string, key = KEY_FILE) => ['--url', url, '--access-key-file', key];
 
-test('set, show and delete, as people see them', async () => {
+test('set, show and delete: text output', async () => {
   await prints(['callback', 'show', account], 'The account has no callback settings.\n');
   const table = (state: string, actions: string) =>
     `URL STATE ACTIONS UPDATED\n${URL_OF_IT} ${state} ${actions} TIME\n`;
@@ -117,10 +117,10 @@ test('set, show and delete, as people see them', async () => {
   await prints(['callback', 'delete', account], 'There was nothing to delete.\n');
   await prints(['callback', 'set', account, ...address(URL_OF_IT)], table('active', 'all') + secret);
   const [first, second] = signingSecrets.slice(-2);
-  assert.notEqual(first, second, 'the old secret went with the old settings');
+  assert.notEqual(first, second, 'the old secret was deleted with the settings');
 });
 
-test('the same for machines; and the key is the one of the file or of standard input, kept while it is not given', async () => {
+test('set, show and delete: JSON output; the access key comes from a file or standard input, and is kept if omitted', async () => {
   const id = await newAccount();
   const keySent = async (): Promise<string | undefined> => {
     await json(['callback', 'test', id]);
@@ -139,17 +139,17 @@ test('the same for machines; and the key is the one of the file or of standard i
   const paused = await json(['callback', 'set', id, '--disabled', '--actions', 'order:revoked']);
   assert.deepEqual(Object.keys(paused), ['callback']);
   assert.deepEqual([paused.callback.disabled, paused.callback.enabled_actions], [true, ['order:revoked']]);
-  assert.equal(await keySent(), 'key-from-a-file', 'the test is sent all the same');
+  assert.equal(await keySent(), 'key-from-a-file', 'the test is sent anyway');
   const again = await json(['callback', 'set', id, ...address(URL_OF_IT, '-')], 'key-from-standard-input');
   assert.deepEqual(Object.keys(again), ['callback']);
   assert.equal(await keySent(), 'key-from-standard-input');
   await json(['callback', 'set', id, ...address(URL_OF_IT, OTHER_KEY_FILE)]);
-  assert.equal(await keySent(), 'another-key', 'the first line, however it ends');
+  assert.equal(await keySent(), 'another-key', 'the first line, without its line ending');
   assert.deepEqual(await json(['callback', 'delete', id]), { deleted: true });
   assert.deepEqual(await json(['callback', 'delete', id]), { deleted: false });
 });
 
-test('a managed-PKI account is configured here, and only here', async () => {
+test('a managed-PKI account can only be configured by the CLI', async () => {
   const id = await newAccount('--kind', 'managed_pki');
   const { signing_secret: secret, callback } = await json(['callback', 'set', id, ...address(URL_OF_IT)]);
   signingSecrets.push(secret);
@@ -163,7 +163,7 @@ test('a managed-PKI account is configured here, and only here', async () => {
   assert.deepEqual(await json(['callback', 'delete', id]), { deleted: true });
 });
 
-test('mistakes are answered with what to do, and nothing is saved', async () => {
+test('errors come with a remedy, and nothing is saved', async () => {
   const id = await newAccount();
   const set = ['callback', 'set', id];
   const bad = (url: string) => [...set, ...address(url)];
@@ -190,7 +190,7 @@ test('mistakes are answered with what to do, and nothing is saved', async () => 
   assert.deepEqual(await json(['callback', 'show', id]), { callback: null });
 });
 
-test('a test says what happened, and its exit code whether it worked', async () => {
+test('a test prints what happened, and its exit code says whether it succeeded', async () => {
   const { code, out } = await run(['callback', 'test', account]);
   assert.equal(code, 0);
   assert.match(
@@ -201,7 +201,7 @@ test('a test says what happened, and its exit code whether it worked', async () 
   assert.deepEqual([callback.stage, callback.reason, callback.http_status], ['response', null, 200]);
   assert.equal(callback.webhook_id, callbackIn(receiver).headers['webhook-id']);
 
-  const untrusted = await outside.receiver({ identity: new ThrowAwayCa('Nobody’s Root').identity([HOST]) });
+  const untrusted = await outside.receiver({ identity: new TestCa('Nobody’s Root').identity([HOST]) });
   const gone = await outside.receiver();
   const { port: closed } = gone;
   await gone[Symbol.asyncDispose]();
@@ -212,22 +212,22 @@ test('a test says what happened, and its exit code whether it worked', async () 
   const FAILED = 'callback_send_error';
   const NOT_200 = 'callback_response_not_200';
   const table: [string, Script, string, RegExp][] = [
-    [URL_OF_IT, says('HTTP/1.1 503 Busy\r\n\r\n'), NOT_200, /answered with the status 503; only 200 counts/],
+    [URL_OF_IT, respond('HTTP/1.1 503 Busy\r\n\r\n'), NOT_200, /answered with the status 503; only 200 counts/],
     [URL_OF_IT, repeats, NOT_200, /the status 500/],
-    [URL_OF_IT, says('nonsense\r\n\r\n'), FAILED, /is not HTTP\/1\.1/],
+    [URL_OF_IT, respond('nonsense\r\n\r\n'), FAILED, /is not HTTP\/1\.1/],
     [URL_OF_IT, (socket) => socket.destroy(), FAILED, /closed the connection before it had answered/],
-    [`https://${HOST}:${untrusted.port}/`, says(OK), FAILED, /is not trusted/],
-    [`https://${HOST}:${closed}/`, says(OK), FAILED, /refused the connection/],
-    [`https://wrong.example.test:${receiver.port}/`, says(OK), FAILED, /for another host/],
-    ['https://missing.example.test/', says(OK), FAILED, /has no address in DNS/],
-    ['https://broken.example.test/', says(OK), FAILED, /DNS could not answer/],
-    ['https://private.example.test/', says(OK), 'callback_private_domain', /private address/],
+    [`https://${HOST}:${untrusted.port}/`, respond(OK), FAILED, /is not trusted/],
+    [`https://${HOST}:${closed}/`, respond(OK), FAILED, /refused the connection/],
+    [`https://wrong.example.test:${receiver.port}/`, respond(OK), FAILED, /for another host/],
+    ['https://missing.example.test/', respond(OK), FAILED, /has no address in DNS/],
+    ['https://broken.example.test/', respond(OK), FAILED, /DNS could not answer/],
+    ['https://private.example.test/', respond(OK), 'callback_private_domain', /private address/],
   ];
   for (const [url, script, error, words] of table) {
     receiver.script = script;
     await refuses(['callback', 'test', account, ...address(url)], 1, error, words);
   }
-  receiver.script = says(OK);
+  receiver.script = respond(OK);
   const slow = { more: { RESEAL_CALLBACK_TEST_RATE: '1/h' } };
   const id = await newAccount();
   const temporary = ['callback', 'test', id, ...address(URL_OF_IT)];
@@ -236,7 +236,7 @@ test('a test says what happened, and its exit code whether it worked', async () 
   assert.deepEqual([tooFast.code, /Too many requests/.test(tooFast.err)], [1, true]);
 });
 
-/** A callback that a receiver got, as its author has it before him. */
+/** A callback as the author of a receiver captured it. */
 async function captured() {
   const id = await newAccount();
   const { signing_secret: secret } = await json(['callback', 'set', id, ...address(URL_OF_IT)]);
@@ -262,7 +262,7 @@ const verifyArgs = ({ body, secret, id, timestamp, signature, auth, keyFile }: C
 ];
 
 const STEPS = ['X-CC-Callback-Auth', 'webhook-timestamp', 'webhook-signature'];
-/** The steps that say WRONG, the same for people and for machines, and the exit code that goes with them. */
+/** The steps reported WRONG, the same in text and JSON, and the exit code. */
 async function wrongIn(one: Captured): Promise<string[]> {
   const args = verifyArgs(one);
   const [{ code, out, err }, machine] = await Promise.all([run(args), run([...args, '--json'])]);
@@ -277,14 +277,14 @@ async function wrongIn(one: Captured): Promise<string[]> {
   return wrong;
 }
 
-/** As Standard Webhooks says it, and not by our own hand. */
+/** Signed as Standard Webhooks specifies, independently of our code. */
 const signed = ({ secret, id }: Captured, timestamp: string, body: string | Uint8Array): string =>
   `v1,${createHmac('sha256', Buffer.from(secret.slice('whsec_'.length), 'base64'))
     .update(`${id}.${timestamp}.`)
     .update(body)
     .digest('base64')}`;
 
-test('verify says which step of a callback is wrong', async () => {
+test('verify reports which step of a callback failed', async () => {
   const real = await captured();
   assert.equal(real.signature, signed(real, real.timestamp, real.body));
   const seconds = Math.floor(Date.now() / 1000);
@@ -309,7 +309,7 @@ test('verify says which step of a callback is wrong', async () => {
   for (const [what, one, wrong] of table) assert.deepEqual(await wrongIn(one), wrong, what);
 });
 
-test('verify takes time and body as they came, not as they can be read', async () => {
+test('verify uses the raw timestamp and body, not a normalized form', async () => {
   const real = await captured();
   const body = Buffer.from(real.body).fill(0xff, 5, 6);
   const table: [string, Captured, string[]][] = [
@@ -324,7 +324,7 @@ test('verify takes time and body as they came, not as they can be read', async (
   );
 });
 
-test('verify needs no store, and says what is missing', async () => {
+test('verify needs no store, and reports missing arguments', async () => {
   const nowhere = { more: { RESEAL_DATA_DIR: '/dev/null/x' } };
   const args = verifyArgs(await captured());
   assert.equal((await run(args, nowhere)).code, 0);
@@ -348,7 +348,7 @@ test('verify needs no store, and says what is missing', async () => {
   );
 });
 
-test('of all that was printed, no access key, and each signing secret once', () => {
+test('the output contains no access key, and each signing secret once', () => {
   for (const key of ACCESS_KEYS) assert.equal(printed.includes(key), false, key);
   assert.ok(signingSecrets.length >= 5);
   for (const secret of signingSecrets) assert.equal(printed.split(secret).length - 1, 1);

@@ -1,5 +1,5 @@
-// The callback-kill campaign in small: enough kills to notice that it, or what it checks, has broken. The real one is
-// `npm run campaign -- callback-kill`.
+// A short run of the callback-kill campaign: enough kills to notice that the campaign, or what it checks, is broken. The
+// full one is `npm run campaign -- callback-kill`.
 import assert from 'node:assert/strict';
 import { CALLBACK_KILL_ENGINES, killDuringCallbacks } from '../../campaigns/callback-kill.ts';
 import type { EngineName } from '../../campaigns/kill.ts';

@@ -1,5 +1,5 @@
-// A bad day for callback tests: two hundred at once towards a receiver that never answers, and callers who leave before
-// they have heard anything. Everything ends, everybody else is served meanwhile, and nothing is left behind.
+// Callback tests under load: two hundred concurrent ones to a receiver that never answers, and callers that disconnect
+// early. All of them end, other requests are served meanwhile, and no resource leaks.
 import assert from 'node:assert/strict';
 import type { Socket } from 'node:net';
 import { test } from 'node:test';
@@ -8,17 +8,17 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import type { Environment } from '../../src/config/config.ts';
 import type { Key, TestApp } from '../support/app.ts';
-import { startCallbackApp, TEST, told } from '../support/callback-app.ts';
+import { resultOf, startCallbackApp, TEST } from '../support/callback-app.ts';
 import { holdTimers } from '../support/held-timers.ts';
 import { body, newOrder, reissue } from '../support/orders.ts';
 import { HOST } from '../support/outside.ts';
 import { type RawAnswer, RawConnection, sendRaw } from '../support/raw-http.ts';
-import { OK, type Receiver, says } from '../support/receiver.ts';
+import { OK, type Receiver, respond } from '../support/receiver.ts';
 
 const STORM = 200;
-/** All that a test may take. */
+/** The total time limit of a test. */
 const TEST_MS = 10_000;
-/** Handshakes that begin together. */
+/** Concurrent handshakes. */
 const AT_A_TIME = 25;
 const LEAVING = 10;
 const RAISED: Environment = {
@@ -28,7 +28,7 @@ const RAISED: Environment = {
   RESEAL_CALLBACK_TESTS_PER_HOST: '250',
 };
 
-/** A test of its own connection, which ends with it: pooled ones would be counted as leftovers. */
+/** A test on its own connection, closed afterwards: pooled connections would count as leaks. */
 function requestFor(key: Key, url: string): string {
   const json = JSON.stringify({ url, access_key: 'k' });
   return (
@@ -37,7 +37,7 @@ function requestFor(key: Key, url: string): string {
   );
 }
 
-/** Begins so many tests, a few at a time, and resolves when all of them have reached the receiver. */
+/** Starts `count` tests, a few at a time; resolves when all of them have reached the receiver. */
 async function begin<T>(count: number, receiver: Receiver, start: () => T): Promise<T[]> {
   const from = receiver.requests.length;
   const begun: T[] = [];
@@ -51,7 +51,7 @@ async function begin<T>(count: number, receiver: Receiver, start: () => T): Prom
 setFlagsFromString('--expose-gc');
 const collectGarbage = runInNewContext('gc') as () => void;
 const MIB = 1024 * 1024;
-/** What is reachable, in JavaScript and beside it, in MiB. */
+/** Memory in use, JavaScript heap and external, in MiB. */
 async function memory(): Promise<number> {
   for (let round = 0; round < 3; round += 1) {
     await setImmediate();
@@ -61,12 +61,12 @@ async function memory(): Promise<number> {
   return (heapUsed + external) / MIB;
 }
 
-/** Sockets, timers and questions that are under way in this process. */
+/** Active sockets, timers and queries of this process. */
 const resources = () =>
   process.getActiveResourcesInfo().filter((one) => /^(TCPSocketWrap|TLSWrap|UDPWrap|Timeout|.*ReqWrap)$/.test(one));
 
 async function settlesTo(expected: number): Promise<void> {
-  // Handles are closed in the turn after, and a name server's socket some turns later.
+  // Handles close in the next turn of the event loop, and a name server's socket some turns later.
   for (let turns = 0; turns < 5_000 && resources().length > expected; turns += 1) await sleep(2);
   assert.ok(
     resources().length <= expected,
@@ -79,7 +79,7 @@ function requireNoFault({ lines }: TestApp): void {
   assert.deepEqual(faults, []);
 }
 
-test(`${STORM} tests at once of a receiver that never answers all end, disturb nobody and leave nothing`, async (t) => {
+test(`${STORM} tests at once of a receiver that never answers all end, do not delay other requests, and leak nothing`, async (t) => {
   await using world = await startCallbackApp(RAISED);
   const { app, outside, receiver: healthy } = world;
   const silent = await outside.receiver({ script: () => {} });
@@ -89,16 +89,16 @@ test(`${STORM} tests at once of a receiver that never answers all end, disturb n
   const others = requestFor(other, world.url());
   const testOther = async () => assert.equal((await sendRaw(app.url, others)).status, 200);
   const reissueBoth = async () => {
-    for (const order of orders) assert.equal(told(await reissue(app, order, body())), '200 success');
+    for (const order of orders) assert.equal(resultOf(await reissue(app, order, body())), '200 success');
   };
 
-  // Once without trouble, so that nothing is counted that is made only once.
+  // A warm-up without load, so that one-time allocations are not counted.
   await Promise.all(await begin(STORM / 2, healthy, testOther));
   await reissueBoth();
   await healthy.deserted();
   const baseline = { memory: await memory(), resources: resources().length, asked: healthy.requests.length };
 
-  // How long a machine needs until all of them are under way must not matter: their time is up when the test says so.
+  // The result must not depend on how fast the machine starts them: their timers expire when the test says so.
   using timers = holdTimers();
   app.server.prependListener(
     'request',
@@ -106,21 +106,21 @@ test(`${STORM} tests at once of a receiver that never answers all end, disturb n
   );
   const begunAt = performance.now();
   const tests = await begin(STORM, silent, () => sendRaw(app.url, stormy));
-  assert.equal(silent.openSockets, STORM, 'all of them are under way');
+  assert.equal(silent.openSockets, STORM, 'all of them are in flight');
   const early = await memory();
   const busy = resources().length;
 
   for (let round = 0; round < 10; round += 1) await testOther();
   await reissueBoth();
   await Promise.all(Array.from({ length: 20 }, testOther));
-  assert.equal(silent.openSockets, STORM, 'and they still are: nobody had to wait for them');
+  assert.equal(silent.openSockets, STORM, 'still in flight: other requests did not wait for them');
   assert.equal(healthy.requests.length, baseline.asked + 30);
 
   await sleep(Math.max(0, 6_000 - (performance.now() - begunAt)));
   assert.equal(silent.openSockets, STORM);
   const late = await memory();
 
-  assert.equal(timers.delays.length, STORM, 'each has one limit left, that of its answer');
+  assert.equal(timers.delays.length, STORM, 'each has one timer left, the response timeout');
   assert.ok(
     timers.delays.every((ms) => ms <= TEST_MS),
     timers.delays.join(),
@@ -140,16 +140,16 @@ test(`${STORM} tests at once of a receiver that never answers all end, disturb n
   const megabytes = [baseline.memory, early, late, after].map((one) => one.toFixed(1)).join(' / ');
   t.diagnostic(`MiB before / at first / later / after: ${megabytes}`);
   t.diagnostic(`resources before / during / after: ${baseline.resources} / ${busy} / ${resources().length}`);
-  // All sides are in this process: the callers, the service and the receiver.
-  assert.ok(early - baseline.memory < STORM * 0.25, `${megabytes}: a quarter of a MiB for each is too much`);
-  assert.ok(late - early < 8, `${megabytes}: waiting costs nothing more`);
-  assert.ok(after - baseline.memory < 8, `${megabytes}: what was used is given back`);
+  // All sides run in this process: the callers, the service and the receiver.
+  assert.ok(early - baseline.memory < STORM * 0.25, `${megabytes}: more than a quarter of a MiB each`);
+  assert.ok(late - early < 8, `${megabytes}: memory grew while waiting`);
+  assert.ok(after - baseline.memory < 8, `${megabytes}: memory was not released`);
   requireNoFault(app);
   await testOther();
   await reissueBoth();
 });
 
-test('the caps answer service_busy, let nobody in who is too many, and open again', async () => {
+test('the caps answer service_busy, admit exactly their number, and free their slots', async () => {
   const caps = { RESEAL_CALLBACK_TESTS_AT_ONCE: '40', RESEAL_CALLBACK_TESTS_PER_ACCOUNT: '20' };
   await using world = await startCallbackApp({ ...RAISED, ...caps, RESEAL_CALLBACK_TESTS_PER_HOST: '30' });
   const { app, outside } = world;
@@ -159,7 +159,7 @@ test('the caps answer service_busy, let nobody in who is too many, and open agai
   const slow = await outside.receiver({ identity, script: (socket) => waiting.push(socket) });
   const underWay: Promise<RawAnswer>[] = [];
 
-  /** Of thirty at once, so many get in and the others are told so. */
+  /** Of thirty concurrent tests, exactly the cap is admitted and the others are refused. */
   async function push(host: string, expected: number): Promise<void> {
     const request = requestFor(await app.newKey(), `https://${host}:${slow.port}/`);
     const from = slow.requests.length;
@@ -182,7 +182,7 @@ test('the caps answer service_busy, let nobody in who is too many, and open agai
   await push('elsewhere.example.test', 10);
   await push('elsewhere.example.test', 0);
 
-  slow.script = says(OK);
+  slow.script = respond(OK);
   for (const socket of waiting) socket.end(OK);
   const statuses = (await Promise.all(underWay)).map(({ status }) => status);
   assert.equal(statuses.filter((status) => status === 200).length, 40);
@@ -190,13 +190,13 @@ test('the caps answer service_busy, let nobody in who is too many, and open agai
   for (let one = 0; one < 2; one += 1) {
     const again = requestFor(await app.newKey(), `https://${HOST}:${slow.port}/`);
     for (const { status } of await Promise.all(Array.from({ length: 15 }, () => sendRaw(app.url, again)))) {
-      assert.equal(status, 200, 'there is room again');
+      assert.equal(status, 200, 'a slot is free again');
     }
   }
 });
 
-test('callers who leave cause one POST each at most, free their slots, and leave nothing either', async (t) => {
-  // Exactly as many slots as there are callers: whoever comes after them finds room only if they are gone.
+test('callers that disconnect cause at most one POST each, free their slots, and leak nothing', async (t) => {
+  // Exactly as many slots as callers: later ones are admitted only if the slots were freed.
   const most = String(LEAVING);
   const caps = { RESEAL_CALLBACK_TESTS_AT_ONCE: most, RESEAL_CALLBACK_TESTS_PER_ACCOUNT: most };
   await using world = await startCallbackApp({ ...RAISED, ...caps });
@@ -208,7 +208,7 @@ test('callers who leave cause one POST each at most, free their slots, and leave
   const key = await app.newKey();
   const passing = requestFor(key, world.url());
 
-  /** Every slot can be had at the same time, long before a test that nobody waits for would have ended by itself. */
+  /** All slots can be taken at once, long before an abandoned test would have timed out. */
   async function requireRoom(): Promise<void> {
     for (let tries = 1; ; tries += 1) {
       const answers = await Promise.all(Array.from({ length: LEAVING }, () => sendRaw(app.url, passing)));
@@ -223,7 +223,7 @@ test('callers who leave cause one POST each at most, free their slots, and leave
   const before = await memory();
   const quiet = resources().length;
 
-  /** Fills every slot, and leaves when it is time to. */
+  /** Fills every slot, and disconnects on demand. */
   async function leaving(url: string, isTime: (count: number) => Promise<void>): Promise<void> {
     for (let round = 1; round <= 2; round += 1) {
       const posts = silent.requests.length;
@@ -244,7 +244,7 @@ test('callers who leave cause one POST each at most, free their slots, and leave
   const asked = () => dns.queries.filter(({ name, type }) => name === 'unheard.example.test' && type === 'A').length;
   const silentUrl = `https://${HOST}:${silent.port}/`;
   await leaving(silentUrl, (count) => silent.received(count));
-  assert.equal(silent.requests.length, 2 * LEAVING, 'they had been sent when their callers left');
+  assert.equal(silent.requests.length, 2 * LEAVING, 'they had been sent when the callers disconnected');
   await leaving(`https://${HOST}:${mute.port}/`, (count) => until(() => mute.connections.length >= count));
   await leaving('https://unheard.example.test/', (count) => until(() => asked() >= count));
   await leaving(silentUrl, async () => {});
@@ -253,7 +253,7 @@ test('callers who leave cause one POST each at most, free their slots, and leave
   requireNoFault(app);
   const grown = (await memory()) - before;
   t.diagnostic(`${10 * LEAVING} callers have left; ${grown.toFixed(1)} MiB more than before them`);
-  assert.ok(grown < 8, `${grown} MiB are kept`);
+  assert.ok(grown < 8, `${grown} MiB leaked`);
   const left = app.lines.filter((line) => line.event === 'request' && line.status === 499);
-  assert.ok(left.length >= 6 * LEAVING, 'the log says that they left');
+  assert.ok(left.length >= 6 * LEAVING, 'the log reports the disconnects');
 });

@@ -1,5 +1,5 @@
-// An integrator's day with callbacks, offline: the real sandbox with its receiver, what each error looks like, a
-// receiver of one's own, and what a restart keeps.
+// Callbacks as an integrator meets them, offline: the real sandbox with its receiver, every error, a receiver of the
+// integrator's own, and what survives a restart.
 import assert from 'node:assert/strict';
 import dgram from 'node:dgram';
 import { once } from 'node:events';
@@ -14,7 +14,7 @@ import { newFolder } from '../support/app.ts';
 import { reseal } from '../support/in-process.ts';
 import { startReseal } from '../support/process.ts';
 import { Receiver } from '../support/receiver.ts';
-import { ThrowAwayCa } from '../support/receiver-certificates.ts';
+import { TestCa } from '../support/receiver-certificates.ts';
 
 type Settings = Readonly<Record<string, string>>;
 type Credential = Pick<SandboxFile['accounts'][number]['credentials'][number], 'key_id' | 'auth_key'>;
@@ -52,13 +52,13 @@ async function call(
   return { status: response.status, body: await response.json() };
 }
 
-/** `200`, `503`, or why it failed. */
+/** `200`, `503`, or the failure reason. */
 const outcomeOf = ({ body: { code, data, details } }: Answer): string => {
   const report = data?.callback ?? details;
   return `${code} ${report?.reason ?? report?.http_status ?? '-'}`;
 };
 
-/** Waits for sandbox.json to say so; it is written a moment after a callback. */
+/** Waits until sandbox.json matches; it is written shortly after a callback. */
 async function sandboxWith(folder: string, isThere: (sandbox: Sandbox) => boolean): Promise<Sandbox> {
   const { promise, resolve, reject } = Promise.withResolvers<Sandbox>();
   const look = () => {
@@ -74,8 +74,8 @@ async function sandboxWith(folder: string, isThere: (sandbox: Sandbox) => boolea
   });
 }
 
-// One for the tests that change nothing. The rate is the only thing unlike the one that people start: every test of
-// this file fits into it, and still it can be used up.
+// Shared by tests that change nothing. Only the rate differs from the default: high enough for all tests of this file,
+// and low enough to exhaust.
 const folder = newFolder();
 const settings = {
   ...settingsFor(folder),
@@ -94,7 +94,7 @@ const at = (path: string, host = 'receiver') => ({
   access_key: 'an-access-key',
 });
 
-test('the callback test of the greeting works when pasted, and the receiver shows what it got', async () => {
+test('the callback test of the greeting works when pasted, and the receiver shows the callback', async () => {
   const pasted = /curl -s -X PUT (\S+) \\\n((?:\s+-H '[^']*' \\\n)*)\s+-H '([^']*)' -d '([^']*)'/.exec(shared.output);
   const [, url = '', lines = '', last = '', body = ''] = pasted ?? [];
   const headers = [...[...lines.matchAll(/-H '([^']*)'/g)].map(([, header = '']) => header), last];
@@ -125,7 +125,7 @@ test('the callback test of the greeting works when pasted, and the receiver show
   assert.deepEqual([nowhere.code, /no sandbox here.*reseal sandbox/s.test(nowhere.err)], [1, true]);
 });
 
-test('each of the nine errors of the specification can be seen offline', async () => {
+test('each of the nine errors of the specification can be reproduced offline', async () => {
   const [, ...otherKinds] = sandbox.accounts[0]!.credentials;
   const table: [Credential | undefined, unknown, number, string][] = [
     [STANDARD, { url: '' }, 400, 'invalid_parameters'],
@@ -155,11 +155,11 @@ test('each of the nine errors of the specification can be seen offline', async (
   let answer = await tested(BARE, at('/'));
   for (let count = 1; answer.status === 200 && count <= 50; count += 1) answer = await tested(BARE, at('/'));
   assert.deepEqual([answer.status, answer.body.code], [429, 'request_too_fast']);
-  assert.equal((await tested(PAUSED)).status, 200, 'another account is not concerned');
+  assert.equal((await tested(PAUSED)).status, 200, 'another account is not affected');
   assert.equal(seen.add('request_too_fast').size, 9);
 });
 
-test('each misbehaviour of the greeting is told as what it is', async () => {
+test('each misbehaviour listed in the greeting is reported as what it is', async () => {
   const TABLE: Readonly<Record<string, string>> = {
     '/status/503': 'callback_response_not_200 503',
     '/delay/12': 'callback_send_error response_timeout',
@@ -189,7 +189,7 @@ test('each misbehaviour of the greeting is told as what it is', async () => {
   assert.equal(outcomeOf(await tested(STANDARD, elsewhere)), 'callback_private_domain -', 'only its own port is open');
 });
 
-test('a managed-PKI account tests what is saved, and a paused and filtered one too', async () => {
+test('managed-PKI accounts, and paused and filtered ones, can test their saved settings', async () => {
   const accounts = sandbox.accounts.filter(({ callback }) => callback !== null);
   assert.deepEqual(
     accounts.map(({ kind }) => kind),
@@ -211,7 +211,7 @@ test('a managed-PKI account tests what is saved, and a paused and filtered one t
   assert.deepEqual([body.data.callback.disabled, body.data.callback.enabled_actions], [true, ['order:revoked']]);
 });
 
-test('on the command line, in its folder, the sandbox’s world is the same', async () => {
+test('commands in the sandbox’s folder use its DNS and its roots', async () => {
   const [, managed, , paused] = sandbox.accounts;
   for (const { id } of [managed!, paused!]) {
     const { code, out, err } = await reseal(['callback', 'test', id], settings);
@@ -220,7 +220,7 @@ test('on the command line, in its folder, the sandbox’s world is the same', as
   }
 });
 
-/** The fingerprint of the receiver's certificate, if it is for that name and of one of the sandbox's roots. */
+/** The fingerprint of the receiver's certificate, if it is valid for that name and issued by a root of the sandbox. */
 async function certificateOf({ receiver, trust }: Sandbox, servername = 'receiver.sandbox.test'): Promise<string> {
   const [host = '', port] = receiver.address.split(':');
   const ca = trust.roots.map((path) => readFileSync(path, 'utf8'));
@@ -233,21 +233,21 @@ async function certificateOf({ receiver, trust }: Sandbox, servername = 'receive
   }
 }
 
-test('the receiver’s certificate is one of the roots’, for its name', async () => {
+test('the receiver’s certificate is issued by one of the roots, for its name', async () => {
   assert.match(await certificateOf(sandbox), /^[0-9A-F:]{95}$/);
   assert.equal(new URL(sandbox.receiver.url).hostname, 'receiver.sandbox.test');
   await assert.rejects(certificateOf(sandbox, 'other.sandbox.test'), { code: 'ERR_TLS_CERT_ALTNAME_INVALID' });
   const other = join(newFolder(), 'other.pem');
-  writeFileSync(other, new ThrowAwayCa('Other').root);
+  writeFileSync(other, new TestCa('Other').root);
   await assert.rejects(certificateOf({ ...sandbox, trust: { roots: [other] } }), /certificate/);
 });
 
-test('a receiver of one’s own is private until it is named, and in `serve` that name opens nothing', async () => {
-  const ca = new ThrowAwayCa('My Root');
+test('an integrator’s own receiver is private until it is allowed, and `serve` ignores that permission', async () => {
+  const ca = new TestCa('My Root');
   await using mine = await Receiver.start({ identity: ca.identity(['127.0.0.1']) });
   const rootsFile = join(newFolder(), 'roots.pem');
   writeFileSync(rootsFile, ca.root);
-  const wish = { url: `https://127.0.0.1:${mine.port}/hook`, access_key: 'my-key' };
+  const request = { url: `https://127.0.0.1:${mine.port}/hook`, access_key: 'my-key' };
   const allow = { RESEAL_SANDBOX_ALLOW: `127.0.0.1:${mine.port}` };
   const roots = { RESEAL_CALLBACK_ROOTS_FILE: rootsFile };
   const own = newFolder();
@@ -259,9 +259,9 @@ test('a receiver of one’s own is private until it is named, and in `serve` tha
   for (const [more, expected] of outcomes) {
     await using running = await start(own, more);
     const { base_url, accounts } = sandboxIn(own);
-    assert.equal(outcomeOf(await call(base_url, accounts[0]!.credentials[0]!, 'PUT', '/test', wish)), expected);
+    assert.equal(outcomeOf(await call(base_url, accounts[0]!.credentials[0]!, 'PUT', '/test', request)), expected);
     assert.equal(running.output.includes(`127.0.0.1:${mine.port} on this machine`), more !== roots);
-    const beside = { ...wish, url: 'https://127.0.0.1:1/' };
+    const beside = { ...request, url: 'https://127.0.0.1:1/' };
     const closed = await call(base_url, accounts[0]!.credentials[0]!, 'PUT', '/test', beside);
     assert.equal(outcomeOf(closed), 'callback_private_domain -', 'no other port is open');
     assert.equal(await running.end('SIGTERM'), 0);
@@ -277,18 +277,18 @@ test('a receiver of one’s own is private until it is named, and in `serve` tha
   const made = async (...args: string[]) => JSON.parse((await reseal([...args, '--json'], real)).out);
   const { account } = await made('account', 'create', 'Acme');
   const { key, auth_key } = await made('key', 'create', account.id);
-  const refused = await call(url, { ...key, auth_key }, 'PUT', '/test', wish);
+  const refused = await call(url, { ...key, auth_key }, 'PUT', '/test', request);
   assert.deepEqual([refused.status, outcomeOf(refused)], [422, 'callback_private_domain -']);
   writeFileSync(join(real.RESEAL_DATA_DIR!, 'key.txt'), 'my-key\n');
-  const options = ['--url', wish.url, '--access-key-file', join(real.RESEAL_DATA_DIR!, 'key.txt')];
+  const options = ['--url', request.url, '--access-key-file', join(real.RESEAL_DATA_DIR!, 'key.txt')];
   const { error } = await made('callback', 'test', account.id, ...options);
   assert.equal(error.code, 'callback_private_domain');
   assert.equal(mine.connections.length, 2);
 });
 
-test('settings, keys and certificate outlive a restart and a kill; what a person changed stays', async () => {
+test('settings, keys and certificate survive a restart and a kill; manual changes are kept', async () => {
   const own = newFolder();
-  /** With RESEAL_PORT=0 every start finds other free ports. */
+  /** With RESEAL_PORT=0 every start uses other free ports. */
   const lasting = ({ accounts }: Sandbox) => JSON.parse(JSON.stringify(accounts).replace(/:\d+\//g, ':PORT/'));
   const change = { url: 'https://receiver.sandbox.test:9/changed', access_key: 'changed', enabled_actions: [] };
   const mine = { url: 'https://hooks.example.com/mine', access_key: 'mine-key', disabled: true };
@@ -305,7 +305,7 @@ test('settings, keys and certificate outlive a restart and a kill; what a person
     assert.deepEqual({ accounts: lasting(second), certificate: await certificateOf(second) }, before);
     const [standard, managed, , paused] = second.accounts.map(({ credentials }) => credentials[0]!);
     const base = second.base_url;
-    assert.equal((await call(base, managed!, 'PUT', '/test')).status, 200, 'the saved port is the receiver’s of today');
+    assert.equal((await call(base, managed!, 'PUT', '/test')).status, 200, 'the saved port is the current one');
     assert.equal((await call(base, standard!, 'PUT', '', mine)).status, 200);
     assert.equal((await call(base, paused!, 'PUT', '', change)).status, 200);
     assert.equal(await running.end('SIGTERM'), 0);
@@ -330,7 +330,7 @@ test('settings, keys and certificate outlive a restart and a kill; what a person
   assert.equal(paused.callback.access_key, 'changed');
 });
 
-test('SIGTERM ends it with its receiver and its name server, the last callback is written down, nothing lingers', async () => {
+test('SIGTERM stops the sandbox with its receiver and name server, records the last callback, and leaves nothing running', async () => {
   const own = newFolder();
   await using running = await start(own);
   const { base_url, accounts, receiver, dns } = sandboxIn(own);

@@ -5,7 +5,7 @@ import { startApp } from '../support/app.ts';
 import { authorize, newCloudKey } from '../support/cloud-keys.ts';
 import { reseal } from '../support/in-process.ts';
 
-test('keys are listed without their secrets, and destroyed only when asked twice', async () => {
+test('keys are listed without their secrets, and destroyed only after confirmation', async () => {
   await using app = await startApp();
   const held = await newCloudKey(app);
   const { accountId } = held.key;
@@ -35,7 +35,7 @@ test('keys are listed without their secrets, and destroyed only when asked twice
     assert.equal(result.code, code, `${args.join(' ')}: ${result.err}`);
     assert.match(result.err, message);
   }
-  assert.deepEqual(await list(), [shown], 'nothing has happened yet');
+  assert.deepEqual(await list(), [shown], 'not destroyed yet');
 
   const destroyed = await reseal(['cloud-key', 'destroy', accountId, held.id, '--yes'], settings);
   assert.equal(destroyed.code, 0, destroyed.err);
@@ -44,7 +44,7 @@ test('keys are listed without their secrets, and destroyed only when asked twice
     ['destroyed'],
   );
   const refused = await authorize(app, held, [Buffer.alloc(32).toString('base64')]);
-  assert.equal(refused.status, 400, 'a running service knows at once');
+  assert.equal(refused.status, 400, 'a running service refuses the key at once');
   const entries = await app.app.store.audit.listOf(accountId, { limit: 100 });
   const { actor, subject } = entries.find(({ action }) => action === 'cloud-key:destroyed')!;
   assert.deepEqual([actor, subject], ['cli', held.id]);

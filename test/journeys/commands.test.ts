@@ -1,5 +1,5 @@
-// One command of each group as a process of its own, as a user types it: its exit code and its output are those of the
-// same command in the process of a test. So what the other journeys prove in-process holds for the real program.
+// One command of each group, spawned as a user runs it: exit code and output equal those of the same command run
+// in-process. So what the other journeys prove in-process holds for the real program.
 import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -20,7 +20,7 @@ const { key: holder } = await newCloudKey(app);
 const blocklist = join(app.folder, 'blocklist.txt');
 writeFileSync(blocklist, `${'ab'.repeat(32)}\n`);
 
-/** None of them changes what the next one says. */
+/** None of them changes the output of the next. */
 const GROUPS: Readonly<Record<string, readonly string[]>> = {
   account: ['account', 'show', key.accountId],
   key: ['key', 'list', key.accountId],
@@ -35,15 +35,15 @@ const GROUPS: Readonly<Record<string, readonly string[]>> = {
   sandbox: ['sandbox', 'dns', 'list'],
 };
 
-/** It ends with a signal only, and other journeys start it. */
+/** Ends only on a signal, and other journeys spawn it. */
 const SERVES = 'serve';
 
-test('every group of commands has one that is spawned here', () => {
+test('every command group has one command that is spawned here', () => {
   const groups = Object.keys(COMMANDS).map((name) => name.split(' ')[0] ?? '');
   assert.deepEqual(new Set([...Object.keys(GROUPS), SERVES]), new Set(groups));
 });
 
-/** The doctor reads the clock. */
+/** The doctor reports the clock. */
 const withoutClock = ({ code, out, err }: Finished) => ({
   code,
   err,
@@ -51,7 +51,7 @@ const withoutClock = ({ code, out, err }: Finished) => ({
 });
 
 for (const [group, args] of Object.entries(GROUPS)) {
-  test(`${group}: a process says what the same command says in-process`, async () => {
+  test(`${group}: a spawned process gives the same result as in-process`, async () => {
     const spawned = await spawnReseal(args, settings);
     assert.deepEqual(withoutClock(spawned), withoutClock(await reseal(args, settings)));
     assert.equal(spawned.code, group === 'cert' ? 1 : 0, spawned.out + spawned.err);
@@ -59,7 +59,7 @@ for (const [group, args] of Object.entries(GROUPS)) {
   });
 }
 
-test('mistakes and help are the same too', async () => {
+test('usage errors and help are the same too', async () => {
   for (const args of [['account', 'create'], ['acount'], ['key', 'rotate', '--help'], [], ['--version']]) {
     assert.deepEqual(await spawnReseal(args, settings), await reseal(args, settings), args.join(' '));
   }

@@ -76,7 +76,7 @@ const namesOf = async (id: string): Promise<string[]> => (await api('GET', id)).
 const CONSENT = { i_know_remove_domain_will_revoke_before_cert: true };
 
 for (const [index, method] of (['dns', 'file', 'dns-persist'] as const).entries()) {
-  test(`${method}: placed, proven, issued; a name more, a name less, a wildcard`, async () => {
+  test(`${method}: placed, validated, issued; a name added, a name removed, a wildcard`, async () => {
     const base = `journey${index}.com`;
     const [first, second, wildcard] = [`www.${base}`, `api.${base}`, `*.${base}`];
     const placed = await api('POST', 'ssl-dv', request([first], { dcv_method: method }));
@@ -89,7 +89,7 @@ for (const [index, method] of (['dns', 'file', 'dns-persist'] as const).entries(
     assert.equal(
       (await api('GET', id)).data.certificate.id,
       placed.data.certificate.id,
-      'under the id that was answered',
+      'under the id in the response',
     );
 
     assert.equal(await reissued(id, [first, second]), 'reissuing');
@@ -100,7 +100,7 @@ for (const [index, method] of (['dns', 'file', 'dns-persist'] as const).entries(
     assert.equal(await completed(id), 'issued');
     assert.deepEqual(await namesOf(id), [first, second]);
 
-    assert.equal(await reissued(id, [first], CONSENT), 'issued', 'what is left is proven already');
+    assert.equal(await reissued(id, [first], CONSENT), 'issued', 'the remaining names are already validated');
     assert.deepEqual(await namesOf(id), [first]);
 
     if (method === 'file') {
@@ -116,7 +116,7 @@ for (const [index, method] of (['dns', 'file', 'dns-persist'] as const).entries(
   });
 }
 
-test('dns-persist: an expiry, none, and another policy, each as the order says', async () => {
+test('dns-persist: with and without expiry, and with another policy, as the order instructs', async () => {
   const name = 'www.journey-persist.com';
   const path = `_validation-persist.${name}`;
   const until = Math.floor(Date.now() / 1000) + 3_600;
@@ -151,5 +151,5 @@ test('dns-persist: an expiry, none, and another policy, each as the order says',
   assert.equal(await completed(id), 'issued');
 
   assert.equal((await reseal(['sandbox', 'dns', 'clear', path], settings)).code, 0);
-  assert.equal(await reissued(id, [name, below]), 'reissuing', 'who takes the record away withdraws');
+  assert.equal(await reissued(id, [name, below]), 'reissuing', 'removing the record withdraws the authorization');
 });

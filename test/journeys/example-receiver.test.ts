@@ -1,4 +1,4 @@
-// The receiver that integrators copy from, in a process of its own: what it believes, and what it does not.
+// The example receiver that integrators copy, in a process of its own: which callbacks it accepts, and which it rejects.
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -12,10 +12,10 @@ import { Secret } from '../../src/domain/secret.ts';
 import { callbackHeaders, newSigningSecret, signatureOf } from '../../src/usecases/callbacks/sign-callback.ts';
 import { newFolder } from '../support/app.ts';
 import { RunningProcess } from '../support/process.ts';
-import { ThrowAwayCa } from '../support/receiver-certificates.ts';
+import { TestCa } from '../support/receiver-certificates.ts';
 
 const EXAMPLE = fileURLToPath(new URL('../../examples/receiver.mjs', import.meta.url));
-const CA = new ThrowAwayCa('Integrator’s Root');
+const CA = new TestCa('Integrator’s Root');
 const ACCESS_KEY = 'an access key';
 const SECRET = newSigningSecret((count) => Uint8Array.from({ length: count }, (_, index) => index));
 const MINUTE = 60_000;
@@ -33,7 +33,7 @@ function startExample(extra: Readonly<Record<string, string>> = {}): RunningProc
   };
   writeFileSync(env.CERT_FILE, cert);
   writeFileSync(env.KEY_FILE, key);
-  // A process group of its own, which is what the running process ends.
+  // Its own process group, which RunningProcess terminates.
   return new RunningProcess(
     spawn(process.execPath, [EXAMPLE], { env, stdio: ['ignore', 'pipe', 'pipe'], detached: true }),
   );
@@ -42,28 +42,31 @@ function startExample(extra: Readonly<Record<string, string>> = {}): RunningProc
 const bodyFor = (orderId: string): string =>
   JSON.stringify(callbackBody('order:issued', { orderStatus: 'issued', orderId, certificateId: 'c' }, 'zh-CN'));
 
-interface Wish {
+interface SentCallback {
   readonly id: string;
   readonly at?: number;
   readonly body?: string;
   readonly accessKey?: string;
   readonly headers?: Readonly<Record<string, string>>;
-  /** What arrives, if that is not what was signed. */
+  /** The body sent, if it differs from the signed one. */
   readonly sent?: string;
 }
 
-async function send(url: string, { id, at = Date.now(), body = bodyFor(id), ...wish }: Wish): Promise<number> {
-  const accessKey = new Secret(wish.accessKey ?? ACCESS_KEY);
+async function send(
+  url: string,
+  { id, at = Date.now(), body = bodyFor(id), ...request }: SentCallback,
+): Promise<number> {
+  const accessKey = new Secret(request.accessKey ?? ACCESS_KEY);
   const signed = callbackHeaders({ id, at, body, accessKey, signingSecret: SECRET });
-  const headers = { ...signed, ...wish.headers };
+  const headers = { ...signed, ...request.headers };
   const outgoing = https.request(url, { ca: CA.root, agent: false, method: 'POST', headers });
-  outgoing.end(wish.sent ?? body);
+  outgoing.end(request.sent ?? body);
   const [answer] = await once(outgoing, 'response');
   answer.resume();
   return answer.statusCode;
 }
 
-test('the example believes what is ours, once, and nothing else', async () => {
+test('the example accepts each authentic callback once, and nothing else', async () => {
   await using example = startExample();
   const url = await example.listening();
   assert.equal(await send(url, { id: 'good' }), 200);
@@ -77,7 +80,7 @@ test('the example believes what is ours, once, and nothing else', async () => {
   assert.equal(await send(url, { id: 'rotated', at, headers: { 'webhook-signature': two } }), 200);
   assert.equal(await send(url, { id: 'slow-clock', at: at - 4 * MINUTE }), 200);
 
-  const refused: Wish[] = [
+  const refused: SentCallback[] = [
     { id: 'wrong-key', accessKey: 'another access key' },
     { id: 'longer-key', accessKey: `${ACCESS_KEY}.` },
     { id: 'tampered', sent: bodyFor('mine') },
@@ -95,7 +98,7 @@ test('the example believes what is ours, once, and nothing else', async () => {
     { id: 'no-signature', headers: { 'webhook-signature': '' } },
     { id: 'long-signature', headers: { 'webhook-signature': 'v1,'.repeat(1_000) } },
   ];
-  for (const wish of refused) assert.equal(await send(url, wish), 401, wish.id);
+  for (const request of refused) assert.equal(await send(url, request), 401, request.id);
   const bare = https.request(url, { ca: CA.root, agent: false }).end();
   assert.equal((await once(bare, 'response'))[0].statusCode, 401);
 

@@ -1,5 +1,5 @@
-// The kill campaign in small: enough rounds to notice that it, or what it checks, has broken. The real one is
-// `npm run campaign -- kill`; that the disk itself is waited for is shown by `npm run campaign -- fsync`.
+// A short run of the kill campaign: enough rounds to notice that the campaign, or what it checks, is broken. The full
+// one is `npm run campaign -- kill`; `npm run campaign -- fsync` shows that writes wait for the disk.
 import assert from 'node:assert/strict';
 import { type EngineName, killRepeatedly } from '../../campaigns/kill.ts';
 import { rule } from '../support/contract.ts';
@@ -7,7 +7,7 @@ import { rule } from '../support/contract.ts';
 const ROUNDS = 2;
 const SEED = 20_261_115;
 
-/** A server that is not ours (TEST_DATABASE_URL) is not ours to kill. */
+/** An external server (TEST_DATABASE_URL) must not be killed. */
 const DATABASE_KILLS: Readonly<Record<EngineName, number>> = {
   SQLite: 0,
   PostgreSQL: process.env.TEST_DATABASE_URL ? 0 : 1,

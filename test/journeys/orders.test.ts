@@ -157,7 +157,7 @@ test('the sandbox has an issued order of each product, and its printed reissue r
   const headers = { 'X-CC-Key-ID': key_id, 'X-CC-Auth-Key': auth_key };
   const paste = ([, url = '', body = '']: readonly string[]) =>
     fetch(url, { method: 'POST', headers: { ...headers, 'Content-Type': 'application/json' }, body });
-  // A plain one, one with a cloud-held key, and one of dual certificates.
+  // A plain order, one with a cloud-held key, and one of dual certificates.
   const [answer, ...others] = await Promise.all(pasted.map(paste));
   assert.deepEqual(
     others.map(({ status }) => status),

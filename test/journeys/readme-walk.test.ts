@@ -1,4 +1,4 @@
-// The walk-through of the README, replayed line by line as it stands there, against a running sandbox.
+// The walk-through of the README, replayed line by line against a running sandbox.
 import assert from 'node:assert/strict';
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
@@ -11,7 +11,7 @@ import { startReseal } from '../support/process.ts';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 
-/** For a machine without curl: the few options that the README uses. */
+/** Replaces curl where it is not installed: the options that the README uses. */
 const CURL = `#!${process.execPath}
 const args = process.argv.slice(2);
 const options = { headers: {} };

@@ -1,5 +1,5 @@
-// The reissue-kill campaign in small: enough kills to notice that it, or what it checks, has broken. The real one is
-// `npm run campaign -- reissue-kill`.
+// A short run of the reissue-kill campaign: enough kills to notice that the campaign, or what it checks, is broken. The
+// full one is `npm run campaign -- reissue-kill`.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { ENGINES, type EngineName } from '../../campaigns/kill.ts';
@@ -9,7 +9,7 @@ const KILLS = 3;
 const SEED = 20_261_115;
 
 for (const engine of Object.keys(ENGINES) as EngineName[]) {
-  test(`${engine}: a kill loses no certificate that was answered, and locks no order`, async (context) => {
+  test(`${engine}: a kill loses no acknowledged certificate, and leaves no order locked`, async (context) => {
     const report = await killDuringReissues(engine, {
       kills: KILLS,
       orders: 8,

@@ -1,6 +1,5 @@
-// Many reissues of one order at the same moment: in one process on SQLite, and spread over two processes on one
-// PostgreSQL. Whatever they do to each other, the order ends with one chain of certificates and nothing left over.
-// TOGETHER=200 makes them more.
+// Concurrent reissues of one order: in one process on SQLite, and spread over two processes on one PostgreSQL. The order
+// ends with one chain of certificates and no leftovers. TOGETHER=200 raises their number.
 import assert from 'node:assert/strict';
 import { after, describe, test } from 'node:test';
 import { faultsIn, readTables } from '../../campaigns/reissue-kill.ts';
@@ -42,7 +41,7 @@ for (const [name, environment] of Object.entries(ENVIRONMENTS)) {
       const call = (index: number) => client.reissue(services[index % services.length]!.url, order, json, key);
       return (await Promise.all(Array.from({ length: count }, (_, index) => call(index)))) as ReissueAnswer[];
     };
-    /** Every row of the order, once nothing is wrong with any of them. */
+    /** Every row of the order, after checking the invariants of each. */
     const rowsOf = async ({ id }: PlacedOrder) => {
       const tables = await withTables(settings[0]!, readTables);
       assert.deepEqual(faultsIn(tables), []);
@@ -59,7 +58,7 @@ for (const [name, environment] of Object.entries(ENVIRONMENTS)) {
       const answers = await together(TOGETHER, order, JSON.stringify(body()));
       assert.deepEqual(new Set(statusesOf(answers)), new Set(['200 success']));
       const ids = new Set(idsOf(answers));
-      assert.equal(ids.size, TOGETHER, 'every one has its own');
+      assert.equal(ids.size, TOGETHER, 'every reissue has its own certificate');
       const { certificates, order: row } = await rowsOf(order);
       assert.deepEqual(new Set(certificates.map(({ id }) => id)), new Set([...ids, order.certificateId]));
       assert.deepEqual(new Set(certificates.map(({ state }) => state)), new Set(['issued']));
@@ -67,7 +66,7 @@ for (const [name, environment] of Object.entries(ENVIRONMENTS)) {
       assert.deepEqual([row.status, row.signing_certificate_id, row.signing_until], ['issued', null, null]);
     });
 
-    test('of as many with a name that must be validated one is pending, and the others are told which', async () => {
+    test('of as many with an unvalidated name one becomes pending, and the others are told which', async () => {
       const order = orders[1]!;
       const answers = await together(TOGETHER, order, JSON.stringify(body(NEW_NAME)));
       const [pending, ...more] = idsOf(answers);

@@ -1,4 +1,4 @@
-// An operator revokes beside a service that runs in a process of its own. What one records, the other shows at once.
+// The operator's revocation commands next to a service in another process: each sees at once what the other records.
 import assert from 'node:assert/strict';
 import { createHash, X509Certificate } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
@@ -48,7 +48,7 @@ async function seen(der: Uint8Array) {
   return { listed: list.revoked.get(serial)?.reason, status, number: list.number };
 }
 
-test('a certificate that the operator revokes is revoked in the service that runs', async () => {
+test('a certificate that the operator revokes is revoked in the running service', async () => {
   const one = await placed(file('one.csr', pem(csr({ key: keyPair('p256') }))));
   assert.deepEqual((await seen(one.der)).status, 'good');
   const { certificate } = await json('cert', 'revoke', account.id, one.id, '--reason', 'privilege_withdrawn');
@@ -65,7 +65,7 @@ test('a certificate that the operator revokes is revoked in the service that run
   assert.equal(order.status, 'revoked');
 });
 
-test('one command ends a compromised key, whatever it is named by', async () => {
+test('one command revokes a compromised key, given as any of its identifiers', async () => {
   const key = newKeyPair('p256');
   const csrFile = file('two.csr', pem(csr({ key })));
   const [first, second] = [await placed(csrFile), await placed(csrFile, 'tls-private')];
@@ -88,7 +88,7 @@ test('one command ends a compromised key, whatever it is named by', async () => 
   }
 });
 
-test('an authority that was replaced still vouches for what it signed', async () => {
+test('a replaced CA still publishes the status of what it signed', async () => {
   const before = await placed(file('three.csr', pem(csr({ key: keyPair('p256') }))));
   const { root, issuing } = caPair('p256');
   const files = { certificate: issuing.pem, key: issuing.key, root: root.pem };
@@ -105,7 +105,7 @@ test('an authority that was replaced still vouches for what it signed', async ()
   }
 });
 
-test('mistakes are answered with what to do', async () => {
+test('errors come with a remedy', async () => {
   const table: [string[], number, RegExp][] = [
     [['cert', 'revoke', account.id, 'nothing'], 1, /no such certificate/],
     [['cert', 'revoke', account.id, 'nothing', '--reason', 'unspecified'], 2, /superseded, cessation_of_operation/],

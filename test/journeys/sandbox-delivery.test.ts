@@ -6,13 +6,13 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import type { SandboxFile } from '../../src/sandbox/folder.ts';
 import { newFolder } from '../support/app.ts';
-import { until } from '../support/deliveries.ts';
+import { waitFor } from '../support/deliveries.ts';
 import { reseal } from '../support/in-process.ts';
 import { startReseal } from '../support/process.ts';
 
 type Callback = SandboxFile['receiver']['callbacks'][number] & { readonly body: Record<string, string> };
 
-test('a reissue that is pasted from the greeting arrives at the receiver, and can be sent again', async () => {
+test('the callback of a reissue pasted from the greeting arrives at the receiver, and can be sent again', async () => {
   const folder = newFolder();
   const settings = { RESEAL_DATA_DIR: folder, RESEAL_PORT: '0' };
   await using sandbox = startReseal(['sandbox'], settings);
@@ -24,7 +24,7 @@ test('a reissue that is pasted from the greeting arrives at the receiver, and ca
     (sandboxFile().receiver.callbacks as readonly Callback[]).filter(
       ({ body }) => body.cert_id === data.certificate.id,
     );
-  const [callback] = await until('it has arrived', () => callbacks().length === 1 && callbacks());
+  const [callback] = await waitFor('it has arrived', () => callbacks().length === 1 && callbacks());
   const [account] = sandboxFile().accounts;
   assert.deepEqual(
     [callback?.body.action_id, callback?.headers['x-cc-callback-auth'], callback?.answer],
@@ -39,7 +39,7 @@ test('a reissue that is pasted from the greeting arrives at the receiver, and ca
   };
   const id = account!.id;
   const delivered = () => command('callback', 'deliveries', id, '--state', 'delivered', '--since', '1h');
-  const { deliveries } = await until('it is noted', async () => {
+  const { deliveries } = await waitFor('it is noted', async () => {
     const found = await delivered();
     return found.deliveries.length > 0 && found;
   });
@@ -49,10 +49,10 @@ test('a reissue that is pasted from the greeting arrives at the receiver, and ca
   assert.match(table.out, /suppressed +0 +not_configured/, 'the demo orders themselves sent no callbacks');
 
   await command('callback', 'resend', id, deliveries[0].id);
-  await until('it has arrived again', () => callbacks().length === 2);
+  await waitFor('it has arrived again', () => callbacks().length === 2);
   const { resent } = await command('callback', 'replay', id, '--state', 'suppressed');
   assert.equal(resent, sandboxFile().orders.length);
-  await until('the others have arrived', async () => (await delivered()).deliveries.length === resent + 1);
+  await waitFor('the others have arrived', async () => (await delivered()).deliveries.length === resent + 1);
   const rotated = await command('callback', 'rotate-secret', id);
   assert.match(rotated.signing_secret, /^whsec_/);
   const wrong = await reseal(['callback', 'replay', id], settings);

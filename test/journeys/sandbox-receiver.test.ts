@@ -9,14 +9,14 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import tls from 'node:tls';
 import { type ReceivedCallback, type Receiver, startReceiver } from '../../src/sandbox/receiver.ts';
 import { Outside, verdict } from '../support/outside.ts';
-import { ThrowAwayCa } from '../support/receiver-certificates.ts';
+import { TestCa } from '../support/receiver-certificates.ts';
 
 const HOST = 'receiver.sandbox.test';
 const UNTRUSTED = 'untrusted.sandbox.test';
-const CA = new ThrowAwayCa('Sandbox Root');
+const CA = new TestCa('Sandbox Root');
 const CERTIFICATES = {
   good: CA.identity([HOST]),
-  untrusted: new ThrowAwayCa('Nobody’s Root').identity([UNTRUSTED]),
+  untrusted: new TestCa('Nobody’s Root').identity([UNTRUSTED]),
 };
 
 const start = (onCallback = () => {}, earlier: readonly ReceivedCallback[] = []) =>
@@ -47,7 +47,7 @@ async function call(receiver: Receiver, path: string, options: Options = {}) {
 const answersOf = (receiver: Receiver) => receiver.callbacks().map(({ answer }) => answer);
 const coded = (code: string) => (error: NodeJS.ErrnoException) => error.code === code || assert.fail(error);
 
-test('a callback is answered with 200 and kept: its own headers, its body, what was done', async () => {
+test('a callback is answered with 200 and recorded: its headers, its body, the action taken', async () => {
   let notified = 0;
   await using receiver = await start(() => {
     notified += 1;
@@ -90,7 +90,7 @@ test('the last fifty are kept, newest first', async () => {
   assert.deepEqual([paths.length, paths[0], paths.at(-1)], [50, '/53', '/4']);
 });
 
-test('what an earlier start received is still there, behind what comes', async () => {
+test('callbacks of an earlier start are kept, after newer ones', async () => {
   await using first = await start();
   for (let count = 1; count <= 50; count += 1) await call(first, `/${count}`);
   await using second = await start(() => {}, first.callbacks());
@@ -99,7 +99,7 @@ test('what an earlier start received is still there, behind what comes', async (
   assert.deepEqual([paths.length, paths[0], paths[1], paths.at(-1)], [50, '/new', '/50', '/2']);
 });
 
-test('the path says which status', async () => {
+test('the path selects the status', async () => {
   await using receiver = await start();
   const table: [string, number, string][] = [
     ['/', 200, '{"received":true}'],
@@ -127,7 +127,7 @@ test('the path says which status', async () => {
   assert.equal((await call(receiver, '/redirect')).headers.location, '/');
 });
 
-test('the echo repeats everything, the access key with it', async () => {
+test('the echo repeats everything, including the access key', async () => {
   await using receiver = await start();
   const { text } = await call(receiver, '/echo', {
     headers: { 'X-CC-Callback-Auth': 'k3y', Accept: '*/*' },
@@ -137,7 +137,7 @@ test('the echo repeats everything, the access key with it', async () => {
   assert.deepEqual([headers['x-cc-callback-auth'], headers.accept, body], ['k3y', '*/*', 'b']);
 });
 
-test('a delay is as long as the path says', async () => {
+test('the path selects the delay', async () => {
   await using receiver = await start();
   const since = performance.now();
   assert.equal((await call(receiver, '/delay/1')).status, 200);
@@ -146,7 +146,7 @@ test('a delay is as long as the path says', async () => {
   assert.deepEqual(answersOf(receiver), ['200 after 1 s']);
 });
 
-test('a reset, garbage and silence are what the client sees', async () => {
+test('the client sees a reset, garbage or silence', async () => {
   await using receiver = await start();
   await assert.rejects(call(receiver, '/reset', { body: '{}' }), coded('ECONNRESET'));
   await assert.rejects(call(receiver, '/garbage'), coded('HPE_INVALID_CONSTANT'));
@@ -158,7 +158,7 @@ test('a reset, garbage and silence are what the client sees', async () => {
   assert.deepEqual(answersOf(receiver), ['nothing', 'garbage', 'reset']);
 });
 
-test('the reset is one of TCP, not a polite end', async () => {
+test('the reset is a TCP RST, not a FIN', async () => {
   await using receiver = await start();
   const connection = net.connect(receiver.port, '127.0.0.1');
   const secured = tls.connect({ socket: connection, servername: HOST, ca: CA.root });
@@ -168,7 +168,7 @@ test('the reset is one of TCP, not a polite end', async () => {
   assert.equal(error.code, 'ECONNRESET');
 });
 
-test('an endless answer goes on until the peer leaves, a little at a time', async () => {
+test('an endless response is sent slowly until the peer disconnects', async () => {
   await using receiver = await start();
   const endless = request(receiver, '/endless', {});
   const [answer] = await once(endless, 'response');
@@ -183,14 +183,14 @@ test('an endless answer goes on until the peer leaves, a little at a time', asyn
   assert.deepEqual(answersOf(receiver), ['200 without an end']);
 });
 
-test('the name asked for picks the certificate, and new ones count from the next connection on', async () => {
+test('SNI selects the certificate, and a new one applies from the next connection', async () => {
   await using receiver = await start();
   const get = (servername: string) => call(receiver, '/', { servername });
   await assert.rejects(get(UNTRUSTED), coded('UNABLE_TO_VERIFY_LEAF_SIGNATURE'));
   await assert.rejects(get('UNTRUSTED.elsewhere.test'), coded('UNABLE_TO_VERIFY_LEAF_SIGNATURE'));
   await assert.rejects(get('wrong-host.sandbox.test'), coded('ERR_TLS_CERT_ALTNAME_INVALID'));
   assert.equal((await get(HOST)).status, 200);
-  // Without SNI, as for an IP address, the certificate is the good one.
+  // Without SNI, as for an IP address, the valid certificate is served.
   await assert.rejects(get(''), coded('ERR_TLS_CERT_ALTNAME_INVALID'));
 
   const expired = CA.identity([HOST], { from: Date.now() - 2 * 86_400_000, until: Date.now() - 86_400_000 });
@@ -228,7 +228,7 @@ test('the callback sender classifies each fault as intended', async () => {
   );
 });
 
-test('a body of more than 16 KiB is refused, and what is kept of it is bounded', async () => {
+test('a body of more than 16 KiB is refused, and the recorded part is bounded', async () => {
   await using receiver = await start();
   const limit = 16 * 1024;
   assert.equal((await call(receiver, '/', { body: 'x'.repeat(limit) })).status, 200);
@@ -247,7 +247,7 @@ test('a body of more than 16 KiB is refused, and what is kept of it is bounded',
   assert.equal(tooMany.status, 431);
 });
 
-test('bodies that would be trouble to write down again are kept as text', async () => {
+test('deeply nested, malformed and empty bodies are recorded as text', async () => {
   await using receiver = await start();
   const bodies = ['['.repeat(8_000) + ']'.repeat(8_000), '{"a":'.repeat(9) + '1'.padEnd(10, '}'), '\0\xff', ''];
   for (const body of bodies) await call(receiver, '/', { body });
@@ -257,7 +257,7 @@ test('bodies that would be trouble to write down again are kept as text', async 
   assert.equal(proto?.answer, '200');
 });
 
-test('nothing that is not a callback takes it down', async () => {
+test('no malformed client crashes it', async () => {
   await using receiver = await start();
   const secure = async () => {
     const socket = tls.connect({ port: receiver.port, host: '127.0.0.1', servername: HOST, ca: CA.root });
@@ -295,7 +295,7 @@ test('nothing that is not a callback takes it down', async () => {
   assert.deepEqual(answersOf(receiver), ['200']);
 });
 
-test('one request for each connection, and 64 connections at a time', async () => {
+test('one request per connection, and 64 concurrent connections', async () => {
   await using receiver = await start();
   const two = tls.connect({ port: receiver.port, host: '127.0.0.1', servername: HOST, ca: CA.root });
   two.write('GET /1 HTTP/1.1\r\nHost: a\r\n\r\nGET /2 HTTP/1.1\r\nHost: a\r\n\r\n');
@@ -327,14 +327,14 @@ test('a silent client is disconnected', async () => {
   assert.equal(receiver.callbacks().length, 0);
 });
 
-test('closing ends everything at once and leaves nothing behind', async () => {
+test('closing disconnects everything at once and leaks nothing', async () => {
   /** Waits for handles of earlier tests to close, and compares counts, because the test runner has handles too. */
   const handles = async () => {
     await sleep(100);
     return process.getActiveResourcesInfo().filter((one) => /Timeout|TCP|TLS/.test(one));
   };
   let before = await handles();
-  while (before.includes('TCPServerWrap')) before = await handles(); // One that a test before has closed, on its way out.
+  while (before.includes('TCPServerWrap')) before = await handles(); // A handle that an earlier test is still closing.
   const receiver = await start();
   const clients = ['/silent', '/endless', '/delay/60'].map((path) => request(receiver, path, {}));
   const ended = clients.map((client) => new Promise((resolve) => client.on('error', () => {}).once('close', resolve)));

@@ -1,5 +1,5 @@
-// Two terminals: one runs the sandbox as a process of its own; commands of the other change its DNS records and files. A
-// real resolver, a real HTTP client.
+// Two terminals: one runs the sandbox as a process; commands in the other change its DNS records and files. Checked with
+// a real resolver and a real HTTP client.
 import assert from 'node:assert/strict';
 import { Resolver } from 'node:dns/promises';
 import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
@@ -38,7 +38,7 @@ async function started(folder: string) {
   return { running, resolver, get, [Symbol.asyncDispose]: () => running[Symbol.asyncDispose]() };
 }
 
-test('records and files are set before and while it runs, replaced, cleared, kept over a restart, gone by a reset', async () => {
+test('records and files are set before and while it runs, replaced, cleared, kept over a restart, deleted by a reset', async () => {
   const folder = newFolder();
   const { run, json } = terminal(folder);
   const path = new URL(FILE_URL).pathname;
@@ -94,7 +94,7 @@ test('records and files are set before and while it runs, replaced, cleared, kep
   );
 });
 
-test('twenty at once lose nothing, and the file is for its owner only', async () => {
+test('twenty concurrent commands lose no update, and only the owner can read the file', async () => {
   const folder = newFolder();
   const { spawned, json } = terminal(folder);
   const names = Array.from({ length: 20 }, (_, n) => `n${String(n).padStart(2, '0')}.test`);
@@ -113,7 +113,7 @@ test('twenty at once lose nothing, and the file is for its owner only', async ()
   assert.equal(existsSync(join(folder, 'sandbox-world.json.draft')), false);
 });
 
-test('who cannot have the lock says so in the end, and changes nothing; a reset waits for it too', async () => {
+test('a command that cannot get the lock fails after a timeout and changes nothing; a reset waits for it too', async () => {
   const folder = newFolder();
   const { run, spawned, json } = terminal(folder);
   await run('dns', 'set', 'a.test', 'A', '192.0.2.1');
@@ -128,7 +128,7 @@ test('who cannot have the lock says so in the end, and changes nothing; a reset 
   assert.deepEqual(await json('dns', 'clear', 'a.test'), { cleared: 1 });
 });
 
-test('a broken file is a warning of the sandbox that runs, and an error of the next command', async () => {
+test('a corrupt file is a warning of the running sandbox, and an error of the next command', async () => {
   const folder = newFolder();
   const { run } = terminal(folder);
   await run('dns', 'set', 'a.test', 'A', '192.0.2.1');
@@ -160,7 +160,7 @@ const MISTAKES: readonly (readonly [words: readonly string[], message: RegExp])[
   [['http', 'set', 'http://a.test/', 'x'.repeat(65_537)], /more than 65536 bytes/],
 ];
 
-test('mistakes are said in words, with what to do, and change nothing', async () => {
+test('errors come with a remedy, and change nothing', async () => {
   const folder = newFolder();
   const { run } = terminal(folder);
   for (const [words, message] of MISTAKES) {

@@ -25,12 +25,12 @@ async function started(folder: string, extra: Record<string, string> = {}) {
   return { running, url, [Symbol.asyncDispose]: () => running[Symbol.asyncDispose]() };
 }
 
-/** The first start in an empty folder; the tests that only look at it share it. */
+/** The first start in an empty folder, shared by the tests that only read it. */
 const folder = newFolder();
 const sandbox = await started(folder);
 after(() => sandbox[Symbol.asyncDispose]());
 
-test('the greeting is a request to paste, and the request works', async () => {
+test('the greeting shows a request, which works when pasted', async () => {
   const greeting = sandbox.running.output;
   const [, url, keyId, authKey] =
     /curl -s (\S+) \\\n\s+-H 'X-CC-Key-ID: (\S+)' \\\n\s+-H 'X-CC-Auth-Key: (\S+)'/.exec(greeting) ?? [];
@@ -39,13 +39,13 @@ test('the greeting is a request to paste, and the request works', async () => {
   assert.match(greeting, /Only because this is a sandbox:/);
 });
 
-test('files of the service are for its owner only', () => {
+test('only the owner can read the files of the service', () => {
   for (const name of ['reseal.db', 'reseal.db-wal', 'seal.key', 'sandbox.json']) {
     assert.equal(statSync(join(folder, name)).mode & 0o777, 0o600, name);
   }
 });
 
-test('sandbox.json is for scripts: private, complete, and true', async () => {
+test('sandbox.json, which scripts read, is private, complete and correct', async () => {
   assert.equal(statSync(join(folder, 'sandbox.json')).mode & 0o777, 0o600);
   const file = sandboxFile(folder);
   assert.deepEqual(Object.keys(file), ['base_url', 'accounts', 'orders', 'receiver', 'trust', 'dns', 'web']);
@@ -111,7 +111,7 @@ test('ids and keys stay the same over a restart, a kill and a lost sandbox.json;
   await sandbox.running.end('SIGTERM');
 });
 
-test('a port that is taken is an error that says how to choose another', async () => {
+test('a port in use is an error that says how to choose another', async () => {
   const blocker = net.createServer().listen(0, '127.0.0.1');
   await new Promise((resolve) => blocker.once('listening', resolve));
   const { port } = blocker.address() as net.AddressInfo;
@@ -151,7 +151,7 @@ test('sandbox and production keep out of each other’s data', async () => {
   assert.match((await spawnReseal(['sandbox'], database)).err, /RESEAL_DATABASE_URL is set/);
 });
 
-test('a database that is not there, or a folder that cannot be, is said in words', async () => {
+test('a missing database or an impossible folder is a readable error', async () => {
   const absent = await spawnReseal(['serve'], {
     ...settingsFor(newFolder()),
     RESEAL_DATABASE_URL: 'postgres://u:s3cr3t@127.0.0.1:1/x',
@@ -164,7 +164,7 @@ test('a database that is not there, or a folder that cannot be, is said in words
   assert.match(nowhere.err, /data folder \/dev\/null\/data cannot be created.*RESEAL_DATA_DIR/s);
 });
 
-test('accounts that an operator made are not swallowed by a sandbox', async () => {
+test('a sandbox does not start on a store with an operator’s accounts', async () => {
   const folder = newFolder();
   assert.equal((await reseal(['account', 'create', 'Real Customer'], settingsFor(folder))).code, 0);
   const intruder = await spawnReseal(['sandbox'], settingsFor(folder));
@@ -176,7 +176,7 @@ test('accounts that an operator made are not swallowed by a sandbox', async () =
 test('a start that fails late leaves nothing running', async () => {
   const folder = newFolder();
   mkdirSync(join(folder, 'sandbox.json'));
-  // It ends by itself; were the server still listening, this would not come back.
+  // The process exits by itself; if the server still listened, this would never return.
   assert.notEqual((await spawnReseal(['sandbox'], settingsFor(folder))).code, 0);
 });
 
@@ -190,7 +190,7 @@ const OLDER_NODE = ['/usr/bin/node', '/usr/local/bin/node'].find((path) => {
 });
 
 for (const signal of ['SIGINT', 'SIGTERM'] as const) {
-  test(`${signal} to the whole group, as a terminal sends it, lets a request that is under way finish`, async (context) => {
+  test(`${signal} to the whole group, as a terminal sends it, lets a request in flight finish`, async (context) => {
     context.diagnostic(
       OLDER_NODE ? 'with the launcher in between' : 'no older Node here: without the launcher in between',
     );
@@ -209,7 +209,7 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const) {
   });
 }
 
-test('a reader that leaves early is no bug of ours', async () => {
+test('a closed stdout pipe is not reported as a bug', async () => {
   const folder = newFolder();
   const launcher = new URL('../../bin/reseal.mjs', import.meta.url).pathname;
   const script = `"${process.execPath}" "${launcher}" --help | head -1`;
@@ -218,7 +218,7 @@ test('a reader that leaves early is no bug of ours', async () => {
   assert.equal(stderr, '');
 });
 
-test('mistakes in the surroundings are said in words, not as a bug of ours', async () => {
+test('errors of the environment are readable, and not reported as bugs', async () => {
   const garbage = join(newFolder(), 'garbage.pem');
   writeFileSync(garbage, 'this is not PEM');
   const table: [Record<string, string>, RegExp][] = [

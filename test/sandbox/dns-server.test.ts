@@ -74,7 +74,7 @@ for (const [title, bytes] of Object.entries(REFUSED)) {
   test(`not a query: ${title}`, () => assert.equal(readQuery(bytes), undefined));
 }
 
-test('no bytes are too strange to be read', () => {
+test('no input makes the parser throw', () => {
   const mutated = fc
     .tuple(
       fc.array(fc.tuple(fc.nat(QUERY.length - 1), fc.nat(255)), { maxLength: 6 }),
@@ -94,7 +94,7 @@ test('no bytes are too strange to be read', () => {
   );
 });
 
-test('an answer is written, and is empty and marked when it does not fit', () => {
+test('a response that does not fit is empty and truncated (TC)', () => {
   const question = readQuery(QUERY)!;
   const record = { name: 'www.example.test', type: 'A', data: Uint8Array.of(192, 0, 2, 1) } as const;
   const answer = Buffer.from(writeAnswer(question, 'ok', [record], 512)).toString('hex');
@@ -107,7 +107,7 @@ test('an answer is written, and is empty and marked when it does not fit', () =>
   assert.equal(cut.subarray(0, 12).toString('hex'), 'abcd87000001000000000000');
 });
 
-test('values that cannot be are refused when they are set', () => {
+test('impossible values are refused when they are set', () => {
   assert.throws(() => encodeValue.A('::1'), RangeError);
   assert.throws(() => encodeValue.AAAA('127.0.0.1'), RangeError);
   assert.throws(() => encodeName('a..b'), RangeError);
@@ -142,7 +142,7 @@ test('a resolver reads every type', async () => {
   assert.deepEqual(await resolver.resolve6('www.types.test'), ['2001:db8::1']);
 });
 
-test('a resolver sees every kind of refusal', async () => {
+test('a resolver sees every kind of failure', async () => {
   const code = (name: string) => resolver.resolve4(name).then(String, (error) => error.code);
   server.set('some.test', 'AAAA', ['::1']);
   for (const kind of ['nodata', 'nxdomain', 'servfail', 'refused'] as const) server.set(`${kind}.test`, 'A', kind);
@@ -156,7 +156,7 @@ test('a resolver sees every kind of refusal', async () => {
   assert.equal(await code('silence.test'), 'ETIMEOUT');
 });
 
-test('answers come one after the other, and the last one stays', async () => {
+test('scripted answers are given in order, and the last one repeats', async () => {
   server.set('moves.test', 'A', ['192.0.2.1'], 'nodata', ['192.0.2.2', '192.0.2.3']);
   assert.deepEqual(await resolver.resolve4('moves.test'), ['192.0.2.1']);
   await assert.rejects(resolver.resolve4('moves.test'), { code: 'ENODATA' });
@@ -165,7 +165,7 @@ test('answers come one after the other, and the last one stays', async () => {
   }
 });
 
-test('entries are listed, and cleared by type or altogether', () => {
+test('entries are listed, and cleared by type or all at once', () => {
   server.set('list.test', 'A', ['192.0.2.1']);
   server.set('list.test', 'AAAA', 'servfail');
   const listed = () => server.list().filter(({ name }) => name === 'list.test');
@@ -179,13 +179,13 @@ test('entries are listed, and cleared by type or altogether', () => {
   assert.deepEqual(listed(), []);
 });
 
-test('a large answer comes over TCP', async () => {
+test('a large response is sent over TCP', async () => {
   const many = Array.from({ length: 500 }, (_, index) => `192.0.${index >> 8}.${index & 255}`);
   server.set('large.test', 'A', many);
   assert.deepEqual((await resolver.resolve4('large.test')).toSorted(), many.toSorted());
 });
 
-test('the longest chain of aliases and the largest answer still fit into a message, or are cut', async () => {
+test('the longest chain of aliases and the largest answer still fit into a message, or are truncated', async () => {
   for (let hop = 0; hop < 9; hop += 1) server.set(`hop${hop}.test`, 'CNAME', [`hop${hop + 1}.test.`]);
   server.set('hop7.test', 'A', Array(2_000).fill('192.0.2.1'));
   server.clear('hop7.test', 'CNAME');
@@ -195,7 +195,7 @@ test('the longest chain of aliases and the largest answer still fit into a messa
   await assert.rejects(resolver.resolve4('hop0.test'));
 });
 
-test('queries over one connection are answered in order, whole or in pieces; too long a one ends it', async () => {
+test('queries over one connection are answered in order, whole or in pieces; an oversized one closes it', async () => {
   const client = net.connect(server.port, '127.0.0.1');
   const framed = Buffer.concat([Uint8Array.of(0, QUERY.length), QUERY]);
   client.write(Buffer.concat([framed, framed.subarray(0, 7)]));
@@ -207,7 +207,7 @@ test('queries over one connection are answered in order, whole or in pieces; too
   await once(client, 'close');
 });
 
-test('a client that asks and asks and never listens is left', async () => {
+test('a client that sends queries and never reads is disconnected', async () => {
   server.set('www.example.test', 'A', Array(1_500).fill('192.0.2.1'));
   const client = net.connect(server.port, '127.0.0.1').on('error', () => {});
   const framed = Buffer.concat([Uint8Array.of(0, QUERY.length), QUERY]);
@@ -220,7 +220,7 @@ test('a client that asks and asks and never listens is left', async () => {
   server.clear('www.example.test');
 });
 
-test('nonsense is ignored, and the next query is answered', async () => {
+test('malformed input is ignored, and the next query is answered', async () => {
   const client = dgram.createSocket('udp4');
   for (const bytes of Object.values(REFUSED)) client.send(bytes, server.port, '127.0.0.1');
   client.send(QUERY, server.port, '127.0.0.1');
@@ -229,7 +229,7 @@ test('nonsense is ignored, and the next query is answered', async () => {
   client.close();
 });
 
-test('what was asked is remembered, within a limit', async () => {
+test('queries are recorded, up to a limit', async () => {
   server.queries.length = 0;
   await resolver.resolveMx('asked.test').catch(() => {});
   assert.deepEqual(server.queries, [{ name: 'asked.test', type: 'TYPE15' }]);
@@ -242,7 +242,7 @@ test('what was asked is remembered, within a limit', async () => {
   client.close();
 });
 
-test('two servers live side by side, on IPv6 as well, and a port that is taken is an error', async (t) => {
+test('two servers run side by side, also on IPv6, and a port in use is an error', async (t) => {
   await using other = await startDnsServer({ host: '127.0.0.1', port: 0 });
   assert.notEqual(other.port, server.port);
   await assert.rejects(startDnsServer({ host: '127.0.0.1', port: server.port }), { code: 'EADDRINUSE' });

@@ -42,12 +42,12 @@ for (const [request, host, status, body] of CASES) {
   });
 }
 
-test('a large text comes whole', async () => {
+test('a large text arrives completely', async () => {
   const { body } = await sendRaw(URL_OF_IT, 'GET /large HTTP/1.1\r\nHost: www.example.com\r\n\r\n');
   assert.equal(body.length, 65_536);
 });
 
-test('one request per connection, headers of a few KiB, and nonsense is no answer', async () => {
+test('one request per connection, headers of a few KiB, and malformed requests get no response', async () => {
   const get = `GET ${PATH} HTTP/1.1\r\nHost: www.example.com\r\n`;
   const two = await sendRaw(URL_OF_IT, `${get}\r\n${get}\r\n`);
   assert.equal(two.body, 'the token, ü');
@@ -56,7 +56,7 @@ test('one request per connection, headers of a few KiB, and nonsense is no answe
   assert.equal((await sendRaw(URL_OF_IT, 'GET / HTTP/1.1\r\n\r\n')).status, 400);
 });
 
-test('one that never asks is left, and does not hold up the end', async () => {
+test('a client that never completes a request is disconnected, and does not delay closing', async () => {
   const other = await startWebServer({ host: '127.0.0.1', port: 0, textAt: () => undefined });
   const waiting = await RawConnection.to(`http://127.0.0.1:${other.port}`);
   waiting.write('GET / HT');

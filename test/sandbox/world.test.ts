@@ -123,7 +123,7 @@ for (const [type, values, message] of REFUSED) {
   });
 }
 
-test('every word for a fault is an answer, in lower case and alone', () => {
+test('every fault keyword is accepted, in lower case and on its own', () => {
   for (const fault of ['servfail', 'nxdomain', 'nodata', 'refused', 'silence']) {
     assert.equal(readReply('a.test', 'TXT', [fault]), fault);
   }
@@ -150,7 +150,7 @@ async function served(folder: string) {
   return { ...worldCommands(folder, lockFolder), view, server, resolver, code, warnings };
 }
 
-test('a resolver reads what was set: long texts whole, CAA by its parts', async () => {
+test('a resolver reads the records as set, including long TXT values and CAA', async () => {
   const { setDns, server, resolver } = await served(newFolder());
   await using _ = server;
   const long = `ca.example; accounturi=https://ca.example/${'x'.repeat(600)}`;
@@ -178,7 +178,7 @@ test('a resolver reads what was set: long texts whole, CAA by its parts', async 
   ]);
 });
 
-test('what a person sets goes before what the sandbox set, type by type; unknown names stay unknown', async () => {
+test('records set by the user override those of the sandbox, type by type; unknown names stay unknown', async () => {
   const { setDns, clearDns, server, resolver, code } = await served(newFolder());
   await using _ = server;
   server.set('own.test', 'A', ['192.0.2.1']);
@@ -199,7 +199,7 @@ test('what a person sets goes before what the sandbox set, type by type; unknown
   assert.deepEqual(await resolver.resolve4('www.own.test'), ['192.0.2.1']);
 });
 
-test('a host with files is on this machine over IPv4, unless its records say otherwise', async () => {
+test('a host with files resolves to 127.0.0.1, unless its records say otherwise', async () => {
   const { setDns, setHttp, clearHttp, server, resolver, code } = await served(newFolder());
   await using _ = server;
   await setHttp('http://web.test/a', 'x');
@@ -241,7 +241,7 @@ const BROKEN: Readonly<Record<string, string>> = {
   'too many names': `{"dns":[${Array.from({ length: 1_001 }, (_, n) => `{"name":"n${n}.test","type":"TXT","values":["x"]}`)}],"http":[]}`,
 };
 
-test('a broken file is warned of once, the last good records stay, and no command writes over it', async () => {
+test('a corrupt file is reported once, the last valid records stay, and no command overwrites it', async () => {
   const folder = newFolder();
   const file = join(folder, WORLD_FILE);
   const { setDns, setHttp, list, view, warnings } = await served(folder).then(async (world) => {
@@ -273,7 +273,7 @@ test('a broken file is warned of once, the last good records stay, and no comman
   assert.equal(view.replies('kept.test'), undefined);
 });
 
-test('the file is for its owner only, also where new files are for all', async () => {
+test('only the owner can read the file, whatever the umask', async () => {
   const folder = newFolder();
   const before = process.umask(0);
   try {
@@ -285,7 +285,7 @@ test('the file is for its owner only, also where new files are for all', async (
   assert.equal(statSync(join(folder, WORLD_FILE)).mode & 0o777, 0o600);
 });
 
-test('a change is seen even if it leaves size and time as they were', async () => {
+test('a change is detected even if size and mtime are unchanged', async () => {
   const folder = newFolder();
   const [file, draft] = [join(folder, WORLD_FILE), join(folder, 'mine')];
   const view = viewWorld(folder, assert.fail);
@@ -297,7 +297,7 @@ test('a change is seen even if it leaves size and time as they were', async () =
   }
 });
 
-test('the file has bounds, for all that is in it together', () => {
+test('the total size of the file is bounded', () => {
   let world = parseWorld('{"dns":[],"http":[]}');
   for (let n = 0; n < 999; n += 1) world = setRecords(world, { name: `n${n}.test`, type: 'TXT', values: ['x'] });
   world = setFile(world, { url: 'http://last.test/', text: '' });
@@ -320,7 +320,7 @@ test('the file has bounds, for all that is in it together', () => {
   );
 });
 
-test('whatever is set is read back from the file as it was typed', () => {
+test('any value that is set is read back unchanged', () => {
   const folder = newFolder();
   const text = fc.string({ unit: 'grapheme', maxLength: 300 }).filter((one) => !/^[a-z]+$/.test(one));
   fc.assert(

@@ -1,6 +1,6 @@
-// The compliance report: every line of the contract is proven by a test that quotes it, or is on the list of the
-// capability that will prove it. Read from the sources: a line counts when the call is written out in full, so that
-// one hidden behind a condition or a variable does not.
+// The compliance report: every line of the contract is proven by a test that quotes it, or is listed as pending. Read
+// from the sources: a rule counts only if the call is written out in full, so that one behind a condition or a variable
+// does not.
 import assert from 'node:assert/strict';
 import { existsSync, globSync, readFileSync } from 'node:fs';
 import { test } from 'node:test';
@@ -12,7 +12,7 @@ const ROOT = new URL('../../', import.meta.url);
 /** rule('id', 'quote', …), written out in full. */
 const CALL = /^ *rule\(\s*'([^']+)',\s*(?:'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)")/gm;
 
-/** What surely runs when the file does: the top level, and the bodies of loops that stand there. */
+/** Code that certainly runs when the file does: the top level, and the bodies of top-level loops. */
 export function surelyRun(source: string): string {
   const lines = source.replace(/\/\*.*?\*\//gs, '').split('\n');
   let isInLoop = false;
@@ -20,7 +20,7 @@ export function surelyRun(source: string): string {
     .map((line) => {
       if (/^for (await )?\(/.test(line)) isInLoop = true;
       else if (/^\S/.test(line)) isInLoop = false;
-      // Deeper than the loop's own body there may be a condition.
+      // Deeper than the loop's body there may be a condition.
       return /^rule\(/.test(line) || (isInLoop && /^ {2}rule\(/.test(line)) || !/^ *rule\(/.test(line) ? line : '';
     })
     .join('\n');
@@ -37,21 +37,21 @@ const PROVEN = new Set(QUOTED.map(({ id }) => id));
 const RECORDS = recordsIn(CONTRACT_TEXT);
 const WAITING = Object.values<readonly string[]>(PENDING).flat();
 
-test('every quote stands in the contract, on the line it names', () => {
+test('every quote is in the contract, on the line it names', () => {
   for (const { file, id, quote } of QUOTED) {
     assert.ok(CONTRACT.has(id), `${file} quotes "${id}", which CONTRACT.md does not have`);
     assert.ok(CONTRACT.get(id)?.includes(quote), `${file} misquotes "${id}": ${quote}`);
-    // A quote of two words would fit any line.
+    // A quote of two words would match any line.
     assert.ok(quote.length >= 25, `${file} quotes too little of "${id}": ${quote}`);
   }
 });
 
-test('every line of the contract is proven, or waits for the capability that will prove it', () => {
+test('every line of the contract is proven or listed as pending', () => {
   const unproven = [...CONTRACT.keys()].filter((id) => !PROVEN.has(id) && !WAITING.includes(id));
   assert.deepEqual(unproven, []);
 });
 
-test('the list of what waits names existing lines, each once, and none that is proven already', () => {
+test('the pending list has existing lines only, each once, and none already proven', () => {
   for (const id of WAITING) {
     assert.ok(CONTRACT.has(id), `pending.ts lists "${id}", which CONTRACT.md does not have`);
     assert.ok(!PROVEN.has(id), `"${id}" is proven: take it off pending.ts`);
@@ -65,7 +65,7 @@ test('every decision record that a line cites is linked, and exists', () => {
   }
 });
 
-test('every point where the specification is silent has a decision record', () => {
+test('every gap of the specification has a decision record', () => {
   const [, table = ''] = CONTRACT_TEXT.split('## Where the spec is silent');
   const rows = table.split('\n').filter((line) => /^\| *S\d+ /.test(line));
   assert.ok(rows.length >= 19, `the table has ${rows.length} rows`);

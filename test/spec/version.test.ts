@@ -1,5 +1,5 @@
-// The interface of this build beside the one that is recorded in interface.json. What is recorded stays; what is new is
-// recorded by `npm run record-interface`, which refuses to record a loss.
+// Compares the API of this build with the one recorded in interface.json. Recorded facts stay; `npm run
+// record-interface` records additions and refuses to record a removal.
 import assert from 'node:assert/strict';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { after, test } from 'node:test';
@@ -7,7 +7,7 @@ import { ERROR_TABLE } from '../../src/http/front/error-table.ts';
 import { startApp } from '../support/app.ts';
 import { rule } from '../support/contract.ts';
 import { newDualOrder, newSm2Csr } from '../support/dual.ts';
-import { compared, type Facts, factsOf, fieldsOf } from '../support/interface.ts';
+import { compareFacts, type Facts, factsOf, fieldsOf } from '../support/interface.ts';
 import { body, newOrder, type PlacedOrder, reissue } from '../support/orders.ts';
 import { OWN_PRODUCT, productsFile } from '../support/products.ts';
 
@@ -18,7 +18,7 @@ const GRACE = { ...OWN_PRODUCT, csr: 'optional', revokes_previous_on_reissue: tr
 const app = await startApp({ RESEAL_PRODUCTS_FILE: productsFile(GRACE) });
 after(() => app[Symbol.asyncDispose]());
 
-/** Orders and certificates are documented as objects; what they have is seen in one of each kind. */
+/** Orders and certificates are documented as plain objects; their fields are read from one of each kind. */
 async function shownFields(): Promise<Facts> {
   const order = await newOrder(app, { product: 'own' });
   const answer = await reissue(app, order, body({ csr: undefined }, { i_know_will_revoke_last_cert: true }));
@@ -38,7 +38,7 @@ rule('version 2', 'no operation, request field, answer field or code is removed 
   const document = (await app.call('GET', '/openapi.json')).body;
   const now: Facts = { ...factsOf(document, ERROR_TABLE), ...(await shownFields()) };
   const recorded: Facts = existsSync(FILE) ? JSON.parse(readFileSync(FILE, 'utf8')) : {};
-  const { broken, added } = compared(recorded, now);
+  const { broken, added } = compareFacts(recorded, now);
   assert.deepEqual(broken, [], 'within v3 the interface only grows');
   if (IS_RECORDING) {
     const all = { ...recorded, ...now };
@@ -46,11 +46,11 @@ rule('version 2', 'no operation, request field, answer field or code is removed 
     writeFileSync(FILE, `${JSON.stringify(sorted, null, 2)}\n`);
     return;
   }
-  assert.deepEqual(added, [], 'what is new is recorded with: npm run record-interface');
+  assert.deepEqual(added, [], 'record additions with: npm run record-interface');
   assert.ok(Object.keys(recorded).length > 200, 'the record is not empty');
 });
 
-test('a loss, another type and a field that must be sent from now on are noticed', () => {
+test('a removed field, a changed type and a new required field are detected', () => {
   const was = {
     'POST /x': 'operation',
     'POST /x > a': 'string required',
@@ -60,7 +60,7 @@ test('a loss, another type and a field that must be sent from now on are noticed
   };
   const brokenBy = (change: Record<string, string | undefined>) => {
     const now = Object.entries({ ...was, ...change }).filter(([, fact]) => fact !== undefined);
-    return compared(was, Object.fromEntries(now) as Facts).broken.length;
+    return compareFacts(was, Object.fromEntries(now) as Facts).broken.length;
   };
   for (const gone of Object.keys(was)) assert.equal(brokenBy({ [gone]: undefined }), 1, gone);
   assert.equal(brokenBy({ 'POST /x > b': 'string required' }), 1);

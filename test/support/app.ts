@@ -1,5 +1,5 @@
-// The real service for a test: its own data folder, its own account, a free port, a clock that stands still until
-// it is moved, and the log kept instead of printed. Everything else is what users get.
+// The real service for a test: its own data folder and account, a free port, a manual clock, and the log captured
+// instead of printed. Everything else is the production code path.
 import { cpSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -35,13 +35,13 @@ export interface Call {
   readonly headers?: Record<string, string>;
   /** Sent as JSON. */
   readonly json?: unknown;
-  /** Sent as it is. */
+  /** Sent verbatim. */
   readonly raw?: string | Uint8Array<ArrayBuffer>;
 }
 
 export class TestApp implements AsyncDisposable {
   readonly lines: LogLine[] = [];
-  /** The log as it would have been printed. */
+  /** The log as it would be printed. */
   output = '';
   readonly folder: string;
   #now = NOON;
@@ -104,7 +104,7 @@ export class TestApp implements AsyncDisposable {
     this.#running = undefined;
   }
 
-  /** A key of an account of its own, so that no test meets another's data. */
+  /** Creates a key in a new account, so that tests do not see each other's data. */
   async newKey(account: Partial<NewAccount> = {}, kind: CredentialKind = 'standard'): Promise<Key> {
     const { id } = await this.app.access.createAccount({ name: 'Test', kind: 'standard', locale: 'en', ...account });
     return await this.anotherKey(id, kind);
@@ -136,7 +136,7 @@ export class TestApp implements AsyncDisposable {
   }
 }
 
-/** A folder of the test's own; all of them go when the test process ends. */
+/** Creates a temporary folder; all of them are removed when the test process exits. */
 export function newFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), 'reseal-test-'));
   folders.push(folder);
@@ -147,10 +147,10 @@ process.once('exit', () => {
   for (const folder of folders) rmSync(folder, { recursive: true, force: true });
 });
 
-/** Where before-all.ts has left a data folder with issuers. */
+/** Environment variable: the data folder with issuers that before-all.ts prepared. */
 export const ISSUERS_FOLDER = 'TEST_ISSUERS_FOLDER';
 
-/** Making the first issuers takes seconds; they are made once for all tests, or for this file, and copied. */
+/** Creating issuers takes seconds: they are created once (for all files, or for this one) and copied. */
 let withIssuers: Promise<string> | undefined;
 async function folderWithIssuers(): Promise<string> {
   const given = process.env[ISSUERS_FOLDER];

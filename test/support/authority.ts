@@ -1,4 +1,4 @@
-// A certificate authority that is not ours: a root and an issuing authority under it, as an operator may bring them.
+// An external CA, as an operator may import it: a root and an issuing CA below it.
 import { createHash, sign } from 'node:crypto';
 import {
   distinguishedName,
@@ -14,7 +14,7 @@ import { newKeyPair } from './csr.ts';
 
 const DAY = 86_400_000;
 
-/** SHA-1, as most tools name keys: not how we do it, and that must not matter. */
+/** SHA-1 key identifiers, as most tools compute them. Ours differ; importing must accept both. */
 function sha1KeyId(spki: Uint8Array): Uint8Array {
   const reader = new DerReader(spki).sequence();
   reader.any();
@@ -25,9 +25,9 @@ interface PairOptions {
   readonly now?: number;
   readonly rootDays?: number;
   readonly issuingDays?: number;
-  /** Besides the usual ones. */
+  /** In addition to the standard ones. */
   readonly issuingExtensions?: readonly Uint8Array[];
-  /** Authorities that may follow the root. */
+  /** The pathLenConstraint of the root. */
   readonly rootPathLength?: number;
   readonly issuingUsage?: readonly number[];
 }

@@ -1,8 +1,8 @@
-// Before the first test file: what all of them share. A test file that is run by itself makes its own.
-// - A compile cache: a test file spends most of its start on stripping types and compiling.
-// - Issuers, which every app of every test starts with: two of their keys are RSA, which takes seconds; made once, they
-//   are copied. A folder for RSA keys of callers, each made once for the same reason.
-// - A name server, and a PostgreSQL with a migrated template.
+// Global setup: resources that all test files share. A file that is run alone creates its own.
+// - A compile cache: most of a test file's start-up is type stripping and compilation.
+// - Issuers for every test app, and a folder of RSA caller keys: generating RSA keys takes seconds, so each is generated
+// once and copied.
+// - A name server, and a PostgreSQL server with a migrated template.
 import { fileURLToPath } from 'node:url';
 import { ISSUERS_FOLDER, newFolder, TestApp } from './app.ts';
 import { KEYS_FOLDER } from './csr.ts';
@@ -13,7 +13,7 @@ const COMPILE_CACHE = fileURLToPath(new URL('../../node_modules/.cache/reseal-te
 const shared = new AsyncDisposableStack();
 
 export async function globalSetup(): Promise<void> {
-  // Node reads the variable when a process starts: it counts for the test files, not for this process.
+  // Node reads this variable at process start, so it applies to the test files only.
   process.env.NODE_COMPILE_CACHE ??= COMPILE_CACHE;
   process.env[KEYS_FOLDER] = newFolder();
   process.env[NAME_SERVER] = await nameServer();

@@ -1,5 +1,5 @@
-// The service with an outside world to call: a name server, and a receiver that has a certificate the service trusts.
-// All of loopback is allowed, so that the real path is walked; nothing leaves the machine.
+// The service with receivers to call: a name server, and a receiver whose certificate the service trusts. All of
+// loopback is on the allow list, so the production path runs; nothing leaves the machine.
 import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -23,16 +23,16 @@ export interface CallbackApp extends AsyncDisposable {
   readonly app: TestApp;
   readonly outside: Outside;
   readonly receiver: Receiver;
-  /** Of the receiver. */
+  /** A URL of the receiver. */
   url(path?: string): string;
   test(key: Key, json?: unknown, call?: Call): Promise<Answer>;
   save(key: Key, json: unknown): Promise<Answer>;
   show(key: Key): Promise<Answer>;
-  /** As the operator does it on the command line, who may do it for managed-PKI accounts too. */
+  /** As the CLI does, which may also configure managed-PKI accounts. */
   saveAsOperator(accountId: string, json: unknown): Promise<SavedCallback>;
 }
 
-/** What the service has to know about an outside world. */
+/** Settings that make the service use this name server and trust this CA. */
 export function environmentFor(outside: Outside): Environment {
   const file = join(newFolder(), 'roots.pem');
   writeFileSync(file, outside.ca.root);
@@ -72,8 +72,8 @@ export async function startCallbackApp(environment: Environment = {}): Promise<C
 }
 
 /**
- * The same, but receivers on loopback pass for public ones: of a private receiver no excerpt is shown, and there is no
- * public one here to call. Nothing else differs.
+ * Like startCallbackApp, but receivers on loopback count as public: no excerpt is shown of a private receiver's
+ * response, and no public receiver is available to tests.
  */
 export async function startPublicCallbackApp(): Promise<CallbackApp> {
   const world = await startCallbackApp();
@@ -105,13 +105,13 @@ export async function startPublicCallbackApp(): Promise<CallbackApp> {
 
 export interface ReceivedCallback {
   readonly line: string;
-  /** By their names in lower case. */
+  /** By name in lower case. */
   readonly headers: Readonly<Record<string, string>>;
   readonly text: string;
   readonly body: Readonly<Record<string, string>>;
 }
 
-/** A request as a receiver keeps it, taken apart; the last one, unless told otherwise. */
+/** Parses a request as the receiver recorded it; the last one by default. */
 export function callbackIn({ requests }: Receiver, index = -1): ReceivedCallback {
   const request = requests.at(index);
   assert.ok(request !== undefined, `the receiver has ${requests.length} requests`);
@@ -126,6 +126,6 @@ export function callbackIn({ requests }: Receiver, index = -1): ReceivedCallback
   return { line, headers, text, body: JSON.parse(text) };
 }
 
-/** `200 success` or `400 invalid_parameters url`: what a table of cases can state in a word. */
-export const told = ({ status, body: { code, field } }: Answer): string =>
+/** `200 success` or `400 invalid_parameters url`: a response in one line, for tables of cases. */
+export const resultOf = ({ status, body: { code, field } }: Answer): string =>
   [status, code, ...(field === undefined ? [] : [field])].join(' ');

@@ -1,4 +1,4 @@
-// Cloud-held keys to sign with: made as customers make them, by reissuing an order of a signing product.
+// Cloud-held keys for signing tests, created as customers do: by reissuing an order of a signing product.
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import type { SignHash } from '../../src/domain/certificate/sign-hash.ts';
@@ -10,19 +10,19 @@ export const CODE = 'Blue-Harbour-73';
 export const HINT = 'where we met';
 
 export interface CloudKey {
-  /** Of the account that owns it. */
+  /** A credential of the account that owns the key. */
   readonly key: Key;
   readonly orderId: string;
-  /** The id of the key: a credential of the signing interface. */
+  /** The key's id, which is its credential id in the signing API. */
   readonly id: string;
   readonly certificateId: string;
   /** PEM. */
   readonly pem: string;
 }
 
-export interface Wish {
+export interface CloudKeyOptions {
   readonly product?: string;
-  /** Of the order's first key, which the kind of the new one follows. */
+  /** Kind of the order's first key; the new key is of the same kind. */
   readonly like?: KeyKind;
   readonly signHash?: SignHash;
   readonly pin?: string;
@@ -30,14 +30,14 @@ export interface Wish {
   readonly validityDays?: number;
 }
 
-export async function newCloudKey(app: TestApp, wish: Wish = {}, owner?: Key): Promise<CloudKey> {
-  const { product = 'document-signing', like = 'p256', signHash = 'sha256', pin = CODE, hint = HINT } = wish;
+export async function newCloudKey(app: TestApp, options: CloudKeyOptions = {}, owner?: Key): Promise<CloudKey> {
+  const { product = 'document-signing', like = 'p256', signHash = 'sha256', pin = CODE, hint = HINT } = options;
   const order = await newOrder(app, { product, commonName: 'Acme Ltd', key: like }, owner);
   const answer = await reissue(app, order, {
     certificate: {
       csr_from: 'sign-cloud-csc',
       sign_hash: signHash,
-      ...(wish.validityDays && { validity_days: wish.validityDays }),
+      ...(options.validityDays && { validity_days: options.validityDays }),
     },
     sign_key_pin: pin,
     sign_key_pin_tip: hint,
@@ -51,7 +51,7 @@ export async function newCloudKey(app: TestApp, wish: Wish = {}, owner?: Key): P
 export const csc = (app: TestApp, method: string, key: Key | undefined, json: unknown = {}, headers = {}) =>
   app.call('POST', `/csc/v2/${method}`, { key, json, headers });
 
-/** What is signed of a text: base64, as the interface wants it. */
+/** Digest of a message in base64, as the signing API expects it. */
 export const digest = (hash: string, message: string | Uint8Array): string =>
   createHash(hash).update(message).digest('base64');
 
@@ -64,7 +64,7 @@ export const OID = {
 
 export const ECDSA_SHA256 = '1.2.840.10045.4.3.2';
 
-/** A body that `credentials/authorize` accepts, but for what is changed in it. */
+/** A valid body for `credentials/authorize`, with changes. */
 export const authorization = (id: string, hashes: readonly string[], change: Record<string, unknown> = {}) => ({
   credentialID: id,
   numSignatures: hashes.length,
@@ -79,7 +79,7 @@ export const withCode = (value: string) => ({ authData: [{ id: 'PIN', value }] }
 export const authorize = (app: TestApp, { key, id }: CloudKey, hashes: readonly string[], change = {}) =>
   csc(app, 'credentials/authorize', key, authorization(id, hashes, change));
 
-/** Both steps, for keys on P-256 unless the change says otherwise. */
+/** Authorizes, then signs. Defaults are for P-256 keys. */
 export async function sign(app: TestApp, held: CloudKey, hashes: readonly string[], change = {}): Promise<Answer> {
   const authorized = await authorize(app, held, hashes, change);
   if (authorized.status !== 200) return authorized;
@@ -88,7 +88,7 @@ export async function sign(app: TestApp, held: CloudKey, hashes: readonly string
   return await csc(app, 'signatures/signHash', held.key, body);
 }
 
-/** An error in the shape of the signing interface, and nothing else. */
+/** Asserts that the answer is an error in the format of the signing API, and nothing else. */
 export function requireError(
   { status, body, headers }: Answer,
   expected: readonly [number, string, RegExp],

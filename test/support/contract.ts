@@ -1,9 +1,9 @@
-// CONTRACT.md as data, and `rule`: a test that names a line of it and quotes it.
+// Parses CONTRACT.md, and `rule`: a test that names and quotes a line of it.
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { type TestContext, test } from 'node:test';
 
-/** The link targets of decision records, by number. */
+/** Link targets of decision records, by number. */
 export const recordsIn = (text: string): ReadonlyMap<string, string> =>
   new Map([...text.matchAll(/^\[(\d{4})\]: (\S+)$/gm)].map(([, number = '', path = '']) => [number, path]));
 
@@ -25,7 +25,7 @@ export function parseContract(text: string): Map<string, string> {
   return lines;
 }
 
-/** Proves one line of the contract. The quote must be part of that very line, so that neither drifts alone. */
+/** Proves one line of the contract. The quote must be part of that line, so that line and test cannot diverge. */
 export function rule(id: string, quote: string, prove: (context: TestContext) => void | Promise<void>): void {
   test(`${id}: ${quote}`, async (context) => {
     const line = CONTRACT.get(id);

@@ -1,5 +1,5 @@
-// Real events on their way to a real receiver: issued orders, what arrives, and what the account is shown of it. The
-// clock stands still, so a repetition comes when a test moves it, and not before.
+// Real events delivered to a real receiver: issued orders, received callbacks, and the deliveries as the account sees
+// them. The clock is manual, so a retry happens only when a test advances it.
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Key, TestApp } from './app.ts';
@@ -11,8 +11,8 @@ export const DELIVERIES = `${SETTINGS}/deliveries`;
 export const ACCESS_KEY = 'the-access-key';
 const PATIENCE_MS = 20_000;
 
-/** Asked again and again: what another thread of work does is no event of ours. */
-export async function until<T>(
+/** Polls: the dispatcher runs concurrently and signals no completion to the test. */
+export async function waitFor<T>(
   what: string,
   look: () => Promise<T | undefined | false> | T | undefined | false,
 ): Promise<T> {
@@ -20,11 +20,11 @@ export async function until<T>(
     const found = await look();
     if (found) return found;
   }
-  assert.fail(`in vain: ${what}`);
+  assert.fail(`timed out waiting for: ${what}`);
 }
 
-/** Answers each request with the next of these statuses, and the last one from then on. */
-export const answering = (...statuses: readonly number[]): Script => {
+/** Answers each request with the next status; the last one repeats. */
+export const answerWith = (...statuses: readonly number[]): Script => {
   const left = [...statuses];
   return (socket) => {
     const status = left.length > 1 ? left.shift() : left[0];
@@ -32,19 +32,19 @@ export const answering = (...statuses: readonly number[]): Script => {
   };
 };
 
-/** Keeps everybody waiting until so many are there, and then answers all of them alike: no matter how fast each came. */
-export const answeringTogether = (count: number, status: number): Script => {
+/** Holds responses until `count` requests have arrived, then answers all of them: independent of timing. */
+export const answerTogether = (count: number, status: number): Script => {
   const waiting: (() => void)[] = [];
   return (socket, request) => {
-    waiting.push(() => answering(status)(socket, request));
+    waiting.push(() => answerWith(status)(socket, request));
     if (waiting.length === count) for (const answer of waiting.splice(0)) answer();
   };
 };
 
-/** Each path of the receiver answers in its own way, and 200 unless told: what another test left behind comes too. */
-export function routed({ receiver }: CallbackApp): (path: string, script: Script) => void {
+/** Sets a script per path; other paths answer 200, because events of earlier tests may still arrive. */
+export function routeByPath({ receiver }: CallbackApp): (path: string, script: Script) => void {
   const scripts = new Map<string, Script>();
-  const fine = answering(200);
+  const fine = answerWith(200);
   receiver.script = (socket, request) => (scripts.get(request.split(' ', 2)[1] ?? '') ?? fine)(socket, request);
   return (path, script) => void scripts.set(path, script);
 }
@@ -81,8 +81,8 @@ export async function deliveriesOf(app: TestApp, key: Key, query = ''): Promise<
   return answer.body.data.deliveries;
 }
 
-/** With settings that lead to the receiver, and an order whose first event has arrived. */
-export async function subscribed(
+/** Creates an account with callback settings for the receiver, and an order whose first event was attempted. */
+export async function newSubscriber(
   world: CallbackApp,
   change: Record<string, unknown> = {},
   path = '/',
@@ -92,45 +92,45 @@ export async function subscribed(
   const saved = await world.save(key, { url: world.url(path), access_key: ACCESS_KEY, ...change });
   assert.equal(saved.status, 200, saved.text);
   const order = await newOrder(app, {}, key);
-  await until('the first event is settled', async () => {
+  await waitFor('the first event is settled', async () => {
     const [first] = await deliveriesOf(app, key);
     return first && (first.state !== 'pending' || first.attempts.length > 0);
   });
   return order;
 }
 
-/** Answers with the id of the new certificate. */
-export async function reissued(app: TestApp, order: PlacedOrder): Promise<string> {
+/** Returns the id of the new certificate. */
+export async function reissueOnce(app: TestApp, order: PlacedOrder): Promise<string> {
   const answer = await reissue(app, order, body());
   assert.equal(answer.status, 200, answer.text);
   return answer.body.data.certificate.id;
 }
 
-/** What the receiver got about a certificate, in the order in which it came. */
+/** Callbacks received about a certificate, in order of arrival. */
 export const receivedAbout = ({ receiver }: CallbackApp, certificateId: string): ReceivedCallback[] =>
   receiver.requests.map((_, index) => callbackIn(receiver, index)).filter(({ body }) => body.cert_id === certificateId);
 
-export const arrived = (world: CallbackApp, certificateId: string, count = 1): Promise<ReceivedCallback[]> =>
-  until(`${count} callbacks about ${certificateId}`, () => {
+export const waitForCallbacks = (world: CallbackApp, certificateId: string, count = 1): Promise<ReceivedCallback[]> =>
+  waitFor(`${count} callbacks about ${certificateId}`, () => {
     const found = receivedAbout(world, certificateId);
     return found.length >= count && found;
   });
 
-/** The delivery about a certificate, once it is as wished. */
+/** Waits until the delivery about a certificate matches. */
 export const deliveryOf = (
   { app }: CallbackApp,
   order: PlacedOrder,
   certificateId: string,
-  wish: (delivery: ShownDelivery) => boolean,
+  matches: (delivery: ShownDelivery) => boolean,
 ): Promise<ShownDelivery> =>
-  until(`the delivery about ${certificateId}`, async () => {
+  waitFor(`the delivery about ${certificateId}`, async () => {
     const all = await deliveriesOf(app, order.key);
     const found = all.find(({ cert_id }) => cert_id === certificateId);
-    return found && wish(found) && found;
+    return found && matches(found) && found;
   });
 
-/** Moves the clock, and has the service look at once. */
-export async function later(app: TestApp, ms: number): Promise<void> {
+/** Advances the clock and polls the dispatcher. */
+export async function advanceAndPoll(app: TestApp, ms: number): Promise<void> {
   app.advance(ms);
   await app.callbacks.dispatcher.poll();
 }

@@ -1,5 +1,5 @@
-// The dispatcher over a real store, with receivers that a test scripts. The clock stands still, chance is always in the
-// middle, and nothing but the test wakes anybody: what is sent when is no matter of speed.
+// The dispatcher over a real store, with scripted receivers. The clock is manual, jitter is fixed at its midpoint, and
+// only the test triggers polls: no result depends on timing.
 import assert from 'node:assert/strict';
 import { randomBytes } from '../../src/adapters/seal/random.ts';
 import { newSealKey, sealerWith } from '../../src/adapters/seal/seal.ts';
@@ -16,10 +16,10 @@ import {
   deliverCallbacks,
 } from '../../src/usecases/callbacks/deliver-callbacks.ts';
 import { type ManageDeliveries, manageDeliveries } from '../../src/usecases/callbacks/manage-deliveries.ts';
-import { until } from './deliveries.ts';
+import { waitFor } from './deliveries.ts';
 import { issued, NOW, order, pairOf } from './records.ts';
 
-/** As the service has them when nobody says otherwise. */
+/** The defaults of the service. */
 const { callbacks: CONFIG } = readConfig({}).config;
 const LIMITS = { total: CONFIG.atOnce, perAccount: CONFIG.perAccount, perHost: CONFIG.perHost };
 const PATIENCE_MS = 10_000;
@@ -30,7 +30,7 @@ export const answers = (status: number, headers: Readonly<Record<string, string>
   const outcome: Outcome = { kind: 'answered', status, headers, body: Buffer.from('ok'), isPrivate: false, seen };
   return async () => outcome;
 };
-/** Says nothing until whoever called gives up. */
+/** Never responds; resolves as canceled when the caller aborts. */
 export const hangs: CallOut = ({ signal }) =>
   new Promise((resolve) => {
     const canceled = () => resolve({ kind: 'failed', reason: 'canceled', seen });
@@ -38,11 +38,11 @@ export const hangs: CallOut = ({ signal }) =>
     else signal?.addEventListener('abort', canceled);
   });
 
-export const by = (accountId: string): Actor => ({ accountId, actor: 'cli', requestId: null });
+export const actorFor = (accountId: string): Actor => ({ accountId, actor: 'cli', requestId: null });
 export const eventIn = ({ headers }: OutboundCall): string => headers['webhook-id'] ?? '';
 
-/** The same store; each of its transactions is told before it begins, with the repositories it works on. */
-export function watched(
+/** Wraps a store: `onTransaction` runs at the start of each transaction, with its repositories. */
+export function watchTransactions(
   store: OpenStore,
   onTransaction: (to: Parameters<Parameters<OpenStore['transaction']>[0]>[0]) => void,
 ): OpenStore {
@@ -60,22 +60,22 @@ export interface DeliveryWorld extends AsyncDisposable {
   readonly store: OpenStore;
   readonly settings: ConfigureCallback;
   readonly deliveries: ManageDeliveries;
-  /** Every call of every dispatcher, in the order in which they came. */
+  /** Every call of every dispatcher, in order. */
   readonly calls: OutboundCall[];
   readonly now: () => number;
   advance(ms: number): void;
-  /** An account; its receiver, if it has one, is at this host. */
+  /** Creates an account, with a receiver at this host if given. */
   account(id: string, host?: string | null): Promise<void>;
-  /** Answers with the ids of the new events. */
+  /** Returns the ids of the new events. */
   emit(accountId: string, count?: number): Promise<string[]>;
   listed(accountId: string): Promise<Delivery[]>;
-  /** Ends with the world. */
+  /** Stopped when the world is disposed of. */
   dispatcher(receiver: CallOut, change?: Partial<DispatcherTools>): Dispatcher;
-  /** An instance takes what it can, sends it, and is gone before any answer: it has not even stopped. */
+  /** Simulates a crash: an instance claims what it can, sends it, and dies before any response. */
   dies(): Promise<void>;
-  /** One look of one instance, to the end of what came of it. Answers with the calls that it made. */
+  /** One poll of one instance, until all its work has finished. Returns the calls that it made. */
   run(receiver: CallOut, change?: Partial<DispatcherTools>): Promise<OutboundCall[]>;
-  /** Until nothing of the account is pending. */
+  /** Polls until the account has nothing pending. */
   drain(accountId: string, receiver: CallOut): Promise<OutboundCall[]>;
 }
 
@@ -92,7 +92,7 @@ export async function openDeliveryWorld(location: DatabaseLocation): Promise<Del
 
   const account = async (id: string, host: string | null = `${id}.example.com`) => {
     await store.accounts.insert({ id, name: id, locale: 'en', kind: 'standard', createdAt: now() });
-    if (host !== null) await settings.save(by(id), { url: `https://${host}/`, access_key: `key-of-${id}` });
+    if (host !== null) await settings.save(actorFor(id), { url: `https://${host}/`, access_key: `key-of-${id}` });
   };
   await account('owner', null);
   await store.issuers.claim(pairOf('x'));
@@ -145,7 +145,7 @@ export async function openDeliveryWorld(location: DatabaseLocation): Promise<Del
     async drain(accountId, receiver) {
       const before = calls.length;
       const one = dispatcher(receiver);
-      await until(`nothing of ${accountId} is pending`, async () => {
+      await waitFor(`nothing of ${accountId} is pending`, async () => {
         await one.poll();
         return (await listed(accountId)).every(({ state }) => state !== 'pending');
       });

@@ -1,5 +1,5 @@
-// The service and the names it is asked about: name servers that say what a test sets, and a web server on the port that
-// stands for 80. Orders are placed over HTTP, published as the order says, and completed. Nothing leaves the machine.
+// The service with the DNS and web servers it validates against: scripted name servers, and a web server on the port
+// that replaces 80. Orders are placed over HTTP, published as instructed, and completed. Nothing leaves the machine.
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Environment } from '../../src/config/config.ts';
@@ -8,13 +8,13 @@ import { type Answer, type Key, startApp, type TestApp } from './app.ts';
 import { csrFor, type PlacedOrder, show } from './orders.ts';
 import { Receiver, type Script } from './receiver.ts';
 
-/** The first one is written into records. */
+/** The first one is used in records. */
 export const ISSUERS = ['ca.example.net', 'old-ca.example.net'] as const;
 export const FILE = '/.well-known/pki-validation/fileauth.txt';
 export const SECOND = 1_000;
 export const DAY = 86_400 * SECOND;
 
-/** An answer of the web server, byte for byte. */
+/** A raw response of the web server. */
 export const page = (body: string, status = 200, headers = ''): string =>
   `HTTP/1.1 ${status} Said\r\n${headers}Content-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`;
 export const redirect = (location: string, status = 302): string => page('', status, `Location: ${location}\r\n`);
@@ -29,7 +29,7 @@ export interface NameEntry {
   readonly problem: { readonly result: string; readonly message: string; readonly checked_at: string | null } | null;
 }
 
-export interface Wanted {
+export interface OrderFields {
   readonly key?: Key;
   readonly product?: string;
   readonly certificate?: Record<string, unknown>;
@@ -37,14 +37,14 @@ export interface Wanted {
 
 export type DomainApp = Awaited<ReturnType<typeof startDomainApp>>;
 
-/** `further` resolvers besides the primary one. */
+/** `further`: number of resolvers in addition to the primary one. */
 export async function startDomainApp(environment: Environment = {}, further = 0) {
   await using unlessStarted = new AsyncDisposableStack();
   const resolvers: DnsServer[] = [];
   for (let count = 0; count <= further; count += 1) {
     resolvers.push(unlessStarted.use(await startDnsServer({ host: '127.0.0.1', port: 0 })));
   }
-  /** What the web server answers, by host and path; 404 otherwise. */
+  /** Responses of the web server by host and path; 404 otherwise. */
   const files = new Map<string, string | Script>();
   const web = unlessStarted.use(await Receiver.start({ script: answerFrom(files) }));
   const [primary = '', ...others] = resolvers.map(({ port }) => `127.0.0.1:${port}`);
@@ -61,7 +61,7 @@ export async function startDomainApp(environment: Environment = {}, further = 0)
     app.call(method, `/openapi/v3/orders/${order.id}/${name}`, { key: order.key, json });
   const entries = async (order: PlacedOrder): Promise<NameEntry[]> => (await show(app, order)).dcv_val;
 
-  /** As the order says, in every view of the world. */
+  /** Publishes the order's instructions on the given resolvers, by default all. */
   async function publish(order: PlacedOrder, which: readonly DnsServer[] = resolvers): Promise<void> {
     for (const { domain, dcv_method, auth_path, auth_val } of await entries(order)) {
       if (auth_val === '') continue;
@@ -75,10 +75,10 @@ export async function startDomainApp(environment: Environment = {}, further = 0)
 
   return {
     ...{ app, dns, resolvers, web, files, publish, entries },
-    /** A registrable domain that no other test knows. */
+    /** A registrable domain that no other test uses. */
     newDomain: () => `name${++domains}.com`,
-    place: (names: readonly string[], top: object = {}, wanted: Wanted = {}) => place(app, names, top, wanted),
-    /** Says that everything is published. */
+    place: (names: readonly string[], top: object = {}, wanted: OrderFields = {}) => place(app, names, top, wanted),
+    /** Reports the validation as published. */
     complete: (order: PlacedOrder): Promise<Answer> => operation(order, 'PUT', 'dcv-completed'),
     changeMethod: (order: PlacedOrder, json: unknown): Promise<Answer> => operation(order, 'PUT', 'dcv-method', json),
     /** What DNS and web servers answer now, by name. */
@@ -87,7 +87,7 @@ export async function startDomainApp(environment: Environment = {}, further = 0)
       assert.equal(status, 200, text);
       return Object.fromEntries(body.data.checks.map((one: Checked & { domain: string }) => [one.domain, one]));
     },
-    /** `issued`, or the problems of its names: what a table of cases can state in a line. */
+    /** `issued`, or the problems of its names: a result in one line, for tables of cases. */
     async outcome(order: PlacedOrder): Promise<string> {
       const { status, dcv_val } = await show(app, order);
       const seen = (dcv_val as NameEntry[]).flatMap(({ problem }) => (problem ? [problem.result] : []));
@@ -109,17 +109,17 @@ interface Checked {
 
 let domains = 0;
 
-async function place(app: TestApp, names: readonly string[], top: object, wanted: Wanted): Promise<PlacedOrder> {
+async function place(app: TestApp, names: readonly string[], top: object, wanted: OrderFields): Promise<PlacedOrder> {
   const { key = await app.newKey(), product = 'ssl-dv', certificate = {} } = wanted;
   const [common_name, ...dns_names] = names;
-  const wish = { csr: csrFor(), common_name, dns_names, sign_hash: 'sha256', ...certificate };
+  const request = { csr: csrFor(), common_name, dns_names, sign_hash: 'sha256', ...certificate };
   const path = `/openapi/v3/orders/${product}`;
-  const { status, body, text } = await app.call('POST', path, { key, json: { certificate: wish, ...top } });
+  const { status, body, text } = await app.call('POST', path, { key, json: { certificate: request, ...top } });
   assert.equal(status, 200, text);
   return { key, id: body.data.id, certificateId: body.data.certificate.id };
 }
 
-export const waitingOf = async (app: TestApp, { key: { accountId }, id }: PlacedOrder) => {
+export const pendingRowOf = async (app: TestApp, { key: { accountId }, id }: PlacedOrder) => {
   const { pendingCertificateId } = (await app.app.store.orders.find(accountId, id))!;
   return pendingCertificateId === null ? undefined : await app.app.store.waiting.find(accountId, pendingCertificateId);
 };
@@ -127,19 +127,19 @@ export const waitingOf = async (app: TestApp, { key: { accountId }, id }: Placed
 const MOST_MS = 30_000;
 
 /**
- * The clock goes on until the order is due, and the worker looks at it: the one that is called here, or the one that
- * the service runs by itself, whoever comes first. One that was looked at already, and issued, does not wait any more.
+ * Advances the clock until the order is due, and waits until a worker has checked it: the one called here, or the
+ * service's own. Returns at once if the order is no longer pending.
  */
 async function workerChecks(app: TestApp, order: PlacedOrder): Promise<void> {
-  const before = await waitingOf(app, order);
+  const before = await pendingRowOf(app, order);
   if (!before) return;
   app.advance(Math.max(0, before.dueAt - app.now()));
   const end = performance.now() + MOST_MS;
   for (;;) {
     await app.issuance.proveDomains.proveDue();
-    const now = await waitingOf(app, order);
+    const now = await pendingRowOf(app, order);
     if (!now || now.certificateId !== before.certificateId || now.tries > before.tries) return;
-    assert.ok(performance.now() < end, 'the worker does not look');
+    assert.ok(performance.now() < end, 'the worker did not check the order');
     await sleep(5);
   }
 }

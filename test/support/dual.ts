@@ -1,5 +1,5 @@
-// Dual certificates for tests: an order on an SM2 key of the caller, and a customer who opens the envelope as one would,
-// with a library that is none of ours.
+// Dual certificates for tests: an order on a caller's SM2 key, and a customer who decrypts the envelope with an
+// independent library.
 import { createDecipheriv } from 'node:crypto';
 import { sm2 as oracle } from 'sm-crypto-v2';
 import { newKeyAndCsr } from '../../src/adapters/ca/csr-writer.ts';
@@ -11,7 +11,7 @@ import type { PlacedOrder } from './orders.ts';
 export interface Sm2Key {
   readonly pkcs8: Uint8Array;
   readonly csr: string;
-  /** Hexadecimal, as the library wants them. */
+  /** Hexadecimal, as the library expects. */
   readonly scalar: string;
   readonly point: string;
 }
@@ -41,7 +41,7 @@ export async function newDualOrder(app: TestApp, signingKey: Sm2Key): Promise<Pl
   return { key, id: orderId, certificateId };
 }
 
-/** The private key in an SM2EnvelopedKey, and the public one beside it; hexadecimal. */
+/** Decrypts an SM2EnvelopedKey; returns private and public key in hexadecimal. */
 export function openEnvelope(base64: string, signingKey: Sm2Key): { scalar: string; point: string } {
   const envelope = new DerReader(Buffer.from(base64, 'base64')).sequence();
   envelope.any();
@@ -53,7 +53,7 @@ export function openEnvelope(base64: string, signingKey: Sm2Key): { scalar: stri
   return { scalar: hex(Buffer.concat([decipher.update(hidden), decipher.final()])), point: hex(point) };
 }
 
-/** What a certificate carries: its public key as a point in hexadecimal, what is signed, and the signature. */
+/** Public key (point in hexadecimal), signed bytes and signature of a certificate. */
 export function readSm2Certificate(pem: string) {
   const der = Buffer.from(pem.replace(/-----[^-]+-----|\s/g, ''), 'base64');
   const outer = new DerReader(der).sequence();

@@ -1,5 +1,5 @@
-// Both engines, real, each with a way to get a new database. Suites loop over this list, so that no behaviour is
-// proven on one engine only.
+// Both real engines, each with a way to get a new database. Suites loop over this list, so that every behaviour is
+// proven on both.
 import { join } from 'node:path';
 import { after } from 'node:test';
 import type { DatabaseLocation } from '../../src/adapters/store/store.ts';
@@ -8,13 +8,13 @@ import { sharedPostgres } from './shared-postgres.ts';
 
 export interface TestEngine {
   readonly name: 'sqlite' | 'postgresql';
-  /** Of a database without a row: with tables already, where that is sooner than to have them made at the start. */
+  /** A database without rows; already migrated where that is faster. */
   newLocation(): Promise<DatabaseLocation>;
-  /** Of a database without a table. */
+  /** A database without tables. */
   newEmptyLocation(): Promise<DatabaseLocation>;
 }
 
-/** PostgreSQL is the server of all test files; what is made there goes with this file. */
+/** PostgreSQL is shared by all test files; databases created here are dropped when this file ends. */
 export async function bothEngines(): Promise<readonly TestEngine[]> {
   const postgres = await sharedPostgres();
   after(() => postgres[Symbol.asyncDispose]());

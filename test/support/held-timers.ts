@@ -1,17 +1,17 @@
-// Timers of some of the work in this process, held until a test lets them expire: so a limit is reached because the test
-// says so, and not because the machine was slow. The timers of everything else run as always.
+// Holds timers of selected work until a test expires them, so that a time limit is reached deterministically and not
+// because the machine is slow. All other timers run normally.
 import { AsyncLocalStorage } from 'node:async_hooks';
 
 interface HeldTimers extends Disposable {
-  /** The timers that this turn of the event loop sets from here on are held, and those of all that it leads to. */
+  /** Holds the timers set from here on in this asynchronous context and its descendants. */
   holdFromHere(): void;
-  /** Of those that are held, and were not cleared. */
+  /** Delays of held timers that were not cleared. */
   readonly delays: readonly number[];
-  /** All that are held; they do not have to wait any more. */
+  /** Fires all held timers at once. */
   expire(): void;
 }
 
-/** Replaces the global functions until it is disposed of. Timers of node:timers and of sockets are none of its business. */
+/** Replaces the global functions until disposed of. Timers of node:timers and of sockets are not affected. */
 export function holdTimers(): HeldTimers {
   const { setTimeout, clearTimeout } = globalThis;
   const isHeld = new AsyncLocalStorage<boolean>();

@@ -1,4 +1,4 @@
-// The import rules of the code as a function of its import graph, so that a test can plant a fault and see it found.
+// The import rules as functions of the import graph, so that a test can plant a violation and see it found.
 import { dirname, join, normalize } from 'node:path';
 
 /** A file's imports, by path from the project's root. */
@@ -9,7 +9,7 @@ const IMPORT = /^(?:import|export)\s[^'";]*?from\s+['"]([^'"]+)['"]|^import\s+['
 export const importsOf = (source: string): string[] =>
   [...source.matchAll(IMPORT)].map(([, from, bare]) => from ?? bare ?? '');
 
-/** Type-only imports count: a reader follows them too. */
+/** Type-only imports count: readers follow them too. */
 export const importGraph = (files: readonly string[], read: (file: string) => string): ImportGraph =>
   new Map(
     files.map((file) => [
@@ -20,8 +20,8 @@ export const importGraph = (files: readonly string[], read: (file: string) => st
     ]),
   );
 
-/** Every group of files that import each other, directly or through others (Tarjan's algorithm). */
-export function circlesIn(graph: ImportGraph): string[][] {
+/** Import cycles: the strongly connected components of the graph (Tarjan's algorithm). */
+export function importCycles(graph: ImportGraph): string[][] {
   const order = new Map<string, number>();
   const lowest = new Map<string, number>();
   const stack: string[] = [];
@@ -46,13 +46,13 @@ export function circlesIn(graph: ImportGraph): string[][] {
   return circles;
 }
 
-/** The entry of the ranking a file belongs to: the file itself, or the nearest folder that is listed. */
+/** The ranking entry of a file: the file itself, or its nearest listed folder. */
 export function unitOf(file: string, ranking: readonly string[]): string | undefined {
   for (let path = file; path !== '.'; path = dirname(path)) if (ranking.includes(path)) return path;
   return undefined;
 }
 
-/** Imports from a unit that is not below the importing one in the ranking (lowest first). */
+/** Imports of a unit that ranks higher than the importing one (lowest first). */
 export function upwardImports(graph: ImportGraph, ranking: readonly string[]): string[] {
   return [...graph].flatMap(([file, targets]) =>
     targets.flatMap((target) => {

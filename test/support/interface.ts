@@ -1,7 +1,7 @@
-// The interface as a list of facts that may only grow: operations, request fields, answer fields, codes. Read from what
-// the service says of itself, and, where its document leaves an answer open, from an answer.
+// The API as a list of facts that may only grow: operations, request fields, response fields, codes. Read from the
+// OpenAPI document and, where that leaves a response open, from a real response.
 
-/** A fact and what it is now: `POST /orders/{id}/reissue > certificate.csr` is `string optional`. */
+/** Fact → value, such as `POST /orders/{id}/reissue > certificate.csr` → `string optional`. */
 export type Facts = Readonly<Record<string, string>>;
 
 interface Schema {
@@ -41,7 +41,7 @@ export function factsOf(document: OpenApi, statuses: Readonly<Record<string, { s
   return facts;
 }
 
-/** Whether a field is required is a matter of requests: an answer always has what it says. */
+/** Only requests distinguish required from optional: a response always has all its fields. */
 function note(facts: Record<string, string>, name: string, schema: Schema | undefined, isRequest: boolean): void {
   for (const inner of schema?.anyOf ?? []) note(facts, name, inner, isRequest);
   if (schema?.items) note(facts, `${name}[]`, schema.items, isRequest);
@@ -56,7 +56,7 @@ function note(facts: Record<string, string>, name: string, schema: Schema | unde
 const typeOf = (schema: Schema | undefined): string =>
   schema?.type ?? (schema?.anyOf ? schema.anyOf.map(typeOf).sort().join('|') : 'any');
 
-/** The fields of a real answer, for documents that say no more than "an object". */
+/** Fields of a real response, where the document says only "an object". */
 export function fieldsOf(name: string, value: unknown): Facts {
   const facts: Record<string, string> = {};
   const walk = (path: string, one: unknown): void => {
@@ -72,16 +72,16 @@ export function fieldsOf(name: string, value: unknown): Facts {
   return facts;
 }
 
-/** What clients of the recorded interface would miss, or meet otherwise; and what is not recorded yet. */
-export function compared(recorded: Facts, now: Facts): { broken: string[]; added: string[] } {
+/** Changes that break clients of the recorded interface, and facts that are not recorded yet. */
+export function compareFacts(recorded: Facts, now: Facts): { broken: string[]; added: string[] } {
   const broken = Object.entries(recorded).flatMap(([fact, was]) => {
     const is = now[fact];
     if (is === undefined) return [`${fact} is gone`];
-    // What was required may become optional; the other way round breaks everybody who leaves it out.
+    // A required field may become optional; the reverse breaks clients that omit it.
     return is === was || is === was.replace(/required$/, 'optional') ? [] : [`${fact} was "${was}" and is "${is}"`];
   });
   const added = Object.keys(now).filter((fact) => recorded[fact] === undefined);
-  // A new field that must be sent breaks those who do not know it, unless its operation is new too.
+  // A new required field breaks existing clients, unless its operation is new too.
   for (const fact of added) {
     const operation = fact.replace(/ [<>].*$/, '');
     if (fact.includes(' > ') && now[fact]?.endsWith('required') && recorded[operation] !== undefined) {

@@ -1,8 +1,8 @@
-// The DNS that an app of a test asks unless the test says otherwise: a real name server on loopback that knows no name at
-// all, so that CAA stands in nobody's way. One for all test files, or for a file that is run by itself.
+// The default DNS of test apps: a real name server on loopback without any records, so that CAA permits everything.
+// Shared by all test files; a file that is run alone starts its own.
 import { type DnsServer, startDnsServer } from '../../src/sandbox/dns-server.ts';
 
-/** Where before-all.ts has left the address of one. */
+/** Environment variable: the address of the server that before-all.ts started. */
 export const NAME_SERVER = 'TEST_NAME_SERVER';
 
 let own: Promise<DnsServer> | undefined;
@@ -11,7 +11,7 @@ export async function nameServer(): Promise<string> {
   const given = process.env[NAME_SERVER];
   if (given) return given;
   own ??= startDnsServer({ host: '127.0.0.1', port: 0 }).then((server) => {
-    // It has no end of its own, and must not keep the test from ending.
+    // Never closed, so it must not keep the test process alive.
     server.unref();
     return server;
   });

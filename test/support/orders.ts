@@ -1,10 +1,10 @@
-// Orders to reissue: placed by an operator who vouches for the names, with a key made for the test.
+// Orders to reissue: placed by an operator who vouches for the names, with a test key.
 import { X509Certificate } from 'node:crypto';
 import type { SignHash } from '../../src/domain/certificate/sign-hash.ts';
 import type { Answer, Key, TestApp } from './app.ts';
 import { csr, type KeyKind, keyPair, pem } from './csr.ts';
 
-export interface Wish {
+export interface OrderRequest {
   readonly product?: string;
   readonly commonName?: string;
   readonly dnsNames?: readonly string[];
@@ -21,28 +21,28 @@ export interface PlacedOrder {
 
 export const csrFor = (kind: KeyKind = 'p256'): string => pem(csr({ key: keyPair(kind) }));
 
-export async function newOrder(app: TestApp, wish: Wish = {}, key?: Key): Promise<PlacedOrder> {
+export async function newOrder(app: TestApp, request: OrderRequest = {}, key?: Key): Promise<PlacedOrder> {
   const owner = key ?? (await app.newKey());
-  const { commonName = 'www.example.com', dnsNames, vouches = true } = wish;
+  const { commonName = 'www.example.com', dnsNames, vouches = true } = request;
   const { orderId, certificateId } = await app.issuance.placeOrder({
     accountId: owner.accountId,
-    productId: wish.product ?? 'ssl-dv',
+    productId: request.product ?? 'ssl-dv',
     alternativeId: null,
     actor: 'cli',
     vouchesForNames: vouches,
     request: {
       commonName,
       dnsNames,
-      csr: csrFor(wish.key),
+      csr: csrFor(request.key),
       keySource: 'caller',
-      signHash: wish.signHash ?? 'sha256',
+      signHash: request.signHash ?? 'sha256',
       keepsEncryptionKey: false,
     },
   });
   return { key: owner, id: orderId, certificateId };
 }
 
-/** A body that a reissue of such an order accepts. */
+/** A valid body for a reissue of such an order. */
 export const body = (certificate: Record<string, unknown> = {}, top: Record<string, unknown> = {}) => ({
   certificate: { csr: csrFor(), common_name: 'www.example.com', sign_hash: 'sha256', ...certificate },
   ...top,
@@ -57,6 +57,6 @@ export const show = async (app: TestApp, order: PlacedOrder) =>
 export const certificate = async (app: TestApp, { key }: PlacedOrder, id: string) =>
   (await app.call('GET', `/openapi/v3/certs/${id}`, { key })).body.data.Certificate;
 
-/** The key that a certificate carries, in DER. */
+/** The SubjectPublicKeyInfo of a certificate, in DER. */
 export const spkiIn = ({ pem: text }: { readonly pem: string }): Uint8Array =>
   new Uint8Array(new X509Certificate(text).publicKey.export({ format: 'der', type: 'spki' }));

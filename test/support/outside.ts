@@ -1,5 +1,5 @@
-// The outside world, on loopback: a name server, an authority that receivers have certificates from, receivers, and
-// the real function that calls them. Nothing here ever leaves the machine.
+// The network outside the service, on loopback: a name server, a CA for receivers, receivers, and the real egress
+// function. Nothing leaves the machine.
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import net from 'node:net';
@@ -8,12 +8,12 @@ import { parseAddress, parseAddressRule } from '../../src/domain/egress/addresse
 import type { CallOut, OutboundUrl, Outcome } from '../../src/domain/egress/outbound.ts';
 import { type DnsServer, startDnsServer } from '../../src/sandbox/dns-server.ts';
 import { Receiver, type ReceiverOptions } from './receiver.ts';
-import { ThrowAwayCa } from './receiver-certificates.ts';
+import { TestCa } from './receiver-certificates.ts';
 
 export const HOST = 'hooks.example.test';
 export const USER_AGENT = 'Reseal/test';
 
-export interface Wish {
+export interface CallOptions {
   readonly method?: 'POST' | 'GET';
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string;
@@ -27,7 +27,7 @@ export interface Wish {
 
 export class Outside implements AsyncDisposable {
   readonly dns: DnsServer;
-  readonly ca = new ThrowAwayCa('Throw-away Root');
+  readonly ca = new TestCa('Throw-away Root');
   readonly #receivers: Receiver[] = [];
   readonly #made = new Map<string, CallOut>();
 
@@ -41,28 +41,28 @@ export class Outside implements AsyncDisposable {
     return outside;
   }
 
-  /** Speaks TLS as HOST, unless told otherwise. */
+  /** Speaks TLS as HOST by default. */
   async receiver(options: ReceiverOptions = {}): Promise<Receiver> {
     const receiver = await Receiver.start({ identity: this.ca.identity([HOST]), ...options });
     this.#receivers.push(receiver);
     return receiver;
   }
 
-  /** All of loopback is allowed, unless told otherwise. */
-  call(url: string, wish: Wish = {}): Promise<Outcome> {
-    const { allow = ['127.0.0.0/8', '::1'], deny = [], totalMs = 10_000 } = wish;
-    return this.#callOut(wish)({
+  /** All of loopback is allowed by default. */
+  call(url: string, options: CallOptions = {}): Promise<Outcome> {
+    const { allow = ['127.0.0.0/8', '::1'], deny = [], totalMs = 10_000 } = options;
+    return this.#callOut(options)({
       url: outboundUrl(url),
-      method: wish.method ?? 'POST',
-      headers: wish.headers ?? { 'Content-Type': 'application/json' },
-      body: wish.body ?? (wish.method === 'GET' ? '' : '{"a":1}'),
+      method: options.method ?? 'POST',
+      headers: options.headers ?? { 'Content-Type': 'application/json' },
+      body: options.body ?? (options.method === 'GET' ? '' : '{"a":1}'),
       policy: { allow: rules(allow), deny: rules(deny), totalMs },
-      signal: wish.signal,
+      signal: options.signal,
     });
   }
 
-  /** One for all calls with the same options, as the service has it. */
-  #callOut({ dnsServers = [`127.0.0.1:${this.dns.port}`], limits = {} }: Wish): CallOut {
+  /** One instance per set of options, as in the service. */
+  #callOut({ dnsServers = [`127.0.0.1:${this.dns.port}`], limits = {} }: CallOptions): CallOut {
     const key = JSON.stringify([dnsServers, limits]);
     const made =
       this.#made.get(key) ??
@@ -84,7 +84,7 @@ export class Outside implements AsyncDisposable {
 
 const rules = (texts: readonly string[]) => texts.map((text) => parseAddressRule(text)!);
 
-/** Of a URL that is known to be good, its path as it is written: refusing bad ones is another's work. */
+/** Parses a URL that is known to be valid, and keeps its path verbatim. Rejecting invalid URLs is tested elsewhere. */
 function outboundUrl(text: string): OutboundUrl {
   const [, scheme = '', name = '', port, target = ''] =
     /^(https?):\/\/(\[[^\]]*\]|[^:/?]*)(?::(\d+))?(.*)$/.exec(text) ?? [];
@@ -94,15 +94,15 @@ function outboundUrl(text: string): OutboundUrl {
   return { scheme, host, literal: parseAddress(host) ?? null, port: Number(port ?? defaultPort), target };
 }
 
-/** `answered 200`, `failed connect connection_refused` or `private`: what a table of cases can state in a line. */
+/** `answered 200`, `failed connect connection_refused` or `private`: an outcome in one line, for tables of cases. */
 export function verdict(outcome: Outcome): string {
   if (outcome.kind === 'private') return 'private';
   if (outcome.kind === 'failed') return `failed ${outcome.seen.stage} ${outcome.reason}`;
   return `answered ${outcome.status}`;
 }
 
-/** Linux has all of 127/8; elsewhere there may be one address only, and a test must make do with what there is. */
-export async function isOurs(address: string): Promise<boolean> {
+/** Linux has all of 127/8; other systems may have 127.0.0.1 only, and tests adapt. */
+export async function isLocalAddress(address: string): Promise<boolean> {
   const server = net.createServer().listen(0, address);
   return once(server, 'listening').then(
     () => {

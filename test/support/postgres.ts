@@ -1,6 +1,6 @@
-// A throw-away PostgreSQL from npm binaries, on a free port, that ends with this process. Works as root, where the
-// server itself refuses to run, by dropping to nobody. TEST_DATABASE_URL names a server to use instead. A test that does
-// not kill the server takes the one of all test files: shared-postgres.ts.
+// A temporary PostgreSQL from npm binaries, on a free port, that stops with this process. The server refuses to run as
+// root, so root runs it as the user nobody. TEST_DATABASE_URL names a server to use instead. Tests that do not kill the
+// server use the shared one: shared-postgres.ts.
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import fs from 'node:fs';
@@ -18,13 +18,13 @@ const identity = isRoot ? NOBODY : {};
 const environment = { ...process.env, LC_ALL: 'C', TZ: 'UTC' };
 
 export interface Postgres extends AsyncDisposable {
-  /** Of the database that every server has: where other databases are made. */
+  /** The maintenance database, from which others are created. */
   readonly url: string;
-  /** The address of a new, empty database. */
+  /** Creates an empty database and returns its URL. */
   createDatabase(): Promise<string>;
-  /** Kills the postmaster, whose children end when they notice. Undefined for a server that is not ours. */
+  /** Kills the postmaster; its children exit when they notice. Undefined for an external server. */
   kill?(): Promise<void>;
-  /** Up again on the same data and port. */
+  /** Restarts on the same data and port. */
   start?(): Promise<void>;
 }
 
@@ -59,7 +59,7 @@ export async function startPostgres(): Promise<Postgres> {
       await ended(server);
     },
     async start() {
-      // Whoever the postmaster left behind still holds its memory; a new one has to wait until they have noticed.
+      // Children of the killed postmaster still hold its shared memory; retry until they have exited.
       for (let tries = 1; ; tries += 1) {
         try {
           server = await launch(program('postgres'), data, port, folder);
@@ -77,7 +77,7 @@ export async function startPostgres(): Promise<Postgres> {
   };
 }
 
-/** A part of the shell waits on our end of its input: when this process dies, however it dies, the server is stopped. */
+/** A subshell reads our end of its stdin: when this process dies, however it dies, the server is stopped. */
 async function launch(postgres: string, data: string, port: number, cwd: string): Promise<ChildProcess> {
   const script = '"$@" & server=$!; exec 3<&0; { read -r _ <&3; kill -INT $server; } 2>&- & wait $server';
   const args = ['-D', data, '-p', String(port), '-h', '127.0.0.1', '-k', '', '-c', 'max_connections=200'];
@@ -91,7 +91,7 @@ async function launch(postgres: string, data: string, port: number, cwd: string)
   await new Promise<void>((resolve, reject) => {
     server.once('exit', () => reject(new Error(`PostgreSQL did not start: ${output}`)));
     server.stderr?.on('data', (chunk) => {
-      // A server that starts writes a few hundred bytes; a runaway one must not fill our memory.
+      // Start-up output is a few hundred bytes; the bound protects our memory.
       if (output.length < 65_536) output += chunk;
       if (output.includes('ready to accept connections')) resolve();
     });
@@ -106,7 +106,7 @@ async function ended(server: ChildProcess): Promise<void> {
   await exited;
 }
 
-/** Empty, unless it is made after a template. Returns the address of the new one. */
+/** Creates a database, empty unless a template is given. Returns its URL. */
 export async function createDatabase(url: string, template?: string): Promise<string> {
   const name = `test_${process.pid}_${Math.random().toString(36).slice(2)}`;
   await inDatabase(url, `create database ${name}${template ? ` template ${template}` : ''}`);
@@ -126,8 +126,8 @@ export async function inDatabase(url: string, statement: string): Promise<void> 
 }
 
 /**
- * The package's binaries, copied once to where nobody can read them, with the library links that its install script
- * makes (npm may be told to run none).
+ * The package's binaries, copied once to where the user nobody can read them, with the library links that its install
+ * script creates (npm may be configured not to run scripts).
  */
 async function installedPrograms(): Promise<(name: string) => string> {
   const platform = process.platform === 'win32' ? 'windows' : process.platform;

@@ -1,5 +1,5 @@
-// The real program, as a user starts it: a process of its own, with nothing in its environment but what the test
-// gives it. Most commands run in the process of the test instead: in-process.ts.
+// The real program in a process of its own, with only the environment that the test gives it. Most commands run in the
+// test's process instead: in-process.ts.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
@@ -18,13 +18,13 @@ const NAMES = await nameServer();
 
 export type Settings = Readonly<Record<string, string>>;
 
-/** A sandbox brings a name server of its own, and commands in its folder ask that one. */
-export const withNames = (args: readonly string[], settings: Settings): Settings =>
+/** A sandbox has its own name server, which commands in its folder use. */
+export const withNameServer = (args: readonly string[], settings: Settings): Settings =>
   ['serve', 'order'].includes(args[0] ?? '') ? { RESEAL_DNS_SERVERS: NAMES, ...settings } : settings;
 
 function start(args: readonly string[], settings: Settings, program = process.execPath): ChildProcess {
-  const env = { PATH: process.env.PATH ?? '', HOME: process.env.HOME ?? '', ...withNames(args, settings) };
-  // A process group of its own, so that a test can signal all of it, as terminals and supervisors do.
+  const env = { PATH: process.env.PATH ?? '', HOME: process.env.HOME ?? '', ...withNameServer(args, settings) };
+  // Its own process group, so that a test can signal all of it, as terminals and supervisors do.
   return spawn(program, [LAUNCHER, ...args], { env, stdio: ['ignore', 'pipe', 'pipe'], detached: true });
 }
 
@@ -50,12 +50,12 @@ export class RunningProcess implements AsyncDisposable {
     child.stderr?.on('data', keep);
   }
 
-  /** Resolves with the address once the process says that it listens. */
+  /** Resolves with the URL once the process reports that it listens. */
   listening(): Promise<string> {
     return this.said(/listening[^h]*(https?:\/\/[^\s"]+)/);
   }
 
-  /** Resolves with the first group of the pattern once the output has it; rejects when the process ends before. */
+  /** Resolves with the first capture group once the output matches; rejects if the process exits first. */
   said(pattern: RegExp): Promise<string> {
     const { promise, resolve, reject } = Promise.withResolvers<string>();
     const look = () => {
@@ -85,7 +85,7 @@ export class RunningProcess implements AsyncDisposable {
   }
 }
 
-/** Starts a command that serves. */
+/** Starts a command that serves until a signal. */
 export function startReseal(args: readonly string[], settings: Settings, program?: string): RunningProcess {
   return new RunningProcess(start(args, settings, program));
 }

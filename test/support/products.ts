@@ -1,11 +1,11 @@
-// Products of our own, for rules that none of the built-in ones has, and the built-in ones that the public trusts.
+// Custom products, for rules that no built-in product exercises, and the publicly trusted built-in ones.
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { newFolder } from './app.ts';
 
 export const PUBLIC_TLS = ['ssl-dv', 'ssl-dv-add', 'ssl-dv-fixed', 'ssl-dv-replace'];
 
-/** A row of an operator's file: narrow in everything, and without a CSR. */
+/** A row of a products file: restrictive in every field, and without a CSR. */
 export const OWN_PRODUCT = {
   ...{ id: 'own', name: { en: 'Own', zh: '自有' }, kind: 'ssl', trust: 'private', names_may_change: 'any' },
   ...{ revokes_previous_on_reissue: false, revocation_may_be_put_off: true, csr: 'forbidden', key_sources: ['caller'] },

@@ -1,4 +1,4 @@
-// Bytes on a socket, for requests that no well-behaved client would send, or not all at once.
+// Raw bytes on a socket, for malformed requests and for requests sent in pieces.
 import { once } from 'node:events';
 import net from 'node:net';
 
@@ -34,7 +34,7 @@ export class RawConnection {
     this.#socket.write(text);
   }
 
-  /** Stops reading: the server's answers pile up on its side. */
+  /** Stops reading: responses back up on the server's side. */
   pause(): void {
     this.#socket.pause();
   }
@@ -43,7 +43,7 @@ export class RawConnection {
     this.#socket.destroy();
   }
 
-  /** Resolves when what was received so far matches; rejects when the server closes before it does. */
+  /** Resolves when the data received so far matches; rejects if the server closes first. */
   async until(pattern: RegExp): Promise<void> {
     while (!pattern.test(this.received)) {
       if (this.#socket.closed) throw new Error(`closed after: ${this.received}`);
@@ -56,7 +56,7 @@ export class RawConnection {
   }
 }
 
-/** Sends the text as it is and reads until the server closes. Ask for `Connection: close`, or let it be an error. */
+/** Sends the text verbatim and reads until the server closes, so send `Connection: close` or a malformed request. */
 export async function sendRaw(url: string, text: string): Promise<RawAnswer> {
   const connection = await RawConnection.to(url);
   connection.write(text);

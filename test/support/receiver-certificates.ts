@@ -1,4 +1,4 @@
-// A certificate authority to throw away, and what it says about receivers: the truth, or any of the usual lies.
+// A throw-away CA that issues receivers valid certificates and the usual invalid ones.
 import { generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
 import { rootExtensions } from '../../src/adapters/ca/profiles.ts';
 import {
@@ -24,7 +24,7 @@ export interface Identity {
 interface Lie {
   readonly from?: number;
   readonly until?: number;
-  /** Instead of a key on a curve. */
+  /** Instead of an EC key. */
   readonly rsaBits?: number;
 }
 
@@ -32,7 +32,7 @@ const newKey = (rsaBits?: number) =>
   rsaBits ? generateKeyPairSync('rsa', { modulusLength: rsaBits }) : generateKeyPairSync('ec', { namedCurve: 'P-256' });
 const spkiOf = (key: KeyObject): Uint8Array => key.export({ type: 'spki', format: 'der' });
 
-export class ThrowAwayCa {
+export class TestCa {
   /** PEM. */
   readonly root: string;
   readonly #key = newKey();
@@ -44,7 +44,7 @@ export class ThrowAwayCa {
     this.root = this.#certify(name, this.#key.publicKey, rootExtensions(spkiOf(this.#key.publicKey)), {});
   }
 
-  /** For names and addresses alike. */
+  /** Names or IP addresses. */
   identity(hosts: readonly string[], lie: Lie = {}): Identity {
     const { privateKey, publicKey } = newKey(lie.rsaBits);
     const altNames = sequence(hosts.map(altName));
@@ -55,7 +55,7 @@ export class ThrowAwayCa {
     };
   }
 
-  /** The root itself, as a server shows it that signed its own certificate. */
+  /** The root itself, as a server with a self-signed certificate presents it. */
   asServer(): Identity {
     return { cert: this.root, key: this.#key.privateKey.export({ type: 'pkcs8', format: 'pem' }).toString() };
   }

@@ -1,40 +1,40 @@
-// A real receiver on loopback: TLS or not, with whatever certificate it is given, and an answer that is any bytes at
-// any time. It keeps every request as it came, and knows who connected to which of its addresses.
+// A real receiver on loopback: with or without TLS, any certificate, and any bytes at any time as a response. It records
+// every request verbatim, and the local address of every connection.
 import { once } from 'node:events';
 import net from 'node:net';
 import tls from 'node:tls';
 import type { Identity } from './receiver-certificates.ts';
 
-/** Gets the decrypted connection and one whole request, head and body. */
+/** Called with the decrypted connection and one complete request, head and body. */
 export type Script = (socket: net.Socket, request: string) => void;
 
 export interface ReceiverOptions {
   readonly host?: string;
   readonly port?: number;
-  /** Without one it speaks plainly. */
+  /** Without an identity it speaks plain HTTP. */
   readonly identity?: Identity | null;
   readonly tls?: tls.TlsOptions;
   readonly script?: Script;
-  /** Instead of everything else: what to do with a connection as it was accepted. */
+  /** Overrides everything else: handles the accepted connection. */
   readonly onAccept?: (socket: net.Socket) => void;
-  /** Before any request was read. */
+  /** Called before a request is read. */
   readonly onSecure?: (socket: net.Socket) => void;
 }
 
 export const OK = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok';
-/** Sends these bytes for a request and closes. */
-export const says =
+/** Responds with these bytes and closes. */
+export const respond =
   (...answer: readonly string[]): Script =>
   (socket) =>
     socket.end(answer.join(''), 'latin1');
-/** Sends these bytes for a request and leaves the connection as it is. */
-export const saysAndWaits =
+/** Responds with these bytes and leaves the connection open. */
+export const respondAndKeepOpen =
   (...answer: readonly string[]): Script =>
   (socket) =>
     void socket.write(answer.join(''), 'latin1');
 
-/** Sends the piece as often as the connection takes it. */
-export const endless =
+/** Sends the chunk repeatedly, as fast as the peer reads. */
+export const respondEndlessly =
   (head: string, piece: string): Script =>
   (socket) => {
     const more = () => {
@@ -44,8 +44,8 @@ export const endless =
     socket.write(head);
     more();
   };
-/** Never idle for long, and never done. */
-export const dripping =
+/** Sends a chunk at intervals, forever: never idle long enough to time out, and never done. */
+export const drip =
   (head: string, drop: string): Script =>
   (socket) => {
     socket.write(head);
@@ -59,10 +59,10 @@ export const resetAfter =
     socket.write(bytes, () => reset(socket, request));
 
 export class Receiver implements AsyncDisposable {
-  /** As they came, byte for byte. */
+  /** Verbatim. */
   readonly requests: string[] = [];
   readonly connections: { readonly localAddress: string; readonly remoteAddress: string }[] = [];
-  /** As the clients asked for it; false for none. */
+  /** The SNI of each connection; false if it had none. */
   readonly serverNames: (string | false | null)[] = [];
   script: Script;
   readonly #server: net.Server;
@@ -74,7 +74,7 @@ export class Receiver implements AsyncDisposable {
   }
 
   static async start(options: ReceiverOptions = {}): Promise<Receiver> {
-    const { host = '127.0.0.1', port = 0, identity, onAccept, onSecure, script = says(OK) } = options;
+    const { host = '127.0.0.1', port = 0, identity, onAccept, onSecure, script = respond(OK) } = options;
     const server = net.createServer();
     const receiver = new Receiver(server, script);
     const context = identity && tls.createSecureContext({ ...options.tls, ...identity });
@@ -82,7 +82,7 @@ export class Receiver implements AsyncDisposable {
       receiver.#keep(socket);
       if (onAccept) {
         onAccept(socket);
-        // Whoever does not read does not notice either that the other side has left.
+        // A socket that is not read does not notice that the peer has disconnected.
         return void socket.resume();
       }
       const stream = context ? receiver.#secure(socket, { ...options.tls, secureContext: context }) : socket;
@@ -102,12 +102,12 @@ export class Receiver implements AsyncDisposable {
     return this.#open.size;
   }
 
-  /** Resolves when so many requests have been read. */
+  /** Resolves when `count` requests have been read. */
   async received(count: number): Promise<void> {
     while (this.requests.length < count) await once(this.#server, 'request');
   }
 
-  /** Resolves when nobody is connected any more. */
+  /** Resolves when no connection is open. */
   async deserted(): Promise<void> {
     while (this.#open.size > 0) await once(this.#server, 'left');
   }

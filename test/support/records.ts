@@ -1,4 +1,4 @@
-// Records to store: plain ones that a test changes where it matters, and full ones with something odd in every column.
+// Records to store: plain ones that tests modify, and full ones with an unusual value in every column.
 import type { Issuer } from '../../src/domain/certificate/authority.ts';
 import type {
   IssuedCertificate,
@@ -33,7 +33,7 @@ export const order = (id: string, change: Partial<Order> = {}): Order => ({
   ...{ currentCertificateId: null, pendingCertificateId: null, termEndsAt: NOW + 1, createdAt: NOW, revision: 1 },
   ...change,
 });
-/** No column of it is null or plain. */
+/** Every column is set, to an unusual value. */
 export const FULL_ORDER = order('full', {
   ...{ productId: ODD, alternativeId: ODD, status: 'domain_verifing', commonName: ODD, names: [ODD, '*.example.com'] },
   ...{ dcvMethod: 'dns-persist', dcvScope: 'base_domain', persistUntil: 2 ** 40, persistPolicy: 'wildcard' },
@@ -74,7 +74,7 @@ export const issued = (id: string, change: Partial<IssuedCertificate> = {}): Iss
   ...change,
 });
 
-/** The certificate as it is stored, which must be issued. */
+/** The certificate as stored; fails unless it is issued. */
 export async function issuedIn(
   { certificates }: Pick<Repositories, 'certificates'>,
   accountId: AccountId,

@@ -1,4 +1,4 @@
-// A reissue without a fault, to put faults into: an order with two proven names, and a small world around it.
+// A valid reissue to inject faults into: an order with two validated names, and the context of the decision.
 import assert from 'node:assert/strict';
 import { PRODUCTS, type Product } from '../../src/domain/catalog/products.ts';
 import type { Order } from '../../src/domain/certificate/order.ts';
@@ -76,7 +76,7 @@ export const REQUEST: ReissueRequest = {
   ...{ acceptsRemovalOfNames: false, acceptsRevocationOfPrevious: false },
 };
 
-/** A judgement that always says no. */
+/** A check that always refuses. */
 export const refuse = (reason: string) => (): never => {
   throw new Refusal('invalid_csr', { reason: { en: reason, zh: reason } });
 };

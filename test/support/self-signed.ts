@@ -1,4 +1,5 @@
-// A self-signed certificate for a test server: Node can make keys, not certificates, and tests may not need openssl.
+// A self-signed certificate for a test server: node:crypto cannot create certificates, and tests must not require
+// openssl.
 import { generateKeyPairSync, sign } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';

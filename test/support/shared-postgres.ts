@@ -1,21 +1,21 @@
-// One PostgreSQL for all test files: before-all.ts starts it and migrates a template, and each file makes databases of its
-// own on it. A file that is run by itself starts a server of its own; so does a file that kills the server (postgres.ts).
+// One PostgreSQL server for all test files: before-all.ts starts it and migrates a template, and each file creates its
+// own databases. A file that is run alone, or that kills the server, starts its own (postgres.ts).
 import { newSealKey, sealerWith } from '../../src/adapters/seal/seal.ts';
 import { openStore } from '../../src/adapters/store/store.ts';
 import { createDatabase, inDatabase, type Postgres, startPostgres } from './postgres.ts';
 
-/** Where before-all.ts has left the address of the server, and the name of its migrated database. */
+/** Environment variables: the URL of the shared server, and the name of its migrated template. */
 const SERVER = 'TEST_POSTGRES';
 const TEMPLATE = 'TEST_POSTGRES_TEMPLATE';
 
 export interface SharedPostgres extends AsyncDisposable {
-  /** Without a table. */
+  /** Without tables. */
   createEmptyDatabase(): Promise<string>;
-  /** With the tables of this version, which a start would make otherwise, and without a row in them. */
+  /** Migrated to this version (a start would do it otherwise), without rows. */
   createDatabase(): Promise<string>;
 }
 
-/** For globalSetup: files that start later find the server in their environment. */
+/** For globalSetup: test files that start later find the server in their environment. */
 export async function sharePostgres(): Promise<Postgres> {
   const server = await startPostgres();
   const template = await server.createDatabase();
@@ -27,7 +27,7 @@ export async function sharePostgres(): Promise<Postgres> {
   return server;
 }
 
-/** The databases that are made here go when it is disposed of: hundreds of them would fill a small disk. */
+/** Drops the databases created here when disposed of: hundreds of them would fill a small disk. */
 export async function sharedPostgres(): Promise<SharedPostgres> {
   const [url, template] = [process.env[SERVER], process.env[TEMPLATE]];
   if (!url || !template) {

@@ -1,5 +1,5 @@
-// A verifier of our own: fetches lists and OCSP answers as the certificates say, reads them strictly, and checks every
-// signature with node:crypto, or for SM2 with ours. It shares nothing with what writes them but the DER reader.
+// An independent verifier: fetches CRLs and OCSP responses from the URLs in certificates, parses them strictly, and
+// verifies every signature with node:crypto, or with our SM2. It shares only the DER reader with the code under test.
 import assert from 'node:assert/strict';
 import { createHash, verify, X509Certificate } from 'node:crypto';
 import { DerReader } from '../../src/adapters/der/reader.ts';
@@ -26,7 +26,7 @@ const ALGORITHMS: Readonly<Record<string, string>> = {
   '1.2.156.10197.1.501': 'sm3',
 };
 
-/** The SubjectPublicKeyInfo in a certificate, read by hand: node:crypto does not open those on SM2. */
+/** The SubjectPublicKeyInfo of a certificate, parsed by hand: node:crypto does not read SM2 certificates. */
 export function partsOf(certificate: Uint8Array) {
   const reader = new DerReader(certificate).sequence().sequence();
   reader.context(0);
@@ -40,7 +40,7 @@ export function partsOf(certificate: Uint8Array) {
 
 function requireSigned(signed: Uint8Array, algorithm: DerReader, signature: Uint8Array, spki: Uint8Array): void {
   const hash = ALGORITHMS[algorithm.oid()];
-  assert.ok(hash, 'a signature algorithm that nobody expects');
+  assert.ok(hash, 'an unexpected signature algorithm');
   const isRight =
     hash === 'sm3'
       ? sm2Verify(openSm2PublicKey(spki), signed, signature)
@@ -78,7 +78,7 @@ function extensionsIn(list: DerReader): Map<string, { isCritical: boolean; value
   return found;
 }
 
-/** All addresses anywhere in the extension: enough to compare, and independent of how it is nested. */
+/** All URLs anywhere in the extension: enough to compare, and independent of its nesting. */
 const addressesIn = (value: Uint8Array): string[] =>
   Buffer.from(value)
     .toString('latin1')
@@ -103,20 +103,20 @@ export function readCrl(der: Uint8Array, issuerCertificate: Uint8Array): ReadCrl
   const content = new DerReader(signed).sequence();
   assert.deepEqual([...content.integer()], [1], 'version 2');
   content.any();
-  assert.deepEqual(Buffer.from(content.any()), Buffer.from(subject), 'the name of its issuer');
+  assert.deepEqual(Buffer.from(content.any()), Buffer.from(subject), 'the issuer name');
   const [thisUpdate, nextUpdate] = [momentIn(content), momentIn(content)];
   const revoked = new Map<string, { at: number; reason: string }>();
   let extensions = content.context(0);
   if (!extensions) {
     const entries = content.sequence();
-    assert.ok(!entries.isAtEnd, 'a list of none is left out');
+    assert.ok(!entries.isAtEnd, 'an empty revokedCertificates must be absent');
     while (!entries.isAtEnd) {
       const entry = entries.sequence();
       const serial = Buffer.from(entry.positive()).toString('hex');
       const at = momentIn(entry);
       const reason = extensionsIn(entry.sequence()).get('2.5.29.21')!.value;
       entry.end();
-      assert.ok(!revoked.has(serial), `${serial} is there twice`);
+      assert.ok(!revoked.has(serial), `${serial} is listed twice`);
       revoked.set(serial, { at, reason: REASONS[reason[2] as keyof typeof REASONS] });
     }
     extensions = content.context(0)!;
@@ -125,14 +125,14 @@ export function readCrl(der: Uint8Array, issuerCertificate: Uint8Array): ReadCrl
   content.end();
   const point = found.get('2.5.29.28');
   assert.ok(!point || point.isCritical, 'the issuing distribution point is critical');
-  assert.ok(found.has('2.5.29.35'), 'the identifier of its key');
+  assert.ok(found.has('2.5.29.35'), 'the authority key identifier');
   const number = Number(
     BigInt(`0x${Buffer.from(new DerReader(found.get('2.5.29.20')!.value).integer()).toString('hex')}`),
   );
   return { number, thisUpdate, nextUpdate, addresses: point ? addressesIn(point.value) : [], revoked };
 }
 
-/** Where a certificate says its list is; the port in it is that of the configuration, 0 in tests. */
+/** The URL of the CRL in a certificate; its port is the configured one, 0 in tests. */
 export const crlAddressIn = (certificate: Uint8Array): string =>
   addressesIn(certificate)[0] ?? assert.fail('a certificate without the address of a list');
 
@@ -142,13 +142,13 @@ export async function fetchCrl(app: Pick<TestApp, 'url'>, certificate: Uint8Arra
   return { status: response.status, headers: response.headers, der: Buffer.from(await response.arrayBuffer()) };
 }
 
-/** The list of a certificate, and that it really is the one for it. */
+/** Fetches the CRL of a certificate, and asserts that it covers that certificate. */
 export async function crlOf(app: Pick<TestApp, 'url'>, certificate: Uint8Array, issuer: Uint8Array): Promise<ReadCrl> {
   const { status, headers, der } = await fetchCrl(app, certificate);
   assert.equal(status, 200);
   assert.equal(headers.get('content-type'), 'application/pkix-crl');
   const list = readCrl(der, issuer);
-  assert.ok(list.addresses.includes(crlAddressIn(certificate)), 'the list is for another certificate');
+  assert.ok(list.addresses.includes(crlAddressIn(certificate)), 'the CRL is for another shard');
   return list;
 }
 
@@ -187,7 +187,7 @@ export interface ReadOcsp {
   readonly responderSerial: string;
 }
 
-/** The number of an OCSP error, or undefined for an answer. */
+/** The OCSP error status, or undefined for a successful response. */
 export const ocspErrorOf = (der: Uint8Array): number | undefined => {
   const [status = -1] = new DerReader(der).sequence().primitive().content;
   return status === 0 ? undefined : status;
@@ -195,7 +195,7 @@ export const ocspErrorOf = (der: Uint8Array): number | undefined => {
 
 export function readOcsp(der: Uint8Array, issuer: Uint8Array, asked: readonly Uint8Array[]): ReadOcsp {
   const outer = new DerReader(der).sequence();
-  assert.deepEqual([...outer.any()], [...enumerated(0)], 'an answer, not an error');
+  assert.deepEqual([...outer.any()], [...enumerated(0)], 'a successful response');
   const typed = outer.context(0)!.sequence();
   assert.equal(typed.oid(), '1.3.6.1.5.5.7.48.1.1');
   const basic = new DerReader(typed.octetString()).sequence();
@@ -207,7 +207,7 @@ export function readOcsp(der: Uint8Array, issuer: Uint8Array, asked: readonly Ui
   basic.end();
   const parts = partsOf(certificate);
   requireSigned(signed, algorithm, signature, parts.spki);
-  // The responder was delegated by the issuer itself.
+  // The responder certificate was issued directly by the CA.
   const whole = new DerReader(certificate).sequence();
   const delegated = whole.any();
   requireSigned(delegated, whole.sequence(), whole.bitString(), partsOf(issuer).spki);
@@ -221,7 +221,7 @@ export function readOcsp(der: Uint8Array, issuer: Uint8Array, asked: readonly Ui
   let [thisUpdate, nextUpdate] = [0, 0];
   for (const certId of asked) {
     const one = list.sequence();
-    assert.deepEqual(Buffer.from(one.any()), Buffer.from(certId), 'the answer is to another question');
+    assert.deepEqual(Buffer.from(one.any()), Buffer.from(certId), 'the response is to another request');
     const revoked = one.context(1);
     if (revoked) {
       const at = momentIn(revoked);
@@ -258,7 +258,7 @@ export async function postOcsp(app: Pick<TestApp, 'url'>, request: Uint8Array) {
   return { status: response.status, headers: response.headers, der: Buffer.from(await response.arrayBuffer()) };
 }
 
-/** What OCSP says of one serial number. */
+/** The OCSP status of one serial number. */
 export async function ocspStatus(app: Pick<TestApp, 'url'>, serial: string, issuer: Uint8Array, hash?: IdHash) {
   const certId = certIdOf(serial, issuer, hash);
   const { status, headers, der } = await postOcsp(app, ocspRequest([certId]));

@@ -1,11 +1,11 @@
-// A wire that can fail: forwards TCP to a server until it is told to swallow answers, or to cut at a certain word.
+// A TCP proxy with fault injection: it can drop responses, or cut the connection at a given word.
 import { once } from 'node:events';
 import net from 'node:net';
 
 export class TcpProxy implements AsyncDisposable {
-  /** From now on the server's answers are swallowed: the silence of a machine that lost its network. */
+  /** From now on, drops the server's responses, as if its network were down. */
   isSilent = false;
-  /** Once this word was passed on to the server, its answer is swallowed and the connection cut. */
+  /** Once this word was forwarded to the server, drops its response and cuts the connection. */
   cutAfter: string | undefined;
   readonly #server: net.Server;
   readonly #sockets = new Set<net.Socket>();
@@ -45,7 +45,7 @@ export class TcpProxy implements AsyncDisposable {
       upstream.write(bytes);
     });
     upstream.on('data', (bytes) => {
-      // The answer has come, so the server has done its part; only the caller will never know.
+      // The response arrived here, so the server has done its work, but the client will not learn of it.
       if (isCut) client.destroy();
       else if (!this.isSilent) client.write(bytes);
     });

@@ -1,5 +1,5 @@
-// The service with its tables in view, for tests of orders and reissues. It says what a refusal is (the same in both
-// languages, naming the field, and no row has changed) and what it means that a reissue was answered, or issued.
+// The service with its tables visible, for tests of orders and reissues. It defines what a refusal is (equivalent in
+// both languages, naming the field, no row changed), and when a reissue counts as answered or issued.
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
@@ -25,14 +25,14 @@ export function requireError(answer: Answer, [status, code, field]: Expected, wh
   assert.deepEqual(found, [status, code, field], `${what} ${answer.text}`);
 }
 
-/** It ends with the test file. */
+/** Disposed of when the test file ends. */
 export async function startWatchedApp(environment: Environment = {}) {
   const app = await startApp(environment);
   after(() => app[Symbol.asyncDispose]());
   const db = new DatabaseSync(join(app.folder, 'reseal.db'), { readOnly: true });
   after(() => db.close());
 
-  /** Every row that a reissue could have written. */
+  /** Every row that a reissue can write. */
   const rows = () => TABLES.map((table) => db.prepare(`select * from ${table} order by 1, 2, 3`).all());
 
   async function requireRefused(order: PlacedOrder, json: unknown, expected: Expected, query = '', what = short(json)) {
@@ -41,14 +41,14 @@ export async function startWatchedApp(environment: Environment = {}) {
     const chinese = await reissue(app, order, json, query, { 'accept-language': 'zh-CN' });
     for (const answer of [english, chinese]) requireError(answer, expected, what);
     assert.match(chinese.body.message, HAN);
-    // Only what was sent may be repeated as it is, and then in quotes.
+    // The message may repeat input only verbatim and in quotes.
     const { message } = english.body;
     assert.doesNotMatch(HAN.test(JSON.stringify(json)) ? message.replace(/"[^"]*"/g, '') : message, HAN);
     assert.deepEqual(rows(), before, 'a refusal writes nothing');
     return english.body;
   }
 
-  /** Refused for what one field says, or lacks. */
+  /** Refused because of the value or absence of one field. */
   const requireBad = (
     order: PlacedOrder,
     json: unknown,
@@ -61,7 +61,7 @@ export async function startWatchedApp(environment: Environment = {}) {
     return idIn(await reissue(to, order, json, '', headers), short(json));
   }
 
-  /** Answers with the certificate, as it is shown. */
+  /** Returns the certificate as the API shows it. */
   async function requireIssued(order: PlacedOrder, json: unknown, what = short(json)) {
     const found = await certificate(app, order, idIn(await reissue(app, order, json), what));
     assert.equal(found.status, 'issued', what);

@@ -1,5 +1,4 @@
-// Requests that no one should accept, by what is wrong with them, and odd ones that are right all the same. They are
-// tables: what is done with them, and which reason belongs to which table, is said in the tests.
+// Tables of invalid CSRs by fault, and of unusual but valid ones. The tests say which reason belongs to which table.
 import { generateKeyPairSync, randomBytes } from 'node:crypto';
 import * as der from '../../src/adapters/der/writer.ts';
 import * as make from './csr.ts';
@@ -76,7 +75,7 @@ export const BAD_SUBJECTS: Table = {
   'a teletex string': commonName(raw(0x14, Buffer.from('a'))),
   'a universal string': commonName(raw(0x1c, bytes('00 00 00 61'))),
   'a number for a name': commonName(integer(1)),
-  'a truth for a name': commonName(der.boolean(true)),
+  'a boolean for a name': commonName(der.boolean(true)),
   'a null for a name': commonName(NULL),
   'a time for a name': commonName(der.time(new Date(0))),
   'a context tag for a name': commonName(bytes('80 01 61')),
@@ -85,7 +84,7 @@ export const BAD_SUBJECTS: Table = {
   'a locality of 129': subject(name('2.5.4.7', utf8String('证'.repeat(129)))),
   'an e-mail address of 256': subject(name('1.2.840.113549.1.9.1', der.ia5String('a'.repeat(256)))),
   'an unknown attribute of 1025': subject(name('1.2.3.4', utf8String('a'.repeat(1025)))),
-  'a wrong one after a right one': subject(make.COMMON_NAME, name('2.5.4.10', utf8String(''))),
+  'an invalid attribute after a valid one': subject(make.COMMON_NAME, name('2.5.4.10', utf8String(''))),
 };
 
 const RSA = sequence([oid('1.2.840.113549.1.1.1'), NULL]);
@@ -187,7 +186,7 @@ export const BAD_ALGORITHMS: Table = {
   'PSS with the default written out': { ...pss, algorithm: make.pssAlgorithm({ more: [der.explicit(3, integer(1))] }) },
   Ed25519: algorithm('1.3.101.112'),
   'SM2 and SM3': algorithm('1.2.156.10197.1.501'),
-  // As node:crypto signs with a key on that curve if one lets it.
+  // What node:crypto produces with a key on that curve.
   'ECDSA by an SM2 key': curve('SM2'),
   'an unknown algorithm': algorithm('1.2.3.4'),
 };
@@ -217,9 +216,9 @@ export const BAD_SIGNATURES: Table = {
   },
 };
 
-export const RIGHT: Table = {
-  'no subject to speak of': subject(),
-  'no attributes to speak of': attributes(),
+export const VALID_CSRS: Table = {
+  'an empty subject': subject(),
+  'empty attributes': attributes(),
   'every kind of string': subject(
     name('2.5.4.3', der.ia5String('example.com')),
     name('2.5.4.5', raw(TAG.numericString, Buffer.from('0 9'))),
@@ -242,7 +241,7 @@ export const RIGHT: Table = {
   'an unknown attribute with many values': attributes(
     sequence([oid('1.2.3'), setOf(Array.from({ length: 1000 }, (_, index) => integer(index)))]),
   ),
-  'attributes that nobody sorted': {
+  'unsorted attributes': {
     attributes: der.raw(0xa0, Buffer.concat([make.EXTENSION_REQUEST, sequence([oid('1.2.3'), setOf([NULL])])])),
   },
 };

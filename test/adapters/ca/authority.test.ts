@@ -87,7 +87,7 @@ x509.cryptoProvider.set(webcrypto as never);
 
 for (const kind of KINDS) {
   for (const signHash of HASHES) {
-    test(`a ${kind} key signed with ${signHash}: chain, names and digest, by two readers`, async () => {
+    test(`a ${kind} key signed with ${signHash}: chain, names and digest, by two independent parsers`, async () => {
       const { der, serial, issuing, root } = await issue(contentFor(kind, signHash));
       const [leaf, middle, top] = [der, issuing, root].map((one) => new X509Certificate(one));
       assert.ok(leaf && middle && top);
@@ -123,7 +123,7 @@ for (const kind of KINDS) {
   }
 }
 
-test('openssl and GnuTLS, where they are, accept leaf, chain and names of every combination', async (context) => {
+test('openssl and GnuTLS, where installed, accept leaf, chain and names of every combination', async (context) => {
   const oracles = ['openssl', 'certtool'].filter(has);
   context.diagnostic(`present: ${oracles.join(', ') || 'neither; the test above is complete without them'}`);
   for (const kind of KINDS) {
@@ -151,7 +151,7 @@ test('openssl and GnuTLS, where they are, accept leaf, chain and names of every 
   }
 });
 
-test('each kind of product has the purposes it is for, and no others', async () => {
+test('each kind of product has its extended key usages, and no others', async () => {
   const purposes: Record<string, string[]> = {
     'ssl public': ['1.3.6.1.5.5.7.3.1'],
     'ssl private': ['1.3.6.1.5.5.7.3.1', '1.3.6.1.5.5.7.3.2'],
@@ -165,7 +165,7 @@ test('each kind of product has the purposes it is for, and no others', async () 
   }
 });
 
-test('a common name of more than 64 characters stands among the names only, which are then critical', async () => {
+test('a common name of more than 64 characters is only in the subjectAltName, which is then critical', async () => {
   const commonName = `${'a'.repeat(60)}.example.com`;
   const { der } = await issue(contentFor('p256', 'sha256', { commonName, names: [commonName] }));
   const certificate = new x509.X509Certificate(new Uint8Array(der));
@@ -173,7 +173,7 @@ test('a common name of more than 64 characters stands among the names only, whic
   assert.equal(certificate.getExtension(x509.SubjectAlternativeNameExtension)?.critical, true);
 });
 
-test('addresses of status are plain HTTP, and the shard of the CRL follows from the serial number', async () => {
+test('status URLs are plain HTTP, and the serial number determines the CRL shard', async () => {
   const { der, serial } = await issue(contentFor('p256', 'sha256'));
   const text = new X509Certificate(der).infoAccess ?? '';
   assert.match(text, /OCSP - URI:http:\/\/[^\n]+\/ocsp/);
@@ -186,7 +186,7 @@ test('addresses of status are plain HTTP, and the shard of the CRL follows from 
   assert.equal(address?.split('/').at(-1), `${Number.parseInt(serial.slice(-2), 16) % 16}.crl`);
 });
 
-test('what differs from what was decided is found before it is signed', () => {
+test('a certificate that differs from the plan is rejected before it is signed', () => {
   const content = contentFor('p256', 'sha256');
   const { spki } = content.publicKey;
   const algorithm = SIGNATURE_ALGORITHMS.p256.sha256!;
@@ -259,12 +259,12 @@ test('what differs from what was decided is found before it is signed', () => {
   assert.notDeepEqual(
     lint(toBeSigned(right), { ...decided, commonName: 'other.example.com' }),
     [],
-    'a common name that is no name',
+    'a common name other than decided',
   );
-  assert.notDeepEqual(lint(toBeSigned(right).subarray(1), decided), [], 'cut off');
+  assert.notDeepEqual(lint(toBeSigned(right).subarray(1), decided), [], 'truncated');
 });
 
-test('issuer certificates are served where the certificates say', async () => {
+test('issuer certificates are served at the URLs in certificates', async () => {
   for (const { id, certificate } of app.issuance.issuers) {
     const answer = await fetch(`${app.url}/ca/${id}.crt`);
     assert.equal(answer.headers.get('content-type'), 'application/pkix-cert');

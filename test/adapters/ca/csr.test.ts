@@ -27,7 +27,7 @@ function reasonOf(read: () => unknown, what: string): string {
 
 const bare = (der: Uint8Array): string => Buffer.from(der).toString('base64');
 
-test('every kind of key with every hash is read, and nothing but the key is taken', () => {
+test('every kind of key with every hash is read, and only the key is used', () => {
   for (const kind of KEY_KINDS) {
     for (const hash of HASHES) {
       const key = keyPair(kind);
@@ -63,7 +63,7 @@ const TABLES: readonly (readonly [RegExp, tables.Table])[] = [
   [/does not verify/, tables.BAD_SIGNATURES],
 ];
 
-test('what is malformed, unsafe or signed wrongly is refused, each with its own reason', (t) => {
+test('malformed, unsafe or wrongly signed requests are refused, each with its own reason', (t) => {
   let count = 0;
   for (const [reason, table] of TABLES) {
     for (const [what, parts] of Object.entries(table)) {
@@ -78,8 +78,8 @@ test('what is malformed, unsafe or signed wrongly is refused, each with its own 
   t.diagnostic(`${count} wrong requests`);
 });
 
-test('what is odd but right is read', () => {
-  for (const [what, parts] of Object.entries(tables.RIGHT)) {
+test('unusual but valid requests are read', () => {
+  for (const [what, parts] of Object.entries(tables.VALID_CSRS)) {
     assert.deepEqual(readCsr(pem(csr(parts))).publicKey.spki, keyPair('p256').spki, what);
   }
 });
@@ -122,7 +122,7 @@ const WHOLE: Readonly<Record<string, Uint8Array | string>> = {
   'text in base64': Buffer.from('not a request'),
 };
 
-test('what is no request at all, or one in another form, is refused', () => {
+test('input that is not a PKCS #10 request is refused', () => {
   for (const [what, bytes] of Object.entries(WHOLE)) {
     const text = typeof bytes === 'string' ? bytes : pem(bytes);
     assert.match(
@@ -136,7 +136,7 @@ test('what is no request at all, or one in another form, is refused', () => {
   }
 });
 
-test('a request in which any byte was changed is refused', () => {
+test('a request with any byte changed is refused', () => {
   for (let index = 0; index < RIGHT.length; index += 1) {
     for (const bit of [0x01, 0x20, 0x80, 0xff]) {
       const changed = Uint8Array.from(RIGHT);
@@ -157,7 +157,7 @@ test('a request in which any byte was changed is refused', () => {
   );
 });
 
-test('whatever text is sent, nothing but the refusal is thrown', () => {
+test('any text yields a request or a refusal, and no other error', () => {
   const base64 = fc.uint8Array({ maxLength: 400 }).map((bytes) => bare(bytes));
   const block = fc.tuple(fc.string(), base64, fc.string()).map((parts) => parts.join('\n'));
   const framed = block.map((text) => `-----BEGIN CERTIFICATE REQUEST-----\n${text}\n-----END CERTIFICATE REQUEST-----`);
@@ -224,7 +224,7 @@ const NO_TEXTS: Readonly<Record<string, readonly [RegExp, string]>> = {
   'a header with a dash': [/exactly one PEM block/, PEM.replace('\n', '\nProc-Type: 4,ENCRYPTED\n\n')],
   'line breaks that were escaped': [/escaped twice/, PEM.replaceAll('\n', '\\n')],
   'a quoted text': [/escaped twice/, JSON.stringify(PEM)],
-  'base64 of the other alphabet': [/base64/, BASE64.replace(/[AEIM]/g, '_')],
+  base64url: [/base64/, BASE64.replace(/[AEIM]/g, '_')],
   'a foreign character': [/base64/, BASE64.replace('M', '*')],
   'a zero character': [/base64/, BASE64.replace('M', '\0')],
   'a character that only looks right': [/base64/, BASE64.replace('M', 'М')],
@@ -244,7 +244,7 @@ test('a request may come as PEM in any of its usual forms, or as bare base64', (
   }
 });
 
-test('any other text is refused, and says why', () => {
+test('any other text is refused with its reason', () => {
   for (const [what, [reason, text]] of Object.entries(NO_TEXTS)) {
     assert.match(
       reasonOf(() => readCsr(text), what),
@@ -254,7 +254,7 @@ test('any other text is refused, and says why', () => {
   }
 });
 
-/** What an attacker would take from others; a machine that is busy with something else does not add to it. */
+/** Processor time, which other load on the machine does not add to: what an attacker could take from other callers. */
 function processorMs(work: () => void): number {
   const before = process.threadCpuUsage();
   work();
@@ -273,7 +273,7 @@ test('hostile text costs little', () => {
   }
 });
 
-test('openssl and we agree, where openssl is installed', (t) => {
+test('openssl, where installed, agrees', (t) => {
   const openssl = (args: readonly string[], input = '') => spawnSync('openssl', args, { input, encoding: 'utf8' });
   const { stdout: version, error } = openssl(['version']);
   t.diagnostic(error ? 'openssl is NOT installed: nothing compared' : `compared with ${version.trim()}`);
@@ -293,7 +293,7 @@ test('openssl and we agree, where openssl is installed', (t) => {
     }
   }
   const kinds = KEY_KINDS.flatMap((kind) => HASHES.map((hash) => csr({ key: keyPair(kind), hash })));
-  for (const der of [...kinds, ...Object.values(tables.RIGHT).map(csr)]) {
+  for (const der of [...kinds, ...Object.values(tables.VALID_CSRS).map(csr)]) {
     assert.equal(openssl(['req', '-verify', '-noout'], pem(der)).status, 0);
     assert.equal(spkiOf(pem(der)), bare(readCsr(pem(der)).publicKey.spki));
   }

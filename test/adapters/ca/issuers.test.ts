@@ -35,8 +35,8 @@ const activeIssuer = (app: TestApp, type: string) =>
     ({ role, state, keyType }) => role === 'issuing' && state === 'active' && keyType === type,
   )!;
 
-async function issued(app: TestApp, order: PlacedOrder, wish = body()): Promise<X509Certificate> {
-  const answer = await reissue(app, order, wish);
+async function issued(app: TestApp, order: PlacedOrder, request = body()): Promise<X509Certificate> {
+  const answer = await reissue(app, order, request);
   assert.equal(answer.status, 200, answer.text);
   return new X509Certificate((await certificate(app, order, answer.body.data.certificate.id)).pem);
 }
@@ -69,15 +69,15 @@ test('selects the preferred issuer valid long enough, else another one that is, 
   assert.equal(hanging.issuerFor('p256', 'sha256', 0)?.notAfter, app.now() + 20 * DAY);
 });
 
-test('a running service takes up a new issuer at its next sweep, and keeps serving the one before', async () => {
+test('a running service loads a new issuer at its next sweep, and keeps serving the previous one', async () => {
   await using app = await startApp();
   const order = await newOrder(app);
   const before = activeIssuer(app, 'p256');
   const early = await reissue(app, order, body());
   assert.equal(early.status, 200);
   assert.equal(await app.issuance.sweep(), 0);
-  assert.equal(activeIssuer(app, 'p256'), before, 'nothing changed, nothing is read anew');
-  // Prepared under the old one, and not signed yet.
+  assert.equal(activeIssuer(app, 'p256'), before, 'nothing changed, so nothing is reloaded');
+  // Prepared under the old issuer, and not signed yet.
   const { authority } = app.issuance;
   const prepared = authority.prepare({
     ...{
@@ -113,18 +113,18 @@ rule('reissue 44', 'No certificate outlives its issuer: a longer wish is shorten
   const ends = new X509Certificate(activeIssuer(app, 'p256').certificate).validToDate.getTime();
   app.advance(ends - app.now() - 100 * DAY);
   const order = await newOrder(app, { product: 'tls-private' });
-  const wish = body({ validity_days: 365 });
-  assert.equal((await issued(app, order, wish)).validToDate.getTime(), ends);
-  const dry = await reissue(app, order, wish, '?dry_run=true');
+  const request = body({ validity_days: 365 });
+  assert.equal((await issued(app, order, request)).validToDate.getTime(), ends);
+  const dry = await reissue(app, order, request, '?dry_run=true');
   assert.equal(Date.parse(dry.body.data.plan.not_after), ends);
   app.advance(99 * DAY);
-  assert.equal((await issued(app, order, wish)).validToDate.getTime(), ends);
+  assert.equal((await issued(app, order, request)).validToDate.getTime(), ends);
   app.advance(1000);
   for (const [language, reason] of [
     ['en', /has reached its end.*reseal ca import/],
     ['zh-CN', /均已到期.*reseal ca import/],
   ] as const) {
-    const refused = await reissue(app, order, wish, '', { 'accept-language': language });
+    const refused = await reissue(app, order, request, '', { 'accept-language': language });
     assert.deepEqual([refused.status, refused.body.code], [503, 'service_busy']);
     assert.equal(refused.headers.get('retry-after'), '3600');
     assert.match(refused.body.message, reason);
@@ -133,7 +133,7 @@ rule('reissue 44', 'No certificate outlives its issuer: a longer wish is shorten
   assert.equal(faults, 0);
   const brought = await bringIssuer(app);
   await app.issuance.sweep();
-  const leaf = await issued(app, order, wish);
+  const leaf = await issued(app, order, request);
   assert.ok(isFrom(leaf, brought));
   assert.equal(leaf.validToDate.getTime(), app.now() + 365 * DAY - 1000);
 });
@@ -154,14 +154,14 @@ test('a product may allow more years than its issuer has', async () => {
   assert.equal((await issued(app, order)).validToDate.getTime(), ends);
 });
 
-test('an authority with less than a day left is not brought at all', async () => {
+test('a CA with less than a day left is not imported', async () => {
   await using app = await startApp();
   assert.throws(() => ownIssuer(app, { issuingDays: 0.9 }), /a certificate ends within a day/);
   assert.throws(() => ownIssuer(app, { rootDays: 0.9 }), /a certificate ends within a day/);
   assert.throws(() => ownIssuer(app, { now: app.now() + 2 * DAY }), /a certificate is not valid yet/);
 });
 
-test('an authority whose certificates verifiers would refuse is not brought', async () => {
+test('a CA whose certificates verifiers would reject is not imported', async () => {
   await using app = await startApp();
   const critical = (id: string, value: Uint8Array) => extension({ id: oid(id), isCritical: true, value });
   // permitted: DNS names under corp.example.org; clientAuth; an unknown critical extension.

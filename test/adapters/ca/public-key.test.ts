@@ -41,7 +41,7 @@ function requireOfCsr(key: KeyPair): void {
   requireStrongKey(readCsr(pem(csr({ key }))).publicKey);
 }
 
-test('a key is read with its type, its size and its name, into bytes of its own', () => {
+test('a key is read with its type, size and fingerprint, into its own copy of the bytes', () => {
   for (const kind of KEY_KINDS) {
     const { spki } = keyPair(kind);
     const given = Uint8Array.from(spki);
@@ -57,7 +57,7 @@ test('a key is read with its type, its size and its name, into bytes of its own'
   }
 });
 
-test('keys of other kinds and forms are not read', () => {
+test('keys of other types and encodings are rejected', () => {
   for (const { spki } of Object.values(BAD_KEYS)) {
     assert.throws(() => readPublicKey(spki!), refused(/must be RSA .* P-256, P-384, P-521 or SM2/));
   }
@@ -67,7 +67,7 @@ test('keys of other kinds and forms are not read', () => {
 
 const half = randomPrime(1024);
 
-test('RSA keys that are too short or of an odd size are read, but not strong', () => {
+test('RSA keys that are too short or of an unusual size are read, but are weak', () => {
   assert.throws(() => requireOfCsr(rsaFromPrimes(randomPrime(512), randomPrime(512))), refused(/this one has 1024/));
   assert.throws(() => require(rsaSpki(1n << 2046n)), refused(/this one has 2047/));
   assert.throws(() => require(rsaSpki((1n << 2048n) | 1n)), refused(/this one has 2049/));
@@ -120,13 +120,13 @@ function rocaPrime(bits: number, lastFactor: number): bigint {
   }
 }
 
-test('keys of the library behind ROCA are recognised, at each of its sizes from 2048 bits', () => {
+test('ROCA keys are recognised, at each of its sizes from 2048 bits', () => {
   const key = rsaFromPrimes(rocaPrime(1024, 701), rocaPrime(1024, 701));
   assert.throws(() => requireOfCsr(key), refused(/ROCA/));
   assert.throws(() => require(rsaSpki(rocaPrime(2048, 1427) * rocaPrime(2048, 1427))), refused(/ROCA/));
 });
 
-test('a modulus that looks like ROCA prime by prime, but with no common exponent, is not called so', () => {
+test('a modulus that looks like ROCA prime by prime, but with no common exponent, is not reported', () => {
   // The Chinese remainder theorem, with another exponent for each prime.
   let [rest, product] = [1n, 2n];
   for (const prime of primesUpTo(167).slice(1)) {
@@ -138,7 +138,7 @@ test('a modulus that looks like ROCA prime by prime, but with no common exponent
   require(rsaSpki(modulus));
 });
 
-test('ordinary keys are never called weak', () => {
+test('ordinary keys are never reported weak', () => {
   for (let count = 0; count < 3; count += 1) require(newKeyPair('rsa2048').spki);
   for (let count = 0; count < 20; count += 1) require(rsaSpki(randomPrime(1024) * half));
 });

@@ -9,7 +9,7 @@ const bytes = (text: string): Uint8Array => new Uint8Array(Buffer.from(text.repl
 const reader = (text: string): DerReader => new DerReader(bytes(text));
 const blob = (maxLength = 300) => fc.uint8Array({ maxLength });
 
-test('what is written has the one form DER gives it', () => {
+test('values are written in their only DER encoding', () => {
   const table: readonly [Uint8Array, string][] = [
     [der.integer(0), '02 01 00'],
     [der.integer(127), '02 01 7f'],
@@ -61,7 +61,7 @@ test('what is written has the one form DER gives it', () => {
   }
 });
 
-test('what DER has no form for is the caller’s mistake', () => {
+test('values without a DER encoding are a programming error', () => {
   for (const wrong of [
     () => der.integer(-1),
     () => der.integer(0.5),
@@ -83,7 +83,7 @@ test('what DER has no form for is the caller’s mistake', () => {
   }
 });
 
-test('a list has room for what a revocation list holds', () => {
+test('a sequence is large enough for the entries of a CRL', () => {
   const entries = Array.from({ length: 100_000 }, (_, index) => der.integer(index));
   const list = new DerReader(der.sequence(entries)).sequence();
   let count = 0;
@@ -91,7 +91,7 @@ test('a list has room for what a revocation list holds', () => {
   assert.equal(count, entries.length);
 });
 
-test('what was written is read back', () => {
+test('written values are read back', () => {
   fc.assert(
     fc.property(blob(), fc.array(fc.nat(2 ** 31), { maxLength: 8 }), fc.nat(30), (content, arcs, number) => {
       const dotted = ['2', '5', ...arcs].join('.');
@@ -115,7 +115,7 @@ test('what was written is read back', () => {
   );
 });
 
-test('a magnitude is written in its shortest form and read as it was', () => {
+test('a magnitude is written in its shortest form and read back unchanged', () => {
   fc.assert(
     fc.property(fc.uint8Array({ minLength: 1, maxLength: 40 }), (magnitude) => {
       const significant = magnitude.subarray(magnitude.findIndex((byte) => byte !== 0));
@@ -151,7 +151,7 @@ const NOT_DER: Readonly<Record<string, [string, (reader: DerReader) => unknown]>
   'a wrong tag': ['31 00', (one) => one.sequence()],
   'an integer without bytes': ['02 00', (one) => one.integer()],
   'an integer with a zero too many': ['02 02 00 7f', (one) => one.integer()],
-  'an integer with ones too many': ['02 02 ff 80', (one) => one.integer()],
+  'an integer padded with ones': ['02 02 ff 80', (one) => one.integer()],
   'a negative magnitude': ['02 01 80', (one) => one.positive()],
   'zero as a magnitude': ['02 01 00', (one) => one.positive()],
   'an OID without bytes': ['06 00', (one) => one.oid()],
@@ -166,7 +166,7 @@ const NOT_DER: Readonly<Record<string, [string, (reader: DerReader) => unknown]>
   'bytes left over': ['05 00 00', (one) => [one.any(), one.end()]],
 };
 
-test('what is not DER is refused', () => {
+test('input that is not DER is rejected', () => {
   for (const [what, [text, read]] of Object.entries(NOT_DER)) {
     assert.throws(() => read(reader(text)), DerError, what);
   }
@@ -177,7 +177,7 @@ test('negative integers are read, in two’s complement', () => {
   assert.deepEqual(reader('02 02 ff 7f').integer(), Uint8Array.of(0xff, 0x7f));
 });
 
-test('nesting has a bound, however the elements are asked for', () => {
+test('nesting is bounded for every way of reading elements', () => {
   const nested = (depth: number): Uint8Array => (depth === 0 ? der.NULL : der.sequence([nested(depth - 1)]));
   assert.deepEqual(new DerReader(nested(16)).any(), nested(16));
   assert.throws(() => new DerReader(nested(17)).any(), DerError);
@@ -190,7 +190,7 @@ test('nesting has a bound, however the elements are asked for', () => {
   assert.throws(() => new DerReader(nested(17)).sequence().sequence().any(), DerError);
 });
 
-test('reading is linear: a megabyte of the smallest elements is no burden', () => {
+test('reading is linear: a megabyte of the smallest elements is fast', () => {
   const wide = der.sequence(Array.from({ length: 500_000 }, () => der.NULL));
   const started = performance.now();
   assert.equal(new DerReader(wide).any().length, wide.length);
@@ -221,7 +221,7 @@ const METHODS = [
   'any',
 ] as const;
 
-test('whatever the bytes are, nothing but DerError is thrown', () => {
+test('any input throws nothing but DerError', () => {
   fc.assert(
     fc.property(fc.oneof(derLike, blob(60)), fc.array(fc.constantFrom(...METHODS, 'end', 'context')), (text, calls) => {
       let cursor = new DerReader(text);
@@ -239,7 +239,7 @@ test('whatever the bytes are, nothing but DerError is thrown', () => {
   );
 });
 
-test('a length has one form: all others of the same length are refused', () => {
+test('a length has one encoding, and all others are rejected', () => {
   fc.assert(
     fc.property(fc.nat(70_000), fc.integer({ min: 0, max: 6 }), (length, lengthBytes) => {
       const digits = Array.from(

@@ -1,5 +1,5 @@
-// Calling out, time and leftovers: every call ends, by its own limits or when the caller leaves, and takes everything
-// it opened with it.
+// Egress, timeouts and leaks: every call ends, at its own limits or when the caller aborts, and releases everything it
+// opened.
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
 import { Resolver } from 'node:dns/promises';
@@ -9,8 +9,8 @@ import { after, before, test } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
 import { CallScope } from '../../../src/adapters/egress/call-scope.ts';
 import { exchange } from '../../../src/adapters/egress/exchange.ts';
-import { HOST, isOurs, Outside, verdict } from '../../support/outside.ts';
-import { OK, type ReceiverOptions, says, saysAndWaits } from '../../support/receiver.ts';
+import { HOST, isLocalAddress, Outside, verdict } from '../../support/outside.ts';
+import { OK, type ReceiverOptions, respond, respondAndKeepOpen } from '../../support/receiver.ts';
 
 let outside: Outside;
 const children: ChildProcess[] = [];
@@ -24,32 +24,32 @@ after(async () => {
 
 const HALF = 'HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf';
 
-/** What keeps the process busy, besides what the tests themselves hold. */
+/** Active resources of the process, except those that the tests themselves hold. */
 const leftovers = () =>
   process
     .getActiveResourcesInfo()
     .filter((one) => /^(TCPSocketWrap|TLSWrap|QueryReqWrap|Timeout|.*ReqWrap)$/.test(one));
 
 async function settlesTo(expected: number): Promise<void> {
-  // Handles are closed in the turn after, and a name server's socket a few turns later.
+  // Handles close in the next turn of the event loop, and a name server's socket a few turns later.
   for (let turns = 0; turns < 1_000 && leftovers().length > expected; turns += 1) await setImmediate();
   assert.ok(leftovers().length <= expected, leftovers().join());
 }
 
-test('50 calls to receivers that never answer end in time and leave nothing behind', async () => {
+test('50 calls to receivers that never answer end in time and leak nothing', async () => {
   const quiet = leftovers().length;
   const silent = await outside.receiver({ script: () => {} });
   const mute = await outside.receiver({ onAccept: () => {} });
   outside.dns.set('silence.example.test', 'A', 'silence');
   const controller = new AbortController();
-  const wish = { totalMs: 1_500, limits: { resolveMs: 300, connectMs: 800 }, signal: controller.signal };
+  const callOptions = { totalMs: 1_500, limits: { resolveMs: 300, connectMs: 800 }, signal: controller.signal };
   const warnings: unknown[] = [];
   const onWarning = (warning: unknown) => warnings.push(warning);
   process.on('warning', onWarning);
   const outcomes = await Promise.all(
     Array.from({ length: 50 }, (_, index) => {
-      if (index % 5 === 0) return outside.call('https://silence.example.test/', wish);
-      return outside.call(`https://${HOST}:${index % 2 ? silent.port : mute.port}/`, wish);
+      if (index % 5 === 0) return outside.call('https://silence.example.test/', callOptions);
+      return outside.call(`https://${HOST}:${index % 2 ? silent.port : mute.port}/`, callOptions);
     }),
   );
   await setImmediate();
@@ -66,9 +66,9 @@ test('50 calls to receivers that never answer end in time and leave nothing behi
   await settlesTo(quiet);
 });
 
-test('50 calls that are answered leave nothing behind either', async () => {
+test('50 calls that are answered leak nothing either', async () => {
   const quiet = leftovers().length;
-  const receiver = await outside.receiver({ script: saysAndWaits(OK) });
+  const receiver = await outside.receiver({ script: respondAndKeepOpen(OK) });
   const { signal } = new AbortController();
   const calls = Array.from({ length: 50 }, () => outside.call(`https://${HOST}:${receiver.port}/`, { signal }));
   for (const outcome of await Promise.all(calls)) assert.equal(verdict(outcome), 'answered 200');
@@ -78,7 +78,7 @@ test('50 calls that are answered leave nothing behind either', async () => {
   await settlesTo(quiet);
 });
 
-test('a caller who left before the call causes neither query nor connection', async () => {
+test('a call aborted before it starts causes neither query nor connection', async () => {
   const receiver = await outside.receiver({ identity: outside.ca.identity([HOST, '127.0.0.1']) });
   const asked = outside.dns.queries.length;
   const signal = AbortSignal.abort();
@@ -111,7 +111,7 @@ const LEAVING: Readonly<Record<string, readonly [(leave: () => void) => Receiver
 };
 
 for (const [moment, [options, expected, requests]] of Object.entries(LEAVING)) {
-  test(`a caller who leaves ${moment} ends the call at once`, async () => {
+  test(`an abort ${moment} ends the call at once`, async () => {
     const controller = new AbortController();
     const quiet = leftovers().length;
     const receiver = await outside.receiver(options(() => controller.abort()));
@@ -125,7 +125,7 @@ for (const [moment, [options, expected, requests]] of Object.entries(LEAVING)) {
   });
 }
 
-test('a caller who leaves while the name is asked for ends the call at once', async () => {
+test('an abort during the DNS query ends the call at once', async () => {
   const controller = new AbortController();
   outside.dns.set('unheard.example.test', 'A', 'silence');
   const call = outside.call('https://unheard.example.test/', { signal: controller.signal });
@@ -135,13 +135,13 @@ test('a caller who leaves while the name is asked for ends the call at once', as
   assert.deepEqual(getEventListeners(controller.signal, 'abort'), []);
 });
 
-test('a caller who leaves during the body gets the status that is known', async () => {
+test('an abort during the body returns the status received so far', async () => {
   const controller = new AbortController();
-  const receiver = await outside.receiver({ script: saysAndWaits(HALF) });
-  const wish = { signal: controller.signal, limits: { bodyMs: 60_000 }, totalMs: 60_000 };
-  const call = outside.call(`https://${HOST}:${receiver.port}/`, wish);
+  const receiver = await outside.receiver({ script: respondAndKeepOpen(HALF) });
+  const callOptions = { signal: controller.signal, limits: { bodyMs: 60_000 }, totalMs: 60_000 };
+  const call = outside.call(`https://${HOST}:${receiver.port}/`, callOptions);
   await receiver.received(1);
-  // What is written to loopback is there; it only has to be read.
+  // Data written to loopback has arrived; it only has to be read.
   for (let turns = 0; turns < 100; turns += 1) await setImmediate();
   controller.abort();
   assert.equal(verdict(await call), 'answered 200');
@@ -149,16 +149,16 @@ test('a caller who leaves during the body gets the status that is known', async 
   await receiver.deserted();
 });
 
-test('the body ends with its own time, or with the time of the whole call', async () => {
-  const receiver = await outside.receiver({ script: saysAndWaits(HALF) });
-  for (const wish of [{ limits: { bodyMs: 50 } }, { limits: { bodyMs: 60_000 }, totalMs: 1_000 }]) {
-    const outcome = await outside.call(`https://${HOST}:${receiver.port}/`, wish);
+test('reading the body ends at its own limit, or at the limit of the call', async () => {
+  const receiver = await outside.receiver({ script: respondAndKeepOpen(HALF) });
+  for (const callOptions of [{ limits: { bodyMs: 50 } }, { limits: { bodyMs: 60_000 }, totalMs: 1_000 }]) {
+    const outcome = await outside.call(`https://${HOST}:${receiver.port}/`, callOptions);
     assert.ok(outcome.kind === 'answered');
     assert.equal(Buffer.from(outcome.body).toString(), 'half');
   }
 });
 
-/** Accepts nothing, its queue is full, and the system drops what else arrives: what a firewall does to a stranger. */
+/** Its accept queue is full, so the kernel drops further SYNs, as a firewall does. */
 async function blackHole(host: string): Promise<number> {
   const program = `
     const server = require('node:net').createServer();
@@ -175,8 +175,8 @@ async function blackHole(host: string): Promise<number> {
   return Number(line);
 }
 
-test('an address that swallows every packet costs its share of the time, and the next one answers', async (t) => {
-  if (!(await isOurs('127.0.0.3'))) return t.diagnostic('this machine has 127.0.0.1 only: there is no next');
+test('an address that drops every packet costs its share of the time, and the next one answers', async (t) => {
+  if (!(await isLocalAddress('127.0.0.3'))) return t.diagnostic('this machine has 127.0.0.1 only: there is no next');
   const port = await blackHole('127.0.0.2');
   const good = await outside.receiver({ host: '127.0.0.3', port });
   outside.dns.set('hole.example.test', 'A', ['127.0.0.2']);
@@ -184,7 +184,7 @@ test('an address that swallows every packet costs its share of the time, and the
   assert.equal(verdict(alone), 'failed connect connect_timeout');
   const hurried = await outside.call(`https://hole.example.test:${port}/`, { totalMs: 300 });
   assert.equal(verdict(hurried), 'failed connect connect_timeout');
-  // Of two reasons the first is told: it belongs to the address that should have answered.
+  // Of two reasons the first is reported: it belongs to the preferred address.
   outside.dns.set('hole.example.test', 'A', ['127.0.0.4', '127.0.0.2']);
   const refused = await outside.call(`https://hole.example.test:${port}/`, { limits: { connectMs: 300 } });
   assert.equal(verdict(refused), 'failed connect connection_refused');
@@ -195,10 +195,10 @@ test('an address that swallows every packet costs its share of the time, and the
   assert.equal(good.requests.length, 1);
 });
 
-test('a receiver that takes the request without reading it costs the time of the call', async () => {
+test('a receiver that takes the request without reading it runs into the limit of the call', async () => {
   const receiver = await outside.receiver({ onSecure: (socket) => socket.pause() });
-  const wish = { body: 'x'.repeat(8 * 1024 * 1024), totalMs: 1_000 };
-  const outcome = await outside.call(`https://${HOST}:${receiver.port}/`, wish);
+  const callOptions = { body: 'x'.repeat(8 * 1024 * 1024), totalMs: 1_000 };
+  const outcome = await outside.call(`https://${HOST}:${receiver.port}/`, callOptions);
   assert.equal(verdict(outcome), 'failed request response_timeout');
 });
 
@@ -217,17 +217,17 @@ test('a connection that was closed before the request is noticed at once', async
   });
 });
 
-test('the resolver is told to stop, or it would go on asking', async (t) => {
+test('the resolver is cancelled, so that it sends no further queries', async (t) => {
   const cancel = t.mock.method(Resolver.prototype, 'cancel');
   outside.dns.set('unheard.example.test', 'A', 'silence');
   await outside.call('https://unheard.example.test/', { limits: { resolveMs: 100 } });
   assert.equal(cancel.mock.callCount(), 1);
 });
 
-// Destroyed in the wrong order, the two sockets of a call take the whole process with them: see CallScope.own.
-test('a fault of ours is an exception, and still leaves nothing behind', async () => {
+// Destroyed in the wrong order, the two sockets of a call crash the process: see CallScope.own.
+test('an internal error is an exception, and still leaks nothing', async () => {
   const quiet = leftovers().length;
-  const receiver = await outside.receiver({ script: says(OK) });
+  const receiver = await outside.receiver({ script: respond(OK) });
   const call = outside.call(`https://${HOST}:${receiver.port}/`, { headers: { 'X-Bad': 'a\r\nb' } });
   await assert.rejects(call, { code: 'ERR_INVALID_CHAR' });
   await receiver.deserted();

@@ -1,20 +1,20 @@
-// Calling out, the HTTP part: what is sent, and what is made of any answer. The status decides, and nothing that a
-// receiver sends can do more than that.
+// Egress, the HTTP part: what is sent, and how any response is classified. The status decides; nothing else that a
+// receiver sends has an effect.
 import assert from 'node:assert/strict';
 import { Socket, type TcpSocketConnectOpts } from 'node:net';
 import { after, before, test } from 'node:test';
 import { gzipSync } from 'node:zlib';
-import { HOST, Outside, USER_AGENT, verdict, type Wish } from '../../support/outside.ts';
+import { type CallOptions, HOST, Outside, USER_AGENT, verdict } from '../../support/outside.ts';
 import {
-  dripping,
-  endless,
+  drip,
   OK,
   type Receiver,
   reset,
   resetAfter,
+  respond,
+  respondAndKeepOpen,
+  respondEndlessly,
   type Script,
-  says,
-  saysAndWaits,
 } from '../../support/receiver.ts';
 
 let outside: Outside;
@@ -25,13 +25,13 @@ before(async () => {
 });
 after(() => outside[Symbol.asyncDispose]());
 
-/** Bounds what never ends, and is far more than anything else needs. */
-const SHORT: Wish = { totalMs: 1_500, limits: { bodyMs: 200 } };
+/** Bounds endless responses, and is far more than any other case needs. */
+const SHORT: CallOptions = { totalMs: 1_500, limits: { bodyMs: 200 } };
 
-async function answerTo(script: Script, wish: Wish = SHORT) {
+async function answerTo(script: Script, callOptions: CallOptions = SHORT) {
   receiver.script = script;
   const before = receiver.requests.length;
-  const outcome = await outside.call(`https://${HOST}:${receiver.port}/hook`, wish);
+  const outcome = await outside.call(`https://${HOST}:${receiver.port}/hook`, callOptions);
   assert.ok(receiver.requests.length - before <= 1, 'it was sent twice');
   await receiver.deserted();
   return outcome;
@@ -40,9 +40,9 @@ async function answerTo(script: Script, wish: Wish = SHORT) {
 const REST = 'Content-Length: 2\r\n\r\nok';
 const status = (code: number | string, ...headers: readonly string[]) =>
   `HTTP/1.1 ${code}\r\n${headers.map((header) => `${header}\r\n`).join('')}${REST}`;
-const interim = (count: number) => says('HTTP/1.1 102 Processing\r\n\r\n'.repeat(count), OK);
+const interim = (count: number) => respond('HTTP/1.1 102 Processing\r\n\r\n'.repeat(count), OK);
 const chunked = (...chunks: readonly string[]) =>
-  says('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n', ...chunks);
+  respond('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n', ...chunks);
 
 const INVALID = 'failed response response_invalid';
 const CLOSED = 'failed response connection_closed';
@@ -53,88 +53,88 @@ const STATUSES = [
 ];
 
 const CASES: Readonly<Record<string, readonly [Script, string]>> = {
-  ...Object.fromEntries(STATUSES.map((code) => [`status ${code}`, [says(status(code)), `answered ${code}`]])),
-  'a plain 200': [says(OK), 'answered 200'],
-  'a 200 that leaves the connection open': [saysAndWaits(OK), 'answered 200'],
-  'no reason phrase': [says(`HTTP/1.1 200\r\n${REST}`), 'answered 200'],
-  'HTTP/1.0': [says('HTTP/1.0 200 OK\r\n\r\nhello'), 'answered 200'],
-  'a body until the end of the connection': [says('HTTP/1.1 200 OK\r\n\r\nhello'), 'answered 200'],
+  ...Object.fromEntries(STATUSES.map((code) => [`status ${code}`, [respond(status(code)), `answered ${code}`]])),
+  'a plain 200': [respond(OK), 'answered 200'],
+  'a 200 that leaves the connection open': [respondAndKeepOpen(OK), 'answered 200'],
+  'no reason phrase': [respond(`HTTP/1.1 200\r\n${REST}`), 'answered 200'],
+  'HTTP/1.0': [respond('HTTP/1.0 200 OK\r\n\r\nhello'), 'answered 200'],
+  'a body until the end of the connection': [respond('HTTP/1.1 200 OK\r\n\r\nhello'), 'answered 200'],
   'chunks, an extension and a trailer': [chunked('2\r\nok\r\n1;a=b\r\n!\r\n0\r\nT: x\r\n\r\n'), 'answered 200'],
-  '204 without a body': [saysAndWaits('HTTP/1.1 204 No Content\r\n\r\n'), 'answered 204'],
+  '204 without a body': [respondAndKeepOpen('HTTP/1.1 204 No Content\r\n\r\n'), 'answered 204'],
   '304 with the length of a body it has not': [
-    saysAndWaits('HTTP/1.1 304 Not Modified\r\nContent-Length: 9\r\n\r\n'),
+    respondAndKeepOpen('HTTP/1.1 304 Not Modified\r\nContent-Length: 9\r\n\r\n'),
     'answered 304',
   ],
-  'an offer to upgrade': [says(status('200 OK', 'Upgrade: h2c', 'Connection: Upgrade')), 'answered 200'],
-  'a second answer behind the first': [saysAndWaits(OK, status(500)), 'answered 200'],
-  '100 Continue, which nobody asked for': [says('HTTP/1.1 100 Continue\r\n\r\n', OK), 'answered 200'],
-  '103 Early Hints': [says('HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n', OK), 'answered 200'],
+  'an offer to upgrade': [respond(status('200 OK', 'Upgrade: h2c', 'Connection: Upgrade')), 'answered 200'],
+  'a second answer behind the first': [respondAndKeepOpen(OK, status(500)), 'answered 200'],
+  'an unsolicited 100 Continue': [respond('HTTP/1.1 100 Continue\r\n\r\n', OK), 'answered 200'],
+  '103 Early Hints': [respond('HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n', OK), 'answered 200'],
   '16 interim answers': [interim(16), 'answered 200'],
   '17 interim answers': [interim(17), INVALID],
-  'interim answers without end': [endless('', 'HTTP/1.1 102 Processing\r\n\r\n'), INVALID],
-  'an interim answer and no other': [says('HTTP/1.1 102 Processing\r\n\r\n'), CLOSED],
-  'an interim answer with a body': [says('HTTP/1.1 102 P\r\nContent-Length: 2\r\n\r\nok', OK), INVALID],
+  'interim answers without end': [respondEndlessly('', 'HTTP/1.1 102 Processing\r\n\r\n'), INVALID],
+  'an interim response only': [respond('HTTP/1.1 102 Processing\r\n\r\n'), CLOSED],
+  'an interim answer with a body': [respond('HTTP/1.1 102 P\r\nContent-Length: 2\r\n\r\nok', OK), INVALID],
   '101 with an upgrade': [
-    saysAndWaits('HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n'),
+    respondAndKeepOpen('HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n'),
     INVALID,
   ],
-  '101 without one': [saysAndWaits('HTTP/1.1 101 Switching Protocols\r\n\r\n'), INVALID],
-  '101 and then a 200': [says('HTTP/1.1 101 S\r\nUpgrade: a\r\nConnection: Upgrade\r\n\r\n', OK), INVALID],
-  'status 000': [says(status('000')), INVALID],
-  'status 099': [says(status('099')), INVALID],
-  'a status of two digits': [says(status(20)), INVALID],
-  'a status of four digits': [says(status(2000)), INVALID],
-  'a status that is no number': [says(status('two hundred')), INVALID],
-  'HTTP/0.9': [says('<html>hello</html>'), INVALID],
-  'HTTP/1.2': [says(`HTTP/1.2 200 OK\r\n${REST}`), INVALID],
-  'RTSP, which the parser takes for HTTP': [says('RTSP/1.0 200 OK\r\n\r\n'), INVALID],
-  'ICE, likewise': [says('ICE/1.0 200 OK\r\n\r\n'), INVALID],
+  '101 without one': [respondAndKeepOpen('HTTP/1.1 101 Switching Protocols\r\n\r\n'), INVALID],
+  '101 and then a 200': [respond('HTTP/1.1 101 S\r\nUpgrade: a\r\nConnection: Upgrade\r\n\r\n', OK), INVALID],
+  'status 000': [respond(status('000')), INVALID],
+  'status 099': [respond(status('099')), INVALID],
+  'a status of two digits': [respond(status(20)), INVALID],
+  'a status of four digits': [respond(status(2000)), INVALID],
+  'a status that is no number': [respond(status('two hundred')), INVALID],
+  'HTTP/0.9': [respond('<html>hello</html>'), INVALID],
+  'HTTP/1.2': [respond(`HTTP/1.2 200 OK\r\n${REST}`), INVALID],
+  'RTSP, which the parser takes for HTTP': [respond('RTSP/1.0 200 OK\r\n\r\n'), INVALID],
+  'ICE, likewise': [respond('ICE/1.0 200 OK\r\n\r\n'), INVALID],
   'a status line in pieces': [
     (socket) => {
       for (const [index, one] of [...OK].entries()) setTimeout(() => socket.destroyed || socket.write(one), index);
     },
     'answered 200',
   ],
-  'HTTP/2.0 in words': [says(`HTTP/2.0 200 OK\r\n${REST}`), INVALID],
-  'HTTP/2 in frames': [says('\0\0\x12\x04\0\0\0\0\0\0\x03\0\0\0\x64'), INVALID],
-  'http in small letters': [says(`http/1.1 200 OK\r\n${REST}`), INVALID],
-  'another protocol': [says('SSH-2.0-OpenSSH_9.6\r\n'), INVALID],
-  'a request': [says('POST / HTTP/1.1\r\nHost: a\r\n\r\n'), INVALID],
-  'random bytes': [says('\x00\xff\x80\x7f\x01random'), INVALID],
-  'lines without CR': [says('HTTP/1.1 200 OK\nContent-Length: 2\n\nok'), INVALID],
-  'two different lengths': [says(status('200 OK', 'Content-Length: 3')), INVALID],
-  'a negative length': [says('HTTP/1.1 200 OK\r\nContent-Length: -2\r\n\r\nok'), INVALID],
-  'a length beyond all numbers': [says(`HTTP/1.1 200 OK\r\nContent-Length: ${'9'.repeat(30)}\r\n\r\nok`), INVALID],
-  'a length and chunks': [says(status('200 OK', 'Transfer-Encoding: chunked')), INVALID],
-  'a header without a colon': [says(status('200 OK', 'nonsense')), INVALID],
-  'a blank before the colon': [says(status('200 OK', 'a : b')), INVALID],
-  'a NUL in a header': [says(status('200 OK', 'a: \0')), INVALID],
-  'a CR in a header': [says(status('200 OK', 'a: b\rc: d')), INVALID],
-  'a folded header': [says(status('200 OK', 'a: b\r\n c')), INVALID],
-  'a head of 15 KiB': [says(status('200 OK', `a: ${'a'.repeat(15_000)}`)), 'answered 200'],
-  'a head of 17 KiB': [says(status('200 OK', `a: ${'a'.repeat(17_000)}`)), INVALID],
-  'a head without end': [endless('HTTP/1.1 200 OK\r\n', `a: ${'a'.repeat(1_000)}\r\n`), INVALID],
-  'a reason phrase without end': [endless('HTTP/1.1 200 ', 'a'.repeat(1_000)), INVALID],
-  'the end instead of an answer': [says(), CLOSED],
-  'the end in the status line': [says('HTTP/1.'), CLOSED],
-  'the end in the head': [says('HTTP/1.1 200 OK\r\nContent-'), CLOSED],
+  'HTTP/2.0 in words': [respond(`HTTP/2.0 200 OK\r\n${REST}`), INVALID],
+  'HTTP/2 in frames': [respond('\0\0\x12\x04\0\0\0\0\0\0\x03\0\0\0\x64'), INVALID],
+  'http in small letters': [respond(`http/1.1 200 OK\r\n${REST}`), INVALID],
+  'another protocol': [respond('SSH-2.0-OpenSSH_9.6\r\n'), INVALID],
+  'a request': [respond('POST / HTTP/1.1\r\nHost: a\r\n\r\n'), INVALID],
+  'random bytes': [respond('\x00\xff\x80\x7f\x01random'), INVALID],
+  'lines without CR': [respond('HTTP/1.1 200 OK\nContent-Length: 2\n\nok'), INVALID],
+  'two different lengths': [respond(status('200 OK', 'Content-Length: 3')), INVALID],
+  'a negative length': [respond('HTTP/1.1 200 OK\r\nContent-Length: -2\r\n\r\nok'), INVALID],
+  'a length beyond all numbers': [respond(`HTTP/1.1 200 OK\r\nContent-Length: ${'9'.repeat(30)}\r\n\r\nok`), INVALID],
+  'a length and chunks': [respond(status('200 OK', 'Transfer-Encoding: chunked')), INVALID],
+  'a header without a colon': [respond(status('200 OK', 'nonsense')), INVALID],
+  'a blank before the colon': [respond(status('200 OK', 'a : b')), INVALID],
+  'a NUL in a header': [respond(status('200 OK', 'a: \0')), INVALID],
+  'a CR in a header': [respond(status('200 OK', 'a: b\rc: d')), INVALID],
+  'a folded header': [respond(status('200 OK', 'a: b\r\n c')), INVALID],
+  'a head of 15 KiB': [respond(status('200 OK', `a: ${'a'.repeat(15_000)}`)), 'answered 200'],
+  'a head of 17 KiB': [respond(status('200 OK', `a: ${'a'.repeat(17_000)}`)), INVALID],
+  'a head without end': [respondEndlessly('HTTP/1.1 200 OK\r\n', `a: ${'a'.repeat(1_000)}\r\n`), INVALID],
+  'a reason phrase without end': [respondEndlessly('HTTP/1.1 200 ', 'a'.repeat(1_000)), INVALID],
+  'the end instead of an answer': [respond(), CLOSED],
+  'the end in the status line': [respond('HTTP/1.'), CLOSED],
+  'the end in the head': [respond('HTTP/1.1 200 OK\r\nContent-'), CLOSED],
   'a reset instead of an answer': [reset, CLOSED],
   'a reset in the head': [resetAfter('HTTP/1.1 200 OK\r\nContent-'), CLOSED],
   silence: [() => {}, TIMED_OUT],
-  'half a status line and silence': [saysAndWaits('HTTP/1.1 2'), TIMED_OUT],
-  'a head that drips': [dripping('HTTP/1.1 200 OK\r\n', 'a'), TIMED_OUT],
-  'a body that never comes': [saysAndWaits('HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n'), 'answered 200'],
-  'a body that drips': [dripping('HTTP/1.1 200 OK\r\n\r\n', 'a'), 'answered 200'],
-  'a body that is cut off': [says('HTTP/1.1 200 OK\r\nContent-Length: 20\r\n\r\nok'), 'answered 200'],
+  'half a status line and silence': [respondAndKeepOpen('HTTP/1.1 2'), TIMED_OUT],
+  'a head that drips': [drip('HTTP/1.1 200 OK\r\n', 'a'), TIMED_OUT],
+  'a body that never comes': [respondAndKeepOpen('HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n'), 'answered 200'],
+  'a body that drips': [drip('HTTP/1.1 200 OK\r\n\r\n', 'a'), 'answered 200'],
+  'a body that is cut off': [respond('HTTP/1.1 200 OK\r\nContent-Length: 20\r\n\r\nok'), 'answered 200'],
   'a reset in the body': [resetAfter('HTTP/1.1 200 OK\r\nContent-Length: 20\r\n\r\nok'), 'answered 200'],
   'a chunk of no size': [chunked('zz\r\n'), 'answered 200'],
   'a chunk longer than it says': [chunked('2\r\nokzz'), 'answered 200'],
   'an extension without end': [
-    endless('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2;', 'a=b;'),
+    respondEndlessly('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2;', 'a=b;'),
     'answered 200',
   ],
   'a trailer without end': [
-    endless('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n', 'a: b\r\n'),
+    respondEndlessly('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n', 'a: b\r\n'),
     'answered 200',
   ],
 };
@@ -145,8 +145,8 @@ for (const [title, [script, expected]] of Object.entries(CASES)) {
   });
 }
 
-test('the answer has status, headers and body, and says how far it came', async () => {
-  const outcome = await answerTo(says(status('200 OK', 'Set-Cookie: a=1', 'Set-Cookie: b=2', '__proto__: c')));
+test('the outcome has status, headers, body and the stage reached', async () => {
+  const outcome = await answerTo(respond(status('200 OK', 'Set-Cookie: a=1', 'Set-Cookie: b=2', '__proto__: c')));
   assert.ok(outcome.kind === 'answered');
   assert.deepEqual(outcome.headers, { 'set-cookie': 'a=1, b=2', 'content-length': '2' });
   assert.equal(Buffer.from(outcome.body).toString(), 'ok');
@@ -160,11 +160,11 @@ test('a body is cut at 16 KiB, and never decompressed', async () => {
   const bomb = gzipSync(Buffer.alloc(1024 * 1024)).toString('latin1');
   const head = 'HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n\r\n';
   const cases: readonly (readonly [Script, number])[] = [
-    [endless('HTTP/1.1 200 OK\r\n\r\n', 'x'.repeat(5_000)), 16_384],
-    [endless('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n', '1\r\nx\r\n'), 16_384],
-    [says(head, bomb), bomb.length],
-    [says('HTTP/1.1 200 OK\r\n\r\n', 'x'.repeat(16_384)), 16_384],
-    [says('HTTP/1.1 200 OK\r\n\r\n', 'x'.repeat(16_385)), 16_384],
+    [respondEndlessly('HTTP/1.1 200 OK\r\n\r\n', 'x'.repeat(5_000)), 16_384],
+    [respondEndlessly('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n', '1\r\nx\r\n'), 16_384],
+    [respond(head, bomb), bomb.length],
+    [respond('HTTP/1.1 200 OK\r\n\r\n', 'x'.repeat(16_384)), 16_384],
+    [respond('HTTP/1.1 200 OK\r\n\r\n', 'x'.repeat(16_385)), 16_384],
   ];
   for (const [script, length] of cases) {
     const outcome = await answerTo(script, { limits: { bodyMs: 2_000 } });
@@ -173,24 +173,24 @@ test('a body is cut at 16 KiB, and never decompressed', async () => {
   }
 });
 
-test('a body that is over, in whatever way, is not waited for', { timeout: 20_000 }, async () => {
+test('a body that has ended, in any way, is not waited for', { timeout: 20_000 }, async () => {
   const short = 'HTTP/1.1 200 OK\r\nContent-Length: 20\r\n\r\nok';
-  for (const script of [saysAndWaits(OK), says(short), resetAfter(short), chunked('zz\r\n')]) {
+  for (const script of [respondAndKeepOpen(OK), respond(short), resetAfter(short), chunked('zz\r\n')]) {
     const outcome = await answerTo(script, { totalMs: 60_000, limits: { bodyMs: 60_000 } });
     assert.equal(verdict(outcome), 'answered 200');
   }
 });
 
-test('a redirect is an answer, and nobody follows it', async () => {
+test('a redirect is a response, and is not followed', async () => {
   const elsewhere = await outside.receiver();
   const to = `https://${HOST}:${elsewhere.port}/there`;
-  const outcome = await answerTo(says(status('301 Moved', `Location: ${to}`)));
+  const outcome = await answerTo(respond(status('301 Moved', `Location: ${to}`)));
   assert.equal(verdict(outcome), 'answered 301');
   assert.ok(outcome.kind === 'answered' && outcome.headers.location === to);
   assert.deepEqual(elsewhere.connections, []);
 });
 
-test('an answer may come before the request was read, or sent', async () => {
+test('a response may arrive before the request was read, or sent', async () => {
   for (const answer of [OK, status(413)]) {
     const hasty = await outside.receiver({ onSecure: (socket) => socket.write(answer) });
     const outcome = await outside.call(`https://${HOST}:${hasty.port}/`, { body: 'x'.repeat(65_536) });
@@ -199,7 +199,7 @@ test('an answer may come before the request was read, or sent', async () => {
   }
 });
 
-test('a receiver that has enough of a large request is heard, or at least survived', async () => {
+test('a receiver that aborts a large request yields its response, or a failure', async () => {
   const enough = status('413 Content Too Large');
   const cases: readonly (readonly [(socket: Socket) => void, string])[] = [
     [(socket) => socket.pause().end(enough), 'answered 413'],
@@ -213,9 +213,9 @@ test('a receiver that has enough of a large request is heard, or at least surviv
   }
 });
 
-test('the receiver sees this and nothing else', async () => {
+test('the receiver sees exactly these bytes', async () => {
   const headers = { 'Content-Type': 'application/json', 'X-CC-Callback-Auth': 's3cret', 'webhook-id': 'evt_1' };
-  receiver.script = says(OK);
+  receiver.script = respond(OK);
   const target = '/a//b/../%7E/%7e;c=d?x=%20&y=+&z=/?';
   const from = receiver.requests.length;
   await outside.call(`https://${HOST}:${receiver.port}${target}`, { headers, body: '{"ü":1}' });
@@ -235,8 +235,8 @@ test('the receiver sees this and nothing else', async () => {
   ]);
 });
 
-test('the port of the scheme is not written', async (t) => {
-  receiver.script = says(OK);
+test('the default port is not in the Host header', async (t) => {
+  receiver.script = respond(OK);
   const { connect } = Socket.prototype;
   t.mock.method(Socket.prototype, 'connect', function (this: Socket, options: TcpSocketConnectOpts) {
     assert.equal(options.port, 443);
@@ -246,8 +246,8 @@ test('the port of the scheme is not written', async (t) => {
   assert.match(receiver.requests.at(-1) ?? '', new RegExp(`\r\nHost: ${HOST}\r\n`));
 });
 
-test('a GET has no body, a POST of nothing says so', async () => {
-  receiver.script = says(OK);
+test('a GET has no body, an empty POST has Content-Length: 0', async () => {
+  receiver.script = respond(OK);
   const from = receiver.requests.length;
   await outside.call(`https://${HOST}:${receiver.port}/`, { method: 'GET', headers: {} });
   await outside.call(`https://${HOST}:${receiver.port}/`, { body: '', headers: {} });
@@ -258,9 +258,9 @@ test('a GET has no body, a POST of nothing says so', async () => {
   ]);
 });
 
-test('a large body arrives whole', async () => {
+test('a large body arrives completely', async () => {
   const body = JSON.stringify('x'.repeat(300_000));
-  const outcome = await answerTo(says(OK), { body });
+  const outcome = await answerTo(respond(OK), { body });
   assert.equal(verdict(outcome), 'answered 200');
   assert.ok(receiver.requests.at(-1)?.endsWith(`\r\n\r\n${body}`));
 });

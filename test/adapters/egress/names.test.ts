@@ -1,12 +1,12 @@
-// Calling out, names and addresses: which answers of DNS lead to a connection, and to which address. Whatever is
-// refused is refused without a trace: no connection, no reason, no timing.
+// Egress, names and addresses: which DNS answers lead to a connection, and to which address. A refused address leaves no
+// trace: no connection, no reason, no timing.
 import assert from 'node:assert/strict';
 import dgram from 'node:dgram';
 import { once } from 'node:events';
 import { Socket, type TcpSocketConnectOpts } from 'node:net';
 import { after, before, test } from 'node:test';
 import type { DnsReply } from '../../../src/sandbox/dns-server.ts';
-import { isOurs, Outside, verdict, type Wish } from '../../support/outside.ts';
+import { type CallOptions, isLocalAddress, Outside, verdict } from '../../support/outside.ts';
 import { Receiver } from '../../support/receiver.ts';
 
 let outside: Outside;
@@ -17,7 +17,7 @@ before(async () => {
 });
 after(() => outside[Symbol.asyncDispose]());
 
-/** One that somebody has just left. */
+/** A port that was just released. */
 async function closedPort(): Promise<number> {
   await using gone = await Receiver.start();
   return gone.port;
@@ -27,14 +27,14 @@ interface Case {
   readonly a?: DnsReply<'A'>;
   readonly aaaa?: DnsReply<'AAAA'>;
   readonly alias?: string;
-  readonly wish?: Wish;
+  readonly callOptions?: CallOptions;
   readonly expected: string;
 }
 
 const HERE = ['127.0.0.1'];
 const PUBLIC = '93.184.215.14';
 const PUBLIC_6 = '2606:2800:220:1::1';
-const SOON: Wish = { limits: { resolveMs: 250 } };
+const SOON: CallOptions = { limits: { resolveMs: 250 } };
 const FAILED = 'failed resolve dns_failure';
 const LATE = 'failed resolve dns_timeout';
 const NOTHING = 'failed resolve name_not_found';
@@ -57,17 +57,27 @@ const CASES: Readonly<Record<string, Case>> = {
   'a refusal for IPv4': { a: 'refused', expected: FAILED },
   'an address for IPv4, a refusal for IPv6': { a: HERE, aaaa: 'refused', expected: FAILED },
   'a public address for IPv4, a failure for IPv6': { a: [PUBLIC], aaaa: 'servfail', expected: FAILED },
-  'silence for IPv4': { a: 'silence', wish: SOON, expected: LATE },
-  'an address for IPv4, silence for IPv6': { a: HERE, aaaa: 'silence', wish: SOON, expected: LATE },
-  'silence for IPv4, a public address for IPv6': { a: 'silence', aaaa: [PUBLIC_6], wish: SOON, expected: LATE },
-  'silence for both': { a: 'silence', aaaa: 'silence', wish: SOON, expected: LATE },
-  'silence until the whole call is over': { a: 'silence', wish: { totalMs: 250 }, expected: LATE },
+  'silence for IPv4': { a: 'silence', callOptions: SOON, expected: LATE },
+  'an address for IPv4, silence for IPv6': { a: HERE, aaaa: 'silence', callOptions: SOON, expected: LATE },
+  'silence for IPv4, a public address for IPv6': { a: 'silence', aaaa: [PUBLIC_6], callOptions: SOON, expected: LATE },
+  'silence for both': { a: 'silence', aaaa: 'silence', callOptions: SOON, expected: LATE },
+  'silence until the whole call is over': { a: 'silence', callOptions: { totalMs: 250 }, expected: LATE },
   'a private address': { a: ['10.0.0.1'], expected: 'private' },
   'a private address for IPv6': { aaaa: ['fd00::1'], expected: 'private' },
   'a private address for IPv4, a failure for IPv6': { a: ['10.0.0.1'], aaaa: 'servfail', expected: 'private' },
   'a failure for IPv4, a private address for IPv6': { a: 'servfail', aaaa: ['fd00::1'], expected: 'private' },
-  'a private address for IPv4, silence for IPv6': { a: ['10.0.0.1'], aaaa: 'silence', wish: SOON, expected: 'private' },
-  'silence for IPv4, a private address for IPv6': { a: 'silence', aaaa: ['fd00::1'], wish: SOON, expected: 'private' },
+  'a private address for IPv4, silence for IPv6': {
+    a: ['10.0.0.1'],
+    aaaa: 'silence',
+    callOptions: SOON,
+    expected: 'private',
+  },
+  'silence for IPv4, a private address for IPv6': {
+    a: 'silence',
+    aaaa: ['fd00::1'],
+    callOptions: SOON,
+    expected: 'private',
+  },
   'a public and a private address': { a: [PUBLIC, '10.0.0.1'], expected: 'private' },
   'an allowed and a private address': { a: ['127.0.0.1', '10.0.0.1'], expected: 'private' },
   'a private address behind 200 allowed ones': {
@@ -76,27 +86,31 @@ const CASES: Readonly<Record<string, Case>> = {
   },
   'a public address and a private one of the other family': { a: [PUBLIC], aaaa: ['fe80::1'], expected: 'private' },
   'an alias of a private address': { alias: 'private.example.test', expected: 'private' },
-  'loopback that no rule allows': { a: HERE, wish: { allow: [] }, expected: 'private' },
-  'loopback that another rule allows': { a: HERE, wish: { allow: ['127.0.0.2'] }, expected: 'private' },
-  'loopback on a port that no rule allows': { a: HERE, wish: { allow: ['127.0.0.1:1'] }, expected: 'private' },
+  'loopback that no rule allows': { a: HERE, callOptions: { allow: [] }, expected: 'private' },
+  'loopback that another rule allows': { a: HERE, callOptions: { allow: ['127.0.0.2'] }, expected: 'private' },
+  'loopback on a port that no rule allows': { a: HERE, callOptions: { allow: ['127.0.0.1:1'] }, expected: 'private' },
   'loopback that is also denied': {
     a: HERE,
-    wish: { allow: ['127.0.0.0/8'], deny: ['127.0.0.1'] },
+    callOptions: { allow: ['127.0.0.0/8'], deny: ['127.0.0.1'] },
     expected: 'private',
   },
-  'a public address that is denied': { a: [PUBLIC], wish: { deny: [`${PUBLIC}/32`] }, expected: 'private' },
-  'IPv6 loopback that no rule allows': { aaaa: ['::1'], wish: { allow: ['127.0.0.0/8'] }, expected: 'private' },
+  'a public address that is denied': { a: [PUBLIC], callOptions: { deny: [`${PUBLIC}/32`] }, expected: 'private' },
+  'IPv6 loopback that no rule allows': { aaaa: ['::1'], callOptions: { allow: ['127.0.0.0/8'] }, expected: 'private' },
   'an IPv4 address mapped to IPv6': { aaaa: ['::ffff:127.0.0.1'], expected: 'private' },
   'an IPv4 address in the compatible form': { aaaa: ['::127.0.0.1'], expected: 'private' },
   'an IPv4 address behind NAT64': { aaaa: ['64:ff9b::7f00:1'], expected: 'private' },
-  'the unspecified address, allowed': { a: ['0.0.0.0'], wish: { allow: ['0.0.0.0/0'] }, expected: 'private' },
-  'the unspecified IPv6 address, allowed': { aaaa: ['::'], wish: { allow: ['::/0'] }, expected: 'private' },
-  'the metadata service, allowed': { a: ['169.254.169.254'], wish: { allow: ['169.254.0.0/16'] }, expected: 'private' },
+  'the unspecified address, allowed': { a: ['0.0.0.0'], callOptions: { allow: ['0.0.0.0/0'] }, expected: 'private' },
+  'the unspecified IPv6 address, allowed': { aaaa: ['::'], callOptions: { allow: ['::/0'] }, expected: 'private' },
+  'the metadata service, allowed': {
+    a: ['169.254.169.254'],
+    callOptions: { allow: ['169.254.0.0/16'] },
+    expected: 'private',
+  },
   'the broadcast address': { a: ['255.255.255.255'], expected: 'private' },
   'a multicast address': { a: ['224.0.0.1'], expected: 'private' },
 };
 
-for (const [index, [title, { a, aaaa, alias, wish, expected }]] of Object.entries(CASES).entries()) {
+for (const [index, [title, { a, aaaa, alias, callOptions, expected }]] of Object.entries(CASES).entries()) {
   test(`name: ${title}`, async () => {
     const { dns } = outside;
     const name = `case-${index}.example.test`;
@@ -108,7 +122,7 @@ for (const [index, [title, { a, aaaa, alias, wish, expected }]] of Object.entrie
     if (aaaa) dns.set(name, 'AAAA', aaaa);
     if (alias) dns.set(name, 'CNAME', [alias]);
     const from = receiver.connections.length;
-    const outcome = await outside.call(`https://${name}:${receiver.port}/`, wish);
+    const outcome = await outside.call(`https://${name}:${receiver.port}/`, callOptions);
     assert.equal(verdict(outcome), expected);
     assert.equal(receiver.connections.length - from, expected === 'answered 200' ? 1 : 0);
     if (expected === 'private') assert.deepEqual(outcome, { kind: 'private' });
@@ -127,7 +141,7 @@ test('names of the machine or the local network are refused without a query', as
   assert.equal(outside.dns.queries.length, asked);
 });
 
-test('with an allow list they are asked for, and every address must be on it', async () => {
+test('with an allow list they are resolved, and every address must be on it', async () => {
   const identity = outside.ca.identity(['hooks.internal']);
   const internal = await outside.receiver({ identity });
   const cases: readonly (readonly [DnsReply<'A'>, string])[] = [
@@ -145,7 +159,7 @@ test('with an allow list they are asked for, and every address must be on it', a
   assert.equal(internal.connections.length, 1);
 });
 
-test('an address in the URL needs no query, and is judged all the same', async () => {
+test('an address in the URL needs no query, and is checked all the same', async () => {
   const asked = outside.dns.queries.length;
   const identity = outside.ca.identity(['127.0.0.1']);
   const numbered = await outside.receiver({ identity });
@@ -171,8 +185,8 @@ test('an address in the URL needs no query, and is judged all the same', async (
   assert.equal(outside.dns.queries.length, asked);
 });
 
-test('an IPv6 address stands in brackets in the request', async (t) => {
-  if (!(await isOurs('::1'))) return t.diagnostic('this machine has no ::1: nothing to see here');
+test('an IPv6 address is in brackets in the request', async (t) => {
+  if (!(await isLocalAddress('::1'))) return t.diagnostic('this machine has no ::1: nothing to see here');
   const six = await outside.receiver({ host: '::1', identity: outside.ca.identity(['::1', 'six.example.test']) });
   assert.equal(verdict(await outside.call(`https://[::1]:${six.port}/`)), 'answered 200');
   assert.match(six.requests[0] ?? '', new RegExp(`\r\nHost: \\[::1\\]:${six.port}\r\n`));
@@ -180,15 +194,16 @@ test('an IPv6 address stands in brackets in the request', async (t) => {
   assert.equal(verdict(await outside.call(`https://six.example.test:${six.port}/`)), 'answered 200');
 });
 
-test('the name is asked for once, so a second answer cannot move the connection', async (t) => {
-  if (!(await isOurs('127.0.0.2'))) return t.diagnostic('this machine has 127.0.0.1 only: nothing to rebind to');
+test('the name is resolved once, so a second answer cannot redirect the connection (DNS rebinding)', async (t) => {
+  if (!(await isLocalAddress('127.0.0.2')))
+    return t.diagnostic('this machine has 127.0.0.1 only: nothing to rebind to');
   const identity = outside.ca.identity(['rebind.example.test']);
   const good = await outside.receiver({ host: '127.0.0.2', identity });
   const victim = await outside.receiver({ host: '127.0.0.1', port: good.port, identity });
   outside.dns.set('rebind.example.test', 'A', ['127.0.0.2'], ['127.0.0.1']);
   const asked = outside.dns.queries.length;
-  const wish = { allow: ['127.0.0.2'] };
-  assert.equal(verdict(await outside.call(`https://rebind.example.test:${good.port}/`, wish)), 'answered 200');
+  const callOptions = { allow: ['127.0.0.2'] };
+  assert.equal(verdict(await outside.call(`https://rebind.example.test:${good.port}/`, callOptions)), 'answered 200');
   assert.deepEqual(
     outside.dns.queries
       .slice(asked)
@@ -198,12 +213,12 @@ test('the name is asked for once, so a second answer cannot move the connection'
   );
   assert.equal(good.connections[0]?.localAddress, '127.0.0.2');
   // The next call sees the second answer, and refuses it.
-  assert.deepEqual(await outside.call(`https://rebind.example.test:${good.port}/`, wish), { kind: 'private' });
+  assert.deepEqual(await outside.call(`https://rebind.example.test:${good.port}/`, callOptions), { kind: 'private' });
   assert.equal(good.connections.length, 1);
   assert.deepEqual(victim.connections, []);
 });
 
-test('a connection that ends up elsewhere is not used', async (t) => {
+test('a connection to another address than the checked one is not used', async (t) => {
   outside.dns.set('led-astray.example.test', 'A', ['127.0.0.2']);
   const { connect } = Socket.prototype;
   t.mock.method(Socket.prototype, 'connect', function (this: Socket, options: TcpSocketConnectOpts) {
@@ -217,7 +232,7 @@ test('a connection that ends up elsewhere is not used', async (t) => {
 });
 
 test('an address that refuses the connection is followed by the next', async (t) => {
-  if (!(await isOurs('127.0.0.3'))) return t.diagnostic('this machine has 127.0.0.1 only: there is no next');
+  if (!(await isLocalAddress('127.0.0.3'))) return t.diagnostic('this machine has 127.0.0.1 only: there is no next');
   const identity = outside.ca.identity(['several.example.test']);
   const last = await outside.receiver({ host: '127.0.0.5', identity });
   const url = `https://several.example.test:${last.port}/`;
@@ -226,13 +241,14 @@ test('an address that refuses the connection is followed by the next', async (t)
   const outcome = await outside.call(url);
   assert.equal(verdict(outcome), 'answered 200');
   assert.equal(last.requests.length, 1);
-  // Four are enough: with a fifth in front, the one that works is never reached.
+  // Four addresses are tried: with a fifth in front, the one that works is never reached.
   outside.dns.set('several.example.test', 'A', ['127.0.0.6', ...addresses]);
   assert.equal(verdict(await outside.call(url)), 'failed connect connection_refused');
 });
 
-test('a receiver that closes after the handshake is not asked a second time elsewhere', async (t) => {
-  if (!(await isOurs('127.0.0.3'))) return t.diagnostic('this machine has 127.0.0.1 only: there is no elsewhere');
+test('a receiver that closes after the handshake is not retried at another address', async (t) => {
+  if (!(await isLocalAddress('127.0.0.3')))
+    return t.diagnostic('this machine has 127.0.0.1 only: there is no elsewhere');
   const identity = outside.ca.identity(['once.example.test']);
   const first = await outside.receiver({ host: '127.0.0.2', identity, script: (socket) => socket.destroy() });
   const second = await outside.receiver({ host: '127.0.0.3', port: first.port, identity });
@@ -242,7 +258,7 @@ test('a receiver that closes after the handshake is not asked a second time else
   assert.deepEqual([first.requests.length, second.connections.length], [1, 0]);
 });
 
-test('nobody listens: the port is closed', async () => {
+test('a closed port refuses the connection', async () => {
   const port = await closedPort();
   outside.dns.set('closed.example.test', 'A', HERE);
   const outcome = await outside.call(`https://closed.example.test:${port}/`);
@@ -251,13 +267,13 @@ test('nobody listens: the port is closed', async () => {
   assert.deepEqual(Object.keys(outcome.seen.phases), ['resolve', 'connect']);
 });
 
-test('a name that no query can be made of has no address', async () => {
+test('a name that cannot be encoded in a query has no address', async () => {
   for (const name of [`${'a'.repeat(64)}.example.test`, `${'a.'.repeat(130)}test`]) {
     assert.equal(verdict(await outside.call(`https://${name}:${receiver.port}/`)), NOTHING);
   }
 });
 
-test('a name server that is not there, or talks nonsense, is an error of DNS', async (t) => {
+test('an absent or malfunctioning name server is a DNS error', async (t) => {
   const babbler = dgram.createSocket('udp4').bind(0, '127.0.0.1');
   t.after(() => babbler.close());
   await once(babbler, 'listening');
@@ -279,7 +295,7 @@ test('a name server that is not there, or talks nonsense, is an error of DNS', a
   assert.match(verdict(outcome), /^failed resolve dns_(failure|timeout)$/);
 });
 
-test('a second name server answers for the first', async () => {
+test('a second name server is used if the first fails', async () => {
   outside.dns.set('here.example.test', 'A', HERE);
   const dnsServers = [`127.0.0.1:${await closedPort()}`, `127.0.0.1:${outside.dns.port}`];
   const outcome = await outside.call(`https://here.example.test:${receiver.port}/`, { dnsServers });

@@ -1,4 +1,4 @@
-// Calling out, the TLS part: whom we believe, and that no environment can talk us out of asking.
+// Egress, the TLS part: which certificates are trusted, and that no environment variable weakens the check.
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -9,9 +9,9 @@ import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import tls from 'node:tls';
 import { fileURLToPath } from 'node:url';
-import { HOST, Outside, verdict, type Wish } from '../../support/outside.ts';
+import { type CallOptions, HOST, Outside, verdict } from '../../support/outside.ts';
 import { OK, Receiver, type ReceiverOptions } from '../../support/receiver.ts';
-import { ThrowAwayCa } from '../../support/receiver-certificates.ts';
+import { TestCa } from '../../support/receiver-certificates.ts';
 
 let outside: Outside;
 before(async () => {
@@ -20,15 +20,15 @@ before(async () => {
 after(() => outside[Symbol.asyncDispose]());
 
 const DAY = 86_400_000;
-const ANOTHER_CA = new ThrowAwayCa('Another Root');
-const SOON: Wish = { limits: { connectMs: 400 } };
-/** What Node as a server needs to do what nobody should do any more. */
+const ANOTHER_CA = new TestCa('Another Root');
+const SOON: CallOptions = { limits: { connectMs: 400 } };
+/** What Node needs as a server to speak deprecated TLS. */
 const WEAK = 'ALL:eNULL:aNULL@SECLEVEL=0';
 const [CONNECTION_CLOSED, TLS_FAILED] = ['failed tls connection_closed', 'failed tls tls_failed'];
 
 interface Case {
-  readonly options: (ca: ThrowAwayCa) => ReceiverOptions;
-  readonly wish?: Wish;
+  readonly options: (ca: TestCa) => ReceiverOptions;
+  readonly callOptions?: CallOptions;
   readonly url?: (port: number) => string;
   readonly expected: string | RegExp;
 }
@@ -38,7 +38,7 @@ const speaking = (bytes: string) => accepting((socket) => socket.on('data', () =
 
 const CASES: Readonly<Record<string, Case>> = {
   'a certificate for the host': { options: () => ({}), expected: 'answered 200' },
-  'one for all hosts of the domain': {
+  'a wildcard certificate': {
     options: (ca) => ({ identity: ca.identity(['*.example.test']) }),
     expected: 'answered 200',
   },
@@ -80,7 +80,7 @@ const CASES: Readonly<Record<string, Case>> = {
     expected: 'failed tls certificate_not_yet_valid',
   },
   'a self-signed certificate': {
-    options: () => ({ identity: new ThrowAwayCa(HOST).asServer() }),
+    options: () => ({ identity: new TestCa(HOST).asServer() }),
     expected: 'failed tls certificate_untrusted',
   },
   'a certificate of an unknown authority': {
@@ -95,7 +95,7 @@ const CASES: Readonly<Record<string, Case>> = {
     expected: 'failed tls certificate_untrusted',
   },
   'an unknown authority with the name of a known one': {
-    options: () => ({ identity: new ThrowAwayCa('Throw-away Root').identity([HOST]) }),
+    options: () => ({ identity: new TestCa('Throw-away Root').identity([HOST]) }),
     expected: 'failed tls certificate_untrusted',
   },
   'a key of 1024 bits': {
@@ -130,7 +130,7 @@ const CASES: Readonly<Record<string, Case>> = {
   },
   'a server of plain HTTP that waits for more': {
     options: () => ({ identity: null }),
-    wish: SOON,
+    callOptions: SOON,
     expected: 'failed tls tls_timeout',
   },
   'an answer in clear': { options: speaking('HTTP/1.1 400 Bad Request\r\n\r\n'), expected: TLS_FAILED },
@@ -145,7 +145,7 @@ const CASES: Readonly<Record<string, Case>> = {
   },
   'a reset at once': {
     options: accepting((socket) => socket.resetAndDestroy()),
-    // It may come before we have looked who it is that we are connected to, and then nobody can tell any more.
+    // The reset may arrive before the certificate was checked, and then the cause cannot be determined.
     expected: /^failed (connect connection_failed|tls connection_closed)$/,
   },
   'the end at once': { options: accepting((socket) => socket.end()), expected: CONNECTION_CLOSED },
@@ -157,18 +157,22 @@ const CASES: Readonly<Record<string, Case>> = {
     options: accepting((socket) => socket.on('data', () => socket.end())),
     expected: CONNECTION_CLOSED,
   },
-  'silence after the connection': { options: accepting(() => {}), wish: SOON, expected: 'failed tls tls_timeout' },
+  'silence after the connection': {
+    options: accepting(() => {}),
+    callOptions: SOON,
+    expected: 'failed tls tls_timeout',
+  },
   'half a record and silence': {
     options: speaking('\x16\x03\x03\x00\x7a\x02'),
-    wish: SOON,
+    callOptions: SOON,
     expected: 'failed tls tls_timeout',
   },
   'silence until the whole call is over': {
     options: accepting(() => {}),
-    wish: { totalMs: 400 },
+    callOptions: { totalMs: 400 },
     expected: 'failed tls tls_timeout',
   },
-  'a wish to negotiate again': {
+  'a request to renegotiate': {
     options: () => ({
       tls: { maxVersion: 'TLSv1.2' },
       script: (socket) =>
@@ -186,24 +190,25 @@ const CASES: Readonly<Record<string, Case>> = {
   },
 };
 
-for (const [title, { options, wish, url = (port: number) => `https://${HOST}:${port}/`, expected }] of Object.entries(
-  CASES,
-)) {
+for (const [
+  title,
+  { options, callOptions, url = (port: number) => `https://${HOST}:${port}/`, expected },
+] of Object.entries(CASES)) {
   test(`receiver: ${title}`, async () => {
     const receiver = await outside.receiver(options(outside.ca));
-    const outcome = await outside.call(url(receiver.port), wish);
+    const outcome = await outside.call(url(receiver.port), callOptions);
     if (typeof expected === 'string') assert.equal(verdict(outcome), expected);
     else assert.match(verdict(outcome), expected);
     if (outcome.kind === 'failed' && outcome.seen.stage === 'tls') {
       assert.equal(outcome.seen.tls, null);
-      assert.deepEqual(receiver.requests, [], 'nothing may be sent to whom we do not believe');
+      assert.deepEqual(receiver.requests, [], 'nothing may be sent to an untrusted receiver');
     }
     assert.equal(receiver.connections.length, 1);
     await receiver.deserted();
   });
 }
 
-test('the answer tells version and end of the certificate, and the receiver was asked by name', async () => {
+test('the outcome has TLS version and certificate expiry, and SNI was sent', async () => {
   const until = Math.floor(Date.now() / 1_000) * 1_000 + 5 * DAY;
   const identity = outside.ca.identity([HOST], { until });
   for (const version of ['TLSv1.2', 'TLSv1.3'] as const) {
@@ -215,12 +220,12 @@ test('the answer tells version and end of the certificate, and the receiver was 
   }
 });
 
-test('a whole chain is needed, and a root by itself is no licence', async () => {
+test('a trusted root presented as server certificate does not match the host', async () => {
   const receiver = await outside.receiver({ identity: outside.ca.asServer() });
   assert.equal(verdict(await outside.call(`https://${HOST}:${receiver.port}/`)), 'failed tls certificate_wrong_host');
 });
 
-test('nothing older than TLS 1.2 is offered, whatever Node is told', async (t) => {
+test('nothing older than TLS 1.2 is offered, whatever Node’s defaults', async (t) => {
   const { DEFAULT_MIN_VERSION } = tls;
   t.after(() => {
     tls.DEFAULT_MIN_VERSION = DEFAULT_MIN_VERSION;
@@ -228,13 +233,13 @@ test('nothing older than TLS 1.2 is offered, whatever Node is told', async (t) =
   tls.DEFAULT_MIN_VERSION = 'TLSv1';
   const hello = Promise.withResolvers<Buffer>();
   const receiver = await outside.receiver({ onAccept: (socket) => socket.once('data', hello.resolve) });
-  // A limit that no other call has, so that the roots and versions are set up afresh.
+  // A limit that no other call uses, so that roots and versions are set up again.
   void outside.call(`https://${HOST}:${receiver.port}/`, { limits: { connectMs: 401 } });
-  // The extension supported_versions, with 1.3 and 1.2 in it.
+  // The supported_versions extension with 1.3 and 1.2.
   assert.ok((await hello.promise).includes(Buffer.from('002b00050403040303', 'hex')));
 });
 
-/** Calls each URL once in a process of its own and prints the verdicts. */
+/** Calls each URL once in a separate process and prints the verdicts. */
 const CHILD = `
 import { callOut } from ${JSON.stringify(fileURLToPath(new URL('../../../src/adapters/egress/call-out.ts', import.meta.url)))};
 const { dns, root, ports } = JSON.parse(process.env.TEST_INPUT);
@@ -249,7 +254,7 @@ for (const port of ports) {
 console.log(JSON.stringify(verdicts));
 `;
 
-test('no environment makes us believe more, use a proxy or accept less', async (t) => {
+test('no environment variable adds trust, sets a proxy or weakens TLS', async (t) => {
   const folder = mkdtempSync(join(tmpdir(), 'reseal-test-'));
   t.after(() => rmSync(folder, { recursive: true }));
   const rootFile = join(folder, 'another.pem');

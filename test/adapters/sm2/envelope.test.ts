@@ -155,7 +155,7 @@ test('each envelope is different', () => {
   assert.notEqual(hex(one!.hidden), hex(two!.hidden));
 });
 
-test('the key given is left as it was', () => {
+test('the input key is not modified', () => {
   const key = newPair();
   const before = hex(key.scalar);
   envelopedKey(key, newPair().point);

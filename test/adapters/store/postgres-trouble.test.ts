@@ -19,7 +19,7 @@ after(() => postgres[Symbol.asyncDispose]());
 
 const PATH = '/openapi/v3/account';
 
-/** For engines with limits that are short on purpose: on a busy machine they would end the migrations too. */
+/** For engines with deliberately short limits: on a busy machine they would abort the migrations too. */
 async function migratedDatabase(): Promise<string> {
   const url = await postgres.createDatabase();
   const store = await openStore({ kind: 'postgresql', url, maxConnections: 1 }, sealerWith([newSealKey()]), () => 0);
@@ -59,7 +59,7 @@ test('the server ends an idle transaction, and the others continue', async () =>
   const url = await migratedDatabase();
   const db = openEngine(postgresEngine({ url, maxConnections: 2, maxHoldMs: 50 }), () => {});
   const { promise: forEver, resolve: atLast } = Promise.withResolvers<void>();
-  /** Resolves when it holds the row, or when the server has ended it before, because this process was too slow. */
+  /** Resolves when it holds the row, or when the server has ended it already, because this process was too slow. */
   const stick = async () => {
     const { promise: held, resolve: hold } = Promise.withResolvers<void>();
     const stuck = db.transaction().execute(async (transaction) => {
@@ -71,11 +71,11 @@ test('the server ends an idle transaction, and the others continue', async () =>
     const isHeld = await Promise.race([held.then(() => true), stuck.catch(() => false)]);
     return { stuck, isHeld };
   };
-  // On a connection of its own the next statement could otherwise be the first.
+  // On its own connection, the next statement could otherwise run first.
   let { stuck, isHeld } = await stick();
   while (!isHeld) ({ stuck, isHeld } = await stick());
   stuck.catch(() => {});
-  // This one needs the row the stuck one holds: it gets it when the server has ended the other.
+  // Needs the row that the stuck transaction holds, and gets it once the server has ended that one.
   await db.insertInto('setting').values({ name: 'x', value: 'next' }).execute();
   atLast();
   await assert.rejects(stuck, { code: 'service_busy' });
@@ -83,7 +83,7 @@ test('the server ends an idle transaction, and the others continue', async () =>
   await db.destroy();
 });
 
-/** Of a new database, reached over a wire that can fail. */
+/** A new database, reached through a faulty network. */
 async function overProxy(database = postgres.createDatabase()) {
   const url = new URL(await database);
   const proxy = await TcpProxy.to(url.hostname, Number(url.port));
@@ -110,7 +110,7 @@ rule('envelope 16', 'was made completely or not at all, and asking again shows w
     assert.equal(seen === name, made !== undefined, `after the wire was cut at "${word}" the name is "${seen}"`);
     const trail = await app.app.store.audit.listOf(key.accountId, { limit: 100 });
     const rows = trail.filter(({ requestId }) => requestId === headers.get('x-request-id'));
-    assert.equal(rows.length, made === undefined ? 0 : 1, 'the audit row goes with the change');
+    assert.equal(rows.length, made === undefined ? 0 : 1, 'the audit row is committed or rolled back with the change');
   }
 });
 

@@ -1,4 +1,4 @@
-// When an attempt is repeated, and when a receiver is left alone: tables and properties.
+// Retry delays and the circuit breaker of a lane: tables and properties.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
@@ -21,7 +21,7 @@ const HOUR = 3_600_000;
 const DAY = 24 * HOUR;
 const LANE: Lane = { accountId: 'a', failures: 0, openCount: 0, openUntil: 0, degradedSince: 0, inOrderUntil: 0 };
 
-test('a wait is its entry, give or take a fifth, and at least what the receiver asks for, within a day', () => {
+test('a delay is its schedule entry ±20 %, and at least the Retry-After, up to a day', () => {
   const chance = fc.double({ min: 0, max: 1, noNaN: true });
   const asked = fc.option(fc.integer({ min: 1, max: 10 ** 12 }));
   fc.assert(
@@ -37,7 +37,7 @@ test('a wait is its entry, give or take a fifth, and at least what the receiver 
   assert.ok(retryWindow(SCHEDULE) > SCHEDULE.reduce((sum, ms) => sum + ms * 1.2, 0));
 });
 
-test('Retry-After is seconds or a date, and anything else is nothing', () => {
+test('Retry-After is seconds or a date, and anything else is ignored', () => {
   const table: [text: string | undefined, expected: number | null][] = [
     [undefined, null],
     ['', null],
@@ -64,7 +64,7 @@ test('Retry-After is seconds or a date, and anything else is nothing', () => {
   }
 });
 
-test('a lane closes after several failures in a row, longer each time, and what was under way counts once', () => {
+test('the circuit opens after consecutive failures, longer each time, and concurrent failures count once', () => {
   let lane = LANE;
   for (let count = 1; count < FAILURES_TO_OPEN; count += 1)
     lane = afterFailure(lane, { startedAt: NOW, now: NOW, schedule: SCHEDULE });
@@ -73,7 +73,7 @@ test('a lane closes after several failures in a row, longer each time, and what 
   assert.deepEqual([lane.openCount, lane.openUntil], [1, NOW + 5_000]);
   for (let count = 0; count < 20; count += 1)
     lane = afterFailure(lane, { startedAt: NOW, now: NOW + 15_000, schedule: SCHEDULE });
-  assert.deepEqual([lane.openCount, lane.openUntil], [1, NOW + 5_000], 'they began before it closed');
+  assert.deepEqual([lane.openCount, lane.openUntil], [1, NOW + 5_000], 'they began before the circuit opened');
   const pauses = [30_000, 300_000, 300_000, 300_000];
   for (const pause of pauses) {
     const at = lane.openUntil;
@@ -84,7 +84,7 @@ test('a lane closes after several failures in a row, longer each time, and what 
   assert.equal(long.openUntil, NOW + HOUR, 'never for longer than an hour');
 });
 
-test('the settings decide what is held back, the plainest reason first', () => {
+test('settings decide which events are suppressed, with the most general reason first', () => {
   const settings: CallbackSettings = {
     ...{ accountId: 'a', url: 'https://x.example/', accessKey: new Secret('k'), signingSecret: new Secret('s') },
     ...{ former: null, isDisabled: false, enabledActions: null, updatedAt: NOW },
@@ -99,7 +99,7 @@ test('the settings decide what is held back, the plainest reason first', () => {
   assert.equal(suppressionReason({ ...settings, enabledActions: ['order:revoked'] }, 'order:revoked'), null);
 });
 
-test('a moment divides ids into those made before it and those made since', () => {
+test('firstIdAt separates ids made before a time from those made since', () => {
   fc.assert(
     fc.property(
       fc.integer({ min: 1, max: 2 ** 45 }),

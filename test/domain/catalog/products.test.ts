@@ -47,12 +47,12 @@ function problemsOf(json: unknown): readonly string[] {
 
 const problemsWith = (change: object): readonly string[] => problemsOf({ products: [{ ...ROW, ...change }] });
 
-test('the built-in products have ids of their own and obey the rules for all', () => {
+test('the built-in products have unique ids and obey the general rules', () => {
   assert.equal(new Set(PRODUCTS.map(({ id }) => id)).size, PRODUCTS.length);
   for (const product of PRODUCTS) assert.deepEqual(conflictsOf(product), [], product.id);
 });
 
-test('there is a built-in product for each thing a reissue can meet', () => {
+test('the built-in products cover every case of a reissue', () => {
   const has = (...tests: ((product: (typeof PRODUCTS)[number]) => boolean)[]): void =>
     assert.ok(
       PRODUCTS.some((product) => tests.every((holds) => holds(product))),
@@ -65,7 +65,7 @@ test('there is a built-in product for each thing a reissue can meet', () => {
   for (const wanted of ['code_signing', 'document_signing']) has(({ kind }) => kind === wanted);
 });
 
-test('a row of the file becomes a product, in our words', () => {
+test('a row of the file becomes a product', () => {
   assert.deepEqual(parseProducts({ products: [] }), []);
   const [product] = parseProducts(JSON.parse(JSON.stringify({ products: [ROW] })));
   assert.deepEqual(product, {
@@ -94,7 +94,7 @@ test('a row of the file becomes a product, in our words', () => {
   });
 });
 
-test('left out, the grace period is none, and nothing else may be left out', () => {
+test('an omitted grace period is zero, and no other field may be omitted', () => {
   const { revocation_grace_hours: _, ...without } = ROW;
   assert.equal(parseProducts({ products: [without] })[0]?.revocationGraceHours, 0);
   for (const key of Object.keys(without)) {
@@ -227,7 +227,7 @@ test('all problems of all rows are reported at once', () => {
   ]);
 });
 
-test('files that are none', () => {
+test('files that are not product files', () => {
   for (const json of [undefined, null, 7, 'x', true, [], [ROW]]) {
     assert.match(
       problemsOf(json)[0] ?? '',
@@ -241,7 +241,7 @@ test('files that are none', () => {
   assert.match(problemsOf(JSON.parse('{"products":[],"__proto__":{}}'))[0] ?? '', /^file\.__proto__: there is no such/);
 });
 
-test('whatever the file holds, it is products or a list of problems', () => {
+test('any file yields products or a list of problems', () => {
   const keys = Object.keys(ROW);
   fc.assert(
     fc.property(fc.constantFrom(...keys), fc.jsonValue(), fc.jsonValue(), (key, value, file) => {

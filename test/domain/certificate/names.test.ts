@@ -13,7 +13,7 @@ import { Refusal } from '../../../src/domain/errors.ts';
 
 const SUFFIXES = new Set(['com', 'org', 'net', 'de', 'uk', 'co.uk', 'arpa', 'xn--p1ai', 'salt']);
 
-/** The public suffix list, small enough to read. */
+/** A small public suffix list. */
 function registrableDomain(name: string): string | undefined {
   const labels = name.split('.');
   const start = labels.findIndex((_, index) => SUFFIXES.has(labels.slice(index).join('.')));
@@ -148,11 +148,11 @@ const REFUSED: readonly (readonly [text: string, why: RegExp])[] = [
   ['a\u200db.com', /A-label \(xn--…\)/],
 ];
 
-test('names and the one spelling they have', () => {
+test('names and their canonical form', () => {
   for (const [text, name] of ACCEPTED) assert.equal(dnsName(text, 'f'), name, text.slice(0, 80));
 });
 
-test('what is no name is refused with its field, an excerpt and a remedy', () => {
+test('an invalid name is refused with its field, an excerpt and a remedy', () => {
   for (const [text, why] of REFUSED) {
     const { code, facts } = refusalOf(() => dnsName(text, 'certificate.dns_names.3'));
     const shown = JSON.stringify(text.slice(0, 80));
@@ -166,7 +166,7 @@ test('what is no name is refused with its field, an excerpt and a remedy', () =>
   assert.ok(ACCEPTED.length + REFUSED.length >= 100);
 });
 
-test('the spelling of a name is its own spelling, and nothing else comes out', () => {
+test('canonicalization is idempotent, and yields valid names only', () => {
   const piece = fc.constantFrom(
     'a',
     'Z',
@@ -208,11 +208,11 @@ test('the spelling of a name is its own spelling, and nothing else comes out', (
   );
 });
 
-test('an A-label is accepted exactly if encoding what it stands for gives it back', () => {
+test('an A-label is accepted if and only if it round-trips through its U-label', () => {
   fc.assert(
     fc.property(fc.string({ unit: 'grapheme', minLength: 1, maxLength: 10 }), (label) => {
       const host = URL.parse(`https://${label.replace(/[^\p{L}\p{N}]/gu, '')}x.com/`)?.hostname;
-      // A digit in brackets comes apart into brackets, which no name of a host has.
+      // A parenthesized digit normalizes to parentheses, which no host name contains.
       if (host && /^xn--[a-z0-9.-]{1,56}$/.test(host)) assert.equal(dnsName(host, 'f'), host);
     }),
   );
@@ -270,7 +270,7 @@ test('which names a product can certify', () => {
   }
 });
 
-test('wanted names: the common name first, then as given or as they are, each once', () => {
+test('requested names: the common name first, then the given or current ones, without duplicates', () => {
   assert.deepEqual(combineNames('c', ['b', 'a', 'c', 'b'], ['x']), ['c', 'b', 'a']);
   assert.deepEqual(combineNames('c', [], ['x', 'y']), ['c']);
   assert.deepEqual(combineNames('c', undefined, ['x', 'y', 'c']), ['c', 'x', 'y']);
@@ -278,7 +278,7 @@ test('wanted names: the common name first, then as given or as they are, each on
   assert.deepEqual(combineNames(undefined, ['a'], ['b']), ['a']);
 });
 
-test('what is added and removed leads from the current names to the wanted ones, and to no other', () => {
+test('additions and removals lead from the current names to exactly the requested ones', () => {
   const names = fc.uniqueArray(fc.constantFrom(...'abcdefgh'), { maxLength: 8 });
   fc.assert(
     fc.property(names, names, (current, wanted) => {
@@ -298,7 +298,7 @@ test('what is added and removed leads from the current names to the wanted ones,
   );
 });
 
-test('a hundred names are enough', () => {
+test('at most a hundred names are accepted', () => {
   const names = Array.from({ length: MAX_NAMES + 1 }, (_, index) => `n${index}.example.com`);
   assert.doesNotThrow(() => requireMaxNames(names.slice(1), 'certificate.dns_names'));
   const { code, facts } = refusalOf(() => requireMaxNames(names, 'certificate.dns_names'));

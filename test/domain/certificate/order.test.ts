@@ -25,7 +25,7 @@ function recordedTransitions(): Map<string, string[]> {
   );
 }
 
-test('the transitions are those of the decision record, and every pair is tried', () => {
+test('the transitions are those of the decision record, checked for every pair', () => {
   const recorded = recordedTransitions();
   assert.deepEqual(recorded.get('placed'), [...FIRST_STATUSES]);
   assert.deepEqual([...recorded.keys()].sort(), ['placed', ...ORDER_STATUSES].sort());
@@ -49,7 +49,7 @@ test('the transitions are those of the decision record, and every pair is tried'
   }
 });
 
-test('every status can be reached, and from every status an end', () => {
+test('every status is reachable, and a final status from each', () => {
   const reach = (start: readonly string[]): Set<string> => {
     const seen = new Set(start);
     for (const status of seen) for (const next of TRANSITIONS[status as keyof typeof TRANSITIONS]) seen.add(next);

@@ -8,7 +8,7 @@ const DAY = 86_400_000;
 const NOW = Date.parse('2026-11-15T12:34:56.789Z');
 const NOT_BEFORE = Date.parse('2026-11-15T12:34:56Z');
 
-const wish = (change: Partial<ValidityRequest> = {}): ValidityRequest => ({
+const request = (change: Partial<ValidityRequest> = {}): ValidityRequest => ({
   now: NOW,
   maxDays: 199,
   termEndsAt: NOW + 365 * DAY,
@@ -16,24 +16,25 @@ const wish = (change: Partial<ValidityRequest> = {}): ValidityRequest => ({
   ...change,
 });
 
-const endOf = (change: Partial<ValidityRequest>): string => new Date(validityOf(wish(change)).notAfter).toISOString();
+const endOf = (change: Partial<ValidityRequest>): string =>
+  new Date(validityOf(request(change)).notAfter).toISOString();
 
 const refusedAs = (code: string, field: string | undefined, change: Partial<ValidityRequest>): void => {
   assert.throws(
-    () => validityOf(wish(change)),
+    () => validityOf(request(change)),
     (error) =>
       error instanceof Refusal && error.code === code && error.facts.field === field && !!error.facts.reason?.zh,
     JSON.stringify(change),
   );
 };
 
-test('it begins at the second that is, and 199 days are not one second more', () => {
-  const { notBefore, notAfter } = validityOf(wish());
+test('validity begins at the current second, and 199 days are not a second longer', () => {
+  const { notBefore, notAfter } = validityOf(request());
   assert.equal(notBefore, NOT_BEFORE);
   assert.equal(notAfter - notBefore + 1000, 199 * DAY);
 });
 
-test('the earliest of all ends wins', () => {
+test('the earliest end wins', () => {
   const table: readonly (readonly [Partial<ValidityRequest>, string])[] = [
     [{}, '2027-06-02T12:34:55.000Z'],
     [{ validityDays: 1 }, '2026-11-16T12:34:55.000Z'],
@@ -77,13 +78,13 @@ test('the earliest of all ends wins', () => {
   for (const [change, end] of table) assert.equal(endOf(change), end, JSON.stringify(change));
 });
 
-test('days that are none', () => {
+test('invalid numbers of days', () => {
   for (const validityDays of [0, -1, 0.5, 7.5, Number.NaN, Infinity, -Infinity]) {
     refusedAs('invalid_parameters', 'certificate.validity_days', { validityDays });
   }
 });
 
-test('dates that are none, or past', () => {
+test('dates that are invalid or past', () => {
   for (const customExpirationDate of [
     ...['', ' ', 'tomorrow', '2027', '2027-01', '20270131', '01/02/2027', '2027-1-31', '2027-01-31 ', ' 2027-01-31'],
     ...['2027-02-29', '2027-02-30', '2027-04-31', '2027-13-01', '2027-00-10', '2027-01-00', '2027-01-32', '2100-02-29'],
@@ -110,16 +111,16 @@ test('dates that are none, or past', () => {
   }
 });
 
-test('a term that is over, or nearly, gives no certificate at all', () => {
+test('a term that has ended, or nearly, yields no certificate', () => {
   for (const termEndsAt of [0, NOW - DAY, NOW, NOT_BEFORE, NOT_BEFORE + 1000, NOT_BEFORE + 1999]) {
     refusedAs('order_state_conflict', undefined, { termEndsAt });
   }
-  assert.equal(validityOf(wish({ termEndsAt: NOT_BEFORE + 2000 })).notAfter, NOT_BEFORE + 1000);
-  // What the caller got wrong is told first: a new order would not mend it.
+  assert.equal(validityOf(request({ termEndsAt: NOT_BEFORE + 2000 })).notAfter, NOT_BEFORE + 1000);
+  // Errors of the request come first: a new order would not fix them.
   refusedAs('invalid_parameters', 'certificate.validity_days', { termEndsAt: 0, validityDays: 0 });
 });
 
-test('whatever is asked, both ends lie on seconds, inside the maximum, the term and the issuer’s life', () => {
+test('for any request, both ends are whole seconds within the maximum, the term and the issuer’s validity', () => {
   const moments = fc.integer({ min: 0, max: Date.parse('2200-01-01') });
   fc.assert(
     fc.property(
@@ -147,7 +148,7 @@ test('whatever is asked, both ends lie on seconds, inside the maximum, the term 
   );
 });
 
-test('every real day is a date, and the string of every moment a date-time', () => {
+test('every calendar day is a date, and every ISO string a date-time', () => {
   const future = fc.integer({ min: Math.ceil(NOW / 1000) + 1, max: Date.parse('9999-12-31T23:59:59Z') / 1000 });
   fc.assert(
     fc.property(future, (seconds) => {

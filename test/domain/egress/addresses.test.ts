@@ -12,7 +12,7 @@ const rulesOf = (...texts: string[]) =>
 const NO_RULES = { allow: [], deny: [] };
 const EVERYTHING = rulesOf('0.0.0.0/0', '::/0');
 
-// An oracle of its own: addresses as big integers, ranges by shifting, and written without any shortening.
+// An independent oracle: addresses as big integers, ranges by shifting, written without abbreviation.
 interface Range {
   readonly first: bigint;
   readonly prefix: number;
@@ -44,7 +44,7 @@ const rangesIn = (id: string, form: RegExp, read: (base: string) => bigint, bits
     prefix: Number(prefix),
     bits,
   }));
-/** `100.64/10` as the contract writes it, and the one address that is named by itself. */
+/** `100.64/10` as the contract writes it, and the single address it lists. */
 const NOT_PUBLIC_4 = rangesIn('address 1', /(\d[\d.]*(?=\/)|(?<=nor is )[\d.]+\d)(?:\/(\d+))?/g, shift4, 32);
 const [GLOBAL, ...LATER_6] = rangesIn('address 2', /([0-9a-f:]+::)\/(\d+)/g, shift6, 128);
 const NAT64 = LATER_6.pop() ?? assert.fail();
@@ -65,7 +65,7 @@ const edgesOf = (range: Range): bigint[] =>
     (value) => value >= 0n && value < 1n << BigInt(range.bits),
   );
 
-test('the contract was read in full', () => {
+test('all ranges of the contract were parsed', () => {
   assert.equal(NOT_PUBLIC_4.length, 18);
   assert.equal(NOT_PUBLIC_6.length, 5);
   assert.deepEqual(
@@ -94,19 +94,19 @@ const NOT_WRITTEN = [
   ...['1:2:3:4:5:6:7:1.2.3.4', '1:2:3:4:5:1.2.3.4', '::1:', '1:::2', '::-1', '::+1', '::0x1', '::1\n'],
 ];
 
-test('an address is written in one of the strict forms, or is none', () => {
+test('an address is accepted in its strict forms only', () => {
   for (const [text, hex] of WRITTEN) assert.equal(Buffer.from(bytesOf(text)).toString('hex'), hex, text);
   for (const text of NOT_WRITTEN) assert.equal(parseAddress(text), undefined, JSON.stringify(text));
 });
 
-/** A valid address in which one character was taken out, put in or exchanged. */
+/** A valid address with one character removed, inserted or replaced. */
 const nearlyAnAddress = fc
   .tuple(fc.oneof(fc.ipV4(), fc.ipV6()), fc.nat(45), fc.nat(1), fc.constantFrom('', ...'0f:.%[ xG19', '::', '1.2.3.4'))
   .map(
     ([text, at, cut, put]) => text.slice(0, at % (text.length + 1)) + put + text.slice((at % (text.length + 1)) + cut),
   );
 
-test('what is read as an address is what node reads as one, less zones', () => {
+test('addresses are those that node accepts, without zones', () => {
   fc.assert(
     fc.property(fc.oneof(fc.ipV4(), fc.ipV6(), nearlyAnAddress), (text) => {
       const bytes = parseAddress(text);
@@ -118,7 +118,7 @@ test('what is read as an address is what node reads as one, less zones', () => {
   );
 });
 
-test('every address comes back from its longest and its shortest form', () => {
+test('every address round-trips through its longest and its shortest form', () => {
   fc.assert(
     fc.property(fc.oneof(ipv6, within([...NOT_PUBLIC_6, NAT64])), (value) => {
       const bytes = fromNumber(value, 128);
@@ -181,7 +181,7 @@ test('an IPv4 address is not made public by wrapping it into IPv6', () => {
   }
 });
 
-test('through a translator, an IPv4 address is as public as by itself', () => {
+test('an IPv4 address translated to IPv6 is as public as the plain one', () => {
   fc.assert(
     fc.property(fc.oneof(ipv4, within(NOT_PUBLIC_4)), (value) => {
       const verdict = isPublic4(value) ? 'public' : 'refused';
@@ -191,7 +191,7 @@ test('through a translator, an IPv4 address is as public as by itself', () => {
   );
 });
 
-test('what has neither four nor sixteen bytes is refused', () => {
+test('byte strings of any length but 4 and 16 are refused', () => {
   for (const length of [0, 3, 5, 8, 15, 17]) {
     assert.equal(judgeAddress(new Uint8Array(length).fill(0x20), 443, { allow: EVERYTHING, deny: [] }), 'refused');
   }
@@ -232,7 +232,7 @@ test('a rule is an address or a network, with or without a port', () => {
   for (const text of NO_RULE) assert.equal(parseAddressRule(text), undefined, JSON.stringify(text));
 });
 
-test('a rule holds for the addresses that share its prefix, and for no other', () => {
+test('a rule matches exactly the addresses with its prefix', () => {
   const sample = fc.constantFrom(32, 128).chain((bits) =>
     fc.record({
       bits: fc.constant(bits),
@@ -287,7 +287,7 @@ const VERDICTS: readonly (readonly [string, string[], string[], string])[] = [
   ['2002:a00:1::1', ['2002::/16'], ['10.0.0.1'], 'refused'],
 ];
 
-test('deny is stronger than allow, and allow only opens what it names', () => {
+test('deny overrides allow, and allow permits only what it lists', () => {
   for (const [address, allow, deny, verdict] of VERDICTS) {
     const rules = { allow: rulesOf(...allow), deny: rulesOf(...deny) };
     assert.equal(judgeAddress(bytesOf(address), 443, rules), verdict, `${address} +${allow} -${deny}`);
@@ -303,7 +303,7 @@ const NEVER_6 = [
   ...['fd00:ec2::23', 'fd00:ec2::254', 'fd20:ce::254', 'fd00:c1::a9fe:a9fe', 'fd00:100::100:200', 'fd00:42::42'],
   ...['fd00:a9fe:a9fe::1', '::ffff:0.0.0.0', '::ffff:8.8.8.8', '::ffff:127.0.0.1', '::ffff:255.255.255.255'],
 ];
-/** Next to one of the above, and somebody's own. */
+/** Adjacent to one of the above, and ordinary. */
 const BESIDE = [
   ...['169.255.0.0', '168.63.129.17', '192.0.0.191', '192.0.0.193', '100.100.100.199', '100.100.100.201'],
   ...['100.96.0.97', '10.0.0.1', '::1', '::2', 'fe7f::1', 'fec0::', 'feff::', 'fd00:ec1::254', 'fd00:ec3::'],
@@ -325,7 +325,7 @@ test('no rule opens link-local, metadata, multicast or mapped addresses', () => 
   }
 });
 
-test('names of this machine and of the local network are local, whatever their case', () => {
+test('names of this machine and of the local network are local, in any case', () => {
   const LOCAL = 'localhost LocalHost a.localhost printer.local local a.b.internal INTERNAL home.arpa nas.Home.Arpa';
   const OTHER = 'localhost.com mylocalhost notlocal a.xlocal local.example.com arpa home.arpa.com homexarpa xhome.arpa';
   for (const host of [...LOCAL.split(' '), 'localhost.']) assert.equal(isLocalName(host), true, host);

@@ -55,7 +55,7 @@ const NAMES: readonly (readonly [string, string, number, string])[] = [
   [ofLength(MAX_CALLBACK_URL), 'example.com', 443, ofLength(MAX_CALLBACK_URL).slice(19)],
 ];
 
-/** URL, host, port, bytes. What the parser makes of it is what would be connected to. */
+/** URL, host, port, bytes: what the parser yields is what would be connected to. */
 const LITERALS: readonly (readonly [string, string, number, string])[] = [
   ['https://127.0.0.1/', '127.0.0.1', 443, '7f000001'],
   ['https://8.8.8.8:8443', '8.8.8.8', 8443, '08080808'],
@@ -88,7 +88,7 @@ const NOT_HTTPS = each(`
   ftp://example.com/x ws://example.com/ wss://example.com/ gopher://127.0.0.1:70/_x file://server/x x://y
   javascript://example.com/%0aalert(1) httpss://example.com/ git+ssh://example.com/ example.com://x h2.c-0://a/`);
 
-/** Grouped by what the reason names; the most telling fault of each is the one that is named. */
+/** Grouped by the reason; of several faults the most specific is reported. */
 const INVALID: readonly (readonly [reason: RegExp, urls: readonly string[]])[] = [
   [
     /more than 256 characters/,
@@ -174,13 +174,13 @@ const INVALID: readonly (readonly [reason: RegExp, urls: readonly string[]])[] =
   ],
 ];
 
-test('a URL is taken apart as it was written', () => {
+test('a URL is split without normalization', () => {
   for (const [url, host, port, target] of NAMES) {
     assert.deepEqual(callbackUrl(url), { scheme: 'https', host, literal: null, port, target }, url);
   }
 });
 
-test('an address in a URL is the one that the parser reads', () => {
+test('an address in a URL is the one that the parser yields', () => {
   for (const [url, host, port, hex] of LITERALS) {
     const parts = callbackUrl(url);
     assert.deepEqual([parts.host, parts.port], [host, port], url);
@@ -207,7 +207,7 @@ test('any other form is invalid, and the reason names the fault', () => {
       told.set(facts.reason?.en ?? '', facts.reason?.zh ?? '');
     }
   }
-  // Every reason has words of its own in Chinese too.
+  // Every reason also has a distinct Chinese text.
   assert.equal(new Set(told.values()).size, told.size);
   for (const zh of told.values()) assert.match(zh, /\p{Script=Han}.*。$/u);
 });
@@ -222,7 +222,7 @@ test('a reason does not repeat the URL, which may hold a secret', () => {
   }
 });
 
-test('a parser that reads another place than was checked is not believed', (t) => {
+test('a URL that the parser reads as another host or port is refused', (t) => {
   const READINGS: readonly (readonly [string, { hostname: string; port: string } | null])[] = [
     ['https://example.com/', null],
     ['https://example.com/', { hostname: 'evil.com', port: '' }],
@@ -244,7 +244,7 @@ test('a parser that reads another place than was checked is not believed', (t) =
   }
 });
 
-/** Pieces of URLs in any order: often nearly a URL, and sometimes one. */
+/** Fragments of URLs in any order: often nearly a URL, sometimes one. */
 const PIECES = [
   ...each(
     'https:// http:// https: // / \\ @ # ? : 443 :443 :0 00 . % %2e [ ] :: - _ example com EXAMPLE.com 127.0.0.1',
@@ -261,7 +261,7 @@ const anything = fc.oneof(
   fc.string({ unit: 'grapheme-ascii' }).map((text) => `https://example.com${text}`),
 );
 
-/** The URL, or the refusal; anything else that is thrown fails the test. */
+/** The URL, or the refusal; any other error fails the test. */
 function attempt(text: string) {
   try {
     return callbackUrl(text);
@@ -271,7 +271,7 @@ function attempt(text: string) {
   }
 }
 
-test('whatever is sent is refused with one of the two codes, or is what the parser says', () => {
+test('any input is refused with one of the two codes, or equals what the parser yields', () => {
   let accepted = 0;
   fc.assert(
     fc.property(anything, (text) => {
@@ -292,7 +292,7 @@ test('whatever is sent is refused with one of the two codes, or is what the pars
       assert.match(target, /^\/[!-~]*$/);
       assert.ok(text.endsWith(target) || text.endsWith(target.slice(1)));
       assert.ok([...text].length <= MAX_CALLBACK_URL && !/[#\\]/.test(text));
-      // Written plainly, it is the same place.
+      // Its canonical form leads to the same place.
       assert.deepEqual(attempt(`https://${parsed.host}${target}`), outcome);
     }),
     { numRuns: 5000 },

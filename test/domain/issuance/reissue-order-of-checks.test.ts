@@ -44,7 +44,7 @@ const both =
   (one: Fault[1], other: Fault[1]): Fault[1] =>
   (tx) =>
     other(one(tx));
-/** In place of the last one in a list that is full, so that the list keeps its length. */
+/** Replaces the last element of a full list, so that its length stays the same. */
 const alsoNamed =
   (name: string): Fault[1] =>
   ({ request, context }) => ({
@@ -56,7 +56,7 @@ const named = (count: number): Fault[1] =>
 const P = 'invalid_parameters';
 const [CN, SANS, CSR] = ['certificate.common_name', 'certificate.dns_names', 'certificate.csr'];
 
-/** Every check there is, in the order in which they run. */
+/** Every check, in execution order. */
 const FAULTS: readonly Fault[] = [
   ['state: pending', ordered({ status: 'reissuing', pendingCertificateId: 'c3' }), 'reissue_in_progress'],
   ['state: not issued', ordered({ status: 'revoked' }), 'order_state_conflict', undefined, /revoked/],
@@ -131,7 +131,7 @@ test('each fault alone', () => {
   for (const fault of FAULTS) requireFault(fault[1]({ request: REQUEST, context: CONTEXT }), fault);
 });
 
-test('of two faults the earlier one is the answer, for every pair', () => {
+test('of two faults the one checked first is reported, for every pair', () => {
   for (const [index, first] of FAULTS.entries()) {
     for (const second of FAULTS.slice(index + 1)) {
       requireFault(first[1](second[1]({ request: REQUEST, context: CONTEXT })), first, `beside ${second[0]}`);

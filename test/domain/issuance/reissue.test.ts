@@ -28,7 +28,7 @@ const P = 'invalid_parameters';
 const plan = (request: Partial<ReissueRequest> = {}, context: Partial<ReissueContext> = {}) =>
   planReissue({ ...REQUEST, ...request }, { ...CONTEXT, ...context });
 
-test('a reissue without a fault', () => {
+test('a valid reissue', () => {
   assert.deepEqual(plan(), {
     ...{ commonName: 'example.com', names: ['example.com', 'www.example.com'], added: [], removed: [] },
     ...{ publicKey: KEYS.get('p384-384'), signHash: 'sha256', issuerId: 'ec-sha256' },
@@ -38,7 +38,7 @@ test('a reissue without a fault', () => {
   });
 });
 
-test('no certificate outlives its issuer, and one without a day left is asked for nothing', () => {
+test('no certificate outlives its issuer, and an issuer with less than a day left is not used', () => {
   const by = (notAfter: number) => ({ issuers: { ...CONTEXT.issuers, choose: () => ({ id: 'i', notAfter }) } });
   const { issuerId, notBefore, notAfter } = plan({ validityDays: 90 }, by(NOW + 30 * DAY + 500));
   assert.deepEqual([issuerId, notBefore, notAfter], ['i', NOW, NOW + 30 * DAY]);
@@ -53,7 +53,7 @@ test('no certificate outlives its issuer, and one without a day left is asked fo
   );
 });
 
-test('an issuer is asked to live as long as product and term allow', () => {
+test('an issuer is selected for the validity that product and term allow', () => {
   const asked: number[] = [];
   const choose: ReissueContext['issuers']['choose'] = (keyType, signHash, until) => {
     asked.push(until);
@@ -75,7 +75,7 @@ test('only an issued order is reissued, and a pending reissue is named', () => {
   );
 });
 
-test('names: left out, empty, and spelled in other ways', () => {
+test('names: omitted, empty, and in other spellings', () => {
   const namesOf = (request: Partial<ReissueRequest>) => plan({ acceptsRemovalOfNames: true, ...request }).names;
   assert.deepEqual(namesOf({ dnsNames: undefined }), ['example.com', 'www.example.com']);
   assert.deepEqual(namesOf({ dnsNames: [] }), ['example.com']);
@@ -86,7 +86,7 @@ test('names: left out, empty, and spelled in other ways', () => {
   assert.deepEqual(moved.needsValidation, ['new.example.com']);
 });
 
-test('a name that is only kept is judged again', () => {
+test('a kept name is checked again', () => {
   const previous = { ...PREVIOUS, names: ['example.com', 'db.internal'] };
   assert.throws(
     () => plan({ dnsNames: undefined }, { previous }),
@@ -95,7 +95,7 @@ test('a name that is only kept is judged again', () => {
   );
 });
 
-test('what products allow about names', () => {
+test('name rules of products', () => {
   const outcome = (id: string, dnsNames: string[]) => {
     try {
       return plan({ dnsNames, acceptsRemovalOfNames: true }, { product: product(id) }).names.length;
@@ -118,7 +118,7 @@ test('what products allow about names', () => {
   );
 });
 
-test('consents: what they are for is told, once, and a dry run only finds them missing', () => {
+test('consents: a refusal lists the names and certificates concerned, and a dry run lists the missing consents', () => {
   const replace = product('ssl-dv-replace');
   const removal = { dnsNames: ['mail.example.com'] };
   for (const [request, code] of [
@@ -144,7 +144,7 @@ test('consents: what they are for is told, once, and a dry run only finds them m
   ]);
 });
 
-test('a product that revokes takes the previous certificate only, if there is anything left of it', () => {
+test('a revoking product revokes the previous certificate only, and only while it is valid', () => {
   const replace = { product: product('ssl-dv-replace') };
   const agreed = { acceptsRevocationOfPrevious: true };
   const cause = 'previous_replaced';
@@ -156,7 +156,7 @@ test('a product that revokes takes the previous certificate only, if there is an
   assert.throws(() => plan({}, { ...replace, valid }), { code: 'revoke_last_cert_not_confirmed' });
 });
 
-test('the CSR: where it may be missing the last key is certified again, if it still can be', () => {
+test('CSR: where it may be omitted, the last key is reused if it still meets the policy', () => {
   const optional = { product: product('tls-private') };
   assert.equal(plan({ csr: '' }, optional).publicKey, OLD_KEY);
   assert.equal(plan({ csr: undefined }, optional).publicKey, OLD_KEY);
@@ -171,14 +171,14 @@ test('the CSR: where it may be missing the last key is certified again, if it st
   assert.equal(plan({ csr: 'rsa-2050' }, optional).publicKey.bits, 2050);
 });
 
-test('csr_from: two words, and no third', () => {
+test('csr_from: exactly two values', () => {
   assert.deepEqual([undefined, '', 'sign-cloud-csc'].map(keySource), ['caller', 'caller', 'sign-cloud-csc']);
   for (const text of ['caller', 'sign-cloud', 'SIGN-CLOUD-CSC', ' ', 'sign-cloud-csc ', '__proto__']) {
     assert.throws(() => keySource(text), { code: P }, text);
   }
 });
 
-test('products without DNS names keep the text they certify, and have nothing to prove', () => {
+test('products without DNS names keep the text they certify, and need no validation', () => {
   for (const id of ['code-signing', 'document-signing']) {
     const signing = {
       product: product(id),
@@ -201,7 +201,7 @@ test('products without DNS names keep the text they certify, and have nothing to
   }
 });
 
-test('dcv: what is left out stays, what is named must be offered', () => {
+test('dcv: an omitted method is kept, a given one must be offered', () => {
   const order = { ...ORDER, dcvMethod: 'file' as const, dcvScope: 'base_domain' as const };
   const dcv = (request: Partial<ReissueRequest>, context: Partial<ReissueContext> = {}) =>
     plan(request, { order, ...context }).dcv;
@@ -213,7 +213,7 @@ test('dcv: what is left out stays, what is named must be offered', () => {
   for (const dcvScope of ['', 'FQDN', 'base-domain']) assert.throws(() => dcv({ dcvScope }), { code: P }, dcvScope);
 });
 
-test('dcv: a method matters where something waits for it', () => {
+test('dcv: the method matters only if a name needs validation', () => {
   const wildcard = { dnsNames: ['www.example.com', '*.example.com'] };
   const byFile = { order: { ...ORDER, dcvMethod: 'file' as const } };
   assert.throws(() => plan(wildcard, byFile), { code: 'invalid_dcv_method' });
@@ -225,7 +225,7 @@ test('dcv: a method matters where something waits for it', () => {
   assert.throws(() => plan(wildcard, byMail), { code: 'invalid_dcv_method' });
 });
 
-test('the persist binding: left out keeps, 0 clears, and only a request that says dns-persist does either', () => {
+test('the persist binding: omitted keeps, 0 clears, and only a dns-persist request changes it', () => {
   const later = NOW_SECONDS + 1;
   const order = {
     ...ORDER,
@@ -246,14 +246,14 @@ test('the persist binding: left out keeps, 0 clears, and only a request that say
   assert.deepEqual(binding({ ...persist, persistUntil: later, persistPolicy: 'wildcard' }), [later, 'wildcard']);
   for (const persistUntil of [-1, 1, NOW_SECONDS, NOW, 1e300, 0.5, later + 0.5, 253_402_300_800]) {
     assert.throws(() => binding({ ...persist, persistUntil }), { code: P }, String(persistUntil));
-    // Nothing activates them here, so nothing about them is an error (contract reissue 10).
+    // Nothing uses them here, so nothing about them is an error (contract reissue 10).
     const ignored = { persistUntil, persistPolicy: 'nonsense' };
     assert.deepEqual(binding(ignored), [1_900_000_000, 'wildcard']);
     assert.deepEqual(binding({ ...ignored, dcvMethod: 'dns' }), [1_900_000_000, 'wildcard']);
   }
 });
 
-test('whatever is asked of whichever product, the plan keeps its promises', () => {
+test('for any request and product, the plan keeps its invariants', () => {
   const name = fc.constantFrom(
     'example.com',
     'www.example.com',
@@ -268,7 +268,7 @@ test('whatever is asked of whichever product, the plan keeps its promises', () =
     dnsNames: maybe(fc.array(name, { maxLength: 4 })),
     csr: maybe(fc.constantFrom('', ...KEYS.keys())),
     keySource: fc.constantFrom('caller', 'caller', 'sign-cloud-csc'),
-    // The commonest twice, or most of what is tried would be refused for its digest alone.
+    // The most common one twice; otherwise most requests would be refused for their digest alone.
     signHash: fc.constantFrom('sha256', 'sha256', 'sha384', 'sha512', 'sm3'),
     keepsEncryptionKey: fc.boolean(),
     validityDays: maybe(fc.constantFrom(1, 90, 1000)),
@@ -317,10 +317,10 @@ test('whatever is asked of whichever product, the plan keeps its promises', () =
     }),
     { numRuns: 6000 },
   );
-  assert.ok(planned > 100, `only ${planned} of them were possible`);
+  assert.ok(planned > 100, `only ${planned} requests were accepted`);
 });
 
-test('names that are looked up before the decision never lead to a refusal of their own', () => {
+test('looking up names before the decision never causes a refusal', () => {
   const anything = fc.option(fc.string({ unit: 'binary' }), { nil: undefined });
   fc.assert(
     fc.property(
@@ -336,7 +336,7 @@ test('names that are looked up before the decision never lead to a refusal of th
 
 rule('reissue 45', 'An order gets at most 10 000 certificates; a reissue beyond is `order_state_conflict`', () => {
   const withVersion = (version: number) => ({ ...CONTEXT, previous: { ...PREVIOUS, version } });
-  const wish = { ...REQUEST, dryRun: true };
-  assert.doesNotThrow(() => planReissue(wish, withVersion(9_999)));
-  assert.throws(() => planReissue(wish, withVersion(10_000)), { code: 'order_state_conflict' });
+  const request = { ...REQUEST, dryRun: true };
+  assert.doesNotThrow(() => planReissue(request, withVersion(9_999)));
+  assert.throws(() => planReissue(request, withVersion(10_000)), { code: 'order_state_conflict' });
 });

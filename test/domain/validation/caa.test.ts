@@ -30,8 +30,8 @@ const OURS = '0 issue ca1.example.net';
 const OURS_WILD = '0 issuewild ca1.example.net';
 const THEIRS = '0 issue ca2.example.org';
 const THEIRS_WILD = '0 issuewild ca2.example.org';
-const NOBODY = '0 issue ;';
-const NOBODY_WILD = '0 issuewild ;';
+const NO_ISSUER = '0 issue ;';
+const NO_ISSUER_WILD = '0 issuewild ;';
 const REPORT = '0 iodef mailto:security@example.com';
 
 const NOT_US = /not among those permitted\. Add the record: 0 issue "ca1\.example\.net"/;
@@ -44,7 +44,7 @@ const METHOD = /proven by these methods.*ca-dns-persist/;
 const SETS: readonly (readonly [name: string, records: readonly string[], kind: Kind, why?: RegExp])[] = [
   // The examples of RFC 8659.
   ['example.com', [OURS, THEIRS], 'permitted'],
-  ['example.com', [NOBODY], 'forbidden', NOT_US],
+  ['example.com', [NO_ISSUER], 'forbidden', NOT_US],
   ['example.com', ['0 issue %%%%%'], 'forbidden', NOT_US],
   ['example.com', ['0 issue ca1.example.net; account=230123'], 'permitted'],
   ['example.com', [OURS, '0 iodef mailto:security@example.com', '0 iodef https://iodef.example.com/'], 'permitted'],
@@ -54,15 +54,15 @@ const SETS: readonly (readonly [name: string, records: readonly string[], kind: 
   ['example.com', [THEIRS, OURS_WILD], 'forbidden', NOT_US],
   ['*.example.com', [THEIRS, OURS_WILD], 'permitted'],
   ['*.example.com', [OURS], 'permitted'],
-  ['*.example.com', [OURS_WILD, NOBODY], 'permitted'],
-  ['example.com', [OURS_WILD, NOBODY], 'forbidden', NOT_US],
+  ['*.example.com', [OURS_WILD, NO_ISSUER], 'permitted'],
+  ['example.com', [OURS_WILD, NO_ISSUER], 'forbidden', NOT_US],
   ['example.com', [THEIRS_WILD], 'permitted'],
   ['*.example.com', [THEIRS_WILD], 'forbidden', NOT_US_WILD],
   // Matching of the issuer.
   ['example.com', [OURS], 'permitted'],
   ['example.com', [THEIRS], 'forbidden', NOT_US],
   ['example.com', [THEIRS, OURS], 'permitted'],
-  ['example.com', [NOBODY, OURS], 'permitted'],
+  ['example.com', [NO_ISSUER, OURS], 'permitted'],
   ['example.com', ['0 issue ', OURS], 'permitted'],
   ['example.com', ['0 issue '], 'forbidden'],
   ['example.com', ['0 issue  \t '], 'forbidden'],
@@ -109,14 +109,14 @@ const SETS: readonly (readonly [name: string, records: readonly string[], kind: 
   ['example.com', [OURS, '128 constructor x'], 'forbidden', CRITICAL],
   ['example.com', [OURS, '0  x', '0 is_sue ;', '0 é ;'], 'permitted'],
   // Wildcards: any issuewild overrides issue, and is ignored for other names.
-  ['*.example.com', [OURS, NOBODY_WILD], 'forbidden', NOT_US_WILD],
+  ['*.example.com', [OURS, NO_ISSUER_WILD], 'forbidden', NOT_US_WILD],
   ['*.example.com', [OURS, '0 issuewild '], 'forbidden'],
   ['*.example.com', [OURS, '0 issuewild %%%'], 'forbidden'],
-  ['*.example.com', [OURS, NOBODY_WILD, OURS_WILD], 'permitted'],
+  ['*.example.com', [OURS, NO_ISSUER_WILD, OURS_WILD], 'permitted'],
   ['*.example.com', [THEIRS], 'forbidden', NOT_US],
   ['*.example.com', [THEIRS, THEIRS_WILD, OURS_WILD], 'permitted'],
-  ['example.com', [NOBODY_WILD], 'permitted'],
-  ['example.com', [OURS, NOBODY_WILD], 'permitted'],
+  ['example.com', [NO_ISSUER_WILD], 'permitted'],
+  ['example.com', [OURS, NO_ISSUER_WILD], 'permitted'],
   // An unreadable value permits nothing, even if it names us.
   [`example.com`, [`${OURS};;`], 'forbidden', /semicolon/],
   ['example.com', [`${OURS}; a=b;`], 'forbidden', /semicolon/],
@@ -167,7 +167,7 @@ const SETS: readonly (readonly [name: string, records: readonly string[], kind: 
   ['example.com', [`${OURS}; accounturi=${URI}; validationmethods=x`, `${OURS}; accounturi=x`], 'forbidden', METHOD],
 ];
 
-test('what a set of records says', () => {
+test('verdict of one record set', () => {
   for (const [name, records, kind, why] of SETS) {
     const shown = `${name} ${JSON.stringify(records).slice(0, 200)}`;
     const verdict = judgeCaa(name, levelsOf(name, [records, null]), RULES);
@@ -191,16 +191,16 @@ const CLIMBS: readonly (readonly [name: string, seen: readonly Seen[], kind: Kin
   ['a.example.com', [null, [OURS], [THEIRS]], 'permitted', 'example.com'],
   ['a.example.com', [null, [THEIRS], [OURS]], 'forbidden', 'example.com'],
   ['a.example.com', [[], [THEIRS], null], 'forbidden', 'example.com'],
-  ['a.example.com', [null, null, [NOBODY]], 'forbidden', 'com'],
+  ['a.example.com', [null, null, [NO_ISSUER]], 'forbidden', 'com'],
   ['a.example.com', [null, null, [OURS]], 'permitted', 'com'],
   // The nearest record set decides, even without issue properties.
-  ['a.example.com', [[REPORT], [NOBODY], null], 'permitted', 'a.example.com'],
-  ['a.example.com', [[THEIRS_WILD], [NOBODY], null], 'permitted', 'a.example.com'],
+  ['a.example.com', [[REPORT], [NO_ISSUER], null], 'permitted', 'a.example.com'],
+  ['a.example.com', [[THEIRS_WILD], [NO_ISSUER], null], 'permitted', 'a.example.com'],
   ['a.example.com', [null, ['128 tbs x'], [OURS]], 'forbidden', 'example.com'],
   ['a.example.com', [[OURS], ['128 tbs x'], null], 'permitted', 'a.example.com'],
-  ['*.a.example.com', [null, [OURS, NOBODY_WILD], null], 'forbidden', 'example.com'],
-  ['*.a.example.com', [null, [NOBODY, OURS_WILD], null], 'permitted', 'example.com'],
-  ['a.example.com', [null, [NOBODY, OURS_WILD], null], 'forbidden', 'example.com'],
+  ['*.a.example.com', [null, [OURS, NO_ISSUER_WILD], null], 'forbidden', 'example.com'],
+  ['*.a.example.com', [null, [NO_ISSUER, OURS_WILD], null], 'permitted', 'example.com'],
+  ['a.example.com', [null, [NO_ISSUER, OURS_WILD], null], 'forbidden', 'example.com'],
   // A failed lookup never permits, but levels above the nearest record set do not matter.
   ['a.example.com', ['timeout', null, null], 'dns_failure', 'a.example.com'],
   ['a.example.com', ['timeout', [OURS], null], 'dns_failure', 'a.example.com'],
@@ -214,7 +214,7 @@ const CLIMBS: readonly (readonly [name: string, seen: readonly Seen[], kind: Kin
   ['intranet', [[THEIRS]], 'forbidden', 'intranet'],
 ];
 
-test('the nearest domain with records decides, and no answer is no permission', () => {
+test('the nearest domain with records decides, and a failed lookup never permits', () => {
   for (const [name, seen, kind, domain] of CLIMBS) {
     const verdict = judgeCaa(name, levelsOf(name, seen), RULES);
     const shown = `${name} ${JSON.stringify(seen)}: ${JSON.stringify(verdict)}`;
@@ -223,7 +223,7 @@ test('the nearest domain with records decides, and no answer is no permission', 
   }
 });
 
-test('a domain that was not asked is no better than one that did not answer', () => {
+test('a domain that was not queried counts as a failed lookup', () => {
   const levels = levelsOf('a.example.com', [null, null, null]);
   const kindOf = (some: readonly DomainAnswer<CaaRecord>[]) => judgeCaa('a.example.com', some, RULES).kind;
   assert.equal(kindOf(levels), 'permitted');
@@ -234,13 +234,13 @@ test('a domain that was not asked is no better than one that did not answer', ()
   assert.equal(kindOf(levelsOf('a.example.com', [[OURS]]).slice(0, 1)), 'permitted');
 });
 
-test('the domains that are asked', () => {
+test('the domains that are queried', () => {
   assert.deepEqual(caaDomains('a.b.example.com'), ['a.b.example.com', 'b.example.com', 'example.com', 'com']);
   assert.deepEqual(caaDomains('*.example.com'), ['example.com', 'com']);
   assert.deepEqual(caaDomains('com'), ['com']);
 });
 
-test('a name that was proven by no method meets no list of methods', () => {
+test('a name validated by no method matches no validationmethods list', () => {
   const kindOf = (value: string) => {
     const records = [{ flags: 0, tag: 'issue', value }];
     const levels: DomainAnswer<CaaRecord>[] = [{ domain: 'intranet', answer: { kind: 'found', records } }];
@@ -284,7 +284,7 @@ const judge = (name: string, answers: readonly DnsAnswer<CaaRecord>[]) =>
   );
 const judgeSet = (name: string, found: readonly CaaRecord[]) => judge(name, [{ kind: 'found', records: found }]);
 
-test('garbage never throws, and comes with a decent message', () => {
+test('garbage never throws, and yields a readable message', () => {
   fc.assert(
     fc.property(fc.array(anyAnswer, { maxLength: 3 }), fc.constantFrom(...NAMES), (answers, name) => {
       const verdict = judge(name, answers);
@@ -298,7 +298,7 @@ test('garbage never throws, and comes with a decent message', () => {
   );
 });
 
-test('an unknown critical property turns every permission into its opposite, and lifts no ban', () => {
+test('an unknown critical property revokes every permission, and lifts no prohibition', () => {
   const known = ['issue', 'issuewild', 'iodef'];
   const critical = fc
     .record({ flags: fc.nat({ max: 127 }).map((low) => 128 + low), tag, value })
@@ -312,7 +312,7 @@ test('an unknown critical property turns every permission into its opposite, and
   );
 });
 
-test('a failed lookup of the name itself never permits, and one further up only behind records', () => {
+test('a failed lookup of the name itself never permits, and one further up only above records', () => {
   fc.assert(
     fc.property(fc.array(anyAnswer, { maxLength: 3 }), fc.constantFrom(...NAMES), (answers, name) => {
       const failed = { kind: 'failed', reason: 'dns_timeout' } as const;
@@ -338,7 +338,7 @@ test('records that name only other CAs never permit', () => {
   );
 });
 
-test('a plain permission stays one beside anything but a critical stranger', () => {
+test('an unconditional permission is overridden only by an unknown critical property', () => {
   fc.assert(
     fc.property(records, (found) => {
       const harmless = found.map((one) => ({ ...one, flags: one.flags & 127 }));

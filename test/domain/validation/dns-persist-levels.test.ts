@@ -109,7 +109,7 @@ const DECISIONS: readonly Row[] = [
   ['*.internal', [WILD], 'authorized', 'internal'],
 ];
 
-test('whose record decides about a name', () => {
+test('which record decides about a name', () => {
   for (const [name, seen, kind, domain] of DECISIONS) {
     const shown = `${name} ${JSON.stringify(seen)}`;
     const verdict = judgePersist(name, levelsOf(name, seen), RULES);
@@ -122,7 +122,7 @@ test('whose record decides about a name', () => {
   assert.ok(DECISIONS.length >= 60, String(DECISIONS.length));
 });
 
-test('an answer about a domain that is not above the name has no say', () => {
+test('an answer about a domain that is not above the name is ignored', () => {
   const found = (domain: string): DomainAnswer<string> => ({ domain, answer: { kind: 'found', records: [WILD] } });
   const absent = (domain: string): DomainAnswer<string> => ({ domain, answer: { kind: 'absent' } });
   const kinds = (name: string, ...levels: DomainAnswer<string>[]) => judgePersist(name, levels, RULES).kind;
@@ -133,14 +133,14 @@ test('an answer about a domain that is not above the name has no say', () => {
   assert.equal(kinds('www.example.com', absent('www.example.com'), found('example.com')), 'authorized');
 });
 
-test('what is above counts only if the name itself was asked', () => {
+test('parents count only if the name itself was queried', () => {
   const above: DomainAnswer<string> = { domain: 'example.com', answer: { kind: 'found', records: [WILD] } };
   const verdict = judgePersist('www.example.com', [above], RULES);
   assert.deepEqual([verdict.kind, verdict.domain], ['dns_failure', 'www.example.com']);
   assert.equal(judgePersist('www.example.com', [], RULES).kind, 'dns_failure');
 });
 
-test('the domains that are asked', () => {
+test('the domains that are queried', () => {
   const table: readonly (readonly [name: string, domains: readonly string[]])[] = [
     ['example.com', ['example.com']],
     ['*.example.com', ['example.com']],

@@ -46,7 +46,7 @@ const garbage = fc.oneof(
 const judge = (records: readonly string[], name = 'example.com') =>
   judgePersist(name, [{ domain: 'example.com', answer: { kind: 'found', records } }], RULES);
 
-test('what is written is read back', () => {
+test('a written record is read back', () => {
   fc.assert(
     fc.property(binding, (given) => {
       assert.deepEqual(parsePersistRecord(persistRecord(given), [given.issuer]), {
@@ -60,7 +60,7 @@ test('what is written is read back', () => {
   );
 });
 
-test('the record that an order shows authorizes its name while it lasts, and the wildcard with its policy', () => {
+test('the record that an order shows authorizes its name until it expires, and the wildcard with its policy', () => {
   fc.assert(
     fc.property(binding, fc.integer({ min: 1, max: 4_000_000_000_000 }), (given, now) => {
       const records = [persistRecord(given)];
@@ -76,7 +76,7 @@ test('the record that an order shows authorizes its name while it lasts, and the
   );
 });
 
-test('garbage never throws, never authorizes, and comes with a decent message', () => {
+test('garbage never throws, never authorizes, and yields a readable message', () => {
   fc.assert(
     fc.property(fc.array(garbage, { maxLength: 5 }), fc.boolean(), (records, isWild) => {
       const texts = records.filter((record) => !record.includes(URI));
@@ -91,7 +91,7 @@ test('garbage never throws, never authorizes, and comes with a decent message', 
   );
 });
 
-test('garbage beside a good record takes nothing from it', () => {
+test('garbage next to a valid record does not affect it', () => {
   fc.assert(
     fc.property(fc.array(garbage, { maxLength: 5 }), fc.nat({ max: 5 }), (records, at) => {
       const verdict = judge(records.toSpliced(at, 0, `${ISSUER}; accounturi=${URI}`));
@@ -122,7 +122,7 @@ test('one byte of the account changed, added or removed never authorizes', () =>
   );
 });
 
-test('one byte of the issuer changed is another authority', () => {
+test('one changed byte of the issuer makes it another CA', () => {
   fc.assert(
     fc.property(
       fc.nat({ max: ISSUER.length - 1 }),
@@ -138,7 +138,7 @@ test('one byte of the issuer changed is another authority', () => {
   );
 });
 
-test('names below are covered by the policy alone, and on the borders of labels', () => {
+test('names below are covered only by the policy, and only at label boundaries', () => {
   const label = fc.stringMatching(/^[a-z0-9]{1,8}$/);
   fc.assert(
     fc.property(

@@ -164,14 +164,14 @@ function assertVerdict(verdict: PersistVerdict, kind: PersistVerdict['kind'], wh
   assert.doesNotMatch(en + zh, /\p{C}/u, shown);
 }
 
-test('one record, and what it does for its own name', () => {
+test('one record and its own name', () => {
   for (const [record, kind, why] of OWN) {
     assertVerdict(judge('example.com', [record]), kind, why, JSON.stringify(record.slice(0, 120)));
   }
   assert.ok(OWN.length >= 80, String(OWN.length));
 });
 
-test('a record that cannot be read, or is of others, spoils none beside it, in any order', () => {
+test('an unreadable or foreign record does not affect others, in any order', () => {
   for (const [record, kind] of OWN) {
     const shown = JSON.stringify(record.slice(0, 120));
     assert.equal(judge('example.com', [record, GOOD]).kind, 'authorized', shown);
@@ -204,7 +204,7 @@ test('several records are never combined', () => {
   }
 });
 
-test('a wildcard needs the policy, in any case of letters and no other word', () => {
+test('a wildcard needs the policy, case-insensitively and with no other value', () => {
   for (const policy of ['wildcard', 'WILDCARD', 'wIlDcArD']) {
     assert.equal(judge('*.example.com', [`${GOOD}; policy=${policy}`]).kind, 'authorized', policy);
   }
@@ -225,7 +225,7 @@ test('a wildcard needs the policy, in any case of letters and no other word', ()
   assertVerdict(judge('*.example.com', [GOOD]), 'unauthorized', POLICY, 'no policy');
 });
 
-test('the second that a record names is its last one', () => {
+test('persistUntil is inclusive', () => {
   const record = [`${GOOD}; persistUntil=${SECOND}`];
   assert.equal(judge('example.com', record, SECOND * 1000 + 999).kind, 'authorized');
   assert.equal(judge('example.com', record, SECOND * 1000 + 1000).kind, 'unauthorized');
@@ -233,7 +233,7 @@ test('the second that a record names is its last one', () => {
   assert.equal(judge('example.com', [`${GOOD}; persistUntil=0`], 0).kind, 'unauthorized');
 });
 
-test('how long an authorization lasts does not depend on the order of the answer', () => {
+test('how long an authorization lasts does not depend on the order of records', () => {
   const untils = (...values: number[]) => values.map((value) => `${GOOD}; persistUntil=${value}`);
   const untilOf = (records: readonly string[]) => {
     const verdict = judge('example.com', records);
@@ -247,7 +247,7 @@ test('how long an authorization lasts does not depend on the order of the answer
   assert.equal(untilOf([`${GOOD}; persistUntil=${'9'.repeat(400)}`]), Number.MAX_SAFE_INTEGER);
 });
 
-test('what a record says, field by field', () => {
+test('the fields of a record', () => {
   const record = { kind: 'record', accountUri: URI, isWildcard: false, until: null };
   assert.deepEqual(parsePersistRecord(GOOD, ISSUERS), record);
   assert.deepEqual(parsePersistRecord(`${GOOD}; policy=WILDCARD; persistUntil=007`, ISSUERS), {
@@ -279,7 +279,7 @@ test('the text to publish', () => {
   );
 });
 
-test('a message shows a stretch of the record, and nothing that could deceive its reader', () => {
+test('a message quotes an excerpt of the record, without deceptive characters', () => {
   const verdict = judge('example.com', [`${GOOD}; foo=\u202e\r\nok: ${'x'.repeat(200)}`]);
   assert.ok(verdict.kind === 'malformed');
   assert.match(

@@ -1,13 +1,13 @@
-// What a caller is told of a callback test: the nine codes with their conditions, and the one object about what was
-// seen on the way, after a success and after a failure alike.
+// Responses to a callback test: the nine codes with their conditions, and the one object that reports the observed
+// phases, for success and failure alike.
 import assert from 'node:assert/strict';
 import { after } from 'node:test';
 import type { Answer, Call, Key } from '../../support/app.ts';
-import { SETTINGS, startCallbackApp, TEST, told } from '../../support/callback-app.ts';
+import { resultOf, SETTINGS, startCallbackApp, TEST } from '../../support/callback-app.ts';
 import { rule } from '../../support/contract.ts';
 import { HOST } from '../../support/outside.ts';
-import { OK, says } from '../../support/receiver.ts';
-import { ThrowAwayCa } from '../../support/receiver-certificates.ts';
+import { OK, respond } from '../../support/receiver.ts';
+import { TestCa } from '../../support/receiver-certificates.ts';
 
 const world = await startCallbackApp({ RESEAL_CALLBACK_TEST_RATE: '1000/s' });
 after(() => world[Symbol.asyncDispose]());
@@ -22,13 +22,13 @@ const at = (port: number, host = HOST) => `https://${host}:${port}/`;
 const asJson = (raw: string): Call => ({ raw, headers: { 'content-type': 'application/json' } });
 async function configured(): Promise<Key> {
   const key = await app.newKey();
-  assert.equal(told(await world.save(key, SAVED)), '200 success');
+  assert.equal(resultOf(await world.save(key, SAVED)), '200 success');
   return key;
 }
 async function answered(status: number, key: Key): Promise<Answer> {
-  receiver.script = says(`HTTP/1.1 ${status} X\r\nContent-Length: 0\r\n\r\n`);
+  receiver.script = respond(`HTTP/1.1 ${status} X\r\nContent-Length: 0\r\n\r\n`);
   const answer = await world.test(key);
-  receiver.script = says(OK);
+  receiver.script = respond(OK);
   return answer;
 }
 
@@ -36,12 +36,12 @@ const closedPort = await (async () => {
   await using closed = await outside.receiver();
   return closed.port;
 })();
-const [trusted, unknown] = [outside.ca, new ThrowAwayCa('Unknown Root')];
+const [trusted, unknown] = [outside.ca, new TestCa('Unknown Root')];
 const ofToday = (from: number, until: number) => ({ from: Date.now() + from * DAY, until: Date.now() + until * DAY });
 const portWith = async (identity: ReturnType<typeof trusted.identity>) => (await outside.receiver({ identity })).port;
 const portThat = async (onAccept: NonNullable<Parameters<typeof outside.receiver>[0]>['onAccept']) =>
   (await outside.receiver({ onAccept: onAccept! })).port;
-const portSaying = async (...bytes: string[]) => (await outside.receiver({ script: says(...bytes) })).port;
+const portSaying = async (...bytes: string[]) => (await outside.receiver({ script: respond(...bytes) })).port;
 for (const failure of ['servfail', 'refused', 'silence'] as const) {
   outside.dns.set(`${failure}.example.test`, 'A', failure);
   outside.dns.set(`${failure}.example.test`, 'AAAA', failure);
@@ -50,7 +50,7 @@ outside.dns.set('private.example.test', 'A', ['192.168.0.1']);
 outside.dns.set('mixed.example.test', 'A', ['127.0.0.1', '10.0.0.1']);
 outside.dns.set('private6.example.test', 'AAAA', ['fd00::1']);
 
-/** Everything that can keep a callback from being sent: the cause, the address, how far it came and why. */
+/** Every reason why a callback cannot be sent: the cause, the URL, the stage reached and the reason. */
 const UNSENT: readonly (readonly [cause: string, url: string, stage: string, reason: string])[] = [
   ['DNS', 'https://missing.example.test/', 'resolve', 'name_not_found'],
   ['DNS', 'https://servfail.example.test/', 'resolve', 'dns_failure'],
@@ -69,11 +69,11 @@ const UNSENT: readonly (readonly [cause: string, url: string, stage: string, rea
 
 rule('errors callback_send_error', 'could not be sent because of the network, DNS, TLS or a time-out', async () => {
   const key = await configured();
-  // At once, for one of them takes all the time there is for DNS.
+  // Concurrently, because one of them takes the full DNS timeout.
   const answers = UNSENT.map(async ([cause, address, stage, reason], index) => {
     const own = await configured();
     const english = await world.test(own, { url: address });
-    assert.equal(told(english), '422 callback_send_error', address);
+    assert.equal(resultOf(english), '422 callback_send_error', address);
     assert.deepEqual([english.body.details.stage, english.body.details.reason], [stage, reason], cause);
     if (index % 4 !== 0) return english.body.message;
     const chinese = await world.test(own, { url: address }, { headers: { 'accept-language': 'zh-CN' } });
@@ -83,17 +83,17 @@ rule('errors callback_send_error', 'could not be sent because of the network, DN
   });
   const messages = new Set(await Promise.all(answers));
   const reasons = new Set(UNSENT.map(([, , , reason]) => reason));
-  assert.equal(messages.size, reasons.size, 'every reason has words of its own');
-  assert.equal(told(await world.test(key)), '200 success');
+  assert.equal(messages.size, reasons.size, 'every reason has a distinct message');
+  assert.equal(resultOf(await world.test(key)), '200 success');
 });
 
 rule('errors callback_response_not_200', 'is 422: the receiver answered with a status that is not 200', async () => {
   const key = await configured();
   for (const status of [201, 202, 204, 206, 299, 301, 302, 304, 307, 400, 401, 403, 404, 418, 429, 500, 503, 599]) {
     const answer = await answered(status, key);
-    assert.equal(told(answer), '422 callback_response_not_200', String(status));
+    assert.equal(resultOf(answer), '422 callback_response_not_200', String(status));
     assert.equal(answer.body.details.http_status, status);
-    assert.ok(answer.body.message.includes(String(status)), 'a person is told which');
+    assert.ok(answer.body.message.includes(String(status)), 'the message says which');
   }
 });
 
@@ -107,9 +107,9 @@ rule(
     for (const host of [...hosts, ...names]) {
       const before = receiver.connections.length;
       const answer = await world.test(key, { url: at(receiver.port, host) });
-      assert.equal(told(answer), '422 callback_private_domain', host);
+      assert.equal(resultOf(answer), '422 callback_private_domain', host);
       assert.deepEqual(Object.keys(answer.body).sort(), ['code', 'message', 'request_id']);
-      assert.equal(receiver.connections.length, before, 'nobody was called');
+      assert.equal(receiver.connections.length, before, 'no call was made');
     }
   },
 );
@@ -117,18 +117,18 @@ rule(
 rule('errors callback_not_configured', 'the request did not bring both `url` and `access_key`', async () => {
   const key = await app.newKey();
   for (const json of [undefined, {}, { url: url() }, { access_key: 'k' }]) {
-    assert.equal(told(await world.test(key, json)), '400 callback_not_configured', JSON.stringify(json));
+    assert.equal(resultOf(await world.test(key, json)), '400 callback_not_configured', JSON.stringify(json));
   }
-  assert.equal(told(await world.save(key, {})), '400 callback_not_configured');
-  assert.equal(told(await world.test(key, SAVED)), '200 success');
+  assert.equal(resultOf(await world.save(key, {})), '400 callback_not_configured');
+  assert.equal(resultOf(await world.test(key, SAVED)), '200 success');
 });
 
 rule('errors callback_url_not_https', 'is 400: the callback `url` has a scheme other than HTTPS', async () => {
   const key = await configured();
   for (const address of ['http://example.com/', 'HTTP://example.com', 'ftp://example.com:21/x', 'wss://10.0.0.1/']) {
-    assert.equal(told(await world.test(key, { url: address })), '400 callback_url_not_https url', address);
+    assert.equal(resultOf(await world.test(key, { url: address })), '400 callback_url_not_https url', address);
     const stored = await world.save(key, { url: address, access_key: 'k' });
-    assert.equal(told(stored), '400 callback_url_not_https url', address);
+    assert.equal(resultOf(stored), '400 callback_url_not_https url', address);
   }
 });
 
@@ -147,14 +147,14 @@ rule('errors invalid_callback_url', 'is not of a valid form, or the `url` or the
       await world.test(key, { url: address }),
       await world.save(key, { url: address, access_key: 'k' }),
     ]) {
-      assert.equal(told(answer), '400 invalid_callback_url url', address);
+      assert.equal(resultOf(answer), '400 invalid_callback_url url', address);
     }
   }
   const { body } = await world.test(key, { url: 'https://a b/?token=s3cret' });
-  assert.doesNotMatch(body.message, /s3cret/, 'the address may hold a secret, and is not repeated');
+  assert.doesNotMatch(body.message, /s3cret/, 'the URL may contain a secret, and is not repeated');
   const long = { url: url(), access_key: 'k'.repeat(257) };
-  assert.equal(told(await world.test(key, long)), '400 invalid_callback_url access_key');
-  assert.equal(told(await world.save(key, long)), '400 invalid_callback_url access_key');
+  assert.equal(resultOf(await world.test(key, long)), '400 invalid_callback_url access_key');
+  assert.equal(resultOf(await world.save(key, long)), '400 invalid_callback_url access_key');
 });
 
 rule('errors invalid_parameters', 'is 400, unless a transport line gives another status', async () => {
@@ -179,7 +179,7 @@ rule('errors invalid_parameters', 'is 400, unless a transport line gives another
     ],
     ['another status', put(TEST, asJson(`"${'x'.repeat(300_000)}"`)), '413 invalid_parameters'],
   ];
-  for (const [what, answer, expected] of cases) assert.equal(told(await answer), expected, what);
+  for (const [what, answer, expected] of cases) assert.equal(resultOf(await answer), expected, what);
 });
 
 rule(
@@ -187,10 +187,13 @@ rule(
   'The test fails if the network fails, if the host resolves to a private address, or if',
   async () => {
     const key = await configured();
-    assert.equal(told(await world.test(key, { url: at(closedPort) })), '422 callback_send_error');
-    assert.equal(told(await world.test(key, { url: 'https://mixed.example.test/' })), '422 callback_private_domain');
-    assert.equal(told(await answered(201, key)), '422 callback_response_not_200');
-    assert.equal(told(await answered(200, key)), '200 success', 'and otherwise it does not');
+    assert.equal(resultOf(await world.test(key, { url: at(closedPort) })), '422 callback_send_error');
+    assert.equal(
+      resultOf(await world.test(key, { url: 'https://mixed.example.test/' })),
+      '422 callback_private_domain',
+    );
+    assert.equal(resultOf(await answered(201, key)), '422 callback_response_not_200');
+    assert.equal(resultOf(await answered(200, key)), '200 success', 'and otherwise it is not');
   },
 );
 
@@ -204,7 +207,7 @@ rule('callback-test.answer 1', 'when the receiver answers the simulated callback
   ];
   const interim = 'HTTP/1.1 102 Processing\r\n\r\nHTTP/1.1 103 Early Hints\r\n\r\n';
   for (const answer of [...fine, interim + OK]) {
-    receiver.script = says(answer);
+    receiver.script = respond(answer);
     const { status, body } = await world.test(key);
     assert.deepEqual(
       [status, body.code, body.data.callback.http_status],
@@ -214,13 +217,13 @@ rule('callback-test.answer 1', 'when the receiver answers the simulated callback
     assert.deepEqual(Object.keys(body).sort(), ['code', 'data']);
     assert.deepEqual(Object.keys(body.data), ['callback']);
   }
-  receiver.script = says('HTTP/1.1 500 OK 200\r\nX-Status: 200\r\n\r\nHTTP/1.1 200 OK');
+  receiver.script = respond('HTTP/1.1 500 OK 200\r\nX-Status: 200\r\n\r\nHTTP/1.1 200 OK');
   assert.equal(
-    told(await world.test(key)),
+    resultOf(await world.test(key)),
     '422 callback_response_not_200',
-    'the status, and nothing that looks like it',
+    'the status, and nothing that resembles it',
   );
-  receiver.script = says(OK);
+  receiver.script = respond(OK);
 });
 
 rule(
@@ -234,7 +237,7 @@ rule(
     const keys = Object.keys(success.data.callback);
     for (const { details } of [notOk, unsent]) assert.deepEqual(Object.keys(details), keys, 'the same object');
     assert.ok(!('details' in success) && !('data' in notOk) && !('data' in unsent));
-    // Nothing was seen where nothing was tried.
+    // Nothing is reported for phases that were not reached.
     for (const json of [{ url: 'http://x/' }, { url: '' }, { url: 'https://10.0.0.1/' }, { url: 'x' }]) {
       assert.ok(!('details' in (await world.test(key, json)).body), JSON.stringify(json));
     }
@@ -273,7 +276,11 @@ rule(
       const told = (await world.test(key, { url: address })).body.details;
       assert.deepEqual([told.stage, told.reason, told.http_status], [stage, reason, null], address);
       assert.ok(closedList.includes(reason), reason);
-      assert.deepEqual(Object.keys(told.phases_ms), STAGES.slice(0, STAGES.indexOf(stage) + 1), 'up to where it came');
+      assert.deepEqual(
+        Object.keys(told.phases_ms),
+        STAGES.slice(0, STAGES.indexOf(stage) + 1),
+        'up to the stage reached',
+      );
       for (const ms of Object.values(told.phases_ms)) assert.ok(Number.isInteger(ms) && Number(ms) >= 0);
       const isSecure = stage === 'request' || stage === 'response';
       assert.equal(told.tls_version, isSecure ? 'TLSv1.3' : null);

@@ -1,5 +1,5 @@
-// What several callers do to one account at once, on both engines, and on PostgreSQL through two instances: the rate is
-// counted exactly, and one signing secret is made.
+// Concurrent callers of one account, on both engines, and on PostgreSQL through two instances: the rate is enforced
+// exactly, and one signing secret is created.
 import assert from 'node:assert/strict';
 import { createHmac } from 'node:crypto';
 import { cpSync } from 'node:fs';
@@ -10,7 +10,7 @@ import type { DatabaseLocation } from '../../../src/adapters/store/store.ts';
 import type { Environment } from '../../../src/config/config.ts';
 import { configureCallback } from '../../../src/usecases/callbacks/configure-callback.ts';
 import { type Answer, type Key, newFolder, startApp, TestApp } from '../../support/app.ts';
-import { callbackIn, environmentFor, SETTINGS, TEST, told } from '../../support/callback-app.ts';
+import { callbackIn, environmentFor, resultOf, SETTINGS, TEST } from '../../support/callback-app.ts';
 import { rule } from '../../support/contract.ts';
 import { bothEngines } from '../../support/engines.ts';
 import { HOST, Outside } from '../../support/outside.ts';
@@ -48,7 +48,7 @@ async function startedBeside(one: TestApp, environment: Environment): Promise<Te
 const tested = (app: TestApp, key: Key, json: unknown = GOOD): Promise<Answer> => app.call('PUT', TEST, { key, json });
 const saved = (app: TestApp, key: Key, json: unknown): Promise<Answer> => app.call('PUT', SETTINGS, { key, json });
 
-/** How many tests pass until the first that does not, and when that one may come back. */
+/** How many tests pass before the first refusal, and the Retry-After of that refusal. */
 async function tokens(
   app: TestApp,
   key: Key,
@@ -58,8 +58,8 @@ async function tokens(
     const before = receiver.connections.length;
     const answer = await tested(app, key, json);
     if (answer.status === 200) continue;
-    assert.equal(told(answer), '429 request_too_fast', answer.text);
-    assert.equal(receiver.connections.length, before, 'nobody was called');
+    assert.equal(resultOf(answer), '429 request_too_fast', answer.text);
+    assert.equal(receiver.connections.length, before, 'no call was made');
     return [passed, answer.headers.get('retry-after')];
   }
   throw new Error('there is no limit');
@@ -79,13 +79,13 @@ for (const { name, environment, one, two } of ENGINES) {
   rule('limit rate', 'By default an account has ten callback tests at once and ten more for each minute', async () => {
     const key = await one.newKey();
     assert.deepEqual(await tokens(one, key), [10, '6'], name);
-    assert.deepEqual(await tokens(two, key), [0, '6'], 'counted over all instances');
+    assert.deepEqual(await tokens(two, key), [0, '6'], 'counted across instances');
     const bothAdvance = (ms: number) => {
       one.advance(ms);
       if (two !== one) two.advance(ms);
     };
     bothAdvance(2_500);
-    assert.deepEqual(await tokens(two, key), [0, '4'], 'being refused makes it no longer');
+    assert.deepEqual(await tokens(two, key), [0, '4'], 'a refusal does not extend the wait');
     bothAdvance(3_499);
     assert.deepEqual(await tokens(one, key), [0, '1']);
     bothAdvance(1);
@@ -93,7 +93,7 @@ for (const { name, environment, one, two } of ENGINES) {
     bothAdvance(30_000);
     assert.deepEqual(await tokens(one, key), [5, '6']);
     bothAdvance(60_000);
-    assert.deepEqual(await tokens(one, key), [10, '6'], 'ten more for each minute');
+    assert.deepEqual(await tokens(one, key), [10, '6'], 'ten more per minute');
     bothAdvance(24 * 3_600_000);
     assert.deepEqual(await tokens(two, key), [10, '6'], 'and never more than ten at once');
   });
@@ -103,7 +103,7 @@ for (const { name, environment, one, two } of ENGINES) {
       const key = await one.newKey();
       const before = receiver.requests.length;
       const calls = Array.from({ length: 50 }, (_, index) => tested(index % 2 === 0 ? one : two, key));
-      const answers = (await Promise.all(calls)).map(told);
+      const answers = (await Promise.all(calls)).map(resultOf);
       const passed = answers.filter((answer) => answer === '200 success').length;
       const refused = answers.filter((answer) => answer === '429 request_too_fast').length;
       assert.deepEqual([passed, refused], [10, 40], `${name}: ${[...new Set(answers)]}`);
@@ -133,8 +133,8 @@ for (const { name, environment, one, two } of ENGINES) {
     const [key, other] = [await one.newKey(), await one.newKey()];
     assert.deepEqual(await tokens(one, key), [10, '6']);
     const second = await one.anotherKey(key.accountId, 'standard');
-    assert.deepEqual(await tokens(one, second), [0, '6'], 'of the account, whichever of its keys asks');
-    assert.deepEqual(await tokens(two, other), [10, '6'], `another account is not concerned (${name})`);
+    assert.deepEqual(await tokens(one, second), [0, '6'], 'per account, with any of its keys');
+    assert.deepEqual(await tokens(two, other), [10, '6'], `another account is not affected (${name})`);
   });
 
   rule('errors request_too_fast', '`request_too_fast` is 429 with a `Retry-After` header', async () => {
@@ -148,7 +148,7 @@ for (const { name, environment, one, two } of ENGINES) {
     assert.deepEqual(Object.keys(answer.body).sort(), ['code', 'message', 'request_id']);
     assert.match(answer.body.message, /\p{Script=Han}/u);
     one.advance(Number(answer.headers.get('retry-after')) * 1_000);
-    assert.equal(told(await tested(one, key)), '200 success', 'whoever waits so long gets in');
+    assert.equal(resultOf(await tested(one, key)), '200 success', 'a caller that waits as told is admitted');
   });
 
   rule('callback-test 14', 'one refused before that costs none', async () => {
@@ -172,7 +172,7 @@ for (const { name, environment, one, two } of ENGINES) {
     ];
     for (const [expected, ask] of refusals) {
       const answers = await Promise.all(Array.from({ length: 11 }, ask));
-      for (const answer of answers) assert.equal(told(answer), expected);
+      for (const answer of answers) assert.equal(resultOf(answer), expected);
     }
     assert.deepEqual(await tokens(one, key), [10, '6'], name);
 
@@ -198,7 +198,7 @@ for (const { name, environment, one, two } of ENGINES) {
       ] as const;
       for (const [json, expected] of costly) {
         const key = await one.newKey();
-        for (let times = 0; times < 3; times += 1) assert.equal(told(await tested(one, key, json)), expected);
+        for (let times = 0; times < 3; times += 1) assert.equal(resultOf(await tested(one, key, json)), expected);
         assert.deepEqual(await tokens(one, key), [7, '6'], `${name}: ${expected}`);
       }
     },
@@ -211,11 +211,11 @@ for (const { name, environment, one, two } of ENGINES) {
         saved(index % 2 === 0 ? one : two, key, { url: url(`/${index}`), access_key: `key-${index}` }),
       );
       const answers = await Promise.all(calls);
-      for (const answer of answers) assert.equal(told(answer), '200 success', answer.text);
+      for (const answer of answers) assert.equal(resultOf(answer), '200 success', answer.text);
       const secrets = answers.flatMap(({ body }) => body.data.callback.signing_secret ?? []);
-      assert.equal(secrets.length, 1, `${name}: told to one of those who save first at once`);
+      assert.equal(secrets.length, 1, `${name}: returned to exactly one of the concurrent first saves`);
 
-      assert.equal(told(await tested(two, key, {})), '200 success');
+      assert.equal(resultOf(await tested(two, key, {})), '200 success');
       const { line, headers, text } = callbackIn(receiver);
       const signed = `${headers['webhook-id']}.${headers['webhook-timestamp']}.${text}`;
       const hmac = createHmac('sha256', Buffer.from(secrets[0].slice('whsec_'.length), 'base64'));
@@ -232,7 +232,7 @@ for (const { name, environment, one, two } of ENGINES) {
 
 const [, { one, two, environment }] = ENGINES as [unknown, (typeof ENGINES)[number]];
 
-/** Resolves when so many sessions of the database wait for a lock. */
+/** Resolves when `count` sessions of the database wait for a lock. */
 async function waiting(client: pg.Client, count: number): Promise<void> {
   const sql = `select count(*)::int as n from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`;
   for (let polls = 0; polls < 10_000; polls += 1) if ((await client.query(sql)).rows[0].n >= count) return;
@@ -243,7 +243,7 @@ rule(
   'callback-settings 1',
   '`GET`, `PUT` and `DELETE` on `/openapi/v3/account/callback` show, save and delete',
   async () => {
-    // Two at once leave what one after the other could have left. The row is held until both have got that far.
+    // The result of two concurrent requests equals that of a serial order. The row is locked until both wait for it.
     const client = new pg.Client({ connectionString: environment.RESEAL_DATABASE_URL });
     await client.connect();
     try {
@@ -264,7 +264,7 @@ rule(
         assert.equal(status, 200);
         const settings = await one.app.store.callbacks.find(key.accountId);
         const left = settings ? `${new URL(settings.url).pathname} ${settings.accessKey.reveal()}` : 'nothing';
-        assert.equal(left, expected, `after ${told(second)}`);
+        assert.equal(left, expected, `after ${resultOf(second)}`);
       }
     } finally {
       await client.query('rollback');

@@ -1,17 +1,17 @@
-// How many tests may be under way at once: for an account, towards a host, and in all. Whoever finds no room is told
-// so at once, pays nothing, and finds room again when a test has ended, however it ended.
+// How many tests may be in flight: per account, per host, and in total. A caller beyond the cap is refused at once
+// without cost, and admitted again when a test has ended, however it ended.
 import assert from 'node:assert/strict';
 import type net from 'node:net';
 import type { Environment } from '../../../src/config/config.ts';
 import type { Answer, Key } from '../../support/app.ts';
-import { type CallbackApp, startCallbackApp, TEST, told } from '../../support/callback-app.ts';
+import { type CallbackApp, resultOf, startCallbackApp, TEST } from '../../support/callback-app.ts';
 import { rule } from '../../support/contract.ts';
 import { RawConnection } from '../../support/raw-http.ts';
-import { OK, says } from '../../support/receiver.ts';
+import { OK, respond } from '../../support/receiver.ts';
 
 const ELSEWHERE = 'elsewhere.example.test';
 
-/** A receiver that answers when it is told to, and a second one under another name that answers at once. */
+/** A receiver that answers on demand, and a second one under another name that answers at once. */
 async function startSlow(environment: Environment) {
   const world = await startCallbackApp(environment);
   const { outside, receiver } = world;
@@ -31,9 +31,9 @@ async function startSlow(environment: Environment) {
       assert.equal(early, undefined, early?.text);
       return { ended };
     },
-    /** Answers whoever waits, and all that come. */
+    /** Answers all pending and later requests. */
     release(answer = OK): void {
-      receiver.script = says(answer);
+      receiver.script = respond(answer);
       for (const socket of waiting.splice(0)) socket.end(answer);
     },
     hold(): void {
@@ -44,14 +44,14 @@ async function startSlow(environment: Environment) {
 
 async function requireBusy({ test }: CallbackApp, key: Key, json: unknown, what: string): Promise<void> {
   const answer = await test(key, json);
-  assert.equal(told(answer), '503 service_busy', `${what} ${answer.text}`);
+  assert.equal(resultOf(answer), '503 service_busy', `${what} ${answer.text}`);
   assert.match(answer.headers.get('retry-after') ?? '', /^[1-9]\d*$/);
   assert.equal(answer.body.details, undefined);
 }
 
 interface Cap {
   readonly name: string;
-  /** Whether another account, or another host, meets the cap too. */
+  /** Whether another account, or another host, is subject to the cap too. */
   readonly isSharedBy: { readonly account: boolean; readonly host: boolean };
 }
 const CAPS: readonly Cap[] = [
@@ -68,21 +68,22 @@ for (const { name, isSharedBy } of CAPS) {
     const { ended } = await world.begin(key);
     const before = [receiver.connections.length, world.outside.dns.queries.length];
     await requireBusy(world, key, here, 'the same account, the same host');
-    assert.deepEqual([receiver.connections.length, world.outside.dns.queries.length], before, 'nobody was called');
+    assert.deepEqual([receiver.connections.length, world.outside.dns.queries.length], before, 'no call was made');
 
     if (isSharedBy.host) await requireBusy(world, key, there, 'another host');
-    else assert.equal(told(await world.test(key, there)), '200 success', 'another host');
-    if (isSharedBy.account && isSharedBy.host) await requireBusy(world, other, there, 'another of both');
-    else assert.equal(told(await world.test(other, there)), '200 success', 'another of both');
+    else assert.equal(resultOf(await world.test(key, there)), '200 success', 'another host');
+    if (isSharedBy.account && isSharedBy.host) await requireBusy(world, other, there, 'another account and host');
+    else assert.equal(resultOf(await world.test(other, there)), '200 success', 'another account and host');
     if (isSharedBy.account) {
       for (const url of [here.url, here.url.toUpperCase()]) await requireBusy(world, other, { ...here, url }, url);
     }
-    // What needs no slot has its own answer: nothing is called for it.
-    assert.equal(told(await world.test(key, { ...here, url: 'http://x/' })), '400 callback_url_not_https url');
+    // Requests that need no slot keep their own response: nothing is called for them.
+    assert.equal(resultOf(await world.test(key, { ...here, url: 'http://x/' })), '400 callback_url_not_https url');
 
     world.release();
-    assert.equal(told(await ended), '200 success');
-    for (const free of [key, other, key]) assert.equal(told(await world.test(free, here)), '200 success', 'room again');
+    assert.equal(resultOf(await ended), '200 success');
+    for (const free of [key, other, key])
+      assert.equal(resultOf(await world.test(free, here)), '200 success', 'a slot is free again');
   });
 }
 
@@ -93,18 +94,18 @@ rule('callback-test 15', 'are `service_busy`, never `request_too_fast`', async (
   const first = await world.begin(key);
   for (let tries = 0; tries < 5; tries += 1) await requireBusy(world, key, here, 'a token is left');
   world.release();
-  assert.equal(told(await first.ended), '200 success');
+  assert.equal(resultOf(await first.ended), '200 success');
   world.hold();
-  // Being refused has cost nothing: the second of two tokens is still there.
+  // A refusal costs nothing: the second of two tokens is still there.
   const second = await world.begin(key);
   await requireBusy(world, key, here, 'and also when no token is left');
   world.release();
-  assert.equal(told(await second.ended), '200 success');
-  assert.equal(told(await world.test(key, here)), '429 request_too_fast');
+  assert.equal(resultOf(await second.ended), '200 success');
+  assert.equal(resultOf(await world.test(key, here)), '429 request_too_fast');
 });
 
 rule('callback-test 15', 'for the account, the host or the whole service are `service_busy`', async () => {
-  // However a test ends, its slot is free again.
+  // However a test ends, its slot is freed.
   await using world = await startSlow({ RESEAL_CALLBACK_TESTS_AT_ONCE: '1', RESEAL_CALLBACK_TEST_RATE: '2/h' });
   const { app, outside, receiver, here } = world;
   outside.dns.set('private.example.test', 'A', ['10.0.0.1']);
@@ -116,12 +117,13 @@ rule('callback-test 15', 'for the account, the host or the whole service are `se
     [{ ...here, url: 'https://private.example.test/' }, '422 callback_private_domain'],
     [{ ...here, url: world.url().replace(`${receiver.port}`, `${unanswered.port}`) }, '422 callback_send_error'],
   ] as const;
-  for (const [json, expected] of endings) assert.equal(told(await world.test(await app.newKey(), json)), expected);
+  for (const [json, expected] of endings) assert.equal(resultOf(await world.test(await app.newKey(), json)), expected);
   const spent = await app.newKey();
-  for (let token = 0; token < 2; token += 1) assert.equal(told(await world.test(spent, here)), '200 success');
-  for (let tries = 0; tries < 3; tries += 1) assert.equal(told(await world.test(spent, here)), '429 request_too_fast');
+  for (let token = 0; token < 2; token += 1) assert.equal(resultOf(await world.test(spent, here)), '200 success');
+  for (let tries = 0; tries < 3; tries += 1)
+    assert.equal(resultOf(await world.test(spent, here)), '429 request_too_fast');
   world.release('HTTP/1.1 500 X\r\n\r\n');
-  assert.equal(told(await world.test(await app.newKey(), here)), '422 callback_response_not_200');
+  assert.equal(resultOf(await world.test(await app.newKey(), here)), '422 callback_response_not_200');
 
   world.hold();
   const key = await app.newKey();
@@ -133,26 +135,26 @@ rule('callback-test 15', 'for the account, the host or the whole service are `se
       `Content-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
   );
   await receiver.received(count);
-  await requireBusy(world, await app.newKey(), here, 'while the first is under way');
+  await requireBusy(world, await app.newKey(), here, 'while the first is in flight');
   const lines = app.lines.length;
   leaving.end();
-  // Nobody waits for the answer any more, so the call ends as well.
+  // The caller has disconnected, so the call is aborted too.
   await receiver.deserted();
   world.release();
-  assert.equal(told(await world.test(await app.newKey(), here)), '200 success');
+  assert.equal(resultOf(await world.test(await app.newKey(), here)), '200 success');
   const aborted = app.lines.slice(lines).find((line) => line.event === 'request' && line.status === 499);
-  assert.ok(aborted, 'which the log tells');
+  assert.ok(aborted, 'which is logged');
 });
 
 rule('callback-test 15', 'Too many tests in flight for the account, the host or the whole service', async () => {
-  // Of as many as come at the same moment, exactly so many get in.
+  // Of concurrent tests, exactly the cap is admitted.
   await using world = await startSlow({ RESEAL_CALLBACK_TESTS_PER_ACCOUNT: '4' });
   const { app, receiver, here } = world;
   const key = await app.newKey();
   const answers: string[] = [];
   const { promise: areRefused, resolve } = Promise.withResolvers<void>();
   const calls = Array.from({ length: 9 }, async () => {
-    answers.push(told(await world.test(key, here)));
+    answers.push(resultOf(await world.test(key, here)));
     if (answers.length === 5) resolve();
   });
   await Promise.all([receiver.received(4), areRefused]);

@@ -1,13 +1,13 @@
-// With two faults at once the earlier check answers. Each row has two, and is named by the checks that find them; which
-// of the two has answered is read from the answer and from whether anyone was asked or called.
+// With two faults the earlier check answers. Each row has two faults, named by the checks that find them; the response
+// and the queries and calls made tell which one answered.
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import type { Answer, Call, Key } from '../../support/app.ts';
 import { startCallbackApp } from '../../support/callback-app.ts';
 import { rule } from '../../support/contract.ts';
 import { HOST } from '../../support/outside.ts';
-import { says } from '../../support/receiver.ts';
-import { ThrowAwayCa } from '../../support/receiver-certificates.ts';
+import { respond } from '../../support/receiver.ts';
+import { TestCa } from '../../support/receiver-certificates.ts';
 
 const world = await startCallbackApp();
 after(() => world[Symbol.asyncDispose]());
@@ -15,7 +15,7 @@ const { app, receiver, outside, url } = world;
 receiver.script = (socket, request) =>
   socket.end(`HTTP/1.1 ${request.startsWith('POST /500') ? 500 : 200} X\r\nContent-Length: 0\r\n\r\n`);
 
-/** In the order in which the contract lists them, with what each answers. */
+/** In the order of the contract, with the response of each. */
 const ANSWERS = {
   authentication: '401 unauthenticated_request',
   kind: '403 permission_denied',
@@ -42,7 +42,7 @@ const configured = async () => {
   assert.equal((await world.save(key, SAVED)).status, 200);
   return key;
 };
-/** No token is left, and the clock stands still. */
+/** No token is left, and the clock is frozen. */
 async function spend(key: Key, json?: unknown): Promise<Key> {
   for (let token = 0; token < 10; token += 1) assert.equal((await world.test(key, json)).status, 200);
   return key;
@@ -67,8 +67,8 @@ const closedPort = await (async () => {
   return closed.port;
 })();
 const untrusted = await outside.receiver({
-  identity: new ThrowAwayCa('Unknown Root').identity([HOST]),
-  script: says('HTTP/1.1 500 X\r\n\r\n'),
+  identity: new TestCa('Unknown Root').identity([HOST]),
+  script: respond('HTTP/1.1 500 X\r\n\r\n'),
 });
 outside.dns.set('private.example.test', 'A', ['10.0.0.1']);
 outside.dns.set('mixed.example.test', 'A', ['127.0.0.1', '10.0.0.1']);
@@ -179,14 +179,14 @@ const PAIRS: readonly Row[] = [
   ['rate', 'resolved', spent, { url: RESOLVED }],
   ['rate', 'sending', spent, { url: REFUSING }],
   ['rate', 'status', spent, { url: url('/500') }],
-  // A look-up that failed and a private address beside it: contract address 5 lets the address answer.
+  // A failed lookup together with a private address: contract address 5 gives the address precedence.
   ['resolved', 'resolution', good, { url: 'https://half.example.test/' }],
   ['resolved', 'sending', good, { url: onMixed(closedPort, '/') }],
   ['resolved', 'status', good, { url: onMixed(receiver.port, '/500') }],
   ['sending', 'status', good, { url: `https://${HOST}:${untrusted.port}/` }],
 ];
 
-/** Which check has spoken. */
+/** Which check answered. */
 function speaker({ status, body: { code, field, message, details } }: Answer, hasAsked: boolean): Check | string {
   const isManaged = /managed-PKI/.test(message);
   const ambiguous: Readonly<Record<string, Check>> = {
@@ -210,25 +210,25 @@ async function requireFirst([first, second, key, body]: Row): Promise<void> {
   assert.equal(speaker(answer, asked !== before[0]), first, what);
   const expected = answer.body.code === 'api_key_disabled' ? '403 api_key_disabled' : ANSWERS[first];
   assert.equal(`${answer.status} ${answer.body.code}`, expected, what);
-  if (isBeforeNetwork(first)) assert.equal(asked, before[0], `${what} nothing was asked`);
-  if (isBeforeNetwork(first) || first === 'resolved') assert.equal(connected, before[1], `${what} nobody was called`);
+  if (isBeforeNetwork(first)) assert.equal(asked, before[0], `${what} no query was made`);
+  if (isBeforeNetwork(first) || first === 'resolved') assert.equal(connected, before[1], `${what} no call was made`);
 }
 
 rule('callback-test 10', 'The checks run in this order, and the first that fails is the answer', async () => {
   for (const row of SINGLE) await requireFirst(row);
-  assert.deepEqual([...new Set(SINGLE.map(([check]) => check))], CHECKS, 'every fault is one by itself');
-  // What follows would otherwise end at the rate.
+  assert.deepEqual([...new Set(SINGLE.map(([check]) => check))], CHECKS, 'every fault alone is refused');
+  // Otherwise the next test would hit the rate limit.
   app.advance(60_000);
   for (const key of [spent, spentUnsaved]) await spend(key, SAVED);
   await spend(spentManaged);
   for (const row of PAIRS) await requireFirst(row);
 });
 
-test('every check stands in a row with the one after it', () => {
+test('every check is paired with the one after it', () => {
   const listed = new Set(PAIRS.map(([first, second]) => `${first} ${second}`));
   for (const [index, check] of CHECKS.slice(0, -1).entries()) {
     const next = CHECKS[index + 1];
-    // Two that cannot come together: nothing is resolved of a failed look-up, save what address 5 says.
+    // A pair that cannot occur: a failed lookup resolves nothing, except under address 5.
     if (check === 'resolution') continue;
     assert.ok(listed.has(`${check} ${next}`), `no row has ${check} and ${next} at once`);
   }

@@ -1,10 +1,10 @@
-// What a receiver gets: the request as it came over the wire, its six fields, and what proves that it is ours. The
-// signature is computed here once more, from the definition of Standard Webhooks and nothing of the service.
+// What a receiver gets: the raw request, its six fields, and its authentication. The signature is recomputed here from
+// the definition of Standard Webhooks, independently of the service.
 import assert from 'node:assert/strict';
 import { createHmac } from 'node:crypto';
 import { after } from 'node:test';
 import type { Key } from '../../support/app.ts';
-import { callbackIn, type ReceivedCallback, SETTINGS, startCallbackApp, told } from '../../support/callback-app.ts';
+import { callbackIn, type ReceivedCallback, resultOf, SETTINGS, startCallbackApp } from '../../support/callback-app.ts';
 import { rule } from '../../support/contract.ts';
 import { newOrder, show } from '../../support/orders.ts';
 import { HOST } from '../../support/outside.ts';
@@ -17,22 +17,22 @@ const HAN = /\p{Script=Han}/u;
 const SAVED = { url: url('/saved?a=1'), access_key: 'saved-key' };
 const TEMPORARY = { url: url('/temporary'), access_key: 'temporary-key' };
 
-/** The secret is the one that the answer has told. */
+/** The secret is the one in the response. */
 async function configured(account: Parameters<typeof app.newKey>[0] = {}): Promise<Key & { readonly secret: string }> {
   const key = await app.newKey(account);
   const { body } = await world.save(key, SAVED);
   return { ...key, secret: body.data.callback.signing_secret };
 }
 
-/** One callback of a test, taken apart. */
+/** Sends one test and parses the callback. */
 async function received(key: Key, json?: unknown, headers: Record<string, string> = {}): Promise<ReceivedCallback> {
   const before = receiver.requests.length;
-  assert.equal(told(await world.test(key, json, { headers })), '200 success');
+  assert.equal(resultOf(await world.test(key, json, { headers })), '200 success');
   assert.equal(receiver.requests.length, before + 1);
   return callbackIn(receiver);
 }
 
-/** One of each: what is saved, and what is temporary, with and without settings. */
+/** Each variant: saved, and temporary with and without settings. */
 async function callbacks(): Promise<ReceivedCallback[]> {
   const saved = await configured();
   return [
@@ -43,7 +43,7 @@ async function callbacks(): Promise<ReceivedCallback[]> {
   ];
 }
 
-/** As Standard Webhooks says: over id, time and body, under the bytes behind `whsec_`. */
+/** As Standard Webhooks specifies: over id, timestamp and body, keyed with the bytes after `whsec_`. */
 function signature({ headers, text }: ReceivedCallback, secret: string): string {
   const signed = `${headers['webhook-id']}.${headers['webhook-timestamp']}.${text}`;
   return `v1,${createHmac('sha256', Buffer.from(secret.replace('whsec_', ''), 'base64'))
@@ -81,14 +81,14 @@ rule('callback-test.payload order_status', '`order_status` is the string `issued
   for (const { body } of await callbacks()) assert.equal(body.order_status, 'issued');
 });
 
-/** Strings that a look-up of the account itself does not find. */
+/** Strings that do not occur in the account itself. */
 async function requireSimulated(field: string, path: string, code: string): Promise<void> {
   const key = await configured();
   for (const json of [undefined, TEMPORARY]) {
     const id = (await received(key, json)).body[field] ?? '';
     assert.match(id, /^test-[0-9a-z]+$/);
     const { status, body } = await app.call('GET', path + id, { key });
-    assert.deepEqual([status, body.code], [404, code], 'there is none of it');
+    assert.deepEqual([status, body.code], [404, code], 'it does not exist');
   }
 }
 
@@ -112,7 +112,7 @@ rule(
         seen.add(id);
       }
     }
-    assert.equal(seen.size, 3 * all.length, 'none comes twice');
+    assert.equal(seen.size, 3 * all.length, 'none is repeated');
     const order = await newOrder(app);
     const { certificate } = await show(app, order);
     for (const id of [order.id, order.certificateId, certificate.id]) assert.doesNotMatch(id, /^test-|-/);
@@ -123,10 +123,10 @@ rule(
 rule('callback-test.payload message', 'is a localized text for people, written by the service', async () => {
   const english = await received(await configured({ locale: 'en' }));
   const chinese = await received(await configured({ locale: 'zh-CN' }));
-  assert.match(english.body.message ?? '', /^[A-Z][ -~]+\.$/, 'a sentence');
-  assert.match(english.body.message ?? '', /test/i, 'which says that nothing has happened');
+  assert.match(english.body.message ?? '', /^[A-Z][ -~]+\.$/, 'a full sentence');
+  assert.match(english.body.message ?? '', /test/i, 'which says that this is a test');
   assert.match(chinese.body.message ?? '', HAN);
-  // The caller has no say in it.
+  // The caller cannot influence it.
   const tried = await received(await configured(), { ...TEMPORARY, message: 'mine', order_id: 'mine' });
   assert.equal(tried.body.message, english.body.message);
   assert.doesNotMatch(tried.text, /mine/);
@@ -148,7 +148,7 @@ rule('callback-test.payload locale', '`message` is in the locale of the account.
   }
   const key = await configured({ locale: 'en' });
   await app.call('PUT', '/openapi/v3/account', { key, json: { locale: 'zh-CN' } });
-  assert.match((await received(key)).body.message ?? '', HAN, 'the locale it has now');
+  assert.match((await received(key)).body.message ?? '', HAN, 'the current locale');
 });
 
 rule('event 9', '`X-CC-Callback-Auth` carries the `access_key` itself.', async () => {
@@ -170,24 +170,24 @@ rule('event 10', 'as Standard Webhooks defines them, signed with HMAC-SHA256', a
     app.advance(12_345);
     const callback = await received(key, json);
     const { 'webhook-id': id = '', 'webhook-timestamp': at, 'webhook-signature': signed } = callback.headers;
-    assert.equal(at, String(Math.floor(app.now() / 1_000)), 'in seconds, of now');
+    assert.equal(at, String(Math.floor(app.now() / 1_000)), 'in seconds, current');
     assert.equal(signed, signature(callback, key.secret));
     assert.match(callback.text, HAN, 'over bytes, not over characters');
     for (const changed of [callback.text.replace('issued', 'issueD'), `${callback.text} `]) {
       assert.ok(!isSigned({ ...callback, text: changed }, key.secret));
     }
-    assert.doesNotMatch(id, /\./, 'a dot would make two readings of what is signed');
+    assert.doesNotMatch(id, /\./, 'a dot would make the signed string ambiguous');
     ids.add(id);
     assert.equal(ids.size, index + 1);
   }
-  // It is in the answer too, so that both sides can speak of the same callback.
+  // The response has it too, so that both sides can refer to the same callback.
   const { body } = await world.test(key);
   assert.equal(body.data.callback.webhook_id, callbackIn(receiver).headers['webhook-id']);
   const { headers } = await received(await app.newKey(), TEMPORARY);
   assert.match(
     headers['webhook-signature'] ?? '',
     /^v1,[A-Za-z0-9+/]{43}=$/,
-    'every callback, also of unsaved settings',
+    'every callback, also with temporary settings',
   );
 });
 
@@ -198,10 +198,10 @@ rule('event 11', 'belongs to the account alone, is not derived from the `access_
   assert.ok(isSigned(ofOne, one.secret) && isSigned(ofOther, other.secret));
   assert.ok(!isSigned(ofOne, other.secret) && !isSigned(ofOther, one.secret));
   const second = await app.anotherKey(one.accountId, 'standard');
-  assert.ok(isSigned(await received(second), one.secret), 'of the account, not of the key that asks');
+  assert.ok(isSigned(await received(second), one.secret), 'per account, not per key');
 
   await world.save(one, { url: url('/newer'), access_key: 'newer-key' });
-  assert.ok(isSigned(await received(one), one.secret), 'another access_key leaves it as it is');
+  assert.ok(isSigned(await received(one), one.secret), 'another access_key does not change it');
   assert.ok(isSigned(await received(one, TEMPORARY), one.secret), 'and so does a temporary one');
   await app.call('DELETE', SETTINGS, { key: one });
   const again = (await world.save(one, SAVED)).body.data.callback.signing_secret;

@@ -1,11 +1,11 @@
-// What a callback test may be asked for, and what is then called: the saved address, a temporary one, or a mixture.
-// Every line is told by the receiver: who was called, on which path and with which key.
+// What a callback test accepts, and what it then calls: the saved URL, a temporary one, or a combination. Verified by
+// the receiver: which path was called with which key.
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { after } from 'node:test';
 import type { Call, Key } from '../../support/app.ts';
-import { callbackIn, startCallbackApp, TEST, told } from '../../support/callback-app.ts';
+import { callbackIn, resultOf, startCallbackApp, TEST } from '../../support/callback-app.ts';
 import { rule } from '../../support/contract.ts';
 import { HOST } from '../../support/outside.ts';
 import { sendRaw } from '../../support/raw-http.ts';
@@ -22,25 +22,25 @@ const rows = () => db.prepare('select * from callback_settings order by 1').all(
 
 async function configured(change: Record<string, unknown> = {}): Promise<Key> {
   const key = await app.newKey();
-  assert.equal(told(await world.save(key, { ...SAVED, ...change })), '200 success');
+  assert.equal(resultOf(await world.save(key, { ...SAVED, ...change })), '200 success');
   return key;
 }
 
-/** Which path was called with which key, by this one call. */
+/** The path and key that the receiver saw from this call. */
 async function called(key: Key, json?: unknown, call?: Call): Promise<string> {
   const before = receiver.requests.length;
   const answer = await world.test(key, json, call);
-  assert.equal(told(answer), '200 success', `${JSON.stringify(json)} ${answer.text}`);
+  assert.equal(resultOf(answer), '200 success', `${JSON.stringify(json)} ${answer.text}`);
   assert.equal(receiver.requests.length, before + 1);
   const { line, headers } = callbackIn(receiver);
   return `${line.split(' ')[1]} ${headers['x-cc-callback-auth']}`;
 }
 
-/** Nobody was called, and no name was asked for. */
+/** Asserts a refusal, with no query and no call made. */
 async function requireUncalled(key: Key, json: unknown, expected: string, call?: Call): Promise<void> {
   const before = [receiver.connections.length, outside.dns.queries.length];
   const answer = await world.test(key, json, call);
-  assert.equal(told(answer), expected, `${JSON.stringify(json)} ${JSON.stringify(call)} ${answer.text}`);
+  assert.equal(resultOf(answer), expected, `${JSON.stringify(json)} ${JSON.stringify(call)} ${answer.text}`);
   assert.deepEqual([receiver.connections.length, outside.dns.queries.length], before, expected);
 }
 
@@ -75,7 +75,7 @@ rule('callback-test.request 2', 'one that is sent is a JSON object declared as `
     await requireUncalled(key, undefined, BAD, asJson(broken));
   }
   const { paths } = (await app.call('GET', '/openapi.json')).body;
-  assert.notEqual(paths[TEST].put.requestBody.required, true, 'and the document says that it is optional');
+  assert.notEqual(paths[TEST].put.requestBody.required, true, 'and the document declares it optional');
 });
 
 rule(
@@ -83,38 +83,38 @@ rule(
   '`url` is an optional string, an HTTPS address used for this test instead',
   async () => {
     const key = await configured();
-    assert.equal(await called(key, { access_key: 'k' }), '/saved?a=1 k', 'it may be left out');
+    assert.equal(await called(key, { access_key: 'k' }), '/saved?a=1 k', 'it may be omitted');
     assert.equal(await called(key, { url: url('/temporary?x=%2F&y'), access_key: 'k' }), '/temporary?x=%2F&y k');
     assert.equal(await called(key, { url: url('/upper').replace('https', 'HTTPS') }), '/upper saved-key');
     for (const value of [null, 5, true, [], [url()], {}, { href: url() }]) {
       await requireUncalled(key, { url: value }, `${BAD} url`);
     }
-    assert.equal(await called(key), '/saved?a=1 saved-key', 'the saved one is as it was');
+    assert.equal(await called(key), '/saved?a=1 saved-key', 'the saved one is unchanged');
   },
 );
 
 rule('callback-test.field access_key', 'an optional string, used for this test instead of the saved one', async () => {
   const key = await configured();
-  assert.equal(await called(key, { url: url('/x') }), '/x saved-key', 'it may be left out');
+  assert.equal(await called(key, { url: url('/x') }), '/x saved-key', 'it may be omitted');
   assert.equal(await called(key, { access_key: 'temporary' }), '/saved?a=1 temporary');
   for (const value of [null, 5, true, [], ['k'], {}])
     await requireUncalled(key, { access_key: value }, `${BAD} access_key`);
-  assert.equal(await called(key), '/saved?a=1 saved-key', 'the saved one is as it was');
+  assert.equal(await called(key), '/saved?a=1 saved-key', 'the saved one is unchanged');
 });
 
 rule('callback-test 1', 'With an empty body the saved `url` and `access_key` are tested.', async () => {
   const key = await configured();
   const other = await configured({ url: url('/other'), access_key: 'other-key' });
   assert.equal(await called(key), '/saved?a=1 saved-key');
-  assert.equal(await called(other), '/other other-key', 'of the account that asks');
+  assert.equal(await called(other), '/other other-key', 'of the calling account');
   await world.save(key, { url: url('/newer'), access_key: 'newer-key' });
-  assert.equal(await called(key), '/newer newer-key', 'what is saved now, not what was');
+  assert.equal(await called(key), '/newer newer-key', 'the current settings, not earlier ones');
 });
 
 rule('callback-test 2', 'is completed from the saved settings and tested, and nothing is saved', async () => {
   const key = await configured({ disabled: true, enabled_actions: ['order:revoked'] });
   const [before, shown] = [rows(), (await world.show(key)).body.data];
-  // Whatever was written now would have another time.
+  // A write would now have another timestamp.
   app.advance(5_000);
   assert.equal(await called(key, { url: url('/t') }), '/t saved-key');
   assert.equal(await called(key, { access_key: 't' }), '/saved?a=1 t');
@@ -238,7 +238,7 @@ rule('callback-test 16', 'is sent the saved `access_key`, and the reference page
   const { description, requestBody } = paths[TEST].put;
   const { properties } = requestBody.content['application/json'].schema;
   for (const text of [description, properties.url.description]) assert.match(text, /saved access key/);
-  // The page draws what the document says about operations and fields.
+  // The page renders the operations and fields of the document.
   assert.match((await app.call('GET', '/docs')).text, /reference\.js/);
   assert.match((await app.call('GET', '/reference.js')).text, /prose\(overall\(field\)\.description\)/);
 });
@@ -289,7 +289,7 @@ rule('limit scheme', 'A callback test goes to HTTPS addresses only.', async () =
     await requireUncalled(key, json, '400 callback_url_not_https url');
   }
   assert.equal(plain.connections.length, 0);
-  // Nor is there a way back from TLS: all that a receiver hears that speaks plainly is the offer to encrypt.
+  // Nor is there a downgrade from TLS: a plaintext receiver sees only the ClientHello.
   const { body } = await world.test(key, { url: `https://${HOST}:${plain.port}/x` });
   assert.deepEqual([body.code, body.details.stage], ['callback_send_error', 'tls']);
   assert.ok(heard.startsWith('\x16\x03'), heard);
@@ -314,7 +314,7 @@ rule('limit schema', 'The OpenAPI document states the limits of `url` and `acces
     assert.doesNotMatch('http://x', new RegExp(address.pattern));
     assert.deepEqual(required, []);
   }
-  // A validator would say invalid_parameters to all of these.
+  // A schema validator would answer invalid_parameters to all of these.
   await requireUncalled(key, { url: url('/').padEnd(257, 'x') }, '400 invalid_callback_url url');
   await requireUncalled(key, { access_key: 'k'.repeat(257) }, '400 invalid_callback_url access_key');
   await requireUncalled(key, { url: 'http://example.com/' }, '400 callback_url_not_https url');

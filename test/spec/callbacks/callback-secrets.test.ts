@@ -1,11 +1,11 @@
-// The access key goes to the receiver and nowhere else, whatever the receiver does with it. The receivers here pass for
-// public ones, because of others no answer is quoted at all.
+// The access key reaches the receiver and nothing else, whatever the receiver does with it. The receivers here count as
+// public, because responses of private ones are not quoted at all.
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after } from 'node:test';
 import type { Answer, Key } from '../../support/app.ts';
-import { callbackIn, startPublicCallbackApp, told } from '../../support/callback-app.ts';
+import { callbackIn, resultOf, startPublicCallbackApp } from '../../support/callback-app.ts';
 import { rule } from '../../support/contract.ts';
 import { HOST } from '../../support/outside.ts';
 
@@ -21,11 +21,11 @@ const answering = (status: number, body: string | Uint8Array, headers = ''): voi
   };
 };
 
-/** What is quoted of an answer, also when the callback failed because of it. */
+/** The quoted excerpt of a response, also after a failure caused by it. */
 async function excerpt(key: Key, json: unknown, body: string | Uint8Array, status = 200): Promise<string> {
   answering(status, body);
   const answer = await world.test(key, json);
-  assert.equal(told(answer), status === 200 ? '200 success' : '422 callback_response_not_200');
+  assert.equal(resultOf(answer), status === 200 ? '200 success' : '422 callback_response_not_200');
   return (status === 200 ? answer.body.data.callback : answer.body.details).excerpt;
 }
 
@@ -34,7 +34,7 @@ const base64 = (text: string) => Buffer.from(text).toString('base64');
 const base64url = (text: string) => Buffer.from(text).toString('base64url');
 const inJson = (text: string) => JSON.stringify(text).slice(1, -1);
 
-/** How a receiver may write a key that it repeats. */
+/** Encodings in which a receiver may echo a key. */
 const FORMS: readonly (readonly [string, (key: string) => string])[] = [
   ['raw', (key) => key],
   ['JSON', inJson],
@@ -43,7 +43,7 @@ const FORMS: readonly (readonly [string, (key: string) => string])[] = [
   ['base64url', base64url],
   ['hex', hex],
 ];
-/** The same in the spelling of other writers: Go and PHP escape more in JSON, and case is free in both hexadecimals. */
+/** Variants of other encoders: Go and PHP escape more in JSON, and hexadecimal digits may be of either case. */
 const SPELLINGS: typeof FORMS = [
   ['hex in capitals', (key) => hex(key).toUpperCase()],
   ['percent in small letters', (key) => encodeURIComponent(key).replace(/%../g, (one) => one.toLowerCase())],
@@ -57,7 +57,7 @@ const SPELLINGS: typeof FORMS = [
   ],
 ];
 
-/** One whose escapes matter, ones with every remainder of base64, and the longest there is. */
+/** One with characters that need escaping, one for each base64 remainder, and one of maximum length. */
 const KEYS = [
   'a"b\\c/d e+f%g&h<i>j=k?',
   'Sesame-47110',
@@ -66,7 +66,7 @@ const KEYS = [
   Array.from({ length: 256 }, (_, index) => String.fromCharCode(33 + ((index * 37) % 94))).join(''),
 ];
 
-/** No form of the key stands in the text, nor a part of it that would save much guessing. */
+/** Asserts that the text contains no encoding of the key, nor a part of it that would help guessing. */
 function requireUntold(text: string, key: string, what: string): void {
   for (const [form, write] of [...FORMS, ...SPELLINGS]) {
     const written = write(key).replace(/=+$/, '');
@@ -80,7 +80,7 @@ function requireUntold(text: string, key: string, what: string): void {
   }
 }
 
-/** Whatever can be read afterwards, by the caller or by whoever runs the service. */
+/** All that the caller or the operator can read afterwards. */
 async function requireNoTrace(accountId: string, key: string, answers: readonly Answer[]): Promise<void> {
   for (const { text, headers } of answers) requireUntold(`${text} ${JSON.stringify([...headers])}`, key, 'an answer');
   requireUntold(app.output, key, 'the log');
@@ -90,7 +90,7 @@ async function requireNoTrace(accountId: string, key: string, answers: readonly 
   const contents = files.map(({ name, parentPath }) => readFileSync(join(parentPath, name), 'latin1'));
   assert.ok(
     contents.some((content) => content.includes(url('/saved'))),
-    'what was saved is in there',
+    'the saved settings are in the file',
   );
   for (const [index, content] of contents.entries()) {
     for (const [form, write] of FORMS) {
@@ -119,7 +119,7 @@ rule(
           assert.equal(callbackIn(receiver).headers['x-cc-callback-auth'], accessKey);
         }
       }
-      // What goes wrong before there is an answer, and what is refused before anyone is called.
+      // Failures before there is a response, and refusals before any call.
       for (const address of ['https://missing.example.test/', 'https://10.0.0.1/', 'http://x/', 'https://a b/', 5]) {
         answers.push(await world.test(key, { url: address, access_key: accessKey }));
       }
@@ -139,12 +139,12 @@ rule('callback-test 18', 'The `access_key` appears in no log line, metric, error
     for (const [form, write] of FORMS) {
       const echo = write(accessKey);
       for (const kept of [5, 9, 16, echo.length - 1].filter((count) => count < echo.length)) {
-        // Control characters are not quoted, so that what is quoted is the very place of the cut.
+        // Control characters are not quoted, so the excerpt ends exactly at the cut.
         const body = `${'\0'.repeat(CUT - kept)}${echo}${'x'.repeat(1_000)}`;
         const quoted = await excerpt(key, { url: url(), access_key: accessKey }, body);
         assert.equal(quoted.replace(/=+$/, ''), '[access_key]', `${form}, cut after ${kept} of ${echo.length}`);
       }
-      // The same when it is the receiver who stops.
+      // The same when the receiver truncates its response.
       answering(200, echo.replace(/=+$/, '').slice(0, -2), 'Content-Length: 5000\r\n');
       const { body } = await world.test(key, { url: url(), access_key: accessKey });
       assert.equal(body.data.callback.excerpt, '[access_key]', form);
@@ -153,7 +153,7 @@ rule('callback-test 18', 'The `access_key` appears in no log line, metric, error
 });
 
 rule('callback-test 18', 'in no log line, metric, error or answer, even if the receiver echoes it', async () => {
-  // What is taken out of a quoted text must not leave the key behind.
+  // Removing characters from the excerpt must not reveal the key.
   const key = await app.newKey();
   for (const between of ['\0', '\n', '\r\n', '\t', '\u200b', '\u2028', '\x1b']) {
     const quoted = await excerpt(
@@ -199,9 +199,9 @@ rule('callback-test.answer 4', 'quotes no more than 2 KiB of what the receiver a
     }
     assert.ok(
       bytes(await excerpt(key, json, Buffer.alloc(5_000, 0xff), status)) <= 2_048,
-      'nor is what is not UTF-8 longer',
+      'nor is invalid UTF-8 longer',
     );
-    // The mask is longer than what it covers.
+    // The mask is longer than the text it replaces.
     const masked = await excerpt(key, json, 'kkkk.'.repeat(3_000), status);
     assert.ok(bytes(masked) <= 2_048 && masked.startsWith('[access_key].[access_key].'), masked);
   }
@@ -260,5 +260,5 @@ rule('callback-test 17', 'Every test leaves an audit record with the host it wen
   for (const json of [{ url: 'https://10.0.0.1/' }, { url: 'http://x/' }, { url: 5 }, [], { access_key: '' }]) {
     await world.test(key, json);
   }
-  assert.deepEqual(await records(), before, 'what was refused went nowhere');
+  assert.deepEqual(await records(), before, 'refused tests are not audited');
 });

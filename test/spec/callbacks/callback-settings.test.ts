@@ -1,11 +1,11 @@
-// What an account saves about its callbacks. What is saved is told by the account's own GET, by the row in the database
-// and by the receiver that a test then calls.
+// Saving callback settings. Verified through the account's GET, the database row, and the receiver that a test then
+// calls.
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { after } from 'node:test';
 import type { Call, Key } from '../../support/app.ts';
-import { callbackIn, SETTINGS, startCallbackApp, told } from '../../support/callback-app.ts';
+import { callbackIn, resultOf, SETTINGS, startCallbackApp } from '../../support/callback-app.ts';
 import { rule } from '../../support/contract.ts';
 
 const world = await startCallbackApp({ RESEAL_CALLBACK_TEST_RATE: '1000/s' });
@@ -21,23 +21,23 @@ const saved = async (key: Key) => (await world.show(key)).body.data.callback;
 
 async function configured(change: Record<string, unknown> = {}): Promise<Key> {
   const key = await app.newKey();
-  assert.equal(told(await world.save(key, { ...SAVED, ...change })), '200 success');
+  assert.equal(resultOf(await world.save(key, { ...SAVED, ...change })), '200 success');
   return key;
 }
 
-/** Which path a test of the saved settings calls, and with which key. */
+/** The path and key that a test of the saved settings uses. */
 async function called(key: Key): Promise<string> {
-  assert.equal(told(await world.test(key)), '200 success');
+  assert.equal(resultOf(await world.test(key)), '200 success');
   const { line, headers } = callbackIn(receiver);
   return `${line.split(' ')[1]} ${headers['x-cc-callback-auth']}`;
 }
 
-/** Refused, and the row is what it was. */
+/** Asserts a refusal that leaves the row unchanged. */
 async function requireRefused(key: Key, json: unknown, expected: string, call: Call = { json }): Promise<void> {
   const before = row(key);
   app.advance(1_000);
   const answer = await app.call('PUT', SETTINGS, { key, ...call });
-  assert.equal(told(answer), expected, `${JSON.stringify(json)} ${answer.text}`);
+  assert.equal(resultOf(answer), expected, `${JSON.stringify(json)} ${answer.text}`);
   assert.deepEqual(row(key), before);
 }
 
@@ -49,7 +49,7 @@ rule(
     const long = url('/').padEnd(256, 'x');
     for (const value of [long, url('/?q=%20'), `HTTPS://example.com`, 'https://[2606:4700::1]:8443/x']) {
       assert.equal((await world.save(key, { url: value, access_key: 'k' })).body.data.callback.url, value);
-      assert.equal((await saved(key)).url, value, 'as it was written');
+      assert.equal((await saved(key)).url, value, 'verbatim');
     }
     await requireRefused(key, { url: `${long}x`, access_key: 'k' }, '400 invalid_callback_url url');
     await requireRefused(key, { url: 'http://example.com/', access_key: 'k' }, '400 callback_url_not_https url');
@@ -62,7 +62,7 @@ rule(
 rule('callback-settings access_key', 'is a string of at most 256 characters, the key that authenticates', async () => {
   const key = await configured();
   for (const value of ['k', 'a b"\\%', 'k'.repeat(256)]) {
-    assert.equal(told(await world.save(key, { url: url('/x'), access_key: value })), '200 success');
+    assert.equal(resultOf(await world.save(key, { url: url('/x'), access_key: value })), '200 success');
     assert.equal(await called(key), `/x ${value}`);
   }
   await requireRefused(key, { url: url(), access_key: 'k'.repeat(257) }, '400 invalid_callback_url access_key');
@@ -77,8 +77,8 @@ rule('callback-settings disabled', '`disabled` is a boolean that pauses business
   for (const change of [{}, SAVED]) {
     assert.equal((await world.save(key, { ...change, disabled: true })).body.data.callback.disabled, true);
     assert.equal((await saved(key)).disabled, true);
-    assert.equal((await app.app.store.callbacks.find(key.accountId))?.isDisabled, true, 'where deliveries look');
-    assert.equal((await world.save(key, change)).body.data.callback.disabled, false, 'left out, it goes on');
+    assert.equal((await app.app.store.callbacks.find(key.accountId))?.isDisabled, true, 'where deliveries read it');
+    assert.equal((await world.save(key, change)).body.data.callback.disabled, false, 'omitted, it is not paused');
     assert.equal((await saved(key)).disabled, false);
   }
   await world.save(key, { disabled: true });
@@ -114,7 +114,7 @@ rule(
       assert.deepEqual(
         (await app.app.store.callbacks.find(key.accountId))?.enabledActions,
         kept,
-        'where deliveries look',
+        'where deliveries read it',
       );
     }
     for (const value of [null, 'order:issued', 5, true, {}, { 0: 'order:issued' }]) {
@@ -124,8 +124,8 @@ rule(
       await requireRefused(key, { enabled_actions: [action] }, `${BAD} enabled_actions.0`);
       await requireRefused(key, { enabled_actions: ['order:issued', action] }, `${BAD} enabled_actions.1`);
     }
-    assert.equal(told(await world.save(key, {})), '200 success');
-    assert.ok(!('enabled_actions' in (await saved(key))), 'left out, it is all of them again');
+    assert.equal(resultOf(await world.save(key, {})), '200 success');
+    assert.ok(!('enabled_actions' in (await saved(key))), 'omitted, it is all of them again');
   },
 );
 
@@ -151,16 +151,16 @@ rule('callback-settings 1', 'show, save and delete the settings', async () => {
     enabled_actions: ['order:issued'],
     updated_at: now,
   });
-  assert.equal(await called(key), '/saved saved-key', 'left out together, both are kept');
+  assert.equal(await called(key), '/saved saved-key', 'both omitted, both are kept');
   await world.save(key, { url: url('/newer'), access_key: 'newer-key' });
   assert.equal(await called(key), '/newer newer-key');
 
   for (const round of ['first', 'again']) {
     const gone = await app.call('DELETE', SETTINGS, { key });
     assert.deepEqual([gone.status, gone.body], [200, { code: 'success', data: { callback: null } }], round);
-    assert.equal(row(key), undefined, 'nothing is left of it, not even sealed');
+    assert.equal(row(key), undefined, 'nothing of it is stored, not even sealed');
     assert.equal(await saved(key), null);
-    assert.equal(told(await world.test(key)), '400 callback_not_configured');
+    assert.equal(resultOf(await world.test(key)), '400 callback_not_configured');
   }
   await requireRefused(key, {}, '400 callback_not_configured');
   assert.equal((await saved(other)).url, url('/of-another'), 'of this account only');
@@ -169,7 +169,7 @@ rule('callback-settings 1', 'show, save and delete the settings', async () => {
   assert.deepEqual(
     settingsDone,
     [...Array(3).fill('callback:saved'), 'callback:deleted'],
-    'deleting nothing is no deed',
+    'deleting nothing is not audited',
   );
 
   const asJson = (raw: string): Call => ({ raw, headers: { 'content-type': 'application/json' } });
@@ -187,7 +187,7 @@ rule('callback-settings 2', 'Settings cannot be saved with only one of `url` and
   }
 });
 
-/** For each of the two fields, values that a test takes, or refuses before anyone is called. */
+/** For each field, values that a test accepts, or refuses before any call. */
 const VALUES: readonly (readonly [field: 'url' | 'access_key', values: readonly unknown[]])[] = [
   [
     'access_key',
@@ -212,21 +212,21 @@ rule(
         const json = { ...SAVED, [field]: value };
         const tested = await world.test(await app.newKey(), json);
         const stored = await world.save(await app.newKey(), json);
-        assert.equal(told(stored), told(tested), JSON.stringify(json));
+        assert.equal(resultOf(stored), resultOf(tested), JSON.stringify(json));
         assert.equal(stored.body.message, tested.body.message);
         codes.add(tested.body.code);
       }
     }
     const expected = ['callback_url_not_https', 'invalid_callback_url', 'invalid_parameters', 'success'];
-    assert.deepEqual([...codes].sort(), expected, 'the table has something of everything');
+    assert.deepEqual([...codes].sort(), expected, 'the table has accepted and refused values');
   },
 );
 
 rule('callback-settings 3', 'as they are in a callback test, with the same codes', async () => {
   for (const address of ['https://10.0.0.1/', 'https://169.254.169.254/latest/', 'https://[fd00::1]/']) {
     const json = { url: address, access_key: 'k' };
-    assert.equal(told(await world.test(await app.newKey(), json)), '422 callback_private_domain');
-    assert.equal(told(await world.save(await app.newKey(), json)), '422 callback_private_domain', address);
+    assert.equal(resultOf(await world.test(await app.newKey(), json)), '422 callback_private_domain');
+    assert.equal(resultOf(await world.save(await app.newKey(), json)), '422 callback_private_domain', address);
   }
 });
 
@@ -270,9 +270,9 @@ rule('callback-settings 5', 'The signing secret of the account is shown once, wh
   ];
   for (const { text } of later) assert.doesNotMatch(text, /signing_secret|whsec_/);
   const again = (await world.save(key, SAVED)).body.data.callback.signing_secret;
-  assert.match(again, /^whsec_/, 'made anew, shown anew');
+  assert.match(again, /^whsec_/, 'a new secret, shown again');
   assert.notEqual(again, secret);
-  // One that was refused has made none.
+  // A refused request creates none.
   const refused = await world.save(await app.newKey(), { url: url() });
   assert.doesNotMatch(refused.text, /whsec_/);
 });

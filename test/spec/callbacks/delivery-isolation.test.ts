@@ -1,5 +1,5 @@
-// Receivers are kept apart. No clock is read: what proves it is that one account's callbacks arrive while every attempt
-// of the other is still waiting for an answer that never comes.
+// Receivers are isolated from each other. Independent of timing: callbacks of one account arrive while every attempt of
+// the other still waits for a response that never comes.
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
@@ -7,14 +7,22 @@ import { after, test } from 'node:test';
 import type { TestApp } from '../../support/app.ts';
 import { startCallbackApp } from '../../support/callback-app.ts';
 import { rule } from '../../support/contract.ts';
-import { ACCESS_KEY, arrived, deliveriesOf, reissued, routed, subscribed, until } from '../../support/deliveries.ts';
+import {
+  ACCESS_KEY,
+  deliveriesOf,
+  newSubscriber,
+  reissueOnce,
+  routeByPath,
+  waitFor,
+  waitForCallbacks,
+} from '../../support/deliveries.ts';
 import { newOrder, type PlacedOrder } from '../../support/orders.ts';
 import type { Script } from '../../support/receiver.ts';
 
 const BACKLOG = 10_000;
 const PER_ACCOUNT = 32;
 
-/** Events of an order, as so many issuances would have left them. */
+/** Events of an order, as that many issuances would have created them. */
 function addBacklog({ folder }: TestApp, { key, id, certificateId }: PlacedOrder, count: number): void {
   const db = new DatabaseSync(join(folder, 'reseal.db'), { timeout: 5_000 });
   db.exec(`with recursive n (i) as (select 1 union all select i + 1 from n where i < ${count})
@@ -24,7 +32,7 @@ function addBacklog({ folder }: TestApp, { key, id, certificateId }: PlacedOrder
   db.close();
 }
 
-/** Takes a request, and never says anything. */
+/** Reads the request and never responds. */
 function hanging(): { readonly script: Script; count: number } {
   const state = {
     count: 0,
@@ -39,18 +47,18 @@ rule('delivery 9', 'A slow or dead receiver of one account does not delay the fi
   const world = await startCallbackApp({ RESEAL_SHUTDOWN_SECONDS: '0' });
   after(() => world[Symbol.asyncDispose]());
   const { app } = world;
-  const on = routed(world);
+  const on = routeByPath(world);
   const dead = hanging();
   on('/hangs', dead.script);
   const slow = await newOrder(app);
   await world.save(slow.key, { url: world.url('/hangs'), access_key: ACCESS_KEY });
-  const quick = await subscribed(world, {}, '/quick');
+  const quick = await newSubscriber(world, {}, '/quick');
   addBacklog(app, slow, BACKLOG);
   await app.callbacks.dispatcher.poll();
-  await until('every place of the slow account is taken', () => dead.count === PER_ACCOUNT);
-  // Few: all of it has to happen before the first attempt that hangs is given up.
-  for (let count = 0; count < 5; count += 1) await arrived(world, await reissued(app, quick));
-  await until('all are noted', async () => (await deliveriesOf(app, quick.key, '?state=delivered')).length === 6);
+  await waitFor('every place of the slow account is taken', () => dead.count === PER_ACCOUNT);
+  // Few, because everything must happen before the first hanging attempt times out.
+  for (let count = 0; count < 5; count += 1) await waitForCallbacks(world, await reissueOnce(app, quick));
+  await waitFor('all are noted', async () => (await deliveriesOf(app, quick.key, '?state=delivered')).length === 6);
   assert.equal(dead.count, PER_ACCOUNT, 'no more than its share');
   const waiting = await deliveriesOf(app, slow.key, '?state=pending');
   assert.ok(waiting.length > 0);
@@ -60,12 +68,12 @@ rule('delivery 9', 'A slow or dead receiver of one account does not delay the fi
   );
 });
 
-test('accounts that share a host share its places, and leave those of other hosts alone', async () => {
+test('accounts that share a host share its slots, and use none of other hosts', async () => {
   const world = await startCallbackApp({ RESEAL_CALLBACKS_PER_HOST: '4', RESEAL_SHUTDOWN_SECONDS: '0' });
   after(() => world[Symbol.asyncDispose]());
   const { app, outside } = world;
   const dead = hanging();
-  routed(world)('/hangs', dead.script);
+  routeByPath(world)('/hangs', dead.script);
   outside.dns.set('other.example.test', 'A', ['127.0.0.1']);
   const other = await outside.receiver({ identity: outside.ca.identity(['other.example.test']) });
   for (let count = 0; count < 8; count += 1) {
@@ -73,29 +81,29 @@ test('accounts that share a host share its places, and leave those of other host
     await world.save(key, { url: world.url('/hangs'), access_key: ACCESS_KEY });
     await newOrder(app, {}, key);
   }
-  await until('the places of the host are taken', () => dead.count === 4);
+  await waitFor('the slots of the host are taken', () => dead.count === 4);
   const key = await app.newKey();
   await world.save(key, { url: `https://other.example.test:${other.port}/`, access_key: ACCESS_KEY });
   await newOrder(app, {}, key);
   await other.received(1);
   assert.equal(dead.count, 4);
   await app.callbacks.dispatcher.poll();
-  assert.deepEqual(await app.app.store.callbackLanes.due(app.now(), 100), [], 'nobody looks at them in vain');
+  assert.deepEqual(await app.app.store.callbackLanes.due(app.now(), 100), [], 'blocked lanes are not due');
 });
 
-test('repetitions never take the places of first attempts', async () => {
+test('retries never take the slots of first attempts', async () => {
   const world = await startCallbackApp({ RESEAL_CALLBACKS_AT_ONCE: '4', RESEAL_SHUTDOWN_SECONDS: '0' });
   after(() => world[Symbol.asyncDispose]());
   const { app } = world;
-  const on = routed(world);
+  const on = routeByPath(world);
   const dead = hanging();
   on('/fails', (socket) => socket.end('HTTP/1.1 500 No\r\nContent-Length: 0\r\n\r\n'));
-  for (let count = 0; count < 6; count += 1) await subscribed(world, {}, '/fails');
+  for (let count = 0; count < 6; count += 1) await newSubscriber(world, {}, '/fails');
   on('/fails', dead.script);
   app.advance(10_000);
   await app.callbacks.dispatcher.poll();
-  await until('half of the places are taken', () => dead.count === 2);
-  const quick = await subscribed(world, {}, '/quick');
-  for (let count = 0; count < 5; count += 1) await arrived(world, await reissued(app, quick));
-  assert.equal(dead.count, 2, 'six are due, and two places are for them');
+  await waitFor('half of the slots are taken', () => dead.count === 2);
+  const quick = await newSubscriber(world, {}, '/quick');
+  for (let count = 0; count < 5; count += 1) await waitForCallbacks(world, await reissueOnce(app, quick));
+  assert.equal(dead.count, 2, 'six are due, and two slots are for retries');
 });

@@ -1,5 +1,5 @@
-// What accounts and operators can do about deliveries: who may, what is refused, what is kept and for how long, and who is
-// told when one is given up.
+// What accounts and operators can do with deliveries: permissions, refusals, retention, and the notification when one is
+// given up.
 import assert from 'node:assert/strict';
 import { after } from 'node:test';
 import { checkCallbacks } from '../../../src/adapters/doctor/callbacks.ts';
@@ -7,20 +7,20 @@ import { readConfig } from '../../../src/config/config.ts';
 import { CREDENTIAL_KINDS } from '../../../src/domain/access/credential.ts';
 import { Secret } from '../../../src/domain/secret.ts';
 import type { Key } from '../../support/app.ts';
-import { callbackIn, SETTINGS, startCallbackApp, told } from '../../support/callback-app.ts';
+import { callbackIn, resultOf, SETTINGS, startCallbackApp } from '../../support/callback-app.ts';
 import { rule } from '../../support/contract.ts';
 import {
   ACCESS_KEY,
-  answering,
-  arrived,
+  advanceAndPoll,
+  answerWith,
   DELIVERIES,
   deliveriesOf,
   deliveryOf,
-  later,
-  reissued,
-  routed,
-  subscribed,
-  until,
+  newSubscriber,
+  reissueOnce,
+  routeByPath,
+  waitFor,
+  waitForCallbacks,
 } from '../../support/deliveries.ts';
 import { newOrder } from '../../support/orders.ts';
 import { HAN } from '../../support/watched-app.ts';
@@ -28,12 +28,12 @@ import { HAN } from '../../support/watched-app.ts';
 const world = await startCallbackApp({ RESEAL_CALLBACK_SCHEDULE: '1s,2s', RESEAL_CALLBACK_RETENTION_DAYS: '2' });
 after(() => world[Symbol.asyncDispose]());
 const { app } = world;
-const on = routed(world);
+const on = routeByPath(world);
 const DAY = 86_400_000;
 const post = (key: Key, path: string, json?: unknown) => app.call('POST', `${SETTINGS}${path}`, { key, json });
 
 rule('permission 10', 'Only `standard` credentials may list deliveries or send them again', async () => {
-  const order = await subscribed(world);
+  const order = await newSubscriber(world);
   const id = (await deliveriesOf(app, order.key))[0]!.id;
   const calls = (key: Key) => [
     () => app.call('GET', DELIVERIES, { key }),
@@ -42,23 +42,23 @@ rule('permission 10', 'Only `standard` credentials may list deliveries or send t
   ];
   for (const kind of CREDENTIAL_KINDS.filter((one) => one !== 'standard')) {
     const key = await app.anotherKey(order.key.accountId, kind);
-    for (const call of calls(key)) assert.equal(told(await call()), '403 permission_denied');
+    for (const call of calls(key)) assert.equal(resultOf(await call()), '403 permission_denied');
   }
   const managed = await app.newKey({ kind: 'managed_pki' });
   await world.saveAsOperator(managed.accountId, { url: world.url(), access_key: ACCESS_KEY });
   const theirs = await newOrder(app, {}, managed);
-  await arrived(world, theirs.certificateId);
+  await waitForCallbacks(world, theirs.certificateId);
   const [own] = await deliveriesOf(app, managed);
-  assert.equal(told(await post(managed, `/deliveries/${own!.id}/resend`)), '200 success');
-  assert.equal(told(await post(managed, '/rotate-secret')), '403 permission_denied', 'which is a setting');
+  assert.equal(resultOf(await post(managed, `/deliveries/${own!.id}/resend`)), '200 success');
+  assert.equal(resultOf(await post(managed, '/rotate-secret')), '403 permission_denied', 'which is a setting');
 });
 
 rule('errors delivery_not_found', 'is 404: the account has no delivery with that identifier', async () => {
-  const order = await subscribed(world);
+  const order = await newSubscriber(world);
   const id = (await deliveriesOf(app, order.key))[0]!.id;
-  const stranger = await subscribed(world);
+  const stranger = await newSubscriber(world);
   for (const one of ['nothing', id, '%00', 'x'.repeat(2_000)]) {
-    assert.equal(told(await post(stranger.key, `/deliveries/${one}/resend`)), '404 delivery_not_found');
+    assert.equal(resultOf(await post(stranger.key, `/deliveries/${one}/resend`)), '404 delivery_not_found');
   }
 });
 
@@ -66,16 +66,16 @@ rule(
   'errors callback_paused',
   'is 409: what is asked to be sent again is held back by the callback settings',
   async () => {
-    const order = await subscribed(world, { disabled: true });
+    const order = await newSubscriber(world, { disabled: true });
     const id = (await deliveriesOf(app, order.key))[0]!.id;
     const again = () => post(order.key, `/deliveries/${id}/resend`);
     const range = () => post(order.key, '/deliveries/resend', { state: 'suppressed' });
-    for (const call of [again, range]) assert.equal(told(await call()), '409 callback_paused');
+    for (const call of [again, range]) assert.equal(resultOf(await call()), '409 callback_paused');
     await world.save(order.key, { enabled_actions: ['order:rejected'] });
-    assert.equal(told(await again()), '409 callback_paused');
-    assert.deepEqual((await range()).body.data, { resent: 0, next_after: null }, 'what is not enabled stays');
+    assert.equal(resultOf(await again()), '409 callback_paused');
+    assert.deepEqual((await range()).body.data, { resent: 0, next_after: null }, 'a disabled action stays suppressed');
     await app.call('DELETE', SETTINGS, { key: order.key });
-    for (const call of [again, range]) assert.equal(told(await call()), '400 callback_not_configured');
+    for (const call of [again, range]) assert.equal(resultOf(await call()), '400 callback_not_configured');
     assert.equal((await deliveriesOf(app, order.key))[0]?.state, 'suppressed');
     const chinese = { key: order.key, headers: { 'accept-language': 'zh-CN' } };
     assert.match((await app.call('POST', `${DELIVERIES}/nothing/resend`, chinese)).body.message, HAN);
@@ -84,7 +84,7 @@ rule(
 
 rule('callback-settings 6', 'makes another signing secret and shows it once', async () => {
   const key = await app.newKey();
-  assert.equal(told(await post(key, '/rotate-secret')), '400 callback_not_configured');
+  assert.equal(resultOf(await post(key, '/rotate-secret')), '400 callback_not_configured');
   const first = (await world.save(key, { url: world.url(), access_key: ACCESS_KEY })).body.data.callback;
   const second = (await post(key, '/rotate-secret')).body.data.callback;
   assert.match(second.signing_secret, /^whsec_[A-Za-z0-9+/]{43}=$/);
@@ -96,7 +96,7 @@ rule('callback-settings 6', 'makes another signing secret and shows it once', as
     [second.signing_secret, first.signing_secret],
   );
   assert.equal(saved?.former?.until, app.now() + DAY);
-  // Saving settings touches neither; deleting them takes both.
+  // Saving settings affects neither; deleting them deletes both.
   await world.save(key, { disabled: true });
   assert.equal((await app.app.store.callbacks.find(key.accountId))?.former?.until, app.now() + DAY);
   assert.ok(!app.output.includes(second.signing_secret));
@@ -112,21 +112,21 @@ rule('delivery 12', 'at most 1 000 in one request, the oldest first and one afte
       socket.end('HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n');
     }, 20);
   });
-  const order = await subscribed(world, { disabled: true }, '/slowly');
+  const order = await newSubscriber(world, { disabled: true }, '/slowly');
   const ids = [order.certificateId];
   for (let count = 0; count < 4; count += 1) {
     app.advance(1);
-    ids.push(await reissued(app, order));
+    ids.push(await reissueOnce(app, order));
   }
   const inState = async (state: string) => (await deliveriesOf(app, order.key, `?state=${state}`)).length;
-  await until('all are suppressed', async () => (await inState('suppressed')) === 5);
+  await waitFor('all are suppressed', async () => (await inState('suppressed')) === 5);
   await world.save(order.key, { disabled: false });
   const some = await post(order.key, '/deliveries/resend', { state: 'suppressed', limit: 3 });
   assert.deepEqual([some.body.data.resent, typeof some.body.data.next_after], [3, 'string']);
   const { next_after } = some.body.data;
   const rest = await post(order.key, '/deliveries/resend', { state: 'suppressed', after: next_after });
   assert.deepEqual(rest.body.data, { resent: 2, next_after: null });
-  await until('all arrived', async () => (await inState('delivered')) === 5);
+  await waitFor('all arrived', async () => (await inState('delivered')) === 5);
   assert.equal(most, 1);
   const came = world.receiver.requests.map((_, index) => callbackIn(world.receiver, index).body);
   assert.deepEqual(
@@ -148,7 +148,7 @@ rule('delivery 12', 'at most 1 000 in one request, the oldest first and one afte
     [{ state: 'failed', limit: 1_000 }, '200 success'],
   ];
   for (const [json, expected] of table) {
-    assert.equal(told(await post(order.key, '/deliveries/resend', json)), expected, JSON.stringify(json));
+    assert.equal(resultOf(await post(order.key, '/deliveries/resend', json)), expected, JSON.stringify(json));
   }
   const audit = await app.app.store.audit.listOf(order.key.accountId, { limit: 100 });
   const resent = audit.filter(({ action }) => action === 'callback:resent').map(({ details }) => details.resent);
@@ -156,11 +156,11 @@ rule('delivery 12', 'at most 1 000 in one request, the oldest first and one afte
 });
 
 rule('delivery 7', 'After the last attempt an event is kept as `failed`; it can be sent again', async () => {
-  on('/last', answering(500, 500, 500, 200));
-  const order = await subscribed(world, {}, '/last');
+  on('/last', answerWith(500, 500, 500, 200));
+  const order = await newSubscriber(world, {}, '/last');
   for (const tries of [1, 2]) {
     await deliveryOf(world, order, order.certificateId, ({ attempts }) => attempts.length === tries);
-    await later(app, 3_000);
+    await advanceAndPoll(app, 3_000);
   }
   const { id } = await deliveryOf(world, order, order.certificateId, ({ state }) => state === 'failed');
   assert.equal((await post(order.key, `/deliveries/${id}/resend`)).body.data.delivery.state, 'pending');
@@ -169,33 +169,33 @@ rule('delivery 7', 'After the last attempt an event is kept as `failed`; it can 
 });
 
 rule('delivery 13', 'is deleted 90 days later (`RESEAL_CALLBACK_RETENTION_DAYS`), and not before', async () => {
-  on('/kept', answering(500));
-  const delivered = await subscribed(world);
-  const waiting = await subscribed(world, {}, '/kept');
+  on('/kept', answerWith(500));
+  const delivered = await newSubscriber(world);
+  const waiting = await newSubscriber(world, {}, '/kept');
   const count = async (key: Key) => (await deliveriesOf(app, key)).length;
   const chores = async () => {
     for (const { run } of app.callbacks.deliveryChores) await run();
   };
-  assert.equal(readConfig({}).config.callbacks.retentionMs, 90 * DAY, 'unless it is set, as here to two');
+  assert.equal(readConfig({}).config.callbacks.retentionMs, 90 * DAY, 'unless configured, as here to two');
   app.advance(2 * DAY);
   await chores();
-  assert.equal(await count(delivered.key), 1, 'to the millisecond');
+  assert.equal(await count(delivered.key), 1, 'exact to the millisecond');
   app.advance(1);
   await chores();
-  assert.deepEqual([await count(delivered.key), await count(waiting.key)], [0, 1], 'what waits is kept');
+  assert.deepEqual([await count(delivered.key), await count(waiting.key)], [0, 1], 'pending ones are kept');
 });
 
 rule('delivery 14', 'leaves a log line, a metric and a finding of `reseal doctor`', async () => {
-  on('/hopeless', answering(500));
+  on('/hopeless', answerWith(500));
   const { deliveries } = app.app.store;
   const before = await checkCallbacks(deliveries, app.now());
-  const order = await subscribed(world, {}, '/hopeless');
+  const order = await newSubscriber(world, {}, '/hopeless');
   for (const tries of [1, 2]) {
     await deliveryOf(world, order, order.certificateId, ({ attempts }) => attempts.length === tries);
-    await later(app, 3_000);
+    await advanceAndPoll(app, 3_000);
   }
   const { id } = await deliveryOf(world, order, order.certificateId, ({ state }) => state === 'failed');
-  const line = await until('a log line', () =>
+  const line = await waitFor('a log line', () =>
     app.lines.find((one) => one.event === 'callback_gave_up' && one.delivery_id === id),
   );
   assert.deepEqual(line, {

@@ -1,22 +1,22 @@
-// What becomes of events that do not arrive at once: repeated, held back, given up, sent again; and how all of it is listed.
+// Events that do not arrive at once: retried, suppressed, given up, sent again; and how deliveries are listed.
 import assert from 'node:assert/strict';
 import { after } from 'node:test';
 import type { Repositories } from '../../../src/domain/store.ts';
-import { callbackIn, startCallbackApp, told } from '../../support/callback-app.ts';
+import { callbackIn, resultOf, startCallbackApp } from '../../support/callback-app.ts';
 import { rule } from '../../support/contract.ts';
 import {
-  answering,
-  answeringTogether,
-  arrived,
+  advanceAndPoll,
+  answerTogether,
+  answerWith,
   DELIVERIES,
   deliveriesOf,
   deliveryOf,
-  later,
-  reissued,
-  routed,
+  newSubscriber,
+  reissueOnce,
+  routeByPath,
   type ShownDelivery,
-  subscribed,
-  until,
+  waitFor,
+  waitForCallbacks,
   withHeaders,
 } from '../../support/deliveries.ts';
 import { body, newOrder, reissue } from '../../support/orders.ts';
@@ -25,7 +25,7 @@ import { issuedIn, prepared } from '../../support/records.ts';
 const world = await startCallbackApp({ RESEAL_CALLBACK_TEST_RATE: '1000/s' });
 after(() => world[Symbol.asyncDispose]());
 const { app } = world;
-const on = routed(world);
+const on = routeByPath(world);
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
@@ -37,7 +37,7 @@ const replay = (order: { key: Parameters<typeof deliveriesOf>[1] }, json: unknow
 const waitOf = ({ next_attempt_at }: ShownDelivery) => Date.parse(next_attempt_at ?? '') - app.now();
 
 rule('delivery 1', 'An event is committed in the same transaction as the fact it announces', async ({ mock }) => {
-  const order = await subscribed(world);
+  const order = await newSubscriber(world);
   const { store, newId } = app.app;
   const event = {
     accountId: order.key.accountId,
@@ -56,7 +56,7 @@ rule('delivery 1', 'An event is committed in the same transaction as the fact it
     (await deliveriesOf(app, order.key)).map(({ action }) => action),
     ['order:issued'],
   );
-  // The other way round, no event and no fact: the real issuance and the real revocation fail with their event.
+  // Conversely, no event means no change: issuance and revocation fail together with their event.
   const { transaction } = store;
   const noEvents = { add: () => Promise.reject(new Error('no event')) };
   mock.method(store, 'transaction', <T>(work: (tx: Repositories) => Promise<T>) =>
@@ -66,7 +66,7 @@ rule('delivery 1', 'An event is committed in the same transaction as the fact it
   assert.equal((await app.call('POST', revoke, { key: order.key })).status, 500);
   assert.equal((await reissue(app, order, body())).status, 500);
   mock.restoreAll();
-  // What was signed in vain is voided like that of any lost signer.
+  // A certificate signed in vain is voided, as after any lost signer.
   app.advance(10_000);
   assert.equal(await app.issuance.sweep(), 1);
   const made = await store.certificates.listLast(order.key.accountId, order.id, 9);
@@ -81,19 +81,19 @@ rule(
   'delivery 4',
   '5 s, 30 s, 5 min, 30 min, 2 h, 5 h, 10 h, 14 h, 20 h and 24 h, each give or take a fifth',
   async () => {
-    on('/down', answering(500));
-    const order = await subscribed(world, {}, '/down');
+    on('/down', answerWith(500));
+    const order = await newSubscriber(world, {}, '/down');
     for (const [index, wait] of SCHEDULE.entries()) {
       const delivery = await deliveryOf(world, order, order.certificateId, ({ attempts }) => attempts.length > index);
       assert.equal(delivery.attempts.length, index + 1);
       const ms = waitOf(delivery);
       assert.ok(ms >= wait * 0.8 && ms <= wait * 1.2, `${ms} ms after failure ${index + 1}`);
-      await later(app, ms - 1);
-      // One that is under way has no next attempt.
+      await advanceAndPoll(app, ms - 1);
+      // A delivery in flight has no next attempt.
       const [still] = await deliveriesOf(app, order.key);
       const expected = [index + 1, delivery.next_attempt_at];
-      assert.deepEqual([still?.attempts.length, still?.next_attempt_at], expected, 'not a moment too early');
-      await later(app, 1);
+      assert.deepEqual([still?.attempts.length, still?.next_attempt_at], expected, 'not a millisecond early');
+      await advanceAndPoll(app, 1);
     }
     const last = await deliveryOf(world, order, order.certificateId, ({ state }) => state === 'failed');
     assert.deepEqual([last.attempts.length, last.reason, last.next_attempt_at], [11, 'attempts_used_up', null]);
@@ -110,7 +110,7 @@ rule(
     ];
     for (const [index, [header, least, most]] of asks.entries()) {
       on(`/asks${index}`, withHeaders(503, header));
-      const asking = await subscribed(world, {}, `/asks${index}`);
+      const asking = await newSubscriber(world, {}, `/asks${index}`);
       const ms = waitOf(await deliveryOf(world, asking, asking.certificateId, ({ attempts }) => attempts.length === 1));
       assert.ok(ms >= least && ms <= most, `${header}: ${ms} ms`);
     }
@@ -123,37 +123,40 @@ rule('delivery 6', 'whose action is not in `enabled_actions`, is kept as `suppre
     [{ enabled_actions: ['order:revoked'] }, 'action_not_enabled'],
     [{ enabled_actions: [] }, 'action_not_enabled'],
   ] as const) {
-    const order = await subscribed(world, change, `/${reason}`);
+    const order = await newSubscriber(world, change, `/${reason}`);
     const [delivery] = await deliveriesOf(app, order.key);
     assert.deepEqual([delivery?.state, delivery?.reason, delivery?.attempts], ['suppressed', reason, []]);
   }
   const unconfigured = await newOrder(app);
   const [delivery] = await deliveriesOf(app, unconfigured.key);
   assert.deepEqual([delivery?.state, delivery?.reason], ['suppressed', 'not_configured']);
-  // One that waits for its repetition is held back when its time comes.
-  on('/pausing', answering(500));
-  const order = await subscribed(world, {}, '/pausing');
+  // A delivery that waits for its retry is suppressed when it becomes due.
+  on('/pausing', answerWith(500));
+  const order = await newSubscriber(world, {}, '/pausing');
   await deliveryOf(world, order, order.certificateId, ({ attempts }) => attempts.length === 1);
   await world.save(order.key, { disabled: true });
-  await later(app, 10_000);
+  await advanceAndPoll(app, 10_000);
   const held = await deliveryOf(world, order, order.certificateId, ({ state }) => state === 'suppressed');
   assert.deepEqual([held.reason, held.attempts.length], ['disabled', 1]);
-  assert.equal(told(await resend(held.id, order)), '409 callback_paused');
-  assert.equal(told(await replay(order, { state: 'suppressed' })), '409 callback_paused');
+  assert.equal(resultOf(await resend(held.id, order)), '409 callback_paused');
+  assert.equal(resultOf(await replay(order, { state: 'suppressed' })), '409 callback_paused');
 });
 
 rule('delivery 7', 'it can be sent again on request, and so can a suppressed one', async () => {
-  const order = await subscribed(world, { disabled: true }, '/paused');
+  const order = await newSubscriber(world, { disabled: true }, '/paused');
   const ids = [order.certificateId];
   for (let count = 0; count < 6; count += 1) {
     app.advance(1);
-    ids.push(await reissued(app, order));
+    ids.push(await reissueOnce(app, order));
   }
-  await until('all are suppressed', async () => (await deliveriesOf(app, order.key, '?state=suppressed')).length === 7);
+  await waitFor(
+    'all are suppressed',
+    async () => (await deliveriesOf(app, order.key, '?state=suppressed')).length === 7,
+  );
   await world.save(order.key, { disabled: false });
   const before = world.receiver.requests.length;
   assert.deepEqual((await replay(order, { state: 'suppressed' })).body.data, { resent: 7, next_after: null });
-  await until('all arrived', async () => (await deliveriesOf(app, order.key, '?state=delivered')).length === 7);
+  await waitFor('all arrived', async () => (await deliveriesOf(app, order.key, '?state=delivered')).length === 7);
   const order_ = world.receiver.requests
     .map((_, index) => callbackIn(world.receiver, index))
     .slice(before)
@@ -161,29 +164,29 @@ rule('delivery 7', 'it can be sent again on request, and so can a suppressed one
   assert.deepEqual(
     order_.map(({ body }) => body.cert_id),
     ids,
-    'in the order in which they came about',
+    'in order of creation',
   );
 
-  on('/once', answering(500, 200));
-  const other = await subscribed(world, {}, '/once');
+  on('/once', answerWith(500, 200));
+  const other = await newSubscriber(world, {}, '/once');
   const failing = await deliveryOf(world, other, other.certificateId, ({ attempts }) => attempts.length === 1);
-  assert.equal((await resend(failing.id, other)).body.data.delivery.state, 'pending', 'before its time');
+  assert.equal((await resend(failing.id, other)).body.data.delivery.state, 'pending', 'before it was due');
   const done = await deliveryOf(world, other, other.certificateId, ({ state }) => state === 'delivered');
   assert.equal(done.attempts.length, 2);
-  // Also one that has arrived, as often as anybody likes.
+  // Also a delivered one, any number of times.
   assert.equal((await resend(failing.id, other)).status, 200);
-  const callbacks = await arrived(world, other.certificateId, 3);
+  const callbacks = await waitForCallbacks(world, other.certificateId, 3);
   assert.equal(new Set(callbacks.map(({ headers, text }) => headers['webhook-id'] + text)).size, 1);
 });
 
 rule('delivery 8', 'filtered by order, action, state and time, page by page with a cursor', async () => {
-  const order = await subscribed(world, {}, '/listed');
+  const order = await newSubscriber(world, {}, '/listed');
   const { key } = order;
   const second = await newOrder(app, {}, key);
   const between = new Date(app.now() + 500).toISOString();
   app.advance(1_000);
-  const third = await reissued(app, order);
-  await until('all arrived', async () => (await deliveriesOf(app, key, '?state=delivered')).length === 3);
+  const third = await reissueOnce(app, order);
+  await waitFor('all arrived', async () => (await deliveriesOf(app, key, '?state=delivered')).length === 3);
   const certificatesIn = async (query: string) => (await deliveriesOf(app, key, query)).map(({ cert_id }) => cert_id);
   const all = [third, second.certificateId, order.certificateId];
   const table: [query: string, expected: string[]][] = [
@@ -204,7 +207,7 @@ rule('delivery 8', 'filtered by order, action, state and time, page by page with
   const pages: string[] = [];
   let next: string | null = '';
   for (let count = 0; next !== null; count += 1) {
-    assert.ok(count < 5, 'a cursor that does not end');
+    assert.ok(count < 5, 'the cursor does not end');
     const { body } = await app.call('GET', `${DELIVERIES}?limit=1${next && `&after=${next}`}`, { key });
     pages.push(...body.data.deliveries.map((one: ShownDelivery) => one.cert_id));
     next = body.data.next_after;
@@ -227,48 +230,48 @@ rule('delivery 8', 'filtered by order, action, state and time, page by page with
       ['limit=x', 'limit'],
     ],
   ]) {
-    assert.equal(told(await app.call('GET', `${DELIVERIES}?${query}`, { key })), `400 invalid_parameters ${field}`);
+    assert.equal(resultOf(await app.call('GET', `${DELIVERIES}?${query}`, { key })), `400 invalid_parameters ${field}`);
   }
-  // What belongs to another account is not there.
+  // Deliveries of another account are not found.
   const stranger = await app.newKey();
   assert.deepEqual(await deliveriesOf(app, stranger, `?order_id=${order.id}`), []);
-  assert.equal(told(await resend(delivery!.id, { key: stranger })), '404 delivery_not_found');
+  assert.equal(resultOf(await resend(delivery!.id, { key: stranger })), '404 delivery_not_found');
 });
 
 rule('delivery 10', 'is called less often, and a successful callback test ends that', async () => {
-  on('/ailing', answering(500));
-  const order = await subscribed(world, {}, '/ailing');
-  on('/ailing', answeringTogether(9, 500));
-  for (let count = 0; count < 9; count += 1) await reissued(app, order);
-  await until('ten attempts', async () =>
+  on('/ailing', answerWith(500));
+  const order = await newSubscriber(world, {}, '/ailing');
+  on('/ailing', answerTogether(9, 500));
+  for (let count = 0; count < 9; count += 1) await reissueOnce(app, order);
+  await waitFor('ten attempts', async () =>
     (await deliveriesOf(app, order.key)).every(({ attempts }) => attempts.length === 1),
   );
   const count = async () =>
     (await deliveriesOf(app, order.key)).reduce((sum, { attempts }) => sum + attempts.length, 0);
-  on('/ailing', answering(500));
-  // All ten are due again now; of a receiver that is well they would all be sent.
-  await later(app, 6_000);
-  await until('one attempt to find out', async () => (await count()) === 11);
+  on('/ailing', answerWith(500));
+  // All ten are due again now; a healthy receiver would get all of them.
+  await advanceAndPoll(app, 6_000);
+  await waitFor('one attempt to find out', async () => (await count()) === 11);
   await app.callbacks.dispatcher.poll();
   assert.equal(await count(), 11);
-  const fresh = await reissued(app, order);
+  const fresh = await reissueOnce(app, order);
   await app.callbacks.dispatcher.poll();
   assert.deepEqual((await deliveriesOf(app, order.key)).find(({ cert_id }) => cert_id === fresh)?.attempts, []);
-  on('/ailing', answering(200));
-  assert.equal(told(await world.test(order.key)), '200 success');
+  on('/ailing', answerWith(200));
+  assert.equal(resultOf(await world.test(order.key)), '200 success');
   await app.callbacks.dispatcher.poll();
-  await until(
-    'all but the one that failed just now',
+  await waitFor(
+    'all but the one that just failed',
     async () => (await deliveriesOf(app, order.key, '?state=delivered')).length === 10,
   );
 });
 
 rule('event 8', 'The rejection of an order emits `order:rejected`', async () => {
-  const order = await subscribed(world, {}, '/rejected');
+  const order = await newSubscriber(world, {}, '/rejected');
   const { store } = app.app;
   const { accountId } = order.key;
   const found = await store.orders.find(accountId, order.id);
-  // As a first signer that is lost leaves it: prepared, with a lease that has run out.
+  // As a crashed signer leaves it: prepared, with an expired lease.
   const lost = { ...found!, id: 'lostorder', status: 'issuing', currentCertificateId: null, revision: 1 } as const;
   await store.transaction(async (tx) => {
     await tx.orders.insert(lost);
@@ -279,7 +282,7 @@ rule('event 8', 'The rejection of an order emits `order:rejected`', async () => 
     await tx.orders.beginSigning(lost.id, { certificateId: 'lostcert', until: app.now() - 1 });
   });
   assert.equal(await app.issuance.sweep(), 1);
-  const [callback] = await arrived(world, 'lostcert');
+  const [callback] = await waitForCallbacks(world, 'lostcert');
   assert.deepEqual(callback?.body, {
     ...{ action_type: 'order', action_id: 'order:rejected', order_id: 'lostorder', order_status: 'rejected' },
     ...{ cert_id: 'lostcert', message: 'The order has been rejected.' },

@@ -105,7 +105,7 @@ test('an authorization covers its hashes, each as often as authorized, once, for
   ] as const) {
     requireError(await signing(forHeld, [x], change), INVALID(phrase), JSON.stringify(change));
   }
-  assert.equal((await signing(forHeld, [x])).status, 200, 'what cannot be read costs nothing');
+  assert.equal((await signing(forHeld, [x])).status, 200, 'a malformed request costs no attempt');
   const rsa = await newCloudKey(app, { like: 'rsa2048' });
   const bare = await sign(app, rsa, [x], { signAlgo: '1.2.840.113549.1.1.1', hashAlgorithmOID: OID.sha256 });
   assert.equal(bare.status, 200);

@@ -54,7 +54,7 @@ function askOpenssl(context: TestContext, pem: string, hashName: string, message
 
 rule('cloud-key 6', 'The account that owns the key, and no other, signs with it', async (context) => {
   const RSA = '1.2.840.113549.1.1.1';
-  for (const [wish, hashName, signAlgo] of [
+  for (const [options, hashName, signAlgo] of [
     [{ like: 'p256' }, 'sha256', ECDSA_SHA256],
     [{ like: 'p256' }, 'sha384', '1.2.840.10045.4.3.3'],
     [{ like: 'rsa2048' }, 'sha256', RSA],
@@ -62,7 +62,7 @@ rule('cloud-key 6', 'The account that owns the key, and no other, signs with it'
     [{ like: 'rsa2048' }, 'sha384', '1.2.840.113549.1.1.12'],
     [{ product: 'code-signing' }, 'sha256', ECDSA_SHA256],
   ] as const) {
-    const held = await newCloudKey(app, wish);
+    const held = await newCloudKey(app, options);
     const messages = [randomBytes(40), randomBytes(1)];
     const hashes = messages.map((one) => digest(hashName, one));
     const answer = await sign(app, held, hashes, { signAlgo, hashAlgorithmOID: OID[hashName] });
@@ -75,7 +75,7 @@ rule('cloud-key 6', 'The account that owns the key, and no other, signs with it'
       askOpenssl(context, held.pem, hashName, message, signature);
     }
   }
-  await requireNobodyElse();
+  await requireOwnerOnly();
 });
 
 rule('cloud-key 6', 'of the Cloud Signature Consortium API v2 under `/csc/v2`', async (context) => {
@@ -93,7 +93,7 @@ rule('cloud-key 6', 'of the Cloud Signature Consortium API v2 under `/csc/v2`', 
   requireError(other, INVALID(/^Invalid parameter hashAlgorithmOID: a key of type sm2 does not sign sha256/));
 });
 
-async function requireNobodyElse() {
+async function requireOwnerOnly() {
   const held = await newCloudKey(app);
   const stranger = await app.newKey();
   const { body } = await authorize(app, held, [hash('x')]);

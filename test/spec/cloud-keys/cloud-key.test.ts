@@ -22,13 +22,13 @@ const body = (change: Record<string, unknown> = {}, top: Record<string, unknown>
 });
 
 rule('cloud-key 1', 'makes the service generate and hold the private key of the certificate', async () => {
-  for (const [wish, type] of [
+  for (const [options, type] of [
     [{ like: 'p256' }, ['p256', 256]],
     [{ like: 'rsa2048' }, ['rsa', 3072]],
     [{ signHash: 'sm3' }, ['sm2', 256]],
     [{ product: 'code-signing' }, ['p256', 256]],
   ] as const) {
-    const held = await newCloudKey(app, wish);
+    const held = await newCloudKey(app, options);
     const { cloud_keys, next_after } = await list(held.key);
     assert.deepEqual(
       [cloud_keys, next_after],
@@ -78,7 +78,7 @@ rule('cloud-key 2', 'a missing or empty `sign_key_pin` is `invalid_parameters`',
     const { code, field } = answer.body;
     assert.deepEqual([answer.status, code, field], [400, 'invalid_parameters', 'sign_key_pin'], sign_key_pin);
   }
-  assert.deepEqual((await list(order.key)).cloud_keys, [], 'a refusal leaves no key behind');
+  assert.deepEqual((await list(order.key)).cloud_keys, [], 'a refusal stores no key');
   for (const sign_key_pin of ['123456', 'x'.repeat(128), '一二三四五六']) {
     assert.equal((await reissue(app, order, body({}, { sign_key_pin }))).status, 200, sign_key_pin);
   }
@@ -100,7 +100,7 @@ rule('cloud-key 4', 'A `sign_key_pin_tip` that contains the access code is `inva
   for (const tip of [CODE, `it is ${CODE}!`, CODE.toUpperCase(), 'b l u e h a r b o u r 7 3', 'ｂｌｕｅharbour73']) {
     const { status, text, body: said } = await reissue(app, order, body({}, { sign_key_pin_tip: tip }));
     assert.deepEqual([status, said.code, said.field], [400, 'invalid_parameters', 'sign_key_pin_tip'], tip);
-    assert.ok(!text.includes(tip), 'what was sent is not repeated');
+    assert.ok(!text.includes(tip), 'the input is not repeated');
   }
   assert.equal((await reissue(app, order, body({}, { sign_key_pin_tip: 'blue' }))).status, 200);
 });
@@ -144,7 +144,7 @@ rule('cloud-key 8', '`PUT /openapi/v3/cloud-keys/{id}/pin` gives a key another a
   assert.equal((await authorize(app, held, [hash('x')])).body.error, 'invalid_authentication_data');
   assert.equal((await sign(app, held, [hash('x')], withCode(next))).status, 200, 'it is the same key');
   const again = await change({ pin: next, new_pin: CODE });
-  assert.equal(again.body.data.cloud_key.hint, null, 'the hint was for the code before');
+  assert.equal(again.body.data.cloud_key.hint, null, 'the hint belonged to the previous code');
 });
 
 rule('cloud-key 9', '`DELETE /openapi/v3/cloud-keys/{id}` destroys a key for good', async () => {
@@ -167,8 +167,8 @@ rule('cloud-key 9', '`DELETE /openapi/v3/cloud-keys/{id}` destroys a key for goo
     signAlgo: '1.2.840.10045.4.3.2',
   };
   const signed = await app.call('POST', '/csc/v2/signatures/signHash', { key: held.key, json: late });
-  assert.equal(signed.status, 400, 'what was authorized before is void');
-  assert.ok(new X509Certificate(held.pem).validToDate.getTime() > app.now(), 'its certificate is not touched');
+  assert.equal(signed.status, 400, 'earlier authorizations are void');
+  assert.ok(new X509Certificate(held.pem).validToDate.getTime() > app.now(), 'its certificate is not affected');
 });
 
 rule('permission 9', 'Only `standard` credentials may sign with a cloud-held key', async () => {

@@ -40,7 +40,8 @@ rule('cloud-key 7', 'during it, also over a restart, the right code is refused t
   assert.equal(info.body.key.status, 'disabled');
   app.advance(1_000);
   assert.equal((await authorize(app, held, HASHES)).status, 200);
-  for (let tries = 1; tries <= 4; tries += 1) assert.deepEqual(told(await wrongly(app, held)), WRONG, 'counted anew');
+  for (let tries = 1; tries <= 4; tries += 1)
+    assert.deepEqual(told(await wrongly(app, held)), WRONG, 'the count starts again');
 });
 
 rule('cloud-key 7', 'Wrong access codes lock the key for a time that grows', async () => {
@@ -54,7 +55,7 @@ rule('cloud-key 7', 'Wrong access codes lock the key for a time that grows', asy
     assert.deepEqual(told(await wrongly(app, held)), [400, 'invalid_authentication_data', String(minutes * 120)]);
   }
   app.advance(30 * 24 * 60 * MINUTE);
-  assert.deepEqual(told(await wrongly(app, held))[2], String(64 * 2 * 60), 'waiting alone forgives nothing');
+  assert.deepEqual(told(await wrongly(app, held))[2], String(64 * 2 * 60), 'waiting alone does not reset the count');
 });
 
 rule('errors sign_key_locked', 'is 429 with a `Retry-After` header: wrong access codes have locked', async () => {
@@ -143,8 +144,8 @@ rule(
     const needles: string[] = [];
     const answers: Answer[] = [];
     const codes = [CODE, 'Green-Valley-41', 'Wrong-Turning-88'] as const;
-    for (const wish of [{ like: 'p256' }, { like: 'rsa2048' }, { signHash: 'sm3' }] as const) {
-      const held = await newCloudKey(app, wish);
+    for (const options of [{ like: 'p256' }, { like: 'rsa2048' }, { signHash: 'sm3' }] as const) {
+      const held = await newCloudKey(app, options);
       const { wrappedKey } = (await app.app.store.cloudKeys.find(held.key.accountId, held.id))!;
       const secret = Buffer.from((await app.app.store.secrets.get('cloud-key-secret'))!, 'base64');
       await using pool = workerPool();

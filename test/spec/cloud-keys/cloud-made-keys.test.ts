@@ -8,7 +8,7 @@ import { certificate, newOrder, type PlacedOrder, reissue } from '../../support/
 const app = await startApp();
 after(() => app[Symbol.asyncDispose]());
 
-const wish = (signHash: string, top: Record<string, unknown> = {}) => ({
+const request = (signHash: string, top: Record<string, unknown> = {}) => ({
   certificate: { csr_from: 'sign-cloud-csc', sign_hash: signHash },
   sign_key_pin: 'correct horse',
   ...top,
@@ -16,7 +16,7 @@ const wish = (signHash: string, top: Record<string, unknown> = {}) => ({
 
 /** Type and size of the generated key. */
 async function madeKey(order: PlacedOrder, signHash: string): Promise<string> {
-  const { status, body, text } = await reissue(app, order, wish(signHash));
+  const { status, body, text } = await reissue(app, order, request(signHash));
   assert.equal(status, 200, text);
   const { cloud_key_id: id } = await certificate(app, order, body.data.certificate.id);
   const { body: listed } = await app.call('GET', '/openapi/v3/cloud-keys', { key: order.key });
@@ -36,7 +36,7 @@ rule(
     });
     assert.equal(await madeKey(elliptic, 'sha256'), 'p256 256');
     assert.equal(await madeKey(elliptic, 'sm3'), 'sm2 256');
-    assert.equal(await madeKey(elliptic, 'sha256'), 'p256 256', 'nothing but SM3 asks for SM2');
+    assert.equal(await madeKey(elliptic, 'sha256'), 'p256 256', 'only SM3 implies SM2');
     const rsa = await newOrder(app, { product: 'code-signing', commonName: 'Acme', key: 'rsa2048' });
     assert.equal(await madeKey(rsa, 'sha512'), 'rsa 3072');
   },
@@ -47,7 +47,7 @@ rule(
   'An access code has 6 to 128 printable characters; another one is `invalid_parameters`',
   async () => {
     const order = await newOrder(app, { product: 'document-signing', commonName: 'Acme' });
-    const dryRun = (pin: string) => reissue(app, order, wish('sha256', { sign_key_pin: pin }), '?dry_run=true');
+    const dryRun = (pin: string) => reissue(app, order, request('sha256', { sign_key_pin: pin }), '?dry_run=true');
     for (const pin of ['123456', 'x'.repeat(128), '密码密码密码', '🔑🔑🔑🔑🔑🔑', 'a     ']) {
       assert.equal((await dryRun(pin)).status, 200, pin);
     }

@@ -1,10 +1,10 @@
-// Which addresses are public, told by the service at every edge of every range, written in the URL and answered by DNS.
-// Nothing here is ever connected to. Whether an address is public shows without that: a literal that is public gets as
-// far as the rate, and a name with a public address and a failed look-up beside it is an error of sending.
+// Which addresses are public, checked over HTTP at both ends of every range, as literals in the URL and in DNS answers.
+// No address is connected to: a public literal gets as far as the rate limit, and a name with a public address and a
+// failed lookup is a send error.
 import assert from 'node:assert/strict';
 import net from 'node:net';
 import { after, mock } from 'node:test';
-import { startCallbackApp, told } from '../../support/callback-app.ts';
+import { resultOf, startCallbackApp } from '../../support/callback-app.ts';
 import { rule } from '../../support/contract.ts';
 
 const dial = mock.method(net.Socket.prototype, 'connect');
@@ -17,13 +17,13 @@ const { dns } = world.outside;
 const key = await world.app.newKey();
 const spent = await narrow.app.newKey();
 const nowhere = { url: 'https://missing.example.test/', access_key: 'k' };
-assert.equal(told(await narrow.test(spent, nowhere)), '422 callback_send_error', 'its only token is gone');
+assert.equal(resultOf(await narrow.test(spent, nowhere)), '422 callback_send_error', 'its only token is used');
 
 const PRIVATE = '422 callback_private_domain';
 const PUBLIC_LITERAL = '429 request_too_fast';
 const PUBLIC_NAME = '422 callback_send_error';
 
-/** Whatever was connected to in this process, besides the service by its callers. */
+/** Addresses this process connected to, except the service itself. */
 function dialled(): string[] {
   const ports = [world.app.url, narrow.app.url].map((url) => new URL(url).port);
   const options = dial.mock.calls.map(
@@ -32,15 +32,15 @@ function dialled(): string[] {
   return options.filter(({ port }) => !ports.includes(String(port))).map(({ host, port }) => `${host}:${port}`);
 }
 
-/** Also of a name that says by itself what it is. */
+/** Also for names that contain the address. */
 const ofLiteral = async (host: string): Promise<string> =>
-  told(await narrow.test(spent, { url: `https://${host}/`, access_key: 'k' }));
+  resultOf(await narrow.test(spent, { url: `https://${host}/`, access_key: 'k' }));
 
 async function ofName(type: 'A' | 'AAAA', address: string): Promise<string> {
   const name = 'edge.example.test';
   dns.set(name, type, [address]);
   dns.set(name, type === 'A' ? 'AAAA' : 'A', 'servfail');
-  return told(await world.test(key, { url: `https://${name}/`, access_key: 'k' }));
+  return resultOf(await world.test(key, { url: `https://${name}/`, access_key: 'k' }));
 }
 
 async function requireIPv4(address: string, isPublic: boolean): Promise<void> {
@@ -52,7 +52,9 @@ async function requireIPv6(address: string, isPublic: boolean): Promise<void> {
   assert.equal(await ofName('AAAA', address), isPublic ? PUBLIC_NAME : PRIVATE, `AAAA ${address}`);
 }
 
-/** The address before a range, its first, its last, and the one after; - where there is none, or another range begins. */
+/**
+ * The address before a range, its first, its last, and the one after; - where there is none or another range begins.
+ */
 const RANGES_4: readonly string[] = [
   '-               0.0.0.0       0.255.255.255   1.0.0.0',
   '9.255.255.255   10.0.0.0      10.255.255.255  11.0.0.0',
@@ -98,7 +100,7 @@ rule(
 );
 
 rule('address 1', 'An IPv4 address is not public inside 0/8, 10/8, 100.64/10, 127/8', async () => {
-  // However it is written: the parser makes a number of each of these.
+  // In any notation: the URL parser reads each of these as a number.
   const loopback = [
     '127.1',
     '127.0.1',
@@ -111,7 +113,7 @@ rule('address 1', 'An IPv4 address is not public inside 0/8, 10/8, 100.64/10, 12
   ];
   const others = ['0', '0x', '0.0', '0xa9fea9fe', '2852039166', '0251.0376.0251.0376', '012.1', '10.1', '3232235777'];
   for (const host of [...loopback, ...others]) assert.equal(await ofLiteral(host), PRIVATE, host);
-  assert.equal(await ofLiteral('010.0.0.1'), PUBLIC_LITERAL, 'which is 8.0.0.1, as the parser reads it');
+  assert.equal(await ofLiteral('010.0.0.1'), PUBLIC_LITERAL, 'which the parser reads as 8.0.0.1');
   assert.deepEqual(dialled(), []);
 });
 
@@ -121,7 +123,7 @@ const RANGES_6: readonly string[] = [
   '2001:ffff:ffff:ffff:ffff:ffff:ffff:ffff 2002:: 2002:ffff:ffff:ffff:ffff:ffff:ffff:ffff 2003::',
   '2620:4f:7fff:ffff:ffff:ffff:ffff:ffff 2620:4f:8000:: 2620:4f:8000:ffff:ffff:ffff:ffff:ffff 2620:4f:8001::',
   '3ffe:ffff:ffff:ffff:ffff:ffff:ffff:ffff 3fff:: 3fff:fff:ffff:ffff:ffff:ffff:ffff:ffff 3fff:1000::',
-  // What lies around 2000::/3.
+  // Outside of 2000::/3.
   '- :: 1fff:ffff:ffff:ffff:ffff:ffff:ffff:ffff 2000::',
   '3fff:ffff:ffff:ffff:ffff:ffff:ffff:ffff 4000:: ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff -',
 ];
@@ -146,7 +148,7 @@ rule(
       'ff02::1',
       '5f00::1',
     ];
-    // A public IPv4 address does not make the IPv6 address around it public.
+    // A public embedded IPv4 address does not make the IPv6 address public.
     const around = ['::ffff:8.8.8.8', '::8.8.8.8', '::ffff:0:8.8.8.8', '2002:808:808::1', '64:ff9b:1::8.8.8.8'];
     for (const address of [...special, ...around]) await requireIPv6(address, false);
     for (const address of ['::ffff:127.0.0.1', '::127.0.0.1', '::ffff:169.254.169.254', '2002:7f00:1::1']) {
@@ -169,12 +171,12 @@ rule('address 2', 'one in 64:ff9b::/96 is judged by the IPv4 address it carries'
   assert.deepEqual(dialled(), []);
 });
 
-/** Published as if they were public, so that whoever asks for them answers otherwise. */
+/** Published with public addresses, so that a DNS query would change the response. */
 async function ofPublished(name: string): Promise<readonly [answer: string, queries: number]> {
   dns.set(name, 'A', ['93.184.215.14']);
   dns.set(name, 'AAAA', 'servfail');
   const before = dns.queries.length;
-  const answer = told(await world.test(key, { url: `https://${name}:8443/x?y`, access_key: 'k' }));
+  const answer = resultOf(await world.test(key, { url: `https://${name}:8443/x?y`, access_key: 'k' }));
   return [answer, dns.queries.length - before];
 }
 
@@ -186,7 +188,7 @@ rule('address 4', '`localhost`, names under `localhost`, `local`, `internal` and
   ];
   for (const name of names) {
     assert.deepEqual(await ofPublished(name), [PRIVATE, 0], name);
-    assert.equal(await ofLiteral(name), PRIVATE, `${name}, before the rate`);
+    assert.equal(await ofLiteral(name), PRIVATE, `${name}, before the rate limit`);
   }
   const alike = [
     ...[
@@ -202,7 +204,7 @@ rule('address 4', '`localhost`, names under `localhost`, `local`, `internal` and
   for (const name of alike) {
     const [answer, queries] = await ofPublished(name);
     assert.equal(answer, PUBLIC_NAME, name);
-    assert.ok(queries > 0, `${name} is a name like any other`);
+    assert.ok(queries > 0, `${name} is an ordinary name`);
   }
   assert.deepEqual(dialled(), []);
 });
@@ -235,12 +237,12 @@ rule(
     for (const host of [...hosts, ...bracketed]) {
       for (const authority of [host, `${host}:${port}`, `${host}:1`]) {
         const answer = await world.test(key, { url: `https://${authority}/`, access_key: 'k' });
-        assert.equal(told(answer), PRIVATE, authority);
-        assert.equal(await ofLiteral(authority), PRIVATE, `${authority}, before the rate`);
+        assert.equal(resultOf(answer), PRIVATE, authority);
+        assert.equal(await ofLiteral(authority), PRIVATE, `${authority}, before the rate limit`);
       }
     }
     assert.deepEqual([dns.queries.length, narrow.outside.dns.queries.length], before);
-    assert.deepEqual(world.receiver.connections, [], 'although somebody listens there');
+    assert.deepEqual(world.receiver.connections, [], 'although the port is open');
     assert.deepEqual(dialled(), []);
   },
 );

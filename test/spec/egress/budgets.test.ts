@@ -1,14 +1,14 @@
-// How long a test may take, with the real times: receivers and name servers that never answer, or one byte at a time, or
-// just before each time is over. All of them run at once, so that the file takes as long as the slowest test.
+// Time limits of a test, at their real values: receivers and name servers that never answer, send a byte at a time, or
+// answer just before a limit. All run concurrently, so that the file takes as long as its slowest case.
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import net from 'node:net';
 import { after } from 'node:test';
-import { startCallbackApp, told } from '../../support/callback-app.ts';
+import { resultOf, startCallbackApp } from '../../support/callback-app.ts';
 import { rule } from '../../support/contract.ts';
-import { isOurs } from '../../support/outside.ts';
-import { type Script, saysAndWaits } from '../../support/receiver.ts';
+import { isLocalAddress } from '../../support/outside.ts';
+import { respondAndKeepOpen, type Script } from '../../support/receiver.ts';
 
 const world = await startCallbackApp({
   RESEAL_CALLBACK_TEST_RATE: '1000/s',
@@ -23,7 +23,7 @@ after(() => {
   for (const child of children) child.kill('SIGKILL');
 });
 
-/** How much later a busy machine may look at its clock; the limits lie further apart than that. */
+/** Tolerance for a busy machine; the limits are further apart than that. */
 const LATE_MS = 1_900;
 const identity = outside.ca.identity(['*.example.test']);
 let names = 0;
@@ -33,7 +33,7 @@ function published(...answers: Parameters<typeof dns.set<'A'>>[2][]): string {
   return `name-${names}.example.test`;
 }
 
-/** Never idle for long, and never done. */
+/** Never idle long enough to time out, and never done. */
 const dripping =
   (head: string, drop: string): Script =>
   (socket) => {
@@ -43,7 +43,7 @@ const dripping =
   };
 const answering = async (script: Script) => (await outside.receiver({ identity, script })).port;
 
-/** Before the receiver, for so long: the handshake begins when it is over. */
+/** Delays the connection before the receiver, so that the handshake starts late. */
 async function delayed(port: number, ms: number): Promise<number> {
   const server = net.createServer({ pauseOnConnect: true }, (client) => {
     client.on('error', () => {});
@@ -60,7 +60,7 @@ async function delayed(port: number, ms: number): Promise<number> {
   return (server.address() as net.AddressInfo).port;
 }
 
-/** Its queue is full and it accepts nothing, so the system drops what else arrives: what firewalls do to strangers. */
+/** Its accept queue is full, so the kernel drops further SYNs, as a firewall does. */
 async function blackHole(host: string): Promise<number> {
   const program = `
     const server = require('node:net').createServer();
@@ -79,32 +79,32 @@ async function blackHole(host: string): Promise<number> {
   return Number(line);
 }
 
-/** Where to, what comes of it (`success`, or the stage and the reason), and what takes how much time at most. */
+/** The target, the expected result (`success`, or stage and reason), and the maximum time per phase. */
 type Case = readonly [host: string, port: number, expected: string, most: Readonly<Record<string, number>>];
 
 async function cases(): Promise<Record<string, Case>> {
   const here = ['127.0.0.1'];
   const silent = await answering(() => {});
   const mute = await outside.receiver({ onAccept: () => {} });
-  // The beginning of a long answer to a handshake, and then one byte after the other.
+  // The start of a long ServerHello, then one byte at a time.
   const onAccept = (socket: net.Socket) => dripping('\x16\x03\x03\x3f\x7f\x02\0\x3f\x7b\x03\x03', 'x')(socket, '');
   const hesitant = await outside.receiver({ onAccept });
   const headDrips = await answering(dripping('HTTP/1.1 200 OK\r\nX-A: ', 'a'));
-  const interim = await answering(saysAndWaits('HTTP/1.1 102 Processing\r\n\r\n'));
-  const noBody = await answering(saysAndWaits('HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n'));
+  const interim = await answering(respondAndKeepOpen('HTTP/1.1 102 Processing\r\n\r\n'));
+  const noBody = await answering(respondAndKeepOpen('HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n'));
   const bodyDrips = await answering(dripping('HTTP/1.1 200 OK\r\n\r\n', 'a'));
   const half = published(here);
   dns.set(half, 'AAAA', 'silence');
   const [noDns, noTls, noAnswer] = ['resolve dns_timeout', 'tls tls_timeout', 'response response_timeout'];
   return {
     'a name server that never answers': [published('silence'), 443, noDns, { resolve: 3_000 }],
-    'one that never answers for IPv6': [half, silent, noDns, { resolve: 3_000 }],
-    'nobody speaks TLS': [published(here), mute.port, noTls, { connect_and_tls: 5_000 }],
+    'a name server that never answers for IPv6': [half, silent, noDns, { resolve: 3_000 }],
+    'a server that does not speak TLS': [published(here), mute.port, noTls, { connect_and_tls: 5_000 }],
     'a handshake that drips': [published(here), hesitant.port, noTls, { connect_and_tls: 5_000 }],
     'no answer': [published(here), silent, noAnswer, { whole: 10_000 }],
-    'an answer whose head drips': [published(here), headDrips, noAnswer, { whole: 10_000 }],
-    'an interim answer and no other': [published(here), interim, noAnswer, { whole: 10_000 }],
-    // A lost query costs a second and the handshake begins late, so that less than the whole is left.
+    'a response head sent a byte at a time': [published(here), headDrips, noAnswer, { whole: 10_000 }],
+    'an interim response only': [published(here), interim, noAnswer, { whole: 10_000 }],
+    // A lost query costs a second and the handshake starts late, so that less than the total is left.
     'every phase just in time, and then no answer': [
       ...([published('silence', here), await delayed(silent, 3_500), noAnswer] as const),
       { whole: 10_000, resolve: 3_000, connect_and_tls: 5_000 },
@@ -114,14 +114,14 @@ async function cases(): Promise<Record<string, Case>> {
   };
 }
 
-/** Where packets vanish, which needs more addresses than one. */
+/** Black-holed addresses, which need more than one loopback address. */
 async function holes(): Promise<Record<string, Case>> {
   const port = await blackHole('127.0.0.2');
   await outside.receiver({ host: '127.0.0.3', port, onAccept: () => {} });
   const [alone, both] = [published(['127.0.0.2']), published(['127.0.0.2', '127.0.0.3'])];
   return {
     'an address that swallows every packet': [alone, port, 'connect connect_timeout', { connect_and_tls: 5_000 }],
-    'and behind it one that does not speak TLS': [both, port, 'tls tls_timeout', { connect_and_tls: 5_000 }],
+    'followed by one that does not speak TLS': [both, port, 'tls tls_timeout', { connect_and_tls: 5_000 }],
   };
 }
 
@@ -129,7 +129,7 @@ rule(
   'egress 4',
   'A test ends within 10 seconds, of which resolution takes at most 3, connection and TLS 5, and the body 1.',
   async (t) => {
-    const isLinux = await isOurs('127.0.0.3');
+    const isLinux = await isLocalAddress('127.0.0.3');
     if (!isLinux) t.diagnostic('this machine has 127.0.0.1 only: no packets vanish');
     const all = { ...(await cases()), ...(isLinux ? await holes() : {}) };
     const key = await app.newKey();
@@ -141,7 +141,7 @@ rule(
         const whole = Math.round(performance.now() - begun);
         const what = `${title}, ${whole} ms: ${answer.text}`;
         const { stage, reason, phases_ms: phases } = answer.body.data?.callback ?? answer.body.details;
-        const outcome = told(answer) === '200 success' ? 'success' : `${stage} ${reason}`;
+        const outcome = resultOf(answer) === '200 success' ? 'success' : `${stage} ${reason}`;
         assert.equal(outcome, expected, what);
         const took: Readonly<Record<string, number>> = {
           ...phases,

@@ -1,5 +1,5 @@
-// Whom the service believes, and that no environment can talk it out of asking: the real program, started where every
-// variable that Node listens to says to trust everybody, to speak old versions and to go through a proxy.
+// Which certificates the service trusts, and that the environment cannot weaken it: the real program, started with every
+// Node variable set to disable verification, allow old TLS versions and use a proxy.
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -13,35 +13,35 @@ import { reseal } from '../../support/in-process.ts';
 import { HOST } from '../../support/outside.ts';
 import { startReseal } from '../../support/process.ts';
 import { Receiver, type ReceiverOptions } from '../../support/receiver.ts';
-import { ThrowAwayCa } from '../../support/receiver-certificates.ts';
+import { TestCa } from '../../support/receiver-certificates.ts';
 
 const world = await startCallbackApp({ RESEAL_CALLBACK_TEST_RATE: '1000/s' });
 after(() => world[Symbol.asyncDispose]());
 const { app, outside } = world;
 
 const DAY = 86_400_000;
-const stranger = new ThrowAwayCa('Another Root');
-/** What Node as a server needs to do what nobody should do any more. */
+const stranger = new TestCa('Another Root');
+/** What Node needs as a server to speak deprecated TLS. */
 const WEAK = 'ALL:eNULL:aNULL@SECLEVEL=0';
 const old = (maxVersion: 'TLSv1' | 'TLSv1.1') => ({ minVersion: 'TLSv1', maxVersion, ciphers: WEAK }) as const;
 
-/** What each receiver shows, and what comes of it: the version that was spoken, or why nothing was sent. */
+/** The certificate of each receiver and the result: the TLS version, or why nothing was sent. */
 const RECEIVERS: Readonly<Record<string, readonly [ReceiverOptions, expected: string]>> = {
-  'a good one, TLS 1.3': [{ tls: { minVersion: 'TLSv1.3' } }, 'TLSv1.3'],
-  'a good one, TLS 1.2': [{ tls: { maxVersion: 'TLSv1.2' } }, 'TLSv1.2'],
-  'one for all hosts of the domain': [{ identity: outside.ca.identity(['*.example.test']) }, 'TLSv1.3'],
-  'a certificate of nobody known': [{ identity: stranger.identity([HOST]) }, 'certificate_untrusted'],
-  'one that it has signed itself': [{ identity: stranger.asServer() }, 'certificate_untrusted'],
+  'a valid certificate, TLS 1.3': [{ tls: { minVersion: 'TLSv1.3' } }, 'TLSv1.3'],
+  'a valid certificate, TLS 1.2': [{ tls: { maxVersion: 'TLSv1.2' } }, 'TLSv1.2'],
+  'a wildcard certificate': [{ identity: outside.ca.identity(['*.example.test']) }, 'TLSv1.3'],
+  'a certificate of an unknown CA': [{ identity: stranger.identity([HOST]) }, 'certificate_untrusted'],
+  'a self-signed certificate': [{ identity: stranger.asServer() }, 'certificate_untrusted'],
   'a certificate for another host': [
     { identity: outside.ca.identity(['other.example.test', 'example.test', '127.0.0.1']) },
     'certificate_wrong_host',
   ],
-  'one for a part of the name': [{ identity: outside.ca.identity(['*.test']) }, 'certificate_wrong_host'],
-  'one that has expired': [
+  'a certificate for a part of the name': [{ identity: outside.ca.identity(['*.test']) }, 'certificate_wrong_host'],
+  'an expired certificate': [
     { identity: outside.ca.identity([HOST], { from: Date.now() - 9 * DAY, until: Date.now() - DAY }) },
     'certificate_expired',
   ],
-  'one of tomorrow': [
+  'a certificate that is not valid yet': [
     { identity: outside.ca.identity([HOST], { from: Date.now() + DAY }) },
     'certificate_not_yet_valid',
   ],
@@ -62,7 +62,7 @@ const receivers = await Promise.all(
   })),
 );
 
-/** One test of each. Nothing may be sent to whom we do not believe. */
+/** One test of each. Nothing may be sent to an untrusted receiver. */
 async function requireVerdicts(test: (url: string) => Promise<{ status: number; body: Verdict }>): Promise<void> {
   for (const { title, expected, receiver } of receivers) {
     const before = [receiver.connections.length, receiver.requests.length];
@@ -91,7 +91,7 @@ rule('egress 1', 'the certificate of the receiver is verified for the host, over
   await requireVerdicts((url) => world.test(key, { url, access_key: 'k' }));
 });
 
-/** Nobody is asked for anything here; who connects has believed the environment. */
+/** A proxy that must not be used: a connection means that the service followed the environment. */
 const proxy = await Receiver.start({ onAccept: (socket) => socket.destroy() });
 after(() => proxy[Symbol.asyncDispose]());
 
@@ -114,7 +114,7 @@ function hostileEnvironment(): Record<string, string> {
   };
 }
 
-/** What Node by itself makes of such an environment, or nothing would be proven below. */
+/** Control experiment: what Node itself does in such an environment. Otherwise the test below would prove nothing. */
 async function requireHostile(env: Record<string, string>): Promise<void> {
   const untrusted = receivers.find(({ expected }) => expected === 'certificate_untrusted')!.receiver;
   const outdated = receivers.find(({ title }) => title === 'TLS 1.1 only')!.receiver;
@@ -131,8 +131,8 @@ async function requireHostile(env: Record<string, string>): Promise<void> {
   let out = '';
   child.stdout.on('data', (chunk) => (out += chunk));
   await once(child, 'close');
-  assert.equal(out, '200 200\n', 'it trusts everybody and speaks old versions');
-  assert.equal(proxy.connections.length, 1, 'and goes through the proxy');
+  assert.equal(out, '200 200\n', 'it trusts every certificate and speaks old versions');
+  assert.equal(proxy.connections.length, 1, 'and uses the proxy');
 }
 
 rule('egress 1', 'Whatever the environment of the process says', async () => {
@@ -161,11 +161,11 @@ rule('egress 1', 'Whatever the environment of the process says', async () => {
     return { status: response.status, body: (await response.json()) as Verdict };
   };
   await requireVerdicts((target) => call('PUT', TEST, { url: target, access_key: 'k' }));
-  // And for what is saved.
+  // The same for saved settings.
   const good = receivers[0]!.receiver;
   const saved = { url: `https://${HOST}:${good.port}/saved`, access_key: 'k' };
   assert.equal((await call('PUT', TEST.replace('/test', ''), saved)).status, 200);
   assert.equal((await call('PUT', TEST, {})).status, 200);
   assert.match(good.requests.at(-1) ?? '', /^POST \/saved /);
-  assert.equal(proxy.connections.length, proxied, 'the proxy has heard nothing of all that');
+  assert.equal(proxy.connections.length, proxied, 'the proxy was not used');
 });

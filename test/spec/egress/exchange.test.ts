@@ -1,12 +1,19 @@
-// What is sent to a receiver, byte for byte, and what is made of its answer: the status line decides, nobody follows it
-// anywhere, and what comes after it is cut off and never judged.
+// The bytes sent to a receiver, and how its response is classified: the status line decides, redirects are not followed,
+// and the rest is truncated and never interpreted.
 import assert from 'node:assert/strict';
 import { after } from 'node:test';
 import { gzipSync } from 'node:zlib';
-import { callbackIn, startCallbackApp, startPublicCallbackApp, told } from '../../support/callback-app.ts';
+import { callbackIn, resultOf, startCallbackApp, startPublicCallbackApp } from '../../support/callback-app.ts';
 import { rule } from '../../support/contract.ts';
 import { HOST } from '../../support/outside.ts';
-import { dripping, endless, resetAfter, type Script, says, saysAndWaits } from '../../support/receiver.ts';
+import {
+  drip,
+  resetAfter,
+  respond,
+  respondAndKeepOpen,
+  respondEndlessly,
+  type Script,
+} from '../../support/receiver.ts';
 
 const world = await startCallbackApp({
   RESEAL_CALLBACK_TEST_RATE: '1000/s',
@@ -36,9 +43,9 @@ rule('egress 2', 'Redirects are not followed: a 3xx is `callback_response_not_20
     for (const place of places) {
       const before = receiver.requests.length;
       const fields = [`Location: ${place}`, `Refresh: 0; url=${place}`, `Alt-Svc: h2=":${elsewhere.port}"`];
-      receiver.script = says(`HTTP/1.1 ${status} Moved\r\n${fields.join('\r\n')}\r\nContent-Length: 0\r\n\r\n`);
+      receiver.script = respond(`HTTP/1.1 ${status} Moved\r\n${fields.join('\r\n')}\r\nContent-Length: 0\r\n\r\n`);
       const answer = await world.test(key, { url: url('/first'), access_key: 'k' });
-      assert.equal(told(answer), '422 callback_response_not_200', `${status} ${place}`);
+      assert.equal(resultOf(answer), '422 callback_response_not_200', `${status} ${place}`);
       assert.deepEqual([answer.body.details.http_status, answer.body.details.reason], [status, null]);
       assert.equal(receiver.requests.length, before + 1, 'one request, and no second');
       assert.match(callbackIn(receiver).line, /^POST \/first /);
@@ -46,7 +53,7 @@ rule('egress 2', 'Redirects are not followed: a 3xx is `callback_response_not_20
     }
   }
   assert.deepEqual([elsewhere.connections, plain.connections], [[], []]);
-  assert.equal(outside.dns.queries.length - asked, 2 * sent, 'and no name was asked for but that of the receiver');
+  assert.equal(outside.dns.queries.length - asked, 2 * sent, 'and only the receiver’s name was resolved');
 });
 
 const HEAD = 'HTTP/1.1 200 OK\r\n';
@@ -55,24 +62,26 @@ const CHUNKS = 'Transfer-Encoding: chunked\r\n\r\n';
 const bomb = gzipSync(Buffer.alloc(20 * 1024 * 1024, 'A')).toString('latin1');
 
 const BODIES: Readonly<Record<string, (head: string) => Script>> = {
-  'none at all': (head) => saysAndWaits(`${head}Content-Length: 0\r\n\r\n`),
-  'one that never comes': (head) => saysAndWaits(`${head}Content-Length: 5\r\n\r\n`),
-  'one that never ends, of no length': (head) => saysAndWaits(`${head}\r\nbeginning`),
-  'one that drips': (head) => dripping(`${head}\r\n`, 'a'),
-  'chunks that drip': (head) => dripping(head + CHUNKS, '1\r\na\r\n'),
-  'bytes without end': (head) => endless(`${head}\r\n`, 'x'.repeat(5_000)),
-  'a length beyond all memory': (head) => endless(`${head}Content-Length: 9007199254740991\r\n\r\n`, 'x'.repeat(5_000)),
-  'chunks without end': (head) => endless(head + CHUNKS, '1\r\nx\r\n'),
-  'an extension without end': (head) => endless(`${head}${CHUNKS}2;`, 'a=b;'),
-  'a trailer without end': (head) => endless(`${head}${CHUNKS}2\r\nok\r\n0\r\n`, 'a: b\r\n'),
-  'one that is cut off': (head) => says(`${head}Content-Length: 20\r\n\r\nok`),
-  'one that is reset': (head) => resetAfter(`${head}Content-Length: 20\r\n\r\nok`),
+  'none at all': (head) => respondAndKeepOpen(`${head}Content-Length: 0\r\n\r\n`),
+  'a body that never comes': (head) => respondAndKeepOpen(`${head}Content-Length: 5\r\n\r\n`),
+  'an endless body without length': (head) => respondAndKeepOpen(`${head}\r\nbeginning`),
+  'a body sent a byte at a time': (head) => drip(`${head}\r\n`, 'a'),
+  'chunks that drip': (head) => drip(head + CHUNKS, '1\r\na\r\n'),
+  'bytes without end': (head) => respondEndlessly(`${head}\r\n`, 'x'.repeat(5_000)),
+  'a length beyond all memory': (head) =>
+    respondEndlessly(`${head}Content-Length: 9007199254740991\r\n\r\n`, 'x'.repeat(5_000)),
+  'chunks without end': (head) => respondEndlessly(head + CHUNKS, '1\r\nx\r\n'),
+  'an extension without end': (head) => respondEndlessly(`${head}${CHUNKS}2;`, 'a=b;'),
+  'a trailer without end': (head) => respondEndlessly(`${head}${CHUNKS}2\r\nok\r\n0\r\n`, 'a: b\r\n'),
+  'a truncated body': (head) => respond(`${head}Content-Length: 20\r\n\r\nok`),
+  'a body ended by a reset': (head) => resetAfter(`${head}Content-Length: 20\r\n\r\nok`),
   'chunks that are reset': (head) => resetAfter(`${head}${CHUNKS}5\r\nok`),
-  'a chunk of no size': (head) => says(`${head}${CHUNKS}zz\r\n`),
-  'a chunk longer than it says': (head) => says(`${head}${CHUNKS}2\r\nokzz`),
-  'a small one that is large when unpacked': (head) => says(`${head}Content-Encoding: gzip\r\n\r\n`, bomb),
-  'one that cannot be unpacked': (head) => says(`${head}Content-Encoding: gzip\r\n\r\n`, 'this is not gzip'),
-  'another answer behind it': (head) => saysAndWaits(`${head}Content-Length: 2\r\n\r\nok`, 'HTTP/1.1 500 X\r\n\r\n'),
+  'a chunk of no size': (head) => respond(`${head}${CHUNKS}zz\r\n`),
+  'a chunk longer than it says': (head) => respond(`${head}${CHUNKS}2\r\nokzz`),
+  'a decompression bomb': (head) => respond(`${head}Content-Encoding: gzip\r\n\r\n`, bomb),
+  'a body that cannot be decompressed': (head) => respond(`${head}Content-Encoding: gzip\r\n\r\n`, 'this is not gzip'),
+  'another answer behind it': (head) =>
+    respondAndKeepOpen(`${head}Content-Length: 2\r\n\r\nok`, 'HTTP/1.1 500 X\r\n\r\n'),
 };
 
 rule('egress 3', 'after a 200, a slow, broken or endless body is cut off', async () => {
@@ -81,21 +90,21 @@ rule('egress 3', 'after a 200, a slow, broken or endless body is cut off', async
     const [, status = '', index = ''] = /^POST \/(\d+)\/(\d+)/.exec(request) ?? [];
     scripts[Number(index)]?.(`HTTP/1.1 ${status} Whatever\r\n`)(socket, request);
   };
-  // All at once, for some of them take their time.
+  // Concurrently, because some of them are slow.
   await Promise.all(
     Object.keys(BODIES).map(async (title, index) => {
       const answer = await world.test(key, { url: url(`/200/${index}`), access_key: 'k' });
-      assert.equal(told(answer), '200 success', `${title} ${answer.text}`);
+      assert.equal(resultOf(answer), '200 success', `${title} ${answer.text}`);
       const { stage, reason, http_status } = answer.body.data.callback;
       assert.deepEqual([stage, reason, http_status], ['response', null, 200], title);
     }),
   );
   await receiver.deserted();
-  // The other way round, no body makes another status good.
+  // Conversely, no body makes another status a success.
   await Promise.all(
     Object.keys(BODIES).map(async (title, index) => {
       const answer = await world.test(key, { url: url(`/500/${index}`), access_key: 'k' });
-      assert.equal(told(answer), '422 callback_response_not_200', `${title} ${answer.text}`);
+      assert.equal(resultOf(answer), '422 callback_response_not_200', `${title} ${answer.text}`);
       assert.equal(answer.body.details.http_status, 500);
     }),
   );
@@ -103,34 +112,34 @@ rule('egress 3', 'after a 200, a slow, broken or endless body is cut off', async
 });
 
 rule('egress 3', 'is cut off, at 16 KiB at the latest, and does not fail the callback', async () => {
-  // A receiver on loopback that passes for a public one, since of others nothing of the body is shown.
+  // A receiver on loopback that counts as public, because bodies of private ones are not shown.
   await using open = await startPublicCallbackApp();
   const caller = await open.app.newKey();
   const excerptOf = async (script: Script) => {
     open.receiver.script = script;
     const answer = await open.test(caller, { url: open.url(), access_key: 'k' });
-    assert.equal(told(answer), '200 success');
+    assert.equal(resultOf(answer), '200 success');
     await open.receiver.deserted();
     return answer.body.data.callback.excerpt as string;
   };
-  // Control characters count as bytes and are shown as one blank, so what lies behind them comes into view.
+  // Control characters count as bytes but are shown as one space, so the excerpt reveals where the body is cut.
   const hidden = (count: number) => '\x01'.repeat(count);
-  assert.equal(await excerptOf(says(`${HEAD}\r\nA${hidden(1_000)}B`)), 'A B');
+  assert.equal(await excerptOf(respond(`${HEAD}\r\nA${hidden(1_000)}B`)), 'A B');
   for (const beyond of [16_384, 16_385, 20_000, 65_536, 1_000_000]) {
     const body = `A${hidden(beyond - 1)}B`;
     for (const script of [
-      says(`${HEAD}\r\n${body}`),
-      says(`${HEAD}Content-Length: ${body.length}\r\n\r\n${body}`),
-      says(`${HEAD}${CHUNKS}${body.length.toString(16)}\r\n${body}\r\n0\r\n\r\n`),
+      respond(`${HEAD}\r\n${body}`),
+      respond(`${HEAD}Content-Length: ${body.length}\r\n\r\n${body}`),
+      respond(`${HEAD}${CHUNKS}${body.length.toString(16)}\r\n${body}\r\n0\r\n\r\n`),
     ]) {
-      assert.equal(await excerptOf(script), 'A', `nobody has seen byte ${beyond}`);
+      assert.equal(await excerptOf(script), 'A', `byte ${beyond} is not shown`);
     }
   }
-  const raw = await excerptOf(says(`${HEAD}Content-Encoding: gzip\r\n\r\n`, bomb));
-  assert.doesNotMatch(raw, /AAAA/, 'and nothing is unpacked');
+  const raw = await excerptOf(respond(`${HEAD}Content-Encoding: gzip\r\n\r\n`, bomb));
+  assert.doesNotMatch(raw, /AAAA/, 'and nothing is decompressed');
 });
 
-/** Everything about a request that could find its way to another one. */
+/** Everything in a request that could leak into another one. */
 const OF_THE_CALLER: Readonly<Record<string, string>> = {
   'accept-language': 'zh-CN, from-caller',
   accept: 'text/from-caller',
@@ -157,10 +166,10 @@ rule(
   'egress 5',
   '`Host`, `User-Agent`, `Content-Type` (`application/json`), `Content-Length`, `X-CC-Callback-Auth`, the signature headers and `Connection` (`close`), and nothing of the request of the caller',
   async () => {
-    receiver.script = says(`${HEAD}Content-Length: 0\r\n\r\n`);
+    receiver.script = respond(`${HEAD}Content-Length: 0\r\n\r\n`);
     const json = { url: url('/hook?q=1'), access_key: 'the-key', note: 'from-caller', message: 'from-caller' };
     const answer = await world.test(key, json, { headers: OF_THE_CALLER });
-    assert.equal(told(answer), '200 success', answer.text);
+    assert.equal(resultOf(answer), '200 success', answer.text);
     const { line, headers, text } = callbackIn(receiver);
     const [head = ''] = receiver.requests.at(-1)?.split('\r\n\r\n') ?? [];
     const names = head
@@ -168,7 +177,7 @@ rule(
       .slice(1)
       .map((field) => field.split(':')[0]?.toLowerCase());
     assert.equal(line, 'POST /hook?q=1 HTTP/1.1');
-    // Besides those of the contract, only what HTTP itself needs: that there is no second request on this connection.
+    // In addition to the contract, only what HTTP requires: that the connection is closed afterwards.
     assert.deepEqual(names.sort(), [
       ...['connection', 'content-length', 'content-type', 'host', 'user-agent'],
       ...['webhook-id', 'webhook-signature', 'webhook-timestamp', 'x-cc-callback-auth'],
@@ -181,7 +190,7 @@ rule(
     assert.equal(headers['x-cc-callback-auth'], 'the-key');
     const secrets = [key.keyId, key.authKey, key.accountId, answer.headers.get('x-request-id') ?? '-'];
     const known = ['from-caller', '203.0.113.77', '0af7651916cd43dd', 'gzip', new URL(app.url).host, ...secrets];
-    for (const one of known) assert.ok(!receiver.requests.at(-1)?.includes(one), `the receiver was told ${one}`);
+    for (const one of known) assert.ok(!receiver.requests.at(-1)?.includes(one), `the receiver got ${one}`);
     assert.equal(receiver.serverNames.at(-1), HOST);
   },
 );
@@ -202,7 +211,7 @@ const TARGETS = [
 ];
 
 rule('egress 5', 'The request to the receiver has the path and query of the URL unchanged', async () => {
-  receiver.script = says(`${HEAD}Content-Length: 0\r\n\r\n`);
+  receiver.script = respond(`${HEAD}Content-Length: 0\r\n\r\n`);
   const other = await app.newKey();
   for (const [written, expected] of [
     ...TARGETS.map((target) => [target, target] as const),
@@ -210,10 +219,10 @@ rule('egress 5', 'The request to the receiver has the path and query of the URL 
     ['?only=query', '/?only=query'] as const,
   ]) {
     const given = { url: url(written), access_key: 'k' };
-    assert.equal(told(await world.test(key, given)), '200 success', written);
+    assert.equal(resultOf(await world.test(key, given)), '200 success', written);
     assert.equal(callbackIn(receiver).line, `POST ${expected} HTTP/1.1`);
     await world.save(other, given);
-    assert.equal(told(await world.test(other)), '200 success', written);
-    assert.equal(callbackIn(receiver).line, `POST ${expected} HTTP/1.1`, 'as it was saved');
+    assert.equal(resultOf(await world.test(other)), '200 success', written);
+    assert.equal(callbackIn(receiver).line, `POST ${expected} HTTP/1.1`, 'as saved');
   }
 });

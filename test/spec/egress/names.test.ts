@@ -1,13 +1,13 @@
-// What the answers of DNS to a name lead to: one address that may not be called refuses them all, a half that is missing
-// is an error, and what was checked is what is connected to, however the answers change meanwhile.
+// What DNS answers lead to: one forbidden address refuses them all, a failed lookup of either family is an error, and
+// the connection goes to the checked address, however the answers change.
 import assert from 'node:assert/strict';
 import net from 'node:net';
 import { after, mock } from 'node:test';
 import type { DnsReply } from '../../../src/sandbox/dns-server.ts';
 import type { Answer } from '../../support/app.ts';
-import { startCallbackApp, told } from '../../support/callback-app.ts';
+import { resultOf, startCallbackApp } from '../../support/callback-app.ts';
 import { rule } from '../../support/contract.ts';
-import { isOurs } from '../../support/outside.ts';
+import { isLocalAddress } from '../../support/outside.ts';
 
 const dial = mock.method(net.Socket.prototype, 'connect');
 const [FIRST, SECOND, THIRD, VICTIM] = ['127.0.0.2', '127.0.0.3', '127.0.0.4', '127.0.0.1'];
@@ -20,8 +20,8 @@ after(() => world[Symbol.asyncDispose]());
 const { app, outside } = world;
 const { dns } = outside;
 const key = await app.newKey();
-/** Linux has all of 127/8; elsewhere there may be one address only, and nowhere to move a connection to. */
-const hasMany = (await Promise.all([FIRST, SECOND, THIRD].map(isOurs))).every(Boolean);
+/** Linux has all of 127/8; other systems may have 127.0.0.1 only, and no second address to rebind to. */
+const hasMany = (await Promise.all([FIRST, SECOND, THIRD].map(isLocalAddress))).every(Boolean);
 const identity = outside.ca.identity(['*.example.test']);
 const victim = await outside.receiver({ host: VICTIM, identity });
 const { port } = victim;
@@ -29,7 +29,7 @@ const [first, second, third] = hasMany
   ? await Promise.all([FIRST, SECOND, THIRD].map((host) => outside.receiver({ host, port, identity })))
   : [];
 
-/** Whatever was connected to in this process from then on, besides the service by its callers. */
+/** Addresses this process connected to since, except the service itself. */
 function dialled(from = 0): string[] {
   const own = new URL(app.url).port;
   const options = dial.mock.calls.map(
@@ -89,14 +89,14 @@ rule('address 3', 'One address that is not public refuses the whole name.', asyn
   for (const answers of refused) {
     const name = publish(answers);
     const answer = await ask(name);
-    assert.equal(told(answer), PRIVATE, `${JSON.stringify(answers).slice(0, 100)} ${answer.text}`);
+    assert.equal(resultOf(answer), PRIVATE, `${JSON.stringify(answers).slice(0, 100)} ${answer.text}`);
     assert.ok(queriesOf(name).length > 0);
   }
-  assert.deepEqual(dialled(), [], 'not even the good ones were connected to');
+  assert.deepEqual(dialled(), [], 'not even the allowed ones were connected to');
   for (const receiver of [victim, first, second, third]) assert.deepEqual(receiver?.connections ?? [], []);
 });
 
-/** Both families, and whether the caller is told of a private address or of a failure. */
+/** Both families, and whether a private address or a failure is reported. */
 const HALVES: readonly (readonly [a: DnsReply<'A'>, aaaa: DnsReply<'AAAA'>, expected: string])[] = [
   ['nxdomain', 'nxdomain', 'name_not_found'],
   ['nodata', 'nodata', 'name_not_found'],
@@ -137,31 +137,31 @@ rule(
   async () => {
     const from = dial.mock.callCount();
     const missing = ['missing.example.test', 'a.b.c.example.test', publish({ alias: 'missing.example.test' })];
-    // Those that wait for silence wait together.
+    // Cases that wait for a timeout run concurrently.
     await Promise.all([
       ...HALVES.map(async ([a, aaaa, expected]) => {
         const answer = await ask(publish({ a: [a], aaaa: [aaaa] }));
         const what = `${a} / ${aaaa} ${answer.text}`;
-        assert.equal(told(answer), expected === PRIVATE ? PRIVATE : FAILED, what);
+        assert.equal(resultOf(answer), expected === PRIVATE ? PRIVATE : FAILED, what);
         if (expected === PRIVATE) return assert.equal(answer.body.details, undefined, what);
         const { stage, reason } = answer.body.details;
         assert.match(`${stage} ${reason}`, new RegExp(`^resolve ${expected}$`), what);
       }),
       ...missing.map(async (name) => {
         const answer = await ask(name);
-        assert.equal(told(answer), FAILED, answer.text);
+        assert.equal(resultOf(answer), FAILED, answer.text);
         assert.equal(answer.body.details.reason, 'name_not_found');
       }),
     ]);
-    assert.deepEqual(dialled(from), [], 'one half is not enough to connect to');
+    assert.deepEqual(dialled(from), [], 'one family is not enough to connect');
   },
 );
 
 rule('address 5', 'A name without any address, or with a failed look-up for one address family', async (t) => {
   if (!hasMany) return t.diagnostic('this machine has 127.0.0.1 only: nothing that is allowed can be called');
-  // No data for a family, or no such name, is no failure: most hosts have no AAAA.
+  // NODATA for a family, or NXDOMAIN, is not a failure: most hosts have no AAAA.
   for (const aaaa of ['nodata', 'nxdomain'] as const) {
-    assert.equal(told(await ask(publish({ a: [[FIRST]], aaaa: [aaaa] }))), SUCCESS, aaaa);
+    assert.equal(resultOf(await ask(publish({ a: [[FIRST]], aaaa: [aaaa] }))), SUCCESS, aaaa);
   }
 });
 
@@ -175,20 +175,20 @@ rule(
     const [toVictim = 0, toFirst = 0, toSecond = 0, toThird = 0] = counts();
     const from = dial.mock.callCount();
 
-    // The answer changes between any two queries, and back again.
+    // The answer changes with every query, back and forth.
     const name = publish({ a: [[FIRST], [VICTIM], [FIRST]] });
-    assert.equal(told(await ask(name)), SUCCESS);
+    assert.equal(resultOf(await ask(name)), SUCCESS);
     assert.deepEqual(queriesOf(name).sort(), ['A', 'AAAA'], 'one query for each family, and no more');
     assert.deepEqual(counts(), [toVictim, toFirst + 1, toSecond, toThird]);
     assert.equal(first.connections.at(-1)?.localAddress, FIRST);
-    assert.match(first.requests.at(-1) ?? '', new RegExp(`\r\nHost: ${name}:${port}\r\n`), 'and yet by its name');
+    assert.match(first.requests.at(-1) ?? '', new RegExp(`\r\nHost: ${name}:${port}\r\n`), 'but with its name as SNI');
     assert.equal(first.serverNames.at(-1), name);
 
-    // What the last test has learnt is not kept: the second answer refuses the second test.
-    assert.equal(told(await ask(name)), PRIVATE);
+    // Nothing is cached: the second answer refuses the second test.
+    assert.equal(resultOf(await ask(name)), PRIVATE);
     assert.deepEqual(queriesOf(name).length, 4);
     assert.deepEqual(counts(), [toVictim, toFirst + 1, toSecond, toThird]);
-    assert.equal(told(await ask(name)), SUCCESS);
+    assert.equal(resultOf(await ask(name)), SUCCESS);
     assert.deepEqual(counts(), [toVictim, toFirst + 2, toSecond, toThird]);
     assert.deepEqual(dialled(from), [`${FIRST}:${port}`, `${FIRST}:${port}`]);
   },
@@ -199,22 +199,22 @@ rule('address 6', 'no connection is opened to an address that was not checked', 
   assert.ok(first && second);
   const toVictim = victim.connections.length;
 
-  // A receiver that fails is no reason to ask again: only addresses of the one answer are tried.
+  // A failing receiver causes no second query: only addresses of the first answer are tried.
   first.script = (socket) => socket.destroy();
   const closing = publish({ a: [[FIRST], [VICTIM]] });
-  assert.equal(told(await ask(closing)), FAILED);
+  assert.equal(resultOf(await ask(closing)), FAILED);
   assert.equal(queriesOf(closing).length, 2);
   await first[Symbol.asyncDispose]();
   const refusing = publish({ a: [[FIRST], [VICTIM]] });
   const from = dial.mock.callCount();
   const answer = await ask(refusing);
-  assert.deepEqual([told(answer), answer.body.details.reason], [FAILED, 'connection_refused']);
+  assert.deepEqual([resultOf(answer), answer.body.details.reason], [FAILED, 'connection_refused']);
   assert.equal(queriesOf(refusing).length, 2);
   assert.deepEqual(dialled(from), [`${FIRST}:${port}`]);
 
   const several = publish({ a: [[FIRST, SECOND], [VICTIM]] });
   const toSecond = second.connections.length;
-  assert.equal(told(await ask(several)), SUCCESS, 'the next address of the same answer');
+  assert.equal(resultOf(await ask(several)), SUCCESS, 'the next address of the same answer');
   assert.equal(queriesOf(several).length, 2);
   assert.equal(second.connections.length, toSecond + 1);
   assert.equal(second.connections.at(-1)?.localAddress, SECOND);
@@ -224,17 +224,17 @@ rule('address 6', 'no connection is opened to an address that was not checked', 
 rule('address 6', 'The name is resolved once, and no connection is opened to an address', async (t) => {
   if (!hasMany) return t.diagnostic('this machine has 127.0.0.1 only: there is nothing to rebind to');
   assert.ok(third);
-  // Through aliases, for saved settings, and when a query had to be repeated because the first one was lost.
+  // Through aliases, for saved settings, and after a lost query was retried.
   const other = await app.newKey();
   const target = publish({ a: [[THIRD], [VICTIM]] });
   const alias = publish({ alias: target });
   await world.save(other, { url: `https://${alias}:${port}/saved`, access_key: 'k' });
   const before = [victim.connections.length, third.connections.length];
-  assert.equal(told(await world.test(other)), SUCCESS);
-  assert.equal(told(await world.test(other)), PRIVATE);
+  assert.equal(resultOf(await world.test(other)), SUCCESS);
+  assert.equal(resultOf(await world.test(other)), PRIVATE);
   assert.deepEqual([victim.connections.length, third.connections.length], [before[0], before[1]! + 1]);
 
   const lost = publish({ a: ['silence', [THIRD], [VICTIM]] });
-  assert.equal(told(await ask(lost)), SUCCESS);
+  assert.equal(resultOf(await ask(lost)), SUCCESS);
   assert.deepEqual([victim.connections.length, third.connections.length], [before[0], before[1]! + 2]);
 });

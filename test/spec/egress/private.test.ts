@@ -1,11 +1,11 @@
-// A private target is told by one code, and the answer is the same whatever is there: not its address, not how long it
-// took, not whether anyone listens. Otherwise a callback test would be a scanner of our own network.
+// A private target yields one code, and a response that does not depend on what is there: no address, no timing, no open
+// or closed port. Otherwise a callback test would be a port scanner for our network.
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { after } from 'node:test';
 import type { Answer } from '../../support/app.ts';
-import { startCallbackApp, told } from '../../support/callback-app.ts';
+import { resultOf, startCallbackApp } from '../../support/callback-app.ts';
 import { rule } from '../../support/contract.ts';
 import { HOST } from '../../support/outside.ts';
 
@@ -25,7 +25,7 @@ const closedPort = await (async () => {
   return closed.port;
 })();
 
-/** What it takes to recognize one of the targets below. */
+/** Text that would identify one of the targets below. */
 const TRACES = /10\.20\.30\.40|fd12:3456|93\.184|172\.16\.77\.7|secret-path|phase/;
 dns.set('inside.example.test', 'A', ['10.20.30.40']);
 dns.set('inside6.example.test', 'AAAA', ['fd12:3456::1']);
@@ -35,7 +35,7 @@ dns.set('slow.example.test', 'A', 'silence', ['10.20.30.40']);
 dns.set('half.example.test', 'A', ['10.20.30.40']);
 dns.set('half.example.test', 'AAAA', 'servfail');
 const TARGETS = [
-  // Somebody listens, nobody listens, and it is nobody's machine.
+  // An open port, a closed port, and an address without a host.
   ...[`https://127.0.0.1:${receiver.port}/secret-path`, `https://127.0.0.1:${closedPort}/`, 'https://10.20.30.40/'],
   ...[`https://${HOST}:${receiver.port}/secret-path`, `https://${HOST}:${closedPort}/secret-path`],
   ...[
@@ -51,7 +51,7 @@ const TARGETS = [
 const test = (url: string, headers: Record<string, string> = {}): Promise<Answer> =>
   world.test(key, { url, access_key: 'k' }, { headers });
 
-/** An answer without what differs from request to request. */
+/** A response without the parts that differ between requests. */
 const shape = ({ status, headers, body: { request_id, ...rest } }: Answer) => ({
   status,
   rest,
@@ -66,18 +66,18 @@ rule(
       const reference = shape(await test('https://10.0.0.1/', { 'accept-language': language }));
       for (const url of TARGETS) {
         const answer = await test(url, { 'accept-language': language });
-        assert.equal(told(answer), '422 callback_private_domain', `${url} ${answer.text}`);
+        assert.equal(resultOf(answer), '422 callback_private_domain', `${url} ${answer.text}`);
         assert.deepEqual(Object.keys(answer.body).sort(), ['code', 'message', 'request_id'], url);
-        assert.deepEqual(shape(answer), reference, `${url} is told like any other`);
+        assert.deepEqual(shape(answer), reference, `${url} is refused like any other`);
         assert.doesNotMatch(answer.text + JSON.stringify([...answer.headers]), TRACES, url);
       }
     }
-    assert.deepEqual(receiver.connections, [], 'nobody was connected to, although somebody listens');
+    assert.deepEqual(receiver.connections, [], 'no connection was made, although the port is open');
   },
 );
 
 rule('callback-test.answer 5', 'For a private target the answer gives the code and tells neither', async () => {
-  // Nor does anything that others can read about the service tell more.
+  // Nothing else that callers can read about the service reveals more.
   await app.call('GET', '/openapi/v3/account', { key });
   const from = app.output.length;
   for (const url of TARGETS) await test(url);
@@ -88,13 +88,13 @@ rule('callback-test.answer 5', 'For a private target the answer gives the code a
   const usual = app.output.split('\n').find((line) => line.includes('"/openapi/v3/account"')) ?? '';
   for (const line of lines) {
     assert.equal(JSON.parse(line).code, 'callback_private_domain');
-    assert.deepEqual(Object.keys(JSON.parse(line)), Object.keys(JSON.parse(usual)), 'with what every request has');
+    assert.deepEqual(Object.keys(JSON.parse(line)), Object.keys(JSON.parse(usual)), 'with the fields of every request');
   }
   assert.doesNotMatch(printed, TRACES);
   assert.doesNotMatch(printed, /example\.test|localhost|internal/);
   assert.match(metrics, /route="\/openapi\/v3\/account\/callback\/test",status="422"/);
   assert.doesNotMatch(metrics, /10\.20\.30\.40|fd12:3456|93\.184|172\.16\.77\.7|example\.test|secret-path|private/);
-  // The record says where the account wanted to go, and not what we found there.
+  // The audit record has the requested target, and nothing about what is there.
   const audit = JSON.stringify(db.prepare('select * from audit').all());
   assert.match(audit, /inside\.example\.test/);
   for (const found of ['fd12:3456', '172.16.77.7']) assert.ok(!audit.includes(found), found);

@@ -1,12 +1,12 @@
-// What an operator can deny and allow, for all accounts or for one, and what stays closed all the same. An address that
-// is let through shows without being called: with a failed look-up beside it, its name is an error of sending.
+// Deny and allow rules of the operator, for all accounts or for one, and what stays forbidden regardless. An allowed
+// address is recognised without calling it: together with a failed lookup, its name is a send error.
 import assert from 'node:assert/strict';
 import { after } from 'node:test';
 import type { Key } from '../../support/app.ts';
-import { environmentFor, startCallbackApp, startPublicCallbackApp, told } from '../../support/callback-app.ts';
+import { environmentFor, resultOf, startCallbackApp, startPublicCallbackApp } from '../../support/callback-app.ts';
 import { rule } from '../../support/contract.ts';
-import { isOurs } from '../../support/outside.ts';
-import { says } from '../../support/receiver.ts';
+import { isLocalAddress } from '../../support/outside.ts';
+import { respond } from '../../support/receiver.ts';
 
 const world = await startCallbackApp();
 after(() => world[Symbol.asyncDispose]());
@@ -18,9 +18,9 @@ const receiver = await outside.receiver({ identity });
 const neighbour = await outside.receiver({ identity });
 
 const LINK_LOCAL = ['169.254.0.0', '169.254.169.254', '169.254.255.255', 'fe80::', 'fe80::1', 'febf:ffff::1'];
-/** Where clouds keep what a machine may know about itself. */
+/** Metadata services of clouds. */
 const METADATA = ['168.63.129.16', '100.100.100.200', '192.0.0.192', 'fd00:ec2::254', 'fd20:ce::254'];
-/** The same in the clothes of IPv6. */
+/** The same addresses embedded in IPv6. */
 const DISGUISED = [
   ...['64:ff9b::169.254.169.254', '::ffff:169.254.169.254', '2002:a9fe:a9fe::1', '64:ff9b::168.63.129.16'],
   ...['64:ff9b:1::169.254.169.254', '::ffff:168.63.129.16'],
@@ -43,7 +43,7 @@ await app.start({
 
 const SUCCESS = '200 success';
 const PRIVATE = '422 callback_private_domain';
-/** Let through, so that the failed look-up beside it is what is told. */
+/** Allowed, so that the failed lookup is reported. */
 const PASSED = '422 callback_send_error';
 
 async function ofName(key: Key, addresses: string, port = 443): Promise<string> {
@@ -51,11 +51,11 @@ async function ofName(key: Key, addresses: string, port = 443): Promise<string> 
   const isIPv6 = addresses.includes(':');
   dns.set('rules.example.test', 'A', isIPv6 ? 'servfail' : list);
   dns.set('rules.example.test', 'AAAA', isIPv6 ? list : 'servfail');
-  return told(await world.test(key, { url: `https://rules.example.test:${port}/`, access_key: 'k' }));
+  return resultOf(await world.test(key, { url: `https://rules.example.test:${port}/`, access_key: 'k' }));
 }
 const ofLiteral = async (key: Key, address: string, port = 443): Promise<string> => {
   const host = address.includes(':') ? `[${address}]` : address;
-  return told(await world.test(key, { url: `https://${host}:${port}/`, access_key: 'k' }));
+  return resultOf(await world.test(key, { url: `https://${host}:${port}/`, access_key: 'k' }));
 };
 
 rule('address 7', 'The operator can deny further addresses', async () => {
@@ -68,7 +68,7 @@ rule('address 7', 'The operator can deny further addresses', async () => {
     }
     assert.equal(await ofName(key, '2606:2800::1', 8443), PRIVATE, 'on the port of the rule');
     assert.equal(await ofName(key, '198.41.0.4', 8443), PASSED, 'on another port than that of the rule');
-    assert.equal(await ofName(key, '64:ff9b::93.184.215.14'), PRIVATE, 'through a translator');
+    assert.equal(await ofName(key, '64:ff9b::93.184.215.14'), PRIVATE, 'through NAT64');
   }
   const asked = dns.queries.length;
   assert.equal(await ofLiteral(mine, '93.184.215.14'), PRIVATE);
@@ -77,7 +77,7 @@ rule('address 7', 'The operator can deny further addresses', async () => {
 });
 
 rule('address 7', 'The operator can deny further addresses, and allow chosen ones', async () => {
-  // Of two rules for one address, the one that denies counts.
+  // Deny takes precedence over allow for the same address.
   const rows: readonly (readonly [Key, string, string])[] = [
     [mine, '10.9.8.255', PASSED],
     [mine, '10.9.9.0', PRIVATE],
@@ -98,18 +98,18 @@ rule('address 7', 'allow chosen ones that are then let through although they are
   dns.set('hooks.internal', 'A', ['127.0.0.1']);
   const hosts = ['allowed.example.test', '127.0.0.1', 'hooks.internal'];
   const test = async (key: Key, host: string, port: number) =>
-    told(await world.test(key, { url: `https://${host}:${port}/`, access_key: 'k' }));
+    resultOf(await world.test(key, { url: `https://${host}:${port}/`, access_key: 'k' }));
   for (const host of hosts) {
     const before = receiver.requests.length;
     assert.equal(await test(mine, host, receiver.port), SUCCESS, host);
     assert.equal(receiver.requests.length, before + 1);
   }
 
-  // For that account, and on that port: nothing else was connected to.
+  // For that account and port: nothing else was connected to.
   const before = [receiver.connections.length, neighbour.connections.length];
   const asked = dns.queries.length;
   for (const host of hosts.slice(1)) assert.equal(await test(another, host, receiver.port), PRIVATE, host);
-  assert.equal(dns.queries.length, asked, 'whoever has no rule causes no query for a local name either');
+  assert.equal(dns.queries.length, asked, 'without a rule there is no query for a local name either');
   assert.equal(await test(another, 'allowed.example.test', receiver.port), PRIVATE);
   for (const host of hosts) assert.equal(await test(mine, host, neighbour.port), PRIVATE, `${host}, another port`);
   assert.deepEqual([receiver.connections.length, neighbour.connections.length], before);
@@ -134,7 +134,7 @@ rule('address 7', 'allow chosen ones that are then let through although they are
   for (const [key, addresses, expected] of rows) {
     assert.equal(await ofName(key, addresses), expected, `${addresses} ${key === mine ? 'mine' : ''}`);
   }
-  if (!(await isOurs('::1'))) return t.diagnostic('this machine has no ::1: nothing to call there');
+  if (!(await isLocalAddress('::1'))) return t.diagnostic('this machine has no ::1: nothing to call there');
   const six = await outside.receiver({ host: '::1', identity });
   assert.equal(await test(mine, '[::1]', six.port), SUCCESS);
   assert.equal(await test(another, '[::1]', six.port), PRIVATE);
@@ -151,14 +151,14 @@ rule('address 7', 'link-local and metadata addresses can never be allowed', asyn
   }
 });
 
-/** Everything of it that a caller could be shown. */
+/** All parts of it that a caller could be shown. */
 const SAYS = ['Secret: in-a-header', 'Location: https://in-a-header.example/', 'Set-Cookie: in-a-header=1'];
 const answering = (status: string) =>
-  says(`HTTP/1.1 ${status} in-the-phrase\r\n${SAYS.join('\r\n')}\r\n\r\n`, 'in-the-body '.repeat(50));
+  respond(`HTTP/1.1 ${status} in-the-phrase\r\n${SAYS.join('\r\n')}\r\n\r\n`, 'in-the-body '.repeat(50));
 
 rule('address 8', 'No excerpt of the answer of an allowed private receiver is shown.', async (t) => {
   const url = (host: string) => `https://${host}:${receiver.port}/`;
-  t.after(() => (receiver.script = says('HTTP/1.1 200 OK\r\n\r\n')));
+  t.after(() => (receiver.script = respond('HTTP/1.1 200 OK\r\n\r\n')));
   for (const host of ['allowed.example.test', '127.0.0.1', 'hooks.internal']) {
     dns.set(host, 'A', ['127.0.0.1']);
     for (const status of ['200', '201', '302', '404', '500']) {
@@ -171,7 +171,7 @@ rule('address 8', 'No excerpt of the answer of an allowed private receiver is sh
   }
   assert.doesNotMatch(app.output, /in-a-header|in-the-(body|phrase)/);
 
-  // Of a public receiver it is.
+  // For a public receiver it is shown.
   await using open = await startPublicCallbackApp();
   const key = await open.app.newKey();
   for (const status of ['200', '500']) {
@@ -183,18 +183,18 @@ rule('address 8', 'No excerpt of the answer of an allowed private receiver is sh
 });
 
 rule('address 4', 'are `callback_private_domain` without a DNS query', async () => {
-  // What was saved while a rule allowed it is no way around: the rules of today count.
+  // Settings saved while a rule allowed them are no bypass: the current rules apply.
   for (const host of ['127.0.0.1', 'hooks.internal']) {
     dns.set('hooks.internal', 'A', ['127.0.0.1']);
     await app.stop();
     await app.start({ ...environmentFor(outside), RESEAL_CALLBACK_ALLOW: `${mine.accountId}=127.0.0.1` });
     const settings = { url: `https://${host}:${receiver.port}/saved`, access_key: 'k' };
-    assert.equal(told(await world.save(mine, settings)), SUCCESS);
-    assert.equal(told(await world.test(mine)), SUCCESS);
+    assert.equal(resultOf(await world.save(mine, settings)), SUCCESS);
+    assert.equal(resultOf(await world.test(mine)), SUCCESS);
     await app.stop();
     await app.start({ ...environmentFor(outside), RESEAL_CALLBACK_ALLOW: `${another.accountId}=127.0.0.1` });
     const before = [receiver.connections.length, dns.queries.length];
-    assert.equal(told(await world.test(mine)), PRIVATE);
+    assert.equal(resultOf(await world.test(mine)), PRIVATE);
     assert.deepEqual([receiver.connections.length, dns.queries.length], before);
   }
 });

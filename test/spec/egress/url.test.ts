@@ -1,9 +1,9 @@
-// How the URL of a callback may be written, told by the service: what is of the right form reaches the receiver or gets
-// as far as the rate, and what is not is refused before anyone is asked, called or charged.
+// The syntax of a callback URL, checked over HTTP: a valid one reaches the receiver or the rate limit, and an invalid
+// one is refused before any query, call or charge.
 import assert from 'node:assert/strict';
 import { after } from 'node:test';
 import type { Key } from '../../support/app.ts';
-import { callbackIn, startCallbackApp, told } from '../../support/callback-app.ts';
+import { callbackIn, resultOf, startCallbackApp } from '../../support/callback-app.ts';
 import { rule } from '../../support/contract.ts';
 import { HOST } from '../../support/outside.ts';
 
@@ -21,40 +21,40 @@ const receiver = await outside.receiver({ identity: outside.ca.identity([...NAME
 for (const name of [...NAMES, 'single']) outside.dns.set(name, 'A', ['127.0.0.1']);
 const key = await app.newKey();
 
-// The rate comes after everything that a URL says by itself. Whoever has no token is told so of every good URL, and
-// nothing has left the machine.
+// The rate limit comes after the checks of the URL itself. An account without tokens is refused by it for every valid
+// URL, without any network traffic.
 const narrow = await startCallbackApp({ RESEAL_CALLBACK_TEST_RATE: '1/h' });
 after(() => narrow[Symbol.asyncDispose]());
 const spent = await narrow.app.newKey();
-assert.equal(told(await narrow.test(spent, { url: narrow.url(), access_key: 'k' })), '200 success');
+assert.equal(resultOf(await narrow.test(spent, { url: narrow.url(), access_key: 'k' })), '200 success');
 
 const GOOD = '429 request_too_fast';
 const INVALID = '400 invalid_callback_url url';
 const NOT_HTTPS = '400 callback_url_not_https url';
 const each = (text: string): string[] => text.trim().split(/\s+/);
 
-/** What the form alone decides, asked of an account that cannot go further. */
+/** Checks of the syntax alone, with an account that is stopped by the rate limit. */
 async function requireVerdict(urls: Iterable<string>, expected: string): Promise<void> {
   const counts = () => [narrow.outside.dns.queries.length, narrow.receiver.connections.length];
   const before = counts();
   for (const url of urls) {
     const answer = await narrow.test(spent, { url, access_key: 'k' });
-    assert.equal(told(answer), expected, `${JSON.stringify(url)} ${answer.text}`);
+    assert.equal(resultOf(answer), expected, `${JSON.stringify(url)} ${answer.text}`);
   }
-  assert.deepEqual(counts(), before, 'nobody was asked, nobody was called');
+  assert.deepEqual(counts(), before, 'no query, no call');
 }
 
-/** The same of an account that could go further. */
+/** The same with an account that has tokens left. */
 async function requireRefused(owner: Key, urls: readonly string[], expected: string): Promise<void> {
   const counts = () => [outside.dns.queries.length, receiver.connections.length, world.receiver.connections.length];
   const before = counts();
   for (const url of urls) {
     const answer = await world.test(owner, { url, access_key: 'k' });
-    assert.equal(told(answer), expected, `${JSON.stringify(url)} ${answer.text}`);
+    assert.equal(resultOf(answer), expected, `${JSON.stringify(url)} ${answer.text}`);
     const keys = Object.keys(answer.body).sort();
     assert.deepEqual(keys, ['code', 'field', 'message', 'request_id'], answer.text);
   }
-  assert.deepEqual(counts(), before, 'nobody was asked, nobody was called');
+  assert.deepEqual(counts(), before, 'no query, no call');
 }
 
 const REACHED = [
@@ -79,7 +79,7 @@ rule('callback-url 1', 'A URL is `https://`, in upper or lower case, followed by
   for (const pattern of REACHED) {
     const url = pattern.replace('PORT', String(receiver.port));
     const before = receiver.requests.length;
-    assert.equal(told(await world.test(key, { url, access_key: 'k' })), '200 success', url);
+    assert.equal(resultOf(await world.test(key, { url, access_key: 'k' })), '200 success', url);
     assert.equal(receiver.requests.length, before + 1);
     const [, target = ''] = /^https:\/\/[^/?]+(.*)$/i.exec(pattern) ?? [];
     const path = target.startsWith('/') ? target : `/${target}`;
@@ -94,7 +94,7 @@ rule('callback-url 1', 'A URL is `https://`, in upper or lower case, followed by
 });
 
 rule('callback-url 1', 'all in printable ASCII without blank or backslash', async () => {
-  // Every character of one byte, and some others that parsers fold, drop or trim.
+  // Every single-byte character, and others that parsers fold, drop or trim.
   const characters = Array.from({ length: 0x100 }, (_, code) => String.fromCharCode(code));
   const others = [...'。．｡①１ⓔﬀ\u200b\u200d\u2028\u202e\u3000\ufeff\ufffd', '\ud800', '😀'];
   const isGood = (one: string) => one >= '!' && one <= '~' && one !== '\\' && one !== '#';
@@ -151,7 +151,7 @@ rule('callback-url 2', 'A well-formed URL that begins with another scheme and `:
   const urls = SCHEMES.map((url) => url.replaceAll('HOST', HOST).replaceAll('PORT', String(receiver.port)));
   await requireRefused(key, urls, NOT_HTTPS);
   await requireVerdict(urls, NOT_HTTPS);
-  // Not well-formed, so the form is what is told.
+  // Malformed, so the syntax is reported.
   const broken =
     each(`http://user@${HOST} http://${HOST}/#x http://a..b http://256.1.1.1/ http://a: http://[::g]/ http://a\\b
     1http://${HOST} -x://a h_t://a ftp://%68ooks/ http://ü http://`);

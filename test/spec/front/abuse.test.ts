@@ -36,7 +36,7 @@ test('requests of disconnected callers release capacity and are logged', async (
     `PUT ${PATH} HTTP/1.1\r\n${head}Content-Length: 14\r\n\r\n{"name":"gone"}GARBAGE`,
   ];
   for (const bytes of rude) for (let time = 0; time < 10; time += 1) await sendAndReset(app, bytes);
-  assert.equal((await app.call('GET', PATH, { key })).status, 200, 'after 70 rude callers, with 5 places');
+  assert.equal((await app.call('GET', PATH, { key })).status, 200, 'after 70 disconnects, with 5 slots');
   assert.equal(
     app.lines.some(({ event }) => event === 'error'),
     false,

@@ -45,7 +45,7 @@ rule('errors route_not_found', 'is 404: the service has no such path', async () 
     }
   }
   const broken = await app.call('POST', '/nowhere', { raw: '{', headers: { 'content-type': 'application/json' } });
-  assert.equal(broken.status, 404, 'the body is not even read');
+  assert.equal(broken.status, 404, 'the body is not read');
 });
 
 rule('errors method_not_allowed', 'is 405: the path exists, but not with that method', async () => {

@@ -1,4 +1,4 @@
-// Certificates as their account sees them: the chain, what came before and after, and the addresses they carry.
+// Certificates as their account sees them: chain, predecessor and successor, and the URLs in them.
 import assert from 'node:assert/strict';
 import { X509Certificate } from 'node:crypto';
 import type { AddressInfo } from 'node:net';
@@ -31,7 +31,7 @@ rule(
       const issuer = all[index + 1] ?? one;
       assert.ok(
         one.checkIssued(issuer) && one.verify(issuer.publicKey),
-        'each is signed by the next, the last by itself',
+        'each is signed by the next, the last is self-signed',
       );
     }
   },
@@ -52,7 +52,7 @@ rule(
     assert.deepEqual(await facts(first), ['issued', null, second]);
     assert.deepEqual(await facts(second), ['issued', first, third]);
     assert.deepEqual(await facts(third), ['issued', second, null]);
-    assert.deepEqual(await facts(pending), ['pending', null, null], 'it has not replaced anything yet');
+    assert.deepEqual(await facts(pending), ['pending', null, null], 'it replaces nothing while pending');
   },
 );
 
@@ -61,7 +61,7 @@ rule(
   'the addresses of its issuer certificate, its CRL and its OCSP responder, built on `RESEAL_PUBLIC_URL`',
   async () => {
     const base = 'http://certs.example.com/pki';
-    // Issuers carry addresses too: they are made here, and not copied.
+    // Issuers have URLs too: they are created here, and not copied.
     await using own = new NearbyApp(newFolder());
     await own.start({ RESEAL_PUBLIC_URL: base });
     for (const product of ['ssl-dv', 'tls-private', 'code-signing', 'document-signing']) {
@@ -75,10 +75,10 @@ rule(
         assert.equal(crl.length, 1);
         assert.match(crl[0]!, /^http:\/\/certs\.example\.com\/pki\/crl\/[0-9a-z]+\/\d+\.crl$/);
         assert.match(caIssuers[0] ?? '', /^http:\/\/certs\.example\.com\/pki\/ca\/[0-9a-z]+\.crt$/);
-        // The second opinion is Node's own reading.
+        // Cross-checked with Node's parser.
         const node = new X509Certificate(pem).infoAccess ?? '';
         for (const url of [...ocsp, ...caIssuers]) assert.ok(node.includes(`URI:${url}`), node);
-        // What stands there is there, and it is the issuer.
+        // The URL serves the issuer certificate.
         const response = await fetch(own.url + new URL(caIssuers[0]!).pathname);
         assert.equal(response.status, 200);
         const issuer = new X509Certificate(Buffer.from(await response.arrayBuffer()));
@@ -87,7 +87,7 @@ rule(
         assert.match(addressesIn(issuer.toString()).crl[0] ?? '', /^http:\/\/certs\.example\.com\/pki\/crl\//);
       }
     }
-    // Whoever fetches these has no certificate to trust yet: they are never behind TLS.
+    // Clients that fetch these cannot verify TLS yet, so the URLs are never https.
     await using secure = new NearbyApp(newFolder());
     await secure.start({ RESEAL_PUBLIC_URL: 'https://certs.example.com' });
     const order = await newOrder(secure);
@@ -96,7 +96,7 @@ rule(
   },
 );
 
-/** Its public address is somewhere else; it is called where it listens. */
+/** Its public URL is elsewhere; the test calls its listening port. */
 class NearbyApp extends TestApp {
   override get url(): string {
     return `http://127.0.0.1:${(this.server.address() as AddressInfo).port}`;

@@ -1,5 +1,5 @@
-// The csr-fuzz campaign in small: enough bent requests to notice that it, or what it checks, has broken. The real one
-// is `npm run campaign -- csr-fuzz`.
+// A short run of the csr-fuzz campaign: enough mutations to notice that the campaign, or what it checks, is broken. The
+// full one is `npm run campaign -- csr-fuzz`.
 import assert from 'node:assert/strict';
 import { csrFuzz } from '../../../campaigns/csr-fuzz.ts';
 import { rule } from '../../support/contract.ts';

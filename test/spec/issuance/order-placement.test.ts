@@ -10,11 +10,11 @@ import { OWN_PRODUCT, productsFile } from '../../support/products.ts';
 const app = await startApp();
 after(() => app[Symbol.asyncDispose]());
 
-const wish = (certificateWish: Record<string, unknown> = {}, top: Record<string, unknown> = {}) => ({
-  certificate: { csr: csrFor(), common_name: 'www.example.com', sign_hash: 'sha256', ...certificateWish },
+const request = (certificate: Record<string, unknown> = {}, top: Record<string, unknown> = {}) => ({
+  certificate: { csr: csrFor(), common_name: 'www.example.com', sign_hash: 'sha256', ...certificate },
   ...top,
 });
-const place = (key: Key, json: unknown = wish(), product = 'ssl-dv') =>
+const place = (key: Key, json: unknown = request(), product = 'ssl-dv') =>
   app.call('POST', `/openapi/v3/orders/${product}`, { key, json });
 const cancel = (key: Key, id: string) => app.call('PUT', `/openapi/v3/orders/${id}/cancel`, { key });
 
@@ -36,35 +36,35 @@ rule('order 11', '`POST /openapi/v3/orders/{product_id}` places an order and ans
   assert.ok(placed?.requestId);
 });
 
-test('an order whose names the account has proven is issued before the answer', async () => {
+test('an order whose names the account has validated is issued before the response', async () => {
   const before = await newOrder(app);
-  const { body: answer } = await place(before.key, wish({ csr: csrFor('p384'), sign_hash: 'sha384' }));
+  const { body: answer } = await place(before.key, request({ csr: csrFor('p384'), sign_hash: 'sha384' }));
   const order = { key: before.key, id: answer.data.id, certificateId: answer.data.certificate.id };
   assert.equal((await show(app, order)).status, 'issued');
   const { pem } = await certificate(app, order, order.certificateId);
   assert.deepEqual(new X509Certificate(pem).subjectAltName, 'DNS:www.example.com');
   assert.equal(spkiIn({ pem }).length, 120);
-  // A name proven for one account does not serve another.
+  // A validation by one account does not count for another.
   const { body: stranger } = await place(await app.newKey());
   assert.notEqual(stranger.data.id, order.id);
 });
 
-test('a first order is checked as a reissue is, and leaves nothing behind when it is refused', async () => {
+test('a new order is checked like a reissue, and a refusal stores nothing', async () => {
   const key = await app.newKey();
   const cases: [unknown, string, string | undefined][] = [
     [{}, 'invalid_parameters', 'certificate'],
-    [wish({ sign_hash: '' }), 'invalid_parameters', 'certificate.sign_hash'],
-    [wish({ common_name: '' }), 'invalid_parameters', 'certificate.common_name'],
-    [wish({ csr: '' }), 'invalid_parameters', 'certificate.csr'],
-    [wish({ csr: 'nonsense' }), 'invalid_csr', 'certificate.csr'],
-    [wish({ common_name: 'a_b.example.com' }), 'invalid_domain', 'certificate.common_name'],
-    [wish({ csr_from: 'hsm' }), 'invalid_parameters', 'certificate.csr_from'],
-    [wish({}, { dcv_method: 'email' }), 'invalid_dcv_method', 'dcv_method'],
-    [wish({}, { alternative_order_id: '' }), 'invalid_parameters', 'alternative_order_id'],
-    [wish({}, { alternative_order_id: 'a b' }), 'invalid_parameters', 'alternative_order_id'],
-    [wish({}, { alternative_order_id: 'x'.repeat(65) }), 'invalid_parameters', 'alternative_order_id'],
-    [wish({}, { alternative_order_id: '..' }), 'invalid_parameters', 'alternative_order_id'],
-    [wish({}, { alternative_order_id: 7 }), 'invalid_parameters', 'alternative_order_id'],
+    [request({ sign_hash: '' }), 'invalid_parameters', 'certificate.sign_hash'],
+    [request({ common_name: '' }), 'invalid_parameters', 'certificate.common_name'],
+    [request({ csr: '' }), 'invalid_parameters', 'certificate.csr'],
+    [request({ csr: 'nonsense' }), 'invalid_csr', 'certificate.csr'],
+    [request({ common_name: 'a_b.example.com' }), 'invalid_domain', 'certificate.common_name'],
+    [request({ csr_from: 'hsm' }), 'invalid_parameters', 'certificate.csr_from'],
+    [request({}, { dcv_method: 'email' }), 'invalid_dcv_method', 'dcv_method'],
+    [request({}, { alternative_order_id: '' }), 'invalid_parameters', 'alternative_order_id'],
+    [request({}, { alternative_order_id: 'a b' }), 'invalid_parameters', 'alternative_order_id'],
+    [request({}, { alternative_order_id: 'x'.repeat(65) }), 'invalid_parameters', 'alternative_order_id'],
+    [request({}, { alternative_order_id: '..' }), 'invalid_parameters', 'alternative_order_id'],
+    [request({}, { alternative_order_id: 7 }), 'invalid_parameters', 'alternative_order_id'],
   ];
   for (const [json, code, field] of cases) {
     const { body: answer } = await place(key, json);
@@ -76,11 +76,11 @@ test('a first order is checked as a reissue is, and leaves nothing behind when i
 rule('order 15', 'the name of a holder, which only the operator can vouch for, is `permission_denied`', async () => {
   const key = await app.newKey();
   for (const product of ['code-signing', 'document-signing']) {
-    const { status, body: answer } = await place(key, wish({ common_name: 'Microsoft Corporation' }), product);
+    const { status, body: answer } = await place(key, request({ common_name: 'Microsoft Corporation' }), product);
     assert.deepEqual([status, answer.code], [403, 'permission_denied']);
   }
   assert.deepEqual((await app.call('GET', '/openapi/v3/orders', { key })).body.data.orders, []);
-  // What the operator has placed, its owner reissues.
+  // The owner reissues an order that the operator placed.
   const order = await newOrder(app, { product: 'code-signing', commonName: 'Acme Ltd' });
   assert.equal((await reissue(app, order, { certificate: { csr: csrFor(), sign_hash: 'sha256' } })).status, 200);
   const names = { certificate: { csr: csrFor(), sign_hash: 'sha256', dns_names: ['www.example.com'] } };
@@ -88,7 +88,7 @@ rule('order 15', 'the name of a holder, which only the operator can vouch for, i
   assert.deepEqual([refused.code, refused.field], ['invalid_sans', 'certificate.dns_names']);
 });
 
-test('an order whose product is gone is refused with words, and works again when it is back', async () => {
+test('an order of a removed product is refused with a message, and works again when the product is back', async () => {
   const environment = { RESEAL_PRODUCTS_FILE: productsFile({ ...OWN_PRODUCT, csr: 'required' }) };
   await using own = await startApp(environment);
   const order = await newOrder(own, { product: OWN_PRODUCT.id });
@@ -102,7 +102,7 @@ test('an order whose product is gone is refused with words, and works again when
   assert.equal((await reissue(own, order, body())).status, 200);
 });
 
-test('what looks like a dry run and is none is refused, so that a typo revokes nothing', async () => {
+test('a misspelled dry run is refused, so that a typo revokes nothing', async () => {
   const order = await newOrder(app);
   for (const query of ['?dry_run[]=true', '?dryrun=true', '?DRY_RUN=true', '?dry_run=true&dry-run=true']) {
     const { body: answer } = await reissue(app, order, body(), query);
@@ -112,14 +112,14 @@ test('what looks like a dry run and is none is refused, so that a typo revokes n
 
 rule('errors product_not_found', 'is 404: there is no product with that identifier', async () => {
   for (const product of ['nothing', '__proto__', 'SSL-DV', '%00']) {
-    const { status, body: answer } = await place(await app.newKey(), wish(), product);
+    const { status, body: answer } = await place(await app.newKey(), request(), product);
     assert.deepEqual([status, answer.code], [404, 'product_not_found'], product);
   }
 });
 
 rule('order 12', 'finds an order by the identifier its customer gave it', async () => {
   const [key, stranger] = [await app.newKey(), await app.newKey()];
-  const { body: answer } = await place(key, wish({}, { alternative_order_id: 'shop/4711?x' }));
+  const { body: answer } = await place(key, request({}, { alternative_order_id: 'shop/4711?x' }));
   const find = (by: Key, name: string) =>
     app.call('GET', `/openapi/v3/orders/alternate/${encodeURIComponent(name)}`, { key: by });
   const { status, body: found } = await find(key, 'shop/4711?x');
@@ -140,18 +140,18 @@ rule(
   'the account already has an order with that alternative identifier',
   async () => {
     const key = await app.newKey();
-    const json = wish({}, { alternative_order_id: 'once' });
+    const json = request({}, { alternative_order_id: 'once' });
     const answers = await Promise.all(Array.from({ length: 8 }, () => place(key, json)));
     const placed = answers.filter(({ status }) => status === 200);
     assert.equal(placed.length, 1);
     for (const { body: answer } of answers.filter(({ status }) => status !== 200)) {
       assert.equal(answer.code, 'duplicate_alternative_order_id');
     }
-    // Help for whoever lost the answer: which order it is.
+    // For callers that lost the response: the error names the existing order.
     const { status, body: again } = await place(key, json);
     assert.deepEqual([status, again.details], [409, { order_id: placed[0]?.body.data.id }]);
     assert.equal((await app.call('GET', '/openapi/v3/orders', { key })).body.data.orders.length, 1);
-    assert.equal((await place(await app.newKey(), json)).status, 200, 'another account has names of its own');
+    assert.equal((await place(await app.newKey(), json)).status, 200, 'alternative ids are per account');
   },
 );
 
@@ -184,13 +184,13 @@ rule(
     assert.equal((await certificate(app, order, pendingId)).status, 'canceled');
     const audit = await app.app.store.audit.listOf(order.key.accountId, { limit: 50 });
     assert.deepEqual(audit.at(-1)?.details, { certificate_id: pendingId, was: 'reissuing' });
-    // The way is free: the next one is served.
+    // Not blocked: the next request is served.
     assert.equal((await reissue(app, order, body())).status, 200);
     const issued = await cancel(order.key, order.id);
     assert.deepEqual(
       [issued.status, issued.body.code],
       [409, 'order_state_conflict'],
-      'what is issued is not canceled',
+      'an issued order is not canceled',
     );
   },
 );

@@ -1,4 +1,4 @@
-// The status of an order: which there are, how one follows another, and what a status does not allow.
+// The status of an order: values, transitions, and what each status forbids.
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { ORDER_STATUSES, type OrderStatus, requireTransition } from '../../../src/domain/certificate/order.ts';
@@ -45,7 +45,7 @@ rule(
       const [row] = (await app.call('GET', '/openapi/v3/orders', { key: order.key })).body.data.orders;
       assert.equal(row.status, status);
     }
-    // Neither can anything else be kept.
+    // No other value can be stored either.
     await assert.rejects(put(order, 'active' as OrderStatus));
     assert.equal((await show(app, order)).status, 'rejected');
   },
@@ -72,7 +72,7 @@ rule('order 7', 'changes only along the transitions that the table of its decisi
       else assert.throws(() => requireTransition(from, to), { code: 'order_state_conflict' }, `${from} → ${to}`);
     }
   }
-  // What the operations do, they do along it: in every status, each kind of reissue.
+  // The operations follow the table: in every status, each kind of reissue.
   const consents = { i_know_remove_domain_will_revoke_before_cert: true };
   for (const from of ORDER_STATUSES) {
     for (const change of [{}, { dns_names: [NEW] }, { dns_names: [] }, { sign_hash: 'md5' }]) {
@@ -116,7 +116,7 @@ rule(
       assert.deepEqual(await show(app, order), before);
       assert.equal((await app.app.store.certificates.listLast(order.key.accountId, order.id, 9)).length, 1);
     }
-    // As a lost signer, a cancellation or a rejection leaves it: without any certificate.
+    // As a lost signer, a cancellation or a rejection leaves it: without a certificate.
     for (const status of ['issuing', 'canceled', 'rejected'] as const) {
       const order = await newOrder(app);
       const stored = await app.app.store.orders.find(order.key.accountId, order.id);

@@ -1,4 +1,4 @@
-// Orders as their account sees them: identifiers, what one shows, and the list of all.
+// Orders as their account sees them: identifiers, fields, and the list.
 import assert from 'node:assert/strict';
 import { X509Certificate } from 'node:crypto';
 import { test } from 'node:test';
@@ -23,7 +23,7 @@ rule('order 1', 'The identifier of an order is a string; it is the path paramete
   assert.equal(shown.id, order.id);
   await requireAnswered(order, body());
   const found = events(order);
-  assert.equal(found.length, 2, 'an event to call back for each issuance');
+  assert.equal(found.length, 2, 'one callback event per issuance');
   for (const { order_id, action } of found) assert.deepEqual([order_id, action], [order.id, 'order:issued']);
 });
 
@@ -48,13 +48,13 @@ rule('order 3', 'Identifiers are unguessable, and those made later sort after th
   for (let made = 0; made < 20; made += 1) {
     const order = await newOrder(later, {}, key);
     ids.push(order.id, order.certificateId);
-    // Sometimes within a millisecond, sometimes not.
+    // Some within the same millisecond, some not.
     later.advance(made % 3);
   }
   for (const id of ids) assert.match(id, ID);
   assert.deepEqual([...ids].sort(), ids);
   assert.equal(new Set(ids).size, ids.length);
-  // What follows the time is fresh randomness whenever the time is.
+  // The part after the time is fresh randomness for each new millisecond.
   const tails = new Map(ids.map((id) => [id.slice(0, 10), id.slice(10)]));
   assert.ok(tails.size > 10);
   assert.equal(new Set([...tails.values()].map((tail) => tail.slice(0, 6))).size, tails.size);
@@ -126,11 +126,11 @@ rule(
     const parsed = new X509Certificate(pem);
     assert.equal(parsed.subjectAltName, 'DNS:example.com, DNS:www.example.com');
     assert.equal(parsed.publicKey.asymmetricKeyDetails?.namedCurve, 'secp384r1');
-    // Before the first one is issued, the one that waits.
+    // Before the first one is issued, the pending one is shown.
     const waiting = await newOrder(app, { vouches: false });
     const { certificate: pending, certificate_id } = await show(app, waiting);
     assert.deepEqual([pending.id, pending.pem, certificate_id], [waiting.certificateId, null, null]);
-    // Without a CSR there is none to show.
+    // Without a CSR, none is shown.
     const own = await newOrder(app, { product: 'tls-private' });
     await requireAnswered(own, body({ csr: '' }));
     assert.equal((await show(app, own)).certificate.csr, null);
@@ -145,16 +145,16 @@ rule('order 9', 'shows the `dcv_method`, the `dcv_scope` and the persist binding
   };
   const first = { dcv_method: 'dns', dcv_scope: 'fqdn', persist_until: null, persist_policy: 'fqdn' };
   assert.deepEqual(await facts(), first);
-  const wish = {
+  const request = {
     dcv_method: 'dns-persist',
     dcv_scope: 'base_domain',
     persist_until: 1_900_000_000,
     persist_policy: 'wildcard',
   };
-  await requireAnswered(order, body({}, wish));
-  assert.deepEqual(await facts(), wish);
+  await requireAnswered(order, body({}, request));
+  assert.deepEqual(await facts(), request);
   await requireAnswered(order, body());
-  assert.deepEqual(await facts(), wish, 'and keeps them');
+  assert.deepEqual(await facts(), request, 'and keeps them');
   const signing = await newOrder(app, { product: 'code-signing' });
   assert.equal((await show(app, signing)).dcv_method, null);
 });
@@ -189,7 +189,7 @@ rule('order 10', '`GET /openapi/v3/orders` lists the orders of the account', asy
   assert.deepEqual((await list({ key: await app.newKey() })).body.data.orders, []);
 });
 
-test('an order and its certificates begin when the clock says', async () => {
+test('orders and certificates begin at the current time', async () => {
   const order = await newOrder(app);
   const { created_at, term_ends_at } = await show(app, order);
   assert.deepEqual(

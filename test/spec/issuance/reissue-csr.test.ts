@@ -1,5 +1,5 @@
-// The CSR: the forms in which it may come, what is taken from it and what is not, when it is refused, and the key that
-// is certified again when there is none.
+// The CSR: accepted encodings, what is taken from it and what is ignored, reasons for refusal, and the key that is
+// reused without a CSR.
 import assert from 'node:assert/strict';
 import { checkPrimeSync, generatePrimeSync, hash, X509Certificate } from 'node:crypto';
 import { oid, sequence, setOf, utf8String } from '../../../src/adapters/der/writer.ts';
@@ -63,7 +63,7 @@ rule('reissue 18', 'its subject and extensions have no influence on the names', 
     assert.deepEqual(found.dns_names, ['www.example.com']);
     assert.deepEqual(spkiIn(found), key.spki);
   }
-  for (const parts of Object.values(wrong.RIGHT)) await requireIssued(order, body({ csr: pem(csr(parts)) }));
+  for (const parts of Object.values(wrong.VALID_CSRS)) await requireIssued(order, body({ csr: pem(csr(parts)) }));
 });
 
 rule('reissue 19', 'must verify with an algorithm that fits its key and uses neither SHA-1 nor MD5', async () => {
@@ -153,11 +153,11 @@ rule('reissue 21', 'a reissue without one certifies the public key of the last c
     await requireIssued(order, json(csrFor('rsa2048')));
     for (const csr of [undefined, '']) {
       const again = await requireIssued(order, body({ csr }));
-      assert.deepEqual(spkiIn(again), keyPair('rsa2048').spki, 'of the last one, not of the first');
+      assert.deepEqual(spkiIn(again), keyPair('rsa2048').spki, 'the last key, not the first');
       assert.equal(again.csr, null);
     }
   }
-  // What was listed since is not certified again.
+  // A key blocked since is not certified again.
   const order = await newOrder(app, { product: 'tls-private' });
   const key = newKeyPair('p256');
   await requireIssued(order, body({ csr: pem(csr({ key })) }));

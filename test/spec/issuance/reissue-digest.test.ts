@@ -1,4 +1,4 @@
-// The digest that a certificate is signed with: how it is spelled, which ones are served, and that it is the one used.
+// The digest of a certificate's signature: spelling, supported values, and that it is the one used.
 import assert from 'node:assert/strict';
 import { execFileSync, spawnSync } from 'node:child_process';
 import { X509Certificate } from 'node:crypto';
@@ -32,7 +32,7 @@ rule(
         assert.match(new X509Certificate(found.pem).signatureAlgorithm ?? '', new RegExp(name, 'i'));
       }
     }
-    // Known, and no issuer serves it yet: another answer than that to a word nobody knows.
+    // Known, but not supported by any issuer yet: another error than for an unknown value.
     for (const spelling of ['sm3', 'SM3', 'sm-3', 'SM-3']) {
       const { details } = await requireBad(order, body({ sign_hash: spelling }), SIGN_HASH);
       assert.ok(Array.isArray(details.served), spelling);
@@ -71,7 +71,7 @@ rule(
 
 const HAS_OPENSSL = spawnSync('openssl', ['version']).status === 0;
 
-/** Three opinions on one certificate: Node, @peculiar/x509 and, where it is installed, OpenSSL. */
+/** Three independent parsers: Node, @peculiar/x509 and, where installed, OpenSSL. */
 async function requireSound(found: { pem: string; ica_pem: string }, digest: string, what: string): Promise<void> {
   const leaf = new X509Certificate(found.pem);
   const chain = found.ica_pem.match(/-----BEGIN.*?-----END CERTIFICATE-----\n/gs) ?? [];
@@ -110,7 +110,7 @@ rule('reissue 14', 'The certificate is signed with the digest that was asked for
       await requireSound(found, digest, `${kind} ${digest}`);
     }
   }
-  // The digest under the request is another matter.
+  // The digest of the CSR's own signature is independent.
   const found = await requireIssued(order, body({ csr: pem(csr({ hash: 'sha512' })), sign_hash: 'sha256' }));
   await requireSound(found, 'sha256', 'csr signed with sha512');
   for (const product of ['tls-private', 'code-signing', 'document-signing']) {
@@ -131,7 +131,7 @@ rule('reissue 15', 'is `invalid_parameters`, and the answer lists those that can
     const kind = key_type === 'rsa' ? 'rsa2048' : key_type;
     await requireIssued(order, body({ csr: csrFor(kind), sign_hash }), `${key_type} ${sign_hash}`);
   }
-  // A product that offers less says so.
+  // A product that offers fewer lists them.
   const row = { ...OWN_PRODUCT, id: 'narrow', csr: 'optional' };
   await using own = await startApp({ RESEAL_PRODUCTS_FILE: productsFile(row) });
   const narrow = await newOrder(own, { product: 'narrow' });

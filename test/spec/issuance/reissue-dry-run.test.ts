@@ -1,4 +1,4 @@
-// What changes nothing: a reissue that is refused, and one that is only planned, with what the plan says.
+// Requests that change nothing: a refused reissue, and a dry run with its plan.
 import assert from 'node:assert/strict';
 import { X509Certificate } from 'node:crypto';
 import { type Answer, NOON } from '../../support/app.ts';
@@ -14,7 +14,7 @@ const [WWW, APEX, NEW] = ['www.example.com', 'example.com', 'new.example.com'];
 const CONSENTS = { i_know_remove_domain_will_revoke_before_cert: true, i_know_will_revoke_last_cert: true };
 const iso = (at: number) => new Date(at).toISOString();
 
-/** One of each way to be refused, of an order with two names of a product that revokes. */
+/** One request for each kind of refusal, for an order with two names of a revoking product. */
 const REFUSALS: readonly (readonly [json: unknown, answer: Expected])[] = [
   [{}, [400, 'invalid_parameters', 'certificate']],
   [body({ sign_hash: 'md5' }, CONSENTS), [400, 'invalid_parameters', 'certificate.sign_hash']],
@@ -132,10 +132,10 @@ rule(
       [...revokes].sort(byId),
       [order.certificateId, again].map((id) => ({ certificate_id: id, ...revocation })).sort(byId),
     );
-    // What it says of issuer and validity is what happens.
-    const wish = body({ csr: csrFor('rsa2048'), sign_hash: 'sha384', validity_days: 10 });
-    const { plan: promised } = (await reissue(app, order, wish, DRY)).body.data;
-    const id = await requireAnswered(order, wish);
+    // Issuer and validity of the plan are those of the issued certificate.
+    const request = body({ csr: csrFor('rsa2048'), sign_hash: 'sha384', validity_days: 10 });
+    const { plan: promised } = (await reissue(app, order, request, DRY)).body.data;
+    const id = await requireAnswered(order, request);
     const made = await certificate(app, order, id);
     assert.deepEqual([made.not_before, made.not_after], [promised.not_before, promised.not_after]);
     const issuer = await app.call('GET', `/ca/${promised.issuer_id}.crt`);

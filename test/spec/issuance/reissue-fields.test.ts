@@ -1,4 +1,4 @@
-// Every field of a reissue: its type, and the effect that is its own.
+// Every field of a reissue: its type and its effect.
 import assert from 'node:assert/strict';
 import { X509Certificate } from 'node:crypto';
 import { rule } from '../../support/contract.ts';
@@ -23,7 +23,7 @@ rule('reissue.field certificate', '`certificate` is a required object: what the 
   await requireAnswered(order, body());
 });
 
-/** Every field: where it stands, and a value that a reissue of this order accepts. */
+/** Every field: its path, and a value that a reissue of this order accepts. */
 const FIELDS: Readonly<Record<string, unknown>> = {
   'certificate.csr': csrFor(),
   'certificate.csr_from': '',
@@ -55,7 +55,7 @@ function isOfType(value: unknown, like: unknown): boolean {
   return typeof value === typeof like;
 }
 
-/** Its type is asked, whatever else the request says; a right value is accepted. */
+/** Its type is checked whatever the other fields are; a valid value is accepted. */
 async function requireTyped(field: string): Promise<PlacedOrder> {
   const order = await newOrder(app);
   const right = FIELDS[field];
@@ -193,7 +193,7 @@ rule('reissue.field dcv_method', 'the method by which control of the names is pr
 
 rule('reissue.field persist_until', 'replaces the value of the order when rule 6 lets it take effect', async () => {
   const order = await requireTyped('persist_until');
-  assert.equal((await show(app, order)).persist_until, null, 'nothing let it take effect');
+  assert.equal((await show(app, order)).persist_until, null, 'it had no effect');
   await requireAnswered(order, body({}, { dcv_method: 'dns-persist', persist_until: 1_900_000_000 }));
   assert.equal((await show(app, order)).persist_until, 1_900_000_000);
   await requireAnswered(order, body({}, { dcv_method: 'dns-persist', persist_until: 1_900_000_001 }));

@@ -1,6 +1,6 @@
-// What a decision to reissue rests on is changed between the decision and the order's lock, one item at a time: each
-// change must lead to a new decision. Both engines. The change is made when the service is about to open the transaction
-// that writes the certificate down, so the race has the same outcome every time.
+// The inputs of a reissue decision are changed between the decision and the order's lock, one at a time: each change
+// must cause a new decision. Both engines. The change is made when the service is about to open the transaction that
+// stores the certificate, so the race is deterministic.
 import assert from 'node:assert/strict';
 import { after, describe, test } from 'node:test';
 import { readImportedIssuer } from '../../../src/adapters/ca/imported-issuer.ts';
@@ -27,7 +27,7 @@ for (const [engine, start] of Object.entries(ENGINES)) {
     after(() => app[Symbol.asyncDispose]());
     const { store } = app.app;
 
-    /** Reissues, with `change` made after the decision and before its transaction begins. */
+    /** Reissues, with `change` applied after the decision and before its transaction begins. */
     async function reissueWhile(
       change: () => Promise<unknown>,
       order: PlacedOrder,
@@ -66,7 +66,7 @@ for (const [engine, start] of Object.entries(ENGINES)) {
       const id = idOf(
         await reissueWhile(
           async () => {
-            // Another instance finishes a reissue: this one has no part in its mutex.
+            // Another instance finishes a reissue; it does not share this one's mutex.
             const current = (await store.orders.find(order.key.accountId, order.id))!;
             await store.transaction((tx) => tx.orders.save({ ...current, persistUntil: 4_000_000_000 }));
             between = String(current.revision);
@@ -77,7 +77,7 @@ for (const [engine, start] of Object.entries(ENGINES)) {
       );
       assert.equal((await certificate(app, order, id)).status, 'issued');
       const { persist_until } = await show(app, order);
-      assert.equal(persist_until, 4_000_000_000, `what was saved after revision ${between} is kept`);
+      assert.equal(persist_until, 4_000_000_000, `writes after revision ${between} are kept`);
     });
 
     test('revision: the order was canceled, so nothing is issued', async () => {
@@ -142,7 +142,7 @@ for (const [engine, start] of Object.entries(ENGINES)) {
       assert.equal((await show(app, order)).certificate_id, order.certificateId);
     });
 
-    test('idempotency key: it was used meanwhile, with another body', async () => {
+    test('idempotency key: used meanwhile with another body', async () => {
       const order = await newOrder(app);
       const { accountId } = order.key;
       const entry = { requestHash: 'another body', certificateId: order.certificateId, at: app.now() };
@@ -153,7 +153,7 @@ for (const [engine, start] of Object.entries(ENGINES)) {
       assert.equal((await show(app, order)).certificate_id, order.certificateId);
     });
 
-    test('revocation meanwhile: what is revoked already is not revoked again', async () => {
+    test('revocation meanwhile: an already revoked certificate is not revoked again', async () => {
       const names = ['www.example.com', 'a.example.com'];
       const order = await newOrder(app, { dnsNames: names });
       const second = idOf(await reissue(app, order, body({ dns_names: names })));
@@ -172,7 +172,7 @@ for (const [engine, start] of Object.entries(ENGINES)) {
       );
     });
 
-    test('a request that needs nothing from outside is decided in its transaction', async () => {
+    test('a request that needs no external lookup is decided in its transaction', async () => {
       const order = await newOrder(app, { product: 'code-signing', commonName: 'Example Ltd', key: 'p384' });
       const json = { certificate: { sign_hash: 'sha256', csr: body().certificate.csr } };
       const revoke = async () => {

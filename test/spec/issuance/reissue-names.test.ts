@@ -1,9 +1,17 @@
-// Which names a reissue wants, which it refuses, and what it costs to lose one.
+// Names of a reissue: which are accepted, which are refused, and the consequences of removing one.
 import assert from 'node:assert/strict';
 import { X509Certificate } from 'node:crypto';
 import { NOON } from '../../support/app.ts';
 import { rule } from '../../support/contract.ts';
-import { body, certificate, newOrder, type PlacedOrder, reissue, show, type Wish } from '../../support/orders.ts';
+import {
+  body,
+  certificate,
+  newOrder,
+  type OrderRequest,
+  type PlacedOrder,
+  reissue,
+  show,
+} from '../../support/orders.ts';
 import { startWatchedApp } from '../../support/watched-app.ts';
 
 const { app, db, requireRefused, requireIssued } = await startWatchedApp();
@@ -17,10 +25,10 @@ const revoked = ({ key }: PlacedOrder) =>
     .all(key.accountId)
     .map((row) => ({ ...row }));
 
-/** Three proven names. */
-const threeNames = (wish: Wish = {}) => newOrder(app, { dnsNames: [APEX, MAIL], ...wish });
+/** Three validated names. */
+const threeNames = (request: OrderRequest = {}) => newOrder(app, { dnsNames: [APEX, MAIL], ...request });
 
-/** The names the certificate itself carries. */
+/** The names in the certificate itself. */
 async function namesIn(order: PlacedOrder, id: string): Promise<string[]> {
   const { subjectAltName = '' } = new X509Certificate((await certificate(app, order, id)).pem);
   return subjectAltName.split(', ').map((one) => one.replace(/^DNS:/, ''));
@@ -105,7 +113,7 @@ rule('reissue 25', 'Without `dns_names`, the wanted names are the common name an
   assert.deepEqual([common_name, dns_names], [MAIL, [MAIL, WWW, APEX]]);
   assert.equal(new X509Certificate((await certificate(app, order, id)).pem).subject, `CN=${MAIL}`);
   assert.deepEqual(revoked(order), []);
-  // Also one that is new.
+  // Also for a new name.
   const { data } = (await reissue(app, order, body({ common_name: 'new.example.com' }, {}), '?dry_run=true')).body;
   assert.deepEqual([data.plan.added_names, data.plan.removed_names], [['new.example.com'], []]);
 });
@@ -128,7 +136,7 @@ rule('reissue 26', 'agree as A-labels in lower case, with any final dot removed'
     body({ ...other, dns_names: [...other.dns_names, APEX, 'example.COM'] }),
   );
   assert.deepEqual(await namesIn(order, repeated), [WWW, APEX, idn, '*.example.com']);
-  // A wildcard is another name than what it stands for.
+  // A wildcard is a different name from those it covers.
   const json = body({ common_name: '*.example.com', dns_names: [] });
   const { details } = await requireRefused(order, json, [400, 'invalid_sans', 'certificate.dns_names']);
   assert.deepEqual(details.removed_names, [WWW, APEX, idn]);
@@ -137,7 +145,8 @@ rule('reissue 26', 'agree as A-labels in lower case, with any final dot removed'
 rule('reissue 27', 'is found by comparing with the current certificate of the order', async () => {
   const order = await threeNames();
   await requireIssued(order, body({ dns_names: [] }, REMOVE));
-  // Back again: no name of the current certificate goes, so nobody has to agree, though the first one had three.
+  // Back again: no name of the current certificate is removed, so no consent is needed, although the first one had
+  // three.
   const { data } = (await reissue(app, order, body({ dns_names: [MAIL] }), '?dry_run=true')).body;
   assert.deepEqual([data.plan.added_names, data.plan.removed_names], [[MAIL], []]);
   await requireIssued(order, body({ dns_names: [MAIL] }));
@@ -161,7 +170,7 @@ rule(
     const second = await requireRefused(order, json, [409, 'revoke_last_cert_not_confirmed', Object.keys(REPLACE)[0]!]);
     assert.deepEqual(second.details, { removed_names: [MAIL], certificates: [order.certificateId] });
 
-    // Under a product that keeps earlier ones, each valid one that carries the name.
+    // For a product that keeps earlier certificates, each valid one with that name.
     const kept = await threeNames();
     const { id: again } = await requireIssued(kept, body());
     const { id: smaller } = await requireIssued(kept, body({ dns_names: [APEX, MAIL] }));
@@ -174,7 +183,7 @@ rule(
     for (const one of found) assert.deepEqual([one.cause, one.caused_by_id], ['name_removed', last]);
     const shown = await certificate(app, kept, again);
     assert.deepEqual([shown.revocation.reason, shown.revocation.due_at], ['superseded', new Date(NOON).toISOString()]);
-    // What is to be revoked already is not told twice, and what never carried the name not at all.
+    // A certificate already scheduled for revocation is not listed again, and one without the name not at all.
     const next = await requireRefused(kept, body({ dns_names: [] }), [
       409,
       'remove_domain_not_confirmed',
@@ -246,7 +255,7 @@ rule('errors invalid_domain', '`invalid_domain` is 400: a name is not one the pr
     for (const name of names) {
       const second = body({ dns_names: [WWW, name] });
       const { message } = await requireRefused(order, second, [400, 'invalid_domain', 'certificate.dns_names.1']);
-      assert.ok(message.length < 600, `${what}: the answer does not repeat a name of any length`);
+      assert.ok(message.length < 600, `${what}: the response does not repeat an arbitrarily long name`);
       if (name === '') continue; // An empty common name is a missing one.
       const first = body({ common_name: name });
       await requireRefused(order, first, [400, 'invalid_domain', 'certificate.common_name']);
@@ -255,9 +264,9 @@ rule('errors invalid_domain', '`invalid_domain` is 400: a name is not one the pr
   assert.match(
     (await reissue(app, order, body({ common_name: 'bücher.example.com' }))).body.message,
     /xn--bcher-kva\.example\.com/,
-    'the remedy is named',
+    'the remedy is given',
   );
-  // Names that look odd and are right.
+  // Unusual but valid names.
   for (const name of [
     '*.example.co.uk',
     'a--b.example.com',
@@ -268,7 +277,7 @@ rule('errors invalid_domain', '`invalid_domain` is 400: a name is not one the pr
     const { status, text } = await reissue(app, order, body({ dns_names: [name] }), '?dry_run=true');
     assert.equal(status, 200, text);
   }
-  // Under private rules a name inside is as good as any, but its spelling counts.
+  // Under private rules internal names are allowed, but their syntax is still checked.
   const inside = await newOrder(app, { product: 'tls-private', commonName: 'db.internal' });
   await requireIssued(inside, body({ common_name: 'db.internal' }));
   const json = body({ common_name: 'd_b.internal' });
@@ -303,7 +312,7 @@ rule(
     await requireRefused(free, wanted(...many), [400, 'invalid_sans', field]);
     await requireRefused(free, wanted(...many.slice(0, 100)), [400, 'invalid_sans', field]);
     const { status } = await reissue(app, free, wanted(...many.slice(0, 99)), '?dry_run=true');
-    assert.equal(status, 200, 'a hundred in all are accepted');
+    assert.equal(status, 200, 'a hundred in total are accepted');
     for (const product of ['code-signing', 'document-signing']) {
       const signing = await newOrder(app, { product, commonName: 'Example Ltd' });
       await requireRefused(signing, body({ common_name: 'Other Ltd' }), [

@@ -1,4 +1,4 @@
-// Which fields a reissue must have, by product and by where the key comes from, and which it may have to no effect.
+// Required fields of a reissue, by product and key source, and fields that are allowed but ignored.
 import assert from 'node:assert/strict';
 import { X509Certificate } from 'node:crypto';
 import { startApp } from '../../support/app.ts';
@@ -40,7 +40,7 @@ rule(
       const order = await newOrder(app, { product });
       for (const csr of [undefined, '', csrFor('p384')]) await requireIssued(order, body({ csr }), product);
     }
-    // With another source than the caller the csr is not what is asked for; no product offers that source yet.
+    // With another source than the caller, no csr is required; no product offers that source yet.
     const order = await newOrder(app);
     for (const csr of [undefined, csrFor()]) {
       const json = body({ csr, csr_from: 'sign-cloud-csc' }, { sign_key_pin: '123456' });

@@ -1,4 +1,4 @@
-// With two faults at once the earlier check answers. Every pair is tried, and not only neighbours.
+// With two faults the earlier check answers. Every pair is tested, not only neighbours.
 import assert from 'node:assert/strict';
 import type { Answer, Key } from '../../support/app.ts';
 import { rule } from '../../support/contract.ts';
@@ -10,7 +10,7 @@ const { app, rows } = await startWatchedApp();
 const USED = { 'Idempotency-Key': 'used-before' };
 const NAMES = ['example.com'];
 
-/** Two proven names, and a key that was used with another body. */
+/** Two validated names, and an idempotency key that was used with another body. */
 async function usedOrder() {
   const order = await newOrder(app, { dnsNames: NAMES });
   const { status } = await reissue(app, order, body({ validity_days: 77 }), '', USED);
@@ -37,7 +37,7 @@ type Fault = readonly [
   status: number,
   code: string,
   field?: string | undefined,
-  /** Faults of earlier checks that cannot come together with this one. */
+  /** Faults of earlier checks that cannot be combined with this one. */
   notWith?: readonly string[],
 ];
 
@@ -47,7 +47,7 @@ const sent =
     Object.assign(certificate, change);
 const P = 'invalid_parameters';
 
-/** One or more for each check, in the order in which the contract lists them. */
+/** One or more faults per check, in the order of the contract. */
 const FAULTS: readonly Fault[] = [
   ['authentication', (tx) => (tx.key = undefined), 401, 'unauthenticated_request'],
   ['shape', ({ top }) => (top.i_know_will_revoke_last_cert = 'true'), 400, P, 'i_know_will_revoke_last_cert'],
@@ -58,7 +58,7 @@ const FAULTS: readonly Fault[] = [
     ({ headers }) => (headers['Idempotency-Key'] ??= 'used-before'),
     ...([422, 'idempotency_key_reused', undefined] as const),
   ],
-  // A key that was used for an order belongs to an order that exists.
+  // An idempotency key used for an order implies that the order exists.
   ['order', (tx) => (tx.id = 'nothing'), 404, 'order_not_found', undefined, ['idempotency, reused']],
   ['state, pending', (tx) => (tx.id = tx.id === 'nothing' ? tx.id : pending.id), 409, 'reissue_in_progress'],
   [

@@ -1,5 +1,5 @@
-// What a reissue leads to: a certificate at once, or one that waits while the earlier one stays, and one answer for one
-// Idempotency-Key.
+// Results of a reissue: a certificate at once, or a pending one while the previous one stays current, and one response
+// per Idempotency-Key.
 import assert from 'node:assert/strict';
 import { X509Certificate } from 'node:crypto';
 import { test } from 'node:test';
@@ -26,7 +26,7 @@ rule(
     assert.equal(new X509Certificate(found.pem).subjectAltName, `DNS:${WWW}, DNS:${APEX}`);
     const { status, certificate_id, pending_certificate_id } = await show(app, order);
     assert.deepEqual([status, certificate_id, pending_certificate_id], ['issued', id, null]);
-    // Proven for another order of the account is proven.
+    // A validation for another order of the account counts.
     const other = await newOrder(app, { commonName: NEW }, order.key);
     assert.equal((await certificate(app, other, other.certificateId)).status, 'issued');
     const grown = await requireAnswered(order, body({ dns_names: [APEX, NEW] }));
@@ -43,12 +43,12 @@ rule('reissue 35', 'carries the identifier of a pending certificate, and the ord
     const { status, certificate_id, pending_certificate_id } = await show(app, order);
     assert.deepEqual([status, certificate_id, pending_certificate_id], ['reissuing', order.certificateId, id]);
   }
-  // A proof of another account is none.
+  // A validation by another account does not count.
   const [order, other] = [await newOrder(app), await newOrder(app, { commonName: NEW })];
   const id = await requireAnswered(order, body({ dns_names: [NEW] }));
   assert.equal((await certificate(app, order, id)).status, 'pending');
   assert.equal((await show(app, other)).status, 'issued');
-  // Nor is one that has grown too old.
+  // Nor does an expired one.
   await using later = await startApp();
   const old = await newOrder(later);
   later.advance(200 * DAY + 1);
@@ -78,7 +78,7 @@ rule('reissue 38', 'a second gets `reissue_in_progress` whose `details` name the
     assert.deepEqual(details, { certificate_id: id });
     await requireRefused(order, json, [409, 'reissue_in_progress'], DRY);
   }
-  // Those that need not wait follow each other, whoever comes first: each replaces the one before.
+  // Reissues that need no validation are serialized in any order: each replaces the previous one.
   const busy = await newOrder(app);
   const ids = await Promise.all(Array.from({ length: 10 }, () => requireAnswered(busy, body())));
   const all = await certificatesOf(busy);
@@ -92,7 +92,7 @@ rule('reissue 38', 'a second gets `reissue_in_progress` whose `details` name the
   assert.deepEqual(history.map(({ id }: { id: string }) => id).sort(), all.map(({ id }) => id).sort());
   assert.equal(new Set(all.map(({ replacesId }) => replacesId)).size, 11, 'none was replaced twice');
   assert.ok(ids.includes((await show(app, busy)).certificate_id));
-  // Of those that must wait, one wins.
+  // Of those that need validation, one wins.
   const rivals = await newOrder(app);
   const answers = await Promise.all(Array.from({ length: 5 }, () => reissue(app, rivals, body({ dns_names: [NEW] }))));
   assert.deepEqual(answers.map(({ status }) => status).sort(), [200, 409, 409, 409, 409]);
@@ -115,44 +115,44 @@ rule(
     const order = await newOrder(later);
     const headers = { 'Idempotency-Key': 'once' };
     const sent = body();
-    // Signatures of a CSR differ from one to the next, so the same body has the same one.
+    // ECDSA signatures of a CSR vary, so the same body must contain the same CSR.
     const [a, b] = [await newOrder(later, {}, order.key), await newOrder(later)];
     const answer = async (to: PlacedOrder, key = 'k') => await reissue(later, to, sent, '', { 'Idempotency-Key': key });
     const original = await answer(a);
     assert.equal(original.status, 200);
     for (let again = 0; again < 3; again += 1) assert.equal((await answer(a)).text, original.text);
     assert.equal(await count(a), 2);
-    // Another key, another order or another account is another request.
+    // Another idempotency key, order or account makes it another request.
     const others = [await answer(a, 'other'), await answer(order), await answer(b)];
     const ids = [original, ...others].map(({ body: { data } }) => data.certificate.id);
     assert.equal(new Set(ids).size, 4);
-    // Another key of the same account is the same account.
+    // Another API key of the same account is the same account.
     const sameAccount = await later.anotherKey(order.key.accountId, 'integration_key');
     assert.equal((await answer({ ...a, key: sameAccount })).text, original.text);
-    // However close together they come.
+    // Also for concurrent requests.
     const rush = await newOrder(later);
     const texts = (await Promise.all(Array.from({ length: 20 }, () => answer(rush)))).map(({ text }) => text);
     assert.equal(new Set(texts).size, 1);
     assert.equal(await count(rush), 2);
-    // Also for one that waits: not reissue_in_progress, but the answer it got.
+    // Also for a pending one: not reissue_in_progress, but the original response.
     const waiting = await newOrder(later);
     const json = body({ dns_names: [NEW] });
     const pending = await reissue(later, waiting, json, '', headers);
     assert.equal(pending.status, 200);
     assert.equal((await reissue(later, waiting, json, '', headers)).text, pending.text);
     assert.equal((await show(later, waiting)).pending_certificate_id, pending.body.data.certificate.id);
-    // A refusal uses no key up.
+    // A refusal does not use up the key.
     const refused = await newOrder(later);
     assert.equal((await reissue(later, refused, body({ validity_days: 0 }), '', headers)).status, 400);
     assert.equal((await reissue(later, refused, body(), '', headers)).status, 200);
-    // For a day.
+    // Kept for a day.
     later.advance(24 * 3_600_000 - 1);
     assert.equal((await answer(a)).text, original.text);
     later.advance(1);
     const next = await answer(a);
     assert.equal(next.status, 200);
     assert.notEqual(next.text, original.text);
-    assert.equal((await answer(a)).text, next.text, 'and the day begins anew');
+    assert.equal((await answer(a)).text, next.text, 'and another day begins');
   },
 );
 

@@ -1,4 +1,4 @@
-// The same lines on PostgreSQL, with two instances: text that has a NUL, and one idempotency key from both sides.
+// The same contract lines on PostgreSQL, with two instances: text with a NUL, and one idempotency key on both instances.
 import assert from 'node:assert/strict';
 import { cpSync } from 'node:fs';
 import { after } from 'node:test';

@@ -1,4 +1,4 @@
-// The door of the reissue: path and body, who may pass, the answer, and everything that is no request at all.
+// The reissue endpoint: path and body, permissions, the response, and malformed requests.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { CREDENTIAL_KINDS } from '../../../src/domain/access/credential.ts';
@@ -37,7 +37,7 @@ rule('reissue.request 1', 'A reissue is a `POST` to `/openapi/v3/orders/{id}/rei
   const { status, body: answer } = await app.call('POST', path(order), { key: order.key, json: body() });
   assert.equal(status, 200);
   assert.equal((await show(app, order)).certificate_id, answer.data.certificate.id);
-  assert.equal((await show(app, other)).certificate_id, other.certificateId, 'the order of the path, and no other');
+  assert.equal((await show(app, other)).certificate_id, other.certificateId, 'the order in the path, and no other');
 });
 
 rule('reissue.request 2', 'The body of a reissue is a JSON object, sent as `application/json`', async () => {
@@ -149,7 +149,7 @@ rule('permission 8', 'answered exactly as if it did not exist, never with `permi
   const keysOfTheirs = { 'Idempotency-Key': 'shared' };
   assert.equal((await reissue(app, theirs, body(), '', keysOfTheirs)).status, 200);
   const asked = await app.call('POST', path(theirs), { key: mine.key, json: body(), headers: keysOfTheirs });
-  requireError(asked, [404, 'order_not_found'], 'an idempotency key tells nothing either');
+  requireError(asked, [404, 'order_not_found'], 'an idempotency key reveals nothing either');
   assert.equal(rows()[1]?.length, (before[1]?.length ?? 0) + 1);
 });
 
@@ -167,7 +167,7 @@ rule('errors order_not_found', 'is 404: the account has no order with that ident
   }
 });
 
-test('a body of a megabyte, or nested without end, is refused, and nothing changes', async () => {
+test('an oversized or deeply nested body is refused, and nothing changes', async () => {
   const order = await newOrder(app);
   const before = rows();
   const huge = await reissue(app, order, body({}, { unknown: 'x'.repeat(1024 * 1024) }));
@@ -184,7 +184,7 @@ test('a body of a megabyte, or nested without end, is refused, and nothing chang
   assert.deepEqual(rows(), before);
 });
 
-test('fields nobody knows, at any depth, change nothing about the answer', async () => {
+test('unknown fields, at any depth, do not change the response', async () => {
   const order = await newOrder(app);
   const raw = JSON.stringify(body({ keyAlgorithm: 'rsa', dns_name: ['evil.example.org'] }, { dry_run: true })).replace(
     '"csr"',

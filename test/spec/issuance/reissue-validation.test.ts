@@ -1,4 +1,4 @@
-// What a reissue says about domain validation: the method, its scope, and the binding of a persistent record.
+// Domain validation in a reissue: the method, its scope, and the binding of a persistent record.
 import assert from 'node:assert/strict';
 import { PRODUCTS } from '../../../src/domain/catalog/products.ts';
 import { NOON, startApp } from '../../support/app.ts';
@@ -23,7 +23,7 @@ const binding = async (order: PlacedOrder) => {
   return [dcv_method, persist_until, persist_policy];
 };
 const PERSIST = { dcv_method: 'dns-persist' };
-/** An order with a binding of its own. */
+/** An order with its own binding. */
 async function boundOrder(until: number = UNTIL, policy = 'wildcard'): Promise<PlacedOrder> {
   const order = await newOrder(app);
   await ask(order, { ...PERSIST, persist_until: until, persist_policy: policy });
@@ -38,7 +38,7 @@ rule('dcv 1', 'A reissue without `dcv_method` uses the method the order already 
     assert.equal((await show(app, order)).dcv_method, method);
     await ask(order, {});
     assert.equal((await show(app, order)).dcv_method, method);
-    // A file never proves a wildcard: so it shows which method is used.
+    // A file never validates a wildcard, which reveals the method that is used.
     const wildcard = { dns_names: ['*.example.com'] };
     if (method === 'file') await requireRefused(order, {}, 'invalid_dcv_method', 'dcv_method', wildcard);
     else assert.equal((await certificate(app, order, await ask(order, {}, wildcard))).status, 'pending');
@@ -73,7 +73,7 @@ rule('dcv 2', '`dcv_scope` is `fqdn` by default or `base_domain`; one that the p
 });
 
 rule('dcv 3', 'without a mail server configured no product offers `email`', async () => {
-  // Dual certificates need a key of another kind; their methods are among those looked at below.
+  // Dual certificates need another kind of key; their methods are covered below.
   for (const { id, kind } of [...app.issuance.products.values()].filter(({ form }) => form === 'single')) {
     const order = await newOrder(app, { product: id });
     const offered = kind !== 'ssl' ? [] : id === 'narrow' ? ['dns'] : ['dns', 'file', 'dns-persist'];
@@ -96,7 +96,7 @@ rule('errors invalid_dcv_method', 'the product does not offer the validation met
   const order = await newOrder(app);
   for (const method of ['', 'email', 'http', 'DNS', 'dns_persist', 'dns-persist ', 'constructor', 'x'.repeat(10_000)]) {
     const { message } = await requireRefused(order, { dcv_method: method }, 'invalid_dcv_method', 'dcv_method');
-    assert.match(message, /dns, file, dns-persist/, 'the answer lists what would do');
+    assert.match(message, /dns, file, dns-persist/, 'the response lists the allowed methods');
   }
   const narrow = await newOrder(app, { product: 'narrow' });
   for (const method of ['file', 'dns-persist']) {
@@ -107,7 +107,7 @@ rule('errors invalid_dcv_method', 'the product does not offer the validation met
 rule('reissue 6', 'have an effect only if `dcv_method` of the same request is `dns-persist`', async () => {
   const fields = { persist_until: LATER, persist_policy: 'fqdn' };
   const order = await boundOrder();
-  // The method of the order is dns-persist, but this request does not say so.
+  // The order's method is dns-persist, but this request does not specify it.
   await ask(order, fields);
   assert.deepEqual(await binding(order), ['dns-persist', UNTIL, 'wildcard']);
   for (const method of ['dns', 'file']) {
@@ -116,7 +116,7 @@ rule('reissue 6', 'have an effect only if `dcv_method` of the same request is `d
   }
   await ask(order, { ...fields, ...PERSIST });
   assert.deepEqual(await binding(order), ['dns-persist', LATER, 'fqdn']);
-  // Also when the certificate has to wait.
+  // Also when the certificate is pending.
   await ask(order, { ...PERSIST, persist_until: UNTIL }, { dns_names: [NEW] });
   assert.deepEqual(await binding(order), ['dns-persist', UNTIL, 'fqdn']);
 });
@@ -144,7 +144,7 @@ rule('persist 2', '`persist_until` 0 clears the value of the order: the authoriz
 rule('persist 3', 'With `dns-persist`, leaving out `persist_policy` means `fqdn`', async () => {
   const order = await boundOrder();
   await ask(order, { ...PERSIST, persist_until: LATER });
-  assert.deepEqual(await binding(order), ['dns-persist', LATER, 'fqdn'], 'the wildcard of the order does not stay');
+  assert.deepEqual(await binding(order), ['dns-persist', LATER, 'fqdn'], 'the wildcard of the order is not kept');
 });
 
 rule('persist 4', 'a value that is neither 0 nor in the future is `invalid_parameters`', async () => {

@@ -1,4 +1,4 @@
-// How long a reissued certificate is valid: the two wishes, their forms, and the ends that nobody can wish away.
+// Validity of a reissued certificate: the two request fields, their formats, and the limits that shorten it.
 import assert from 'node:assert/strict';
 import { X509Certificate } from 'node:crypto';
 import { NOON, startApp } from '../../support/app.ts';
@@ -13,7 +13,7 @@ const [DAYS, DATE] = ['certificate.validity_days', 'certificate.custom_expiratio
 const CONSENT = { i_know_will_revoke_last_cert: true };
 const iso = (at: number) => new Date(at).toISOString();
 
-/** Of an issued certificate, as it is written in it. */
+/** notBefore and notAfter of an issued certificate. */
 async function validity(order: PlacedOrder, json: unknown, to = app): Promise<[from: string, until: string]> {
   const { pem } = await certificate(to, order, await requireAnswered(order, json, {}, to));
   const { validFromDate, validToDate } = new X509Certificate(pem);
@@ -93,7 +93,7 @@ rule(
   async () => {
     const order = await newOrder(app);
     const max = iso(NOON + 199 * DAY - SECOND);
-    for (const [wish, end] of [
+    for (const [request, end] of [
       [{}, max],
       [{ validity_days: 199 }, max],
       [{ validity_days: 200 }, max],
@@ -105,12 +105,12 @@ rule(
       [{ validity_days: 2, custom_expiration_date: '2026-12-01' }, iso(NOON + 2 * DAY - SECOND)],
       [{ validity_days: 9999, custom_expiration_date: '2040-01-01' }, max],
     ] as const) {
-      assert.equal((await validity(order, body(wish)))[1], end, JSON.stringify(wish));
+      assert.equal((await validity(order, body(request)))[1], end, JSON.stringify(request));
     }
     const inside = await newOrder(app, { product: 'tls-private' });
     assert.equal((await validity(inside, body({ validity_days: 5000 })))[1], iso(NOON + 397 * DAY - SECOND));
 
-    // Near the end of its term an order yields short certificates, and afterwards none.
+    // Near the end of its term an order yields short certificates, and none afterwards.
     await using later = await startApp();
     const old = await newOrder(later);
     const end = Date.parse((await show(later, old)).term_ends_at);
@@ -152,9 +152,9 @@ rule('reissue 33', 'The maximum for public TLS is 199 days', async () => {
   assert.equal(products.length, 4);
   for (const { id } of products) {
     const order = await newOrder(app, { product: id });
-    for (const wish of [{}, { validity_days: 200 }, { custom_expiration_date: '2028-01-01' }]) {
-      const [from, until] = await validity(order, body(wish, CONSENT));
-      // Both seconds are part of it.
+    for (const request of [{}, { validity_days: 200 }, { custom_expiration_date: '2028-01-01' }]) {
+      const [from, until] = await validity(order, body(request, CONSENT));
+      // Both ends are inclusive.
       assert.equal(Date.parse(until) + SECOND - Date.parse(from), 199 * DAY, id);
     }
   }

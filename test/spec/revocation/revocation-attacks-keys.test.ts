@@ -72,7 +72,7 @@ for (const [product, when] of [
   ['ssl-dv-replace', 'at once'],
   ['own', 'a day later'],
 ] as const) {
-  test(`a key reported while it is signed for: that one dies, and not what it would revoke ${when}`, async (context) => {
+  test(`a key reported during signing: its certificate is revoked, and not the one it would replace ${when}`, async (context) => {
     const order = await newOrder(app, { product });
     const { csr: text, fingerprint } = newKey();
     whileSigned(context, async () => {
@@ -81,10 +81,10 @@ for (const [product, when] of [
     });
     const id = await requireAnswered(order, body({ csr: text }, CONSENT));
     assert.equal(await seen(order, id), 'key_compromise');
-    assert.deepEqual((await show(app, order)).revocations, [], 'nothing is to come either');
+    assert.deepEqual((await show(app, order)).revocations, [], 'nothing is pending either');
     app.advance(25 * HOUR);
     for (const { run } of app.issuance.revocationChores) await run();
-    assert.equal(await seen(order, order.certificateId), 'good', 'nothing has taken its place');
+    assert.equal(await seen(order, order.certificateId), 'good', 'nothing valid replaced it');
     assert.deepEqual(revokedEvents(order), [id]);
     assert.equal((await show(app, order)).status, 'issued');
     const next = (await requireIssued(order, body({ csr: newKey().csr }, CONSENT))).id;
@@ -96,7 +96,7 @@ const dual = async (certificate = {}) => ({
   certificate: { csr: (await newSm2Csr()).csr, common_name: 'www.example.com', sign_hash: 'sm3', ...certificate },
 });
 
-test('an escrowed key that is compromised is not kept, whatever is asked for', async () => {
+test('a compromised escrowed key is not reused, whatever the request', async () => {
   const order = await newDualOrder(app, await newSm2Csr());
   const second = (await requireIssued(order, await dual())).id;
   const kept = (await requireIssued(order, await dual({ un_modify_key: true }))).id;
@@ -109,17 +109,17 @@ test('an escrowed key that is compromised is not kept, whatever is asked for', a
   assert.deepEqual([await seen(order, kept), await seen(order, next)], ['key_compromise', 'good']);
 });
 
-test('who reports a dual certificate reports both of its keys', async () => {
+test('reporting a dual certificate reports both of its keys', async () => {
   const order = await newDualOrder(app, await newSm2Csr());
   const second = (await requireIssued(order, await dual())).id;
   const path = `/openapi/v3/certs/${second}/revoke`;
   const { status } = await app.call('POST', path, { key: order.key, json: { reason: 'key_compromise' } });
   assert.equal(status, 200);
   const next = (await requireIssued(order, await dual({ un_modify_key: true }))).id;
-  assert.notEqual(escrowedKeyOf(next), escrowedKeyOf(second), 'the signing key opens its envelope');
+  assert.notEqual(escrowedKeyOf(next), escrowedKeyOf(second), 'the signing key decrypts its envelope');
 });
 
-test('an escrowed key that is reported while it is signed for: both halves die', async (context) => {
+test('an escrowed key reported during signing: both halves are revoked', async (context) => {
   const order = await newDualOrder(app, await newSm2Csr());
   const second = (await requireIssued(order, await dual())).id;
   const fingerprint = escrowedKeyOf(second);
@@ -132,7 +132,7 @@ test('an escrowed key that is reported while it is signed for: both halves die',
   assert.equal(await seen(order, order.certificateId), 'good', 'on another key');
 });
 
-test('one order that is busy for too long keeps no other from being revoked', async () => {
+test('an order that stays locked does not keep others from being revoked', async () => {
   const { csr: text, fingerprint } = newKey();
   const orders: { order: PlacedOrder; id: string }[] = [];
   while (orders.length < 3) {
@@ -140,7 +140,7 @@ test('one order that is busy for too long keeps no other from being revoked', as
     orders.push({ order, id: (await requireIssued(order, body({ csr: text }))).id });
   }
   const [busy, ...others] = orders;
-  // The refusal that ends the wait for a signer, without the wait.
+  // Forces the timeout of waiting for a signer.
   const withBusy = (tx: Repositories): Repositories => ({
     ...tx,
     orders: {
@@ -156,11 +156,11 @@ test('one order that is busy for too long keeps no other from being revoked', as
     transaction: (work) => store.transaction((tx) => work(withBusy(tx))),
   };
   const isBusy = (error: unknown) => error instanceof Refusal && error.code === 'service_busy';
-  await assert.rejects(revokeKey({ ...tools, store: crowded })(fingerprint), isBusy, 'the operator is told');
+  await assert.rejects(revokeKey({ ...tools, store: crowded })(fingerprint), isBusy, 'the operator gets the refusal');
   for (const { order, id } of others) assert.equal(await seen(order, id), 'key_compromise');
   requireError(await reissue(app, busy!.order, body({ csr: text })), REFUSED_KEY);
   assert.equal((await app.issuance.revokeKey(fingerprint)).length, 3);
-  assert.equal(await seen(busy!.order, busy!.id), 'key_compromise', 'the next time');
+  assert.equal(await seen(busy!.order, busy!.id), 'key_compromise', 'on the next run');
 });
 
 test('reporting a key from a copied CSR blocks it for the reporting account only', async () => {
@@ -168,11 +168,11 @@ test('reporting a key from a copied CSR blocks it for the reporting account only
   const victim = await newOrder(app);
   const theirs = (await requireIssued(victim, body({ csr: text }))).id;
   const stranger = await newOrder(app, { commonName: 'evil.example.net' });
-  const wish = { csr: text, common_name: 'evil.example.net' };
-  const copied = (await requireIssued(stranger, body(wish))).id;
+  const request = { csr: text, common_name: 'evil.example.net' };
+  const copied = (await requireIssued(stranger, body(request))).id;
   assert.equal((await post(stranger, copied, { reason: 'key_compromise' })).status, 200);
   assert.deepEqual([await seen(stranger, copied), await seen(victim, theirs)], ['key_compromise', 'good']);
-  requireError(await reissue(app, stranger, body(wish)), REFUSED_KEY);
+  requireError(await reissue(app, stranger, body(request)), REFUSED_KEY);
   const again = (await requireIssued(victim, body({ csr: text }))).id;
   assert.equal(await seen(victim, again), 'good');
   // The operator blocks the key for all accounts.
@@ -181,7 +181,7 @@ test('reporting a key from a copied CSR blocks it for the reporting account only
   requireError(await reissue(app, victim, body({ csr: text })), REFUSED_KEY);
 });
 
-test('a key in a form that is never certified is an error, not a block of nothing', () => {
+test('a key in an encoding that is never certified is an error, not a no-op block', () => {
   const { fingerprintOf } = revocationCommands(app.app, app.issuance);
   const { privateKey, spki, fingerprint } = newKey();
   const { d = '' } = privateKey.export({ format: 'jwk' });
@@ -201,7 +201,7 @@ test('a key in a form that is never certified is an error, not a block of nothin
   }
 });
 
-test('more due at once than one run does: run by run, each once, and all of them', async () => {
+test('more due revocations than one run handles: each is applied once, over several runs', async () => {
   const COUNT = 520;
   const order = await newOrder(app);
   const { accountId } = order.key;

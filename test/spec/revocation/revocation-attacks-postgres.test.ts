@@ -36,7 +36,7 @@ async function someoneWaits(): Promise<void> {
   assert.fail('no transaction waits');
 }
 
-test('a certificate whose issuance was finishing when its key was reported is found, and revoked', async ({ mock }) => {
+test('a certificate whose issuance commits while its key is reported is found and revoked', async ({ mock }) => {
   const { store } = app.app;
   const { authority, revokeKey } = app.issuance;
   const order = await newOrder(app);

@@ -69,7 +69,7 @@ function whileMade({ mock }: TestContext, { serial }: Held, ...moments: (() => P
   });
 }
 
-test('a clock that jumps ahead and back takes nothing off a list that is still valid', async () => {
+test('a clock that jumps ahead and back removes no unexpired entry from a CRL', async () => {
   const order = await newOrder(app, { product: 'own' });
   const revoked = await held(order);
   await post(order, revoked.id);
@@ -81,18 +81,18 @@ test('a clock that jumps ahead and back takes nothing off a list that is still v
     await runChores();
   }
   const ahead = await listOf(revoked);
-  assert.equal(ahead.revoked.has(revoked.serial), false, 'by that clock it had ended');
+  assert.equal(ahead.revoked.has(revoked.serial), false, 'by that clock it had expired');
   app.advance(-402 * DAY);
   await runChores();
   const back = await listOf(revoked);
   assert.deepEqual(back.revoked.get(revoked.serial), before.revoked.get(revoked.serial));
-  assert.ok(back.number > ahead.number && back.thisUpdate <= app.now(), 'a new list, of the right time');
+  assert.ok(back.number > ahead.number && back.thisUpdate <= app.now(), 'a new CRL with the correct time');
   assert.equal((await ocspStatus(app, revoked.serial, revoked.issuer)).status, 'revoked');
   app.advance(DAY);
   assert.ok((await listOf(revoked)).revoked.has(revoked.serial), 'and on the next one');
 });
 
-test('a reason that changes while the first list is made: listed once, and first in that list', async (context) => {
+test('a reason that changes while the first CRL is built: listed once, with that CRL recorded as its first', async (context) => {
   const order = await newOrder(app);
   const one = await held(order, (await requireIssued(order, body())).id);
   let first: Awaited<ReturnType<typeof listOf>> | undefined;
@@ -111,10 +111,10 @@ test('a reason that changes while the first list is made: listed once, and first
   assert.equal(last.revoked.get(one.serial)?.reason, 'key_compromise');
   assert.ok(last.number > first.number);
   const { revocation } = await certificate(app, order, one.id);
-  assert.equal(revocation.crl_number, first.number, 'the first that showed it');
+  assert.equal(revocation.crl_number, first.number, 'the first CRL that listed it');
 });
 
-test('a reason that changes while a list is made anew: on every list that is served', async (context) => {
+test('a reason that changes while a CRL is rebuilt: on every served CRL', async (context) => {
   const order = await newOrder(app);
   const one = await held(order, (await requireIssued(order, body())).id);
   await post(order, one.id, { reason: 'superseded' });
@@ -127,7 +127,7 @@ test('a reason that changes while a list is made anew: on every list that is ser
     () => recordOnly(order, one.id, 'key_compromise'),
     async () => {
       const list = await listOf(one);
-      assert.ok(list.number > before.number, 'one that was made meanwhile');
+      assert.ok(list.number > before.number, 'one that was built meanwhile');
       between.push(list.revoked.get(one.serial)?.reason);
     },
   );
@@ -138,7 +138,7 @@ test('a reason that changes while a list is made anew: on every list that is ser
   assert.equal(revocation.crl_number, before.number);
 });
 
-test('an OCSP answer is never good as of a moment after the revocation', async ({ mock }) => {
+test('an OCSP response is never good with a thisUpdate after the revocation', async ({ mock }) => {
   const order = await newOrder(app);
   const one = await held(order);
   const certId = certIdOf(one.serial, one.issuer);
@@ -155,8 +155,8 @@ test('an OCSP answer is never good as of a moment after the revocation', async (
   const answer = readOcsp((await postOcsp(app, ocspRequest([certId]))).der, one.issuer, [certId]);
   assert.equal(answer.statuses[0]?.status, 'good');
   const { status, at } = await ocspStatus(app, one.serial, one.issuer);
-  assert.equal(status, 'revoked', 'the answer that is kept is not given again');
-  assert.ok(answer.thisUpdate < at!, 'what was said was true at the moment it names');
+  assert.equal(status, 'revoked', 'the cached response is not served again');
+  assert.ok(answer.thisUpdate < at!, 'the response was correct at its thisUpdate');
 });
 
 test('a repeated revocation also waits until a CRL lists the certificate', async () => {
@@ -170,7 +170,7 @@ test('a repeated revocation also waits until a CRL lists the certificate', async
   assert.equal(answer.data.certificate.revocation.crl_number, list.number);
 });
 
-test('caches ask with weak tags and with several, and are given no date to expire at', async () => {
+test('conditional requests may have weak and several ETags, and responses have no Expires', async () => {
   const order = await newOrder(app);
   const { der, serial, issuer } = await held(order);
   const etag = (await fetchCrl(app, der)).headers.get('etag')!;
@@ -196,7 +196,7 @@ test('caches ask with weak tags and with several, and are given no date to expir
   );
 });
 
-test('an address that is used again stays in the lists, and starting again changes none', async () => {
+test('a reused PKI address stays in the CRLs, and a restart changes none', async () => {
   const settings = { RESEAL_PKI_URL: 'http://one.example' };
   await using moved = await startApp(settings);
   const order = await newOrder(moved);
@@ -220,7 +220,7 @@ test('an address that is used again stays in the lists, and starting again chang
   assert.equal((await restart()).number, list.number);
 });
 
-test('after a clock that was ahead the responder of before answers again, however often the service starts', async () => {
+test('after a clock was ahead, the previous responder answers again, over any number of restarts', async () => {
   await using own = await startApp();
   const order = await newOrder(own);
   const { serial, issuer } = await held(order, order.certificateId, own);
@@ -246,7 +246,7 @@ test('after a clock that was ahead the responder of before answers again, howeve
   assert.deepEqual({ ...db.prepare('select count(*) as made from ocsp_responder').get() }, { made: 2 });
 });
 
-test('the doctor has nothing to say about lists of an issuer that has ended', async () => {
+test('the doctor ignores CRLs of an expired issuer', async () => {
   await using own = await startApp();
   const db = openEngine(engineAt({ kind: 'sqlite', file: join(own.folder, 'reseal.db') }), () => {});
   try {

@@ -48,18 +48,18 @@ test('for a year of days, no CRL and no responder is ever expired', async () => 
     assert.ok(heads.length > 0 || day === 0);
     const ends = db.prepare('select max(not_after) as at from ocsp_responder group by issuer_id').all();
     for (const { at } of ends)
-      assert.ok(Number(at) - app.now() >= 10 * DAY, `a responder is near its end on day ${day}`);
+      assert.ok(Number(at) - app.now() >= 10 * DAY, `a responder is about to expire on day ${day}`);
     for (const [index, { der, serial, issuer }] of all.entries()) {
       const list = await crlOf(app, der, issuer);
       assert.ok(list.thisUpdate <= app.now() && app.now() < list.nextUpdate);
-      assert.ok(list.number > numbers[index]!, 'a list of six days ago was made anew');
+      assert.ok(list.number > numbers[index]!, 'a CRL of six days ago was renewed');
       numbers[index] = list.number;
       const certId = certIdOf(serial, issuer);
       const answer = readOcsp((await postOcsp(app, ocspRequest([certId]))).der, issuer, [certId]);
       const { validFromDate, validToDate } = answer.responder;
       assert.ok(validFromDate.getTime() <= app.now() && app.now() < validToDate.getTime());
       assert.ok(answer.thisUpdate <= app.now() && app.now() < answer.nextUpdate);
-      assert.ok(answer.nextUpdate <= validToDate.getTime(), 'no answer outlives who gave it');
+      assert.ok(answer.nextUpdate <= validToDate.getTime(), 'no response outlives its responder');
       assert.equal(answer.statuses[0]?.status, 'good');
       responders.add(answer.responderSerial);
     }
@@ -69,7 +69,7 @@ test('for a year of days, no CRL and no responder is ever expired', async () => 
   assert.ok(responders.size >= 2 * 15 && responders.size <= 2 * 25, `${responders.size} responders`);
 });
 
-test('a clock that jumps a year forward finds everything renewed at the first question', async () => {
+test('a clock that jumps a year forward finds everything renewed at the first request', async () => {
   const order = await newOrder(app, { product: 'own' });
   const { der, serial, issuer } = await held(order);
   await crlOf(app, der, issuer);
@@ -85,7 +85,7 @@ test('a clock that jumps a year forward finds everything renewed at the first qu
   assert.ok(back.responder.validFromDate.getTime() <= app.now(), 'and back again');
 });
 
-test('an expired certificate leaves its list after one that was made since', async () => {
+test('an expired certificate stays on one more CRL, then leaves', async () => {
   const order = await newOrder(app, { product: 'own' });
   const short = await reissue(app, order, body({ csr: undefined, validity_days: 10 }));
   const id = short.body.data.certificate.id;
@@ -97,10 +97,10 @@ test('an expired certificate leaves its list after one that was made since', asy
     assert.equal(await isListed(), true, `day ${day}`);
     app.advance(DAY);
   }
-  assert.equal(await isListed(), true, 'on the first list after its end');
+  assert.equal(await isListed(), true, 'on the first CRL after its expiry');
   app.advance(DAY);
   assert.equal(await isListed(), false);
-  assert.equal((await ocspStatus(app, serial, issuer)).status, 'revoked', 'OCSP does not forget');
+  assert.equal((await ocspStatus(app, serial, issuer)).status, 'revoked', 'OCSP still reports it');
 });
 
 /** The status a verifier sees now: dates, CRL and OCSP. */
@@ -110,7 +110,7 @@ async function isValid({ der, serial, issuer }: Awaited<ReturnType<typeof held>>
   return isBegun && !isListed && (await ocspStatus(app, serial, issuer)).status === 'good';
 }
 
-test('at every moment around a revocation, one of the two certificates is valid', async () => {
+test('at any time around a revocation, one of the two certificates is valid', async () => {
   for (const product of ['ssl-dv-replace', 'grace']) {
     const order = await newOrder(app, { product });
     const old = await held(order);
@@ -127,11 +127,11 @@ test('at every moment around a revocation, one of the two certificates is valid'
     assert.deepEqual([await isValid(old), await isValid(current)], [false, true]);
     const revokedAt = (await crlOf(app, old.der, old.issuer)).revoked.get(old.serial)?.at ?? assert.fail(product);
     const from = new X509Certificate(current.der).validFromDate.getTime();
-    assert.ok(from <= revokedAt, 'the new one was valid before the old one ended');
+    assert.ok(from <= revokedAt, 'the new one was valid before the old one was revoked');
   }
 });
 
-test('a store that was restored from an older backup goes on with higher numbers', async () => {
+test('a store restored from an older backup continues with higher CRL numbers', async () => {
   const order = await newOrder(app, { product: 'own' });
   const { der, issuer } = await held(order);
   const before = await crlOf(app, der, issuer);
@@ -145,6 +145,6 @@ test('a store that was restored from an older backup goes on with higher numbers
   await store.crls.publish(kept, seen.number, []);
   app.advance(DAY);
   const after = await crlOf(app, der, issuer);
-  assert.ok(after.number > seen.number, 'higher than any that was seen');
+  assert.ok(after.number > seen.number, 'higher than any published before');
   assert.equal((await fetchCrl(app, der)).status, 200);
 });

@@ -72,7 +72,7 @@ rule(
     for (const app of apps) await app.stop();
     advance(25 * HOUR);
     for (const app of apps) await app.start(settings);
-    // All at once, beside their background chores.
+    // Concurrently, next to their background chores.
     await Promise.all(apps.map((app) => app.issuance.revocationChores[0]!.run()));
     await Promise.all(apps.map((app) => app.issuance.revocationChores[1]!.run()));
     for (const [index, { certificateId }] of orders.entries()) {
@@ -86,7 +86,7 @@ rule(
   },
 );
 
-test('revoking at the same moment in all instances loses none and lists none twice', async () => {
+test('concurrent revocations in all instances lose none and list none twice', async () => {
   const orders: PlacedOrder[] = [];
   for (let made = 0; made < 24; made += 1) orders.push(await newOrder(one));
   const revoke = (app: TestApp, order: PlacedOrder) =>
@@ -102,11 +102,11 @@ test('revoking at the same moment in all instances loses none and lists none twi
       assert.deepEqual([isListed, status], [true, 'revoked']);
       numbers.add(number);
     }
-    assert.equal(numbers.size, 1, 'all serve the same list');
+    assert.equal(numbers.size, 1, 'all serve the same CRL');
   }
 });
 
-test('what was recorded by one that died before it could publish is published by another', async () => {
+test('a revocation recorded by an instance that crashed before publishing is published by another', async () => {
   const order = await newOrder(one, { product: 'own' });
   await reissue(one, order, body({ csr: undefined }, { i_know_will_revoke_last_cert: true }));
   advance(25 * HOUR);

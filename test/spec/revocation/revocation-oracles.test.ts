@@ -66,14 +66,14 @@ const ISSUERS = [
 ] as const;
 
 for (const [key, signHash] of ISSUERS) {
-  test(`the issuer for ${key}, as others see it`, async (context) => {
+  test(`the issuer for ${key}, checked by independent verifiers`, async (context) => {
     const { old, current, issuing, lists, file, said } = await justReissued(key, signHash);
     const [first, second, ofRoot] = lists.map((der) => new X509Crl(der)) as [X509Crl, X509Crl, X509Crl];
     const { publicKey } = new X509Certificate(issuing);
     assert.ok(await first.verify({ publicKey }));
-    assert.ok(first.findRevoked(old.serial_number), 'the library finds the old one');
+    assert.ok(first.findRevoked(old.serial_number), 'the library finds the revoked certificate');
     assert.ok(await second.verify({ publicKey }));
-    assert.equal(second.findRevoked(current.serial_number), null, 'on its own list');
+    assert.equal(second.findRevoked(current.serial_number), null, 'on its own CRL');
     assert.equal(ofRoot.entries.length, 0);
 
     if (HAS_OPENSSL) {
@@ -90,7 +90,7 @@ for (const [key, signHash] of ISSUERS) {
         const answer = await said('openssl', ...ocsp, ...args);
         assert.match(answer, /^Response verify OK$/m);
         assert.match(answer, expected);
-        assert.doesNotMatch(answer, /WARNING/, 'the nonce came back');
+        assert.doesNotMatch(answer, /WARNING/, 'the nonce is returned');
       }
     }
 
@@ -114,7 +114,7 @@ for (const [key, signHash] of ISSUERS) {
   });
 }
 
-test('the list of an SM2 issuer is signed as another library verifies it', async () => {
+test('another library verifies the CRL signature of an SM2 issuer', async () => {
   const order = await newDualOrder(app, await newSm2Csr());
   await app.call('POST', `/openapi/v3/certs/${order.certificateId}/revoke`, { key: order.key });
   const shown = await certificate(app, order, order.certificateId);

@@ -82,7 +82,7 @@ rule(
     assert.ok(revoked.number > last.number && revoked.revoked.has(serial));
     app.advance(-50 * DAY);
     const back = await crlOf(app, der, issuer);
-    assert.ok(back.number > revoked.number && back.thisUpdate <= app.now(), 'and it is not one from the future');
+    assert.ok(back.number > revoked.number && back.thisUpdate <= app.now(), 'and thisUpdate is not in the future');
     assert.ok(back.revoked.has(serial));
     await app.stop();
     await app.start({});
@@ -131,7 +131,7 @@ rule('revocation 9', 'OCSP answers over GET and POST, repeats a nonce that was s
   }
 });
 
-test('what OCSP cannot answer it refuses in its own words', async () => {
+test('OCSP refuses invalid requests with OCSP error statuses', async () => {
   const { serial, issuer, root } = await held(await newOrder(app));
   const other = await held(await newOrder(app, { key: 'rsa2048' }));
   const certId = certIdOf(serial, issuer);
@@ -160,7 +160,7 @@ test('what OCSP cannot answer it refuses in its own words', async () => {
   assert.equal(large.status, 413);
 });
 
-test('caches are told how long an answer serves, and when it has not changed', async () => {
+test('responses have Cache-Control and support conditional requests', async () => {
   const order = await newOrder(app);
   const { der, issuer, serial } = await held(order);
   const first = await fetchCrl(app, der);
@@ -176,11 +176,11 @@ test('caches are told how long an answer serves, and when it has not changed', a
   };
   const asked = await get();
   assert.match(asked.headers.get('cache-control') ?? '', /^public, max-age=300/);
-  assert.deepEqual((await get()).der, asked.der, 'the signature is kept');
+  assert.deepEqual((await get()).der, asked.der, 'the signed response is cached');
   await post(order, order.certificateId);
   assert.equal((await fetchCrl(app, der, { 'if-none-match': etag })).status, 200);
   const revoked = readOcsp((await get()).der, issuer, [certIdOf(serial, issuer)]);
-  assert.equal(revoked.statuses[0]?.status, 'revoked', 'and is not what is asked');
+  assert.equal(revoked.statuses[0]?.status, 'revoked', 'the cached response is not served after a revocation');
   for (const path of ['/crl/nobody/0.crl', '/crl/x/00.crl', '/crl/x/0', `${new URL('http://x/crl/').pathname}`]) {
     assert.equal((await fetch(app.url + path)).status, 404, path);
   }

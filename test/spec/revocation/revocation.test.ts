@@ -33,7 +33,7 @@ async function stateOf(order: PlacedOrder, id: string) {
   const listed = list.revoked.get(shown.serial_number);
   const ocsp = await ocspStatus(app, shown.serial_number, issuer);
   const isRevoked = Boolean(shown.revocation?.revoked_at);
-  assert.equal(listed !== undefined, isRevoked, 'the list agrees with the owner’s view');
+  assert.equal(listed !== undefined, isRevoked, 'the CRL agrees with the owner’s view');
   assert.equal(ocsp.status, isRevoked ? 'revoked' : 'good', 'OCSP agrees with the owner’s view');
   if (isRevoked) {
     const at = Math.floor(Date.parse(shown.revocation.revoked_at) / 1000) * 1000;
@@ -88,7 +88,7 @@ rule('revocation 3', 'A reissue revokes nothing before the new certificate is is
   assert.deepEqual((await show(app, order)).revocations, []);
   await app.call('PUT', `/openapi/v3/orders/${order.id}/cancel`, { key: order.key });
   await runDue();
-  assert.equal(await isRevoked(order, order.certificateId), false, 'one that is canceled revokes nothing');
+  assert.equal(await isRevoked(order, order.certificateId), false, 'a canceled certificate revokes nothing');
 });
 
 rule(
@@ -201,7 +201,7 @@ rule('event 7', 'The revocation of a certificate emits `order:revoked`', async (
   const soFar = [`order:issued ${first}`, `order:issued ${second}`, `order:revoked ${first}`];
   assert.deepEqual(events(order), soFar);
   await post(order, first);
-  assert.deepEqual(events(order), soFar, 'what is revoked already is not told twice');
+  assert.deepEqual(events(order), soFar, 'an already revoked certificate is not listed again');
   await post(order, second);
   assert.deepEqual(events(order), [...soFar, `order:revoked ${second}`]);
 });

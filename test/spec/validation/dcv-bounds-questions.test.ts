@@ -63,7 +63,7 @@ async function startSlowNameServer() {
 
 const never = new Promise<CheckResult>(() => {});
 
-test('a check that comes after the limit is not begun, and one that was begun is given up', async () => {
+test('a check past the limit is not started, and a started one is aborted', async () => {
   let begun = 0;
   const check = async () => {
     begun += 1;
@@ -79,7 +79,7 @@ test('a check that comes after the limit is not begun, and one that was begun is
   const inTime = withDeadline(20);
   assert.equal((await inTime(() => never)).isOk, false);
   assert.equal((await inTime(check)).isOk, false);
-  assert.equal(begun, 0, 'the first one has used up the time of all');
+  assert.equal(begun, 0, 'the first one has used up the shared time');
   assert.deepEqual(await withDeadline(60_000)(check), PASSED);
 });
 
@@ -102,7 +102,7 @@ test('a check past its deadline looks up none of the remaining names', async () 
     });
     await slow.hasHeardAll();
     const about = names.filter((name) => [...slow.asked].some((one) => one === name || one.endsWith(`.${name}`)));
-    assert.equal(about.length, 8, `${kind}: as many as at once`);
+    assert.equal(about.length, 8, `${kind}: as many as the concurrency limit`);
     assert.deepEqual(about, names.slice(0, about.length), kind);
     // Every name still has a result, and none is proven or permitted.
     const problems = [...(kind === 'caa' ? caa : control).values()].map((result) => !result.isOk && result.problem);
@@ -113,7 +113,7 @@ test('a check past its deadline looks up none of the remaining names', async () 
 const BOUND = 256;
 const asking = (accountId = 'account', signal = new AbortController().signal) => ({ accountId, signal });
 
-test('so many questions at once in the whole process, and the others in their turn', async () => {
+test('lookups are limited process-wide, and the others are queued', async () => {
   await using slow = await startSlowNameServer();
   // The bound is shared by all checks and accounts.
   const [one, other] = [dnsLookups([slow.server]), dnsLookups([slow.server])];
@@ -140,7 +140,7 @@ test('so many questions at once in the whole process, and the others in their tu
   for (const answer of await Promise.all(again)) assert.deepEqual(answer, { kind: 'absent' });
 });
 
-test('an account with a thousand lookups takes turns with others, and aborted lookups are not sent', async () => {
+test('an account with a thousand lookups shares the queue fairly, and aborted lookups are not sent', async () => {
   await using slow = await startSlowNameServer();
   const { txt } = dnsLookups([slow.server]);
   const gone = new AbortController();
@@ -156,7 +156,7 @@ test('an account with a thousand lookups takes turns with others, and aborted lo
   await slow.hasHeard(BOUND + 6);
   await slow.hasHeardAll();
   assert.ok(slow.asked.has('c.honest.com'));
-  assert.equal(slow.asked.size, BOUND + 6, 'nothing more of what was given up');
+  assert.equal(slow.asked.size, BOUND + 6, 'no further query of the aborted check');
   slow.answer(Number.POSITIVE_INFINITY);
   for (const answer of await Promise.all(honest)) assert.deepEqual(answer, { kind: 'absent' });
   const rest = await Promise.all(crowd);

@@ -22,7 +22,7 @@ async function proveOnce(name: string, key: PlacedOrder['key']): Promise<void> {
   dns.clear(`_dnsauth.${name.replace('*.', '')}`);
 }
 
-test('a proof that is kept is ok, with nothing to publish; a persistent record is asked each time', async () => {
+test('a stored proof is ok, with nothing to publish; a persistent record is looked up each time', async () => {
   const key = await app.newKey();
   const [kept, other] = [newDomain(), newDomain()];
   await proveOnce(kept, key);

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Product } from '../../../src/domain/catalog/products.ts';
-import { FILE, ISSUERS, page, SECOND, startDomainApp, waitingOf } from '../../support/domain-app.ts';
+import { FILE, ISSUERS, page, pendingRowOf, SECOND, startDomainApp } from '../../support/domain-app.ts';
 import { newOrder, type PlacedOrder, show } from '../../support/orders.ts';
 import { OWN_PRODUCT, productsFile } from '../../support/products.ts';
 
@@ -28,7 +28,7 @@ async function workUntil(isSo: () => Promise<boolean>): Promise<void> {
   for (const end = performance.now() + MOST_MS; ; await sleep(5)) {
     await app.issuance.proveDomains.proveDue();
     if (await isSo()) return;
-    assert.ok(performance.now() < end, 'it does not come about');
+    assert.ok(performance.now() < end, 'the condition was not reached');
   }
 }
 
@@ -48,7 +48,7 @@ test('a silent resolver delays nothing, as long as the others agree', async () =
     const { status, body } = await complete(order);
     assert.deepEqual([status, body.data.status], [200, 'issued'], dcv_method);
     const asked = new Set(silentOne.queries.map(({ name, type }) => `${name} ${type}`));
-    assert.ok(asked.has(`${names[0]} CAA`) && asked.has(`${names.at(-1)} CAA`), 'it was asked like the others');
+    assert.ok(asked.has(`${names[0]} CAA`) && asked.has(`${names.at(-1)} CAA`), 'it was queried like the others');
   }
   // A silent resolver does not count as agreement: one of the other two does not see the proof.
   const order = await place([newDomain()]);
@@ -82,7 +82,7 @@ test('without the primary resolver nothing is issued, whatever the others say', 
 
 const LEASE_MS = 10 * SECOND;
 
-test('one that cannot be issued stops no other, is tried later and later, and is issued in the end', async () => {
+test('a certificate that cannot be issued delays no other, is retried with backoff, and is issued in the end', async () => {
   const broken = newDomain();
   const poisoned = await place([broken]);
   // More than are checked at once, each in an account of its own.
@@ -96,14 +96,14 @@ test('one that cannot be issued stops no other, is tried later and later, and is
     return await sign(issuer, hash, bytes);
   };
   const faults = () => app.lines.filter((line) => line.event === 'error' && line.message === 'the signer says no');
-  const triesAre = (count: number) => async () => (await waitingOf(app, poisoned))?.tries === count;
+  const triesAre = (count: number) => async () => (await pendingRowOf(app, poisoned))?.tries === count;
   const isIssued = async (order: PlacedOrder) => (await show(app, order)).status === 'issued';
-  const untilDue = async () => app.advance(Math.max(0, (await waitingOf(app, poisoned))!.dueAt - app.now()));
+  const untilDue = async () => app.advance(Math.max(0, (await pendingRowOf(app, poisoned))!.dueAt - app.now()));
   try {
     for (const tries of [1, 2, 3]) {
       await untilDue();
       await workUntil(triesAre(tries));
-      const { dueAt } = (await waitingOf(app, poisoned))!;
+      const { dueAt } = (await pendingRowOf(app, poisoned))!;
       assert.ok(dueAt - app.now() >= 0.8 * 15 * SECOND * 2 ** (tries - 1), `after ${tries}`);
       assert.equal(faults().length, tries, 'its error is logged once per try');
       await workUntil(async () => (await Promise.all(others.map(isIssued))).every(Boolean));
@@ -121,7 +121,7 @@ test('one that cannot be issued stops no other, is tried later and later, and is
   assert.equal((await show(app, poisoned)).certificate_id, poisoned.certificateId);
 });
 
-test('a product is not served what was proven by a method or a scope that it does not offer', async () => {
+test('a proof by a method or scope that a product does not offer does not count for it', async () => {
   const key = await app.newKey();
   const prove = async (names: readonly string[], top: object, product = 'ssl-dv') => {
     const order = await place(names, top, { key, product });

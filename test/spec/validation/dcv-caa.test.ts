@@ -60,7 +60,7 @@ rule('dcv 9', 'a policy that leaves our issuer out stops the issuance', async ()
 });
 
 rule('dcv 9', 'climbing from the name towards the root, with `issuewild` before `issue` for wildcards', async () => {
-  assert.equal(await outcomeWith([issue(THEIRS)], 'www.'), 'caa_forbidden', 'what is above decides');
+  assert.equal(await outcomeWith([issue(THEIRS)], 'www.'), 'caa_forbidden', 'the parent decides');
   assert.equal(await outcomeWith([issue(THEIRS)], 'a.b.c.'), 'caa_forbidden');
   const nearest = async (near: readonly Caa[], far: readonly Caa[]) => {
     const domain = newDomain();
@@ -135,7 +135,7 @@ test('a record may name accounts and methods, and then it permits those only', a
   assert.equal(await withParameters(() => 'validationmethods=ca-dns-persist', 'dns-persist'), 'issued');
 });
 
-test('the method that counts is the one by which a name was proven, not the one the order has now', async () => {
+test('the method of the proof counts, not the current method of the order', async () => {
   const domain = newDomain();
   const order = await place([domain]);
   await publish(order);
@@ -146,7 +146,7 @@ test('the method that counts is the one by which a name was proven, not the one 
   assert.equal(await outcome(order), 'reissuing caa_forbidden', 'no file was fetched');
 });
 
-test('and a name that was proven by the method which is permitted is issued, whatever the order has now', async () => {
+test('a name proven by the permitted method is issued, whatever the current method of the order', async () => {
   const domain = newDomain();
   const order = await place([domain]);
   await publish(order);
@@ -206,11 +206,11 @@ rule('dcv 9', 'CAA is checked for every name before issuance', async () => {
   const pendingId = answer.data.certificate.id;
   assert.equal(status, 200);
   assert.equal(await outcome(order), 'reissuing caa_forbidden');
-  assert.deepEqual((await show(app, order)).certificate, earlier.certificate, 'the earlier one stays');
+  assert.deepEqual((await show(app, order)).certificate, earlier.certificate, 'the previous certificate stays current');
   const placed = await place([domain], {}, { key: order.key });
   assert.equal(await outcome(placed), 'domain_verifing caa_forbidden');
   await workerChecks(order);
-  assert.equal(await outcome(order), 'reissuing caa_forbidden', 'still in the way');
+  assert.equal(await outcome(order), 'reissuing caa_forbidden', 'still forbidden');
   dns.clear(domain);
   await workerChecks(order);
   assert.equal(await outcome(order), 'issued');

@@ -29,7 +29,11 @@ async function outcomeWith(set: (domain: string) => void): Promise<string> {
 rule('dcv 10', 'Neither a critical CAA property that we do not know', async () => {
   const caa = (...records: readonly Caa[]) => outcomeWith((domain) => dns.set(domain, 'CAA', records));
   assert.equal(await caa(record('tbs', 'unknown', 128)), 'caa_forbidden');
-  assert.equal(await caa(OURS, record('tbs', 'unknown', 128)), 'caa_forbidden', 'a permission beside it does not help');
+  assert.equal(
+    await caa(OURS, record('tbs', 'unknown', 128)),
+    'caa_forbidden',
+    'a permission next to it does not help',
+  );
   assert.equal(await caa(record('TBS', 'unknown', 129), OURS), 'caa_forbidden');
   assert.equal(await caa(OURS, record('issuemail', ISSUERS[0], 128)), 'caa_forbidden');
   assert.equal(await caa(OURS, record('tbs', 'unknown', 0)), 'issued');
@@ -81,7 +85,7 @@ async function requirePending(order: PlacedOrder, common_name: string, top: obje
   const { id } = answer.data.certificate;
   const after = await show(app, order);
   assert.deepEqual([after.status, after.pending_certificate_id], ['reissuing', id]);
-  assert.deepEqual(after.certificate, before.certificate, 'the earlier one stays');
+  assert.deepEqual(after.certificate, before.certificate, 'the previous certificate stays current');
   assert.equal((await certificate(app, order, id)).status, 'pending');
   assert.equal(await outcome(order), 'reissuing dns_failure');
   return id;
@@ -139,7 +143,7 @@ rule('reissue 37', 'When DNS cannot answer a validation or CAA question now', as
   assert.deepEqual([await outcome(vouched), await outcome(bound)], ['issued', 'reissuing no_record']);
 });
 
-test('who does not answer is named: DNS where DNS is silent, and the web server where that one is', async () => {
+test('the silent party is reported: DNS or the web server', async () => {
   const txt = newDomain();
   const byDns = await place([txt]);
   dns.set(`_dnsauth.${txt}`, 'TXT', 'silence');

@@ -70,7 +70,7 @@ rule('dcv 19', 'the answer counts with status 200 only, and one line of it must 
   for (const [what, [answer, problem]] of Object.entries(bad)) assert.equal(await outcomeOf(answer), problem, what);
 });
 
-test('a file at another place, or of another order, proves nothing', async () => {
+test('a file at another path, or of another order, proves nothing', async () => {
   const domain = newDomain();
   const [first, second] = [
     await place([domain], { dcv_method: 'file' }),

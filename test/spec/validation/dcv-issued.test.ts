@@ -7,7 +7,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { after, test } from 'node:test';
 import type { TestApp } from '../../support/app.ts';
 import { rule } from '../../support/contract.ts';
-import { DAY, SECOND, startDomainApp, waitingOf } from '../../support/domain-app.ts';
+import { DAY, pendingRowOf, SECOND, startDomainApp } from '../../support/domain-app.ts';
 import { newSm2Csr, openEnvelope, readSm2Certificate } from '../../support/dual.ts';
 import { body, certificate, csrFor, newOrder, type PlacedOrder, reissue, show } from '../../support/orders.ts';
 import { OWN_PRODUCT, productsFile } from '../../support/products.ts';
@@ -63,9 +63,9 @@ rule('dcv 14', 'When the last name is proven, the certificate is issued and the 
   await publish(order);
   const { body: answer } = await complete(order);
   const { status, certificate_id, pending_certificate_id, dns_names, dcv_expires_at } = answer.data;
-  assert.deepEqual([status, certificate_id, pending_certificate_id], ['issued', id, null], 'the id that was answered');
+  assert.deepEqual([status, certificate_id, pending_certificate_id], ['issued', id, null], 'the id in the response');
   assert.deepEqual([dns_names, dcv_expires_at], [[kept, added], null]);
-  assert.equal(await app.app.store.waiting.find(order.key.accountId, id), undefined, 'it waits no more');
+  assert.equal(await app.app.store.waiting.find(order.key.accountId, id), undefined, 'it is no longer pending');
   const issued = await certificate(app, order, id);
   const { subjectAltName, validFrom, validTo } = new X509Certificate(issued.pem);
   assert.equal(subjectAltName, `DNS:${kept}, DNS:${added}`);
@@ -125,8 +125,8 @@ rule('dcv 15', 'A reissue that waits too long lapses: the order is `issued` agai
   const id = await pendingOf(order, request);
   const endsAt = app.now() + 2 * DAY;
   assert.equal((await show(app, order)).dcv_expires_at, new Date(endsAt).toISOString());
-  while (((await waitingOf(app, order))?.dueAt ?? endsAt) < endsAt) await workerChecks(order);
-  assert.equal((await waitingOf(app, order))?.dueAt, endsAt, 'the last check is at expiry, and not after it');
+  while (((await pendingRowOf(app, order))?.dueAt ?? endsAt) < endsAt) await workerChecks(order);
+  assert.equal((await pendingRowOf(app, order))?.dueAt, endsAt, 'the last check is at expiry, and not after it');
   app.advance(endsAt - 1 - app.now());
   await app.issuance.proveDomains.proveDue();
   assert.equal((await show(app, order)).status, 'reissuing');
@@ -136,7 +136,7 @@ rule('dcv 15', 'A reissue that waits too long lapses: the order is `issued` agai
   assert.deepEqual([after.status, after.pending_certificate_id], ['issued', null]);
   assert.deepEqual([after.certificate, after.dns_names], [before.certificate, before.dns_names]);
   assert.equal((await certificate(app, order, id)).status, 'canceled');
-  assert.equal(await revocationOf(order, order.certificateId), null, 'what was agreed to is not carried out');
+  assert.equal(await revocationOf(order, order.certificateId), null, 'the consented revocation is not applied');
   assert.deepEqual(eventsOf(app, order), [`order:issued ${order.certificateId}`]);
   const last = (await auditOf(order)).at(-1);
   assert.deepEqual([last?.actor, last?.action, last?.details.certificate_id], ['service', 'order:lapsed', id]);
@@ -151,14 +151,14 @@ rule('dcv 17', 'first certificate waits too long for proof becomes `rejected`', 
   app.advance(2 * DAY);
   const { status } = await complete(order).then(({ body: { data } }) => data ?? {});
   assert.ok(status === 'rejected' || status === undefined);
-  assert.equal((await show(app, order)).status, 'rejected', 'a first order has nothing to go back to');
+  assert.equal((await show(app, order)).status, 'rejected', 'a new order has no previous certificate');
   assert.equal((await certificate(app, order, order.certificateId)).status, 'canceled');
   assert.deepEqual(eventsOf(app, order), [`order:rejected ${order.certificateId}`]);
   const refused = await reissue(app, order, body());
   assert.equal(refused.body.code, 'order_state_conflict');
 });
 
-test('the end of the term of an order is the end of its waiting too', async () => {
+test('waiting ends with the term of the order', async () => {
   for (const isPublished of [true, false]) {
     const [domain, added] = [newDomain(), newDomain()];
     const order = await newOrder(app, { product: 'own', commonName: domain });
@@ -182,12 +182,12 @@ async function afterwards(change: Record<string, unknown>, meanwhile: (order: Pl
   const id = await pendingOf(order, body({ common_name: domain, dns_names: [added], ...change }));
   await publish(order);
   await meanwhile(order);
-  if (await waitingOf(app, order)) await complete(order);
+  if (await pendingRowOf(app, order)) await complete(order);
   const { status } = await certificate(app, order, id);
   return [(await show(app, order)).status, status, eventsOf(app, order).length];
 }
 
-test('what can never be issued as it was asked for is given up', async () => {
+test('a request that can never be issued is given up', async () => {
   assert.deepEqual(await afterwards({}, async () => {}), ['issued', 'issued', 2]);
   const { publicKey } = (await app.app.store.certificates.find(...(await anyIssued())))!;
   const date = new Date(app.now() + DAY).toISOString().slice(0, 10);
@@ -202,7 +202,7 @@ async function anyIssued(): Promise<[string, string]> {
   return [order.key.accountId, order.certificateId];
 }
 
-test('what is issued is what was proven: a persistent record that is gone again proves nothing', async () => {
+test('only proven names are issued: a deleted persistent record proves nothing', async () => {
   const [first, second] = [newDomain(), newDomain()];
   const order = await place([first, second], { dcv_method: 'dns-persist' }, { certificate: { csr: csrFor('p384') } });
   const [one, other] = await entries(order);
@@ -219,7 +219,7 @@ test('what is issued is what was proven: a persistent record that is gone again 
   assert.equal(await outcome(order), 'issued');
 });
 
-test('a reissue whose product is gone lapses too, when its time has come', async () => {
+test('a reissue of a removed product expires too', async () => {
   await using own = await startDomainApp({ RESEAL_PRODUCTS_FILE: productsFile({ ...OWN_PRODUCT, csr: 'optional' }) });
   const order = await own.place([newDomain()], {}, { product: 'own' });
   await own.app.stop();

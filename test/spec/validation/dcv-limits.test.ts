@@ -36,7 +36,7 @@ rule('dcv 17', 'first certificate waits too long for proof becomes `rejected`', 
   const order = await place([newDomain()]);
   app.advance(30 * DAY - 1);
   await workerChecks(order);
-  assert.equal((await show(app, order)).status, 'domain_verifing', 'not a moment too early');
+  assert.equal((await show(app, order)).status, 'domain_verifing', 'not a millisecond early');
   app.advance(1);
   await workerChecks(order);
   const { status, pending_certificate_id, dcv_val } = await show(app, order);

@@ -5,7 +5,7 @@ import { X509Certificate } from 'node:crypto';
 import { after, test } from 'node:test';
 import type { Order } from '../../../src/domain/certificate/order.ts';
 import { rule } from '../../support/contract.ts';
-import { SECOND, startDomainApp, waitingOf } from '../../support/domain-app.ts';
+import { pendingRowOf, SECOND, startDomainApp } from '../../support/domain-app.ts';
 import { newSm2Csr, openEnvelope } from '../../support/dual.ts';
 import { body, certificate, newOrder, type PlacedOrder, reissue, show } from '../../support/orders.ts';
 
@@ -58,10 +58,10 @@ async function requireIssuedAnew(placed: PlacedOrder, id: string, serial: string
   const before = await show(app, placed);
   assert.deepEqual([before.status, before.pending_certificate_id], [waitsAs, id]);
   assert.equal((await certificate(app, placed, id)).status, 'pending');
-  assert.notEqual(await waitingOf(app, placed), undefined);
+  assert.notEqual(await pendingRowOf(app, placed), undefined);
   await workerChecks(placed);
   const { status, certificate_id } = await show(app, placed);
-  assert.deepEqual([status, certificate_id], ['issued', id], 'under the id that was answered');
+  assert.deepEqual([status, certificate_id], ['issued', id], 'under the id in the response');
   const { serial_number, pem } = await certificate(app, placed, id);
   assert.notEqual(serial_number, serial);
   assert.notEqual(new X509Certificate(pem).serialNumber.toLowerCase(), serial);
@@ -92,7 +92,7 @@ rule('dcv 14', 'When the last name is proven, the certificate is issued', async 
   assert.equal(await certificates.issue(placed.certificateId, result), false);
 });
 
-test('a reissue goes back to waiting, with the earlier certificate as it was', async () => {
+test('a reissue returns to waiting, and the previous certificate is unchanged', async () => {
   const [domain, added] = [newDomain(), newDomain()];
   const order = await newOrder(app, { commonName: domain });
   const { body: answer } = await reissue(app, order, body({ common_name: domain, dns_names: [added] }));
@@ -115,7 +115,7 @@ test('a reissue goes back to waiting, with the earlier certificate as it was', a
   );
 });
 
-test('both halves of a dual one are made anew', async () => {
+test('both halves of a dual certificate are created again', async () => {
   const signing = await newSm2Csr();
   const wanted = { product: 'ssl-sm2-dual', certificate: { csr: signing.csr, sign_hash: 'sm3' } };
   const placed = await place([newDomain()], {}, wanted);
@@ -130,7 +130,7 @@ test('both halves of a dual one are made anew', async () => {
   assert.ok(openEnvelope(shown.encryption_key_envelope, signing).scalar.length > 0);
 });
 
-test('one that was lost again and again is issued all the same, and one that is given up meanwhile is not', async () => {
+test('a certificate whose signer is lost repeatedly is still issued, and one canceled meanwhile is not', async () => {
   const placed = await place([newDomain()]);
   for (let count = 0; count < 3; count += 1) {
     await dieBeforeSigning(placed);

@@ -2,7 +2,7 @@
 // so that each race is deterministic.
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
-import { FILE, page, SECOND, startDomainApp, waitingOf } from '../../support/domain-app.ts';
+import { FILE, page, pendingRowOf, SECOND, startDomainApp } from '../../support/domain-app.ts';
 import { body, certificate, csrFor, newOrder, type PlacedOrder, reissue, show } from '../../support/orders.ts';
 
 const world = await startDomainApp();
@@ -65,7 +65,7 @@ test('a reissue that replaced the one being checked still waits for its own name
   const { status, certificate_id, pending_certificate_id } = await show(app, order);
   assert.deepEqual([status, certificate_id, pending_certificate_id], ['reissuing', order.certificateId, pending]);
   assert.equal((await certificate(app, order, before)).status, 'canceled');
-  assert.equal((await waitingOf(app, order))?.tries, 0, 'this one was never checked');
+  assert.equal((await pendingRowOf(app, order))?.tries, 0, 'this one was never checked');
   // The proof counts all the same: the name is proven.
   await cancel(order);
   await ask(first);
@@ -107,7 +107,7 @@ test('results of the old method are not shown for the new one', async () => {
   const [proven, other] = await entries(order);
   assert.deepEqual([proven?.verified, other?.verified, other?.dcv_method], [true, false, 'dns']);
   assert.equal(other?.problem, null, 'its record was not checked yet');
-  assert.equal((await waitingOf(app, order))?.tries, 0);
+  assert.equal((await pendingRowOf(app, order))?.tries, 0);
 });
 
 test('a stopping service aborts its checks and starts no more', async () => {

@@ -36,7 +36,7 @@ rule(
     for (const value of [first, second]) assert.match(value, /^[0-9a-f]{64}$/);
     assert.notEqual(first, second);
     assert.equal(third, first, 'one record for a name and the wildcard on it');
-    assert.equal(await valueIn(order), first, 'it stays');
+    assert.equal(await valueIn(order), first, 'the value is unchanged');
 
     // One record is found: the name is verified, and needs nothing published any more.
     dns.set(`_dnsauth.www.${domain}`, 'TXT', [second]);
@@ -85,7 +85,7 @@ rule('order 14', 'shows in `dcv_val` an entry per name with `domain`, `dcv_metho
   assert.equal(none.code, 'order_not_found');
 });
 
-test('what was never proven is not shown as verified, whatever became of its order', async () => {
+test('an unproven name is never shown as verified, whatever the state of its order', async () => {
   const canceled = await place([newDomain()]);
   await app.call('PUT', `/openapi/v3/orders/${canceled.id}/cancel`, { key: canceled.key });
   assert.deepEqual([await outcome(canceled), (await entries(canceled))[0]?.verified], ['canceled', false]);
@@ -155,7 +155,7 @@ rule('dcv 4', 'a TXT record whose value is bound to the order', async () => {
   assert.equal(await outcomeAfter(order), 'issued');
 });
 
-test('no answer is not a record that is not there, and neither proves anything', async () => {
+test('a failed lookup differs from an absent record, and neither proves anything', async () => {
   const cases = {
     servfail: 'dns_failure',
     refused: 'dns_failure',
@@ -258,7 +258,7 @@ rule('dcv 6', 'With scope `base_domain` the proof is asked of the registrable do
   assert.deepEqual([answer.code, answer.field], ['invalid_parameters', 'dcv_scope']);
 });
 
-test('the base itself, proven with scope base_domain, serves below like a name below it would', async () => {
+test('the base domain itself, proven with scope base_domain, covers names below it', async () => {
   const domain = newDomain();
   const order = await place([domain], { dcv_scope: 'base_domain' });
   await publish(order);

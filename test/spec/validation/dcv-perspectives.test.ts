@@ -105,7 +105,7 @@ test('control of only the primary resolver, or only the others, forges nothing',
   assert.equal(await THREE.outcome(order), 'domain_verifing perspectives_differ');
 });
 
-test('each question is compared for itself, and every resolver is asked', async () => {
+test('each lookup is compared separately, and every resolver is queried', async () => {
   // One does not see the proof, another is forbidden by CAA: each check has one dissenter of two.
   const mixed = await outcomeOf(THREE, [1, 2], (resolver, domain) => {
     if (resolver === THREE.resolvers[1]) resolver.clear(`_dnsauth.${domain}`);

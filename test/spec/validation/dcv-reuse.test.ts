@@ -48,7 +48,7 @@ rule('dcv 7', 'under public rules serves again for at most 200 days', async () =
   moveTo(since, 10);
   assert.equal(await reissued(orders.short, [short]), 'issued');
   moveTo(since, 10, 1);
-  assert.equal(await reissued(orders.short, [short]), 'reissuing', 'a product has a rule of its own');
+  assert.equal(await reissued(orders.short, [short]), 'reissuing', 'a product may have its own limit');
   await giveUp(orders.short);
 
   moveTo(since, 199);
@@ -60,7 +60,7 @@ rule('dcv 7', 'under public rules serves again for at most 200 days', async () =
   moveTo(since, 200, 1);
   assert.equal(await reissued(orders.dns, [byDns]), 'reissuing');
   assert.equal(await reissued(orders.file, [byFile]), 'reissuing');
-  assert.equal(await reissued(orders.private, [private_]), 'issued', 'private trust has its own');
+  assert.equal(await reissued(orders.private, [private_]), 'issued', 'private trust has its own limit');
   // The same proof, under the rules of the requested product.
   assert.equal(await outcome(await place([private_], {}, { key })), 'domain_verifing');
   assert.equal(await outcome(await place([byDns], {}, { key, product: 'tls-private' })), 'issued');
@@ -77,7 +77,7 @@ rule('dcv 7', 'under public rules serves again for at most 200 days', async () =
   assert.ok(app.now() > NOON);
 });
 
-test('a proof that ends while another name is waited for is asked for again', async () => {
+test('a proof that expires while another name is pending is required again', async () => {
   const domain = newDomain();
   const [old, added] = [`old.${domain}`, `new.${domain}`];
   const order = await provenOrder([old]);

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { rule } from '../../support/contract.ts';
-import { SECOND, startDomainApp, waitingOf } from '../../support/domain-app.ts';
+import { pendingRowOf, SECOND, startDomainApp } from '../../support/domain-app.ts';
 import { certificate, newOrder, type PlacedOrder, show } from '../../support/orders.ts';
 import { OWN_PRODUCT, productsFile } from '../../support/products.ts';
 
@@ -28,7 +28,7 @@ rule('dcv 12', 'changes the method of a waiting order', async () => {
 
   const { status, body: answer } = await changeMethod(order, { dcv_method: 'file' });
   assert.deepEqual([status, answer.data.id, answer.data.status], [200, order.id, 'domain_verifing']);
-  assert.equal(answer.data.pending_certificate_id, order.certificateId, 'it waits for the same one');
+  assert.equal(answer.data.pending_certificate_id, order.certificateId, 'the same certificate is pending');
   assert.deepEqual(answer.data.dcv_val, await entries(order));
   const [byFile, proven] = await entries(order);
   assert.deepEqual([byFile?.dcv_method, byFile?.verified, byFile?.problem], ['file', false, null]);
@@ -54,7 +54,7 @@ rule('dcv 12', 'changes the method of a waiting order', async () => {
 rule('dcv 12', 'PUT /openapi/v3/orders/{id}/dcv-method', async () => {
   const order = await place([newDomain()]);
   const narrow = await place([newDomain()], {}, { product: 'own' });
-  const before = [await show(app, order), await waitingOf(app, order)];
+  const before = [await show(app, order), await pendingRowOf(app, order)];
   const refused: readonly (readonly [PlacedOrder, unknown, string, string])[] = [
     [order, { dcv_method: 'email' }, 'invalid_dcv_method', 'dcv_method'],
     [order, { dcv_method: 'http' }, 'invalid_dcv_method', 'dcv_method'],
@@ -74,7 +74,7 @@ rule('dcv 12', 'PUT /openapi/v3/orders/{id}/dcv-method', async () => {
     const { status, body: answer } = await changeMethod(whose, json);
     assert.deepEqual([status, answer.code, answer.field], [400, code, field], JSON.stringify(json));
   }
-  assert.deepEqual([await show(app, order), await waitingOf(app, order)], before, 'a refusal changes nothing');
+  assert.deepEqual([await show(app, order), await pendingRowOf(app, order)], before, 'a refusal changes nothing');
   // Other accounts cannot see it, and an order that does not wait has nothing to change.
   const stranger = { ...order, key: await app.newKey() };
   const issued = await newOrder(app);
@@ -96,7 +96,7 @@ rule('dcv 12', 'PUT /openapi/v3/orders/{id}/dcv-method', async () => {
 rule('dcv 13', 'starts the checks of a waiting order at once', async () => {
   const domain = newDomain();
   const order = await place([domain]);
-  assert.ok(!dns.queries.some(({ name }) => name.endsWith(domain)), 'nothing is asked before there is something');
+  assert.ok(!dns.queries.some(({ name }) => name.endsWith(domain)), 'nothing is looked up before it can be published');
   await publish(order);
   const { status, body: answer } = await complete(order);
   assert.deepEqual([status, answer.data.status, answer.data.certificate.id], [200, 'issued', order.certificateId]);
@@ -117,7 +117,7 @@ rule('dcv 13', 'starts the checks of a waiting order at once', async () => {
   assert.equal((await complete(busy)).status, 429);
 });
 
-test('however many ask at once, one certificate comes of it', async () => {
+test('concurrent requests issue one certificate', async () => {
   const order = await place([newDomain()]);
   await publish(order);
   const asked = [...Array.from({ length: 5 }, () => complete(order)), app.issuance.proveDomains.proveDue()];
@@ -139,7 +139,7 @@ rule('dcv 13', 'otherwise they run by themselves at growing intervals', async ()
   // Not before it is due.
   app.advance(15 * SECOND - 1);
   await app.issuance.proveDomains.proveDue();
-  assert.equal((await waitingOf(app, order))?.tries, 0);
+  assert.equal((await pendingRowOf(app, order))?.tries, 0);
   app.advance(1);
   for (let tries = 0; tries < 14; tries += 1) {
     await workerChecks(order);
@@ -194,7 +194,7 @@ test('one check may prove some names, and each other name keeps its own reason',
   assert.equal(await outcome(order), 'issued');
 });
 
-test('one that cannot be served keeps no other from it', async () => {
+test('an order that cannot be processed blocks no other', async () => {
   // The operator withdrew the product. The order waits for its return, and other orders are processed.
   await using own = await startDomainApp({ RESEAL_PRODUCTS_FILE: productsFile({ ...OWN_PRODUCT, csr: 'optional' }) });
   const orphan = await own.place([newDomain()], {}, { product: 'own' });

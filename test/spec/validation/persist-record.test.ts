@@ -241,7 +241,7 @@ rule('persist 16', 'The order shows the exact record to publish', async () => {
   assert.equal(await shown({}), plain);
   assert.equal(await shown({ persist_until: SOON }), `${plain}; persistUntil=${SOON}`);
   assert.equal(await shown({ persist_policy: 'wildcard' }), `${plain}; policy=wildcard; persistUntil=${SOON}`, 'kept');
-  assert.equal(await shown({ persist_until: 0 }), plain, '0 is silence');
+  assert.equal(await shown({ persist_until: 0 }), plain, '0 means none');
   assert.equal(await shown({ persist_policy: 'wildcard' }), `${plain}; policy=wildcard`);
   assert.equal(await shown({ persist_policy: 'fqdn', persist_until: SOON }), `${plain}; persistUntil=${SOON}`);
   // The record shown does authorize. Issued orders show it too, because it is reused.
