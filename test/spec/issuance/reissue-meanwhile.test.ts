@@ -6,6 +6,7 @@ import { after, describe, test } from 'node:test';
 import { readImportedIssuer } from '../../../src/adapters/ca/imported-issuer.ts';
 import { type Answer, startApp, type TestApp } from '../../support/app.ts';
 import { caPair } from '../../support/authority.ts';
+import { newCloudKey } from '../../support/cloud-keys.ts';
 import { body, certificate, csrFor, newOrder, type PlacedOrder, reissue, show } from '../../support/orders.ts';
 import { startPostgres } from '../../support/postgres.ts';
 import { issuedIn } from '../../support/records.ts';
@@ -170,6 +171,15 @@ for (const [engine, start] of Object.entries(ENGINES)) {
         issued.willRevoke.map(({ certificateId }) => certificateId),
         [second],
       );
+    });
+
+    test('cloud-held key destroyed: it is not certified again', async () => {
+      const held = await newCloudKey(app, { signHash: 'sm3' });
+      const order = { key: held.key, id: held.orderId, certificateId: held.certificateId };
+      const destroy = () => store.transaction((tx) => tx.cloudKeys.destroy(held.key.accountId, held.id, app.now()));
+      const answer = await reissueWhile(destroy, order, { certificate: { sign_hash: 'sm3' } });
+      assert.deepEqual([answer.status, answer.body.field], [400, 'certificate.csr'], answer.text);
+      assert.equal((await show(app, order)).certificate_id, order.certificateId);
     });
 
     test('a request that needs no external lookup is decided in its transaction', async () => {
