@@ -88,7 +88,7 @@ test('the example accepts each authentic callback once, and nothing else', async
     { id: 'old', at: Date.now() - 6 * MINUTE },
     { id: 'future', at: Date.now() + 6 * MINUTE },
     { id: 'other-id', headers: { 'webhook-id': 'other' } },
-    { id: 'other-time', headers: { 'webhook-timestamp': String(seconds + 1) } },
+    { id: 'other-time', at, headers: { 'webhook-timestamp': String(seconds + 1) } },
     { id: 'no-time', headers: { 'webhook-timestamp': 'now' } },
     {
       id: 'other-secret',
