@@ -5,8 +5,8 @@ import { CALLBACK_ACTIONS, type CallbackAction } from '../domain/callbacks/callb
 import { DELIVERY_STATES, type DeliveryAttempt, type DeliveryState } from '../domain/callbacks/delivery.ts';
 import type { DeliveryFilter } from '../domain/callbacks/ports.ts';
 import { EXIT, Problem } from '../kernel/problem.ts';
+import { byOperator } from '../usecases/access/audit.ts';
 import type { DeliveryWithAttempts } from '../usecases/callbacks/manage-deliveries.ts';
-import { byOperator } from './callback.ts';
 import type { Arguments, Command } from './command.ts';
 import { duration, oneOf, pageSize, table, time } from './values.ts';
 

@@ -1,11 +1,10 @@
 // reseal callback show | set | delete | test | rotate-secret: the operations of the API, for operators. Access keys are
 // read from a file or standard input (-), because arguments are visible to every user of the machine.
 
-import type { Actor } from '../domain/access/credential.ts';
 import type { CallbackSettings } from '../domain/callbacks/callback.ts';
 import { reportView } from '../domain/callbacks/report.ts';
-import type { AccountId } from '../domain/ids.ts';
 import { EXIT, Problem } from '../kernel/problem.ts';
+import { byOperator } from '../usecases/access/audit.ts';
 import type { Arguments, Command } from './command.ts';
 import { firstLineOf, table, time } from './values.ts';
 
@@ -29,7 +28,6 @@ const settingsText = (settings: CallbackSettings): string =>
     ],
   );
 
-export const byOperator = (accountId: AccountId): Actor => ({ accountId, actor: 'cli', requestId: null });
 const ACCESS_KEY = { type: 'string', about: 'file with the access key; - reads it from standard input' } as const;
 
 /** The body fields of --url and --access-key-file. */

@@ -1,15 +1,14 @@
 // reseal cert revoke | reschedule | cancel-revocation | status | revoke-key | interrupted, reseal crl show
+
 import { readFileSync } from 'node:fs';
 import { type Revocation, revocationOf } from '../domain/certificate/certificate.ts';
-import type { AccountId } from '../domain/ids.ts';
 import type { CertificateRef } from '../domain/revocation/ports.ts';
 import { OPERATOR_REASONS, parseDueAt } from '../domain/revocation/revocation.ts';
 import { EXIT, Problem } from '../kernel/problem.ts';
+import { byOperator } from '../usecases/access/audit.ts';
 import type { ShownCertificate } from '../usecases/issuance/show-orders.ts';
 import type { Command } from './command.ts';
 import { oneOf, table, time } from './values.ts';
-
-const byOperator = (accountId: AccountId) => ({ accountId, actor: 'cli', requestId: null });
 
 const timeOrNull = (at: number | null): string | null => (at === null ? null : time(at));
 

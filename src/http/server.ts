@@ -1,4 +1,4 @@
-// The HTTP server: limits, order of the hooks, and the registered operations. Each operation has a file of its own.
+// The HTTP server: limits, order of the hooks, and the registered operations, which have files by resource.
 import swagger from '@fastify/swagger';
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
 import Fastify, { type FastifyServerOptions } from 'fastify';

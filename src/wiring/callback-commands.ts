@@ -1,10 +1,10 @@
 // Callback commands of the CLI. In a sandbox's folder they use the name server, receiver and roots of the running sandbox.
 
-import { byOperator } from '../cli/callback.ts';
 import type { CallbackCommands } from '../cli/command.ts';
 import type { Config } from '../config/config.ts';
 import type { Clock } from '../domain/clock.ts';
 import { Refusal } from '../domain/errors.ts';
+import { byOperator } from '../usecases/access/audit.ts';
 import type { App } from './app.ts';
 import { openCallbacks } from './callbacks.ts';
 import { callbackNetwork, sandboxOf } from './sandbox-network.ts';

@@ -27,7 +27,7 @@ export interface CertificateContent {
   readonly maxDays: number;
 }
 
-export interface ToBeSigned {
+export interface PreparedBytes {
   /** Hexadecimal, lower case. */
   readonly serial: string;
   readonly toBeSigned: Uint8Array;
@@ -53,7 +53,7 @@ export interface CertificateAuthority {
   /** Every combination for which issuerFor finds an issuer. */
   readonly served: readonly { readonly keyType: KeyType; readonly signHash: SignHash }[];
   /** Throws an Error, not a Refusal, when the bytes fail the lint: that is a bug of the service. */
-  prepare(content: CertificateContent): ToBeSigned;
+  prepare(content: CertificateContent): PreparedBytes;
   /** Returns the signed certificate, DER. */
   sign(issuerId: string, signHash: SignHash, toBeSigned: Uint8Array): Promise<Uint8Array>;
   /** The issuer's chain, itself first and the root last; DER. */

@@ -12,7 +12,6 @@ import { earlierAnswer, type Idempotency } from './idempotency.ts';
 import type { IssuanceTools } from './tools.ts';
 
 export interface Draft {
-  readonly decidedAt: number;
   /** As it was read; a new one is not stored yet. */
   readonly order: Order;
   readonly product: Product;
@@ -28,6 +27,8 @@ export interface Draft {
 }
 
 export interface Basis {
+  /** When it was decided, and until when its dates hold: the term, the end that was asked for, the age of the decision. */
+  readonly decided: { readonly at: number; readonly until: number };
   /** Of the order as it was read; null for one that is not stored yet. */
   readonly revision: number | null;
   /** The last moment at which every proof that the decision counted on may be reused. */
@@ -55,11 +56,13 @@ type Holds<Value> = (was: Value, draft: Draft, now: Now) => boolean | Promise<bo
 
 /** Whether each item is as it was, the cheapest first. A new item without a comparison does not compile. */
 const HOLDS: { readonly [Item in keyof Basis]: Holds<Basis[Item]> } = {
+  // A clock that went back makes a decision of the future, which is as suspect as an old one.
+  decided: (was, _draft, { at }) => was.at <= at && at <= was.until,
   revision: (was, _draft, { order }) => was === (order?.revision ?? null),
   provenUntil: (was, _draft, { at }) => at <= was,
-  issuerId(was, { decidedAt, order, product, wanted }, { tools: { authority }, at }) {
+  issuerId(was, { order, product, wanted, basis: { decided } }, { tools: { authority }, at }) {
     const issuers = { choose: authority.issuerFor, served: authority.served };
-    const issuer = chooseIssuer({ now: decidedAt, order, product, issuers }, wanted.publicKey, wanted.signHash);
+    const issuer = chooseIssuer({ now: decided.at, order, product, issuers }, wanted.publicKey, wanted.signHash);
     return issuer !== undefined && issuer.id === was && canStillSign(issuer, at);
   },
   unblockedKey: async (was, { order: { accountId } }, { tx }) =>
@@ -74,6 +77,15 @@ const HOLDS: { readonly [Item in keyof Basis]: Holds<Basis[Item]> } = {
   idempotency: async (was, { order: { accountId, id: orderId } }, { tx, at }) =>
     was === null || (await earlierAnswer(tx, { accountId, orderId, at }, was)) === undefined,
 };
+
+/** A decision as old as this is made again, so that a certificate begins when it is issued. */
+const MAX_AGE_MS = 2_000;
+
+export const decidedAt = (
+  at: number,
+  { termEndsAt }: Pick<Order, 'termEndsAt'>,
+  { notAfter }: Pick<CertificatePlan, 'notAfter'>,
+): Basis['decided'] => ({ at, until: Math.min(at + MAX_AGE_MS, termEndsAt - 1, notAfter) });
 
 /** The first item that has changed since the decision; null when the decision still holds. */
 export async function changedSince(draft: Draft, now: Now): Promise<keyof Basis | null> {

@@ -2,8 +2,8 @@
 //
 //   decide        read what the decision depends on, and decide; every refusal is thrown here
 //   gather        check names and CAA, make keys: only if the decision needs it; nothing is locked meanwhile
-//   write down    under the order's lock: if something the decision rests on has changed, decide again; then record what
-//                 will be signed and take a lease, or enqueue the certificate to wait for validation
+//   write down    under the order's lock: if something the decision rests on has changed, or if it was to wait, decide
+//                 again; then record what will be signed and take a lease, or enqueue the certificate
 //   sign, finish  sign once; then certificate, order, revocations, event and audit row in one transaction
 //
 // A request that needs nothing from outside is decided in the transaction that writes it down.
@@ -30,12 +30,12 @@ import type { IssuanceTools } from './tools.ts';
 export interface IssuanceSteps<Outcome> {
   /** False: no names to check and no keys to make, so the decision is made under the order's lock. */
   readonly needsEvidence: boolean;
-  /** Given where names were checked before; the flow checks them otherwise. */
-  readonly checked?: CheckResults;
+  /** Given where names were checked before; the flow checks them otherwise, or when that was too long ago. */
+  readonly checked?: CheckedBefore;
   /** A draft, or an outcome that needs no certificate. `locked` is the order, if it is locked already. */
   decide(db: Repositories, locked?: Order | null): Promise<Draft | Settled<Outcome>>;
-  /** Locks the order and returns it as it is now: null for a new one, `busy` while it is being signed. */
-  lock(tx: Repositories, at: number): Promise<Order | null | 'busy'>;
+  /** Locks the order and returns it as it is now: null for a new one. Busy while another process is signing it. */
+  lock(tx: Repositories, at: number): Promise<{ readonly order: Order | null; readonly isBusy: boolean }>;
   /** Stores the certificate to wait for validation. */
   enqueue(tx: Repositories, draft: Draft, results: CheckResults): Promise<Outcome>;
   /** Stores what the order must say while its certificate is being signed. Returns the order as it will be issued. */
@@ -44,11 +44,17 @@ export interface IssuanceSteps<Outcome> {
   issued(certificateId: CertificateId): Outcome;
 }
 
+export interface CheckedBefore {
+  readonly results: CheckResults;
+  readonly at: number;
+}
+
 export interface Settled<Outcome> {
   readonly outcome: Outcome;
 }
 
 interface Evidence {
+  readonly gatheredAt: number;
   /** The decision it was gathered for. */
   readonly draft: Draft;
   readonly results: CheckResults;
@@ -56,7 +62,7 @@ interface Evidence {
 }
 
 const BUSY_PAUSE_MS = 20;
-/** Together longer than a lease: a caller that waits behind a lost signer is served, not refused. */
+/** Together longer than a lease: a caller that waits behind a lost signer is served, not refused. For all decisions. */
 const MAX_BUSY = 750;
 /** How often evidence is gathered anew, because a new decision needs other evidence than the one before. */
 const MAX_STALE = 5;
@@ -66,8 +72,9 @@ export async function issue<Outcome>(
   tools: IssuanceTools,
   stepsFor: () => Promise<IssuanceSteps<Outcome>>,
 ): Promise<Outcome> {
+  const patience = { busyTries: MAX_BUSY };
   for (let stale = 0; stale < MAX_STALE; stale += 1) {
-    const attempt = await issueOnce(tools, await stepsFor());
+    const attempt = await issueOnce(tools, await stepsFor(), patience);
     if (attempt !== 'stale') return attempt.outcome;
   }
   throw new Refusal('service_busy', { retryAfterSeconds: 1 });
@@ -77,12 +84,13 @@ export async function issue<Outcome>(
 async function issueOnce<Outcome>(
   tools: IssuanceTools,
   steps: IssuanceSteps<Outcome>,
+  patience: { busyTries: number },
 ): Promise<Settled<Outcome> | 'stale'> {
   const draft = steps.needsEvidence ? await steps.decide(tools.store) : null;
   if (draft && 'outcome' in draft) return draft;
   const evidence = draft && (await gather(tools, draft, steps.checked));
   try {
-    for (let tries = 0; tries < MAX_BUSY; tries += 1) {
+    for (; patience.busyTries > 0; patience.busyTries -= 1) {
       const step = await tools.store.transaction((tx) => write(tools, tx, steps, evidence));
       if (step === 'stale' || (step !== 'busy' && 'outcome' in step)) return step;
       if (step !== 'busy') {
@@ -98,15 +106,19 @@ async function issueOnce<Outcome>(
 }
 
 /** Makes keys last: they would be wasted if the certificate has to wait. */
-async function gather(tools: IssuanceTools, draft: Draft, checked?: CheckResults): Promise<Evidence> {
+async function gather(tools: IssuanceTools, draft: Draft, before: CheckedBefore | undefined): Promise<Evidence> {
   const { order, product, request, plan, provenBy } = draft;
   const { names, needsValidation: unproven, dcv } = plan;
-  if (!checked && needsInstruction(unproven, dcv)) return { draft, results: NOTHING_CHECKED, keys: NO_KEYS };
+  const now = tools.now();
+  const checked = before && isFresh(before.at, now) ? before.results : undefined;
+  const gatheredAt = checked && before ? before.at : now;
+  const evidence = { draft, gatheredAt, keys: NO_KEYS };
+  if (!checked && needsInstruction(unproven, dcv)) return { ...evidence, results: NOTHING_CHECKED };
   const { accountId } = order;
   const limitMs = CHECK_LIMITS_MS.issuing;
   const results = checked ?? (await checkNames(tools, { accountId, product, names, provenBy, dcv, limitMs }));
-  if (!mayNeedKeys(request) || !isClear(results, { names, unproven })) return { draft, results, keys: NO_KEYS };
-  return { draft, results, keys: await obtainKeys(tools, draft) };
+  if (!mayNeedKeys(request) || !isClear(results, { names, unproven })) return { ...evidence, results };
+  return { ...evidence, results, keys: await obtainKeys(tools, draft) };
 }
 
 interface Prepared {
@@ -122,12 +134,16 @@ async function write<Outcome>(
   evidence: Evidence | null,
 ): Promise<Prepared | Settled<Outcome> | 'stale' | 'busy'> {
   const at = tools.now();
-  const locked = await steps.lock(tx, at);
-  if (locked === 'busy') return 'busy';
-  const holds = evidence && (await changedSince(evidence.draft, { tools, tx, order: locked, at })) === null;
+  const { order: locked, isBusy } = await steps.lock(tx, at);
+  // With evidence the request was decided before; without, a refusal or an earlier answer must not wait for the signer.
+  if (isBusy && evidence) return 'busy';
+  // A decision to wait is made again here: a proof may have arrived meanwhile.
+  const holds =
+    evidence && isComplete(evidence) && (await changedSince(evidence.draft, { tools, tx, order: locked, at })) === null;
   const draft = holds ? evidence.draft : await steps.decide(tx, locked);
   if ('outcome' in draft) return draft;
-  if (evidence && !holds && !servesAlso(evidence, draft)) return 'stale';
+  if (isBusy) return 'busy';
+  if (evidence && !holds && !servesAlso(evidence, draft, at)) return 'stale';
   const { results = NOTHING_CHECKED, keys = NO_KEYS } = evidence ?? {};
   const { names, needsValidation: unproven } = draft.plan;
   if (!isClear(results, { names, unproven })) return { outcome: await steps.enqueue(tx, draft, results) };
@@ -136,15 +152,23 @@ async function write<Outcome>(
   return { prepared, finish: { ...steps.finish(draft), order, previous: draft.previous } };
 }
 
+const isComplete = ({ results, draft: { plan } }: Evidence): boolean =>
+  isClear(results, { names: plan.names, unproven: plan.needsValidation });
+
+/** Longer than a check on schedule may take. A pause of the machine must not let old answers of DNS be used. */
+const MAX_EVIDENCE_AGE_MS = 90_000;
+const isFresh = (gatheredAt: number, at: number): boolean => Math.abs(at - gatheredAt) <= MAX_EVIDENCE_AGE_MS;
+
 /**
  * Whether evidence gathered a moment ago also serves the decision that replaced the one it was gathered for. Without this,
  * callers who reissue one order through several instances would overtake each other until one is refused.
  */
-function servesAlso({ draft: before, keys }: Evidence, draft: Draft): boolean {
+function servesAlso({ draft: before, keys, gatheredAt }: Evidence, draft: Draft, at: number): boolean {
   const asked = ({ plan, provenBy }: Draft) =>
     JSON.stringify([plan.dcv, plan.names.map((name) => [name, provenBy.get(name) ?? null])]);
   const isKept = keys.encryption !== null && draft.request.keepsEncryptionKey;
   return (
+    isFresh(gatheredAt, at) &&
     asked(before) === asked(draft) &&
     (keys.cloud === null || before.plan.publicKey.type === draft.plan.publicKey.type) &&
     (!isKept || before.previous?.id === draft.previous?.id)

@@ -8,17 +8,18 @@ import { planPending } from '../../domain/issuance/pending.ts';
 import type { CertificatePlan } from '../../domain/issuance/request.ts';
 import type { Repositories } from '../../domain/store.ts';
 import { byService } from '../access/audit.ts';
-import type { CheckResults } from '../validation/check-names.ts';
 import type { IssuePending, PendingOutcome } from '../validation/prove-domains.ts';
 import { provenNames, provenUntil } from '../validation/proven-names.ts';
-import { type Draft, previousOf } from './draft.ts';
-import { type IssuanceSteps, issue, type Settled } from './issuance-flow.ts';
+import { type Draft, decidedAt, previousOf } from './draft.ts';
+import { type CheckedBefore, type IssuanceSteps, issue, type Settled } from './issuance-flow.ts';
 import type { IssuanceTools } from './tools.ts';
 
 export const issuePending =
   (tools: IssuanceTools): IssuePending =>
-  (record, product, checked) =>
-    issue(tools, async () => stepsOf(tools, record, product, checked));
+  (record, product, results) => {
+    const checked = { results, at: tools.now() };
+    return issue(tools, async () => stepsOf(tools, record, product, checked));
+  };
 
 const LATER: Settled<PendingOutcome> = { outcome: 'later' };
 
@@ -26,7 +27,7 @@ function stepsOf(
   tools: IssuanceTools,
   { id, accountId, orderId }: PendingCertificate,
   product: Product,
-  checked: CheckResults,
+  checked: CheckedBefore,
 ): IssuanceSteps<PendingOutcome> {
   return {
     needsEvidence: true,
@@ -42,7 +43,7 @@ function stepsOf(
     /** One that is being signed is no longer pending: no order, so that the decision is found stale and made again. */
     async lock(tx) {
       const found = await tx.orders.findForUpdate(accountId, orderId);
-      return found && !found.signing ? found.order : null;
+      return { order: found && !found.signing ? found.order : null, isBusy: false };
     },
 
     enqueue: async () => 'later',
@@ -86,11 +87,12 @@ async function decide(
     needsValidation: names.filter((name) => !proofs.has(name)),
   };
   return {
-    ...{ decidedAt: now, order, product, plan, wanted: record },
+    ...{ order, product, plan, wanted: record },
     request: { keySource: 'caller', signHash, keepsEncryptionKey: record.keepsEncryptionKey },
     previous: await previousOf(db, order),
     provenBy: new Map(Array.from(proofs, ([name, { methods }]) => [name, methods])),
     basis: {
+      decided: decidedAt(now, order, plan),
       revision: order.revision,
       provenUntil: provenUntil(proofs, names),
       issuerId,

@@ -12,7 +12,7 @@ import type { CertificateRequest } from '../../domain/issuance/request.ts';
 import type { Repositories, Store } from '../../domain/store.ts';
 import { beginWaiting } from '../validation/pending-certificates.ts';
 import { provenNames, provenUntil, VOUCHED } from '../validation/proven-names.ts';
-import type { Draft } from './draft.ts';
+import { type Draft, decidedAt } from './draft.ts';
 import { type IssuanceSteps, issue } from './issuance-flow.ts';
 import { wantedCertificate } from './issue-certificate.ts';
 import { keyPolicy, readingKeysOnce } from './key-policy.ts';
@@ -79,7 +79,7 @@ function stepsOf(
   return {
     needsEvidence: product.kind === 'ssl' || mayNeedKeys(request),
     decide: (db) => decide(tools, db, call, { product, order, certificateId, vouched }),
-    lock: async () => null,
+    lock: async () => ({ order: null, isBusy: false }),
 
     async enqueue(tx, draft, results) {
       await recordVouched(tx);
@@ -142,10 +142,11 @@ async function decide(
     registrableDomain: tools.registrableDomain,
   });
   return {
-    ...{ decidedAt: now, order, product, request, previous: null, plan },
+    ...{ order, product, request, previous: null, plan },
     provenBy: new Map(Array.from(proofs, ([name, { methods }]) => [name, methods])),
     wanted: wantedCertificate({ id: certificateId, at: now, order, cloudKeyId: null }, request, plan),
     basis: {
+      decided: decidedAt(now, order, plan),
       revision: null,
       provenUntil: provenUntil(proofs, plan.names),
       issuerId: plan.issuerId,

@@ -16,7 +16,7 @@ import type { Repositories } from '../../domain/store.ts';
 import { keyedMutex } from '../../kernel/concurrency.ts';
 import { beginWaiting } from '../validation/pending-certificates.ts';
 import { provenNames, provenUntil } from '../validation/proven-names.ts';
-import { type Draft, previousOf } from './draft.ts';
+import { type Draft, decidedAt, previousOf } from './draft.ts';
 import { earlierAnswer, type Idempotency } from './idempotency.ts';
 import { type IssuanceSteps, issue } from './issuance-flow.ts';
 import { wantedCertificate } from './issue-certificate.ts';
@@ -99,10 +99,10 @@ function stepsOf(tools: IssuanceTools, call: ReissueCall, found: OrderAsRead): I
       const found = await tx.orders.findForUpdate(accountId, orderId);
       if (!found) throw new Refusal('order_not_found');
       const { order, signing } = found;
-      if (signing && signing.until > at) return 'busy';
+      if (signing && signing.until > at) return { order, isBusy: true };
       // The signer is lost. Its serial number stays taken and is never signed again.
       if (signing) await tx.certificates.void(signing.certificateId, newId());
-      return order;
+      return { order, isBusy: false };
     },
 
     async enqueue(tx, draft, results) {
@@ -151,10 +151,11 @@ async function decide(
     registrableDomain: tools.registrableDomain,
   });
   return {
-    ...{ decidedAt: now, order, product, request, previous, plan },
+    ...{ order, product, request, previous, plan },
     provenBy: new Map(Array.from(proofs, ([name, { methods }]) => [name, methods])),
     wanted: wantedCertificate({ id: tools.newId(), at: now, order, cloudKeyId }, request, plan),
     basis: {
+      decided: decidedAt(now, order, plan),
       revision: order.revision,
       provenUntil: provenUntil(proofs, plan.names),
       issuerId: plan.issuerId,

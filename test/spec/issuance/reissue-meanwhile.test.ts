@@ -182,6 +182,47 @@ for (const [engine, start] of Object.entries(ENGINES)) {
       assert.equal((await show(app, order)).certificate_id, order.certificateId);
     });
 
+    test('time: the term of the order ended', async () => {
+      const order = await newOrder(app);
+      const { termEndsAt } = (await store.orders.find(order.key.accountId, order.id))!;
+      const proofs = () => store.proofs.record(order.key.accountId, 'www.example.com', 'operator', app.now());
+      app.advance(termEndsAt - app.now() - 5_000);
+      await proofs();
+      const answer = await reissueWhile(async () => app.advance(5_000), order, body());
+      assert.deepEqual([answer.status, answer.body.code], [409, 'order_state_conflict'], answer.text);
+    });
+
+    test('time: the requested end has passed, or the certificate would begin in the past', async () => {
+      const order = await newOrder(app);
+      const custom_expiration_date = new Date(app.now() + 5_000).toISOString();
+      const late = await reissueWhile(async () => app.advance(6_000), order, body({ custom_expiration_date }));
+      assert.deepEqual([late.status, late.body.code], [400, 'invalid_parameters'], late.text);
+      const id = idOf(await reissueWhile(async () => app.advance(10_000), order, body({ validity_days: 1 })));
+      const { preparation, issuedAt } = await issuedIn(store, order.key.accountId, id);
+      assert.equal(preparation.notBefore, Math.floor(issuedAt / 1_000) * 1_000);
+    });
+
+    test('proof arrived: the certificate is issued instead of waiting', async () => {
+      const order = await newOrder(app);
+      const json = body({ dns_names: ['proven-meanwhile.example.com'] }, { dcv_method: 'dns' });
+      const prove = () => store.proofs.record(order.key.accountId, 'proven-meanwhile.example.com', 'dns', app.now());
+      const id = idOf(await reissueWhile(prove, order, json));
+      assert.equal((await certificate(app, order, id)).status, 'issued');
+    });
+
+    test('while another process signs, an earlier answer and a refusal do not wait for it', async () => {
+      const order = await newOrder(app, { product: 'code-signing', commonName: 'Example Ltd', key: 'p384' });
+      const json = { certificate: { sign_hash: 'sha256', csr: body().certificate.csr } };
+      const headers = { 'Idempotency-Key': 'busy' };
+      const first = idOf(await reissue(app, order, json, '', headers));
+      const signing = { certificateId: order.certificateId, until: app.now() + 10_000 };
+      await store.orders.beginSigning(order.id, signing);
+      assert.equal(idOf(await reissue(app, order, json, '', headers)), first);
+      const junk = { certificate: { sign_hash: 'sha256', csr: 'junk' } };
+      const { status, body: answer } = await reissue(app, order, junk);
+      assert.deepEqual([status, answer.code], [400, 'invalid_csr']);
+    });
+
     test('a request that needs no external lookup is decided in its transaction', async () => {
       const order = await newOrder(app, { product: 'code-signing', commonName: 'Example Ltd', key: 'p384' });
       const json = { certificate: { sign_hash: 'sha256', csr: body().certificate.csr } };
