@@ -1,9 +1,11 @@
 // The kind of key that is generated for a certificate, and the rules for access codes.
 import assert from 'node:assert/strict';
 import { after } from 'node:test';
+import { Secret } from '../../../src/domain/secret.ts';
 import { startApp } from '../../support/app.ts';
 import { rule } from '../../support/contract.ts';
-import { certificate, newOrder, type PlacedOrder, reissue } from '../../support/orders.ts';
+import { certificate, csrFor, newOrder, type PlacedOrder, reissue } from '../../support/orders.ts';
+import { issuedIn } from '../../support/records.ts';
 
 const app = await startApp();
 after(() => app[Symbol.asyncDispose]());
@@ -71,3 +73,20 @@ rule(
     }
   },
 );
+
+rule('cloud-key 3', 'With `sign-cloud-csc` a `csr` that was sent is ignored', async () => {
+  // Also when an order is placed, and also a CSR whose key is on the blocklist.
+  const { accountId } = await app.newKey();
+  const csr = csrFor('p521');
+  const owner = await newOrder(app, { product: 'tls-private', key: 'p521', signHash: 'sha384' });
+  const { publicKey } = await issuedIn(app.app.store, owner.key.accountId, owner.certificateId);
+  await app.app.store.blockedKeys.add(publicKey.fingerprint, 'leaked', app.now());
+  const { orderId } = await app.issuance.placeOrder({
+    ...{ accountId, productId: 'document-signing', alternativeId: null, actor: 'cli', vouchesForNames: false },
+    request: {
+      ...{ commonName: 'Acme', csr, keySource: 'sign-cloud-csc', signHash: 'sha256', keepsEncryptionKey: false },
+      pin: new Secret('correct horse'),
+    },
+  });
+  assert.equal((await app.app.store.orders.find(accountId, orderId))?.status, 'issued');
+});
