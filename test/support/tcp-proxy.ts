@@ -1,12 +1,21 @@
-// A TCP proxy with fault injection: it can drop responses, or cut the connection at a given word.
+// A TCP proxy with fault injection: it can drop responses, or cut the connection at a given word. Taps
+// observe the traffic.
 import { once } from 'node:events';
 import net from 'node:net';
+
+/** Sees the bytes of one connection as they pass. */
+export interface Tap {
+  sent(bytes: Buffer): void;
+  received(bytes: Buffer): void;
+}
 
 export class TcpProxy implements AsyncDisposable {
   /** From now on, drops the server's responses, as if its network were down. */
   isSilent = false;
   /** Once this word was forwarded to the server, drops its response and cuts the connection. */
   cutAfter: string | undefined;
+  /** Makes a tap for each connection that is accepted from now on. */
+  tap: (() => Tap) | undefined;
   readonly #server: net.Server;
   readonly #sockets = new Set<net.Socket>();
 
@@ -29,6 +38,7 @@ export class TcpProxy implements AsyncDisposable {
 
   #connect(client: net.Socket, upstream: net.Socket): void {
     let isCut = false;
+    const tap = this.tap?.();
     for (const [one, other] of [
       [client, upstream],
       [upstream, client],
@@ -41,10 +51,12 @@ export class TcpProxy implements AsyncDisposable {
       });
     }
     client.on('data', (bytes) => {
+      tap?.sent(bytes);
       if (this.cutAfter !== undefined && bytes.includes(this.cutAfter)) isCut = true;
       upstream.write(bytes);
     });
     upstream.on('data', (bytes) => {
+      tap?.received(bytes);
       // The response arrived here, so the server has done its work, but the client will not learn of it.
       if (isCut) client.destroy();
       else if (!this.isSilent) client.write(bytes);
