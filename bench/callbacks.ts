@@ -1,14 +1,11 @@
 // Latency from a commit to the first attempt of its callback, on an idle service and with a backlog of ten thousand events
 // for a receiver that hangs; and deliveries per second to a fast receiver, compared with a bare HTTPS client. Receiver and
 // name server run in another process; on two cores they still compete.
-import { type ChildProcess, fork } from 'node:child_process';
-import { once } from 'node:events';
 import { mkdtempDisposableSync } from 'node:fs';
 import { Agent, request } from 'node:https';
 import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createSecureContext, type SecureContext } from 'node:tls';
-import { fileURLToPath } from 'node:url';
 import { sql } from 'kysely';
 import { placeOrders, ReissueClient } from '../campaigns/reissues.ts';
 import { type Settings, withStore, withTables } from '../campaigns/service.ts';
@@ -17,11 +14,11 @@ import { readConfig } from '../src/config/config.ts';
 import { type App, openApp } from '../src/wiring/app.ts';
 import { openCallbacks } from '../src/wiring/callbacks.ts';
 import { serve } from '../src/wiring/serve.ts';
-import { environmentFor } from '../test/support/callback-app.ts';
 import { body, type PlacedOrder } from '../test/support/orders.ts';
-import { HOST, Outside } from '../test/support/outside.ts';
+import { HOST } from '../test/support/outside.ts';
 import type { Bench, Print } from './bench.ts';
 import { type Candidate, compare, medianOf, runConcurrently, tableOf } from './comparison.ts';
+import { type OutsideProcess, startOutside } from './outside.ts';
 
 const ROUNDS = { rounds: 5, roundMs: 2_000 } as const;
 const LANES = 32;
@@ -31,21 +28,11 @@ const EVENTS = 40_000;
 const STOP_MS = 15_000;
 const EVENT = JSON.stringify({ action_type: 'order', action_id: 'order:issued', order_id: 'x'.repeat(26) });
 
-interface OutsideProcess {
-  readonly port: number;
-  readonly root: string;
-  readonly settings: Settings;
-}
-
 export const callbacks: Bench = {
   about: 'commit to first attempt, idle and with a hanging receiver; deliveries per second compared with a bare client',
   async run(print) {
     await using stack = new AsyncDisposableStack();
-    const child: ChildProcess = fork(fileURLToPath(import.meta.url), {
-      stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
-    });
-    stack.defer(() => void child.kill());
-    const [outside] = (await once(child, 'message')) as [OutsideProcess];
+    const outside = await startOutside(stack);
     await firstAttempts(outside, print);
     print('');
     await sustained(outside, print);
@@ -53,10 +40,13 @@ export const callbacks: Bench = {
   },
 };
 
-async function subscribe(settings: Settings, { key }: PlacedOrder, url: string): Promise<void> {
+/** Gives the accounts of the orders a callback address. */
+export async function subscribe(settings: Settings, orders: readonly PlacedOrder[], url: string): Promise<void> {
   await withStore(settings, async (app) => {
-    const by = { accountId: key.accountId, actor: 'cli', requestId: null };
-    await openCallbacks(app, readConfig(settings).config, Date.now).callbacks.save(by, { url, access_key: 'bench' });
+    const { callbacks } = openCallbacks(app, readConfig(settings).config, Date.now);
+    for (const { key } of orders) {
+      await callbacks.save({ accountId: key.accountId, actor: 'cli', requestId: null }, { url, access_key: 'bench' });
+    }
   });
 }
 
@@ -77,8 +67,8 @@ async function firstAttempts({ port, settings: outside }: OutsideProcess, print:
     RESEAL_SHUTDOWN_SECONDS: '0',
   };
   const [quick, slow] = (await placeOrders(settings, 2)) as [PlacedOrder, PlacedOrder];
-  await subscribe(settings, quick, `https://${HOST}:${port}/fast`);
-  await subscribe(settings, slow, `https://${HOST}:${port}/hangs`);
+  await subscribe(settings, [quick], `https://${HOST}:${port}/fast`);
+  await subscribe(settings, [slow], `https://${HOST}:${port}/hangs`);
   const running = await serve(readConfig(settings).config, { now: Date.now, log: () => {} });
   using client = new ReissueClient(1);
   const json = JSON.stringify(body());
@@ -129,7 +119,7 @@ async function sustained({ port, root, settings: outside }: OutsideProcess, prin
   using folder = mkdtempDisposableSync(join(tmpdir(), 'reseal-bench-'));
   const settings: Settings = { ...outside, RESEAL_DATA_DIR: folder.path };
   const [order] = (await placeOrders(settings, 1)) as [PlacedOrder];
-  await subscribe(settings, order, `https://${HOST}:${port}/fast`);
+  await subscribe(settings, [order], `https://${HOST}:${port}/fast`);
   await withTables(settings, (db) => addEvents(db, order, EVENTS));
   const app = await openApp(readConfig(settings).config, { now: Date.now, log: () => {} });
   // Built once, as the service does: reading the roots would dominate the bare client's time.
@@ -178,20 +168,3 @@ function bareClient(port: number, options: { agent: Agent | false; secureContext
     });
   return (deadline) => runConcurrently(LANES, deadline, send);
 }
-
-/** Runs in the other process: a name server, and a receiver that is fast on one path and never answers on another. */
-async function runOutside(): Promise<void> {
-  const outside = await Outside.open();
-  const fast = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok';
-  const receiver = await outside.receiver({
-    script(socket, head) {
-      receiver.requests.length = 0;
-      if (head.startsWith('POST /hangs')) return;
-      if (/^connection: close/im.test(head)) socket.end(fast);
-      else socket.write(fast);
-    },
-  });
-  process.send?.({ port: receiver.port, root: outside.ca.root, settings: environmentFor(outside) });
-}
-
-if (import.meta.main && process.send) await runOutside();

@@ -1,13 +1,11 @@
 // Event loop delay and throughput of plain reissues while fifty concurrent reissues generate keys: cloud-held ones (RSA,
 // Argon2) and SM2 dual certificates (a key, an envelope). Compared with the same without that load. The service runs in
 // this process, its callers in three others.
-import { fork } from 'node:child_process';
 import { mkdtempDisposableSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { fileURLToPath } from 'node:url';
 import { makeKeys, offline, withStore } from '../campaigns/service.ts';
 import { newKeyAndCsr } from '../src/adapters/ca/csr-writer.ts';
 import { readConfig } from '../src/config/config.ts';
@@ -15,12 +13,12 @@ import { openIssuance } from '../src/wiring/issuance.ts';
 import { serve } from '../src/wiring/serve.ts';
 import { body, csrFor, type PlacedOrder } from '../test/support/orders.ts';
 import type { Bench } from './bench.ts';
-import { runLoad } from './reissues.ts';
+import { runLoad } from './callers.ts';
+import { startChild } from './child.ts';
 
 const ROUND_MS = 5_000;
 const PLAIN_LANES = 8;
 const HEAVY_LANES = 25;
-const CALLERS = fileURLToPath(new URL('./reissues.ts', import.meta.url));
 const MS = 1e6;
 
 export const heldKeys: Bench = {
@@ -36,10 +34,11 @@ export const heldKeys: Bench = {
     const dual = await place(settings, HEAVY_LANES, { productId: 'ssl-sm2-dual', csr, signHash: 'sm3' });
     const { url, stop } = await serve(readConfig(await offline(settings)).config, { now: Date.now, log: () => {} });
     stack.defer(() => stop());
-    const callers = Array.from({ length: 3 }, () => fork(CALLERS, { execArgv: [] }));
-    stack.defer(() => callers.forEach((one) => void one.kill()));
-    const call = (index: number, orders: readonly PlacedOrder[], json: object) =>
-      runLoad(callers[index]!, { url, orders, json: JSON.stringify(json), ms: ROUND_MS });
+    const callers = Array.from({ length: 3 }, () => startChild('./callers.ts', stack));
+    const call = async (index: number, orders: readonly PlacedOrder[], json: object) => {
+      const load = { url, orders, json: JSON.stringify(json), until: { ms: ROUND_MS } };
+      return (await runLoad(callers[index]!, load)).latencies.length;
+    };
     const runPlain = () => call(0, plain, body());
     const runHeavy = [
       () =>

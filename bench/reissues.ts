@@ -1,159 +1,165 @@
-// Durable reissues per second over HTTP and their CPU cost, compared with the cryptography every reissue needs: verify
-// the CSR, sign the certificate. The service runs in this process and its callers in another, so that this process's CPU
-// time is the service's alone; on two cores they still compete.
-import { type ChildProcess, fork } from 'node:child_process';
-import { generateKeyPairSync, sign, verify } from 'node:crypto';
-import { once } from 'node:events';
+// The cost of a durable reissue, as ratios of one run: to the cryptography in it, to the floor server, to the disk; with
+// callbacks beside it, and on PostgreSQL. Service, callers, floor server and outside world are processes of their own.
+import type { ChildProcess } from 'node:child_process';
 import { mkdtempDisposableSync } from 'node:fs';
 import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
-import { promisify } from 'node:util';
-import { placeOrders, ReissueClient } from '../campaigns/reissues.ts';
-import { offline } from '../campaigns/service.ts';
-import { readConfig } from '../src/config/config.ts';
-import { serve } from '../src/wiring/serve.ts';
-import { body, csrFor, type PlacedOrder } from '../test/support/orders.ts';
-import type { Bench } from './bench.ts';
-import { aligned, type Candidate, compare, medianOf, type Result, runConcurrently } from './comparison.ts';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { placeOrders } from '../campaigns/reissues.ts';
+import type { Settings } from '../campaigns/service.ts';
+import { HOST } from '../test/support/outside.ts';
+import { startPostgres } from '../test/support/postgres.ts';
+import { RoundTrips } from '../test/support/postgres-wire.ts';
+import { TcpProxy } from '../test/support/tcp-proxy.ts';
+import { tableOf } from './aims.ts';
+import type { Bench, Print } from './bench.ts';
+import { subscribe } from './callbacks.ts';
+import { nextMessage, startChild } from './child.ts';
+import { medianOf } from './comparison.ts';
+import {
+  type Contender,
+  hasWorkers,
+  LANES,
+  medianSample,
+  requestFor,
+  type Sample,
+  sample,
+  startContender,
+} from './contender.ts';
+import { type OutsideProcess, startOutside } from './outside.ts';
+import { ROWS } from './reissue-rows.ts';
+import { fsyncMs, type Kind, verifyAndSign } from './upper-bounds.ts';
 
-// Long rounds, so that each contains a WAL checkpoint.
-const ROUNDS = { rounds: 5, roundMs: 1_500 } as const;
-const LANES = 64;
-const KINDS = ['p256', 'rsa2048'] as const;
-type Kind = (typeof KINDS)[number];
-/** Threads of the raw RSA comparison: what two cores can use. */
-const RSA_THREADS = 2;
-const MESSAGE = Buffer.alloc(1_000, 1);
+const ROUNDS = 3;
+/** Requests of each round; V8 needs the warm-up to reach its final speed. */
+const WARM_UP = Number(process.env.BENCH_WARM_UP ?? 5_000);
+const REQUESTS = Number(process.env.BENCH_REQUESTS ?? 1_000);
+const ONE_AT_A_TIME = 300;
+const SETTLE_MS = 60_000;
+const POLL_MS = 50;
 
-const RAW: Readonly<Record<Kind, string>> = {
-  p256: 'node:crypto, P-256: 1 verify + 1 sign, 1 thread',
-  rsa2048: `node:crypto, RSA-2048: 1 verify + 1 sign, ${RSA_THREADS} threads`,
-};
-const OURS: Readonly<Record<Kind, string>> = {
-  p256: `reissues over HTTP, P-256, ${LANES} at once`,
-  rsa2048: `reissues over HTTP, RSA-2048, ${LANES} at once`,
-};
-
-export interface Load {
-  readonly url: string;
-  readonly orders: readonly PlacedOrder[];
-  readonly json: string;
-  readonly ms: number;
-}
-type Outcome = { readonly count: number } | { readonly trouble: string };
+type Name = 'p256' | 'rsa2048' | 'floor' | 'callbacks' | 'twoWorkers';
 
 export const reissues: Bench = {
-  about: 'durable reissues per second on SQLite, their CPU, and the ratio to the cryptography in them',
+  about: 'CPU, latency, writes and round trips of a durable reissue, as ratios with their aims',
   async run(print) {
     using folder = mkdtempDisposableSync(join(tmpdir(), 'reseal-bench-'));
     await using stack = new AsyncDisposableStack();
-    const cpu = new Map<string, number[]>();
-    const candidates: Candidate[] = [];
-    for (const kind of KINDS) {
-      const ours = await ownReissues(join(folder.path, kind), kind, stack);
-      candidates.push({ name: RAW[kind], run: kind === 'p256' ? rawP256() : rawRsa() });
-      candidates.push({ name: OURS[kind], boundedBy: RAW[kind], run: ours });
-    }
-    const measured = candidates.map((one) => ({ ...one, run: withCpu(one, cpu) }));
-    const results = await compare(measured, ROUNDS);
-    for (const line of tableOf(results, cpu)) print(line);
-    print(`\nmedians of ${ROUNDS.rounds} rounds of ${ROUNDS.roundMs} ms each, interleaved, in ${tmpdir()}`);
-    print(`${availableParallelism()} cores; the callers are another process and take their share of them`);
+    const callers = startChild('./callers.ts', stack);
+    const outside = await startOutside(stack);
+    const onSqlite = await measureSqlite(folder.path, callers, outside);
+    const postgres = await measurePostgres(folder.path, callers, outside, print);
+    for (const line of tableOf(ROWS, { ...onSqlite, postgres })) print(line);
+    print(`\nMedians of ${ROUNDS} rounds of ${REQUESTS} requests each, interleaved, after ${WARM_UP} for warming up.`);
+    print(`${availableParallelism()} cores, shared with callers, name server and receiver; files in ${tmpdir()}.`);
+    print('Other load on the machine moves the numbers of a run together: compare ratios of one run only.');
   },
 };
 
-/** Records the CPU time per operation of this process, all threads. The warm-up round is not recorded. */
-function withCpu({ name, run }: Candidate, cpu: Map<string, number[]>): Candidate['run'] {
-  return async (deadline) => {
-    const before = process.cpuUsage();
-    const count = await run(deadline);
-    const { user, system } = process.cpuUsage(before);
-    const recorded = cpu.get(name);
-    if (recorded) recorded.push((user + system) / count);
-    else cpu.set(name, []);
-    return count;
-  };
-}
-
-function tableOf(results: readonly Result[], cpu: ReadonlyMap<string, number[]>): string[] {
-  const cpuOf = ({ candidate }: Result) => medianOf((cpu.get(candidate.name) ?? []).toSorted((a, b) => a - b));
-  const rows = results.map((result) => {
-    const { candidate, median, slowest, fastest } = result;
-    const bound = results.find((other) => other.candidate.name === candidate.boundedBy);
-    return [
-      candidate.name,
-      median.toFixed(0),
-      `${slowest.toFixed(0)}–${fastest.toFixed(0)}`,
-      bound ? (median / bound.median).toFixed(2) : '',
-      cpuOf(result).toFixed(0),
-      bound ? (cpuOf(result) / cpuOf(bound)).toFixed(2) : '',
-    ];
-  });
-  return aligned([['', 'per second', 'range', 'ratio', 'CPU µs each', 'ratio'], ...rows], [1, 2, 3, 4, 5]);
-}
-
-/** One order per lane, so that lanes do not contend for an order's lock. */
-export async function ownReissues(folder: string, kind: Kind, stack: AsyncDisposableStack): Promise<Candidate['run']> {
-  const settings = { RESEAL_DATA_DIR: folder, RESEAL_PORT: '0' };
-  const orders = await placeOrders(settings, LANES, kind);
-  const running = await serve(readConfig(await offline(settings)).config, { now: Date.now, log: () => {} });
-  stack.defer(() => running.stop());
-  const callers = fork(fileURLToPath(import.meta.url), { execArgv: [] });
-  stack.defer(() => void callers.kill());
-  const json = JSON.stringify(body({ csr: csrFor(kind) }));
-  return async (deadline) =>
-    await runLoad(callers, { url: running.url, orders, json, ms: deadline - performance.now() });
-}
-
-/** Sends a load to the callers' process and resolves with the number of reissues it completed. */
-export async function runLoad(callers: ChildProcess, load: Load): Promise<number> {
-  callers.send(load);
-  const [outcome] = (await once(callers, 'message')) as [Outcome];
-  if ('trouble' in outcome) throw new Error(outcome.trouble);
-  return outcome.count;
-}
-
-function rawP256(): Candidate['run'] {
-  const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
-  const signature = sign('sha256', MESSAGE, privateKey);
-  return async (deadline) => {
-    let count = 0;
-    for (; performance.now() < deadline; count += 1) {
-      verify('sha256', MESSAGE, publicKey, signature);
-      sign('sha256', MESSAGE, privateKey);
+async function measureSqlite(folder: string, callers: ChildProcess, outside: OutsideProcess) {
+  await using stack = new AsyncDisposableStack();
+  const contenders = await startContenders(folder, outside, stack);
+  const crypto: Record<Kind, number[]> = { p256: [], rsa2048: [] };
+  const samples: Record<Name, Sample[]> = { p256: [], rsa2048: [], floor: [], callbacks: [], twoWorkers: [] };
+  const names = Object.keys(contenders) as Name[];
+  for (const { contender, warmUp } of Object.values(contenders)) await sample(callers, contender, warmUp);
+  for (let round = 0; round < ROUNDS; round += 1) {
+    for (const name of names) {
+      for (const kind of ['p256', 'rsa2048'] as const) crypto[kind].push(verifyAndSign(kind));
+      const { contender } = contenders[name]!;
+      samples[name].push(await sample(callers, contender, REQUESTS));
     }
-    return count;
+  }
+  const { contender } = contenders.p256;
+  const { p50 } = await sample(callers, { ...contender, orders: contender.orders.slice(0, 1) }, ONE_AT_A_TIME);
+  const median = (numbers: readonly number[]) => medianOf(numbers.toSorted((one, other) => one - other));
+  const { p256, rsa2048, floor, callbacks, twoWorkers } = samples;
+  return {
+    crypto: { p256: median(crypto.p256), rsa2048: median(crypto.rsa2048) },
+    samples: {
+      ...{ p256: medianSample(p256), rsa2048: medianSample(rsa2048) },
+      ...{ floor: medianSample(floor), callbacks: medianSample(callbacks) },
+    },
+    twoWorkers: twoWorkers.length > 0 ? medianSample(twoWorkers) : undefined,
+    alone: { p50, fsyncMs: fsyncMs(folder) },
   };
 }
 
-function rawRsa(): Candidate['run'] {
-  const { privateKey, publicKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
-  const signature = sign('sha256', MESSAGE, privateKey);
-  const [signInPool, verifyInPool] = [promisify(sign), promisify(verify)];
-  return (deadline) =>
-    runConcurrently(RSA_THREADS, deadline, async () => {
-      await verifyInPool('sha256', MESSAGE, publicKey, signature);
-      await signInPool('sha256', MESSAGE, privateKey);
-    });
+interface Entry {
+  readonly contender: Contender;
+  readonly warmUp: number;
 }
 
-/** Runs in the callers' process, once per load. */
-async function callService({ url, orders, json, ms }: Load): Promise<Outcome> {
-  using client = new ReissueClient(orders.length);
-  try {
-    const count = await runConcurrently(orders.length, performance.now() + ms, async (lane) => {
-      const order = orders[lane];
-      if (!order) throw new Error(`lane ${lane} has no order`);
-      const answer = await client.reissue(url, order, json);
-      if (answer?.status !== 200) throw new Error(`a reissue was answered with ${JSON.stringify(answer)}`);
-    });
-    return { count };
-  } catch (error) {
-    return { trouble: String(error) };
-  }
+type Contenders = Readonly<Record<Exclude<Name, 'twoWorkers'>, Entry>> & { readonly twoWorkers?: Entry };
+
+/** One service for all that share its code, so that it is warmed up once. */
+async function startContenders(
+  folder: string,
+  outside: OutsideProcess,
+  stack: AsyncDisposableStack,
+): Promise<Contenders> {
+  const at = (name: string): Settings => ({ ...outside.settings, RESEAL_DATA_DIR: join(folder, name) });
+  const settings = at('service');
+  const rsa = await placeOrders(settings, LANES, 'rsa2048');
+  const subscribed = await placeOrders(settings, LANES);
+  await subscribe(settings, subscribed, `https://${HOST}:${outside.port}/fast`);
+  const workers = (await hasWorkers()) ? 1 : undefined;
+  const p256 = await startContender(settings, workers, stack);
+  const callbacks = { ...p256, orders: subscribed, settled: untilDelivered(p256.url) };
+  return {
+    p256: { contender: p256, warmUp: WARM_UP },
+    callbacks: { contender: callbacks, warmUp: REQUESTS },
+    floor: { contender: await startFloor(folder, p256, stack), warmUp: WARM_UP },
+    rsa2048: { contender: { ...p256, orders: rsa, json: requestFor('rsa2048') }, warmUp: REQUESTS / 2 },
+    ...(workers && { twoWorkers: { contender: await startContender(at('workers'), 2, stack), warmUp: 2 * WARM_UP } }),
+  };
 }
 
-if (import.meta.main) {
-  process.on('message', (load: Load) => void callService(load).then((outcome) => process.send?.(outcome)));
+async function startFloor(folder: string, { orders, json }: Contender, stack: AsyncDisposableStack) {
+  const floor = startChild('./floor.ts', stack, [folder]);
+  return { orders, json, url: await nextMessage<string>(floor), processes: [floor.pid ?? 0] };
+}
+
+/** Resolves when the events of all requests so far were delivered. */
+function untilDelivered(url: string): (requests: number) => Promise<void> {
+  let expected = 0;
+  const delivered = async () =>
+    Number(
+      /^reseal_callback_attempts_total\{outcome="delivered"\} (\d+)$/m.exec(
+        await (await fetch(`${url}/metrics`)).text(),
+      )?.[1] ?? 0,
+    );
+  return async (requests) => {
+    expected += requests;
+    const deadline = performance.now() + SETTLE_MS;
+    for (let count = await delivered(); count < expected; count = await delivered()) {
+      if (performance.now() > deadline) throw new Error(`${count} of ${expected} callbacks were delivered in time`);
+      await sleep(POLL_MS);
+    }
+  };
+}
+
+/** The service reaches its database through a proxy of this process, which counts; its CPU is nobody's cost. */
+async function measurePostgres(folder: string, callers: ChildProcess, outside: OutsideProcess, print: Print) {
+  await using stack = new AsyncDisposableStack();
+  const server = await startPostgres().catch((error: Error) => print(`PostgreSQL is left out: ${error.message}\n`));
+  if (!server) return undefined;
+  stack.use(server);
+  const database = new URL(await server.createDatabase());
+  const proxy = stack.use(await TcpProxy.to(database.hostname, Number(database.port)));
+  const trips = new RoundTrips();
+  proxy.tap = trips.tap;
+  database.port = String(proxy.port);
+  const settings = {
+    ...outside.settings,
+    RESEAL_DATA_DIR: join(folder, 'postgresql'),
+    RESEAL_DATABASE_URL: database.href,
+  };
+  const service = await startContender(settings, (await hasWorkers()) ? 1 : undefined, stack);
+  const contender = { ...service, processes: [...service.processes, ...(server.processId ? [server.processId] : [])] };
+  await sample(callers, contender, WARM_UP / 2);
+  const before = trips.count;
+  const { cpuMicros } = await sample(callers, contender, REQUESTS);
+  const roundTrips = (trips.count - before) / REQUESTS;
+  return { roundTrips, cpuMicros: server.processId ? cpuMicros : undefined };
 }

@@ -66,8 +66,12 @@ async function makeKey(access: App['access']): Promise<Key> {
 }
 
 /** Resolves once the service listens and is ready. */
-export async function startService(settings: Settings, program?: string): Promise<Service> {
-  const process = startReseal(['serve'], { RESEAL_PORT: '0', ...settings }, program);
+export async function startService(
+  settings: Settings,
+  program?: string,
+  args: readonly string[] = [],
+): Promise<Service> {
+  const process = startReseal(['serve', ...args], { RESEAL_PORT: '0', ...settings }, program);
   try {
     const url = await process.listening();
     await ready(url);

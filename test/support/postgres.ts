@@ -20,6 +20,8 @@ const environment = { ...process.env, LC_ALL: 'C', TZ: 'UTC' };
 export interface Postgres extends AsyncDisposable {
   /** The maintenance database, from which others are created. */
   readonly url: string;
+  /** Root of the server's process tree. Undefined for an external server. */
+  readonly processId?: number | undefined;
   /** Creates an empty database and returns its URL. */
   createDatabase(): Promise<string>;
   /** Kills the postmaster; its children exit when they notice. Undefined for an external server. */
@@ -52,6 +54,9 @@ export async function startPostgres(): Promise<Postgres> {
   const url = `postgres://postgres@127.0.0.1:${port}/postgres`;
   return {
     url,
+    get processId() {
+      return server.pid;
+    },
     createDatabase: () => createDatabase(url),
     async kill() {
       const [postmaster] = fs.readFileSync(path.join(data, 'postmaster.pid'), 'utf8').split('\n');
