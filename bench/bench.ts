@@ -3,5 +3,7 @@ export type Print = (line: string) => void;
 
 export interface Bench {
   readonly about: string;
+  /** Takes too long to run unless it is named. */
+  readonly isOptional?: boolean;
   run(print: Print): Promise<void>;
 }

@@ -20,11 +20,11 @@ import type { Bench, Print } from './bench.ts';
 import { type Candidate, compare, medianOf, runConcurrently, tableOf } from './comparison.ts';
 import { type OutsideProcess, startOutside } from './outside.ts';
 
-const ROUNDS = { rounds: 5, roundMs: 2_000 } as const;
+const ROUNDS = { rounds: 3, roundMs: 1_500 } as const;
 const LANES = 32;
 const SAMPLES = 100;
 const BACKLOG = 10_000;
-const EVENTS = 40_000;
+const EVENTS = 20_000;
 const STOP_MS = 15_000;
 const EVENT = JSON.stringify({ action_type: 'order', action_id: 'order:issued', order_id: 'x'.repeat(26) });
 

@@ -80,7 +80,7 @@ export function tableOf(results: readonly Result[]): string[] {
 }
 
 /** Pads the cells to columns; the listed columns are aligned to the right. */
-export function aligned(rows: readonly (readonly string[])[], right: readonly number[]): string[] {
+function aligned(rows: readonly (readonly string[])[], right: readonly number[]): string[] {
   const width = (column: number) => Math.max(...rows.map((row) => row[column]?.length ?? 0));
   const pad = (cell: string, column: number) =>
     right.includes(column) ? cell.padStart(width(column)) : cell.padEnd(width(column));

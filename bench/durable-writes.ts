@@ -11,7 +11,7 @@ import { type Entry, ownService, ownStore } from './own-store.ts';
 import { appending, overwriting, rawPostgres, rawSqlite } from './raw.ts';
 
 // With a dozen candidates, this keeps the benchmark well below a minute.
-const ROUNDS = { rounds: 7, roundMs: 300 } as const;
+const ROUNDS = { rounds: 3, roundMs: 300 } as const;
 const LANES = 64;
 const DEFAULT_CONNECTIONS = VARIABLES.RESEAL_DATABASE_CONNECTIONS.defaultValue;
 

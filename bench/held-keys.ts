@@ -16,7 +16,7 @@ import type { Bench } from './bench.ts';
 import { runLoad } from './callers.ts';
 import { startChild } from './child.ts';
 
-const ROUND_MS = 5_000;
+const ROUND_MS = 2_000;
 const PLAIN_LANES = 8;
 const HEAVY_LANES = 25;
 const MS = 1e6;

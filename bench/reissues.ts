@@ -28,13 +28,13 @@ import {
 } from './contender.ts';
 import { type OutsideProcess, startOutside } from './outside.ts';
 import { ROWS } from './reissue-rows.ts';
-import { fsyncMs, type Kind, verifyAndSign } from './upper-bounds.ts';
+import { fsyncTimes, type Kind, verifyAndSign } from './upper-bounds.ts';
 
 const ROUNDS = 3;
 /** Requests of each round; V8 needs the warm-up to reach its final speed. */
 const WARM_UP = Number(process.env.BENCH_WARM_UP ?? 5_000);
 const REQUESTS = Number(process.env.BENCH_REQUESTS ?? 1_000);
-const ONE_AT_A_TIME = 300;
+const ALONE = { rounds: 7, requests: 40 } as const;
 const SETTLE_MS = 60_000;
 const POLL_MS = 50;
 
@@ -70,9 +70,6 @@ async function measureSqlite(folder: string, callers: ChildProcess, outside: Out
       samples[name].push(await sample(callers, contender, REQUESTS));
     }
   }
-  const { contender } = contenders.p256;
-  const { p50 } = await sample(callers, { ...contender, orders: contender.orders.slice(0, 1) }, ONE_AT_A_TIME);
-  const median = (numbers: readonly number[]) => medianOf(numbers.toSorted((one, other) => one - other));
   const { p256, rsa2048, floor, callbacks, twoWorkers } = samples;
   return {
     crypto: { p256: median(crypto.p256), rsa2048: median(crypto.rsa2048) },
@@ -81,9 +78,21 @@ async function measureSqlite(folder: string, callers: ChildProcess, outside: Out
       ...{ floor: medianSample(floor), callbacks: medianSample(callbacks) },
     },
     twoWorkers: twoWorkers.length > 0 ? medianSample(twoWorkers) : undefined,
-    alone: { p50, fsyncMs: fsyncMs(folder) },
+    alone: await measureAlone(folder, callers, contenders.p256.contender),
   };
 }
+
+/** One reissue at a time, interleaved with bare syncs, because the speed of a disk changes from second to second. */
+async function measureAlone(folder: string, callers: ChildProcess, { orders, ...contender }: Contender) {
+  const [p50s, syncs]: [number[], number[]] = [[], []];
+  for (let round = 0; round < ALONE.rounds; round += 1) {
+    syncs.push(...(await fsyncTimes(folder)));
+    p50s.push((await sample(callers, { ...contender, orders: orders.slice(0, 1) }, ALONE.requests)).p50);
+  }
+  return { p50: median(p50s), fsyncMs: median(syncs) };
+}
+
+const median = (numbers: readonly number[]): number => medianOf(numbers.toSorted((one, other) => one - other));
 
 interface Entry {
   readonly contender: Contender;

@@ -20,7 +20,7 @@ import { certIdOf, ocspRequest, partsOf, postOcsp } from '../test/support/status
 import type { Bench, Print } from './bench.ts';
 import { type Candidate, compare, medianOf, type Result, runConcurrently } from './comparison.ts';
 
-const ROUNDS = { rounds: 5, roundMs: 1_500 } as const;
+const ROUNDS = { rounds: 3, roundMs: 1_000 } as const;
 const LANES = 32;
 const SIZES = [10_000, 100_000] as const;
 const ADDED = 15;

@@ -1,8 +1,9 @@
-// Runs one benchmark or all of them. Each measures something against its upper bound, on the same machine in the same
+// Runs the named benchmarks, or all that are not optional. Each measures something against its upper bound, on the same machine in the same
 // run.
 import type { Bench } from './bench.ts';
 import { callbacks } from './callbacks.ts';
 import { durableWrites } from './durable-writes.ts';
+import { growth } from './growth.ts';
 import { heldKeys } from './held-keys.ts';
 import { reissues } from './reissues.ts';
 import { revocations } from './revocations.ts';
@@ -13,6 +14,7 @@ const BENCHES: Readonly<Record<string, Bench>> = {
   'held-keys': heldKeys,
   callbacks,
   revocations,
+  growth,
 };
 
 const EXIT = { done: 0, usage: 2 } as const;
@@ -26,7 +28,7 @@ async function main(names: readonly string[]): Promise<number> {
     return EXIT.usage;
   }
   for (const [name, bench] of Object.entries(BENCHES)) {
-    if (names.length > 0 && !names.includes(name)) continue;
+    if (names.length > 0 ? !names.includes(name) : bench.isOptional) continue;
     const started = performance.now();
     process.stdout.write(`${name}: ${bench.about}\n\n`);
     await bench.run((line) => process.stdout.write(`${line}\n`));
@@ -36,6 +38,8 @@ async function main(names: readonly string[]): Promise<number> {
 }
 
 function usage(): string {
-  const lines = Object.entries(BENCHES).map(([name, { about }]) => `  ${name}  ${about}`);
+  const lines = Object.entries(BENCHES).map(
+    ([name, { about, isOptional }]) => `  ${name}  ${about}${isOptional ? ' (only if named)' : ''}`,
+  );
   return `npm run bench [-- NAME]\n\n${lines.join('\n')}`;
 }

@@ -3,7 +3,7 @@
 import { generateKeyPairSync, sign, verify } from 'node:crypto';
 import { closeSync, fsyncSync, openSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
-import { medianOf } from './comparison.ts';
+import { setTimeout as sleep } from 'node:timers/promises';
 
 export type Kind = 'p256' | 'rsa2048';
 
@@ -31,22 +31,28 @@ export function verifyAndSign(kind: Kind): number {
 }
 
 const PAGE = Buffer.alloc(4_096, 1);
-const PAGES = 256;
+const PAGES = 32;
+/** More than the granularity of a file's times. */
+const PAUSE_MS = 5;
 
-/** Median milliseconds of overwriting a page and syncing it, as a commit to the WAL does. */
-export function fsyncMs(folder: string): number {
+/**
+ * Milliseconds of overwriting a page and syncing it, as a commit to the WAL does. Paced as single commits are: of syncs in
+ * a tight loop, most find the file's times unchanged and skip the file system's journal.
+ */
+export async function fsyncTimes(folder: string): Promise<number[]> {
   const descriptor = openSync(join(folder, 'fsync'), 'w');
   try {
-    for (let page = 0; page < PAGES; page += 1) writeSync(descriptor, PAGE, 0, PAGE.length, PAGE.length * page);
+    writeSync(descriptor, Buffer.alloc(PAGE.length * PAGES));
     fsyncSync(descriptor);
-    const durations: number[] = [];
+    const times: number[] = [];
     for (let page = 0; page < PAGES; page += 1) {
+      await sleep(PAUSE_MS);
       const begun = performance.now();
       writeSync(descriptor, PAGE, 0, PAGE.length, PAGE.length * page);
       fsyncSync(descriptor);
-      durations.push(performance.now() - begun);
+      times.push(performance.now() - begun);
     }
-    return medianOf(durations.sort((one, other) => one - other));
+    return times;
   } finally {
     closeSync(descriptor);
   }
