@@ -13,9 +13,10 @@ import { RoundTrips } from '../../support/postgres-wire.ts';
 import { sharedPostgres } from '../../support/shared-postgres.ts';
 import { TcpProxy } from '../../support/tcp-proxy.ts';
 
+// Statements are exact. Promises, write calls and bytes have some room: platforms have different runtimes and page sizes.
 const MOST = {
-  sqlite: { reads: 7, writes: 6, transactionControl: 8, promises: 633, writeCalls: 54, kibWritten: 106 },
-  postgresql: { roundTrips: 17, promises: 784 },
+  sqlite: { reads: 7, writes: 6, transactionControl: 8, promises: 660, writeCalls: 60, kibWritten: 120 },
+  postgresql: { roundTrips: 17, promises: 820 },
 } as const;
 
 type Counts = Readonly<Record<string, number>>;
