@@ -40,7 +40,10 @@ export interface CheckDomains {
 type PerspectiveCheck = (perspective: Perspective, context: LookupContext) => Promise<CheckResult>;
 
 export function checkDomains(tools: CheckTools): CheckDomains {
+  const [primary, ...others] = tools.perspectives;
   const fromAll = async (context: LookupContext, check: PerspectiveCheck) => {
+    // Nothing to corroborate, and nothing to abort.
+    if (primary && others.length === 0) return await check(primary, context);
     const decided = new AbortController();
     const untilDecided = { ...context, signal: AbortSignal.any([context.signal, decided.signal]) };
     const checks = tools.perspectives.map((perspective) => check(perspective, untilDecided));
