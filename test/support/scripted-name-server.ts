@@ -18,6 +18,8 @@ export interface Script {
   readonly tcp?: (query: Buffer, client: net.Socket) => void;
 }
 
+const PORT_TRIES = 20;
+
 export class ScriptedNameServer implements AsyncDisposable {
   /** May be changed at any time. */
   script: Script;
@@ -42,13 +44,22 @@ export class ScriptedNameServer implements AsyncDisposable {
     tcp.on('connection', (client) => this.#serve(client));
   }
 
+  /** UDP and TCP on one port. The kernel chooses it for UDP, and TCP may have it in use: then another one is tried. */
   static async start(script: Script, host = '127.0.0.1'): Promise<ScriptedNameServer> {
-    const udp = dgram.createSocket(net.isIPv6(host) ? 'udp6' : 'udp4');
-    const tcp = net.createServer().listen(0, host);
-    await once(tcp, 'listening');
-    udp.bind((tcp.address() as net.AddressInfo).port, host);
-    await once(udp, 'listening');
-    return new ScriptedNameServer(udp, tcp, script);
+    for (let tries = 1; ; tries += 1) {
+      const udp = dgram.createSocket(net.isIPv6(host) ? 'udp6' : 'udp4');
+      const tcp = net.createServer();
+      try {
+        udp.bind(0, host);
+        await once(udp, 'listening');
+        tcp.listen(udp.address().port, host);
+        await once(tcp, 'listening');
+        return new ScriptedNameServer(udp, tcp, script);
+      } catch (error) {
+        udp.close();
+        if (tries === PORT_TRIES || (error as NodeJS.ErrnoException).code !== 'EADDRINUSE') throw error;
+      }
+    }
   }
 
   over(transport: 'udp' | 'tcp'): number {
