@@ -7,7 +7,7 @@ import { CallScope } from './call-scope.ts';
 import { connect, trustStore, type VettedAddress } from './connect.ts';
 import { exchange } from './exchange.ts';
 import { Failure } from './failure.ts';
-import { type Resolved, resolveName } from './resolve.ts';
+import { nameResolver, type Resolved } from './resolve.ts';
 
 export interface EgressLimits {
   readonly resolveMs: number;
@@ -31,10 +31,11 @@ export interface EgressOptions {
 export function callOut({ dnsServers, extraRoots, userAgent, limits = DEFAULT_LIMITS }: EgressOptions): CallOut {
   const trust = trustStore(extraRoots);
   const { resolveMs, connectMs, bodyMs } = limits;
+  const resolveName = nameResolver(dnsServers, resolveMs);
   return async (call): Promise<Outcome> => {
     using scope = new CallScope(call.policy.totalMs, call.signal);
     try {
-      const addresses = await vetAddresses(call, () => resolveName(call.url.host, dnsServers, resolveMs, scope));
+      const addresses = await vetAddresses(call, () => resolveName(call.url.host, scope));
       if (!addresses) return { kind: 'private' };
       const { socket, isPrivate } = await connect({ url: call.url, addresses, trust, limitMs: connectMs, scope });
       const response = await exchange({ call, socket, userAgent, bodyMs, scope });

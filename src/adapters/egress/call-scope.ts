@@ -42,9 +42,14 @@ export class CallScope implements Disposable {
     return this.#opened.adopt(opened, () => opened.destroy());
   }
 
+  /** Throws if the call was canceled. */
+  check(): void {
+    if (this.#signal?.aborted) throw new Failure('canceled');
+  }
+
   /** Rejects with a Failure on timeout, deadline or cancellation. What `work` does after that is ignored. */
   async within<T>(limitMs: number, work: () => Promise<T>): Promise<T> {
-    if (this.#signal?.aborted) throw new Failure('canceled');
+    this.check();
     const { promise: end, reject } = Promise.withResolvers<never>();
     const cancel = () => reject(new Failure('canceled'));
     const expire = () => reject(new Failure(TIMEOUT_REASON[this.#stage]));

@@ -1,4 +1,4 @@
-// Resolves a name once. The resolver is c-ares: no hosts file, no search domain, no thread pool. The connection must use
+// Resolves a name once for a call. The resolver is c-ares: no hosts file, no search domain, no thread pool. The connection must use
 // these addresses and never resolve again (DNS rebinding).
 import { Resolver } from 'node:dns/promises';
 import { type Address, parseAddress } from '../../domain/egress/addresses.ts';
@@ -18,27 +18,53 @@ export interface Resolved {
   readonly failure: FailureReason | null;
 }
 
-export async function resolveName(
-  host: string,
-  servers: readonly string[],
-  limitMs: number,
-  scope: CallScope,
-): Promise<Resolved> {
-  const resolver = new Resolver(RESOLVER_OPTIONS);
-  if (servers.length > 0) resolver.setServers(servers);
-  const query = (family: () => Promise<string[]>): Promise<Resolved> =>
-    scope.within(limitMs, family).then(fromAnswer, fromError);
-  try {
-    // IPv4 first: a machine with only one of the two nearly always has IPv4.
-    const families = await Promise.all([query(() => resolver.resolve4(host)), query(() => resolver.resolve6(host))]);
-    return {
-      addresses: families.flatMap(({ addresses }) => addresses),
-      failure: families.find(({ failure }) => failure)?.failure ?? null,
+type ResolveName = (host: string, scope: CallScope) => Promise<Resolved>;
+
+interface Lookup {
+  readonly resolver: Resolver;
+  /** IPv4 first: a machine with only one of the two nearly always has IPv4. */
+  readonly families: readonly Promise<string[]>[];
+  callers: number;
+}
+
+/**
+ * Calls that ask for a name at the same time share a lookup: deliveries to one receiver begin in bursts. A lookup with
+ * an answer is not joined any more, so that no call uses an answer older than itself.
+ */
+export function nameResolver(servers: readonly string[], limitMs: number): ResolveName {
+  const joinable = new Map<string, Lookup>();
+
+  function begin(host: string): Lookup {
+    const resolver = new Resolver(RESOLVER_OPTIONS);
+    if (servers.length > 0) resolver.setServers(servers);
+    const leave = () => {
+      if (joinable.get(host) === lookup) joinable.delete(host);
     };
-  } finally {
-    // c-ares may exceed its own timeout, and a pending query would keep the process alive.
-    resolver.cancel();
+    const families = [resolver.resolve4(host), resolver.resolve6(host)];
+    const lookup: Lookup = { resolver, families, callers: 0 };
+    for (const family of families) family.then(leave, leave);
+    joinable.set(host, lookup);
+    return lookup;
   }
+
+  return async (host, scope) => {
+    scope.check();
+    const lookup = joinable.get(host) ?? begin(host);
+    lookup.callers += 1;
+    try {
+      const families = await Promise.all(
+        lookup.families.map((family) => scope.within(limitMs, () => family).then(fromAnswer, fromError)),
+      );
+      return {
+        addresses: families.flatMap(({ addresses }) => addresses),
+        failure: families.find(({ failure }) => failure)?.failure ?? null,
+      };
+    } finally {
+      lookup.callers -= 1;
+      // c-ares may exceed its own timeout, and a pending query would keep the process alive.
+      if (lookup.callers === 0) lookup.resolver.cancel();
+    }
+  };
 }
 
 function fromAnswer(texts: readonly string[]): Resolved {

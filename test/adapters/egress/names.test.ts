@@ -2,11 +2,13 @@
 // trace: no connection, no reason, no timing.
 import assert from 'node:assert/strict';
 import dgram from 'node:dgram';
+import { Resolver } from 'node:dns/promises';
 import { once } from 'node:events';
 import { Socket, type TcpSocketConnectOpts } from 'node:net';
 import { after, before, test } from 'node:test';
+import { setImmediate } from 'node:timers/promises';
 import type { DnsReply } from '../../../src/sandbox/dns-server.ts';
-import { type CallOptions, isLocalAddress, Outside, verdict } from '../../support/outside.ts';
+import { type CallOptions, HOST, isLocalAddress, Outside, verdict } from '../../support/outside.ts';
 import { Receiver } from '../../support/receiver.ts';
 
 let outside: Outside;
@@ -216,6 +218,41 @@ test('the name is resolved once, so a second answer cannot redirect the connecti
   assert.deepEqual(await outside.call(`https://rebind.example.test:${good.port}/`, callOptions), { kind: 'private' });
   assert.equal(good.connections.length, 1);
   assert.deepEqual(victim.connections, []);
+});
+
+test('calls at the same time share a lookup, and a canceled one leaves it to the others', async () => {
+  const receiver = await outside.receiver();
+  const url = `https://${HOST}:${receiver.port}/`;
+  const controller = new AbortController();
+  const before = outside.dns.queries.length;
+  const canceled = outside.call(url, { signal: controller.signal });
+  const others = Array.from({ length: 10 }, () => outside.call(url));
+  controller.abort();
+  assert.equal(verdict(await canceled), 'failed resolve canceled');
+  for (const outcome of await Promise.all(others)) assert.equal(verdict(outcome), 'answered 200');
+  assert.equal(outside.dns.queries.length - before, 2);
+  assert.equal(verdict(await outside.call(url)), 'answered 200');
+  assert.equal(outside.dns.queries.length - before, 4, 'a later call asks again');
+});
+
+test('a call does not join a lookup that has an answer already: the answer would be older than the call', async (t) => {
+  const name = 'half.example.test';
+  const receiver = await outside.receiver({ identity: outside.ca.identity([name]) });
+  const url = `https://${name}:${receiver.port}/`;
+  const queries = () => outside.dns.queries.filter((query) => query.name === name);
+  const resolve4 = t.mock.method(Resolver.prototype, 'resolve4');
+  outside.dns.set(name, 'A', HERE);
+  outside.dns.set(name, 'AAAA', 'silence');
+  const controller = new AbortController();
+  const first = outside.call(url, { signal: controller.signal });
+  while (queries().length < 2) await setImmediate();
+  await resolve4.mock.calls[0]?.result;
+  outside.dns.set(name, 'A', ['10.0.0.1']);
+  outside.dns.set(name, 'AAAA', 'nodata');
+  assert.equal(verdict(await outside.call(url)), 'private');
+  controller.abort();
+  assert.equal(verdict(await first), 'failed resolve canceled');
+  assert.deepEqual(receiver.connections, []);
 });
 
 test('a connection to another address than the checked one is not used', async (t) => {
