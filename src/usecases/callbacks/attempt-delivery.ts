@@ -1,6 +1,7 @@
 // Makes one attempt to deliver an event, and records it: delivered, retry, or given up. Outcome and lane are written in
 // one transaction, and only if the lease still holds.
 
+import { setImmediate } from 'node:timers/promises';
 import {
   type AttemptReason,
   afterFailure,
@@ -50,12 +51,15 @@ type AttemptDelivery = (claimed: ClaimedDelivery, signal: AbortSignal, onEnd: ()
 export function attemptDelivery(tools: AttemptTools): AttemptDelivery {
   const { store, now, random, callOut, policyFor, schedule, observer } = tools;
   const windowMs = retryWindow(schedule);
+  /** Delivered, to be recorded together. */
+  const unrecorded = new Map<AccountId, { attempts: LeasedAttempt[]; recorded: Promise<void> }>();
 
   async function send({ event, settings, url }: ClaimedDelivery, at: number, signal: AbortSignal): Promise<Outcome> {
     const { accessKey, signingSecret, former } = settings;
-    const { id, body } = event;
+    const { id, accountId, body } = event;
     const headers = callbackHeaders({ id, at, body, accessKey, signingSecret, former });
-    return await callOut({ url, method: 'POST', headers, body, policy: policyFor(event.accountId), signal });
+    const policy = policyFor(accountId);
+    return await callOut({ url, method: 'POST', headers, body, policy, signal });
   }
 
   async function recordFailure(leased: LeasedAttempt, outcome: Outcome): Promise<void> {
@@ -85,6 +89,26 @@ export function attemptDelivery(tools: AttemptTools): AttemptDelivery {
     for (const one of givenUp) observer.gaveUp(one, one.attempts);
   }
 
+  /** Attempts that end in one turn of the event loop share a transaction: an account has a bounded number in flight. */
+  function recordDelivered(leased: LeasedAttempt): Promise<void> {
+    const { accountId } = leased.event;
+    const batch = unrecorded.get(accountId) ?? { attempts: [], recorded: setImmediate().then(() => record(accountId)) };
+    unrecorded.set(accountId, batch);
+    batch.attempts.push(leased);
+    return batch.recorded;
+  }
+
+  async function record(accountId: AccountId): Promise<void> {
+    const { attempts = [] } = unrecorded.get(accountId) ?? {};
+    unrecorded.delete(accountId);
+    await store.transaction(async (tx) => {
+      const at = now();
+      let isAnyHeld = false;
+      for (const one of attempts) isAnyHeld = (await tx.deliveryQueue.markDelivered(one, at)) || isAnyHeld;
+      if (isAnyHeld) await tx.callbackLanes.reset(accountId, at);
+    });
+  }
+
   return async (claimed, signal, onEnd) => {
     const { event, token, settings } = claimed;
     const startedAt = now();
@@ -106,10 +130,7 @@ export function attemptDelivery(tools: AttemptTools): AttemptDelivery {
     };
     const leased = { event, token, attempt };
     if (!isDelivered(outcome)) return await recordFailure(leased, outcome);
-    await store.transaction(async (tx) => {
-      const at = now();
-      if (await tx.deliveryQueue.markDelivered(leased, at)) await tx.callbackLanes.reset(event.accountId, at);
-    });
+    await recordDelivered(leased);
   };
 }
 

@@ -1,6 +1,6 @@
 // Authenticates callbacks to the receiver: the access key in the specified header, and a Standard Webhooks signature over
 // id, time and body with a secret that is never sent.
-import { createHmac } from 'node:crypto';
+import { createHmac, createSecretKey } from 'node:crypto';
 import type { CallbackSettings } from '../../domain/callbacks/callback.ts';
 import { Secret } from '../../domain/secret.ts';
 
@@ -12,7 +12,8 @@ export const newSigningSecret = (randomBytes: (count: number) => Uint8Array): Se
 
 /** `v1,` and the base64 HMAC-SHA256 of `id.timestamp.body`, each exactly as sent. */
 export function signatureOf(signingSecret: Secret, id: string, timestamp: string, body: string | Uint8Array): string {
-  const key = Buffer.from(signingSecret.reveal().slice(PREFIX.length), 'base64');
+  // Given bytes instead of a key object, Node takes four times as long.
+  const key = createSecretKey(signingSecret.reveal().slice(PREFIX.length), 'base64');
   return `v1,${createHmac('sha256', key).update(`${id}.${timestamp}.`).update(body).digest('base64')}`;
 }
 
