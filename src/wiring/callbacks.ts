@@ -3,6 +3,7 @@
 import { X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { callOut } from '../adapters/egress/call-out.ts';
+import { KeptConnections } from '../adapters/egress/kept-connections.ts';
 import { randomBytes } from '../adapters/seal/random.ts';
 import type { Config } from '../config/config.ts';
 import type { Clock } from '../domain/clock.ts';
@@ -30,6 +31,8 @@ export interface CallbackNetwork {
 }
 
 const TEST_MS = 10_000;
+/** In milliseconds. Idle: servers commonly wait 5 s or longer before they close a connection themselves. */
+const KEEP = { idleMs: 4_000, ageMs: 60_000, exchanges: 1_000 } as const;
 const USER_AGENT = 'Reseal-Callback/1';
 
 export function openCallbacks(
@@ -47,6 +50,7 @@ export function openCallbacks(
     totalMs: TEST_MS,
   });
   const { store, newId } = app;
+  const kept = new KeptConnections({ ...KEEP, perAccount: config.perAccount, total: config.atOnce });
   const tools = {
     store,
     now,
@@ -56,7 +60,9 @@ export function openCallbacks(
       dnsServers: outside.dnsServers,
       extraRoots: [...readRoots(config.rootsFile), ...outside.roots],
       userAgent: USER_AGENT,
+      kept,
     }),
+    kept,
     policyFor,
     overlapMs: config.rotationMs,
     testRate: config.testRate,

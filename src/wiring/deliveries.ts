@@ -26,6 +26,8 @@ const ATTEMPT_MS = 15_000;
 
 interface Egress {
   readonly callOut: CallOut;
+  /** Connections of deliveries; closed with the dispatcher. */
+  readonly kept: Disposable;
   readonly policyFor: (accountId: AccountId) => OutboundPolicy;
 }
 
@@ -33,7 +35,7 @@ export function openDeliveries(
   { store, newId, log, metrics: { deliveries: metrics } }: App,
   config: CallbackConfig,
   now: Clock,
-  { callOut, policyFor }: Egress,
+  { callOut, kept, policyFor }: Egress,
 ): DeliveryServices {
   const dispatcher = deliverCallbacks({
     ...{ store, now, newId, callOut, schedule: config.schedule },
@@ -62,7 +64,10 @@ export function openDeliveries(
   }
 
   return {
-    dispatcher,
+    dispatcher: {
+      ...dispatcher,
+      stop: (withinMs) => dispatcher.stop(withinMs).finally(() => kept[Symbol.dispose]()),
+    },
     deliveries: manageDeliveries(store, now, newId),
     deliveryChores: [
       { everyMs: POLL_MS, run: () => dispatcher.poll() },

@@ -4,6 +4,7 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import net from 'node:net';
 import { callOut, DEFAULT_LIMITS, type EgressLimits } from '../../src/adapters/egress/call-out.ts';
+import { type KeepLimits, KeptConnections } from '../../src/adapters/egress/kept-connections.ts';
 import { parseAddress, parseAddressRule } from '../../src/domain/egress/addresses.ts';
 import type { CallOut, OutboundUrl, Outcome } from '../../src/domain/egress/outbound.ts';
 import { type DnsServer, startDnsServer } from '../../src/sandbox/dns-server.ts';
@@ -23,13 +24,19 @@ export interface CallOptions {
   readonly signal?: AbortSignal;
   readonly limits?: Partial<EgressLimits>;
   readonly dnsServers?: readonly string[];
+  readonly keptFor?: string;
+  readonly keep?: Partial<KeepLimits>;
 }
+
+/** Ample, so that each test sets only the limit it is about. */
+const KEEP: KeepLimits = { idleMs: 60_000, ageMs: 60_000, exchanges: 1_000, perAccount: 100, total: 100 };
 
 export class Outside implements AsyncDisposable {
   readonly dns: DnsServer;
   readonly ca = new TestCa('Throw-away Root');
   readonly #receivers: Receiver[] = [];
   readonly #made = new Map<string, CallOut>();
+  readonly #kept = new DisposableStack();
 
   private constructor(dns: DnsServer) {
     this.dns = dns;
@@ -57,13 +64,14 @@ export class Outside implements AsyncDisposable {
       headers: options.headers ?? { 'Content-Type': 'application/json' },
       body: options.body ?? (options.method === 'GET' ? '' : '{"a":1}'),
       policy: { allow: rules(allow), deny: rules(deny), totalMs },
+      keptFor: options.keptFor,
       signal: options.signal,
     });
   }
 
   /** One instance per set of options, as in the service. */
-  #callOut({ dnsServers = [`127.0.0.1:${this.dns.port}`], limits = {} }: CallOptions): CallOut {
-    const key = JSON.stringify([dnsServers, limits]);
+  #callOut({ dnsServers = [`127.0.0.1:${this.dns.port}`], limits = {}, keep = {} }: CallOptions): CallOut {
+    const key = JSON.stringify([dnsServers, limits, keep]);
     const made =
       this.#made.get(key) ??
       callOut({
@@ -71,12 +79,19 @@ export class Outside implements AsyncDisposable {
         extraRoots: [this.ca.root],
         userAgent: USER_AGENT,
         limits: { ...DEFAULT_LIMITS, ...limits },
+        kept: this.#kept.use(new KeptConnections({ ...KEEP, ...keep })),
       });
     this.#made.set(key, made);
     return made;
   }
 
+  /** Closes kept connections of all accounts; none is kept from then on. */
+  closeKept(): void {
+    this.#kept.dispose();
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
+    this.closeKept();
     for (const receiver of this.#receivers) await receiver[Symbol.asyncDispose]();
     await this.dns.close();
   }

@@ -67,6 +67,7 @@ export class Receiver implements AsyncDisposable {
   script: Script;
   readonly #server: net.Server;
   readonly #open = new Set<net.Socket>();
+  #bytesOnClosed = 0;
 
   private constructor(server: net.Server, script: Script) {
     this.#server = server;
@@ -102,6 +103,11 @@ export class Receiver implements AsyncDisposable {
     return this.#open.size;
   }
 
+  /** On all connections, including TLS records. */
+  get bytesRead(): number {
+    return [...this.#open].reduce((sum, { bytesRead }) => sum + bytesRead, this.#bytesOnClosed);
+  }
+
   /** Resolves when `count` requests have been read. */
   async received(count: number): Promise<void> {
     while (this.requests.length < count) await once(this.#server, 'request');
@@ -109,7 +115,12 @@ export class Receiver implements AsyncDisposable {
 
   /** Resolves when no connection is open. */
   async deserted(): Promise<void> {
-    while (this.#open.size > 0) await once(this.#server, 'left');
+    while (this.#open.size > 0) await this.left();
+  }
+
+  /** Resolves when the next connection has ended. */
+  async left(): Promise<void> {
+    await once(this.#server, 'left');
   }
 
   #keep(socket: net.Socket): void {
@@ -118,6 +129,7 @@ export class Receiver implements AsyncDisposable {
     socket.on('error', () => {});
     socket.on('close', () => {
       this.#open.delete(socket);
+      this.#bytesOnClosed += socket.bytesRead;
       this.#server.emit('left');
     });
   }

@@ -4,9 +4,11 @@
 import { isLocalName, isPrivateUrl, judgeAddress } from '../../domain/egress/address-verdict.ts';
 import type { CallOut, OutboundCall, Outcome } from '../../domain/egress/outbound.ts';
 import { CallScope } from './call-scope.ts';
-import { connect, trustStore, type VettedAddress } from './connect.ts';
+import { connect, trustStore } from './connect.ts';
+import type { Connection, VettedAddress } from './connection.ts';
 import { exchange } from './exchange.ts';
-import { Failure } from './failure.ts';
+import { Failure, Unanswered } from './failure.ts';
+import type { KeptConnections } from './kept-connections.ts';
 import { nameResolver, type Resolved } from './resolve.ts';
 
 export interface EgressLimits {
@@ -26,20 +28,47 @@ export interface EgressOptions {
   readonly extraRoots: readonly string[];
   readonly userAgent: string;
   readonly limits?: EgressLimits;
+  /** For calls with `keptFor`. Without it no connection is kept. */
+  readonly kept?: KeptConnections | undefined;
 }
 
-export function callOut({ dnsServers, extraRoots, userAgent, limits = DEFAULT_LIMITS }: EgressOptions): CallOut {
+export function callOut({ dnsServers, extraRoots, userAgent, limits = DEFAULT_LIMITS, kept }: EgressOptions): CallOut {
   const trust = trustStore(extraRoots);
   const { resolveMs, connectMs, bodyMs } = limits;
   const resolveName = nameResolver(dnsServers, resolveMs);
   return async (call): Promise<Outcome> => {
-    using scope = new CallScope(call.policy.totalMs, call.signal);
-    try {
-      const addresses = await vetAddresses(call, () => resolveName(call.url.host, scope));
-      if (!addresses) return { kind: 'private' };
-      const { socket, isPrivate } = await connect({ url: call.url, addresses, trust, limitMs: connectMs, scope });
-      const response = await exchange({ call, socket, userAgent, bodyMs, scope });
+    const { url, policy, keptFor } = call;
+    const idle = keptFor === undefined ? undefined : kept?.of(keptFor, url);
+    using scope = new CallScope(policy.totalMs, call.signal);
+
+    async function sendOver(connection: Connection, addresses: readonly VettedAddress[]): Promise<Outcome> {
+      scope.tls = connection.tls;
+      const { isReusable, ...response } = await exchange({ call, connection, userAgent, bodyMs, scope });
+      if (isReusable && idle) {
+        scope.disown();
+        idle.keep(connection);
+      }
+      const isPrivate = connection.findIn(addresses)?.isPrivate ?? true;
       return { kind: 'answered', ...response, isPrivate, seen: scope.seen() };
+    }
+
+    try {
+      const addresses = await vetAddresses(call, () => resolveName(url.host, scope));
+      // Also closes the kept connections that lead elsewhere, before anything is sent.
+      const reused = idle?.take(addresses ?? []);
+      if (!addresses) return { kind: 'private' };
+      if (reused) {
+        try {
+          return await sendOver(scope.own(reused), addresses);
+        } catch (error) {
+          // The receiver closed it while it was idle, or has restarted; then its other connections are gone as well. A
+          // request that it did read arrives twice, which at-least-once delivery allows.
+          reused.destroy();
+          idle?.closeAll();
+          if (!(error instanceof Unanswered)) throw error;
+        }
+      }
+      return await sendOver(await connect({ url, addresses, trust, limitMs: connectMs, scope }), addresses);
     } catch (error) {
       if (error instanceof Failure) return { kind: 'failed', reason: error.reason, seen: scope.seen() };
       throw error;

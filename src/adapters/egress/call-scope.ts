@@ -7,7 +7,7 @@ export class CallScope implements Disposable {
   tls: Observation['tls'] = null;
   readonly #endsAt: number;
   readonly #signal: AbortSignal | undefined;
-  readonly #opened = new DisposableStack();
+  readonly #opened: { destroy(): void }[] = [];
   readonly #phases: Partial<Record<Stage, number>> = {};
   #stage: Stage = 'resolve';
   #since = performance.now();
@@ -39,7 +39,13 @@ export class CallScope implements Disposable {
    * destroyed before the TLS socket around it, just when their handshake is done.
    */
   own<T extends { destroy(): void }>(opened: T): T {
-    return this.#opened.adopt(opened, () => opened.destroy());
+    this.#opened.push(opened);
+    return opened;
+  }
+
+  /** Leaves open what the call opened. Call only once another owner is responsible for it. */
+  disown(): void {
+    this.#opened.length = 0;
   }
 
   /** Throws if the call was canceled. */
@@ -64,6 +70,6 @@ export class CallScope implements Disposable {
   }
 
   [Symbol.dispose](): void {
-    this.#opened.dispose();
+    for (const opened of this.#opened.toReversed()) opened.destroy();
   }
 }

@@ -7,21 +7,11 @@ import tls from 'node:tls';
 import { type Address, addressText, parseAddress } from '../../domain/egress/addresses.ts';
 import type { OutboundUrl } from '../../domain/egress/outbound.ts';
 import type { CallScope } from './call-scope.ts';
+import { Connection, type VettedAddress } from './connection.ts';
 import { certificateFailure, Failure, failureOf } from './failure.ts';
 
 /** A name may have thousands of addresses; more than a few would leave too little time for each. */
 const MAX_TRIED = 4;
-
-export interface VettedAddress {
-  readonly address: Address;
-  /** Reached through an allow rule only. */
-  readonly isPrivate: boolean;
-}
-
-interface Connection {
-  readonly socket: net.Socket;
-  readonly isPrivate: boolean;
-}
 
 /** Takes about ten milliseconds, because of the many roots: create it once, not per call. */
 export const trustStore = (extraRoots: readonly string[]): tls.SecureContext =>
@@ -43,15 +33,14 @@ interface ConnectOptions {
 export async function connect({ url, addresses, trust, limitMs, scope }: ConnectOptions): Promise<Connection> {
   const endsAt = performance.now() + limitMs;
   scope.enter('connect');
-  const { socket, isPrivate } = await connectToAny(addresses.slice(0, MAX_TRIED), url.port, endsAt, scope);
-  if (url.scheme === 'http') return { socket, isPrivate };
+  const { socket, address } = await connectToAny(addresses.slice(0, MAX_TRIED), url.port, endsAt, scope);
+  if (url.scheme === 'http') return new Connection(socket, address);
   scope.enter('tls');
   const secured = await scope.within(endsAt - performance.now(), () => handshake(socket, url, trust, scope));
-  scope.tls = {
+  return new Connection(socket, address, secured, {
     version: secured.getProtocol() ?? '',
     certificateEndsAt: secured.getPeerX509Certificate()?.validToDate.getTime() ?? 0,
-  };
-  return { socket: secured, isPrivate };
+  });
 }
 
 /** Tries one address after the other, each with an equal share of the remaining time: the first may drop every packet. */
@@ -60,14 +49,14 @@ async function connectToAny(
   port: number,
   endsAt: number,
   scope: CallScope,
-): Promise<Connection> {
+): Promise<{ readonly socket: net.Socket; readonly address: Address }> {
   let first: Failure | undefined;
-  for (const [index, { address, isPrivate }] of addresses.entries()) {
+  for (const [index, { address }] of addresses.entries()) {
     const socket = scope.own(new net.Socket());
     try {
       const share = (endsAt - performance.now()) / (addresses.length - index);
       await scope.within(share, () => connectTcp(socket, address, port));
-      return { socket, isPrivate };
+      return { socket, address };
     } catch (error) {
       socket.destroy();
       if (!(error instanceof Failure) || error.reason === 'canceled') throw error;

@@ -1,11 +1,12 @@
-// One HTTP/1.1 request and response over a connected socket. No agent, hence no proxy, no retry and no connection reuse.
-// The status decides the outcome; the body is kept up to a limit, and truncated there or where it breaks off.
+// One HTTP/1.1 request and response over an open connection. No agent, hence no proxy and no retry. The status decides the
+// outcome; the body is kept up to a limit, and truncated there or where it breaks off.
 import { request } from 'node:https';
-import type { Socket } from 'node:net';
 import { finished, type Readable } from 'node:stream';
-import type { FailureReason, OutboundCall, OutboundUrl } from '../../domain/egress/outbound.ts';
+import { setImmediate } from 'node:timers/promises';
+import type { OutboundCall, OutboundUrl } from '../../domain/egress/outbound.ts';
 import type { CallScope } from './call-scope.ts';
-import { Failure, failureOf } from './failure.ts';
+import { type Connection, ResponseBytes } from './connection.ts';
+import { Failure, failureOf, Unanswered } from './failure.ts';
 
 const MAX_HEAD_BYTES = 16 * 1024;
 const MAX_BODY_BYTES = 16 * 1024;
@@ -19,11 +20,20 @@ interface ResponseHead {
 
 interface ResponseFacts extends ResponseHead {
   readonly body: Uint8Array;
+  /** The connection can serve another exchange. */
+  readonly isReusable: boolean;
+}
+
+interface Begun {
+  readonly head: ResponseHead;
+  readonly body: Body;
+  /** Call when the body has ended. */
+  readonly isReusable: () => Promise<boolean>;
 }
 
 interface ExchangeOptions {
   readonly call: OutboundCall;
-  readonly socket: Socket;
+  readonly connection: Connection;
   readonly userAgent: string;
   readonly bodyMs: number;
   readonly scope: CallScope;
@@ -33,20 +43,23 @@ export async function exchange(options: ExchangeOptions): Promise<ResponseFacts>
   const { scope, bodyMs } = options;
   scope.enter('request');
   // Bounded by the call's deadline only.
-  const { body, ...head } = await scope.within(Number.POSITIVE_INFINITY, () => send(options));
+  const { head, body, isReusable } = await scope.within(Number.POSITIVE_INFINITY, () => send(options));
   // A timeout, cancellation or broken body changes nothing: the status is known.
-  await scope.within(bodyMs, () => body.ended).catch(() => {});
-  return { ...head, body: body.bytes() };
+  if (!body.isComplete) await scope.within(bodyMs, () => body.ended).catch(() => {});
+  return { ...head, body: body.bytes(), isReusable: await isReusable() };
 }
 
 /** Resolves with the response head, while the body is still arriving. */
-function send({ call, socket, userAgent, scope }: ExchangeOptions): Promise<ResponseHead & { readonly body: Body }> {
-  const { promise, resolve, reject } = Promise.withResolvers<ResponseHead & { readonly body: Body }>();
-  const fail = (reason: FailureReason) => reject(new Failure(reason));
+function send({ call, connection, userAgent, scope }: ExchangeOptions): Promise<Begun> {
+  const { promise, resolve, reject } = Promise.withResolvers<Begun>();
+  const bytes = new ResponseBytes();
+  const fail = (failure: Failure) =>
+    reject(bytes.received === 0 && failure.reason === 'connection_closed' ? new Unanswered() : failure);
+  const refuse = () => fail(new Failure('response_invalid'));
   const outgoing = scope.own(
     request({
       // Already connected and verified: node:https' own TLS settings are not used.
-      createConnection: () => socket,
+      createConnection: () => connection.socket,
       method: call.method,
       path: call.url.target,
       headers: headersOf(call, userAgent),
@@ -54,58 +67,55 @@ function send({ call, socket, userAgent, scope }: ExchangeOptions): Promise<Resp
       insecureHTTPParser: false,
     }),
   );
-  // llhttp also accepts RTSP, so the first bytes are checked before the parser sees them.
-  outgoing.once('socket', (used) =>
-    used.prependListener(
-      'data',
-      requireHttp(() => fail('response_invalid')),
-    ),
-  );
+  // Without an agent Node would close the socket, whatever the headers say.
+  outgoing.shouldKeepAlive = call.keptFor !== undefined;
+  connection.exchanges += 1;
+  connection.listen({
+    onData: (chunk) => bytes.add(chunk) || refuse(),
+    // On the connection itself: the request does not see what happens to it before taking it over.
+    onEnd: () => fail(new Failure('connection_closed')),
+  });
+  outgoing.once('socket', () => connection.watchData());
   let interim = 0;
   outgoing.on('information', () => {
     interim += 1;
-    if (interim > MAX_INTERIM) fail('response_invalid');
+    if (interim > MAX_INTERIM) refuse();
   });
   // Without a listener, a 101 would emit neither a response nor an error.
-  outgoing.on('upgrade', () => fail('response_invalid'));
+  outgoing.on('upgrade', refuse);
   outgoing.on('finish', () => scope.enter('response'));
   outgoing.on('response', (incoming) => {
     scope.enter('response');
     // Listens at once: the body can break before the awaiting caller of `send` resumes.
     const body = new Body(incoming);
     const { httpVersionMajor, statusCode: status = 0, headers } = incoming;
-    if (httpVersionMajor !== 1 || status < 200) fail('response_invalid');
-    else resolve({ status, headers: joinHeaders(headers), body });
+    if (httpVersionMajor !== 1 || status < 200) return refuse();
+    const isReusable = async () => {
+      // After a fast response Node reports the end of the request in the next turn. If it does not, the receiver answered
+      // before it had read everything.
+      if (outgoing.shouldKeepAlive && !outgoing.writableFinished) await setImmediate();
+      const length = Number(headers['content-length'] ?? Number.NaN);
+      const isWhole = outgoing.writableFinished && body.isComplete && interim === 0 && bytes.isExactly(length);
+      return outgoing.shouldKeepAlive && isWhole && connection.isOpen;
+    };
+    resolve({ head: { status, headers: joinHeaders(headers) }, body, isReusable });
   });
-  outgoing.on('error', (error) => reject(failureOf(scope.stage, error)));
-  // On the socket itself: the request does not see what happens to it before taking it over.
-  socket.on('close', () => fail('connection_closed'));
-  if (socket.destroyed) fail('connection_closed');
+  outgoing.on('error', (error) => fail(failureOf(scope.stage, error)));
+  if (!connection.isOpen) fail(new Failure('connection_closed'));
   outgoing.end(call.body);
   return promise;
-}
-
-const OPENING = 'HTTP/1.';
-
-function requireHttp(onOther: () => void): (chunk: Uint8Array) => void {
-  let seen = '';
-  return (chunk) => {
-    if (seen.length >= OPENING.length) return;
-    seen += Buffer.from(chunk.subarray(0, OPENING.length - seen.length)).toString('latin1');
-    if (!OPENING.startsWith(seen)) onOther();
-  };
 }
 
 const joinHeaders = (headers: Readonly<Record<string, string | string[] | undefined>>): Record<string, string> =>
   Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, [value].flat().join(', ')]));
 
 /** Name-value pairs are sent unchanged; given an object, Node would add headers of its own. */
-function headersOf({ url, method, headers, body }: OutboundCall, userAgent: string): string[] {
+function headersOf({ url, method, headers, body, keptFor }: OutboundCall, userAgent: string): string[] {
   const length = method === 'GET' && body === '' ? [] : ['Content-Length', String(Buffer.byteLength(body))];
   return [
     ...['Host', authorityOf(url), 'User-Agent', userAgent],
     ...Object.entries(headers).flat(),
-    ...[...length, 'Connection', 'close'],
+    ...[...length, 'Connection', keptFor === undefined ? 'close' : 'keep-alive'],
   ];
 }
 
@@ -117,6 +127,8 @@ function authorityOf({ scheme, host, literal, port }: OutboundUrl): string {
 /** The first bytes of a response body. Never decompressed, so that a bomb stays small. */
 class Body {
   readonly ended: Promise<void>;
+  /** It was read to its end, and nothing was cut off. */
+  isComplete = false;
   readonly #chunks: Uint8Array[] = [];
   #length = 0;
 
@@ -129,7 +141,10 @@ class Body {
       this.#length += chunk.length;
       if (this.#length >= MAX_BODY_BYTES) resolve();
     });
-    finished(incoming, () => resolve());
+    finished(incoming, (error) => {
+      this.isComplete = !error && this.#length < MAX_BODY_BYTES;
+      resolve();
+    });
   }
 
   /** A copy, so that a short body does not retain the large read buffer. */

@@ -12,6 +12,13 @@ export class Failure extends Error {
   }
 }
 
+/** The connection ended before any byte of a response. */
+export class Unanswered extends Failure {
+  constructor() {
+    super('connection_closed');
+  }
+}
+
 export const TIMEOUT_REASON: Readonly<Record<Stage, FailureReason>> = {
   resolve: 'dns_timeout',
   connect: 'connect_timeout',

@@ -1,5 +1,6 @@
 // The port for outbound HTTP calls: target, policy, outcome. One function implements CallOut and opens every outbound
 // connection; callback tests, deliveries and domain checks differ in policy only.
+import type { AccountId } from '../ids.ts';
 import type { Address, AddressRule } from './addresses.ts';
 
 /** The stages of a call, in order; an outcome names the last one reached. */
@@ -55,6 +56,11 @@ export interface OutboundCall {
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;
   readonly policy: OutboundPolicy;
+  /**
+   * The account that may use a connection kept from its earlier calls, and for which this one may be kept. Absent: the
+   * call opens a connection of its own, says `Connection: close`, and closes it.
+   */
+  readonly keptFor?: AccountId | undefined;
   /** Cancels the call, e.g. because the caller disconnected. */
   readonly signal?: AbortSignal | undefined;
 }

@@ -59,7 +59,7 @@ export function attemptDelivery(tools: AttemptTools): AttemptDelivery {
     const { id, accountId, body } = event;
     const headers = callbackHeaders({ id, at, body, accessKey, signingSecret, former });
     const policy = policyFor(accountId);
-    return await callOut({ url, method: 'POST', headers, body, policy, signal });
+    return await callOut({ url, method: 'POST', headers, body, policy, keptFor: accountId, signal });
   }
 
   async function recordFailure(leased: LeasedAttempt, outcome: Outcome): Promise<void> {

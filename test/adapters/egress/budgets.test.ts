@@ -8,6 +8,7 @@ import net from 'node:net';
 import { after, before, test } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
 import { CallScope } from '../../../src/adapters/egress/call-scope.ts';
+import { Connection } from '../../../src/adapters/egress/connection.ts';
 import { exchange } from '../../../src/adapters/egress/exchange.ts';
 import { HOST, isLocalAddress, Outside, verdict } from '../../support/outside.ts';
 import { OK, type ReceiverOptions, respond, respondAndKeepOpen } from '../../support/receiver.ts';
@@ -212,9 +213,18 @@ test('a connection that was closed before the request is noticed at once', async
   const url = { scheme: 'http', host: HOST, literal: null, port: receiver.port, target: '/' } as const;
   const policy = { allow: [], deny: [], totalMs: 60_000 };
   const call = { url, method: 'POST', headers: {}, body: '{}', policy } as const;
-  await assert.rejects(exchange({ call, socket, userAgent: 'test', bodyMs: 1_000, scope }), {
-    reason: 'connection_closed',
-  });
+  await assert.rejects(
+    exchange({
+      call,
+      connection: new Connection(socket, Buffer.from([127, 0, 0, 1])),
+      userAgent: 'test',
+      bodyMs: 1_000,
+      scope,
+    }),
+    {
+      reason: 'connection_closed',
+    },
+  );
 });
 
 test('the resolver is cancelled, so that it sends no further queries', async (t) => {
