@@ -29,7 +29,7 @@ const NEW_PER_POLL = 500;
 const LANES_PER_POLL = 64;
 const LANE_CONCURRENCY = 4;
 const FAULTY_LANE_MS = 60_000;
-const BATCH_MS = 8;
+const BATCH_MS = 3;
 /** Lanes beyond that are found by their due time only. */
 const MAX_BACKLOG = 256;
 
