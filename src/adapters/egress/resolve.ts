@@ -61,8 +61,12 @@ export function nameResolver(servers: readonly string[], limitMs: number): Resol
       };
     } finally {
       lookup.callers -= 1;
-      // c-ares may exceed its own timeout, and a pending query would keep the process alive.
-      if (lookup.callers === 0) lookup.resolver.cancel();
+      if (lookup.callers === 0) {
+        // A canceled lookup must not be joined in the turn before it rejects.
+        if (joinable.get(host) === lookup) joinable.delete(host);
+        // c-ares may exceed its own timeout, and a pending query would keep the process alive.
+        lookup.resolver.cancel();
+      }
     }
   };
 }
