@@ -1,5 +1,5 @@
 // Measurements as ratios with their aims, printed as a Markdown table that can be pasted.
-export type Unit = 'µs' | 'ms' | 'KiB' | 'per second' | '';
+type Unit = 'µs' | 'ms' | 'KiB' | 'per second' | '';
 
 export interface Ratio {
   readonly value: number;

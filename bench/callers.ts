@@ -7,7 +7,7 @@ import net from 'node:net';
 import type { PlacedOrder } from '../test/support/orders.ts';
 import { nextMessage } from './child.ts';
 
-export interface Load {
+interface Load {
   readonly url: string;
   /** One lane each, so that lanes do not contend for an order's lock. */
   readonly orders: readonly PlacedOrder[];
@@ -15,7 +15,7 @@ export interface Load {
   readonly until: { readonly requests: number } | { readonly ms: number };
 }
 
-export interface LoadResult {
+interface LoadResult {
   readonly ms: number;
   /** Milliseconds from request to answer, ascending. */
   readonly latencies: readonly number[];

@@ -2,7 +2,7 @@
 // tree, whatever it splits its work into.
 import { readdirSync, readFileSync } from 'node:fs';
 
-export interface ProcessCost {
+interface ProcessCost {
   readonly cpuMicros: number;
   /** Passed to write calls: files, answers and log lines; not datagrams. */
   readonly writtenBytes: number;

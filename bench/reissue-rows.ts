@@ -3,7 +3,7 @@ import type { Row } from './aims.ts';
 import type { Sample } from './contender.ts';
 import type { Kind } from './upper-bounds.ts';
 
-export interface Measured {
+interface Measured {
   /** CPU of one verify and one sign. */
   readonly crypto: Readonly<Record<Kind, number>>;
   readonly samples: Readonly<Record<'p256' | 'rsa2048' | 'floor' | 'callbacks', Sample>>;

@@ -3,7 +3,7 @@
 // an empty answer. The sandbox has a codec of its own for the other direction, so that each checks the other.
 import type { CaaRecord } from '../../domain/validation/dns.ts';
 
-export const TYPES = { TXT: 16, CAA: 257 } as const;
+const TYPES = { TXT: 16, CAA: 257 } as const;
 export type QueryType = keyof typeof TYPES;
 
 export interface Question {

@@ -8,7 +8,7 @@ import type { Question } from './message.ts';
 import { tcpExchange } from './tcp.ts';
 import { udpPool } from './udp.ts';
 
-export interface ResolverLimits {
+interface ResolverLimits {
   readonly lookupMs: number;
   /** For one question to one server, at most. Then the next is asked, and the first again after the last. */
   readonly attemptMs: number;
@@ -18,11 +18,11 @@ export interface ResolverLimits {
 
 export const DEFAULT_LIMITS: ResolverLimits = { lookupMs: 4_000, attemptMs: 1_500, avoidMs: 30_000 };
 
-export type Resolution =
+type Resolution =
   | { readonly kind: 'answer'; readonly records: readonly Buffer[] }
   | { readonly kind: 'failed'; readonly reason: DnsFailure };
 
-export type Resolve = (question: Question, signal: AbortSignal) => Promise<Resolution>;
+type Resolve = (question: Question, signal: AbortSignal) => Promise<Resolution>;
 
 /** Consecutive failures after which a server is asked last. Never skipped: slow names must not take it from the others. */
 const FAILURES_TO_AVOID = 3;
