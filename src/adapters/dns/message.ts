@@ -93,8 +93,8 @@ export function encodeQuery({ name, type }: Question, id: number, caseBits: Uint
 }
 
 /**
- * Whether a message is a response to the query: its id and its question. UDP compares bytes, case included; over TCP, where
- * nobody off the path can answer, a server that changes the case is accepted.
+ * Whether a message is a response to the query: its id and its question. UDP compares bytes, case included; over TCP, where an
+ * off-path attacker cannot answer, a server that changes the case is accepted.
  */
 export function isResponseTo({ id, message, questionEnd }: Query, response: Buffer, ignoresCase = false): boolean {
   if (response.length < questionEnd || response.readUInt16BE(0) !== id) return false;
