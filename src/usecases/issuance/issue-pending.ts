@@ -9,7 +9,7 @@ import type { CertificatePlan } from '../../domain/issuance/request.ts';
 import type { Repositories } from '../../domain/store.ts';
 import { byService } from '../access/audit.ts';
 import type { IssuePending, PendingOutcome } from '../validation/prove-domains.ts';
-import { provenNames, provenUntil } from '../validation/proven-names.ts';
+import { methodsOf, provenNames, provenUntil } from '../validation/proven-names.ts';
 import { type Draft, decidedAt, previousOf } from './draft.ts';
 import { type CheckedBefore, type IssuanceSteps, issue, type Settled } from './issuance-flow.ts';
 import type { IssuanceTools } from './tools.ts';
@@ -90,7 +90,7 @@ async function decide(
     ...{ order, product, plan, wanted: record },
     request: { keySource: 'caller', signHash, keepsEncryptionKey: record.keepsEncryptionKey },
     previous: await previousOf(db, order),
-    provenBy: new Map(Array.from(proofs, ([name, { methods }]) => [name, methods])),
+    provenBy: methodsOf(proofs),
     basis: {
       decided: decidedAt(now, order, plan),
       revision: order.revision,

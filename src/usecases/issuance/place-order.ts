@@ -11,7 +11,7 @@ import { newOrder, planPlacement, requireAlternativeId } from '../../domain/issu
 import type { CertificateRequest } from '../../domain/issuance/request.ts';
 import type { Repositories, Store } from '../../domain/store.ts';
 import { beginWaiting } from '../validation/pending-certificates.ts';
-import { provenNames, provenUntil, VOUCHED } from '../validation/proven-names.ts';
+import { methodsOf, provenNames, provenUntil, VOUCHED } from '../validation/proven-names.ts';
 import { type Draft, decidedAt } from './draft.ts';
 import { type IssuanceSteps, issue } from './issuance-flow.ts';
 import { wantedCertificate } from './issue-certificate.ts';
@@ -143,7 +143,7 @@ async function decide(
   });
   return {
     ...{ order, product, request, previous: null, plan },
-    provenBy: new Map(Array.from(proofs, ([name, { methods }]) => [name, methods])),
+    provenBy: methodsOf(proofs),
     wanted: wantedCertificate({ id: certificateId, at: now, order, cloudKeyId: null }, request, plan),
     basis: {
       decided: decidedAt(now, order, plan),

@@ -15,7 +15,7 @@ import type { PreviousCertificate, ReissuePlan, ReissueRequest } from '../../dom
 import type { Repositories } from '../../domain/store.ts';
 import { keyedMutex } from '../../kernel/concurrency.ts';
 import { beginWaiting } from '../validation/pending-certificates.ts';
-import { provenNames, provenUntil } from '../validation/proven-names.ts';
+import { methodsOf, provenNames, provenUntil } from '../validation/proven-names.ts';
 import { type Draft, decidedAt, previousOf } from './draft.ts';
 import { earlierAnswer, type Idempotency } from './idempotency.ts';
 import { type IssuanceSteps, issue } from './issuance-flow.ts';
@@ -152,7 +152,7 @@ async function decide(
   });
   return {
     ...{ order, product, request, previous, plan },
-    provenBy: new Map(Array.from(proofs, ([name, { methods }]) => [name, methods])),
+    provenBy: methodsOf(proofs),
     wanted: wantedCertificate({ id: tools.newId(), at: now, order, cloudKeyId }, request, plan),
     basis: {
       decided: decidedAt(now, order, plan),

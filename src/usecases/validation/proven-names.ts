@@ -54,12 +54,15 @@ export async function provenNames(
 export const provenUntil = (proofs: ReadonlyMap<string, ReusableProof>, names: readonly string[]): number =>
   Math.min(...names.map((name) => proofs.get(name)?.until ?? Infinity));
 
-/** Returns the methods of the reusable proofs by name, as `NamesToCheck.provenBy`. */
+/** The methods of the reusable proofs by name, as `NamesToCheck.provenBy`. */
+export const methodsOf = (proofs: ReadonlyMap<string, ReusableProof>): Map<string, readonly string[]> =>
+  new Map(Array.from(proofs, ([name, { methods }]) => [name, methods]));
+
+/** Reads them: `methodsOf` the proven names. */
 export async function provenMethods(
   tools: ProofTools,
   db: Pick<Repositories, 'proofs'>,
   query: ProofQuery,
 ): Promise<Map<string, readonly string[]>> {
-  const proofs = await provenNames(tools, db, query);
-  return new Map(Array.from(proofs, ([name, { methods }]) => [name, methods]));
+  return methodsOf(await provenNames(tools, db, query));
 }
