@@ -48,12 +48,13 @@ function stepsOf(
 
     enqueue: async () => 'later',
 
+    planned,
     /** A reissue stays `reissuing` until it is done. */
-    async begin(tx, { order, plan: { commonName, names } }) {
-      if (order.status !== 'domain_verifing') return { ...order, commonName, names };
-      const issuing: Order = { ...order, status: 'issuing' };
-      await tx.orders.save(issuing);
-      return { ...issuing, revision: order.revision + 1, commonName, names };
+    async begin(tx, draft) {
+      const { order } = draft;
+      if (order.status !== 'domain_verifing') return planned(draft);
+      await tx.orders.save({ ...order, status: 'issuing' });
+      return { ...planned(draft), status: 'issuing', revision: order.revision + 1 };
     },
 
     finish: () => ({
@@ -65,6 +66,8 @@ function stepsOf(
     issued: () => 'issued',
   };
 }
+
+const planned = ({ order, plan: { commonName, names } }: Draft): Order => ({ ...order, commonName, names });
 
 async function decide(
   tools: IssuanceTools,

@@ -101,7 +101,7 @@ function stepsOf(tools: IssuanceTools, call: ReissueCall, found: OrderAsRead): I
       const { order, signing } = found;
       if (signing && signing.until > at) return { order, isBusy: true };
       // The signer is lost. Its serial number stays taken and is never signed again.
-      if (signing) await tx.certificates.void(signing.certificateId, newId());
+      if (signing) await tx.signings.void(orderId, newId());
       return { order, isBusy: false };
     },
 
@@ -117,7 +117,7 @@ function stepsOf(tools: IssuanceTools, call: ReissueCall, found: OrderAsRead): I
       return wanted.id;
     },
 
-    begin: async (_tx, { order, plan }) => ({ ...order, ...plan.dcv, commonName: plan.commonName, names: plan.names }),
+    planned: ({ order, plan }) => ({ ...order, ...plan.dcv, commonName: plan.commonName, names: plan.names }),
     finish: (draft) => ({ by, action: 'order:reissued', details: detailsOf(draft), idempotency }),
     issued: (certificateId) => certificateId,
   };

@@ -1,12 +1,16 @@
-import type { AuditTrail } from '../../../domain/access/ports.ts';
+import type { AuditEntry, AuditTrail } from '../../../domain/access/ports.ts';
 import { preparedInsert } from '../engine/prepared.ts';
-import type { Db } from '../engine/schema.ts';
+import type { Db, Schema } from '../engine/schema.ts';
 
 const insert = preparedInsert('audit');
 
+export const auditRow = ({ accountId, requestId, details, ...entry }: AuditEntry): Schema['audit'] => ({
+  ...{ ...entry, account_id: accountId, request_id: requestId, details: JSON.stringify(details) },
+});
+
 export const auditIn = (db: Db): AuditTrail => ({
-  async append({ accountId, requestId, details, ...entry }) {
-    await insert(db, { ...entry, account_id: accountId, request_id: requestId, details: JSON.stringify(details) });
+  async append(entry) {
+    await insert(db, auditRow(entry));
   },
 
   async listOf(accountId, { after = '', limit }) {

@@ -6,6 +6,7 @@ import {
   type Driver,
   Kysely,
   type QueryResult,
+  type RawBuilder,
   type TransactionSettings,
 } from 'kysely';
 import { Refusal } from '../../../domain/errors.ts';
@@ -22,28 +23,61 @@ export interface Engine {
   lockForMigration(transaction: Transaction): Promise<void>;
   /** Throws on dangling foreign keys, where migrations run without the database's own check. */
   checkReferences(transaction: Transaction): Promise<void>;
+  /** Runs a select outside of any transaction, without Kysely's layers: for the hot path. */
+  select(query: CompiledQuery): Rows | Promise<Rows>;
+  /** Of batches (batch.ts): the statements as they are sent, and their transaction. */
+  readonly batches: {
+    /** In a statement after the first: whether the first returned a row. */
+    readonly isDecided: RawBuilder<boolean>;
+    combine(statements: readonly CompiledQuery[]): readonly CompiledQuery[];
+    run(combined: readonly CompiledQuery[]): Promise<Rows>;
+  };
   /** Settings under which an acknowledged commit could be lost; empty if none. */
   durabilityGaps(db: Db): Promise<string[]>;
   /** How far the database's clock is ahead of this process's. */
   clockOffsetMs(db: Db, now: () => number): Promise<number>;
 }
 
+export type Rows = readonly unknown[];
+
 const RETRY_AFTER_SECONDS = 1;
+
+/** Around Kysely's layers. Failures of the database are `service_busy`, as everywhere. */
+interface Direct {
+  select(query: CompiledQuery): Promise<Rows>;
+  runBatch(combined: readonly CompiledQuery[]): Promise<Rows>;
+}
+
+/** By adapter: one belongs to one open engine, transactions included. */
+const directs = new WeakMap<object, Direct>();
+
+/** Undefined in a transaction, whose statements belong on its own connection. */
+export const directOf = (db: Db): Direct | undefined =>
+  db.isTransaction ? undefined : directs.get(db.getExecutor().adapter);
 
 /** Opens the engine. Callers see every failure of the database itself as `service_busy`. */
 export function openEngine(engine: Engine, onUnavailable: (error: unknown) => void): Db {
-  const { dialect } = engine;
+  const { dialect, batches } = engine;
+  const translate = translator(engine, onUnavailable);
+  const direct: Direct = {
+    select: (query) => translate(() => engine.select(query)),
+    runBatch: (combined) => translate(() => batches.run(combined)),
+  };
   return new Kysely<Schema>({
     dialect: {
-      createAdapter: () => dialect.createAdapter(),
+      createAdapter() {
+        const adapter = dialect.createAdapter();
+        directs.set(adapter, direct);
+        return adapter;
+      },
       createQueryCompiler: () => dialect.createQueryCompiler(),
       createIntrospector: (db) => dialect.createIntrospector(db),
-      createDriver: () => new TranslatingDriver(dialect.createDriver(), translator(engine, onUnavailable)),
+      createDriver: () => new TranslatingDriver(dialect.createDriver(), translate),
     },
   });
 }
 
-type Translate = <T>(work: () => Promise<T>) => Promise<T>;
+type Translate = <T>(work: () => T | Promise<T>) => Promise<T>;
 
 function translator(engine: Engine, onUnavailable: (error: unknown) => void): Translate {
   return async (work) => {

@@ -2,7 +2,6 @@
 
 import type { Order } from '../../../domain/certificate/order.ts';
 import { Refusal } from '../../../domain/errors.ts';
-import type { CertificateId } from '../../../domain/ids.ts';
 import type { Orders } from '../../../domain/issuance/ports.ts';
 import type { PreviousCertificate } from '../../../domain/issuance/request.ts';
 import { listFrom, listText } from '../engine/columns.ts';
@@ -59,8 +58,6 @@ const changeable = (order: Order) => ({
   persist_policy: order.persistPolicy,
   current_certificate_id: order.currentCertificateId,
   pending_certificate_id: order.pendingCertificateId,
-  signing_certificate_id: null,
-  signing_until: null,
 });
 type Changeable = ReturnType<typeof changeable>;
 type Owned = Pick<Row, 'id' | 'account_id'>;
@@ -91,6 +88,10 @@ const selectWithCurrent = prepared((db, { id, account_id }: Owned) =>
 );
 const selectForUpdate = prepared((db, row: Owned) => owned(db, row).forUpdate());
 
+const selectSigning = prepared((db, { id }: Pick<Row, 'id'>) =>
+  db.selectFrom('signing').select(['certificate_id', 'lease_ends_at']).where('order_id', '=', id),
+);
+
 const CHANGEABLE = [
   'status',
   'common_name',
@@ -101,12 +102,10 @@ const CHANGEABLE = [
   'persist_policy',
   'current_certificate_id',
   'pending_certificate_id',
-  'signing_certificate_id',
-  'signing_until',
 ] as const satisfies (keyof Changeable)[];
 
-type Saved = Changeable & Owned & { revision: number; next_revision: number };
-const saving = (db: Db, row: Saved) =>
+export type SavedOrder = Changeable & Owned & { revision: number; next_revision: number };
+export const saving = (db: Db, row: SavedOrder) =>
   db
     .updateTable('certificate_order')
     .set({ ...Object.fromEntries(CHANGEABLE.map((column) => [column, row[column]])), revision: row.next_revision })
@@ -115,24 +114,13 @@ const saving = (db: Db, row: Saved) =>
     .where('revision', '=', row.revision)
     .returning('id');
 const save = prepared(saving);
-const finish = prepared((db, row: Saved & { signed_id: string }) =>
-  saving(db, row).where('signing_certificate_id', '=', row.signed_id),
-);
-const savedRow = (order: Order): Saved => ({
+export const savedRow = (order: Order): SavedOrder => ({
   ...changeable(order),
   id: order.id,
   account_id: order.accountId,
   revision: order.revision,
   next_revision: order.revision + 1,
 });
-
-const beginSigning = prepared(
-  (db, { id, until, certificateId }: { id: string; until: number; certificateId: CertificateId }) =>
-    db
-      .updateTable('certificate_order')
-      .set({ signing_certificate_id: certificateId, signing_until: until })
-      .where('id', '=', id),
-);
 
 export const ordersIn = (db: Db, engine: Pick<Engine, 'locksRows'>): Orders => {
   return {
@@ -180,10 +168,11 @@ export const ordersIn = (db: Db, engine: Pick<Engine, 'locksRows'>): Orders => {
     async findForUpdate(accountId, id) {
       const [row] = await (engine.locksRows ? selectForUpdate : select)(db, { id, account_id: accountId });
       if (!row) return undefined;
-      const { signing_certificate_id: certificateId, signing_until: until } = row;
+      // A second statement: the first would show what was there before it waited for the lock.
+      const [signing] = await selectSigning(db, { id });
       return {
         order: orderFrom(row),
-        signing: certificateId !== null && until !== null ? { certificateId, until } : null,
+        signing: signing ? { certificateId: signing.certificate_id, until: signing.lease_ends_at } : null,
       };
     },
 
@@ -202,26 +191,6 @@ export const ordersIn = (db: Db, engine: Pick<Engine, 'locksRows'>): Orders => {
     async save(order) {
       const [saved] = await save(db, savedRow(order));
       if (!saved) throw new Refusal('service_busy', { retryAfterSeconds: 1 });
-    },
-
-    async finishSigning(order, certificateId) {
-      const [saved] = await finish(db, { ...savedRow(order), signed_id: certificateId });
-      return saved !== undefined;
-    },
-
-    async beginSigning(orderId, signing) {
-      await beginSigning(db, { id: orderId, ...signing });
-    },
-
-    async overdue(now, limit) {
-      const rows = await db
-        .selectFrom('certificate_order')
-        .select(['id', 'account_id'])
-        .where('signing_until', '<=', now)
-        .orderBy('signing_until')
-        .limit(limit)
-        .execute();
-      return rows.map(({ id, account_id }) => ({ accountId: account_id, orderId: id }));
     },
   };
 };
