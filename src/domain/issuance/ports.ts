@@ -14,6 +14,7 @@ import type { Order } from '../certificate/order.ts';
 import type { AccountId, CertificateId, OrderId } from '../ids.ts';
 import type { Page } from '../page.ts';
 import type { CertificateRef } from '../revocation/ports.ts';
+import type { Proof } from '../validation/ports.ts';
 import type { PreviousCertificate } from './request.ts';
 
 /** Private keys are sealed before they reach the disk. */
@@ -33,15 +34,23 @@ export interface Signing {
   readonly until: number;
 }
 
+export interface OrderForReissue {
+  readonly order: Order;
+  readonly current: PreviousCertificate | null;
+  /** The proofs, by name, of the names that were asked for and those of the current certificate. */
+  readonly proofs: ReadonlyMap<string, readonly Proof[]>;
+}
+
 export interface Orders {
   /** Throws `duplicate_alternative_order_id` if the account has an order with that id. */
   insert(order: Order): Promise<void>;
   find(accountId: AccountId, id: OrderId): Promise<Order | undefined>;
-  /** With its current certificate, in one statement: what every reissue begins with. */
-  findWithCurrent(
+  /** What every reissue begins with, in one statement. */
+  findForReissue(
     accountId: AccountId,
     id: OrderId,
-  ): Promise<{ readonly order: Order; readonly current: PreviousCertificate | null } | undefined>;
+    proofNames: readonly string[],
+  ): Promise<OrderForReissue | undefined>;
   findByAlternative(accountId: AccountId, alternativeId: string): Promise<Order | undefined>;
   /** Locks the order until the transaction ends. */
   findForUpdate(accountId: AccountId, id: OrderId): Promise<{ order: Order; signing: Signing | null } | undefined>;

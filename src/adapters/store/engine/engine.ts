@@ -23,6 +23,13 @@ export interface Engine {
   lockForMigration(transaction: Transaction): Promise<void>;
   /** Throws on dangling foreign keys, where migrations run without the database's own check. */
   checkReferences(transaction: Transaction): Promise<void>;
+  /** JSON in SQL, where the engines differ. */
+  readonly json: {
+    /** A select of the strings in a list. */
+    values(list: unknown): RawBuilder<unknown>;
+    /** All rows of a select as one text: a list of lists. */
+    rows(columns: readonly string[]): RawBuilder<string | null>;
+  };
   /** Runs a select outside of any transaction, without Kysely's layers: for the hot path. */
   select(query: CompiledQuery): Rows | Promise<Rows>;
   /** Of batches (batch.ts): the statements as they are sent, and their transaction. */
@@ -36,6 +43,16 @@ export interface Engine {
   durabilityGaps(db: Db): Promise<string[]>;
   /** How far the database's clock is ahead of this process's. */
   clockOffsetMs(db: Db, now: () => number): Promise<number>;
+}
+
+/** For queries whose text depends on the engine: made once for each. */
+export function perEngine<T>(make: (engine: Engine) => T): (engine: Engine) => T {
+  const made = new WeakMap<Engine, T>();
+  return (engine) => {
+    const known = made.get(engine) ?? make(engine);
+    made.set(engine, known);
+    return known;
+  };
 }
 
 export type Rows = readonly unknown[];

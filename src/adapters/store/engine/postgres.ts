@@ -2,6 +2,7 @@
 // transaction that holds locks.
 import { type CompiledQuery, PostgresDialect, type PostgresPool, type PostgresPoolClient, sql } from 'kysely';
 import pg from 'pg';
+import { columnsOf } from './columns.ts';
 import type { Engine, Rows } from './engine.ts';
 
 interface PostgresOptions {
@@ -51,6 +52,10 @@ export function postgresEngine(options: PostgresOptions): Engine {
     name: 'postgresql',
     dialect: new PostgresDialect({ pool: timed }),
     locksRows: true,
+    json: {
+      values: (list) => sql`select json_array_elements_text(cast(${list} as json))`,
+      rows: (columns) => sql`cast(json_agg(json_build_array(${columnsOf(columns)})) as text)`,
+    },
     select: run,
     batches: {
       isDecided: sql<boolean>`exists (select 1 from decided)`,

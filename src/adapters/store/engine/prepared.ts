@@ -1,6 +1,7 @@
 // Prepared queries for the hot path: built and compiled once, which costs several times what SQLite needs to run one. The
 // SQL text is constant, so the database's statement cache hits too.
 import { type Compilable, type CompiledQuery, type RawBuilder, SelectQueryNode, sql } from 'kysely';
+import { columnsOf } from './columns.ts';
 import { directOf } from './engine.ts';
 import type { Db, Schema } from './schema.ts';
 
@@ -56,8 +57,6 @@ export function prepared<Values extends object, Row>(build: Build<Values, Row>):
 
 /** SQL written out, as a query to prepare. */
 export const statement = <Row>(db: Db, text: RawBuilder<Row>): Compilable<Row> => ({ compile: () => text.compile(db) });
-
-export const columnsOf = (names: readonly string[]) => sql.join(names.map((name) => sql.ref(name)));
 
 /** Inserts one row, where `given` holds. Every row must have every column: the first row determines the SQL text. */
 export function preparedInsert<Table extends keyof Schema>(

@@ -10,6 +10,7 @@ import {
   SqliteDialect,
   sql,
 } from 'kysely';
+import { columnsOf } from './columns.ts';
 import type { Engine, Rows } from './engine.ts';
 import { LockTimeout } from './fifo-lock.ts';
 import { DEFAULT_LIMITS, GroupCommit, type GroupCommitLimits, RolledBack, type Ticket } from './group-commit.ts';
@@ -29,6 +30,10 @@ export function sqliteEngine(options: SqliteOptions): Engine {
     name: 'sqlite',
     dialect: new NodeSqliteDialect(connections),
     locksRows: false,
+    json: {
+      values: (list) => sql`select value from json_each(${list})`,
+      rows: (columns) => sql`json_group_array(json_array(${columnsOf(columns)}))`,
+    },
     select: (query) => connections.opened.reader.run(query.sql, query.parameters).rows,
     batches: {
       isDecided: sql<boolean>`true`,

@@ -5,7 +5,7 @@ import type { Signings } from '../../../domain/issuance/ports.ts';
 import { auditRow } from '../access/audit.ts';
 import { eventRow, insertEvent } from '../callbacks/outbox.ts';
 import { runBatch } from '../engine/batch.ts';
-import type { Engine } from '../engine/engine.ts';
+import { type Engine, perEngine } from '../engine/engine.ts';
 import { prepared, preparedInsert, statement } from '../engine/prepared.ts';
 import type { Db, Schema } from '../engine/schema.ts';
 import { halfRowOf, rowOf } from './certificate-rows.ts';
@@ -24,11 +24,11 @@ interface Release {
  * The first statement decides. The lease is deleted under the order's lock: that loses against a process that has voided
  * it, or reported its key, at the same moment.
  */
-const release = (lock: RawBuilder<unknown>, unless: (slot: Release) => RawBuilder<unknown>) =>
+const release = (locksRows: boolean, unless: (slot: Release) => RawBuilder<unknown>) =>
   prepared((db, slot: Release) =>
     statement(
       db,
-      sql`with o as (${orderAsRead(slot, lock)})
+      sql`with o as (${orderAsRead(slot, locksRows)})
         delete from signing where order_id in (select id from o) and certificate_id = ${slot.certificate_id} ${unless(slot)}
         returning order_id`,
     ),
@@ -37,11 +37,10 @@ const unlessReported = ({ unblocked, account_id }: Release) =>
   sql`and key_reported = 0 and not ${isBlocked(unblocked, account_id)}`;
 
 /** What a batch is made of. In what follows the first statement, `isDecided` is true if that has returned a row. */
-function stepsOf({ locksRows, batches: { isDecided } }: Engine) {
-  const lock = locksRows ? sql`for update` : sql``;
+const stepsOf = perEngine(({ locksRows, batches: { isDecided } }) => {
   return {
-    releaseUnlessReported: release(lock, unlessReported),
-    release: release(lock, () => sql``),
+    releaseUnlessReported: release(locksRows, unlessReported),
+    release: release(locksRows, () => sql``),
     saveOrder: prepared((db, slot: SavedOrder) => saving(db, slot).where(isDecided)),
     insertCertificate: preparedInsert('certificate', isDecided),
     issuePending: prepared((db, slot: Schema['certificate']) =>
@@ -67,7 +66,7 @@ function stepsOf({ locksRows, batches: { isDecided } }: Engine) {
     ),
     insertEvent: insertEvent(isDecided),
   };
-}
+});
 
 /** What a certificate that waited gets when it is issued. */
 const ISSUED_COLUMNS = [
@@ -76,13 +75,10 @@ const ISSUED_COLUMNS = [
   'replaces_id' as const,
 ];
 
-const stepsByEngine = new WeakMap<Engine, ReturnType<typeof stepsOf>>();
-
 export const finishIn =
   (db: Db, engine: Engine, onEvents: () => void): Signings['finish'] =>
   async ({ order, certificate, event, audit, idempotency }, { evenIfReported }) => {
-    let steps = stepsByEngine.get(engine);
-    if (!steps) stepsByEngine.set(engine, (steps = stepsOf(engine)));
+    const steps = stepsOf(engine);
     const { id: certificate_id, orderId: order_id, accountId: account_id, publicKey } = certificate;
     const lease = { order_id, account_id, certificate_id, revision: order.revision, unblocked: publicKey.fingerprint };
     const half = halfRowOf(certificate);

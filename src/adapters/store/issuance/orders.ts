@@ -1,11 +1,12 @@
 // Orders, found only through the account that owns them.
-
+import { sql } from 'kysely';
 import type { Order } from '../../../domain/certificate/order.ts';
 import { Refusal } from '../../../domain/errors.ts';
 import type { Orders } from '../../../domain/issuance/ports.ts';
 import type { PreviousCertificate } from '../../../domain/issuance/request.ts';
+import type { Proof } from '../../../domain/validation/ports.ts';
 import { listFrom, listText } from '../engine/columns.ts';
-import type { Engine } from '../engine/engine.ts';
+import { type Engine, perEngine } from '../engine/engine.ts';
 import { prepared } from '../engine/prepared.ts';
 import type { Db, Schema } from '../engine/schema.ts';
 import { publicKeyFrom } from './certificate-rows.ts';
@@ -31,7 +32,7 @@ const orderFrom = (row: Row): Order => ({
   revision: row.revision,
 });
 
-type JoinedRow = Awaited<ReturnType<typeof selectWithCurrent>>[number];
+type JoinedRow = Awaited<ReturnType<ReturnType<typeof selectForReissue>>>[number];
 
 function currentFrom(row: JoinedRow): PreviousCertificate | null {
   const { current_id: id, current_names: names, spki, key_type, key_bits, key_fingerprint } = row;
@@ -65,27 +66,45 @@ type Owned = Pick<Row, 'id' | 'account_id'>;
 const owned = (db: Db, { id, account_id }: Owned) =>
   db.selectFrom('certificate_order').selectAll().where('id', '=', id).where('account_id', '=', account_id);
 const select = prepared(owned);
-const selectWithCurrent = prepared((db, { id, account_id }: Owned) =>
-  db
-    .selectFrom('certificate_order as o')
-    .leftJoin('certificate as c', (join) =>
-      join.onRef('c.id', '=', 'o.current_certificate_id').onRef('c.account_id', '=', 'o.account_id'),
-    )
-    .selectAll('o')
-    .select([
-      'c.id as current_id',
-      'c.common_name as current_common_name',
-      'c.names as current_names',
-      'c.spki',
-      'c.key_type',
-      'c.key_bits',
-      'c.key_fingerprint',
-      'c.version',
-      'c.cloud_key_id',
-    ])
-    .where('o.id', '=', id)
-    .where('o.account_id', '=', account_id),
+interface ForReissue extends Owned {
+  /** A JSON list. */
+  readonly proof_names: string;
+}
+const selectForReissue = perEngine(({ json }) =>
+  prepared((db, { id, account_id, proof_names }: ForReissue) =>
+    db
+      .selectFrom('certificate_order as o')
+      .leftJoin('certificate as c', (join) =>
+        join.onRef('c.id', '=', 'o.current_certificate_id').onRef('c.account_id', '=', 'o.account_id'),
+      )
+      .selectAll('o')
+      .select([
+        'c.id as current_id',
+        'c.common_name as current_common_name',
+        'c.names as current_names',
+        'c.spki',
+        'c.key_type',
+        'c.key_bits',
+        'c.key_fingerprint',
+        'c.version',
+        'c.cloud_key_id',
+        sql<string | null>`(select ${json.rows(['d.name', 'd.method', 'd.validated_at'])} from domain_authorization d
+          where d.account_id = o.account_id and d.name in
+            (${json.values(proof_names)} union ${json.values(sql.ref('c.names'))}))`.as('proofs'),
+      ])
+      .where('o.id', '=', id)
+      .where('o.account_id', '=', account_id),
+  ),
 );
+
+/** By name, from the list of lists that the statement returns. */
+function proofsFrom(text: string | null): Map<string, Proof[]> {
+  const rows = listFrom<[string, string, number]>(text ?? '[]');
+  const byName = Map.groupBy(rows, ([name]) => name);
+  return new Map(
+    Array.from(byName, ([name, group]) => [name, group.map(([, method, validatedAt]) => ({ method, validatedAt }))]),
+  );
+}
 const selectForUpdate = prepared((db, row: Owned) => owned(db, row).forUpdate());
 
 const selectSigning = prepared((db, { id }: Pick<Row, 'id'>) =>
@@ -122,7 +141,7 @@ export const savedRow = (order: Order): SavedOrder => ({
   next_revision: order.revision + 1,
 });
 
-export const ordersIn = (db: Db, engine: Pick<Engine, 'locksRows'>): Orders => {
+export const ordersIn = (db: Db, engine: Engine): Orders => {
   return {
     async insert(order) {
       const inserted = await db
@@ -160,9 +179,10 @@ export const ordersIn = (db: Db, engine: Pick<Engine, 'locksRows'>): Orders => {
       return row && orderFrom(row);
     },
 
-    async findWithCurrent(accountId, id) {
-      const [row] = await selectWithCurrent(db, { id, account_id: accountId });
-      return row && { order: orderFrom(row), current: currentFrom(row) };
+    async findForReissue(accountId, id, proofNames) {
+      const names = { id, account_id: accountId, proof_names: listText(proofNames) };
+      const [row] = await selectForReissue(engine)(db, names);
+      return row && { order: orderFrom(row), current: currentFrom(row), proofs: proofsFrom(row.proofs) };
     },
 
     async findForUpdate(accountId, id) {

@@ -3,13 +3,13 @@
 //
 // `begin` is one statement. `finish` is one transaction without a question in between: a batch on SQLite, one statement
 // with CTEs on PostgreSQL. Both begin with what must hold; if it does not, nothing is written.
-import { type RawBuilder, sql } from 'kysely';
+import { sql } from 'kysely';
 import type { PreparedCertificate, VoidedCertificate } from '../../../domain/certificate/certificate.ts';
 import type { CertificateId } from '../../../domain/ids.ts';
 import type { Signings } from '../../../domain/issuance/ports.ts';
-import { bytesFrom, listFrom, listText, textOf } from '../engine/columns.ts';
-import type { Engine } from '../engine/engine.ts';
-import { columnsOf, prepared, statement } from '../engine/prepared.ts';
+import { bytesFrom, columnsOf, listFrom, listText, textOf } from '../engine/columns.ts';
+import { type Engine, perEngine } from '../engine/engine.ts';
+import { prepared, statement } from '../engine/prepared.ts';
 import type { Db, Schema } from '../engine/schema.ts';
 import { insertHalf, publicKeyFrom, rowOf } from './certificate-rows.ts';
 import { finishIn } from './finish.ts';
@@ -79,24 +79,24 @@ const COLUMNS = Object.keys({
 } satisfies Record<keyof Row, 0>) as (keyof Row)[];
 
 type Begin = Row & { revision: number; unblocked: string | null; unused_key: string | null; since: number };
-const begin = (lock: RawBuilder<unknown>) =>
+const begin = perEngine(({ locksRows }) =>
   prepared((db, slot: Begin) =>
     statement<Pick<Row, 'order_id'>>(
       db,
       sql`insert into signing (${columnsOf(COLUMNS)})
-        select ${sql.join(COLUMNS.map((column) => slot[column]))} from (${orderAsRead(slot, lock)}) as o
+        select ${sql.join(COLUMNS.map((column) => slot[column]))} from (${orderAsRead(slot, locksRows)}) as o
         where not ${isBlocked(slot.unblocked, slot.account_id)}
           and not exists (select 1 from certificate where serial = ${slot.serial})
           and not exists (select 1 from idempotency_key where account_id = ${slot.account_id}
             and order_id = ${slot.order_id} and key = ${slot.unused_key} and created_at > ${slot.since})
         on conflict (order_id) do nothing returning order_id`,
     ),
-  );
-const BEGIN = { locked: begin(sql`for update`), unlocked: begin(sql``) } as const;
+  ),
+);
 
 export const signingsIn = (db: Db, engine: Engine, onEvents: () => void): Signings => ({
   async begin(record, { revision, unblockedKey, idempotency }) {
-    const [row] = await BEGIN[engine.locksRows ? 'locked' : 'unlocked'](db, {
+    const [row] = await begin(engine)(db, {
       ...signingRow(record),
       ...{ revision, unblocked: unblockedKey },
       ...{ unused_key: idempotency?.key ?? null, since: idempotency?.since ?? 0 },
