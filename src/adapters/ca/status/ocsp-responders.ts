@@ -67,7 +67,7 @@ export function ocspResponders({ store, now, withLock, onError }: ResponderTools
     const keyType = RESPONDER_KEYS[signer.keyType];
     const privateKey = await newIssuerKey(keyType, 'issuing');
     const { spki } = openIssuerKey(keyType, privateKey);
-    const serial = newSerial();
+    const serial = newSerial(at);
     const responder = {
       serial: Buffer.from(serial).toString('hex'),
       issuerId: signer.id,
