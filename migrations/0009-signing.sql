@@ -1,9 +1,10 @@
 -- What is being signed has a table of its own, so that a certificate's row and its indexes are written once. It has a row
 -- per order at most: the signer's lease. Fewer indexes where every reissue pays for them.
 
+-- Without references: a row lives for milliseconds, and is made from the order's.
 create table signing (
-  order_id text primary key references certificate_order (id),
-  account_id text not null references account (id),
+  order_id text primary key,
+  account_id text not null,
   certificate_id text not null,
   created_at bigint not null,
   common_name text,
@@ -13,8 +14,8 @@ create table signing (
   key_bits bigint not null,
   key_fingerprint text not null,
   sign_hash text not null,
-  cloud_key_id text references cloud_key (id),
-  issuer_id text not null references issuer (id),
+  cloud_key_id text,
+  issuer_id text not null,
   serial text not null unique,
   not_before bigint not null,
   not_after bigint not null,
@@ -24,8 +25,8 @@ create table signing (
   -- Its key was reported while it was being signed.
   key_reported bigint not null default 0,
   -- The encryption half of a dual certificate.
-  half_key_id text references escrowed_key (id),
-  half_serial text unique,
+  half_key_id text,
+  half_serial text,
   half_to_be_signed text,
   half_envelope text
 );
