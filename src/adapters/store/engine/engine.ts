@@ -24,6 +24,11 @@ export interface Engine {
   checkReferences(transaction: Transaction): Promise<void>;
   /** Settings under which an acknowledged commit could be lost; empty if none. */
   durabilityGaps(db: Db): Promise<string[]>;
+  /**
+   * Runs a select on committed data at once. Absent where a read is a round trip; undefined until the first query through
+   * Kysely has opened the database.
+   */
+  select?<R>(sql: string, parameters: readonly unknown[]): readonly R[] | undefined;
   /** How far the database's clock is ahead of this process's. */
   clockOffsetMs(db: Db, now: () => number): Promise<number>;
 }
@@ -33,29 +38,45 @@ const RETRY_AFTER_SECONDS = 1;
 /** Opens the engine. Callers see every failure of the database itself as `service_busy`. */
 export function openEngine(engine: Engine, onUnavailable: (error: unknown) => void): Db {
   const { dialect } = engine;
+  const adapter = dialect.createAdapter();
+  const translated = (error: unknown): unknown => {
+    if (!engine.isUnavailable(error)) return error;
+    onUnavailable(error);
+    return new Refusal('service_busy', { retryAfterSeconds: RETRY_AFTER_SECONDS, cause: error });
+  };
+  const translate: Translate = async (work) => {
+    try {
+      return await work();
+    } catch (error) {
+      throw translated(error);
+    }
+  };
+  directSelects.set(adapter, (sql, parameters) => {
+    try {
+      return engine.select?.(sql, parameters);
+    } catch (error) {
+      throw translated(error);
+    }
+  });
   return new Kysely<Schema>({
     dialect: {
-      createAdapter: () => dialect.createAdapter(),
+      createAdapter: () => adapter,
       createQueryCompiler: () => dialect.createQueryCompiler(),
       createIntrospector: (db) => dialect.createIntrospector(db),
-      createDriver: () => new TranslatingDriver(dialect.createDriver(), translator(engine, onUnavailable)),
+      createDriver: () => new TranslatingDriver(dialect.createDriver(), translate),
     },
   });
 }
 
 type Translate = <T>(work: () => Promise<T>) => Promise<T>;
 
-function translator(engine: Engine, onUnavailable: (error: unknown) => void): Translate {
-  return async (work) => {
-    try {
-      return await work();
-    } catch (error) {
-      if (!engine.isUnavailable(error)) throw error;
-      onUnavailable(error);
-      throw new Refusal('service_busy', { retryAfterSeconds: RETRY_AFTER_SECONDS, cause: error });
-    }
-  };
-}
+type DirectSelect = NonNullable<Engine['select']>;
+/** By adapter: it belongs to one open engine. */
+const directSelects = new WeakMap<object, DirectSelect>();
+
+/** The engine's own select, without Kysely's executor, which costs more than a look-up by key. Not in a transaction. */
+export const directSelect = <R>(db: Db, sql: string, parameters: readonly unknown[]): readonly R[] | undefined =>
+  db.isTransaction ? undefined : directSelects.get(db.getExecutor().adapter)?.<R>(sql, parameters);
 
 /** A connection of the engine whose errors are translated. */
 class TranslatingConnection implements DatabaseConnection {

@@ -1,6 +1,7 @@
 // Prepared queries for the hot path: built and compiled once, which costs several times what SQLite needs to run one. The
 // SQL text is constant, so the database's statement cache hits too.
-import type { Compilable, CompiledQuery, Insertable } from 'kysely';
+import { type Compilable, type CompiledQuery, type Insertable, SelectQueryNode } from 'kysely';
+import { directSelect } from './engine.ts';
 import type { Db, Schema } from './schema.ts';
 
 /** Placeholder for a value; never sent to a database. */
@@ -14,6 +15,7 @@ class Slot {
 
 interface Plan {
   readonly query: CompiledQuery;
+  readonly isSelect: boolean;
   readonly parameters: readonly unknown[];
 }
 
@@ -29,10 +31,12 @@ export function prepared<Values extends object, Row>(
     let plan = plans.get(adapter);
     if (!plan) {
       const query = build(db, slots).compile();
-      plan = { query, parameters: query.parameters };
+      plan = { query, isSelect: SelectQueryNode.is(query.query), parameters: query.parameters };
       plans.set(adapter, plan);
     }
     const parameters = plan.parameters.map((one) => (one instanceof Slot ? values[one.name as keyof Values] : one));
+    const found = plan.isSelect ? directSelect<Row>(db, plan.query.sql, parameters) : undefined;
+    if (found) return found;
     const { rows } = await db.executeQuery<Row>({ ...plan.query, parameters } as CompiledQuery<Row>);
     return rows;
   };

@@ -24,9 +24,11 @@ interface SqliteOptions {
 }
 
 export function sqliteEngine(options: SqliteOptions): Engine {
+  const driver = new GroupCommitDriver(options);
   return {
     name: 'sqlite',
-    dialect: new NodeSqliteDialect(options),
+    dialect: new NodeSqliteDialect(driver),
+    select: (text, parameters) => driver.select(text, parameters),
     locksRows: false,
     isUnavailable: (error) => error instanceof LockTimeout || error instanceof RolledBack || isSqliteUnavailable(error),
     // BEGIN IMMEDIATE already holds the file's write lock, across processes.
@@ -46,16 +48,16 @@ export function sqliteEngine(options: SqliteOptions): Engine {
 }
 
 class NodeSqliteDialect extends SqliteDialect {
-  readonly #options: SqliteOptions;
+  readonly #driver: GroupCommitDriver;
 
-  constructor(options: SqliteOptions) {
+  constructor(driver: GroupCommitDriver) {
     // The base class provides compiler and introspector; its driver, which needs better-sqlite3, is replaced below.
     super({ database: () => Promise.reject(new Error('unused')) });
-    this.#options = options;
+    this.#driver = driver;
   }
 
   override createDriver(): Driver {
-    return new GroupCommitDriver(this.#options);
+    return this.#driver;
   }
 
   override createAdapter(): SqliteAdapter {
@@ -84,6 +86,11 @@ class GroupCommitDriver implements Driver {
     const writer = new SqliteConnection(file, isMigrating ? 'migrate' : 'write');
     const reader = new SqliteConnection(file, 'read');
     this.#opened = { writer, reader, groups: new GroupCommit(writer, limits, onCommit) };
+  }
+
+  /** Undefined while the driver is not open. */
+  select<R>(text: string, parameters: readonly unknown[]): readonly R[] | undefined {
+    return this.#opened?.reader.run<R>(text, parameters).rows;
   }
 
   async acquireConnection(): Promise<GroupCommitConnection> {
