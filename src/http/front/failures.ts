@@ -14,14 +14,11 @@ import { validationRefusal } from './schema-validation.ts';
 
 export function answerErrors(app: FastifyInstance, log: Log): void {
   app.setErrorHandler((error, _request, reply) => sendError(error, reply, log));
-  app.addHook('onRequest', async (request, reply) => {
+  app.addHook('onRequest', (request, reply, done) => {
     reply.headers({ 'x-request-id': request.id, 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' });
-    if (request.raw.httpVersion === '1.1' && request.headers.host === undefined) {
-      throw new TransportRefusal(400, 'invalid_parameters', {
-        en: 'The Host header is missing.',
-        zh: '缺少 Host 请求头。',
-      });
-    }
+    if (request.raw.httpVersion !== '1.1' || request.headers.host !== undefined) return done();
+    const reason = { en: 'The Host header is missing.', zh: '缺少 Host 请求头。' };
+    done(new TransportRefusal(400, 'invalid_parameters', reason));
   });
 }
 

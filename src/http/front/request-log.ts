@@ -31,9 +31,10 @@ export function requestRecorder(log: Log, metrics: RequestMetrics): RecordReques
 /** Call before adding other hooks: a hook that throws earlier would leave no log line. */
 export function recordRequests(app: FastifyInstance, record: RecordRequest): void {
   app.decorateRequest('outcome', null);
-  app.addHook('onRequest', async (request, reply) => {
+  app.addHook('onRequest', (request, reply, done) => {
     const route = request.is404 ? null : (request.routeOptions.url ?? null);
     recordWhenClosed(reply, route, record);
+    done();
   });
 }
 
