@@ -14,7 +14,7 @@ import { certificate, newOrder } from '../../support/orders.ts';
 import { RoundTrips } from '../../support/postgres-wire.ts';
 import { spawnReseal } from '../../support/process.ts';
 import { sharedPostgres } from '../../support/shared-postgres.ts';
-import { certIdOf, derOf, ocspRequest, pems, postOcsp, readOcsp } from '../../support/status.ts';
+import { certIdOf, derOf, ocspErrorOf, ocspRequest, pems, postOcsp, readOcsp } from '../../support/status.ts';
 import { TcpProxy } from '../../support/tcp-proxy.ts';
 
 const MINUTE = 60_000;
@@ -185,3 +185,17 @@ for (const [name, open] of Object.entries({ SQLite: onSqlite, PostgreSQL: onPost
     });
   });
 }
+
+test('requests that arrive at once wait for their turn, so many at most, and the others are told to try later', async () => {
+  await using app = await startApp();
+  const { serial, issuer } = await issued(app);
+  const request = ocspRequest([certIdOf(serial, issuer)]);
+  const ask = (count: number) =>
+    Promise.all(Array.from({ length: count }, () => app.issuance.answerOcsp(request))).then((answers) =>
+      answers.filter(({ der }) => ocspErrorOf(der) === undefined),
+    );
+  await ask(1);
+  assert.equal((await ask(500)).length, 500);
+  assert.equal((await ask(1_500)).length, 1_024);
+  assert.equal((await ask(500)).length, 500, 'none is left waiting');
+});
