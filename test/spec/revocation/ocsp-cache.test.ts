@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { cpSync } from 'node:fs';
 import { StatementSync } from 'node:sqlite';
-import { after, suite, test } from 'node:test';
+import { after, test } from 'node:test';
 import { openEngine } from '../../../src/adapters/store/engine/engine.ts';
 import { engineAt } from '../../../src/adapters/store/store.ts';
 import { type Environment, readConfig } from '../../../src/config/config.ts';
@@ -92,97 +92,91 @@ async function issued(app: TestApp) {
 }
 
 for (const [name, open] of Object.entries({ SQLite: onSqlite, PostgreSQL: onPostgres })) {
-  suite(`on ${name}`, async () => {
-    const { one, other, trips, settings } = await open();
-    after(async () => {
-      await one[Symbol.asyncDispose]();
-      await other[Symbol.asyncDispose]();
-    });
-    const advance = (ms: number) => {
-      for (const app of [one, other]) app.advance(ms);
-    };
-    /** The least of many, because background work can only add. */
-    async function leastTrips(work: () => Promise<unknown>): Promise<number> {
-      const counts: number[] = [];
-      for (let asked = 0; asked < ASKED; asked += 1) {
-        const before = trips();
-        await work();
-        counts.push(trips() - before);
-      }
-      return Math.min(...counts);
+  const { one, other, trips, settings } = await open();
+  after(async () => {
+    await one[Symbol.asyncDispose]();
+    await other[Symbol.asyncDispose]();
+  });
+  const advance = (ms: number) => {
+    for (const app of [one, other]) app.advance(ms);
+  };
+  /** The least of many, because background work can only add. */
+  async function leastTrips(work: () => Promise<unknown>): Promise<number> {
+    const counts: number[] = [];
+    for (let asked = 0; asked < ASKED; asked += 1) {
+      const before = trips();
+      await work();
+      counts.push(trips() - before);
     }
+    return Math.min(...counts);
+  }
 
-    rule(
-      'revocation 18',
-      'the status that the store has when it is asked, whichever instance recorded it',
-      async () => {
-        const { ask, askCached, revoke } = await issued(one);
-        assert.equal((await askCached(one)).status, 'good');
-        assert.equal((await revoke(other)).status, 200);
-        const revoked = await askCached(one);
-        assert.deepEqual([revoked.status, revoked.reason], ['revoked', 'superseded']);
-        assert.equal((await revoke(other, 'key_compromise')).status, 200);
-        assert.equal((await askCached(one)).reason, 'key_compromise');
-        assert.deepEqual((await ask(other)).reason, 'key_compromise');
+  rule('revocation 18', 'the status that the store has when it is asked, whichever instance recorded it', async () => {
+    const { ask, askCached, revoke } = await issued(one);
+    assert.equal((await askCached(one)).status, 'good');
+    assert.equal((await revoke(other)).status, 200);
+    const revoked = await askCached(one);
+    assert.deepEqual([revoked.status, revoked.reason], ['revoked', 'superseded']);
+    assert.equal((await revoke(other, 'key_compromise')).status, 200);
+    assert.equal((await askCached(one)).reason, 'key_compromise');
+    assert.deepEqual((await ask(other)).reason, 'key_compromise');
+  });
+
+  test(`on ${name}, a revocation by a command, in a process of its own, shows in the next answer`, async () => {
+    const { order, ask, askCached } = await issued(one);
+    await askCached(one);
+    const { code, err } = await spawnReseal(['cert', 'revoke', order.key.accountId, order.certificateId], {
+      ...(settings as Record<string, string>),
+    });
+    assert.equal(code, 0, err);
+    assert.equal((await ask(one)).status, 'revoked');
+  });
+
+  test(`on ${name}, a revocation that the store no longer has, as after a restore, is no longer answered`, async () => {
+    const { order, serial, ask, askCached, revoke } = await issued(one);
+    await revoke(other);
+    assert.equal((await askCached(one)).status, 'revoked');
+    const db = openEngine(engineAt(readConfig(settings).config.database), () => {});
+    await db.deleteFrom('revoked_serial').where('serial', '=', serial).execute();
+    assert.equal((await askCached(one)).status, 'good');
+    await db.updateTable('certificate').set({ state: 'voided' }).where('id', '=', order.certificateId).execute();
+    await db.destroy();
+    assert.equal((await ask(one)).status, 'unknown');
+  });
+
+  rule('revocation 18', 'may have been signed up to an hour before', async () => {
+    const { ask } = await issued(one);
+    const first = await ask(one);
+    advance(59 * MINUTE);
+    assert.deepEqual((await ask(one)).der, first.der);
+    advance(MINUTE);
+    const next = await ask(one);
+    assert.deepEqual([next.thisUpdate, next.nextUpdate], [first.thisUpdate + HOUR, first.nextUpdate + HOUR]);
+    advance(-30 * MINUTE);
+    assert.equal((await ask(one)).thisUpdate, first.thisUpdate + HOUR / 2, 'not an answer from the future');
+  });
+
+  test(`on ${name}, an answer to a nonce is signed for its request, also when the same nonce is sent again`, async () => {
+    const { ask } = await issued(one);
+    const nonce = randomBytes(32);
+    const [first, second, plain] = [await ask(one, nonce), await ask(one, nonce), await ask(one)];
+    assert.notDeepEqual(second.der, first.der);
+    assert.deepEqual([Buffer.from(second.nonce!), plain.nonce], [nonce, undefined]);
+  });
+
+  test(`on ${name}, an answer asks the store once: cached, with a nonce, and about a serial number that was not issued`, async () => {
+    const { issuer, ask, askCached } = await issued(one);
+    const { responderSerial } = await askCached(one);
+    const about = (serial: string) => postOcsp(one, ocspRequest([certIdOf(serial, issuer)]));
+    assert.deepEqual(
+      {
+        cached: await leastTrips(() => ask(one)),
+        nonce: await leastTrips(() => ask(one, randomBytes(32))),
+        unknown: await leastTrips(() => about('41'.repeat(16))),
+        responder: await leastTrips(() => about(responderSerial)),
       },
+      { cached: 1, nonce: 1, unknown: 1, responder: 1 },
     );
-
-    test('a revocation by a command, in a process of its own, shows in the next answer', async () => {
-      const { order, ask, askCached } = await issued(one);
-      await askCached(one);
-      const { code, err } = await spawnReseal(['cert', 'revoke', order.key.accountId, order.certificateId], {
-        ...(settings as Record<string, string>),
-      });
-      assert.equal(code, 0, err);
-      assert.equal((await ask(one)).status, 'revoked');
-    });
-
-    test('a revocation that the store no longer has, as after a restore, is no longer answered', async () => {
-      const { order, serial, ask, askCached, revoke } = await issued(one);
-      await revoke(other);
-      assert.equal((await askCached(one)).status, 'revoked');
-      const db = openEngine(engineAt(readConfig(settings).config.database), () => {});
-      await db.deleteFrom('revoked_serial').where('serial', '=', serial).execute();
-      assert.equal((await askCached(one)).status, 'good');
-      await db.updateTable('certificate').set({ state: 'voided' }).where('id', '=', order.certificateId).execute();
-      await db.destroy();
-      assert.equal((await ask(one)).status, 'unknown');
-    });
-
-    rule('revocation 18', 'may have been signed up to an hour before', async () => {
-      const { ask } = await issued(one);
-      const first = await ask(one);
-      advance(59 * MINUTE);
-      assert.deepEqual((await ask(one)).der, first.der);
-      advance(MINUTE);
-      const next = await ask(one);
-      assert.deepEqual([next.thisUpdate, next.nextUpdate], [first.thisUpdate + HOUR, first.nextUpdate + HOUR]);
-      advance(-30 * MINUTE);
-      assert.equal((await ask(one)).thisUpdate, first.thisUpdate + HOUR / 2, 'not an answer from the future');
-    });
-
-    test('an answer to a nonce is signed for its request, also when the same nonce is sent again', async () => {
-      const { ask } = await issued(one);
-      const nonce = randomBytes(32);
-      const [first, second, plain] = [await ask(one, nonce), await ask(one, nonce), await ask(one)];
-      assert.notDeepEqual(second.der, first.der);
-      assert.deepEqual([Buffer.from(second.nonce!), plain.nonce], [nonce, undefined]);
-    });
-
-    test('an answer asks the store once: cached, with a nonce, and about a serial number that was not issued', async () => {
-      const { issuer, ask, askCached } = await issued(one);
-      const { responderSerial } = await askCached(one);
-      const about = (serial: string) => postOcsp(one, ocspRequest([certIdOf(serial, issuer)]));
-      assert.deepEqual(
-        {
-          cached: await leastTrips(() => ask(one)),
-          nonce: await leastTrips(() => ask(one, randomBytes(32))),
-          unknown: await leastTrips(() => about('41'.repeat(16))),
-          responder: await leastTrips(() => about(responderSerial)),
-        },
-        { cached: 1, nonce: 1, unknown: 1, responder: 1 },
-      );
-    });
   });
 }
 
