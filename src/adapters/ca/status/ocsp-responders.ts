@@ -13,6 +13,7 @@ import { newIssuerKey, openIssuerKey } from '../issuer-key.ts';
 import { newSerial } from '../issuers.ts';
 import { keyBitsOf, responderExtensions } from '../profiles.ts';
 import { DEFAULT_HASH, defaultAlgorithm, distinguishedName, toBeSigned } from '../to-be-signed.ts';
+import { responseSigner, type SignResponse } from './ocsp-response.ts';
 import { digestOf, type StatusSigner } from './signers.ts';
 
 const LIFE_MS = 30 * DAY_MS;
@@ -30,12 +31,9 @@ const NAME = distinguishedName({ commonName: 'OCSP Responder' });
 
 export interface Responder {
   readonly serial: string;
-  readonly certificate: Uint8Array;
-  readonly keyHash: Uint8Array;
   readonly notBefore: number;
   readonly notAfter: number;
-  readonly algorithm: Uint8Array;
-  sign(bytes: Uint8Array): Promise<Uint8Array>;
+  readonly signed: SignResponse;
 }
 
 export interface Responders {
@@ -127,10 +125,11 @@ function open(signer: StatusSigner, responder: OcspResponder): Responder {
   const { serial, certificate, privateKey, notBefore, notAfter } = responder;
   const keyType = RESPONDER_KEYS[signer.keyType];
   const key = openIssuerKey(keyType, privateKey);
-  return {
-    ...{ serial, certificate, notBefore, notAfter },
+  const signed = responseSigner({
+    certificate,
     keyHash: digestOf('sha1', keyBitsOf(key.spki)),
     algorithm: defaultAlgorithm(keyType),
     sign: (bytes) => key.sign(DEFAULT_HASH[keyType], bytes),
-  };
+  });
+  return { serial, notBefore, notAfter, signed };
 }

@@ -61,7 +61,7 @@ const RETRY_AFTER_SECONDS = 1;
 
 /** Around Kysely's layers. Failures of the database are `service_busy`, as everywhere. */
 interface Direct {
-  select(query: CompiledQuery): Promise<Rows>;
+  select(query: CompiledQuery): Rows | Promise<Rows>;
   runBatch(combined: readonly CompiledQuery[]): Promise<Rows>;
 }
 
@@ -75,9 +75,30 @@ export const directOf = (db: Db): Direct | undefined =>
 /** Opens the engine. Callers see every failure of the database itself as `service_busy`. */
 export function openEngine(engine: Engine, onUnavailable: (error: unknown) => void): Db {
   const { dialect, batches } = engine;
-  const translate = translator(engine, onUnavailable);
+  const translated = (error: unknown): unknown => {
+    if (!engine.isUnavailable(error)) return error;
+    onUnavailable(error);
+    return new Refusal('service_busy', { retryAfterSeconds: RETRY_AFTER_SECONDS, cause: error });
+  };
+  const rethrow = (error: unknown): never => {
+    throw translated(error);
+  };
+  const translate: Translate = async (work) => {
+    try {
+      return await work();
+    } catch (error) {
+      throw translated(error);
+    }
+  };
   const direct: Direct = {
-    select: (query) => translate(() => engine.select(query)),
+    select(query) {
+      try {
+        const rows = engine.select(query);
+        return rows instanceof Promise ? rows.catch(rethrow) : rows;
+      } catch (error) {
+        return rethrow(error);
+      }
+    },
     runBatch: (combined) => translate(() => batches.run(combined)),
   };
   return new Kysely<Schema>({
@@ -95,18 +116,6 @@ export function openEngine(engine: Engine, onUnavailable: (error: unknown) => vo
 }
 
 type Translate = <T>(work: () => T | Promise<T>) => Promise<T>;
-
-function translator(engine: Engine, onUnavailable: (error: unknown) => void): Translate {
-  return async (work) => {
-    try {
-      return await work();
-    } catch (error) {
-      if (!engine.isUnavailable(error)) throw error;
-      onUnavailable(error);
-      throw new Refusal('service_busy', { retryAfterSeconds: RETRY_AFTER_SECONDS, cause: error });
-    }
-  };
-}
 
 /** A connection of the engine whose errors are translated. */
 class TranslatingConnection implements DatabaseConnection {

@@ -48,7 +48,10 @@ export function prepared<Values extends object, Row>(build: Build<Values, Row>):
   async function run(db: Db, values: Values): Promise<readonly Row[]> {
     const query = compiled(db, values);
     const direct = SelectQueryNode.is(query.query) ? directOf(db) : undefined;
-    if (direct) return (await direct.select(query)) as readonly Row[];
+    if (direct) {
+      const rows = direct.select(query) as readonly Row[] | Promise<readonly Row[]>;
+      return rows instanceof Promise ? await rows : rows;
+    }
     return (await db.executeQuery<Row>(query)).rows;
   }
 
