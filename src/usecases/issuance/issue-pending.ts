@@ -33,14 +33,15 @@ function stepsOf(
     needsEvidence: true,
     checked,
 
-    async decide(db) {
+    async decide(db, locked) {
+      if (locked === null) return LATER;
       const order = await db.orders.find(accountId, orderId);
       const record = await db.certificates.find(accountId, id);
       if (order?.pendingCertificateId !== id || record?.state !== 'pending') return LATER;
       return await decide(tools, db, { order, record, product });
     },
 
-    /** One that is being signed is no longer pending: no order, so that the decision is found stale and made again. */
+    /** No order while it is being signed: it stays pending meanwhile, and its signer decides what becomes of it. */
     async lock(tx) {
       const found = await tx.orders.findForUpdate(accountId, orderId);
       return { order: found && !found.signing ? found.order : null, isBusy: false };

@@ -87,6 +87,7 @@ const begin = perEngine(({ locksRows }) =>
         select ${sql.join(COLUMNS.map((column) => slot[column]))} from (${orderAsRead(slot, locksRows)}) as o
         where not ${isBlocked(slot.unblocked, slot.account_id)}
           and not exists (select 1 from certificate where serial = ${slot.serial})
+          and not exists (select 1 from encryption_certificate where serial = ${slot.half_serial})
           and not exists (select 1 from idempotency_key where account_id = ${slot.account_id}
             and order_id = ${slot.order_id} and key = ${slot.unused_key} and created_at > ${slot.since})
         on conflict (order_id) do nothing returning order_id`,
@@ -124,10 +125,12 @@ export const signingsIn = (db: Db, engine: Engine, onEvents: () => void): Signin
       .where((is) =>
         is.or([
           is('key_fingerprint', '=', fingerprint),
-          is(
-            'half_key_id',
-            'in',
-            db.selectFrom('escrowed_key').select('id').where('key_fingerprint', '=', fingerprint),
+          is.exists(
+            is
+              .selectFrom('escrowed_key')
+              .select('escrowed_key.id')
+              .whereRef('escrowed_key.id', '=', 'signing.half_key_id')
+              .where('escrowed_key.key_fingerprint', '=', fingerprint),
           ),
         ]),
       )
