@@ -20,6 +20,7 @@ const accountTable = (accounts: readonly Account[]): string =>
   );
 
 export const accountCreate: Command = {
+  store: 'creates',
   about: 'create an account',
   examples: ["account create 'Acme Ltd'", "account create 'Acme PKI' --kind managed_pki --locale zh-CN"],
   positionals: ['NAME'],
@@ -39,6 +40,7 @@ export const accountCreate: Command = {
 };
 
 export const accountList: Command = {
+  store: 'existing',
   about: 'list accounts, oldest first',
   examples: ['account list', 'account list --limit 50 --after 01…'],
   positionals: [],
@@ -61,6 +63,7 @@ export const accountList: Command = {
 };
 
 export const accountShow: Command = {
+  store: 'existing',
   about: 'show an account and its keys',
   examples: ['account show ACCOUNT'],
   positionals: ['ACCOUNT'],

@@ -1,5 +1,6 @@
 // The table of commands: what is typed after `reseal`, and what it runs.
 import { accountCreate, accountList, accountShow } from './account.ts';
+import { addressSet, addressShow } from './address.ts';
 import { blocklistImport, caImport, caList } from './ca.ts';
 import { callbackDelete, callbackRotate, callbackSet, callbackShow, callbackTest } from './callback.ts';
 import { callbackDeliveries, callbackReplay, callbackResend } from './callback-deliveries.ts';
@@ -38,6 +39,9 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
   'sandbox http clear': sandboxHttpClear,
   'sandbox http list': sandboxHttpList,
   serve,
+  doctor,
+  'address show': addressShow,
+  'address set': addressSet,
   'account create': accountCreate,
   'account list': accountList,
   'account show': accountShow,
@@ -70,5 +74,4 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
   'ca list': caList,
   'ca import': caImport,
   'blocklist import': blocklistImport,
-  doctor,
 };

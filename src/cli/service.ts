@@ -3,6 +3,7 @@ import { type Diagnostic, EXIT, Problem } from '../kernel/problem.ts';
 import type { Command } from './command.ts';
 
 export const serve: Command = {
+  store: 'creates',
   about: 'serve, with configuration from the environment (see docs/configuration.md)',
   examples: ['serve', 'serve   # with RESEAL_DATABASE_URL=postgres://… in the environment'],
   positionals: [],
@@ -14,6 +15,7 @@ export const serve: Command = {
 };
 
 export const sandbox: Command = {
+  store: 'creates',
   about: 'serve on this machine with demo accounts and orders; works offline',
   examples: ['sandbox', 'sandbox   # with RESEAL_PORT=8081 in the environment'],
   positionals: [],
@@ -25,6 +27,7 @@ export const sandbox: Command = {
 };
 
 export const sandboxReset: Command = {
+  store: 'none',
   about: 'delete the sandbox’s data; the next start creates new demo data',
   examples: ['sandbox reset'],
   positionals: [],
@@ -39,6 +42,7 @@ export const sandboxReset: Command = {
 };
 
 export const sandboxCallbacks: Command = {
+  store: 'none',
   about: 'show the last callbacks received by the sandbox’s receiver, newest first',
   examples: ['sandbox callbacks', 'sandbox callbacks --json'],
   positionals: [],
@@ -58,6 +62,7 @@ const lineOf = ({ state, check, text, remedy }: Diagnostic): string =>
   `${LABELS[state]}  ${check.padEnd(13)}  ${text}${remedy === undefined ? '' : `\n${' '.repeat(24)}What to do: ${remedy}`}`;
 
 export const doctor: Command = {
+  store: 'none',
   about:
     'check configuration, products, runtime, SM2, files, store, clock, issuers, callbacks, revocation and resolver',
   examples: ['doctor', 'doctor --json'],

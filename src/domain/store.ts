@@ -29,7 +29,8 @@ export interface Settings {
   claim(name: SettingName, value: string): Promise<string>;
   put(name: SettingName, value: string): Promise<void>;
 }
-export type SettingName = 'mode' | 'last_write_probe';
+/** `addresses`: what goes into certificates and DNS records, as JSON (ADR 0040). */
+export type SettingName = 'mode' | 'last_write_probe' | 'addresses';
 
 export interface Repositories {
   readonly accounts: Accounts;

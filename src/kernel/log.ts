@@ -18,7 +18,7 @@ export interface RequestLine {
 }
 
 export interface NoticeLine {
-  readonly event: 'listening' | 'stopping' | 'stopped' | 'store_unavailable' | 'issuers_changed' | 'warning';
+  readonly event: 'store' | 'listening' | 'stopping' | 'stopped' | 'store_unavailable' | 'issuers_changed' | 'warning';
   readonly text: string;
 }
 

@@ -11,12 +11,14 @@ import { type Log, mask } from '../kernel/log.ts';
 import { authenticateCaller } from '../usecases/access/authenticate-caller.ts';
 import { changeAccount } from '../usecases/access/change-account.ts';
 import { type ManageAccess, manageAccess } from '../usecases/access/manage-access.ts';
-import { makeFolder, storeProblem } from './start-up.ts';
+import { makeFolder, requireStore, storeProblem } from './start-up.ts';
 
 /** The only dependencies that tests replace. */
 export interface ClockAndLog {
   readonly now: Clock;
   readonly log: Log;
+  /** For commands that only read: throws a Problem instead of creating or migrating anything. */
+  readonly mustExist?: boolean;
 }
 
 export interface App extends AppServices {
@@ -26,8 +28,9 @@ export interface App extends AppServices {
   close(): Promise<void>;
 }
 
-export async function openApp(config: Config, { now, log }: ClockAndLog): Promise<App> {
-  makeFolder(config.dataDir);
+export async function openApp(config: Config, { now, log, mustExist = false }: ClockAndLog): Promise<App> {
+  if (mustExist) await requireStore(config);
+  else makeFolder(config.dataDir);
   const metrics = createMetrics();
   const { sealer, confirm } = openSealer(config.sealKey);
   const store = await openStore(config.database, sealer, now, {

@@ -8,13 +8,16 @@ import { checkSm2 } from '../adapters/doctor/sm2.ts';
 import { checkStore } from '../adapters/doctor/store.ts';
 import { sealKeysOf } from '../adapters/seal/seal-check.ts';
 import { lockFolder } from '../adapters/store/engine/folder-lock.ts';
-import type { Context } from '../cli/command.ts';
+import type { Context, Invocation } from '../cli/command.ts';
 import { type Config, type Environment, readConfig } from '../config/config.ts';
+import { readEnvFile } from '../config/env-file.ts';
 import { errorLine, type Log, logTo } from '../kernel/log.ts';
 import { type Diagnostic, EXIT, Problem } from '../kernel/problem.ts';
 import { announcement } from '../sandbox/announce.ts';
+import { addressCommands, checkAddresses, recordedAddresses } from './addresses.ts';
 import { type App, openApp } from './app.ts';
 import type { Running } from './serve.ts';
+import { storeName } from './start-up.ts';
 
 const now = Date.now;
 /** A terminal and a launcher may both forward the same signal; within this time it counts once. */
@@ -27,9 +30,23 @@ const loadServe = () => import('./serve.ts');
 const loadSandbox = () => import('./sandbox.ts');
 const loadSandboxWorld = () => import('../sandbox/world.ts');
 
-export function commandContext(environment: Environment): Context {
+/** `environment` is extended by the variables of a settings file, so that processes started from here have them too. */
+export const commandContext = (environment: Record<string, string | undefined>) => (invocation: Invocation) =>
+  contextFor(invocation, environment);
+
+function contextFor(invocation: Invocation, environment: Record<string, string | undefined>): Context {
+  const { mustExist, hints } = invocation;
+  const report = once(invocation.report);
+  function settings(): Environment {
+    const file = invocation.envFile ?? environment.RESEAL_ENV_FILE;
+    if (file) {
+      Object.assign(environment, readEnvFile(file, environment));
+      report(`settings from ${file}`);
+    }
+    return environment;
+  }
   const load = (log?: Log): Config => {
-    const { config, warnings } = readConfig(environment);
+    const { config, warnings } = readConfig(settings());
     for (const text of warnings) log?.({ event: 'warning', text });
     return config;
   };
@@ -37,7 +54,8 @@ export function commandContext(environment: Environment): Context {
   /** Log lines are dropped: stdout is for the command's output, and store failures reach the operator as errors. */
   async function withApp<T>(work: (app: App, config: Config) => Promise<T>): Promise<T> {
     const config = load();
-    const app = await openApp(config, { now, log: () => {} });
+    report(`store ${storeName(config)}`);
+    const app = await openApp(config, { now, log: () => {}, mustExist });
     try {
       return await work(app, config);
     } finally {
@@ -45,13 +63,25 @@ export function commandContext(environment: Environment): Context {
     }
   }
 
+  /** With the addresses of the service beside it. */
+  const withAddressedApp = <T>(isIssuing: boolean, work: (app: App, config: Config) => Promise<T>): Promise<T> =>
+    withApp(async (app, config) => await work(app, await recordedAddresses(app.store, config, isIssuing)));
+
   return {
     now,
+
+    withAddresses: (work) => withApp(({ store }) => work(addressCommands(store))),
+
+    withRecords: (work) =>
+      withAddressedApp(false, async (app, config) => {
+        const { openRecords } = await import('./records.ts');
+        return await work(await openRecords(app, config, now));
+      }),
 
     withAccess: (work) => withApp(({ access }) => work(access)),
 
     withIssuance: (work) =>
-      withApp(async (app, config) => {
+      withAddressedApp(true, async (app, config) => {
         const { openIssuance } = await import('./issuance.ts');
         const { validationNetwork, sandboxOf } = await import('./sandbox-network.ts');
         const sandbox = await sandboxOf(app.store, config);
@@ -66,11 +96,11 @@ export function commandContext(environment: Environment): Context {
       }),
 
     withRevocation: (work) =>
-      withApp(async (app, config) => {
+      withAddressedApp(true, async (app, config) => {
         const { openIssuance } = await import('./issuance.ts');
         const { revocationCommands } = await import('./revocation-commands.ts');
         const issuance = await openIssuance(app, config, now);
-        return await work(revocationCommands(app, issuance)).finally(() => issuance.close());
+        return await work(revocationCommands(issuance)).finally(() => issuance.close());
       }),
 
     withCloudKeys: (work) =>
@@ -94,17 +124,21 @@ export function commandContext(environment: Environment): Context {
       }),
 
     async serve() {
-      const log = logAs(load().logFormat ?? 'json');
+      const config = load();
+      const log = logAs(config.logFormat ?? 'json');
+      log({ event: 'store', text: storeName(config) });
       const { serve } = await loadServe();
       await untilSignal(log, () => serve(load(log), { now, log }));
     },
 
     async serveSandbox() {
-      const log = logAs(load().logFormat ?? 'text');
+      const config = load();
+      const log = logAs(config.logFormat ?? 'text');
+      log({ event: 'store', text: storeName(config) });
       const { serveSandbox } = await loadSandbox();
       await untilSignal(log, async () => {
         const running = await serveSandbox(load(log), { now, log });
-        process.stdout.write(`${announcement(running.sandbox, running.file, running.csrs)}\n`);
+        process.stdout.write(`${hints(announcement(running.sandbox, running.file, running.csrs))}\n`);
         return running;
       });
     },
@@ -129,18 +163,28 @@ export function commandContext(environment: Environment): Context {
       return worldCommands(load().dataDir, lockFolder);
     },
 
-    diagnose: () => diagnose(environment),
+    diagnose: () => diagnose(load, report),
   };
 }
 
-async function diagnose(environment: Environment): Promise<Diagnostic[]> {
+/** A command that opens the store twice reports it once. */
+function once(report: (text: string) => void): (text: string) => void {
+  const reported = new Set<string>();
+  return (text) => {
+    if (!reported.has(text)) report(text);
+    reported.add(text);
+  };
+}
+
+async function diagnose(load: (log: Log) => Config, report: (text: string) => void): Promise<Diagnostic[]> {
   let config: Config;
   const findings: Diagnostic[] = [];
   try {
-    const read = readConfig(environment);
-    config = read.config;
-    const state = read.warnings.length === 0 ? 'ok' : 'warning';
-    findings.push({ check: 'configuration', state, text: read.warnings.join(' ') || 'every variable is valid' });
+    const warnings: string[] = [];
+    config = load((line) => 'text' in line && warnings.push(line.text));
+    report(`store ${storeName(config)}`);
+    const state = warnings.length === 0 ? 'ok' : 'warning';
+    findings.push({ check: 'configuration', state, text: warnings.join(' ') || 'every variable is valid' });
   } catch (error) {
     if (!(error instanceof Problem)) throw error;
     return [{ check: 'configuration', state: 'problem', text: error.message, remedy: error.remedy }];
@@ -151,7 +195,10 @@ async function diagnose(environment: Environment): Promise<Diagnostic[]> {
   findings.push(products.diagnostic, runtime, checkSm2(), ...files);
   // With a problem in the files, opening the store would only report it again.
   if (files.every(({ state }) => state !== 'problem')) {
-    findings.push(...(await checkStore(config.database, sealKeysOf(config.sealKey), now, products.longestDays)));
+    const store = await checkStore(config.database, sealKeysOf(config.sealKey), now, products.longestDays);
+    findings.push(...store);
+    const isInUse = store.some(({ check }) => check === 'issuers');
+    if (isInUse) findings.push(await checkAddresses(config));
   }
   return [...findings, await checkResolver(config.dnsServers)];
 }

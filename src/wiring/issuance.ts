@@ -63,10 +63,13 @@ const SERVICE_SECRET = 'cloud-key-secret';
 const SERVICE_SECRET_BYTES = 32;
 
 /** Keys the wrapping of cloud-held keys and the values of domain validation. Exists in the sealed store only. */
-async function serviceSecret({ secrets }: Pick<Store, 'secrets'>): Promise<Uint8Array> {
+export async function serviceSecret({ secrets }: Pick<Store, 'secrets'>): Promise<Uint8Array> {
   const made = Buffer.from(randomBytes(SERVICE_SECRET_BYTES)).toString('base64');
   return Buffer.from(await secrets.claim(SERVICE_SECRET, made), 'base64');
 }
+
+export const catalogOf = ({ productsFile }: Config): Catalog =>
+  new Map([...PRODUCTS, ...readProductsFile(productsFile)].map((product) => [product.id, product]));
 
 export async function openIssuance(
   { store, newId, log }: App,
@@ -74,9 +77,7 @@ export async function openIssuance(
   now: Clock,
   network?: ValidationNetwork,
 ): Promise<Issuance> {
-  const products = new Map(
-    [...PRODUCTS, ...readProductsFile(config.productsFile)].map((product) => [product.id, product]),
-  );
+  const products = catalogOf(config);
   await voidLostIssuances(store, now, newId);
   const fault = sm2Fault();
   if (fault) log({ event: 'warning', text: `SM2 is switched off, and products that need it are refused: ${fault}` });

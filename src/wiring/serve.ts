@@ -4,6 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Config } from '../config/config.ts';
 import type { Api } from '../http/front/api.ts';
 import { buildServer } from '../http/server.ts';
+import { addressWarning, claimAddresses } from './addresses.ts';
 import { type App, type ClockAndLog, openApp } from './app.ts';
 import { type Chore, logUnexpected, runPeriodically } from './background.ts';
 import { type CallbackServices, openCallbacks } from './callbacks.ts';
@@ -21,11 +22,14 @@ export interface Running {
 }
 
 /** Refuses a sandbox's data folder, because its keys are in plain text in sandbox.json. */
-export async function serve(config: Config, { now, log }: ClockAndLog): Promise<Running> {
+export async function serve(configured: Config, { now, log }: ClockAndLog): Promise<Running> {
   await using onFailure = new AsyncDisposableStack();
-  const app = await openApp(config, { now, log });
+  const app = await openApp(configured, { now, log });
   onFailure.defer(() => app.close());
-  await claimMode(app.store, 'serve', config);
+  await claimMode(app.store, 'serve', configured);
+  const config = await claimAddresses(app.store, configured);
+  const warning = addressWarning(config);
+  if (warning !== undefined) log({ event: 'warning', text: warning });
   if (config.callbacks.sandboxAllow.length > 0) {
     log({
       event: 'warning',

@@ -1,8 +1,9 @@
 // Start-up checks and their error messages: data folder, database, TLS files, port, and a data folder that belongs to the
 // other mode.
-import { mkdirSync, readFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync } from 'node:fs';
 import { createSecureContext } from 'node:tls';
 import { lockFolder } from '../adapters/store/engine/folder-lock.ts';
+import { pendingMigrationsAt } from '../adapters/store/store.ts';
 import type { Config } from '../config/config.ts';
 import { Refusal } from '../domain/errors.ts';
 import type { Store } from '../domain/store.ts';
@@ -21,6 +22,39 @@ export function makeFolder(folder: string): void {
       { cause: error },
     );
   }
+}
+
+/** Creates nothing. Throws a Problem unless there is a store of this version, with its seal key. */
+export async function requireStore(config: Config): Promise<void> {
+  const { database, sealKey } = config;
+  const remedy =
+    'Name the data folder of the service in RESEAL_DATA_DIR, or its settings with --env-file FILE. A new store is created by: reseal serve';
+  if (database.kind === 'sqlite' && !existsSync(database.file)) {
+    throw new Problem(EXIT.configuration, `there is no store here: ${database.file} does not exist`, remedy);
+  }
+  if (sealKey.kind === 'file' && !existsSync(sealKey.file)) {
+    throw new Problem(EXIT.configuration, `the seal key ${sealKey.file} does not exist`, remedy);
+  }
+  const pending = await pendingMigrationsAt(database).catch((error) => {
+    throw storeProblem(error, config);
+  });
+  if (pending === undefined) {
+    throw new Problem(EXIT.configuration, `there is no store here: ${storeName(config)} is empty`, remedy);
+  }
+  if (pending > 0) {
+    throw new Problem(
+      EXIT.store,
+      `${storeName(config)} is of an older version: ${pending} migrations are pending, and only a start applies them`,
+      'Back up the store, then start this version: reseal serve',
+    );
+  }
+}
+
+/** Where the store is, without credentials. */
+export function storeName({ database }: Config): string {
+  if (database.kind === 'sqlite') return database.file;
+  const { protocol, host, pathname } = new URL(database.url);
+  return `${protocol}//${host}${pathname}`;
 }
 
 /** Returns a Problem for an unavailable database; returns any other error, which is a bug, unchanged. */
@@ -124,7 +158,7 @@ export function listenProblem(error: unknown, host: string, port: number): unkno
       return new Problem(
         EXIT.configuration,
         `port ${port} on ${host} is already in use`,
-        `Choose another port, for example: RESEAL_PORT=${port + 1} npm start`,
+        `Choose another port, for example: RESEAL_PORT=${port + 1}`,
       );
     case 'EACCES':
       return new Problem(EXIT.configuration, `this user may not listen on port ${port}`, 'Choose a port above 1023.');

@@ -18,8 +18,9 @@ export async function reseal(args: readonly string[], settings: Settings = {}): 
   }
   let [out, err] = ['', ''];
   const locale = settings.LANG?.startsWith('zh') ? 'zh-CN' : 'en';
-  const code = await runCommand(args, commandContext(withNameServer(args, settings)), {
+  const code = await runCommand(args, commandContext({ ...withNameServer(args, settings) }), {
     version,
+    program: 'reseal',
     out: (text) => {
       out += `${text}\n`;
     },

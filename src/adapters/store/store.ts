@@ -16,7 +16,7 @@ import { outboxIn } from './callbacks/outbox.ts';
 import { cloudKeysIn, escrowedKeysIn } from './cloud-keys/held-keys.ts';
 import { signingGrantsIn } from './cloud-keys/signing-grants.ts';
 import { type Engine, openEngine } from './engine/engine.ts';
-import { migrate } from './engine/migrations.ts';
+import { migrate, previewMigrations, readMigrations } from './engine/migrations.ts';
 import { postgresEngine } from './engine/postgres.ts';
 import type { Db } from './engine/schema.ts';
 import { sqliteEngine } from './engine/sqlite.ts';
@@ -111,6 +111,17 @@ export async function openStore(
     durabilityGaps: () => engine.durabilityGaps(db),
     close: () => db.destroy(),
   };
+}
+
+/** How many migrations the next start would apply; undefined for an empty database. Writes nothing. */
+export async function pendingMigrationsAt(location: DatabaseLocation): Promise<number | undefined> {
+  const engine = engineAt(location);
+  const db = openEngine(engine, () => {});
+  try {
+    return (await previewMigrations(db, readMigrations(engine.name)))?.length;
+  } finally {
+    await db.destroy();
+  }
 }
 
 const repositoriesIn = (db: Db, sealer: Sealer, engine: Engine, onEvents: () => void): Repositories => ({
