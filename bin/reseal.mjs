@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 // Launcher: runs Reseal in this Node, or in the pinned one if this Node is too old. Plain JavaScript, to print a useful
-// error on the host's Node 20. Under `npm start` and `npx` this already is the pinned runtime; under systemd or a global
-// link it is the host's, and the pinned binary is in node_modules.
+// error on the host's Node 20. Under `npm start` this already is the pinned runtime; under systemd or a global
+// install it is the host's, and the pinned binary is in node_modules.
 import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import module from 'node:module';
