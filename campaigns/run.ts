@@ -6,6 +6,7 @@ import { csrFuzz } from './csr-fuzz.ts';
 import { fsync } from './fsync.ts';
 import { kill } from './kill.ts';
 import { ocspFuzz } from './ocsp-fuzz.ts';
+import { packageInstall } from './package.ts';
 import { reissueKill } from './reissue-kill.ts';
 
 const CAMPAIGNS: Readonly<Record<string, Campaign>> = {
@@ -15,6 +16,7 @@ const CAMPAIGNS: Readonly<Record<string, Campaign>> = {
   'reissue-kill': reissueKill,
   'callback-kill': callbackKill,
   'ocsp-fuzz': ocspFuzz,
+  package: packageInstall,
 };
 
 const EXIT = { ok: 0, broken: 1, usage: 2 } as const;

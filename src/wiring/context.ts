@@ -1,5 +1,6 @@
 // The commands' context, wired to the real services. The environment is read only when a command needs it, so that help
 // works with an invalid configuration.
+import { existsSync } from 'node:fs';
 import { type ImportedIssuer, readImportedIssuer } from '../adapters/ca/imported-issuer.ts';
 import { checkFolder, checkSealKey, checkTls } from '../adapters/doctor/files.ts';
 import { checkProducts } from '../adapters/doctor/products.ts';
@@ -146,6 +147,7 @@ function contextFor(invocation: Invocation, environment: Record<string, string |
     async resetSandbox() {
       const { resetSandbox } = await loadSandbox();
       const config = load();
+      if (!existsSync(config.dataDir)) return { folder: config.dataDir, deleted: [] };
       const { withWorldLock } = await loadSandboxWorld();
       return {
         folder: config.dataDir,

@@ -165,7 +165,7 @@ rule(
       const location = await engine.newEmptyLocation();
       const database = location.kind === 'postgresql' ? { RESEAL_DATABASE_URL: location.url } : {};
       for (const [name, { positionals, store, options }] of Object.entries(COMMANDS)) {
-        const isWorld = /^sandbox (dns|http) set$|^sandbox reset$/.test(name);
+        const isWorld = /^sandbox (dns|http) set$/.test(name);
         if (store === 'creates' || isWorld) continue;
         const parent = newFolder();
         const settings = { RESEAL_DATA_DIR: join(parent, 'data'), ...database };
