@@ -11,6 +11,13 @@ import {
 import { Refusal } from '../../../domain/errors.ts';
 import type { Db, Schema, Transaction } from './schema.ts';
 
+/** A column of a table of ours. `keyPosition` counts from 1 in the primary key, and is 0 outside of it. */
+export interface Column {
+  readonly table: string;
+  readonly column: string;
+  readonly keyPosition: number;
+}
+
 export interface Engine {
   readonly name: 'sqlite' | 'postgresql';
   readonly dialect: Dialect;
@@ -22,6 +29,8 @@ export interface Engine {
   lockForMigration(transaction: Transaction): Promise<void>;
   /** Throws on dangling foreign keys, where migrations run without the database's own check. */
   checkReferences(transaction: Transaction): Promise<void>;
+  /** Every column of every table, from the database's catalog. */
+  columns(db: Db): Promise<Column[]>;
   /** Settings under which an acknowledged commit could be lost; empty if none. */
   durabilityGaps(db: Db): Promise<string[]>;
   /** How far the database's clock is ahead of this process's. */

@@ -2,7 +2,7 @@
 // transaction that holds locks.
 import { PostgresDialect, type PostgresPool, type PostgresPoolClient, sql } from 'kysely';
 import pg from 'pg';
-import type { Engine } from './engine.ts';
+import type { Column, Engine } from './engine.ts';
 
 interface PostgresOptions {
   readonly url: string;
@@ -52,6 +52,19 @@ export function postgresEngine(options: PostgresOptions): Engine {
     },
     // PostgreSQL enforces foreign keys during a migration too.
     async checkReferences() {},
+    columns: (db) =>
+      db
+        .selectFrom(
+          sql<Column>`(select tables.relname as "table", columns.attname as "column",
+              coalesce(array_position(keys.indkey::int2[], columns.attnum) + 1, 0) as "keyPosition"
+            from pg_class as tables
+            join pg_attribute as columns on columns.attrelid = tables.oid
+            left join pg_index as keys on keys.indrelid = tables.oid and keys.indisprimary
+            where tables.relkind = 'r' and tables.relnamespace = current_schema()::regnamespace
+              and columns.attnum > 0 and not columns.attisdropped)`.as('catalog'),
+        )
+        .selectAll()
+        .execute(),
     async durabilityGaps(db) {
       const { rows } = await sql<{ name: string; setting: string }>`
         select name, setting from pg_settings where name in ('fsync', 'synchronous_commit', 'full_page_writes')`.execute(
