@@ -6,6 +6,7 @@ import { accountsIn } from './access/accounts.ts';
 import { auditIn } from './access/audit.ts';
 import { credentialsIn } from './access/credentials.ts';
 import { rateLimitsIn } from './access/rate-limits.ts';
+import { type Sealing, sealingIn } from './access/sealing.ts';
 import { secretsIn } from './access/secrets.ts';
 import { settingsIn } from './access/settings.ts';
 import { callbackLanesIn } from './callbacks/callback-lanes.ts';
@@ -45,6 +46,7 @@ interface StoreEvents {
 
 export interface OpenStore extends Store {
   readonly engine: Engine;
+  readonly sealing: Sealing;
   /** Sets the listener that is called after each commit that added events to the outbox. One listener. */
   onEventsCommitted(listener: () => void): void;
   /** Resolves once a write was made durable. */
@@ -92,6 +94,7 @@ export async function openStore(
   return {
     ...repositories,
     engine,
+    sealing: sealingIn(db, sealer, engine, now),
     async transaction(work) {
       let hasEvents = false;
       const noteEvents = () => {
