@@ -7,6 +7,7 @@ import { fsync } from './fsync.ts';
 import { kill } from './kill.ts';
 import { ocspFuzz } from './ocsp-fuzz.ts';
 import { reissueKill } from './reissue-kill.ts';
+import { sealKill } from './seal-kill.ts';
 
 const CAMPAIGNS: Readonly<Record<string, Campaign>> = {
   kill,
@@ -15,6 +16,7 @@ const CAMPAIGNS: Readonly<Record<string, Campaign>> = {
   'reissue-kill': reissueKill,
   'callback-kill': callbackKill,
   'ocsp-fuzz': ocspFuzz,
+  'seal-kill': sealKill,
 };
 
 const EXIT = { ok: 0, broken: 1, usage: 2 } as const;

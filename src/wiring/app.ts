@@ -13,7 +13,7 @@ import { type Log, mask } from '../kernel/log.ts';
 import { authenticateCaller } from '../usecases/access/authenticate-caller.ts';
 import { changeAccount } from '../usecases/access/change-account.ts';
 import { type ManageAccess, manageAccess } from '../usecases/access/manage-access.ts';
-import { makeFolder, storeProblem } from './start-up.ts';
+import { makeFolder, requireNoForgottenStore, storeProblem } from './start-up.ts';
 
 /** The only dependencies that tests replace. */
 export interface ClockAndLog {
@@ -30,6 +30,9 @@ export interface App extends AppServices {
 
 export async function openApp(config: Config, { now, log }: ClockAndLog): Promise<App> {
   makeFolder(config.dataDir);
+  await requireNoForgottenStore(config).catch((error) => {
+    throw storeProblem(error, config);
+  });
   const metrics = createMetrics();
   const { sealer, problemOf } = openSealer(config.sealKey);
   const store = await openStore(config.database, sealer, now, {

@@ -111,7 +111,7 @@ for (const testEngine of ENGINES) {
           for (const row of rows) keys.add(`${row.account_id}/${row.fingerprint}`);
         }
         assert.equal(keys.size, 1_200 + (FIXTURE.tables.reported_key?.length ?? 0));
-        assert.ok(sizes.length > 2 && Math.max(...sizes) <= 500, sizes.join(' '));
+        assert.ok(sizes.length > 2 && Math.max(...sizes) <= 512, sizes.join(' '));
       });
     });
 

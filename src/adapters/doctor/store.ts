@@ -7,6 +7,7 @@ import { SealBroken, type SealKey, sealerWith } from '../seal/seal.ts';
 import { type Sealing, type SealStatus, sealingIn } from '../store/access/sealing.ts';
 import { settingsIn } from '../store/access/settings.ts';
 import { deliveriesIn } from '../store/callbacks/deliveries.ts';
+import { requireFinishedCopy } from '../store/engine/copy.ts';
 import { type Engine, openEngine } from '../store/engine/engine.ts';
 import { previewMigrations, readMigrations } from '../store/engine/migrations.ts';
 import type { Db } from '../store/engine/schema.ts';
@@ -31,6 +32,7 @@ export async function checkStore(
   const engine = engineAt(location);
   const db = openEngine(engine, () => {});
   try {
+    await requireFinishedCopy({ engine, db });
     const sealing = keys && sealingIn(db, sealerWith(keys), engine, now);
     const store = await examine(db, engine, sealing);
     if (store.state !== 'ok') return [store];

@@ -16,6 +16,7 @@ import { deliveryQueueIn } from './callbacks/delivery-queue.ts';
 import { outboxIn } from './callbacks/outbox.ts';
 import { cloudKeysIn, escrowedKeysIn } from './cloud-keys/held-keys.ts';
 import { signingGrantsIn } from './cloud-keys/signing-grants.ts';
+import { requireFinishedCopy } from './engine/copy.ts';
 import { type Engine, openEngine } from './engine/engine.ts';
 import { migrate } from './engine/migrations.ts';
 import { postgresEngine } from './engine/postgres.ts';
@@ -89,6 +90,12 @@ export async function openStore(
   }
   const engine = engineAt(location, events);
   const db = openEngine(engine, onUnavailable);
+  try {
+    await requireFinishedCopy({ engine, db });
+  } catch (error) {
+    await db.destroy();
+    throw error;
+  }
   let notify = () => {};
   const repositories = repositoriesIn(db, sealer, engine, () => notify());
   return {
@@ -113,6 +120,21 @@ export async function openStore(
     durabilityGaps: () => engine.durabilityGaps(db),
     close: () => db.destroy(),
   };
+}
+
+/** Whether a service has worked with the store: there is an account or an issuer. False for an empty database. */
+export async function isInUse(location: DatabaseLocation): Promise<boolean> {
+  const engine = engineAt(location);
+  const db = openEngine(engine, () => {});
+  try {
+    const tables = new Set((await engine.columns(db)).map(({ table }) => table));
+    for (const table of ['issuer', 'account'] as const) {
+      if (tables.has(table) && (await db.selectFrom(table).select('id').limit(1).executeTakeFirst())) return true;
+    }
+    return false;
+  } finally {
+    await db.destroy();
+  }
 }
 
 const repositoriesIn = (db: Db, sealer: Sealer, engine: Engine, onEvents: () => void): Repositories => ({

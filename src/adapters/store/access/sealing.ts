@@ -230,8 +230,9 @@ export function sealingIn(db: Db, sealer: Sealer, engine: Pick<Engine, 'locksRow
     liveInstances: () => liveIn(db),
 
     async status() {
-      const { activeKeyId, keyIds } = sealer;
-      return { activeKeyId, keyIds, counts: await countSealed(db), instances: await liveIn(db) };
+      const canary = await canaryIn(db).executeTakeFirst();
+      const activeKeyId = canary ? keyIdOf(canary.sealed) : sealer.activeKeyId;
+      return { activeKeyId, keyIds: sealer.keyIds, counts: await countSealed(db), instances: await liveIn(db) };
     },
 
     async rotate(onProgress) {

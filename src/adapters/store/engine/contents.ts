@@ -27,11 +27,14 @@ export interface TableContents {
   readonly digest: string;
 }
 
-/** About this copy of the store rather than in it: applied migrations, and which instances are running. */
-const NOT_CONTENTS: ReadonlySet<string> = new Set(['migration', 'instance']);
+/** A table that exists in a store for as long as a copy into it is not finished. */
+export const COPY_MARKER = 'store_copy';
+
+/** About this copy of the store rather than in it: applied migrations, running instances, an unfinished copy. */
+const NOT_CONTENTS: ReadonlySet<string> = new Set(['migration', 'instance', COPY_MARKER]);
 
 const FIRST_ROWS = 32;
-const MAX_ROWS = 500;
+const MAX_ROWS = 512;
 const BATCH_BYTES = 1024 * 1024;
 
 /** Tables with contents, by name. Throws if one has no primary key, by which alone rows can be streamed. */
@@ -68,7 +71,8 @@ export async function* rowsOf(
     yield rows;
     last = key.map((column) => end[column] ?? null);
     const average = rows.reduce((total, row) => total + sizeOf(row), 0) / rows.length;
-    limit = Math.max(1, Math.min(MAX_ROWS, Math.floor(BATCH_BYTES / average)));
+    // Powers of two: few different statements when batches are written elsewhere.
+    limit = 2 ** Math.floor(Math.log2(Math.max(1, Math.min(MAX_ROWS, BATCH_BYTES / average))));
     // SQLite answers synchronously: without this the process would do nothing else until the last row.
     await setImmediate();
   }

@@ -29,6 +29,8 @@ export interface Engine {
   lockForMigration(transaction: Transaction): Promise<void>;
   /** Throws on dangling foreign keys, where migrations run without the database's own check. */
   checkReferences(transaction: Transaction): Promise<void>;
+  /** Drops all foreign keys, for rows that arrive in any order. Returns the statements that bring them back. */
+  dropReferences(transaction: Transaction): Promise<string[]>;
   /** Every column of every table, from the database's catalog. */
   columns(db: Db): Promise<Column[]>;
   /** Settings under which an acknowledged commit could be lost; empty if none. */

@@ -52,6 +52,15 @@ export function postgresEngine(options: PostgresOptions): Engine {
     },
     // PostgreSQL enforces foreign keys during a migration too.
     async checkReferences() {},
+    async dropReferences(transaction) {
+      const { rows } = await sql<{ table: string; name: string; definition: string }>`
+        select conrelid::regclass::text as "table", quote_ident(conname) as name, pg_get_constraintdef(oid) as definition
+        from pg_constraint where contype = 'f' and connamespace = current_schema()::regnamespace`.execute(transaction);
+      for (const { table, name } of rows) {
+        await sql.raw(`alter table ${table} drop constraint ${name}`).execute(transaction);
+      }
+      return rows.map(({ table, name, definition }) => `alter table ${table} add constraint ${name} ${definition}`);
+    },
     columns: (db) =>
       db
         .selectFrom(

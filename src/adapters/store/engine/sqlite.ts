@@ -35,6 +35,10 @@ export function sqliteEngine(options: SqliteOptions): Engine {
       const { rows } = await sql`pragma foreign_key_check`.execute(transaction);
       if (rows.length > 0) throw new Error(`a migration left ${rows.length} dangling references`);
     },
+    // A migrating connection does not enforce them.
+    async dropReferences() {
+      return [];
+    },
     columns: (db) =>
       db
         .selectFrom(
