@@ -8,6 +8,7 @@ import { kill } from './kill.ts';
 import { ocspFuzz } from './ocsp-fuzz.ts';
 import { reissueKill } from './reissue-kill.ts';
 import { sealKill } from './seal-kill.ts';
+import { storeCopy } from './store-copy.ts';
 
 const CAMPAIGNS: Readonly<Record<string, Campaign>> = {
   kill,
@@ -17,6 +18,7 @@ const CAMPAIGNS: Readonly<Record<string, Campaign>> = {
   'callback-kill': callbackKill,
   'ocsp-fuzz': ocspFuzz,
   'seal-kill': sealKill,
+  'store-copy': storeCopy,
 };
 
 const EXIT = { ok: 0, broken: 1, usage: 2 } as const;
