@@ -5,7 +5,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { COMMANDS } from '../../src/cli/commands.ts';
-import { startApp } from '../support/app.ts';
+import { newFolder, startApp } from '../support/app.ts';
 import { newCloudKey } from '../support/cloud-keys.ts';
 import { reseal } from '../support/in-process.ts';
 import { nameServer } from '../support/name-server.ts';
@@ -31,6 +31,8 @@ const GROUPS: Readonly<Record<string, readonly string[]>> = {
   blocklist: ['blocklist', 'import', blocklist],
   callback: ['callback', 'show', key.accountId, '--json'],
   'cloud-key': ['cloud-key', 'list', holder.accountId],
+  seal: ['seal', 'status'],
+  store: ['store', 'copy', '--to', newFolder(), '--json'],
   doctor: ['doctor', '--json'],
   sandbox: ['sandbox', 'dns', 'list'],
 };
@@ -54,7 +56,7 @@ for (const [group, args] of Object.entries(GROUPS)) {
   test(`${group}: a spawned process gives the same result as in-process`, async () => {
     const spawned = await spawnReseal(args, settings);
     assert.deepEqual(withoutClock(spawned), withoutClock(await reseal(args, settings)));
-    assert.equal(spawned.code, group === 'cert' ? 1 : 0, spawned.out + spawned.err);
+    assert.equal(spawned.code, ['cert', 'store'].includes(group) ? 1 : 0, spawned.out + spawned.err);
     assert.notEqual(spawned.out, '');
   });
 }
