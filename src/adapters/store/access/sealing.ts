@@ -84,7 +84,14 @@ export interface Sealing {
   rotate(onProgress: (progress: RotationProgress) => void): Promise<Rotation>;
 }
 
-export function sealingIn(db: Db, sealer: Sealer, engine: Pick<Engine, 'locksRows'>, now: Clock): Sealing {
+export function sealingIn(
+  db: Db,
+  sealer: Sealer,
+  engine: Pick<Engine, 'locksRows' | 'clockOffsetMs'>,
+  now: Clock,
+): Sealing {
+  /** The database's clock: an instance whose own is behind must not pass for a lost one. */
+  const sharedNow = async (executor: Db) => Math.round(now() + (await engine.clockOffsetMs(executor, now)));
   const canaryIn = (executor: Db) =>
     executor.selectFrom('sealed_secret').select('sealed').where('name', '=', CANARY.name);
   const sealCanary = () => sealer.seal(CANARY.text, CANARY_BINDING);
@@ -107,7 +114,7 @@ export function sealingIn(db: Db, sealer: Sealer, engine: Pick<Engine, 'locksRow
     const rows = await executor
       .selectFrom('instance')
       .selectAll()
-      .where('seen_at', '>', now() - LIVE_MS)
+      .where('seen_at', '>', (await sharedNow(executor)) - LIVE_MS)
       .orderBy('name')
       .execute();
     return rows.map((row) => ({
@@ -205,9 +212,10 @@ export function sealingIn(db: Db, sealer: Sealer, engine: Pick<Engine, 'locksRow
     async announce({ id, name }) {
       await db.transaction().execute(async (tx) => {
         sealer.use(await lockedCanaryKey(tx));
+        const at = await sharedNow(tx);
         const row = {
           name,
-          seen_at: now(),
+          seen_at: at,
           seal_keys: listText(sealer.keyIds),
           sealing_with: sealer.activeKeyId,
         };
@@ -218,7 +226,7 @@ export function sealingIn(db: Db, sealer: Sealer, engine: Pick<Engine, 'locksRow
           .execute();
         await tx
           .deleteFrom('instance')
-          .where('seen_at', '<', now() - FORGET_MS)
+          .where('seen_at', '<', at - FORGET_MS)
           .execute();
       });
     },
