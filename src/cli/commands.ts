@@ -25,7 +25,9 @@ import {
   sandboxHttpList,
   sandboxHttpSet,
 } from './sandbox-world.ts';
+import { sealRotate, sealStatus } from './seal.ts';
 import { doctor, sandbox, sandboxCallbacks, sandboxReset, serve } from './service.ts';
+import { storeCopy } from './store.ts';
 
 export const COMMANDS: Readonly<Record<string, Command>> = {
   sandbox,
@@ -70,5 +72,8 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
   'ca list': caList,
   'ca import': caImport,
   'blocklist import': blocklistImport,
+  'seal status': sealStatus,
+  'seal rotate': sealRotate,
+  'store copy': storeCopy,
   doctor,
 };

@@ -1,17 +1,19 @@
 // The composition root: opens the store for a configuration and builds the use cases over it. serve.ts adds HTTP.
 import { createMetrics } from '../adapters/metrics/metrics.ts';
 import { randomBytes } from '../adapters/seal/random.ts';
+import { SealBroken } from '../adapters/seal/seal.ts';
 import { openSealer } from '../adapters/seal/seal-check.ts';
 import { type OpenStore, openStore } from '../adapters/store/store.ts';
 import type { Config } from '../config/config.ts';
 import type { Clock } from '../domain/clock.ts';
+import { Refusal } from '../domain/errors.ts';
 import { idMaker } from '../domain/ids.ts';
 import type { AppServices } from '../http/server.ts';
 import { type Log, mask } from '../kernel/log.ts';
 import { authenticateCaller } from '../usecases/access/authenticate-caller.ts';
 import { changeAccount } from '../usecases/access/change-account.ts';
 import { type ManageAccess, manageAccess } from '../usecases/access/manage-access.ts';
-import { makeFolder, storeProblem } from './start-up.ts';
+import { makeFolder, requireNoForgottenStore, storeProblem } from './start-up.ts';
 
 /** The only dependencies that tests replace. */
 export interface ClockAndLog {
@@ -28,8 +30,11 @@ export interface App extends AppServices {
 
 export async function openApp(config: Config, { now, log }: ClockAndLog): Promise<App> {
   makeFolder(config.dataDir);
+  await requireNoForgottenStore(config).catch((error) => {
+    throw storeProblem(error, config);
+  });
   const metrics = createMetrics();
-  const { sealer, confirm } = openSealer(config.sealKey);
+  const { sealer, problemOf } = openSealer(config.sealKey);
   const store = await openStore(config.database, sealer, now, {
     onCommit: metrics.storeCommitted,
     onUnavailable(error) {
@@ -40,10 +45,10 @@ export async function openApp(config: Config, { now, log }: ClockAndLog): Promis
     throw storeProblem(error, config);
   });
   try {
-    await confirm(store);
+    await store.sealing.confirm();
   } catch (error) {
     await store.close();
-    throw error;
+    throw problemOf(error);
   }
   const newId = idMaker(now, randomBytes);
   return {
@@ -54,7 +59,24 @@ export async function openApp(config: Config, { now, log }: ClockAndLog): Promis
     access: manageAccess({ store, now, newId, randomBytes }),
     authenticate: authenticateCaller(store, now),
     changeAccount: changeAccount(store, now, newId),
-    probeWrite: () => store.probeWrite(),
+    checkReady: readinessOf(store, log),
     close: () => store.close(),
+  };
+}
+
+/** A value without a key is a part of the service that fails, however well the rest works; each such state is logged once. */
+function readinessOf(store: OpenStore, log: Log): () => Promise<void> {
+  let reported = '';
+  return async () => {
+    await store.probeWrite();
+    try {
+      await store.sealing.requireKeys();
+      reported = '';
+    } catch (error) {
+      if (!(error instanceof SealBroken)) throw error;
+      if (error.message !== reported) log({ event: 'warning', text: error.message });
+      reported = error.message;
+      throw new Refusal('service_busy', { retryAfterSeconds: 1, cause: error });
+    }
   };
 }

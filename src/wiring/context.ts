@@ -15,6 +15,7 @@ import { type Diagnostic, EXIT, Problem } from '../kernel/problem.ts';
 import { announcement } from '../sandbox/announce.ts';
 import { type App, openApp } from './app.ts';
 import type { Running } from './serve.ts';
+import { requireNoForgottenStore } from './start-up.ts';
 
 const now = Date.now;
 /** A terminal and a launcher may both forward the same signal; within this time it counts once. */
@@ -47,6 +48,13 @@ export function commandContext(environment: Environment): Context {
 
   return {
     now,
+
+    report: (line) => process.stderr.write(`${line}\n`),
+
+    async storeCommands() {
+      const { storeCommands } = await import('./store-commands.ts');
+      return storeCommands(load(), now);
+    },
 
     withAccess: (work) => withApp(({ access }) => work(access)),
 
@@ -151,9 +159,24 @@ async function diagnose(environment: Environment): Promise<Diagnostic[]> {
   findings.push(products.diagnostic, runtime, checkSm2(), ...files);
   // With a problem in the files, opening the store would only report it again.
   if (files.every(({ state }) => state !== 'problem')) {
-    findings.push(...(await checkStore(config.database, sealKeysOf(config.sealKey), now, products.longestDays)));
+    const stores = await forgottenStore(config);
+    findings.push(
+      ...(stores ?? (await checkStore(config.database, sealKeysOf(config.sealKey), now, products.longestDays))),
+    );
   }
   return [...findings, await checkResolver(config.dnsServers)];
+}
+
+/** An unreachable database is reported by the check of the store itself. */
+async function forgottenStore(config: Config): Promise<Diagnostic[] | undefined> {
+  try {
+    await requireNoForgottenStore(config);
+  } catch (error) {
+    if (error instanceof Problem) {
+      return [{ check: 'store', state: 'problem', text: error.message, remedy: error.remedy }];
+    }
+  }
+  return undefined;
 }
 
 /**

@@ -15,7 +15,6 @@ import type { Config } from '../config/config.ts';
 import { type Catalog, PRODUCTS } from '../domain/catalog/products.ts';
 import { type CertificateAuthority, ISSUER_KEY_TYPES, type Issuer } from '../domain/certificate/authority.ts';
 import type { Clock } from '../domain/clock.ts';
-import type { Store } from '../domain/store.ts';
 import { batches } from '../kernel/concurrency.ts';
 import { auditLog } from '../usecases/access/audit.ts';
 import { type UseCloudKey, useCloudKey } from '../usecases/cloud-keys/use-cloud-key.ts';
@@ -31,6 +30,7 @@ import { type ShowValidation, showValidation } from '../usecases/validation/show
 import type { App } from './app.ts';
 import { logUnexpected } from './background.ts';
 import { openRevocation, type RevocationServices } from './revocation.ts';
+import { serviceSecrets } from './service-secrets.ts';
 import { openValidation, type ValidationNetwork } from './validation.ts';
 
 export interface Issuance extends RevocationServices {
@@ -59,14 +59,6 @@ export interface Issuance extends RevocationServices {
 const FORGOTTEN_AT_ONCE = 1_000;
 /** P-256 takes 0.1 ms each: a turn of the event loop stays short. */
 const CSRS_PER_TURN = 64;
-const SERVICE_SECRET = 'cloud-key-secret';
-const SERVICE_SECRET_BYTES = 32;
-
-/** Keys the wrapping of cloud-held keys and the values of domain validation. Exists in the sealed store only. */
-async function serviceSecret({ secrets }: Pick<Store, 'secrets'>): Promise<Uint8Array> {
-  const made = Buffer.from(randomBytes(SERVICE_SECRET_BYTES)).toString('base64');
-  return Buffer.from(await secrets.claim(SERVICE_SECRET, made), 'base64');
-}
 
 export async function openIssuance(
   { store, newId, log }: App,
@@ -95,15 +87,16 @@ export async function openIssuance(
     { products, issuers: () => issuers, keyTypes, now },
   );
   const pool = workerPool();
-  const secret = await serviceSecret(store);
+  const secretFor = await serviceSecrets(store);
+  const digestSecret = secretFor('request digest');
   const tools = {
-    ...openValidation(config, now, secret, network),
+    ...openValidation(config, now, secretFor('domain validation'), network),
     pendingMs: config.validation.pendingMs,
     random: Math.random,
     onError: logUnexpected(log),
     store,
     authority,
-    keys: keyMaker(pool, secret),
+    keys: keyMaker(pool, secretFor('cloud-key wrapping')),
     products,
     now,
     newId,
@@ -130,7 +123,7 @@ export async function openIssuance(
     showValidation: validation,
     show: showOrders(store, validation),
     cloudKeys: useCloudKey({ ...tools, randomBytes }),
-    digestOf: (text) => createHmac('sha256', secret).update('request body ').update(text).digest('hex'),
+    digestOf: (text) => createHmac('sha256', digestSecret).update('request body ').update(text).digest('hex'),
     close: () => pool.close(),
     async sweep() {
       const voided = await voidLostIssuances(store, now, newId);

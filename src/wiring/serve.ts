@@ -7,6 +7,7 @@ import { buildServer } from '../http/server.ts';
 import { type App, type ClockAndLog, openApp } from './app.ts';
 import { type Chore, logUnexpected, runPeriodically } from './background.ts';
 import { type CallbackServices, openCallbacks } from './callbacks.ts';
+import { announceInstance } from './instance.ts';
 import { type Issuance, openIssuance } from './issuance.ts';
 import { claimMode, listenProblem, readTls } from './start-up.ts';
 
@@ -53,7 +54,9 @@ export async function serveApp(app: App, services: Issuance & CallbackServices, 
     },
   );
   const { host, port } = config;
-  await server.listen({ host, port }).catch((error) => {
+  const instance = await announceInstance(app);
+  await server.listen({ host, port }).catch(async (error) => {
+    await instance.withdraw();
     throw listenProblem(error, host, port);
   });
   address = `${config.tls ? 'https' : 'http'}://${urlHost(host)}:${(server.server.address() as AddressInfo).port}`;
@@ -63,6 +66,7 @@ export async function serveApp(app: App, services: Issuance & CallbackServices, 
     { everyMs: VALIDATE_MS, run: services.proveDomains.proveDue },
     ...services.deliveryChores,
     ...services.revocationChores,
+    instance.chore,
   ];
   const background = runPeriodically(chores, logUnexpected(app.log));
   app.store.onEventsCommitted(services.dispatcher.wake);
@@ -81,6 +85,7 @@ export async function serveApp(app: App, services: Issuance & CallbackServices, 
       await delivered;
       await background.stop();
       await services.close();
+      await instance.withdraw();
       await app.close();
       app.log({ event: 'stopped', text: 'all requests are finished or refused' });
     },

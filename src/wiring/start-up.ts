@@ -1,8 +1,10 @@
 // Start-up checks and their error messages: data folder, database, TLS files, port, and a data folder that belongs to the
 // other mode.
-import { mkdirSync, readFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { createSecureContext } from 'node:tls';
 import { lockFolder } from '../adapters/store/engine/folder-lock.ts';
+import { isInUse } from '../adapters/store/store.ts';
 import type { Config } from '../config/config.ts';
 import { Refusal } from '../domain/errors.ts';
 import type { Store } from '../domain/store.ts';
@@ -40,6 +42,19 @@ export function storeProblem(error: unknown, { database, dataDir }: Config): unk
         'Check that it is running and that RESEAL_DATABASE_URL has the right host, database, user and password.',
         { cause },
       );
+}
+
+/** Throws a Problem for an empty PostgreSQL beside a populated embedded database: it would become a new authority. */
+export async function requireNoForgottenStore({ database, dataDir }: Config): Promise<void> {
+  const file = join(dataDir, 'reseal.db');
+  if (database.kind === 'sqlite' || !existsSync(file)) return;
+  if ((await isInUse(database)) || !(await isInUse({ kind: 'sqlite', file }))) return;
+  const { host, pathname } = new URL(database.url);
+  throw new Problem(
+    EXIT.configuration,
+    `PostgreSQL at ${host}${pathname} is empty, and ${file} has data: starting would create a new root`,
+    'Copy the data first, with RESEAL_DATABASE_URL unset: reseal store copy --to postgres://… . To begin anew, move the file away.',
+  );
 }
 
 /** Binds the store to a mode on first use. Throws a Problem if it is bound to the other one. */

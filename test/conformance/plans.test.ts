@@ -11,6 +11,7 @@ import { deliveriesIn } from '../../src/adapters/store/callbacks/deliveries.ts';
 import { deliveryQueueIn } from '../../src/adapters/store/callbacks/delivery-queue.ts';
 import type { Engine } from '../../src/adapters/store/engine/engine.ts';
 import type { Db, Schema } from '../../src/adapters/store/engine/schema.ts';
+import { SEALED_PLACES, sealKeysInUse, valuesSealedBy } from '../../src/adapters/store/engine/sealed.ts';
 import { certificatesIn } from '../../src/adapters/store/issuance/certificates.ts';
 import { idempotencyKeysIn } from '../../src/adapters/store/issuance/idempotency-keys.ts';
 import { ordersIn } from '../../src/adapters/store/issuance/orders.ts';
@@ -70,6 +71,10 @@ function everyLookUp(db: Db, engine: Engine): Readonly<Record<string, () => Prom
     'a page of a list': () => revokedSerialsIn(db).page(list, { upTo: 1, expiredBefore: 0, after: '0', limit: 50 }),
     'the head of a list': () => crlsIn(db).head(list),
     'a list': () => crlsIn(db).find(list),
+    'the seal keys in use': () => sealKeysInUse(db),
+    'the values that a key has sealed': async () => {
+      for (const place of SEALED_PLACES) await valuesSealedBy(db, place, 'a', 50).next();
+    },
     ...deliveryLookUps(db, engine),
   };
 }

@@ -163,8 +163,11 @@ async function folderWithIssuers(): Promise<string> {
 
 export async function startApp(environment: Environment = {}): Promise<TestApp> {
   const app = new TestApp(newFolder());
-  withIssuers ??= folderWithIssuers();
-  cpSync(await withIssuers, app.folder, { recursive: true });
+  // Beside an empty PostgreSQL a populated reseal.db would be a problem.
+  if (!environment.RESEAL_DATABASE_URL) {
+    withIssuers ??= folderWithIssuers();
+    cpSync(await withIssuers, app.folder, { recursive: true });
+  }
   await app.start(environment);
   return app;
 }
