@@ -187,7 +187,10 @@ export class GroupCommit {
   /** In a group without other members. Returns the group of those that succeeded. */
   async #runTogether(round: readonly Work[], group: Group): Promise<Group> {
     try {
-      for (const work of round) work.run();
+      for (const work of round) {
+        this.#requireTransaction();
+        work.run();
+      }
       this.#join(group, round);
       return group;
     } catch (error) {
