@@ -18,7 +18,15 @@ export interface RequestLine {
 }
 
 export interface NoticeLine {
-  readonly event: 'listening' | 'stopping' | 'stopped' | 'store_unavailable' | 'issuers_changed' | 'warning';
+  readonly event:
+    | 'listening'
+    | 'stopping'
+    | 'stopped'
+    | 'process_started'
+    | 'process_ended'
+    | 'store_unavailable'
+    | 'issuers_changed'
+    | 'warning';
   readonly text: string;
 }
 
@@ -69,15 +77,25 @@ export function mask(message: string): string {
     .slice(0, 500);
 }
 
-export function logTo(stream: { write(text: string): unknown }, format: 'json' | 'text', now: () => number): Log {
-  const render = format === 'json' ? asJson : asText;
-  return (line) => stream.write(`${render(line, new Date(now()).toISOString())}\n`);
+interface LogFormat {
+  readonly format: 'json' | 'text';
+  /** Names the process, where several share the stream. Each line is one write, so that lines do not mix. */
+  readonly process?: string | undefined;
 }
 
-const asJson = (line: LogLine, time: string): string => JSON.stringify({ time, ...line });
+export function logTo(
+  stream: { write(text: string): unknown },
+  { format, process }: LogFormat,
+  now: () => number,
+): Log {
+  const render = format === 'json' ? asJson : asText;
+  return (line) => stream.write(`${render(line, new Date(now()).toISOString(), process)}\n`);
+}
 
-function asText(line: LogLine, time: string): string {
-  const at = time.slice(11, 19);
+const asJson = (line: LogLine, time: string, process?: string): string => JSON.stringify({ time, process, ...line });
+
+function asText(line: LogLine, time: string, process?: string): string {
+  const at = `${time.slice(11, 19)}${process === undefined ? '' : ` [${process}]`}`;
   switch (line.event) {
     case 'request':
       return `${at} ${line.status} ${line.method} ${line.route ?? '(no route)'} ${line.code} ${line.ms} ms`;

@@ -1,6 +1,7 @@
 // Opens issuance: products, the certificate authority, and the use cases over both. Commands that do not issue skip it,
 // because making the first issuers takes a second.
 import { createHmac } from 'node:crypto';
+import { availableParallelism } from 'node:os';
 import { openAuthority } from '../adapters/ca/authority.ts';
 import { readCsr } from '../adapters/ca/csr.ts';
 import { ensureIssuers } from '../adapters/ca/issuers.ts';
@@ -52,6 +53,8 @@ export interface Issuance extends RevocationServices {
    * the number of voided issuances.
    */
   readonly sweep: () => Promise<number>;
+  /** The part of `sweep` that every process needs: activates imported issuers. */
+  readonly takeUpIssuers: () => Promise<void>;
   /** Stops the worker threads. */
   readonly close: () => Promise<void>;
 }
@@ -69,7 +72,7 @@ async function serviceSecret({ secrets }: Pick<Store, 'secrets'>): Promise<Uint8
 }
 
 export async function openIssuance(
-  { store, newId, log }: App,
+  { store, newId, log, peers }: App,
   config: Config,
   now: Clock,
   network?: ValidationNetwork,
@@ -94,7 +97,10 @@ export async function openIssuance(
     { store, newId, log },
     { products, issuers: () => issuers, keyTypes, now },
   );
-  const pool = workerPool();
+  // The processes of one service share the cores.
+  const pool = workerPool({
+    threads: Math.max(1, Math.floor((availableParallelism() - 1) / Math.max(1, config.workers))),
+  });
   const secret = await serviceSecret(store);
   const tools = {
     ...openValidation(config, now, secret, network),
@@ -129,8 +135,9 @@ export async function openIssuance(
     proveDomains: proveDomains({ ...tools, issue: issuePending(tools) }),
     showValidation: validation,
     show: showOrders(store, validation),
-    cloudKeys: useCloudKey({ ...tools, randomBytes }),
+    cloudKeys: useCloudKey({ ...tools, randomBytes, withKeyLock: peers.withLock }),
     digestOf: (text) => createHmac('sha256', secret).update('request body ').update(text).digest('hex'),
+    takeUpIssuers,
     close: () => pool.close(),
     async sweep() {
       const voided = await voidLostIssuances(store, now, newId);

@@ -53,7 +53,7 @@ export function sendTestCallback(tools: CallbackTools): SendTestCallback {
     const policy = policyFor(account.id);
     // Needs no DNS query, so it costs no token of the rate limit.
     if (isPrivateUrl(url, policy)) throw new Refusal('callback_private_domain');
-    using _slot = acquireSlot(account.id, url.host);
+    using _slot = await acquireSlot(account.id, url.host);
     await authorize(by, request, url);
 
     const [id, orderId, certificateId] = [placeholderId(newId()), placeholderId(newId()), placeholderId(newId())];
