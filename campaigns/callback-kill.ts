@@ -111,7 +111,7 @@ export async function killDuringCallbacks(engine: EngineName, plan: CallbackKill
   return report;
 }
 
-async function subscribe(settings: Settings, orders: readonly PlacedOrder[], url: string): Promise<void> {
+export async function subscribe(settings: Settings, orders: readonly PlacedOrder[], url: string): Promise<void> {
   await withStore(settings, async (app) => {
     const { callbacks } = openCallbacks(app, readConfig(settings).config, Date.now);
     for (const { key } of orders) {
