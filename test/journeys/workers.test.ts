@@ -10,6 +10,7 @@ import { placeOrders, ReissueClient } from '../../campaigns/reissues.ts';
 import { makeKeys, type Service, type Settings, startService, withTables } from '../../campaigns/service.ts';
 import { type Key, newFolder } from '../support/app.ts';
 import { environmentFor } from '../support/callback-app.ts';
+import { rule } from '../support/contract.ts';
 import { body, type PlacedOrder } from '../support/orders.ts';
 import { HOST, Outside } from '../support/outside.ts';
 import { spawnReseal } from '../support/process.ts';
@@ -49,7 +50,7 @@ async function reissue({ url }: Service, orders: readonly PlacedOrder[], each: n
   return (await Promise.all(answers)).flat();
 }
 
-test('two workers share the load, their metrics are sums, and the log says who answered', async () => {
+rule('ops 14', 'shows the sums over all processes of the service, whichever worker is asked', async () => {
   const settings = { RESEAL_DATA_DIR: newFolder() };
   const orders = await placeOrders(settings, 4);
   await using service = await start(settings);
@@ -67,7 +68,7 @@ test('two workers share the load, their metrics are sums, and the log says who a
   assert.deepEqual(processesOf(service.process), []);
 });
 
-test('a limit counted by the supervisor, and one in the store, hold over all workers', async () => {
+rule('ops 15', 'hold over all workers together', async () => {
   await using outside = await Outside.open();
   const held: Socket[] = [];
   const receiver = await outside.receiver({ script: (socket) => void held.push(socket) });
@@ -99,7 +100,7 @@ test('a limit counted by the supervisor, and one in the store, hold over all wor
   assert.equal(new Set(Array.from(workers, ([, name]) => name)).size, 2);
 });
 
-test('a killed worker is replaced, and nothing it had acknowledged is lost', async () => {
+rule('ops 16', 'is replaced, nothing that it had acknowledged is lost', async () => {
   const settings = { RESEAL_DATA_DIR: newFolder() };
   const orders = await placeOrders(settings, 4);
   await using service = await start(settings);
@@ -123,7 +124,7 @@ test('a killed worker is replaced, and nothing it had acknowledged is lost', asy
   );
 });
 
-test('callbacks go on when the background process was killed', async () => {
+rule('ops 16', 'nothing that it had acknowledged is lost, and its work is taken over', async () => {
   await using outside = await Outside.open();
   const receiver = await outside.receiver();
   const settings = { RESEAL_DATA_DIR: newFolder(), ...(environmentFor(outside) as Settings) };
@@ -138,7 +139,7 @@ test('callbacks go on when the background process was killed', async () => {
   await until(() => receiver.requests.length === 2, 'the second callback');
 });
 
-test('no process outlives a killed supervisor', async () => {
+rule('ops 17', 'No process of the service outlives the one that the operator has started', async () => {
   await using service = await start({ RESEAL_DATA_DIR: newFolder() }, 1);
   const processes = processesOf(service.process);
   assert.equal(processes.length, 2);
