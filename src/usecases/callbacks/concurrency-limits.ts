@@ -77,8 +77,8 @@ export interface DeliverySlots {
   /** Undefined if there is no free slot. */
   tryAcquire(request: SlotRequest): Disposable | undefined;
   isFree(request: SlotRequest): boolean;
-  /** How many more the account may have in flight. */
-  freeFor(accountId: AccountId): number;
+  /** How many more the account may have in flight to the host, at most. */
+  freeFor(accountId: AccountId, host: string): number;
   inFlight(accountId: AccountId): number;
   isFull(): boolean;
 }
@@ -97,7 +97,10 @@ export function deliverySlots({ total, perAccount, perHost }: ConcurrencyLimits)
   return {
     isFree,
     tryAcquire: (request) => (isFree(request) ? acquire(boundsOf(request).map(([key]) => key)) : undefined),
-    freeFor: (accountId) => Math.max(0, Math.min(perAccount - count(accountKey(accountId)), total - count(TOTAL))),
+    freeFor(accountId, host) {
+      const left = Math.min(perAccount, total - count(TOTAL), perHost - count(hostKey(host)));
+      return Math.max(0, left - count(accountKey(accountId)));
+    },
     inFlight: (accountId) => count(accountKey(accountId)),
     isFull: () => count(TOTAL) >= total,
   };

@@ -62,7 +62,7 @@ export function sendTestCallback(tools: CallbackTools): SendTestCallback {
     const outcome = await callOut({ url, method: 'POST', headers, body, policy, signal });
     const report = reportOf(outcome, id, accessKey, now());
     // The receiver works: closes the circuit breaker, so that pending events are sent at once.
-    if (isSaved) await store.callbackLanes.reset(account.id, now());
+    if (isSaved) await store.callbackLanes.reset([account.id], now());
     return report;
   };
 }
