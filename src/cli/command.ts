@@ -104,8 +104,8 @@ export interface Context {
   withAuthorities<T>(work: (authorities: Authorities) => Promise<T>): Promise<T>;
   /** Commands on the DNS records and files that a sandbox serves. */
   sandboxWorld(): Promise<WorldCommands>;
-  /** Serves until a signal arrives. */
-  serve(): Promise<void>;
+  /** Serves until a signal arrives. Without a number of workers the configured one is used. */
+  serve(workers: string | undefined): Promise<void>;
   serveSandbox(): Promise<void>;
   resetSandbox(): Promise<{ folder: string; deleted: string[] }>;
   /** Undefined if no sandbox was ever started here. */

@@ -13,6 +13,7 @@ import { type Log, mask } from '../kernel/log.ts';
 import { authenticateCaller } from '../usecases/access/authenticate-caller.ts';
 import { changeAccount } from '../usecases/access/change-account.ts';
 import { type ManageAccess, manageAccess } from '../usecases/access/manage-access.ts';
+import { noPeers, type Peers } from './peers.ts';
 import { makeFolder, requireNoForgottenStore, storeProblem } from './start-up.ts';
 
 /** The only dependencies that tests replace. */
@@ -21,14 +22,21 @@ export interface ClockAndLog {
   readonly log: Log;
 }
 
+/** The process that an app is opened in. */
+export interface Surroundings extends ClockAndLog {
+  /** Left out where one process is the whole service. */
+  readonly peers?: Peers;
+}
+
 export interface App extends AppServices {
   readonly metrics: ReturnType<typeof createMetrics>;
   readonly access: ManageAccess;
   readonly store: OpenStore;
+  readonly peers: Peers;
   close(): Promise<void>;
 }
 
-export async function openApp(config: Config, { now, log }: ClockAndLog): Promise<App> {
+export async function openApp(config: Config, { now, log, peers = noPeers(config) }: Surroundings): Promise<App> {
   makeFolder(config.dataDir);
   await requireNoForgottenStore(config).catch((error) => {
     throw storeProblem(error, config);
@@ -54,8 +62,9 @@ export async function openApp(config: Config, { now, log }: ClockAndLog): Promis
   return {
     newId,
     log,
-    metrics,
+    metrics: { ...metrics, text: () => peers.metricsText(metrics) },
     store,
+    peers,
     access: manageAccess({ store, now, newId, randomBytes }),
     authenticate: authenticateCaller(store, now),
     changeAccount: changeAccount(store, now, newId),

@@ -15,9 +15,12 @@ import { type Diagnostic, EXIT, Problem } from '../kernel/problem.ts';
 import { announcement } from '../sandbox/announce.ts';
 import { type App, openApp } from './app.ts';
 import type { Running } from './serve.ts';
+import { fewerWorkers, workersOf } from './shares.ts';
 import { requireNoForgottenStore } from './start-up.ts';
+import type { Supervised } from './supervisor.ts';
 
 const now = Date.now;
+const { stdout } = process;
 /** A terminal and a launcher may both forward the same signal; within this time it counts once. */
 const SAME_SIGNAL_MS = 500;
 // Longer than a connection waits to be accepted, too short to delay a restart noticeably.
@@ -29,12 +32,12 @@ const loadSandbox = () => import('./sandbox.ts');
 const loadSandboxWorld = () => import('../sandbox/world.ts');
 
 export function commandContext(environment: Environment): Context {
-  const load = (log?: Log): Config => {
-    const { config, warnings } = readConfig(environment);
+  const load = (log?: Log, overrides: Environment = {}): Config => {
+    const { config, warnings } = readConfig({ ...environment, ...overrides });
     for (const text of warnings) log?.({ event: 'warning', text });
     return config;
   };
-  const logAs = (format: 'json' | 'text') => logTo(process.stdout, format, now);
+  const logAs = (format: 'json' | 'text', process?: string) => logTo(stdout, { format, process }, now);
   /** Log lines are dropped: stdout is for the command's output, and store failures reach the operator as errors. */
   async function withApp<T>(work: (app: App, config: Config) => Promise<T>): Promise<T> {
     const config = load();
@@ -101,17 +104,26 @@ export function commandContext(environment: Environment): Context {
         return work({ list: () => store.issuers.listPublic(), adopt, block });
       }),
 
-    async serve() {
-      const log = logAs(load().logFormat ?? 'json');
-      const { serve } = await loadServe();
-      await untilSignal(log, () => serve(load(log), { now, log }));
+    async serve(workers) {
+      const overrides = workers === undefined ? {} : { RESEAL_WORKERS: workers };
+      const asked = load(undefined, overrides);
+      const config = { ...asked, workers: workersOf(asked) };
+      const log = logAs(config.logFormat ?? 'json', config.workers > 0 ? 'supervisor' : undefined);
+      load(log, overrides);
+      if (config.workers < asked.workers) log({ event: 'warning', text: fewerWorkers(config) });
+      if (config.workers === 0) {
+        const { serve } = await loadServe();
+        return await untilSignal(log, () => serve(config, { now, log }));
+      }
+      const { supervise } = await import('./supervisor.ts');
+      await untilSignal(log, () => supervise(config, { now, log }));
     },
 
     async serveSandbox() {
       const log = logAs(load().logFormat ?? 'text');
       const { serveSandbox } = await loadSandbox();
       await untilSignal(log, async () => {
-        const running = await serveSandbox(load(log), { now, log });
+        const running = await serveSandbox({ ...load(log), workers: 0 }, { now, log });
         process.stdout.write(`${announcement(running.sandbox, running.file, running.csrs)}\n`);
         return running;
       });
@@ -183,7 +195,7 @@ async function forgottenStore(config: Config): Promise<Diagnostic[] | undefined>
  * Shuts down gracefully on the first signal, exits at once on a second one. Handlers are installed before anything
  * starts, so that an early signal does not kill a half-started service.
  */
-async function untilSignal(log: Log, start: () => Promise<Running>): Promise<void> {
+async function untilSignal(log: Log, start: () => Promise<Running | Supervised>): Promise<void> {
   const { promise: signalled, resolve } = Promise.withResolvers<void>();
   let firstAt = Number.POSITIVE_INFINITY;
   const onSignal = () => {
@@ -199,6 +211,9 @@ async function untilSignal(log: Log, start: () => Promise<Running>): Promise<voi
     process.exit(EXIT.bug);
   });
   const running = await start();
-  await signalled;
-  await running.stop(DRAIN_MS);
+  try {
+    await ('failed' in running ? Promise.race([signalled, running.outputClosed, running.failed]) : signalled);
+  } finally {
+    await running.stop(DRAIN_MS);
+  }
 }

@@ -2,20 +2,18 @@
 import { hostname } from 'node:os';
 import { ANNOUNCE_MS } from '../adapters/store/access/sealing.ts';
 import type { App } from './app.ts';
-import type { Chore } from './background.ts';
+import { logUnexpected, runPeriodically } from './background.ts';
 
-interface AnnouncedInstance {
-  readonly chore: Chore;
-  /** Best effort: an instance that cannot say goodbye is forgotten after its last announcement has aged. */
-  withdraw(): Promise<void>;
-}
-
-export async function announceInstance({ store, newId }: App): Promise<AnnouncedInstance> {
+/** Until disposed of, at best: an instance that cannot say goodbye is forgotten after its last announcement has aged. */
+export async function announceInstance({ store, newId, log }: App): Promise<AsyncDisposable> {
   const instance = { id: newId(), name: `${hostname()}, process ${process.pid}` };
   const announce = () => store.sealing.announce(instance);
   await announce();
+  const announcing = runPeriodically([{ everyMs: ANNOUNCE_MS, run: announce }], logUnexpected(log));
   return {
-    chore: { everyMs: ANNOUNCE_MS, run: announce },
-    withdraw: () => store.sealing.withdraw(instance).catch(() => {}),
+    async [Symbol.asyncDispose]() {
+      await announcing.stop();
+      await store.sealing.withdraw(instance).catch(() => {});
+    },
   };
 }

@@ -1,6 +1,7 @@
 // Opens issuance: products, the certificate authority, and the use cases over both. Commands that do not issue skip it,
 // because making the first issuers takes a second.
 import { createHmac } from 'node:crypto';
+import { availableParallelism } from 'node:os';
 import { openAuthority } from '../adapters/ca/authority.ts';
 import { readCsr } from '../adapters/ca/csr.ts';
 import { ensureIssuers } from '../adapters/ca/issuers.ts';
@@ -52,6 +53,8 @@ export interface Issuance extends RevocationServices {
    * the number of voided issuances.
    */
   readonly sweep: () => Promise<number>;
+  /** The part of `sweep` that every process needs: activates imported issuers. */
+  readonly takeUpIssuers: () => Promise<void>;
   /** Stops the worker threads. */
   readonly close: () => Promise<void>;
 }
@@ -61,7 +64,7 @@ const FORGOTTEN_AT_ONCE = 1_000;
 const CSRS_PER_TURN = 64;
 
 export async function openIssuance(
-  { store, newId, log }: App,
+  { store, newId, log, peers }: App,
   config: Config,
   now: Clock,
   network?: ValidationNetwork,
@@ -86,7 +89,10 @@ export async function openIssuance(
     { store, newId, log },
     { products, issuers: () => issuers, keyTypes, now },
   );
-  const pool = workerPool();
+  // The processes of one service share the cores.
+  const pool = workerPool({
+    threads: Math.max(1, Math.floor((availableParallelism() - 1) / Math.max(1, config.workers))),
+  });
   const secretFor = await serviceSecrets(store);
   const digestSecret = secretFor('request digest');
   const tools = {
@@ -122,8 +128,9 @@ export async function openIssuance(
     proveDomains: proveDomains({ ...tools, issue: issuePending(tools) }),
     showValidation: validation,
     show: showOrders(store, validation),
-    cloudKeys: useCloudKey({ ...tools, randomBytes }),
+    cloudKeys: useCloudKey({ ...tools, randomBytes, withKeyLock: peers.withLock }),
     digestOf: (text) => createHmac('sha256', digestSecret).update('request body ').update(text).digest('hex'),
+    takeUpIssuers,
     close: () => pool.close(),
     async sweep() {
       const voided = await voidLostIssuances(store, now, newId);

@@ -8,6 +8,7 @@ import { isInUse } from '../adapters/store/store.ts';
 import type { Config } from '../config/config.ts';
 import { Refusal } from '../domain/errors.ts';
 import type { Store } from '../domain/store.ts';
+import type { Log } from '../kernel/log.ts';
 import { EXIT, Problem } from '../kernel/problem.ts';
 
 const codeOf = (error: unknown): string => (error as NodeJS.ErrnoException).code ?? 'unknown error';
@@ -104,6 +105,14 @@ export function lockSandbox({ database, dataDir }: Config): { release(): void } 
     `a sandbox is already running in ${dataDir}`,
     'Stop it first, or choose another folder with RESEAL_DATA_DIR and another port with RESEAL_PORT.',
   );
+}
+
+export function warnOfSandboxRules({ callbacks }: Config, log: Log): void {
+  if (callbacks.sandboxAllow.length === 0) return;
+  log({
+    event: 'warning',
+    text: 'RESEAL_SANDBOX_ALLOW has no effect outside the sandbox; see RESEAL_CALLBACK_ALLOW',
+  });
 }
 
 export function readTls({ certFile, keyFile }: { certFile: string; keyFile: string }): { cert: string; key: string } {

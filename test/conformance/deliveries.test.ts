@@ -105,18 +105,38 @@ for (const engine of await bothEngines()) {
       await lease(store, events, 'second', NOW + 120_000);
       const [one] = events as [PendingEvent];
       const lost = { event: one, token: 'first', attempt: attempt(1) };
-      for (const note of ['markDelivered', 'scheduleRetry', 'markFailed'] as const) {
+      assert.deepEqual(await store.transaction((tx) => tx.deliveryQueue.markDelivered([lost], NOW)), []);
+      for (const note of ['scheduleRetry', 'markFailed'] as const) {
         const noted = store.transaction((tx) => tx.deliveryQueue[note](lost, NOW, 'attempts_used_up'));
         assert.equal(await noted, false, note);
       }
       assert.equal(await store.transaction((tx) => tx.deliveryQueue.release(one, 'first', NOW)), false);
       assert.deepEqual((await store.deliveries.attemptsOf(['e1'])).get('e1'), undefined);
       const kept = { ...lost, token: 'second' };
-      assert.equal(await store.transaction((tx) => tx.deliveryQueue.markDelivered(kept, NOW + 7)), true);
-      assert.equal(await store.transaction((tx) => tx.deliveryQueue.markDelivered(kept, NOW + 8)), false, 'once');
+      const both = await store.transaction((tx) => tx.deliveryQueue.markDelivered([lost, kept], NOW + 7));
+      assert.deepEqual(both, [kept]);
+      assert.deepEqual(await store.transaction((tx) => tx.deliveryQueue.markDelivered([kept], NOW + 8)), [], 'once');
       const [done] = await listed(store);
       assert.deepEqual([done?.state, done?.settledAt, done?.attempts], ['delivered', NOW + 7, 1]);
       assert.deepEqual((await store.deliveries.attemptsOf(['e1'])).get('e1'), [attempt(1)]);
+    });
+
+    testStore('many attempts of several claims are recorded together, those with a lease only', async (store) => {
+      const ids = Array.from({ length: 40 }, (_, index) => `e${String(index).padStart(2, '0')}`);
+      for (const id of ids) await store.outbox.add(event(id));
+      await sort(store);
+      const events = await due(store);
+      await lease(store, events.slice(0, 33), 'first');
+      await lease(store, events.slice(33), 'second');
+      await lease(store, events.slice(5, 6), 'another');
+      const leased = events.map((one, index) => ({
+        ...{ event: one, token: index < 33 ? 'first' : 'second', attempt: attempt(1) },
+      }));
+      const held = await store.transaction((tx) => tx.deliveryQueue.markDelivered(leased, NOW + 7));
+      assert.deepEqual(idsOf(held.map((one) => one.event)).sort(), ids.toSpliced(5, 1));
+      const states = (await listed(store)).filter(({ state }) => state !== 'delivered');
+      assert.deepEqual(idsOf(states), [ids[5]]);
+      assert.equal((await store.deliveries.attemptsOf(ids)).size, 39);
     });
 
     testStore('each event is leased by one of several concurrent instances', async (store, another) => {
@@ -129,8 +149,9 @@ for (const engine of await bothEngines()) {
         for (let rounds = 0; rounds < 100 && taken.length < MANY; rounds += 1) {
           await sort(one);
           const claim = claimDeliveries({ store: one, now: () => NOW, newId, slots: deliverySlots(limits) });
-          for (const accountId of ['a', 'b'])
-            taken.push(...(await claim(accountId)).claimed.map((had) => had.event.id));
+          for (const { claimed } of (await claim(['a', 'b'])).values()) {
+            taken.push(...claimed.map(({ event }) => event.id));
+          }
         }
       };
       await Promise.all(stores.map(instance));
@@ -165,10 +186,10 @@ for (const engine of await bothEngines()) {
       const [first, second] = events as [PendingEvent, PendingEvent];
       await store.transaction(async (tx) => {
         await tx.deliveryQueue.scheduleRetry({ event: first, token: 't', attempt: attempt(1) }, NOW + 10);
-        await tx.deliveryQueue.markDelivered({ event: second, token: 't', attempt: attempt(1) }, NOW);
+        await tx.deliveryQueue.markDelivered([{ event: second, token: 't', attempt: attempt(1) }], NOW);
       });
       assert.equal(await dueAt({ failures: 9, openCount: 1 }), 10);
-      await store.callbackLanes.reset('a', NOW);
+      await store.callbackLanes.reset(['a'], NOW);
       assert.deepEqual(await store.callbackLanes.due(NOW, 10), ['a'], 'due at once after a reset');
       const healed = await store.transaction((tx) => tx.callbackLanes.tryLock('a'));
       assert.deepEqual([healed?.failures, healed?.openCount], [0, 0]);

@@ -1,5 +1,5 @@
 // Prometheus metrics. Labels come from closed sets (routes, methods, statuses), never from accounts or raw paths.
-import { Counter, collectDefaultMetrics, Histogram, Registry } from 'prom-client';
+import { Counter, collectDefaultMetrics, Histogram, type MetricObject, Registry } from 'prom-client';
 import { deliveryMetrics } from './delivery-metrics.ts';
 
 interface RequestFacts {
@@ -45,5 +45,9 @@ export function createMetrics() {
     storeUnavailable: () => unavailable.inc(),
     deliveries: deliveryMetrics(registry),
     text: () => registry.metrics(),
+    values: (): Promise<MetricValues> => registry.getMetricsAsJSON(),
   };
 }
+
+/** The metrics of one process, as they pass between processes. */
+export type MetricValues = readonly MetricObject[];

@@ -11,11 +11,8 @@ import {
   GroupCommit,
   type GroupCommitLimits,
 } from '../../../src/adapters/store/engine/group-commit.ts';
-import {
-  isSqliteBusy,
-  isSqliteUnavailable,
-  SqliteConnection,
-} from '../../../src/adapters/store/engine/sqlite-connection.ts';
+import { SqliteConnection } from '../../../src/adapters/store/engine/sqlite-connection.ts';
+import { isSqliteUnavailable } from '../../../src/adapters/store/engine/sqlite-errors.ts';
 import { newFolder } from '../../support/app.ts';
 
 /** A disk that fails at a statement, as often as it is listed; and what was sent to it. */
@@ -246,7 +243,7 @@ test('works wait for another process’s write lock without blocking the event l
 test('works fail when another process does not release the write lock in time, and later ones are written', async () => {
   using store = opened({ maxWaitMs: 20 });
   store.other.exec('begin immediate');
-  for (const work of namesUpTo(3).map(store.insert)) await assert.rejects(work, isSqliteBusy);
+  for (const work of namesUpTo(3).map(store.insert)) await assert.rejects(work, LockTimeout);
   store.other.exec('rollback');
   await store.insert('later');
   assert.deepEqual(store.stored(), ['later']);

@@ -14,7 +14,8 @@ import { columnsOf } from './columns.ts';
 import type { Column, Engine, Rows } from './engine.ts';
 import { LockTimeout } from './fifo-lock.ts';
 import { DEFAULT_LIMITS, GroupCommit, type GroupCommitLimits, RolledBack, type Ticket } from './group-commit.ts';
-import { isSqliteUnavailable, SqliteConnection } from './sqlite-connection.ts';
+import { SqliteConnection } from './sqlite-connection.ts';
+import { isSqliteUnavailable } from './sqlite-errors.ts';
 
 interface SqliteOptions {
   readonly file: string;
