@@ -53,6 +53,7 @@ export async function serveApp(app: App, services: Issuance & CallbackServices, 
       maxRequests: config.maxRequests,
     },
   );
+  await services.crls.makeDue();
   const { host, port } = config;
   const instance = await announceInstance(app);
   await server.listen({ host, port }).catch(async (error) => {
