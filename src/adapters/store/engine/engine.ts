@@ -29,6 +29,10 @@ export interface Engine {
   lockForMigration(transaction: Transaction): Promise<void>;
   /** Throws on dangling foreign keys, where migrations run without the database's own check. */
   checkReferences(transaction: Transaction): Promise<void>;
+  /** Throws a Problem if the database is a backup file, on which no service may run before it was restored. */
+  requireLive(db: Db): Promise<void>;
+  /** What is damaged in the database's files and references, in the engine's words; empty if nothing is. */
+  integrityFaults(db: Db): Promise<string[]>;
   /** Drops all foreign keys, for rows that arrive in any order. Returns the statements that bring them back. */
   dropReferences(transaction: Transaction): Promise<string[]>;
   /** Every column of every table, from the database's catalog. */

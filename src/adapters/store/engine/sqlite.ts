@@ -10,6 +10,7 @@ import {
   SqliteDialect,
   sql,
 } from 'kysely';
+import { EXIT, Problem } from '../../../kernel/problem.ts';
 import type { Column, Engine } from './engine.ts';
 import { LockTimeout } from './fifo-lock.ts';
 import { DEFAULT_LIMITS, GroupCommit, type GroupCommitLimits, RolledBack, type Ticket } from './group-commit.ts';
@@ -21,7 +22,13 @@ interface SqliteOptions {
   readonly onCommit?: (groupSize: number) => void;
   /** Defers foreign key checks to the end: changing a table in SQLite means dropping it first. */
   readonly isMigrating?: boolean;
+  /** Opens a file that no process writes to, such as a backup, and leaves it unchanged. */
+  readonly isReadOnly?: boolean;
 }
+
+/** SQLite's application id of a backup file. */
+export const BACKUP_ID = 0x72736c62;
+const MAX_FAULTS = 20;
 
 export function sqliteEngine(options: SqliteOptions): Engine {
   return {
@@ -34,6 +41,25 @@ export function sqliteEngine(options: SqliteOptions): Engine {
     async checkReferences(transaction) {
       const { rows } = await sql`pragma foreign_key_check`.execute(transaction);
       if (rows.length > 0) throw new Error(`a migration left ${rows.length} dangling references`);
+    },
+    async requireLive(db) {
+      const { rows } = await sql<{ application_id: number }>`pragma application_id`.execute(db);
+      if (rows[0]?.application_id !== BACKUP_ID) return;
+      throw new Problem(
+        EXIT.refused,
+        `${options.file} is a backup: a service on it would forget what was revoked since`,
+        `Move it away, then: reseal restore FILE --crl …`,
+      );
+    },
+    async integrityFaults(db) {
+      const { rows: pages } = await sql<{
+        integrity_check: string;
+      }>`pragma integrity_check(${sql.lit(MAX_FAULTS)})`.execute(db);
+      const { rows: references } = await sql<{ table: string; parent: string }>`pragma foreign_key_check`.execute(db);
+      return [
+        ...pages.map(({ integrity_check: fault }) => fault).filter((fault) => fault !== 'ok'),
+        ...references.slice(0, MAX_FAULTS).map(({ table, parent }) => `a row of ${table} refers to no ${parent}`),
+      ];
     },
     // A migrating connection does not enforce them.
     async dropReferences() {
@@ -92,9 +118,9 @@ class GroupCommitDriver implements Driver {
   }
 
   async init(): Promise<void> {
-    const { file, limits = DEFAULT_LIMITS, onCommit = () => {}, isMigrating = false } = this.#options;
+    const { file, limits = DEFAULT_LIMITS, onCommit = () => {}, isMigrating = false, isReadOnly } = this.#options;
     // The writer first: it creates the file and its WAL, which a read-only connection cannot.
-    const writer = new SqliteConnection(file, isMigrating ? 'migrate' : 'write');
+    const writer = new SqliteConnection(file, isReadOnly ? 'read' : isMigrating ? 'migrate' : 'write');
     const reader = new SqliteConnection(file, 'read');
     this.#opened = { writer, reader, groups: new GroupCommit(writer, limits, onCommit) };
   }
@@ -102,7 +128,7 @@ class GroupCommitDriver implements Driver {
   async acquireConnection(): Promise<GroupCommitConnection> {
     if (!this.#opened) throw new Error('the driver is not open');
     const { writer, reader, groups } = this.#opened;
-    return new GroupCommitConnection(writer, reader, groups);
+    return new GroupCommitConnection(writer, reader, groups, this.#options.isReadOnly);
   }
 
   async beginTransaction(connection: GroupCommitConnection): Promise<void> {
@@ -131,9 +157,11 @@ class GroupCommitConnection implements DatabaseConnection {
   readonly #writer: SqliteConnection;
   readonly #reader: SqliteConnection;
   readonly #groups: GroupCommit;
+  readonly #isReadOnly: boolean;
   #ticket: Ticket | undefined;
 
-  constructor(writer: SqliteConnection, reader: SqliteConnection, groups: GroupCommit) {
+  constructor(writer: SqliteConnection, reader: SqliteConnection, groups: GroupCommit, isReadOnly = false) {
+    this.#isReadOnly = isReadOnly;
     this.#writer = writer;
     this.#reader = reader;
     this.#groups = groups;
@@ -162,7 +190,7 @@ class GroupCommitConnection implements DatabaseConnection {
         throw error;
       }
     }
-    if (SelectQueryNode.is(query.query)) return this.#reader.run<R>(query.sql, query.parameters);
+    if (this.#isReadOnly || SelectQueryNode.is(query.query)) return this.#reader.run<R>(query.sql, query.parameters);
     return await this.#asTransaction<R>(query);
   }
 
