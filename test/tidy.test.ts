@@ -28,7 +28,9 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
 /** Folders from the bottom up: each may import from itself and from those listed before it. */
 const RANKING = [
   'src/kernel',
-  ...['clock', 'page', 'rate', 'secret', 'ids', 'errors', 'canonical-json'].map((leaf) => `src/domain/${leaf}.ts`),
+  ...['clock', 'page', 'rate', 'secret', 'ids', 'errors', 'canonical-json', 'backup'].map(
+    (leaf) => `src/domain/${leaf}.ts`,
+  ),
   'src/domain/certificate',
   'src/domain/catalog',
   'src/domain/access',
@@ -59,12 +61,13 @@ const RANKING = [
   'src/adapters/keys',
   'src/adapters/store/engine',
   'src/adapters/store/access',
+  'src/adapters/store/callbacks',
   'src/adapters/store/issuance',
   'src/adapters/store/validation',
   'src/adapters/store/revocation',
-  'src/adapters/store/callbacks',
   'src/adapters/store/cloud-keys',
   'src/adapters/store/store.ts',
+  'src/adapters/backup',
   'src/adapters/doctor',
   'src/http/front',
   'src/http/access',

@@ -2,9 +2,10 @@
 // codes.
 import type { ParseArgsOptionDescriptor } from 'node:util';
 import type { Account } from '../domain/access/account.ts';
+import type { Manifest } from '../domain/backup.ts';
 import type { CallbackReport } from '../domain/callbacks/report.ts';
 import type { Issuer, PublicIssuer } from '../domain/certificate/authority.ts';
-import type { CrlHead } from '../domain/revocation/ports.ts';
+import type { CrlHead, ReadCrl } from '../domain/revocation/ports.ts';
 import type { Diagnostic, ExitCode } from '../kernel/problem.ts';
 import type { WorldCommands } from '../sandbox/world.ts';
 import type { ManageAccess } from '../usecases/access/manage-access.ts';
@@ -15,6 +16,7 @@ import type { PlaceOrder } from '../usecases/issuance/place-order.ts';
 import type { ShowOrders } from '../usecases/issuance/show-orders.ts';
 import type { ChangeRevocation } from '../usecases/revocation/change-revocation.ts';
 import type { InterruptedIssuances } from '../usecases/revocation/interrupted-issuances.ts';
+import type { RestoredRevocations } from '../usecases/revocation/restore-revocations.ts';
 import type { RevokeCertificate } from '../usecases/revocation/revoke-certificate.ts';
 import type { RevokeKey } from '../usecases/revocation/revoke-key.ts';
 import type { ProveDomains } from '../usecases/validation/prove-domains.ts';
@@ -49,6 +51,36 @@ export interface RevocationCommands {
   heads(): Promise<CrlHead[]>;
   /** Fingerprint of the key in a PEM text: a public or private key, a CSR, or a certificate. */
   fingerprintOf(text: string): string;
+}
+
+/** Keeps a snapshot of PostgreSQL open while a dump is made from it. */
+export interface Hold {
+  announce(snapshot: string): void;
+  /** Resolves when the dump has ended. */
+  released(): Promise<void>;
+}
+
+export interface RestoreReport extends RestoredRevocations {
+  /** RFC 3339; absent when only CRLs were read. */
+  readonly takenAt?: string;
+  readonly lists: readonly (Pick<ReadCrl, 'issuerId' | 'shard' | 'number' | 'thisUpdate'> & {
+    readonly source: string;
+    readonly entries: number;
+  })[];
+  /** CRLs that the store has published and none was given for. */
+  readonly missing: readonly CrlHead[];
+}
+
+export interface BackupCommands {
+  /** `progress` takes a part from 0 to 1. */
+  take(file: string, hold: Hold | undefined, progress: (part: number) => void): Promise<Manifest>;
+  /** Without a file: the database that RESEAL_DATABASE_URL names, compared with nothing. */
+  verify(file: string | undefined): Promise<Diagnostic[]>;
+  /** `acceptsLoss`: revocations made since the backup may be lost. */
+  restore(file: string, crls: readonly string[], acceptsLoss: boolean): Promise<RestoreReport>;
+  importCrls(crls: readonly string[]): Promise<RestoreReport>;
+  /** Whether the store knows all that published CRLs say. */
+  compareCrls(crls: readonly string[]): Promise<Diagnostic>;
 }
 
 export interface SealStatus {
@@ -102,6 +134,10 @@ export interface Context {
   withRevocation<T>(work: (revocation: RevocationCommands) => Promise<T>): Promise<T>;
   withCloudKeys<T>(work: (cloudKeys: OperateCloudKeys) => Promise<T>): Promise<T>;
   withAuthorities<T>(work: (authorities: Authorities) => Promise<T>): Promise<T>;
+  /** Opens nothing by itself: a backup is taken from a running service. */
+  withBackups<T>(work: (backups: BackupCommands) => Promise<T>): Promise<T>;
+  /** Prints the snapshot to standard output, and releases it when standard input ends. */
+  hold(): Hold;
   /** Commands on the DNS records and files that a sandbox serves. */
   sandboxWorld(): Promise<WorldCommands>;
   /** Serves until a signal arrives. Without a number of workers the configured one is used. */
@@ -122,7 +158,7 @@ export interface Output {
 
 export interface Arguments {
   readonly positionals: readonly string[];
-  readonly options: Readonly<Record<string, string | boolean | undefined>>;
+  readonly options: Readonly<Record<string, string | boolean | readonly string[] | undefined>>;
 }
 
 export interface Command {

@@ -1,5 +1,6 @@
 // The table of commands: what is typed after `reseal`, and what it runs.
 import { accountCreate, accountList, accountShow } from './account.ts';
+import { backup, backupVerify, crlImport, restore } from './backup.ts';
 import { blocklistImport, caImport, caList } from './ca.ts';
 import { callbackDelete, callbackRotate, callbackSet, callbackShow, callbackTest } from './callback.ts';
 import { callbackDeliveries, callbackReplay, callbackResend } from './callback-deliveries.ts';
@@ -58,6 +59,7 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
   'cert revoke-key': certRevokeKey,
   'cert interrupted': certInterrupted,
   'crl show': crlShow,
+  'crl import': crlImport,
   'callback show': callbackShow,
   'callback set': callbackSet,
   'callback delete': callbackDelete,
@@ -72,6 +74,9 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
   'ca list': caList,
   'ca import': caImport,
   'blocklist import': blocklistImport,
+  backup,
+  'backup verify': backupVerify,
+  restore,
   'seal status': sealStatus,
   'seal rotate': sealRotate,
   'store copy': storeCopy,

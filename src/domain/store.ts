@@ -29,7 +29,7 @@ export interface Settings {
   claim(name: SettingName, value: string): Promise<string>;
   put(name: SettingName, value: string): Promise<void>;
 }
-export type SettingName = 'mode' | 'last_write_probe';
+export type SettingName = 'mode' | 'last_write_probe' | 'last_backup_at';
 
 export interface Repositories {
   readonly accounts: Accounts;

@@ -1,5 +1,6 @@
 // The commands' context, wired to the real services. The environment is read only when a command needs it, so that help
 // works with an invalid configuration.
+import { finished } from 'node:stream/promises';
 import { type ImportedIssuer, readImportedIssuer } from '../adapters/ca/imported-issuer.ts';
 import { checkFolder, checkSealKey, checkTls } from '../adapters/doctor/files.ts';
 import { checkProducts } from '../adapters/doctor/products.ts';
@@ -143,6 +144,16 @@ export function commandContext(environment: Environment): Context {
       const { readSandboxFile } = await import('../sandbox/folder.ts');
       return readSandboxFile(load().dataDir);
     },
+
+    async withBackups(work) {
+      const { backupCommands } = await import('./backup.ts');
+      return await work(backupCommands(load(), now));
+    },
+
+    hold: () => ({
+      announce: (snapshot) => void process.stdout.write(`${snapshot}\n`),
+      released: () => finished(process.stdin.resume()),
+    }),
 
     async sandboxWorld() {
       const { worldCommands } = await loadSandboxWorld();

@@ -107,6 +107,7 @@ export async function listen(app: App, services: Services, config: Config): Prom
       maxRequests: config.maxRequests,
     },
   );
+  await services.crls.makeDue();
   const { host, port } = config;
   await server.listen({ host, port }).catch((error) => {
     throw listenProblem(error, host, port);

@@ -229,6 +229,43 @@ for (const engine of await bothEngines()) {
       ]);
     });
 
+    testStore('a serial number without a certificate is revoked, and its reason may become graver', async (store) => {
+      const { revokedSerials } = store;
+      const orphan = revoked(200, { certificateId: null });
+      await revokedSerials.insert(orphan);
+      await revokedSerials.insert(revoked(1));
+      const { serial } = orphan;
+      assert.equal((await revokedSerials.statusOf(ISSUER, serial)).kind, 'revoked');
+      await revokedSerials.changeReasonOf({ ...orphan, reason: 'key_compromise' });
+      await revokedSerials.changeReasonOf({ ...revoked(1), reason: 'key_compromise' });
+      assert.deepEqual(
+        await revokedSerials.reasonsOf(ISSUER, [orphan, revoked(1), revoked(2)]),
+        new Map([
+          [serial, 'key_compromise'],
+          [serialOf(1), 'superseded'],
+        ]),
+      );
+      const ref = { accountId: 'a', orderId: 'o', certificateId: 'c2' };
+      assert.deepEqual(
+        [await revokedSerials.ownerOf(ISSUER, serialOf(2)), await revokedSerials.ownerOf(ISSUER, serial)],
+        [ref, undefined],
+      );
+      assert.equal(await revokedSerials.ownerOf('x-root', serialOf(2)), undefined);
+    });
+
+    testStore('a CRL that was published before is adopted unless a later one is stored', async ({ crls }) => {
+      assert.equal(await crls.adopt(list(5)), true);
+      assert.deepEqual(
+        [await crls.adopt(list(5)), await crls.adopt(list(4)), await crls.adopt(list(6))],
+        [false, false, true],
+      );
+      assert.deepEqual([(await crls.find(LIST))?.number, [...((await crls.find(LIST))?.der ?? [])]], [6, [6]]);
+      await crls.makeDue(NOW - 5);
+      assert.equal((await crls.head(LIST))?.thisUpdate, NOW - 5);
+      await crls.makeDue(NOW - 1);
+      assert.equal((await crls.head(LIST))?.thisUpdate, NOW - 5, 'never moved forward');
+    });
+
     testStore('addresses are listed by last use', async ({ pkiAddresses }) => {
       for (const [url, at] of [
         ['http://one', 1],

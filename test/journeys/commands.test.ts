@@ -31,14 +31,16 @@ const GROUPS: Readonly<Record<string, readonly string[]>> = {
   blocklist: ['blocklist', 'import', blocklist],
   callback: ['callback', 'show', key.accountId, '--json'],
   'cloud-key': ['cloud-key', 'list', holder.accountId],
+  backup: ['backup', 'verify', blocklist],
+  restore: ['restore', blocklist, '--json'],
   seal: ['seal', 'status'],
   store: ['store', 'copy', '--to', app.folder, '--json'],
   doctor: ['doctor', '--json'],
   sandbox: ['sandbox', 'dns', 'list'],
 };
 
-/** Refused: nothing to revoke, and the store itself as the target. */
-const EXPECTED_CODES: Readonly<Record<string, number>> = { cert: 1, store: 2 };
+/** Refused: nothing to revoke, no backup, and the store itself as the target. */
+const EXPECTED_CODES: Readonly<Record<string, number>> = { cert: 1, backup: 1, restore: 1, store: 2 };
 
 /** Ends only on a signal, and other journeys spawn it. */
 const SERVES = 'serve';

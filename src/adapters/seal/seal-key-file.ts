@@ -97,8 +97,8 @@ function requireOwn(file: string): void {
   }
 }
 
-/** Makes the directory entry durable: a power loss must not lose the key after secrets were sealed under it. */
-function syncFolder(folder: string): void {
+/** Makes a directory entry durable: a power loss must not lose the key after secrets were sealed under it. */
+export function syncFolder(folder: string): void {
   if (process.platform === 'win32') return;
   const descriptor = openSync(folder, 'r');
   try {

@@ -34,7 +34,12 @@ export interface CrlPublisher {
   serve(crl: CrlRef): Promise<PublishedCrl | undefined>;
   /** Publishes every CRL that is due. Returns how many were published. */
   publishDue(): Promise<number>;
+  /** Makes every CRL due: at a start the store may be older than what was published, after a restore of any kind. */
+  makeDue(): Promise<void>;
 }
+
+/** Twice the time, so that CRLs are due for instances whose clock is behind as well. */
+export const longDue = (now: number): number => now - 2 * RENEW_AFTER_MS;
 
 interface PublisherTools {
   readonly store: Store;
@@ -145,6 +150,8 @@ export function crlPublisher({ store, now, signers, withLock }: PublisherTools):
       const next = await store.crls.head(crl);
       return next && (await readCached(crl, next));
     },
+
+    makeDue: () => store.crls.makeDue(longDue(now())),
 
     async publishDue() {
       const urls = await store.pkiAddresses.list(MAX_ADDRESSES);

@@ -30,8 +30,8 @@ export interface TableContents {
 /** A table that exists in a store for as long as a copy into it is not finished. */
 export const COPY_MARKER = 'store_copy';
 
-/** About this copy of the store rather than in it: applied migrations, running instances, an unfinished copy. */
-const NOT_CONTENTS: ReadonlySet<string> = new Set(['migration', 'instance', COPY_MARKER]);
+/** About this copy of the store rather than in it: migrations, instances, an unfinished copy, a backup's manifest. */
+const NOT_CONTENTS: ReadonlySet<string> = new Set(['migration', 'instance', COPY_MARKER, 'backup_manifest']);
 
 const FIRST_ROWS = 32;
 const MAX_ROWS = 512;

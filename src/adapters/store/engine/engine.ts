@@ -46,6 +46,10 @@ export interface Engine {
     combine(statements: readonly CompiledQuery[]): readonly CompiledQuery[];
     run(combined: readonly CompiledQuery[]): Promise<Rows>;
   };
+  /** Throws a Problem if the database is a backup file, on which no service may run before it was restored. */
+  requireLive(db: Db): Promise<void>;
+  /** What is damaged in the database's files and references, in the engine's words; empty if nothing is. */
+  integrityFaults(db: Db): Promise<string[]>;
   /** Drops all foreign keys, for rows that arrive in any order. Returns the statements that bring them back. */
   dropReferences(transaction: Transaction): Promise<string[]>;
   /** Every column of every table, from the database's catalog. */

@@ -72,6 +72,11 @@ export function postgresEngine(options: PostgresOptions): Engine {
     },
     // PostgreSQL enforces foreign keys during a migration too.
     async checkReferences() {},
+    // A dump is restored by PostgreSQL's own tools, which check pages and references.
+    async requireLive() {},
+    async integrityFaults() {
+      return [];
+    },
     async dropReferences(transaction) {
       const { rows } = await sql<{ table: string; name: string; definition: string }>`
         select conrelid::regclass::text as "table", quote_ident(conname) as name, pg_get_constraintdef(oid) as definition

@@ -251,7 +251,7 @@ export interface Schema {
     issuer_id: string;
     shard: number;
     serial: string;
-    certificate_id: CertificateId;
+    certificate_id: CertificateId | null;
     reason: RevocationReason;
     revoked_at: number;
     not_after: number;

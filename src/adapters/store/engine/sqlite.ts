@@ -10,6 +10,7 @@ import {
   SqliteDialect,
   sql,
 } from 'kysely';
+import { EXIT, Problem } from '../../../kernel/problem.ts';
 import { columnsOf } from './columns.ts';
 import type { Column, Engine, Rows } from './engine.ts';
 import { LockTimeout } from './fifo-lock.ts';
@@ -23,7 +24,13 @@ interface SqliteOptions {
   readonly onCommit?: (groupSize: number) => void;
   /** Defers foreign key checks to the end: changing a table in SQLite means dropping it first. */
   readonly isMigrating?: boolean;
+  /** Opens a file that no process writes to, such as a backup, and leaves it unchanged. */
+  readonly isReadOnly?: boolean;
 }
+
+/** SQLite's application id of a backup file. */
+export const BACKUP_ID = 0x72736c62;
+const MAX_FAULTS = 20;
 
 export function sqliteEngine(options: SqliteOptions): Engine {
   const connections = new Connections(options);
@@ -47,6 +54,25 @@ export function sqliteEngine(options: SqliteOptions): Engine {
     async checkReferences(transaction) {
       const { rows } = await sql`pragma foreign_key_check`.execute(transaction);
       if (rows.length > 0) throw new Error(`a migration left ${rows.length} dangling references`);
+    },
+    async requireLive(db) {
+      const { rows } = await sql<{ application_id: number }>`pragma application_id`.execute(db);
+      if (rows[0]?.application_id !== BACKUP_ID) return;
+      throw new Problem(
+        EXIT.refused,
+        `${options.file} is a backup: a service on it would forget what was revoked since`,
+        `Move it away, then: reseal restore FILE --crl …`,
+      );
+    },
+    async integrityFaults(db) {
+      const { rows: pages } = await sql<{
+        integrity_check: string;
+      }>`pragma integrity_check(${sql.lit(MAX_FAULTS)})`.execute(db);
+      const { rows: references } = await sql<{ table: string; parent: string }>`pragma foreign_key_check`.execute(db);
+      return [
+        ...pages.map(({ integrity_check: fault }) => fault).filter((fault) => fault !== 'ok'),
+        ...references.slice(0, MAX_FAULTS).map(({ table, parent }) => `a row of ${table} refers to no ${parent}`),
+      ];
     },
     // A migrating connection does not enforce them.
     async dropReferences() {
@@ -84,6 +110,7 @@ interface Opened {
   readonly writer: SqliteConnection;
   readonly reader: SqliteConnection;
   readonly groups: GroupCommit;
+  readonly isReadOnly: boolean;
 }
 
 /** One writer and one reader of a file, opened by the first use. */
@@ -101,11 +128,17 @@ class Connections {
   }
 
   #open(): Opened {
-    const { file, limits = DEFAULT_LIMITS, onCommit = () => {}, isMigrating = false } = this.#options;
+    const {
+      file,
+      limits = DEFAULT_LIMITS,
+      onCommit = () => {},
+      isMigrating = false,
+      isReadOnly = false,
+    } = this.#options;
     // The writer first: it creates the file and its WAL, which a read-only connection cannot.
-    const writer = new SqliteConnection(file, isMigrating ? 'migrate' : 'write');
+    const writer = new SqliteConnection(file, isReadOnly ? 'read' : isMigrating ? 'migrate' : 'write');
     const reader = new SqliteConnection(file, 'read');
-    return { writer, reader, groups: new GroupCommit(writer, limits, onCommit) };
+    return { writer, reader, groups: new GroupCommit(writer, limits, onCommit), isReadOnly };
   }
 
   async close(): Promise<void> {
@@ -197,7 +230,7 @@ class GroupCommitConnection implements DatabaseConnection {
   }
 
   async executeQuery<R>(query: CompiledQuery): Promise<QueryResult<R>> {
-    const { writer, reader, groups } = this.#opened;
+    const { writer, reader, groups, isReadOnly } = this.#opened;
     if (this.#ticket) {
       groups.requireOpen(this.#ticket);
       try {
@@ -207,7 +240,7 @@ class GroupCommitConnection implements DatabaseConnection {
         throw error;
       }
     }
-    if (SelectQueryNode.is(query.query)) return reader.run<R>(query.sql, query.parameters);
+    if (isReadOnly || SelectQueryNode.is(query.query)) return reader.run<R>(query.sql, query.parameters);
     return await groups.run(() => writer.run<R>(query.sql, query.parameters));
   }
 
