@@ -17,7 +17,7 @@ import { outboxIn } from './callbacks/outbox.ts';
 import { cloudKeysIn, escrowedKeysIn } from './cloud-keys/held-keys.ts';
 import { signingGrantsIn } from './cloud-keys/signing-grants.ts';
 import { requireFinishedCopy } from './engine/copy.ts';
-import { type Engine, openEngine } from './engine/engine.ts';
+import { type Engine, openEngine, useConnection } from './engine/engine.ts';
 import { migrate } from './engine/migrations.ts';
 import { postgresEngine } from './engine/postgres.ts';
 import type { Db } from './engine/schema.ts';
@@ -108,9 +108,10 @@ export async function openStore(
       const noteEvents = () => {
         hasEvents = true;
       };
-      const result = await db
-        .transaction()
-        .execute((transaction) => work(repositoriesIn(transaction, sealer, engine, noteEvents)));
+      const result = await db.transaction().execute(async (transaction) => {
+        await useConnection(transaction);
+        return await work(repositoriesIn(transaction, sealer, engine, noteEvents));
+      });
       if (hasEvents) notify();
       return result;
     },

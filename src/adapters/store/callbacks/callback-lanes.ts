@@ -62,17 +62,21 @@ const reset = prepared((db, { accountId, now }: { accountId: AccountId; now: num
     .where('failures', '>', 0),
 );
 
-/** Makes the lane due at that time, unless it is due earlier. Creates it if needed. */
-export async function scheduleLane(db: Db, accountId: AccountId, at: number): Promise<void> {
-  await db
+const schedule = prepared((db, { accountId, at }: { accountId: AccountId; at: number }) =>
+  db
     .insertInto('callback_lane')
     .values({ ...NEW_LANE, account_id: accountId, due_at: at })
     .onConflict((conflict) =>
       conflict.column('account_id').doUpdateSet({
-        due_at: sql<number>`case when callback_lane.due_at < ${at} then callback_lane.due_at else ${at} end`,
+        due_at: sql<number>`case when callback_lane.due_at < cast(${at} as bigint) then callback_lane.due_at
+          else cast(${at} as bigint) end`,
       }),
-    )
-    .execute();
+    ),
+);
+
+/** Makes the lane due at that time, unless it is due earlier. Creates it if needed. */
+export async function scheduleLane(db: Db, accountId: AccountId, at: number): Promise<void> {
+  await schedule(db, { accountId, at });
 }
 
 /** Releases the lane's in-order lease, so that the next event of a range can be sent. */

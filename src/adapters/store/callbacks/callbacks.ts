@@ -8,6 +8,7 @@ import { Secret } from '../../../domain/secret.ts';
 import type { Sealed, Sealer } from '../../seal/seal.ts';
 import { listFrom, listText } from '../engine/columns.ts';
 import type { Engine } from '../engine/engine.ts';
+import { prepared } from '../engine/prepared.ts';
 import type { Db, Schema } from '../engine/schema.ts';
 import { SEALED } from '../engine/sealed.ts';
 
@@ -18,9 +19,30 @@ const SEPARATOR = ' ';
 const BINDINGS = SEALED.callback_settings.columns;
 type SealedColumn = keyof typeof BINDINGS;
 
+const settingsOf = (db: Db, { accountId }: { accountId: AccountId }) =>
+  db.selectFrom('callback_settings').selectAll().where('account_id', '=', accountId);
+const select = prepared(settingsOf);
+
+/**
+ * Opened values, because every delivery needs them: by what is stored, so a change is seen at once. A process that can open
+ * a value gives nothing away by remembering it.
+ */
+const opened = new WeakMap<Sealer, Map<string, Secret>>();
+const MAX_OPENED = 2_000;
+
+function openedBy(sealer: Sealer, sealed: Sealed, binding: string): Secret {
+  const known = opened.get(sealer) ?? new Map<string, Secret>();
+  opened.set(sealer, known);
+  const key = `${sealed} ${binding}`;
+  const secret = known.get(key) ?? new Secret(sealer.open(sealed, binding));
+  if (known.size >= MAX_OPENED) known.clear();
+  known.set(key, secret);
+  return secret;
+}
+
 export const callbacksIn = (db: Db, sealer: Sealer, engine: Pick<Engine, 'locksRows'>): Callbacks => {
   const open = (sealed: Sealed, accountId: AccountId, column: SealedColumn) =>
-    new Secret(sealer.open(sealed, BINDINGS[column](accountId)));
+    openedBy(sealer, sealed, BINDINGS[column](accountId));
   const seal = (secret: Secret, accountId: AccountId, column: SealedColumn) =>
     sealer.seal(secret.reveal(), BINDINGS[column](accountId));
   const signingSecretIn = (row: Schema['callback_settings']) =>
@@ -37,8 +59,7 @@ export const callbacksIn = (db: Db, sealer: Sealer, engine: Pick<Engine, 'locksR
           until: row.former_until ?? 0,
         };
 
-  const find = (accountId: AccountId) =>
-    db.selectFrom('callback_settings').selectAll().where('account_id', '=', accountId);
+  const find = (accountId: AccountId) => settingsOf(db, { accountId });
   const findLocked = (accountId: AccountId) =>
     (engine.locksRows ? find(accountId).forUpdate() : find(accountId)).executeTakeFirst();
 
@@ -55,7 +76,7 @@ export const callbacksIn = (db: Db, sealer: Sealer, engine: Pick<Engine, 'locksR
 
   return {
     async find(accountId) {
-      const row = await find(accountId).executeTakeFirst();
+      const [row] = await select(db, { accountId });
       return row && settingsFrom(row);
     },
 

@@ -83,6 +83,17 @@ interface Direct {
 /** By adapter: one belongs to one open engine, transactions included. */
 const directs = new WeakMap<object, Direct>();
 
+const connections = new WeakMap<Db, DatabaseConnection>();
+
+/** The connection of a transaction that was announced by `useConnection`. */
+export const connectionOf = (db: Db): DatabaseConnection | undefined => connections.get(db);
+
+/** Lets the prepared statements of a transaction go to its connection without Kysely's layers. */
+export async function useConnection(transaction: Transaction): Promise<void> {
+  const connection = await transaction.getExecutor().provideConnection(async (own) => own);
+  connections.set(transaction, connection);
+}
+
 /** Undefined in a transaction, whose statements belong on its own connection. */
 export const directOf = (db: Db): Direct | undefined =>
   db.isTransaction ? undefined : directs.get(db.getExecutor().adapter);

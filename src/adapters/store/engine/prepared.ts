@@ -2,7 +2,7 @@
 // SQL text is constant, so the database's statement cache hits too.
 import { type Compilable, type CompiledQuery, type RawBuilder, SelectQueryNode, sql } from 'kysely';
 import { columnsOf } from './columns.ts';
-import { directOf } from './engine.ts';
+import { connectionOf, directOf } from './engine.ts';
 import type { Db, Schema } from './schema.ts';
 
 /** Placeholder for a value; never sent to a database. */
@@ -52,7 +52,8 @@ export function prepared<Values extends object, Row>(build: Build<Values, Row>):
       const rows = direct.select(query) as readonly Row[] | Promise<readonly Row[]>;
       return rows instanceof Promise ? await rows : rows;
     }
-    return (await db.executeQuery<Row>(query)).rows;
+    const connection = connectionOf(db);
+    return (connection ? await connection.executeQuery<Row>(query) : await db.executeQuery<Row>(query)).rows;
   }
 
   return Object.assign(run, { compiled });
