@@ -11,6 +11,7 @@ import type { ManageAccess } from '../usecases/access/manage-access.ts';
 import type { ConfigureCallback } from '../usecases/callbacks/configure-callback.ts';
 import type { ManageDeliveries } from '../usecases/callbacks/manage-deliveries.ts';
 import type { OperateCloudKeys } from '../usecases/cloud-keys/operate-cloud-keys.ts';
+import type { CancelOrder } from '../usecases/issuance/cancel-order.ts';
 import type { PlaceOrder } from '../usecases/issuance/place-order.ts';
 import type { ShowOrders } from '../usecases/issuance/show-orders.ts';
 import type { ChangeRevocation } from '../usecases/revocation/change-revocation.ts';
@@ -36,6 +37,7 @@ export interface CallbackCommands {
 
 export interface OrderCommands {
   readonly placeOrder: PlaceOrder;
+  readonly cancelOrder: CancelOrder;
   readonly proveDomains: ProveDomains;
   readonly show: ShowOrders;
 }

@@ -1,5 +1,5 @@
 // The table of commands: what is typed after `reseal`, and what it runs.
-import { accountCreate, accountList, accountShow } from './account.ts';
+import { accountCreate, accountList, accountResume, accountShow, accountSuspend } from './account.ts';
 import { blocklistImport, caImport, caList } from './ca.ts';
 import { callbackDelete, callbackRotate, callbackSet, callbackShow, callbackTest } from './callback.ts';
 import { callbackDeliveries, callbackReplay, callbackResend } from './callback-deliveries.ts';
@@ -16,7 +16,7 @@ import {
 import { cloudKeyDestroy, cloudKeyList } from './cloud-key.ts';
 import type { Command } from './command.ts';
 import { keyCreate, keyDisable, keyList, keyRotate } from './key.ts';
-import { orderList, orderPlace, orderShow, orderValidate } from './order.ts';
+import { orderCancel, orderList, orderPlace, orderShow, orderValidate } from './order.ts';
 import {
   sandboxDnsClear,
   sandboxDnsList,
@@ -41,6 +41,8 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
   'account create': accountCreate,
   'account list': accountList,
   'account show': accountShow,
+  'account suspend': accountSuspend,
+  'account resume': accountResume,
   'key create': keyCreate,
   'key list': keyList,
   'key disable': keyDisable,
@@ -49,6 +51,7 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
   'order list': orderList,
   'order show': orderShow,
   'order validate': orderValidate,
+  'order cancel': orderCancel,
   'cert revoke': certRevoke,
   'cert reschedule': certReschedule,
   'cert cancel-revocation': certCancelRevocation,

@@ -29,10 +29,15 @@ export interface Caller {
 /** Who acted, for the audit log: an API caller, the operator or the service itself. */
 export interface Actor {
   readonly accountId: AccountId;
-  /** A key id, `cli` for the operator, or `service`. */
+  /** A key id, `cli:` and the operating system's user for the operator, or `service`. */
   readonly actor: string;
   readonly requestId: string | null;
 }
+
+const OPERATOR = 'cli';
+export const operatorActor = (user: string): string => `${OPERATOR}:${user}`;
+/** Earlier versions recorded the operator without the user. */
+export const isOperator = (actor: string): boolean => actor === OPERATOR || actor.startsWith(`${OPERATOR}:`);
 
 export type Action =
   | 'read'

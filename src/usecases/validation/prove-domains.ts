@@ -2,6 +2,7 @@
 // caller reports that the records are published, and on schedule with backoff. Workers take a lease on a certificate
 // first, so that instances share the work and pick up what a dead one left.
 
+import { requireActive } from '../../domain/access/account.ts';
 import type { Product } from '../../domain/catalog/products.ts';
 import type { PendingCertificate } from '../../domain/certificate/certificate.ts';
 import type { Order } from '../../domain/certificate/order.ts';
@@ -10,6 +11,7 @@ import type { AccountId, OrderId } from '../../domain/ids.ts';
 import { proofKey } from '../../domain/validation/challenge.ts';
 import { checkBackoff } from '../../domain/validation/check-result.ts';
 import type { WaitingCertificate } from '../../domain/validation/ports.ts';
+import { HOUR_MS } from '../../kernel/durations.ts';
 import { byService } from '../access/audit.ts';
 import {
   CHECK_LIMITS_MS,
@@ -39,6 +41,7 @@ const CERTIFICATES_AT_ONCE = 16;
 /** Keeps one account with unresponsive names from occupying every slot. */
 const PER_ACCOUNT = 8;
 const ACCOUNT_BUSY_MS = 30_000;
+const HELD_MS = HOUR_MS;
 /** Spreads out certificates that were ordered together. */
 const JITTER = 0.2;
 
@@ -64,6 +67,7 @@ interface PendingIssuance {
   readonly order: Order;
   readonly record: PendingCertificate;
   readonly product: Product | undefined;
+  readonly isSuspended: boolean;
 }
 
 export function proveDomains(tools: ProveTools): ProveDomains {
@@ -72,6 +76,8 @@ export function proveDomains(tools: ProveTools): ProveDomains {
     async prove(accountId, orderId) {
       const order = await store.orders.find(accountId, orderId);
       if (!order) throw new Refusal('order_not_found');
+      const account = await store.accounts.find(accountId);
+      if (account) requireActive(account);
       const certificateId = order.pendingCertificateId;
       const waiting = certificateId === null ? undefined : await store.waiting.find(accountId, certificateId);
       if (!waiting) throw notWaiting(order);
@@ -129,9 +135,10 @@ async function proveWaiting(
 ): Promise<void> {
   const pending = await findPending(tools, waiting);
   if (!pending) return;
-  const { order, record, product } = pending;
+  const { order, record, product, isSuspended } = pending;
   const at = tools.now();
   if (at >= waiting.expiresAt || at >= order.termEndsAt) return await giveUp(tools, waiting, 'it waited too long');
+  if (isSuspended) return await hold(tools, waiting);
   // The operator withdrew the product, and may offer it again.
   if (!product) return;
 
@@ -156,7 +163,8 @@ async function findPending(
   const record = await store.certificates.find(accountId, certificateId);
   // Otherwise it is being signed, or was just issued or canceled: its row is gone, or soon will be.
   if (!order || record?.state !== 'pending' || order.pendingCertificateId !== certificateId) return undefined;
-  return { order, record, product: products.get(order.productId) };
+  const account = await store.accounts.find(accountId);
+  return { order, record, product: products.get(order.productId), isSuspended: account?.suspendedAt !== null };
 }
 
 /** Persistent records are not stored as proofs: they are checked before every issuance. */
@@ -190,6 +198,12 @@ async function reschedule(
   const findings = results ? findingsOf(results, at) : waiting.findings;
   // No-op if the method was changed during the check: results of the old method do not apply to the new one.
   await store.waiting.update({ ...waiting, tries: waiting.tries + 1, dueAt, findings }, waiting.dueAt);
+}
+
+/** A suspended account is looked at again later; resuming it makes its certificates due. */
+async function hold({ store, now }: ProveTools, waiting: WaitingCertificate): Promise<void> {
+  const dueAt = Math.min(now() + HELD_MS, waiting.expiresAt);
+  await store.waiting.update({ ...waiting, dueAt }, waiting.dueAt);
 }
 
 async function giveUp(tools: ProveTools, waiting: WaitingCertificate, why: string): Promise<void> {

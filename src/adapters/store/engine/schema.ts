@@ -14,7 +14,14 @@ import type { AccountId, CertificateId, OrderId } from '../../../domain/ids.ts';
 import type { Locale } from '../../../kernel/locale.ts';
 
 export interface Schema {
-  account: { id: AccountId; name: string; kind: AccountKind; locale: Locale; created_at: number };
+  account: {
+    id: AccountId;
+    name: string;
+    kind: AccountKind;
+    locale: Locale;
+    created_at: number;
+    suspended_at: number | null;
+  };
   credential: {
     key_id: string;
     account_id: AccountId;
@@ -28,7 +35,7 @@ export interface Schema {
   audit: {
     id: string;
     at: number;
-    account_id: AccountId;
+    account_id: AccountId | null;
     actor: string;
     action: AuditAction;
     subject: string;
