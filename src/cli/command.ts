@@ -18,6 +18,8 @@ import type { ChangeRevocation } from '../usecases/revocation/change-revocation.
 import type { InterruptedIssuances } from '../usecases/revocation/interrupted-issuances.ts';
 import type { RevokeCertificate } from '../usecases/revocation/revoke-certificate.ts';
 import type { RevokeKey } from '../usecases/revocation/revoke-key.ts';
+import type { FindAnything } from '../usecases/support/find-anything.ts';
+import type { SearchAudit } from '../usecases/support/search-audit.ts';
 import type { ProveDomains } from '../usecases/validation/prove-domains.ts';
 
 /** Issuers, and the blocklist of keys. */
@@ -42,6 +44,11 @@ export interface OrderCommands {
   readonly show: ShowOrders;
 }
 
+export interface SupportCommands {
+  readonly searchAudit: SearchAudit;
+  readonly findAnything: FindAnything;
+}
+
 export interface RevocationCommands {
   readonly revoke: RevokeCertificate;
   readonly changeRevocation: ChangeRevocation;
@@ -62,6 +69,7 @@ export interface Context {
   withCallbacks<T>(work: (callbacks: CallbackCommands) => Promise<T>): Promise<T>;
   withRevocation<T>(work: (revocation: RevocationCommands) => Promise<T>): Promise<T>;
   withCloudKeys<T>(work: (cloudKeys: OperateCloudKeys) => Promise<T>): Promise<T>;
+  withSupport<T>(work: (support: SupportCommands) => Promise<T>): Promise<T>;
   withAuthorities<T>(work: (authorities: Authorities) => Promise<T>): Promise<T>;
   /** Commands on the DNS records and files that a sandbox serves. */
   sandboxWorld(): Promise<WorldCommands>;

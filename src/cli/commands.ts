@@ -26,6 +26,7 @@ import {
   sandboxHttpSet,
 } from './sandbox-world.ts';
 import { doctor, sandbox, sandboxCallbacks, sandboxReset, serve } from './service.ts';
+import { audit, find } from './support.ts';
 
 export const COMMANDS: Readonly<Record<string, Command>> = {
   sandbox,
@@ -73,5 +74,7 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
   'ca list': caList,
   'ca import': caImport,
   'blocklist import': blocklistImport,
+  audit,
+  find,
   doctor,
 };

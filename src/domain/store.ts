@@ -13,6 +13,7 @@ import type {
   Revocations,
   RevokedSerials,
 } from './revocation/ports.ts';
+import type { Finder } from './support/ports.ts';
 import type { Proofs, WaitingCertificates } from './validation/ports.ts';
 
 /** Small secrets of the service itself, sealed at rest. */
@@ -58,6 +59,7 @@ export interface Repositories {
   readonly signingGrants: SigningGrants;
   readonly idempotencyKeys: IdempotencyKeys;
   readonly blockedKeys: BlockedKeys;
+  readonly finder: Finder;
 }
 
 export interface Store extends Repositories {

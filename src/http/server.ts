@@ -16,6 +16,7 @@ import type { PlaceOrder } from '../usecases/issuance/place-order.ts';
 import type { Reissue } from '../usecases/issuance/reissue-certificate.ts';
 import type { ShowOrders } from '../usecases/issuance/show-orders.ts';
 import { accountOperations } from './access/account.ts';
+import { auditOperation, type ListAudit } from './access/audit.ts';
 import { callbackOperations } from './callbacks/callback.ts';
 import { callbackTestOperation } from './callbacks/callback-test-operation.ts';
 import { deliveryOperations } from './callbacks/deliveries.ts';
@@ -53,6 +54,7 @@ export interface AppServices {
   readonly metrics: RequestMetrics & { text(): Promise<string> };
   readonly authenticate: AuthenticateCaller;
   readonly changeAccount: ChangeAccount;
+  readonly listAudit: ListAudit;
   /** Resolves once the store has made a write durable. */
   readonly probeWrite: () => Promise<void>;
 }
@@ -121,6 +123,7 @@ export async function buildServer(services: Services, options: ServerOptions): P
       authenticateRequests(api, services.authenticate);
       refuseUnknownRoutes(api, routes);
       accountOperations(api, services.changeAccount);
+      auditOperation(api, services.listAudit);
       reissueOperation(api, services.reissue, services.digestOf);
       callbackTestOperation(api, services.sendTestCallback);
       callbackOperations(api, services.callbacks);

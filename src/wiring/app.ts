@@ -54,6 +54,7 @@ export async function openApp(config: Config, { now, log }: ClockAndLog): Promis
     access: manageAccess({ store, now, newId, randomBytes }),
     authenticate: authenticateCaller(store, now),
     changeAccount: changeAccount(store, now, newId),
+    listAudit: (accountId, page) => store.audit.listOf(accountId, page),
     probeWrite: () => store.probeWrite(),
     close: () => store.close(),
   };

@@ -79,6 +79,13 @@ export function commandContext(environment: Environment): Context {
         return await work(operateCloudKeys({ store, now, newId }));
       }),
 
+    withSupport: (work) =>
+      withApp(async ({ store }) => {
+        const { findAnything } = await import('../usecases/support/find-anything.ts');
+        const { searchAudit } = await import('../usecases/support/search-audit.ts');
+        return await work({ findAnything: findAnything(store), searchAudit: searchAudit(store) });
+      }),
+
     withAuthorities: (work) =>
       withApp(async ({ store, newId }) => {
         const { manageAuthorities } = await import('../usecases/issuance/manage-authorities.ts');

@@ -47,6 +47,7 @@ export type Action =
   | 'test_callback'
   | 'configure_callback'
   | 'change_account'
+  | 'read_audit'
   | 'use_cloud_key';
 
 type Permissions = Record<Action, boolean>;
@@ -58,6 +59,7 @@ const ORDERS_ONLY: Permissions = {
   test_callback: false,
   configure_callback: false,
   change_account: false,
+  read_audit: false,
   use_cloud_key: false,
 };
 
@@ -71,6 +73,7 @@ const MAY: Record<CredentialKind, Permissions> = {
     test_callback: true,
     configure_callback: true,
     change_account: true,
+    read_audit: true,
     use_cloud_key: true,
   },
   // Manages certificates for their whole life. The other two are deployed on servers, where keys leak.

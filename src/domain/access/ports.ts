@@ -1,5 +1,5 @@
 // Ports: what authentication, account management and the audit log need from the store.
-import type { AccountId } from '../ids.ts';
+import type { AccountId, CertificateId, OrderId } from '../ids.ts';
 import type { Page } from '../page.ts';
 import type { Account, AccountChange } from './account.ts';
 import type { Caller, Credential } from './credential.ts';
@@ -78,7 +78,25 @@ export interface AuditEntry {
   readonly details: Readonly<Record<string, string | number | null>>;
 }
 
+/** What a row is about: the order with all of its certificates, or one certificate. The ids must be those of the store. */
+export type AuditSubject = { readonly orderId: OrderId } | { readonly certificateId: CertificateId };
+
+export interface AuditFilter {
+  readonly accountId?: AccountId | undefined;
+  readonly about?: AuditSubject | undefined;
+  readonly requestId?: string | undefined;
+  /** A key id, an operator's user name, `cli` or `service`. */
+  readonly actor?: string | undefined;
+  readonly since?: number | undefined;
+  readonly until?: number | undefined;
+}
+
 export interface AuditTrail {
   append(entry: AuditEntry): Promise<void>;
+  /** Oldest first. */
   listOf(accountId: AccountId, page: Page): Promise<AuditEntry[]>;
+  /**
+   * Newest first. Reads a bounded number of rows: with a selective filter, a page that is not full may have `nextAfter`.
+   */
+  search(filter: AuditFilter, page: Page): Promise<{ entries: AuditEntry[]; nextAfter: string | null }>;
 }

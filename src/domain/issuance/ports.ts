@@ -32,7 +32,7 @@ export interface Signing {
 }
 
 export interface Orders {
-  /** Throws `duplicate_alternative_order_id` if the account has an order with that id. */
+  /** Throws `duplicate_alternative_order_id` if the account has an order with that id. Remembers its names. */
   insert(order: Order): Promise<void>;
   find(accountId: AccountId, id: OrderId): Promise<Order | undefined>;
   /** With its current certificate, in one statement: what every reissue begins with. */
@@ -40,6 +40,8 @@ export interface Orders {
     accountId: AccountId,
     id: OrderId,
   ): Promise<{ readonly order: Order; readonly current: PreviousCertificate | null } | undefined>;
+  /** Makes the order findable by these names, besides those it has carried before. */
+  rememberNames(id: OrderId, names: readonly string[]): Promise<void>;
   findByAlternative(accountId: AccountId, alternativeId: string): Promise<Order | undefined>;
   /** Locks the order until the transaction ends. */
   findForUpdate(accountId: AccountId, id: OrderId): Promise<{ order: Order; signing: Signing | null } | undefined>;

@@ -64,13 +64,13 @@ function stepsOf(
   const { request, accountId, actor, requestId = null } = call;
   const by: Actor = { accountId, actor, requestId };
   const placed = { orderId: order.id, certificateId };
-  const details = { product: product.id };
+  const details = { product: product.id, certificate_id: certificateId };
   const vouched = call.vouchesForNames && product.kind === 'ssl' ? mentionedNames(request, product.kind, []) : [];
 
   async function recordVouched(tx: Repositories): Promise<void> {
     for (const name of vouched) {
       await tx.proofs.record(accountId, name, VOUCHED, now());
-      await audit(tx, by, 'name:validated', name, { method: VOUCHED });
+      await audit(tx, by, 'name:validated', name, { method: VOUCHED, order_id: order.id });
     }
   }
 

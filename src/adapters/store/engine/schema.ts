@@ -72,6 +72,7 @@ export interface Schema {
     created_at: number;
     revision: number;
   };
+  order_name: { name: string; order_id: OrderId };
   certificate: {
     id: CertificateId;
     account_id: AccountId;

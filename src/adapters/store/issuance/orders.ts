@@ -2,7 +2,7 @@
 
 import type { Order } from '../../../domain/certificate/order.ts';
 import { Refusal } from '../../../domain/errors.ts';
-import type { CertificateId } from '../../../domain/ids.ts';
+import type { CertificateId, OrderId } from '../../../domain/ids.ts';
 import type { Orders } from '../../../domain/issuance/ports.ts';
 import type { PreviousCertificate } from '../../../domain/issuance/request.ts';
 import { listFrom, listText } from '../engine/columns.ts';
@@ -134,6 +134,15 @@ const beginSigning = prepared(
       .where('id', '=', id),
 );
 
+async function rememberNames(db: Db, id: OrderId, names: readonly string[]): Promise<void> {
+  if (names.length === 0) return;
+  await db
+    .insertInto('order_name')
+    .values([...new Set(names)].map((name) => ({ name, order_id: id })))
+    .onConflict((conflict) => conflict.doNothing())
+    .execute();
+}
+
 export const ordersIn = (db: Db, engine: Pick<Engine, 'locksRows'>): Orders => {
   return {
     async insert(order) {
@@ -155,7 +164,11 @@ export const ordersIn = (db: Db, engine: Pick<Engine, 'locksRows'>): Orders => {
         .returning('id')
         .executeTakeFirst();
       if (!inserted) throw new Refusal('duplicate_alternative_order_id');
+      const { commonName, names } = order;
+      await rememberNames(db, order.id, commonName === null ? names : [...names, commonName]);
     },
+
+    rememberNames: (id, names) => rememberNames(db, id, names),
 
     async findByAlternative(accountId, alternativeId) {
       const row = await db
