@@ -28,6 +28,7 @@ export type Config = Readonly<{
   maxRequests: number;
   shutdownMs: number;
   logFormat: 'json' | 'text' | undefined;
+  logsProbes: boolean;
 }>;
 
 export type ValidationConfig = Readonly<{
@@ -122,6 +123,7 @@ function configFrom(v: Values): Config {
     maxRequests: v.RESEAL_MAX_REQUESTS,
     shutdownMs: v.RESEAL_SHUTDOWN_SECONDS * 1000,
     logFormat: v.RESEAL_LOG_FORMAT,
+    logsProbes: v.RESEAL_LOG_PROBES,
   };
 }
 

@@ -83,6 +83,7 @@ interface ServerOptions {
   readonly trustedProxies: readonly string[];
   readonly metricsToken: string | undefined;
   readonly maxRequests: number;
+  readonly logsProbes: boolean;
 }
 
 // Several times the size of a CSR with an RSA-8192 key and a hundred names.
@@ -98,7 +99,7 @@ const SOCKET_IDLE_MS = 90_000;
 const CONNECTIONS_PER_REQUEST = 16;
 
 export async function buildServer(services: Services, options: ServerOptions): Promise<Api> {
-  const record = requestRecorder(services.log, services.metrics);
+  const record = requestRecorder(services.log, services.metrics, options.logsProbes);
   const app = Fastify(fastifyOptions(services, options, record)).withTypeProvider<TypeBoxTypeProvider>();
   app.server.maxConnections = options.maxRequests * CONNECTIONS_PER_REQUEST;
 

@@ -8,10 +8,12 @@ import type { Clock } from '../domain/clock.ts';
 import { idMaker } from '../domain/ids.ts';
 import type { AppServices } from '../http/server.ts';
 import { type Log, mask } from '../kernel/log.ts';
+import { summarized } from '../kernel/summarized-log.ts';
 import { authenticateCaller } from '../usecases/access/authenticate-caller.ts';
 import { changeAccount } from '../usecases/access/change-account.ts';
 import { type ManageAccess, manageAccess } from '../usecases/access/manage-access.ts';
 import { makeFolder, storeProblem } from './start-up.ts';
+import { storeFacts } from './store-facts.ts';
 
 /** The only dependencies that tests replace. */
 export interface ClockAndLog {
@@ -26,9 +28,14 @@ export interface App extends AppServices {
   close(): Promise<void>;
 }
 
-export async function openApp(config: Config, { now, log }: ClockAndLog): Promise<App> {
+export async function openApp(config: Config, { now, log: write }: ClockAndLog): Promise<App> {
   makeFolder(config.dataDir);
   const metrics = createMetrics();
+  const bounded = summarized(write);
+  const log: Log = (line) => {
+    if (line.event === 'error') metrics.faulted(line.chore ?? 'request');
+    bounded(line);
+  };
   const { sealer, confirm } = openSealer(config.sealKey);
   const store = await openStore(config.database, sealer, now, {
     onCommit: metrics.storeCommitted,
@@ -45,6 +52,7 @@ export async function openApp(config: Config, { now, log }: ClockAndLog): Promis
     await store.close();
     throw error;
   }
+  metrics.watchStore(storeFacts(store, now));
   const newId = idMaker(now, randomBytes);
   return {
     newId,

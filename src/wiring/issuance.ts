@@ -30,6 +30,7 @@ import { type ProveDomains, proveDomains } from '../usecases/validation/prove-do
 import { type ShowValidation, showValidation } from '../usecases/validation/show-validation.ts';
 import type { App } from './app.ts';
 import { logUnexpected } from './background.ts';
+import { issuanceObservers } from './issuance-observers.ts';
 import { openRevocation, type RevocationServices } from './revocation.ts';
 import { openValidation, type ValidationNetwork } from './validation.ts';
 
@@ -69,7 +70,7 @@ async function serviceSecret({ secrets }: Pick<Store, 'secrets'>): Promise<Uint8
 }
 
 export async function openIssuance(
-  { store, newId, log }: App,
+  { store, newId, log, metrics }: App,
   config: Config,
   now: Clock,
   network?: ValidationNetwork,
@@ -91,7 +92,7 @@ export async function openIssuance(
   }
   await store.pkiAddresses.remember(config.authority.pkiUrl, now());
   const { publishCrls, ...revocation } = openRevocation(
-    { store, newId, log },
+    { store, newId, log, metrics },
     { products, issuers: () => issuers, keyTypes, now },
   );
   const pool = workerPool();
@@ -100,7 +101,8 @@ export async function openIssuance(
     ...openValidation(config, now, secret, network),
     pendingMs: config.validation.pendingMs,
     random: Math.random,
-    onError: logUnexpected(log),
+    onError: logUnexpected(log, 'validate'),
+    ...issuanceObservers(log, metrics, now),
     store,
     authority,
     keys: keyMaker(pool, secret),

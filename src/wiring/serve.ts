@@ -5,7 +5,7 @@ import type { Config } from '../config/config.ts';
 import type { Api } from '../http/front/api.ts';
 import { buildServer } from '../http/server.ts';
 import { type App, type ClockAndLog, openApp } from './app.ts';
-import { type Chore, logUnexpected, runPeriodically } from './background.ts';
+import { type Chore, runPeriodically } from './background.ts';
 import { type CallbackServices, openCallbacks } from './callbacks.ts';
 import { type Issuance, openIssuance } from './issuance.ts';
 import { claimMode, listenProblem, readTls } from './start-up.ts';
@@ -50,6 +50,7 @@ export async function serveApp(app: App, services: Issuance & CallbackServices, 
       trustedProxies: config.trustedProxies,
       metricsToken: config.metricsToken,
       maxRequests: config.maxRequests,
+      logsProbes: config.logsProbes,
     },
   );
   const { host, port } = config;
@@ -59,12 +60,12 @@ export async function serveApp(app: App, services: Issuance & CallbackServices, 
   address = `${config.tls ? 'https' : 'http'}://${urlHost(host)}:${(server.server.address() as AddressInfo).port}`;
   app.log({ event: 'listening', text: `${address} as ${publicUrl()}` });
   const chores: Chore[] = [
-    { everyMs: SWEEP_MS, run: services.sweep },
-    { everyMs: VALIDATE_MS, run: services.proveDomains.proveDue },
+    { name: 'sweep', everyMs: SWEEP_MS, run: services.sweep },
+    { name: 'validate', everyMs: VALIDATE_MS, run: services.proveDomains.proveDue },
     ...services.deliveryChores,
     ...services.revocationChores,
   ];
-  const background = runPeriodically(chores, logUnexpected(app.log));
+  const background = runPeriodically(chores, app.log);
   app.store.onEventsCommitted(services.dispatcher.wake);
   services.dispatcher.wake();
   return {

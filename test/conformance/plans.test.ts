@@ -19,6 +19,7 @@ import { crlsIn } from '../../src/adapters/store/revocation/crls.ts';
 import { revocationsIn } from '../../src/adapters/store/revocation/revocations.ts';
 import { revokedSerialsIn } from '../../src/adapters/store/revocation/revoked-serials.ts';
 import { engineAt, openStore } from '../../src/adapters/store/store.ts';
+import { factsIn } from '../../src/adapters/store/support/facts.ts';
 import { finderIn } from '../../src/adapters/store/support/finder.ts';
 import { proofsIn } from '../../src/adapters/store/validation/proofs.ts';
 import type { AuditFilter } from '../../src/domain/access/ports.ts';
@@ -71,7 +72,7 @@ function everyLookUp(db: Db, engine: Engine): Readonly<Record<string, () => Prom
     'an idempotency key': () => idempotencyKeysIn(db).find('a1', 'o1', 'key', 0),
     'a blocked key': () => blockedKeysIn(db).has('f', 'a1'),
     'the audit trail': () => auditIn(db).listOf('a1', page),
-    ...supportLookUps(db),
+    ...supportLookUps(db, engine),
     'whether a valid certificate is left': () => certificates.hasUnrevoked('a1', 'o1', 1),
     'carrying out a revocation': () =>
       revocationsIn(db).markRevoked('c1', { reason: 'superseded', cause: 'requested', at: 1 }),
@@ -86,7 +87,7 @@ function everyLookUp(db: Db, engine: Engine): Readonly<Record<string, () => Prom
   };
 }
 
-function supportLookUps(db: Db): Readonly<Record<string, () => Promise<unknown>>> {
+function supportLookUps(db: Db, engine: Engine): Readonly<Record<string, () => Promise<unknown>>> {
   const id = firstIdAt(Date.UTC(2026, 10, 15));
   const filters: readonly AuditFilter[] = [
     { accountId: 'a1' },
@@ -96,7 +97,11 @@ function supportLookUps(db: Db): Readonly<Record<string, () => Promise<unknown>>
     { accountId: 'a1', about: { certificateId: 'c1' } },
   ];
   const texts = [id, 'o1', 'c1', 'www.example.com', '0a'.repeat(8), 'ff'.repeat(32)];
+  const facts = factsIn(db, engine);
   return {
+    'what waits': () => facts.waiting(),
+    'overdue revocations': () => facts.overdueRevocations(5),
+    'the expiry of a responder': () => facts.responderExpiry('i'),
     ...Object.fromEntries(
       filters.map((filter) => [
         `audit rows, ${JSON.stringify(filter)}`,
@@ -249,7 +254,8 @@ const SCANS: Readonly<Record<Engine['name'], (db: Db, query: CompiledQuery) => P
     const scansIn = (node: Node): string[] => {
       const isScan = node['Node Type'] === 'Seq Scan' || /^(Index|Bitmap Index)/.test(node['Node Type']);
       // Counting pending rows scans the index of pending rows, up to a bound.
-      const isCount = text.includes('count(*)') && /^outbox_(new|due)$/.test(node['Index Name'] ?? '');
+      const isCount =
+        text.includes('count(*)') && /^(outbox_(new|due)|waiting_certificate_due)$/.test(node['Index Name'] ?? '');
       const isLookUp = node['Index Cond'] !== undefined || isCount;
       return [...(isScan && !isLookUp ? [JSON.stringify(node)] : []), ...(node.Plans ?? []).flatMap(scansIn)];
     };

@@ -29,6 +29,7 @@ import { crlsIn, pkiAddressesIn } from './revocation/crls.ts';
 import { ocspRespondersIn } from './revocation/ocsp-responders.ts';
 import { revocationsIn } from './revocation/revocations.ts';
 import { revokedSerialsIn } from './revocation/revoked-serials.ts';
+import { factsIn } from './support/facts.ts';
 import { finderIn } from './support/finder.ts';
 import { proofsIn } from './validation/proofs.ts';
 import { waitingIn } from './validation/waiting.ts';
@@ -141,4 +142,5 @@ const repositoriesIn = (db: Db, sealer: Sealer, engine: Engine, onEvents: () => 
   idempotencyKeys: idempotencyKeysIn(db),
   blockedKeys: blockedKeysIn(db),
   finder: finderIn(db),
+  facts: factsIn(db, engine),
 });

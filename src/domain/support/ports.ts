@@ -1,6 +1,9 @@
-// Looking things up for the operator, across accounts: what a text that a customer quotes may stand for.
+// For the operator, across accounts: what a text that a customer quotes may stand for, and facts about the whole store.
+import type { QueueFacts } from '../callbacks/ports.ts';
+import type { PublicIssuer } from '../certificate/authority.ts';
 import { withoutFinalDot } from '../certificate/names.ts';
 import type { AccountId, CertificateId, OrderId } from '../ids.ts';
+import type { CrlHead } from '../revocation/ports.ts';
 
 /** What was found: where it belongs, and what it is. */
 export interface Found {
@@ -56,4 +59,34 @@ export function spellingsOf(given: string): Spellings {
     hex: isHex ? (whole.length === 64 ? whole : whole.replace(/^(00)+/, '')) : null,
     names: [...new Set([name, wildcard, text])],
   };
+}
+
+/** How many there are, counted up to a bound, and the moment of the oldest. */
+export interface Backlog {
+  readonly count: number;
+  readonly oldestAt: number | null;
+}
+
+export interface FactsReader {
+  waiting(): Promise<Backlog>;
+  overdueRevocations(now: number): Promise<Backlog>;
+  /** Of the responder that lives longest; undefined if the issuer has none. */
+  responderExpiry(issuerId: string): Promise<number | undefined>;
+  sizeBytes(): Promise<number>;
+}
+
+export interface IssuerFacts extends Pick<PublicIssuer, 'id' | 'role' | 'keyType' | 'state'> {
+  readonly notAfter: number;
+}
+
+export interface StoreFacts {
+  readonly now: number;
+  readonly waiting: Backlog;
+  readonly overdue: Backlog;
+  readonly issuers: readonly IssuerFacts[];
+  readonly responders: readonly { readonly issuerId: string; readonly notAfter: number }[];
+  readonly crls: readonly Pick<CrlHead, 'issuerId' | 'thisUpdate' | 'nextUpdate'>[];
+  readonly queue: QueueFacts;
+  readonly sizeBytes: number;
+  readonly lastBackupAt: number | null;
 }

@@ -113,7 +113,7 @@ export interface Finish {
 
 const lostLease = (): Refusal => new Refusal('service_busy', { retryAfterSeconds: 1 });
 
-type FinishTools = Pick<IssuanceTools, 'store' | 'authority' | 'now' | 'newId' | 'audit' | 'publishCrls'>;
+type FinishTools = Pick<IssuanceTools, 'store' | 'authority' | 'now' | 'newId' | 'audit' | 'publishCrls' | 'onIssued'>;
 
 export async function finishIssuance(tools: FinishTools, record: PreparedCertificate, finish: Finish): Promise<void> {
   const { store, authority, now, newId } = tools;
@@ -145,5 +145,6 @@ export async function finishIssuance(tools: FinishTools, record: PreparedCertifi
     const saved = { ...order, revision: order.revision + 1 };
     return await revokeOnIssuance(tx, newId, { record, order: saved }, { at, by });
   });
+  tools.onIssued(record, finish.action);
   await tools.publishCrls(crls);
 }

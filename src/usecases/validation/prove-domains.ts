@@ -20,6 +20,7 @@ import {
   checkNames,
   findingsOf,
   isClear,
+  NOTHING_CHECKED,
   unprovenOf,
   type ValidationTools,
 } from './check-names.ts';
@@ -61,6 +62,17 @@ interface ProveTools extends ValidationTools {
   /** From 0 to 1. */
   readonly random: () => number;
   readonly onError: (error: unknown) => void;
+  /** For metrics and the log. */
+  readonly onChecked: OnChecked;
+}
+
+export type OnChecked = (waiting: WaitingCertificate, check: FinishedCheck) => void;
+export type CheckOutcome = 'issued' | 'waits' | 'given_up' | 'held';
+interface FinishedCheck {
+  readonly method: string | null;
+  readonly results: CheckResults;
+  readonly outcome: CheckOutcome;
+  readonly ms: number;
 }
 
 interface PendingIssuance {
@@ -136,9 +148,20 @@ async function proveWaiting(
   const pending = await findPending(tools, waiting);
   if (!pending) return;
   const { order, record, product, isSuspended } = pending;
+  const begun = performance.now();
+  const report = (outcome: CheckOutcome, results = NOTHING_CHECKED) => {
+    const ms = Math.round(performance.now() - begun);
+    tools.onChecked(waiting, { method: order.dcvMethod, results, outcome, ms });
+  };
   const at = tools.now();
-  if (at >= waiting.expiresAt || at >= order.termEndsAt) return await giveUp(tools, waiting, 'it waited too long');
-  if (isSuspended) return await hold(tools, waiting);
+  if (at >= waiting.expiresAt || at >= order.termEndsAt) {
+    await giveUp(tools, waiting, 'it waited too long');
+    return report('given_up');
+  }
+  if (isSuspended) {
+    await hold(tools, waiting);
+    return report('held');
+  }
   // The operator withdrew the product, and may offer it again.
   if (!product) return;
 
@@ -148,10 +171,11 @@ async function proveWaiting(
   const request = { accountId, product, names, provenBy, dcv: order, certificateId, limitMs, stopping };
   const results = await checkNames(tools, request);
   await recordProofs(tools, pending, results);
-  if (!isClear(results, { names, unproven: unprovenOf(request) })) return await reschedule(tools, waiting, results);
-  const outcome = await tools.issue(record, product, results);
+  const isProven = isClear(results, { names, unproven: unprovenOf(request) });
+  const outcome = isProven ? await tools.issue(record, product, results) : 'later';
   if (outcome === 'later') await reschedule(tools, waiting, results);
   if (typeof outcome === 'object') await giveUp(tools, waiting, outcome.impossible);
+  report(outcome === 'issued' ? 'issued' : outcome === 'later' ? 'waits' : 'given_up', results);
 }
 
 /** Returns undefined if there is nothing to do now. */

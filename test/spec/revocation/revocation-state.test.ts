@@ -233,7 +233,15 @@ test('a certificate whose key is reported while it is being signed is never good
   const { authority, products, crls } = app.issuance;
   const publishCrls = crls.publish;
   const { newId } = app.app;
-  const tools = { store, authority, now: app.now, newId, audit: auditLog({ now: app.now, newId }), publishCrls };
+  const tools = {
+    store,
+    authority,
+    now: app.now,
+    newId,
+    audit: auditLog({ now: app.now, newId }),
+    publishCrls,
+    onIssued() {},
+  };
   const model = await issuedIn(store, accountId, order.certificateId);
   const { spki } = newKeyPair('p256');
   const fingerprint = createHash('sha256').update(spki).digest('hex');
