@@ -29,6 +29,7 @@ export type Config = Readonly<{
   shutdownMs: number;
   logFormat: 'json' | 'text' | undefined;
   logsProbes: boolean;
+  retention: { auditMs: number; idempotencyMs: number };
 }>;
 
 export type ValidationConfig = Readonly<{
@@ -124,6 +125,10 @@ function configFrom(v: Values): Config {
     shutdownMs: v.RESEAL_SHUTDOWN_SECONDS * 1000,
     logFormat: v.RESEAL_LOG_FORMAT,
     logsProbes: v.RESEAL_LOG_PROBES,
+    retention: Object.freeze({
+      auditMs: v.RESEAL_AUDIT_RETENTION_DAYS * DAY_MS,
+      idempotencyMs: v.RESEAL_IDEMPOTENCY_RETENTION_DAYS * DAY_MS,
+    }),
   };
 }
 

@@ -22,6 +22,7 @@ export interface ClockAndLog {
 }
 
 export interface App extends AppServices {
+  readonly now: Clock;
   readonly metrics: ReturnType<typeof createMetrics>;
   readonly access: ManageAccess;
   readonly store: OpenStore;
@@ -55,6 +56,7 @@ export async function openApp(config: Config, { now, log: write }: ClockAndLog):
   metrics.watchStore(storeFacts(store, now));
   const newId = idMaker(now, randomBytes);
   return {
+    now,
     newId,
     log,
     metrics,

@@ -18,9 +18,7 @@ export interface DeliveryServices {
 
 /** For retries, and for events that other instances left. */
 const POLL_MS = 1_000;
-const CLEANUP_MS = 60_000;
-const CLEANUP_BATCH = 500;
-const MAX_BATCHES = 100;
+const REPAIR_MS = 60_000;
 const ATTEMPT_MS = 15_000;
 
 interface Egress {
@@ -61,14 +59,6 @@ export function openDeliveries(
     onError: logUnexpected(log, 'deliver'),
   });
 
-  async function deleteExpired(): Promise<void> {
-    for (let batch = 0; batch < MAX_BATCHES; batch += 1) {
-      const before = now() - config.retentionMs;
-      const deleted = await store.transaction((tx) => tx.deliveries.deleteSettled(before, CLEANUP_BATCH));
-      if (deleted < CLEANUP_BATCH) return;
-    }
-  }
-
   return {
     dispatcher: {
       ...dispatcher,
@@ -77,8 +67,7 @@ export function openDeliveries(
     deliveries: manageDeliveries(store, now, newId),
     deliveryChores: [
       { name: 'deliver', everyMs: POLL_MS, run: () => dispatcher.poll() },
-      { name: 'delete_deliveries', everyMs: CLEANUP_MS, run: deleteExpired },
-      { name: 'repair_schedules', everyMs: CLEANUP_MS, run: () => repairSchedules(store, now, config.schedule) },
+      { name: 'repair_schedules', everyMs: REPAIR_MS, run: () => repairSchedules(store, now, config.schedule) },
     ],
   };
 }

@@ -49,15 +49,13 @@ export interface Issuance extends RevocationServices {
   /** Keyed digest of a text, so that a short access code cannot be brute-forced from it. */
   readonly digestOf: (text: string) => string;
   /**
-   * Periodic work: voids issuances of lost signers, activates imported issuers, deletes expired signing grants. Returns
-   * the number of voided issuances.
+   * Periodic work: voids issuances of lost signers, activates imported issuers. Returns the number of voided issuances.
    */
   readonly sweep: () => Promise<number>;
   /** Stops the worker threads. */
   readonly close: () => Promise<void>;
 }
 
-const FORGOTTEN_AT_ONCE = 1_000;
 /** P-256 takes 0.1 ms each: a turn of the event loop stays short. */
 const CSRS_PER_TURN = 64;
 const SERVICE_SECRET = 'cloud-key-secret';
@@ -136,8 +134,9 @@ export async function openIssuance(
     close: () => pool.close(),
     async sweep() {
       const voided = await voidLostIssuances(store, now, newId);
+      if (voided > 0)
+        log({ event: 'warning', text: `${voided} interrupted issuances were voided: reseal cert interrupted` });
       await takeUpIssuers();
-      await store.signingGrants.deleteExpired(now(), FORGOTTEN_AT_ONCE);
       return voided;
     },
   };

@@ -8,6 +8,7 @@ import { type App, type ClockAndLog, openApp } from './app.ts';
 import { type Chore, runPeriodically } from './background.ts';
 import { type CallbackServices, openCallbacks } from './callbacks.ts';
 import { type Issuance, openIssuance } from './issuance.ts';
+import { retentionChores } from './retention.ts';
 import { claimMode, listenProblem, readTls } from './start-up.ts';
 
 const SWEEP_MS = 10_000;
@@ -64,6 +65,7 @@ export async function serveApp(app: App, services: Issuance & CallbackServices, 
     { name: 'validate', everyMs: VALIDATE_MS, run: services.proveDomains.proveDue },
     ...services.deliveryChores,
     ...services.revocationChores,
+    ...retentionChores(app, config),
   ];
   const background = runPeriodically(chores, app.log);
   app.store.onEventsCommitted(services.dispatcher.wake);

@@ -6,6 +6,7 @@ import { CompiledQuery, Kysely, sql } from 'kysely';
 import { newSealKey, sealerWith } from '../../src/adapters/seal/seal.ts';
 import { auditIn } from '../../src/adapters/store/access/audit.ts';
 import { credentialsIn } from '../../src/adapters/store/access/credentials.ts';
+import { rateLimitsIn } from '../../src/adapters/store/access/rate-limits.ts';
 import { callbackLanesIn } from '../../src/adapters/store/callbacks/callback-lanes.ts';
 import { deliveriesIn } from '../../src/adapters/store/callbacks/deliveries.ts';
 import { deliveryQueueIn } from '../../src/adapters/store/callbacks/delivery-queue.ts';
@@ -22,6 +23,7 @@ import { engineAt, openStore } from '../../src/adapters/store/store.ts';
 import { factsIn } from '../../src/adapters/store/support/facts.ts';
 import { finderIn } from '../../src/adapters/store/support/finder.ts';
 import { proofsIn } from '../../src/adapters/store/validation/proofs.ts';
+import { waitingIn } from '../../src/adapters/store/validation/waiting.ts';
 import type { AuditFilter } from '../../src/domain/access/ports.ts';
 import type { PendingEvent } from '../../src/domain/callbacks/ports.ts';
 import { firstIdAt } from '../../src/domain/ids.ts';
@@ -99,6 +101,10 @@ function supportLookUps(db: Db, engine: Engine): Readonly<Record<string, () => P
   const texts = [id, 'o1', 'c1', 'www.example.com', '0a'.repeat(8), 'ff'.repeat(32)];
   const facts = factsIn(db, engine);
   return {
+    'old audit rows': () => auditIn(db).deleteBefore(1, 500),
+    'old idempotency keys': () => idempotencyKeysIn(db).deleteBefore(0, 500),
+    'full buckets': () => rateLimitsIn(db).deleteFull(0, 500),
+    'what waits for a resumed account': () => waitingIn(db, engine).makeDue('a1', 5),
     'what waits': () => facts.waiting(),
     'overdue revocations': () => facts.overdueRevocations(5),
     'the expiry of a responder': () => facts.responderExpiry('i'),
@@ -213,6 +219,7 @@ async function fill(db: Db): Promise<void> {
     select 'c' || i, ${account}, 'e', 's' || i, '', '' from n`.execute(db);
   await sql`${numbers} insert into idempotency_key (account_id, order_id, key, request_hash, certificate_id, created_at)
     select ${account}, 'o' || i, 'key', '', 'c' || i, 1 from n`.execute(db);
+  await sql`${numbers} insert into rate_limit (key, full_at) select 'r' || i, i from n`.execute(db);
   await sql`${numbers} insert into blocked_key (fingerprint, reason, created_at)
     select 'f' || i, '', 0 from n`.execute(db);
   // Most are delivered; some are pending, some new, some failed.

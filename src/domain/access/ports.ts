@@ -99,4 +99,6 @@ export interface AuditTrail {
    * Newest first. Reads a bounded number of rows: with a selective filter, a page that is not full may have `nextAfter`.
    */
   search(filter: AuditFilter, page: Page): Promise<{ entries: AuditEntry[]; nextAfter: string | null }>;
+  /** Deletes rows written before that time, except those of ceremonies. Returns how many. */
+  deleteBefore(before: number, limit: number): Promise<number>;
 }

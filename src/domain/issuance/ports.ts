@@ -119,4 +119,6 @@ export interface IdempotencyKeys {
     key: string,
     entry: { requestHash: string; certificateId: CertificateId; at: number },
   ): Promise<void>;
+  /** Deletes keys used before that time. Returns how many. */
+  deleteBefore(before: number, limit: number): Promise<number>;
 }

@@ -3,7 +3,13 @@
 // and the one by account, and the insert of a reissue stays cheap.
 import { type ExpressionBuilder, type SqlBool, sql } from 'kysely';
 import { operatorActor } from '../../../domain/access/credential.ts';
-import type { AuditEntry, AuditFilter, AuditSubject, AuditTrail } from '../../../domain/access/ports.ts';
+import {
+  type AuditEntry,
+  type AuditFilter,
+  type AuditSubject,
+  type AuditTrail,
+  CEREMONY_ACTIONS,
+} from '../../../domain/access/ports.ts';
 import { firstIdAt, timeOf } from '../../../domain/ids.ts';
 import { MINUTE_MS } from '../../../kernel/durations.ts';
 import { preparedInsert } from '../engine/prepared.ts';
@@ -77,5 +83,16 @@ export const auditIn = (db: Db): AuditTrail => ({
             .offset(MAX_EXAMINED - 1)
             .executeTakeFirst();
     return { entries: rows.map(entryFrom), nextAfter: last?.id ?? null };
+  },
+
+  async deleteBefore(before, limit) {
+    const old = db
+      .selectFrom('audit')
+      .select('id')
+      .where('id', '<', firstIdAt(before))
+      .where('action', 'not in', CEREMONY_ACTIONS)
+      .orderBy('id')
+      .limit(limit);
+    return (await db.deleteFrom('audit').where('id', 'in', old).returning('id').execute()).length;
   },
 });
