@@ -1,17 +1,27 @@
-// The callers of a service, in a process of their own: one order and one kept connection per lane, each of which sends its
-// next reissue when the last is answered. They write bytes to a socket, because an HTTP client would take as much of the
-// machine as the service does.
+// The callers of a service, in a process of their own: kept connections, one per lane, each of which sends its next request
+// when the last is answered. They write bytes to a socket, because an HTTP client would take as much of the machine as the
+// service does.
 import type { ChildProcess } from 'node:child_process';
+import { randomFillSync } from 'node:crypto';
 import { once } from 'node:events';
 import net from 'node:net';
-import type { PlacedOrder } from '../test/support/orders.ts';
 import { nextMessage } from './child.ts';
+
+/** What a lane sends again and again. */
+export interface LaneRequest {
+  /** Method and path. */
+  readonly target: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  /** Base64. */
+  readonly body: string;
+  /** So many bytes at the end are random each time, such as a nonce. */
+  readonly freshBytes?: number;
+}
 
 interface Load {
   readonly url: string;
-  /** One lane each, so that lanes do not contend for an order's lock. */
-  readonly orders: readonly PlacedOrder[];
-  readonly json: string;
+  /** One per lane. */
+  readonly requests: readonly LaneRequest[];
   readonly until: { readonly requests: number } | { readonly ms: number };
 }
 
@@ -34,13 +44,15 @@ export async function runLoad(callers: ChildProcess, load: Load): Promise<LoadRe
 
 class Lane implements Disposable {
   readonly #socket: net.Socket;
-  readonly #request: string;
+  readonly #request: Buffer;
+  readonly #fresh: Buffer;
   #received = '';
   #answered: PromiseWithResolvers<void> = Promise.withResolvers();
 
-  constructor(socket: net.Socket, request: string) {
+  constructor(socket: net.Socket, request: Buffer, freshBytes: number) {
     this.#socket = socket;
     this.#request = request;
+    this.#fresh = request.subarray(request.length - freshBytes);
     socket.setTimeout(ANSWER_MS, () => socket.destroy(new Error(`no answer within ${ANSWER_MS} ms`)));
     socket.on('error', (error) => this.#answered.reject(error));
     socket.on('close', () => this.#answered.reject(new Error('the service has closed the connection')));
@@ -49,6 +61,7 @@ class Lane implements Disposable {
 
   send(): Promise<void> {
     this.#answered = Promise.withResolvers();
+    if (this.#fresh.length > 0) randomFillSync(this.#fresh);
     this.#socket.write(this.#request);
     return this.#answered.promise;
   }
@@ -62,7 +75,7 @@ class Lane implements Disposable {
     const answer = this.#received;
     this.#received = '';
     if (answer.length === end + length && answer.startsWith('HTTP/1.1 200 ')) this.#answered.resolve();
-    else this.#answered.reject(new Error(`a reissue was answered with ${answer}`));
+    else this.#answered.reject(new Error(`a request was answered with ${answer}`));
   }
 
   [Symbol.dispose](): void {
@@ -71,24 +84,20 @@ class Lane implements Disposable {
   }
 }
 
-async function openLane({ url, json }: Load, { id, key }: PlacedOrder): Promise<Lane> {
+async function openLane(url: string, request: LaneRequest): Promise<Lane> {
   const { hostname, port, host } = new URL(url);
   const socket = net.connect({ host: hostname, port: Number(port), noDelay: true });
   await once(socket, 'connect');
-  const head = [
-    `POST /openapi/v3/orders/${id}/reissue HTTP/1.1`,
-    `Host: ${host}`,
-    `X-CC-Key-ID: ${key.keyId}`,
-    `X-CC-Auth-Key: ${key.authKey}`,
-    'Content-Type: application/json',
-    `Content-Length: ${Buffer.byteLength(json)}`,
-  ];
-  return new Lane(socket, `${head.join('\r\n')}\r\n\r\n${json}`);
+  const body = Buffer.from(request.body, 'base64');
+  const fields = { Host: host, ...request.headers, 'Content-Length': body.length };
+  const lines = Object.entries(fields).map(([name, value]) => `${name}: ${value}\r\n`);
+  const head = `${request.target} HTTP/1.1\r\n${lines.join('')}\r\n`;
+  return new Lane(socket, Buffer.concat([Buffer.from(head), body]), request.freshBytes ?? 0);
 }
 
 async function call(load: Load): Promise<LoadResult> {
   using stack = new DisposableStack();
-  const lanes = await Promise.all(load.orders.map((order) => openLane(load, order)));
+  const lanes = await Promise.all(load.requests.map((request) => openLane(load.url, request)));
   for (const lane of lanes) stack.use(lane);
   const begun = performance.now();
   const { requests, ms } = { requests: Number.POSITIVE_INFINITY, ms: Number.POSITIVE_INFINITY, ...load.until };

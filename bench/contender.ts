@@ -5,7 +5,7 @@ import { placeOrders } from '../campaigns/reissues.ts';
 import { type Settings, startService } from '../campaigns/service.ts';
 import { body, csrFor, type PlacedOrder } from '../test/support/orders.ts';
 import { spawnReseal } from '../test/support/process.ts';
-import { runLoad } from './callers.ts';
+import { type LaneRequest, runLoad } from './callers.ts';
 import { medianOf } from './comparison.ts';
 import { costOf, machineTicks } from './process-cost.ts';
 import type { Kind } from './upper-bounds.ts';
@@ -34,13 +34,29 @@ export interface Sample {
   readonly busy: number;
 }
 
-export async function sample(callers: ChildProcess, contender: Contender, requests: number): Promise<Sample> {
-  const { url, orders, json, processes } = contender;
+/** Any server under load, with one request per lane. */
+export interface Loaded extends Pick<Contender, 'url' | 'processes' | 'settled'> {
+  readonly requests: readonly LaneRequest[];
+}
+
+export const sample = (callers: ChildProcess, contender: Contender, requests: number): Promise<Sample> =>
+  sampleLoad(callers, { ...contender, requests: reissuesOf(contender.orders, contender.json) }, requests);
+
+/** One lane per order, so that lanes do not contend for an order's lock. */
+export const reissuesOf = (orders: readonly PlacedOrder[], json: string): LaneRequest[] =>
+  orders.map(({ id, key }) => ({
+    target: `POST /openapi/v3/orders/${id}/reissue`,
+    headers: { 'X-CC-Key-ID': key.keyId, 'X-CC-Auth-Key': key.authKey, 'Content-Type': 'application/json' },
+    body: Buffer.from(json).toString('base64'),
+  }));
+
+export async function sampleLoad(callers: ChildProcess, loaded: Loaded, requests: number): Promise<Sample> {
+  const { url, processes } = loaded;
   const costs = () => processes.map(costOf);
   const [before, machine] = [costs(), machineTicks()];
-  const { ms, latencies } = await runLoad(callers, { url, orders, json, until: { requests } });
+  const { ms, latencies } = await runLoad(callers, { url, requests: loaded.requests, until: { requests } });
   const ticks = machineTicks();
-  await contender.settled?.(requests);
+  await loaded.settled?.(requests);
   const after = costs();
   const each = (name: keyof ReturnType<typeof costOf>) =>
     after.reduce((sum, cost, index) => sum + cost[name] - (before[index]?.[name] ?? 0), 0) / requests;

@@ -15,6 +15,7 @@ import { body, csrFor, type PlacedOrder } from '../test/support/orders.ts';
 import type { Bench } from './bench.ts';
 import { runLoad } from './callers.ts';
 import { startChild } from './child.ts';
+import { reissuesOf } from './contender.ts';
 
 const ROUND_MS = 2_000;
 const PLAIN_LANES = 8;
@@ -36,7 +37,7 @@ export const heldKeys: Bench = {
     stack.defer(() => stop());
     const callers = Array.from({ length: 3 }, () => startChild('./callers.ts', stack));
     const call = async (index: number, orders: readonly PlacedOrder[], json: object) => {
-      const load = { url, orders, json: JSON.stringify(json), until: { ms: ROUND_MS } };
+      const load = { url, requests: reissuesOf(orders, JSON.stringify(json)), until: { ms: ROUND_MS } };
       return (await runLoad(callers[index]!, load)).latencies.length;
     };
     const runPlain = () => call(0, plain, body());

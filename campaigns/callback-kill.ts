@@ -159,10 +159,10 @@ async function reissueUntil(
 
 /** Expires all leases, instead of waiting for those of killed instances. */
 async function expireLeases(db: Db): Promise<void> {
-  const orders = db.updateTable('certificate_order').set({ signing_until: 1 }).where('signing_until', '>', 1);
+  const signings = db.updateTable('signing').set({ lease_ends_at: 1 });
   const events = db.updateTable('outbox').set({ due_at: 1 }).where('lease', 'is not', null);
   const lanes = db.updateTable('callback_lane').set({ due_at: 1 });
-  for (const change of [orders, events, lanes]) {
+  for (const change of [signings, events, lanes]) {
     for (let tries = 1; ; tries += 1) {
       try {
         await change.execute();

@@ -1,7 +1,7 @@
-// Issuance under SIGKILL: every acknowledged certificate must be present and complete, every prepared one must be voided
-// and never signed again, and every order must accept reissues. Reissues of several orders run concurrently, the service
-// is killed (with PostgreSQL, every second time together with the database), and the tables are read while no writer runs.
-// Then the leases of the killed signers are expired, and every order is reissued once more.
+// Issuance under SIGKILL: every acknowledged certificate must be present and complete, every one that was being signed must
+// be voided and never signed again, and every order must accept reissues. Reissues of several orders run concurrently, the
+// service is killed (with PostgreSQL, every second time together with the database), and the tables are read while no
+// writer runs. Then the leases of the killed signers are expired, and every order is reissued once more.
 import { randomInt, X509Certificate } from 'node:crypto';
 import { mkdtempDisposableSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -36,7 +36,7 @@ interface ReissueKillReport {
   inDoubt: number;
   /** Of those in doubt, the ones that were issued. */
   kept: number;
-  /** Prepared, not finished when the kill came, and voided afterwards. */
+  /** Being signed when the kill came, and voided afterwards. */
   voided: number;
 }
 
@@ -69,25 +69,33 @@ export async function readTables(db: Db) {
   const orders = await db
     .selectFrom('certificate_order')
     .select(['id', 'status', 'current_certificate_id', 'pending_certificate_id'])
-    .select(['signing_certificate_id', 'signing_until'])
     .execute();
+  const signings = await db
+    .selectFrom('signing')
+    .select(['order_id', 'certificate_id', 'serial', 'half_serial', 'to_be_signed', 'lease_ends_at'])
+    .execute();
+  const halves = await db.selectFrom('encryption_certificate').select('serial').execute();
   const events = await db.selectFrom('outbox').select(['certificate_id']).execute();
   const answers = await db.selectFrom('idempotency_key').select(['key', 'certificate_id']).execute();
-  return { certificates, orders, events, answers };
+  return { certificates, orders, signings, halves, events, answers };
 }
 
 /** Violated invariants: half of a transaction, a gap or fork in a chain, a duplicate serial number. */
-export function faultsIn({ certificates, orders, events }: Tables): string[] {
+export function faultsIn({ certificates, orders, signings, halves, events }: Tables): string[] {
   const faults: string[] = [];
   const must = (isSo: boolean, fault: string) => void (isSo || faults.push(fault));
   const issued = certificates.filter(({ state }) => state === 'issued');
-  const serials = certificates.map(({ serial }) => serial).filter((serial) => serial !== null);
+  const serials = [
+    ...[...certificates, ...signings, ...halves].map(({ serial }) => serial),
+    ...signings.map(({ half_serial }) => half_serial),
+  ].filter((serial) => serial !== null);
   must(new Set(serials).size === serials.length, 'a serial number is used twice');
   for (const { id, state, serial, version, has_der, has_to_be_signed } of certificates) {
     const isIssued = state === 'issued';
     must((has_der === 1) === isIssued && (version !== null) === isIssued, `${id} is ${state}, with der: ${has_der}`);
-    must((serial !== null) === (state !== 'pending'), `${id} is ${state}, with serial number: ${serial}`);
-    must((has_to_be_signed === 1) === (state === 'prepared' || state === 'voided'), `${id}: bytes to be signed`);
+    must((serial !== null) === (isIssued || state === 'voided'), `${id} is ${state}, with serial number: ${serial}`);
+    must((has_to_be_signed === 1) === (state === 'voided'), `${id} is ${state}, with bytes: ${has_to_be_signed}`);
+    must(['pending', 'issued', 'voided', 'canceled'].includes(state), `${id} is ${state}`);
   }
   must(
     events.length === issued.length && new Set(events.map((event) => event.certificate_id)).size === issued.length,
@@ -106,17 +114,20 @@ export function faultsIn({ certificates, orders, events }: Tables): string[] {
       order.current_certificate_id === (chain.at(-1)?.id ?? null),
       `${order.id}: the newest certificate is not the current one`,
     );
-    const unfinished = own.filter(({ state }) => state === 'prepared').map(({ id }) => id);
-    const signing = order.signing_certificate_id === null ? [] : [order.signing_certificate_id];
-    must(unfinished.join() === signing.join(), `${order.id} signs ${signing}, and ${unfinished} is prepared`);
-    must((order.signing_until === null) === (signing.length === 0), `${order.id}: a lease without an end`);
+    const signed = signings.filter(({ order_id }) => order_id === order.id);
+    must(signed.length <= 1, `${order.id} is being signed ${signed.length} times`);
+    for (const { certificate_id: id, to_be_signed, lease_ends_at } of signed) {
+      must(to_be_signed !== '' && lease_ends_at > 0, `${id} is being signed without bytes or without a lease`);
+      // One whose id was answered waits meanwhile; any other has no record yet.
+      const { state = 'not stored' } = own.find((one) => one.id === id) ?? {};
+      must(state === 'not stored' || state === 'pending', `${id} is being signed, and is ${state}`);
+    }
   }
   return faults;
 }
 
 /** Expires the leases of killed signers, instead of waiting for them. */
-const expireLeases = (db: Db) =>
-  db.updateTable('certificate_order').set({ signing_until: 1 }).where('signing_until', '>', 1).execute();
+const expireLeases = (db: Db) => db.updateTable('signing').set({ lease_ends_at: 1 }).execute();
 
 /** Certificates that do not parse, are not signed by their issuer, or have another serial number than prepared. */
 async function invalidCertificates(db: Db, ids: readonly string[]): Promise<string[]> {
@@ -187,12 +198,15 @@ export async function killDuringReissues(engine: EngineName, plan: ReissueKillPl
       const again = await reissueAgain(service, orders, answered.doubts, before);
       const after = await withTables(settings, readTables);
       const states = new Map(after.certificates.map(({ id, state }) => [id, state]));
-      const unfinished = before.certificates.filter(({ state }) => state === 'prepared');
+      const unfinished = before.signings;
       report.broken.push(...again.unexpected, ...faultsIn(after));
       for (const id of again.acknowledged) everAcknowledged.add(id);
       for (const id of everAcknowledged) if (states.get(id) !== 'issued') report.broken.push(`${id} was lost`);
-      for (const { id } of unfinished) if (states.get(id) !== 'voided') report.broken.push(`${id} was not voided`);
-      for (const order of after.orders) if (order.signing_until !== null) report.broken.push(`${order.id} is locked`);
+      for (const { serial } of unfinished) {
+        const voided = after.certificates.find((one) => one.serial === serial);
+        if (voided?.state !== 'voided') report.broken.push(`${serial} was not voided`);
+      }
+      for (const { order_id } of after.signings) report.broken.push(`${order_id} is locked`);
       const kept = answered.doubts.filter(({ key }) => before.answers.some((answer) => answer.key === key)).length;
       report.kills += 1;
       report.acknowledged += answered.acknowledged.length;

@@ -3,7 +3,7 @@
 import type { Accounts, AuditTrail, Credentials } from './access/ports.ts';
 import type { CallbackLanes, Callbacks, Deliveries, DeliveryQueue, Outbox } from './callbacks/ports.ts';
 import type { CloudKeys, EscrowedKeys, SigningGrants } from './cloud-keys/ports.ts';
-import type { Certificates, IdempotencyKeys, Issuers, Orders } from './issuance/ports.ts';
+import type { Certificates, IdempotencyKeys, Issuers, Orders, Signings } from './issuance/ports.ts';
 import type { RateLimits } from './rate.ts';
 import type {
   BlockedKeys,
@@ -42,6 +42,7 @@ export interface Repositories {
   readonly issuers: Issuers;
   readonly orders: Orders;
   readonly certificates: Certificates;
+  readonly signings: Signings;
   readonly proofs: Proofs;
   readonly waiting: WaitingCertificates;
   readonly revocations: Revocations;

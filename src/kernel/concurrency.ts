@@ -62,6 +62,7 @@ export async function mapLimit<Item, Result>(
   items: readonly Item[],
   work: (item: Item) => Promise<Result>,
 ): Promise<Result[]> {
+  if (items.length <= limit) return await Promise.all(items.map(work));
   const results: Result[] = [];
   const queue = items.entries();
   async function worker(): Promise<void> {

@@ -173,9 +173,22 @@ export function mask(message: string): string {
     .slice(0, 500);
 }
 
+/** Lines of requests that end in one event-loop turn are written together; any other line is written at once. */
 export function logTo(stream: { write(text: string): unknown }, format: 'json' | 'text', now: () => number): Log {
   const render = format === 'json' ? asJson : asText;
-  return (line) => stream.write(`${render(line, new Date(now()).toISOString())}\n`);
+  let pending = '';
+  const flush = () => {
+    const text = pending;
+    pending = '';
+    if (text !== '') stream.write(text);
+  };
+  process.on('exit', flush);
+  return (line) => {
+    const text = `${render(line, new Date(now()).toISOString())}\n`;
+    if (line.event === 'request' && pending === '') setImmediate(flush);
+    pending += text;
+    if (line.event !== 'request') flush();
+  };
 }
 
 const asJson = (line: LogLine, time: string): string => JSON.stringify({ time, ...line });

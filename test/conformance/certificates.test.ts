@@ -1,5 +1,5 @@
-// The repository of certificates, on every engine: records of every state round-trip, are visible only to their account,
-// and change their state once.
+// The repository of certificates, on every engine: records of every state round-trip, and are visible only to their
+// account.
 import assert from 'node:assert/strict';
 import { describe } from 'node:test';
 import type { CertificateRecord } from '../../src/domain/certificate/certificate.ts';
@@ -13,7 +13,6 @@ import {
   ODD,
   order,
   preparation,
-  prepared,
   revocation,
   voided,
 } from '../support/records.ts';
@@ -83,34 +82,13 @@ for (const engine of await bothEngines()) {
     });
 
     testStore('only pending certificates are canceled, and only by their account', async ({ certificates }) => {
-      const records = [certificate('c1'), certificate('c2'), prepared('c3'), issued('c4')];
+      const records = [certificate('c1'), certificate('c2'), voided('c3'), issued('c4')];
       for (const record of records) await certificates.insert(record);
       await certificates.cancel('b', 'c1');
       for (const id of ['c2', 'c3', 'c4']) await certificates.cancel('a', id);
       const states = await Promise.all(records.map(async ({ id }) => (await certificates.find('a', id))?.state));
-      assert.deepEqual(states, ['pending', 'canceled', 'prepared', 'issued']);
+      assert.deepEqual(states, ['pending', 'canceled', 'voided', 'issued']);
     });
-
-    testStore(
-      'only prepared certificates are issued, once, and the bytes to be signed are erased',
-      async ({ certificates }) => {
-        const records = [prepared('c1'), prepared('c2'), certificate('c3'), prepared('c4')];
-        for (const record of records) await certificates.insert(record);
-        const result = { der: EVERY_BYTE, issuedAt: NOW + 5, version: 3, replacesId: 'c2' };
-        assert.equal(await certificates.issue('c1', { ...result, encryptionDer: null }), true);
-        const after = issued('c1', result);
-        assert.deepEqual(await certificates.find('a', 'c1'), after);
-        await certificates.void('c2', 'unused');
-        const again = { ...result, der: Buffer.from('another'), version: 4, encryptionDer: null };
-        for (const id of ['c1', 'c2', 'c3', 'nothing']) assert.equal(await certificates.issue(id, again), false);
-        assert.deepEqual(await certificates.find('a', 'c1'), after);
-        assert.deepEqual(await certificates.find('a', 'c2'), voided('c2'));
-        for (const id of ['c1', 'c3', 'nothing']) await certificates.void(id, 'unused');
-        assert.deepEqual(await certificates.find('a', 'c1'), after);
-        assert.deepEqual(await certificates.find('a', 'c3'), certificate('c3'));
-        assert.deepEqual(await certificates.find('a', 'c4'), prepared('c4'));
-      },
-    );
 
     testStore(
       'the last certificates of an order are listed oldest first, without voided ones',
@@ -139,7 +117,7 @@ for (const engine of await bothEngines()) {
         const records = [
           issued('c1', { names: [ODD], ...ends('c1', NOW) }),
           issued('c2', ends('c2', NOW - 1)),
-          ...[issued('c3'), issued('c4', { orderId: 'p' }), prepared('c5'), certificate('c6'), issued('c7')],
+          ...[issued('c3'), issued('c4', { orderId: 'p' }), voided('c5'), certificate('c6'), issued('c7')],
         ];
         for (const record of records) await certificates.insert(record);
         await revocations.schedule('a', 'c7', revocation({ dueAt: NOW + 1_000 }));

@@ -10,6 +10,7 @@ import { type CloudKey, lockoutMs } from '../../src/domain/cloud-keys/cloud-key.
 import type { EscrowedKey, SigningGrant } from '../../src/domain/cloud-keys/ports.ts';
 import { bothEngines } from '../support/engines.ts';
 import { certificate, EVERY_BYTE, issued, NOW, ODD, order, pairOf, prepared } from '../support/records.ts';
+import { HOLDS } from '../support/signings.ts';
 
 const key = newSealKey();
 const MINUTE = 60_000;
@@ -276,7 +277,8 @@ for (const engine of await bothEngines()) {
       await issuers.claim(pairOf('x'));
       assert.equal(await certificates.findByCloudKey('a', 'k'), undefined);
       const of = { cloudKeyId: 'k' };
-      for (const record of [certificate('c1', of), prepared('c2', of)]) await certificates.insert(record);
+      await certificates.insert(certificate('c1', of));
+      assert.ok(await store.signings.begin(prepared('c2', of), HOLDS));
       assert.equal(await certificates.findByCloudKey('a', 'k'), undefined);
       await certificates.insert(issued('c4', { ...of, issuedAt: NOW }));
       await certificates.insert(issued('c3', { ...of, issuedAt: NOW + 1 }));

@@ -4,7 +4,18 @@ import assert from 'node:assert/strict';
 import { describe } from 'node:test';
 import { bothEngines } from '../support/engines.ts';
 import { storeTests } from '../support/order-store.ts';
-import { certificate, FULL_ORDER, issued, issuedIn, NOW, ODD, order, revocation } from '../support/records.ts';
+import {
+  certificate,
+  FULL_ORDER,
+  issued,
+  issuedIn,
+  NOW,
+  ODD,
+  order,
+  prepared,
+  revocation,
+} from '../support/records.ts';
+import { HOLDS } from '../support/signings.ts';
 
 for (const engine of await bothEngines()) {
   const testStore = storeTests(engine);
@@ -50,11 +61,11 @@ for (const engine of await bothEngines()) {
     });
 
     testStore(
-      'save writes the mutable fields, ends the signing, and affects one order of one account',
-      async ({ orders }) => {
+      'save writes the mutable fields, leaves what is being signed, and affects one order of one account',
+      async ({ orders, signings }) => {
         await orders.insert(order('other'));
-        const signing = { certificateId: 'c', until: NOW + 5 };
-        await orders.beginSigning('o', signing);
+        const signing = { certificateId: 'c', until: NOW + 10 };
+        await signings.begin(prepared('c'), HOLDS);
         assert.deepEqual(await orders.findForUpdate('a', 'o'), { order: order('o'), signing });
         assert.deepEqual(await orders.findForUpdate('a', 'other'), { order: order('other'), signing: null });
         const changed = { ...FULL_ORDER, id: 'o', revision: 1 };
@@ -68,40 +79,11 @@ for (const engine of await bothEngines()) {
         const fixed = { id: 'o', productId, alternativeId, termEndsAt, createdAt };
         assert.deepEqual(await orders.findForUpdate('a', 'o'), {
           order: { ...changed, ...fixed, revision: 2 },
-          signing: null,
+          signing,
         });
         assert.deepEqual(await orders.find('a', 'other'), order('other'));
       },
     );
-
-    testStore('only the certificate that is being signed can finish the signing, once', async ({ orders }) => {
-      await orders.insert(order('other'));
-      const changed = { ...order('o'), status: 'issued' as const, currentCertificateId: 'c' };
-      assert.equal(await orders.finishSigning(changed, 'c'), false);
-      const signing = { certificateId: 'c', until: NOW + 5 };
-      for (const id of ['o', 'other']) await orders.beginSigning(id, signing);
-      assert.equal(await orders.finishSigning(changed, 'd'), false);
-      assert.equal(await orders.finishSigning({ ...changed, revision: 0 }, 'c'), false);
-      assert.equal(await orders.finishSigning({ ...changed, accountId: 'b' }, 'c'), false);
-      assert.deepEqual(await orders.findForUpdate('a', 'o'), { order: order('o'), signing });
-      assert.equal(await orders.finishSigning(changed, 'c'), true);
-      assert.equal(await orders.finishSigning({ ...changed, revision: 2 }, 'c'), false);
-      assert.deepEqual(await orders.findForUpdate('a', 'o'), { order: { ...changed, revision: 2 }, signing: null });
-      assert.deepEqual(await orders.findForUpdate('a', 'other'), { order: order('other'), signing });
-    });
-
-    testStore('orders with an overdue signer are found, longest overdue first', async ({ orders }) => {
-      for (const [id, until] of Object.entries({ p: NOW + 1, q: NOW, r: NOW - 5, s: NOW - 9 })) {
-        await orders.insert(order(id, { accountId: id === 's' ? 'b' : 'a' }));
-        await orders.beginSigning(id, { certificateId: 'c', until });
-      }
-      const overdue = async (now: number, limit: number) =>
-        (await orders.overdue(now, limit)).map(({ accountId, orderId }) => accountId + orderId);
-      assert.deepEqual(await overdue(NOW, 10), ['bs', 'ar', 'aq']);
-      assert.deepEqual(await overdue(NOW, 1), ['bs']);
-      await orders.save(order('s', { accountId: 'b' }));
-      assert.deepEqual(await overdue(NOW - 1, 10), ['ar']);
-    });
 
     testStore('while an order is locked for update, other transactions wait', async (store) => {
       const steps = Array.from({ length: 20 }, () =>

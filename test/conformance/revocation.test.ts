@@ -8,6 +8,7 @@ import type { PublishedCrl, RevokedSerial } from '../../src/domain/revocation/po
 import { shardOf } from '../../src/domain/revocation/revocation.ts';
 import { bothEngines } from '../support/engines.ts';
 import { issued, NOW, order, pairOf, preparation, prepared, revocation } from '../support/records.ts';
+import { HOLDS } from '../support/signings.ts';
 
 const ISSUER = 'x-issuing';
 const LIST = { issuerId: ISSUER, shard: 1 };
@@ -181,15 +182,15 @@ for (const engine of await bothEngines()) {
     });
 
     testStore('only serial numbers issued by this issuer are good', async (store) => {
-      const { revokedSerials, certificates, ocspResponders } = store;
+      const { revokedSerials, signings, ocspResponders } = store;
       const kind = async (serial: string, issuerId = ISSUER) => (await revokedSerials.statusOf(issuerId, serial)).kind;
       assert.equal(await kind(serialOf(1)), 'good');
       assert.equal(await kind(serialOf(1), 'x-root'), 'unknown');
       assert.equal(await kind(serialOf(99)), 'unknown');
       const late = '50'.repeat(16);
-      await certificates.insert(prepared('late', { preparation: preparation(late) }));
+      assert.ok(await signings.begin(prepared('late', { preparation: preparation(late) }), HOLDS));
       assert.equal(await kind(late), 'unknown', 'while it is being signed');
-      await certificates.void('late', 'unused');
+      await signings.void('o', 'unused');
       assert.equal(await kind(late), 'unknown', 'when its signer is lost');
       await revokedSerials.insert(revoked(1));
       assert.deepEqual(await revokedSerials.statusOf(ISSUER, serialOf(1)), {
@@ -212,16 +213,17 @@ for (const engine of await bothEngines()) {
       await assert.rejects(ocspResponders.prepare(responder, NOW), 'serial numbers are unique');
     });
 
-    testStore('certificates on a key, and interrupted issuances', async ({ certificates }) => {
+    testStore('certificates on a key, and interrupted issuances', async ({ certificates, signings }) => {
       const onKey = async (after?: string, limit = 9) =>
         (await certificates.listOnKey('f', { after, limit })).map(({ certificateId }) => certificateId);
       assert.equal((await onKey()).length, 9);
       assert.deepEqual(await onKey('c2', 2), ['c3', 'c4']);
       assert.deepEqual(await certificates.listOnKey('other', { limit: 9 }), []);
-      await certificates.insert(prepared('late', { preparation: preparation('70'.repeat(16)) }));
-      assert.equal((await certificates.listOnKey('f', { after: 'c9', limit: 9 }))[0]?.state, 'prepared');
+      assert.ok(await signings.begin(prepared('late', { preparation: preparation('70'.repeat(16)) }), HOLDS));
+      assert.deepEqual(await onKey('c9'), [], 'what is being signed is marked instead');
       assert.deepEqual(await certificates.listVoided({ limit: 9 }), []);
-      await certificates.void('late', 'unused');
+      await signings.void('o', 'unused');
+      assert.deepEqual(await onKey('c9'), ['late']);
       assert.deepEqual(await certificates.listVoided({ limit: 9 }), [
         { accountId: 'a', orderId: 'o', certificateId: 'late' },
       ]);

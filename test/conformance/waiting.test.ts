@@ -1,5 +1,5 @@
-// The queue of waiting certificates, on every engine: each due one is claimed once, a prepared one keeps its id, and the
-// serial number of a lost signer is kept under another id.
+// The queue of waiting certificates, on every engine: each due one is claimed once, one that is being signed keeps its id,
+// and the serial number of a lost signer is kept under another id.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { sql } from 'kysely';
@@ -10,18 +10,8 @@ import { engineAt, type OpenStore, openStore } from '../../src/adapters/store/st
 import type { UnsignedHalf } from '../../src/domain/certificate/certificate.ts';
 import type { WaitingCertificate } from '../../src/domain/validation/ports.ts';
 import { bothEngines } from '../support/engines.ts';
-import {
-  certificate,
-  EVERY_BYTE,
-  issued,
-  NOW,
-  ODD,
-  order,
-  pairOf,
-  preparation,
-  prepared,
-  voided,
-} from '../support/records.ts';
+import { certificate, EVERY_BYTE, NOW, ODD, order, pairOf, preparation, prepared, voided } from '../support/records.ts';
+import { finished, HOLDS, signed } from '../support/signings.ts';
 
 const key = newSealKey();
 
@@ -163,38 +153,37 @@ for (const engine of await bothEngines()) {
     });
 
     testStore(
-      'a waiting certificate is prepared under its own id, once, and only through its account',
+      'a waiting certificate stays pending while it is being signed, and is issued under its id',
       async (store) => {
-        const { certificates } = store;
+        const { certificates, signings } = store;
         const request = { pendingSince: NOW - 5, names: [ODD], csr: ODD, validityDays: 7, keepsEncryptionKey: true };
-        for (const id of ['c1', 'c2']) await certificates.insert(certificate(id, request));
-        for (const one of [issued('c3'), prepared('c4'), { ...certificate('c5'), state: 'canceled' } as const]) {
-          await certificates.insert(one);
-        }
-        const ready = prepared('c1', request);
+        await certificates.insert(certificate('c1', request));
+        const publicKey = { type: 'rsa', bits: 2048, spki: EVERY_BYTE, fingerprint: 'made' } as const;
+        const ready = prepared('c1', { ...request, publicKey, encryption: half('half of c1') });
+        assert.equal(await signings.begin(ready, HOLDS), true);
+        assert.deepEqual(await certificates.find('a', 'c1'), certificate('c1', request));
+        const another = prepared('c1', { ...request, preparation: preparation('another') });
+        assert.equal(await signings.begin(another, HOLDS), false);
+        // Without the lease of its account's order nothing is issued.
         for (const other of [{ accountId: 'b' }, { orderId: 'p' }, { id: 'nothing' }]) {
-          assert.equal(await certificates.prepare({ ...ready, ...other }), false);
+          assert.equal(await signings.finish(finished({ ...ready, ...other }), { evenIfReported: true }), false);
         }
         assert.deepEqual(await certificates.find('a', 'c1'), certificate('c1', request));
-        assert.equal(await certificates.prepare(ready), true);
-        assert.deepEqual(await certificates.find('a', 'c1'), ready);
-        const other = { preparation: preparation('another'), encryption: half('another half') };
-        for (const id of ['c1', 'c3', 'c4', 'c5']) assert.equal(await certificates.prepare(prepared(id, other)), false);
-        assert.deepEqual(await certificates.find('a', 'c1'), ready, 'with the serial number that was stored first');
-        // Both halves of a dual certificate.
-        const dual = prepared('c2', { ...request, encryption: half('half of c2') });
-        assert.equal(await certificates.prepare(dual), true);
-        assert.deepEqual(await certificates.find('a', 'c2'), dual);
-        await assert.rejects(certificates.insert(prepared('c6', { preparation: preparation('serial of c1') })));
+        assert.equal(await signings.finish(finished(ready), { evenIfReported: true }), true);
+        assert.deepEqual(
+          await certificates.find('a', 'c1'),
+          signed(ready),
+          'with the serial number that was stored first',
+        );
       },
     );
 
-    testStore('of two concurrent preparations one succeeds', async (store, other) => {
+    testStore('of two concurrent signers of a waiting certificate one begins', async (store, other) => {
       await store.certificates.insert(certificate('c1', { pendingSince: NOW }));
       const results = await Promise.all(
         [store, other].map((one, index) =>
-          one.transaction(({ certificates }) =>
-            certificates.prepare(prepared('c1', { pendingSince: NOW, preparation: preparation(`serial ${index}`) })),
+          one.transaction(({ signings }) =>
+            signings.begin(prepared('c1', { pendingSince: NOW, preparation: preparation(`serial ${index}`) }), HOLDS),
           ),
         ),
       );
@@ -202,50 +191,41 @@ for (const engine of await bothEngines()) {
     });
 
     testStore(
-      'a prepared certificate returns to waiting, and its serial numbers are kept under another id',
+      'a waiting certificate goes on waiting when its signer is lost, and its serial numbers are kept under another id',
       async (store) => {
-        const { certificates, waiting: rows } = store;
+        const { certificates, signings, waiting: rows } = store;
         const request = { pendingSince: NOW - 5, names: [ODD], willRevoke: [], customExpirationDate: '2027-01-01' };
         await certificates.insert(certificate('c1', request));
         await rows.insert(waiting('c1'));
         const ready = prepared('c1', { ...request, encryption: half('half of c1') });
-        await certificates.prepare(ready);
-        await certificates.void('c1', 'v1');
+        await signings.begin(ready, HOLDS);
+        await signings.void('o', 'v1');
         assert.deepEqual(await certificates.find('a', 'c1'), certificate('c1', request));
-        const { state: _, ...lost } = ready;
-        assert.deepEqual(await certificates.find('a', 'v1'), voided('v1', { ...lost, id: 'v1' }));
+        // Only what says which certificate may exist somewhere.
+        const lost = voided('v1', { names: [ODD], preparation: ready.preparation, encryption: half('half of c1') });
+        assert.deepEqual(await certificates.find('a', 'v1'), lost);
         assert.equal(await certificates.find('b', 'v1'), undefined);
         assert.deepEqual(await rows.find('a', 'c1'), waiting('c1'), 'and it still waits');
         // The serial numbers stay taken and are never signed again.
-        await assert.rejects(certificates.insert(prepared('c2', { preparation: preparation('serial of c1') })));
-        const taken = prepared('c2', { encryption: half('half of c1') });
-        await assert.rejects(store.transaction((tx) => tx.certificates.insert(taken)));
-        const result = { der: EVERY_BYTE, issuedAt: NOW, version: 1, replacesId: null, encryptionDer: null };
-        for (const id of ['c1', 'v1']) assert.equal(await certificates.issue(id, result), false);
+        assert.equal(await signings.begin(ready, HOLDS), false);
+        const taken = prepared('c1', { preparation: preparation('another'), encryption: half('half of c1') });
+        assert.equal(await signings.begin(taken, HOLDS), false);
+        assert.equal(await signings.finish(finished(ready), { evenIfReported: true }), false);
         assert.deepEqual(idOf(await certificates.listLast('a', 'o', 9)), ['c1']);
-        // Under new serial numbers it can be prepared and issued.
+        // Under new serial numbers it can be signed and issued.
         const again = prepared('c1', {
           ...request,
           preparation: preparation('second'),
           encryption: half('second half'),
         });
-        assert.equal(await certificates.prepare(again), true);
-        assert.equal(await certificates.issue('c1', { ...result, encryptionDer: EVERY_BYTE }), true);
-        const left = await certificates.find('a', 'v1');
-        assert.equal(left?.state === 'voided' && left.preparation.serial, 'serial of c1');
-        for (const id of ['c1', 'v1', 'nothing']) await certificates.void(id, 'v2');
-        assert.equal((await certificates.find('a', 'c1'))?.state, 'issued', 'an issued certificate is not changed');
+        assert.equal(await signings.begin(again, HOLDS), true);
+        assert.equal(await signings.finish(finished(again), { evenIfReported: true }), true);
+        assert.deepEqual(await certificates.find('a', 'v1'), lost);
+        for (const id of ['o', 'p', 'nothing']) await signings.void(id, 'v2');
+        assert.deepEqual(await certificates.find('a', 'c1'), signed(again), 'an issued certificate is not changed');
         assert.equal(await certificates.find('a', 'v2'), undefined);
       },
     );
-
-    testStore('a certificate whose id was never returned is voided in place', async ({ certificates }) => {
-      const ready = prepared('c1', { encryption: half('half of c1') });
-      await certificates.insert(ready);
-      await certificates.void('c1', 'v1');
-      assert.deepEqual(await certificates.find('a', 'c1'), { ...ready, state: 'voided', revocation: null });
-      assert.equal(await certificates.find('a', 'v1'), undefined);
-    });
   });
 }
 

@@ -64,7 +64,7 @@ export function openAuthority(
     prepare(content) {
       const { issuer, name, keyId, notAfter, extensions } = signerOf(content.issuerId);
       const algorithm = signatureAlgorithm(issuer.keyType, content.signHash);
-      const serial = newSerial();
+      const serial = newSerial(content.notBefore);
       const serialText = Buffer.from(serial).toString('hex');
       const shownName = shownCommonName(content);
       const bytes = toBeSigned({

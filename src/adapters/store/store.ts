@@ -24,6 +24,7 @@ import { certificatesIn } from './issuance/certificates.ts';
 import { idempotencyKeysIn } from './issuance/idempotency-keys.ts';
 import { issuersIn } from './issuance/issuers.ts';
 import { ordersIn } from './issuance/orders.ts';
+import { signingsIn } from './issuance/signings.ts';
 import { blockedKeysIn } from './revocation/blocklist.ts';
 import { crlsIn, pkiAddressesIn } from './revocation/crls.ts';
 import { ocspRespondersIn } from './revocation/ocsp-responders.ts';
@@ -123,6 +124,7 @@ const repositoriesIn = (db: Db, sealer: Sealer, engine: Engine, onEvents: () => 
   issuers: issuersIn(db, sealer),
   orders: ordersIn(db, engine),
   certificates: certificatesIn(db),
+  signings: signingsIn(db, engine, onEvents),
   proofs: proofsIn(db),
   waiting: waitingIn(db, engine),
   revocations: revocationsIn(db),

@@ -6,21 +6,15 @@ import type { SignHash } from './sign-hash.ts';
 
 /**
  * - `pending`: waits for validation. Its id has been answered, so it ends as issued or canceled.
- * - `prepared`: serial number and bytes to be signed are durable, and one signer holds the lease to sign them once.
  * - `issued`: signed. Whether it is still valid depends on its dates and its revocation.
  * - `voided`: prepared, and its signer was lost. A signature may exist somewhere: the serial number stays taken and
  *   revocable, and is never signed again.
  * - `canceled`: dropped or expired while pending.
  */
-export const CERTIFICATE_STATES = ['pending', 'prepared', 'issued', 'voided', 'canceled'] as const;
+export const CERTIFICATE_STATES = ['pending', 'issued', 'voided', 'canceled'] as const;
 export type CertificateState = (typeof CERTIFICATE_STATES)[number];
 
-export type CertificateRecord =
-  | PendingCertificate
-  | PreparedCertificate
-  | IssuedCertificate
-  | VoidedCertificate
-  | CanceledCertificate;
+export type CertificateRecord = PendingCertificate | IssuedCertificate | VoidedCertificate | CanceledCertificate;
 
 /** What was requested, in every state. */
 interface RequestedCertificate {
@@ -73,6 +67,10 @@ interface Unsigned extends RequestedCertificate {
   readonly encryption: UnsignedHalf | null;
 }
 
+/**
+ * Being signed: serial number and bytes to be signed are durable, and one signer holds the lease to sign them once. Not a
+ * state of the record, which comes to be when the certificate is issued or voided; a pending one stays pending meanwhile.
+ */
 export interface PreparedCertificate extends Unsigned {
   readonly state: 'prepared';
 }

@@ -1,6 +1,8 @@
 // What ordering and issuing need from the store. Every look-up of something an account owns names the account; what
 // belongs to another account is not found.
 
+import type { AuditEntry } from '../access/ports.ts';
+import type { OutboxEvent } from '../callbacks/ports.ts';
 import type { Issuer, PublicIssuer } from '../certificate/authority.ts';
 import type {
   CertificateRecord,
@@ -12,6 +14,7 @@ import type { Order } from '../certificate/order.ts';
 import type { AccountId, CertificateId, OrderId } from '../ids.ts';
 import type { Page } from '../page.ts';
 import type { CertificateRef } from '../revocation/ports.ts';
+import type { Proof } from '../validation/ports.ts';
 import type { PreviousCertificate } from './request.ts';
 
 /** Private keys are sealed before they reach the disk. */
@@ -31,15 +34,23 @@ export interface Signing {
   readonly until: number;
 }
 
+export interface OrderForReissue {
+  readonly order: Order;
+  readonly current: PreviousCertificate | null;
+  /** The proofs, by name, of the names that were asked for and those of the current certificate. */
+  readonly proofs: ReadonlyMap<string, readonly Proof[]>;
+}
+
 export interface Orders {
   /** Throws `duplicate_alternative_order_id` if the account has an order with that id. Remembers its names. */
   insert(order: Order): Promise<void>;
   find(accountId: AccountId, id: OrderId): Promise<Order | undefined>;
-  /** With its current certificate, in one statement: what every reissue begins with. */
-  findWithCurrent(
+  /** What every reissue begins with, in one statement. */
+  findForReissue(
     accountId: AccountId,
     id: OrderId,
-  ): Promise<{ readonly order: Order; readonly current: PreviousCertificate | null } | undefined>;
+    proofNames: readonly string[],
+  ): Promise<OrderForReissue | undefined>;
   /** Makes the order findable by these names, besides those it has carried before. */
   rememberNames(id: OrderId, names: readonly string[]): Promise<void>;
   findByAlternative(accountId: AccountId, alternativeId: string): Promise<Order | undefined>;
@@ -51,11 +62,46 @@ export interface Orders {
    * changed since it was read.
    */
   save(order: Order): Promise<void>;
-  beginSigning(orderId: OrderId, signing: Signing): Promise<void>;
-  /** Saves the order if its revision is unchanged and this certificate holds the lease; returns false otherwise. */
-  finishSigning(order: Order, certificateId: CertificateId): Promise<boolean>;
-  /** Orders whose signing lease has expired, oldest first. */
+}
+
+/** What must still hold when a certificate is written down. */
+export interface BeginConditions {
+  /** Of the order as it was read. */
+  readonly revision: number;
+  /** A key that must not be on the blocklist. */
+  readonly unblockedKey: string | null;
+  /** An idempotency key that must not have been used since. */
+  readonly idempotency: { readonly key: string; readonly since: number } | null;
+}
+
+/** Everything that an issuance records beside its revocations. */
+export interface FinishedIssuance {
+  /** As it will be, with the revision it was read with. */
+  readonly order: Order;
+  readonly certificate: IssuedCertificate;
+  readonly event: OutboxEvent;
+  readonly audit: AuditEntry;
+  readonly idempotency: { readonly key: string; readonly requestHash: string } | null;
+}
+
+/** Certificates that are being signed, one per order. Each of the two writes is atomic, in a transaction or alone. */
+export interface Signings {
+  /** Writes down what will be signed, which takes the order's lease. False, and nothing is written, if a condition fails. */
+  begin(record: PreparedCertificate, conditions: BeginConditions): Promise<boolean>;
+  /**
+   * Ends the lease and records everything. False, and nothing is written, if the lease was lost or the order has changed;
+   * or if the key was reported meanwhile, unless `evenIfReported`.
+   */
+  finish(issuance: FinishedIssuance, options: { readonly evenIfReported: boolean }): Promise<boolean>;
+  /** Leases that have expired, oldest first. */
   overdue(now: number, limit: number): Promise<{ accountId: AccountId; orderId: OrderId }[]>;
+  /** Marks what is being signed on this key: it is issued and revoked at once. */
+  reportKey(fingerprint: string): Promise<void>;
+  /**
+   * Voids what an order is signing; its serial number stays taken. If its id was answered before, that certificate goes on
+   * waiting, and the voided serial number is kept under `newId`.
+   */
+  void(orderId: OrderId, newId: CertificateId): Promise<void>;
 }
 
 /** In the order's history. Without a version before it is issued. */
@@ -67,11 +113,6 @@ export interface CertificateSummary {
   readonly createdAt: number;
   readonly issuedAt: number | null;
 }
-
-export type IssuedFacts = Pick<IssuedCertificate, 'der' | 'issuedAt' | 'version' | 'replacesId'> & {
-  /** Of the encryption half, if there is one. */
-  readonly encryptionDer: Uint8Array | null;
-};
 
 export interface Certificates {
   insert(certificate: CertificateRecord): Promise<void>;
@@ -88,19 +129,10 @@ export interface Certificates {
   listValid(accountId: AccountId, orderId: OrderId, now: number): Promise<{ id: CertificateId; names: string[] }[]>;
   /** Whether `listValid` has any. */
   hasUnrevoked(accountId: AccountId, orderId: OrderId, now: number): Promise<boolean>;
-  /** Certificates signed, or being signed, on this key in any account; the key of an encryption half counts too. */
-  listOnKey(fingerprint: string, page: Page): Promise<(CertificateRef & { readonly state: CertificateState })[]>;
+  /** Certificates signed on this key in any account; the key of an encryption half counts too. */
+  listOnKey(fingerprint: string, page: Page): Promise<CertificateRef[]>;
   /** Voided certificates that are not revoked, in any account. */
   listVoided(page: Page): Promise<CertificateRef[]>;
-  /** False when it is no longer prepared: its lease expired and it was voided. */
-  issue(id: CertificateId, issued: IssuedFacts): Promise<boolean>;
-  /** Turns a pending certificate into a prepared one under the same id. False when it is no longer pending. */
-  prepare(record: PreparedCertificate): Promise<boolean>;
-  /**
-   * Voids a prepared certificate; its serial number stays taken. If its id was answered before, it becomes pending again
-   * and the voided serial number is kept under `newId`.
-   */
-  void(id: CertificateId, newId: CertificateId): Promise<void>;
   /** Cancels a pending certificate; does nothing otherwise. */
   cancel(accountId: AccountId, id: CertificateId): Promise<void>;
 }

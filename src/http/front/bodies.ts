@@ -10,8 +10,9 @@ const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 export function parseBodies(app: FastifyInstance): void {
   app.removeAllContentTypeParsers();
   // Fastify rejects a malformed Content-Type even without a body, so it is replaced before Fastify reads it.
-  app.addHook('onRequest', async ({ raw: { headers } }) => {
+  app.addHook('onRequest', ({ raw: { headers } }, _reply, done) => {
     if (!/^application\/json\s*(;|$)/i.test(headers['content-type'] ?? '')) headers['content-type'] = NOT_JSON;
+    done();
   });
   app.addContentTypeParser('*', { parseAs: 'buffer' }, async (request: { headers: Headers }, bytes: Buffer) => {
     const text = decode(bytes);

@@ -19,7 +19,7 @@ const MAX_PER_CONNECTION = 16;
 export function limitConcurrency(app: FastifyInstance, maxRequests: number): void {
   let inFlight = 0;
   const perConnection = new WeakMap<Socket, number>();
-  app.addHook('onRequest', async (request, reply) => {
+  app.addHook('onRequest', (request, reply, done) => {
     const { socket } = request.raw;
     const pipelined = (perConnection.get(socket) ?? 0) + 1;
     perConnection.set(socket, pipelined);
@@ -28,9 +28,10 @@ export function limitConcurrency(app: FastifyInstance, maxRequests: number): voi
       inFlight -= 1;
       perConnection.set(socket, (perConnection.get(socket) ?? 1) - 1);
     });
-    if (request.routeOptions.config.isHealthCheck) return;
-    if (inFlight > maxRequests || pipelined > MAX_PER_CONNECTION) {
+    const isBusy = inFlight > maxRequests || pipelined > MAX_PER_CONNECTION;
+    if (isBusy && !request.routeOptions.config.isHealthCheck) {
       throw new Refusal('service_busy', { retryAfterSeconds: 1 });
     }
+    done();
   });
 }

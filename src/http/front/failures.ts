@@ -14,7 +14,7 @@ import { validationRefusal } from './schema-validation.ts';
 
 export function answerErrors(app: FastifyInstance, log: Log): void {
   app.setErrorHandler((error, _request, reply) => sendError(error, reply, log));
-  app.addHook('onRequest', async (request, reply) => {
+  app.addHook('onRequest', (request, reply, done) => {
     reply.headers({ 'x-request-id': request.id, 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' });
     if (request.raw.httpVersion === '1.1' && request.headers.host === undefined) {
       throw new TransportRefusal(400, 'invalid_parameters', {
@@ -22,6 +22,7 @@ export function answerErrors(app: FastifyInstance, log: Log): void {
         zh: '缺少 Host 请求头。',
       });
     }
+    done();
   });
 }
 

@@ -43,9 +43,10 @@ export function recordRequests(app: FastifyInstance, record: RecordRequest): voi
   for (const name of ['outcome', 'refusedField', 'orderId', 'certificateId', 'presentedKeyId'] as const) {
     app.decorateRequest(name, null);
   }
-  app.addHook('onRequest', async (request, reply) => {
+  app.addHook('onRequest', (request, reply, done) => {
     const route = request.is404 ? null : (request.routeOptions.url ?? null);
     recordWhenClosed(reply, route, record);
+    done();
   });
 }
 

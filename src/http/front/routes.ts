@@ -27,11 +27,11 @@ export function refuseUnknownRoutes(app: FastifyInstance, routes: Routes): void 
   app.setNotFoundHandler(async () => {
     throw new Refusal('route_not_found');
   });
-  app.addHook('onRequest', async (request) => {
-    if (!request.is404 || request.server !== app) return;
+  app.addHook('onRequest', (request, _reply, done) => {
+    if (!request.is404 || request.server !== app) return done();
     const allowed = methodsOf(request.url, routes);
-    if (allowed.length === 0) throw new Refusal('route_not_found');
-    throw new TransportRefusal(405, 'method_not_allowed', undefined, { allow: allowed.join(', ') });
+    if (allowed.length === 0) return done(new Refusal('route_not_found'));
+    done(new TransportRefusal(405, 'method_not_allowed', undefined, { allow: allowed.join(', ') }));
   });
 }
 

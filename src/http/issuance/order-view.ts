@@ -1,6 +1,6 @@
 // The JSON of orders and certificates, with the fields that clients of this API family expect.
 
-import type { CertificateRecord, CertificateState, IssuedCertificate } from '../../domain/certificate/certificate.ts';
+import type { CertificateRecord, IssuedCertificate } from '../../domain/certificate/certificate.ts';
 import type { Order } from '../../domain/certificate/order.ts';
 import { pem } from '../../domain/certificate/pem.ts';
 import { inLocale, type Locale } from '../../kernel/locale.ts';
@@ -8,9 +8,6 @@ import type { ShownOrder } from '../../usecases/issuance/show-orders.ts';
 import type { NameState, ValidationState } from '../../usecases/validation/show-validation.ts';
 import { moment } from '../front/values.ts';
 import { scheduleView } from '../revocation/revocation-view.ts';
-
-/** `prepared` lasts for milliseconds and is not shown. */
-export const statusOf = (state: CertificateState): string => (state === 'prepared' ? 'pending' : state);
 
 export const summaryOf = (order: Order) => ({
   id: order.id,

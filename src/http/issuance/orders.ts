@@ -9,7 +9,7 @@ import { nextAfter, PageQuery, pageOf } from '../front/paging.ts';
 import { answers, success } from '../front/reply.ts';
 import { moment } from '../front/values.ts';
 import { revocationView } from '../revocation/revocation-view.ts';
-import { contentOf, encryptionOf, orderView, statusOf, summaryOf } from './order-view.ts';
+import { contentOf, encryptionOf, orderView, summaryOf } from './order-view.ts';
 
 const AnyObject = Type.Object({}, { additionalProperties: true });
 const common = { tags: ['orders'], 'x-reseal-extension': true, response: answers(AnyObject) };
@@ -51,7 +51,7 @@ export function orderOperations(
         Certificate: {
           ...contentOf(certificate),
           order_id: certificate.orderId,
-          status: statusOf(certificate.state),
+          status: certificate.state,
           ica_pem: chain.map((one) => pem('CERTIFICATE', one)).join(''),
           ...(issued && encryptionOf(issued)),
           cloud_key_id: certificate.cloudKeyId,
@@ -63,7 +63,7 @@ export function orderOperations(
           replaced_by: replacedBy,
           history: history.map(({ id, state, version, replacesId }) => ({
             id,
-            status: statusOf(state),
+            status: state,
             version,
             replaces: replacesId,
           })),

@@ -20,8 +20,9 @@ export function healthEndpoints(app: FastifyInstance, probeWrite: () => Promise<
     drain.isDraining = true;
   });
   // Ends keep-alive connections during a shutdown.
-  app.addHook('onSend', async (_request, reply) => {
+  app.addHook('onSend', (_request, reply, payload, done) => {
     if (drain.isDraining) reply.header('connection', 'close');
+    done(null, payload);
   });
 
   let last = { at: Number.NEGATIVE_INFINITY, result: Promise.resolve() };

@@ -16,7 +16,7 @@ export function ocspEndpoints(app: FastifyInstance, answer: (request: Uint8Array
   app.register(async (scope) => {
     scope.removeAllContentTypeParsers();
     // Ignores the content type.
-    scope.addContentTypeParser('*', { parseAs: 'buffer' }, async (_request: unknown, bytes: Buffer) => bytes);
+    scope.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, bytes, done) => done(null, bytes));
     const options = { schema: { hide: true } } as const;
 
     scope.post('/ocsp', { ...options, bodyLimit: MAX_BODY_BYTES }, async (request, reply) =>
@@ -38,7 +38,7 @@ export function ocspEndpoints(app: FastifyInstance, answer: (request: Uint8Array
 }
 
 const send = (reply: FastifyReply, { der }: Answer): FastifyReply =>
-  reply.type('application/ocsp-response').send(Buffer.from(der));
+  reply.type('application/ocsp-response').send(Buffer.from(der.buffer, der.byteOffset, der.length));
 
 /**
  * Decodes the base64 in the path. Reads the raw URL, not the router's: a trailing slash is part of the request, and some

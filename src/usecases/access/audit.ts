@@ -19,11 +19,23 @@ export type Audit = (
   details?: AuditEntry['details'],
 ) => Promise<void>;
 
+interface AuditTools {
+  readonly now: Clock;
+  readonly newId: NewId;
+}
+
+/** The row, for a caller that writes it together with other things. */
+export const auditEntry = (
+  { now, newId }: AuditTools,
+  { accountId, actor, requestId }: AuditActor,
+  act: Pick<AuditEntry, 'action' | 'subject' | 'details'>,
+): AuditEntry => ({ id: newId(), at: now(), accountId, actor, requestId, ...act });
+
 export const auditLog =
-  ({ now, newId }: { readonly now: Clock; readonly newId: NewId }): Audit =>
+  (tools: AuditTools): Audit =>
   // biome-ignore lint/complexity/useMaxParams: the five words of an audit row, in the order they are read.
-  ({ audit }, { accountId, actor, requestId }, action, subject, details = {}) =>
-    audit.append({ id: newId(), at: now(), accountId, actor, requestId, action, subject, details });
+  ({ audit }, by, action, subject, details = {}) =>
+    audit.append(auditEntry(tools, by, { action, subject, details }));
 
 /** Actor of background work: scheduled revocations, issuance and expiry of pending certificates. */
 export const byService = (accountId: Actor['accountId']): Actor => ({ accountId, actor: 'service', requestId: null });

@@ -1,7 +1,7 @@
 // Authenticates a caller by key id and secret. Checks, in this order: the key exists, the secret matches, the key is
-// usable, its account is not suspended. An unknown id and a wrong secret take the same path and the same time, and only a caller with the right
-// secret learns the state of a key or an account.
-import { createHash, timingSafeEqual } from 'node:crypto';
+// usable, its account is not suspended. An unknown id and a wrong secret take the same path and the same time, and only
+// a caller with the right secret learns the state of a key or an account.
+import { hash, timingSafeEqual } from 'node:crypto';
 import { requireActive } from '../../domain/access/account.ts';
 import { type Caller, type Credential, requireUsable } from '../../domain/access/credential.ts';
 import type { Clock } from '../../domain/clock.ts';
@@ -45,7 +45,7 @@ export function authenticateCaller(store: Store, now: Clock, matches = hasHash):
 }
 
 /** A plain hash is enough: secrets have 256 random bits and cannot be brute-forced. */
-export const hashOfSecret = (secret: string): string => createHash('sha256').update(secret).digest('hex');
+export const hashOfSecret = (secret: string): string => hash('sha256', secret);
 
-const hasHash = (secret: string, hash: string): boolean =>
-  timingSafeEqual(Buffer.from(hashOfSecret(secret)), Buffer.from(hash));
+const hasHash = (secret: string, stored: string): boolean =>
+  timingSafeEqual(Buffer.from(hashOfSecret(secret)), Buffer.from(stored));

@@ -19,7 +19,7 @@ export function cancelOrder({ store, now, newId, audit }: IssuanceTools): Cancel
       // It is being signed: the outcome decides.
       if (signing && signing.until > now()) throw new Refusal('service_busy', { retryAfterSeconds: 1 });
       // The signer is lost: its serial number stays taken, whatever becomes of the order.
-      if (signing) await tx.certificates.void(signing.certificateId, newId());
+      if (signing) await tx.signings.void(orderId, newId());
       const canceled = await stopWaiting(tx, order, 'canceled');
       const details = { certificate_id: order.pendingCertificateId, was: order.status };
       await audit(tx, by, 'order:canceled', order.id, details);

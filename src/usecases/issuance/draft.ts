@@ -53,9 +53,13 @@ interface Now {
 }
 
 type Holds<Value> = (was: Value, draft: Draft, now: Now) => boolean | Promise<boolean>;
+type HoldsInMemory<Value> = (was: Value, draft: Draft, now: Pick<Now, 'tools' | 'at'>) => boolean;
+type InMemory = 'decided' | 'provenUntil' | 'issuerId';
 
 /** Whether each item is as it was, the cheapest first. A new item without a comparison does not compile. */
-const HOLDS: { readonly [Item in keyof Basis]: Holds<Basis[Item]> } = {
+const HOLDS: {
+  readonly [Item in keyof Basis]: Item extends InMemory ? HoldsInMemory<Basis[Item]> : Holds<Basis[Item]>;
+} = {
   // A clock that went back makes a decision of the future, which is as suspect as an old one.
   decided: (was, _draft, { at }) => was.at <= at && at <= was.until,
   revision: (was, _draft, { order }) => was === (order?.revision ?? null),
@@ -78,6 +82,21 @@ const HOLDS: { readonly [Item in keyof Basis]: Holds<Basis[Item]> } = {
     was === null || (await earlierAnswer(tx, { accountId, orderId, at }, was)) === undefined,
 };
 
+/**
+ * Whether a decision still holds, as far as it can be told without reading, and needs nothing but what `signings.begin`
+ * compares: the order's revision, the blocklist and the idempotency key.
+ */
+export function holdsWithoutReading(draft: Draft, now: Pick<Now, 'tools' | 'at'>): boolean {
+  const { decided, provenUntil, issuerId, cloudKeyId, revokes } = draft.basis;
+  return (
+    cloudKeyId === null &&
+    revokes.length === 0 &&
+    HOLDS.decided(decided, draft, now) &&
+    HOLDS.provenUntil(provenUntil, draft, now) &&
+    HOLDS.issuerId(issuerId, draft, now)
+  );
+}
+
 /** A decision as old as this is made again, so that a certificate begins when it is issued. */
 const MAX_AGE_MS = 2_000;
 
@@ -90,7 +109,7 @@ export const decidedAt = (
 /** The first item that has changed since the decision; null when the decision still holds. */
 export async function changedSince(draft: Draft, now: Now): Promise<keyof Basis | null> {
   const { basis } = draft;
-  const holds = <Item extends keyof Basis>(item: Item) => HOLDS[item](basis[item], draft, now);
+  const holds = <Item extends keyof Basis>(item: Item) => (HOLDS[item] as Holds<Basis[Item]>)(basis[item], draft, now);
   for (const item of Object.keys(HOLDS) as (keyof Basis)[]) {
     if (!(await holds(item))) return item;
   }

@@ -5,7 +5,7 @@ import type { AccountId, CertificateId, OrderId } from '../../domain/ids.ts';
 import type { Repositories } from '../../domain/store.ts';
 import { DAY_MS } from '../../kernel/durations.ts';
 
-const IDEMPOTENCY_MS = DAY_MS;
+export const IDEMPOTENCY_MS = DAY_MS;
 
 export interface Idempotency {
   readonly key: string;

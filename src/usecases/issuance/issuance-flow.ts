@@ -2,8 +2,9 @@
 //
 //   decide        read what the decision depends on, and decide; every refusal is thrown here
 //   gather        check names and CAA, make keys: only if the decision needs it; nothing is locked meanwhile
-//   write down    under the order's lock: if something the decision rests on has changed, or if it was to wait, decide
-//                 again; then record what will be signed and take a lease, or enqueue the certificate
+//   write down    record what will be signed and take a lease, in one statement that compares what the decision rests on
+//                 with what is stored. If that is not enough, or something has changed, under the order's lock: decide
+//                 again if needed; then write down, or enqueue the certificate
 //   sign, finish  sign once; then certificate, order, revocations, event and audit row in one transaction
 //
 // A request that needs nothing from outside is decided in the transaction that writes it down.
@@ -21,8 +22,8 @@ import {
   NOTHING_CHECKED,
   needsInstruction,
 } from '../validation/check-names.ts';
-import { changedSince, type Draft } from './draft.ts';
-import { type Finish, finishIssuance, writeDown } from './issue-certificate.ts';
+import { changedSince, type Draft, holdsWithoutReading } from './draft.ts';
+import { conditionsOf, type Finish, finishIssuance, prepare, writeDown } from './issue-certificate.ts';
 import { mayNeedKeys, NO_KEYS, type ObtainedKeys, obtainKeys, wipe } from './obtain-keys.ts';
 import type { IssuanceTools } from './tools.ts';
 
@@ -38,8 +39,12 @@ export interface IssuanceSteps<Outcome> {
   lock(tx: Repositories, at: number): Promise<{ readonly order: Order | null; readonly isBusy: boolean }>;
   /** Stores the certificate to wait for validation. */
   enqueue(tx: Repositories, draft: Draft, results: CheckResults): Promise<Outcome>;
-  /** Stores what the order must say while its certificate is being signed. Returns the order as it will be issued. */
-  begin(tx: Repositories, draft: Draft): Promise<Order>;
+  /** The order as it will be issued. */
+  planned(draft: Draft): Order;
+  /** Stores what the order must say while its certificate is being signed, if anything. Returns `planned` as it is then. */
+  begin?(tx: Repositories, draft: Draft): Promise<Order>;
+  /** Whether `begin` has anything to store for this draft. Left out, it always has. */
+  mustBegin?(draft: Draft): boolean;
   finish(draft: Draft): Pick<Finish, 'by' | 'action' | 'details' | 'idempotency'>;
   issued(certificateId: CertificateId): Outcome;
 }
@@ -89,20 +94,28 @@ async function issueOnce<Outcome>(
   const draft = steps.needsEvidence ? await steps.decide(tools.store) : null;
   if (draft && 'outcome' in draft) return draft;
   const evidence = draft && (await gather(tools, draft, steps.checked));
+  const written = evidence && (await writeDownAlone(tools, steps, evidence));
+  if (written) return await finishWith(tools, steps, written);
   try {
     for (; patience.busyTries > 0; patience.busyTries -= 1) {
       const step = await tools.store.transaction((tx) => write(tools, tx, steps, evidence));
       if (step === 'stale' || (step !== 'busy' && 'outcome' in step)) return step;
-      if (step !== 'busy') {
-        await finishIssuance(tools, step.prepared, step.finish);
-        return { outcome: steps.issued(step.prepared.id) };
-      }
+      if (step !== 'busy') return await finishWith(tools, steps, step);
       await sleep(BUSY_PAUSE_MS);
     }
     throw new Refusal('service_busy', { retryAfterSeconds: 1 });
   } finally {
     if (evidence) wipe(evidence.keys);
   }
+}
+
+async function finishWith<Outcome>(
+  tools: IssuanceTools,
+  steps: IssuanceSteps<Outcome>,
+  { prepared, finish }: Prepared,
+): Promise<Settled<Outcome>> {
+  await finishIssuance(tools, prepared, finish);
+  return { outcome: steps.issued(prepared.id) };
 }
 
 /** Makes keys last: they would be wasted if the certificate has to wait. */
@@ -126,6 +139,21 @@ interface Prepared {
   readonly finish: Finish;
 }
 
+/** Nearly every reissue: nothing but the lease has to be written, and one statement does it. Null if that is not so. */
+async function writeDownAlone<Outcome>(
+  tools: IssuanceTools,
+  steps: IssuanceSteps<Outcome>,
+  evidence: Evidence,
+): Promise<Prepared | null> {
+  const { draft, keys } = evidence;
+  if ((steps.begin && (steps.mustBegin?.(draft) ?? true)) || keys !== NO_KEYS || !isComplete(evidence)) return null;
+  if (!holdsWithoutReading(draft, { tools, at: tools.now() })) return null;
+  const order = steps.planned(draft);
+  const prepared = prepare(tools, draft, keys);
+  if (!(await tools.store.signings.begin(prepared, conditionsOf(draft, order.revision)))) return null;
+  return { prepared, finish: { ...steps.finish(draft), order, previous: draft.previous } };
+}
+
 /** One transaction. Without evidence the decision is made here. */
 async function write<Outcome>(
   tools: IssuanceTools,
@@ -147,8 +175,8 @@ async function write<Outcome>(
   const { results = NOTHING_CHECKED, keys = NO_KEYS } = evidence ?? {};
   const { names, needsValidation: unproven } = draft.plan;
   if (!isClear(results, { names, unproven })) return { outcome: await steps.enqueue(tx, draft, results) };
-  const order = await steps.begin(tx, draft);
-  const prepared = await writeDown(tools, tx, draft, keys);
+  const order = steps.begin ? await steps.begin(tx, draft) : steps.planned(draft);
+  const prepared = await writeDown(tools, tx, draft, { order, keys });
   return { prepared, finish: { ...steps.finish(draft), order, previous: draft.previous } };
 }
 

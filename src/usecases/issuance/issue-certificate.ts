@@ -1,6 +1,5 @@
-// The two writes of every issuance. `writeDown` records everything that will be signed, with a lease, in the caller's
-// transaction. `finishIssuance` signs it once, and records certificate, order, revocations, event and audit row in one
-// transaction. A crash in between leaves a row that says what was meant; its serial number is never signed again.
+// The two writes of every issuance. `writeDown` records everything that will be signed, with a lease. `finishIssuance`
+// signs it once, and records certificate, order, revocations, event and audit row in one transaction. A crash in between leaves a row that says what was meant; its serial number is never signed again.
 import type { Actor } from '../../domain/access/credential.ts';
 import type { AuditAction, AuditEntry } from '../../domain/access/ports.ts';
 import type { CertificateRole } from '../../domain/certificate/authority.ts';
@@ -9,10 +8,12 @@ import type { Order } from '../../domain/certificate/order.ts';
 import type { PublicKey } from '../../domain/certificate/public-key.ts';
 import { Refusal } from '../../domain/errors.ts';
 import type { CertificateId } from '../../domain/ids.ts';
+import type { BeginConditions, FinishedIssuance } from '../../domain/issuance/ports.ts';
 import type { CertificatePlan, CertificateRequest, PreviousCertificate } from '../../domain/issuance/request.ts';
 import type { Repositories } from '../../domain/store.ts';
+import { auditEntry } from '../access/audit.ts';
 import type { Draft } from './draft.ts';
-import type { Idempotency } from './idempotency.ts';
+import { IDEMPOTENCY_MS, type Idempotency } from './idempotency.ts';
 import type { ObtainedKeys } from './obtain-keys.ts';
 import { revokeOnIssuance } from './revoke-on-issuance.ts';
 import type { IssuanceTools } from './tools.ts';
@@ -57,49 +58,66 @@ interface WantedFor {
   readonly cloudKeyId: string | null;
 }
 
-type WhatToSign = Pick<Draft, 'product' | 'wanted' | 'order'> & {
+type WhatToSign = Pick<Draft, 'product' | 'wanted'> & {
   readonly plan: Pick<CertificatePlan, 'issuerId' | 'notBefore' | 'notAfter'>;
 };
 
-/** Chooses serial numbers, makes the bytes to be signed and takes the lease. Durable before anything is signed. */
-export async function writeDown(
+/** Chooses serial numbers and makes the bytes to be signed. */
+export function prepare(
   { authority, now }: Pick<IssuanceTools, 'authority' | 'now'>,
-  tx: Repositories,
-  { product, plan, wanted, order }: WhatToSign,
+  { product, plan, wanted }: WhatToSign,
   { cloud, encryption }: ObtainedKeys,
-): Promise<PreparedCertificate> {
+): PreparedCertificate {
   const { commonName, names, signHash } = wanted;
   const { kind, trust, maxValidityDays: maxDays } = product;
   const { issuerId, notBefore, notAfter } = plan;
-  const prepare = (role: CertificateRole, publicKey: PublicKey) =>
+  const encode = (role: CertificateRole, publicKey: PublicKey) =>
     authority.prepare({
       ...{ role, kind, trust, commonName, names, publicKey, signHash },
       ...{ issuerId, notBefore, notAfter, maxDays },
     });
   const publicKey = cloud?.publicKey ?? wanted.publicKey;
-  const { serial, toBeSigned } = prepare(encryption ? 'signing' : 'single', publicKey);
+  const { serial, toBeSigned } = encode(encryption ? 'signing' : 'single', publicKey);
   const preparedAt = now();
-  const leaseEndsAt = preparedAt + SIGNING_LEASE_MS;
-  const prepared: PreparedCertificate = {
+  return {
     ...wanted,
     state: 'prepared',
     publicKey,
-    preparation: { issuerId, serial, notBefore, notAfter, preparedAt, leaseEndsAt },
+    preparation: { issuerId, serial, notBefore, notAfter, preparedAt, leaseEndsAt: preparedAt + SIGNING_LEASE_MS },
     toBeSigned,
     cloudKeyId: cloud?.id ?? wanted.cloudKeyId,
     encryption: encryption && {
-      ...prepare('encryption', encryption.key.publicKey),
+      ...encode('encryption', encryption.key.publicKey),
       escrowedKeyId: encryption.key.id,
       envelope: encryption.envelope,
     },
   };
+}
+
+/** Records what will be signed, and takes the order's lease. Durable before anything is signed. */
+export async function writeDown(
+  tools: Pick<IssuanceTools, 'authority' | 'now'>,
+  tx: Repositories,
+  draft: Pick<Draft, 'product' | 'plan' | 'wanted' | 'basis'>,
+  { order: { revision }, keys }: { readonly order: Order; readonly keys: ObtainedKeys },
+): Promise<PreparedCertificate> {
+  const { cloud, encryption } = keys;
+  const prepared = prepare(tools, draft, keys);
   if (cloud) await tx.cloudKeys.insert(cloud);
   if (encryption?.isNew) await tx.escrowedKeys.insert(encryption.key);
-  if (wanted.pendingSince === null) await tx.certificates.insert(prepared);
-  else if (!(await tx.certificates.prepare(prepared))) throw lostLease();
-  await tx.orders.beginSigning(order.id, { certificateId: wanted.id, until: leaseEndsAt });
+  if (!(await tx.signings.begin(prepared, conditionsOf(draft, revision)))) throw lostLease();
   return prepared;
 }
+
+/** What `signings.begin` compares by itself. */
+export const conditionsOf = (
+  { basis: { unblockedKey, idempotency, decided } }: Pick<Draft, 'basis'>,
+  revision: number,
+): BeginConditions => ({
+  revision,
+  unblockedKey,
+  idempotency: idempotency && { key: idempotency.key, since: decided.at - IDEMPOTENCY_MS },
+});
 
 export interface Finish {
   /** The order as it will be, apart from its status and its certificates. */
@@ -113,38 +131,69 @@ export interface Finish {
 
 const lostLease = (): Refusal => new Refusal('service_busy', { retryAfterSeconds: 1 });
 
-type FinishTools = Pick<IssuanceTools, 'store' | 'authority' | 'now' | 'newId' | 'audit' | 'publishCrls' | 'onIssued'>;
+type FinishTools = Pick<IssuanceTools, 'store' | 'authority' | 'now' | 'newId' | 'publishCrls' | 'onIssued'>;
 
+/** Signs once, and records what follows from it. */
 export async function finishIssuance(tools: FinishTools, record: PreparedCertificate, finish: Finish): Promise<void> {
-  const { store, authority, now, newId } = tools;
-  const { encryption, signHash } = record;
-  const { issuerId } = record.preparation;
-  const der = await authority.sign(issuerId, signHash, record.toBeSigned);
-  const encryptionDer = encryption && (await authority.sign(issuerId, signHash, encryption.toBeSigned));
-  const { previous, by, idempotency } = finish;
+  const { store, newId, now } = tools;
+  const { accountId, encryption, willRevoke, pendingSince } = record;
+  const signed = await sign(tools, record);
+  const at = now();
+  const { by } = finish;
+  const issuance = issuanceOf(tools, record, finish, { ...signed, at });
+  const revokesNothing = willRevoke.length === 0 && pendingSince === null && encryption === null;
+  if (revokesNothing && (await store.signings.finish(issuance, { evenIfReported: false }))) {
+    return tools.onIssued(record, finish.action);
+  }
   const crls = await store.transaction(async (tx) => {
-    const { id: certificateId, accountId, orderId } = record;
-    const at = now();
-    const orderStatus = 'issued' as const;
-    const order: Order = {
-      ...finish.order,
-      ...{ status: orderStatus, currentCertificateId: certificateId, pendingCertificateId: null },
-    };
     // The lease ended and another process voided what was prepared: the signature is discarded.
-    if (!(await tx.orders.finishSigning(order, certificateId))) throw lostLease();
-    const facts = { der, issuedAt: at, version: (previous?.version ?? 0) + 1, replacesId: previous?.id ?? null };
-    if (!(await tx.certificates.issue(certificateId, { ...facts, encryptionDer }))) throw lostLease();
-    if (record.pendingSince !== null) await tx.waiting.delete(accountId, certificateId);
-    const event = { action: 'order:issued', orderStatus, createdAt: at } as const;
-    await tx.outbox.add({ id: newId(), accountId, orderId, certificateId, ...event });
-    await tools.audit(tx, by, finish.action, orderId, finish.details);
-    if (idempotency) {
-      const { key, requestHash } = idempotency;
-      await tx.idempotencyKeys.put(accountId, orderId, key, { requestHash, certificateId, at });
-    }
-    const saved = { ...order, revision: order.revision + 1 };
+    if (!(await tx.signings.finish(issuance, { evenIfReported: true }))) throw lostLease();
+    if (pendingSince !== null) await tx.waiting.delete(accountId, record.id);
+    const saved = { ...issuance.order, revision: issuance.order.revision + 1 };
     return await revokeOnIssuance(tx, newId, { record, order: saved }, { at, by });
   });
   tools.onIssued(record, finish.action);
   await tools.publishCrls(crls);
+}
+
+interface Signed {
+  readonly der: Uint8Array;
+  readonly encryptionDer: Uint8Array | null;
+}
+
+async function sign({ authority }: FinishTools, record: PreparedCertificate): Promise<Signed> {
+  const { encryption, signHash, toBeSigned } = record;
+  const { issuerId } = record.preparation;
+  const der = await authority.sign(issuerId, signHash, toBeSigned);
+  return { der, encryptionDer: encryption && (await authority.sign(issuerId, signHash, encryption.toBeSigned)) };
+}
+
+function issuanceOf(
+  tools: FinishTools,
+  { toBeSigned: _, encryption, ...record }: PreparedCertificate,
+  { order, previous, by, action, details, idempotency }: Finish,
+  { der, encryptionDer, at }: Signed & { readonly at: number },
+): FinishedIssuance {
+  const { id: certificateId, orderId, accountId } = record;
+  const orderStatus = 'issued' as const;
+  const half = encryption && encryptionDer && { ...encryption, der: encryptionDer };
+  return {
+    order: { ...order, status: orderStatus, currentCertificateId: certificateId, pendingCertificateId: null },
+    certificate: {
+      ...record,
+      ...{ state: 'issued', der, issuedAt: at, version: (previous?.version ?? 0) + 1 },
+      ...{ replacesId: previous?.id ?? null, revocation: null },
+      encryption: half && {
+        escrowedKeyId: half.escrowedKeyId,
+        serial: half.serial,
+        envelope: half.envelope,
+        der: half.der,
+      },
+    },
+    event: {
+      ...{ id: tools.newId(), accountId, orderId, certificateId, action: 'order:issued', orderStatus, createdAt: at },
+    },
+    audit: auditEntry(tools, by, { action, subject: orderId, details }),
+    idempotency,
+  };
 }

@@ -35,7 +35,8 @@ function stepsOf(
     needsEvidence: true,
     checked,
 
-    async decide(db) {
+    async decide(db, locked) {
+      if (locked === null) return LATER;
       const order = await db.orders.find(accountId, orderId);
       const record = await db.certificates.find(accountId, id);
       if (order?.pendingCertificateId !== id || record?.state !== 'pending') return LATER;
@@ -44,8 +45,8 @@ function stepsOf(
     },
 
     /**
-     * One that is being signed is no longer pending, and its account may have been suspended during the checks: no order,
-     * so that the decision is found stale and made again.
+     * No order while it is being signed: it stays pending meanwhile, and its signer decides what becomes of it. None
+     * either if the account was suspended during the checks: the decision is then found stale, and made again.
      */
     async lock(tx) {
       const found = await tx.orders.findForUpdate(accountId, orderId);
@@ -55,12 +56,13 @@ function stepsOf(
 
     enqueue: async () => 'later',
 
+    planned,
     /** A reissue stays `reissuing` until it is done. */
-    async begin(tx, { order, plan: { commonName, names } }) {
-      if (order.status !== 'domain_verifing') return { ...order, commonName, names };
-      const issuing: Order = { ...order, status: 'issuing' };
-      await tx.orders.save(issuing);
-      return { ...issuing, revision: order.revision + 1, commonName, names };
+    async begin(tx, draft) {
+      const { order } = draft;
+      if (order.status !== 'domain_verifing') return planned(draft);
+      await tx.orders.save({ ...order, status: 'issuing' });
+      return { ...planned(draft), status: 'issuing', revision: order.revision + 1 };
     },
 
     finish: () => ({
@@ -75,6 +77,7 @@ function stepsOf(
 
 const isSuspended = async ({ accounts }: Repositories, accountId: AccountId): Promise<boolean> =>
   (await accounts.find(accountId))?.suspendedAt !== null;
+const planned = ({ order, plan: { commonName, names } }: Draft): Order => ({ ...order, commonName, names });
 
 async function decide(
   tools: IssuanceTools,

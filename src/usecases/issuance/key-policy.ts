@@ -16,10 +16,19 @@ interface KeyFacts {
   readonly reusedKey: { readonly publicKey: PublicKey; readonly cloudKeyId: string | null } | null;
 }
 
+/** What `keyPolicy` reads. */
+export interface KeyReads {
+  readonly cloudKeys: Pick<Repositories['cloudKeys'], 'find'>;
+  readonly blockedKeys: Pick<Repositories['blockedKeys'], 'has'>;
+}
+
+/** For a first decision, because `signings.begin` looks at the blocklist: nothing is written down for a blocked key. */
+export const BLOCKLIST_LATER: KeyReads['blockedKeys'] = { has: () => Promise.resolve(false) };
+
 /** Reads what is known about the key of a request. The result throws for a key that may not be certified. */
 export async function keyPolicy(
   { readCsr, requireStrongKey, inBatch }: Pick<IssuanceTools, 'readCsr' | 'requireStrongKey' | 'inBatch'>,
-  db: Repositories,
+  db: KeyReads,
   { accountId, product, request: { keySource, csr }, reusedKey }: KeyFacts,
 ): Promise<(key: PublicKey) => void> {
   const heldId = reusedKey?.cloudKeyId ?? null;

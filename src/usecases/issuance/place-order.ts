@@ -91,6 +91,7 @@ function stepsOf(
       return placed;
     },
 
+    planned: plannedOrder,
     async begin(tx, draft) {
       await recordVouched(tx);
       const planned = plannedOrder(draft);

@@ -13,14 +13,15 @@ import { mentionedNames } from '../../domain/issuance/names.ts';
 import { planReissue } from '../../domain/issuance/reissue.ts';
 import type { PreviousCertificate, ReissuePlan, ReissueRequest } from '../../domain/issuance/request.ts';
 import type { Repositories } from '../../domain/store.ts';
+import type { Proofs } from '../../domain/validation/ports.ts';
 import { keyedMutex } from '../../kernel/concurrency.ts';
 import { beginWaiting } from '../validation/pending-certificates.ts';
-import { methodsOf, provenNames, provenUntil } from '../validation/proven-names.ts';
+import { methodsOf, proofKeys, provenNames, provenUntil, readBefore } from '../validation/proven-names.ts';
 import { type Draft, decidedAt, previousOf } from './draft.ts';
 import { earlierAnswer, type Idempotency } from './idempotency.ts';
 import { type IssuanceSteps, issue } from './issuance-flow.ts';
 import { wantedCertificate } from './issue-certificate.ts';
-import { keyPolicy, readingKeysOnce } from './key-policy.ts';
+import { BLOCKLIST_LATER, type KeyReads, keyPolicy, readingKeysOnce } from './key-policy.ts';
 import { cloudKeyToBe, mayNeedKeys } from './obtain-keys.ts';
 import type { IssuanceTools } from './tools.ts';
 
@@ -44,10 +45,13 @@ export function reissueCertificate(tools: IssuanceTools): Reissue {
   const { store, now } = tools;
   const withLock = keyedMutex();
 
-  async function read({ by, orderId }: ReissueCall): Promise<OrderAsRead> {
-    const found = await store.orders.findWithCurrent(by.accountId, orderId);
+  async function read({ by, orderId, request }: ReissueCall): Promise<OrderAsRead> {
+    const keys = proofKeys(tools, mentionedNames(request, 'ssl', []));
+    const found = await store.orders.findForReissue(by.accountId, orderId, keys);
     if (!found) throw new Refusal('order_not_found');
-    return { order: found.order, previous: found.current };
+    const { order, current: previous, proofs } = found;
+    const names = new Set([...keys, ...(previous?.names ?? [])]);
+    return { order, previous, proofs: readBefore(proofs, names, store.proofs) };
   }
 
   return {
@@ -63,15 +67,22 @@ export function reissueCertificate(tools: IssuanceTools): Reissue {
       // A key used with another body is refused here too; one used with this body changes no plan.
       const { accountId, id: orderId } = found.order;
       if (call.idempotency) await earlierAnswer(store, { accountId, orderId, at: now() }, call.idempotency);
-      return (await decide(readingKeysOnce(tools), store, call, found)).plan;
+      return (await decide(readingKeysOnce(tools), { ...store, proofs: found.proofs }, call, found)).plan;
     },
   };
 }
 
-/** The order and the certificate that a reissue replaces, of one moment. */
+/** The order, the certificate that a reissue replaces, and proofs of its names, of one moment. */
 interface OrderAsRead {
   readonly order: Order;
   readonly previous: PreviousCertificate | null;
+  readonly proofs: Pick<Proofs, 'proven'>;
+}
+
+/** What a decision reads besides. */
+interface DecisionReads extends KeyReads {
+  readonly certificates: Pick<Repositories['certificates'], 'listValid'>;
+  readonly proofs: Pick<Proofs, 'proven'>;
 }
 
 function stepsOf(tools: IssuanceTools, call: ReissueCall, found: OrderAsRead): IssuanceSteps<CertificateId> {
@@ -92,8 +103,10 @@ function stepsOf(tools: IssuanceTools, call: ReissueCall, found: OrderAsRead): I
     async decide(db, locked) {
       const earlier = idempotency && (await earlierAnswer(db, { accountId, orderId, at: now() }, idempotency));
       if (earlier) return { outcome: earlier };
-      const current = locked ? { order: locked, previous: await previousOf(db, locked) } : found;
-      return await decide(tools, db, call, current);
+      if (locked) return await decide(tools, db, call, { order: locked, previous: await previousOf(db, locked) });
+      const { certificates, cloudKeys } = db;
+      const reads = { certificates, cloudKeys, proofs: found.proofs, blockedKeys: BLOCKLIST_LATER };
+      return await decide(tools, reads, call, found);
     },
 
     async lock(tx, at) {
@@ -102,7 +115,7 @@ function stepsOf(tools: IssuanceTools, call: ReissueCall, found: OrderAsRead): I
       const { order, signing } = found;
       if (signing && signing.until > at) return { order, isBusy: true };
       // The signer is lost. Its serial number stays taken and is never signed again.
-      if (signing) await tx.certificates.void(signing.certificateId, newId());
+      if (signing) await tx.signings.void(orderId, newId());
       return { order, isBusy: false };
     },
 
@@ -119,17 +132,21 @@ function stepsOf(tools: IssuanceTools, call: ReissueCall, found: OrderAsRead): I
       return wanted.id;
     },
 
+    planned: plannedOrder,
+    // Most reissues keep their names, and pay nothing for this.
+    mustBegin: (draft) => newNames(draft).length > 0,
     async begin(tx, draft) {
-      const { order, plan } = draft;
-      const names = newNames(draft);
-      // Most reissues keep their names, and pay nothing for this.
-      if (names.length > 0) await tx.orders.rememberNames(order.id, names);
-      return { ...order, ...plan.dcv, commonName: plan.commonName, names: plan.names };
+      await tx.orders.rememberNames(draft.order.id, newNames(draft));
+      return plannedOrder(draft);
     },
     finish: (draft) => ({ by, action: 'order:reissued', details: detailsOf(draft), idempotency }),
     issued: (certificateId) => certificateId,
   };
 }
+
+const plannedOrder = ({ order, plan }: Draft): Order => ({
+  ...{ ...order, ...plan.dcv, commonName: plan.commonName, names: plan.names },
+});
 
 /** Names that the order did not carry before. */
 function newNames({ order, plan }: Draft): string[] {
@@ -140,9 +157,9 @@ function newNames({ order, plan }: Draft): string[] {
 /** Reads what the rules depend on, and applies them. Throws every refusal of a reissue. */
 async function decide(
   tools: IssuanceTools,
-  db: Repositories,
+  db: DecisionReads,
   { request, idempotency }: Pick<ReissueCall, 'request' | 'idempotency'>,
-  { order, previous }: OrderAsRead,
+  { order, previous }: Pick<OrderAsRead, 'order' | 'previous'>,
 ): Promise<Draft & { readonly plan: ReissuePlan }> {
   const now = tools.now();
   const { accountId, id: orderId } = order;

@@ -23,14 +23,14 @@ function afterLostSigner(order: Order): Order {
 export async function voidLostIssuances(store: Store, now: Clock, newId: NewId): Promise<number> {
   let voided = 0;
   for (;;) {
-    const overdue = await store.orders.overdue(now(), BATCH);
+    const overdue = await store.signings.overdue(now(), BATCH);
     for (const { accountId, orderId } of overdue) {
       await store.transaction(async (tx) => {
         const found = await tx.orders.findForUpdate(accountId, orderId);
         // The list was read unlocked: the signer may have finished, or another instance may have voided it.
         if (!found?.signing || found.signing.until > now()) return;
         const { certificateId } = found.signing;
-        await tx.certificates.void(certificateId, newId());
+        await tx.signings.void(orderId, newId());
         const after = afterLostSigner(found.order);
         await tx.orders.save(after);
         if (after.status === 'rejected') {

@@ -1,5 +1,6 @@
-// Revokes a compromised key: adds it to the blocklist, then revokes every certificate on it, in all accounts. The key is
-// blocked first, so that a certificate being signed meanwhile is found here or revokes itself when it is issued.
+// Revokes a compromised key: adds it to the blocklist, then revokes every certificate on it, in all accounts. No certificate
+// slips through: one that is written down later finds the key blocked; one that is being signed is marked, and revoked as
+// soon as it is issued; one that was issued before the mark is found here.
 
 import type { CertificateRef } from '../../domain/revocation/ports.ts';
 import type { CrlRef } from '../../domain/revocation/revocation.ts';
@@ -17,14 +18,14 @@ export function revokeKey(tools: RevocationTools): RevokeKey {
   const record = recordRevocation(tools);
   return async (fingerprint) => {
     await store.blockedKeys.add(fingerprint, 'key_compromise', now());
+    await store.signings.reportKey(fingerprint);
     const revoked: CertificateRef[] = [];
     const failures: unknown[] = [];
     for (let after: string | undefined; ; ) {
       const page = await store.certificates.listOnKey(fingerprint, { after, limit: BATCH });
       const crls: CrlRef[] = [];
-      for (const { state, ...ref } of page) {
+      for (const ref of page) {
         try {
-          if (state === 'prepared' && (await isBeingSigned(store, ref))) continue;
           const by = byOperator(ref.accountId);
           crls.push(...(await record(by, ref.certificateId, KEY_COMPROMISE)));
           revoked.push(ref);
@@ -41,13 +42,3 @@ export function revokeKey(tools: RevocationTools): RevokeKey {
     return revoked;
   };
 }
-
-/**
- * Rereads the state under the order lock. The signer saves the order before it reads the blocklist, so a certificate that
- * is still prepared here will find its key blocked and revoke itself: see revoke-on-issuance.ts.
- */
-const isBeingSigned = (store: RevocationTools['store'], { accountId, orderId, certificateId }: CertificateRef) =>
-  store.transaction(async (tx) => {
-    await tx.orders.findForUpdate(accountId, orderId);
-    return (await tx.certificates.find(accountId, certificateId))?.state === 'prepared';
-  });

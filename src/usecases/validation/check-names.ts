@@ -64,19 +64,19 @@ interface NamesToCheck {
 export async function checkNames(tools: CheckingTools, request: NamesToCheck): Promise<CheckResults> {
   const { accountId, names, provenBy, dcv, limitMs, stopping } = request;
   const unproven = unprovenOf(request);
-  const inTime = withDeadline(limitMs, stopping);
+  using deadline = checkDeadline(limitMs, stopping);
   const challenges = challengesOf(tools, { ...request, names: unproven });
   const control = await resultsOf(unproven, (name) => {
     const challenge = challenges.get(name);
     return challenge
-      ? inTime((signal) => tools.checks.control(challenge, { accountId, signal }), challenge.method)
+      ? deadline.run((signal) => tools.checks.control(challenge, { accountId, signal }), challenge.method)
       : Promise.resolve(notProvable(dcv));
   });
   const checked = { names: new Set(names), control };
   if ([...control.values()].some(({ isOk }) => !isOk)) return { ...checked, caa: new Map() };
   const caa = await resultsOf(names, (name) => {
     const methods = provenBy.get(name) ?? (dcv.dcvMethod === null ? [] : [dcv.dcvMethod]);
-    return inTime((signal) => tools.checks.caa(name, methods, { accountId, signal }));
+    return deadline.run((signal) => tools.checks.caa(name, methods, { accountId, signal }));
   });
   return { ...checked, caa };
 }
@@ -99,17 +99,28 @@ const resultsOf = async (
 ): Promise<Map<string, CheckResult>> =>
   new Map(await mapLimit(NAMES_AT_ONCE, names, async (name) => [name, await check(name)] as const));
 
-/** Returns a runner of checks that share one deadline: then running checks are aborted, and new ones not started. */
-export function withDeadline(limitMs: number, stopping?: AbortSignal) {
-  const limit = AbortSignal.timeout(limitMs);
-  const signal = stopping ? AbortSignal.any([limit, stopping]) : limit;
-  return async (check: (signal: AbortSignal) => Promise<CheckResult>, method?: DcvMethod): Promise<CheckResult> => {
-    const tooSlow = { ...TOO_SLOW, problem: method === 'file' ? 'http_failure' : TOO_SLOW.problem } as const;
-    if (signal.aborted) return tooSlow;
-    const { promise, resolve } = Promise.withResolvers<CheckResult>();
-    const end = () => resolve(tooSlow);
-    signal.addEventListener('abort', end);
-    return await Promise.race([check(signal), promise]).finally(() => signal.removeEventListener('abort', end));
+interface CheckDeadline extends Disposable {
+  run(check: (signal: AbortSignal) => Promise<CheckResult>, method?: DcvMethod): Promise<CheckResult>;
+}
+
+/** Checks that share one deadline: then running ones are aborted, and new ones not started. */
+export function checkDeadline(limitMs: number, stopping?: AbortSignal): CheckDeadline {
+  const ended = new AbortController();
+  const signal = stopping ? AbortSignal.any([ended.signal, stopping]) : ended.signal;
+  const timer = setTimeout(() => ended.abort(), limitMs);
+  return {
+    run(check, method) {
+      const tooSlow = { ...TOO_SLOW, problem: method === 'file' ? 'http_failure' : TOO_SLOW.problem } as const;
+      if (signal.aborted) return Promise.resolve(tooSlow);
+      return new Promise((resolve, reject) => {
+        const end = () => resolve(tooSlow);
+        signal.addEventListener('abort', end);
+        check(signal)
+          .then(resolve, reject)
+          .finally(() => signal.removeEventListener('abort', end));
+      });
+    },
+    [Symbol.dispose]: () => clearTimeout(timer),
   };
 }
 

@@ -185,7 +185,7 @@ async function findPending(
 ): Promise<PendingIssuance | undefined> {
   const order = await store.orders.find(accountId, orderId);
   const record = await store.certificates.find(accountId, certificateId);
-  // Otherwise it is being signed, or was just issued or canceled: its row is gone, or soon will be.
+  // Otherwise it was just issued or canceled: its row is gone, or soon will be.
   if (!order || record?.state !== 'pending' || order.pendingCertificateId !== certificateId) return undefined;
   const account = await store.accounts.find(accountId);
   return { order, record, product: products.get(order.productId), isSuspended: account?.suspendedAt !== null };

@@ -2,8 +2,8 @@
 import type { Product } from '../../domain/catalog/products.ts';
 import type { RegistrableDomain } from '../../domain/certificate/names.ts';
 import type { AccountId } from '../../domain/ids.ts';
-import type { Repositories } from '../../domain/store.ts';
 import { coveringProofs } from '../../domain/validation/challenge.ts';
+import type { Proof, Proofs } from '../../domain/validation/ports.ts';
 import { DAY_MS } from '../../kernel/durations.ts';
 
 /** The recorded method of names that an operator vouched for. */
@@ -26,20 +26,43 @@ interface ReusableProof {
   readonly until: number;
 }
 
+/** The keys under which a product looks for proofs of these names. */
+const keysOf = (
+  { registrableDomain }: ProofTools,
+  names: readonly string[],
+  { dcvScopes }: Pick<Product, 'dcvScopes'>,
+): (readonly [string, readonly string[]])[] =>
+  names.map((name) => [name, dcvScopes.includes('base_domain') ? coveringProofs(name, registrableDomain) : [name]]);
+
+/** Those of any product, for a look-up before the product is known. */
+export const proofKeys = (tools: ProofTools, names: readonly string[]): string[] => [
+  ...new Set(names.flatMap((name) => coveringProofs(name, tools.registrableDomain))),
+];
+
+/** Proofs that were read before, of `names` and no others; the rest is read from the store. */
+export const readBefore = (
+  known: ReadonlyMap<string, readonly Proof[]>,
+  names: ReadonlySet<string>,
+  store: Pick<Proofs, 'proven'>,
+): Pick<Proofs, 'proven'> => ({
+  proven(accountId, asked, since) {
+    if (!asked.every((name) => names.has(name))) return store.proven(accountId, asked, since);
+    const isRecent = ({ validatedAt }: Proof) => validatedAt >= since;
+    return Promise.resolve(new Map(asked.map((name) => [name, (known.get(name) ?? []).filter(isRecent)])));
+  },
+});
+
 /** Returns the names with a proof that the product accepts. Persistent records are not stored but checked each time. */
 export async function provenNames(
-  { registrableDomain }: ProofTools,
-  { proofs }: Pick<Repositories, 'proofs'>,
+  tools: ProofTools,
+  { proofs }: { readonly proofs: Pick<Proofs, 'proven'> },
   { accountId, names, product, now }: ProofQuery,
 ): Promise<Map<string, ReusableProof>> {
-  const { reuseDays, dcvMethods, dcvScopes } = product;
+  const { reuseDays, dcvMethods } = product;
   // A product with stricter rules does not accept what was validated under weaker ones.
   const isAccepted = (method: string) => method === VOUCHED || dcvMethods.some((one) => one === method);
   const reuseMs = reuseDays * DAY_MS;
-  const covering = names.map((name) => {
-    const keys = dcvScopes.includes('base_domain') ? coveringProofs(name, registrableDomain) : [name];
-    return [name, keys] as const;
-  });
+  const covering = keysOf(tools, names, product);
   const allKeys = [...new Set(covering.flatMap(([, keys]) => keys))];
   const found = await proofs.proven(accountId, allKeys, now - reuseMs);
   const proven = covering.map(([name, keys]) => {
@@ -61,7 +84,7 @@ export const methodsOf = (proofs: ReadonlyMap<string, ReusableProof>): Map<strin
 /** Reads them: `methodsOf` the proven names. */
 export async function provenMethods(
   tools: ProofTools,
-  db: Pick<Repositories, 'proofs'>,
+  db: { readonly proofs: Pick<Proofs, 'proven'> },
   query: ProofQuery,
 ): Promise<Map<string, readonly string[]>> {
   return methodsOf(await provenNames(tools, db, query));

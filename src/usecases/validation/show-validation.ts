@@ -11,11 +11,11 @@ import { mapLimit } from '../../kernel/concurrency.ts';
 import {
   CHECK_LIMITS_MS,
   challengesOf,
+  checkDeadline,
   NAMES_AT_ONCE,
   notProvable,
   unprovenOf,
   type ValidationTools,
-  withDeadline,
 } from './check-names.ts';
 import { limitChecks } from './limit-checks.ts';
 import { notWaiting } from './pending-certificates.ts';
@@ -109,10 +109,10 @@ export function showValidation(tools: ValidationTools): ShowValidation {
       const names = await namesOf(order);
       const challenges = challengesFor(order, names);
       const provenBy = await provenOf(order, names);
-      const inTime = withDeadline(CHECK_LIMITS_MS.onRequest);
+      using deadline = checkDeadline(CHECK_LIMITS_MS.onRequest);
       const checkControl = (challenge: Challenge | null) =>
         challenge
-          ? inTime((signal) => tools.checks.control(challenge, { accountId, signal }), challenge.method)
+          ? deadline.run((signal) => tools.checks.control(challenge, { accountId, signal }), challenge.method)
           : notProvable(order);
       return await mapLimit(NAMES_AT_ONCE, names, async (name) => {
         const challenge = challenges.get(name) ?? null;
@@ -121,7 +121,7 @@ export function showValidation(tools: ValidationTools): ShowValidation {
         const isProven = provenBy.has(name) && challenge?.method !== 'dns-persist';
         const [control, caa] = await Promise.all([
           isProven ? PASSED : checkControl(challenge),
-          inTime((signal) => tools.checks.caa(name, methods, { accountId, signal })),
+          deadline.run((signal) => tools.checks.caa(name, methods, { accountId, signal })),
         ]);
         return { name, challenge: isProven ? null : challenge, control, caa };
       });

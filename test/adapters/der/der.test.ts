@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
+import { DerPrepender } from '../../../src/adapters/der/prepend.ts';
 import { DerError, DerReader } from '../../../src/adapters/der/reader.ts';
 import * as der from '../../../src/adapters/der/writer.ts';
 
@@ -255,3 +256,27 @@ test('a length has one encoding, and all others are rejected', () => {
     }),
   );
 });
+
+test('what is written from its end is what the nested functions write, also after an abandoned attempt', () => {
+  const nested = fc.letrec<{ node: Node }>((tie) => ({
+    node: fc.oneof({ depthSize: 'small' }, blob(40_000), fc.array(tie('node'), { maxLength: 4 })),
+  }));
+  const writer = new DerPrepender(16);
+  const put = (node: Node): void => {
+    const from = writer.length;
+    if (node instanceof Uint8Array) writer.put(node);
+    else for (const one of node.toReversed()) put(one);
+    writer.wrap(node instanceof Uint8Array ? der.TAG.octetString : der.TAG.sequence, from);
+  };
+  const written = (node: Node): Uint8Array =>
+    node instanceof Uint8Array ? der.octetString(node) : der.sequence(node.map(written));
+  fc.assert(
+    fc.property(nested.node, (node) => {
+      writer.put(Uint8Array.of(1, 2, 3));
+      writer.begin();
+      put(node);
+      assert.equal(hex(writer.copy()), hex(written(node)));
+    }),
+  );
+});
+type Node = Uint8Array | readonly Node[];

@@ -92,7 +92,7 @@ for (const engine of await bothEngines()) {
         }),
       );
       assert.deepEqual(
-        applied.flat().sort(),
+        applied.flat().sort((one, other) => one - other),
         [...KNOWN, EXTRA].map(({ number }) => number),
       );
     });

@@ -193,7 +193,10 @@ test('a lock that another process never releases is service_busy after the timeo
 
 test('transactions beyond the queue’s limit are refused at once; those queued are served', async () => {
   await using store = await opened({ maxWaiting: 5 });
-  const results = await Promise.allSettled(Array.from({ length: 20 }, (_, index) => write(store.db, `w${index}`)));
+  const transactions = Array.from({ length: 20 }, (_, index) =>
+    store.db.transaction().execute((transaction) => write(transaction, `w${index}`)),
+  );
+  const results = await Promise.allSettled(transactions);
   const served = results.filter(({ status }) => status === 'fulfilled').length;
   assert.ok(served >= 6 && served < 20, `${served} were served`);
   assert.equal(await count(store.db), served);

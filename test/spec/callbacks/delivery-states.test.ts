@@ -1,7 +1,8 @@
 // Events that do not arrive at once: retried, suppressed, given up, sent again; and how deliveries are listed.
 import assert from 'node:assert/strict';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
 import { after } from 'node:test';
-import type { Repositories } from '../../../src/domain/store.ts';
 import { callbackIn, resultOf, startCallbackApp } from '../../support/callback-app.ts';
 import { rule } from '../../support/contract.ts';
 import {
@@ -21,6 +22,7 @@ import {
 } from '../../support/deliveries.ts';
 import { body, newOrder, reissue } from '../../support/orders.ts';
 import { issuedIn, prepared } from '../../support/records.ts';
+import { HOLDS } from '../../support/signings.ts';
 
 const world = await startCallbackApp({ RESEAL_CALLBACK_TEST_RATE: '1000/s' });
 after(() => world[Symbol.asyncDispose]());
@@ -36,7 +38,7 @@ const replay = (order: { key: Parameters<typeof deliveriesOf>[1] }, json: unknow
   app.call('POST', `${DELIVERIES}/resend`, { key: order.key, json });
 const waitOf = ({ next_attempt_at }: ShownDelivery) => Date.parse(next_attempt_at ?? '') - app.now();
 
-rule('delivery 1', 'An event is committed in the same transaction as the fact it announces', async ({ mock }) => {
+rule('delivery 1', 'An event is committed in the same transaction as the fact it announces', async () => {
   const order = await newSubscriber(world);
   const { store, newId } = app.app;
   const event = {
@@ -57,15 +59,12 @@ rule('delivery 1', 'An event is committed in the same transaction as the fact it
     ['order:issued'],
   );
   // Conversely, no event means no change: issuance and revocation fail together with their event.
-  const { transaction } = store;
-  const noEvents = { add: () => Promise.reject(new Error('no event')) };
-  mock.method(store, 'transaction', <T>(work: (tx: Repositories) => Promise<T>) =>
-    transaction((tx) => work({ ...tx, outbox: noEvents })),
-  );
+  using database = new DatabaseSync(join(app.folder, 'reseal.db'), { timeout: 5_000 });
+  database.exec("create trigger no_events before insert on outbox begin select raise(abort, 'no event'); end");
   const revoke = `/openapi/v3/certs/${order.certificateId}/revoke`;
   assert.equal((await app.call('POST', revoke, { key: order.key })).status, 500);
   assert.equal((await reissue(app, order, body())).status, 500);
-  mock.restoreAll();
+  database.exec('drop trigger no_events');
   // A certificate signed in vain is voided, as after any lost signer.
   app.advance(10_000);
   assert.equal(await app.issuance.sweep(), 1);
@@ -271,15 +270,14 @@ rule('event 8', 'The rejection of an order emits `order:rejected`', async () => 
   const { store } = app.app;
   const { accountId } = order.key;
   const found = await store.orders.find(accountId, order.id);
-  // As a crashed signer leaves it: prepared, with an expired lease.
+  // As a crashed signer leaves it: written down, with an expired lease.
   const lost = { ...found!, id: 'lostorder', status: 'issuing', currentCertificateId: null, revision: 1 } as const;
   await store.transaction(async (tx) => {
     await tx.orders.insert(lost);
     const issuerId = (await tx.issuers.listPublic()).find(({ role }) => role === 'issuing')!.id;
     const lostCertificate = prepared('lostcert', { accountId, orderId: lost.id });
-    const preparation = { ...lostCertificate.preparation, issuerId };
-    await tx.certificates.insert({ ...lostCertificate, preparation });
-    await tx.orders.beginSigning(lost.id, { certificateId: 'lostcert', until: app.now() - 1 });
+    const preparation = { ...lostCertificate.preparation, issuerId, leaseEndsAt: app.now() - 1 };
+    assert.ok(await tx.signings.begin({ ...lostCertificate, preparation }, HOLDS));
   });
   assert.equal(await app.issuance.sweep(), 1);
   const [callback] = await waitForCallbacks(world, 'lostcert');

@@ -1,15 +1,17 @@
-// The inputs of a reissue decision are changed between the decision and the order's lock, one at a time: each change
-// must cause a new decision. Both engines. The change is made when the service is about to open the transaction that
-// stores the certificate, so the race is deterministic.
+// The inputs of a reissue decision are changed between the decision and its first write, one at a time: each change must
+// cause a new decision. Both engines. What is stored changes when the service is about to write the certificate down, alone
+// or in a transaction; what the service knows without reading changes while it asks DNS. So the race is deterministic.
 import assert from 'node:assert/strict';
 import { after, describe, test } from 'node:test';
 import { readImportedIssuer } from '../../../src/adapters/ca/imported-issuer.ts';
-import { type Answer, startApp, type TestApp } from '../../support/app.ts';
+import { type Answer, startApp } from '../../support/app.ts';
 import { caPair } from '../../support/authority.ts';
 import { newCloudKey } from '../../support/cloud-keys.ts';
 import { body, certificate, csrFor, newOrder, type PlacedOrder, reissue, show } from '../../support/orders.ts';
 import { startPostgres } from '../../support/postgres.ts';
-import { issuedIn } from '../../support/records.ts';
+import { issuedIn, preparation, prepared } from '../../support/records.ts';
+import { type Datagram, response, ScriptedNameServer } from '../../support/scripted-name-server.ts';
+import { HOLDS } from '../../support/signings.ts';
 
 const DAY = 86_400_000;
 const CONSENT = { i_know_remove_domain_will_revoke_before_cert: true };
@@ -17,38 +19,78 @@ const CONSENT = { i_know_remove_domain_will_revoke_before_cert: true };
 const postgres = await startPostgres();
 after(() => postgres[Symbol.asyncDispose]());
 
-const ENGINES: Readonly<Record<string, () => Promise<TestApp>>> = {
-  sqlite: () => startApp(),
-  postgresql: async () => startApp({ RESEAL_DATABASE_URL: await postgres.createDatabase() }),
+const ENGINES: Readonly<Record<string, () => Promise<Record<string, string>>>> = {
+  sqlite: async () => ({}),
+  postgresql: async () => ({ RESEAL_DATABASE_URL: await postgres.createDatabase() }),
 };
 
-for (const [engine, start] of Object.entries(ENGINES)) {
+for (const [engine, settings] of Object.entries(ENGINES)) {
   describe(engine, async () => {
-    const app = await start();
-    after(() => app[Symbol.asyncDispose]());
+    let whenAsked = async () => {};
+    const answer = async ({ query, send }: Datagram) => {
+      await whenAsked();
+      send(response(query));
+    };
+    const names = await ScriptedNameServer.start({ udp: (datagram) => void answer(datagram) });
+    const app = await startApp({ ...(await settings()), RESEAL_DNS_SERVERS: names.address });
+    after(async () => {
+      await app[Symbol.asyncDispose]();
+      await names[Symbol.asyncDispose]();
+    });
     const { store } = app.app;
+    const { transaction } = store;
+    const { begin } = store.signings;
 
-    /** Reissues, with `change` applied after the decision and before its transaction begins. */
-    async function reissueWhile(
+    /** Reissues, with `change` applied once: `install` says where, and returns what takes it away again. */
+    async function reissueChanging(
+      install: (change: () => Promise<void>) => () => void,
       change: () => Promise<unknown>,
-      order: PlacedOrder,
-      json: unknown,
-      headers = {},
+      send: () => Promise<Answer>,
     ): Promise<Answer> {
-      const { transaction } = store;
       let isChanged = false;
-      store.transaction = async (work) => {
-        store.transaction = transaction;
+      const remove = install(async () => {
+        remove();
         await change();
         isChanged = true;
-        return await transaction(work);
-      };
-      const answer = await reissue(app, order, json, '', headers).finally(() => {
-        store.transaction = transaction;
       });
+      const answered = await send().finally(remove);
       assert.ok(isChanged, 'the change was made');
-      return answer;
+      return answered;
     }
+
+    /** After the decision, and just before what it has decided is written. */
+    const reissueWhile = (change: () => Promise<unknown>, order: PlacedOrder, json: unknown, headers = {}) =>
+      reissueChanging(
+        (once) => {
+          store.transaction = async (work) => {
+            await once();
+            return await transaction(work);
+          };
+          store.signings.begin = async (...args) => {
+            await once();
+            return await begin(...args);
+          };
+          return () => {
+            store.transaction = transaction;
+            store.signings.begin = begin;
+          };
+        },
+        change,
+        () => reissue(app, order, json, '', headers),
+      );
+
+    /** After the decision, while DNS is asked for its names. */
+    const reissueWhileAsking = (change: () => Promise<unknown>, order: PlacedOrder, json: unknown) =>
+      reissueChanging(
+        (once) => {
+          whenAsked = once;
+          return () => {
+            whenAsked = async () => {};
+          };
+        },
+        change,
+        () => reissue(app, order, json),
+      );
 
     const idOf = ({ status, body: answer, text }: Answer): string => {
       assert.equal(status, 200, text);
@@ -97,7 +139,7 @@ for (const [engine, start] of Object.entries(ENGINES)) {
     test('proof expired: the certificate waits for validation instead of being issued', async () => {
       const order = await newOrder(app);
       const json = body({}, { dcv_method: 'dns' });
-      const id = idOf(await reissueWhile(async () => app.advance(201 * DAY), order, json));
+      const id = idOf(await reissueWhileAsking(async () => app.advance(201 * DAY), order, json));
       assert.equal((await certificate(app, order, id)).status, 'pending');
       assert.equal((await show(app, order)).status, 'reissuing');
     });
@@ -107,7 +149,7 @@ for (const [engine, start] of Object.entries(ENGINES)) {
       const before = await issuedIn(store, order.key.accountId, order.certificateId);
       const { root, issuing } = caPair('p256', { now: app.now(), rootDays: 3_000, issuingDays: 3_000 });
       const id = idOf(
-        await reissueWhile(
+        await reissueWhileAsking(
           async () => {
             const own = { certificate: issuing.pem, key: issuing.key, root: root.pem };
             const pair = readImportedIssuer(own, app.now(), app.app.newId);
@@ -188,16 +230,16 @@ for (const [engine, start] of Object.entries(ENGINES)) {
       const proofs = () => store.proofs.record(order.key.accountId, 'www.example.com', 'operator', app.now());
       app.advance(termEndsAt - app.now() - 5_000);
       await proofs();
-      const answer = await reissueWhile(async () => app.advance(5_000), order, body());
+      const answer = await reissueWhileAsking(async () => app.advance(5_000), order, body());
       assert.deepEqual([answer.status, answer.body.code], [409, 'order_state_conflict'], answer.text);
     });
 
     test('time: the requested end has passed, or the certificate would begin in the past', async () => {
       const order = await newOrder(app);
       const custom_expiration_date = new Date(app.now() + 5_000).toISOString();
-      const late = await reissueWhile(async () => app.advance(6_000), order, body({ custom_expiration_date }));
+      const late = await reissueWhileAsking(async () => app.advance(6_000), order, body({ custom_expiration_date }));
       assert.deepEqual([late.status, late.body.code], [400, 'invalid_parameters'], late.text);
-      const id = idOf(await reissueWhile(async () => app.advance(10_000), order, body({ validity_days: 1 })));
+      const id = idOf(await reissueWhileAsking(async () => app.advance(10_000), order, body({ validity_days: 1 })));
       const { preparation, issuedAt } = await issuedIn(store, order.key.accountId, id);
       assert.equal(preparation.notBefore, Math.floor(issuedAt / 1_000) * 1_000);
     });
@@ -215,8 +257,12 @@ for (const [engine, start] of Object.entries(ENGINES)) {
       const json = { certificate: { sign_hash: 'sha256', csr: body().certificate.csr } };
       const headers = { 'Idempotency-Key': 'busy' };
       const first = idOf(await reissue(app, order, json, '', headers));
-      const signing = { certificateId: order.certificateId, until: app.now() + 10_000 };
-      await store.orders.beginSigning(order.id, signing);
+      const { accountId } = order.key;
+      const { issuerId } = (await issuedIn(store, accountId, first)).preparation;
+      const lease = preparation('being signed', { issuerId, leaseEndsAt: app.now() + 10_000 });
+      const { revision } = (await store.orders.find(accountId, order.id))!;
+      const other = prepared('other', { accountId, orderId: order.id, preparation: lease });
+      assert.ok(await store.signings.begin(other, { ...HOLDS, revision }));
       assert.equal(idOf(await reissue(app, order, json, '', headers)), first);
       const junk = { certificate: { sign_hash: 'sha256', csr: 'junk' } };
       const { status, body: answer } = await reissue(app, order, junk);

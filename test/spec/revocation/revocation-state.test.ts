@@ -5,8 +5,7 @@ import { createHash } from 'node:crypto';
 import { test } from 'node:test';
 import { CREDENTIAL_KINDS } from '../../../src/domain/access/credential.ts';
 import type { PendingCertificate } from '../../../src/domain/certificate/certificate.ts';
-import { auditLog } from '../../../src/usecases/access/audit.ts';
-import { finishIssuance, SIGNING_LEASE_MS, writeDown } from '../../../src/usecases/issuance/issue-certificate.ts';
+import { finishIssuance, prepare, SIGNING_LEASE_MS } from '../../../src/usecases/issuance/issue-certificate.ts';
 import { NO_KEYS } from '../../../src/usecases/issuance/obtain-keys.ts';
 import { startApp } from '../../support/app.ts';
 import { rule } from '../../support/contract.ts';
@@ -14,6 +13,7 @@ import { csr, newKeyPair, pem } from '../../support/csr.ts';
 import { body, certificate, newOrder, type PlacedOrder, reissue, show, spkiIn } from '../../support/orders.ts';
 import { OWN_PRODUCT, productsFile } from '../../support/products.ts';
 import { issuedIn } from '../../support/records.ts';
+import { HOLDS } from '../../support/signings.ts';
 import { crlAddressIn, crlOf, derOf, ocspStatus, pems } from '../../support/status.ts';
 import { requireError, startWatchedApp } from '../../support/watched-app.ts';
 
@@ -180,15 +180,20 @@ rule(
       revocation,
       ...model
     } = await issuedIn(store, accountId, order.certificateId);
-    // The state that a signer leaves when it crashes between preparing and finishing.
+    // What a signer leaves when it crashes between writing down and finishing.
     const serial = `${'41'.repeat(15)}05`;
     const id = app.app.newId();
-    await store.transaction(async (tx) => {
-      const preparation = { ...model.preparation, serial, leaseEndsAt: app.now() + SIGNING_LEASE_MS };
-      const toBeSigned = Buffer.from('x');
-      await tx.certificates.insert({ ...model, id, state: 'prepared', preparation, toBeSigned, encryption: null });
-      await tx.orders.beginSigning(order.id, { certificateId: id, until: app.now() + SIGNING_LEASE_MS });
-    });
+    const preparation = { ...model.preparation, serial, leaseEndsAt: app.now() + SIGNING_LEASE_MS };
+    const record = {
+      ...model,
+      id,
+      state: 'prepared',
+      preparation,
+      toBeSigned: Buffer.from('x'),
+      encryption: null,
+    } as const;
+    const { revision } = (await store.orders.find(accountId, order.id))!;
+    assert.ok(await store.signings.begin(record, { ...HOLDS, revision }));
     const issuer = derOf(pems((await certificate(app, order, order.certificateId)).ica_pem)[0]!);
     assert.equal((await ocspStatus(app, serial, issuer)).status, 'unknown', 'while it is being signed');
     app.advance(SIGNING_LEASE_MS + 1);
@@ -232,16 +237,7 @@ test('a certificate whose key is reported while it is being signed is never good
   const { accountId } = order.key;
   const { authority, products, crls } = app.issuance;
   const publishCrls = crls.publish;
-  const { newId } = app.app;
-  const tools = {
-    store,
-    authority,
-    now: app.now,
-    newId,
-    audit: auditLog({ now: app.now, newId }),
-    publishCrls,
-    onIssued() {},
-  };
+  const tools = { store, authority, now: app.now, newId: app.app.newId, publishCrls, onIssued() {} };
   const model = await issuedIn(store, accountId, order.certificateId);
   const { spki } = newKeyPair('p256');
   const fingerprint = createHash('sha256').update(spki).digest('hex');
@@ -250,8 +246,8 @@ test('a certificate whose key is reported while it is being signed is never good
     ...{ ...model, id: tools.newId(), state: 'pending', publicKey },
   };
   const before = (await store.orders.find(accountId, order.id))!;
-  const draft = { wanted, order: before, plan: model.preparation, product: products.get('ssl-dv')! };
-  const record = await store.transaction((tx) => writeDown(tools, tx, draft, NO_KEYS));
+  const record = prepare(tools, { wanted, plan: model.preparation, product: products.get('ssl-dv')! }, NO_KEYS);
+  assert.ok(await store.signings.begin(record, { ...HOLDS, revision: before.revision }));
   const certificates = await app.issuance.revokeKey(fingerprint);
   assert.deepEqual(certificates, [], 'it is not issued yet');
   await finishIssuance(tools, record, {

@@ -10,7 +10,7 @@ import { OFFERED_DCV_METHODS } from '../../../src/domain/catalog/products.ts';
 import type { DomainValidation } from '../../../src/domain/certificate/order.ts';
 import { type CheckResult, PASSED } from '../../../src/domain/validation/check-result.ts';
 import { readQuery, writeAnswer } from '../../../src/sandbox/dns-message.ts';
-import { checkNames, withDeadline } from '../../../src/usecases/validation/check-names.ts';
+import { checkDeadline, checkNames } from '../../../src/usecases/validation/check-names.ts';
 import { openValidation } from '../../../src/wiring/validation.ts';
 import { NOON } from '../../support/app.ts';
 
@@ -69,18 +69,19 @@ test('a check past the limit is not started, and a started one is aborted', asyn
     begun += 1;
     return PASSED;
   };
-  const late = withDeadline(60_000, AbortSignal.abort());
-  const results = [await late(check), await late(check, 'dns-persist'), await late(check, 'file')];
+  using late = checkDeadline(60_000, AbortSignal.abort());
+  const results = [await late.run(check), await late.run(check, 'dns-persist'), await late.run(check, 'file')];
   assert.deepEqual(
     results.map((result) => !result.isOk && result.problem),
     ['dns_failure', 'dns_failure', 'http_failure'],
   );
   assert.equal(begun, 0);
-  const inTime = withDeadline(20);
-  assert.equal((await inTime(() => never)).isOk, false);
-  assert.equal((await inTime(check)).isOk, false);
+  using short = checkDeadline(20);
+  assert.equal((await short.run(() => never)).isOk, false);
+  assert.equal((await short.run(check)).isOk, false);
   assert.equal(begun, 0, 'the first one has used up the shared time');
-  assert.deepEqual(await withDeadline(60_000)(check), PASSED);
+  using long = checkDeadline(60_000);
+  assert.deepEqual(await long.run(check), PASSED);
 });
 
 const DCV: Omit<DomainValidation, 'dcvMethod'> = { dcvScope: 'fqdn', persistUntil: null, persistPolicy: 'fqdn' };

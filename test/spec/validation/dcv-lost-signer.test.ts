@@ -3,11 +3,13 @@
 import assert from 'node:assert/strict';
 import { X509Certificate } from 'node:crypto';
 import { after, test } from 'node:test';
+import type { PreparedCertificate } from '../../../src/domain/certificate/certificate.ts';
 import type { Order } from '../../../src/domain/certificate/order.ts';
 import { rule } from '../../support/contract.ts';
 import { pendingRowOf, SECOND, startDomainApp } from '../../support/domain-app.ts';
 import { newSm2Csr, openEnvelope } from '../../support/dual.ts';
 import { body, certificate, newOrder, type PlacedOrder, reissue, show } from '../../support/orders.ts';
+import { finished, HOLDS } from '../../support/signings.ts';
 
 const world = await startDomainApp();
 after(() => world[Symbol.asyncDispose]());
@@ -16,8 +18,14 @@ const { app, place, publish, complete, changeMethod, newDomain, workerChecks } =
 const LEASE_MS = 10 * SECOND;
 let serials = 0;
 
-/** Runs a signer up to the point where it dies. Returns the order it read, and its serial number. */
-async function dieBeforeSigning({ key, id }: PlacedOrder, hasHalf = false): Promise<{ order: Order; serial: string }> {
+interface Dead {
+  /** The order as it was read. */
+  readonly order: Order;
+  readonly prepared: PreparedCertificate;
+}
+
+/** Runs a signer up to the point where it dies. */
+async function dieBeforeSigning({ key, id }: PlacedOrder, hasHalf = false): Promise<Dead> {
   const { store, newId } = app.app;
   const { accountId } = key;
   const at = app.now();
@@ -30,7 +38,10 @@ async function dieBeforeSigning({ key, id }: PlacedOrder, hasHalf = false): Prom
     const { publicKey } = record;
     const half = { id: newId(), accountId, orderId: id, createdAt: at, publicKey, privateKey: Buffer.from('private') };
     if (hasHalf) await tx.escrowedKeys.insert(half);
-    const isPrepared = await tx.certificates.prepare({
+    const isFirst = order.status === 'domain_verifing';
+    if (isFirst) await tx.orders.save({ ...order, status: 'issuing' });
+    const revision = order.revision + (isFirst ? 1 : 0);
+    const prepared: PreparedCertificate = {
       ...record,
       state: 'prepared',
       preparation: {
@@ -39,12 +50,9 @@ async function dieBeforeSigning({ key, id }: PlacedOrder, hasHalf = false): Prom
       },
       toBeSigned,
       encryption: hasHalf ? { escrowedKeyId: half.id, serial: `${serial}ff`, toBeSigned, envelope: toBeSigned } : null,
-    });
-    assert.ok(isPrepared);
-    const isFirst = order.status === 'domain_verifing';
-    if (isFirst) await tx.orders.save({ ...order, status: 'issuing' });
-    await tx.orders.beginSigning(id, { certificateId: record.id, until: at + LEASE_MS });
-    return { order: isFirst ? { ...order, status: 'issuing', revision: order.revision + 1 } : order, serial };
+    };
+    assert.ok(await tx.signings.begin(prepared, { ...HOLDS, revision }));
+    return { order: { ...order, revision }, prepared };
   });
 }
 
@@ -54,7 +62,12 @@ async function sweep(): Promise<void> {
   await app.issuance.sweep();
 }
 
-async function requireIssuedAnew(placed: PlacedOrder, id: string, serial: string, waitsAs: string): Promise<void> {
+async function requireIssuedAnew(
+  placed: PlacedOrder,
+  id: string,
+  { preparation: { serial } }: PreparedCertificate,
+  waitsAs: string,
+): Promise<void> {
   const before = await show(app, placed);
   assert.deepEqual([before.status, before.pending_certificate_id], [waitsAs, id]);
   assert.equal((await certificate(app, placed, id)).status, 'pending');
@@ -70,7 +83,7 @@ async function requireIssuedAnew(placed: PlacedOrder, id: string, serial: string
 rule('dcv 14', 'When the last name is proven, the certificate is issued', async () => {
   const placed = await place([newDomain()]);
   await publish(placed);
-  const { order, serial } = await dieBeforeSigning(placed);
+  const { order, prepared } = await dieBeforeSigning(placed);
   // While its lease lasts, nothing else touches the certificate.
   await app.issuance.sweep();
   assert.equal((await show(app, placed)).status, 'issuing');
@@ -83,13 +96,17 @@ rule('dcv 14', 'When the last name is proven, the certificate is issued', async 
   for (const { status, body: refused } of busy) assert.deepEqual([status, refused.code], [503, 'service_busy']);
 
   await sweep();
-  await requireIssuedAnew(placed, placed.certificateId, serial, 'domain_verifing');
+  await requireIssuedAnew(placed, placed.certificateId, prepared, 'domain_verifing');
   // The signer was slow, not dead: its signature is discarded and changes nothing.
-  const { orders, certificates } = app.app.store;
-  const late = { ...order, status: 'issued' as const, currentCertificateId: placed.certificateId };
-  assert.equal(await orders.finishSigning(late, placed.certificateId), false);
-  const result = { der: Buffer.from('late'), issuedAt: app.now(), version: 9, replacesId: null, encryptionDer: null };
-  assert.equal(await certificates.issue(placed.certificateId, result), false);
+  const { store } = app.app;
+  const { accountId } = placed.key;
+  const issued = await store.certificates.find(accountId, placed.certificateId);
+  const { revision } = (await store.orders.find(accountId, placed.id))!;
+  for (const seen of [order.revision, revision]) {
+    const late = finished(prepared, { order: { ...order, revision: seen } });
+    assert.equal(await store.signings.finish(late, { evenIfReported: true }), false);
+  }
+  assert.deepEqual(await store.certificates.find(accountId, placed.certificateId), issued);
 });
 
 test('a reissue returns to waiting, and the previous certificate is unchanged', async () => {
@@ -99,13 +116,13 @@ test('a reissue returns to waiting, and the previous certificate is unchanged', 
   const { id } = answer.data.certificate;
   const before = await show(app, order);
   await publish(order);
-  const { serial } = await dieBeforeSigning(order);
+  const { prepared } = await dieBeforeSigning(order);
   assert.equal((await show(app, order)).status, 'reissuing');
   await sweep();
   assert.deepEqual((await show(app, order)).certificate, before.certificate);
   const another = await reissue(app, order, body({ common_name: domain }));
   assert.deepEqual([another.body.code, another.body.details], ['reissue_in_progress', { certificate_id: id }]);
-  await requireIssuedAnew(order, id, serial, 'reissuing');
+  await requireIssuedAnew(order, id, prepared, 'reissuing');
   const { version, replaces, history } = await certificate(app, order, id);
   assert.deepEqual([version, replaces], [2, order.certificateId]);
   assert.deepEqual(
@@ -120,13 +137,13 @@ test('both halves of a dual certificate are created again', async () => {
   const wanted = { product: 'ssl-sm2-dual', certificate: { csr: signing.csr, sign_hash: 'sm3' } };
   const placed = await place([newDomain()], {}, wanted);
   await publish(placed);
-  const { serial } = await dieBeforeSigning(placed, true);
+  const { prepared } = await dieBeforeSigning(placed, true);
   await sweep();
   assert.equal((await show(app, placed)).status, 'domain_verifing');
   await workerChecks(placed);
   const shown = await certificate(app, placed, placed.certificateId);
   assert.equal(shown.status, 'issued');
-  assert.ok(![serial, `${serial}ff`].includes(shown.encryption_serial_number));
+  assert.ok(![prepared.preparation.serial, prepared.encryption?.serial].includes(shown.encryption_serial_number));
   assert.ok(openEnvelope(shown.encryption_key_envelope, signing).scalar.length > 0);
 });
 

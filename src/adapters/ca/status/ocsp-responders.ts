@@ -13,6 +13,7 @@ import { newIssuerKey, openIssuerKey } from '../issuer-key.ts';
 import { newSerial } from '../issuers.ts';
 import { keyBitsOf, responderExtensions } from '../profiles.ts';
 import { DEFAULT_HASH, defaultAlgorithm, distinguishedName, toBeSigned } from '../to-be-signed.ts';
+import { responseSigner, type SignResponse } from './ocsp-response.ts';
 import { digestOf, type StatusSigner } from './signers.ts';
 
 const LIFE_MS = 30 * DAY_MS;
@@ -30,12 +31,9 @@ const NAME = distinguishedName({ commonName: 'OCSP Responder' });
 
 export interface Responder {
   readonly serial: string;
-  readonly certificate: Uint8Array;
-  readonly keyHash: Uint8Array;
   readonly notBefore: number;
   readonly notAfter: number;
-  readonly algorithm: Uint8Array;
-  sign(bytes: Uint8Array): Promise<Uint8Array>;
+  readonly signed: SignResponse;
 }
 
 export interface Responders {
@@ -68,7 +66,7 @@ export function ocspResponders({ store, now, withLock, onError, onMade }: Respon
     const keyType = RESPONDER_KEYS[signer.keyType];
     const privateKey = await newIssuerKey(keyType, 'issuing');
     const { spki } = openIssuerKey(keyType, privateKey);
-    const serial = newSerial();
+    const serial = newSerial(at);
     const responder = {
       serial: Buffer.from(serial).toString('hex'),
       issuerId: signer.id,
@@ -129,10 +127,11 @@ function open(signer: StatusSigner, responder: OcspResponder): Responder {
   const { serial, certificate, privateKey, notBefore, notAfter } = responder;
   const keyType = RESPONDER_KEYS[signer.keyType];
   const key = openIssuerKey(keyType, privateKey);
-  return {
-    ...{ serial, certificate, notBefore, notAfter },
+  const signed = responseSigner({
+    certificate,
     keyHash: digestOf('sha1', keyBitsOf(key.spki)),
     algorithm: defaultAlgorithm(keyType),
     sign: (bytes) => key.sign(DEFAULT_HASH[keyType], bytes),
-  };
+  });
+  return { serial, notBefore, notAfter, signed };
 }

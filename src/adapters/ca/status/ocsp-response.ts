@@ -1,9 +1,10 @@
-// Encodes OCSP responses (RFC 6960, 4.2).
+// Encodes OCSP responses (RFC 6960, 4.2). Clients with a nonce make the service build one per request, so that what a
+// responder's answers have in common is encoded once, and the rest in one pass.
 
 import type { SerialStatus } from '../../../domain/revocation/ports.ts';
 import { REASON_CODES } from '../../../domain/revocation/revocation.ts';
+import { DerPrepender } from '../../der/prepend.ts';
 import {
-  bitString,
   enumerated,
   explicit,
   generalizedTime,
@@ -12,12 +13,17 @@ import {
   octetString,
   oid,
   sequence,
+  TAG,
 } from '../../der/writer.ts';
-import { extension } from '../to-be-signed.ts';
 
 const BASIC = oid('1.3.6.1.5.5.7.48.1.1');
 const NONCE = oid('1.3.6.1.5.5.7.48.1.2');
 const SUCCESSFUL = enumerated(0);
+const NO_UNUSED_BITS = Uint8Array.of(0);
+/** [0] and [1] EXPLICIT. */
+const [CONTEXT_0, CONTEXT_1] = [0xa0, 0xa1];
+/** More than a response about one certificate. */
+const CAPACITY = 4_096;
 
 /** Error responses: unsigned, so they cost nothing. */
 export const OCSP_ERRORS = {
@@ -33,13 +39,22 @@ interface SingleResponse {
 }
 
 interface ResponseContent {
-  /** SHA-1 of the responder's key: the ResponderID, which the format fixes to SHA-1. */
-  readonly keyHash: Uint8Array;
   readonly producedAt: number;
   readonly nextUpdate: number;
   readonly responses: readonly SingleResponse[];
   readonly nonce: Uint8Array | null;
 }
+
+interface ResponseSigner {
+  /** SHA-1 of the responder's key: the ResponderID, which the format fixes to SHA-1. */
+  readonly keyHash: Uint8Array;
+  readonly algorithm: Uint8Array;
+  readonly certificate: Uint8Array;
+  sign(bytes: Uint8Array): Promise<Uint8Array>;
+}
+
+/** Returns a signed OCSPResponse. */
+export type SignResponse = (content: ResponseContent) => Promise<Uint8Array<ArrayBuffer>>;
 
 const GOOD = implicit(0, NULL);
 const UNKNOWN = implicit(2, NULL);
@@ -50,29 +65,72 @@ function statusBytes(status: SerialStatus): Uint8Array {
   return implicit(1, sequence([generalizedTime(new Date(revokedAt)), explicit(0, enumerated(REASON_CODES[reason]))]));
 }
 
-export function responseToBeSigned({ keyHash, producedAt, nextUpdate, responses, nonce }: ResponseContent): Uint8Array {
-  const [now, next] = [generalizedTime(new Date(producedAt)), explicit(0, generalizedTime(new Date(nextUpdate)))];
-  return sequence([
-    explicit(2, octetString(keyHash)),
-    now,
-    sequence(responses.map(({ certId, status }) => sequence([certId, statusBytes(status), now, next]))),
-    ...(nonce ? [explicit(1, sequence([extension({ id: NONCE, isCritical: false, value: octetString(nonce) })]))] : []),
-  ]);
+export function responseSigner({ keyHash, algorithm, certificate, sign }: ResponseSigner): SignResponse {
+  const responderId = explicit(2, octetString(keyHash));
+  const certificates = explicit(0, sequence([certificate]));
+  const writer = new DerPrepender(CAPACITY);
+  const producedTime = wholeSecond((at) => generalizedTime(new Date(at)));
+  const nextUpdateTime = wholeSecond((at) => explicit(0, generalizedTime(new Date(at))));
+
+  function toBeSigned({ producedAt, nextUpdate, responses, nonce }: ResponseContent): Uint8Array {
+    const [produced, next] = [producedTime(producedAt), nextUpdateTime(nextUpdate)];
+    writer.begin();
+    if (nonce) {
+      writer.put(nonce);
+      writer.wrap(TAG.octetString, 0);
+      writer.wrap(TAG.octetString, 0);
+      writer.put(NONCE);
+      writer.wrap(TAG.sequence, 0);
+      writer.wrap(TAG.sequence, 0);
+      writer.wrap(CONTEXT_1, 0);
+    }
+    const end = writer.length;
+    for (const { certId, status } of responses.toReversed()) {
+      const endOfOne = writer.length;
+      writer.put(next);
+      writer.put(produced);
+      writer.put(statusBytes(status));
+      writer.put(certId);
+      writer.wrap(TAG.sequence, endOfOne);
+    }
+    writer.wrap(TAG.sequence, end);
+    writer.put(produced);
+    writer.put(responderId);
+    writer.wrap(TAG.sequence, 0);
+    return writer.copy();
+  }
+
+  function response(signed: Uint8Array, signature: Uint8Array): Uint8Array<ArrayBuffer> {
+    writer.begin();
+    writer.put(certificates);
+    const end = writer.length;
+    writer.put(signature);
+    writer.put(NO_UNUSED_BITS);
+    writer.wrap(TAG.bitString, end);
+    writer.put(algorithm);
+    writer.put(signed);
+    writer.wrap(TAG.sequence, 0);
+    writer.wrap(TAG.octetString, 0);
+    writer.put(BASIC);
+    writer.wrap(TAG.sequence, 0);
+    writer.wrap(CONTEXT_0, 0);
+    writer.put(SUCCESSFUL);
+    writer.wrap(TAG.sequence, 0);
+    return writer.copy();
+  }
+
+  return async (content) => {
+    const bytes = toBeSigned(content);
+    return response(bytes, await sign(bytes));
+  };
 }
 
-export const signedResponse = (
-  toBeSigned: Uint8Array,
-  algorithm: Uint8Array,
-  signature: Uint8Array,
-  certificate: Uint8Array,
-): Uint8Array =>
-  sequence([
-    SUCCESSFUL,
-    explicit(
-      0,
-      sequence([
-        BASIC,
-        octetString(sequence([toBeSigned, algorithm, bitString(signature), explicit(0, sequence([certificate]))])),
-      ]),
-    ),
-  ]);
+/** Encodes a time once per second. */
+function wholeSecond(encode: (at: number) => Uint8Array): (at: number) => Uint8Array {
+  let last: { second: number; bytes: Uint8Array } | undefined;
+  return (at) => {
+    const second = Math.floor(at / 1000);
+    if (last?.second !== second) last = { second, bytes: encode(at) };
+    return last.bytes;
+  };
+}

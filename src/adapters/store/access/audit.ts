@@ -22,6 +22,10 @@ const REQUEST_MS = 5 * MINUTE_MS;
 
 const insert = preparedInsert('audit');
 
+export const auditRow = ({ accountId, requestId, details, ...entry }: AuditEntry): Schema['audit'] => ({
+  ...{ ...entry, account_id: accountId, request_id: requestId, details: JSON.stringify(details) },
+});
+
 const entryFrom = ({ account_id, request_id, details, ...entry }: Schema['audit']): AuditEntry => ({
   ...entry,
   accountId: account_id,
@@ -57,8 +61,8 @@ const isAbout = (is: Examined, about: AuditSubject) => {
 };
 
 export const auditIn = (db: Db): AuditTrail => ({
-  async append({ accountId, requestId, details, ...entry }) {
-    await insert(db, { ...entry, account_id: accountId, request_id: requestId, details: JSON.stringify(details) });
+  async append(entry) {
+    await insert(db, auditRow(entry));
   },
 
   async listOf(accountId, { after = '', limit }) {

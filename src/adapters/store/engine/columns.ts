@@ -1,7 +1,10 @@
-// Encoding of values in text columns: bytes as base64, lists as JSON (ADR 0017).
+// Encoding of values in text columns: bytes as base64, lists as JSON (ADR 0017); and lists of columns.
+import { sql } from 'kysely';
 
 export const textOf = (bytes: Uint8Array): string => Buffer.from(bytes).toString('base64');
 export const bytesFrom = (text: string): Uint8Array => Buffer.from(text, 'base64');
 
 export const listText = (list: readonly unknown[]): string => JSON.stringify(list);
 export const listFrom = <T>(text: string): T[] => JSON.parse(text);
+
+export const columnsOf = (names: readonly string[]) => sql.join(names.map((name) => sql.ref(name)));

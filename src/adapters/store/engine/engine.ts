@@ -6,6 +6,7 @@ import {
   type Driver,
   Kysely,
   type QueryResult,
+  type RawBuilder,
   type TransactionSettings,
 } from 'kysely';
 import { Refusal } from '../../../domain/errors.ts';
@@ -22,6 +23,22 @@ export interface Engine {
   lockForMigration(transaction: Transaction): Promise<void>;
   /** Throws on dangling foreign keys, where migrations run without the database's own check. */
   checkReferences(transaction: Transaction): Promise<void>;
+  /** JSON in SQL, where the engines differ. */
+  readonly json: {
+    /** A select of the strings in a list. */
+    values(list: unknown): RawBuilder<unknown>;
+    /** All rows of a select as one text: a list of lists. */
+    rows(columns: readonly string[]): RawBuilder<string | null>;
+  };
+  /** Runs a select outside of any transaction, without Kysely's layers: for the hot path. */
+  select(query: CompiledQuery): Rows | Promise<Rows>;
+  /** Of batches (batch.ts): the statements as they are sent, and their transaction. */
+  readonly batches: {
+    /** In a statement after the first: whether the first returned a row. */
+    readonly isDecided: RawBuilder<boolean>;
+    combine(statements: readonly CompiledQuery[]): readonly CompiledQuery[];
+    run(combined: readonly CompiledQuery[]): Promise<Rows>;
+  };
   /** Settings under which an acknowledged commit could be lost; empty if none. */
   durabilityGaps(db: Db): Promise<string[]>;
   sizeBytes(db: Db): Promise<number>;
@@ -29,34 +46,77 @@ export interface Engine {
   clockOffsetMs(db: Db, now: () => number): Promise<number>;
 }
 
+/** For queries whose text depends on the engine: made once for each. */
+export function perEngine<T>(make: (engine: Engine) => T): (engine: Engine) => T {
+  const made = new WeakMap<Engine, T>();
+  return (engine) => {
+    const known = made.get(engine) ?? make(engine);
+    made.set(engine, known);
+    return known;
+  };
+}
+
+export type Rows = readonly unknown[];
+
 const RETRY_AFTER_SECONDS = 1;
+
+/** Around Kysely's layers. Failures of the database are `service_busy`, as everywhere. */
+interface Direct {
+  select(query: CompiledQuery): Rows | Promise<Rows>;
+  runBatch(combined: readonly CompiledQuery[]): Promise<Rows>;
+}
+
+/** By adapter: one belongs to one open engine, transactions included. */
+const directs = new WeakMap<object, Direct>();
+
+/** Undefined in a transaction, whose statements belong on its own connection. */
+export const directOf = (db: Db): Direct | undefined =>
+  db.isTransaction ? undefined : directs.get(db.getExecutor().adapter);
 
 /** Opens the engine. Callers see every failure of the database itself as `service_busy`. */
 export function openEngine(engine: Engine, onUnavailable: (error: unknown) => void): Db {
-  const { dialect } = engine;
+  const { dialect, batches } = engine;
+  const translated = (error: unknown): unknown => {
+    if (!engine.isUnavailable(error)) return error;
+    onUnavailable(error);
+    return new Refusal('service_busy', { retryAfterSeconds: RETRY_AFTER_SECONDS, cause: error });
+  };
+  const rethrow = (error: unknown): never => {
+    throw translated(error);
+  };
+  const translate: Translate = async (work) => {
+    try {
+      return await work();
+    } catch (error) {
+      throw translated(error);
+    }
+  };
+  const direct: Direct = {
+    select(query) {
+      try {
+        const rows = engine.select(query);
+        return rows instanceof Promise ? rows.catch(rethrow) : rows;
+      } catch (error) {
+        return rethrow(error);
+      }
+    },
+    runBatch: (combined) => translate(() => batches.run(combined)),
+  };
   return new Kysely<Schema>({
     dialect: {
-      createAdapter: () => dialect.createAdapter(),
+      createAdapter() {
+        const adapter = dialect.createAdapter();
+        directs.set(adapter, direct);
+        return adapter;
+      },
       createQueryCompiler: () => dialect.createQueryCompiler(),
       createIntrospector: (db) => dialect.createIntrospector(db),
-      createDriver: () => new TranslatingDriver(dialect.createDriver(), translator(engine, onUnavailable)),
+      createDriver: () => new TranslatingDriver(dialect.createDriver(), translate),
     },
   });
 }
 
-type Translate = <T>(work: () => Promise<T>) => Promise<T>;
-
-function translator(engine: Engine, onUnavailable: (error: unknown) => void): Translate {
-  return async (work) => {
-    try {
-      return await work();
-    } catch (error) {
-      if (!engine.isUnavailable(error)) throw error;
-      onUnavailable(error);
-      throw new Refusal('service_busy', { retryAfterSeconds: RETRY_AFTER_SECONDS, cause: error });
-    }
-  };
-}
+type Translate = <T>(work: () => T | Promise<T>) => Promise<T>;
 
 /** A connection of the engine whose errors are translated. */
 class TranslatingConnection implements DatabaseConnection {

@@ -17,6 +17,10 @@ export class FifoLock {
     this.#maxWaitMs = maxWaitMs;
   }
 
+  get hasWaiting(): boolean {
+    return this.#waiting.size > 0;
+  }
+
   /** Waits without a bound: for the few callers that other waiters depend on. */
   acquireUnbounded(): Promise<void> {
     if (this.#takeIfFree()) return Promise.resolve();

@@ -1,8 +1,11 @@
-// Group commit: many transactions, one fsync. Concurrent transactions run one after another as savepoints of a single
-// BEGIN IMMEDIATE … COMMIT, and none resolves before that COMMIT is on disk. A failed transaction is rolled back to its
-// savepoint and fails alone; a disk failure fails the whole group, so nothing is acknowledged that is not durable.
+// Group commit: many transactions, one fsync. Concurrent transactions run one after another in a single BEGIN IMMEDIATE …
+// COMMIT, and none resolves before that COMMIT is on disk. A failed transaction is undone and fails alone; a disk failure
+// fails the whole group, so nothing is acknowledged that is not durable.
+//
+// `begin` … `commit` is a transaction that awaits between its statements, within a savepoint. `run` is synchronous work:
+// all that is queued in one event-loop turn runs back to back, and needs savepoints only when one of them fails.
 import { setImmediate, setTimeout as sleep } from 'node:timers/promises';
-import { FifoLock } from './fifo-lock.ts';
+import { FifoLock, LockTimeout } from './fifo-lock.ts';
 import { isSqliteBusy, type SqliteConnection } from './sqlite-connection.ts';
 
 export interface GroupCommitLimits {
@@ -16,6 +19,8 @@ export interface GroupCommitLimits {
 
 export const DEFAULT_LIMITS: GroupCommitLimits = { maxWaiting: 4_096, maxWaitMs: 5_000, maxHoldMs: 10_000 };
 const BUSY_RETRY_MS = 5;
+/** Works of one round: the event loop stands still meanwhile. */
+const MAX_ROUND = 256;
 
 /** The transaction could not be committed; all of it is undone. */
 export class RolledBack extends Error {}
@@ -34,18 +39,46 @@ export interface Ticket {
   hasFailed: boolean;
 }
 
+/** Synchronous work that waits for its round. It may be run twice: what the first run wrote is undone. */
+interface Work {
+  run(): void;
+  /** After the commit. */
+  succeed(): void;
+  fail(error: unknown): void;
+}
+
 export class GroupCommit {
   readonly #writer: SqliteConnection;
   readonly #limits: GroupCommitLimits;
   readonly #lock: FifoLock;
   readonly #onCommit: (groupSize: number) => void;
+  readonly #queue: Work[] = [];
   #group: Group | undefined;
+  #round: Promise<void> = Promise.resolve();
 
   constructor(writer: SqliteConnection, limits: GroupCommitLimits, onCommit: (groupSize: number) => void) {
     this.#writer = writer;
     this.#limits = limits;
     this.#lock = new FifoLock(limits.maxWaiting, limits.maxWaitMs);
     this.#onCommit = onCommit;
+  }
+
+  /** Runs `work` as a transaction of its own; resolves with its result when that is on disk. */
+  run<T>(work: (writer: SqliteConnection) => T): Promise<T> {
+    if (this.#queue.length >= this.#limits.maxWaiting) {
+      return Promise.reject(new LockTimeout(`the queue for the writer is full (${this.#limits.maxWaiting})`));
+    }
+    return new Promise((resolve, reject) => {
+      let result: T;
+      this.#queue.push({
+        run: () => {
+          result = work(this.#writer);
+        },
+        succeed: () => resolve(result),
+        fail: reject,
+      });
+      if (this.#queue.length === 1) this.#round = setImmediate().then(() => this.#runQueue());
+    });
   }
 
   async begin(): Promise<Ticket> {
@@ -86,6 +119,12 @@ export class GroupCommit {
 
   rollback(ticket: Ticket): void {
     if (!ticket.isOpen) return;
+    this.#undoSavepoint();
+    this.#dropDeadGroup();
+    this.#finish(ticket);
+  }
+
+  #undoSavepoint(): void {
     try {
       // After a disk failure SQLite may have rolled back the whole transaction, savepoints included.
       if (this.#writer.inTransaction) {
@@ -96,22 +135,106 @@ export class GroupCommit {
       // If the savepoint cannot be rolled back, the whole group is, and its other members fail.
       this.#abandonGroup();
     }
-    this.#dropDeadGroup();
-    this.#finish(ticket);
   }
 
   requireOpen(ticket: Ticket): void {
     if (!ticket.isOpen) throw new RolledBack(`the transaction took longer than ${this.#limits.maxHoldMs} ms`);
     if (ticket.hasFailed) throw new RolledBack('a statement of the transaction had failed');
-    // After an automatic rollback the statement would run, and commit, as a transaction of its own.
+    this.#requireTransaction();
+  }
+
+  /** After an automatic rollback a statement would run, and commit, as a transaction of its own. */
+  #requireTransaction(): void {
     if (!this.#writer.inTransaction) throw new RolledBack('SQLite rolled the transaction back');
   }
 
   /** Resolves once no transaction is in progress. */
   async drain(): Promise<void> {
+    while (this.#queue.length > 0) await this.#round;
     await this.#lock.acquireUnbounded();
     this.#lock.release();
     await this.#group?.committed.promise.catch(() => {});
+  }
+
+  /** Never rejects: every work of the round succeeds or fails. */
+  async #runQueue(): Promise<void> {
+    try {
+      await this.#lock.acquire();
+    } catch (error) {
+      for (const work of this.#queue.splice(0)) work.fail(error);
+      return;
+    }
+    try {
+      this.#dropDeadGroup();
+      const isFresh = this.#group === undefined;
+      try {
+        this.#group ??= await this.#openGroup();
+      } catch (error) {
+        for (const work of this.#queue.splice(0)) work.fail(error);
+        return;
+      }
+      const round = this.#queue.splice(0, MAX_ROUND);
+      if (this.#queue.length > 0) this.#round = setImmediate().then(() => this.#runQueue());
+      const group = isFresh ? await this.#runTogether(round, this.#group) : this.#runApart(round, this.#group);
+      // Transactions that wait already share the commit.
+      if (this.#lock.hasWaiting) this.#scheduleCommit(group);
+      else this.#commitGroup(group);
+    } finally {
+      this.#lock.release();
+    }
+  }
+
+  /** In a group without other members. Returns the group of those that succeeded. */
+  async #runTogether(round: readonly Work[], group: Group): Promise<Group> {
+    try {
+      for (const work of round) work.run();
+      this.#join(group, round);
+      return group;
+    } catch (error) {
+      this.#abandonGroup();
+      this.#group = undefined;
+      const [only, ...others] = round;
+      if (only && others.length === 0) {
+        only.fail(error);
+        return group;
+      }
+      // One of them has failed, or the disk. Each gets a savepoint, in a new group.
+      try {
+        this.#group = await this.#openGroup();
+      } catch (failure) {
+        for (const work of round) work.fail(failure);
+        return group;
+      }
+      return this.#runApart(round, this.#group);
+    }
+  }
+
+  #runApart(round: readonly Work[], group: Group): Group {
+    for (const work of round) {
+      try {
+        this.#requireTransaction();
+        this.#writer.run('savepoint work');
+        work.run();
+        this.#writer.run('release work');
+        this.#join(group, [work]);
+      } catch (error) {
+        work.fail(error);
+        this.#undoSavepoint();
+      }
+    }
+    return group;
+  }
+
+  #join(group: Group, works: readonly Work[]): void {
+    group.size += works.length;
+    group.committed.promise.then(
+      () => {
+        for (const work of works) work.succeed();
+      },
+      (error) => {
+        for (const work of works) work.fail(error);
+      },
+    );
   }
 
   async #openGroup(): Promise<Group> {

@@ -1,8 +1,9 @@
 // The PostgreSQL engine, over pg. Every wait has a timeout: for a connection, for a statement, and for an idle
 // transaction that holds locks.
-import { PostgresDialect, type PostgresPool, type PostgresPoolClient, sql } from 'kysely';
+import { type CompiledQuery, PostgresDialect, type PostgresPool, type PostgresPoolClient, sql } from 'kysely';
 import pg from 'pg';
-import type { Engine } from './engine.ts';
+import { columnsOf } from './columns.ts';
+import type { Engine, Rows } from './engine.ts';
 
 interface PostgresOptions {
   readonly url: string;
@@ -38,10 +39,29 @@ export function postgresEngine(options: PostgresOptions): Engine {
   // the process. The pool replaces it, and the next statement on it fails.
   pool.on('error', () => {});
   pool.on('connect', (client) => client.on('error', () => {}));
+  const timed = withQueryTimeout(pool, statementMs + GRACE_MS);
+  async function run({ sql: text, parameters }: CompiledQuery): Promise<Rows> {
+    const client = await timed.connect();
+    try {
+      return (await client.query<unknown>(text, parameters)).rows;
+    } finally {
+      client.release();
+    }
+  }
   return {
     name: 'postgresql',
-    dialect: new PostgresDialect({ pool: withQueryTimeout(pool, statementMs + GRACE_MS) }),
+    dialect: new PostgresDialect({ pool: timed }),
     locksRows: true,
+    json: {
+      values: (list) => sql`select json_array_elements_text(cast(${list} as json))`,
+      rows: (columns) => sql`cast(json_agg(json_build_array(${columnsOf(columns)})) as text)`,
+    },
+    select: run,
+    batches: {
+      isDecided: sql<boolean>`exists (select 1 from decided)`,
+      combine,
+      run: async (combined) => (await Promise.all(combined.map(run))).flat(),
+    },
     isUnavailable(error) {
       if (error instanceof pg.DatabaseError) return UNAVAILABLE.test(error.code ?? '');
       // Any other error is a lost connection or a timeout, except those that only our own bugs raise.
@@ -74,6 +94,27 @@ export function postgresEngine(options: PostgresOptions): Engine {
       return row.ms - (asked + now()) / 2;
     },
   };
+}
+
+const combinedTexts = new Map<string, string>();
+
+/** Turns a batch into one statement. A CTE that writes runs exactly once, whether it is read or not. */
+function combine(statements: readonly CompiledQuery[]): readonly CompiledQuery[] {
+  const [first] = statements;
+  if (!first) return [];
+  const key = statements.map(({ sql: text }) => text).join(';');
+  let text = combinedTexts.get(key);
+  if (text === undefined) {
+    let before = 0;
+    const ctes = statements.map(({ sql: one, parameters }, index) => {
+      const renumbered = one.replace(/\$(\d+)/g, (_, number) => `$${before + Number(number)}`);
+      before += parameters.length;
+      return `${index === 0 ? 'decided' : `step_${index}`} as (${renumbered})`;
+    });
+    text = `with ${ctes.join(', ')} select step_${statements.length - 1}.* from decided left join step_${statements.length - 1} on true`;
+    if (combinedTexts.size < MAX_NAMED) combinedTexts.set(key, text);
+  }
+  return [{ ...first, sql: text, parameters: statements.flatMap(({ parameters }) => parameters) }];
 }
 
 /**

@@ -1,6 +1,8 @@
 // Prepared queries for the hot path: built and compiled once, which costs several times what SQLite needs to run one. The
 // SQL text is constant, so the database's statement cache hits too.
-import type { Compilable, CompiledQuery, Insertable } from 'kysely';
+import { type Compilable, type CompiledQuery, type RawBuilder, SelectQueryNode, sql } from 'kysely';
+import { columnsOf } from './columns.ts';
+import { directOf } from './engine.ts';
 import type { Db, Schema } from './schema.ts';
 
 /** Placeholder for a value; never sent to a database. */
@@ -12,47 +14,79 @@ class Slot {
   }
 }
 
-interface Plan {
-  readonly query: CompiledQuery;
-  readonly parameters: readonly unknown[];
+/** A query with slots. Its rows have the type `Row`. */
+export interface Prepared<Values, Row> {
+  (db: Db, values: Values): Promise<readonly Row[]>;
+  /** To be run by other means, such as a batch. */
+  compiled(db: Db, values: Values): CompiledQuery<Row>;
 }
 
+type Build<Values, Row> = (db: Db, slots: Values) => Compilable<Row>;
+
 /** Returns a function that runs the query; it must be called with a value for every slot. */
-export function prepared<Values extends object, Row>(
-  build: (db: Db, slots: Values) => Compilable<Row>,
-): (db: Db, values: Values) => Promise<readonly Row[]> {
+export function prepared<Values extends object, Row>(build: Build<Values, Row>): Prepared<Values, Row> {
   // An adapter belongs to one open engine, transactions included, and determines the SQL dialect.
-  const plans = new WeakMap<object, Plan>();
+  const plans = new WeakMap<object, CompiledQuery>();
   const slots = new Proxy({} as Values, { get: (_, name) => new Slot(String(name)) });
-  return async (db, values) => {
+
+  function planFor(db: Db): CompiledQuery {
     const { adapter } = db.getExecutor();
     let plan = plans.get(adapter);
     if (!plan) {
-      const query = build(db, slots).compile();
-      plan = { query, parameters: query.parameters };
+      plan = build(db, slots).compile();
       plans.set(adapter, plan);
     }
-    const parameters = plan.parameters.map((one) => (one instanceof Slot ? values[one.name as keyof Values] : one));
-    const { rows } = await db.executeQuery<Row>({ ...plan.query, parameters } as CompiledQuery<Row>);
-    return rows;
-  };
+    return plan;
+  }
+
+  function compiled(db: Db, values: Values): CompiledQuery<Row> {
+    const { query, queryId, sql, parameters } = planFor(db);
+    const given = parameters.map((one) => (one instanceof Slot ? values[one.name as keyof Values] : one));
+    return { query, queryId, sql, parameters: given };
+  }
+
+  async function run(db: Db, values: Values): Promise<readonly Row[]> {
+    const query = compiled(db, values);
+    const direct = SelectQueryNode.is(query.query) ? directOf(db) : undefined;
+    if (direct) {
+      const rows = direct.select(query) as readonly Row[] | Promise<readonly Row[]>;
+      return rows instanceof Promise ? await rows : rows;
+    }
+    return (await db.executeQuery<Row>(query)).rows;
+  }
+
+  return Object.assign(run, { compiled });
 }
 
-/** Inserts one row. Every row must have every column, because the first row determines the SQL text. */
+/** SQL written out, as a query to prepare. */
+export const statement = <Row>(db: Db, text: RawBuilder<Row>): Compilable<Row> => ({ compile: () => text.compile(db) });
+
+/** Inserts one row, where `given` holds. Every row must have every column: the first row determines the SQL text. */
 export function preparedInsert<Table extends keyof Schema>(
   table: Table,
-): (db: Db, row: Schema[Table]) => Promise<unknown> {
-  let width: number | undefined;
-  let insert: ((db: Db, row: Schema[Table]) => Promise<unknown>) | undefined;
-  return (db, row) => {
-    const columns = Object.keys(row) as (keyof Schema[Table])[];
-    width ??= columns.length;
-    if (columns.length !== width)
-      throw new Error(`a row of ${table} has ${columns.length} columns, the first had ${width}`);
-    insert ??= prepared((db, slots: Schema[Table]) => {
-      const values = Object.fromEntries(columns.map((column) => [column, slots[column]]));
-      return db.insertInto(table).values(values as Insertable<Schema[Table]>);
-    });
+  given = sql<boolean>`true`,
+): Prepared<Schema[Table], unknown> {
+  type Column = keyof Schema[Table] & string;
+  let columns: Column[] | undefined;
+  const insert = prepared((db, slots: Schema[Table]) => {
+    const names = columns ?? [];
+    const values = sql.join(names.map((name) => slots[name]));
+    return statement(db, sql`insert into ${sql.table(table)} (${columnsOf(names)}) select ${values} where ${given}`);
+  });
+  function requireWidth(row: Schema[Table]): void {
+    const names = Object.keys(row);
+    columns ??= names as Column[];
+    if (names.length !== columns.length)
+      throw new Error(`a row of ${table} has ${names.length} columns, the first had ${columns.length}`);
+  }
+  const run = (db: Db, row: Schema[Table]) => {
+    requireWidth(row);
     return insert(db, row);
   };
+  return Object.assign(run, {
+    compiled(db: Db, row: Schema[Table]) {
+      requireWidth(row);
+      return insert.compiled(db, row);
+    },
+  });
 }

@@ -66,8 +66,6 @@ export interface Schema {
     persist_policy: PersistPolicy;
     current_certificate_id: CertificateId | null;
     pending_certificate_id: CertificateId | null;
-    signing_certificate_id: CertificateId | null;
-    signing_until: number | null;
     term_ends_at: number;
     created_at: number;
     revision: number;
@@ -104,6 +102,32 @@ export interface Schema {
     replaces_id: CertificateId | null;
     cloud_key_id: string | null;
     keeps_encryption_key: number;
+  };
+  signing: {
+    order_id: OrderId;
+    account_id: AccountId;
+    certificate_id: CertificateId;
+    created_at: number;
+    common_name: string | null;
+    names: string;
+    spki: string;
+    key_type: KeyType;
+    key_bits: number;
+    key_fingerprint: string;
+    sign_hash: SignHash;
+    cloud_key_id: string | null;
+    issuer_id: string;
+    serial: string;
+    not_before: number;
+    not_after: number;
+    to_be_signed: string;
+    prepared_at: number;
+    lease_ends_at: number;
+    key_reported: number;
+    half_key_id: string | null;
+    half_serial: string | null;
+    half_to_be_signed: string | null;
+    half_envelope: string | null;
   };
   encryption_certificate: {
     certificate_id: CertificateId;

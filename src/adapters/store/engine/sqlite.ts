@@ -1,5 +1,5 @@
-// The SQLite engine: a Kysely dialect over node:sqlite. Transactions and single writes go through the group commit; plain
-// selects use a second, read-only connection and so see committed data only.
+// The SQLite engine: a Kysely dialect over node:sqlite. Transactions, batches and single writes go through the group
+// commit; plain selects use a second, read-only connection and so see committed data only.
 import {
   type CompiledQuery,
   type DatabaseConnection,
@@ -10,7 +10,8 @@ import {
   SqliteDialect,
   sql,
 } from 'kysely';
-import type { Engine } from './engine.ts';
+import { columnsOf } from './columns.ts';
+import type { Engine, Rows } from './engine.ts';
 import { LockTimeout } from './fifo-lock.ts';
 import { DEFAULT_LIMITS, GroupCommit, type GroupCommitLimits, RolledBack, type Ticket } from './group-commit.ts';
 import { isSqliteUnavailable, SqliteConnection } from './sqlite-connection.ts';
@@ -24,10 +25,21 @@ interface SqliteOptions {
 }
 
 export function sqliteEngine(options: SqliteOptions): Engine {
+  const connections = new Connections(options);
   return {
     name: 'sqlite',
-    dialect: new NodeSqliteDialect(options),
+    dialect: new NodeSqliteDialect(connections),
     locksRows: false,
+    json: {
+      values: (list) => sql`select value from json_each(${list})`,
+      rows: (columns) => sql`json_group_array(json_array(${columnsOf(columns)}))`,
+    },
+    select: (query) => connections.opened.reader.run(query.sql, query.parameters).rows,
+    batches: {
+      isDecided: sql<boolean>`true`,
+      combine: (statements) => statements,
+      run: (statements) => connections.opened.groups.run((writer) => runAll(writer, statements)),
+    },
     isUnavailable: (error) => error instanceof LockTimeout || error instanceof RolledBack || isSqliteUnavailable(error),
     // BEGIN IMMEDIATE already holds the file's write lock, across processes.
     async lockForMigration() {},
@@ -50,17 +62,62 @@ export function sqliteEngine(options: SqliteOptions): Engine {
   };
 }
 
-class NodeSqliteDialect extends SqliteDialect {
+function runAll(writer: SqliteConnection, statements: readonly CompiledQuery[]): Rows {
+  let rows: Rows = [];
+  for (const [index, statement] of statements.entries()) {
+    ({ rows } = writer.run(statement.sql, statement.parameters));
+    if (index === 0 && rows.length === 0) break;
+  }
+  return rows;
+}
+
+interface Opened {
+  readonly writer: SqliteConnection;
+  readonly reader: SqliteConnection;
+  readonly groups: GroupCommit;
+}
+
+/** One writer and one reader of a file, opened by the first use. */
+class Connections {
   readonly #options: SqliteOptions;
+  #opened: Opened | undefined;
 
   constructor(options: SqliteOptions) {
-    // The base class provides compiler and introspector; its driver, which needs better-sqlite3, is replaced below.
-    super({ database: () => Promise.reject(new Error('unused')) });
     this.#options = options;
   }
 
+  get opened(): Opened {
+    this.#opened ??= this.#open();
+    return this.#opened;
+  }
+
+  #open(): Opened {
+    const { file, limits = DEFAULT_LIMITS, onCommit = () => {}, isMigrating = false } = this.#options;
+    // The writer first: it creates the file and its WAL, which a read-only connection cannot.
+    const writer = new SqliteConnection(file, isMigrating ? 'migrate' : 'write');
+    const reader = new SqliteConnection(file, 'read');
+    return { writer, reader, groups: new GroupCommit(writer, limits, onCommit) };
+  }
+
+  async close(): Promise<void> {
+    await this.#opened?.groups.drain();
+    this.#opened?.reader.close();
+    this.#opened?.writer.close();
+    this.#opened = undefined;
+  }
+}
+
+class NodeSqliteDialect extends SqliteDialect {
+  readonly #connections: Connections;
+
+  constructor(connections: Connections) {
+    // The base class provides compiler and introspector; its driver, which needs better-sqlite3, is replaced below.
+    super({ database: () => Promise.reject(new Error('unused')) });
+    this.#connections = connections;
+  }
+
   override createDriver(): Driver {
-    return new GroupCommitDriver(this.#options);
+    return new GroupCommitDriver(this.#connections);
   }
 
   override createAdapter(): SqliteAdapter {
@@ -76,25 +133,18 @@ class ConcurrentSqliteAdapter extends SqliteAdapter {
 }
 
 class GroupCommitDriver implements Driver {
-  readonly #options: SqliteOptions;
-  #opened: { writer: SqliteConnection; reader: SqliteConnection; groups: GroupCommit } | undefined;
+  readonly #connections: Connections;
 
-  constructor(options: SqliteOptions) {
-    this.#options = options;
+  constructor(connections: Connections) {
+    this.#connections = connections;
   }
 
   async init(): Promise<void> {
-    const { file, limits = DEFAULT_LIMITS, onCommit = () => {}, isMigrating = false } = this.#options;
-    // The writer first: it creates the file and its WAL, which a read-only connection cannot.
-    const writer = new SqliteConnection(file, isMigrating ? 'migrate' : 'write');
-    const reader = new SqliteConnection(file, 'read');
-    this.#opened = { writer, reader, groups: new GroupCommit(writer, limits, onCommit) };
+    this.#connections.opened;
   }
 
   async acquireConnection(): Promise<GroupCommitConnection> {
-    if (!this.#opened) throw new Error('the driver is not open');
-    const { writer, reader, groups } = this.#opened;
-    return new GroupCommitConnection(writer, reader, groups);
+    return new GroupCommitConnection(this.#connections.opened);
   }
 
   async beginTransaction(connection: GroupCommitConnection): Promise<void> {
@@ -111,68 +161,49 @@ class GroupCommitDriver implements Driver {
 
   async releaseConnection(): Promise<void> {}
 
-  async destroy(): Promise<void> {
-    await this.#opened?.groups.drain();
-    this.#opened?.reader.close();
-    this.#opened?.writer.close();
-    this.#opened = undefined;
+  destroy(): Promise<void> {
+    return this.#connections.close();
   }
 }
 
 class GroupCommitConnection implements DatabaseConnection {
-  readonly #writer: SqliteConnection;
-  readonly #reader: SqliteConnection;
-  readonly #groups: GroupCommit;
+  readonly #opened: Opened;
   #ticket: Ticket | undefined;
 
-  constructor(writer: SqliteConnection, reader: SqliteConnection, groups: GroupCommit) {
-    this.#writer = writer;
-    this.#reader = reader;
-    this.#groups = groups;
+  constructor(opened: Opened) {
+    this.#opened = opened;
   }
 
   async begin(): Promise<void> {
-    this.#ticket = await this.#groups.begin();
+    this.#ticket = await this.#opened.groups.begin();
   }
 
   async commit(): Promise<void> {
     if (!this.#ticket) throw new Error('there is no transaction to commit');
-    await this.#groups.commit(this.#ticket);
+    await this.#opened.groups.commit(this.#ticket);
   }
 
   rollback(): void {
-    if (this.#ticket) this.#groups.rollback(this.#ticket);
+    if (this.#ticket) this.#opened.groups.rollback(this.#ticket);
   }
 
   async executeQuery<R>(query: CompiledQuery): Promise<QueryResult<R>> {
+    const { writer, reader, groups } = this.#opened;
     if (this.#ticket) {
-      this.#groups.requireOpen(this.#ticket);
+      groups.requireOpen(this.#ticket);
       try {
-        return this.#writer.run<R>(query.sql, query.parameters);
+        return writer.run<R>(query.sql, query.parameters);
       } catch (error) {
         this.#ticket.hasFailed = true;
         throw error;
       }
     }
-    if (SelectQueryNode.is(query.query)) return this.#reader.run<R>(query.sql, query.parameters);
-    return await this.#asTransaction<R>(query);
+    if (SelectQueryNode.is(query.query)) return reader.run<R>(query.sql, query.parameters);
+    return await groups.run(() => writer.run<R>(query.sql, query.parameters));
   }
 
   // biome-ignore lint/correctness/useYield: the interface requires a generator, and nothing is streamed.
   async *streamQuery(): AsyncIterableIterator<never> {
     throw new Error('streaming is not supported: read page by page');
-  }
-
-  async #asTransaction<R>(query: CompiledQuery): Promise<QueryResult<R>> {
-    const ticket = await this.#groups.begin();
-    let result: QueryResult<R>;
-    try {
-      result = this.#writer.run<R>(query.sql, query.parameters);
-    } catch (error) {
-      this.#groups.rollback(ticket);
-      throw error;
-    }
-    await this.#groups.commit(ticket);
-    return result;
   }
 }

@@ -10,7 +10,7 @@ import type {
 } from '../../../domain/certificate/certificate.ts';
 import type { PublicKey } from '../../../domain/certificate/public-key.ts';
 import { bytesFrom, listFrom, listText, textOf } from '../engine/columns.ts';
-import type { Schema } from '../engine/schema.ts';
+import type { Db, Schema } from '../engine/schema.ts';
 
 type Row = Schema['certificate'];
 type HalfRow = Omit<Schema['encryption_certificate'], 'certificate_id' | 'account_id'>;
@@ -27,8 +27,6 @@ export function recordFrom(
     case 'pending':
     case 'canceled':
       return { ...requested, state: row.state };
-    case 'prepared':
-      return { ...requested, state: row.state, ...unsignedFrom(row, half) };
     case 'voided':
       return { ...requested, state: row.state, ...unsignedFrom(row, half), revocation };
     case 'issued':
@@ -164,4 +162,9 @@ export function halfRowOf(record: CertificateRecord): Schema['encryption_certifi
       envelope: textOf(half.envelope),
     }
   );
+}
+
+export async function insertHalf(db: Db, record: CertificateRecord): Promise<void> {
+  const row = halfRowOf(record);
+  if (row) await db.insertInto('encryption_certificate').values(row).execute();
 }

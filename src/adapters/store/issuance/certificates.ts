@@ -1,13 +1,12 @@
 // The certificates of orders: found, listed, and taken through their states. Every look-up names the account that owns the
 // certificate, except the two lists that serve the whole service.
-import type { CertificateRecord, IssuedCertificate } from '../../../domain/certificate/certificate.ts';
 import type { AccountId, CertificateId, OrderId } from '../../../domain/ids.ts';
 import type { Certificates } from '../../../domain/issuance/ports.ts';
 import type { Page } from '../../../domain/page.ts';
-import { listFrom, textOf } from '../engine/columns.ts';
+import { listFrom } from '../engine/columns.ts';
 import { prepared, preparedInsert } from '../engine/prepared.ts';
 import type { Db } from '../engine/schema.ts';
-import { halfRowOf, publicKeyFrom, recordFrom, rowOf } from './certificate-rows.ts';
+import { insertHalf, publicKeyFrom, recordFrom, rowOf } from './certificate-rows.ts';
 
 const insert = preparedInsert('certificate');
 
@@ -29,32 +28,10 @@ const selectCurrent = prepared((db, { accountId, id }: { accountId: AccountId; i
     .where('account_id', '=', accountId),
 );
 
-type Issued = Pick<IssuedCertificate, 'id' | 'issuedAt' | 'version' | 'replacesId'> & { der: string };
-const issue = prepared((db, { id, der, issuedAt, version, replacesId }: Issued) =>
-  db
-    .updateTable('certificate')
-    // The certificate contains the bytes to be signed from now on.
-    .set({ state: 'issued', der, to_be_signed: null, issued_at: issuedAt, version, replaces_id: replacesId })
-    .where('id', '=', id)
-    .where('state', '=', 'prepared')
-    .returning('id'),
-);
-
-/** The columns of a certificate that is not prepared. */
-const UNPREPARED = {
-  issuer_id: null,
-  serial: null,
-  not_before: null,
-  not_after: null,
-  to_be_signed: null,
-  prepared_at: null,
-  lease_ends_at: null,
-} as const;
-
 const refs = (db: Db, { after = '', limit }: Page) =>
   db
     .selectFrom('certificate')
-    .select(['certificate.id', 'certificate.account_id', 'certificate.order_id', 'certificate.state'])
+    .select(['certificate.id', 'certificate.account_id', 'certificate.order_id'])
     .where('certificate.id', '>', after)
     .orderBy('certificate.id')
     .limit(limit);
@@ -64,11 +41,6 @@ const refFrom = (row: { id: CertificateId; account_id: AccountId; order_id: Orde
   accountId: row.account_id,
   orderId: row.order_id,
 });
-
-async function insertHalf(db: Db, record: CertificateRecord): Promise<void> {
-  const row = halfRowOf(record);
-  if (row) await db.insertInto('encryption_certificate').values(row).execute();
-}
 
 export const certificatesIn = (db: Db): Certificates => ({
   async insert(record) {
@@ -137,21 +109,28 @@ export const certificatesIn = (db: Db): Certificates => ({
   },
 
   async listLast(accountId, orderId, limit) {
-    const rows = await db
+    const ofOrder = db
       .selectFrom('certificate')
       .select(['id', 'state', 'version', 'replaces_id', 'created_at', 'issued_at'])
       .where('order_id', '=', orderId)
       .where('account_id', '=', accountId)
+      .limit(limit);
+    // Two ranges of one index: an index on (order_id, id) beside that on (order_id, version) would cost every reissue.
+    const issued = await ofOrder.where('version', 'is not', null).orderBy('version', 'desc').execute();
+    const others = await ofOrder
+      .where('version', 'is', null)
       .where('state', '!=', 'voided')
       .orderBy('id', 'desc')
-      .limit(limit)
       .execute();
-    return rows.reverse().map(({ replaces_id, created_at, issued_at, ...row }) => ({
-      ...row,
-      replacesId: replaces_id,
-      createdAt: created_at,
-      issuedAt: issued_at,
-    }));
+    return [...issued, ...others]
+      .sort((one, other) => (one.id < other.id ? -1 : 1))
+      .slice(-limit)
+      .map(({ replaces_id, created_at, issued_at, ...row }) => ({
+        ...row,
+        replacesId: replaces_id,
+        createdAt: created_at,
+        issuedAt: issued_at,
+      }));
   },
 
   async listValid(accountId, orderId, now) {
@@ -164,7 +143,7 @@ export const certificatesIn = (db: Db): Certificates => ({
       .where('state', '=', 'issued')
       .where('not_after', '>=', now)
       .where('revocation.revoked_at', 'is', null)
-      .orderBy('certificate.id')
+      .orderBy('version')
       .execute();
     return rows.map(({ id, names }) => ({ id, names: listFrom<string>(names) }));
   },
@@ -186,7 +165,7 @@ export const certificatesIn = (db: Db): Certificates => ({
 
   // Across accounts: for the service's own work, when a key is compromised or a signer was lost.
   async listOnKey(fingerprint, page) {
-    const signed = ['prepared', 'issued', 'voided'] as const;
+    const signed = ['issued', 'voided'] as const;
     const own = await refs(db, page).where('key_fingerprint', '=', fingerprint).where('state', 'in', signed).execute();
     const half = await refs(db, page)
       .innerJoin('encryption_certificate', 'encryption_certificate.certificate_id', 'certificate.id')
@@ -198,7 +177,7 @@ export const certificatesIn = (db: Db): Certificates => ({
     return [...found.values()]
       .sort((one, other) => (one.id < other.id ? -1 : 1))
       .slice(0, page.limit)
-      .map((row) => ({ ...refFrom(row), state: row.state }));
+      .map(refFrom);
   },
 
   async listVoided(page) {
@@ -208,59 +187,6 @@ export const certificatesIn = (db: Db): Certificates => ({
       .where('revoked_at', 'is', null)
       .execute();
     return rows.map(refFrom);
-  },
-
-  async prepare(record) {
-    const { id, account_id, order_id, state: _, ...columns } = rowOf(record);
-    const row = await db
-      .updateTable('certificate')
-      .set({ ...columns, state: 'prepared' })
-      .where('id', '=', id)
-      .where('account_id', '=', account_id)
-      .where('order_id', '=', order_id)
-      .where('state', '=', 'pending')
-      .returning('id')
-      .executeTakeFirst();
-    if (row) await insertHalf(db, record);
-    return row !== undefined;
-  },
-
-  async issue(id, { der, issuedAt, version, replacesId, encryptionDer }) {
-    const [row] = await issue(db, { id, der: textOf(der), issuedAt, version, replacesId });
-    if (row && encryptionDer) {
-      await db
-        .updateTable('encryption_certificate')
-        .set({ der: textOf(encryptionDer), to_be_signed: null })
-        .where('certificate_id', '=', id)
-        .execute();
-    }
-    return row !== undefined;
-  },
-
-  async void(id, newId) {
-    const row = await db
-      .updateTable('certificate')
-      .set({ state: 'voided' })
-      .where('id', '=', id)
-      .where('state', '=', 'prepared')
-      .returningAll()
-      .executeTakeFirst();
-    if (!row || row.pending_since === null) return;
-    // Serial numbers are unique: the pending row gives its own up before the voided row takes it.
-    await db
-      .updateTable('certificate')
-      .set({ ...UNPREPARED, state: 'pending' })
-      .where('id', '=', id)
-      .execute();
-    await db
-      .insertInto('certificate')
-      .values({ ...row, id: newId })
-      .execute();
-    await db
-      .updateTable('encryption_certificate')
-      .set({ certificate_id: newId })
-      .where('certificate_id', '=', id)
-      .execute();
   },
 
   async cancel(accountId, id) {

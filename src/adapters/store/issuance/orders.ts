@@ -1,12 +1,13 @@
 // Orders, found only through the account that owns them.
-
+import { sql } from 'kysely';
 import type { Order } from '../../../domain/certificate/order.ts';
 import { Refusal } from '../../../domain/errors.ts';
-import type { CertificateId, OrderId } from '../../../domain/ids.ts';
+import type { OrderId } from '../../../domain/ids.ts';
 import type { Orders } from '../../../domain/issuance/ports.ts';
 import type { PreviousCertificate } from '../../../domain/issuance/request.ts';
+import type { Proof } from '../../../domain/validation/ports.ts';
 import { listFrom, listText } from '../engine/columns.ts';
-import type { Engine } from '../engine/engine.ts';
+import { type Engine, perEngine } from '../engine/engine.ts';
 import { prepared } from '../engine/prepared.ts';
 import type { Db, Schema } from '../engine/schema.ts';
 import { publicKeyFrom } from './certificate-rows.ts';
@@ -32,7 +33,7 @@ const orderFrom = (row: Row): Order => ({
   revision: row.revision,
 });
 
-type JoinedRow = Awaited<ReturnType<typeof selectWithCurrent>>[number];
+type JoinedRow = Awaited<ReturnType<ReturnType<typeof selectForReissue>>>[number];
 
 function currentFrom(row: JoinedRow): PreviousCertificate | null {
   const { current_id: id, current_names: names, spki, key_type, key_bits, key_fingerprint } = row;
@@ -59,8 +60,6 @@ const changeable = (order: Order) => ({
   persist_policy: order.persistPolicy,
   current_certificate_id: order.currentCertificateId,
   pending_certificate_id: order.pendingCertificateId,
-  signing_certificate_id: null,
-  signing_until: null,
 });
 type Changeable = ReturnType<typeof changeable>;
 type Owned = Pick<Row, 'id' | 'account_id'>;
@@ -68,28 +67,50 @@ type Owned = Pick<Row, 'id' | 'account_id'>;
 const owned = (db: Db, { id, account_id }: Owned) =>
   db.selectFrom('certificate_order').selectAll().where('id', '=', id).where('account_id', '=', account_id);
 const select = prepared(owned);
-const selectWithCurrent = prepared((db, { id, account_id }: Owned) =>
-  db
-    .selectFrom('certificate_order as o')
-    .leftJoin('certificate as c', (join) =>
-      join.onRef('c.id', '=', 'o.current_certificate_id').onRef('c.account_id', '=', 'o.account_id'),
-    )
-    .selectAll('o')
-    .select([
-      'c.id as current_id',
-      'c.common_name as current_common_name',
-      'c.names as current_names',
-      'c.spki',
-      'c.key_type',
-      'c.key_bits',
-      'c.key_fingerprint',
-      'c.version',
-      'c.cloud_key_id',
-    ])
-    .where('o.id', '=', id)
-    .where('o.account_id', '=', account_id),
+interface ForReissue extends Owned {
+  /** A JSON list. */
+  readonly proof_names: string;
+}
+const selectForReissue = perEngine(({ json }) =>
+  prepared((db, { id, account_id, proof_names }: ForReissue) =>
+    db
+      .selectFrom('certificate_order as o')
+      .leftJoin('certificate as c', (join) =>
+        join.onRef('c.id', '=', 'o.current_certificate_id').onRef('c.account_id', '=', 'o.account_id'),
+      )
+      .selectAll('o')
+      .select([
+        'c.id as current_id',
+        'c.common_name as current_common_name',
+        'c.names as current_names',
+        'c.spki',
+        'c.key_type',
+        'c.key_bits',
+        'c.key_fingerprint',
+        'c.version',
+        'c.cloud_key_id',
+        sql<string | null>`(select ${json.rows(['d.name', 'd.method', 'd.validated_at'])} from domain_authorization d
+          where d.account_id = o.account_id and d.name in
+            (${json.values(proof_names)} union ${json.values(sql.ref('c.names'))}))`.as('proofs'),
+      ])
+      .where('o.id', '=', id)
+      .where('o.account_id', '=', account_id),
+  ),
 );
+
+/** By name, from the list of lists that the statement returns. */
+function proofsFrom(text: string | null): Map<string, Proof[]> {
+  const rows = listFrom<[string, string, number]>(text ?? '[]');
+  const byName = Map.groupBy(rows, ([name]) => name);
+  return new Map(
+    Array.from(byName, ([name, group]) => [name, group.map(([, method, validatedAt]) => ({ method, validatedAt }))]),
+  );
+}
 const selectForUpdate = prepared((db, row: Owned) => owned(db, row).forUpdate());
+
+const selectSigning = prepared((db, { id }: Pick<Row, 'id'>) =>
+  db.selectFrom('signing').select(['certificate_id', 'lease_ends_at']).where('order_id', '=', id),
+);
 
 const CHANGEABLE = [
   'status',
@@ -101,12 +122,10 @@ const CHANGEABLE = [
   'persist_policy',
   'current_certificate_id',
   'pending_certificate_id',
-  'signing_certificate_id',
-  'signing_until',
 ] as const satisfies (keyof Changeable)[];
 
-type Saved = Changeable & Owned & { revision: number; next_revision: number };
-const saving = (db: Db, row: Saved) =>
+export type SavedOrder = Changeable & Owned & { revision: number; next_revision: number };
+export const saving = (db: Db, row: SavedOrder) =>
   db
     .updateTable('certificate_order')
     .set({ ...Object.fromEntries(CHANGEABLE.map((column) => [column, row[column]])), revision: row.next_revision })
@@ -115,24 +134,13 @@ const saving = (db: Db, row: Saved) =>
     .where('revision', '=', row.revision)
     .returning('id');
 const save = prepared(saving);
-const finish = prepared((db, row: Saved & { signed_id: string }) =>
-  saving(db, row).where('signing_certificate_id', '=', row.signed_id),
-);
-const savedRow = (order: Order): Saved => ({
+export const savedRow = (order: Order): SavedOrder => ({
   ...changeable(order),
   id: order.id,
   account_id: order.accountId,
   revision: order.revision,
   next_revision: order.revision + 1,
 });
-
-const beginSigning = prepared(
-  (db, { id, until, certificateId }: { id: string; until: number; certificateId: CertificateId }) =>
-    db
-      .updateTable('certificate_order')
-      .set({ signing_certificate_id: certificateId, signing_until: until })
-      .where('id', '=', id),
-);
 
 async function rememberNames(db: Db, id: OrderId, names: readonly string[]): Promise<void> {
   if (names.length === 0) return;
@@ -143,7 +151,7 @@ async function rememberNames(db: Db, id: OrderId, names: readonly string[]): Pro
     .execute();
 }
 
-export const ordersIn = (db: Db, engine: Pick<Engine, 'locksRows'>): Orders => {
+export const ordersIn = (db: Db, engine: Engine): Orders => {
   return {
     async insert(order) {
       const inserted = await db
@@ -185,18 +193,20 @@ export const ordersIn = (db: Db, engine: Pick<Engine, 'locksRows'>): Orders => {
       return row && orderFrom(row);
     },
 
-    async findWithCurrent(accountId, id) {
-      const [row] = await selectWithCurrent(db, { id, account_id: accountId });
-      return row && { order: orderFrom(row), current: currentFrom(row) };
+    async findForReissue(accountId, id, proofNames) {
+      const names = { id, account_id: accountId, proof_names: listText(proofNames) };
+      const [row] = await selectForReissue(engine)(db, names);
+      return row && { order: orderFrom(row), current: currentFrom(row), proofs: proofsFrom(row.proofs) };
     },
 
     async findForUpdate(accountId, id) {
       const [row] = await (engine.locksRows ? selectForUpdate : select)(db, { id, account_id: accountId });
       if (!row) return undefined;
-      const { signing_certificate_id: certificateId, signing_until: until } = row;
+      // A second statement: the first would show what was there before it waited for the lock.
+      const [signing] = await selectSigning(db, { id });
       return {
         order: orderFrom(row),
-        signing: certificateId !== null && until !== null ? { certificateId, until } : null,
+        signing: signing ? { certificateId: signing.certificate_id, until: signing.lease_ends_at } : null,
       };
     },
 
@@ -215,26 +225,6 @@ export const ordersIn = (db: Db, engine: Pick<Engine, 'locksRows'>): Orders => {
     async save(order) {
       const [saved] = await save(db, savedRow(order));
       if (!saved) throw new Refusal('service_busy', { retryAfterSeconds: 1 });
-    },
-
-    async finishSigning(order, certificateId) {
-      const [saved] = await finish(db, { ...savedRow(order), signed_id: certificateId });
-      return saved !== undefined;
-    },
-
-    async beginSigning(orderId, signing) {
-      await beginSigning(db, { id: orderId, ...signing });
-    },
-
-    async overdue(now, limit) {
-      const rows = await db
-        .selectFrom('certificate_order')
-        .select(['id', 'account_id'])
-        .where('signing_until', '<=', now)
-        .orderBy('signing_until')
-        .limit(limit)
-        .execute();
-      return rows.map(({ id, account_id }) => ({ accountId: account_id, orderId: id }));
     },
   };
 };

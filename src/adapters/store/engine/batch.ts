@@ -1,0 +1,22 @@
+// A batch: statements that make one transaction, without a question in between. The first one decides: if it returns no
+// row, nothing is written. SQLite runs them back to back; on PostgreSQL they are CTEs of one statement, so one round trip.
+import type { CompiledQuery } from 'kysely';
+import { directOf, type Engine } from './engine.ts';
+import type { Db } from './schema.ts';
+
+/** Returns the first row of the last statement; undefined if the first returned none. */
+export async function runBatch<Row>(
+  db: Db,
+  { batches }: Pick<Engine, 'batches'>,
+  statements: readonly CompiledQuery[],
+): Promise<Row | undefined> {
+  const combined = batches.combine(statements);
+  const direct = directOf(db);
+  if (direct) return (await direct.runBatch(combined))[0] as Row | undefined;
+  let rows: readonly unknown[] = [];
+  for (const [index, query] of combined.entries()) {
+    rows = (await db.executeQuery(query)).rows;
+    if (index === 0 && rows.length === 0) return undefined;
+  }
+  return rows[0] as Row | undefined;
+}

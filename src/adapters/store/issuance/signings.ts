@@ -1,0 +1,153 @@
+// What is being signed. A row exists from the moment a certificate is written down until it is issued or voided; its key
+// is the order, so an order has one signer at a time.
+//
+// `begin` is one statement. `finish` is one transaction without a question in between: a batch on SQLite, one statement
+// with CTEs on PostgreSQL. Both begin with what must hold; if it does not, nothing is written.
+import { sql } from 'kysely';
+import type { PreparedCertificate, VoidedCertificate } from '../../../domain/certificate/certificate.ts';
+import type { CertificateId } from '../../../domain/ids.ts';
+import type { Signings } from '../../../domain/issuance/ports.ts';
+import { bytesFrom, columnsOf, listFrom, listText, textOf } from '../engine/columns.ts';
+import { type Engine, perEngine } from '../engine/engine.ts';
+import { prepared, statement } from '../engine/prepared.ts';
+import type { Db, Schema } from '../engine/schema.ts';
+import { insertHalf, publicKeyFrom, rowOf } from './certificate-rows.ts';
+import { finishIn } from './finish.ts';
+import { isBlocked, orderAsRead } from './holds.ts';
+
+type Row = Schema['signing'];
+
+const signingRow = ({ preparation, encryption, ...record }: PreparedCertificate): Row => ({
+  order_id: record.orderId,
+  account_id: record.accountId,
+  certificate_id: record.id,
+  created_at: record.createdAt,
+  common_name: record.commonName,
+  names: listText(record.names),
+  spki: textOf(record.publicKey.spki),
+  key_type: record.publicKey.type,
+  key_bits: record.publicKey.bits,
+  key_fingerprint: record.publicKey.fingerprint,
+  sign_hash: record.signHash,
+  cloud_key_id: record.cloudKeyId,
+  issuer_id: preparation.issuerId,
+  serial: preparation.serial,
+  not_before: preparation.notBefore,
+  not_after: preparation.notAfter,
+  to_be_signed: textOf(record.toBeSigned),
+  prepared_at: preparation.preparedAt,
+  lease_ends_at: preparation.leaseEndsAt,
+  key_reported: 0,
+  half_key_id: encryption?.escrowedKeyId ?? null,
+  half_serial: encryption?.serial ?? null,
+  half_to_be_signed: encryption && textOf(encryption.toBeSigned),
+  half_envelope: encryption && textOf(encryption.envelope),
+});
+
+/** Only what says which certificate may exist somewhere. What was asked for beside it ends with its signer. */
+const voidedFrom = (row: Row, id: CertificateId): VoidedCertificate => ({
+  ...{ id, orderId: row.order_id, accountId: row.account_id, state: 'voided', createdAt: row.created_at },
+  ...{ commonName: row.common_name, names: listFrom<string>(row.names), publicKey: publicKeyFrom(row) },
+  ...{ signHash: row.sign_hash, cloudKeyId: row.cloud_key_id, toBeSigned: bytesFrom(row.to_be_signed) },
+  ...{ pendingSince: null, csr: null, validityDays: null, customExpirationDate: null, willRevoke: [] },
+  ...{ keepsEncryptionKey: false, revocation: null },
+  preparation: {
+    ...{ issuerId: row.issuer_id, serial: row.serial, notBefore: row.not_before, notAfter: row.not_after },
+    ...{ preparedAt: row.prepared_at, leaseEndsAt: row.lease_ends_at },
+  },
+  encryption: halfFrom(row),
+});
+
+function halfFrom({
+  half_key_id,
+  half_serial,
+  half_to_be_signed,
+  half_envelope,
+}: Row): VoidedCertificate['encryption'] {
+  if (half_key_id === null || half_serial === null || half_to_be_signed === null || half_envelope === null) return null;
+  return {
+    ...{ escrowedKeyId: half_key_id, serial: half_serial },
+    ...{ toBeSigned: bytesFrom(half_to_be_signed), envelope: bytesFrom(half_envelope) },
+  };
+}
+
+const COLUMNS = Object.keys({
+  ...{ order_id: 0, account_id: 0, certificate_id: 0, created_at: 0, common_name: 0, names: 0, spki: 0, key_type: 0 },
+  ...{ key_bits: 0, key_fingerprint: 0, sign_hash: 0, cloud_key_id: 0, issuer_id: 0, serial: 0, not_before: 0 },
+  ...{ not_after: 0, to_be_signed: 0, prepared_at: 0, lease_ends_at: 0, key_reported: 0, half_key_id: 0 },
+  ...{ half_serial: 0, half_to_be_signed: 0, half_envelope: 0 },
+} satisfies Record<keyof Row, 0>) as (keyof Row)[];
+
+type Begin = Row & { revision: number; unblocked: string | null; unused_key: string | null; since: number };
+const begin = perEngine(({ locksRows }) =>
+  prepared((db, slot: Begin) =>
+    statement<Pick<Row, 'order_id'>>(
+      db,
+      sql`insert into signing (${columnsOf(COLUMNS)})
+        select ${sql.join(COLUMNS.map((column) => slot[column]))} from (${orderAsRead(slot, locksRows)}) as o
+        where not ${isBlocked(slot.unblocked, slot.account_id)}
+          and not exists (select 1 from certificate where serial = ${slot.serial})
+          and not exists (select 1 from encryption_certificate where serial = ${slot.half_serial})
+          and not exists (select 1 from idempotency_key where account_id = ${slot.account_id}
+            and order_id = ${slot.order_id} and key = ${slot.unused_key} and created_at > ${slot.since})
+        on conflict (order_id) do nothing returning order_id`,
+    ),
+  ),
+);
+
+export const signingsIn = (db: Db, engine: Engine, onEvents: () => void): Signings => ({
+  async begin(record, { revision, unblockedKey, idempotency }) {
+    const [row] = await begin(engine)(db, {
+      ...signingRow(record),
+      ...{ revision, unblocked: unblockedKey },
+      ...{ unused_key: idempotency?.key ?? null, since: idempotency?.since ?? 0 },
+    });
+    return row !== undefined;
+  },
+
+  finish: finishIn(db, engine, onEvents),
+
+  async overdue(now, limit) {
+    const rows = await db
+      .selectFrom('signing')
+      .select(['order_id', 'account_id'])
+      .where('lease_ends_at', '<=', now)
+      .orderBy('lease_ends_at')
+      .limit(limit)
+      .execute();
+    return rows.map(({ order_id, account_id }) => ({ accountId: account_id, orderId: order_id }));
+  },
+
+  async reportKey(fingerprint) {
+    await db
+      .updateTable('signing')
+      .set({ key_reported: 1 })
+      .where((is) =>
+        is.or([
+          is('key_fingerprint', '=', fingerprint),
+          is.exists(
+            is
+              .selectFrom('escrowed_key')
+              .select('escrowed_key.id')
+              .whereRef('escrowed_key.id', '=', 'signing.half_key_id')
+              .where('escrowed_key.key_fingerprint', '=', fingerprint),
+          ),
+        ]),
+      )
+      .execute();
+  },
+
+  async void(orderId, newId) {
+    const row = await db.deleteFrom('signing').where('order_id', '=', orderId).returningAll().executeTakeFirst();
+    if (!row) return;
+    // One whose id was answered has a record already, and goes on waiting under it.
+    const answered = await db
+      .selectFrom('certificate')
+      .select('id')
+      .where('id', '=', row.certificate_id)
+      .executeTakeFirst();
+    const voided = voidedFrom(row, answered ? newId : row.certificate_id);
+    await db.insertInto('certificate').values(rowOf(voided)).execute();
+    await insertHalf(db, voided);
+  },
+});
