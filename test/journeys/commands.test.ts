@@ -31,6 +31,8 @@ const GROUPS: Readonly<Record<string, readonly string[]>> = {
   blocklist: ['blocklist', 'import', blocklist],
   callback: ['callback', 'show', key.accountId, '--json'],
   'cloud-key': ['cloud-key', 'list', holder.accountId],
+  audit: ['audit', '--order', order],
+  find: ['find', order],
   doctor: ['doctor', '--json'],
   sandbox: ['sandbox', 'dns', 'list'],
 };

@@ -50,7 +50,7 @@ export function tellStory(store: Store): TellStory {
     }
     const { deliveries } = await store.deliveries.list(accountId, { orderId }, { limit: MAX_DELIVERIES });
     const attempts = await store.deliveries.attemptsOf(deliveries.map(({ id }) => id));
-    for (const one of deliveries) events.push(...deliveryEvents(one, attempts.get(one.id) ?? []));
+    for (const one of deliveries.toReversed()) events.push(...deliveryEvents(one, attempts.get(one.id) ?? []));
     const { pendingCertificateId } = order;
     return {
       account,
