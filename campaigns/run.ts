@@ -7,6 +7,8 @@ import { fsync } from './fsync.ts';
 import { kill } from './kill.ts';
 import { ocspFuzz } from './ocsp-fuzz.ts';
 import { reissueKill } from './reissue-kill.ts';
+import { sealKill } from './seal-kill.ts';
+import { storeCopy } from './store-copy.ts';
 
 const CAMPAIGNS: Readonly<Record<string, Campaign>> = {
   kill,
@@ -15,6 +17,8 @@ const CAMPAIGNS: Readonly<Record<string, Campaign>> = {
   'reissue-kill': reissueKill,
   'callback-kill': callbackKill,
   'ocsp-fuzz': ocspFuzz,
+  'seal-kill': sealKill,
+  'store-copy': storeCopy,
 };
 
 const EXIT = { ok: 0, broken: 1, usage: 2 } as const;

@@ -60,9 +60,50 @@ export interface RevocationCommands {
   fingerprintOf(text: string): string;
 }
 
+export interface SealStatus {
+  readonly activeKeyId: string;
+  /** Keys at hand, the one to rotate to first. */
+  readonly keyIds: readonly string[];
+  readonly counts: readonly {
+    readonly table: string;
+    readonly column: string;
+    readonly keyId: string;
+    readonly values: number;
+  }[];
+  readonly instances: readonly {
+    readonly name: string;
+    readonly seenAt: number;
+    readonly keyIds: readonly string[];
+    readonly activeKeyId: string;
+  }[];
+  /** Says which values have no key, if any. */
+  readonly missing: string | undefined;
+}
+
+/** Operations on the store as a whole. */
+export interface StoreCommands {
+  sealStatus(): Promise<SealStatus>;
+  rotateSeal(
+    onProgress: (at: { resealed: number; total: number; waitingFor: readonly string[] }) => void,
+  ): Promise<{ keyId: string; resealed: number; unopenable: readonly string[] }>;
+  copy(
+    to: string,
+    onProgress: (at: { step: string; table: string; rows: number }) => void,
+  ): Promise<{
+    from: string;
+    to: string;
+    rows: number;
+    digest: string;
+    contents: readonly { table: string; rows: number; digest: string }[];
+  }>;
+}
+
 /** Services for commands, provided by the composition root. */
 export interface Context {
   readonly now: () => number;
+  /** Shows progress to a person; not part of the command's output. */
+  report(line: string): void;
+  storeCommands(): Promise<StoreCommands>;
   /** Opens the store for the duration of `work`, as the other with… functions do. */
   withAccess<T>(work: (access: ManageAccess) => Promise<T>): Promise<T>;
   withIssuance<T>(work: (issuance: OrderCommands) => Promise<T>): Promise<T>;
@@ -73,8 +114,8 @@ export interface Context {
   withAuthorities<T>(work: (authorities: Authorities) => Promise<T>): Promise<T>;
   /** Commands on the DNS records and files that a sandbox serves. */
   sandboxWorld(): Promise<WorldCommands>;
-  /** Serves until a signal arrives. */
-  serve(): Promise<void>;
+  /** Serves until a signal arrives. Without a number of workers the configured one is used. */
+  serve(workers: string | undefined): Promise<void>;
   serveSandbox(): Promise<void>;
   resetSandbox(): Promise<{ folder: string; deleted: string[] }>;
   /** Undefined if no sandbox was ever started here. */
@@ -103,4 +144,14 @@ export interface Command {
   readonly options: Readonly<Record<string, ParseArgsOptionDescriptor & { readonly about: string }>>;
   /** Returns undefined if the command prints by itself. */
   run(given: Arguments, context: Context): Promise<Output | undefined>;
+}
+
+/** Passes on at most one line per second. */
+export function everySecond(report: (line: string) => void): (line: string) => void {
+  let last = Number.NEGATIVE_INFINITY;
+  return (line) => {
+    if (performance.now() - last < 1_000) return;
+    last = performance.now();
+    report(line);
+  };
 }

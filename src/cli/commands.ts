@@ -25,7 +25,9 @@ import {
   sandboxHttpList,
   sandboxHttpSet,
 } from './sandbox-world.ts';
+import { sealRotate, sealStatus } from './seal.ts';
 import { doctor, sandbox, sandboxCallbacks, sandboxReset, serve } from './service.ts';
+import { storeCopy } from './store.ts';
 import { audit, find } from './support.ts';
 
 export const COMMANDS: Readonly<Record<string, Command>> = {
@@ -74,6 +76,9 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
   'ca list': caList,
   'ca import': caImport,
   'blocklist import': blocklistImport,
+  'seal status': sealStatus,
+  'seal rotate': sealRotate,
+  'store copy': storeCopy,
   audit,
   find,
   doctor,

@@ -4,11 +4,16 @@ import type { Command } from './command.ts';
 
 export const serve: Command = {
   about: 'serve, with configuration from the environment (see docs/configuration.md)',
-  examples: ['serve', 'serve   # with RESEAL_DATABASE_URL=postgres://… in the environment'],
+  examples: ['serve', 'serve --workers 2', 'serve   # with RESEAL_DATABASE_URL=postgres://… in the environment'],
   positionals: [],
-  options: {},
-  async run(_given, context) {
-    await context.serve();
+  options: {
+    workers: {
+      type: 'string',
+      about: 'processes that answer requests, instead of RESEAL_WORKERS; 0 serves from one process',
+    },
+  },
+  async run({ options }, context) {
+    await context.serve(options.workers as string | undefined);
     return undefined;
   },
 };

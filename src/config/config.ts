@@ -25,6 +25,8 @@ export type Config = Readonly<{
   metricsToken: string | undefined;
   authority: { organization: string; rootYears: number; issuingYears: number; pkiUrl: string };
   productsFile: string | undefined;
+  /** Processes that answer requests, beside one for background work; 0 for one process that does both. */
+  workers: number;
   maxRequests: number;
   shutdownMs: number;
   logFormat: 'json' | 'text' | undefined;
@@ -121,6 +123,7 @@ function configFrom(v: Values): Config {
       pkiUrl: v.RESEAL_PKI_URL ?? ownUrl.replace(/^https:/, 'http:'),
     }),
     productsFile: v.RESEAL_PRODUCTS_FILE,
+    workers: v.RESEAL_WORKERS,
     maxRequests: v.RESEAL_MAX_REQUESTS,
     shutdownMs: v.RESEAL_SHUTDOWN_SECONDS * 1000,
     logFormat: v.RESEAL_LOG_FORMAT,

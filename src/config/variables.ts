@@ -1,4 +1,5 @@
 // Every environment variable that Reseal reads: purpose, default, bounds and example.
+import { availableParallelism } from 'node:os';
 import {
   accountRule,
   addressOrRange,
@@ -86,6 +87,8 @@ export const VARIABLES = {
   RESEAL_CA_ROOT_YEARS: integer('lifetime of a new root in years', 20, 1, 40),
   RESEAL_CA_ISSUING_YEARS: integer('lifetime of a new issuing authority in years', 10, 1, 20),
   RESEAL_PRODUCTS_FILE: optional('products of your own, as JSON', '/etc/reseal/products.json', anyText),
+  // More than four gain little on one database. 0 serves from a single process.
+  RESEAL_WORKERS: integer('processes that answer requests', Math.min(4, availableParallelism()), 0, 64),
   // A request holds at most one body and one database connection; this bounds memory under load.
   RESEAL_MAX_REQUESTS: integer('concurrent requests; beyond that the answer is service_busy', 512, 1, 100_000),
   // Kubernetes kills after 30 s by default.

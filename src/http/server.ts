@@ -56,7 +56,8 @@ export interface AppServices {
   readonly changeAccount: ChangeAccount;
   readonly listAudit: ListAudit;
   /** Resolves once the store has made a write durable. */
-  readonly probeWrite: () => Promise<void>;
+  /** Throws `service_busy` unless the store takes durable writes and every sealed value has a key. */
+  readonly checkReady: () => Promise<void>;
 }
 
 interface Services extends AppServices, ValidationServices, RevocationOperations {
@@ -112,7 +113,7 @@ export async function buildServer(services: Services, options: ServerOptions): P
   refuseUnknownRoutes(app, routes);
   await app.register(swagger, openApiDocument(options.publicUrl));
 
-  healthEndpoints(app, services.probeWrite);
+  healthEndpoints(app, services.checkReady);
   metricsEndpoint(app, services.metrics, options.metricsToken);
   referencePage(app);
   pkiEndpoints(app, (id) => services.authority.chainOf(id)[0]);

@@ -107,7 +107,15 @@ export interface RepeatedLine {
 }
 
 export interface NoticeLine {
-  readonly event: 'listening' | 'stopping' | 'stopped' | 'store_unavailable' | 'issuers_changed' | 'warning';
+  readonly event:
+    | 'listening'
+    | 'stopping'
+    | 'stopped'
+    | 'process_started'
+    | 'process_ended'
+    | 'store_unavailable'
+    | 'issuers_changed'
+    | 'warning';
   readonly text: string;
 }
 
@@ -173,8 +181,21 @@ export function mask(message: string): string {
     .slice(0, 500);
 }
 
-/** Lines of requests that end in one event-loop turn are written together; any other line is written at once. */
-export function logTo(stream: { write(text: string): unknown }, format: 'json' | 'text', now: () => number): Log {
+interface LogFormat {
+  readonly format: 'json' | 'text';
+  /** Names the process, where several share the stream. */
+  readonly process?: string | undefined;
+}
+
+/**
+ * Lines of requests that end in one event-loop turn are written together; any other line is written at once. Whole lines
+ * are written, so that those of several processes do not mix.
+ */
+export function logTo(
+  stream: { write(text: string): unknown },
+  { format, process: name }: LogFormat,
+  now: () => number,
+): Log {
   const render = format === 'json' ? asJson : asText;
   let pending = '';
   const flush = () => {
@@ -184,22 +205,25 @@ export function logTo(stream: { write(text: string): unknown }, format: 'json' |
   };
   process.on('exit', flush);
   return (line) => {
-    const text = `${render(line, new Date(now()).toISOString())}\n`;
+    const text = `${render(line, new Date(now()).toISOString(), name)}\n`;
     if (line.event === 'request' && pending === '') setImmediate(flush);
     pending += text;
-    if (line.event !== 'request') flush();
+    if (line.event !== 'request' || pending.length > MAX_PENDING) flush();
   };
 }
 
-const asJson = (line: LogLine, time: string): string => JSON.stringify({ time, ...line });
+/** A pipe takes this much in one piece (PIPE_BUF is 4 KiB): longer writes of several processes could mix. */
+const MAX_PENDING = 3_500;
+
+const asJson = (line: LogLine, time: string, process?: string): string => JSON.stringify({ time, process, ...line });
 
 const wordsOf = ({ event: _, ...fields }: LogLine): string =>
   Object.entries(fields)
     .map(([name, value]) => `${name}=${value}`)
     .join(' ');
 
-function asText(line: LogLine, time: string): string {
-  const at = time.slice(11, 19);
+function asText(line: LogLine, time: string, process?: string): string {
+  const at = `${time.slice(11, 19)}${process === undefined ? '' : ` [${process}]`}`;
   switch (line.event) {
     case 'request':
       return `${at} ${line.status} ${line.method} ${line.route ?? '(no route)'} ${line.code} ${line.ms} ms`;

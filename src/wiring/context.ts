@@ -15,8 +15,12 @@ import { type Diagnostic, EXIT, Problem } from '../kernel/problem.ts';
 import { announcement } from '../sandbox/announce.ts';
 import { type App, openApp } from './app.ts';
 import type { Running } from './serve.ts';
+import { fewerWorkers, workersOf } from './shares.ts';
+import { requireNoForgottenStore } from './start-up.ts';
+import type { Supervised } from './supervisor.ts';
 
 const now = Date.now;
+const { stdout } = process;
 /** A terminal and a launcher may both forward the same signal; within this time it counts once. */
 const SAME_SIGNAL_MS = 500;
 // Longer than a connection waits to be accepted, too short to delay a restart noticeably.
@@ -28,12 +32,12 @@ const loadSandbox = () => import('./sandbox.ts');
 const loadSandboxWorld = () => import('../sandbox/world.ts');
 
 export function commandContext(environment: Environment): Context {
-  const load = (log?: Log): Config => {
-    const { config, warnings } = readConfig(environment);
+  const load = (log?: Log, overrides: Environment = {}): Config => {
+    const { config, warnings } = readConfig({ ...environment, ...overrides });
     for (const text of warnings) log?.({ event: 'warning', text });
     return config;
   };
-  const logAs = (format: 'json' | 'text') => logTo(process.stdout, format, now);
+  const logAs = (format: 'json' | 'text', process?: string) => logTo(stdout, { format, process }, now);
   /** Log lines are dropped: stdout is for the command's output, and store failures reach the operator as errors. */
   async function withApp<T>(work: (app: App, config: Config) => Promise<T>): Promise<T> {
     const config = load();
@@ -47,6 +51,13 @@ export function commandContext(environment: Environment): Context {
 
   return {
     now,
+
+    report: (line) => process.stderr.write(`${line}\n`),
+
+    async storeCommands() {
+      const { storeCommands } = await import('./store-commands.ts');
+      return storeCommands(load(), now);
+    },
 
     withAccess: (work) => withApp(({ access }) => work(access)),
 
@@ -94,17 +105,26 @@ export function commandContext(environment: Environment): Context {
         return await work({ ...authorities, adopt });
       }),
 
-    async serve() {
-      const log = logAs(load().logFormat ?? 'json');
-      const { serve } = await loadServe();
-      await untilSignal(log, () => serve(load(log), { now, log }));
+    async serve(workers) {
+      const overrides = workers === undefined ? {} : { RESEAL_WORKERS: workers };
+      const asked = load(undefined, overrides);
+      const config = { ...asked, workers: workersOf(asked) };
+      const log = logAs(config.logFormat ?? 'json', config.workers > 0 ? 'supervisor' : undefined);
+      load(log, overrides);
+      if (config.workers < asked.workers) log({ event: 'warning', text: fewerWorkers(config) });
+      if (config.workers === 0) {
+        const { serve } = await loadServe();
+        return await untilSignal(log, () => serve(config, { now, log }));
+      }
+      const { supervise } = await import('./supervisor.ts');
+      await untilSignal(log, () => supervise(config, { now, log }));
     },
 
     async serveSandbox() {
       const log = logAs(load().logFormat ?? 'text');
       const { serveSandbox } = await loadSandbox();
       await untilSignal(log, async () => {
-        const running = await serveSandbox(load(log), { now, log });
+        const running = await serveSandbox({ ...load(log), workers: 0 }, { now, log });
         process.stdout.write(`${announcement(running.sandbox, running.file, running.csrs)}\n`);
         return running;
       });
@@ -152,16 +172,31 @@ async function diagnose(environment: Environment): Promise<Diagnostic[]> {
   findings.push(products.diagnostic, runtime, checkSm2(), ...files);
   // With a problem in the files, opening the store would only report it again.
   if (files.every(({ state }) => state !== 'problem')) {
-    findings.push(...(await checkStore(config.database, sealKeysOf(config.sealKey), now, products.longestDays)));
+    const stores = await forgottenStore(config);
+    findings.push(
+      ...(stores ?? (await checkStore(config.database, sealKeysOf(config.sealKey), now, products.longestDays))),
+    );
   }
   return [...findings, await checkResolver(config.dnsServers)];
+}
+
+/** An unreachable database is reported by the check of the store itself. */
+async function forgottenStore(config: Config): Promise<Diagnostic[] | undefined> {
+  try {
+    await requireNoForgottenStore(config);
+  } catch (error) {
+    if (error instanceof Problem) {
+      return [{ check: 'store', state: 'problem', text: error.message, remedy: error.remedy }];
+    }
+  }
+  return undefined;
 }
 
 /**
  * Shuts down gracefully on the first signal, exits at once on a second one. Handlers are installed before anything
  * starts, so that an early signal does not kill a half-started service.
  */
-async function untilSignal(log: Log, start: () => Promise<Running>): Promise<void> {
+async function untilSignal(log: Log, start: () => Promise<Running | Supervised>): Promise<void> {
   const { promise: signalled, resolve } = Promise.withResolvers<void>();
   let firstAt = Number.POSITIVE_INFINITY;
   const onSignal = () => {
@@ -177,6 +212,9 @@ async function untilSignal(log: Log, start: () => Promise<Running>): Promise<voi
     process.exit(EXIT.bug);
   });
   const running = await start();
-  await signalled;
-  await running.stop(DRAIN_MS);
+  try {
+    await ('failed' in running ? Promise.race([signalled, running.outputClosed, running.failed]) : signalled);
+  } finally {
+    await running.stop(DRAIN_MS);
+  }
 }

@@ -1,11 +1,14 @@
 // Start-up checks and their error messages: data folder, database, TLS files, port, and a data folder that belongs to the
 // other mode.
-import { mkdirSync, readFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { createSecureContext } from 'node:tls';
 import { lockFolder } from '../adapters/store/engine/folder-lock.ts';
+import { isInUse } from '../adapters/store/store.ts';
 import type { Config } from '../config/config.ts';
 import { Refusal } from '../domain/errors.ts';
 import type { Store } from '../domain/store.ts';
+import type { Log } from '../kernel/log.ts';
 import { EXIT, Problem } from '../kernel/problem.ts';
 
 const codeOf = (error: unknown): string => (error as NodeJS.ErrnoException).code ?? 'unknown error';
@@ -40,6 +43,19 @@ export function storeProblem(error: unknown, { database, dataDir }: Config): unk
         'Check that it is running and that RESEAL_DATABASE_URL has the right host, database, user and password.',
         { cause },
       );
+}
+
+/** Throws a Problem for an empty PostgreSQL beside a populated embedded database: it would become a new authority. */
+export async function requireNoForgottenStore({ database, dataDir }: Config): Promise<void> {
+  const file = join(dataDir, 'reseal.db');
+  if (database.kind === 'sqlite' || !existsSync(file)) return;
+  if ((await isInUse(database)) || !(await isInUse({ kind: 'sqlite', file }))) return;
+  const { host, pathname } = new URL(database.url);
+  throw new Problem(
+    EXIT.configuration,
+    `PostgreSQL at ${host}${pathname} is empty, and ${file} has data: starting would create a new root`,
+    'Copy the data first, with RESEAL_DATABASE_URL unset: reseal store copy --to postgres://… . To begin anew, move the file away.',
+  );
 }
 
 /** Binds the store to a mode on first use. Throws a Problem if it is bound to the other one. */
@@ -89,6 +105,14 @@ export function lockSandbox({ database, dataDir }: Config): { release(): void } 
     `a sandbox is already running in ${dataDir}`,
     'Stop it first, or choose another folder with RESEAL_DATA_DIR and another port with RESEAL_PORT.',
   );
+}
+
+export function warnOfSandboxRules({ callbacks }: Config, log: Log): void {
+  if (callbacks.sandboxAllow.length === 0) return;
+  log({
+    event: 'warning',
+    text: 'RESEAL_SANDBOX_ALLOW has no effect outside the sandbox; see RESEAL_CALLBACK_ALLOW',
+  });
 }
 
 export function readTls({ certFile, keyFile }: { certFile: string; keyFile: string }): { cert: string; key: string } {

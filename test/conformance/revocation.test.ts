@@ -229,28 +229,6 @@ for (const engine of await bothEngines()) {
       ]);
     });
 
-    test('a responder key is resealed under the newest seal key when it is read', async () => {
-      const location = await engine.newLocation();
-      const [old, newest] = [newSealKey(), newSealKey()];
-      const responder = { serial: 'aa', issuerId: ISSUER, notBefore: NOW, notAfter: NOW + 9 };
-      const whole = { ...responder, certificate: Buffer.from('c'), privateKey: Buffer.from('k') };
-      const withKeys = async <T>(keys: (typeof old)[], work: (store: OpenStore) => Promise<T>): Promise<T> => {
-        const store = await openStore(location, sealerWith(keys), () => NOW);
-        return await work(store).finally(() => store.close());
-      };
-      await withKeys([old], async ({ issuers, ocspResponders }) => {
-        await issuers.claim(pairOf('x'));
-        await ocspResponders.prepare(responder, NOW);
-        await ocspResponders.finish(whole);
-      });
-      for (const keys of [[newest, old], [newest]]) {
-        assert.deepEqual(
-          await withKeys(keys, (store) => store.ocspResponders.current(ISSUER, Number.MAX_SAFE_INTEGER)),
-          whole,
-        );
-      }
-    });
-
     testStore('addresses are listed by last use', async ({ pkiAddresses }) => {
       for (const [url, at] of [
         ['http://one', 1],

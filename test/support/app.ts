@@ -83,7 +83,7 @@ export class TestApp implements AsyncDisposable {
   async start(environment: Environment): Promise<void> {
     const here = { RESEAL_DATA_DIR: this.folder, RESEAL_PORT: '0', RESEAL_DNS_SERVERS: await nameServer() };
     const { config } = readConfig({ ...here, ...environment });
-    const print = logTo({ write: (text: string) => (this.output += text) }, 'json', this.now);
+    const print = logTo({ write: (text: string) => (this.output += text) }, { format: 'json' }, this.now);
     const log = (line: LogLine) => {
       this.lines.push(line);
       print(line);
@@ -163,8 +163,11 @@ async function folderWithIssuers(): Promise<string> {
 
 export async function startApp(environment: Environment = {}): Promise<TestApp> {
   const app = new TestApp(newFolder());
-  withIssuers ??= folderWithIssuers();
-  cpSync(await withIssuers, app.folder, { recursive: true });
+  // Beside an empty PostgreSQL a populated reseal.db would be a problem.
+  if (!environment.RESEAL_DATABASE_URL) {
+    withIssuers ??= folderWithIssuers();
+    cpSync(await withIssuers, app.folder, { recursive: true });
+  }
   await app.start(environment);
   return app;
 }

@@ -8,7 +8,7 @@ import { migrate, readMigrations } from '../../src/adapters/store/engine/migrati
 import { type DatabaseLocation, engineAt } from '../../src/adapters/store/store.ts';
 import type { Key } from './app.ts';
 
-type Row = Readonly<Record<string, string | number | null>>;
+export type Row = Readonly<Record<string, string | number | null>>;
 
 export interface StoreFixture {
   /** The number of its last migration. */

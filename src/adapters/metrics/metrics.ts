@@ -1,6 +1,6 @@
 // Prometheus metrics. Labels come from closed sets (routes, methods, statuses, codes), never from accounts or raw paths.
 // Counters and histograms are of this process and can be summed; store-metrics.ts has what all processes share.
-import { Counter, collectDefaultMetrics, Histogram, Registry } from 'prom-client';
+import { Counter, collectDefaultMetrics, Histogram, type MetricObject, Registry } from 'prom-client';
 import type { StoreFacts } from '../../domain/support/ports.ts';
 import { deliveryMetrics } from './delivery-metrics.ts';
 import { storeMetrics } from './store-metrics.ts';
@@ -93,5 +93,9 @@ export function createMetrics() {
     storeUnavailable: () => unavailable.inc(),
     deliveries: deliveryMetrics(registry),
     text: () => registry.metrics(),
+    values: (): Promise<MetricValues> => registry.getMetricsAsJSON(),
   };
 }
+
+/** The metrics of one process, as they pass between processes. */
+export type MetricValues = readonly MetricObject[];

@@ -6,6 +6,7 @@ import { accountsIn } from './access/accounts.ts';
 import { auditIn } from './access/audit.ts';
 import { credentialsIn } from './access/credentials.ts';
 import { rateLimitsIn } from './access/rate-limits.ts';
+import { type Sealing, sealingIn } from './access/sealing.ts';
 import { secretsIn } from './access/secrets.ts';
 import { settingsIn } from './access/settings.ts';
 import { callbackLanesIn } from './callbacks/callback-lanes.ts';
@@ -15,6 +16,7 @@ import { deliveryQueueIn } from './callbacks/delivery-queue.ts';
 import { outboxIn } from './callbacks/outbox.ts';
 import { cloudKeysIn, escrowedKeysIn } from './cloud-keys/held-keys.ts';
 import { signingGrantsIn } from './cloud-keys/signing-grants.ts';
+import { requireFinishedCopy } from './engine/copy.ts';
 import { type Engine, openEngine } from './engine/engine.ts';
 import { migrate } from './engine/migrations.ts';
 import { postgresEngine } from './engine/postgres.ts';
@@ -48,6 +50,7 @@ interface StoreEvents {
 
 export interface OpenStore extends Store {
   readonly engine: Engine;
+  readonly sealing: Sealing;
   /** Sets the listener that is called after each commit that added events to the outbox. One listener. */
   onEventsCommitted(listener: () => void): void;
   /** Resolves once a write was made durable. */
@@ -90,11 +93,18 @@ export async function openStore(
   }
   const engine = engineAt(location, events);
   const db = openEngine(engine, onUnavailable);
+  try {
+    await requireFinishedCopy({ engine, db });
+  } catch (error) {
+    await db.destroy();
+    throw error;
+  }
   let notify = () => {};
   const repositories = repositoriesIn(db, sealer, engine, () => notify());
   return {
     ...repositories,
     engine,
+    sealing: sealingIn(db, sealer, engine, now),
     async transaction(work) {
       let hasEvents = false;
       const noteEvents = () => {
@@ -113,6 +123,21 @@ export async function openStore(
     durabilityGaps: () => engine.durabilityGaps(db),
     close: () => db.destroy(),
   };
+}
+
+/** Whether a service has worked with the store: there is an account or an issuer. False for an empty database. */
+export async function isInUse(location: DatabaseLocation): Promise<boolean> {
+  const engine = engineAt(location);
+  const db = openEngine(engine, () => {});
+  try {
+    const tables = new Set((await engine.columns(db)).map(({ table }) => table));
+    for (const table of ['issuer', 'account'] as const) {
+      if (tables.has(table) && (await db.selectFrom(table).select('id').limit(1).executeTakeFirst())) return true;
+    }
+    return false;
+  } finally {
+    await db.destroy();
+  }
 }
 
 const repositoriesIn = (db: Db, sealer: Sealer, engine: Engine, onEvents: () => void): Repositories => ({

@@ -52,7 +52,7 @@ export function attemptDelivery(tools: AttemptTools): AttemptDelivery {
   const { store, now, random, callOut, policyFor, schedule, observer } = tools;
   const windowMs = retryWindow(schedule);
   /** Delivered, to be recorded together. */
-  const unrecorded = new Map<AccountId, { attempts: LeasedAttempt[]; recorded: Promise<void> }>();
+  let unrecorded: { readonly attempts: LeasedAttempt[]; readonly recorded: Promise<void> } | undefined;
 
   async function send({ event, settings, url }: ClaimedDelivery, at: number, signal: AbortSignal): Promise<Outcome> {
     const { accessKey, signingSecret, former } = settings;
@@ -89,23 +89,20 @@ export function attemptDelivery(tools: AttemptTools): AttemptDelivery {
     for (const one of givenUp) observer.gaveUp(one, one.attempts);
   }
 
-  /** Attempts that end in one turn of the event loop share a transaction: an account has a bounded number in flight. */
+  /** Attempts that end in one turn of the event loop share a transaction: a bounded number is in flight. */
   function recordDelivered(leased: LeasedAttempt): Promise<void> {
-    const { accountId } = leased.event;
-    const batch = unrecorded.get(accountId) ?? { attempts: [], recorded: setImmediate().then(() => record(accountId)) };
-    unrecorded.set(accountId, batch);
-    batch.attempts.push(leased);
-    return batch.recorded;
+    unrecorded ??= { attempts: [], recorded: setImmediate().then(record) };
+    unrecorded.attempts.push(leased);
+    return unrecorded.recorded;
   }
 
-  async function record(accountId: AccountId): Promise<void> {
-    const { attempts = [] } = unrecorded.get(accountId) ?? {};
-    unrecorded.delete(accountId);
+  async function record(): Promise<void> {
+    const { attempts = [] } = unrecorded ?? {};
+    unrecorded = undefined;
     await store.transaction(async (tx) => {
       const at = now();
-      let isAnyHeld = false;
-      for (const one of attempts) isAnyHeld = (await tx.deliveryQueue.markDelivered(one, at)) || isAnyHeld;
-      if (isAnyHeld) await tx.callbackLanes.reset(accountId, at);
+      const held = await tx.deliveryQueue.markDelivered(attempts, at);
+      await tx.callbackLanes.reset([...new Set(held.map(({ event }) => event.accountId))], at);
     });
   }
 

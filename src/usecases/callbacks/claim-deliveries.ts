@@ -47,35 +47,50 @@ export interface ClaimTools {
 
 const NOTHING: LaneClaim = { claimed: [], remaining: null };
 
+/** One transaction for several lanes. Leaves out those that `isWorthwhile` no longer holds for when their turn comes. */
+export type ClaimDeliveries = (
+  accountIds: readonly AccountId[],
+  isWorthwhile?: (accountId: AccountId) => boolean,
+) => Promise<ReadonlyMap<AccountId, LaneClaim>>;
+
 /** Releases the slots if the transaction fails: an event without a lease is not sent. */
-export function claimDeliveries({
-  store,
-  now,
-  newId,
-  slots,
-}: ClaimTools): (accountId: AccountId) => Promise<LaneClaim> {
-  return async (accountId) => {
+export function claimDeliveries({ store, now, newId, slots }: ClaimTools): ClaimDeliveries {
+  return async (accountIds, isWorthwhile = () => true) => {
     using acquired = new DisposableStack();
-    const claim = await store.transaction(async (tx) => {
-      const lane = await tx.callbackLanes.tryLock(accountId);
-      if (!lane) return NOTHING;
-      if (lane.isHeld) {
-        await tx.callbackLanes.save({ ...lane, notBefore: now() + HELD_LANE_MS });
-        return NOTHING;
+    const claims = await store.transaction(async (tx) => {
+      const token = newId();
+      const byLane = new Map<AccountId, LaneClaim>();
+      for (const accountId of accountIds) {
+        if (isWorthwhile(accountId)) byLane.set(accountId, await claimLane(tx, accountId, token, acquired));
       }
-      if (isBreakerOpen(lane, now())) {
-        await tx.callbackLanes.save({ ...lane, notBefore: lane.openUntil });
-        return NOTHING;
-      }
-      const settings = await tx.callbacks.find(accountId);
-      const url = settings && urlOf(settings);
-      return settings && url && !settings.isDisabled
-        ? await claimDue(tx, lane, { settings, url }, acquired)
-        : await suppressDue(tx, lane, settings?.isDisabled ? 'disabled' : 'not_configured');
+      return byLane;
     });
     acquired.move();
-    return claim;
+    return claims;
   };
+
+  async function claimLane(
+    tx: Repositories,
+    accountId: AccountId,
+    token: string,
+    acquired: DisposableStack,
+  ): Promise<LaneClaim> {
+    const lane = await tx.callbackLanes.tryLock(accountId);
+    if (!lane) return NOTHING;
+    if (lane.isHeld) {
+      await tx.callbackLanes.save({ ...lane, notBefore: now() + HELD_LANE_MS });
+      return NOTHING;
+    }
+    if (isBreakerOpen(lane, now())) {
+      await tx.callbackLanes.save({ ...lane, notBefore: lane.openUntil });
+      return NOTHING;
+    }
+    const settings = await tx.callbacks.find(accountId);
+    const url = settings && urlOf(settings);
+    return settings && url && !settings.isDisabled
+      ? await claimDue(tx, lane, { settings, url, token }, acquired)
+      : await suppressDue(tx, lane, settings?.isDisabled ? 'disabled' : 'not_configured');
+  }
 
   async function suppressDue(tx: Repositories, lane: Lane, reason: SuppressionReason): Promise<LaneClaim> {
     const at = now();
@@ -92,15 +107,14 @@ export function claimDeliveries({
   async function claimDue(
     tx: Repositories,
     lane: Lane,
-    { settings, url }: Pick<ClaimedDelivery, 'settings' | 'url'>,
+    { settings, url, token }: Pick<ClaimedDelivery, 'settings' | 'url' | 'token'>,
     acquired: DisposableStack,
   ): Promise<LaneClaim> {
     const { accountId } = lane;
     const at = now();
     // A degraded receiver is probed with one attempt at a time.
-    const room = isDegraded(lane) ? Math.min(1, 1 - slots.inFlight(accountId)) : slots.freeFor(accountId);
+    const room = isDegraded(lane) ? Math.min(1, 1 - slots.inFlight(accountId)) : slots.freeFor(accountId, url.host);
     const due = room > 0 ? await dueIn(tx, lane, at, room) : [];
-    const token = newId();
     const claimed: ClaimedDelivery[] = [];
     const suppressed: PendingEvent[] = [];
     let blocked: SlotRequest = { accountId, host: url.host, isFirst: lane.failures === 0 };

@@ -7,7 +7,7 @@ import type { Lane } from '../../../domain/callbacks/delivery.ts';
 import type { CallbackLanes } from '../../../domain/callbacks/ports.ts';
 import type { AccountId } from '../../../domain/ids.ts';
 import type { Engine } from '../engine/engine.ts';
-import { prepared } from '../engine/prepared.ts';
+import { itemsOf, type Padded, padded, prepared } from '../engine/prepared.ts';
 import type { Db, Schema } from '../engine/schema.ts';
 
 /** A literal, because a partial index is not used with a bound parameter. */
@@ -56,6 +56,9 @@ const update = prepared((db, lane: Schema['callback_lane']) =>
     .set({ due_at: lane.due_at, failures: lane.failures, trips: lane.trips })
     .set({ closed_until: lane.closed_until, ailing_since: lane.ailing_since, in_order_until: lane.in_order_until })
     .where('account_id', '=', lane.account_id),
+);
+const failing = prepared((db, row: Padded) =>
+  db.selectFrom('callback_lane').select('account_id').where('account_id', 'in', itemsOf(row)).where('failures', '>', 0),
 );
 const reset = prepared((db, { accountId, now }: { accountId: AccountId; now: number }) =>
   db
@@ -116,8 +119,13 @@ export const callbackLanesIn = (db: Db, { locksRows }: Pick<Engine, 'locksRows'>
     });
   },
 
-  async reset(accountId, now) {
-    await reset(db, { accountId, now });
+  async reset(accountIds, now) {
+    const found: AccountId[] = [];
+    for (const some of padded(accountIds)) {
+      found.push(...(await failing(db, some)).map(({ account_id }) => account_id));
+    }
+    // Sorted, so that concurrent transactions cannot deadlock.
+    for (const accountId of found.sort()) await reset(db, { accountId, now });
   },
 
   async restart(accountId, now) {

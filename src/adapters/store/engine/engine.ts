@@ -12,6 +12,13 @@ import {
 import { Refusal } from '../../../domain/errors.ts';
 import type { Db, Schema, Transaction } from './schema.ts';
 
+/** A column of a table of ours. `keyPosition` counts from 1 in the primary key, and is 0 outside of it. */
+export interface Column {
+  readonly table: string;
+  readonly column: string;
+  readonly keyPosition: number;
+}
+
 export interface Engine {
   readonly name: 'sqlite' | 'postgresql';
   readonly dialect: Dialect;
@@ -39,6 +46,10 @@ export interface Engine {
     combine(statements: readonly CompiledQuery[]): readonly CompiledQuery[];
     run(combined: readonly CompiledQuery[]): Promise<Rows>;
   };
+  /** Drops all foreign keys, for rows that arrive in any order. Returns the statements that bring them back. */
+  dropReferences(transaction: Transaction): Promise<string[]>;
+  /** Every column of every table, from the database's catalog. */
+  columns(db: Db): Promise<Column[]>;
   /** Settings under which an acknowledged commit could be lost; empty if none. */
   durabilityGaps(db: Db): Promise<string[]>;
   sizeBytes(db: Db): Promise<number>;

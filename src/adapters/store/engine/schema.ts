@@ -12,6 +12,7 @@ import type { KeyType } from '../../../domain/certificate/public-key.ts';
 import type { SignHash } from '../../../domain/certificate/sign-hash.ts';
 import type { AccountId, CertificateId, OrderId } from '../../../domain/ids.ts';
 import type { Locale } from '../../../kernel/locale.ts';
+import type { Sealed } from '../../seal/seal.ts';
 
 export interface Schema {
   account: {
@@ -49,7 +50,7 @@ export interface Schema {
     state: Issuer['state'];
     parent_id: string | null;
     certificate: string;
-    sealed_key: string | null;
+    sealed_key: Sealed | null;
     created_at: number;
   };
   certificate_order: {
@@ -144,7 +145,7 @@ export interface Schema {
     order_id: OrderId;
     spki: string;
     key_fingerprint: string;
-    sealed_key: string;
+    sealed_key: Sealed;
     created_at: number;
   };
   cloud_key: {
@@ -154,7 +155,7 @@ export interface Schema {
     key_type: KeyType;
     key_bits: number;
     key_fingerprint: string;
-    sealed_key: string | null;
+    sealed_key: Sealed | null;
     hint: string | null;
     wrong_codes: number;
     locked_until: number;
@@ -166,7 +167,7 @@ export interface Schema {
     account_id: AccountId;
     key_id: string;
     hashes: string;
-    sealed_key: string;
+    sealed_key: Sealed;
     expires_at: number;
   };
   waiting_certificate: {
@@ -190,19 +191,20 @@ export interface Schema {
   rate_limit: { key: string; full_at: number };
   reported_key: { account_id: AccountId; fingerprint: string; created_at: number };
   blocked_key: { fingerprint: string; reason: string; created_at: number };
-  sealed_secret: { name: string; sealed: string };
+  sealed_secret: { name: string; sealed: Sealed };
   setting: { name: string; value: string };
+  instance: { id: string; name: string; seen_at: number; seal_keys: string; sealing_with: string };
   migration: { number: number; name: string; sha256: string; applied_at: number };
 
   callback_settings: {
     account_id: AccountId;
     url: string;
-    sealed_access_key: string;
-    sealed_signing_secret: string;
+    sealed_access_key: Sealed;
+    sealed_signing_secret: Sealed;
     disabled: number;
     enabled_actions: string | null;
     updated_at: number;
-    sealed_former_secret: string | null;
+    sealed_former_secret: Sealed | null;
     former_until: number | null;
   };
   outbox: {
@@ -283,7 +285,7 @@ export interface Schema {
     not_before: number;
     not_after: number;
     certificate: string | null;
-    sealed_key: string | null;
+    sealed_key: Sealed | null;
     created_at: number;
   };
 }

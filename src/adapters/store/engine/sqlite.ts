@@ -11,10 +11,11 @@ import {
   sql,
 } from 'kysely';
 import { columnsOf } from './columns.ts';
-import type { Engine, Rows } from './engine.ts';
+import type { Column, Engine, Rows } from './engine.ts';
 import { LockTimeout } from './fifo-lock.ts';
 import { DEFAULT_LIMITS, GroupCommit, type GroupCommitLimits, RolledBack, type Ticket } from './group-commit.ts';
-import { isSqliteUnavailable, SqliteConnection } from './sqlite-connection.ts';
+import { SqliteConnection } from './sqlite-connection.ts';
+import { isSqliteUnavailable } from './sqlite-errors.ts';
 
 interface SqliteOptions {
   readonly file: string;
@@ -47,6 +48,19 @@ export function sqliteEngine(options: SqliteOptions): Engine {
       const { rows } = await sql`pragma foreign_key_check`.execute(transaction);
       if (rows.length > 0) throw new Error(`a migration left ${rows.length} dangling references`);
     },
+    // A migrating connection does not enforce them.
+    async dropReferences() {
+      return [];
+    },
+    columns: (db) =>
+      db
+        .selectFrom(
+          sql<Column>`(select tables.name as "table", columns.name as "column", columns.pk as "keyPosition"
+            from sqlite_master as tables, pragma_table_info(tables.name) as columns
+            where tables.type = 'table' and substr(tables.name, 1, 7) <> 'sqlite_')`.as('catalog'),
+        )
+        .selectAll()
+        .execute(),
     async durabilityGaps(db) {
       const { rows } = await sql<{ synchronous: number }>`pragma synchronous`.execute(db);
       return rows[0]?.synchronous === 2 ? [] : [`PRAGMA synchronous is ${rows[0]?.synchronous}, not 2 (FULL)`];
