@@ -25,7 +25,7 @@ const valueIn = (metrics: ReadonlyMap<string, Metric>, name: string, labels: Rec
   return matches.reduce((sum, { value }) => sum + value, 0);
 };
 
-rule('ops 19', 'The metrics tell issuances, refusals by code, waiting orders and the age of the oldest', async () => {
+rule('ops 25', 'The metrics tell issuances, refusals by code, waiting orders and the age of the oldest', async () => {
   const { store, newId } = app.app;
   const before = await scrape();
   const order = await newOrder(app);

@@ -159,7 +159,7 @@ rule('ops 9', 'a reference page that makes no request to any other host', async 
 });
 
 rule(
-  'ops 14',
+  'ops 20',
   'Every request leaves one JSON log line with its request id, except a successful one to `/healthz`, `/readyz` or',
   async () => {
     await using logged = await startApp();
@@ -204,7 +204,7 @@ rule(
   },
 );
 
-rule('ops 14', 'unless `RESEAL_LOG_PROBES` is `true`', async () => {
+rule('ops 20', 'unless `RESEAL_LOG_PROBES` is `true`', async () => {
   await using logged = await startApp({ RESEAL_LOG_PROBES: 'true' });
   const { headers } = await logged.call('GET', '/healthz');
   await logged.stop();

@@ -24,7 +24,7 @@ const lineOf = ({ headers }: Answer) =>
     linesOf(app.lines, 'request').find(({ request_id }) => request_id === headers.get('x-request-id')),
   );
 
-rule('ops 15', 'names the order and the certificate that its path or its answer names', async () => {
+rule('ops 21', 'names the order and the certificate that its path or its answer names', async () => {
   const order = await newOrder(app);
   const answer = await reissue(app, order, body());
   const line = await lineOf(answer);
@@ -44,7 +44,7 @@ rule('ops 15', 'names the order and the certificate that its path or its answer 
   assert.equal(strange.order_id, null);
 });
 
-rule('ops 15', 'the field that was refused, the key id on 403', async () => {
+rule('ops 21', 'the field that was refused, the key id on 403', async () => {
   const order = await newOrder(app);
   const refused = await lineOf(await reissue(app, order, body({ sign_hash: 'md5' })));
   assert.deepEqual([refused.code, refused.field], ['invalid_parameters', 'certificate.sign_hash']);
@@ -56,7 +56,7 @@ rule('ops 15', 'the field that was refused, the key id on 403', async () => {
   assert.deepEqual([wrong.status, wrong.key_id], [401, null]);
 });
 
-rule('ops 16', 'Whatever the caller sends as `X-Request-Id`, the answer carries one of our own', async () => {
+rule('ops 22', 'Whatever the caller sends as `X-Request-Id`, the answer carries one of our own', async () => {
   const table: [sent: string, kept: boolean][] = [
     ['4bf92f3577b34da6a3ce929d0e0e4736', true],
     ['~'.repeat(128), true],
@@ -77,7 +77,7 @@ rule('ops 16', 'Whatever the caller sends as `X-Request-Id`, the answer carries 
 });
 
 rule(
-  'ops 17',
+  'ops 23',
   'Each check, issuance, revocation, CRL and callback attempt in the background leaves one log line',
   async () => {
     await using domains = await startDomainApp({
@@ -118,7 +118,7 @@ rule(
   },
 );
 
-rule('ops 18', 'A fault that repeats is logged once, and counted in one line a minute later', (context) => {
+rule('ops 24', 'A fault that repeats is logged once, and counted in one line a minute later', (context) => {
   context.mock.timers.enable({ apis: ['setTimeout'] });
   const lines: LogLine[] = [];
   const log = summarized((line) => void lines.push(line));
