@@ -12,6 +12,7 @@ import type { ManageAccess } from '../usecases/access/manage-access.ts';
 import type { ConfigureCallback } from '../usecases/callbacks/configure-callback.ts';
 import type { ManageDeliveries } from '../usecases/callbacks/manage-deliveries.ts';
 import type { OperateCloudKeys } from '../usecases/cloud-keys/operate-cloud-keys.ts';
+import type { CancelOrder } from '../usecases/issuance/cancel-order.ts';
 import type { PlaceOrder } from '../usecases/issuance/place-order.ts';
 import type { ShowOrders } from '../usecases/issuance/show-orders.ts';
 import type { ChangeRevocation } from '../usecases/revocation/change-revocation.ts';
@@ -19,6 +20,8 @@ import type { InterruptedIssuances } from '../usecases/revocation/interrupted-is
 import type { RestoredRevocations } from '../usecases/revocation/restore-revocations.ts';
 import type { RevokeCertificate } from '../usecases/revocation/revoke-certificate.ts';
 import type { RevokeKey } from '../usecases/revocation/revoke-key.ts';
+import type { FindAnything } from '../usecases/support/find-anything.ts';
+import type { SearchAudit } from '../usecases/support/search-audit.ts';
 import type { ProveDomains } from '../usecases/validation/prove-domains.ts';
 
 /** Issuers, and the blocklist of keys. */
@@ -38,8 +41,14 @@ export interface CallbackCommands {
 
 export interface OrderCommands {
   readonly placeOrder: PlaceOrder;
+  readonly cancelOrder: CancelOrder;
   readonly proveDomains: ProveDomains;
   readonly show: ShowOrders;
+}
+
+export interface SupportCommands {
+  readonly searchAudit: SearchAudit;
+  readonly findAnything: FindAnything;
 }
 
 export interface RevocationCommands {
@@ -133,6 +142,7 @@ export interface Context {
   withCallbacks<T>(work: (callbacks: CallbackCommands) => Promise<T>): Promise<T>;
   withRevocation<T>(work: (revocation: RevocationCommands) => Promise<T>): Promise<T>;
   withCloudKeys<T>(work: (cloudKeys: OperateCloudKeys) => Promise<T>): Promise<T>;
+  withSupport<T>(work: (support: SupportCommands) => Promise<T>): Promise<T>;
   withAuthorities<T>(work: (authorities: Authorities) => Promise<T>): Promise<T>;
   /** Opens nothing by itself: a backup is taken from a running service. */
   withBackups<T>(work: (backups: BackupCommands) => Promise<T>): Promise<T>;

@@ -1,5 +1,6 @@
 // The table of commands: what is typed after `reseal`, and what it runs.
-import { accountCreate, accountList, accountShow } from './account.ts';
+
+import { accountCreate, accountList, accountResume, accountShow, accountSuspend } from './account.ts';
 import { backup, backupVerify, crlImport, restore } from './backup.ts';
 import { blocklistImport, caImport, caList } from './ca.ts';
 import { callbackDelete, callbackRotate, callbackSet, callbackShow, callbackTest } from './callback.ts';
@@ -17,7 +18,7 @@ import {
 import { cloudKeyDestroy, cloudKeyList } from './cloud-key.ts';
 import type { Command } from './command.ts';
 import { keyCreate, keyDisable, keyList, keyRotate } from './key.ts';
-import { orderList, orderPlace, orderShow, orderValidate } from './order.ts';
+import { orderCancel, orderList, orderPlace, orderShow, orderValidate } from './order.ts';
 import {
   sandboxDnsClear,
   sandboxDnsList,
@@ -29,6 +30,7 @@ import {
 import { sealRotate, sealStatus } from './seal.ts';
 import { doctor, sandbox, sandboxCallbacks, sandboxReset, serve } from './service.ts';
 import { storeCopy } from './store.ts';
+import { audit, find } from './support.ts';
 
 export const COMMANDS: Readonly<Record<string, Command>> = {
   sandbox,
@@ -44,6 +46,8 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
   'account create': accountCreate,
   'account list': accountList,
   'account show': accountShow,
+  'account suspend': accountSuspend,
+  'account resume': accountResume,
   'key create': keyCreate,
   'key list': keyList,
   'key disable': keyDisable,
@@ -52,6 +56,7 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
   'order list': orderList,
   'order show': orderShow,
   'order validate': orderValidate,
+  'order cancel': orderCancel,
   'cert revoke': certRevoke,
   'cert reschedule': certReschedule,
   'cert cancel-revocation': certCancelRevocation,
@@ -80,5 +85,7 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
   'seal status': sealStatus,
   'seal rotate': sealRotate,
   'store copy': storeCopy,
+  audit,
+  find,
   doctor,
 };

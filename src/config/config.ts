@@ -30,6 +30,8 @@ export type Config = Readonly<{
   maxRequests: number;
   shutdownMs: number;
   logFormat: 'json' | 'text' | undefined;
+  logsProbes: boolean;
+  retention: { auditMs: number; idempotencyMs: number };
 }>;
 
 export type ValidationConfig = Readonly<{
@@ -125,6 +127,11 @@ function configFrom(v: Values): Config {
     maxRequests: v.RESEAL_MAX_REQUESTS,
     shutdownMs: v.RESEAL_SHUTDOWN_SECONDS * 1000,
     logFormat: v.RESEAL_LOG_FORMAT,
+    logsProbes: v.RESEAL_LOG_PROBES,
+    retention: Object.freeze({
+      auditMs: v.RESEAL_AUDIT_RETENTION_DAYS * DAY_MS,
+      idempotencyMs: v.RESEAL_IDEMPOTENCY_RETENTION_DAYS * DAY_MS,
+    }),
   };
 }
 

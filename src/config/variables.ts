@@ -7,6 +7,7 @@ import {
   anyText,
   databaseUrl,
   dnsServer,
+  flag,
   hostName,
   integer,
   list,
@@ -63,6 +64,10 @@ export const VARIABLES = {
   RESEAL_CALLBACKS_PER_ACCOUNT: integer('concurrent callbacks for one account', 32, 1, 10_000),
   RESEAL_CALLBACKS_PER_HOST: integer('concurrent callbacks to one host', 64, 1, 10_000),
   RESEAL_CALLBACK_RETENTION_DAYS: integer('days that settled callbacks are kept', 90, 1, 3_650),
+  // Three years; the audit of a public authority asks for two.
+  RESEAL_AUDIT_RETENTION_DAYS: integer('days that audit rows are kept', 1_095, 1, 36_500),
+  // A key counts for a day.
+  RESEAL_IDEMPOTENCY_RETENTION_DAYS: integer('days that idempotency keys are kept', 7, 1, 365),
   RESEAL_CALLBACK_ROTATION_HOURS: integer('hours that a replaced signing secret still signs', 24, 0, 8_760),
   RESEAL_CALLBACK_ALLOW: list(
     'private addresses callbacks may go to',
@@ -89,6 +94,7 @@ export const VARIABLES = {
   // Kubernetes kills after 30 s by default.
   RESEAL_SHUTDOWN_SECONDS: integer('seconds that a shutdown waits for requests in progress', 20, 0, 3_600),
   RESEAL_LOG_FORMAT: optional('json for machines, text for people', 'json', logFormat),
+  RESEAL_LOG_PROBES: flag('log successful requests to /healthz, /readyz and /metrics too'),
 } as const satisfies Record<string, Variable<unknown>>;
 
 export type Values = { [Name in keyof typeof VARIABLES]: (typeof VARIABLES)[Name]['defaultValue'] };

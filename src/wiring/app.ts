@@ -10,11 +10,13 @@ import { Refusal } from '../domain/errors.ts';
 import { idMaker } from '../domain/ids.ts';
 import type { AppServices } from '../http/server.ts';
 import { type Log, mask } from '../kernel/log.ts';
+import { summarized } from '../kernel/summarized-log.ts';
 import { authenticateCaller } from '../usecases/access/authenticate-caller.ts';
 import { changeAccount } from '../usecases/access/change-account.ts';
 import { type ManageAccess, manageAccess } from '../usecases/access/manage-access.ts';
 import { noPeers, type Peers } from './peers.ts';
 import { makeFolder, requireNoForgottenStore, storeProblem } from './start-up.ts';
+import { storeFacts } from './store-facts.ts';
 
 /** The only dependencies that tests replace. */
 export interface ClockAndLog {
@@ -29,6 +31,7 @@ export interface Surroundings extends ClockAndLog {
 }
 
 export interface App extends AppServices {
+  readonly now: Clock;
   readonly metrics: ReturnType<typeof createMetrics>;
   readonly access: ManageAccess;
   readonly store: OpenStore;
@@ -36,12 +39,18 @@ export interface App extends AppServices {
   close(): Promise<void>;
 }
 
-export async function openApp(config: Config, { now, log, peers = noPeers(config) }: Surroundings): Promise<App> {
+export async function openApp(config: Config, surroundings: Surroundings): Promise<App> {
+  const { now, peers = noPeers(config) } = surroundings;
   makeFolder(config.dataDir);
   await requireNoForgottenStore(config).catch((error) => {
     throw storeProblem(error, config);
   });
   const metrics = createMetrics();
+  const bounded = summarized(surroundings.log);
+  const log: Log = (line) => {
+    if (line.event === 'error') metrics.faulted(line.chore ?? 'request');
+    bounded(line);
+  };
   const { sealer, problemOf } = openSealer(config.sealKey);
   const store = await openStore(config.database, sealer, now, {
     onCommit: metrics.storeCommitted,
@@ -58,8 +67,10 @@ export async function openApp(config: Config, { now, log, peers = noPeers(config
     await store.close();
     throw problemOf(error);
   }
+  metrics.watchStore(storeFacts(store, now));
   const newId = idMaker(now, randomBytes);
   return {
+    now,
     newId,
     log,
     metrics: { ...metrics, text: () => peers.metricsText(metrics) },
@@ -68,6 +79,7 @@ export async function openApp(config: Config, { now, log, peers = noPeers(config
     access: manageAccess({ store, now, newId, randomBytes }),
     authenticate: authenticateCaller(store, now),
     changeAccount: changeAccount(store, now, newId),
+    listAudit: (accountId, page) => store.audit.listOf(accountId, page),
     checkReady: readinessOf(store, log),
     close: () => store.close(),
   };

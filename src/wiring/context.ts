@@ -91,18 +91,19 @@ export function commandContext(environment: Environment): Context {
         return await work(operateCloudKeys({ store, now, newId }));
       }),
 
+    withSupport: (work) =>
+      withApp(async ({ store }) => {
+        const { findAnything } = await import('../usecases/support/find-anything.ts');
+        const { searchAudit } = await import('../usecases/support/search-audit.ts');
+        return await work({ findAnything: findAnything(store), searchAudit: searchAudit(store) });
+      }),
+
     withAuthorities: (work) =>
-      withApp(({ store, newId }) => {
-        const adopt = async (own: ImportedIssuer) => {
-          const pair = readImportedIssuer(own, now(), newId);
-          await store.transaction((tx) => tx.issuers.adopt(pair));
-          return pair[1];
-        };
-        const block = (fingerprints: readonly string[]) =>
-          store.transaction(async (tx) => {
-            for (const fingerprint of fingerprints) await tx.blockedKeys.add(fingerprint, 'imported', now());
-          });
-        return work({ list: () => store.issuers.listPublic(), adopt, block });
+      withApp(async ({ store, newId }) => {
+        const { manageAuthorities } = await import('../usecases/issuance/manage-authorities.ts');
+        const authorities = manageAuthorities({ store, now, newId });
+        const adopt = (own: ImportedIssuer) => authorities.adopt(readImportedIssuer(own, now(), newId));
+        return await work({ ...authorities, adopt });
       }),
 
     async serve(workers) {

@@ -2,14 +2,14 @@
 import { hostname } from 'node:os';
 import { ANNOUNCE_MS } from '../adapters/store/access/sealing.ts';
 import type { App } from './app.ts';
-import { logUnexpected, runPeriodically } from './background.ts';
+import { runPeriodically } from './background.ts';
 
 /** Until disposed of, at best: an instance that cannot say goodbye is forgotten after its last announcement has aged. */
 export async function announceInstance({ store, newId, log }: App): Promise<AsyncDisposable> {
   const instance = { id: newId(), name: `${hostname()}, process ${process.pid}` };
   const announce = () => store.sealing.announce(instance);
   await announce();
-  const announcing = runPeriodically([{ everyMs: ANNOUNCE_MS, run: announce }], logUnexpected(log));
+  const announcing = runPeriodically([{ name: 'announce', everyMs: ANNOUNCE_MS, run: announce }], log);
   return {
     async [Symbol.asyncDispose]() {
       await announcing.stop();

@@ -30,6 +30,7 @@ import { type ProveDomains, proveDomains } from '../usecases/validation/prove-do
 import { type ShowValidation, showValidation } from '../usecases/validation/show-validation.ts';
 import type { App } from './app.ts';
 import { logUnexpected } from './background.ts';
+import { issuanceObservers } from './issuance-observers.ts';
 import { openRevocation, type RevocationServices } from './revocation.ts';
 import { serviceSecrets } from './service-secrets.ts';
 import { openValidation, type ValidationNetwork } from './validation.ts';
@@ -49,8 +50,7 @@ export interface Issuance extends RevocationServices {
   /** Keyed digest of a text, so that a short access code cannot be brute-forced from it. */
   readonly digestOf: (text: string) => string;
   /**
-   * Periodic work: voids issuances of lost signers, activates imported issuers, deletes expired signing grants. Returns
-   * the number of voided issuances.
+   * Periodic work: voids issuances of lost signers, activates imported issuers. Returns the number of voided issuances.
    */
   readonly sweep: () => Promise<number>;
   /** The part of `sweep` that every process needs: activates imported issuers. */
@@ -59,12 +59,11 @@ export interface Issuance extends RevocationServices {
   readonly close: () => Promise<void>;
 }
 
-const FORGOTTEN_AT_ONCE = 1_000;
 /** P-256 takes 0.1 ms each: a turn of the event loop stays short. */
 const CSRS_PER_TURN = 64;
 
 export async function openIssuance(
-  { store, newId, log, peers }: App,
+  { store, newId, log, metrics, peers }: App,
   config: Config,
   now: Clock,
   network?: ValidationNetwork,
@@ -86,7 +85,7 @@ export async function openIssuance(
   }
   await store.pkiAddresses.remember(config.authority.pkiUrl, now());
   const { publishCrls, ...revocation } = openRevocation(
-    { store, newId, log },
+    { store, newId, log, metrics },
     { products, issuers: () => issuers, keyTypes, now },
   );
   // The processes of one service share the cores.
@@ -99,7 +98,8 @@ export async function openIssuance(
     ...openValidation(config, now, secretFor('domain validation'), network),
     pendingMs: config.validation.pendingMs,
     random: Math.random,
-    onError: logUnexpected(log),
+    onError: logUnexpected(log, 'validate'),
+    ...issuanceObservers(log, metrics, now),
     store,
     authority,
     keys: keyMaker(pool, secretFor('cloud-key wrapping')),
@@ -134,8 +134,9 @@ export async function openIssuance(
     close: () => pool.close(),
     async sweep() {
       const voided = await voidLostIssuances(store, now, newId);
+      if (voided > 0)
+        log({ event: 'warning', text: `${voided} interrupted issuances were voided: reseal cert interrupted` });
       await takeUpIssuers();
-      await store.signingGrants.deleteExpired(now(), FORGOTTEN_AT_ONCE);
       return voided;
     },
   };

@@ -7,10 +7,11 @@ import type { Api } from '../http/front/api.ts';
 import { buildServer } from '../http/server.ts';
 import type { Dispatcher } from '../usecases/callbacks/deliver-callbacks.ts';
 import { type App, type ClockAndLog, openApp, type Surroundings } from './app.ts';
-import { type Chore, logUnexpected, runPeriodically } from './background.ts';
+import { type Chore, runPeriodically } from './background.ts';
 import { type CallbackServices, openCallbacks } from './callbacks.ts';
 import { announceInstance } from './instance.ts';
 import { type Issuance, openIssuance } from './issuance.ts';
+import { retentionChores } from './retention.ts';
 import { claimMode, listenProblem, readTls, warnOfSandboxRules } from './start-up.ts';
 
 const SWEEP_MS = 10_000;
@@ -105,6 +106,7 @@ export async function listen(app: App, services: Services, config: Config): Prom
       trustedProxies: config.trustedProxies,
       metricsToken: config.metricsToken,
       maxRequests: config.maxRequests,
+      logsProbes: config.logsProbes,
     },
   );
   await services.crls.makeDue();
@@ -128,21 +130,22 @@ export async function listen(app: App, services: Services, config: Config): Prom
 }
 
 /** The dispatcher and all chores: once per service. */
-export function runBackground(app: App, services: Services, { shutdownMs }: Config): Background {
+export function runBackground(app: App, services: Services, config: Config): Background {
   const { dispatcher } = services;
   const chores: Chore[] = [
-    { everyMs: SWEEP_MS, run: services.sweep },
-    { everyMs: VALIDATE_MS, run: services.proveDomains.proveDue },
+    { name: 'sweep', everyMs: SWEEP_MS, run: services.sweep },
+    { name: 'validate', everyMs: VALIDATE_MS, run: services.proveDomains.proveDue },
     ...services.deliveryChores,
     ...services.revocationChores,
+    ...retentionChores(app, config),
   ];
-  const periodic = runPeriodically(chores, logUnexpected(app.log));
+  const periodic = runPeriodically(chores, app.log);
   app.store.onEventsCommitted(dispatcher.wake);
   dispatcher.wake();
   return {
     dispatcher,
     async stop() {
-      await dispatcher.stop(shutdownMs);
+      await dispatcher.stop(config.shutdownMs);
       await periodic.stop();
     },
   };
@@ -150,7 +153,7 @@ export function runBackground(app: App, services: Services, { shutdownMs }: Conf
 
 /** What a process needs to do that only answers requests. */
 export const keepUpToDate = ({ log }: App, { takeUpIssuers }: Services): { stop(): Promise<void> } =>
-  runPeriodically([{ everyMs: SWEEP_MS, run: takeUpIssuers }], logUnexpected(log));
+  runPeriodically([{ name: 'take_up_issuers', everyMs: SWEEP_MS, run: takeUpIssuers }], log);
 
 /** Replaces a wildcard address, which callers cannot connect to, with localhost. */
 function urlHost(host: string): string {

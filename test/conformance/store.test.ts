@@ -22,6 +22,7 @@ const account = (id: string, change: Partial<Account> = {}): Account => ({
   kind: 'standard',
   locale: 'en',
   createdAt: NOW,
+  suspendedAt: null,
   ...change,
 });
 const credential = (keyId: string, accountId: string, change: Partial<Credential> = {}): Credential => ({

@@ -5,6 +5,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { readMigrations } from '../../src/adapters/store/engine/migrations.ts';
+import { spellingsOf } from '../../src/domain/support/ports.ts';
 import { newFolder, TestApp } from '../support/app.ts';
 import { csc, digest, sign } from '../support/cloud-keys.ts';
 import { newSm2Csr } from '../support/dual.ts';
@@ -78,6 +79,15 @@ for (const engine of await bothEngines()) {
         const signed = await sign(app, held, [digest('sha256', 'message')]);
         assert.equal(signed.status, 200, signed.text);
         assert.equal((await csc(app, 'credentials/list', cloudKey.key)).body.credentialIDs.length, 1);
+
+        // Names are found, and audit rows of before are kept, through the rebuilt table.
+        const { finder, audit, orders } = app.app.store;
+        const order = await orders.find(issued.key.accountId, issued.id);
+        const found = await finder.find(spellingsOf(order!.names[0]!), 50);
+        assert.ok(found.some(({ kind, orderId }) => kind === 'name' && orderId === issued.id));
+        const about = { accountId: issued.key.accountId, about: { orderId: issued.id } };
+        const actions = (await audit.search(about, { limit: 50 })).entries.map(({ action }) => action);
+        assert.ok(actions.includes('order:placed'), actions.join());
 
         const revoke = `/openapi/v3/certs/${issued.certificateId}/revoke`;
         assert.equal((await app.call('POST', revoke, { key: issued.key })).status, 200);

@@ -33,6 +33,8 @@ const GROUPS: Readonly<Record<string, readonly string[]>> = {
   'cloud-key': ['cloud-key', 'list', holder.accountId],
   backup: ['backup', 'verify', blocklist],
   restore: ['restore', blocklist, '--json'],
+  audit: ['audit', '--order', order],
+  find: ['find', order],
   seal: ['seal', 'status'],
   store: ['store', 'copy', '--to', app.folder, '--json'],
   doctor: ['doctor', '--json'],

@@ -32,6 +32,8 @@ import { crlsIn, pkiAddressesIn } from './revocation/crls.ts';
 import { ocspRespondersIn } from './revocation/ocsp-responders.ts';
 import { revocationsIn } from './revocation/revocations.ts';
 import { revokedSerialsIn } from './revocation/revoked-serials.ts';
+import { factsIn } from './support/facts.ts';
+import { finderIn } from './support/finder.ts';
 import { proofsIn } from './validation/proofs.ts';
 import { waitingIn } from './validation/waiting.ts';
 
@@ -167,4 +169,6 @@ const repositoriesIn = (db: Db, sealer: Sealer, engine: Engine, onEvents: () => 
   signingGrants: signingGrantsIn(db, sealer),
   idempotencyKeys: idempotencyKeysIn(db),
   blockedKeys: blockedKeysIn(db),
+  finder: finderIn(db),
+  facts: factsIn(db, engine),
 });

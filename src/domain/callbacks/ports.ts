@@ -31,7 +31,7 @@ export interface Lease {
   readonly until: number;
 }
 
-export interface LaneChange extends Lane {
+export interface LaneChange extends Omit<Lane, 'isHeld'> {
   /** The lane is not due before this time, whatever waits in it. */
   readonly notBefore: number;
 }
@@ -101,6 +101,8 @@ export interface CallbackLanes {
   save(lane: LaneChange): Promise<void>;
   /** Resets failures and breaker, and makes the lanes due. Does nothing in a lane without failures. */
   reset(accountIds: readonly AccountId[], now: number): Promise<void>;
+  /** Resets failures and breaker, and makes the lane due, whatever its state. */
+  restart(accountId: AccountId, now: number): Promise<void>;
 }
 
 /** The delivery log, for accounts and operators. */

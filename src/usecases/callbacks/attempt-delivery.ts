@@ -25,7 +25,7 @@ import { callbackHeaders } from './sign-callback.ts';
 
 /** For metrics and the log. */
 export interface DeliveryObserver {
-  attempted(outcome: AttemptOutcome): void;
+  attempted(event: PendingEvent, attempt: DeliveryAttempt, outcome: AttemptOutcome): void;
   /** Milliseconds from the event, or from its resending, to the first attempt. */
   firstAttempt(ms: number): void;
   gaveUp(event: PendingEvent, attempts: number): void;
@@ -116,7 +116,6 @@ export function attemptDelivery(tools: AttemptTools): AttemptDelivery {
       await store.transaction((tx) => tx.deliveryQueue.release(event, token, now()));
       return;
     }
-    observer.attempted(outcomeOf(outcome));
     const attempt: DeliveryAttempt = {
       number: event.attempts + 1,
       at: startedAt,
@@ -125,6 +124,7 @@ export function attemptDelivery(tools: AttemptTools): AttemptDelivery {
       reason: outcome.kind === 'failed' ? outcome.reason : outcome.kind === 'private' ? 'private_address' : null,
       excerpt: outcome.kind === 'answered' && !outcome.isPrivate ? excerptOf(outcome.body, settings.accessKey) : null,
     };
+    observer.attempted(event, attempt, outcomeOf(outcome));
     const leased = { event, token, attempt };
     if (!isDelivered(outcome)) return await recordFailure(leased, outcome);
     await recordDelivered(leased);

@@ -1,8 +1,9 @@
 // Claims due events of one lane, as many as there are free slots, each under a lease that is durable before anything is
-// sent. Events that the current settings exclude are suppressed instead.
+// sent. Events that the current settings exclude are suppressed instead; those of a suspended account wait.
 import type { CallbackSettings } from '../../domain/callbacks/callback.ts';
 import {
   DELIVERY_LEASE_MS,
+  HELD_LANE_MS,
   isBreakerOpen,
   isDegraded,
   isInOrderLeased,
@@ -76,6 +77,10 @@ export function claimDeliveries({ store, now, newId, slots }: ClaimTools): Claim
   ): Promise<LaneClaim> {
     const lane = await tx.callbackLanes.tryLock(accountId);
     if (!lane) return NOTHING;
+    if (lane.isHeld) {
+      await tx.callbackLanes.save({ ...lane, notBefore: now() + HELD_LANE_MS });
+      return NOTHING;
+    }
     if (isBreakerOpen(lane, now())) {
       await tx.callbackLanes.save({ ...lane, notBefore: lane.openUntil });
       return NOTHING;

@@ -2,6 +2,7 @@
 // somewhere. They can be revoked as a precaution.
 
 import type { CertificateRef } from '../../domain/revocation/ports.ts';
+import { byOperator } from '../access/audit.ts';
 import { type RevocationTools, revokeCertificate } from './revoke-certificate.ts';
 
 export interface InterruptedIssuances {
@@ -31,7 +32,7 @@ export function interruptedIssuances(tools: RevocationTools): InterruptedIssuanc
     async revoke() {
       const found = await list();
       for (const { accountId, certificateId } of found) {
-        const by = { accountId, actor: 'cli', requestId: null };
+        const by = byOperator(accountId);
         await revokeOne(by, certificateId, { reason: 'cessation_of_operation' });
       }
       return found;

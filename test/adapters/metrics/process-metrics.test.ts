@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createMetrics } from '../../../src/adapters/metrics/metrics.ts';
 import { processMetrics } from '../../../src/adapters/metrics/process-metrics.ts';
+import type { StoreFacts } from '../../../src/domain/support/ports.ts';
 
 const amountOf = (text: string, name: string): number => Number(new RegExp(`^${name} (\\S+)$`, 'm').exec(text)?.[1]);
 
@@ -41,14 +42,19 @@ test('counters and histograms are summed, and stay when a process ends', async (
   }
 });
 
-test('gauges are those of the processes that run', async () => {
+test('gauges of the store, which every process reads alike, are not summed', async () => {
   const all = processMetrics();
-  const facts = { pending: 7, oldestPendingAt: null, degradedLanes: 0 };
-  join(all, 1).deliveries.queue(facts, 0);
-  join(all, 2);
-  assert.equal(amountOf(await all.text(), 'reseal_callback_pending'), 7);
-  all.left(1);
-  assert.equal(amountOf(await all.text(), 'reseal_callback_pending'), 0);
+  const facts: StoreFacts = {
+    ...{ now: 0, waiting: { count: 3, oldestAt: 0 }, overdue: { count: 0, oldestAt: null }, issuers: [] },
+    ...{ responders: [], crls: [], queue: { pending: 7, oldestPendingAt: null, degradedLanes: 0 } },
+    ...{ sizeBytes: 1, lastBackupAt: null },
+  };
+  for (const id of [1, 2]) join(all, id).watchStore(async () => facts);
+  const text = await all.text();
+  assert.deepEqual(
+    ['reseal_callback_pending', 'reseal_orders_waiting'].map((name) => amountOf(text, name)),
+    [7, 3],
+  );
 });
 
 test('a process that ends while it is asked delays nothing', async () => {

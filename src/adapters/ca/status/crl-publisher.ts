@@ -46,12 +46,13 @@ interface PublisherTools {
   readonly now: Clock;
   readonly signers: () => StatusSigners;
   readonly withLock: KeyedMutex;
+  readonly onPublished: (crl: CrlHead, changes: number) => void;
 }
 
 const isDue = ({ thisUpdate }: Pick<CrlHead, 'thisUpdate'>, now: number): boolean =>
   thisUpdate + RENEW_AFTER_MS <= now || thisUpdate > now + MAX_AHEAD_MS;
 
-export function crlPublisher({ store, now, signers, withLock }: PublisherTools): CrlPublisher {
+export function crlPublisher({ store, now, signers, withLock, onPublished }: PublisherTools): CrlPublisher {
   const entryCache = crlEntryCache(store);
   const crlCache = new Map<string, PublishedCrl>();
 
@@ -97,7 +98,10 @@ export function crlPublisher({ store, now, signers, withLock }: PublisherTools):
     const isPublished = await store.transaction((tx) =>
       tx.crls.publish({ ...next, der }, head?.number ?? null, changes),
     );
-    if (isPublished) entryCache.set(crl, { ...entries, number: next.number });
+    if (isPublished) {
+      entryCache.set(crl, { ...entries, number: next.number });
+      onPublished(next, changes.length);
+    }
     return true;
   }
 

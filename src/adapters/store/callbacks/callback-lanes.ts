@@ -15,20 +15,26 @@ export const PENDING = sql<boolean>`state = 'pending'`;
 
 const NEW_LANE = { due_at: null, failures: 0, trips: 0, closed_until: 0, ailing_since: 0, in_order_until: 0 } as const;
 
-const laneFrom = (row: Schema['callback_lane']): Lane => ({
+const laneFrom = (row: Schema['callback_lane'] & Pick<Schema['account'], 'suspended_at'>): Lane => ({
   accountId: row.account_id,
   failures: row.failures,
   openCount: row.trips,
   openUntil: row.closed_until,
   degradedSince: row.ailing_since,
   inOrderUntil: row.in_order_until,
+  isHeld: row.suspended_at !== null,
 });
 
 const lane = (db: Db, { accountId }: { accountId: AccountId }) =>
-  db.selectFrom('callback_lane').selectAll().where('account_id', '=', accountId);
+  db
+    .selectFrom('callback_lane')
+    .innerJoin('account', 'account.id', 'callback_lane.account_id')
+    .selectAll('callback_lane')
+    .select('suspended_at')
+    .where('account_id', '=', accountId);
 const read = prepared(lane);
-const tryLock = prepared((db, of: { accountId: AccountId }) => lane(db, of).forUpdate().skipLocked());
-const lock = prepared((db, of: { accountId: AccountId }) => lane(db, of).forUpdate());
+const tryLock = prepared((db, of: { accountId: AccountId }) => lane(db, of).forUpdate('callback_lane').skipLocked());
+const lock = prepared((db, of: { accountId: AccountId }) => lane(db, of).forUpdate('callback_lane'));
 
 const dueLanes = prepared((db, { now, limit }: { now: number; limit: number }) =>
   db.selectFrom('callback_lane').select('account_id').where('due_at', '<=', now).orderBy('due_at').limit(limit),
@@ -124,5 +130,13 @@ export const callbackLanesIn = (db: Db, { locksRows }: Pick<Engine, 'locksRows'>
     }
     // Sorted, so that concurrent transactions cannot deadlock.
     for (const accountId of found.sort()) await reset(db, { accountId, now });
+  },
+
+  async restart(accountId, now) {
+    await db
+      .updateTable('callback_lane')
+      .set({ failures: 0, trips: 0, closed_until: 0, due_at: now })
+      .where('account_id', '=', accountId)
+      .execute();
   },
 });

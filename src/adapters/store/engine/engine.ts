@@ -56,6 +56,7 @@ export interface Engine {
   columns(db: Db): Promise<Column[]>;
   /** Settings under which an acknowledged commit could be lost; empty if none. */
   durabilityGaps(db: Db): Promise<string[]>;
+  sizeBytes(db: Db): Promise<number>;
   /** How far the database's clock is ahead of this process's. */
   clockOffsetMs(db: Db, now: () => number): Promise<number>;
 }

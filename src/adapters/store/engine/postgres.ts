@@ -106,6 +106,10 @@ export function postgresEngine(options: PostgresOptions): Engine {
       );
       return rows.filter(({ setting }) => setting === 'off').map(({ name }) => `${name} is off`);
     },
+    async sizeBytes(db) {
+      const size = sql<number>`pg_database_size(current_database())`;
+      return (await db.selectNoFrom(size.as('bytes')).executeTakeFirstOrThrow()).bytes;
+    },
     async clockOffsetMs(db, now) {
       const asked = now();
       const { rows } = await sql<{

@@ -15,7 +15,14 @@ import type { Locale } from '../../../kernel/locale.ts';
 import type { Sealed } from '../../seal/seal.ts';
 
 export interface Schema {
-  account: { id: AccountId; name: string; kind: AccountKind; locale: Locale; created_at: number };
+  account: {
+    id: AccountId;
+    name: string;
+    kind: AccountKind;
+    locale: Locale;
+    created_at: number;
+    suspended_at: number | null;
+  };
   credential: {
     key_id: string;
     account_id: AccountId;
@@ -29,7 +36,7 @@ export interface Schema {
   audit: {
     id: string;
     at: number;
-    account_id: AccountId;
+    account_id: AccountId | null;
     actor: string;
     action: AuditAction;
     subject: string;
@@ -64,6 +71,7 @@ export interface Schema {
     created_at: number;
     revision: number;
   };
+  order_name: { name: string; order_id: OrderId };
   certificate: {
     id: CertificateId;
     account_id: AccountId;

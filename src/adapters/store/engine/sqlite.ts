@@ -91,6 +91,11 @@ export function sqliteEngine(options: SqliteOptions): Engine {
       const { rows } = await sql<{ synchronous: number }>`pragma synchronous`.execute(db);
       return rows[0]?.synchronous === 2 ? [] : [`PRAGMA synchronous is ${rows[0]?.synchronous}, not 2 (FULL)`];
     },
+    async sizeBytes(db) {
+      // Built as a select, which the reading connection takes: a raw query would go through the writer.
+      const size = sql<number>`(select page_count from pragma_page_count) * (select page_size from pragma_page_size)`;
+      return (await db.selectNoFrom(size.as('bytes')).executeTakeFirstOrThrow()).bytes;
+    },
     async clockOffsetMs() {
       return 0;
     },

@@ -2,6 +2,7 @@
 import { sql } from 'kysely';
 import type { Order } from '../../../domain/certificate/order.ts';
 import { Refusal } from '../../../domain/errors.ts';
+import type { OrderId } from '../../../domain/ids.ts';
 import type { Orders } from '../../../domain/issuance/ports.ts';
 import type { PreviousCertificate } from '../../../domain/issuance/request.ts';
 import type { Proof } from '../../../domain/validation/ports.ts';
@@ -141,6 +142,15 @@ export const savedRow = (order: Order): SavedOrder => ({
   next_revision: order.revision + 1,
 });
 
+async function rememberNames(db: Db, id: OrderId, names: readonly string[]): Promise<void> {
+  if (names.length === 0) return;
+  await db
+    .insertInto('order_name')
+    .values([...new Set(names)].map((name) => ({ name, order_id: id })))
+    .onConflict((conflict) => conflict.doNothing())
+    .execute();
+}
+
 export const ordersIn = (db: Db, engine: Engine): Orders => {
   return {
     async insert(order) {
@@ -162,7 +172,11 @@ export const ordersIn = (db: Db, engine: Engine): Orders => {
         .returning('id')
         .executeTakeFirst();
       if (!inserted) throw new Refusal('duplicate_alternative_order_id');
+      const { commonName, names } = order;
+      await rememberNames(db, order.id, commonName === null ? names : [...names, commonName]);
     },
+
+    rememberNames: (id, names) => rememberNames(db, id, names),
 
     async findByAlternative(accountId, alternativeId) {
       const row = await db
