@@ -67,7 +67,7 @@ for (const engine of await bothEngines()) {
       await proofs.record('a', 'asked', 'dns', NOW - 2);
       await proofs.record('a', 'another', 'dns', NOW);
       await proofs.record('b', 'x', 'operator', NOW);
-      const found = (await orders.findForReissue('a', 'o', ['asked', 'nothing', 'asked']))!;
+      const found = (await orders.findForReissue('a', 'o', ['asked', 'nothing', 'asked', 'a\0b', '\ud800']))!;
       assert.deepEqual(found.order, await orders.find('a', 'o'));
       assert.deepEqual(found.current, await certificates.findCurrent('a', 'c1'));
       const methods = (name: string) => found.proofs.get(name)?.map(({ method, validatedAt }) => [method, validatedAt]);

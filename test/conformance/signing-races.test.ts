@@ -46,9 +46,9 @@ for (const engine of await bothEngines()) {
       await store.issuers.claim(pairOf('x'));
       await store.orders.insert(order('o'));
       /** On SQLite there is one writer: whatever the other instance writes comes after the transaction. */
-      async function otherWaits(): Promise<void> {
+      async function otherWaits(isDone: () => boolean): Promise<void> {
         if (engine.name === 'sqlite') return;
-        for (;;) {
+        while (!isDone()) {
           const { rows } = await sql`select 1 from pg_stat_activity
             where datname = current_database() and wait_event_type = 'Lock'`.execute(db);
           if (rows.length > 0) return;
@@ -62,10 +62,14 @@ for (const engine of await bothEngines()) {
           let result: ReturnType<typeof second> | undefined;
           const transaction = store.transaction(async (tx) => {
             await first(tx);
+            let isDone = false;
             result = second(other);
+            const done = () => {
+              isDone = true;
+            };
             // Awaited below; until then a rejection must not end this process as unhandled.
-            result.catch(() => {});
-            await otherWaits();
+            result.then(done, done);
+            await otherWaits(() => isDone);
             if (outcome === 'roll back') throw rollBack;
           });
           await transaction.catch((error) => assert.equal(error, rollBack));

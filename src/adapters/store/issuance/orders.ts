@@ -98,6 +98,9 @@ const selectForReissue = perEngine(({ json }) =>
   ),
 );
 
+/** JSON in PostgreSQL has neither NUL nor unpaired surrogates. Names of requests may; no proof has such a name. */
+const isJsonText = (text: string): boolean => text.isWellFormed() && !text.includes('\0');
+
 /** By name, from the list of lists that the statement returns. */
 function proofsFrom(text: string | null): Map<string, Proof[]> {
   const rows = listFrom<[string, string, number]>(text ?? '[]');
@@ -194,8 +197,8 @@ export const ordersIn = (db: Db, engine: Engine): Orders => {
     },
 
     async findForReissue(accountId, id, proofNames) {
-      const names = { id, account_id: accountId, proof_names: listText(proofNames) };
-      const [row] = await selectForReissue(engine)(db, names);
+      const proof_names = listText(proofNames.filter(isJsonText));
+      const [row] = await selectForReissue(engine)(db, { id, account_id: accountId, proof_names });
       return row && { order: orderFrom(row), current: currentFrom(row), proofs: proofsFrom(row.proofs) };
     },
 
