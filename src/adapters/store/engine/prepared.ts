@@ -47,10 +47,10 @@ export function prepared<Values extends object, Row>(build: Build<Values, Row>):
 
   async function run(db: Db, values: Values): Promise<readonly Row[]> {
     const query = compiled(db, values);
-    const direct = SelectQueryNode.is(query.query) ? directOf(db) : undefined;
+    const direct = directOf(db);
     if (direct) {
-      const rows = direct.select(query) as readonly Row[] | Promise<readonly Row[]>;
-      return rows instanceof Promise ? await rows : rows;
+      const rows = SelectQueryNode.is(query.query) ? direct.select(query) : direct.runBatch([query]);
+      return (rows instanceof Promise ? await rows : rows) as readonly Row[];
     }
     const connection = connectionOf(db);
     return (connection ? await connection.executeQuery<Row>(query) : await db.executeQuery<Row>(query)).rows;

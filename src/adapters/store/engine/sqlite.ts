@@ -42,7 +42,12 @@ export function sqliteEngine(options: SqliteOptions): Engine {
       values: (list) => sql`select value from json_each(${list})`,
       rows: (columns) => sql`json_group_array(json_array(${columnsOf(columns)}))`,
     },
-    select: (query) => connections.opened.reader.run(query.sql, query.parameters).rows,
+    select(query) {
+      const { writer, reader } = connections.opened;
+      // Every commit empties the reader's page cache, not the writer's. Within a transaction the writer sees what is not
+      // committed yet.
+      return (writer.inTransaction ? reader : writer).run(query.sql, query.parameters).rows;
+    },
     batches: {
       isDecided: sql<boolean>`true`,
       combine: (statements) => statements,
