@@ -1,5 +1,5 @@
 // The SQLite engine: a Kysely dialect over node:sqlite. Transactions, batches and single writes go through the group
-// commit; plain selects use a second, read-only connection and so see committed data only.
+// commit; plain selects see committed data only: on a second, read-only connection, or on the writer's between transactions.
 import {
   type CompiledQuery,
   type DatabaseConnection,
@@ -16,7 +16,7 @@ import type { Column, Engine, Rows } from './engine.ts';
 import { LockTimeout } from './fifo-lock.ts';
 import { DEFAULT_LIMITS, GroupCommit, type GroupCommitLimits, RolledBack, type Ticket } from './group-commit.ts';
 import { SqliteConnection } from './sqlite-connection.ts';
-import { isSqliteUnavailable } from './sqlite-errors.ts';
+import { isSqliteBusy, isSqliteUnavailable } from './sqlite-errors.ts';
 
 interface SqliteOptions {
   readonly file: string;
@@ -42,11 +42,18 @@ export function sqliteEngine(options: SqliteOptions): Engine {
       values: (list) => sql`select value from json_each(${list})`,
       rows: (columns) => sql`json_group_array(json_array(${columnsOf(columns)}))`,
     },
-    select(query) {
+    select({ sql: text, parameters }) {
       const { writer, reader } = connections.opened;
-      // Every commit empties the reader's page cache, not the writer's. Within a transaction the writer sees what is not
-      // committed yet.
-      return (writer.inTransaction ? reader : writer).run(query.sql, query.parameters).rows;
+      // Every commit empties the reader's page cache, not the writer's. Within a transaction the writer would see what is
+      // not committed yet.
+      if (writer.inTransaction) return reader.run(text, parameters).rows;
+      try {
+        return writer.run(text, parameters).rows;
+      } catch (error) {
+        // The writer never waits for a lock.
+        if (!isSqliteBusy(error)) throw error;
+        return reader.run(text, parameters).rows;
+      }
     },
     batches: {
       isDecided: sql<boolean>`true`,
