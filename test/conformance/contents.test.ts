@@ -84,7 +84,10 @@ for (const testEngine of ENGINES) {
           digests.add(digest);
         };
         await note();
-        await run(db, "insert into account (id, name, kind, locale, created_at) values ('x', 'ab', 'standard', 'en', 1)");
+        await run(
+          db,
+          "insert into account (id, name, kind, locale, created_at) values ('x', 'ab', 'standard', 'en', 1)",
+        );
         await note();
         await run(db, "update account set name = 'abc' where id = 'x'");
         await note();
@@ -98,7 +101,10 @@ for (const testEngine of ENGINES) {
     test('rows are streamed completely, in batches, with composite keys too', async () => {
       await withStore(testEngine, async (db, engine) => {
         for (let account = 0; account < 3; account += 1) {
-          await run(db, `insert into account (id, name, kind, locale, created_at) values ('a${account}', 'x', 'standard', 'en', 1)`);
+          await run(
+            db,
+            `insert into account (id, name, kind, locale, created_at) values ('a${account}', 'x', 'standard', 'en', 1)`,
+          );
           const rows = Array.from({ length: 400 }, (_, at) => `('a${account}', '${(at * 7919).toString(36)}', 1)`);
           await run(db, `insert into reported_key values ${rows.join(',')}`);
         }
