@@ -290,7 +290,7 @@ const SCANS: Readonly<Record<Engine['name'], (db: Db, query: CompiledQuery) => P
     const steps = rows.map(({ detail }) => detail);
     // Scans of a bounded subquery, or of a list in the statement, are no table scans.
     const isBounded = (step: string) =>
-      /^SCAN ((examined|counted|signing|CONSTANT ROW)$|json_each VIRTUAL TABLE)/.test(step);
+      /^SCAN ((examined|counted|in_order|first|signing|CONSTANT ROW)$|json_each VIRTUAL TABLE)/.test(step);
     const scans = steps.filter((step) => step.startsWith('SCAN ') && !isBounded(step));
     // What is scanned because it is small may be sorted too.
     const sorts = steps.filter((step) => step.includes('TEMP B-TREE'));

@@ -110,6 +110,8 @@ export interface Lane {
   readonly degradedSince: number;
   /** Lease of the one event of a replayed range that is being sent; ranges are sent in order. */
   readonly inOrderUntil: number;
+  /** Events of a replayed range are pending. */
+  readonly hasInOrder: boolean;
   /** The account is suspended: its events wait. */
   readonly isHeld: boolean;
 }

@@ -31,7 +31,7 @@ export interface Lease {
   readonly until: number;
 }
 
-export interface LaneChange extends Omit<Lane, 'isHeld'> {
+export interface LaneChange extends Omit<Lane, 'isHeld' | 'hasInOrder'> {
   /** The lane is not due before this time, whatever waits in it. */
   readonly notBefore: number;
 }

@@ -142,7 +142,8 @@ export function claimDeliveries({ store, now, newId, slots }: ClaimTools): Claim
   /** Of a replayed range only the oldest event, and only if none is being sent. */
   async function dueIn(tx: Repositories, lane: Lane, at: number, room: number): Promise<PendingEvent[]> {
     const { accountId } = lane;
-    const next = isInOrderLeased(lane, at) ? [] : await tx.deliveryQueue.dueEvents(accountId, at, true, 1);
+    const next =
+      !lane.hasInOrder || isInOrderLeased(lane, at) ? [] : await tx.deliveryQueue.dueEvents(accountId, at, true, 1);
     return [...next, ...(await tx.deliveryQueue.dueEvents(accountId, at, false, room - next.length))];
   }
 }

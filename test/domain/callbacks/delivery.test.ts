@@ -26,6 +26,7 @@ const LANE: Lane = {
   openUntil: 0,
   degradedSince: 0,
   inOrderUntil: 0,
+  hasInOrder: false,
   isHeld: false,
 };
 
