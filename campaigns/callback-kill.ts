@@ -21,11 +21,14 @@ import { ENGINES, type EngineName } from './kill.ts';
 import { fraction } from './random.ts';
 import { placeOrders, ReissueClient } from './reissues.ts';
 import { type Service, type Settings, startService, withStore, withTables } from './service.ts';
+import { kill, victimOf, workersFor } from './victims.ts';
 
 interface CallbackKillPlan {
   readonly certificates: number;
   readonly kills: number;
   readonly instances: number;
+  /** Of each instance, as in reissue-kill. */
+  readonly workers: number;
   /** Seeds the timing of the kills. A run is not reproducible, because scheduling varies. */
   readonly seed: number;
   readonly print: Print;
@@ -95,10 +98,11 @@ export async function killDuringCallbacks(engine: EngineName, plan: CallbackKill
   const report: CallbackKillReport = {
     ...{ broken: [], kills: 0, acknowledged: 0, issued: 0, events: 0, received: 0, refused: 0, duplicates: 0 },
   };
-  const services = await Promise.all(Array.from({ length: plan.instances }, () => startService(settings)));
+  const start = () => startService(settings, undefined, ['--workers', String(plan.workers)]);
+  const services = await Promise.all(Array.from({ length: plan.instances }, start));
   try {
     const writing = { isDone: false };
-    const killing = killAtRandom({ services, settings, plan, report, writing, database });
+    const killing = killAtRandom({ services, start, settings, plan, report, writing, database });
     await Promise.all([reissueUntil(services, orders, plan, report), killing]).finally(() => {
       writing.isDone = true;
     });
@@ -106,12 +110,12 @@ export async function killDuringCallbacks(engine: EngineName, plan: CallbackKill
     await untilSettled(settings, plan.print);
     report.broken.push(...(await withTables(settings, (db) => judge(db, inbox, orders, report))));
   } finally {
-    await Promise.all(services.map(({ process }) => process.end('SIGKILL')));
+    await Promise.all(services.map((service) => kill(service, 'everything', '')));
   }
   return report;
 }
 
-async function subscribe(settings: Settings, orders: readonly PlacedOrder[], url: string): Promise<void> {
+export async function subscribe(settings: Settings, orders: readonly PlacedOrder[], url: string): Promise<void> {
   await withStore(settings, async (app) => {
     const { callbacks } = openCallbacks(app, readConfig(settings).config, Date.now);
     for (const { key } of orders) {
@@ -178,6 +182,7 @@ async function expireLeases(db: Db): Promise<void> {
 
 interface Killing {
   readonly services: Service[];
+  readonly start: () => Promise<Service>;
   readonly settings: Settings;
   readonly plan: CallbackKillPlan;
   readonly report: CallbackKillReport;
@@ -185,24 +190,26 @@ interface Killing {
   readonly database: { kill?(): Promise<void>; start?(): Promise<void> };
 }
 
-async function killAtRandom({ services, settings, plan, report, writing, database }: Killing): Promise<void> {
+async function killAtRandom({ services, start, settings, plan, report, writing, database }: Killing): Promise<void> {
   const { kills, certificates, seed, print } = plan;
   for (let round = 1; round <= kills; round += 1) {
     // Spread over the whole run.
     const threshold = Math.floor(((round - 1 + fraction(`${seed} ${round}`)) / kills) * certificates);
     while (report.acknowledged < threshold && !writing.isDone) await sleep(1);
     await sleep(fraction(`${seed} ${round} delay`) * 20);
-    const victim = Math.floor(fraction(`${seed} ${round} victim`) * services.length);
-    // Every few rounds the database is killed too, under the instances that keep running.
+    const index = Math.floor(fraction(`${seed} ${round} instance`) * services.length);
+    const victim = victimOf(plan.workers, `${seed} ${round}`);
+    // Every few rounds the database is killed too, under the processes that keep running.
     const isPowerCut = database.kill !== undefined && round % POWER_CUT_EVERY === 0;
-    await Promise.all([services[victim]?.process.end('SIGKILL'), isPowerCut && database.kill?.()]);
+    const isOver = kill(at(services, index), victim, `${seed} ${round}`);
+    await Promise.all([isOver, isPowerCut && database.kill?.()]);
     if (isPowerCut) await database.start?.();
     await withTables(settings, expireLeases);
-    services[victim] = await startService(settings);
+    if (await isOver) services[index] = await start();
     report.kills += 1;
     if (round % 10 === 0 || kills < 10)
       print(
-        `${round}/${kills}: killed ${isPowerCut ? 'with its database ' : ''}after ${report.acknowledged} certificates`,
+        `${round}/${kills}: killed ${victim}${isPowerCut ? ' with the database' : ''} after ${report.acknowledged} certificates`,
       );
   }
 }
@@ -248,8 +255,8 @@ async function judge(
   return broken;
 }
 
-/** Instances per engine: SQLite in one process, PostgreSQL shared by three. */
-export const CALLBACK_KILL_ENGINES: Readonly<Record<EngineName, number>> = { SQLite: 1, PostgreSQL: 3 };
+/** Without workers: SQLite in one process, PostgreSQL shared by three. */
+export const CALLBACK_KILL_INSTANCES: Readonly<Record<EngineName, number>> = { SQLite: 1, PostgreSQL: 3 };
 const CERTIFICATES_PER_KILL = 50;
 
 export const callbackKill: Campaign = {
@@ -259,10 +266,12 @@ export const callbackKill: Campaign = {
     const seed = Number(process.env.CAMPAIGN_SEED ?? randomInt(2 ** 31));
     print(`seed ${seed} (CAMPAIGN_SEED sets it)`);
     const broken: string[] = [];
-    for (const [engine, instances] of Object.entries(CALLBACK_KILL_ENGINES) as [EngineName, number][]) {
-      const plan = { certificates: n * CERTIFICATES_PER_KILL, kills: n, instances, seed, print };
+    for (const [engine, instancesAlone] of Object.entries(CALLBACK_KILL_INSTANCES) as [EngineName, number][]) {
+      const workers = workersFor(engine);
+      const instances = workers > 0 ? 1 : instancesAlone;
+      const plan = { certificates: n * CERTIFICATES_PER_KILL, kills: n, instances, workers, seed, print };
       const { broken: ours, ...counts } = await killDuringCallbacks(engine, plan);
-      print(`${engine}, ${instances} instances: ${JSON.stringify(counts)}`);
+      print(`${engine}, ${instances} instances, ${workers} workers: ${JSON.stringify(counts)}`);
       broken.push(...ours.map((one) => `${engine}: ${one}`));
     }
     return broken;

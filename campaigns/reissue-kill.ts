@@ -1,6 +1,6 @@
 // Issuance under SIGKILL: every acknowledged certificate must be present and complete, every one that was being signed must
 // be voided and never signed again, and every order must accept reissues. Reissues of several orders run concurrently, the
-// service is killed (with PostgreSQL, every second time together with the database), and the tables are read while no
+// service or one of its processes is killed (with PostgreSQL, often together with the database), and the tables are read while no
 // writer runs. Then the leases of the killed signers are expired, and every order is reissued once more.
 import { randomInt, X509Certificate } from 'node:crypto';
 import { mkdtempDisposableSync } from 'node:fs';
@@ -15,9 +15,12 @@ import { ENGINES, type EngineName } from './kill.ts';
 import { fraction } from './random.ts';
 import { placeOrders, ReissueClient } from './reissues.ts';
 import { type Service, startService, withTables } from './service.ts';
+import { kill, type Victim, victimOf, workersFor } from './victims.ts';
 
 interface ReissueKillPlan {
   readonly kills: number;
+  /** Processes that answer requests; 0 for a service in one process. With several, single ones are killed too. */
+  readonly workers: number;
   readonly orders: number;
   readonly writersEach: number;
   /** The kill comes after this many acknowledgements, at least and at most. */
@@ -47,14 +50,15 @@ const QUIET_MS = 10_000;
 /** The same bytes for all requests, because an idempotency key is bound to a body. */
 const BODY = JSON.stringify(body());
 
-/** Waits until no other client is connected: PostgreSQL may still complete statements of a killed service. */
-async function untilDisconnected(db: Db): Promise<void> {
+/** Waits until no other client is at work: PostgreSQL may still complete statements of a killed process. */
+async function untilQuiet(db: Db): Promise<void> {
   for (const end = Date.now() + QUIET_MS; Date.now() < end; await sleep(10)) {
     const { rows } = await sql<{ others: number }>`select cast(count(*) as integer) as others from pg_stat_activity
-      where datname = current_database() and pid <> pg_backend_pid() and backend_type = 'client backend'`.execute(db);
+      where datname = current_database() and pid <> pg_backend_pid() and backend_type = 'client backend'
+      and state <> 'idle'`.execute(db);
     if (rows[0]?.others === 0) return;
   }
-  throw new Error('another client is still connected to the database');
+  throw new Error('another client is still at work in the database');
 }
 
 type Tables = Awaited<ReturnType<typeof readTables>>;
@@ -171,18 +175,20 @@ export async function killDuringReissues(engine: EngineName, plan: ReissueKillPl
   const orders = await placeOrders(settings, plan.orders);
   const report: ReissueKillReport = { broken: [], kills: 0, acknowledged: 0, inDoubt: 0, kept: 0, voided: 0 };
   const everAcknowledged = new Set(orders.map(({ certificateId }) => certificateId));
-  let service = await startService(settings);
+  const start = () => startService(settings, undefined, ['--workers', String(plan.workers)]);
+  let service = await start();
   try {
     for (let round = 1; round <= kills && report.broken.length < MAX_BROKEN; round += 1) {
-      const isPowerCut = database.kill !== undefined && round % 2 === 0;
+      const victim = victimOf(plan.workers, `${plan.seed} ${round}`);
+      const isPowerCut = database.kill !== undefined && victim === 'everything' && round % 2 === 0;
       const answered = await reissueUntilKilled({
-        ...{ number: round, service, orders, plan },
+        ...{ number: round, service, orders, plan, victim },
         killDatabase: isPowerCut ? database.kill : undefined,
       });
       if (isPowerCut) await database.start?.();
       for (const id of answered.acknowledged) everAcknowledged.add(id);
       const before = await withTables(settings, async (db) => {
-        if (engine === 'PostgreSQL') await untilDisconnected(db);
+        if (engine === 'PostgreSQL') await untilQuiet(db);
         const tables = await readTables(db);
         report.broken.push(
           ...answered.unexpected,
@@ -193,7 +199,7 @@ export async function killDuringReissues(engine: EngineName, plan: ReissueKillPl
       });
       // Expired leases are detected at start-up or by the next reissue of the order; alternate between both.
       if (round % 3 === 0) await withTables(settings, expireLeases);
-      service = await startService(settings);
+      if (answered.isOver) service = await start();
       if (round % 3 !== 0) await withTables(settings, expireLeases);
       const again = await reissueAgain(service, orders, answered.doubts, before);
       const after = await withTables(settings, readTables);
@@ -214,12 +220,12 @@ export async function killDuringReissues(engine: EngineName, plan: ReissueKillPl
       report.kept += kept;
       report.voided += unfinished.length;
       print(
-        `${engine} ${round}/${kills}: killed ${isPowerCut ? 'with its database ' : ''}after ${answered.acknowledged.length}; ` +
+        `${engine} ${round}/${kills}: killed ${victim}${isPowerCut ? ' with the database' : ''} after ${answered.acknowledged.length}; ` +
           `${answered.doubts.length} in doubt (${kept} kept), ${unfinished.length} unfinished and voided`,
       );
     }
   } finally {
-    await service.process.end('SIGKILL');
+    await kill(service, 'everything', '');
   }
   return report;
 }
@@ -229,33 +235,36 @@ interface Round {
   readonly service: Service;
   readonly orders: readonly PlacedOrder[];
   readonly plan: ReissueKillPlan;
+  readonly victim: Victim;
   readonly killDatabase: (() => Promise<void>) | undefined;
 }
 
-async function reissueUntilKilled({ number: round, service, orders, plan, killDatabase }: Round): Promise<Answers> {
+/** `isOver`: the service must be started again. */
+async function reissueUntilKilled(round: Round): Promise<Answers & { isOver: boolean }> {
+  const { number, service, orders, plan, victim, killDatabase } = round;
   const { url, process } = service;
   const { writersEach, least, most, seed } = plan;
-  const target = least + Math.floor(fraction(`${seed} ${round} count`) * (most - least + 1));
-  const delayMs = fraction(`${seed} ${round} delay`) * MAX_DELAY_MS;
+  const target = least + Math.floor(fraction(`${seed} ${number} count`) * (most - least + 1));
+  const delayMs = fraction(`${seed} ${number} delay`) * MAX_DELAY_MS;
   using client = new ReissueClient(orders.length * writersEach);
   const answered: Answers = { acknowledged: [], doubts: [], unexpected: [] };
   const signal = AbortSignal.timeout(ROUND_MS);
-  let deaths: Promise<unknown> | undefined;
-  const kill = () => {
-    deaths = Promise.all([process.end('SIGKILL'), killDatabase?.()]);
+  let deaths: Promise<[boolean, unknown]> | undefined;
+  const killNow = () => {
+    deaths = Promise.all([kill(service, victim, `${seed} ${number}`), killDatabase?.()]);
     // Awaited later; until then a rejection must not end this process as unhandled.
     deaths.catch(() => {});
   };
   const writer = async (order: PlacedOrder, lane: number) => {
-    for (let count = 0; !signal.aborted; count += 1) {
-      const key = `${round}-${lane}-${count}`;
+    for (let count = 0; !signal.aborted && !deaths; count += 1) {
+      const key = `${number}-${lane}-${count}`;
       const answer = await client.reissue(url, order, BODY, key);
       // service_busy leaves the outcome open: the database may have died first.
       if (!answer || answer.status === 503) answered.doubts.push({ order, key });
       if (!answer) return;
       if (answer.status === 200) {
         answered.acknowledged.push(answer.body.data.certificate.id);
-        if (answered.acknowledged.length === target) setTimeout(kill, delayMs);
+        if (answered.acknowledged.length === target) setTimeout(killNow, delayMs);
       } else if (answer.status !== 503)
         answered.unexpected.push(`answered ${answer.status} ${JSON.stringify(answer.body)}`);
     }
@@ -263,8 +272,8 @@ async function reissueUntilKilled({ number: round, service, orders, plan, killDa
   const writers = Array.from({ length: writersEach }, () => orders).flat();
   await Promise.all(writers.map(writer));
   if (!deaths) throw new Error(`only ${answered.acknowledged.length} of ${target} were answered: ${process.output}`);
-  await deaths;
-  return answered;
+  const [isOver] = await deaths;
+  return { ...answered, isOver };
 }
 
 /** Repeats the reissues in doubt with their idempotency keys, which must return what was issued; then each order anew. */
@@ -285,6 +294,8 @@ async function reissueAgain({ url }: Service, orders: readonly PlacedOrder[], do
   return answered;
 }
 
+const PLAN = { orders: 8, writersEach: 3, least: 1, most: 80 };
+
 export const reissueKill: Campaign = {
   about: 'N kills under concurrent reissues, half on each engine: certificates are complete, and orders stay usable',
   defaultN: 500,
@@ -293,11 +304,12 @@ export const reissueKill: Campaign = {
     print(`seed ${seed} (CAMPAIGN_SEED sets it)`);
     const broken: string[] = [];
     for (const engine of Object.keys(ENGINES) as EngineName[]) {
-      const plan = { kills: Math.ceil(n / 2), orders: 8, writersEach: 3, least: 1, most: 80, seed, print };
-      const report = await killDuringReissues(engine, plan);
-      const { kills, acknowledged, inDoubt, kept, voided } = report;
+      const kills = Math.ceil(n / 2);
+      const workers = workersFor(engine);
+      const report = await killDuringReissues(engine, { ...PLAN, kills, workers, seed, print });
+      const { acknowledged, inDoubt, kept, voided } = report;
       print(
-        `${engine}: ${kills} kills, ${acknowledged} acknowledged, ${inDoubt} in doubt (${kept} kept), ${voided} voided`,
+        `${engine}, ${workers} workers: ${report.kills} kills, ${acknowledged} acknowledged, ${inDoubt} in doubt (${kept} kept), ${voided} voided`,
       );
       broken.push(...report.broken.map((one) => `${engine}: ${one}`));
     }

@@ -1,5 +1,7 @@
 // Runs a campaign: a long fault-injection or fuzzing experiment on the real service, started manually or at night. Not part
 // of `npm test`, though tests may run a small version of one.
+import { backup } from './backup.ts';
+import { backupPostgres } from './backup-postgres.ts';
 import { callbackKill } from './callback-kill.ts';
 import type { Campaign, Print } from './campaign.ts';
 import { csrFuzz } from './csr-fuzz.ts';
@@ -8,6 +10,8 @@ import { kill } from './kill.ts';
 import { ocspFuzz } from './ocsp-fuzz.ts';
 import { packageInstall } from './package.ts';
 import { reissueKill } from './reissue-kill.ts';
+import { sealKill } from './seal-kill.ts';
+import { storeCopy } from './store-copy.ts';
 
 const CAMPAIGNS: Readonly<Record<string, Campaign>> = {
   kill,
@@ -16,6 +20,10 @@ const CAMPAIGNS: Readonly<Record<string, Campaign>> = {
   'reissue-kill': reissueKill,
   'callback-kill': callbackKill,
   'ocsp-fuzz': ocspFuzz,
+  backup,
+  'backup-postgres': backupPostgres,
+  'seal-kill': sealKill,
+  'store-copy': storeCopy,
   package: packageInstall,
 };
 

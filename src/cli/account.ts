@@ -1,4 +1,4 @@
-// reseal account create | list | show
+// reseal account create | list | show | suspend | resume
 import { ACCOUNT_KINDS, type Account } from '../domain/access/account.ts';
 import { LOCALES } from '../kernel/locale.ts';
 import type { Command } from './command.ts';
@@ -11,12 +11,20 @@ const accountView = (account: Account) => ({
   kind: account.kind,
   locale: account.locale,
   created_at: time(account.createdAt),
+  suspended_at: account.suspendedAt === null ? null : time(account.suspendedAt),
 });
 
 const accountTable = (accounts: readonly Account[]): string =>
   table(
-    ['ID', 'KIND', 'LOCALE', 'CREATED', 'NAME'],
-    accounts.map((account) => [account.id, account.kind, account.locale, time(account.createdAt), account.name]),
+    ['ID', 'KIND', 'LOCALE', 'CREATED', 'STATE', 'NAME'],
+    accounts.map((account) => [
+      account.id,
+      account.kind,
+      account.locale,
+      time(account.createdAt),
+      account.suspendedAt === null ? 'active' : 'suspended',
+      account.name,
+    ]),
   );
 
 export const accountCreate: Command = {
@@ -74,5 +82,33 @@ export const accountShow: Command = {
       json: { account: accountView(account), credentials: credentials.map((credential) => keyView(credential, now())) },
       text: `${accountTable([account])}\n\n${keyTable(credentials, now())}`,
     };
+  },
+};
+
+export const accountSuspend: Command = {
+  store: 'existing',
+  about: 'refuse its keys, issue nothing to it, and hold its callbacks; its certificates stay valid',
+  examples: ['account suspend ACCOUNT', "account suspend ACCOUNT --reason 'invoice 4711'"],
+  positionals: ['ACCOUNT'],
+  options: { reason: { type: 'string', about: 'for the audit log' } },
+  async run({ positionals: [id = ''], options }, { withAccess }) {
+    const reason = options.reason?.toString() ?? null;
+    const account = await withAccess((access) => access.suspendAccount(id, reason));
+    return {
+      json: { account: accountView(account) },
+      text: `Account ${id} is suspended since ${time(account.suspendedAt)}. Revocations, CRLs and OCSP go on.\nTo end it: reseal account resume ${id}`,
+    };
+  },
+};
+
+export const accountResume: Command = {
+  store: 'existing',
+  about: 'end a suspension; what waited, orders and callbacks, goes on at once',
+  examples: ['account resume ACCOUNT'],
+  positionals: ['ACCOUNT'],
+  options: {},
+  async run({ positionals: [id = ''] }, { withAccess }) {
+    const account = await withAccess((access) => access.resumeAccount(id));
+    return { json: { account: accountView(account) }, text: `Account ${id} is active.` };
   },
 };

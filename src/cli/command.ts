@@ -2,21 +2,26 @@
 // codes.
 import type { ParseArgsOptionDescriptor } from 'node:util';
 import type { Account } from '../domain/access/account.ts';
+import type { Manifest } from '../domain/backup.ts';
 import type { CallbackReport } from '../domain/callbacks/report.ts';
 import type { Issuer, PublicIssuer } from '../domain/certificate/authority.ts';
-import type { CertificateRef, CrlHead } from '../domain/revocation/ports.ts';
+import type { CertificateRef, CrlHead, ReadCrl } from '../domain/revocation/ports.ts';
 import type { Diagnostic, ExitCode } from '../kernel/problem.ts';
 import type { WorldCommands } from '../sandbox/world.ts';
 import type { ManageAccess } from '../usecases/access/manage-access.ts';
 import type { ConfigureCallback } from '../usecases/callbacks/configure-callback.ts';
 import type { ManageDeliveries } from '../usecases/callbacks/manage-deliveries.ts';
 import type { OperateCloudKeys } from '../usecases/cloud-keys/operate-cloud-keys.ts';
+import type { CancelOrder } from '../usecases/issuance/cancel-order.ts';
 import type { PlaceOrder } from '../usecases/issuance/place-order.ts';
 import type { ShowOrders } from '../usecases/issuance/show-orders.ts';
 import type { ChangeRevocation } from '../usecases/revocation/change-revocation.ts';
 import type { InterruptedIssuances } from '../usecases/revocation/interrupted-issuances.ts';
+import type { RestoredRevocations } from '../usecases/revocation/restore-revocations.ts';
 import type { RevokeCertificate } from '../usecases/revocation/revoke-certificate.ts';
 import type { RevokeKey } from '../usecases/revocation/revoke-key.ts';
+import type { FindAnything } from '../usecases/support/find-anything.ts';
+import type { SearchAudit } from '../usecases/support/search-audit.ts';
 import type { ProveDomains } from '../usecases/validation/prove-domains.ts';
 
 /** Issuers, and the blocklist of keys. */
@@ -36,6 +41,7 @@ export interface CallbackCommands {
 
 export interface OrderCommands {
   readonly placeOrder: PlaceOrder;
+  readonly cancelOrder: CancelOrder;
   readonly proveDomains: ProveDomains;
   readonly show: ShowOrders;
 }
@@ -46,6 +52,11 @@ export interface RecordCommands {
   heads(): Promise<CrlHead[]>;
   /** Interrupted issuances that are not revoked, in all accounts. */
   interrupted(): Promise<CertificateRef[]>;
+}
+
+export interface SupportCommands {
+  readonly searchAudit: SearchAudit;
+  readonly findAnything: FindAnything;
 }
 
 export interface RevocationCommands {
@@ -94,9 +105,80 @@ export interface Invocation {
   hints(text: string): string;
 }
 
+/** Keeps a snapshot of PostgreSQL open while a dump is made from it. */
+export interface Hold {
+  announce(snapshot: string): void;
+  /** Resolves when the dump has ended. */
+  released(): Promise<void>;
+}
+
+export interface RestoreReport extends RestoredRevocations {
+  /** RFC 3339; absent when only CRLs were read. */
+  readonly takenAt?: string;
+  readonly lists: readonly (Pick<ReadCrl, 'issuerId' | 'shard' | 'number' | 'thisUpdate'> & {
+    readonly source: string;
+    readonly entries: number;
+  })[];
+  /** CRLs that the store has published and none was given for. */
+  readonly missing: readonly CrlHead[];
+}
+
+export interface BackupCommands {
+  /** `progress` takes a part from 0 to 1. */
+  take(file: string, hold: Hold | undefined, progress: (part: number) => void): Promise<Manifest>;
+  /** Without a file: the database that RESEAL_DATABASE_URL names, compared with nothing. */
+  verify(file: string | undefined): Promise<Diagnostic[]>;
+  /** `acceptsLoss`: revocations made since the backup may be lost. */
+  restore(file: string, crls: readonly string[], acceptsLoss: boolean): Promise<RestoreReport>;
+  importCrls(crls: readonly string[]): Promise<RestoreReport>;
+  /** Whether the store knows all that published CRLs say. */
+  compareCrls(crls: readonly string[]): Promise<Diagnostic>;
+}
+
+export interface SealStatus {
+  readonly activeKeyId: string;
+  /** Keys at hand, the one to rotate to first. */
+  readonly keyIds: readonly string[];
+  readonly counts: readonly {
+    readonly table: string;
+    readonly column: string;
+    readonly keyId: string;
+    readonly values: number;
+  }[];
+  readonly instances: readonly {
+    readonly name: string;
+    readonly seenAt: number;
+    readonly keyIds: readonly string[];
+    readonly activeKeyId: string;
+  }[];
+  /** Says which values have no key, if any. */
+  readonly missing: string | undefined;
+}
+
+/** Operations on the store as a whole. */
+export interface StoreCommands {
+  sealStatus(): Promise<SealStatus>;
+  rotateSeal(
+    onProgress: (at: { resealed: number; total: number; waitingFor: readonly string[] }) => void,
+  ): Promise<{ keyId: string; resealed: number; unopenable: readonly string[] }>;
+  copy(
+    to: string,
+    onProgress: (at: { step: string; table: string; rows: number }) => void,
+  ): Promise<{
+    from: string;
+    to: string;
+    rows: number;
+    digest: string;
+    contents: readonly { table: string; rows: number; digest: string }[];
+  }>;
+}
+
 /** Services for commands, provided by the composition root. */
 export interface Context {
   readonly now: () => number;
+  /** Shows progress to a person; not part of the command's output. */
+  report(line: string): void;
+  storeCommands(): Promise<StoreCommands>;
   /** Opens the store for the duration of `work`, as the other with… functions do. */
   withAccess<T>(work: (access: ManageAccess) => Promise<T>): Promise<T>;
   withAddresses<T>(work: (addresses: AddressCommands) => Promise<T>): Promise<T>;
@@ -105,11 +187,16 @@ export interface Context {
   withCallbacks<T>(work: (callbacks: CallbackCommands) => Promise<T>): Promise<T>;
   withRevocation<T>(work: (revocation: RevocationCommands) => Promise<T>): Promise<T>;
   withCloudKeys<T>(work: (cloudKeys: OperateCloudKeys) => Promise<T>): Promise<T>;
+  withSupport<T>(work: (support: SupportCommands) => Promise<T>): Promise<T>;
   withAuthorities<T>(work: (authorities: Authorities) => Promise<T>): Promise<T>;
+  /** Opens nothing by itself: a backup is taken from a running service. */
+  withBackups<T>(work: (backups: BackupCommands) => Promise<T>): Promise<T>;
+  /** Prints the snapshot to standard output, and releases it when standard input ends. */
+  hold(): Hold;
   /** Commands on the DNS records and files that a sandbox serves. */
   sandboxWorld(): Promise<WorldCommands>;
-  /** Serves until a signal arrives. */
-  serve(): Promise<void>;
+  /** Serves until a signal arrives. Without a number of workers the configured one is used. */
+  serve(workers: string | undefined): Promise<void>;
   serveSandbox(): Promise<void>;
   resetSandbox(): Promise<{ folder: string; deleted: string[] }>;
   /** Undefined if no sandbox was ever started here. */
@@ -126,7 +213,7 @@ export interface Output {
 
 export interface Arguments {
   readonly positionals: readonly string[];
-  readonly options: Readonly<Record<string, string | boolean | undefined>>;
+  readonly options: Readonly<Record<string, string | boolean | readonly string[] | undefined>>;
 }
 
 export interface Command {
@@ -140,4 +227,14 @@ export interface Command {
   readonly options: Readonly<Record<string, ParseArgsOptionDescriptor & { readonly about: string }>>;
   /** Returns undefined if the command prints by itself. */
   run(given: Arguments, context: Context): Promise<Output | undefined>;
+}
+
+/** Passes on at most one line per second. */
+export function everySecond(report: (line: string) => void): (line: string) => void {
+  let last = Number.NEGATIVE_INFINITY;
+  return (line) => {
+    if (performance.now() - last < 1_000) return;
+    last = performance.now();
+    report(line);
+  };
 }

@@ -1,6 +1,7 @@
 // The table of commands: what is typed after `reseal`, and what it runs.
-import { accountCreate, accountList, accountShow } from './account.ts';
+import { accountCreate, accountList, accountResume, accountShow, accountSuspend } from './account.ts';
 import { addressSet, addressShow } from './address.ts';
+import { backup, backupVerify, crlImport, restore } from './backup.ts';
 import { blocklistImport, caImport, caList } from './ca.ts';
 import { callbackDelete, callbackRotate, callbackSet, callbackShow, callbackTest } from './callback.ts';
 import { callbackDeliveries, callbackReplay, callbackResend } from './callback-deliveries.ts';
@@ -17,7 +18,7 @@ import {
 import { cloudKeyDestroy, cloudKeyList } from './cloud-key.ts';
 import type { Command } from './command.ts';
 import { keyCreate, keyDisable, keyList, keyRotate } from './key.ts';
-import { orderList, orderPlace, orderShow, orderValidate } from './order.ts';
+import { orderCancel, orderList, orderPlace, orderShow, orderValidate } from './order.ts';
 import {
   sandboxDnsClear,
   sandboxDnsList,
@@ -26,7 +27,10 @@ import {
   sandboxHttpList,
   sandboxHttpSet,
 } from './sandbox-world.ts';
+import { sealRotate, sealStatus } from './seal.ts';
 import { doctor, sandbox, sandboxCallbacks, sandboxReset, serve } from './service.ts';
+import { storeCopy } from './store.ts';
+import { audit, find } from './support.ts';
 
 export const COMMANDS: Readonly<Record<string, Command>> = {
   sandbox,
@@ -45,6 +49,8 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
   'account create': accountCreate,
   'account list': accountList,
   'account show': accountShow,
+  'account suspend': accountSuspend,
+  'account resume': accountResume,
   'key create': keyCreate,
   'key list': keyList,
   'key disable': keyDisable,
@@ -53,6 +59,7 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
   'order list': orderList,
   'order show': orderShow,
   'order validate': orderValidate,
+  'order cancel': orderCancel,
   'cert revoke': certRevoke,
   'cert reschedule': certReschedule,
   'cert cancel-revocation': certCancelRevocation,
@@ -60,6 +67,7 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
   'cert revoke-key': certRevokeKey,
   'cert interrupted': certInterrupted,
   'crl show': crlShow,
+  'crl import': crlImport,
   'callback show': callbackShow,
   'callback set': callbackSet,
   'callback delete': callbackDelete,
@@ -74,4 +82,12 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
   'ca list': caList,
   'ca import': caImport,
   'blocklist import': blocklistImport,
+  backup,
+  'backup verify': backupVerify,
+  restore,
+  'seal status': sealStatus,
+  'seal rotate': sealRotate,
+  'store copy': storeCopy,
+  audit,
+  find,
 };

@@ -22,8 +22,9 @@ export function helpFor(words: readonly string[]): Output | undefined {
   const matches = named.map((name) => entries.filter(([one]) => one === name || one.startsWith(`${name} `)));
   const found = words.length === 0 ? entries : matches.find((one) => one.length > 0);
   if (!found) return undefined;
-  const [only] = found;
-  const text = found.length === 1 && only ? commandText(only) : groupsText(found);
+  const exact = found.length === 1 ? found[0] : found.find(([name]) => named.includes(name));
+  const others = found.filter((entry) => entry !== exact);
+  const text = exact ? commandText(exact) + moreText(others) : groupsText(found);
   return { json: { commands: found.map(view), exit_codes: EXIT }, text };
 }
 
@@ -70,6 +71,12 @@ ${optionsText(GLOBAL_OPTIONS)}
 Examples
 ${examples.map((example) => exampleText(`reseal ${example}`)).join('\n')}`;
 }
+
+/** Commands that begin with the name of another. */
+const moreText = (entries: readonly Entry[]): string =>
+  entries.length === 0
+    ? ''
+    : `\n\nMore commands\n${entries.map((entry) => columns(signature(entry), entry[1].about)).join('\n')}`;
 
 const optionsText = (options: Command['options']): string =>
   Object.entries(options)

@@ -1,9 +1,11 @@
-// reseal order place | list | show | validate
+// reseal order place | list | show | validate | cancel
 import { readFileSync } from 'node:fs';
+import { requireActive } from '../domain/access/account.ts';
 import type { Order } from '../domain/certificate/order.ts';
 import { pem } from '../domain/certificate/pem.ts';
 import { SIGN_HASHES } from '../domain/certificate/sign-hash.ts';
 import { EXIT, Problem } from '../kernel/problem.ts';
+import { byOperator } from '../usecases/access/audit.ts';
 import type { ValidationState } from '../usecases/validation/show-validation.ts';
 import type { Command } from './command.ts';
 import { oneOf, pageSize, table, time } from './values.ts';
@@ -37,8 +39,8 @@ export const orderPlace: Command = {
     validated: { type: 'boolean', about: 'record the names as validated by the operator; the audit log says so' },
   },
   async run({ positionals: [accountId = '', productId = '', commonName = ''], options }, { withIssuance, withAccess }) {
-    // Reports an unknown account before any issuer is created.
-    await withAccess((access) => access.showAccount(accountId));
+    // Reports an unknown or suspended account before any issuer is created.
+    requireActive((await withAccess((access) => access.showAccount(accountId))).account);
     const request = {
       commonName,
       dnsNames: options.names?.toString().split(','),
@@ -55,7 +57,7 @@ export const orderPlace: Command = {
         productId,
         alternativeId,
         request,
-        actor: 'cli',
+        actor: byOperator(accountId).actor,
         vouchesForNames,
       });
       return await show.order(accountId, orderId);
@@ -117,6 +119,18 @@ export const orderValidate: Command = {
     });
     const text = `Order ${order.id} is ${order.status}.${instructions(validation)}`;
     return { json: { order: orderView(order), dcv_val: dcvView(validation) }, text };
+  },
+};
+
+export const orderCancel: Command = {
+  store: 'existing',
+  about: 'cancel a pending order, or the pending reissue of an issued one',
+  examples: ['order cancel ACCOUNT ORDER'],
+  positionals: ['ACCOUNT', 'ORDER'],
+  options: {},
+  async run({ positionals: [accountId = '', id = ''] }, { withIssuance }) {
+    const order = await withIssuance(({ cancelOrder }) => cancelOrder(byOperator(accountId), id));
+    return { json: { order: orderView(order) }, text: `Order ${order.id} is ${order.status}.` };
   },
 };
 

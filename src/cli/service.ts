@@ -1,15 +1,21 @@
 // reseal serve | sandbox | sandbox reset | sandbox callbacks | doctor
 import { type Diagnostic, EXIT, Problem } from '../kernel/problem.ts';
 import type { Command } from './command.ts';
+import { CRL, listOf } from './values.ts';
 
 export const serve: Command = {
   store: 'creates',
   about: 'serve, with configuration from the environment (see docs/configuration.md)',
-  examples: ['serve', 'serve   # with RESEAL_DATABASE_URL=postgres://… in the environment'],
+  examples: ['serve', 'serve --workers 2', 'serve   # with RESEAL_DATABASE_URL=postgres://… in the environment'],
   positionals: [],
-  options: {},
-  async run(_given, context) {
-    await context.serve();
+  options: {
+    workers: {
+      type: 'string',
+      about: 'processes that answer requests, instead of RESEAL_WORKERS; 0 serves from one process',
+    },
+  },
+  async run({ options }, context) {
+    await context.serve(options.workers as string | undefined);
     return undefined;
   },
 };
@@ -58,18 +64,24 @@ export const sandboxCallbacks: Command = {
 
 const LABELS = { ok: 'ok     ', warning: 'WARNING', problem: 'PROBLEM' } as const;
 
-const lineOf = ({ state, check, text, remedy }: Diagnostic): string =>
+export const lineOf = ({ state, check, text, remedy }: Diagnostic): string =>
   `${LABELS[state]}  ${check.padEnd(13)}  ${text}${remedy === undefined ? '' : `\n${' '.repeat(24)}What to do: ${remedy}`}`;
 
 export const doctor: Command = {
   store: 'none',
   about:
     'check configuration, products, runtime, SM2, files, store, clock, issuers, callbacks, revocation and resolver',
-  examples: ['doctor', 'doctor --json'],
+  examples: ['doctor', 'doctor --json', 'doctor --backup /backups/reseal.db'],
   positionals: [],
-  options: {},
-  async run(_given, context) {
+  options: {
+    backup: { type: 'string', about: 'check this backup as well, as "backup verify" does' },
+    crl: { ...CRL, about: 'published CRLs (file, folder or URL; repeatable): was the store rolled back?' },
+  },
+  async run({ options: { backup, crl } }, context) {
     const findings = await context.diagnose();
+    if (typeof backup === 'string') findings.push(...(await context.withBackups(({ verify }) => verify(backup))));
+    const crls = listOf(crl);
+    if (crls.length > 0) findings.push(await context.withBackups(({ compareCrls }) => compareCrls(crls)));
     const problems = findings.filter(({ state }) => state === 'problem').length;
     const warnings = findings.filter(({ state }) => state === 'warning').length;
     return {

@@ -59,3 +59,13 @@ export function table(header: readonly string[], rows: readonly (readonly string
 }
 
 export const time = (ms: number | null): string => (ms === null ? '-' : new Date(ms).toISOString());
+
+/** The option --crl, of every command that reads CRLs. */
+export const CRL = {
+  type: 'string',
+  multiple: true,
+  about: 'file, folder or URL of CRLs published last; repeatable',
+} as const;
+
+/** The values of a repeatable option. */
+export const listOf = (given: unknown): readonly string[] => (Array.isArray(given) ? given.map(String) : []);

@@ -28,9 +28,13 @@ export type Config = Readonly<{
   metricsToken: string | undefined;
   authority: { organization: string; rootYears: number; issuingYears: number; pkiUrl: string };
   productsFile: string | undefined;
+  /** Processes that answer requests, beside one for background work; 0 for one process that does both. */
+  workers: number;
   maxRequests: number;
   shutdownMs: number;
   logFormat: 'json' | 'text' | undefined;
+  logsProbes: boolean;
+  retention: { auditMs: number; idempotencyMs: number };
 }>;
 
 export type ValidationConfig = Readonly<{
@@ -122,9 +126,15 @@ function configFrom(v: Values): Config {
       pkiUrl: addresses.used.pki_url,
     }),
     productsFile: v.RESEAL_PRODUCTS_FILE,
+    workers: v.RESEAL_WORKERS,
     maxRequests: v.RESEAL_MAX_REQUESTS,
     shutdownMs: v.RESEAL_SHUTDOWN_SECONDS * 1000,
     logFormat: v.RESEAL_LOG_FORMAT,
+    logsProbes: v.RESEAL_LOG_PROBES,
+    retention: Object.freeze({
+      auditMs: v.RESEAL_AUDIT_RETENTION_DAYS * DAY_MS,
+      idempotencyMs: v.RESEAL_IDEMPOTENCY_RETENTION_DAYS * DAY_MS,
+    }),
   };
 }
 

@@ -42,6 +42,14 @@ export function integer(about: string, defaultValue: number, least: number, most
   };
 }
 
+export function flag(about: string): Variable<boolean> {
+  return {
+    ...{ about, example: 'true', defaultValue: false },
+    parse: (given) =>
+      given === 'true' || given === 'false' ? { value: given === 'true' } : { reason: 'must be true or false' },
+  };
+}
+
 export function optional<T>(about: string, example: string, parse: Parse<T>): Variable<T | undefined> {
   return { about, example, defaultValue: undefined, parse };
 }

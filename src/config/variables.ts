@@ -1,4 +1,5 @@
 // Every environment variable that Reseal reads: purpose, default, bounds and example.
+import { availableParallelism } from 'node:os';
 import {
   accountRule,
   addressOrRange,
@@ -6,6 +7,7 @@ import {
   anyText,
   databaseUrl,
   dnsServer,
+  flag,
   hostName,
   integer,
   list,
@@ -62,6 +64,10 @@ export const VARIABLES = {
   RESEAL_CALLBACKS_PER_ACCOUNT: integer('concurrent callbacks for one account', 32, 1, 10_000),
   RESEAL_CALLBACKS_PER_HOST: integer('concurrent callbacks to one host', 64, 1, 10_000),
   RESEAL_CALLBACK_RETENTION_DAYS: integer('days that settled callbacks are kept', 90, 1, 3_650),
+  // Three years; the audit of a public authority asks for two.
+  RESEAL_AUDIT_RETENTION_DAYS: integer('days that audit rows are kept', 1_095, 1, 36_500),
+  // A key counts for a day.
+  RESEAL_IDEMPOTENCY_RETENTION_DAYS: integer('days that idempotency keys are kept', 7, 1, 365),
   RESEAL_CALLBACK_ROTATION_HOURS: integer('hours that a replaced signing secret still signs', 24, 0, 8_760),
   RESEAL_CALLBACK_ALLOW: list(
     'private addresses callbacks may go to',
@@ -81,12 +87,15 @@ export const VARIABLES = {
   RESEAL_CA_ROOT_YEARS: integer('lifetime of a new root in years', 20, 1, 40),
   RESEAL_CA_ISSUING_YEARS: integer('lifetime of a new issuing authority in years', 10, 1, 20),
   RESEAL_PRODUCTS_FILE: optional('products of your own, as JSON', '/etc/reseal/products.json', anyText),
+  // More than four gain little on one database. 0 serves from a single process.
+  RESEAL_WORKERS: integer('processes that answer requests', Math.min(4, availableParallelism()), 0, 64),
   // A request holds at most one body and one database connection; this bounds memory under load.
   RESEAL_MAX_REQUESTS: integer('concurrent requests; beyond that the answer is service_busy', 512, 1, 100_000),
   // Kubernetes kills after 30 s by default.
   RESEAL_SHUTDOWN_SECONDS: integer('seconds that a shutdown waits for requests in progress', 20, 0, 3_600),
   RESEAL_LOG_FORMAT: optional('json for machines, text for people', 'json', logFormat),
   RESEAL_ENV_FILE: optional('file with further variables, as --env-file names it', '/etc/reseal/reseal.env', anyText),
+  RESEAL_LOG_PROBES: flag('log successful requests to /healthz, /readyz and /metrics too'),
 } as const satisfies Record<string, Variable<unknown>>;
 
 export type Values = { [Name in keyof typeof VARIABLES]: (typeof VARIABLES)[Name]['defaultValue'] };

@@ -22,6 +22,7 @@ export type ChosenErrorCode =
   | 'invalid_dcv_method'
   | 'unauthenticated_request'
   | 'api_key_disabled'
+  | 'account_suspended'
   | 'route_not_found'
   | 'order_not_found'
   | 'product_not_found'

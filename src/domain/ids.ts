@@ -39,6 +39,12 @@ export function idMaker(now: () => number, randomBytes: (count: number) => Uint8
 /** Lower bound of all ids created at `time` or later. Lets a query select a time range by id, without another column. */
 export const firstIdAt = (time: number): string => timeDigits(Math.max(0, time)).padEnd(TIME_DIGITS + 16, '0');
 
+/** When the id was made; undefined for a text that is no id. */
+export function timeOf(id: string): number | undefined {
+  if (!/^[0-7][0-9a-hjkmnp-tv-z]{25}$/.test(id)) return undefined;
+  return [...id.slice(0, TIME_DIGITS)].reduce((time, digit) => time * 32 + ALPHABET.indexOf(digit), 0);
+}
+
 /** `number` plus 1 plus a random number of half its length. */
 function stepped(number: Uint8Array, random: Uint8Array): Uint8Array {
   const sum = Uint8Array.from(number);

@@ -7,4 +7,6 @@ export interface Rate {
 export interface RateLimits {
   /** Takes a token and returns 0. If the bucket is empty, returns the milliseconds until the next token. */
   take(key: string, rate: Rate, now: number): Promise<number>;
+  /** Deletes buckets that were full again before that time, and so say nothing. Returns how many. */
+  deleteFull(before: number, limit: number): Promise<number>;
 }

@@ -13,6 +13,7 @@ import type {
   Revocations,
   RevokedSerials,
 } from './revocation/ports.ts';
+import type { FactsReader, Finder } from './support/ports.ts';
 import type { Proofs, WaitingCertificates } from './validation/ports.ts';
 
 /** Small secrets of the service itself, sealed at rest. */
@@ -29,8 +30,8 @@ export interface Settings {
   claim(name: SettingName, value: string): Promise<string>;
   put(name: SettingName, value: string): Promise<void>;
 }
-/** `addresses`: what goes into certificates and DNS records, as JSON (ADR 0040). */
-export type SettingName = 'mode' | 'last_write_probe' | 'addresses';
+/** `last_backup_at`: in milliseconds, written by the backup. `addresses`: in certificates and DNS records, as JSON (ADR 0040). */
+export type SettingName = 'mode' | 'last_write_probe' | 'last_backup_at' | 'addresses';
 
 export interface Repositories {
   readonly accounts: Accounts;
@@ -60,6 +61,8 @@ export interface Repositories {
   readonly signingGrants: SigningGrants;
   readonly idempotencyKeys: IdempotencyKeys;
   readonly blockedKeys: BlockedKeys;
+  readonly finder: Finder;
+  readonly facts: FactsReader;
 }
 
 export interface Store extends Repositories {

@@ -16,6 +16,7 @@ import type { PlaceOrder } from '../usecases/issuance/place-order.ts';
 import type { Reissue } from '../usecases/issuance/reissue-certificate.ts';
 import type { ShowOrders } from '../usecases/issuance/show-orders.ts';
 import { accountOperations } from './access/account.ts';
+import { auditOperation, type ListAudit } from './access/audit.ts';
 import { callbackOperations } from './callbacks/callback.ts';
 import { callbackTestOperation } from './callbacks/callback-test-operation.ts';
 import { deliveryOperations } from './callbacks/deliveries.ts';
@@ -53,8 +54,10 @@ export interface AppServices {
   readonly metrics: RequestMetrics & { text(): Promise<string> };
   readonly authenticate: AuthenticateCaller;
   readonly changeAccount: ChangeAccount;
+  readonly listAudit: ListAudit;
   /** Resolves once the store has made a write durable. */
-  readonly probeWrite: () => Promise<void>;
+  /** Throws `service_busy` unless the store takes durable writes and every sealed value has a key. */
+  readonly checkReady: () => Promise<void>;
 }
 
 interface Services extends AppServices, ValidationServices, RevocationOperations {
@@ -81,6 +84,7 @@ interface ServerOptions {
   readonly trustedProxies: readonly string[];
   readonly metricsToken: string | undefined;
   readonly maxRequests: number;
+  readonly logsProbes: boolean;
 }
 
 // Several times the size of a CSR with an RSA-8192 key and a hundred names.
@@ -96,7 +100,7 @@ const SOCKET_IDLE_MS = 90_000;
 const CONNECTIONS_PER_REQUEST = 16;
 
 export async function buildServer(services: Services, options: ServerOptions): Promise<Api> {
-  const record = requestRecorder(services.log, services.metrics);
+  const record = requestRecorder(services.log, services.metrics, options.logsProbes);
   const app = Fastify(fastifyOptions(services, options, record)).withTypeProvider<TypeBoxTypeProvider>();
   app.server.maxConnections = options.maxRequests * CONNECTIONS_PER_REQUEST;
 
@@ -109,7 +113,7 @@ export async function buildServer(services: Services, options: ServerOptions): P
   refuseUnknownRoutes(app, routes);
   await app.register(swagger, openApiDocument(options.publicUrl));
 
-  healthEndpoints(app, services.probeWrite);
+  healthEndpoints(app, services.checkReady);
   metricsEndpoint(app, services.metrics, options.metricsToken);
   referencePage(app);
   pkiEndpoints(app, (id) => services.authority.chainOf(id)[0]);
@@ -121,6 +125,7 @@ export async function buildServer(services: Services, options: ServerOptions): P
       authenticateRequests(api, services.authenticate);
       refuseUnknownRoutes(api, routes);
       accountOperations(api, services.changeAccount);
+      auditOperation(api, services.listAudit);
       reissueOperation(api, services.reissue, services.digestOf);
       callbackTestOperation(api, services.sendTestCallback);
       callbackOperations(api, services.callbacks);

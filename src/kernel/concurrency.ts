@@ -1,4 +1,5 @@
-// Concurrency within one process: a mutex per key, a fair semaphore, a map with bounded parallelism, and batches.
+// Concurrency within one process: a mutex per key, a fair semaphore, a map with bounded parallelism, batches, and calls
+// that are coalesced.
 
 export type KeyedMutex = <T>(key: string, work: () => Promise<T>) => Promise<T>;
 
@@ -95,4 +96,19 @@ export function batches(limit: number): InBatch {
         }
       });
     });
+}
+
+/** Runs `work` at once, then at most once per `everyMs`, the last time after the last call. */
+export function coalesce(work: () => void, everyMs: number): () => void {
+  let timer: NodeJS.Timeout | undefined;
+  let isDue = false;
+  return function call() {
+    isDue = timer !== undefined;
+    if (isDue) return;
+    work();
+    timer = setTimeout(() => {
+      timer = undefined;
+      if (isDue) call();
+    }, everyMs);
+  };
 }

@@ -1,6 +1,7 @@
 // Structured log: one JSON object per event, from a closed set of shapes. Secrets cannot reach a line because no shape
-// has a field for caller input: a request is logged by its route pattern, never by its URL, and only ids that exist in
-// the store are written. Messages of unexpected errors are masked.
+// has a field for free caller input: a request is logged by its route pattern, never by its URL; ids are written only in
+// the form in which the service makes them. The exception is the caller's own request id, bounded and printable. Messages
+// of unexpected errors are masked.
 
 export interface RequestLine {
   readonly event: 'request';
@@ -13,12 +14,109 @@ export interface RequestLine {
   readonly code: string;
   readonly ms: number;
   readonly account_id: string | null;
+  /** Of the caller; on 403 the one that was presented. */
   readonly key_id: string | null;
   readonly remote: string;
+  /** As the path or the answer names them. */
+  readonly order_id: string | null;
+  readonly certificate_id: string | null;
+  /** The request field that was refused. */
+  readonly field: string | null;
+  /** The caller's own X-Request-Id. */
+  readonly caller_request_id: string | null;
+}
+
+interface OrderFacts {
+  readonly account_id: string;
+  readonly order_id: string;
+  readonly certificate_id: string;
+}
+
+/** An issuance that no request waited for. */
+export interface IssuanceLine extends OrderFacts {
+  readonly event: 'issuance';
+  readonly serial_number: string;
+  readonly names: number;
+  /** Since it was requested. */
+  readonly waited_ms: number;
+}
+
+/** A check of a waiting certificate by schedule or on request. */
+export interface CheckLine extends OrderFacts {
+  readonly event: 'check';
+  readonly method: string | null;
+  readonly names: number;
+  readonly passed: number;
+  /** Kinds of failures, separated by blanks. */
+  readonly problems: string;
+  readonly tries: number;
+  /** `held`: the account is suspended, and nothing was checked. */
+  readonly outcome: 'issued' | 'waits' | 'given_up' | 'held';
+  readonly ms: number;
+}
+
+/** A scheduled revocation that was carried out. */
+export interface RevocationLine extends OrderFacts {
+  readonly event: 'revocation';
+  readonly reason: string;
+  readonly cause: string;
+  readonly late_ms: number;
+}
+
+export interface CrlLine {
+  readonly event: 'crl_published';
+  readonly issuer_id: string;
+  readonly shard: number;
+  readonly number: number;
+  readonly entries: number;
+  readonly changes: number;
+}
+
+export interface ResponderLine {
+  readonly event: 'ocsp_responder_made';
+  readonly issuer_id: string;
+  readonly serial_number: string;
+  readonly not_after: string;
+}
+
+export interface AttemptLine {
+  readonly event: 'callback_attempt';
+  readonly delivery_id: string;
+  readonly account_id: string;
+  readonly order_id: string;
+  readonly action: string;
+  readonly number: number;
+  readonly outcome: string;
+  readonly ms: number;
+}
+
+/** Old rows that a chore has deleted. */
+export interface PrunedLine {
+  readonly event: 'pruned';
+  readonly table: string;
+  readonly rows: number;
+}
+
+/** Lines like an earlier one that were left out within the time. */
+export interface RepeatedLine {
+  readonly event: 'repeated';
+  readonly of: 'error' | 'store_unavailable';
+  readonly times: number;
+  readonly within_ms: number;
+  readonly text: string;
 }
 
 export interface NoticeLine {
-  readonly event: 'store' | 'listening' | 'stopping' | 'stopped' | 'store_unavailable' | 'issuers_changed' | 'warning';
+  readonly event:
+    | 'store'
+    | 'listening'
+    | 'stopping'
+    | 'stopped'
+    | 'process_started'
+    | 'process_ended'
+    | 'store_unavailable'
+    | 'issuers_changed'
+    | 'warning';
   readonly text: string;
 }
 
@@ -35,20 +133,35 @@ export interface GaveUpLine {
 export interface ErrorLine {
   readonly event: 'error';
   readonly request_id: string | null;
+  /** The background job in which it came up; null for a request. */
+  readonly chore: string | null;
   readonly name: string;
   readonly code: string | null;
   readonly message: string;
   readonly stack: readonly string[];
 }
 
-export type LogLine = RequestLine | NoticeLine | GaveUpLine | ErrorLine;
+export type LogLine =
+  | RequestLine
+  | NoticeLine
+  | IssuanceLine
+  | CheckLine
+  | RevocationLine
+  | CrlLine
+  | ResponderLine
+  | AttemptLine
+  | GaveUpLine
+  | PrunedLine
+  | ErrorLine
+  | RepeatedLine;
 export type Log = (line: LogLine) => void;
 
-export function errorLine(error: unknown, requestId: string | null): ErrorLine {
+export function errorLine(error: unknown, requestId: string | null, chore: string | null = null): ErrorLine {
   const { name = 'Error', code, message = '', stack = '' } = error instanceof Error ? (error as Coded) : {};
   return {
     event: 'error',
     request_id: requestId,
+    chore,
     name,
     code: typeof code === 'string' ? code : null,
     message: mask(message),
@@ -69,8 +182,21 @@ export function mask(message: string): string {
     .slice(0, 500);
 }
 
-/** Lines of requests that end in one event-loop turn are written together; any other line is written at once. */
-export function logTo(stream: { write(text: string): unknown }, format: 'json' | 'text', now: () => number): Log {
+interface LogFormat {
+  readonly format: 'json' | 'text';
+  /** Names the process, where several share the stream. */
+  readonly process?: string | undefined;
+}
+
+/**
+ * Lines of requests that end in one event-loop turn are written together; any other line is written at once. Whole lines
+ * are written, so that those of several processes do not mix.
+ */
+export function logTo(
+  stream: { write(text: string): unknown },
+  { format, process: name }: LogFormat,
+  now: () => number,
+): Log {
   const render = format === 'json' ? asJson : asText;
   let pending = '';
   const flush = () => {
@@ -80,25 +206,33 @@ export function logTo(stream: { write(text: string): unknown }, format: 'json' |
   };
   process.on('exit', flush);
   return (line) => {
-    const text = `${render(line, new Date(now()).toISOString())}\n`;
+    const text = `${render(line, new Date(now()).toISOString(), name)}\n`;
     if (line.event === 'request' && pending === '') setImmediate(flush);
     pending += text;
-    if (line.event !== 'request') flush();
+    if (line.event !== 'request' || pending.length > MAX_PENDING) flush();
   };
 }
 
-const asJson = (line: LogLine, time: string): string => JSON.stringify({ time, ...line });
+/** A pipe takes this much in one piece (PIPE_BUF is 4 KiB): longer writes of several processes could mix. */
+const MAX_PENDING = 3_500;
 
-function asText(line: LogLine, time: string): string {
-  const at = time.slice(11, 19);
+const asJson = (line: LogLine, time: string, process?: string): string => JSON.stringify({ time, process, ...line });
+
+const wordsOf = ({ event: _, ...fields }: LogLine): string =>
+  Object.entries(fields)
+    .map(([name, value]) => `${name}=${value}`)
+    .join(' ');
+
+function asText(line: LogLine, time: string, process?: string): string {
+  const at = `${time.slice(11, 19)}${process === undefined ? '' : ` [${process}]`}`;
   switch (line.event) {
     case 'request':
       return `${at} ${line.status} ${line.method} ${line.route ?? '(no route)'} ${line.code} ${line.ms} ms`;
-    case 'callback_gave_up':
-      return `${at} ${line.event} ${line.action} ${line.delivery_id} of order ${line.order_id}, ${line.attempts} attempts`;
     case 'error':
       return `${at} error ${line.name}: ${line.message}\n    ${line.stack.join('\n    ')}`;
+    case 'repeated':
+      return `${at} ${line.of} ${line.times} more times: ${line.text}`;
     default:
-      return `${at} ${line.event} ${line.text}`;
+      return `${at} ${line.event} ${'text' in line ? line.text : wordsOf(line)}`;
   }
 }

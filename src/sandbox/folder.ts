@@ -64,6 +64,7 @@ const SANDBOX_FILES = [
   'reseal.db',
   'reseal.db-wal',
   'reseal.db-shm',
+  'reseal.db-turn',
   'seal.key',
   ...Object.values(ROOT_FILES),
   DRAFT,

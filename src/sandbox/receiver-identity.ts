@@ -5,6 +5,7 @@ import { pem } from '../domain/certificate/pem.ts';
 import type { AccountId } from '../domain/ids.ts';
 import type { Store } from '../domain/store.ts';
 import { DAY_MS } from '../kernel/durations.ts';
+import { byOperator } from '../usecases/access/audit.ts';
 import type { ManageAccess } from '../usecases/access/manage-access.ts';
 import type { PlaceOrder } from '../usecases/issuance/place-order.ts';
 
@@ -48,7 +49,7 @@ export async function receiverIdentity(tools: IdentityTools): Promise<ReceiverId
     accountId,
     productId: PRODUCT,
     alternativeId: null,
-    actor: 'cli',
+    actor: byOperator(accountId).actor,
     vouchesForNames: true,
     request: {
       commonName: RECEIVER_NAME,

@@ -9,6 +9,7 @@ import { MAX_CALLBACK_URL } from '../domain/egress/url.ts';
 import { Refusal } from '../domain/errors.ts';
 import type { AccountId } from '../domain/ids.ts';
 import type { Store } from '../domain/store.ts';
+import { byOperator } from '../usecases/access/audit.ts';
 import type { ManageAccess } from '../usecases/access/manage-access.ts';
 import type { ConfigureCallback } from '../usecases/callbacks/configure-callback.ts';
 import type { PlaceOrder } from '../usecases/issuance/place-order.ts';
@@ -105,7 +106,7 @@ async function placeDemoOrder({ placeOrder, accountId, makeCsr }: OrderSeeds, pr
     accountId,
     productId: id,
     alternativeId: alternativeIdOf(product),
-    actor: 'cli',
+    actor: byOperator(accountId).actor,
     vouchesForNames: true,
     request: {
       commonName,
@@ -139,7 +140,7 @@ export async function seedCallbacks(seeds: CallbackSeeds): Promise<SandboxAccoun
   const seeded: SandboxAccounts[number][] = [];
   for (const account of accounts) {
     const seed = isFirst ? DEMO_ACCOUNTS.find(({ name }) => name === account.name)?.callback : undefined;
-    const by = { accountId: account.id, actor: 'cli', requestId: null };
+    const by = byOperator(account.id);
     const before = await callbacks.show(account.id);
     if (before) await updatePort(callbacks, by, before, receiverUrl);
     else if (seed) await callbacks.save(by, { ...seed, url: receiverUrl, access_key: newAccessKey() });

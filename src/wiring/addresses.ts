@@ -18,7 +18,10 @@ import {
 import { type Config, listeningUrl, withAddresses } from '../config/config.ts';
 import { VARIABLES, type Values } from '../config/variables.ts';
 import type { Store } from '../domain/store.ts';
+import type { Log } from '../kernel/log.ts';
 import { type Diagnostic, EXIT, Problem } from '../kernel/problem.ts';
+import { auditLog, byOperator } from '../usecases/access/audit.ts';
+import type { App } from './app.ts';
 
 type Settings = Pick<Store, 'settings'>;
 const SETTING = 'addresses';
@@ -61,11 +64,11 @@ export async function recordedAddresses(store: Settings, config: Config, isIssui
 const readAddresses = async ({ settings }: Settings): Promise<AddressRecord | undefined> =>
   parseAddressRecord(await settings.get(SETTING));
 
-/** Why certificates of this service will be hard to verify; undefined if there is no reason. */
-export const addressWarning = ({ publicUrl, authority }: Config): string | undefined =>
-  publicUrl === undefined
-    ? `RESEAL_PUBLIC_URL is not set: certificates name ${authority.pkiUrl} for CRLs and OCSP, which other machines may not reach`
-    : undefined;
+export function warnOfAddresses({ publicUrl, authority }: Config, log: Log): void {
+  if (publicUrl !== undefined) return;
+  const text = `RESEAL_PUBLIC_URL is not set: certificates name ${authority.pkiUrl} for CRLs and OCSP, which other machines may not reach`;
+  log({ event: 'warning', text });
+}
 
 /** For a store that can be opened. Writes nothing. */
 export async function checkAddresses(config: Config): Promise<Diagnostic> {
@@ -91,7 +94,8 @@ export async function checkAddresses(config: Config): Promise<Diagnostic> {
   }
 }
 
-export function addressCommands(store: Settings & Pick<Store, 'transaction'>): AddressCommands {
+export function addressCommands({ store, now, newId }: Pick<App, 'store' | 'now' | 'newId'>): AddressCommands {
+  const audit = auditLog({ now, newId });
   async function recorded(from: Settings): Promise<AddressRecord> {
     const record = await readAddresses(from);
     if (record) return record;
@@ -115,8 +119,14 @@ export function addressCommands(store: Settings & Pick<Store, 'transaction'>): A
         const configured = { ...before.configured, ...parsed(given) };
         // A public URL that is derived stays as it is.
         const after = { configured, used: usedAddresses(configured, before.used.public_url) };
-        if (isConfirmed) await tx.settings.put(SETTING, JSON.stringify(after));
-        return changesBetween(before.used, after.used);
+        const changes = changesBetween(before.used, after.used);
+        if (!isConfirmed) return changes;
+        await tx.settings.put(SETTING, JSON.stringify(after));
+        for (const change of changes) {
+          const details = { before: change.before, after: change.after };
+          await audit(tx, byOperator(null), 'address:changed', change.name, details);
+        }
+        return changes;
       }),
   };
 }

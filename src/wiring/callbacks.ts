@@ -11,7 +11,6 @@ import type { AddressRule } from '../domain/egress/addresses.ts';
 import type { OutboundPolicy } from '../domain/egress/outbound.ts';
 import type { AccountId } from '../domain/ids.ts';
 import { EXIT, Problem } from '../kernel/problem.ts';
-import { testSlots } from '../usecases/callbacks/concurrency-limits.ts';
 import { type ConfigureCallback, configureCallback } from '../usecases/callbacks/configure-callback.ts';
 import { type SendTestCallback, sendTestCallback } from '../usecases/callbacks/send-test-callback.ts';
 import type { App } from './app.ts';
@@ -66,11 +65,7 @@ export function openCallbacks(
     policyFor,
     overlapMs: config.rotationMs,
     testRate: config.testRate,
-    acquireSlot: testSlots({
-      total: config.testsAtOnce,
-      perAccount: config.testsPerAccount,
-      perHost: config.testsPerHost,
-    }),
+    acquireSlot: app.peers.acquireTestSlot,
   };
   return {
     sendTestCallback: sendTestCallback(tools),

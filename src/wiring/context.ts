@@ -1,6 +1,7 @@
 // The commands' context, wired to the real services. The environment is read only when a command needs it, so that help
 // works with an invalid configuration.
 import { existsSync } from 'node:fs';
+import { finished } from 'node:stream/promises';
 import { type ImportedIssuer, readImportedIssuer } from '../adapters/ca/imported-issuer.ts';
 import { checkFolder, checkSealKey, checkTls } from '../adapters/doctor/files.ts';
 import { checkProducts } from '../adapters/doctor/products.ts';
@@ -18,9 +19,12 @@ import { announcement } from '../sandbox/announce.ts';
 import { addressCommands, checkAddresses, recordedAddresses } from './addresses.ts';
 import { type App, openApp } from './app.ts';
 import type { Running } from './serve.ts';
-import { storeName } from './start-up.ts';
+import { fewerWorkers, workersOf } from './shares.ts';
+import { requireAnyStore, requireNoForgottenStore, storeName } from './start-up.ts';
+import type { Supervised } from './supervisor.ts';
 
 const now = Date.now;
+const { stdout } = process;
 /** A terminal and a launcher may both forward the same signal; within this time it counts once. */
 const SAME_SIGNAL_MS = 500;
 // Longer than a connection waits to be accepted, too short to delay a restart noticeably.
@@ -46,16 +50,20 @@ function contextFor(invocation: Invocation, environment: Record<string, string |
     }
     return environment;
   }
-  const load = (log?: Log): Config => {
-    const { config, warnings } = readConfig(settings());
+  const load = (log?: Log, overrides: Environment = {}): Config => {
+    const { config, warnings } = readConfig({ ...settings(), ...overrides });
     for (const text of warnings) log?.({ event: 'warning', text });
     return config;
   };
-  const logAs = (format: 'json' | 'text') => logTo(process.stdout, format, now);
+  function loadAndReport(): Config {
+    const config = load();
+    report(`store ${storeName(config.database)}`);
+    return config;
+  }
+  const logAs = (format: 'json' | 'text', process?: string) => logTo(stdout, { format, process }, now);
   /** Log lines are dropped: stdout is for the command's output, and store failures reach the operator as errors. */
   async function withApp<T>(work: (app: App, config: Config) => Promise<T>): Promise<T> {
-    const config = load();
-    report(`store ${storeName(config)}`);
+    const config = loadAndReport();
     const app = await openApp(config, { now, log: () => {}, mustExist });
     try {
       return await work(app, config);
@@ -71,7 +79,14 @@ function contextFor(invocation: Invocation, environment: Record<string, string |
   return {
     now,
 
-    withAddresses: (work) => withApp(({ store }) => work(addressCommands(store))),
+    report: (line) => process.stderr.write(`${line}\n`),
+
+    async storeCommands() {
+      const { storeCommands } = await import('./store-commands.ts');
+      return storeCommands(loadAndReport(), now);
+    },
+
+    withAddresses: (work) => withApp((app) => work(addressCommands(app))),
 
     withRecords: (work) =>
       withAddressedApp(false, async (app, config) => {
@@ -110,35 +125,49 @@ function contextFor(invocation: Invocation, environment: Record<string, string |
         return await work(operateCloudKeys({ store, now, newId }));
       }),
 
-    withAuthorities: (work) =>
-      withApp(({ store, newId }) => {
-        const adopt = async (own: ImportedIssuer) => {
-          const pair = readImportedIssuer(own, now(), newId);
-          await store.transaction((tx) => tx.issuers.adopt(pair));
-          return pair[1];
-        };
-        const block = (fingerprints: readonly string[]) =>
-          store.transaction(async (tx) => {
-            for (const fingerprint of fingerprints) await tx.blockedKeys.add(fingerprint, 'imported', now());
-          });
-        return work({ list: () => store.issuers.listPublic(), adopt, block });
+    withSupport: (work) =>
+      withApp(async ({ store }) => {
+        const { findAnything } = await import('../usecases/support/find-anything.ts');
+        const { searchAudit } = await import('../usecases/support/search-audit.ts');
+        return await work({ findAnything: findAnything(store), searchAudit: searchAudit(store) });
       }),
 
-    async serve() {
-      const config = load();
-      const log = logAs(config.logFormat ?? 'json');
-      log({ event: 'store', text: storeName(config) });
-      const { serve } = await loadServe();
-      await untilSignal(log, () => serve(load(log), { now, log }));
+    withAuthorities: (work) =>
+      withApp(async ({ store, newId }) => {
+        const { manageAuthorities } = await import('../usecases/issuance/manage-authorities.ts');
+        const authorities = manageAuthorities({ store, now, newId });
+        const adopt = (own: ImportedIssuer) => authorities.adopt(readImportedIssuer(own, now(), newId));
+        return await work({ ...authorities, adopt });
+      }),
+
+    async serve(workers) {
+      const overrides = workers === undefined ? {} : { RESEAL_WORKERS: workers };
+      const asked = load(undefined, overrides);
+      const config = { ...asked, workers: workersOf(asked) };
+      const log = logAs(config.logFormat ?? 'json', config.workers > 0 ? 'supervisor' : undefined);
+      load(log, overrides);
+      if (config.workers < asked.workers) log({ event: 'warning', text: fewerWorkers(config) });
+      if (config.workers === 0) {
+        const { serve } = await loadServe();
+        return await untilSignal(
+          log,
+          noting(config, log, () => serve(config, { now, log })),
+        );
+      }
+      const { supervise } = await import('./supervisor.ts');
+      await untilSignal(
+        log,
+        noting(config, log, () => supervise(config, { now, log })),
+      );
     },
 
     async serveSandbox() {
       const config = load();
       const log = logAs(config.logFormat ?? 'text');
-      log({ event: 'store', text: storeName(config) });
       const { serveSandbox } = await loadSandbox();
       await untilSignal(log, async () => {
-        const running = await serveSandbox(load(log), { now, log });
+        const start = () => serveSandbox({ ...load(log), workers: 0 }, { now, log });
+        const running = await noting(config, log, start)();
         process.stdout.write(`${hints(announcement(running.sandbox, running.file, running.csrs))}\n`);
         return running;
       });
@@ -160,6 +189,18 @@ function contextFor(invocation: Invocation, environment: Record<string, string |
       return readSandboxFile(load().dataDir);
     },
 
+    async withBackups(work) {
+      const { backupCommands } = await import('./backup.ts');
+      const config = load();
+      if (mustExist) await requireAnyStore(config);
+      return await work(backupCommands(config, now));
+    },
+
+    hold: () => ({
+      announce: (snapshot) => void process.stdout.write(`${snapshot}\n`),
+      released: () => finished(process.stdin.resume()),
+    }),
+
     async sandboxWorld() {
       const { worldCommands } = await loadSandboxWorld();
       return worldCommands(load().dataDir, lockFolder);
@@ -168,6 +209,15 @@ function contextFor(invocation: Invocation, environment: Record<string, string |
     diagnose: () => diagnose(load, report),
   };
 }
+
+/** Logs which store a service uses, once it has started. */
+const noting =
+  <T>({ database }: Config, log: Log, start: () => Promise<T>) =>
+  async (): Promise<T> => {
+    const running = await start();
+    log({ event: 'store', text: storeName(database) });
+    return running;
+  };
 
 /** A command that opens the store twice reports it once. */
 function once(report: (text: string) => void): (text: string) => void {
@@ -184,7 +234,7 @@ async function diagnose(load: (log: Log) => Config, report: (text: string) => vo
   try {
     const warnings: string[] = [];
     config = load((line) => 'text' in line && warnings.push(line.text));
-    report(`store ${storeName(config)}`);
+    report(`store ${storeName(config.database)}`);
     const state = warnings.length === 0 ? 'ok' : 'warning';
     findings.push({ check: 'configuration', state, text: warnings.join(' ') || 'every variable is valid' });
   } catch (error) {
@@ -197,7 +247,8 @@ async function diagnose(load: (log: Log) => Config, report: (text: string) => vo
   findings.push(products.diagnostic, runtime, checkSm2(), ...files);
   // With a problem in the files, opening the store would only report it again.
   if (files.every(({ state }) => state !== 'problem')) {
-    const store = await checkStore(config.database, sealKeysOf(config.sealKey), now, products.longestDays);
+    const stores = await forgottenStore(config);
+    const store = stores ?? (await checkStore(config.database, sealKeysOf(config.sealKey), now, products.longestDays));
     findings.push(...store);
     const isInUse = store.some(({ check }) => check === 'issuers');
     if (isInUse) findings.push(await checkAddresses(config));
@@ -205,11 +256,23 @@ async function diagnose(load: (log: Log) => Config, report: (text: string) => vo
   return [...findings, await checkResolver(config.dnsServers)];
 }
 
+/** An unreachable database is reported by the check of the store itself. */
+async function forgottenStore(config: Config): Promise<Diagnostic[] | undefined> {
+  try {
+    await requireNoForgottenStore(config);
+  } catch (error) {
+    if (error instanceof Problem) {
+      return [{ check: 'store', state: 'problem', text: error.message, remedy: error.remedy }];
+    }
+  }
+  return undefined;
+}
+
 /**
  * Shuts down gracefully on the first signal, exits at once on a second one. Handlers are installed before anything
  * starts, so that an early signal does not kill a half-started service.
  */
-async function untilSignal(log: Log, start: () => Promise<Running>): Promise<void> {
+async function untilSignal(log: Log, start: () => Promise<Running | Supervised>): Promise<void> {
   const { promise: signalled, resolve } = Promise.withResolvers<void>();
   let firstAt = Number.POSITIVE_INFINITY;
   const onSignal = () => {
@@ -225,6 +288,9 @@ async function untilSignal(log: Log, start: () => Promise<Running>): Promise<voi
     process.exit(EXIT.bug);
   });
   const running = await start();
-  await signalled;
-  await running.stop(DRAIN_MS);
+  try {
+    await ('failed' in running ? Promise.race([signalled, running.outputClosed, running.failed]) : signalled);
+  } finally {
+    await running.stop(DRAIN_MS);
+  }
 }

@@ -18,10 +18,7 @@ export interface DeliveryServices {
 
 /** For retries, and for events that other instances left. */
 const POLL_MS = 1_000;
-const METRICS_MS = 15_000;
-const CLEANUP_MS = 60_000;
-const CLEANUP_BATCH = 500;
-const MAX_BATCHES = 100;
+const REPAIR_MS = 60_000;
 const ATTEMPT_MS = 15_000;
 
 interface Egress {
@@ -43,7 +40,14 @@ export function openDeliveries(
     policyFor: (accountId) => ({ ...policyFor(accountId), totalMs: ATTEMPT_MS }),
     limits: { total: config.atOnce, perAccount: config.perAccount, perHost: config.perHost },
     observer: {
-      ...{ attempted: metrics.attempted, firstAttempt: metrics.firstAttempt },
+      firstAttempt: metrics.firstAttempt,
+      attempted({ id, accountId, orderId, action }, { number, ms }, outcome) {
+        metrics.attempted(outcome);
+        log({
+          ...{ event: 'callback_attempt', delivery_id: id, account_id: accountId, order_id: orderId },
+          ...{ action, number, outcome, ms },
+        });
+      },
       gaveUp({ id, accountId, orderId, action }, attempts) {
         metrics.gaveUp();
         log({
@@ -52,16 +56,8 @@ export function openDeliveries(
         });
       },
     },
-    onError: logUnexpected(log),
+    onError: logUnexpected(log, 'deliver'),
   });
-
-  async function deleteExpired(): Promise<void> {
-    for (let batch = 0; batch < MAX_BATCHES; batch += 1) {
-      const before = now() - config.retentionMs;
-      const deleted = await store.transaction((tx) => tx.deliveries.deleteSettled(before, CLEANUP_BATCH));
-      if (deleted < CLEANUP_BATCH) return;
-    }
-  }
 
   return {
     dispatcher: {
@@ -70,10 +66,8 @@ export function openDeliveries(
     },
     deliveries: manageDeliveries(store, now, newId),
     deliveryChores: [
-      { everyMs: POLL_MS, run: () => dispatcher.poll() },
-      { everyMs: METRICS_MS, run: async () => metrics.queue(await store.deliveries.queueFacts(), now()) },
-      { everyMs: CLEANUP_MS, run: deleteExpired },
-      { everyMs: CLEANUP_MS, run: () => repairSchedules(store, now, config.schedule) },
+      { name: 'deliver', everyMs: POLL_MS, run: () => dispatcher.poll() },
+      { name: 'repair_schedules', everyMs: REPAIR_MS, run: () => repairSchedules(store, now, config.schedule) },
     ],
   };
 }

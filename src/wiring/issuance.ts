@@ -1,6 +1,7 @@
 // Opens issuance: products, the certificate authority, and the use cases over both. Commands that do not issue skip it,
 // because making the first issuers takes a second.
 import { createHmac } from 'node:crypto';
+import { availableParallelism } from 'node:os';
 import { openAuthority } from '../adapters/ca/authority.ts';
 import { readCsr } from '../adapters/ca/csr.ts';
 import { ensureIssuers } from '../adapters/ca/issuers.ts';
@@ -15,7 +16,6 @@ import type { Config } from '../config/config.ts';
 import { type Catalog, PRODUCTS } from '../domain/catalog/products.ts';
 import { type CertificateAuthority, ISSUER_KEY_TYPES, type Issuer } from '../domain/certificate/authority.ts';
 import type { Clock } from '../domain/clock.ts';
-import type { Store } from '../domain/store.ts';
 import { batches } from '../kernel/concurrency.ts';
 import { auditLog } from '../usecases/access/audit.ts';
 import { type UseCloudKey, useCloudKey } from '../usecases/cloud-keys/use-cloud-key.ts';
@@ -30,7 +30,9 @@ import { type ProveDomains, proveDomains } from '../usecases/validation/prove-do
 import { type ShowValidation, showValidation } from '../usecases/validation/show-validation.ts';
 import type { App } from './app.ts';
 import { logUnexpected } from './background.ts';
+import { issuanceObservers } from './issuance-observers.ts';
 import { openRevocation, type RevocationServices } from './revocation.ts';
+import { serviceSecrets } from './service-secrets.ts';
 import { openValidation, type ValidationNetwork } from './validation.ts';
 
 export interface Issuance extends RevocationServices {
@@ -48,31 +50,23 @@ export interface Issuance extends RevocationServices {
   /** Keyed digest of a text, so that a short access code cannot be brute-forced from it. */
   readonly digestOf: (text: string) => string;
   /**
-   * Periodic work: voids issuances of lost signers, activates imported issuers, deletes expired signing grants. Returns
-   * the number of voided issuances.
+   * Periodic work: voids issuances of lost signers, activates imported issuers. Returns the number of voided issuances.
    */
   readonly sweep: () => Promise<number>;
+  /** The part of `sweep` that every process needs: activates imported issuers. */
+  readonly takeUpIssuers: () => Promise<void>;
   /** Stops the worker threads. */
   readonly close: () => Promise<void>;
 }
 
-const FORGOTTEN_AT_ONCE = 1_000;
 /** P-256 takes 0.1 ms each: a turn of the event loop stays short. */
 const CSRS_PER_TURN = 64;
-const SERVICE_SECRET = 'cloud-key-secret';
-const SERVICE_SECRET_BYTES = 32;
-
-/** Keys the wrapping of cloud-held keys and the values of domain validation. Exists in the sealed store only. */
-export async function serviceSecret({ secrets }: Pick<Store, 'secrets'>): Promise<Uint8Array> {
-  const made = Buffer.from(randomBytes(SERVICE_SECRET_BYTES)).toString('base64');
-  return Buffer.from(await secrets.claim(SERVICE_SECRET, made), 'base64');
-}
 
 export const catalogOf = ({ productsFile }: Config): Catalog =>
   new Map([...PRODUCTS, ...readProductsFile(productsFile)].map((product) => [product.id, product]));
 
 export async function openIssuance(
-  { store, newId, log }: App,
+  { store, newId, log, metrics, peers }: App,
   config: Config,
   now: Clock,
   network?: ValidationNetwork,
@@ -92,19 +86,24 @@ export async function openIssuance(
   }
   await store.pkiAddresses.remember(config.authority.pkiUrl, now());
   const { publishCrls, ...revocation } = openRevocation(
-    { store, newId, log },
+    { store, newId, log, metrics },
     { products, issuers: () => issuers, keyTypes, now },
   );
-  const pool = workerPool();
-  const secret = await serviceSecret(store);
+  // The processes of one service share the cores.
+  const pool = workerPool({
+    threads: Math.max(1, Math.floor((availableParallelism() - 1) / Math.max(1, config.workers))),
+  });
+  const secretFor = await serviceSecrets(store);
+  const digestSecret = secretFor('request digest');
   const tools = {
-    ...openValidation(config, now, secret, network),
+    ...openValidation(config, now, secretFor('domain validation'), network),
     pendingMs: config.validation.pendingMs,
     random: Math.random,
-    onError: logUnexpected(log),
+    onError: logUnexpected(log, 'validate'),
+    ...issuanceObservers(log, metrics, now),
     store,
     authority,
-    keys: keyMaker(pool, secret),
+    keys: keyMaker(pool, secretFor('cloud-key wrapping')),
     products,
     now,
     newId,
@@ -130,13 +129,15 @@ export async function openIssuance(
     proveDomains: proveDomains({ ...tools, issue: issuePending(tools) }),
     showValidation: validation,
     show: showOrders(store, validation),
-    cloudKeys: useCloudKey({ ...tools, randomBytes }),
-    digestOf: (text) => createHmac('sha256', secret).update('request body ').update(text).digest('hex'),
+    cloudKeys: useCloudKey({ ...tools, randomBytes, withKeyLock: peers.withLock }),
+    digestOf: (text) => createHmac('sha256', digestSecret).update('request body ').update(text).digest('hex'),
+    takeUpIssuers,
     close: () => pool.close(),
     async sweep() {
       const voided = await voidLostIssuances(store, now, newId);
+      if (voided > 0)
+        log({ event: 'warning', text: `${voided} interrupted issuances were voided: reseal cert interrupted` });
       await takeUpIssuers();
-      await store.signingGrants.deleteExpired(now(), FORGOTTEN_AT_ONCE);
       return voided;
     },
   };

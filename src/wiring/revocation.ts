@@ -6,8 +6,9 @@ import { ocspResponders } from '../adapters/ca/status/ocsp-responders.ts';
 import { statusSigners } from '../adapters/ca/status/signers.ts';
 import type { Catalog } from '../domain/catalog/products.ts';
 import type { Issuer, IssuerKeyType } from '../domain/certificate/authority.ts';
+import type { Revocation } from '../domain/certificate/certificate.ts';
 import type { Clock } from '../domain/clock.ts';
-import type { PublishCrls } from '../domain/revocation/ports.ts';
+import type { CertificateRef, CrlHead, OcspResponder, PublishCrls } from '../domain/revocation/ports.ts';
 import { keyedMutex } from '../kernel/concurrency.ts';
 import { type ChangeRevocation, changeRevocation } from '../usecases/revocation/change-revocation.ts';
 import { type InterruptedIssuances, interruptedIssuances } from '../usecases/revocation/interrupted-issuances.ts';
@@ -45,16 +46,34 @@ interface RevocationSources {
 }
 
 export function openRevocation(
-  { store, newId, log }: Pick<App, 'store' | 'newId' | 'log'>,
+  { store, newId, log, metrics }: Pick<App, 'store' | 'newId' | 'log' | 'metrics'>,
   { products, issuers, keyTypes, now }: RevocationSources,
 ): OpenRevocation {
-  const onError = logUnexpected(log);
+  const onError = logUnexpected(log, 'publish_crls');
+  function onPublished({ issuerId, shard, number, entries }: CrlHead, changes: number): void {
+    metrics.crlPublished();
+    log({ event: 'crl_published', issuer_id: issuerId, shard, number, entries, changes });
+  }
+  function onMade({ issuerId, serial, notAfter }: OcspResponder): void {
+    const not_after = new Date(notAfter).toISOString();
+    log({ event: 'ocsp_responder_made', issuer_id: issuerId, serial_number: serial, not_after });
+  }
+  function onRevoked(
+    { accountId, orderId, certificateId }: CertificateRef,
+    { reason, cause, dueAt }: Revocation,
+  ): void {
+    metrics.revoked(reason);
+    log({
+      ...{ event: 'revocation', account_id: accountId, order_id: orderId, certificate_id: certificateId },
+      ...{ reason, cause, late_ms: now() - dueAt },
+    });
+  }
   const signers = statusSigners(issuers, keyTypes);
   const withLock = keyedMutex();
-  const crls = crlPublisher({ store, now, signers, withLock });
+  const crls = crlPublisher({ store, now, signers, withLock, onPublished });
   const publishCrls: PublishCrls = (refs) => crls.publish(refs).catch(onError);
   const tools = { store, now, newId, products, publishCrls };
-  const responders = ocspResponders({ store, now, withLock, onError });
+  const responders = ocspResponders({ store, now, withLock, onError: logUnexpected(log, 'renew_responders'), onMade });
   return {
     publishCrls,
     crls,
@@ -64,9 +83,9 @@ export function openRevocation(
     interrupted: interruptedIssuances(tools),
     answerOcsp: answerOcsp({ store, now, signers, responders }),
     revocationChores: [
-      { everyMs: DUE_MS, run: () => runDueRevocations(tools) },
-      { everyMs: CRLS_MS, run: () => crls.publishDue() },
-      { everyMs: RESPONDERS_MS, run: () => responders.renewDue(signers().values()) },
+      { name: 'revoke', everyMs: DUE_MS, run: () => runDueRevocations(tools, onRevoked) },
+      { name: 'publish_crls', everyMs: CRLS_MS, run: () => crls.publishDue() },
+      { name: 'renew_responders', everyMs: RESPONDERS_MS, run: () => responders.renewDue(signers().values()) },
     ],
   };
 }

@@ -1,18 +1,46 @@
-// Serves an open app over HTTP, with its background work, until stopped. sandbox.ts serves the sandbox.
+// Serves an open app over HTTP, with its background work, until stopped: in one process, or as parts that processes share.
+// sandbox.ts serves the sandbox.
 import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Config } from '../config/config.ts';
 import type { Api } from '../http/front/api.ts';
 import { buildServer } from '../http/server.ts';
-import { addressWarning, claimAddresses } from './addresses.ts';
-import { type App, type ClockAndLog, openApp } from './app.ts';
-import { type Chore, logUnexpected, runPeriodically } from './background.ts';
+import type { Dispatcher } from '../usecases/callbacks/deliver-callbacks.ts';
+import { claimAddresses, warnOfAddresses } from './addresses.ts';
+import { type App, type ClockAndLog, openApp, type Surroundings } from './app.ts';
+import { type Chore, runPeriodically } from './background.ts';
 import { type CallbackServices, openCallbacks } from './callbacks.ts';
+import { announceInstance } from './instance.ts';
 import { type Issuance, openIssuance } from './issuance.ts';
-import { claimMode, listenProblem, readTls } from './start-up.ts';
+import { retentionChores } from './retention.ts';
+import { claimMode, listenProblem, readTls, warnOfSandboxRules } from './start-up.ts';
 
 const SWEEP_MS = 10_000;
 const VALIDATE_MS = 2_000;
+
+type Services = Issuance & CallbackServices;
+
+export interface Opened extends AsyncDisposable {
+  readonly app: App;
+  readonly services: Services;
+  /** With the addresses that the store has recorded. */
+  readonly config: Config;
+}
+
+export interface Listening {
+  /** Where it listens, which callers may know by another URL. */
+  readonly address: string;
+  readonly url: string;
+  readonly server: Api['server'];
+  /** Fails /readyz for `drainMs`, then completes requests in progress within the configured time. */
+  close(drainMs: number): Promise<void>;
+}
+
+export interface Background {
+  readonly dispatcher: Dispatcher;
+  /** Resolves once chores and attempts have ended; attempts that take too long are canceled and released. */
+  stop(): Promise<void>;
+}
 
 export interface Running {
   readonly url: string;
@@ -22,27 +50,56 @@ export interface Running {
 }
 
 /** Refuses a sandbox's data folder, because its keys are in plain text in sandbox.json. */
-export async function serve(configured: Config, { now, log }: ClockAndLog): Promise<Running> {
+export async function openService(configured: Config, surroundings: Surroundings): Promise<Opened> {
   await using onFailure = new AsyncDisposableStack();
-  const app = await openApp(configured, { now, log });
+  const { now } = surroundings;
+  const app = await openApp(configured, surroundings);
   onFailure.defer(() => app.close());
   await claimMode(app.store, 'serve', configured);
   const config = await claimAddresses(app.store, configured);
-  const warning = addressWarning(config);
-  if (warning !== undefined) log({ event: 'warning', text: warning });
-  if (config.callbacks.sandboxAllow.length > 0) {
-    log({
-      event: 'warning',
-      text: 'RESEAL_SANDBOX_ALLOW has no effect outside the sandbox; see RESEAL_CALLBACK_ALLOW',
-    });
-  }
   const issuance = await openIssuance(app, config, now);
-  const running = await serveApp(app, { ...issuance, ...openCallbacks(app, config, now) }, config);
+  onFailure.defer(() => issuance.close());
+  const services = { ...issuance, ...openCallbacks(app, config, now) };
+  const opened = onFailure.move();
+  return { app, services, config, [Symbol.asyncDispose]: () => opened.disposeAsync() };
+}
+
+/** The whole service in this process. */
+export async function serve(configured: Config, surroundings: ClockAndLog): Promise<Running> {
+  warnOfSandboxRules(configured, surroundings.log);
+  await using onFailure = new AsyncDisposableStack();
+  const { app, services, config } = onFailure.use(await openService(configured, surroundings));
+  warnOfAddresses(config, surroundings.log);
+  const running = await serveApp(app, services, config);
   onFailure.move();
   return running;
 }
 
-export async function serveApp(app: App, services: Issuance & CallbackServices, config: Config): Promise<Running> {
+export async function serveApp(app: App, services: Services, config: Config): Promise<Running> {
+  await using onFailure = new AsyncDisposableStack();
+  const instance = onFailure.use(await announceInstance(app));
+  const { address, url, server, close } = await listen(app, services, config);
+  onFailure.move();
+  app.log({ event: 'listening', text: `${address} as ${url}` });
+  const background = runBackground(app, services, config);
+  return {
+    url,
+    server,
+    async stop(drainMs = 0) {
+      app.log({ event: 'stopping', text: 'finishing requests in progress' });
+      const closed = close(drainMs);
+      await sleep(drainMs);
+      await Promise.all([closed, background.stop()]);
+      await services.close();
+      await instance[Symbol.asyncDispose]();
+      await app.close();
+      app.log({ event: 'stopped', text: 'all requests are finished or refused' });
+    },
+  };
+}
+
+/** Answers requests, without background work. */
+export async function listen(app: App, services: Services, config: Config): Promise<Listening> {
   let address = '';
   const publicUrl = () => config.publicUrl ?? address;
   const server = await buildServer(
@@ -54,42 +111,54 @@ export async function serveApp(app: App, services: Issuance & CallbackServices, 
       trustedProxies: config.trustedProxies,
       metricsToken: config.metricsToken,
       maxRequests: config.maxRequests,
+      logsProbes: config.logsProbes,
     },
   );
+  await services.crls.makeDue();
   const { host, port } = config;
   await server.listen({ host, port }).catch((error) => {
     throw listenProblem(error, host, port);
   });
   address = `${config.tls ? 'https' : 'http'}://${urlHost(host)}:${(server.server.address() as AddressInfo).port}`;
-  app.log({ event: 'listening', text: `${address} as ${publicUrl()}` });
-  const chores: Chore[] = [
-    { everyMs: SWEEP_MS, run: services.sweep },
-    { everyMs: VALIDATE_MS, run: services.proveDomains.proveDue },
-    ...services.deliveryChores,
-    ...services.revocationChores,
-  ];
-  const background = runPeriodically(chores, logUnexpected(app.log));
-  app.store.onEventsCommitted(services.dispatcher.wake);
-  services.dispatcher.wake();
   return {
+    address,
     url: publicUrl(),
     server: server.server,
-    async stop(drainMs = 0) {
-      app.log({ event: 'stopping', text: 'finishing requests in progress' });
+    async close(drainMs) {
       server.drain.isDraining = true;
       await sleep(drainMs);
       const deadline = setTimeout(() => server.server.closeAllConnections(), config.shutdownMs);
-      const delivered = services.dispatcher.stop(config.shutdownMs);
       await server.close();
       clearTimeout(deadline);
-      await delivered;
-      await background.stop();
-      await services.close();
-      await app.close();
-      app.log({ event: 'stopped', text: 'all requests are finished or refused' });
     },
   };
 }
+
+/** The dispatcher and all chores: once per service. */
+export function runBackground(app: App, services: Services, config: Config): Background {
+  const { dispatcher } = services;
+  const chores: Chore[] = [
+    { name: 'sweep', everyMs: SWEEP_MS, run: services.sweep },
+    { name: 'validate', everyMs: VALIDATE_MS, run: services.proveDomains.proveDue },
+    ...services.deliveryChores,
+    ...services.revocationChores,
+    ...retentionChores(app, config),
+  ];
+  const periodic = runPeriodically(chores, app.log);
+  app.store.onEventsCommitted(dispatcher.wake);
+  dispatcher.wake();
+  return {
+    dispatcher,
+    async stop() {
+      await dispatcher.stop(config.shutdownMs);
+      await periodic.stop();
+    },
+  };
+}
+
+/** What a process needs to do that only answers requests. */
+export const keepUpToDate = ({ log }: App, { takeUpIssuers }: Services): { stop(): Promise<void> } =>
+  runPeriodically([{ name: 'take_up_issuers', everyMs: SWEEP_MS, run: takeUpIssuers }], log);
 
 /** Replaces a wildcard address, which callers cannot connect to, with localhost. */
 function urlHost(host: string): string {

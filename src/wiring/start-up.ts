@@ -1,12 +1,14 @@
 // Start-up checks and their error messages: data folder, database, TLS files, port, and a data folder that belongs to the
 // other mode.
 import { existsSync, mkdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { createSecureContext } from 'node:tls';
 import { lockFolder } from '../adapters/store/engine/folder-lock.ts';
-import { pendingMigrationsAt } from '../adapters/store/store.ts';
+import { type DatabaseLocation, isInUse, pendingMigrationsAt } from '../adapters/store/store.ts';
 import type { Config } from '../config/config.ts';
 import { Refusal } from '../domain/errors.ts';
 import type { Store } from '../domain/store.ts';
+import type { Log } from '../kernel/log.ts';
 import { EXIT, Problem } from '../kernel/problem.ts';
 
 const codeOf = (error: unknown): string => (error as NodeJS.ErrnoException).code ?? 'unknown error';
@@ -24,37 +26,43 @@ export function makeFolder(folder: string): void {
   }
 }
 
+const NO_STORE =
+  'Name the data folder of the service in RESEAL_DATA_DIR, or its settings with --env-file FILE. A new store is created by: reseal serve';
+
 /** Creates nothing. Throws a Problem unless there is a store of this version, with its seal key. */
 export async function requireStore(config: Config): Promise<void> {
   const { database, sealKey } = config;
-  const remedy =
-    'Name the data folder of the service in RESEAL_DATA_DIR, or its settings with --env-file FILE. A new store is created by: reseal serve';
-  if (database.kind === 'sqlite' && !existsSync(database.file)) {
-    throw new Problem(EXIT.configuration, `there is no store here: ${database.file} does not exist`, remedy);
-  }
+  const pending = await requireAnyStore(config);
   if (sealKey.kind === 'file' && !existsSync(sealKey.file)) {
-    throw new Problem(EXIT.configuration, `the seal key ${sealKey.file} does not exist`, remedy);
-  }
-  const pending = await pendingMigrationsAt(database).catch((error) => {
-    throw storeProblem(error, config);
-  });
-  if (pending === undefined) {
-    throw new Problem(EXIT.configuration, `there is no store here: ${storeName(config)} is empty`, remedy);
+    throw new Problem(EXIT.configuration, `the seal key ${sealKey.file} does not exist`, NO_STORE);
   }
   if (pending > 0) {
     throw new Problem(
       EXIT.store,
-      `${storeName(config)} is of an older version: ${pending} migrations are pending, and only a start applies them`,
+      `${storeName(database)} is of an older version: ${pending} migrations are pending, and only a start applies them`,
       'Back up the store, then start this version: reseal serve',
     );
   }
 }
 
+/** Creates nothing. Throws a Problem unless there is a store, of this or an older version; returns its pending migrations. */
+export async function requireAnyStore(config: Config): Promise<number> {
+  const { database } = config;
+  if (database.kind === 'sqlite' && !existsSync(database.file)) {
+    throw new Problem(EXIT.configuration, `there is no store here: ${database.file} does not exist`, NO_STORE);
+  }
+  const pending = await pendingMigrationsAt(database).catch((error) => {
+    throw storeProblem(error, config);
+  });
+  if (pending !== undefined) return pending;
+  throw new Problem(EXIT.configuration, `there is no store here: ${storeName(database)} is empty`, NO_STORE);
+}
+
 /** Where the store is, without credentials. */
-export function storeName({ database }: Config): string {
+export function storeName(database: DatabaseLocation): string {
   if (database.kind === 'sqlite') return database.file;
-  const { protocol, host, pathname } = new URL(database.url);
-  return `${protocol}//${host}${pathname}`;
+  const { host, pathname } = new URL(database.url);
+  return `postgres://${host}${pathname}`;
 }
 
 /** Returns a Problem for an unavailable database; returns any other error, which is a bug, unchanged. */
@@ -74,6 +82,19 @@ export function storeProblem(error: unknown, { database, dataDir }: Config): unk
         'Check that it is running and that RESEAL_DATABASE_URL has the right host, database, user and password.',
         { cause },
       );
+}
+
+/** Throws a Problem for an empty PostgreSQL beside a populated embedded database: it would become a new authority. */
+export async function requireNoForgottenStore({ database, dataDir }: Config): Promise<void> {
+  const file = join(dataDir, 'reseal.db');
+  if (database.kind === 'sqlite' || !existsSync(file)) return;
+  if ((await isInUse(database)) || !(await isInUse({ kind: 'sqlite', file }))) return;
+  const { host, pathname } = new URL(database.url);
+  throw new Problem(
+    EXIT.configuration,
+    `PostgreSQL at ${host}${pathname} is empty, and ${file} has data: starting would create a new root`,
+    'Copy the data first, with RESEAL_DATABASE_URL unset: reseal store copy --to postgres://… . To begin anew, move the file away.',
+  );
 }
 
 /** Binds the store to a mode on first use. Throws a Problem if it is bound to the other one. */
@@ -123,6 +144,14 @@ export function lockSandbox({ database, dataDir }: Config): { release(): void } 
     `a sandbox is already running in ${dataDir}`,
     'Stop it first, or choose another folder with RESEAL_DATA_DIR and another port with RESEAL_PORT.',
   );
+}
+
+export function warnOfSandboxRules({ callbacks }: Config, log: Log): void {
+  if (callbacks.sandboxAllow.length === 0) return;
+  log({
+    event: 'warning',
+    text: 'RESEAL_SANDBOX_ALLOW has no effect outside the sandbox; see RESEAL_CALLBACK_ALLOW',
+  });
 }
 
 export function readTls({ certFile, keyFile }: { certFile: string; keyFile: string }): { cert: string; key: string } {

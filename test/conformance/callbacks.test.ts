@@ -203,20 +203,6 @@ for (const engine of await bothEngines()) {
       await assert.rejects(stranger.callbacks.find('a'), SealBroken);
       await stranger.close();
     });
-
-    test('after a rotation secrets open with the old key, are resealed when read, and then no longer need it', async () => {
-      const location = await engine.newLocation();
-      const store = await fresh(location);
-      await store.callbacks.save(settings('a'));
-      await store.close();
-      const newer = newSealKey();
-      const rotated = await openAt(location, [newer, key]);
-      assert.deepEqual(clear(await rotated.callbacks.find('a')), clear(settings('a')));
-      await rotated.close();
-      const afterwards = await openAt(location, [newer]);
-      const found = await afterwards.callbacks.find('a').finally(() => afterwards.close());
-      assert.deepEqual(clear(found), clear(settings('a')));
-    });
   });
 
   describe(`rate limits in ${engine.name}`, () => {

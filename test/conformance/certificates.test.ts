@@ -56,19 +56,29 @@ for (const engine of await bothEngines()) {
       assert.equal(await certificates.findCurrent('b', 'c1'), undefined);
     });
 
-    testStore('an order is found with its current certificate, by its account only', async (store) => {
-      const { certificates, orders } = store;
-      assert.deepEqual(await orders.findWithCurrent('a', 'o'), { order: await orders.find('a', 'o'), current: null });
+    testStore('an order is found with what its reissue needs, by its account only', async (store) => {
+      const { certificates, orders, proofs } = store;
+      const nothing = { current: null, proofs: new Map() };
+      assert.deepEqual(await orders.findForReissue('a', 'o', []), { order: order('o'), ...nothing });
       await certificates.insert(issued('c1', { version: 7, commonName: ODD, names: [ODD, 'x'] }));
-      const before = await orders.find('a', 'o');
-      assert.ok(before);
-      await orders.save({ ...before, currentCertificateId: 'c1' });
-      assert.deepEqual(await orders.findWithCurrent('a', 'o'), {
-        order: await orders.find('a', 'o'),
-        current: await certificates.findCurrent('a', 'c1'),
-      });
-      assert.equal(await orders.findWithCurrent('b', 'o'), undefined);
-      assert.equal(await orders.findWithCurrent('a', 'nothing'), undefined);
+      await orders.save(order('o', { currentCertificateId: 'c1' }));
+      await proofs.record('a', ODD, 'dns', NOW);
+      await proofs.record('a', 'asked', 'file', NOW - 1);
+      await proofs.record('a', 'asked', 'dns', NOW - 2);
+      await proofs.record('a', 'another', 'dns', NOW);
+      await proofs.record('b', 'x', 'operator', NOW);
+      const found = (await orders.findForReissue('a', 'o', ['asked', 'nothing', 'asked', 'a\0b', '\ud800']))!;
+      assert.deepEqual(found.order, await orders.find('a', 'o'));
+      assert.deepEqual(found.current, await certificates.findCurrent('a', 'c1'));
+      const methods = (name: string) => found.proofs.get(name)?.map(({ method, validatedAt }) => [method, validatedAt]);
+      assert.deepEqual([...found.proofs.keys()].sort(), [ODD, 'asked'].sort());
+      assert.deepEqual(methods(ODD), [['dns', NOW]]);
+      assert.deepEqual(methods('asked')?.sort(), [
+        ['dns', NOW - 2],
+        ['file', NOW - 1],
+      ]);
+      assert.equal(await orders.findForReissue('b', 'o', []), undefined);
+      assert.equal(await orders.findForReissue('a', 'nothing', []), undefined);
     });
 
     testStore('serial numbers are unique, and so are versions within an order', async ({ certificates, orders }) => {

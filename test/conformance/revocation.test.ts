@@ -229,26 +229,41 @@ for (const engine of await bothEngines()) {
       ]);
     });
 
-    test('a responder key is resealed under the newest seal key when it is read', async () => {
-      const location = await engine.newLocation();
-      const [old, newest] = [newSealKey(), newSealKey()];
-      const responder = { serial: 'aa', issuerId: ISSUER, notBefore: NOW, notAfter: NOW + 9 };
-      const whole = { ...responder, certificate: Buffer.from('c'), privateKey: Buffer.from('k') };
-      const withKeys = async <T>(keys: (typeof old)[], work: (store: OpenStore) => Promise<T>): Promise<T> => {
-        const store = await openStore(location, sealerWith(keys), () => NOW);
-        return await work(store).finally(() => store.close());
-      };
-      await withKeys([old], async ({ issuers, ocspResponders }) => {
-        await issuers.claim(pairOf('x'));
-        await ocspResponders.prepare(responder, NOW);
-        await ocspResponders.finish(whole);
-      });
-      for (const keys of [[newest, old], [newest]]) {
-        assert.deepEqual(
-          await withKeys(keys, (store) => store.ocspResponders.current(ISSUER, Number.MAX_SAFE_INTEGER)),
-          whole,
-        );
-      }
+    testStore('a serial number without a certificate is revoked, and its reason may become graver', async (store) => {
+      const { revokedSerials } = store;
+      const orphan = revoked(200, { certificateId: null });
+      await revokedSerials.insert(orphan);
+      await revokedSerials.insert(revoked(1));
+      const { serial } = orphan;
+      assert.equal((await revokedSerials.statusOf(ISSUER, serial)).kind, 'revoked');
+      await revokedSerials.changeReasonOf({ ...orphan, reason: 'key_compromise' });
+      await revokedSerials.changeReasonOf({ ...revoked(1), reason: 'key_compromise' });
+      assert.deepEqual(
+        await revokedSerials.reasonsOf(ISSUER, [orphan, revoked(1), revoked(2)]),
+        new Map([
+          [serial, 'key_compromise'],
+          [serialOf(1), 'superseded'],
+        ]),
+      );
+      const ref = { accountId: 'a', orderId: 'o', certificateId: 'c2' };
+      assert.deepEqual(
+        [await revokedSerials.ownerOf(ISSUER, serialOf(2)), await revokedSerials.ownerOf(ISSUER, serial)],
+        [ref, undefined],
+      );
+      assert.equal(await revokedSerials.ownerOf('x-root', serialOf(2)), undefined);
+    });
+
+    testStore('a CRL that was published before is adopted unless a later one is stored', async ({ crls }) => {
+      assert.equal(await crls.adopt(list(5)), true);
+      assert.deepEqual(
+        [await crls.adopt(list(5)), await crls.adopt(list(4)), await crls.adopt(list(6))],
+        [false, false, true],
+      );
+      assert.deepEqual([(await crls.find(LIST))?.number, [...((await crls.find(LIST))?.der ?? [])]], [6, [6]]);
+      await crls.makeDue(NOW - 5);
+      assert.equal((await crls.head(LIST))?.thisUpdate, NOW - 5);
+      await crls.makeDue(NOW - 1);
+      assert.equal((await crls.head(LIST))?.thisUpdate, NOW - 5, 'never moved forward');
     });
 
     testStore('addresses are listed by last use', async ({ pkiAddresses }) => {

@@ -7,7 +7,7 @@ import { openEngine } from '../../src/adapters/store/engine/engine.ts';
 import { type Migration, migrate, readMigrations } from '../../src/adapters/store/engine/migrations.ts';
 import { engineAt } from '../../src/adapters/store/store.ts';
 import { readConfig } from '../../src/config/config.ts';
-import { newUsedFolder, TestApp } from '../support/app.ts';
+import { newFolder, newUsedFolder, TestApp } from '../support/app.ts';
 import { newCloudKey } from '../support/cloud-keys.ts';
 import { bothEngines } from '../support/engines.ts';
 import { body, newOrder, reissue, show } from '../support/orders.ts';
@@ -71,7 +71,7 @@ for (const engine of await bothEngines()) {
       const location = await engine.newEmptyLocation();
       const environment: Record<string, string> =
         location.kind === 'postgresql' ? { RESEAL_DATABASE_URL: location.url } : {};
-      await using app = new TestApp(await newUsedFolder());
+      await using app = new TestApp(location.kind === 'postgresql' ? newFolder() : await newUsedFolder());
       await app.start(environment);
       // Statements that the instance has prepared must survive the change of their tables.
       await work(app);

@@ -7,11 +7,10 @@ import { newSealKey, sealerWith } from '../../src/adapters/seal/seal.ts';
 import { openEngine } from '../../src/adapters/store/engine/engine.ts';
 import type { Db } from '../../src/adapters/store/engine/schema.ts';
 import { engineAt, type OpenStore, openStore } from '../../src/adapters/store/store.ts';
-import type { UnsignedHalf } from '../../src/domain/certificate/certificate.ts';
 import type { WaitingCertificate } from '../../src/domain/validation/ports.ts';
 import { bothEngines } from '../support/engines.ts';
 import { certificate, EVERY_BYTE, NOW, ODD, order, pairOf, preparation, prepared, voided } from '../support/records.ts';
-import { finished, HOLDS, signed } from '../support/signings.ts';
+import { finished, HOLDS, half, signed } from '../support/signings.ts';
 
 const key = newSealKey();
 
@@ -26,9 +25,6 @@ const FULL: Partial<WaitingCertificate> = {
     '*.example.com': { at: 0, of: 'caa', problem: 'caa_forbidden', reason: { en: '', zh: '' } },
   },
 };
-const half = (serial: string): UnsignedHalf => ({
-  ...{ escrowedKeyId: 'e', serial, toBeSigned: EVERY_BYTE, envelope: EVERY_BYTE },
-});
 const idsOf = (rows: readonly Pick<WaitingCertificate, 'certificateId'>[]) =>
   rows.map(({ certificateId }) => certificateId);
 

@@ -103,8 +103,8 @@ test('an expired key is refused', async () => {
 
 test('output of the commands', async () => {
   const { out } = await reseal(['account', 'list'], settings);
-  assert.match(out, /^ID +KIND +LOCALE +CREATED +NAME$/m);
-  assert.match(out, new RegExp(`^${account.id}  standard  zh-CN   \\d{4}-\\S+Z  Acme 有限公司$`, 'm'));
+  assert.match(out, /^ID +KIND +LOCALE +CREATED +STATE +NAME$/m);
+  assert.match(out, new RegExp(`^${account.id}  standard  zh-CN   \\d{4}-\\S+Z  active  Acme 有限公司$`, 'm'));
   const page = await json('account', 'list', '--limit', '1');
   assert.deepEqual(await json('account', 'list', '--after', page.accounts[0].id), { accounts: [] });
 });

@@ -1,16 +1,23 @@
 // A short run of the callback-kill campaign: enough kills to notice that the campaign, or what it checks, is broken. The
 // full one is `npm run campaign -- callback-kill`.
 import assert from 'node:assert/strict';
-import { CALLBACK_KILL_ENGINES, killDuringCallbacks } from '../../campaigns/callback-kill.ts';
+import { CALLBACK_KILL_INSTANCES, killDuringCallbacks } from '../../campaigns/callback-kill.ts';
 import type { EngineName } from '../../campaigns/kill.ts';
 import { rule } from '../support/contract.ts';
 
+/** On SQLite as several processes, on PostgreSQL as several instances. */
+const WORKERS: Readonly<Record<EngineName, number>> = { SQLite: 2, PostgreSQL: 0 };
 const PLAN = { certificates: 200, kills: 5, seed: 20_261_115 };
 
-for (const [engine, instances] of Object.entries(CALLBACK_KILL_ENGINES) as [EngineName, number][]) {
+for (const [engine, instances] of Object.entries(CALLBACK_KILL_INSTANCES) as [EngineName, number][]) {
   rule('delivery 2', 'An event is delivered at least once, however often the process dies', async (context) => {
     const print = (line: string) => context.diagnostic(`${engine}: ${line}`);
-    const { broken, ...counts } = await killDuringCallbacks(engine, { ...PLAN, instances, print });
+    const { broken, ...counts } = await killDuringCallbacks(engine, {
+      ...PLAN,
+      instances,
+      workers: WORKERS[engine],
+      print,
+    });
     print(JSON.stringify(counts));
     assert.deepEqual(broken, []);
     assert.equal(counts.kills, PLAN.kills);

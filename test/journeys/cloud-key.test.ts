@@ -1,5 +1,6 @@
 // The operator lists the keys that the service holds for an account, and destroys one.
 import assert from 'node:assert/strict';
+import { userInfo } from 'node:os';
 import { test } from 'node:test';
 import { startApp } from '../support/app.ts';
 import { authorize, newCloudKey } from '../support/cloud-keys.ts';
@@ -47,5 +48,5 @@ test('keys are listed without their secrets, and destroyed only after confirmati
   assert.equal(refused.status, 400, 'a running service refuses the key at once');
   const entries = await app.app.store.audit.listOf(accountId, { limit: 100 });
   const { actor, subject } = entries.find(({ action }) => action === 'cloud-key:destroyed')!;
-  assert.deepEqual([actor, subject], ['cli', held.id]);
+  assert.deepEqual([actor, subject], [`cli:${userInfo().username}`, held.id]);
 });

@@ -70,7 +70,7 @@ test('after a run of the service every check is ok', async () => {
     findings.map(({ check, state }) => [check, state]),
     [
       ...['configuration', 'products', 'runtime', 'sm2', 'data folder', 'seal key', 'TLS'],
-      ...['store', 'clock', 'issuers', 'callbacks', 'revocation', 'addresses', 'resolver'],
+      ...['store', 'sealed values', 'clock', 'issuers', 'callbacks', 'revocation', 'addresses', 'resolver'],
     ].map((check) => [check, 'ok']),
   );
   const { out } = await reseal(['doctor'], { RESEAL_DATA_DIR: folder, RESEAL_DNS_SERVERS });
@@ -107,6 +107,9 @@ test('permissions: a key that others can read is a problem, with the command tha
     (await diagnose({ RESEAL_DATA_DIR: folder })).finding('data folder')?.remedy ?? '',
     /^chmod go-rwx .*reseal\.db/,
   );
+  chmodSync(join(folder, 'reseal.db'), 0o600);
+  const listed = (await diagnose({ RESEAL_DATA_DIR: folder })).finding('data folder');
+  assert.deepEqual([listed?.state, listed?.remedy], ['warning', `chmod 700 ${folder}`], '0755 is not private');
 });
 
 test('store: a newer or missing database is a problem', async () => {
@@ -152,8 +155,6 @@ test('issuers: an expiring issuer is a warning, and a problem if no other can re
   const issuing = { ...settings, RESEAL_PUBLIC_URL: 'https://certs.example.com' };
   assert.equal((await reseal(['order', 'validate', 'nobody', 'nothing'], issuing)).code, 1);
   const database = new DatabaseSync(join(folder, 'reseal.db'));
-  // The doctor reads only the certificates, so a broken seal does not matter.
-  database.exec("update issuer set sealed_key = 'broken' where role = 'issuing'");
   const now = Date.now();
   const replace = (keyType: string, issuingDays: number) => {
     const certificate = new X509Certificate(caPair('p256', { now, issuingDays }).issuing.pem).raw.toString('base64');

@@ -20,7 +20,6 @@ test('all help is within 80 columns, and every command shows its options and exa
     const words = [...name.split(' '), ...positionals];
     const out = await helpOf(...words);
     assert.ok(longest(out) <= 80, out);
-    if (name === 'sandbox') continue;
     assert.ok(out.startsWith(`reseal ${words.join(' ')}\n`), out);
     assert.ok(out.replace(/\s+/g, ' ').includes(about), out);
     for (const option of Object.keys(options)) assert.match(out, new RegExp(`^  --${option}\\b`, 'm'));
@@ -49,9 +48,9 @@ test('--help --json is JSON with every command', async () => {
     NAMES,
   );
   assert.equal(exit_codes.bug, 70);
-  for (const name of NAMES.filter((one) => one !== 'sandbox')) {
+  for (const name of NAMES) {
     const [command, ...others] = JSON.parse(await helpOf(...name.split(' '), '--json')).commands;
-    assert.equal(others.length, 0);
+    for (const other of others) assert.ok(other.name.startsWith(`${name} `), other.name);
     assert.deepEqual([command.name, command.arguments], [name, COMMANDS[name]!.positionals]);
     for (const option of ['json', 'env-file', ...Object.keys(COMMANDS[name]!.options)]) {
       assert.equal(typeof command.options[option].about, 'string', `${name} --${option}`);

@@ -120,6 +120,11 @@ rule(
       ...{ name: 'public_url', variable: 'RESEAL_PUBLIC_URL', value: PUBLIC, configured: true },
     });
     assert.equal((await reseal([...set, '--yes'], store)).code, 0);
+    const { audit } = await json(['audit', '--limit', '10'], store);
+    assert.ok(
+      JSON.stringify(audit).includes('address:changed') && JSON.stringify(audit).includes('https://new.example.com'),
+      JSON.stringify(audit),
+    );
     assert.equal((await spawnReseal(['serve'], { ...configured, RESEAL_PORT: '0' })).code, 3, 'the old address');
     const { certificate } = await issue(store);
     assert.match(certificate.infoAccess ?? '', /OCSP - URI:http:\/\/new\.example\.com\/ocsp\n/);
@@ -160,7 +165,7 @@ rule(
   'A command creates no folder, database, table or key unless it is one that sets up a service',
   async () => {
     const setsUp = Object.keys(COMMANDS).filter((name) => COMMANDS[name]?.store === 'creates');
-    assert.deepEqual(setsUp, ['sandbox', 'serve', 'account create', 'ca import', 'blocklist import']);
+    assert.deepEqual(setsUp, ['sandbox', 'serve', 'account create', 'ca import', 'blocklist import', 'restore']);
     for (const engine of await bothEngines()) {
       const location = await engine.newEmptyLocation();
       const database = location.kind === 'postgresql' ? { RESEAL_DATABASE_URL: location.url } : {};

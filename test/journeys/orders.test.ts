@@ -83,6 +83,8 @@ test('an imported authority takes over without its root’s key; the previous on
     write('root.pem', root.pem),
   ];
   const { issuer } = await json(['ca', 'import', ...files]);
+  const { audit } = await json(['audit', '--limit', '1']);
+  assert.deepEqual([audit[0].action, audit[0].subject, audit[0].account_id], ['authority:imported', issuer.id, null]);
   const { issuers } = await json(['ca', 'list']);
   const p256 = issuers.filter(({ key_type }: { key_type: string }) => key_type === 'p256');
   assert.deepEqual(

@@ -1,13 +1,15 @@
-// A revocation becomes due while the service is killed: the next start applies it, once, and the CRL number grows. One
-// process on SQLite, three on PostgreSQL.
+// A revocation becomes due while the service is killed: the next start applies it, once, and the CRL number grows, even if
+// the process that would apply it is killed right away. Several processes on SQLite, three instances on PostgreSQL.
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { makeKeys, type Service, type Settings, startService, withStore, withTables } from '../../campaigns/service.ts';
+import { kill } from '../../campaigns/victims.ts';
 import { readConfig } from '../../src/config/config.ts';
 import { openIssuance } from '../../src/wiring/issuance.ts';
 import { type Key, newFolder } from '../support/app.ts';
 import { body, csrFor } from '../support/orders.ts';
+import { processesOf } from '../support/processes.ts';
 import { OWN_PRODUCT, productsFile } from '../support/products.ts';
 import { sharedPostgres } from '../support/shared-postgres.ts';
 import { crlOf, derOf, ocspStatus, pems } from '../support/status.ts';
@@ -46,7 +48,7 @@ async function call({ url }: Service, key: Key, path: string, json?: unknown) {
 }
 
 const ENVIRONMENTS: Readonly<Record<string, () => Promise<Settings[]>>> = {
-  'one process on SQLite': async () => [{ RESEAL_DATA_DIR: newFolder(), RESEAL_PRODUCTS_FILE }],
+  'two workers on SQLite': async () => [{ RESEAL_DATA_DIR: newFolder(), RESEAL_PRODUCTS_FILE, RESEAL_WORKERS: '2' }],
   'three processes on one PostgreSQL': async () => {
     const shared = {
       ...{ RESEAL_DATABASE_URL: await postgres.createDatabase(), RESEAL_PRODUCTS_FILE },
@@ -63,7 +65,7 @@ for (const [name, environment] of Object.entries(ENVIRONMENTS)) {
     await using stack = new AsyncDisposableStack();
     const start = async (one: Settings) => {
       const service = await startService(one);
-      stack.defer(() => void service.process.end('SIGKILL'));
+      stack.use(service.process);
       return service;
     };
     const first = await start(settings[0]!);
@@ -73,7 +75,7 @@ for (const [name, environment] of Object.entries(ENVIRONMENTS)) {
     assert.deepEqual([shown.revocation.revoked_at, shown.revocation.cause], [null, 'previous_replaced']);
     const [issuer] = pems(shown.ica_pem).map(derOf) as [Buffer];
     const before = await crlOf(first, derOf(shown.pem), issuer);
-    await first.process.end('SIGKILL');
+    await kill(first, 'everything', '');
     // As if a day had passed.
     await withTables(settings[0]!, (db) =>
       db
@@ -84,6 +86,8 @@ for (const [name, environment] of Object.entries(ENVIRONMENTS)) {
 
     const services: Service[] = [];
     for (const one of settings) services.push(await start(one));
+    const [background] = processesOf(services[0]!.process).filter(({ name }) => name === 'background');
+    if (background) process.kill(background.pid, 'SIGKILL');
     let revocation = shown.revocation;
     for (let tries = 0; revocation.crl_number === null && tries < MAX_TRIES; tries += 1) {
       await sleep(PAUSE_MS);

@@ -84,7 +84,7 @@ export class TestApp implements AsyncDisposable {
   async start(environment: Environment): Promise<void> {
     const here = { RESEAL_DATA_DIR: this.folder, RESEAL_PORT: '0', RESEAL_DNS_SERVERS: await nameServer() };
     const { config: configured } = readConfig({ ...here, ...environment });
-    const print = logTo({ write: (text: string) => (this.output += text) }, 'json', this.now);
+    const print = logTo({ write: (text: string) => (this.output += text) }, { format: 'json' }, this.now);
     const log = (line: LogLine) => {
       this.lines.push(line);
       print(line);
@@ -172,7 +172,8 @@ export async function newUsedFolder(): Promise<string> {
 }
 
 export async function startApp(environment: Environment = {}): Promise<TestApp> {
-  const app = new TestApp(await newUsedFolder());
+  // Beside an empty PostgreSQL a populated reseal.db would be a problem.
+  const app = new TestApp(environment.RESEAL_DATABASE_URL ? newFolder() : await newUsedFolder());
   await app.start(environment);
   return app;
 }

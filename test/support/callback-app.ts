@@ -90,7 +90,7 @@ export async function startPublicCallbackApp(): Promise<CallbackApp> {
   const tested = sendTestCallback({
     ...{ store, now: app.now, newId, randomBytes, callOut: asPublic, testRate: { burst: 1_000, everyMs: 1 } },
     policyFor: () => ({ allow: [parseAddressRule('127.0.0.0/8')!], deny: [], totalMs: 10_000 }),
-    acquireSlot: () => ({ [Symbol.dispose]() {} }),
+    acquireSlot: async () => ({ [Symbol.dispose]() {} }),
   });
   const front = await serveApp(app.app, { ...app.issuance, ...opened, sendTestCallback: tested }, config);
   Object.defineProperty(app, 'url', { value: front.url });

@@ -7,10 +7,25 @@ import { engineAt, type OpenStore, openStore } from '../../src/adapters/store/st
 import type { TestEngine } from './engines.ts';
 import { NOW, order, pairOf } from './records.ts';
 
-type Rows = (statement: string) => Promise<object[]>;
+export type Rows = (statement: string) => Promise<object[]>;
 /** Drops the row prototype of the driver, and converts numbers. */
 const plain = (row: object): object =>
   Object.fromEntries(Object.entries(row).map(([name, value]) => [name, name.endsWith('_at') ? Number(value) : value]));
+
+const TABLES = {
+  sqlite: "select name from sqlite_schema where type = 'table' and name not like 'sqlite_%'",
+  postgresql: "select table_name as name from information_schema.tables where table_schema = 'public'",
+} as const;
+
+/** Every row of every table, to compare with an earlier dump. */
+export async function dump({ name: engine }: Pick<TestEngine, 'name'>, rows: Rows): Promise<Map<string, string[]>> {
+  const tables = (await rows(TABLES[engine])).map((row) => String(Object.values(row)[0])).sort();
+  const dumped = new Map<string, string[]>();
+  for (const table of tables) {
+    dumped.set(table, (await rows(`select * from ${table}`)).map((row) => JSON.stringify(row)).sort());
+  }
+  return dumped;
+}
 
 export const storeTests =
   (engine: TestEngine) => (name: string, work: (store: OpenStore, rows: Rows) => Promise<void>) =>

@@ -28,11 +28,16 @@ export interface Postgres extends AsyncDisposable {
   kill?(): Promise<void>;
   /** Restarts on the same data and port. */
   start?(): Promise<void>;
+  /** Stops the server, as an operator does before copying its files. Undefined for an external server. */
+  stop?(): Promise<void>;
+  /** Where its files are. Undefined for an external server. */
+  readonly dataFolder?: string;
 }
 
-export async function startPostgres(): Promise<Postgres> {
+/** With `copyOf`, on a copy of the files of a stopped server. */
+export async function startPostgres(copyOf?: string): Promise<Postgres> {
   const external = process.env.TEST_DATABASE_URL;
-  if (external) {
+  if (external && copyOf === undefined) {
     return { url: external, createDatabase: () => createDatabase(external), async [Symbol.asyncDispose]() {} };
   }
 
@@ -40,14 +45,8 @@ export async function startPostgres(): Promise<Postgres> {
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'reseal-pg-'));
   if (isRoot) fs.chownSync(folder, NOBODY.uid, NOBODY.gid);
   const data = path.join(folder, 'data');
-  const flags = ['-D', data, '-U', 'postgres', '-A', 'trust', '-E', 'UTF8', '--no-locale', '--no-sync'];
-  const initialized = spawnSync(program('initdb'), flags, {
-    ...identity,
-    env: environment,
-    cwd: folder,
-    encoding: 'utf8',
-  });
-  if (initialized.status !== 0) throw new Error(`initdb failed: ${initialized.error ?? initialized.stderr}`);
+  if (copyOf === undefined) initialize(program('initdb'), data, folder);
+  else copyFiles(copyOf, data);
   const port = await freePort();
 
   let server = await launch(program('postgres'), data, port, folder);
@@ -57,7 +56,9 @@ export async function startPostgres(): Promise<Postgres> {
     get processId() {
       return server.pid;
     },
+    dataFolder: data,
     createDatabase: () => createDatabase(url),
+    stop: () => ended(server),
     async kill() {
       const [postmaster] = fs.readFileSync(path.join(data, 'postmaster.pid'), 'utf8').split('\n');
       process.kill(Number(postmaster), 'SIGKILL');
@@ -80,6 +81,22 @@ export async function startPostgres(): Promise<Postgres> {
       fs.rmSync(folder, { recursive: true, force: true });
     },
   };
+}
+
+function initialize(initdb: string, data: string, cwd: string): void {
+  const flags = ['-D', data, '-U', 'postgres', '-A', 'trust', '-E', 'UTF8', '--no-locale', '--no-sync'];
+  const initialized = spawnSync(initdb, flags, { ...identity, env: environment, cwd, encoding: 'utf8' });
+  if (initialized.status !== 0) throw new Error(`initdb failed: ${initialized.error ?? initialized.stderr}`);
+}
+
+/** A copy belongs to the user of the server. */
+function copyFiles(from: string, to: string): void {
+  fs.cpSync(from, to, { recursive: true });
+  if (!isRoot) return;
+  for (const name of ['', ...(fs.readdirSync(to, { recursive: true }) as string[])]) {
+    fs.chownSync(path.join(to, name), NOBODY.uid, NOBODY.gid);
+  }
+  fs.chmodSync(to, 0o700);
 }
 
 /** A subshell reads our end of its stdin: when this process dies, however it dies, the server is stopped. */

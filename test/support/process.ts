@@ -23,7 +23,9 @@ export const withNameServer = (args: readonly string[], settings: Settings): Set
   ['serve', 'order'].includes(args[0] ?? '') ? { RESEAL_DNS_SERVERS: NAMES, ...settings } : settings;
 
 function start(args: readonly string[], settings: Settings, program = process.execPath): ChildProcess {
-  const env = { PATH: process.env.PATH ?? '', HOME: process.env.HOME ?? '', ...withNameServer(args, settings) };
+  // One process unless a test is about several: each takes half a second of CPU to start.
+  const here = { PATH: process.env.PATH ?? '', HOME: process.env.HOME ?? '', RESEAL_WORKERS: '0' };
+  const env = { ...here, ...withNameServer(args, settings) };
   // Its own process group, so that a test can signal all of it, as terminals and supervisors do.
   return spawn(program, [LAUNCHER, ...args], { env, stdio: ['ignore', 'pipe', 'pipe'], detached: true });
 }

@@ -1,10 +1,15 @@
 // Signings for tests of the store: conditions that hold, and everything that an issuance records.
-import type { IssuedCertificate, PreparedCertificate } from '../../src/domain/certificate/certificate.ts';
+import type { IssuedCertificate, PreparedCertificate, UnsignedHalf } from '../../src/domain/certificate/certificate.ts';
 import type { BeginConditions, FinishedIssuance } from '../../src/domain/issuance/ports.ts';
 import { EVERY_BYTE, NOW, order } from './records.ts';
 
 /** For an order that was not changed since it was inserted. */
 export const HOLDS: BeginConditions = { revision: 1, unblockedKey: null, idempotency: null };
+
+/** The encryption half of a dual certificate, on the escrowed key `e`. */
+export const half = (serial: string): UnsignedHalf => ({
+  ...{ escrowedKeyId: 'e', serial, toBeSigned: EVERY_BYTE, envelope: EVERY_BYTE },
+});
 
 /** The certificate, signed. */
 export function signed(

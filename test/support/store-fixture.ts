@@ -11,7 +11,7 @@ import { type DatabaseLocation, engineAt } from '../../src/adapters/store/store.
 import type { SandboxFile } from '../../src/sandbox/folder.ts';
 import type { Key } from './app.ts';
 
-type Row = Readonly<Record<string, string | number | null>>;
+export type Row = Readonly<Record<string, string | number | null>>;
 
 interface RecordedStore {
   /** The number of its last migration. */

@@ -37,10 +37,15 @@ export interface ReadExtension {
 
 /** Reads the extensions of a TBSCertificate; the reader must stand right before them. */
 export function readExtensions(reader: DerReader) {
-  const byId = new Map<string, ReadExtension>();
   const outer = reader.context(3);
   const list = outer?.sequence();
   outer?.end();
+  return readExtensionList(list);
+}
+
+/** Reads the elements of an Extensions sequence: of a certificate, a CRL, or an entry of one. */
+export function readExtensionList(list: DerReader | undefined) {
+  const byId = new Map<string, ReadExtension>();
   let count = 0;
   while (list && !list.isAtEnd) {
     const one = list.sequence();

@@ -1,12 +1,12 @@
 // Checks the data folder, the seal key and the TLS files: existence, permissions, disk space, expiry.
 
 import { createPrivateKey, X509Certificate } from 'node:crypto';
-import { accessSync, constants, existsSync, readdirSync, readFileSync, statfsSync, statSync } from 'node:fs';
+import { accessSync, constants, existsSync, readdirSync, readFileSync, statfsSync } from 'node:fs';
 import { join } from 'node:path';
 import { DAY_MS } from '../../kernel/durations.ts';
 import { type Diagnostic, Problem } from '../../kernel/problem.ts';
 import type { SealKeySource } from '../seal/seal-check.ts';
-import { isReadableByOthers, readSealKeyFile } from '../seal/seal-key-file.ts';
+import { isForeign, isReadableByOthers, isWritableByOthers, readSealKeyFile } from '../seal/seal-key-file.ts';
 
 const PRIVATE = /^(reseal\.db(-wal|-shm)?|seal\.key|sandbox\.json)$/;
 const LOW_DISK_BYTES = 200 * 1024 * 1024;
@@ -27,7 +27,11 @@ export function checkFolder(folder: string): Diagnostic {
       remedy: `chown it, or set RESEAL_DATA_DIR`,
     };
   }
-  if (process.platform !== 'win32' && (statSync(folder).mode & 0o022) !== 0) {
+  if (isForeign(folder)) {
+    const remedy = `Run Reseal as that user, or take it over: chown -R "$(id -un)" ${folder}`;
+    return { check, state: 'problem', text: `another user owns ${folder}`, remedy };
+  }
+  if (isWritableByOthers(folder)) {
     return { check, state: 'problem', text: `other users can write in ${folder}`, remedy: `chmod go-w ${folder}` };
   }
   const open = readdirSync(folder).filter((name) => PRIVATE.test(name) && isReadableByOthers(join(folder, name)));
@@ -49,6 +53,10 @@ export function checkFolder(folder: string): Diagnostic {
       text: `only ${free} MiB are free in ${folder}`,
       remedy: 'Free some space: a full disk stops every write.',
     };
+  }
+  if (isReadableByOthers(folder)) {
+    const text = `${folder} is not private: other users can list it`;
+    return { check, state: 'warning', text, remedy: `chmod 700 ${folder}` };
   }
   return { check, state: 'ok', text: `${folder} is writable and private` };
 }

@@ -4,10 +4,10 @@ import { existsSync } from 'node:fs';
 import { Refusal } from '../../domain/errors.ts';
 import { type Diagnostic, Problem } from '../../kernel/problem.ts';
 import { SealBroken, type SealKey, sealerWith } from '../seal/seal.ts';
-import { checkSeal } from '../seal/seal-check.ts';
-import { secretsIn } from '../store/access/secrets.ts';
+import { type Sealing, type SealStatus, sealingIn } from '../store/access/sealing.ts';
 import { settingsIn } from '../store/access/settings.ts';
 import { deliveriesIn } from '../store/callbacks/deliveries.ts';
+import { requireFinishedCopy } from '../store/engine/copy.ts';
 import { type Engine, openEngine } from '../store/engine/engine.ts';
 import { previewMigrations, readMigrations } from '../store/engine/migrations.ts';
 import type { Db } from '../store/engine/schema.ts';
@@ -32,7 +32,9 @@ export async function checkStore(
   const engine = engineAt(location);
   const db = openEngine(engine, () => {});
   try {
-    const store = await examine(db, engine.name, keys, () => engine.durabilityGaps(db));
+    await requireFinishedCopy({ engine, db });
+    const sealing = keys && sealingIn(db, sealerWith(keys), engine, now);
+    const store = await examine(db, engine, sealing);
     if (store.state !== 'ok') return [store];
     const settings = settingsIn(db);
     // Read the previous probe before overwriting it.
@@ -41,11 +43,11 @@ export async function checkStore(
     const { isInUse: _, ...diagnostic } = store;
     const clock = clockDiagnostic(await engine.clockOffsetMs(db, now), lastSeen, now());
     if (!store.isInUse) return [diagnostic, clock];
-    const issuers = checkIssuers(await publicIssuersIn(db), longestDays, now());
     return [
       diagnostic,
+      ...(sealing ? [sealDiagnostic(await sealing.status())] : []),
       clock,
-      issuers,
+      checkIssuers(await publicIssuersIn(db), longestDays, now()),
       await checkCallbacks(
         deliveriesIn(db, engine, () => {}),
         now(),
@@ -64,29 +66,24 @@ interface StoreDiagnostic extends Diagnostic {
   readonly isInUse?: boolean;
 }
 
-async function examine(
-  db: Db,
-  engine: Engine['name'],
-  keys: readonly SealKey[] | undefined,
-  durabilityGaps: () => Promise<string[]>,
-): Promise<StoreDiagnostic> {
+async function examine(db: Db, engine: Engine, sealing: Sealing | undefined): Promise<StoreDiagnostic> {
   const check = 'store';
-  const pending = await previewMigrations(db, readMigrations(engine));
+  const pending = await previewMigrations(db, readMigrations(engine.name));
   if (pending === undefined) return { check, state: 'ok', text: 'empty; the first start creates the tables' };
   if (pending.length > 0) {
     const text = `${pending.length} migrations are pending; the next start applies them`;
     return { check, state: 'warning', text, remedy: 'Back up the database, then start this version.' };
   }
-  if (!keys) {
+  if (!sealing) {
     const text = 'the store has sealed values, and the seal key is missing';
     return { check, state: 'problem', text, remedy: 'Restore the key file from your backup.' };
   }
-  const gaps = await durabilityGaps();
+  const gaps = await engine.durabilityGaps(db);
   if (gaps.length > 0) {
     const text = `it may lose what it acknowledged: ${gaps.join(', ')}`;
     return { check, state: 'problem', text, remedy: 'Turn these settings on again in the database.' };
   }
-  await checkSeal(secretsIn(db, sealerWith(keys)));
+  await sealing.check();
   return { check, state: 'ok', text: 'up to date, opened with our seal key, a write was made durable', isInUse: true };
 }
 
@@ -106,6 +103,22 @@ function failureDiagnostic(error: unknown): Diagnostic {
     text,
     remedy: 'Check the disk, or RESEAL_DATABASE_URL, and that this user may use it.',
   };
+}
+
+/** Values without a key were reported before: here every value has one. */
+function sealDiagnostic({ activeKeyId, keyIds: [first], counts }: SealStatus): Diagnostic {
+  const check = 'sealed values';
+  const remedy = 'Run: reseal seal rotate';
+  const of = (list: typeof counts) => list.reduce((total, { values }) => total + values, 0);
+  const others = of(counts.filter(({ keyId }) => keyId !== activeKeyId));
+  if (others > 0) {
+    const text = `${others} of ${of(counts)} are not sealed under ${activeKeyId} yet; the other keys are still needed`;
+    return { check, state: 'warning', text, remedy };
+  }
+  if (first !== activeKeyId) {
+    return { check, state: 'warning', text: `the first key, ${first}, is not in use: ${activeKeyId} is`, remedy };
+  }
+  return { check, state: 'ok', text: `all ${of(counts)} are sealed under ${activeKeyId}` };
 }
 
 function clockDiagnostic(offsetMs: number, lastSeen: number, now: number): Diagnostic {

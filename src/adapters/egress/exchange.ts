@@ -87,7 +87,7 @@ function send({ call, connection, userAgent, scope }: ExchangeOptions): Promise<
   outgoing.on('response', (incoming) => {
     scope.enter('response');
     // Listens at once: the body can break before the awaiting caller of `send` resumes.
-    const body = new Body(incoming);
+    const body = new Body(incoming, call.policy.maxBodyBytes);
     const { httpVersionMajor, statusCode: status = 0, headers } = incoming;
     if (httpVersionMajor !== 1 || status < 200) return refuse();
     const isReusable = async () => {
@@ -130,25 +130,27 @@ class Body {
   /** It was read to its end, and nothing was cut off. */
   isComplete = false;
   readonly #chunks: Uint8Array[] = [];
+  readonly #maxBytes: number;
   #length = 0;
 
-  constructor(incoming: Readable) {
+  constructor(incoming: Readable, maxBytes = MAX_BODY_BYTES) {
+    this.#maxBytes = maxBytes;
     const { promise, resolve } = Promise.withResolvers<void>();
     this.ended = promise;
     incoming.on('data', (chunk: Uint8Array) => {
-      if (this.#length >= MAX_BODY_BYTES) return;
+      if (this.#length >= maxBytes) return;
       this.#chunks.push(chunk);
       this.#length += chunk.length;
-      if (this.#length >= MAX_BODY_BYTES) resolve();
+      if (this.#length >= maxBytes) resolve();
     });
     finished(incoming, (error) => {
-      this.isComplete = !error && this.#length < MAX_BODY_BYTES;
+      this.isComplete = !error && this.#length < maxBytes;
       resolve();
     });
   }
 
   /** A copy, so that a short body does not retain the large read buffer. */
   bytes(): Uint8Array {
-    return Buffer.concat(this.#chunks, Math.min(this.#length, MAX_BODY_BYTES));
+    return Buffer.concat(this.#chunks, Math.min(this.#length, this.#maxBytes));
   }
 }

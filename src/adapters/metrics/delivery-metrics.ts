@@ -1,31 +1,15 @@
-// Prometheus metrics of callback delivery: queue depth and age, outcomes of attempts, latency of the first attempt.
-import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
-import type { QueueFacts } from '../../domain/callbacks/ports.ts';
+// Prometheus metrics of callback delivery: outcomes of attempts, latency of the first attempt. store-metrics.ts has the
+// queue.
+import { Counter, Histogram, type Registry } from 'prom-client';
 
 interface DeliveryMetrics {
   attempted(outcome: string): void;
   firstAttempt(ms: number): void;
   gaveUp(): void;
-  queue(facts: QueueFacts, now: number): void;
 }
 
 export function deliveryMetrics(registry: Registry): DeliveryMetrics {
   const registers = [registry];
-  const pending = new Gauge({
-    name: 'reseal_callback_pending',
-    help: 'Events that wait to be delivered, on all instances together; counted up to 100000.',
-    registers,
-  });
-  const oldest = new Gauge({
-    name: 'reseal_callback_oldest_pending_seconds',
-    help: 'Age of the oldest event that waits to be delivered; 0 when none does.',
-    registers,
-  });
-  const degraded = new Gauge({
-    name: 'reseal_callback_ailing_lanes',
-    help: 'Accounts whose receiver keeps failing and is called less often.',
-    registers,
-  });
   const attempts = new Counter({
     name: 'reseal_callback_attempts_total',
     help: 'Attempts to deliver an event, by how they ended.',
@@ -47,10 +31,5 @@ export function deliveryMetrics(registry: Registry): DeliveryMetrics {
     attempted: (outcome) => attempts.inc({ outcome }),
     firstAttempt: (ms) => firstAttempt.observe(ms / 1000),
     gaveUp: () => givenUp.inc(),
-    queue(facts, now) {
-      pending.set(facts.pending);
-      oldest.set(facts.oldestPendingAt === null ? 0 : Math.max(0, now - facts.oldestPendingAt) / 1000);
-      degraded.set(facts.degradedLanes);
-    },
   };
 }

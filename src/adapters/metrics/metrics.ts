@@ -1,17 +1,27 @@
-// Prometheus metrics. Labels come from closed sets (routes, methods, statuses), never from accounts or raw paths.
-import { Counter, collectDefaultMetrics, Histogram, Registry } from 'prom-client';
+// Prometheus metrics. Labels come from closed sets (routes, methods, statuses, codes), never from accounts or raw paths.
+// Counters and histograms are of this process and can be summed; store-metrics.ts has what all processes share.
+import { Counter, collectDefaultMetrics, Histogram, type MetricObject, Registry } from 'prom-client';
+import type { StoreFacts } from '../../domain/support/ports.ts';
 import { deliveryMetrics } from './delivery-metrics.ts';
+import { storeMetrics } from './store-metrics.ts';
+
+export type IssuanceOrigin = 'order' | 'reissue' | 'validation';
 
 interface RequestFacts {
   readonly method: string;
   readonly route: string;
   readonly status: number;
   readonly seconds: number;
+  /** `success`, an error code, or `aborted`. */
+  readonly code: string;
 }
 
 export function createMetrics() {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
+  // Gauges that are named like counters, which promtool rejects; nodejs_active_resources has the same numbers by type.
+  for (const misnamed of ['handles', 'requests', 'resources'])
+    registry.removeSingleMetric(`nodejs_active_${misnamed}_total`);
   const registers = [registry];
   const requests = new Histogram({
     name: 'reseal_http_request_seconds',
@@ -36,14 +46,56 @@ export function createMetrics() {
     help: 'Requests whose credentials were refused.',
     registers,
   });
+  const refusals = new Counter({
+    name: 'reseal_refusals_total',
+    help: 'Requests that were refused or failed, by error code.',
+    labelNames: ['code'],
+    registers,
+  });
+  const issuances = new Counter({
+    name: 'reseal_issuances_total',
+    help: 'Certificates that were issued, by what led to it: an order, a reissue, or a validation that was waited for.',
+    labelNames: ['origin'],
+    registers,
+  });
+  const checks = new Counter({
+    name: 'reseal_domain_checks_total',
+    help: 'Checks of names of waiting certificates, by method and result.',
+    labelNames: ['method', 'result'],
+    registers,
+  });
+  const revocations = new Counter({
+    name: 'reseal_revocations_total',
+    help: 'Scheduled revocations that were carried out, by reason.',
+    labelNames: ['reason'],
+    registers,
+  });
+  const crls = new Counter({ name: 'reseal_crls_published_total', help: 'CRLs that were published.', registers });
+  const faults = new Counter({
+    name: 'reseal_faults_total',
+    help: 'Unexpected errors, by where they came up: a request, or a background job.',
+    labelNames: ['where'],
+    registers,
+  });
   return {
-    requestFinished({ seconds, ...labels }: RequestFacts) {
+    requestFinished({ seconds, code, ...labels }: RequestFacts) {
       requests.observe(labels, seconds);
       if (labels.status === 401) unauthenticated.inc();
+      if (code !== 'success') refusals.inc({ code });
     },
+    issued: (origin: IssuanceOrigin) => issuances.inc({ origin }),
+    checked: (method: string, result: string) => checks.inc({ method, result }),
+    revoked: (reason: string) => revocations.inc({ reason }),
+    crlPublished: () => crls.inc(),
+    faulted: (where: string) => faults.inc({ where }),
+    watchStore: (read: () => Promise<StoreFacts | undefined>) => storeMetrics(registry, read),
     storeCommitted: (groupSize: number) => commits.observe(groupSize),
     storeUnavailable: () => unavailable.inc(),
     deliveries: deliveryMetrics(registry),
     text: () => registry.metrics(),
+    values: (): Promise<MetricValues> => registry.getMetricsAsJSON(),
   };
 }
+
+/** The metrics of one process, as they pass between processes. */
+export type MetricValues = readonly MetricObject[];

@@ -1,4 +1,4 @@
-// The seal key file: created with mode 0600 on first start, rejected if other users can read it.
+// The seal key file: created with mode 0600 on first start, rejected if other users can read or replace it.
 import { randomBytes } from 'node:crypto';
 import { closeSync, fsyncSync, linkSync, openSync, readFileSync, rmSync, statSync, writeSync } from 'node:fs';
 import { dirname } from 'node:path';
@@ -6,6 +6,8 @@ import { EXIT, Problem } from '../../kernel/problem.ts';
 import { newSealKey, parseSealKeys, type SealKey } from './seal.ts';
 
 const GROUP_AND_OTHERS = 0o077;
+const WRITE = 0o222;
+const STICKY = 0o1000;
 
 /** Returns the keys, newest first; undefined if there is no such file. */
 export function readSealKeyFile(file: string): SealKey[] | undefined {
@@ -21,9 +23,7 @@ export function readSealKeyFile(file: string): SealKey[] | undefined {
       { cause: error },
     );
   }
-  if (isReadableByOthers(file)) {
-    throw new Problem(EXIT.configuration, `the seal key file ${file} can be read by other users`, `chmod 600 ${file}`);
-  }
+  requireOwn(file);
   const keys = parseSealKeys(text);
   if (keys) return keys;
   throw new Problem(
@@ -66,11 +66,39 @@ const cannotCreate = (file: string, why: string, cause?: unknown): Problem =>
     { cause },
   );
 
-export const isReadableByOthers = (file: string): boolean =>
-  process.platform !== 'win32' && (statSync(file).mode & GROUP_AND_OTHERS) !== 0;
+export const isReadableByOthers = (path: string): boolean => isOpenTo(path, GROUP_AND_OTHERS);
+export const isWritableByOthers = (path: string): boolean => isOpenTo(path, GROUP_AND_OTHERS & WRITE);
 
-/** Makes the directory entry durable: a power loss must not lose the key after secrets were sealed under it. */
-function syncFolder(folder: string): void {
+const isOpenTo = (path: string, bits: number): boolean =>
+  process.platform !== 'win32' && (statSync(path).mode & bits) !== 0;
+
+/** True if a user other than this one and root owns the file or folder, and so can change it at any time. */
+export function isForeign(path: string): boolean {
+  const self = process.getuid?.();
+  return self !== undefined && ![0, self].includes(statSync(path).uid);
+}
+
+/** Throws a Problem unless only this user, and root, can read the file and replace it. */
+function requireOwn(file: string): void {
+  const folder = dirname(file);
+  const refuse = (text: string, remedy: string) => new Problem(EXIT.configuration, text, remedy);
+  if (isReadableByOthers(file)) {
+    throw refuse(`the seal key file ${file} can be read by other users`, `chmod 600 ${file}`);
+  }
+  for (const path of [file, folder].filter(isForeign)) {
+    throw refuse(
+      `another user owns ${path}, and can replace the seal key`,
+      `Run Reseal as that user, or take it over: chown "$(id -un)" ${path}`,
+    );
+  }
+  // With the sticky bit, others can write in the folder and still not replace this file.
+  if (isWritableByOthers(folder) && !isOpenTo(folder, STICKY)) {
+    throw refuse(`other users can replace the seal key: they can write in ${folder}`, `chmod go-w ${folder}`);
+  }
+}
+
+/** Makes a directory entry durable: a power loss must not lose the key after secrets were sealed under it. */
+export function syncFolder(folder: string): void {
   if (process.platform === 'win32') return;
   const descriptor = openSync(folder, 'r');
   try {

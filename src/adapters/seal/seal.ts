@@ -8,13 +8,25 @@ const KEY_BYTES = 32;
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 
-export interface Sealer {
-  seal(text: string, binding: string): string;
-  /** Throws SealBroken if the value was altered, moved, or sealed under an unknown key. */
-  open(sealed: string, binding: string): string;
-  /** Whether the value is sealed under a key other than the newest. */
-  isStale(sealed: string): boolean;
+declare const isSealed: unique symbol;
+/** A sealed value. Opaque, though a string at run time: it fits only into columns that the schema declares as Sealed. */
+export interface Sealed {
+  readonly [isSealed]: true;
 }
+
+export interface Sealer {
+  /** Ids of its keys, as configured. A rotation goes to the first. */
+  readonly keyIds: readonly [string, ...string[]];
+  /** Id of the key that seals: the first, until `use` names another. */
+  readonly activeKeyId: string;
+  /** Throws SealBroken if there is no such key. */
+  use(keyId: string): void;
+  seal(text: string, binding: string): Sealed;
+  /** Throws SealBroken if the value was altered, moved, or sealed under an unknown key. */
+  open(sealed: Sealed, binding: string): string;
+}
+
+export const keyIdOf = (sealed: Sealed): string => String(sealed).split('.')[1] ?? '';
 
 export class SealBroken extends Error {}
 
@@ -37,21 +49,36 @@ export function parseSealKeys(text: string): SealKey[] | undefined {
   return keys.length > 0 && keys.every(isKey) ? keys.map((key) => sealKey(Buffer.from(key, 'base64'))) : undefined;
 }
 
-export function sealerWith(keys: readonly SealKey[]): Sealer {
-  const [newest] = keys;
-  if (!newest) throw new TypeError('a sealer needs at least one key');
+export function sealerWith([first, ...others]: readonly SealKey[]): Sealer {
+  if (!first) throw new TypeError('a sealer needs at least one key');
+  const keys = [first, ...others];
+  let active = first;
+  function keyNamed(keyId: string | undefined): SealKey {
+    const key = keys.find(({ id }) => id === keyId);
+    if (!key) throw new SealBroken(`no seal key with id ${keyId}`);
+    return key;
+  }
   return {
+    keyIds: [first.id, ...others.map(({ id }) => id)],
+    get activeKeyId() {
+      return active.id;
+    },
+    use(keyId) {
+      active = keyNamed(keyId);
+    },
+
     seal(text, binding) {
       const nonce = randomBytes(NONCE_BYTES);
-      const cipher = createCipheriv('aes-256-gcm', newest.bytes, nonce).setAAD(Buffer.from(binding));
+      const cipher = createCipheriv('aes-256-gcm', active.bytes, nonce).setAAD(Buffer.from(binding));
       const sealed = Buffer.concat([cipher.update(text, 'utf8'), cipher.final(), cipher.getAuthTag()]);
-      return `v1.${newest.id}.${nonce.toString('base64url')}.${sealed.toString('base64url')}`;
+      const value: unknown = `v1.${active.id}.${nonce.toString('base64url')}.${sealed.toString('base64url')}`;
+      return value as Sealed;
     },
 
     open(sealed, binding) {
-      const [version, keyId, nonce = '', body = ''] = sealed.split('.');
-      const key = keys.find(({ id }) => id === keyId);
-      if (version !== 'v1' || !key) throw new SealBroken(`no seal key with id ${keyId}`);
+      const [version, keyId, nonce = '', body = ''] = String(sealed).split('.');
+      if (version !== 'v1') throw new SealBroken('not a sealed value');
+      const key = keyNamed(keyId);
       const bytes = Buffer.from(body, 'base64url');
       try {
         const decipher = createDecipheriv('aes-256-gcm', key.bytes, Buffer.from(nonce, 'base64url'), {
@@ -63,7 +90,5 @@ export function sealerWith(keys: readonly SealKey[]): Sealer {
         throw new SealBroken('the sealed value was altered or belongs elsewhere', { cause });
       }
     },
-
-    isStale: (sealed) => sealed.split('.')[1] !== newest.id,
   };
 }

@@ -6,6 +6,7 @@ import { accountsIn } from './access/accounts.ts';
 import { auditIn } from './access/audit.ts';
 import { credentialsIn } from './access/credentials.ts';
 import { rateLimitsIn } from './access/rate-limits.ts';
+import { type Sealing, sealingIn } from './access/sealing.ts';
 import { secretsIn } from './access/secrets.ts';
 import { settingsIn } from './access/settings.ts';
 import { callbackLanesIn } from './callbacks/callback-lanes.ts';
@@ -15,7 +16,8 @@ import { deliveryQueueIn } from './callbacks/delivery-queue.ts';
 import { outboxIn } from './callbacks/outbox.ts';
 import { cloudKeysIn, escrowedKeysIn } from './cloud-keys/held-keys.ts';
 import { signingGrantsIn } from './cloud-keys/signing-grants.ts';
-import { type Engine, openEngine } from './engine/engine.ts';
+import { requireFinishedCopy } from './engine/copy.ts';
+import { type Engine, openEngine, useConnection } from './engine/engine.ts';
 import { migrate, previewMigrations, readMigrations } from './engine/migrations.ts';
 import { postgresEngine } from './engine/postgres.ts';
 import type { Db } from './engine/schema.ts';
@@ -30,6 +32,8 @@ import { crlsIn, pkiAddressesIn } from './revocation/crls.ts';
 import { ocspRespondersIn } from './revocation/ocsp-responders.ts';
 import { revocationsIn } from './revocation/revocations.ts';
 import { revokedSerialsIn } from './revocation/revoked-serials.ts';
+import { factsIn } from './support/facts.ts';
+import { finderIn } from './support/finder.ts';
 import { proofsIn } from './validation/proofs.ts';
 import { waitingIn } from './validation/waiting.ts';
 
@@ -46,6 +50,7 @@ interface StoreEvents {
 
 export interface OpenStore extends Store {
   readonly engine: Engine;
+  readonly sealing: Sealing;
   /** Sets the listener that is called after each commit that added events to the outbox. One listener. */
   onEventsCommitted(listener: () => void): void;
   /** Resolves once a write was made durable. */
@@ -88,19 +93,27 @@ export async function openStore(
   }
   const engine = engineAt(location, events);
   const db = openEngine(engine, onUnavailable);
+  try {
+    await requireFinishedCopy({ engine, db });
+  } catch (error) {
+    await db.destroy();
+    throw error;
+  }
   let notify = () => {};
   const repositories = repositoriesIn(db, sealer, engine, () => notify());
   return {
     ...repositories,
     engine,
+    sealing: sealingIn(db, sealer, engine, now),
     async transaction(work) {
       let hasEvents = false;
       const noteEvents = () => {
         hasEvents = true;
       };
-      const result = await db
-        .transaction()
-        .execute((transaction) => work(repositoriesIn(transaction, sealer, engine, noteEvents)));
+      const result = await db.transaction().execute(async (transaction) => {
+        await useConnection(transaction);
+        return await work(repositoriesIn(transaction, sealer, engine, noteEvents));
+      });
       if (hasEvents) notify();
       return result;
     },
@@ -111,6 +124,21 @@ export async function openStore(
     durabilityGaps: () => engine.durabilityGaps(db),
     close: () => db.destroy(),
   };
+}
+
+/** Whether a service has worked with the store: there is an account or an issuer. False for an empty database. */
+export async function isInUse(location: DatabaseLocation): Promise<boolean> {
+  const engine = engineAt(location);
+  const db = openEngine(engine, () => {});
+  try {
+    const tables = new Set((await engine.columns(db)).map(({ table }) => table));
+    for (const table of ['issuer', 'account'] as const) {
+      if (tables.has(table) && (await db.selectFrom(table).select('id').limit(1).executeTakeFirst())) return true;
+    }
+    return false;
+  } finally {
+    await db.destroy();
+  }
 }
 
 /** How many migrations the next start would apply; undefined for an empty database. Writes nothing. */
@@ -152,4 +180,6 @@ const repositoriesIn = (db: Db, sealer: Sealer, engine: Engine, onEvents: () => 
   signingGrants: signingGrantsIn(db, sealer),
   idempotencyKeys: idempotencyKeysIn(db),
   blockedKeys: blockedKeysIn(db),
+  finder: finderIn(db),
+  facts: factsIn(db, engine),
 });

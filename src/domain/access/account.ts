@@ -14,6 +14,13 @@ export interface Account {
   /** Default language: callback messages, and errors of requests without Accept-Language. */
   readonly locale: Locale;
   readonly createdAt: number;
+  /** Since when the operator has suspended it; null unless it is. */
+  readonly suspendedAt: number | null;
+}
+
+/** Call only after a secret of the account matched: its state must not leak to other callers. */
+export function requireActive({ suspendedAt }: Account): void {
+  if (suspendedAt !== null) throw new Refusal('account_suspended');
 }
 
 export type AccountChange = { readonly name?: string; readonly locale?: Locale };

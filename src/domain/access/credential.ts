@@ -29,10 +29,15 @@ export interface Caller {
 /** Who acted, for the audit log: an API caller, the operator or the service itself. */
 export interface Actor {
   readonly accountId: AccountId;
-  /** A key id, `cli` for the operator, or `service`. */
+  /** A key id, `cli:` and the operating system's user for the operator, or `service`. */
   readonly actor: string;
   readonly requestId: string | null;
 }
+
+const OPERATOR = 'cli';
+export const operatorActor = (user: string): string => `${OPERATOR}:${user}`;
+/** Earlier versions recorded the operator without the user. */
+export const isOperator = (actor: string): boolean => actor === OPERATOR || actor.startsWith(`${OPERATOR}:`);
 
 export type Action =
   | 'read'
@@ -42,6 +47,7 @@ export type Action =
   | 'test_callback'
   | 'configure_callback'
   | 'change_account'
+  | 'read_audit'
   | 'use_cloud_key';
 
 type Permissions = Record<Action, boolean>;
@@ -53,6 +59,7 @@ const ORDERS_ONLY: Permissions = {
   test_callback: false,
   configure_callback: false,
   change_account: false,
+  read_audit: false,
   use_cloud_key: false,
 };
 
@@ -66,6 +73,7 @@ const MAY: Record<CredentialKind, Permissions> = {
     test_callback: true,
     configure_callback: true,
     change_account: true,
+    read_audit: true,
     use_cloud_key: true,
   },
   // Manages certificates for their whole life. The other two are deployed on servers, where keys leak.

@@ -1,15 +1,19 @@
 // Ports: what authentication, account management and the audit log need from the store.
-import type { AccountId } from '../ids.ts';
+import type { AccountId, CertificateId, OrderId } from '../ids.ts';
 import type { Page } from '../page.ts';
 import type { Account, AccountChange } from './account.ts';
 import type { Caller, Credential } from './credential.ts';
 
 export interface Accounts {
-  insert(account: Account): Promise<void>;
+  /** A new account is not suspended. */
+  insert(account: Omit<Account, 'suspendedAt'>): Promise<void>;
   find(id: AccountId): Promise<Account | undefined>;
   list(page: Page): Promise<Account[]>;
   /** Returns the updated account; undefined if there is none. */
   update(id: AccountId, change: AccountChange): Promise<Account | undefined>;
+  /** Idempotent: suspending again keeps the earlier time. Undefined if there is no such account. */
+  suspend(id: AccountId, at: number): Promise<Account | undefined>;
+  resume(id: AccountId): Promise<Account | undefined>;
 }
 
 export interface Credentials {
@@ -27,8 +31,11 @@ export interface Credentials {
 }
 
 export type AuditAction =
+  | 'address:changed'
   | 'account:created'
   | 'account:changed'
+  | 'account:suspended'
+  | 'account:resumed'
   | 'key:created'
   | 'key:disabled'
   | 'key:rotated'
@@ -51,14 +58,20 @@ export type AuditAction =
   | 'cloud-key:refused'
   | 'cloud-key:signed'
   | 'cloud-key:changed'
-  | 'cloud-key:destroyed';
+  | 'cloud-key:destroyed'
+  | CeremonyAction;
+
+/** Acts on the authority itself, of no single account. Their rows are never deleted. */
+export const CEREMONY_ACTIONS = ['authority:imported', 'blocklist:imported'] as const;
+type CeremonyAction = (typeof CEREMONY_ACTIONS)[number];
 
 /** Who did what to which subject. Written in the transaction of the change. Never holds a secret. */
 export interface AuditEntry {
   readonly id: string;
   readonly at: number;
-  readonly accountId: AccountId;
-  /** As in Actor: a key id, `cli` or `service`. */
+  /** Null for acts that concern no single account. */
+  readonly accountId: AccountId | null;
+  /** As in Actor. */
   readonly actor: string;
   readonly action: AuditAction;
   readonly subject: string;
@@ -66,7 +79,27 @@ export interface AuditEntry {
   readonly details: Readonly<Record<string, string | number | null>>;
 }
 
+/** What a row is about: the order with all of its certificates, or one certificate. The ids must be those of the store. */
+export type AuditSubject = { readonly orderId: OrderId } | { readonly certificateId: CertificateId };
+
+export interface AuditFilter {
+  readonly accountId?: AccountId | undefined;
+  readonly about?: AuditSubject | undefined;
+  readonly requestId?: string | undefined;
+  /** A key id, an operator's user name, `cli` or `service`. */
+  readonly actor?: string | undefined;
+  readonly since?: number | undefined;
+  readonly until?: number | undefined;
+}
+
 export interface AuditTrail {
   append(entry: AuditEntry): Promise<void>;
+  /** Oldest first. */
   listOf(accountId: AccountId, page: Page): Promise<AuditEntry[]>;
+  /**
+   * Newest first. Reads a bounded number of rows: with a selective filter, a page that is not full may have `nextAfter`.
+   */
+  search(filter: AuditFilter, page: Page): Promise<{ entries: AuditEntry[]; nextAfter: string | null }>;
+  /** Deletes rows written before that time, except those of ceremonies. Returns how many. */
+  deleteBefore(before: number, limit: number): Promise<number>;
 }

@@ -110,6 +110,10 @@ export interface Lane {
   readonly degradedSince: number;
   /** Lease of the one event of a replayed range that is being sent; ranges are sent in order. */
   readonly inOrderUntil: number;
+  /** Events of a replayed range are pending. */
+  readonly hasInOrder: boolean;
+  /** The account is suspended: its events wait. */
+  readonly isHeld: boolean;
 }
 
 /** While a lane is degraded, one attempt at a time probes whether its receiver is back (half-open breaker). */
@@ -131,6 +135,9 @@ const isAhead = (time: number, now: number, maxMs: number): boolean => time > no
 export const DELIVERY_LEASE_MS = 60_000;
 export const isInOrderLeased = ({ inOrderUntil }: Lane, now: number): boolean =>
   isAhead(inOrderUntil, now, DELIVERY_LEASE_MS);
+
+/** A held lane is looked at again after this time; the end of the suspension makes it due earlier. */
+export const HELD_LANE_MS = HOUR_MS;
 
 export const FAILURES_TO_OPEN = 8;
 const MAX_OPEN_MS = HOUR_MS;

@@ -31,7 +31,7 @@ export interface Lease {
   readonly until: number;
 }
 
-export interface LaneChange extends Lane {
+export interface LaneChange extends Omit<Lane, 'isHeld' | 'hasInOrder'> {
   /** The lane is not due before this time, whatever waits in it. */
   readonly notBefore: number;
 }
@@ -70,8 +70,9 @@ export interface DeliveryQueue {
   dueEvents(accountId: AccountId, now: number, inOrder: boolean, limit: number): Promise<PendingEvent[]>;
   lease(ids: readonly string[], lease: Lease): Promise<void>;
   suppress(ids: readonly string[], reason: SuppressionReason, at: number): Promise<void>;
-  /** Like the two below, false if the lease was lost; then nothing is written. */
-  markDelivered(leased: LeasedAttempt, at: number): Promise<boolean>;
+  /** Returns those whose lease held; of the others nothing is written. */
+  markDelivered(leased: readonly LeasedAttempt[], at: number): Promise<readonly LeasedAttempt[]>;
+  /** Like the one below, false if the lease was lost; then nothing is written. */
   scheduleRetry(leased: LeasedAttempt, dueAt: number): Promise<boolean>;
   markFailed(leased: LeasedAttempt, at: number, reason: GivenUpReason): Promise<boolean>;
   /** Gives a lease back without an attempt. False if it was lost. */
@@ -98,8 +99,10 @@ export interface CallbackLanes {
   lock(accountId: AccountId): Promise<Lane>;
   /** Also makes the lane due when its first event is. */
   save(lane: LaneChange): Promise<void>;
-  /** Resets failures and breaker, and makes the lane due. Does nothing in a lane without failures. */
-  reset(accountId: AccountId, now: number): Promise<void>;
+  /** Resets failures and breaker, and makes the lanes due. Does nothing in a lane without failures. */
+  reset(accountIds: readonly AccountId[], now: number): Promise<void>;
+  /** Resets failures and breaker, and makes the lane due, whatever its state. */
+  restart(accountId: AccountId, now: number): Promise<void>;
 }
 
 /** The delivery log, for accounts and operators. */

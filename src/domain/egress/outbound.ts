@@ -47,6 +47,8 @@ export interface OutboundPolicy {
   readonly deny: readonly AddressRule[];
   /** Deadline of the whole call, including name resolution. */
   readonly totalMs: number;
+  /** How much of the response body is read. Absent: 16 KiB, enough for a callback's answer and a validation file. */
+  readonly maxBodyBytes?: number | undefined;
 }
 
 export interface OutboundCall {
@@ -80,7 +82,7 @@ export type Outcome =
       readonly kind: 'answered';
       readonly status: number;
       readonly headers: Readonly<Record<string, string>>;
-      /** At most the first 16 KiB. */
+      /** Its first bytes, as many as the policy allows. */
       readonly body: Uint8Array;
       /** Reached through an allow rule only: the response must not be shown to the caller. */
       readonly isPrivate: boolean;

@@ -42,7 +42,7 @@ export interface OrderForReissue {
 }
 
 export interface Orders {
-  /** Throws `duplicate_alternative_order_id` if the account has an order with that id. */
+  /** Throws `duplicate_alternative_order_id` if the account has an order with that id. Remembers its names. */
   insert(order: Order): Promise<void>;
   find(accountId: AccountId, id: OrderId): Promise<Order | undefined>;
   /** What every reissue begins with, in one statement. */
@@ -51,6 +51,8 @@ export interface Orders {
     id: OrderId,
     proofNames: readonly string[],
   ): Promise<OrderForReissue | undefined>;
+  /** Makes the order findable by these names, besides those it has carried before. */
+  rememberNames(id: OrderId, names: readonly string[]): Promise<void>;
   findByAlternative(accountId: AccountId, alternativeId: string): Promise<Order | undefined>;
   /** Locks the order until the transaction ends. */
   findForUpdate(accountId: AccountId, id: OrderId): Promise<{ order: Order; signing: Signing | null } | undefined>;
@@ -149,4 +151,6 @@ export interface IdempotencyKeys {
     key: string,
     entry: { requestHash: string; certificateId: CertificateId; at: number },
   ): Promise<void>;
+  /** Deletes keys used before that time. Returns how many. */
+  deleteBefore(before: number, limit: number): Promise<number>;
 }

@@ -41,7 +41,8 @@ export interface CrlEntry {
 }
 
 export interface RevokedSerial extends CrlEntry, CrlRef {
-  readonly certificateId: CertificateId;
+  /** Null for a serial number that is known from a CRL only: its certificate was issued after the restored backup. */
+  readonly certificateId: CertificateId | null;
   readonly notAfter: number;
 }
 
@@ -72,6 +73,12 @@ export interface CrlEntryPage {
 export interface RevokedSerials {
   insert(revoked: RevokedSerial): Promise<void>;
   ofCertificate(certificateId: CertificateId): Promise<PublishedSerial[]>;
+  /** The reasons of those serial numbers of one issuer that are recorded as revoked. */
+  reasonsOf(issuerId: string, listed: readonly (CrlEntry & CrlRef)[]): Promise<ReadonlyMap<string, RevocationReason>>;
+  /** The certificate that has the serial number, be it of its encryption half. */
+  ownerOf(issuerId: string, serial: string): Promise<CertificateRef | undefined>;
+  /** Replaces the reason of a serial number without a certificate. */
+  changeReasonOf(listed: CrlEntry & CrlRef): Promise<void>;
   changeReason(certificateId: CertificateId, reason: RevocationReason): Promise<void>;
   /** Never `good` for a serial number that this issuer did not issue. */
   statusOf(issuerId: string, serial: string): Promise<SerialStatus>;
@@ -99,6 +106,21 @@ export interface PublishedCrl extends CrlHead {
   readonly der: Uint8Array;
 }
 
+/** A CRL whose signature an issuer of the store has made, as read from a file or a URL. */
+export interface ReadCrl {
+  readonly issuerId: string;
+  /** Null for a CRL of this issuer that is not a shard of ours; its entries count, its number does not. */
+  readonly shard: number | null;
+  readonly number: number;
+  readonly thisUpdate: number;
+  readonly nextUpdate: number;
+  readonly addresses: readonly string[];
+  readonly entries: readonly (CrlEntry & CrlRef)[];
+  readonly der: Uint8Array;
+  /** No certificate outlives its issuer. */
+  readonly issuerNotAfter: number;
+}
+
 export interface Crls {
   head(crl: CrlRef): Promise<CrlHead | undefined>;
   heads(): Promise<CrlHead[]>;
@@ -108,6 +130,10 @@ export interface Crls {
    * Returns false, and writes nothing, when another instance was faster.
    */
   publish(crl: PublishedCrl, replaces: number | null, added: readonly CrlEntry[]): Promise<boolean>;
+  /** Stores a CRL that was published before, unless a higher number is stored. Returns whether it was. */
+  adopt(crl: PublishedCrl): Promise<boolean>;
+  /** Makes every CRL look published before that time, so that it is published anew before it is served. */
+  makeDue(publishedBefore: number): Promise<void>;
 }
 
 /** Publishes these CRLs with everything that is recorded. */

@@ -35,5 +35,7 @@ export interface WaitingCertificates {
     waiting: Pick<WaitingCertificate, 'certificateId' | 'accountId' | 'dueAt' | 'tries' | 'findings'>,
     seenDueAt?: number,
   ): Promise<void>;
+  /** Makes every waiting certificate of the account due, whatever its backoff. */
+  makeDue(accountId: AccountId, now: number): Promise<void>;
   delete(accountId: AccountId, certificateId: CertificateId): Promise<void>;
 }

@@ -9,6 +9,8 @@ import type { AuthenticateCaller, PresentedCredential } from '../../usecases/acc
 declare module 'fastify' {
   interface FastifyRequest {
     caller: Caller | null;
+    /** As it was sent: unknown to be a key id unless authentication got as far as a 403. */
+    presentedKeyId: string | null;
   }
   interface FastifyContextConfig {
     /** The route's action in the permission table. */
@@ -29,7 +31,9 @@ export function authenticateRequests(
   app.addHook('onRequest', async (request) => {
     const { action, isPublic } = request.routeOptions.config;
     if (isPublic) return;
-    request.caller = await authenticate(presentedIn(request.headers));
+    const presented = presentedIn(request.headers);
+    request.presentedKeyId = presented.keyId ?? null;
+    request.caller = await authenticate(presented);
     if (action) requirePermission(request.caller, action);
   });
 }

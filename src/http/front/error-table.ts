@@ -59,6 +59,11 @@ export const ERROR_TABLE = {
     en: 'This API key is disabled or has expired. Use another key of the account, or ask the operator for one.',
     zh: '该 API 密钥已停用或已过期，请使用账户的其他密钥，或向运营方申请新密钥。',
   },
+  account_suspended: {
+    status: 403,
+    en: 'The operator has suspended this account. Its certificates stay valid; ask the operator to resume the account.',
+    zh: '该账户已被运营方暂停，已签发的证书仍然有效，请联系运营方恢复账户。',
+  },
   sign_key_pin_wrong: {
     status: 403,
     en: 'The access code is wrong. Several wrong ones in a row lock the key, longer each time.',

@@ -44,6 +44,7 @@ export function sendError(
   if (refusal.code === 'service_internal_error') log(errorLine(error, request.id));
   const { status, headers, body } = toResponse(refusal, localeOf(request), request.id);
   request.outcome = refusal.code;
+  request.refusedField = refusal.facts.field ?? null;
   return reply.code(status).headers(headers).header('x-request-id', request.id).type('application/json').send(body);
 }
 
@@ -86,6 +87,10 @@ const PARSER_REFUSALS: Readonly<Record<string, { status: number; en: string; zh:
 };
 const NOT_HTTP = { status: 400, en: 'This is not a valid HTTP request.', zh: '不是有效的 HTTP 请求。' };
 
+const NO_REQUEST = {
+  ...{ account_id: null, key_id: null, order_id: null, certificate_id: null, field: null, caller_request_id: null },
+} as const;
+
 /** Answers errors that occur before Fastify has a request: only the socket is available. */
 export function answerTransportErrors(app: FastifyInstance, newId: NewId, record: RecordRequest): void {
   const pendingResponses = new WeakMap<Duplex, number>();
@@ -109,7 +114,7 @@ export function answerTransportErrors(app: FastifyInstance, newId: NewId, record
     socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join('')}\r\n${text}`, () => socket.destroy());
     const remote = (socket as Socket).remoteAddress ?? '';
     const line = { request_id: requestId, method, route: null, status, code: refusal.code, ms: 0, remote };
-    record({ ...line, account_id: null, key_id: null });
+    record({ ...line, ...NO_REQUEST });
   }
 
   app.server.removeAllListeners('clientError');

@@ -1,41 +1,67 @@
-// One wide log line and one metric per request, including requests whose caller disconnected before the response.
+// One wide log line and one metric per request, including requests whose caller disconnected before the response. Probes
+// that succeed leave only the metric, unless the operator wants them.
 import { isIP } from 'node:net';
-import type { FastifyInstance, FastifyReply } from 'fastify';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { type CertificateId, type OrderId, timeOf } from '../../domain/ids.ts';
 import type { Log, RequestLine } from '../../kernel/log.ts';
 
 export interface RequestMetrics {
-  requestFinished(facts: { method: string; route: string; status: number; seconds: number }): void;
+  requestFinished(facts: { method: string; route: string; status: number; seconds: number; code: string }): void;
 }
 
 declare module 'fastify' {
   interface FastifyRequest {
     /** The error code that was sent; null on success. */
     outcome: string | null;
+    /** The request field that was refused. */
+    refusedField: string | null;
+    /** Set by operations whose answer names what the path does not. */
+    orderId: OrderId | null;
+    certificateId: CertificateId | null;
   }
 }
 
 /** The caller closed the connection before the response; 499 is nginx's status for that. */
 const CALLER_DISCONNECTED = { status: 499, code: 'aborted' };
 
+const PROBES: ReadonlySet<string> = new Set(['/healthz', '/readyz', '/metrics']);
+
 export type RecordRequest = (line: Omit<RequestLine, 'event'>) => void;
 
-export function requestRecorder(log: Log, metrics: RequestMetrics): RecordRequest {
+export function requestRecorder(log: Log, metrics: RequestMetrics, logsProbes: boolean): RecordRequest {
   return (line) => {
+    const isSilent = !logsProbes && line.status === 200 && PROBES.has(line.route ?? '');
     // A trusted proxy may forward any text; only an IP address is logged.
-    log({ event: 'request', ...line, remote: isIP(line.remote) ? line.remote : '' });
-    const { method, route, status, ms } = line;
-    metrics.requestFinished({ method, route: route ?? 'none', status, seconds: ms / 1000 });
+    if (!isSilent) log({ event: 'request', ...line, remote: isIP(line.remote) ? line.remote : '' });
+    const { method, route, status, code, ms } = line;
+    metrics.requestFinished({ method, route: route ?? 'none', status, code, seconds: ms / 1000 });
   };
 }
 
 /** Call before adding other hooks: a hook that throws earlier would leave no log line. */
 export function recordRequests(app: FastifyInstance, record: RecordRequest): void {
-  app.decorateRequest('outcome', null);
+  for (const name of ['outcome', 'refusedField', 'orderId', 'certificateId', 'presentedKeyId'] as const) {
+    app.decorateRequest(name, null);
+  }
   app.addHook('onRequest', (request, reply, done) => {
     const route = request.is404 ? null : (request.routeOptions.url ?? null);
     recordWhenClosed(reply, route, record);
     done();
   });
+}
+
+/** The id in the path, if it has the form of one: other texts may be secrets that were pasted into the wrong place. */
+function pathId({ params }: FastifyRequest, route: string | null, prefix: string): string | null {
+  const { id } = (params ?? {}) as { readonly id?: string };
+  return id !== undefined && route?.startsWith(prefix) && timeOf(id) !== undefined ? id : null;
+}
+
+/** Printable, without blanks, quotes and backslashes. */
+const CALLER_ID = /^[!#-&(-[\]-~]{1,128}$/;
+
+function callerRequestId({ headers }: FastifyRequest): string | null {
+  const id = headers['x-request-id'];
+  return typeof id === 'string' && CALLER_ID.test(id) ? id : null;
 }
 
 /** `route` is the pattern, never the URL: a caller may have put a secret there. */
@@ -56,8 +82,13 @@ export function recordWhenClosed(reply: FastifyReply, route: string | null, reco
       ...outcome,
       ms: Math.round((performance.now() - begunAt) * 1000) / 1000,
       account_id: request.caller?.account.id ?? null,
-      key_id: request.caller?.credential.keyId ?? null,
+      // With 401 the key id is as doubtful as the secret; with 403 the secret was right.
+      key_id: request.caller?.credential.keyId ?? (outcome.status === 403 ? (request.presentedKeyId ?? null) : null),
       remote,
+      order_id: request.orderId ?? pathId(request, route, '/openapi/v3/orders/:id'),
+      certificate_id: request.certificateId ?? pathId(request, route, '/openapi/v3/certs/:id'),
+      field: request.refusedField ?? null,
+      caller_request_id: callerRequestId(request),
     });
   });
 }

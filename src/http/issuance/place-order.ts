@@ -52,6 +52,8 @@ export function placementOperations(api: Api, { placeOrder, cancelOrder, show }:
         vouchesForNames: false,
         request: toRequest(request.body),
       });
+      request.orderId = orderId;
+      request.certificateId = certificateId;
       return success({ id: orderId, certificate: { id: certificateId } });
     },
   );

@@ -58,7 +58,8 @@ export function reissueOperation(api: Api, reissue: Reissue, digestOf: (text: st
         remote: request.ip ?? '',
       };
       if (dryRun) return success({ plan: viewOf(await reissue.plan(call)) });
-      return success({ certificate: { id: await reissue.reissue(call) } });
+      request.certificateId = await reissue.reissue(call);
+      return success({ certificate: { id: request.certificateId } });
     },
   );
 }

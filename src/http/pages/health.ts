@@ -1,4 +1,4 @@
-// /healthz is liveness: the process answers. /readyz is readiness, proven by a durable write.
+// /healthz is liveness: the process answers. /readyz is readiness: a durable write, and a key for every sealed value.
 import type { FastifyInstance } from 'fastify';
 import { Refusal } from '../../domain/errors.ts';
 import { success } from '../front/reply.ts';
@@ -10,10 +10,10 @@ declare module 'fastify' {
   }
 }
 
-// The write probe is cached for this long, however often /readyz is polled.
+// The check is cached for this long, however often /readyz is polled.
 const PROBE_EVERY_MS = 1_000;
 
-export function healthEndpoints(app: FastifyInstance, probeWrite: () => Promise<void>): void {
+export function healthEndpoints(app: FastifyInstance, checkReady: () => Promise<void>): void {
   const drain = { isDraining: false };
   app.decorate('drain', drain);
   app.addHook('preClose', async () => {
@@ -27,7 +27,7 @@ export function healthEndpoints(app: FastifyInstance, probeWrite: () => Promise<
 
   let last = { at: Number.NEGATIVE_INFINITY, result: Promise.resolve() };
   const probe = () => {
-    if (performance.now() - last.at >= PROBE_EVERY_MS) last = { at: performance.now(), result: probeWrite() };
+    if (performance.now() - last.at >= PROBE_EVERY_MS) last = { at: performance.now(), result: checkReady() };
     return last.result;
   };
 

@@ -1,15 +1,19 @@
 // Writes the audit log: who did what to which subject, in the transaction of the change it records.
-import type { Actor } from '../../domain/access/credential.ts';
+import { userInfo } from 'node:os';
+import { type Actor, operatorActor } from '../../domain/access/credential.ts';
 import type { AuditAction, AuditEntry } from '../../domain/access/ports.ts';
 import type { Clock } from '../../domain/clock.ts';
 import type { NewId } from '../../domain/ids.ts';
 import type { Repositories } from '../../domain/store.ts';
 
+/** An Actor, or one whose act concerns no single account. */
+type AuditActor = Omit<Actor, 'accountId'> & Pick<AuditEntry, 'accountId'>;
+
 /** Appends one row. `details` must never hold a secret. */
 // biome-ignore lint/complexity/useMaxParams: the five words of an audit row, in the order they are read.
 export type Audit = (
   tx: Pick<Repositories, 'audit'>,
-  by: Actor,
+  by: AuditActor,
   action: AuditAction,
   subject: string,
   details?: AuditEntry['details'],
@@ -23,7 +27,7 @@ interface AuditTools {
 /** The row, for a caller that writes it together with other things. */
 export const auditEntry = (
   { now, newId }: AuditTools,
-  { accountId, actor, requestId }: Actor,
+  { accountId, actor, requestId }: AuditActor,
   act: Pick<AuditEntry, 'action' | 'subject' | 'details'>,
 ): AuditEntry => ({ id: newId(), at: now(), accountId, actor, requestId, ...act });
 
@@ -36,5 +40,18 @@ export const auditLog =
 /** Actor of background work: scheduled revocations, issuance and expiry of pending certificates. */
 export const byService = (accountId: Actor['accountId']): Actor => ({ accountId, actor: 'service', requestId: null });
 
-/** Actor of CLI commands. */
-export const byOperator = (accountId: Actor['accountId']): Actor => ({ accountId, actor: 'cli', requestId: null });
+/** Actor of CLI commands: the operating system's user who runs this process. */
+export const byOperator = <Account extends AuditActor['accountId']>(accountId: Account) => ({
+  accountId,
+  actor: operatorActor(systemUser()),
+  requestId: null,
+});
+
+/** A user without an entry in the system's user table, as in many containers, is named by number. */
+function systemUser(): string {
+  try {
+    return userInfo().username;
+  } catch {
+    return `uid-${process.getuid?.() ?? 'unknown'}`;
+  }
+}

@@ -1,7 +1,8 @@
 // Authenticates a caller by key id and secret. Checks, in this order: the key exists, the secret matches, the key is
-// usable. An unknown id and a wrong secret take the same path and the same time, and only a caller with the right
-// secret learns the state of a key.
+// usable, its account is not suspended. An unknown id and a wrong secret take the same path and the same time, and only
+// a caller with the right secret learns the state of a key or an account.
 import { hash, timingSafeEqual } from 'node:crypto';
+import { requireActive } from '../../domain/access/account.ts';
 import { type Caller, type Credential, requireUsable } from '../../domain/access/credential.ts';
 import type { Clock } from '../../domain/clock.ts';
 import { Refusal } from '../../domain/errors.ts';
@@ -29,6 +30,7 @@ export function authenticateCaller(store: Store, now: Clock, matches = hasHash):
     if (!found || !isMatch) throw new Refusal('unauthenticated_request');
     const { caller } = found;
     requireUsable(caller.credential, now());
+    requireActive(caller.account);
     touch(caller.credential);
     return caller;
   };

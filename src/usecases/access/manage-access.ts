@@ -1,4 +1,4 @@
-// Operator's management of accounts and API keys: create, list, disable, rotate. The secret of a key exists in clear
+// Operator's management of accounts and API keys: create, list, suspend, disable, rotate. The secret of a key exists in clear
 // only in the result of the call that created it. Each change and its audit row are one transaction.
 import { type Account, type AccountKind, accountName } from '../../domain/access/account.ts';
 import { type Credential, type CredentialKind, requireUsable } from '../../domain/access/credential.ts';
@@ -39,7 +39,13 @@ export function manageAccess({ store, now, newId, randomBytes }: AccessTools) {
   const audit = auditLog({ now, newId });
 
   async function createAccountIn(tx: Repositories, request: NewAccount): Promise<Account> {
-    const account = { id: newId(), ...request, name: accountName(request.name), createdAt: now() };
+    const account: Account = {
+      id: newId(),
+      ...request,
+      name: accountName(request.name),
+      createdAt: now(),
+      suspendedAt: null,
+    };
     await tx.accounts.insert(account);
     await audit(tx, byOperator(account.id), 'account:created', account.id, { kind: account.kind });
     return account;
@@ -75,6 +81,24 @@ export function manageAccess({ store, now, newId, randomBytes }: AccessTools) {
       const account = await requireAccount(store, accountId);
       return { account, credentials: await store.credentials.listOf(accountId) };
     },
+
+    /** Its keys are refused, nothing is issued to it, and its callbacks wait. Revocations and their publication go on. */
+    suspendAccount: (accountId: AccountId, reason: string | null) =>
+      store.transaction(async (tx) => {
+        const account = found(await tx.accounts.suspend(accountId, now()), 'account_not_found');
+        await audit(tx, byOperator(accountId), 'account:suspended', accountId, { reason });
+        return account;
+      }),
+
+    /** What waited meanwhile, certificates and callbacks, becomes due at once. */
+    resumeAccount: (accountId: AccountId) =>
+      store.transaction(async (tx) => {
+        const account = found(await tx.accounts.resume(accountId), 'account_not_found');
+        await tx.waiting.makeDue(accountId, now());
+        await tx.callbackLanes.restart(accountId, now());
+        await audit(tx, byOperator(accountId), 'account:resumed', accountId);
+        return account;
+      }),
 
     async listKeys(accountId: AccountId): Promise<Credential[]> {
       await requireAccount(store, accountId);

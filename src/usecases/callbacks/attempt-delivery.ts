@@ -25,7 +25,7 @@ import { callbackHeaders } from './sign-callback.ts';
 
 /** For metrics and the log. */
 export interface DeliveryObserver {
-  attempted(outcome: AttemptOutcome): void;
+  attempted(event: PendingEvent, attempt: DeliveryAttempt, outcome: AttemptOutcome): void;
   /** Milliseconds from the event, or from its resending, to the first attempt. */
   firstAttempt(ms: number): void;
   gaveUp(event: PendingEvent, attempts: number): void;
@@ -52,7 +52,7 @@ export function attemptDelivery(tools: AttemptTools): AttemptDelivery {
   const { store, now, random, callOut, policyFor, schedule, observer } = tools;
   const windowMs = retryWindow(schedule);
   /** Delivered, to be recorded together. */
-  const unrecorded = new Map<AccountId, { attempts: LeasedAttempt[]; recorded: Promise<void> }>();
+  let unrecorded: { readonly attempts: LeasedAttempt[]; readonly recorded: Promise<void> } | undefined;
 
   async function send({ event, settings, url }: ClaimedDelivery, at: number, signal: AbortSignal): Promise<Outcome> {
     const { accessKey, signingSecret, former } = settings;
@@ -89,23 +89,20 @@ export function attemptDelivery(tools: AttemptTools): AttemptDelivery {
     for (const one of givenUp) observer.gaveUp(one, one.attempts);
   }
 
-  /** Attempts that end in one turn of the event loop share a transaction: an account has a bounded number in flight. */
+  /** Attempts that end in one turn of the event loop share a transaction: a bounded number is in flight. */
   function recordDelivered(leased: LeasedAttempt): Promise<void> {
-    const { accountId } = leased.event;
-    const batch = unrecorded.get(accountId) ?? { attempts: [], recorded: setImmediate().then(() => record(accountId)) };
-    unrecorded.set(accountId, batch);
-    batch.attempts.push(leased);
-    return batch.recorded;
+    unrecorded ??= { attempts: [], recorded: setImmediate().then(record) };
+    unrecorded.attempts.push(leased);
+    return unrecorded.recorded;
   }
 
-  async function record(accountId: AccountId): Promise<void> {
-    const { attempts = [] } = unrecorded.get(accountId) ?? {};
-    unrecorded.delete(accountId);
+  async function record(): Promise<void> {
+    const { attempts = [] } = unrecorded ?? {};
+    unrecorded = undefined;
     await store.transaction(async (tx) => {
       const at = now();
-      let isAnyHeld = false;
-      for (const one of attempts) isAnyHeld = (await tx.deliveryQueue.markDelivered(one, at)) || isAnyHeld;
-      if (isAnyHeld) await tx.callbackLanes.reset(accountId, at);
+      const held = await tx.deliveryQueue.markDelivered(attempts, at);
+      await tx.callbackLanes.reset([...new Set(held.map(({ event }) => event.accountId))], at);
     });
   }
 
@@ -119,7 +116,6 @@ export function attemptDelivery(tools: AttemptTools): AttemptDelivery {
       await store.transaction((tx) => tx.deliveryQueue.release(event, token, now()));
       return;
     }
-    observer.attempted(outcomeOf(outcome));
     const attempt: DeliveryAttempt = {
       number: event.attempts + 1,
       at: startedAt,
@@ -128,6 +124,7 @@ export function attemptDelivery(tools: AttemptTools): AttemptDelivery {
       reason: outcome.kind === 'failed' ? outcome.reason : outcome.kind === 'private' ? 'private_address' : null,
       excerpt: outcome.kind === 'answered' && !outcome.isPrivate ? excerptOf(outcome.body, settings.accessKey) : null,
     };
+    observer.attempted(event, attempt, outcomeOf(outcome));
     const leased = { event, token, attempt };
     if (!isDelivered(outcome)) return await recordFailure(leased, outcome);
     await recordDelivered(leased);

@@ -1,8 +1,9 @@
 // Claims due events of one lane, as many as there are free slots, each under a lease that is durable before anything is
-// sent. Events that the current settings exclude are suppressed instead.
+// sent. Events that the current settings exclude are suppressed instead; those of a suspended account wait.
 import type { CallbackSettings } from '../../domain/callbacks/callback.ts';
 import {
   DELIVERY_LEASE_MS,
+  HELD_LANE_MS,
   isBreakerOpen,
   isDegraded,
   isInOrderLeased,
@@ -46,31 +47,50 @@ export interface ClaimTools {
 
 const NOTHING: LaneClaim = { claimed: [], remaining: null };
 
+/** One transaction for several lanes. Leaves out those that `isWorthwhile` no longer holds for when their turn comes. */
+export type ClaimDeliveries = (
+  accountIds: readonly AccountId[],
+  isWorthwhile?: (accountId: AccountId) => boolean,
+) => Promise<ReadonlyMap<AccountId, LaneClaim>>;
+
 /** Releases the slots if the transaction fails: an event without a lease is not sent. */
-export function claimDeliveries({
-  store,
-  now,
-  newId,
-  slots,
-}: ClaimTools): (accountId: AccountId) => Promise<LaneClaim> {
-  return async (accountId) => {
+export function claimDeliveries({ store, now, newId, slots }: ClaimTools): ClaimDeliveries {
+  return async (accountIds, isWorthwhile = () => true) => {
     using acquired = new DisposableStack();
-    const claim = await store.transaction(async (tx) => {
-      const lane = await tx.callbackLanes.tryLock(accountId);
-      if (!lane) return NOTHING;
-      if (isBreakerOpen(lane, now())) {
-        await tx.callbackLanes.save({ ...lane, notBefore: lane.openUntil });
-        return NOTHING;
+    const claims = await store.transaction(async (tx) => {
+      const token = newId();
+      const byLane = new Map<AccountId, LaneClaim>();
+      for (const accountId of accountIds) {
+        if (isWorthwhile(accountId)) byLane.set(accountId, await claimLane(tx, accountId, token, acquired));
       }
-      const settings = await tx.callbacks.find(accountId);
-      const url = settings && urlOf(settings);
-      return settings && url && !settings.isDisabled
-        ? await claimDue(tx, lane, { settings, url }, acquired)
-        : await suppressDue(tx, lane, settings?.isDisabled ? 'disabled' : 'not_configured');
+      return byLane;
     });
     acquired.move();
-    return claim;
+    return claims;
   };
+
+  async function claimLane(
+    tx: Repositories,
+    accountId: AccountId,
+    token: string,
+    acquired: DisposableStack,
+  ): Promise<LaneClaim> {
+    const lane = await tx.callbackLanes.tryLock(accountId);
+    if (!lane) return NOTHING;
+    if (lane.isHeld) {
+      await tx.callbackLanes.save({ ...lane, notBefore: now() + HELD_LANE_MS });
+      return NOTHING;
+    }
+    if (isBreakerOpen(lane, now())) {
+      await tx.callbackLanes.save({ ...lane, notBefore: lane.openUntil });
+      return NOTHING;
+    }
+    const settings = await tx.callbacks.find(accountId);
+    const url = settings && urlOf(settings);
+    return settings && url && !settings.isDisabled
+      ? await claimDue(tx, lane, { settings, url, token }, acquired)
+      : await suppressDue(tx, lane, settings?.isDisabled ? 'disabled' : 'not_configured');
+  }
 
   async function suppressDue(tx: Repositories, lane: Lane, reason: SuppressionReason): Promise<LaneClaim> {
     const at = now();
@@ -87,15 +107,14 @@ export function claimDeliveries({
   async function claimDue(
     tx: Repositories,
     lane: Lane,
-    { settings, url }: Pick<ClaimedDelivery, 'settings' | 'url'>,
+    { settings, url, token }: Pick<ClaimedDelivery, 'settings' | 'url' | 'token'>,
     acquired: DisposableStack,
   ): Promise<LaneClaim> {
     const { accountId } = lane;
     const at = now();
     // A degraded receiver is probed with one attempt at a time.
-    const room = isDegraded(lane) ? Math.min(1, 1 - slots.inFlight(accountId)) : slots.freeFor(accountId);
+    const room = isDegraded(lane) ? Math.min(1, 1 - slots.inFlight(accountId)) : slots.freeFor(accountId, url.host);
     const due = room > 0 ? await dueIn(tx, lane, at, room) : [];
-    const token = newId();
     const claimed: ClaimedDelivery[] = [];
     const suppressed: PendingEvent[] = [];
     let blocked: SlotRequest = { accountId, host: url.host, isFirst: lane.failures === 0 };
@@ -123,7 +142,8 @@ export function claimDeliveries({
   /** Of a replayed range only the oldest event, and only if none is being sent. */
   async function dueIn(tx: Repositories, lane: Lane, at: number, room: number): Promise<PendingEvent[]> {
     const { accountId } = lane;
-    const next = isInOrderLeased(lane, at) ? [] : await tx.deliveryQueue.dueEvents(accountId, at, true, 1);
+    const next =
+      !lane.hasInOrder || isInOrderLeased(lane, at) ? [] : await tx.deliveryQueue.dueEvents(accountId, at, true, 1);
     return [...next, ...(await tx.deliveryQueue.dueEvents(accountId, at, false, room - next.length))];
   }
 }

@@ -1,5 +1,5 @@
-// Concurrency limits of callback tests and of deliveries in this process: in total, per account and per host. Nothing
-// queues here: without a free slot a test is refused, and a delivery stays in its lane.
+// Concurrency limits of callback tests and of deliveries: in total, per account and per host. Nothing queues here: without
+// a free slot a test is refused, and a delivery stays in its lane.
 import { Refusal } from '../../domain/errors.ts';
 import type { AccountId } from '../../domain/ids.ts';
 
@@ -39,9 +39,12 @@ function inFlightCounts(): InFlight {
 }
 
 /** Refuses with `service_busy` at once if there is no free slot. */
-export type AcquireTestSlot = (accountId: AccountId, host: string) => Disposable;
+export type AcquireTestSlot = (accountId: AccountId, host: string) => Promise<Disposable>;
 
-export function testSlots({ total, perAccount, perHost }: ConcurrencyLimits): AcquireTestSlot {
+/** Undefined if there is no free slot. */
+export type TestSlots = (accountId: AccountId, host: string) => Disposable | undefined;
+
+export function testSlots({ total, perAccount, perHost }: ConcurrencyLimits): TestSlots {
   const inFlight = inFlightCounts();
   return (accountId, host) => {
     const bounds = [
@@ -49,16 +52,19 @@ export function testSlots({ total, perAccount, perHost }: ConcurrencyLimits): Ac
       [accountKey(accountId), perAccount],
       [hostKey(host), perHost],
     ] as const;
-    if (bounds.every(([key, max]) => inFlight.count(key) < max)) return inFlight.acquire(bounds.map(([key]) => key));
-    throw new Refusal('service_busy', {
-      retryAfterSeconds: 1,
-      reason: {
-        en: 'Too many callback tests are under way. Wait until one has ended, and try again.',
-        zh: '正在进行的回调测试过多，请等待其中一个结束后重试。',
-      },
-    });
+    const isFree = bounds.every(([key, max]) => inFlight.count(key) < max);
+    return isFree ? inFlight.acquire(bounds.map(([key]) => key)) : undefined;
   };
 }
+
+export const noFreeTestSlot = (): Refusal =>
+  new Refusal('service_busy', {
+    retryAfterSeconds: 1,
+    reason: {
+      en: 'Too many callback tests are under way. Wait until one has ended, and try again.',
+      zh: '正在进行的回调测试过多，请等待其中一个结束后重试。',
+    },
+  });
 
 export interface SlotRequest {
   readonly accountId: AccountId;
@@ -71,8 +77,8 @@ export interface DeliverySlots {
   /** Undefined if there is no free slot. */
   tryAcquire(request: SlotRequest): Disposable | undefined;
   isFree(request: SlotRequest): boolean;
-  /** How many more the account may have in flight. */
-  freeFor(accountId: AccountId): number;
+  /** How many more the account may have in flight to the host, at most. */
+  freeFor(accountId: AccountId, host: string): number;
   inFlight(accountId: AccountId): number;
   isFull(): boolean;
 }
@@ -91,7 +97,10 @@ export function deliverySlots({ total, perAccount, perHost }: ConcurrencyLimits)
   return {
     isFree,
     tryAcquire: (request) => (isFree(request) ? acquire(boundsOf(request).map(([key]) => key)) : undefined),
-    freeFor: (accountId) => Math.max(0, Math.min(perAccount - count(accountKey(accountId)), total - count(TOTAL))),
+    freeFor(accountId, host) {
+      const left = Math.min(perAccount, total - count(TOTAL), perHost - count(hostKey(host)));
+      return Math.max(0, left - count(accountKey(accountId)));
+    },
     inFlight: (accountId) => count(accountKey(accountId)),
     isFull: () => count(TOTAL) >= total,
   };

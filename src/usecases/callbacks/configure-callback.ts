@@ -51,7 +51,7 @@ export function configureCallback(tools: Tools): ConfigureCallback {
     });
     // A new address or key may be the remedy: resets the circuit breaker, so that pending events try it at once.
     const isNewTarget = url !== saved?.url || accessKey.reveal() !== saved.accessKey.reveal();
-    if (isNewTarget) await tx.callbackLanes.reset(accountId, now());
+    if (isNewTarget) await tx.callbackLanes.reset([accountId], now());
     const { hostname: host, port } = new URL(url);
     await audit(tx, by, 'callback:saved', accountId, {
       ...{ host, port: Number(port || 443), disabled: String(isDisabled) },

@@ -27,7 +27,9 @@ export type DispatcherTools = AttemptTools &
 
 const NEW_PER_POLL = 500;
 const LANES_PER_POLL = 64;
-const LANE_CONCURRENCY = 4;
+/** Lanes of one transaction. While it runs it holds their locks, and on SQLite the writer. */
+const LANES_PER_CLAIM = 16;
+const CLAIMS_AT_ONCE = 4;
 const FAULTY_LANE_MS = 60_000;
 const BATCH_MS = 3;
 /** Lanes beyond that are found by their due time only. */
@@ -72,19 +74,31 @@ export function deliverCallbacks(tools: DispatcherTools): Dispatcher {
     inFlight.add(sending);
   }
 
+  const mayClaim = (remaining: LaneClaim['remaining'] | undefined) =>
+    remaining === 'ready' || (remaining != null && slots.isFree(remaining));
+
   /** A lane that fails must not stop the others. */
-  async function workLane(accountId: AccountId): Promise<void> {
+  async function workLanes(accountIds: readonly AccountId[], due: ReadonlySet<AccountId>): Promise<void> {
+    if (isStopped || slots.isFull()) return;
     try {
-      const { claimed, remaining } = await claim(accountId);
-      backlog.delete(accountId);
-      if (remaining && backlog.size < MAX_BACKLOG) backlog.set(accountId, remaining);
-      if (remaining === 'ready') isPollRequested = true;
-      for (const one of claimed) send(one);
+      // The first lanes of a backlog may take all slots that were free. A due one gets another due time in any case.
+      const isWorthwhile = (accountId: AccountId) => due.has(accountId) || mayClaim(backlog.get(accountId));
+      for (const [accountId, { claimed, remaining }] of await claim(accountIds, isWorthwhile)) {
+        backlog.delete(accountId);
+        if (remaining && backlog.size < MAX_BACKLOG) backlog.set(accountId, remaining);
+        if (remaining === 'ready') isPollRequested = true;
+        for (const one of claimed) send(one);
+      }
     } catch (error) {
-      backlog.delete(accountId);
+      // A busy store recovers soon; a fault of a lane itself does not.
+      const [accountId, ...others] = accountIds;
+      if (!(error instanceof Refusal) && others.length > 0) {
+        for (const one of accountIds) await workLanes([one], due);
+        return;
+      }
+      for (const one of accountIds) backlog.delete(one);
       onError(error);
-      // A busy store recovers soon; a fault of the lane itself does not.
-      if (!(error instanceof Refusal)) await postpone(accountId).catch(onError);
+      if (accountId !== undefined && !(error instanceof Refusal)) await postpone(accountId).catch(onError);
     }
   }
 
@@ -95,7 +109,7 @@ export function deliverCallbacks(tools: DispatcherTools): Dispatcher {
     });
 
   async function pollOnce(): Promise<void> {
-    const free = [...backlog].filter(([, slot]) => slot === 'ready' || slots.isFree(slot)).map(([id]) => id);
+    const free = [...backlog].filter(([, remaining]) => mayClaim(remaining)).map(([id]) => id);
     if (await store.deliveryQueue.hasNew()) {
       const moved = await store.transaction((tx) => tx.deliveryQueue.enqueueNew(NEW_PER_POLL, now()));
       if (moved === NEW_PER_POLL) isPollRequested = true;
@@ -104,10 +118,13 @@ export function deliverCallbacks(tools: DispatcherTools): Dispatcher {
     if (slots.isFull()) return;
     const due = await store.callbackLanes.due(now(), LANES_PER_POLL);
     if (due.length === LANES_PER_POLL) isPollRequested = true;
-    // Concurrent lanes share a commit on SQLite; each takes a connection on PostgreSQL.
-    await mapLimit(LANE_CONCURRENCY, [...new Set([...due, ...free])], async (accountId) => {
-      if (!isStopped && !slots.isFull()) await workLane(accountId);
-    });
+    const lanes = [...new Set([...due, ...free])];
+    const batches = Array.from({ length: Math.ceil(lanes.length / LANES_PER_CLAIM) }, (_, index) =>
+      lanes.slice(index * LANES_PER_CLAIM, (index + 1) * LANES_PER_CLAIM),
+    );
+    // Concurrent claims share a commit on SQLite; each takes a connection on PostgreSQL.
+    const isDue = new Set(due);
+    await mapLimit(CLAIMS_AT_ONCE, batches, (batch) => workLanes(batch, isDue));
   }
 
   async function pollWhileRequested(): Promise<void> {

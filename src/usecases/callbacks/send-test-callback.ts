@@ -53,7 +53,7 @@ export function sendTestCallback(tools: CallbackTools): SendTestCallback {
     const policy = policyFor(account.id);
     // Needs no DNS query, so it costs no token of the rate limit.
     if (isPrivateUrl(url, policy)) throw new Refusal('callback_private_domain');
-    using _slot = acquireSlot(account.id, url.host);
+    using _slot = await acquireSlot(account.id, url.host);
     await authorize(by, request, url);
 
     const [id, orderId, certificateId] = [placeholderId(newId()), placeholderId(newId()), placeholderId(newId())];
@@ -62,7 +62,7 @@ export function sendTestCallback(tools: CallbackTools): SendTestCallback {
     const outcome = await callOut({ url, method: 'POST', headers, body, policy, signal });
     const report = reportOf(outcome, id, accessKey, now());
     // The receiver works: closes the circuit breaker, so that pending events are sent at once.
-    if (isSaved) await store.callbackLanes.reset(account.id, now());
+    if (isSaved) await store.callbackLanes.reset([account.id], now());
     return report;
   };
 }

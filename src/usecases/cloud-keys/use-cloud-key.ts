@@ -21,7 +21,7 @@ import type { Page } from '../../domain/page.ts';
 import type { Rate } from '../../domain/rate.ts';
 import type { Secret } from '../../domain/secret.ts';
 import type { Repositories } from '../../domain/store.ts';
-import { keyedMutex } from '../../kernel/concurrency.ts';
+import type { KeyedMutex } from '../../kernel/concurrency.ts';
 import { SECOND_MS } from '../../kernel/durations.ts';
 import { auditLog } from '../access/audit.ts';
 import {
@@ -64,6 +64,8 @@ export interface UseCloudKey {
 interface CloudKeyTools extends OperatorTools {
   readonly keys: KeyMaker;
   readonly randomBytes: (count: number) => Uint8Array;
+  /** Serializes attempts per key: concurrent ones with the right code would lock it, as each counts as wrong at first. */
+  readonly withKeyLock: KeyedMutex;
 }
 
 const GRANT_SECONDS = 300;
@@ -76,9 +78,7 @@ interface UnwrappedKey {
 }
 
 export function useCloudKey(tools: CloudKeyTools): UseCloudKey {
-  const { store, keys, now, randomBytes } = tools;
-  // Serializes attempts per key: concurrent ones with the right code would lock the key, as each counts as wrong at first.
-  const withLock = keyedMutex();
+  const { store, keys, now, randomBytes, withKeyLock } = tools;
   const audit = auditLog(tools);
 
   /** Resets the attempts, unless the code was changed or the key destroyed since `unwrap`. */
@@ -168,8 +168,8 @@ export function useCloudKey(tools: CloudKeyTools): UseCloudKey {
       await withCertificates(tools, await store.cloudKeys.listLive(accountId, limit)),
     show: (accountId, id) => showKey(tools, accountId, id),
 
-    authorize: (by, id, request) => withLock(`${by.accountId} ${id}`, () => authorize(by, id, request)),
-    changePin: (by, id, request) => withLock(`${by.accountId} ${id}`, () => changePin(by, id, request)),
+    authorize: (by, id, request) => withKeyLock(`${by.accountId} ${id}`, () => authorize(by, id, request)),
+    changePin: (by, id, request) => withKeyLock(`${by.accountId} ${id}`, () => changePin(by, id, request)),
 
     async sign(by, id, { token, signHash, digests }) {
       const { publicKey } = (await showKey(tools, by.accountId, id)).key;

@@ -43,6 +43,8 @@ export interface IssuanceSteps<Outcome> {
   planned(draft: Draft): Order;
   /** Stores what the order must say while its certificate is being signed, if anything. Returns `planned` as it is then. */
   begin?(tx: Repositories, draft: Draft): Promise<Order>;
+  /** Whether `begin` has anything to store for this draft. Left out, it always has. */
+  mustBegin?(draft: Draft): boolean;
   finish(draft: Draft): Pick<Finish, 'by' | 'action' | 'details' | 'idempotency'>;
   issued(certificateId: CertificateId): Outcome;
 }
@@ -144,7 +146,7 @@ async function writeDownAlone<Outcome>(
   evidence: Evidence,
 ): Promise<Prepared | null> {
   const { draft, keys } = evidence;
-  if (steps.begin || keys !== NO_KEYS || !isComplete(evidence)) return null;
+  if ((steps.begin && (steps.mustBegin?.(draft) ?? true)) || keys !== NO_KEYS || !isComplete(evidence)) return null;
   if (!holdsWithoutReading(draft, { tools, at: tools.now() })) return null;
   const order = steps.planned(draft);
   const prepared = prepare(tools, draft, keys);

@@ -131,7 +131,7 @@ export interface Finish {
 
 const lostLease = (): Refusal => new Refusal('service_busy', { retryAfterSeconds: 1 });
 
-type FinishTools = Pick<IssuanceTools, 'store' | 'authority' | 'now' | 'newId' | 'publishCrls'>;
+type FinishTools = Pick<IssuanceTools, 'store' | 'authority' | 'now' | 'newId' | 'publishCrls' | 'onIssued'>;
 
 /** Signs once, and records what follows from it. */
 export async function finishIssuance(tools: FinishTools, record: PreparedCertificate, finish: Finish): Promise<void> {
@@ -142,7 +142,9 @@ export async function finishIssuance(tools: FinishTools, record: PreparedCertifi
   const { by } = finish;
   const issuance = issuanceOf(tools, record, finish, { ...signed, at });
   const revokesNothing = willRevoke.length === 0 && pendingSince === null && encryption === null;
-  if (revokesNothing && (await store.signings.finish(issuance, { evenIfReported: false }))) return;
+  if (revokesNothing && (await store.signings.finish(issuance, { evenIfReported: false }))) {
+    return tools.onIssued(record, finish.action);
+  }
   const crls = await store.transaction(async (tx) => {
     // The lease ended and another process voided what was prepared: the signature is discarded.
     if (!(await tx.signings.finish(issuance, { evenIfReported: true }))) throw lostLease();
@@ -150,6 +152,7 @@ export async function finishIssuance(tools: FinishTools, record: PreparedCertifi
     const saved = { ...issuance.order, revision: issuance.order.revision + 1 };
     return await revokeOnIssuance(tx, newId, { record, order: saved }, { at, by });
   });
+  tools.onIssued(record, finish.action);
   await tools.publishCrls(crls);
 }
 

@@ -1,9 +1,11 @@
 // Issues a certificate that waited, once its names are validated and CAA permits it. It keeps the id that was answered
-// when it was requested; its issuer and its dates are those of today. Implements the port of validation.
+// when it was requested; its issuer and its dates are those of today. Nothing is issued to a suspended account.
+// Implements the port of validation.
 
 import type { Product } from '../../domain/catalog/products.ts';
 import type { PendingCertificate } from '../../domain/certificate/certificate.ts';
 import type { Order } from '../../domain/certificate/order.ts';
+import type { AccountId } from '../../domain/ids.ts';
 import { planPending } from '../../domain/issuance/pending.ts';
 import type { CertificatePlan } from '../../domain/issuance/request.ts';
 import type { Repositories } from '../../domain/store.ts';
@@ -38,13 +40,18 @@ function stepsOf(
       const order = await db.orders.find(accountId, orderId);
       const record = await db.certificates.find(accountId, id);
       if (order?.pendingCertificateId !== id || record?.state !== 'pending') return LATER;
+      if (await isSuspended(db, accountId)) return LATER;
       return await decide(tools, db, { order, record, product });
     },
 
-    /** No order while it is being signed: it stays pending meanwhile, and its signer decides what becomes of it. */
+    /**
+     * No order while it is being signed: it stays pending meanwhile, and its signer decides what becomes of it. None
+     * either if the account was suspended during the checks: the decision is then found stale, and made again.
+     */
     async lock(tx) {
       const found = await tx.orders.findForUpdate(accountId, orderId);
-      return { order: found && !found.signing ? found.order : null, isBusy: false };
+      const mayIssue = found && !found.signing && !(await isSuspended(tx, accountId));
+      return { order: mayIssue ? found.order : null, isBusy: false };
     },
 
     enqueue: async () => 'later',
@@ -68,6 +75,8 @@ function stepsOf(
   };
 }
 
+const isSuspended = async ({ accounts }: Repositories, accountId: AccountId): Promise<boolean> =>
+  (await accounts.find(accountId))?.suspendedAt !== null;
 const planned = ({ order, plan: { commonName, names } }: Draft): Order => ({ ...order, commonName, names });
 
 async function decide(

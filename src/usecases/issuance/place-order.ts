@@ -1,6 +1,6 @@
 // Places an order. When every name is validated, its first certificate is issued before the answer; otherwise the order
 // waits for validation. Says what is particular to a first certificate in the flow of every issuance (issuance-flow.ts).
-import type { Actor } from '../../domain/access/credential.ts';
+import { type Actor, isOperator } from '../../domain/access/credential.ts';
 import type { Product } from '../../domain/catalog/products.ts';
 import type { Order } from '../../domain/certificate/order.ts';
 import { NO_KEY } from '../../domain/certificate/public-key.ts';
@@ -24,7 +24,7 @@ export interface PlaceOrderCall {
   readonly productId: string;
   readonly alternativeId: string | null;
   readonly request: CertificateRequest;
-  /** A key id, or `cli` for the operator. */
+  /** As in Actor. */
   readonly actor: string;
   readonly requestId?: string | null;
   /** The operator vouches for the names: they are recorded as validated, and marked so in the audit log. */
@@ -37,8 +37,6 @@ export interface PlacedOrder {
 }
 
 export type PlaceOrder = (call: PlaceOrderCall) => Promise<PlacedOrder>;
-
-const OPERATOR = 'cli';
 
 export function placeOrder(tools: IssuanceTools): PlaceOrder {
   const { store, products, newId, now } = tools;
@@ -66,13 +64,13 @@ function stepsOf(
   const { request, accountId, actor, requestId = null } = call;
   const by: Actor = { accountId, actor, requestId };
   const placed = { orderId: order.id, certificateId };
-  const details = { product: product.id };
+  const details = { product: product.id, certificate_id: certificateId };
   const vouched = call.vouchesForNames && product.kind === 'ssl' ? mentionedNames(request, product.kind, []) : [];
 
   async function recordVouched(tx: Repositories): Promise<void> {
     for (const name of vouched) {
       await tx.proofs.record(accountId, name, VOUCHED, now());
-      await audit(tx, by, 'name:validated', name, { method: VOUCHED });
+      await audit(tx, by, 'name:validated', name, { method: VOUCHED, order_id: order.id });
     }
   }
 
@@ -135,7 +133,7 @@ async function decide(
   const plan = planPlacement(request, {
     ...{ now, order, product, previous: null, readCsr: tools.readCsr },
     // An operator at the keyboard of the service vouches for the holder's name.
-    isVouchedFor: vouchesForNames || actor === OPERATOR,
+    isVouchedFor: vouchesForNames || isOperator(actor),
     validatedNames: new Set(proofs.keys()),
     requireAcceptedKey: await keyPolicy(tools, db, { accountId, product, request, reusedKey: null }),
     cloudKey: cloudKeyToBe(request, NO_KEY, product),

@@ -89,7 +89,8 @@ function stepsOf(tools: IssuanceTools, call: ReissueCall, found: OrderAsRead): I
   const { now, newId, pendingMs, audit } = tools;
   const { by, request, idempotency } = call;
   const { accountId, id: orderId, productId } = found.order;
-  const detailsOf = ({ plan }: Draft) => ({
+  const detailsOf = ({ plan, wanted }: Draft) => ({
+    certificate_id: wanted.id,
     remote: call.remote,
     added: plan.added.join(' '),
     removed: plan.removed.join(' '),
@@ -120,6 +121,7 @@ function stepsOf(tools: IssuanceTools, call: ReissueCall, found: OrderAsRead): I
 
     async enqueue(tx, draft, results) {
       const { order, plan, wanted } = draft;
+      await tx.orders.rememberNames(order.id, newNames(draft));
       await beginWaiting(tx, { ...wanted, pendingSince: wanted.createdAt }, pendingMs, results);
       await tx.orders.save({ ...order, ...plan.dcv, status: 'reissuing', pendingCertificateId: wanted.id });
       await audit(tx, by, 'order:reissued', orderId, detailsOf(draft));
@@ -130,10 +132,26 @@ function stepsOf(tools: IssuanceTools, call: ReissueCall, found: OrderAsRead): I
       return wanted.id;
     },
 
-    planned: ({ order, plan }) => ({ ...order, ...plan.dcv, commonName: plan.commonName, names: plan.names }),
+    planned: plannedOrder,
+    // Most reissues keep their names, and pay nothing for this.
+    mustBegin: (draft) => newNames(draft).length > 0,
+    async begin(tx, draft) {
+      await tx.orders.rememberNames(draft.order.id, newNames(draft));
+      return plannedOrder(draft);
+    },
     finish: (draft) => ({ by, action: 'order:reissued', details: detailsOf(draft), idempotency }),
     issued: (certificateId) => certificateId,
   };
+}
+
+const plannedOrder = ({ order, plan }: Draft): Order => ({
+  ...{ ...order, ...plan.dcv, commonName: plan.commonName, names: plan.names },
+});
+
+/** Names that the order did not carry before. */
+function newNames({ order, plan }: Draft): string[] {
+  const known = new Set([...order.names, order.commonName]);
+  return [...plan.names, ...(plan.commonName === null ? [] : [plan.commonName])].filter((name) => !known.has(name));
 }
 
 /** Reads what the rules depend on, and applies them. Throws every refusal of a reissue. */

@@ -1,5 +1,7 @@
 // What the issuance use cases work with. The composition root provides it.
+import type { AuditAction } from '../../domain/access/ports.ts';
 import type { CertificateAuthority } from '../../domain/certificate/authority.ts';
+import type { PreparedCertificate } from '../../domain/certificate/certificate.ts';
 import type { PublicKey } from '../../domain/certificate/public-key.ts';
 import type { KeyMaker } from '../../domain/cloud-keys/ports.ts';
 import type { PublishCrls } from '../../domain/revocation/ports.ts';
@@ -17,6 +19,8 @@ export interface IssuanceTools extends ValidationTools {
   /** Runs signature checks of concurrent requests back to back. */
   readonly inBatch: InBatch;
   readonly requireStrongKey: (key: PublicKey) => void;
+  /** After the commit; for metrics and the log. */
+  readonly onIssued: (record: PreparedCertificate, action: AuditAction) => void;
   /** How long a certificate may wait for validation. */
   readonly pendingMs: number;
 }

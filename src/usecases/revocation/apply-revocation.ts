@@ -25,6 +25,8 @@ export interface RevocationAct {
   readonly reason: RevocationReason;
   readonly cause: RevocationCause;
   readonly at: number;
+  /** When it took effect, if that was before it is recorded. */
+  readonly revokedAt?: number | undefined;
   /** Who acted, for the audit log. */
   readonly by: Pick<Actor, 'actor' | 'requestId'>;
 }
@@ -34,14 +36,14 @@ export async function applyRevocation(
   tx: Repositories,
   newId: NewId,
   { certificate, order }: LockedRevocable,
-  { reason, cause, at, by: { actor, requestId } }: RevocationAct,
+  { reason, cause, at, revokedAt = at, by: { actor, requestId } }: RevocationAct,
 ): Promise<CrlRef[]> {
   const { id: certificateId, accountId, orderId, preparation } = certificate;
-  if (!(await tx.revocations.markRevoked(certificateId, { reason, cause, at }))) return [];
+  if (!(await tx.revocations.markRevoked(certificateId, { reason, cause, at: revokedAt }))) return [];
   const { notAfter } = preparation;
   const serials = serialsOf(certificate);
   for (const one of serials) {
-    await tx.revokedSerials.insert({ ...one, certificateId, reason, revokedAt: at, notAfter });
+    await tx.revokedSerials.insert({ ...one, certificateId, reason, revokedAt, notAfter });
   }
   const wasValid = certificate.state === 'issued' && notAfter >= at;
   const orderStatus = wasValid ? await statusAfter(tx, order, at) : order.status;

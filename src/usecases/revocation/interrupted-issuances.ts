@@ -3,6 +3,7 @@
 
 import type { CertificateRef } from '../../domain/revocation/ports.ts';
 import type { Store } from '../../domain/store.ts';
+import { byOperator } from '../access/audit.ts';
 import { type RevocationTools, revokeCertificate } from './revoke-certificate.ts';
 
 export interface InterruptedIssuances {
@@ -32,7 +33,7 @@ export function interruptedIssuances(tools: RevocationTools): InterruptedIssuanc
     async revoke() {
       const found = await list();
       for (const { accountId, certificateId } of found) {
-        const by = { accountId, actor: 'cli', requestId: null };
+        const by = byOperator(accountId);
         await revokeOne(by, certificateId, { reason: 'cessation_of_operation' });
       }
       return found;

@@ -19,6 +19,8 @@ export interface RevokeRequest {
   /** Absent: `defaultReason` decides. */
   readonly reason?: RevocationReason | undefined;
   readonly cause?: RevocationCause | undefined;
+  /** When it took effect, if it is recorded later: a restored backup learns it from a CRL. */
+  readonly revokedAt?: number | undefined;
 }
 
 /** Resolves when CRLs and OCSP show the revocation. Idempotent. */
@@ -38,7 +40,7 @@ export function recordRevocation(tools: RevocationTools) {
     tx: Repositories,
     { certificate: found, order }: LockedCertificate,
     by: Actor,
-    { reason: requested, cause: given }: RevokeRequest,
+    { reason: requested, cause: given, revokedAt }: RevokeRequest,
   ): Promise<CrlRef[]> {
     const at = now();
     const certificate = requireRevocable(found);
@@ -56,7 +58,8 @@ export function recordRevocation(tools: RevocationTools) {
       return serialsOf(certificate);
     }
     const isReplaced = order.currentCertificateId !== id;
-    const act = { reason: requested ?? revocation?.reason ?? defaultReason(isReplaced), cause, at, by };
+    const reason = requested ?? revocation?.reason ?? defaultReason(isReplaced);
+    const act = { reason, cause, at, revokedAt, by };
     if (!revocation) await tx.revocations.schedule(accountId, id, dueNow(act));
     else if (revocation.dueAt > at) await tx.revocations.reschedule(accountId, id, at);
     return await applyRevocation(tx, newId, { certificate, order }, act);

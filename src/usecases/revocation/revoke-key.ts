@@ -4,6 +4,7 @@
 
 import type { CertificateRef } from '../../domain/revocation/ports.ts';
 import type { CrlRef } from '../../domain/revocation/revocation.ts';
+import { byOperator } from '../access/audit.ts';
 import { type RevocationTools, recordRevocation } from './revoke-certificate.ts';
 
 /** `fingerprint` is the SHA-256 of the SPKI, in hexadecimal. Returns the certificates on the key, in all accounts. */
@@ -25,7 +26,7 @@ export function revokeKey(tools: RevocationTools): RevokeKey {
       const crls: CrlRef[] = [];
       for (const ref of page) {
         try {
-          const by = { accountId: ref.accountId, actor: 'cli', requestId: null };
+          const by = byOperator(ref.accountId);
           crls.push(...(await record(by, ref.certificateId, KEY_COMPROMISE)));
           revoked.push(ref);
         } catch (error) {

@@ -1,6 +1,7 @@
 // Runs revocations that have become due. Every instance runs this, also after a restart; the order lock and a mark set
 // only once make sure that each revocation happens once.
 
+import type { Revocation } from '../../domain/certificate/certificate.ts';
 import type { CertificateRef } from '../../domain/revocation/ports.ts';
 import { type CrlRef, isRevocable } from '../../domain/revocation/revocation.ts';
 import type { Repositories } from '../../domain/store.ts';
@@ -13,8 +14,11 @@ const BATCH = 100;
 /** Bounds one run, so that the service can stop in between; the next run continues. */
 const MAX_BATCHES = 5;
 
+/** For metrics and the log. */
+type OnRevoked = (ref: CertificateRef, revocation: Revocation) => void;
+
 /** Returns how many certificates were revoked. */
-export async function runDueRevocations(tools: RevocationTools): Promise<number> {
+export async function runDueRevocations(tools: RevocationTools, onRevoked: OnRevoked = () => {}): Promise<number> {
   const { store, now, publishCrls } = tools;
   let done = 0;
   for (let batches = 0; batches < MAX_BATCHES; batches += 1) {
@@ -26,8 +30,9 @@ export async function runDueRevocations(tools: RevocationTools): Promise<number>
       try {
         const outcome = await store.transaction((tx) => revokeIfDue(tools, tx, ref));
         // An order that is being signed is retried in the next run.
-        if (outcome.kind === 'busy' || outcome.value.length === 0) continue;
-        crls.push(...outcome.value);
+        if (outcome.kind === 'busy' || !outcome.value) continue;
+        crls.push(...outcome.value.crls);
+        onRevoked(ref, outcome.value.revocation);
         inBatch += 1;
       } catch (error) {
         // A failure must not keep the other certificates from being revoked.
@@ -42,19 +47,25 @@ export async function runDueRevocations(tools: RevocationTools): Promise<number>
   return done;
 }
 
+interface AppliedRevocation {
+  readonly crls: readonly CrlRef[];
+  readonly revocation: Revocation;
+}
+
 function revokeIfDue(
   { now, newId }: RevocationTools,
   tx: Repositories,
   ref: CertificateRef,
-): Promise<LockOutcome<CrlRef[]>> {
+): Promise<LockOutcome<AppliedRevocation | null>> {
   return withOrderLock(tx, ref, async (order) => {
     const certificate = await tx.certificates.find(ref.accountId, ref.certificateId);
-    if (!certificate || !isRevocable(certificate)) return [];
+    if (!certificate || !isRevocable(certificate)) return null;
     const { revocation } = certificate;
     // The list was read unlocked: the revocation may have been applied, postponed or canceled since.
-    if (!revocation || revocation.revokedAt !== null || revocation.dueAt > now()) return [];
+    if (!revocation || revocation.revokedAt !== null || revocation.dueAt > now()) return null;
     const { reason, cause } = revocation;
     const act = { reason, cause, at: now(), by: byService(ref.accountId) };
-    return await applyRevocation(tx, newId, { certificate, order }, act);
+    const crls = await applyRevocation(tx, newId, { certificate, order }, act);
+    return crls.length === 0 ? null : { crls, revocation };
   });
 }

@@ -2,6 +2,7 @@
 // caller reports that the records are published, and on schedule with backoff. Workers take a lease on a certificate
 // first, so that instances share the work and pick up what a dead one left.
 
+import { requireActive } from '../../domain/access/account.ts';
 import type { Product } from '../../domain/catalog/products.ts';
 import type { PendingCertificate } from '../../domain/certificate/certificate.ts';
 import type { Order } from '../../domain/certificate/order.ts';
@@ -10,6 +11,7 @@ import type { AccountId, OrderId } from '../../domain/ids.ts';
 import { proofKey } from '../../domain/validation/challenge.ts';
 import { checkBackoff } from '../../domain/validation/check-result.ts';
 import type { WaitingCertificate } from '../../domain/validation/ports.ts';
+import { HOUR_MS } from '../../kernel/durations.ts';
 import { byService } from '../access/audit.ts';
 import {
   CHECK_LIMITS_MS,
@@ -18,6 +20,7 @@ import {
   checkNames,
   findingsOf,
   isClear,
+  NOTHING_CHECKED,
   unprovenOf,
   type ValidationTools,
 } from './check-names.ts';
@@ -39,6 +42,7 @@ const CERTIFICATES_AT_ONCE = 16;
 /** Keeps one account with unresponsive names from occupying every slot. */
 const PER_ACCOUNT = 8;
 const ACCOUNT_BUSY_MS = 30_000;
+const HELD_MS = HOUR_MS;
 /** Spreads out certificates that were ordered together. */
 const JITTER = 0.2;
 
@@ -58,12 +62,24 @@ interface ProveTools extends ValidationTools {
   /** From 0 to 1. */
   readonly random: () => number;
   readonly onError: (error: unknown) => void;
+  /** For metrics and the log. */
+  readonly onChecked: OnChecked;
+}
+
+export type OnChecked = (waiting: WaitingCertificate, check: FinishedCheck) => void;
+export type CheckOutcome = 'issued' | 'waits' | 'given_up' | 'held';
+interface FinishedCheck {
+  readonly method: string | null;
+  readonly results: CheckResults;
+  readonly outcome: CheckOutcome;
+  readonly ms: number;
 }
 
 interface PendingIssuance {
   readonly order: Order;
   readonly record: PendingCertificate;
   readonly product: Product | undefined;
+  readonly isSuspended: boolean;
 }
 
 export function proveDomains(tools: ProveTools): ProveDomains {
@@ -72,6 +88,8 @@ export function proveDomains(tools: ProveTools): ProveDomains {
     async prove(accountId, orderId) {
       const order = await store.orders.find(accountId, orderId);
       if (!order) throw new Refusal('order_not_found');
+      const account = await store.accounts.find(accountId);
+      if (account) requireActive(account);
       const certificateId = order.pendingCertificateId;
       const waiting = certificateId === null ? undefined : await store.waiting.find(accountId, certificateId);
       if (!waiting) throw notWaiting(order);
@@ -129,9 +147,21 @@ async function proveWaiting(
 ): Promise<void> {
   const pending = await findPending(tools, waiting);
   if (!pending) return;
-  const { order, record, product } = pending;
+  const { order, record, product, isSuspended } = pending;
+  const begun = performance.now();
+  const report = (outcome: CheckOutcome, results = NOTHING_CHECKED) => {
+    const ms = Math.round(performance.now() - begun);
+    tools.onChecked(waiting, { method: order.dcvMethod, results, outcome, ms });
+  };
   const at = tools.now();
-  if (at >= waiting.expiresAt || at >= order.termEndsAt) return await giveUp(tools, waiting, 'it waited too long');
+  if (at >= waiting.expiresAt || at >= order.termEndsAt) {
+    await giveUp(tools, waiting, 'it waited too long');
+    return report('given_up');
+  }
+  if (isSuspended) {
+    await hold(tools, waiting);
+    return report('held');
+  }
   // The operator withdrew the product, and may offer it again.
   if (!product) return;
 
@@ -141,10 +171,11 @@ async function proveWaiting(
   const request = { accountId, product, names, provenBy, dcv: order, certificateId, limitMs, stopping };
   const results = await checkNames(tools, request);
   await recordProofs(tools, pending, results);
-  if (!isClear(results, { names, unproven: unprovenOf(request) })) return await reschedule(tools, waiting, results);
-  const outcome = await tools.issue(record, product, results);
+  const isProven = isClear(results, { names, unproven: unprovenOf(request) });
+  const outcome = isProven ? await tools.issue(record, product, results) : 'later';
   if (outcome === 'later') await reschedule(tools, waiting, results);
   if (typeof outcome === 'object') await giveUp(tools, waiting, outcome.impossible);
+  report(outcome === 'issued' ? 'issued' : outcome === 'later' ? 'waits' : 'given_up', results);
 }
 
 /** Returns undefined if there is nothing to do now. */
@@ -156,7 +187,8 @@ async function findPending(
   const record = await store.certificates.find(accountId, certificateId);
   // Otherwise it was just issued or canceled: its row is gone, or soon will be.
   if (!order || record?.state !== 'pending' || order.pendingCertificateId !== certificateId) return undefined;
-  return { order, record, product: products.get(order.productId) };
+  const account = await store.accounts.find(accountId);
+  return { order, record, product: products.get(order.productId), isSuspended: account?.suspendedAt !== null };
 }
 
 /** Persistent records are not stored as proofs: they are checked before every issuance. */
@@ -190,6 +222,12 @@ async function reschedule(
   const findings = results ? findingsOf(results, at) : waiting.findings;
   // No-op if the method was changed during the check: results of the old method do not apply to the new one.
   await store.waiting.update({ ...waiting, tries: waiting.tries + 1, dueAt, findings }, waiting.dueAt);
+}
+
+/** A suspended account is looked at again later; resuming it makes its certificates due. */
+async function hold({ store, now }: ProveTools, waiting: WaitingCertificate): Promise<void> {
+  const dueAt = Math.min(now() + HELD_MS, waiting.expiresAt);
+  await store.waiting.update({ ...waiting, dueAt }, waiting.dueAt);
 }
 
 async function giveUp(tools: ProveTools, waiting: WaitingCertificate, why: string): Promise<void> {

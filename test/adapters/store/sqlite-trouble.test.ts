@@ -15,7 +15,8 @@ import {
 import { migrate } from '../../../src/adapters/store/engine/migrations.ts';
 import type { Db } from '../../../src/adapters/store/engine/schema.ts';
 import { sqliteEngine } from '../../../src/adapters/store/engine/sqlite.ts';
-import { isSqliteUnavailable, SqliteConnection } from '../../../src/adapters/store/engine/sqlite-connection.ts';
+import { SqliteConnection } from '../../../src/adapters/store/engine/sqlite-connection.ts';
+import { isSqliteUnavailable } from '../../../src/adapters/store/engine/sqlite-errors.ts';
 import { newFolder } from '../../support/app.ts';
 
 const BUSY = { code: 'service_busy' };

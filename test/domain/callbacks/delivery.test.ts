@@ -19,7 +19,16 @@ const NOW = Date.UTC(2026, 10, 15);
 const SCHEDULE = [5_000, 30_000, 300_000];
 const HOUR = 3_600_000;
 const DAY = 24 * HOUR;
-const LANE: Lane = { accountId: 'a', failures: 0, openCount: 0, openUntil: 0, degradedSince: 0, inOrderUntil: 0 };
+const LANE: Lane = {
+  accountId: 'a',
+  failures: 0,
+  openCount: 0,
+  openUntil: 0,
+  degradedSince: 0,
+  inOrderUntil: 0,
+  hasInOrder: false,
+  isHeld: false,
+};
 
 test('a delay is its schedule entry ±20 %, and at least the Retry-After, up to a day', () => {
   const chance = fc.double({ min: 0, max: 1, noNaN: true });

@@ -6,6 +6,7 @@ import { checkCallbacks } from '../../../src/adapters/doctor/callbacks.ts';
 import { readConfig } from '../../../src/config/config.ts';
 import { CREDENTIAL_KINDS } from '../../../src/domain/access/credential.ts';
 import { Secret } from '../../../src/domain/secret.ts';
+import { retentionChores } from '../../../src/wiring/retention.ts';
 import type { Key } from '../../support/app.ts';
 import { callbackIn, resultOf, SETTINGS, startCallbackApp } from '../../support/callback-app.ts';
 import { rule } from '../../support/contract.ts';
@@ -25,7 +26,8 @@ import {
 import { newOrder } from '../../support/orders.ts';
 import { HAN } from '../../support/watched-app.ts';
 
-const world = await startCallbackApp({ RESEAL_CALLBACK_SCHEDULE: '1s,2s', RESEAL_CALLBACK_RETENTION_DAYS: '2' });
+const KEPT = { RESEAL_CALLBACK_RETENTION_DAYS: '2' };
+const world = await startCallbackApp({ RESEAL_CALLBACK_SCHEDULE: '1s,2s', ...KEPT });
 after(() => world[Symbol.asyncDispose]());
 const { app } = world;
 const on = routeByPath(world);
@@ -174,7 +176,7 @@ rule('delivery 13', 'is deleted 90 days later (`RESEAL_CALLBACK_RETENTION_DAYS`)
   const waiting = await newSubscriber(world, {}, '/kept');
   const count = async (key: Key) => (await deliveriesOf(app, key)).length;
   const chores = async () => {
-    for (const { run } of app.callbacks.deliveryChores) await run();
+    for (const { run } of retentionChores(app.app, readConfig(KEPT).config)) await run();
   };
   assert.equal(readConfig({}).config.callbacks.retentionMs, 90 * DAY, 'unless configured, as here to two');
   app.advance(2 * DAY);

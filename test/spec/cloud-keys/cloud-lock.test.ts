@@ -8,6 +8,7 @@ import { keyMaker } from '../../../src/adapters/keys/key-maker.ts';
 import { sm2Scalar } from '../../../src/adapters/sm2/sm2.ts';
 import { workerPool } from '../../../src/adapters/workers/pool.ts';
 import { Secret } from '../../../src/domain/secret.ts';
+import { serviceSecrets } from '../../../src/wiring/service-secrets.ts';
 import { type Answer, startApp, type TestApp } from '../../support/app.ts';
 import { authorize, type CloudKey, CODE, csc, HINT, newCloudKey, sign, withCode } from '../../support/cloud-keys.ts';
 import { rule } from '../../support/contract.ts';
@@ -147,7 +148,7 @@ rule(
     for (const options of [{ like: 'p256' }, { like: 'rsa2048' }, { signHash: 'sm3' }] as const) {
       const held = await newCloudKey(app, options);
       const { wrappedKey } = (await app.app.store.cloudKeys.find(held.key.accountId, held.id))!;
-      const secret = Buffer.from((await app.app.store.secrets.get('cloud-key-secret'))!, 'base64');
+      const secret = Buffer.from((await serviceSecrets(app.app.store))('cloud-key wrapping'));
       await using pool = workerPool();
       const pkcs8 = (await keyMaker(pool, secret).unwrap(wrappedKey!, new Secret(CODE), held.id))!;
       needles.push(...[pkcs8, secret, ...secretsIn(pkcs8)].flatMap(waysToWrite));

@@ -15,8 +15,8 @@ import { TcpProxy } from '../../support/tcp-proxy.ts';
 
 // Statements are exact. Promises, write calls and bytes have some room: platforms have different runtimes and page sizes.
 const MOST = {
-  sqlite: { reads: 7, writes: 6, transactionControl: 8, promises: 530, writeCalls: 60, kibWritten: 120 },
-  postgresql: { roundTrips: 17, promises: 790 },
+  sqlite: { reads: 2, writes: 6, transactionControl: 4, promises: 200, writeCalls: 60, kibWritten: 32 },
+  postgresql: { roundTrips: 4, promises: 240 },
 } as const;
 
 type Counts = Readonly<Record<string, number>>;

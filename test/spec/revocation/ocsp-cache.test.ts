@@ -91,8 +91,9 @@ async function issued(app: TestApp) {
   return { order, serial, issuer, ask, askCached, revoke };
 }
 
-for (const [name, open] of Object.entries({ SQLite: onSqlite, PostgreSQL: onPostgres })) {
-  const { one, other, trips, settings } = await open();
+// Both before the first test: once the registered tests have ended, the runner takes the file for finished.
+const PAIRS = { SQLite: await onSqlite(), PostgreSQL: await onPostgres() };
+for (const [name, { one, other, trips, settings }] of Object.entries(PAIRS)) {
   after(async () => {
     await one[Symbol.asyncDispose]();
     await other[Symbol.asyncDispose]();

@@ -39,7 +39,8 @@ async function someoneWaits(): Promise<void> {
 test('a certificate whose issuance commits while its key is reported is found and revoked', async ({ mock }) => {
   const { store } = app.app;
   const { authority, revokeKey } = app.issuance;
-  const order = await newOrder(app);
+  // One that replaces another certificate is issued in a transaction, after whose first write the key is reported.
+  const order = await newOrder(app, { product: 'ssl-dv-replace' });
   const key = newKeyPair('p256');
   const fingerprint = createHash('sha256').update(key.spki).digest('hex');
   let isSigned = false;
@@ -67,7 +68,8 @@ test('a certificate whose issuance commits while its key is reported is found an
   mock.method(store, 'transaction', <T>(work: (tx: Repositories) => Promise<T>) =>
     transaction((tx) => work(reporting(tx))),
   );
-  const { status, text, body: answer } = await reissue(app, order, body({ csr: pem(csr({ key })) }));
+  const json = body({ csr: pem(csr({ key })) }, { i_know_will_revoke_last_cert: true });
+  const { status, text, body: answer } = await reissue(app, order, json);
   assert.equal(status, 200, text);
   const { id } = answer.data.certificate;
   const certificates = (await reported) ?? [];

@@ -240,7 +240,7 @@ test('a certificate whose key is reported while it is being signed is never good
   const { accountId } = order.key;
   const { authority, products, crls } = app.issuance;
   const publishCrls = crls.publish;
-  const tools = { store, authority, now: app.now, newId: app.app.newId, publishCrls };
+  const tools = { store, authority, now: app.now, newId: app.app.newId, publishCrls, onIssued() {} };
   const model = await issuedIn(store, accountId, order.certificateId);
   const { spki } = newKeyPair('p256');
   const fingerprint = createHash('sha256').update(spki).digest('hex');

@@ -34,19 +34,25 @@ export interface CrlPublisher {
   serve(crl: CrlRef): Promise<PublishedCrl | undefined>;
   /** Publishes every CRL that is due. Returns how many were published. */
   publishDue(): Promise<number>;
+  /** Makes every CRL due: at a start the store may be older than what was published, after a restore of any kind. */
+  makeDue(): Promise<void>;
 }
+
+/** Twice the time, so that CRLs are due for instances whose clock is behind as well. */
+export const longDue = (now: number): number => now - 2 * RENEW_AFTER_MS;
 
 interface PublisherTools {
   readonly store: Store;
   readonly now: Clock;
   readonly signers: () => StatusSigners;
   readonly withLock: KeyedMutex;
+  readonly onPublished: (crl: CrlHead, changes: number) => void;
 }
 
 const isDue = ({ thisUpdate }: Pick<CrlHead, 'thisUpdate'>, now: number): boolean =>
   thisUpdate + RENEW_AFTER_MS <= now || thisUpdate > now + MAX_AHEAD_MS;
 
-export function crlPublisher({ store, now, signers, withLock }: PublisherTools): CrlPublisher {
+export function crlPublisher({ store, now, signers, withLock, onPublished }: PublisherTools): CrlPublisher {
   const entryCache = crlEntryCache(store);
   const crlCache = new Map<string, PublishedCrl>();
 
@@ -92,7 +98,10 @@ export function crlPublisher({ store, now, signers, withLock }: PublisherTools):
     const isPublished = await store.transaction((tx) =>
       tx.crls.publish({ ...next, der }, head?.number ?? null, changes),
     );
-    if (isPublished) entryCache.set(crl, { ...entries, number: next.number });
+    if (isPublished) {
+      entryCache.set(crl, { ...entries, number: next.number });
+      onPublished(next, changes.length);
+    }
     return true;
   }
 
@@ -145,6 +154,8 @@ export function crlPublisher({ store, now, signers, withLock }: PublisherTools):
       const next = await store.crls.head(crl);
       return next && (await readCached(crl, next));
     },
+
+    makeDue: () => store.crls.makeDue(longDue(now())),
 
     async publishDue() {
       const urls = await store.pkiAddresses.list(MAX_ADDRESSES);

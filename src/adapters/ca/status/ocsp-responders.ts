@@ -48,9 +48,10 @@ interface ResponderTools {
   readonly now: Clock;
   readonly withLock: KeyedMutex;
   readonly onError: (error: unknown) => void;
+  readonly onMade: (responder: OcspResponder) => void;
 }
 
-export function ocspResponders({ store, now, withLock, onError }: ResponderTools): Responders {
+export function ocspResponders({ store, now, withLock, onError, onMade }: ResponderTools): Responders {
   const cache = new Map<string, Responder>();
   const renewing = new Set<string>();
 
@@ -90,6 +91,7 @@ export function ocspResponders({ store, now, withLock, onError }: ResponderTools
       if (!found || !isFresh(found, signer)) {
         found = await create(signer);
         await store.ocspResponders.finish(found);
+        onMade(found);
       }
       const opened = open(signer, found);
       cache.set(signer.id, opened);

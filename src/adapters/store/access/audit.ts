@@ -1,6 +1,24 @@
-import type { AuditEntry, AuditTrail } from '../../../domain/access/ports.ts';
+// The audit log. A time range is a range of ids, which are ordered by time; a request is found by its id for the same
+// reason: what it did was written down within minutes after that id was made. So no index is needed beyond the primary key
+// and the one by account, and the insert of a reissue stays cheap.
+import { type ExpressionBuilder, type SqlBool, sql } from 'kysely';
+import { operatorActor } from '../../../domain/access/credential.ts';
+import {
+  type AuditEntry,
+  type AuditFilter,
+  type AuditSubject,
+  type AuditTrail,
+  CEREMONY_ACTIONS,
+} from '../../../domain/access/ports.ts';
+import { firstIdAt, timeOf } from '../../../domain/ids.ts';
+import { MINUTE_MS } from '../../../kernel/durations.ts';
 import { preparedInsert } from '../engine/prepared.ts';
 import type { Db, Schema } from '../engine/schema.ts';
+
+/** Rows read for one page. */
+const MAX_EXAMINED = 20_000;
+/** Longer than any request takes. */
+const REQUEST_MS = 5 * MINUTE_MS;
 
 const insert = preparedInsert('audit');
 
@@ -8,25 +26,77 @@ export const auditRow = ({ accountId, requestId, details, ...entry }: AuditEntry
   ...{ ...entry, account_id: accountId, request_id: requestId, details: JSON.stringify(details) },
 });
 
+const entryFrom = ({ account_id, request_id, details, ...entry }: Schema['audit']): AuditEntry => ({
+  ...entry,
+  accountId: account_id,
+  requestId: request_id,
+  details: JSON.parse(details),
+});
+
+/** The conditions that an index covers. */
+function within(db: Db, { accountId, requestId, since, until }: AuditFilter) {
+  let rows = db.selectFrom('audit');
+  if (accountId !== undefined) rows = rows.where('account_id', '=', accountId);
+  if (since !== undefined) rows = rows.where('id', '>=', firstIdAt(since));
+  if (until !== undefined) rows = rows.where('id', '<', firstIdAt(until));
+  if (requestId !== undefined) {
+    const at = timeOf(requestId);
+    rows = rows.where('id', '>', requestId).where('id', '<', firstIdAt(at === undefined ? 0 : at + REQUEST_MS));
+  }
+  return rows;
+}
+
+type Examined = ExpressionBuilder<Schema & { examined: Schema['audit'] }, 'examined'>;
+
+/** Ids are unguessable and have no wildcard characters: one that occurs in the details is the one that is meant. */
+const isAbout = (is: Examined, about: AuditSubject) => {
+  const mentions = (id: string) => is.or([is('subject', '=', id), sql<SqlBool>`details like ${`%${id}%`}`]);
+  if ('certificateId' in about) return mentions(about.certificateId);
+  const { orderId: id } = about;
+  return is.or([
+    mentions(id),
+    is('subject', 'in', (db) => db.selectFrom('certificate').select('certificate.id').where('order_id', '=', id)),
+    is('subject', 'in', (db) => db.selectFrom('outbox').select('outbox.id').where('order_id', '=', id)),
+  ]);
+};
+
 export const auditIn = (db: Db): AuditTrail => ({
   async append(entry) {
     await insert(db, auditRow(entry));
   },
 
   async listOf(accountId, { after = '', limit }) {
-    const rows = await db
+    const rows = db.selectFrom('audit').selectAll().where('account_id', '=', accountId).where('id', '>', after);
+    return (await rows.orderBy('id').limit(limit).execute()).map(entryFrom);
+  },
+
+  async search(filter, { after, limit }) {
+    const { about, requestId, actor } = filter;
+    let examined = within(db, filter).orderBy('id', 'desc').limit(MAX_EXAMINED);
+    if (after !== undefined) examined = examined.where('id', '<', after);
+    let page = db.selectFrom(examined.selectAll().as('examined')).selectAll().orderBy('id', 'desc').limit(limit);
+    if (about) page = page.where((is) => isAbout(is as Examined, about));
+    if (requestId !== undefined) page = page.where('request_id', '=', requestId);
+    if (actor !== undefined) page = page.where('actor', 'in', [actor, operatorActor(actor)]);
+    const rows = await page.execute();
+    const last =
+      rows.length === limit
+        ? rows.at(-1)
+        : await examined
+            .select('id')
+            .offset(MAX_EXAMINED - 1)
+            .executeTakeFirst();
+    return { entries: rows.map(entryFrom), nextAfter: last?.id ?? null };
+  },
+
+  async deleteBefore(before, limit) {
+    const old = db
       .selectFrom('audit')
-      .selectAll()
-      .where('account_id', '=', accountId)
-      .where('id', '>', after)
+      .select('id')
+      .where('id', '<', firstIdAt(before))
+      .where('action', 'not in', CEREMONY_ACTIONS)
       .orderBy('id')
-      .limit(limit)
-      .execute();
-    return rows.map(({ account_id, request_id, details, ...entry }) => ({
-      ...entry,
-      accountId: account_id,
-      requestId: request_id,
-      details: JSON.parse(details),
-    }));
+      .limit(limit);
+    return (await db.deleteFrom('audit').where('id', 'in', old).returning('id').execute()).length;
   },
 });

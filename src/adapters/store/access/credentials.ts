@@ -38,6 +38,7 @@ const selectCaller = prepared((db, { keyId }: { keyId: string }) =>
       'account.locale',
       'account.kind as account_kind',
       'account.created_at as account_created_at',
+      'account.suspended_at',
     ])
     .where('key_id', '=', keyId),
 );
@@ -68,6 +69,7 @@ export const credentialsIn = (db: Db): Credentials => ({
       kind: row.account_kind,
       locale: row.locale,
       created_at: row.account_created_at,
+      suspended_at: row.suspended_at,
     });
     return { caller: { account, credential: credentialFrom(row) }, secretHash: row.secret_hash };
   },

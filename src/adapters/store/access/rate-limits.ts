@@ -33,4 +33,16 @@ export const rateLimitsIn = (db: Db): RateLimits => ({
       .execute();
     return everyMs;
   },
+
+  async deleteFull(before, limit) {
+    const full = db
+      .selectFrom('rate_limit')
+      .select('key')
+      .where('full_at', '<', before)
+      .orderBy('full_at')
+      .limit(limit);
+    // Repeats the condition: a token may have been taken meanwhile.
+    const rows = db.deleteFrom('rate_limit').where('key', 'in', full).where('full_at', '<', before).returning('key');
+    return (await rows.execute()).length;
+  },
 });

@@ -1,31 +1,18 @@
 // Repository of the service's own secrets, sealed and bound to their name, so that a row copied over another does not
-// open. A stale value, sealed under an older seal key, is re-sealed when read.
+// open.
 import type { SealedSecrets } from '../../../domain/store.ts';
 import type { Sealer } from '../../seal/seal.ts';
 import type { Db } from '../engine/schema.ts';
+import { SEALED } from '../engine/sealed.ts';
 
-const bindingOf = (name: string): string => `sealed_secret/${name}`;
+const bindingOf = SEALED.sealed_secret.columns.sealed;
 
 export function secretsIn(db: Db, sealer: Sealer): SealedSecrets {
   const find = (name: string) => db.selectFrom('sealed_secret').select('sealed').where('name', '=', name);
-
-  async function open(name: string, sealed: string): Promise<string> {
-    const value = sealer.open(sealed, bindingOf(name));
-    if (sealer.isStale(sealed)) {
-      await db
-        .updateTable('sealed_secret')
-        .set({ sealed: sealer.seal(value, bindingOf(name)) })
-        .where('name', '=', name)
-        .where('sealed', '=', sealed)
-        .execute();
-    }
-    return value;
-  }
-
   return {
     async get(name) {
       const row = await find(name).executeTakeFirst();
-      return row && (await open(name, row.sealed));
+      return row && sealer.open(row.sealed, bindingOf(name));
     },
 
     async claim(name, value) {
@@ -35,7 +22,7 @@ export function secretsIn(db: Db, sealer: Sealer): SealedSecrets {
         .onConflict((conflict) => conflict.column('name').doNothing())
         .execute();
       const { sealed } = await find(name).executeTakeFirstOrThrow();
-      return await open(name, sealed);
+      return sealer.open(sealed, bindingOf(name));
     },
   };
 }

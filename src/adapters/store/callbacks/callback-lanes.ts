@@ -2,12 +2,12 @@
 // the dispatcher no more than any other. Invariant: a lane is due no later than its first event. Adding or removing an
 // event therefore locks the lane's row.
 
-import { sql } from 'kysely';
+import { type RawBuilder, sql } from 'kysely';
 import type { Lane } from '../../../domain/callbacks/delivery.ts';
 import type { CallbackLanes } from '../../../domain/callbacks/ports.ts';
 import type { AccountId } from '../../../domain/ids.ts';
 import type { Engine } from '../engine/engine.ts';
-import { prepared } from '../engine/prepared.ts';
+import { itemsOf, type Padded, padded, prepared } from '../engine/prepared.ts';
 import type { Db, Schema } from '../engine/schema.ts';
 
 /** A literal, because a partial index is not used with a bound parameter. */
@@ -15,41 +15,59 @@ export const PENDING = sql<boolean>`state = 'pending'`;
 
 const NEW_LANE = { due_at: null, failures: 0, trips: 0, closed_until: 0, ailing_since: 0, in_order_until: 0 } as const;
 
-const laneFrom = (row: Schema['callback_lane']): Lane => ({
+type LaneRow = Schema['callback_lane'] & Pick<Schema['account'], 'suspended_at'> & { has_in_order: boolean | number };
+const laneFrom = (row: LaneRow): Lane => ({
   accountId: row.account_id,
   failures: row.failures,
   openCount: row.trips,
   openUntil: row.closed_until,
   degradedSince: row.ailing_since,
   inOrderUntil: row.in_order_until,
+  hasInOrder: Boolean(row.has_in_order),
+  isHeld: row.suspended_at !== null,
 });
 
+/** The pending events of a lane that have a due time, by one index. */
+const waiting = (accountId: AccountId, inOrder: 0 | 1) => sql`select due_at from outbox
+  where account_id = ${accountId} and in_order = ${sql.lit(inOrder)} and ${PENDING} and due_at is not null
+  order by due_at limit 1`;
+
 const lane = (db: Db, { accountId }: { accountId: AccountId }) =>
-  db.selectFrom('callback_lane').selectAll().where('account_id', '=', accountId);
+  db
+    .selectFrom('callback_lane')
+    .innerJoin('account', 'account.id', 'callback_lane.account_id')
+    .selectAll('callback_lane')
+    .select('suspended_at')
+    .select(sql<boolean | number>`exists (${waiting(accountId, 1)})`.as('has_in_order'))
+    .where('account_id', '=', accountId);
 const read = prepared(lane);
-const tryLock = prepared((db, of: { accountId: AccountId }) => lane(db, of).forUpdate().skipLocked());
-const lock = prepared((db, of: { accountId: AccountId }) => lane(db, of).forUpdate());
+const tryLock = prepared((db, of: { accountId: AccountId }) => lane(db, of).forUpdate('callback_lane').skipLocked());
+const lock = prepared((db, of: { accountId: AccountId }) => lane(db, of).forUpdate('callback_lane'));
 
 const dueLanes = prepared((db, { now, limit }: { now: number; limit: number }) =>
   db.selectFrom('callback_lane').select('account_id').where('due_at', '<=', now).orderBy('due_at').limit(limit),
 );
-const firstDue = prepared((db, of: { accountId: AccountId; inOrder: number }) =>
-  db
-    .selectFrom('outbox')
-    .select('due_at')
-    .where('account_id', '=', of.accountId)
-    .where('in_order', '=', of.inOrder)
-    .where(PENDING)
-    .where('due_at', 'is not', null)
-    .orderBy('due_at')
-    .limit(1),
-);
-const update = prepared((db, lane: Schema['callback_lane']) =>
-  db
+/** Due with its first event, but not before a time; an event in order waits for the one that is being sent. */
+interface LaneUpdate extends Omit<Schema['callback_lane'], 'due_at'> {
+  readonly not_before: number;
+}
+const update = prepared((db, lane: LaneUpdate) => {
+  const { account_id, not_before, in_order_until } = lane;
+  const atLeast = (time: RawBuilder<unknown>, least: number) =>
+    sql`case when ${time} < cast(${least} as bigint) then cast(${least} as bigint) else ${time} end`;
+  const first = sql`select min(at) as at from (
+    select (${waiting(account_id, 0)}) as at
+    union all select ${atLeast(sql`due_at`, in_order_until)} from (${waiting(account_id, 1)}) as in_order
+  ) as firsts`;
+  return db
     .updateTable('callback_lane')
-    .set({ due_at: lane.due_at, failures: lane.failures, trips: lane.trips })
-    .set({ closed_until: lane.closed_until, ailing_since: lane.ailing_since, in_order_until: lane.in_order_until })
-    .where('account_id', '=', lane.account_id),
+    .set({ due_at: sql<number | null>`(select ${atLeast(sql`at`, not_before)} from (${first}) as first)` })
+    .set({ failures: lane.failures, trips: lane.trips, closed_until: lane.closed_until })
+    .set({ ailing_since: lane.ailing_since, in_order_until })
+    .where('account_id', '=', account_id);
+});
+const failing = prepared((db, row: Padded) =>
+  db.selectFrom('callback_lane').select('account_id').where('account_id', 'in', itemsOf(row)).where('failures', '>', 0),
 );
 const reset = prepared((db, { accountId, now }: { accountId: AccountId; now: number }) =>
   db
@@ -59,17 +77,21 @@ const reset = prepared((db, { accountId, now }: { accountId: AccountId; now: num
     .where('failures', '>', 0),
 );
 
-/** Makes the lane due at that time, unless it is due earlier. Creates it if needed. */
-export async function scheduleLane(db: Db, accountId: AccountId, at: number): Promise<void> {
-  await db
+const schedule = prepared((db, { accountId, at }: { accountId: AccountId; at: number }) =>
+  db
     .insertInto('callback_lane')
     .values({ ...NEW_LANE, account_id: accountId, due_at: at })
     .onConflict((conflict) =>
       conflict.column('account_id').doUpdateSet({
-        due_at: sql<number>`case when callback_lane.due_at < ${at} then callback_lane.due_at else ${at} end`,
+        due_at: sql<number>`case when callback_lane.due_at < cast(${at} as bigint) then callback_lane.due_at
+          else cast(${at} as bigint) end`,
       }),
-    )
-    .execute();
+    ),
+);
+
+/** Makes the lane due at that time, unless it is due earlier. Creates it if needed. */
+export async function scheduleLane(db: Db, accountId: AccountId, at: number): Promise<void> {
+  await schedule(db, { accountId, at });
 }
 
 /** Releases the lane's in-order lease, so that the next event of a range can be sent. */
@@ -100,17 +122,26 @@ export const callbackLanesIn = (db: Db, { locksRows }: Pick<Engine, 'locksRows'>
   },
 
   async save({ accountId, failures, openCount, openUntil, degradedSince, inOrderUntil, notBefore }) {
-    const [plain] = await firstDue(db, { accountId, inOrder: 0 });
-    const [inOrder] = await firstDue(db, { accountId, inOrder: 1 });
-    const first = [plain?.due_at, inOrder && Math.max(inOrder.due_at ?? 0, inOrderUntil)].filter((at) => at != null);
-    const due_at = first.length === 0 ? null : Math.max(Math.min(...first), notBefore);
     await update(db, {
-      ...{ account_id: accountId, due_at, failures, in_order_until: inOrderUntil },
+      ...{ account_id: accountId, not_before: notBefore, failures, in_order_until: inOrderUntil },
       ...{ trips: openCount, closed_until: openUntil, ailing_since: degradedSince },
     });
   },
 
-  async reset(accountId, now) {
-    await reset(db, { accountId, now });
+  async reset(accountIds, now) {
+    const found: AccountId[] = [];
+    for (const some of padded(accountIds)) {
+      found.push(...(await failing(db, some)).map(({ account_id }) => account_id));
+    }
+    // Sorted, so that concurrent transactions cannot deadlock.
+    for (const accountId of found.sort()) await reset(db, { accountId, now });
+  },
+
+  async restart(accountId, now) {
+    await db
+      .updateTable('callback_lane')
+      .set({ failures: 0, trips: 0, closed_until: 0, due_at: now })
+      .where('account_id', '=', accountId)
+      .execute();
   },
 });

@@ -5,80 +5,84 @@ import { type CallbackAction, type CallbackSettings, isCallbackAction } from '..
 import type { Callbacks } from '../../../domain/callbacks/ports.ts';
 import type { AccountId } from '../../../domain/ids.ts';
 import { Secret } from '../../../domain/secret.ts';
-import type { Sealer } from '../../seal/seal.ts';
+import type { Sealed, Sealer } from '../../seal/seal.ts';
 import { listFrom, listText } from '../engine/columns.ts';
 import type { Engine } from '../engine/engine.ts';
+import { prepared } from '../engine/prepared.ts';
 import type { Db, Schema } from '../engine/schema.ts';
+import { SEALED } from '../engine/sealed.ts';
 
 /** Former secrets that still sign, kept in one sealed column. */
 const MAX_FORMER = 3;
 const SEPARATOR = ' ';
 
-type SealedColumn = 'sealed_access_key' | 'sealed_signing_secret' | 'sealed_former_secret';
-const bindingOf = (accountId: AccountId, column: SealedColumn): string => `callback_settings/${accountId}/${column}`;
+const BINDINGS = SEALED.callback_settings.columns;
+type SealedColumn = keyof typeof BINDINGS;
+
+const settingsOf = (db: Db, { accountId }: { accountId: AccountId }) =>
+  db.selectFrom('callback_settings').selectAll().where('account_id', '=', accountId);
+const select = prepared(settingsOf);
+
+/**
+ * Opened values, because every delivery needs them: by what is stored, so a change is seen at once. A process that can open
+ * a value gives nothing away by remembering it.
+ */
+const opened = new WeakMap<Sealer, Map<string, Secret>>();
+const MAX_OPENED = 2_000;
+
+function openedBy(sealer: Sealer, sealed: Sealed, binding: string): Secret {
+  const known = opened.get(sealer) ?? new Map<string, Secret>();
+  opened.set(sealer, known);
+  const key = `${sealed} ${binding}`;
+  const secret = known.get(key) ?? new Secret(sealer.open(sealed, binding));
+  if (known.size >= MAX_OPENED) known.clear();
+  known.set(key, secret);
+  return secret;
+}
 
 export const callbacksIn = (db: Db, sealer: Sealer, engine: Pick<Engine, 'locksRows'>): Callbacks => {
-  const open = (row: Schema['callback_settings'], column: SealedColumn) =>
-    new Secret(sealer.open(row[column] ?? '', bindingOf(row.account_id, column)));
+  const open = (sealed: Sealed, accountId: AccountId, column: SealedColumn) =>
+    openedBy(sealer, sealed, BINDINGS[column](accountId));
   const seal = (secret: Secret, accountId: AccountId, column: SealedColumn) =>
-    sealer.seal(secret.reveal(), bindingOf(accountId, column));
-  /** Reseals values under an older seal key when they are read, as everywhere. */
-  async function resealStale(row: Schema['callback_settings']): Promise<void> {
-    const values = [row.sealed_access_key, row.sealed_signing_secret, row.sealed_former_secret];
-    if (!values.some((value) => value !== null && sealer.isStale(value))) return;
-    const reseal = (column: SealedColumn) => seal(open(row, column), row.account_id, column);
-    await db
-      .updateTable('callback_settings')
-      .set({
-        sealed_access_key: reseal('sealed_access_key'),
-        sealed_signing_secret: reseal('sealed_signing_secret'),
-        sealed_former_secret: row.sealed_former_secret === null ? null : reseal('sealed_former_secret'),
-      })
-      .where('account_id', '=', row.account_id)
-      .where('sealed_access_key', '=', row.sealed_access_key)
-      .where('sealed_signing_secret', '=', row.sealed_signing_secret)
-      .execute();
-  }
+    sealer.seal(secret.reveal(), BINDINGS[column](accountId));
+  const signingSecretIn = (row: Schema['callback_settings']) =>
+    open(row.sealed_signing_secret, row.account_id, 'sealed_signing_secret');
 
   const formerIn = (row: Schema['callback_settings']) =>
     row.sealed_former_secret === null
       ? null
       : {
-          secrets: open(row, 'sealed_former_secret')
+          secrets: open(row.sealed_former_secret, row.account_id, 'sealed_former_secret')
             .reveal()
             .split(SEPARATOR)
             .map((one) => new Secret(one)),
           until: row.former_until ?? 0,
         };
 
-  const find = (accountId: AccountId) =>
-    db.selectFrom('callback_settings').selectAll().where('account_id', '=', accountId);
+  const find = (accountId: AccountId) => settingsOf(db, { accountId });
   const findLocked = (accountId: AccountId) =>
     (engine.locksRows ? find(accountId).forUpdate() : find(accountId)).executeTakeFirst();
 
-  async function settingsFrom(row: Schema['callback_settings']): Promise<CallbackSettings> {
-    await resealStale(row);
-    return {
-      accountId: row.account_id,
-      url: row.url,
-      accessKey: open(row, 'sealed_access_key'),
-      signingSecret: open(row, 'sealed_signing_secret'),
-      former: formerIn(row),
-      isDisabled: row.disabled === 1,
-      enabledActions: row.enabled_actions === null ? null : actionsFrom(row.enabled_actions),
-      updatedAt: row.updated_at,
-    };
-  }
+  const settingsFrom = (row: Schema['callback_settings']): CallbackSettings => ({
+    accountId: row.account_id,
+    url: row.url,
+    accessKey: open(row.sealed_access_key, row.account_id, 'sealed_access_key'),
+    signingSecret: signingSecretIn(row),
+    former: formerIn(row),
+    isDisabled: row.disabled === 1,
+    enabledActions: row.enabled_actions === null ? null : actionsFrom(row.enabled_actions),
+    updatedAt: row.updated_at,
+  });
 
   return {
     async find(accountId) {
-      const row = await find(accountId).executeTakeFirst();
-      return row && (await settingsFrom(row));
+      const [row] = await select(db, { accountId });
+      return row && settingsFrom(row);
     },
 
     async findForUpdate(accountId) {
       const row = await findLocked(accountId);
-      return row && (await settingsFrom(row));
+      return row && settingsFrom(row);
     },
 
     async save(settings: CallbackSettings) {
@@ -100,7 +104,7 @@ export const callbacksIn = (db: Db, sealer: Sealer, engine: Pick<Engine, 'locksR
         .onConflict((conflict) => conflict.column('account_id').doUpdateSet(changeable))
         .returningAll()
         .executeTakeFirstOrThrow();
-      return { ...settings, signingSecret: open(row, 'sealed_signing_secret'), former: formerIn(row) };
+      return { ...settings, signingSecret: signingSecretIn(row), former: formerIn(row) };
     },
 
     async rotateSecret(accountId, secret, { now, formerUntil }) {
@@ -109,7 +113,7 @@ export const callbacksIn = (db: Db, sealer: Sealer, engine: Pick<Engine, 'locksR
       // A second rotation within the overlap must not end the overlap of the first.
       const current = formerIn(before);
       const earlier = current && current.until > now ? current.secrets : [];
-      const secrets = [open(before, 'sealed_signing_secret'), ...earlier].slice(0, MAX_FORMER);
+      const secrets = [signingSecretIn(before), ...earlier].slice(0, MAX_FORMER);
       const former = new Secret(secrets.map((one) => one.reveal()).join(SEPARATOR));
       const row = await db
         .updateTable('callback_settings')
@@ -122,7 +126,7 @@ export const callbacksIn = (db: Db, sealer: Sealer, engine: Pick<Engine, 'locksR
         .where('account_id', '=', accountId)
         .returningAll()
         .executeTakeFirstOrThrow();
-      return await settingsFrom(row);
+      return settingsFrom(row);
     },
 
     async delete(accountId) {

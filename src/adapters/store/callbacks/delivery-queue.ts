@@ -5,7 +5,7 @@ import { sql } from 'kysely';
 import type { DeliveryQueue, LeasedAttempt, PendingEvent } from '../../../domain/callbacks/ports.ts';
 import type { AccountId } from '../../../domain/ids.ts';
 import type { Engine } from '../engine/engine.ts';
-import { prepared, preparedInsert } from '../engine/prepared.ts';
+import { itemsOf, type Padded, padded, prepared, preparedInsert } from '../engine/prepared.ts';
 import type { Db, Schema } from '../engine/schema.ts';
 import { PENDING, releaseInOrder, scheduleLane } from './callback-lanes.ts';
 
@@ -68,11 +68,22 @@ const dueLocked = prepared((db, filter: DueFilter) => dueIn(db, filter).forUpdat
 
 /** Events sent in order keep their due time, hence their position; the lane's lease protects them meanwhile. */
 const unlessInOrder = (at: number) => sql<number>`case when in_order = 1 then due_at else cast(${at} as bigint) end`;
-const leaseOne = prepared((db, { id, token, until }: LeaseKey & { until: number }) =>
+const leaseSome = prepared((db, row: Padded & { token: string; until: number }) =>
   db
     .updateTable('outbox')
-    .set({ lease: token, due_at: unlessInOrder(until) })
-    .where('id', '=', id),
+    .set({ lease: row.token, due_at: unlessInOrder(row.until) })
+    .where('id', 'in', itemsOf(row)),
+);
+/** Under a lease no other process counts attempts. */
+const settleDelivered = prepared((db, row: Padded & { token: string; at: number }) =>
+  db
+    .updateTable('outbox')
+    .set({ state: 'delivered', reason: null, due_at: null, settled_at: row.at, lease: null, in_order: 0 })
+    .set({ attempts: sql<number>`attempts + 1`, tries: sql<number>`tries + 1` })
+    .where('id', 'in', itemsOf(row))
+    .where('lease', '=', row.token)
+    .where(PENDING)
+    .returning('id'),
 );
 
 const insertAttempt = preparedInsert('delivery_attempt');
@@ -88,18 +99,28 @@ export const deliveryQueueIn = (db: Db, { locksRows }: Pick<Engine, 'locksRows'>
     change: Pick<Settlement, 'state' | 'reason' | 'due_at' | 'settled_at'>,
     at: number,
   ): Promise<boolean> {
-    const { number, at: startedAt, ms, httpStatus, reason, excerpt } = attempt;
-    const [row] = await settle(db, { ...change, id: event.id, token, attempts: number, tries: event.tries + 1 });
+    const attempts = attempt.number;
+    const [row] = await settle(db, { ...change, id: event.id, token, attempts, tries: event.tries + 1 });
     if (!row) return false;
-    await insertAttempt(db, {
-      ...{ event_id: event.id, number, at: startedAt, ms, http_status: httpStatus, reason, excerpt },
-    });
-    if (number > KEPT_ATTEMPTS) {
-      const last = number - KEPT_ATTEMPTS;
-      await db.deleteFrom('delivery_attempt').where('event_id', '=', event.id).where('number', '<=', last).execute();
-    }
-    if (event.inOrder) await releaseInOrder(db, event.accountId, at);
+    await noteAttempts([{ event, token, attempt }], at);
     return true;
+  }
+
+  /** Of attempts whose outcome is recorded. */
+  async function noteAttempts(leased: readonly LeasedAttempt[], at: number): Promise<void> {
+    const rows = leased.map(({ event, attempt: { number, at: startedAt, ms, httpStatus, reason, excerpt } }) => ({
+      ...{ event_id: event.id, number, at: startedAt, ms, http_status: httpStatus, reason, excerpt },
+    }));
+    const [only] = rows;
+    if (only && rows.length === 1) await insertAttempt(db, only);
+    else if (only) await db.insertInto('delivery_attempt').values(rows).execute();
+    for (const { event, attempt } of leased) {
+      const last = attempt.number - KEPT_ATTEMPTS;
+      if (last > 0) {
+        await db.deleteFrom('delivery_attempt').where('event_id', '=', event.id).where('number', '<=', last).execute();
+      }
+      if (event.inOrder) await releaseInOrder(db, event.accountId, at);
+    }
   }
 
   return {
@@ -133,8 +154,7 @@ export const deliveryQueueIn = (db: Db, { locksRows }: Pick<Engine, 'locksRows'>
     dueEvents: due,
 
     async lease(ids, { token, until }) {
-      // One prepared statement for each of a few ids: `in (…)` would be another statement for each length.
-      for (const id of ids) await leaseOne(db, { id, token, until });
+      for (const some of padded(ids)) await leaseSome(db, { ...some, token, until });
     },
 
     async suppress(ids, reason, at) {
@@ -144,8 +164,19 @@ export const deliveryQueueIn = (db: Db, { locksRows }: Pick<Engine, 'locksRows'>
         .execute();
     },
 
-    markDelivered: (leased, at) =>
-      recordAttempt(leased, { state: 'delivered', reason: null, due_at: null, settled_at: at }, at),
+    async markDelivered(leased, at) {
+      const held: LeasedAttempt[] = [];
+      // A token belongs to one claim, which has each of its events once.
+      for (const [token, claimed] of Map.groupBy(leased, (one) => one.token)) {
+        const settled = new Set<string>();
+        for (const some of padded(claimed.map(({ event }) => event.id))) {
+          for (const { id } of await settleDelivered(db, { ...some, token, at })) settled.add(id);
+        }
+        held.push(...claimed.filter(({ event }) => settled.has(event.id)));
+      }
+      await noteAttempts(held, at);
+      return held;
+    },
     scheduleRetry: (leased, dueAt) =>
       recordAttempt(leased, { state: 'pending', reason: null, due_at: dueAt, settled_at: null }, leased.attempt.at),
     markFailed: (leased, at, reason) =>

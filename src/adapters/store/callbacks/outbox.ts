@@ -60,6 +60,7 @@ const insert = insertEvent();
 export const outboxIn = (db: Db, onPending: () => void): Outbox => ({
   async add(event) {
     const [row] = await insert(db, eventRow(event));
-    if (row?.state === 'pending') onPending();
+    if (!row) throw new Error(`there is no account ${event.accountId} for an event`);
+    if (row.state === 'pending') onPending();
   },
 });

@@ -3,29 +3,13 @@
 import { type CloudKey, lockoutMs } from '../../../domain/cloud-keys/cloud-key.ts';
 import type { CloudKeys, EscrowedKeys } from '../../../domain/cloud-keys/ports.ts';
 import type { AccountId } from '../../../domain/ids.ts';
-import type { Sealer } from '../../seal/seal.ts';
+import type { Sealed, Sealer } from '../../seal/seal.ts';
 import { bytesFrom, textOf } from '../engine/columns.ts';
 import type { Engine } from '../engine/engine.ts';
 import type { Db, Schema } from '../engine/schema.ts';
+import { SEALED } from '../engine/sealed.ts';
 
-/** Re-seals a stale value, that is one sealed under an older seal key. */
-async function reseal(
-  db: Db,
-  sealer: Sealer,
-  table: 'escrowed_key' | 'cloud_key',
-  { id, sealed_key: sealed }: { readonly id: string; readonly sealed_key: string | null },
-): Promise<void> {
-  if (sealed === null || !sealer.isStale(sealed)) return;
-  const binding = `${table}/${id}`;
-  await db
-    .updateTable(table)
-    .set({ sealed_key: sealer.seal(sealer.open(sealed, binding), binding) })
-    .where('id', '=', id)
-    .where('sealed_key', '=', sealed)
-    .execute();
-}
-
-const escrowBinding = (id: string): string => `escrowed_key/${id}`;
+const escrowBinding = SEALED.escrowed_key.columns.sealed_key;
 
 export const escrowedKeysIn = (db: Db, sealer: Sealer): EscrowedKeys => ({
   async insert({ id, accountId, orderId, publicKey, privateKey, createdAt }) {
@@ -51,7 +35,6 @@ export const escrowedKeysIn = (db: Db, sealer: Sealer): EscrowedKeys => ({
       .where('account_id', '=', accountId)
       .executeTakeFirst();
     if (!row) return undefined;
-    await reseal(db, sealer, 'escrowed_key', row);
     return {
       id,
       accountId,
@@ -69,10 +52,10 @@ const lockoutEnd = (wrongCodes: number, now: number): number => {
   return lockMs === 0 ? 0 : now + lockMs;
 };
 
-const cloudBinding = (id: string): string => `cloud_key/${id}`;
+const cloudBinding = SEALED.cloud_key.columns.sealed_key;
 
 export const cloudKeysIn = (db: Db, sealer: Sealer, engine: Pick<Engine, 'locksRows'>): CloudKeys => {
-  const unsealed = (id: string, sealed: string): string => sealer.open(sealed, cloudBinding(id));
+  const unsealed = (id: string, sealed: Sealed): string => sealer.open(sealed, cloudBinding(id));
   const keyFrom = (row: Schema['cloud_key']): CloudKey => ({
     id: row.id,
     accountId: row.account_id,
@@ -126,7 +109,6 @@ export const cloudKeysIn = (db: Db, sealer: Sealer, engine: Pick<Engine, 'locksR
 
     async find(accountId, id) {
       const row = await live(accountId, id).executeTakeFirst();
-      if (row) await reseal(db, sealer, 'cloud_key', row);
       return row && keyFrom(row);
     },
 

@@ -3,8 +3,9 @@ import type { SigningGrants } from '../../../domain/cloud-keys/ports.ts';
 import type { Sealer } from '../../seal/seal.ts';
 import { listFrom, listText } from '../engine/columns.ts';
 import type { Db } from '../engine/schema.ts';
+import { SEALED } from '../engine/sealed.ts';
 
-const grantBinding = (tokenHash: string): string => `signing_grant/${tokenHash}`;
+const grantBinding = SEALED.signing_grant.columns.sealed_key;
 
 export const signingGrantsIn = (db: Db, sealer: Sealer): SigningGrants => ({
   async insert({ tokenHash, accountId, keyId, hashes, wrappedKey, expiresAt }) {

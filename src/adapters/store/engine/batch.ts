@@ -1,7 +1,7 @@
 // A batch: statements that make one transaction, without a question in between. The first one decides: if it returns no
 // row, nothing is written. SQLite runs them back to back; on PostgreSQL they are CTEs of one statement, so one round trip.
 import type { CompiledQuery } from 'kysely';
-import { directOf, type Engine } from './engine.ts';
+import { connectionOf, directOf, type Engine } from './engine.ts';
 import type { Db } from './schema.ts';
 
 /** Returns the first row of the last statement; undefined if the first returned none. */
@@ -13,9 +13,10 @@ export async function runBatch<Row>(
   const combined = batches.combine(statements);
   const direct = directOf(db);
   if (direct) return (await direct.runBatch(combined))[0] as Row | undefined;
+  const run = (query: CompiledQuery) => (connectionOf(db) ?? db).executeQuery(query);
   let rows: readonly unknown[] = [];
   for (const [index, query] of combined.entries()) {
-    rows = (await db.executeQuery(query)).rows;
+    ({ rows } = await run(query));
     if (index === 0 && rows.length === 0) return undefined;
   }
   return rows[0] as Row | undefined;

@@ -12,6 +12,13 @@ import {
 import { Refusal } from '../../../domain/errors.ts';
 import type { Db, Schema, Transaction } from './schema.ts';
 
+/** A column of a table of ours. `keyPosition` counts from 1 in the primary key, and is 0 outside of it. */
+export interface Column {
+  readonly table: string;
+  readonly column: string;
+  readonly keyPosition: number;
+}
+
 export interface Engine {
   readonly name: 'sqlite' | 'postgresql';
   readonly dialect: Dialect;
@@ -39,8 +46,17 @@ export interface Engine {
     combine(statements: readonly CompiledQuery[]): readonly CompiledQuery[];
     run(combined: readonly CompiledQuery[]): Promise<Rows>;
   };
+  /** Throws a Problem if the database is a backup file, on which no service may run before it was restored. */
+  requireLive(db: Db): Promise<void>;
+  /** What is damaged in the database's files and references, in the engine's words; empty if nothing is. */
+  integrityFaults(db: Db): Promise<string[]>;
+  /** Drops all foreign keys, for rows that arrive in any order. Returns the statements that bring them back. */
+  dropReferences(transaction: Transaction): Promise<string[]>;
+  /** Every column of every table, from the database's catalog. */
+  columns(db: Db): Promise<Column[]>;
   /** Settings under which an acknowledged commit could be lost; empty if none. */
   durabilityGaps(db: Db): Promise<string[]>;
+  sizeBytes(db: Db): Promise<number>;
   /** How far the database's clock is ahead of this process's. */
   clockOffsetMs(db: Db, now: () => number): Promise<number>;
 }
@@ -67,6 +83,17 @@ interface Direct {
 
 /** By adapter: one belongs to one open engine, transactions included. */
 const directs = new WeakMap<object, Direct>();
+
+const connections = new WeakMap<Db, DatabaseConnection>();
+
+/** The connection of a transaction that was announced by `useConnection`. */
+export const connectionOf = (db: Db): DatabaseConnection | undefined => connections.get(db);
+
+/** Lets the prepared statements of a transaction go to its connection without Kysely's layers. */
+export async function useConnection(transaction: Transaction): Promise<void> {
+  const connection = await transaction.getExecutor().provideConnection(async (own) => own);
+  connections.set(transaction, connection);
+}
 
 /** Undefined in a transaction, whose statements belong on its own connection. */
 export const directOf = (db: Db): Direct | undefined =>

@@ -2,7 +2,7 @@
 // the process dies, however it dies, so there are no stale locks.
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { isSqliteBusy } from './sqlite-connection.ts';
+import { isSqliteBusy } from './sqlite-errors.ts';
 
 /** Undefined when another process holds the folder. */
 export function lockFolder(folder: string): { release(): void } | undefined {

@@ -6,7 +6,7 @@
 // all that is queued in one event-loop turn runs back to back, and needs savepoints only when one of them fails.
 import { setImmediate, setTimeout as sleep } from 'node:timers/promises';
 import { FifoLock, LockTimeout } from './fifo-lock.ts';
-import { isSqliteBusy, type SqliteConnection } from './sqlite-connection.ts';
+import type { SqliteConnection } from './sqlite-connection.ts';
 
 export interface GroupCommitLimits {
   /** Transactions that may queue for the writer; beyond that the store is unavailable. */
@@ -18,7 +18,7 @@ export interface GroupCommitLimits {
 }
 
 export const DEFAULT_LIMITS: GroupCommitLimits = { maxWaiting: 4_096, maxWaitMs: 5_000, maxHoldMs: 10_000 };
-const BUSY_RETRY_MS = 5;
+const BUSY_RETRY_MS = 1;
 /** Works of one round: the event loop stands still meanwhile. */
 const MAX_ROUND = 256;
 
@@ -187,7 +187,10 @@ export class GroupCommit {
   /** In a group without other members. Returns the group of those that succeeded. */
   async #runTogether(round: readonly Work[], group: Group): Promise<Group> {
     try {
-      for (const work of round) work.run();
+      for (const work of round) {
+        this.#requireTransaction();
+        work.run();
+      }
       this.#join(group, round);
       return group;
     } catch (error) {
@@ -242,15 +245,13 @@ export class GroupCommit {
     // A failed rollback leaves a transaction open; no group can begin until it is rolled back.
     if (this.#writer.inTransaction) this.#writer.run('rollback');
     const deadline = performance.now() + this.#limits.maxWaitMs;
-    for (;;) {
-      try {
-        this.#writer.run('begin immediate');
-        break;
-      } catch (error) {
-        // SQLite's busy handler would block the event loop, hence this retry loop.
-        if (!isSqliteBusy(error) || performance.now() > deadline) throw error;
-        await sleep(BUSY_RETRY_MS);
+    // SQLite's busy handler would block the event loop, hence this retry loop.
+    while (!this.#writer.tryBegin()) {
+      if (performance.now() > deadline) {
+        this.#writer.stopWaiting();
+        throw new LockTimeout(`another process did not release the database within ${this.#limits.maxWaitMs} ms`);
       }
+      await sleep(BUSY_RETRY_MS);
     }
     const group = { committed: Promise.withResolvers<void>(), size: 0, commitScheduled: false };
     // Members see the rejection; without members it must not end the process as unhandled.

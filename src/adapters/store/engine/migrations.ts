@@ -46,6 +46,7 @@ export async function migrate(
 ): Promise<number[]> {
   return await db.transaction().execute(async (transaction) => {
     await engine.lockForMigration(transaction);
+    await engine.requireLive(transaction);
     await sql`create table if not exists migration
       (number bigint primary key, name text not null, sha256 text not null, applied_at bigint not null)`.execute(
       transaction,

@@ -3,7 +3,7 @@
 import { type CompiledQuery, PostgresDialect, type PostgresPool, type PostgresPoolClient, sql } from 'kysely';
 import pg from 'pg';
 import { columnsOf } from './columns.ts';
-import type { Engine, Rows } from './engine.ts';
+import type { Column, Engine, Rows } from './engine.ts';
 
 interface PostgresOptions {
   readonly url: string;
@@ -72,12 +72,43 @@ export function postgresEngine(options: PostgresOptions): Engine {
     },
     // PostgreSQL enforces foreign keys during a migration too.
     async checkReferences() {},
+    // A dump is restored by PostgreSQL's own tools, which check pages and references.
+    async requireLive() {},
+    async integrityFaults() {
+      return [];
+    },
+    async dropReferences(transaction) {
+      const { rows } = await sql<{ table: string; name: string; definition: string }>`
+        select conrelid::regclass::text as "table", quote_ident(conname) as name, pg_get_constraintdef(oid) as definition
+        from pg_constraint where contype = 'f' and connamespace = current_schema()::regnamespace`.execute(transaction);
+      for (const { table, name } of rows) {
+        await sql.raw(`alter table ${table} drop constraint ${name}`).execute(transaction);
+      }
+      return rows.map(({ table, name, definition }) => `alter table ${table} add constraint ${name} ${definition}`);
+    },
+    columns: (db) =>
+      db
+        .selectFrom(
+          sql<Column>`(select tables.relname as "table", columns.attname as "column",
+              coalesce(array_position(keys.indkey::int2[], columns.attnum) + 1, 0) as "keyPosition"
+            from pg_class as tables
+            join pg_attribute as columns on columns.attrelid = tables.oid
+            left join pg_index as keys on keys.indrelid = tables.oid and keys.indisprimary
+            where tables.relkind = 'r' and tables.relnamespace = current_schema()::regnamespace
+              and columns.attnum > 0 and not columns.attisdropped)`.as('catalog'),
+        )
+        .selectAll()
+        .execute(),
     async durabilityGaps(db) {
       const { rows } = await sql<{ name: string; setting: string }>`
         select name, setting from pg_settings where name in ('fsync', 'synchronous_commit', 'full_page_writes')`.execute(
         db,
       );
       return rows.filter(({ setting }) => setting === 'off').map(({ name }) => `${name} is off`);
+    },
+    async sizeBytes(db) {
+      const size = sql<number>`pg_database_size(current_database())`;
+      return (await db.selectNoFrom(size.as('bytes')).executeTakeFirstOrThrow()).bytes;
     },
     async clockOffsetMs(db, now) {
       const asked = now();

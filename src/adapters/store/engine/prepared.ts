@@ -2,7 +2,7 @@
 // SQL text is constant, so the database's statement cache hits too.
 import { type Compilable, type CompiledQuery, type RawBuilder, SelectQueryNode, sql } from 'kysely';
 import { columnsOf } from './columns.ts';
-import { directOf } from './engine.ts';
+import { connectionOf, directOf } from './engine.ts';
 import type { Db, Schema } from './schema.ts';
 
 /** Placeholder for a value; never sent to a database. */
@@ -47,12 +47,13 @@ export function prepared<Values extends object, Row>(build: Build<Values, Row>):
 
   async function run(db: Db, values: Values): Promise<readonly Row[]> {
     const query = compiled(db, values);
-    const direct = SelectQueryNode.is(query.query) ? directOf(db) : undefined;
+    const direct = directOf(db);
     if (direct) {
-      const rows = direct.select(query) as readonly Row[] | Promise<readonly Row[]>;
-      return rows instanceof Promise ? await rows : rows;
+      const rows = SelectQueryNode.is(query.query) ? direct.select(query) : direct.runBatch([query]);
+      return (rows instanceof Promise ? await rows : rows) as readonly Row[];
     }
-    return (await db.executeQuery<Row>(query)).rows;
+    const connection = connectionOf(db);
+    return (connection ? await connection.executeQuery<Row>(query) : await db.executeQuery<Row>(query)).rows;
   }
 
   return Object.assign(run, { compiled });
@@ -90,3 +91,18 @@ export function preparedInsert<Table extends keyof Schema>(
     },
   });
 }
+
+const LENGTH = 16;
+const ITEMS = Array.from({ length: LENGTH }, (_, index) => `item${index}` as const);
+type Item = `item${number}`;
+export type Padded = { readonly [Name in Item]: string };
+
+/** For `in (…)`: lists of one length, the last padded with its last item, so that one prepared statement serves all. */
+export function* padded(items: readonly string[]): Generator<Padded> {
+  for (let start = 0; start < items.length; start += LENGTH) {
+    const some = items.slice(start, start + LENGTH);
+    yield Object.fromEntries(ITEMS.map((name, index) => [name, some[index] ?? some.at(-1)])) as Padded;
+  }
+}
+
+export const itemsOf = (list: Padded): string[] => ITEMS.map((name) => list[name] as string);

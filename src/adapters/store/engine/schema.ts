@@ -12,9 +12,17 @@ import type { KeyType } from '../../../domain/certificate/public-key.ts';
 import type { SignHash } from '../../../domain/certificate/sign-hash.ts';
 import type { AccountId, CertificateId, OrderId } from '../../../domain/ids.ts';
 import type { Locale } from '../../../kernel/locale.ts';
+import type { Sealed } from '../../seal/seal.ts';
 
 export interface Schema {
-  account: { id: AccountId; name: string; kind: AccountKind; locale: Locale; created_at: number };
+  account: {
+    id: AccountId;
+    name: string;
+    kind: AccountKind;
+    locale: Locale;
+    created_at: number;
+    suspended_at: number | null;
+  };
   credential: {
     key_id: string;
     account_id: AccountId;
@@ -28,7 +36,7 @@ export interface Schema {
   audit: {
     id: string;
     at: number;
-    account_id: AccountId;
+    account_id: AccountId | null;
     actor: string;
     action: AuditAction;
     subject: string;
@@ -42,7 +50,7 @@ export interface Schema {
     state: Issuer['state'];
     parent_id: string | null;
     certificate: string;
-    sealed_key: string | null;
+    sealed_key: Sealed | null;
     created_at: number;
   };
   certificate_order: {
@@ -63,6 +71,7 @@ export interface Schema {
     created_at: number;
     revision: number;
   };
+  order_name: { name: string; order_id: OrderId };
   certificate: {
     id: CertificateId;
     account_id: AccountId;
@@ -136,7 +145,7 @@ export interface Schema {
     order_id: OrderId;
     spki: string;
     key_fingerprint: string;
-    sealed_key: string;
+    sealed_key: Sealed;
     created_at: number;
   };
   cloud_key: {
@@ -146,7 +155,7 @@ export interface Schema {
     key_type: KeyType;
     key_bits: number;
     key_fingerprint: string;
-    sealed_key: string | null;
+    sealed_key: Sealed | null;
     hint: string | null;
     wrong_codes: number;
     locked_until: number;
@@ -158,7 +167,7 @@ export interface Schema {
     account_id: AccountId;
     key_id: string;
     hashes: string;
-    sealed_key: string;
+    sealed_key: Sealed;
     expires_at: number;
   };
   waiting_certificate: {
@@ -182,19 +191,20 @@ export interface Schema {
   rate_limit: { key: string; full_at: number };
   reported_key: { account_id: AccountId; fingerprint: string; created_at: number };
   blocked_key: { fingerprint: string; reason: string; created_at: number };
-  sealed_secret: { name: string; sealed: string };
+  sealed_secret: { name: string; sealed: Sealed };
   setting: { name: string; value: string };
+  instance: { id: string; name: string; seen_at: number; seal_keys: string; sealing_with: string };
   migration: { number: number; name: string; sha256: string; applied_at: number };
 
   callback_settings: {
     account_id: AccountId;
     url: string;
-    sealed_access_key: string;
-    sealed_signing_secret: string;
+    sealed_access_key: Sealed;
+    sealed_signing_secret: Sealed;
     disabled: number;
     enabled_actions: string | null;
     updated_at: number;
-    sealed_former_secret: string | null;
+    sealed_former_secret: Sealed | null;
     former_until: number | null;
   };
   outbox: {
@@ -249,7 +259,7 @@ export interface Schema {
     issuer_id: string;
     shard: number;
     serial: string;
-    certificate_id: CertificateId;
+    certificate_id: CertificateId | null;
     reason: RevocationReason;
     revoked_at: number;
     not_after: number;
@@ -275,7 +285,7 @@ export interface Schema {
     not_before: number;
     not_after: number;
     certificate: string | null;
-    sealed_key: string | null;
+    sealed_key: Sealed | null;
     created_at: number;
   };
 }

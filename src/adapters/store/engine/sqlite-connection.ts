@@ -1,12 +1,16 @@
-// One connection to an SQLite file: pragmas, statement cache, and the meaning of SQLite's result codes.
+// One connection to an SQLite file: pragmas, statement cache, and the turn of a writer.
 import { statSync } from 'node:fs';
 import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlite';
 import type { QueryResult } from 'kysely';
+import { isSqliteBusy, PRIMARY_CODES } from './sqlite-errors.ts';
+import { Turnstile } from './turnstile.ts';
 
 // Waiting inside SQLite blocks the event loop. Opening may wait, as another process could be recovering the WAL. A read
 // may wait briefly, in the rare cases where the WAL locks readers out; a write never waits.
 const OPEN_WAIT_MS = 5_000;
 const READ_WAIT_MS = 100;
+/** Transactions that begin within this time need not pass the turnstile again: each change of writers takes a millisecond. */
+const TURN_MS = 5;
 const MAX_STATEMENTS = 500;
 // SQLite's default of 2 MiB is less than the upper pages of a few indexes.
 const CACHE_KIB = 64 * 1024;
@@ -28,6 +32,8 @@ export class SqliteConnection {
   readonly #inode: number;
   readonly #database: DatabaseSync;
   readonly #prepared = new Map<string, Prepared>();
+  readonly #turnstile: Turnstile | undefined;
+  #turnEndsAt = 0;
 
   constructor(file: string, mode: 'read' | 'write' | 'migrate') {
     this.#file = file;
@@ -38,6 +44,7 @@ export class SqliteConnection {
     });
     this.#inode = statSync(file).ino;
     if (mode !== 'read') {
+      this.#turnstile = new Turnstile(file);
       // FULL syncs the WAL before each commit returns. NORMAL would lose acknowledged commits on power loss.
       this.#database.exec(`pragma page_size = ${PAGE_BYTES}`);
       this.#database.exec('pragma journal_mode = wal; pragma synchronous = full; pragma busy_timeout = 0');
@@ -72,7 +79,28 @@ export class SqliteConnection {
     return { rows: [], numAffectedRows: BigInt(changes) };
   }
 
+  /** Begins a transaction that holds the write lock. False while another process has it; call again until `stopWaiting`. */
+  tryBegin(): boolean {
+    const isNewTurn = performance.now() > this.#turnEndsAt;
+    if (isNewTurn && !this.#turnstile?.tryEnter()) return false;
+    try {
+      this.run('begin immediate');
+    } catch (error) {
+      if (isSqliteBusy(error)) return false;
+      this.stopWaiting();
+      throw error;
+    }
+    if (isNewTurn) this.#turnEndsAt = performance.now() + TURN_MS;
+    this.stopWaiting();
+    return true;
+  }
+
+  stopWaiting(): void {
+    this.#turnstile?.leave();
+  }
+
   close(): void {
+    this.#turnstile?.close();
     this.#database.close();
   }
 
@@ -86,29 +114,4 @@ export class SqliteConnection {
     this.#prepared.set(sql, prepared);
     return prepared;
   }
-}
-
-/** Primary result codes about the file and the machine, not about the statement. */
-const PRIMARY_CODES = {
-  busy: 5,
-  locked: 6,
-  noMemory: 7,
-  readOnly: 8,
-  ioError: 10,
-  corrupt: 11,
-  full: 13,
-  cannotOpen: 14,
-  notADatabase: 26,
-} as const;
-
-/** Another process holds the write lock: retry shortly. */
-export const isSqliteBusy = (error: unknown): boolean => primaryCode(error) === PRIMARY_CODES.busy;
-
-/** The disk, a lock or memory failed, not the statement: a retry may succeed. */
-export const isSqliteUnavailable = (error: unknown): boolean =>
-  Object.values(PRIMARY_CODES).some((code) => code === primaryCode(error));
-
-function primaryCode(error: unknown): number | undefined {
-  const extended = (error as { errcode?: unknown }).errcode;
-  return typeof extended === 'number' ? extended & 0xff : undefined;
 }

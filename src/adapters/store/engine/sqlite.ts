@@ -1,5 +1,5 @@
 // The SQLite engine: a Kysely dialect over node:sqlite. Transactions, batches and single writes go through the group
-// commit; plain selects use a second, read-only connection and so see committed data only.
+// commit; plain selects see committed data only: on a second, read-only connection, or on the writer's between transactions.
 import {
   type CompiledQuery,
   type DatabaseConnection,
@@ -10,11 +10,13 @@ import {
   SqliteDialect,
   sql,
 } from 'kysely';
+import { EXIT, Problem } from '../../../kernel/problem.ts';
 import { columnsOf } from './columns.ts';
-import type { Engine, Rows } from './engine.ts';
+import type { Column, Engine, Rows } from './engine.ts';
 import { LockTimeout } from './fifo-lock.ts';
 import { DEFAULT_LIMITS, GroupCommit, type GroupCommitLimits, RolledBack, type Ticket } from './group-commit.ts';
-import { isSqliteUnavailable, SqliteConnection } from './sqlite-connection.ts';
+import { SqliteConnection } from './sqlite-connection.ts';
+import { isSqliteBusy, isSqliteUnavailable } from './sqlite-errors.ts';
 
 interface SqliteOptions {
   readonly file: string;
@@ -22,7 +24,13 @@ interface SqliteOptions {
   readonly onCommit?: (groupSize: number) => void;
   /** Defers foreign key checks to the end: changing a table in SQLite means dropping it first. */
   readonly isMigrating?: boolean;
+  /** Opens a file that no process writes to, such as a backup, and leaves it unchanged. */
+  readonly isReadOnly?: boolean;
 }
+
+/** SQLite's application id of a backup file. */
+export const BACKUP_ID = 0x72736c62;
+const MAX_FAULTS = 20;
 
 export function sqliteEngine(options: SqliteOptions): Engine {
   const connections = new Connections(options);
@@ -34,7 +42,19 @@ export function sqliteEngine(options: SqliteOptions): Engine {
       values: (list) => sql`select value from json_each(${list})`,
       rows: (columns) => sql`json_group_array(json_array(${columnsOf(columns)}))`,
     },
-    select: (query) => connections.opened.reader.run(query.sql, query.parameters).rows,
+    select({ sql: text, parameters }) {
+      const { writer, reader } = connections.opened;
+      // Every commit empties the reader's page cache, not the writer's. Within a transaction the writer would see what is
+      // not committed yet.
+      if (writer.inTransaction) return reader.run(text, parameters).rows;
+      try {
+        return writer.run(text, parameters).rows;
+      } catch (error) {
+        // The writer never waits for a lock.
+        if (!isSqliteBusy(error)) throw error;
+        return reader.run(text, parameters).rows;
+      }
+    },
     batches: {
       isDecided: sql<boolean>`true`,
       combine: (statements) => statements,
@@ -47,9 +67,46 @@ export function sqliteEngine(options: SqliteOptions): Engine {
       const { rows } = await sql`pragma foreign_key_check`.execute(transaction);
       if (rows.length > 0) throw new Error(`a migration left ${rows.length} dangling references`);
     },
+    async requireLive(db) {
+      const { rows } = await sql<{ application_id: number }>`pragma application_id`.execute(db);
+      if (rows[0]?.application_id !== BACKUP_ID) return;
+      throw new Problem(
+        EXIT.refused,
+        `${options.file} is a backup: a service on it would forget what was revoked since`,
+        `Move it away, then: reseal restore FILE --crl …`,
+      );
+    },
+    async integrityFaults(db) {
+      const { rows: pages } = await sql<{
+        integrity_check: string;
+      }>`pragma integrity_check(${sql.lit(MAX_FAULTS)})`.execute(db);
+      const { rows: references } = await sql<{ table: string; parent: string }>`pragma foreign_key_check`.execute(db);
+      return [
+        ...pages.map(({ integrity_check: fault }) => fault).filter((fault) => fault !== 'ok'),
+        ...references.slice(0, MAX_FAULTS).map(({ table, parent }) => `a row of ${table} refers to no ${parent}`),
+      ];
+    },
+    // A migrating connection does not enforce them.
+    async dropReferences() {
+      return [];
+    },
+    columns: (db) =>
+      db
+        .selectFrom(
+          sql<Column>`(select tables.name as "table", columns.name as "column", columns.pk as "keyPosition"
+            from sqlite_master as tables, pragma_table_info(tables.name) as columns
+            where tables.type = 'table' and substr(tables.name, 1, 7) <> 'sqlite_')`.as('catalog'),
+        )
+        .selectAll()
+        .execute(),
     async durabilityGaps(db) {
       const { rows } = await sql<{ synchronous: number }>`pragma synchronous`.execute(db);
       return rows[0]?.synchronous === 2 ? [] : [`PRAGMA synchronous is ${rows[0]?.synchronous}, not 2 (FULL)`];
+    },
+    async sizeBytes(db) {
+      // Built as a select, which the reading connection takes: a raw query would go through the writer.
+      const size = sql<number>`(select page_count from pragma_page_count) * (select page_size from pragma_page_size)`;
+      return (await db.selectNoFrom(size.as('bytes')).executeTakeFirstOrThrow()).bytes;
     },
     async clockOffsetMs() {
       return 0;
@@ -70,6 +127,7 @@ interface Opened {
   readonly writer: SqliteConnection;
   readonly reader: SqliteConnection;
   readonly groups: GroupCommit;
+  readonly isReadOnly: boolean;
 }
 
 /** One writer and one reader of a file, opened by the first use. */
@@ -87,11 +145,17 @@ class Connections {
   }
 
   #open(): Opened {
-    const { file, limits = DEFAULT_LIMITS, onCommit = () => {}, isMigrating = false } = this.#options;
+    const {
+      file,
+      limits = DEFAULT_LIMITS,
+      onCommit = () => {},
+      isMigrating = false,
+      isReadOnly = false,
+    } = this.#options;
     // The writer first: it creates the file and its WAL, which a read-only connection cannot.
-    const writer = new SqliteConnection(file, isMigrating ? 'migrate' : 'write');
+    const writer = new SqliteConnection(file, isReadOnly ? 'read' : isMigrating ? 'migrate' : 'write');
     const reader = new SqliteConnection(file, 'read');
-    return { writer, reader, groups: new GroupCommit(writer, limits, onCommit) };
+    return { writer, reader, groups: new GroupCommit(writer, limits, onCommit), isReadOnly };
   }
 
   async close(): Promise<void> {
@@ -183,7 +247,7 @@ class GroupCommitConnection implements DatabaseConnection {
   }
 
   async executeQuery<R>(query: CompiledQuery): Promise<QueryResult<R>> {
-    const { writer, reader, groups } = this.#opened;
+    const { writer, reader, groups, isReadOnly } = this.#opened;
     if (this.#ticket) {
       groups.requireOpen(this.#ticket);
       try {
@@ -193,7 +257,7 @@ class GroupCommitConnection implements DatabaseConnection {
         throw error;
       }
     }
-    if (SelectQueryNode.is(query.query)) return reader.run<R>(query.sql, query.parameters);
+    if (isReadOnly || SelectQueryNode.is(query.query)) return reader.run<R>(query.sql, query.parameters);
     return await groups.run(() => writer.run<R>(query.sql, query.parameters));
   }
 

@@ -23,4 +23,25 @@ export const idempotencyKeysIn = (db: Db): IdempotencyKeys => ({
       .onConflict((conflict) => conflict.columns(['account_id', 'order_id', 'key']).doUpdateSet(entry))
       .execute();
   },
+
+  async deleteBefore(before, limit) {
+    const old = await db
+      .selectFrom('idempotency_key')
+      .select(['account_id', 'order_id', 'key'])
+      .where('created_at', '<', before)
+      .orderBy('created_at')
+      .limit(limit)
+      .execute();
+    for (const { account_id, order_id, key } of old) {
+      await db
+        .deleteFrom('idempotency_key')
+        .where('account_id', '=', account_id)
+        .where('order_id', '=', order_id)
+        .where('key', '=', key)
+        // It may have been used again meanwhile.
+        .where('created_at', '<', before)
+        .execute();
+    }
+    return old.length;
+  },
 });

@@ -4,13 +4,13 @@ import type { Issuers } from '../../../domain/issuance/ports.ts';
 import type { Sealer } from '../../seal/seal.ts';
 import { bytesFrom, textOf } from '../engine/columns.ts';
 import type { Db, Schema } from '../engine/schema.ts';
+import { SEALED } from '../engine/sealed.ts';
 
-const bindingOf = (id: string): string => `issuer/${id}`;
+const bindingOf = SEALED.issuer.columns.sealed_key;
 
 export const issuersIn = (db: Db, sealer: Sealer): Issuers => ({
   async list() {
     const rows = await rowsIn(db);
-    for (const row of rows) await reseal(db, sealer, row);
     return rows.map((row) => ({
       ...publicPart(row),
       privateKey: row.sealed_key === null ? null : bytesFrom(sealer.open(row.sealed_key, bindingOf(row.id))),
@@ -46,17 +46,6 @@ export const issuersIn = (db: Db, sealer: Sealer): Issuers => ({
     }
   },
 });
-
-/** Reseals the private key when the seal key has been rotated, like every sealed value. */
-async function reseal(db: Db, sealer: Sealer, { id, sealed_key: sealed }: Schema['issuer']): Promise<void> {
-  if (sealed === null || !sealer.isStale(sealed)) return;
-  await db
-    .updateTable('issuer')
-    .set({ sealed_key: sealer.seal(sealer.open(sealed, bindingOf(id)), bindingOf(id)) })
-    .where('id', '=', id)
-    .where('sealed_key', '=', sealed)
-    .execute();
-}
 
 /** Needs no seal key, so that the doctor can run without one. */
 export const publicIssuersIn = async (db: Db): Promise<PublicIssuer[]> =>

@@ -2,6 +2,7 @@
 import { sql } from 'kysely';
 import type { Order } from '../../../domain/certificate/order.ts';
 import { Refusal } from '../../../domain/errors.ts';
+import type { OrderId } from '../../../domain/ids.ts';
 import type { Orders } from '../../../domain/issuance/ports.ts';
 import type { PreviousCertificate } from '../../../domain/issuance/request.ts';
 import type { Proof } from '../../../domain/validation/ports.ts';
@@ -97,6 +98,9 @@ const selectForReissue = perEngine(({ json }) =>
   ),
 );
 
+/** JSON in PostgreSQL has neither NUL nor unpaired surrogates. Names of requests may; no proof has such a name. */
+const isJsonText = (text: string): boolean => text.isWellFormed() && !text.includes('\0');
+
 /** By name, from the list of lists that the statement returns. */
 function proofsFrom(text: string | null): Map<string, Proof[]> {
   const rows = listFrom<[string, string, number]>(text ?? '[]');
@@ -141,6 +145,15 @@ export const savedRow = (order: Order): SavedOrder => ({
   next_revision: order.revision + 1,
 });
 
+async function rememberNames(db: Db, id: OrderId, names: readonly string[]): Promise<void> {
+  if (names.length === 0) return;
+  await db
+    .insertInto('order_name')
+    .values([...new Set(names)].map((name) => ({ name, order_id: id })))
+    .onConflict((conflict) => conflict.doNothing())
+    .execute();
+}
+
 export const ordersIn = (db: Db, engine: Engine): Orders => {
   return {
     async insert(order) {
@@ -162,7 +175,11 @@ export const ordersIn = (db: Db, engine: Engine): Orders => {
         .returning('id')
         .executeTakeFirst();
       if (!inserted) throw new Refusal('duplicate_alternative_order_id');
+      const { commonName, names } = order;
+      await rememberNames(db, order.id, commonName === null ? names : [...names, commonName]);
     },
+
+    rememberNames: (id, names) => rememberNames(db, id, names),
 
     async findByAlternative(accountId, alternativeId) {
       const row = await db
@@ -180,8 +197,8 @@ export const ordersIn = (db: Db, engine: Engine): Orders => {
     },
 
     async findForReissue(accountId, id, proofNames) {
-      const names = { id, account_id: accountId, proof_names: listText(proofNames) };
-      const [row] = await selectForReissue(engine)(db, names);
+      const proof_names = listText(proofNames.filter(isJsonText));
+      const [row] = await selectForReissue(engine)(db, { id, account_id: accountId, proof_names });
       return row && { order: orderFrom(row), current: currentFrom(row), proofs: proofsFrom(row.proofs) };
     },
 

@@ -1,6 +1,6 @@
 // Table crl: the last published CRL of each shard. Table pki_address: the base URLs that CRLs were ever served at.
 import type { RevocationReason } from '../../../domain/certificate/certificate.ts';
-import type { CrlHead, Crls, PkiAddresses } from '../../../domain/revocation/ports.ts';
+import type { CrlHead, Crls, PkiAddresses, PublishedCrl } from '../../../domain/revocation/ports.ts';
 import { bytesFrom, textOf } from '../engine/columns.ts';
 import { prepared } from '../engine/prepared.ts';
 import type { Db, Schema } from '../engine/schema.ts';
@@ -57,6 +57,16 @@ export const crlsIn = (db: Db): Crls => {
     }
   }
 
+  const contentOf = (crl: PublishedCrl) => ({
+    number: crl.number,
+    this_update: crl.thisUpdate,
+    next_update: crl.nextUpdate,
+    entries: crl.entries,
+    ended_before: crl.expiredBefore,
+    addresses: crl.addresses,
+    der: textOf(crl.der),
+  });
+
   return {
     async head({ issuerId, shard }) {
       const [row] = await selectHead(db, { issuerId, shard });
@@ -79,18 +89,8 @@ export const crlsIn = (db: Db): Crls => {
     },
 
     async publish(crl, replaces, added) {
-      const { issuerId, shard, number, thisUpdate, nextUpdate, entries, expiredBefore, addresses, der } = crl;
-      const content = {
-        ...{
-          number,
-          this_update: thisUpdate,
-          next_update: nextUpdate,
-          entries,
-          ended_before: expiredBefore,
-          addresses,
-        },
-        der: textOf(der),
-      };
+      const { issuerId, shard } = crl;
+      const content = contentOf(crl);
       const written =
         replaces === null
           ? await db
@@ -113,6 +113,27 @@ export const crlsIn = (db: Db): Crls => {
         await markListed(crl, reason, serials);
       }
       return true;
+    },
+
+    async adopt(crl) {
+      const content = contentOf(crl);
+      const row = await db
+        .insertInto('crl')
+        .values({ issuer_id: crl.issuerId, shard: crl.shard, ...content })
+        .onConflict((conflict) =>
+          conflict.columns(['issuer_id', 'shard']).doUpdateSet(content).where('crl.number', '<', crl.number),
+        )
+        .returning('number')
+        .executeTakeFirst();
+      return row !== undefined;
+    },
+
+    async makeDue(publishedBefore) {
+      await db
+        .updateTable('crl')
+        .set({ this_update: publishedBefore })
+        .where('this_update', '>', publishedBefore)
+        .execute();
     },
   };
 };

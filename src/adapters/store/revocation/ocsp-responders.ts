@@ -4,8 +4,9 @@ import type { OcspResponders } from '../../../domain/revocation/ports.ts';
 import type { Sealer } from '../../seal/seal.ts';
 import { bytesFrom, textOf } from '../engine/columns.ts';
 import type { Db } from '../engine/schema.ts';
+import { SEALED } from '../engine/sealed.ts';
 
-const bindingOf = (serial: string): string => `ocsp_responder/${serial}`;
+const bindingOf = SEALED.ocsp_responder.columns.sealed_key;
 
 export const ocspRespondersIn = (db: Db, sealer: Sealer): OcspResponders => ({
   async current(issuerId, at) {
@@ -21,23 +22,13 @@ export const ocspRespondersIn = (db: Db, sealer: Sealer): OcspResponders => ({
       .limit(1)
       .executeTakeFirst();
     if (!row?.certificate || row.sealed_key === null) return undefined;
-    const privateKey = sealer.open(row.sealed_key, bindingOf(row.serial));
-    // Resealed on read when the seal key has been rotated, like every sealed value.
-    if (sealer.isStale(row.sealed_key)) {
-      await db
-        .updateTable('ocsp_responder')
-        .set({ sealed_key: sealer.seal(privateKey, bindingOf(row.serial)) })
-        .where('serial', '=', row.serial)
-        .where('sealed_key', '=', row.sealed_key)
-        .execute();
-    }
     return {
       serial: row.serial,
       issuerId,
       notBefore: row.not_before,
       notAfter: row.not_after,
       certificate: bytesFrom(row.certificate),
-      privateKey: bytesFrom(privateKey),
+      privateKey: bytesFrom(sealer.open(row.sealed_key, bindingOf(row.serial))),
     };
   },
 

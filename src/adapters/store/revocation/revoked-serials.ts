@@ -110,6 +110,50 @@ export const revokedSerialsIn = (db: Db): RevokedSerials => ({
     }));
   },
 
+  async reasonsOf(issuerId, listed) {
+    const rows = await db
+      .selectFrom('revoked_serial')
+      .select(['serial', 'reason'])
+      .where('issuer_id', '=', issuerId)
+      .where('shard', 'in', [...new Set(listed.map(({ shard }) => shard))])
+      .where(
+        'serial',
+        'in',
+        listed.map(({ serial }) => serial),
+      )
+      .execute();
+    return new Map(rows.map(({ serial, reason }) => [serial, reason]));
+  },
+
+  async ownerOf(issuerId, serial) {
+    const row = await db
+      .selectFrom('certificate')
+      .select(['certificate.id', 'certificate.account_id', 'certificate.order_id'])
+      .where('certificate.serial', '=', serial)
+      .where('certificate.issuer_id', '=', issuerId)
+      .unionAll(
+        db
+          .selectFrom('encryption_certificate as half')
+          .innerJoin('certificate', 'certificate.id', 'half.certificate_id')
+          .select(['certificate.id', 'certificate.account_id', 'certificate.order_id'])
+          .where('half.serial', '=', serial)
+          .where('certificate.issuer_id', '=', issuerId),
+      )
+      .executeTakeFirst();
+    return row && { accountId: row.account_id, orderId: row.order_id, certificateId: row.id };
+  },
+
+  async changeReasonOf({ issuerId, shard, serial, reason }) {
+    await db
+      .updateTable('revoked_serial')
+      .set({ reason, listed_in: null })
+      .where('issuer_id', '=', issuerId)
+      .where('shard', '=', shard)
+      .where('serial', '=', serial)
+      .where('certificate_id', 'is', null)
+      .execute();
+  },
+
   async changeReason(certificateId, reason) {
     await db
       .updateTable('revoked_serial')

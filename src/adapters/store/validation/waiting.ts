@@ -70,6 +70,11 @@ export const waitingIn = (db: Db, engine: Pick<Engine, 'locksRows'>): WaitingCer
     await changing.execute();
   },
 
+  async makeDue(accountId, now) {
+    const change = db.updateTable('waiting_certificate').set({ due_at: now });
+    await change.where('account_id', '=', accountId).where('due_at', '>', now).execute();
+  },
+
   async delete(accountId, certificateId) {
     await db
       .deleteFrom('waiting_certificate')

@@ -1,0 +1,92 @@
+// For the operator, across accounts: what a text that a customer quotes may stand for, and facts about the whole store.
+import type { QueueFacts } from '../callbacks/ports.ts';
+import type { PublicIssuer } from '../certificate/authority.ts';
+import { withoutFinalDot } from '../certificate/names.ts';
+import type { AccountId, CertificateId, OrderId } from '../ids.ts';
+import type { CrlHead } from '../revocation/ports.ts';
+
+/** What was found: where it belongs, and what it is. */
+export interface Found {
+  readonly kind: FoundKind;
+  /** As it is stored. */
+  readonly text: string;
+  /** Null for what belongs to no account. */
+  readonly accountId: AccountId | null;
+  readonly orderId: OrderId | null;
+  readonly certificateId: CertificateId | null;
+}
+
+export const FOUND_KINDS = [
+  'account',
+  'key',
+  'order',
+  'alternative_id',
+  'certificate',
+  'serial',
+  'key_fingerprint',
+  'blocked_key',
+  'name',
+  'delivery',
+  'cloud_key',
+] as const;
+export type FoundKind = (typeof FOUND_KINDS)[number];
+
+export interface Finder {
+  /** At most `limit` of each kind and spelling, each looked up by an index; of a name the newest orders. */
+  find(spellings: Spellings, limit: number): Promise<Found[]>;
+}
+
+/** The forms under which a text may be stored. */
+export interface Spellings {
+  readonly text: string;
+  /** Hexadecimal, lower case, without separators and leading zero bytes; null for other texts. */
+  readonly hex: string | null;
+  /** As a DNS name, and the wildcard that covers it; the text itself for the name of a person or an organisation. */
+  readonly names: readonly string[];
+}
+
+const SEPARATORS = /[\s:-]/g;
+
+export function spellingsOf(given: string): Spellings {
+  const text = given.trim();
+  const digits = text.toLowerCase().replace(/^0x/, '').replace(SEPARATORS, '');
+  const isHex = /^[0-9a-f]{2,64}$/.test(digits);
+  const whole = digits.padStart(digits.length + (digits.length % 2), '0');
+  const name = withoutFinalDot(text.toLowerCase());
+  const wildcard = name.replace(/^[^.]+/, '*');
+  return {
+    text,
+    hex: isHex ? (whole.length === 64 ? whole : whole.replace(/^(00)+/, '')) : null,
+    names: [...new Set([name, wildcard, text])],
+  };
+}
+
+/** How many there are, counted up to a bound, and the moment of the oldest. */
+export interface Backlog {
+  readonly count: number;
+  readonly oldestAt: number | null;
+}
+
+export interface FactsReader {
+  waiting(): Promise<Backlog>;
+  overdueRevocations(now: number): Promise<Backlog>;
+  /** Of the responder that lives longest; undefined if the issuer has none. */
+  responderExpiry(issuerId: string): Promise<number | undefined>;
+  sizeBytes(): Promise<number>;
+}
+
+export interface IssuerFacts extends Pick<PublicIssuer, 'id' | 'role' | 'keyType' | 'state'> {
+  readonly notAfter: number;
+}
+
+export interface StoreFacts {
+  readonly now: number;
+  readonly waiting: Backlog;
+  readonly overdue: Backlog;
+  readonly issuers: readonly IssuerFacts[];
+  readonly responders: readonly { readonly issuerId: string; readonly notAfter: number }[];
+  readonly crls: readonly Pick<CrlHead, 'issuerId' | 'thisUpdate' | 'nextUpdate'>[];
+  readonly queue: QueueFacts;
+  readonly sizeBytes: number;
+  readonly lastBackupAt: number | null;
+}

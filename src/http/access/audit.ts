@@ -1,0 +1,53 @@
+// GET /openapi/v3/account/audit: what was done in the account, by whom. An extension of the specification.
+import Type from 'typebox';
+import { isOperator } from '../../domain/access/credential.ts';
+import type { AuditEntry } from '../../domain/access/ports.ts';
+import type { AccountId } from '../../domain/ids.ts';
+import type { Page } from '../../domain/page.ts';
+import type { Api } from '../front/api.ts';
+import { callerOf } from '../front/authentication.ts';
+import { nextAfter, PageQuery, pageOf } from '../front/paging.ts';
+import { answers, success } from '../front/reply.ts';
+import { DateTime, nullable } from '../front/values.ts';
+
+/** The account's rows, oldest first. */
+export type ListAudit = (accountId: AccountId, page: Page) => Promise<AuditEntry[]>;
+
+const View = Type.Object({
+  id: Type.String(),
+  at: DateTime,
+  actor: Type.String({ description: 'The key id of a caller, `operator` or `service`.' }),
+  action: Type.String({ examples: ['order:reissued'] }),
+  subject: Type.String({ description: 'The id or name that the action is about.' }),
+  request_id: nullable(Type.String()),
+  details: Type.Object({}, { additionalProperties: true }),
+});
+const List = Type.Object({ audit: Type.Array(View), next_after: nullable(Type.String()) });
+
+export function auditOperation(api: Api, listAudit: ListAudit): void {
+  api.get(
+    '/account/audit',
+    {
+      config: { action: 'read_audit' },
+      schema: {
+        summary: 'List what was done in the account, the oldest first',
+        querystring: PageQuery,
+        tags: ['account'],
+        'x-reseal-extension': true,
+        response: answers(List),
+      },
+    },
+    async (request) => {
+      const page = pageOf(request.query);
+      const entries = await listAudit(callerOf(request).account.id, page);
+      const ids = entries.map(({ id }) => id);
+      return success({ audit: entries.map(viewOf), next_after: nextAfter(ids, page) });
+    },
+  );
+}
+
+/** Names of the operator's users, and what they noted, are not the account's business. */
+function viewOf({ id, at, actor, action, subject, requestId, details }: AuditEntry): Type.Static<typeof View> {
+  const common = { id, at: new Date(at).toISOString(), action, subject, request_id: requestId };
+  return isOperator(actor) ? { ...common, actor: 'operator', details: {} } : { ...common, actor, details };
+}

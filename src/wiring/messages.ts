@@ -1,0 +1,40 @@
+// Messages between the supervisor and its processes. A lost one delays work until the next poll; nothing durable depends
+// on them.
+import type { MetricValues } from '../adapters/metrics/metrics.ts';
+import type { AccountId } from '../domain/ids.ts';
+import type { ExitCode } from '../kernel/problem.ts';
+
+/** What each process of a service does. */
+export type Role = 'http' | 'background';
+
+/** Held until it is released, or until the process that asked has ended. */
+export type Lasting =
+  | { readonly about: 'test_slot'; readonly accountId: AccountId; readonly host: string }
+  | { readonly about: 'lock'; readonly key: string };
+
+export type Question = Lasting | { readonly about: 'metrics' };
+
+/** A text for `metrics`; for what lasts, null means refused. */
+export type Answered = string | null;
+
+export type ToSupervisor =
+  /** `address` and `url` of a process that listens: where, and as what callers know it. */
+  | { readonly kind: 'ready'; readonly address: string; readonly url: string }
+  | { readonly kind: 'failed'; readonly exitCode: ExitCode; readonly message: string; readonly remedy: string }
+  | { readonly kind: 'events_committed' }
+  | { readonly kind: 'output_closed' }
+  | { readonly kind: 'ask'; readonly id: number; readonly question: Question }
+  | { readonly kind: 'release'; readonly id: number }
+  | { readonly kind: 'metrics'; readonly id: number; readonly values: MetricValues };
+
+export interface Answer {
+  readonly kind: 'answer';
+  readonly id: number;
+  readonly value: Answered;
+}
+
+export type ToChild =
+  | Answer
+  | { readonly kind: 'wake' }
+  | { readonly kind: 'stop'; readonly drainMs: number }
+  | { readonly kind: 'metrics'; readonly id: number };

@@ -1,0 +1,76 @@
+// What the processes of one service share beside the store: slots of callback tests, locks of cloud-held keys, metrics, and
+// the wake-up of the dispatcher. A process that is the whole service has its own; others ask the supervisor.
+import type { createMetrics } from '../adapters/metrics/metrics.ts';
+import type { Config } from '../config/config.ts';
+import { type KeyedMutex, keyedMutex } from '../kernel/concurrency.ts';
+import {
+  type AcquireTestSlot,
+  noFreeTestSlot,
+  type TestSlots,
+  testSlots,
+} from '../usecases/callbacks/concurrency-limits.ts';
+import type { Answer, Answered, Lasting, Question, ToSupervisor } from './messages.ts';
+
+export interface Peers {
+  readonly acquireTestSlot: AcquireTestSlot;
+  readonly withLock: KeyedMutex;
+  /** Of all processes together. */
+  metricsText(own: Pick<ReturnType<typeof createMetrics>, 'text'>): Promise<string>;
+}
+
+export const configuredTestSlots = ({ callbacks }: Config): TestSlots =>
+  testSlots({
+    total: callbacks.testsAtOnce,
+    perAccount: callbacks.testsPerAccount,
+    perHost: callbacks.testsPerHost,
+  });
+
+export function noPeers(config: Config): Peers {
+  const acquire = configuredTestSlots(config);
+  return {
+    async acquireTestSlot(accountId, host) {
+      const slot = acquire(accountId, host);
+      if (!slot) throw noFreeTestSlot();
+      return slot;
+    },
+    withLock: keyedMutex(),
+    metricsText: (own) => own.text(),
+  };
+}
+
+/** Requests to the supervisor, each answered once. Their number is bounded by that of the HTTP requests. */
+export function peersThrough(tell: (message: ToSupervisor) => void): Peers & { onAnswer(answer: Answer): void } {
+  const waiting = new Map<number, (value: Answered) => void>();
+  let lastId = 0;
+  const ask = (question: Question): { id: number; answer: Promise<Answered> } => {
+    const id = ++lastId;
+    const { promise: answer, resolve } = Promise.withResolvers<Answered>();
+    waiting.set(id, resolve);
+    tell({ kind: 'ask', id, question });
+    return { id, answer };
+  };
+  /** Undefined if it was refused. */
+  async function acquire(question: Lasting): Promise<Disposable | undefined> {
+    const { id, answer } = ask(question);
+    if ((await answer) === null) return undefined;
+    return { [Symbol.dispose]: () => tell({ kind: 'release', id }) };
+  }
+  return {
+    async acquireTestSlot(accountId, host) {
+      const slot = await acquire({ about: 'test_slot', accountId, host });
+      if (!slot) throw noFreeTestSlot();
+      return slot;
+    },
+    async withLock(key, work) {
+      using _lock = await acquire({ about: 'lock', key });
+      return await work();
+    },
+    async metricsText() {
+      return (await ask({ about: 'metrics' }).answer) ?? '';
+    },
+    onAnswer({ id, value }) {
+      waiting.get(id)?.(value);
+      waiting.delete(id);
+    },
+  };
+}

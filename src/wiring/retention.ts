@@ -1,0 +1,35 @@
+// The chores of retention: what is deleted, and how long it is kept.
+import type { Config } from '../config/config.ts';
+import { HOUR_MS, MINUTE_MS, SECOND_MS } from '../kernel/durations.ts';
+import { prune, RETENTION } from '../usecases/support/prune.ts';
+import type { App } from './app.ts';
+import type { Chore } from './background.ts';
+
+/** Longer than clocks of instances may differ. */
+const SKEW_MS = HOUR_MS;
+/** Grants are secrets: they go soon after they have expired. */
+const EVERY_MS: Readonly<Record<keyof typeof RETENTION, number>> = {
+  deliveries: MINUTE_MS,
+  audit: 10 * MINUTE_MS,
+  idempotency: 10 * MINUTE_MS,
+  rateLimits: 10 * MINUTE_MS,
+  grants: 10 * SECOND_MS,
+};
+
+export function retentionChores({ store, log, now }: Pick<App, 'store' | 'log' | 'now'>, config: Config): Chore[] {
+  const keepMs: Readonly<Record<keyof typeof RETENTION, number>> = {
+    deliveries: config.callbacks.retentionMs,
+    audit: config.retention.auditMs,
+    idempotency: config.retention.idempotencyMs,
+    rateLimits: SKEW_MS,
+    grants: 0,
+  };
+  return (Object.keys(RETENTION) as (keyof typeof RETENTION)[]).map((name) => ({
+    name: `prune_${RETENTION[name].table}`,
+    everyMs: EVERY_MS[name],
+    async run(stopping) {
+      const rows = await prune(store, RETENTION[name], now() - keepMs[name], stopping);
+      if (rows > 0) log({ event: 'pruned', table: RETENTION[name].table, rows });
+    },
+  }));
+}

@@ -1,0 +1,65 @@
+// Reads what the metrics of the store show. All gauges of a scrape share one reading, and so do scrapes at the same time:
+// there is one reading at a time, however often it is scraped.
+import { chainNotAfter } from '../adapters/ca/issuer-selection.ts';
+import type { Clock } from '../domain/clock.ts';
+import type { Store } from '../domain/store.ts';
+import type { IssuerFacts, StoreFacts } from '../domain/support/ports.ts';
+
+/** Resolves to undefined if the store cannot be read; that was logged and counted. */
+export function storeFacts(store: Store, now: Clock): () => Promise<StoreFacts | undefined> {
+  let reading: Promise<StoreFacts | undefined> | undefined;
+  const end = () => {
+    reading = undefined;
+  };
+  return () => {
+    reading ??= read(store, now())
+      .catch(() => undefined)
+      .finally(end);
+    return reading;
+  };
+}
+
+async function read({ facts, issuers, crls, deliveries, settings }: Store, now: number): Promise<StoreFacts> {
+  const known = await issuers.listPublic();
+  const responders: StoreFacts['responders'][number][] = [];
+  for (const { id: issuerId } of known) {
+    const notAfter = await facts.responderExpiry(issuerId);
+    if (notAfter !== undefined) responders.push({ issuerId, notAfter });
+  }
+  return {
+    now,
+    waiting: await facts.waiting(),
+    overdue: await facts.overdueRevocations(now),
+    issuers: known.map(
+      (one): IssuerFacts => ({
+        ...{ id: one.id, role: one.role, keyType: one.keyType, state: one.state },
+        notAfter: chainNotAfter(one, known),
+      }),
+    ),
+    responders,
+    crls: byIssuer(await crls.heads()),
+    queue: await deliveries.queueFacts(),
+    sizeBytes: await facts.sizeBytes(),
+    lastBackupAt: momentIn(await settings.get('last_backup_at')),
+  };
+}
+
+/** Of the shards of an issuer, the moments that are reached first. */
+function byIssuer(heads: StoreFacts['crls']): StoreFacts['crls'] {
+  const first = new Map<string, StoreFacts['crls'][number]>();
+  for (const { issuerId, thisUpdate, nextUpdate } of heads) {
+    const known = first.get(issuerId) ?? { issuerId, thisUpdate, nextUpdate };
+    first.set(issuerId, {
+      issuerId,
+      thisUpdate: Math.min(known.thisUpdate, thisUpdate),
+      nextUpdate: Math.min(known.nextUpdate, nextUpdate),
+    });
+  }
+  return [...first.values()];
+}
+
+/** Milliseconds, or a date and time. */
+function momentIn(text: string | undefined): number | null {
+  const at = text === undefined ? Number.NaN : /^\d+$/.test(text) ? Number(text) : Date.parse(text);
+  return Number.isFinite(at) ? at : null;
+}
