@@ -33,11 +33,12 @@ export interface FixtureOrder {
 
 const FOLDER = new URL('../fixtures/', import.meta.url);
 
+/** Of the earliest schema first. */
 export const storeFixtures = (): StoreFixture[] =>
   readdirSync(FOLDER)
     .filter((file) => /^store-\d+\.json$/.test(file))
-    .sort()
-    .map((file) => JSON.parse(readFileSync(new URL(file, FOLDER), 'utf8')));
+    .map((file): StoreFixture => JSON.parse(readFileSync(new URL(file, FOLDER), 'utf8')))
+    .sort((one, other) => one.schema - other.schema);
 
 /** Creates the store as the fixture's version left it. */
 export async function restoreFixture(location: DatabaseLocation, { schema, now, tables }: StoreFixture): Promise<void> {
