@@ -41,7 +41,7 @@ export const backupVerify: Command = {
   about: 'prove that a backup is complete, intact, and opens with the seal keys at hand',
   examples: [
     'backup verify /backups/reseal-2027-01-31.db',
-    'backup verify /backups/reseal.manifest.json   # against the database of RESEAL_DATABASE_URL',
+    'backup verify /backups/reseal.manifest.json   # compares PostgreSQL',
   ],
   positionals: ['[FILE]'],
   options: {},

@@ -130,7 +130,7 @@ export function backupCommands(config: Config, now: Clock): BackupCommands {
       install(draft, target);
       return { takenAt: manifest.taken_at, ...report };
     } finally {
-      for (const suffix of ['', '-wal', '-shm', '-journal']) rmSync(draft + suffix, { force: true });
+      for (const suffix of ['', '-wal', '-shm', '-journal', '-turn']) rmSync(draft + suffix, { force: true });
     }
   }
 

@@ -66,7 +66,7 @@ test('a physical copy verifies against the manifest, and a restore revokes again
   const { folder, numbers } = await mirrorCrls(app);
   await app.stop();
   const differing = await reseal(['backup', 'verify', manifest], settings);
-  assert.deepEqual([differing.code, /schema 11 instead of/.test(differing.out)], [1, true], differing.out);
+  assert.deepEqual([differing.code, /schema \d+ instead of/.test(differing.out)], [1, true], differing.out);
 
   const report = await resealJson(['restore', manifest, '--crl', folder], onCopy);
   assert.deepEqual(report.without_certificate, []);

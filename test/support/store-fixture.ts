@@ -44,11 +44,11 @@ export interface FixtureOrder {
 
 const FOLDER = new URL('../fixtures/', import.meta.url);
 
-const fixtures = <T>(name: RegExp): T[] =>
+const fixtures = <T extends RecordedStore>(name: RegExp): T[] =>
   readdirSync(FOLDER)
     .filter((file) => name.test(file))
-    .sort()
-    .map((file) => JSON.parse(readFileSync(new URL(file, FOLDER), 'utf8')));
+    .map((file): T => JSON.parse(readFileSync(new URL(file, FOLDER), 'utf8')))
+    .sort((one, other) => one.schema - other.schema);
 
 export const storeFixtures = (): StoreFixture[] => fixtures(/^store-\d+\.json$/);
 export const sandboxFixtures = (): SandboxFixture[] => fixtures(/^sandbox-\d+\.json$/);
