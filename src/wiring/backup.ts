@@ -26,7 +26,7 @@ import { idMaker } from '../domain/ids.ts';
 import { crlKey } from '../domain/revocation/revocation.ts';
 import { type Diagnostic, EXIT, Problem } from '../kernel/problem.ts';
 import { type RestoredRevocations, restoreRevocations } from '../usecases/revocation/restore-revocations.ts';
-import { makeFolder, storeProblem } from './start-up.ts';
+import { makeFolder, requireAnyStore, storeProblem } from './start-up.ts';
 
 export function backupCommands(config: Config, now: Clock): BackupCommands {
   const { database, dataDir } = config;
@@ -39,6 +39,7 @@ export function backupCommands(config: Config, now: Clock): BackupCommands {
 
   async function takeSnapshot(url: string, file: string, hold: Hold | undefined): Promise<Manifest> {
     if (existsSync(file)) throw new Problem(EXIT.usage, `${file} exists already`, 'Name a new file.');
+    await requireAnyStore(config);
     const manifest = await inSnapshot(url, async (snapshot) => {
       const takenAt = now();
       hold?.announce(await snapshot.export());
@@ -168,6 +169,7 @@ export function backupCommands(config: Config, now: Clock): BackupCommands {
     async importCrls(sources) {
       const keys = keysAtHand();
       if (!keys) throw new Problem(EXIT.configuration, 'there is no seal key', 'Name the store in RESEAL_DATA_DIR.');
+      await requireAnyStore(config);
       return await intoStore(database, keys, await readCrlSources(sources, config.dnsServers));
     },
   };

@@ -20,7 +20,7 @@ import { addressCommands, checkAddresses, recordedAddresses } from './addresses.
 import { type App, openApp } from './app.ts';
 import type { Running } from './serve.ts';
 import { fewerWorkers, workersOf } from './shares.ts';
-import { requireAnyStore, requireNoForgottenStore, storeName } from './start-up.ts';
+import { requireNoForgottenStore, storeName } from './start-up.ts';
 import type { Supervised } from './supervisor.ts';
 
 const now = Date.now;
@@ -191,9 +191,7 @@ function contextFor(invocation: Invocation, environment: Record<string, string |
 
     async withBackups(work) {
       const { backupCommands } = await import('./backup.ts');
-      const config = load();
-      if (mustExist) await requireAnyStore(config);
-      return await work(backupCommands(config, now));
+      return await work(backupCommands(load(), now));
     },
 
     hold: () => ({

@@ -93,7 +93,7 @@ describe('a backup', () => {
     assert.equal(code, 0, err);
     assert.match(out, /Prove it: node bin\/reseal\.mjs backup verify/);
     const nowhere = join(newFolder(), 'data');
-    assert.equal((await reseal(['backup', `${other}2`], { RESEAL_DATA_DIR: nowhere })).code, 3);
+    assert.equal((await reseal(['backup', `${other}2`], { RESEAL_DATA_DIR: nowhere })).code, 4);
     assert.equal(existsSync(nowhere), false);
   });
 });
