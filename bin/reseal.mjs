@@ -1,8 +1,9 @@
 #!/usr/bin/env node
 // Launcher: runs Reseal in this Node, or in the pinned one if this Node is too old. Plain JavaScript, to print a useful
-// error on the host's Node 20. Under `npm start` and `npx` this already is the pinned runtime; under systemd or a global
-// link it is the host's, and the pinned binary is in node_modules.
+// error on the host's Node 20. Under `npm start` this already is the pinned runtime; under systemd or a global
+// install it is the host's, and the pinned binary is in node_modules.
 import { spawn } from 'node:child_process';
+import { existsSync } from 'node:fs';
 import module from 'node:module';
 import { constants } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -22,7 +23,8 @@ const [major, minor] = process.versions.node.split('.').map(Number);
 if (major > OLDEST[0] || (major === OLDEST[0] && minor >= OLDEST[1])) {
   // Halves start-up time. If the folder is not writable, nothing is cached.
   module.enableCompileCache(fileURLToPath(new URL('../node_modules/.cache/reseal', import.meta.url)));
-  await import('../src/main.ts');
+  // A checkout has src/; a package has dist/, because Node does not strip types below node_modules.
+  await import(existsSync(new URL('../src/main.ts', import.meta.url)) ? '../src/main.ts' : '../dist/main.js');
 } else {
   runIn(pinnedBinary());
 }
@@ -36,7 +38,7 @@ function pinnedBinary() {
     process.stderr.write(
       `reseal: Node ${process.versions.node} is too old (Reseal needs ${OLDEST.join('.')} or newer), and the pinned runtime is not installed` +
         `${name ? '' : ` because there is none for ${process.platform}-${process.arch}`}.\n` +
-        `What to do: run "npm ci" without --omit=optional in Reseal's folder, or install Node ${OLDEST.join('.')}.\n`,
+        `What to do: install Node 24 (${OLDEST.join('.')} or newer), or install Reseal again without --omit=optional.\n`,
     );
     process.exit(3);
   }

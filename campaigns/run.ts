@@ -8,6 +8,7 @@ import { csrFuzz } from './csr-fuzz.ts';
 import { fsync } from './fsync.ts';
 import { kill } from './kill.ts';
 import { ocspFuzz } from './ocsp-fuzz.ts';
+import { packageInstall } from './package.ts';
 import { reissueKill } from './reissue-kill.ts';
 import { sealKill } from './seal-kill.ts';
 import { storeCopy } from './store-copy.ts';
@@ -23,6 +24,7 @@ const CAMPAIGNS: Readonly<Record<string, Campaign>> = {
   'backup-postgres': backupPostgres,
   'seal-kill': sealKill,
   'store-copy': storeCopy,
+  package: packageInstall,
 };
 
 const EXIT = { ok: 0, broken: 1, usage: 2 } as const;

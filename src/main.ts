@@ -1,5 +1,6 @@
 // Entry point: argv in, exit code out.
 import { readFileSync } from 'node:fs';
+import { programOf } from './cli/hints.ts';
 import { runCommand } from './cli/run.ts';
 import { messageOf } from './http/front/error-table.ts';
 import { commandContext } from './wiring/context.ts';
@@ -15,6 +16,7 @@ const locale = process.env.LANG?.startsWith('zh') ? 'zh-CN' : 'en';
 
 process.exitCode = await runCommand(process.argv.slice(2), commandContext(process.env), {
   version,
+  program: programOf({ script: process.argv[1] ?? '', path: process.env.PATH, folder: process.cwd() }),
   out: (text) => process.stdout.write(`${text}\n`),
   err: (text) => process.stderr.write(`${text}\n`),
   explain: (refusal) => messageOf(refusal, locale),

@@ -28,6 +28,7 @@ const accountTable = (accounts: readonly Account[]): string =>
   );
 
 export const accountCreate: Command = {
+  store: 'creates',
   about: 'create an account',
   examples: ["account create 'Acme Ltd'", "account create 'Acme PKI' --kind managed_pki --locale zh-CN"],
   positionals: ['NAME'],
@@ -47,6 +48,7 @@ export const accountCreate: Command = {
 };
 
 export const accountList: Command = {
+  store: 'existing',
   about: 'list accounts, oldest first',
   examples: ['account list', 'account list --limit 50 --after 01…'],
   positionals: [],
@@ -69,6 +71,7 @@ export const accountList: Command = {
 };
 
 export const accountShow: Command = {
+  store: 'existing',
   about: 'show an account and its keys',
   examples: ['account show ACCOUNT'],
   positionals: ['ACCOUNT'],
@@ -83,6 +86,7 @@ export const accountShow: Command = {
 };
 
 export const accountSuspend: Command = {
+  store: 'existing',
   about: 'refuse its keys, issue nothing to it, and hold its callbacks; its certificates stay valid',
   examples: ['account suspend ACCOUNT', "account suspend ACCOUNT --reason 'invoice 4711'"],
   positionals: ['ACCOUNT'],
@@ -98,6 +102,7 @@ export const accountSuspend: Command = {
 };
 
 export const accountResume: Command = {
+  store: 'existing',
   about: 'end a suspension; what waited, orders and callbacks, goes on at once',
   examples: ['account resume ACCOUNT'],
   positionals: ['ACCOUNT'],

@@ -6,6 +6,7 @@ import { lineOf } from './service.ts';
 import { CRL, listOf, table, time } from './values.ts';
 
 export const backup: Command = {
+  store: 'existing',
   about: 'copy the store of a running service to FILE, with a manifest; the seal key is not in it',
   examples: [
     'backup /backups/reseal-2027-01-31.db',
@@ -36,10 +37,11 @@ Keep the seal key elsewhere (key ids in use: ${manifest.seal_key_ids.join(', ') 
 };
 
 export const backupVerify: Command = {
+  store: 'none',
   about: 'prove that a backup is complete, intact, and opens with the seal keys at hand',
   examples: [
     'backup verify /backups/reseal-2027-01-31.db',
-    'backup verify /backups/reseal.manifest.json   # against the database of RESEAL_DATABASE_URL',
+    'backup verify /backups/reseal.manifest.json   # compares PostgreSQL',
   ],
   positionals: ['[FILE]'],
   options: {},
@@ -56,6 +58,7 @@ const outputOf = (findings: readonly Diagnostic[]): Output => {
 };
 
 export const restore: Command = {
+  store: 'creates',
   about: 'fill an empty data folder from a backup, and revoke again what the CRLs revoke',
   examples: [
     'restore /backups/reseal-2027-01-31.db --crl /mirror/crls',
@@ -75,6 +78,7 @@ export const restore: Command = {
 };
 
 export const crlImport: Command = {
+  store: 'existing',
   about: 'revoke what CRLs of this authority revoke and the store does not, after a restore by other means',
   examples: ['crl import /mirror/crls', 'crl import http://192.0.2.1/0.crl 1.crl'],
   positionals: ['CRL…'],

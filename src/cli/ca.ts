@@ -5,6 +5,7 @@ import type { Command } from './command.ts';
 import { table, time } from './values.ts';
 
 export const caList: Command = {
+  store: 'existing',
   about: 'list roots and issuing authorities',
   examples: ['ca list'],
   positionals: [],
@@ -38,6 +39,7 @@ export const caList: Command = {
 };
 
 export const caImport: Command = {
+  store: 'creates',
   about: 'issue with your own certificate authority; the previous issuer of its key type is retired',
   examples: ['ca import --certificate issuing.pem --key issuing.key --root root.pem'],
   positionals: [],
@@ -61,6 +63,7 @@ export const caImport: Command = {
 };
 
 export const blocklistImport: Command = {
+  store: 'creates',
   about: 'add compromised keys to the blocklist: a file with one SHA-256 of a public key (SPKI) in hex per line',
   examples: ['blocklist import keys.txt'],
   positionals: ['FILE'],

@@ -64,6 +64,7 @@ function rowOf(delivery: DeliveryWithAttempts): string[] {
 const COLUMNS = ['ID', 'ACTION', 'ORDER', 'STATE', 'ATTEMPTS', 'LAST', 'CREATED', 'NEXT'];
 
 export const callbackDeliveries: Command = {
+  store: 'existing',
   about: 'list the callbacks of an account, newest first; --json shows every attempt',
   examples: ['callback deliveries ACCOUNT', 'callback deliveries ACCOUNT --state failed --since 7d'],
   positionals: ['ACCOUNT'],
@@ -92,6 +93,7 @@ export const callbackDeliveries: Command = {
 };
 
 export const callbackResend: Command = {
+  store: 'existing',
   about: 'resend one callback',
   examples: ['callback resend ACCOUNT DELIVERY'],
   positionals: ['ACCOUNT', 'DELIVERY'],
@@ -106,6 +108,7 @@ export const callbackResend: Command = {
 };
 
 export const callbackReplay: Command = {
+  store: 'existing',
   about: 'resend all callbacks in a state, oldest first and one at a time',
   examples: ['callback replay ACCOUNT --state suppressed', 'callback replay ACCOUNT --state failed --since 7d'],
   positionals: ['ACCOUNT'],

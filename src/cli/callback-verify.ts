@@ -16,6 +16,7 @@ interface Step {
 }
 
 export const callbackVerify: Command = {
+  store: 'none',
   about: 'verify a received callback step by step, as a receiver should',
   examples: [
     'callback verify --body body.json --id ID --timestamp SECONDS --signature v1,… --secret-file secret.txt',

@@ -37,6 +37,7 @@ const targetOf = ({ url, 'access-key-file': keyFile }: Arguments['options']) => 
 });
 
 export const callbackShow: Command = {
+  store: 'existing',
   about: 'show the callback settings of an account; its secrets are not shown',
   examples: ['callback show ACCOUNT'],
   positionals: ['ACCOUNT'],
@@ -53,6 +54,7 @@ export const callbackShow: Command = {
 };
 
 export const callbackSet: Command = {
+  store: 'existing',
   about: 'save callback settings; a new signing secret is shown once',
   examples: [
     'callback set ACCOUNT --url https://hooks.example.com/certs --access-key-file key.txt',
@@ -92,6 +94,7 @@ export const callbackSet: Command = {
 };
 
 export const callbackDelete: Command = {
+  store: 'existing',
   about: 'delete the callback settings of an account, with their signing secret',
   examples: ['callback delete ACCOUNT'],
   positionals: ['ACCOUNT'],
@@ -106,6 +109,7 @@ export const callbackDelete: Command = {
 };
 
 export const callbackTest: Command = {
+  store: 'existing',
   about: 'send a simulated order:issued callback to the receiver, and report the outcome',
   examples: [
     'callback test ACCOUNT',
@@ -127,6 +131,7 @@ export const callbackTest: Command = {
 };
 
 export const callbackRotate: Command = {
+  store: 'existing',
   about: 'create a new signing secret, shown once; the former one also signs for a while',
   examples: ['callback rotate-secret ACCOUNT'],
   positionals: ['ACCOUNT'],

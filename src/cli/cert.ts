@@ -56,6 +56,7 @@ function statusText(shown: ShownCertificate): string {
 const output = (shown: ShownCertificate) => ({ json: { certificate: statusOf(shown) }, text: statusText(shown) });
 
 export const certRevoke: Command = {
+  store: 'existing',
   about: 'revoke a certificate now; key_compromise also adds its key to the blocklist of the account',
   examples: ['cert revoke ACCOUNT CERTIFICATE', 'cert revoke ACCOUNT CERTIFICATE --reason privilege_withdrawn'],
   positionals: ['ACCOUNT', 'CERTIFICATE'],
@@ -78,6 +79,7 @@ export const certRevoke: Command = {
 };
 
 export const certReschedule: Command = {
+  store: 'existing',
   about: 'move a scheduled revocation to an earlier time, or to a later one where the product allows it',
   examples: ['cert reschedule ACCOUNT CERTIFICATE 2027-01-31T12:00:00Z'],
   positionals: ['ACCOUNT', 'CERTIFICATE', 'DUE_AT'],
@@ -94,6 +96,7 @@ export const certReschedule: Command = {
 };
 
 export const certCancelRevocation: Command = {
+  store: 'existing',
   about: 'cancel a scheduled revocation, where the product allows it',
   examples: ['cert cancel-revocation ACCOUNT CERTIFICATE'],
   positionals: ['ACCOUNT', 'CERTIFICATE'],
@@ -109,12 +112,13 @@ export const certCancelRevocation: Command = {
 };
 
 export const certStatus: Command = {
+  store: 'existing',
   about: 'show when a certificate was revoked, the first CRL that lists it, and since when OCSP answers revoked',
   examples: ['cert status ACCOUNT CERTIFICATE'],
   positionals: ['ACCOUNT', 'CERTIFICATE'],
   options: {},
-  async run({ positionals: [accountId = '', id = ''] }, { withRevocation }) {
-    return output(await withRevocation(({ show }) => show.certificate(accountId, id)));
+  async run({ positionals: [accountId = '', id = ''] }, { withRecords }) {
+    return output(await withRecords(({ show }) => show.certificate(accountId, id)));
   },
 };
 
@@ -130,6 +134,7 @@ const refTable = (refs: readonly CertificateRef[]): string =>
   );
 
 export const certRevokeKey: Command = {
+  store: 'existing',
   about: 'revoke every certificate on a compromised key, in all accounts, and add the key to the blocklist',
   examples: ['cert revoke-key leaked.pem --yes', 'cert revoke-key 3f1c…(SHA-256 of the SPKI) --yes'],
   positionals: ['KEY'],
@@ -155,13 +160,16 @@ export const certRevokeKey: Command = {
 };
 
 export const certInterrupted: Command = {
+  store: 'existing',
   about: 'list serial numbers of issuances whose signer never finished; --revoke revokes them',
   examples: ['cert interrupted', 'cert interrupted --revoke'],
   positionals: [],
   options: { revoke: { type: 'boolean', about: 'revoke all of them now' } },
-  async run({ options }, { withRevocation }) {
+  async run({ options }, { withRevocation, withRecords }) {
     const isRevoking = options.revoke === true;
-    const found = await withRevocation(({ interrupted }) => (isRevoking ? interrupted.revoke() : interrupted.list()));
+    const found = isRevoking
+      ? await withRevocation(({ interrupted }) => interrupted.revoke())
+      : await withRecords(({ interrupted }) => interrupted());
     const none = 'None: every recorded serial number is issued or revoked.';
     return {
       json: { voided: found.map(refView), revoked: isRevoking },
@@ -171,12 +179,13 @@ export const certInterrupted: Command = {
 };
 
 export const crlShow: Command = {
+  store: 'existing',
   about: 'list the published CRLs with their numbers and dates',
   examples: ['crl show'],
   positionals: [],
   options: {},
-  async run(_given, { withRevocation }) {
-    const heads = await withRevocation(({ heads }) => heads());
+  async run(_given, { withRecords }) {
+    const heads = await withRecords(({ heads }) => heads());
     const rows = heads.map((one) => [
       `${one.issuerId}/${one.shard}.crl`,
       String(one.number),

@@ -23,6 +23,7 @@ const keyView = (held: HeldKey) => ({
 });
 
 export const cloudKeyList: Command = {
+  store: 'existing',
   about: 'list the cloud-held keys of an account, oldest first',
   examples: ['cloud-key list ACCOUNT', 'cloud-key list ACCOUNT --limit 50 --after 01…'],
   positionals: ['ACCOUNT'],
@@ -48,6 +49,7 @@ export const cloudKeyList: Command = {
 };
 
 export const cloudKeyDestroy: Command = {
+  store: 'existing',
   about: 'destroy a cloud-held key of an account irreversibly',
   examples: ['cloud-key destroy ACCOUNT KEY --yes'],
   positionals: ['ACCOUNT', 'KEY'],

@@ -5,7 +5,7 @@ import type { Account } from '../domain/access/account.ts';
 import type { Manifest } from '../domain/backup.ts';
 import type { CallbackReport } from '../domain/callbacks/report.ts';
 import type { Issuer, PublicIssuer } from '../domain/certificate/authority.ts';
-import type { CrlHead, ReadCrl } from '../domain/revocation/ports.ts';
+import type { CertificateRef, CrlHead, ReadCrl } from '../domain/revocation/ports.ts';
 import type { Diagnostic, ExitCode } from '../kernel/problem.ts';
 import type { WorldCommands } from '../sandbox/world.ts';
 import type { ManageAccess } from '../usecases/access/manage-access.ts';
@@ -46,6 +46,14 @@ export interface OrderCommands {
   readonly show: ShowOrders;
 }
 
+/** Views that need no issuers and create nothing. */
+export interface RecordCommands {
+  readonly show: ShowOrders;
+  heads(): Promise<CrlHead[]>;
+  /** Interrupted issuances that are not revoked, in all accounts. */
+  interrupted(): Promise<CertificateRef[]>;
+}
+
 export interface SupportCommands {
   readonly searchAudit: SearchAudit;
   readonly findAnything: FindAnything;
@@ -57,9 +65,44 @@ export interface RevocationCommands {
   readonly revokeKey: RevokeKey;
   readonly interrupted: InterruptedIssuances;
   readonly show: ShowOrders;
-  heads(): Promise<CrlHead[]>;
   /** Fingerprint of the key in a PEM text: a public or private key, a CSR, or a certificate. */
   fingerprintOf(text: string): string;
+}
+
+export interface AddressView {
+  readonly name: string;
+  readonly variable: string;
+  readonly value: string;
+  /** False: derived from the listening address or from another address, and not binding. */
+  readonly isConfigured: boolean;
+}
+
+export interface AddressChange {
+  readonly name: string;
+  readonly variable: string;
+  readonly before: string;
+  readonly after: string;
+  /** What stops working. */
+  readonly breaks: string;
+}
+
+/** The addresses that the store records. */
+export interface AddressCommands {
+  list(): Promise<AddressView[]>;
+  /** Returns what changes; changes it only if `isConfirmed`. */
+  set(given: Readonly<Record<string, string | undefined>>, isConfirmed: boolean): Promise<AddressChange[]>;
+}
+
+/** How a command was called. */
+export interface Invocation {
+  /** True unless the command may create or migrate the store. */
+  readonly mustExist: boolean;
+  /** From --env-file. */
+  readonly envFile: string | undefined;
+  /** Prints a line beside the output: which store and which settings are used. */
+  report(text: string): void;
+  /** Adapts commands in a text to how this program was started. */
+  hints(text: string): string;
 }
 
 /** Keeps a snapshot of PostgreSQL open while a dump is made from it. */
@@ -138,6 +181,8 @@ export interface Context {
   storeCommands(): Promise<StoreCommands>;
   /** Opens the store for the duration of `work`, as the other with… functions do. */
   withAccess<T>(work: (access: ManageAccess) => Promise<T>): Promise<T>;
+  withAddresses<T>(work: (addresses: AddressCommands) => Promise<T>): Promise<T>;
+  withRecords<T>(work: (records: RecordCommands) => Promise<T>): Promise<T>;
   withIssuance<T>(work: (issuance: OrderCommands) => Promise<T>): Promise<T>;
   withCallbacks<T>(work: (callbacks: CallbackCommands) => Promise<T>): Promise<T>;
   withRevocation<T>(work: (revocation: RevocationCommands) => Promise<T>): Promise<T>;
@@ -173,6 +218,8 @@ export interface Arguments {
 
 export interface Command {
   readonly about: string;
+  /** `creates`: opens the store, and creates or migrates it first if needed. `none`: does not open it. */
+  readonly store: 'existing' | 'creates' | 'none';
   /** Without the leading `reseal`. The first is the shortest that works. */
   readonly examples: readonly string[];
   /** Names of the positional arguments: `[NAME]` is optional, `NAME…` is one or more. */

@@ -1,6 +1,6 @@
 // The table of commands: what is typed after `reseal`, and what it runs.
-
 import { accountCreate, accountList, accountResume, accountShow, accountSuspend } from './account.ts';
+import { addressSet, addressShow } from './address.ts';
 import { backup, backupVerify, crlImport, restore } from './backup.ts';
 import { blocklistImport, caImport, caList } from './ca.ts';
 import { callbackDelete, callbackRotate, callbackSet, callbackShow, callbackTest } from './callback.ts';
@@ -43,6 +43,9 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
   'sandbox http clear': sandboxHttpClear,
   'sandbox http list': sandboxHttpList,
   serve,
+  doctor,
+  'address show': addressShow,
+  'address set': addressSet,
   'account create': accountCreate,
   'account list': accountList,
   'account show': accountShow,
@@ -87,5 +90,4 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
   'store copy': storeCopy,
   audit,
   find,
-  doctor,
 };

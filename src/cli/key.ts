@@ -42,6 +42,7 @@ const issuedJson = (issued: IssuedKey, now: number) => ({
 });
 
 export const keyCreate: Command = {
+  store: 'existing',
   about: 'create a key for an account; its secret is shown once',
   examples: ['key create ACCOUNT', 'key create ACCOUNT --expires-in 90d', 'key create ACCOUNT --kind integration_key'],
   positionals: ['ACCOUNT'],
@@ -59,6 +60,7 @@ export const keyCreate: Command = {
 };
 
 export const keyList: Command = {
+  store: 'existing',
   about: 'list the keys of an account',
   examples: ['key list ACCOUNT'],
   positionals: ['ACCOUNT'],
@@ -73,6 +75,7 @@ export const keyList: Command = {
 };
 
 export const keyDisable: Command = {
+  store: 'existing',
   about: 'disable a key immediately and permanently',
   examples: ['key disable KEY_ID'],
   positionals: ['KEY_ID'],
@@ -87,6 +90,7 @@ export const keyDisable: Command = {
 };
 
 export const keyRotate: Command = {
+  store: 'existing',
   about: 'create a successor; the old key keeps working for the overlap',
   examples: ['key rotate KEY_ID', 'key rotate KEY_ID --overlap 7d', 'key rotate KEY_ID --overlap 0s'],
   positionals: ['KEY_ID'],

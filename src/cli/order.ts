@@ -23,6 +23,7 @@ const orderView = (order: Order) => ({
 });
 
 export const orderPlace: Command = {
+  store: 'existing',
   about: 'place an order; --validated records its names as validated',
   examples: [
     'order place ACCOUNT ssl-dv www.example.com --csr www.csr --validated',
@@ -67,6 +68,7 @@ export const orderPlace: Command = {
 };
 
 export const orderList: Command = {
+  store: 'existing',
   about: 'list the orders of an account, oldest first',
   examples: ['order list ACCOUNT', 'order list ACCOUNT --limit 50 --after 01…'],
   positionals: ['ACCOUNT'],
@@ -74,9 +76,9 @@ export const orderList: Command = {
     limit: { type: 'string', about: 'maximum number of orders (default 100)' },
     after: { type: 'string', about: 'continue after this order id' },
   },
-  async run({ positionals: [accountId = ''], options }, { withIssuance }) {
+  async run({ positionals: [accountId = ''], options }, { withRecords }) {
     const page = { limit: pageSize(options.limit), after: options.after?.toString() };
-    const orders = await withIssuance(({ show }) => show.orders(accountId, page));
+    const orders = await withRecords(({ show }) => show.orders(accountId, page));
     const rows = orders.map((one) => [one.id, one.productId, one.status, time(one.termEndsAt), one.commonName ?? '-']);
     return {
       json: { orders: orders.map(orderView) },
@@ -86,12 +88,13 @@ export const orderList: Command = {
 };
 
 export const orderShow: Command = {
+  store: 'existing',
   about: 'show an order and its current certificate',
   examples: ['order show ACCOUNT ORDER'],
   positionals: ['ACCOUNT', 'ORDER'],
   options: {},
-  async run({ positionals: [accountId = '', id = ''] }, { withIssuance }) {
-    const { order, certificate, validation, scheduled } = await withIssuance(({ show }) => show.order(accountId, id));
+  async run({ positionals: [accountId = '', id = ''] }, { withRecords }) {
+    const { order, certificate, validation, scheduled } = await withRecords(({ show }) => show.order(accountId, id));
     const revocations = scheduled.map((one) => ({ certificate_id: one.certificateId, due_at: time(one.dueAt) }));
     const warnings = revocations.map((one) => `${one.certificate_id} will be revoked at ${one.due_at}\n`).join('');
     const text = certificate?.state === 'issued' ? pem('CERTIFICATE', certificate.der) : null;
@@ -104,6 +107,7 @@ export const orderShow: Command = {
 };
 
 export const orderValidate: Command = {
+  store: 'existing',
   about: 'run domain validation of a pending order now, and issue if it passes',
   examples: ['order validate ACCOUNT ORDER'],
   positionals: ['ACCOUNT', 'ORDER'],
@@ -119,6 +123,7 @@ export const orderValidate: Command = {
 };
 
 export const orderCancel: Command = {
+  store: 'existing',
   about: 'cancel a pending order, or the pending reissue of an issued one',
   examples: ['order cancel ACCOUNT ORDER'],
   positionals: ['ACCOUNT', 'ORDER'],

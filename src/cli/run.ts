@@ -2,36 +2,52 @@
 import { parseArgs } from 'node:util';
 import { Refusal } from '../domain/errors.ts';
 import { EXIT, type ExitCode, Problem } from '../kernel/problem.ts';
-import type { Arguments, Command, Context } from './command.ts';
+import type { Arguments, Command, Context, Invocation } from './command.ts';
 import { COMMANDS } from './commands.ts';
+import { GLOBAL_OPTIONS, helpFor } from './help.ts';
+import { hintsFor } from './hints.ts';
 
 interface Terminal {
   readonly version: string;
+  /** What the reader types for `reseal`. */
+  readonly program: string;
   out(text: string): void;
   err(text: string): void;
   /** The message of a refusal, as in the API. */
   explain(refusal: Refusal): string;
 }
 
-export async function runCommand(argv: readonly string[], context: Context, terminal: Terminal): Promise<ExitCode> {
+type OpenContext = (invocation: Invocation) => Context;
+
+export async function runCommand(argv: readonly string[], open: OpenContext, terminal: Terminal): Promise<ExitCode> {
+  const hints = hintsFor(terminal.program);
   const isJson = argv.includes('--json');
   try {
     if (argv[0] === '--version') {
       terminal.out(terminal.version);
       return EXIT.ok;
     }
-    const found = findCommand(argv);
-    if (!found || argv.includes('--help') || argv.includes('-h')) {
-      const isHelpRequest = argv.length === 0 || argv.includes('--help') || argv.includes('-h') || argv[0] === 'help';
-      if (!isHelpRequest) throw unknownCommand(argv);
-      terminal.out(found ? helpFor(found.name, found.command) : help());
-      return EXIT.ok;
-    }
-    const output = await found.command.run(parse(found.name, found.command, found.rest), context);
-    if (output) terminal.out(isJson ? JSON.stringify(output.json, null, 2) : output.text);
+    const words = argv.filter((word) => !word.startsWith('-'));
+    const isHelp = argv.includes('--help') || argv.includes('-h') || words.length === 0 || words[0] === 'help';
+    const found = isHelp ? undefined : findCommand(argv);
+    const help = isHelp ? helpFor(words[0] === 'help' ? words.slice(1) : words) : undefined;
+    if (help) terminal.out(isJson ? JSON.stringify(help.json, null, 2) : help.text);
+    if (help) return EXIT.ok;
+    if (!found) throw unknownCommand(words);
+    const { command } = found;
+    const given = parse(found.name, command, found.rest);
+    const context = open({
+      mustExist: command.store === 'existing',
+      envFile: given.options['env-file']?.toString(),
+      report: (text) => terminal.err(`reseal: ${text}`),
+      hints,
+    });
+    const output = await command.run(given, context);
+    if (output) terminal.out(isJson ? JSON.stringify(output.json, null, 2) : hints(output.text));
     return output?.exitCode ?? EXIT.ok;
   } catch (error) {
-    const { code, text, details, exitCode } = failureOf(error, terminal);
+    const { code, text: plain, details, exitCode } = failureOf(error, terminal);
+    const text = hints(plain);
     if (isJson) terminal.out(JSON.stringify({ error: { code, message: text, ...(details && { details }) } }, null, 2));
     else terminal.err(`reseal: ${text}${details ? `\n${JSON.stringify(details, null, 2)}` : ''}`);
     return exitCode;
@@ -51,7 +67,7 @@ function findCommand(argv: readonly string[]): { name: string; command: Command;
 function parse(name: string, command: Command, rest: string[]): Arguments {
   const usage = `See: reseal ${name} --help`;
   try {
-    const options = { ...command.options, json: { type: 'boolean' as const } };
+    const options = { ...command.options, ...GLOBAL_OPTIONS };
     const { values, positionals } = parseArgs({ args: rest, options, allowPositionals: true, strict: true });
     const expected = command.positionals;
     const min = expected.filter((one) => !one.startsWith('[')).length;
@@ -88,21 +104,8 @@ function failureOf(error: unknown, terminal: Terminal): Failure {
   return { code: 'bug', text: `this is a bug, please report it\n${text}`, exitCode: EXIT.bug };
 }
 
-const unknownCommand = (argv: readonly string[]): Problem =>
-  new Problem(EXIT.usage, `there is no command "${argv.slice(0, 2).join(' ')}"`, 'See all of them: reseal --help');
-
-function help(): string {
-  const width = Math.max(...Object.values(COMMANDS).map(({ examples }) => examples[0]?.length ?? 0));
-  const lines = Object.values(COMMANDS).map(
-    ({ examples, about }) => `  reseal ${(examples[0] ?? '').padEnd(width)}   ${about}`,
-  );
-  return `Reseal, a certificate order service.\n\n${lines.join('\n')}\n
-Every command takes --json for machines and --help for more examples.
-Exit codes: 0 done, 1 refused, 2 wrong usage, 3 configuration, 4 store unavailable, 70 a bug in Reseal.`;
-}
-
-function helpFor(name: string, { about, examples, options }: Command): string {
-  const described = Object.entries(options).map(([option, { about }]) => `  --${option.padEnd(12)} ${about}`);
-  const section = described.length === 0 ? '' : `\n\n${described.join('\n')}`;
-  return `reseal ${name}: ${about}\n\n${examples.map((example) => `  reseal ${example}`).join('\n')}${section}`;
+function unknownCommand(words: readonly string[]): Problem {
+  const [noun = ''] = words;
+  const remedy = helpFor([noun]) ? `See: reseal ${noun} --help` : 'See all of them: reseal --help';
+  return new Problem(EXIT.usage, `there is no command "${words.slice(0, 2).join(' ')}"`, remedy);
 }

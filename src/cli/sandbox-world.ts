@@ -14,6 +14,7 @@ const cleared = (count: number) => ({
 });
 
 export const sandboxDnsSet: Command = {
+  store: 'none',
   about: 'set DNS records in the sandbox; replaces those of the same name and type',
   examples: [
     'sandbox dns set NAME TYPE VALUE…',
@@ -34,6 +35,7 @@ export const sandboxDnsSet: Command = {
 };
 
 export const sandboxDnsClear: Command = {
+  store: 'none',
   about: 'delete the records set for a name, or only those of one type',
   examples: ['sandbox dns clear NAME [TYPE]', 'sandbox dns clear www.example.com CAA'],
   positionals: ['NAME', '[TYPE]'],
@@ -44,6 +46,7 @@ export const sandboxDnsClear: Command = {
 };
 
 export const sandboxDnsList: Command = {
+  store: 'none',
   about: 'list the records that were set',
   examples: ['sandbox dns list', 'sandbox dns list --json'],
   positionals: [],
@@ -56,6 +59,7 @@ export const sandboxDnsList: Command = {
 };
 
 export const sandboxHttpSet: Command = {
+  store: 'none',
   about: 'set the text that the sandbox’s web server returns at a URL',
   examples: [
     'sandbox http set URL TEXT',
@@ -74,6 +78,7 @@ export const sandboxHttpSet: Command = {
 };
 
 export const sandboxHttpClear: Command = {
+  store: 'none',
   about: 'delete the text set at a URL',
   examples: ['sandbox http clear URL'],
   positionals: ['URL'],
@@ -84,6 +89,7 @@ export const sandboxHttpClear: Command = {
 };
 
 export const sandboxHttpList: Command = {
+  store: 'none',
   about: 'list the URLs and texts that were set',
   examples: ['sandbox http list', 'sandbox http list --json'],
   positionals: [],

@@ -4,6 +4,7 @@ import { type Command, everySecond, type SealStatus } from './command.ts';
 import { table, time } from './values.ts';
 
 export const sealStatus: Command = {
+  store: 'existing',
   about: 'count sealed values by the key that sealed them, and show which instances hold which keys',
   examples: ['seal status', 'seal status --json'],
   positionals: [],
@@ -57,6 +58,7 @@ function keysIn({ activeKeyId, keyIds, counts }: SealStatus): [key: string, stat
 }
 
 export const sealRotate: Command = {
+  store: 'existing',
   about: 're-seal every value under the first key of the key file; the service may run; can be repeated at any time',
   examples: ['seal rotate'],
   positionals: [],

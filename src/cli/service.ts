@@ -4,6 +4,7 @@ import type { Command } from './command.ts';
 import { CRL, listOf } from './values.ts';
 
 export const serve: Command = {
+  store: 'creates',
   about: 'serve, with configuration from the environment (see docs/configuration.md)',
   examples: ['serve', 'serve --workers 2', 'serve   # with RESEAL_DATABASE_URL=postgres://… in the environment'],
   positionals: [],
@@ -20,6 +21,7 @@ export const serve: Command = {
 };
 
 export const sandbox: Command = {
+  store: 'creates',
   about: 'serve on this machine with demo accounts and orders; works offline',
   examples: ['sandbox', 'sandbox   # with RESEAL_PORT=8081 in the environment'],
   positionals: [],
@@ -31,6 +33,7 @@ export const sandbox: Command = {
 };
 
 export const sandboxReset: Command = {
+  store: 'none',
   about: 'delete the sandbox’s data; the next start creates new demo data',
   examples: ['sandbox reset'],
   positionals: [],
@@ -45,6 +48,7 @@ export const sandboxReset: Command = {
 };
 
 export const sandboxCallbacks: Command = {
+  store: 'none',
   about: 'show the last callbacks received by the sandbox’s receiver, newest first',
   examples: ['sandbox callbacks', 'sandbox callbacks --json'],
   positionals: [],
@@ -64,6 +68,7 @@ export const lineOf = ({ state, check, text, remedy }: Diagnostic): string =>
   `${LABELS[state]}  ${check.padEnd(13)}  ${text}${remedy === undefined ? '' : `\n${' '.repeat(24)}What to do: ${remedy}`}`;
 
 export const doctor: Command = {
+  store: 'none',
   about:
     'check configuration, products, runtime, SM2, files, store, clock, issuers, callbacks, revocation and resolver',
   examples: ['doctor', 'doctor --json', 'doctor --backup /backups/reseal.db'],

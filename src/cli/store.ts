@@ -4,6 +4,7 @@ import { type Command, everySecond } from './command.ts';
 import { table } from './values.ts';
 
 export const storeCopy: Command = {
+  store: 'existing',
   about: 'copy the store of a stopped service into an empty one, of either engine, and verify the copy',
   examples: ['store copy --to postgres://reseal@db/reseal', 'store copy --to /var/lib/reseal'],
   positionals: [],

@@ -45,6 +45,7 @@ function moment(option: string, given: unknown, now: number): number | undefined
 }
 
 export const audit: Command = {
+  store: 'existing',
   about: 'search the audit log, newest first',
   examples: [
     'audit',
@@ -94,6 +95,7 @@ export const audit: Command = {
 };
 
 export const find: Command = {
+  store: 'existing',
   about: 'find a serial number, name, id or key fingerprint in any account, and tell what happened to its order',
   examples: [
     'find www.example.com',

@@ -6,7 +6,8 @@ import type { AddressRule } from '../domain/egress/addresses.ts';
 import type { Rate } from '../domain/rate.ts';
 import { DAY_MS, HOUR_MS } from '../kernel/durations.ts';
 import { EXIT, Problem } from '../kernel/problem.ts';
-import { type AccountRule, hostName, type Variable } from './values.ts';
+import { type Addresses, type AddressRecord, usedAddresses } from './addresses.ts';
+import type { AccountRule, Variable } from './values.ts';
 import { VARIABLES, type Values } from './variables.ts';
 
 export type Config = Readonly<{
@@ -15,6 +16,8 @@ export type Config = Readonly<{
   port: number;
   /** Without a trailing slash. Undefined: derived from the address it listens on. */
   publicUrl: string | undefined;
+  /** As the environment has them; `used` is what the fields of `validation` and `authority` hold. */
+  addresses: AddressRecord;
   database: { kind: 'sqlite'; file: string } | { kind: 'postgresql'; url: string; maxConnections: number };
   sealKey: { kind: 'text'; text: string } | { kind: 'file'; file: string };
   tls: { certFile: string; keyFile: string } | undefined;
@@ -90,12 +93,13 @@ export function readConfig(environment: Environment): { config: Config; warnings
 
 function configFrom(v: Values): Config {
   const dataDir = resolve(v.RESEAL_DATA_DIR);
-  const ownUrl = v.RESEAL_PUBLIC_URL ?? `http://${v.RESEAL_HOST}:${v.RESEAL_PORT}`;
+  const addresses = addressesFrom(v);
   return {
     dataDir,
     host: v.RESEAL_HOST,
     port: v.RESEAL_PORT,
     publicUrl: v.RESEAL_PUBLIC_URL,
+    addresses,
     database: Object.freeze(
       v.RESEAL_DATABASE_URL === undefined
         ? { kind: 'sqlite', file: join(dataDir, 'reseal.db') }
@@ -112,15 +116,14 @@ function configFrom(v: Values): Config {
         : undefined,
     trustedProxies: Object.freeze(v.RESEAL_TRUSTED_PROXIES),
     dnsServers: Object.freeze(v.RESEAL_DNS_SERVERS),
-    validation: Object.freeze(validationConfig(v, ownUrl)),
+    validation: Object.freeze(validationConfig(v, addresses.used)),
     callbacks: Object.freeze(callbackConfig(v)),
     metricsToken: v.RESEAL_METRICS_TOKEN,
     authority: Object.freeze({
       organization: v.RESEAL_CA_NAME,
       rootYears: v.RESEAL_CA_ROOT_YEARS,
       issuingYears: v.RESEAL_CA_ISSUING_YEARS,
-      // Plain HTTP: checking the server certificate of an HTTPS status URL would need its status first.
-      pkiUrl: v.RESEAL_PKI_URL ?? ownUrl.replace(/^https:/, 'http:'),
+      pkiUrl: addresses.used.pki_url,
     }),
     productsFile: v.RESEAL_PRODUCTS_FILE,
     workers: v.RESEAL_WORKERS,
@@ -135,16 +138,34 @@ function configFrom(v: Values): Config {
   };
 }
 
-/** Issuer domain name of a service whose URL has no DNS name. */
-const DEFAULT_ISSUER = 'ca.reseal.test';
+function addressesFrom(v: Values): AddressRecord {
+  const { RESEAL_PUBLIC_URL: url, RESEAL_PKI_URL: pki, RESEAL_ISSUER_NAMES: names } = v;
+  const configured = {
+    ...(url !== undefined && { public_url: url }),
+    ...(pki !== undefined && { pki_url: pki }),
+    ...(names.length > 0 && { issuer_names: names.join() }),
+  };
+  return { configured, used: usedAddresses(configured, listeningUrl({ host: v.RESEAL_HOST, port: v.RESEAL_PORT })) };
+}
 
-function validationConfig(v: Values, ownUrl: string): ValidationConfig {
-  // RESEAL_HOST is not validated here, so the URL may not parse; listening on it fails later.
-  const host = URL.parse(ownUrl)?.hostname ?? '';
-  const ownName = 'value' in hostName(host) ? host : DEFAULT_ISSUER;
+export const listeningUrl = ({ host, port }: Pick<Config, 'host' | 'port'>): string => `http://${host}:${port}`;
+
+/** The same configuration with the addresses that the store has recorded. */
+export const withAddresses = (config: Config, { configured, used }: AddressRecord): Config => ({
+  ...config,
+  publicUrl: configured.public_url,
+  validation: { ...config.validation, ...validationAddresses(used) },
+  authority: { ...config.authority, pkiUrl: used.pki_url },
+});
+
+const validationAddresses = ({ public_url, issuer_names }: Addresses) => ({
+  issuers: issuer_names.split(','),
+  accountBase: `${public_url}/accounts/`,
+});
+
+function validationConfig(v: Values, used: Addresses): ValidationConfig {
   return {
-    issuers: v.RESEAL_ISSUER_NAMES.length > 0 ? v.RESEAL_ISSUER_NAMES : [ownName],
-    accountBase: `${ownUrl}/accounts/`,
+    ...validationAddresses(used),
     perspectives: v.RESEAL_DNS_PERSPECTIVES,
     allow: v.RESEAL_DCV_ALLOW,
     httpPort: v.RESEAL_DCV_HTTP_PORT,

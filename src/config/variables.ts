@@ -94,6 +94,7 @@ export const VARIABLES = {
   // Kubernetes kills after 30 s by default.
   RESEAL_SHUTDOWN_SECONDS: integer('seconds that a shutdown waits for requests in progress', 20, 0, 3_600),
   RESEAL_LOG_FORMAT: optional('json for machines, text for people', 'json', logFormat),
+  RESEAL_ENV_FILE: optional('file with further variables, as --env-file names it', '/etc/reseal/reseal.env', anyText),
   RESEAL_LOG_PROBES: flag('log successful requests to /healthz, /readyz and /metrics too'),
 } as const satisfies Record<string, Variable<unknown>>;
 

@@ -108,6 +108,7 @@ export interface RepeatedLine {
 
 export interface NoticeLine {
   readonly event:
+    | 'store'
     | 'listening'
     | 'stopping'
     | 'stopped'

@@ -43,8 +43,8 @@ And this to reissue the certificate of a sandbox order (the private key of this 
 
 Each reissue calls the account back with order:issued. The receiver of the account runs here; see what arrived, and how:
 
-  npx reseal sandbox callbacks
-  npx reseal callback deliveries ${account?.id}
+  reseal sandbox callbacks
+  reseal callback deliveries ${account?.id}
 
 This one makes a key that the service holds; sign with it as requests/cloud-keys.http shows:
 
@@ -63,7 +63,7 @@ And this to test a callback with an address and a key of your own:
   Other urls misbehave: ${MISBEHAVIOURS.join('  ')}
   or have faults of their own: ${FAULTY_HOSTS.map((host) => `https://${host}.sandbox.test:${port}/`).join('  ')}
 
-To add a name and prove it, publish records here: npx reseal sandbox dns set NAME TXT VALUE (README, "A reissue that adds a name")
+To add a name and prove it, publish records here: reseal sandbox dns set NAME TXT VALUE (README, "A reissue that adds a name")
 
 Only because this is a sandbox:
   - ${sandbox.accounts.length} demo accounts exist, and their keys are in clear in sandbox.json (mode 0600).
@@ -71,6 +71,6 @@ Only because this is a sandbox:
   - Callbacks may go to ${[sandbox.receiver.address, ...sandbox.receiver.allow].join(', ')} on this machine, and the roots above are trusted in receivers.
   - Names are looked up in a name server of our own, ${sandbox.dns.address}, unless RESEAL_DNS_SERVERS is set.
 
-Stop with Ctrl-C. Start afresh with: npx reseal sandbox reset
+Stop with Ctrl-C. Start afresh with: reseal sandbox reset
 `;
 }

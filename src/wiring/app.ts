@@ -15,13 +15,15 @@ import { authenticateCaller } from '../usecases/access/authenticate-caller.ts';
 import { changeAccount } from '../usecases/access/change-account.ts';
 import { type ManageAccess, manageAccess } from '../usecases/access/manage-access.ts';
 import { noPeers, type Peers } from './peers.ts';
-import { makeFolder, requireNoForgottenStore, storeProblem } from './start-up.ts';
+import { makeFolder, requireNoForgottenStore, requireStore, storeProblem } from './start-up.ts';
 import { storeFacts } from './store-facts.ts';
 
 /** The only dependencies that tests replace. */
 export interface ClockAndLog {
   readonly now: Clock;
   readonly log: Log;
+  /** For commands that only read: throws a Problem instead of creating or migrating anything. */
+  readonly mustExist?: boolean;
 }
 
 /** The process that an app is opened in. */
@@ -40,11 +42,12 @@ export interface App extends AppServices {
 }
 
 export async function openApp(config: Config, surroundings: Surroundings): Promise<App> {
-  const { now, peers = noPeers(config) } = surroundings;
-  makeFolder(config.dataDir);
+  const { now, mustExist = false, peers = noPeers(config) } = surroundings;
   await requireNoForgottenStore(config).catch((error) => {
     throw storeProblem(error, config);
   });
+  if (mustExist) await requireStore(config);
+  else makeFolder(config.dataDir);
   const metrics = createMetrics();
   const bounded = summarized(surroundings.log);
   const log: Log = (line) => {

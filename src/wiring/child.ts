@@ -6,6 +6,7 @@ import { readConfig } from '../config/config.ts';
 import { coalesce } from '../kernel/concurrency.ts';
 import { errorLine, logTo } from '../kernel/log.ts';
 import { EXIT, Problem } from '../kernel/problem.ts';
+import { warnOfAddresses } from './addresses.ts';
 import { announceInstance } from './instance.ts';
 import type { Role, ToChild, ToSupervisor } from './messages.ts';
 import { peersThrough } from './peers.ts';
@@ -37,7 +38,7 @@ function tell(message: ToSupervisor): void {
 }
 
 const PARTS: Readonly<Record<Role, (opened: Opened) => Promise<Part>>> = {
-  async http({ app, services }) {
+  async http({ app, services, config }) {
     const { address, url, close } = await listen(app, services, config);
     const upToDate = keepUpToDate(app, services);
     app.store.onEventsCommitted(coalesce(() => tell({ kind: 'events_committed' }), WAKE_EVERY_MS));
@@ -50,7 +51,8 @@ const PARTS: Readonly<Record<Role, (opened: Opened) => Promise<Part>>> = {
       },
     };
   },
-  async background({ app, services }) {
+  async background({ app, services, config }) {
+    warnOfAddresses(config, log);
     const background = runBackground(app, services, config);
     wake = background.dispatcher.wake;
     return { address: '', url: '', stop: background.stop };

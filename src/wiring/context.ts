@@ -1,5 +1,6 @@
 // The commands' context, wired to the real services. The environment is read only when a command needs it, so that help
 // works with an invalid configuration.
+import { existsSync } from 'node:fs';
 import { finished } from 'node:stream/promises';
 import { type ImportedIssuer, readImportedIssuer } from '../adapters/ca/imported-issuer.ts';
 import { checkFolder, checkSealKey, checkTls } from '../adapters/doctor/files.ts';
@@ -9,15 +10,17 @@ import { checkSm2 } from '../adapters/doctor/sm2.ts';
 import { checkStore } from '../adapters/doctor/store.ts';
 import { sealKeysOf } from '../adapters/seal/seal-check.ts';
 import { lockFolder } from '../adapters/store/engine/folder-lock.ts';
-import type { Context } from '../cli/command.ts';
+import type { Context, Invocation } from '../cli/command.ts';
 import { type Config, type Environment, readConfig } from '../config/config.ts';
+import { readEnvFile } from '../config/env-file.ts';
 import { errorLine, type Log, logTo } from '../kernel/log.ts';
 import { type Diagnostic, EXIT, Problem } from '../kernel/problem.ts';
 import { announcement } from '../sandbox/announce.ts';
+import { addressCommands, checkAddresses, recordedAddresses } from './addresses.ts';
 import { type App, openApp } from './app.ts';
 import type { Running } from './serve.ts';
 import { fewerWorkers, workersOf } from './shares.ts';
-import { requireNoForgottenStore } from './start-up.ts';
+import { requireAnyStore, requireNoForgottenStore, storeName } from './start-up.ts';
 import type { Supervised } from './supervisor.ts';
 
 const now = Date.now;
@@ -32,23 +35,46 @@ const loadServe = () => import('./serve.ts');
 const loadSandbox = () => import('./sandbox.ts');
 const loadSandboxWorld = () => import('../sandbox/world.ts');
 
-export function commandContext(environment: Environment): Context {
+/** `environment` is extended by the variables of a settings file, so that processes started from here have them too. */
+export const commandContext = (environment: Record<string, string | undefined>) => (invocation: Invocation) =>
+  contextFor(invocation, environment);
+
+function contextFor(invocation: Invocation, environment: Record<string, string | undefined>): Context {
+  const { mustExist, hints } = invocation;
+  const report = once(invocation.report);
+  function settings(): Environment {
+    const file = invocation.envFile ?? environment.RESEAL_ENV_FILE;
+    if (file) {
+      Object.assign(environment, readEnvFile(file, environment));
+      report(`settings from ${file}`);
+    }
+    return environment;
+  }
   const load = (log?: Log, overrides: Environment = {}): Config => {
-    const { config, warnings } = readConfig({ ...environment, ...overrides });
+    const { config, warnings } = readConfig({ ...settings(), ...overrides });
     for (const text of warnings) log?.({ event: 'warning', text });
     return config;
   };
+  function loadAndReport(): Config {
+    const config = load();
+    report(`store ${storeName(config.database)}`);
+    return config;
+  }
   const logAs = (format: 'json' | 'text', process?: string) => logTo(stdout, { format, process }, now);
   /** Log lines are dropped: stdout is for the command's output, and store failures reach the operator as errors. */
   async function withApp<T>(work: (app: App, config: Config) => Promise<T>): Promise<T> {
-    const config = load();
-    const app = await openApp(config, { now, log: () => {} });
+    const config = loadAndReport();
+    const app = await openApp(config, { now, log: () => {}, mustExist });
     try {
       return await work(app, config);
     } finally {
       await app.close();
     }
   }
+
+  /** With the addresses of the service beside it. */
+  const withAddressedApp = <T>(isIssuing: boolean, work: (app: App, config: Config) => Promise<T>): Promise<T> =>
+    withApp(async (app, config) => await work(app, await recordedAddresses(app.store, config, isIssuing)));
 
   return {
     now,
@@ -57,13 +83,21 @@ export function commandContext(environment: Environment): Context {
 
     async storeCommands() {
       const { storeCommands } = await import('./store-commands.ts');
-      return storeCommands(load(), now);
+      return storeCommands(loadAndReport(), now);
     },
+
+    withAddresses: (work) => withApp((app) => work(addressCommands(app))),
+
+    withRecords: (work) =>
+      withAddressedApp(false, async (app, config) => {
+        const { openRecords } = await import('./records.ts');
+        return await work(await openRecords(app, config, now));
+      }),
 
     withAccess: (work) => withApp(({ access }) => work(access)),
 
     withIssuance: (work) =>
-      withApp(async (app, config) => {
+      withAddressedApp(true, async (app, config) => {
         const { openIssuance } = await import('./issuance.ts');
         const { validationNetwork, sandboxOf } = await import('./sandbox-network.ts');
         const sandbox = await sandboxOf(app.store, config);
@@ -78,11 +112,11 @@ export function commandContext(environment: Environment): Context {
       }),
 
     withRevocation: (work) =>
-      withApp(async (app, config) => {
+      withAddressedApp(true, async (app, config) => {
         const { openIssuance } = await import('./issuance.ts');
         const { revocationCommands } = await import('./revocation-commands.ts');
         const issuance = await openIssuance(app, config, now);
-        return await work(revocationCommands(app, issuance)).finally(() => issuance.close());
+        return await work(revocationCommands(issuance)).finally(() => issuance.close());
       }),
 
     withCloudKeys: (work) =>
@@ -115,18 +149,26 @@ export function commandContext(environment: Environment): Context {
       if (config.workers < asked.workers) log({ event: 'warning', text: fewerWorkers(config) });
       if (config.workers === 0) {
         const { serve } = await loadServe();
-        return await untilSignal(log, () => serve(config, { now, log }));
+        return await untilSignal(
+          log,
+          noting(config, log, () => serve(config, { now, log })),
+        );
       }
       const { supervise } = await import('./supervisor.ts');
-      await untilSignal(log, () => supervise(config, { now, log }));
+      await untilSignal(
+        log,
+        noting(config, log, () => supervise(config, { now, log })),
+      );
     },
 
     async serveSandbox() {
-      const log = logAs(load().logFormat ?? 'text');
+      const config = load();
+      const log = logAs(config.logFormat ?? 'text');
       const { serveSandbox } = await loadSandbox();
       await untilSignal(log, async () => {
-        const running = await serveSandbox({ ...load(log), workers: 0 }, { now, log });
-        process.stdout.write(`${announcement(running.sandbox, running.file, running.csrs)}\n`);
+        const start = () => serveSandbox({ ...load(log), workers: 0 }, { now, log });
+        const running = await noting(config, log, start)();
+        process.stdout.write(`${hints(announcement(running.sandbox, running.file, running.csrs))}\n`);
         return running;
       });
     },
@@ -134,6 +176,7 @@ export function commandContext(environment: Environment): Context {
     async resetSandbox() {
       const { resetSandbox } = await loadSandbox();
       const config = load();
+      if (!existsSync(config.dataDir)) return { folder: config.dataDir, deleted: [] };
       const { withWorldLock } = await loadSandboxWorld();
       return {
         folder: config.dataDir,
@@ -148,7 +191,9 @@ export function commandContext(environment: Environment): Context {
 
     async withBackups(work) {
       const { backupCommands } = await import('./backup.ts');
-      return await work(backupCommands(load(), now));
+      const config = load();
+      if (mustExist) await requireAnyStore(config);
+      return await work(backupCommands(config, now));
     },
 
     hold: () => ({
@@ -161,18 +206,37 @@ export function commandContext(environment: Environment): Context {
       return worldCommands(load().dataDir, lockFolder);
     },
 
-    diagnose: () => diagnose(environment),
+    diagnose: () => diagnose(load, report),
   };
 }
 
-async function diagnose(environment: Environment): Promise<Diagnostic[]> {
+/** Logs which store a service uses, once it has started. */
+const noting =
+  <T>({ database }: Config, log: Log, start: () => Promise<T>) =>
+  async (): Promise<T> => {
+    const running = await start();
+    log({ event: 'store', text: storeName(database) });
+    return running;
+  };
+
+/** A command that opens the store twice reports it once. */
+function once(report: (text: string) => void): (text: string) => void {
+  const reported = new Set<string>();
+  return (text) => {
+    if (!reported.has(text)) report(text);
+    reported.add(text);
+  };
+}
+
+async function diagnose(load: (log: Log) => Config, report: (text: string) => void): Promise<Diagnostic[]> {
   let config: Config;
   const findings: Diagnostic[] = [];
   try {
-    const read = readConfig(environment);
-    config = read.config;
-    const state = read.warnings.length === 0 ? 'ok' : 'warning';
-    findings.push({ check: 'configuration', state, text: read.warnings.join(' ') || 'every variable is valid' });
+    const warnings: string[] = [];
+    config = load((line) => 'text' in line && warnings.push(line.text));
+    report(`store ${storeName(config.database)}`);
+    const state = warnings.length === 0 ? 'ok' : 'warning';
+    findings.push({ check: 'configuration', state, text: warnings.join(' ') || 'every variable is valid' });
   } catch (error) {
     if (!(error instanceof Problem)) throw error;
     return [{ check: 'configuration', state: 'problem', text: error.message, remedy: error.remedy }];
@@ -184,9 +248,10 @@ async function diagnose(environment: Environment): Promise<Diagnostic[]> {
   // With a problem in the files, opening the store would only report it again.
   if (files.every(({ state }) => state !== 'problem')) {
     const stores = await forgottenStore(config);
-    findings.push(
-      ...(stores ?? (await checkStore(config.database, sealKeysOf(config.sealKey), now, products.longestDays))),
-    );
+    const store = stores ?? (await checkStore(config.database, sealKeysOf(config.sealKey), now, products.longestDays));
+    findings.push(...store);
+    const isInUse = store.some(({ check }) => check === 'issuers');
+    if (isInUse) findings.push(await checkAddresses(config));
   }
   return [...findings, await checkResolver(config.dnsServers)];
 }

@@ -62,15 +62,16 @@ export interface Issuance extends RevocationServices {
 /** P-256 takes 0.1 ms each: a turn of the event loop stays short. */
 const CSRS_PER_TURN = 64;
 
+export const catalogOf = ({ productsFile }: Config): Catalog =>
+  new Map([...PRODUCTS, ...readProductsFile(productsFile)].map((product) => [product.id, product]));
+
 export async function openIssuance(
   { store, newId, log, metrics, peers }: App,
   config: Config,
   now: Clock,
   network?: ValidationNetwork,
 ): Promise<Issuance> {
-  const products = new Map(
-    [...PRODUCTS, ...readProductsFile(config.productsFile)].map((product) => [product.id, product]),
-  );
+  const products = catalogOf(config);
   await voidLostIssuances(store, now, newId);
   const fault = sm2Fault();
   if (fault) log({ event: 'warning', text: `SM2 is switched off, and products that need it are refused: ${fault}` });

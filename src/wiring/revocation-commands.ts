@@ -5,16 +5,15 @@ import { readCsr } from '../adapters/ca/csr.ts';
 import { readPublicKey } from '../adapters/ca/public-key.ts';
 import type { RevocationCommands } from '../cli/command.ts';
 import { EXIT, Problem } from '../kernel/problem.ts';
-import type { App } from './app.ts';
 import type { Issuance } from './issuance.ts';
 
-export const revocationCommands = (
-  { store }: App,
-  { revoke, changeRevocation, revokeKey, interrupted, show }: Issuance,
-): RevocationCommands => ({
-  ...{ revoke, changeRevocation, revokeKey, interrupted, show, fingerprintOf },
-  heads: () => store.crls.heads(),
-});
+export const revocationCommands = ({
+  revoke,
+  changeRevocation,
+  revokeKey,
+  interrupted,
+  show,
+}: Issuance): RevocationCommands => ({ revoke, changeRevocation, revokeKey, interrupted, show, fingerprintOf });
 
 /** Reads PEM: a public or private key, a CSR, or a certificate. Returns the SHA-256 of the SPKI, in hexadecimal. */
 function fingerprintOf(text: string): string {

@@ -21,6 +21,7 @@ import { RECEIVER_NAME, receiverIdentity, UNTRUSTED_NAME } from '../sandbox/rece
 import { seedAccounts, seedCallbacks, seedOrders } from '../sandbox/seed.ts';
 import { startWebServer } from '../sandbox/web-server.ts';
 import { viewWorld } from '../sandbox/world.ts';
+import { claimAddresses } from './addresses.ts';
 import { type App, type ClockAndLog, openApp } from './app.ts';
 import { type CallbackNetwork, openCallbacks } from './callbacks.ts';
 import { type Issuance, openIssuance } from './issuance.ts';
@@ -40,13 +41,14 @@ export interface RunningSandbox extends Running {
   readonly csrs: PastedCsrs;
 }
 
-export async function serveSandbox(config: Config, { now, log }: ClockAndLog): Promise<RunningSandbox> {
+export async function serveSandbox(configured: Config, { now, log }: ClockAndLog): Promise<RunningSandbox> {
   await using cleanup = new AsyncDisposableStack();
-  const lock = lockSandbox(config);
+  const lock = lockSandbox(configured);
   cleanup.defer(() => lock.release());
-  const app = await openApp(config, { now, log });
+  const app = await openApp(configured, { now, log });
   cleanup.defer(() => app.close());
-  await claimMode(app.store, 'sandbox', config);
+  await claimMode(app.store, 'sandbox', configured);
+  const config = await claimAddresses(app.store, configured);
   const accounts = await seedAccounts(app.store, app.access);
   const { replies, textAt } = viewWorld(config.dataDir, (text) => log({ event: 'warning', text }));
   const dns = cleanup.use(await startNameServer(config, replies));

@@ -6,6 +6,7 @@ import type { Config } from '../config/config.ts';
 import type { Api } from '../http/front/api.ts';
 import { buildServer } from '../http/server.ts';
 import type { Dispatcher } from '../usecases/callbacks/deliver-callbacks.ts';
+import { claimAddresses, warnOfAddresses } from './addresses.ts';
 import { type App, type ClockAndLog, openApp, type Surroundings } from './app.ts';
 import { type Chore, runPeriodically } from './background.ts';
 import { type CallbackServices, openCallbacks } from './callbacks.ts';
@@ -22,6 +23,8 @@ type Services = Issuance & CallbackServices;
 export interface Opened extends AsyncDisposable {
   readonly app: App;
   readonly services: Services;
+  /** With the addresses that the store has recorded. */
+  readonly config: Config;
 }
 
 export interface Listening {
@@ -47,24 +50,26 @@ export interface Running {
 }
 
 /** Refuses a sandbox's data folder, because its keys are in plain text in sandbox.json. */
-export async function openService(config: Config, surroundings: Surroundings): Promise<Opened> {
+export async function openService(configured: Config, surroundings: Surroundings): Promise<Opened> {
   await using onFailure = new AsyncDisposableStack();
   const { now } = surroundings;
-  const app = await openApp(config, surroundings);
+  const app = await openApp(configured, surroundings);
   onFailure.defer(() => app.close());
-  await claimMode(app.store, 'serve', config);
+  await claimMode(app.store, 'serve', configured);
+  const config = await claimAddresses(app.store, configured);
   const issuance = await openIssuance(app, config, now);
   onFailure.defer(() => issuance.close());
   const services = { ...issuance, ...openCallbacks(app, config, now) };
   const opened = onFailure.move();
-  return { app, services, [Symbol.asyncDispose]: () => opened.disposeAsync() };
+  return { app, services, config, [Symbol.asyncDispose]: () => opened.disposeAsync() };
 }
 
 /** The whole service in this process. */
-export async function serve(config: Config, surroundings: ClockAndLog): Promise<Running> {
-  warnOfSandboxRules(config, surroundings.log);
+export async function serve(configured: Config, surroundings: ClockAndLog): Promise<Running> {
+  warnOfSandboxRules(configured, surroundings.log);
   await using onFailure = new AsyncDisposableStack();
-  const { app, services } = onFailure.use(await openService(config, surroundings));
+  const { app, services, config } = onFailure.use(await openService(configured, surroundings));
+  warnOfAddresses(config, surroundings.log);
   const running = await serveApp(app, services, config);
   onFailure.move();
   return running;

@@ -4,7 +4,7 @@ import { existsSync, mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createSecureContext } from 'node:tls';
 import { lockFolder } from '../adapters/store/engine/folder-lock.ts';
-import { isInUse } from '../adapters/store/store.ts';
+import { type DatabaseLocation, isInUse, pendingMigrationsAt } from '../adapters/store/store.ts';
 import type { Config } from '../config/config.ts';
 import { Refusal } from '../domain/errors.ts';
 import type { Store } from '../domain/store.ts';
@@ -24,6 +24,45 @@ export function makeFolder(folder: string): void {
       { cause: error },
     );
   }
+}
+
+const NO_STORE =
+  'Name the data folder of the service in RESEAL_DATA_DIR, or its settings with --env-file FILE. A new store is created by: reseal serve';
+
+/** Creates nothing. Throws a Problem unless there is a store of this version, with its seal key. */
+export async function requireStore(config: Config): Promise<void> {
+  const { database, sealKey } = config;
+  const pending = await requireAnyStore(config);
+  if (sealKey.kind === 'file' && !existsSync(sealKey.file)) {
+    throw new Problem(EXIT.configuration, `the seal key ${sealKey.file} does not exist`, NO_STORE);
+  }
+  if (pending > 0) {
+    throw new Problem(
+      EXIT.store,
+      `${storeName(database)} is of an older version: ${pending} migrations are pending, and only a start applies them`,
+      'Back up the store, then start this version: reseal serve',
+    );
+  }
+}
+
+/** Creates nothing. Throws a Problem unless there is a store, of this or an older version; returns its pending migrations. */
+export async function requireAnyStore(config: Config): Promise<number> {
+  const { database } = config;
+  if (database.kind === 'sqlite' && !existsSync(database.file)) {
+    throw new Problem(EXIT.configuration, `there is no store here: ${database.file} does not exist`, NO_STORE);
+  }
+  const pending = await pendingMigrationsAt(database).catch((error) => {
+    throw storeProblem(error, config);
+  });
+  if (pending !== undefined) return pending;
+  throw new Problem(EXIT.configuration, `there is no store here: ${storeName(database)} is empty`, NO_STORE);
+}
+
+/** Where the store is, without credentials. */
+export function storeName(database: DatabaseLocation): string {
+  if (database.kind === 'sqlite') return database.file;
+  const { host, pathname } = new URL(database.url);
+  return `postgres://${host}${pathname}`;
 }
 
 /** Returns a Problem for an unavailable database; returns any other error, which is a bug, unchanged. */
@@ -148,7 +187,7 @@ export function listenProblem(error: unknown, host: string, port: number): unkno
       return new Problem(
         EXIT.configuration,
         `port ${port} on ${host} is already in use`,
-        `Choose another port, for example: RESEAL_PORT=${port + 1} npm start`,
+        `Choose another port, for example: RESEAL_PORT=${port + 1}`,
       );
     case 'EACCES':
       return new Problem(EXIT.configuration, `this user may not listen on port ${port}`, 'Choose a port above 1023.');

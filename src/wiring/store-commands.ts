@@ -14,7 +14,7 @@ import type { StoreCommands } from '../cli/command.ts';
 import type { Config } from '../config/config.ts';
 import type { Clock } from '../domain/clock.ts';
 import { EXIT, Problem } from '../kernel/problem.ts';
-import { makeFolder, storeProblem } from './start-up.ts';
+import { makeFolder, storeName, storeProblem } from './start-up.ts';
 
 export function storeCommands(config: Config, now: Clock): StoreCommands {
   return {
@@ -38,7 +38,13 @@ export function storeCommands(config: Config, now: Clock): StoreCommands {
           requireStopped: () => requireStopped(sealing, config),
         });
         const rows = contents.reduce((total, one) => total + one.rows, 0);
-        return { from: nameOf(config.database), to: nameOf(target), contents, rows, digest: storeDigest(contents) };
+        return {
+          from: storeName(config.database),
+          to: storeName(target),
+          contents,
+          rows,
+          digest: storeDigest(contents),
+        };
       });
     },
   };
@@ -57,7 +63,7 @@ async function withSealing<T>(
 ): Promise<T> {
   const { database } = config;
   const keys = sealKeysOf(config.sealKey);
-  const name = nameOf(database);
+  const name = storeName(database);
   if (!keys || (database.kind === 'sqlite' && !existsSync(database.file))) {
     const text = keys ? `there is no store at ${name}` : `there is no seal key for the store at ${name}`;
     throw new Problem(EXIT.configuration, text, 'Check RESEAL_DATA_DIR, RESEAL_DATABASE_URL and RESEAL_SEAL_KEY_FILE.');
@@ -85,7 +91,7 @@ async function requireStopped(sealing: Sealing, { database }: Config): Promise<v
   if (running.length === 0) return;
   throw new Problem(
     EXIT.refused,
-    `the service runs on ${nameOf(database)}: ${running.map(({ name }) => name).join(', ')}`,
+    `the service runs on ${storeName(database)}: ${running.map(({ name }) => name).join(', ')}`,
     'Stop every instance, then copy. One that was killed counts as running for 30 s.',
   );
 }
@@ -112,11 +118,4 @@ function locationOf(to: string, { database }: Config): DatabaseLocation {
     throw new Problem(EXIT.usage, `--to ${to} is the store itself`, 'Name another folder, or a postgres:// address.');
   }
   return { kind: 'sqlite', file };
-}
-
-/** For people: without user and password. */
-function nameOf(database: DatabaseLocation): string {
-  if (database.kind === 'sqlite') return database.file;
-  const { host, pathname } = new URL(database.url);
-  return `postgres://${host}${pathname}`;
 }

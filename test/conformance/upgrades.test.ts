@@ -6,16 +6,18 @@ import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { readMigrations } from '../../src/adapters/store/engine/migrations.ts';
 import { spellingsOf } from '../../src/domain/support/ports.ts';
-import { newFolder, TestApp } from '../support/app.ts';
+import { type Key, newFolder, TestApp } from '../support/app.ts';
 import { csc, digest, sign } from '../support/cloud-keys.ts';
 import { newSm2Csr } from '../support/dual.ts';
 import { bothEngines } from '../support/engines.ts';
-import { body, certificate, reissue, show } from '../support/orders.ts';
+import { body, certificate, csrFor, newOrder, reissue, show } from '../support/orders.ts';
 import {
   type FixtureOrder,
   type Row,
   restoreFixture,
+  type SandboxFixture,
   type StoreFixture,
+  sandboxFixtures,
   storeFixtures,
 } from '../support/store-fixture.ts';
 
@@ -29,23 +31,55 @@ test('the current schema, or the one before it, has a fixture', () => {
   assert.ok(newest >= readMigrations('sqlite').length - 1, `the newest fixture is of schema ${newest}`);
 });
 
+type TestEngine = Awaited<ReturnType<typeof bothEngines>>[number];
+
+/** The service of today, on the store of the fixture. */
+async function startOn(engine: TestEngine, fixture: StoreFixture | SandboxFixture): Promise<TestApp> {
+  const folder = newFolder();
+  writeFileSync(join(folder, 'seal.key'), `${fixture.sealKey}\n`, { mode: 0o600 });
+  const location =
+    engine.name === 'sqlite'
+      ? ({ kind: 'sqlite', file: join(folder, 'reseal.db') } as const)
+      : await engine.newEmptyLocation();
+  await restoreFixture(location, fixture);
+  const app = new TestApp(folder);
+  app.advance(fixture.now - app.now());
+  await app.start(location.kind === 'postgresql' ? { RESEAL_DATABASE_URL: location.url } : {});
+  return app;
+}
+
 for (const engine of await bothEngines()) {
+  for (const fixture of sandboxFixtures()) {
+    test(`${engine.name}, schema ${fixture.schema}: keys, orders and issuers of an early sandbox still work`, async () => {
+      await using app = await startOn(engine, fixture);
+      const { accounts, orders } = fixture.sandbox;
+      const keys = accounts.map(({ id, credentials }) => {
+        const { key_id: keyId, auth_key: authKey } = credentials.find(({ kind }) => kind === 'standard')!;
+        return { accountId: id, keyId, authKey };
+      });
+      for (const key of keys) assert.equal((await app.call('GET', '/openapi/v3/account', { key })).status, 200);
+      const [key] = keys as [Key];
+      for (const { id } of orders) {
+        const shown = await app.call('GET', `/openapi/v3/orders/${id}`, { key });
+        assert.deepEqual([shown.status, shown.body.data.status], [200, 'issued'], shown.text);
+        assert.match(shown.body.data.certificate.pem, /BEGIN CERTIFICATE/);
+      }
+      const order = orders.find(({ product }) => product === 'ssl-dv');
+      // Schema 1 had no orders.
+      assert.equal(order === undefined, fixture.schema === 1);
+      if (order) {
+        const change = { certificate: { csr: csrFor(), common_name: order.common_name, sign_hash: 'sha256' } };
+        const reissued = await app.call('POST', `/openapi/v3/orders/${order.id}/reissue`, { key, json: change });
+        assert.equal(reissued.status, 200, reissued.text);
+      }
+      const placed = await newOrder(app);
+      assert.equal((await show(app, placed)).status, 'issued', 'issuers sign, or were made');
+    });
+  }
+
   for (const fixture of FIXTURES) {
     describe(`${engine.name}, schema ${fixture.schema}`, () => {
-      /** The current service on a store as the fixture's version left it. */
-      async function upgraded(written: StoreFixture): Promise<TestApp> {
-        const folder = newFolder();
-        writeFileSync(join(folder, 'seal.key'), `${written.sealKey}\n`, { mode: 0o600 });
-        const location =
-          engine.name === 'sqlite'
-            ? ({ kind: 'sqlite', file: join(folder, 'reseal.db') } as const)
-            : await engine.newEmptyLocation();
-        await restoreFixture(location, written);
-        const app = new TestApp(folder);
-        app.advance(written.now - app.now());
-        await app.start(location.kind === 'postgresql' ? { RESEAL_DATABASE_URL: location.url } : {});
-        return app;
-      }
+      const upgraded = (written: StoreFixture) => startOn(engine, written);
 
       test('a service opens it, and everything in it works', async () => {
         await using app = await upgraded(fixture);

@@ -143,21 +143,15 @@ test('the same error in Chinese', async () => {
   assert.match(err, /没有此账户/);
 });
 
-test('help is a list of examples, and works without a configuration', async () => {
+test('help lists the commands, and works without a configuration', async () => {
   const broken = { RESEAL_PORT: 'x' };
   for (const args of [[], ['--help'], ['help'], ['-h']]) {
     const { code, out } = await reseal(args, broken);
     assert.equal(code, 0);
-    for (const example of [
-      'reseal sandbox',
-      'reseal serve',
-      "reseal account create 'Acme Ltd'",
-      'reseal key rotate KEY_ID',
-      'reseal doctor',
-    ]) {
-      assert.ok(out.includes(example), example);
+    for (const line of ['  sandbox ', '  serve ', '  account create NAME ', '  key rotate KEY_ID ', '  doctor ']) {
+      assert.ok(out.includes(`\n${line}`), line);
     }
-    assert.match(out, /Exit codes: 0 .* 70/);
+    assert.match(out, /Exit codes: 0 .* 70/s);
   }
   const { out } = await reseal(['key', 'rotate', '--help'], broken);
   assert.match(out, /reseal key rotate KEY_ID --overlap 7d/);

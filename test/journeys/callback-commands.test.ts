@@ -11,7 +11,7 @@ import { after, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { newFolder } from '../support/app.ts';
 import { callbackIn } from '../support/callback-app.ts';
-import { reseal } from '../support/in-process.ts';
+import { reseal, withoutStore } from '../support/in-process.ts';
 import { HOST, Outside } from '../support/outside.ts';
 import type { Finished } from '../support/process.ts';
 import { OK, respond, type Script } from '../support/receiver.ts';
@@ -46,7 +46,7 @@ const signingSecrets: string[] = [];
 async function run(args: readonly string[], { input = '', more = {} } = {}): Promise<Finished> {
   const finished = args.includes('-') ? await spawned(args, input) : await reseal(args, { ...SETTINGS, ...more });
   printed += finished.out + finished.err;
-  return finished;
+  return { ...finished, err: withoutStore(finished.err) };
 }
 
 async function spawned(args: readonly string[], input: string): Promise<Finished> {

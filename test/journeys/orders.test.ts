@@ -14,7 +14,7 @@ import { csrFor } from '../support/orders.ts';
 import { startReseal } from '../support/process.ts';
 
 const folder = newFolder();
-const settings = { RESEAL_DATA_DIR: folder, RESEAL_PORT: '0' };
+const settings = { RESEAL_DATA_DIR: folder, RESEAL_PORT: '0', RESEAL_PUBLIC_URL: 'http://certs.example.com' };
 const csrFile = join(folder, 'www.csr');
 writeFileSync(csrFile, csrFor());
 

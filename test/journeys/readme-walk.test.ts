@@ -27,18 +27,14 @@ while (args.length > 0) {
 fetch(url, options).then((answer) => answer.text()).then((text) => process.stdout.write(text));
 `;
 
-/** `npx reseal` without npm's start-up time: the same launcher. */
-const NPX = `#!${process.execPath}
-const { spawnSync } = require('node:child_process');
-const [, , , ...args] = process.argv;
-process.exit(spawnSync(process.execPath, [${JSON.stringify(join(ROOT, 'bin/reseal.mjs'))}, ...args], { stdio: 'inherit' }).status);
-`;
+/** `node bin/reseal.mjs`, as in a checkout. */
+const LAUNCHER = `import ${JSON.stringify(join(ROOT, 'bin/reseal.mjs'))};`;
 
 function toolsIn(folder: string): string {
   const bin = join(folder, 'bin');
   mkdirSync(bin);
   const hasCurl = spawnSync('curl', ['--version']).status === 0;
-  for (const [name, text] of [...(hasCurl ? [] : [['curl', CURL]]), ['npx', NPX]] as [string, string][]) {
+  for (const [name, text] of [...(hasCurl ? [] : [['curl', CURL]]), ['reseal.mjs', LAUNCHER]] as [string, string][]) {
     writeFileSync(join(bin, name), text);
     chmodSync(join(bin, name), 0o755);
   }

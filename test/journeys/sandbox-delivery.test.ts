@@ -30,7 +30,7 @@ test('the callback of a reissue pasted from the greeting arrives at the receiver
     [callback?.body.action_id, callback?.headers['x-cc-callback-auth'], callback?.answer],
     ['order:issued', account?.callback?.access_key, '200'],
   );
-  assert.match(sandbox.output, /npx reseal callback deliveries \w+/);
+  assert.match(sandbox.output, /node bin\/reseal\.mjs callback deliveries \w+/);
 
   const command = async (...args: string[]) => {
     const { code, out, err } = await reseal([...args, '--json'], settings);

@@ -1,6 +1,6 @@
 // The first start of a sandbox, with the real program.
 import assert from 'node:assert/strict';
-import { execFileSync, spawnSync } from 'node:child_process';
+import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import net from 'node:net';
 import { join } from 'node:path';
@@ -8,6 +8,7 @@ import { after, test } from 'node:test';
 import type { SandboxFile } from '../../src/sandbox/folder.ts';
 import { newFolder } from '../support/app.ts';
 import { reseal } from '../support/in-process.ts';
+import { OLDER_NODE } from '../support/older-node.ts';
 import { spawnReseal, startReseal } from '../support/process.ts';
 import { RawConnection } from '../support/raw-http.ts';
 
@@ -118,10 +119,7 @@ test('a port in use is an error that says how to choose another', async () => {
   const { code, err } = await spawnReseal(['sandbox'], { RESEAL_DATA_DIR: newFolder(), RESEAL_PORT: String(port) });
   blocker.close();
   assert.equal(code, 3);
-  assert.match(
-    err,
-    new RegExp(`port ${port} on 127.0.0.1 is already in use\nWhat to do: .*RESEAL_PORT=${port + 1} npm start`),
-  );
+  assert.match(err, new RegExp(`port ${port} on 127.0.0.1 is already in use\nWhat to do: .*RESEAL_PORT=${port + 1}`));
 });
 
 test('sandbox and production keep out of each other’s data', async () => {
@@ -178,15 +176,6 @@ test('a start that fails late leaves nothing running', async () => {
   mkdirSync(join(folder, 'sandbox.json'));
   // The process exits by itself; if the server still listened, this would never return.
   assert.notEqual((await spawnReseal(['sandbox'], settingsFor(folder))).code, 0);
-});
-
-/** A Node too old to run the service. Undefined if the host has none. */
-const OLDER_NODE = ['/usr/bin/node', '/usr/local/bin/node'].find((path) => {
-  try {
-    return Number.parseInt(execFileSync(path, ['-p', 'process.versions.node'], { encoding: 'utf8' }), 10) < 24;
-  } catch {
-    return false;
-  }
 });
 
 for (const signal of ['SIGINT', 'SIGTERM'] as const) {

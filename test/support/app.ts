@@ -8,6 +8,7 @@ import type { CredentialKind } from '../../src/domain/access/credential.ts';
 import type { LogLine } from '../../src/kernel/log.ts';
 import { logTo } from '../../src/kernel/log.ts';
 import type { NewAccount } from '../../src/usecases/access/manage-access.ts';
+import { claimAddresses } from '../../src/wiring/addresses.ts';
 import { type App, openApp } from '../../src/wiring/app.ts';
 import { type CallbackServices, openCallbacks } from '../../src/wiring/callbacks.ts';
 import { type Issuance, openIssuance } from '../../src/wiring/issuance.ts';
@@ -82,14 +83,15 @@ export class TestApp implements AsyncDisposable {
 
   async start(environment: Environment): Promise<void> {
     const here = { RESEAL_DATA_DIR: this.folder, RESEAL_PORT: '0', RESEAL_DNS_SERVERS: await nameServer() };
-    const { config } = readConfig({ ...here, ...environment });
+    const { config: configured } = readConfig({ ...here, ...environment });
     const print = logTo({ write: (text: string) => (this.output += text) }, { format: 'json' }, this.now);
     const log = (line: LogLine) => {
       this.lines.push(line);
       print(line);
     };
-    this.#app = await openApp(config, { now: this.now, log });
+    this.#app = await openApp(configured, { now: this.now, log });
     try {
+      const config = await claimAddresses(this.#app.store, configured);
       this.#issuance = await openIssuance(this.#app, config, this.now);
       this.#callbacks = openCallbacks(this.#app, config, this.now);
       this.#running = await serveApp(this.#app, { ...this.#issuance, ...this.#callbacks }, config);
@@ -161,13 +163,17 @@ async function folderWithIssuers(): Promise<string> {
   return app.folder;
 }
 
+/** A data folder of its own, of a service that has run. */
+export async function newUsedFolder(): Promise<string> {
+  const folder = newFolder();
+  withIssuers ??= folderWithIssuers();
+  cpSync(await withIssuers, folder, { recursive: true });
+  return folder;
+}
+
 export async function startApp(environment: Environment = {}): Promise<TestApp> {
-  const app = new TestApp(newFolder());
   // Beside an empty PostgreSQL a populated reseal.db would be a problem.
-  if (!environment.RESEAL_DATABASE_URL) {
-    withIssuers ??= folderWithIssuers();
-    cpSync(await withIssuers, app.folder, { recursive: true });
-  }
+  const app = new TestApp(environment.RESEAL_DATABASE_URL ? newFolder() : await newUsedFolder());
   await app.start(environment);
   return app;
 }

@@ -11,6 +11,9 @@ const { version } = JSON.parse(readFileSync(new URL('../../package.json', import
 // As in src/main.ts. Never restored: commands may run concurrently.
 process.umask(0o077);
 
+/** The line on stderr that names the store. */
+export const withoutStore = (err: string): string => err.replace(/^reseal: store .*\n/, '');
+
 /** Runs a command to its end. Commands that serve until a signal need a process: startReseal. */
 export async function reseal(args: readonly string[], settings: Settings = {}): Promise<Finished> {
   if (/^(serve|sandbox)$/.test(args.filter((one) => !one.startsWith('-')).join(' ')) && !args.includes('--help')) {
@@ -18,8 +21,9 @@ export async function reseal(args: readonly string[], settings: Settings = {}): 
   }
   let [out, err] = ['', ''];
   const locale = settings.LANG?.startsWith('zh') ? 'zh-CN' : 'en';
-  const code = await runCommand(args, commandContext(withNameServer(args, settings)), {
+  const code = await runCommand(args, commandContext({ ...withNameServer(args, settings) }), {
     version,
+    program: 'reseal',
     out: (text) => {
       out += `${text}\n`;
     },

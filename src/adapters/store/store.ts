@@ -18,7 +18,7 @@ import { cloudKeysIn, escrowedKeysIn } from './cloud-keys/held-keys.ts';
 import { signingGrantsIn } from './cloud-keys/signing-grants.ts';
 import { requireFinishedCopy } from './engine/copy.ts';
 import { type Engine, openEngine, useConnection } from './engine/engine.ts';
-import { migrate } from './engine/migrations.ts';
+import { migrate, previewMigrations, readMigrations } from './engine/migrations.ts';
 import { postgresEngine } from './engine/postgres.ts';
 import type { Db } from './engine/schema.ts';
 import { sqliteEngine } from './engine/sqlite.ts';
@@ -136,6 +136,17 @@ export async function isInUse(location: DatabaseLocation): Promise<boolean> {
       if (tables.has(table) && (await db.selectFrom(table).select('id').limit(1).executeTakeFirst())) return true;
     }
     return false;
+  } finally {
+    await db.destroy();
+  }
+}
+
+/** How many migrations the next start would apply; undefined for an empty database. Writes nothing. */
+export async function pendingMigrationsAt(location: DatabaseLocation): Promise<number | undefined> {
+  const engine = engineAt(location);
+  const db = openEngine(engine, () => {});
+  try {
+    return (await previewMigrations(db, readMigrations(engine.name)))?.length;
   } finally {
     await db.destroy();
   }

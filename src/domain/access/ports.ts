@@ -31,6 +31,7 @@ export interface Credentials {
 }
 
 export type AuditAction =
+  | 'address:changed'
   | 'account:created'
   | 'account:changed'
   | 'account:suspended'

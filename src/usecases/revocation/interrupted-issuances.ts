@@ -2,6 +2,7 @@
 // somewhere. They can be revoked as a precaution.
 
 import type { CertificateRef } from '../../domain/revocation/ports.ts';
+import type { Store } from '../../domain/store.ts';
 import { byOperator } from '../access/audit.ts';
 import { type RevocationTools, revokeCertificate } from './revoke-certificate.ts';
 
@@ -14,19 +15,19 @@ export interface InterruptedIssuances {
 
 const BATCH = 100;
 
+export async function listInterrupted({ certificates }: Pick<Store, 'certificates'>): Promise<CertificateRef[]> {
+  const found: CertificateRef[] = [];
+  for (let after: string | undefined; ; ) {
+    const page = await certificates.listVoided({ after, limit: BATCH });
+    found.push(...page);
+    after = page.at(-1)?.certificateId;
+    if (page.length < BATCH) return found;
+  }
+}
+
 export function interruptedIssuances(tools: RevocationTools): InterruptedIssuances {
   const revokeOne = revokeCertificate(tools);
-
-  async function list(): Promise<CertificateRef[]> {
-    const found: CertificateRef[] = [];
-    for (let after: string | undefined; ; ) {
-      const page = await tools.store.certificates.listVoided({ after, limit: BATCH });
-      found.push(...page);
-      after = page.at(-1)?.certificateId;
-      if (page.length < BATCH) return found;
-    }
-  }
-
+  const list = () => listInterrupted(tools.store);
   return {
     list,
     async revoke() {

@@ -182,7 +182,7 @@ test('reporting a key from a copied CSR blocks it for the reporting account only
 });
 
 test('a key in an encoding that is never certified is an error, not a no-op block', () => {
-  const { fingerprintOf } = revocationCommands(app.app, app.issuance);
+  const { fingerprintOf } = revocationCommands(app.issuance);
   const { privateKey, spki, fingerprint } = newKey();
   const { d = '' } = privateKey.export({ format: 'jwk' });
   const point = spki.subarray(-65);

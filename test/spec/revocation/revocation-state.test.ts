@@ -10,6 +10,7 @@ import { NO_KEYS } from '../../../src/usecases/issuance/obtain-keys.ts';
 import { startApp } from '../../support/app.ts';
 import { rule } from '../../support/contract.ts';
 import { csr, newKeyPair, pem } from '../../support/csr.ts';
+import { reseal } from '../../support/in-process.ts';
 import { body, certificate, newOrder, type PlacedOrder, reissue, show, spkiIn } from '../../support/orders.ts';
 import { OWN_PRODUCT, productsFile } from '../../support/products.ts';
 import { issuedIn } from '../../support/records.ts';
@@ -222,6 +223,8 @@ rule('revocation 17', 'names that very address, also after `RESEAL_PKI_URL` has 
   assert.match(crlAddressIn(derOf(first.pem)), /^http:\/\/one\.example\/crl\//);
   await crlOf(moved, derOf(first.pem), issuer);
   await moved.stop();
+  const change = ['address', 'set', '--pki-url', 'http://two.example', '--yes'];
+  assert.equal((await reseal(change, { RESEAL_DATA_DIR: moved.folder })).code, 0);
   await moved.start({ RESEAL_PKI_URL: 'http://two.example' });
   const next = await reissue(moved, order, body());
   const second = await certificate(moved, order, next.body.data.certificate.id);

@@ -20,7 +20,7 @@ const GRACE_MS = 2_000;
 const MIGRATION_LOCK = 0x7265736c;
 
 /** SQLSTATE classes and codes about the server and access to it, not about the statement. */
-const UNAVAILABLE = /^(08|28|53|58|57P|3D000|40001|40P01|42501|55P03|57014|25006|25P03|XX001)/;
+const UNAVAILABLE = /^(08|0A000|28|53|58|57P|3D000|40001|40P01|42501|55P03|57014|25006|25P03|XX001)/;
 
 export function postgresEngine(options: PostgresOptions): Engine {
   const { url, maxConnections, maxHoldMs = 10_000, statementMs = STATEMENT_MS } = options;
@@ -155,9 +155,21 @@ function statementName(text: string): string {
   if (!text.includes(' ')) return '';
   const known = names.get(text);
   if (known !== undefined || names.size >= MAX_NAMED) return known ?? '';
-  const name = `reseal_${names.size}`;
+  const name = `reseal_${generation}_${names.size}`;
   names.set(text, name);
   return name;
+}
+
+/**
+ * feature_not_supported: a newer instance has changed the columns of a table, and the result of a prepared statement would
+ * have another type. New names make every connection prepare its statements anew.
+ */
+const STALE_STATEMENT = '0A000';
+let generation = 0;
+
+function forgetStatements(): void {
+  generation += 1;
+  names.clear();
 }
 
 /** PostgreSQL text cannot hold NUL. Only lookups may carry one, and they then match nothing. */
@@ -173,18 +185,28 @@ function withQueryTimeout(pool: pg.Pool, waitMs: number): PostgresPool {
       const client = await pool.connect();
       let hasTimedOut = false;
       let hasFailed = false;
+      let isInTransaction = false;
       const query = async (text: string, values: unknown[]) => {
         // PostgreSQL answers COMMIT of a failed transaction with ROLLBACK and no error.
         if (text === 'commit' && hasFailed) throw new Error('a statement of the transaction had failed');
         hasFailed = text !== 'begin' && hasFailed;
+        if (text === 'begin') isInTransaction = true;
+        else if (text === 'commit' || text === 'rollback') isInTransaction = false;
         const { promise: timeout, reject } = Promise.withResolvers<never>();
         const timer = setTimeout(() => {
           hasTimedOut = true;
           reject(new Error(`no answer from PostgreSQL within ${waitMs} ms`));
         }, waitMs);
         try {
-          const named = { name: statementName(text), text, values: values.map(replaceNul) };
-          return await Promise.race([client.query(named), timeout]);
+          const run = () =>
+            Promise.race([client.query({ name: statementName(text), text, values: values.map(replaceNul) }), timeout]);
+          return await run().catch((error) => {
+            if (!(error instanceof pg.DatabaseError) || error.code !== STALE_STATEMENT) throw error;
+            forgetStatements();
+            // A transaction is lost with its statement; its caller tries again, as after any loss of a connection.
+            if (isInTransaction) throw error;
+            return run();
+          });
         } catch (error) {
           hasFailed = true;
           throw error;

@@ -1,0 +1,111 @@
+// A rolling restart across an additive migration: instances of the older version keep working after the first instance of the
+// newer one has added tables and columns, until they are replaced. An older version does not start on a newer store.
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { sql } from 'kysely';
+import { openEngine } from '../../src/adapters/store/engine/engine.ts';
+import { type Migration, migrate, readMigrations } from '../../src/adapters/store/engine/migrations.ts';
+import { engineAt } from '../../src/adapters/store/store.ts';
+import { readConfig } from '../../src/config/config.ts';
+import { newFolder, newUsedFolder, TestApp } from '../support/app.ts';
+import { newCloudKey } from '../support/cloud-keys.ts';
+import { bothEngines } from '../support/engines.ts';
+import { body, newOrder, reissue, show } from '../support/orders.ts';
+import { spawnReseal } from '../support/process.ts';
+
+const ROUNDS = 8;
+const MAX_TRIES = 10;
+
+/** Everything that an additive migration may do, to every table. */
+const additive = (number: number, tables: readonly string[]): Migration => ({
+  number,
+  name: 'additive',
+  sha256: 'a'.repeat(64),
+  statements: [
+    'create table added_later (id text primary key, account_id text references account (id))',
+    ...tables.flatMap((table) => [
+      `alter table ${table} add column added_later text`,
+      `alter table ${table} add column counted_later bigint not null default 7`,
+      `create index ${table}_added_later on ${table} (added_later)`,
+    ]),
+  ],
+});
+
+/** What a caller does all day; every repository on the way runs its statements. */
+async function work(app: TestApp): Promise<void> {
+  const order = await newOrder(app);
+  const { key } = order;
+  const settings = { url: 'https://receiver.example.com/hook', access_key: 'access-key-0123456789' };
+  const calls: [string, string, unknown?][] = [
+    ['PUT', 'account/callback', settings],
+    ['GET', 'account'],
+    ['GET', 'orders'],
+    ['GET', `certs/${order.certificateId}`],
+    ['GET', 'account/callback/deliveries'],
+  ];
+  for (const [method, path, json] of calls) {
+    const { status, text } = await app.call(method, `/openapi/v3/${path}`, { key, json });
+    assert.equal(status, 200, `${path}: ${text}`);
+  }
+  const { status, text, body: answer } = await reissue(app, order, body());
+  assert.equal(status, 200, text);
+  const revoke = `/openapi/v3/certs/${answer.data.certificate.id}/revoke`;
+  assert.equal((await app.call('POST', revoke, { key })).status, 200);
+  assert.equal((await show(app, order)).status, 'issued');
+}
+
+/** As a caller does that is answered 503: a transaction under way may be lost to the migration, and is then tried again. */
+async function persistently<T>(act: () => Promise<T>): Promise<T> {
+  for (let tries = 1; ; tries += 1) {
+    try {
+      return await act();
+    } catch (error) {
+      if (tries === MAX_TRIES || !/service_busy/.test(String(error))) throw error;
+    }
+  }
+}
+
+for (const engine of await bothEngines()) {
+  describe(engine.name, () => {
+    test('an instance works through an additive migration, and after it', async () => {
+      const location = await engine.newEmptyLocation();
+      const environment: Record<string, string> =
+        location.kind === 'postgresql' ? { RESEAL_DATABASE_URL: location.url } : {};
+      await using app = new TestApp(location.kind === 'postgresql' ? newFolder() : await newUsedFolder());
+      await app.start(environment);
+      // Statements that the instance has prepared must survive the change of their tables.
+      await work(app);
+
+      const settings = { RESEAL_DATA_DIR: app.folder, ...environment };
+      const one = engineAt(readConfig(settings).config.database, {}, true);
+      const db = openEngine(one, () => {});
+      const tables = (await db.introspection.getTables())
+        .map(({ name }) => name)
+        .filter((name) => name !== 'migration');
+      const known = readMigrations(one.name);
+      const newer = [...known, additive(known.length + 1, tables)];
+      const [applied] = await Promise.all([
+        persistently(() => migrate(db, one, app.now, newer)),
+        ...Array.from({ length: ROUNDS }, () => persistently(() => work(app))),
+      ]);
+      assert.deepEqual(applied, [known.length + 1]);
+
+      await persistently(() => work(app));
+      await work(app);
+      await newCloudKey(app);
+      await app.issuance.sweep();
+      assert.equal((await app.call('GET', '/readyz')).status, 200);
+      const { rows } = await sql<{ n: number }>`select count(*) as n from certificate where counted_later = 7`.execute(
+        db,
+      );
+      assert.ok(Number(rows[0]?.n) > ROUNDS, 'rows of the older version have the default');
+      assert.equal(app.lines.filter(({ event }) => event === 'error').length, 0, app.output);
+      await db.destroy();
+
+      const { code, err } = await spawnReseal(['serve'], { ...settings, RESEAL_PORT: '0' });
+      assert.equal(code, 4);
+      assert.match(err, new RegExp(`newer than this Reseal: it has migration ${known.length + 1} \\(additive\\)`));
+      assert.match(err, /What to do: Run the version of Reseal that last used this database, or a newer one\./);
+    });
+  });
+}
