@@ -88,7 +88,7 @@ async function onPostgres(settings: Settings, stack: AsyncDisposableStack): Prom
     settings: { ...settings, RESEAL_DATABASE_URL: url },
     processes: server.processId ? [server.processId] : [],
     randomHex: `md5(random()::text || i)`,
-    settle: () => inDatabase(url, 'vacuum analyze'),
+    settle: async () => void (await inDatabase(url, 'vacuum analyze')),
   };
 }
 

@@ -140,7 +140,9 @@ for (const engine of await bothEngines()) {
     });
 
     sealingTest('a value that does not open is named, and the others are re-sealed', async ({ open, db }) => {
-      await sql`update sealed_secret set name = 'moved' where name = 'cloud-key-secret'`.execute(db);
+      await sql`update sealed_secret set name = 'moved' where name in ('cloud-key-secret', 'service-secret')`.execute(
+        db,
+      );
       const { unopenable } = await (await open(NEW, OLD)).sealing.rotate(() => {});
       assert.deepEqual(unopenable, [
         'sealed_secret.sealed of moved: the sealed value was altered or belongs elsewhere',

@@ -7,7 +7,7 @@ import { after, test } from 'node:test';
 import pg from 'pg';
 import { readConfig } from '../../src/config/config.ts';
 import { backupCommands } from '../../src/wiring/backup.ts';
-import { newFolder, TestApp } from '../support/app.ts';
+import { newFolder, newUsedFolder, TestApp } from '../support/app.ts';
 import { knownCertificate, mirrorCrls, resealJson, revoke, worldView } from '../support/backups.ts';
 import { reseal } from '../support/in-process.ts';
 import { show } from '../support/orders.ts';
@@ -114,6 +114,6 @@ test('a held snapshot is what the manifest describes, whatever is written meanwh
 test('a manifest without its database is a usage error that says so', async () => {
   const { code, err } = await reseal(['backup', 'verify', manifest], { RESEAL_DATA_DIR: settings.RESEAL_DATA_DIR });
   assert.deepEqual([code, /RESEAL_DATABASE_URL is not set/.test(err)], [2, true], err);
-  const held = await reseal(['backup', `${manifest}2`, '--hold'], { RESEAL_DATA_DIR: settings.RESEAL_DATA_DIR });
+  const held = await reseal(['backup', `${manifest}2`, '--hold'], { RESEAL_DATA_DIR: await newUsedFolder() });
   assert.deepEqual([held.code, /--hold is for PostgreSQL/.test(held.err)], [2, true], held.err);
 });

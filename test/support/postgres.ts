@@ -61,8 +61,11 @@ export async function startPostgres(copyOf?: string): Promise<Postgres> {
     stop: () => ended(server),
     async kill() {
       const [postmaster] = fs.readFileSync(path.join(data, 'postmaster.pid'), 'utf8').split('\n');
+      const backends = await inDatabase(url, 'select pid from pg_stat_activity where client_port is not null');
       process.kill(Number(postmaster), 'SIGKILL');
       await ended(server);
+      // A backend answers until it notices that the postmaster is gone.
+      for (const { pid } of backends) while (isAlive(Number(pid))) await sleep(PAUSE_MS);
     },
     async start() {
       // Children of the killed postmaster still hold its shared memory; retry until they have exited.
@@ -137,11 +140,19 @@ export async function createDatabase(url: string, template?: string): Promise<st
   return database.href;
 }
 
-export async function inDatabase(url: string, statement: string): Promise<void> {
+function isAlive(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch {
+    return false;
+  }
+}
+
+export async function inDatabase(url: string, statement: string): Promise<Record<string, unknown>[]> {
   const client = new pg.Client({ connectionString: url });
   await client.connect();
   try {
-    await client.query(statement);
+    return (await client.query(statement)).rows;
   } finally {
     await client.end();
   }
