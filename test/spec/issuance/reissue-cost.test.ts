@@ -13,7 +13,8 @@ import { RoundTrips } from '../../support/postgres-wire.ts';
 import { sharedPostgres } from '../../support/shared-postgres.ts';
 import { TcpProxy } from '../../support/tcp-proxy.ts';
 
-// Statements are exact; of the transactions', half are the turnstile's, which a turn that has not ended spares. Promises, write calls and bytes have some room: platforms have different runtimes and page sizes.
+// Statements are exact; half of those that control transactions are the turnstile's, and spared while a turn lasts.
+// Promises, write calls and bytes have some room: platforms have different runtimes and page sizes.
 const MOST = {
   sqlite: { reads: 2, writes: 6, transactionControl: 8, promises: 200, writeCalls: 60, kibWritten: 32 },
   postgresql: { roundTrips: 4, promises: 240 },
