@@ -14,7 +14,7 @@ import type { Campaign, Print } from './campaign.ts';
 import { ENGINES, type EngineName } from './kill.ts';
 import { fraction } from './random.ts';
 import { placeOrders, ReissueClient } from './reissues.ts';
-import { type Service, startService, withTables } from './service.ts';
+import { ready, type Service, startService, withTables } from './service.ts';
 import { kill, type Victim, victimOf, workersFor } from './victims.ts';
 
 interface ReissueKillPlan {
@@ -201,6 +201,7 @@ export async function killDuringReissues(engine: EngineName, plan: ReissueKillPl
       if (round % 3 === 0) await withTables(settings, expireLeases);
       if (answered.isOver) service = await start();
       if (round % 3 !== 0) await withTables(settings, expireLeases);
+      await ready(service.url);
       const again = await reissueAgain(service, orders, answered.doubts, before);
       const after = await withTables(settings, readTables);
       const states = new Map(after.certificates.map(({ id, state }) => [id, state]));

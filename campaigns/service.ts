@@ -20,7 +20,7 @@ export interface Service {
 }
 
 const READY_MS = 5_000;
-const READY_TRIES = 100;
+const READY_TRIES = 400;
 const READY_PAUSE_MS = 50;
 
 /** Initial name of every account. */
@@ -82,12 +82,13 @@ export async function startService(
   }
 }
 
-async function ready(url: string): Promise<void> {
+/** Connections are refused while the only process that answers requests is being replaced. */
+export async function ready(url: string): Promise<void> {
   let answer = 'nothing';
   for (let tries = 0; tries < READY_TRIES; tries += 1) {
-    const response = await fetch(`${url}/readyz`, { signal: AbortSignal.timeout(READY_MS) });
-    answer = `${response.status} ${await response.text()}`;
-    if (response.status === 200) return;
+    const response = await fetch(`${url}/readyz`, { signal: AbortSignal.timeout(READY_MS) }).catch(() => undefined);
+    if (response) answer = `${response.status} ${await response.text()}`;
+    if (response?.status === 200) return;
     // Readiness of another process can only be polled.
     await sleep(READY_PAUSE_MS);
   }
