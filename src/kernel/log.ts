@@ -200,20 +200,24 @@ export function logTo(
   const render = format === 'json' ? asJson : asText;
   let pending = '';
   const flush = () => {
+    process.off('exit', flush);
     const text = pending;
     pending = '';
     if (text !== '') stream.write(text);
   };
-  process.on('exit', flush);
   return (line) => {
     const text = `${render(line, new Date(now()).toISOString(), name)}\n`;
-    if (line.event === 'request' && pending === '') setImmediate(flush);
+    if (pending.length + text.length > MAX_PENDING) flush();
+    if (line.event === 'request' && pending === '') {
+      setImmediate(flush);
+      process.on('exit', flush);
+    }
     pending += text;
-    if (line.event !== 'request' || pending.length > MAX_PENDING) flush();
+    if (line.event !== 'request') flush();
   };
 }
 
-/** A pipe takes this much in one piece (PIPE_BUF is 4 KiB): longer writes of several processes could mix. */
+/** Linux takes 4 KiB into a pipe in one piece (PIPE_BUF): of longer writes, those of several processes could mix. */
 const MAX_PENDING = 3_500;
 
 const asJson = (line: LogLine, time: string, process?: string): string => JSON.stringify({ time, process, ...line });
