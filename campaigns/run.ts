@@ -12,6 +12,7 @@ import { packageInstall } from './package.ts';
 import { reissueKill } from './reissue-kill.ts';
 import { sealKill } from './seal-kill.ts';
 import { storeCopy } from './store-copy.ts';
+import { strangers } from './strangers.ts';
 
 const CAMPAIGNS: Readonly<Record<string, Campaign>> = {
   kill,
@@ -25,6 +26,7 @@ const CAMPAIGNS: Readonly<Record<string, Campaign>> = {
   'seal-kill': sealKill,
   'store-copy': storeCopy,
   package: packageInstall,
+  strangers,
 };
 
 const EXIT = { ok: 0, broken: 1, usage: 2 } as const;

@@ -27,7 +27,7 @@ import { boundArrivals } from './front/arrivals.ts';
 import { authenticateRequests } from './front/authentication.ts';
 import { parseBodies } from './front/bodies.ts';
 import { limitConcurrency } from './front/capacity.ts';
-import { boundPerConnection } from './front/connections.ts';
+import { countUnsent } from './front/connections.ts';
 import { answerErrors, sendError } from './front/failures.ts';
 import { listener, MAX_HEADER_BYTES } from './front/listener.ts';
 import {
@@ -104,7 +104,7 @@ export async function buildServer(services: Services, options: ServerOptions): P
   const routes = collectRoutes(app);
   recordRequests(app, record);
   answerErrors(app, services.log);
-  boundPerConnection(app, connections);
+  countUnsent(app, connections);
   parseBodies(app);
   boundArrivals(app);
   limitConcurrency(app, options.maxRequests);

@@ -1,22 +1,22 @@
 // Bounds connections by number, and what responses wait on them by size. A connection is a descriptor, of which the store, DNS
-// and callbacks need some. At the bound, room is made for a new one by closing an idle one: first those of strangers, which
-// never authenticated a request, the oldest first. An HTTP client expects that of idle connections. For responses that are
-// not read, the connection closes on which the most bytes wait.
+// and callbacks need some. At the bound, room is made for a new one by closing an idle one, or one whose answer is not read:
+// first those of strangers, which never authenticated a request, the oldest first. HTTP clients expect that of idle
+// connections. When too many bytes wait to be read, the connection closes on which the most do.
 import type { Socket } from 'node:net';
 import type { FastifyInstance } from 'fastify';
-import { Refusal } from '../../domain/errors.ts';
 
-/** Node answers pipelined requests in sequence, so one connection could make work for many. */
-const MAX_PIPELINED = 16;
+/** A packet of pipelined requests would be work for seconds. Hardly a client pipelines at all. */
+const MAX_PIPELINED = 8;
 const MAX_UNSENT_BYTES = 64 * 1024 * 1024;
 
 export class Connection {
-  readonly socket: Socket;
+  /** The one that HTTP is spoken on. */
+  socket: Socket;
   /** Requests that are not answered in full. */
   pending = 0;
   /** Bytes of their answers, as far as there are any. */
   unsent = 0;
-  /** Sent something that is no acceptable HTTP. Nothing that follows is looked at. */
+  /** Nothing more that it sends is looked at; it closes once everything before is answered. */
   isRefused = false;
 
   constructor(socket: Socket) {
@@ -24,7 +24,7 @@ export class Connection {
   }
 
   get isFull(): boolean {
-    return this.pending > MAX_PIPELINED;
+    return this.pending >= MAX_PIPELINED;
   }
 }
 
@@ -47,15 +47,23 @@ export class Connections {
   opened(socket: Socket): Connection {
     const connection = new Connection(socket);
     this.#bySocket.set(socket, connection);
-    if (this.count >= this.#max) (idleOf(this.#strangers) ?? idleOf(this.#callers) ?? connection).socket.destroy();
+    if (this.count >= this.#max) this.#makeRoomFor(connection);
     if (socket.destroyed) return connection;
     this.#strangers.add(connection);
     socket.once('close', () => this.#closed(connection));
     return connection;
   }
 
+  #makeRoomFor(connection: Connection): void {
+    const [strangers, callers] = [this.#strangers, this.#callers];
+    const least =
+      oldest(strangers, isIdle) ?? oldest(strangers, isUnread) ?? oldest(callers, isIdle) ?? oldest(callers, isUnread);
+    (least ?? connection).socket.destroy();
+  }
+
   /** TLS wraps the socket that was opened in another one. */
   secured(socket: Socket, connection: Connection): void {
+    connection.socket = socket;
     this.#bySocket.set(socket, connection);
   }
 
@@ -75,7 +83,9 @@ export class Connections {
 
   answered(connection: Connection): void {
     connection.pending -= 1;
-    if (connection.pending === 0) this.#settle(connection);
+    if (connection.pending > 0) return;
+    this.#settle(connection);
+    if (connection.isRefused) connection.socket.destroySoon();
   }
 
   #closed(connection: Connection): void {
@@ -98,16 +108,15 @@ export class Connections {
   }
 }
 
-function idleOf(connections: ReadonlySet<Connection>): Connection | undefined {
-  for (const connection of connections) if (connection.pending === 0) return connection;
+function oldest(connections: ReadonlySet<Connection>, is: (one: Connection) => boolean): Connection | undefined {
+  for (const one of connections) if (is(one)) return one;
   return undefined;
 }
+const isIdle = ({ pending }: Connection): boolean => pending === 0;
+/** Answered, and not read: others read an answer at once. */
+const isUnread = ({ unsent }: Connection): boolean => unsent > 0;
 
-export function boundPerConnection(app: FastifyInstance, connections: Connections): void {
-  app.addHook('onRequest', (request, _reply, done) => {
-    const isFull = connections.of(request.raw.socket)?.isFull;
-    done(isFull ? new Refusal('service_busy', { retryAfterSeconds: 1 }) : undefined);
-  });
+export function countUnsent(app: FastifyInstance, connections: Connections): void {
   app.addHook('onSend', (request, _reply, payload, done) => {
     const connection = connections.of(request.raw.socket);
     if (connection) {

@@ -60,13 +60,11 @@ export function listener({ tls, maxConnections, newId, record }: ListenerOptions
       const connection = connections.of(request.socket);
       if (!connection || connection.isRefused) return;
       const reason = faultIn(request);
-      if (reason) {
-        connection.isRefused = true;
-        // An answer that is still due would come after this one, and be taken for it.
-        if (connection.pending > 0) request.socket.destroy();
-        else refuse(request.socket, new TransportRefusal(400, 'invalid_parameters', reason), request);
-        return;
-      }
+      if (reason || connection.isFull) connection.isRefused = true;
+      // An answer that is still due would come after this one, and be taken for it.
+      if (reason && connection.pending === 0)
+        refuse(request.socket, new TransportRefusal(400, 'invalid_parameters', reason), request);
+      if (connection.isRefused) return;
       connection.pending += 1;
       response.once('close', () => connections.answered(connection));
       handler(request, response);

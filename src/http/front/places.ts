@@ -1,4 +1,4 @@
-// Places for work, shared fairly between keys: accounts, or the networks of strangers. A key may hold about as many places as
+// Places for work, shared fairly between keys: accounts, or the networks of strangers. A key may hold as many places as then
 // are free: one that floods takes half of them, k that flood take k parts of k + 1, and a newcomer finds a free place. Work
 // beyond that waits in the queue of its key, and the queues take turns. No timers: the owner calls `expire`.
 
@@ -40,7 +40,7 @@ export class Places {
 
   #hold(key: string): boolean {
     const held = this.#held.get(key) ?? 0;
-    if (held > this.#free || this.#free === 0) return false;
+    if (held >= this.#free) return false;
     this.#held.set(key, held + 1);
     this.#free -= 1;
     return true;
