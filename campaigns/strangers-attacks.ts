@@ -10,6 +10,8 @@ export interface Attack {
   readonly drip?: string;
   /** Leaves answers unread. */
   readonly isDeaf?: true;
+  /** Sends the same again after each answer. */
+  readonly repeats?: true;
 }
 
 const HOST = 'Host: x\r\n';
@@ -72,7 +74,9 @@ export type AttackName = keyof typeof ATTACKS;
 const POLITE: Attack = { send: [`${OCSP}Connection: close\r\nContent-Length: 1\r\n\r\nx`] };
 
 /** The load of an attack, spread over well-behaved callers. */
-export const attackOf = (name: string): Attack => (name in ATTACKS ? ATTACKS[name as AttackName] : POLITE);
+export const POLITE_NAME = 'polite';
+export const attackOf = (name: string): Attack =>
+  name === POLITE_NAME ? POLITE : name in ATTACKS ? ATTACKS[name as AttackName] : JSON.parse(name);
 
 /** Give or take a half, so that the connections do not keep step. */
 const AGAIN_MS = 1_000;
@@ -84,7 +88,7 @@ export interface Held extends Disposable {
 }
 
 /** Keeps `count` connections open. Those that end are opened again after a second. */
-export function attack(url: string, { send, drip, isDeaf }: Attack, count: number): Held {
+export function attack(url: string, { send, drip, isDeaf, repeats }: Attack, count: number): Held {
   const { hostname, port } = new URL(url);
   const seen = { opened: 0, closed: 0 };
   const sockets = new Set<Socket>();
@@ -100,7 +104,8 @@ export function attack(url: string, { send, drip, isDeaf }: Attack, count: numbe
       socket.write(send[number % send.length] ?? '');
     });
     if (isDeaf) socket.pause();
-    else socket.resume();
+    // Answers are short, and come in one piece.
+    else socket.on('data', () => repeats && socket.write(send[number % send.length] ?? ''));
     socket.once('close', () => {
       sockets.delete(socket);
       seen.closed += 1;

@@ -88,7 +88,7 @@ interface Use {
 }
 
 /** Requests at a steady rate, whether or not earlier ones are answered: three reads for each reissue, and probes. */
-async function use(url: string, orders: readonly PlacedOrder[], ms: number): Promise<Use> {
+export async function use(url: string, orders: readonly PlacedOrder[], ms: number): Promise<Use> {
   const seen: Use = { times: [], failures: [] };
   using agent = disposable(new Agent({ keepAlive: true }));
   const sent: Promise<void>[] = [];
@@ -143,5 +143,5 @@ function p99(times: readonly number[]): number {
   return Math.round(sorted[Math.floor(sorted.length * 0.99)] ?? 0);
 }
 
-const textOf = ({ times, failures }: Use): string =>
+export const textOf = ({ times, failures }: Use): string =>
   `${times.length} answers, ${failures.length} failures, p50 ${Math.round(times.toSorted((a, b) => a - b)[times.length >> 1] ?? 0)} ms, p99 ${p99(times)} ms`;

@@ -25,10 +25,10 @@ const SWEEP_MS = 100;
 const ACCOUNT_PLACES_PER_PUBLIC_PLACE = 4;
 
 export function limitConcurrency(app: FastifyInstance, maxRequests: number): void {
-  const accounts = new Places(maxRequests);
+  const accounts = new Places(maxRequests, loopSaturation());
   const strangers = new Places(Math.ceil(maxRequests / ACCOUNT_PLACES_PER_PUBLIC_PLACE));
-  const expireWaiters = sweeper(SWEEP_MS, () => {
-    for (const pool of [accounts, strangers]) pool.expire(performance.now() - MAX_WAIT_MS);
+  const sweepWaiters = sweeper(SWEEP_MS, () => {
+    for (const pool of [accounts, strangers]) pool.sweep(performance.now() - MAX_WAIT_MS);
     return accounts.hasWaiters || strangers.hasWaiters;
   });
 
@@ -50,7 +50,7 @@ export function limitConcurrency(app: FastifyInstance, maxRequests: number): voi
     };
     const waiter = { admit: () => process.nextTick(admit), refuse: () => process.nextTick(done, busy()) };
     if (!pool.wait(key, waiter, performance.now())) return done(busy());
-    expireWaiters();
+    sweepWaiters();
   });
   app.addHook('onSend', (request, _reply, payload, done) => {
     leave(request);
@@ -61,6 +61,22 @@ export function limitConcurrency(app: FastifyInstance, maxRequests: number): voi
 function leave(request: FastifyRequest): void {
   request.place?.pool.release(request.place.key);
   request.place = null;
+}
+
+const LOOK_EVERY_MS = 100;
+const SATURATED = 0.9;
+
+/** Whether the event loop was busy nearly all the time, of late. */
+function loopSaturation(): () => boolean {
+  let [at, last, isSaturated] = [0, performance.eventLoopUtilization(), false];
+  return () => {
+    const now = performance.now();
+    if (now - at < LOOK_EVERY_MS) return isSaturated;
+    const current = performance.eventLoopUtilization();
+    isSaturated = performance.eventLoopUtilization(current, last).utilization > SATURATED;
+    [at, last] = [now, current];
+    return isSaturated;
+  };
 }
 
 const busy = (): Refusal => new Refusal('service_busy', { retryAfterSeconds: 1 });

@@ -1,6 +1,7 @@
 // Places for work, shared fairly between keys: accounts, or the networks of strangers. A key may hold as many places as then
 // are free: one that floods takes half of them, k that flood take k parts of k + 1, and a newcomer finds a free place. Work
-// beyond that waits in the queue of its key, and the queues take turns. No timers: the owner calls `expire`.
+// beyond that waits in the queue of its key, and the queues take turns. While the processor is the bottleneck, more work at
+// once only makes all of it slower, so a key then holds a few places at most. No timers: the owner calls `sweep`.
 
 /** Neither may call back at once: a queue would become a stack. */
 export interface Waiter {
@@ -15,7 +16,11 @@ interface Waiting {
   readonly since: number;
 }
 
+/** Enough to keep a processor busy, and to share one fsync. */
+const FEW = 32;
+
 export class Places {
+  readonly #isSaturated: () => boolean;
   #free: number;
   #freeInQueue: number;
   readonly #held = new Map<string, number>();
@@ -23,7 +28,8 @@ export class Places {
   readonly #queues = new Map<string, Waiting[]>();
 
   /** As many may wait as there are places. */
-  constructor(count: number) {
+  constructor(count: number, isSaturated: () => boolean = () => false) {
+    this.#isSaturated = isSaturated;
     this.#free = count;
     this.#freeInQueue = count;
   }
@@ -40,7 +46,7 @@ export class Places {
 
   #hold(key: string): boolean {
     const held = this.#held.get(key) ?? 0;
-    if (held >= this.#free) return false;
+    if (held >= this.#free || (held >= FEW && this.#isSaturated())) return false;
     this.#held.set(key, held + 1);
     this.#free -= 1;
     return true;
@@ -83,10 +89,11 @@ export class Places {
     return first?.waiter;
   }
 
-  /** Refuses everything that has waited since before `time`. */
-  expire(time: number): void {
+  /** Refuses everything that has waited since before `time`, and admits what could not be when a place became free. */
+  sweep(time: number): void {
     for (const [key, queue] of [...this.#queues]) {
       while (queue[0] && queue[0].since < time) this.#shift(key, queue)?.refuse();
     }
+    while (this.#queues.size > 0 && this.#admitNext());
   }
 }

@@ -11,8 +11,8 @@ class Load {
   readonly held: string[] = [];
   readonly refused: string[] = [];
 
-  constructor(count: number) {
-    this.places = new Places(count);
+  constructor(count: number, isSaturated?: () => boolean) {
+    this.places = new Places(count, isSaturated);
   }
 
   ask(key: string, at = 0): void {
@@ -66,11 +66,25 @@ test('what waited too long is refused, the rest waits on', () => {
     ['d', 5],
   ] as const)
     load.ask(key, at);
-  load.places.expire(5);
+  load.places.sweep(5);
   assert.deepEqual(load.refused, ['c']);
   load.end('a');
   assert.deepEqual(load.held, ['b', 'd']);
   assert.equal(load.places.hasWaiters, false);
+});
+
+test('while the processor is saturated a key holds a few places; afterwards what waits is admitted', () => {
+  let isSaturated = true;
+  const load = new Load(512, () => isSaturated);
+  for (let count = 0; count < 100; count += 1) load.ask('flood');
+  assert.deepEqual([load.held.length, load.refused.length], [32, 0]);
+  load.ask('other');
+  assert.equal(load.held.at(-1), 'other');
+  load.end('flood');
+  assert.equal(load.held.length, 33, 'the next of the flood takes the place');
+  isSaturated = false;
+  load.places.sweep(0);
+  assert.equal(load.held.length, 100);
 });
 
 test('places are neither lost nor made, and nothing waits that could have one', () => {
