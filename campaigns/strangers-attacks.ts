@@ -10,8 +10,6 @@ export interface Attack {
   readonly drip?: string;
   /** Leaves answers unread. */
   readonly isDeaf?: true;
-  /** Sends the same again after each answer. */
-  readonly repeats?: true;
 }
 
 const HOST = 'Host: x\r\n';
@@ -75,8 +73,7 @@ const POLITE: Attack = { send: [`${OCSP}Connection: close\r\nContent-Length: 1\r
 
 /** The load of an attack, spread over well-behaved callers. */
 export const POLITE_NAME = 'polite';
-export const attackOf = (name: string): Attack =>
-  name === POLITE_NAME ? POLITE : name in ATTACKS ? ATTACKS[name as AttackName] : JSON.parse(name);
+export const attackOf = (name: string): Attack => (name === POLITE_NAME ? POLITE : ATTACKS[name as AttackName]);
 
 /** Give or take a half, so that the connections do not keep step. */
 const AGAIN_MS = 1_000;
@@ -88,7 +85,7 @@ export interface Held extends Disposable {
 }
 
 /** Keeps `count` connections open. Those that end are opened again after a second. */
-export function attack(url: string, { send, drip, isDeaf, repeats }: Attack, count: number): Held {
+export function attack(url: string, { send, drip, isDeaf }: Attack, count: number): Held {
   const { hostname, port } = new URL(url);
   const seen = { opened: 0, closed: 0 };
   const sockets = new Set<Socket>();
@@ -104,8 +101,7 @@ export function attack(url: string, { send, drip, isDeaf, repeats }: Attack, cou
       socket.write(send[number % send.length] ?? '');
     });
     if (isDeaf) socket.pause();
-    // Answers are short, and come in one piece.
-    else socket.on('data', () => repeats && socket.write(send[number % send.length] ?? ''));
+    else socket.resume();
     socket.once('close', () => {
       sockets.delete(socket);
       seen.closed += 1;

@@ -13,7 +13,7 @@ import { body, type PlacedOrder } from '../test/support/orders.ts';
 import type { Campaign } from './campaign.ts';
 import { placeOrders } from './reissues.ts';
 import { startService } from './service.ts';
-import { ATTACKS } from './strangers-attacks.ts';
+import { ATTACKS, POLITE_NAME } from './strangers-attacks.ts';
 
 /** More than RESEAL_MAX_REQUESTS, and more than the descriptors that are left for connections. */
 const CONNECTIONS = 700;
@@ -37,18 +37,22 @@ export const strangers: Campaign = {
     const service = await startService(settings, fewDescriptors(folder.path));
     const broken: string[] = [];
     try {
+      const look = (name: string) => during(service.url, name, () => use(service.url, orders, seconds * 1_000));
       await use(service.url, orders, 2_000);
-      print(`quiet: ${textOf(await use(service.url, orders, seconds * 1_000))}`);
-      const polite = await during(service.url, 'polite', () => use(service.url, orders, seconds * 1_000));
-      print(`polite: ${textOf(polite.use)}, ${polite.seen}`);
+      const quiet = await use(service.url, orders, seconds * 1_000);
+      print(`quiet: ${textOf(quiet)}`);
+      // A machine that is busy with other things proves nothing about milliseconds.
+      const isJudged = p99(quiet.times) * MOST_TIMES <= MOST_MS;
+      if (!isJudged) print(`the machine is busy: ${MOST_MS} ms are not judged`);
       for (const name of Object.keys(ATTACKS)) {
-        const { use: seen, seen: attacker } = await during(service.url, name, () =>
-          use(service.url, orders, seconds * 1_000),
-        );
-        print(`${name}: ${textOf(seen)}, ${attacker}`);
-        for (const failure of seen.failures.slice(0, 3)) broken.push(`${name}: ${failure}`);
-        const most = Math.min(MOST_MS, MOST_TIMES * p99(polite.use.times));
-        if (p99(seen.times) > most) broken.push(`${name}: p99 ${p99(seen.times)} ms, at most ${most}`);
+        const polite = await look(POLITE_NAME);
+        const attacked = await look(name);
+        print(`polite: ${textOf(polite.use)}, ${polite.seen}`);
+        print(`${name}: ${textOf(attacked.use)}, ${attacked.seen}`);
+        for (const failure of attacked.use.failures.slice(0, 3)) broken.push(`${name}: ${failure}`);
+        const [slow, usual] = [p99(attacked.use.times), p99(polite.use.times)];
+        if (slow > MOST_TIMES * usual) broken.push(`${name}: p99 ${slow} ms, ${usual} ms with polite callers`);
+        if (isJudged && slow > MOST_MS) broken.push(`${name}: p99 ${slow} ms, at most ${MOST_MS}`);
       }
       if (/"event":"error"/.test(service.process.output)) broken.push('the service logged an error');
     } finally {
@@ -88,7 +92,7 @@ interface Use {
 }
 
 /** Requests at a steady rate, whether or not earlier ones are answered: three reads for each reissue, and probes. */
-export async function use(url: string, orders: readonly PlacedOrder[], ms: number): Promise<Use> {
+async function use(url: string, orders: readonly PlacedOrder[], ms: number): Promise<Use> {
   const seen: Use = { times: [], failures: [] };
   using agent = disposable(new Agent({ keepAlive: true }));
   const sent: Promise<void>[] = [];
@@ -143,5 +147,5 @@ function p99(times: readonly number[]): number {
   return Math.round(sorted[Math.floor(sorted.length * 0.99)] ?? 0);
 }
 
-export const textOf = ({ times, failures }: Use): string =>
+const textOf = ({ times, failures }: Use): string =>
   `${times.length} answers, ${failures.length} failures, p50 ${Math.round(times.toSorted((a, b) => a - b)[times.length >> 1] ?? 0)} ms, p99 ${p99(times)} ms`;
