@@ -5,7 +5,7 @@ import { invalid } from '../../domain/errors.ts';
 import type { ReissuePlan } from '../../domain/issuance/request.ts';
 import type { Reissue } from '../../usecases/issuance/reissue-certificate.ts';
 import type { Api } from '../front/api.ts';
-import { actorOf } from '../front/authentication.ts';
+import { actorOf, callerOf } from '../front/authentication.ts';
 import { answers, success } from '../front/reply.ts';
 import { CERTIFICATE_FIELDS, optional, toRequest } from './certificate-fields.ts';
 
@@ -46,6 +46,7 @@ export function reissueOperation(api: Api, reissue: Reissue, digestOf: (text: st
       const dryRun = isDryRun(request.query);
       const call = {
         by: actorOf(request),
+        credentialKind: callerOf(request).credential.kind,
         orderId: request.params.id,
         request: {
           ...toRequest(request.body),
@@ -98,6 +99,7 @@ const viewOf = (plan: ReissuePlan) => ({
     hours_after_issuance: afterHours,
   })),
   missing_consents: plan.missingConsents,
+  missing_permissions: plan.missingPermissions,
   issuer_id: plan.issuerId,
   not_before: new Date(plan.notBefore).toISOString(),
   not_after: new Date(plan.notAfter).toISOString(),

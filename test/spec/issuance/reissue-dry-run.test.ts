@@ -122,6 +122,7 @@ rule(
       removed_names: [APEX],
       needs_validation: [NEW],
       missing_consents: ['remove_domain_not_confirmed'],
+      missing_permissions: [],
       not_before: iso(NOON),
       not_after: iso(NOON + 10 * DAY - SECOND),
     });
