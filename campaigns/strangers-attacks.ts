@@ -63,7 +63,7 @@ export const ATTACKS = {
   },
   'slow headers': { send: ['GET /readyz HTTP/1.1\r\nX-Slow: '], drip: 'x' },
   idle: { send: [''] },
-  'unread answers': { send: [`GET /openapi.json HTTP/1.1\r\n${HOST}\r\n`.repeat(4)], isDeaf: true },
+  'unread answers': { send: [`GET /openapi.json HTTP/1.1\r\n${HOST}\r\n`], isDeaf: true },
   RTSP: { send: Object.values(NOT_HTTP) },
   smuggling: { send: Object.values(SMUGGLING) },
 } as const satisfies Record<string, Attack>;
