@@ -1,13 +1,13 @@
-// Pending certificates: enqueue, cancel, lapse.
+// Pending certificates: enqueue, lapse.
 
-import type { Cancellation, CancellationReason, PendingCertificate } from '../../domain/certificate/certificate.ts';
-import type { Order, OrderStatus } from '../../domain/certificate/order.ts';
-import { requireTransition } from '../../domain/certificate/order.ts';
+import type { CancellationReason, PendingCertificate } from '../../domain/certificate/certificate.ts';
+import type { Order } from '../../domain/certificate/order.ts';
 import { Refusal } from '../../domain/errors.ts';
-import type { CertificateId, NewId } from '../../domain/ids.ts';
+import type { CertificateId } from '../../domain/ids.ts';
 import type { Repositories } from '../../domain/store.ts';
 import { checkBackoff } from '../../domain/validation/check-result.ts';
 import { byService } from '../access/audit.ts';
+import { stopWaiting } from '../lease/end-pending.ts';
 import { type CheckResults, findingsOf, NOTHING_CHECKED, type ValidationTools } from './check-names.ts';
 
 /** Call in the transaction that returns the certificate's id to the caller, or records it for a later answer. */
@@ -28,40 +28,6 @@ export async function beginWaiting(
     expiresAt: createdAt + pendingMs,
     findings: findingsOf(results, createdAt),
   });
-}
-
-type Ending = Cancellation & { readonly newId: NewId };
-
-/** Returns the order afterwards: a reissue returns to `issued`, a first certificate ends the order as `first`. */
-export async function stopWaiting(
-  tx: Repositories,
-  order: Order,
-  first: 'canceled' | 'rejected',
-  ending: Ending,
-): Promise<Order> {
-  return await endPending(tx, order, order.status === 'reissuing' ? 'issued' : first, ending);
-}
-
-/** Cancels what is pending, and tells the account of a reissue that ends without a certificate. */
-export async function endPending(
-  tx: Repositories,
-  order: Order,
-  status: OrderStatus,
-  { reason, at, newId }: Ending,
-): Promise<Order> {
-  const { id: orderId, accountId, pendingCertificateId: certificateId } = order;
-  requireTransition(order.status, status);
-  if (certificateId !== null) {
-    await tx.certificates.cancel({ accountId, orderId, certificateId }, { reason, at });
-    await tx.waiting.delete(accountId, certificateId);
-  }
-  const after: Order = { ...order, status, pendingCertificateId: null };
-  await tx.orders.save(after);
-  if (order.status === 'reissuing' && certificateId !== null) {
-    const event = { action: 'order:reissue_canceled', orderStatus: status, createdAt: at } as const;
-    await tx.outbox.add({ id: newId(), accountId, orderId, certificateId, ...event });
-  }
-  return after;
 }
 
 interface LapsedCertificate {
