@@ -21,39 +21,76 @@ export function keyedMutex(): KeyedMutex {
   };
 }
 
-/**
- * Semaphore with `permits` permits, fair across keys (round-robin): a key with a thousand waiters gets one permit, then
- * waits for every other key. Dispose of the result to release the permit.
- */
-export function fairSemaphore(permits: number): (key: string) => Promise<Disposable> {
-  let free = permits;
-  /** Waiters by key, next key first. No queue is empty. */
-  const waiting = new Map<string, (() => void)[]>();
+export type FairSemaphore = (key: string) => Promise<Disposable>;
 
-  function release(): void {
-    const [next] = waiting;
-    if (!next) {
-      free += 1;
-      return;
+/**
+ * Semaphore with `permits` permits, fair across keys. A key never holds more permits than it leaves free, so that slow
+ * work of one key does not make the next key wait; those that wait are admitted in turn (round-robin), whatever their
+ * number. Dispose of the result to release the permit.
+ */
+export function fairSemaphore(permits: number): FairSemaphore {
+  const held = keyCounts();
+  let free = permits;
+  /** Waiters by key, next key first. No queue is empty, and no key in it may take a permit now. */
+  const waiting = new Map<string, (() => void)[]>();
+  const mayTake = (key: string) => held.count(key) < free;
+
+  function take(key: string): Disposable {
+    free -= 1;
+    const counted = held.add([key]);
+    return {
+      [Symbol.dispose]() {
+        counted[Symbol.dispose]();
+        free += 1;
+        admit();
+      },
+    };
+  }
+
+  function admit(): void {
+    for (const [key, queue] of waiting) {
+      if (!mayTake(key)) continue;
+      const next = queue.shift();
+      // Re-insertion moves the key behind all others, and the loop comes back to it.
+      waiting.delete(key);
+      if (queue.length > 0) waiting.set(key, queue);
+      next?.();
     }
-    const [key, queue] = next;
-    const admit = queue.shift();
-    // Re-insertion moves the key behind all others.
-    waiting.delete(key);
-    if (queue.length > 0) waiting.set(key, queue);
-    admit?.();
   }
 
   return async (key) => {
-    if (free > 0) free -= 1;
-    else {
-      const { promise, resolve } = Promise.withResolvers<void>();
-      const queue = waiting.get(key) ?? [];
-      queue.push(resolve);
-      waiting.set(key, queue);
-      await promise;
-    }
-    return { [Symbol.dispose]: release };
+    if (mayTake(key)) return take(key);
+    const { promise, resolve } = Promise.withResolvers<Disposable>();
+    const queue = waiting.get(key) ?? [];
+    queue.push(() => resolve(take(key)));
+    waiting.set(key, queue);
+    return await promise;
+  };
+}
+
+export interface KeyCounts {
+  count(key: string): number;
+  /** Counts each key once more, until disposed of. */
+  add(keys: readonly string[]): Disposable;
+}
+
+/** Drops a key when its count is zero; otherwise every key ever seen would stay in memory. */
+export function keyCounts(): KeyCounts {
+  const counts = new Map<string, number>();
+  const count = (key: string) => counts.get(key) ?? 0;
+  return {
+    count,
+    add(keys) {
+      for (const key of keys) counts.set(key, count(key) + 1);
+      return {
+        [Symbol.dispose]() {
+          for (const key of keys) {
+            if (count(key) > 1) counts.set(key, count(key) - 1);
+            else counts.delete(key);
+          }
+        },
+      };
+    },
   };
 }
 
