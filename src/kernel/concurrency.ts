@@ -1,6 +1,8 @@
 // Concurrency within one process: a mutex per key, a fair semaphore, a map with bounded parallelism, batches, and calls
 // that are coalesced.
 
+import { FairQueue } from './fair-queue.ts';
+
 export type KeyedMutex = <T>(key: string, work: () => Promise<T>) => Promise<T>;
 
 /**
@@ -31,8 +33,8 @@ export type FairSemaphore = (key: string) => Promise<Disposable>;
 export function fairSemaphore(permits: number): FairSemaphore {
   const held = keyCounts();
   let free = permits;
-  /** Waiters by key, next key first. No queue is empty, and no key in it may take a permit now. */
-  const waiting = new Map<string, (() => void)[]>();
+  /** No key in it may take a permit now. */
+  const waiting = new FairQueue<() => void>();
   const mayTake = (key: string) => held.count(key) < free;
 
   function take(key: string): Disposable {
@@ -42,28 +44,15 @@ export function fairSemaphore(permits: number): FairSemaphore {
       [Symbol.dispose]() {
         counted[Symbol.dispose]();
         free += 1;
-        admit();
+        for (let next = waiting.shift(mayTake); next; next = waiting.shift(mayTake)) next();
       },
     };
-  }
-
-  function admit(): void {
-    for (const [key, queue] of waiting) {
-      if (!mayTake(key)) continue;
-      const next = queue.shift();
-      // Re-insertion moves the key behind all others, and the loop comes back to it.
-      waiting.delete(key);
-      if (queue.length > 0) waiting.set(key, queue);
-      next?.();
-    }
   }
 
   return async (key) => {
     if (mayTake(key)) return take(key);
     const { promise, resolve } = Promise.withResolvers<Disposable>();
-    const queue = waiting.get(key) ?? [];
-    queue.push(() => resolve(take(key)));
-    waiting.set(key, queue);
+    waiting.push(key, () => resolve(take(key)));
     return await promise;
   };
 }
@@ -113,13 +102,17 @@ export async function mapLimit<Item, Result>(
 export type InBatch = <T>(work: () => T) => Promise<T>;
 
 /**
- * Runs synchronous work in batches: everything that was queued by the end of an event-loop turn runs back to back, at
- * most `limit` per turn. Alike computations one after another keep the processor's caches warm.
+ * Runs synchronous work in batches: everything that was queued by the end of an event-loop turn runs back to back, for
+ * `turnMs` at most. Alike computations one after another keep the processor's caches warm.
  */
-export function batches(limit: number): InBatch {
+export function batches(turnMs: number): InBatch {
   const queue: (() => void)[] = [];
   function run(): void {
-    for (const work of queue.splice(0, limit)) work();
+    const endsAt = performance.now() + turnMs;
+    let done = 0;
+    do queue[done++]?.();
+    while (done < queue.length && performance.now() < endsAt);
+    queue.splice(0, done);
     if (queue.length > 0) setImmediate(run);
   }
   return (work) =>

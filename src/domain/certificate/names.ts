@@ -5,7 +5,7 @@ import { Refusal } from '../errors.ts';
 
 /** Every name costs a proof, a CAA check and certificate bytes, so an unbounded list is a denial of service. */
 export const MAX_NAMES = 100;
-const MAX_NAME_LENGTH = 253;
+export const MAX_NAME_LENGTH = 253;
 const MAX_LABEL_LENGTH = 63;
 const MAX_EXCERPT = 60;
 

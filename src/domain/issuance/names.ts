@@ -7,6 +7,7 @@ import {
   combineNames,
   differenceOf,
   dnsName,
+  MAX_NAME_LENGTH,
   MAX_NAMES,
   type NameRules,
   requireCertifiable,
@@ -24,7 +25,12 @@ const DNS_NAMES = 'certificate.dns_names';
  * here and is refused by `requestedNames`.
  */
 export function mentionedNames(request: CertificateRequest, kind: ProductKind, current: readonly string[]): string[] {
-  const spelled = (text: string): string => text.toLowerCase().replace(/\.$/, '');
+  // One character more than a name can have: what is longer matches nothing, and must cost nothing.
+  const spelled = (text: string): string =>
+    text
+      .slice(0, MAX_NAME_LENGTH + 2)
+      .toLowerCase()
+      .replace(/\.$/, '');
   const commonName = kind === 'ssl' && request.commonName ? spelled(request.commonName) : undefined;
   return combineNames(commonName, request.dnsNames?.slice(0, MAX_NAMES).map(spelled), current);
 }

@@ -25,7 +25,7 @@ import {
   unprovenOf,
   type ValidationTools,
 } from './check-names.ts';
-import { limitChecks } from './limit-checks.ts';
+import { type CheckOnRequest, limitChecks } from './limit-checks.ts';
 import { lapse, notWaiting } from './pending-certificates.ts';
 import { provenMethods } from './proven-names.ts';
 
@@ -56,7 +56,7 @@ export type IssuePending = (
 ) => Promise<PendingOutcome>;
 export type PendingOutcome = 'issued' | 'later' | { readonly impossible: string };
 
-interface ProveTools extends ValidationTools {
+interface ProveTools extends ValidationTools, CheckOnRequest {
   readonly issue: IssuePending;
   /** From 0 to 1. */
   readonly random: () => number;
@@ -85,6 +85,7 @@ export function proveDomains(tools: ProveTools): ProveDomains {
   const { store, now } = tools;
   return {
     async prove(accountId, orderId) {
+      using _slot = await tools.acquireSlot('domain_check', accountId);
       const order = await store.orders.find(accountId, orderId);
       if (!order) throw new Refusal('order_not_found');
       const account = await store.accounts.find(accountId);

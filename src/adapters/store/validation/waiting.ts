@@ -1,4 +1,5 @@
 // Queue of certificates that wait for domain validation. Claiming reads only due rows, through an index on due_at.
+import { sql } from 'kysely';
 import type { WaitingCertificate, WaitingCertificates } from '../../../domain/validation/ports.ts';
 import type { Engine } from '../engine/engine.ts';
 import type { Db, Schema } from '../engine/schema.ts';
@@ -39,6 +40,12 @@ export const waitingIn = (db: Db, engine: Pick<Engine, 'locksRows'>): WaitingCer
       .where('account_id', '=', accountId)
       .executeTakeFirst();
     return row && waitingFrom(row);
+  },
+
+  async count(accountId, most) {
+    const rows = db.selectFrom('waiting_certificate').select('account_id').where('account_id', '=', accountId);
+    const count = sql<number>`cast(count(*) as bigint)`.as('count');
+    return (await db.selectFrom(rows.limit(most).as('counted')).select(count).executeTakeFirstOrThrow()).count;
   },
 
   async claim(now, leaseUntil, limit, except = []) {
