@@ -197,7 +197,7 @@ export const neighbours: Campaign = {
     await once(receiver.listen(0, '127.0.0.1'), 'listening');
     await using _receiver = { [Symbol.asyncDispose]: async () => void receiver.close() };
     const settings = {
-      ...{ RESEAL_DATA_DIR: folder.path, RESEAL_DNS_SERVERS: `127.0.0.1:${dns.port}`, RESEAL_WORKERS: '0' },
+      ...{ RESEAL_DATA_DIR: folder.path, RESEAL_DNS_SERVERS: `127.0.0.1:${dns.port}`, RESEAL_WORKERS: '1' },
       ...{ RESEAL_CALLBACK_ALLOW: '127.0.0.1', RESEAL_CALLBACK_TEST_RATE: '100000/s' },
       RESEAL_OPEN_ORDERS_PER_ACCOUNT: String(OPEN_ORDERS),
     };

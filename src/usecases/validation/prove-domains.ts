@@ -39,7 +39,7 @@ export interface ProveDomains {
 /** Longer than checking a hundred names takes; a worker that has not finished by then is presumed dead. */
 const CHECK_LEASE_MS = 120_000;
 /** Checks mostly wait for I/O. Only as many are claimed as are checked at once, or leases would expire in a queue. */
-const CERTIFICATES_AT_ONCE = 64;
+const CERTIFICATES_AT_ONCE = 32;
 const PER_ACCOUNT = 8;
 const HELD_MS = HOUR_MS;
 /** Spreads out certificates that were ordered together. */
