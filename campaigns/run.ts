@@ -7,6 +7,7 @@ import type { Campaign, Print } from './campaign.ts';
 import { csrFuzz } from './csr-fuzz.ts';
 import { fsync } from './fsync.ts';
 import { kill } from './kill.ts';
+import { neighbours } from './neighbours.ts';
 import { ocspFuzz } from './ocsp-fuzz.ts';
 import { packageInstall } from './package.ts';
 import { reissueKill } from './reissue-kill.ts';
@@ -21,6 +22,7 @@ const CAMPAIGNS: Readonly<Record<string, Campaign>> = {
   'reissue-kill': reissueKill,
   'callback-kill': callbackKill,
   'ocsp-fuzz': ocspFuzz,
+  neighbours,
   backup,
   'backup-postgres': backupPostgres,
   'seal-kill': sealKill,

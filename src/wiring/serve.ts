@@ -5,6 +5,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Config } from '../config/config.ts';
 import type { Api } from '../http/front/api.ts';
 import { buildServer } from '../http/server.ts';
+import { MINUTE_MS } from '../kernel/durations.ts';
+import { countStorage } from '../usecases/access/count-storage.ts';
 import type { Dispatcher } from '../usecases/callbacks/deliver-callbacks.ts';
 import { claimAddresses, warnOfAddresses } from './addresses.ts';
 import { type App, type ClockAndLog, openApp, type Surroundings } from './app.ts';
@@ -18,6 +20,7 @@ import { claimMode, listenProblem, readTls, warnOfSandboxRules } from './start-u
 
 const SWEEP_MS = 10_000;
 const VALIDATE_MS = 2_000;
+const COUNT_MS = MINUTE_MS;
 
 type Services = Issuance & CallbackServices;
 
@@ -146,6 +149,7 @@ export function runBackground(app: App, services: Services, config: Config): Bac
     ...services.deliveryChores,
     ...services.revocationChores,
     ...retentionChores(app, config),
+    { name: 'count_storage', everyMs: COUNT_MS, run: (stopping) => countStorage(app.store, app.now, stopping) },
   ];
   const periodic = runPeriodically(chores, app.log);
   app.store.onEventsCommitted(dispatcher.wake);

@@ -2,6 +2,7 @@
 // belongs to another account is not found.
 
 import type { AuditEntry } from '../access/ports.ts';
+import type { AccountUsage } from '../access/quota.ts';
 import type { OutboxEvent } from '../callbacks/ports.ts';
 import type { Issuer, PublicIssuer } from '../certificate/authority.ts';
 import type {
@@ -37,6 +38,8 @@ export interface Signing {
 
 export interface OrderForReissue {
   readonly order: Order;
+  /** Of its account. */
+  readonly usage: AccountUsage;
   readonly current: PreviousCertificate | null;
   /** The proofs, by name, of the names that were asked for and those of the current certificate. */
   readonly proofs: ReadonlyMap<string, readonly Proof[]>;

@@ -1,5 +1,7 @@
 // Pending certificates: enqueue, lapse.
 
+import type { Account } from '../../domain/access/account.ts';
+import { type Quotas, quotasOf, requireRoomToWait } from '../../domain/access/quota.ts';
 import type { CancellationReason, PendingCertificate } from '../../domain/certificate/certificate.ts';
 import type { Order } from '../../domain/certificate/order.ts';
 import { Refusal } from '../../domain/errors.ts';
@@ -10,14 +12,26 @@ import { byService } from '../access/audit.ts';
 import { stopWaiting } from '../lease/end-pending.ts';
 import { type CheckResults, findingsOf, NOTHING_CHECKED, type ValidationTools } from './check-names.ts';
 
-/** Call in the transaction that returns the certificate's id to the caller, or records it for a later answer. */
+export interface WaitingLimits {
+  /** How long a certificate may wait for validation. */
+  readonly pendingMs: number;
+  /** Of accounts without quotas of their own. */
+  readonly quotas: Quotas;
+}
+
+/**
+ * Call in the transaction that returns the certificate's id to the caller, or records it for a later answer. Throws
+ * `quota_exceeded`.
+ */
 export async function beginWaiting(
   tx: Repositories,
   record: PendingCertificate,
-  pendingMs: number,
+  { pendingMs, quotas }: WaitingLimits,
   results: CheckResults = NOTHING_CHECKED,
 ): Promise<void> {
   const { id: certificateId, accountId, orderId, createdAt } = record;
+  // Locked, so that of two that begin to wait at once each counts the other.
+  await requireRoom(tx, await tx.accounts.findForUpdate(accountId), quotas);
   await tx.certificates.insert(record);
   await tx.waiting.insert({
     certificateId,
@@ -28,6 +42,17 @@ export async function beginWaiting(
     expiresAt: createdAt + pendingMs,
     findings: findingsOf(results, createdAt),
   });
+}
+
+/** Throws `quota_exceeded` if no further certificate of the account may wait. */
+export async function requireRoom(
+  { waiting }: Pick<Repositories, 'waiting'>,
+  account: Pick<Account, 'id' | 'quotas'> | undefined,
+  defaults: Quotas,
+): Promise<void> {
+  if (!account) throw new Refusal('account_not_found');
+  const { openOrders } = quotasOf(account, defaults);
+  requireRoomToWait(await waiting.count(account.id, openOrders), openOrders);
 }
 
 interface LapsedCertificate {
