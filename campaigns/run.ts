@@ -9,6 +9,7 @@ import { fsync } from './fsync.ts';
 import { kill } from './kill.ts';
 import { ocspFuzz } from './ocsp-fuzz.ts';
 import { packageInstall } from './package.ts';
+import { placingKill } from './placing-kill.ts';
 import { reissueKill } from './reissue-kill.ts';
 import { sealKill } from './seal-kill.ts';
 import { storeCopy } from './store-copy.ts';
@@ -18,6 +19,7 @@ const CAMPAIGNS: Readonly<Record<string, Campaign>> = {
   fsync,
   'csr-fuzz': csrFuzz,
   'reissue-kill': reissueKill,
+  'placing-kill': placingKill,
   'callback-kill': callbackKill,
   'ocsp-fuzz': ocspFuzz,
   backup,
