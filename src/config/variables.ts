@@ -91,7 +91,9 @@ export const VARIABLES = {
   RESEAL_WORKERS: integer('processes that answer requests', Math.min(4, availableParallelism()), 0, 64),
   // A request holds at most one body and one database connection; this bounds memory under load.
   RESEAL_MAX_REQUESTS: integer('concurrent requests; beyond that the answer is service_busy', 512, 1, 100_000),
-  // Kubernetes kills after 30 s by default.
+  // Load balancers need two or three health checks to notice.
+  RESEAL_DRAIN_SECONDS: integer('seconds that /readyz fails before a shutdown stops listening', 5, 0, 300),
+  // Together with the drain below 30 s, after which Kubernetes kills by default.
   RESEAL_SHUTDOWN_SECONDS: integer('seconds that a shutdown waits for requests in progress', 20, 0, 3_600),
   RESEAL_LOG_FORMAT: optional('json for machines, text for people', 'json', logFormat),
   RESEAL_ENV_FILE: optional('file with further variables, as --env-file names it', '/etc/reseal/reseal.env', anyText),

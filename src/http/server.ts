@@ -26,6 +26,7 @@ import type { Api } from './front/api.ts';
 import { authenticateRequests } from './front/authentication.ts';
 import { parseBodies } from './front/bodies.ts';
 import { limitConcurrency } from './front/capacity.ts';
+import { drainConnections } from './front/drain.ts';
 import { answerErrors, answerTransportErrors, sendError } from './front/failures.ts';
 import {
   type RecordRequest,
@@ -104,6 +105,7 @@ export async function buildServer(services: Services, options: ServerOptions): P
   const app = Fastify(fastifyOptions(services, options, record)).withTypeProvider<TypeBoxTypeProvider>();
   app.server.maxConnections = options.maxRequests * CONNECTIONS_PER_REQUEST;
 
+  drainConnections(app);
   const routes = collectRoutes(app);
   recordRequests(app, record);
   answerErrors(app, services.log);

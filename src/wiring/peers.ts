@@ -14,6 +14,8 @@ import type { Answer, Answered, Lasting, Question, ToSupervisor } from './messag
 export interface Peers {
   readonly acquireTestSlot: AcquireTestSlot;
   readonly withLock: KeyedMutex;
+  /** Call after listening has stopped. Resolves once it has in all processes: they share the listener. */
+  listenerClosed(): Promise<void>;
   /** Of all processes together. */
   metricsText(own: Pick<ReturnType<typeof createMetrics>, 'text'>): Promise<string>;
 }
@@ -34,6 +36,7 @@ export function noPeers(config: Config): Peers {
       return slot;
     },
     withLock: keyedMutex(),
+    listenerClosed: async () => {},
     metricsText: (own) => own.text(),
   };
 }
@@ -64,6 +67,9 @@ export function peersThrough(tell: (message: ToSupervisor) => void): Peers & { o
     async withLock(key, work) {
       using _lock = await acquire({ about: 'lock', key });
       return await work();
+    },
+    async listenerClosed() {
+      await ask({ about: 'listener' }).answer;
     },
     async metricsText() {
       return (await ask({ about: 'metrics' }).answer) ?? '';
