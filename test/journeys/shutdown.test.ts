@@ -51,7 +51,9 @@ rule('ops 34', 'ends with it, even if it is killed', async (context) => {
   const launched = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').split(' ').filter(Boolean).map(Number);
   assert.equal(launched.length, OLDER_NODE ? 1 : 0);
   using cleanup = new DisposableStack();
-  cleanup.defer(() => launched.filter(isRunning).forEach((one) => process.kill(one, 'SIGKILL')));
+  cleanup.defer(() => {
+    for (const one of launched) if (isRunning(one)) process.kill(one, 'SIGKILL');
+  });
   process.kill(pid, 'SIGKILL');
   await until(() => ![pid, ...launched].some(isRunning), 'both have ended');
 });
