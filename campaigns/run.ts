@@ -12,7 +12,7 @@ import { packageInstall } from './package.ts';
 import { placingKill } from './placing-kill.ts';
 import { reissueKill } from './reissue-kill.ts';
 import { sealKill } from './seal-kill.ts';
-import { shutdown } from './shutdown.ts';
+import { rollingRestart, shutdown } from './shutdown.ts';
 import { storeCopy } from './store-copy.ts';
 
 const CAMPAIGNS: Readonly<Record<string, Campaign>> = {
@@ -27,6 +27,7 @@ const CAMPAIGNS: Readonly<Record<string, Campaign>> = {
   'backup-postgres': backupPostgres,
   'seal-kill': sealKill,
   shutdown,
+  'rolling-restart': rollingRestart,
   'store-copy': storeCopy,
   package: packageInstall,
 };

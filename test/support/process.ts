@@ -13,7 +13,8 @@ export interface Finished {
   readonly err: string;
 }
 
-const START_MS = 30_000;
+/** A loaded machine takes long. */
+const START_MS = 120_000;
 const NAMES = await nameServer();
 
 export type Settings = Readonly<Record<string, string>>;
