@@ -32,6 +32,7 @@ export type Config = Readonly<{
   /** Processes that answer requests, beside one for background work; 0 for one process that does both. */
   workers: number;
   maxRequests: number;
+  drainMs: number;
   shutdownMs: number;
   logFormat: 'json' | 'text' | undefined;
   logsProbes: boolean;
@@ -133,6 +134,7 @@ function configFrom(v: Values): Config {
     productsFile: v.RESEAL_PRODUCTS_FILE,
     workers: v.RESEAL_WORKERS,
     maxRequests: v.RESEAL_MAX_REQUESTS,
+    drainMs: v.RESEAL_DRAIN_SECONDS * 1000,
     shutdownMs: v.RESEAL_SHUTDOWN_SECONDS * 1000,
     logFormat: v.RESEAL_LOG_FORMAT,
     logsProbes: v.RESEAL_LOG_PROBES,

@@ -98,7 +98,9 @@ export const VARIABLES = {
   RESEAL_OPEN_ORDERS_PER_ACCOUNT: integer('orders of one account that may wait for a certificate', 1_000, 1, 1_000_000),
   // Some two million certificates.
   RESEAL_STORED_MIB_PER_ACCOUNT: integer('MiB that the certificates of one account may take', 10_240, 1, 100_000_000),
-  // Kubernetes kills after 30 s by default.
+  // Load balancers need two or three health checks to notice.
+  RESEAL_DRAIN_SECONDS: integer('seconds that /readyz fails before a shutdown stops listening', 5, 0, 300),
+  // Together with the drain below 30 s, after which Kubernetes kills by default.
   RESEAL_SHUTDOWN_SECONDS: integer('seconds that a shutdown waits for requests in progress', 20, 0, 3_600),
   RESEAL_LOG_FORMAT: optional('json for machines, text for people', 'json', logFormat),
   RESEAL_ENV_FILE: optional('file with further variables, as --env-file names it', '/etc/reseal/reseal.env', anyText),

@@ -30,6 +30,7 @@ import { authenticateRequests } from './front/authentication.ts';
 import { parseBodies } from './front/bodies.ts';
 import { limitConcurrency } from './front/capacity.ts';
 import { countUnsent } from './front/connections.ts';
+import { drainConnections } from './front/drain.ts';
 import { answerErrors, sendError } from './front/failures.ts';
 import { listener, MAX_HEADER_BYTES } from './front/listener.ts';
 import {
@@ -104,6 +105,7 @@ export async function buildServer(services: Services, options: ServerOptions): P
     serverFactory,
   }).withTypeProvider<TypeBoxTypeProvider>();
 
+  drainConnections(app);
   const routes = collectRoutes(app);
   recordRequests(app, record);
   answerErrors(app, services.log);

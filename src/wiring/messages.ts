@@ -14,9 +14,9 @@ export type Lasting =
   | { readonly about: 'operation_slot'; readonly operation: BoundedOperation; readonly accountId: AccountId }
   | { readonly about: 'lock'; readonly key: string };
 
-export type Question = Lasting | { readonly about: 'metrics' };
+export type Question = Lasting | { readonly about: 'metrics' } | { readonly about: 'listener' };
 
-/** A text for `metrics`; for what lasts, null means refused. */
+/** A text for `metrics`; for what lasts, null means refused; for `listener`, that no process listens any more. */
 export type Answered = string | null;
 
 export type ToSupervisor =

@@ -16,6 +16,8 @@ export interface Peers {
   readonly acquireTestSlot: AcquireTestSlot;
   readonly acquireSlot: AcquireSlot;
   readonly withLock: KeyedMutex;
+  /** Call after listening has stopped. Resolves once it has in all processes: they share the listener. */
+  listenerClosed(): Promise<void>;
   /** Of all processes together. */
   metricsText(own: Pick<ReturnType<typeof createMetrics>, 'text'>): Promise<string>;
 }
@@ -42,6 +44,7 @@ export function noPeers(config: Config): Peers {
       return slot;
     },
     withLock: keyedMutex(),
+    listenerClosed: async () => {},
     metricsText: (own) => own.text(),
   };
 }
@@ -77,6 +80,9 @@ export function peersThrough(tell: (message: ToSupervisor) => void): Peers & { o
     async withLock(key, work) {
       using _lock = await acquire({ about: 'lock', key });
       return await work();
+    },
+    async listenerClosed() {
+      await ask({ about: 'listener' }).answer;
     },
     async metricsText() {
       return (await ask({ about: 'metrics' }).answer) ?? '';

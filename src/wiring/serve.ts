@@ -21,6 +21,8 @@ import { claimMode, listenProblem, readTls, warnOfSandboxRules } from './start-u
 const SWEEP_MS = 10_000;
 const VALIDATE_MS = 2_000;
 const COUNT_MS = MINUTE_MS;
+/** Clients that send once a second learn from an answer, not from a reset, that their connection is closed. */
+const IDLE_MS = 1_500;
 
 type Services = Issuance & CallbackServices;
 
@@ -131,9 +133,12 @@ export async function listen(app: App, services: Services, config: Config): Prom
     url: publicUrl(),
     server: server.server,
     async close(drainMs) {
-      server.drain.isDraining = true;
+      server.drain.begin();
       await sleep(drainMs);
-      const deadline = setTimeout(() => server.server.closeAllConnections(), config.shutdownMs);
+      const deadline = setTimeout(server.drain.closeAll, config.shutdownMs);
+      server.drain.stopListening();
+      await app.peers.listenerClosed();
+      await server.drain.closeConnections(Math.min(drainMs, IDLE_MS));
       await server.close();
       clearTimeout(deadline);
     },

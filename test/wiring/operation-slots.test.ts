@@ -15,8 +15,9 @@ test('operations in flight count over all workers, and a worker that ends gives 
   function worker(member: number): Peers {
     const peers = peersThrough((message: ToSupervisor) => {
       if (message.kind === 'release') state.release(member, message.id);
-      if (message.kind !== 'ask' || message.question.about === 'metrics') return;
+      if (message.kind !== 'ask') return;
       const { id, question } = message;
+      if (question.about === 'metrics' || question.about === 'listener') return;
       state.acquire(member, id, question, (value) => peers.onAnswer({ kind: 'answer', id, value }));
     });
     return peers;

@@ -66,6 +66,8 @@ export interface Orders {
    * changed since it was read.
    */
   save(order: Order): Promise<void>;
+  /** Makes the customer's own id of an order usable for another one. */
+  releaseAlternative(accountId: AccountId, id: OrderId): Promise<void>;
 }
 
 /** What must still hold when a certificate is written down. */

@@ -236,5 +236,14 @@ export const ordersIn = (db: Db, engine: Engine): Orders => {
       const [saved] = await save(db, savedRow(order));
       if (!saved) throw new Refusal('service_busy', { retryAfterSeconds: 1 });
     },
+
+    async releaseAlternative(accountId, id) {
+      await db
+        .updateTable('certificate_order')
+        .set({ alternative_id: null })
+        .where('id', '=', id)
+        .where('account_id', '=', accountId)
+        .execute();
+    },
   };
 };
