@@ -20,7 +20,7 @@ import { addressCommands, checkAddresses, recordedAddresses } from './addresses.
 import { type App, openApp } from './app.ts';
 import type { Running } from './serve.ts';
 import { fewerWorkers, workersOf } from './shares.ts';
-import { requireNoForgottenStore, storeName } from './start-up.ts';
+import { requireNoForgottenStore, storeName, storeProblem } from './start-up.ts';
 import type { Supervised } from './supervisor.ts';
 
 const now = Date.now;
@@ -67,6 +67,8 @@ function contextFor(invocation: Invocation, environment: Record<string, string |
     const app = await openApp(config, { now, log: () => {}, mustExist });
     try {
       return await work(app, config);
+    } catch (error) {
+      throw storeProblem(error, config);
     } finally {
       await app.close();
     }
@@ -208,12 +210,14 @@ function contextFor(invocation: Invocation, environment: Record<string, string |
   };
 }
 
-/** Logs which store a service uses, once it has started. */
+/** Logs which store a service uses, once it has started; explains why it could not. */
 const noting =
-  <T>({ database }: Config, log: Log, start: () => Promise<T>) =>
+  <T>(config: Config, log: Log, start: () => Promise<T>) =>
   async (): Promise<T> => {
-    const running = await start();
-    log({ event: 'store', text: storeName(database) });
+    const running = await start().catch((error) => {
+      throw storeProblem(error, config);
+    });
+    log({ event: 'store', text: storeName(config.database) });
     return running;
   };
 

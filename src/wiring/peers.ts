@@ -14,6 +14,8 @@ import type { Answer, Answered, Lasting, Question, ToSupervisor } from './messag
 export interface Peers {
   readonly acquireTestSlot: AcquireTestSlot;
   readonly withLock: KeyedMutex;
+  /** Tells them that the database's files are damaged. */
+  reportDamage(): void;
   /** Of all processes together. */
   metricsText(own: Pick<ReturnType<typeof createMetrics>, 'text'>): Promise<string>;
 }
@@ -34,6 +36,7 @@ export function noPeers(config: Config): Peers {
       return slot;
     },
     withLock: keyedMutex(),
+    reportDamage() {},
     metricsText: (own) => own.text(),
   };
 }
@@ -65,6 +68,7 @@ export function peersThrough(tell: (message: ToSupervisor) => void): Peers & { o
       using _lock = await acquire({ about: 'lock', key });
       return await work();
     },
+    reportDamage: () => tell({ kind: 'damaged' }),
     async metricsText() {
       return (await ask({ about: 'metrics' }).answer) ?? '';
     },

@@ -61,6 +61,7 @@ export async function supervise(config: Config, { log }: ClockAndLog): Promise<S
   const slots = [background, ...http];
   const isAlive = (role: Role) => slots.some((slot) => slot.role === role && slot.worker?.isConnected());
   let isStopping = false;
+  let isDamaged = false;
 
   const tell = (worker: Worker | undefined, message: ToChild) => {
     // The channel may close at any time; what is lost is asked again, or found by the next poll.
@@ -71,6 +72,10 @@ export async function supervise(config: Config, { log }: ClockAndLog): Promise<S
     switch (message.kind) {
       case 'events_committed':
         tell(background.worker, { kind: 'wake' });
+        break;
+      case 'damaged':
+        isDamaged = true;
+        for (const slot of slots) tell(slot.worker, { kind: 'damaged' });
         break;
       case 'output_closed':
         onOutputClosed();
@@ -115,6 +120,7 @@ export async function supervise(config: Config, { log }: ClockAndLog): Promise<S
         readyAt = performance.now();
         log({ event: 'process_started', text: `${slot.name} is process ${worker.process.pid}` });
         resolve(message);
+        if (isDamaged) tell(worker, { kind: 'damaged' });
       }
       receive(worker, message);
     });
