@@ -65,6 +65,8 @@ const SANDBOX_FILES = [
   'reseal.db-wal',
   'reseal.db-shm',
   'reseal.db-turn',
+  'crl-numbers.db-journal',
+  'crl-numbers.db',
   'seal.key',
   ...Object.values(ROOT_FILES).flatMap((name) => [draftOf(name), name]),
   draftOf(FILE),

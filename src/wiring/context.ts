@@ -5,6 +5,7 @@ import { finished } from 'node:stream/promises';
 import { type ImportedIssuer, readImportedIssuer } from '../adapters/ca/imported-issuer.ts';
 import { checkFolder, checkSealKey, checkTls } from '../adapters/doctor/files.ts';
 import { checkProducts } from '../adapters/doctor/products.ts';
+import { checkServedNumbers } from '../adapters/doctor/published-crls.ts';
 import { checkResolver } from '../adapters/doctor/resolver.ts';
 import { checkSm2 } from '../adapters/doctor/sm2.ts';
 import { checkStore } from '../adapters/doctor/store.ts';
@@ -253,6 +254,7 @@ async function diagnose(load: (log: Log) => Config, report: (text: string) => vo
     const store = stores ?? (await checkStore(config.database, sealKeysOf(config.sealKey), now, products.longestDays));
     findings.push(...store);
     const isInUse = store.some(({ check }) => check === 'issuers');
+    if (isInUse) findings.push(...(await checkServedNumbers(config.database, config.dataDir)));
     if (isInUse) findings.push(await checkAddresses(config));
   }
   return [...findings, await checkResolver(config.dnsServers)];

@@ -114,7 +114,7 @@ export async function listen(app: App, services: Services, config: Config): Prom
       logsProbes: config.logsProbes,
     },
   );
-  await services.crls.makeDue();
+  for (const text of await services.crls.takeUp()) app.log({ event: 'warning', text });
   const { host, port } = config;
   await server.listen({ host, port }).catch((error) => {
     throw listenProblem(error, host, port);
