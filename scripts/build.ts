@@ -1,5 +1,7 @@
 // Writes dist/: src/ without its types. A package needs it because Node does not strip types below node_modules. Positions
-// stay the same, so that stack traces name the lines of the sources. Run by npm pack; a checkout runs src/ itself.
+// stay the same, so that stack traces name the lines of the sources. Also writes what else a package has: the locked versions,
+// and an SBOM of them. Run by npm pack; a checkout runs src/ itself.
+import { execFileSync } from 'node:child_process';
 import { cpSync, globSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { stripTypeScriptTypes } from 'node:module';
 import { dirname, join } from 'node:path';
@@ -22,3 +24,17 @@ for (const file of globSync('**/*.*', { cwd: SRC })) {
 }
 // Locks the versions of all dependencies for whoever installs the package, as npm ci does in a checkout.
 cpSync(join(ROOT, 'package-lock.json'), join(ROOT, 'npm-shrinkwrap.json'));
+
+/** CycloneDX, from the lock file: every package of every platform with its digest. */
+const SBOM = ['sbom', '--package-lock-only', '--omit=dev', '--sbom-format=cyclonedx', '--sbom-type=application'];
+const npm = process.env.npm_execpath;
+const sbom = JSON.parse(
+  npm
+    ? execFileSync(process.execPath, [npm, ...SBOM], { cwd: ROOT, encoding: 'utf8' })
+    : execFileSync('npm', SBOM, { cwd: ROOT, encoding: 'utf8' }),
+);
+// npm names the folder. Without time and serial number the same sources give the same package.
+sbom.metadata.component.name = 'reseal';
+delete sbom.serialNumber;
+delete sbom.metadata.timestamp;
+writeFileSync(join(ROOT, 'sbom.cdx.json'), `${JSON.stringify(sbom, null, 2)}\n`);

@@ -7,6 +7,7 @@ import { checkFolder, checkSealKey, checkTls } from '../adapters/doctor/files.ts
 import { checkProducts } from '../adapters/doctor/products.ts';
 import { checkServedNumbers } from '../adapters/doctor/published-crls.ts';
 import { checkResolver } from '../adapters/doctor/resolver.ts';
+import { checkRuntime } from '../adapters/doctor/runtime.ts';
 import { checkSm2 } from '../adapters/doctor/sm2.ts';
 import { checkStore } from '../adapters/doctor/store.ts';
 import { sealKeysOf } from '../adapters/seal/seal-check.ts';
@@ -16,7 +17,7 @@ import { type Config, type Environment, readConfig } from '../config/config.ts';
 import { readEnvFile } from '../config/env-file.ts';
 import { errorLine, type Log, logTo } from '../kernel/log.ts';
 import { type Diagnostic, EXIT, Problem } from '../kernel/problem.ts';
-import { announcement } from '../sandbox/announce.ts';
+import { announcement, exposure } from '../sandbox/announce.ts';
 import { addressCommands, checkAddresses, recordedAddresses } from './addresses.ts';
 import { type App, openApp } from './app.ts';
 import type { Running } from './serve.ts';
@@ -172,6 +173,9 @@ function contextFor(invocation: Invocation, environment: Record<string, string |
         const start = () => serveSandbox({ ...load(log), workers: 0 }, { now, log });
         const running = await noting(config, log, start)();
         process.stdout.write(`${hints(announcement(running.sandbox, running.file, running.csrs))}\n`);
+        // Last, where it is seen, and on stderr, where a redirected log does not hide it.
+        const warning = exposure(config.host);
+        if (warning) process.stderr.write(`\n${warning}\n`);
         return running;
       });
     },
@@ -246,8 +250,7 @@ async function diagnose(load: (log: Log) => Config, report: (text: string) => vo
   }
   const products = checkProducts(config.productsFile);
   const files = [checkFolder(config.dataDir), checkSealKey(config.sealKey), checkTls(config.tls, now())];
-  const runtime = { check: 'runtime', state: 'ok', text: `Node ${process.versions.node}` } as const;
-  findings.push(products.diagnostic, runtime, checkSm2(), ...files);
+  findings.push(products.diagnostic, await checkRuntime(), checkSm2(), ...files);
   // With a problem in the files, opening the store would only report it again.
   if (files.every(({ state }) => state !== 'problem')) {
     const stores = await forgottenStore(config);
