@@ -10,8 +10,11 @@ import { kill } from './kill.ts';
 import { ocspFuzz } from './ocsp-fuzz.ts';
 import { packageInstall } from './package.ts';
 import { reissueKill } from './reissue-kill.ts';
+import { runtimes } from './runtimes.ts';
+import { sandboxKill } from './sandbox-kill.ts';
 import { sealKill } from './seal-kill.ts';
 import { storeCopy } from './store-copy.ts';
+import { storeFaults } from './store-faults.ts';
 
 const CAMPAIGNS: Readonly<Record<string, Campaign>> = {
   kill,
@@ -25,6 +28,9 @@ const CAMPAIGNS: Readonly<Record<string, Campaign>> = {
   'seal-kill': sealKill,
   'store-copy': storeCopy,
   package: packageInstall,
+  runtimes,
+  'sandbox-kill': sandboxKill,
+  'store-faults': storeFaults,
 };
 
 const EXIT = { ok: 0, broken: 1, usage: 2 } as const;

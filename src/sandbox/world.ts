@@ -31,7 +31,6 @@ const LOCK_FOLDER = '.sandbox-world';
 const LOCK_MS = 10_000;
 const RETRY_MS = 20;
 const MAX_REASON = 200;
-const NOTHING = /^[\0\s]*$/;
 
 /** Returns undefined while another process holds the lock. */
 export type LockFolder = (folder: string) => { release(): void } | undefined;
@@ -81,9 +80,7 @@ export function readWorld(folder: string): SandboxWorld {
     // Reading a FIFO would block.
     if (!stat.isFile()) throw new Error('it is not a file');
     if (stat.size > MAX_WORLD_BYTES) throw new Error(`it has more than ${MAX_WORLD_BYTES} bytes`);
-    const text = readFileSync(file, 'utf8');
-    // What a power loss leaves of a file that was not synced: there is nothing in it to lose.
-    return NOTHING.test(text) ? EMPTY_WORLD : parseWorld(text);
+    return parseWorld(readFileSync(file, 'utf8'));
   } catch (error) {
     // Replaces the remedy of a caught Problem, which is about command-line arguments.
     throw new Problem(

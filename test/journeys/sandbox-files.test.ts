@@ -6,8 +6,9 @@ import { test } from 'node:test';
 import { readConfig } from '../../src/config/config.ts';
 import { replaceFile } from '../../src/kernel/durable-file.ts';
 import type { LogLine } from '../../src/kernel/log.ts';
+import { exposure } from '../../src/sandbox/announce.ts';
 import { readSandboxFile } from '../../src/sandbox/folder.ts';
-import { readWorld, WORLD_FILE } from '../../src/sandbox/world.ts';
+import { WORLD_FILE } from '../../src/sandbox/world.ts';
 import { serveSandbox } from '../../src/wiring/sandbox.ts';
 import { newFolder } from '../support/app.ts';
 import { rule } from '../support/contract.ts';
@@ -28,13 +29,15 @@ async function start(folder: string, extra: Record<string, string> = {}) {
 const keysOf = ({ accounts }: { accounts: readonly { id: string; credentials: unknown }[] }) =>
   accounts.map(({ id, credentials }) => [id, credentials]);
 
+/** Seeded once, and started again by the tests. */
+const folder = newFolder();
+const file = join(folder, FILE);
+const { sandbox: first, lines: firstLines } = await (async () => {
+  await using running = await start(folder);
+  return running;
+})();
+
 rule('ops 46', 'the next start of the sandbox writes it anew, with the same accounts and keys', async () => {
-  const folder = newFolder();
-  const file = join(folder, FILE);
-  const first = await (async () => {
-    await using running = await start(folder);
-    return running.sandbox;
-  })();
   const whole = readFileSync(file);
   // Every length of the first and last bytes, and some in between; zeros are what some file systems leave.
   const lengths = [...Array(40).keys(), ...[0.2, 0.5, 0.8].map((part) => Math.floor(whole.length * part))];
@@ -59,22 +62,17 @@ rule('ops 46', 'the next start of the sandbox writes it anew, with the same acco
   assert.deepEqual([existsSync(`${file}.draft`), statSync(file).mode & 0o777], [false, 0o600]);
 });
 
-test('records that were never written are none; a part of them is said, and not overwritten', async () => {
-  const folder = newFolder();
-  const settings = { RESEAL_DATA_DIR: folder };
-  const file = join(folder, WORLD_FILE);
-  const set = (name: string) => reseal(['sandbox', 'dns', 'set', name, 'A', '192.0.2.1'], settings);
+test('a part of the records is said, at every length, and not overwritten', async () => {
+  const own = newFolder();
+  const world = join(own, WORLD_FILE);
+  const set = (name: string) => reseal(['sandbox', 'dns', 'set', name, 'A', '192.0.2.1'], { RESEAL_DATA_DIR: own });
   assert.equal((await set('a.example')).code, 0);
-  const whole = readFileSync(file);
-  for (const bytes of [Buffer.alloc(0), Buffer.alloc(whole.length)]) {
-    writeFileSync(file, bytes);
-    assert.deepEqual(readWorld(folder), { dns: [], http: [] });
-  }
-  for (let length = 1; length < whole.length - 1; length += 7) {
-    writeFileSync(file, whole.subarray(0, length));
+  const whole = readFileSync(world);
+  for (let length = 0; length < whole.length - 1; length += 7) {
+    writeFileSync(world, whole.subarray(0, length));
     const { code, err } = await set('b.example');
     assert.deepEqual([code, /cannot be used.*\nWhat to do: Correct it, or delete it/.test(err)], [3, true], err);
-    assert.equal(readFileSync(file).length, length);
+    assert.equal(readFileSync(world).length, length);
   }
 });
 
@@ -87,13 +85,10 @@ test('a file is replaced as a whole, and privately', () => {
 });
 
 rule('ops 45', 'on an address other than loopback warns, in the log', async () => {
-  const warnings = async (host: string) => {
-    await using running = await start(newFolder(), { RESEAL_HOST: host });
-    return running.lines.flatMap((line) => (line.event === 'warning' ? [line.text] : []));
-  };
-  assert.match(
-    (await warnings('0.0.0.0')).join('\n'),
-    /^WARNING This sandbox listens on 0\.0\.0\.0, where other machines may reach it/m,
-  );
-  assert.doesNotMatch((await warnings('127.0.0.1')).join('\n'), /other machines may reach it/);
+  const warning = /^WARNING This sandbox listens on 0\.0\.0\.0, where other machines may reach it/;
+  const isWarned = (lines: readonly LogLine[]) => lines.some((line) => 'text' in line && warning.test(line.text));
+  await using exposed = await start(folder, { RESEAL_HOST: '0.0.0.0' });
+  assert.deepEqual([isWarned(exposed.lines), isWarned(firstLines)], [true, false]);
+  for (const host of ['127.0.0.1', '127.1.2.3', '::1', 'localhost']) assert.equal(exposure(host), undefined, host);
+  for (const host of ['::', '192.0.2.1', 'host.example']) assert.match(exposure(host) ?? '', /plain text/, host);
 });
