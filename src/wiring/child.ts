@@ -12,7 +12,7 @@ import type { Role, ToChild, ToSupervisor } from './messages.ts';
 import { peersThrough } from './peers.ts';
 import { keepUpToDate, listen, type Opened, openService, runBackground } from './serve.ts';
 import { shareOf } from './shares.ts';
-import { storeProblem } from './start-up.ts';
+import { startProblem } from './start-up.ts';
 
 interface Part {
   readonly address: string;
@@ -102,7 +102,7 @@ try {
   };
   tell({ kind: 'ready', address, url });
 } catch (error) {
-  const found = storeProblem(error, config);
+  const found = await startProblem(error, config);
   const problem =
     found instanceof Problem
       ? found

@@ -22,7 +22,7 @@ import { addressCommands, checkAddresses, recordedAddresses } from './addresses.
 import { type App, openApp } from './app.ts';
 import type { Running } from './serve.ts';
 import { fewerWorkers, workersOf } from './shares.ts';
-import { requireNoForgottenStore, storeName, storeProblem } from './start-up.ts';
+import { requireNoForgottenStore, startProblem, storeName, storeProblem } from './start-up.ts';
 import type { Supervised } from './supervisor.ts';
 
 const now = Date.now;
@@ -219,8 +219,8 @@ function contextFor(invocation: Invocation, environment: Record<string, string |
 const noting =
   <T>(config: Config, log: Log, start: () => Promise<T>) =>
   async (): Promise<T> => {
-    const running = await start().catch((error) => {
-      throw storeProblem(error, config);
+    const running = await start().catch(async (error) => {
+      throw await startProblem(error, config);
     });
     log({ event: 'store', text: storeName(config.database) });
     return running;

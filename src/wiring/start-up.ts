@@ -3,10 +3,11 @@
 import { existsSync, mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createSecureContext } from 'node:tls';
+import { SealBroken } from '../adapters/seal/seal.ts';
 import { lockFolder } from '../adapters/store/engine/folder-lock.ts';
 import { isPostgresDamage } from '../adapters/store/engine/postgres.ts';
 import { isSqliteDamage } from '../adapters/store/engine/sqlite-errors.ts';
-import { type DatabaseLocation, isInUse, pendingMigrationsAt } from '../adapters/store/store.ts';
+import { type DatabaseLocation, isInUse, pendingMigrationsAt, quickFaultsAt } from '../adapters/store/store.ts';
 import type { Config } from '../config/config.ts';
 import { Refusal } from '../domain/errors.ts';
 import type { Store } from '../domain/store.ts';
@@ -80,17 +81,12 @@ export function storeProblem(error: unknown, { database, dataDir }: Config): unk
       { cause: error },
     );
   }
+  // The keys were confirmed before: it is not the key that is wrong.
+  if (error instanceof SealBroken) return damaged(database, error.message, error);
   if (!(error instanceof Refusal && error.code === 'service_busy' && error.cause instanceof Error)) return error;
   const { cause } = error;
-  const name = database.kind === 'sqlite' ? `the database ${database.file}` : `PostgreSQL at ${hostOf(database.url)}`;
-  if (isSqliteDamage(cause) || isPostgresDamage(cause)) {
-    return new Problem(
-      EXIT.store,
-      `${name} is damaged: ${cause.message}`,
-      'Keep a copy of its files, then restore the last backup into an empty place: reseal restore FILE --crl … . What is damaged: reseal doctor',
-      { cause },
-    );
-  }
+  if (isSqliteDamage(cause) || isPostgresDamage(cause)) return damaged(database, cause.message, cause);
+  const name = serverName(database);
   return new Problem(
     EXIT.store,
     `${name} cannot be used: ${cause.message || codeOf(cause)}`,
@@ -101,7 +97,26 @@ export function storeProblem(error: unknown, { database, dataDir }: Config): unk
   );
 }
 
-const hostOf = (url: string): string => new URL(url).host;
+/** As storeProblem, after a start that failed. What looks like a bug may be damage that the database has not noticed. */
+export async function startProblem(error: unknown, config: Config): Promise<unknown> {
+  const found = storeProblem(error, config);
+  if (found instanceof Problem || found instanceof Refusal) return found;
+  // Looking at a database that is not there would create it.
+  if (config.database.kind === 'sqlite' && !existsSync(config.database.file)) return found;
+  const [fault] = await quickFaultsAt(config.database).catch(() => []);
+  return fault === undefined ? found : damaged(config.database, fault, error);
+}
+
+const damaged = (database: DatabaseLocation, fault: string, cause: unknown): Problem =>
+  new Problem(
+    EXIT.store,
+    `${serverName(database)} is damaged: ${fault}`,
+    'Keep a copy of its files, then restore the last backup into an empty place: reseal restore FILE --crl … . What is damaged: reseal doctor',
+    { cause },
+  );
+
+const serverName = (database: DatabaseLocation): string =>
+  database.kind === 'sqlite' ? `the database ${database.file}` : `PostgreSQL at ${new URL(database.url).host}`;
 
 /** Throws a Problem for an empty PostgreSQL beside a populated embedded database: it would become a new authority. */
 export async function requireNoForgottenStore({ database, dataDir }: Config): Promise<void> {

@@ -154,6 +154,17 @@ export async function pendingMigrationsAt(location: DatabaseLocation): Promise<n
   }
 }
 
+/** What is damaged in the files of the database, as far as that is found without holding up a service. */
+export async function quickFaultsAt(location: DatabaseLocation): Promise<string[]> {
+  const engine = engineAt(location);
+  const db = openEngine(engine, () => {});
+  try {
+    return await engine.quickFaults(db);
+  } finally {
+    await db.destroy();
+  }
+}
+
 const repositoriesIn = (db: Db, sealer: Sealer, engine: Engine, onEvents: () => void): Repositories => ({
   accounts: accountsIn(db),
   credentials: credentialsIn(db),
