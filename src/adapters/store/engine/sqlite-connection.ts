@@ -81,11 +81,9 @@ export class SqliteConnection {
   requireRoom(): void {
     if (this.#untilWalCheck-- > 0) return;
     this.#untilWalCheck = 0;
-    const bytes = walBytesOf(this.#file);
-    if (bytes > this.#walLimitBytes && !this.#truncateWal()) {
-      throw Object.assign(new Error(`the WAL has ${mebibytes(bytes)} MiB, because a reader keeps an old snapshot`), {
-        errcode: PRIMARY_CODES.full,
-      });
+    if (walBytesOf(this.#file) > this.#walLimitBytes && !this.#truncateWal()) {
+      const text = 'the WAL is beyond RESEAL_WAL_LIMIT_MIB, because a reader keeps an old snapshot';
+      throw Object.assign(new Error(text), { errcode: PRIMARY_CODES.full });
     }
     this.#untilWalCheck = WAL_CHECK_EVERY;
   }
@@ -145,5 +143,3 @@ export class SqliteConnection {
 }
 
 export const walBytesOf = (file: string): number => statSync(`${file}-wal`, { throwIfNoEntry: false })?.size ?? 0;
-
-const mebibytes = (bytes: number): number => Math.round(bytes / 1024 / 1024);
