@@ -88,5 +88,5 @@ export const exposure = (host: string): string | undefined =>
   isLoopback(host)
     ? undefined
     : `!!! WARNING !!! This sandbox listens on ${host}, where other machines may reach it.
-!!! Its keys are demo data in plain text, it issues without real domain validation, and it has no TLS of its own.
+!!! Its keys are in plain text in its data folder, and it issues without real domain validation.
 !!! Unset RESEAL_HOST to keep it on this machine, or run a real service: reseal serve`;

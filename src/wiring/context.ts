@@ -175,7 +175,7 @@ function contextFor(invocation: Invocation, environment: Record<string, string |
         process.stdout.write(`${hints(announcement(running.sandbox, running.file, running.csrs))}\n`);
         // Last, where it is seen, and on stderr, where a redirected log does not hide it.
         const warning = exposure(config.host);
-        if (warning) process.stderr.write(`\n${warning}\n`);
+        if (warning) process.stderr.write(`\n${hints(warning)}\n`);
         return running;
       });
     },
