@@ -13,8 +13,8 @@ import type { CertificateRef, CrlHead, OcspResponder, PublishCrls } from '../dom
 import { keyedMutex } from '../kernel/concurrency.ts';
 import { type ChangeRevocation, changeRevocation } from '../usecases/revocation/change-revocation.ts';
 import { type InterruptedIssuances, interruptedIssuances } from '../usecases/revocation/interrupted-issuances.ts';
-import { type RevokeCertificate, revokeCertificate } from '../usecases/revocation/revoke-certificate.ts';
-import { type RevokeKey, revokeKey } from '../usecases/revocation/revoke-key.ts';
+import type { RevokeCertificate } from '../usecases/revocation/revoke-certificate.ts';
+import { type RevokeKey, revokeKey, revokeOnRequest } from '../usecases/revocation/revoke-key.ts';
 import { runDueRevocations } from '../usecases/revocation/run-due-revocations.ts';
 import type { App } from './app.ts';
 import { type Chore, logUnexpected } from './background.ts';
@@ -82,7 +82,7 @@ export function openRevocation(
     closeFiles: () => served.close(),
     publishCrls,
     crls,
-    revoke: revokeCertificate(tools),
+    revoke: revokeOnRequest(tools),
     changeRevocation: changeRevocation(tools),
     revokeKey: revokeKey(tools),
     interrupted: interruptedIssuances(tools),

@@ -90,7 +90,7 @@ const rollbackLine = async (folder: string, environment: Record<string, string>)
 };
 
 for (const name of ['sqlite', 'postgresql'] as const) {
-  rule('revocation 21', 'no CRL is served with a lower number than before', async () => {
+  rule('ops 47', 'no CRL is served with a lower number than before', async () => {
     const { environment, newFolder: folderFor, snapshot } = name === 'sqlite' ? sqlite : await onPostgres();
     const folder = await folderFor();
     const noon = Date.now();
@@ -130,7 +130,7 @@ for (const name of ['sqlite', 'postgresql'] as const) {
   });
 }
 
-rule('revocation 22', 'is served as it is, and not at all if a newer one was served before', async () => {
+rule('ops 48', 'is served as it is, and not at all if a newer one was served before', async () => {
   const folder = await newUsedFolder();
   const now = Date.now();
   const setUp = await started(folder, {}, now);
