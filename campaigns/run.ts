@@ -12,9 +12,12 @@ import { ocspFuzz } from './ocsp-fuzz.ts';
 import { packageInstall } from './package.ts';
 import { placingKill } from './placing-kill.ts';
 import { reissueKill } from './reissue-kill.ts';
+import { runtimes } from './runtimes.ts';
+import { sandboxKill } from './sandbox-kill.ts';
 import { sealKill } from './seal-kill.ts';
 import { rollingRestart, shutdown } from './shutdown.ts';
 import { storeCopy } from './store-copy.ts';
+import { storeFaults } from './store-faults.ts';
 import { strangers } from './strangers.ts';
 
 const CAMPAIGNS: Readonly<Record<string, Campaign>> = {
@@ -34,6 +37,9 @@ const CAMPAIGNS: Readonly<Record<string, Campaign>> = {
   'store-copy': storeCopy,
   package: packageInstall,
   strangers,
+  runtimes,
+  'sandbox-kill': sandboxKill,
+  'store-faults': storeFaults,
 };
 
 const EXIT = { ok: 0, broken: 1, usage: 2 } as const;

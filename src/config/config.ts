@@ -19,7 +19,9 @@ export type Config = Readonly<{
   publicUrl: string | undefined;
   /** As the environment has them; `used` is what the fields of `validation` and `authority` hold. */
   addresses: AddressRecord;
-  database: { kind: 'sqlite'; file: string } | { kind: 'postgresql'; url: string; maxConnections: number };
+  database:
+    | { kind: 'sqlite'; file: string; walLimitBytes: number }
+    | { kind: 'postgresql'; url: string; maxConnections: number };
   sealKey: { kind: 'text'; text: string } | { kind: 'file'; file: string };
   tls: { certFile: string; keyFile: string } | undefined;
   trustedProxies: readonly string[];
@@ -108,7 +110,11 @@ function configFrom(v: Values): Config {
     addresses,
     database: Object.freeze(
       v.RESEAL_DATABASE_URL === undefined
-        ? { kind: 'sqlite', file: join(dataDir, 'reseal.db') }
+        ? {
+            kind: 'sqlite',
+            file: join(dataDir, 'reseal.db'),
+            walLimitBytes: v.RESEAL_WAL_LIMIT_MIB * 1024 * 1024,
+          }
         : { kind: 'postgresql', url: v.RESEAL_DATABASE_URL, maxConnections: v.RESEAL_DATABASE_CONNECTIONS },
     ),
     sealKey: Object.freeze(

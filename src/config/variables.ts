@@ -36,6 +36,13 @@ export const VARIABLES = {
   ),
   // Ten leave room for several instances on a small PostgreSQL (100 connections).
   RESEAL_DATABASE_CONNECTIONS: integer('connections to PostgreSQL at most', 10, 1, 500),
+  // While a long reader, such as a backup, keeps its snapshot, the log of the embedded database can only grow.
+  RESEAL_WAL_LIMIT_MIB: integer(
+    'size of the embedded database’s WAL at which writes are refused',
+    1_024,
+    64,
+    1_048_576,
+  ),
   RESEAL_SEAL_KEY: optional('seal key instead of a file', '"$(openssl rand -base64 32)"', sealKeyText),
   RESEAL_SEAL_KEY_FILE: optional('file of the seal key', '/run/secrets/reseal-seal.key', anyText),
   RESEAL_TLS_CERT_FILE: optional('serve HTTPS with this certificate chain', '/etc/reseal/tls.pem', anyText),

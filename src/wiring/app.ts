@@ -39,6 +39,8 @@ export interface App extends AppServices {
   readonly access: ManageAccess;
   readonly store: OpenStore;
   readonly peers: Peers;
+  /** The database's files are damaged: /readyz fails until the service is started again. */
+  readonly noteDamage: () => void;
   close(): Promise<void>;
 }
 
@@ -55,12 +57,22 @@ export async function openApp(config: Config, surroundings: Surroundings): Promi
     if (line.event === 'error') metrics.faulted(line.chore ?? 'request');
     bounded(line);
   };
+  let isDamaged = false;
+  const noteDamage = () => {
+    if (isDamaged) return;
+    isDamaged = true;
+    metrics.storeDamaged();
+    log({ event: 'store_damaged', text: DAMAGED });
+  };
   const { sealer, problemOf } = openSealer(config.sealKey);
   const store = await openStore(config.database, sealer, now, {
     onCommit: metrics.storeCommitted,
-    onUnavailable(error) {
+    onUnavailable(error, isDamage) {
       metrics.storeUnavailable();
-      log({ event: 'store_unavailable', text: mask(error instanceof Error ? error.message : String(error)) });
+      log({ event: 'store_unavailable', text: mask(textOf(error)) });
+      if (!isDamage || isDamaged) return;
+      noteDamage();
+      peers.reportDamage();
     },
   }).catch((error) => {
     throw storeProblem(error, config);
@@ -85,15 +97,25 @@ export async function openApp(config: Config, surroundings: Surroundings): Promi
     authenticate: authenticateCaller(store, now),
     changeAccount: changeAccount(store, now, newId),
     listAudit: (accountId, page) => store.audit.listOf(accountId, page),
-    checkReady: readinessOf(store, log),
+    noteDamage,
+    checkReady: readinessOf(store, log, () => isDamaged),
     close: () => store.close(),
   };
 }
 
+const DAMAGED =
+  'the files of the database are damaged. Stop the service, keep a copy of them, and restore the last backup: reseal restore FILE --crl …';
+
+/** Errors of several attempts to connect have no message of their own. */
+const textOf = (error: unknown): string =>
+  error instanceof Error ? error.message || String((error as NodeJS.ErrnoException).code) : String(error);
+
 /** A value without a key is a part of the service that fails, however well the rest works; each such state is logged once. */
-function readinessOf(store: OpenStore, log: Log): () => Promise<void> {
+function readinessOf(store: OpenStore, log: Log, isDamaged: () => boolean): () => Promise<void> {
   let reported = '';
   return async () => {
+    // Whatever else still works: rows on damaged pages are lost, or wrong.
+    if (isDamaged()) throw new Refusal('service_busy', { retryAfterSeconds: 1 });
     await store.probeWrite();
     try {
       await store.sealing.requireKeys();

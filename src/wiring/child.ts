@@ -13,6 +13,7 @@ import type { Role, ToChild, ToSupervisor } from './messages.ts';
 import { peersThrough } from './peers.ts';
 import { keepUpToDate, listen, type Opened, openService, runBackground } from './serve.ts';
 import { shareOf } from './shares.ts';
+import { startProblem } from './start-up.ts';
 
 interface Part {
   readonly address: string;
@@ -31,6 +32,7 @@ const log = logTo(process.stdout, { format: config.logFormat ?? 'json', process:
 const peers = peersThrough(tell);
 /** Until the service is open there is nothing to wake, to show or to finish. */
 let wake = () => {};
+let noteDamage = () => {};
 let metrics = async (): Promise<MetricValues> => [];
 let stop = async (_drainMs: number): Promise<void> => process.exit(EXIT.ok);
 
@@ -83,6 +85,9 @@ process.on('message', (message: ToChild) => {
     case 'wake':
       wake();
       break;
+    case 'damaged':
+      noteDamage();
+      break;
     case 'stop':
       void stop(message.drainMs);
       break;
@@ -94,6 +99,7 @@ process.on('message', (message: ToChild) => {
 try {
   const opened = await openService(config, { now, log, peers });
   metrics = opened.app.metrics.values;
+  noteDamage = opened.app.noteDamage;
   const instance = await announceInstance(opened.app);
   const { address, url, stop: stopPart } = await PARTS[role](opened);
   stop = async (drainMs) => {
@@ -104,9 +110,10 @@ try {
   };
   tell({ kind: 'ready', address, url });
 } catch (error) {
+  const found = await startProblem(error, config);
   const problem =
-    error instanceof Problem
-      ? error
+    found instanceof Problem
+      ? found
       : new Problem(EXIT.bug, String((error as Error).stack ?? error), 'This is a bug, please report it.');
   const { exitCode, message, remedy } = problem;
   process.send?.({ kind: 'failed', exitCode, message, remedy } satisfies ToSupervisor, () => process.exit(exitCode));

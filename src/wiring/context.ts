@@ -5,7 +5,9 @@ import { finished } from 'node:stream/promises';
 import { type ImportedIssuer, readImportedIssuer } from '../adapters/ca/imported-issuer.ts';
 import { checkFolder, checkSealKey, checkTls } from '../adapters/doctor/files.ts';
 import { checkProducts } from '../adapters/doctor/products.ts';
+import { checkServedNumbers } from '../adapters/doctor/published-crls.ts';
 import { checkResolver } from '../adapters/doctor/resolver.ts';
+import { checkRuntime } from '../adapters/doctor/runtime.ts';
 import { checkSm2 } from '../adapters/doctor/sm2.ts';
 import { checkStore } from '../adapters/doctor/store.ts';
 import { sealKeysOf } from '../adapters/seal/seal-check.ts';
@@ -15,12 +17,12 @@ import { type Config, type Environment, readConfig } from '../config/config.ts';
 import { readEnvFile } from '../config/env-file.ts';
 import { errorLine, type Log, logTo } from '../kernel/log.ts';
 import { type Diagnostic, EXIT, Problem } from '../kernel/problem.ts';
-import { announcement } from '../sandbox/announce.ts';
+import { announcement, exposure } from '../sandbox/announce.ts';
 import { addressCommands, checkAddresses, recordedAddresses } from './addresses.ts';
 import { type App, openApp } from './app.ts';
 import type { Running } from './serve.ts';
 import { fewerWorkers, workersOf } from './shares.ts';
-import { requireNoForgottenStore, storeName } from './start-up.ts';
+import { requireNoForgottenStore, startProblem, storeName, storeProblem } from './start-up.ts';
 import type { Supervised } from './supervisor.ts';
 
 const now = Date.now;
@@ -67,6 +69,8 @@ function contextFor(invocation: Invocation, environment: Record<string, string |
     const app = await openApp(config, { now, log: () => {}, mustExist });
     try {
       return await work(app, config);
+    } catch (error) {
+      throw storeProblem(error, config);
     } finally {
       await app.close();
     }
@@ -171,6 +175,9 @@ function contextFor(invocation: Invocation, environment: Record<string, string |
       const announced = async () => {
         const running = await start();
         process.stdout.write(`${hints(announcement(running.sandbox, running.file, running.csrs))}\n`);
+        // Last, where it is seen, and on stderr, where a redirected log does not hide it.
+        const warning = exposure(config.host);
+        if (warning) process.stderr.write(`\n${hints(warning)}\n`);
         return running;
       };
       await untilSignal(log, announced, SANDBOX_DRAIN_MS);
@@ -211,12 +218,14 @@ function contextFor(invocation: Invocation, environment: Record<string, string |
   };
 }
 
-/** Logs which store a service uses, once it has started. */
+/** Logs which store a service uses, once it has started; explains why it could not. */
 const noting =
-  <T>({ database }: Config, log: Log, start: () => Promise<T>) =>
+  <T>(config: Config, log: Log, start: () => Promise<T>) =>
   async (): Promise<T> => {
-    const running = await start();
-    log({ event: 'store', text: storeName(database) });
+    const running = await start().catch(async (error) => {
+      throw await startProblem(error, config);
+    });
+    log({ event: 'store', text: storeName(config.database) });
     return running;
   };
 
@@ -244,14 +253,14 @@ async function diagnose(load: (log: Log) => Config, report: (text: string) => vo
   }
   const products = checkProducts(config.productsFile);
   const files = [checkFolder(config.dataDir), checkSealKey(config.sealKey), checkTls(config.tls, now())];
-  const runtime = { check: 'runtime', state: 'ok', text: `Node ${process.versions.node}` } as const;
-  findings.push(products.diagnostic, runtime, checkSm2(), ...files);
+  findings.push(products.diagnostic, await checkRuntime(), checkSm2(), ...files);
   // With a problem in the files, opening the store would only report it again.
   if (files.every(({ state }) => state !== 'problem')) {
     const stores = await forgottenStore(config);
     const store = stores ?? (await checkStore(config.database, sealKeysOf(config.sealKey), now, products.longestDays));
     findings.push(...store);
     const isInUse = store.some(({ check }) => check === 'issuers');
+    if (isInUse) findings.push(...(await checkServedNumbers(config.database, config.dataDir)));
     if (isInUse) findings.push(await checkAddresses(config));
   }
   return [...findings, await checkResolver(config.dnsServers)];

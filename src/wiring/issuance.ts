@@ -87,9 +87,9 @@ export async function openIssuance(
     log({ event: 'issuers_changed', text: statesOf(issuers) });
   }
   await store.pkiAddresses.remember(config.authority.pkiUrl, now());
-  const { publishCrls, ...revocation } = openRevocation(
+  const { publishCrls, closeFiles, ...revocation } = openRevocation(
     { store, newId, log, metrics },
-    { products, issuers: () => issuers, keyTypes, now },
+    { products, issuers: () => issuers, keyTypes, now, dataDir: config.dataDir },
   );
   // The processes of one service share the cores.
   const pool = workerPool({
@@ -139,7 +139,10 @@ export async function openIssuance(
     cloudKeys: useCloudKey({ ...tools, randomBytes, withKeyLock: peers.withLock }),
     digestOf: (text) => createHmac('sha256', digestSecret).update('request body ').update(text).digest('hex'),
     takeUpIssuers,
-    close: () => pool.close(),
+    async close() {
+      closeFiles();
+      await pool.close();
+    },
     async sweep() {
       const voided = await voidLostIssuances(store, now, newId);
       if (voided > 0)

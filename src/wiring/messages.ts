@@ -25,6 +25,8 @@ export type ToSupervisor =
   | { readonly kind: 'failed'; readonly exitCode: ExitCode; readonly message: string; readonly remedy: string }
   | { readonly kind: 'events_committed' }
   | { readonly kind: 'output_closed' }
+  /** The process has met damage in the database's files. */
+  | { readonly kind: 'damaged' }
   | { readonly kind: 'ask'; readonly id: number; readonly question: Question }
   | { readonly kind: 'release'; readonly id: number }
   | { readonly kind: 'metrics'; readonly id: number; readonly values: MetricValues };
@@ -38,5 +40,7 @@ export interface Answer {
 export type ToChild =
   | Answer
   | { readonly kind: 'wake' }
+  /** Another process has met damage in the database's files. */
+  | { readonly kind: 'damaged' }
   | { readonly kind: 'stop'; readonly drainMs: number }
   | { readonly kind: 'metrics'; readonly id: number };

@@ -18,6 +18,8 @@ export interface Peers {
   readonly withLock: KeyedMutex;
   /** Call after listening has stopped. Resolves once it has in all processes: they share the listener. */
   listenerClosed(): Promise<void>;
+  /** Tells them that the database's files are damaged. */
+  reportDamage(): void;
   /** Of all processes together. */
   metricsText(own: Pick<ReturnType<typeof createMetrics>, 'text'>): Promise<string>;
 }
@@ -45,6 +47,7 @@ export function noPeers(config: Config): Peers {
     },
     withLock: keyedMutex(),
     listenerClosed: async () => {},
+    reportDamage() {},
     metricsText: (own) => own.text(),
   };
 }
@@ -84,6 +87,7 @@ export function peersThrough(tell: (message: ToSupervisor) => void): Peers & { o
     async listenerClosed() {
       await ask({ about: 'listener' }).answer;
     },
+    reportDamage: () => tell({ kind: 'damaged' }),
     async metricsText() {
       return (await ask({ about: 'metrics' }).answer) ?? '';
     },

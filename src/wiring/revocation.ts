@@ -3,6 +3,7 @@
 import { type CrlPublisher, crlPublisher } from '../adapters/ca/status/crl-publisher.ts';
 import { type AnswerOcsp, answerOcsp } from '../adapters/ca/status/ocsp.ts';
 import { ocspResponders } from '../adapters/ca/status/ocsp-responders.ts';
+import { servedNumbers } from '../adapters/ca/status/served-numbers.ts';
 import { statusSigners } from '../adapters/ca/status/signers.ts';
 import type { Catalog } from '../domain/catalog/products.ts';
 import type { Issuer, IssuerKeyType } from '../domain/certificate/authority.ts';
@@ -30,6 +31,7 @@ export interface RevocationServices {
 }
 
 interface OpenRevocation extends RevocationServices {
+  closeFiles(): void;
   readonly publishCrls: PublishCrls;
 }
 
@@ -43,11 +45,12 @@ interface RevocationSources {
   readonly issuers: () => readonly Issuer[];
   readonly keyTypes: readonly IssuerKeyType[];
   readonly now: Clock;
+  readonly dataDir: string;
 }
 
 export function openRevocation(
   { store, newId, log, metrics }: Pick<App, 'store' | 'newId' | 'log' | 'metrics'>,
-  { products, issuers, keyTypes, now }: RevocationSources,
+  { products, issuers, keyTypes, now, dataDir }: RevocationSources,
 ): OpenRevocation {
   const onError = logUnexpected(log, 'publish_crls');
   function onPublished({ issuerId, shard, number, entries }: CrlHead, changes: number): void {
@@ -70,11 +73,13 @@ export function openRevocation(
   }
   const signers = statusSigners(issuers, keyTypes);
   const withLock = keyedMutex();
-  const crls = crlPublisher({ store, now, signers, withLock, onPublished });
+  const served = servedNumbers(dataDir, (text) => log({ event: 'warning', text }));
+  const crls = crlPublisher({ store, now, signers, withLock, served, onPublished });
   const publishCrls: PublishCrls = (refs) => crls.publish(refs).catch(onError);
   const tools = { store, now, newId, products, publishCrls };
   const responders = ocspResponders({ store, now, withLock, onError: logUnexpected(log, 'renew_responders'), onMade });
   return {
+    closeFiles: () => served.close(),
     publishCrls,
     crls,
     revoke: revokeOnRequest(tools),

@@ -121,7 +121,7 @@ export async function listen(app: App, services: Services, config: Config): Prom
       logsProbes: config.logsProbes,
     },
   );
-  await services.crls.makeDue();
+  for (const text of await services.crls.takeUp()) app.log({ event: 'warning', text });
   const { host, port } = config;
   // Node would listen on the first address of `localhost`, which may be ::1, and only there.
   await server.listen({ host: host === 'localhost' ? '127.0.0.1' : host, port }).catch((error) => {

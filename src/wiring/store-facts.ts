@@ -40,6 +40,7 @@ async function read({ facts, issuers, crls, deliveries, settings }: Store, now: 
     crls: byIssuer(await crls.heads()),
     queue: await deliveries.queueFacts(),
     sizeBytes: await facts.sizeBytes(),
+    walBytes: facts.walBytes(),
     lastBackupAt: momentIn(await settings.get('last_backup_at')),
   };
 }

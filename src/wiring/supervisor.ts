@@ -63,6 +63,7 @@ export async function supervise(config: Config, { log }: ClockAndLog): Promise<S
   /** Processes that have stopped listening, and wait for the others. */
   const deaf = new Map<number, () => void>();
   let isStopping = false;
+  let isDamaged = false;
 
   const tell = (worker: Worker | undefined, message: ToChild) => {
     // The channel may close at any time; what is lost is asked again, or found by the next poll.
@@ -73,6 +74,10 @@ export async function supervise(config: Config, { log }: ClockAndLog): Promise<S
     switch (message.kind) {
       case 'events_committed':
         tell(background.worker, { kind: 'wake' });
+        break;
+      case 'damaged':
+        isDamaged = true;
+        for (const slot of slots) tell(slot.worker, { kind: 'damaged' });
         break;
       case 'output_closed':
         onOutputClosed();
@@ -129,6 +134,7 @@ export async function supervise(config: Config, { log }: ClockAndLog): Promise<S
         readyAt = performance.now();
         log({ event: 'process_started', text: `${slot.name} is process ${worker.process.pid}` });
         resolve(message);
+        if (isDamaged) tell(worker, { kind: 'damaged' });
       }
       receive(worker, message);
     });

@@ -1,4 +1,4 @@
-// Checks the store: migrations, seal key, durability and clock; then issuers, callbacks and revocations in it. Creates and
+// Checks the store: migrations, seal key, durability, integrity and clock; then issuers, callbacks and revocations in it. Creates and
 // migrates nothing; the only write is the probe of a store that is in use anyway.
 import { existsSync } from 'node:fs';
 import { Refusal } from '../../domain/errors.ts';
@@ -45,6 +45,7 @@ export async function checkStore(
     if (!store.isInUse) return [diagnostic, clock];
     return [
       diagnostic,
+      await integrityDiagnostic(db, engine),
       ...(sealing ? [sealDiagnostic(await sealing.status())] : []),
       clock,
       checkIssuers(await publicIssuersIn(db), longestDays, now()),
@@ -55,7 +56,7 @@ export async function checkStore(
       await checkRevocation(db, now()),
     ];
   } catch (error) {
-    return [failureDiagnostic(error)];
+    return [failureDiagnostic(error, engine)];
   } finally {
     await db.destroy();
   }
@@ -87,8 +88,32 @@ async function examine(db: Db, engine: Engine, sealing: Sealing | undefined): Pr
   return { check, state: 'ok', text: 'up to date, opened with our seal key, a write was made durable', isInUse: true };
 }
 
+const RESTORE = 'Stop the service, keep a copy of its files, and restore the last backup: reseal restore FILE --crl …';
+/** Far beyond the size at which checkpoints begin the WAL anew. */
+const LARGE_WAL_BYTES = 128 * 1024 * 1024;
+
+async function integrityDiagnostic(db: Db, engine: Engine): Promise<Diagnostic> {
+  const check = 'integrity';
+  const faults = await engine.quickFaults(db).catch((error) => {
+    if (error instanceof Refusal && engine.isDamage(error.cause)) return [(error.cause as Error).message];
+    throw error;
+  });
+  if (faults.length > 0) {
+    const text = `the database is damaged: ${faults.slice(0, 3).join('; ')}`;
+    return { check, state: 'problem', text, remedy: RESTORE };
+  }
+  const walBytes = engine.walBytes() ?? 0;
+  if (walBytes > LARGE_WAL_BYTES) {
+    const text = `the WAL has ${Math.round(walBytes / 1024 / 1024)} MiB, because a reader keeps an old snapshot`;
+    const remedy =
+      'End it: a long backup, a shell with an open transaction, or a replicator that is behind. At RESEAL_WAL_LIMIT_MIB writes are refused.';
+    return { check, state: 'warning', text, remedy };
+  }
+  return { check, state: 'ok', text: 'no damage found' };
+}
+
 /** Reports any failure as a diagnostic; never throws. */
-function failureDiagnostic(error: unknown): Diagnostic {
+function failureDiagnostic(error: unknown, engine: Engine): Diagnostic {
   const check = 'store';
   if (error instanceof Problem) return { check, state: 'problem', text: error.message, remedy: error.remedy };
   if (error instanceof SealBroken) {
@@ -97,6 +122,7 @@ function failureDiagnostic(error: unknown): Diagnostic {
   }
   const cause = error instanceof Refusal && error.cause instanceof Error ? error.cause : error;
   const text = `it cannot be used: ${cause instanceof Error ? cause.message || (cause as NodeJS.ErrnoException).code : cause}`;
+  if (engine.isDamage(cause)) return { check, state: 'problem', text, remedy: RESTORE };
   return {
     check,
     state: 'problem',

@@ -80,6 +80,11 @@ const GAUGES: Readonly<Record<string, StoreGauge>> = {
     help: 'Size of the database.',
     samples: ({ sizeBytes }) => one(sizeBytes),
   },
+  reseal_store_wal_bytes: {
+    help: 'Size of the WAL of the embedded database, which a long reader lets grow; absent on PostgreSQL.',
+    labelNames: ['kind'],
+    samples: ({ walBytes }) => (walBytes === null ? [] : [{ labels: { kind: 'sqlite' }, value: walBytes }]),
+  },
   reseal_backup_last_success_timestamp_seconds: {
     help: 'When the last backup was made; absent if none is recorded.',
     // With a label, because a gauge without one always has a value.

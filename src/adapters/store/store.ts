@@ -38,14 +38,14 @@ import { proofsIn } from './validation/proofs.ts';
 import { waitingIn } from './validation/waiting.ts';
 
 export type DatabaseLocation =
-  | { readonly kind: 'sqlite'; readonly file: string }
+  | { readonly kind: 'sqlite'; readonly file: string; readonly walLimitBytes?: number }
   | { readonly kind: 'postgresql'; readonly url: string; readonly maxConnections: number };
 
 interface StoreEvents {
   /** A group of transactions was committed with one fsync. SQLite only: PostgreSQL does its own group commit. */
   onCommit?(groupSize: number): void;
-  /** The database failed; the caller got `service_busy`. */
-  onUnavailable?(error: unknown): void;
+  /** The database failed; the caller got `service_busy`. `isDamage`: its files are damaged, and no retry succeeds. */
+  onUnavailable?(error: unknown, isDamage: boolean): void;
 }
 
 export interface OpenStore extends Store {
@@ -64,8 +64,10 @@ const MIGRATION_MS = 600_000;
 
 export function engineAt(location: DatabaseLocation, events: StoreEvents = {}, isMigrating = false): Engine {
   switch (location.kind) {
-    case 'sqlite':
-      return sqliteEngine({ file: location.file, onCommit: (size) => events.onCommit?.(size), isMigrating });
+    case 'sqlite': {
+      const { file, walLimitBytes } = location;
+      return sqliteEngine({ file, walLimitBytes, onCommit: (size) => events.onCommit?.(size), isMigrating });
+    }
     case 'postgresql': {
       const { url, maxConnections } = location;
       // A migration may rewrite a large table, hence its own timeout.
@@ -83,7 +85,7 @@ export async function openStore(
   now: Clock,
   events: StoreEvents = {},
 ): Promise<OpenStore> {
-  const onUnavailable = (error: unknown) => events.onUnavailable?.(error);
+  const onUnavailable = (error: unknown, isDamage: boolean) => events.onUnavailable?.(error, isDamage);
   const migrator = engineAt(location, {}, true);
   const migrating = openEngine(migrator, onUnavailable);
   try {
@@ -147,6 +149,17 @@ export async function pendingMigrationsAt(location: DatabaseLocation): Promise<n
   const db = openEngine(engine, () => {});
   try {
     return (await previewMigrations(db, readMigrations(engine.name)))?.length;
+  } finally {
+    await db.destroy();
+  }
+}
+
+/** What is damaged in the files of the database, as far as that is found without holding up a service. */
+export async function quickFaultsAt(location: DatabaseLocation): Promise<string[]> {
+  const engine = engineAt(location);
+  const db = openEngine(engine, () => {});
+  try {
+    return await engine.quickFaults(db);
   } finally {
     await db.destroy();
   }

@@ -73,6 +73,7 @@ export interface FactsReader {
   /** Of the responder that lives longest; undefined if the issuer has none. */
   responderExpiry(issuerId: string): Promise<number | undefined>;
   sizeBytes(): Promise<number>;
+  walBytes(): number | null;
 }
 
 export interface IssuerFacts extends Pick<PublicIssuer, 'id' | 'role' | 'keyType' | 'state'> {
@@ -88,5 +89,7 @@ export interface StoreFacts {
   readonly crls: readonly Pick<CrlHead, 'issuerId' | 'thisUpdate' | 'nextUpdate'>[];
   readonly queue: QueueFacts;
   readonly sizeBytes: number;
+  /** Null where the database bounds it by itself. */
+  readonly walBytes: number | null;
   readonly lastBackupAt: number | null;
 }
