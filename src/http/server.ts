@@ -5,6 +5,7 @@ import Fastify, { type FastifyServerOptions } from 'fastify';
 import type { CertificateAuthority } from '../domain/certificate/authority.ts';
 import type { NewId } from '../domain/ids.ts';
 import type { Log } from '../kernel/log.ts';
+import type { UseAccessTokens } from '../usecases/access/access-tokens.ts';
 import type { AuthenticateCaller } from '../usecases/access/authenticate-caller.ts';
 import type { ChangeAccount } from '../usecases/access/change-account.ts';
 import type { ConfigureCallback } from '../usecases/callbacks/configure-callback.ts';
@@ -22,8 +23,9 @@ import { callbackTestOperation } from './callbacks/callback-test-operation.ts';
 import { deliveryOperations } from './callbacks/deliveries.ts';
 import { cloudKeyOperations } from './cloud-keys/cloud-keys.ts';
 import { cscInterface } from './cloud-keys/csc.ts';
+import { CSC_VERSIONS } from './cloud-keys/csc-wire.ts';
 import type { Api } from './front/api.ts';
-import { authenticateRequests } from './front/authentication.ts';
+import { authenticateRequests, headerCredentials } from './front/authentication.ts';
 import { parseBodies } from './front/bodies.ts';
 import { limitConcurrency } from './front/capacity.ts';
 import { answerErrors, answerTransportErrors, sendError } from './front/failures.ts';
@@ -53,6 +55,7 @@ export interface AppServices {
   readonly log: Log;
   readonly metrics: RequestMetrics & { text(): Promise<string> };
   readonly authenticate: AuthenticateCaller;
+  readonly accessTokens: UseAccessTokens;
   readonly changeAccount: ChangeAccount;
   readonly listAudit: ListAudit;
   /** Resolves once the store has made a write durable. */
@@ -122,7 +125,7 @@ export async function buildServer(services: Services, options: ServerOptions): P
   await app.register(
     async (scope) => {
       const api = scope.withTypeProvider<TypeBoxTypeProvider>() as Api;
-      authenticateRequests(api, services.authenticate);
+      authenticateRequests(api, services.authenticate, headerCredentials);
       refuseUnknownRoutes(api, routes);
       accountOperations(api, services.changeAccount);
       auditOperation(api, services.listAudit);
@@ -138,7 +141,9 @@ export async function buildServer(services: Services, options: ServerOptions): P
     },
     { prefix: '/openapi/v3' },
   );
-  await app.register(cscInterface(services, routes), { prefix: '/csc/v2' });
+  for (const version of CSC_VERSIONS) {
+    await app.register(cscInterface(services, routes, version), { prefix: `/csc/${version}` });
+  }
   return app;
 }
 
