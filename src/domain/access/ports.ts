@@ -63,6 +63,7 @@ export type AuditAction =
   | 'key:rotated'
   | 'access-token:issued'
   | 'access-token:revoked'
+  | 'key:reported'
   | 'order:placed'
   | 'order:reissued'
   | 'order:canceled'

@@ -20,7 +20,7 @@ export function cancelOrder({ store, now, newId, audit }: IssuanceTools): Cancel
       if (signing && signing.until > now()) throw new Refusal('service_busy', { retryAfterSeconds: 1 });
       // The signer is lost: its serial number stays taken, whatever becomes of the order.
       if (signing) await tx.signings.void(orderId, newId());
-      const canceled = await stopWaiting(tx, order, 'canceled');
+      const canceled = await stopWaiting(tx, order, 'canceled', { reason: 'requested', at: now(), newId });
       const details = { certificate_id: order.pendingCertificateId, was: order.status };
       await audit(tx, by, 'order:canceled', order.id, details);
       return canceled;

@@ -4,7 +4,7 @@
 
 import { requireActive } from '../../domain/access/account.ts';
 import type { Product } from '../../domain/catalog/products.ts';
-import type { PendingCertificate } from '../../domain/certificate/certificate.ts';
+import type { CancellationReason, PendingCertificate } from '../../domain/certificate/certificate.ts';
 import type { Order } from '../../domain/certificate/order.ts';
 import { Refusal } from '../../domain/errors.ts';
 import type { AccountId, OrderId } from '../../domain/ids.ts';
@@ -55,7 +55,7 @@ export type IssuePending = (
   product: Product,
   results: CheckResults,
 ) => Promise<PendingOutcome>;
-export type PendingOutcome = 'issued' | 'later' | { readonly impossible: string };
+export type PendingOutcome = 'issued' | 'later' | { readonly impossible: CancellationReason };
 
 interface ProveTools extends ValidationTools {
   readonly issue: IssuePending;
@@ -155,7 +155,7 @@ async function proveWaiting(
   };
   const at = tools.now();
   if (at >= waiting.expiresAt || at >= order.termEndsAt) {
-    await giveUp(tools, waiting, 'it waited too long');
+    await giveUp(tools, waiting, at >= order.termEndsAt ? 'expiration_passed' : 'validation_lapsed');
     return report('given_up');
   }
   if (isSuspended) {
@@ -230,11 +230,11 @@ async function hold({ store, now }: ProveTools, waiting: WaitingCertificate): Pr
   await store.waiting.update({ ...waiting, dueAt }, waiting.dueAt);
 }
 
-async function giveUp(tools: ProveTools, waiting: WaitingCertificate, why: string): Promise<void> {
+async function giveUp(tools: ProveTools, waiting: WaitingCertificate, reason: CancellationReason): Promise<void> {
   const { accountId, orderId, certificateId } = waiting;
   await tools.store.transaction(async (tx) => {
     const found = await tx.orders.findForUpdate(accountId, orderId);
     if (!found || found.signing || found.order.pendingCertificateId !== certificateId) return;
-    await lapse(tools, tx, { order: found.order, certificateId, why });
+    await lapse(tools, tx, { order: found.order, certificateId, reason });
   });
 }
