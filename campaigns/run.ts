@@ -4,6 +4,7 @@ import { backup } from './backup.ts';
 import { backupPostgres } from './backup-postgres.ts';
 import { callbackKill } from './callback-kill.ts';
 import type { Campaign, Print } from './campaign.ts';
+import { cscPyhanko } from './csc-pyhanko.ts';
 import { csrFuzz } from './csr-fuzz.ts';
 import { fsync } from './fsync.ts';
 import { kill } from './kill.ts';
@@ -40,6 +41,7 @@ const CAMPAIGNS: Readonly<Record<string, Campaign>> = {
   runtimes,
   'sandbox-kill': sandboxKill,
   'store-faults': storeFaults,
+  'csc-pyhanko': cscPyhanko,
 };
 
 const EXIT = { ok: 0, broken: 1, usage: 2 } as const;

@@ -1,6 +1,6 @@
 // The store as use cases see it: the repositories of all capabilities, and transactions over them. Every method may throw
 // `service_busy` when the store cannot answer, or cannot make a write durable.
-import type { Accounts, AuditTrail, Credentials } from './access/ports.ts';
+import type { AccessTokens, Accounts, AuditTrail, Credentials } from './access/ports.ts';
 import type { CallbackLanes, Callbacks, Deliveries, DeliveryQueue, Outbox } from './callbacks/ports.ts';
 import type { CloudKeys, EscrowedKeys, SigningGrants } from './cloud-keys/ports.ts';
 import type { Certificates, IdempotencyKeys, Issuers, Orders, Signings } from './issuance/ports.ts';
@@ -36,6 +36,7 @@ export type SettingName = 'mode' | 'last_write_probe' | 'last_backup_at' | 'addr
 export interface Repositories {
   readonly accounts: Accounts;
   readonly credentials: Credentials;
+  readonly accessTokens: AccessTokens;
   readonly audit: AuditTrail;
   readonly secrets: SealedSecrets;
   readonly settings: Settings;

@@ -6,6 +6,7 @@ import type { Account } from '../domain/access/account.ts';
 import type { CertificateAuthority } from '../domain/certificate/authority.ts';
 import type { NewId } from '../domain/ids.ts';
 import type { Log } from '../kernel/log.ts';
+import type { UseAccessTokens } from '../usecases/access/access-tokens.ts';
 import type { AuthenticateCaller } from '../usecases/access/authenticate-caller.ts';
 import type { ChangeAccount } from '../usecases/access/change-account.ts';
 import type { QuotaUse } from '../usecases/access/quota-use.ts';
@@ -24,9 +25,10 @@ import { callbackTestOperation } from './callbacks/callback-test-operation.ts';
 import { deliveryOperations } from './callbacks/deliveries.ts';
 import { cloudKeyOperations } from './cloud-keys/cloud-keys.ts';
 import { cscInterface } from './cloud-keys/csc.ts';
+import { CSC_VERSIONS } from './cloud-keys/csc-wire.ts';
 import type { Api } from './front/api.ts';
 import { boundArrivals } from './front/arrivals.ts';
-import { authenticateRequests } from './front/authentication.ts';
+import { authenticateRequests, headerCredentials } from './front/authentication.ts';
 import { parseBodies } from './front/bodies.ts';
 import { limitConcurrency } from './front/capacity.ts';
 import { countUnsent } from './front/connections.ts';
@@ -59,6 +61,7 @@ export interface AppServices {
   readonly log: Log;
   readonly metrics: RequestMetrics & { text(): Promise<string> };
   readonly authenticate: AuthenticateCaller;
+  readonly accessTokens: UseAccessTokens;
   readonly changeAccount: ChangeAccount;
   readonly quotaUse: (account: Account) => Promise<QuotaUse>;
   readonly listAudit: ListAudit;
@@ -125,7 +128,7 @@ export async function buildServer(services: Services, options: ServerOptions): P
   await app.register(
     async (scope) => {
       const api = scope.withTypeProvider<TypeBoxTypeProvider>() as Api;
-      authenticateRequests(api, services.authenticate);
+      authenticateRequests(api, services.authenticate, headerCredentials);
       refuseUnknownRoutes(api, routes);
       accountOperations(api, services);
       auditOperation(api, services.listAudit);
@@ -141,7 +144,9 @@ export async function buildServer(services: Services, options: ServerOptions): P
     },
     { prefix: '/openapi/v3' },
   );
-  await app.register(cscInterface(services, routes), { prefix: '/csc/v2' });
+  for (const version of CSC_VERSIONS) {
+    await app.register(cscInterface(services, routes, version), { prefix: `/csc/${version}` });
+  }
   return app;
 }
 

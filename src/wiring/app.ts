@@ -11,6 +11,7 @@ import { idMaker } from '../domain/ids.ts';
 import type { AppServices } from '../http/server.ts';
 import { type Log, mask } from '../kernel/log.ts';
 import { summarized } from '../kernel/summarized-log.ts';
+import { useAccessTokens } from '../usecases/access/access-tokens.ts';
 import { authenticateCaller } from '../usecases/access/authenticate-caller.ts';
 import { changeAccount } from '../usecases/access/change-account.ts';
 import { type ManageAccess, manageAccess } from '../usecases/access/manage-access.ts';
@@ -95,6 +96,7 @@ export async function openApp(config: Config, surroundings: Surroundings): Promi
     access: manageAccess({ store, now, newId, randomBytes, quotas: config.quotas }),
     quotaUse: (account) => quotaUse(store, account, config.quotas),
     authenticate: authenticateCaller(store, now),
+    accessTokens: useAccessTokens({ store, now, newId, randomBytes }),
     changeAccount: changeAccount(store, now, newId),
     listAudit: (accountId, page) => store.audit.listOf(accountId, page),
     noteDamage,

@@ -7,13 +7,14 @@ import type { Chore } from './background.ts';
 
 /** Longer than clocks of instances may differ. */
 const SKEW_MS = HOUR_MS;
-/** Grants are secrets: they go soon after they have expired. */
+/** Grants hold secrets: they go soon after they have expired. */
 const EVERY_MS: Readonly<Record<keyof typeof RETENTION, number>> = {
   deliveries: MINUTE_MS,
   audit: 10 * MINUTE_MS,
   idempotency: 10 * MINUTE_MS,
   rateLimits: 10 * MINUTE_MS,
   grants: 10 * SECOND_MS,
+  accessTokens: MINUTE_MS,
 };
 
 export function retentionChores({ store, log, now }: Pick<App, 'store' | 'log' | 'now'>, config: Config): Chore[] {
@@ -23,6 +24,7 @@ export function retentionChores({ store, log, now }: Pick<App, 'store' | 'log' |
     idempotency: config.retention.idempotencyMs,
     rateLimits: SKEW_MS,
     grants: 0,
+    accessTokens: 0,
   };
   return (Object.keys(RETENTION) as (keyof typeof RETENTION)[]).map((name) => ({
     name: `prune_${RETENTION[name].table}`,

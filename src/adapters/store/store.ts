@@ -2,6 +2,7 @@
 import type { Clock } from '../../domain/clock.ts';
 import type { Repositories, Store } from '../../domain/store.ts';
 import type { Sealer } from '../seal/seal.ts';
+import { accessTokensIn } from './access/access-tokens.ts';
 import { accountsIn } from './access/accounts.ts';
 import { auditIn } from './access/audit.ts';
 import { credentialsIn } from './access/credentials.ts';
@@ -168,6 +169,7 @@ export async function quickFaultsAt(location: DatabaseLocation): Promise<string[
 const repositoriesIn = (db: Db, sealer: Sealer, engine: Engine, onEvents: () => void): Repositories => ({
   accounts: accountsIn(db, engine),
   credentials: credentialsIn(db),
+  accessTokens: accessTokensIn(db, engine),
   audit: auditIn(db),
   secrets: secretsIn(db, sealer),
   settings: settingsIn(db),

@@ -39,6 +39,28 @@ export interface Credentials {
   touch(keyId: string, at: number): Promise<void>;
 }
 
+/** Stands for a key in the signing API, for a short time. */
+export interface AccessToken {
+  /** The store never sees the token itself. */
+  readonly tokenHash: string;
+  readonly keyId: string;
+  readonly createdAt: number;
+  readonly expiresAt: number;
+}
+
+export interface AccessTokens {
+  /** Deletes the oldest tokens of the key beyond `most`, this one included. Call in a transaction. */
+  insert(token: AccessToken, most: number): Promise<void>;
+  /** Not scoped to an account, because it determines the account. Undefined if the token is unknown or has expired. */
+  findCaller(tokenHash: string, now: number): Promise<Caller | undefined>;
+  /** Of all keys of the account. */
+  deleteOf(accountId: AccountId): Promise<void>;
+  /** False if the key has no such token. */
+  delete(keyId: string, tokenHash: string): Promise<boolean>;
+  /** Returns the number of rows deleted, at most `limit`. */
+  deleteExpired(now: number, limit: number): Promise<number>;
+}
+
 export type AuditAction =
   | 'address:changed'
   | 'account:created'
@@ -49,6 +71,8 @@ export type AuditAction =
   | 'key:created'
   | 'key:disabled'
   | 'key:rotated'
+  | 'access-token:issued'
+  | 'access-token:revoked'
   | 'key:reported'
   | 'order:placed'
   | 'order:reissued'

@@ -23,12 +23,19 @@ const DUMMY_HASH = '0'.repeat(64);
 const TOUCH_EVERY_MS = MINUTE_MS;
 
 export function authenticateCaller(store: Store, now: Clock, matches = hasHash): AuthenticateCaller {
-  const touching = new Set<string>();
+  const admit = admitCaller(store, now);
   return async ({ keyId, authKey }) => {
     const found = await store.credentials.findForAuthentication(keyId ?? '');
     const isMatch = matches(authKey?.reveal() ?? '', found?.secretHash ?? DUMMY_HASH);
     if (!found || !isMatch) throw new Refusal('unauthenticated_request');
-    const { caller } = found;
+    return admit(found.caller);
+  };
+}
+
+/** Call only for a caller with the right secret. Returns the caller unless its key or account is refused. */
+export function admitCaller(store: Store, now: Clock): (caller: Caller) => Caller {
+  const touching = new Set<string>();
+  return (caller) => {
     requireUsable(caller.credential, now());
     requireActive(caller.account);
     touch(caller.credential);

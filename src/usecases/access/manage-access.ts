@@ -88,10 +88,14 @@ export function manageAccess({ store, now, newId, randomBytes, quotas }: AccessT
       return { account, credentials: await store.credentials.listOf(accountId) };
     },
 
-    /** Its keys are refused, nothing is issued to it, and its callbacks wait. Revocations and their publication go on. */
+    /**
+     * Its keys are refused, their access tokens end, nothing is issued to it, and its callbacks wait. Revocations and
+     * their publication go on.
+     */
     suspendAccount: (accountId: AccountId, reason: string | null) =>
       store.transaction(async (tx) => {
         const account = found(await tx.accounts.suspend(accountId, now()), 'account_not_found');
+        await tx.accessTokens.deleteOf(accountId);
         await audit(tx, byOperator(accountId), 'account:suspended', accountId, { reason });
         return account;
       }),

@@ -8,13 +8,15 @@ import type { SignHash } from '../../domain/certificate/sign-hash.ts';
 import { lockoutMs, requirePin } from '../../domain/cloud-keys/cloud-key.ts';
 import {
   areAuthorized,
+  certificateStatus,
   hashNotAuthorized,
+  impliedHash,
   invalidSad,
   requireDigests,
   requireSignatureCount,
   requireValidCertificate,
 } from '../../domain/cloud-keys/cloud-signing.ts';
-import type { KeyMakers } from '../../domain/cloud-keys/ports.ts';
+import type { KeyMakers, LivePage, SigningGrant } from '../../domain/cloud-keys/ports.ts';
 import { Refusal } from '../../domain/errors.ts';
 import type { AccountId } from '../../domain/ids.ts';
 import type { Page } from '../../domain/page.ts';
@@ -39,16 +41,23 @@ export interface SigningRequest {
   readonly digests: readonly Uint8Array[];
 }
 
+export interface AuthorizationRequest extends Omit<SigningRequest, 'signHash'> {
+  /** Undefined where the request names none, which version 1 of the signing API has no field for. */
+  readonly signHash: SignHash | undefined;
+  readonly pin: Secret;
+  readonly numSignatures: number;
+}
+
 export interface UseCloudKey {
   /** Includes destroyed keys. */
   list(accountId: AccountId, page: Page): Promise<HeldKey[]>;
-  /** The newest `limit` keys that are not destroyed, oldest first. */
-  listLive(accountId: AccountId, limit: number): Promise<HeldKey[]>;
+  /** The newest `limit` keys that are not destroyed, of those older than the key `before`; oldest first. */
+  listLive(accountId: AccountId, page: LivePage): Promise<HeldKey[]>;
   show(accountId: AccountId, id: string): Promise<HeldKey>;
   authorize(
     by: Actor,
     id: string,
-    request: SigningRequest & { readonly pin: Secret; readonly numSignatures: number },
+    request: AuthorizationRequest,
   ): Promise<{ readonly token: Secret; readonly expiresInSeconds: number }>;
   /** Signatures in the order of the digests. */
   sign(by: Actor, id: string, request: SigningRequest & { readonly token: Secret }): Promise<Uint8Array[]>;
@@ -123,17 +132,33 @@ export function useCloudKey(tools: CloudKeyTools): UseCloudKey {
     throw new Refusal('sign_key_pin_wrong', { ...(lockMs > 0 && { retryAfterSeconds: seconds(lockMs) }) });
   }
 
-  const authorize: UseCloudKey['authorize'] = async (by, id, { pin, numSignatures, signHash, digests }) => {
+  /** The certificate that the grant was given under, which may have been revoked or have expired since. */
+  async function requireCertificateOf(grant: SigningGrant, by: Actor): Promise<void> {
+    const { accountId, keyId, certificateId } = grant;
+    const certificate = certificateId
+      ? await store.certificates.find(accountId, certificateId)
+      : await store.certificates.findByCloudKey(accountId, keyId);
+    const status = certificate?.state === 'issued' ? certificateStatus(certificate, now()) : undefined;
+    if (status !== 'valid') await audit(store, by, 'cloud-key:refused', keyId, { reason: 'certificate not valid' });
+    requireValidCertificate(status);
+  }
+
+  const authorize: UseCloudKey['authorize'] = async (by, id, request) => {
     const { accountId } = by;
+    const { pin, numSignatures, digests } = request;
     // Validate everything else first: an invalid request must not use up an attempt.
-    const { key, certificateStatus } = await showKey(tools, accountId, id);
+    const { key, certificate, certificateStatus: status } = await showKey(tools, accountId, id);
+    const signHash = request.signHash ?? impliedHash(key.publicKey.type, digests);
     requireDigests(key.publicKey.type, signHash, digests);
     requireSignatureCount(numSignatures, digests.length);
-    requireValidCertificate(certificateStatus);
+    requireValidCertificate(status);
     const unwrapped = await unwrap(by, id, pin);
     const { privateKey } = unwrapped;
     try {
-      const terms = { accountId, keyId: id, hashes: digests.map(base64), expiresAt: now() + GRANT_SECONDS * SECOND_MS };
+      const terms = {
+        ...{ accountId, keyId: id, hashes: digests.map(base64), certificateId: certificate?.id ?? null },
+        expiresAt: now() + GRANT_SECONDS * SECOND_MS,
+      };
       const { grant, token } = newGrant(terms, privateKey, randomBytes);
       await store.transaction(async (tx) => {
         await accept(tx, accountId, id, unwrapped);
@@ -166,8 +191,7 @@ export function useCloudKey(tools: CloudKeyTools): UseCloudKey {
 
   return {
     list: (accountId, page) => listKeys(tools, accountId, page),
-    listLive: async (accountId, limit) =>
-      await withCertificates(tools, await store.cloudKeys.listLive(accountId, limit)),
+    listLive: async (accountId, page) => await withCertificates(tools, await store.cloudKeys.listLive(accountId, page)),
     show: (accountId, id) => showKey(tools, accountId, id),
 
     authorize: (by, id, request) => withKeyLock(`${by.accountId} ${id}`, () => authorize(by, id, request)),
@@ -182,6 +206,7 @@ export function useCloudKey(tools: CloudKeyTools): UseCloudKey {
         await audit(store, by, 'cloud-key:refused', id, { reason: 'hash not authorized' });
         throw hashNotAuthorized();
       }
+      await requireCertificateOf(grant, by);
       const privateKey = openGrant(grant, token);
       try {
         const signatures: Uint8Array[] = [];

@@ -18,7 +18,7 @@ export const accountFrom = (row: Schema['account']): Account => ({
   ...usageFrom(row),
 });
 
-type UsageColumn = 'open_orders_limit' | 'stored_bytes_limit' | 'stored_bytes';
+export type UsageColumn = 'open_orders_limit' | 'stored_bytes_limit' | 'stored_bytes';
 export const usageFrom = (row: Pick<Schema['account'], UsageColumn>): AccountUsage => ({
   quotas: { openOrders: row.open_orders_limit, storedBytes: row.stored_bytes_limit },
   storedBytes: row.stored_bytes,

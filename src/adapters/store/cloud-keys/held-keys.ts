@@ -129,12 +129,13 @@ export const cloudKeysIn = (db: Db, sealer: Sealer, engine: Pick<Engine, 'locksR
       return rows.map(keyFrom);
     },
 
-    async listLive(accountId, limit) {
+    async listLive(accountId, { before, limit }) {
       const rows = await db
         .selectFrom('cloud_key')
         .selectAll()
         .where('account_id', '=', accountId)
         .where('destroyed_at', 'is', null)
+        .$if(before !== undefined, (query) => query.where('id', '<', before ?? ''))
         .orderBy('id', 'desc')
         .limit(limit)
         .execute();

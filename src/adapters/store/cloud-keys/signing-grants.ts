@@ -8,7 +8,7 @@ import { SEALED } from '../engine/sealed.ts';
 const grantBinding = SEALED.signing_grant.columns.sealed_key;
 
 export const signingGrantsIn = (db: Db, sealer: Sealer): SigningGrants => ({
-  async insert({ tokenHash, accountId, keyId, hashes, wrappedKey, expiresAt }) {
+  async insert({ tokenHash, accountId, keyId, hashes, wrappedKey, expiresAt, certificateId }) {
     await db
       .insertInto('signing_grant')
       .values({
@@ -18,6 +18,7 @@ export const signingGrantsIn = (db: Db, sealer: Sealer): SigningGrants => ({
         hashes: listText(hashes),
         sealed_key: sealer.seal(wrappedKey, grantBinding(tokenHash)),
         expires_at: expiresAt,
+        certificate_id: certificateId,
       })
       .execute();
   },
@@ -33,7 +34,12 @@ export const signingGrantsIn = (db: Db, sealer: Sealer): SigningGrants => ({
       .executeTakeFirst();
     if (!row) return undefined;
     const wrappedKey = sealer.open(row.sealed_key, grantBinding(tokenHash));
-    return { tokenHash, accountId, keyId, hashes: listFrom<string>(row.hashes), wrappedKey, expiresAt: row.expires_at };
+    return {
+      ...{ tokenHash, accountId, keyId, wrappedKey },
+      hashes: listFrom<string>(row.hashes),
+      expiresAt: row.expires_at,
+      certificateId: row.certificate_id,
+    };
   },
 
   async deleteExpired(now, limit) {

@@ -177,7 +177,9 @@ export interface Schema {
     hashes: string;
     sealed_key: Sealed;
     expires_at: number;
+    certificate_id: CertificateId | null;
   };
+  access_token: { token_hash: string; key_id: string; created_at: number; expires_at: number };
   waiting_certificate: {
     certificate_id: CertificateId;
     account_id: AccountId;
