@@ -4,6 +4,7 @@ import type { PublicIssuer } from '../certificate/authority.ts';
 import { withoutFinalDot } from '../certificate/names.ts';
 import type { AccountId, CertificateId, OrderId } from '../ids.ts';
 import type { CrlHead } from '../revocation/ports.ts';
+import type { ClockFacts } from './clock-facts.ts';
 
 /** What was found: where it belongs, and what it is. */
 export interface Found {
@@ -89,4 +90,5 @@ export interface StoreFacts {
   readonly queue: QueueFacts;
   readonly sizeBytes: number;
   readonly lastBackupAt: number | null;
+  readonly clock: ClockFacts;
 }

@@ -4,20 +4,22 @@ import type { Actor } from '../../domain/access/credential.ts';
 import type { Order } from '../../domain/certificate/order.ts';
 import { Refusal } from '../../domain/errors.ts';
 import type { OrderId } from '../../domain/ids.ts';
+import { isSignerAlive } from '../../domain/issuance/ports.ts';
 import { stopWaiting } from '../validation/pending-certificates.ts';
 import type { IssuanceTools } from './tools.ts';
 
 /** Returns the order as it is afterwards. */
 export type CancelOrder = (by: Actor, orderId: OrderId) => Promise<Order>;
 
-export function cancelOrder({ store, now, newId, audit }: IssuanceTools): CancelOrder {
+export function cancelOrder({ store, newId, audit }: IssuanceTools): CancelOrder {
   return async (by, orderId) =>
     await store.transaction(async (tx) => {
       const found = await tx.orders.findForUpdate(by.accountId, orderId);
       if (!found) throw new Refusal('order_not_found');
       const { order, signing } = found;
       // It is being signed: the outcome decides.
-      if (signing && signing.until > now()) throw new Refusal('service_busy', { retryAfterSeconds: 1 });
+      if (signing && isSignerAlive(signing, tx.sharedNow()))
+        throw new Refusal('service_busy', { retryAfterSeconds: 1 });
       // The signer is lost: its serial number stays taken, whatever becomes of the order.
       if (signing) await tx.signings.void(orderId, newId());
       const canceled = await stopWaiting(tx, order, 'canceled');

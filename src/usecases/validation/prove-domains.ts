@@ -9,9 +9,8 @@ import type { Order } from '../../domain/certificate/order.ts';
 import { Refusal } from '../../domain/errors.ts';
 import type { AccountId, OrderId } from '../../domain/ids.ts';
 import { proofKey } from '../../domain/validation/challenge.ts';
-import { checkBackoff } from '../../domain/validation/check-result.ts';
+import { CHECK_LEASE_MS, HELD_CHECK_MS, jitteredBackoff } from '../../domain/validation/check-result.ts';
 import type { WaitingCertificate } from '../../domain/validation/ports.ts';
-import { HOUR_MS } from '../../kernel/durations.ts';
 import { byService } from '../access/audit.ts';
 import {
   CHECK_LIMITS_MS,
@@ -35,16 +34,11 @@ export interface ProveDomains {
   readonly proveDue: (stopping?: AbortSignal) => Promise<number>;
 }
 
-/** Longer than checking a hundred names takes; a worker that has not finished by then is presumed dead. */
-const CHECK_LEASE_MS = 120_000;
 /** Checks mostly wait for I/O. Only as many are claimed as are checked at once, or leases would expire in a queue. */
 const CERTIFICATES_AT_ONCE = 16;
 /** Keeps one account with unresponsive names from occupying every slot. */
 const PER_ACCOUNT = 8;
 const ACCOUNT_BUSY_MS = 30_000;
-const HELD_MS = HOUR_MS;
-/** Spreads out certificates that were ordered together. */
-const JITTER = 0.2;
 
 /**
  * Issues a certificate whose names are validated. `impossible`: it can never be issued as requested. `later`: not now,
@@ -83,7 +77,8 @@ interface PendingIssuance {
 }
 
 export function proveDomains(tools: ProveTools): ProveDomains {
-  const { store, now } = tools;
+  const { store } = tools;
+  const { sharedNow } = store;
   return {
     async prove(accountId, orderId) {
       const order = await store.orders.find(accountId, orderId);
@@ -95,7 +90,7 @@ export function proveDomains(tools: ProveTools): ProveDomains {
       if (!waiting) throw notWaiting(order);
       await limitChecks(tools, order);
       // A request resets the backoff: the applicant is working on the records.
-      const claimed = { ...waiting, tries: 0, dueAt: now() + CHECK_LEASE_MS };
+      const claimed = { ...waiting, tries: 0, dueAt: sharedNow() + CHECK_LEASE_MS };
       await store.waiting.update(claimed);
       await proveWaiting(tools, claimed, CHECK_LIMITS_MS.onRequest);
     },
@@ -107,10 +102,10 @@ export function proveDomains(tools: ProveTools): ProveDomains {
       let checked = 0;
       for (;;) {
         const room = stopping?.aborted ? 0 : CERTIFICATES_AT_ONCE - running.size;
-        const claimed = room > 0 ? await store.waiting.claim(now(), now() + CHECK_LEASE_MS, room) : [];
+        const claimed = room > 0 ? await store.waiting.claim(sharedNow(), sharedNow() + CHECK_LEASE_MS, room) : [];
         for (const waiting of claimed) {
           if (isAccountBusy(waiting.accountId)) {
-            await store.waiting.update({ ...waiting, dueAt: now() + ACCOUNT_BUSY_MS }, waiting.dueAt);
+            await store.waiting.update({ ...waiting, dueAt: sharedNow() + ACCOUNT_BUSY_MS }, waiting.dueAt);
             continue;
           }
           const run = proveOrReschedule(tools, waiting, stopping).finally(() => running.delete(run));
@@ -154,7 +149,8 @@ async function proveWaiting(
     tools.onChecked(waiting, { method: order.dcvMethod, results, outcome, ms });
   };
   const at = tools.now();
-  if (at >= waiting.expiresAt || at >= order.termEndsAt) {
+  // Irreversible, so by the clock that the instances share.
+  if (tools.store.sharedNow() >= Math.min(waiting.expiresAt, order.termEndsAt)) {
     await giveUp(tools, waiting, 'it waited too long');
     return report('given_up');
   }
@@ -215,18 +211,15 @@ async function reschedule(
   waiting: WaitingCertificate,
   results?: CheckResults,
 ): Promise<void> {
-  const at = now();
-  const delay = checkBackoff(waiting.tries) * (1 - JITTER + 2 * JITTER * random());
   // Not after `expiresAt`: expiry is noticed when the certificate is due.
-  const dueAt = Math.min(Math.round(at + delay), waiting.expiresAt);
-  const findings = results ? findingsOf(results, at) : waiting.findings;
+  const dueAt = Math.min(store.sharedNow() + jitteredBackoff(waiting.tries, random()), waiting.expiresAt);
+  const findings = results ? findingsOf(results, now()) : waiting.findings;
   // No-op if the method was changed during the check: results of the old method do not apply to the new one.
   await store.waiting.update({ ...waiting, tries: waiting.tries + 1, dueAt, findings }, waiting.dueAt);
 }
 
-/** A suspended account is looked at again later; resuming it makes its certificates due. */
-async function hold({ store, now }: ProveTools, waiting: WaitingCertificate): Promise<void> {
-  const dueAt = Math.min(now() + HELD_MS, waiting.expiresAt);
+async function hold({ store }: ProveTools, waiting: WaitingCertificate): Promise<void> {
+  const dueAt = Math.min(store.sharedNow() + HELD_CHECK_MS, waiting.expiresAt);
   await store.waiting.update({ ...waiting, dueAt }, waiting.dueAt);
 }
 

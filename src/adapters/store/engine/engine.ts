@@ -57,6 +57,8 @@ export interface Engine {
   /** Settings under which an acknowledged commit could be lost; empty if none. */
   durabilityGaps(db: Db): Promise<string[]>;
   sizeBytes(db: Db): Promise<number>;
+  /** Whether the database has a clock of its own, on another machine perhaps. */
+  readonly hasClock: boolean;
   /** How far the database's clock is ahead of this process's. */
   clockOffsetMs(db: Db, now: () => number): Promise<number>;
 }
