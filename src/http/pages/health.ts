@@ -13,7 +13,10 @@ declare module 'fastify' {
 // The check is cached for this long, however often /readyz is polled.
 const PROBE_EVERY_MS = 1_000;
 
-export function healthEndpoints(app: FastifyInstance, checkReady: () => Promise<void>): void {
+/** Resolves with what an operator should know of a service that is ready, if anything. Refuses with `service_busy`. */
+export type CheckReady = () => Promise<Readonly<Record<string, unknown>>>;
+
+export function healthEndpoints(app: FastifyInstance, checkReady: CheckReady): void {
   const drain = { isDraining: false };
   app.decorate('drain', drain);
   app.addHook('preClose', async () => {
@@ -25,9 +28,9 @@ export function healthEndpoints(app: FastifyInstance, checkReady: () => Promise<
     done(null, payload);
   });
 
-  let last = { at: Number.NEGATIVE_INFINITY, result: Promise.resolve() };
+  let last: { readonly at: number; readonly result: ReturnType<CheckReady> } | undefined;
   const probe = () => {
-    if (performance.now() - last.at >= PROBE_EVERY_MS) last = { at: performance.now(), result: checkReady() };
+    if (!last || performance.now() - last.at >= PROBE_EVERY_MS) last = { at: performance.now(), result: checkReady() };
     return last.result;
   };
 
@@ -35,7 +38,6 @@ export function healthEndpoints(app: FastifyInstance, checkReady: () => Promise<
   app.get('/healthz', options, async () => success({ status: 'alive' }));
   app.get('/readyz', options, async () => {
     if (drain.isDraining) throw new Refusal('service_busy', { retryAfterSeconds: 1 });
-    await probe();
-    return success({ status: 'ready' });
+    return success({ status: 'ready', ...(await probe()) });
   });
 }
