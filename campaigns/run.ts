@@ -4,6 +4,7 @@ import { backup } from './backup.ts';
 import { backupPostgres } from './backup-postgres.ts';
 import { callbackKill } from './callback-kill.ts';
 import type { Campaign, Print } from './campaign.ts';
+import { clocks } from './clocks.ts';
 import { csrFuzz } from './csr-fuzz.ts';
 import { fsync } from './fsync.ts';
 import { kill } from './kill.ts';
@@ -25,6 +26,7 @@ const CAMPAIGNS: Readonly<Record<string, Campaign>> = {
   'seal-kill': sealKill,
   'store-copy': storeCopy,
   package: packageInstall,
+  clocks,
 };
 
 const EXIT = { ok: 0, broken: 1, usage: 2 } as const;
