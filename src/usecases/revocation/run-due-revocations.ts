@@ -1,5 +1,5 @@
 // Runs revocations that have become due. Every instance runs this, also after a restart; the order lock and a mark set
-// only once make sure that each revocation happens once. By the shared clock: none happens early because of one instance.
+// only once make sure that each revocation happens once.
 
 import type { Revocation } from '../../domain/certificate/certificate.ts';
 import type { CertificateRef } from '../../domain/revocation/ports.ts';
@@ -19,10 +19,10 @@ type OnRevoked = (ref: CertificateRef, revocation: Revocation) => void;
 
 /** Returns how many certificates were revoked. */
 export async function runDueRevocations(tools: RevocationTools, onRevoked: OnRevoked = () => {}): Promise<number> {
-  const { store, publishCrls } = tools;
+  const { store, now, publishCrls } = tools;
   let done = 0;
   for (let batches = 0; batches < MAX_BATCHES; batches += 1) {
-    const due = await store.revocations.due(store.sharedNow(), BATCH);
+    const due = await store.revocations.due(now(), BATCH);
     const crls: CrlRef[] = [];
     const failures: unknown[] = [];
     let inBatch = 0;
@@ -62,7 +62,7 @@ function revokeIfDue(
     if (!certificate || !isRevocable(certificate)) return null;
     const { revocation } = certificate;
     // The list was read unlocked: the revocation may have been applied, postponed or canceled since.
-    if (!revocation || revocation.revokedAt !== null || revocation.dueAt > tx.sharedNow()) return null;
+    if (!revocation || revocation.revokedAt !== null || revocation.dueAt > now()) return null;
     const { reason, cause } = revocation;
     const act = { reason, cause, at: now(), by: byService(ref.accountId) };
     const crls = await applyRevocation(tx, newId, { certificate, order }, act);
