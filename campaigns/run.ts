@@ -13,6 +13,7 @@ import { packageInstall } from './package.ts';
 import { reissueKill } from './reissue-kill.ts';
 import { sealKill } from './seal-kill.ts';
 import { storeCopy } from './store-copy.ts';
+import { strangers } from './strangers.ts';
 
 const CAMPAIGNS: Readonly<Record<string, Campaign>> = {
   kill,
@@ -27,6 +28,7 @@ const CAMPAIGNS: Readonly<Record<string, Campaign>> = {
   'store-copy': storeCopy,
   package: packageInstall,
   clocks,
+  strangers,
 };
 
 const EXIT = { ok: 0, broken: 1, usage: 2 } as const;

@@ -90,7 +90,7 @@ export const VARIABLES = {
   // More than four gain little on one database. 0 serves from a single process.
   RESEAL_WORKERS: integer('processes that answer requests', Math.min(4, availableParallelism()), 0, 64),
   // A request holds at most one body and one database connection; this bounds memory under load.
-  RESEAL_MAX_REQUESTS: integer('concurrent requests; beyond that the answer is service_busy', 512, 1, 100_000),
+  RESEAL_MAX_REQUESTS: integer('concurrent requests of accounts; beyond that they wait for a second', 512, 1, 100_000),
   // Kubernetes kills after 30 s by default.
   RESEAL_SHUTDOWN_SECONDS: integer('seconds that a shutdown waits for requests in progress', 20, 0, 3_600),
   RESEAL_LOG_FORMAT: optional('json for machines, text for people', 'json', logFormat),

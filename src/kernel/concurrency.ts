@@ -1,5 +1,5 @@
-// Concurrency within one process: a mutex per key, a fair semaphore, a map with bounded parallelism, batches, and calls
-// that are coalesced.
+// Concurrency within one process: a mutex per key, a fair semaphore, a map with bounded parallelism, batches, calls
+// that are coalesced, and sweeps.
 
 export type KeyedMutex = <T>(key: string, work: () => Promise<T>) => Promise<T>;
 
@@ -110,5 +110,17 @@ export function coalesce(work: () => void, everyMs: number): () => void {
       timer = undefined;
       if (isDue) call();
     }, everyMs);
+  };
+}
+
+/** Returns what starts a sweep every `everyMs`, unless one runs; it ends when `sweep` returns false. Keeps no process alive. */
+export function sweeper(everyMs: number, sweep: () => boolean): () => void {
+  let timer: NodeJS.Timeout | undefined;
+  return () => {
+    timer ??= setInterval(() => {
+      if (sweep()) return;
+      clearInterval(timer);
+      timer = undefined;
+    }, everyMs).unref();
   };
 }

@@ -11,6 +11,7 @@ import { claimAddresses, warnOfAddresses } from './addresses.ts';
 import { type App, type ClockAndLog, openApp, type Surroundings } from './app.ts';
 import { type Chore, runPeriodically } from './background.ts';
 import { type CallbackServices, openCallbacks } from './callbacks.ts';
+import { descriptorLimit, maxConnectionsOf } from './descriptors.ts';
 import { announceInstance } from './instance.ts';
 import { type Issuance, openIssuance } from './issuance.ts';
 import { retentionChores } from './retention.ts';
@@ -117,12 +118,14 @@ export async function listen(app: App, services: Services, config: Config): Prom
       trustedProxies: config.trustedProxies,
       metricsToken: config.metricsToken,
       maxRequests: config.maxRequests,
+      maxConnections: maxConnectionsOf(config, descriptorLimit()),
       logsProbes: config.logsProbes,
     },
   );
   await services.crls.makeDue();
   const { host, port } = config;
-  await server.listen({ host, port }).catch((error) => {
+  // Node would listen on the first address of `localhost`, which may be ::1, and only there.
+  await server.listen({ host: host === 'localhost' ? '127.0.0.1' : host, port }).catch((error) => {
     throw listenProblem(error, host, port);
   });
   address = `${config.tls ? 'https' : 'http'}://${urlHost(host)}:${(server.server.address() as AddressInfo).port}`;

@@ -39,6 +39,7 @@ export type AuditAction =
   | 'key:created'
   | 'key:disabled'
   | 'key:rotated'
+  | 'key:reported'
   | 'order:placed'
   | 'order:reissued'
   | 'order:canceled'

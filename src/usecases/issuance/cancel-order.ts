@@ -11,7 +11,7 @@ import type { IssuanceTools } from './tools.ts';
 /** Returns the order as it is afterwards. */
 export type CancelOrder = (by: Actor, orderId: OrderId) => Promise<Order>;
 
-export function cancelOrder({ store, newId, audit }: IssuanceTools): CancelOrder {
+export function cancelOrder({ store, now, newId, audit }: IssuanceTools): CancelOrder {
   return async (by, orderId) =>
     await store.transaction(async (tx) => {
       const found = await tx.orders.findForUpdate(by.accountId, orderId);
@@ -22,7 +22,7 @@ export function cancelOrder({ store, newId, audit }: IssuanceTools): CancelOrder
         throw new Refusal('service_busy', { retryAfterSeconds: 1 });
       // The signer is lost: its serial number stays taken, whatever becomes of the order.
       if (signing) await tx.signings.void(orderId, newId());
-      const canceled = await stopWaiting(tx, order, 'canceled');
+      const canceled = await stopWaiting(tx, order, 'canceled', { reason: 'requested', at: now(), newId });
       const details = { certificate_id: order.pendingCertificateId, was: order.status };
       await audit(tx, by, 'order:canceled', order.id, details);
       return canceled;

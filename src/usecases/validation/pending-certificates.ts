@@ -1,10 +1,10 @@
 // Pending certificates: enqueue, cancel, lapse.
 
-import type { PendingCertificate } from '../../domain/certificate/certificate.ts';
-import type { Order } from '../../domain/certificate/order.ts';
+import type { Cancellation, CancellationReason, PendingCertificate } from '../../domain/certificate/certificate.ts';
+import type { Order, OrderStatus } from '../../domain/certificate/order.ts';
 import { requireTransition } from '../../domain/certificate/order.ts';
 import { Refusal } from '../../domain/errors.ts';
-import type { CertificateId } from '../../domain/ids.ts';
+import type { CertificateId, NewId } from '../../domain/ids.ts';
 import type { Repositories } from '../../domain/store.ts';
 import { checkBackoff } from '../../domain/validation/check-result.ts';
 import { byService } from '../access/audit.ts';
@@ -30,40 +30,59 @@ export async function beginWaiting(
   });
 }
 
+type Ending = Cancellation & { readonly newId: NewId };
+
 /** Returns the order afterwards: a reissue returns to `issued`, a first certificate ends the order as `first`. */
-export async function stopWaiting(tx: Repositories, order: Order, first: 'canceled' | 'rejected'): Promise<Order> {
-  const { accountId, pendingCertificateId } = order;
-  const status = order.status === 'reissuing' ? 'issued' : first;
+export async function stopWaiting(
+  tx: Repositories,
+  order: Order,
+  first: 'canceled' | 'rejected',
+  ending: Ending,
+): Promise<Order> {
+  return await endPending(tx, order, order.status === 'reissuing' ? 'issued' : first, ending);
+}
+
+/** Cancels what is pending, and tells the account of a reissue that ends without a certificate. */
+export async function endPending(
+  tx: Repositories,
+  order: Order,
+  status: OrderStatus,
+  { reason, at, newId }: Ending,
+): Promise<Order> {
+  const { id: orderId, accountId, pendingCertificateId: certificateId } = order;
   requireTransition(order.status, status);
-  if (pendingCertificateId !== null) {
-    await tx.certificates.cancel(accountId, pendingCertificateId);
-    await tx.waiting.delete(accountId, pendingCertificateId);
+  if (certificateId !== null) {
+    await tx.certificates.cancel({ accountId, orderId, certificateId }, { reason, at });
+    await tx.waiting.delete(accountId, certificateId);
   }
   const after: Order = { ...order, status, pendingCertificateId: null };
   await tx.orders.save(after);
+  if (order.status === 'reissuing' && certificateId !== null) {
+    const event = { action: 'order:reissue_canceled', orderStatus: status, createdAt: at } as const;
+    await tx.outbox.add({ id: newId(), accountId, orderId, certificateId, ...event });
+  }
   return after;
 }
 
 interface LapsedCertificate {
   readonly order: Order;
   readonly certificateId: CertificateId;
-  /** For the audit log. */
-  readonly why: string;
+  readonly reason: CancellationReason;
 }
 
 /** Ends a pending certificate that expired, or that can never be issued as requested. */
 export async function lapse(
   { now, newId, audit }: Pick<ValidationTools, 'now' | 'newId' | 'audit'>,
   tx: Repositories,
-  { order, certificateId, why }: LapsedCertificate,
+  { order, certificateId, reason }: LapsedCertificate,
 ): Promise<void> {
   const { id: orderId, accountId } = order;
-  const { status: orderStatus } = await stopWaiting(tx, order, 'rejected');
+  const { status: orderStatus } = await stopWaiting(tx, order, 'rejected', { reason, at: now(), newId });
   if (orderStatus === 'rejected') {
     const action = 'order:rejected' as const;
     await tx.outbox.add({ id: newId(), accountId, orderId, orderStatus, certificateId, action, createdAt: now() });
   }
-  const details = { certificate_id: certificateId, was: order.status, why };
+  const details = { certificate_id: certificateId, was: order.status, reason };
   await audit(tx, byService(accountId), 'order:lapsed', orderId, details);
 }
 

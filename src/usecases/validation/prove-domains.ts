@@ -4,7 +4,7 @@
 
 import { requireActive } from '../../domain/access/account.ts';
 import type { Product } from '../../domain/catalog/products.ts';
-import type { PendingCertificate } from '../../domain/certificate/certificate.ts';
+import type { CancellationReason, PendingCertificate } from '../../domain/certificate/certificate.ts';
 import type { Order } from '../../domain/certificate/order.ts';
 import { Refusal } from '../../domain/errors.ts';
 import type { AccountId, OrderId } from '../../domain/ids.ts';
@@ -49,7 +49,7 @@ export type IssuePending = (
   product: Product,
   results: CheckResults,
 ) => Promise<PendingOutcome>;
-export type PendingOutcome = 'issued' | 'later' | { readonly impossible: string };
+export type PendingOutcome = 'issued' | 'later' | { readonly impossible: CancellationReason };
 
 interface ProveTools extends ValidationTools {
   readonly issue: IssuePending;
@@ -150,8 +150,9 @@ async function proveWaiting(
   };
   const at = tools.now();
   // Irreversible, so by the clock that the instances share.
-  if (tools.store.sharedNow() >= Math.min(waiting.expiresAt, order.termEndsAt)) {
-    await giveUp(tools, waiting, 'it waited too long');
+  const sharedAt = tools.store.sharedNow();
+  if (sharedAt >= waiting.expiresAt || sharedAt >= order.termEndsAt) {
+    await giveUp(tools, waiting, sharedAt >= order.termEndsAt ? 'expiration_passed' : 'validation_lapsed');
     return report('given_up');
   }
   if (isSuspended) {
@@ -223,11 +224,11 @@ async function hold({ store }: ProveTools, waiting: WaitingCertificate): Promise
   await store.waiting.update({ ...waiting, dueAt }, waiting.dueAt);
 }
 
-async function giveUp(tools: ProveTools, waiting: WaitingCertificate, why: string): Promise<void> {
+async function giveUp(tools: ProveTools, waiting: WaitingCertificate, reason: CancellationReason): Promise<void> {
   const { accountId, orderId, certificateId } = waiting;
   await tools.store.transaction(async (tx) => {
     const found = await tx.orders.findForUpdate(accountId, orderId);
     if (!found || found.signing || found.order.pendingCertificateId !== certificateId) return;
-    await lapse(tools, tx, { order: found.order, certificateId, why });
+    await lapse(tools, tx, { order: found.order, certificateId, reason });
   });
 }

@@ -81,6 +81,7 @@ export const TIMES = {
     in_order_until: lease(DELIVERY_LEASE_MS),
     ...{ ailing_since: 'fact', failures: 'number', trips: 'number' },
   },
+  cancellation: { at: 'fact' },
   revocation: { due_at: 'fact', revoked_at: 'fact' },
   revoked_serial: {
     ...{ revoked_at: 'fact', not_after: 'fact', crl_published_at: 'fact' },
