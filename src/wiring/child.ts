@@ -1,6 +1,7 @@
 // Entry point of the processes that the supervisor starts: `http` answers requests, `background` delivers callbacks and runs
 // the chores. Signals go to all processes of a terminal or a service manager, so only the supervisor obeys them; it ends
 // this process by a message, or by its own death, which closes the channel.
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { MetricValues } from '../adapters/metrics/metrics.ts';
 import { readConfig } from '../config/config.ts';
 import { coalesce } from '../kernel/concurrency.ts';
@@ -56,7 +57,14 @@ const PARTS: Readonly<Record<Role, (opened: Opened) => Promise<Part>>> = {
     for (const text of clockWarnings) log({ event: 'warning', text });
     const background = runBackground(app, services, config);
     wake = background.dispatcher.wake;
-    return { address: '', url: '', stop: background.stop };
+    return {
+      address: '',
+      url: '',
+      async stop(drainMs) {
+        await sleep(drainMs);
+        await background.stop();
+      },
+    };
   },
 };
 

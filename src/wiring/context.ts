@@ -27,8 +27,8 @@ const now = Date.now;
 const { stdout } = process;
 /** A terminal and a launcher may both forward the same signal; within this time it counts once. */
 const SAME_SIGNAL_MS = 500;
-// Longer than a connection waits to be accepted, too short to delay a restart noticeably.
-const DRAIN_MS = 250;
+/** Ctrl-C ends a sandbox without a noticeable delay; no load balancer watches it. */
+const SANDBOX_DRAIN_MS = 250;
 
 /** Lazy imports: commands that do not serve start in half the time without the HTTP front. */
 const loadServe = () => import('./serve.ts');
@@ -152,12 +152,14 @@ function contextFor(invocation: Invocation, environment: Record<string, string |
         return await untilSignal(
           log,
           noting(config, log, () => serve(config, { now, log })),
+          config.drainMs,
         );
       }
       const { supervise } = await import('./supervisor.ts');
       await untilSignal(
         log,
         noting(config, log, () => supervise(config, { now, log })),
+        config.drainMs,
       );
     },
 
@@ -165,12 +167,13 @@ function contextFor(invocation: Invocation, environment: Record<string, string |
       const config = load();
       const log = logAs(config.logFormat ?? 'text');
       const { serveSandbox } = await loadSandbox();
-      await untilSignal(log, async () => {
-        const start = () => serveSandbox({ ...load(log), workers: 0 }, { now, log });
-        const running = await noting(config, log, start)();
+      const start = noting(config, log, () => serveSandbox({ ...load(log), workers: 0 }, { now, log }));
+      const announced = async () => {
+        const running = await start();
         process.stdout.write(`${hints(announcement(running.sandbox, running.file, running.csrs))}\n`);
         return running;
-      });
+      };
+      await untilSignal(log, announced, SANDBOX_DRAIN_MS);
     },
 
     async resetSandbox() {
@@ -270,7 +273,7 @@ async function forgottenStore(config: Config): Promise<Diagnostic[] | undefined>
  * Shuts down gracefully on the first signal, exits at once on a second one. Handlers are installed before anything
  * starts, so that an early signal does not kill a half-started service.
  */
-async function untilSignal(log: Log, start: () => Promise<Running | Supervised>): Promise<void> {
+async function untilSignal(log: Log, start: () => Promise<Running | Supervised>, drainMs: number): Promise<void> {
   const { promise: signalled, resolve } = Promise.withResolvers<void>();
   let firstAt = Number.POSITIVE_INFINITY;
   const onSignal = () => {
@@ -289,6 +292,6 @@ async function untilSignal(log: Log, start: () => Promise<Running | Supervised>)
   try {
     await ('failed' in running ? Promise.race([signalled, running.outputClosed, running.failed]) : signalled);
   } finally {
-    await running.stop(DRAIN_MS);
+    await running.stop(drainMs);
   }
 }

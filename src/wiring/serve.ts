@@ -6,6 +6,8 @@ import type { Config } from '../config/config.ts';
 import { clockFindings } from '../domain/support/clock-facts.ts';
 import type { Api } from '../http/front/api.ts';
 import { buildServer } from '../http/server.ts';
+import { MINUTE_MS } from '../kernel/durations.ts';
+import { countStorage } from '../usecases/access/count-storage.ts';
 import type { Dispatcher } from '../usecases/callbacks/deliver-callbacks.ts';
 import { claimAddresses, warnOfAddresses } from './addresses.ts';
 import { type App, type ClockAndLog, openApp, type Surroundings } from './app.ts';
@@ -19,6 +21,9 @@ import { claimMode, listenProblem, readTls, warnOfSandboxRules } from './start-u
 
 const SWEEP_MS = 10_000;
 const VALIDATE_MS = 2_000;
+const COUNT_MS = MINUTE_MS;
+/** Clients that send once a second learn from an answer, not from a reset, that their connection is closed. */
+const IDLE_MS = 1_500;
 
 type Services = Issuance & CallbackServices;
 
@@ -134,9 +139,12 @@ export async function listen(app: App, services: Services, config: Config): Prom
     url: publicUrl(),
     server: server.server,
     async close(drainMs) {
-      server.drain.isDraining = true;
+      server.drain.begin();
       await sleep(drainMs);
-      const deadline = setTimeout(() => server.server.closeAllConnections(), config.shutdownMs);
+      const deadline = setTimeout(server.drain.closeAll, config.shutdownMs);
+      server.drain.stopListening();
+      await app.peers.listenerClosed();
+      await server.drain.closeConnections(Math.min(drainMs, IDLE_MS));
       await server.close();
       clearTimeout(deadline);
     },
@@ -152,6 +160,7 @@ export function runBackground(app: App, services: Services, config: Config): Bac
     ...services.deliveryChores,
     ...services.revocationChores,
     ...retentionChores(app, config),
+    { name: 'count_storage', everyMs: COUNT_MS, run: (stopping) => countStorage(app.store, app.now, stopping) },
   ];
   const periodic = runPeriodically(chores, app.log);
   app.store.onEventsCommitted(dispatcher.wake);

@@ -183,7 +183,7 @@ interface Shared {
 
 const repositoriesIn = (db: Db, { sealer, engine, sharedNow }: Shared, onEvents: () => void): Repositories => ({
   sharedNow,
-  accounts: accountsIn(db),
+  accounts: accountsIn(db, engine),
   credentials: credentialsIn(db),
   audit: auditIn(db),
   secrets: secretsIn(db, sealer),

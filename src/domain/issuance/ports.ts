@@ -2,6 +2,7 @@
 // belongs to another account is not found.
 
 import type { AuditEntry } from '../access/ports.ts';
+import type { AccountUsage } from '../access/quota.ts';
 import type { OutboxEvent } from '../callbacks/ports.ts';
 import type { Issuer, PublicIssuer } from '../certificate/authority.ts';
 import type {
@@ -44,6 +45,8 @@ export const isSignerAlive = ({ until }: Signing, now: number): boolean => isAhe
 
 export interface OrderForReissue {
   readonly order: Order;
+  /** Of its account. */
+  readonly usage: AccountUsage;
   readonly current: PreviousCertificate | null;
   /** The proofs, by name, of the names that were asked for and those of the current certificate. */
   readonly proofs: ReadonlyMap<string, readonly Proof[]>;
@@ -70,6 +73,8 @@ export interface Orders {
    * changed since it was read.
    */
   save(order: Order): Promise<void>;
+  /** Makes the customer's own id of an order usable for another one. */
+  releaseAlternative(accountId: AccountId, id: OrderId): Promise<void>;
 }
 
 /** What must still hold when a certificate is written down. */

@@ -3,13 +3,6 @@ import type { FastifyInstance } from 'fastify';
 import { Refusal } from '../../domain/errors.ts';
 import { success } from '../front/reply.ts';
 
-declare module 'fastify' {
-  interface FastifyInstance {
-    /** Set before the server stops listening: /readyz then fails, and load balancers send requests elsewhere. */
-    readonly drain: { isDraining: boolean };
-  }
-}
-
 // The check is cached for this long, however often /readyz is polled.
 const PROBE_EVERY_MS = 1_000;
 
@@ -17,17 +10,6 @@ const PROBE_EVERY_MS = 1_000;
 export type CheckReady = () => Promise<Readonly<Record<string, unknown>>>;
 
 export function healthEndpoints(app: FastifyInstance, checkReady: CheckReady): void {
-  const drain = { isDraining: false };
-  app.decorate('drain', drain);
-  app.addHook('preClose', async () => {
-    drain.isDraining = true;
-  });
-  // Ends keep-alive connections during a shutdown.
-  app.addHook('onSend', (_request, reply, payload, done) => {
-    if (drain.isDraining) reply.header('connection', 'close');
-    done(null, payload);
-  });
-
   let last: { readonly at: number; readonly result: ReturnType<CheckReady> } | undefined;
   const probe = () => {
     if (!last || performance.now() - last.at >= PROBE_EVERY_MS) last = { at: performance.now(), result: checkReady() };
@@ -37,7 +19,7 @@ export function healthEndpoints(app: FastifyInstance, checkReady: CheckReady): v
   const options = { config: { isHealthCheck: true }, schema: { hide: true } } as const;
   app.get('/healthz', options, async () => success({ status: 'alive' }));
   app.get('/readyz', options, async () => {
-    if (drain.isDraining) throw new Refusal('service_busy', { retryAfterSeconds: 1 });
+    if (app.drain.isDraining) throw new Refusal('service_busy', { retryAfterSeconds: 1 });
     return success({ status: 'ready', ...(await probe()) });
   });
 }

@@ -5,7 +5,7 @@ import type { Order } from '../../domain/certificate/order.ts';
 import { Refusal } from '../../domain/errors.ts';
 import type { OrderId } from '../../domain/ids.ts';
 import { isSignerAlive } from '../../domain/issuance/ports.ts';
-import { stopWaiting } from '../validation/pending-certificates.ts';
+import { stopWaiting } from '../lease/end-pending.ts';
 import type { IssuanceTools } from './tools.ts';
 
 /** Returns the order as it is afterwards. */

@@ -13,7 +13,7 @@ import type { NewId } from '../../domain/ids.ts';
 import { type CrlRef, serialsOf } from '../../domain/revocation/revocation.ts';
 import type { Repositories } from '../../domain/store.ts';
 import { auditLog } from '../access/audit.ts';
-import { endPending } from '../validation/pending-certificates.ts';
+import { endPending } from '../lease/end-pending.ts';
 
 /** A certificate that can be revoked, with its order under its lock. */
 export interface LockedRevocable {

@@ -1,23 +1,37 @@
-// Pending certificates: enqueue, cancel, lapse.
+// Pending certificates: enqueue, lapse.
 
-import type { Cancellation, CancellationReason, PendingCertificate } from '../../domain/certificate/certificate.ts';
-import type { Order, OrderStatus } from '../../domain/certificate/order.ts';
-import { requireTransition } from '../../domain/certificate/order.ts';
+import type { Account } from '../../domain/access/account.ts';
+import { type Quotas, quotasOf, requireRoomToWait } from '../../domain/access/quota.ts';
+import type { CancellationReason, PendingCertificate } from '../../domain/certificate/certificate.ts';
+import type { Order } from '../../domain/certificate/order.ts';
 import { Refusal } from '../../domain/errors.ts';
-import type { CertificateId, NewId } from '../../domain/ids.ts';
+import type { CertificateId } from '../../domain/ids.ts';
 import type { Repositories } from '../../domain/store.ts';
 import { checkBackoff } from '../../domain/validation/check-result.ts';
 import { byService } from '../access/audit.ts';
+import { stopWaiting } from '../lease/end-pending.ts';
 import { type CheckResults, findingsOf, NOTHING_CHECKED, type ValidationTools } from './check-names.ts';
 
-/** Call in the transaction that returns the certificate's id to the caller, or records it for a later answer. */
+export interface WaitingLimits {
+  /** How long a certificate may wait for validation. */
+  readonly pendingMs: number;
+  /** Of accounts without quotas of their own. */
+  readonly quotas: Quotas;
+}
+
+/**
+ * Call in the transaction that returns the certificate's id to the caller, or records it for a later answer. Throws
+ * `quota_exceeded`.
+ */
 export async function beginWaiting(
   tx: Repositories,
   record: PendingCertificate,
-  pendingMs: number,
+  { pendingMs, quotas }: WaitingLimits,
   results: CheckResults = NOTHING_CHECKED,
 ): Promise<void> {
   const { id: certificateId, accountId, orderId, createdAt } = record;
+  // Locked, so that of two that begin to wait at once each counts the other.
+  await requireRoom(tx, await tx.accounts.findForUpdate(accountId), quotas);
   await tx.certificates.insert(record);
   await tx.waiting.insert({
     certificateId,
@@ -30,38 +44,15 @@ export async function beginWaiting(
   });
 }
 
-type Ending = Cancellation & { readonly newId: NewId };
-
-/** Returns the order afterwards: a reissue returns to `issued`, a first certificate ends the order as `first`. */
-export async function stopWaiting(
-  tx: Repositories,
-  order: Order,
-  first: 'canceled' | 'rejected',
-  ending: Ending,
-): Promise<Order> {
-  return await endPending(tx, order, order.status === 'reissuing' ? 'issued' : first, ending);
-}
-
-/** Cancels what is pending, and tells the account of a reissue that ends without a certificate. */
-export async function endPending(
-  tx: Repositories,
-  order: Order,
-  status: OrderStatus,
-  { reason, at, newId }: Ending,
-): Promise<Order> {
-  const { id: orderId, accountId, pendingCertificateId: certificateId } = order;
-  requireTransition(order.status, status);
-  if (certificateId !== null) {
-    await tx.certificates.cancel({ accountId, orderId, certificateId }, { reason, at });
-    await tx.waiting.delete(accountId, certificateId);
-  }
-  const after: Order = { ...order, status, pendingCertificateId: null };
-  await tx.orders.save(after);
-  if (order.status === 'reissuing' && certificateId !== null) {
-    const event = { action: 'order:reissue_canceled', orderStatus: status, createdAt: at } as const;
-    await tx.outbox.add({ id: newId(), accountId, orderId, certificateId, ...event });
-  }
-  return after;
+/** Throws `quota_exceeded` if no further certificate of the account may wait. */
+export async function requireRoom(
+  { waiting }: Pick<Repositories, 'waiting'>,
+  account: Pick<Account, 'id' | 'quotas'> | undefined,
+  defaults: Quotas,
+): Promise<void> {
+  if (!account) throw new Refusal('account_not_found');
+  const { openOrders } = quotasOf(account, defaults);
+  requireRoomToWait(await waiting.count(account.id, openOrders), openOrders);
 }
 
 interface LapsedCertificate {

@@ -11,6 +11,7 @@ import type { AccountId, OrderId } from '../../domain/ids.ts';
 import { proofKey } from '../../domain/validation/challenge.ts';
 import { CHECK_LEASE_MS, HELD_CHECK_MS, jitteredBackoff } from '../../domain/validation/check-result.ts';
 import type { WaitingCertificate } from '../../domain/validation/ports.ts';
+import { keyCounts } from '../../kernel/concurrency.ts';
 import { byService } from '../access/audit.ts';
 import {
   CHECK_LIMITS_MS,
@@ -23,7 +24,7 @@ import {
   unprovenOf,
   type ValidationTools,
 } from './check-names.ts';
-import { limitChecks } from './limit-checks.ts';
+import { type CheckOnRequest, limitChecks } from './limit-checks.ts';
 import { lapse, notWaiting } from './pending-certificates.ts';
 import { provenMethods } from './proven-names.ts';
 
@@ -35,10 +36,8 @@ export interface ProveDomains {
 }
 
 /** Checks mostly wait for I/O. Only as many are claimed as are checked at once, or leases would expire in a queue. */
-const CERTIFICATES_AT_ONCE = 16;
-/** Keeps one account with unresponsive names from occupying every slot. */
+const CERTIFICATES_AT_ONCE = 32;
 const PER_ACCOUNT = 8;
-const ACCOUNT_BUSY_MS = 30_000;
 
 /**
  * Issues a certificate whose names are validated. `impossible`: it can never be issued as requested. `later`: not now,
@@ -51,7 +50,7 @@ export type IssuePending = (
 ) => Promise<PendingOutcome>;
 export type PendingOutcome = 'issued' | 'later' | { readonly impossible: CancellationReason };
 
-interface ProveTools extends ValidationTools {
+interface ProveTools extends ValidationTools, CheckOnRequest {
   readonly issue: IssuePending;
   /** From 0 to 1. */
   readonly random: () => number;
@@ -81,6 +80,7 @@ export function proveDomains(tools: ProveTools): ProveDomains {
   const { sharedNow } = store;
   return {
     async prove(accountId, orderId) {
+      using _slot = await tools.acquireSlot('domain_check', accountId);
       const order = await store.orders.find(accountId, orderId);
       if (!order) throw new Refusal('order_not_found');
       const account = await store.accounts.find(accountId);
@@ -96,25 +96,39 @@ export function proveDomains(tools: ProveTools): ProveDomains {
     },
 
     async proveDue(stopping) {
-      const running = new Map<Promise<void>, AccountId>();
-      const isAccountBusy = (accountId: AccountId) =>
-        [...running.values()].filter((one) => one === accountId).length >= PER_ACCOUNT;
+      const running = new Set<Promise<void>>();
+      const { count, add } = keyCounts();
+      const room = () => CERTIFICATES_AT_ONCE - running.size;
+      // An account never has more than it leaves free: names that do not answer hold a slot for a minute.
+      const isAccountBusy = (accountId: AccountId) => count(accountId) >= Math.min(PER_ACCOUNT, room());
+      const begin = (waiting: WaitingCertificate) => {
+        const counted = add([waiting.accountId]);
+        const run = proveOrReschedule(tools, waiting, stopping).finally(() => {
+          running.delete(run);
+          counted[Symbol.dispose]();
+        });
+        running.add(run);
+      };
       let checked = 0;
+      // Accounts whose share was used up when they were claimed. What is due of them is left alone until a slot is free.
+      const busy = new Set<AccountId>();
       for (;;) {
-        const room = stopping?.aborted ? 0 : CERTIFICATES_AT_ONCE - running.size;
-        const claimed = room > 0 ? await store.waiting.claim(sharedNow(), sharedNow() + CHECK_LEASE_MS, room) : [];
+        const most = stopping?.aborted ? 0 : room();
+        const until = sharedNow() + CHECK_LEASE_MS;
+        const claimed = most > 0 ? await store.waiting.claim(sharedNow(), until, most, [...busy]) : [];
         for (const waiting of claimed) {
           if (isAccountBusy(waiting.accountId)) {
-            await store.waiting.update({ ...waiting, dueAt: sharedNow() + ACCOUNT_BUSY_MS }, waiting.dueAt);
+            busy.add(waiting.accountId);
+            await store.waiting.update({ ...waiting, dueAt: sharedNow() }, waiting.dueAt);
             continue;
           }
-          const run = proveOrReschedule(tools, waiting, stopping).finally(() => running.delete(run));
-          running.set(run, waiting.accountId);
+          begin(waiting);
           checked += 1;
         }
-        if (claimed.length > 0 && claimed.length === room) continue;
+        if (claimed.length > 0 && claimed.length === most) continue;
         if (running.size === 0) return checked;
-        await Promise.race(running.keys());
+        await Promise.race(running);
+        for (const accountId of busy) if (!isAccountBusy(accountId)) busy.delete(accountId);
       }
     },
   };

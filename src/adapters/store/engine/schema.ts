@@ -27,6 +27,9 @@ export interface Schema {
     locale: Locale;
     created_at: number;
     suspended_at: number | null;
+    open_orders_limit: number | null;
+    stored_bytes_limit: number | null;
+    stored_bytes: number;
   };
   credential: {
     key_id: string;

@@ -33,7 +33,10 @@ const next = (lengthMs: number, isCounted = false) => ({ kind: 'next attempt', l
 const LONGEST_RETRY_MS = 9 * DAY_MS;
 
 export const TIMES = {
-  account: { created_at: 'fact', suspended_at: 'fact' },
+  account: {
+    ...{ created_at: 'fact', suspended_at: 'fact' },
+    ...{ open_orders_limit: 'number', stored_bytes_limit: 'number', stored_bytes: 'number' },
+  },
   credential: { created_at: 'fact', expires_at: 'fact', disabled_at: 'fact', last_used_at: next(MINUTE_MS) },
   audit: { at: 'fact' },
   issuer: { created_at: 'fact' },
