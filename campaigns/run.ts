@@ -4,6 +4,7 @@ import { backup } from './backup.ts';
 import { backupPostgres } from './backup-postgres.ts';
 import { callbackKill } from './callback-kill.ts';
 import type { Campaign, Print } from './campaign.ts';
+import { clocks } from './clocks.ts';
 import { cscPyhanko } from './csc-pyhanko.ts';
 import { csrFuzz } from './csr-fuzz.ts';
 import { fsync } from './fsync.ts';
@@ -37,6 +38,7 @@ const CAMPAIGNS: Readonly<Record<string, Campaign>> = {
   'rolling-restart': rollingRestart,
   'store-copy': storeCopy,
   package: packageInstall,
+  clocks,
   strangers,
   runtimes,
   'sandbox-kill': sandboxKill,

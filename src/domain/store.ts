@@ -2,6 +2,7 @@
 // `service_busy` when the store cannot answer, or cannot make a write durable.
 import type { AccessTokens, Accounts, AuditTrail, Credentials } from './access/ports.ts';
 import type { CallbackLanes, Callbacks, Deliveries, DeliveryQueue, Outbox } from './callbacks/ports.ts';
+import type { Clock } from './clock.ts';
 import type { CloudKeys, EscrowedKeys, SigningGrants } from './cloud-keys/ports.ts';
 import type { Certificates, IdempotencyKeys, Issuers, Orders, Signings } from './issuance/ports.ts';
 import type { RateLimits } from './rate.ts';
@@ -34,6 +35,11 @@ export interface Settings {
 export type SettingName = 'mode' | 'last_write_probe' | 'last_backup_at' | 'addresses' | 'stored_through';
 
 export interface Repositories {
+  /**
+   * The time by which leases, next attempts, rates and locks are set and judged: on PostgreSQL the database's, so that
+   * instances whose clocks differ agree on them. Facts are dated by the machine's own clock.
+   */
+  readonly sharedNow: Clock;
   readonly accounts: Accounts;
   readonly credentials: Credentials;
   readonly accessTokens: AccessTokens;

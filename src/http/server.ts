@@ -46,7 +46,7 @@ import { collectRoutes, refuseUnknownRoutes } from './front/routes.ts';
 import { orderOperations } from './issuance/orders.ts';
 import { placementOperations } from './issuance/place-order.ts';
 import { reissueOperation } from './issuance/reissue.ts';
-import { healthEndpoints } from './pages/health.ts';
+import { type CheckReady, healthEndpoints } from './pages/health.ts';
 import { metricsEndpoint } from './pages/metrics.ts';
 import { openApiDocument, referencePage } from './pages/reference.ts';
 import { type RevocationOperations, revocationOperations } from './revocation/revocation.ts';
@@ -67,7 +67,7 @@ export interface AppServices {
   readonly listAudit: ListAudit;
   /** Resolves once the store has made a write durable. */
   /** Throws `service_busy` unless the store takes durable writes and every sealed value has a key. */
-  readonly checkReady: () => Promise<void>;
+  readonly checkReady: CheckReady;
 }
 
 interface Services extends AppServices, ValidationServices, RevocationOperations {

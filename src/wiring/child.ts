@@ -54,8 +54,9 @@ const PARTS: Readonly<Record<Role, (opened: Opened) => Promise<Part>>> = {
       },
     };
   },
-  async background({ app, services, config }) {
+  async background({ app, services, config, clockWarnings }) {
     warnOfAddresses(config, log);
+    for (const text of clockWarnings) log({ event: 'warning', text });
     const background = runBackground(app, services, config);
     wake = background.dispatcher.wake;
     return {

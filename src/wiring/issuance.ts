@@ -52,7 +52,7 @@ export interface Issuance extends RevocationServices {
   /** Keyed digest of a text, so that a short access code cannot be brute-forced from it. */
   readonly digestOf: (text: string) => string;
   /**
-   * Periodic work: voids issuances of lost signers, activates imported issuers. Returns the number of voided issuances.
+   * Periodic work: voids issuances of lost signers, repairs next checks, activates imported issuers. Returns the number of voided issuances.
    */
   readonly sweep: () => Promise<number>;
   /** The part of `sweep` that every process needs: activates imported issuers. */
@@ -147,6 +147,7 @@ export async function openIssuance(
       const voided = await voidLostIssuances(store, now, newId);
       if (voided > 0)
         log({ event: 'warning', text: `${voided} interrupted issuances were voided: reseal cert interrupted` });
+      await store.waiting.repair(store.sharedNow());
       await takeUpIssuers();
       return voided;
     },

@@ -17,7 +17,7 @@ const EVERY_MS: Readonly<Record<keyof typeof RETENTION, number>> = {
   accessTokens: MINUTE_MS,
 };
 
-export function retentionChores({ store, log, now }: Pick<App, 'store' | 'log' | 'now'>, config: Config): Chore[] {
+export function retentionChores({ store, log }: Pick<App, 'store' | 'log'>, config: Config): Chore[] {
   const keepMs: Readonly<Record<keyof typeof RETENTION, number>> = {
     deliveries: config.callbacks.retentionMs,
     audit: config.retention.auditMs,
@@ -30,7 +30,7 @@ export function retentionChores({ store, log, now }: Pick<App, 'store' | 'log' |
     name: `prune_${RETENTION[name].table}`,
     everyMs: EVERY_MS[name],
     async run(stopping) {
-      const rows = await prune(store, RETENTION[name], now() - keepMs[name], stopping);
+      const rows = await prune(store, RETENTION[name], store.sharedNow() - keepMs[name], stopping);
       if (rows > 0) log({ event: 'pruned', table: RETENTION[name].table, rows });
     },
   }));

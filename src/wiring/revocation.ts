@@ -78,6 +78,8 @@ export function openRevocation(
   const publishCrls: PublishCrls = (refs) => crls.publish(refs).catch(onError);
   const tools = { store, now, newId, products, publishCrls };
   const responders = ocspResponders({ store, now, withLock, onError: logUnexpected(log, 'renew_responders'), onMade });
+  // None happens early because the clock of one instance is ahead.
+  const byShared = { ...tools, now: store.sharedNow };
   return {
     closeFiles: () => served.close(),
     publishCrls,
@@ -88,7 +90,7 @@ export function openRevocation(
     interrupted: interruptedIssuances(tools),
     answerOcsp: answerOcsp({ store, now, signers, responders }),
     revocationChores: [
-      { name: 'revoke', everyMs: DUE_MS, run: () => runDueRevocations(tools, onRevoked) },
+      { name: 'revoke', everyMs: DUE_MS, run: () => runDueRevocations(byShared, onRevoked) },
       { name: 'publish_crls', everyMs: CRLS_MS, run: () => crls.publishDue() },
       { name: 'renew_responders', everyMs: RESPONDERS_MS, run: () => responders.renewDue(signers().values()) },
     ],

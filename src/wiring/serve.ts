@@ -3,6 +3,7 @@
 import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Config } from '../config/config.ts';
+import { clockFindings } from '../domain/support/clock-facts.ts';
 import type { Api } from '../http/front/api.ts';
 import { buildServer } from '../http/server.ts';
 import { MINUTE_MS } from '../kernel/durations.ts';
@@ -31,6 +32,8 @@ export interface Opened extends AsyncDisposable {
   readonly services: Services;
   /** With the addresses that the store has recorded. */
   readonly config: Config;
+  /** What was wrong with the clocks when it was opened. */
+  readonly clockWarnings: readonly string[];
 }
 
 export interface Listening {
@@ -62,20 +65,23 @@ export async function openService(configured: Config, surroundings: Surroundings
   const app = await openApp(configured, surroundings);
   onFailure.defer(() => app.close());
   await claimMode(app.store, 'serve', configured);
+  // Before anything is repaired, and before the first probe is written.
+  const findings = clockFindings(await app.store.clockFacts(), now());
   const config = await claimAddresses(app.store, configured);
   const issuance = await openIssuance(app, config, now);
   onFailure.defer(() => issuance.close());
   const services = { ...issuance, ...openCallbacks(app, config, now) };
   const opened = onFailure.move();
-  return { app, services, config, [Symbol.asyncDispose]: () => opened.disposeAsync() };
+  return { app, services, config, clockWarnings: findings, [Symbol.asyncDispose]: () => opened.disposeAsync() };
 }
 
 /** The whole service in this process. */
 export async function serve(configured: Config, surroundings: ClockAndLog): Promise<Running> {
   warnOfSandboxRules(configured, surroundings.log);
   await using onFailure = new AsyncDisposableStack();
-  const { app, services, config } = onFailure.use(await openService(configured, surroundings));
+  const { app, services, config, clockWarnings } = onFailure.use(await openService(configured, surroundings));
   warnOfAddresses(config, surroundings.log);
+  for (const text of clockWarnings) surroundings.log({ event: 'warning', text });
   const running = await serveApp(app, services, config);
   onFailure.move();
   return running;

@@ -192,8 +192,8 @@ function deliveryLookUps(db: Db, engine: Engine): Readonly<Record<string, () => 
     'healing a lane': () => lanes.reset(['a1', 'a2'], 5),
     'noting a delivery': () => queue.markDelivered([attempted], 5),
     'giving back': () => queue.release(event, 'none', 5),
-    'strayed lanes': () => lanes.farFuture(2 ** 45, 100),
-    'bringing back': () => queue.rescheduleFarFuture('a1', 2 ** 45, 5, 100),
+    'strayed lanes': () => lanes.stray({ limit: 100 }, 5, 100),
+    'bringing back': () => queue.repair('a1', 5, 100),
     'giving up old events': () => queue.failBegunBefore('a1', -1, { now: 5, includeInOrder: true, limit: 100 }),
     'a delivery': () => deliveries.find('a1', 'e1'),
     ...Object.fromEntries(

@@ -2,6 +2,7 @@
 // migrates nothing; the only write is the probe of a store that is in use anyway.
 import { existsSync } from 'node:fs';
 import { Refusal } from '../../domain/errors.ts';
+import { type ClockFacts, clockFindings } from '../../domain/support/clock-facts.ts';
 import { type Diagnostic, Problem } from '../../kernel/problem.ts';
 import { SealBroken, type SealKey, sealerWith } from '../seal/seal.ts';
 import { type Sealing, type SealStatus, sealingIn } from '../store/access/sealing.ts';
@@ -11,14 +12,12 @@ import { requireFinishedCopy } from '../store/engine/copy.ts';
 import { type Engine, openEngine } from '../store/engine/engine.ts';
 import { previewMigrations, readMigrations } from '../store/engine/migrations.ts';
 import type { Db } from '../store/engine/schema.ts';
+import { strayTimes } from '../store/engine/times.ts';
 import { publicIssuersIn } from '../store/issuance/issuers.ts';
 import { type DatabaseLocation, engineAt } from '../store/store.ts';
 import { checkCallbacks } from './callbacks.ts';
 import { checkIssuers } from './issuers.ts';
 import { checkRevocation } from './revocation.ts';
-
-// Signatures, validity periods and leases tolerate a few seconds of clock skew.
-const MAX_CLOCK_OFFSET_MS = 2_000;
 
 export async function checkStore(
   location: DatabaseLocation,
@@ -41,12 +40,20 @@ export async function checkStore(
     const lastSeen = store.isInUse ? Number((await settings.get('last_write_probe')) ?? 0) : 0;
     if (store.isInUse) await settings.put('last_write_probe', String(now()));
     const { isInUse: _, ...diagnostic } = store;
-    const clock = clockDiagnostic(await engine.clockOffsetMs(db, now), lastSeen, now());
+    const aheadMs = -(await engine.clockOffsetMs(db, now));
+    const status = store.isInUse && sealing ? await sealing.status() : undefined;
+    const clock = clockDiagnostic(
+      {
+        ...{ aheadMs, lastUsedAt: lastSeen, instances: status?.instances ?? [] },
+        stray: store.isInUse ? await strayTimes(db, now() - aheadMs) : [],
+      },
+      now(),
+    );
     if (!store.isInUse) return [diagnostic, clock];
     return [
       diagnostic,
       await integrityDiagnostic(db, engine),
-      ...(sealing ? [sealDiagnostic(await sealing.status())] : []),
+      ...(status ? [sealDiagnostic(status)] : []),
       clock,
       checkIssuers(await publicIssuersIn(db), longestDays, now()),
       await checkCallbacks(
@@ -147,15 +154,13 @@ function sealDiagnostic({ activeKeyId, keyIds: [first], counts }: SealStatus): D
   return { check, state: 'ok', text: `all ${of(counts)} are sealed under ${activeKeyId}` };
 }
 
-function clockDiagnostic(offsetMs: number, lastSeen: number, now: number): Diagnostic {
+function clockDiagnostic(facts: ClockFacts, now: number): Diagnostic {
   const check = 'clock';
-  const remedy = 'Synchronize this machine’s clock with NTP.';
-  if (Math.abs(offsetMs) > MAX_CLOCK_OFFSET_MS) {
-    return { check, state: 'problem', text: `${Math.round(offsetMs / 1000)} s off the database’s clock`, remedy };
-  }
-  if (lastSeen > now + MAX_CLOCK_OFFSET_MS) {
-    const text = `it went back: the store was last used at ${new Date(lastSeen).toISOString()}`;
-    return { check, state: 'problem', text, remedy };
-  }
-  return { check, state: 'ok', text: new Date(now).toISOString() };
+  const findings = clockFindings(facts, now);
+  const text = findings.join('; ');
+  if (findings.length === 0) return { check, state: 'ok', text: new Date(now).toISOString() };
+  // What a clock has left is repaired by the service; a clock that is wrong now is not.
+  return clockFindings({ ...facts, stray: [] }, now).length === 0
+    ? { check, state: 'warning', text, remedy: 'Start the service: it repairs them within seconds.' }
+    : { check, state: 'problem', text, remedy: 'Synchronize the clocks with NTP, the database’s too.' };
 }

@@ -109,7 +109,7 @@ export function isExpired(credential: Credential, now: number): boolean {
 }
 
 /** An hour: what clients of the signing API assume where they ignore the answer. */
-const TOKEN_MS = HOUR_MS;
+export const TOKEN_MS = HOUR_MS;
 
 /** When an access token ends that is given to the key now. It never outlives the key. */
 export const tokenEnd = ({ expiresAt }: Credential, now: number): number =>

@@ -13,6 +13,7 @@ import type {
   PreparedCertificate,
 } from '../certificate/certificate.ts';
 import type { Order } from '../certificate/order.ts';
+import { isAhead } from '../clock.ts';
 import type { AccountId, CertificateId, OrderId } from '../ids.ts';
 import type { Page } from '../page.ts';
 import type { CertificateRef } from '../revocation/ports.ts';
@@ -30,11 +31,17 @@ export interface Issuers {
   adopt(issuers: readonly Issuer[]): Promise<void>;
 }
 
+/** A signature takes milliseconds and the store answers within seconds: a signer that exceeds this has lost its lease. */
+export const SIGNING_LEASE_MS = 10_000;
+
 /** The certificate of an order that is being signed, and the end of the signer's lease. */
 export interface Signing {
   readonly certificateId: CertificateId;
   readonly until: number;
 }
+
+/** False once the signer is lost: what it was signing may be voided. */
+export const isSignerAlive = ({ until }: Signing, now: number): boolean => isAhead(until, now, SIGNING_LEASE_MS);
 
 export interface OrderForReissue {
   readonly order: Order;
@@ -99,7 +106,7 @@ export interface Signings {
    * or if the key was reported meanwhile, unless `evenIfReported`.
    */
   finish(issuance: FinishedIssuance, options: { readonly evenIfReported: boolean }): Promise<boolean>;
-  /** Leases that have expired, oldest first. */
+  /** Leases of lost signers. */
   overdue(now: number, limit: number): Promise<{ accountId: AccountId; orderId: OrderId }[]>;
   /** Marks what is being signed on this key, in one account or, with null, in all: it is issued and revoked at once. */
   reportKey(fingerprint: string, accountId: AccountId | null): Promise<void>;

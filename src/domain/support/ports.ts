@@ -4,6 +4,7 @@ import type { PublicIssuer } from '../certificate/authority.ts';
 import { withoutFinalDot } from '../certificate/names.ts';
 import type { AccountId, CertificateId, OrderId } from '../ids.ts';
 import type { CrlHead } from '../revocation/ports.ts';
+import type { ClockFacts } from './clock-facts.ts';
 
 /** What was found: where it belongs, and what it is. */
 export interface Found {
@@ -92,4 +93,5 @@ export interface StoreFacts {
   /** Null where the database bounds it by itself. */
   readonly walBytes: number | null;
   readonly lastBackupAt: number | null;
+  readonly clock: ClockFacts;
 }

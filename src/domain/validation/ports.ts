@@ -42,5 +42,7 @@ export interface WaitingCertificates {
   ): Promise<void>;
   /** Makes every waiting certificate of the account due, whatever its backoff. */
   makeDue(accountId: AccountId, now: number): Promise<void>;
+  /** Makes certificates due whose next check a clock that was ahead has set. Returns how many. */
+  repair(now: number): Promise<number>;
   delete(accountId: AccountId, certificateId: CertificateId): Promise<void>;
 }

@@ -6,10 +6,13 @@ import { success } from '../front/reply.ts';
 // The check is cached for this long, however often /readyz is polled.
 const PROBE_EVERY_MS = 1_000;
 
-export function healthEndpoints(app: FastifyInstance, checkReady: () => Promise<void>): void {
-  let last = { at: Number.NEGATIVE_INFINITY, result: Promise.resolve() };
+/** Resolves with what an operator should know of a service that is ready, if anything. Refuses with `service_busy`. */
+export type CheckReady = () => Promise<Readonly<Record<string, unknown>>>;
+
+export function healthEndpoints(app: FastifyInstance, checkReady: CheckReady): void {
+  let last: { readonly at: number; readonly result: ReturnType<CheckReady> } | undefined;
   const probe = () => {
-    if (performance.now() - last.at >= PROBE_EVERY_MS) last = { at: performance.now(), result: checkReady() };
+    if (!last || performance.now() - last.at >= PROBE_EVERY_MS) last = { at: performance.now(), result: checkReady() };
     return last.result;
   };
 
@@ -17,7 +20,6 @@ export function healthEndpoints(app: FastifyInstance, checkReady: () => Promise<
   app.get('/healthz', options, async () => success({ status: 'alive' }));
   app.get('/readyz', options, async () => {
     if (app.drain.isDraining) throw new Refusal('service_busy', { retryAfterSeconds: 1 });
-    await probe();
-    return success({ status: 'ready' });
+    return success({ status: 'ready', ...(await probe()) });
   });
 }

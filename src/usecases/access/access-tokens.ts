@@ -36,7 +36,7 @@ export function useAccessTokens({ store, now, newId, randomBytes }: TokenTools):
   return {
     async issue(by, { credential }) {
       const { keyId } = credential;
-      const createdAt = now();
+      const createdAt = store.sharedNow();
       const expiresAt = tokenEnd(credential, createdAt);
       const token = new Secret(Buffer.from(randomBytes(TOKEN_BYTES)).toString('base64url'));
       const tokenHash = hashOfSecret(token.reveal());
@@ -48,7 +48,7 @@ export function useAccessTokens({ store, now, newId, randomBytes }: TokenTools):
     },
 
     async authenticate(token) {
-      const caller = await store.accessTokens.findCaller(hashOfSecret(token.reveal()), now());
+      const caller = await store.accessTokens.findCaller(hashOfSecret(token.reveal()), store.sharedNow());
       if (!caller) throw new Refusal('unauthenticated_request');
       return admit(caller);
     },

@@ -4,7 +4,7 @@
 import { hash, timingSafeEqual } from 'node:crypto';
 import { requireActive } from '../../domain/access/account.ts';
 import { type Caller, type Credential, requireUsable } from '../../domain/access/credential.ts';
-import type { Clock } from '../../domain/clock.ts';
+import { type Clock, isAhead } from '../../domain/clock.ts';
 import { Refusal } from '../../domain/errors.ts';
 import type { Secret } from '../../domain/secret.ts';
 import type { Store } from '../../domain/store.ts';
@@ -44,7 +44,7 @@ export function admitCaller(store: Store, now: Clock): (caller: Caller) => Calle
 
   // Fire and forget: a store that can read but not write must still authenticate callers.
   function touch({ keyId, lastUsedAt }: Credential): void {
-    if ((lastUsedAt ?? 0) + TOUCH_EVERY_MS > now() || touching.has(keyId)) return;
+    if (isAhead((lastUsedAt ?? 0) + TOUCH_EVERY_MS, now(), TOUCH_EVERY_MS) || touching.has(keyId)) return;
     touching.add(keyId);
     const done = () => touching.delete(keyId);
     store.credentials.touch(keyId, now()).then(done, done);

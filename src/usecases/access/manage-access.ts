@@ -104,8 +104,8 @@ export function manageAccess({ store, now, newId, randomBytes, quotas }: AccessT
     resumeAccount: (accountId: AccountId) =>
       store.transaction(async (tx) => {
         const account = found(await tx.accounts.resume(accountId), 'account_not_found');
-        await tx.waiting.makeDue(accountId, now());
-        await tx.callbackLanes.restart(accountId, now());
+        await tx.waiting.makeDue(accountId, tx.sharedNow());
+        await tx.callbackLanes.restart(accountId, tx.sharedNow());
         await audit(tx, byOperator(accountId), 'account:resumed', accountId);
         return account;
       }),

@@ -5,7 +5,7 @@
 // for minutes, that signs exactly the digests it was authorized for.
 import type { Actor } from '../../domain/access/credential.ts';
 import type { SignHash } from '../../domain/certificate/sign-hash.ts';
-import { lockoutMs, requirePin } from '../../domain/cloud-keys/cloud-key.ts';
+import { GRANT_MS, lockoutMs, requirePin } from '../../domain/cloud-keys/cloud-key.ts';
 import {
   areAuthorized,
   certificateStatus,
@@ -77,7 +77,6 @@ interface CloudKeyTools extends OperatorTools {
   readonly withKeyLock: KeyedMutex;
 }
 
-const GRANT_SECONDS = 300;
 /** Attempts per account: each costs an Argon2id computation, which is slow by design. */
 const PIN_RATE: Rate = { burst: 30, everyMs: 2_000 };
 
@@ -87,7 +86,7 @@ interface UnwrappedKey {
 }
 
 export function useCloudKey(tools: CloudKeyTools): UseCloudKey {
-  const { store, keys, now, randomBytes, withKeyLock } = tools;
+  const { store, keys, randomBytes, withKeyLock } = tools;
   const audit = auditLog(tools);
 
   /** Resets the attempts, unless the code was changed or the key destroyed since `unwrap`. */
@@ -105,7 +104,7 @@ export function useCloudKey(tools: CloudKeyTools): UseCloudKey {
 
   /** Returns the private key, which the caller wipes. The attempt counts as wrong until `accept`. */
   async function unwrap(by: Actor, id: string, pin: Secret): Promise<UnwrappedKey> {
-    const at = now();
+    const at = store.sharedNow();
     const attempt = await store.transaction(async (tx) => {
       const waitMs = await tx.rateLimits.take(`cloud-key ${by.accountId}`, PIN_RATE, at);
       if (waitMs > 0) throw new Refusal('request_too_fast', { retryAfterSeconds: seconds(waitMs) });
@@ -138,7 +137,7 @@ export function useCloudKey(tools: CloudKeyTools): UseCloudKey {
     const certificate = certificateId
       ? await store.certificates.find(accountId, certificateId)
       : await store.certificates.findByCloudKey(accountId, keyId);
-    const status = certificate?.state === 'issued' ? certificateStatus(certificate, now()) : undefined;
+    const status = certificate?.state === 'issued' ? certificateStatus(certificate, tools.now()) : undefined;
     if (status !== 'valid') await audit(store, by, 'cloud-key:refused', keyId, { reason: 'certificate not valid' });
     requireValidCertificate(status);
   }
@@ -157,7 +156,7 @@ export function useCloudKey(tools: CloudKeyTools): UseCloudKey {
     try {
       const terms = {
         ...{ accountId, keyId: id, hashes: digests.map(base64), certificateId: certificate?.id ?? null },
-        expiresAt: now() + GRANT_SECONDS * SECOND_MS,
+        expiresAt: store.sharedNow() + GRANT_MS,
       };
       const { grant, token } = newGrant(terms, privateKey, randomBytes);
       await store.transaction(async (tx) => {
@@ -165,7 +164,7 @@ export function useCloudKey(tools: CloudKeyTools): UseCloudKey {
         await tx.signingGrants.insert(grant);
         await audit(tx, by, 'cloud-key:authorized', id, { hashes: digests.length, sign_hash: signHash });
       });
-      return { token, expiresInSeconds: GRANT_SECONDS };
+      return { token, expiresInSeconds: GRANT_MS / SECOND_MS };
     } finally {
       privateKey.fill(0);
     }
@@ -200,7 +199,7 @@ export function useCloudKey(tools: CloudKeyTools): UseCloudKey {
     async sign(by, id, { token, signHash, digests }) {
       const { publicKey } = (await showKey(tools, by.accountId, id)).key;
       requireDigests(publicKey.type, signHash, digests);
-      const grant = await store.signingGrants.take(by.accountId, id, tokenHash(token), now());
+      const grant = await store.signingGrants.take(by.accountId, id, tokenHash(token), store.sharedNow());
       if (!grant) throw invalidSad();
       if (!areAuthorized(grant.hashes, digests.map(base64))) {
         await audit(store, by, 'cloud-key:refused', id, { reason: 'hash not authorized' });

@@ -11,6 +11,7 @@ import { NO_KEY } from '../../domain/certificate/public-key.ts';
 import { Refusal } from '../../domain/errors.ts';
 import type { CertificateId, OrderId } from '../../domain/ids.ts';
 import { mentionedNames } from '../../domain/issuance/names.ts';
+import { isSignerAlive } from '../../domain/issuance/ports.ts';
 import { planReissue } from '../../domain/issuance/reissue.ts';
 import type { PreviousCertificate, ReissuePlan, ReissueRequest } from '../../domain/issuance/request.ts';
 import type { Repositories } from '../../domain/store.ts';
@@ -123,11 +124,11 @@ function stepsOf(tools: IssuanceTools, call: ReissueCall, found: OrderAsRead): I
       return await decide(tools, reads, call, found);
     },
 
-    async lock(tx, at) {
+    async lock(tx) {
       const found = await tx.orders.findForUpdate(accountId, orderId);
       if (!found) throw new Refusal('order_not_found');
       const { order, signing } = found;
-      if (signing && signing.until > at) return { order, isBusy: true };
+      if (signing && isSignerAlive(signing, tx.sharedNow())) return { order, isBusy: true };
       // The signer is lost. Its serial number stays taken and is never signed again.
       if (signing) await tx.signings.void(orderId, newId());
       return { order, isBusy: false };

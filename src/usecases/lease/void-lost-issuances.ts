@@ -1,9 +1,10 @@
-// Voids issuances whose signer let its lease expire, and frees their orders. The serial number stays taken and revocable:
-// a signature may exist somewhere.
+// Voids issuances whose signer is lost, and frees their orders. The serial number stays taken and revocable: a signature
+// may exist somewhere.
 
 import { isBeingPlaced, type Order, requireTransition } from '../../domain/certificate/order.ts';
 import type { Clock } from '../../domain/clock.ts';
 import type { NewId } from '../../domain/ids.ts';
+import { isSignerAlive, type Signing } from '../../domain/issuance/ports.ts';
 import type { Repositories, Store } from '../../domain/store.ts';
 import { auditLog, byService } from '../access/audit.ts';
 
@@ -20,31 +21,41 @@ function afterLostSigner(order: Order): Order {
   return { ...order, status };
 }
 
-/** Touches expired leases only, never the work of a live instance. Returns how many issuances were voided. */
-export async function voidLostIssuances(store: Store, now: Clock, newId: NewId): Promise<number> {
-  const audit = auditLog({ now, newId });
-  async function release(tx: Repositories, order: Order, certificateId: string): Promise<void> {
-    const { id, accountId, alternativeId, status } = order;
-    await tx.orders.releaseAlternative(accountId, id);
-    const details = { certificate_id: certificateId, was: status, alternative_order_id: alternativeId };
-    await audit(tx, byService(accountId), 'order:lapsed', id, { ...details, why: 'its placement was interrupted' });
-  }
+interface VoidTools {
+  readonly now: Clock;
+  readonly newId: NewId;
+}
 
+/** Call under the order's lock. */
+export async function voidSigning(
+  tools: VoidTools,
+  tx: Repositories,
+  { order, signing }: { readonly order: Order; readonly signing: Signing },
+): Promise<void> {
+  const { id, accountId, alternativeId, status } = order;
+  await tx.signings.void(id, tools.newId());
+  await tx.orders.save(afterLostSigner(order));
+  if (!isBeingPlaced(order)) return;
+  await tx.orders.releaseAlternative(accountId, id);
+  const details = { certificate_id: signing.certificateId, was: status, alternative_order_id: alternativeId };
+  const why = 'its placement was interrupted';
+  await auditLog(tools)(tx, byService(accountId), 'order:lapsed', id, { ...details, why });
+}
+
+/** Touches leases of lost signers only, never the work of a live instance. Returns how many issuances were voided. */
+export async function voidLostIssuances(store: Store, now: Clock, newId: NewId): Promise<number> {
   let voided = 0;
   for (;;) {
-    const overdue = await store.signings.overdue(now(), BATCH);
-    for (const { accountId, orderId } of overdue) {
+    const lost = await store.signings.overdue(store.sharedNow(), BATCH);
+    for (const { accountId, orderId } of lost) {
       await store.transaction(async (tx) => {
         const found = await tx.orders.findForUpdate(accountId, orderId);
         // The list was read unlocked: the signer may have finished, or another instance may have voided it.
-        if (!found?.signing || found.signing.until > now()) return;
-        const { order, signing } = found;
-        await tx.signings.void(orderId, newId());
-        await tx.orders.save(afterLostSigner(order));
-        if (isBeingPlaced(order)) await release(tx, order, signing.certificateId);
+        if (!found?.signing || isSignerAlive(found.signing, tx.sharedNow())) return;
+        await voidSigning({ now, newId }, tx, { order: found.order, signing: found.signing });
         voided += 1;
       });
     }
-    if (overdue.length < BATCH) return voided;
+    if (lost.length < BATCH) return voided;
   }
 }

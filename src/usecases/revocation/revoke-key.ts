@@ -1,6 +1,7 @@
 // Revokes what is on a compromised key. No certificate slips through: one that is written down later finds the key
 // blocked; one that is being signed is marked, and revoked as soon as it is issued; one that was issued before the mark
-// is found here.
+// is found here. Signers that do not finish are waited for once, for all certificates together; what was taken from them
+// and is on the key is found by another pass.
 //
 // The operator's report counts in all accounts. That of an account counts in the account alone, because a CSR is no
 // secret: one account could otherwise revoke the certificates of another. The operator is told of the others.
@@ -9,6 +10,7 @@ import type { CertificateId } from '../../domain/ids.ts';
 import type { CertificateRef } from '../../domain/revocation/ports.ts';
 import type { CrlRef } from '../../domain/revocation/revocation.ts';
 import { auditLog, byOperator } from '../access/audit.ts';
+import { briefPatience } from '../lease/order-lock.ts';
 import {
   type RevocationTools,
   type RevokeCertificate,
@@ -69,16 +71,20 @@ async function revokeOn(
   actorFor: (ref: CertificateRef) => Actor | null,
 ): Promise<CertificateRef[]> {
   const record = recordRevocation(tools);
+  const patience = briefPatience();
+  const tried = new Set<string>();
   const revoked: CertificateRef[] = [];
   const failures: unknown[] = [];
-  for (let after: string | undefined; ; ) {
+  for (let [after, isNew]: [string | undefined, boolean] = [undefined, false]; ; ) {
     const page = await tools.store.certificates.listOnKey(fingerprint, { after, limit: BATCH });
     const crls: CrlRef[] = [];
-    for (const ref of page) {
+    for (const ref of page.filter(({ certificateId }) => !tried.has(certificateId))) {
+      isNew = true;
+      tried.add(ref.certificateId);
       try {
         const by = actorFor(ref);
         if (!by) continue;
-        crls.push(...(await record(by, ref.certificateId, KEY_COMPROMISE)));
+        crls.push(...(await record(by, ref.certificateId, KEY_COMPROMISE, patience)));
         revoked.push(ref);
       } catch (error) {
         // A failure must not keep the other certificates from being revoked.
@@ -87,7 +93,9 @@ async function revokeOn(
     }
     await tools.publishCrls(crls);
     after = page.at(-1)?.certificateId;
-    if (page.length < BATCH) break;
+    if (page.length === BATCH) continue;
+    if (!isNew) break;
+    [after, isNew] = [undefined, false];
   }
   if (failures.length > 0) throw failures[0];
   return revoked;

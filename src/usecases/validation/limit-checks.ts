@@ -1,7 +1,6 @@
 // Rate limit on the checks that callers request for an order: each one queries third-party servers.
 
 import type { Order } from '../../domain/certificate/order.ts';
-import type { Clock } from '../../domain/clock.ts';
 import { Refusal } from '../../domain/errors.ts';
 import type { Rate } from '../../domain/rate.ts';
 import type { Store } from '../../domain/store.ts';
@@ -16,7 +15,7 @@ export interface CheckOnRequest {
 }
 
 /** Throws `request_too_fast`. dcv-completed and dcv-check share the quota. */
-export async function limitChecks({ store, now }: { store: Store; now: Clock }, { id }: Order): Promise<void> {
-  const waitMs = await store.transaction((tx) => tx.rateLimits.take(`domain-check ${id}`, CHECK_RATE, now()));
+export async function limitChecks({ store }: { store: Store }, { id }: Order): Promise<void> {
+  const waitMs = await store.transaction((tx) => tx.rateLimits.take(`domain-check ${id}`, CHECK_RATE, tx.sharedNow()));
   if (waitMs > 0) throw new Refusal('request_too_fast', { retryAfterSeconds: Math.ceil(waitMs / 1000) });
 }

@@ -37,7 +37,7 @@ export async function beginWaiting(
     certificateId,
     accountId,
     orderId,
-    dueAt: createdAt + checkBackoff(0),
+    dueAt: tx.sharedNow() + checkBackoff(0),
     tries: results === NOTHING_CHECKED ? 0 : 1,
     expiresAt: createdAt + pendingMs,
     findings: findingsOf(results, createdAt),

@@ -9,10 +9,9 @@ import type { Order } from '../../domain/certificate/order.ts';
 import { Refusal } from '../../domain/errors.ts';
 import type { AccountId, OrderId } from '../../domain/ids.ts';
 import { proofKey } from '../../domain/validation/challenge.ts';
-import { checkBackoff } from '../../domain/validation/check-result.ts';
+import { CHECK_LEASE_MS, HELD_CHECK_MS, jitteredBackoff } from '../../domain/validation/check-result.ts';
 import type { WaitingCertificate } from '../../domain/validation/ports.ts';
 import { keyCounts } from '../../kernel/concurrency.ts';
-import { HOUR_MS } from '../../kernel/durations.ts';
 import { byService } from '../access/audit.ts';
 import {
   CHECK_LIMITS_MS,
@@ -36,14 +35,9 @@ export interface ProveDomains {
   readonly proveDue: (stopping?: AbortSignal) => Promise<number>;
 }
 
-/** Longer than checking a hundred names takes; a worker that has not finished by then is presumed dead. */
-const CHECK_LEASE_MS = 120_000;
 /** Checks mostly wait for I/O. Only as many are claimed as are checked at once, or leases would expire in a queue. */
 const CERTIFICATES_AT_ONCE = 32;
 const PER_ACCOUNT = 8;
-const HELD_MS = HOUR_MS;
-/** Spreads out certificates that were ordered together. */
-const JITTER = 0.2;
 
 /**
  * Issues a certificate whose names are validated. `impossible`: it can never be issued as requested. `later`: not now,
@@ -82,7 +76,8 @@ interface PendingIssuance {
 }
 
 export function proveDomains(tools: ProveTools): ProveDomains {
-  const { store, now } = tools;
+  const { store } = tools;
+  const { sharedNow } = store;
   return {
     async prove(accountId, orderId) {
       using _slot = await tools.acquireSlot('domain_check', accountId);
@@ -95,7 +90,7 @@ export function proveDomains(tools: ProveTools): ProveDomains {
       if (!waiting) throw notWaiting(order);
       await limitChecks(tools, order);
       // A request resets the backoff: the applicant is working on the records.
-      const claimed = { ...waiting, tries: 0, dueAt: now() + CHECK_LEASE_MS };
+      const claimed = { ...waiting, tries: 0, dueAt: sharedNow() + CHECK_LEASE_MS };
       await store.waiting.update(claimed);
       await proveWaiting(tools, claimed, CHECK_LIMITS_MS.onRequest);
     },
@@ -119,11 +114,12 @@ export function proveDomains(tools: ProveTools): ProveDomains {
       const busy = new Set<AccountId>();
       for (;;) {
         const most = stopping?.aborted ? 0 : room();
-        const claimed = most > 0 ? await store.waiting.claim(now(), now() + CHECK_LEASE_MS, most, [...busy]) : [];
+        const until = sharedNow() + CHECK_LEASE_MS;
+        const claimed = most > 0 ? await store.waiting.claim(sharedNow(), until, most, [...busy]) : [];
         for (const waiting of claimed) {
           if (isAccountBusy(waiting.accountId)) {
             busy.add(waiting.accountId);
-            await store.waiting.update({ ...waiting, dueAt: now() }, waiting.dueAt);
+            await store.waiting.update({ ...waiting, dueAt: sharedNow() }, waiting.dueAt);
             continue;
           }
           begin(waiting);
@@ -167,8 +163,10 @@ async function proveWaiting(
     tools.onChecked(waiting, { method: order.dcvMethod, results, outcome, ms });
   };
   const at = tools.now();
-  if (at >= waiting.expiresAt || at >= order.termEndsAt) {
-    await giveUp(tools, waiting, at >= order.termEndsAt ? 'expiration_passed' : 'validation_lapsed');
+  // Irreversible, so by the clock that the instances share.
+  const sharedAt = tools.store.sharedNow();
+  if (sharedAt >= waiting.expiresAt || sharedAt >= order.termEndsAt) {
+    await giveUp(tools, waiting, sharedAt >= order.termEndsAt ? 'expiration_passed' : 'validation_lapsed');
     return report('given_up');
   }
   if (isSuspended) {
@@ -228,18 +226,15 @@ async function reschedule(
   waiting: WaitingCertificate,
   results?: CheckResults,
 ): Promise<void> {
-  const at = now();
-  const delay = checkBackoff(waiting.tries) * (1 - JITTER + 2 * JITTER * random());
   // Not after `expiresAt`: expiry is noticed when the certificate is due.
-  const dueAt = Math.min(Math.round(at + delay), waiting.expiresAt);
-  const findings = results ? findingsOf(results, at) : waiting.findings;
+  const dueAt = Math.min(store.sharedNow() + jitteredBackoff(waiting.tries, random()), waiting.expiresAt);
+  const findings = results ? findingsOf(results, now()) : waiting.findings;
   // No-op if the method was changed during the check: results of the old method do not apply to the new one.
   await store.waiting.update({ ...waiting, tries: waiting.tries + 1, dueAt, findings }, waiting.dueAt);
 }
 
-/** A suspended account is looked at again later; resuming it makes its certificates due. */
-async function hold({ store, now }: ProveTools, waiting: WaitingCertificate): Promise<void> {
-  const dueAt = Math.min(now() + HELD_MS, waiting.expiresAt);
+async function hold({ store }: ProveTools, waiting: WaitingCertificate): Promise<void> {
+  const dueAt = Math.min(store.sharedNow() + HELD_CHECK_MS, waiting.expiresAt);
   await store.waiting.update({ ...waiting, dueAt }, waiting.dueAt);
 }
 

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { after } from 'node:test';
-import { SIGNING_LEASE_MS } from '../../../src/usecases/issuance/issue-certificate.ts';
+import { SIGNING_LEASE_MS } from '../../../src/domain/issuance/ports.ts';
 import { type Key, startApp } from '../../support/app.ts';
 import { rule } from '../../support/contract.ts';
 import { body, newOrder } from '../../support/orders.ts';

@@ -1,6 +1,8 @@
 // Repository of access tokens. The caller that a token stands for is read with its key and its account each time, so that
 // a token ends with either.
+import { TOKEN_MS } from '../../../domain/access/credential.ts';
 import type { AccessTokens } from '../../../domain/access/ports.ts';
+import { latestAhead } from '../../../domain/clock.ts';
 import type { Engine } from '../engine/engine.ts';
 import type { Db } from '../engine/schema.ts';
 import { CALLER_COLUMNS, callerFrom } from './credentials.ts';
@@ -31,6 +33,7 @@ export const accessTokensIn = (db: Db, engine: Pick<Engine, 'locksRows'>): Acces
       .select(CALLER_COLUMNS)
       .where('token_hash', '=', tokenHash)
       .where('access_token.expires_at', '>', now)
+      .where('access_token.expires_at', '<=', latestAhead(now, TOKEN_MS))
       .executeTakeFirst();
     return row && callerFrom(row);
   },
@@ -51,8 +54,17 @@ export const accessTokensIn = (db: Db, engine: Pick<Engine, 'locksRows'>): Acces
   },
 
   async deleteExpired(now, limit) {
-    const due = db.selectFrom('access_token').select('token_hash').where('expires_at', '<=', now).limit(limit);
-    const rows = await db.deleteFrom('access_token').where('token_hash', 'in', due).returning('token_hash').execute();
-    return rows.length;
+    let deleted = 0;
+    // From a clock that was ahead: no token is given for so long.
+    for (const [is, end] of [['<=', now] as const, ['>', latestAhead(now, TOKEN_MS)] as const]) {
+      const due = db
+        .selectFrom('access_token')
+        .select('token_hash')
+        .where('expires_at', is, end)
+        .limit(limit - deleted);
+      const rows = await db.deleteFrom('access_token').where('token_hash', 'in', due).returning('token_hash').execute();
+      deleted += rows.length;
+    }
+    return deleted;
   },
 });

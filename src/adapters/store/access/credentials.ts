@@ -2,6 +2,7 @@
 import { sql } from 'kysely';
 import type { Caller, Credential } from '../../../domain/access/credential.ts';
 import type { Credentials } from '../../../domain/access/ports.ts';
+import { latestAhead } from '../../../domain/clock.ts';
 import { prepared } from '../engine/prepared.ts';
 import type { Db, Schema } from '../engine/schema.ts';
 import { accountFrom, type UsageColumn } from './accounts.ts';
@@ -132,7 +133,13 @@ export const credentialsIn = (db: Db): Credentials => ({
       .updateTable('credential')
       .set({ last_used_at: at })
       .where('key_id', '=', keyId)
-      .where((is) => is.or([is('last_used_at', 'is', null), is('last_used_at', '<', at)]))
+      .where((is) =>
+        is.or([
+          is('last_used_at', 'is', null),
+          is('last_used_at', '<', at),
+          is('last_used_at', '>', latestAhead(at, 0)),
+        ]),
+      )
       .execute();
   },
 });

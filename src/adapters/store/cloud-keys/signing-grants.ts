@@ -1,4 +1,6 @@
 // Repository of signing grants. The first use deletes a grant; a background task deletes expired ones.
+import { latestAhead } from '../../../domain/clock.ts';
+import { GRANT_MS } from '../../../domain/cloud-keys/cloud-key.ts';
 import type { SigningGrants } from '../../../domain/cloud-keys/ports.ts';
 import type { Sealer } from '../../seal/seal.ts';
 import { listFrom, listText } from '../engine/columns.ts';
@@ -30,6 +32,7 @@ export const signingGrantsIn = (db: Db, sealer: Sealer): SigningGrants => ({
       .where('account_id', '=', accountId)
       .where('key_id', '=', keyId)
       .where('expires_at', '>', now)
+      .where('expires_at', '<=', latestAhead(now, GRANT_MS))
       .returningAll()
       .executeTakeFirst();
     if (!row) return undefined;
@@ -43,7 +46,11 @@ export const signingGrantsIn = (db: Db, sealer: Sealer): SigningGrants => ({
   },
 
   async deleteExpired(now, limit) {
-    const due = db.selectFrom('signing_grant').select('token_hash').where('expires_at', '<=', now).limit(limit);
+    const due = db
+      .selectFrom('signing_grant')
+      .select('token_hash')
+      .where((is) => is.or([is('expires_at', '<=', now), is('expires_at', '>', latestAhead(now, GRANT_MS))]))
+      .limit(limit);
     const rows = await db.deleteFrom('signing_grant').where('token_hash', 'in', due).returning('token_hash').execute();
     return rows.length;
   },

@@ -63,6 +63,8 @@ export interface Engine {
   sizeBytes(db: Db): Promise<number>;
   /** Of the log that a long reader lets grow; null where the database bounds it by itself. */
   walBytes(): number | null;
+  /** Whether the database has a clock of its own, on another machine perhaps. */
+  readonly hasClock: boolean;
   /** How far the database's clock is ahead of this process's. */
   clockOffsetMs(db: Db, now: () => number): Promise<number>;
 }

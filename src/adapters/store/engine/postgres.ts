@@ -54,6 +54,7 @@ export function postgresEngine(options: PostgresOptions): Engine {
     name: 'postgresql',
     dialect: new PostgresDialect({ pool: timed }),
     locksRows: true,
+    hasClock: true,
     json: {
       values: (list) => sql`select json_array_elements_text(cast(${list} as json))`,
       rows: (columns) => sql`cast(json_agg(json_build_array(${columnsOf(columns)})) as text)`,

@@ -203,7 +203,14 @@ export interface Schema {
   blocked_key: { fingerprint: string; reason: string; created_at: number };
   sealed_secret: { name: string; sealed: Sealed };
   setting: { name: string; value: string };
-  instance: { id: string; name: string; seen_at: number; seal_keys: string; sealing_with: string };
+  instance: {
+    id: string;
+    name: string;
+    seen_at: number;
+    seal_keys: string;
+    sealing_with: string;
+    clock_ahead_ms: number;
+  };
   migration: { number: number; name: string; sha256: string; applied_at: number };
 
   callback_settings: {

@@ -39,6 +39,7 @@ export function sqliteEngine(options: SqliteOptions): Engine {
     name: 'sqlite',
     dialect: new NodeSqliteDialect(connections),
     locksRows: false,
+    hasClock: false,
     json: {
       values: (list) => sql`select value from json_each(${list})`,
       rows: (columns) => sql`json_group_array(json_array(${columnsOf(columns)}))`,
