@@ -38,6 +38,7 @@ export const PREVIOUS: PreviousCertificate = {
 
 export const CONTEXT: ReissueContext = {
   now: NOW,
+  credentialKind: 'standard',
   order: ORDER,
   product: product('ssl-dv'),
   previous: PREVIOUS,

@@ -43,6 +43,7 @@ export type Action =
   | 'read'
   | 'order'
   | 'reissue'
+  | 'reissue_signing'
   | 'revoke'
   | 'test_callback'
   | 'configure_callback'
@@ -55,6 +56,7 @@ const ORDERS_ONLY: Permissions = {
   read: true,
   order: true,
   reissue: true,
+  reissue_signing: false,
   revoke: false,
   test_callback: false,
   configure_callback: false,
@@ -69,6 +71,7 @@ const MAY: Record<CredentialKind, Permissions> = {
     read: true,
     order: true,
     reissue: true,
+    reissue_signing: true,
     revoke: true,
     test_callback: true,
     configure_callback: true,
@@ -82,9 +85,10 @@ const MAY: Record<CredentialKind, Permissions> = {
   integration_key: ORDERS_ONLY,
 };
 
-export function requirePermission(caller: Caller, action: Action): void {
-  const { kind } = caller.credential;
-  if (MAY[kind][action]) return;
+export const isPermitted = (kind: CredentialKind, action: Action): boolean => MAY[kind][action];
+
+export function requirePermission(kind: CredentialKind, action: Action): void {
+  if (isPermitted(kind, action)) return;
   throw new Refusal('permission_denied', {
     reason: {
       en: `A credential of kind ${kind} may not do this. Use a standard API key of the account.`,

@@ -1,12 +1,20 @@
 // Decides what a reissue may do. Pure: no clock, no store, no network. Everything it needs is an argument, so the rules
 // of the interface can be read, and tested, as one page. Authentication, body shape, the idempotency key and the
 // existence of the order are checked before; writing down, signing and revoking come after.
+import { isPermitted, requirePermission } from '../access/credential.ts';
 import type { PlannedRevocation } from '../certificate/certificate.ts';
 import { invalid, Refusal } from '../errors.ts';
 import { domainValidation } from './domain-validation.ts';
 import { keyAndIssuer, requireKeyAsOffered, requireSignHashOffered } from './key.ts';
 import { requestedNames } from './names.ts';
-import type { MissingConsent, PreviousCertificate, ReissueContext, ReissuePlan, ReissueRequest } from './request.ts';
+import type {
+  MissingConsent,
+  MissingPermission,
+  PreviousCertificate,
+  ReissueContext,
+  ReissuePlan,
+  ReissueRequest,
+} from './request.ts';
 
 /** The order of these steps is contract (reissue 8): with two faults at once, the first one is the answer. */
 export function planReissue(request: ReissueRequest, context: ReissueContext): ReissuePlan {
@@ -14,7 +22,8 @@ export function planReissue(request: ReissueRequest, context: ReissueContext): R
   const previous = requireReissuable(context);
   requireFewerThanMost(previous.version);
 
-  // The rules of the product that need no look at names or keys. Rule 1, that sign_hash is present, is body shape.
+  // The rules of the product: who may use it, and those need no look at names or keys. Rule 1, that sign_hash is present, is body shape.
+  if (context.product.kind !== 'ssl') requirePermission(context.credentialKind, 'reissue_signing');
   requireSignHashOffered(request, context);
   requireCommonName(request, context); // Rule 2
   const keySource = requireKeyAsOffered(request, context); // Rule 3
@@ -26,6 +35,10 @@ export function planReissue(request: ReissueRequest, context: ReissueContext): R
   const revokes = plannedRevocations(previous, names.removed, context); // Rules 4 and 5
   const missingConsents = missingConsentsOf(request, names.removed, context);
   if (!request.dryRun) requireConsents(missingConsents, names.removed, revokes);
+  // A consent says that the account wants it, and a permission that this key may do it.
+  const missingPermissions: MissingPermission[] =
+    revokes.length === 0 || isPermitted(context.credentialKind, 'revoke') ? [] : ['revoke'];
+  if (!request.dryRun) for (const action of missingPermissions) requirePermission(context.credentialKind, action);
 
   // The key and its CSR, and the validity. Rule 7: an access code is used with a cloud-held key only.
   const key = keyAndIssuer(keySource, request, context);
@@ -33,7 +46,7 @@ export function planReissue(request: ReissueRequest, context: ReissueContext): R
   // Domain validation.
   const dcv = domainValidation(request, context, names.names); // Rule 6
 
-  return { ...names, ...key, ...dcv, revokes, missingConsents };
+  return { ...names, ...key, ...dcv, revokes, missingConsents, missingPermissions };
 }
 
 /** One reissue at a time, and only of an order whose term has not ended, whether or not its end was recorded yet. */

@@ -1,5 +1,6 @@
 // The vocabulary of an issuance: what is asked for, what it is decided from, and what is decided. Wire names get their
 // meaning here. Nothing is decided in this file.
+import type { CredentialKind } from '../access/credential.ts';
 import type { KeySource, Product } from '../catalog/products.ts';
 import type { CertificateAuthority } from '../certificate/authority.ts';
 import type { CertificateRecord, PlannedRevocation } from '../certificate/certificate.ts';
@@ -72,6 +73,8 @@ export interface IssuanceContext {
 }
 
 export interface ReissueContext extends IssuanceContext {
+  /** Decides whether the reissue may revoke, and whether it may certify a signing key (contract permission 13, 14). */
+  readonly credentialKind: CredentialKind;
   /** Certificates of the order that are neither expired nor revoked: those that a reissue may have to revoke. */
   readonly valid: readonly { readonly id: CertificateId; readonly names: readonly string[] }[];
 }
@@ -105,6 +108,10 @@ export interface CertificatePlan extends NameChanges, Validity {
 /** A consent that was not given, by the code it is refused with. */
 export type MissingConsent = 'remove_domain_not_confirmed' | 'revoke_last_cert_not_confirmed';
 
+export type MissingPermission = 'revoke';
+
 export interface ReissuePlan extends CertificatePlan {
   readonly missingConsents: readonly MissingConsent[];
+  /** What the credential lacks for this reissue. */
+  readonly missingPermissions: readonly MissingPermission[];
 }

@@ -34,7 +34,7 @@ export function authenticateRequests(
     const presented = presentedIn(request.headers);
     request.presentedKeyId = presented.keyId ?? null;
     request.caller = await authenticate(presented);
-    if (action) requirePermission(request.caller, action);
+    if (action) requirePermission(request.caller.credential.kind, action);
   });
 }
 

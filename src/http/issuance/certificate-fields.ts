@@ -5,6 +5,7 @@ import { invalid } from '../../domain/errors.ts';
 import { keySource } from '../../domain/issuance/key.ts';
 import type { CertificateRequest } from '../../domain/issuance/request.ts';
 import { Secret } from '../../domain/secret.ts';
+import { nullable } from '../front/values.ts';
 
 export const optional = <T extends Type.TSchema>(schema: T) => Type.Optional(schema);
 
@@ -15,7 +16,9 @@ const Certificate = Type.Object({
   ),
   common_name: optional(Type.String({ description: 'Required for SSL products.', examples: ['www.example.com'] })),
   dns_names: optional(
-    Type.Array(Type.String(), { maxItems: 100, description: 'Left out, the current names are kept.' }),
+    nullable(
+      Type.Array(Type.String(), { maxItems: 100, description: 'Left out or null, the current names are kept.' }),
+    ),
   ),
   sign_hash: Type.String({ enum: [...SIGN_HASHES], examples: ['sha256'] }),
   un_modify_key: optional(Type.Boolean({ description: 'Acts on dual certificates of national cryptography only.' })),
@@ -26,14 +29,17 @@ const Certificate = Type.Object({
 /** Fields of the body; each operation adds its own. */
 export const CERTIFICATE_FIELDS = {
   certificate: Certificate,
-  dcv_method: optional(Type.String({ enum: ['dns', 'file', 'email', 'dns-persist'] })),
+  dcv_method: optional(Type.String({ enum: ['', 'dns', 'file', 'email', 'dns-persist'] })),
   persist_until: optional(Type.Integer({ minimum: 0, description: 'Unix seconds; 0 clears. With dns-persist only.' })),
   persist_policy: optional(Type.String({ enum: ['fqdn', 'wildcard'] })),
-  dcv_scope: optional(Type.String({ enum: ['fqdn', 'base_domain'] })),
+  dcv_scope: optional(Type.String({ enum: ['', 'fqdn', 'base_domain'] })),
   sign_key_pin: optional(Type.String({ description: 'With sign-cloud-csc only.' })),
   sign_key_pin_tip: optional(Type.String({ description: 'With sign-cloud-csc only.' })),
 };
 const CertificateBody = Type.Object(CERTIFICATE_FIELDS);
+
+/** Clients that serialize zero values send an empty string for a field that they leave out (contract envelope 17). */
+export const given = (text: string | undefined): string | undefined => text || undefined;
 
 /** Drops an access code that is not used, so that nothing can store or log it (contract reissue 7). */
 export function toRequest(body: Type.Static<typeof CertificateBody>): CertificateRequest {
@@ -45,17 +51,17 @@ export function toRequest(body: Type.Static<typeof CertificateBody>): Certificat
   const isCloudHeld = source === 'sign-cloud-csc';
   return {
     commonName: certificate.common_name,
-    dnsNames: certificate.dns_names,
+    dnsNames: certificate.dns_names ?? undefined,
     csr: certificate.csr,
     keySource: source,
     pin: isCloudHeld && body.sign_key_pin !== undefined ? new Secret(body.sign_key_pin) : undefined,
-    pinHint: isCloudHeld ? body.sign_key_pin_tip : undefined,
+    pinHint: isCloudHeld ? given(body.sign_key_pin_tip) : undefined,
     signHash: parseSignHash(certificate.sign_hash),
     keepsEncryptionKey: certificate.un_modify_key === true,
     validityDays: certificate.validity_days,
-    customExpirationDate: certificate.custom_expiration_date,
-    dcvMethod: body.dcv_method,
-    dcvScope: body.dcv_scope,
+    customExpirationDate: given(certificate.custom_expiration_date),
+    dcvMethod: given(body.dcv_method),
+    dcvScope: given(body.dcv_scope),
     persistUntil: body.persist_until,
     persistPolicy: body.persist_policy,
   };

@@ -1,5 +1,5 @@
 // The JSON of orders and certificates, with the fields that clients of this API family expect.
-
+import { domainToUnicode } from 'node:url';
 import type { CertificateRecord, IssuedCertificate } from '../../domain/certificate/certificate.ts';
 import type { Order } from '../../domain/certificate/order.ts';
 import { pem } from '../../domain/certificate/pem.ts';
@@ -33,10 +33,15 @@ export const orderView = ({ order, certificate, validation, scheduled }: ShownOr
   ...validationView(order, validation, locale),
 });
 
+/** The name as people read it. The A-labels beside it tell names apart that look alike. */
+const unicodeOf = (name: string): string => (name.includes('xn--') ? domainToUnicode(name) : name);
+
 export const contentOf = (certificate: CertificateRecord) => ({
   id: certificate.id,
   common_name: certificate.commonName,
+  common_name_unicode: certificate.commonName === null ? null : unicodeOf(certificate.commonName),
   dns_names: certificate.names,
+  dns_names_unicode: certificate.names.map(unicodeOf),
   csr: certificate.csr,
   pem: certificate.state === 'issued' ? pem('CERTIFICATE', certificate.der) : null,
 });
@@ -52,6 +57,7 @@ export const encryptionOf = ({ encryption }: IssuedCertificate) =>
 /** Clients of the family read strings here: absent values are empty. */
 const nameView = (order: Order, { name, challenge, isVerified, finding }: NameState, locale: Locale) => ({
   domain: name,
+  domain_unicode: unicodeOf(name),
   dcv_method: order.dcvMethod ?? '',
   auth_path: challenge?.path ?? '',
   auth_val: challenge?.value ?? '',

@@ -8,13 +8,13 @@ import type { Api } from '../front/api.ts';
 import { actorOf, callerOf } from '../front/authentication.ts';
 import { localeOf } from '../front/failures.ts';
 import { answers, success } from '../front/reply.ts';
-import { CERTIFICATE_FIELDS, optional, toRequest } from './certificate-fields.ts';
+import { CERTIFICATE_FIELDS, given, optional, toRequest } from './certificate-fields.ts';
 import { orderView } from './order-view.ts';
 
 const Body = Type.Object({
   ...CERTIFICATE_FIELDS,
   alternative_order_id: optional(
-    Type.String({ minLength: 1, maxLength: 64, description: 'Your own name for the order, unique in the account.' }),
+    Type.String({ maxLength: 64, description: 'Your own name for the order, unique in the account.' }),
   ),
 });
 const Placed = Type.Object({
@@ -48,7 +48,7 @@ export function placementOperations(api: Api, { placeOrder, cancelOrder, show }:
       const { orderId, certificateId } = await placeOrder({
         ...actorOf(request),
         productId: request.params.product_id,
-        alternativeId: request.body.alternative_order_id ?? null,
+        alternativeId: given(request.body.alternative_order_id) ?? null,
         vouchesForNames: false,
         request: toRequest(request.body),
       });

@@ -5,7 +5,7 @@ import { invalid } from '../../domain/errors.ts';
 import type { ReissuePlan } from '../../domain/issuance/request.ts';
 import type { Reissue } from '../../usecases/issuance/reissue-certificate.ts';
 import type { Api } from '../front/api.ts';
-import { actorOf } from '../front/authentication.ts';
+import { actorOf, callerOf } from '../front/authentication.ts';
 import { answers, success } from '../front/reply.ts';
 import { CERTIFICATE_FIELDS, optional, toRequest } from './certificate-fields.ts';
 
@@ -46,6 +46,7 @@ export function reissueOperation(api: Api, reissue: Reissue, digestOf: (text: st
       const dryRun = isDryRun(request.query);
       const call = {
         by: actorOf(request),
+        credentialKind: callerOf(request).credential.kind,
         orderId: request.params.id,
         request: {
           ...toRequest(request.body),
@@ -64,12 +65,12 @@ export function reissueOperation(api: Api, reissue: Reissue, digestOf: (text: st
   );
 }
 
-/** Refuses any value but `true`: a typo must not revoke a certificate. */
+/** Refuses any value but `true` and `false`: a typo must not revoke a certificate. */
 function isDryRun(query: { readonly dry_run?: unknown }): boolean {
   const isMisspelt = Object.keys(query).some((name) => /dry/i.test(name) && name !== 'dry_run');
-  if (query.dry_run === undefined && !isMisspelt) return false;
-  if (query.dry_run === 'true' && !isMisspelt) return true;
-  throw invalid('dry_run', 'dry_run is true, or left out.', 'dry_run 只能为 true，或不发送。');
+  if (!isMisspelt && (query.dry_run === undefined || query.dry_run === 'false')) return false;
+  if (!isMisspelt && query.dry_run === 'true') return true;
+  throw invalid('dry_run', 'dry_run is true or false, or left out.', 'dry_run 只能为 true 或 false，或不发送。');
 }
 
 function idempotencyOf(key: string | undefined, body: Type.Static<typeof Body>, digestOf: (text: string) => string) {
@@ -98,6 +99,7 @@ const viewOf = (plan: ReissuePlan) => ({
     hours_after_issuance: afterHours,
   })),
   missing_consents: plan.missingConsents,
+  missing_permissions: plan.missingPermissions,
   issuer_id: plan.issuerId,
   not_before: new Date(plan.notBefore).toISOString(),
   not_after: new Date(plan.notAfter).toISOString(),

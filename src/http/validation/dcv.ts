@@ -12,7 +12,7 @@ import type { Api } from '../front/api.ts';
 import { actorOf, callerOf } from '../front/authentication.ts';
 import { localeOf } from '../front/failures.ts';
 import { answers, success } from '../front/reply.ts';
-import { CERTIFICATE_FIELDS } from '../issuance/certificate-fields.ts';
+import { CERTIFICATE_FIELDS, given } from '../issuance/certificate-fields.ts';
 import { orderView } from '../issuance/order-view.ts';
 
 const { dcv_scope, persist_until, persist_policy } = CERTIFICATE_FIELDS;
@@ -50,7 +50,7 @@ export function validationOperations(
       const { body } = request;
       await changeDcvMethod(by, id, {
         dcvMethod: body.dcv_method,
-        dcvScope: body.dcv_scope,
+        dcvScope: given(body.dcv_scope),
         persistUntil: body.persist_until,
         persistPolicy: body.persist_policy,
       });

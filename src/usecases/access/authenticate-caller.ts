@@ -1,6 +1,6 @@
 // Authenticates a caller by key id and secret. Checks, in this order: the key exists, the secret matches, the key is
-// usable, its account is not suspended. An unknown id and a wrong secret take the same path and the same time, and only
-// a caller with the right secret learns the state of a key or an account.
+// usable, its account is not suspended. An unknown id and a wrong secret cost the same hash and comparison, and only a
+// caller with the right secret learns the state of a key or an account.
 import { hash, timingSafeEqual } from 'node:crypto';
 import { requireActive } from '../../domain/access/account.ts';
 import { type Caller, type Credential, requireUsable } from '../../domain/access/credential.ts';

@@ -3,7 +3,7 @@
 //
 // Reissues of one order follow each other, because each replaces the one before: by a mutex in this process, and by the
 // order's lock across instances. A signer that does not return loses its lease, and what it prepared is voided.
-import type { Actor } from '../../domain/access/credential.ts';
+import type { Actor, CredentialKind } from '../../domain/access/credential.ts';
 import { productOf } from '../../domain/catalog/products.ts';
 import type { Order } from '../../domain/certificate/order.ts';
 import { NO_KEY } from '../../domain/certificate/public-key.ts';
@@ -27,6 +27,7 @@ import type { IssuanceTools } from './tools.ts';
 
 export interface ReissueCall {
   readonly by: Actor;
+  readonly credentialKind: CredentialKind;
   readonly orderId: OrderId;
   readonly request: ReissueRequest;
   readonly idempotency: Idempotency | null;
@@ -158,7 +159,7 @@ function newNames({ order, plan }: Draft): string[] {
 async function decide(
   tools: IssuanceTools,
   db: DecisionReads,
-  { request, idempotency }: Pick<ReissueCall, 'request' | 'idempotency'>,
+  { request, idempotency, credentialKind }: Pick<ReissueCall, 'request' | 'idempotency' | 'credentialKind'>,
   { order, previous }: Pick<OrderAsRead, 'order' | 'previous'>,
 ): Promise<Draft & { readonly plan: ReissuePlan }> {
   const now = tools.now();
@@ -174,7 +175,7 @@ async function decide(
   const cloudKeyId = request.csr ? null : (previous?.cloudKeyId ?? null);
   const reusedKey = isReused && previous ? { publicKey: previous.publicKey, cloudKeyId } : null;
   const plan = planReissue(request, {
-    ...{ now, order, product, previous, valid, readCsr: tools.readCsr },
+    ...{ now, order, product, previous, valid, credentialKind, readCsr: tools.readCsr },
     validatedNames: new Set(proofs.keys()),
     requireAcceptedKey: await keyPolicy(tools, db, { accountId, product, request, reusedKey }),
     cloudKey: cloudKeyToBe(request, previous?.publicKey ?? NO_KEY, product),

@@ -33,7 +33,7 @@ test('a valid reissue', () => {
     ...{ commonName: 'example.com', names: ['example.com', 'www.example.com'], added: [], removed: [] },
     ...{ publicKey: KEYS.get('p384-384'), signHash: 'sha256', issuerId: 'ec-sha256' },
     ...{ notBefore: NOW, notAfter: NOW + 199 * DAY - 1000 },
-    ...{ needsValidation: [], revokes: [], missingConsents: [] },
+    ...{ needsValidation: [], revokes: [], missingConsents: [], missingPermissions: [] },
     dcv: { dcvMethod: 'dns', dcvScope: 'fqdn', persistUntil: null, persistPolicy: 'fqdn' },
   });
 });

@@ -106,18 +106,65 @@ rule('permission 1', 'Credentials of all four kinds may read the account, orders
   }
 });
 
-rule('permission 2', 'Credentials of all four kinds may reissue', async () => {
+const REVOKERS: readonly string[] = ['standard', 'cloud_manager_token'];
+
+rule('permission 13', 'only those that may revoke (permission 11) may make a reissue that revokes', async () => {
+  const consents = { i_know_remove_domain_will_revoke_before_cert: true, i_know_will_revoke_last_cert: true };
   for (const accountKind of ['standard', 'managed_pki'] as const) {
     const owner = await app.newKey({ kind: accountKind });
-    const order = await newOrder(app, {}, owner);
     for (const kind of CREDENTIAL_KINDS) {
       const key = await app.anotherKey(owner.accountId, kind);
+      const order = await newOrder(app, {}, owner);
       const answer = await app.call('POST', path(order), { key, json: body() });
       assert.equal(answer.status, 200, `${accountKind} ${kind}`);
       assert.equal((await show(app, order)).certificate_id, answer.body.data.certificate.id);
+      const replaced = await newOrder(app, { product: 'ssl-dv-replace' }, owner);
+      const narrowed = await newOrder(app, { dnsNames: ['example.com'] }, owner);
+      for (const [revoking, json] of [
+        [replaced, body()],
+        [narrowed, body({ dns_names: [] })],
+      ] as const) {
+        const unasked = await app.call('POST', path(revoking), { key, json });
+        assert.equal(unasked.status, 409, `${kind}: the consent comes first`);
+        const before = rows();
+        const agreed = await app.call('POST', path(revoking), { key, json: { ...json, ...consents } });
+        if (REVOKERS.includes(kind)) assert.equal(agreed.status, 200, kind);
+        else {
+          assert.deepEqual([agreed.status, agreed.body.code], [403, 'permission_denied'], kind);
+          assert.deepEqual(rows(), before);
+        }
+      }
     }
   }
 });
+
+rule('permission 14', 'In a dry run a missing permission is a finding, `missing_permissions`', async () => {
+  const order = await newOrder(app, { product: 'ssl-dv-replace' });
+  for (const kind of CREDENTIAL_KINDS) {
+    const key = await app.anotherKey(order.key.accountId, kind);
+    const { plan } = (await app.call('POST', `${path(order)}?dry_run=true`, { key, json: body() })).body.data;
+    assert.deepEqual(plan.missing_consents, ['revoke_last_cert_not_confirmed']);
+    assert.deepEqual(plan.missing_permissions, REVOKERS.includes(kind) ? [] : ['revoke'], kind);
+  }
+});
+
+rule(
+  'permission 15',
+  'Only `standard` credentials may reissue a code-signing or document-signing product',
+  async () => {
+    for (const product of ['code-signing', 'document-signing']) {
+      const order = await newOrder(app, { product, commonName: 'Example Ltd' });
+      const json = body({ common_name: 'Example Ltd' });
+      for (const kind of CREDENTIAL_KINDS) {
+        const key = await app.anotherKey(order.key.accountId, kind);
+        for (const query of ['?dry_run=true', '']) {
+          const answer = await app.call('POST', path(order) + query, { key, json });
+          assert.equal(answer.status, kind === 'standard' ? 200 : 403, `${product} ${kind} ${answer.text}`);
+        }
+      }
+    }
+  },
+);
 
 rule('permission 8', 'answered exactly as if it did not exist, never with `permission_denied`', async () => {
   const [mine, theirs, waiting] = [await newOrder(app), await newOrder(app), await newOrder(app, { vouches: false })];
