@@ -7,11 +7,13 @@ import type { Campaign, Print } from './campaign.ts';
 import { csrFuzz } from './csr-fuzz.ts';
 import { fsync } from './fsync.ts';
 import { kill } from './kill.ts';
+import { neighbours } from './neighbours.ts';
 import { ocspFuzz } from './ocsp-fuzz.ts';
 import { packageInstall } from './package.ts';
 import { reissueKill } from './reissue-kill.ts';
 import { sealKill } from './seal-kill.ts';
 import { storeCopy } from './store-copy.ts';
+import { strangers } from './strangers.ts';
 
 const CAMPAIGNS: Readonly<Record<string, Campaign>> = {
   kill,
@@ -20,11 +22,13 @@ const CAMPAIGNS: Readonly<Record<string, Campaign>> = {
   'reissue-kill': reissueKill,
   'callback-kill': callbackKill,
   'ocsp-fuzz': ocspFuzz,
+  neighbours,
   backup,
   'backup-postgres': backupPostgres,
   'seal-kill': sealKill,
   'store-copy': storeCopy,
   package: packageInstall,
+  strangers,
 };
 
 const EXIT = { ok: 0, broken: 1, usage: 2 } as const;

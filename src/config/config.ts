@@ -2,6 +2,7 @@
 // an example.
 
 import { join, resolve } from 'node:path';
+import { MIB, type Quotas } from '../domain/access/quota.ts';
 import type { AddressRule } from '../domain/egress/addresses.ts';
 import type { Rate } from '../domain/rate.ts';
 import { DAY_MS, HOUR_MS } from '../kernel/durations.ts';
@@ -35,6 +36,10 @@ export type Config = Readonly<{
   logFormat: 'json' | 'text' | undefined;
   logsProbes: boolean;
   retention: { auditMs: number; idempotencyMs: number };
+  /** Of one account, over all processes. */
+  inFlight: { placement: number; dry_run: number; domain_check: number };
+  /** Of accounts for which the operator has set no others. */
+  quotas: Quotas;
 }>;
 
 export type ValidationConfig = Readonly<{
@@ -134,6 +139,15 @@ function configFrom(v: Values): Config {
     retention: Object.freeze({
       auditMs: v.RESEAL_AUDIT_RETENTION_DAYS * DAY_MS,
       idempotencyMs: v.RESEAL_IDEMPOTENCY_RETENTION_DAYS * DAY_MS,
+    }),
+    inFlight: Object.freeze({
+      placement: v.RESEAL_PLACEMENTS_PER_ACCOUNT,
+      dry_run: v.RESEAL_DRY_RUNS_PER_ACCOUNT,
+      domain_check: v.RESEAL_CHECKS_PER_ACCOUNT,
+    }),
+    quotas: Object.freeze({
+      openOrders: v.RESEAL_OPEN_ORDERS_PER_ACCOUNT,
+      storedBytes: v.RESEAL_STORED_MIB_PER_ACCOUNT * MIB,
     }),
   };
 }

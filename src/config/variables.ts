@@ -90,7 +90,14 @@ export const VARIABLES = {
   // More than four gain little on one database. 0 serves from a single process.
   RESEAL_WORKERS: integer('processes that answer requests', Math.min(4, availableParallelism()), 0, 64),
   // A request holds at most one body and one database connection; this bounds memory under load.
-  RESEAL_MAX_REQUESTS: integer('concurrent requests; beyond that the answer is service_busy', 512, 1, 100_000),
+  RESEAL_MAX_REQUESTS: integer('concurrent requests of accounts; beyond that they wait for a second', 512, 1, 100_000),
+  // Each may wait seconds for names of the caller's choosing.
+  RESEAL_PLACEMENTS_PER_ACCOUNT: integer('orders of one account that are placed at once', 32, 1, 10_000),
+  RESEAL_DRY_RUNS_PER_ACCOUNT: integer('dry runs of one account at once', 16, 1, 10_000),
+  RESEAL_CHECKS_PER_ACCOUNT: integer('domain checks of one account at once, on request', 16, 1, 10_000),
+  RESEAL_OPEN_ORDERS_PER_ACCOUNT: integer('orders of one account that may wait for a certificate', 1_000, 1, 1_000_000),
+  // Some two million certificates.
+  RESEAL_STORED_MIB_PER_ACCOUNT: integer('MiB that the certificates of one account may take', 10_240, 1, 100_000_000),
   // Kubernetes kills after 30 s by default.
   RESEAL_SHUTDOWN_SECONDS: integer('seconds that a shutdown waits for requests in progress', 20, 0, 3_600),
   RESEAL_LOG_FORMAT: optional('json for machines, text for people', 'json', logFormat),

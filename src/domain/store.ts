@@ -30,8 +30,8 @@ export interface Settings {
   claim(name: SettingName, value: string): Promise<string>;
   put(name: SettingName, value: string): Promise<void>;
 }
-/** `last_backup_at`: in milliseconds, written by the backup. `addresses`: in certificates and DNS records, as JSON (ADR 0040). */
-export type SettingName = 'mode' | 'last_write_probe' | 'last_backup_at' | 'addresses';
+/** `last_backup_at`: in milliseconds, written by the backup. `addresses`: in certificates and DNS records, as JSON (ADR 0040). `stored_through`: the last certificate in `stored_bytes`. */
+export type SettingName = 'mode' | 'last_write_probe' | 'last_backup_at' | 'addresses' | 'stored_through';
 
 export interface Repositories {
   readonly accounts: Accounts;

@@ -2,11 +2,13 @@
 import swagger from '@fastify/swagger';
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
 import Fastify, { type FastifyServerOptions } from 'fastify';
+import type { Account } from '../domain/access/account.ts';
 import type { CertificateAuthority } from '../domain/certificate/authority.ts';
 import type { NewId } from '../domain/ids.ts';
 import type { Log } from '../kernel/log.ts';
 import type { AuthenticateCaller } from '../usecases/access/authenticate-caller.ts';
 import type { ChangeAccount } from '../usecases/access/change-account.ts';
+import type { QuotaUse } from '../usecases/access/quota-use.ts';
 import type { ConfigureCallback } from '../usecases/callbacks/configure-callback.ts';
 import type { ManageDeliveries } from '../usecases/callbacks/manage-deliveries.ts';
 import type { SendTestCallback } from '../usecases/callbacks/send-test-callback.ts';
@@ -23,10 +25,13 @@ import { deliveryOperations } from './callbacks/deliveries.ts';
 import { cloudKeyOperations } from './cloud-keys/cloud-keys.ts';
 import { cscInterface } from './cloud-keys/csc.ts';
 import type { Api } from './front/api.ts';
+import { boundArrivals } from './front/arrivals.ts';
 import { authenticateRequests } from './front/authentication.ts';
 import { parseBodies } from './front/bodies.ts';
 import { limitConcurrency } from './front/capacity.ts';
-import { answerErrors, answerTransportErrors, sendError } from './front/failures.ts';
+import { countUnsent } from './front/connections.ts';
+import { answerErrors, sendError } from './front/failures.ts';
+import { listener, MAX_HEADER_BYTES } from './front/listener.ts';
 import {
   type RecordRequest,
   type RequestMetrics,
@@ -55,6 +60,7 @@ export interface AppServices {
   readonly metrics: RequestMetrics & { text(): Promise<string> };
   readonly authenticate: AuthenticateCaller;
   readonly changeAccount: ChangeAccount;
+  readonly quotaUse: (account: Account) => Promise<QuotaUse>;
   readonly listAudit: ListAudit;
   /** Resolves once the store has made a write durable. */
   /** Throws `service_busy` unless the store takes durable writes and every sealed value has a key. */
@@ -85,32 +91,27 @@ interface ServerOptions {
   readonly trustedProxies: readonly string[];
   readonly metricsToken: string | undefined;
   readonly maxRequests: number;
+  readonly maxConnections: number;
   readonly logsProbes: boolean;
 }
 
 // Several times the size of a CSR with an RSA-8192 key and a hundred names.
 const MAX_BODY_BYTES = 256 * 1024;
-const MAX_HEADER_BYTES = 16 * 1024;
-const HEADERS_MS = 10_000;
-const REQUEST_MS = 30_000;
-// Longer than the idle timeout of common load balancers (60 s), which would otherwise reuse a connection just closed.
-const KEEP_ALIVE_MS = 72_000;
-// Idle socket timeout. Longer than keep-alive, which it would otherwise preempt.
-const SOCKET_IDLE_MS = 90_000;
-// Idle keep-alive connections cost a socket each; concurrent requests are limited separately.
-const CONNECTIONS_PER_REQUEST = 16;
-
 export async function buildServer(services: Services, options: ServerOptions): Promise<Api> {
   const record = requestRecorder(services.log, services.metrics, options.logsProbes);
-  const app = Fastify(fastifyOptions(services, options, record)).withTypeProvider<TypeBoxTypeProvider>();
-  app.server.maxConnections = options.maxRequests * CONNECTIONS_PER_REQUEST;
+  const { connections, serverFactory } = listener({ ...options, newId: services.newId, record });
+  const app = Fastify({
+    ...fastifyOptions(services, options, record),
+    serverFactory,
+  }).withTypeProvider<TypeBoxTypeProvider>();
 
   compileSchemasAtFirstUse(app);
   const routes = collectRoutes(app);
   recordRequests(app, record);
   answerErrors(app, services.log);
-  answerTransportErrors(app, services.newId, record);
+  countUnsent(app, connections);
   parseBodies(app);
+  boundArrivals(app);
   limitConcurrency(app, options.maxRequests);
   refuseUnknownRoutes(app, routes);
   await app.register(swagger, openApiDocument(options.publicUrl));
@@ -126,7 +127,7 @@ export async function buildServer(services: Services, options: ServerOptions): P
       const api = scope.withTypeProvider<TypeBoxTypeProvider>() as Api;
       authenticateRequests(api, services.authenticate);
       refuseUnknownRoutes(api, routes);
-      accountOperations(api, services.changeAccount);
+      accountOperations(api, services);
       auditOperation(api, services.listAudit);
       reissueOperation(api, services.reissue, services.digestOf);
       callbackTestOperation(api, services.sendTestCallback);
@@ -145,17 +146,10 @@ export async function buildServer(services: Services, options: ServerOptions): P
 }
 
 function fastifyOptions(services: Services, options: ServerOptions, record: RecordRequest): FastifyServerOptions {
-  // By default Node answers a missing Host header with a bare 400; answerErrors sends the envelope.
-  const node = { maxHeaderSize: MAX_HEADER_BYTES, headersTimeout: HEADERS_MS, requireHostHeader: false };
-  const transport = options.tls ? { https: { ...node, ...options.tls, minVersion: 'TLSv1.2' } } : { http: node };
   return {
-    ...transport,
     logger: false,
     genReqId: services.newId,
     bodyLimit: MAX_BODY_BYTES,
-    requestTimeout: REQUEST_MS,
-    keepAliveTimeout: KEEP_ALIVE_MS,
-    connectionTimeout: SOCKET_IDLE_MS,
     // While closing, requests on open connections are still answered, in the envelope.
     return503OnClosing: false,
     forceCloseConnections: 'idle',
@@ -163,8 +157,10 @@ function fastifyOptions(services: Services, options: ServerOptions, record: Reco
     routerOptions: { ignoreTrailingSlash: true, maxParamLength: MAX_HEADER_BYTES },
     rewriteUrl: ({ url = '/' }) => withoutPrefix(url, options.pathPrefix),
     // Runs instead of the hooks, for paths that cannot be decoded: it must log by itself.
-    frameworkErrors(error, _request, reply) {
+    frameworkErrors(error, request, reply) {
       recordWhenClosed(reply, null, record);
+      // Its body is not awaited.
+      if (!request.raw.complete) reply.header('connection', 'close');
       sendError(error, reply, services.log);
     },
   };

@@ -14,6 +14,7 @@ import { summarized } from '../kernel/summarized-log.ts';
 import { authenticateCaller } from '../usecases/access/authenticate-caller.ts';
 import { changeAccount } from '../usecases/access/change-account.ts';
 import { type ManageAccess, manageAccess } from '../usecases/access/manage-access.ts';
+import { quotaUse } from '../usecases/access/quota-use.ts';
 import { noPeers, type Peers } from './peers.ts';
 import { makeFolder, requireNoForgottenStore, requireStore, storeProblem } from './start-up.ts';
 import { storeFacts } from './store-facts.ts';
@@ -79,7 +80,8 @@ export async function openApp(config: Config, surroundings: Surroundings): Promi
     metrics: { ...metrics, text: () => peers.metricsText(metrics) },
     store,
     peers,
-    access: manageAccess({ store, now, newId, randomBytes }),
+    access: manageAccess({ store, now, newId, randomBytes, quotas: config.quotas }),
+    quotaUse: (account) => quotaUse(store, account, config.quotas),
     authenticate: authenticateCaller(store, now),
     changeAccount: changeAccount(store, now, newId),
     listAudit: (accountId, page) => store.audit.listOf(accountId, page),

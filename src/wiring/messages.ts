@@ -3,6 +3,7 @@
 import type { MetricValues } from '../adapters/metrics/metrics.ts';
 import type { AccountId } from '../domain/ids.ts';
 import type { ExitCode } from '../kernel/problem.ts';
+import type { BoundedOperation } from '../usecases/access/in-flight.ts';
 
 /** What each process of a service does. */
 export type Role = 'http' | 'background';
@@ -10,6 +11,7 @@ export type Role = 'http' | 'background';
 /** Held until it is released, or until the process that asked has ended. */
 export type Lasting =
   | { readonly about: 'test_slot'; readonly accountId: AccountId; readonly host: string }
+  | { readonly about: 'operation_slot'; readonly operation: BoundedOperation; readonly accountId: AccountId }
   | { readonly about: 'lock'; readonly key: string };
 
 export type Question = Lasting | { readonly about: 'metrics' };

@@ -1,8 +1,9 @@
-// What the processes of one service share beside the store: slots of callback tests, locks of cloud-held keys, metrics, and
+// What the processes of one service share beside the store: slots of callback tests and of other operations, locks of cloud-held keys, metrics, and
 // the wake-up of the dispatcher. A process that is the whole service has its own; others ask the supervisor.
 import type { createMetrics } from '../adapters/metrics/metrics.ts';
 import type { Config } from '../config/config.ts';
 import { type KeyedMutex, keyedMutex } from '../kernel/concurrency.ts';
+import { type AcquireSlot, operationSlots, tooManyInFlight } from '../usecases/access/in-flight.ts';
 import {
   type AcquireTestSlot,
   noFreeTestSlot,
@@ -13,6 +14,7 @@ import type { Answer, Answered, Lasting, Question, ToSupervisor } from './messag
 
 export interface Peers {
   readonly acquireTestSlot: AcquireTestSlot;
+  readonly acquireSlot: AcquireSlot;
   readonly withLock: KeyedMutex;
   /** Of all processes together. */
   metricsText(own: Pick<ReturnType<typeof createMetrics>, 'text'>): Promise<string>;
@@ -27,10 +29,16 @@ export const configuredTestSlots = ({ callbacks }: Config): TestSlots =>
 
 export function noPeers(config: Config): Peers {
   const acquire = configuredTestSlots(config);
+  const slots = operationSlots(config.inFlight);
   return {
     async acquireTestSlot(accountId, host) {
       const slot = acquire(accountId, host);
       if (!slot) throw noFreeTestSlot();
+      return slot;
+    },
+    async acquireSlot(operation, accountId) {
+      const slot = slots(operation, accountId);
+      if (!slot) throw tooManyInFlight(operation);
       return slot;
     },
     withLock: keyedMutex(),
@@ -59,6 +67,11 @@ export function peersThrough(tell: (message: ToSupervisor) => void): Peers & { o
     async acquireTestSlot(accountId, host) {
       const slot = await acquire({ about: 'test_slot', accountId, host });
       if (!slot) throw noFreeTestSlot();
+      return slot;
+    },
+    async acquireSlot(operation, accountId) {
+      const slot = await acquire({ about: 'operation_slot', operation, accountId });
+      if (!slot) throw tooManyInFlight(operation);
       return slot;
     },
     async withLock(key, work) {

@@ -12,8 +12,8 @@ import type { CertificateRef, CrlHead, OcspResponder, PublishCrls } from '../dom
 import { keyedMutex } from '../kernel/concurrency.ts';
 import { type ChangeRevocation, changeRevocation } from '../usecases/revocation/change-revocation.ts';
 import { type InterruptedIssuances, interruptedIssuances } from '../usecases/revocation/interrupted-issuances.ts';
-import { type RevokeCertificate, revokeCertificate } from '../usecases/revocation/revoke-certificate.ts';
-import { type RevokeKey, revokeKey } from '../usecases/revocation/revoke-key.ts';
+import type { RevokeCertificate } from '../usecases/revocation/revoke-certificate.ts';
+import { type RevokeKey, revokeKey, revokeOnRequest } from '../usecases/revocation/revoke-key.ts';
 import { runDueRevocations } from '../usecases/revocation/run-due-revocations.ts';
 import type { App } from './app.ts';
 import { type Chore, logUnexpected } from './background.ts';
@@ -77,7 +77,7 @@ export function openRevocation(
   return {
     publishCrls,
     crls,
-    revoke: revokeCertificate(tools),
+    revoke: revokeOnRequest(tools),
     changeRevocation: changeRevocation(tools),
     revokeKey: revokeKey(tools),
     interrupted: interruptedIssuances(tools),

@@ -5,11 +5,14 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Config } from '../config/config.ts';
 import type { Api } from '../http/front/api.ts';
 import { buildServer } from '../http/server.ts';
+import { MINUTE_MS } from '../kernel/durations.ts';
+import { countStorage } from '../usecases/access/count-storage.ts';
 import type { Dispatcher } from '../usecases/callbacks/deliver-callbacks.ts';
 import { claimAddresses, warnOfAddresses } from './addresses.ts';
 import { type App, type ClockAndLog, openApp, type Surroundings } from './app.ts';
 import { type Chore, runPeriodically } from './background.ts';
 import { type CallbackServices, openCallbacks } from './callbacks.ts';
+import { descriptorLimit, maxConnectionsOf } from './descriptors.ts';
 import { announceInstance } from './instance.ts';
 import { type Issuance, openIssuance } from './issuance.ts';
 import { retentionChores } from './retention.ts';
@@ -17,6 +20,7 @@ import { claimMode, listenProblem, readTls, warnOfSandboxRules } from './start-u
 
 const SWEEP_MS = 10_000;
 const VALIDATE_MS = 2_000;
+const COUNT_MS = MINUTE_MS;
 
 type Services = Issuance & CallbackServices;
 
@@ -111,12 +115,14 @@ export async function listen(app: App, services: Services, config: Config): Prom
       trustedProxies: config.trustedProxies,
       metricsToken: config.metricsToken,
       maxRequests: config.maxRequests,
+      maxConnections: maxConnectionsOf(config, descriptorLimit()),
       logsProbes: config.logsProbes,
     },
   );
   await services.crls.makeDue();
   const { host, port } = config;
-  await server.listen({ host, port }).catch((error) => {
+  // Node would listen on the first address of `localhost`, which may be ::1, and only there.
+  await server.listen({ host: host === 'localhost' ? '127.0.0.1' : host, port }).catch((error) => {
     throw listenProblem(error, host, port);
   });
   address = `${config.tls ? 'https' : 'http'}://${urlHost(host)}:${(server.server.address() as AddressInfo).port}`;
@@ -143,6 +149,7 @@ export function runBackground(app: App, services: Services, config: Config): Bac
     ...services.deliveryChores,
     ...services.revocationChores,
     ...retentionChores(app, config),
+    { name: 'count_storage', everyMs: COUNT_MS, run: (stopping) => countStorage(app.store, app.now, stopping) },
   ];
   const periodic = runPeriodically(chores, app.log);
   app.store.onEventsCommitted(dispatcher.wake);

@@ -153,7 +153,7 @@ export async function pendingMigrationsAt(location: DatabaseLocation): Promise<n
 }
 
 const repositoriesIn = (db: Db, sealer: Sealer, engine: Engine, onEvents: () => void): Repositories => ({
-  accounts: accountsIn(db),
+  accounts: accountsIn(db, engine),
   credentials: credentialsIn(db),
   audit: auditIn(db),
   secrets: secretsIn(db, sealer),

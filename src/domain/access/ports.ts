@@ -3,17 +3,26 @@ import type { AccountId, CertificateId, OrderId } from '../ids.ts';
 import type { Page } from '../page.ts';
 import type { Account, AccountChange } from './account.ts';
 import type { Caller, Credential } from './credential.ts';
+import type { AccountUsage, QuotaChange } from './quota.ts';
 
 export interface Accounts {
-  /** A new account is not suspended. */
-  insert(account: Omit<Account, 'suspendedAt'>): Promise<void>;
+  /** A new account is not suspended, has the default quotas and nothing stored. */
+  insert(account: Omit<Account, 'suspendedAt' | keyof AccountUsage>): Promise<void>;
   find(id: AccountId): Promise<Account | undefined>;
+  /** Locks the account against others that do the same, until the transaction ends. */
+  findForUpdate(id: AccountId): Promise<Account | undefined>;
   list(page: Page): Promise<Account[]>;
   /** Returns the updated account; undefined if there is none. */
   update(id: AccountId, change: AccountChange): Promise<Account | undefined>;
   /** Idempotent: suspending again keeps the earlier time. Undefined if there is no such account. */
   suspend(id: AccountId, at: number): Promise<Account | undefined>;
   resume(id: AccountId): Promise<Account | undefined>;
+  setQuotas(id: AccountId, change: QuotaChange): Promise<Account | undefined>;
+  /**
+   * Adds to their accounts the stored bytes of certificates that were not counted yet, at most `limit`, with ids before
+   * that one. Call in a transaction. Returns how many it counted.
+   */
+  countStored(before: CertificateId, limit: number): Promise<number>;
 }
 
 export interface Credentials {
@@ -36,9 +45,11 @@ export type AuditAction =
   | 'account:changed'
   | 'account:suspended'
   | 'account:resumed'
+  | 'account:quota_changed'
   | 'key:created'
   | 'key:disabled'
   | 'key:rotated'
+  | 'key:reported'
   | 'order:placed'
   | 'order:reissued'
   | 'order:canceled'

@@ -25,6 +25,9 @@ export interface KeyMaker {
   sign(privateKey: Uint8Array, publicKey: PublicKey, signHash: SignHash, digest: Uint8Array): Promise<Uint8Array>;
 }
 
+/** The key operations of an account: accounts take turns. */
+export type KeyMakers = (accountId: AccountId) => KeyMaker;
+
 /** Kept forever, so that data encrypted to the certificate stays readable. */
 export interface EscrowedKey extends KeyPair {
   readonly id: string;

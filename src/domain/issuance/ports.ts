@@ -2,11 +2,13 @@
 // belongs to another account is not found.
 
 import type { AuditEntry } from '../access/ports.ts';
+import type { AccountUsage } from '../access/quota.ts';
 import type { OutboxEvent } from '../callbacks/ports.ts';
 import type { Issuer, PublicIssuer } from '../certificate/authority.ts';
 import type {
+  Cancellation,
   CertificateRecord,
-  CertificateState,
+  CertificateStatus,
   IssuedCertificate,
   PreparedCertificate,
 } from '../certificate/certificate.ts';
@@ -36,6 +38,8 @@ export interface Signing {
 
 export interface OrderForReissue {
   readonly order: Order;
+  /** Of its account. */
+  readonly usage: AccountUsage;
   readonly current: PreviousCertificate | null;
   /** The proofs, by name, of the names that were asked for and those of the current certificate. */
   readonly proofs: ReadonlyMap<string, readonly Proof[]>;
@@ -95,8 +99,8 @@ export interface Signings {
   finish(issuance: FinishedIssuance, options: { readonly evenIfReported: boolean }): Promise<boolean>;
   /** Leases that have expired, oldest first. */
   overdue(now: number, limit: number): Promise<{ accountId: AccountId; orderId: OrderId }[]>;
-  /** Marks what is being signed on this key: it is issued and revoked at once. */
-  reportKey(fingerprint: string): Promise<void>;
+  /** Marks what is being signed on this key, in one account or, with null, in all: it is issued and revoked at once. */
+  reportKey(fingerprint: string, accountId: AccountId | null): Promise<void>;
   /**
    * Voids what an order is signing; its serial number stays taken. If its id was answered before, that certificate goes on
    * waiting, and the voided serial number is kept under `newId`.
@@ -107,7 +111,7 @@ export interface Signings {
 /** In the order's history. Without a version before it is issued. */
 export interface CertificateSummary {
   readonly id: CertificateId;
-  readonly state: CertificateState;
+  readonly status: CertificateStatus;
   readonly version: number | null;
   readonly replacesId: CertificateId | null;
   readonly createdAt: number;
@@ -134,7 +138,13 @@ export interface Certificates {
   /** Voided certificates that are not revoked, in any account. */
   listVoided(page: Page): Promise<CertificateRef[]>;
   /** Cancels a pending certificate; does nothing otherwise. */
-  cancel(accountId: AccountId, id: CertificateId): Promise<void>;
+  cancel(pending: CertificateRef, cancellation: Cancellation): Promise<void>;
+  /** The last that was canceled in the order, if it is newer than `after`. */
+  lastCanceled(
+    accountId: AccountId,
+    orderId: OrderId,
+    after: CertificateId | null,
+  ): Promise<(Cancellation & { readonly certificateId: CertificateId }) | undefined>;
 }
 
 export interface IdempotencyKeys {

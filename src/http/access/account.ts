@@ -5,11 +5,13 @@ import { ACCOUNT_KINDS, type Account, MAX_ACCOUNT_NAME } from '../../domain/acce
 import { CREDENTIAL_KINDS, type Credential } from '../../domain/access/credential.ts';
 import { LOCALES } from '../../kernel/locale.ts';
 import type { ChangeAccount } from '../../usecases/access/change-account.ts';
+import type { QuotaUse } from '../../usecases/access/quota-use.ts';
 import type { Api } from '../front/api.ts';
 import { callerOf } from '../front/authentication.ts';
 import { answers, success } from '../front/reply.ts';
 import { DateTime, moment, nullable } from '../front/values.ts';
 
+const QuotaView = Type.Object({ used: Type.Integer(), limit: Type.Integer() });
 const AccountView = Type.Object({
   account: Type.Object({
     id: Type.String(),
@@ -23,6 +25,7 @@ const AccountView = Type.Object({
     kind: Type.Enum([...CREDENTIAL_KINDS]),
     expires_at: nullable(DateTime),
   }),
+  quotas: Type.Object({ open_orders: QuotaView, stored_bytes: QuotaView }),
 });
 
 const AccountBody = Type.Object({
@@ -32,13 +35,18 @@ const AccountBody = Type.Object({
 
 const common = { tags: ['account'], 'x-reseal-extension': true, response: answers(AccountView) };
 
-export function accountOperations(api: Api, changeAccount: ChangeAccount): void {
+interface AccountServices {
+  readonly changeAccount: ChangeAccount;
+  readonly quotaUse: (account: Account) => Promise<QuotaUse>;
+}
+
+export function accountOperations(api: Api, { changeAccount, quotaUse }: AccountServices): void {
   api.get(
     '/account',
     { config: { action: 'read' }, schema: { summary: 'Show the account', ...common } },
     async (request) => {
       const { account, credential } = callerOf(request);
-      return success(viewOf(account, credential));
+      return success(viewOf(account, credential, await quotaUse(account)));
     },
   );
 
@@ -48,12 +56,16 @@ export function accountOperations(api: Api, changeAccount: ChangeAccount): void 
     async (request) => {
       const caller = callerOf(request);
       const account = await changeAccount(caller, request.body, request.id);
-      return success(viewOf(account, caller.credential));
+      return success(viewOf(account, caller.credential, await quotaUse(account)));
     },
   );
 }
 
-const viewOf = (account: Account, credential: Credential): Type.Static<typeof AccountView> => ({
+const viewOf = (
+  account: Account,
+  credential: Credential,
+  { openOrders, storedBytes }: QuotaUse,
+): Type.Static<typeof AccountView> => ({
   account: {
     id: account.id,
     name: account.name,
@@ -66,4 +78,5 @@ const viewOf = (account: Account, credential: Credential): Type.Static<typeof Ac
     kind: credential.kind,
     expires_at: moment(credential.expiresAt),
   },
+  quotas: { open_orders: openOrders, stored_bytes: storedBytes },
 });

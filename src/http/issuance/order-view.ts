@@ -1,6 +1,12 @@
 // The JSON of orders and certificates, with the fields that clients of this API family expect.
 import { domainToUnicode } from 'node:url';
-import type { CertificateRecord, IssuedCertificate } from '../../domain/certificate/certificate.ts';
+import {
+  CANCELLATION_REASONS,
+  type Cancellation,
+  type CertificateRecord,
+  type IssuedCertificate,
+  statusOf,
+} from '../../domain/certificate/certificate.ts';
 import type { Order } from '../../domain/certificate/order.ts';
 import { pem } from '../../domain/certificate/pem.ts';
 import { inLocale, type Locale } from '../../kernel/locale.ts';
@@ -26,9 +32,10 @@ export const summaryOf = (order: Order) => ({
   term_ends_at: moment(order.termEndsAt),
 });
 
-export const orderView = ({ order, certificate, validation, scheduled }: ShownOrder, locale: Locale) => ({
+export const orderView = ({ order, certificate, canceled, validation, scheduled }: ShownOrder, locale: Locale) => ({
   ...summaryOf(order),
   certificate: certificate ? contentOf(certificate) : null,
+  canceled: canceled ? { certificate_id: canceled.certificateId, ...cancellationView(canceled, locale) } : null,
   revocations: scheduled.map((one) => ({ certificate_id: one.certificateId, ...scheduleView(one) })),
   ...validationView(order, validation, locale),
 });
@@ -38,12 +45,19 @@ const unicodeOf = (name: string): string => (name.includes('xn--') ? domainToUni
 
 export const contentOf = (certificate: CertificateRecord) => ({
   id: certificate.id,
+  status: statusOf(certificate),
   common_name: certificate.commonName,
   common_name_unicode: certificate.commonName === null ? null : unicodeOf(certificate.commonName),
   dns_names: certificate.names,
   dns_names_unicode: certificate.names.map(unicodeOf),
   csr: certificate.csr,
   pem: certificate.state === 'issued' ? pem('CERTIFICATE', certificate.der) : null,
+});
+
+export const cancellationView = ({ reason, at }: Cancellation, locale: Locale) => ({
+  reason,
+  message: inLocale(CANCELLATION_REASONS[reason], locale),
+  canceled_at: moment(at),
 });
 
 /** The encryption half of a dual certificate, with its private key for the holder of the signing key. */

@@ -9,7 +9,7 @@ import { nextAfter, PageQuery, pageOf } from '../front/paging.ts';
 import { answers, success } from '../front/reply.ts';
 import { moment } from '../front/values.ts';
 import { revocationView } from '../revocation/revocation-view.ts';
-import { contentOf, encryptionOf, orderView, summaryOf } from './order-view.ts';
+import { cancellationView, contentOf, encryptionOf, orderView, summaryOf } from './order-view.ts';
 
 const AnyObject = Type.Object({}, { additionalProperties: true });
 const common = { tags: ['orders'], 'x-reseal-extension': true, response: answers(AnyObject) };
@@ -51,7 +51,10 @@ export function orderOperations(
         Certificate: {
           ...contentOf(certificate),
           order_id: certificate.orderId,
-          status: certificate.state,
+          canceled:
+            certificate.state === 'canceled' && certificate.cancellation
+              ? cancellationView(certificate.cancellation, localeOf(request))
+              : null,
           ica_pem: chain.map((one) => pem('CERTIFICATE', one)).join(''),
           ...(issued && encryptionOf(issued)),
           cloud_key_id: certificate.cloudKeyId,
@@ -61,9 +64,9 @@ export function orderOperations(
           version: issued?.version ?? null,
           replaces: issued?.replacesId ?? null,
           replaced_by: replacedBy,
-          history: history.map(({ id, state, version, replacesId }) => ({
+          history: history.map(({ id, status, version, replacesId }) => ({
             id,
-            status: state,
+            status,
             version,
             replaces: replacesId,
           })),

@@ -14,7 +14,7 @@ import {
   requireSignatureCount,
   requireValidCertificate,
 } from '../../domain/cloud-keys/cloud-signing.ts';
-import type { KeyMaker } from '../../domain/cloud-keys/ports.ts';
+import type { KeyMakers } from '../../domain/cloud-keys/ports.ts';
 import { Refusal } from '../../domain/errors.ts';
 import type { AccountId } from '../../domain/ids.ts';
 import type { Page } from '../../domain/page.ts';
@@ -62,7 +62,7 @@ export interface UseCloudKey {
 }
 
 interface CloudKeyTools extends OperatorTools {
-  readonly keys: KeyMaker;
+  readonly keys: KeyMakers;
   readonly randomBytes: (count: number) => Uint8Array;
   /** Serializes attempts per key: concurrent ones with the right code would lock it, as each counts as wrong at first. */
   readonly withKeyLock: KeyedMutex;
@@ -109,11 +109,13 @@ export function useCloudKey(tools: CloudKeyTools): UseCloudKey {
       throw new Refusal('sign_key_locked', { retryAfterSeconds: seconds(attempt.until - at) });
     }
     const { wrappedKey } = attempt;
-    const privateKey = await keys.unwrap(wrappedKey, pin, id).catch(async (error) => {
-      // A failure of the service says nothing about the code and must not lock the key.
-      await store.cloudKeys.withdrawAttempt(by.accountId, id, attempt);
-      throw error;
-    });
+    const privateKey = await keys(by.accountId)
+      .unwrap(wrappedKey, pin, id)
+      .catch(async (error) => {
+        // A failure of the service says nothing about the code and must not lock the key.
+        await store.cloudKeys.withdrawAttempt(by.accountId, id, attempt);
+        throw error;
+      });
     if (privateKey) return { privateKey, wrappedKey };
     const wrongCodes = attempt.wrongCodes + 1;
     await audit(store, by, 'cloud-key:refused', id, { reason: 'wrong code', wrong_codes: wrongCodes });
@@ -149,7 +151,7 @@ export function useCloudKey(tools: CloudKeyTools): UseCloudKey {
     const unwrapped = await unwrap(by, id, pin);
     const { privateKey } = unwrapped;
     try {
-      const wrappedKey = await keys.wrap(privateKey, newPin, id);
+      const wrappedKey = await keys(by.accountId).wrap(privateKey, newPin, id);
       await store.transaction(async (tx) => {
         await accept(tx, by.accountId, id, unwrapped);
         // Without a new hint there is none: the old one describes the old code.
@@ -183,7 +185,8 @@ export function useCloudKey(tools: CloudKeyTools): UseCloudKey {
       const privateKey = openGrant(grant, token);
       try {
         const signatures: Uint8Array[] = [];
-        for (const digest of digests) signatures.push(await keys.sign(privateKey, publicKey, signHash, digest));
+        const maker = keys(by.accountId);
+        for (const digest of digests) signatures.push(await maker.sign(privateKey, publicKey, signHash, digest));
         // Audit before returning: no signature leaves the service without a record.
         await audit(store, by, 'cloud-key:signed', id, { hashes: digests.length, sign_hash: signHash });
         return signatures;

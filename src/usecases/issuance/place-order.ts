@@ -1,6 +1,7 @@
 // Places an order. When every name is validated, its first certificate is issued before the answer; otherwise the order
 // waits for validation. Says what is particular to a first certificate in the flow of every issuance (issuance-flow.ts).
 import { type Actor, isOperator } from '../../domain/access/credential.ts';
+import { requireStorage } from '../../domain/access/quota.ts';
 import type { Product } from '../../domain/catalog/products.ts';
 import type { Order } from '../../domain/certificate/order.ts';
 import { NO_KEY } from '../../domain/certificate/public-key.ts';
@@ -15,7 +16,7 @@ import { methodsOf, provenNames, provenUntil, VOUCHED } from '../validation/prov
 import { type Draft, decidedAt } from './draft.ts';
 import { type IssuanceSteps, issue } from './issuance-flow.ts';
 import { wantedCertificate } from './issue-certificate.ts';
-import { keyPolicy, readingKeysOnce } from './key-policy.ts';
+import { keyPolicy, withKeysReadOnce } from './key-policy.ts';
 import { cloudKeyToBe, mayNeedKeys } from './obtain-keys.ts';
 import type { IssuanceTools } from './tools.ts';
 
@@ -42,15 +43,17 @@ export function placeOrder(tools: IssuanceTools): PlaceOrder {
   const { store, products, newId, now } = tools;
   return async (call) => {
     const { accountId, alternativeId } = call;
+    using _slot = await tools.acquireSlot('placement', accountId);
     const product = products.get(call.productId);
     if (!product) throw new Refusal('product_not_found');
     // Refused before names are checked and keys are made; of two orders placed at once the store refuses the second.
     if (alternativeId !== null) await requireUnused(store, accountId, alternativeId);
-    const once = readingKeysOnce(tools);
     const order = newOrder({ id: newId(), accountId, alternativeId }, product, now());
     const certificateId = newId();
     return await translateDuplicate(store, call, () =>
-      issue(once, async () => stepsOf(once, call, { product, order, certificateId })),
+      withKeysReadOnce(tools, call, (once) =>
+        issue(once, async () => stepsOf(once, call, { product, order, certificateId })),
+      ),
     );
   };
 }
@@ -60,7 +63,7 @@ function stepsOf(
   call: PlaceOrderCall,
   { product, order, certificateId }: Omit<Placing, 'vouched'>,
 ): IssuanceSteps<PlacedOrder> {
-  const { audit, pendingMs, now } = tools;
+  const { audit, now } = tools;
   const { request, accountId, actor, requestId = null } = call;
   const by: Actor = { accountId, actor, requestId };
   const placed = { orderId: order.id, certificateId };
@@ -86,7 +89,7 @@ function stepsOf(
         status: 'domain_verifing',
         pendingCertificateId: certificateId,
       });
-      await beginWaiting(tx, { ...draft.wanted, pendingSince: draft.wanted.createdAt }, pendingMs, results);
+      await beginWaiting(tx, { ...draft.wanted, pendingSince: draft.wanted.createdAt }, tools, results);
       await audit(tx, by, 'order:placed', order.id, details);
       return placed;
     },
@@ -127,6 +130,8 @@ async function decide(
   { product, order, certificateId, vouched }: Placing,
 ): Promise<Draft> {
   const now = tools.now();
+  const account = await db.accounts.find(accountId);
+  if (!account) throw new Refusal('account_not_found');
   const names = mentionedNames(request, product.kind, []);
   const proofs = await provenNames(tools, db, { accountId, names, product, now });
   for (const name of vouched) proofs.set(name, { methods: [VOUCHED], until: Infinity });
@@ -140,6 +145,7 @@ async function decide(
     issuers: { choose: tools.authority.issuerFor, served: tools.authority.served },
     registrableDomain: tools.registrableDomain,
   });
+  requireStorage(account, tools.quotas);
   return {
     ...{ order, product, request, previous: null, plan },
     provenBy: methodsOf(proofs),

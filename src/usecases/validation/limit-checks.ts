@@ -5,8 +5,15 @@ import type { Clock } from '../../domain/clock.ts';
 import { Refusal } from '../../domain/errors.ts';
 import type { Rate } from '../../domain/rate.ts';
 import type { Store } from '../../domain/store.ts';
+import type { AcquireSlot } from '../access/in-flight.ts';
 
 const CHECK_RATE: Rate = { burst: 5, everyMs: 6_000 };
+
+/** What checks that a caller waits for need besides. */
+export interface CheckOnRequest {
+  /** `domain_check`. */
+  readonly acquireSlot: AcquireSlot;
+}
 
 /** Throws `request_too_fast`. dcv-completed and dcv-check share the quota. */
 export async function limitChecks({ store, now }: { store: Store; now: Clock }, { id }: Order): Promise<void> {

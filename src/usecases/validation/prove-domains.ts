@@ -4,13 +4,14 @@
 
 import { requireActive } from '../../domain/access/account.ts';
 import type { Product } from '../../domain/catalog/products.ts';
-import type { PendingCertificate } from '../../domain/certificate/certificate.ts';
+import type { CancellationReason, PendingCertificate } from '../../domain/certificate/certificate.ts';
 import type { Order } from '../../domain/certificate/order.ts';
 import { Refusal } from '../../domain/errors.ts';
 import type { AccountId, OrderId } from '../../domain/ids.ts';
 import { proofKey } from '../../domain/validation/challenge.ts';
 import { checkBackoff } from '../../domain/validation/check-result.ts';
 import type { WaitingCertificate } from '../../domain/validation/ports.ts';
+import { keyCounts } from '../../kernel/concurrency.ts';
 import { HOUR_MS } from '../../kernel/durations.ts';
 import { byService } from '../access/audit.ts';
 import {
@@ -24,7 +25,7 @@ import {
   unprovenOf,
   type ValidationTools,
 } from './check-names.ts';
-import { limitChecks } from './limit-checks.ts';
+import { type CheckOnRequest, limitChecks } from './limit-checks.ts';
 import { lapse, notWaiting } from './pending-certificates.ts';
 import { provenMethods } from './proven-names.ts';
 
@@ -38,10 +39,8 @@ export interface ProveDomains {
 /** Longer than checking a hundred names takes; a worker that has not finished by then is presumed dead. */
 const CHECK_LEASE_MS = 120_000;
 /** Checks mostly wait for I/O. Only as many are claimed as are checked at once, or leases would expire in a queue. */
-const CERTIFICATES_AT_ONCE = 16;
-/** Keeps one account with unresponsive names from occupying every slot. */
+const CERTIFICATES_AT_ONCE = 32;
 const PER_ACCOUNT = 8;
-const ACCOUNT_BUSY_MS = 30_000;
 const HELD_MS = HOUR_MS;
 /** Spreads out certificates that were ordered together. */
 const JITTER = 0.2;
@@ -55,9 +54,9 @@ export type IssuePending = (
   product: Product,
   results: CheckResults,
 ) => Promise<PendingOutcome>;
-export type PendingOutcome = 'issued' | 'later' | { readonly impossible: string };
+export type PendingOutcome = 'issued' | 'later' | { readonly impossible: CancellationReason };
 
-interface ProveTools extends ValidationTools {
+interface ProveTools extends ValidationTools, CheckOnRequest {
   readonly issue: IssuePending;
   /** From 0 to 1. */
   readonly random: () => number;
@@ -86,6 +85,7 @@ export function proveDomains(tools: ProveTools): ProveDomains {
   const { store, now } = tools;
   return {
     async prove(accountId, orderId) {
+      using _slot = await tools.acquireSlot('domain_check', accountId);
       const order = await store.orders.find(accountId, orderId);
       if (!order) throw new Refusal('order_not_found');
       const account = await store.accounts.find(accountId);
@@ -101,25 +101,38 @@ export function proveDomains(tools: ProveTools): ProveDomains {
     },
 
     async proveDue(stopping) {
-      const running = new Map<Promise<void>, AccountId>();
-      const isAccountBusy = (accountId: AccountId) =>
-        [...running.values()].filter((one) => one === accountId).length >= PER_ACCOUNT;
+      const running = new Set<Promise<void>>();
+      const { count, add } = keyCounts();
+      const room = () => CERTIFICATES_AT_ONCE - running.size;
+      // An account never has more than it leaves free: names that do not answer hold a slot for a minute.
+      const isAccountBusy = (accountId: AccountId) => count(accountId) >= Math.min(PER_ACCOUNT, room());
+      const begin = (waiting: WaitingCertificate) => {
+        const counted = add([waiting.accountId]);
+        const run = proveOrReschedule(tools, waiting, stopping).finally(() => {
+          running.delete(run);
+          counted[Symbol.dispose]();
+        });
+        running.add(run);
+      };
       let checked = 0;
+      // Accounts whose share was used up when they were claimed. What is due of them is left alone until a slot is free.
+      const busy = new Set<AccountId>();
       for (;;) {
-        const room = stopping?.aborted ? 0 : CERTIFICATES_AT_ONCE - running.size;
-        const claimed = room > 0 ? await store.waiting.claim(now(), now() + CHECK_LEASE_MS, room) : [];
+        const most = stopping?.aborted ? 0 : room();
+        const claimed = most > 0 ? await store.waiting.claim(now(), now() + CHECK_LEASE_MS, most, [...busy]) : [];
         for (const waiting of claimed) {
           if (isAccountBusy(waiting.accountId)) {
-            await store.waiting.update({ ...waiting, dueAt: now() + ACCOUNT_BUSY_MS }, waiting.dueAt);
+            busy.add(waiting.accountId);
+            await store.waiting.update({ ...waiting, dueAt: now() }, waiting.dueAt);
             continue;
           }
-          const run = proveOrReschedule(tools, waiting, stopping).finally(() => running.delete(run));
-          running.set(run, waiting.accountId);
+          begin(waiting);
           checked += 1;
         }
-        if (claimed.length > 0 && claimed.length === room) continue;
+        if (claimed.length > 0 && claimed.length === most) continue;
         if (running.size === 0) return checked;
-        await Promise.race(running.keys());
+        await Promise.race(running);
+        for (const accountId of busy) if (!isAccountBusy(accountId)) busy.delete(accountId);
       }
     },
   };
@@ -155,7 +168,7 @@ async function proveWaiting(
   };
   const at = tools.now();
   if (at >= waiting.expiresAt || at >= order.termEndsAt) {
-    await giveUp(tools, waiting, 'it waited too long');
+    await giveUp(tools, waiting, at >= order.termEndsAt ? 'expiration_passed' : 'validation_lapsed');
     return report('given_up');
   }
   if (isSuspended) {
@@ -230,11 +243,11 @@ async function hold({ store, now }: ProveTools, waiting: WaitingCertificate): Pr
   await store.waiting.update({ ...waiting, dueAt }, waiting.dueAt);
 }
 
-async function giveUp(tools: ProveTools, waiting: WaitingCertificate, why: string): Promise<void> {
+async function giveUp(tools: ProveTools, waiting: WaitingCertificate, reason: CancellationReason): Promise<void> {
   const { accountId, orderId, certificateId } = waiting;
   await tools.store.transaction(async (tx) => {
     const found = await tx.orders.findForUpdate(accountId, orderId);
     if (!found || found.signing || found.order.pendingCertificateId !== certificateId) return;
-    await lapse(tools, tx, { order: found.order, certificateId, why });
+    await lapse(tools, tx, { order: found.order, certificateId, reason });
   });
 }

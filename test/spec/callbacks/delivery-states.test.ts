@@ -70,7 +70,7 @@ rule('delivery 1', 'An event is committed in the same transaction as the fact it
   assert.equal(await app.issuance.sweep(), 1);
   const made = await store.certificates.listLast(order.key.accountId, order.id, 9);
   assert.deepEqual(
-    made.filter(({ state }) => state === 'issued').map(({ id }) => id),
+    made.filter(({ status }) => status === 'issued').map(({ id }) => id),
     [order.certificateId],
   );
   assert.equal((await issuedIn(store, order.key.accountId, order.certificateId)).revocation, null);

@@ -39,6 +39,9 @@ const selectCaller = prepared((db, { keyId }: { keyId: string }) =>
       'account.kind as account_kind',
       'account.created_at as account_created_at',
       'account.suspended_at',
+      'account.open_orders_limit',
+      'account.stored_bytes_limit',
+      'account.stored_bytes',
     ])
     .where('key_id', '=', keyId),
 );
@@ -70,6 +73,9 @@ export const credentialsIn = (db: Db): Credentials => ({
       locale: row.locale,
       created_at: row.account_created_at,
       suspended_at: row.suspended_at,
+      open_orders_limit: row.open_orders_limit,
+      stored_bytes_limit: row.stored_bytes_limit,
+      stored_bytes: row.stored_bytes,
     });
     return { caller: { account, credential: credentialFrom(row) }, secretHash: row.secret_hash };
   },

@@ -118,10 +118,11 @@ export const signingsIn = (db: Db, engine: Engine, onEvents: () => void): Signin
     return rows.map(({ order_id, account_id }) => ({ accountId: account_id, orderId: order_id }));
   },
 
-  async reportKey(fingerprint) {
+  async reportKey(fingerprint, accountId) {
     await db
       .updateTable('signing')
       .set({ key_reported: 1 })
+      .$if(accountId !== null, (all) => all.where('account_id', '=', accountId))
       .where((is) =>
         is.or([
           is('key_fingerprint', '=', fingerprint),

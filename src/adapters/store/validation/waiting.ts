@@ -1,4 +1,5 @@
 // Queue of certificates that wait for domain validation. Claiming reads only due rows, through an index on due_at.
+import { sql } from 'kysely';
 import type { WaitingCertificate, WaitingCertificates } from '../../../domain/validation/ports.ts';
 import type { Engine } from '../engine/engine.ts';
 import type { Db, Schema } from '../engine/schema.ts';
@@ -41,13 +42,16 @@ export const waitingIn = (db: Db, engine: Pick<Engine, 'locksRows'>): WaitingCer
     return row && waitingFrom(row);
   },
 
-  async claim(now, leaseUntil, limit) {
-    const due = db
-      .selectFrom('waiting_certificate')
-      .select('certificate_id')
-      .where('due_at', '<=', now)
-      .orderBy('due_at')
-      .limit(limit);
+  async count(accountId, most) {
+    const rows = db.selectFrom('waiting_certificate').select('account_id').where('account_id', '=', accountId);
+    const count = sql<number>`cast(count(*) as bigint)`.as('count');
+    return (await db.selectFrom(rows.limit(most).as('counted')).select(count).executeTakeFirstOrThrow()).count;
+  },
+
+  async claim(now, leaseUntil, limit, except = []) {
+    const ofAny = db.selectFrom('waiting_certificate').select('certificate_id').where('due_at', '<=', now);
+    const ofOthers = except.length === 0 ? ofAny : ofAny.where('account_id', 'not in', except);
+    const due = ofOthers.orderBy('due_at').limit(limit);
     const rows = await db
       // SKIP LOCKED gives concurrent workers different rows. A CTE, because PostgreSQL may re-run a subquery with LIMIT
       // for each updated row.
