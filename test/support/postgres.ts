@@ -122,7 +122,8 @@ function copyFiles(from: string, to: string): void {
  */
 async function launch(postgres: string, data: string, port: number, cwd: string): Promise<ChildProcess> {
   const orphaned = 'while kill -0 $server; do sleep 0.1; done; rm -rf "$PWD"';
-  const reader = `read -r word <&3; kill -INT $server; [ "$word" ] || { ${orphaned}; }`;
+  // Signals to the whole group, as terminals and supervisors send them, must not end the reader before the server.
+  const reader = `trap '' INT TERM HUP; read -r word <&3; kill -INT $server; [ "$word" ] || { ${orphaned}; }`;
   const script = `"$@" & server=$!; exec 3<&0; { ${reader}; } 2>&- & wait $server`;
   const args = ['-D', data, '-p', String(port), '-h', '127.0.0.1', '-k', '', '-c', 'max_connections=200'];
   const server = spawn('/bin/sh', ['-c', script, 'sh', postgres, ...args], {
