@@ -43,6 +43,7 @@ import {
   requestRecorder,
 } from './front/request-log.ts';
 import { collectRoutes, refuseUnknownRoutes } from './front/routes.ts';
+import { compileSchemasAtFirstUse } from './front/schemas.ts';
 import { orderOperations } from './issuance/orders.ts';
 import { placementOperations } from './issuance/place-order.ts';
 import { reissueOperation } from './issuance/reissue.ts';
@@ -109,6 +110,7 @@ export async function buildServer(services: Services, options: ServerOptions): P
   }).withTypeProvider<TypeBoxTypeProvider>();
 
   drainConnections(app);
+  compileSchemasAtFirstUse(app);
   const routes = collectRoutes(app);
   recordRequests(app, record);
   answerErrors(app, services.log);
@@ -160,11 +162,6 @@ function fastifyOptions(services: Services, options: ServerOptions, record: Reco
     forceCloseConnections: 'idle',
     trustProxy: options.trustedProxies.length > 0 ? [...options.trustedProxies] : false,
     routerOptions: { ignoreTrailingSlash: true, maxParamLength: MAX_HEADER_BYTES },
-    // No coercion: "true" is not true, and null must not become 0, which would clear a binding.
-    ajv: {
-      customOptions: { coerceTypes: false, removeAdditional: false, useDefaults: false, allErrors: false },
-      plugins: [documentationOnly],
-    },
     rewriteUrl: ({ url = '/' }) => withoutPrefix(url, options.pathPrefix),
     // Runs instead of the hooks, for paths that cannot be decoded: it must log by itself.
     frameworkErrors(error, request, reply) {
@@ -175,16 +172,6 @@ function fastifyOptions(services: Services, options: ServerOptions, record: Reco
     },
   };
 }
-
-/** Makes these schema keywords documentation only; the domain checks them and returns more specific codes. */
-const documentationOnly: AjvPlugin = (ajv) => {
-  for (const keyword of ['minLength', 'maxLength', 'minimum', 'enum', 'format', 'maxItems']) {
-    ajv.removeKeyword(keyword).addKeyword(keyword);
-  }
-  return ajv;
-};
-type AjvPlugins = NonNullable<NonNullable<FastifyServerOptions['ajv']>['plugins']>;
-type AjvPlugin = Exclude<AjvPlugins[number], readonly unknown[]>;
 
 function withoutPrefix(url: string, prefix: string): string {
   return prefix !== '' && url.startsWith(`${prefix}/`) ? url.slice(prefix.length) : url;

@@ -13,19 +13,24 @@ import { certificateFailure, Failure, failureOf } from './failure.ts';
 /** A name may have thousands of addresses; more than a few would leave too little time for each. */
 const MAX_TRIED = 4;
 
-/** Takes about ten milliseconds, because of the many roots: create it once, not per call. */
-export const trustStore = (extraRoots: readonly string[]): tls.SecureContext =>
-  tls.createSecureContext({
-    ca: [...tls.rootCertificates, ...extraRoots],
-    minVersion: 'TLSv1.2',
-    ciphers: constants.defaultCoreCipherList,
-    secureOptions: constants.SSL_OP_NO_RENEGOTIATION,
-  });
+/** Created once, at the first handshake: parsing the many roots takes tens of milliseconds. */
+export function trustStore(extraRoots: readonly string[]): () => tls.SecureContext {
+  let context: tls.SecureContext | undefined;
+  return () => {
+    context ??= tls.createSecureContext({
+      ca: [...tls.rootCertificates, ...extraRoots],
+      minVersion: 'TLSv1.2',
+      ciphers: constants.defaultCoreCipherList,
+      secureOptions: constants.SSL_OP_NO_RENEGOTIATION,
+    });
+    return context;
+  };
+}
 
 interface ConnectOptions {
   readonly url: OutboundUrl;
   readonly addresses: readonly VettedAddress[];
-  readonly trust: tls.SecureContext;
+  readonly trust: () => tls.SecureContext;
   readonly limitMs: number;
   readonly scope: CallScope;
   /** Waits until a connection to the address may be opened. */
@@ -39,7 +44,7 @@ export async function connect(options: ConnectOptions): Promise<Connection> {
   const { socket, address } = await connectToAny(options, endsAt);
   if (url.scheme === 'http') return new Connection(socket, address);
   scope.enter('tls');
-  const secured = await scope.within(endsAt - performance.now(), () => handshake(socket, url, trust, scope));
+  const secured = await scope.within(endsAt - performance.now(), () => handshake(socket, url, trust(), scope));
   return new Connection(socket, address, secured, {
     version: secured.getProtocol() ?? '',
     certificateEndsAt: secured.getPeerX509Certificate()?.validToDate.getTime() ?? 0,
