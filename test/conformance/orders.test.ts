@@ -2,6 +2,7 @@
 // and single-use transitions happen once.
 import assert from 'node:assert/strict';
 import { describe } from 'node:test';
+import type { Store } from '../../src/domain/store.ts';
 import { voidLostIssuances } from '../../src/usecases/lease/void-lost-issuances.ts';
 import { bothEngines } from '../support/engines.ts';
 import { storeTests } from '../support/order-store.ts';
@@ -86,8 +87,13 @@ for (const engine of await bothEngines()) {
       }
       let ids = 0;
       const newId = () => `id ${++ids}`;
-      assert.equal(await voidLostIssuances(store, () => NOW + 9, newId), 0, 'while the lease lasts');
-      assert.equal(await voidLostIssuances(store, () => NOW + 10, newId), 3);
+      const voidAt = (at: number) => {
+        const sharedNow = () => at;
+        const transaction: Store['transaction'] = (work) => store.transaction((tx) => work({ ...tx, sharedNow }));
+        return voidLostIssuances({ ...store, sharedNow, transaction }, sharedNow, newId);
+      };
+      assert.equal(await voidAt(NOW + 9), 0, 'while the lease lasts');
+      assert.equal(await voidAt(NOW + 10), 3);
       for (const [id, , expected] of cases) {
         const { status, alternativeId } = (await orders.find('a', id))!;
         assert.deepEqual([status, alternativeId], expected, id);
