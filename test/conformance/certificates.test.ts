@@ -58,7 +58,8 @@ for (const engine of await bothEngines()) {
 
     testStore('an order is found with what its reissue needs, by its account only', async (store) => {
       const { certificates, orders, proofs } = store;
-      const nothing = { current: null, proofs: new Map() };
+      const usage = { quotas: { openOrders: null, storedBytes: null }, storedBytes: 0 };
+      const nothing = { current: null, proofs: new Map(), usage };
       assert.deepEqual(await orders.findForReissue('a', 'o', []), { order: order('o'), ...nothing });
       await certificates.insert(issued('c1', { version: 7, commonName: ODD, names: [ODD, 'x'] }));
       await orders.save(order('o', { currentCertificateId: 'c1' }));
