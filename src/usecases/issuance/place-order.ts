@@ -176,7 +176,7 @@ async function decide(
     // An operator at the keyboard of the service vouches for the holder's name.
     isVouchedFor: vouchesForNames || isOperator(actor),
     validatedNames: new Set(proofs.keys()),
-    requireAcceptedKey: await keyPolicy(tools, db, { accountId, product, request, reusedKey: null }),
+    requireAcceptedKey: await keyPolicy(tools, db, { accountId, product, request, reusedKey: null, keepsKeyOf: null }),
     cloudKey: cloudKeyToBe(request, NO_KEY, product),
     issuers: { choose: tools.authority.issuerFor, served: tools.authority.served },
     registrableDomain: tools.registrableDomain,
