@@ -13,7 +13,8 @@ import { newOrder, planPlacement, requireAlternativeId } from '../../domain/issu
 import type { CertificateRequest } from '../../domain/issuance/request.ts';
 import type { Repositories } from '../../domain/store.ts';
 import { voidLostIssuances } from '../lease/void-lost-issuances.ts';
-import { beginWaiting } from '../validation/pending-certificates.ts';
+import { needsInstruction } from '../validation/check-names.ts';
+import { beginWaiting, requireRoom } from '../validation/pending-certificates.ts';
 import { methodsOf, provenNames, provenUntil, VOUCHED } from '../validation/proven-names.ts';
 import { type Draft, decidedAt } from './draft.ts';
 import { type IssuanceSteps, issue } from './issuance-flow.ts';
@@ -182,6 +183,8 @@ async function decide(
     registrableDomain: tools.registrableDomain,
   });
   requireStorage(account, tools.quotas);
+  // Before anything is written: an account at its quota must cost the others nothing. beginWaiting checks it for good.
+  if (needsInstruction(plan.needsValidation, plan.dcv)) await requireRoom(db, account, tools.quotas);
   return {
     ...{ order, product, request, previous: null, plan },
     provenBy: methodsOf(proofs),
