@@ -42,22 +42,27 @@ function decode(bytes: Buffer): string {
 }
 
 const MAX_DEPTH = 64;
+/** Strings, objects and arrays: a hundred times what any operation needs. */
+const MAX_PARTS = 10_000;
 
 /**
  * Returns a key that one object has twice, if there is one: a proxy, a log or a signer in front of the service may read
- * the first value, and JSON.parse takes the last. Refuses deep nesting, before it is parsed: a body of nothing but
- * brackets takes many times as long to parse as any other. Of a text that is no JSON it may return anything.
+ * the first value, and JSON.parse takes the last. Refuses deep nesting and a great many parts, before they are parsed: such
+ * a body takes many times as long as any other. Of a text that is no JSON it may return anything.
  */
 export function repeatedKey(text: string): string | undefined {
   /** The keys of the objects that are open; null for an array. */
   const open: (Set<string> | null)[] = [];
   let repeated: string | undefined;
+  let parts = 0;
   for (let at = 0; at < text.length; at += 1) {
     const character = text[at];
     if (character === '{' || character === '[') {
       if (open.push(character === '{' ? new Set() : null) > MAX_DEPTH) throw tooDeep();
+      if (++parts > MAX_PARTS) throw tooMany();
     } else if (character === '}' || character === ']') open.pop();
     else if (character === '"') {
+      if (++parts > MAX_PARTS) throw tooMany();
       const end = endOfString(text, at);
       if (isBeforeColon(text, end)) {
         const key = keyIn(text.slice(at, end + 1));
@@ -101,6 +106,14 @@ const tooDeep = () =>
     reason: {
       en: `The body nests deeper than ${MAX_DEPTH} levels. No field of this service does.`,
       zh: `请求体嵌套超过 ${MAX_DEPTH} 层，本服务没有这样的字段。`,
+    },
+  });
+
+const tooMany = () =>
+  new Refusal('invalid_parameters', {
+    reason: {
+      en: `The body has more than ${MAX_PARTS} strings, objects and arrays. No operation needs as many.`,
+      zh: `请求体中的字符串、对象和数组超过 ${MAX_PARTS} 个，没有操作需要这么多。`,
     },
   });
 

@@ -150,3 +150,16 @@ rule('quota 12', 'A body that nests deeper than 64 levels is `invalid_parameters
   const huge = await put(`{"name":"x","unknown":${'['.repeat(120_000)}${']'.repeat(120_000)}}`);
   assert.match(huge.body.message, /64 levels/);
 });
+
+rule('quota 12', 'and so is one of more than 10 000 strings, objects and arrays', async () => {
+  const key = await app.newKey();
+  const put = (unknown: unknown) => app.call('PUT', '/openapi/v3/account', { key, json: { name: 'x', unknown } });
+  // The body, the array and two keys and a name are five.
+  for (const part of ['', {}, []]) {
+    assert.equal((await put(Array(9_995).fill(part))).status, 200);
+    const { status, body: answer } = await put(Array(9_996).fill(part));
+    assert.deepEqual([status, answer.code], [400, 'invalid_parameters']);
+    assert.match(answer.message, /more than 10000/);
+  }
+  assert.equal((await put(Array(100_000).fill(1))).status, 200, 'numbers cost little');
+});
