@@ -122,17 +122,49 @@ const mark = (tag, word) => word && el(tag, { class: word }, word);
 /** Some names are longer than a phone is wide: they may break, but after an underscore. */
 const breakable = (name) => name.split(/(?<=_)/).map((part) => [part, el('wbr', {})]);
 
-function bodyPart(title, { content = {}, description }, label) {
+function bodyPart(title, { content = {} }, label) {
   const [[mediaType, { schema } = {}] = ['no body']] = Object.entries(content);
   const shape = mediaType === 'application/json' ? typeOf(schema) : mediaType;
   const rows = [...fieldsOf(schema)];
   return [
     el('h4', {}, title, shape !== 'object' && [' ', el('span', { class: 'type' }, shape)]),
-    // The generator's words where a route has none.
-    description !== 'Default Response' && prose(description),
     prose(overall(schema).description),
     rows.length > 0 && fieldTable(title, rows, label),
   ];
+}
+
+/** A response, be it by reference. */
+const resolved = (response) => (response.$ref ? { ...atPointer(response.$ref), ...response } : response);
+
+/** Every code of an operation, with its status and what it means. */
+function errorPart(responses) {
+  const known = Object.entries(responses).filter(([status]) => /^[45]/.test(status));
+  const rows = known.flatMap(([status, response]) => {
+    const [{ schema } = {}] = Object.values(resolved(response).content ?? {});
+    return variantsOf(schema).map(({ properties = {}, description }) => {
+      const name = valuesOf(unfold(properties.code ?? properties.error)).join(', ');
+      const meaning = response.$ref ? resolved(response).description : description;
+      return el(
+        'tr',
+        {},
+        el('th', { scope: 'row' }, el('code', {}, breakable(name))),
+        el('td', { class: 'type' }, status),
+        el('td', {}, prose(meaning)),
+      );
+    });
+  });
+  if (rows.length === 0) return [];
+  const head = ['Code', 'Status', 'Meaning'].map((title) => el('th', { scope: 'col' }, title));
+  const caption = el('caption', {}, 'Errors');
+  const table = el('table', {}, caption, el('thead', {}, el('tr', {}, head)), el('tbody', {}, rows));
+  return [el('h4', {}, 'Errors'), table];
+}
+
+/** The first recorded example of a body. */
+function recordedIn(content = {}) {
+  const [{ examples = {} } = {}] = Object.values(content);
+  const [first] = Object.values(examples);
+  return first?.$ref ? atPointer(first.$ref)?.value : first?.value;
 }
 
 function parameterPart([place, parameters]) {
@@ -186,7 +218,8 @@ function curlOf({ method, path, parameters = [], requestBody, security }) {
   const query = parameters.filter((one) => one.in === 'query' && one.required);
   const url = [filled, ...query.map((one) => `${one.name}=${sample(one)}`)].join('&').replace('&', '?');
   const [body] = Object.values(requestBody?.content ?? {});
-  const json = body && JSON.stringify(exampleOf(body.schema), null, 2).replaceAll('\n', '\n  ');
+  const sent = body && (recordedIn(requestBody.content) ?? exampleOf(body.schema));
+  const json = sent && JSON.stringify(sent, null, 2).replaceAll('\n', '\n  ');
   return [
     `curl -sS${method === 'get' ? '' : ` -X ${method.toUpperCase()}`} ${quoted(url)}`,
     ...keyHeaders(security).map((header) => `-H "${header}: $${variableOf(header)}"`),
@@ -232,6 +265,7 @@ function operationSection(operation) {
   const { id, method, path, summary = path, description, parameters = [], requestBody, responses } = operation;
   const origin = operation['x-reseal-extension'] ? 'companion' : 'specified';
   const [status, answer] = Object.entries(responses).find(([key]) => key.startsWith('2')) ?? ['200', {}];
+  const answered = recordedIn(answer.content);
   return section(id, 'h3', summary, [
     el('p', { class: 'route' }, el('b', {}, method), code(path), mark('i', origin)),
     prose(description),
@@ -239,6 +273,20 @@ function operationSection(operation) {
     requestBody && bodyPart('Request body', requestBody, 'required'),
     copyable('Example', curlOf(operation)),
     bodyPart(`Response ${status}`, answer, 'optional'),
+    answered !== undefined && copyable('Answer', JSON.stringify(answered, null, 2)),
+    errorPart(responses),
+  ]);
+}
+
+/** An event: what the receiver is sent. */
+function eventSection([name, { post }]) {
+  const sent = recordedIn(post.requestBody.content);
+  return section(`event-${name.replace(/\W/g, '-')}`, 'h3', name, [
+    prose(post.summary),
+    prose(post.description),
+    [...Map.groupBy(post.parameters, (parameter) => parameter.in)].map(parameterPart),
+    bodyPart('Body', post.requestBody, 'required'),
+    sent !== undefined && copyable('Example', JSON.stringify(sent, null, 2)),
   ]);
 }
 
@@ -261,7 +309,8 @@ function introduction({ title, version, description }) {
 function errorSection() {
   const [{ responses: { default: answer } = {} } = {}] = operations();
   const meaning = 'Whatever does not succeed is answered with a status other than 200, and with this body.';
-  return answer ? [section('errors', 'h2', 'Errors', prose(meaning), bodyPart('Error body', answer, 'optional'))] : [];
+  if (!answer) return [];
+  return [section('errors', 'h2', 'Errors', prose(meaning), bodyPart('Error body', resolved(answer), 'optional'))];
 }
 
 function contentsGroup(title, entries) {
@@ -275,17 +324,19 @@ function contentsEntry({ id, method, path, summary = '' }) {
 
 function draw() {
   const groups = [...Map.groupBy(operations(), ({ tags = [] }) => tags[0] ?? 'other')];
+  const events = Object.entries(spec.webhooks ?? {});
+  const about = (tag) => spec.tags?.find(({ name }) => name === tag)?.description;
   const errors = errorSection();
   document.title = `${spec.info.title} API reference`;
   byId('content').replaceChildren(
     ...introduction(spec.info).flat(),
-    ...groups.map(([tag, members]) => {
-      const about = spec.tags?.find(({ name }) => name === tag)?.description;
-      return section(`tag-${tag}`, 'h2', capitalized(tag), prose(about), members.map(operationSection));
-    }),
+    ...groups.map(([tag, members]) =>
+      section(`tag-${tag}`, 'h2', capitalized(tag), prose(about(tag)), members.map(operationSection)),
+    ),
+    section('events', 'h2', 'Events', prose(about('events')), events.map(eventSection)),
     ...errors,
   );
-  const general = ['authentication', ...errors.map(({ id }) => id)].map((id) => [id, capitalized(id)]);
+  const general = ['authentication', 'events', ...errors.map(({ id }) => id)].map((id) => [id, capitalized(id)]);
   byId('contents').replaceChildren(
     contentsGroup(spec.info.title, general),
     ...groups.map(([tag, members]) => contentsGroup(capitalized(tag), members.map(contentsEntry))),

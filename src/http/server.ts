@@ -1,5 +1,4 @@
 // The HTTP server: limits, order of the hooks, and the registered operations, which have files by resource.
-import swagger from '@fastify/swagger';
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
 import Fastify, { type FastifyServerOptions } from 'fastify';
 import type { CertificateAuthority } from '../domain/certificate/authority.ts';
@@ -27,6 +26,7 @@ import { authenticateRequests } from './front/authentication.ts';
 import { parseBodies } from './front/bodies.ts';
 import { limitConcurrency } from './front/capacity.ts';
 import { answerErrors, answerTransportErrors, sendError } from './front/failures.ts';
+import { collectOperations } from './front/operation.ts';
 import {
   type RecordRequest,
   type RequestMetrics,
@@ -40,7 +40,7 @@ import { placementOperations } from './issuance/place-order.ts';
 import { reissueOperation } from './issuance/reissue.ts';
 import { healthEndpoints } from './pages/health.ts';
 import { metricsEndpoint } from './pages/metrics.ts';
-import { openApiDocument, referencePage } from './pages/reference.ts';
+import { referencePage } from './pages/reference.ts';
 import { type RevocationOperations, revocationOperations } from './revocation/revocation.ts';
 import { crlEndpoint } from './status/crl.ts';
 import { ocspEndpoints } from './status/ocsp.ts';
@@ -105,17 +105,17 @@ export async function buildServer(services: Services, options: ServerOptions): P
   app.server.maxConnections = options.maxRequests * CONNECTIONS_PER_REQUEST;
 
   const routes = collectRoutes(app);
+  const operations = collectOperations(app);
   recordRequests(app, record);
   answerErrors(app, services.log);
   answerTransportErrors(app, services.newId, record);
   parseBodies(app);
   limitConcurrency(app, options.maxRequests);
   refuseUnknownRoutes(app, routes);
-  await app.register(swagger, openApiDocument(options.publicUrl));
 
   healthEndpoints(app, services.checkReady);
   metricsEndpoint(app, services.metrics, options.metricsToken);
-  referencePage(app);
+  referencePage(app, operations, options.publicUrl);
   pkiEndpoints(app, (id) => services.authority.chainOf(id)[0]);
   crlEndpoint(app, services.crls.serve);
   ocspEndpoints(app, services.answerOcsp);
@@ -173,11 +173,14 @@ function fastifyOptions(services: Services, options: ServerOptions, record: Reco
   };
 }
 
-/** Makes these schema keywords documentation only; the domain checks them and returns more specific codes. */
+/** The domain checks these and returns more specific codes. `meaning` is what the text of a parameter stands for. */
+const DOCUMENTATION_ONLY = [
+  ...['minLength', 'maxLength', 'pattern', 'format', 'enum', 'minimum', 'maximum', 'maxItems', 'minProperties'],
+  'meaning',
+];
+
 const documentationOnly: AjvPlugin = (ajv) => {
-  for (const keyword of ['minLength', 'maxLength', 'minimum', 'enum', 'format', 'maxItems']) {
-    ajv.removeKeyword(keyword).addKeyword(keyword);
-  }
+  for (const keyword of DOCUMENTATION_ONLY) ajv.removeKeyword(keyword).addKeyword(keyword);
   return ajv;
 };
 type AjvPlugins = NonNullable<NonNullable<FastifyServerOptions['ajv']>['plugins']>;
