@@ -20,14 +20,12 @@ export type RegistrableDomain = (name: string) => string | undefined;
 
 /**
  * Returns the canonical spelling by which a name is compared, stored and certified: lower case, A-labels, no final dot.
- * Throws `invalid_domain` otherwise. U-labels are rejected and not converted: names that look alike may differ
- * (homographs), so the caller must see the form that would be certified.
+ * Throws `invalid_domain` if there is none.
  */
 export function dnsName(text: string, field: string): string {
   // First, to bound the work of every check below. One extra character for the final dot.
   if (text.length > MAX_NAME_LENGTH + 1) throw uncertifiable(text, field, TOO_LONG);
-  // Before lower-casing, which maps the Kelvin sign (U+212A) to an ASCII k.
-  if (/[\u0080-\uffff]/.test(text)) throw uncertifiable(text, field, asALabel(text));
+  if (isUnicode(text)) return convertedName(text, field);
   const name = withoutFinalDot(text.toLowerCase());
   const fault = FAULTS.find(([isAtFault]) => isAtFault(hostOf(name), name));
   if (fault) throw uncertifiable(text, field, fault[1]);
@@ -48,6 +46,13 @@ const TOO_LONG: Localized = {
 
 /** Spelling faults, the most specific first. `host` is the name without `*.`. */
 const FAULTS: readonly (readonly [isAtFault: (host: string, name: string) => boolean, why: Localized])[] = [
+  [
+    (_, name) => name === '',
+    {
+      en: 'it is empty. Leave dns_names out to keep the current names, or send [] for the common name alone.',
+      zh: '名称为空。如需保留现有域名请不发送 dns_names；如只需通用名称请发送 []。',
+    },
+  ],
   [
     (host) => host.includes('*'),
     {
@@ -103,14 +108,34 @@ const FAULTS: readonly (readonly [isAtFault: (host: string, name: string) => boo
  */
 const isALabel = (label: string): boolean => URL.parse(`https://${label}\u3002com/`)?.hostname === `${label}.com`;
 
-function asALabel(text: string): Localized {
-  const remedy = aLabelForm(text);
-  return remedy === undefined
-    ? { en: 'send it as an A-label (xn--…).', zh: '请以 A-label（xn--…）形式发送。' }
-    : { en: `send it as an A-label: ${remedy}`, zh: `请以 A-label 形式发送：${remedy}` };
+const isUnicode = (text: string): boolean => /[\u0080-\uffff]/.test(text);
+
+/**
+ * IDNA 2008 has letters, marks and digits. Symbols and other dots are converted too, but not registered as read, and
+ * characters that are not displayed are dropped silently. Compatibility forms (a full-width letter, the Kelvin sign)
+ * are found by normalization.
+ */
+const NOT_IN_U_LABEL = /[^\p{L}\p{M}\p{Nd}.*-]|\p{DI}/u;
+
+/** Converts U-labels. The answers show both forms, because names that look alike may differ (homographs). */
+function convertedName(text: string, field: string): string {
+  const name = aLabelForm(text);
+  if (name !== undefined && text.normalize('NFKC') === text && !NOT_IN_U_LABEL.test(text)) return name;
+  throw uncertifiable(text, field, asALabel(name));
 }
 
-/** Returns a spelling to suggest, or undefined if it would be rejected too. */
+const asALabel = (remedy: string | undefined): Localized =>
+  remedy === undefined
+    ? { en: 'send it as an A-label (xn--…).', zh: '请以 A-label（xn--…）形式发送。' }
+    : { en: `send it as an A-label: ${remedy}`, zh: `请以 A-label 形式发送：${remedy}` };
+
+/** The canonical spelling if there is one, otherwise something that matches no name. Never throws. */
+export function spelledName(text: string): string {
+  const short = text.slice(0, MAX_NAME_LENGTH + 1);
+  return (isUnicode(short) ? aLabelForm(short) : undefined) ?? withoutFinalDot(short.toLowerCase());
+}
+
+/** Returns undefined if the A-labels are not a valid name. */
 function aLabelForm(text: string): string | undefined {
   const wildcard = isWildcard(text) ? '*.' : '';
   const host = text.slice(wildcard.length);

@@ -24,7 +24,7 @@ export function domainValidation(
   const dcv: DomainValidation = {
     dcvMethod: methodOf(request, order, product, needsValidation),
     dcvScope: scopeOf(request, order, product),
-    ...bindingOf(request, order, now),
+    ...bindingOf(request, order, now, names.some(isWildcard)),
   };
   if (dcv.dcvMethod === 'file' && dcv.dcvScope === 'base_domain') {
     if (needsValidation.length > 0 || request.dcvMethod || request.dcvScope) throw fileOfBase();
@@ -85,11 +85,14 @@ function scopeOf({ dcvScope: asked }: DcvRequest, order: Order, { dcvScopes }: P
 }
 
 /** Rule 6: the method named by this request decides, not the method of the order. */
-function bindingOf(request: DcvRequest, order: Order, now: number) {
+function bindingOf(request: DcvRequest, order: Order, now: number, hasWildcard: boolean) {
   if (request.dcvMethod !== 'dns-persist') {
     return { persistUntil: order.persistUntil, persistPolicy: order.persistPolicy };
   }
-  return { persistUntil: untilOf(request.persistUntil, order, now), persistPolicy: policyOf(request.persistPolicy) };
+  return {
+    persistUntil: untilOf(request.persistUntil, order, now),
+    persistPolicy: policyOf(request.persistPolicy, hasWildcard),
+  };
 }
 
 /** Absent keeps, 0 clears. A falsiness check here would drop an expiry that a customer relies on. */
@@ -104,8 +107,15 @@ function untilOf(asked: number | undefined, order: Order, now: number): number |
   );
 }
 
-function policyOf(asked: string | undefined): PersistPolicy {
+function policyOf(asked: string | undefined, hasWildcard: boolean): PersistPolicy {
   if (asked === undefined) return 'fqdn';
+  if (asked === 'fqdn' && hasWildcard) {
+    throw invalid(
+      'persist_policy',
+      'A record with policy fqdn authorizes no wildcard. Send wildcard, or leave persist_policy out.',
+      'persist_policy 为 fqdn 的记录不能授权通配符域名，请发送 wildcard，或不发送 persist_policy。',
+    );
+  }
   const policy = PERSIST_POLICIES.find((one) => one === asked);
   if (policy) return policy;
   const list = PERSIST_POLICIES.join(', ');

@@ -11,6 +11,7 @@ import {
   type NameRules,
   requireCertifiable,
   requireMaxNames,
+  spelledName,
 } from '../certificate/names.ts';
 import { invalid, Refusal } from '../errors.ts';
 import type { CertificateRequest, IssuanceContext, NameChanges, PreviousCertificate } from './request.ts';
@@ -24,9 +25,8 @@ const DNS_NAMES = 'certificate.dns_names';
  * here and is refused by `requestedNames`.
  */
 export function mentionedNames(request: CertificateRequest, kind: ProductKind, current: readonly string[]): string[] {
-  const spelled = (text: string): string => text.toLowerCase().replace(/\.$/, '');
-  const commonName = kind === 'ssl' && request.commonName ? spelled(request.commonName) : undefined;
-  return combineNames(commonName, request.dnsNames?.slice(0, MAX_NAMES).map(spelled), current);
+  const commonName = kind === 'ssl' && request.commonName ? spelledName(request.commonName) : undefined;
+  return combineNames(commonName, request.dnsNames?.slice(0, MAX_NAMES).map(spelledName), current);
 }
 
 export function requestedNames(request: CertificateRequest, context: IssuanceContext): NameChanges {

@@ -2,7 +2,7 @@
 // the same Challenge. Pure; DNS and HTTP answers are fetched elsewhere.
 import type { Localized } from '../../kernel/locale.ts';
 import type { OfferedDcvMethod } from '../catalog/products.ts';
-import { hostOf, type RegistrableDomain } from '../certificate/names.ts';
+import { hostOf, isWildcard, type RegistrableDomain } from '../certificate/names.ts';
 import type { DcvScope, DomainValidation } from '../certificate/order.ts';
 import { PERSIST_LABEL, persistRecord } from './dns-persist.ts';
 
@@ -52,7 +52,7 @@ export function challengeFor(
 
 /**
  * Returns why the record of a `dns-persist` challenge cannot pass if published as shown, or null. The order may ask for
- * such a record, for instance policy `fqdn` for a name below it; a record already in DNS may still authorize more.
+ * such a record, for instance policy `fqdn` and scope `base_domain` for a name below it; a record already in DNS may still authorize more.
  */
 export function shortfallOf(
   { name, method, domain }: Challenge,
@@ -61,7 +61,7 @@ export function shortfallOf(
 ): Localized | null {
   if (method !== 'dns-persist') return null;
   if (persistUntil !== null && persistUntil < Math.floor(now / 1000)) return EXPIRED;
-  if (persistPolicy === 'wildcard' || domain === name) return null;
+  if (persistPolicy === 'wildcard' || isWildcard(name) || domain === name) return null;
   return {
     en: `The record shown is good for ${domain} only. For ${name}, change the order's persist_policy to wildcard with PUT …/dcv-method.`,
     zh: `所示记录只对 ${domain} 有效。如需用于 ${name}，请通过 PUT …/dcv-method 将 persist_policy 改为 wildcard。`,

@@ -1,7 +1,7 @@
 // Parses request bodies. An empty body counts as no body, whatever its Content-Type; any other must be declared as JSON
 // and parse as UTF-8 JSON.
 import type { FastifyInstance } from 'fastify';
-import { Refusal } from '../../domain/errors.ts';
+import { invalid, Refusal } from '../../domain/errors.ts';
 import { TransportRefusal } from './reply.ts';
 
 const NOT_JSON = 'application/octet-stream';
@@ -23,11 +23,11 @@ export function parseBodies(app: FastifyInstance): void {
         zh: '请求体必须是 JSON，请使用 Content-Type: application/json。',
       });
     }
-    try {
-      return JSON.parse(text);
-    } catch {
-      throw notJson();
-    }
+    const body = parse(text);
+    // Not the same as no body: a client that serializes a missing object must not revoke a certificate by it.
+    if (body === null) throw NULL_BODY();
+    requireUniqueKeys(text);
+    return body;
   });
 }
 type Headers = { 'content-type'?: string | undefined };
@@ -39,6 +39,46 @@ function decode(bytes: Buffer): string {
     throw notJson();
   }
 }
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw notJson();
+  }
+}
+
+/** The structure of a valid JSON text: its brackets, and its strings, each with the colon that makes it a key. */
+const TOKENS = /"[^"\\]*(?:\\.[^"\\]*)*"\s*:?|[{}]/gs;
+
+/**
+ * Refuses a key that one object has twice: a proxy, a log or a signer in front of the service may read the first value,
+ * and JSON.parse takes the last.
+ */
+export function requireUniqueKeys(text: string): void {
+  const open: Set<string>[] = [];
+  for (const [token] of text.matchAll(TOKENS)) {
+    if (token === '{') open.push(new Set());
+    else if (token === '}') open.pop();
+    else if (token.endsWith(':')) {
+      const key = JSON.parse(token.slice(0, token.lastIndexOf('"') + 1));
+      if (open.at(-1)?.has(key)) throw twice(key);
+      open.at(-1)?.add(key);
+    }
+  }
+}
+
+const twice = (key: string): Refusal =>
+  invalid(
+    key.slice(0, 64),
+    'An object of the body has this key twice. Send it once.',
+    '请求体中同一对象包含重复的键，请只发送一次。',
+  );
+
+const NULL_BODY = (): Refusal =>
+  new Refusal('invalid_parameters', {
+    reason: { en: 'The body is null. Send an object, or no body.', zh: '请求体为 null，请发送对象，或不发送请求体。' },
+  });
 
 // JSON.parse quotes its input in the error message, and the input may hold a secret.
 const notJson = () =>

@@ -18,6 +18,8 @@ export const word = <const T extends string>(title: string, words: readonly T[],
 
 /** The same in a request, where the domain refuses other words by codes of its own. */
 export const text = (schema: Type.TSchema) => Type.Unsafe<string>(schema);
+/** The same where an empty text counts as left out (contract envelope 17). */
+export const textOrEmpty = (words: readonly string[]) => Type.String({ enum: ['', ...words] });
 
 /** An array in an answer: views may hand over what they must not change. */
 export const list = <T extends Type.TSchema>(items: T, options: Type.TSchemaOptions = {}) =>

@@ -9,7 +9,7 @@ import { MAX_UNIX_SECONDS } from '../../domain/issuance/domain-validation.ts';
 import { keySource } from '../../domain/issuance/key.ts';
 import type { CertificateRequest } from '../../domain/issuance/request.ts';
 import { Secret } from '../../domain/secret.ts';
-import { text, word } from '../front/values.ts';
+import { nullable, text, textOrEmpty, word } from '../front/values.ts';
 
 export const optional = <T extends Type.TSchema>(schema: T) => Type.Optional(schema);
 
@@ -27,7 +27,12 @@ const Certificate = Type.Object(
     ),
     common_name: optional(Type.String({ description: 'Required for SSL products.', examples: ['www.example.com'] })),
     dns_names: optional(
-      Type.Array(Type.String(), { maxItems: MAX_NAMES, description: 'Left out, the current names are kept.' }),
+      nullable(
+        Type.Array(Type.String(), {
+          maxItems: MAX_NAMES,
+          description: 'Left out or null, the current names are kept.',
+        }),
+      ),
     ),
     sign_hash: text(SignHashWord),
     un_modify_key: optional(Type.Boolean({ description: 'Acts on dual certificates of national cryptography only.' })),
@@ -50,7 +55,7 @@ export const Policy = word(
 /** Fields of the body; each operation adds its own. */
 export const CERTIFICATE_FIELDS = {
   certificate: Certificate,
-  dcv_method: optional(text(Method)),
+  dcv_method: optional(textOrEmpty(DCV_METHODS)),
   persist_until: optional(
     Type.Integer({
       format: 'int64',
@@ -60,7 +65,7 @@ export const CERTIFICATE_FIELDS = {
     }),
   ),
   persist_policy: optional(text(Policy)),
-  dcv_scope: optional(text(Scope)),
+  dcv_scope: optional(textOrEmpty(DCV_SCOPES)),
   sign_key_pin: optional(
     Type.String({ minLength: MIN_PIN, maxLength: MAX_PIN, description: 'With sign-cloud-csc only.' }),
   ),
@@ -83,6 +88,9 @@ export const ISSUANCE_ERRORS = [
 
 const CertificateBody = Type.Object(CERTIFICATE_FIELDS);
 
+/** Clients that serialize zero values send an empty string for a field that they leave out (contract envelope 17). */
+export const given = (text: string | undefined): string | undefined => text || undefined;
+
 /** Drops an access code that is not used, so that nothing can store or log it (contract reissue 7). */
 export function toRequest(body: Type.Static<typeof CertificateBody>): CertificateRequest {
   const { certificate } = body;
@@ -93,17 +101,17 @@ export function toRequest(body: Type.Static<typeof CertificateBody>): Certificat
   const isCloudHeld = source === 'sign-cloud-csc';
   return {
     commonName: certificate.common_name,
-    dnsNames: certificate.dns_names,
+    dnsNames: certificate.dns_names ?? undefined,
     csr: certificate.csr,
     keySource: source,
     pin: isCloudHeld && body.sign_key_pin !== undefined ? new Secret(body.sign_key_pin) : undefined,
-    pinHint: isCloudHeld ? body.sign_key_pin_tip : undefined,
+    pinHint: isCloudHeld ? given(body.sign_key_pin_tip) : undefined,
     signHash: parseSignHash(certificate.sign_hash),
     keepsEncryptionKey: certificate.un_modify_key === true,
     validityDays: certificate.validity_days,
-    customExpirationDate: certificate.custom_expiration_date,
-    dcvMethod: body.dcv_method,
-    dcvScope: body.dcv_scope,
+    customExpirationDate: given(certificate.custom_expiration_date),
+    dcvMethod: given(body.dcv_method),
+    dcvScope: given(body.dcv_scope),
     persistUntil: body.persist_until,
     persistPolicy: body.persist_policy,
   };

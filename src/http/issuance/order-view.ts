@@ -1,5 +1,6 @@
 // The JSON of orders and certificates, with the fields that clients of this API family expect. The serializer sends what
 // the schemas name, and nothing else.
+import { domainToUnicode } from 'node:url';
 import Type from 'typebox';
 import {
   CERTIFICATE_STATES,
@@ -44,7 +45,9 @@ export const OrderSummary = Type.Object(SUMMARY, { title: 'OrderSummary' });
 const CONTENT = {
   id: Type.String(),
   common_name: nullable(Type.String()),
+  common_name_unicode: nullable(Type.String({ description: 'As people read it.' })),
   dns_names: list(Type.String()),
+  dns_names_unicode: list(Type.String()),
   csr: nullable(Type.String({ description: 'As it was sent.' })),
   pem: nullable(Pem),
 };
@@ -61,6 +64,7 @@ export const INSTRUCTION = {
 const DcvRecord = Type.Object(
   {
     ...INSTRUCTION,
+    domain_unicode: Type.String({ description: 'As people read it.' }),
     approval_email: Type.String(),
     verified: Type.Boolean(),
     problem: nullable(
@@ -154,10 +158,15 @@ export const orderView = (
   ...validationView(order, validation, locale),
 });
 
+/** The name as people read it. The A-labels beside it tell names apart that look alike. */
+const unicodeOf = (name: string): string => (name.includes('xn--') ? domainToUnicode(name) : name);
+
 const contentOf = (certificate: CertificateRecord) => ({
   id: certificate.id,
   common_name: certificate.commonName,
+  common_name_unicode: certificate.commonName === null ? null : unicodeOf(certificate.commonName),
   dns_names: certificate.names,
+  dns_names_unicode: certificate.names.map(unicodeOf),
   csr: certificate.csr,
   pem: certificate.state === 'issued' ? pem('CERTIFICATE', certificate.der) : null,
 });
@@ -202,6 +211,7 @@ const encryptionOf = ({ encryption }: IssuedCertificate) =>
 
 const nameView = (order: Order, { name, challenge, isVerified, finding }: NameState, locale: Locale) => ({
   domain: name,
+  domain_unicode: unicodeOf(name),
   dcv_method: order.dcvMethod ?? ('' as const),
   auth_path: challenge?.path ?? '',
   auth_val: challenge?.value ?? '',

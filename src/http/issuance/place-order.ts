@@ -12,6 +12,7 @@ import { answers, success } from '../front/reply.ts';
 import {
   CERTIFICATE_FIELDS,
   CertificateReference,
+  given,
   ISSUANCE_ERRORS,
   optional,
   toRequest,
@@ -23,7 +24,6 @@ const Body = Type.Object(
     ...CERTIFICATE_FIELDS,
     alternative_order_id: optional(
       Type.String({
-        minLength: 1,
         maxLength: MAX_ALTERNATIVE_ID,
         description: 'Your own name for the order, unique in the account.',
       }),
@@ -69,7 +69,7 @@ export function placementOperations(api: Api, { placeOrder, cancelOrder, show }:
       const { orderId, certificateId } = await placeOrder({
         ...actorOf(request),
         productId: request.params.id,
-        alternativeId: request.body.alternative_order_id ?? null,
+        alternativeId: given(request.body.alternative_order_id) ?? null,
         vouchesForNames: false,
         request: toRequest(request.body),
       });

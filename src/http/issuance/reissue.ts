@@ -79,7 +79,7 @@ export function reissueOperation(api: Api, reissue: Reissue, digestOf: (text: st
           dry_run: optional(
             Type.Unknown({
               description: '`true`: only say what would happen, in `plan`.',
-              meaning: { type: 'boolean', enum: [true] },
+              meaning: { type: 'boolean', default: false },
             }),
           ),
         }),
@@ -122,12 +122,12 @@ export function reissueOperation(api: Api, reissue: Reissue, digestOf: (text: st
   );
 }
 
-/** Refuses any value but `true`: a typo must not revoke a certificate. */
+/** Refuses any value but `true` and `false`: a typo must not revoke a certificate. */
 function isDryRun(query: { readonly dry_run?: unknown }): boolean {
   const isMisspelt = Object.keys(query).some((name) => /dry/i.test(name) && name !== 'dry_run');
-  if (query.dry_run === undefined && !isMisspelt) return false;
-  if (query.dry_run === 'true' && !isMisspelt) return true;
-  throw invalid('dry_run', 'dry_run is true, or left out.', 'dry_run 只能为 true，或不发送。');
+  if (!isMisspelt && (query.dry_run === undefined || query.dry_run === 'false')) return false;
+  if (!isMisspelt && query.dry_run === 'true') return true;
+  throw invalid('dry_run', 'dry_run is true or false, or left out.', 'dry_run 只能为 true 或 false，或不发送。');
 }
 
 function idempotencyOf(key: string | undefined, body: Type.Static<typeof Body>, digestOf: (text: string) => string) {

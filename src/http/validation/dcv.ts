@@ -12,7 +12,7 @@ import { actorOf, callerOf } from '../front/authentication.ts';
 import { localeOf } from '../front/failures.ts';
 import { answers, success } from '../front/reply.ts';
 import { list, text, word } from '../front/values.ts';
-import { CERTIFICATE_FIELDS, Method } from '../issuance/certificate-fields.ts';
+import { CERTIFICATE_FIELDS, given, Method } from '../issuance/certificate-fields.ts';
 import { INSTRUCTION, OrderView, orderView } from '../issuance/order-view.ts';
 
 const { dcv_scope, persist_until, persist_policy } = CERTIFICATE_FIELDS;
@@ -68,7 +68,7 @@ export function validationOperations(
       const { body } = request;
       await changeDcvMethod(by, id, {
         dcvMethod: body.dcv_method,
-        dcvScope: body.dcv_scope,
+        dcvScope: given(body.dcv_scope),
         persistUntil: body.persist_until,
         persistPolicy: body.persist_policy,
       });

@@ -2,7 +2,7 @@
 // proof. Callers decide what the results mean for the certificate.
 
 import type { Catalog, Product } from '../../domain/catalog/products.ts';
-import { isWildcard, type RegistrableDomain } from '../../domain/certificate/names.ts';
+import { hostOf, isWildcard, type RegistrableDomain } from '../../domain/certificate/names.ts';
 import type { DcvMethod, DomainValidation } from '../../domain/certificate/order.ts';
 import type { Clock } from '../../domain/clock.ts';
 import type { AccountId, CertificateId, NewId } from '../../domain/ids.ts';
@@ -90,7 +90,11 @@ export function challengesOf(
   if (!method) return new Map();
   const facts = challengeFacts(accountId, certificateId);
   const provable = method === 'file' ? names.filter((name) => !isWildcard(name)) : names;
-  return new Map(provable.map((name) => [name, challengeFor(name, method, dcv, facts)]));
+  // A wildcard needs a record with policy=wildcard, which serves the name it stands on as well: one record, not two.
+  const wildcardHosts = new Set(names.filter(isWildcard).map(hostOf));
+  const dcvOf = (name: string): DomainValidation =>
+    wildcardHosts.has(hostOf(name)) ? { ...dcv, persistPolicy: 'wildcard' } : dcv;
+  return new Map(provable.map((name) => [name, challengeFor(name, method, dcvOf(name), facts)]));
 }
 
 const resultsOf = async (

@@ -23,7 +23,7 @@ import { provenMethods } from './proven-names.ts';
 
 export interface NameState {
   readonly name: string;
-  /** Null where nothing needs to be published: challenge values belong to a waiting certificate. */
+  /** Also of a proven name: clients read it later. Null if the order's method cannot prove the name, or the order ended. */
   readonly challenge: Challenge | null;
   readonly isVerified: boolean;
   /** `at` is null for a finding that needed no check. */
@@ -64,14 +64,13 @@ export function showValidation(tools: ValidationTools): ShowValidation {
     return product ? await provenMethods(tools, store, { accountId, names, product, now: now() }) : NOTHING_PROVEN;
   }
 
-  const challengesFor = (order: Order, names: readonly string[]): Map<string, Challenge> =>
-    challengesOf(tools, {
-      accountId: order.accountId,
-      product: products.get(order.productId),
-      names,
-      dcv: order,
-      certificateId: order.pendingCertificateId ?? '',
-    });
+  /** The values belong to a certificate: the waiting one, or the last. */
+  function challengesFor(order: Order, names: readonly string[]): Map<string, Challenge> {
+    const { accountId, pendingCertificateId, currentCertificateId } = order;
+    const certificateId = pendingCertificateId ?? currentCertificateId;
+    if (certificateId === null) return new Map();
+    return challengesOf(tools, { accountId, product: products.get(order.productId), names, dcv: order, certificateId });
+  }
 
   return {
     async state(order) {
@@ -88,12 +87,11 @@ export function showValidation(tools: ValidationTools): ShowValidation {
           const challenge = challenges.get(name) ?? null;
           const finding = waiting?.findings[name] ?? null;
           const isPersist = challenge?.method === 'dns-persist';
-          const isShown = isIssued ? isPersist : waiting && unproven.has(name);
           const isChecked = isPersist && waiting !== undefined && waiting.tries > 0;
           const isVerified = !unproven.has(name) || (isChecked && finding?.of !== 'control');
           const shortfall =
             challenge && !isVerified && isUnpublished(finding) ? shortfallFinding(challenge, order, now()) : null;
-          return { name, challenge: isShown ? challenge : null, isVerified, finding: shortfall ?? finding };
+          return { name, challenge, isVerified, finding: shortfall ?? finding };
         }),
         waiting: waiting ?? null,
       };

@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict';
-import { after } from 'node:test';
+import { after, test } from 'node:test';
+import fc from 'fast-check';
+import { requireUniqueKeys } from '../../../src/http/front/bodies.ts';
 import { ERROR_TABLE } from '../../../src/http/front/error-table.ts';
 import { startApp } from '../../support/app.ts';
 import { rule } from '../../support/contract.ts';
@@ -145,7 +147,7 @@ rule('envelope 12', 'A request field named `__proto__` is ignored like any other
   assert.equal(({} as { polluted?: unknown }).polluted, undefined);
 });
 
-rule('envelope 13', 'is never converted: it is refused with `invalid_parameters` naming the field', async () => {
+rule('envelope 17', 'is never converted: it is refused with `invalid_parameters` naming the field', async () => {
   const key = await app.newKey();
   for (const field of ['name', 'locale']) {
     for (const value of [null, 7, 0, true, false, [], ['en'], {}]) {
@@ -168,4 +170,71 @@ rule('envelope 14', 'A body that is not well-formed JSON is refused with 400 `in
     const { status, body } = await app.call('PUT', PATH, { key, headers, raw });
     assert.deepEqual([status, body.code], [400, 'invalid_parameters'], String(raw).slice(0, 20));
   }
+});
+
+const CHANGES: readonly (readonly [method: string, path: string])[] = [
+  ['PUT', PATH],
+  ['PUT', '/openapi/v3/account/callback'],
+  ['PUT', '/openapi/v3/account/callback/test'],
+  ['POST', '/openapi/v3/account/callback/deliveries/resend'],
+  ['POST', '/openapi/v3/orders/ssl-dv'],
+  ['POST', '/openapi/v3/orders/nothing/reissue'],
+  ['PUT', '/openapi/v3/orders/nothing/dcv-method'],
+  ['PUT', '/openapi/v3/orders/nothing/cancel'],
+  ['POST', '/openapi/v3/certs/nothing/revoke'],
+];
+
+rule('envelope 19', 'A body of `null` is `invalid_parameters` on every operation', async () => {
+  const key = await app.newKey();
+  for (const [method, path] of CHANGES) {
+    const { status, body } = await app.call(method, path, { key, json: null });
+    assert.deepEqual([status, body.code], [400, 'invalid_parameters'], path);
+  }
+});
+
+rule('envelope 20', 'A key that one object of a body has twice, at any depth, is refused', async () => {
+  const key = await app.newKey();
+  const headers = { 'content-type': 'application/json' };
+  const send = (raw: string, path = PATH) => app.call('PUT', path, { key, headers, raw });
+  const twice = [
+    ['{"name":"a","name":"b"}', 'name'],
+    ['{"name":"a","x":[{"y":{"z":1,"z":2}}]}', 'z'],
+    ['{"name":"a","n\\u0061me" : "a"}', 'name'],
+    ['{"name":"a","__proto__":1,"__proto__":1}', '__proto__'],
+    ['{"name":"a","\\"":1,"\\u0022":1}', '"'],
+  ] as const;
+  for (const [raw, field] of twice) {
+    for (const path of [PATH, '/openapi/v3/account/callback/test']) {
+      const { status, body } = await send(raw, path);
+      assert.deepEqual([status, body.code, body.field], [400, 'invalid_parameters', field], raw);
+    }
+  }
+  const once = [
+    '{"name":"a","x":{"name":1},"y":[{"name":1},{"name":2}]}',
+    '{"name":"a","x":["name","name",":","\\":{}"],"y":"{\\"name\\":1,\\"name\\":2}"}',
+    '{"name":"\\\\","x":{"":{"":1}}}',
+  ];
+  for (const raw of once) assert.equal((await send(raw)).status, 200, raw);
+});
+
+test('keys are found as a parser finds them', () => {
+  const found = (text: string) => {
+    try {
+      requireUniqueKeys(text);
+      return false;
+    } catch {
+      return true;
+    }
+  };
+  const text = fc.string({ unit: fc.constantFrom('a', '"', '\\', ':', '{', '}', ' ', '\n', 'é') });
+  fc.assert(
+    fc.property(fc.jsonValue(), text, text, (value, one, other) => {
+      assert.equal(found(JSON.stringify(value, null, 1)), false);
+      const [first, second] = [JSON.stringify(one), JSON.stringify(other)];
+      assert.equal(
+        found(`[${JSON.stringify(value)},{${first} :1,"v":${JSON.stringify(value)},${second}:2}]`),
+        one === other || one === 'v' || other === 'v',
+      );
+    }),
+  );
 });

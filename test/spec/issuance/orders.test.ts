@@ -121,7 +121,10 @@ rule(
     const names = ['example.com', 'www.example.com'];
     const shown = await show(app, order);
     const { pem, ...rest } = shown.certificate;
-    assert.deepEqual(rest, { id, common_name: 'example.com', dns_names: names, csr });
+    assert.deepEqual(rest, {
+      ...{ id, common_name: 'example.com', common_name_unicode: 'example.com' },
+      ...{ dns_names: names, dns_names_unicode: names, csr },
+    });
     assert.deepEqual([shown.status, shown.common_name, shown.dns_names], ['issued', 'example.com', names]);
     const parsed = new X509Certificate(pem);
     assert.equal(parsed.subjectAltName, 'DNS:example.com, DNS:www.example.com');

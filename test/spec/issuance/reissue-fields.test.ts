@@ -50,7 +50,8 @@ function bodyWith(field: string, value: unknown) {
 }
 
 function isOfType(value: unknown, like: unknown): boolean {
-  if (Array.isArray(like)) return Array.isArray(value) && value.every((one) => typeof one === 'string');
+  if (Array.isArray(like))
+    return value === null || (Array.isArray(value) && value.every((one) => typeof one === 'string'));
   if (typeof like === 'number') return Number.isInteger(value);
   return typeof value === typeof like;
 }
@@ -246,5 +247,30 @@ rule('reissue 9', '`"true"`, `1` and `null` are no booleans, and `"7"`, `7.5` an
     const headers = { 'content-type': 'application/json' };
     const answer = await app.call('POST', `/openapi/v3/orders/${order.id}/reissue`, { key: order.key, raw, headers });
     requireError(answer, [400, 'invalid_parameters', field], 'infinity is no integer');
+  }
+});
+
+rule('envelope 18', 'and `dns_names` `null`, count as left out', async () => {
+  const zero = { dns_names: null, custom_expiration_date: '' };
+  const order = await newOrder(app, { dnsNames: ['example.com'] });
+  const id = await requireAnswered(order, body(zero, { dcv_method: '', dcv_scope: '', sign_key_pin_tip: '' }));
+  const { dns_names, status } = await certificate(app, order, id);
+  assert.deepEqual([dns_names, status], [['www.example.com', 'example.com'], 'issued']);
+  const json = body({ ...zero, csr: csrFor('p256') }, { dcv_method: '', dcv_scope: '', alternative_order_id: '' });
+  for (const attempt of [1, 2]) {
+    const placed = await app.call('POST', '/openapi/v3/orders/ssl-dv', { key: order.key, json });
+    assert.equal(placed.status, 200, `${attempt} ${placed.text}`);
+  }
+  // An empty string means something else, or nothing, in these.
+  for (const [field, value] of [
+    ['persist_policy', ''],
+    ['certificate.common_name', ''],
+    ['certificate.sign_hash', ''],
+    ['certificate.validity_days', 0],
+    ['dcv_method', null],
+    ['certificate.un_modify_key', null],
+  ] as const) {
+    const sent = bodyWith(field, value);
+    await requireBad(order, field === 'persist_policy' ? { ...sent, dcv_method: 'dns-persist' } : sent, field);
   }
 });

@@ -123,7 +123,7 @@ rule('reissue 26', 'agree as A-labels in lower case, with any final dot removed'
   const order = await newOrder(app, { product: 'ssl-dv-fixed', dnsNames: [APEX, idn, '*.example.com'] });
   const other = {
     common_name: 'WWW.Example.COM.',
-    dns_names: ['EXAMPLE.com.', 'XN--bcher-KVA.example.com', '*.EXAMPLE.com'],
+    dns_names: ['EXAMPLE.com.', 'Bücher.example.com', '*.EXAMPLE.com', 'XN--bcher-KVA.example.com'],
   };
   const { id } = await requireIssued(order, body(other));
   assert.deepEqual(
@@ -231,15 +231,7 @@ const BAD_NAMES: Readonly<Record<string, readonly string[]>> = {
     ...['https://example.com', 'example.com:443', 'example.com/x', 'a@example.com', 'example.com\n', 'DNS:example.com'],
     ...['xn--a.example.com', 'xn--.example.com', 'ab--c.example.com', 'a,b.example.com', "a'.example.com"],
   ],
-  'U-label': [
-    'bücher.example.com',
-    '例子.com',
-    'ｅxample.com',
-    'example。com',
-    'exam\u200dple.com',
-    '\u212a.example.com',
-    '🔏.com',
-  ],
+  'U-label': ['例子。com', 'ｅxample.com', 'example。com', 'exam\u200dple.com', '\u212a.example.com', '🔏.com'],
   address: ['192.0.2.1', '1.2.3.4.', '[2001:db8::1]', '2001:db8::1', '127.1', '0x7f000001', 'example.123'],
   'internal suffix': [
     ...['localhost', 'www', 'db.internal', 'printer.local', 'a.localhost', 'router.home.arpa', 'x.test', 'x.example'],
@@ -262,9 +254,13 @@ rule('errors invalid_domain', '`invalid_domain` is 400: a name is not one the pr
     }
   }
   assert.match(
-    (await reissue(app, order, body({ common_name: 'bücher.example.com' }))).body.message,
+    (await reissue(app, order, body({ common_name: 'ｂücher.example.com' }))).body.message,
     /xn--bcher-kva\.example\.com/,
     'the remedy is given',
+  );
+  assert.match(
+    (await reissue(app, order, body({ dns_names: [''] }))).body.message,
+    /Leave dns_names out to keep the current names, or send \[\]/,
   );
   // Unusual but valid names.
   for (const name of [
@@ -324,3 +320,14 @@ rule(
     }
   },
 );
+
+rule('reissue 47', 'A name may be sent with U-labels', async () => {
+  const [unicode, ascii] = ['bücher.example.com', 'xn--bcher-kva.example.com'];
+  const order = await newOrder(app, { commonName: ascii });
+  const { id } = await requireIssued(order, body({ common_name: unicode }), 'the stored proof is found');
+  const shown = await certificate(app, order, id);
+  assert.deepEqual([shown.common_name, shown.dns_names], [ascii, [ascii]]);
+  assert.deepEqual([shown.common_name_unicode, shown.dns_names_unicode], [unicode, [unicode]]);
+  const [entry] = (await show(app, order)).dcv_val;
+  assert.deepEqual([entry.domain, entry.domain_unicode], [ascii, unicode]);
+});

@@ -38,11 +38,12 @@ rule(
     assert.equal(third, first, 'one record for a name and the wildcard on it');
     assert.equal(await valueIn(order), first, 'the value is unchanged');
 
-    // One record is found: the name is verified, and needs nothing published any more.
+    // One record is found: the name is verified, and its record stays visible.
     dns.set(`_dnsauth.www.${domain}`, 'TXT', [second]);
     assert.equal(await outcomeAfter(order), 'domain_verifing no_record');
     const [own, www, wildcard] = await entries(order);
-    assert.deepEqual([www?.verified, www?.auth_val, www?.auth_path, www?.problem], [true, '', '', null]);
+    const path = `_dnsauth.www.${domain}`;
+    assert.deepEqual([www?.verified, www?.auth_val, www?.auth_path, www?.problem], [true, second, path, null]);
     for (const entry of [own, wildcard]) {
       assert.deepEqual([entry?.verified, entry?.auth_val, entry?.problem?.result], [false, first, 'no_record']);
       assert.equal(entry?.problem?.checked_at, new Date(app.now()).toISOString());
@@ -57,7 +58,7 @@ rule(
     assert.equal(await outcomeAfter(order), 'issued');
     assert.deepEqual(
       (await entries(order)).map(({ verified, auth_val, problem }) => [verified, auth_val, problem]),
-      Array.from({ length: 3 }, () => [true, '', null]),
+      [first, second, third].map((value) => [true, value, null]),
     );
   },
 );
@@ -70,7 +71,7 @@ rule('order 14', 'shows in `dcv_val` an entry per name with `domain`, `dcv_metho
   assert.deepEqual(
     (await entries(order)).map(({ domain, verified, auth_val }) => [domain, verified, auth_val === '']),
     [
-      ['www.example.com', true, true],
+      ['www.example.com', true, false],
       [added, false, false],
     ],
   );

@@ -227,7 +227,7 @@ rule('persist 14', 'Tags of a record are read in any case of letters, and unknow
   for (const record of wrong) assert.equal(await outcomeOf(record), 'unauthorized', record('uri'));
 });
 
-rule('persist 16', 'The order shows the exact record to publish', async () => {
+rule('persist 18', 'The order shows the exact record to publish', async () => {
   const domain = newDomain();
   const order = await place([domain], PERSIST);
   const uri = uriOf(order);
@@ -252,19 +252,46 @@ rule('persist 16', 'The order shows the exact record to publish', async () => {
   assert.deepEqual([entry?.auth_path, entry?.auth_val], [at(domain), `${plain}; persistUntil=${SOON}`]);
 });
 
-rule('persist 16', '`persistUntil` only for a value above 0, `policy=wildcard` only for `wildcard`', async () => {
-  // Through a reissue. A record that cannot authorize the request is reported before any check.
-  const domain = newDomain();
-  const order = await newOrder(app, { commonName: domain });
-  await reissue(app, order, body({ common_name: domain, dns_names: [`*.${domain}`] }, { ...PERSIST }));
-  const [, wildcard] = await entries(order);
-  assert.equal(wildcard?.auth_val, `${OURS}; accounturi=${uriOf(order)}`);
-  assert.equal(wildcard?.problem?.result, 'unauthorized');
-  assert.match(wildcard?.problem?.message ?? '', /change the order's persist_policy to wildcard/);
-  await changeMethod(order, { ...PERSIST, persist_policy: 'wildcard' });
-  const [, after] = await entries(order);
-  assert.deepEqual([after?.auth_val.endsWith('; policy=wildcard'), after?.problem], [true, null]);
-  await publish(order);
-  await complete(order);
-  assert.equal(await outcome(order), 'issued');
-});
+rule(
+  'persist 18',
+  '`policy=wildcard` only for `wildcard`, for a wildcard name and for the name it stands on',
+  async () => {
+    // Through a reissue that leaves persist_policy out.
+    const domain = newDomain();
+    const order = await newOrder(app, { commonName: domain });
+    const names = [`*.${domain}`, `www.${domain}`];
+    await reissue(app, order, body({ common_name: domain, dns_names: names }, { ...PERSIST }));
+    const plain = `${OURS}; accounturi=${uriOf(order)}`;
+    const shown = (await entries(order)).map(({ domain: name, auth_val, problem }) => [
+      name,
+      auth_val,
+      problem?.result,
+    ]);
+    assert.deepEqual(shown.slice(1), [
+      [`*.${domain}`, `${plain}; policy=wildcard`, 'no_record'],
+      [`www.${domain}`, plain, 'no_record'],
+    ]);
+    assert.equal(shown[0]?.[1], `${plain}; policy=wildcard`, 'one record for both');
+    const { data } = (await app.call('GET', `/openapi/v3/orders/${order.id}`, { key: order.key })).body;
+    assert.equal(data.persist_policy, 'fqdn');
+    await publish(order);
+    await complete(order);
+    assert.equal(await outcome(order), 'issued');
+  },
+);
+
+rule(
+  'persist 19',
+  'an explicit `persist_policy` `fqdn` together with a wildcard name is `invalid_parameters`',
+  async () => {
+    const domain = newDomain();
+    const order = await newOrder(app, { commonName: domain });
+    const names = { common_name: domain, dns_names: [`*.${domain}`] };
+    const fqdn = { ...PERSIST, persist_policy: 'fqdn' };
+    const { status, body: answer } = await reissue(app, order, body(names, fqdn));
+    assert.deepEqual([status, answer.code, answer.field], [400, 'invalid_parameters', 'persist_policy']);
+    assert.equal((await reissue(app, order, body(names, PERSIST))).status, 200);
+    assert.equal((await changeMethod(order, fqdn)).status, 400);
+    assert.equal((await changeMethod(order, { ...PERSIST, persist_policy: 'wildcard' })).status, 200);
+  },
+);
