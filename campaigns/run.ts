@@ -5,7 +5,9 @@ import { backupPostgres } from './backup-postgres.ts';
 import { callbackKill } from './callback-kill.ts';
 import type { Campaign, Print } from './campaign.ts';
 import { csrFuzz } from './csr-fuzz.ts';
+import { judgeDocument } from './document.ts';
 import { fsync } from './fsync.ts';
+import { javaClient } from './java-client.ts';
 import { kill } from './kill.ts';
 import { ocspFuzz } from './ocsp-fuzz.ts';
 import { packageInstall } from './package.ts';
@@ -25,6 +27,8 @@ const CAMPAIGNS: Readonly<Record<string, Campaign>> = {
   'seal-kill': sealKill,
   'store-copy': storeCopy,
   package: packageInstall,
+  document: judgeDocument,
+  'java-client': javaClient,
 };
 
 const EXIT = { ok: 0, broken: 1, usage: 2 } as const;

@@ -97,9 +97,13 @@ function factsOf(schema, prefix = '') {
 
 /** In a request the fields that are required are labelled, in an answer those that are optional: the exceptions. */
 function fieldTable(caption, rows, label) {
-  const head = ['Field', 'Type', 'Description'].map((title) => el('th', { scope: 'col' }, title));
   const body = rows.map((row) => fieldRow(row, row.isSure === (label === 'required') && label));
-  return el('table', {}, el('caption', {}, caption), el('thead', {}, el('tr', {}, head)), el('tbody', {}, body));
+  return table(caption, ['Field', 'Type', 'Description'], body);
+}
+
+function table(caption, titles, rows) {
+  const head = titles.map((title) => el('th', { scope: 'col' }, title));
+  return el('table', {}, el('caption', {}, caption), el('thead', {}, el('tr', {}, head)), el('tbody', {}, rows));
 }
 
 function fieldRow({ depth, note, parent = '', name = '', field }, label) {
@@ -133,7 +137,6 @@ function bodyPart(title, { content = {} }, label) {
   ];
 }
 
-/** A response, be it by reference. */
 const resolved = (response) => (response.$ref ? { ...atPointer(response.$ref), ...response } : response);
 
 /** Every code of an operation, with its status and what it means. */
@@ -144,27 +147,17 @@ function errorPart(responses) {
     return variantsOf(schema).map(({ properties = {}, description }) => {
       const name = valuesOf(unfold(properties.code ?? properties.error)).join(', ');
       const meaning = response.$ref ? resolved(response).description : description;
-      return el(
-        'tr',
-        {},
-        el('th', { scope: 'row' }, el('code', {}, breakable(name))),
-        el('td', { class: 'type' }, status),
-        el('td', {}, prose(meaning)),
-      );
+      const cells = [el('td', { class: 'type' }, status), el('td', {}, prose(meaning))];
+      return el('tr', {}, el('th', { scope: 'row' }, el('code', {}, breakable(name))), cells);
     });
   });
-  if (rows.length === 0) return [];
-  const head = ['Code', 'Status', 'Meaning'].map((title) => el('th', { scope: 'col' }, title));
-  const caption = el('caption', {}, 'Errors');
-  const table = el('table', {}, caption, el('thead', {}, el('tr', {}, head)), el('tbody', {}, rows));
-  return [el('h4', {}, 'Errors'), table];
+  return [el('h4', {}, 'Errors'), table('Errors', ['Code', 'Status', 'Meaning'], rows)];
 }
 
 /** The first recorded example of a body. */
 function recordedIn(content = {}) {
   const [{ examples = {} } = {}] = Object.values(content);
-  const [first] = Object.values(examples);
-  return first?.$ref ? atPointer(first.$ref)?.value : first?.value;
+  return Object.values(examples)[0]?.value;
 }
 
 function parameterPart([place, parameters]) {
@@ -177,31 +170,6 @@ function parameterPart([place, parameters]) {
 
 // --- The example call ---
 
-const SAMPLES = { 'date-time': '2027-01-31T12:00:00Z', email: 'admin@example.com', uri: 'https://www.example.com/' };
-
-function examplesOf(schema) {
-  const { example, examples = [] } = unfold(schema);
-  return example === undefined ? examples : [example];
-}
-
-/** A value that fits: the schema's own example where it has one. A schema inside itself ends somewhere. */
-function exampleOf(schema, depth = 0) {
-  const [variant] = variantsOf(schema);
-  const [known] = [...examplesOf(schema), ...examplesOf(variant), ...valuesOf(variant), variant.default];
-  if (known !== undefined) return known;
-  if (variant.items) return depth > 9 ? [] : [exampleOf(variant.items, depth + 1)];
-  if (variant.properties) return depth > 9 ? {} : exampleObject(variant, depth + 1);
-  const plain = { object: {}, array: [], boolean: true, integer: variant.minimum ?? 1, number: variant.minimum ?? 1 };
-  return plain[variant.type] ?? SAMPLES[variant.format] ?? 'string';
-}
-
-/** What the call needs and what has an example to show; all of it, where that would leave nothing. */
-function exampleObject({ properties, required = [] }, depth) {
-  const all = Object.entries(properties);
-  const told = all.filter(([name, field]) => required.includes(name) || examplesOf(field).length > 0);
-  return Object.fromEntries((told.length > 0 ? told : all).map(([name, field]) => [name, exampleOf(field, depth)]));
-}
-
 const quoted = (text) => `'${text.replaceAll("'", "'\\''")}'`;
 // X-CC-Key-ID is read from $KEY_ID: set once, and every command on the page can be pasted as it stands.
 const variableOf = (header) => header.replace('X-CC-', '').replaceAll('-', '_').toUpperCase();
@@ -211,14 +179,10 @@ function keyHeaders([scheme = {}] = spec.security ?? []) {
   return Object.keys(scheme).map((name) => spec.components.securitySchemes[name].name);
 }
 
-function curlOf({ method, path, parameters = [], requestBody, security }) {
-  const sample = ({ name, schema }) => encodeURIComponent(examplesOf(schema)[0] ?? name.toUpperCase());
-  // Left as {id}, curl would take it for a list of alternatives.
-  const filled = parameters.reduce((url, one) => url.replace(`{${one.name}}`, sample(one)), serverUrl() + path);
-  const query = parameters.filter((one) => one.in === 'query' && one.required);
-  const url = [filled, ...query.map((one) => `${one.name}=${sample(one)}`)].join('&').replace('&', '?');
-  const [body] = Object.values(requestBody?.content ?? {});
-  const sent = body && (recordedIn(requestBody.content) ?? exampleOf(body.schema));
+function curlOf({ method, path, requestBody, security }) {
+  // Left as {id}, curl would take it for a list of alternatives; recorded ids are of no use to a reader.
+  const url = serverUrl() + path.replace(/\{(\w+)\}/g, (_, name) => name.toUpperCase());
+  const sent = recordedIn(requestBody?.content);
   const json = sent && JSON.stringify(sent, null, 2).replaceAll('\n', '\n  ');
   return [
     `curl -sS${method === 'get' ? '' : ` -X ${method.toUpperCase()}`} ${quoted(url)}`,
@@ -282,9 +246,8 @@ function operationSection(operation) {
 function eventSection([name, { post }]) {
   const sent = recordedIn(post.requestBody.content);
   return section(`event-${name.replace(/\W/g, '-')}`, 'h3', name, [
-    prose(post.summary),
-    prose(post.description),
-    [...Map.groupBy(post.parameters, (parameter) => parameter.in)].map(parameterPart),
+    prose(`${post.summary}\n\n${post.description}`),
+    parameterPart(['header', post.parameters]),
     bodyPart('Body', post.requestBody, 'required'),
     sent !== undefined && copyable('Example', JSON.stringify(sent, null, 2)),
   ]);
@@ -309,8 +272,8 @@ function introduction({ title, version, description }) {
 function errorSection() {
   const [{ responses: { default: answer } = {} } = {}] = operations();
   const meaning = 'Whatever does not succeed is answered with a status other than 200, and with this body.';
-  if (!answer) return [];
-  return [section('errors', 'h2', 'Errors', prose(meaning), bodyPart('Error body', resolved(answer), 'optional'))];
+  const body = answer && bodyPart('Error body', resolved(answer), 'optional');
+  return body ? [section('errors', 'h2', 'Errors', prose(meaning), body)] : [];
 }
 
 function contentsGroup(title, entries) {

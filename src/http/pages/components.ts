@@ -25,11 +25,11 @@ const NULL = 'null';
 export class Components {
   readonly schemas: Record<string, Schema> = {};
 
-  /** A schema for the document, by reference if it has a title. */
-  readonly documented = (schema: Schema): Schema => {
-    const { title, ...untitled } = schema;
+  /** A schema for the document, by reference if it has a title. Takes those of TypeBox, whose types say less than they are. */
+  readonly documented = (schema: object): Schema => {
+    const { title, ...untitled }: Schema = schema;
     if (title === undefined) return this.#withParts(untitled);
-    const isNullable = Array.isArray(schema.type) && schema.type.includes(NULL);
+    const isNullable = Array.isArray(untitled.type) && untitled.type.includes(NULL);
     const reference = this.#add(title, isNullable ? withoutNull(untitled) : untitled);
     return isNullable ? { anyOf: [reference, { type: NULL }] } : reference;
   };

@@ -132,7 +132,7 @@ function parametersOf(schema: FastifySchema, components: Components, call: CallE
 function requestBody(schema: FastifySchema, components: Components, calls: readonly [string, CallExample][]): Json {
   if (!schema.body) return {};
   const examples = calls.flatMap(([name, { body }]) => (body === undefined ? [] : [[name, { value: body }]]));
-  const content = json(components.documented(schema.body as Schema), Object.fromEntries(examples));
+  const content = json(components.documented(schema.body), Object.fromEntries(examples));
   return { requestBody: { required: !schema['x-optional-body'], content } };
 }
 
@@ -142,7 +142,7 @@ function declaredResponses(
   components: Components,
   recorded: OperationExamples,
 ): Json {
-  const statuses = Object.entries(response as Record<string, Schema>).filter(([status]) => status !== 'default');
+  const statuses = Object.entries(response as Record<string, object>).filter(([status]) => status !== 'default');
   return Object.fromEntries(
     statuses.map(([status, schema]) => {
       const isSuccess = status === '200';

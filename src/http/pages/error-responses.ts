@@ -8,7 +8,6 @@ import { ERROR_TABLE } from '../front/error-table.ts';
 import { nullable, word } from '../front/values.ts';
 import { SignHashWord } from '../issuance/certificate-fields.ts';
 import { OrderStatusWord } from '../issuance/order-view.ts';
-import type { Schema } from './components.ts';
 
 const Names = Type.Array(Type.String());
 const ConsentDetails = Type.Object(
@@ -71,7 +70,7 @@ export const OTHER_ERROR = Type.Object(
 
 const pascalCase = (code: string): string => code.replace(/(^|_)(.)/g, (_, _start, letter) => letter.toUpperCase());
 
-export function errorSchema(code: ErrorCode): Schema {
+export function errorSchema(code: ErrorCode): Type.TSchema {
   const details = DETAILS[code];
   const fields = {
     code: Type.String({ enum: [code] }),

@@ -30,7 +30,7 @@ const operationIdOf = (action: CallbackAction): string =>
   `on${action.replace(/(^|:|_)(.)/g, (_, _start, letter: string) => letter.toUpperCase())}`;
 
 const eventSchema = (action: CallbackAction) =>
-  Type.Object<Type.TProperties>(
+  Type.Object(
     {
       action_type: Type.String({ enum: [CALLBACK_ACTIONS[action].type] }),
       action_id: Type.String({ enum: [action] }),

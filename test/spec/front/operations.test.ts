@@ -77,7 +77,8 @@ rule('ops 6', 'an OpenAPI 3.1 document of every operation under `/openapi/v3` th
   const operations = Object.entries<object>(body.paths).flatMap(([path, methods]) =>
     Object.keys(methods).map((method) => `${method.toUpperCase()} ${path}`),
   );
-  assert.deepEqual(operations.sort(), [
+  const ours = operations.filter((one) => one.includes(' /openapi/v3/'));
+  assert.deepEqual(ours.sort(), [
     'DELETE /openapi/v3/account/callback',
     'DELETE /openapi/v3/certs/{id}/revocation',
     'DELETE /openapi/v3/cloud-keys/{id}',
