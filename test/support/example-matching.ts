@@ -10,8 +10,8 @@ const VOLATILE = new RegExp(
     /(?<time>\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(?:\.\d+)?Z)/,
     /(?<hex>\b[0-9a-f]{32,}\b)/,
     /(?<id>\b[0-7][0-9a-hjkmnp-tv-z]{25}\b)/,
-    // At least one digit and one capital: names of fields are long too.
-    /(?<base64>\b(?=[\w+/]*\d)(?=[\w+/]*[A-Z])[\w+/]{32,}={0,2})/,
+    // Of 32 bytes; no word is as long without an underscore.
+    /(?<base64>(?<![A-Za-z0-9+/])[A-Za-z0-9+/]{43}=)/,
     /(?<unix>\b\d{10}\b)/,
   ]
     .map(({ source }) => source)
