@@ -51,7 +51,7 @@ const QUIET_MS = 10_000;
 const BODY = JSON.stringify(body());
 
 /** Waits until no other client is at work: PostgreSQL may still complete statements of a killed process. */
-async function untilQuiet(db: Db): Promise<void> {
+export async function untilQuiet(db: Db): Promise<void> {
   for (const end = Date.now() + QUIET_MS; Date.now() < end; await sleep(10)) {
     const { rows } = await sql<{ others: number }>`select cast(count(*) as integer) as others from pg_stat_activity
       where datname = current_database() and pid <> pg_backend_pid() and backend_type = 'client backend'
@@ -131,7 +131,7 @@ export function faultsIn({ certificates, orders, signings, halves, events }: Tab
 }
 
 /** Expires the leases of killed signers, instead of waiting for them. */
-const expireLeases = (db: Db) => db.updateTable('signing').set({ lease_ends_at: 1 }).execute();
+export const expireLeases = (db: Db) => db.updateTable('signing').set({ lease_ends_at: 1 }).execute();
 
 /** Certificates that do not parse, are not signed by their issuer, or have another serial number than prepared. */
 async function invalidCertificates(db: Db, ids: readonly string[]): Promise<string[]> {

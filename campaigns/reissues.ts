@@ -1,4 +1,4 @@
-// Orders to reissue, and an HTTP client that reissues them.
+// Orders to reissue, and an HTTP client that reissues them, and places and finds others.
 import { Agent, request } from 'node:http';
 import { readConfig } from '../src/config/config.ts';
 import { openIssuance } from '../src/wiring/issuance.ts';
@@ -34,6 +34,12 @@ export interface ReissueAnswer {
   readonly body: any;
 }
 
+interface Sent {
+  /** Left out for a look-up. */
+  readonly json?: string;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
 /** Uses node:http, which never retries by itself: a reissue without an answer stays in doubt. */
 export class ReissueClient implements Disposable {
   readonly #agent: Agent;
@@ -42,18 +48,33 @@ export class ReissueClient implements Disposable {
     this.#agent = new Agent({ keepAlive: true, maxSockets });
   }
 
-  /** Resolves with undefined if there was no answer or only part of one, as the id is in the body. */
   reissue(url: string, order: PlacedOrder, json: string, key?: string): Promise<ReissueAnswer | undefined> {
-    const headers = {
-      'X-CC-Key-ID': order.key.keyId,
-      'X-CC-Auth-Key': order.key.authKey,
-      'Content-Type': 'application/json',
-      'Content-Length': Buffer.byteLength(json),
-      ...(key !== undefined && { 'Idempotency-Key': key }),
+    const headers = key === undefined ? {} : { 'Idempotency-Key': key };
+    return this.#send(`${url}/openapi/v3/orders/${order.id}/reissue`, order.key, { json, headers });
+  }
+
+  place(url: string, key: Key, json: string): Promise<ReissueAnswer | undefined> {
+    return this.#send(`${url}/openapi/v3/orders/ssl-dv`, key, { json });
+  }
+
+  findByAlternative(url: string, key: Key, alternativeId: string): Promise<ReissueAnswer | undefined> {
+    return this.#send(`${url}/openapi/v3/orders/alternate/${alternativeId}`, key, {});
+  }
+
+  /** Resolves with undefined if there was no answer or only part of one, as the id is in the body. */
+  #send(url: string, key: Key, { json, headers = {} }: Sent): Promise<ReissueAnswer | undefined> {
+    const options = {
+      method: json === undefined ? 'GET' : 'POST',
+      agent: this.#agent,
+      timeout: ANSWER_MS,
+      headers: {
+        ...{ 'X-CC-Key-ID': key.keyId, 'X-CC-Auth-Key': key.authKey },
+        ...(json !== undefined && { 'Content-Type': 'application/json', 'Content-Length': Buffer.byteLength(json) }),
+        ...headers,
+      },
     };
-    const options = { method: 'POST', agent: this.#agent, timeout: ANSWER_MS, headers };
     return new Promise((resolve) => {
-      const sent = request(`${url}/openapi/v3/orders/${order.id}/reissue`, options, (response) => {
+      const sent = request(url, options, (response) => {
         let text = '';
         response.setEncoding('utf8');
         response.on('data', (chunk) => (text += chunk));

@@ -4,29 +4,48 @@ import { backup } from './backup.ts';
 import { backupPostgres } from './backup-postgres.ts';
 import { callbackKill } from './callback-kill.ts';
 import type { Campaign, Print } from './campaign.ts';
+import { clocks } from './clocks.ts';
+import { cscPyhanko } from './csc-pyhanko.ts';
 import { csrFuzz } from './csr-fuzz.ts';
 import { judgeDocument } from './document.ts';
 import { fsync } from './fsync.ts';
 import { javaClient } from './java-client.ts';
 import { kill } from './kill.ts';
+import { neighbours } from './neighbours.ts';
 import { ocspFuzz } from './ocsp-fuzz.ts';
 import { packageInstall } from './package.ts';
+import { placingKill } from './placing-kill.ts';
 import { reissueKill } from './reissue-kill.ts';
+import { runtimes } from './runtimes.ts';
+import { sandboxKill } from './sandbox-kill.ts';
 import { sealKill } from './seal-kill.ts';
+import { rollingRestart, shutdown } from './shutdown.ts';
 import { storeCopy } from './store-copy.ts';
+import { storeFaults } from './store-faults.ts';
+import { strangers } from './strangers.ts';
 
 const CAMPAIGNS: Readonly<Record<string, Campaign>> = {
   kill,
   fsync,
   'csr-fuzz': csrFuzz,
   'reissue-kill': reissueKill,
+  'placing-kill': placingKill,
   'callback-kill': callbackKill,
   'ocsp-fuzz': ocspFuzz,
+  neighbours,
   backup,
   'backup-postgres': backupPostgres,
   'seal-kill': sealKill,
+  shutdown,
+  'rolling-restart': rollingRestart,
   'store-copy': storeCopy,
   package: packageInstall,
+  clocks,
+  strangers,
+  runtimes,
+  'sandbox-kill': sandboxKill,
+  'store-faults': storeFaults,
+  'csc-pyhanko': cscPyhanko,
   document: judgeDocument,
   'java-client': javaClient,
 };

@@ -80,7 +80,7 @@ test('the health check runs, and tells a listening service from none', () => {
 test('the build context has what npm packs', () => {
   const allowed: readonly string[] = read('.dockerignore').match(/(?<=^!).+$/gm) ?? [];
   const { files } = JSON.parse(read('package.json')) as { files: string[] };
-  const made = ['dist', 'npm-shrinkwrap.json'];
+  const made = ['dist', 'npm-shrinkwrap.json', 'sbom.cdx.json'];
   for (const file of [...files.filter((one) => !made.includes(one)), 'src', 'scripts', 'package-lock.json']) {
     assert.ok(allowed.includes(file), file);
   }

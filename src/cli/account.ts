@@ -1,6 +1,8 @@
-// reseal account create | list | show | suspend | resume
+// reseal account create | list | show | quota | suspend | resume
 import { ACCOUNT_KINDS, type Account } from '../domain/access/account.ts';
+import { MIB } from '../domain/access/quota.ts';
 import { LOCALES } from '../kernel/locale.ts';
+import { EXIT, Problem } from '../kernel/problem.ts';
 import type { Command } from './command.ts';
 import { keyTable, keyView } from './key.ts';
 import { oneOf, pageSize, table, time } from './values.ts';
@@ -81,6 +83,54 @@ export const accountShow: Command = {
     return {
       json: { account: accountView(account), credentials: credentials.map((credential) => keyView(credential, now())) },
       text: `${accountTable([account])}\n\n${keyTable(credentials, now())}`,
+    };
+  },
+};
+
+const DEFAULT = 'default';
+const MAX_QUOTA = 100_000_000;
+
+/** A number; null for the default; undefined if the option was left out. */
+function quota(option: string, given: unknown): number | null | undefined {
+  if (given === undefined) return undefined;
+  if (given === DEFAULT) return null;
+  const value = /^\d{1,9}$/.test(String(given)) ? Number(given) : Number.NaN;
+  if (value >= 0 && value <= MAX_QUOTA) return value;
+  throw new Problem(
+    EXIT.usage,
+    `--${option} ${String(given)} is no quota`,
+    `Use a number from 0 to ${MAX_QUOTA}, or ${DEFAULT}.`,
+  );
+}
+
+export const accountQuota: Command = {
+  store: 'existing',
+  about: 'show how many orders may wait and how much may be stored, or change it for this account',
+  examples: ['account quota ACCOUNT', 'account quota ACCOUNT --open-orders 5000 --stored-mib default'],
+  positionals: ['ACCOUNT'],
+  options: {
+    'open-orders': { type: 'string', about: `orders that may wait for a certificate, or ${DEFAULT}` },
+    'stored-mib': { type: 'string', about: `MiB that its certificates may take, or ${DEFAULT}` },
+  },
+  async run({ positionals: [id = ''], options }, { withAccess }) {
+    const openOrders = quota('open-orders', options['open-orders']);
+    const mib = quota('stored-mib', options['stored-mib']);
+    const change = {
+      ...(openOrders !== undefined && { openOrders }),
+      ...(mib !== undefined && { storedBytes: mib === null ? null : mib * MIB }),
+    };
+    const isChange = Object.keys(change).length > 0;
+    const use = await withAccess((access) => (isChange ? access.changeQuotas(id, change) : access.showQuotas(id)));
+    const { openOrders: open, storedBytes: stored } = use;
+    return {
+      json: { quotas: { open_orders: open, stored_bytes: stored } },
+      text: table(
+        ['QUOTA', 'USED', 'LIMIT'],
+        [
+          ['open orders', String(open.used), String(open.limit)],
+          ['stored MiB', String(Math.ceil(stored.used / MIB)), String(Math.floor(stored.limit / MIB))],
+        ],
+      ),
     };
   },
 };

@@ -1,5 +1,5 @@
 // The table of commands: what is typed after `reseal`, and what it runs.
-import { accountCreate, accountList, accountResume, accountShow, accountSuspend } from './account.ts';
+import { accountCreate, accountList, accountQuota, accountResume, accountShow, accountSuspend } from './account.ts';
 import { addressSet, addressShow } from './address.ts';
 import { backup, backupVerify, crlImport, restore } from './backup.ts';
 import { blocklistImport, caImport, caList } from './ca.ts';
@@ -49,6 +49,7 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
   'account create': accountCreate,
   'account list': accountList,
   'account show': accountShow,
+  'account quota': accountQuota,
   'account suspend': accountSuspend,
   'account resume': accountResume,
   'key create': keyCreate,

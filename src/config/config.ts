@@ -2,6 +2,7 @@
 // an example.
 
 import { join, resolve } from 'node:path';
+import { MIB, type Quotas } from '../domain/access/quota.ts';
 import type { AddressRule } from '../domain/egress/addresses.ts';
 import type { Rate } from '../domain/rate.ts';
 import { DAY_MS, HOUR_MS } from '../kernel/durations.ts';
@@ -18,7 +19,9 @@ export type Config = Readonly<{
   publicUrl: string | undefined;
   /** As the environment has them; `used` is what the fields of `validation` and `authority` hold. */
   addresses: AddressRecord;
-  database: { kind: 'sqlite'; file: string } | { kind: 'postgresql'; url: string; maxConnections: number };
+  database:
+    | { kind: 'sqlite'; file: string; walLimitBytes: number }
+    | { kind: 'postgresql'; url: string; maxConnections: number };
   sealKey: { kind: 'text'; text: string } | { kind: 'file'; file: string };
   tls: { certFile: string; keyFile: string } | undefined;
   trustedProxies: readonly string[];
@@ -31,10 +34,15 @@ export type Config = Readonly<{
   /** Processes that answer requests, beside one for background work; 0 for one process that does both. */
   workers: number;
   maxRequests: number;
+  drainMs: number;
   shutdownMs: number;
   logFormat: 'json' | 'text' | undefined;
   logsProbes: boolean;
   retention: { auditMs: number; idempotencyMs: number };
+  /** Of one account, over all processes. */
+  inFlight: { placement: number; dry_run: number; domain_check: number };
+  /** Of accounts for which the operator has set no others. */
+  quotas: Quotas;
 }>;
 
 export type ValidationConfig = Readonly<{
@@ -102,7 +110,11 @@ function configFrom(v: Values): Config {
     addresses,
     database: Object.freeze(
       v.RESEAL_DATABASE_URL === undefined
-        ? { kind: 'sqlite', file: join(dataDir, 'reseal.db') }
+        ? {
+            kind: 'sqlite',
+            file: join(dataDir, 'reseal.db'),
+            walLimitBytes: v.RESEAL_WAL_LIMIT_MIB * 1024 * 1024,
+          }
         : { kind: 'postgresql', url: v.RESEAL_DATABASE_URL, maxConnections: v.RESEAL_DATABASE_CONNECTIONS },
     ),
     sealKey: Object.freeze(
@@ -128,12 +140,22 @@ function configFrom(v: Values): Config {
     productsFile: v.RESEAL_PRODUCTS_FILE,
     workers: v.RESEAL_WORKERS,
     maxRequests: v.RESEAL_MAX_REQUESTS,
+    drainMs: v.RESEAL_DRAIN_SECONDS * 1000,
     shutdownMs: v.RESEAL_SHUTDOWN_SECONDS * 1000,
     logFormat: v.RESEAL_LOG_FORMAT,
     logsProbes: v.RESEAL_LOG_PROBES,
     retention: Object.freeze({
       auditMs: v.RESEAL_AUDIT_RETENTION_DAYS * DAY_MS,
       idempotencyMs: v.RESEAL_IDEMPOTENCY_RETENTION_DAYS * DAY_MS,
+    }),
+    inFlight: Object.freeze({
+      placement: v.RESEAL_PLACEMENTS_PER_ACCOUNT,
+      dry_run: v.RESEAL_DRY_RUNS_PER_ACCOUNT,
+      domain_check: v.RESEAL_CHECKS_PER_ACCOUNT,
+    }),
+    quotas: Object.freeze({
+      openOrders: v.RESEAL_OPEN_ORDERS_PER_ACCOUNT,
+      storedBytes: v.RESEAL_STORED_MIB_PER_ACCOUNT * MIB,
     }),
   };
 }

@@ -36,6 +36,13 @@ export const VARIABLES = {
   ),
   // Ten leave room for several instances on a small PostgreSQL (100 connections).
   RESEAL_DATABASE_CONNECTIONS: integer('connections to PostgreSQL at most', 10, 1, 500),
+  // While a long reader, such as a backup, keeps its snapshot, the log of the embedded database can only grow.
+  RESEAL_WAL_LIMIT_MIB: integer(
+    'size of the embedded database’s WAL at which writes are refused',
+    1_024,
+    64,
+    1_048_576,
+  ),
   RESEAL_SEAL_KEY: optional('seal key instead of a file', '"$(openssl rand -base64 32)"', sealKeyText),
   RESEAL_SEAL_KEY_FILE: optional('file of the seal key', '/run/secrets/reseal-seal.key', anyText),
   RESEAL_TLS_CERT_FILE: optional('serve HTTPS with this certificate chain', '/etc/reseal/tls.pem', anyText),
@@ -90,8 +97,17 @@ export const VARIABLES = {
   // More than four gain little on one database. 0 serves from a single process.
   RESEAL_WORKERS: integer('processes that answer requests', Math.min(4, availableParallelism()), 0, 64),
   // A request holds at most one body and one database connection; this bounds memory under load.
-  RESEAL_MAX_REQUESTS: integer('concurrent requests; beyond that the answer is service_busy', 512, 1, 100_000),
-  // Kubernetes kills after 30 s by default.
+  RESEAL_MAX_REQUESTS: integer('concurrent requests of accounts; beyond that they wait for a second', 512, 1, 100_000),
+  // Each may wait seconds for names of the caller's choosing.
+  RESEAL_PLACEMENTS_PER_ACCOUNT: integer('orders of one account that are placed at once', 32, 1, 10_000),
+  RESEAL_DRY_RUNS_PER_ACCOUNT: integer('dry runs of one account at once', 16, 1, 10_000),
+  RESEAL_CHECKS_PER_ACCOUNT: integer('domain checks of one account at once, on request', 16, 1, 10_000),
+  RESEAL_OPEN_ORDERS_PER_ACCOUNT: integer('orders of one account that may wait for a certificate', 1_000, 1, 1_000_000),
+  // Some two million certificates.
+  RESEAL_STORED_MIB_PER_ACCOUNT: integer('MiB that the certificates of one account may take', 10_240, 1, 100_000_000),
+  // Load balancers need two or three health checks to notice.
+  RESEAL_DRAIN_SECONDS: integer('seconds that /readyz fails before a shutdown stops listening', 5, 0, 300),
+  // Together with the drain below 30 s, after which Kubernetes kills by default.
   RESEAL_SHUTDOWN_SECONDS: integer('seconds that a shutdown waits for requests in progress', 20, 0, 3_600),
   RESEAL_LOG_FORMAT: optional('json for machines, text for people', 'json', logFormat),
   RESEAL_ENV_FILE: optional('file with further variables, as --env-file names it', '/etc/reseal/reseal.env', anyText),

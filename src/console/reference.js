@@ -175,8 +175,9 @@ const quoted = (text) => `'${text.replaceAll("'", "'\\''")}'`;
 const variableOf = (header) => header.replace('X-CC-', '').replaceAll('-', '_').toUpperCase();
 const serverUrl = () => new URL(spec.servers?.[0]?.url ?? '.', SPEC_URL).href.replace(/\/$/, '');
 
-function keyHeaders([scheme = {}] = spec.security ?? []) {
-  return Object.keys(scheme).map((name) => spec.components.securitySchemes[name].name);
+function keyHeaders(ways = spec.security ?? []) {
+  const named = ways.map((way) => Object.keys(way).map((name) => spec.components.securitySchemes[name].name));
+  return named.find((names) => names.every(Boolean)) ?? [];
 }
 
 function curlOf({ method, path, requestBody, security }) {
@@ -256,14 +257,13 @@ function eventSection([name, { post }]) {
 function introduction({ title, version, description }) {
   const facts = { Server: code(serverUrl()), Version: version, Document: el('a', { href: SPEC_URL }, 'openapi.json') };
   const pairs = Object.entries(facts).map(([term, fact]) => el('div', {}, el('dt', {}, term), el('dd', {}, fact)));
-  const headers = keyHeaders();
-  const names = headers.map((header) => `\`${header}\``).join(' and ');
+  const [headers, names] = [keyHeaders(), keyHeaders().join('` and `')];
   return [
     el('h1', {}, title),
     prose(description),
     el('dl', {}, pairs),
     section('authentication', 'h2', 'Authentication', [
-      prose(`A call carries ${names}. Set them once in your shell, and the examples can be pasted as they stand.`),
+      prose(`A call carries \`${names}\`. Set them once in your shell, and the examples can be pasted as they stand.`),
       copyable('Your key', headers.map((header) => `export ${variableOf(header)}='…'`).join('\n')),
     ]),
   ];

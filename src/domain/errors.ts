@@ -23,6 +23,7 @@ export type ChosenErrorCode =
   | 'unauthenticated_request'
   | 'api_key_disabled'
   | 'account_suspended'
+  | 'quota_exceeded'
   | 'route_not_found'
   | 'order_not_found'
   | 'product_not_found'

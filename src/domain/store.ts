@@ -1,7 +1,8 @@
 // The store as use cases see it: the repositories of all capabilities, and transactions over them. Every method may throw
 // `service_busy` when the store cannot answer, or cannot make a write durable.
-import type { Accounts, AuditTrail, Credentials } from './access/ports.ts';
+import type { AccessTokens, Accounts, AuditTrail, Credentials } from './access/ports.ts';
 import type { CallbackLanes, Callbacks, Deliveries, DeliveryQueue, Outbox } from './callbacks/ports.ts';
+import type { Clock } from './clock.ts';
 import type { CloudKeys, EscrowedKeys, SigningGrants } from './cloud-keys/ports.ts';
 import type { Certificates, IdempotencyKeys, Issuers, Orders, Signings } from './issuance/ports.ts';
 import type { RateLimits } from './rate.ts';
@@ -30,12 +31,18 @@ export interface Settings {
   claim(name: SettingName, value: string): Promise<string>;
   put(name: SettingName, value: string): Promise<void>;
 }
-/** `last_backup_at`: in milliseconds, written by the backup. `addresses`: in certificates and DNS records, as JSON (ADR 0040). */
-export type SettingName = 'mode' | 'last_write_probe' | 'last_backup_at' | 'addresses';
+/** `last_backup_at`: in milliseconds, written by the backup. `addresses`: in certificates and DNS records, as JSON (ADR 0040). `stored_through`: the last certificate in `stored_bytes`. */
+export type SettingName = 'mode' | 'last_write_probe' | 'last_backup_at' | 'addresses' | 'stored_through';
 
 export interface Repositories {
+  /**
+   * The time by which leases, next attempts, rates and locks are set and judged: on PostgreSQL the database's, so that
+   * instances whose clocks differ agree on them. Facts are dated by the machine's own clock.
+   */
+  readonly sharedNow: Clock;
   readonly accounts: Accounts;
   readonly credentials: Credentials;
+  readonly accessTokens: AccessTokens;
   readonly audit: AuditTrail;
   readonly secrets: SealedSecrets;
   readonly settings: Settings;

@@ -1,11 +1,14 @@
 // The HTTP server: limits, order of the hooks, and the registered operations, which have files by resource.
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
 import Fastify, { type FastifyServerOptions } from 'fastify';
+import type { Account } from '../domain/access/account.ts';
 import type { CertificateAuthority } from '../domain/certificate/authority.ts';
 import type { NewId } from '../domain/ids.ts';
 import type { Log } from '../kernel/log.ts';
+import type { UseAccessTokens } from '../usecases/access/access-tokens.ts';
 import type { AuthenticateCaller } from '../usecases/access/authenticate-caller.ts';
 import type { ChangeAccount } from '../usecases/access/change-account.ts';
+import type { QuotaUse } from '../usecases/access/quota-use.ts';
 import type { ConfigureCallback } from '../usecases/callbacks/configure-callback.ts';
 import type { ManageDeliveries } from '../usecases/callbacks/manage-deliveries.ts';
 import type { SendTestCallback } from '../usecases/callbacks/send-test-callback.ts';
@@ -21,11 +24,16 @@ import { callbackTestOperation } from './callbacks/callback-test-operation.ts';
 import { deliveryOperations } from './callbacks/deliveries.ts';
 import { cloudKeyOperations } from './cloud-keys/cloud-keys.ts';
 import { cscInterface } from './cloud-keys/csc.ts';
+import { CSC_VERSIONS } from './cloud-keys/csc-wire.ts';
 import type { Api } from './front/api.ts';
-import { authenticateRequests } from './front/authentication.ts';
+import { boundArrivals } from './front/arrivals.ts';
+import { authenticateRequests, headerCredentials } from './front/authentication.ts';
 import { parseBodies } from './front/bodies.ts';
 import { limitConcurrency } from './front/capacity.ts';
-import { answerErrors, answerTransportErrors, sendError } from './front/failures.ts';
+import { countUnsent } from './front/connections.ts';
+import { drainConnections } from './front/drain.ts';
+import { answerErrors, sendError } from './front/failures.ts';
+import { listener, MAX_HEADER_BYTES } from './front/listener.ts';
 import { collectOperations } from './front/operation.ts';
 import {
   type RecordRequest,
@@ -35,10 +43,11 @@ import {
   requestRecorder,
 } from './front/request-log.ts';
 import { collectRoutes, refuseUnknownRoutes } from './front/routes.ts';
+import { compileSchemasAtFirstUse } from './front/schemas.ts';
 import { orderOperations } from './issuance/orders.ts';
 import { placementOperations } from './issuance/place-order.ts';
 import { reissueOperation } from './issuance/reissue.ts';
-import { healthEndpoints } from './pages/health.ts';
+import { type CheckReady, healthEndpoints } from './pages/health.ts';
 import { metricsEndpoint } from './pages/metrics.ts';
 import { referencePage } from './pages/reference.ts';
 import { type RevocationOperations, revocationOperations } from './revocation/revocation.ts';
@@ -53,11 +62,13 @@ export interface AppServices {
   readonly log: Log;
   readonly metrics: RequestMetrics & { text(): Promise<string> };
   readonly authenticate: AuthenticateCaller;
+  readonly accessTokens: UseAccessTokens;
   readonly changeAccount: ChangeAccount;
+  readonly quotaUse: (account: Account) => Promise<QuotaUse>;
   readonly listAudit: ListAudit;
   /** Resolves once the store has made a write durable. */
   /** Throws `service_busy` unless the store takes durable writes and every sealed value has a key. */
-  readonly checkReady: () => Promise<void>;
+  readonly checkReady: CheckReady;
 }
 
 interface Services extends AppServices, ValidationServices, RevocationOperations {
@@ -84,32 +95,29 @@ interface ServerOptions {
   readonly trustedProxies: readonly string[];
   readonly metricsToken: string | undefined;
   readonly maxRequests: number;
+  readonly maxConnections: number;
   readonly logsProbes: boolean;
 }
 
 // Several times the size of a CSR with an RSA-8192 key and a hundred names.
 const MAX_BODY_BYTES = 256 * 1024;
-const MAX_HEADER_BYTES = 16 * 1024;
-const HEADERS_MS = 10_000;
-const REQUEST_MS = 30_000;
-// Longer than the idle timeout of common load balancers (60 s), which would otherwise reuse a connection just closed.
-const KEEP_ALIVE_MS = 72_000;
-// Idle socket timeout. Longer than keep-alive, which it would otherwise preempt.
-const SOCKET_IDLE_MS = 90_000;
-// Idle keep-alive connections cost a socket each; concurrent requests are limited separately.
-const CONNECTIONS_PER_REQUEST = 16;
-
 export async function buildServer(services: Services, options: ServerOptions): Promise<Api> {
   const record = requestRecorder(services.log, services.metrics, options.logsProbes);
-  const app = Fastify(fastifyOptions(services, options, record)).withTypeProvider<TypeBoxTypeProvider>();
-  app.server.maxConnections = options.maxRequests * CONNECTIONS_PER_REQUEST;
+  const { connections, serverFactory } = listener({ ...options, newId: services.newId, record });
+  const app = Fastify({
+    ...fastifyOptions(services, options, record),
+    serverFactory,
+  }).withTypeProvider<TypeBoxTypeProvider>();
 
+  drainConnections(app);
+  compileSchemasAtFirstUse(app);
   const routes = collectRoutes(app);
   const operations = collectOperations(app);
   recordRequests(app, record);
   answerErrors(app, services.log);
-  answerTransportErrors(app, services.newId, record);
+  countUnsent(app, connections);
   parseBodies(app);
+  boundArrivals(app);
   limitConcurrency(app, options.maxRequests);
   refuseUnknownRoutes(app, routes);
 
@@ -122,9 +130,9 @@ export async function buildServer(services: Services, options: ServerOptions): P
   await app.register(
     async (scope) => {
       const api = scope.withTypeProvider<TypeBoxTypeProvider>() as Api;
-      authenticateRequests(api, services.authenticate);
+      authenticateRequests(api, services.authenticate, headerCredentials);
       refuseUnknownRoutes(api, routes);
-      accountOperations(api, services.changeAccount);
+      accountOperations(api, services);
       auditOperation(api, services.listAudit);
       reissueOperation(api, services.reissue, services.digestOf);
       callbackTestOperation(api, services.sendTestCallback);
@@ -138,53 +146,32 @@ export async function buildServer(services: Services, options: ServerOptions): P
     },
     { prefix: '/openapi/v3' },
   );
-  await app.register(cscInterface(services, routes), { prefix: '/csc/v2' });
+  for (const version of CSC_VERSIONS) {
+    await app.register(cscInterface(services, routes, version), { prefix: `/csc/${version}` });
+  }
   return app;
 }
 
 function fastifyOptions(services: Services, options: ServerOptions, record: RecordRequest): FastifyServerOptions {
-  // By default Node answers a missing Host header with a bare 400; answerErrors sends the envelope.
-  const node = { maxHeaderSize: MAX_HEADER_BYTES, headersTimeout: HEADERS_MS, requireHostHeader: false };
-  const transport = options.tls ? { https: { ...node, ...options.tls, minVersion: 'TLSv1.2' } } : { http: node };
   return {
-    ...transport,
     logger: false,
     genReqId: services.newId,
     bodyLimit: MAX_BODY_BYTES,
-    requestTimeout: REQUEST_MS,
-    keepAliveTimeout: KEEP_ALIVE_MS,
-    connectionTimeout: SOCKET_IDLE_MS,
     // While closing, requests on open connections are still answered, in the envelope.
     return503OnClosing: false,
     forceCloseConnections: 'idle',
     trustProxy: options.trustedProxies.length > 0 ? [...options.trustedProxies] : false,
     routerOptions: { ignoreTrailingSlash: true, maxParamLength: MAX_HEADER_BYTES },
-    // No coercion: "true" is not true, and null must not become 0, which would clear a binding.
-    ajv: {
-      customOptions: { coerceTypes: false, removeAdditional: false, useDefaults: false, allErrors: false },
-      plugins: [documentationOnly],
-    },
     rewriteUrl: ({ url = '/' }) => withoutPrefix(url, options.pathPrefix),
     // Runs instead of the hooks, for paths that cannot be decoded: it must log by itself.
-    frameworkErrors(error, _request, reply) {
+    frameworkErrors(error, request, reply) {
       recordWhenClosed(reply, null, record);
+      // Its body is not awaited.
+      if (!request.raw.complete) reply.header('connection', 'close');
       sendError(error, reply, services.log);
     },
   };
 }
-
-/** The domain checks these and returns more specific codes. `meaning` is what the text of a parameter stands for. */
-const DOCUMENTATION_ONLY = [
-  ...['minLength', 'maxLength', 'pattern', 'format', 'enum', 'minimum', 'maximum', 'maxItems', 'minProperties'],
-  'meaning',
-];
-
-const documentationOnly: AjvPlugin = (ajv) => {
-  for (const keyword of DOCUMENTATION_ONLY) ajv.removeKeyword(keyword).addKeyword(keyword);
-  return ajv;
-};
-type AjvPlugins = NonNullable<NonNullable<FastifyServerOptions['ajv']>['plugins']>;
-type AjvPlugin = Exclude<AjvPlugins[number], readonly unknown[]>;
 
 function withoutPrefix(url: string, prefix: string): string {
   return prefix !== '' && url.startsWith(`${prefix}/`) ? url.slice(prefix.length) : url;

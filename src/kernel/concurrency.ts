@@ -1,5 +1,7 @@
-// Concurrency within one process: a mutex per key, a fair semaphore, a map with bounded parallelism, batches, and calls
-// that are coalesced.
+// Concurrency within one process: a mutex per key, a fair semaphore, a map with bounded parallelism, batches, calls
+// that are coalesced, and sweeps.
+
+import { FairQueue } from './fair-queue.ts';
 
 export type KeyedMutex = <T>(key: string, work: () => Promise<T>) => Promise<T>;
 
@@ -21,39 +23,63 @@ export function keyedMutex(): KeyedMutex {
   };
 }
 
-/**
- * Semaphore with `permits` permits, fair across keys (round-robin): a key with a thousand waiters gets one permit, then
- * waits for every other key. Dispose of the result to release the permit.
- */
-export function fairSemaphore(permits: number): (key: string) => Promise<Disposable> {
-  let free = permits;
-  /** Waiters by key, next key first. No queue is empty. */
-  const waiting = new Map<string, (() => void)[]>();
+export type FairSemaphore = (key: string) => Promise<Disposable>;
 
-  function release(): void {
-    const [next] = waiting;
-    if (!next) {
-      free += 1;
-      return;
-    }
-    const [key, queue] = next;
-    const admit = queue.shift();
-    // Re-insertion moves the key behind all others.
-    waiting.delete(key);
-    if (queue.length > 0) waiting.set(key, queue);
-    admit?.();
+/**
+ * Semaphore with `permits` permits, fair across keys. A key never holds more permits than it leaves free, so that slow
+ * work of one key does not make the next key wait; those that wait are admitted in turn (round-robin), whatever their
+ * number. Dispose of the result to release the permit.
+ */
+export function fairSemaphore(permits: number): FairSemaphore {
+  const held = keyCounts();
+  let free = permits;
+  /** No key in it may take a permit now. */
+  const waiting = new FairQueue<() => void>();
+  const mayTake = (key: string) => held.count(key) < free;
+
+  function take(key: string): Disposable {
+    free -= 1;
+    const counted = held.add([key]);
+    return {
+      [Symbol.dispose]() {
+        counted[Symbol.dispose]();
+        free += 1;
+        for (let next = waiting.shift(mayTake); next; next = waiting.shift(mayTake)) next();
+      },
+    };
   }
 
   return async (key) => {
-    if (free > 0) free -= 1;
-    else {
-      const { promise, resolve } = Promise.withResolvers<void>();
-      const queue = waiting.get(key) ?? [];
-      queue.push(resolve);
-      waiting.set(key, queue);
-      await promise;
-    }
-    return { [Symbol.dispose]: release };
+    if (mayTake(key)) return take(key);
+    const { promise, resolve } = Promise.withResolvers<Disposable>();
+    waiting.push(key, () => resolve(take(key)));
+    return await promise;
+  };
+}
+
+export interface KeyCounts {
+  count(key: string): number;
+  /** Counts each key once more, until disposed of. */
+  add(keys: readonly string[]): Disposable;
+}
+
+/** Drops a key when its count is zero; otherwise every key ever seen would stay in memory. */
+export function keyCounts(): KeyCounts {
+  const counts = new Map<string, number>();
+  const count = (key: string) => counts.get(key) ?? 0;
+  return {
+    count,
+    add(keys) {
+      for (const key of keys) counts.set(key, count(key) + 1);
+      return {
+        [Symbol.dispose]() {
+          for (const key of keys) {
+            if (count(key) > 1) counts.set(key, count(key) - 1);
+            else counts.delete(key);
+          }
+        },
+      };
+    },
   };
 }
 
@@ -76,13 +102,17 @@ export async function mapLimit<Item, Result>(
 export type InBatch = <T>(work: () => T) => Promise<T>;
 
 /**
- * Runs synchronous work in batches: everything that was queued by the end of an event-loop turn runs back to back, at
- * most `limit` per turn. Alike computations one after another keep the processor's caches warm.
+ * Runs synchronous work in batches: everything that was queued by the end of an event-loop turn runs back to back, for
+ * `turnMs` at most. Alike computations one after another keep the processor's caches warm.
  */
-export function batches(limit: number): InBatch {
+export function batches(turnMs: number): InBatch {
   const queue: (() => void)[] = [];
   function run(): void {
-    for (const work of queue.splice(0, limit)) work();
+    const endsAt = performance.now() + turnMs;
+    let done = 0;
+    do queue[done++]?.();
+    while (done < queue.length && performance.now() < endsAt);
+    queue.splice(0, done);
     if (queue.length > 0) setImmediate(run);
   }
   return (work) =>
@@ -110,5 +140,17 @@ export function coalesce(work: () => void, everyMs: number): () => void {
       timer = undefined;
       if (isDue) call();
     }, everyMs);
+  };
+}
+
+/** Returns what starts a sweep every `everyMs`, unless one runs; it ends when `sweep` returns false. Keeps no process alive. */
+export function sweeper(everyMs: number, sweep: () => boolean): () => void {
+  let timer: NodeJS.Timeout | undefined;
+  return () => {
+    timer ??= setInterval(() => {
+      if (sweep()) return;
+      clearInterval(timer);
+      timer = undefined;
+    }, everyMs).unref();
   };
 }

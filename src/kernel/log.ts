@@ -115,6 +115,7 @@ export interface NoticeLine {
     | 'process_started'
     | 'process_ended'
     | 'store_unavailable'
+    | 'store_damaged'
     | 'issuers_changed'
     | 'warning';
   readonly text: string;

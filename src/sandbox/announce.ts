@@ -1,4 +1,5 @@
 // The greeting of a running sandbox: its addresses, commands to paste, and how it is less strict than a real service.
+import { BlockList, isIP } from 'node:net';
 import type { SandboxFile } from './folder.ts';
 
 /** Paths and hosts of the receiver that inject faults. */
@@ -74,3 +75,18 @@ Only because this is a sandbox:
 Stop with Ctrl-C. Start afresh with: reseal sandbox reset
 `;
 }
+
+const LOOPBACK = new BlockList();
+LOOPBACK.addSubnet('127.0.0.0', 8, 'ipv4');
+LOOPBACK.addAddress('::1', 'ipv6');
+
+const isLoopback = (host: string): boolean =>
+  host === 'localhost' || (isIP(host) !== 0 && LOOPBACK.check(host, isIP(host) === 6 ? 'ipv6' : 'ipv4'));
+
+/** A warning, for a host that other machines can reach. */
+export const exposure = (host: string): string | undefined =>
+  isLoopback(host)
+    ? undefined
+    : `!!! WARNING !!! This sandbox listens on ${host}, where other machines may reach it.
+!!! Its keys are in plain text in its data folder, and it issues without real domain validation.
+!!! Unset RESEAL_HOST to keep it on this machine, or run a real service: reseal serve`;

@@ -1,14 +1,15 @@
 // The sandbox's data folder: sandbox.json for scripts, and reset. A reset only clears folders made by a sandbox, and
 // deletes only files that the sandbox made.
 
-import { existsSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Issuer } from '../domain/certificate/authority.ts';
 import { pem } from '../domain/certificate/pem.ts';
 import type { AccountId, CertificateId } from '../domain/ids.ts';
+import { draftOf, replaceFile } from '../kernel/durable-file.ts';
 import { EXIT, Problem } from '../kernel/problem.ts';
 import type { ReceivedCallback } from './receiver.ts';
-import { WORLD_DRAFT, WORLD_FILE } from './world.ts';
+import { WORLD_FILE } from './world.ts';
 
 /** Scripts rely on this schema: fields are added, never renamed. */
 export interface SandboxFile {
@@ -55,43 +56,55 @@ export interface SandboxCallback {
 }
 
 const FILE = 'sandbox.json';
-const DRAFT = `${FILE}.draft`;
 const ROOT_FILES = { p256: 'root-p256.pem', p384: 'root-p384.pem', rsa: 'root-rsa.pem', sm2: 'root-sm2.pem' } as const;
 /** Commands also write these before the first start of a sandbox. */
-const WORLD_FILES = [WORLD_DRAFT, WORLD_FILE];
+const WORLD_FILES = [draftOf(WORLD_FILE), WORLD_FILE];
 const SANDBOX_FILES = [
   ...WORLD_FILES,
   'reseal.db',
   'reseal.db-wal',
   'reseal.db-shm',
   'reseal.db-turn',
+  'crl-numbers.db-journal',
+  'crl-numbers.db',
   'seal.key',
-  ...Object.values(ROOT_FILES),
-  DRAFT,
+  ...Object.values(ROOT_FILES).flatMap((name) => [draftOf(name), name]),
+  draftOf(FILE),
   FILE,
 ];
 
 export const sandboxFileIn = (folder: string): string => join(folder, FILE);
 
-/** Atomic, and readable by its owner only: the file holds keys in clear. */
+/** Readable by its owner only: the file holds keys in clear. */
 export function writeSandboxFile(folder: string, content: SandboxFile): void {
-  const draft = join(folder, DRAFT);
-  writeFileSync(draft, `${JSON.stringify(content, null, 2)}\n`, { mode: 0o600 });
-  renameSync(draft, sandboxFileIn(folder));
+  replaceFile(sandboxFileIn(folder), `${JSON.stringify(content, null, 2)}\n`);
 }
 
-/** Returns undefined if no sandbox was ever started in the folder. */
+/**
+ * Returns undefined if no sandbox was ever started in the folder, or if the file is damaged: it is only a copy of what the
+ * store holds, except for the callbacks received, and every start writes it anew.
+ */
 export function readSandboxFile(folder: string): SandboxFile | undefined {
   const file = sandboxFileIn(folder);
-  return existsSync(file) ? (JSON.parse(readFileSync(file, 'utf8')) as SandboxFile) : undefined;
+  if (!existsSync(file)) return undefined;
+  try {
+    const read: unknown = JSON.parse(readFileSync(file, 'utf8'));
+    return isSandboxFile(read) ? read : undefined;
+  } catch (error) {
+    if (error instanceof SyntaxError) return undefined;
+    throw error;
+  }
 }
+
+const isSandboxFile = (read: unknown): read is SandboxFile =>
+  Array.isArray((read as Partial<SandboxFile> | null)?.receiver?.callbacks);
 
 /** Writes the active roots as PEM files and returns their paths. */
 export function writeRoots(folder: string, issuers: readonly Issuer[]): string[] {
   const roots = issuers.filter(({ role, state }) => role === 'root' && state === 'active');
   return roots.map(({ keyType, certificate }) => {
     const path = join(folder, ROOT_FILES[keyType]);
-    writeFileSync(path, pem('CERTIFICATE', certificate));
+    replaceFile(path, pem('CERTIFICATE', certificate));
     return path;
   });
 }

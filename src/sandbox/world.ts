@@ -1,9 +1,10 @@
 // sandbox-world.json in the data folder: the DNS records and files that the user set. Commands replace it atomically
 // and under a lock; a running sandbox re-reads it when a request finds it changed. So the sandbox needs no control
 // port, and settings survive restarts.
-import { mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { replaceFile } from '../kernel/durable-file.ts';
 import { EXIT, Problem } from '../kernel/problem.ts';
 import type { ReplySource } from './dns-server.ts';
 import {
@@ -25,7 +26,6 @@ import {
 import { excerpt, readName, readType, readUrl } from './world-values.ts';
 
 export const WORLD_FILE = 'sandbox-world.json';
-export const WORLD_DRAFT = `${WORLD_FILE}.draft`;
 /** Locked in place of the data folder, whose lock a running sandbox holds. */
 const LOCK_FOLDER = '.sandbox-world';
 const LOCK_MS = 10_000;
@@ -158,15 +158,8 @@ async function acquireLock(folder: string, lockFolder: LockFolder): Promise<{ re
   throw new Problem(EXIT.refused, 'other commands keep changing the sandbox’s records', 'Try again in a moment.');
 }
 
-/** Readable by its owner only: a leftover draft, perhaps with another mode, is deleted first. */
-function writeWorld(folder: string, text: string): void {
-  const draft = join(folder, WORLD_DRAFT);
-  explainWriteErrors(folder, () => {
-    rmSync(draft, { force: true });
-    writeFileSync(draft, text, { mode: 0o600, flag: 'wx' });
-    renameSync(draft, join(folder, WORLD_FILE));
-  });
-}
+const writeWorld = (folder: string, text: string): void =>
+  explainWriteErrors(folder, () => replaceFile(join(folder, WORLD_FILE), text));
 
 function explainWriteErrors<T>(folder: string, work: () => T): T {
   try {

@@ -8,19 +8,28 @@ import type { Config } from '../config/config.ts';
 import type { Clock } from '../domain/clock.ts';
 import { Refusal } from '../domain/errors.ts';
 import { idMaker } from '../domain/ids.ts';
+import { instanceSkewMs, isNoticeable, strayCount } from '../domain/support/clock-facts.ts';
 import type { AppServices } from '../http/server.ts';
+import { SECOND_MS } from '../kernel/durations.ts';
 import { type Log, mask } from '../kernel/log.ts';
 import { summarized } from '../kernel/summarized-log.ts';
+import { useAccessTokens } from '../usecases/access/access-tokens.ts';
 import { authenticateCaller } from '../usecases/access/authenticate-caller.ts';
 import { changeAccount } from '../usecases/access/change-account.ts';
 import { type ManageAccess, manageAccess } from '../usecases/access/manage-access.ts';
+import { quotaUse } from '../usecases/access/quota-use.ts';
 import { noPeers, type Peers } from './peers.ts';
 import { makeFolder, requireNoForgottenStore, requireStore, storeProblem } from './start-up.ts';
 import { storeFacts } from './store-facts.ts';
 
+/** However often readiness is asked for. */
+const CLOCK_EVERY_MS = 10 * SECOND_MS;
+
 /** The only dependencies that tests replace. */
 export interface ClockAndLog {
   readonly now: Clock;
+  /** The clock that the database's is compared with; replaced to be a machine whose clock is wrong. */
+  readonly machineNow?: Clock;
   readonly log: Log;
   /** For commands that only read: throws a Problem instead of creating or migrating anything. */
   readonly mustExist?: boolean;
@@ -38,6 +47,8 @@ export interface App extends AppServices {
   readonly access: ManageAccess;
   readonly store: OpenStore;
   readonly peers: Peers;
+  /** The database's files are damaged: /readyz fails until the service is started again. */
+  readonly noteDamage: () => void;
   close(): Promise<void>;
 }
 
@@ -54,12 +65,23 @@ export async function openApp(config: Config, surroundings: Surroundings): Promi
     if (line.event === 'error') metrics.faulted(line.chore ?? 'request');
     bounded(line);
   };
+  let isDamaged = false;
+  const noteDamage = () => {
+    if (isDamaged) return;
+    isDamaged = true;
+    metrics.storeDamaged();
+    log({ event: 'store_damaged', text: DAMAGED });
+  };
   const { sealer, problemOf } = openSealer(config.sealKey);
   const store = await openStore(config.database, sealer, now, {
+    ...(surroundings.machineNow && { machineNow: surroundings.machineNow }),
     onCommit: metrics.storeCommitted,
-    onUnavailable(error) {
+    onUnavailable(error, isDamage) {
       metrics.storeUnavailable();
-      log({ event: 'store_unavailable', text: mask(error instanceof Error ? error.message : String(error)) });
+      log({ event: 'store_unavailable', text: mask(textOf(error)) });
+      if (!isDamage || isDamaged) return;
+      noteDamage();
+      peers.reportDamage();
     },
   }).catch((error) => {
     throw storeProblem(error, config);
@@ -79,19 +101,32 @@ export async function openApp(config: Config, surroundings: Surroundings): Promi
     metrics: { ...metrics, text: () => peers.metricsText(metrics) },
     store,
     peers,
-    access: manageAccess({ store, now, newId, randomBytes }),
+    access: manageAccess({ store, now, newId, randomBytes, quotas: config.quotas }),
+    quotaUse: (account) => quotaUse(store, account, config.quotas),
     authenticate: authenticateCaller(store, now),
+    accessTokens: useAccessTokens({ store, now, newId, randomBytes }),
     changeAccount: changeAccount(store, now, newId),
     listAudit: (accountId, page) => store.audit.listOf(accountId, page),
-    checkReady: readinessOf(store, log),
+    noteDamage,
+    checkReady: readinessOf(store, log, () => isDamaged),
     close: () => store.close(),
   };
 }
 
+const DAMAGED =
+  'the files of the database are damaged. Stop the service, keep a copy of them, and restore the last backup: reseal restore FILE --crl …';
+
+/** Errors of several attempts to connect have no message of their own. */
+const textOf = (error: unknown): string =>
+  error instanceof Error ? error.message || String((error as NodeJS.ErrnoException).code) : String(error);
+
 /** A value without a key is a part of the service that fails, however well the rest works; each such state is logged once. */
-function readinessOf(store: OpenStore, log: Log): () => Promise<void> {
+function readinessOf(store: OpenStore, log: Log, isDamaged: () => boolean): AppServices['checkReady'] {
   let reported = '';
+  const readClock = clockDetail(store);
   return async () => {
+    // Whatever else still works: rows on damaged pages are lost, or wrong.
+    if (isDamaged()) throw new Refusal('service_busy', { retryAfterSeconds: 1 });
     await store.probeWrite();
     try {
       await store.sealing.requireKeys();
@@ -102,5 +137,23 @@ function readinessOf(store: OpenStore, log: Log): () => Promise<void> {
       reported = error.message;
       throw new Refusal('service_busy', { retryAfterSeconds: 1, cause: error });
     }
+    return await readClock();
+  };
+}
+
+/** Wrong clocks do not make a service unready: it works, and taking all instances out would help nobody. */
+function clockDetail(store: OpenStore): () => Promise<Readonly<Record<string, unknown>>> {
+  let last: { readonly at: number; readonly detail: Readonly<Record<string, unknown>> } | undefined;
+  return async () => {
+    if (last && performance.now() - last.at < CLOCK_EVERY_MS) return last.detail;
+    const facts = await store.clockFacts();
+    const seconds = (ms: number) => (isNoticeable(ms) ? Math.round(ms / SECOND_MS) : 0);
+    const clock = {
+      ahead_of_database_seconds: seconds(facts.aheadMs),
+      instances_differ_by_seconds: seconds(instanceSkewMs(facts)),
+      stray_times: strayCount(facts),
+    };
+    last = { at: performance.now(), detail: Object.values(clock).every((value) => value === 0) ? {} : { clock } };
+    return last.detail;
   };
 }

@@ -8,6 +8,7 @@ import { inSnapshot } from '../adapters/backup/postgres-snapshot.ts';
 import { backUp, install, isDatabaseFile, manifestIn, reading, unpack } from '../adapters/backup/sqlite-file.ts';
 import { longDue } from '../adapters/ca/status/crl-publisher.ts';
 import { CrlRejected, readCrl } from '../adapters/ca/status/crl-reader.ts';
+import { forgetRollback, SERVED_NUMBERS_FILES } from '../adapters/ca/status/served-numbers.ts';
 import { checkPublishedCrls } from '../adapters/doctor/published-crls.ts';
 import { randomBytes } from '../adapters/seal/random.ts';
 import { type SealKey, sealerWith } from '../adapters/seal/seal.ts';
@@ -170,7 +171,9 @@ export function backupCommands(config: Config, now: Clock): BackupCommands {
       const keys = keysAtHand();
       if (!keys) throw new Problem(EXIT.configuration, 'there is no seal key', 'Name the store in RESEAL_DATA_DIR.');
       await requireAnyStore(config);
-      return await intoStore(database, keys, await readCrlSources(sources, config.dnsServers));
+      const imported = await intoStore(database, keys, await readCrlSources(sources, config.dnsServers));
+      forgetRollback(dataDir);
+      return imported;
     },
   };
 }
@@ -248,12 +251,12 @@ function requirePostgres(database: Config['database'], file: string | undefined)
       );
 }
 
-/** Only the seal key may be there already. A draft of a restore that was interrupted is replaced. */
+/** Only the seal key, and the numbers of CRLs that were served, may be there already. A draft of a restore that was interrupted is replaced. */
 function requireEmpty({ dataDir, sealKey }: Config): void {
   if (!existsSync(dataDir)) return;
   const key = sealKey.kind === 'file' && dirname(sealKey.file) === dataDir ? basename(sealKey.file) : '';
   const others = readdirSync(dataDir).filter(
-    (name) => ![key, 'lost+found'].includes(name) && !name.startsWith(`reseal.db${DRAFT}`),
+    (name) => ![key, 'lost+found', ...SERVED_NUMBERS_FILES].includes(name) && !name.startsWith(`reseal.db${DRAFT}`),
   );
   if (others.length === 0) return;
   throw new Problem(

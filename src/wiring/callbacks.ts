@@ -70,7 +70,7 @@ export function openCallbacks(
   return {
     sendTestCallback: sendTestCallback(tools),
     callbacks: configureCallback(tools),
-    ...openDeliveries(app, config, now, tools),
+    ...openDeliveries(app, config, tools),
   };
 }
 

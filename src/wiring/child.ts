@@ -1,6 +1,7 @@
 // Entry point of the processes that the supervisor starts: `http` answers requests, `background` delivers callbacks and runs
 // the chores. Signals go to all processes of a terminal or a service manager, so only the supervisor obeys them; it ends
 // this process by a message, or by its own death, which closes the channel.
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { MetricValues } from '../adapters/metrics/metrics.ts';
 import { readConfig } from '../config/config.ts';
 import { coalesce } from '../kernel/concurrency.ts';
@@ -12,6 +13,7 @@ import type { Role, ToChild, ToSupervisor } from './messages.ts';
 import { peersThrough } from './peers.ts';
 import { keepUpToDate, listen, type Opened, openService, runBackground } from './serve.ts';
 import { shareOf } from './shares.ts';
+import { startProblem } from './start-up.ts';
 
 interface Part {
   readonly address: string;
@@ -30,6 +32,7 @@ const log = logTo(process.stdout, { format: config.logFormat ?? 'json', process:
 const peers = peersThrough(tell);
 /** Until the service is open there is nothing to wake, to show or to finish. */
 let wake = () => {};
+let noteDamage = () => {};
 let metrics = async (): Promise<MetricValues> => [];
 let stop = async (_drainMs: number): Promise<void> => process.exit(EXIT.ok);
 
@@ -51,11 +54,19 @@ const PARTS: Readonly<Record<Role, (opened: Opened) => Promise<Part>>> = {
       },
     };
   },
-  async background({ app, services, config }) {
+  async background({ app, services, config, clockWarnings }) {
     warnOfAddresses(config, log);
+    for (const text of clockWarnings) log({ event: 'warning', text });
     const background = runBackground(app, services, config);
     wake = background.dispatcher.wake;
-    return { address: '', url: '', stop: background.stop };
+    return {
+      address: '',
+      url: '',
+      async stop(drainMs) {
+        await sleep(drainMs);
+        await background.stop();
+      },
+    };
   },
 };
 
@@ -75,6 +86,9 @@ process.on('message', (message: ToChild) => {
     case 'wake':
       wake();
       break;
+    case 'damaged':
+      noteDamage();
+      break;
     case 'stop':
       void stop(message.drainMs);
       break;
@@ -86,6 +100,7 @@ process.on('message', (message: ToChild) => {
 try {
   const opened = await openService(config, { now, log, peers });
   metrics = opened.app.metrics.values;
+  noteDamage = opened.app.noteDamage;
   const instance = await announceInstance(opened.app);
   const { address, url, stop: stopPart } = await PARTS[role](opened);
   stop = async (drainMs) => {
@@ -96,9 +111,10 @@ try {
   };
   tell({ kind: 'ready', address, url });
 } catch (error) {
+  const found = await startProblem(error, config);
   const problem =
-    error instanceof Problem
-      ? error
+    found instanceof Problem
+      ? found
       : new Problem(EXIT.bug, String((error as Error).stack ?? error), 'This is a bug, please report it.');
   const { exitCode, message, remedy } = problem;
   process.send?.({ kind: 'failed', exitCode, message, remedy } satisfies ToSupervisor, () => process.exit(exitCode));

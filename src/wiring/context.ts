@@ -5,7 +5,9 @@ import { finished } from 'node:stream/promises';
 import { type ImportedIssuer, readImportedIssuer } from '../adapters/ca/imported-issuer.ts';
 import { checkFolder, checkSealKey, checkTls } from '../adapters/doctor/files.ts';
 import { checkProducts } from '../adapters/doctor/products.ts';
+import { checkServedNumbers } from '../adapters/doctor/published-crls.ts';
 import { checkResolver } from '../adapters/doctor/resolver.ts';
+import { checkRuntime } from '../adapters/doctor/runtime.ts';
 import { checkSm2 } from '../adapters/doctor/sm2.ts';
 import { checkStore } from '../adapters/doctor/store.ts';
 import { sealKeysOf } from '../adapters/seal/seal-check.ts';
@@ -15,20 +17,20 @@ import { type Config, type Environment, readConfig } from '../config/config.ts';
 import { readEnvFile } from '../config/env-file.ts';
 import { errorLine, type Log, logTo } from '../kernel/log.ts';
 import { type Diagnostic, EXIT, Problem } from '../kernel/problem.ts';
-import { announcement } from '../sandbox/announce.ts';
+import { announcement, exposure } from '../sandbox/announce.ts';
 import { addressCommands, checkAddresses, recordedAddresses } from './addresses.ts';
 import { type App, openApp } from './app.ts';
 import type { Running } from './serve.ts';
 import { fewerWorkers, workersOf } from './shares.ts';
-import { requireNoForgottenStore, storeName } from './start-up.ts';
+import { requireNoForgottenStore, startProblem, storeName, storeProblem } from './start-up.ts';
 import type { Supervised } from './supervisor.ts';
 
 const now = Date.now;
 const { stdout } = process;
 /** A terminal and a launcher may both forward the same signal; within this time it counts once. */
 const SAME_SIGNAL_MS = 500;
-// Longer than a connection waits to be accepted, too short to delay a restart noticeably.
-const DRAIN_MS = 250;
+/** Ctrl-C ends a sandbox without a noticeable delay; no load balancer watches it. */
+const SANDBOX_DRAIN_MS = 250;
 
 /** Lazy imports: commands that do not serve start in half the time without the HTTP front. */
 const loadServe = () => import('./serve.ts');
@@ -67,6 +69,8 @@ function contextFor(invocation: Invocation, environment: Record<string, string |
     const app = await openApp(config, { now, log: () => {}, mustExist });
     try {
       return await work(app, config);
+    } catch (error) {
+      throw storeProblem(error, config);
     } finally {
       await app.close();
     }
@@ -152,12 +156,14 @@ function contextFor(invocation: Invocation, environment: Record<string, string |
         return await untilSignal(
           log,
           noting(config, log, () => serve(config, { now, log })),
+          config.drainMs,
         );
       }
       const { supervise } = await import('./supervisor.ts');
       await untilSignal(
         log,
         noting(config, log, () => supervise(config, { now, log })),
+        config.drainMs,
       );
     },
 
@@ -165,12 +171,16 @@ function contextFor(invocation: Invocation, environment: Record<string, string |
       const config = load();
       const log = logAs(config.logFormat ?? 'text');
       const { serveSandbox } = await loadSandbox();
-      await untilSignal(log, async () => {
-        const start = () => serveSandbox({ ...load(log), workers: 0 }, { now, log });
-        const running = await noting(config, log, start)();
+      const start = noting(config, log, () => serveSandbox({ ...load(log), workers: 0 }, { now, log }));
+      const announced = async () => {
+        const running = await start();
         process.stdout.write(`${hints(announcement(running.sandbox, running.file, running.csrs))}\n`);
+        // Last, where it is seen, and on stderr, where a redirected log does not hide it.
+        const warning = exposure(config.host);
+        if (warning) process.stderr.write(`\n${hints(warning)}\n`);
         return running;
-      });
+      };
+      await untilSignal(log, announced, SANDBOX_DRAIN_MS);
     },
 
     async resetSandbox() {
@@ -208,12 +218,14 @@ function contextFor(invocation: Invocation, environment: Record<string, string |
   };
 }
 
-/** Logs which store a service uses, once it has started. */
+/** Logs which store a service uses, once it has started; explains why it could not. */
 const noting =
-  <T>({ database }: Config, log: Log, start: () => Promise<T>) =>
+  <T>(config: Config, log: Log, start: () => Promise<T>) =>
   async (): Promise<T> => {
-    const running = await start();
-    log({ event: 'store', text: storeName(database) });
+    const running = await start().catch(async (error) => {
+      throw await startProblem(error, config);
+    });
+    log({ event: 'store', text: storeName(config.database) });
     return running;
   };
 
@@ -241,14 +253,14 @@ async function diagnose(load: (log: Log) => Config, report: (text: string) => vo
   }
   const products = checkProducts(config.productsFile);
   const files = [checkFolder(config.dataDir), checkSealKey(config.sealKey), checkTls(config.tls, now())];
-  const runtime = { check: 'runtime', state: 'ok', text: `Node ${process.versions.node}` } as const;
-  findings.push(products.diagnostic, runtime, checkSm2(), ...files);
+  findings.push(products.diagnostic, await checkRuntime(), checkSm2(), ...files);
   // With a problem in the files, opening the store would only report it again.
   if (files.every(({ state }) => state !== 'problem')) {
     const stores = await forgottenStore(config);
     const store = stores ?? (await checkStore(config.database, sealKeysOf(config.sealKey), now, products.longestDays));
     findings.push(...store);
     const isInUse = store.some(({ check }) => check === 'issuers');
+    if (isInUse) findings.push(...(await checkServedNumbers(config.database, config.dataDir)));
     if (isInUse) findings.push(await checkAddresses(config));
   }
   return [...findings, await checkResolver(config.dnsServers)];
@@ -270,7 +282,7 @@ async function forgottenStore(config: Config): Promise<Diagnostic[] | undefined>
  * Shuts down gracefully on the first signal, exits at once on a second one. Handlers are installed before anything
  * starts, so that an early signal does not kill a half-started service.
  */
-async function untilSignal(log: Log, start: () => Promise<Running | Supervised>): Promise<void> {
+async function untilSignal(log: Log, start: () => Promise<Running | Supervised>, drainMs: number): Promise<void> {
   const { promise: signalled, resolve } = Promise.withResolvers<void>();
   let firstAt = Number.POSITIVE_INFINITY;
   const onSignal = () => {
@@ -289,6 +301,6 @@ async function untilSignal(log: Log, start: () => Promise<Running | Supervised>)
   try {
     await ('failed' in running ? Promise.race([signalled, running.outputClosed, running.failed]) : signalled);
   } finally {
-    await running.stop(DRAIN_MS);
+    await running.stop(drainMs);
   }
 }

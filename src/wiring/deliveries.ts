@@ -1,7 +1,6 @@
 // Wires callback delivery: the dispatcher with its background chores, and the delivery log.
 
 import type { CallbackConfig } from '../config/config.ts';
-import type { Clock } from '../domain/clock.ts';
 import type { CallOut, OutboundPolicy } from '../domain/egress/outbound.ts';
 import type { AccountId } from '../domain/ids.ts';
 import { type Dispatcher, deliverCallbacks } from '../usecases/callbacks/deliver-callbacks.ts';
@@ -18,7 +17,7 @@ export interface DeliveryServices {
 
 /** For retries, and for events that other instances left. */
 const POLL_MS = 1_000;
-const REPAIR_MS = 60_000;
+const REPAIR_MS = 10_000;
 const ATTEMPT_MS = 15_000;
 
 interface Egress {
@@ -31,11 +30,11 @@ interface Egress {
 export function openDeliveries(
   { store, newId, log, metrics: { deliveries: metrics } }: App,
   config: CallbackConfig,
-  now: Clock,
   { callOut, kept, policyFor }: Egress,
 ): DeliveryServices {
+  const { sharedNow } = store;
   const dispatcher = deliverCallbacks({
-    ...{ store, now, newId, callOut, schedule: config.schedule },
+    ...{ store, now: sharedNow, newId, callOut, schedule: config.schedule },
     random: Math.random,
     policyFor: (accountId) => ({ ...policyFor(accountId), totalMs: ATTEMPT_MS }),
     limits: { total: config.atOnce, perAccount: config.perAccount, perHost: config.perHost },
@@ -64,10 +63,10 @@ export function openDeliveries(
       ...dispatcher,
       stop: (withinMs) => dispatcher.stop(withinMs).finally(() => kept[Symbol.dispose]()),
     },
-    deliveries: manageDeliveries(store, now, newId),
+    deliveries: manageDeliveries(store, sharedNow, newId),
     deliveryChores: [
       { name: 'deliver', everyMs: POLL_MS, run: () => dispatcher.poll() },
-      { name: 'repair_schedules', everyMs: REPAIR_MS, run: () => repairSchedules(store, now, config.schedule) },
+      { name: 'repair_schedules', everyMs: REPAIR_MS, run: repairSchedules(store, sharedNow, config.schedule) },
     ],
   };
 }

@@ -3,7 +3,7 @@
 import { createHmac } from 'node:crypto';
 import { availableParallelism } from 'node:os';
 import { openAuthority } from '../adapters/ca/authority.ts';
-import { readCsr } from '../adapters/ca/csr.ts';
+import { isCostlyCsr, readCsr } from '../adapters/ca/csr.ts';
 import { ensureIssuers } from '../adapters/ca/issuers.ts';
 import { requireStrongKey } from '../adapters/ca/public-key.ts';
 import { readProductsFile } from '../adapters/catalog/products-file.ts';
@@ -11,11 +11,13 @@ import { registrableDomain } from '../adapters/dns/public-suffix.ts';
 import { keyMaker } from '../adapters/keys/key-maker.ts';
 import { randomBytes } from '../adapters/seal/random.ts';
 import { sm2Fault } from '../adapters/sm2/self-check.ts';
+import { inspectCsr } from '../adapters/workers/inspect-csr.ts';
 import { workerPool } from '../adapters/workers/pool.ts';
 import type { Config } from '../config/config.ts';
 import { type Catalog, PRODUCTS } from '../domain/catalog/products.ts';
 import { type CertificateAuthority, ISSUER_KEY_TYPES, type Issuer } from '../domain/certificate/authority.ts';
 import type { Clock } from '../domain/clock.ts';
+import type { AccountId } from '../domain/ids.ts';
 import { batches } from '../kernel/concurrency.ts';
 import { auditLog } from '../usecases/access/audit.ts';
 import { type UseCloudKey, useCloudKey } from '../usecases/cloud-keys/use-cloud-key.ts';
@@ -50,7 +52,7 @@ export interface Issuance extends RevocationServices {
   /** Keyed digest of a text, so that a short access code cannot be brute-forced from it. */
   readonly digestOf: (text: string) => string;
   /**
-   * Periodic work: voids issuances of lost signers, activates imported issuers. Returns the number of voided issuances.
+   * Periodic work: voids issuances of lost signers, repairs next checks, activates imported issuers. Returns the number of voided issuances.
    */
   readonly sweep: () => Promise<number>;
   /** The part of `sweep` that every process needs: activates imported issuers. */
@@ -59,8 +61,8 @@ export interface Issuance extends RevocationServices {
   readonly close: () => Promise<void>;
 }
 
-/** P-256 takes 0.1 ms each: a turn of the event loop stays short. */
-const CSRS_PER_TURN = 64;
+/** Some sixty signatures of P-256, or ten of P-384: a turn of the event loop stays short. */
+const CSR_TURN_MS = 8;
 
 export const catalogOf = ({ productsFile }: Config): Catalog =>
   new Map([...PRODUCTS, ...readProductsFile(productsFile)].map((product) => [product.id, product]));
@@ -85,31 +87,36 @@ export async function openIssuance(
     log({ event: 'issuers_changed', text: statesOf(issuers) });
   }
   await store.pkiAddresses.remember(config.authority.pkiUrl, now());
-  const { publishCrls, ...revocation } = openRevocation(
+  const { publishCrls, closeFiles, ...revocation } = openRevocation(
     { store, newId, log, metrics },
-    { products, issuers: () => issuers, keyTypes, now },
+    { products, issuers: () => issuers, keyTypes, now, dataDir: config.dataDir },
   );
   // The processes of one service share the cores.
   const pool = workerPool({
     threads: Math.max(1, Math.floor((availableParallelism() - 1) / Math.max(1, config.workers))),
   });
   const secretFor = await serviceSecrets(store);
+  const wrappingSecret = secretFor('cloud-key wrapping');
   const digestSecret = secretFor('request digest');
   const tools = {
     ...openValidation(config, now, secretFor('domain validation'), network),
     pendingMs: config.validation.pendingMs,
+    quotas: config.quotas,
+    acquireSlot: peers.acquireSlot,
     random: Math.random,
     onError: logUnexpected(log, 'validate'),
     ...issuanceObservers(log, metrics, now),
     store,
     authority,
-    keys: keyMaker(pool, secretFor('cloud-key wrapping')),
+    keys: (accountId: AccountId) => keyMaker(pool.of(accountId), wrappingSecret),
     products,
     now,
     newId,
     audit: auditLog({ now, newId }),
     readCsr: (text: string) => readCsr(text).publicKey,
-    inBatch: batches(CSRS_PER_TURN),
+    inspectCsr: (text: string, accountId: AccountId) =>
+      isCostlyCsr(text) ? inspectCsr(pool.of(accountId), text) : undefined,
+    inBatch: batches(CSR_TURN_MS),
     requireStrongKey,
     registrableDomain,
     publishCrls,
@@ -132,11 +139,15 @@ export async function openIssuance(
     cloudKeys: useCloudKey({ ...tools, randomBytes, withKeyLock: peers.withLock }),
     digestOf: (text) => createHmac('sha256', digestSecret).update('request body ').update(text).digest('hex'),
     takeUpIssuers,
-    close: () => pool.close(),
+    async close() {
+      closeFiles();
+      await pool.close();
+    },
     async sweep() {
       const voided = await voidLostIssuances(store, now, newId);
       if (voided > 0)
         log({ event: 'warning', text: `${voided} interrupted issuances were voided: reseal cert interrupted` });
+      await store.waiting.repair(store.sharedNow());
       await takeUpIssuers();
       return voided;
     },

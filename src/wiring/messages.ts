@@ -3,6 +3,7 @@
 import type { MetricValues } from '../adapters/metrics/metrics.ts';
 import type { AccountId } from '../domain/ids.ts';
 import type { ExitCode } from '../kernel/problem.ts';
+import type { BoundedOperation } from '../usecases/access/in-flight.ts';
 
 /** What each process of a service does. */
 export type Role = 'http' | 'background';
@@ -10,11 +11,12 @@ export type Role = 'http' | 'background';
 /** Held until it is released, or until the process that asked has ended. */
 export type Lasting =
   | { readonly about: 'test_slot'; readonly accountId: AccountId; readonly host: string }
+  | { readonly about: 'operation_slot'; readonly operation: BoundedOperation; readonly accountId: AccountId }
   | { readonly about: 'lock'; readonly key: string };
 
-export type Question = Lasting | { readonly about: 'metrics' };
+export type Question = Lasting | { readonly about: 'metrics' } | { readonly about: 'listener' };
 
-/** A text for `metrics`; for what lasts, null means refused. */
+/** A text for `metrics`; for what lasts, null means refused; for `listener`, that no process listens any more. */
 export type Answered = string | null;
 
 export type ToSupervisor =
@@ -23,6 +25,8 @@ export type ToSupervisor =
   | { readonly kind: 'failed'; readonly exitCode: ExitCode; readonly message: string; readonly remedy: string }
   | { readonly kind: 'events_committed' }
   | { readonly kind: 'output_closed' }
+  /** The process has met damage in the database's files. */
+  | { readonly kind: 'damaged' }
   | { readonly kind: 'ask'; readonly id: number; readonly question: Question }
   | { readonly kind: 'release'; readonly id: number }
   | { readonly kind: 'metrics'; readonly id: number; readonly values: MetricValues };
@@ -36,5 +40,7 @@ export interface Answer {
 export type ToChild =
   | Answer
   | { readonly kind: 'wake' }
+  /** Another process has met damage in the database's files. */
+  | { readonly kind: 'damaged' }
   | { readonly kind: 'stop'; readonly drainMs: number }
   | { readonly kind: 'metrics'; readonly id: number };

@@ -1,8 +1,9 @@
-// What the processes of one service share beside the store: slots of callback tests, locks of cloud-held keys, metrics, and
+// What the processes of one service share beside the store: slots of callback tests and of other operations, locks of cloud-held keys, metrics, and
 // the wake-up of the dispatcher. A process that is the whole service has its own; others ask the supervisor.
 import type { createMetrics } from '../adapters/metrics/metrics.ts';
 import type { Config } from '../config/config.ts';
 import { type KeyedMutex, keyedMutex } from '../kernel/concurrency.ts';
+import { type AcquireSlot, operationSlots, tooManyInFlight } from '../usecases/access/in-flight.ts';
 import {
   type AcquireTestSlot,
   noFreeTestSlot,
@@ -13,7 +14,12 @@ import type { Answer, Answered, Lasting, Question, ToSupervisor } from './messag
 
 export interface Peers {
   readonly acquireTestSlot: AcquireTestSlot;
+  readonly acquireSlot: AcquireSlot;
   readonly withLock: KeyedMutex;
+  /** Call after listening has stopped. Resolves once it has in all processes: they share the listener. */
+  listenerClosed(): Promise<void>;
+  /** Tells them that the database's files are damaged. */
+  reportDamage(): void;
   /** Of all processes together. */
   metricsText(own: Pick<ReturnType<typeof createMetrics>, 'text'>): Promise<string>;
 }
@@ -27,13 +33,21 @@ export const configuredTestSlots = ({ callbacks }: Config): TestSlots =>
 
 export function noPeers(config: Config): Peers {
   const acquire = configuredTestSlots(config);
+  const slots = operationSlots(config.inFlight);
   return {
     async acquireTestSlot(accountId, host) {
       const slot = acquire(accountId, host);
       if (!slot) throw noFreeTestSlot();
       return slot;
     },
+    async acquireSlot(operation, accountId) {
+      const slot = slots(operation, accountId);
+      if (!slot) throw tooManyInFlight(operation);
+      return slot;
+    },
     withLock: keyedMutex(),
+    listenerClosed: async () => {},
+    reportDamage() {},
     metricsText: (own) => own.text(),
   };
 }
@@ -61,10 +75,19 @@ export function peersThrough(tell: (message: ToSupervisor) => void): Peers & { o
       if (!slot) throw noFreeTestSlot();
       return slot;
     },
+    async acquireSlot(operation, accountId) {
+      const slot = await acquire({ about: 'operation_slot', operation, accountId });
+      if (!slot) throw tooManyInFlight(operation);
+      return slot;
+    },
     async withLock(key, work) {
       using _lock = await acquire({ about: 'lock', key });
       return await work();
     },
+    async listenerClosed() {
+      await ask({ about: 'listener' }).answer;
+    },
+    reportDamage: () => tell({ kind: 'damaged' }),
     async metricsText() {
       return (await ask({ about: 'metrics' }).answer) ?? '';
     },

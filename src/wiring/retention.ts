@@ -7,28 +7,30 @@ import type { Chore } from './background.ts';
 
 /** Longer than clocks of instances may differ. */
 const SKEW_MS = HOUR_MS;
-/** Grants are secrets: they go soon after they have expired. */
+/** Grants hold secrets: they go soon after they have expired. */
 const EVERY_MS: Readonly<Record<keyof typeof RETENTION, number>> = {
   deliveries: MINUTE_MS,
   audit: 10 * MINUTE_MS,
   idempotency: 10 * MINUTE_MS,
   rateLimits: 10 * MINUTE_MS,
   grants: 10 * SECOND_MS,
+  accessTokens: MINUTE_MS,
 };
 
-export function retentionChores({ store, log, now }: Pick<App, 'store' | 'log' | 'now'>, config: Config): Chore[] {
+export function retentionChores({ store, log }: Pick<App, 'store' | 'log'>, config: Config): Chore[] {
   const keepMs: Readonly<Record<keyof typeof RETENTION, number>> = {
     deliveries: config.callbacks.retentionMs,
     audit: config.retention.auditMs,
     idempotency: config.retention.idempotencyMs,
     rateLimits: SKEW_MS,
     grants: 0,
+    accessTokens: 0,
   };
   return (Object.keys(RETENTION) as (keyof typeof RETENTION)[]).map((name) => ({
     name: `prune_${RETENTION[name].table}`,
     everyMs: EVERY_MS[name],
     async run(stopping) {
-      const rows = await prune(store, RETENTION[name], now() - keepMs[name], stopping);
+      const rows = await prune(store, RETENTION[name], store.sharedNow() - keepMs[name], stopping);
       if (rows > 0) log({ event: 'pruned', table: RETENTION[name].table, rows });
     },
   }));

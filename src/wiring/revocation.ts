@@ -3,6 +3,7 @@
 import { type CrlPublisher, crlPublisher } from '../adapters/ca/status/crl-publisher.ts';
 import { type AnswerOcsp, answerOcsp } from '../adapters/ca/status/ocsp.ts';
 import { ocspResponders } from '../adapters/ca/status/ocsp-responders.ts';
+import { servedNumbers } from '../adapters/ca/status/served-numbers.ts';
 import { statusSigners } from '../adapters/ca/status/signers.ts';
 import type { Catalog } from '../domain/catalog/products.ts';
 import type { Issuer, IssuerKeyType } from '../domain/certificate/authority.ts';
@@ -12,8 +13,8 @@ import type { CertificateRef, CrlHead, OcspResponder, PublishCrls } from '../dom
 import { keyedMutex } from '../kernel/concurrency.ts';
 import { type ChangeRevocation, changeRevocation } from '../usecases/revocation/change-revocation.ts';
 import { type InterruptedIssuances, interruptedIssuances } from '../usecases/revocation/interrupted-issuances.ts';
-import { type RevokeCertificate, revokeCertificate } from '../usecases/revocation/revoke-certificate.ts';
-import { type RevokeKey, revokeKey } from '../usecases/revocation/revoke-key.ts';
+import type { RevokeCertificate } from '../usecases/revocation/revoke-certificate.ts';
+import { type RevokeKey, revokeKey, revokeOnRequest } from '../usecases/revocation/revoke-key.ts';
 import { runDueRevocations } from '../usecases/revocation/run-due-revocations.ts';
 import type { App } from './app.ts';
 import { type Chore, logUnexpected } from './background.ts';
@@ -30,6 +31,7 @@ export interface RevocationServices {
 }
 
 interface OpenRevocation extends RevocationServices {
+  closeFiles(): void;
   readonly publishCrls: PublishCrls;
 }
 
@@ -43,11 +45,12 @@ interface RevocationSources {
   readonly issuers: () => readonly Issuer[];
   readonly keyTypes: readonly IssuerKeyType[];
   readonly now: Clock;
+  readonly dataDir: string;
 }
 
 export function openRevocation(
   { store, newId, log, metrics }: Pick<App, 'store' | 'newId' | 'log' | 'metrics'>,
-  { products, issuers, keyTypes, now }: RevocationSources,
+  { products, issuers, keyTypes, now, dataDir }: RevocationSources,
 ): OpenRevocation {
   const onError = logUnexpected(log, 'publish_crls');
   function onPublished({ issuerId, shard, number, entries }: CrlHead, changes: number): void {
@@ -70,20 +73,24 @@ export function openRevocation(
   }
   const signers = statusSigners(issuers, keyTypes);
   const withLock = keyedMutex();
-  const crls = crlPublisher({ store, now, signers, withLock, onPublished });
+  const served = servedNumbers(dataDir, (text) => log({ event: 'warning', text }));
+  const crls = crlPublisher({ store, now, signers, withLock, served, onPublished });
   const publishCrls: PublishCrls = (refs) => crls.publish(refs).catch(onError);
   const tools = { store, now, newId, products, publishCrls };
   const responders = ocspResponders({ store, now, withLock, onError: logUnexpected(log, 'renew_responders'), onMade });
+  // None happens early because the clock of one instance is ahead.
+  const byShared = { ...tools, now: store.sharedNow };
   return {
+    closeFiles: () => served.close(),
     publishCrls,
     crls,
-    revoke: revokeCertificate(tools),
+    revoke: revokeOnRequest(tools),
     changeRevocation: changeRevocation(tools),
     revokeKey: revokeKey(tools),
     interrupted: interruptedIssuances(tools),
     answerOcsp: answerOcsp({ store, now, signers, responders }),
     revocationChores: [
-      { name: 'revoke', everyMs: DUE_MS, run: () => runDueRevocations(tools, onRevoked) },
+      { name: 'revoke', everyMs: DUE_MS, run: () => runDueRevocations(byShared, onRevoked) },
       { name: 'publish_crls', everyMs: CRLS_MS, run: () => crls.publishDue() },
       { name: 'renew_responders', everyMs: RESPONDERS_MS, run: () => responders.renewDue(signers().values()) },
     ],

@@ -6,7 +6,7 @@ import type { Config } from '../config/config.ts';
 import { pem } from '../domain/certificate/pem.ts';
 import type { Clock } from '../domain/clock.ts';
 import { ruleText } from '../domain/egress/addresses.ts';
-import type { PastedCsrs } from '../sandbox/announce.ts';
+import { exposure, type PastedCsrs } from '../sandbox/announce.ts';
 import { type DnsServer, type ReplySource, startDnsServer } from '../sandbox/dns-server.ts';
 import {
   clearSandbox,
@@ -43,6 +43,8 @@ export interface RunningSandbox extends Running {
 
 export async function serveSandbox(configured: Config, { now, log }: ClockAndLog): Promise<RunningSandbox> {
   await using cleanup = new AsyncDisposableStack();
+  const warning = exposure(configured.host);
+  if (warning) log({ event: 'warning', text: warning.replaceAll(/\s*!!!\s*/g, ' ').trim() });
   const lock = lockSandbox(configured);
   cleanup.defer(() => lock.release());
   const app = await openApp(configured, { now, log });

@@ -3,13 +3,17 @@
 import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Config } from '../config/config.ts';
+import { clockFindings } from '../domain/support/clock-facts.ts';
 import type { Api } from '../http/front/api.ts';
 import { buildServer } from '../http/server.ts';
+import { MINUTE_MS } from '../kernel/durations.ts';
+import { countStorage } from '../usecases/access/count-storage.ts';
 import type { Dispatcher } from '../usecases/callbacks/deliver-callbacks.ts';
 import { claimAddresses, warnOfAddresses } from './addresses.ts';
 import { type App, type ClockAndLog, openApp, type Surroundings } from './app.ts';
 import { type Chore, runPeriodically } from './background.ts';
 import { type CallbackServices, openCallbacks } from './callbacks.ts';
+import { descriptorLimit, maxConnectionsOf } from './descriptors.ts';
 import { announceInstance } from './instance.ts';
 import { type Issuance, openIssuance } from './issuance.ts';
 import { retentionChores } from './retention.ts';
@@ -17,6 +21,9 @@ import { claimMode, listenProblem, readTls, warnOfSandboxRules } from './start-u
 
 const SWEEP_MS = 10_000;
 const VALIDATE_MS = 2_000;
+const COUNT_MS = MINUTE_MS;
+/** Clients that send once a second learn from an answer, not from a reset, that their connection is closed. */
+const IDLE_MS = 1_500;
 
 type Services = Issuance & CallbackServices;
 
@@ -25,6 +32,8 @@ export interface Opened extends AsyncDisposable {
   readonly services: Services;
   /** With the addresses that the store has recorded. */
   readonly config: Config;
+  /** What was wrong with the clocks when it was opened. */
+  readonly clockWarnings: readonly string[];
 }
 
 export interface Listening {
@@ -56,20 +65,23 @@ export async function openService(configured: Config, surroundings: Surroundings
   const app = await openApp(configured, surroundings);
   onFailure.defer(() => app.close());
   await claimMode(app.store, 'serve', configured);
+  // Before anything is repaired, and before the first probe is written.
+  const findings = clockFindings(await app.store.clockFacts(), now());
   const config = await claimAddresses(app.store, configured);
   const issuance = await openIssuance(app, config, now);
   onFailure.defer(() => issuance.close());
   const services = { ...issuance, ...openCallbacks(app, config, now) };
   const opened = onFailure.move();
-  return { app, services, config, [Symbol.asyncDispose]: () => opened.disposeAsync() };
+  return { app, services, config, clockWarnings: findings, [Symbol.asyncDispose]: () => opened.disposeAsync() };
 }
 
 /** The whole service in this process. */
 export async function serve(configured: Config, surroundings: ClockAndLog): Promise<Running> {
   warnOfSandboxRules(configured, surroundings.log);
   await using onFailure = new AsyncDisposableStack();
-  const { app, services, config } = onFailure.use(await openService(configured, surroundings));
+  const { app, services, config, clockWarnings } = onFailure.use(await openService(configured, surroundings));
   warnOfAddresses(config, surroundings.log);
+  for (const text of clockWarnings) surroundings.log({ event: 'warning', text });
   const running = await serveApp(app, services, config);
   onFailure.move();
   return running;
@@ -111,12 +123,14 @@ export async function listen(app: App, services: Services, config: Config): Prom
       trustedProxies: config.trustedProxies,
       metricsToken: config.metricsToken,
       maxRequests: config.maxRequests,
+      maxConnections: maxConnectionsOf(config, descriptorLimit()),
       logsProbes: config.logsProbes,
     },
   );
-  await services.crls.makeDue();
+  for (const text of await services.crls.takeUp()) app.log({ event: 'warning', text });
   const { host, port } = config;
-  await server.listen({ host, port }).catch((error) => {
+  // Node would listen on the first address of `localhost`, which may be ::1, and only there.
+  await server.listen({ host: host === 'localhost' ? '127.0.0.1' : host, port }).catch((error) => {
     throw listenProblem(error, host, port);
   });
   address = `${config.tls ? 'https' : 'http'}://${urlHost(host)}:${(server.server.address() as AddressInfo).port}`;
@@ -125,9 +139,12 @@ export async function listen(app: App, services: Services, config: Config): Prom
     url: publicUrl(),
     server: server.server,
     async close(drainMs) {
-      server.drain.isDraining = true;
+      server.drain.begin();
       await sleep(drainMs);
-      const deadline = setTimeout(() => server.server.closeAllConnections(), config.shutdownMs);
+      const deadline = setTimeout(server.drain.closeAll, config.shutdownMs);
+      server.drain.stopListening();
+      await app.peers.listenerClosed();
+      await server.drain.closeConnections(Math.min(drainMs, IDLE_MS));
       await server.close();
       clearTimeout(deadline);
     },
@@ -143,6 +160,7 @@ export function runBackground(app: App, services: Services, config: Config): Bac
     ...services.deliveryChores,
     ...services.revocationChores,
     ...retentionChores(app, config),
+    { name: 'count_storage', everyMs: COUNT_MS, run: (stopping) => countStorage(app.store, app.now, stopping) },
   ];
   const periodic = runPeriodically(chores, app.log);
   app.store.onEventsCommitted(dispatcher.wake);

@@ -1,6 +1,7 @@
-// The supervisor's side of peers.ts: slots of callback tests, and locks. What a process held is released when it ends.
+// The supervisor's side of peers.ts: slots of operations, and locks. What a process held is released when it ends.
 import type { Config } from '../config/config.ts';
 import { keyedMutex } from '../kernel/concurrency.ts';
+import { operationSlots } from '../usecases/access/in-flight.ts';
 import type { Answered, Lasting } from './messages.ts';
 import { configuredTestSlots } from './peers.ts';
 
@@ -13,7 +14,8 @@ export interface SharedState {
 }
 
 export function sharedState(config: Config): SharedState {
-  const slots = configuredTestSlots(config);
+  const testSlots = configuredTestSlots(config);
+  const slots = operationSlots(config.inFlight);
   const withLock = keyedMutex();
   const held = new Map<number, Map<number, () => void>>();
 
@@ -24,18 +26,21 @@ export function sharedState(config: Config): SharedState {
 
   return {
     acquire(member, id, question, reply) {
-      if (question.about === 'test_slot') {
-        const slot = slots(question.accountId, question.host);
-        if (slot) hold(member, id, () => slot[Symbol.dispose]());
-        reply(slot ? 'held' : null);
+      if (question.about === 'lock') {
+        const { promise: released, resolve } = Promise.withResolvers<void>();
+        hold(member, id, resolve);
+        void withLock(question.key, async () => {
+          reply('held');
+          await released;
+        });
         return;
       }
-      const { promise: released, resolve } = Promise.withResolvers<void>();
-      hold(member, id, resolve);
-      void withLock(question.key, async () => {
-        reply('held');
-        await released;
-      });
+      const slot =
+        question.about === 'test_slot'
+          ? testSlots(question.accountId, question.host)
+          : slots(question.operation, question.accountId);
+      if (slot) hold(member, id, () => slot[Symbol.dispose]());
+      reply(slot ? 'held' : null);
     },
 
     release(member, id) {

@@ -3,8 +3,11 @@
 import { existsSync, mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createSecureContext } from 'node:tls';
+import { SealBroken } from '../adapters/seal/seal.ts';
 import { lockFolder } from '../adapters/store/engine/folder-lock.ts';
-import { type DatabaseLocation, isInUse, pendingMigrationsAt } from '../adapters/store/store.ts';
+import { isPostgresDamage } from '../adapters/store/engine/postgres.ts';
+import { isSqliteDamage } from '../adapters/store/engine/sqlite-errors.ts';
+import { type DatabaseLocation, isInUse, pendingMigrationsAt, quickFaultsAt } from '../adapters/store/store.ts';
 import type { Config } from '../config/config.ts';
 import { Refusal } from '../domain/errors.ts';
 import type { Store } from '../domain/store.ts';
@@ -65,24 +68,55 @@ export function storeName(database: DatabaseLocation): string {
   return `postgres://${host}${pathname}`;
 }
 
-/** Returns a Problem for an unavailable database; returns any other error, which is a bug, unchanged. */
+/** What a disk answers that is full, read-only or broken. */
+const DISK_CODES = ['ENOSPC', 'EDQUOT', 'EFBIG', 'EROFS', 'EIO'];
+
+/** Returns a Problem for an unavailable database or a failing disk; returns any other error, which is a bug, unchanged. */
 export function storeProblem(error: unknown, { database, dataDir }: Config): unknown {
-  if (!(error instanceof Refusal) || error.code !== 'service_busy') return error;
-  const cause = error.cause as Error;
-  return database.kind === 'sqlite'
-    ? new Problem(
-        EXIT.store,
-        `the database ${database.file} cannot be used: ${cause.message}`,
-        `Check that the disk has space and that this user may write in ${dataDir}.`,
-        { cause },
-      )
-    : new Problem(
-        EXIT.store,
-        `PostgreSQL at ${new URL(database.url).host} cannot be used: ${cause.message || codeOf(cause)}`,
-        'Check that it is running and that RESEAL_DATABASE_URL has the right host, database, user and password.',
-        { cause },
-      );
+  if (DISK_CODES.includes(codeOf(error))) {
+    return new Problem(
+      EXIT.store,
+      `the data folder ${dataDir} cannot be written (${codeOf(error)})`,
+      'Check that the disk has space and is healthy, then start again: nothing that was acknowledged is lost.',
+      { cause: error },
+    );
+  }
+  // The keys were confirmed before: it is not the key that is wrong.
+  if (error instanceof SealBroken) return damaged(database, error.message, error);
+  if (!(error instanceof Refusal && error.code === 'service_busy' && error.cause instanceof Error)) return error;
+  const { cause } = error;
+  if (isSqliteDamage(cause) || isPostgresDamage(cause)) return damaged(database, cause.message, cause);
+  const name = serverName(database);
+  return new Problem(
+    EXIT.store,
+    `${name} cannot be used: ${cause.message || codeOf(cause)}`,
+    database.kind === 'sqlite'
+      ? `Check that the disk has space and that this user may write in ${dataDir}.`
+      : 'Check that it is running and that RESEAL_DATABASE_URL has the right host, database, user and password.',
+    { cause },
+  );
 }
+
+/** As storeProblem, after a start that failed. What looks like a bug may be damage that the database has not noticed. */
+export async function startProblem(error: unknown, config: Config): Promise<unknown> {
+  const found = storeProblem(error, config);
+  if (found instanceof Problem || found instanceof Refusal) return found;
+  // Looking at a database that is not there would create it.
+  if (config.database.kind === 'sqlite' && !existsSync(config.database.file)) return found;
+  const [fault] = await quickFaultsAt(config.database).catch(() => []);
+  return fault === undefined ? found : damaged(config.database, fault, error);
+}
+
+const damaged = (database: DatabaseLocation, fault: string, cause: unknown): Problem =>
+  new Problem(
+    EXIT.store,
+    `${serverName(database)} is damaged: ${fault}`,
+    'Keep a copy of its files, then restore the last backup into an empty place: reseal restore FILE --crl … . What is damaged: reseal doctor',
+    { cause },
+  );
+
+const serverName = (database: DatabaseLocation): string =>
+  database.kind === 'sqlite' ? `the database ${database.file}` : `PostgreSQL at ${new URL(database.url).host}`;
 
 /** Throws a Problem for an empty PostgreSQL beside a populated embedded database: it would become a new authority. */
 export async function requireNoForgottenStore({ database, dataDir }: Config): Promise<void> {

@@ -1,12 +1,12 @@
 // Reads what the metrics of the store show. All gauges of a scrape share one reading, and so do scrapes at the same time:
 // there is one reading at a time, however often it is scraped.
 import { chainNotAfter } from '../adapters/ca/issuer-selection.ts';
+import type { OpenStore } from '../adapters/store/store.ts';
 import type { Clock } from '../domain/clock.ts';
-import type { Store } from '../domain/store.ts';
 import type { IssuerFacts, StoreFacts } from '../domain/support/ports.ts';
 
 /** Resolves to undefined if the store cannot be read; that was logged and counted. */
-export function storeFacts(store: Store, now: Clock): () => Promise<StoreFacts | undefined> {
+export function storeFacts(store: OpenStore, now: Clock): () => Promise<StoreFacts | undefined> {
   let reading: Promise<StoreFacts | undefined> | undefined;
   const end = () => {
     reading = undefined;
@@ -19,7 +19,10 @@ export function storeFacts(store: Store, now: Clock): () => Promise<StoreFacts |
   };
 }
 
-async function read({ facts, issuers, crls, deliveries, settings }: Store, now: number): Promise<StoreFacts> {
+async function read(
+  { facts, issuers, crls, deliveries, settings, clockFacts }: OpenStore,
+  now: number,
+): Promise<StoreFacts> {
   const known = await issuers.listPublic();
   const responders: StoreFacts['responders'][number][] = [];
   for (const { id: issuerId } of known) {
@@ -40,6 +43,8 @@ async function read({ facts, issuers, crls, deliveries, settings }: Store, now: 
     crls: byIssuer(await crls.heads()),
     queue: await deliveries.queueFacts(),
     sizeBytes: await facts.sizeBytes(),
+    walBytes: facts.walBytes(),
+    clock: await clockFacts(),
     lastBackupAt: momentIn(await settings.get('last_backup_at')),
   };
 }

@@ -60,7 +60,10 @@ export async function supervise(config: Config, { log }: ClockAndLog): Promise<S
   );
   const slots = [background, ...http];
   const isAlive = (role: Role) => slots.some((slot) => slot.role === role && slot.worker?.isConnected());
+  /** Processes that have stopped listening, and wait for the others. */
+  const deaf = new Map<number, () => void>();
   let isStopping = false;
+  let isDamaged = false;
 
   const tell = (worker: Worker | undefined, message: ToChild) => {
     // The channel may close at any time; what is lost is asked again, or found by the next poll.
@@ -71,6 +74,10 @@ export async function supervise(config: Config, { log }: ClockAndLog): Promise<S
     switch (message.kind) {
       case 'events_committed':
         tell(background.worker, { kind: 'wake' });
+        break;
+      case 'damaged':
+        isDamaged = true;
+        for (const slot of slots) tell(slot.worker, { kind: 'damaged' });
         break;
       case 'output_closed':
         onOutputClosed();
@@ -93,7 +100,19 @@ export async function supervise(config: Config, { log }: ClockAndLog): Promise<S
   function answer(worker: Worker, id: number, question: Question): void {
     const reply = (value: Answered) => tell(worker, { kind: 'answer', id, value });
     if (question.about === 'metrics') void metrics.text().then(reply);
-    else state.acquire(worker.id, id, question, reply);
+    else if (question.about === 'listener') {
+      deaf.set(worker.id, () => reply(null));
+      tellIfAllDeaf();
+    } else state.acquire(worker.id, id, question, reply);
+  }
+
+  /**
+   * A client whose connection is closed by one process must not get through to another that is about to stop listening:
+   * the kernel resets connections that wait when the last one does.
+   */
+  function tellIfAllDeaf(): void {
+    if (http.some(({ worker }) => worker?.isConnected() && !deaf.has(worker.id))) return;
+    for (const tellIt of deaf.values()) tellIt();
   }
 
   /** Resolves when the process is ready; rejects with its problem, or when it ends before. */
@@ -115,6 +134,7 @@ export async function supervise(config: Config, { log }: ClockAndLog): Promise<S
         readyAt = performance.now();
         log({ event: 'process_started', text: `${slot.name} is process ${worker.process.pid}` });
         resolve(message);
+        if (isDamaged) tell(worker, { kind: 'damaged' });
       }
       receive(worker, message);
     });
@@ -124,6 +144,8 @@ export async function supervise(config: Config, { log }: ClockAndLog): Promise<S
       slot.worker = undefined;
       state.left(worker.id);
       metrics.left(worker.id);
+      deaf.delete(worker.id);
+      tellIfAllDeaf();
       const how = signal ? `was killed by ${signal}` : `ended with code ${code}`;
       reject(new Problem(EXIT.bug, `the process ${slot.name} ${how} before it was ready`, 'Look at the log above.'));
       if (readyAt === undefined || isStopping) return;

@@ -4,6 +4,7 @@
 import { createHmac } from 'node:crypto';
 import { dnsLookups } from '../adapters/dns/lookups.ts';
 import { registrableDomain } from '../adapters/dns/public-suffix.ts';
+import { addressSlots } from '../adapters/egress/address-slots.ts';
 import { callOut } from '../adapters/egress/call-out.ts';
 import type { Config } from '../config/config.ts';
 import type { Clock } from '../domain/clock.ts';
@@ -14,6 +15,8 @@ import type { CheckingTools } from '../usecases/validation/check-names.ts';
 
 const USER_AGENT = 'Reseal-Validation/1';
 const FETCH_MS = 10_000;
+/** Of all accounts together; one account has half of them at most. The host may belong to a third party. */
+const FETCHES_PER_ADDRESS = 8;
 
 /** Replaces the internet in a sandbox. */
 export interface ValidationNetwork {
@@ -32,12 +35,14 @@ export function openValidation(
   const { issuers, accountBase, perspectives, allow, httpPort } = config.validation;
   const primary = network?.dnsServers ?? config.dnsServers;
   const resolvers = [primary, ...perspectives.map((server) => [server])];
+  // Of all perspectives together.
+  const slots = addressSlots(FETCHES_PER_ADDRESS);
   const accountUri = (accountId: AccountId) => accountBase + accountId;
   return {
     checks: checkDomains({
       perspectives: resolvers.map((dnsServers) => ({
         dns: dnsLookups(dnsServers),
-        callOut: callOut({ dnsServers, extraRoots: [], userAgent: USER_AGENT }),
+        callOut: callOut({ dnsServers, extraRoots: [], userAgent: USER_AGENT, addressSlots: slots }),
       })),
       issuers,
       accountUri,

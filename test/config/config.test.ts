@@ -59,6 +59,7 @@ test('a malformed value is an error that names the variable, the problem and an 
     RESEAL_CALLBACK_RETENTION_DAYS: ['0', '3651'],
     RESEAL_METRICS_TOKEN: ['short', 'has a blank in it, long', 'ünïcode-ünïcode-ünïcode'],
     RESEAL_MAX_REQUESTS: ['0', '-5', ''.padEnd(10, '9')],
+    RESEAL_DRAIN_SECONDS: ['-1', '301', '5s'],
     RESEAL_SHUTDOWN_SECONDS: ['-1', '3601', '5s'],
     RESEAL_LOG_FORMAT: ['xml', 'JSON'],
   };
@@ -82,6 +83,7 @@ test('well-formed values are accepted', () => {
     RESEAL_DNS_SERVERS: '192.0.2.53, 192.0.2.54:5353,[2001:db8::53]:53,2001:db8::54',
     RESEAL_TLS_CERT_FILE: 'a.pem',
     RESEAL_TLS_KEY_FILE: 'a.key',
+    RESEAL_DRAIN_SECONDS: '0',
     RESEAL_SHUTDOWN_SECONDS: '0',
   });
   assert.equal(config.publicUrl, 'https://certs.example.com/pki');

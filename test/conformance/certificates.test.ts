@@ -58,7 +58,8 @@ for (const engine of await bothEngines()) {
 
     testStore('an order is found with what its reissue needs, by its account only', async (store) => {
       const { certificates, orders, proofs } = store;
-      const nothing = { current: null, proofs: new Map() };
+      const usage = { quotas: { openOrders: null, storedBytes: null }, storedBytes: 0 };
+      const nothing = { current: null, proofs: new Map(), usage };
       assert.deepEqual(await orders.findForReissue('a', 'o', []), { order: order('o'), ...nothing });
       await certificates.insert(issued('c1', { version: 7, commonName: ODD, names: [ODD, 'x'] }));
       await orders.save(order('o', { currentCertificateId: 'c1' }));
@@ -94,10 +95,18 @@ for (const engine of await bothEngines()) {
     testStore('only pending certificates are canceled, and only by their account', async ({ certificates }) => {
       const records = [certificate('c1'), certificate('c2'), voided('c3'), issued('c4')];
       for (const record of records) await certificates.insert(record);
-      await certificates.cancel('b', 'c1');
-      for (const id of ['c2', 'c3', 'c4']) await certificates.cancel('a', id);
+      const cancel = (accountId: string, certificateId: string) =>
+        certificates.cancel({ accountId, orderId: 'o', certificateId }, { reason: 'requested', at: NOW });
+      await cancel('b', 'c1');
+      for (const id of ['c2', 'c3', 'c4', 'c2']) await cancel('a', id);
       const states = await Promise.all(records.map(async ({ id }) => (await certificates.find('a', id))?.state));
       assert.deepEqual(states, ['pending', 'canceled', 'voided', 'issued']);
+      const cancellation = { reason: 'requested', at: NOW } as const;
+      assert.deepEqual(await certificates.find('a', 'c2'), { ...certificate('c2'), state: 'canceled', cancellation });
+      const last = (accountId: string, after: string | null) => certificates.lastCanceled(accountId, 'o', after);
+      assert.deepEqual(await last('a', null), { certificateId: 'c2', ...cancellation });
+      assert.deepEqual(await last('a', 'c1'), { certificateId: 'c2', ...cancellation });
+      for (const none of [await last('a', 'c2'), await last('b', null)]) assert.equal(none, undefined);
     });
 
     testStore(
@@ -110,7 +119,7 @@ for (const engine of await bothEngines()) {
         await certificates.insert(voided('c5'));
         const list = (accountId: string, limit: number) => certificates.listLast(accountId, 'o', limit);
         const unissued = { version: null, replacesId: null, issuedAt: null };
-        const summary = (id: string) => ({ id, state: 'pending', createdAt: NOW, ...unissued });
+        const summary = (id: string) => ({ id, status: 'pending', createdAt: NOW, ...unissued });
         assert.deepEqual(await list('a', 9), [summary('c1'), summary('c3'), summary('c4')]);
         assert.deepEqual(await list('a', 2), [summary('c3'), summary('c4')]);
         assert.deepEqual(await list('b', 9), []);

@@ -53,7 +53,7 @@ const REFUSED: Readonly<Record<string, Finishing>> = {
 };
 
 const REPORTED: Readonly<Record<string, (store: OpenStore) => Promise<unknown>>> = {
-  'its key was reported while it was being signed': ({ signings }) => signings.reportKey('f'),
+  'its key was reported while it was being signed': ({ signings }) => signings.reportKey('f', null),
   'its key is blocked for all': ({ blockedKeys }) => blockedKeys.add('f', '', NOW),
   'its account has reported its key': ({ blockedKeys }) => blockedKeys.report('a', 'f', NOW),
 };

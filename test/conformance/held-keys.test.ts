@@ -33,6 +33,7 @@ const escrowed = (id: string, change: Partial<EscrowedKey> = {}): EscrowedKey =>
 });
 const grant = (tokenHash: string, change: Partial<SigningGrant> = {}): SigningGrant => ({
   ...{ tokenHash, accountId: 'a', keyId: 'k', hashes: ['eA==', 'eQ==', 'eA=='], wrappedKey: ODD, expiresAt: NOW + 1 },
+  certificateId: null,
   ...change,
 });
 
@@ -133,8 +134,10 @@ for (const engine of await bothEngines()) {
     testStore('listLive returns the newest live keys of one account, oldest first', async ({ cloudKeys }) => {
       for (const id of ['l', 'm', 'n']) await cloudKeys.insert(cloudKey(id, id === 'n' ? { accountId: 'b' } : {}));
       await cloudKeys.destroy('a', 'l', NOW);
-      const ids = async (limit: number) => (await cloudKeys.listLive('a', limit)).map(({ id }) => id);
+      const ids = async (limit: number, before?: string) =>
+        (await cloudKeys.listLive('a', { limit, before })).map(({ id }) => id);
       assert.deepEqual([await ids(9), await ids(1)], [['k', 'm'], ['m']]);
+      assert.deepEqual([await ids(1, 'm'), await ids(9, 'k'), await ids(9, '')], [['k'], [], []]);
     });
 
     testStore('an attempt counts before it is compared, and the fifth in a row locks', async ({ cloudKeys }) => {

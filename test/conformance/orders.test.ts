@@ -2,6 +2,8 @@
 // and single-use transitions happen once.
 import assert from 'node:assert/strict';
 import { describe } from 'node:test';
+import type { Store } from '../../src/domain/store.ts';
+import { voidLostIssuances } from '../../src/usecases/lease/void-lost-issuances.ts';
 import { bothEngines } from '../support/engines.ts';
 import { storeTests } from '../support/order-store.ts';
 import {
@@ -58,6 +60,46 @@ for (const engine of await bothEngines()) {
       await assert.rejects(twice, { code: 'duplicate_alternative_order_id' });
       assert.equal(await orders.find('a', 'x'), undefined);
       for (const id of ['p', 'q']) await orders.insert(order(id, { alternativeId: null }));
+    });
+
+    testStore('a released alternative id can be used again, in its account only', async ({ orders }) => {
+      for (const accountId of ['a', 'b'])
+        await orders.insert(order(`of ${accountId}`, { accountId, alternativeId: 'mine' }));
+      await orders.releaseAlternative('b', 'of a');
+      assert.equal((await orders.findByAlternative('a', 'mine'))?.id, 'of a');
+      await orders.releaseAlternative('a', 'of a');
+      assert.equal(await orders.findByAlternative('a', 'mine'), undefined);
+      assert.deepEqual(await orders.find('a', 'of a'), order('of a'));
+      assert.equal((await orders.findByAlternative('b', 'mine'))?.id, 'of b');
+      await orders.insert(order('second', { alternativeId: 'mine' }));
+    });
+
+    testStore('a lost signer frees an order by what it was: placed, waiting, or reissued', async (store, rows) => {
+      const { orders, signings } = store;
+      const cases = [
+        ['placed', { status: 'issuing', alternativeId: 'x' }, ['canceled', null]],
+        ['waited', { status: 'issuing', alternativeId: 'y', pendingCertificateId: 'c' }, ['domain_verifing', 'y']],
+        ['reissued', { status: 'issued', alternativeId: 'z' }, ['issued', 'z']],
+      ] as const;
+      for (const [id, change] of cases) {
+        await orders.insert(order(id, change));
+        assert.ok(await signings.begin(prepared(`certificate of ${id}`, { orderId: id }), HOLDS));
+      }
+      let ids = 0;
+      const newId = () => `id ${++ids}`;
+      const voidAt = (at: number) => {
+        const sharedNow = () => at;
+        const transaction: Store['transaction'] = (work) => store.transaction((tx) => work({ ...tx, sharedNow }));
+        return voidLostIssuances({ ...store, sharedNow, transaction }, sharedNow, newId);
+      };
+      assert.equal(await voidAt(NOW + 9), 0, 'while the lease lasts');
+      assert.equal(await voidAt(NOW + 10), 3);
+      for (const [id, , expected] of cases) {
+        const { status, alternativeId } = (await orders.find('a', id))!;
+        assert.deepEqual([status, alternativeId], expected, id);
+      }
+      assert.equal((await store.certificates.listVoided({ limit: 9 })).length, 3);
+      assert.deepEqual(await rows('select id from outbox'), [], 'no event');
     });
 
     testStore(

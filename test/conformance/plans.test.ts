@@ -62,7 +62,9 @@ function everyLookUp(db: Db, engine: Engine): Readonly<Record<string, () => Prom
     'what replaced it': () => certificates.findReplacing('a1', 'c1'),
     'the certificates of an order': () => certificates.listLast('a1', 'o1', 50),
     'the valid certificates of an order': () => certificates.listValid('a1', 'o1', 1),
-    'canceling it': () => certificates.cancel('a1', 'c1'),
+    'canceling it': () =>
+      certificates.cancel({ accountId: 'a1', orderId: 'o1', certificateId: 'c1' }, { reason: 'requested', at: 1 }),
+    'the last that was canceled': () => certificates.lastCanceled('a1', 'o1', null),
     ...signingLookUps(db, engine),
     'proofs of names': () => proofsIn(db).proven('a1', ['n1', 'n2', 'n3'], 0),
     'an idempotency key': () => idempotencyKeysIn(db).find('a1', 'o1', 'key', 0),
@@ -139,7 +141,7 @@ function signingLookUps(db: Db, engine: Engine): Readonly<Record<string, () => P
     'finishing a dual certificate, whatever its key': () => issue(of('s2', 'o12', { encryption }), true),
     'finishing one that waited': () => issue(of('p13', 'o13', { pendingSince: 0 }), true),
     'expired leases': () => signings.overdue(5, 10),
-    'marking what is being signed on a key': () => signings.reportKey('f'),
+    'marking what is being signed on a key': () => signings.reportKey('f', null),
     async 'voiding what is being signed'() {
       await begin(of('s4', 'o14', { encryption: { ...encryption, serial: 'another half' } }));
       await signings.void('o14', 'v1');
@@ -190,8 +192,8 @@ function deliveryLookUps(db: Db, engine: Engine): Readonly<Record<string, () => 
     'healing a lane': () => lanes.reset(['a1', 'a2'], 5),
     'noting a delivery': () => queue.markDelivered([attempted], 5),
     'giving back': () => queue.release(event, 'none', 5),
-    'strayed lanes': () => lanes.farFuture(2 ** 45, 100),
-    'bringing back': () => queue.rescheduleFarFuture('a1', 2 ** 45, 5, 100),
+    'strayed lanes': () => lanes.stray({ limit: 100 }, 5, 100),
+    'bringing back': () => queue.repair('a1', 5, 100),
     'giving up old events': () => queue.failBegunBefore('a1', -1, { now: 5, includeInOrder: true, limit: 100 }),
     'a delivery': () => deliveries.find('a1', 'e1'),
     ...Object.fromEntries(

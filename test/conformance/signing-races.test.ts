@@ -166,7 +166,7 @@ for (const engine of await bothEngines()) {
       assert.equal(await stateOf(store, 'c1'), 'voided');
     });
 
-    const reportKey = ({ signings }: Repositories) => signings.reportKey('f');
+    const reportKey = ({ signings }: Repositories) => signings.reportKey('f', null);
     const onKey = async ({ certificates }: Repositories) =>
       (await certificates.listOnKey('f', { limit: 9 })).map(({ certificateId }) => certificateId);
 

@@ -228,11 +228,11 @@ for (const engine of await bothEngines()) {
           (await rows('select certificate_id from signing where key_reported = 1 order by certificate_id')).flatMap(
             Object.values,
           );
-        await signings.reportKey('nothing');
+        await signings.reportKey('nothing', null);
         assert.deepEqual(await marked(), []);
-        await signings.reportKey('f');
+        await signings.reportKey('f', null);
         assert.deepEqual(await marked(), ['c1', 'c2']);
-        await signings.reportKey('of the half');
+        await signings.reportKey('of the half', null);
         assert.deepEqual(await marked(), ['c1', 'c2', 'c4']);
         for (const record of records) {
           const isMarked = record.id !== 'c3';

@@ -23,6 +23,8 @@ const account = (id: string, change: Partial<Account> = {}): Account => ({
   locale: 'en',
   createdAt: NOW,
   suspendedAt: null,
+  quotas: { openOrders: null, storedBytes: null },
+  storedBytes: 0,
   ...change,
 });
 const credential = (keyId: string, accountId: string, change: Partial<Credential> = {}): Credential => ({

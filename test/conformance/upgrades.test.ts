@@ -113,6 +113,7 @@ for (const engine of await bothEngines()) {
         const signed = await sign(app, held, [digest('sha256', 'message')]);
         assert.equal(signed.status, 200, signed.text);
         assert.equal((await csc(app, 'credentials/list', cloudKey.key)).body.credentialIDs.length, 1);
+        assert.equal((await csc(app, 'auth/login', cloudKey.key)).status, 200);
 
         // Names are found, and audit rows of before are kept, through the rebuilt table.
         const { finder, audit, orders } = app.app.store;

@@ -3,12 +3,12 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
-import { newFolder } from '../support/app.ts';
+import { newUsedFolder } from '../support/app.ts';
 import { rule } from '../support/contract.ts';
 import { reseal } from '../support/in-process.ts';
 import { spawnReseal, startReseal } from '../support/process.ts';
 
-const folder = newFolder();
+const folder = await newUsedFolder();
 const settings = { RESEAL_DATA_DIR: folder, RESEAL_PORT: '0' };
 const service = startReseal(['serve'], settings);
 after(() => service[Symbol.asyncDispose]());

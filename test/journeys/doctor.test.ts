@@ -70,7 +70,17 @@ test('after a run of the service every check is ok', async () => {
     findings.map(({ check, state }) => [check, state]),
     [
       ...['configuration', 'products', 'runtime', 'sm2', 'data folder', 'seal key', 'TLS'],
-      ...['store', 'sealed values', 'clock', 'issuers', 'callbacks', 'revocation', 'addresses', 'resolver'],
+      ...[
+        'store',
+        'integrity',
+        'sealed values',
+        'clock',
+        'issuers',
+        'callbacks',
+        'revocation',
+        'addresses',
+        'resolver',
+      ],
     ].map((check) => [check, 'ok']),
   );
   const { out } = await reseal(['doctor'], { RESEAL_DATA_DIR: folder, RESEAL_DNS_SERVERS });

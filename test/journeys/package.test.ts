@@ -40,6 +40,8 @@ test('the package has what the program needs, and no tests, benches or sources w
     'dist/main.js',
     'dist/adapters/workers/worker.js',
     'npm-shrinkwrap.json',
+    'sbom.cdx.json',
+    'bin/runtimes.json',
     'README.md',
   ];
   for (const file of [...needed, 'docs/operations.md', 'deploy/reseal.service']) assert.ok(paths.includes(file), file);
@@ -49,6 +51,30 @@ test('the package has what the program needs, and no tests, benches or sources w
     assert.doesNotMatch(readFileSync(join(modules, path), 'utf8'), /['"`]\.{1,2}\/[^'"`\n]+\.ts['"`]/, path);
   }
 });
+
+test('its SBOM lists what an installation has, with digests, and nothing else', () => {
+  const sbom = JSON.parse(readFileSync(join(modules, 'sbom.cdx.json'), 'utf8'));
+  const { packages } = JSON.parse(readFileSync(join(modules, 'npm-shrinkwrap.json'), 'utf8'));
+  const locked = Object.entries<{ version: string; dev?: true; integrity: string }>(packages)
+    .filter(([path, { dev }]) => path !== '' && !dev)
+    .map(
+      ([path, { version, integrity }]) => `${path.replace(/^.*node_modules\//, '')}@${version} ${digestIn(integrity)}`,
+    );
+  const listed = sbom.components.map(
+    ({ name, version, hashes }: { name: string; version: string; hashes: { alg: string; content: string }[] }) =>
+      `${name}@${version} ${hashes.find(({ alg }) => alg === 'SHA-512')?.content}`,
+  );
+  assert.ok(listed.length > 50);
+  assert.deepEqual(new Set(listed), new Set(locked));
+  const { name, version } = sbom.metadata.component;
+  assert.deepEqual(
+    [sbom.bomFormat, name, version, sbom.metadata.timestamp],
+    ['CycloneDX', 'reseal', packages[''].version, undefined],
+    'the same sources give the same SBOM',
+  );
+});
+
+const digestIn = (integrity: string): string => Buffer.from(integrity.replace('sha512-', ''), 'base64').toString('hex');
 
 test('it runs by its name, and hints use that name', () => {
   const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));

@@ -5,7 +5,7 @@ import { after, describe, test } from 'node:test';
 import { faultsIn, readTables } from '../../campaigns/reissue-kill.ts';
 import { placeOrders, type ReissueAnswer, ReissueClient } from '../../campaigns/reissues.ts';
 import { type Service, type Settings, startService, withTables } from '../../campaigns/service.ts';
-import { newFolder } from '../support/app.ts';
+import { newFolder, newUsedFolder } from '../support/app.ts';
 import { body, type PlacedOrder } from '../support/orders.ts';
 import { sharedPostgres } from '../support/shared-postgres.ts';
 
@@ -17,7 +17,7 @@ const postgres = await sharedPostgres();
 after(() => postgres[Symbol.asyncDispose]());
 
 const ENVIRONMENTS: Readonly<Record<string, () => Promise<Settings[]>>> = {
-  'one process on SQLite': async () => [{ RESEAL_DATA_DIR: newFolder() }],
+  'one process on SQLite': async () => [{ RESEAL_DATA_DIR: await newUsedFolder() }],
   'two processes on one PostgreSQL': async () => {
     const shared = {
       RESEAL_DATABASE_URL: await postgres.createDatabase(),

@@ -4,14 +4,14 @@ import { createHash, X509Certificate } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
-import { newFolder } from '../support/app.ts';
+import { newUsedFolder } from '../support/app.ts';
 import { caPair } from '../support/authority.ts';
 import { csr, keyPair, newKeyPair, pem } from '../support/csr.ts';
 import { reseal } from '../support/in-process.ts';
 import { startReseal } from '../support/process.ts';
 import { crlOf, derOf, ocspStatus, partsOf } from '../support/status.ts';
 
-const folder = newFolder();
+const folder = await newUsedFolder();
 const settings = { RESEAL_DATA_DIR: folder, RESEAL_PORT: '0' };
 const file = (name: string, text: string): string => {
   writeFileSync(join(folder, name), text);

@@ -7,7 +7,7 @@ import { makeKeys, type Service, type Settings, startService, withStore, withTab
 import { kill } from '../../campaigns/victims.ts';
 import { readConfig } from '../../src/config/config.ts';
 import { openIssuance } from '../../src/wiring/issuance.ts';
-import { type Key, newFolder } from '../support/app.ts';
+import { type Key, newFolder, newUsedFolder } from '../support/app.ts';
 import { body, csrFor } from '../support/orders.ts';
 import { processesOf } from '../support/processes.ts';
 import { OWN_PRODUCT, productsFile } from '../support/products.ts';
@@ -48,7 +48,9 @@ async function call({ url }: Service, key: Key, path: string, json?: unknown) {
 }
 
 const ENVIRONMENTS: Readonly<Record<string, () => Promise<Settings[]>>> = {
-  'two workers on SQLite': async () => [{ RESEAL_DATA_DIR: newFolder(), RESEAL_PRODUCTS_FILE, RESEAL_WORKERS: '2' }],
+  'two workers on SQLite': async () => [
+    { RESEAL_DATA_DIR: await newUsedFolder(), RESEAL_PRODUCTS_FILE, RESEAL_WORKERS: '2' },
+  ],
   'three processes on one PostgreSQL': async () => {
     const shared = {
       ...{ RESEAL_DATABASE_URL: await postgres.createDatabase(), RESEAL_PRODUCTS_FILE },

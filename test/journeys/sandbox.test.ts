@@ -6,7 +6,7 @@ import net from 'node:net';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
 import type { SandboxFile } from '../../src/sandbox/folder.ts';
-import { newFolder } from '../support/app.ts';
+import { newFolder, newUsedFolder } from '../support/app.ts';
 import { reseal } from '../support/in-process.ts';
 import { OLDER_NODE } from '../support/older-node.ts';
 import { spawnReseal, startReseal } from '../support/process.ts';
@@ -134,7 +134,7 @@ test('sandbox and production keep out of each other’s data', async () => {
   assert.equal(serving.code, 1);
   assert.match(serving.err, /belongs to a sandbox/);
 
-  const real = newFolder();
+  const real = await newUsedFolder();
   {
     await using service = startReseal(['serve'], settingsFor(real));
     await service.listening();
@@ -163,7 +163,7 @@ test('a missing database or an impossible folder is a readable error', async () 
 });
 
 test('a sandbox does not start on a store with an operator’s accounts', async () => {
-  const folder = newFolder();
+  const folder = await newUsedFolder();
   assert.equal((await reseal(['account', 'create', 'Real Customer'], settingsFor(folder))).code, 0);
   const intruder = await spawnReseal(['sandbox'], settingsFor(folder));
   assert.deepEqual([intruder.code, /belongs to a real service/.test(intruder.err)], [1, true]);
@@ -178,12 +178,13 @@ test('a start that fails late leaves nothing running', async () => {
   assert.notEqual((await spawnReseal(['sandbox'], settingsFor(folder))).code, 0);
 });
 
+const stopped = newFolder();
 for (const signal of ['SIGINT', 'SIGTERM'] as const) {
   test(`${signal} to the whole group, as a terminal sends it, lets a request in flight finish`, async (context) => {
     context.diagnostic(
       OLDER_NODE ? 'with the launcher in between' : 'no older Node here: without the launcher in between',
     );
-    await using service = startReseal(['sandbox'], settingsFor(newFolder()), OLDER_NODE);
+    await using service = startReseal(['sandbox'], settingsFor(stopped), OLDER_NODE);
     const url = await service.listening();
     await service.said(/Stop with Ctrl-C/);
     const begun = await RawConnection.to(url);

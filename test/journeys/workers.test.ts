@@ -8,7 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { subscribe } from '../../campaigns/callback-kill.ts';
 import { placeOrders, ReissueClient } from '../../campaigns/reissues.ts';
 import { makeKeys, type Service, type Settings, startService, withTables } from '../../campaigns/service.ts';
-import { type Key, newFolder } from '../support/app.ts';
+import { type Key, newFolder, newUsedFolder } from '../support/app.ts';
 import { environmentFor } from '../support/callback-app.ts';
 import { rule } from '../support/contract.ts';
 import { body, type PlacedOrder } from '../support/orders.ts';
@@ -51,7 +51,7 @@ async function reissue({ url }: Service, orders: readonly PlacedOrder[], each: n
 }
 
 rule('ops 15', 'shows the sums over all processes of the service, whichever worker is asked', async () => {
-  const settings = { RESEAL_DATA_DIR: newFolder() };
+  const settings = { RESEAL_DATA_DIR: await newUsedFolder() };
   const orders = await placeOrders(settings, 4);
   await using service = await start(settings);
   const answers = await reissue(service, orders, 3);
@@ -73,7 +73,11 @@ rule('ops 16', 'hold over all workers together', async () => {
   const held: Socket[] = [];
   const receiver = await outside.receiver({ script: (socket) => void held.push(socket) });
   const settings: Settings = {
-    ...{ RESEAL_DATA_DIR: newFolder(), RESEAL_CALLBACK_TEST_RATE: '7/h', RESEAL_CALLBACK_TESTS_PER_ACCOUNT: '3' },
+    ...{
+      RESEAL_DATA_DIR: await newUsedFolder(),
+      RESEAL_CALLBACK_TEST_RATE: '7/h',
+      RESEAL_CALLBACK_TESTS_PER_ACCOUNT: '3',
+    },
     ...(environmentFor(outside) as Settings),
   };
   const [key] = (await makeKeys(settings, 1)) as [Key];
@@ -101,7 +105,7 @@ rule('ops 16', 'hold over all workers together', async () => {
 });
 
 rule('ops 17', 'is replaced, nothing that it had acknowledged is lost', async () => {
-  const settings = { RESEAL_DATA_DIR: newFolder() };
+  const settings = { RESEAL_DATA_DIR: await newUsedFolder() };
   const orders = await placeOrders(settings, 4);
   await using service = await start(settings);
   const before = processesOf(service.process);
@@ -127,7 +131,7 @@ rule('ops 17', 'is replaced, nothing that it had acknowledged is lost', async ()
 rule('ops 17', 'nothing that it had acknowledged is lost, and its work is taken over', async () => {
   await using outside = await Outside.open();
   const receiver = await outside.receiver();
-  const settings = { RESEAL_DATA_DIR: newFolder(), ...(environmentFor(outside) as Settings) };
+  const settings = { RESEAL_DATA_DIR: await newUsedFolder(), ...(environmentFor(outside) as Settings) };
   const orders = await placeOrders(settings, 1);
   await subscribe(settings, orders, `https://${HOST}:${receiver.port}/`);
   await using service = await start(settings, 1);
@@ -140,7 +144,7 @@ rule('ops 17', 'nothing that it had acknowledged is lost, and its work is taken 
 });
 
 rule('ops 18', 'No process of the service outlives the one that the operator has started', async () => {
-  await using service = await start({ RESEAL_DATA_DIR: newFolder() }, 1);
+  await using service = await start({ RESEAL_DATA_DIR: await newUsedFolder() }, 1);
   const processes = processesOf(service.process);
   assert.equal(processes.length, 2);
   await service.process.end('SIGKILL');

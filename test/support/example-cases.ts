@@ -2,15 +2,16 @@
 // service. A code without a row here fails the test of the examples.
 import type { Product } from '../../src/domain/catalog/products.ts';
 import type { ErrorCode } from '../../src/domain/errors.ts';
+import type { BoundedOperation } from '../../src/usecases/access/in-flight.ts';
 import type { Answer, Key } from './app.ts';
-import { type CloudKey, CODE, newCloudKey } from './cloud-keys.ts';
+import { authorization, type CloudKey, CODE, digest, newCloudKey, withCode } from './cloud-keys.ts';
 import type { OperationCall } from './example-client.ts';
 import type { Entities, ExampleSession } from './example-session.ts';
 import { csrFor, newOrder } from './orders.ts';
 
 type Provoke = OperationCall | (() => Promise<Answer>);
-/** By operation and code. */
-export type Cases = Readonly<Record<string, Readonly<Partial<Record<ErrorCode, Provoke>>>>>;
+/** By operation and code, or status where errors have another form. */
+export type Cases = Readonly<Record<string, Readonly<Partial<Record<ErrorCode | number, Provoke>>>>>;
 
 export async function ownCases(session: ExampleSession, entities: Entities): Promise<Cases> {
   const { app, client, world } = session;
@@ -30,6 +31,7 @@ export async function ownCases(session: ExampleSession, entities: Entities): Pro
   await client.call('reissueCertificate', { key, ...certify(pending.id, { dns_names: ['new.example.net'] }) });
   const sparse = await app.newKey();
   const held = await newCloudKey(app);
+  const signer = await newCloudKey(app);
   const scheduled = await onScheduled(session, key);
   const named = { alternative_order_id: 'shop-1001' };
   const issuance = (id: string) => ({
@@ -49,6 +51,14 @@ export async function ownCases(session: ExampleSession, entities: Entities): Pro
       if (product) products.set(id, product);
     }
   };
+  /** While another one of the account is under way, which is all it may have. */
+  const during = (kind: BoundedOperation, operationId: string, call: OperationCall) => async () => {
+    using _ = await app.app.peers.acquireSlot(kind, key.accountId);
+    return await client.call(operationId, { key, ...call });
+  };
+  const full = await app.newKey();
+  const theirs = await newOrder(app, {}, full);
+  await app.app.access.changeQuotas(full.accountId, { openOrders: 0 });
   const oftenAs = (operationId: string, call: OperationCall) => async () => {
     for (;;) {
       const answer = await client.call(operationId, { key, ...call });
@@ -75,6 +85,8 @@ export async function ownCases(session: ExampleSession, entities: Entities): Pro
       product_not_found: certify('ssl-unknown'),
       duplicate_alternative_order_id: certify('ssl-dv', {}, named),
       permission_denied: certify('document-signing', { common_name: 'Acme Ltd' }),
+      quota_exceeded: { key: full, ...certify('ssl-dv', { common_name: 'unproven.example.net' }) },
+      request_too_fast: during('placement', 'placeOrder', certify('ssl-dv')),
     },
     reissueCertificate: {
       ...issuance(fixed.id),
@@ -90,6 +102,11 @@ export async function ownCases(session: ExampleSession, entities: Entities): Pro
         body: { certificate: { csr: csrFor(), sign_hash: 'sha256' } },
       },
       product_not_found: withdrawn('ssl-dv-fixed', 'reissueCertificate', certify(fixed.id)),
+      quota_exceeded: { key: full, ...certify(theirs.id, { dns_names: ['unproven.example.net'] }) },
+      request_too_fast: during('dry_run', 'reissueCertificate', {
+        ...certify(issued.id),
+        parameters: { id: issued.id, dry_run: true },
+      }),
       idempotency_key_reused: {
         parameters: { id: issued.id, 'Idempotency-Key': 'a-key-for-this-reissue' },
         body: { certificate },
@@ -145,6 +162,15 @@ export async function ownCases(session: ExampleSession, entities: Entities): Pro
       callback_not_configured: { key: sparse, body: { state: 'failed' } },
       callback_paused: () =>
         whilePaused(session, key, () => client.call('resendDeliveries', { key, body: { state: 'failed' } })),
+    },
+    authorizeSigning: {
+      429: async () => {
+        for (;;) {
+          const body = authorization(signer.id, [digest('sha256', 'x')], withCode('wrong-code'));
+          const answer = await client.call('authorizeSigning', { key: signer.key, body });
+          if (answer.status === 429) return answer;
+        }
+      },
     },
     changeCloudKeyPin: {
       cloud_key_not_found: { ...none, body: { pin: CODE, new_pin: 'Red-Lighthouse-48' } },

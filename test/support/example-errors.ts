@@ -2,9 +2,11 @@
 // state of the service around it.
 import assert from 'node:assert/strict';
 import type { Answer, Key } from './app.ts';
+import { waitFor } from './deliveries.ts';
+import type { Json } from './document.ts';
 import { ownCases } from './example-cases.ts';
-import { type Entities, type ExampleSession, MAX_REQUESTS } from './example-session.ts';
-import { RawConnection, sendRaw } from './raw-http.ts';
+import type { Entities, ExampleSession } from './example-session.ts';
+import { sendRaw } from './raw-http.ts';
 
 export interface ProvokedError {
   readonly operationId: string;
@@ -19,7 +21,8 @@ export async function provokeErrors(session: ExampleSession, entities: Entities)
   const cases = await ownCases(session, entities);
   const done = new Set<string>();
   const add = (operationId: string, code: string, answer: Answer) => {
-    assert.equal(answer.body.code, /^\d/.test(code) ? 'invalid_parameters' : code, `${operationId}: ${answer.text}`);
+    if (/^\d/.test(code)) assert.equal(answer.status, Number(code), `${operationId}: ${answer.text}`);
+    else assert.equal(answer.body.code, code, `${operationId}: ${answer.text}`);
     provoked.push({ operationId, code, answer });
     done.add(`${operationId} ${code}`);
   };
@@ -33,17 +36,17 @@ export async function provokeErrors(session: ExampleSession, entities: Entities)
   for (const [code, provoke] of await commonCases(session)) {
     for (const { operation, method } of client.operations) {
       const { operationId } = operation;
-      if (done.has(`${operationId} ${code}`) || !isDeclared(operation.responses, code)) continue;
+      if (done.has(`${operationId} ${code}`) || !isDeclared(operation, code)) continue;
       add(operationId, code, await provoke(operationId, method));
     }
   }
   return provoked;
 }
 
-/** Whether the operation's own responses have an error of that code, or of that status. */
-function isDeclared(responses: Record<string, never>, code: string): boolean {
-  if (/^\d/.test(code)) return code in responses;
-  return codesIn(responses).includes(code);
+/** Whether the operation has an error of that code; of that status if errors have another form, or none of the operation. */
+function isDeclared({ tags, responses }: Json, code: string): boolean {
+  if (!/^\d/.test(code)) return codesIn(responses).includes(code);
+  return code in responses && (tags[0] === 'signing' || code === '413' || code === '415');
 }
 
 interface ErrorResponse {
@@ -65,46 +68,54 @@ export const codesIn = (responses: Readonly<Record<string, ErrorResponse>>): str
 
 type ProvokeAnywhere = (operationId: string, method: string) => Promise<Answer>;
 
-/** What every operation may answer, in the same way. */
-async function commonCases({ app, client }: ExampleSession): Promise<[string, ProvokeAnywhere][]> {
+/** What every operation may answer, in the same way: by code, or by status where errors have another form. */
+async function commonCases(session: ExampleSession): Promise<[string, ProvokeAnywhere][]> {
+  const { app, client } = session;
   const key = await app.newKey();
   const disabled = await app.newKey();
   await app.app.access.disableKey(disabled.keyId);
   const suspended = await app.newKey();
   await app.app.access.suspendAccount(suspended.accountId, null);
   const limited = await app.newKey({}, 'integration_key');
-  const with_ =
+  const as =
     (one: Key | undefined): ProvokeAnywhere =>
     (operationId) =>
       client.call(operationId, { key: one });
-  const json = { 'Content-Type': 'application/json' };
+  const raw =
+    (text: string): ProvokeAnywhere =>
+    (operationId) =>
+      client.call(operationId, { key, raw: text });
+  const notJson: ProvokeAnywhere = (operationId, method) =>
+    app.call(method, client.operation(operationId).path, {
+      key,
+      raw: 'a=b',
+      headers: { 'Content-Type': 'text/plain' },
+    });
+  const busyAnswers = await whileBusy(session);
+  const busy: ProvokeAnywhere = async (operationId) => busyAnswers.get(operationId) ?? assert.fail(operationId);
+  const broken: ProvokeAnywhere = (operationId) =>
+    whileBroken(app.app.store.credentials, () => client.call(operationId, { key }));
   return [
-    ['unauthenticated_request', with_(undefined)],
-    ['api_key_disabled', with_(disabled)],
-    ['account_suspended', with_(suspended)],
-    ['permission_denied', with_(limited)],
+    ['unauthenticated_request', as(undefined)],
+    ['401', as(undefined)],
+    ['api_key_disabled', as(disabled)],
+    ['account_suspended', as(suspended)],
+    ['403', as(suspended)],
+    ['permission_denied', as(limited)],
     [
       'invalid_parameters',
       (operationId, method) =>
         method === 'GET'
-          ? withoutHost(client.app.url, client.operation(operationId).path)
+          ? withoutHost(app.url, client.operation(operationId).path)
           : client.call(operationId, { key, raw: '{' }),
     ],
-    ['413', (operationId) => client.call(operationId, { key, raw: `"${'x'.repeat(300_000)}"` })],
-    [
-      '415',
-      (operationId, method) =>
-        app.call(method, client.operation(operationId).path, {
-          key,
-          raw: 'a=b',
-          headers: { ...json, 'Content-Type': 'text/plain' },
-        }),
-    ],
-    ['service_busy', (operationId) => whileBusy(app.url, key, () => client.call(operationId, { key }))],
-    [
-      'service_internal_error',
-      (operationId) => whileBroken(app.app.store.credentials, () => client.call(operationId, { key })),
-    ],
+    ['400', raw('[]')],
+    ['413', raw(`"${'x'.repeat(300_000)}"`)],
+    ['415', notJson],
+    ['service_busy', busy],
+    ['503', busy],
+    ['service_internal_error', broken],
+    ['500', broken],
   ];
 }
 
@@ -113,21 +124,27 @@ async function withoutHost(url: string, path: string): Promise<Answer> {
   return { status, headers: new Headers(headers), text: body, body: JSON.parse(body) };
 }
 
-/** All places are taken by requests whose body does not come. */
-async function whileBusy(url: string, { keyId, authKey }: Key, call: () => Promise<Answer>): Promise<Answer> {
-  const head = `PUT /openapi/v3/account HTTP/1.1\r\nHost: x\r\nX-CC-Key-ID: ${keyId}\r\nX-CC-Auth-Key: ${authKey}\r\n`;
-  const held = await Promise.all(Array.from({ length: MAX_REQUESTS }, () => RawConnection.to(url)));
-  for (const connection of held) connection.write(`${head}Content-Type: application/json\r\nContent-Length: 2\r\n\r\n`);
-  try {
-    for (;;) {
-      const answer = await call();
-      if (answer.status === 503) return answer;
-    }
-  } finally {
-    for (const connection of held) connection.write('{}');
-    await Promise.all(held.map((connection) => connection.until(/"code"/)));
-    for (const connection of held) connection.end();
+/**
+ * The answers of all operations while the only place is taken, by a callback test whose receiver is silent. Another request
+ * waits for the place, and as no more may wait, the others are refused at once.
+ */
+async function whileBusy({ app, client, world, silent }: ExampleSession): Promise<ReadonlyMap<string, Answer>> {
+  const body = { url: world.url('/silent'), access_key: 'silent' };
+  const test = client.call('testCallback', { key: await app.newKey(), body });
+  const key = await app.newKey();
+  await waitFor('the test to wait', () => silent.length > 0);
+  let isHeld = true;
+  const waiting = (async () => {
+    while (isHeld) await client.call('getAccount', { key });
+  })();
+  const answers = new Map<string, Answer>();
+  for (const { operation } of client.operations) {
+    answers.set(operation.operationId, await client.call(operation.operationId, { key }));
   }
+  isHeld = false;
+  for (const socket of silent) socket.end('HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n');
+  await Promise.all([test, waiting]);
+  return answers;
 }
 
 async function whileBroken<T extends { findForAuthentication: unknown }>(

@@ -8,10 +8,12 @@ const VOLATILE = new RegExp(
   [
     /(?<pem>-----BEGIN [A-Z ]+-----[\s\S]+?-----END [A-Z ]+-----)/,
     /(?<time>\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(?:\.\d+)?Z)/,
-    /(?<hex>\b[0-9a-f]{32,}\b)/,
+    /(?<hex>\b(?:[0-9a-f]{32,}|[0-9A-F]{32,})\b)/,
     /(?<id>\b[0-7][0-9a-hjkmnp-tv-z]{25}\b)/,
-    // Of 32 bytes; no word is as long without an underscore.
-    /(?<base64>(?<![A-Za-z0-9+/])[A-Za-z0-9+/]{43}=)/,
+    // Of 32 bytes, or of many; no word is as long without an underscore.
+    /(?<base64>(?<![A-Za-z0-9+/])(?:[A-Za-z0-9+/]{43}=|[A-Za-z0-9+/]{80,}={0,2}))/,
+    // Exactly as long as 32 bytes.
+    /(?<token>(?<![\w-])[\w-]{43}(?![\w-]))/,
     /(?<unix>\b\d{10}\b)/,
   ]
     .map(({ source }) => source)

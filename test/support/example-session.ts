@@ -1,9 +1,10 @@
 // The session from which the examples of the OpenAPI document are recorded: an account holder who orders, proves, reissues,
 // is called back and revokes, with every operation and every event on the way.
 import assert from 'node:assert/strict';
+import type { Socket } from 'node:net';
 import type { Key, TestApp } from './app.ts';
 import { type CallbackApp, callbackIn, startCallbackApp } from './callback-app.ts';
-import { CODE, HINT } from './cloud-keys.ts';
+import { authorization, CODE, digest, ECDSA_SHA256, HINT } from './cloud-keys.ts';
 import { answerWith, routeByPath, waitFor } from './deliveries.ts';
 import type { Json } from './document.ts';
 import { ExampleClient, type OperationCall } from './example-client.ts';
@@ -18,15 +19,13 @@ export const GRACE = {
   revokes_previous_on_reissue: true,
   revocation_grace_hours: 48,
 };
-/** Concurrent requests; the errors need to use them up. */
-export const MAX_REQUESTS = 8;
 
 export interface RecordedCall {
   readonly operationId: string;
   readonly name: string;
   readonly parameters?: Readonly<Record<string, unknown>>;
   readonly body?: Json;
-  readonly answer: Json;
+  readonly answer?: Json;
 }
 export interface RecordedEvent {
   readonly headers: Readonly<Record<string, string>>;
@@ -52,6 +51,8 @@ export class ExampleSession implements AsyncDisposable {
   readonly client: ExampleClient;
   readonly calls: RecordedCall[] = [];
   readonly events: Record<string, RecordedEvent> = {};
+  /** Connections of callback tests that wait for an answer. */
+  readonly silent: Socket[] = [];
 
   private constructor(world: CallbackApp, client: ExampleClient) {
     this.world = world;
@@ -61,11 +62,15 @@ export class ExampleSession implements AsyncDisposable {
   static async open(): Promise<ExampleSession> {
     const world = await startCallbackApp({
       RESEAL_PRODUCTS_FILE: productsFile(GRACE),
-      RESEAL_MAX_REQUESTS: String(MAX_REQUESTS),
+      // So that one of a kind uses them up.
+      ...{ RESEAL_MAX_REQUESTS: '1', RESEAL_PLACEMENTS_PER_ACCOUNT: '1', RESEAL_DRY_RUNS_PER_ACCOUNT: '1' },
       RESEAL_CALLBACK_TEST_RATE: '6/min',
     });
-    routeByPath(world)('/broken', answerWith(500));
-    return new ExampleSession(world, await ExampleClient.of(world.app));
+    const route = routeByPath(world);
+    route('/broken', answerWith(500));
+    route('/silent', (socket) => session.silent.push(socket));
+    const session = new ExampleSession(world, await ExampleClient.of(world.app));
+    return session;
   }
 
   get app(): TestApp {
@@ -76,14 +81,14 @@ export class ExampleSession implements AsyncDisposable {
   async example(operationId: string, name: string, call: OperationCall & { readonly key: Key }): Promise<Json> {
     const { parameters, body } = call;
     const answer = await this.client.call(operationId, call);
-    assert.equal(answer.status, 200, `${operationId}: ${answer.text}`);
+    assert.ok(answer.status === 200 || answer.status === 204, `${operationId}: ${answer.text}`);
     this.calls.push({
       ...{ operationId, name },
       ...(parameters && { parameters }),
       ...(body !== undefined && { body: this.#withoutPort(body) }),
-      answer: this.#withoutPort(answer.body),
+      ...(answer.body && { answer: this.#withoutPort(answer.body) }),
     });
-    return answer.body.data;
+    return answer.body?.data ?? answer.body;
   }
 
   /** The port of the receiver is the test's, and says nothing to a reader. */
@@ -117,12 +122,13 @@ export async function runSession(session: ExampleSession): Promise<Entities> {
   await aboutRejection(session, key);
   const issued = await aboutOrders(session, key);
   const own = await aboutRevocations(session, key);
-  const { waiting, canceledCertificateId } = await aboutWaiting(session, key);
+  const { waiting, canceledCertificateId } = await aboutWaiting(session, issued);
   const deliveryId = await aboutDeliveries(session, key);
   const cloudKeyId = await aboutCloudKeys(session, key);
   await session.example('listAudit', 'audit', { key, parameters: { limit: 2 } });
   await session.recordEvent('order:issued');
   await session.recordEvent('order:revoked');
+  await session.recordEvent('order:reissue_canceled');
   return { key, own, waiting, issued, canceledCertificateId, deliveryId, cloudKeyId };
 }
 
@@ -211,7 +217,7 @@ async function aboutRevocations(session: ExampleSession, key: Key): Promise<Plac
   return { key, id: own.id, certificateId: data.certificate.id };
 }
 
-async function aboutWaiting(session: ExampleSession, key: Key) {
+async function aboutWaiting(session: ExampleSession, { key, id }: PlacedOrder) {
   const certificate = { csr: csrFor(), common_name: 'shop.example.net', sign_hash: 'sha256' };
   const place = async (): Promise<PlacedOrder> => {
     const { body } = await session.client.call('placeOrder', {
@@ -223,6 +229,9 @@ async function aboutWaiting(session: ExampleSession, key: Key) {
   };
   const [given, waiting] = [await place(), await place()];
   await session.example('cancelOrder', 'canceled', { key, parameters: { id: given.id } });
+  const more = { ...certificate, common_name: NAMES[0], dns_names: ['shop.example.net'] };
+  await session.client.call('reissueCertificate', { key, parameters: { id }, body: { certificate: more } });
+  await session.example('cancelOrder', 'reissue', { key, parameters: { id } });
   return { waiting, canceledCertificateId: given.certificateId };
 }
 
@@ -243,6 +252,24 @@ async function aboutDeliveries(session: ExampleSession, key: Key): Promise<strin
   return id;
 }
 
+async function aboutSigning(session: ExampleSession, key: Key, credentialID: string): Promise<void> {
+  await session.example('getSigningInfo', 'info', { key, body: { lang: 'en-US' } });
+  const { access_token } = await session.example('logInToSign', 'token', { key });
+  await session.example('listSigningCredentials', 'credentials', { key, body: { credentialInfo: true } });
+  const body = { credentialID, certificates: 'single', certInfo: true, authInfo: true };
+  await session.example('getSigningCredential', 'credential', { key, body });
+  const hashes = [digest('sha256', 'a document')];
+  const authorized = await session.example('authorizeSigning', 'authorized', {
+    key,
+    body: authorization(credentialID, hashes),
+  });
+  await session.example('signHashes', 'signed', {
+    key,
+    body: { credentialID, SAD: authorized.SAD, hashes, signAlgo: ECDSA_SHA256 },
+  });
+  await session.example('revokeSigningToken', 'revoked', { key, body: { token: access_token } });
+}
+
 async function aboutCloudKeys(session: ExampleSession, key: Key): Promise<string> {
   const order = await newOrder(session.app, { product: 'document-signing', commonName: 'Acme Ltd' }, key);
   const certificate = { csr_from: 'sign-cloud-csc', sign_hash: 'sha256' };
@@ -253,6 +280,7 @@ async function aboutCloudKeys(session: ExampleSession, key: Key): Promise<string
   });
   const { cloud_keys } = await session.example('listCloudKeys', 'keys', { key });
   const [{ id }] = cloud_keys;
+  await aboutSigning(session, key, id);
   const change = { pin: CODE, new_pin: 'Red-Lighthouse-48', new_pin_tip: 'the island' };
   await session.example('changeCloudKeyPin', 'changed', { key, parameters: { id }, body: change });
   await session.example('destroyCloudKey', 'destroyed', { key, parameters: { id }, body: { pin: change.new_pin } });

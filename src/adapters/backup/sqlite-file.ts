@@ -17,8 +17,8 @@ import {
 import { dirname, resolve } from 'node:path';
 import { backup, DatabaseSync } from 'node:sqlite';
 import { type Manifest, parseManifest } from '../../domain/backup.ts';
+import { syncFolder } from '../../kernel/durable-file.ts';
 import { EXIT, Problem } from '../../kernel/problem.ts';
-import { syncFolder } from '../seal/seal-key-file.ts';
 import { type Engine, openEngine } from '../store/engine/engine.ts';
 import type { Db } from '../store/engine/schema.ts';
 import { BACKUP_ID, sqliteEngine } from '../store/engine/sqlite.ts';

@@ -9,7 +9,7 @@ import { DerError, DerReader } from '../der/reader.ts';
 import { explicit, integer, mapKey, NULL, oid, sequence } from '../der/writer.ts';
 import { openSm2PublicKey, sm2Verify } from '../sm2/sm2.ts';
 import { findSubjectFault } from './csr-subject.ts';
-import { openPublicKey } from './public-key.ts';
+import { isCostlyKey, openPublicKey } from './public-key.ts';
 
 export interface Csr {
   readonly der: Uint8Array;
@@ -107,6 +107,18 @@ export function readCsr(text: string): Csr {
     return readRequest(der);
   } catch (error) {
     throw error instanceof DerError ? refusal(WRONG.form, error) : error;
+  }
+}
+
+/** Never throws: what cannot be read is refused at once. */
+export function isCostlyCsr(text: string): boolean {
+  try {
+    const info = new DerReader(bytesOf(text)).sequence().sequence();
+    info.integer();
+    info.any();
+    return isCostlyKey(info.any());
+  } catch {
+    return false;
   }
 }
 

@@ -2,12 +2,13 @@
 // service is running: a running one handles them within seconds.
 
 import { X509Certificate } from 'node:crypto';
+import type { PublicIssuer } from '../../domain/certificate/authority.ts';
 import type { CrlRef } from '../../domain/revocation/revocation.ts';
 import { HOUR_MS } from '../../kernel/durations.ts';
 import type { Diagnostic } from '../../kernel/problem.ts';
 import { RENEW_AFTER_MS } from '../ca/status/crl-publisher.ts';
-import { bytesFrom } from '../store/engine/columns.ts';
 import type { Db } from '../store/engine/schema.ts';
+import { publicIssuersIn } from '../store/issuance/issuers.ts';
 import { crlsIn } from '../store/revocation/crls.ts';
 import { revocationsIn } from '../store/revocation/revocations.ts';
 import { revokedSerialsIn } from '../store/revocation/revoked-serials.ts';
@@ -20,8 +21,9 @@ const REMEDY = 'Start the service, or read its log: it publishes CRLs and revoke
 
 export async function checkRevocation(db: Db, now: number): Promise<Diagnostic> {
   const check = 'revocation';
-  const isInUse = await issuersInUse(db, now);
-  const heads = (await crlsIn(db).heads()).filter(isInUse);
+  const { isInUse, hasKey } = await issuersIn(db, now);
+  const all = (await crlsIn(db).heads()).filter(isInUse);
+  const heads = all.filter(hasKey);
   const overdue = await revocationsIn(db).due(now - OVERDUE_MS, 1);
   const unlisted = (await revokedSerialsIn(db).crlsWithUnlisted(MAX_UNLISTED)).filter(isInUse);
   const expired = heads.filter(({ nextUpdate }) => nextUpdate <= now).length;
@@ -30,20 +32,32 @@ export async function checkRevocation(db: Db, now: number): Promise<Diagnostic> 
     const text = `${expired} of ${heads.length} CRLs have expired: verifiers may reject the certificates they cover`;
     return { check, state: 'problem', text, remedy: REMEDY };
   }
+  const foreign = all.filter((one) => !hasKey(one) && one.nextUpdate <= now).length;
+  if (foreign > 0) {
+    const text = `${foreign} CRLs of issuers whose key is not here have expired`;
+    const remedy = 'Have the issuer sign a new one, and import it: reseal crl import CRL…';
+    return { check, state: 'problem', text, remedy };
+  }
   if (overdue.length > 0) return { check, state: 'problem', text: 'a scheduled revocation is overdue', remedy: REMEDY };
   if (unlisted.length > 0) return { check, state: 'warning', text: 'a revocation is not on a CRL yet', remedy: REMEDY };
   if (stale > 0) {
     const text = `${stale} of ${heads.length} CRLs were not renewed for more than a day`;
     return { check, state: 'warning', text, remedy: REMEDY };
   }
-  return { check, state: 'ok', text: heads.length === 0 ? 'no CRLs yet' : `${heads.length} CRLs are current` };
+  return { check, state: 'ok', text: all.length === 0 ? 'no CRLs yet' : `${all.length} CRLs are current` };
 }
 
-/** CRLs of expired issuers are not renewed: no verifier needs them. */
-async function issuersInUse(db: Db, now: number): Promise<(list: CrlRef) => boolean> {
-  const issuers = await db.selectFrom('issuer').select(['id', 'certificate']).execute();
-  const isExpired = ({ certificate }: { certificate: string }) =>
-    new X509Certificate(bytesFrom(certificate)).validToDate.getTime() < now;
+interface KnownIssuers {
+  /** CRLs of expired issuers are not renewed: no verifier needs them. */
+  isInUse(list: CrlRef): boolean;
+  /** CRLs of other issuers cannot be renewed here. */
+  hasKey(list: CrlRef): boolean;
+}
+
+async function issuersIn(db: Db, now: number): Promise<KnownIssuers> {
+  const issuers = await publicIssuersIn(db);
+  const isExpired = ({ certificate }: PublicIssuer) => new X509Certificate(certificate).validToDate.getTime() < now;
   const expired = new Set(issuers.filter(isExpired).map(({ id }) => id));
-  return ({ issuerId }) => !expired.has(issuerId);
+  const keyed = new Set(issuers.filter((one) => one.hasKey).map(({ id }) => id));
+  return { isInUse: ({ issuerId }) => !expired.has(issuerId), hasKey: ({ issuerId }) => keyed.has(issuerId) };
 }

@@ -1,7 +1,8 @@
-// Checks the store: migrations, seal key, durability and clock; then issuers, callbacks and revocations in it. Creates and
+// Checks the store: migrations, seal key, durability, integrity and clock; then issuers, callbacks and revocations in it. Creates and
 // migrates nothing; the only write is the probe of a store that is in use anyway.
 import { existsSync } from 'node:fs';
 import { Refusal } from '../../domain/errors.ts';
+import { type ClockFacts, clockFindings } from '../../domain/support/clock-facts.ts';
 import { type Diagnostic, Problem } from '../../kernel/problem.ts';
 import { SealBroken, type SealKey, sealerWith } from '../seal/seal.ts';
 import { type Sealing, type SealStatus, sealingIn } from '../store/access/sealing.ts';
@@ -11,14 +12,12 @@ import { requireFinishedCopy } from '../store/engine/copy.ts';
 import { type Engine, openEngine } from '../store/engine/engine.ts';
 import { previewMigrations, readMigrations } from '../store/engine/migrations.ts';
 import type { Db } from '../store/engine/schema.ts';
+import { strayTimes } from '../store/engine/times.ts';
 import { publicIssuersIn } from '../store/issuance/issuers.ts';
 import { type DatabaseLocation, engineAt } from '../store/store.ts';
 import { checkCallbacks } from './callbacks.ts';
 import { checkIssuers } from './issuers.ts';
 import { checkRevocation } from './revocation.ts';
-
-// Signatures, validity periods and leases tolerate a few seconds of clock skew.
-const MAX_CLOCK_OFFSET_MS = 2_000;
 
 export async function checkStore(
   location: DatabaseLocation,
@@ -41,11 +40,20 @@ export async function checkStore(
     const lastSeen = store.isInUse ? Number((await settings.get('last_write_probe')) ?? 0) : 0;
     if (store.isInUse) await settings.put('last_write_probe', String(now()));
     const { isInUse: _, ...diagnostic } = store;
-    const clock = clockDiagnostic(await engine.clockOffsetMs(db, now), lastSeen, now());
+    const aheadMs = -(await engine.clockOffsetMs(db, now));
+    const status = store.isInUse && sealing ? await sealing.status() : undefined;
+    const clock = clockDiagnostic(
+      {
+        ...{ aheadMs, lastUsedAt: lastSeen, instances: status?.instances ?? [] },
+        stray: store.isInUse ? await strayTimes(db, now() - aheadMs) : [],
+      },
+      now(),
+    );
     if (!store.isInUse) return [diagnostic, clock];
     return [
       diagnostic,
-      ...(sealing ? [sealDiagnostic(await sealing.status())] : []),
+      await integrityDiagnostic(db, engine),
+      ...(status ? [sealDiagnostic(status)] : []),
       clock,
       checkIssuers(await publicIssuersIn(db), longestDays, now()),
       await checkCallbacks(
@@ -55,7 +63,7 @@ export async function checkStore(
       await checkRevocation(db, now()),
     ];
   } catch (error) {
-    return [failureDiagnostic(error)];
+    return [failureDiagnostic(error, engine)];
   } finally {
     await db.destroy();
   }
@@ -87,8 +95,32 @@ async function examine(db: Db, engine: Engine, sealing: Sealing | undefined): Pr
   return { check, state: 'ok', text: 'up to date, opened with our seal key, a write was made durable', isInUse: true };
 }
 
+const RESTORE = 'Stop the service, keep a copy of its files, and restore the last backup: reseal restore FILE --crl …';
+/** Far beyond the size at which checkpoints begin the WAL anew. */
+const LARGE_WAL_BYTES = 128 * 1024 * 1024;
+
+async function integrityDiagnostic(db: Db, engine: Engine): Promise<Diagnostic> {
+  const check = 'integrity';
+  const faults = await engine.quickFaults(db).catch((error) => {
+    if (error instanceof Refusal && engine.isDamage(error.cause)) return [(error.cause as Error).message];
+    throw error;
+  });
+  if (faults.length > 0) {
+    const text = `the database is damaged: ${faults.slice(0, 3).join('; ')}`;
+    return { check, state: 'problem', text, remedy: RESTORE };
+  }
+  const walBytes = engine.walBytes() ?? 0;
+  if (walBytes > LARGE_WAL_BYTES) {
+    const text = `the WAL has ${Math.round(walBytes / 1024 / 1024)} MiB, because a reader keeps an old snapshot`;
+    const remedy =
+      'End it: a long backup, a shell with an open transaction, or a replicator that is behind. At RESEAL_WAL_LIMIT_MIB writes are refused.';
+    return { check, state: 'warning', text, remedy };
+  }
+  return { check, state: 'ok', text: 'no damage found' };
+}
+
 /** Reports any failure as a diagnostic; never throws. */
-function failureDiagnostic(error: unknown): Diagnostic {
+function failureDiagnostic(error: unknown, engine: Engine): Diagnostic {
   const check = 'store';
   if (error instanceof Problem) return { check, state: 'problem', text: error.message, remedy: error.remedy };
   if (error instanceof SealBroken) {
@@ -97,6 +129,7 @@ function failureDiagnostic(error: unknown): Diagnostic {
   }
   const cause = error instanceof Refusal && error.cause instanceof Error ? error.cause : error;
   const text = `it cannot be used: ${cause instanceof Error ? cause.message || (cause as NodeJS.ErrnoException).code : cause}`;
+  if (engine.isDamage(cause)) return { check, state: 'problem', text, remedy: RESTORE };
   return {
     check,
     state: 'problem',
@@ -121,15 +154,13 @@ function sealDiagnostic({ activeKeyId, keyIds: [first], counts }: SealStatus): D
   return { check, state: 'ok', text: `all ${of(counts)} are sealed under ${activeKeyId}` };
 }
 
-function clockDiagnostic(offsetMs: number, lastSeen: number, now: number): Diagnostic {
+function clockDiagnostic(facts: ClockFacts, now: number): Diagnostic {
   const check = 'clock';
-  const remedy = 'Synchronize this machine’s clock with NTP.';
-  if (Math.abs(offsetMs) > MAX_CLOCK_OFFSET_MS) {
-    return { check, state: 'problem', text: `${Math.round(offsetMs / 1000)} s off the database’s clock`, remedy };
-  }
-  if (lastSeen > now + MAX_CLOCK_OFFSET_MS) {
-    const text = `it went back: the store was last used at ${new Date(lastSeen).toISOString()}`;
-    return { check, state: 'problem', text, remedy };
-  }
-  return { check, state: 'ok', text: new Date(now).toISOString() };
+  const findings = clockFindings(facts, now);
+  const text = findings.join('; ');
+  if (findings.length === 0) return { check, state: 'ok', text: new Date(now).toISOString() };
+  // What a clock has left is repaired by the service; a clock that is wrong now is not.
+  return clockFindings({ ...facts, stray: [] }, now).length === 0
+    ? { check, state: 'warning', text, remedy: 'Start the service: it repairs them within seconds.' }
+    : { check, state: 'problem', text, remedy: 'Synchronize the clocks with NTP, the database’s too.' };
 }

@@ -2,7 +2,9 @@
 // socket connects to a vetted address: resolving again at connect time would allow DNS rebinding. Do not add a second
 // path.
 import { isLocalName, isPrivateUrl, judgeAddress } from '../../domain/egress/address-verdict.ts';
+import { type Address, addressText } from '../../domain/egress/addresses.ts';
 import type { CallOut, OutboundCall, Outcome } from '../../domain/egress/outbound.ts';
+import type { AddressSlots } from './address-slots.ts';
 import { CallScope } from './call-scope.ts';
 import { connect, trustStore } from './connect.ts';
 import type { Connection, VettedAddress } from './connection.ts';
@@ -30,9 +32,12 @@ export interface EgressOptions {
   readonly limits?: EgressLimits;
   /** For calls with `keptFor`. Without it no connection is kept. */
   readonly kept?: KeptConnections | undefined;
+  /** Bounds connections to one address, whatever names lead to it. Without it they are not bounded here. */
+  readonly addressSlots?: AddressSlots | undefined;
 }
 
-export function callOut({ dnsServers, extraRoots, userAgent, limits = DEFAULT_LIMITS, kept }: EgressOptions): CallOut {
+export function callOut(options: EgressOptions): CallOut {
+  const { dnsServers, extraRoots, userAgent, limits = DEFAULT_LIMITS, kept, addressSlots } = options;
   const trust = trustStore(extraRoots);
   const { resolveMs, connectMs, bodyMs } = limits;
   const resolveName = nameResolver(dnsServers, resolveMs);
@@ -68,7 +73,8 @@ export function callOut({ dnsServers, extraRoots, userAgent, limits = DEFAULT_LI
           if (!(error instanceof Unanswered)) throw error;
         }
       }
-      return await sendOver(await connect({ url, addresses, trust, limitMs: connectMs, scope }), addresses);
+      const admit = addressSlots && ((address: Address) => addressSlots(addressText(address), call.owner ?? ''));
+      return await sendOver(await connect({ url, addresses, trust, limitMs: connectMs, scope, admit }), addresses);
     } catch (error) {
       if (error instanceof Failure) return { kind: 'failed', reason: error.reason, seen: scope.seen() };
       throw error;

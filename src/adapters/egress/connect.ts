@@ -13,30 +13,38 @@ import { certificateFailure, Failure, failureOf } from './failure.ts';
 /** A name may have thousands of addresses; more than a few would leave too little time for each. */
 const MAX_TRIED = 4;
 
-/** Takes about ten milliseconds, because of the many roots: create it once, not per call. */
-export const trustStore = (extraRoots: readonly string[]): tls.SecureContext =>
-  tls.createSecureContext({
-    ca: [...tls.rootCertificates, ...extraRoots],
-    minVersion: 'TLSv1.2',
-    ciphers: constants.defaultCoreCipherList,
-    secureOptions: constants.SSL_OP_NO_RENEGOTIATION,
-  });
+/** Created once, at the first handshake: parsing the many roots takes tens of milliseconds. */
+export function trustStore(extraRoots: readonly string[]): () => tls.SecureContext {
+  let context: tls.SecureContext | undefined;
+  return () => {
+    context ??= tls.createSecureContext({
+      ca: [...tls.rootCertificates, ...extraRoots],
+      minVersion: 'TLSv1.2',
+      ciphers: constants.defaultCoreCipherList,
+      secureOptions: constants.SSL_OP_NO_RENEGOTIATION,
+    });
+    return context;
+  };
+}
 
 interface ConnectOptions {
   readonly url: OutboundUrl;
   readonly addresses: readonly VettedAddress[];
-  readonly trust: tls.SecureContext;
+  readonly trust: () => tls.SecureContext;
   readonly limitMs: number;
   readonly scope: CallScope;
+  /** Waits until a connection to the address may be opened. */
+  readonly admit: ((address: Address) => Promise<Disposable>) | undefined;
 }
 
-export async function connect({ url, addresses, trust, limitMs, scope }: ConnectOptions): Promise<Connection> {
+export async function connect(options: ConnectOptions): Promise<Connection> {
+  const { url, trust, limitMs, scope } = options;
   const endsAt = performance.now() + limitMs;
   scope.enter('connect');
-  const { socket, address } = await connectToAny(addresses.slice(0, MAX_TRIED), url.port, endsAt, scope);
+  const { socket, address } = await connectToAny(options, endsAt);
   if (url.scheme === 'http') return new Connection(socket, address);
   scope.enter('tls');
-  const secured = await scope.within(endsAt - performance.now(), () => handshake(socket, url, trust, scope));
+  const secured = await scope.within(endsAt - performance.now(), () => handshake(socket, url, trust(), scope));
   return new Connection(socket, address, secured, {
     version: secured.getProtocol() ?? '',
     certificateEndsAt: secured.getPeerX509Certificate()?.validToDate.getTime() ?? 0,
@@ -45,25 +53,44 @@ export async function connect({ url, addresses, trust, limitMs, scope }: Connect
 
 /** Tries one address after the other, each with an equal share of the remaining time: the first may drop every packet. */
 async function connectToAny(
-  addresses: readonly VettedAddress[],
-  port: number,
+  { url: { port }, addresses, scope, admit }: ConnectOptions,
   endsAt: number,
-  scope: CallScope,
 ): Promise<{ readonly socket: net.Socket; readonly address: Address }> {
+  const tried = addresses.slice(0, MAX_TRIED);
   let first: Failure | undefined;
-  for (const [index, { address }] of addresses.entries()) {
+  for (const [index, { address }] of tried.entries()) {
+    // The slot first: what was opened last is closed first.
+    const slot = admit && scope.own(slotFor(admit(address)));
     const socket = scope.own(new net.Socket());
     try {
-      const share = (endsAt - performance.now()) / (addresses.length - index);
-      await scope.within(share, () => connectTcp(socket, address, port));
+      const share = (endsAt - performance.now()) / (tried.length - index);
+      await scope.within(share, async () => {
+        await slot?.acquired;
+        // The call may have ended in the queue, and connect() would revive the socket.
+        if (socket.destroyed) throw new Failure('canceled');
+        await connectTcp(socket, address, port);
+      });
       return { socket, address };
     } catch (error) {
       socket.destroy();
+      slot?.destroy();
       if (!(error instanceof Failure) || error.reason === 'canceled') throw error;
       first ??= error;
     }
   }
   throw first ?? new Failure('connection_failed');
+}
+
+/** Released once, also if the call ends before it was acquired. */
+function slotFor(acquired: Promise<Disposable>): { readonly acquired: Promise<Disposable>; destroy(): void } {
+  let isDone = false;
+  return {
+    acquired,
+    destroy() {
+      if (!isDone) void acquired.then((slot) => slot[Symbol.dispose]());
+      isDone = true;
+    },
+  };
 }
 
 function connectTcp(socket: net.Socket, address: Address, port: number): Promise<void> {

@@ -4,13 +4,13 @@ import { promisify } from 'node:util';
 import type { KeyKind } from '../../domain/cloud-keys/cloud-key.ts';
 import type { KeyMaker } from '../../domain/cloud-keys/ports.ts';
 import { readPublicKey } from '../ca/public-key.ts';
-import type { Pool } from '../workers/pool.ts';
+import type { JobRunner } from '../workers/pool.ts';
 import { unwrapKey, wrapKey } from './wrapped-key.ts';
 
 const generate = promisify(generateKeyPair);
 const CURVES = { p256: 'P-256', p384: 'P-384', p521: 'P-521' } as const;
 
-export function keyMaker(pool: Pool, serviceSecret: Uint8Array): KeyMaker {
+export function keyMaker(pool: JobRunner, serviceSecret: Uint8Array): KeyMaker {
   const contextOf = (keyId: string) => ({ serviceSecret, binding: `cloud_key/${keyId}`, pool });
   async function generatePair({ type, bits }: KeyKind): Promise<{ pkcs8: Uint8Array; spki: Uint8Array }> {
     if (type === 'rsa') return await pool.run('rsaKey', { bits });

@@ -10,7 +10,7 @@
 // service spend the memory it asks for.
 import { createCipheriv, createDecipheriv, createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import type { Argon2Input } from '../workers/jobs.ts';
-import type { Pool } from '../workers/pool.ts';
+import type { JobRunner } from '../workers/pool.ts';
 
 type Cost = Pick<Argon2Input, 'memory' | 'passes' | 'parallelism'>;
 
@@ -37,7 +37,7 @@ export interface WrapContext {
   readonly serviceSecret: Uint8Array;
   /** Where the text is stored. It opens nowhere else. */
   readonly binding: string;
-  readonly pool: Pick<Pool, 'run'>;
+  readonly pool: JobRunner;
 }
 
 export async function wrapKey(pkcs8: Uint8Array, pin: string, context: WrapContext): Promise<string> {

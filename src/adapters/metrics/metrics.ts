@@ -1,6 +1,6 @@
 // Prometheus metrics. Labels come from closed sets (routes, methods, statuses, codes), never from accounts or raw paths.
 // Counters and histograms are of this process and can be summed; store-metrics.ts has what all processes share.
-import { Counter, collectDefaultMetrics, Histogram, type MetricObject, Registry } from 'prom-client';
+import { Counter, collectDefaultMetrics, Gauge, Histogram, type MetricObject, Registry } from 'prom-client';
 import type { StoreFacts } from '../../domain/support/ports.ts';
 import { deliveryMetrics } from './delivery-metrics.ts';
 import { storeMetrics } from './store-metrics.ts';
@@ -39,6 +39,12 @@ export function createMetrics() {
   const unavailable = new Counter({
     name: 'reseal_store_unavailable_total',
     help: 'Store operations refused because the database failed.',
+    registers,
+  });
+  const damaged = new Gauge({
+    name: 'reseal_store_damaged',
+    help: '1 once damage was met in the files of the database.',
+    aggregator: 'max',
     registers,
   });
   const unauthenticated = new Counter({
@@ -91,6 +97,7 @@ export function createMetrics() {
     watchStore: (read: () => Promise<StoreFacts | undefined>) => storeMetrics(registry, read),
     storeCommitted: (groupSize: number) => commits.observe(groupSize),
     storeUnavailable: () => unavailable.inc(),
+    storeDamaged: () => damaged.set(1),
     deliveries: deliveryMetrics(registry),
     text: () => registry.metrics(),
     values: (): Promise<MetricValues> => registry.getMetricsAsJSON(),

@@ -2,6 +2,7 @@
 // that an aggregation takes the maximum and not the sum. Moments are exported as timestamps: their age is the reader's
 // subtraction, and stays right when a scrape fails.
 import { Gauge, type Registry } from 'prom-client';
+import { strayCount } from '../../domain/support/clock-facts.ts';
 import type { StoreFacts } from '../../domain/support/ports.ts';
 
 interface Sample {
@@ -79,6 +80,21 @@ const GAUGES: Readonly<Record<string, StoreGauge>> = {
   reseal_store_size_bytes: {
     help: 'Size of the database.',
     samples: ({ sizeBytes }) => one(sizeBytes),
+  },
+  reseal_store_wal_bytes: {
+    help: 'Size of the WAL of the embedded database, which a long reader lets grow; absent on PostgreSQL.',
+    labelNames: ['kind'],
+    samples: ({ walBytes }) => (walBytes === null ? [] : [{ labels: { kind: 'sqlite' }, value: walBytes }]),
+  },
+  reseal_clock_ahead_seconds: {
+    help: 'How far the clock of an instance is ahead of the database’s; negative if it is behind.',
+    labelNames: ['instance'],
+    samples: ({ clock }) =>
+      clock.instances.map(({ name, clockAheadMs }) => ({ labels: { instance: name }, value: seconds(clockAheadMs) })),
+  },
+  reseal_stray_times: {
+    help: 'Leases and next attempts that a clock which was ahead has set, and that are not repaired yet.',
+    samples: ({ clock }) => one(strayCount(clock)),
   },
   reseal_backup_last_success_timestamp_seconds: {
     help: 'When the last backup was made; absent if none is recorded.',

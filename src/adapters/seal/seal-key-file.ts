@@ -2,6 +2,7 @@
 import { randomBytes } from 'node:crypto';
 import { closeSync, fsyncSync, linkSync, openSync, readFileSync, rmSync, statSync, writeSync } from 'node:fs';
 import { dirname } from 'node:path';
+import { syncFolder } from '../../kernel/durable-file.ts';
 import { EXIT, Problem } from '../../kernel/problem.ts';
 import { newSealKey, parseSealKeys, type SealKey } from './seal.ts';
 
@@ -46,6 +47,7 @@ export function createSealKeyFile(file: string): SealKey[] {
     }
     // Linking is atomic and never replaces an existing file.
     linkSync(draft, file);
+    // A power loss must not lose the key after secrets were sealed under it.
     syncFolder(dirname(file));
   } catch (error) {
     const { code = '' } = error as NodeJS.ErrnoException;
@@ -94,16 +96,5 @@ function requireOwn(file: string): void {
   // With the sticky bit, others can write in the folder and still not replace this file.
   if (isWritableByOthers(folder) && !isOpenTo(folder, STICKY)) {
     throw refuse(`other users can replace the seal key: they can write in ${folder}`, `chmod go-w ${folder}`);
-  }
-}
-
-/** Makes a directory entry durable: a power loss must not lose the key after secrets were sealed under it. */
-export function syncFolder(folder: string): void {
-  if (process.platform === 'win32') return;
-  const descriptor = openSync(folder, 'r');
-  try {
-    fsyncSync(descriptor);
-  } finally {
-    closeSync(descriptor);
   }
 }

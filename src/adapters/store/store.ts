@@ -1,7 +1,9 @@
 // The store: one set of repositories over the configured engine.
 import type { Clock } from '../../domain/clock.ts';
 import type { Repositories, Store } from '../../domain/store.ts';
+import type { ClockFacts } from '../../domain/support/clock-facts.ts';
 import type { Sealer } from '../seal/seal.ts';
+import { accessTokensIn } from './access/access-tokens.ts';
 import { accountsIn } from './access/accounts.ts';
 import { auditIn } from './access/audit.ts';
 import { credentialsIn } from './access/credentials.ts';
@@ -21,7 +23,9 @@ import { type Engine, openEngine, useConnection } from './engine/engine.ts';
 import { migrate, previewMigrations, readMigrations } from './engine/migrations.ts';
 import { postgresEngine } from './engine/postgres.ts';
 import type { Db } from './engine/schema.ts';
+import { sharedClock } from './engine/shared-clock.ts';
 import { sqliteEngine } from './engine/sqlite.ts';
+import { strayTimes } from './engine/times.ts';
 import { certificatesIn } from './issuance/certificates.ts';
 import { idempotencyKeysIn } from './issuance/idempotency-keys.ts';
 import { issuersIn } from './issuance/issuers.ts';
@@ -38,14 +42,16 @@ import { proofsIn } from './validation/proofs.ts';
 import { waitingIn } from './validation/waiting.ts';
 
 export type DatabaseLocation =
-  | { readonly kind: 'sqlite'; readonly file: string }
+  | { readonly kind: 'sqlite'; readonly file: string; readonly walLimitBytes?: number }
   | { readonly kind: 'postgresql'; readonly url: string; readonly maxConnections: number };
 
-interface StoreEvents {
+interface StoreOptions {
+  /** The machine's clock, which the database's is compared with. Tests replace it to be a machine whose clock is wrong. */
+  readonly machineNow?: Clock;
   /** A group of transactions was committed with one fsync. SQLite only: PostgreSQL does its own group commit. */
   onCommit?(groupSize: number): void;
-  /** The database failed; the caller got `service_busy`. */
-  onUnavailable?(error: unknown): void;
+  /** The database failed; the caller got `service_busy`. `isDamage`: its files are damaged, and no retry succeeds. */
+  onUnavailable?(error: unknown, isDamage: boolean): void;
 }
 
 export interface OpenStore extends Store {
@@ -55,6 +61,10 @@ export interface OpenStore extends Store {
   onEventsCommitted(listener: () => void): void;
   /** Resolves once a write was made durable. */
   probeWrite(): Promise<void>;
+  /** Compares the clocks again: how far this machine's is ahead of the database's; 0 where they agree. */
+  measureClock(): Promise<number>;
+  /** Reads instances, stray times and when the store was last used. */
+  clockFacts(): Promise<ClockFacts>;
   /** Settings of the database under which an acknowledged commit could be lost. */
   durabilityGaps(): Promise<string[]>;
   close(): Promise<void>;
@@ -62,10 +72,12 @@ export interface OpenStore extends Store {
 
 const MIGRATION_MS = 600_000;
 
-export function engineAt(location: DatabaseLocation, events: StoreEvents = {}, isMigrating = false): Engine {
+export function engineAt(location: DatabaseLocation, events: StoreOptions = {}, isMigrating = false): Engine {
   switch (location.kind) {
-    case 'sqlite':
-      return sqliteEngine({ file: location.file, onCommit: (size) => events.onCommit?.(size), isMigrating });
+    case 'sqlite': {
+      const { file, walLimitBytes } = location;
+      return sqliteEngine({ file, walLimitBytes, onCommit: (size) => events.onCommit?.(size), isMigrating });
+    }
     case 'postgresql': {
       const { url, maxConnections } = location;
       // A migration may rewrite a large table, hence its own timeout.
@@ -81,9 +93,9 @@ export async function openStore(
   location: DatabaseLocation,
   sealer: Sealer,
   now: Clock,
-  events: StoreEvents = {},
+  events: StoreOptions = {},
 ): Promise<OpenStore> {
-  const onUnavailable = (error: unknown) => events.onUnavailable?.(error);
+  const onUnavailable = (error: unknown, isDamage: boolean) => events.onUnavailable?.(error, isDamage);
   const migrator = engineAt(location, {}, true);
   const migrating = openEngine(migrator, onUnavailable);
   try {
@@ -93,18 +105,22 @@ export async function openStore(
   }
   const engine = engineAt(location, events);
   const db = openEngine(engine, onUnavailable);
+  const clock = sharedClock(engine, now, events.machineNow ?? Date.now);
   try {
     await requireFinishedCopy({ engine, db });
+    await clock.measure(db);
   } catch (error) {
     await db.destroy();
     throw error;
   }
   let notify = () => {};
-  const repositories = repositoriesIn(db, sealer, engine, () => notify());
+  const shared = { sealer, engine, sharedNow: clock.now };
+  const repositories = repositoriesIn(db, shared, () => notify());
+  const sealing = sealingIn(db, sealer, engine, now);
   return {
     ...repositories,
     engine,
-    sealing: sealingIn(db, sealer, engine, now),
+    sealing,
     async transaction(work) {
       let hasEvents = false;
       const noteEvents = () => {
@@ -112,7 +128,7 @@ export async function openStore(
       };
       const result = await db.transaction().execute(async (transaction) => {
         await useConnection(transaction);
-        return await work(repositoriesIn(transaction, sealer, engine, noteEvents));
+        return await work(repositoriesIn(transaction, shared, noteEvents));
       });
       if (hasEvents) notify();
       return result;
@@ -121,6 +137,16 @@ export async function openStore(
       notify = listener;
     },
     probeWrite: () => repositories.settings.put('last_write_probe', String(now())),
+    async measureClock() {
+      await clock.measure(db);
+      return clock.skewMs();
+    },
+    clockFacts: async () => ({
+      aheadMs: clock.skewMs(),
+      instances: await sealing.liveInstances(),
+      stray: await strayTimes(db, clock.now()),
+      lastUsedAt: Number((await repositories.settings.get('last_write_probe')) ?? 0),
+    }),
     durabilityGaps: () => engine.durabilityGaps(db),
     close: () => db.destroy(),
   };
@@ -152,9 +178,28 @@ export async function pendingMigrationsAt(location: DatabaseLocation): Promise<n
   }
 }
 
-const repositoriesIn = (db: Db, sealer: Sealer, engine: Engine, onEvents: () => void): Repositories => ({
-  accounts: accountsIn(db),
+/** What is damaged in the files of the database, as far as that is found without holding up a service. */
+export async function quickFaultsAt(location: DatabaseLocation): Promise<string[]> {
+  const engine = engineAt(location);
+  const db = openEngine(engine, () => {});
+  try {
+    return await engine.quickFaults(db);
+  } finally {
+    await db.destroy();
+  }
+}
+
+interface Shared {
+  readonly sealer: Sealer;
+  readonly engine: Engine;
+  readonly sharedNow: Clock;
+}
+
+const repositoriesIn = (db: Db, { sealer, engine, sharedNow }: Shared, onEvents: () => void): Repositories => ({
+  sharedNow,
+  accounts: accountsIn(db, engine),
   credentials: credentialsIn(db),
+  accessTokens: accessTokensIn(db, engine),
   audit: auditIn(db),
   secrets: secretsIn(db, sealer),
   settings: settingsIn(db),

@@ -5,6 +5,7 @@ import type { SignHash } from '../../domain/certificate/sign-hash.ts';
 import { readPublicKey } from '../ca/public-key.ts';
 import { envelopedKey } from '../sm2/envelope.ts';
 import { newSm2Key, openSm2PrivateKey, openSm2PublicKey, sm2Scalar } from '../sm2/sm2.ts';
+import { csrFindings } from './csr-findings.ts';
 import type { Jobs } from './packet.ts';
 import { signDigest } from './sign-digest.ts';
 
@@ -40,6 +41,8 @@ export const JOBS = {
       scalar.fill(0);
     }
   },
+
+  inspectCsr: csrFindings,
 
   signDigest({ pkcs8, spki, signHash, digest }: DigestInput): { signature: Uint8Array } {
     return { signature: signDigest(pkcs8, readPublicKey(spki), signHash, digest) };

@@ -1,12 +1,13 @@
 // Pool of worker threads for CPU-bound jobs, which would block the event loop. Threads start on demand, and idle ones do
 // not keep the process alive.
 //
-// Queue and run time are bounded: a full queue rejects at once, and a job over its time limit is rejected and its thread
-// terminated. A thread cannot be stopped inside node:crypto, only after; until then it counts as running, because it
+// Queue and run time are bounded. Owners take turns; a queue that overflows rejects the newest job of the owner with the
+// most. A job over its time limit is rejected and its thread terminated. A thread cannot be stopped inside node:crypto, only after; until then it counts as running, because it
 // occupies a core. A crashed thread fails one job, and the next job starts a new thread.
 import { availableParallelism } from 'node:os';
 import { Worker } from 'node:worker_threads';
 import { Refusal } from '../../domain/errors.ts';
+import { FairQueue } from '../../kernel/fair-queue.ts';
 import type { JOBS } from './jobs.ts';
 import { type JobRequest, type JobResult, type Jobs, type Packet, transferable } from './packet.ts';
 
@@ -20,7 +21,7 @@ export interface PoolOptions {
   readonly script?: URL;
 }
 
-export interface Pool<Table extends Jobs = typeof JOBS> {
+export interface JobRunner<Table extends Jobs = typeof JOBS> {
   /**
    * The caller owns the input bytes, must not change them until the promise settles, and wipes them then. The output
    * bytes become the caller's. Rejects with the job's own error, or with `service_busy`.
@@ -29,6 +30,12 @@ export interface Pool<Table extends Jobs = typeof JOBS> {
     job: Name,
     ...input: Parameters<Table[Name]>
   ): Promise<ReturnType<Table[Name]>>;
+}
+
+/** Runs jobs of no particular owner by itself. */
+export interface Pool<Table extends Jobs = typeof JOBS> extends JobRunner<Table> {
+  /** The jobs of one owner, such as an account. */
+  of(owner: string): JobRunner<Table>;
   /** Rejects queued and running jobs; resolves once all threads have exited. */
   close(): Promise<void>;
   [Symbol.asyncDispose](): Promise<void>;
@@ -57,15 +64,15 @@ export function workerPool<Table extends Jobs = typeof JOBS>({
 }: PoolOptions = {}): Pool<Table> {
   const threads = new Set<Thread>();
   const idle = new Set<Thread>();
-  const queue: Task[] = [];
+  const queue = new FairQueue<Task>();
   let isClosed = false;
 
   /** Assigns queued jobs to idle threads, and starts threads up to the limit. */
   function dispatch(): void {
-    for (let task = queue[0]; task; task = queue[0]) {
+    while (queue.size > 0) {
       const [thread = threads.size < maxThreads ? startThread() : undefined] = idle;
-      if (!thread) return;
-      queue.shift();
+      const task = thread && queue.shift();
+      if (!task) return;
       begin(thread, task);
     }
   }
@@ -123,20 +130,25 @@ export function workerPool<Table extends Jobs = typeof JOBS>({
 
   async function close(): Promise<void> {
     isClosed = true;
-    for (const task of queue.splice(0)) task.reject(busy('the pool is closed'));
+    for (let task = queue.shift(); task; task = queue.shift()) task.reject(busy('the pool is closed'));
     await Promise.all([...threads].map((thread) => abort(thread, 'the pool is closed')));
   }
 
-  return {
+  const runFor = (owner: string): JobRunner<Table> => ({
     async run(job, input?: Packet) {
       if (isClosed) throw busy('the pool is closed');
       const { promise, resolve, reject } = Promise.withResolvers<Packet>();
-      queue.push({ job, input: input ?? {}, resolve, reject });
+      queue.push(owner, { job, input: input ?? {}, resolve, reject });
       dispatch();
       // Checked after dispatch, so that a pool with maxQueued 0 works.
-      if (queue.length > maxQueued) queue.pop()?.reject(busy(`${maxQueued} jobs are waiting`));
+      if (queue.size > maxQueued) queue.dropLongest()?.reject(busy(`${maxQueued} jobs are waiting`));
       return promise as Promise<never>;
     },
+  });
+
+  return {
+    ...runFor(''),
+    of: runFor,
     close,
     [Symbol.asyncDispose]: close,
   };

@@ -3,11 +3,12 @@
 import { LOCALES, type Locale } from '../../kernel/locale.ts';
 import { invalid, Refusal } from '../errors.ts';
 import type { AccountId } from '../ids.ts';
+import type { AccountUsage } from './quota.ts';
 
 export const ACCOUNT_KINDS = ['standard', 'managed_pki'] as const;
 export type AccountKind = (typeof ACCOUNT_KINDS)[number];
 
-export interface Account {
+export interface Account extends AccountUsage {
   readonly id: AccountId;
   readonly name: string;
   readonly kind: AccountKind;

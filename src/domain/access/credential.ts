@@ -1,5 +1,6 @@
 // API credentials and their permissions. The secret itself is never part of a Credential; the store keeps its hash.
 
+import { HOUR_MS } from '../../kernel/durations.ts';
 import { Refusal } from '../errors.ts';
 import type { AccountId } from '../ids.ts';
 import type { Account } from './account.ts';
@@ -106,3 +107,10 @@ export function requireUsable(credential: Credential, now: number): void {
 export function isExpired(credential: Credential, now: number): boolean {
   return credential.expiresAt !== null && credential.expiresAt <= now;
 }
+
+/** An hour: what clients of the signing API assume where they ignore the answer. */
+export const TOKEN_MS = HOUR_MS;
+
+/** When an access token ends that is given to the key now. It never outlives the key. */
+export const tokenEnd = ({ expiresAt }: Credential, now: number): number =>
+  Math.min(now + TOKEN_MS, expiresAt ?? Number.POSITIVE_INFINITY);

@@ -3,17 +3,26 @@ import type { AccountId, CertificateId, OrderId } from '../ids.ts';
 import type { Page } from '../page.ts';
 import type { Account, AccountChange } from './account.ts';
 import type { Caller, Credential } from './credential.ts';
+import type { AccountUsage, QuotaChange } from './quota.ts';
 
 export interface Accounts {
-  /** A new account is not suspended. */
-  insert(account: Omit<Account, 'suspendedAt'>): Promise<void>;
+  /** A new account is not suspended, has the default quotas and nothing stored. */
+  insert(account: Omit<Account, 'suspendedAt' | keyof AccountUsage>): Promise<void>;
   find(id: AccountId): Promise<Account | undefined>;
+  /** Locks the account against others that do the same, until the transaction ends. */
+  findForUpdate(id: AccountId): Promise<Account | undefined>;
   list(page: Page): Promise<Account[]>;
   /** Returns the updated account; undefined if there is none. */
   update(id: AccountId, change: AccountChange): Promise<Account | undefined>;
   /** Idempotent: suspending again keeps the earlier time. Undefined if there is no such account. */
   suspend(id: AccountId, at: number): Promise<Account | undefined>;
   resume(id: AccountId): Promise<Account | undefined>;
+  setQuotas(id: AccountId, change: QuotaChange): Promise<Account | undefined>;
+  /**
+   * Adds to their accounts the stored bytes of certificates that were not counted yet, at most `limit`, with ids before
+   * that one. Call in a transaction. Returns how many it counted.
+   */
+  countStored(before: CertificateId, limit: number): Promise<number>;
 }
 
 export interface Credentials {
@@ -30,15 +39,41 @@ export interface Credentials {
   touch(keyId: string, at: number): Promise<void>;
 }
 
+/** Stands for a key in the signing API, for a short time. */
+export interface AccessToken {
+  /** The store never sees the token itself. */
+  readonly tokenHash: string;
+  readonly keyId: string;
+  readonly createdAt: number;
+  readonly expiresAt: number;
+}
+
+export interface AccessTokens {
+  /** Deletes the oldest tokens of the key beyond `most`, this one included. Call in a transaction. */
+  insert(token: AccessToken, most: number): Promise<void>;
+  /** Not scoped to an account, because it determines the account. Undefined if the token is unknown or has expired. */
+  findCaller(tokenHash: string, now: number): Promise<Caller | undefined>;
+  /** Of all keys of the account. */
+  deleteOf(accountId: AccountId): Promise<void>;
+  /** False if the key has no such token. */
+  delete(keyId: string, tokenHash: string): Promise<boolean>;
+  /** Returns the number of rows deleted, at most `limit`. */
+  deleteExpired(now: number, limit: number): Promise<number>;
+}
+
 export type AuditAction =
   | 'address:changed'
   | 'account:created'
   | 'account:changed'
   | 'account:suspended'
   | 'account:resumed'
+  | 'account:quota_changed'
   | 'key:created'
   | 'key:disabled'
   | 'key:rotated'
+  | 'access-token:issued'
+  | 'access-token:revoked'
+  | 'key:reported'
   | 'order:placed'
   | 'order:reissued'
   | 'order:canceled'

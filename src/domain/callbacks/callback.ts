@@ -25,6 +25,13 @@ export const CALLBACK_ACTIONS = {
     type: 'order',
     message: { en: 'The order has been rejected.', zh: '订单已被拒绝。' },
   },
+  'order:reissue_canceled': {
+    type: 'order',
+    message: {
+      en: 'A reissue of the order has ended without a certificate.',
+      zh: '订单的重签已结束，未签发证书。',
+    },
+  },
 } as const satisfies Record<string, ActionFacts>;
 export type CallbackAction = keyof typeof CALLBACK_ACTIONS;
 

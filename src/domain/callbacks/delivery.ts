@@ -3,6 +3,7 @@
 
 import { DAY_MS, HOUR_MS } from '../../kernel/durations.ts';
 import type { OrderStatus } from '../certificate/order.ts';
+import { isAhead, latestAhead } from '../clock.ts';
 import { FAILURE_REASONS, type Outcome } from '../egress/outbound.ts';
 import type { AccountId, CertificateId, OrderId } from '../ids.ts';
 import type { CallbackAction, CallbackSettings } from './callback.ts';
@@ -92,7 +93,7 @@ export function retryAfterOf(headers: Readonly<Record<string, string>>, now: num
   return ms > 0 ? ms : null;
 }
 
-/** No event is scheduled further ahead, unless the clock was wrong. */
+/** No event is scheduled further ahead. */
 export const maxRetryDelay = (schedule: readonly number[]): number =>
   Math.max(...schedule.map((ms) => withJitter(ms, 1)), MAX_RETRY_AFTER_MS) + HOUR_MS;
 
@@ -127,24 +128,23 @@ export function giveUpCutoff(lane: Lane, now: number, windowMs: number): number 
   return isDegraded(lane) && lane.degradedSince < cutoff ? cutoff : null;
 }
 
-/** Clock difference between instances that is tolerated. */
-const MAX_SKEW_MS = 600_000;
-
-/** A time further ahead than it can have been set was written by a wrong clock, and does not count. */
-const isAhead = (time: number, now: number, maxMs: number): boolean => time > now && time <= now + maxMs + MAX_SKEW_MS;
-
 /** Much longer than an attempt takes: an instance that has not finished by then is dead, or must act as if it were. */
 export const DELIVERY_LEASE_MS = 60_000;
 export const isInOrderLeased = ({ inOrderUntil }: Lane, now: number): boolean =>
   isAhead(inOrderUntil, now, DELIVERY_LEASE_MS);
 
+/** A lane that failed to be claimed is due again after this time, and one that just waits for a slot sooner. */
+export const FAULTY_LANE_MS = 60_000;
+
 /** A held lane is looked at again after this time; the end of the suspension makes it due earlier. */
 export const HELD_LANE_MS = HOUR_MS;
 
 export const FAILURES_TO_OPEN = 8;
-const MAX_OPEN_MS = HOUR_MS;
+export const MAX_OPEN_MS = HOUR_MS;
 
-export const isBreakerOpen = ({ openUntil }: Lane, now: number): boolean => isAhead(openUntil, now, MAX_OPEN_MS);
+/** A breaker that first opened in the future was opened by a clock that was ahead, whenever it closes. */
+export const isBreakerOpen = ({ openUntil, degradedSince }: Lane, now: number): boolean =>
+  isAhead(openUntil, now, MAX_OPEN_MS) && degradedSince <= latestAhead(now, 0);
 
 interface LaneFailure {
   readonly startedAt: number;

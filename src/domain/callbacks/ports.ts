@@ -77,8 +77,8 @@ export interface DeliveryQueue {
   markFailed(leased: LeasedAttempt, at: number, reason: GivenUpReason): Promise<boolean>;
   /** Gives a lease back without an attempt. False if it was lost. */
   release(event: PendingEvent, token: string, dueAt: number): Promise<boolean>;
-  /** Makes events due now that are due after `after`: a clock that was ahead scheduled them. At most `limit` of each kind. */
-  rescheduleFarFuture(accountId: AccountId, after: number, now: number, limit: number): Promise<void>;
+  /** Makes events due now that a clock which was ahead has leased or scheduled: a bounded number of those due last. */
+  repair(accountId: AccountId, now: number, maxDelayMs: number): Promise<void>;
   /** Fails due events whose retries began before the cutoff, and returns them. */
   failBegunBefore(
     accountId: AccountId,
@@ -91,8 +91,12 @@ export interface DeliveryQueue {
 export interface CallbackLanes {
   /** Accounts with due lanes, longest waiting first. Unlocked read; a hint only. */
   due(now: number, limit: number): Promise<AccountId[]>;
-  /** Accounts whose lane is due after `after`. */
-  farFuture(after: number, limit: number): Promise<AccountId[]>;
+  /** Which of the next `limit` lanes have times that a clock which was ahead has set. No `nextAfter` after the last lane. */
+  stray(
+    page: Page,
+    now: number,
+    maxDelayMs: number,
+  ): Promise<{ readonly stray: AccountId[]; readonly nextAfter: AccountId | undefined }>;
   /** Undefined if another transaction holds the lane. */
   tryLock(accountId: AccountId): Promise<Lane | undefined>;
   /** Waits for the lock. */

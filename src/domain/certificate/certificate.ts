@@ -1,5 +1,6 @@
 // Every certificate made for an order, by state: a state has exactly the facts that are known in it. The record says what
 // was requested and consented to; what a reissue may do is decided elsewhere. No private keys here.
+import type { Localized } from '../../kernel/locale.ts';
 import type { AccountId, CertificateId, OrderId } from '../ids.ts';
 import type { PublicKey } from './public-key.ts';
 import type { SignHash } from './sign-hash.ts';
@@ -47,6 +48,35 @@ export interface PendingCertificate extends RequestedCertificate {
 
 export interface CanceledCertificate extends RequestedCertificate {
   readonly state: 'canceled';
+  /** Null for one that was canceled before the reason was kept. */
+  readonly cancellation: Cancellation | null;
+}
+
+/** Why a pending certificate was never issued, with what the customer can do. */
+export const CANCELLATION_REASONS = {
+  requested: { en: 'It was canceled on request.', zh: '已按请求取消。' },
+  validation_lapsed: {
+    en: 'Its names were not proven in time. Reissue, and publish the records.',
+    zh: '域名未在期限内完成验证，请重新申请重签并发布记录。',
+  },
+  expiration_passed: {
+    en: 'The date it should have ended on, or the term of the order, passed while it waited. Reissue with a later date, or place a new order.',
+    zh: '等待期间，所要求的到期日期或订单期限已过，请以更晚的日期重签，或重新下单。',
+  },
+  key_compromised: {
+    en: 'Its key was reported as compromised while it waited. Reissue with a CSR of a new key.',
+    zh: '等待期间，其密钥被报告已泄露，请使用新密钥的 CSR 重签。',
+  },
+  order_revoked: {
+    en: 'The last valid certificate of the order was revoked while it waited. Place a new order.',
+    zh: '等待期间，订单的最后一张有效证书被吊销，请重新下单。',
+  },
+} as const satisfies Record<string, Localized>;
+export type CancellationReason = keyof typeof CANCELLATION_REASONS;
+
+export interface Cancellation {
+  readonly reason: CancellationReason;
+  readonly at: number;
 }
 
 /** What is fixed before a certificate is signed, and durable by then. */
@@ -116,6 +146,13 @@ export type RevocableCertificate = IssuedCertificate | VoidedCertificate;
 /** Null for a certificate that cannot be revoked, too. */
 export const revocationOf = (certificate: CertificateRecord): Revocation | null =>
   'revocation' in certificate ? certificate.revocation : null;
+
+/** As the account sees a certificate. A revocation still to come does not count. */
+export type CertificateStatus = CertificateState | 'revoked';
+export const CERTIFICATE_STATUSES = [...CERTIFICATE_STATES, 'revoked'] as const;
+
+export const statusOf = (certificate: CertificateRecord): CertificateStatus =>
+  revocationOf(certificate)?.revokedAt ? 'revoked' : certificate.state;
 
 export type RevocationReason =
   | 'superseded'

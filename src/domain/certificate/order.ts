@@ -20,7 +20,7 @@ export const FIRST_STATUSES = ['domain_verifing', 'issuing'] as const satisfies 
 /** All transitions (ADR 0007). A reissue that is issued before its answer makes none. */
 export const TRANSITIONS: Readonly<Record<OrderStatus, readonly OrderStatus[]>> = {
   domain_verifing: ['issuing', 'canceled', 'rejected'],
-  issuing: ['issued', 'domain_verifing', 'rejected'],
+  issuing: ['issued', 'domain_verifing', 'canceled'],
   issued: ['reissuing', 'revoked', 'expired'],
   reissuing: ['issued', 'revoked', 'expired'],
   revoked: [],
@@ -79,3 +79,7 @@ export interface Order extends DomainValidation {
   /** Grows with every change. A writer names the revision it has read, so that of two instances only one wins. */
   readonly revision: number;
 }
+
+/** Its first certificate is being signed before the answer: the caller knows no id yet. */
+export const isBeingPlaced = ({ status, pendingCertificateId }: Order): boolean =>
+  status === 'issuing' && pendingCertificateId === null;

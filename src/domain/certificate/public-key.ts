@@ -15,3 +15,9 @@ export interface PublicKey {
 
 /** Placeholder until the key exists; never certified. */
 export const NO_KEY: PublicKey = { type: 'rsa', bits: 0, spki: new Uint8Array(), fingerprint: '' };
+
+/** What reading a CSR has found. Each throws `invalid_csr` for what is wrong. */
+export interface InspectedCsr {
+  publicKey(): PublicKey;
+  requireStrong(): void;
+}

@@ -4,6 +4,7 @@ import { DAY_MS, MINUTE_MS } from '../../kernel/durations.ts';
 import { CURVE_BITS, type Product } from '../catalog/products.ts';
 import type { KeyType, PublicKey } from '../certificate/public-key.ts';
 import type { SignHash } from '../certificate/sign-hash.ts';
+import { clampedAhead } from '../clock.ts';
 import { invalid } from '../errors.ts';
 import type { AccountId } from '../ids.ts';
 import type { Secret } from '../secret.ts';
@@ -111,6 +112,9 @@ export const placeholderKey = ({ type, bits }: KeyKind): PublicKey => ({
   fingerprint: '',
 });
 
+/** How long a signing grant may be used. */
+export const GRANT_MS = 5 * MINUTE_MS;
+
 const FREE_ATTEMPTS = 4;
 const FIRST_LOCKOUT_MS = MINUTE_MS;
 const MAX_LOCKOUT_MS = DAY_MS;
@@ -118,3 +122,9 @@ const MAX_LOCKOUT_MS = DAY_MS;
 /** Lockout after that many wrong codes in a row: none at first, then exponential backoff. */
 export const lockoutMs = (wrongCodes: number): number =>
   wrongCodes <= FREE_ATTEMPTS ? 0 : Math.min(FIRST_LOCKOUT_MS * 2 ** (wrongCodes - FREE_ATTEMPTS - 1), MAX_LOCKOUT_MS);
+
+/** The end of the lockout: one that a clock which was ahead has set is shortened to its length from now, never dropped. */
+export const lockoutEnd = (
+  { wrongCodes, lockedUntil }: Pick<CloudKey, 'wrongCodes' | 'lockedUntil'>,
+  now: number,
+): number => clampedAhead(lockedUntil, now, lockoutMs(wrongCodes));

@@ -3,7 +3,7 @@
 
 import type { IssuedCertificate } from '../certificate/certificate.ts';
 import type { KeyType } from '../certificate/public-key.ts';
-import { DIGEST_BYTES, type SignHash } from '../certificate/sign-hash.ts';
+import { DIGEST_BYTES, SIGN_HASHES, type SignHash } from '../certificate/sign-hash.ts';
 import { invalid, type Refusal } from '../errors.ts';
 
 /** Maximum number of signatures per authorization. */
@@ -11,6 +11,12 @@ export const MAX_SIGNATURES = 64;
 
 /** SM2 keys sign SM3 digests only; all other keys sign SHA-2 digests only. */
 const canSign = (type: KeyType, signHash: SignHash): boolean => (type === 'sm2') === (signHash === 'sm3');
+
+/** The digest algorithm by key and length. Where none fits, one that makes `requireDigests` refuse the length. */
+export function impliedHash(type: KeyType, [first]: readonly Uint8Array[]): SignHash {
+  const possible = SIGN_HASHES.filter((one) => canSign(type, one));
+  return possible.find((one) => DIGEST_BYTES[one] === first?.length) ?? possible[0] ?? 'sha256';
+}
 
 export function requireDigests(type: KeyType, signHash: SignHash, digests: readonly Uint8Array[]): void {
   if (!canSign(type, signHash)) {
@@ -57,7 +63,8 @@ export function areAuthorized(authorized: readonly string[], requested: readonly
   });
 }
 
-export type CertificateStatus = 'valid' | 'expired' | 'revoked';
+export const CERTIFICATE_STATUSES = ['valid', 'expired', 'revoked'] as const;
+export type CertificateStatus = (typeof CERTIFICATE_STATUSES)[number];
 
 export function certificateStatus(
   { preparation, revocation }: Pick<IssuedCertificate, 'preparation' | 'revocation'>,

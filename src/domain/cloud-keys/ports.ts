@@ -2,7 +2,7 @@
 // repositories.
 import type { PublicKey } from '../certificate/public-key.ts';
 import type { SignHash } from '../certificate/sign-hash.ts';
-import type { AccountId, OrderId } from '../ids.ts';
+import type { AccountId, CertificateId, OrderId } from '../ids.ts';
 import type { Page } from '../page.ts';
 import type { Secret } from '../secret.ts';
 import type { CloudKey, KeyKind } from './cloud-key.ts';
@@ -24,6 +24,9 @@ export interface KeyMaker {
   /** Signs a digest that the client computed. For SM2 the digest already covers Z, the signer's identity. */
   sign(privateKey: Uint8Array, publicKey: PublicKey, signHash: SignHash, digest: Uint8Array): Promise<Uint8Array>;
 }
+
+/** The key operations of an account: accounts take turns. */
+export type KeyMakers = (accountId: AccountId) => KeyMaker;
 
 /** Kept forever, so that data encrypted to the certificate stays readable. */
 export interface EscrowedKey extends KeyPair {
@@ -47,6 +50,12 @@ export interface AllowedPinAttempt extends Pick<CloudKey, 'wrongCodes' | 'locked
 
 export type PinAttempt = AllowedPinAttempt | { readonly kind: 'locked'; readonly until: number };
 
+/** Pages from the newest key to the oldest. */
+export interface LivePage {
+  readonly before?: string | undefined;
+  readonly limit: number;
+}
+
 /** Wrapped keys are sealed at rest as well. Only `list` returns destroyed keys. */
 export interface CloudKeys {
   insert(key: CloudKey): Promise<void>;
@@ -54,8 +63,8 @@ export interface CloudKeys {
   /** Holds the row lock until the transaction ends. */
   findForUpdate(accountId: AccountId, id: string): Promise<CloudKey | undefined>;
   list(accountId: AccountId, page: Page): Promise<CloudKey[]>;
-  /** The newest `limit` keys that are not destroyed, oldest first. */
-  listLive(accountId: AccountId, limit: number): Promise<CloudKey[]>;
+  /** The newest `limit` keys that are not destroyed, of those older than the key `before`; oldest first. */
+  listLive(accountId: AccountId, page: LivePage): Promise<CloudKey[]>;
   /**
    * Counts a wrong code before the code is compared, so that neither a crash nor concurrency buys a free attempt.
    * Undefined if there is no such key.
@@ -82,6 +91,8 @@ export interface SigningGrant {
   /** The private key, wrapped under the token. */
   readonly wrappedKey: string;
   readonly expiresAt: number;
+  /** It was given under; null if by a version that did not record it. */
+  readonly certificateId: CertificateId | null;
 }
 
 export interface SigningGrants {

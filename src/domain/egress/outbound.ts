@@ -63,6 +63,8 @@ export interface OutboundCall {
    * call opens a connection of its own, says `Connection: close`, and closes it.
    */
   readonly keptFor?: AccountId | undefined;
+  /** For whom it is, where connections to one address are bounded: those that wait take turns by account. */
+  readonly owner?: AccountId | undefined;
   /** Cancels the call, e.g. because the caller disconnected. */
   readonly signal?: AbortSignal | undefined;
 }

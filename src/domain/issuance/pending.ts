@@ -1,7 +1,7 @@
 // Decides whether a certificate that waited for validation can be issued now. It keeps what was asked for and consented
 // to; its issuer and its dates are those of the day it is issued. Pure.
 import { canStillSign } from '../certificate/authority.ts';
-import type { PendingCertificate } from '../certificate/certificate.ts';
+import type { CancellationReason, PendingCertificate } from '../certificate/certificate.ts';
 import { type Validity, validityOf } from '../certificate/validity.ts';
 import { Refusal } from '../errors.ts';
 import { chooseIssuer } from './key.ts';
@@ -12,14 +12,14 @@ type PendingPlan =
   /** Not now; perhaps at the next check. */
   | { readonly kind: 'later' }
   /** It can never be issued as it was requested. */
-  | { readonly kind: 'impossible'; readonly why: string };
+  | { readonly kind: 'impossible'; readonly why: CancellationReason };
 
 type PendingContext = Pick<IssuanceContext, 'now' | 'order' | 'product' | 'issuers'> & {
   readonly isKeyBlocked: boolean;
 };
 
 export function planPending(record: PendingCertificate, context: PendingContext): PendingPlan {
-  if (context.isKeyBlocked) return { kind: 'impossible', why: 'its key is compromised' };
+  if (context.isKeyBlocked) return { kind: 'impossible', why: 'key_compromised' };
   const issuer = chooseIssuer(context, record.publicKey, record.signHash);
   if (!issuer || !canStillSign(issuer, context.now)) return { kind: 'later' };
   try {
@@ -34,6 +34,6 @@ export function planPending(record: PendingCertificate, context: PendingContext)
     return { kind: 'ready', issuerId: issuer.id, ...validity };
   } catch (error) {
     if (!(error instanceof Refusal)) throw error;
-    return { kind: 'impossible', why: 'the end it was asked for, or the term of the order, has passed' };
+    return { kind: 'impossible', why: 'expiration_passed' };
   }
 }

@@ -2,15 +2,18 @@
 // belongs to another account is not found.
 
 import type { AuditEntry } from '../access/ports.ts';
+import type { AccountUsage } from '../access/quota.ts';
 import type { OutboxEvent } from '../callbacks/ports.ts';
 import type { Issuer, PublicIssuer } from '../certificate/authority.ts';
 import type {
+  Cancellation,
   CertificateRecord,
-  CertificateState,
+  CertificateStatus,
   IssuedCertificate,
   PreparedCertificate,
 } from '../certificate/certificate.ts';
 import type { Order } from '../certificate/order.ts';
+import { isAhead } from '../clock.ts';
 import type { AccountId, CertificateId, OrderId } from '../ids.ts';
 import type { Page } from '../page.ts';
 import type { CertificateRef } from '../revocation/ports.ts';
@@ -28,14 +31,22 @@ export interface Issuers {
   adopt(issuers: readonly Issuer[]): Promise<void>;
 }
 
+/** A signature takes milliseconds and the store answers within seconds: a signer that exceeds this has lost its lease. */
+export const SIGNING_LEASE_MS = 10_000;
+
 /** The certificate of an order that is being signed, and the end of the signer's lease. */
 export interface Signing {
   readonly certificateId: CertificateId;
   readonly until: number;
 }
 
+/** False once the signer is lost: what it was signing may be voided. */
+export const isSignerAlive = ({ until }: Signing, now: number): boolean => isAhead(until, now, SIGNING_LEASE_MS);
+
 export interface OrderForReissue {
   readonly order: Order;
+  /** Of its account. */
+  readonly usage: AccountUsage;
   readonly current: PreviousCertificate | null;
   /** The proofs, by name, of the names that were asked for and those of the current certificate. */
   readonly proofs: ReadonlyMap<string, readonly Proof[]>;
@@ -62,6 +73,8 @@ export interface Orders {
    * changed since it was read.
    */
   save(order: Order): Promise<void>;
+  /** Makes the customer's own id of an order usable for another one. */
+  releaseAlternative(accountId: AccountId, id: OrderId): Promise<void>;
 }
 
 /** What must still hold when a certificate is written down. */
@@ -93,10 +106,10 @@ export interface Signings {
    * or if the key was reported meanwhile, unless `evenIfReported`.
    */
   finish(issuance: FinishedIssuance, options: { readonly evenIfReported: boolean }): Promise<boolean>;
-  /** Leases that have expired, oldest first. */
+  /** Leases of lost signers. */
   overdue(now: number, limit: number): Promise<{ accountId: AccountId; orderId: OrderId }[]>;
-  /** Marks what is being signed on this key: it is issued and revoked at once. */
-  reportKey(fingerprint: string): Promise<void>;
+  /** Marks what is being signed on this key, in one account or, with null, in all: it is issued and revoked at once. */
+  reportKey(fingerprint: string, accountId: AccountId | null): Promise<void>;
   /**
    * Voids what an order is signing; its serial number stays taken. If its id was answered before, that certificate goes on
    * waiting, and the voided serial number is kept under `newId`.
@@ -107,7 +120,7 @@ export interface Signings {
 /** In the order's history. Without a version before it is issued. */
 export interface CertificateSummary {
   readonly id: CertificateId;
-  readonly state: CertificateState;
+  readonly status: CertificateStatus;
   readonly version: number | null;
   readonly replacesId: CertificateId | null;
   readonly createdAt: number;
@@ -134,7 +147,13 @@ export interface Certificates {
   /** Voided certificates that are not revoked, in any account. */
   listVoided(page: Page): Promise<CertificateRef[]>;
   /** Cancels a pending certificate; does nothing otherwise. */
-  cancel(accountId: AccountId, id: CertificateId): Promise<void>;
+  cancel(pending: CertificateRef, cancellation: Cancellation): Promise<void>;
+  /** The last that was canceled in the order, if it is newer than `after`. */
+  lastCanceled(
+    accountId: AccountId,
+    orderId: OrderId,
+    after: CertificateId | null,
+  ): Promise<(Cancellation & { readonly certificateId: CertificateId }) | undefined>;
 }
 
 export interface IdempotencyKeys {

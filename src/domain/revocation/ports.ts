@@ -132,7 +132,7 @@ export interface Crls {
   publish(crl: PublishedCrl, replaces: number | null, added: readonly CrlEntry[]): Promise<boolean>;
   /** Stores a CRL that was published before, unless a higher number is stored. Returns whether it was. */
   adopt(crl: PublishedCrl): Promise<boolean>;
-  /** Makes every CRL look published before that time, so that it is published anew before it is served. */
+  /** Makes every CRL whose issuer's key is here look published before that time: it is published anew before it is served. */
   makeDue(publishedBefore: number): Promise<void>;
 }
 

@@ -4,6 +4,7 @@ import type { PublicIssuer } from '../certificate/authority.ts';
 import { withoutFinalDot } from '../certificate/names.ts';
 import type { AccountId, CertificateId, OrderId } from '../ids.ts';
 import type { CrlHead } from '../revocation/ports.ts';
+import type { ClockFacts } from './clock-facts.ts';
 
 /** What was found: where it belongs, and what it is. */
 export interface Found {
@@ -73,6 +74,7 @@ export interface FactsReader {
   /** Of the responder that lives longest; undefined if the issuer has none. */
   responderExpiry(issuerId: string): Promise<number | undefined>;
   sizeBytes(): Promise<number>;
+  walBytes(): number | null;
 }
 
 export interface IssuerFacts extends Pick<PublicIssuer, 'id' | 'role' | 'keyType' | 'state'> {
@@ -88,5 +90,8 @@ export interface StoreFacts {
   readonly crls: readonly Pick<CrlHead, 'issuerId' | 'thisUpdate' | 'nextUpdate'>[];
   readonly queue: QueueFacts;
   readonly sizeBytes: number;
+  /** Null where the database bounds it by itself. */
+  readonly walBytes: number | null;
   readonly lastBackupAt: number | null;
+  readonly clock: ClockFacts;
 }

@@ -1,5 +1,5 @@
 // Results of domain checks, corroboration between network perspectives, and the backoff of repeated checks. Pure.
-import { HOUR_MS, SECOND_MS } from '../../kernel/durations.ts';
+import { HOUR_MS, MINUTE_MS, SECOND_MS } from '../../kernel/durations.ts';
 import type { Localized } from '../../kernel/locale.ts';
 
 /** Why a check failed. A closed list; the applicant can act on each. */
@@ -60,7 +60,22 @@ export function corroborate(views: readonly CheckResult[]): CheckResult {
 const FIRST_DELAY_MS = 15 * SECOND_MS;
 const MAX_DELAY_MS = 4 * HOUR_MS;
 const MAX_DOUBLINGS = 20;
+/** ±20 %, which spreads out certificates that were ordered together. */
+const JITTER = 0.2;
+/** Longer than checking a hundred names takes; a worker that has not finished by then is presumed dead. */
+export const CHECK_LEASE_MS = 2 * MINUTE_MS;
+/** A suspended account is looked at again after this time; resuming it makes its certificates due. */
+export const HELD_CHECK_MS = HOUR_MS;
 
 /** Exponential backoff between the checks of a waiting certificate, in milliseconds. */
 export const checkBackoff = (tries: number): number =>
   Math.min(FIRST_DELAY_MS * 2 ** Math.min(tries, MAX_DOUBLINGS), MAX_DELAY_MS);
+
+/** `random` is from 0 to 1. */
+export const jitteredBackoff = (tries: number, random: number): number =>
+  Math.round(checkBackoff(tries) * (1 - JITTER + 2 * JITTER * random));
+
+export const MAX_CHECK_DELAY_MS = MAX_DELAY_MS * (1 + JITTER);
+
+/** How far ahead the next check of a certificate can be that was checked so often: backoff, or the lease of a check. */
+export const maxCheckDelay = (tries: number): number => Math.max(CHECK_LEASE_MS, jitteredBackoff(tries, 1));

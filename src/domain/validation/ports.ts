@@ -28,8 +28,13 @@ export interface WaitingCertificate {
 export interface WaitingCertificates {
   insert(waiting: WaitingCertificate): Promise<void>;
   find(accountId: AccountId, certificateId: CertificateId): Promise<WaitingCertificate | undefined>;
-  /** Leases due certificates, the longest due first. Their new `dueAt` is the end of the lease. */
-  claim(now: number, leaseUntil: number, limit: number): Promise<WaitingCertificate[]>;
+  /** How many of the account wait, `most` at most. */
+  count(accountId: AccountId, most: number): Promise<number>;
+  /**
+   * Leases due certificates, the longest due first, of any account but `except`, whose share is used up. Their new `dueAt`
+   * is the end of the lease.
+   */
+  claim(now: number, leaseUntil: number, limit: number, except?: readonly AccountId[]): Promise<WaitingCertificate[]>;
   /** Compare-and-set: no-op if the certificate no longer waits, or if `dueAt` is not `seenDueAt` (the lease was lost). */
   update(
     waiting: Pick<WaitingCertificate, 'certificateId' | 'accountId' | 'dueAt' | 'tries' | 'findings'>,
@@ -37,5 +42,7 @@ export interface WaitingCertificates {
   ): Promise<void>;
   /** Makes every waiting certificate of the account due, whatever its backoff. */
   makeDue(accountId: AccountId, now: number): Promise<void>;
+  /** Makes certificates due whose next check a clock that was ahead has set. Returns how many. */
+  repair(now: number): Promise<number>;
   delete(accountId: AccountId, certificateId: CertificateId): Promise<void>;
 }

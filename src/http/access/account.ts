@@ -5,13 +5,15 @@ import { ACCOUNT_KINDS, type Account, MAX_ACCOUNT_NAME } from '../../domain/acce
 import { CREDENTIAL_KINDS, type Credential } from '../../domain/access/credential.ts';
 import { LOCALES } from '../../kernel/locale.ts';
 import type { ChangeAccount } from '../../usecases/access/change-account.ts';
+import type { QuotaUse } from '../../usecases/access/quota-use.ts';
 import type { Api } from '../front/api.ts';
 import { callerOf } from '../front/authentication.ts';
 import { answers, success } from '../front/reply.ts';
-import { DateTime, moment, nullable, text, word } from '../front/values.ts';
+import { DateTime, Int64, moment, nullable, text, word } from '../front/values.ts';
 
 const Language = word('Locale', LOCALES, 'The language of messages.');
 
+const QuotaView = Type.Object({ used: Int64, limit: Int64 }, { title: 'Quota' });
 const AccountView = Type.Object({
   account: Type.Object(
     {
@@ -31,6 +33,7 @@ const AccountView = Type.Object({
     },
     { title: 'Credential' },
   ),
+  quotas: Type.Object({ open_orders: QuotaView, stored_bytes: QuotaView }, { title: 'Quotas' }),
 });
 
 const AccountBody = Type.Object(
@@ -48,7 +51,12 @@ const common = {
   response: answers('Account', AccountView),
 } as const;
 
-export function accountOperations(api: Api, changeAccount: ChangeAccount): void {
+interface AccountServices {
+  readonly changeAccount: ChangeAccount;
+  readonly quotaUse: (account: Account) => Promise<QuotaUse>;
+}
+
+export function accountOperations(api: Api, { changeAccount, quotaUse }: AccountServices): void {
   api.get(
     '/account',
     {
@@ -62,7 +70,7 @@ export function accountOperations(api: Api, changeAccount: ChangeAccount): void 
     },
     async (request) => {
       const { account, credential } = callerOf(request);
-      return success(viewOf(account, credential));
+      return success(viewOf(account, credential, await quotaUse(account)));
     },
   );
 
@@ -81,12 +89,16 @@ export function accountOperations(api: Api, changeAccount: ChangeAccount): void 
     async (request) => {
       const caller = callerOf(request);
       const account = await changeAccount(caller, request.body, request.id);
-      return success(viewOf(account, caller.credential));
+      return success(viewOf(account, caller.credential, await quotaUse(account)));
     },
   );
 }
 
-const viewOf = (account: Account, credential: Credential): Type.Static<typeof AccountView> => ({
+const viewOf = (
+  account: Account,
+  credential: Credential,
+  { openOrders, storedBytes }: QuotaUse,
+): Type.Static<typeof AccountView> => ({
   account: {
     id: account.id,
     name: account.name,
@@ -99,4 +111,5 @@ const viewOf = (account: Account, credential: Credential): Type.Static<typeof Ac
     kind: credential.kind,
     expires_at: moment(credential.expiresAt),
   },
+  quotas: { open_orders: openOrders, stored_bytes: storedBytes },
 });

@@ -1,12 +1,24 @@
-// Responses of the signing API: service info and credentials (CSC API 2.0.0.2, 11.1 and 11.4).
+// Responses of the signing API: service info and credentials (CSC API 1.0.4.0 and 2.0.0.2, 11.1 and 11.4). The versions
+// differ in what info says besides, and in how a credential describes its access code.
 import { X509Certificate } from 'node:crypto';
 import { MAX_SIGNATURES } from '../../domain/cloud-keys/cloud-signing.ts';
-import type { Locale } from '../../kernel/locale.ts';
+import { inLocale, type Locale, type Localized } from '../../kernel/locale.ts';
 import type { HeldKey } from '../../usecases/cloud-keys/operate-cloud-keys.ts';
-import { ALL_ALGORITHMS, algorithmsOf, type Body, booleanIn, CURVES, choiceIn, PIN } from './csc-wire.ts';
+import {
+  ALL_ALGORITHMS,
+  algorithmsOf,
+  type Body,
+  booleanIn,
+  type CscVersion,
+  CURVES,
+  choiceIn,
+  PIN,
+} from './csc-wire.ts';
 
 const METHODS = [
   'info',
+  'auth/login',
+  'auth/revoke',
   'credentials/list',
   'credentials/info',
   'credentials/authorize',
@@ -14,21 +26,34 @@ const METHODS = [
 ] as const;
 
 const LANGUAGES = { en: 'en-US', 'zh-CN': 'zh-CN' } as const;
+const DESCRIPTION: Localized = { en: 'Signs with keys that Reseal holds.', zh: '使用 Reseal 托管的密钥签名。' };
+const PIN_LABEL: Localized = { en: 'Access code', zh: '访问控制码' };
 
-export const infoView = (locale: Locale) => ({
-  specs: '2.0.0.2',
+const VERSION_INFO = {
+  v1: { specs: '1.0.4.0' },
+  v2: {
+    specs: '2.0.0.2',
+    // Of later minor versions, whose clients require it: what is signed is the digest of the data to be signed.
+    supportedHashTypes: ['dtbsr'],
+    asynchronousOperationMode: false,
+    validationInfo: false,
+    signAlgorithms: { algos: ALL_ALGORITHMS },
+    // Signs hashes only, no documents.
+    signature_formats: { formats: [], envelope_properties: [] },
+    conformance_levels: [],
+  },
+} as const satisfies Record<CscVersion, object>;
+
+export const infoView = (version: CscVersion, locale: Locale) => ({
+  ...VERSION_INFO[version],
   name: 'Reseal',
   // Required members, although the service has neither a logo nor a country.
   logo: '',
   region: 'ZZ',
   lang: LANGUAGES[locale],
-  description: locale === 'en' ? 'Signs with keys that Reseal holds.' : '使用 Reseal 托管的密钥签名。',
+  description: inLocale(DESCRIPTION, locale),
   authType: ['basic'],
   methods: METHODS,
-  signAlgorithms: { algos: ALL_ALGORITHMS },
-  // Signs hashes only, no documents.
-  signature_formats: { formats: [], envelope_properties: [] },
-  conformance_levels: [],
 });
 
 /** Which parts of a credential the caller requested. */
@@ -46,11 +71,26 @@ export const detailIn = (body: Body): Detail => ({
 
 export type ChainOf = (issuerId: string) => readonly Uint8Array[];
 
-export function credentialView(held: HeldKey, detail: Detail, chainOf: ChainOf, locale: Locale) {
+export interface CredentialRequest {
+  readonly version: CscVersion;
+  readonly detail: Detail;
+  readonly locale: Locale;
+  /** The hint is for those who may enter the code. */
+  readonly showsHint: boolean;
+}
+
+export function credentialView(held: HeldKey, request: CredentialRequest, chainOf: ChainOf) {
+  const { version, detail, locale, showsHint } = request;
   const { key, isLocked } = held;
   const { type, bits } = key.publicKey;
   const curve = CURVES[type];
   const cert = certificateView(held, detail, chainOf);
+  const hint = showsHint ? key.hint : null;
+  const code = {
+    format: 'A',
+    label: inLocale(PIN_LABEL, locale),
+    ...(hint !== null && { description: hint }),
+  };
   return {
     key: {
       status: isLocked ? 'disabled' : 'enabled',
@@ -59,7 +99,7 @@ export function credentialView(held: HeldKey, detail: Detail, chainOf: ChainOf, 
       ...(curve && { curve }),
     },
     ...(cert && { cert }),
-    auth: { mode: 'explicit', ...(detail.authInfo && { expression: PIN, objects: [pinObject(key.hint, locale)] }) },
+    ...AUTH_VIEWS[version](detail.authInfo ? code : undefined),
     // Sole control assurance level 2: an authorization covers specific hashes.
     SCAL: '2',
     multisign: MAX_SIGNATURES,
@@ -67,12 +107,17 @@ export function credentialView(held: HeldKey, detail: Detail, chainOf: ChainOf, 
   };
 }
 
-const pinObject = (hint: string | null, locale: Locale) => ({
-  type: 'Password',
-  id: PIN,
-  label: locale === 'en' ? 'Access code' : '访问控制码',
-  ...(hint !== null && { description: hint }),
-});
+/** How the access code is described; undefined if that was not asked for. */
+type AuthView = (code: object | undefined) => object;
+const AUTH_VIEWS: Readonly<Record<CscVersion, AuthView>> = {
+  v1: (code) => ({
+    authMode: 'explicit',
+    ...(code && { PIN: { presence: 'true', ...code }, OTP: { presence: 'false' } }),
+  }),
+  v2: (code) => ({
+    auth: { mode: 'explicit', ...(code && { expression: PIN, objects: [{ type: 'Password', id: PIN, ...code }] }) },
+  }),
+};
 
 /** Undefined until a certificate was issued on the key. */
 function certificateView(

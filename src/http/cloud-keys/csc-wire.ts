@@ -1,5 +1,6 @@
-// Wire format of the Cloud Signature Consortium API 2.0.0.2: parameters, algorithm OIDs, errors. Error descriptions begin
-// with the specification's phrase where there is one. Null means absent (7.1).
+// Wire format of the Cloud Signature Consortium API 1.0.4.0 and 2.0.0.2: parameters, algorithm OIDs, errors. Error
+// descriptions begin with the specification's phrase where there is one. Null means absent (7.1). Parameters have one
+// meaning in both versions, and both take the names of either: clients send the older ones to the newer path too.
 import type { KeyType } from '../../domain/certificate/public-key.ts';
 import type { SignHash } from '../../domain/certificate/sign-hash.ts';
 import { type ErrorCode, invalid, Refusal } from '../../domain/errors.ts';
@@ -7,6 +8,9 @@ import { Secret } from '../../domain/secret.ts';
 import { inLocale, type Locale, type Localized } from '../../kernel/locale.ts';
 import { messageOf } from '../front/error-table.ts';
 import { TransportRefusal } from '../front/reply.ts';
+
+export const CSC_VERSIONS = ['v1', 'v2'] as const;
+export type CscVersion = (typeof CSC_VERSIONS)[number];
 
 export type Body = Readonly<Record<string, unknown>>;
 
@@ -18,8 +22,26 @@ export function bodyOf(body: unknown): Body {
   });
 }
 
-const missingParameter = (type: string, name: string): Refusal =>
-  invalid(name, `Missing (or invalid type) ${type} parameter ${name}.`, `缺少 ${name}，或其类型不是 ${type}。`);
+/** Parameters that version 1 names otherwise. The older name is read where the newer one is absent. */
+const OLDER_NAMES = { hashes: 'hash', hashAlgorithmOID: 'hashAlgo', authData: 'PIN' } as const;
+type Renamed = keyof typeof OLDER_NAMES;
+
+const isRenamed = (name: string): name is Renamed => Object.hasOwn(OLDER_NAMES, name);
+
+/** The name that the request uses; the newer one if it uses neither. */
+const nameIn = (body: Body, name: Renamed): string =>
+  body[name] == null && body[OLDER_NAMES[name]] != null ? OLDER_NAMES[name] : name;
+
+function missingParameter(type: string, name: string): Refusal {
+  const older = isRenamed(name)
+    ? { en: `, or ${OLDER_NAMES[name]}`, zh: `（或 ${OLDER_NAMES[name]}）` }
+    : { en: '', zh: '' };
+  return invalid(
+    name,
+    `Missing (or invalid type) ${type} parameter ${name}${older.en}.`,
+    `缺少 ${name}${older.zh}，或其类型不是 ${type}。`,
+  );
+}
 const invalidParameter = (name: string, allowed: string): Refusal =>
   invalid(name, `Invalid parameter ${name}: use ${allowed}.`, `${name} 无效，可选值：${allowed}。`);
 
@@ -41,6 +63,13 @@ export function booleanIn(body: Body, name: string): boolean {
   throw invalidParameter(name, 'true, false');
 }
 
+/** A positive integer, at most `most`, which is also the default. */
+export function countIn(body: Body, name: string, most: number): number {
+  const value = body[name] ?? most;
+  if (Number.isInteger(value) && (value as number) >= 1) return Math.min(value as number, most);
+  throw invalidParameter(name, `1 to ${most}`);
+}
+
 export function choiceIn<T extends string>(body: Body, name: string, allowed: readonly [T, ...T[]]): T {
   const value = body[name] ?? allowed[0];
   const known = allowed.find((one) => one === value);
@@ -49,20 +78,23 @@ export function choiceIn<T extends string>(body: Body, name: string, allowed: re
 }
 
 export function digestsIn(body: Body): Uint8Array[] {
-  const { hashes } = body;
-  if (!Array.isArray(hashes)) throw missingParameter('array', 'hashes');
+  const name = nameIn(body, 'hashes');
+  const hashes = body[name];
+  if (!Array.isArray(hashes)) throw missingParameter('array', name);
   return hashes.map((one) => {
     const bytes = Buffer.from(typeof one === 'string' ? one : '', 'base64');
     // Round-trip check: Buffer.from ignores invalid characters and wrong padding.
     if (bytes.length > 0 && bytes.toString('base64') === one) return bytes;
-    throw invalid('hashes', 'Invalid Base64 hash string parameter.', 'hashes 中含有无效的 Base64 摘要。');
+    throw invalid(name, 'Invalid Base64 hash string parameter.', `${name} 中含有无效的 Base64 摘要。`);
   });
 }
 
-/** Id of the only authentication object of a credential. */
-export const PIN = 'PIN';
+/** Id of the only authentication object of a credential. Version 1 has a parameter of that name instead. */
+export const PIN = OLDER_NAMES.authData;
 
-export function pinIn({ authData }: Body): Secret {
+export function pinIn(body: Body): Secret {
+  if (nameIn(body, 'authData') === PIN) return new Secret(stringIn(body, PIN));
+  const { authData } = body;
   if (!Array.isArray(authData)) throw missingParameter('array', 'authData');
   const values = authData.filter((one) => one?.id === PIN).map(({ value }) => value);
   if (values.length === 1 && typeof values[0] === 'string' && values[0] !== '') return new Secret(values[0]);
@@ -79,6 +111,8 @@ const HASHES: ReadonlyMap<string, SignHash> = new Map([
   ['2.16.840.1.101.3.4.2.3', 'sha512'],
   ['1.2.156.10197.1.401', 'sm3'],
 ]);
+
+export const HASH_OIDS = [...HASHES.keys()];
 
 /** Signature algorithm OIDs with their hash; null if the request names the hash separately. */
 type Algorithms = ReadonlyMap<string, SignHash | null>;
@@ -112,10 +146,17 @@ export const ALL_ALGORITHMS: readonly string[] = [
   ...new Set(Object.values(SIGNATURES).flatMap((algorithms) => [...algorithms.keys()])),
 ];
 
-export function hashIn(body: Body): SignHash {
-  const known = HASHES.get(stringIn(body, 'hashAlgorithmOID'));
+function hashIn(body: Body): SignHash {
+  const name = nameIn(body, 'hashAlgorithmOID');
+  const known = HASHES.get(stringIn(body, name));
   if (known) return known;
-  throw invalidParameter('hashAlgorithmOID', [...HASHES.keys()].join(', '));
+  throw invalidParameter(name, [...HASHES.keys()].join(', '));
+}
+
+/** Undefined if the request has the form of version 1, whose authorizations name no algorithm, and names none. */
+export function authorizedHashIn(body: Body): SignHash | undefined {
+  const name = nameIn(body, 'hashAlgorithmOID');
+  return body[name] == null && nameIn(body, 'hashes') === OLDER_NAMES.hashes ? undefined : hashIn(body);
 }
 
 /** hashAlgorithmOID is read only if signAlgo does not imply the hash (11.10). */
@@ -141,11 +182,12 @@ const ERRORS: Readonly<Partial<Record<ErrorCode, CscError>>> = {
     status: 401,
     error: 'invalid_token',
     description: {
-      en: 'Authentication failed. Send key id and secret with HTTP Basic, or as X-CC-Key-ID and X-CC-Auth-Key.',
-      zh: '身份验证失败，请用 HTTP Basic 发送密钥 ID 与密钥，或使用 X-CC-Key-ID 与 X-CC-Auth-Key 请求头。',
+      en: 'Authentication failed. Send key id and secret with HTTP Basic or as X-CC-Key-ID and X-CC-Auth-Key, or an access token of auth/login as Bearer.',
+      zh: '身份验证失败，请用 HTTP Basic 或 X-CC-Key-ID 与 X-CC-Auth-Key 请求头发送密钥 ID 与密钥，或以 Bearer 发送 auth/login 的访问令牌。',
     },
   },
   api_key_disabled: { status: 401, error: 'expired_token' },
+  account_suspended: { status: 403, error: 'access_denied' },
   permission_denied: { status: 403, error: 'unauthorized_client' },
   cloud_key_not_found: {
     ...INVALID,
@@ -182,7 +224,15 @@ const ERRORS: Readonly<Partial<Record<ErrorCode, CscError>>> = {
   service_internal_error: { status: 500, error: 'server_error' },
 };
 
-export function cscErrorResponse(refusal: Refusal, locale: Locale) {
+/** Where version 1 has another name for an error. */
+const OTHER_ERRORS: Readonly<Record<CscVersion, Readonly<Partial<Record<ErrorCode, string>>>>> = {
+  v1: { sign_key_pin_wrong: 'invalid_pin' },
+  v2: {},
+};
+
+const CHALLENGES = 'Basic realm="csc", charset="UTF-8", Bearer realm="csc"';
+
+export const cscErrorResponse = (version: CscVersion) => (refusal: Refusal, locale: Locale) => {
   const { status, error, description } = ERRORS[refusal.code] ?? INVALID;
   const { reason, retryAfterSeconds } = refusal.facts;
   const isTransport = refusal instanceof TransportRefusal;
@@ -190,12 +240,12 @@ export function cscErrorResponse(refusal: Refusal, locale: Locale) {
     status: isTransport ? refusal.status : status,
     headers: {
       ...(isTransport && refusal.headers),
-      ...(status === 401 && { 'www-authenticate': 'Basic realm="csc", charset="UTF-8"' }),
+      ...(status === 401 && { 'www-authenticate': CHALLENGES }),
       ...(retryAfterSeconds !== undefined && { 'retry-after': String(retryAfterSeconds) }),
     },
     body: {
-      error,
+      error: OTHER_ERRORS[version][refusal.code] ?? error,
       error_description: description && !reason ? inLocale(description, locale) : messageOf(refusal, locale),
     },
   };
-}
+};

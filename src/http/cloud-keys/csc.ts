@@ -1,96 +1,114 @@
-// POST /csc/v2/…: signing with cloud-held keys through the Cloud Signature Consortium API v2. Its credentials are our
-// cloud-held keys. Responses and errors follow that specification, not our envelope.
-import type { IncomingHttpHeaders } from 'node:http';
-import type { FastifyInstance, FastifyRequest } from 'fastify';
+// POST /csc/v1/… and /csc/v2/…: signing with cloud-held keys through the Cloud Signature Consortium API. Its credentials are
+// our cloud-held keys. Responses and errors follow that specification, not our envelope.
+import type { FastifyContextConfig, FastifyInstance, FastifyRequest } from 'fastify';
+import { isPermitted } from '../../domain/access/credential.ts';
 import { invalid } from '../../domain/errors.ts';
 import { Secret } from '../../domain/secret.ts';
 import { type Locale, preferredLocale } from '../../kernel/locale.ts';
 import type { Log } from '../../kernel/log.ts';
-import type { AuthenticateCaller, PresentedCredential } from '../../usecases/access/authenticate-caller.ts';
 import type { HeldKey } from '../../usecases/cloud-keys/operate-cloud-keys.ts';
 import type { UseCloudKey } from '../../usecases/cloud-keys/use-cloud-key.ts';
-import { actorOf, authenticateRequests, callerOf, headerCredentials } from '../front/authentication.ts';
+import { actorOf, callerOf } from '../front/authentication.ts';
 import { localeOf, sendError } from '../front/failures.ts';
 import { type Routes, refuseUnknownRoutes } from '../front/routes.ts';
-import { type ChainOf, credentialView, detailIn, infoView } from './csc-views.ts';
+import { authenticateCsc, type LoginServices, loginOperations } from './csc-login.ts';
+import { cscSchema } from './csc-schemas.ts';
+import { type ChainOf, type CredentialRequest, credentialView, detailIn, infoView } from './csc-views.ts';
 import {
+  authorizedHashIn,
   type Body,
   bodyOf,
   booleanIn,
+  type CscVersion,
   choiceIn,
+  countIn,
   cscErrorResponse,
   digestsIn,
-  hashIn,
   integerIn,
   pinIn,
   signHashIn,
   stringIn,
 } from './csc-wire.ts';
 
-interface CscServices {
+interface CscServices extends LoginServices {
   readonly log: Log;
-  readonly authenticate: AuthenticateCaller;
   readonly cloudKeys: UseCloudKey;
   readonly authority: { readonly chainOf: ChainOf };
 }
 
-/** The specification has no paging. Accounts with more keys see the newest ones. */
 const MAX_LISTED = 1_000;
 
-export function cscInterface({ log, authenticate, cloudKeys, authority: { chainOf } }: CscServices, routes: Routes) {
+export function cscInterface(services: CscServices, routes: Routes, version: CscVersion) {
+  const { log, cloudKeys, authority } = services;
+  const toResponse = cscErrorResponse(version);
   return async (scope: FastifyInstance): Promise<void> => {
-    scope.setErrorHandler((error, _request, reply) => sendError(error, reply, log, cscErrorResponse));
-    authenticateRequests(scope, authenticate, basicOrTwoHeaders);
+    scope.setErrorHandler((error, _request, reply) => sendError(error, reply, log, toResponse));
+    authenticateCsc(scope, services);
     refuseUnknownRoutes(scope, routes);
+    loginOperations(scope, services, version);
 
-    const schema = { hide: true };
-    const read = { config: { action: 'read' }, schema } as const;
-    const use = { config: { action: 'use_cloud_key' }, schema } as const;
+    /** The schema is documentation only: csc-wire.ts answers in the phrases of the specification. */
+    const described = (id: Parameters<typeof cscSchema>[1], config: FastifyContextConfig) => ({
+      ...{ config, attachValidation: true, schema: cscSchema(version, id) },
+    });
+    const read = { action: 'read' } as const;
+    const use = { action: 'use_cloud_key' } as const;
 
-    scope.post('/info', { config: { action: 'read', isPublic: true }, schema }, async (request) =>
-      infoView(languageOf(request, bodyOf(request.body))),
+    const credentialRequest = (request: FastifyRequest, body: Body): CredentialRequest => ({
+      version,
+      detail: detailIn(body),
+      locale: languageOf(request, body),
+      showsHint: isPermitted(callerOf(request).credential.kind, 'use_cloud_key'),
+    });
+
+    scope.post('/info', described('getSigningInfo', { ...read, isPublic: true }), async (request) =>
+      infoView(version, languageOf(request, bodyOf(request.body))),
     );
 
-    scope.post('/credentials/list', read, async (request) => {
+    scope.post('/credentials/list', described('listSigningCredentials', read), async (request) => {
       const body = bodyOf(request.body);
       refuseUserId(body);
-      const [detail, onlyValid] = [detailIn(body), booleanIn(body, 'onlyValid')];
-      const locale = languageOf(request, body);
-      const all = await cloudKeys.listLive(callerOf(request).account.id, MAX_LISTED);
-      const held = onlyValid ? all.filter(isUsable) : all;
+      const [wanted, onlyValid] = [credentialRequest(request, body), booleanIn(body, 'onlyValid')];
+      const limit = countIn(body, 'maxResults', MAX_LISTED);
+      const before = body.pageToken == null ? undefined : stringIn(body, 'pageToken');
+      // One more than is shown tells whether there is another page.
+      const found = await cloudKeys.listLive(callerOf(request).account.id, { before, limit: limit + 1 });
+      const page = found.slice(-limit);
+      const held = onlyValid ? page.filter(isUsable) : page;
       return {
         credentialIDs: held.map(({ key }) => key.id),
         ...(booleanIn(body, 'credentialInfo') && {
           credentialInfos: held.map((one) => ({
             credentialID: one.key.id,
-            ...credentialView(one, detail, chainOf, locale),
+            ...credentialView(one, wanted, authority.chainOf),
           })),
         }),
         ...(onlyValid && { onlyValid }),
+        ...(found.length > limit && { nextPageToken: page[0]?.key.id }),
       };
     });
 
-    scope.post('/credentials/info', read, async (request) => {
+    scope.post('/credentials/info', described('getSigningCredential', read), async (request) => {
       const body = bodyOf(request.body);
-      const [id, detail] = [stringIn(body, 'credentialID'), detailIn(body)];
+      const [id, wanted] = [stringIn(body, 'credentialID'), credentialRequest(request, body)];
       const held = await cloudKeys.show(callerOf(request).account.id, id);
-      return credentialView(held, detail, chainOf, languageOf(request, body));
+      return credentialView(held, wanted, authority.chainOf);
     });
 
-    scope.post('/credentials/authorize', use, async (request) => {
+    scope.post('/credentials/authorize', described('authorizeSigning', use), async (request) => {
       const body = bodyOf(request.body);
       const id = stringIn(body, 'credentialID');
       const authorization = {
         numSignatures: integerIn(body, 'numSignatures'),
         digests: digestsIn(body),
-        signHash: hashIn(body),
+        signHash: authorizedHashIn(body),
         pin: pinIn(body),
       };
       const { token, expiresInSeconds } = await cloudKeys.authorize(actorOf(request), id, authorization);
       return { SAD: token.reveal(), expiresIn: expiresInSeconds };
     });
 
-    scope.post('/signatures/signHash', use, async (request) => {
+    scope.post('/signatures/signHash', described('signHashes', use), async (request) => {
       const body = bodyOf(request.body);
       const id = stringIn(body, 'credentialID');
       const [token, digests] = [new Secret(stringIn(body, 'SAD')), digestsIn(body)];
@@ -102,14 +120,6 @@ export function cscInterface({ log, authenticate, cloudKeys, authority: { chainO
       return { signatures: signatures.map((one) => Buffer.from(one).toString('base64')) };
     });
   };
-}
-
-/** HTTP Basic, as CSC clients send it, or our two headers. */
-function basicOrTwoHeaders(headers: IncomingHttpHeaders): PresentedCredential {
-  const [, base64] = /^Basic +([A-Za-z0-9+/]+={0,2})$/i.exec(headers.authorization ?? '') ?? [];
-  if (base64 === undefined) return headerCredentials(headers);
-  const [, keyId, secret = ''] = /^([^:]*):(.*)$/s.exec(Buffer.from(base64, 'base64').toString('utf8')) ?? [];
-  return { keyId, authKey: new Secret(secret) };
 }
 
 const languageOf = (request: FastifyRequest, { lang }: Body): Locale =>

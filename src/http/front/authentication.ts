@@ -1,10 +1,10 @@
-// Authentication and authorization for /openapi/v3 and /csc/v2. Both run before the body is read, and also for unknown
+// Authentication and authorization for /openapi/v3 and /csc. Both run before the body is read, and also for unknown
 // paths and methods.
 import type { IncomingHttpHeaders } from 'node:http';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { type Action, type Actor, type Caller, requirePermission } from '../../domain/access/credential.ts';
 import { Secret } from '../../domain/secret.ts';
-import type { AuthenticateCaller, PresentedCredential } from '../../usecases/access/authenticate-caller.ts';
+import type { PresentedCredential } from '../../usecases/access/authenticate-caller.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -20,10 +20,11 @@ declare module 'fastify' {
   }
 }
 
-export function authenticateRequests(
+/** `presentedIn` reads from the headers what `authenticate` compares. */
+export function authenticateRequests<Presented extends { readonly keyId?: string | undefined }>(
   app: FastifyInstance,
-  authenticate: AuthenticateCaller,
-  presentedIn: (headers: IncomingHttpHeaders) => PresentedCredential = headerCredentials,
+  authenticate: (presented: Presented) => Promise<Caller>,
+  presentedIn: (headers: IncomingHttpHeaders) => Presented,
 ): void {
   app.addHook('onRoute', ({ url, config }) => {
     if (!config?.action) throw new Error(`the route ${url} declares no action`);

@@ -1,37 +1,82 @@
-// Limits concurrent requests: load shedding with `service_busy` instead of an unbounded queue. Health checks are exempt,
-// or an orchestrator would kill a busy service.
-//
-// A request counts until its response is closed, the only event that always fires. Work that outlives a disconnected
-// caller is bounded by the store's queue.
-import type { Socket } from 'node:net';
-import type { FastifyInstance } from 'fastify';
+// Limits concurrent requests: load shedding with `service_busy` instead of an unbounded queue. A place is taken once the
+// request is complete, so that what a caller has yet to send costs others nothing, and held until the operation has ended,
+// also when its caller is gone. Accounts share one pool of places, strangers another one; both fairly (places.ts). Health
+// checks are exempt, or an orchestrator would kill a busy service.
+import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { Refusal } from '../../domain/errors.ts';
+import { sweeper } from '../../kernel/concurrency.ts';
+import { Places } from './places.ts';
+import { networkOf } from './remote-network.ts';
 
 declare module 'fastify' {
   interface FastifyContextConfig {
     isHealthCheck?: true;
   }
+  interface FastifyRequest {
+    /** The place that it holds. */
+    place: { readonly pool: Places; readonly key: string } | null;
+  }
 }
 
-/** Node answers pipelined requests in sequence, so a slow reader on one connection could hold the whole limit. */
-const MAX_PER_CONNECTION = 16;
+/** Requests wait this long for a place; callers are told to retry after a second. */
+const MAX_WAIT_MS = 1_000;
+const SWEEP_MS = 100;
+/** What strangers may ask for is cheap. */
+const ACCOUNT_PLACES_PER_PUBLIC_PLACE = 4;
 
 export function limitConcurrency(app: FastifyInstance, maxRequests: number): void {
-  let inFlight = 0;
-  const perConnection = new WeakMap<Socket, number>();
-  app.addHook('onRequest', (request, reply, done) => {
-    const { socket } = request.raw;
-    const pipelined = (perConnection.get(socket) ?? 0) + 1;
-    perConnection.set(socket, pipelined);
-    inFlight += 1;
-    reply.raw.once('close', () => {
-      inFlight -= 1;
-      perConnection.set(socket, (perConnection.get(socket) ?? 1) - 1);
-    });
-    const isBusy = inFlight > maxRequests || pipelined > MAX_PER_CONNECTION;
-    if (isBusy && !request.routeOptions.config.isHealthCheck) {
-      throw new Refusal('service_busy', { retryAfterSeconds: 1 });
+  const accounts = new Places(maxRequests, loopSaturation());
+  const strangers = new Places(Math.ceil(maxRequests / ACCOUNT_PLACES_PER_PUBLIC_PLACE));
+  const sweepWaiters = sweeper(SWEEP_MS, () => {
+    for (const pool of [accounts, strangers]) pool.sweep(performance.now() - MAX_WAIT_MS);
+    return accounts.hasWaiters || strangers.hasWaiters;
+  });
+
+  app.decorateRequest('place', null);
+  app.addHook('preValidation', (request, reply, done) => {
+    if (request.routeOptions.config.isHealthCheck) return done();
+    const account = request.caller?.account.id;
+    const place =
+      account === undefined ? { pool: strangers, key: networkOf(request.ip) } : { pool: accounts, key: account };
+    const { pool, key } = place;
+    if (pool.take(key)) {
+      request.place = place;
+      return done();
     }
-    done();
+    const admit = () => {
+      request.place = place;
+      // The operation of a caller who is gone is not begun.
+      done(reply.raw.destroyed ? busy() : undefined);
+    };
+    const waiter = { admit: () => process.nextTick(admit), refuse: () => process.nextTick(done, busy()) };
+    if (!pool.wait(key, waiter, performance.now())) return done(busy());
+    sweepWaiters();
+  });
+  app.addHook('onSend', (request, _reply, payload, done) => {
+    leave(request);
+    done(null, payload);
   });
 }
+
+function leave(request: FastifyRequest): void {
+  request.place?.pool.release(request.place.key);
+  request.place = null;
+}
+
+const LOOK_EVERY_MS = 100;
+const SATURATED = 0.9;
+
+/** Whether the event loop was busy nearly all the time, of late. */
+function loopSaturation(): () => boolean {
+  let [at, last, isSaturated] = [0, performance.eventLoopUtilization(), false];
+  return () => {
+    const now = performance.now();
+    if (now - at < LOOK_EVERY_MS) return isSaturated;
+    const current = performance.eventLoopUtilization();
+    isSaturated = performance.eventLoopUtilization(current, last).utilization > SATURATED;
+    [at, last] = [now, current];
+    return isSaturated;
+  };
+}
+
+const busy = (): Refusal => new Refusal('service_busy', { retryAfterSeconds: 1 });

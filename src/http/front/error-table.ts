@@ -64,6 +64,11 @@ export const ERROR_TABLE = {
     en: 'The operator has suspended this account. Its certificates stay valid; ask the operator to resume the account.',
     zh: '该账户已被运营方暂停，已签发的证书仍然有效，请联系运营方恢复账户。',
   },
+  quota_exceeded: {
+    status: 403,
+    en: 'The account has used up a quota: details say which, and GET /openapi/v3/account shows all. Ask the operator to raise it.',
+    zh: '该账户的配额已用尽，详见 details，全部配额见 GET /openapi/v3/account。如需提高请联系运营方。',
+  },
   sign_key_pin_wrong: {
     status: 403,
     en: 'The access code is wrong. Several wrong ones in a row lock the key, longer each time.',

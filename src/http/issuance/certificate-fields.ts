@@ -84,6 +84,8 @@ export const ISSUANCE_ERRORS = [
   'invalid_domain',
   'invalid_sans',
   'invalid_dcv_method',
+  'quota_exceeded',
+  'request_too_fast',
 ] as const satisfies readonly ErrorCode[];
 
 const CertificateBody = Type.Object(CERTIFICATE_FIELDS);

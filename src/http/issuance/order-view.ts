@@ -3,9 +3,13 @@
 import { domainToUnicode } from 'node:url';
 import Type from 'typebox';
 import {
-  CERTIFICATE_STATES,
+  CANCELLATION_REASONS,
+  type Cancellation,
+  type CancellationReason,
+  CERTIFICATE_STATUSES,
   type CertificateRecord,
   type IssuedCertificate,
+  statusOf,
 } from '../../domain/certificate/certificate.ts';
 import { DCV_METHODS, type DcvMethod, ORDER_STATUSES, type Order } from '../../domain/certificate/order.ts';
 import { pem } from '../../domain/certificate/pem.ts';
@@ -42,8 +46,16 @@ const SUMMARY = {
 };
 export const OrderSummary = Type.Object(SUMMARY, { title: 'OrderSummary' });
 
+const CertificateStatus = word('CertificateStatus', CERTIFICATE_STATUSES);
+const CANCELLATION = {
+  reason: word('CancellationReason', Object.keys(CANCELLATION_REASONS) as CancellationReason[]),
+  message: Type.String(),
+  canceled_at: DateTime,
+};
+
 const CONTENT = {
   id: Type.String(),
+  status: CertificateStatus,
   common_name: nullable(Type.String()),
   common_name_unicode: nullable(Type.String({ description: 'As people read it.' })),
   dns_names: list(Type.String()),
@@ -85,6 +97,12 @@ export const OrderView = Type.Object(
   {
     ...SUMMARY,
     certificate: nullable(Type.Object(CONTENT, { title: 'OrderCertificate' })),
+    canceled: nullable(
+      Type.Object(
+        { certificate_id: Type.String(), ...CANCELLATION },
+        { title: 'CanceledCertificate', description: 'The last one, if it ended without being issued.' },
+      ),
+    ),
     revocations: list(ScheduledRevocation, { description: 'Scheduled revocations, the next first.' }),
     dcv_val: list(DcvRecord),
     dcv_next_check_at: nullable(DateTime),
@@ -93,12 +111,11 @@ export const OrderView = Type.Object(
   { title: 'Order' },
 );
 
-const CertificateStatus = word('CertificateStatus', CERTIFICATE_STATES);
 export const CertificateView = Type.Object(
   {
     ...CONTENT,
     order_id: Type.String(),
-    status: CertificateStatus,
+    canceled: nullable(Type.Object(CANCELLATION, { title: 'Cancellation' })),
     ica_pem: Type.String({ description: 'The chain, PEM, from the issuer to the root; empty until it is issued.' }),
     encryption_pem: Type.Optional(Type.String({ description: 'Of a dual certificate: its encryption half.' })),
     encryption_serial_number: Type.Optional(Type.String()),
@@ -149,11 +166,12 @@ export const summaryOf = (order: Order): Type.Static<typeof OrderSummary> => ({
 });
 
 export const orderView = (
-  { order, certificate, validation, scheduled }: ShownOrder,
+  { order, certificate, canceled, validation, scheduled }: ShownOrder,
   locale: Locale,
 ): Type.Static<typeof OrderView> => ({
   ...summaryOf(order),
   certificate: certificate ? contentOf(certificate) : null,
+  canceled: canceled ? { certificate_id: canceled.certificateId, ...cancellationView(canceled, locale) } : null,
   revocations: scheduled.map((one) => ({ certificate_id: one.certificateId, ...scheduleView(one) })),
   ...validationView(order, validation, locale),
 });
@@ -163,6 +181,7 @@ const unicodeOf = (name: string): string => (name.includes('xn--') ? domainToUni
 
 const contentOf = (certificate: CertificateRecord) => ({
   id: certificate.id,
+  status: statusOf(certificate),
   common_name: certificate.commonName,
   common_name_unicode: certificate.commonName === null ? null : unicodeOf(certificate.commonName),
   dns_names: certificate.names,
@@ -171,9 +190,16 @@ const contentOf = (certificate: CertificateRecord) => ({
   pem: certificate.state === 'issued' ? pem('CERTIFICATE', certificate.der) : null,
 });
 
+const cancellationView = ({ reason, at }: Cancellation, locale: Locale) => ({
+  reason,
+  message: inLocale(CANCELLATION_REASONS[reason], locale),
+  canceled_at: new Date(at).toISOString(),
+});
+
 export function certificateView(
   { certificate, replacedBy, history, seen }: ShownCertificate,
   chainOf: (issuerId: string) => readonly Uint8Array[],
+  locale: Locale,
 ): Type.Static<typeof CertificateView> {
   const issued = certificate.state === 'issued' ? certificate : null;
   const chain = issued ? chainOf(issued.preparation.issuerId) : [];
@@ -181,7 +207,10 @@ export function certificateView(
   return {
     ...contentOf(certificate),
     order_id: certificate.orderId,
-    status: certificate.state,
+    canceled:
+      certificate.state === 'canceled' && certificate.cancellation
+        ? cancellationView(certificate.cancellation, locale)
+        : null,
     ica_pem: chain.map((one) => pem('CERTIFICATE', one)).join(''),
     ...(issued && encryptionOf(issued)),
     cloud_key_id: certificate.cloudKeyId,
@@ -191,12 +220,7 @@ export function certificateView(
     version: issued?.version ?? null,
     replaces: issued?.replacesId ?? null,
     replaced_by: replacedBy,
-    history: history.map(({ id, state, version, replacesId }) => ({
-      id,
-      status: state,
-      version,
-      replaces: replacesId,
-    })),
+    history: history.map(({ id, status, version, replacesId }) => ({ id, status, version, replaces: replacesId })),
     revocation: revocationView(certificate, seen),
   };
 }

@@ -76,7 +76,7 @@ export function orderOperations(
     },
     async (request) => {
       const shown = await show.certificate(callerOf(request).account.id, request.params.id);
-      return success({ Certificate: certificateView(shown, chainOf) });
+      return success({ Certificate: certificateView(shown, chainOf, localeOf(request)) });
     },
   );
 }

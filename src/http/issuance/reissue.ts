@@ -1,6 +1,5 @@
 // POST /openapi/v3/orders/{id}/reissue. The answer carries the certificate's id, or with dry_run the plan.
 import Type from 'typebox';
-import { canonicalJson } from '../../domain/canonical-json.ts';
 import { invalid } from '../../domain/errors.ts';
 import { MISSING_CONSENTS, MISSING_PERMISSIONS, type ReissuePlan } from '../../domain/issuance/request.ts';
 import type { Reissue } from '../../usecases/issuance/reissue-certificate.ts';
@@ -139,11 +138,25 @@ function idempotencyOf(key: string | undefined, body: Type.Static<typeof Body>, 
       `Idempotency-Key 须为 1 至 ${MAX_IDEMPOTENCY_KEY} 个可打印字符。`,
     );
   }
-  // An access code that is not used leaves no trace, not even in the digest (contract reissue 7).
-  const { sign_key_pin: _, sign_key_pin_tip: __, ...rest } = body;
-  const used = body.certificate.csr_from === 'sign-cloud-csc' ? body : rest;
-  return { key, requestHash: digestOf(canonicalJson(used)) };
+  return { key, requestHash: digestOf(digestedText(body)) };
 }
+
+const FIELDS = Object.keys(Body.properties).sort();
+const CERTIFICATE_KEYS = Object.keys(Body.properties.certificate.properties).sort();
+/** An access code that is not used leaves no trace, not even in the digest (contract reissue 7). */
+const WITHOUT_CODE = FIELDS.filter((name) => name !== 'sign_key_pin' && name !== 'sign_key_pin_tip');
+
+/**
+ * What the service knows of a body, in one order: a retry with its members in another order still matches. Unknown fields
+ * are ignored here too, because a digest of all that may be nested in them costs more than the reissue.
+ */
+function digestedText(body: Type.Static<typeof Body>): string {
+  const known = pick(body, body.certificate.csr_from === 'sign-cloud-csc' ? FIELDS : WITHOUT_CODE);
+  return JSON.stringify({ ...known, certificate: pick(body.certificate, CERTIFICATE_KEYS) });
+}
+
+const pick = (object: object, names: readonly string[]): object =>
+  Object.fromEntries(names.map((name) => [name, object[name as keyof typeof object]]));
 
 const viewOf = (plan: ReissuePlan): Type.Static<typeof Plan> => ({
   names: plan.names,

@@ -1,5 +1,6 @@
 // The OpenAPI document, from what the routes declare and from recorded examples. Paths, schemas and codes have no second
 // description anywhere.
+import { STATUS_CODES } from 'node:http';
 import type { FastifySchema } from 'fastify';
 import type { ErrorCode } from '../../domain/errors.ts';
 import { ERROR_TABLE } from '../front/error-table.ts';
@@ -19,6 +20,8 @@ const INTRODUCTION =
 const SECURITY_SCHEMES = {
   keyId: { type: 'apiKey', in: 'header', name: 'X-CC-Key-ID' },
   authKey: { type: 'apiKey', in: 'header', name: 'X-CC-Auth-Key' },
+  basic: { type: 'http', scheme: 'basic', description: 'Key id and secret.' },
+  accessToken: { type: 'http', scheme: 'bearer', description: 'From `auth/login` of the signing API.' },
   ...CALLBACK_SECURITY,
 };
 
@@ -29,7 +32,10 @@ const HEADERS = {
     schema: { type: 'string' },
   },
   'Retry-After': { required: true, description: 'Seconds to wait.', schema: { type: 'integer', minimum: 0 } },
+  'WWW-Authenticate': { required: true, description: 'The schemes that are taken.', schema: { type: 'string' } },
 };
+
+const header = (name: keyof typeof HEADERS): Json => ({ [name]: { $ref: `#/components/headers/${name}` } });
 
 /** Errors of the HTTP message itself, where a body is read. */
 const TRANSPORT_ERRORS = {
@@ -106,7 +112,6 @@ function operation({ method, action, schema }: DescribedRoute, components: Compo
 
 const response = (name: string) => ({ $ref: `#/components/responses/${name}` });
 const sharedReference = ([status, { name }]: [string, { readonly name: string }]) => [status, response(name)];
-const header = (name: keyof typeof HEADERS) => ({ [name]: { $ref: `#/components/headers/${name}` } });
 const json = (schema: Schema, examples: Json) => ({
   'application/json': { schema, ...(Object.keys(examples).length > 0 && { examples }) },
 });
@@ -117,7 +122,7 @@ function parametersOf(schema: FastifySchema, components: Components, call: CallE
   return Object.entries(PLACES).flatMap(([part, place]) => {
     const { properties = {}, required = [] } = (schema[part as keyof typeof PLACES] ?? {}) as Schema;
     return Object.entries(properties).map(([field, { description, meaning, ...own }]) => {
-      const name = place === 'header' ? field.replace(/\b[a-z]/g, (letter) => letter.toUpperCase()) : field;
+      const name = place === 'header' ? headerName(field) : field;
       const example = call?.parameters?.[name];
       return {
         ...{ name, in: place, required: place === 'path' || required.includes(field) },
@@ -128,6 +133,10 @@ function parametersOf(schema: FastifySchema, components: Components, call: CallE
     });
   });
 }
+
+/** As people write it; Node has it in lower case. */
+const headerName = (name: string): string =>
+  name.replace(/\b[a-z]/g, (letter) => letter.toUpperCase()).replace(/^X-Cc-/, 'X-CC-');
 
 function requestBody(schema: FastifySchema, components: Components, calls: readonly [string, CallExample][]): Json {
   if (!schema.body) return {};
@@ -143,16 +152,31 @@ function declaredResponses(
   recorded: OperationExamples,
 ): Json {
   const statuses = Object.entries(response as Record<string, object>).filter(([status]) => status !== 'default');
+  const answers = Object.entries(recorded.calls).map(([name, { answer }]) => [name, { value: answer }]);
   return Object.fromEntries(
     statuses.map(([status, schema]) => {
-      const isSuccess = status === '200';
-      const answers = Object.entries(recorded.calls).map(([name, { answer }]) => [name, { value: answer }]);
+      const isSuccess = status.startsWith('2');
       const errors = status in recorded.errors ? { error: { value: recorded.errors[status] } } : {};
-      const content = json(components.documented(schema), isSuccess ? Object.fromEntries(answers) : errors);
-      return [status, { description: isSuccess ? 'Success.' : 'Error.', headers: header('X-Request-Id'), content }];
+      const examples = isSuccess ? Object.fromEntries(answers) : errors;
+      const headers = { ...header('X-Request-Id'), ...HEADERS_OF_STATUS[status] };
+      return [
+        status,
+        {
+          ...{ description: isSuccess ? 'Success.' : `${STATUS_CODES[status]}.`, headers },
+          ...(status !== NO_CONTENT && { content: json(components.documented(schema), examples) }),
+        },
+      ];
     }),
   );
 }
+
+const NO_CONTENT = '204';
+/** Where errors have another form than ours. */
+const HEADERS_OF_STATUS: Readonly<Record<string, Json>> = {
+  401: header('WWW-Authenticate'),
+  429: header('Retry-After'),
+  503: header('Retry-After'),
+};
 
 function errorResponses(
   codes: Iterable<ErrorCode>,

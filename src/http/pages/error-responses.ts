@@ -5,7 +5,7 @@ import { KEY_TYPES } from '../../domain/certificate/public-key.ts';
 import type { ErrorCode } from '../../domain/errors.ts';
 import { CallbackReportView } from '../callbacks/callback-test-operation.ts';
 import { ERROR_TABLE } from '../front/error-table.ts';
-import { nullable, word } from '../front/values.ts';
+import { Int64, nullable, word } from '../front/values.ts';
 import { SignHashWord } from '../issuance/certificate-fields.ts';
 import { OrderStatusWord } from '../issuance/order-view.ts';
 
@@ -33,6 +33,10 @@ const DETAILS: Readonly<Partial<Record<ErrorCode, Type.TSchema>>> = {
     { title: 'InvalidParametersDetails' },
   ),
   invalid_sans: Type.Object({ added_names: Names, removed_names: Names }, { title: 'InvalidSansDetails' }),
+  quota_exceeded: Type.Object(
+    { quota: Type.String({ enum: ['open_orders', 'stored_bytes'] }), used: Int64, limit: Int64 },
+    { title: 'QuotaExceededDetails' },
+  ),
   remove_domain_not_confirmed: ConsentDetails,
   revoke_last_cert_not_confirmed: ConsentDetails,
   reissue_in_progress: Type.Object(
@@ -54,6 +58,7 @@ const ALWAYS_DETAILED: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   'reissue_in_progress',
   'callback_send_error',
   'callback_response_not_200',
+  'quota_exceeded',
 ]);
 
 const COMMON = {

@@ -3,39 +3,23 @@ import type { FastifyInstance } from 'fastify';
 import { Refusal } from '../../domain/errors.ts';
 import { success } from '../front/reply.ts';
 
-declare module 'fastify' {
-  interface FastifyInstance {
-    /** Set before the server stops listening: /readyz then fails, and load balancers send requests elsewhere. */
-    readonly drain: { isDraining: boolean };
-  }
-}
-
 // The check is cached for this long, however often /readyz is polled.
 const PROBE_EVERY_MS = 1_000;
 
-export function healthEndpoints(app: FastifyInstance, checkReady: () => Promise<void>): void {
-  const drain = { isDraining: false };
-  app.decorate('drain', drain);
-  app.addHook('preClose', async () => {
-    drain.isDraining = true;
-  });
-  // Ends keep-alive connections during a shutdown.
-  app.addHook('onSend', (_request, reply, payload, done) => {
-    if (drain.isDraining) reply.header('connection', 'close');
-    done(null, payload);
-  });
+/** Resolves with what an operator should know of a service that is ready, if anything. Refuses with `service_busy`. */
+export type CheckReady = () => Promise<Readonly<Record<string, unknown>>>;
 
-  let last = { at: Number.NEGATIVE_INFINITY, result: Promise.resolve() };
+export function healthEndpoints(app: FastifyInstance, checkReady: CheckReady): void {
+  let last: { readonly at: number; readonly result: ReturnType<CheckReady> } | undefined;
   const probe = () => {
-    if (performance.now() - last.at >= PROBE_EVERY_MS) last = { at: performance.now(), result: checkReady() };
+    if (!last || performance.now() - last.at >= PROBE_EVERY_MS) last = { at: performance.now(), result: checkReady() };
     return last.result;
   };
 
   const options = { config: { isHealthCheck: true }, schema: { hide: true } } as const;
   app.get('/healthz', options, async () => success({ status: 'alive' }));
   app.get('/readyz', options, async () => {
-    if (drain.isDraining) throw new Refusal('service_busy', { retryAfterSeconds: 1 });
-    await probe();
-    return success({ status: 'ready' });
+    if (app.drain.isDraining) throw new Refusal('service_busy', { retryAfterSeconds: 1 });
+    return success({ status: 'ready', ...(await probe()) });
   });
 }

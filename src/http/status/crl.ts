@@ -24,7 +24,9 @@ export function crlEndpoint(app: FastifyInstance, serve: (crl: CrlRef) => Promis
       // Compressing proxies send a weak validator, and caches may send several.
       const known = (request.headers['if-none-match'] ?? '').split(',').map((one) => one.trim().replace(/^W\//, ''));
       if (known.includes(etag) || known.includes('*')) return reply.code(304).send();
-      return reply.type('application/pkix-crl').send(Buffer.from(crl.der));
+      // Not a copy: verifiers that read slowly would multiply it.
+      const { buffer, byteOffset, length } = crl.der;
+      return reply.type('application/pkix-crl').send(Buffer.from(buffer, byteOffset, length));
     },
   );
 }

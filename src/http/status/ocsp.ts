@@ -1,14 +1,16 @@
 // /ocsp: OCSP over HTTP (RFC 6960, caching by RFC 5019), as POST, or as GET with the request in the path. No
-// authentication. Errors are OCSP responses such as malformedRequest, not JSON envelopes.
-import type { FastifyInstance, FastifyReply } from 'fastify';
+// authentication. Errors of the request are OCSP responses such as malformedRequest, not JSON envelopes.
+import type { FastifyError, FastifyInstance, FastifyReply } from 'fastify';
 
 interface Answer {
   readonly der: Uint8Array;
   readonly validity: { readonly thisUpdate: number; readonly nextUpdate: number } | null;
 }
 
-/** Above the size limit of OCSP requests: anything between the two is malformedRequest, anything larger is not read. */
+/** Above the size limit of OCSP requests. Anything larger is not read. */
 const MAX_BODY_BYTES = 8 * 1024;
+/** Is answered malformedRequest. */
+const NO_REQUEST = new Uint8Array();
 /** How long a cache may serve a good response after the certificate was revoked. */
 const MAX_AGE_SECONDS = 300;
 
@@ -17,10 +19,15 @@ export function ocspEndpoints(app: FastifyInstance, answer: (request: Uint8Array
     scope.removeAllContentTypeParsers();
     // Ignores the content type.
     scope.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, bytes, done) => done(null, bytes));
+    // Fastify's errors about a body: too large, or not as long as announced.
+    scope.setErrorHandler(async (error: FastifyError, _request, reply) => {
+      if (!error.code?.startsWith('FST_ERR_CTP_')) throw error;
+      return send(reply.code(200), await answer(NO_REQUEST));
+    });
     const options = { schema: { hide: true } } as const;
 
     scope.post('/ocsp', { ...options, bodyLimit: MAX_BODY_BYTES }, async (request, reply) =>
-      send(reply, await answer(Buffer.isBuffer(request.body) ? request.body : new Uint8Array())),
+      send(reply, await answer(Buffer.isBuffer(request.body) ? request.body : NO_REQUEST)),
     );
 
     scope.get('/ocsp/*', options, async (request, reply) => {
@@ -48,7 +55,7 @@ function requestIn(url: string): Uint8Array {
   const [, encoded = ''] = /^\/ocsp\/([^?#]*)/.exec(url) ?? [];
   const text = decoded(encoded);
   // A slash after the padding is not part of the base64.
-  return /^[A-Za-z0-9+/_-]*(={1,2}\/?)?$/.test(text) ? Buffer.from(text, 'base64') : new Uint8Array();
+  return /^[A-Za-z0-9+/_-]*(={1,2}\/?)?$/.test(text) ? Buffer.from(text, 'base64') : NO_REQUEST;
 }
 
 function decoded(text: string): string {

@@ -4,7 +4,7 @@
 import { hash, timingSafeEqual } from 'node:crypto';
 import { requireActive } from '../../domain/access/account.ts';
 import { type Caller, type Credential, requireUsable } from '../../domain/access/credential.ts';
-import type { Clock } from '../../domain/clock.ts';
+import { type Clock, isAhead } from '../../domain/clock.ts';
 import { Refusal } from '../../domain/errors.ts';
 import type { Secret } from '../../domain/secret.ts';
 import type { Store } from '../../domain/store.ts';
@@ -23,12 +23,19 @@ const DUMMY_HASH = '0'.repeat(64);
 const TOUCH_EVERY_MS = MINUTE_MS;
 
 export function authenticateCaller(store: Store, now: Clock, matches = hasHash): AuthenticateCaller {
-  const touching = new Set<string>();
+  const admit = admitCaller(store, now);
   return async ({ keyId, authKey }) => {
     const found = await store.credentials.findForAuthentication(keyId ?? '');
     const isMatch = matches(authKey?.reveal() ?? '', found?.secretHash ?? DUMMY_HASH);
     if (!found || !isMatch) throw new Refusal('unauthenticated_request');
-    const { caller } = found;
+    return admit(found.caller);
+  };
+}
+
+/** Call only for a caller with the right secret. Returns the caller unless its key or account is refused. */
+export function admitCaller(store: Store, now: Clock): (caller: Caller) => Caller {
+  const touching = new Set<string>();
+  return (caller) => {
     requireUsable(caller.credential, now());
     requireActive(caller.account);
     touch(caller.credential);
@@ -37,7 +44,7 @@ export function authenticateCaller(store: Store, now: Clock, matches = hasHash):
 
   // Fire and forget: a store that can read but not write must still authenticate callers.
   function touch({ keyId, lastUsedAt }: Credential): void {
-    if ((lastUsedAt ?? 0) + TOUCH_EVERY_MS > now() || touching.has(keyId)) return;
+    if (isAhead((lastUsedAt ?? 0) + TOUCH_EVERY_MS, now(), TOUCH_EVERY_MS) || touching.has(keyId)) return;
     touching.add(keyId);
     const done = () => touching.delete(keyId);
     store.credentials.touch(keyId, now()).then(done, done);

@@ -2,6 +2,7 @@
 // only in the result of the call that created it. Each change and its audit row are one transaction.
 import { type Account, type AccountKind, accountName } from '../../domain/access/account.ts';
 import { type Credential, type CredentialKind, requireUsable } from '../../domain/access/credential.ts';
+import type { QuotaChange, Quotas } from '../../domain/access/quota.ts';
 import type { Clock } from '../../domain/clock.ts';
 import { Refusal } from '../../domain/errors.ts';
 import type { AccountId, NewId } from '../../domain/ids.ts';
@@ -11,6 +12,7 @@ import type { Repositories, Store } from '../../domain/store.ts';
 import type { Locale } from '../../kernel/locale.ts';
 import { auditLog, byOperator } from './audit.ts';
 import { hashOfSecret } from './authenticate-caller.ts';
+import { type QuotaUse, quotaUse } from './quota-use.ts';
 
 export interface IssuedKey {
   readonly credential: Credential;
@@ -22,6 +24,8 @@ interface AccessTools {
   readonly now: Clock;
   readonly newId: NewId;
   readonly randomBytes: (count: number) => Uint8Array;
+  /** Of accounts without quotas of their own. */
+  readonly quotas: Quotas;
 }
 
 export type NewAccount = { readonly name: string; readonly kind: AccountKind; readonly locale: Locale };
@@ -35,7 +39,7 @@ const SECRET_BYTES = 32;
 
 export type ManageAccess = ReturnType<typeof manageAccess>;
 
-export function manageAccess({ store, now, newId, randomBytes }: AccessTools) {
+export function manageAccess({ store, now, newId, randomBytes, quotas }: AccessTools) {
   const audit = auditLog({ now, newId });
 
   async function createAccountIn(tx: Repositories, request: NewAccount): Promise<Account> {
@@ -45,6 +49,8 @@ export function manageAccess({ store, now, newId, randomBytes }: AccessTools) {
       name: accountName(request.name),
       createdAt: now(),
       suspendedAt: null,
+      quotas: { openOrders: null, storedBytes: null },
+      storedBytes: 0,
     };
     await tx.accounts.insert(account);
     await audit(tx, byOperator(account.id), 'account:created', account.id, { kind: account.kind });
@@ -82,10 +88,14 @@ export function manageAccess({ store, now, newId, randomBytes }: AccessTools) {
       return { account, credentials: await store.credentials.listOf(accountId) };
     },
 
-    /** Its keys are refused, nothing is issued to it, and its callbacks wait. Revocations and their publication go on. */
+    /**
+     * Its keys are refused, their access tokens end, nothing is issued to it, and its callbacks wait. Revocations and
+     * their publication go on.
+     */
     suspendAccount: (accountId: AccountId, reason: string | null) =>
       store.transaction(async (tx) => {
         const account = found(await tx.accounts.suspend(accountId, now()), 'account_not_found');
+        await tx.accessTokens.deleteOf(accountId);
         await audit(tx, byOperator(accountId), 'account:suspended', accountId, { reason });
         return account;
       }),
@@ -94,10 +104,23 @@ export function manageAccess({ store, now, newId, randomBytes }: AccessTools) {
     resumeAccount: (accountId: AccountId) =>
       store.transaction(async (tx) => {
         const account = found(await tx.accounts.resume(accountId), 'account_not_found');
-        await tx.waiting.makeDue(accountId, now());
-        await tx.callbackLanes.restart(accountId, now());
+        await tx.waiting.makeDue(accountId, tx.sharedNow());
+        await tx.callbackLanes.restart(accountId, tx.sharedNow());
         await audit(tx, byOperator(accountId), 'account:resumed', accountId);
         return account;
+      }),
+
+    async showQuotas(accountId: AccountId): Promise<QuotaUse> {
+      return await quotaUse(store, await requireAccount(store, accountId), quotas);
+    },
+
+    /** Every instance applies them to the next request. */
+    changeQuotas: (accountId: AccountId, change: QuotaChange) =>
+      store.transaction(async (tx) => {
+        const account = found(await tx.accounts.setQuotas(accountId, change), 'account_not_found');
+        const details = { open_orders: account.quotas.openOrders, stored_bytes: account.quotas.storedBytes };
+        await audit(tx, byOperator(accountId), 'account:quota_changed', accountId, details);
+        return await quotaUse(tx, account, quotas);
       }),
 
     async listKeys(accountId: AccountId): Promise<Credential[]> {

@@ -2,6 +2,7 @@
 // a free slot a test is refused, and a delivery stays in its lane.
 import { Refusal } from '../../domain/errors.ts';
 import type { AccountId } from '../../domain/ids.ts';
+import { keyCounts } from '../../kernel/concurrency.ts';
 
 export interface ConcurrencyLimits {
   readonly total: number;
@@ -13,31 +14,6 @@ const TOTAL = 'total';
 const accountKey = (accountId: AccountId): string => `account ${accountId}`;
 const hostKey = (host: string): string => `host ${host}`;
 
-interface InFlight {
-  count(key: string): number;
-  acquire(keys: readonly string[]): Disposable;
-}
-
-/** Drops a key when its count is zero; otherwise every host ever called would stay in memory. */
-function inFlightCounts(): InFlight {
-  const counts = new Map<string, number>();
-  const count = (key: string) => counts.get(key) ?? 0;
-  return {
-    count,
-    acquire(keys) {
-      for (const key of keys) counts.set(key, count(key) + 1);
-      return {
-        [Symbol.dispose]() {
-          for (const key of keys) {
-            if (count(key) > 1) counts.set(key, count(key) - 1);
-            else counts.delete(key);
-          }
-        },
-      };
-    },
-  };
-}
-
 /** Refuses with `service_busy` at once if there is no free slot. */
 export type AcquireTestSlot = (accountId: AccountId, host: string) => Promise<Disposable>;
 
@@ -45,7 +21,7 @@ export type AcquireTestSlot = (accountId: AccountId, host: string) => Promise<Di
 export type TestSlots = (accountId: AccountId, host: string) => Disposable | undefined;
 
 export function testSlots({ total, perAccount, perHost }: ConcurrencyLimits): TestSlots {
-  const inFlight = inFlightCounts();
+  const inFlight = keyCounts();
   return (accountId, host) => {
     const bounds = [
       [TOTAL, total],
@@ -53,7 +29,7 @@ export function testSlots({ total, perAccount, perHost }: ConcurrencyLimits): Te
       [hostKey(host), perHost],
     ] as const;
     const isFree = bounds.every(([key, max]) => inFlight.count(key) < max);
-    return isFree ? inFlight.acquire(bounds.map(([key]) => key)) : undefined;
+    return isFree ? inFlight.add(bounds.map(([key]) => key)) : undefined;
   };
 }
 
@@ -84,7 +60,7 @@ export interface DeliverySlots {
 }
 
 export function deliverySlots({ total, perAccount, perHost }: ConcurrencyLimits): DeliverySlots {
-  const { count, acquire } = inFlightCounts();
+  const { count, add } = keyCounts();
   const boundsOf = ({ accountId, host, isFirst }: SlotRequest) =>
     [
       [TOTAL, total],
@@ -96,7 +72,7 @@ export function deliverySlots({ total, perAccount, perHost }: ConcurrencyLimits)
   const isFree = (request: SlotRequest) => boundsOf(request).every(([key, max]) => count(key) < max);
   return {
     isFree,
-    tryAcquire: (request) => (isFree(request) ? acquire(boundsOf(request).map(([key]) => key)) : undefined),
+    tryAcquire: (request) => (isFree(request) ? add(boundsOf(request).map(([key]) => key)) : undefined),
     freeFor(accountId, host) {
       const left = Math.min(perAccount, total - count(TOTAL), perHost - count(hostKey(host)));
       return Math.max(0, left - count(accountKey(accountId)));

@@ -3,6 +3,7 @@
 // which lanes to poll before they are due.
 
 import { setTimeout as sleep } from 'node:timers/promises';
+import { FAULTY_LANE_MS } from '../../domain/callbacks/delivery.ts';
 import { Refusal } from '../../domain/errors.ts';
 import type { AccountId } from '../../domain/ids.ts';
 import { mapLimit } from '../../kernel/concurrency.ts';
@@ -30,7 +31,6 @@ const LANES_PER_POLL = 64;
 /** Lanes of one transaction. While it runs it holds their locks, and on SQLite the writer. */
 const LANES_PER_CLAIM = 16;
 const CLAIMS_AT_ONCE = 4;
-const FAULTY_LANE_MS = 60_000;
 const BATCH_MS = 3;
 /** Lanes beyond that are found by their due time only. */
 const MAX_BACKLOG = 256;

@@ -97,7 +97,7 @@ function authorizeTest({ store, now, newId, testRate }: CallbackTools) {
   const audit = auditLog({ now, newId });
   return (by: Actor, request: CallbackTestRequest, { host, port }: OutboundUrl): Promise<void> =>
     store.transaction(async (tx) => {
-      const waitMs = await tx.rateLimits.take(`callback-test ${by.accountId}`, testRate, now());
+      const waitMs = await tx.rateLimits.take(`callback-test ${by.accountId}`, testRate, tx.sharedNow());
       if (waitMs > 0) throw new Refusal('request_too_fast', { retryAfterSeconds: Math.ceil(waitMs / 1000) });
       const url = request.url ? 'temporary' : 'saved';
       const accessKey = request.accessKey ? 'temporary' : 'saved';

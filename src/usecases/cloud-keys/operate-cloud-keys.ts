@@ -79,7 +79,7 @@ async function withCertificate({ store, now }: ReadTools, key: CloudKey): Promis
   const certificate = await store.certificates.findByCloudKey(key.accountId, key.id);
   return {
     key,
-    isLocked: key.lockedUntil > now(),
+    isLocked: key.lockedUntil > store.sharedNow(),
     certificate,
     certificateStatus: certificate && certificateStatus(certificate, now()),
   };

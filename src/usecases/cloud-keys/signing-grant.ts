@@ -9,7 +9,7 @@ const TOKEN_BYTES = 32;
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 
-type GrantTerms = Pick<SigningGrant, 'accountId' | 'keyId' | 'hashes' | 'expiresAt'>;
+type GrantTerms = Pick<SigningGrant, 'accountId' | 'keyId' | 'hashes' | 'expiresAt' | 'certificateId'>;
 
 export function newGrant(
   terms: GrantTerms,
@@ -42,5 +42,5 @@ const keyFrom = (token: Secret): Uint8Array =>
   new Uint8Array(hkdfSync('sha256', token.reveal(), '', 'reseal signing grant', 32));
 
 /** Prevents an attacker with write access to the database from moving a grant to another key or other hashes. */
-const bindingOf = ({ accountId, keyId, hashes, expiresAt }: GrantTerms): Buffer =>
+const bindingOf = ({ accountId, keyId, hashes, expiresAt }: Omit<GrantTerms, 'certificateId'>): Buffer =>
   Buffer.from([accountId, keyId, expiresAt, ...hashes].join('/'));

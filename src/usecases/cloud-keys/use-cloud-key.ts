@@ -5,16 +5,18 @@
 // for minutes, that signs exactly the digests it was authorized for.
 import type { Actor } from '../../domain/access/credential.ts';
 import type { SignHash } from '../../domain/certificate/sign-hash.ts';
-import { lockoutMs, requirePin } from '../../domain/cloud-keys/cloud-key.ts';
+import { GRANT_MS, lockoutMs, requirePin } from '../../domain/cloud-keys/cloud-key.ts';
 import {
   areAuthorized,
+  certificateStatus,
   hashNotAuthorized,
+  impliedHash,
   invalidSad,
   requireDigests,
   requireSignatureCount,
   requireValidCertificate,
 } from '../../domain/cloud-keys/cloud-signing.ts';
-import type { KeyMaker } from '../../domain/cloud-keys/ports.ts';
+import type { KeyMakers, LivePage, SigningGrant } from '../../domain/cloud-keys/ports.ts';
 import { Refusal } from '../../domain/errors.ts';
 import type { AccountId } from '../../domain/ids.ts';
 import type { Page } from '../../domain/page.ts';
@@ -39,16 +41,23 @@ export interface SigningRequest {
   readonly digests: readonly Uint8Array[];
 }
 
+export interface AuthorizationRequest extends Omit<SigningRequest, 'signHash'> {
+  /** Undefined where the request names none, which version 1 of the signing API has no field for. */
+  readonly signHash: SignHash | undefined;
+  readonly pin: Secret;
+  readonly numSignatures: number;
+}
+
 export interface UseCloudKey {
   /** Includes destroyed keys. */
   list(accountId: AccountId, page: Page): Promise<HeldKey[]>;
-  /** The newest `limit` keys that are not destroyed, oldest first. */
-  listLive(accountId: AccountId, limit: number): Promise<HeldKey[]>;
+  /** The newest `limit` keys that are not destroyed, of those older than the key `before`; oldest first. */
+  listLive(accountId: AccountId, page: LivePage): Promise<HeldKey[]>;
   show(accountId: AccountId, id: string): Promise<HeldKey>;
   authorize(
     by: Actor,
     id: string,
-    request: SigningRequest & { readonly pin: Secret; readonly numSignatures: number },
+    request: AuthorizationRequest,
   ): Promise<{ readonly token: Secret; readonly expiresInSeconds: number }>;
   /** Signatures in the order of the digests. */
   sign(by: Actor, id: string, request: SigningRequest & { readonly token: Secret }): Promise<Uint8Array[]>;
@@ -62,13 +71,12 @@ export interface UseCloudKey {
 }
 
 interface CloudKeyTools extends OperatorTools {
-  readonly keys: KeyMaker;
+  readonly keys: KeyMakers;
   readonly randomBytes: (count: number) => Uint8Array;
   /** Serializes attempts per key: concurrent ones with the right code would lock it, as each counts as wrong at first. */
   readonly withKeyLock: KeyedMutex;
 }
 
-const GRANT_SECONDS = 300;
 /** Attempts per account: each costs an Argon2id computation, which is slow by design. */
 const PIN_RATE: Rate = { burst: 30, everyMs: 2_000 };
 
@@ -78,7 +86,7 @@ interface UnwrappedKey {
 }
 
 export function useCloudKey(tools: CloudKeyTools): UseCloudKey {
-  const { store, keys, now, randomBytes, withKeyLock } = tools;
+  const { store, keys, randomBytes, withKeyLock } = tools;
   const audit = auditLog(tools);
 
   /** Resets the attempts, unless the code was changed or the key destroyed since `unwrap`. */
@@ -96,7 +104,7 @@ export function useCloudKey(tools: CloudKeyTools): UseCloudKey {
 
   /** Returns the private key, which the caller wipes. The attempt counts as wrong until `accept`. */
   async function unwrap(by: Actor, id: string, pin: Secret): Promise<UnwrappedKey> {
-    const at = now();
+    const at = store.sharedNow();
     const attempt = await store.transaction(async (tx) => {
       const waitMs = await tx.rateLimits.take(`cloud-key ${by.accountId}`, PIN_RATE, at);
       if (waitMs > 0) throw new Refusal('request_too_fast', { retryAfterSeconds: seconds(waitMs) });
@@ -109,11 +117,13 @@ export function useCloudKey(tools: CloudKeyTools): UseCloudKey {
       throw new Refusal('sign_key_locked', { retryAfterSeconds: seconds(attempt.until - at) });
     }
     const { wrappedKey } = attempt;
-    const privateKey = await keys.unwrap(wrappedKey, pin, id).catch(async (error) => {
-      // A failure of the service says nothing about the code and must not lock the key.
-      await store.cloudKeys.withdrawAttempt(by.accountId, id, attempt);
-      throw error;
-    });
+    const privateKey = await keys(by.accountId)
+      .unwrap(wrappedKey, pin, id)
+      .catch(async (error) => {
+        // A failure of the service says nothing about the code and must not lock the key.
+        await store.cloudKeys.withdrawAttempt(by.accountId, id, attempt);
+        throw error;
+      });
     if (privateKey) return { privateKey, wrappedKey };
     const wrongCodes = attempt.wrongCodes + 1;
     await audit(store, by, 'cloud-key:refused', id, { reason: 'wrong code', wrong_codes: wrongCodes });
@@ -121,24 +131,40 @@ export function useCloudKey(tools: CloudKeyTools): UseCloudKey {
     throw new Refusal('sign_key_pin_wrong', { ...(lockMs > 0 && { retryAfterSeconds: seconds(lockMs) }) });
   }
 
-  const authorize: UseCloudKey['authorize'] = async (by, id, { pin, numSignatures, signHash, digests }) => {
+  /** The certificate that the grant was given under, which may have been revoked or have expired since. */
+  async function requireCertificateOf(grant: SigningGrant, by: Actor): Promise<void> {
+    const { accountId, keyId, certificateId } = grant;
+    const certificate = certificateId
+      ? await store.certificates.find(accountId, certificateId)
+      : await store.certificates.findByCloudKey(accountId, keyId);
+    const status = certificate?.state === 'issued' ? certificateStatus(certificate, tools.now()) : undefined;
+    if (status !== 'valid') await audit(store, by, 'cloud-key:refused', keyId, { reason: 'certificate not valid' });
+    requireValidCertificate(status);
+  }
+
+  const authorize: UseCloudKey['authorize'] = async (by, id, request) => {
     const { accountId } = by;
+    const { pin, numSignatures, digests } = request;
     // Validate everything else first: an invalid request must not use up an attempt.
-    const { key, certificateStatus } = await showKey(tools, accountId, id);
+    const { key, certificate, certificateStatus: status } = await showKey(tools, accountId, id);
+    const signHash = request.signHash ?? impliedHash(key.publicKey.type, digests);
     requireDigests(key.publicKey.type, signHash, digests);
     requireSignatureCount(numSignatures, digests.length);
-    requireValidCertificate(certificateStatus);
+    requireValidCertificate(status);
     const unwrapped = await unwrap(by, id, pin);
     const { privateKey } = unwrapped;
     try {
-      const terms = { accountId, keyId: id, hashes: digests.map(base64), expiresAt: now() + GRANT_SECONDS * SECOND_MS };
+      const terms = {
+        ...{ accountId, keyId: id, hashes: digests.map(base64), certificateId: certificate?.id ?? null },
+        expiresAt: store.sharedNow() + GRANT_MS,
+      };
       const { grant, token } = newGrant(terms, privateKey, randomBytes);
       await store.transaction(async (tx) => {
         await accept(tx, accountId, id, unwrapped);
         await tx.signingGrants.insert(grant);
         await audit(tx, by, 'cloud-key:authorized', id, { hashes: digests.length, sign_hash: signHash });
       });
-      return { token, expiresInSeconds: GRANT_SECONDS };
+      return { token, expiresInSeconds: GRANT_MS / SECOND_MS };
     } finally {
       privateKey.fill(0);
     }
@@ -149,7 +175,7 @@ export function useCloudKey(tools: CloudKeyTools): UseCloudKey {
     const unwrapped = await unwrap(by, id, pin);
     const { privateKey } = unwrapped;
     try {
-      const wrappedKey = await keys.wrap(privateKey, newPin, id);
+      const wrappedKey = await keys(by.accountId).wrap(privateKey, newPin, id);
       await store.transaction(async (tx) => {
         await accept(tx, by.accountId, id, unwrapped);
         // Without a new hint there is none: the old one describes the old code.
@@ -164,8 +190,7 @@ export function useCloudKey(tools: CloudKeyTools): UseCloudKey {
 
   return {
     list: (accountId, page) => listKeys(tools, accountId, page),
-    listLive: async (accountId, limit) =>
-      await withCertificates(tools, await store.cloudKeys.listLive(accountId, limit)),
+    listLive: async (accountId, page) => await withCertificates(tools, await store.cloudKeys.listLive(accountId, page)),
     show: (accountId, id) => showKey(tools, accountId, id),
 
     authorize: (by, id, request) => withKeyLock(`${by.accountId} ${id}`, () => authorize(by, id, request)),
@@ -174,16 +199,18 @@ export function useCloudKey(tools: CloudKeyTools): UseCloudKey {
     async sign(by, id, { token, signHash, digests }) {
       const { publicKey } = (await showKey(tools, by.accountId, id)).key;
       requireDigests(publicKey.type, signHash, digests);
-      const grant = await store.signingGrants.take(by.accountId, id, tokenHash(token), now());
+      const grant = await store.signingGrants.take(by.accountId, id, tokenHash(token), store.sharedNow());
       if (!grant) throw invalidSad();
       if (!areAuthorized(grant.hashes, digests.map(base64))) {
         await audit(store, by, 'cloud-key:refused', id, { reason: 'hash not authorized' });
         throw hashNotAuthorized();
       }
+      await requireCertificateOf(grant, by);
       const privateKey = openGrant(grant, token);
       try {
         const signatures: Uint8Array[] = [];
-        for (const digest of digests) signatures.push(await keys.sign(privateKey, publicKey, signHash, digest));
+        const maker = keys(by.accountId);
+        for (const digest of digests) signatures.push(await maker.sign(privateKey, publicKey, signHash, digest));
         // Audit before returning: no signature leaves the service without a record.
         await audit(store, by, 'cloud-key:signed', id, { hashes: digests.length, sign_hash: signHash });
         return signatures;

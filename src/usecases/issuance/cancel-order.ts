@@ -4,7 +4,8 @@ import type { Actor } from '../../domain/access/credential.ts';
 import type { Order } from '../../domain/certificate/order.ts';
 import { Refusal } from '../../domain/errors.ts';
 import type { OrderId } from '../../domain/ids.ts';
-import { stopWaiting } from '../validation/pending-certificates.ts';
+import { isSignerAlive } from '../../domain/issuance/ports.ts';
+import { stopWaiting } from '../lease/end-pending.ts';
 import type { IssuanceTools } from './tools.ts';
 
 /** Returns the order as it is afterwards. */
@@ -17,10 +18,11 @@ export function cancelOrder({ store, now, newId, audit }: IssuanceTools): Cancel
       if (!found) throw new Refusal('order_not_found');
       const { order, signing } = found;
       // It is being signed: the outcome decides.
-      if (signing && signing.until > now()) throw new Refusal('service_busy', { retryAfterSeconds: 1 });
+      if (signing && isSignerAlive(signing, tx.sharedNow()))
+        throw new Refusal('service_busy', { retryAfterSeconds: 1 });
       // The signer is lost: its serial number stays taken, whatever becomes of the order.
       if (signing) await tx.signings.void(orderId, newId());
-      const canceled = await stopWaiting(tx, order, 'canceled');
+      const canceled = await stopWaiting(tx, order, 'canceled', { reason: 'requested', at: now(), newId });
       const details = { certificate_id: order.pendingCertificateId, was: order.status };
       await audit(tx, by, 'order:canceled', order.id, details);
       return canceled;

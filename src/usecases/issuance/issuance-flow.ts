@@ -36,7 +36,7 @@ export interface IssuanceSteps<Outcome> {
   /** A draft, or an outcome that needs no certificate. `locked` is the order, if it is locked already. */
   decide(db: Repositories, locked?: Order | null): Promise<Draft | Settled<Outcome>>;
   /** Locks the order and returns it as it is now: null for a new one. Busy while another process is signing it. */
-  lock(tx: Repositories, at: number): Promise<{ readonly order: Order | null; readonly isBusy: boolean }>;
+  lock(tx: Repositories): Promise<{ readonly order: Order | null; readonly isBusy: boolean }>;
   /** Stores the certificate to wait for validation. */
   enqueue(tx: Repositories, draft: Draft, results: CheckResults): Promise<Outcome>;
   /** The order as it will be issued. */
@@ -162,7 +162,7 @@ async function write<Outcome>(
   evidence: Evidence | null,
 ): Promise<Prepared | Settled<Outcome> | 'stale' | 'busy'> {
   const at = tools.now();
-  const { order: locked, isBusy } = await steps.lock(tx, at);
+  const { order: locked, isBusy } = await steps.lock(tx);
   // With evidence the request was decided before; without, a refusal or an earlier answer must not wait for the signer.
   if (isBusy && evidence) return 'busy';
   // A decision to wait is made again here: a proof may have arrived meanwhile.

@@ -8,7 +8,7 @@ import type { Order } from '../../domain/certificate/order.ts';
 import type { PublicKey } from '../../domain/certificate/public-key.ts';
 import { Refusal } from '../../domain/errors.ts';
 import type { CertificateId } from '../../domain/ids.ts';
-import type { BeginConditions, FinishedIssuance } from '../../domain/issuance/ports.ts';
+import { type BeginConditions, type FinishedIssuance, SIGNING_LEASE_MS } from '../../domain/issuance/ports.ts';
 import type { CertificatePlan, CertificateRequest, PreviousCertificate } from '../../domain/issuance/request.ts';
 import type { Repositories } from '../../domain/store.ts';
 import { auditEntry } from '../access/audit.ts';
@@ -18,8 +18,6 @@ import type { ObtainedKeys } from './obtain-keys.ts';
 import { revokeOnIssuance } from './revoke-on-issuance.ts';
 import type { IssuanceTools } from './tools.ts';
 
-/** A signature takes milliseconds and the store answers within seconds: a signer that exceeds this has lost its lease. */
-export const SIGNING_LEASE_MS = 10_000;
 /** No product lives longer, so a larger value means the same. Bounds the column. */
 const MAX_VALIDITY_DAYS = 3_650;
 
@@ -62,9 +60,11 @@ type WhatToSign = Pick<Draft, 'product' | 'wanted'> & {
   readonly plan: Pick<CertificatePlan, 'issuerId' | 'notBefore' | 'notAfter'>;
 };
 
+type PrepareTools = Pick<IssuanceTools, 'authority' | 'now'> & { readonly store: Pick<Repositories, 'sharedNow'> };
+
 /** Chooses serial numbers and makes the bytes to be signed. */
 export function prepare(
-  { authority, now }: Pick<IssuanceTools, 'authority' | 'now'>,
+  { authority, now, store }: PrepareTools,
   { product, plan, wanted }: WhatToSign,
   { cloud, encryption }: ObtainedKeys,
 ): PreparedCertificate {
@@ -78,12 +78,12 @@ export function prepare(
     });
   const publicKey = cloud?.publicKey ?? wanted.publicKey;
   const { serial, toBeSigned } = encode(encryption ? 'signing' : 'single', publicKey);
-  const preparedAt = now();
+  const leaseEndsAt = store.sharedNow() + SIGNING_LEASE_MS;
   return {
     ...wanted,
     state: 'prepared',
     publicKey,
-    preparation: { issuerId, serial, notBefore, notAfter, preparedAt, leaseEndsAt: preparedAt + SIGNING_LEASE_MS },
+    preparation: { issuerId, serial, notBefore, notAfter, preparedAt: now(), leaseEndsAt },
     toBeSigned,
     cloudKeyId: cloud?.id ?? wanted.cloudKeyId,
     encryption: encryption && {
@@ -96,7 +96,7 @@ export function prepare(
 
 /** Records what will be signed, and takes the order's lease. Durable before anything is signed. */
 export async function writeDown(
-  tools: Pick<IssuanceTools, 'authority' | 'now'>,
+  tools: PrepareTools,
   tx: Repositories,
   draft: Pick<Draft, 'product' | 'plan' | 'wanted' | 'basis'>,
   { order: { revision }, keys }: { readonly order: Order; readonly keys: ObtainedKeys },

@@ -68,8 +68,24 @@ const refuseDestroyed = (): never => {
   );
 };
 
-/** For one call: verifying a CSR and inspecting its key cost more than the rest of a reissue, so both are done once. */
-export const readingKeysOnce = (tools: IssuanceTools): IssuanceTools => ({
+/**
+ * For one call: verifying a CSR and inspecting its key cost more than the rest of a reissue, so both are done once. A costly
+ * one is read before anything is locked; what is wrong with it is thrown when its turn among the checks comes.
+ */
+export function withKeysReadOnce<Result>(
+  tools: IssuanceTools,
+  { accountId, request: { keySource, csr } }: Pick<KeyFacts, 'accountId' | 'request'>,
+  work: (tools: IssuanceTools) => Promise<Result>,
+): Promise<Result> {
+  const inspecting = keySource === 'caller' && csr ? tools.inspectCsr(csr, accountId) : undefined;
+  if (!inspecting) return work(readingKeysOnce(tools));
+  // The CSR of the call is its only one, and no other key is inspected beside it.
+  return inspecting.then(({ publicKey, requireStrong }) =>
+    work({ ...tools, readCsr: publicKey, requireStrongKey: requireStrong }),
+  );
+}
+
+const readingKeysOnce = (tools: IssuanceTools): IssuanceTools => ({
   ...tools,
   readCsr: memoized(tools.readCsr),
   requireStrongKey: memoized(tools.requireStrongKey),

@@ -53,10 +53,11 @@ async function newCloudKey(
 ): Promise<CloudKey> {
   // The plan has refused a request without an access code.
   if (!pin) throw invalid('sign_key_pin', 'sign_key_pin is missing.', '缺少 sign_key_pin。');
-  const { publicKey, privateKey } = await keys.make(plan.publicKey);
+  const maker = keys(accountId);
+  const { publicKey, privateKey } = await maker.make(plan.publicKey);
   const id = newId();
   try {
-    const wrappedKey = await keys.wrap(privateKey, pin, id);
+    const wrappedKey = await maker.wrap(privateKey, pin, id);
     const unused = { wrongCodes: 0, lockedUntil: 0, destroyedAt: null };
     return { id, accountId, publicKey, wrappedKey, hint: pinHint || null, createdAt: now(), ...unused };
   } finally {
@@ -67,7 +68,7 @@ async function newCloudKey(
 async function encryptionKey(tools: IssuanceTools, draft: Draft): Promise<ObtainedEncryptionKey> {
   const kept = draft.request.keepsEncryptionKey ? await keptKey(tools, draft) : undefined;
   const key = kept ?? (await newEscrowedKey(tools, draft));
-  return { key, isNew: !kept, envelope: await tools.keys.envelope(key, draft.wanted.publicKey) };
+  return { key, isNew: !kept, envelope: await tools.keys(key.accountId).envelope(key, draft.wanted.publicKey) };
 }
 
 /** The previous certificate's encryption key. A key on the blocklist is not kept, whatever was requested. */
@@ -82,7 +83,7 @@ async function newEscrowedKey(
   { keys, now, newId }: IssuanceTools,
   { order: { accountId, id: orderId } }: Draft,
 ): Promise<EscrowedKey> {
-  const made = await keys.make({ type: 'sm2', bits: CURVE_BITS.sm2 });
+  const made = await keys(accountId).make({ type: 'sm2', bits: CURVE_BITS.sm2 });
   return { id: newId(), accountId, orderId, createdAt: now(), ...made };
 }
 

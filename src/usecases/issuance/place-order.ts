@@ -1,21 +1,24 @@
 // Places an order. When every name is validated, its first certificate is issued before the answer; otherwise the order
 // waits for validation. Says what is particular to a first certificate in the flow of every issuance (issuance-flow.ts).
+import { setTimeout as sleep } from 'node:timers/promises';
 import { type Actor, isOperator } from '../../domain/access/credential.ts';
+import { requireStorage } from '../../domain/access/quota.ts';
 import type { Product } from '../../domain/catalog/products.ts';
-import type { Order } from '../../domain/certificate/order.ts';
+import { isBeingPlaced, type Order } from '../../domain/certificate/order.ts';
 import { NO_KEY } from '../../domain/certificate/public-key.ts';
 import { Refusal } from '../../domain/errors.ts';
 import type { AccountId, CertificateId, OrderId } from '../../domain/ids.ts';
 import { mentionedNames } from '../../domain/issuance/names.ts';
 import { newOrder, planPlacement, requireAlternativeId } from '../../domain/issuance/placement.ts';
 import type { CertificateRequest } from '../../domain/issuance/request.ts';
-import type { Repositories, Store } from '../../domain/store.ts';
+import type { Repositories } from '../../domain/store.ts';
+import { voidLostIssuances } from '../lease/void-lost-issuances.ts';
 import { beginWaiting } from '../validation/pending-certificates.ts';
 import { methodsOf, provenNames, provenUntil, VOUCHED } from '../validation/proven-names.ts';
 import { type Draft, decidedAt } from './draft.ts';
 import { type IssuanceSteps, issue } from './issuance-flow.ts';
 import { wantedCertificate } from './issue-certificate.ts';
-import { keyPolicy, readingKeysOnce } from './key-policy.ts';
+import { keyPolicy, withKeysReadOnce } from './key-policy.ts';
 import { cloudKeyToBe, mayNeedKeys } from './obtain-keys.ts';
 import type { IssuanceTools } from './tools.ts';
 
@@ -39,20 +42,55 @@ export interface PlacedOrder {
 export type PlaceOrder = (call: PlaceOrderCall) => Promise<PlacedOrder>;
 
 export function placeOrder(tools: IssuanceTools): PlaceOrder {
-  const { store, products, newId, now } = tools;
+  const { products, newId, now } = tools;
   return async (call) => {
     const { accountId, alternativeId } = call;
+    using _slot = await tools.acquireSlot('placement', accountId);
     const product = products.get(call.productId);
     if (!product) throw new Refusal('product_not_found');
-    // Refused before names are checked and keys are made; of two orders placed at once the store refuses the second.
-    if (alternativeId !== null) await requireUnused(store, accountId, alternativeId);
-    const once = readingKeysOnce(tools);
     const order = newOrder({ id: newId(), accountId, alternativeId }, product, now());
     const certificateId = newId();
-    return await translateDuplicate(store, call, () =>
-      issue(once, async () => stepsOf(once, call, { product, order, certificateId })),
-    );
+    const place = () =>
+      withKeysReadOnce(tools, call, (once) =>
+        issue(once, async () => stepsOf(once, call, { product, order, certificateId })),
+      );
+    return alternativeId === null ? await place() : await placeUnused(tools, { accountId, alternativeId }, place);
   };
+}
+
+const PAUSE_MS = 20;
+/** Together longer than a signer's lease: a caller that repeats an interrupted placement is served, not refused. */
+const MAX_TRIES = 750;
+
+/**
+ * Refuses an id that an order has, before names are checked and keys are made. While another order is being placed under
+ * it, its outcome comes first: it takes the id, or its signer is lost, which frees it (ADR 0045). Of two orders placed at
+ * once the store refuses the second.
+ */
+async function placeUnused<T>(
+  { store, now, newId }: Pick<IssuanceTools, 'store' | 'now' | 'newId'>,
+  { accountId, alternativeId }: { readonly accountId: AccountId; readonly alternativeId: string },
+  place: () => Promise<T>,
+): Promise<T> {
+  requireAlternativeId(alternativeId);
+  const find = ({ orders }: Repositories) => orders.findByAlternative(accountId, alternativeId);
+  for (let tries = 0; tries < MAX_TRIES; tries += 1) {
+    // In a transaction: readers outside of one may not see yet what another has just written.
+    const existing = tries === 0 ? await find(store) : await store.transaction(find);
+    if (!existing) {
+      try {
+        return await place();
+      } catch (error) {
+        if (error instanceof Refusal && error.code === 'duplicate_alternative_order_id') continue;
+        throw error;
+      }
+    }
+    if (!isBeingPlaced(existing))
+      throw new Refusal('duplicate_alternative_order_id', { details: { order_id: existing.id } });
+    await voidLostIssuances(store, now, newId);
+    await sleep(PAUSE_MS);
+  }
+  throw new Refusal('service_busy', { retryAfterSeconds: 1 });
 }
 
 function stepsOf(
@@ -60,7 +98,7 @@ function stepsOf(
   call: PlaceOrderCall,
   { product, order, certificateId }: Omit<Placing, 'vouched'>,
 ): IssuanceSteps<PlacedOrder> {
-  const { audit, pendingMs, now } = tools;
+  const { audit, now } = tools;
   const { request, accountId, actor, requestId = null } = call;
   const by: Actor = { accountId, actor, requestId };
   const placed = { orderId: order.id, certificateId };
@@ -86,7 +124,7 @@ function stepsOf(
         status: 'domain_verifing',
         pendingCertificateId: certificateId,
       });
-      await beginWaiting(tx, { ...draft.wanted, pendingSince: draft.wanted.createdAt }, pendingMs, results);
+      await beginWaiting(tx, { ...draft.wanted, pendingSince: draft.wanted.createdAt }, tools, results);
       await audit(tx, by, 'order:placed', order.id, details);
       return placed;
     },
@@ -127,6 +165,8 @@ async function decide(
   { product, order, certificateId, vouched }: Placing,
 ): Promise<Draft> {
   const now = tools.now();
+  const account = await db.accounts.find(accountId);
+  if (!account) throw new Refusal('account_not_found');
   const names = mentionedNames(request, product.kind, []);
   const proofs = await provenNames(tools, db, { accountId, names, product, now });
   for (const name of vouched) proofs.set(name, { methods: [VOUCHED], until: Infinity });
@@ -140,6 +180,7 @@ async function decide(
     issuers: { choose: tools.authority.issuerFor, served: tools.authority.served },
     registrableDomain: tools.registrableDomain,
   });
+  requireStorage(account, tools.quotas);
   return {
     ...{ order, product, request, previous: null, plan },
     provenBy: methodsOf(proofs),
@@ -155,27 +196,4 @@ async function decide(
       idempotency: null,
     },
   };
-}
-
-/** Names the first order in the refusal of a second one that was placed at the same time under the same id. */
-async function translateDuplicate<T>(
-  store: Store,
-  { accountId, alternativeId }: PlaceOrderCall,
-  work: () => Promise<T>,
-): Promise<T> {
-  try {
-    return await work();
-  } catch (error) {
-    const isDuplicate = error instanceof Refusal && error.code === 'duplicate_alternative_order_id';
-    // In a transaction: readers outside of one may not see yet what another has just written.
-    if (isDuplicate && alternativeId !== null)
-      await store.transaction((tx) => requireUnused(tx, accountId, alternativeId));
-    throw error;
-  }
-}
-
-async function requireUnused({ orders }: Repositories, accountId: AccountId, alternativeId: string): Promise<void> {
-  requireAlternativeId(alternativeId);
-  const existing = await orders.findByAlternative(accountId, alternativeId);
-  if (existing) throw new Refusal('duplicate_alternative_order_id', { details: { order_id: existing.id } });
 }

@@ -4,24 +4,27 @@
 // Reissues of one order follow each other, because each replaces the one before: by a mutex in this process, and by the
 // order's lock across instances. A signer that does not return loses its lease, and what it prepared is voided.
 import type { Actor, CredentialKind } from '../../domain/access/credential.ts';
+import { type AccountUsage, requireStorage } from '../../domain/access/quota.ts';
 import { productOf } from '../../domain/catalog/products.ts';
 import type { Order } from '../../domain/certificate/order.ts';
 import { NO_KEY } from '../../domain/certificate/public-key.ts';
 import { Refusal } from '../../domain/errors.ts';
 import type { CertificateId, OrderId } from '../../domain/ids.ts';
 import { mentionedNames } from '../../domain/issuance/names.ts';
+import { isSignerAlive } from '../../domain/issuance/ports.ts';
 import { planReissue } from '../../domain/issuance/reissue.ts';
 import type { PreviousCertificate, ReissuePlan, ReissueRequest } from '../../domain/issuance/request.ts';
 import type { Repositories } from '../../domain/store.ts';
 import type { Proofs } from '../../domain/validation/ports.ts';
 import { keyedMutex } from '../../kernel/concurrency.ts';
-import { beginWaiting } from '../validation/pending-certificates.ts';
+import { needsInstruction } from '../validation/check-names.ts';
+import { beginWaiting, requireRoom } from '../validation/pending-certificates.ts';
 import { methodsOf, proofKeys, provenNames, provenUntil, readBefore } from '../validation/proven-names.ts';
 import { type Draft, decidedAt, previousOf } from './draft.ts';
 import { earlierAnswer, type Idempotency } from './idempotency.ts';
 import { type IssuanceSteps, issue } from './issuance-flow.ts';
 import { wantedCertificate } from './issue-certificate.ts';
-import { BLOCKLIST_LATER, type KeyReads, keyPolicy, readingKeysOnce } from './key-policy.ts';
+import { BLOCKLIST_LATER, type KeyReads, keyPolicy, withKeysReadOnce } from './key-policy.ts';
 import { cloudKeyToBe, mayNeedKeys } from './obtain-keys.ts';
 import type { IssuanceTools } from './tools.ts';
 
@@ -50,33 +53,41 @@ export function reissueCertificate(tools: IssuanceTools): Reissue {
     const keys = proofKeys(tools, mentionedNames(request, 'ssl', []));
     const found = await store.orders.findForReissue(by.accountId, orderId, keys);
     if (!found) throw new Refusal('order_not_found');
-    const { order, current: previous, proofs } = found;
+    const { order, current: previous, proofs, usage } = found;
     const names = new Set([...keys, ...(previous?.names ?? [])]);
-    return { order, previous, proofs: readBefore(proofs, names, store.proofs) };
+    return { order, previous, usage, proofs: readBefore(proofs, names, store.proofs) };
   }
 
   return {
     // The account is part of the key: a stranger who knows an order's id cannot make its owner wait.
     reissue: (call) =>
-      withLock(`${call.by.accountId} ${call.orderId}`, () => {
-        const once = readingKeysOnce(tools);
-        return issue(once, async () => stepsOf(once, call, await read(call)));
-      }),
+      withLock(`${call.by.accountId} ${call.orderId}`, () =>
+        withKeysReadOnce(tools, keysOf(call), (once) => issue(once, async () => stepsOf(once, call, await read(call)))),
+      ),
 
     async plan(call) {
+      using _slot = await tools.acquireSlot('dry_run', call.by.accountId);
       const found = await read(call);
       // A key used with another body is refused here too; one used with this body changes no plan.
       const { accountId, id: orderId } = found.order;
       if (call.idempotency) await earlierAnswer(store, { accountId, orderId, at: now() }, call.idempotency);
-      return (await decide(readingKeysOnce(tools), { ...store, proofs: found.proofs }, call, found)).plan;
+      const { plan } = await withKeysReadOnce(tools, keysOf(call), (once) =>
+        decide(once, { ...store, proofs: found.proofs }, call, found),
+      );
+      const waits = needsInstruction(plan.needsValidation, plan.dcv);
+      if (waits) await requireRoom(store, { id: accountId, ...found.usage }, tools.quotas);
+      return plan;
     },
   };
 }
+
+const keysOf = ({ by: { accountId }, request }: ReissueCall) => ({ accountId, request });
 
 /** The order, the certificate that a reissue replaces, and proofs of its names, of one moment. */
 interface OrderAsRead {
   readonly order: Order;
   readonly previous: PreviousCertificate | null;
+  readonly usage: AccountUsage;
   readonly proofs: Pick<Proofs, 'proven'>;
 }
 
@@ -87,7 +98,7 @@ interface DecisionReads extends KeyReads {
 }
 
 function stepsOf(tools: IssuanceTools, call: ReissueCall, found: OrderAsRead): IssuanceSteps<CertificateId> {
-  const { now, newId, pendingMs, audit } = tools;
+  const { now, newId, audit } = tools;
   const { by, request, idempotency } = call;
   const { accountId, id: orderId, productId } = found.order;
   const detailsOf = ({ plan, wanted }: Draft) => ({
@@ -104,17 +115,20 @@ function stepsOf(tools: IssuanceTools, call: ReissueCall, found: OrderAsRead): I
     async decide(db, locked) {
       const earlier = idempotency && (await earlierAnswer(db, { accountId, orderId, at: now() }, idempotency));
       if (earlier) return { outcome: earlier };
-      if (locked) return await decide(tools, db, call, { order: locked, previous: await previousOf(db, locked) });
+      if (locked) {
+        const { usage } = found;
+        return await decide(tools, db, call, { order: locked, previous: await previousOf(db, locked), usage });
+      }
       const { certificates, cloudKeys } = db;
       const reads = { certificates, cloudKeys, proofs: found.proofs, blockedKeys: BLOCKLIST_LATER };
       return await decide(tools, reads, call, found);
     },
 
-    async lock(tx, at) {
+    async lock(tx) {
       const found = await tx.orders.findForUpdate(accountId, orderId);
       if (!found) throw new Refusal('order_not_found');
       const { order, signing } = found;
-      if (signing && signing.until > at) return { order, isBusy: true };
+      if (signing && isSignerAlive(signing, tx.sharedNow())) return { order, isBusy: true };
       // The signer is lost. Its serial number stays taken and is never signed again.
       if (signing) await tx.signings.void(orderId, newId());
       return { order, isBusy: false };
@@ -123,7 +137,7 @@ function stepsOf(tools: IssuanceTools, call: ReissueCall, found: OrderAsRead): I
     async enqueue(tx, draft, results) {
       const { order, plan, wanted } = draft;
       await tx.orders.rememberNames(order.id, newNames(draft));
-      await beginWaiting(tx, { ...wanted, pendingSince: wanted.createdAt }, pendingMs, results);
+      await beginWaiting(tx, { ...wanted, pendingSince: wanted.createdAt }, tools, results);
       await tx.orders.save({ ...order, ...plan.dcv, status: 'reissuing', pendingCertificateId: wanted.id });
       await audit(tx, by, 'order:reissued', orderId, detailsOf(draft));
       if (idempotency) {
@@ -160,7 +174,7 @@ async function decide(
   tools: IssuanceTools,
   db: DecisionReads,
   { request, idempotency, credentialKind }: Pick<ReissueCall, 'request' | 'idempotency' | 'credentialKind'>,
-  { order, previous }: Pick<OrderAsRead, 'order' | 'previous'>,
+  { order, previous, usage }: Pick<OrderAsRead, 'order' | 'previous' | 'usage'>,
 ): Promise<Draft & { readonly plan: ReissuePlan }> {
   const now = tools.now();
   const { accountId, id: orderId } = order;
@@ -182,6 +196,7 @@ async function decide(
     issuers: { choose: tools.authority.issuerFor, served: tools.authority.served },
     registrableDomain: tools.registrableDomain,
   });
+  requireStorage(usage, tools.quotas);
   return {
     ...{ order, product, request, previous, plan },
     provenBy: methodsOf(proofs),

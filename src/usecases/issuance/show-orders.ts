@@ -1,6 +1,11 @@
 // Shows an account its orders and certificates. Reads only.
 
-import { type CertificateRecord, type Revocation, revocationOf } from '../../domain/certificate/certificate.ts';
+import {
+  type Cancellation,
+  type CertificateRecord,
+  type Revocation,
+  revocationOf,
+} from '../../domain/certificate/certificate.ts';
 import type { Order } from '../../domain/certificate/order.ts';
 import { Refusal } from '../../domain/errors.ts';
 import type { AccountId, CertificateId } from '../../domain/ids.ts';
@@ -12,8 +17,10 @@ import type { ShowValidation, ValidationState } from '../validation/show-validat
 
 export interface ShownOrder {
   readonly order: Order;
-  /** The current one; before the first is issued, the pending one. */
+  /** The current one; before the first is issued, the pending one; in an order that ended without, the one it wanted. */
   readonly certificate: CertificateRecord | undefined;
+  /** A reissue, or a first certificate, that ended without a certificate after the current one was issued. */
+  readonly canceled: (Cancellation & { readonly certificateId: CertificateId }) | undefined;
   readonly validation: ValidationState;
   /** Scheduled revocations, the next first; at most a hundred. */
   readonly scheduled: readonly (Revocation & { readonly certificateId: CertificateId })[];
@@ -37,10 +44,12 @@ export function showOrders(store: Store, { state }: ShowValidation) {
   async function shown(accountId: AccountId, lookup: Promise<Order | undefined>): Promise<ShownOrder> {
     const order = await lookup;
     if (!order) throw new Refusal('order_not_found');
-    const certificateId = order.currentCertificateId ?? order.pendingCertificateId;
+    const { currentCertificateId, pendingCertificateId } = order;
+    const canceled = await store.certificates.lastCanceled(accountId, order.id, currentCertificateId);
+    const certificateId = currentCertificateId ?? pendingCertificateId ?? canceled?.certificateId ?? null;
     const certificate = certificateId === null ? undefined : await store.certificates.find(accountId, certificateId);
     const scheduled = await store.revocations.listScheduled(accountId, order.id, MAX_SCHEDULED);
-    return { order, certificate, validation: await state(order), scheduled };
+    return { order, certificate, canceled, validation: await state(order), scheduled };
   }
 
   return {

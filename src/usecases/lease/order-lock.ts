@@ -1,5 +1,6 @@
 // Work under the row lock of an order. While a signer holds the lease of an order, the order is busy: the outcome of the
-// signature comes first, then everything else.
+// signature comes first, then everything else. Except for a compromised key: the revocation takes the order from a signer
+// that does not finish at once, which loses its lease and signs nothing that counts.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { CertificateRecord } from '../../domain/certificate/certificate.ts';
 import type { Order } from '../../domain/certificate/order.ts';
@@ -7,7 +8,7 @@ import type { Clock } from '../../domain/clock.ts';
 import { Refusal } from '../../domain/errors.ts';
 import type { AccountId, CertificateId, NewId, OrderId } from '../../domain/ids.ts';
 import type { Repositories, Store } from '../../domain/store.ts';
-import { voidLostIssuances } from './void-lost-issuances.ts';
+import { voidLostIssuances, voidSigning } from './void-lost-issuances.ts';
 
 export type LockOutcome<T> = { readonly kind: 'done'; readonly value: T } | { readonly kind: 'busy' };
 
@@ -35,19 +36,40 @@ export interface LockedCertificate {
   readonly order: Order;
 }
 
+/** How often signers may still be waited for, before orders are taken from them. Several locks may share it. */
+export interface Patience {
+  tries: number;
+}
+
+export interface CertificateToLock {
+  readonly accountId: AccountId;
+  readonly certificateId: CertificateId;
+  /** Left out, the outcome of the signature is waited for. */
+  readonly patience?: Patience | undefined;
+}
+
 /** Runs `work` under the lock of the certificate's order, and waits while it is being signed. Refuses with `cert_not_found`. */
 export async function withCertificateLock<T>(
   tools: LockTools,
-  accountId: AccountId,
-  certificateId: CertificateId,
+  { accountId, certificateId, patience }: CertificateToLock,
   work: (tx: Repositories, locked: LockedCertificate) => Promise<T>,
 ): Promise<T> {
   const { orderId } = await certificateIn(tools.store, accountId, certificateId);
-  return await retryWhileSigning(tools, (tx) =>
-    withOrderLock(tx, { accountId, orderId }, async (order) =>
+  return await retryWhileSigning(tools, patience, async (tx, takesOver) => {
+    if (takesOver) await voidSigner(tools, tx, { accountId, orderId });
+    return await withOrderLock(tx, { accountId, orderId }, async (order) =>
       work(tx, { order, certificate: await certificateIn(tx, accountId, certificateId) }),
-    ),
-  );
+    );
+  });
+}
+
+async function voidSigner(
+  tools: LockTools,
+  tx: Repositories,
+  { accountId, orderId }: { readonly accountId: AccountId; readonly orderId: OrderId },
+): Promise<void> {
+  const found = await tx.orders.findForUpdate(accountId, orderId);
+  if (found?.signing) await voidSigning(tools, tx, { order: found.order, signing: found.signing });
 }
 
 async function certificateIn(tx: Repositories, accountId: AccountId, id: CertificateId): Promise<CertificateRecord> {
@@ -59,15 +81,19 @@ async function certificateIn(tx: Repositories, accountId: AccountId, id: Certifi
 const PAUSE_MS = 20;
 // Longer than a signer's lease, so that a caller waiting behind a lost signer is served, not refused.
 const MAX_TRIES = 750;
+/** A second: a live signer needs milliseconds. */
+export const briefPatience = (): Patience => ({ tries: 50 });
 
 async function retryWhileSigning<T>(
   { store, now, newId }: LockTools,
-  attempt: (tx: Repositories) => Promise<LockOutcome<T>>,
+  patience: Patience | undefined,
+  attempt: (tx: Repositories, takesOver: boolean) => Promise<LockOutcome<T>>,
 ): Promise<T> {
   for (let tries = 0; tries < MAX_TRIES; tries += 1) {
-    const outcome = await store.transaction(attempt);
+    const outcome = await store.transaction((tx) => attempt(tx, patience !== undefined && patience.tries <= 0));
     if (outcome.kind === 'done') return outcome.value;
     await voidLostIssuances(store, now, newId);
+    if (patience) patience.tries -= 1;
     await sleep(PAUSE_MS);
   }
   throw new Refusal('service_busy', { retryAfterSeconds: 1 });

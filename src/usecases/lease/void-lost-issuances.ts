@@ -1,45 +1,61 @@
-// Voids issuances whose signer let its lease expire, and frees their orders. The serial number stays taken and revocable:
-// a signature may exist somewhere.
+// Voids issuances whose signer is lost, and frees their orders. The serial number stays taken and revocable: a signature
+// may exist somewhere.
 
-import { type Order, requireTransition } from '../../domain/certificate/order.ts';
+import { isBeingPlaced, type Order, requireTransition } from '../../domain/certificate/order.ts';
 import type { Clock } from '../../domain/clock.ts';
 import type { NewId } from '../../domain/ids.ts';
-import type { Store } from '../../domain/store.ts';
+import { isSignerAlive, type Signing } from '../../domain/issuance/ports.ts';
+import type { Repositories, Store } from '../../domain/store.ts';
+import { auditLog, byService } from '../access/audit.ts';
 
 const BATCH = 100;
 
 /**
  * A reissue leaves the order unchanged. A first certificate that was pending validation becomes pending again. Otherwise
- * no answer was sent to the caller, and the order is rejected.
+ * no answer was sent to the caller: the order ends without an event, and the customer's own id is free again (ADR 0045).
  */
 function afterLostSigner(order: Order): Order {
   if (order.status !== 'issuing') return order;
-  const status = order.pendingCertificateId === null ? 'rejected' : 'domain_verifing';
+  const status = isBeingPlaced(order) ? 'canceled' : 'domain_verifing';
   requireTransition(order.status, status);
   return { ...order, status };
 }
 
-/** Touches expired leases only, never the work of a live instance. Returns how many issuances were voided. */
+interface VoidTools {
+  readonly now: Clock;
+  readonly newId: NewId;
+}
+
+/** Call under the order's lock. */
+export async function voidSigning(
+  tools: VoidTools,
+  tx: Repositories,
+  { order, signing }: { readonly order: Order; readonly signing: Signing },
+): Promise<void> {
+  const { id, accountId, alternativeId, status } = order;
+  await tx.signings.void(id, tools.newId());
+  await tx.orders.save(afterLostSigner(order));
+  if (!isBeingPlaced(order)) return;
+  await tx.orders.releaseAlternative(accountId, id);
+  const details = { certificate_id: signing.certificateId, was: status, alternative_order_id: alternativeId };
+  const why = 'its placement was interrupted';
+  await auditLog(tools)(tx, byService(accountId), 'order:lapsed', id, { ...details, why });
+}
+
+/** Touches leases of lost signers only, never the work of a live instance. Returns how many issuances were voided. */
 export async function voidLostIssuances(store: Store, now: Clock, newId: NewId): Promise<number> {
   let voided = 0;
   for (;;) {
-    const overdue = await store.signings.overdue(now(), BATCH);
-    for (const { accountId, orderId } of overdue) {
+    const lost = await store.signings.overdue(store.sharedNow(), BATCH);
+    for (const { accountId, orderId } of lost) {
       await store.transaction(async (tx) => {
         const found = await tx.orders.findForUpdate(accountId, orderId);
         // The list was read unlocked: the signer may have finished, or another instance may have voided it.
-        if (!found?.signing || found.signing.until > now()) return;
-        const { certificateId } = found.signing;
-        await tx.signings.void(orderId, newId());
-        const after = afterLostSigner(found.order);
-        await tx.orders.save(after);
-        if (after.status === 'rejected') {
-          const rejected = { action: 'order:rejected', orderStatus: after.status, createdAt: now() } as const;
-          await tx.outbox.add({ id: newId(), accountId, orderId, certificateId, ...rejected });
-        }
+        if (!found?.signing || isSignerAlive(found.signing, tx.sharedNow())) return;
+        await voidSigning({ now, newId }, tx, { order: found.order, signing: found.signing });
         voided += 1;
       });
     }
-    if (overdue.length < BATCH) return voided;
+    if (lost.length < BATCH) return voided;
   }
 }

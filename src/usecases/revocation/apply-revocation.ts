@@ -9,11 +9,11 @@ import type {
   RevocationReason,
 } from '../../domain/certificate/certificate.ts';
 import type { Order } from '../../domain/certificate/order.ts';
-import { requireTransition } from '../../domain/certificate/order.ts';
 import type { NewId } from '../../domain/ids.ts';
 import { type CrlRef, serialsOf } from '../../domain/revocation/revocation.ts';
 import type { Repositories } from '../../domain/store.ts';
 import { auditLog } from '../access/audit.ts';
+import { endPending } from '../lease/end-pending.ts';
 
 /** A certificate that can be revoked, with its order under its lock. */
 export interface LockedRevocable {
@@ -46,7 +46,7 @@ export async function applyRevocation(
     await tx.revokedSerials.insert({ ...one, certificateId, reason, revokedAt, notAfter });
   }
   const wasValid = certificate.state === 'issued' && notAfter >= at;
-  const orderStatus = wasValid ? await statusAfter(tx, order, at) : order.status;
+  const orderStatus = wasValid ? await statusAfter(tx, order, { at, newId }) : order.status;
   const audit = auditLog({ now: () => at, newId });
   await audit(tx, { accountId, actor, requestId }, 'certificate:revoked', certificateId, {
     ...{ order_id: orderId, reason, cause, serial_numbers: serials.map(({ serial }) => serial).join(' ') },
@@ -61,17 +61,14 @@ export async function applyRevocation(
 }
 
 /** ADR 0007: an order ends when its last valid certificate is revoked, and its pending reissue is canceled with it. */
-async function statusAfter(tx: Repositories, order: Order, at: number): Promise<Order['status']> {
+async function statusAfter(
+  tx: Repositories,
+  order: Order,
+  { at, newId }: { readonly at: number; readonly newId: NewId },
+): Promise<Order['status']> {
   const mayEnd = order.status === 'issued' || order.status === 'reissuing';
   if (!mayEnd || (await tx.certificates.hasUnrevoked(order.accountId, order.id, at))) return order.status;
-  requireTransition(order.status, 'revoked');
-  const { pendingCertificateId } = order;
-  if (pendingCertificateId !== null) {
-    await tx.certificates.cancel(order.accountId, pendingCertificateId);
-    await tx.waiting.delete(order.accountId, pendingCertificateId);
-  }
-  await tx.orders.save({ ...order, status: 'revoked', pendingCertificateId: null });
-  return 'revoked';
+  return (await endPending(tx, order, 'revoked', { reason: 'order_revoked', at, newId })).status;
 }
 
 /** The row to schedule before applyRevocation marks it, for a revocation that was not scheduled. */

@@ -46,7 +46,9 @@ export function changeRevocation(tools: ChangeTools): ChangeRevocation {
     id: CertificateId,
     work: (tx: Repositories, scheduled: Scheduled) => Promise<CrlRef[]>,
   ): Promise<void> {
-    const crls = await withCertificateLock(tools, by.accountId, id, (tx, locked) => work(tx, scheduledIn(locked)));
+    const crls = await withCertificateLock(tools, { accountId: by.accountId, certificateId: id }, (tx, locked) =>
+      work(tx, scheduledIn(locked)),
+    );
     await publishCrls(crls);
   }
 

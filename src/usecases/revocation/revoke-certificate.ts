@@ -7,7 +7,13 @@ import type { PublishCrls } from '../../domain/revocation/ports.ts';
 import { type CrlRef, defaultReason, requireRevocable, serialsOf } from '../../domain/revocation/revocation.ts';
 import type { Repositories } from '../../domain/store.ts';
 import { auditLog } from '../access/audit.ts';
-import { type LockedCertificate, type LockTools, withCertificateLock } from '../lease/order-lock.ts';
+import {
+  briefPatience,
+  type LockedCertificate,
+  type LockTools,
+  type Patience,
+  withCertificateLock,
+} from '../lease/order-lock.ts';
 import { applyRevocation, dueNow } from './apply-revocation.ts';
 
 export interface RevocationTools extends LockTools {
@@ -65,8 +71,16 @@ export function recordRevocation(tools: RevocationTools) {
     return await applyRevocation(tx, newId, { certificate, order }, act);
   }
 
-  return (by: Actor, certificateId: CertificateId, request: RevokeRequest): Promise<CrlRef[]> =>
-    withCertificateLock(tools, by.accountId, certificateId, (tx, locked) => revoke(tx, locked, by, request));
+  /** A compromised key does not wait for a signer that may be lost; several revocations may share their patience. */
+  return (
+    by: Actor,
+    certificateId: CertificateId,
+    request: RevokeRequest,
+    patience: Patience | undefined = request.reason === 'key_compromise' ? briefPatience() : undefined,
+  ): Promise<CrlRef[]> =>
+    withCertificateLock(tools, { accountId: by.accountId, certificateId, patience }, (tx, locked) =>
+      revoke(tx, locked, by, request),
+    );
 }
 
 /** Blocks the escrowed key of a dual certificate too: the holder of the signing key can open its envelope. */

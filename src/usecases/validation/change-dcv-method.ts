@@ -6,6 +6,7 @@ import type { Order } from '../../domain/certificate/order.ts';
 import { Refusal } from '../../domain/errors.ts';
 import type { OrderId } from '../../domain/ids.ts';
 import { type DcvRequest, domainValidation } from '../../domain/issuance/domain-validation.ts';
+import { isSignerAlive } from '../../domain/issuance/ports.ts';
 import { checkBackoff } from '../../domain/validation/check-result.ts';
 import type { ValidationTools } from './check-names.ts';
 import { notWaiting } from './pending-certificates.ts';
@@ -28,14 +29,15 @@ export function changeDcvMethod(tools: ValidationTools): ChangeDcvMethod {
       if (!waiting || !record) throw notWaiting(order);
       const at = now();
       // Either being signed right now, or its signer is lost and the sweep will void the issuance.
-      if (signing) throw new Refusal('service_busy', { retryAfterSeconds: signing.until > at ? 1 : 10 });
+      if (signing)
+        throw new Refusal('service_busy', { retryAfterSeconds: isSignerAlive(signing, tx.sharedNow()) ? 1 : 10 });
       const product = productOf(tools.products, order.productId);
       const { names } = record;
       const validatedNames = new Set((await provenNames(tools, tx, { accountId, names, product, now: at })).keys());
       const { dcv } = domainValidation(request, { now: at, order, product, validatedNames }, names);
       const changed = { ...order, ...dcv };
       await tx.orders.save(changed);
-      await tx.waiting.update({ ...waiting, tries: 0, dueAt: at + checkBackoff(0), findings: {} });
+      await tx.waiting.update({ ...waiting, tries: 0, dueAt: tx.sharedNow() + checkBackoff(0), findings: {} });
       const details = { from: order.dcvMethod, to: dcv.dcvMethod, scope: dcv.dcvScope };
       await audit(tx, by, 'order:dcv_method_changed', orderId, details);
       return changed;

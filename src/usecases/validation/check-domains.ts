@@ -83,7 +83,7 @@ type ControlCheck = (
 /** One row per method; a new method without a row does not compile. */
 const CONTROL: Readonly<Record<Challenge['method'], ControlCheck>> = {
   dns: async (_tools, { dns }, { path, value }, context) => txtResult(path, value, await dns.txt(path, context)),
-  file: (tools, { callOut }, challenge, { signal }) => fetchFile(tools, callOut, challenge, signal),
+  file: (tools, { callOut }, challenge, context) => fetchFile(tools, callOut, challenge, context),
   'dns-persist': checkPersist,
 };
 

@@ -5,10 +5,16 @@
 import type { CallOut, OutboundPolicy, Outcome } from '../../domain/egress/outbound.ts';
 import type { Challenge } from '../../domain/validation/challenge.ts';
 import { type CheckResult, failed, PASSED } from '../../domain/validation/check-result.ts';
+import type { LookupContext } from '../../domain/validation/dns.ts';
 import { type FileTarget, fileTarget, redirectTarget } from '../../domain/validation/file-target.ts';
+import { fairSemaphore } from '../../kernel/concurrency.ts';
 
 const MAX_REDIRECTS = 5;
 const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 307, 308]);
+
+/** Each holds a socket for seconds. In this process, shared out between accounts. */
+const FETCHES_AT_ONCE = 128;
+const acquireFetch = fairSemaphore(FETCHES_AT_ONCE);
 
 interface FileTools {
   readonly filePort: number;
@@ -19,12 +25,13 @@ export async function fetchFile(
   { filePort, filePolicy }: FileTools,
   callOut: CallOut,
   { domain, path, value }: Challenge,
-  signal: AbortSignal,
+  { accountId: owner, signal }: LookupContext,
 ): Promise<CheckResult> {
+  using _fetch = await acquireFetch(owner);
   let target: FileTarget | undefined = fileTarget(domain, path, filePort);
   for (let hops = 0; target && hops <= MAX_REDIRECTS; hops += 1) {
     const { url, shown }: FileTarget = target;
-    const outcome = await callOut({ url, method: 'GET', headers: {}, body: '', policy: filePolicy, signal });
+    const outcome = await callOut({ url, method: 'GET', headers: {}, body: '', policy: filePolicy, owner, signal });
     if (outcome.kind !== 'answered') return unreachable(shown, outcome);
     if (!REDIRECTS.has(outcome.status)) return resultOf(shown, outcome, value);
     target = redirectTarget(outcome.headers.location ?? '', target, filePort);

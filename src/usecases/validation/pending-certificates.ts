@@ -1,69 +1,79 @@
-// Pending certificates: enqueue, cancel, lapse.
+// Pending certificates: enqueue, lapse.
 
-import type { PendingCertificate } from '../../domain/certificate/certificate.ts';
+import type { Account } from '../../domain/access/account.ts';
+import { type Quotas, quotasOf, requireRoomToWait } from '../../domain/access/quota.ts';
+import type { CancellationReason, PendingCertificate } from '../../domain/certificate/certificate.ts';
 import type { Order } from '../../domain/certificate/order.ts';
-import { requireTransition } from '../../domain/certificate/order.ts';
 import { Refusal } from '../../domain/errors.ts';
 import type { CertificateId } from '../../domain/ids.ts';
 import type { Repositories } from '../../domain/store.ts';
 import { checkBackoff } from '../../domain/validation/check-result.ts';
 import { byService } from '../access/audit.ts';
+import { stopWaiting } from '../lease/end-pending.ts';
 import { type CheckResults, findingsOf, NOTHING_CHECKED, type ValidationTools } from './check-names.ts';
 
-/** Call in the transaction that returns the certificate's id to the caller, or records it for a later answer. */
+export interface WaitingLimits {
+  /** How long a certificate may wait for validation. */
+  readonly pendingMs: number;
+  /** Of accounts without quotas of their own. */
+  readonly quotas: Quotas;
+}
+
+/**
+ * Call in the transaction that returns the certificate's id to the caller, or records it for a later answer. Throws
+ * `quota_exceeded`.
+ */
 export async function beginWaiting(
   tx: Repositories,
   record: PendingCertificate,
-  pendingMs: number,
+  { pendingMs, quotas }: WaitingLimits,
   results: CheckResults = NOTHING_CHECKED,
 ): Promise<void> {
   const { id: certificateId, accountId, orderId, createdAt } = record;
+  // Locked, so that of two that begin to wait at once each counts the other.
+  await requireRoom(tx, await tx.accounts.findForUpdate(accountId), quotas);
   await tx.certificates.insert(record);
   await tx.waiting.insert({
     certificateId,
     accountId,
     orderId,
-    dueAt: createdAt + checkBackoff(0),
+    dueAt: tx.sharedNow() + checkBackoff(0),
     tries: results === NOTHING_CHECKED ? 0 : 1,
     expiresAt: createdAt + pendingMs,
     findings: findingsOf(results, createdAt),
   });
 }
 
-/** Returns the order afterwards: a reissue returns to `issued`, a first certificate ends the order as `first`. */
-export async function stopWaiting(tx: Repositories, order: Order, first: 'canceled' | 'rejected'): Promise<Order> {
-  const { accountId, pendingCertificateId } = order;
-  const status = order.status === 'reissuing' ? 'issued' : first;
-  requireTransition(order.status, status);
-  if (pendingCertificateId !== null) {
-    await tx.certificates.cancel(accountId, pendingCertificateId);
-    await tx.waiting.delete(accountId, pendingCertificateId);
-  }
-  const after: Order = { ...order, status, pendingCertificateId: null };
-  await tx.orders.save(after);
-  return after;
+/** Throws `quota_exceeded` if no further certificate of the account may wait. */
+export async function requireRoom(
+  { waiting }: Pick<Repositories, 'waiting'>,
+  account: Pick<Account, 'id' | 'quotas'> | undefined,
+  defaults: Quotas,
+): Promise<void> {
+  if (!account) throw new Refusal('account_not_found');
+  const { openOrders } = quotasOf(account, defaults);
+  requireRoomToWait(await waiting.count(account.id, openOrders), openOrders);
 }
 
 interface LapsedCertificate {
   readonly order: Order;
   readonly certificateId: CertificateId;
-  /** For the audit log. */
-  readonly why: string;
+  readonly reason: CancellationReason;
 }
 
 /** Ends a pending certificate that expired, or that can never be issued as requested. */
 export async function lapse(
   { now, newId, audit }: Pick<ValidationTools, 'now' | 'newId' | 'audit'>,
   tx: Repositories,
-  { order, certificateId, why }: LapsedCertificate,
+  { order, certificateId, reason }: LapsedCertificate,
 ): Promise<void> {
   const { id: orderId, accountId } = order;
-  const { status: orderStatus } = await stopWaiting(tx, order, 'rejected');
+  const { status: orderStatus } = await stopWaiting(tx, order, 'rejected', { reason, at: now(), newId });
   if (orderStatus === 'rejected') {
     const action = 'order:rejected' as const;
     await tx.outbox.add({ id: newId(), accountId, orderId, orderStatus, certificateId, action, createdAt: now() });
   }
-  const details = { certificate_id: certificateId, was: order.status, why };
+  const details = { certificate_id: certificateId, was: order.status, reason };
   await audit(tx, byService(accountId), 'order:lapsed', orderId, details);
 }
 

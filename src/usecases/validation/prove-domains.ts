@@ -4,14 +4,14 @@
 
 import { requireActive } from '../../domain/access/account.ts';
 import type { Product } from '../../domain/catalog/products.ts';
-import type { PendingCertificate } from '../../domain/certificate/certificate.ts';
+import type { CancellationReason, PendingCertificate } from '../../domain/certificate/certificate.ts';
 import type { Order } from '../../domain/certificate/order.ts';
 import { Refusal } from '../../domain/errors.ts';
 import type { AccountId, OrderId } from '../../domain/ids.ts';
 import { proofKey } from '../../domain/validation/challenge.ts';
-import { checkBackoff } from '../../domain/validation/check-result.ts';
+import { CHECK_LEASE_MS, HELD_CHECK_MS, jitteredBackoff } from '../../domain/validation/check-result.ts';
 import type { WaitingCertificate } from '../../domain/validation/ports.ts';
-import { HOUR_MS } from '../../kernel/durations.ts';
+import { keyCounts } from '../../kernel/concurrency.ts';
 import { byService } from '../access/audit.ts';
 import {
   CHECK_LIMITS_MS,
@@ -24,7 +24,7 @@ import {
   unprovenOf,
   type ValidationTools,
 } from './check-names.ts';
-import { limitChecks } from './limit-checks.ts';
+import { type CheckOnRequest, limitChecks } from './limit-checks.ts';
 import { lapse, notWaiting } from './pending-certificates.ts';
 import { provenMethods } from './proven-names.ts';
 
@@ -35,16 +35,9 @@ export interface ProveDomains {
   readonly proveDue: (stopping?: AbortSignal) => Promise<number>;
 }
 
-/** Longer than checking a hundred names takes; a worker that has not finished by then is presumed dead. */
-const CHECK_LEASE_MS = 120_000;
 /** Checks mostly wait for I/O. Only as many are claimed as are checked at once, or leases would expire in a queue. */
-const CERTIFICATES_AT_ONCE = 16;
-/** Keeps one account with unresponsive names from occupying every slot. */
+const CERTIFICATES_AT_ONCE = 32;
 const PER_ACCOUNT = 8;
-const ACCOUNT_BUSY_MS = 30_000;
-const HELD_MS = HOUR_MS;
-/** Spreads out certificates that were ordered together. */
-const JITTER = 0.2;
 
 /**
  * Issues a certificate whose names are validated. `impossible`: it can never be issued as requested. `later`: not now,
@@ -55,9 +48,9 @@ export type IssuePending = (
   product: Product,
   results: CheckResults,
 ) => Promise<PendingOutcome>;
-export type PendingOutcome = 'issued' | 'later' | { readonly impossible: string };
+export type PendingOutcome = 'issued' | 'later' | { readonly impossible: CancellationReason };
 
-interface ProveTools extends ValidationTools {
+interface ProveTools extends ValidationTools, CheckOnRequest {
   readonly issue: IssuePending;
   /** From 0 to 1. */
   readonly random: () => number;
@@ -83,9 +76,11 @@ interface PendingIssuance {
 }
 
 export function proveDomains(tools: ProveTools): ProveDomains {
-  const { store, now } = tools;
+  const { store } = tools;
+  const { sharedNow } = store;
   return {
     async prove(accountId, orderId) {
+      using _slot = await tools.acquireSlot('domain_check', accountId);
       const order = await store.orders.find(accountId, orderId);
       if (!order) throw new Refusal('order_not_found');
       const account = await store.accounts.find(accountId);
@@ -95,31 +90,45 @@ export function proveDomains(tools: ProveTools): ProveDomains {
       if (!waiting) throw notWaiting(order);
       await limitChecks(tools, order);
       // A request resets the backoff: the applicant is working on the records.
-      const claimed = { ...waiting, tries: 0, dueAt: now() + CHECK_LEASE_MS };
+      const claimed = { ...waiting, tries: 0, dueAt: sharedNow() + CHECK_LEASE_MS };
       await store.waiting.update(claimed);
       await proveWaiting(tools, claimed, CHECK_LIMITS_MS.onRequest);
     },
 
     async proveDue(stopping) {
-      const running = new Map<Promise<void>, AccountId>();
-      const isAccountBusy = (accountId: AccountId) =>
-        [...running.values()].filter((one) => one === accountId).length >= PER_ACCOUNT;
+      const running = new Set<Promise<void>>();
+      const { count, add } = keyCounts();
+      const room = () => CERTIFICATES_AT_ONCE - running.size;
+      // An account never has more than it leaves free: names that do not answer hold a slot for a minute.
+      const isAccountBusy = (accountId: AccountId) => count(accountId) >= Math.min(PER_ACCOUNT, room());
+      const begin = (waiting: WaitingCertificate) => {
+        const counted = add([waiting.accountId]);
+        const run = proveOrReschedule(tools, waiting, stopping).finally(() => {
+          running.delete(run);
+          counted[Symbol.dispose]();
+        });
+        running.add(run);
+      };
       let checked = 0;
+      // Accounts whose share was used up when they were claimed. What is due of them is left alone until a slot is free.
+      const busy = new Set<AccountId>();
       for (;;) {
-        const room = stopping?.aborted ? 0 : CERTIFICATES_AT_ONCE - running.size;
-        const claimed = room > 0 ? await store.waiting.claim(now(), now() + CHECK_LEASE_MS, room) : [];
+        const most = stopping?.aborted ? 0 : room();
+        const until = sharedNow() + CHECK_LEASE_MS;
+        const claimed = most > 0 ? await store.waiting.claim(sharedNow(), until, most, [...busy]) : [];
         for (const waiting of claimed) {
           if (isAccountBusy(waiting.accountId)) {
-            await store.waiting.update({ ...waiting, dueAt: now() + ACCOUNT_BUSY_MS }, waiting.dueAt);
+            busy.add(waiting.accountId);
+            await store.waiting.update({ ...waiting, dueAt: sharedNow() }, waiting.dueAt);
             continue;
           }
-          const run = proveOrReschedule(tools, waiting, stopping).finally(() => running.delete(run));
-          running.set(run, waiting.accountId);
+          begin(waiting);
           checked += 1;
         }
-        if (claimed.length > 0 && claimed.length === room) continue;
+        if (claimed.length > 0 && claimed.length === most) continue;
         if (running.size === 0) return checked;
-        await Promise.race(running.keys());
+        await Promise.race(running);
+        for (const accountId of busy) if (!isAccountBusy(accountId)) busy.delete(accountId);
       }
     },
   };
@@ -154,8 +163,10 @@ async function proveWaiting(
     tools.onChecked(waiting, { method: order.dcvMethod, results, outcome, ms });
   };
   const at = tools.now();
-  if (at >= waiting.expiresAt || at >= order.termEndsAt) {
-    await giveUp(tools, waiting, 'it waited too long');
+  // Irreversible, so by the clock that the instances share.
+  const sharedAt = tools.store.sharedNow();
+  if (sharedAt >= waiting.expiresAt || sharedAt >= order.termEndsAt) {
+    await giveUp(tools, waiting, sharedAt >= order.termEndsAt ? 'expiration_passed' : 'validation_lapsed');
     return report('given_up');
   }
   if (isSuspended) {
@@ -215,26 +226,23 @@ async function reschedule(
   waiting: WaitingCertificate,
   results?: CheckResults,
 ): Promise<void> {
-  const at = now();
-  const delay = checkBackoff(waiting.tries) * (1 - JITTER + 2 * JITTER * random());
   // Not after `expiresAt`: expiry is noticed when the certificate is due.
-  const dueAt = Math.min(Math.round(at + delay), waiting.expiresAt);
-  const findings = results ? findingsOf(results, at) : waiting.findings;
+  const dueAt = Math.min(store.sharedNow() + jitteredBackoff(waiting.tries, random()), waiting.expiresAt);
+  const findings = results ? findingsOf(results, now()) : waiting.findings;
   // No-op if the method was changed during the check: results of the old method do not apply to the new one.
   await store.waiting.update({ ...waiting, tries: waiting.tries + 1, dueAt, findings }, waiting.dueAt);
 }
 
-/** A suspended account is looked at again later; resuming it makes its certificates due. */
-async function hold({ store, now }: ProveTools, waiting: WaitingCertificate): Promise<void> {
-  const dueAt = Math.min(now() + HELD_MS, waiting.expiresAt);
+async function hold({ store }: ProveTools, waiting: WaitingCertificate): Promise<void> {
+  const dueAt = Math.min(store.sharedNow() + HELD_CHECK_MS, waiting.expiresAt);
   await store.waiting.update({ ...waiting, dueAt }, waiting.dueAt);
 }
 
-async function giveUp(tools: ProveTools, waiting: WaitingCertificate, why: string): Promise<void> {
+async function giveUp(tools: ProveTools, waiting: WaitingCertificate, reason: CancellationReason): Promise<void> {
   const { accountId, orderId, certificateId } = waiting;
   await tools.store.transaction(async (tx) => {
     const found = await tx.orders.findForUpdate(accountId, orderId);
     if (!found || found.signing || found.order.pendingCertificateId !== certificateId) return;
-    await lapse(tools, tx, { order: found.order, certificateId, why });
+    await lapse(tools, tx, { order: found.order, certificateId, reason });
   });
 }

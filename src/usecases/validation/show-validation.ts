@@ -17,7 +17,7 @@ import {
   unprovenOf,
   type ValidationTools,
 } from './check-names.ts';
-import { limitChecks } from './limit-checks.ts';
+import { type CheckOnRequest, limitChecks } from './limit-checks.ts';
 import { notWaiting } from './pending-certificates.ts';
 import { provenMethods } from './proven-names.ts';
 
@@ -50,7 +50,7 @@ export interface ShowValidation {
 
 const NOTHING_PROVEN: ReadonlyMap<string, readonly string[]> = new Map();
 
-export function showValidation(tools: ValidationTools): ShowValidation {
+export function showValidation(tools: ValidationTools & CheckOnRequest): ShowValidation {
   const { store, products, now } = tools;
 
   async function namesOf(order: Order): Promise<readonly string[]> {
@@ -98,6 +98,7 @@ export function showValidation(tools: ValidationTools): ShowValidation {
     },
 
     async check(accountId, orderId) {
+      using _slot = await tools.acquireSlot('domain_check', accountId);
       const order = await store.orders.find(accountId, orderId);
       if (!order) throw new Refusal('order_not_found');
       // Without a waiting certificate only a persistent record, which belongs to the account, can be checked.

@@ -47,7 +47,12 @@ test('gauges of the store, which every process reads alike, are not summed', asy
   const facts: StoreFacts = {
     ...{ now: 0, waiting: { count: 3, oldestAt: 0 }, overdue: { count: 0, oldestAt: null }, issuers: [] },
     ...{ responders: [], crls: [], queue: { pending: 7, oldestPendingAt: null, degradedLanes: 0 } },
-    ...{ sizeBytes: 1, lastBackupAt: null },
+    ...{
+      walBytes: 0,
+      sizeBytes: 1,
+      lastBackupAt: null,
+      clock: { aheadMs: 0, instances: [], stray: [], lastUsedAt: 0 },
+    },
   };
   for (const id of [1, 2]) join(all, id).watchStore(async () => facts);
   const text = await all.text();

@@ -1,14 +1,17 @@
 // PostgreSQL outages: the service refuses as busy and recovers without a restart. A stuck transaction does not block the
 // others.
 import assert from 'node:assert/strict';
+import { join } from 'node:path';
 import { after, test } from 'node:test';
+import pg from 'pg';
 import { newSealKey, sealerWith } from '../../../src/adapters/seal/seal.ts';
 import { openEngine } from '../../../src/adapters/store/engine/engine.ts';
 import { migrate } from '../../../src/adapters/store/engine/migrations.ts';
 import { postgresEngine } from '../../../src/adapters/store/engine/postgres.ts';
 import { openStore } from '../../../src/adapters/store/store.ts';
-import { newFolder, startApp } from '../../support/app.ts';
+import { newFolder, startApp, TestApp } from '../../support/app.ts';
 import { rule } from '../../support/contract.ts';
+import { damagePostgres } from '../../support/damage.ts';
 import { reseal } from '../../support/in-process.ts';
 import { startPostgres } from '../../support/postgres.ts';
 import { spawnReseal } from '../../support/process.ts';
@@ -48,11 +51,52 @@ test('while the database is down the answer is service_busy; afterwards the serv
     assert.deepEqual([status, body.code, headers.get('retry-after')], [503, 'service_busy', '1'], `${method} ${path}`);
   }
   assert.equal((await app.call('GET', '/healthz')).status, 200);
-  assert.ok(app.lines.some(({ event }) => event === 'store_unavailable'));
+  for (let times = 0; times < 30; times += 1) await app.call('GET', PATH, { key });
+  const causes = app.lines.flatMap((line) => (line.event === 'store_unavailable' ? [line.text] : []));
+  assert.ok(causes.length > 0 && causes.length <= 5, causes.join('; '));
+  assert.deepEqual([...new Set(causes)], causes, 'each cause is logged once, however many requests meet it');
+  assert.deepEqual(
+    app.lines.filter(({ event }) => event === 'error'),
+    [],
+  );
   await postgres.start();
   const { status, body } = await app.call('GET', PATH, { key });
   assert.deepEqual([status, body.data?.account.name], [200, 'before']);
   assert.equal((await app.call('PUT', PATH, { key, json: { name: 'after' } })).status, 200);
+});
+
+rule('ops 43', 'reports damage in the files of the database', async (context) => {
+  const { stop, start, dataFolder } = postgres;
+  if (!stop || !start || !dataFolder) {
+    context.diagnostic('TEST_DATABASE_URL names a server whose files are not ours to damage');
+    return;
+  }
+  const settings = { RESEAL_DATABASE_URL: await postgres.createDatabase() };
+  await using first = await startApp(settings);
+  const key = await first.newKey();
+  await first.call('PUT', PATH, { key, json: { name: 'audited' } });
+  await first.stop();
+  const client = new pg.Client({ connectionString: settings.RESEAL_DATABASE_URL });
+  await client.connect();
+  const { rows } = await client.query<{ path: string }>("select pg_relation_filepath('audit') as path");
+  await client.query('checkpoint');
+  await client.end();
+  await stop();
+  damagePostgres(join(dataFolder, rows[0]?.path ?? assert.fail()));
+  await start();
+  const app = new TestApp(first.folder);
+  await app.start(settings);
+  await using _app = app;
+  assert.equal((await app.call('GET', '/openapi/v3/account/audit', { key })).status, 503);
+  assert.equal((await app.call('GET', '/readyz')).status, 503);
+  assert.ok(app.lines.some(({ event }) => event === 'store_damaged'));
+  const { code, out } = await reseal(['doctor'], {
+    ...settings,
+    RESEAL_DATA_DIR: first.folder,
+    RESEAL_DNS_SERVERS: '127.0.0.1:1',
+  });
+  assert.equal(code, 1);
+  assert.match(out, /^PROBLEM {2}integrity +the database is damaged: \d+ pages of test_\w+ had a wrong checksum$/m);
 });
 
 test('the server ends an idle transaction, and the others continue', async () => {

@@ -12,7 +12,7 @@ const PATH = '/openapi/v3/account';
 
 rule('account 1', '`GET /openapi/v3/account` answers with `data.account` and `data.credential`', async () => {
   const { body } = await app.call('GET', PATH, { key: await app.newKey() });
-  assert.deepEqual(Object.keys(body.data), ['account', 'credential']);
+  assert.deepEqual(Object.keys(body.data), ['account', 'credential', 'quotas']);
 });
 
 rule('account 2', '`data.account` has `id`, `name`, `kind`, `locale` and `created_at`', async () => {

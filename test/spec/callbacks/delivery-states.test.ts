@@ -21,8 +21,7 @@ import {
   withHeaders,
 } from '../../support/deliveries.ts';
 import { body, newOrder, reissue } from '../../support/orders.ts';
-import { issuedIn, prepared } from '../../support/records.ts';
-import { HOLDS } from '../../support/signings.ts';
+import { issuedIn } from '../../support/records.ts';
 
 const world = await startCallbackApp({ RESEAL_CALLBACK_TEST_RATE: '1000/s' });
 after(() => world[Symbol.asyncDispose]());
@@ -70,7 +69,7 @@ rule('delivery 1', 'An event is committed in the same transaction as the fact it
   assert.equal(await app.issuance.sweep(), 1);
   const made = await store.certificates.listLast(order.key.accountId, order.id, 9);
   assert.deepEqual(
-    made.filter(({ state }) => state === 'issued').map(({ id }) => id),
+    made.filter(({ status }) => status === 'issued').map(({ id }) => id),
     [order.certificateId],
   );
   assert.equal((await issuedIn(store, order.key.accountId, order.certificateId)).revocation, null);
@@ -266,23 +265,14 @@ rule('delivery 10', 'is called less often, and a successful callback test ends t
 });
 
 rule('event 8', 'The rejection of an order emits `order:rejected`', async () => {
-  const order = await newSubscriber(world, {}, '/rejected');
-  const { store } = app.app;
-  const { accountId } = order.key;
-  const found = await store.orders.find(accountId, order.id);
-  // As a crashed signer leaves it: written down, with an expired lease.
-  const lost = { ...found!, id: 'lostorder', status: 'issuing', currentCertificateId: null, revision: 1 } as const;
-  await store.transaction(async (tx) => {
-    await tx.orders.insert(lost);
-    const issuerId = (await tx.issuers.listPublic()).find(({ role }) => role === 'issuing')!.id;
-    const lostCertificate = prepared('lostcert', { accountId, orderId: lost.id });
-    const preparation = { ...lostCertificate.preparation, issuerId, leaseEndsAt: app.now() - 1 };
-    assert.ok(await tx.signings.begin({ ...lostCertificate, preparation }, HOLDS));
-  });
-  assert.equal(await app.issuance.sweep(), 1);
-  const [callback] = await waitForCallbacks(world, 'lostcert');
+  const { key } = await newSubscriber(world, {}, '/rejected');
+  const json = body({ common_name: 'never-proven.example.com' });
+  const { data } = (await app.call('POST', '/openapi/v3/orders/ssl-dv', { key, json })).body;
+  app.advance(31 * DAY);
+  await app.issuance.proveDomains.proveDue();
+  const [callback] = await waitForCallbacks(world, data.certificate.id);
   assert.deepEqual(callback?.body, {
-    ...{ action_type: 'order', action_id: 'order:rejected', order_id: 'lostorder', order_status: 'rejected' },
-    ...{ cert_id: 'lostcert', message: 'The order has been rejected.' },
+    ...{ action_type: 'order', action_id: 'order:rejected', order_id: data.id, order_status: 'rejected' },
+    ...{ cert_id: data.certificate.id, message: 'The order has been rejected.' },
   });
 });

@@ -31,6 +31,8 @@ after(() => app[Symbol.asyncDispose]());
 const hash = (text: string) => digest('sha256', Buffer.from(text));
 const METHODS = [
   'info',
+  'auth/login',
+  'auth/revoke',
   'credentials/list',
   'credentials/info',
   'credentials/authorize',
@@ -112,21 +114,26 @@ async function requireOwnerOnly() {
   assert.equal((await csc(app, 'signatures/signHash', held.key, signing)).status, 200, 'the owner still may');
 }
 
-test('info is public', async () => {
-  const { status, body } = await csc(app, 'info', undefined);
-  assert.equal(status, 200);
-  assert.deepEqual(
-    [body.specs, body.authType, body.methods, body.lang, body.conformance_levels],
-    ['2.0.0.2', ['basic'], METHODS, 'en-US', []],
-  );
-  for (const member of ['name', 'logo', 'region', 'description']) assert.equal(typeof body[member], 'string', member);
-  assert.ok(body.signAlgorithms.algos.includes(ECDSA_SHA256));
-  assert.deepEqual(body.signature_formats, { formats: [], envelope_properties: [] });
-  const chinese = await csc(app, 'info', undefined, { lang: 'zh-CN' });
-  assert.equal(chinese.body.lang, 'zh-CN');
-  assert.match(chinese.body.description, /\p{Script=Han}/u);
-  assert.equal((await app.call('POST', '/csc/v2/info')).status, 200, 'without a body too');
-});
+rule(
+  'csc 11',
+  'names `supportedHashTypes`, `signAlgorithms`, `signature_formats` and `conformance_levels`',
+  async () => {
+    const { status, body } = await csc(app, 'info', undefined);
+    assert.equal(status, 200);
+    assert.deepEqual(
+      [body.specs, body.authType, body.methods, body.lang, body.conformance_levels],
+      ['2.0.0.2', ['basic'], METHODS, 'en-US', []],
+    );
+    for (const member of ['name', 'logo', 'region', 'description']) assert.equal(typeof body[member], 'string', member);
+    assert.ok(body.signAlgorithms.algos.includes(ECDSA_SHA256));
+    assert.deepEqual(body.signature_formats, { formats: [], envelope_properties: [] });
+    assert.deepEqual([body.supportedHashTypes, body.asynchronousOperationMode], [['dtbsr'], false]);
+    const chinese = await csc(app, 'info', undefined, { lang: 'zh-CN' });
+    assert.equal(chinese.body.lang, 'zh-CN');
+    assert.match(chinese.body.description, /\p{Script=Han}/u);
+    assert.equal((await app.call('POST', '/csc/v2/info')).status, 200, 'without a body too');
+  },
+);
 
 test('credentials/info returns only the requested parts', async () => {
   const held = await newCloudKey(app);
@@ -154,7 +161,7 @@ test('credentials/info returns only the requested parts', async () => {
   assert.deepEqual([validFrom, validTo], [time(leaf.validFromDate), time(leaf.validToDate)]);
   assert.deepEqual(full.auth, {
     ...{ mode: 'explicit', expression: 'PIN' },
-    objects: [{ type: 'Password', id: 'PIN', label: 'Access code', description: HINT }],
+    objects: [{ type: 'Password', id: 'PIN', format: 'A', label: 'Access code', description: HINT }],
   });
   const rsa = await newCloudKey(app, { like: 'rsa2048' });
   const { key } = (await csc(app, 'credentials/info', rsa.key, { credentialID: rsa.id, lang: null })).body;
@@ -185,6 +192,26 @@ test('credentials/list returns live keys only, with the requested parts', async 
   );
 });
 
+rule('csc 12', 'and, if there are more, `nextPageToken`, which `pageToken` continues from', async () => {
+  const first = await newCloudKey(app);
+  const second = await newCloudKey(app, {}, first.key);
+  const third = await newCloudKey(app, {}, first.key);
+  const list = async (json: object) => (await csc(app, 'credentials/list', first.key, json)).body;
+  const newest = await list({ maxResults: 2 });
+  assert.deepEqual(newest, { credentialIDs: [second.id, third.id], nextPageToken: second.id });
+  assert.deepEqual(await list({ maxResults: 2, pageToken: newest.nextPageToken }), { credentialIDs: [first.id] });
+  assert.deepEqual(await list({ maxResults: 3 }), { credentialIDs: [first.id, second.id, third.id] });
+  assert.deepEqual(await list({ maxResults: 10 ** 9, pageToken: first.id }), { credentialIDs: [] });
+  for (const [json, phrase] of [
+    [{ maxResults: 0 }, /^Invalid parameter maxResults/],
+    [{ maxResults: 1.5 }, /^Invalid parameter maxResults/],
+    [{ maxResults: '2' }, /^Invalid parameter maxResults/],
+    [{ pageToken: 7 }, /^Missing \(or invalid type\) string parameter pageToken/],
+  ] as const) {
+    requireError(await csc(app, 'credentials/list', first.key, json), INVALID(phrase), JSON.stringify(json));
+  }
+});
+
 test('HTTP Basic and the two headers both authenticate, before the body is read', async () => {
   const held = await newCloudKey(app);
   const { keyId, authKey } = held.key;
@@ -198,7 +225,6 @@ test('HTTP Basic and the two headers both authenticate, before the body is read'
     basic(keyId),
     basic(''),
     { authorization: `Basic ${keyId}:${authKey}` },
-    { authorization: `Bearer ${authKey}` },
     { 'X-CC-Key-ID': keyId },
   ]) {
     const answer = await list(headers as Record<string, string>, '{');

@@ -171,6 +171,52 @@ rule('cloud-key 9', '`DELETE /openapi/v3/cloud-keys/{id}` destroys a key for goo
   assert.ok(new X509Certificate(held.pem).validToDate.getTime() > app.now(), 'its certificate is not affected');
 });
 
+rule('csc 10', 'without a body takes the access code from the header `X-CC-Sign-Key-Pin`', async () => {
+  const held = await newCloudKey(app, { pin: '蓝色港湾七十三' });
+  const destroy = (headers: Record<string, string>, query = '', more = {}) =>
+    app.call('DELETE', `${PATH}/${held.id}${query}`, { key: held.key, headers, ...more });
+  // As it goes over the wire: fetch takes a byte per character.
+  const header = (pin: string) => ({ 'X-CC-Sign-Key-Pin': Buffer.from(pin).toString('latin1') });
+  const right = header('蓝色港湾七十三');
+  for (const [what, answer] of [
+    ['nothing', await destroy({})],
+    ['an empty header', await destroy(header(''))],
+    ['in the URL', await destroy({}, `?pin=${encodeURIComponent('蓝色港湾七十三')}`)],
+    ['twice', await destroy(right, '', { json: { pin: '蓝色港湾七十三' } })],
+    ['not in UTF-8', await destroy({ 'X-CC-Sign-Key-Pin': 'caf\xe9 caf\xe9' })],
+  ] as const) {
+    const { code, field } = answer.body;
+    assert.deepEqual([answer.status, code, field], [400, 'invalid_parameters', 'pin'], what);
+  }
+  const type = { 'content-type': 'application/json' };
+  assert.equal((await destroy({ ...right, ...type }, '', { raw: 'null' })).body.code, 'invalid_parameters');
+  assert.equal((await destroy({ ...right, ...type }, '', { raw: '{"pin":7}' })).body.field, 'pin');
+  const { wrongCodes } = (await app.app.store.cloudKeys.find(held.key.accountId, held.id))!;
+  assert.equal(wrongCodes, 0, 'none of these was an attempt');
+  assert.equal((await destroy(header('not the code'))).body.code, 'sign_key_pin_wrong');
+  const destroyed = await destroy(right);
+  assert.deepEqual([destroyed.status, destroyed.body.data?.cloud_key.id], [200, held.id], destroyed.text);
+  assert.ok(!app.output.includes('蓝色港湾七十三') && !app.output.includes(right['X-CC-Sign-Key-Pin']));
+});
+
+rule('csc 9', 'is shown only to credentials that may sign with the key', async () => {
+  const held = await newCloudKey(app);
+  for (const kind of CREDENTIAL_KINDS) {
+    const key = await app.anotherKey(held.key.accountId, kind);
+    const json = { credentialID: held.id, credentialInfo: true, authInfo: true };
+    const shown = [JSON.stringify(await list(key))];
+    for (const method of ['credentials/info', 'credentials/list']) {
+      for (const version of ['v1', 'v2']) {
+        const answer = await app.call('POST', `/csc/${version}/${method}`, { key, json });
+        assert.equal(answer.status, 200, answer.text);
+        shown.push(answer.text);
+      }
+    }
+    const hinted = shown.map((text) => text.includes(HINT));
+    assert.deepEqual(hinted, Array(5).fill(kind === 'standard'), kind);
+  }
+});
+
 rule('permission 9', 'Only `standard` credentials may sign with a cloud-held key', async () => {
   const held = await newCloudKey(app);
   for (const kind of CREDENTIAL_KINDS.filter((one) => one !== 'standard')) {

@@ -154,6 +154,16 @@ rule(
   },
 );
 
+rule('order 16', 'An order that ended without a certificate keeps showing the `certificate` it wanted', async () => {
+  const key = await app.newKey();
+  const json = request({ dns_names: ['b.example.com'] });
+  const { body: answer } = await place(key, json);
+  const before = (await show(app, { key, id: answer.data.id, certificateId: '' })).certificate;
+  const { certificate: after } = (await cancel(key, answer.data.id)).body.data;
+  assert.deepEqual(after, { ...before, status: 'canceled' });
+  assert.ok(after.csr.includes('BEGIN CERTIFICATE REQUEST'));
+});
+
 rule('order 13', 'cancels an order that waits for its first certificate', async () => {
   const key = await app.newKey();
   const { body: answer } = await place(key);
@@ -162,6 +172,9 @@ rule('order 13', 'cancels an order that waits for its first certificate', async 
   const { status, body: canceled } = await cancel(key, order.id);
   assert.deepEqual([status, canceled.data.status, canceled.data.pending_certificate_id], [200, 'canceled', null]);
   assert.equal((await certificate(app, order, order.certificateId)).status, 'canceled');
+  const wanted = canceled.data.certificate;
+  assert.deepEqual([wanted.id, wanted.status, wanted.pem], [order.certificateId, 'canceled', null]);
+  assert.equal(canceled.data.canceled.reason, 'requested');
   const again = await cancel(key, order.id);
   assert.deepEqual([again.status, again.body.code], [409, 'order_state_conflict']);
   assert.equal((await reissue(app, order, body())).body.code, 'order_state_conflict');
@@ -179,12 +192,14 @@ rule(
     assert.equal((await cancel(order.key, order.id)).body.data.status, 'issued');
     const after = await show(app, order);
     assert.deepEqual(after.certificate, before.certificate);
+    assert.deepEqual([after.canceled.certificate_id, after.canceled.reason], [pendingId, 'requested']);
     assert.deepEqual([after.dns_names, after.pending_certificate_id], [before.dns_names, null]);
     assert.equal((await certificate(app, order, pendingId)).status, 'canceled');
     const audit = await app.app.store.audit.listOf(order.key.accountId, { limit: 50 });
     assert.deepEqual(audit.at(-1)?.details, { certificate_id: pendingId, was: 'reissuing' });
     // Not blocked: the next request is served.
     assert.equal((await reissue(app, order, body())).status, 200);
+    assert.equal((await show(app, order)).canceled, null, 'the next certificate ends it');
     const issued = await cancel(order.key, order.id);
     assert.deepEqual(
       [issued.status, issued.body.code],

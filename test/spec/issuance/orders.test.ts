@@ -122,7 +122,7 @@ rule(
     const shown = await show(app, order);
     const { pem, ...rest } = shown.certificate;
     assert.deepEqual(rest, {
-      ...{ id, common_name: 'example.com', common_name_unicode: 'example.com' },
+      ...{ id, status: 'issued', common_name: 'example.com', common_name_unicode: 'example.com' },
       ...{ dns_names: names, dns_names_unicode: names, csr },
     });
     assert.deepEqual([shown.status, shown.common_name, shown.dns_names], ['issued', 'example.com', names]);

@@ -145,6 +145,7 @@ test('OCSP refuses invalid requests with OCSP error statuses', async () => {
     [ocspRequest([certId], new Uint8Array(129)), malformed],
     [Buffer.concat([ocspRequest([certId]), Buffer.alloc(1)]), malformed],
     [Buffer.alloc(5_000, 0x30), malformed],
+    [Buffer.alloc(9_000), malformed],
     [ocspRequest([certIdOf(serial, root)]), unauthorized],
     [ocspRequest([certId, certIdOf(other.serial, other.issuer)]), unauthorized],
   ] as const) {
@@ -156,8 +157,6 @@ test('OCSP refuses invalid requests with OCSP error statuses', async () => {
     const response = await fetch(`${app.url}/ocsp/${path}`);
     assert.ok([200, 400].includes(response.status), `${path}: ${response.status}`);
   }
-  const large = await postOcsp(app, Buffer.alloc(9_000));
-  assert.equal(large.status, 413);
 });
 
 test('responses have Cache-Control and support conditional requests', async () => {

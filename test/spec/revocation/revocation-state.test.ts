@@ -5,7 +5,8 @@ import { createHash } from 'node:crypto';
 import { test } from 'node:test';
 import { CREDENTIAL_KINDS } from '../../../src/domain/access/credential.ts';
 import type { PendingCertificate } from '../../../src/domain/certificate/certificate.ts';
-import { finishIssuance, prepare, SIGNING_LEASE_MS } from '../../../src/usecases/issuance/issue-certificate.ts';
+import { SIGNING_LEASE_MS } from '../../../src/domain/issuance/ports.ts';
+import { finishIssuance, prepare } from '../../../src/usecases/issuance/issue-certificate.ts';
 import { NO_KEYS } from '../../../src/usecases/issuance/obtain-keys.ts';
 import { startApp } from '../../support/app.ts';
 import { rule } from '../../support/contract.ts';
@@ -51,7 +52,8 @@ rule('revocation 12', 'it cannot be reissued, and a reissue of it that was pendi
   await post(order, order.certificateId);
   const shown = await show(app, order);
   assert.deepEqual([shown.status, shown.pending_certificate_id], ['revoked', null]);
-  assert.equal((await certificate(app, order, third)).status, 'canceled');
+  const { status, canceled } = await certificate(app, order, third);
+  assert.deepEqual([status, canceled.reason], ['canceled', 'order_revoked']);
   requireError(await reissue(app, order, body()), [409, 'order_state_conflict']);
   requireError(await post(order, third), [409, 'revocation_state_conflict']);
   const last = db
@@ -134,6 +136,57 @@ rule(
     await post(order, id, { reason: 'superseded' });
     assert.equal(await seen(order, id), 'key_compromise', 'never reverted');
     requireError(await reissue(app, order, body({ csr: text })), [400, 'invalid_csr', 'certificate.csr']);
+  },
+);
+
+rule('revocation 21', 'also revokes the other certificates of the account on the same key', async () => {
+  const { order, csr: text, id } = await onNewKey();
+  const second = await newOrder(app, {}, order.key);
+  const own = (await requireIssued(second, body({ csr: text }))).id;
+  const other = await newOrder(app, {}, await app.newKey());
+  const theirs = (await requireIssued(other, body({ csr: text }))).id;
+  assert.equal((await post(order, id, { reason: 'key_compromise' })).status, 200);
+  assert.equal(await seen(order, id), 'key_compromise');
+  assert.equal(await seen(second, own), 'key_compromise');
+  assert.equal(await seen(second, second.certificateId), 'good', 'on another key');
+  assert.equal(await seen(other, theirs), 'good', 'of another account');
+  const causes = [await certificate(app, order, id), await certificate(app, second, own)];
+  assert.deepEqual(
+    causes.map(({ revocation }) => revocation.cause),
+    ['requested', 'key_compromise'],
+  );
+  const rows = db.prepare("select account_id, subject, details from audit where action = 'key:reported'").all();
+  const fingerprint = fingerprintOf(await certificate(app, order, id));
+  const details = { reported_by: order.key.accountId, certificates_of_others: 1 };
+  const reported = rows.filter(({ subject }) => subject === fingerprint);
+  assert.deepEqual(
+    reported.map((row) => [row.account_id, JSON.parse(String(row.details))]),
+    [[null, details]],
+  );
+});
+
+rule(
+  'certificate 5',
+  'A revoked certificate has the `status` `revoked`, also in its order and in the `history`',
+  async () => {
+    const order = await newOrder(app);
+    const second = (await requireIssued(order, body())).id;
+    await post(order, second, { reason: 'superseded' });
+    const shown = await certificate(app, order, second);
+    const { revoked_at, reason, cause } = shown.revocation;
+    assert.deepEqual([shown.status, reason, cause], ['revoked', 'superseded', 'requested']);
+    assert.equal(revoked_at, new Date(app.now()).toISOString());
+    const statuses = shown.history.map(({ id, status }: { id: string; status: string }) => [id, status]);
+    assert.deepEqual(statuses, [
+      [order.certificateId, 'issued'],
+      [second, 'revoked'],
+    ]);
+    assert.equal((await show(app, order)).certificate.status, 'revoked');
+    // One that is scheduled is still valid.
+    const grace = await newOrder(app, { product: 'own' });
+    await requireIssued(grace, body({ csr: undefined }, BOTH));
+    const scheduled = await certificate(app, grace, grace.certificateId);
+    assert.deepEqual([scheduled.status, scheduled.revocation.revoked_at], ['issued', null]);
   },
 );
 

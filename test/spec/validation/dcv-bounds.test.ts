@@ -4,6 +4,7 @@ import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Product } from '../../../src/domain/catalog/products.ts';
+import { rule } from '../../support/contract.ts';
 import { FILE, ISSUERS, page, pendingRowOf, SECOND, startDomainApp } from '../../support/domain-app.ts';
 import { newOrder, type PlacedOrder, show } from '../../support/orders.ts';
 import { OWN_PRODUCT, productsFile } from '../../support/products.ts';
@@ -193,17 +194,19 @@ test('an order whose product no longer offers its method says so, and waits', as
   }
 });
 
-test('an account with unresponsive names does not starve other accounts', async () => {
-  const key = await app.newKey();
+rule('quota 10', 'what waits of others is checked meanwhile, however much of the account is due', async () => {
   const released = Promise.withResolvers<void>();
   const oneEnded = Promise.withResolvers<'a silent one had ended before'>();
-  for (const domain of namesOf(40)) {
-    await place([domain], { dcv_method: 'file' }, { key });
-    for (const one of resolvers) one.set(domain, 'A', ['127.0.0.1']);
-    files.set(domain + FILE, (socket) => {
-      socket.on('close', () => oneEnded.resolve('a silent one had ended before'));
-      void released.promise.then(() => socket.end(page('not yet')));
-    });
+  // Three accounts with unresponsive names, each with more than its share.
+  for (const key of [await app.newKey(), await app.newKey(), await app.newKey()]) {
+    for (const domain of namesOf(20)) {
+      await place([domain], { dcv_method: 'file' }, { key });
+      for (const one of resolvers) one.set(domain, 'A', ['127.0.0.1']);
+      files.set(domain + FILE, (socket) => {
+        socket.on('close', () => oneEnded.resolve('a silent one had ended before'));
+        void released.promise.then(() => socket.end(page('not yet')));
+      });
+    }
   }
   // Last in the queue.
   app.advance(1);

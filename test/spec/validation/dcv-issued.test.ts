@@ -135,9 +135,13 @@ rule('dcv 15', 'A reissue that waits too long lapses: the order is `issued` agai
   const after = await show(app, order);
   assert.deepEqual([after.status, after.pending_certificate_id], ['issued', null]);
   assert.deepEqual([after.certificate, after.dns_names], [before.certificate, before.dns_names]);
-  assert.equal((await certificate(app, order, id)).status, 'canceled');
+  const lapsed = { reason: 'validation_lapsed', canceled_at: new Date(endsAt).toISOString() };
+  const { status, canceled } = await certificate(app, order, id);
+  assert.deepEqual([status, canceled.message.length > 20], ['canceled', true]);
+  assert.deepEqual({ ...canceled, message: undefined }, { ...lapsed, message: undefined });
+  assert.deepEqual(after.canceled, { certificate_id: id, ...canceled });
   assert.equal(await revocationOf(order, order.certificateId), null, 'the consented revocation is not applied');
-  assert.deepEqual(eventsOf(app, order), [`order:issued ${order.certificateId}`]);
+  assert.deepEqual(eventsOf(app, order), [`order:issued ${order.certificateId}`, `order:reissue_canceled ${id}`]);
   const last = (await auditOf(order)).at(-1);
   assert.deepEqual([last?.actor, last?.action, last?.details.certificate_id], ['service', 'order:lapsed', id]);
   // The order accepts a new reissue.
@@ -183,19 +187,36 @@ async function afterwards(change: Record<string, unknown>, meanwhile: (order: Pl
   await publish(order);
   await meanwhile(order);
   if (await pendingRowOf(app, order)) await complete(order);
-  const { status } = await certificate(app, order, id);
-  return [(await show(app, order)).status, status, eventsOf(app, order).length];
+  const { status, canceled } = await certificate(app, order, id);
+  return [
+    (await show(app, order)).status,
+    status,
+    canceled?.reason ?? null,
+    eventsOf(app, order).at(-1)?.split(' ')[0],
+  ];
 }
 
-test('a request that can never be issued is given up', async () => {
-  assert.deepEqual(await afterwards({}, async () => {}), ['issued', 'issued', 2]);
+rule('event 12', 'A reissue that ends without a certificate emits `order:reissue_canceled`', async () => {
+  const domain = newDomain();
+  const order = await newOrder(app, { commonName: domain });
+  const id = await pendingOf(order, body({ common_name: domain, dns_names: [newDomain()] }));
+  await app.call('PUT', `/openapi/v3/orders/${order.id}/cancel`, { key: order.key });
+  assert.deepEqual(eventsOf(app, order), [`order:issued ${order.certificateId}`, `order:reissue_canceled ${id}`]);
+});
+
+rule('certificate 6', 'ends without being issued has the `status` `canceled` and says in `canceled` why', async () => {
+  assert.deepEqual(await afterwards({}, async () => {}), ['issued', 'issued', null, 'order:issued']);
   const { publicKey } = (await app.app.store.certificates.find(...(await anyIssued())))!;
   const date = new Date(app.now() + DAY).toISOString().slice(0, 10);
   const dayAfter = async () => app.advance(1.6 * DAY);
-  assert.deepEqual(await afterwards({ custom_expiration_date: date }, dayAfter), ['issued', 'canceled', 1]);
+  assert.deepEqual(await afterwards({ custom_expiration_date: date }, dayAfter), [
+    ...['issued', 'canceled', 'expiration_passed', 'order:reissue_canceled'],
+  ]);
   const block = () => app.app.store.blockedKeys.add(publicKey.fingerprint, 'compromised', app.now());
   // Last, because all of them share one key.
-  assert.deepEqual(await afterwards({ csr: csrFor() }, block), ['issued', 'canceled', 1]);
+  assert.deepEqual(await afterwards({ csr: csrFor() }, block), [
+    ...['issued', 'canceled', 'key_compromised', 'order:reissue_canceled'],
+  ]);
 });
 async function anyIssued(): Promise<[string, string]> {
   const order = await newOrder(app, { commonName: newDomain() });

@@ -1,8 +1,9 @@
 // Publishes CRLs: at once when there is a new revocation, and once a day in any case. The store keeps the latest CRL of
 // each shard. Publishing is a compare and swap on its number: one instance wins, the others read again.
 //
-// CRL number: the larger of the last number plus one and the milliseconds since 1970. The former keeps numbers growing
-// when a clock goes back, the latter when the store is restored from a backup older than the last published CRL.
+// CRL number: the largest of the last number plus one, the milliseconds since 1970, and what follows the numbers served from
+// this data folder. The first keeps numbers growing when a clock goes back, the others when the store is restored from a
+// backup older than the last published CRL. A CRL that cannot be signed here is never served with a lower number.
 
 import type { Clock } from '../../../domain/clock.ts';
 import { Refusal } from '../../../domain/errors.ts';
@@ -14,6 +15,7 @@ import { DAY_MS } from '../../../kernel/durations.ts';
 import { crlUrl } from '../issuers.ts';
 import { crlToBeSigned } from './crl.ts';
 import { appendEntries, crlEntryCache, NO_ENTRIES } from './crl-entries.ts';
+import type { ServedNumbers } from './served-numbers.ts';
 import type { StatusSigner, StatusSigners } from './signers.ts';
 
 /** Renewed daily and valid for a week, which leaves six days to notice that publishing has stopped. */
@@ -34,8 +36,11 @@ export interface CrlPublisher {
   serve(crl: CrlRef): Promise<PublishedCrl | undefined>;
   /** Publishes every CRL that is due. Returns how many were published. */
   publishDue(): Promise<number>;
-  /** Makes every CRL due: at a start the store may be older than what was published, after a restore of any kind. */
-  makeDue(): Promise<void>;
+  /**
+   * At a start the store may be older than what was published, after a restore of any kind: every CRL that can be signed here
+   * becomes due. Returns what is wrong with the others.
+   */
+  takeUp(): Promise<string[]>;
 }
 
 /** Twice the time, so that CRLs are due for instances whose clock is behind as well. */
@@ -46,13 +51,15 @@ interface PublisherTools {
   readonly now: Clock;
   readonly signers: () => StatusSigners;
   readonly withLock: KeyedMutex;
+  readonly served: ServedNumbers;
   readonly onPublished: (crl: CrlHead, changes: number) => void;
 }
 
 const isDue = ({ thisUpdate }: Pick<CrlHead, 'thisUpdate'>, now: number): boolean =>
   thisUpdate + RENEW_AFTER_MS <= now || thisUpdate > now + MAX_AHEAD_MS;
 
-export function crlPublisher({ store, now, signers, withLock, onPublished }: PublisherTools): CrlPublisher {
+export function crlPublisher(tools: PublisherTools): CrlPublisher {
+  const { store, now, signers, withLock, served, onPublished } = tools;
   const entryCache = crlEntryCache(store);
   const crlCache = new Map<string, PublishedCrl>();
 
@@ -62,13 +69,15 @@ export function crlPublisher({ store, now, signers, withLock, onPublished }: Pub
     return signer && shard >= 0 && shard < signer.shards && signer.notAfter >= now() ? signer : undefined;
   }
 
+  const isToReplace = (head: CrlHead, at: number): boolean => isDue(head, at) || served.isOutdated(head, head.number);
+
   /** Publishes one CRL with up to MAX_CHANGES changes. False when there is nothing to publish. */
   async function publishNext(crl: CrlRef, signer: StatusSigner): Promise<boolean> {
     const at = now();
     const head = await store.crls.head(crl);
     const changes = await store.revokedSerials.unlisted(crl, MAX_CHANGES);
     const addresses = addressesOf(crl, signer, await store.pkiAddresses.list(MAX_ADDRESSES));
-    const isRenewal = head === undefined || isDue(head, at) || head.addresses !== addresses.join(' ');
+    const isRenewal = head === undefined || isToReplace(head, at) || head.addresses !== addresses.join(' ');
     if (!isRenewal && changes.length === 0) return false;
     // RFC 5280, 3.3: an expired certificate is dropped only after a CRL issued since its expiry has listed it.
     // At most `at`: a CRL dated by a clock that was ahead says nothing about expiry.
@@ -78,7 +87,7 @@ export function crlPublisher({ store, now, signers, withLock, onPublished }: Pub
     const entries = appendEntries(await baseEntries(head, expiredBefore, isRebuilt), added);
     const next: CrlHead = {
       ...{ issuerId: crl.issuerId, shard: crl.shard },
-      number: Math.max((head?.number ?? 0) + 1, at),
+      number: Math.max((head?.number ?? 0) + 1, at, served.nextOf(crl)),
       thisUpdate: at,
       nextUpdate: at + CRL_LIFE_MS,
       entries: entries.count,
@@ -128,6 +137,13 @@ export function crlPublisher({ store, now, signers, withLock, onPublished }: Pub
     return found;
   }
 
+  async function show(crl: CrlRef, head: CrlHead): Promise<PublishedCrl | undefined> {
+    // Where it cannot be published anew, none is better than one that the world has seen replaced.
+    if (served.isOutdated(crl, head.number)) throw new Refusal('service_busy', { retryAfterSeconds: 1 });
+    served.note(crl, head.number, signers().has(crl.issuerId));
+    return await readCached(crl, head);
+  }
+
   /** A failure does not stop the others; the first one is thrown at the end. */
   async function publishAll(crls: readonly CrlRef[]): Promise<number> {
     const outcomes: PromiseSettledResult<number>[] = [];
@@ -146,28 +162,46 @@ export function crlPublisher({ store, now, signers, withLock, onPublished }: Pub
 
     async serve(crl) {
       const head = await store.crls.head(crl);
-      if (head && !isDue(head, now())) return await readCached(crl, head);
+      if (head && !isToReplace(head, now())) return await show(crl, head);
       await publishPending(crl).catch((error) => {
         // While the store is busy, a CRL that is a day old is better than none.
         if (!head || !(error instanceof Refusal)) throw error;
       });
       const next = await store.crls.head(crl);
-      return next && (await readCached(crl, next));
+      return next && (await show(crl, next));
     },
 
-    makeDue: () => store.crls.makeDue(longDue(now())),
+    async takeUp() {
+      const heads = await store.crls.heads();
+      await store.crls.makeDue(longDue(now()));
+      const issuerIds = new Set([...signers().keys(), ...heads.map(({ issuerId }) => issuerId)]);
+      const outdated = served.outdated(issuerIds, heads);
+      if (outdated > 0) served.recordRollback(now());
+      const foreign = heads.filter((head) => !signers().has(head.issuerId));
+      const wrong = foreign.flatMap((head) => {
+        const name = `the CRL ${crlKey(head)}, number ${head.number}, whose issuer’s key is not here`;
+        if (served.isOutdated(head, head.number)) {
+          return [`${name}, is older than one served before, and is not served: reseal crl import CRL…`];
+        }
+        return head.nextUpdate <= now() ? [`${name}, has expired: reseal crl import CRL…`] : [];
+      });
+      return outdated === 0 ? wrong : [rolledBack(outdated), ...wrong];
+    },
 
     async publishDue() {
       const urls = await store.pkiAddresses.list(MAX_ADDRESSES);
       const heads = await store.crls.heads();
       const due = heads.filter((one) => {
         const signer = signerOf(one);
-        return signer && (isDue(one, now()) || one.addresses !== addressesOf(one, signer, urls).join(' '));
+        return signer && (isToReplace(one, now()) || one.addresses !== addressesOf(one, signer, urls).join(' '));
       });
       return await publishAll([...(await store.revokedSerials.crlsWithUnlisted(MAX_CRLS)), ...due]);
     },
   };
 }
+
+const rolledBack = (crls: number): string =>
+  `the store looks rolled back: ${crls} CRLs were served with a higher number. Bring the revocations back: reseal crl import CRL…`;
 
 /** A root has one complete CRL without addresses: its own certificate names no distribution point to match. */
 const addressesOf = ({ issuerId, shard }: CrlRef, { isRoot }: StatusSigner, urls: readonly string[]): string[] =>

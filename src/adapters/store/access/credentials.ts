@@ -1,10 +1,11 @@
 // Repository of API credentials. Only `findForAuthentication` returns the hash of a secret, for comparison.
 import { sql } from 'kysely';
-import type { Credential } from '../../../domain/access/credential.ts';
+import type { Caller, Credential } from '../../../domain/access/credential.ts';
 import type { Credentials } from '../../../domain/access/ports.ts';
+import { latestAhead } from '../../../domain/clock.ts';
 import { prepared } from '../engine/prepared.ts';
 import type { Db, Schema } from '../engine/schema.ts';
-import { accountFrom } from './accounts.ts';
+import { accountFrom, type UsageColumn } from './accounts.ts';
 
 const credentialFrom = (row: Omit<Schema['credential'], 'secret_hash'>): Credential => ({
   keyId: row.key_id,
@@ -18,28 +19,55 @@ const credentialFrom = (row: Omit<Schema['credential'], 'secret_hash'>): Credent
 
 // Without secret_hash.
 const COLUMNS = [
-  'key_id',
+  'credential.key_id',
   'credential.account_id',
   'credential.kind',
   'credential.created_at',
-  'expires_at',
+  'credential.expires_at',
   'disabled_at',
   'last_used_at',
 ] as const;
+
+/** Of a credential joined with its account. */
+export const CALLER_COLUMNS = [
+  ...COLUMNS,
+  'account.name',
+  'account.locale',
+  'account.kind as account_kind',
+  'account.created_at as account_created_at',
+  'account.suspended_at',
+  'account.open_orders_limit',
+  'account.stored_bytes_limit',
+  'account.stored_bytes',
+] as const;
+
+type CallerRow = Omit<Schema['credential'], 'secret_hash'> &
+  Pick<Schema['account'], 'name' | 'locale' | 'suspended_at' | UsageColumn> & {
+    readonly account_kind: Schema['account']['kind'];
+    readonly account_created_at: number;
+  };
+
+export const callerFrom = (row: CallerRow): Caller => ({
+  account: accountFrom({
+    id: row.account_id,
+    name: row.name,
+    kind: row.account_kind,
+    locale: row.locale,
+    created_at: row.account_created_at,
+    suspended_at: row.suspended_at,
+    open_orders_limit: row.open_orders_limit,
+    stored_bytes_limit: row.stored_bytes_limit,
+    stored_bytes: row.stored_bytes,
+  }),
+  credential: credentialFrom(row),
+});
 
 const selectCaller = prepared((db, { keyId }: { keyId: string }) =>
   db
     .selectFrom('credential')
     .innerJoin('account', 'account.id', 'credential.account_id')
-    .select(COLUMNS)
-    .select([
-      'secret_hash',
-      'account.name',
-      'account.locale',
-      'account.kind as account_kind',
-      'account.created_at as account_created_at',
-      'account.suspended_at',
-    ])
+    .select(CALLER_COLUMNS)
+    .select('secret_hash')
     .where('key_id', '=', keyId),
 );
 
@@ -62,16 +90,7 @@ export const credentialsIn = (db: Db): Credentials => ({
 
   async findForAuthentication(keyId) {
     const [row] = await selectCaller(db, { keyId });
-    if (!row) return undefined;
-    const account = accountFrom({
-      id: row.account_id,
-      name: row.name,
-      kind: row.account_kind,
-      locale: row.locale,
-      created_at: row.account_created_at,
-      suspended_at: row.suspended_at,
-    });
-    return { caller: { account, credential: credentialFrom(row) }, secretHash: row.secret_hash };
+    return row && { caller: callerFrom(row), secretHash: row.secret_hash };
   },
 
   async find(keyId) {
@@ -114,7 +133,13 @@ export const credentialsIn = (db: Db): Credentials => ({
       .updateTable('credential')
       .set({ last_used_at: at })
       .where('key_id', '=', keyId)
-      .where((is) => is.or([is('last_used_at', 'is', null), is('last_used_at', '<', at)]))
+      .where((is) =>
+        is.or([
+          is('last_used_at', 'is', null),
+          is('last_used_at', '<', at),
+          is('last_used_at', '>', latestAhead(at, 0)),
+        ]),
+      )
       .execute();
   },
 });

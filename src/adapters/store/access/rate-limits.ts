@@ -1,12 +1,13 @@
 // Token buckets, shared by all instances on the store. A bucket is one timestamp, when it will be full again. Taking a
 // token is one statement, which advances the timestamp unless that exceeds the burst (GCRA).
 import { sql } from 'kysely';
+import { latestAhead } from '../../../domain/clock.ts';
 import type { RateLimits } from '../../../domain/rate.ts';
 import { MINUTE_MS } from '../../../kernel/durations.ts';
 import type { Db } from '../engine/schema.ts';
 
-/** Tolerated clock skew between instances. A bucket further ahead than this is reset. */
-const MAX_SKEW_MS = 10 * MINUTE_MS;
+/** Longer than for leases: a limit that is lifted too early does more harm than one that holds for minutes. */
+const TOLERANCE_MS = 10 * MINUTE_MS;
 
 export const rateLimitsIn = (db: Db): RateLimits => ({
   async take(key, { burst, everyMs }, now) {
@@ -23,8 +24,8 @@ export const rateLimitsIn = (db: Db): RateLimits => ({
     if (taken) return 0;
     const row = await db.selectFrom('rate_limit').select('full_at').where('key', '=', key).executeTakeFirst();
     const fullAt = row?.full_at ?? now;
-    if (fullAt <= latest + MAX_SKEW_MS) return Math.max(1, fullAt + everyMs - latest);
-    // Written under a slower rate or by a clock far ahead: reset to an empty bucket at the current rate.
+    if (fullAt <= latestAhead(latest, 0, TOLERANCE_MS)) return Math.max(1, fullAt + everyMs - latest);
+    // Written under a slower rate or by a clock that was ahead: clamped to an empty bucket at the current rate.
     await db
       .updateTable('rate_limit')
       .set({ full_at: latest })

@@ -5,7 +5,7 @@
 // repeated at any point.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { sql } from 'kysely';
-import type { Clock } from '../../../domain/clock.ts';
+import { type Clock, latestAhead } from '../../../domain/clock.ts';
 import { EXIT, Problem } from '../../../kernel/problem.ts';
 import { keyIdOf, SealBroken, type Sealed, type Sealer } from '../../seal/seal.ts';
 import { listFrom, listText } from '../engine/columns.ts';
@@ -41,7 +41,13 @@ export interface Instance {
   readonly name: string;
 }
 
-interface LiveInstance extends Instance {
+/** What an instance tells the others about itself. */
+export interface Announcement extends Instance {
+  /** How far its clock is ahead of the database's. */
+  readonly clockAheadMs?: number;
+}
+
+interface LiveInstance extends Required<Announcement> {
   readonly seenAt: number;
   readonly keyIds: readonly string[];
   readonly activeKeyId: string;
@@ -76,7 +82,7 @@ export interface Sealing {
   /** Throws SealBroken if there is a sealed value whose key is not at hand. */
   requireKeys(): Promise<void>;
   /** Makes the sealer follow the canary and tells rotations which keys it holds. Throws SealBroken. */
-  announce(instance: Instance): Promise<void>;
+  announce(instance: Announcement): Promise<void>;
   withdraw(instance: Instance): Promise<void>;
   liveInstances(): Promise<LiveInstance[]>;
   status(): Promise<SealStatus>;
@@ -111,10 +117,13 @@ export function sealingIn(
   }
 
   async function liveIn(executor: Db): Promise<LiveInstance[]> {
+    const at = await sharedNow(executor);
     const rows = await executor
       .selectFrom('instance')
       .selectAll()
-      .where('seen_at', '>', (await sharedNow(executor)) - LIVE_MS)
+      .where('seen_at', '>', at - LIVE_MS)
+      // Seen in the future: by a clock that was ahead.
+      .where('seen_at', '<=', latestAhead(at, 0))
       .orderBy('name')
       .execute();
     return rows.map((row) => ({
@@ -123,6 +132,7 @@ export function sealingIn(
       seenAt: row.seen_at,
       keyIds: listFrom<string>(row.seal_keys),
       activeKeyId: row.sealing_with,
+      clockAheadMs: row.clock_ahead_ms,
     }));
   }
 
@@ -209,7 +219,7 @@ export function sealingIn(
       await check();
     },
 
-    async announce({ id, name }) {
+    async announce({ id, name, clockAheadMs = 0 }) {
       await db.transaction().execute(async (tx) => {
         sealer.use(await lockedCanaryKey(tx));
         const at = await sharedNow(tx);
@@ -218,6 +228,7 @@ export function sealingIn(
           seen_at: at,
           seal_keys: listText(sealer.keyIds),
           sealing_with: sealer.activeKeyId,
+          clock_ahead_ms: clockAheadMs,
         };
         await tx
           .insertInto('instance')
@@ -226,7 +237,7 @@ export function sealingIn(
           .execute();
         await tx
           .deleteFrom('instance')
-          .where('seen_at', '<', at - FORGET_MS)
+          .where((is) => is.or([is('seen_at', '<', at - FORGET_MS), is('seen_at', '>', latestAhead(at, 0))]))
           .execute();
       });
     },

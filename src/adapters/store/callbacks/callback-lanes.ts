@@ -3,12 +3,16 @@
 // event therefore locks the lane's row.
 
 import { type RawBuilder, sql } from 'kysely';
-import type { Lane } from '../../../domain/callbacks/delivery.ts';
+import { DELIVERY_LEASE_MS, FAULTY_LANE_MS, type Lane, MAX_OPEN_MS } from '../../../domain/callbacks/delivery.ts';
 import type { CallbackLanes } from '../../../domain/callbacks/ports.ts';
+import { latestAhead } from '../../../domain/clock.ts';
 import type { AccountId } from '../../../domain/ids.ts';
 import type { Engine } from '../engine/engine.ts';
 import { itemsOf, type Padded, padded, prepared } from '../engine/prepared.ts';
 import type { Db, Schema } from '../engine/schema.ts';
+
+/** Events of one lane that are examined for stray times. */
+const MAX_EXAMINED = 2_000;
 
 /** A literal, because a partial index is not used with a bound parameter. */
 export const PENDING = sql<boolean>`state = 'pending'`;
@@ -43,6 +47,34 @@ const lane = (db: Db, { accountId }: { accountId: AccountId }) =>
 const read = prepared(lane);
 const tryLock = prepared((db, of: { accountId: AccountId }) => lane(db, of).forUpdate('callback_lane').skipLocked());
 const lock = prepared((db, of: { accountId: AccountId }) => lane(db, of).forUpdate('callback_lane'));
+
+/** Of the events of a lane, the ids of those that a clock which was ahead has leased or scheduled; of the last by due time. */
+export const strayEvents = (accountId: RawBuilder<unknown>, inOrder: 0 | 1, now: number, maxDelayMs: number) => {
+  const ahead = sql`${latestAhead(now, 0)}`;
+  return sql`select id from (select id, due_at, lease, tries, attempts from outbox
+      where account_id = ${accountId} and in_order = ${sql.lit(inOrder)} and ${PENDING} and due_at > ${ahead}
+      order by due_at desc limit ${sql.lit(MAX_EXAMINED)}) as examined
+    where ${sql.lit(inOrder)} = 1
+      or due_at > ${latestAhead(now, maxDelayMs)}
+      or (lease is not null and due_at > ${latestAhead(now, DELIVERY_LEASE_MS)})
+      or (lease is null and tries = 0)
+      or exists (select 1 from delivery_attempt where event_id = examined.id and number = examined.attempts and at > ${ahead})`;
+};
+
+/** A lane with a stray time of its own or of an event; or one that is due long after an event that it could send. */
+const isStray = (now: number, maxDelayMs: number) => {
+  const own = sql`callback_lane.account_id`;
+  const isDue = (inOrder: 0 | 1) => sql`exists (select 1 from outbox where account_id = ${own}
+    and in_order = ${sql.lit(inOrder)} and ${PENDING} and outbox.due_at <= ${now})`;
+  return sql<boolean | number>`(callback_lane.due_at > ${latestAhead(now, maxDelayMs)}
+    or closed_until > ${latestAhead(now, MAX_OPEN_MS)}
+    or in_order_until > ${latestAhead(now, DELIVERY_LEASE_MS)}
+    or (trips > 0 and ailing_since > ${latestAhead(now, 0)})
+    or exists (${strayEvents(own, 0, now, maxDelayMs)})
+    or exists (${strayEvents(own, 1, now, maxDelayMs)})
+    or (callback_lane.due_at > ${latestAhead(now, FAULTY_LANE_MS)} and closed_until <= ${now}
+      and (select suspended_at from account where id = ${own}) is null and (${isDue(0)} or ${isDue(1)})))`;
+};
 
 const dueLanes = prepared((db, { now, limit }: { now: number; limit: number }) =>
   db.selectFrom('callback_lane').select('account_id').where('due_at', '<=', now).orderBy('due_at').limit(limit),
@@ -105,9 +137,19 @@ export const callbackLanesIn = (db: Db, { locksRows }: Pick<Engine, 'locksRows'>
     return (await dueLanes(db, { now, limit })).map(({ account_id }) => account_id);
   },
 
-  async farFuture(after, limit) {
-    const query = db.selectFrom('callback_lane').select('account_id').where('due_at', '>', after);
-    return (await query.orderBy('due_at').limit(limit).execute()).map(({ account_id }) => account_id);
+  async stray({ after = '', limit }, now, maxDelayMs) {
+    const rows = await db
+      .selectFrom('callback_lane')
+      .select('account_id')
+      .select(isStray(now, maxDelayMs).as('is_stray'))
+      .where('account_id', '>', after)
+      .orderBy('account_id')
+      .limit(limit)
+      .execute();
+    return {
+      stray: rows.filter((row) => Boolean(row.is_stray)).map(({ account_id }) => account_id),
+      nextAfter: rows.length < limit ? undefined : rows.at(-1)?.account_id,
+    };
   },
 
   async tryLock(accountId) {

@@ -1,8 +1,14 @@
 // The delivery log: keyset paging, resending, retention. A time range is a range of ids, which are ordered by time. No
 // filter makes a page read more than a bounded number of rows.
 import { sql } from 'kysely';
-import type { Delivery, DeliveryAttempt, DeliveryState } from '../../../domain/callbacks/delivery.ts';
+import {
+  DELIVERY_LEASE_MS,
+  type Delivery,
+  type DeliveryAttempt,
+  type DeliveryState,
+} from '../../../domain/callbacks/delivery.ts';
 import type { Deliveries, DeliveryFilter } from '../../../domain/callbacks/ports.ts';
+import { latestAhead } from '../../../domain/clock.ts';
 import { type AccountId, firstIdAt } from '../../../domain/ids.ts';
 import type { Engine } from '../engine/engine.ts';
 import type { Db, Schema } from '../engine/schema.ts';
@@ -96,7 +102,9 @@ export const deliveriesIn = (db: Db, { locksRows }: Pick<Engine, 'locksRows'>, o
       const row = await query
         .where('id', '=', id)
         .where('account_id', '=', accountId)
-        .where(sql<boolean>`(state <> 'pending' or lease is null or (in_order = 0 and due_at <= ${now}))`)
+        .where(
+          sql<boolean>`(state <> 'pending' or lease is null or (in_order = 0 and (due_at <= ${now} or due_at > ${latestAhead(now, DELIVERY_LEASE_MS)})))`,
+        )
         .returning('id')
         .executeTakeFirst();
       if (!row) return;

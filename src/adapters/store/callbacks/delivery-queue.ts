@@ -7,7 +7,7 @@ import type { AccountId } from '../../../domain/ids.ts';
 import type { Engine } from '../engine/engine.ts';
 import { itemsOf, type Padded, padded, prepared, preparedInsert } from '../engine/prepared.ts';
 import type { Db, Schema } from '../engine/schema.ts';
-import { PENDING, releaseInOrder, scheduleLane } from './callback-lanes.ts';
+import { PENDING, releaseInOrder, scheduleLane, strayEvents } from './callback-lanes.ts';
 
 /** Per event, the latest: resending must not grow the table without bound. */
 const KEPT_ATTEMPTS = 20;
@@ -196,15 +196,16 @@ export const deliveryQueueIn = (db: Db, { locksRows }: Pick<Engine, 'locksRows'>
       return true;
     },
 
-    async rescheduleFarFuture(accountId, after, now, limit) {
-      for (const inOrder of [0, 1]) {
-        const late = db.selectFrom('outbox').select('id').where('account_id', '=', accountId).where(PENDING);
-        const rows = await late.where('in_order', '=', inOrder).where('due_at', '>', after).limit(limit).execute();
-        if (rows.length > 0) {
-          await change(rows.map(({ id }) => id))
-            .set({ due_at: now })
-            .execute();
-        }
+    async repair(accountId, now, maxDelayMs) {
+      for (const inOrder of [0, 1] as const) {
+        // A settled event has no due time.
+        const stray = sql<string>`(${strayEvents(sql`${accountId}`, inOrder, now, maxDelayMs)})`;
+        await db
+          .updateTable('outbox')
+          .set({ due_at: now })
+          .where('id', 'in', stray)
+          .where('due_at', 'is not', null)
+          .execute();
       }
     },
 

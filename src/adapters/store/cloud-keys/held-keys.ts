@@ -1,6 +1,6 @@
 // Repositories of escrowed and cloud-held keys. Private keys are sealed and bound to their row. Cloud-held ones arrive
 // wrapped under an access code, so the seal key alone opens none of them.
-import { type CloudKey, lockoutMs } from '../../../domain/cloud-keys/cloud-key.ts';
+import { type CloudKey, lockoutEnd, lockoutMs } from '../../../domain/cloud-keys/cloud-key.ts';
 import type { CloudKeys, EscrowedKeys } from '../../../domain/cloud-keys/ports.ts';
 import type { AccountId } from '../../../domain/ids.ts';
 import type { Sealed, Sealer } from '../../seal/seal.ts';
@@ -47,7 +47,7 @@ export const escrowedKeysIn = (db: Db, sealer: Sealer): EscrowedKeys => ({
 });
 
 /** 0 if not locked: an instance whose clock is behind must not read "now" as a lockout. */
-const lockoutEnd = (wrongCodes: number, now: number): number => {
+const newLockoutEnd = (wrongCodes: number, now: number): number => {
   const lockMs = lockoutMs(wrongCodes);
   return lockMs === 0 ? 0 : now + lockMs;
 };
@@ -129,12 +129,13 @@ export const cloudKeysIn = (db: Db, sealer: Sealer, engine: Pick<Engine, 'locksR
       return rows.map(keyFrom);
     },
 
-    async listLive(accountId, limit) {
+    async listLive(accountId, { before, limit }) {
       const rows = await db
         .selectFrom('cloud_key')
         .selectAll()
         .where('account_id', '=', accountId)
         .where('destroyed_at', 'is', null)
+        .$if(before !== undefined, (query) => query.where('id', '<', before ?? ''))
         .orderBy('id', 'desc')
         .limit(limit)
         .execute();
@@ -144,10 +145,12 @@ export const cloudKeysIn = (db: Db, sealer: Sealer, engine: Pick<Engine, 'locksR
     async beginAttempt(accountId, id, now) {
       const row = await selectForUpdate(accountId, id);
       if (!row || row.sealed_key === null) return undefined;
-      if (row.locked_until > now) return { kind: 'locked', until: row.locked_until };
+      const until = lockoutEnd({ wrongCodes: row.wrong_codes, lockedUntil: row.locked_until }, now);
+      if (until < row.locked_until) await change(accountId, id).set({ locked_until: until }).execute();
+      if (until > now) return { kind: 'locked', until };
       const wrongCodes = row.wrong_codes + 1;
       await change(accountId, id)
-        .set({ wrong_codes: wrongCodes, locked_until: lockoutEnd(wrongCodes, now) })
+        .set({ wrong_codes: wrongCodes, locked_until: newLockoutEnd(wrongCodes, now) })
         .execute();
       const wrappedKey = unsealed(id, row.sealed_key);
       return { kind: 'allowed', wrappedKey, wrongCodes: row.wrong_codes, lockedUntil: row.locked_until };

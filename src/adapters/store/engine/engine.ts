@@ -26,6 +26,8 @@ export interface Engine {
   readonly locksRows: boolean;
   /** True for errors of the database rather than the statement: a retry may succeed. */
   isUnavailable(error: unknown): boolean;
+  /** True for those of them that say the database's files are damaged: no retry succeeds. */
+  isDamage(error: unknown): boolean;
   /** Mutex across instances, held until the transaction ends: one instance migrates, the others wait. */
   lockForMigration(transaction: Transaction): Promise<void>;
   /** Throws on dangling foreign keys, where migrations run without the database's own check. */
@@ -50,6 +52,8 @@ export interface Engine {
   requireLive(db: Db): Promise<void>;
   /** What is damaged in the database's files and references, in the engine's words; empty if nothing is. */
   integrityFaults(db: Db): Promise<string[]>;
+  /** The same, as far as a running service can be examined without holding up its writers. */
+  quickFaults(db: Db): Promise<string[]>;
   /** Drops all foreign keys, for rows that arrive in any order. Returns the statements that bring them back. */
   dropReferences(transaction: Transaction): Promise<string[]>;
   /** Every column of every table, from the database's catalog. */
@@ -57,6 +61,10 @@ export interface Engine {
   /** Settings under which an acknowledged commit could be lost; empty if none. */
   durabilityGaps(db: Db): Promise<string[]>;
   sizeBytes(db: Db): Promise<number>;
+  /** Of the log that a long reader lets grow; null where the database bounds it by itself. */
+  walBytes(): number | null;
+  /** Whether the database has a clock of its own, on another machine perhaps. */
+  readonly hasClock: boolean;
   /** How far the database's clock is ahead of this process's. */
   clockOffsetMs(db: Db, now: () => number): Promise<number>;
 }
@@ -100,11 +108,11 @@ export const directOf = (db: Db): Direct | undefined =>
   db.isTransaction ? undefined : directs.get(db.getExecutor().adapter);
 
 /** Opens the engine. Callers see every failure of the database itself as `service_busy`. */
-export function openEngine(engine: Engine, onUnavailable: (error: unknown) => void): Db {
+export function openEngine(engine: Engine, onUnavailable: (error: unknown, isDamage: boolean) => void): Db {
   const { dialect, batches } = engine;
   const translated = (error: unknown): unknown => {
     if (!engine.isUnavailable(error)) return error;
-    onUnavailable(error);
+    onUnavailable(error, engine.isDamage(error));
     return new Refusal('service_busy', { retryAfterSeconds: RETRY_AFTER_SECONDS, cause: error });
   };
   const rethrow = (error: unknown): never => {

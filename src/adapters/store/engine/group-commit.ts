@@ -244,6 +244,7 @@ export class GroupCommit {
     this.#writer.requireFile();
     // A failed rollback leaves a transaction open; no group can begin until it is rolled back.
     if (this.#writer.inTransaction) this.#writer.run('rollback');
+    this.#writer.requireRoom();
     const deadline = performance.now() + this.#limits.maxWaitMs;
     // SQLite's busy handler would block the event loop, hence this retry loop.
     while (!this.#writer.tryBegin()) {

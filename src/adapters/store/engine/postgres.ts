@@ -20,7 +20,9 @@ const GRACE_MS = 2_000;
 const MIGRATION_LOCK = 0x7265736c;
 
 /** SQLSTATE classes and codes about the server and access to it, not about the statement. */
-const UNAVAILABLE = /^(08|0A000|28|53|58|57P|3D000|40001|40P01|42501|55P03|57014|25006|25P03|XX001)/;
+const UNAVAILABLE = /^(08|0A000|28|53|58|57P|3D000|40001|40P01|42501|55P03|57014|25006|25P03|XX001|XX002)/;
+/** data_corrupted and index_corrupted. */
+const DAMAGE = /^XX00[12]$/;
 
 export function postgresEngine(options: PostgresOptions): Engine {
   const { url, maxConnections, maxHoldMs = 10_000, statementMs = STATEMENT_MS } = options;
@@ -52,6 +54,7 @@ export function postgresEngine(options: PostgresOptions): Engine {
     name: 'postgresql',
     dialect: new PostgresDialect({ pool: timed }),
     locksRows: true,
+    hasClock: true,
     json: {
       values: (list) => sql`select json_array_elements_text(cast(${list} as json))`,
       rows: (columns) => sql`cast(json_agg(json_build_array(${columnsOf(columns)})) as text)`,
@@ -67,6 +70,7 @@ export function postgresEngine(options: PostgresOptions): Engine {
       // Any other error is a lost connection or a timeout, except those that only our own bugs raise.
       return error instanceof Error && !(error instanceof TypeError || error instanceof RangeError);
     },
+    isDamage: isPostgresDamage,
     async lockForMigration(transaction) {
       await sql`select pg_advisory_xact_lock(${MIGRATION_LOCK})`.execute(transaction);
     },
@@ -76,6 +80,13 @@ export function postgresEngine(options: PostgresOptions): Engine {
     async requireLive() {},
     async integrityFaults() {
       return [];
+    },
+    // PostgreSQL counts the pages whose checksum was wrong when it read them. Reading all of them is up to pg_amcheck.
+    async quickFaults(db) {
+      const { rows } = await sql<{ name: string | null; failures: number }>`
+        select datname as name, checksum_failures as failures from pg_stat_database
+        where checksum_failures > 0 and (datname = current_database() or datname is null)`.execute(db);
+      return rows.map(({ name, failures }) => `${failures} pages of ${name ?? 'shared tables'} had a wrong checksum`);
     },
     async dropReferences(transaction) {
       const { rows } = await sql<{ table: string; name: string; definition: string }>`
@@ -110,6 +121,7 @@ export function postgresEngine(options: PostgresOptions): Engine {
       const size = sql<number>`pg_database_size(current_database())`;
       return (await db.selectNoFrom(size.as('bytes')).executeTakeFirstOrThrow()).bytes;
     },
+    walBytes: () => null,
     async clockOffsetMs(db, now) {
       const asked = now();
       const { rows } = await sql<{
@@ -122,6 +134,9 @@ export function postgresEngine(options: PostgresOptions): Engine {
     },
   };
 }
+
+export const isPostgresDamage = (error: unknown): boolean =>
+  error instanceof pg.DatabaseError && DAMAGE.test(error.code ?? '');
 
 const combinedTexts = new Map<string, string>();
 

@@ -6,7 +6,12 @@ import type { AuditAction } from '../../../domain/access/ports.ts';
 import type { AttemptReason, Delivery, DeliveryState } from '../../../domain/callbacks/delivery.ts';
 import type { OutboxEvent } from '../../../domain/callbacks/ports.ts';
 import type { Issuer, IssuerKeyType } from '../../../domain/certificate/authority.ts';
-import type { CertificateState, RevocationCause, RevocationReason } from '../../../domain/certificate/certificate.ts';
+import type {
+  CancellationReason,
+  CertificateState,
+  RevocationCause,
+  RevocationReason,
+} from '../../../domain/certificate/certificate.ts';
 import type { DcvMethod, DcvScope, OrderStatus, PersistPolicy } from '../../../domain/certificate/order.ts';
 import type { KeyType } from '../../../domain/certificate/public-key.ts';
 import type { SignHash } from '../../../domain/certificate/sign-hash.ts';
@@ -22,6 +27,9 @@ export interface Schema {
     locale: Locale;
     created_at: number;
     suspended_at: number | null;
+    open_orders_limit: number | null;
+    stored_bytes_limit: number | null;
+    stored_bytes: number;
   };
   credential: {
     key_id: string;
@@ -169,7 +177,9 @@ export interface Schema {
     hashes: string;
     sealed_key: Sealed;
     expires_at: number;
+    certificate_id: CertificateId | null;
   };
+  access_token: { token_hash: string; key_id: string; created_at: number; expires_at: number };
   waiting_certificate: {
     certificate_id: CertificateId;
     account_id: AccountId;
@@ -193,7 +203,14 @@ export interface Schema {
   blocked_key: { fingerprint: string; reason: string; created_at: number };
   sealed_secret: { name: string; sealed: Sealed };
   setting: { name: string; value: string };
-  instance: { id: string; name: string; seen_at: number; seal_keys: string; sealing_with: string };
+  instance: {
+    id: string;
+    name: string;
+    seen_at: number;
+    seal_keys: string;
+    sealing_with: string;
+    clock_ahead_ms: number;
+  };
   migration: { number: number; name: string; sha256: string; applied_at: number };
 
   callback_settings: {
@@ -246,6 +263,13 @@ export interface Schema {
     in_order_until: number;
   };
 
+  cancellation: {
+    certificate_id: CertificateId;
+    account_id: AccountId;
+    order_id: OrderId;
+    reason: CancellationReason;
+    at: number;
+  };
   revocation: {
     certificate_id: CertificateId;
     account_id: AccountId;

@@ -1,4 +1,4 @@
-// One connection to an SQLite file: pragmas, statement cache, and the turn of a writer.
+// One connection to an SQLite file: pragmas, statement cache, the turn of a writer, and the bound of the WAL.
 import { statSync } from 'node:fs';
 import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlite';
 import type { QueryResult } from 'kysely';
@@ -21,6 +21,12 @@ const CACHE_KIB = 64 * 1024;
 const PAGE_BYTES = 1_024;
 /** WAL size before a checkpoint; a start after a crash reads the WAL once. */
 const CHECKPOINT_BYTES = 16 * 1024 * 1024;
+/** A WAL that has grown beyond is cut to this size when it begins anew; otherwise it would keep its largest size for ever. */
+const KEPT_WAL_BYTES = 2 * CHECKPOINT_BYTES;
+/** While a reader keeps its snapshot, checkpoints cannot begin the WAL anew. Beyond this size writes are refused. */
+export const WAL_LIMIT_BYTES = 1024 * 1024 * 1024;
+/** Transactions between two looks at the size of the WAL: what they write is small beside the limit. */
+const WAL_CHECK_EVERY = 16;
 
 interface Prepared {
   readonly statement: StatementSync;
@@ -33,10 +39,13 @@ export class SqliteConnection {
   readonly #database: DatabaseSync;
   readonly #prepared = new Map<string, Prepared>();
   readonly #turnstile: Turnstile | undefined;
+  readonly #walLimitBytes: number;
   #turnEndsAt = 0;
+  #untilWalCheck = 0;
 
-  constructor(file: string, mode: 'read' | 'write' | 'migrate') {
+  constructor(file: string, mode: 'read' | 'write' | 'migrate', walLimitBytes = WAL_LIMIT_BYTES) {
     this.#file = file;
+    this.#walLimitBytes = walLimitBytes;
     this.#database = new DatabaseSync(file, {
       timeout: OPEN_WAIT_MS,
       readOnly: mode === 'read',
@@ -56,6 +65,7 @@ export class SqliteConnection {
       const { page_size: pageBytes } = this.#database.prepare('pragma page_size').get() as { page_size: number };
       const pages = Math.ceil(CHECKPOINT_BYTES / pageBytes);
       this.#database.exec(`pragma cache_size = -${CACHE_KIB}; pragma wal_autocheckpoint = ${pages}`);
+      this.#database.exec(`pragma journal_size_limit = ${KEPT_WAL_BYTES}`);
     } else {
       this.#database.exec(`pragma busy_timeout = ${READ_WAIT_MS}`);
     }
@@ -65,6 +75,22 @@ export class SqliteConnection {
   requireFile(): void {
     if (statSync(this.#file, { throwIfNoEntry: false })?.ino === this.#inode) return;
     throw Object.assign(new Error('the database file was deleted or replaced'), { errcode: PRIMARY_CODES.cannotOpen });
+  }
+
+  /** Throws, as on a full disk, while the WAL is beyond its limit and a reader keeps it. Call outside of a transaction. */
+  requireRoom(): void {
+    if (this.#untilWalCheck-- > 0) return;
+    this.#untilWalCheck = 0;
+    if (walBytesOf(this.#file) > this.#walLimitBytes && !this.#truncateWal()) {
+      const text = 'the WAL is beyond RESEAL_WAL_LIMIT_MIB, because a reader keeps an old snapshot';
+      throw Object.assign(new Error(text), { errcode: PRIMARY_CODES.full });
+    }
+    this.#untilWalCheck = WAL_CHECK_EVERY;
+  }
+
+  #truncateWal(): boolean {
+    const { busy } = this.#database.prepare('pragma wal_checkpoint(truncate)').get() as { busy: number };
+    return busy === 0;
   }
 
   get inTransaction(): boolean {
@@ -115,3 +141,5 @@ export class SqliteConnection {
     return prepared;
   }
 }
+
+export const walBytesOf = (file: string): number => statSync(`${file}-wal`, { throwIfNoEntry: false })?.size ?? 0;

@@ -16,6 +16,10 @@ export const PRIMARY_CODES = {
 /** Another process holds the write lock: retry shortly. */
 export const isSqliteBusy = (error: unknown): boolean => primaryCode(error) === PRIMARY_CODES.busy;
 
+/** The file is not what SQLite has written: no retry helps, and what was read from it may be wrong. */
+export const isSqliteDamage = (error: unknown): boolean =>
+  primaryCode(error) === PRIMARY_CODES.corrupt || primaryCode(error) === PRIMARY_CODES.notADatabase;
+
 /** The disk, a lock or memory failed, not the statement: a retry may succeed. */
 export const isSqliteUnavailable = (error: unknown): boolean =>
   Object.values(PRIMARY_CODES).some((code) => code === primaryCode(error));

@@ -15,12 +15,13 @@ import { columnsOf } from './columns.ts';
 import type { Column, Engine, Rows } from './engine.ts';
 import { LockTimeout } from './fifo-lock.ts';
 import { DEFAULT_LIMITS, GroupCommit, type GroupCommitLimits, RolledBack, type Ticket } from './group-commit.ts';
-import { SqliteConnection } from './sqlite-connection.ts';
-import { isSqliteBusy, isSqliteUnavailable } from './sqlite-errors.ts';
+import { SqliteConnection, walBytesOf } from './sqlite-connection.ts';
+import { isSqliteBusy, isSqliteDamage, isSqliteUnavailable } from './sqlite-errors.ts';
 
 interface SqliteOptions {
   readonly file: string;
   readonly limits?: GroupCommitLimits;
+  readonly walLimitBytes?: number | undefined;
   readonly onCommit?: (groupSize: number) => void;
   /** Defers foreign key checks to the end: changing a table in SQLite means dropping it first. */
   readonly isMigrating?: boolean;
@@ -38,6 +39,7 @@ export function sqliteEngine(options: SqliteOptions): Engine {
     name: 'sqlite',
     dialect: new NodeSqliteDialect(connections),
     locksRows: false,
+    hasClock: false,
     json: {
       values: (list) => sql`select value from json_each(${list})`,
       rows: (columns) => sql`json_group_array(json_array(${columnsOf(columns)}))`,
@@ -61,6 +63,7 @@ export function sqliteEngine(options: SqliteOptions): Engine {
       run: (statements) => connections.opened.groups.run((writer) => runAll(writer, statements)),
     },
     isUnavailable: (error) => error instanceof LockTimeout || error instanceof RolledBack || isSqliteUnavailable(error),
+    isDamage: isSqliteDamage,
     // BEGIN IMMEDIATE already holds the file's write lock, across processes.
     async lockForMigration() {},
     async checkReferences(transaction) {
@@ -86,6 +89,12 @@ export function sqliteEngine(options: SqliteOptions): Engine {
         ...references.slice(0, MAX_FAULTS).map(({ table, parent }) => `a row of ${table} refers to no ${parent}`),
       ];
     },
+    async quickFaults(db) {
+      // As a select, which the reading connection takes: on the writer's it would hold the write lock.
+      const found = sql<{ quick_check: string }>`(select quick_check from pragma_quick_check)`;
+      const rows = await db.selectFrom(found.as('found')).selectAll().limit(MAX_FAULTS).execute();
+      return rows.map(({ quick_check: fault }) => fault.replaceAll('\n', ' ')).filter((fault) => fault !== 'ok');
+    },
     // A migrating connection does not enforce them.
     async dropReferences() {
       return [];
@@ -108,6 +117,7 @@ export function sqliteEngine(options: SqliteOptions): Engine {
       const size = sql<number>`(select page_count from pragma_page_count) * (select page_size from pragma_page_size)`;
       return (await db.selectNoFrom(size.as('bytes')).executeTakeFirstOrThrow()).bytes;
     },
+    walBytes: () => walBytesOf(options.file),
     async clockOffsetMs() {
       return 0;
     },
@@ -148,12 +158,13 @@ class Connections {
     const {
       file,
       limits = DEFAULT_LIMITS,
+      walLimitBytes,
       onCommit = () => {},
       isMigrating = false,
       isReadOnly = false,
     } = this.#options;
     // The writer first: it creates the file and its WAL, which a read-only connection cannot.
-    const writer = new SqliteConnection(file, isReadOnly ? 'read' : isMigrating ? 'migrate' : 'write');
+    const writer = new SqliteConnection(file, isReadOnly ? 'read' : isMigrating ? 'migrate' : 'write', walLimitBytes);
     const reader = new SqliteConnection(file, 'read');
     return { writer, reader, groups: new GroupCommit(writer, limits, onCommit), isReadOnly };
   }

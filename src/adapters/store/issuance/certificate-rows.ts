@@ -1,6 +1,7 @@
 // How a certificate record is stored: one row per certificate, and one for the encryption half of a dual certificate.
 // The columns of a state are all set or the store is damaged: reading such a row throws.
 import type {
+  Cancellation,
   CertificateRecord,
   PlannedRevocation,
   Preparation,
@@ -16,17 +17,21 @@ type Row = Schema['certificate'];
 type HalfRow = Omit<Schema['encryption_certificate'], 'certificate_id' | 'account_id'>;
 type RevocationRow = Pick<Schema['revocation'], 'reason' | 'cause' | 'caused_by_id' | 'due_at' | 'revoked_at'>;
 
-export function recordFrom(
-  row: Row,
-  revocationRow: RevocationRow | undefined,
-  half: HalfRow | undefined,
-): CertificateRecord {
+/** Rows of other tables about the same certificate. */
+interface Beside {
+  readonly revocation: RevocationRow | undefined;
+  readonly half: HalfRow | undefined;
+  readonly cancellation: Cancellation | undefined;
+}
+
+export function recordFrom(row: Row, { half, ...beside }: Beside): CertificateRecord {
   const requested = requestedFrom(row);
-  const revocation = revocationRow ? revocationFrom(revocationRow) : null;
+  const revocation = beside.revocation ? revocationFrom(beside.revocation) : null;
   switch (row.state) {
     case 'pending':
-    case 'canceled':
       return { ...requested, state: row.state };
+    case 'canceled':
+      return { ...requested, state: row.state, cancellation: cancellationFrom(beside.cancellation) };
     case 'voided':
       return { ...requested, state: row.state, ...unsignedFrom(row, half), revocation };
     case 'issued':
@@ -43,6 +48,9 @@ export function recordFrom(
       };
   }
 }
+
+const cancellationFrom = (row: Cancellation | undefined): Cancellation | null =>
+  row ? { reason: row.reason, at: row.at } : null;
 
 /** A column that is set in the row's state. */
 function present<R extends object, Column extends keyof R & string>(row: R, column: Column): NonNullable<R[Column]> {

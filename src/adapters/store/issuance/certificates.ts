@@ -42,6 +42,9 @@ const refFrom = (row: { id: CertificateId; account_id: AccountId; order_id: Orde
   orderId: row.order_id,
 });
 
+const cancellationOf = (db: Db, id: CertificateId) =>
+  db.selectFrom('cancellation').select(['reason', 'at']).where('certificate_id', '=', id).executeTakeFirst();
+
 export const certificatesIn = (db: Db): Certificates => ({
   async insert(record) {
     await insert(db, rowOf(record));
@@ -66,7 +69,9 @@ export const certificatesIn = (db: Db): Certificates => ({
       .where('certificate_id', '=', id)
       .where('account_id', '=', accountId)
       .executeTakeFirst();
-    return recordFrom(row, isRevoked ? { reason, cause, caused_by_id, due_at, revoked_at } : undefined, half);
+    const revocation = isRevoked ? { reason, cause, caused_by_id, due_at, revoked_at } : undefined;
+    const cancellation = row.state === 'canceled' ? await cancellationOf(db, id) : undefined;
+    return recordFrom(row, { revocation, half, cancellation });
   },
 
   async findCurrent(accountId, id) {
@@ -111,22 +116,23 @@ export const certificatesIn = (db: Db): Certificates => ({
   async listLast(accountId, orderId, limit) {
     const ofOrder = db
       .selectFrom('certificate')
-      .select(['id', 'state', 'version', 'replaces_id', 'created_at', 'issued_at'])
+      .leftJoin('revocation', 'revocation.certificate_id', 'certificate.id')
+      .select(['certificate.id', 'state', 'version', 'replaces_id', 'created_at', 'issued_at', 'revoked_at'])
       .where('order_id', '=', orderId)
-      .where('account_id', '=', accountId)
+      .where('certificate.account_id', '=', accountId)
       .limit(limit);
     // Two ranges of one index: an index on (order_id, id) beside that on (order_id, version) would cost every reissue.
     const issued = await ofOrder.where('version', 'is not', null).orderBy('version', 'desc').execute();
     const others = await ofOrder
       .where('version', 'is', null)
       .where('state', '!=', 'voided')
-      .orderBy('id', 'desc')
+      .orderBy('certificate.id', 'desc')
       .execute();
     return [...issued, ...others]
       .sort((one, other) => (one.id < other.id ? -1 : 1))
       .slice(-limit)
-      .map(({ replaces_id, created_at, issued_at, ...row }) => ({
-        ...row,
+      .map(({ id, version, state, revoked_at, replaces_id, created_at, issued_at }) => ({
+        ...{ id, version, status: revoked_at === null ? state : 'revoked' },
         replacesId: replaces_id,
         createdAt: created_at,
         issuedAt: issued_at,
@@ -189,13 +195,30 @@ export const certificatesIn = (db: Db): Certificates => ({
     return rows.map(refFrom);
   },
 
-  async cancel(accountId, id) {
-    await db
+  async cancel({ accountId, orderId, certificateId }, { reason, at }) {
+    const canceled = await db
       .updateTable('certificate')
       .set({ state: 'canceled' })
-      .where('id', '=', id)
+      .where('id', '=', certificateId)
       .where('account_id', '=', accountId)
       .where('state', '=', 'pending')
-      .execute();
+      .returning('id')
+      .executeTakeFirst();
+    if (!canceled) return;
+    const row = { certificate_id: certificateId, account_id: accountId, order_id: orderId, reason, at };
+    await db.insertInto('cancellation').values(row).execute();
+  },
+
+  async lastCanceled(accountId, orderId, after) {
+    const row = await db
+      .selectFrom('cancellation')
+      .select(['certificate_id as certificateId', 'reason', 'at'])
+      .where('order_id', '=', orderId)
+      .where('account_id', '=', accountId)
+      .where('certificate_id', '>', after ?? '')
+      .orderBy('certificate_id', 'desc')
+      .limit(1)
+      .executeTakeFirst();
+    return row && { certificateId: row.certificateId, reason: row.reason, at: row.at };
   },
 });

@@ -6,6 +6,7 @@ import type { OrderId } from '../../../domain/ids.ts';
 import type { Orders } from '../../../domain/issuance/ports.ts';
 import type { PreviousCertificate } from '../../../domain/issuance/request.ts';
 import type { Proof } from '../../../domain/validation/ports.ts';
+import { usageFrom } from '../access/accounts.ts';
 import { listFrom, listText } from '../engine/columns.ts';
 import { type Engine, perEngine } from '../engine/engine.ts';
 import { prepared } from '../engine/prepared.ts';
@@ -75,6 +76,7 @@ const selectForReissue = perEngine(({ json }) =>
   prepared((db, { id, account_id, proof_names }: ForReissue) =>
     db
       .selectFrom('certificate_order as o')
+      .innerJoin('account as a', 'a.id', 'o.account_id')
       .leftJoin('certificate as c', (join) =>
         join.onRef('c.id', '=', 'o.current_certificate_id').onRef('c.account_id', '=', 'o.account_id'),
       )
@@ -89,6 +91,9 @@ const selectForReissue = perEngine(({ json }) =>
         'c.key_fingerprint',
         'c.version',
         'c.cloud_key_id',
+        'a.open_orders_limit',
+        'a.stored_bytes_limit',
+        'a.stored_bytes',
         sql<string | null>`(select ${json.rows(['d.name', 'd.method', 'd.validated_at'])} from domain_authorization d
           where d.account_id = o.account_id and d.name in
             (${json.values(proof_names)} union ${json.values(sql.ref('c.names'))}))`.as('proofs'),
@@ -199,7 +204,9 @@ export const ordersIn = (db: Db, engine: Engine): Orders => {
     async findForReissue(accountId, id, proofNames) {
       const proof_names = listText(proofNames.filter(isJsonText));
       const [row] = await selectForReissue(engine)(db, { id, account_id: accountId, proof_names });
-      return row && { order: orderFrom(row), current: currentFrom(row), proofs: proofsFrom(row.proofs) };
+      if (!row) return undefined;
+      const [order, current, proofs] = [orderFrom(row), currentFrom(row), proofsFrom(row.proofs)];
+      return { order, current, proofs, usage: usageFrom(row) };
     },
 
     async findForUpdate(accountId, id) {
@@ -228,6 +235,15 @@ export const ordersIn = (db: Db, engine: Engine): Orders => {
     async save(order) {
       const [saved] = await save(db, savedRow(order));
       if (!saved) throw new Refusal('service_busy', { retryAfterSeconds: 1 });
+    },
+
+    async releaseAlternative(accountId, id) {
+      await db
+        .updateTable('certificate_order')
+        .set({ alternative_id: null })
+        .where('id', '=', id)
+        .where('account_id', '=', accountId)
+        .execute();
     },
   };
 };

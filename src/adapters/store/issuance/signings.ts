@@ -5,8 +5,9 @@
 // with CTEs on PostgreSQL. Both begin with what must hold; if it does not, nothing is written.
 import { sql } from 'kysely';
 import type { PreparedCertificate, VoidedCertificate } from '../../../domain/certificate/certificate.ts';
+import { latestAhead } from '../../../domain/clock.ts';
 import type { CertificateId } from '../../../domain/ids.ts';
-import type { Signings } from '../../../domain/issuance/ports.ts';
+import { SIGNING_LEASE_MS, type Signings } from '../../../domain/issuance/ports.ts';
 import { bytesFrom, columnsOf, listFrom, listText, textOf } from '../engine/columns.ts';
 import { type Engine, perEngine } from '../engine/engine.ts';
 import { prepared, statement } from '../engine/prepared.ts';
@@ -111,17 +112,20 @@ export const signingsIn = (db: Db, engine: Engine, onEvents: () => void): Signin
     const rows = await db
       .selectFrom('signing')
       .select(['order_id', 'account_id'])
-      .where('lease_ends_at', '<=', now)
+      .where((is) =>
+        is.or([is('lease_ends_at', '<=', now), is('lease_ends_at', '>', latestAhead(now, SIGNING_LEASE_MS))]),
+      )
       .orderBy('lease_ends_at')
       .limit(limit)
       .execute();
     return rows.map(({ order_id, account_id }) => ({ accountId: account_id, orderId: order_id }));
   },
 
-  async reportKey(fingerprint) {
+  async reportKey(fingerprint, accountId) {
     await db
       .updateTable('signing')
       .set({ key_reported: 1 })
+      .$if(accountId !== null, (all) => all.where('account_id', '=', accountId))
       .where((is) =>
         is.or([
           is('key_fingerprint', '=', fingerprint),

@@ -133,6 +133,7 @@ export const crlsIn = (db: Db): Crls => {
         .updateTable('crl')
         .set({ this_update: publishedBefore })
         .where('this_update', '>', publishedBefore)
+        .where('issuer_id', 'in', db.selectFrom('issuer').select('id').where('sealed_key', 'is not', null))
         .execute();
     },
   };

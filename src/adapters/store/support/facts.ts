@@ -10,7 +10,7 @@ const MAX_COUNTED = 100_000;
 
 const count = sql<number>`cast(count(*) as bigint)`.as('count');
 
-export const factsIn = (db: Db, engine: Pick<Engine, 'sizeBytes'>): FactsReader => ({
+export const factsIn = (db: Db, engine: Pick<Engine, 'sizeBytes' | 'walBytes'>): FactsReader => ({
   async waiting() {
     const rows = db.selectFrom('waiting_certificate').select('due_at').where('due_at', '>', 0).limit(MAX_COUNTED);
     const counted = await db.selectFrom(rows.as('counted')).select(count).executeTakeFirstOrThrow();
@@ -46,4 +46,5 @@ export const factsIn = (db: Db, engine: Pick<Engine, 'sizeBytes'>): FactsReader 
   },
 
   sizeBytes: () => engine.sizeBytes(db),
+  walBytes: () => engine.walBytes(),
 });

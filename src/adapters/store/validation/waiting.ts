@@ -1,4 +1,7 @@
 // Queue of certificates that wait for domain validation. Claiming reads only due rows, through an index on due_at.
+import { sql } from 'kysely';
+import { latestAhead } from '../../../domain/clock.ts';
+import { CHECK_LEASE_MS, HELD_CHECK_MS, maxCheckDelay } from '../../../domain/validation/check-result.ts';
 import type { WaitingCertificate, WaitingCertificates } from '../../../domain/validation/ports.ts';
 import type { Engine } from '../engine/engine.ts';
 import type { Db, Schema } from '../engine/schema.ts';
@@ -14,6 +17,16 @@ const waitingFrom = (row: Row): WaitingCertificate => ({
   expiresAt: row.expires_at,
   findings: JSON.parse(row.findings) as WaitingCertificate['findings'],
 });
+
+/** The backoff of a check does not grow after so many. */
+const GROWING_TRIES = 10;
+const maxDelay = sql<number>`case tries ${sql.join(
+  Array.from(
+    { length: GROWING_TRIES },
+    (_, tries) => sql`when ${sql.lit(tries)} then ${sql.lit(maxCheckDelay(tries))}`,
+  ),
+  sql` `,
+)} else ${sql.lit(maxCheckDelay(GROWING_TRIES))} end`;
 
 export const waitingIn = (db: Db, engine: Pick<Engine, 'locksRows'>): WaitingCertificates => ({
   async insert({ certificateId, accountId, orderId, dueAt, tries, expiresAt, findings }) {
@@ -41,13 +54,16 @@ export const waitingIn = (db: Db, engine: Pick<Engine, 'locksRows'>): WaitingCer
     return row && waitingFrom(row);
   },
 
-  async claim(now, leaseUntil, limit) {
-    const due = db
-      .selectFrom('waiting_certificate')
-      .select('certificate_id')
-      .where('due_at', '<=', now)
-      .orderBy('due_at')
-      .limit(limit);
+  async count(accountId, most) {
+    const rows = db.selectFrom('waiting_certificate').select('account_id').where('account_id', '=', accountId);
+    const count = sql<number>`cast(count(*) as bigint)`.as('count');
+    return (await db.selectFrom(rows.limit(most).as('counted')).select(count).executeTakeFirstOrThrow()).count;
+  },
+
+  async claim(now, leaseUntil, limit, except = []) {
+    const ofAny = db.selectFrom('waiting_certificate').select('certificate_id').where('due_at', '<=', now);
+    const ofOthers = except.length === 0 ? ofAny : ofAny.where('account_id', 'not in', except);
+    const due = ofOthers.orderBy('due_at').limit(limit);
     const rows = await db
       // SKIP LOCKED gives concurrent workers different rows. A CTE, because PostgreSQL may re-run a subquery with LIMIT
       // for each updated row.
@@ -73,6 +89,21 @@ export const waitingIn = (db: Db, engine: Pick<Engine, 'locksRows'>): WaitingCer
   async makeDue(accountId, now) {
     const change = db.updateTable('waiting_certificate').set({ due_at: now });
     await change.where('account_id', '=', accountId).where('due_at', '>', now).execute();
+  },
+
+  async repair(now) {
+    const isHeld = sql<boolean>`exists (select 1 from account where account.id = waiting_certificate.account_id
+      and suspended_at is not null)`;
+    const rows = await db
+      .updateTable('waiting_certificate')
+      .set({ due_at: now })
+      // The first condition is the index's.
+      .where('due_at', '>', latestAhead(now, CHECK_LEASE_MS))
+      .where(sql<boolean>`due_at - ${maxDelay} > ${latestAhead(now, 0)}`)
+      .where((is) => is.or([is('due_at', '>', latestAhead(now, HELD_CHECK_MS)), is.not(isHeld)]))
+      .returning('certificate_id')
+      .execute();
+    return rows.length;
   },
 
   async delete(accountId, certificateId) {
