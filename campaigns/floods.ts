@@ -71,7 +71,7 @@ export const FLOODS = {
     ),
   nested_bodies: (flooder, unique) => huge(flooder, unique, deep(HUGE_BYTES / 2)),
   huge_bodies: (flooder, unique) =>
-    huge(flooder, unique, JSON.stringify(Array(HUGE_BYTES / 14).fill({ a: [1], b: 2 }))),
+    huge(flooder, unique, JSON.stringify(Array(Math.floor(HUGE_BYTES / 14)).fill({ a: [1], b: 2 }))),
   dry_runs: (flooder) => {
     const { path, ...request } = reissue(flooder);
     return { ...request, path: `${path}?dry_run=true` };

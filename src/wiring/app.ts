@@ -141,7 +141,7 @@ function readinessOf(store: OpenStore, log: Log, isDamaged: () => boolean): AppS
   };
 }
 
-/** Wrong clocks do not make a service unready: it works, and taking all instances out would help nobody. */
+/** Wrong clocks do not make a service unready: it works, and taking all instances out would be an outage. */
 function clockDetail(store: OpenStore): () => Promise<Readonly<Record<string, unknown>>> {
   let last: { readonly at: number; readonly detail: Readonly<Record<string, unknown>> } | undefined;
   return async () => {

@@ -2,8 +2,9 @@
 // key that was destroyed can sign nothing any more.
 import type { Product } from '../../domain/catalog/products.ts';
 import type { PublicKey } from '../../domain/certificate/public-key.ts';
+import type { EscrowedKey } from '../../domain/cloud-keys/ports.ts';
 import { invalid, Refusal } from '../../domain/errors.ts';
-import type { AccountId } from '../../domain/ids.ts';
+import type { AccountId, CertificateId } from '../../domain/ids.ts';
 import type { CertificateRequest } from '../../domain/issuance/request.ts';
 import type { Repositories } from '../../domain/store.ts';
 import type { IssuanceTools } from './tools.ts';
@@ -14,6 +15,8 @@ interface KeyFacts {
   readonly request: Pick<CertificateRequest, 'keySource' | 'csr'>;
   /** The previous key, where it is certified again; null for a CSR and for a key that is made. */
   readonly reusedKey: { readonly publicKey: PublicKey; readonly cloudKeyId: string | null } | null;
+  /** The certificate whose encryption key is kept (`un_modify_key`); null if none is. */
+  readonly keepsKeyOf: CertificateId | null;
 }
 
 /** What `keyPolicy` reads. */
@@ -27,19 +30,35 @@ export const BLOCKLIST_LATER: KeyReads['blockedKeys'] = { has: () => Promise.res
 
 /** Reads what is known about the key of a request. The result throws for a key that may not be certified. */
 export async function keyPolicy(
-  { readCsr, requireStrongKey, inBatch }: Pick<IssuanceTools, 'readCsr' | 'requireStrongKey' | 'inBatch'>,
+  { readCsr, requireStrongKey, inBatch, store }: KeyTools,
   db: KeyReads,
-  { accountId, product, request: { keySource, csr }, reusedKey }: KeyFacts,
+  { accountId, product, request: { keySource, csr }, reusedKey, keepsKeyOf }: KeyFacts,
 ): Promise<(key: PublicKey) => void> {
   const heldId = reusedKey?.cloudKeyId ?? null;
   if (heldId !== null && !(await db.cloudKeys.find(accountId, heldId))) return refuseDestroyed;
   const sent =
     keySource === 'caller' && csr ? await inBatch(() => fingerprintOf(csr, readCsr)) : reusedKey?.publicKey.fingerprint;
   const isBlocked = sent !== undefined && (await db.blockedKeys.has(sent, accountId));
+  const kept = keepsKeyOf === null ? undefined : await encryptionKeyOf(store, accountId, keepsKeyOf);
+  const isKeptBlocked = kept !== undefined && (await store.blockedKeys.has(kept.publicKey.fingerprint, accountId));
   return (key) => {
     if (product.trust === 'public') requireStrongKey(key);
     if (isBlocked) throw blocked();
+    if (isKeptBlocked) throw keptIsBlocked();
   };
+}
+
+type KeyTools = Pick<IssuanceTools, 'readCsr' | 'requireStrongKey' | 'inBatch' | 'store'>;
+
+/** The escrowed key of a dual certificate. */
+export async function encryptionKeyOf(
+  { certificates, escrowedKeys }: Repositories,
+  accountId: AccountId,
+  id: CertificateId,
+): Promise<EscrowedKey | undefined> {
+  const certificate = await certificates.find(accountId, id);
+  const keyId = certificate?.state === 'issued' ? certificate.encryption?.escrowedKeyId : undefined;
+  return keyId === undefined ? undefined : await escrowedKeys.find(accountId, keyId);
 }
 
 /** Undefined for a CSR that cannot be read: it is refused when the request is decided. */
@@ -57,6 +76,15 @@ const blocked = (): Refusal =>
     reason: {
       en: 'This key is listed as compromised. Make a new one.',
       zh: '该密钥已被列为泄露密钥，请重新生成密钥。',
+    },
+  });
+
+const keptIsBlocked = (): Refusal =>
+  new Refusal('invalid_csr', {
+    field: 'certificate.un_modify_key',
+    reason: {
+      en: 'The encryption key of the current certificate is listed as compromised. Leave un_modify_key out, and a new one is made.',
+      zh: '当前证书的加密密钥已被列为泄露密钥，请不发送 un_modify_key，将生成新密钥。',
     },
   });
 

@@ -10,6 +10,7 @@ import type { EscrowedKey } from '../../domain/cloud-keys/ports.ts';
 import { invalid } from '../../domain/errors.ts';
 import type { CertificateRequest } from '../../domain/issuance/request.ts';
 import type { Draft } from './draft.ts';
+import { encryptionKeyOf } from './key-policy.ts';
 import type { IssuanceTools } from './tools.ts';
 
 /** None of it is stored yet, unless it says so. */
@@ -71,11 +72,9 @@ async function encryptionKey(tools: IssuanceTools, draft: Draft): Promise<Obtain
   return { key, isNew: !kept, envelope: await tools.keys(key.accountId).envelope(key, draft.wanted.publicKey) };
 }
 
-/** The previous certificate's encryption key. A key on the blocklist is not kept, whatever was requested. */
+/** The previous certificate's encryption key. One that was blocked while the certificate waited is not kept. */
 async function keptKey({ store }: IssuanceTools, { order: { accountId }, previous }: Draft) {
-  const certificate = previous ? await store.certificates.find(accountId, previous.id) : undefined;
-  const keyId = certificate?.state === 'issued' ? certificate.encryption?.escrowedKeyId : undefined;
-  const key = keyId === undefined ? undefined : await store.escrowedKeys.find(accountId, keyId);
+  const key = previous ? await encryptionKeyOf(store, accountId, previous.id) : undefined;
   return key && (await store.blockedKeys.has(key.publicKey.fingerprint, accountId)) ? undefined : key;
 }
 

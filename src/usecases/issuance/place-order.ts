@@ -13,7 +13,8 @@ import { newOrder, planPlacement, requireAlternativeId } from '../../domain/issu
 import type { CertificateRequest } from '../../domain/issuance/request.ts';
 import type { Repositories } from '../../domain/store.ts';
 import { voidLostIssuances } from '../lease/void-lost-issuances.ts';
-import { beginWaiting } from '../validation/pending-certificates.ts';
+import { needsInstruction } from '../validation/check-names.ts';
+import { beginWaiting, requireRoom } from '../validation/pending-certificates.ts';
 import { methodsOf, provenNames, provenUntil, VOUCHED } from '../validation/proven-names.ts';
 import { type Draft, decidedAt } from './draft.ts';
 import { type IssuanceSteps, issue } from './issuance-flow.ts';
@@ -45,7 +46,8 @@ export function placeOrder(tools: IssuanceTools): PlaceOrder {
   const { products, newId, now } = tools;
   return async (call) => {
     const { accountId, alternativeId } = call;
-    using _slot = await tools.acquireSlot('placement', accountId);
+    // The operator's own orders are bounded by the command that places them.
+    using _slot = isOperator(call.actor) ? null : await tools.acquireSlot('placement', accountId);
     const product = products.get(call.productId);
     if (!product) throw new Refusal('product_not_found');
     const order = newOrder({ id: newId(), accountId, alternativeId }, product, now());
@@ -175,12 +177,14 @@ async function decide(
     // An operator at the keyboard of the service vouches for the holder's name.
     isVouchedFor: vouchesForNames || isOperator(actor),
     validatedNames: new Set(proofs.keys()),
-    requireAcceptedKey: await keyPolicy(tools, db, { accountId, product, request, reusedKey: null }),
+    requireAcceptedKey: await keyPolicy(tools, db, { accountId, product, request, reusedKey: null, keepsKeyOf: null }),
     cloudKey: cloudKeyToBe(request, NO_KEY, product),
     issuers: { choose: tools.authority.issuerFor, served: tools.authority.served },
     registrableDomain: tools.registrableDomain,
   });
   requireStorage(account, tools.quotas);
+  // Before anything is written: an account at its quota must cost the others nothing. beginWaiting checks it for good.
+  if (needsInstruction(plan.needsValidation, plan.dcv)) await requireRoom(db, account, tools.quotas);
   return {
     ...{ order, product, request, previous: null, plan },
     provenBy: methodsOf(proofs),

@@ -188,10 +188,11 @@ async function decide(
   // Without a CSR the previous key is certified again, wherever it is held.
   const cloudKeyId = request.csr ? null : (previous?.cloudKeyId ?? null);
   const reusedKey = isReused && previous ? { publicKey: previous.publicKey, cloudKeyId } : null;
+  const keepsKeyOf = product.form === 'dual' && request.keepsEncryptionKey ? (previous?.id ?? null) : null;
   const plan = planReissue(request, {
     ...{ now, order, product, previous, valid, credentialKind, readCsr: tools.readCsr },
     validatedNames: new Set(proofs.keys()),
-    requireAcceptedKey: await keyPolicy(tools, db, { accountId, product, request, reusedKey }),
+    requireAcceptedKey: await keyPolicy(tools, db, { accountId, product, request, reusedKey, keepsKeyOf }),
     cloudKey: cloudKeyToBe(request, previous?.publicKey ?? NO_KEY, product),
     issuers: { choose: tools.authority.issuerFor, served: tools.authority.served },
     registrableDomain: tools.registrableDomain,

@@ -10,6 +10,7 @@ import { Problem } from '../../../src/kernel/problem.ts';
 import { revokeKey } from '../../../src/usecases/revocation/revoke-key.ts';
 import { runDueRevocations } from '../../../src/usecases/revocation/run-due-revocations.ts';
 import { revocationCommands } from '../../../src/wiring/revocation-commands.ts';
+import { rule } from '../../support/contract.ts';
 import { csr, newKeyPair, pem } from '../../support/csr.ts';
 import { newDualOrder, newSm2Csr } from '../../support/dual.ts';
 import { body, certificate, newOrder, type PlacedOrder, reissue, show } from '../../support/orders.ts';
@@ -96,7 +97,14 @@ const dual = async (certificate = {}) => ({
   certificate: { csr: (await newSm2Csr()).csr, common_name: 'www.example.com', sign_hash: 'sm3', ...certificate },
 });
 
-test('a compromised escrowed key is not reused, whatever the request', async () => {
+/** `un_modify_key` is refused; without it the certificate is on a new key. */
+async function requireNewKey(order: PlacedOrder): Promise<string> {
+  const refused = await reissue(app, order, await dual({ un_modify_key: true }));
+  assert.deepEqual([refused.body.code, refused.body.field], ['invalid_csr', 'certificate.un_modify_key']);
+  return (await requireIssued(order, await dual())).id;
+}
+
+rule('dual 7', 'that keeps a compromised encryption key is refused with `invalid_csr`', async () => {
   const order = await newDualOrder(app, await newSm2Csr());
   const second = (await requireIssued(order, await dual())).id;
   const kept = (await requireIssued(order, await dual({ un_modify_key: true }))).id;
@@ -104,7 +112,7 @@ test('a compromised escrowed key is not reused, whatever the request', async () 
   assert.equal(fingerprint, escrowedKeyOf(second), 'without a report it is');
   const certificates = await app.issuance.revokeKey(fingerprint);
   assert.deepEqual(certificates.map(({ certificateId }) => certificateId).sort(), [second, kept].sort());
-  const next = (await requireIssued(order, await dual({ un_modify_key: true }))).id;
+  const next = await requireNewKey(order);
   assert.notEqual(escrowedKeyOf(next), fingerprint);
   assert.deepEqual([await seen(order, kept), await seen(order, next)], ['key_compromise', 'good']);
 });
@@ -115,7 +123,7 @@ test('reporting a dual certificate reports both of its keys', async () => {
   const path = `/openapi/v3/certs/${second}/revoke`;
   const { status } = await app.call('POST', path, { key: order.key, json: { reason: 'key_compromise' } });
   assert.equal(status, 200);
-  const next = (await requireIssued(order, await dual({ un_modify_key: true }))).id;
+  const next = await requireNewKey(order);
   assert.notEqual(escrowedKeyOf(next), escrowedKeyOf(second), 'the signing key decrypts its envelope');
 });
 

@@ -50,7 +50,9 @@ export function servedNumbers(folder: string, warn: (text: string) => void): Ser
     recordRollback(at) {
       if (database) attempt(() => database.prepare('insert into rollback values (?)').run(at), warn);
     },
-    close: () => database?.close(),
+    close() {
+      if (database?.isOpen) database.close();
+    },
   };
 }
 

@@ -97,7 +97,7 @@ export function sealingIn(
   now: Clock,
 ): Sealing {
   /** The database's clock: an instance whose own is behind must not pass for a lost one. */
-  const sharedNow = async (executor: Db) => Math.round(now() + (await engine.clockOffsetMs(executor, now)));
+  const sharedNow = async (executor: Db) => now() + (await engine.clockOffsetMs(executor, now));
   const canaryIn = (executor: Db) =>
     executor.selectFrom('sealed_secret').select('sealed').where('name', '=', CANARY.name);
   const sealCanary = () => sealer.seal(CANARY.text, CANARY_BINDING);

@@ -129,8 +129,8 @@ export function postgresEngine(options: PostgresOptions): Engine {
       }>`select (extract(epoch from clock_timestamp()) * 1000)::bigint as ms`.execute(db);
       const [row] = rows;
       if (!row) throw new Error('PostgreSQL did not return its clock');
-      // The server read its clock about half a round trip after the query was sent.
-      return row.ms - (asked + now()) / 2;
+      // The server read its clock about half a round trip after the query was sent. Whole, as all times in the store.
+      return Math.round(row.ms - (asked + now()) / 2);
     },
   };
 }
