@@ -7,7 +7,9 @@ import type { Campaign, Print } from './campaign.ts';
 import { clocks } from './clocks.ts';
 import { cscPyhanko } from './csc-pyhanko.ts';
 import { csrFuzz } from './csr-fuzz.ts';
+import { judgeDocument } from './document.ts';
 import { fsync } from './fsync.ts';
+import { javaClient } from './java-client.ts';
 import { kill } from './kill.ts';
 import { neighbours } from './neighbours.ts';
 import { ocspFuzz } from './ocsp-fuzz.ts';
@@ -44,6 +46,8 @@ const CAMPAIGNS: Readonly<Record<string, Campaign>> = {
   'sandbox-kill': sandboxKill,
   'store-faults': storeFaults,
   'csc-pyhanko': cscPyhanko,
+  document: judgeDocument,
+  'java-client': javaClient,
 };
 
 const EXIT = { ok: 0, broken: 1, usage: 2 } as const;

@@ -97,9 +97,13 @@ function factsOf(schema, prefix = '') {
 
 /** In a request the fields that are required are labelled, in an answer those that are optional: the exceptions. */
 function fieldTable(caption, rows, label) {
-  const head = ['Field', 'Type', 'Description'].map((title) => el('th', { scope: 'col' }, title));
   const body = rows.map((row) => fieldRow(row, row.isSure === (label === 'required') && label));
-  return el('table', {}, el('caption', {}, caption), el('thead', {}, el('tr', {}, head)), el('tbody', {}, body));
+  return table(caption, ['Field', 'Type', 'Description'], body);
+}
+
+function table(caption, titles, rows) {
+  const head = titles.map((title) => el('th', { scope: 'col' }, title));
+  return el('table', {}, el('caption', {}, caption), el('thead', {}, el('tr', {}, head)), el('tbody', {}, rows));
 }
 
 function fieldRow({ depth, note, parent = '', name = '', field }, label) {
@@ -122,17 +126,38 @@ const mark = (tag, word) => word && el(tag, { class: word }, word);
 /** Some names are longer than a phone is wide: they may break, but after an underscore. */
 const breakable = (name) => name.split(/(?<=_)/).map((part) => [part, el('wbr', {})]);
 
-function bodyPart(title, { content = {}, description }, label) {
+function bodyPart(title, { content = {} }, label) {
   const [[mediaType, { schema } = {}] = ['no body']] = Object.entries(content);
   const shape = mediaType === 'application/json' ? typeOf(schema) : mediaType;
   const rows = [...fieldsOf(schema)];
   return [
     el('h4', {}, title, shape !== 'object' && [' ', el('span', { class: 'type' }, shape)]),
-    // The generator's words where a route has none.
-    description !== 'Default Response' && prose(description),
     prose(overall(schema).description),
     rows.length > 0 && fieldTable(title, rows, label),
   ];
+}
+
+const resolved = (response) => (response.$ref ? { ...atPointer(response.$ref), ...response } : response);
+
+/** Every code of an operation, with its status and what it means. */
+function errorPart(responses) {
+  const known = Object.entries(responses).filter(([status]) => /^[45]/.test(status));
+  const rows = known.flatMap(([status, response]) => {
+    const [{ schema } = {}] = Object.values(resolved(response).content ?? {});
+    return variantsOf(schema).map(({ properties = {}, description }) => {
+      const name = valuesOf(unfold(properties.code ?? properties.error)).join(', ');
+      const meaning = response.$ref ? resolved(response).description : description;
+      const cells = [el('td', { class: 'type' }, status), el('td', {}, prose(meaning))];
+      return el('tr', {}, el('th', { scope: 'row' }, el('code', {}, breakable(name))), cells);
+    });
+  });
+  return [el('h4', {}, 'Errors'), table('Errors', ['Code', 'Status', 'Meaning'], rows)];
+}
+
+/** The first recorded example of a body. */
+function recordedIn(content = {}) {
+  const [{ examples = {} } = {}] = Object.values(content);
+  return Object.values(examples)[0]?.value;
 }
 
 function parameterPart([place, parameters]) {
@@ -145,48 +170,21 @@ function parameterPart([place, parameters]) {
 
 // --- The example call ---
 
-const SAMPLES = { 'date-time': '2027-01-31T12:00:00Z', email: 'admin@example.com', uri: 'https://www.example.com/' };
-
-function examplesOf(schema) {
-  const { example, examples = [] } = unfold(schema);
-  return example === undefined ? examples : [example];
-}
-
-/** A value that fits: the schema's own example where it has one. A schema inside itself ends somewhere. */
-function exampleOf(schema, depth = 0) {
-  const [variant] = variantsOf(schema);
-  const [known] = [...examplesOf(schema), ...examplesOf(variant), ...valuesOf(variant), variant.default];
-  if (known !== undefined) return known;
-  if (variant.items) return depth > 9 ? [] : [exampleOf(variant.items, depth + 1)];
-  if (variant.properties) return depth > 9 ? {} : exampleObject(variant, depth + 1);
-  const plain = { object: {}, array: [], boolean: true, integer: variant.minimum ?? 1, number: variant.minimum ?? 1 };
-  return plain[variant.type] ?? SAMPLES[variant.format] ?? 'string';
-}
-
-/** What the call needs and what has an example to show; all of it, where that would leave nothing. */
-function exampleObject({ properties, required = [] }, depth) {
-  const all = Object.entries(properties);
-  const told = all.filter(([name, field]) => required.includes(name) || examplesOf(field).length > 0);
-  return Object.fromEntries((told.length > 0 ? told : all).map(([name, field]) => [name, exampleOf(field, depth)]));
-}
-
 const quoted = (text) => `'${text.replaceAll("'", "'\\''")}'`;
 // X-CC-Key-ID is read from $KEY_ID: set once, and every command on the page can be pasted as it stands.
 const variableOf = (header) => header.replace('X-CC-', '').replaceAll('-', '_').toUpperCase();
 const serverUrl = () => new URL(spec.servers?.[0]?.url ?? '.', SPEC_URL).href.replace(/\/$/, '');
 
-function keyHeaders([scheme = {}] = spec.security ?? []) {
-  return Object.keys(scheme).map((name) => spec.components.securitySchemes[name].name);
+function keyHeaders(ways = spec.security ?? []) {
+  const named = ways.map((way) => Object.keys(way).map((name) => spec.components.securitySchemes[name].name));
+  return named.find((names) => names.every(Boolean)) ?? [];
 }
 
-function curlOf({ method, path, parameters = [], requestBody, security }) {
-  const sample = ({ name, schema }) => encodeURIComponent(examplesOf(schema)[0] ?? name.toUpperCase());
-  // Left as {id}, curl would take it for a list of alternatives.
-  const filled = parameters.reduce((url, one) => url.replace(`{${one.name}}`, sample(one)), serverUrl() + path);
-  const query = parameters.filter((one) => one.in === 'query' && one.required);
-  const url = [filled, ...query.map((one) => `${one.name}=${sample(one)}`)].join('&').replace('&', '?');
-  const [body] = Object.values(requestBody?.content ?? {});
-  const json = body && JSON.stringify(exampleOf(body.schema), null, 2).replaceAll('\n', '\n  ');
+function curlOf({ method, path, requestBody, security }) {
+  // Left as {id}, curl would take it for a list of alternatives; recorded ids are of no use to a reader.
+  const url = serverUrl() + path.replace(/\{(\w+)\}/g, (_, name) => name.toUpperCase());
+  const sent = recordedIn(requestBody?.content);
+  const json = sent && JSON.stringify(sent, null, 2).replaceAll('\n', '\n  ');
   return [
     `curl -sS${method === 'get' ? '' : ` -X ${method.toUpperCase()}`} ${quoted(url)}`,
     ...keyHeaders(security).map((header) => `-H "${header}: $${variableOf(header)}"`),
@@ -232,6 +230,7 @@ function operationSection(operation) {
   const { id, method, path, summary = path, description, parameters = [], requestBody, responses } = operation;
   const origin = operation['x-reseal-extension'] ? 'companion' : 'specified';
   const [status, answer] = Object.entries(responses).find(([key]) => key.startsWith('2')) ?? ['200', {}];
+  const answered = recordedIn(answer.content);
   return section(id, 'h3', summary, [
     el('p', { class: 'route' }, el('b', {}, method), code(path), mark('i', origin)),
     prose(description),
@@ -239,20 +238,32 @@ function operationSection(operation) {
     requestBody && bodyPart('Request body', requestBody, 'required'),
     copyable('Example', curlOf(operation)),
     bodyPart(`Response ${status}`, answer, 'optional'),
+    answered !== undefined && copyable('Answer', JSON.stringify(answered, null, 2)),
+    errorPart(responses),
+  ]);
+}
+
+/** An event: what the receiver is sent. */
+function eventSection([name, { post }]) {
+  const sent = recordedIn(post.requestBody.content);
+  return section(`event-${name.replace(/\W/g, '-')}`, 'h3', name, [
+    prose(`${post.summary}\n\n${post.description}`),
+    parameterPart(['header', post.parameters]),
+    bodyPart('Body', post.requestBody, 'required'),
+    sent !== undefined && copyable('Example', JSON.stringify(sent, null, 2)),
   ]);
 }
 
 function introduction({ title, version, description }) {
   const facts = { Server: code(serverUrl()), Version: version, Document: el('a', { href: SPEC_URL }, 'openapi.json') };
   const pairs = Object.entries(facts).map(([term, fact]) => el('div', {}, el('dt', {}, term), el('dd', {}, fact)));
-  const headers = keyHeaders();
-  const names = headers.map((header) => `\`${header}\``).join(' and ');
+  const [headers, names] = [keyHeaders(), keyHeaders().join('` and `')];
   return [
     el('h1', {}, title),
     prose(description),
     el('dl', {}, pairs),
     section('authentication', 'h2', 'Authentication', [
-      prose(`A call carries ${names}. Set them once in your shell, and the examples can be pasted as they stand.`),
+      prose(`A call carries \`${names}\`. Set them once in your shell, and the examples can be pasted as they stand.`),
       copyable('Your key', headers.map((header) => `export ${variableOf(header)}='…'`).join('\n')),
     ]),
   ];
@@ -261,7 +272,8 @@ function introduction({ title, version, description }) {
 function errorSection() {
   const [{ responses: { default: answer } = {} } = {}] = operations();
   const meaning = 'Whatever does not succeed is answered with a status other than 200, and with this body.';
-  return answer ? [section('errors', 'h2', 'Errors', prose(meaning), bodyPart('Error body', answer, 'optional'))] : [];
+  const body = answer && bodyPart('Error body', resolved(answer), 'optional');
+  return body ? [section('errors', 'h2', 'Errors', prose(meaning), body)] : [];
 }
 
 function contentsGroup(title, entries) {
@@ -275,17 +287,19 @@ function contentsEntry({ id, method, path, summary = '' }) {
 
 function draw() {
   const groups = [...Map.groupBy(operations(), ({ tags = [] }) => tags[0] ?? 'other')];
+  const events = Object.entries(spec.webhooks ?? {});
+  const about = (tag) => spec.tags?.find(({ name }) => name === tag)?.description;
   const errors = errorSection();
   document.title = `${spec.info.title} API reference`;
   byId('content').replaceChildren(
     ...introduction(spec.info).flat(),
-    ...groups.map(([tag, members]) => {
-      const about = spec.tags?.find(({ name }) => name === tag)?.description;
-      return section(`tag-${tag}`, 'h2', capitalized(tag), prose(about), members.map(operationSection));
-    }),
+    ...groups.map(([tag, members]) =>
+      section(`tag-${tag}`, 'h2', capitalized(tag), prose(about(tag)), members.map(operationSection)),
+    ),
+    section('events', 'h2', 'Events', prose(about('events')), events.map(eventSection)),
     ...errors,
   );
-  const general = ['authentication', ...errors.map(({ id }) => id)].map((id) => [id, capitalized(id)]);
+  const general = ['authentication', 'events', ...errors.map(({ id }) => id)].map((id) => [id, capitalized(id)]);
   byId('contents').replaceChildren(
     contentsGroup(spec.info.title, general),
     ...groups.map(([tag, members]) => contentsGroup(capitalized(tag), members.map(contentsEntry))),

@@ -1,5 +1,4 @@
 // The HTTP server: limits, order of the hooks, and the registered operations, which have files by resource.
-import swagger from '@fastify/swagger';
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
 import Fastify, { type FastifyServerOptions } from 'fastify';
 import type { Account } from '../domain/access/account.ts';
@@ -35,6 +34,7 @@ import { countUnsent } from './front/connections.ts';
 import { drainConnections } from './front/drain.ts';
 import { answerErrors, sendError } from './front/failures.ts';
 import { listener, MAX_HEADER_BYTES } from './front/listener.ts';
+import { collectOperations } from './front/operation.ts';
 import {
   type RecordRequest,
   type RequestMetrics,
@@ -49,7 +49,7 @@ import { placementOperations } from './issuance/place-order.ts';
 import { reissueOperation } from './issuance/reissue.ts';
 import { type CheckReady, healthEndpoints } from './pages/health.ts';
 import { metricsEndpoint } from './pages/metrics.ts';
-import { openApiDocument, referencePage } from './pages/reference.ts';
+import { referencePage } from './pages/reference.ts';
 import { type RevocationOperations, revocationOperations } from './revocation/revocation.ts';
 import { crlEndpoint } from './status/crl.ts';
 import { ocspEndpoints } from './status/ocsp.ts';
@@ -112,6 +112,7 @@ export async function buildServer(services: Services, options: ServerOptions): P
   drainConnections(app);
   compileSchemasAtFirstUse(app);
   const routes = collectRoutes(app);
+  const operations = collectOperations(app);
   recordRequests(app, record);
   answerErrors(app, services.log);
   countUnsent(app, connections);
@@ -119,11 +120,10 @@ export async function buildServer(services: Services, options: ServerOptions): P
   boundArrivals(app);
   limitConcurrency(app, options.maxRequests);
   refuseUnknownRoutes(app, routes);
-  await app.register(swagger, openApiDocument(options.publicUrl));
 
   healthEndpoints(app, services.checkReady);
   metricsEndpoint(app, services.metrics, options.metricsToken);
-  referencePage(app);
+  referencePage(app, operations, options.publicUrl);
   pkiEndpoints(app, (id) => services.authority.chainOf(id)[0]);
   crlEndpoint(app, services.crls.serve);
   ocspEndpoints(app, services.answerOcsp);

@@ -6,37 +6,17 @@ import { after, test } from 'node:test';
 import { ERROR_TABLE } from '../../src/http/front/error-table.ts';
 import { startApp } from '../support/app.ts';
 import { rule } from '../support/contract.ts';
-import { newDualOrder, newSm2Csr } from '../support/dual.ts';
-import { compareFacts, type Facts, factsOf, fieldsOf } from '../support/interface.ts';
-import { body, newOrder, type PlacedOrder, reissue } from '../support/orders.ts';
-import { OWN_PRODUCT, productsFile } from '../support/products.ts';
+import { dereferenced, documentOf } from '../support/document.ts';
+import { compareFacts, type Facts, factsOf } from '../support/interface.ts';
 
 const FILE = new URL('./interface.json', import.meta.url);
 const IS_RECORDING = process.env.RECORD_INTERFACE === '1';
-const GRACE = { ...OWN_PRODUCT, csr: 'optional', revokes_previous_on_reissue: true, revocation_grace_hours: 24 };
 
-const app = await startApp({ RESEAL_PRODUCTS_FILE: productsFile(GRACE) });
+const app = await startApp();
 after(() => app[Symbol.asyncDispose]());
 
-/** Orders and certificates are documented as plain objects; their fields are read from one of each kind. */
-async function shownFields(): Promise<Facts> {
-  const order = await newOrder(app, { product: 'own' });
-  const answer = await reissue(app, order, body({ csr: undefined }, { i_know_will_revoke_last_cert: true }));
-  assert.equal(answer.status, 200, answer.text);
-  const dual = await newDualOrder(app, await newSm2Csr());
-  const get = async (one: PlacedOrder, path: string) =>
-    (await app.call('GET', `/openapi/v3${path}`, { key: one.key })).body.data;
-  return {
-    ...fieldsOf('GET /openapi/v3/orders', await get(order, '/orders')),
-    ...fieldsOf('GET /openapi/v3/orders/{id}', await get(order, `/orders/${order.id}`)),
-    ...fieldsOf('GET /openapi/v3/certs/{id}', await get(order, `/certs/${order.certificateId}`)),
-    ...fieldsOf('GET /openapi/v3/certs/{id}', await get(dual, `/certs/${dual.certificateId}`)),
-  };
-}
-
 rule('version 2', 'no operation, request field, answer field or code is removed or given another meaning', async () => {
-  const document = (await app.call('GET', '/openapi.json')).body;
-  const now: Facts = { ...factsOf(document, ERROR_TABLE), ...(await shownFields()) };
+  const now = factsOf(dereferenced(await documentOf(app)), ERROR_TABLE);
   const recorded: Facts = existsSync(FILE) ? JSON.parse(readFileSync(FILE, 'utf8')) : {};
   const { broken, added } = compareFacts(recorded, now);
   assert.deepEqual(broken, [], 'within v3 the interface only grows');

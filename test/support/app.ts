@@ -1,5 +1,6 @@
 // The real service for a test: its own data folder and account, a free port, a manual clock, and the log captured
 // instead of printed. Everything else is the production code path.
+import assert from 'node:assert/strict';
 import { cpSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -104,6 +105,10 @@ export class TestApp implements AsyncDisposable {
   async stop(): Promise<void> {
     await this.#running?.stop();
     this.#running = undefined;
+    const undeclared = this.lines.flatMap((line) =>
+      line.event === 'error' && line.message.includes('does not declare') ? [line.message] : [],
+    );
+    assert.deepEqual(undeclared, [], 'codes that the OpenAPI document does not list for the operation');
   }
 
   /** Creates a key in a new account, so that tests do not see each other's data. */

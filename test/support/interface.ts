@@ -1,11 +1,11 @@
 // The API as a list of facts that may only grow: operations, request fields, response fields, codes. Read from the
-// OpenAPI document and, where that leaves a response open, from a real response.
+// OpenAPI document, without references.
 
 /** Fact → value, such as `POST /orders/{id}/reissue > certificate.csr` → `string optional`. */
 export type Facts = Readonly<Record<string, string>>;
 
 interface Schema {
-  readonly type?: string;
+  readonly type?: string | readonly string[];
   readonly const?: unknown;
   readonly enum?: readonly unknown[];
   readonly properties?: Readonly<Record<string, Schema>>;
@@ -14,6 +14,7 @@ interface Schema {
   readonly anyOf?: readonly Schema[];
 }
 interface Operation {
+  readonly operationId?: string;
   readonly parameters?: readonly { name: string; in: string; required?: boolean; schema?: Schema }[];
   readonly requestBody?: { required?: boolean; content: Readonly<Record<string, { schema?: Schema }>> };
   readonly responses?: Readonly<Record<string, { content?: Readonly<Record<string, { schema?: Schema }>> }>>;
@@ -28,6 +29,7 @@ export function factsOf(document: OpenApi, statuses: Readonly<Record<string, { s
     for (const [method, operation] of Object.entries(operations)) {
       const name = `${method.toUpperCase()} ${path}`;
       facts[name] = 'operation';
+      facts[`${name} is`] = operation.operationId ?? '';
       for (const { name: field, in: place, required, schema } of operation.parameters ?? []) {
         facts[`${name} > ${place} ${field}`] = `${typeOf(schema)} ${required ? 'required' : 'optional'}`;
       }
@@ -53,24 +55,8 @@ function note(facts: Record<string, string>, name: string, schema: Schema | unde
   }
 }
 
-const typeOf = (schema: Schema | undefined): string =>
-  schema?.type ?? (schema?.anyOf ? schema.anyOf.map(typeOf).sort().join('|') : 'any');
-
-/** Fields of a real response, where the document says only "an object". */
-export function fieldsOf(name: string, value: unknown): Facts {
-  const facts: Record<string, string> = {};
-  const walk = (path: string, one: unknown): void => {
-    if (Array.isArray(one)) for (const item of one) walk(`${path}[]`, item);
-    else if (one !== null && typeof one === 'object') {
-      for (const [field, inner] of Object.entries(one)) {
-        facts[`${path}.${field}`] = 'shown';
-        walk(`${path}.${field}`, inner);
-      }
-    }
-  };
-  walk(`${name} < data`, value);
-  return facts;
-}
+const typeOf = ({ type, anyOf }: Schema = {}): string =>
+  (type === undefined ? (anyOf?.map(typeOf) ?? ['any']) : [type].flat()).sort().join('|');
 
 /** Changes that break clients of the recorded interface, and facts that are not recorded yet. */
 export function compareFacts(recorded: Facts, now: Facts): { broken: string[]; added: string[] } {

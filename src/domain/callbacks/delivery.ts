@@ -4,7 +4,7 @@
 import { DAY_MS, HOUR_MS } from '../../kernel/durations.ts';
 import type { OrderStatus } from '../certificate/order.ts';
 import { isAhead, latestAhead } from '../clock.ts';
-import type { FailureReason, Outcome } from '../egress/outbound.ts';
+import { FAILURE_REASONS, type Outcome } from '../egress/outbound.ts';
 import type { AccountId, CertificateId, OrderId } from '../ids.ts';
 import type { CallbackAction, CallbackSettings } from './callback.ts';
 
@@ -16,7 +16,8 @@ export const SUPPRESSION_REASONS = ['not_configured', 'disabled', 'action_not_en
 export type SuppressionReason = (typeof SUPPRESSION_REASONS)[number];
 
 /** `receiver_down`: the breaker was open for so long that the retry window ended before the attempts did. */
-export type GivenUpReason = 'attempts_used_up' | 'receiver_down';
+export const GIVEN_UP_REASONS = ['attempts_used_up', 'receiver_down'] as const;
+export type GivenUpReason = (typeof GIVEN_UP_REASONS)[number];
 
 export interface Delivery {
   /** Sent as `webhook-id`. */
@@ -35,7 +36,8 @@ export interface Delivery {
   readonly settledAt: number | null;
 }
 
-export type AttemptReason = FailureReason | 'private_address';
+export const ATTEMPT_REASONS = [...FAILURE_REASONS, 'private_address'] as const;
+export type AttemptReason = (typeof ATTEMPT_REASONS)[number];
 
 export interface DeliveryAttempt {
   readonly number: number;

@@ -161,7 +161,8 @@ export type RevocationReason =
   | 'affiliation_changed'
   | 'privilege_withdrawn';
 /** `key_compromise`: not this certificate but its key was reported. */
-export type RevocationCause = 'name_removed' | 'previous_replaced' | 'requested' | 'key_compromise';
+export const REVOCATION_CAUSES = ['name_removed', 'previous_replaced', 'requested', 'key_compromise'] as const;
+export type RevocationCause = (typeof REVOCATION_CAUSES)[number];
 
 /** What the issuance of a certificate will do to an earlier one, and how long after it. */
 export interface PlannedRevocation {

@@ -68,7 +68,7 @@ function requireExpiration(text: string, notBefore: number): number {
 
 const badDate = (en: string, zh: string): Refusal => invalid('certificate.custom_expiration_date', en, zh);
 
-const DATE = /^(\d{4})-(\d{2})-(\d{2})$/;
+const DATE = /^\d{4}-\d{2}-\d{2}$/;
 const DATE_TIME = /^(\d{4}-\d{2}-\d{2})[Tt](\d{2}):(\d{2}):(\d{2})(?:\.\d{1,9})?(?:[Zz]|([+-])(\d{2}):(\d{2}))$/;
 
 /** A date means the last second of that day. Undefined when the text is neither a real date nor an RFC 3339 date-time. */
@@ -90,10 +90,9 @@ export function parseDateTime(text: string): number | undefined {
 
 /** Undefined for dates such as February 30, which Date would turn into March. */
 function startOfDay(date: string): number | undefined {
-  const [, year, month, day] = DATE.exec(date) ?? [];
-  if (day === undefined) return undefined;
-  const start = Date.UTC(Number(year), Number(month) - 1, Number(day));
-  return new Date(start).toISOString().startsWith(date) ? start : undefined;
+  if (!DATE.test(date)) return undefined;
+  const start = Date.parse(`${date}T00:00:00Z`);
+  return Number.isFinite(start) && new Date(start).toISOString().startsWith(date) ? start : undefined;
 }
 
 /** Milliseconds since midnight. Refuses leap seconds, which Unix time does not have. */

@@ -25,9 +25,9 @@ export interface CloudKey {
 
 const PIN = 'sign_key_pin';
 const HINT = 'sign_key_pin_tip';
-const MIN_PIN = 6;
-const MAX_PIN = 128;
-const MAX_HINT = 256;
+export const MIN_PIN = 6;
+export const MAX_PIN = 128;
+export const MAX_HINT = 256;
 
 /** Returns the access code if it is acceptable and the hint does not contain it. */
 export function requirePin(

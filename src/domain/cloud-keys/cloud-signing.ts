@@ -63,7 +63,8 @@ export function areAuthorized(authorized: readonly string[], requested: readonly
   });
 }
 
-export type CertificateStatus = 'valid' | 'expired' | 'revoked';
+export const CERTIFICATE_STATUSES = ['valid', 'expired', 'revoked'] as const;
+export type CertificateStatus = (typeof CERTIFICATE_STATUSES)[number];
 
 export function certificateStatus(
   { preparation, revocation }: Pick<IssuedCertificate, 'preparation' | 'revocation'>,

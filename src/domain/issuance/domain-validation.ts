@@ -9,7 +9,7 @@ import { invalid, Refusal } from '../errors.ts';
 import type { CertificateRequest, IssuanceContext } from './request.ts';
 
 /** The last second of the year 9999: no later date can be written, and milliseconds sent by mistake exceed it. */
-const MAX_UNIX_SECONDS = 253_402_300_799;
+export const MAX_UNIX_SECONDS = 253_402_300_799;
 
 export type DcvRequest = Pick<CertificateRequest, 'dcvMethod' | 'dcvScope' | 'persistUntil' | 'persistPolicy'>;
 

@@ -66,7 +66,7 @@ const needsOperator = (): Refusal =>
     },
   });
 
-const MAX_ALTERNATIVE_ID = 64;
+export const MAX_ALTERNATIVE_ID = 64;
 
 /** The customer's own id for an order; it is used in paths. */
 export function requireAlternativeId(text: string): void {

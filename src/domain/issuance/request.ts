@@ -106,9 +106,11 @@ export interface CertificatePlan extends NameChanges, Validity {
 }
 
 /** A consent that was not given, by the code it is refused with. */
-export type MissingConsent = 'remove_domain_not_confirmed' | 'revoke_last_cert_not_confirmed';
+export const MISSING_CONSENTS = ['remove_domain_not_confirmed', 'revoke_last_cert_not_confirmed'] as const;
+export type MissingConsent = (typeof MISSING_CONSENTS)[number];
 
-export type MissingPermission = 'revoke';
+export const MISSING_PERMISSIONS = ['revoke'] as const;
+export type MissingPermission = (typeof MISSING_PERMISSIONS)[number];
 
 export interface ReissuePlan extends CertificatePlan {
   readonly missingConsents: readonly MissingConsent[];

@@ -3,7 +3,7 @@ import { HOUR_MS, MINUTE_MS, SECOND_MS } from '../../kernel/durations.ts';
 import type { Localized } from '../../kernel/locale.ts';
 
 /** Why a check failed. A closed list; the applicant can act on each. */
-const CHECK_PROBLEMS = [
+export const CHECK_PROBLEMS = [
   'no_record',
   'wrong_value',
   'malformed',

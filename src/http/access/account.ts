@@ -9,31 +9,47 @@ import type { QuotaUse } from '../../usecases/access/quota-use.ts';
 import type { Api } from '../front/api.ts';
 import { callerOf } from '../front/authentication.ts';
 import { answers, success } from '../front/reply.ts';
-import { DateTime, moment, nullable } from '../front/values.ts';
+import { DateTime, Int64, moment, nullable, text, word } from '../front/values.ts';
 
-const QuotaView = Type.Object({ used: Type.Integer(), limit: Type.Integer() });
+const Language = word('Locale', LOCALES, 'The language of messages.');
+
+const QuotaView = Type.Object({ used: Int64, limit: Int64 }, { title: 'Quota' });
 const AccountView = Type.Object({
-  account: Type.Object({
-    id: Type.String(),
-    name: Type.String(),
-    kind: Type.Enum([...ACCOUNT_KINDS]),
-    locale: Type.Enum([...LOCALES]),
-    created_at: DateTime,
-  }),
-  credential: Type.Object({
-    key_id: Type.String(),
-    kind: Type.Enum([...CREDENTIAL_KINDS]),
-    expires_at: nullable(DateTime),
-  }),
-  quotas: Type.Object({ open_orders: QuotaView, stored_bytes: QuotaView }),
+  account: Type.Object(
+    {
+      id: Type.String(),
+      name: Type.String(),
+      kind: word('AccountKind', ACCOUNT_KINDS),
+      locale: Language,
+      created_at: DateTime,
+    },
+    { title: 'Account' },
+  ),
+  credential: Type.Object(
+    {
+      key_id: Type.String(),
+      kind: word('CredentialKind', CREDENTIAL_KINDS),
+      expires_at: nullable(DateTime),
+    },
+    { title: 'Credential' },
+  ),
+  quotas: Type.Object({ open_orders: QuotaView, stored_bytes: QuotaView }, { title: 'Quotas' }),
 });
 
-const AccountBody = Type.Object({
-  name: Type.Optional(Type.String({ minLength: 1, maxLength: MAX_ACCOUNT_NAME, examples: ['Acme Ltd'] })),
-  locale: Type.Optional(Type.String({ enum: [...LOCALES], examples: ['zh-CN'] })),
-});
+const AccountBody = Type.Object(
+  {
+    name: Type.Optional(Type.String({ minLength: 1, maxLength: MAX_ACCOUNT_NAME })),
+    locale: Type.Optional(text(Language)),
+  },
+  { title: 'AccountChange', minProperties: 1 },
+);
 
-const common = { tags: ['account'], 'x-reseal-extension': true, response: answers(AccountView) };
+const common = {
+  tags: ['account'],
+  'x-reseal-extension': true,
+  errors: [],
+  response: answers('Account', AccountView),
+} as const;
 
 interface AccountServices {
   readonly changeAccount: ChangeAccount;
@@ -43,7 +59,15 @@ interface AccountServices {
 export function accountOperations(api: Api, { changeAccount, quotaUse }: AccountServices): void {
   api.get(
     '/account',
-    { config: { action: 'read' }, schema: { summary: 'Show the account', ...common } },
+    {
+      config: { action: 'read' },
+      schema: {
+        operationId: 'getAccount',
+        summary: 'Show the account',
+        description: 'Changes nothing: also a way to find out whether a key works, and of which kind it is.',
+        ...common,
+      },
+    },
     async (request) => {
       const { account, credential } = callerOf(request);
       return success(viewOf(account, credential, await quotaUse(account)));
@@ -52,7 +76,16 @@ export function accountOperations(api: Api, { changeAccount, quotaUse }: Account
 
   api.put(
     '/account',
-    { config: { action: 'change_account' }, schema: { summary: 'Change the account', body: AccountBody, ...common } },
+    {
+      config: { action: 'change_account' },
+      schema: {
+        operationId: 'updateAccount',
+        summary: 'Change the account',
+        description: 'What is left out stays as it is.',
+        body: AccountBody,
+        ...common,
+      },
+    },
     async (request) => {
       const caller = callerOf(request);
       const account = await changeAccount(caller, request.body, request.id);

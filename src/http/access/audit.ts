@@ -6,23 +6,30 @@ import type { AccountId } from '../../domain/ids.ts';
 import type { Page } from '../../domain/page.ts';
 import type { Api } from '../front/api.ts';
 import { callerOf } from '../front/authentication.ts';
-import { nextAfter, PageQuery, pageOf } from '../front/paging.ts';
+import { NextAfter, nextAfter, PageQuery, pageOf } from '../front/paging.ts';
 import { answers, success } from '../front/reply.ts';
-import { DateTime, nullable } from '../front/values.ts';
+import { DateTime, list, nullable } from '../front/values.ts';
 
 /** The account's rows, oldest first. */
 export type ListAudit = (accountId: AccountId, page: Page) => Promise<AuditEntry[]>;
 
-const View = Type.Object({
-  id: Type.String(),
-  at: DateTime,
-  actor: Type.String({ description: 'The key id of a caller, `operator` or `service`.' }),
-  action: Type.String({ examples: ['order:reissued'] }),
-  subject: Type.String({ description: 'The id or name that the action is about.' }),
-  request_id: nullable(Type.String()),
-  details: Type.Object({}, { additionalProperties: true }),
-});
-const List = Type.Object({ audit: Type.Array(View), next_after: nullable(Type.String()) });
+const View = Type.Object(
+  {
+    id: Type.String(),
+    at: DateTime,
+    actor: Type.String({ description: 'The key id of a caller, `operator` or `service`.' }),
+    action: Type.String({ examples: ['order:reissued'] }),
+    subject: Type.String({ description: 'The id or name that the action is about.' }),
+    request_id: nullable(Type.String()),
+    details: Type.Unsafe<AuditEntry['details']>({
+      type: 'object',
+      additionalProperties: { type: ['string', 'number', 'null'] },
+      description: 'What else there is to know; its fields depend on the action.',
+    }),
+  },
+  { title: 'AuditEntry' },
+);
+const List = Type.Object({ audit: list(View), next_after: NextAfter });
 
 export function auditOperation(api: Api, listAudit: ListAudit): void {
   api.get(
@@ -30,11 +37,14 @@ export function auditOperation(api: Api, listAudit: ListAudit): void {
     {
       config: { action: 'read_audit' },
       schema: {
+        operationId: 'listAudit',
         summary: 'List what was done in the account, the oldest first',
+        description: 'What the operator did is listed too, without the person and the details.',
         querystring: PageQuery,
         tags: ['account'],
         'x-reseal-extension': true,
-        response: answers(List),
+        errors: [],
+        response: answers('AuditList', List),
       },
     },
     async (request) => {

@@ -3,7 +3,12 @@
 
 import Type from 'typebox';
 import { CALLBACK_ACTIONS, type CallbackAction, isCallbackAction } from '../../domain/callbacks/callback.ts';
-import { DELIVERY_STATES } from '../../domain/callbacks/delivery.ts';
+import {
+  ATTEMPT_REASONS,
+  DELIVERY_STATES,
+  GIVEN_UP_REASONS,
+  SUPPRESSION_REASONS,
+} from '../../domain/callbacks/delivery.ts';
 import type { DeliveryFilter } from '../../domain/callbacks/ports.ts';
 import { parseDateTime } from '../../domain/certificate/validity.ts';
 import { invalid, type Refusal } from '../../domain/errors.ts';
@@ -11,60 +16,70 @@ import type { OrderId } from '../../domain/ids.ts';
 import type { DeliveryWithAttempts, ManageDeliveries } from '../../usecases/callbacks/manage-deliveries.ts';
 import type { Api } from '../front/api.ts';
 import { actorOf, callerOf } from '../front/authentication.ts';
-import { PageQuery, pageOf } from '../front/paging.ts';
+import { NextAfter, PageQuery, pageOf } from '../front/paging.ts';
 import { answers, success } from '../front/reply.ts';
-import { DateTime, moment, nullable } from '../front/values.ts';
+import { DateTime, list, moment, nullable, text, word } from '../front/values.ts';
+import { OrderStatusWord } from '../issuance/order-view.ts';
+import { ActionWord } from './callback.ts';
+import { Excerpt } from './callback-test-operation.ts';
 
 const ACTIONS = Object.keys(CALLBACK_ACTIONS);
 const RESENDABLE = DELIVERY_STATES.filter((state) => state !== 'pending');
+const MAX_RESENT = 1_000;
 
+const State = word('DeliveryState', DELIVERY_STATES);
 const Filter = {
   order_id: Type.Optional(Type.String()),
-  action: Type.Optional(Type.String({ enum: ACTIONS })),
+  action: Type.Optional(text(ActionWord)),
   since: Type.Optional({ ...DateTime, description: 'Events from then on.' }),
   until: Type.Optional({ ...DateTime, description: 'Events before then.' }),
 };
-const Query = Type.Object({
-  ...Filter,
-  state: Type.Optional(Type.String({ enum: [...DELIVERY_STATES] })),
-  ...PageQuery.properties,
-});
-const Range = Type.Object({
-  ...Filter,
-  state: Type.String({ enum: RESENDABLE }),
-  after: Type.Optional(Type.String({ description: 'next_after of the answer before.' })),
-  limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 1_000 })),
-});
+const Query = Type.Object({ ...Filter, state: Type.Optional(text(State)), ...PageQuery.properties });
+const Range = Type.Object(
+  {
+    ...Filter,
+    state: Type.String({ enum: RESENDABLE }),
+    after: Type.Optional(Type.String({ description: '`next_after` of the answer before.' })),
+    limit: Type.Optional(Type.Integer({ minimum: 1, maximum: MAX_RESENT, default: MAX_RESENT })),
+  },
+  { title: 'ResendRequest' },
+);
 
-const View = Type.Object({
-  id: Type.String({ description: 'The webhook-id of every attempt.' }),
-  order_id: Type.String(),
-  cert_id: Type.String(),
-  order_status: Type.String(),
-  action: Type.String(),
-  created_at: DateTime,
-  state: Type.Enum([...DELIVERY_STATES]),
-  reason: nullable(Type.String({ description: 'Why it is suppressed, or was given up.' })),
-  next_attempt_at: nullable(DateTime),
-  settled_at: nullable(DateTime),
-  attempts: Type.Array(
-    Type.Object({
-      number: Type.Integer(),
-      at: DateTime,
-      ms: Type.Integer(),
-      http_status: nullable(Type.Integer()),
-      reason: nullable(Type.String()),
-      excerpt: nullable(Type.String({ description: 'At most 2 KiB of the answer, with the access key masked.' })),
-    }),
-  ),
-});
-const List = Type.Object({ deliveries: Type.Array(View), next_after: nullable(Type.String()) });
+const Attempt = Type.Object(
+  {
+    number: Type.Integer(),
+    at: DateTime,
+    ms: Type.Integer(),
+    http_status: nullable(Type.Integer()),
+    reason: nullable(word('AttemptFailure', ATTEMPT_REASONS)),
+    excerpt: nullable(Excerpt),
+  },
+  { title: 'DeliveryAttempt' },
+);
+const View = Type.Object(
+  {
+    id: Type.String({ description: 'The webhook-id of every attempt.' }),
+    order_id: Type.String(),
+    cert_id: Type.String(),
+    order_status: OrderStatusWord,
+    action: ActionWord,
+    created_at: DateTime,
+    state: State,
+    reason: nullable(
+      word('DeliveryReason', [...SUPPRESSION_REASONS, ...GIVEN_UP_REASONS], 'Why it is suppressed, or was given up.'),
+    ),
+    next_attempt_at: nullable(DateTime),
+    settled_at: nullable(DateTime),
+    attempts: list(Attempt),
+  },
+  { title: 'Delivery' },
+);
+const List = Type.Object({ deliveries: list(View), next_after: NextAfter });
 const One = Type.Object({ delivery: View });
-const Resent = Type.Object({ resent: Type.Integer(), next_after: nullable(Type.String()) });
+const Resent = Type.Object({ resent: Type.Integer(), next_after: NextAfter });
 
-const common = { tags: ['callback'], 'x-reseal-extension': true };
+const common = { tags: ['callbacks'], 'x-reseal-extension': true } as const;
 const PATH = '/account/callback/deliveries';
-const MAX_RESENT = 1_000;
 
 export function deliveryOperations(api: Api, deliveries: ManageDeliveries): void {
   const config = { action: 'configure_callback' as const };
@@ -73,12 +88,14 @@ export function deliveryOperations(api: Api, deliveries: ManageDeliveries): void
     {
       config,
       schema: {
+        operationId: 'listDeliveries',
         summary: 'List the callbacks, the newest first, with every attempt',
         description:
           'With a filter that little passes, a page may hold less than its limit and still have a next_after: go on from there.',
         querystring: Query,
         ...common,
-        response: answers(List),
+        errors: [],
+        response: answers('DeliveryList', List),
       },
     },
     async (request) => {
@@ -94,10 +111,13 @@ export function deliveryOperations(api: Api, deliveries: ManageDeliveries): void
     {
       config,
       schema: {
+        operationId: 'resendDelivery',
         summary: 'Send a callback again',
-        params: Type.Object({ id: Type.String() }),
+        description: 'Also one that was received before, or suppressed.',
+        params: Type.Object({ id: Type.String({ description: 'The id of the delivery.' }) }),
         ...common,
-        response: answers(One),
+        errors: ['delivery_not_found', 'callback_not_configured', 'callback_paused'],
+        response: answers('Delivery', One),
       },
     },
     async (request) => success({ delivery: viewOf(await deliveries.resend(actorOf(request), request.params.id)) }),
@@ -108,11 +128,13 @@ export function deliveryOperations(api: Api, deliveries: ManageDeliveries): void
     {
       config,
       schema: {
+        operationId: 'resendDeliveries',
         summary: 'Send a range of callbacks again, the oldest first and one after the other',
         description: `At most ${MAX_RESENT} at once; next_after says where to go on. Actions that are not enabled are left out.`,
         body: Range,
         ...common,
-        response: answers(Resent),
+        errors: ['callback_not_configured', 'callback_paused'],
+        response: answers('Resent', Resent),
       },
     },
     async (request) => {

@@ -4,45 +4,55 @@ import { isUtf8 } from 'node:buffer';
 import Type from 'typebox';
 import { type CredentialKind, isPermitted } from '../../domain/access/credential.ts';
 import { KEY_TYPES } from '../../domain/certificate/public-key.ts';
+import { MAX_HINT, MAX_PIN, MIN_PIN } from '../../domain/cloud-keys/cloud-key.ts';
 import { invalid } from '../../domain/errors.ts';
 import { Secret } from '../../domain/secret.ts';
 import type { HeldKey } from '../../usecases/cloud-keys/operate-cloud-keys.ts';
 import type { UseCloudKey } from '../../usecases/cloud-keys/use-cloud-key.ts';
 import type { Api } from '../front/api.ts';
 import { actorOf, callerOf } from '../front/authentication.ts';
-import { nextAfter, PageQuery, pageOf } from '../front/paging.ts';
+import { NextAfter, nextAfter, PageQuery, pageOf } from '../front/paging.ts';
 import { answers, success } from '../front/reply.ts';
-import { DateTime, moment, nullable } from '../front/values.ts';
+import { DateTime, moment, nullable, word } from '../front/values.ts';
 
-const CloudKeyView = Type.Object({
-  id: Type.String({ description: 'The credentialID of /csc/v2.' }),
-  key_type: Type.Enum([...KEY_TYPES]),
-  bits: Type.Integer(),
-  hint: nullable(
-    Type.String({
-      description: 'sign_key_pin_tip, as it was written. Null for keys that may not use the access code.',
-    }),
-  ),
-  locked_until: nullable(DateTime),
-  created_at: DateTime,
-  destroyed_at: nullable(DateTime),
-  certificate_id: nullable(Type.String({ description: 'The latest that was issued on it.' })),
-});
+const CloudKeyView = Type.Object(
+  {
+    id: Type.String({ description: 'The credentialID of /csc/v2.' }),
+    key_type: word('KeyType', KEY_TYPES),
+    bits: Type.Integer(),
+    hint: nullable(
+      Type.String({
+        description: 'sign_key_pin_tip, as it was written. Null for keys that may not use the access code.',
+      }),
+    ),
+    locked_until: nullable(DateTime),
+    created_at: DateTime,
+    destroyed_at: nullable(DateTime),
+    certificate_id: nullable(Type.String({ description: 'The latest that was issued on it.' })),
+  },
+  { title: 'CloudKey' },
+);
 
-const List = Type.Object({ cloud_keys: Type.Array(CloudKeyView), next_after: nullable(Type.String()) });
+const List = Type.Object({ cloud_keys: Type.Array(CloudKeyView), next_after: NextAfter });
 const One = Type.Object({ cloud_key: CloudKeyView });
 
 const Pin = Type.String({ description: 'The access code. Wrong ones lock the key.' });
-const ChangePin = Type.Object({
-  pin: Pin,
-  new_pin: Type.String({ description: '6 to 128 printable characters.' }),
-  new_pin_tip: Type.Optional(Type.String({ description: 'Left out, there is no hint any more.' })),
-});
+const ChangePin = Type.Object(
+  {
+    pin: Pin,
+    new_pin: Type.String({ minLength: MIN_PIN, maxLength: MAX_PIN, description: 'Printable characters.' }),
+    new_pin_tip: Type.Optional(
+      Type.String({ maxLength: MAX_HINT, description: 'Left out, there is no hint any more.' }),
+    ),
+  },
+  { title: 'PinChange' },
+);
 
 /** For clients that send no body with DELETE. */
 const PIN_HEADER = 'X-CC-Sign-Key-Pin';
 
-const common = { tags: ['cloud keys'], 'x-reseal-extension': true };
+const common = { tags: ['cloud keys'], 'x-reseal-extension': true } as const;
+const errors = ['cloud_key_not_found', 'sign_key_pin_wrong', 'sign_key_locked', 'request_too_fast'] as const;
 const params = Type.Object({ id: Type.String() });
 
 export function cloudKeyOperations(api: Api, cloudKeys: UseCloudKey): void {
@@ -51,7 +61,15 @@ export function cloudKeyOperations(api: Api, cloudKeys: UseCloudKey): void {
     '/cloud-keys',
     {
       config: { action: 'read' },
-      schema: { summary: 'List the cloud-held keys', querystring: PageQuery, ...common, response: answers(List) },
+      schema: {
+        operationId: 'listCloudKeys',
+        summary: 'List the cloud-held keys',
+        description: 'Destroyed ones too, without a way to use them.',
+        querystring: PageQuery,
+        ...common,
+        errors: [],
+        response: answers('CloudKeyList', List),
+      },
     },
     async (request) => {
       const page = pageOf(request.query);
@@ -67,11 +85,14 @@ export function cloudKeyOperations(api: Api, cloudKeys: UseCloudKey): void {
     {
       config: use,
       schema: {
+        operationId: 'changeCloudKeyPin',
         summary: 'Give a cloud-held key another access code',
+        description: 'For the access code it has. Wrong ones lock the key, longer each time.',
         params,
         body: ChangePin,
         ...common,
-        response: answers(One),
+        errors,
+        response: answers('CloudKey', One),
       },
     },
     async (request) => {
@@ -89,14 +110,16 @@ export function cloudKeyOperations(api: Api, cloudKeys: UseCloudKey): void {
       // Fastify would refuse a request without a body. Any other error is thrown below.
       attachValidation: true,
       schema: {
+        operationId: 'destroyCloudKey',
         summary: 'Destroy a cloud-held key for good',
         description: `The access code is in the body or in the header ${PIN_HEADER}, in UTF-8, and never in the URL.`,
         params,
         headers: Type.Object({ [PIN_HEADER.toLowerCase()]: Type.Optional(Pin) }),
         'x-optional-body': true,
-        body: Type.Object({ pin: Type.Optional(Pin) }),
+        body: Type.Object({ pin: Type.Optional(Pin) }, { title: 'KeyDestruction' }),
         ...common,
-        response: answers(One),
+        errors,
+        response: answers('CloudKey', One),
       },
     },
     async (request) => {

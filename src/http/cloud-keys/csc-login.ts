@@ -8,7 +8,8 @@ import { Secret } from '../../domain/secret.ts';
 import type { UseAccessTokens } from '../../usecases/access/access-tokens.ts';
 import type { AuthenticateCaller, PresentedCredential } from '../../usecases/access/authenticate-caller.ts';
 import { actorOf, authenticateRequests, callerOf, headerCredentials } from '../front/authentication.ts';
-import { bodyOf, booleanIn, choiceIn, stringIn } from './csc-wire.ts';
+import { cscSchema } from './csc-schemas.ts';
+import { bodyOf, booleanIn, type CscVersion, choiceIn, stringIn } from './csc-wire.ts';
 
 export interface LoginServices {
   readonly authenticate: AuthenticateCaller;
@@ -26,17 +27,18 @@ export function authenticateCsc(scope: FastifyInstance, { authenticate, accessTo
   authenticateRequests(scope, authenticateEither, presentedIn);
 }
 
-export function loginOperations(scope: FastifyInstance, { accessTokens }: LoginServices): void {
-  const options = { config: { action: 'read' }, schema: { hide: true } } as const;
+export function loginOperations(scope: FastifyInstance, { accessTokens }: LoginServices, version: CscVersion): void {
+  const options = (id: Parameters<typeof cscSchema>[1]) =>
+    ({ config: { action: 'read' }, attachValidation: true, schema: cscSchema(version, id) }) as const;
 
-  scope.post('/auth/login', { ...options, onRequest: refuseToken }, async (request) => {
+  scope.post('/auth/login', { ...options('logInToSign'), onRequest: refuseToken }, async (request) => {
     // A token that outlives the short one is not offered: the caller has the secret.
     booleanIn(bodyOf(request.body), 'rememberMe');
     const { token, expiresInSeconds } = await accessTokens.issue(actorOf(request), callerOf(request));
     return { access_token: token.reveal(), expires_in: expiresInSeconds };
   });
 
-  scope.post('/auth/revoke', options, async (request, reply) => {
+  scope.post('/auth/revoke', options('revokeSigningToken'), async (request, reply) => {
     const body = bodyOf(request.body);
     const token = new Secret(stringIn(body, 'token'));
     choiceIn(body, 'token_type_hint', ['access_token', 'refresh_token']);

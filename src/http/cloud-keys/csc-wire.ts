@@ -112,6 +112,8 @@ const HASHES: ReadonlyMap<string, SignHash> = new Map([
   ['1.2.156.10197.1.401', 'sm3'],
 ]);
 
+export const HASH_OIDS = [...HASHES.keys()];
+
 /** Signature algorithm OIDs with their hash; null if the request names the hash separately. */
 type Algorithms = ReadonlyMap<string, SignHash | null>;
 const ECDSA: Algorithms = new Map([

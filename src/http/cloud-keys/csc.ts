@@ -1,6 +1,6 @@
 // POST /csc/v1/… and /csc/v2/…: signing with cloud-held keys through the Cloud Signature Consortium API. Its credentials are
 // our cloud-held keys. Responses and errors follow that specification, not our envelope.
-import type { FastifyInstance, FastifyRequest } from 'fastify';
+import type { FastifyContextConfig, FastifyInstance, FastifyRequest } from 'fastify';
 import { isPermitted } from '../../domain/access/credential.ts';
 import { invalid } from '../../domain/errors.ts';
 import { Secret } from '../../domain/secret.ts';
@@ -12,6 +12,7 @@ import { actorOf, callerOf } from '../front/authentication.ts';
 import { localeOf, sendError } from '../front/failures.ts';
 import { type Routes, refuseUnknownRoutes } from '../front/routes.ts';
 import { authenticateCsc, type LoginServices, loginOperations } from './csc-login.ts';
+import { cscSchema } from './csc-schemas.ts';
 import { type ChainOf, type CredentialRequest, credentialView, detailIn, infoView } from './csc-views.ts';
 import {
   authorizedHashIn,
@@ -44,11 +45,14 @@ export function cscInterface(services: CscServices, routes: Routes, version: Csc
     scope.setErrorHandler((error, _request, reply) => sendError(error, reply, log, toResponse));
     authenticateCsc(scope, services);
     refuseUnknownRoutes(scope, routes);
-    loginOperations(scope, services);
+    loginOperations(scope, services, version);
 
-    const schema = { hide: true };
-    const read = { config: { action: 'read' }, schema } as const;
-    const use = { config: { action: 'use_cloud_key' }, schema } as const;
+    /** The schema is documentation only: csc-wire.ts answers in the phrases of the specification. */
+    const described = (id: Parameters<typeof cscSchema>[1], config: FastifyContextConfig) => ({
+      ...{ config, attachValidation: true, schema: cscSchema(version, id) },
+    });
+    const read = { action: 'read' } as const;
+    const use = { action: 'use_cloud_key' } as const;
 
     const credentialRequest = (request: FastifyRequest, body: Body): CredentialRequest => ({
       version,
@@ -57,11 +61,11 @@ export function cscInterface(services: CscServices, routes: Routes, version: Csc
       showsHint: isPermitted(callerOf(request).credential.kind, 'use_cloud_key'),
     });
 
-    scope.post('/info', { config: { action: 'read', isPublic: true }, schema }, async (request) =>
+    scope.post('/info', described('getSigningInfo', { ...read, isPublic: true }), async (request) =>
       infoView(version, languageOf(request, bodyOf(request.body))),
     );
 
-    scope.post('/credentials/list', read, async (request) => {
+    scope.post('/credentials/list', described('listSigningCredentials', read), async (request) => {
       const body = bodyOf(request.body);
       refuseUserId(body);
       const [wanted, onlyValid] = [credentialRequest(request, body), booleanIn(body, 'onlyValid')];
@@ -84,14 +88,14 @@ export function cscInterface(services: CscServices, routes: Routes, version: Csc
       };
     });
 
-    scope.post('/credentials/info', read, async (request) => {
+    scope.post('/credentials/info', described('getSigningCredential', read), async (request) => {
       const body = bodyOf(request.body);
       const [id, wanted] = [stringIn(body, 'credentialID'), credentialRequest(request, body)];
       const held = await cloudKeys.show(callerOf(request).account.id, id);
       return credentialView(held, wanted, authority.chainOf);
     });
 
-    scope.post('/credentials/authorize', use, async (request) => {
+    scope.post('/credentials/authorize', described('authorizeSigning', use), async (request) => {
       const body = bodyOf(request.body);
       const id = stringIn(body, 'credentialID');
       const authorization = {
@@ -104,7 +108,7 @@ export function cscInterface(services: CscServices, routes: Routes, version: Csc
       return { SAD: token.reveal(), expiresIn: expiresInSeconds };
     });
 
-    scope.post('/signatures/signHash', use, async (request) => {
+    scope.post('/signatures/signHash', described('signHashes', use), async (request) => {
       const body = bodyOf(request.body);
       const id = stringIn(body, 'credentialID');
       const [token, digests] = [new Secret(stringIn(body, 'SAD')), digestsIn(body)];

@@ -4,6 +4,7 @@ import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from
 import { Refusal } from '../../domain/errors.ts';
 import { type Locale, preferredLocale } from '../../kernel/locale.ts';
 import { errorLine, type Log } from '../../kernel/log.ts';
+import { codesOf } from './operation.ts';
 import { type ErrorResponse, errorResponse, TransportRefusal } from './reply.ts';
 import { validationRefusal } from './schema-validation.ts';
 
@@ -31,10 +32,22 @@ export function sendError(
   const { request } = reply;
   const refusal = refusalFrom(error);
   if (refusal.code === 'service_internal_error') log(errorLine(error, request.id));
+  requireDeclared(refusal, request, log);
   const { status, headers, body } = toResponse(refusal, localeOf(request), request.id);
   request.outcome = refusal.code;
   request.refusedField = refusal.facts.field ?? null;
   return reply.code(status).headers(headers).header('x-request-id', request.id).type('application/json').send(body);
+}
+
+/** A code that the document of the operation does not list is a bug of ours: logged, and answered all the same. */
+function requireDeclared(
+  { code }: Refusal,
+  { id, is404, routeOptions: { config, schema } }: FastifyRequest,
+  log: Log,
+): void {
+  const codes = is404 ? undefined : codesOf(schema, config?.action);
+  if (!codes || codes.has(code)) return;
+  log(errorLine(new Error(`${schema?.operationId} answered ${code}, which it does not declare`), id));
 }
 
 /** Accept-Language, else the account's locale, else English. */

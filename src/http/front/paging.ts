@@ -2,11 +2,22 @@
 import Type from 'typebox';
 import { invalid } from '../../domain/errors.ts';
 import type { Page } from '../../domain/page.ts';
+import { nullable } from './values.ts';
 
 const DEFAULT_PAGE = 50;
 const MAX_PAGE = 200;
 
-export const PageQuery = Type.Object({ after: Type.Optional(Type.String()), limit: Type.Optional(Type.String()) });
+export const PageQuery = Type.Object({
+  after: Type.Optional(Type.String({ description: '`next_after` of the page before.' })),
+  limit: Type.Optional(
+    Type.String({
+      description: 'Entries per page.',
+      meaning: { type: 'integer', minimum: 1, maximum: MAX_PAGE, default: DEFAULT_PAGE },
+    }),
+  ),
+});
+
+export const NextAfter = nullable(Type.String({ description: '`after` of the next page; null on the last.' }));
 
 export function pageOf({ after, limit: text }: Type.Static<typeof PageQuery>): Page {
   if (text === undefined) return { after, limit: DEFAULT_PAGE };

@@ -49,19 +49,17 @@ export class TransportRefusal extends Refusal {
   }
 }
 
-const ErrorBody = Type.Object(
-  {
-    code: Type.Enum(Object.keys(ERROR_TABLE), { description: 'What programs decide by.' }),
-    message: Type.String({ description: 'For people, in English or Chinese. Never decide by it.' }),
-    field: Type.Optional(Type.String({ description: 'The request field at fault.' })),
-    details: Type.Optional(Type.Object({}, { additionalProperties: true })),
-    request_id: Type.String(),
-  },
-  { title: 'Error' },
-);
+/** What an error is serialized by. The document has a schema per code, with its details. */
+const ErrorBody = Type.Object({
+  code: Type.String(),
+  message: Type.String(),
+  field: Type.Optional(Type.String()),
+  details: Type.Optional(Type.Object({}, { additionalProperties: true })),
+  request_id: Type.String(),
+});
 
-/** Response schemas of an operation: its data on success, the error envelope otherwise. */
-export const answers = <T extends Type.TSchema>(data: T) => ({
-  200: Type.Object({ code: Type.Literal('success'), data }),
+/** Response schemas of an operation: its data on success, named in the document, and the error envelope otherwise. */
+export const answers = <T extends Type.TSchema>(name: string, data: T) => ({
+  200: Type.Object({ code: Type.Literal('success'), data }, { title: `${name}Response` }),
   default: ErrorBody,
 });

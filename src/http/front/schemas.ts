@@ -7,11 +7,14 @@ import type { Api } from './api.ts';
 type AjvOptions = NonNullable<Parameters<ReturnType<typeof AjvCompiler>>[1]>;
 type AjvPlugin = Exclude<NonNullable<AjvOptions['plugins']>[number], readonly unknown[]>;
 
-/** Makes these schema keywords documentation only; the domain checks them and returns more specific codes. */
+/** The domain checks these and returns more specific codes. `meaning` is what the text of a parameter stands for. */
+const DOCUMENTATION_ONLY = [
+  ...['minLength', 'maxLength', 'pattern', 'format', 'enum', 'minimum', 'maximum', 'maxItems', 'minProperties'],
+  'meaning',
+];
+
 const documentationOnly: AjvPlugin = (ajv) => {
-  for (const keyword of ['minLength', 'maxLength', 'minimum', 'enum', 'format', 'maxItems']) {
-    ajv.removeKeyword(keyword).addKeyword(keyword);
-  }
+  for (const keyword of DOCUMENTATION_ONLY) ajv.removeKeyword(keyword).addKeyword(keyword);
   return ajv;
 };
 

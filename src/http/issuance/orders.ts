@@ -1,29 +1,37 @@
 // GET /openapi/v3/orders, /orders/{id} and /certs/{id}. Extensions of the specification.
 import Type from 'typebox';
-import { pem } from '../../domain/certificate/pem.ts';
 import type { ShowOrders } from '../../usecases/issuance/show-orders.ts';
 import type { Api } from '../front/api.ts';
 import { callerOf } from '../front/authentication.ts';
 import { localeOf } from '../front/failures.ts';
-import { nextAfter, PageQuery, pageOf } from '../front/paging.ts';
+import { NextAfter, nextAfter, PageQuery, pageOf } from '../front/paging.ts';
 import { answers, success } from '../front/reply.ts';
-import { moment } from '../front/values.ts';
-import { revocationView } from '../revocation/revocation-view.ts';
-import { cancellationView, contentOf, encryptionOf, orderView, summaryOf } from './order-view.ts';
+import { list } from '../front/values.ts';
+import { CertificateView, certificateView, OrderSummary, OrderView, orderView, summaryOf } from './order-view.ts';
 
-const AnyObject = Type.Object({}, { additionalProperties: true });
-const common = { tags: ['orders'], 'x-reseal-extension': true, response: answers(AnyObject) };
-const params = Type.Object({ id: Type.String() });
+const List = Type.Object({ orders: list(OrderSummary), next_after: NextAfter });
+const read = { action: 'read' } as const;
 
 export function orderOperations(
   api: Api,
   show: ShowOrders,
   chainOf: (issuerId: string) => readonly Uint8Array[],
 ): void {
-  const read = { action: 'read' } as const;
   api.get(
     '/orders',
-    { config: read, schema: { summary: 'List the orders', querystring: PageQuery, ...common } },
+    {
+      config: read,
+      schema: {
+        operationId: 'listOrders',
+        summary: 'List the orders',
+        description: 'Page by page, in the order in which they were placed.',
+        tags: ['orders'],
+        'x-reseal-extension': true,
+        querystring: PageQuery,
+        errors: [],
+        response: answers('OrderList', List),
+      },
+    },
     async (request) => {
       const page = pageOf(request.query);
       const orders = await show.orders(callerOf(request).account.id, page);
@@ -32,47 +40,43 @@ export function orderOperations(
     },
   );
 
-  api.get('/orders/:id', { config: read, schema: { summary: 'Show an order', params, ...common } }, async (request) => {
-    return success(orderView(await show.order(callerOf(request).account.id, request.params.id), localeOf(request)));
-  });
+  api.get(
+    '/orders/:id',
+    {
+      config: read,
+      schema: {
+        operationId: 'getOrder',
+        summary: 'Show an order',
+        description: 'With its current certificate, what is to be published for each name, and scheduled revocations.',
+        tags: ['orders'],
+        'x-reseal-extension': true,
+        params: Type.Object({ id: Type.String({ description: 'The id of the order.' }) }),
+        errors: ['order_not_found'],
+        response: answers('Order', OrderView),
+      },
+    },
+    async (request) =>
+      success(orderView(await show.order(callerOf(request).account.id, request.params.id), localeOf(request))),
+  );
 
   api.get(
     '/certs/:id',
-    { config: read, schema: { summary: 'Show a certificate', params, ...common } },
+    {
+      config: read,
+      schema: {
+        operationId: 'getCertificate',
+        summary: 'Show a certificate',
+        description: 'With its chain, its place in the history of the order, and its revocation.',
+        tags: ['certificates'],
+        'x-reseal-extension': true,
+        params: Type.Object({ id: Type.String({ description: 'The id of the certificate.' }) }),
+        errors: ['cert_not_found'],
+        response: answers('Certificate', Type.Object({ Certificate: CertificateView })),
+      },
+    },
     async (request) => {
-      const { certificate, replacedBy, history, seen } = await show.certificate(
-        callerOf(request).account.id,
-        request.params.id,
-      );
-      const issued = certificate.state === 'issued' ? certificate : null;
-      const chain = issued ? chainOf(issued.preparation.issuerId) : [];
-      const dates = 'preparation' in certificate ? certificate.preparation : null;
-      return success({
-        Certificate: {
-          ...contentOf(certificate),
-          order_id: certificate.orderId,
-          canceled:
-            certificate.state === 'canceled' && certificate.cancellation
-              ? cancellationView(certificate.cancellation, localeOf(request))
-              : null,
-          ica_pem: chain.map((one) => pem('CERTIFICATE', one)).join(''),
-          ...(issued && encryptionOf(issued)),
-          cloud_key_id: certificate.cloudKeyId,
-          serial_number: issued?.preparation.serial ?? null,
-          not_before: moment(dates?.notBefore),
-          not_after: moment(dates?.notAfter),
-          version: issued?.version ?? null,
-          replaces: issued?.replacesId ?? null,
-          replaced_by: replacedBy,
-          history: history.map(({ id, status, version, replacesId }) => ({
-            id,
-            status,
-            version,
-            replaces: replacesId,
-          })),
-          revocation: revocationView(certificate, seen),
-        },
-      });
+      const shown = await show.certificate(callerOf(request).account.id, request.params.id);
+      return success({ Certificate: certificateView(shown, chainOf, localeOf(request)) });
     },
   );
 }

@@ -1,6 +1,7 @@
-// POST /openapi/v3/orders/{product_id}, GET /orders/alternate/{alternative_order_id} and PUT /orders/{id}/cancel.
-// Extensions of the specification, at the paths that clients of this API family use.
+// POST /openapi/v3/orders/{id}, where the id is the product's, GET /orders/alternate/{alternative_order_id} and
+// PUT /orders/{id}/cancel. Extensions of the specification, at the paths that clients of this API family use.
 import Type from 'typebox';
+import { MAX_ALTERNATIVE_ID } from '../../domain/issuance/placement.ts';
 import type { CancelOrder } from '../../usecases/issuance/cancel-order.ts';
 import type { PlaceOrder } from '../../usecases/issuance/place-order.ts';
 import type { ShowOrders } from '../../usecases/issuance/show-orders.ts';
@@ -8,21 +9,30 @@ import type { Api } from '../front/api.ts';
 import { actorOf, callerOf } from '../front/authentication.ts';
 import { localeOf } from '../front/failures.ts';
 import { answers, success } from '../front/reply.ts';
-import { CERTIFICATE_FIELDS, given, optional, toRequest } from './certificate-fields.ts';
-import { orderView } from './order-view.ts';
+import {
+  CERTIFICATE_FIELDS,
+  CertificateReference,
+  given,
+  ISSUANCE_ERRORS,
+  optional,
+  toRequest,
+} from './certificate-fields.ts';
+import { OrderView, orderView } from './order-view.ts';
 
-const Body = Type.Object({
-  ...CERTIFICATE_FIELDS,
-  alternative_order_id: optional(
-    Type.String({ maxLength: 64, description: 'Your own name for the order, unique in the account.' }),
-  ),
-});
-const Placed = Type.Object({
-  id: Type.String(),
-  certificate: Type.Object({ id: Type.String({ description: 'It may still be pending.' }) }),
-});
-const AnyObject = Type.Object({}, { additionalProperties: true });
-const common = { tags: ['orders'], 'x-reseal-extension': true };
+const Body = Type.Object(
+  {
+    ...CERTIFICATE_FIELDS,
+    alternative_order_id: optional(
+      Type.String({
+        maxLength: MAX_ALTERNATIVE_ID,
+        description: 'Your own name for the order, unique in the account.',
+      }),
+    ),
+  },
+  { title: 'PlaceOrderRequest' },
+);
+const Placed = Type.Object({ id: Type.String(), certificate: CertificateReference });
+const common = { tags: ['orders'], 'x-reseal-extension': true } as const;
 
 interface OrderServices {
   readonly placeOrder: PlaceOrder;
@@ -33,21 +43,32 @@ interface OrderServices {
 export function placementOperations(api: Api, { placeOrder, cancelOrder, show }: OrderServices): void {
   const order = { action: 'order' } as const;
   api.post(
-    '/orders/:product_id',
+    // One name for the parameter, whatever the method: in OpenAPI the two would be one path twice.
+    '/orders/:id',
     {
       config: order,
       schema: {
+        operationId: 'placeOrder',
         summary: 'Place an order',
+        description:
+          'The certificate is issued before the answer if every name is proven already; otherwise the order shows what to publish.',
         ...common,
-        params: Type.Object({ product_id: Type.String() }),
+        params: Type.Object({ id: Type.String({ description: 'The id of the product.' }) }),
         body: Body,
-        response: answers(Placed),
+        errors: [
+          ...ISSUANCE_ERRORS,
+          'product_not_found',
+          'duplicate_alternative_order_id',
+          // Products that certify the name of a holder are ordered by the operator.
+          'permission_denied',
+        ],
+        response: answers('PlacedOrder', Placed),
       },
     },
     async (request) => {
       const { orderId, certificateId } = await placeOrder({
         ...actorOf(request),
-        productId: request.params.product_id,
+        productId: request.params.id,
         alternativeId: given(request.body.alternative_order_id) ?? null,
         vouchesForNames: false,
         request: toRequest(request.body),
@@ -63,10 +84,13 @@ export function placementOperations(api: Api, { placeOrder, cancelOrder, show }:
     {
       config: { action: 'read' },
       schema: {
+        operationId: 'getOrderByAlternativeId',
         summary: 'Show an order by your own name for it',
+        description: 'For a client whose order was placed, and whose answer was lost.',
         ...common,
         params: Type.Object({ alternative_order_id: Type.String() }),
-        response: answers(AnyObject),
+        errors: ['order_not_found'],
+        response: answers('Order', OrderView),
       },
     },
     async (request) => {
@@ -81,10 +105,13 @@ export function placementOperations(api: Api, { placeOrder, cancelOrder, show }:
     {
       config: order,
       schema: {
+        operationId: 'cancelOrder',
         summary: 'Cancel an order that waits, or a reissue that is pending',
+        description: 'Canceling a pending reissue leaves the order with its earlier certificate.',
         ...common,
-        params: Type.Object({ id: Type.String() }),
-        response: answers(AnyObject),
+        params: Type.Object({ id: Type.String({ description: 'The id of the order.' }) }),
+        errors: ['order_not_found', 'order_state_conflict'],
+        response: answers('Order', OrderView),
       },
     },
     async (request) => {

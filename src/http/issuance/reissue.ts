@@ -1,25 +1,53 @@
 // POST /openapi/v3/orders/{id}/reissue. The answer carries the certificate's id, or with dry_run the plan.
 import Type from 'typebox';
 import { invalid } from '../../domain/errors.ts';
-import type { ReissuePlan } from '../../domain/issuance/request.ts';
+import { MISSING_CONSENTS, MISSING_PERMISSIONS, type ReissuePlan } from '../../domain/issuance/request.ts';
 import type { Reissue } from '../../usecases/issuance/reissue-certificate.ts';
 import type { Api } from '../front/api.ts';
 import { actorOf, callerOf } from '../front/authentication.ts';
 import { answers, success } from '../front/reply.ts';
-import { CERTIFICATE_FIELDS, optional, toRequest } from './certificate-fields.ts';
+import { DateTime, list, word } from '../front/values.ts';
+import { RevocationReason } from '../revocation/revocation-view.ts';
+import {
+  CERTIFICATE_FIELDS,
+  CertificateReference,
+  ISSUANCE_ERRORS,
+  optional,
+  toRequest,
+} from './certificate-fields.ts';
 
-const Body = Type.Object({
-  ...CERTIFICATE_FIELDS,
-  i_know_remove_domain_will_revoke_before_cert: optional(Type.Boolean({ description: 'Needed when a name goes.' })),
-  i_know_will_revoke_last_cert: optional(
-    Type.Boolean({ description: 'Needed where the product revokes the previous one.' }),
-  ),
-});
+const Body = Type.Object(
+  {
+    ...CERTIFICATE_FIELDS,
+    i_know_remove_domain_will_revoke_before_cert: optional(Type.Boolean({ description: 'Needed when a name goes.' })),
+    i_know_will_revoke_last_cert: optional(
+      Type.Boolean({ description: 'Needed where the product revokes the previous one.' }),
+    ),
+  },
+  { title: 'ReissueRequest' },
+);
 
-const Answer = Type.Object({
-  certificate: optional(Type.Object({ id: Type.String({ description: 'It may still be pending.' }) })),
-  plan: optional(Type.Object({}, { additionalProperties: true, description: 'With dry_run only: what would happen.' })),
-});
+const Plan = Type.Object(
+  {
+    names: list(Type.String()),
+    added_names: list(Type.String()),
+    removed_names: list(Type.String()),
+    needs_validation: list(Type.String(), { description: 'Names without a proof that can be used again.' }),
+    revokes: list(
+      Type.Object(
+        { certificate_id: Type.String(), reason: RevocationReason, hours_after_issuance: Type.Integer() },
+        { title: 'PlannedRevocation' },
+      ),
+    ),
+    missing_consents: list(word('MissingConsent', MISSING_CONSENTS)),
+    missing_permissions: list(word('MissingPermission', MISSING_PERMISSIONS)),
+    issuer_id: Type.String(),
+    not_before: DateTime,
+    not_after: DateTime,
+  },
+  { title: 'ReissuePlan', description: 'With dry_run only: what would happen.' },
+);
+const Answer = Type.Object({ certificate: optional(CertificateReference), plan: optional(Plan) });
 
 const MAX_IDEMPOTENCY_KEY = 255;
 
@@ -30,15 +58,44 @@ export function reissueOperation(api: Api, reissue: Reissue, digestOf: (text: st
     {
       config: { action: 'reissue' },
       schema: {
+        operationId: 'reissueCertificate',
         summary: 'Reissue the certificate of an order',
+        description:
+          'The certificate is issued before the answer if every name is proven already; otherwise it is pending, and the earlier one stays valid. A dry run says what would happen, and which consents are missing.',
         tags: ['orders'],
-        params: Type.Object({ id: Type.String() }),
-        headers: Type.Object({ 'idempotency-key': optional(Type.String({ maxLength: MAX_IDEMPOTENCY_KEY })) }),
+        params: Type.Object({ id: Type.String({ description: 'The id of the order.' }) }),
+        headers: Type.Object({
+          'idempotency-key': optional(
+            Type.String({
+              minLength: 1,
+              maxLength: MAX_IDEMPOTENCY_KEY,
+              pattern: '^[!-~]*$',
+              description: 'The same key with the same body gives the same answer for 24 hours.',
+            }),
+          ),
+        }),
         querystring: Type.Object({
-          dry_run: optional(Type.Unknown({ description: 'true: only say what would happen.' })),
+          dry_run: optional(
+            Type.Unknown({
+              description: '`true`: only say what would happen, in `plan`.',
+              meaning: { type: 'boolean', default: false },
+            }),
+          ),
         }),
         body: Body,
-        response: answers(Answer),
+        errors: [
+          ...ISSUANCE_ERRORS,
+          'order_not_found',
+          'order_state_conflict',
+          'reissue_in_progress',
+          'remove_domain_not_confirmed',
+          'revoke_last_cert_not_confirmed',
+          // A key that may reissue, but neither revoke nor certify a holder.
+          'permission_denied',
+          'product_not_found',
+          'idempotency_key_reused',
+        ],
+        response: answers('Reissue', Answer),
       },
     },
     async (request) => {
@@ -101,7 +158,7 @@ function digestedText(body: Type.Static<typeof Body>): string {
 const pick = (object: object, names: readonly string[]): object =>
   Object.fromEntries(names.map((name) => [name, object[name as keyof typeof object]]));
 
-const viewOf = (plan: ReissuePlan) => ({
+const viewOf = (plan: ReissuePlan): Type.Static<typeof Plan> => ({
   names: plan.names,
   added_names: plan.added,
   removed_names: plan.removed,

@@ -1,47 +1,10 @@
 // /openapi.json, generated from the routes' schemas, and /docs, a page that renders it. The page's content security
 // policy allows requests to this service only (ADR 0020).
 import { readFileSync } from 'node:fs';
-import type { FastifyDynamicSwaggerOptions } from '@fastify/swagger';
 import type { FastifyInstance } from 'fastify';
-
-export function openApiDocument(publicUrl: () => string): FastifyDynamicSwaggerOptions {
-  return {
-    openapi: {
-      openapi: '3.1.0',
-      info: {
-        title: 'Reseal',
-        version: '3',
-        description:
-          'Certificate order service. Every answer is JSON: `{"code":"success","data":…}`, or an error whose `code` says what is wrong. Companions are operations of ours around the specified interface, marked `x-reseal-extension`.',
-      },
-      components: {
-        securitySchemes: {
-          keyId: { type: 'apiKey', in: 'header', name: 'X-CC-Key-ID' },
-          authKey: { type: 'apiKey', in: 'header', name: 'X-CC-Auth-Key' },
-        },
-      },
-      // One object with two names: both headers are required.
-      security: [{ keyId: [], authKey: [] }],
-    },
-    transformObject: (document) => ({
-      ...('openapiObject' in document ? withOptionalBodies(document.openapiObject as Operations) : {}),
-      servers: [{ url: publicUrl() }],
-    }),
-  } as FastifyDynamicSwaggerOptions;
-}
-
-interface Operations {
-  paths?: Record<string, Record<string, { 'x-optional-body'?: true; requestBody?: { required?: boolean } }>>;
-}
-
-/** Fastify marks every body with a schema as required; routes with an optional body set `x-optional-body`. */
-function withOptionalBodies(document: Operations): Operations {
-  for (const operation of Object.values(document.paths ?? {}).flatMap((path) => Object.values(path))) {
-    if (operation['x-optional-body'] && operation.requestBody) operation.requestBody.required = false;
-    delete operation['x-optional-body'];
-  }
-  return document;
-}
+import type { DescribedRoute } from '../front/operation.ts';
+import { openApiDocument } from './document.ts';
+import { readExamples } from './examples.ts';
 
 // Links in the page are relative, to work under a path prefix: they resolve to /reference.js from /docs, and to
 // /docs/reference.js from /docs/.
@@ -54,11 +17,15 @@ const PAGE = [
 const CONTENT_SECURITY_POLICY =
   "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-export function referencePage(app: FastifyInstance): void {
-  // Cached: generating the document takes tens of milliseconds, and the page is public.
+export function referencePage(
+  app: FastifyInstance,
+  operations: readonly DescribedRoute[],
+  publicUrl: () => string,
+): void {
+  // Cached: generating the document takes some milliseconds, and the page is public.
   let document: string | undefined;
   app.get('/openapi.json', { schema: { hide: true } }, async (_request, reply) => {
-    document ??= JSON.stringify(app.swagger());
+    document ??= JSON.stringify(openApiDocument(operations, readExamples(), publicUrl()));
     return reply.type('application/json; charset=utf-8').send(document);
   });
   for (const { paths, file, type } of PAGE) {

@@ -1,19 +1,42 @@
 // The JSON of a revocation: its cause, its dates, and the CRL and OCSP responses that show it.
 import Type from 'typebox';
-import { type CertificateRecord, type Revocation, revocationOf } from '../../domain/certificate/certificate.ts';
+import {
+  type CertificateRecord,
+  REVOCATION_CAUSES,
+  type Revocation,
+  revocationOf,
+} from '../../domain/certificate/certificate.ts';
 import type { PublishedSerial } from '../../domain/revocation/ports.ts';
-import { DateTime, moment, nullable } from '../front/values.ts';
+import { OPERATOR_REASONS } from '../../domain/revocation/revocation.ts';
+import { DateTime, Int64, moment, nullable, word } from '../front/values.ts';
 
-export const RevocationView = Type.Object({
-  reason: Type.String(),
-  cause: Type.String({ description: 'name_removed, previous_replaced, requested or key_compromise.' }),
+export const RevocationReason = word('RevocationReason', OPERATOR_REASONS);
+const SCHEDULE = {
+  reason: RevocationReason,
+  cause: word(
+    'RevocationCause',
+    REVOCATION_CAUSES,
+    '`key_compromise`: not the certificate but its key was reported, be it with another certificate.',
+  ),
   caused_by: nullable(Type.String({ description: 'The certificate whose issuance caused it.' })),
   due_at: DateTime,
-  revoked_at: nullable(Type.String({ format: 'date-time', description: 'When it was recorded; null: still to come.' })),
-  crl_number: nullable(Type.Integer({ description: 'The first list that shows it.' })),
-  crl_published_at: nullable(DateTime),
-  ocsp_since: nullable(Type.String({ format: 'date-time', description: 'Since when OCSP answers revoked.' })),
-});
+};
+export const ScheduledRevocation = Type.Object(
+  { certificate_id: Type.String(), ...SCHEDULE },
+  { title: 'ScheduledRevocation' },
+);
+export const RevocationView = Type.Object(
+  {
+    ...SCHEDULE,
+    revoked_at: nullable(
+      Type.String({ format: 'date-time', description: 'When it was recorded; null: still to come.' }),
+    ),
+    crl_number: nullable({ ...Int64, description: 'The first list that shows it.' }),
+    crl_published_at: nullable(DateTime),
+    ocsp_since: nullable(Type.String({ format: 'date-time', description: 'Since when OCSP answers revoked.' })),
+  },
+  { title: 'Revocation' },
+);
 
 /** The halves of a dual certificate are on different CRLs; the later one counts, and null while either is missing. */
 export function revocationView(

@@ -9,6 +9,7 @@ import type { RevokeCertificate } from '../../usecases/revocation/revoke-certifi
 import type { Api } from '../front/api.ts';
 import { actorOf } from '../front/authentication.ts';
 import { answers, success } from '../front/reply.ts';
+import { nullable } from '../front/values.ts';
 import { RevocationView, revocationView } from './revocation-view.ts';
 
 const Reason = Type.String({
@@ -21,11 +22,18 @@ const DueAt = Type.String({
   description: 'Earlier than now means now; later than before takes a product that lets revocations be put off.',
 });
 const Answer = Type.Object({
-  certificate: Type.Object({ id: Type.String(), revocation: Type.Union([RevocationView, Type.Null()]) }),
+  certificate: Type.Object(
+    { id: Type.String(), revocation: nullable(RevocationView) },
+    { title: 'RevokedCertificate' },
+  ),
 });
 
-const common = { tags: ['certificates'], 'x-reseal-extension': true };
-const params = Type.Object({ id: Type.String() });
+const common = {
+  tags: ['certificates'],
+  'x-reseal-extension': true,
+  params: Type.Object({ id: Type.String({ description: 'The id of the certificate.' }) }),
+  response: answers('Revocation', Answer),
+} as const;
 
 export interface RevocationOperations {
   readonly revoke: RevokeCertificate;
@@ -49,12 +57,14 @@ export function revocationOperations(api: Api, { revoke, changeRevocation, show 
         request.body ??= {};
       },
       schema: {
+        operationId: 'revokeCertificate',
         summary: 'Revoke a certificate now',
+        description:
+          'CRL and OCSP show it at once. A revocation that is scheduled happens now instead; one that has happened is answered as it is, `key_compromise` replacing another reason.',
         ...common,
-        params,
-        body: Type.Object({ reason: Type.Optional(Reason) }),
+        errors: ['cert_not_found', 'revocation_state_conflict'],
+        body: Type.Object({ reason: Type.Optional(Reason) }, { title: 'RevocationRequest' }),
         'x-optional-body': true,
-        response: answers(Answer),
       },
     },
     async (request) => {
@@ -71,11 +81,13 @@ export function revocationOperations(api: Api, { revoke, changeRevocation, show 
     {
       config,
       schema: {
+        operationId: 'rescheduleRevocation',
         summary: 'Bring a scheduled revocation forward, or put it off',
+        description:
+          'A reissue may schedule the revocation of earlier certificates, where the product has a period of grace.',
         ...common,
-        params,
-        body: Type.Object({ due_at: DueAt }),
-        response: answers(Answer),
+        errors: ['cert_not_found', 'revocation_state_conflict', 'product_not_found'],
+        body: Type.Object({ due_at: DueAt }, { title: 'RevocationChange' }),
       },
     },
     async (request) => {
@@ -89,7 +101,13 @@ export function revocationOperations(api: Api, { revoke, changeRevocation, show 
     '/certs/:id/revocation',
     {
       config,
-      schema: { summary: 'Cancel a scheduled revocation', ...common, params, response: answers(Answer) },
+      schema: {
+        operationId: 'cancelRevocation',
+        summary: 'Cancel a scheduled revocation',
+        description: 'Where the product lets revocations be put off.',
+        ...common,
+        errors: ['cert_not_found', 'revocation_state_conflict', 'product_not_found'],
+      },
     },
     async (request) => {
       const by = actorOf(request);

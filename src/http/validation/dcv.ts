@@ -1,8 +1,7 @@
 // PUT /openapi/v3/orders/{id}/dcv-method and /dcv-completed, and GET …/dcv-check. Our extension of the interface, with
 // the paths and field names that clients of this API family use.
 import Type from 'typebox';
-import { DCV_METHODS } from '../../domain/certificate/order.ts';
-import type { CheckResult } from '../../domain/validation/check-result.ts';
+import { CHECK_PROBLEMS, type CheckResult } from '../../domain/validation/check-result.ts';
 import { inLocale, type Locale } from '../../kernel/locale.ts';
 import type { ShowOrders } from '../../usecases/issuance/show-orders.ts';
 import type { ChangeDcvMethod } from '../../usecases/validation/change-dcv-method.ts';
@@ -12,19 +11,30 @@ import type { Api } from '../front/api.ts';
 import { actorOf, callerOf } from '../front/authentication.ts';
 import { localeOf } from '../front/failures.ts';
 import { answers, success } from '../front/reply.ts';
-import { CERTIFICATE_FIELDS, given } from '../issuance/certificate-fields.ts';
-import { orderView } from '../issuance/order-view.ts';
+import { list, text, word } from '../front/values.ts';
+import { CERTIFICATE_FIELDS, given, Method } from '../issuance/certificate-fields.ts';
+import { INSTRUCTION, OrderView, orderView } from '../issuance/order-view.ts';
 
 const { dcv_scope, persist_until, persist_policy } = CERTIFICATE_FIELDS;
-const Body = Type.Object({
-  dcv_method: Type.String({ enum: [...DCV_METHODS] }),
-  dcv_scope,
-  persist_until,
-  persist_policy,
-});
-const AnyObject = Type.Object({}, { additionalProperties: true });
-const common = { tags: ['orders'], 'x-reseal-extension': true, response: answers(AnyObject) };
-const params = Type.Object({ id: Type.String() });
+const Body = Type.Object(
+  { dcv_method: text(Method), dcv_scope, persist_until, persist_policy },
+  { title: 'DcvMethodChange' },
+);
+const RESULT = {
+  result: word('CheckResult', ['ok', ...CHECK_PROBLEMS]),
+  message: Type.String({ description: 'What is wrong and what to do; empty if nothing is.' }),
+};
+const Check = Type.Object(
+  { ...INSTRUCTION, ...RESULT, caa: Type.Object(RESULT, { title: 'CaaCheck' }) },
+  { title: 'DcvCheck' },
+);
+const Checks = Type.Object({ checks: list(Check) });
+
+const common = {
+  tags: ['validation'],
+  'x-reseal-extension': true,
+  params: Type.Object({ id: Type.String({ description: 'The id of the order.' }) }),
+} as const;
 
 export interface ValidationServices {
   readonly changeDcvMethod: ChangeDcvMethod;
@@ -42,7 +52,15 @@ export function validationOperations(
     '/orders/:id/dcv-method',
     {
       config: order,
-      schema: { summary: 'Change how the names of a waiting order are proven', params, body: Body, ...common },
+      schema: {
+        operationId: 'changeDcvMethod',
+        summary: 'Change how the names of a waiting order are proven',
+        description: 'The answer is the order, with what is to be published now.',
+        ...common,
+        body: Body,
+        errors: ['order_not_found', 'order_state_conflict', 'invalid_dcv_method', 'product_not_found'],
+        response: answers('Order', OrderView),
+      },
     },
     async (request) => {
       const by = actorOf(request);
@@ -63,10 +81,12 @@ export function validationOperations(
     {
       config: order,
       schema: {
+        operationId: 'validateDomains',
         summary: 'Look at the records of a waiting order now',
         description: 'The answer is the order after the look; it is `issued` if nothing was missing.',
-        params,
         ...common,
+        errors: ['order_not_found', 'order_state_conflict', 'request_too_fast'],
+        response: answers('Order', OrderView),
       },
     },
     async (request) => {
@@ -81,7 +101,14 @@ export function validationOperations(
     '/orders/:id/dcv-check',
     {
       config: { action: 'read' },
-      schema: { summary: 'Say what DNS and web servers answer now; changes nothing', params, ...common },
+      schema: {
+        operationId: 'checkDomains',
+        summary: 'Say what DNS and web servers answer now; changes nothing',
+        description: 'For people who wonder what the service sees. Limited like `dcv-completed`.',
+        ...common,
+        errors: ['order_not_found', 'order_state_conflict', 'request_too_fast'],
+        response: answers('DcvCheckList', Checks),
+      },
     },
     async (request) => {
       const locale = localeOf(request);
@@ -89,7 +116,7 @@ export function validationOperations(
       return success({
         checks: checks.map(({ name, challenge, control, caa }) => ({
           domain: name,
-          dcv_method: challenge?.method ?? '',
+          dcv_method: challenge?.method ?? ('' as const),
           auth_path: challenge?.path ?? '',
           auth_val: challenge?.value ?? '',
           ...resultView(control, locale),
@@ -101,6 +128,6 @@ export function validationOperations(
 }
 
 const resultView = (result: CheckResult, locale: Locale) => ({
-  result: result.isOk ? 'ok' : result.problem,
+  result: result.isOk ? ('ok' as const) : result.problem,
   message: result.isOk ? '' : inLocale(result.reason, locale),
 });

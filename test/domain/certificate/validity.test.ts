@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { type ValidityRequest, validityOf } from '../../../src/domain/certificate/validity.ts';
+import { parseDateTime, type ValidityRequest, validityOf } from '../../../src/domain/certificate/validity.ts';
 import { Refusal } from '../../../src/domain/errors.ts';
 
 const DAY = 86_400_000;
@@ -109,6 +109,11 @@ test('dates that are invalid or past', () => {
   ]) {
     refusedAs('invalid_parameters', 'certificate.custom_expiration_date', { customExpirationDate });
   }
+});
+
+test('years before 1000 are years as well', () => {
+  assert.equal(parseDateTime('0009-04-27T00:00:00Z'), Date.parse('0009-04-27T00:00:00Z'));
+  assert.equal(parseDateTime('0009-02-30T00:00:00Z'), undefined);
 });
 
 test('a term that has ended, or nearly, yields no certificate', () => {

@@ -5,6 +5,7 @@ import { after } from 'node:test';
 import type { Answer, Call, Key } from '../../support/app.ts';
 import { resultOf, SETTINGS, startCallbackApp, TEST } from '../../support/callback-app.ts';
 import { rule } from '../../support/contract.ts';
+import { pathsOf } from '../../support/document.ts';
 import { HOST } from '../../support/outside.ts';
 import { OK, respond } from '../../support/receiver.ts';
 import { TestCa } from '../../support/receiver-certificates.ts';
@@ -249,7 +250,7 @@ rule(
   'a `reason` from a closed list, the `http_status`, the milliseconds of each phase',
   async () => {
     const key = await configured();
-    const { paths } = (await app.call('GET', '/openapi.json')).body;
+    const paths = await pathsOf(app);
     const { properties } =
       paths[TEST].put.responses[200].content['application/json'].schema.properties.data.properties.callback;
     const [{ enum: closedList }] = properties.reason.anyOf;

@@ -7,6 +7,7 @@ import { after } from 'node:test';
 import type { Call, Key } from '../../support/app.ts';
 import { callbackIn, resultOf, startCallbackApp, TEST } from '../../support/callback-app.ts';
 import { rule } from '../../support/contract.ts';
+import { pathsOf } from '../../support/document.ts';
 import { HOST } from '../../support/outside.ts';
 import { sendRaw } from '../../support/raw-http.ts';
 
@@ -74,7 +75,7 @@ rule('callback-test.request 2', 'one that is sent is a JSON object declared as `
   for (const broken of ['{', '{"url":}', `${raw}x`, `{'url':1}`, '{"url":"\n"}', 'undefined']) {
     await requireUncalled(key, undefined, BAD, asJson(broken));
   }
-  const { paths } = (await app.call('GET', '/openapi.json')).body;
+  const paths = await pathsOf(app);
   assert.notEqual(paths[TEST].put.requestBody.required, true, 'and the document declares it optional');
 });
 
@@ -234,7 +235,7 @@ rule('callback-test 16', 'is sent the saved `access_key`, and the reference page
   assert.equal(status, 200);
   assert.equal(callbackIn(elsewhere).headers['x-cc-callback-auth'], 'saved-key');
 
-  const { paths } = (await app.call('GET', '/openapi.json')).body;
+  const paths = await pathsOf(app);
   const { description, requestBody } = paths[TEST].put;
   const { properties } = requestBody.content['application/json'].schema;
   for (const text of [description, properties.url.description]) assert.match(text, /saved access key/);
@@ -297,7 +298,7 @@ rule('limit scheme', 'A callback test goes to HTTPS addresses only.', async () =
 });
 
 rule('limit schema', 'The OpenAPI document states the limits of `url` and `access_key`', async () => {
-  const { paths } = (await app.call('GET', '/openapi.json')).body;
+  const paths = await pathsOf(app);
   const key = await configured();
   for (const [path, at] of [
     [TEST, paths[TEST]],
