@@ -12,8 +12,8 @@ const VOLATILE = new RegExp(
     /(?<id>\b[0-7][0-9a-hjkmnp-tv-z]{25}\b)/,
     // Of 32 bytes, or of many; no word is as long without an underscore.
     /(?<base64>(?<![A-Za-z0-9+/])(?:[A-Za-z0-9+/]{43}=|[A-Za-z0-9+/]{80,}={0,2}))/,
-    // Exactly as long as 32 bytes.
-    /(?<token>(?<![\w-])[\w-]{43}(?![\w-]))/,
+    // Of 32 bytes, for use in URLs.
+    /(?<token>(?<![\w+/-])[\w-]{43}(?![\w+/=-]))/,
     /(?<unix>\b\d{10}\b)/,
   ]
     .map(({ source }) => source)
