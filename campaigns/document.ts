@@ -57,7 +57,7 @@ const REDOCLY = 'extends: [recommended]\nrules:\n  no-ambiguous-paths: off\n';
 const RULED = [
   ...['placeOrder', 'reissueCertificate', 'changeDcvMethod', 'updateAccount', 'rescheduleRevocation', 'testCallback'],
   ...['saveCallbackSettings', 'rotateCallbackSecret', 'resendDelivery', 'resendDeliveries', 'changeCloudKeyPin'],
-  ...['destroyCloudKey', 'getSigningCredential', 'authorizeSigning', 'signHashes'],
+  ...['destroyCloudKey', 'getSigningCredential', 'authorizeSigning', 'signHashes', 'revokeSigningToken'],
 ];
 const SCHEMATHESIS = `
 [[operations]]
@@ -73,6 +73,8 @@ function live(document: Json, calls: ExampleSession['calls']): Json {
   const copy = structuredClone(document);
   for (const { operation } of operationsIn(copy)) {
     delete operation.responses.default;
+    // The fuzzer is given one way to authenticate, and would invent credentials for the others.
+    if (operation.security?.length > 0) operation.security = document.security;
     const call = calls.find(({ operationId }) => operationId === operation.operationId);
     for (const parameter of operation.parameters ?? []) {
       const value = call?.parameters?.[parameter.name];

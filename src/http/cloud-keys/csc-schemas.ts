@@ -12,7 +12,9 @@ const Text = Type.String({ minLength: 1 });
 const Flag = Type.Boolean({ default: false });
 const Texts = Type.Array(Type.String());
 
-const Lang = absent(Type.String({ description: 'A language tag; left out, `Accept-Language` decides.' }));
+const Lang = absent(
+  Type.String({ minLength: 1, description: 'A language tag; left out or not known, `Accept-Language` decides.' }),
+);
 const CredentialId = Type.String({ minLength: 1, description: 'The id of a cloud-held key.' });
 const DETAIL = {
   certificates: absent(Type.String({ enum: ['single', 'none', 'chain'], default: 'single' })),
@@ -207,7 +209,7 @@ const OPERATIONS = {
   revokeSigningToken: {
     ...common,
     summary: 'Revoke an access token',
-    description: 'One that is not known, or of another account, is answered alike.',
+    description: 'It ends at once. Only one of the same key, and only one that has not ended.',
     response: { 204: Type.Null(), ...errors(...AUTHENTICATED) },
   },
   listSigningCredentials: {

@@ -122,8 +122,8 @@ export function cscInterface(services: CscServices, routes: Routes, version: Csc
   };
 }
 
-const languageOf = (request: FastifyRequest, { lang }: Body): Locale =>
-  (typeof lang === 'string' ? preferredLocale(lang) : undefined) ?? localeOf(request);
+const languageOf = (request: FastifyRequest, body: Body): Locale =>
+  (body.lang == null ? undefined : preferredLocale(stringIn(body, 'lang'))) ?? localeOf(request);
 
 /** The API key determines the account, so userID must be absent (11.4). */
 function refuseUserId({ userID }: Body): void {

@@ -15,7 +15,8 @@ type Json = Readonly<Record<string, unknown>>;
 const INTRODUCTION =
   'Certificate order service. Every answer is JSON: `{"code":"success","data":…}`, or an error whose `code` says what is wrong. ' +
   'Messages are in English or Chinese, as `Accept-Language` or the account asks. Companions are operations of ours around the ' +
-  'specified interface, marked `x-reseal-extension`. Within v3 the interface only grows: expect further fields, codes and events.';
+  'specified interface, marked `x-reseal-extension`. Within v3 the interface only grows: expect further fields, codes and events. ' +
+  'The signing API keeps to the forms of its own specification.';
 
 const SECURITY_SCHEMES = {
   keyId: { type: 'apiKey', in: 'header', name: 'X-CC-Key-ID' },

@@ -128,6 +128,9 @@ rule(
     assert.ok(body.signAlgorithms.algos.includes(ECDSA_SHA256));
     assert.deepEqual(body.signature_formats, { formats: [], envelope_properties: [] });
     assert.deepEqual([body.supportedHashTypes, body.asynchronousOperationMode], [['dtbsr'], false]);
+    for (const lang of [5, {}, '']) {
+      requireError(await csc(app, 'info', undefined, { lang }), INVALID(/string parameter lang/), `${lang}`);
+    }
     const chinese = await csc(app, 'info', undefined, { lang: 'zh-CN' });
     assert.equal(chinese.body.lang, 'zh-CN');
     assert.match(chinese.body.description, /\p{Script=Han}/u);
