@@ -28,6 +28,8 @@ export interface Engine {
   isUnavailable(error: unknown): boolean;
   /** True for those of them that say the database's files are damaged: no retry succeeds. */
   isDamage(error: unknown): boolean;
+  /** True if the database undid this transaction because it and another one waited for each other. */
+  isDeadlock(error: unknown): boolean;
   /** Mutex across instances, held until the transaction ends: one instance migrates, the others wait. */
   lockForMigration(transaction: Transaction): Promise<void>;
   /** Throws on dangling foreign keys, where migrations run without the database's own check. */

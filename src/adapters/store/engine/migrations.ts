@@ -4,6 +4,7 @@
 import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { sql } from 'kysely';
+import { Refusal } from '../../../domain/errors.ts';
 import { EXIT, Problem } from '../../../kernel/problem.ts';
 import type { Engine } from './engine.ts';
 import type { Db } from './schema.ts';
@@ -14,6 +15,9 @@ export interface Migration {
   readonly sha256: string;
   readonly statements: readonly string[];
 }
+
+/** Each deadlock ends a transaction of the others too, so a few attempts get through. */
+const MAX_ATTEMPTS = 20;
 
 const FOLDER = new URL('../../../../migrations/', import.meta.url);
 
@@ -37,13 +41,27 @@ export function readMigrations(engine: Engine['name'], folder = FOLDER): Migrati
     });
 }
 
-/** Applies the pending migrations and returns their numbers. */
+/**
+ * Applies the pending migrations and returns their numbers. A migration that locks several tables can deadlock with the
+ * transactions of instances of the older version; the database then undoes it whole, and it is tried again.
+ */
 export async function migrate(
   db: Db,
   engine: Engine,
   now: () => number,
   known = readMigrations(engine.name),
 ): Promise<number[]> {
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      return await migrateOnce(db, engine, now, known);
+    } catch (error) {
+      const cause = error instanceof Refusal ? error.cause : error;
+      if (attempt === MAX_ATTEMPTS || !engine.isDeadlock(cause)) throw error;
+    }
+  }
+}
+
+async function migrateOnce(db: Db, engine: Engine, now: () => number, known: readonly Migration[]): Promise<number[]> {
   return await db.transaction().execute(async (transaction) => {
     await engine.lockForMigration(transaction);
     await engine.requireLive(transaction);

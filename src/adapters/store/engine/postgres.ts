@@ -21,6 +21,8 @@ const MIGRATION_LOCK = 0x7265736c;
 
 /** SQLSTATE classes and codes about the server and access to it, not about the statement. */
 const UNAVAILABLE = /^(08|0A000|28|53|58|57P|3D000|40001|40P01|42501|55P03|57014|25006|25P03|XX001|XX002)/;
+/** deadlock_detected. */
+const DEADLOCK = '40P01';
 /** data_corrupted and index_corrupted. */
 const DAMAGE = /^XX00[12]$/;
 
@@ -71,6 +73,7 @@ export function postgresEngine(options: PostgresOptions): Engine {
       return error instanceof Error && !(error instanceof TypeError || error instanceof RangeError);
     },
     isDamage: isPostgresDamage,
+    isDeadlock: (error) => error instanceof pg.DatabaseError && error.code === DEADLOCK,
     async lockForMigration(transaction) {
       await sql`select pg_advisory_xact_lock(${MIGRATION_LOCK})`.execute(transaction);
     },
