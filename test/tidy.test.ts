@@ -31,10 +31,10 @@ const RANKING = [
   ...['clock', 'page', 'rate', 'secret', 'ids', 'errors', 'canonical-json', 'backup'].map(
     (leaf) => `src/domain/${leaf}.ts`,
   ),
+  'src/domain/egress',
   'src/domain/certificate',
   'src/domain/catalog',
   'src/domain/access',
-  'src/domain/egress',
   'src/domain/cloud-keys',
   'src/domain/validation',
   'src/domain/revocation',

@@ -1,66 +1,86 @@
 // reseal ca list | import, reseal blocklist import
 import { readFileSync } from 'node:fs';
+import { isActive, PURPOSES, type Purpose } from '../domain/certificate/authority.ts';
 import { EXIT, Problem } from '../kernel/problem.ts';
 import type { Command } from './command.ts';
-import { table, time } from './values.ts';
+import { listOf, time } from './values.ts';
 
 export const caList: Command = {
   store: 'existing',
-  about: 'list roots and issuing authorities',
+  about: 'list roots and issuing authorities, what they sign for, and how much they have signed',
   examples: ['ca list'],
   positionals: [],
   options: {},
   async run(_given, { withAuthorities }) {
-    const issuers = await withAuthorities(({ list }) => list());
-    const rows = issuers.map((one) => [
-      one.id,
-      one.role,
-      one.keyType,
-      one.state,
-      time(one.createdAt),
-      one.hasKey ? 'here' : 'elsewhere',
-    ]);
+    const issuers = await withAuthorities(async ({ list, counts, describe }) => {
+      const [all, counted] = [await list(), await counts()];
+      return all.map((one) => ({
+        ...one,
+        ...describe(one.certificate),
+        ...(counted.get(one.id) ?? { issued: 0, revoked: 0 }),
+        state: isActive(one, all) ? 'active' : 'retired',
+      }));
+    });
+    const blocks = issuers.map((one) =>
+      [
+        `${one.id}  ${one.subject}`,
+        `  ${one.role}, ${one.state}, ${one.keyType} key ${one.hasKey ? 'here' : 'elsewhere'}, until ${time(one.notAfter)}`,
+        ...(one.purposes.length > 0 ? [`  signs for ${one.purposes.join(', ')}`] : []),
+        ...(one.role === 'issuing' && one.hasKey ? [`  ${one.issued} issued, ${one.revoked} revoked`] : []),
+        `  SHA-256 ${one.fingerprint}`,
+      ].join('\n'),
+    );
     return {
       json: {
-        issuers: issuers.map(({ id, role, keyType, state, hasKey }) => ({
-          id,
-          role,
-          key_type: keyType,
-          state,
-          has_key: hasKey,
+        issuers: issuers.map((one) => ({
+          ...{ id: one.id, role: one.role, state: one.state, subject: one.subject, purposes: one.purposes },
+          ...{ policy: one.policy, key_type: one.keyType, has_key: one.hasKey, not_after: time(one.notAfter) },
+          ...{ fingerprint: one.fingerprint, issued: one.issued, revoked: one.revoked },
         })),
       },
-      text:
-        rows.length === 0
-          ? 'None yet: they are created on the first start.'
-          : table(['ID', 'ROLE', 'KEY', 'STATE', 'CREATED', 'PRIVATE KEY'], rows),
+      text: blocks.length === 0 ? 'None yet: roots are created on the first start.' : blocks.join('\n'),
     };
   },
 };
 
 export const caImport: Command = {
   store: 'creates',
-  about: 'issue with your own certificate authority; the previous issuer of its key type is retired',
-  examples: ['ca import --certificate issuing.pem --key issuing.key --root root.pem'],
-  positionals: [],
+  about: 'issue with your own certificate authority, for the purposes you name; what signed for them before is retired',
+  examples: ['ca import --for public-tls,private-tls chain.pem issuing.key'],
+  positionals: ['CHAIN', 'KEY'],
   options: {
-    certificate: { type: 'string', about: 'certificate of the issuing authority, PEM' },
-    key: { type: 'string', about: 'its private key, PKCS#8 PEM' },
-    root: { type: 'string', about: 'certificate of the root that issued it, PEM; its key is not needed' },
+    for: { type: 'string', multiple: true, about: `what it signs for: ${PURPOSES.join(', ')}; repeatable` },
+    policy: { type: 'string', about: 'the certificate policy of what it signs, an OID, if its chain allows several' },
   },
-  async run({ options }, { withAuthorities }) {
-    const own = {
-      certificate: fileOf('certificate', options.certificate),
-      key: fileOf('key', options.key),
-      root: fileOf('root', options.root),
-    };
+  async run({ positionals: [chain = '', key = ''], options }, { withAuthorities }) {
+    const purposes = purposesOf(listOf(options.for));
+    const policy = policyOf(options.policy);
+    const own = { chain: fileOf('CHAIN', chain), key: fileOf('KEY', key), purposes, policy };
     const { id, keyType } = await withAuthorities(({ adopt }) => adopt(own));
     return {
-      json: { issuer: { id, key_type: keyType } },
-      text: `Issuer ${id} signs for ${keyType} keys. Running services use it within ten seconds.`,
+      json: { issuer: { id, key_type: keyType, purposes, policy } },
+      text: `Issuer ${id} signs for ${purposes.join(', ')} with its ${keyType} key. Running services use it within ten seconds.`,
     };
   },
 };
+
+function purposesOf(given: readonly string[]): Purpose[] {
+  const words = new Set(given.flatMap((one) => one.split(',')).filter((one) => one !== ''));
+  const remedy = `Name what it signs for: --for with one or more of ${PURPOSES.join(', ')}.`;
+  if (words.size === 0) throw new Problem(EXIT.usage, '--for is missing', remedy);
+  return [...words].map((word) => {
+    const purpose = PURPOSES.find((one) => one === word);
+    if (!purpose) throw new Problem(EXIT.usage, `--for ${word} is not known`, remedy);
+    return purpose;
+  });
+}
+
+function policyOf(given: unknown): string | null {
+  if (given === undefined) return null;
+  const text = String(given);
+  if (text.length <= 64 && /^[0-2](\.(0|[1-9]\d{0,8})){2,}$/.test(text)) return text;
+  throw new Problem(EXIT.usage, `--policy ${text} is not an object identifier`, 'Write it like 1.3.6.1.4.1.99999.1.');
+}
 
 export const blocklistImport: Command = {
   store: 'creates',
@@ -96,7 +116,7 @@ function fileOf(option: string, file: unknown): string {
     const { code } = error as NodeJS.ErrnoException;
     throw new Problem(
       EXIT.usage,
-      `--${option} ${String(file ?? '')} cannot be read (${code})`,
+      `${option} ${String(file ?? '')} cannot be read (${code})`,
       'Name a file that this user may read.',
       { cause: error },
     );

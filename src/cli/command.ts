@@ -4,7 +4,7 @@ import type { ParseArgsOptionDescriptor } from 'node:util';
 import type { Account } from '../domain/access/account.ts';
 import type { Manifest } from '../domain/backup.ts';
 import type { CallbackReport } from '../domain/callbacks/report.ts';
-import type { Issuer, PublicIssuer } from '../domain/certificate/authority.ts';
+import type { Issuer, PublicIssuer, Purpose } from '../domain/certificate/authority.ts';
 import type { CertificateRef, CrlHead, ReadCrl } from '../domain/revocation/ports.ts';
 import type { Diagnostic, ExitCode } from '../kernel/problem.ts';
 import type { WorldCommands } from '../sandbox/world.ts';
@@ -27,7 +27,20 @@ import type { ProveDomains } from '../usecases/validation/prove-domains.ts';
 /** Issuers, and the blocklist of keys. */
 export interface Authorities {
   list(): Promise<PublicIssuer[]>;
-  adopt(own: { certificate: string; key: string; root: string }): Promise<Issuer>;
+  counts(): Promise<ReadonlyMap<string, { readonly issued: number; readonly revoked: number }>>;
+  /** What a certificate says about itself. */
+  describe(certificate: Uint8Array): {
+    readonly subject: string;
+    readonly notAfter: number;
+    readonly fingerprint: string;
+  };
+  /** PEM. Throws a Problem if verifiers would refuse what it signs for one of the purposes. */
+  adopt(own: {
+    readonly chain: string;
+    readonly key: string;
+    readonly purposes: readonly Purpose[];
+    readonly policy: string | null;
+  }): Promise<Issuer>;
   block(fingerprints: readonly string[]): Promise<void>;
 }
 

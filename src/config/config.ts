@@ -29,7 +29,7 @@ export type Config = Readonly<{
   validation: ValidationConfig;
   callbacks: CallbackConfig;
   metricsToken: string | undefined;
-  authority: { organization: string; rootYears: number; issuingYears: number; pkiUrl: string };
+  authority: { country: string; organization: string; rootYears: number; issuingYears: number; pkiUrl: string };
   productsFile: string | undefined;
   /** Processes that answer requests, beside one for background work; 0 for one process that does both. */
   workers: number;
@@ -132,6 +132,7 @@ function configFrom(v: Values): Config {
     callbacks: Object.freeze(callbackConfig(v)),
     metricsToken: v.RESEAL_METRICS_TOKEN,
     authority: Object.freeze({
+      country: v.RESEAL_CA_COUNTRY,
       organization: v.RESEAL_CA_NAME,
       rootYears: v.RESEAL_CA_ROOT_YEARS,
       issuingYears: v.RESEAL_CA_ISSUING_YEARS,

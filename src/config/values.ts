@@ -21,6 +21,14 @@ export function text(about: string, example: string, defaultValue: string): Vari
   return { about, example, defaultValue, parse: anyText };
 }
 
+export function country(about: string, example: string, defaultValue: string): Variable<string> {
+  return {
+    ...{ about, example, defaultValue },
+    parse: (given) =>
+      /^[A-Z]{2}$/.test(given) ? { value: given } : { reason: 'must be two capital letters, such as DE' },
+  };
+}
+
 export function integer(about: string, defaultValue: number, least: number, most: number): Variable<number> {
   const example = String(defaultValue);
   return {

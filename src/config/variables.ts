@@ -5,6 +5,7 @@ import {
   addressOrRange,
   addressRule,
   anyText,
+  country,
   databaseUrl,
   dnsServer,
   flag,
@@ -91,6 +92,8 @@ export const VARIABLES = {
   RESEAL_METRICS_TOKEN: optional('bearer token for /metrics', 'a-long-random-text', token),
   RESEAL_PKI_URL: optional('plain HTTP address of issuer certificates and CRLs', 'http://pki.example.com', publicUrl),
   RESEAL_CA_NAME: text('organization in the names of the issuers made on first start', 'Acme', 'Reseal'),
+  // XX, which is assigned to no country, until the operator names one: linters ask for a country in every authority.
+  RESEAL_CA_COUNTRY: country('country in the names of the issuers, ISO 3166', 'DE', 'XX'),
   RESEAL_CA_ROOT_YEARS: integer('lifetime of a new root in years', 20, 1, 40),
   RESEAL_CA_ISSUING_YEARS: integer('lifetime of a new issuing authority in years', 10, 1, 20),
   RESEAL_PRODUCTS_FILE: optional('products of your own, as JSON', '/etc/reseal/products.json', anyText),

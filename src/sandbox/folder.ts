@@ -99,12 +99,15 @@ export function readSandboxFile(folder: string): SandboxFile | undefined {
 const isSandboxFile = (read: unknown): read is SandboxFile =>
   Array.isArray((read as Partial<SandboxFile> | null)?.receiver?.callbacks);
 
-/** Writes the active roots as PEM files and returns their paths. */
+/** Writes the roots as PEM files, one for each key type, and returns their paths. */
 export function writeRoots(folder: string, issuers: readonly Issuer[]): string[] {
-  const roots = issuers.filter(({ role, state }) => role === 'root' && state === 'active');
-  return roots.map(({ keyType, certificate }) => {
+  const roots = Map.groupBy(
+    issuers.filter(({ role }) => role === 'root'),
+    ({ keyType }) => keyType,
+  );
+  return [...roots].map(([keyType, ofType]) => {
     const path = join(folder, ROOT_FILES[keyType]);
-    replaceFile(path, pem('CERTIFICATE', certificate));
+    replaceFile(path, ofType.map(({ certificate }) => pem('CERTIFICATE', certificate)).join(''));
     return path;
   });
 }

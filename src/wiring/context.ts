@@ -2,7 +2,7 @@
 // works with an invalid configuration.
 import { existsSync } from 'node:fs';
 import { finished } from 'node:stream/promises';
-import { type ImportedIssuer, readImportedIssuer } from '../adapters/ca/imported-issuer.ts';
+import { describe, type ImportedIssuer, readImportedIssuer } from '../adapters/ca/imported-issuer.ts';
 import { checkFolder, checkSealKey, checkTls } from '../adapters/doctor/files.ts';
 import { checkProducts } from '../adapters/doctor/products.ts';
 import { checkServedNumbers } from '../adapters/doctor/published-crls.ts';
@@ -141,7 +141,7 @@ function contextFor(invocation: Invocation, environment: Record<string, string |
         const { manageAuthorities } = await import('../usecases/issuance/manage-authorities.ts');
         const authorities = manageAuthorities({ store, now, newId });
         const adopt = (own: ImportedIssuer) => authorities.adopt(readImportedIssuer(own, now(), newId));
-        return await work({ ...authorities, adopt });
+        return await work({ ...authorities, adopt, describe });
       }),
 
     async serve(workers) {

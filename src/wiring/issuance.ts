@@ -4,7 +4,7 @@ import { createHmac } from 'node:crypto';
 import { availableParallelism } from 'node:os';
 import { openAuthority } from '../adapters/ca/authority.ts';
 import { isCostlyCsr, readCsr } from '../adapters/ca/csr.ts';
-import { ensureIssuers } from '../adapters/ca/issuers.ts';
+import { endOfNew, ensureRoots, makeIssuer } from '../adapters/ca/issuers.ts';
 import { requireStrongKey } from '../adapters/ca/public-key.ts';
 import { readProductsFile } from '../adapters/catalog/products-file.ts';
 import { registrableDomain } from '../adapters/dns/public-suffix.ts';
@@ -15,10 +15,15 @@ import { inspectCsr } from '../adapters/workers/inspect-csr.ts';
 import { workerPool } from '../adapters/workers/pool.ts';
 import type { Config } from '../config/config.ts';
 import { type Catalog, PRODUCTS } from '../domain/catalog/products.ts';
-import { type CertificateAuthority, ISSUER_KEY_TYPES, type Issuer } from '../domain/certificate/authority.ts';
+import {
+  type CertificateAuthority,
+  ISSUER_KEY_TYPES,
+  type Issuer,
+  type IssuerSlot,
+} from '../domain/certificate/authority.ts';
 import type { Clock } from '../domain/clock.ts';
 import type { AccountId } from '../domain/ids.ts';
-import { batches } from '../kernel/concurrency.ts';
+import { batches, keyedMutex } from '../kernel/concurrency.ts';
 import { auditLog } from '../usecases/access/audit.ts';
 import { type UseCloudKey, useCloudKey } from '../usecases/cloud-keys/use-cloud-key.ts';
 import { type CancelOrder, cancelOrder } from '../usecases/issuance/cancel-order.ts';
@@ -41,6 +46,8 @@ export interface Issuance extends RevocationServices {
   readonly authority: CertificateAuthority;
   readonly issuers: readonly Issuer[];
   readonly products: Catalog;
+  /** Makes the issuer of a slot, unless there is one. */
+  readonly makeIssuer: (slot: IssuerSlot) => Promise<void>;
   readonly reissue: Reissue;
   readonly placeOrder: PlaceOrder;
   readonly cancelOrder: CancelOrder;
@@ -52,10 +59,10 @@ export interface Issuance extends RevocationServices {
   /** Keyed digest of a text, so that a short access code cannot be brute-forced from it. */
   readonly digestOf: (text: string) => string;
   /**
-   * Periodic work: voids issuances of lost signers, repairs next checks, activates imported issuers. Returns the number of voided issuances.
+   * Periodic work: voids issuances of lost signers, repairs next checks, takes up issuers that were imported or made. Returns the number of voided issuances.
    */
   readonly sweep: () => Promise<number>;
-  /** The part of `sweep` that every process needs: activates imported issuers. */
+  /** The part of `sweep` that every process needs: takes up issuers that were imported or made. */
   readonly takeUpIssuers: () => Promise<void>;
   /** Stops the worker threads. */
   readonly close: () => Promise<void>;
@@ -78,14 +85,26 @@ export async function openIssuance(
   const fault = sm2Fault();
   if (fault) log({ event: 'warning', text: `SM2 is switched off, and products that need it are refused: ${fault}` });
   const keyTypes = ISSUER_KEY_TYPES.filter((keyType) => keyType !== 'sm2' || !fault);
-  let issuers: readonly Issuer[] = await ensureIssuers({ store, now, newId }, config.authority, keyTypes);
-  const authority = openAuthority(issuers, config.authority.pkiUrl, keyTypes);
+  let issuers: readonly Issuer[] = await ensureRoots({ store, now, newId }, config.authority, keyTypes);
+  const authority = openAuthority(issuers, config.authority.pkiUrl, {
+    keyTypes,
+    endOfNew: (keyType, known) => endOfNew(known, keyType, config.authority, now()),
+  });
   async function takeUpIssuers(): Promise<void> {
     if (statesOf(await store.issuers.listPublic()) === statesOf(issuers)) return;
     issuers = await store.issuers.list();
     authority.use(issuers);
     log({ event: 'issuers_changed', text: statesOf(issuers) });
   }
+  const withSlotLock = keyedMutex();
+  const makeMissing = (slot: IssuerSlot): Promise<void> =>
+    withSlotLock(`${slot.purpose} ${slot.keyType}`, async () => {
+      // Another request has made it meanwhile, or another process.
+      await takeUpIssuers();
+      if (issuers.some((one) => one.keyType === slot.keyType && one.purposes.includes(slot.purpose))) return;
+      await makeIssuer({ store, now, newId }, config.authority, slot);
+      await takeUpIssuers();
+    });
   await store.pkiAddresses.remember(config.authority.pkiUrl, now());
   const { publishCrls, closeFiles, ...revocation } = openRevocation(
     { store, newId, log, metrics },
@@ -108,6 +127,7 @@ export async function openIssuance(
     ...issuanceObservers(log, metrics, now),
     store,
     authority,
+    makeIssuer: makeMissing,
     keys: (accountId: AccountId) => keyMaker(pool.of(accountId), wrappingSecret),
     products,
     now,
@@ -129,6 +149,7 @@ export async function openIssuance(
       return issuers;
     },
     products,
+    makeIssuer: makeMissing,
     reissue: reissueCertificate(tools),
     placeOrder: placeOrder(tools),
     cancelOrder: cancelOrder(tools),
@@ -154,6 +175,6 @@ export async function openIssuance(
   };
 }
 
-/** Identifies a set of issuers: nothing but an issuer's state ever changes. */
-const statesOf = (issuers: readonly Pick<Issuer, 'id' | 'state'>[]): string =>
-  issuers.map(({ id, state }) => `${id} ${state}`).join(', ');
+/** Identifies a set of issuers: nothing but what an issuer signs for ever changes. */
+const statesOf = (issuers: readonly Pick<Issuer, 'id' | 'purposes' | 'policy'>[]): string =>
+  issuers.map(({ id, purposes, policy }) => [id, ...purposes, ...(policy ? [policy] : [])].join(' ')).join(', ');

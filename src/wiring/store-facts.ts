@@ -2,6 +2,7 @@
 // there is one reading at a time, however often it is scraped.
 import { chainNotAfter } from '../adapters/ca/issuer-selection.ts';
 import type { OpenStore } from '../adapters/store/store.ts';
+import { isActive } from '../domain/certificate/authority.ts';
 import type { Clock } from '../domain/clock.ts';
 import type { IssuerFacts, StoreFacts } from '../domain/support/ports.ts';
 
@@ -35,7 +36,8 @@ async function read(
     overdue: await facts.overdueRevocations(now),
     issuers: known.map(
       (one): IssuerFacts => ({
-        ...{ id: one.id, role: one.role, keyType: one.keyType, state: one.state },
+        ...{ id: one.id, role: one.role, keyType: one.keyType },
+        state: isActive(one, known) ? 'active' : 'retired',
         notAfter: chainNotAfter(one, known),
       }),
     ),

@@ -11,7 +11,7 @@ import { Secret } from '../../src/domain/secret.ts';
 import { claimDeliveries } from '../../src/usecases/callbacks/claim-deliveries.ts';
 import { deliverySlots } from '../../src/usecases/callbacks/concurrency-limits.ts';
 import { bothEngines } from '../support/engines.ts';
-import { issued, NOW, order, pairOf } from '../support/records.ts';
+import { claimPair, issued, NOW, order } from '../support/records.ts';
 
 const sealer = sealerWith([newSealKey()]);
 const HOUR = 3_600_000;
@@ -51,7 +51,7 @@ for (const engine of await bothEngines()) {
         for (const id of ['a', 'b', 'c']) {
           await store.accounts.insert({ id, locale: id === 'b' ? 'zh-CN' : 'en', ...account });
         }
-        await store.issuers.claim(pairOf('x'));
+        await claimPair(store);
         await store.orders.insert(order('o'));
         await store.certificates.insert(issued('c'));
         for (const id of ['a', 'b']) await store.callbacks.save(settings(id));

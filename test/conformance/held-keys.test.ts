@@ -9,7 +9,7 @@ import { type DatabaseLocation, engineAt, type OpenStore, openStore } from '../.
 import { type CloudKey, lockoutMs } from '../../src/domain/cloud-keys/cloud-key.ts';
 import type { EscrowedKey, SigningGrant } from '../../src/domain/cloud-keys/ports.ts';
 import { bothEngines } from '../support/engines.ts';
-import { certificate, EVERY_BYTE, issued, NOW, ODD, order, pairOf, prepared } from '../support/records.ts';
+import { certificate, claimPair, EVERY_BYTE, issued, NOW, ODD, order, prepared } from '../support/records.ts';
 import { HOLDS } from '../support/signings.ts';
 
 const key = newSealKey();
@@ -276,8 +276,8 @@ for (const engine of await bothEngines()) {
     });
 
     testStore('the latest issued certificate of a key is found, through its account', async (store) => {
-      const { certificates, issuers } = store;
-      await issuers.claim(pairOf('x'));
+      const { certificates } = store;
+      await claimPair(store);
       assert.equal(await certificates.findByCloudKey('a', 'k'), undefined);
       const of = { cloudKeyId: 'k' };
       await certificates.insert(certificate('c1', of));

@@ -1,10 +1,11 @@
-// Issuers in the store, on every engine: one active pair per key type, also when instances start at once; keys are sealed.
+// Issuers in the store, on every engine: one per purpose and key type, also when instances make them at once; keys are sealed.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { newSealKey, SealBroken, sealerWith } from '../../src/adapters/seal/seal.ts';
 import { type DatabaseLocation, openStore } from '../../src/adapters/store/store.ts';
+import type { Issuer } from '../../src/domain/certificate/authority.ts';
 import { bothEngines } from '../support/engines.ts';
-import { EVERY_BYTE, issuer, NOW, pairOf } from '../support/records.ts';
+import { claimPair, EVERY_BYTE, issuer, NOW, pairOf } from '../support/records.ts';
 
 const key = newSealKey();
 
@@ -16,43 +17,73 @@ for (const engine of await bothEngines()) {
       const location = await engine.newLocation();
       const store = await open(location);
       const [root, issuing] = pairOf('1', { keyType: 'rsa', certificate: EVERY_BYTE, privateKey: EVERY_BYTE });
-      await store.issuers.claim([root, issuing]);
-      const without = issuer('0', { state: 'retired', privateKey: null, createdAt: 2 ** 52 });
-      await store.issuers.claim([without]);
-      assert.deepEqual(await store.issuers.list(), [without, issuing, root]);
+      await claimPair(store, [
+        { ...root, purposes: [] },
+        { ...issuing, purposes: ['code-signing'] },
+      ]);
+      const without = issuer('0', { privateKey: null, createdAt: 2 ** 52 });
+      await store.issuers.claimRoot(without);
+      const all = [without, { ...issuing, purposes: ['code-signing'] }, { ...root, purposes: [] }];
+      assert.deepEqual(await store.issuers.list(), all);
       await store.close();
       const stranger = await open(location, [newSealKey()]);
       await assert.rejects(stranger.issuers.list(), SealBroken);
-      const shown = [without, issuing, root].map(({ privateKey, ...rest }) => ({
-        ...rest,
-        hasKey: privateKey !== null,
-      }));
+      const shown = all.map(({ privateKey, ...rest }) => ({ ...rest, hasKey: privateKey !== null }));
       assert.deepEqual(await stranger.issuers.listPublic(), shown);
       await stranger.close();
     });
 
-    test('an active issuer of a role and key type is claimed once; retired ones may be many', async () => {
-      const store = await open(await engine.newLocation());
-      await store.issuers.claim(pairOf('1'));
-      await store.issuers.claim(pairOf('2'));
-      await store.issuers.claim(pairOf('3', { keyType: 'p384' }));
-      for (const id of ['r1', 'r2']) await store.issuers.claim([issuer(id, { state: 'retired' })]);
-      const ids = (await store.issuers.list()).map(({ id }) => id);
-      assert.deepEqual(ids, ['1-issuing', '1-root', '3-issuing', '3-root', 'r1', 'r2']);
-      await store.close();
-    });
-
-    test('of instances that claim at the same time one wins whole', async () => {
+    test('of instances that make a root and an issuer at the same time one wins', async () => {
       const location = await engine.newLocation();
       const stores = [await open(location), await open(location)];
-      const claim = (index: number) =>
-        stores[index % 2]!.transaction(({ issuers }) => issuers.claim(pairOf(String(index))));
+      await stores[0]!.issuers.claimRoot(issuer('root'));
+      const claim = async (index: number) => {
+        const store = stores[index % 2]!;
+        await store.issuers.claimRoot(issuer(`root-${index}`));
+        const issuing = issuer(`issuing-${index}`, { role: 'issuing', parentId: 'root' });
+        const slot = { purpose: index < 5 ? 'public-tls' : 'private-tls', keyType: 'p256' } as const;
+        await store.transaction(({ issuers }) => issuers.claimSlot(issuing, slot));
+      };
       await Promise.all(Array.from({ length: 10 }, (_, index) => claim(index)));
       const all = await stores[0]!.issuers.list();
-      assert.deepEqual(all.map(({ role }) => role).sort(), ['issuing', 'root']);
-      const root = all.find(({ role }) => role === 'root')!;
-      assert.equal(all.find(({ role }) => role === 'issuing')?.parentId, root.id);
+      assert.deepEqual(all.map(({ role, purposes }) => [role, ...purposes].join(' ')).sort(), [
+        'issuing private-tls',
+        'issuing public-tls',
+        'root',
+      ]);
       for (const store of stores) await store.close();
+    });
+
+    test('an imported authority gets its purposes and no others, and is stored once', async () => {
+      const store = await open(await engine.newLocation());
+      const adopt = (chain: readonly [Issuer, ...Issuer[]]) => store.transaction(({ issuers }) => issuers.adopt(chain));
+      const purposesOf = async () =>
+        Object.fromEntries((await store.issuers.list()).map(({ id, purposes }) => [id, purposes.join(' ')]));
+      await claimPair(store, pairOf('own'));
+      const root = issuer('above', { privateKey: null });
+      const middle = issuer('between', { role: 'issuing', privateKey: null, parentId: 'above' });
+      const imported = issuer('imported', {
+        ...{ role: 'issuing', parentId: 'between', policy: '1.2.3', purposes: ['private-tls', 'public-tls'] },
+      });
+      assert.equal((await adopt([imported, middle, root])).id, 'imported');
+      const rest = { above: '', between: '', 'own-root': '' };
+      assert.deepEqual(await purposesOf(), { ...rest, imported: 'private-tls public-tls', 'own-issuing': '' });
+      // The same chain again, and another authority below the same root.
+      const again = await adopt([
+        { ...imported, id: 'again', parentId: 'x', purposes: ['code-signing'], policy: null },
+        { ...middle, id: 'x', parentId: 'y' },
+        { ...root, id: 'y' },
+      ]);
+      assert.deepEqual([again.id, again.parentId], ['imported', 'between']);
+      const sibling = issuer('sibling', { role: 'issuing', parentId: 'y', purposes: ['public-tls'] });
+      await adopt([sibling, { ...root, id: 'y' }]);
+      assert.deepEqual(await purposesOf(), {
+        ...{ ...rest, imported: 'code-signing', 'own-issuing': '', sibling: 'public-tls' },
+      });
+      const all = await store.issuers.list();
+      assert.equal(all.find(({ id }) => id === 'sibling')?.parentId, 'above');
+      assert.equal(all.find(({ id }) => id === 'imported')?.policy, null);
+      await store.close();
     });
   });
 }

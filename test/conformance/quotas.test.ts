@@ -7,7 +7,7 @@ import { BYTES_PER_CERTIFICATE } from '../../src/domain/access/quota.ts';
 import { Refusal } from '../../src/domain/errors.ts';
 import { beginWaiting } from '../../src/usecases/validation/pending-certificates.ts';
 import { bothEngines } from '../support/engines.ts';
-import { certificate, NOW, order, pairOf } from '../support/records.ts';
+import { certificate, claimPair, NOW, order } from '../support/records.ts';
 
 const key = newSealKey();
 const LIMITS = { pendingMs: 1_000, quotas: { openOrders: 5, storedBytes: 1 } };
@@ -22,7 +22,7 @@ for (const engine of await bothEngines()) {
       for (const one of [store, other]) opened.defer(() => one.close());
       const account = { name: 'Name', kind: 'standard', locale: 'en', createdAt: NOW } as const;
       for (const id of ['a', 'b']) await store.accounts.insert({ id, ...account });
-      await store.issuers.claim(pairOf('x'));
+      await claimPair(store);
       await work(store, other);
     });
   const storedOf = async ({ accounts }: OpenStore) =>

@@ -7,7 +7,7 @@ import { type OpenStore, openStore } from '../../src/adapters/store/store.ts';
 import type { PublishedCrl, RevokedSerial } from '../../src/domain/revocation/ports.ts';
 import { shardOf } from '../../src/domain/revocation/revocation.ts';
 import { bothEngines } from '../support/engines.ts';
-import { issued, NOW, order, pairOf, preparation, prepared, revocation } from '../support/records.ts';
+import { claimPair, issued, NOW, order, preparation, prepared, revocation } from '../support/records.ts';
 import { HOLDS } from '../support/signings.ts';
 
 const ISSUER = 'x-issuing';
@@ -31,7 +31,7 @@ for (const engine of await bothEngines()) {
       try {
         const account = { name: 'Name', kind: 'standard', locale: 'en', createdAt: NOW } as const;
         for (const id of ['a', 'b']) await store.accounts.insert({ id, ...account });
-        await store.issuers.claim(pairOf('x'));
+        await claimPair(store);
         await store.orders.insert(order('o'));
         for (let number = 1; number <= 9; number += 1) {
           const change = { version: number, preparation: preparation(serialOf(number)) };

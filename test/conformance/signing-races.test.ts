@@ -8,7 +8,7 @@ import { openEngine } from '../../src/adapters/store/engine/engine.ts';
 import { engineAt, type OpenStore, openStore } from '../../src/adapters/store/store.ts';
 import type { Repositories } from '../../src/domain/store.ts';
 import { bothEngines } from '../support/engines.ts';
-import { NOW, order, pairOf, preparation, prepared } from '../support/records.ts';
+import { claimPair, NOW, order, preparation, prepared } from '../support/records.ts';
 import { finished, HOLDS } from '../support/signings.ts';
 
 const KEY = newSealKey();
@@ -43,7 +43,7 @@ for (const engine of await bothEngines()) {
       for (const one of [store, other]) opened.defer(() => one.close());
       opened.defer(() => db.destroy());
       await store.accounts.insert({ id: 'a', name: 'Name', kind: 'standard', locale: 'en', createdAt: NOW });
-      await store.issuers.claim(pairOf('x'));
+      await claimPair(store);
       await store.orders.insert(order('o'));
       /** On SQLite there is one writer: whatever the other instance writes comes after the transaction. */
       async function otherWaits(isDone: () => boolean): Promise<void> {

@@ -9,7 +9,17 @@ import type { Db } from '../../src/adapters/store/engine/schema.ts';
 import { engineAt, type OpenStore, openStore } from '../../src/adapters/store/store.ts';
 import type { WaitingCertificate } from '../../src/domain/validation/ports.ts';
 import { bothEngines } from '../support/engines.ts';
-import { certificate, EVERY_BYTE, NOW, ODD, order, pairOf, preparation, prepared, voided } from '../support/records.ts';
+import {
+  certificate,
+  claimPair,
+  EVERY_BYTE,
+  NOW,
+  ODD,
+  order,
+  preparation,
+  prepared,
+  voided,
+} from '../support/records.ts';
 import { finished, HOLDS, half, signed } from '../support/signings.ts';
 
 const key = newSealKey();
@@ -41,7 +51,7 @@ for (const engine of await bothEngines()) {
       opened.defer(() => db.destroy());
       const account = { name: 'Name', kind: 'standard', locale: 'en', createdAt: NOW } as const;
       for (const id of ['a', 'b']) await store.accounts.insert({ id, ...account });
-      await store.issuers.claim(pairOf('x'));
+      await claimPair(store);
       await store.orders.insert(order('o'));
       await store.orders.insert(order('p', { accountId: 'b' }));
       const { publicKey } = certificate('any');

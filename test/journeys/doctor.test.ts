@@ -8,8 +8,8 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { after, test } from 'node:test';
 import type { Diagnostic } from '../../src/kernel/problem.ts';
-import { newFolder } from '../support/app.ts';
-import { caPair } from '../support/authority.ts';
+import { newFolder, newUsedFolder } from '../support/app.ts';
+import { caChain } from '../support/authority.ts';
 import { reseal } from '../support/in-process.ts';
 import { OWN_PRODUCT, productsFile } from '../support/products.ts';
 import { selfSigned } from '../support/self-signed.ts';
@@ -153,21 +153,20 @@ test('clock: a clock that went back is a problem', async () => {
 });
 
 test('issuers: an expiring issuer is a warning, and a problem if no other can replace it', async () => {
-  const folder = await usedFolder();
-  const settings = { RESEAL_DATA_DIR: folder };
+  const folder = await newUsedFolder();
   const issuers = async (more = {}) => {
-    const { code, finding } = await diagnose({ ...settings, ...more });
+    const { code, finding } = await diagnose({ RESEAL_DATA_DIR: folder, ...more });
     const { state, text, remedy } = finding('issuers') ?? assert.fail();
     return { code, state, text, remedy };
   };
-  assert.deepEqual([(await issuers()).state, (await issuers()).text], ['ok', 'none yet; the first start creates them']);
-  // The first command that needs issuers creates them.
-  const issuing = { ...settings, RESEAL_PUBLIC_URL: 'https://certs.example.com' };
-  assert.equal((await reseal(['order', 'validate', 'nobody', 'nothing'], issuing)).code, 1);
+  assert.deepEqual(
+    [(await issuers()).state, (await issuers()).text],
+    ['ok', 'none yet; each is made when it is first needed'],
+  );
   const database = new DatabaseSync(join(folder, 'reseal.db'));
   const now = Date.now();
   const replace = (keyType: string, issuingDays: number) => {
-    const certificate = new X509Certificate(caPair('p256', { now, issuingDays }).issuing.pem).raw.toString('base64');
+    const certificate = new X509Certificate(caChain([{}, { days: issuingDays }], now).chain[0]!).raw.toString('base64');
     const update = "update issuer set certificate = ? where role = 'issuing' and key_type = ?";
     database.prepare(update).run(certificate, keyType);
   };
@@ -176,7 +175,7 @@ test('issuers: an expiring issuer is a warning, and a problem if no other can re
   assert.deepEqual([well.code, well.state], [0, 'ok']);
   const made = database.prepare("select certificate from issuer where role = 'issuing'").all();
   const ends = made.map((row) => new X509Certificate(Buffer.from(String(row.certificate), 'base64')).validToDate);
-  assert.equal(well.text, `4 can sign; the first expires on ${ends.map(dayOf).sort()[0]}`);
+  assert.equal(well.text, `${made.length} can sign; the first expires on ${ends.map(dayOf).sort()[0]}`);
   const long = productsFile({ ...OWN_PRODUCT, max_validity_days: 3650, term_days: 3650 });
   const short = await issuers({ RESEAL_PRODUCTS_FILE: long });
   assert.deepEqual([short.code, short.state], [0, 'warning'], 'a product wants more than the issuers have');
@@ -187,10 +186,10 @@ test('issuers: an expiring issuer is a warning, and a problem if no other can re
   assert.match(
     soon.text,
     new RegExp(
-      `^expiring, which shortens the certificates it signs: p256 issuer [0-9a-z]{26} on ${dayOf(new Date(now + 399 * 86_400_000))}$`,
+      `^expiring, which shortens the certificates it signs: p256 issuer [0-9a-z]{26} for document-signing on ${dayOf(new Date(now + 399 * 86_400_000))}; .* for public-tls `,
     ),
   );
-  assert.match(soon.remedy ?? '', /reseal ca import --certificate /);
+  assert.match(soon.remedy ?? '', /reseal ca import --for PURPOSE /);
   replace('p256', 401);
   assert.equal((await issuers()).state, 'ok');
   replace('p256', 0.9);
@@ -198,8 +197,8 @@ test('issuers: an expiring issuer is a warning, and a problem if no other can re
   replace('rsa', 0.9);
   const none = await issuers();
   assert.deepEqual([none.code, none.state], [1, 'problem']);
-  assert.match(none.text, /^no issuer can sign rsa\+sha256, .*p521\+sha512$/);
-  assert.match(none.remedy ?? '', /reseal ca import --certificate /);
+  assert.match(none.text, /^no issuer can sign rsa\+sha256 for public-tls, .*p521\+sha512 for document-signing$/);
+  assert.match(none.remedy ?? '', /reseal ca import --for PURPOSE /);
   database.close();
 });
 

@@ -1,12 +1,12 @@
 // Orders and imported authorities through the real command line, and the sandbox's reissue request.
 import assert from 'node:assert/strict';
-import { createHash, createPrivateKey, X509Certificate } from 'node:crypto';
+import { createHash, X509Certificate } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { PRODUCTS } from '../../src/domain/catalog/products.ts';
 import { newFolder } from '../support/app.ts';
-import { caPair } from '../support/authority.ts';
+import { caChain } from '../support/authority.ts';
 import { keyPair } from '../support/csr.ts';
 import { reseal } from '../support/in-process.ts';
 import { nameServer } from '../support/name-server.ts';
@@ -57,7 +57,10 @@ test('errors come with a remedy, and no order is placed', async () => {
     [['order', 'place', 'nobody', 'ssl-dv', 'www.example.com', '--csr', csrFile], 1, /no such account/],
     [['order', 'show', account.id, 'nothing'], 1, /no such order/],
     [['order', 'show', 'nobody', 'nothing'], 1, /no such order/],
-    [['ca', 'import', '--certificate', csrFile, '--key', csrFile, '--root', csrFile], 1, /cannot be read as PEM/],
+    [['ca', 'import', '--for', 'public-tls', csrFile, csrFile], 1, /key cannot be read as PEM/],
+    [['ca', 'import', csrFile, csrFile], 2, /--for is missing/],
+    [['ca', 'import', '--for', 'everything', csrFile, csrFile], 2, /--for everything is not known/],
+    [['ca', 'import', '--for', 'public-tls', '--policy', 'DV', csrFile, csrFile], 2, /not an object identifier/],
     [['blocklist', 'import', csrFile], 2, /not a SHA-256 in hex/],
   ];
   for (const [args, code, message] of table) {
@@ -68,46 +71,49 @@ test('errors come with a remedy, and no order is placed', async () => {
   assert.equal((await json(['order', 'list', account.id])).orders.length, before);
 });
 
+interface ListedIssuer {
+  readonly id: string;
+  readonly role: string;
+  readonly state: string;
+  readonly subject: string;
+  readonly key_type: string;
+  readonly has_key: boolean;
+  readonly purposes: readonly string[];
+  readonly issued: number;
+}
+
 test('an imported authority takes over without its root’s key; the previous one is retired', async () => {
-  const { root, issuing } = caPair('p256');
+  const ca = caChain([{}, {}]);
   const write = (name: string, text: string) => {
     writeFileSync(join(folder, name), text);
     return join(folder, name);
   };
-  const files = [
-    '--certificate',
-    write('issuing.pem', issuing.pem),
-    '--key',
-    write('issuing.key', issuing.key),
-    '--root',
-    write('root.pem', root.pem),
-  ];
-  const { issuer } = await json(['ca', 'import', ...files]);
+  const files = [write('chain.pem', ca.chain.join('')), write('issuing.key', ca.key)];
+  const { issuer } = await json(['ca', 'import', '--for', 'public-tls,client-auth', ...files]);
   const { audit } = await json(['audit', '--limit', '1']);
   assert.deepEqual([audit[0].action, audit[0].subject, audit[0].account_id], ['authority:imported', issuer.id, null]);
-  const { issuers } = await json(['ca', 'list']);
-  const p256 = issuers.filter(({ key_type }: { key_type: string }) => key_type === 'p256');
-  assert.deepEqual(
-    p256.map(({ role, state, has_key }: { role: string; state: string; has_key: boolean }) => [role, state, has_key]),
-    [
-      ['root', 'retired', true],
-      ['issuing', 'retired', true],
-      ['root', 'active', false],
-      ['issuing', 'active', true],
-    ],
-  );
-  assert.equal(p256.at(-1).id, issuer.id);
+  const { issuers }: { issuers: ListedIssuer[] } = await json(['ca', 'list']);
+  const p256 = issuers.filter(({ key_type }) => key_type === 'p256');
+  const [own, root, issuing] = [p256.find((one) => one.has_key && one.role === 'root'), ...p256.slice(-2)];
+  assert.deepEqual([own?.state, own?.subject], ['active', 'C=XX, O=Reseal, CN=Reseal Root P-256']);
+  assert.deepEqual([root?.role, root?.state, root?.has_key], ['root', 'active', false]);
+  const read = new X509Certificate(ca.chain[0]!);
+  assert.deepEqual(issuing, {
+    ...{ id: issuer.id, role: 'issuing', state: 'active', subject: 'O=Elsewhere, CN=Elsewhere Issuing 1' },
+    ...{ purposes: ['client-auth', 'public-tls'], policy: null, key_type: 'p256', has_key: true },
+    ...{ not_after: read.validToDate.toISOString(), fingerprint: read.fingerprint256, issued: 0, revoked: 0 },
+  });
+  const retired = p256.filter(({ role, state }) => role === 'issuing' && state === 'retired');
+  assert.ok(retired.every(({ purposes, issued }) => purposes.length === 0 && issued > 0));
   const { order } = await json(place('ssl-dv', 'www.example.com', '--validated'));
   const leaf = new X509Certificate((await json(['order', 'show', account.id, order.id])).pem);
-  const middle = new X509Certificate(issuing.pem);
+  const middle = read;
   assert.ok(leaf.checkIssued(middle) && leaf.verify(middle.publicKey));
-  const wrong = await reseal(
-    ['ca', 'import', '--certificate', files[1]!, '--key', files[3]!, '--root', files[1]!],
-    settings,
-  );
-  assert.deepEqual([wrong.code, /not signed by itself|not issued by the root/.test(wrong.err)], [1, true]);
-  const { asymmetricKeyType } = createPrivateKey(issuing.key);
-  assert.equal(asymmetricKeyType, 'ec');
+  const after = await json(['ca', 'list']);
+  assert.equal(after.issuers.find(({ id }: ListedIssuer) => id === issuer.id).issued, 1);
+  const alone = write('alone.pem', ca.chain[0]!);
+  const wrong = await reseal(['ca', 'import', '--for', 'public-tls', alone, files[1]!], settings);
+  assert.deepEqual([wrong.code, /lacks the certificate that signed O=Elsewhere/.test(wrong.err)], [1, true], wrong.err);
 });
 
 test('a key on the blocklist gets no certificate', async () => {

@@ -5,7 +5,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { newUsedFolder } from '../support/app.ts';
-import { caPair } from '../support/authority.ts';
+import { caChain } from '../support/authority.ts';
 import { csr, keyPair, newKeyPair, pem } from '../support/csr.ts';
 import { reseal } from '../support/in-process.ts';
 import { startReseal } from '../support/process.ts';
@@ -90,10 +90,8 @@ test('one command revokes a compromised key, given as any of its identifiers', a
 
 test('a replaced CA still publishes the status of what it signed', async () => {
   const before = await placed(file('three.csr', pem(csr({ key: keyPair('p256') }))));
-  const { root, issuing } = caPair('p256');
-  const files = { certificate: issuing.pem, key: issuing.key, root: root.pem };
-  const args = Object.entries(files).flatMap(([name, text]) => [`--${name}`, file(`${name}.pem`, text)]);
-  await json('ca', 'import', ...args);
+  const { chain, key } = caChain([{}, {}]);
+  await json('ca', 'import', '--for', 'public-tls', file('chain.pem', chain.join('')), file('issuing.key', key));
   const after = await placed(file('four.csr', pem(csr({ key: keyPair('p256') }))));
   assert.notDeepEqual(partsOf(before.der).issuer, partsOf(after.der).issuer);
   await service.said(/issuers_changed/);

@@ -157,15 +157,23 @@ process.once('exit', () => {
 /** Environment variable: the data folder with issuers that before-all.ts prepared. */
 export const ISSUERS_FOLDER = 'TEST_ISSUERS_FOLDER';
 
-/** Creating issuers takes seconds: they are created once (for all files, or for this one) and copied. */
+/** Creating issuers takes seconds: most are created once (for all files, or for this one) and copied. */
 let withIssuers: Promise<string> | undefined;
 async function folderWithIssuers(): Promise<string> {
   const given = process.env[ISSUERS_FOLDER];
   if (given) return given;
   const app = new TestApp(newFolder());
   await app.start({});
+  await makeIssuers(app);
   await app.stop();
   return app.folder;
+}
+
+/** Those that most tests need. RSA keys take long: the others are made where they are needed. */
+export async function makeIssuers({ issuance: { makeIssuer } }: TestApp): Promise<void> {
+  for (const purpose of ['public-tls', 'private-tls', 'document-signing'] as const) {
+    for (const keyType of ['p256', 'p384', 'rsa'] as const) await makeIssuer({ purpose, keyType });
+  }
 }
 
 /** A data folder of its own, of a service that has run. */

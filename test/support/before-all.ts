@@ -4,7 +4,7 @@
 // once and copied.
 // - A name server, and a PostgreSQL server with a migrated template.
 import { fileURLToPath } from 'node:url';
-import { ISSUERS_FOLDER, newFolder, TestApp } from './app.ts';
+import { ISSUERS_FOLDER, makeIssuers, newFolder, TestApp } from './app.ts';
 import { KEYS_FOLDER } from './csr.ts';
 import { NAME_SERVER, nameServer } from './name-server.ts';
 import { sharePostgres } from './shared-postgres.ts';
@@ -19,6 +19,7 @@ export async function globalSetup(): Promise<void> {
   process.env[NAME_SERVER] = await nameServer();
   const app = new TestApp(newFolder());
   await app.start({});
+  await makeIssuers(app);
   await app.stop();
   process.env[ISSUERS_FOLDER] = app.folder;
   shared.use(await sharePostgres());

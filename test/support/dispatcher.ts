@@ -17,7 +17,7 @@ import {
 } from '../../src/usecases/callbacks/deliver-callbacks.ts';
 import { type ManageDeliveries, manageDeliveries } from '../../src/usecases/callbacks/manage-deliveries.ts';
 import { waitFor } from './deliveries.ts';
-import { issued, NOW, order, pairOf } from './records.ts';
+import { claimPair, issued, NOW, order } from './records.ts';
 
 /** The defaults of the service. */
 const { callbacks: CONFIG } = readConfig({}).config;
@@ -95,7 +95,7 @@ export async function openDeliveryWorld(location: DatabaseLocation): Promise<Del
     if (host !== null) await settings.save(actorFor(id), { url: `https://${host}/`, access_key: `key-of-${id}` });
   };
   await account('owner', null);
-  await store.issuers.claim(pairOf('x'));
+  await claimPair(store);
   await store.orders.insert(order('o', { accountId: 'owner' }));
   await store.certificates.insert(issued('c', { accountId: 'owner' }));
 

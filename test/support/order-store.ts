@@ -5,7 +5,7 @@ import { newSealKey, sealerWith } from '../../src/adapters/seal/seal.ts';
 import { openEngine } from '../../src/adapters/store/engine/engine.ts';
 import { engineAt, type OpenStore, openStore } from '../../src/adapters/store/store.ts';
 import type { TestEngine } from './engines.ts';
-import { NOW, order, pairOf } from './records.ts';
+import { claimPair, NOW, order } from './records.ts';
 
 export type Rows = (statement: string) => Promise<object[]>;
 /** Drops the row prototype of the driver, and converts numbers. */
@@ -36,7 +36,7 @@ export const storeTests =
       try {
         const account = { name: 'Name', kind: 'standard', locale: 'en', createdAt: NOW } as const;
         for (const id of ['a', 'b']) await store.accounts.insert({ id, ...account });
-        await store.issuers.claim(pairOf('x'));
+        await claimPair(store);
         await store.orders.insert(order('o'));
         await work(store, async (statement) => (await sql.raw<object>(statement).execute(db)).rows.map(plain));
       } finally {

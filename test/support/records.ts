@@ -10,22 +10,31 @@ import type {
 } from '../../src/domain/certificate/certificate.ts';
 import type { Order } from '../../src/domain/certificate/order.ts';
 import type { AccountId, CertificateId } from '../../src/domain/ids.ts';
-import type { Repositories } from '../../src/domain/store.ts';
+import type { Repositories, Store } from '../../src/domain/store.ts';
 
 export const NOW = Date.UTC(2026, 10, 15);
 export const ODD = `O'Brien "证书" \\ ; -- 🔒 %_\n\t$1 ?`;
 export const EVERY_BYTE = Buffer.from(Array.from({ length: 256 }, (_, byte) => byte));
 
 export const issuer = (id: string, change: Partial<Issuer> = {}): Issuer => ({
-  ...{ id, role: 'root', keyType: 'p256', state: 'active', parentId: null, createdAt: NOW },
+  ...{ id, role: 'root', keyType: 'p256', purposes: [], policy: null, parentId: null, createdAt: NOW },
   certificate: Buffer.from(`certificate of ${id}`),
   privateKey: Buffer.from(`private key of ${id}`),
   ...change,
 });
 export const pairOf = (name: string, change: Partial<Issuer> = {}): [Issuer, Issuer] => [
   issuer(`${name}-root`, change),
-  issuer(`${name}-issuing`, { role: 'issuing', parentId: `${name}-root`, ...change }),
+  issuer(`${name}-issuing`, { role: 'issuing', parentId: `${name}-root`, purposes: ['public-tls'], ...change }),
 ];
+/** Stores a root and an issuer below it, as a service that makes them does. */
+export async function claimPair(
+  store: Pick<Store, 'issuers' | 'transaction'>,
+  [root, issuing]: [Issuer, Issuer] = pairOf('x'),
+): Promise<void> {
+  await store.issuers.claimRoot(root);
+  const [purpose = 'public-tls'] = issuing.purposes;
+  await store.transaction((tx) => tx.issuers.claimSlot(issuing, { purpose, keyType: issuing.keyType }));
+}
 
 export const order = (id: string, change: Partial<Order> = {}): Order => ({
   ...{ id, accountId: 'a', productId: 'ssl-dv', alternativeId: null, status: 'issued' },

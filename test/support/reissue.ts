@@ -52,9 +52,15 @@ export const CONTEXT: ReissueContext = {
   requireAcceptedKey: () => {},
   cloudKey: placeholderKey({ type: 'p256', bits: 256 }),
   issuers: {
-    choose: (keyType, hash) =>
-      hash === 'sm3' ? undefined : { id: `${keyType === 'rsa' ? 'rsa' : 'ec'}-${hash}`, notAfter: NOW + 3650 * DAY },
-    served: KEY_TYPES.flatMap((keyType) => [{ keyType, signHash: 'sha256' as const }]),
+    choose: (_purpose, keyType, hash) =>
+      hash === 'sm3'
+        ? undefined
+        : {
+            id: `${keyType === 'rsa' ? 'rsa' : 'ec'}-${hash}`,
+            notAfter: NOW + 3650 * DAY,
+            nameConstraints: [],
+          },
+    served: () => KEY_TYPES.flatMap((keyType) => [{ keyType, signHash: 'sha256' as const }]),
   },
   registrableDomain: (name) => {
     const suffix = SUFFIXES.find((one) => name.endsWith(`.${one}`));

@@ -6,14 +6,29 @@ import {
   ISSUER_KEY_TYPES,
   type Issuer,
   type IssuerKeyType,
+  type IssuerSlot,
+  PURPOSES,
+  type Purpose,
+  purposeOf,
 } from '../../domain/certificate/authority.ts';
+import { limitsSubjects, type NameConstraints } from '../../domain/certificate/name-constraints.ts';
 import type { SignHash } from '../../domain/certificate/sign-hash.ts';
 import { CRL_SHARDS, shardOf } from '../../domain/revocation/revocation.ts';
+import { type ChainLimits, limitsOf, policiesFor, purposesWithin, UnusableChain, usagesFor } from './chain-limits.ts';
 import { openIssuer } from './issuer-key.ts';
-import { candidatesAmong, candidatesFor, chainNotAfter, servedBy } from './issuer-selection.ts';
-import { crlUrl, issuerCertificateUrl, newSerial } from './issuers.ts';
+import {
+  type Candidate,
+  candidatesAmong,
+  candidatesFor,
+  chainNotAfter,
+  chainOf,
+  combinations,
+  missingFor,
+} from './issuer-selection.ts';
+import { crlUrl, hasWholeCrl, issuerCertificateUrl, newSerial } from './issuers.ts';
 import { lint } from './lint.ts';
-import { type IssuerExtensions, issuerExtensions, leafExtensions } from './profiles.ts';
+import { type IssuerExtensions, issuerExtensions, leafExtensions, purposeExtensions } from './profiles.ts';
+import { OWN_POLICY } from './purposes.ts';
 import { distinguishedName, signatureAlgorithm, signedCertificate, toBeSigned } from './to-be-signed.ts';
 
 const MAX_COMMON_NAME = 64;
@@ -23,8 +38,13 @@ interface OpenSigner {
   readonly name: Uint8Array;
   readonly keyId: Uint8Array;
   readonly notAfter: number;
+  readonly nameConstraints: readonly NameConstraints[];
   /** By CRL shard. */
   readonly extensions: readonly IssuerExtensions[];
+  readonly hasWholeCrl: boolean;
+  /** Those that its chain allows. */
+  readonly purposes: readonly Purpose[];
+  readonly purposeExtensions: Readonly<Record<Purpose, readonly Uint8Array[]>>;
   readonly signBytes: (signHash: SignHash, bytes: Uint8Array) => Promise<Uint8Array>;
 }
 
@@ -33,11 +53,26 @@ interface EmbeddedAuthority extends CertificateAuthority {
   use(issuers: readonly Issuer[]): void;
 }
 
-/** Issuers of other key types than `keyTypes` are served, but sign nothing. */
+interface AuthorityOptions {
+  /** Issuers of other key types are served, but sign nothing. */
+  readonly keyTypes?: readonly IssuerKeyType[];
+  /** When an issuer that is made now would end; undefined if none can be. Left out, none is ever made. */
+  readonly endOfNew?: (keyType: IssuerKeyType, issuers: readonly Issuer[]) => number | undefined;
+}
+
+/** What decisions know issuers by until they are made. */
+const unmadeId = ({ purpose, keyType }: IssuerSlot): string => `unmade ${purpose} ${keyType}`;
+const UNMADE: ReadonlyMap<string, IssuerSlot> = new Map(
+  PURPOSES.flatMap((purpose) => ISSUER_KEY_TYPES.map((keyType) => ({ purpose, keyType }))).map((slot) => [
+    unmadeId(slot),
+    slot,
+  ]),
+);
+
 export function openAuthority(
   issuers: readonly Issuer[],
   pkiUrl: string,
-  keyTypes: readonly IssuerKeyType[] = ISSUER_KEY_TYPES,
+  { keyTypes = ISSUER_KEY_TYPES, endOfNew }: AuthorityOptions = {},
 ): EmbeddedAuthority {
   let open = openIssuers(issuers, pkiUrl, keyTypes);
 
@@ -47,26 +82,46 @@ export function openAuthority(
     return found;
   }
 
+  function prospectFor(purpose: Purpose, keyType: IssuerKeyType): Candidate | undefined {
+    const notAfter = keyTypes.includes(keyType) ? endOfNew?.(keyType, open.issuers) : undefined;
+    if (notAfter === undefined) return undefined;
+    const id = unmadeId({ purpose, keyType });
+    return { id, keyType, purposes: [purpose], isImported: false, notAfter, nameConstraints: [] };
+  }
+
   return {
     use(next) {
       open = openIssuers(next, pkiUrl, keyTypes);
     },
 
-    issuerFor(keyType, signHash, until) {
-      const able = candidatesFor(open.candidates, keyType, signHash);
+    issuerFor(purpose, keyType, signHash, until) {
+      const wanted = { purpose, keyType, signHash };
+      const missing = missingFor(open.candidates, wanted);
+      const prospect = missing && prospectFor(purpose, missing);
+      if (prospect) return prospect;
+      const able = candidatesFor(open.candidates, wanted);
       return able.find(({ notAfter }) => notAfter >= until) ?? able.sort((a, b) => b.notAfter - a.notAfter)[0];
     },
 
-    get served() {
-      return open.served;
-    },
+    unmade: (issuerId) => UNMADE.get(issuerId),
+
+    served: (purpose) =>
+      combinations((keyType, signHash) => {
+        const wanted = { purpose, keyType, signHash };
+        const missing = missingFor(open.candidates, wanted);
+        return (
+          candidatesFor(open.candidates, wanted).length > 0 ||
+          (missing !== undefined && prospectFor(purpose, missing) !== undefined)
+        );
+      }),
 
     prepare(content) {
-      const { issuer, name, keyId, notAfter, extensions } = signerOf(content.issuerId);
+      const { issuer, name, keyId, notAfter, nameConstraints, extensions, ...signer } = signerOf(content.issuerId);
+      const purpose = purposeOf(content);
       const algorithm = signatureAlgorithm(issuer.keyType, content.signHash);
-      const serial = newSerial(content.notBefore);
+      const serial = newSerial(content.notBefore, signer.hasWholeCrl);
       const serialText = Buffer.from(serial).toString('hex');
-      const shownName = shownCommonName(content);
+      const shownName = shownCommonName(content, nameConstraints);
       const bytes = toBeSigned({
         serial,
         algorithm,
@@ -77,8 +132,8 @@ export function openAuthority(
         spki: content.publicKey.spki,
         extensions: leafExtensions({
           role: content.role,
-          kind: content.kind,
-          trust: content.trust,
+          purpose,
+          purposeExtensions: signer.purposeExtensions[purpose],
           isRsa: content.publicKey.type === 'rsa',
           names: content.names,
           hasSubject: shownName !== undefined,
@@ -92,6 +147,8 @@ export function openAuthority(
         issuer: name,
         issuerNotAfter: notAfter,
         issuerKeyId: keyId,
+        nameConstraints,
+        isWithinPurposes: signer.purposes.includes(purpose),
         spki: content.publicKey.spki,
       });
       if (findings.length > 0) throw new Error(`lint failed, nothing is signed: ${findings.join('; ')}`);
@@ -104,12 +161,8 @@ export function openAuthority(
     },
 
     chainOf(issuerId) {
-      const chain: Uint8Array[] = [];
-      const { byId } = open;
-      for (let one = byId.get(issuerId); one; one = one.parentId === null ? undefined : byId.get(one.parentId)) {
-        chain.push(one.certificate);
-      }
-      return chain;
+      const issuer = open.issuers.find(({ id }) => id === issuerId);
+      return issuer ? chainOf(issuer, open.issuers).map(({ certificate }) => certificate) : [];
     },
   };
 }
@@ -120,33 +173,58 @@ function openIssuers(issuers: readonly Issuer[], pkiUrl: string, keyTypes: reado
   // Includes retired issuers: one retired between preparing and signing still has to sign.
   const signers = new Map<string, OpenSigner>();
   for (const issuer of able) {
-    const { id, role, privateKey } = issuer;
-    if (role === 'issuing' && privateKey)
-      signers.set(id, openSigner(issuer, privateKey, chainNotAfter(issuer, issuers), pkiUrl));
+    if (issuer.role === 'issuing' && issuer.privateKey) {
+      signers.set(issuer.id, openSigner(issuer, issuer.privateKey, issuers, pkiUrl));
+    }
   }
-  const byId = new Map(issuers.map((issuer) => [issuer.id, issuer]));
-  return { byId, signers, candidates, served: servedBy(candidates) };
+  return { issuers, signers, candidates };
 }
 
-function openSigner(issuer: Issuer, privateKey: Uint8Array, notAfter: number, pkiUrl: string): OpenSigner {
+function openSigner(issuer: Issuer, privateKey: Uint8Array, issuers: readonly Issuer[], pkiUrl: string): OpenSigner {
   const { key, name, keyId } = openIssuer(issuer, privateKey);
+  const limits = limitsOf(chainOf(issuer, issuers).map(({ certificate }) => certificate));
+  const isWhole = hasWholeCrl(issuer);
   return {
-    issuer,
-    name,
-    keyId,
-    notAfter,
-    extensions: Array.from({ length: CRL_SHARDS }, (_, shard) =>
+    ...{ issuer, name, keyId, signBytes: key.sign },
+    notAfter: chainNotAfter(issuer, issuers),
+    nameConstraints: limits.names,
+    extensions: Array.from({ length: isWhole ? 1 : CRL_SHARDS }, (_, shard) =>
       issuerExtensions(keyId, {
         issuerCertificate: issuerCertificateUrl(pkiUrl, issuer.id),
         crl: crlUrl(pkiUrl, issuer.id, shard),
         ocsp: `${pkiUrl}/ocsp`,
       }),
     ),
-    signBytes: key.sign,
+    hasWholeCrl: isWhole,
+    purposes: purposesWithin(limits),
+    purposeExtensions: Object.fromEntries(
+      PURPOSES.map((purpose) => [
+        purpose,
+        purposeExtensions(usagesFor(purpose, limits), policiesOf(purpose, limits, issuer.policy)),
+      ]),
+    ) as Record<Purpose, Uint8Array[]>,
   };
 }
 
-/** X.520 allows 64 characters; a longer common name appears in the subject alternative names only. */
-function shownCommonName({ commonName }: CertificateContent): string | undefined {
-  return commonName === null || [...commonName].length > MAX_COMMON_NAME ? undefined : commonName;
+/** An authority that was imported before policies were read keeps what its certificates had. */
+function policiesOf(purpose: Purpose, limits: ChainLimits, chosen: string | null): string[] {
+  try {
+    return policiesFor(purpose, limits, chosen);
+  } catch (error) {
+    if (!(error instanceof UnusableChain)) throw error;
+    const own = OWN_POLICY[purpose];
+    return own === undefined ? [] : [own];
+  }
+}
+
+/**
+ * X.520 allows 64 characters; a longer common name appears in the subject alternative names only. So does any under an
+ * authority that permits certain subjects only: it is not bound to permit that of a server.
+ */
+function shownCommonName(
+  { commonName, names }: CertificateContent,
+  nameConstraints: readonly NameConstraints[],
+): string | undefined {
+  const isLeftOut = names.length > 0 && limitsSubjects(nameConstraints);
+  return isLeftOut || commonName === null || [...commonName].length > MAX_COMMON_NAME ? undefined : commonName;
 }

@@ -1,92 +1,120 @@
-// Reads an issuing authority that an operator imports: its certificate and key, and the root above it, whose key stays
-// elsewhere. Rejects everything that would make verifiers refuse its certificates, before it signs the first one.
+// Reads an issuing authority that an operator imports: a chain from its certificate to a root, whose key stays elsewhere,
+// and its private key. Rejects everything that would make verifiers refuse its certificates, before it signs the first one.
 import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto';
-import { canStillSign, type Issuer, type IssuerKeyType } from '../../domain/certificate/authority.ts';
+import { canStillSign, type Issuer, type IssuerKeyType, type Purpose } from '../../domain/certificate/authority.ts';
+import { permitsDirectoryName } from '../../domain/certificate/name-constraints.ts';
 import type { NewId } from '../../domain/ids.ts';
 import { EXIT, Problem } from '../../kernel/problem.ts';
-import { DerReader } from '../der/reader.ts';
+import { DerError, DerReader } from '../der/reader.ts';
 import { type ReadExtension, readCertificate } from './certificate-reader.ts';
+import { limitsOf, policiesFor, purposesWithin, requireReadable, UnusableChain } from './chain-limits.ts';
+import { canonicalParts, nameText } from './distinguished-name.ts';
 
 export interface ImportedIssuer {
-  /** PEM. */
-  readonly certificate: string;
+  /** PEM; the certificates may be in any order. */
+  readonly chain: string;
   readonly key: string;
-  readonly root: string;
+  readonly purposes: readonly Purpose[];
+  /** A dotted OID. */
+  readonly policy: string | null;
 }
 
 const CURVES: Readonly<Record<string, IssuerKeyType>> = { prime256v1: 'p256', secp384r1: 'p384' };
 const MIN_RSA_BITS = 2048;
+/** Deeper than any hierarchy in use; each one is a signature to verify. */
+const MAX_CHAIN = 8;
+const CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
 
-export function readImportedIssuer(
-  { certificate, key, root }: ImportedIssuer,
-  now: number,
-  newId: NewId,
-): [root: Issuer, issuing: Issuer] {
-  const issuing = parse('certificate', () => new X509Certificate(certificate));
-  const above = parse('root', () => new X509Certificate(root));
+/** Returns the issuing authority first, and the root last. Throws a Problem. */
+export function readImportedIssuer(own: ImportedIssuer, now: number, newId: NewId): readonly [Issuer, ...Issuer[]] {
+  try {
+    return read(own, now, newId);
+  } catch (error) {
+    if (error instanceof UnusableChain) throw unusable(error.message);
+    if (error instanceof DerError) throw unusable(`a certificate cannot be read (${error.message})`);
+    throw error;
+  }
+}
+
+function read({ chain: text, key, purposes, policy }: ImportedIssuer, now: number, newId: NewId) {
+  const given = parse('chain', () => (text.match(CERTIFICATE) ?? []).map((one) => new X509Certificate(one)));
+  require(given.length <= MAX_CHAIN, `the chain has more than ${MAX_CHAIN} certificates`);
   const privateKey = parse('key', () => createPrivateKey(key));
-  require(issuing.ca && above.ca, 'both certificates must be those of authorities (basicConstraints CA:TRUE)');
-  require(issuing.checkPrivateKey(privateKey), 'the key is not that of the certificate');
-  require(above.verify(above.publicKey), 'the root is not signed by itself');
-  require(issuing.checkIssued(above) && issuing.verify(above.publicKey), 'the certificate was not issued by the root');
-  for (const one of [issuing, above]) {
+  const [issuing, ...above] = ordered(given, privateKey);
+  const chain = [issuing, ...above];
+  require(chain.every(({ ca }) => ca), 'all certificates must be those of authorities (basicConstraints CA:TRUE)');
+  for (const one of chain) {
     require(one.validFromDate.getTime() <= now, 'a certificate is not valid yet');
     require(canStillSign({ notAfter: one.validToDate.getTime() }, now), 'a certificate ends within a day');
   }
-  const { extensions } = readCertificate(issuing.raw);
-  requireUnconstrained(extensions, 0);
-  requireCrlSign(extensions.get(KEY_USAGE));
-  requireUnconstrained(readCertificate(above.raw).extensions, 1);
-  const keyType = keyTypeOf(privateKey);
-  const rootId = newId();
-  const common = { keyType, state: 'active', createdAt: now } as const;
-  return [
-    { ...common, id: rootId, role: 'root', parentId: null, certificate: above.raw, privateKey: null },
-    {
-      ...common,
-      id: newId(),
-      role: 'issuing',
-      parentId: rootId,
-      certificate: issuing.raw,
-      privateKey: privateKey.export({ type: 'pkcs8', format: 'der' }),
-    },
-  ];
+  const der = chain.map(({ raw }) => raw);
+  requireReadable(der);
+  requireNamesOfChain(der);
+  requireCrlSign(readCertificate(issuing.raw).extensions.get(KEY_USAGE));
+  const limits = limitsOf(der);
+  const possible = purposesWithin(limits);
+  for (const purpose of purposes) {
+    require(possible.includes(
+      purpose,
+    ), `the extended key usage of its chain does not allow ${purpose}; it allows ${possible.join(', ') || 'nothing that is issued here'}`);
+    policiesFor(purpose, limits, policy);
+  }
+  const common = { keyType: keyTypeOf(privateKey), createdAt: now } as const;
+  const ids = chain.map(() => newId());
+  const [first, ...rest] = chain.map(
+    (one, index): Issuer => ({
+      ...{ ...common, id: ids[index]!, certificate: one.raw, parentId: ids[index + 1] ?? null },
+      ...(index === 0
+        ? { role: 'issuing', purposes, policy, privateKey: privateKey.export({ type: 'pkcs8', format: 'der' }) }
+        : { role: index === chain.length - 1 ? 'root' : 'issuing', purposes: [], policy: null, privateKey: null }),
+    }),
+  );
+  return [first!, ...rest] as const;
 }
 
-const BASIC_CONSTRAINTS = '2.5.29.19';
-const KEY_USAGE = '2.5.29.15';
-const CRL_SIGN = 0x02;
-const ALLOWED = ['2.5.29.14', '2.5.29.15', '2.5.29.35', '2.5.29.31', '2.5.29.32', '1.3.6.1.5.5.7.1.1'];
-const CONSTRAINTS: Readonly<Record<string, string>> = {
-  '2.5.29.30': 'names',
-  '2.5.29.37': 'purposes',
-  '2.5.29.36': 'policies',
-};
+/** From the certificate of the key up to one that is signed by itself. Each link is verified. */
+function ordered(given: readonly X509Certificate[], key: KeyObject): [X509Certificate, ...X509Certificate[]] {
+  const first = given.find((one) => one.checkPrivateKey(key));
+  if (!first) throw unusable('the key is not that of a certificate in the chain');
+  const chain: [X509Certificate, ...X509Certificate[]] = [first];
+  for (let last = first; !isSelfSigned(last); ) {
+    const below = last;
+    const parent = given.find((one) => !chain.includes(one) && below.checkIssued(one) && below.verify(one.publicKey));
+    if (!parent) throw unusable(`the chain lacks the certificate that signed ${subjectOf(below)}, up to a root`);
+    chain.push(parent);
+    last = parent;
+  }
+  require(chain.length >
+    1, 'the certificate is a root itself; bring an authority below it, so that its key can be replaced');
+  return chain;
+}
 
-/** Rejects constraints that our certificates may violate. `below` is the number of authorities under it in the chain. */
-function requireUnconstrained(extensions: ReadonlyMap<string, ReadExtension>, below: number): void {
-  for (const [id, { isCritical, value }] of extensions) {
-    const constrained = CONSTRAINTS[id];
-    if (constrained) throw unusable(`a certificate limits the ${constrained} of what it signs; ours would be refused`);
-    if (id === BASIC_CONSTRAINTS) {
-      require(pathLengthIn(value) >= below, 'the root allows no authority below it (pathlen)');
-    } else if (isCritical && !ALLOWED.includes(id)) {
-      throw unusable(`a certificate has a critical extension that is not known here (${id})`);
-    }
+const isSelfSigned = (one: X509Certificate): boolean => one.checkIssued(one) && one.verify(one.publicKey);
+const subjectOf = ({ raw }: X509Certificate): string => nameText(readCertificate(raw).subject);
+
+/** What tells authorities apart. */
+export function describe(certificate: Uint8Array) {
+  const read = new X509Certificate(certificate);
+  return { subject: subjectOf(read), notAfter: read.validToDate.getTime(), fingerprint: read.fingerprint256 };
+}
+
+/** Verifiers hold the authorities of a chain to the constraints above them, too. */
+function requireNamesOfChain(chain: readonly Uint8Array[]): void {
+  for (const [index, one] of chain.entries()) {
+    const { names } = limitsOf(chain.slice(index + 1));
+    const isInside = permitsDirectoryName(names, canonicalParts(readCertificate(one).subject));
+    require(isInside, 'the subject of an authority is outside of the name constraints above it');
   }
 }
+
+const KEY_USAGE = '2.5.29.15';
+const CRL_SIGN = 0x02;
 
 /** Without the extension any use is allowed; with it, verifiers refuse CRLs unless it has cRLSign. */
 function requireCrlSign(usage: ReadExtension | undefined): void {
   const { content } = usage ? new DerReader(usage.value).primitive() : { content: undefined };
   const maySign = !content || ((content[1] ?? 0) & CRL_SIGN) !== 0;
   require(maySign, 'it may not sign CRLs (keyUsage cRLSign), so its certificates could not be revoked');
-}
-
-function pathLengthIn(value: Uint8Array): number {
-  const constraints = new DerReader(value).sequence();
-  constraints.any();
-  return constraints.isAtEnd ? Number.POSITIVE_INFINITY : (constraints.integer().at(-1) ?? 0);
 }
 
 function keyTypeOf({ asymmetricKeyType, asymmetricKeyDetails }: KeyObject): IssuerKeyType {
@@ -112,5 +140,5 @@ const unusable = (why: string): Problem =>
   new Problem(
     EXIT.refused,
     `this authority cannot be used: ${why}`,
-    'Give an issuing certificate, its PKCS#8 key and the root that issued it.',
+    'Give a file with the issuing certificate and those above it up to the root, and the PKCS#8 key of the first.',
   );

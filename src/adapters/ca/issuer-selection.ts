@@ -1,12 +1,16 @@
-// Selects issuers for a key type and digest. Needs certificates only, so that the doctor can use it without private keys.
+// Selects issuers for a purpose, key type and digest. Needs certificates only, so that the doctor can use it without
+// private keys.
 import { X509Certificate } from 'node:crypto';
-import type { ChosenIssuer, IssuerKeyType, PublicIssuer } from '../../domain/certificate/authority.ts';
+import type { ChosenIssuer, IssuerKeyType, PublicIssuer, Purpose } from '../../domain/certificate/authority.ts';
 import { KEY_TYPES, type KeyType } from '../../domain/certificate/public-key.ts';
 import { SIGN_HASHES, type SignHash } from '../../domain/certificate/sign-hash.ts';
+import { limitsOf } from './chain-limits.ts';
 import { SIGNATURE_ALGORITHMS } from './to-be-signed.ts';
 
-interface Candidate extends ChosenIssuer {
+export interface Candidate extends ChosenIssuer {
   readonly keyType: IssuerKeyType;
+  readonly purposes: readonly Purpose[];
+  readonly isImported: boolean;
 }
 
 /** EC keys prefer EC issuers; RSA is the fallback for digests that no curve signs with. */
@@ -21,29 +25,63 @@ const PREFERENCE: Readonly<Record<KeyType, readonly IssuerKeyType[]>> = {
 /** Issuers that may sign new certificates, however soon they expire. */
 export const candidatesAmong = (issuers: readonly PublicIssuer[]): Candidate[] =>
   issuers
-    .filter(({ role, state, hasKey }) => role === 'issuing' && state === 'active' && hasKey)
-    .map((issuer) => ({ id: issuer.id, keyType: issuer.keyType, notAfter: chainNotAfter(issuer, issuers) }));
+    .filter(({ purposes, hasKey }) => purposes.length > 0 && hasKey)
+    .map((issuer) => {
+      const chain = chainOf(issuer, issuers);
+      return {
+        ...{
+          id: issuer.id,
+          keyType: issuer.keyType,
+          purposes: issuer.purposes,
+          notAfter: chainNotAfter(issuer, issuers),
+        },
+        isImported: chain.at(-1)?.hasKey === false,
+        nameConstraints: limitsOf(chain.map(({ certificate }) => certificate)).names,
+      };
+    });
 
 type Link = Pick<PublicIssuer, 'id' | 'parentId' | 'certificate'>;
 
-/** The earliest notAfter in the issuer's chain. */
-export function chainNotAfter({ certificate, parentId }: Link, issuers: readonly Link[]): number {
-  const own = new X509Certificate(certificate).validToDate.getTime();
-  const parent = issuers.find(({ id }) => id === parentId);
-  return parent ? Math.min(own, chainNotAfter(parent, issuers)) : own;
+/** The issuer and those above it, the root last. */
+export function chainOf<One extends Link>(issuer: One, issuers: readonly One[]): One[] {
+  const parent = issuers.find(({ id }) => id === issuer.parentId);
+  return parent ? [issuer, ...chainOf(parent, issuers)] : [issuer];
 }
 
-/** Issuers that sign this key type with this digest, the preferred one first. */
-export const candidatesFor = (all: readonly Candidate[], keyType: KeyType, signHash: SignHash): Candidate[] =>
-  PREFERENCE[keyType]
-    .filter((issuerKeyType) => SIGNATURE_ALGORITHMS[issuerKeyType][signHash])
-    .flatMap((issuerKeyType) => all.filter((one) => one.keyType === issuerKeyType));
+/** The earliest notAfter in the issuer's chain. */
+export const chainNotAfter = (issuer: Link, issuers: readonly Link[]): number =>
+  Math.min(
+    ...chainOf(issuer, issuers).map(({ certificate }) => new X509Certificate(certificate).validToDate.getTime()),
+  );
 
-/** Every combination of key type and digest with at least one issuer. */
-export const servedBy = (all: readonly Candidate[]) =>
+/** Key types of issuers that sign this key type with this digest, the preferred one first. */
+const preferred = (keyType: KeyType, signHash: SignHash): IssuerKeyType[] =>
+  PREFERENCE[keyType].filter((issuerKeyType) => SIGNATURE_ALGORITHMS[issuerKeyType][signHash]);
+
+export interface Wanted {
+  readonly purpose: Purpose;
+  readonly keyType: KeyType;
+  readonly signHash: SignHash;
+}
+
+/** The preferred one first. An imported authority is never passed over for one of our own. */
+export function candidatesFor(all: readonly Candidate[], { purpose, keyType, signHash }: Wanted): Candidate[] {
+  const able = preferred(keyType, signHash).flatMap((issuerKeyType) =>
+    all.filter((one) => one.keyType === issuerKeyType && one.purposes.includes(purpose)),
+  );
+  const imported = able.filter(({ isImported }) => isImported);
+  return imported.length > 0 ? imported : able;
+}
+
+/** The key type of the issuer to make, if the preferred one is missing and no imported one stands in for it. */
+export function missingFor(all: readonly Candidate[], wanted: Wanted): IssuerKeyType | undefined {
+  const [first] = preferred(wanted.keyType, wanted.signHash);
+  const able = candidatesFor(all, wanted);
+  return able.some(({ isImported, keyType }) => isImported || keyType === first) ? undefined : first;
+}
+
+/** Every combination of key type and digest that `isServed`. */
+export const combinations = (isServed: (keyType: KeyType, signHash: SignHash) => boolean) =>
   KEY_TYPES.flatMap((keyType) =>
-    SIGN_HASHES.filter((signHash) => candidatesFor(all, keyType, signHash).length > 0).map((signHash) => ({
-      keyType,
-      signHash,
-    })),
+    SIGN_HASHES.filter((signHash) => isServed(keyType, signHash)).map((signHash) => ({ keyType, signHash })),
   );

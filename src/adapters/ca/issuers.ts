@@ -1,19 +1,28 @@
-// Creates a root and an issuing authority for each key type on first start. Safe when several instances start at once:
-// the store keeps one set.
-
-import { ISSUER_KEY_TYPES, type Issuer, type IssuerKeyType } from '../../domain/certificate/authority.ts';
+// Makes this service's own authorities: a root per key type on first start, and an issuing authority per purpose and key
+// type when it is first needed. Safe when several instances do so at once: the store keeps one of each.
+import { X509Certificate } from 'node:crypto';
+import {
+  type Issuer,
+  type IssuerKeyType,
+  type IssuerSlot,
+  PURPOSES,
+  type Purpose,
+} from '../../domain/certificate/authority.ts';
 import { floorToSecond } from '../../domain/certificate/validity.ts';
 import type { Clock } from '../../domain/clock.ts';
 import type { NewId } from '../../domain/ids.ts';
+import { CRL_SHARDS } from '../../domain/revocation/revocation.ts';
 import type { Store } from '../../domain/store.ts';
 import { DAY_MS, HOUR_MS } from '../../kernel/durations.ts';
 import { randomBytes } from '../seal/random.ts';
-import { newIssuerKey, openIssuerKey } from './issuer-key.ts';
-import { issuingExtensions, keyIdOf, rootExtensions } from './profiles.ts';
+import { readCertificate } from './certificate-reader.ts';
+import { newIssuerKey, openIssuer, openIssuerKey } from './issuer-key.ts';
+import { issuingExtensions, rootExtensions } from './profiles.ts';
 import { DEFAULT_HASH, defaultAlgorithm, distinguishedName, signedCertificate, toBeSigned } from './to-be-signed.ts';
 
-interface AuthoritySettings {
-  /** The organization in every issuer's subject. */
+export interface AuthoritySettings {
+  /** Country and organization in every issuer's subject. */
+  readonly country: string;
   readonly organization: string;
   readonly rootYears: number;
   readonly issuingYears: number;
@@ -22,10 +31,19 @@ interface AuthoritySettings {
 }
 
 const YEAR_MS = 365 * DAY_MS;
+/** GmSSL refuses a certificate that is valid for longer. */
+const MAX_SM2_YEARS = 10;
 /** Backdates notBefore for verifiers whose clocks are behind. */
 const BACKDATE_MS = HOUR_MS;
 
 const LABEL: Readonly<Record<IssuerKeyType, string>> = { p256: 'P-256', p384: 'P-384', rsa: 'RSA', sm2: 'SM2' };
+const TITLE: Readonly<Record<Purpose, string>> = {
+  'public-tls': 'Public TLS',
+  'private-tls': 'Private TLS',
+  'client-auth': 'Client Authentication',
+  'code-signing': 'Code Signing',
+  'document-signing': 'Document Signing',
+};
 
 export const issuerCertificateUrl = (pkiUrl: string, issuerId: string): string => `${pkiUrl}/ca/${issuerId}.crt`;
 export const crlUrl = (pkiUrl: string, issuerId: string, shard: number): string =>
@@ -37,89 +55,137 @@ interface IssuerTools {
   readonly newId: NewId;
 }
 
-/** Creates the issuers that are missing, and returns all of them. */
-export async function ensureIssuers(
+type OwnRoot = Issuer & { readonly privateKey: Uint8Array };
+
+/** Only we hold the key of a root that we made. */
+export const ownRoot = (issuers: readonly Issuer[], keyType: IssuerKeyType): OwnRoot | undefined =>
+  issuers.find((one): one is OwnRoot => one.role === 'root' && one.keyType === keyType && one.privateKey !== null);
+
+/** Makes the roots that issuers may be needed of, and returns all issuers. */
+export async function ensureRoots(
   { store, now, newId }: IssuerTools,
   settings: AuthoritySettings,
-  keyTypes: readonly IssuerKeyType[] = ISSUER_KEY_TYPES,
+  keyTypes: readonly IssuerKeyType[],
 ): Promise<Issuer[]> {
   const existing = await store.issuers.list();
-  const isServed = (keyType: IssuerKeyType) =>
-    existing.some((one) => one.role === 'issuing' && one.state === 'active' && one.keyType === keyType);
-  const missing = keyTypes.filter((keyType) => !isServed(keyType));
+  // Nothing of ours beside an imported authority that has every purpose.
+  const isNeeded = (keyType: IssuerKeyType) =>
+    PURPOSES.some((purpose) => !existing.some((one) => one.keyType === keyType && one.purposes.includes(purpose)));
+  const missing = keyTypes.filter((keyType) => isNeeded(keyType) && !ownRoot(existing, keyType));
   if (missing.length === 0) return existing;
-  const created = await Promise.all(missing.map((keyType) => createPair(keyType, settings, now(), newId)));
-  // Both in one transaction: a root without its issuing authority would never get one.
-  for (const pair of created) await store.transaction(({ issuers }) => issuers.claim(pair));
+  const made = await Promise.all(missing.map((keyType) => newRoot(keyType, settings, now(), newId())));
+  for (const root of made) await store.issuers.claimRoot(root);
   return await store.issuers.list();
 }
 
-async function createPair(
+/** When an issuer that is made now would end. Undefined without a root to make it under. */
+export function endOfNew(
+  issuers: readonly Issuer[],
   keyType: IssuerKeyType,
-  settings: AuthoritySettings,
+  { issuingYears }: Pick<AuthoritySettings, 'issuingYears'>,
   now: number,
-  newId: NewId,
-): Promise<[root: Issuer, issuing: Issuer]> {
-  const [rootPkcs8, issuingPkcs8] = await Promise.all([
-    newIssuerKey(keyType, 'root'),
-    newIssuerKey(keyType, 'issuing'),
-  ]);
-  const [rootKey, issuingKey] = [openIssuerKey(keyType, rootPkcs8), openIssuerKey(keyType, issuingPkcs8)];
-  const [rootId, issuingId] = [newId(), newId()];
-  const nameOf = (role: string) =>
-    distinguishedName({
-      organization: settings.organization,
-      commonName: `${settings.organization} ${role} ${LABEL[keyType]}`,
-    });
-  const rootName = nameOf('Root');
-  const certify = async (subject: Uint8Array, spki: Uint8Array, years: number, extensions: Uint8Array[]) => {
-    const algorithm = defaultAlgorithm(keyType);
-    const bytes = toBeSigned({
-      serial: newSerial(now),
-      algorithm,
-      issuer: rootName,
-      notBefore: floorToSecond(now - BACKDATE_MS),
-      notAfter: floorToSecond(now + years * YEAR_MS) - 1000,
-      subject,
-      spki,
-      extensions,
-    });
-    return signedCertificate(bytes, algorithm, await rootKey.sign(DEFAULT_HASH[keyType], bytes));
-  };
-  const rootUrls = {
-    certificate: issuerCertificateUrl(settings.pkiUrl, rootId),
-    crl: crlUrl(settings.pkiUrl, rootId, 0),
-  };
-  const record = (id: string, role: Issuer['role'], privateKey: Uint8Array, certificate: Uint8Array): Issuer => ({
-    id,
-    role,
-    keyType,
-    state: 'active',
-    parentId: role === 'root' ? null : rootId,
-    certificate,
-    privateKey,
-    createdAt: now,
-  });
-  const root = await certify(rootName, rootKey.spki, settings.rootYears, rootExtensions(rootKey.spki));
-  const issuing = await certify(
-    nameOf('Issuing'),
-    issuingKey.spki,
-    settings.issuingYears,
-    issuingExtensions(issuingKey.spki, keyIdOf(rootKey.spki), rootUrls),
-  );
-  return [record(rootId, 'root', rootPkcs8, root), record(issuingId, 'issuing', issuingPkcs8, issuing)];
+): number | undefined {
+  const root = ownRoot(issuers, keyType);
+  return root && Math.min(new X509Certificate(root.certificate).validToDate.getTime(), endAfter(issuingYears, now));
 }
+
+const endAfter = (years: number, now: number): number => floorToSecond(now + years * YEAR_MS) - 1000;
+
+/** Makes the issuer of a slot, unless another instance has. */
+export async function makeIssuer(
+  { store, now, newId }: IssuerTools,
+  settings: AuthoritySettings,
+  slot: IssuerSlot,
+): Promise<void> {
+  const issuers = await store.issuers.list();
+  const root = ownRoot(issuers, slot.keyType);
+  if (!root) throw new Error(`there is no root to make an issuer for ${slot.purpose} on ${slot.keyType} under`);
+  const issuing = await newIssuing(slot, { root, settings, now: now(), id: newId() });
+  await store.transaction((tx) => tx.issuers.claimSlot(issuing, slot));
+}
+
+async function newRoot(
+  keyType: IssuerKeyType,
+  { country, organization, rootYears }: AuthoritySettings,
+  now: number,
+  id: string,
+): Promise<Issuer> {
+  const privateKey = await newIssuerKey(keyType, 'root');
+  const { spki, sign } = openIssuerKey(keyType, privateKey);
+  const name = distinguishedName({ country, organization, commonName: `${organization} Root ${LABEL[keyType]}` });
+  const algorithm = defaultAlgorithm(keyType);
+  const bytes = toBeSigned({
+    ...{ serial: newSerial(now), algorithm, issuer: name, subject: name, spki },
+    notBefore: floorToSecond(now - BACKDATE_MS),
+    notAfter: endAfter(keyType === 'sm2' ? Math.min(rootYears, MAX_SM2_YEARS) : rootYears, now),
+    extensions: rootExtensions(spki),
+  });
+  const certificate = signedCertificate(bytes, algorithm, await sign(DEFAULT_HASH[keyType], bytes));
+  return {
+    ...{ id, role: 'root', keyType, purposes: [], policy: null, parentId: null },
+    ...{ certificate, privateKey, createdAt: now },
+  };
+}
+
+interface IssuingFor {
+  readonly root: OwnRoot;
+  readonly settings: AuthoritySettings;
+  readonly now: number;
+  readonly id: string;
+}
+
+async function newIssuing({ purpose, keyType }: IssuerSlot, { root, settings, now, id }: IssuingFor): Promise<Issuer> {
+  const { country, organization, issuingYears, pkiUrl } = settings;
+  const privateKey = await newIssuerKey(keyType, 'issuing');
+  const { spki } = openIssuerKey(keyType, privateKey);
+  const above = openIssuer(root, root.privateKey);
+  const algorithm = defaultAlgorithm(keyType);
+  const { validFromDate, validToDate } = new X509Certificate(root.certificate);
+  const bytes = toBeSigned({
+    ...{ serial: newSerial(now), algorithm, issuer: above.name, spki },
+    subject: distinguishedName({
+      ...{ country, organization, commonName: `${organization} ${TITLE[purpose]} ${LABEL[keyType]}` },
+    }),
+    notBefore: Math.max(validFromDate.getTime(), floorToSecond(now - BACKDATE_MS)),
+    notAfter: Math.min(validToDate.getTime(), endAfter(issuingYears, now)),
+    extensions: issuingExtensions(spki, purpose, {
+      keyId: above.keyId,
+      certificate: issuerCertificateUrl(pkiUrl, root.id),
+      crl: crlUrl(pkiUrl, root.id, 0),
+    }),
+  });
+  const certificate = signedCertificate(bytes, algorithm, await above.key.sign(DEFAULT_HASH[keyType], bytes));
+  return {
+    ...{ id, role: 'issuing', keyType, purposes: [purpose], policy: null, parentId: root.id },
+    ...{ certificate, privateKey, createdAt: now },
+  };
+}
+
+const EXTENDED_KEY_USAGE = '2.5.29.37';
+
+/**
+ * Whether one CRL lists everything that an issuer has revoked. That of a root does. So do those of SM2, because GmSSL
+ * refuses the critical extension that a shard must have; SM2 issuers from before purposes have shards.
+ */
+export const hasWholeCrl = ({
+  role,
+  keyType,
+  certificate,
+}: Pick<Issuer, 'role' | 'keyType' | 'certificate'>): boolean =>
+  role === 'root' || (keyType === 'sm2' && readCertificate(certificate).extensions.has(EXTENDED_KEY_USAGE));
 
 const SERIAL_BYTES = 16;
 const TIME_BYTES = 6;
 
 /**
  * The time, so that neighbours in time are neighbours in indexes, and 72 random bits: unguessable (the Baseline
- * Requirements ask for 64), positive, and always 16 bytes long.
+ * Requirements ask for 64), positive, and always 16 bytes long. With `inFirstShard` 68 bits, so that one CRL has them all.
  */
-export function newSerial(now: number): Uint8Array {
+export function newSerial(now: number, inFirstShard = false): Uint8Array {
   const bytes = Buffer.from(randomBytes(SERIAL_BYTES));
   bytes[0] = 0x40;
   bytes.writeUIntBE(Math.max(0, now) % 2 ** 48, 1, TIME_BYTES);
+  const last = SERIAL_BYTES - 1;
+  if (inFirstShard) bytes[last] = bytes[last]! - (bytes[last]! % CRL_SHARDS);
   return bytes;
 }

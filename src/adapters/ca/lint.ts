@@ -1,6 +1,7 @@
 // Pre-issuance lint: parses the bytes to be signed with the strict reader and compares them with what was decided. A
 // finding is a bug of the service, never the caller's fault: nothing is signed, and callers get an internal error.
 
+import { type NameConstraints, violationOf } from '../../domain/certificate/name-constraints.ts';
 import { DAY_MS } from '../../kernel/durations.ts';
 import { bitLength, DerReader } from '../der/reader.ts';
 import { type ReadExtension, readExtensions } from './certificate-reader.ts';
@@ -16,6 +17,9 @@ interface ExpectedContent {
   readonly names: readonly string[];
   readonly spki: Uint8Array;
   readonly issuerKeyId: Uint8Array;
+  readonly nameConstraints: readonly NameConstraints[];
+  /** Whether the issuer's chain allows this purpose. */
+  readonly isWithinPurposes: boolean;
 }
 
 const MIN_SERIAL_BYTES = 8;
@@ -46,6 +50,10 @@ export function lint(toBeSigned: Uint8Array, expected: ExpectedContent): string[
     expect(to - from < expected.maxDays * DAY_MS, 'validity exceeds the maximum of the product');
     expect(to <= expected.issuerNotAfter, 'outlives its issuer');
     const hasSubject = reader.any().length > 2;
+    const { names, commonName, nameConstraints, isWithinPurposes } = expected;
+    expect(isWithinPurposes, 'the issuer may not sign for this purpose');
+    const violation = violationOf(nameConstraints, { names, holder: names.length === 0 ? commonName : null });
+    expect(violation === undefined, 'outside of the name constraints of the issuer');
     expect(same(reader.any(), expected.spki), 'public key differs');
     const extensions = readExtensions(reader);
     expect(!extensions.hasDuplicates, 'duplicate extension');

@@ -1,8 +1,9 @@
 // Certificate profiles: the extensions of each kind of certificate. Constant extensions are encoded once.
 
-import type { CertificateRole, ProductKind, Trust } from '../../domain/certificate/authority.ts';
+import type { CertificateRole, Purpose } from '../../domain/certificate/authority.ts';
 import { DerReader } from '../der/reader.ts';
 import { boolean, ia5String, implicit, integer, NULL, namedBits, octetString, oid, sequence } from '../der/writer.ts';
+import { ANY_POLICY, EKU } from './purposes.ts';
 import { extension, keyIdentifier } from './to-be-signed.ts';
 
 const ID = {
@@ -28,23 +29,22 @@ const USAGE = {
   cRLSign: 6,
 } as const;
 
-const SERVER_AUTH = oid('1.3.6.1.5.5.7.3.1');
-const CLIENT_AUTH = oid('1.3.6.1.5.5.7.3.2');
-const CODE_SIGNING = oid('1.3.6.1.5.5.7.3.3');
-/** RFC 9336. */
-const DOCUMENT_SIGNING = oid('1.3.6.1.5.5.7.3.36');
-const OCSP_SIGNING = oid('1.3.6.1.5.5.7.3.9');
+const OCSP_SIGNING = '1.3.6.1.5.5.7.3.9';
 const OCSP_NO_CHECK = oid('1.3.6.1.5.5.7.48.1.5');
-const DOMAIN_VALIDATED = oid('2.23.140.1.2.1');
-const ANY_POLICY = oid('2.5.29.32.0');
 const OCSP = oid('1.3.6.1.5.5.7.48.1');
 const CA_ISSUERS = oid('1.3.6.1.5.5.7.48.2');
 
 const keyUsage = (...bits: number[]) => extension({ id: ID.keyUsage, isCritical: true, value: namedBits(bits) });
-const purposes = (...ids: Uint8Array[]) =>
-  extension({ id: ID.extendedKeyUsage, isCritical: false, value: sequence(ids) });
-const policy = (id: Uint8Array) =>
-  extension({ id: ID.certificatePolicies, isCritical: false, value: sequence([sequence([id])]) });
+const extendedKeyUsage = (ids: readonly string[]) =>
+  extension({ id: ID.extendedKeyUsage, isCritical: false, value: sequence(ids.map(oid)) });
+const certificatePolicies = (ids: readonly string[]) =>
+  extension({ id: ID.certificatePolicies, isCritical: false, value: sequence(ids.map((id) => sequence([oid(id)]))) });
+
+/** The extensions that say what a certificate is for. */
+export const purposeExtensions = (usages: readonly string[], policies: readonly string[]): Uint8Array[] => [
+  extendedKeyUsage(usages),
+  ...(policies.length > 0 ? [certificatePolicies(policies)] : []),
+];
 
 /** RSA key exchange before TLS 1.3 needs keyEncipherment. */
 const TLS_USAGE = {
@@ -54,20 +54,12 @@ const TLS_USAGE = {
 const SIGN_USAGE = { rsa: keyUsage(USAGE.digitalSignature), ec: keyUsage(USAGE.digitalSignature) };
 const NON_REPUDIATION_USAGE = keyUsage(USAGE.digitalSignature, USAGE.nonRepudiation);
 
-const PURPOSES: Readonly<Record<ProductKind, Record<Trust, readonly Uint8Array[]>>> = {
-  ssl: {
-    // Public root programs no longer allow clientAuth in server certificates.
-    public: [purposes(SERVER_AUTH), policy(DOMAIN_VALIDATED)],
-    private: [purposes(SERVER_AUTH, CLIENT_AUTH)],
-  },
-  code_signing: { public: [purposes(CODE_SIGNING)], private: [purposes(CODE_SIGNING)] },
-  document_signing: { public: [purposes(DOCUMENT_SIGNING)], private: [purposes(DOCUMENT_SIGNING)] },
-};
-
-const USAGES: Readonly<Record<ProductKind, Record<'rsa' | 'ec', Uint8Array>>> = {
-  ssl: TLS_USAGE,
-  code_signing: SIGN_USAGE,
-  document_signing: { rsa: NON_REPUDIATION_USAGE, ec: NON_REPUDIATION_USAGE },
+const USAGES: Readonly<Record<Purpose, Record<'rsa' | 'ec', Uint8Array>>> = {
+  'public-tls': TLS_USAGE,
+  'private-tls': TLS_USAGE,
+  'client-auth': SIGN_USAGE,
+  'code-signing': SIGN_USAGE,
+  'document-signing': { rsa: NON_REPUDIATION_USAGE, ec: NON_REPUDIATION_USAGE },
 };
 
 /** The halves of a dual certificate differ in key usage only. */
@@ -84,8 +76,9 @@ interface StatusUrls {
 
 interface LeafProfile {
   readonly role: CertificateRole;
-  readonly kind: ProductKind;
-  readonly trust: Trust;
+  readonly purpose: Purpose;
+  /** From `purposeExtensions`. */
+  readonly purposeExtensions: readonly Uint8Array[];
   readonly isRsa: boolean;
   readonly names: readonly string[];
   /** With an empty subject the subject alternative names must be critical. */
@@ -111,10 +104,10 @@ export const issuerExtensions = (keyId: Uint8Array, urls: StatusUrls): IssuerExt
 });
 
 export function leafExtensions(profile: LeafProfile): Uint8Array[] {
-  const { kind, trust, names, issuer } = profile;
+  const { purpose, names, issuer } = profile;
   return [
-    profile.role === 'single' ? USAGES[kind][profile.isRsa ? 'rsa' : 'ec'] : DUAL_USAGES[profile.role],
-    ...PURPOSES[kind][trust],
+    profile.role === 'single' ? USAGES[purpose][profile.isRsa ? 'rsa' : 'ec'] : DUAL_USAGES[profile.role],
+    ...profile.purposeExtensions,
     issuer.authorityKeyIdentifier,
     subjectKeyIdentifier(profile.spki),
     ...(names.length > 0 ? [subjectAltName(names, !profile.hasSubject)] : []),
@@ -134,13 +127,13 @@ export const rootExtensions = (spki: Uint8Array): Uint8Array[] => [IS_CA, CA_USA
 
 export const issuingExtensions = (
   spki: Uint8Array,
-  rootKeyId: Uint8Array,
-  root: { certificate: string; crl: string },
+  purpose: Purpose,
+  root: { keyId: Uint8Array; certificate: string; crl: string },
 ): Uint8Array[] => [
   IS_LAST_CA,
   CA_USAGE,
-  policy(ANY_POLICY),
-  authorityKeyIdentifier(rootKeyId),
+  ...purposeExtensions([...EKU[purpose].required, ...EKU[purpose].optional], [ANY_POLICY]),
+  authorityKeyIdentifier(root.keyId),
   subjectKeyIdentifier(spki),
   crlDistributionPoint(root.crl),
   authorityInfoAccess([accessDescription(CA_ISSUERS, root.certificate)]),
@@ -149,7 +142,7 @@ export const issuingExtensions = (
 /** Delegated OCSP responder. id-pkix-ocsp-nocheck: verifiers do not check it, so it is short-lived (RFC 6960, 4.2.2.2.1). */
 export const responderExtensions = (spki: Uint8Array, issuerKeyId: Uint8Array): Uint8Array[] => [
   keyUsage(USAGE.digitalSignature),
-  purposes(OCSP_SIGNING),
+  extendedKeyUsage([OCSP_SIGNING]),
   extension({ id: OCSP_NO_CHECK, isCritical: false, value: NULL }),
   authorityKeyIdentifier(issuerKeyId),
   subjectKeyIdentifier(spki),

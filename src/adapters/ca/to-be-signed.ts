@@ -20,6 +20,7 @@ import {
 const VERSION_3 = explicit(0, integer(2));
 const COMMON_NAME = oid('2.5.4.3');
 const ORGANIZATION = oid('2.5.4.10');
+const COUNTRY = oid('2.5.4.6');
 
 /** RSA identifiers have NULL parameters, ECDSA none. */
 const ecdsa = (dotted: string): Uint8Array => sequence([oid(dotted)]);
@@ -93,18 +94,20 @@ export const signedCertificate = (toBeSigned: Uint8Array, algorithm: Uint8Array,
 export const extension = ({ id, isCritical, value }: Extension): Uint8Array =>
   sequence(isCritical ? [id, boolean(true), octetString(value)] : [id, octetString(value)]);
 
-export function distinguishedName({
-  organization,
-  commonName,
-}: {
-  organization?: string;
-  commonName?: string;
-}): Uint8Array {
-  const parts: Uint8Array[] = [];
-  if (organization !== undefined) parts.push(attribute(ORGANIZATION, organization));
-  if (commonName !== undefined) parts.push(attribute(COMMON_NAME, commonName));
-  return sequence(parts);
+interface NameParts {
+  readonly country?: string;
+  readonly organization?: string;
+  readonly commonName?: string;
 }
+
+export const distinguishedName = (parts: NameParts): Uint8Array => sequence(nameParts(parts));
+
+/** Relative distinguished names, from the top. */
+export const nameParts = ({ country, organization, commonName }: NameParts): Uint8Array[] => [
+  ...(country === undefined ? [] : [attribute(COUNTRY, country)]),
+  ...(organization === undefined ? [] : [attribute(ORGANIZATION, organization)]),
+  ...(commonName === undefined ? [] : [attribute(COMMON_NAME, commonName)]),
+];
 
 /** PrintableString where possible, for old verifiers; UTF8String otherwise. */
 function attribute(type: Uint8Array, text: string): Uint8Array {

@@ -1,6 +1,7 @@
 // The certificate authority as use cases see it. `prepare` returns complete, linted bytes; call `sign` once for them,
 // after they are durable, and never again for the same serial number.
 import { DAY_MS } from '../../kernel/durations.ts';
+import type { NameConstraints } from './name-constraints.ts';
 import type { KeyType, PublicKey } from './public-key.ts';
 import type { SignHash } from './sign-hash.ts';
 
@@ -8,6 +9,18 @@ export const PRODUCT_KINDS = ['ssl', 'code_signing', 'document_signing'] as cons
 export type ProductKind = (typeof PRODUCT_KINDS)[number];
 export const TRUSTS = ['public', 'private'] as const;
 export type Trust = (typeof TRUSTS)[number];
+
+/** What an issuer signs for. One issuing authority per purpose and key type: none can be used for another's. */
+export const PURPOSES = ['public-tls', 'private-tls', 'client-auth', 'code-signing', 'document-signing'] as const;
+export type Purpose = (typeof PURPOSES)[number];
+
+const PURPOSE_OF: Readonly<Record<ProductKind, Readonly<Record<Trust, Purpose>>>> = {
+  ssl: { public: 'public-tls', private: 'private-tls' },
+  code_signing: { public: 'code-signing', private: 'code-signing' },
+  document_signing: { public: 'document-signing', private: 'document-signing' },
+};
+export const purposeOf = ({ kind, trust }: { readonly kind: ProductKind; readonly trust: Trust }): Purpose =>
+  PURPOSE_OF[kind][trust];
 
 /** A dual certificate has a `signing` and an `encryption` half; every other certificate is `single`. */
 export const CERTIFICATE_ROLES = ['single', 'signing', 'encryption'] as const;
@@ -37,6 +50,8 @@ export interface ChosenIssuer {
   readonly id: string;
   /** The earliest notAfter in its chain: no certificate it signs may outlive it. */
   readonly notAfter: number;
+  /** Of every authority in its chain that has any. */
+  readonly nameConstraints: readonly NameConstraints[];
 }
 
 /** An issuer with less left signs nothing new: the certificate would expire before it is installed. */
@@ -47,11 +62,18 @@ export const canStillSign = ({ notAfter }: Pick<ChosenIssuer, 'notAfter'>, now: 
 export interface CertificateAuthority {
   /**
    * The issuer that signs this key type with this digest: the preferred one valid until then, else the one valid
-   * longest. Undefined when no issuer supports the combination.
+   * longest. Undefined when no issuer supports the combination. It may be one that is made when first needed: `unmade`.
    */
-  readonly issuerFor: (keyType: KeyType, signHash: SignHash, until: number) => ChosenIssuer | undefined;
+  readonly issuerFor: (
+    purpose: Purpose,
+    keyType: KeyType,
+    signHash: SignHash,
+    until: number,
+  ) => ChosenIssuer | undefined;
   /** Every combination for which issuerFor finds an issuer. */
-  readonly served: readonly { readonly keyType: KeyType; readonly signHash: SignHash }[];
+  readonly served: (purpose: Purpose) => readonly { readonly keyType: KeyType; readonly signHash: SignHash }[];
+  /** What has to be made before an issuer that was chosen can sign; undefined for one that exists. */
+  readonly unmade: (issuerId: string) => IssuerSlot | undefined;
   /** Throws an Error, not a Refusal, when the bytes fail the lint: that is a bug of the service. */
   prepare(content: CertificateContent): PreparedBytes;
   /** Returns the signed certificate, DER. */
@@ -63,12 +85,21 @@ export interface CertificateAuthority {
 export const ISSUER_KEY_TYPES = ['p256', 'p384', 'rsa', 'sm2'] as const;
 export type IssuerKeyType = (typeof ISSUER_KEY_TYPES)[number];
 
+/** At most one issuer has it. */
+export interface IssuerSlot {
+  readonly purpose: Purpose;
+  readonly keyType: IssuerKeyType;
+}
+
 export interface Issuer {
   readonly id: string;
+  /** An `issuing` one without a key here stands between an imported authority and its root. */
   readonly role: 'root' | 'issuing';
   readonly keyType: IssuerKeyType;
-  /** A retired issuer signs no certificates. It is still served, and still signs CRLs and OCSP responders. */
-  readonly state: 'active' | 'retired';
+  /** Empty for a retired one: it signs no certificates. It is still served, and still signs CRLs and OCSP responders. */
+  readonly purposes: readonly Purpose[];
+  /** The certificate policy that the operator chose for what it signs, if its chain leaves a choice; a dotted OID. */
+  readonly policy: string | null;
   readonly parentId: string | null;
   /** DER. */
   readonly certificate: Uint8Array;
@@ -81,3 +112,11 @@ export interface Issuer {
 export interface PublicIssuer extends Omit<Issuer, 'privateKey'> {
   readonly hasKey: boolean;
 }
+
+type Link = Pick<PublicIssuer, 'id' | 'parentId' | 'role' | 'purposes' | 'hasKey'>;
+
+/** A root of ours stays active, because issuers are made below it when first needed. */
+export const isActive = (one: Link, all: readonly Link[]): boolean =>
+  one.purposes.length > 0 ||
+  (one.role === 'root' && one.hasKey) ||
+  all.some((other) => other.parentId === one.id && isActive(other, all));

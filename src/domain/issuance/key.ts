@@ -3,13 +3,14 @@
 
 import { DAY_MS } from '../../kernel/durations.ts';
 import { KEY_SOURCES, type KeySource, type OfferedKeySource, type Product } from '../catalog/products.ts';
-import { type ChosenIssuer, canStillSign } from '../certificate/authority.ts';
+import { type ChosenIssuer, canStillSign, purposeOf } from '../certificate/authority.ts';
+import { violationOf } from '../certificate/name-constraints.ts';
 import type { PublicKey } from '../certificate/public-key.ts';
 import type { SignHash } from '../certificate/sign-hash.ts';
 import { validityOf } from '../certificate/validity.ts';
 import { requirePin } from '../cloud-keys/cloud-key.ts';
 import { invalid, Refusal } from '../errors.ts';
-import type { CertificateRequest, IssuanceContext, IssuerChoice } from './request.ts';
+import type { CertificateRequest, IssuanceContext, IssuerChoice, NameChanges } from './request.ts';
 
 const CSR = 'certificate.csr';
 const CSR_FROM = 'certificate.csr_from';
@@ -77,8 +78,13 @@ const KEY_FROM: Record<OfferedKeySource, (request: CertificateRequest, context: 
   'sign-cloud-csc': (_request, { cloudKey }) => cloudKey,
 };
 
-/** The key, its issuer, and the validity, which no issuer may exceed. */
-export function keyAndIssuer(source: OfferedKeySource, request: CertificateRequest, context: IssuanceContext) {
+/** The key, its issuer, which must be allowed to certify the names, and the validity, which no issuer may exceed. */
+export function keyAndIssuer(
+  source: OfferedKeySource,
+  request: CertificateRequest,
+  context: IssuanceContext,
+  names: CertifiedNames,
+) {
   const { now, order, product, issuers } = context;
   const { signHash, validityDays, customExpirationDate } = request;
   const publicKey = KEY_FROM[source](request, context);
@@ -87,6 +93,7 @@ export function keyAndIssuer(source: OfferedKeySource, request: CertificateReque
   const issuer = chooseIssuer(context, publicKey, signHash);
   if (issuer === undefined) throw notServed(product, issuers, publicKey);
   if (!canStillSign(issuer, now)) throw noIssuerLeft();
+  requirePermittedNames(issuer, names);
   const { maxValidityDays: maxDays } = product;
   const { termEndsAt } = order;
   const validity = validityOf({
@@ -101,7 +108,38 @@ export const chooseIssuer = (
   { type }: PublicKey,
   signHash: SignHash,
 ): ChosenIssuer | undefined =>
-  issuers.choose(type, signHash, Math.min(now + product.maxValidityDays * DAY_MS, order.termEndsAt));
+  issuers.choose(
+    purposeOf(product),
+    type,
+    signHash,
+    Math.min(now + product.maxValidityDays * DAY_MS, order.termEndsAt),
+  );
+
+type CertifiedNames = Pick<NameChanges, 'commonName' | 'names'>;
+
+/** The name that an issuer may not certify, if any. Verifiers would refuse the certificate. */
+export const constraintOn = ({ nameConstraints }: ChosenIssuer, { names, commonName }: CertifiedNames) =>
+  violationOf(nameConstraints, { names, holder: names.length === 0 ? commonName : null });
+
+function requirePermittedNames(issuer: ChosenIssuer, names: CertifiedNames): void {
+  const violation = constraintOn(issuer, names);
+  if (!violation) return;
+  const { name, kind, constraint } = violation;
+  throw new Refusal('invalid_sans', {
+    field: name === names.commonName ? 'certificate.common_name' : 'certificate.dns_names',
+    reason:
+      kind === 'permitted'
+        ? {
+            en: `${name} is outside of what the certificate authority may certify; its name constraints permit ${constraint} only. Ask for names within them.`,
+            zh: `${name} 超出证书颁发机构的签发范围，其名称约束仅允许 ${constraint}，请申请约束范围内的名称。`,
+          }
+        : {
+            en: `The name constraints of the certificate authority exclude ${constraint}, and with it ${name}. Leave the name out.`,
+            zh: `证书颁发机构的名称约束排除了 ${constraint}，因此不能包含 ${name}，请移除该名称。`,
+          },
+    details: { name, constraint: `${kind} ${constraint}` },
+  });
+}
 
 function requireAcceptable({ type, bits }: PublicKey, { keys, trust }: Product): void {
   // Public rules require a modulus of whole bytes.
@@ -118,8 +156,9 @@ function requireAcceptable({ type, bits }: PublicKey, { keys, trust }: Product):
 }
 
 /** Never substitutes another digest: the list says which can be requested instead. */
-function notServed({ keys, signHashes }: Product, { served }: IssuerChoice, key?: PublicKey): Refusal {
-  const possible = served.filter(
+function notServed(product: Product, { served }: IssuerChoice, key?: PublicKey): Refusal {
+  const { keys, signHashes } = product;
+  const possible = served(purposeOf(product)).filter(
     ({ keyType, signHash }) => keys.some(({ type }) => type === keyType) && signHashes.some((one) => one === signHash),
   );
   if (possible.length === 0) return switchedOff();

@@ -4,7 +4,7 @@ import { canStillSign } from '../certificate/authority.ts';
 import type { CancellationReason, PendingCertificate } from '../certificate/certificate.ts';
 import { type Validity, validityOf } from '../certificate/validity.ts';
 import { Refusal } from '../errors.ts';
-import { chooseIssuer } from './key.ts';
+import { chooseIssuer, constraintOn } from './key.ts';
 import type { IssuanceContext } from './request.ts';
 
 type PendingPlan =
@@ -21,7 +21,8 @@ type PendingContext = Pick<IssuanceContext, 'now' | 'order' | 'product' | 'issue
 export function planPending(record: PendingCertificate, context: PendingContext): PendingPlan {
   if (context.isKeyBlocked) return { kind: 'impossible', why: 'key_compromised' };
   const issuer = chooseIssuer(context, record.publicKey, record.signHash);
-  if (!issuer || !canStillSign(issuer, context.now)) return { kind: 'later' };
+  // The operator may have imported an authority meanwhile that must not certify these names, and may bring another.
+  if (!issuer || !canStillSign(issuer, context.now) || constraintOn(issuer, record)) return { kind: 'later' };
   try {
     const validity = validityOf({
       now: context.now,

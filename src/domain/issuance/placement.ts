@@ -53,7 +53,7 @@ export function planPlacement(request: CertificateRequest, context: PlacementCon
   if (request.keySource === 'caller' && !request.csr) throw missing('certificate.csr', 'csr');
   const source = requireKeyAsOffered(request, context);
   const names = requestedNames(request, context);
-  const key = keyAndIssuer(source, request, context);
+  const key = keyAndIssuer(source, request, context, names);
   return { ...names, ...key, ...domainValidation(request, context, names.names), revokes: [] };
 }
 

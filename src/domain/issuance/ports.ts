@@ -4,7 +4,7 @@
 import type { AuditEntry } from '../access/ports.ts';
 import type { AccountUsage } from '../access/quota.ts';
 import type { OutboxEvent } from '../callbacks/ports.ts';
-import type { Issuer, PublicIssuer } from '../certificate/authority.ts';
+import type { Issuer, IssuerSlot, PublicIssuer } from '../certificate/authority.ts';
 import type {
   Cancellation,
   CertificateRecord,
@@ -25,10 +25,17 @@ export interface Issuers {
   list(): Promise<Issuer[]>;
   /** Like `list`, without unsealing private keys. */
   listPublic(): Promise<PublicIssuer[]>;
-  /** Stores all, or none if an active issuer of the same role and key type exists. */
-  claim(issuers: readonly Issuer[]): Promise<void>;
-  /** Activates them, and retires the active issuers of their key type. */
-  adopt(issuers: readonly Issuer[]): Promise<void>;
+  /** Stores a root that was made here, unless there is one of its key type. */
+  claimRoot(root: Issuer): Promise<void>;
+  /** Stores the issuer of a slot, unless the slot has one. In a transaction. */
+  claimSlot(issuer: Issuer, slot: IssuerSlot): Promise<void>;
+  /**
+   * Stores an imported authority and those above it, if they are new, and gives it these purposes and no others. What had
+   * them signs for them no more. In a transaction. Returns it as it is stored.
+   */
+  adopt(chain: readonly [Issuer, ...Issuer[]]): Promise<Issuer>;
+  /** How many certificates each issuer has signed, and how many of them are revoked. */
+  counts(): Promise<ReadonlyMap<string, { readonly issued: number; readonly revoked: number }>>;
 }
 
 /** A signature takes milliseconds and the store answers within seconds: a signer that exceeds this has lost its lease. */

@@ -41,7 +41,7 @@ export function planReissue(request: ReissueRequest, context: ReissueContext): R
   if (!request.dryRun) for (const action of missingPermissions) requirePermission(context.credentialKind, action);
 
   // The key and its CSR, and the validity. Rule 7: an access code is used with a cloud-held key only.
-  const key = keyAndIssuer(keySource, request, context);
+  const key = keyAndIssuer(keySource, request, context, names);
 
   // Domain validation.
   const dcv = domainValidation(request, context, names.names); // Rule 6

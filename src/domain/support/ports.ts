@@ -77,7 +77,8 @@ export interface FactsReader {
   walBytes(): number | null;
 }
 
-export interface IssuerFacts extends Pick<PublicIssuer, 'id' | 'role' | 'keyType' | 'state'> {
+export interface IssuerFacts extends Pick<PublicIssuer, 'id' | 'role' | 'keyType'> {
+  readonly state: 'active' | 'retired';
   readonly notAfter: number;
 }
 

@@ -32,7 +32,17 @@ const DETAILS: Readonly<Partial<Record<ErrorCode, Type.TSchema>>> = {
     },
     { title: 'InvalidParametersDetails' },
   ),
-  invalid_sans: Type.Object({ added_names: Names, removed_names: Names }, { title: 'InvalidSansDetails' }),
+  invalid_sans: Type.Object(
+    {
+      added_names: Type.Optional(Names),
+      removed_names: Type.Optional(Names),
+      name: Type.Optional(Type.String({ description: 'That the certificate authority may not certify.' })),
+      constraint: Type.Optional(
+        Type.String({ description: 'The name constraint it breaks, such as permitted DNS:corp.example.com.' }),
+      ),
+    },
+    { title: 'InvalidSansDetails' },
+  ),
   quota_exceeded: Type.Object(
     { quota: Type.String({ enum: ['open_orders', 'stored_bytes'] }), used: Int64, limit: Int64 },
     { title: 'QuotaExceededDetails' },

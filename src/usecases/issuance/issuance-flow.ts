@@ -9,6 +9,7 @@
 //
 // A request that needs nothing from outside is decided in the transaction that writes it down.
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { IssuerSlot } from '../../domain/certificate/authority.ts';
 import type { PreparedCertificate } from '../../domain/certificate/certificate.ts';
 import type { Order } from '../../domain/certificate/order.ts';
 import { Refusal } from '../../domain/errors.ts';
@@ -100,6 +101,10 @@ async function issueOnce<Outcome>(
     for (; patience.busyTries > 0; patience.busyTries -= 1) {
       const step = await tools.store.transaction((tx) => write(tools, tx, steps, evidence));
       if (step === 'stale' || (step !== 'busy' && 'outcome' in step)) return step;
+      if (step !== 'busy' && 'unmade' in step) {
+        await tools.makeIssuer(step.unmade);
+        return 'stale';
+      }
       if (step !== 'busy') return await finishWith(tools, steps, step);
       await sleep(BUSY_PAUSE_MS);
     }
@@ -147,7 +152,8 @@ async function writeDownAlone<Outcome>(
 ): Promise<Prepared | null> {
   const { draft, keys } = evidence;
   if ((steps.begin && (steps.mustBegin?.(draft) ?? true)) || keys !== NO_KEYS || !isComplete(evidence)) return null;
-  if (!holdsWithoutReading(draft, { tools, at: tools.now() })) return null;
+  if (tools.authority.unmade(draft.plan.issuerId) || !holdsWithoutReading(draft, { tools, at: tools.now() }))
+    return null;
   const order = steps.planned(draft);
   const prepared = prepare(tools, draft, keys);
   if (!(await tools.store.signings.begin(prepared, conditionsOf(draft, order.revision)))) return null;
@@ -160,7 +166,7 @@ async function write<Outcome>(
   tx: Repositories,
   steps: IssuanceSteps<Outcome>,
   evidence: Evidence | null,
-): Promise<Prepared | Settled<Outcome> | 'stale' | 'busy'> {
+): Promise<Prepared | Settled<Outcome> | { readonly unmade: IssuerSlot } | 'stale' | 'busy'> {
   const at = tools.now();
   const { order: locked, isBusy } = await steps.lock(tx);
   // With evidence the request was decided before; without, a refusal or an earlier answer must not wait for the signer.
@@ -175,6 +181,9 @@ async function write<Outcome>(
   const { results = NOTHING_CHECKED, keys = NO_KEYS } = evidence ?? {};
   const { names, needsValidation: unproven } = draft.plan;
   if (!isClear(results, { names, unproven })) return { outcome: await steps.enqueue(tx, draft, results) };
+  // Its key is made outside of the transaction; then the request is decided again.
+  const unmade = tools.authority.unmade(draft.plan.issuerId);
+  if (unmade) return { unmade };
   const order = steps.begin ? await steps.begin(tx, draft) : steps.planned(draft);
   const prepared = await writeDown(tools, tx, draft, { order, keys });
   return { prepared, finish: { ...steps.finish(draft), order, previous: draft.previous } };

@@ -10,12 +10,13 @@ export function manageAuthorities({ store, now, newId }: { store: Store; now: Cl
   const audit = auditLog({ now, newId });
   return {
     list: () => store.issuers.listPublic(),
+    counts: () => store.issuers.counts(),
 
-    /** Takes a root and its issuing authority. */
-    adopt: ([root, issuing]: readonly [Issuer, Issuer]): Promise<Issuer> =>
+    /** Takes an issuing authority and those above it. */
+    adopt: (chain: readonly [Issuer, ...Issuer[]]): Promise<Issuer> =>
       store.transaction(async (tx) => {
-        await tx.issuers.adopt([root, issuing]);
-        const details = { key_type: issuing.keyType, root_id: root.id };
+        const issuing = await tx.issuers.adopt(chain);
+        const details = { key_type: issuing.keyType, purposes: issuing.purposes.join(' '), policy: issuing.policy };
         await audit(tx, byOperator(null), 'authority:imported', issuing.id, details);
         return issuing;
       }),

@@ -1,6 +1,6 @@
 // What the issuance use cases work with. The composition root provides it.
 import type { AuditAction } from '../../domain/access/ports.ts';
-import type { CertificateAuthority } from '../../domain/certificate/authority.ts';
+import type { CertificateAuthority, IssuerSlot } from '../../domain/certificate/authority.ts';
 import type { PreparedCertificate } from '../../domain/certificate/certificate.ts';
 import type { InspectedCsr, PublicKey } from '../../domain/certificate/public-key.ts';
 import type { KeyMakers } from '../../domain/cloud-keys/ports.ts';
@@ -14,6 +14,8 @@ import type { WaitingLimits } from '../validation/pending-certificates.ts';
 
 export interface IssuanceTools extends ValidationTools, WaitingLimits {
   readonly authority: CertificateAuthority;
+  /** Makes an issuer that was chosen and does not exist yet. Resolves once the authority can choose it, or another one. */
+  readonly makeIssuer: (slot: IssuerSlot) => Promise<void>;
   readonly keys: KeyMakers;
   readonly audit: Audit;
   /** Publishes the CRLs on which an issuance has revoked something. Never throws: a later run publishes what failed. */

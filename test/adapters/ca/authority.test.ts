@@ -9,9 +9,9 @@ import { after, test } from 'node:test';
 import 'reflect-metadata';
 import * as x509 from '@peculiar/x509';
 import { openAuthority } from '../../../src/adapters/ca/authority.ts';
-import { ensureIssuers } from '../../../src/adapters/ca/issuers.ts';
+import { ensureRoots, makeIssuer } from '../../../src/adapters/ca/issuers.ts';
 import { lint } from '../../../src/adapters/ca/lint.ts';
-import { issuerExtensions, keyIdOf, leafExtensions } from '../../../src/adapters/ca/profiles.ts';
+import { issuerExtensions, keyIdOf, leafExtensions, purposeExtensions } from '../../../src/adapters/ca/profiles.ts';
 import { readPublicKey } from '../../../src/adapters/ca/public-key.ts';
 import { distinguishedName, SIGNATURE_ALGORITHMS, toBeSigned } from '../../../src/adapters/ca/to-be-signed.ts';
 import { PRODUCTS } from '../../../src/domain/catalog/products.ts';
@@ -30,14 +30,23 @@ const authority = await (async () => {
   const made: Issuer[] = [];
   const issuers = {
     list: async () => made,
-    claim: async (pair: readonly Issuer[]) => void made.push(...pair),
-    adopt: async () => {},
+    claimRoot: async (root: Issuer) => void made.push(root),
+    claimSlot: async (issuer: Issuer) => void made.push(issuer),
   };
   const transaction = (work: (to: { issuers: typeof issuers }) => Promise<unknown>) => work({ issuers });
-  const names = { organization: 'Reseal', rootYears: 20, issuingYears: 10, pkiUrl: 'http://pki.example.com' };
+  const names = {
+    country: 'XX',
+    organization: 'Reseal',
+    rootYears: 20,
+    issuingYears: 10,
+    pkiUrl: 'http://pki.example.com',
+  };
   const tools = { store: { issuers, transaction } as never, now: () => NOW, newId: idMaker(() => NOW, randomBytes) };
-  const all = await ensureIssuers(tools, names);
-  return openAuthority(all, names.pkiUrl);
+  await ensureRoots(tools, names, ['p256', 'p384', 'rsa']);
+  for (const keyType of ['p256', 'p384', 'rsa'] as const) {
+    await makeIssuer(tools, names, { purpose: 'public-tls', keyType });
+  }
+  return openAuthority(made, names.pkiUrl);
 })();
 
 const DAY = 86_400_000;
@@ -57,7 +66,7 @@ function contentFor(
   change: Partial<CertificateContent> = {},
 ) {
   const publicKey = readPublicKey(keyPair(kind).spki);
-  const issuerId = authority.issuerFor(publicKey.type, signHash, NOW + 199 * DAY)?.id ?? assert.fail();
+  const issuerId = authority.issuerFor('public-tls', publicKey.type, signHash, NOW + 199 * DAY)?.id ?? assert.fail();
   const names = ['www.example.com', '*.example.com', 'xn--fsq.example.com'];
   const content: CertificateContent = {
     role: 'single',
@@ -204,12 +213,14 @@ test('a certificate that differs from the plan is rejected before it is signed',
     names,
     spki,
     issuerKeyId,
+    nameConstraints: [],
+    isWithinPurposes: true,
   };
   const urls = { issuerCertificate: 'http://x/c', crl: 'http://x/l', ocsp: 'http://x/o' };
   const profile = {
     role: 'single',
-    kind: 'ssl',
-    trust: 'public',
+    purpose: 'public-tls',
+    purposeExtensions: purposeExtensions(['1.3.6.1.5.5.7.3.1'], []),
     isRsa: false,
     names,
     hasSubject: true,
@@ -261,6 +272,9 @@ test('a certificate that differs from the plan is rejected before it is signed',
     [],
     'a common name other than decided',
   );
+  const nameConstraints = [{ permitted: [], excluded: [{ form: 'dns', base: 'example.com' }] }] as const;
+  assert.notDeepEqual(lint(toBeSigned(right), { ...decided, nameConstraints }), [], 'names that its issuer excludes');
+  assert.notDeepEqual(lint(toBeSigned(right), { ...decided, isWithinPurposes: false }), [], 'another purpose');
   assert.notDeepEqual(lint(toBeSigned(right).subarray(1), decided), [], 'truncated');
 });
 

@@ -3,12 +3,12 @@ import assert from 'node:assert/strict';
 import { X509Certificate } from 'node:crypto';
 import { test } from 'node:test';
 import { openAuthority } from '../../../src/adapters/ca/authority.ts';
-import { readImportedIssuer } from '../../../src/adapters/ca/imported-issuer.ts';
 import { readPublicKey } from '../../../src/adapters/ca/public-key.ts';
-import { extension } from '../../../src/adapters/ca/to-be-signed.ts';
-import { ia5String, implicit, oid, sequence } from '../../../src/adapters/der/writer.ts';
+import type { Purpose } from '../../../src/domain/certificate/authority.ts';
+import type { KeyType } from '../../../src/domain/certificate/public-key.ts';
+import type { SignHash } from '../../../src/domain/certificate/sign-hash.ts';
 import { startApp, type TestApp } from '../../support/app.ts';
-import { caPair } from '../../support/authority.ts';
+import { caChain, importExternal, readExternal, type Tier } from '../../support/authority.ts';
 import { rule } from '../../support/contract.ts';
 import { keyPair } from '../../support/csr.ts';
 import { body, certificate, csrFor, newOrder, type PlacedOrder, reissue } from '../../support/orders.ts';
@@ -16,24 +16,10 @@ import { OWN_PRODUCT, productsFile } from '../../support/products.ts';
 
 const DAY = 86_400_000;
 
-type Lives = NonNullable<Parameters<typeof caPair>[1]>;
+const pairOf = (app: TestApp, issuing: Tier = {}, root: Tier = {}) => caChain([root, issuing], app.now());
 
-function ownIssuer({ now, app: { newId } }: TestApp, lives: Lives = {}) {
-  const { root, issuing } = caPair('p256', { now: now(), ...lives });
-  return readImportedIssuer({ certificate: issuing.pem, key: issuing.key, root: root.pem }, now(), newId);
-}
-
-/** `reseal ca import`, without the process. */
-async function bringIssuer(app: TestApp, lives: Lives = {}) {
-  const pair = ownIssuer(app, lives);
-  await app.app.store.transaction(({ issuers }) => issuers.adopt(pair));
-  return pair[1];
-}
-
-const activeIssuer = (app: TestApp, type: string) =>
-  app.issuance.issuers.find(
-    ({ role, state, keyType }) => role === 'issuing' && state === 'active' && keyType === type,
-  )!;
+const activeIssuer = (app: TestApp, type: string, purpose: Purpose = 'public-tls') =>
+  app.issuance.issuers.find(({ purposes, keyType }) => purposes.includes(purpose) && keyType === type)!;
 
 async function issued(app: TestApp, order: PlacedOrder, request = body()): Promise<X509Certificate> {
   const answer = await reissue(app, order, request);
@@ -48,25 +34,72 @@ const isFrom = (leaf: X509Certificate, issuer: { certificate: Uint8Array }): boo
 
 test('selects the preferred issuer valid long enough, else another one that is, else the one valid longest', async () => {
   await using app = await startApp();
-  const made = app.issuance.issuers;
   const rsa = activeIssuer(app, 'rsa');
-  const others = made.filter(({ keyType }) => keyType !== 'p256');
-  const [root, brief] = ownIssuer(app, { issuingDays: 30 });
-  const authority = openAuthority([...others, root, brief], 'http://pki.example.com');
-  const chosen = (days: number) => authority.issuerFor('p256', 'sha256', app.now() + days * DAY);
-  assert.deepEqual(chosen(30), { id: brief.id, keyType: 'p256', notAfter: app.now() + 30 * DAY });
-  assert.equal(chosen(31)?.id, rsa.id);
+  const p256 = activeIssuer(app, 'p256');
+  const others = app.issuance.issuers.filter(({ id }) => id !== p256.id);
+  const tenYears = new X509Certificate(rsa.certificate).validToDate.getTime();
+  // One of ours, with the certificate of another: only its end counts.
+  const [external] = readExternal(app, pairOf(app, { days: 30 }));
+  const brief = { ...p256, certificate: external.certificate };
+  const authority = openAuthority([...others, brief], 'http://pki.example.com');
+  const chosen = (days: number) => authority.issuerFor('public-tls', 'p256', 'sha256', app.now() + days * DAY);
+  assert.deepEqual([chosen(30)?.id, chosen(30)?.notAfter], [brief.id, app.now() + 30 * DAY]);
+  assert.deepEqual([chosen(31)?.id, chosen(31)?.notAfter], [rsa.id, tenYears]);
   assert.equal(chosen(100_000)?.id, rsa.id);
-  const alone = openAuthority([root, brief], 'http://pki.example.com');
-  assert.equal(alone.issuerFor('p256', 'sha256', app.now() + 199 * DAY)?.id, brief.id);
-  assert.equal(alone.issuerFor('rsa', 'sha256', app.now()), undefined);
+  // A chain ends with its root when that expires first.
+  const hanging = openAuthority(readExternal(app, pairOf(app, { days: 30 }, { days: 20 })), 'http://pki.example.com');
+  assert.equal(hanging.issuerFor('public-tls', 'p256', 'sha256', 0)?.notAfter, app.now() + 20 * DAY);
+});
+
+test('an imported authority is not passed over for one of ours, and signs for no other purpose', async () => {
+  await using app = await startApp();
+  const chain = readExternal(app, pairOf(app, { days: 30 }), { purposes: ['public-tls'] });
+  const [own] = chain;
+  const endOfNew = () => app.now() + 3_650 * DAY;
+  const authority = openAuthority([...app.issuance.issuers, ...chain], 'http://pki.example.com', { endOfNew });
+  const idFor = (...[purpose, type, hash]: [Purpose, KeyType, SignHash]) =>
+    authority.issuerFor(purpose, type, hash, app.now() + 199 * DAY)?.id;
+  assert.equal(idFor('public-tls', 'p256', 'sha256'), own.id);
+  assert.equal(idFor('public-tls', 'p384', 'sha256'), own.id, 'also where ours would be preferred');
+  assert.equal(idFor('public-tls', 'rsa', 'sha256'), activeIssuer(app, 'rsa').id, 'it signs no RSA keys');
+  assert.equal(idFor('private-tls', 'p256', 'sha256'), activeIssuer(app, 'p256', 'private-tls').id);
+  assert.deepEqual(authority.unmade(idFor('client-auth', 'p256', 'sha256')!), {
+    ...{ purpose: 'client-auth', keyType: 'p256' },
+  });
+  const alone = openAuthority(chain, 'http://pki.example.com');
+  assert.equal(alone.issuerFor('private-tls', 'p256', 'sha256', 0), undefined);
+  assert.deepEqual(alone.served('private-tls'), []);
   assert.deepEqual(
-    alone.served.map(({ keyType, signHash }) => `${keyType}+${signHash}`),
+    alone.served('public-tls').map(({ keyType, signHash }) => `${keyType}+${signHash}`),
     ['p256+sha256', 'p384+sha256', 'p521+sha256'],
   );
-  // A chain ends with its root when that expires first.
-  const hanging = openAuthority(ownIssuer(app, { rootDays: 20, issuingDays: 30 }), 'http://pki.example.com');
-  assert.equal(hanging.issuerFor('p256', 'sha256', 0)?.notAfter, app.now() + 20 * DAY);
+});
+
+test('issuers are made when first needed: once, by the first of many requests, and by no dry run', async () => {
+  await using app = await startApp();
+  const order = await newOrder(app, { product: 'tls-private' });
+  const { store } = app.app;
+  const codeSigning = () => app.issuance.issuers.filter(({ purposes }) => purposes.includes('code-signing'));
+  assert.deepEqual(codeSigning(), []);
+  const place = () => newOrder(app, { product: 'code-signing', commonName: 'Jane' }, order.key);
+  const placed = await Promise.all(Array.from({ length: 4 }, place));
+  const [made, ...more] = codeSigning();
+  assert.deepEqual([made?.keyType, more.length], ['p256', 0]);
+  assert.equal((await store.issuers.list()).length, app.issuance.issuers.length, 'none was made in vain');
+  const root = app.issuance.issuers.find(({ id }) => id === made?.parentId)!;
+  assert.deepEqual([root.role, root.keyType], ['root', 'p256']);
+  const { subject, keyUsage } = new X509Certificate(made!.certificate);
+  assert.deepEqual([subject, keyUsage], ['C=XX\nO=Reseal\nCN=Reseal Code Signing P-256', ['1.3.6.1.5.5.7.3.3']]);
+  for (const { id, key, certificateId } of placed) {
+    const leaf = new X509Certificate((await certificate(app, { key, id, certificateId }, certificateId)).pem);
+    assert.ok(isFrom(leaf, made!));
+  }
+  const json = body({ csr: csrFor('p384'), common_name: 'Jane', sign_hash: 'sha384' });
+  const dry = await reissue(app, placed[0]!, json, '?dry_run=true');
+  assert.equal(dry.status, 200, dry.text);
+  assert.equal(codeSigning().length, 1);
+  const bits = new X509Certificate(activeIssuer(app, 'rsa').certificate).publicKey.asymmetricKeyDetails?.modulusLength;
+  assert.equal(bits, 3072);
 });
 
 test('a running service loads a new issuer at its next sweep, and keeps serving the previous one', async () => {
@@ -91,11 +124,15 @@ test('a running service loads a new issuer at its next sweep, and keeps serving 
     ...{ publicKey: readPublicKey(keyPair('p256').spki), signHash: 'sha256', issuerId: before.id },
     ...{ notBefore: app.now(), notAfter: app.now() + DAY },
   });
-  const brought = await bringIssuer(app);
+  const external = readExternal(app, pairOf(app));
+  await app.app.store.transaction(({ issuers }) => issuers.adopt(external));
+  const [brought] = external;
   assert.ok(isFrom(await issued(app, order), before), 'not noticed yet');
   await app.issuance.sweep();
   assert.equal(activeIssuer(app, 'p256').id, brought.id);
-  assert.ok(app.lines.some((line) => line.event === 'issuers_changed' && line.text.includes(`${brought.id} active`)));
+  assert.ok(
+    app.lines.some((line) => line.event === 'issuers_changed' && line.text.includes(`${brought.id} client-auth`)),
+  );
   assert.ok(isFrom(await issued(app, order), brought));
   const late = await authority.sign(before.id, 'sha256', prepared.toBeSigned);
   assert.ok(isFrom(new X509Certificate(late), before));
@@ -110,7 +147,7 @@ test('a running service loads a new issuer at its next sweep, and keeps serving 
 
 rule('reissue 44', 'No certificate outlives its issuer: a longer wish is shortened to the chain', async () => {
   await using app = await startApp();
-  const ends = new X509Certificate(activeIssuer(app, 'p256').certificate).validToDate.getTime();
+  const ends = new X509Certificate(activeIssuer(app, 'p256', 'private-tls').certificate).validToDate.getTime();
   app.advance(ends - app.now() - 100 * DAY);
   const order = await newOrder(app, { product: 'tls-private' });
   const request = body({ validity_days: 365 });
@@ -131,8 +168,7 @@ rule('reissue 44', 'No certificate outlives its issuer: a longer wish is shorten
   }
   const { length: faults } = app.lines.filter(({ event }) => event === 'error');
   assert.equal(faults, 0);
-  const brought = await bringIssuer(app);
-  await app.issuance.sweep();
+  const brought = await importExternal(app, pairOf(app));
   const leaf = await issued(app, order, request);
   assert.ok(isFrom(leaf, brought));
   assert.equal(leaf.validToDate.getTime(), app.now() + 365 * DAY - 1000);
@@ -141,44 +177,10 @@ rule('reissue 44', 'No certificate outlives its issuer: a longer wish is shorten
 test('a product may allow more years than its issuer has', async () => {
   const product = { ...OWN_PRODUCT, csr: 'optional', max_validity_days: 3650, term_days: 3650 };
   await using app = await startApp({ RESEAL_PRODUCTS_FILE: productsFile(product) });
-  const brought = await bringIssuer(app, { issuingDays: 2_000, rootDays: 2_000 });
-  // The RSA issuer is valid longer, and signs every key type but SM2.
-  await app.issuance.sweep();
+  const brought = await importExternal(app, pairOf(app, { days: 2_000 }, { days: 2_000 }));
   const order = await newOrder(app, { product: 'own' });
-  const rsa = activeIssuer(app, 'rsa');
   const leaf = await issued(app, order, body({ csr: csrFor() }));
-  const ends = new X509Certificate(rsa.certificate).validToDate.getTime();
-  assert.deepEqual([isFrom(leaf, brought), isFrom(leaf, rsa)], [false, true]);
-  assert.ok(leaf.validToDate.getTime() <= ends);
-  app.advance(100 * DAY);
-  assert.equal((await issued(app, order)).validToDate.getTime(), ends);
-});
-
-test('a CA with less than a day left is not imported', async () => {
-  await using app = await startApp();
-  assert.throws(() => ownIssuer(app, { issuingDays: 0.9 }), /a certificate ends within a day/);
-  assert.throws(() => ownIssuer(app, { rootDays: 0.9 }), /a certificate ends within a day/);
-  assert.throws(() => ownIssuer(app, { now: app.now() + 2 * DAY }), /a certificate is not valid yet/);
-});
-
-test('a CA whose certificates verifiers would reject is not imported', async () => {
-  await using app = await startApp();
-  const critical = (id: string, value: Uint8Array) => extension({ id: oid(id), isCritical: true, value });
-  // permitted: DNS names under corp.example.org; clientAuth; an unknown critical extension.
-  const onlyCorp = sequence([implicit(0, sequence([sequence([implicit(2, ia5String('corp.example.org'))])]))]);
-  const table: [string, Lives, RegExp][] = [
-    ['names', { issuingExtensions: [critical('2.5.29.30', onlyCorp)] }, /limits the names/],
-    [
-      'purposes',
-      { issuingExtensions: [critical('2.5.29.37', sequence([oid('1.3.6.1.5.5.7.3.2')]))] },
-      /limits the purposes/,
-    ],
-    ['something else', { issuingExtensions: [critical('1.2.3.4', sequence([]))] }, /not known here \(1\.2\.3\.4\)/],
-    ['pathlen', { rootPathLength: 0 }, /allows no authority below it/],
-    ['keyUsage', { issuingUsage: [0] }, /must be those of authorities/],
-    ['keyUsage without lists', { issuingUsage: [5] }, /cRLSign/],
-  ];
-  for (const [what, lives, words] of table) assert.throws(() => ownIssuer(app, lives), words, what);
-  const harmless = extension({ id: oid('1.2.3.4'), isCritical: false, value: sequence([]) });
-  assert.equal(ownIssuer(app, { issuingExtensions: [harmless] }).length, 2);
+  // The RSA issuer is valid longer, and is ours.
+  assert.ok(isFrom(leaf, brought));
+  assert.equal(leaf.validToDate.getTime(), app.now() + 2_000 * DAY);
 });

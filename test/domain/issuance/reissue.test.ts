@@ -39,7 +39,9 @@ test('a valid reissue', () => {
 });
 
 test('no certificate outlives its issuer, and an issuer with less than a day left is not used', () => {
-  const by = (notAfter: number) => ({ issuers: { ...CONTEXT.issuers, choose: () => ({ id: 'i', notAfter }) } });
+  const by = (notAfter: number) => ({
+    issuers: { ...CONTEXT.issuers, choose: () => ({ id: 'i', notAfter, nameConstraints: [] }) },
+  });
   const { issuerId, notBefore, notAfter } = plan({ validityDays: 90 }, by(NOW + 30 * DAY + 500));
   assert.deepEqual([issuerId, notBefore, notAfter], ['i', NOW, NOW + 30 * DAY]);
   assert.equal(plan({}, by(NOW + DAY)).notAfter, NOW + DAY);
@@ -55,9 +57,9 @@ test('no certificate outlives its issuer, and an issuer with less than a day lef
 
 test('an issuer is selected for the validity that product and term allow', () => {
   const asked: number[] = [];
-  const choose: ReissueContext['issuers']['choose'] = (keyType, signHash, until) => {
+  const choose: ReissueContext['issuers']['choose'] = (purpose, keyType, signHash, until) => {
     asked.push(until);
-    return CONTEXT.issuers.choose(keyType, signHash, until);
+    return CONTEXT.issuers.choose(purpose, keyType, signHash, until);
   };
   const issuers = { ...CONTEXT.issuers, choose };
   plan({ validityDays: 1 }, { issuers });

@@ -209,9 +209,9 @@ test('un_modify_key on an order that became dual only now makes the first encryp
 
 test('with SM2 disabled nothing new is signed, and issued certificates are still served', async () => {
   const { issuers } = app.issuance;
-  const without = openAuthority(issuers, 'http://pki.example.com', ['p256', 'p384', 'rsa']);
-  assert.equal(without.issuerFor('sm2', 'sm3', 0), undefined);
-  assert.ok(without.issuerFor('p256', 'sha256', 0));
+  const without = openAuthority(issuers, 'http://pki.example.com', { keyTypes: ['p256', 'p384', 'rsa'] });
+  assert.equal(without.issuerFor('private-tls', 'sm2', 'sm3', 0), undefined);
+  assert.ok(without.issuerFor('public-tls', 'p256', 'sha256', 0));
   const sm2 = issuers.find(({ keyType, role }) => keyType === 'sm2' && role === 'issuing')!;
   assert.equal(without.chainOf(sm2.id).length, 2);
   const request = { ...REQUEST, signHash: 'sm3' as const };

@@ -20,7 +20,7 @@ import { waitFor } from '../../support/deliveries.ts';
 import { reseal } from '../../support/in-process.ts';
 import { nameServer } from '../../support/name-server.ts';
 import { body, newOrder, type PlacedOrder, reissue } from '../../support/orders.ts';
-import { issued, order, pairOf } from '../../support/records.ts';
+import { claimPair, issued, order } from '../../support/records.ts';
 import { sharedPostgres } from '../../support/shared-postgres.ts';
 
 const HOUR = 3_600_000;
@@ -140,7 +140,7 @@ rule('clock 4', 'takes none from the others', async () => {
   const instances = [await open(0), await open(-HOUR), await open(HOUR), await open(YEAR)];
   const [right] = instances as [(typeof instances)[0]];
   await right.accounts.insert({ id: 'a', name: 'a', kind: 'standard', locale: 'en', createdAt: 0 });
-  await right.issuers.claim(pairOf('x'));
+  await claimPair(right);
   await right.orders.insert(order('o'));
   await right.certificates.insert(issued('c'));
   for (const [index, signer] of instances.entries()) {

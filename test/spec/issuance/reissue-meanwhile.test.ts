@@ -3,9 +3,8 @@
 // or in a transaction; what the service knows without reading changes while it asks DNS. So the race is deterministic.
 import assert from 'node:assert/strict';
 import { after, describe, test } from 'node:test';
-import { readImportedIssuer } from '../../../src/adapters/ca/imported-issuer.ts';
 import { type Answer, startApp } from '../../support/app.ts';
-import { caPair } from '../../support/authority.ts';
+import { caChain, importExternal } from '../../support/authority.ts';
 import { newCloudKey } from '../../support/cloud-keys.ts';
 import { body, certificate, csrFor, newOrder, type PlacedOrder, reissue, show } from '../../support/orders.ts';
 import { startPostgres } from '../../support/postgres.ts';
@@ -147,23 +146,12 @@ for (const [engine, settings] of Object.entries(ENGINES)) {
     test('issuer retired: its successor signs', async () => {
       const order = await newOrder(app);
       const before = await issuedIn(store, order.key.accountId, order.certificateId);
-      const { root, issuing } = caPair('p256', { now: app.now(), rootDays: 3_000, issuingDays: 3_000 });
-      const id = idOf(
-        await reissueWhileAsking(
-          async () => {
-            const own = { certificate: issuing.pem, key: issuing.key, root: root.pem };
-            const pair = readImportedIssuer(own, app.now(), app.app.newId);
-            await store.transaction((tx) => tx.issuers.adopt(pair));
-            await app.issuance.sweep();
-          },
-          order,
-          body(),
-        ),
-      );
+      const ca = caChain([{ days: 3_000 }, { days: 3_000 }], app.now());
+      const id = idOf(await reissueWhileAsking(() => importExternal(app, ca), order, body()));
       const issued = await issuedIn(store, order.key.accountId, id);
       assert.notEqual(issued.preparation.issuerId, before.preparation.issuerId);
-      const [, active] = (await store.issuers.listPublic()).filter(
-        ({ keyType, state }) => keyType === 'p256' && state === 'active',
+      const active = (await store.issuers.listPublic()).find(
+        ({ keyType, purposes }) => keyType === 'p256' && purposes.includes('public-tls'),
       );
       assert.equal(issued.preparation.issuerId, active?.id);
     });

@@ -1,8 +1,7 @@
 // Publishes CRLs: at once when there is a new revocation, and once a day in any case. The store keeps the latest CRL of
 // each shard. Publishing is a compare and swap on its number: one instance wins, the others read again.
 //
-// CRL number: the largest of the last number plus one, the milliseconds since 1970, and what follows the numbers served from
-// this data folder. The first keeps numbers growing when a clock goes back, the others when the store is restored from a
+// CRL number: the largest of the last number plus one, the time, and what follows the numbers served from this data folder. The first keeps numbers growing when a clock goes back, the others when the store is restored from a
 // backup older than the last published CRL. A CRL that cannot be signed here is never served with a lower number.
 
 import type { Clock } from '../../../domain/clock.ts';
@@ -11,7 +10,7 @@ import type { CrlHead, PublishCrls, PublishedCrl } from '../../../domain/revocat
 import { type CrlRef, crlKey } from '../../../domain/revocation/revocation.ts';
 import type { Store } from '../../../domain/store.ts';
 import type { KeyedMutex } from '../../../kernel/concurrency.ts';
-import { DAY_MS } from '../../../kernel/durations.ts';
+import { DAY_MS, SECOND_MS } from '../../../kernel/durations.ts';
 import { crlUrl } from '../issuers.ts';
 import { crlToBeSigned } from './crl.ts';
 import { appendEntries, crlEntryCache, NO_ENTRIES } from './crl-entries.ts';
@@ -87,7 +86,7 @@ export function crlPublisher(tools: PublisherTools): CrlPublisher {
     const entries = appendEntries(await baseEntries(head, expiredBefore, isRebuilt), added);
     const next: CrlHead = {
       ...{ issuerId: crl.issuerId, shard: crl.shard },
-      number: Math.max((head?.number ?? 0) + 1, at, served.nextOf(crl)),
+      number: Math.max((head?.number ?? 0) + 1, numberAt(signer, head?.number ?? 0, at), served.nextOf(crl)),
       thisUpdate: at,
       nextUpdate: at + CRL_LIFE_MS,
       entries: entries.count,
@@ -203,6 +202,19 @@ export function crlPublisher(tools: PublisherTools): CrlPublisher {
 const rolledBack = (crls: number): string =>
   `the store looks rolled back: ${crls} CRLs were served with a higher number. Bring the revocations back: reseal crl import CRL…`;
 
-/** A root has one complete CRL without addresses: its own certificate names no distribution point to match. */
-const addressesOf = ({ issuerId, shard }: CrlRef, { isRoot }: StatusSigner, urls: readonly string[]): string[] =>
-  isRoot ? [] : urls.map((url) => crlUrl(url, issuerId, shard));
+/** A complete CRL has no addresses, which only tell shards apart. */
+const addressesOf = ({ issuerId, shard }: CrlRef, { shards }: StatusSigner, urls: readonly string[]): string[] =>
+  shards === 1 ? [] : urls.map((url) => crlUrl(url, issuerId, shard));
+
+const SM2_EPOCH = Date.UTC(2026, 0, 1);
+/** GmSSL reads no larger number. */
+const MAX_SM2_NUMBER = 2 ** 31 - 1;
+
+/**
+ * The time in milliseconds. For SM2 in seconds since 2026, which stay below GmSSL's bound for decades; a CRL that was
+ * numbered in milliseconds before goes on so.
+ */
+function numberAt({ keyType, shards }: StatusSigner, last: number, at: number): number {
+  const isShort = keyType === 'sm2' && shards === 1 && last < MAX_SM2_NUMBER;
+  return isShort ? Math.floor((at - SM2_EPOCH) / SECOND_MS) : at;
+}

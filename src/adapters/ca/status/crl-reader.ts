@@ -10,6 +10,7 @@ import { DerError, DerReader } from '../../der/reader.ts';
 import { TAG } from '../../der/writer.ts';
 import { openSm2PublicKey, sm2Verify } from '../../sm2/sm2.ts';
 import { type ReadExtension, readCertificate, readExtensionList, spkiOf } from '../certificate-reader.ts';
+import { hasWholeCrl } from '../issuers.ts';
 import { SIGNATURE_ALGORITHMS } from '../to-be-signed.ts';
 
 const ID = { reason: '2.5.29.21', number: '2.5.29.20', distributionPoint: '2.5.29.28' } as const;
@@ -145,8 +146,9 @@ function addressesIn(value: Uint8Array): string[] {
 }
 
 /** Null for a CRL that is none of this service's own, such as one that an imported authority published before. */
-function shardIn({ id, role }: PublicIssuer, addresses: readonly string[]): number | null {
-  if (role === 'root') return addresses.length === 0 ? 0 : null;
+function shardIn(issuer: PublicIssuer, addresses: readonly string[]): number | null {
+  if (hasWholeCrl(issuer)) return addresses.length === 0 ? 0 : null;
+  const { id } = issuer;
   const shards = new Set(addresses.map((one) => Number(new RegExp(`/crl/${id}/(\\d{1,2})\\.crl$`).exec(one)?.[1])));
   const [shard = Number.NaN] = shards;
   return shards.size === 1 && shard < CRL_SHARDS ? shard : null;

@@ -9,11 +9,14 @@ import type { OcspResponder } from '../../../domain/revocation/ports.ts';
 import type { Store } from '../../../domain/store.ts';
 import type { KeyedMutex } from '../../../kernel/concurrency.ts';
 import { DAY_MS, HOUR_MS } from '../../../kernel/durations.ts';
+import { sequence } from '../../der/writer.ts';
+import { readCertificate } from '../certificate-reader.ts';
+import { partsWithoutCommonName } from '../distinguished-name.ts';
 import { newIssuerKey, openIssuerKey } from '../issuer-key.ts';
 import { newSerial } from '../issuers.ts';
 import { keyBitsOf, responderExtensions } from '../profiles.ts';
-import { DEFAULT_HASH, defaultAlgorithm, distinguishedName, toBeSigned } from '../to-be-signed.ts';
-import { responseSigner, type SignResponse } from './ocsp-response.ts';
+import { DEFAULT_HASH, defaultAlgorithm, nameParts, toBeSigned } from '../to-be-signed.ts';
+import { responderByKey, responderByName, responseSigner, type SignResponse } from './ocsp-response.ts';
 import { digestOf, type StatusSigner } from './signers.ts';
 
 const LIFE_MS = 30 * DAY_MS;
@@ -27,7 +30,9 @@ const RESPONDER_KEYS: Readonly<Record<IssuerKeyType, IssuerKeyType>> = {
   rsa: 'rsa',
   sm2: 'sm2',
 };
-const NAME = distinguishedName({ commonName: 'OCSP Responder' });
+/** Country and organization are those of the issuer, whose name constraints apply to its responder too. */
+const responderName = ({ name }: StatusSigner): Uint8Array =>
+  sequence([...partsWithoutCommonName(name), ...nameParts({ commonName: 'OCSP Responder' })]);
 
 export interface Responder {
   readonly serial: string;
@@ -64,7 +69,7 @@ export function ocspResponders({ store, now, withLock, onError, onMade }: Respon
   async function create(signer: StatusSigner): Promise<OcspResponder> {
     const at = now();
     const keyType = RESPONDER_KEYS[signer.keyType];
-    const privateKey = await newIssuerKey(keyType, 'issuing');
+    const privateKey = await newIssuerKey(keyType, 'responder');
     const { spki } = openIssuerKey(keyType, privateKey);
     const serial = newSerial(at);
     const responder = {
@@ -74,7 +79,7 @@ export function ocspResponders({ store, now, withLock, onError, onMade }: Respon
       notAfter: Math.min(signer.notAfter, floorToSecond(at + LIFE_MS)),
     };
     const bytes = toBeSigned({
-      ...{ serial, algorithm: signer.algorithm, issuer: signer.name, subject: NAME, spki },
+      ...{ serial, algorithm: signer.algorithm, issuer: signer.name, subject: responderName(signer), spki },
       ...{ notBefore: responder.notBefore, notAfter: responder.notAfter },
       extensions: responderExtensions(spki, signer.keyId),
     });
@@ -129,7 +134,11 @@ function open(signer: StatusSigner, responder: OcspResponder): Responder {
   const key = openIssuerKey(keyType, privateKey);
   const signed = responseSigner({
     certificate,
-    keyHash: digestOf('sha1', keyBitsOf(key.spki)),
+    // By name for GmSSL, which has no SHA-1. By key otherwise, which is shorter.
+    responderId:
+      keyType === 'sm2'
+        ? responderByName(readCertificate(certificate).subject)
+        : responderByKey(digestOf('sha1', keyBitsOf(key.spki))),
     algorithm: defaultAlgorithm(keyType),
     sign: (bytes) => key.sign(DEFAULT_HASH[keyType], bytes),
   });

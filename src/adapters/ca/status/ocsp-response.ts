@@ -46,8 +46,8 @@ interface ResponseContent {
 }
 
 interface ResponseSigner {
-  /** SHA-1 of the responder's key: the ResponderID, which the format fixes to SHA-1. */
-  readonly keyHash: Uint8Array;
+  /** From `responderByKey` or `responderByName`. */
+  readonly responderId: Uint8Array;
   readonly algorithm: Uint8Array;
   readonly certificate: Uint8Array;
   sign(bytes: Uint8Array): Promise<Uint8Array>;
@@ -65,8 +65,11 @@ function statusBytes(status: SerialStatus): Uint8Array {
   return implicit(1, sequence([generalizedTime(new Date(revokedAt)), explicit(0, enumerated(REASON_CODES[reason]))]));
 }
 
-export function responseSigner({ keyHash, algorithm, certificate, sign }: ResponseSigner): SignResponse {
-  const responderId = explicit(2, octetString(keyHash));
+/** `keyHash` is SHA-1, which the format fixes. */
+export const responderByKey = (keyHash: Uint8Array): Uint8Array => explicit(2, octetString(keyHash));
+export const responderByName = (name: Uint8Array): Uint8Array => explicit(1, name);
+
+export function responseSigner({ responderId, algorithm, certificate, sign }: ResponseSigner): SignResponse {
   const certificates = explicit(0, sequence([certificate]));
   const writer = new DerPrepender(CAPACITY);
   const producedTime = wholeSecond((at) => generalizedTime(new Date(at)));

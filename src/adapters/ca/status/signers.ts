@@ -3,6 +3,7 @@ import { createHash, X509Certificate } from 'node:crypto';
 import type { Issuer, IssuerKeyType } from '../../../domain/certificate/authority.ts';
 import { CRL_SHARDS } from '../../../domain/revocation/revocation.ts';
 import { openIssuer } from '../issuer-key.ts';
+import { hasWholeCrl } from '../issuers.ts';
 import { keyBitsOf } from '../profiles.ts';
 import { DEFAULT_HASH, defaultAlgorithm, signedCertificate } from '../to-be-signed.ts';
 
@@ -10,7 +11,7 @@ export interface StatusSigner {
   readonly id: string;
   readonly keyType: IssuerKeyType;
   readonly isRoot: boolean;
-  /** Number of CRLs. */
+  /** Number of CRLs. A single one lists everything. */
   readonly shards: number;
   /** Subject, DER. */
   readonly name: Uint8Array;
@@ -58,7 +59,7 @@ function openSigner(issuer: Issuer, privateKey: Uint8Array): StatusSigner {
     id,
     keyType,
     isRoot: role === 'root',
-    shards: role === 'root' ? 1 : CRL_SHARDS,
+    shards: hasWholeCrl(issuer) ? 1 : CRL_SHARDS,
     name,
     keyBits: keyBitsOf(key.spki),
     keyId,

@@ -5,7 +5,7 @@ import type { CredentialKind } from '../../../domain/access/credential.ts';
 import type { AuditAction } from '../../../domain/access/ports.ts';
 import type { AttemptReason, Delivery, DeliveryState } from '../../../domain/callbacks/delivery.ts';
 import type { OutboxEvent } from '../../../domain/callbacks/ports.ts';
-import type { Issuer, IssuerKeyType } from '../../../domain/certificate/authority.ts';
+import type { Issuer, IssuerKeyType, Purpose } from '../../../domain/certificate/authority.ts';
 import type {
   CancellationReason,
   CertificateState,
@@ -55,11 +55,17 @@ export interface Schema {
     id: string;
     role: Issuer['role'];
     key_type: IssuerKeyType;
-    state: Issuer['state'];
+    state: 'active' | 'retired';
     parent_id: string | null;
     certificate: string;
     sealed_key: Sealed | null;
     created_at: number;
+  };
+  issuer_purpose: {
+    purpose: Purpose;
+    key_type: IssuerKeyType;
+    issuer_id: string;
+    policy: string | null;
   };
   certificate_order: {
     id: OrderId;

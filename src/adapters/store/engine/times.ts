@@ -42,6 +42,7 @@ export const TIMES = {
   access_token: { created_at: 'fact', expires_at: lease(TOKEN_MS, true) },
   audit: { at: 'fact' },
   issuer: { created_at: 'fact' },
+  issuer_purpose: {},
   certificate_order: { persist_until: 'fact', term_ends_at: 'fact', created_at: 'fact', revision: 'number' },
   order_name: {},
   certificate: {

@@ -1,4 +1,4 @@
-// Table issuer: private keys are sealed to their row.
+// Tables issuer and issuer_purpose: private keys are sealed to their row.
 import type { Issuer, PublicIssuer } from '../../../domain/certificate/authority.ts';
 import type { Issuers } from '../../../domain/issuance/ports.ts';
 import type { Sealer } from '../../seal/seal.ts';
@@ -19,31 +19,69 @@ export const issuersIn = (db: Db, sealer: Sealer): Issuers => ({
 
   listPublic: () => publicIssuersIn(db),
 
-  async claim(issuers) {
-    const [first, ...rest] = issuers;
-    if (!first) return;
-    const inserted = await db
+  async claimRoot(root) {
+    const row = rowOf(root, sealer);
+    await db
       .insertInto('issuer')
-      .values(rowOf(first, sealer))
+      .values(row)
       .onConflict((conflict) => conflict.doNothing())
-      .returning('id')
-      .executeTakeFirst();
-    // Another instance has inserted the root, and inserts the issuing authority in the same transaction.
-    if (!inserted) return;
-    // A conflict here fails the transaction, so that the root is not inserted alone.
-    for (const issuer of rest) await db.insertInto('issuer').values(rowOf(issuer, sealer)).execute();
+      .execute();
   },
 
-  async adopt(issuers) {
-    for (const issuer of issuers) {
-      await db
-        .updateTable('issuer')
-        .set({ state: 'retired' })
-        .where('role', '=', issuer.role)
-        .where('key_type', '=', issuer.keyType)
-        .execute();
-      await db.insertInto('issuer').values(rowOf(issuer, sealer)).execute();
+  async claimSlot(issuer, { purpose, keyType }) {
+    await db.insertInto('issuer').values(rowOf(issuer, sealer)).execute();
+    const claimed = await db
+      .insertInto('issuer_purpose')
+      .values({ purpose, key_type: keyType, issuer_id: issuer.id, policy: issuer.policy })
+      .onConflict((conflict) => conflict.doNothing())
+      .returning('purpose')
+      .executeTakeFirst();
+    // Another instance was first.
+    if (!claimed) await db.deleteFrom('issuer').where('id', '=', issuer.id).execute();
+  },
+
+  async adopt(chain) {
+    const rows = await rowsIn(db);
+    // Stored from the top, each below the one that is stored already, if the same was imported before.
+    let stored: Issuer | undefined;
+    for (const one of chain.toReversed()) {
+      const known = rows.find(
+        (row) => row.certificate === textOf(one.certificate) && (row.sealed_key !== null || one.privateKey === null),
+      );
+      stored = { ...one, id: known?.id ?? one.id, parentId: stored?.id ?? null };
+      if (!known) await db.insertInto('issuer').values(rowOf(stored, sealer)).execute();
     }
+    const issuing = stored ?? chain[0];
+    await db.deleteFrom('issuer_purpose').where('issuer_id', '=', issuing.id).execute();
+    for (const purpose of issuing.purposes) {
+      const row = { purpose, key_type: issuing.keyType, issuer_id: issuing.id, policy: issuing.policy };
+      await db
+        .insertInto('issuer_purpose')
+        .values(row)
+        .onConflict((conflict) => conflict.columns(['purpose', 'key_type']).doUpdateSet(row))
+        .execute();
+    }
+    return issuing;
+  },
+
+  async counts() {
+    const issued = await db
+      .selectFrom('certificate')
+      .select((select) => ['issuer_id', select.fn.countAll<number>().as('n')])
+      .where('state', '=', 'issued')
+      .groupBy('issuer_id')
+      .execute();
+    const revoked = await db
+      .selectFrom('revoked_serial')
+      .select((select) => ['issuer_id', select.fn.countAll<number>().as('n')])
+      .groupBy('issuer_id')
+      .execute();
+    const revokedBy = new Map(revoked.map((row) => [row.issuer_id, Number(row.n)]));
+    const issuedBy = new Map(issued.map((row) => [row.issuer_id ?? '', Number(row.n)]));
+    const ids = new Set([...revokedBy.keys(), ...issuedBy.keys()]);
+    return new Map(
+      [...ids].map((id) => [id, { issued: issuedBy.get(id) ?? 0, revoked: revokedBy.get(id) ?? 0 }] as const),
+    );
   },
 });
 
@@ -51,13 +89,20 @@ export const issuersIn = (db: Db, sealer: Sealer): Issuers => ({
 export const publicIssuersIn = async (db: Db): Promise<PublicIssuer[]> =>
   (await rowsIn(db)).map((row) => ({ ...publicPart(row), hasKey: row.sealed_key !== null }));
 
-const rowsIn = (db: Db): Promise<Schema['issuer'][]> => db.selectFrom('issuer').selectAll().orderBy('id').execute();
+type IssuerRow = Schema['issuer'] & { readonly given: readonly Schema['issuer_purpose'][] };
 
-const publicPart = (row: Schema['issuer']) => ({
+async function rowsIn(db: Db): Promise<IssuerRow[]> {
+  const rows = await db.selectFrom('issuer').selectAll().orderBy('id').execute();
+  const given = await db.selectFrom('issuer_purpose').selectAll().orderBy('purpose').execute();
+  return rows.map((row) => ({ ...row, given: given.filter(({ issuer_id }) => issuer_id === row.id) }));
+}
+
+const publicPart = (row: IssuerRow) => ({
   id: row.id,
   role: row.role,
   keyType: row.key_type,
-  state: row.state,
+  purposes: row.given.map(({ purpose }) => purpose),
+  policy: row.given[0]?.policy ?? null,
   parentId: row.parent_id,
   certificate: bytesFrom(row.certificate),
   createdAt: row.created_at,
@@ -67,7 +112,8 @@ const rowOf = (issuer: Issuer, sealer: Sealer): Schema['issuer'] => ({
   id: issuer.id,
   role: issuer.role,
   key_type: issuer.keyType,
-  state: issuer.state,
+  // For instances of the version before, which would use it for every purpose.
+  state: issuer.role === 'root' ? 'active' : 'retired',
   parent_id: issuer.parentId,
   certificate: textOf(issuer.certificate),
   sealed_key: issuer.privateKey && sealer.seal(textOf(issuer.privateKey), bindingOf(issuer.id)),

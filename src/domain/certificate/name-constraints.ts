@@ -1,0 +1,119 @@
+// Name constraints of an authority (RFC 5280, 4.2.1.10): which names it may certify. Read at import, and applied to every
+// order before anything is validated: a certificate outside of them would be refused by every verifier.
+import { type Address, addressText, isInside, type Network, parseAddress } from '../egress/addresses.ts';
+import { hostOf, isWildcard } from './names.ts';
+
+/** `email` constrains nothing here: no certificate of this service carries an address. */
+export type Subtree =
+  | { readonly form: 'dns' | 'email'; readonly base: string }
+  | { readonly form: 'ip'; readonly base: Network }
+  /** Relative distinguished names from the top, each in canonical form. */
+  | { readonly form: 'directory'; readonly base: readonly string[] };
+
+type Form = Subtree['form'];
+
+export interface NameConstraints {
+  readonly permitted: readonly Subtree[];
+  readonly excluded: readonly Subtree[];
+}
+
+export interface ConstraintViolation {
+  /** As it was asked for. */
+  readonly name: string;
+  readonly kind: 'permitted' | 'excluded';
+  /** What is permitted for names of this form, or the subtree that is excluded. */
+  readonly constraint: string;
+}
+
+interface CertifiedNames {
+  /** DNS names and addresses. */
+  readonly names: readonly string[];
+  /** The holder of a certificate without such names. */
+  readonly holder: string | null;
+}
+
+/** The first name that a chain may not certify; undefined when it may certify all. */
+export function violationOf(
+  chain: readonly NameConstraints[],
+  { names, holder }: CertifiedNames,
+): ConstraintViolation | undefined {
+  const all = [...names.map(subjectOf), ...(holder === null ? [] : holderSubjects(holder))];
+  for (const constraints of chain) {
+    for (const subject of all) {
+      const found = violationBy(constraints, subject);
+      if (found) return found;
+    }
+  }
+  return undefined;
+}
+
+/** Whether a chain permits some subjects only: such a certificate is issued without one, if it can be. */
+export const limitsSubjects = (chain: readonly NameConstraints[]): boolean =>
+  chain.some(({ permitted }) => permitted.some(({ form }) => form === 'directory'));
+
+/** Whether a distinguished name, given by its canonical parts, is within the constraints. */
+export const permitsDirectoryName = (chain: readonly NameConstraints[], parts: readonly string[]): boolean =>
+  chain.every((one) => violationBy(one, { form: 'directory', name: parts.join(', '), value: parts }) === undefined);
+
+type Subject =
+  | { readonly form: 'dns'; readonly name: string; readonly value: string }
+  | { readonly form: 'ip'; readonly name: string; readonly value: Address }
+  | { readonly form: 'directory'; readonly name: string; readonly value: readonly string[] };
+
+function subjectOf(name: string): Subject {
+  const address = parseAddress(name);
+  return address ? { form: 'ip', name, value: address } : { form: 'dns', name, value: name.toLowerCase() };
+}
+
+/** OpenSSL takes a common name that looks like a host name for one, where there are no other names. */
+const HOST_NAME = /^[a-z0-9_-]+(\.[a-z0-9_-]+)+$/i;
+
+const holderSubjects = (holder: string): Subject[] => [
+  { form: 'directory', name: holder, value: [canonicalAttribute('CN', holder)] },
+  ...(HOST_NAME.test(holder) ? [subjectOf(holder)] : []),
+];
+
+function violationBy({ permitted, excluded }: NameConstraints, subject: Subject): ConstraintViolation | undefined {
+  const { name, form } = subject;
+  const out = excluded.find((one) => meets(one, subject));
+  if (out) return { name, kind: 'excluded', constraint: subtreeText(out) };
+  const same = permitted.filter((one) => one.form === form);
+  if (same.length === 0 || same.some((one) => contains(one, subject))) return undefined;
+  return { name, kind: 'permitted', constraint: same.map(subtreeText).join(', ') };
+}
+
+/** Whether every name that the subject stands for is in the subtree. */
+function contains(subtree: Subtree, subject: Subject): boolean {
+  if (subtree.form === 'dns' && subject.form === 'dns') return isBelow(subject.value, subtree.base);
+  if (subtree.form === 'ip' && subject.form === 'ip') return isInside(subtree.base, subject.value);
+  if (subtree.form !== 'directory' || subject.form !== 'directory') return false;
+  return subtree.base.every((part, index) => part === subject.value[index]);
+}
+
+/** Whether any name that the subject stands for is in the subtree: a wildcard also stands for an excluded neighbour. */
+const meets = (subtree: Subtree, subject: Subject): boolean =>
+  contains(subtree, subject) ||
+  (subtree.form === 'dns' &&
+    subject.form === 'dns' &&
+    isWildcard(subject.value) &&
+    parentOf(subtree.base) === hostOf(subject.value));
+
+const parentOf = (base: string): string => base.replace(/^\./, '').replace(/^[^.]*\.?/, '');
+
+/** With a leading dot the base stands for names below it only. */
+function isBelow(name: string, base: string): boolean {
+  if (base === '' || name === base) return true;
+  return name.endsWith(base.startsWith('.') ? base : `.${base}`);
+}
+
+/** As verifiers compare attributes: without regard to case and repeated blanks. */
+export const canonicalAttribute = (type: string, value: string): string =>
+  `${type}=${value.trim().replace(/\s+/g, ' ').toLowerCase()}`;
+
+const LABELS: Readonly<Record<Form, string>> = { dns: 'DNS', email: 'email', ip: 'IP', directory: 'DirName' };
+
+export function subtreeText(subtree: Subtree): string {
+  const label = LABELS[subtree.form];
+  if (subtree.form === 'ip') return `${label}:${addressText(subtree.base.address)}/${subtree.base.prefix}`;
+  return `${label}:${subtree.form === 'directory' ? subtree.base.join(', ') : subtree.base}`;
+}
