@@ -41,7 +41,7 @@ const Plan = Type.Object(
     ),
     missing_consents: list(word('MissingConsent', MISSING_CONSENTS)),
     missing_permissions: list(word('MissingPermission', MISSING_PERMISSIONS)),
-    issuer_id: Type.String(),
+    issuer_id: Type.String({ description: 'Empty if the first certificate has to make the issuer.' }),
     not_before: DateTime,
     not_after: DateTime,
   },

@@ -76,7 +76,8 @@ export function reissueCertificate(tools: IssuanceTools): Reissue {
       );
       const waits = needsInstruction(plan.needsValidation, plan.dcv);
       if (waits) await requireRoom(store, { id: accountId, ...found.usage }, tools.quotas);
-      return plan;
+      // Made by the first certificate; a dry run makes nothing.
+      return tools.authority.unmade(plan.issuerId) ? { ...plan, issuerId: '' } : plan;
     },
   };
 }

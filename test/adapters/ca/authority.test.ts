@@ -15,7 +15,12 @@ import { issuerExtensions, keyIdOf, leafExtensions, purposeExtensions } from '..
 import { readPublicKey } from '../../../src/adapters/ca/public-key.ts';
 import { distinguishedName, SIGNATURE_ALGORITHMS, toBeSigned } from '../../../src/adapters/ca/to-be-signed.ts';
 import { PRODUCTS } from '../../../src/domain/catalog/products.ts';
-import type { CertificateContent, Issuer } from '../../../src/domain/certificate/authority.ts';
+import {
+  type CertificateContent,
+  type Issuer,
+  PURPOSES,
+  purposeOf,
+} from '../../../src/domain/certificate/authority.ts';
 import { pem } from '../../../src/domain/certificate/pem.ts';
 import { idMaker } from '../../../src/domain/ids.ts';
 import { newFolder, startApp } from '../../support/app.ts';
@@ -43,9 +48,8 @@ const authority = await (async () => {
   };
   const tools = { store: { issuers, transaction } as never, now: () => NOW, newId: idMaker(() => NOW, randomBytes) };
   await ensureRoots(tools, names, ['p256', 'p384', 'rsa']);
-  for (const keyType of ['p256', 'p384', 'rsa'] as const) {
-    await makeIssuer(tools, names, { purpose: 'public-tls', keyType });
-  }
+  for (const keyType of ['p384', 'rsa'] as const) await makeIssuer(tools, names, { purpose: 'public-tls', keyType });
+  for (const purpose of PURPOSES) await makeIssuer(tools, names, { purpose, keyType: 'p256' });
   return openAuthority(made, names.pkiUrl);
 })();
 
@@ -66,7 +70,8 @@ function contentFor(
   change: Partial<CertificateContent> = {},
 ) {
   const publicKey = readPublicKey(keyPair(kind).spki);
-  const issuerId = authority.issuerFor('public-tls', publicKey.type, signHash, NOW + 199 * DAY)?.id ?? assert.fail();
+  const purpose = purposeOf({ kind: 'ssl', trust: 'public', ...change });
+  const issuerId = authority.issuerFor(purpose, publicKey.type, signHash, NOW + 199 * DAY)?.id ?? assert.fail();
   const names = ['www.example.com', '*.example.com', 'xn--fsq.example.com'];
   const content: CertificateContent = {
     role: 'single',
@@ -165,12 +170,15 @@ test('each kind of product has its extended key usages, and no others', async ()
     'ssl public': ['1.3.6.1.5.5.7.3.1'],
     'ssl private': ['1.3.6.1.5.5.7.3.1', '1.3.6.1.5.5.7.3.2'],
     'code_signing private': ['1.3.6.1.5.5.7.3.3'],
-    'document_signing private': ['1.3.6.1.5.5.7.3.36'],
+    'document_signing private': ['1.3.6.1.5.5.7.3.36', '1.3.6.1.4.1.311.10.3.12'],
   };
   for (const { kind, trust, maxValidityDays } of PRODUCTS) {
     const names = kind === 'ssl' ? ['www.example.com'] : [];
-    const { der } = await issue(contentFor('p256', 'sha256', { kind, trust, names, maxDays: maxValidityDays }));
-    assert.deepEqual(new X509Certificate(der).keyUsage, purposes[`${kind} ${trust}`]);
+    const content = contentFor('p256', 'sha256', { kind, trust, names, maxDays: maxValidityDays });
+    const { der, issuing } = await issue(content);
+    for (const one of [der, issuing]) assert.deepEqual(new X509Certificate(one).keyUsage, purposes[`${kind} ${trust}`]);
+    const other = contentFor('p256', 'sha256', { kind: kind === 'ssl' ? 'code_signing' : 'ssl' });
+    assert.throws(() => authority.prepare({ ...content, issuerId: other.issuerId }), /may not sign for this purpose/);
   }
 });
 
@@ -290,7 +298,7 @@ test('issuer certificates are served at the URLs in certificates', async () => {
 
 test('later starts find the same issuers, and their private keys are sealed at rest', async () => {
   const before = app.issuance.issuers.map(({ id }) => id);
-  assert.equal(before.length, 8);
+  assert.equal(before.length, 13);
   const keys = app.issuance.issuers.map(({ privateKey }) => Buffer.from(privateKey ?? []));
   await app.stop();
   const { readFileSync } = await import('node:fs');
