@@ -1,21 +1,25 @@
 // Upgrades of stores that earlier versions wrote, on both engines: the service opens each fixture, migrates it, and works
 // on what it finds.
 import assert from 'node:assert/strict';
+import { X509Certificate } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { readMigrations } from '../../src/adapters/store/engine/migrations.ts';
+import { PURPOSES } from '../../src/domain/certificate/authority.ts';
 import { spellingsOf } from '../../src/domain/support/ports.ts';
 import { type Key, newFolder, TestApp } from '../support/app.ts';
 import { csc, digest, sign } from '../support/cloud-keys.ts';
+import { rule } from '../support/contract.ts';
 import { newSm2Csr } from '../support/dual.ts';
 import { bothEngines } from '../support/engines.ts';
 import { body, certificate, csrFor, newOrder, reissue, show } from '../support/orders.ts';
 import {
   type FixtureOrder,
+  importedFixtures,
+  type RecordedStore,
   type Row,
   restoreFixture,
-  type SandboxFixture,
   type StoreFixture,
   sandboxFixtures,
   storeFixtures,
@@ -34,7 +38,7 @@ test('the current schema, or the one before it, has a fixture', () => {
 type TestEngine = Awaited<ReturnType<typeof bothEngines>>[number];
 
 /** The service of today, on the store of the fixture. */
-async function startOn(engine: TestEngine, fixture: StoreFixture | SandboxFixture): Promise<TestApp> {
+async function startOn(engine: TestEngine, fixture: RecordedStore): Promise<TestApp> {
   const folder = newFolder();
   writeFileSync(join(folder, 'seal.key'), `${fixture.sealKey}\n`, { mode: 0o600 });
   const location =
@@ -74,6 +78,48 @@ for (const engine of await bothEngines()) {
       }
       const placed = await newOrder(app);
       assert.equal((await show(app, placed)).status, 'issued', 'issuers sign, or were made');
+    });
+  }
+
+  for (const fixture of importedFixtures()) {
+    describe(`${engine.name}, schema ${fixture.schema}`, () => {
+      rule('issuer 4', 'keeps every purpose it had when its store is upgraded', async () => {
+        await using app = await startOn(engine, fixture);
+        const { before, after } = fixture.contents;
+        const issuerOf = async ({ key, id, certificateId }: FixtureOrder) => {
+          const { ica_pem } = await certificate(app, { key, id, certificateId }, certificateId);
+          return new X509Certificate(ica_pem).fingerprint256;
+        };
+        const all = await app.app.store.issuers.list();
+        const known = (id: string) => fixture.tables.issuer?.some((row) => row.id === id);
+        const [imported, ...others] = all.filter(({ purposes }) => purposes.length > 0);
+        assert.deepEqual([imported?.purposes, others], [PURPOSES.toSorted(), []]);
+        assert.ok(
+          all.every(({ id }) => known(id)),
+          'no root is made beside those that there are',
+        );
+        const fingerprint = new X509Certificate(imported!.certificate).fingerprint256;
+        assert.equal(await issuerOf(after), fingerprint);
+        for (const product of ['ssl-dv', 'tls-private', 'code-signing', 'document-signing']) {
+          assert.equal(await issuerOf(await newOrder(app, { product })), fingerprint, product);
+        }
+        // Those made before are replaced under the same roots, and stay served.
+        const rsa = await newOrder(app, { key: 'rsa2048' });
+        const issuers = await app.app.store.issuers.list();
+        const [made, ...more] = issuers.filter(({ id }) => !known(id));
+        assert.deepEqual([made?.keyType, made?.purposes, more], ['rsa', ['public-tls'], []]);
+        assert.equal(await issuerOf(rsa), new X509Certificate(made!.certificate).fingerprint256);
+        const root = issuers.find(({ id }) => id === made?.parentId)!;
+        assert.ok(known(root.id), 'verifiers that trust our root trust the successor');
+        const retired = await issuerOf(before);
+        const old = all.find((one) => new X509Certificate(one.certificate).fingerprint256 === retired)!;
+        assert.equal((await fetch(`${app.url}/ca/${old.id}.crt`)).status, 200);
+        assert.equal((await fetch(`${app.url}/crl/${old.id}/0.crl`)).status, 200);
+        const revoke = `/openapi/v3/certs/${before.certificateId}/revoke`;
+        assert.equal((await app.call('POST', revoke, { key: before.key })).status, 200);
+        const shown = await certificate(app, before, before.certificateId);
+        assert.equal(shown.status, 'revoked');
+      });
     });
   }
 

@@ -13,7 +13,7 @@ import type { Key } from './app.ts';
 
 export type Row = Readonly<Record<string, string | number | null>>;
 
-interface RecordedStore {
+export interface RecordedStore {
   /** The number of its last migration. */
   readonly schema: number;
   /** The clock of the service that wrote it. */
@@ -36,6 +36,11 @@ export interface StoreFixture extends RecordedStore {
   };
 }
 
+/** The store of a service that an operator brought an authority to, with an order of before and one of after that. */
+export interface ImportedFixture extends RecordedStore {
+  readonly contents: Readonly<Record<'before' | 'after', FixtureOrder>>;
+}
+
 export interface FixtureOrder {
   readonly key: Key;
   readonly id: string;
@@ -51,6 +56,7 @@ const fixtures = <T extends RecordedStore>(name: RegExp): T[] =>
     .sort((one, other) => one.schema - other.schema);
 
 export const storeFixtures = (): StoreFixture[] => fixtures(/^store-\d+\.json$/);
+export const importedFixtures = (): ImportedFixture[] => fixtures(/^imported-\d+\.json$/);
 export const sandboxFixtures = (): SandboxFixture[] => fixtures(/^sandbox-\d+\.json$/);
 
 /** What a stopped service left in a data folder. */
