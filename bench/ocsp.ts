@@ -91,7 +91,7 @@ export async function issueOne(settings: Settings): Promise<Asked> {
     const found = order && (await app.store.certificates.find(order.key.accountId, order.certificateId));
     if (found?.state !== 'issued') throw new Error('the certificate was not issued');
     const { issuerId } = found.preparation;
-    const [issuer] = issuance.authority.chainOf(issuerId);
+    const [issuer] = await issuance.authority.chainOf(issuerId);
     if (!issuer) throw new Error('the issuer has no certificate');
     return { issuerId, issuer, serial: partsOf(found.der).serial, certificateId: found.id };
   });

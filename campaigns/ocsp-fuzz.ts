@@ -171,7 +171,7 @@ export const ocspFuzz: Campaign = {
       const found = order && (await app.store.certificates.find(order.key.accountId, order.certificateId));
       await using _ = { [Symbol.asyncDispose]: () => issuance.close() };
       if (found?.state !== 'issued') throw new Error('the certificate was not issued');
-      const [issuer] = issuance.authority.chainOf(found.preparation.issuerId);
+      const [issuer] = await issuance.authority.chainOf(found.preparation.issuerId);
       if (!issuer) throw new Error('the issuer has no certificate');
       return { issuer, serial: partsOf(found.der).serial };
     });

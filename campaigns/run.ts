@@ -11,6 +11,7 @@ import { judgeDocument } from './document.ts';
 import { fsync } from './fsync.ts';
 import { javaClient } from './java-client.ts';
 import { kill } from './kill.ts';
+import { linters } from './linters.ts';
 import { neighbours } from './neighbours.ts';
 import { ocspFuzz } from './ocsp-fuzz.ts';
 import { packageInstall } from './package.ts';
@@ -48,6 +49,7 @@ const CAMPAIGNS: Readonly<Record<string, Campaign>> = {
   'csc-pyhanko': cscPyhanko,
   document: judgeDocument,
   'java-client': javaClient,
+  linters,
 };
 
 const EXIT = { ok: 0, broken: 1, usage: 2 } as const;

@@ -124,7 +124,7 @@ export async function buildServer(services: Services, options: ServerOptions): P
   healthEndpoints(app, services.checkReady);
   metricsEndpoint(app, services.metrics, options.metricsToken);
   referencePage(app, operations, options.publicUrl);
-  pkiEndpoints(app, (id) => services.authority.chainOf(id)[0]);
+  pkiEndpoints(app, services.authority.chainOf);
   crlEndpoint(app, services.crls.serve);
   ocspEndpoints(app, services.answerOcsp);
   await app.register(

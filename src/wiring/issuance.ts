@@ -88,17 +88,23 @@ export async function openIssuance(
   let issuers: readonly Issuer[] = await ensureRoots({ store, now, newId }, config.authority, keyTypes);
   const authority = openAuthority(issuers, config.authority.pkiUrl, {
     keyTypes,
+    takeUp,
     endOfNew: (keyType, known) => endOfNew(known, keyType, config.authority, now()),
   });
-  async function takeUpIssuers(): Promise<void> {
-    if (statesOf(await store.issuers.listPublic()) === statesOf(issuers)) return;
-    issuers = await store.issuers.list();
-    authority.use(issuers);
-    log({ event: 'issuers_changed', text: statesOf(issuers) });
+  const withLock = keyedMutex();
+  const takeUpIssuers = (): Promise<void> =>
+    withLock('take up', async () => {
+      if (statesOf(await store.issuers.listPublic()) === statesOf(issuers)) return;
+      issuers = await store.issuers.list();
+      authority.use(issuers);
+      log({ event: 'issuers_changed', text: statesOf(issuers) });
+    });
+  /** An issuer that another process has just made is known here as soon as its certificates are asked about. */
+  async function takeUp(issuerId: string): Promise<void> {
+    if (!issuers.some(({ id }) => id === issuerId)) await takeUpIssuers();
   }
-  const withSlotLock = keyedMutex();
   const makeMissing = (slot: IssuerSlot): Promise<void> =>
-    withSlotLock(`${slot.purpose} ${slot.keyType}`, async () => {
+    withLock(`${slot.purpose} ${slot.keyType}`, async () => {
       // Another request has made it meanwhile, or another process.
       await takeUpIssuers();
       if (issuers.some((one) => one.keyType === slot.keyType && one.purposes.includes(slot.purpose))) return;
@@ -108,7 +114,7 @@ export async function openIssuance(
   await store.pkiAddresses.remember(config.authority.pkiUrl, now());
   const { publishCrls, closeFiles, ...revocation } = openRevocation(
     { store, newId, log, metrics },
-    { products, issuers: () => issuers, keyTypes, now, dataDir: config.dataDir },
+    { products, issuers: () => issuers, takeUp, keyTypes, now, dataDir: config.dataDir },
   );
   // The processes of one service share the cores.
   const pool = workerPool({

@@ -43,6 +43,8 @@ const RESPONDERS_MS = 60_000;
 interface RevocationSources {
   readonly products: Catalog;
   readonly issuers: () => readonly Issuer[];
+  /** Looks for an issuer that is not among `issuers`, or for any with an empty id. */
+  readonly takeUp: (issuerId: string) => Promise<void>;
   readonly keyTypes: readonly IssuerKeyType[];
   readonly now: Clock;
   readonly dataDir: string;
@@ -50,7 +52,7 @@ interface RevocationSources {
 
 export function openRevocation(
   { store, newId, log, metrics }: Pick<App, 'store' | 'newId' | 'log' | 'metrics'>,
-  { products, issuers, keyTypes, now, dataDir }: RevocationSources,
+  { products, issuers, takeUp, keyTypes, now, dataDir }: RevocationSources,
 ): OpenRevocation {
   const onError = logUnexpected(log, 'publish_crls');
   function onPublished({ issuerId, shard, number, entries }: CrlHead, changes: number): void {
@@ -74,7 +76,7 @@ export function openRevocation(
   const signers = statusSigners(issuers, keyTypes);
   const withLock = keyedMutex();
   const served = servedNumbers(dataDir, (text) => log({ event: 'warning', text }));
-  const crls = crlPublisher({ store, now, signers, withLock, served, onPublished });
+  const crls = crlPublisher({ store, now, signers, takeUp, withLock, served, onPublished });
   const publishCrls: PublishCrls = (refs) => crls.publish(refs).catch(onError);
   const tools = { store, now, newId, products, publishCrls };
   const responders = ocspResponders({ store, now, withLock, onError: logUnexpected(log, 'renew_responders'), onMade });
@@ -88,7 +90,7 @@ export function openRevocation(
     changeRevocation: changeRevocation(tools),
     revokeKey: revokeKey(tools),
     interrupted: interruptedIssuances(tools),
-    answerOcsp: answerOcsp({ store, now, signers, responders }),
+    answerOcsp: answerOcsp({ store, now, signers, takeUp: () => takeUp(''), responders }),
     revocationChores: [
       { name: 'revoke', everyMs: DUE_MS, run: () => runDueRevocations(byShared, onRevoked) },
       { name: 'publish_crls', everyMs: CRLS_MS, run: () => crls.publishDue() },

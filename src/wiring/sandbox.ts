@@ -180,7 +180,7 @@ async function startSandboxReceiver(
 ): Promise<Receiver> {
   const { key, leaf, issuerId } = await receiverIdentity({ store, access, placeOrder, now, newKeyAndCsr });
   const cert = pem('CERTIFICATE', leaf);
-  const chain = authority.chainOf(issuerId).map((one) => pem('CERTIFICATE', one));
+  const chain = (await authority.chainOf(issuerId)).map((one) => pem('CERTIFICATE', one));
   const earlier = readSandboxFile(config.dataDir)?.receiver.callbacks ?? [];
   const certificates = {
     good: { cert: [cert, ...chain].join(''), key },

@@ -58,6 +58,8 @@ interface AuthorityOptions {
   readonly keyTypes?: readonly IssuerKeyType[];
   /** When an issuer that is made now would end; undefined if none can be. Left out, none is ever made. */
   readonly endOfNew?: (keyType: IssuerKeyType, issuers: readonly Issuer[]) => number | undefined;
+  /** Calls `use` if there is such an issuer. */
+  readonly takeUp?: (issuerId: string) => Promise<void>;
 }
 
 /** What decisions know issuers by until they are made. */
@@ -72,7 +74,7 @@ const UNMADE: ReadonlyMap<string, IssuerSlot> = new Map(
 export function openAuthority(
   issuers: readonly Issuer[],
   pkiUrl: string,
-  { keyTypes = ISSUER_KEY_TYPES, endOfNew }: AuthorityOptions = {},
+  { keyTypes = ISSUER_KEY_TYPES, endOfNew, takeUp }: AuthorityOptions = {},
 ): EmbeddedAuthority {
   let open = openIssuers(issuers, pkiUrl, keyTypes);
 
@@ -160,8 +162,10 @@ export function openAuthority(
       return signedCertificate(bytes, signatureAlgorithm(issuer.keyType, signHash), await signBytes(signHash, bytes));
     },
 
-    chainOf(issuerId) {
-      const issuer = open.issuers.find(({ id }) => id === issuerId);
+    async chainOf(issuerId) {
+      const find = () => open.issuers.find(({ id }) => id === issuerId);
+      if (!find()) await takeUp?.(issuerId);
+      const issuer = find();
       return issuer ? chainOf(issuer, open.issuers).map(({ certificate }) => certificate) : [];
     },
   };

@@ -123,7 +123,12 @@ const IS_CA = basicConstraints(boolean(true));
 /** pathLenConstraint 0: it signs leaf certificates only. */
 const IS_LAST_CA = basicConstraints(boolean(true), integer(0));
 
-export const rootExtensions = (spki: Uint8Array): Uint8Array[] => [IS_CA, CA_USAGE, subjectKeyIdentifier(spki)];
+export const rootExtensions = (spki: Uint8Array): Uint8Array[] => [
+  IS_CA,
+  CA_USAGE,
+  authorityKeyIdentifier(keyIdOf(spki)),
+  subjectKeyIdentifier(spki),
+];
 
 export const issuingExtensions = (
   spki: Uint8Array,

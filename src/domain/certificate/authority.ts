@@ -78,8 +78,8 @@ export interface CertificateAuthority {
   prepare(content: CertificateContent): PreparedBytes;
   /** Returns the signed certificate, DER. */
   sign(issuerId: string, signHash: SignHash, toBeSigned: Uint8Array): Promise<Uint8Array>;
-  /** The issuer's chain, itself first and the root last; DER. */
-  chainOf(issuerId: string): readonly Uint8Array[];
+  /** The issuer's chain, itself first and the root last; DER. Empty for none. Another process may just have made it. */
+  chainOf(issuerId: string): Promise<readonly Uint8Array[]>;
 }
 
 export const ISSUER_KEY_TYPES = ['p256', 'p384', 'rsa', 'sm2'] as const;

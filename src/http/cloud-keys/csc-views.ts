@@ -69,7 +69,7 @@ export const detailIn = (body: Body): Detail => ({
   authInfo: booleanIn(body, 'authInfo'),
 });
 
-export type ChainOf = (issuerId: string) => readonly Uint8Array[];
+export type ChainOf = (issuerId: string) => Promise<readonly Uint8Array[]>;
 
 export interface CredentialRequest {
   readonly version: CscVersion;
@@ -79,12 +79,12 @@ export interface CredentialRequest {
   readonly showsHint: boolean;
 }
 
-export function credentialView(held: HeldKey, request: CredentialRequest, chainOf: ChainOf) {
+export async function credentialView(held: HeldKey, request: CredentialRequest, chainOf: ChainOf) {
   const { version, detail, locale, showsHint } = request;
   const { key, isLocked } = held;
   const { type, bits } = key.publicKey;
   const curve = CURVES[type];
-  const cert = certificateView(held, detail, chainOf);
+  const cert = await certificateView(held, detail, chainOf);
   const hint = showsHint ? key.hint : null;
   const code = {
     format: 'A',
@@ -120,7 +120,7 @@ const AUTH_VIEWS: Readonly<Record<CscVersion, AuthView>> = {
 };
 
 /** Undefined until a certificate was issued on the key. */
-function certificateView(
+async function certificateView(
   { certificate, certificateStatus }: HeldKey,
   { certificates, certInfo }: Detail,
   chainOf: ChainOf,
@@ -128,7 +128,8 @@ function certificateView(
   if (!certificate) return undefined;
   const { der, preparation } = certificate;
   const { issuerId, serial, notBefore, notAfter } = preparation;
-  const shown = { none: [], single: [der], chain: [der, ...chainOf(issuerId)] }[certificates];
+  const chain = certificates === 'chain' ? await chainOf(issuerId) : [];
+  const shown = certificates === 'none' ? [] : [der, ...chain];
   return {
     status: certificateStatus,
     ...(certificates !== 'none' && { certificates: shown.map((one) => Buffer.from(one).toString('base64')) }),

@@ -78,10 +78,12 @@ export function cscInterface(services: CscServices, routes: Routes, version: Csc
       return {
         credentialIDs: held.map(({ key }) => key.id),
         ...(booleanIn(body, 'credentialInfo') && {
-          credentialInfos: held.map((one) => ({
-            credentialID: one.key.id,
-            ...credentialView(one, wanted, authority.chainOf),
-          })),
+          credentialInfos: await Promise.all(
+            held.map(async (one) => ({
+              credentialID: one.key.id,
+              ...(await credentialView(one, wanted, authority.chainOf)),
+            })),
+          ),
         }),
         ...(onlyValid && { onlyValid }),
         ...(found.length > limit && { nextPageToken: page[0]?.key.id }),
@@ -92,7 +94,7 @@ export function cscInterface(services: CscServices, routes: Routes, version: Csc
       const body = bodyOf(request.body);
       const [id, wanted] = [stringIn(body, 'credentialID'), credentialRequest(request, body)];
       const held = await cloudKeys.show(callerOf(request).account.id, id);
-      return credentialView(held, wanted, authority.chainOf);
+      return await credentialView(held, wanted, authority.chainOf);
     });
 
     scope.post('/credentials/authorize', described('authorizeSigning', use), async (request) => {

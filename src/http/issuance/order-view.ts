@@ -198,11 +198,10 @@ const cancellationView = ({ reason, at }: Cancellation, locale: Locale) => ({
 
 export function certificateView(
   { certificate, replacedBy, history, seen }: ShownCertificate,
-  chainOf: (issuerId: string) => readonly Uint8Array[],
+  chain: readonly Uint8Array[],
   locale: Locale,
 ): Type.Static<typeof CertificateView> {
   const issued = certificate.state === 'issued' ? certificate : null;
-  const chain = issued ? chainOf(issued.preparation.issuerId) : [];
   const dates = 'preparation' in certificate ? certificate.preparation : null;
   return {
     ...contentOf(certificate),

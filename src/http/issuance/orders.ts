@@ -15,7 +15,7 @@ const read = { action: 'read' } as const;
 export function orderOperations(
   api: Api,
   show: ShowOrders,
-  chainOf: (issuerId: string) => readonly Uint8Array[],
+  chainOf: (issuerId: string) => Promise<readonly Uint8Array[]>,
 ): void {
   api.get(
     '/orders',
@@ -76,7 +76,9 @@ export function orderOperations(
     },
     async (request) => {
       const shown = await show.certificate(callerOf(request).account.id, request.params.id);
-      return success({ Certificate: certificateView(shown, chainOf, localeOf(request)) });
+      const { certificate } = shown;
+      const chain = certificate.state === 'issued' ? await chainOf(certificate.preparation.issuerId) : [];
+      return success({ Certificate: certificateView(shown, chain, localeOf(request)) });
     },
   );
 }

@@ -93,7 +93,7 @@ function contentFor(
 async function issue(content: CertificateContent) {
   const { toBeSigned: bytes, serial } = authority.prepare(content);
   const der = await authority.sign(content.issuerId, content.signHash, bytes);
-  const [issuing, root] = authority.chainOf(content.issuerId);
+  const [issuing, root] = await authority.chainOf(content.issuerId);
   return { der, serial, issuing: issuing!, root: root! };
 }
 

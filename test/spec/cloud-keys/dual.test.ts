@@ -213,7 +213,7 @@ test('with SM2 disabled nothing new is signed, and issued certificates are still
   assert.equal(without.issuerFor('private-tls', 'sm2', 'sm3', 0), undefined);
   assert.ok(without.issuerFor('public-tls', 'p256', 'sha256', 0));
   const sm2 = issuers.find(({ keyType, role }) => keyType === 'sm2' && role === 'issuing')!;
-  assert.equal(without.chainOf(sm2.id).length, 2);
+  assert.equal((await without.chainOf(sm2.id)).length, 2);
   const request = { ...REQUEST, signHash: 'sm3' as const };
   const product = {
     ...CONTEXT.product,

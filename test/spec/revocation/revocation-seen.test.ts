@@ -197,9 +197,14 @@ rule(
       [half, shown.encryption_serial_number],
     ] as const;
     for (const [one, number] of both) {
-      assert.equal((await crlOf(app, one, issuer)).revoked.has(number), false);
+      const { revoked, number: crlNumber, addresses } = await crlOf(app, one, issuer);
+      assert.equal(revoked.has(number), false);
+      // GmSSL refuses the critical extension of shards, and reads numbers of 31 bits.
+      assert.deepEqual([addresses, crlNumber > 0 && crlNumber < 2 ** 31], [[], true]);
       assert.equal((await ocspStatus(app, number, issuer, 'sm3')).status, 'good');
     }
+    const { validFromDate, validToDate } = new X509Certificate(pems(shown.ica_pem)[1]!);
+    assert.ok(validToDate.getTime() - validFromDate.getTime() < 3_653 * DAY, 'GmSSL accepts ten years');
     await post(order, order.certificateId, { reason: 'affiliation_changed' });
     for (const [one, number] of both) {
       assert.equal((await crlOf(app, one, issuer)).revoked.get(number)?.reason, 'affiliation_changed');

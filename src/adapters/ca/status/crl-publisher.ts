@@ -49,6 +49,8 @@ interface PublisherTools {
   readonly store: Store;
   readonly now: Clock;
   readonly signers: () => StatusSigners;
+  /** Looks for an issuer that another process may just have made. */
+  readonly takeUp: (issuerId: string) => Promise<void>;
   readonly withLock: KeyedMutex;
   readonly served: ServedNumbers;
   readonly onPublished: (crl: CrlHead, changes: number) => void;
@@ -58,7 +60,7 @@ const isDue = ({ thisUpdate }: Pick<CrlHead, 'thisUpdate'>, now: number): boolea
   thisUpdate + RENEW_AFTER_MS <= now || thisUpdate > now + MAX_AHEAD_MS;
 
 export function crlPublisher(tools: PublisherTools): CrlPublisher {
-  const { store, now, signers, withLock, served, onPublished } = tools;
+  const { store, now, signers, takeUp, withLock, served, onPublished } = tools;
   const entryCache = crlEntryCache(store);
   const crlCache = new Map<string, PublishedCrl>();
 
@@ -119,10 +121,11 @@ export function crlPublisher(tools: PublisherTools): CrlPublisher {
   }
 
   /** Publishes until nothing is pending. Returns how many CRLs that took. */
-  function publishPending(crl: CrlRef): Promise<number> {
+  async function publishPending(crl: CrlRef): Promise<number> {
+    if (!signers().has(crl.issuerId)) await takeUp(crl.issuerId);
     const signer = signerOf(crl);
-    if (!signer) return Promise.resolve(0);
-    return withLock(`crl ${crlKey(crl)}`, async () => {
+    if (!signer) return 0;
+    return await withLock(`crl ${crlKey(crl)}`, async () => {
       for (let passes = 0; passes < MAX_PASSES; passes += 1) if (!(await publishNext(crl, signer))) return passes;
       throw new Refusal('service_busy', { retryAfterSeconds: 1 });
     });

@@ -44,12 +44,14 @@ interface OcspTools {
   readonly store: Store;
   readonly now: Clock;
   readonly signers: () => StatusSigners;
+  /** Looks for issuers that another process may just have made. */
+  readonly takeUp: () => Promise<void>;
   readonly responders: Responders;
 }
 
 const error = (kind: keyof typeof OCSP_ERRORS): OcspAnswer => ({ der: OCSP_ERRORS[kind], validity: null });
 
-export function answerOcsp({ store, now, signers, responders }: OcspTools): AnswerOcsp {
+export function answerOcsp({ store, now, signers, takeUp, responders }: OcspTools): AnswerOcsp {
   const cache = answerCache(CACHE_BYTES);
   const issuersOf = issuerIndex(signers);
 
@@ -67,9 +69,10 @@ export function answerOcsp({ store, now, signers, responders }: OcspTools): Answ
 
   /** `known` is the status of a request about one certificate that was looked up already. */
   async function sign(bytes: Uint8Array, at: number, known?: SerialStatus): Promise<OcspAnswer> {
-    const from = signers();
     const { requests, nonce } = readOcspRequest(bytes);
     const [{ serial }] = requests;
+    if (!isFilled(issuersOf(requests[0]))) await takeUp();
+    const from = signers();
     const issuers = issuersOf(requests[0]);
     // One response has one signature, hence one issuer.
     if (!isFilled(issuers) || !requests.every((one) => issuersOf(one)[0] === issuers[0])) return error('unauthorized');

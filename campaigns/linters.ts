@@ -1,0 +1,139 @@
+// What independent linters say about every kind of authority, certificate, CRL, OCSP response and responder: zlint and
+// pkilint, where they are installed, and openssl's strict verification for the purpose of each.
+import { spawnSync } from 'node:child_process';
+import { X509Certificate } from 'node:crypto';
+import { mkdtempDisposableSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { DerReader } from '../src/adapters/der/reader.ts';
+import { pem } from '../src/domain/certificate/pem.ts';
+import { newFolder, TestApp } from '../test/support/app.ts';
+import { certificate, newOrder } from '../test/support/orders.ts';
+import { certIdOf, derOf, ocspRequest, pems, postOcsp } from '../test/support/status.ts';
+import type { Campaign } from './campaign.ts';
+
+const ZLINT = process.env.ZLINT ?? 'zlint';
+/** The folder of pkilint's programs, such as that of a virtual environment; empty for those on the path. */
+const PKILINT = process.env.PKILINT ?? '';
+const OPENSSL_PURPOSE = { ssl: 'sslserver', code: 'any', document: 'any' } as const;
+
+const PRODUCTS = [
+  { product: 'ssl-dv', isPublic: true, kind: 'ssl', commonName: 'www.example.com' },
+  { product: 'tls-private', isPublic: false, kind: 'ssl', commonName: 'www.example.com' },
+  { product: 'code-signing', isPublic: false, kind: 'code', commonName: 'Jane Doe' },
+  { product: 'document-signing', isPublic: false, kind: 'document', commonName: 'Jane Doe' },
+] as const;
+
+const KEYS = [
+  { key: 'p256', signHash: 'sha256' },
+  { key: 'p384', signHash: 'sha384' },
+  { key: 'rsa2048', signHash: 'sha256' },
+] as const;
+
+/** Errors that are no fault of a private profile: rules of public TLS that it does not claim to follow. */
+const EXPLAINED: ReadonlySet<string> = new Set([
+  // It asserts no policy of the CA/Browser Forum, because it is not validated by its rules alone.
+  'e_sub_cert_cert_policy_empty',
+  'e_sub_cert_certificate_policies_missing',
+]);
+
+type Lint = (file: string) => string[];
+
+export const linters: Campaign = {
+  about:
+    'zlint and pkilint on what the service signs, and strict openssl; $ZLINT and $PKILINT say where they are (N is 1)',
+  defaultN: 1,
+  async run(_n, print) {
+    const isHere = (program: string, ...args: string[]) => spawnSync(program, args).status === 0;
+    const hasZlint = isHere(ZLINT, '-version');
+    const hasPkilint = isHere(join(PKILINT, 'lint_pkix_cert'), '--help');
+    print(`zlint ${hasZlint ? 'is' : 'is not'} here, pkilint ${hasPkilint ? 'is' : 'is not'} here`);
+    const zlint: Lint = (file) => (hasZlint ? zlintErrors(file) : []);
+    const pkilint =
+      (program: string, ...options: string[]): Lint =>
+      (file) =>
+        hasPkilint ? pkilintErrors(program, [...options, file]) : [];
+    using folder = mkdtempDisposableSync(join(tmpdir(), 'reseal-lint-'));
+    await using app = new TestApp(newFolder());
+    // The tools look at the clock.
+    app.advance(Date.now() - app.now());
+    await app.start({ RESEAL_PKI_URL: 'http://pki.example.com', RESEAL_CA_COUNTRY: 'DE' });
+    const broken: string[] = [];
+    let judged = 0;
+    const judge = (name: string, text: string, ...by: Lint[]): string => {
+      const file = join(folder.path, name);
+      writeFileSync(file, text);
+      const errors = by.flatMap((lint) => lint(file));
+      broken.push(...errors.map((error) => `${name}: ${error}`));
+      judged += 1;
+      return file;
+    };
+    for (const { product, isPublic, kind, commonName } of PRODUCTS) {
+      for (const { key, signHash } of KEYS) {
+        const order = await newOrder(app, { product, key, signHash, commonName });
+        const { pem: leaf, ica_pem } = await certificate(app, order, order.certificateId);
+        const [issuing = '', root = ''] = pems(ica_pem);
+        const name = `${product} ${key}`;
+        const serverAuth = pkilint('lint_cabf_serverauth_cert', '-d');
+        const cert = isPublic ? serverAuth : pkilint('lint_pkix_cert');
+        const leafFile = judge(`${name} leaf.pem`, leaf, explained(zlint, isPublic), cert);
+        const issuingFile = judge(`${name} issuing.pem`, issuing, zlint, cert);
+        const rootFile = judge(`${name} root.pem`, root, zlint, pkilint('lint_cabf_serverauth_cert', '-t', 'ROOT-CA'));
+        const strict = ['verify', '-x509_strict', '-purpose', OPENSSL_PURPOSE[kind]];
+        const verified = spawnSync('openssl', [...strict, '-CAfile', rootFile, '-untrusted', issuingFile, leafFile]);
+        if (verified.status !== 0) broken.push(`${name}: openssl: ${verified.stderr}`);
+        for (const one of [leaf, issuing]) {
+          const [, path = ''] = /\/crl\/([0-9a-z]+\/\d+)\.crl/.exec(derOf(one).toString('latin1')) ?? [];
+          const crl = new Uint8Array(await (await fetch(`${app.url}/crl/${path}.crl`)).arrayBuffer());
+          const type = one === leaf ? 'CRL' : 'ARL';
+          const profile = isPublic ? 'BR' : 'PKIX';
+          judge(`${name} ${type}.pem`, pem('X509 CRL', crl), zlint, pkilint('lint_crl', '-t', type, '-p', profile));
+        }
+        const serial = new X509Certificate(leaf).serialNumber.toLowerCase();
+        const { der } = await postOcsp(app, ocspRequest([certIdOf(serial, derOf(issuing))]));
+        judge(`${name} ocsp.pem`, pem('OCSP RESPONSE', der), pkilint('lint_ocsp_response'));
+        judge(
+          `${name} responder.pem`,
+          pem('CERTIFICATE', responderIn(der)),
+          zlint,
+          isPublic ? pkilint('lint_cabf_serverauth_cert', '-t', 'OCSP-RESPONDER') : pkilint('lint_pkix_cert'),
+        );
+      }
+    }
+    print(`${judged} were judged`);
+    return hasZlint || hasPkilint ? broken : [...broken, 'neither zlint nor pkilint is here: set ZLINT and PKILINT'];
+  },
+};
+
+const explained =
+  (lint: Lint, isPublic: boolean): Lint =>
+  (file) =>
+    lint(file).filter((error) => isPublic || !EXPLAINED.has(error));
+
+function zlintErrors(file: string): string[] {
+  const { stdout, stderr } = spawnSync(ZLINT, [file], { encoding: 'utf8' });
+  try {
+    const results: Record<string, { readonly result: string }> = JSON.parse(stdout);
+    return Object.entries(results).flatMap(([name, { result }]) => (/error|fatal/.test(result) ? [name] : []));
+  } catch {
+    return [`zlint: ${stderr}`];
+  }
+}
+
+function pkilintErrors(program: string, options: readonly string[]): string[] {
+  const { status, stdout, stderr } = spawnSync(join(PKILINT, program), ['lint', '-s', 'ERROR', ...options], {
+    encoding: 'utf8',
+  });
+  return status === 0 && stdout.trim() === '' ? [] : [`${program}: ${stdout.trim()} ${stderr.trim().slice(-300)}`];
+}
+
+/** The certificate that an OCSP response brings along. */
+function responderIn(response: Uint8Array): Uint8Array {
+  const outer = new DerReader(response).sequence();
+  outer.any();
+  const bytes = outer.context(0)!.sequence();
+  bytes.oid();
+  const basic = new DerReader(bytes.octetString()).sequence();
+  for (let skipped = 0; skipped < 3; skipped += 1) basic.any();
+  return basic.context(0)!.sequence().any();
+}
