@@ -26,6 +26,7 @@ import {
 } from '../support/store-fixture.ts';
 
 const FIXTURES = storeFixtures();
+const [IMPORTED = assert.fail()] = importedFixtures();
 /** The first schema with a table of what is being signed; earlier ones kept that among the certificates. */
 const SIGNING_TABLE = 9;
 const LEASE_MS = 5_000;
@@ -81,47 +82,43 @@ for (const engine of await bothEngines()) {
     });
   }
 
-  for (const fixture of importedFixtures()) {
-    describe(`${engine.name}, schema ${fixture.schema}`, () => {
-      rule('issuer 4', 'keeps every purpose it had when its store is upgraded', async () => {
-        await using app = await startOn(engine, fixture);
-        const { before, after } = fixture.contents;
-        const issuerOf = async ({ key, id, certificateId }: FixtureOrder) => {
-          const { ica_pem } = await certificate(app, { key, id, certificateId }, certificateId);
-          return new X509Certificate(ica_pem).fingerprint256;
-        };
-        const all = await app.app.store.issuers.list();
-        const known = (id: string) => fixture.tables.issuer?.some((row) => row.id === id);
-        const [imported, ...others] = all.filter(({ purposes }) => purposes.length > 0);
-        assert.deepEqual([imported?.purposes, others], [PURPOSES.toSorted(), []]);
-        assert.ok(
-          all.every(({ id }) => known(id)),
-          'no root is made beside those that there are',
-        );
-        const fingerprint = new X509Certificate(imported!.certificate).fingerprint256;
-        assert.equal(await issuerOf(after), fingerprint);
-        for (const product of ['ssl-dv', 'tls-private', 'code-signing', 'document-signing']) {
-          assert.equal(await issuerOf(await newOrder(app, { product })), fingerprint, product);
-        }
-        // Those made before are replaced under the same roots, and stay served.
-        const rsa = await newOrder(app, { key: 'rsa2048' });
-        const issuers = await app.app.store.issuers.list();
-        const [made, ...more] = issuers.filter(({ id }) => !known(id));
-        assert.deepEqual([made?.keyType, made?.purposes, more], ['rsa', ['public-tls'], []]);
-        assert.equal(await issuerOf(rsa), new X509Certificate(made!.certificate).fingerprint256);
-        const root = issuers.find(({ id }) => id === made?.parentId)!;
-        assert.ok(known(root.id), 'verifiers that trust our root trust the successor');
-        const retired = await issuerOf(before);
-        const old = all.find((one) => new X509Certificate(one.certificate).fingerprint256 === retired)!;
-        assert.equal((await fetch(`${app.url}/ca/${old.id}.crt`)).status, 200);
-        assert.equal((await fetch(`${app.url}/crl/${old.id}/0.crl`)).status, 200);
-        const revoke = `/openapi/v3/certs/${before.certificateId}/revoke`;
-        assert.equal((await app.call('POST', revoke, { key: before.key })).status, 200);
-        const shown = await certificate(app, before, before.certificateId);
-        assert.equal(shown.status, 'revoked');
-      });
-    });
-  }
+  rule('issuer 4', 'keeps every purpose it had when its store is upgraded', async () => {
+    await using app = await startOn(engine, IMPORTED);
+    const { before, after } = IMPORTED.contents;
+    const issuerOf = async ({ key, id, certificateId }: FixtureOrder) => {
+      const { ica_pem } = await certificate(app, { key, id, certificateId }, certificateId);
+      return new X509Certificate(ica_pem).fingerprint256;
+    };
+    const all = await app.app.store.issuers.list();
+    const known = (id: string) => IMPORTED.tables.issuer?.some((row) => row.id === id);
+    const [imported, ...others] = all.filter(({ purposes }) => purposes.length > 0);
+    assert.deepEqual([imported?.purposes, others], [PURPOSES.toSorted(), []]);
+    assert.ok(
+      all.every(({ id }) => known(id)),
+      'no root is made beside those that there are',
+    );
+    const fingerprint = new X509Certificate(imported!.certificate).fingerprint256;
+    assert.equal(await issuerOf(after), fingerprint);
+    for (const product of ['ssl-dv', 'tls-private', 'code-signing', 'document-signing']) {
+      assert.equal(await issuerOf(await newOrder(app, { product })), fingerprint, product);
+    }
+    // Those made before are replaced under the same roots, and stay served.
+    const rsa = await newOrder(app, { key: 'rsa2048' });
+    const issuers = await app.app.store.issuers.list();
+    const [made, ...more] = issuers.filter(({ id }) => !known(id));
+    assert.deepEqual([made?.keyType, made?.purposes, more], ['rsa', ['public-tls'], []]);
+    assert.equal(await issuerOf(rsa), new X509Certificate(made!.certificate).fingerprint256);
+    const root = issuers.find(({ id }) => id === made?.parentId)!;
+    assert.ok(known(root.id), 'verifiers that trust our root trust the successor');
+    const retired = await issuerOf(before);
+    const old = all.find((one) => new X509Certificate(one.certificate).fingerprint256 === retired)!;
+    assert.equal((await fetch(`${app.url}/ca/${old.id}.crt`)).status, 200);
+    assert.equal((await fetch(`${app.url}/crl/${old.id}/0.crl`)).status, 200);
+    const revoke = `/openapi/v3/certs/${before.certificateId}/revoke`;
+    assert.equal((await app.call('POST', revoke, { key: before.key })).status, 200);
+    const shown = await certificate(app, before, before.certificateId);
+    assert.equal(shown.status, 'revoked');
+  });
 
   for (const fixture of FIXTURES) {
     describe(`${engine.name}, schema ${fixture.schema}`, () => {

@@ -14,11 +14,10 @@ export function checkIssuers(issuers: readonly PublicIssuer[], longestDays: numb
   const all = candidatesAmong(issuers).sort((a, b) => a.notAfter - b.notAfter);
   const [first] = all;
   if (!first) return { check, state: 'ok', text: 'none yet; each is made when it is first needed' };
-  const active = all.filter((one) => canStillSign(one, now));
   const refused = PURPOSES.flatMap((purpose) =>
     combinations((keyType, signHash) => {
-      const wanted = { purpose, keyType, signHash };
-      return candidatesFor(all, wanted).length > 0 && candidatesFor(active, wanted).length === 0;
+      const able = candidatesFor(all, { purpose, keyType, signHash });
+      return able.length > 0 && !able.some((one) => canStillSign(one, now));
     }).map(({ keyType, signHash }) => `${keyType}+${signHash} for ${purpose}`),
   );
   if (refused.length > 0) {
