@@ -128,6 +128,15 @@ test('the test runner takes no source file for a test file', () => {
   for (const file of SOURCES) assert.doesNotMatch(file, /[._-]test\.ts$|\/test(-[^/]*)?\.ts$|\/test\//, file);
 });
 
+test('npm test runs every test file once', () => {
+  const patterns = [...JSON.parse(read('package.json')).scripts.test.matchAll(/"([^"]+)"/g)].map(([, one]) => one);
+  const find = (pattern: string): string[] => globSync(pattern, { cwd: ROOT });
+  const run = patterns
+    .flatMap(find)
+    .flatMap((file) => (file.endsWith('/suite.ts') ? find(`${dirname(file)}/**/*.test.ts`) : [file]));
+  assert.deepEqual(run.sort(), find('test/**/*.test.ts').sort());
+});
+
 test('the domain does no I/O, and has no clock and no randomness', () => {
   const IMPURE =
     /\bDate\.now\b|\bnew Date(?!\(\w)|\bMath\.random\b|\bcrypto\b|\bprocess\.|\bset(Timeout|Interval|Immediate)\b|\bfetch\(|\bperformance\.|\bimport\(/;
