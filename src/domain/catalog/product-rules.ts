@@ -13,7 +13,7 @@ const RULES: readonly Rule[] = [
   // Orders of such products are placed by the operator, who must not know the access code of a cloud-held key.
   [
     'key_sources',
-    ({ keySources }) => keySources.length > 0 && !keySources.includes('caller'),
+    (product) => !isSsl(product) && product.keySources.length > 0 && !product.keySources.includes('caller'),
     'the first certificate of an order is on a key of the caller, a cloud-held one comes with a reissue; add caller',
   ],
   ['keys', ({ keys }) => keys.length === 0, 'name at least one'],
