@@ -36,7 +36,7 @@ const Body = Type.Object(
       Type.Integer({
         minimum: 0,
         description:
-          'A number of the product, for clients that send one beside the path. 0 is left out, as is a number that no product has.',
+          'A number of the product, for clients that send one beside the path. 0, and a number that no product has, mean nothing.',
       }),
     ),
     alternative_order_id: optional(

@@ -199,14 +199,15 @@ rule('order 17', 'in `order_id` as well as in `id`, and the entries of `dcv_val`
   const key = await app.newKey();
   const { data: placed } = await call(key, 'POST', '/orders/101', orderOf(newDomain(), 'shop-5'));
   assert.equal(placed.order_id, placed.id);
-  const shown = [
-    ...[`/orders/${placed.id}`, '/orders/alternate/shop-5'].map((path) => call(key, 'GET', path)),
-    call(key, 'PUT', `/orders/${placed.id}/dcv-method`, { dcv_method: 'file' }),
-    call(key, 'PUT', `/orders/${placed.id}/dcv-completed`),
-    call(key, 'PUT', `/orders/${placed.id}/cancel`),
+  const calls: readonly (readonly [method: string, path: string, params?: object])[] = [
+    ['GET', `/orders/${placed.id}`],
+    ['GET', '/orders/alternate/shop-5'],
+    ['PUT', `/orders/${placed.id}/dcv-method`, { dcv_method: 'file' }],
+    ['PUT', `/orders/${placed.id}/dcv-completed`],
+    ['PUT', `/orders/${placed.id}/cancel`],
   ];
-  for (const answer of shown) {
-    const { data } = await answer;
+  for (const one of calls) {
+    const { data } = await call(key, ...one);
     assert.equal(data.order_id, placed.id);
     assert.ok(data.dcv_val.length === 2);
     assert.deepEqual(data.dcv_vals, data.dcv_val);

@@ -119,8 +119,6 @@ rule('placing 6', 'the same key with the same body and product within 24 hours g
 rule('placing 6', 'also of requests sent at once', async () => {
   for (const key of [(await newOrder(app)).key, await app.newKey()]) {
     const before = await countOrders(key);
-    const answers = await Promise.all(Array.from({ length: 8 }, () => placeWith(key, 'at once')));
-    assert.deepEqual([...new Set(answers.map(({ status }) => status))], [400], 'a blank is not printable');
     const placed = await Promise.all(Array.from({ length: 8 }, () => placeWith(key, 'at-once')));
     assert.deepEqual([...new Set(placed.map(({ text }) => text))], [placed[0]!.text]);
     assert.equal(placed[0]!.status, 200);

@@ -4,8 +4,8 @@ import type { PlacementKeys } from '../../../domain/issuance/ports.ts';
 import type { Db } from '../engine/schema.ts';
 
 /** A certificate keeps the id it was answered with, so a voided one under the key's id was never answered (ADR 0045). */
-const isInterrupted = sql<boolean>`exists (select 1 from certificate
-  where certificate.id = placement_key.certificate_id and certificate.state = 'voided')`;
+const isInterrupted = sql<boolean>`coalesce((select state from certificate
+  where certificate.id = placement_key.certificate_id), '') = 'voided'`;
 
 export const placementKeysIn = (db: Db): PlacementKeys => ({
   async find(accountId, key, since) {
