@@ -44,7 +44,7 @@ interface GivenOptions extends CallOptions {
 }
 
 interface Input {
-  readonly ids: readonly string[];
+  readonly ids: readonly unknown[];
   readonly body: unknown;
   readonly options: GivenOptions;
   readonly query: Query;
@@ -58,12 +58,13 @@ function sorted({ path, takesBody }: Operation, given: readonly unknown[]): Inpu
   const [body, last = {}] = takesBody ? given.slice(count) : [undefined, given[count]];
   const { signal, limits, idempotencyKey, headers, ...query } = last as GivenOptions & Query;
   const options = { signal, limits, idempotencyKey, headers } as GivenOptions;
-  return { ids: given.slice(0, count).map(requiredId), body, options, query };
+  return { ids: given.slice(0, count), body, options, query };
 }
 
-/** An empty id would address another resource. */
+/** An empty id would address another resource, and so would a dot segment, which URLs resolve even if it is encoded. */
 function requiredId(id: unknown): string {
-  if (typeof id !== 'string' || id === '') throw new TypeError('An id must be a string that is not empty.');
+  if (typeof id !== 'string' || /^\.{0,2}$/.test(id))
+    throw new TypeError('An id is a string, not empty, and no dots only.');
   return id;
 }
 
@@ -74,7 +75,7 @@ function caller({ url, keyId, authKey, language, limits: general, fetch = global
   if (language) credentials.set('Accept-Language', language);
 
   function requestFor(operation: Operation, { ids, body, options, query }: Input): Request {
-    const left = ids.values();
+    const left = ids.map(requiredId).values();
     const target = new URL(base + operation.path.replace(PARAMETER, () => encodeURIComponent(left.next().value ?? '')));
     for (const [name, value] of Object.entries(query)) {
       if (value !== undefined) target.searchParams.set(name, String(value));

@@ -47,8 +47,12 @@ export function retryDelay({ error, isRepeatable, tries, elapsedMs, limits, rand
 
 /** The seconds of a Retry-After header, which may hold a date instead. */
 export function retryAfterOf(value: string | null, now: number): number | null {
-  if (value === null || value === '') return null;
-  const seconds = /^\d+$/.test(value) ? Number(value) : (Date.parse(value) - now) / 1000;
+  if (value === null) return null;
+  const seconds = / GMT$/.test(value)
+    ? (Date.parse(value) - now) / 1000
+    : /^\d+$/.test(value)
+      ? Number(value)
+      : Number.NaN;
   return Number.isFinite(seconds) ? Math.max(0, seconds) : null;
 }
 

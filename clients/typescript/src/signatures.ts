@@ -81,12 +81,19 @@ type PathArguments<P extends string> = P extends `${string}{${string}}${infer Re
   : [];
 
 type BodyArguments<O extends OperationId> = operations[O] extends { requestBody: { content: Json<infer B> } }
-  ? [body: B]
+  ? [body: Frozen<B>]
   : operations[O] extends { requestBody?: { content: Json<infer B> } }
     ? Table[O] extends { takesBody: true }
-      ? [body?: B]
+      ? [body?: Frozen<B>]
       : []
     : [];
+
+/** The client changes no body, so constants are welcome. */
+type Frozen<T> = T extends readonly (infer E)[]
+  ? readonly Frozen<E>[]
+  : T extends object
+    ? { readonly [K in keyof T]: Frozen<T[K]> }
+    : T;
 
 interface Json<T> {
   'application/json': T;
@@ -94,7 +101,7 @@ interface Json<T> {
 
 type Content<O extends OperationId> = operations[O] extends { responses: { 200: { content: Json<infer T> } } }
   ? T
-  : void;
+  : undefined;
 
 /** What a call resolves to: the data of the envelope; in the signing API, which has none, the whole answer. */
 export type Answer<O extends OperationId> = Content<O> extends { code: 'success'; data: infer D } ? D : Content<O>;
