@@ -6,13 +6,14 @@ import type { AddressInfo } from 'node:net';
 import { after, test } from 'node:test';
 import { inspect } from 'node:util';
 import { createClient, type Limits } from '../../clients/typescript/src/client.ts';
-import { pause, retryAfterOf, retryDelay } from '../../clients/typescript/src/retry.ts';
+import { attemptLimit, pause, retryAfterOf, retryDelay } from '../../clients/typescript/src/retry.ts';
 
 interface ScriptedAnswer {
   readonly status?: number;
   readonly code?: string;
   readonly retryAfter?: string;
   readonly text?: string;
+  readonly location?: string;
   /** Cuts the connection instead. */
   readonly isCut?: true;
   /** Never answers. */
@@ -29,10 +30,13 @@ let answers: ScriptedAnswer[] = [];
 let received: http.IncomingMessage[] = [];
 const server = http.createServer((request, response) => {
   received.push(request);
-  const { status = 200, code = 'success', retryAfter, text, isCut, isSilent } = answers.shift() ?? OK;
+  const { status = 200, code = 'success', retryAfter, text, location, isCut, isSilent } = answers.shift() ?? OK;
   if (isCut) return void request.socket.destroy();
   if (isSilent) return;
-  response.writeHead(status, { ...(retryAfter && { 'Retry-After': retryAfter }), 'X-Request-Id': 'from-the-header' });
+  response.writeHead(status, {
+    ...{ ...(retryAfter && { 'Retry-After': retryAfter }), ...(location && { Location: location }) },
+    'X-Request-Id': 'from-the-header',
+  });
   response.end(text ?? JSON.stringify({ code, message: code, request_id: 'r', data: { certificate: { id: 'c' } } }));
 });
 server.listen(0, '127.0.0.1');
@@ -114,9 +118,10 @@ test('tries and time are bounded', async () => {
 });
 
 test('a call can be aborted while it waits for an answer, and for its next try', async () => {
-  for (const script of [SILENT, { ...BUSY, retryAfter: '60' }]) {
+  const limits = { attemptMs: 900_000, totalMs: 900_000 };
+  for (const script of [SILENT, { ...BUSY, retryAfter: '600' }]) {
     const abort = new AbortController();
-    const call = clientFor(script, OK).getOrder('o', { signal: abort.signal });
+    const call = clientFor(script, OK).getOrder('o', { signal: abort.signal, limits });
     const ended = assert.rejects(call, /enough/);
     if (received.length === 0) await once(server, 'request');
     abort.abort(new Error('enough'));
@@ -126,7 +131,7 @@ test('a call can be aborted while it waits for an answer, and for its next try',
     assert.equal(received.length, 0);
   }
   const abort = new AbortController();
-  const pauses = [pause(60_000, abort.signal), pause(60_000, AbortSignal.abort(new Error('enough')))];
+  const pauses = [pause(900_000, abort.signal), pause(900_000, AbortSignal.abort(new Error('enough')))];
   abort.abort(new Error('enough'));
   for (const one of pauses) await assert.rejects(one, /enough/);
 });
@@ -138,13 +143,14 @@ test('answers that the document does not describe are errors that show them', as
     [{ status: 200, text: '<html>' }, null],
     [{ status: 200, text: '[]' }, null],
     // Followed, it would send the key to another host.
-    [{ status: 307, text: '' }, null],
+    [{ status: 307, location: '/elsewhere', text: '' }, null],
   ] as const;
   for (const [answer, code] of cases) {
     await assert.rejects(clientFor(answer).getOrder('o'), (error: Error & { details?: { code: string | null } }) => {
       assert.deepEqual({ name: error.name, code: error.details?.code }, { name: 'ResealError', code });
       return true;
     });
+    assert.equal(received.length, 1);
   }
   await assert.rejects(clientFor({ status: 404, text: '' }).getOrder('o'), { requestId: 'from-the-header' });
 });
@@ -182,6 +188,10 @@ test('waits grow, are spread, and are never shorter than the answer asks for', (
   assert.deepEqual([delay(1, 0), delay(1, 1), delay(2, 1), delay(4, 1)], [250, 500, 1_000, 4_000]);
   assert.deepEqual([delay(1, 0, 2), delay(1, 1, 2)], [2_000, 2_500]);
   assert.deepEqual([delay(9, 0), delay(1, 0, null, 999_900)], [null, null]);
+
+  const none = { ...limits, attemptMs: Number.POSITIVE_INFINITY, totalMs: Number.POSITIVE_INFINITY };
+  const attempts = [attemptLimit(limits, 0.5), attemptLimit(limits, 999_999.5), attemptLimit(none, 0)];
+  assert.deepEqual(attempts, [1_000, 1, 2 ** 31 - 1]);
 
   const now = Date.UTC(2026, 10, 15, 12);
   const dated = ['Sun, 15 Nov 2026 12:00:07 GMT', 'Sun, 15 Nov 2026 11:00:00 GMT'].map((one) => retryAfterOf(one, now));

@@ -2,7 +2,7 @@
 // that it runs in Node, Deno and browsers.
 import { ResealError } from './errors.ts';
 import { exchange, type Fetch, type Request } from './exchange.ts';
-import { DEFAULT_LIMITS, isRepeatable, pause, retryDelay } from './retry.ts';
+import { attemptLimit, DEFAULT_LIMITS, isRepeatable, pause, retryDelay } from './retry.ts';
 import { type Call, type CallOptions, type Limits, type Operation, type OperationId, TABLE } from './signatures.ts';
 
 export { type RejectionReason, ResealError, type ServiceErrorCode } from './errors.ts';
@@ -95,9 +95,8 @@ function caller({ url, keyId, authKey, language, limits: general, fetch = global
     const request = requestFor(operation, input);
     const began = performance.now();
     for (let tries = 1; ; tries++) {
-      const left = limits.totalMs - (performance.now() - began);
       try {
-        return await exchange(fetch, request, { limitMs: Math.max(1, Math.min(limits.attemptMs, left)), signal });
+        return await exchange(fetch, request, { limitMs: attemptLimit(limits, performance.now() - began), signal });
       } catch (error) {
         if (!(error instanceof ResealError)) throw error;
         const elapsedMs = performance.now() - began;

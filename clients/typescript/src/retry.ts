@@ -4,6 +4,8 @@ import type { Limits, Operation, OperationId } from './signatures.ts';
 
 export const DEFAULT_LIMITS: Limits = { tries: 5, attemptMs: 30_000, totalMs: 120_000 };
 
+/** Of a timer: a longer one would fire at once. */
+const MAX_TIMER_MS = 2 ** 31 - 1;
 const FIRST_DELAY_MS = 500;
 const TOO_MANY_REQUESTS = 429;
 /** Of the service when it is busy, and of proxies in front of it. */
@@ -45,6 +47,10 @@ export function retryDelay({ error, isRepeatable, tries, elapsedMs, limits, rand
   return tries >= limits.tries || elapsedMs + delay >= limits.totalMs ? null : delay;
 }
 
+/** How long the next request may take: whole milliseconds, as AbortSignal.timeout wants them. */
+export const attemptLimit = ({ attemptMs, totalMs }: Limits, elapsedMs: number): number =>
+  Math.ceil(Math.min(Math.max(1, Math.min(attemptMs, totalMs - elapsedMs)), MAX_TIMER_MS));
+
 /** The seconds of a Retry-After header, which may hold a date instead. */
 export function retryAfterOf(value: string | null, now: number): number | null {
   if (value === null) return null;
@@ -64,10 +70,13 @@ export function pause(ms: number, signal: AbortSignal | undefined): Promise<void
       clearTimeout(timer);
       reject(signal?.reason);
     };
-    const timer = setTimeout(() => {
-      signal?.removeEventListener('abort', stop);
-      resolve();
-    }, ms);
+    const timer = setTimeout(
+      () => {
+        signal?.removeEventListener('abort', stop);
+        resolve();
+      },
+      Math.min(ms, MAX_TIMER_MS),
+    );
     signal?.addEventListener('abort', stop, { once: true });
   });
 }

@@ -80,8 +80,9 @@ function rejected(reason: RejectionReason, message: string, header: string | nul
 }
 
 function headerOf(headers: CallbackHeaders, name: string): string {
+  // Not by class: frameworks bring their own.
   const value =
-    headers instanceof Headers
+    typeof headers.get === 'function'
       ? headers.get(name)
       : Object.entries(headers).find(([one]) => one.toLowerCase() === name)?.[1];
   if (typeof value !== 'string' || value === '')
