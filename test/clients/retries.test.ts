@@ -162,12 +162,15 @@ test('ids are one segment of the path, and never none or another', async () => {
   for (const id of ['', '.', '..']) await assert.rejects(client.getOrder(id), TypeError);
 });
 
-test('a list whose cursor does not move ends', async () => {
-  const page = { text: JSON.stringify({ code: 'success', data: { orders: [], next_after: 'same' } }) };
+test('every page is asked for with the filters of the first, and a cursor that does not move ends the list', async () => {
+  const page = { text: JSON.stringify({ code: 'success', data: { deliveries: [], next_after: 'same' } }) };
   await assert.rejects(async () => {
-    for await (const order of clientFor(page, page, page).listOrders()) assert.fail(order.id);
+    for await (const one of clientFor(page, page, page).listDeliveries({ state: 'failed' })) assert.fail(one.id);
   }, TypeError);
-  assert.equal(received.length, 2);
+  assert.deepEqual(
+    received.map(({ url }) => url?.split('?')[1]),
+    ['state=failed', 'state=failed&after=same'],
+  );
 });
 
 test('neither a client nor its errors show the key', async () => {
