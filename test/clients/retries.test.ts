@@ -75,6 +75,9 @@ test('what may have been carried out is repeated only where that does no harm', 
     const code = failure.code ?? 'network_error';
     await assert.rejects(clientFor(failure, OK).rotateCallbackSecret(), { code });
     assert.equal(received.length, 1);
+    const codes = { pin: 'old', new_pin: 'new' };
+    await assert.rejects(clientFor(failure, OK).changeCloudKeyPin('k', codes), { code });
+    assert.equal(received.length, 1);
   }
   // Refused before anything was done.
   await clientFor(TOO_FAST, OK).rotateCallbackSecret();

@@ -13,17 +13,21 @@ const UNAVAILABLE: readonly (number | null)[] = [502, 503, 504];
 
 /** Methods that do the same if done twice. */
 const REPEATABLE_METHODS: readonly Operation['method'][] = ['GET', 'PUT', 'DELETE'];
-/** Operations by POST, without a key, that only read, or that a second request finds done. */
-const REPEATABLE_OPERATIONS: readonly OperationId[] = [
-  'revokeCertificate',
-  'getSigningInfo',
-  'listSigningCredentials',
-  'getSigningCredential',
-];
+/** Where the method says too little, or too much. */
+const IS_REPEATABLE: Partial<Record<OperationId, boolean>> = {
+  // A second request finds the certificate revoked.
+  revokeCertificate: true,
+  // Reads by POST.
+  getSigningInfo: true,
+  listSigningCredentials: true,
+  getSigningCredential: true,
+  // After a success the old access code is a wrong one, and wrong ones lock the key.
+  changeCloudKeyPin: false,
+};
 
 /** Whether a request may be sent again although the first one may have been carried out. */
 export const isRepeatable = (id: OperationId, { method, takesIdempotencyKey }: Operation): boolean =>
-  takesIdempotencyKey === true || REPEATABLE_METHODS.includes(method) || REPEATABLE_OPERATIONS.includes(id);
+  IS_REPEATABLE[id] ?? takesIdempotencyKey ?? REPEATABLE_METHODS.includes(method);
 
 interface Failure {
   readonly error: Pick<ErrorFacts, 'code' | 'status' | 'retryAfter'>;
