@@ -9,7 +9,7 @@ import { DerReader } from '../src/adapters/der/reader.ts';
 import { pem } from '../src/domain/certificate/pem.ts';
 import { newFolder, TestApp } from '../test/support/app.ts';
 import { certificate, newOrder } from '../test/support/orders.ts';
-import { certIdOf, derOf, ocspRequest, pems, postOcsp } from '../test/support/status.ts';
+import { certIdOf, derOf, ocspRequest, postOcsp } from '../test/support/status.ts';
 import type { Campaign } from './campaign.ts';
 
 const ZLINT = process.env.ZLINT ?? 'zlint';
@@ -71,8 +71,7 @@ export const linters: Campaign = {
     for (const { product, isPublic, kind, commonName } of PRODUCTS) {
       for (const { key, signHash } of KEYS) {
         const order = await newOrder(app, { product, key, signHash, commonName });
-        const { pem: leaf, ica_pem } = await certificate(app, order, order.certificateId);
-        const [issuing = '', root = ''] = pems(ica_pem);
+        const { pem: leaf, ica_pem: issuing, root_pem: root } = await certificate(app, order, order.certificateId);
         const name = `${product} ${key}`;
         const serverAuth = pkilint('lint_cabf_serverauth_cert', '-d');
         const cert = isPublic ? serverAuth : pkilint('lint_pkix_cert');

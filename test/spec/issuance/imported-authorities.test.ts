@@ -32,6 +32,7 @@ import {
 import { rule } from '../../support/contract.ts';
 import { body, certificate, csrFor, newOrder, type PlacedOrder, reissue } from '../../support/orders.ts';
 import { certificate as requested, order as storedOrder } from '../../support/records.ts';
+import { pems } from '../../support/status.ts';
 
 const app = await startApp();
 after(() => app[Symbol.asyncDispose]());
@@ -78,8 +79,8 @@ const placeOverHttp = async (product: string, names: readonly string[], headers 
 };
 
 const shown = async (order: PlacedOrder, id = order.certificateId) => {
-  const { pem, ica_pem } = await certificate(app, order, id);
-  return { pem, chain: ica_pem.match(/-----BEGIN[^-]+-----[^-]+-----END[^-]+-----\n/g) as string[] };
+  const { pem, ica_pem, root_pem } = await certificate(app, order, id);
+  return { pem, chain: [...pems(ica_pem), root_pem as string] };
 };
 
 rule('issuer 1', 'An issuer signs for the purposes it was imported for', async () => {

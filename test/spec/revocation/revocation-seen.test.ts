@@ -15,7 +15,6 @@ import {
   ocspErrorOf,
   ocspRequest,
   ocspStatus,
-  pems,
   postOcsp,
   readCrl,
   readOcsp,
@@ -32,7 +31,7 @@ const post = (order: PlacedOrder, id: string, json: unknown = {}) =>
 /** A certificate of the order, and its issuer, as a verifier has them. */
 async function held(order: PlacedOrder, id = order.certificateId) {
   const shown = await certificate(app, order, id);
-  const [issuer, root] = pems(shown.ica_pem).map(derOf) as [Buffer, Buffer];
+  const [issuer, root] = [derOf(shown.ica_pem), derOf(shown.root_pem)];
   return { shown, der: derOf(shown.pem), serial: shown.serial_number as string, issuer, root };
 }
 
@@ -203,7 +202,7 @@ rule(
       assert.deepEqual([addresses, crlNumber > 0 && crlNumber < 2 ** 31], [[], true]);
       assert.equal((await ocspStatus(app, number, issuer, 'sm3')).status, 'good');
     }
-    const { validFromDate, validToDate } = new X509Certificate(pems(shown.ica_pem)[1]!);
+    const { validFromDate, validToDate } = new X509Certificate(shown.root_pem);
     assert.ok(validToDate.getTime() - validFromDate.getTime() < 3_653 * DAY, 'GmSSL accepts ten years');
     await post(order, order.certificateId, { reason: 'affiliation_changed' });
     for (const [one, number] of both) {
