@@ -8,6 +8,7 @@ import { join } from 'node:path';
 import { DerReader } from '../src/adapters/der/reader.ts';
 import { pem } from '../src/domain/certificate/pem.ts';
 import { newFolder, TestApp } from '../test/support/app.ts';
+import { newDualOrder, newSm2Csr } from '../test/support/dual.ts';
 import { certificate, newOrder } from '../test/support/orders.ts';
 import { certIdOf, derOf, ocspRequest, postOcsp } from '../test/support/status.ts';
 import type { Campaign } from './campaign.ts';
@@ -15,6 +16,7 @@ import type { Campaign } from './campaign.ts';
 const ZLINT = process.env.ZLINT ?? 'zlint';
 /** The folder of pkilint's programs, such as that of a virtual environment; empty for those on the path. */
 const PKILINT = process.env.PKILINT ?? '';
+const GMSSL = process.env.GMSSL ?? 'gmssl';
 const OPENSSL_PURPOSE = { ssl: 'sslserver', code: 'any', document: 'any' } as const;
 
 const PRODUCTS = [
@@ -41,7 +43,7 @@ type Lint = (file: string) => string[];
 
 export const linters: Campaign = {
   about:
-    'zlint and pkilint on what the service signs, and strict openssl; $ZLINT and $PKILINT say where they are (N is 1)',
+    'zlint, pkilint, strict openssl and GmSSL on what the service signs; $ZLINT, $PKILINT and $GMSSL say where they are (N is 1)',
   defaultN: 1,
   async run(_n, print) {
     const isHere = (program: string, ...args: string[]) => spawnSync(program, args).status === 0;
@@ -99,10 +101,38 @@ export const linters: Campaign = {
         );
       }
     }
+    if (isHere(GMSSL, 'version')) broken.push(...(await judgeSm2(app, folder.path)));
+    else print(`${GMSSL} is not here, so nothing of SM2 was judged`);
     print(`${judged} were judged`);
     return hasZlint || hasPkilint ? broken : [...broken, 'neither zlint nor pkilint is here: set ZLINT and PKILINT'];
   },
 };
+
+/** Chains of both halves of a dual certificate, and the CRLs of issuer and root, as GmSSL sees them. */
+async function judgeSm2(app: TestApp, folder: string): Promise<string[]> {
+  const order = await newDualOrder(app, await newSm2Csr());
+  const shown = await certificate(app, order, order.certificateId);
+  const write = (name: string, content: string | Uint8Array) => {
+    writeFileSync(join(folder, name), content);
+    return join(folder, name);
+  };
+  const root = write('sm2 root.pem', shown.root_pem);
+  const issuing = write('sm2 issuing.pem', shown.ica_pem);
+  const runs = [shown.pem, shown.encryption_pem].map((leaf, index) => [
+    ...['certverify', '-in', write(`sm2 chain ${index}.pem`, leaf + shown.ica_pem), '-cacert', root],
+  ]);
+  for (const { id, role, keyType } of app.issuance.issuers) {
+    if (keyType !== 'sm2') continue;
+    const crl = new Uint8Array(await (await fetch(`${app.url}/crl/${id}/0.crl`)).arrayBuffer());
+    const file = write(`sm2 ${role}.crl`, crl);
+    runs.push(['crlparse', '-in', file], ['crlverify', '-in', file, '-cacert', role === 'root' ? root : issuing]);
+  }
+  return runs.flatMap((args) => {
+    const { stdout, stderr } = spawnSync(GMSSL, args, { encoding: 'utf8' });
+    const isGood = args[0] === 'crlparse' ? /CRLNumber: \d+/.test(stdout) : /Verification success/.test(stdout);
+    return isGood && !/fail/i.test(stdout) ? [] : [`GmSSL ${args[0]}: ${stdout.slice(-200)} ${stderr.slice(-200)}`];
+  });
+}
 
 const explained =
   (lint: Lint, isPublic: boolean): Lint =>

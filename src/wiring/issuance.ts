@@ -2,9 +2,7 @@
 // because making the first issuers takes a second.
 import { createHmac } from 'node:crypto';
 import { availableParallelism } from 'node:os';
-import { openAuthority } from '../adapters/ca/authority.ts';
 import { isCostlyCsr, readCsr } from '../adapters/ca/csr.ts';
-import { endOfNew, ensureRoots, makeIssuer } from '../adapters/ca/issuers.ts';
 import { requireStrongKey } from '../adapters/ca/public-key.ts';
 import { readProductsFile } from '../adapters/catalog/products-file.ts';
 import { registrableDomain } from '../adapters/dns/public-suffix.ts';
@@ -23,7 +21,7 @@ import {
 } from '../domain/certificate/authority.ts';
 import type { Clock } from '../domain/clock.ts';
 import type { AccountId } from '../domain/ids.ts';
-import { batches, keyedMutex } from '../kernel/concurrency.ts';
+import { batches } from '../kernel/concurrency.ts';
 import { auditLog } from '../usecases/access/audit.ts';
 import { type UseCloudKey, useCloudKey } from '../usecases/cloud-keys/use-cloud-key.ts';
 import { type CancelOrder, cancelOrder } from '../usecases/issuance/cancel-order.ts';
@@ -38,6 +36,7 @@ import { type ShowValidation, showValidation } from '../usecases/validation/show
 import type { App } from './app.ts';
 import { logUnexpected } from './background.ts';
 import { issuanceObservers } from './issuance-observers.ts';
+import { openIssuers } from './issuers.ts';
 import { openRevocation, type RevocationServices } from './revocation.ts';
 import { serviceSecrets } from './service-secrets.ts';
 import { openValidation, type ValidationNetwork } from './validation.ts';
@@ -85,36 +84,12 @@ export async function openIssuance(
   const fault = sm2Fault();
   if (fault) log({ event: 'warning', text: `SM2 is switched off, and products that need it are refused: ${fault}` });
   const keyTypes = ISSUER_KEY_TYPES.filter((keyType) => keyType !== 'sm2' || !fault);
-  let issuers: readonly Issuer[] = await ensureRoots({ store, now, newId }, config.authority, keyTypes);
-  const authority = openAuthority(issuers, config.authority.pkiUrl, {
-    keyTypes,
-    takeUp,
-    endOfNew: (keyType, known) => endOfNew(known, keyType, config.authority, now()),
-  });
-  const withLock = keyedMutex();
-  const takeUpIssuers = (): Promise<void> =>
-    withLock('take up', async () => {
-      if (statesOf(await store.issuers.listPublic()) === statesOf(issuers)) return;
-      issuers = await store.issuers.list();
-      authority.use(issuers);
-      log({ event: 'issuers_changed', text: statesOf(issuers) });
-    });
-  /** An issuer that another process has just made is known here as soon as its certificates are asked about. */
-  async function takeUp(issuerId: string): Promise<void> {
-    if (!issuers.some(({ id }) => id === issuerId)) await takeUpIssuers();
-  }
-  const makeMissing = (slot: IssuerSlot): Promise<void> =>
-    withLock(`${slot.purpose} ${slot.keyType}`, async () => {
-      // Another request has made it meanwhile, or another process.
-      await takeUpIssuers();
-      if (issuers.some((one) => one.keyType === slot.keyType && one.purposes.includes(slot.purpose))) return;
-      await makeIssuer({ store, now, newId }, config.authority, slot);
-      await takeUpIssuers();
-    });
+  const issuers = await openIssuers({ store, newId, log }, config, keyTypes, now);
+  const { authority } = issuers;
   await store.pkiAddresses.remember(config.authority.pkiUrl, now());
   const { publishCrls, closeFiles, ...revocation } = openRevocation(
     { store, newId, log, metrics },
-    { products, issuers: () => issuers, takeUp, keyTypes, now, dataDir: config.dataDir },
+    { products, issuers, keyTypes, now, dataDir: config.dataDir },
   );
   // The processes of one service share the cores.
   const pool = workerPool({
@@ -133,7 +108,7 @@ export async function openIssuance(
     ...issuanceObservers(log, metrics, now),
     store,
     authority,
-    makeIssuer: makeMissing,
+    makeIssuer: issuers.make,
     keys: (accountId: AccountId) => keyMaker(pool.of(accountId), wrappingSecret),
     products,
     now,
@@ -152,10 +127,10 @@ export async function openIssuance(
     ...revocation,
     authority,
     get issuers() {
-      return issuers;
+      return issuers.list();
     },
     products,
-    makeIssuer: makeMissing,
+    makeIssuer: issuers.make,
     reissue: reissueCertificate(tools),
     placeOrder: placeOrder(tools),
     cancelOrder: cancelOrder(tools),
@@ -165,7 +140,7 @@ export async function openIssuance(
     show: showOrders(store, validation),
     cloudKeys: useCloudKey({ ...tools, randomBytes, withKeyLock: peers.withLock }),
     digestOf: (text) => createHmac('sha256', digestSecret).update('request body ').update(text).digest('hex'),
-    takeUpIssuers,
+    takeUpIssuers: issuers.refresh,
     async close() {
       closeFiles();
       await pool.close();
@@ -175,12 +150,8 @@ export async function openIssuance(
       if (voided > 0)
         log({ event: 'warning', text: `${voided} interrupted issuances were voided: reseal cert interrupted` });
       await store.waiting.repair(store.sharedNow());
-      await takeUpIssuers();
+      await issuers.refresh();
       return voided;
     },
   };
 }
-
-/** Identifies a set of issuers: nothing but what an issuer signs for ever changes. */
-const statesOf = (issuers: readonly Pick<Issuer, 'id' | 'purposes' | 'policy'>[]): string =>
-  issuers.map(({ id, purposes, policy }) => [id, ...purposes, ...(policy ? [policy] : [])].join(' ')).join(', ');

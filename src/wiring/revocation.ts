@@ -6,7 +6,7 @@ import { ocspResponders } from '../adapters/ca/status/ocsp-responders.ts';
 import { servedNumbers } from '../adapters/ca/status/served-numbers.ts';
 import { statusSigners } from '../adapters/ca/status/signers.ts';
 import type { Catalog } from '../domain/catalog/products.ts';
-import type { Issuer, IssuerKeyType } from '../domain/certificate/authority.ts';
+import type { IssuerKeyType } from '../domain/certificate/authority.ts';
 import type { Revocation } from '../domain/certificate/certificate.ts';
 import type { Clock } from '../domain/clock.ts';
 import type { CertificateRef, CrlHead, OcspResponder, PublishCrls } from '../domain/revocation/ports.ts';
@@ -18,6 +18,7 @@ import { type RevokeKey, revokeKey, revokeOnRequest } from '../usecases/revocati
 import { runDueRevocations } from '../usecases/revocation/run-due-revocations.ts';
 import type { App } from './app.ts';
 import { type Chore, logUnexpected } from './background.ts';
+import type { OpenIssuers } from './issuers.ts';
 
 export interface RevocationServices {
   readonly revoke: RevokeCertificate;
@@ -42,9 +43,7 @@ const RESPONDERS_MS = 60_000;
 
 interface RevocationSources {
   readonly products: Catalog;
-  readonly issuers: () => readonly Issuer[];
-  /** Looks for an issuer that is not among `issuers`, or for any with an empty id. */
-  readonly takeUp: (issuerId: string) => Promise<void>;
+  readonly issuers: Pick<OpenIssuers, 'list' | 'know' | 'refresh'>;
   readonly keyTypes: readonly IssuerKeyType[];
   readonly now: Clock;
   readonly dataDir: string;
@@ -52,7 +51,7 @@ interface RevocationSources {
 
 export function openRevocation(
   { store, newId, log, metrics }: Pick<App, 'store' | 'newId' | 'log' | 'metrics'>,
-  { products, issuers, takeUp, keyTypes, now, dataDir }: RevocationSources,
+  { products, issuers, keyTypes, now, dataDir }: RevocationSources,
 ): OpenRevocation {
   const onError = logUnexpected(log, 'publish_crls');
   function onPublished({ issuerId, shard, number, entries }: CrlHead, changes: number): void {
@@ -73,10 +72,10 @@ export function openRevocation(
       ...{ reason, cause, late_ms: now() - dueAt },
     });
   }
-  const signers = statusSigners(issuers, keyTypes);
+  const signers = statusSigners(issuers.list, keyTypes);
   const withLock = keyedMutex();
   const served = servedNumbers(dataDir, (text) => log({ event: 'warning', text }));
-  const crls = crlPublisher({ store, now, signers, takeUp, withLock, served, onPublished });
+  const crls = crlPublisher({ store, now, signers, know: issuers.know, withLock, served, onPublished });
   const publishCrls: PublishCrls = (refs) => crls.publish(refs).catch(onError);
   const tools = { store, now, newId, products, publishCrls };
   const responders = ocspResponders({ store, now, withLock, onError: logUnexpected(log, 'renew_responders'), onMade });
@@ -90,7 +89,7 @@ export function openRevocation(
     changeRevocation: changeRevocation(tools),
     revokeKey: revokeKey(tools),
     interrupted: interruptedIssuances(tools),
-    answerOcsp: answerOcsp({ store, now, signers, takeUp: () => takeUp(''), responders }),
+    answerOcsp: answerOcsp({ store, now, signers, refresh: issuers.refresh, responders }),
     revocationChores: [
       { name: 'revoke', everyMs: DUE_MS, run: () => runDueRevocations(byShared, onRevoked) },
       { name: 'publish_crls', everyMs: CRLS_MS, run: () => crls.publishDue() },

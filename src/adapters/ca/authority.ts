@@ -59,7 +59,7 @@ interface AuthorityOptions {
   /** When an issuer that is made now would end; undefined if none can be. Left out, none is ever made. */
   readonly endOfNew?: (keyType: IssuerKeyType, issuers: readonly Issuer[]) => number | undefined;
   /** Calls `use` if there is such an issuer. */
-  readonly takeUp?: (issuerId: string) => Promise<void>;
+  readonly know?: (issuerId: string) => Promise<void>;
 }
 
 /** What decisions know issuers by until they are made. */
@@ -74,7 +74,7 @@ const UNMADE: ReadonlyMap<string, IssuerSlot> = new Map(
 export function openAuthority(
   issuers: readonly Issuer[],
   pkiUrl: string,
-  { keyTypes = ISSUER_KEY_TYPES, endOfNew, takeUp }: AuthorityOptions = {},
+  { keyTypes = ISSUER_KEY_TYPES, endOfNew, know }: AuthorityOptions = {},
 ): EmbeddedAuthority {
   let open = openIssuers(issuers, pkiUrl, keyTypes);
 
@@ -164,7 +164,7 @@ export function openAuthority(
 
     async chainOf(issuerId) {
       const find = () => open.issuers.find(({ id }) => id === issuerId);
-      if (!find()) await takeUp?.(issuerId);
+      if (!find()) await know?.(issuerId);
       const issuer = find();
       return issuer ? chainOf(issuer, open.issuers).map(({ certificate }) => certificate) : [];
     },

@@ -50,7 +50,7 @@ interface PublisherTools {
   readonly now: Clock;
   readonly signers: () => StatusSigners;
   /** Looks for an issuer that another process may just have made. */
-  readonly takeUp: (issuerId: string) => Promise<void>;
+  readonly know: (issuerId: string) => Promise<void>;
   readonly withLock: KeyedMutex;
   readonly served: ServedNumbers;
   readonly onPublished: (crl: CrlHead, changes: number) => void;
@@ -60,7 +60,7 @@ const isDue = ({ thisUpdate }: Pick<CrlHead, 'thisUpdate'>, now: number): boolea
   thisUpdate + RENEW_AFTER_MS <= now || thisUpdate > now + MAX_AHEAD_MS;
 
 export function crlPublisher(tools: PublisherTools): CrlPublisher {
-  const { store, now, signers, takeUp, withLock, served, onPublished } = tools;
+  const { store, now, signers, know, withLock, served, onPublished } = tools;
   const entryCache = crlEntryCache(store);
   const crlCache = new Map<string, PublishedCrl>();
 
@@ -122,7 +122,7 @@ export function crlPublisher(tools: PublisherTools): CrlPublisher {
 
   /** Publishes until nothing is pending. Returns how many CRLs that took. */
   async function publishPending(crl: CrlRef): Promise<number> {
-    if (!signers().has(crl.issuerId)) await takeUp(crl.issuerId);
+    if (!signers().has(crl.issuerId)) await know(crl.issuerId);
     const signer = signerOf(crl);
     if (!signer) return 0;
     return await withLock(`crl ${crlKey(crl)}`, async () => {

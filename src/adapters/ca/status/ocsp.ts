@@ -45,13 +45,13 @@ interface OcspTools {
   readonly now: Clock;
   readonly signers: () => StatusSigners;
   /** Looks for issuers that another process may just have made. */
-  readonly takeUp: () => Promise<void>;
+  readonly refresh: () => Promise<void>;
   readonly responders: Responders;
 }
 
 const error = (kind: keyof typeof OCSP_ERRORS): OcspAnswer => ({ der: OCSP_ERRORS[kind], validity: null });
 
-export function answerOcsp({ store, now, signers, takeUp, responders }: OcspTools): AnswerOcsp {
+export function answerOcsp({ store, now, signers, refresh, responders }: OcspTools): AnswerOcsp {
   const cache = answerCache(CACHE_BYTES);
   const issuersOf = issuerIndex(signers);
 
@@ -71,7 +71,7 @@ export function answerOcsp({ store, now, signers, takeUp, responders }: OcspTool
   async function sign(bytes: Uint8Array, at: number, known?: SerialStatus): Promise<OcspAnswer> {
     const { requests, nonce } = readOcspRequest(bytes);
     const [{ serial }] = requests;
-    if (!isFilled(issuersOf(requests[0]))) await takeUp();
+    if (!isFilled(issuersOf(requests[0]))) await refresh();
     const from = signers();
     const issuers = issuersOf(requests[0]);
     // One response has one signature, hence one issuer.
