@@ -4,6 +4,7 @@ import type { AccessTokens, Accounts, AuditTrail, Credentials } from './access/p
 import type { CallbackLanes, Callbacks, Deliveries, DeliveryQueue, Outbox } from './callbacks/ports.ts';
 import type { Clock } from './clock.ts';
 import type { CloudKeys, EscrowedKeys, SigningGrants } from './cloud-keys/ports.ts';
+import type { Inventory } from './issuance/inventory.ts';
 import type { Certificates, IdempotencyKeys, Issuers, Orders, Signings } from './issuance/ports.ts';
 import type { RateLimits } from './rate.ts';
 import type {
@@ -49,6 +50,7 @@ export interface Repositories {
   readonly issuers: Issuers;
   readonly orders: Orders;
   readonly certificates: Certificates;
+  readonly inventory: Inventory;
   readonly signings: Signings;
   readonly proofs: Proofs;
   readonly waiting: WaitingCertificates;

@@ -28,6 +28,7 @@ import { sqliteEngine } from './engine/sqlite.ts';
 import { strayTimes } from './engine/times.ts';
 import { certificatesIn } from './issuance/certificates.ts';
 import { idempotencyKeysIn } from './issuance/idempotency-keys.ts';
+import { inventoryIn } from './issuance/inventory.ts';
 import { issuersIn } from './issuance/issuers.ts';
 import { ordersIn } from './issuance/orders.ts';
 import { signingsIn } from './issuance/signings.ts';
@@ -206,6 +207,7 @@ const repositoriesIn = (db: Db, { sealer, engine, sharedNow }: Shared, onEvents:
   issuers: issuersIn(db, sealer),
   orders: ordersIn(db, engine),
   certificates: certificatesIn(db),
+  inventory: inventoryIn(db),
   signings: signingsIn(db, engine, onEvents),
   proofs: proofsIn(db),
   waiting: waitingIn(db, engine),

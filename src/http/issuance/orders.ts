@@ -4,7 +4,7 @@ import type { ShowOrders } from '../../usecases/issuance/show-orders.ts';
 import type { Api } from '../front/api.ts';
 import { callerOf } from '../front/authentication.ts';
 import { localeOf } from '../front/failures.ts';
-import { NextAfter, nextAfter, PageQuery, pageOf } from '../front/paging.ts';
+import { NextAfter, PageQuery, pageOf } from '../front/paging.ts';
 import { answers, success } from '../front/reply.ts';
 import { list } from '../front/values.ts';
 import { CertificateView, certificateView, OrderSummary, OrderView, orderView, summaryOf } from './order-view.ts';
@@ -34,9 +34,8 @@ export function orderOperations(
     },
     async (request) => {
       const page = pageOf(request.query);
-      const orders = await show.orders(callerOf(request).account.id, page);
-      const ids = orders.map(({ id }) => id);
-      return success({ orders: orders.map(summaryOf), next_after: nextAfter(ids, page) });
+      const { rows, nextAfter } = await show.orders(callerOf(request).account.id, {}, page);
+      return success({ orders: rows.map(summaryOf), next_after: nextAfter });
     },
   );
 

@@ -11,11 +11,10 @@ import type { Deliveries, DeliveryFilter } from '../../../domain/callbacks/ports
 import { latestAhead } from '../../../domain/clock.ts';
 import { type AccountId, firstIdAt } from '../../../domain/ids.ts';
 import type { Engine } from '../engine/engine.ts';
+import { BY_ID, MAX_EXAMINED, pageWithin } from '../engine/paging.ts';
 import type { Db, Schema } from '../engine/schema.ts';
 import { PENDING, scheduleLane } from './callback-lanes.ts';
 
-/** Rows read for one page. */
-const MAX_EXAMINED = 2_000;
 const MAX_COUNTED = 100_000;
 const MAX_LANES = 1_000;
 
@@ -70,21 +69,15 @@ export const deliveriesIn = (db: Db, { locksRows }: Pick<Engine, 'locksRows'>, o
       return row && deliveryFrom(row);
     },
 
-    async list(accountId, filter, { after, limit }) {
-      let examined = within(accountId, filter).orderBy('id', 'desc').limit(MAX_EXAMINED);
-      if (after !== undefined) examined = examined.where('id', '<', after);
-      let page = db.selectFrom(examined.selectAll().as('examined')).selectAll().orderBy('id', 'desc').limit(limit);
-      if (filter.action !== undefined) page = page.where('action', '=', filter.action);
-      if (filter.state !== undefined) page = page.where('state', '=', filter.state);
-      const rows = await page.execute();
-      const last =
-        rows.length === limit
-          ? rows.at(-1)
-          : await examined
-              .select('id')
-              .offset(MAX_EXAMINED - 1)
-              .executeTakeFirst();
-      return { deliveries: rows.map(deliveryFrom), nextAfter: last?.id ?? null };
+    async list(accountId, filter, page) {
+      const range = { rows: within(accountId, filter).selectAll(), key: BY_ID, isDescending: true };
+      const { rows, nextAfter } = await pageWithin<Schema['outbox']>(db, range, page, (examined) => {
+        let matches = examined.selectAll();
+        if (filter.action !== undefined) matches = matches.where('action', '=', filter.action);
+        if (filter.state !== undefined) matches = matches.where('state', '=', filter.state);
+        return matches;
+      });
+      return { deliveries: rows.map(deliveryFrom), nextAfter };
     },
 
     async attemptsOf(ids) {

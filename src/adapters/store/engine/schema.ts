@@ -79,7 +79,7 @@ export interface Schema {
     created_at: number;
     revision: number;
   };
-  order_name: { name: string; order_id: OrderId };
+  order_name: { name: string; order_id: OrderId; owner_id: AccountId | null };
   certificate: {
     id: CertificateId;
     account_id: AccountId;
