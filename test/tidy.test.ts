@@ -74,6 +74,7 @@ const RANKING = [
   'src/adapters/doctor',
   'src/http/front',
   'src/http/access',
+  'src/http/catalog',
   'src/http/revocation',
   'src/http/issuance',
   'src/http/validation',

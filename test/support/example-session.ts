@@ -133,6 +133,7 @@ export async function runSession(session: ExampleSession): Promise<Entities> {
 }
 
 async function aboutAccount(session: ExampleSession, key: Key): Promise<void> {
+  await session.example('listProducts', 'products', { key });
   await session.example('getAccount', 'account', { key });
   await session.example('updateAccount', 'renamed', { key, body: { name: 'Acme Ltd', locale: 'en' } });
 }
@@ -181,7 +182,11 @@ async function aboutOrders(session: ExampleSession, key: Key): Promise<PlacedOrd
   session.publish(changed);
   const { status } = await session.example('validateDomains', 'issued', { key, parameters });
   assert.equal(status, 'issued');
-  await session.example('listOrders', 'orders', { key, parameters: { limit: 50 } });
+  await session.example('listOrders', 'orders', { key, parameters: { name_suffix: 'example.com', limit: 50 } });
+  await session.example('listCertificates', 'certificates', {
+    key,
+    parameters: { name: 'www.example.com', revoked: false },
+  });
   await session.example('getCertificate', 'issued', { key, parameters: { id: placed.certificate.id } });
   const fewer = { certificate: { csr: csrFor(), common_name, dns_names: [], sign_hash: 'sha256', validity_days: 90 } };
   await session.example('reissueCertificate', 'dryRun', {

@@ -3,7 +3,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Actor, isOperator } from '../../domain/access/credential.ts';
 import { requireStorage } from '../../domain/access/quota.ts';
-import type { Product } from '../../domain/catalog/products.ts';
+import { type Product, productNotFound } from '../../domain/catalog/products.ts';
 import { isBeingPlaced, type Order } from '../../domain/certificate/order.ts';
 import { NO_KEY } from '../../domain/certificate/public-key.ts';
 import { Refusal } from '../../domain/errors.ts';
@@ -49,7 +49,7 @@ export function placeOrder(tools: IssuanceTools): PlaceOrder {
     // The operator's own orders are bounded by the command that places them.
     using _slot = isOperator(call.actor) ? null : await tools.acquireSlot('placement', accountId);
     const product = products.get(call.productId);
-    if (!product) throw new Refusal('product_not_found');
+    if (!product) throw productNotFound(products, { en: 'There is no such product.', zh: '没有此产品。' });
     const order = newOrder({ id: newId(), accountId, alternativeId }, product, now());
     const certificateId = newId();
     const place = () =>
