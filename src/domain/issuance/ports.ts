@@ -66,6 +66,8 @@ export interface Orders {
   ): Promise<OrderForReissue | undefined>;
   /** Makes the order findable by these names and their domains, besides those it has carried before. */
   rememberNames(order: OrderRef, names: readonly string[]): Promise<void>;
+  /** Does so for names that an instance of the version before has written, during a rolling restart. Returns how many. */
+  completeNames(limit: number): Promise<number>;
   findByAlternative(accountId: AccountId, alternativeId: string): Promise<Order | undefined>;
   /** Locks the order until the transaction ends. */
   findForUpdate(accountId: AccountId, id: OrderId): Promise<{ order: Order; signing: Signing | null } | undefined>;

@@ -23,6 +23,9 @@ const termOf = ({ name, nameSuffix }: Filter): string | undefined =>
 
 const hasEnd = ({ expiresAfter, expiresBefore }: Filter) => expiresAfter !== undefined || expiresBefore !== undefined;
 
+/** Rows examined for one page. SQLite answers synchronously: what one account asks for must not hold up the others. */
+const MOST = 1_000;
+
 /** As the indexes on them say. */
 const ISSUED = sql<boolean>`certificate.version is not null`;
 const UNISSUED = sql<boolean>`certificate.version is null`;
@@ -202,7 +205,7 @@ export const inventoryIn = (db: Db): Inventory => ({
   async orders(accountId, filter, page) {
     const listed = await pageWithin<Schema['certificate_order']>(
       db,
-      orderRange(db, accountId, filter),
+      { ...orderRange(db, accountId, filter), most: MOST },
       page,
       (examined) => {
         const orders = examined
@@ -219,26 +222,32 @@ export const inventoryIn = (db: Db): Inventory => ({
   },
 
   async certificates(accountId, filter, page) {
-    const listed = await pageWithin<EntryRow>(db, certificateRange(db, accountId, filter), page, (examined) =>
-      whereAll(
-        examined
-          .innerJoin('certificate', 'certificate.id', 'examined.id')
-          .innerJoin('certificate_order', 'certificate_order.id', 'certificate.order_id')
-          .leftJoin('revocation', (join: JoinBuilder<Schema, 'certificate' | 'revocation'>) =>
-            join.onRef('revocation.certificate_id', '=', 'certificate.id').on('revocation.account_id', '=', accountId),
-          )
-          .select(['certificate.id', 'certificate.order_id', 'certificate.state', 'certificate.common_name'])
-          .select([
-            'certificate.names',
-            'certificate.serial',
-            'certificate.not_before',
-            'certificate.not_after',
-            'certificate.version',
-          ])
-          .select(['product_id', 'current_certificate_id', 'revoked_at', 'reason'])
-          .where('certificate.account_id', '=', accountId),
-        certificateConditions(filter),
-      ),
+    const listed = await pageWithin<EntryRow>(
+      db,
+      { ...certificateRange(db, accountId, filter), most: MOST },
+      page,
+      (examined) =>
+        whereAll(
+          examined
+            .innerJoin('certificate', 'certificate.id', 'examined.id')
+            .innerJoin('certificate_order', 'certificate_order.id', 'certificate.order_id')
+            .leftJoin('revocation', (join: JoinBuilder<Schema, 'certificate' | 'revocation'>) =>
+              join
+                .onRef('revocation.certificate_id', '=', 'certificate.id')
+                .on('revocation.account_id', '=', accountId),
+            )
+            .select(['certificate.id', 'certificate.order_id', 'certificate.state', 'certificate.common_name'])
+            .select([
+              'certificate.names',
+              'certificate.serial',
+              'certificate.not_before',
+              'certificate.not_after',
+              'certificate.version',
+            ])
+            .select(['product_id', 'current_certificate_id', 'revoked_at', 'reason'])
+            .where('certificate.account_id', '=', accountId),
+          certificateConditions(filter),
+        ),
     );
     return { ...listed, rows: listed.rows.map(entryFrom) };
   },

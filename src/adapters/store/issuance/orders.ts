@@ -156,7 +156,8 @@ async function rememberNames(db: Db, { id, accountId }: OrderRef, names: readonl
   await db
     .insertInto('order_name')
     .values([...terms].map((name) => ({ name, order_id: id, owner_id: accountId })))
-    .onConflict((conflict) => conflict.doNothing())
+    // An instance of the version before has written the name alone.
+    .onConflict((conflict) => conflict.columns(['name', 'order_id']).doUpdateSet({ owner_id: accountId }))
     .execute();
 }
 
@@ -186,6 +187,18 @@ export const ordersIn = (db: Db, engine: Engine): Orders => {
     },
 
     rememberNames: (order, names) => rememberNames(db, order, names),
+
+    async completeNames(limit) {
+      const rows = await db
+        .selectFrom('order_name')
+        .innerJoin('certificate_order', 'certificate_order.id', 'order_name.order_id')
+        .select(['order_name.name', 'certificate_order.id', 'certificate_order.account_id as accountId'])
+        .where('owner_id', 'is', null)
+        .limit(limit)
+        .execute();
+      for (const { name, ...order } of rows) await rememberNames(db, order, [name]);
+      return rows.length;
+    },
 
     async findByAlternative(accountId, alternativeId) {
       const row = await db
