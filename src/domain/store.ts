@@ -5,7 +5,7 @@ import type { CallbackLanes, Callbacks, Deliveries, DeliveryQueue, Outbox } from
 import type { Clock } from './clock.ts';
 import type { CloudKeys, EscrowedKeys, SigningGrants } from './cloud-keys/ports.ts';
 import type { Inventory } from './issuance/inventory.ts';
-import type { Certificates, IdempotencyKeys, Issuers, Orders, Signings } from './issuance/ports.ts';
+import type { Certificates, IdempotencyKeys, Issuers, Orders, PlacementKeys, Signings } from './issuance/ports.ts';
 import type { RateLimits } from './rate.ts';
 import type {
   BlockedKeys,
@@ -69,6 +69,7 @@ export interface Repositories {
   readonly cloudKeys: CloudKeys;
   readonly signingGrants: SigningGrants;
   readonly idempotencyKeys: IdempotencyKeys;
+  readonly placementKeys: PlacementKeys;
   readonly blockedKeys: BlockedKeys;
   readonly finder: Finder;
   readonly facts: FactsReader;

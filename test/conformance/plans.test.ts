@@ -15,8 +15,8 @@ import type { Db, Schema } from '../../src/adapters/store/engine/schema.ts';
 import { SEALED_PLACES, sealKeysInUse, valuesSealedBy } from '../../src/adapters/store/engine/sealed.ts';
 import { certificatesIn } from '../../src/adapters/store/issuance/certificates.ts';
 import { idempotencyKeysIn } from '../../src/adapters/store/issuance/idempotency-keys.ts';
-import { inventoryIn } from '../../src/adapters/store/issuance/inventory.ts';
 import { ordersIn } from '../../src/adapters/store/issuance/orders.ts';
+import { placementKeysIn } from '../../src/adapters/store/issuance/placement-keys.ts';
 import { signingsIn } from '../../src/adapters/store/issuance/signings.ts';
 import { blockedKeysIn } from '../../src/adapters/store/revocation/blocklist.ts';
 import { crlsIn } from '../../src/adapters/store/revocation/crls.ts';
@@ -31,10 +31,9 @@ import type { AuditFilter } from '../../src/domain/access/ports.ts';
 import type { PendingEvent } from '../../src/domain/callbacks/ports.ts';
 import type { PreparedCertificate } from '../../src/domain/certificate/certificate.ts';
 import { firstIdAt } from '../../src/domain/ids.ts';
-import type { Listed, Page } from '../../src/domain/page.ts';
 import { spellingsOf } from '../../src/domain/support/ports.ts';
 import { bothEngines } from '../support/engines.ts';
-import { CERTIFICATE_FILTERS, ORDER_FILTERS } from '../support/inventory-filters.ts';
+import { inventoryLookUps } from '../support/inventory-filters.ts';
 import { EVERY_BYTE, preparation, prepared } from '../support/records.ts';
 import { ORDER } from '../support/reissue.ts';
 import { finished, signed } from '../support/signings.ts';
@@ -71,6 +70,7 @@ function everyLookUp(db: Db, engine: Engine): Readonly<Record<string, () => Prom
     ...signingLookUps(db, engine),
     'proofs of names': () => proofsIn(db).proven('a1', ['n1', 'n2', 'n3'], 0),
     'an idempotency key': () => idempotencyKeysIn(db).find('a1', 'o1', 'key', 0),
+    'a key of a placement': () => placementKeysIn(db).find('a1', 'key1', 0),
     'a blocked key': () => blockedKeysIn(db).has('f', 'a1'),
     'the audit trail': () => auditIn(db).listOf('a1', page),
     ...supportLookUps(db, engine),
@@ -92,24 +92,6 @@ function everyLookUp(db: Db, engine: Engine): Readonly<Record<string, () => Prom
   };
 }
 
-/** Each combination of filters, first page and next. */
-function inventoryLookUps(db: Db): Readonly<Record<string, () => Promise<unknown>>> {
-  const { orders, certificates } = inventoryIn(db);
-  const all = async <Filter>(
-    list: (account: string, filter: Filter, page: Page) => Promise<Listed<unknown>>,
-    filters: Filter[],
-  ) => {
-    for (const filter of filters) {
-      const { nextAfter } = await list('a1', filter, { limit: 1 });
-      if (nextAfter !== null) await list('a1', filter, { after: nextAfter, limit: 50 });
-    }
-  };
-  return {
-    'orders by every filter': () => all(orders, ORDER_FILTERS),
-    'certificates by every filter': () => all(certificates, CERTIFICATE_FILTERS),
-  };
-}
-
 function supportLookUps(db: Db, engine: Engine): Readonly<Record<string, () => Promise<unknown>>> {
   const id = firstIdAt(Date.UTC(2026, 10, 15));
   const filters: readonly AuditFilter[] = [
@@ -124,6 +106,7 @@ function supportLookUps(db: Db, engine: Engine): Readonly<Record<string, () => P
   return {
     'old audit rows': () => auditIn(db).deleteBefore(1, 500),
     'old idempotency keys': () => idempotencyKeysIn(db).deleteBefore(0, 500),
+    'old keys of placements': () => placementKeysIn(db).deleteBefore(0, 500),
     'full buckets': () => rateLimitsIn(db).deleteFull(0, 500),
     'what waits for a resumed account': () => waitingIn(db, engine).makeDue('a1', 5),
     'what waits': () => facts.waiting(),
@@ -277,6 +260,8 @@ async function fill(db: Db): Promise<void> {
     select 'c' || i, ${account}, 'e', 's' || i, '', '' from n`.execute(db);
   await sql`${numbers} insert into idempotency_key (account_id, order_id, key, request_hash, certificate_id, created_at)
     select ${account}, 'o' || i, 'key', '', 'c' || i, 1 from n`.execute(db);
+  await sql`${numbers} insert into placement_key (account_id, key, request_hash, order_id, certificate_id, created_at)
+    select ${account}, 'key' || i, '', 'o' || i, 'c' || i, 1 from n`.execute(db);
   await sql`${numbers} insert into rate_limit (key, full_at) select 'r' || i, i from n`.execute(db);
   await sql`${numbers} insert into blocked_key (fingerprint, reason, created_at)
     select 'f' || i, '', 0 from n`.execute(db);

@@ -1,5 +1,8 @@
 // Every combination of the filters of the inventory, for tests that must hold whatever is asked for.
+import type { Db } from '../../src/adapters/store/engine/schema.ts';
+import { inventoryIn } from '../../src/adapters/store/issuance/inventory.ts';
 import type { CertificateFilter, OrderFilter } from '../../src/domain/issuance/inventory.ts';
+import type { Listed, Page } from '../../src/domain/page.ts';
 
 /** Of each filter every value in turn, or none. */
 export function combinations<Filter>(
@@ -21,8 +24,26 @@ const common = {
   isRevoked: [true],
 };
 
-export const ORDER_FILTERS = combinations<OrderFilter>({ ...common, status: ['issued', 'reissuing'] });
-export const CERTIFICATE_FILTERS = combinations<CertificateFilter>({
+const ORDER_FILTERS = combinations<OrderFilter>({ ...common, status: ['issued', 'reissuing'] });
+const CERTIFICATE_FILTERS = combinations<CertificateFilter>({
   ...common,
   status: ['issued', 'revoked', 'pending'],
 });
+
+/** Each combination of filters, first page and next. */
+export function inventoryLookUps(db: Db): Readonly<Record<string, () => Promise<unknown>>> {
+  const { orders, certificates } = inventoryIn(db);
+  const all = async <Filter>(
+    list: (account: string, filter: Filter, page: Page) => Promise<Listed<unknown>>,
+    filters: Filter[],
+  ) => {
+    for (const filter of filters) {
+      const { nextAfter } = await list('a1', filter, { limit: 1 });
+      if (nextAfter !== null) await list('a1', filter, { after: nextAfter, limit: 50 });
+    }
+  };
+  return {
+    'orders by every filter': () => all(orders, ORDER_FILTERS),
+    'certificates by every filter': () => all(certificates, CERTIFICATE_FILTERS),
+  };
+}

@@ -39,6 +39,14 @@ const RULES: readonly Rule[] = [
     broken: row({ key_sources: EMPTY }),
     remedy: 'name at least one',
   },
+  // Orders of such products are placed by the operator, who must not know the access code of a cloud-held key.
+  {
+    key: 'key_sources',
+    isBroken: (product) => !isSsl(product) && product.keySources.length > 0 && !product.keySources.includes('caller'),
+    broken: row({ ...NOT_SSL, key_sources: { ...FILLED, ...every(isNot('caller')) } }),
+    remedy:
+      'the first certificate of an order is on a key of the caller, a cloud-held one comes with a reissue; add caller',
+  },
   {
     key: 'keys',
     isBroken: ({ keys }) => keys.length === 0,

@@ -38,17 +38,24 @@ export function parseProducts(json: unknown): Product[] {
   if (file?.$schema !== undefined && typeof file.$schema !== 'string')
     report('file.$schema', 'write a text, or leave it out.');
   const products = file && listOf(readProduct)(file.products, 'products', report);
-  if (file && Array.isArray(file.products)) requireUniqueIds(file.products, report);
+  if (file && Array.isArray(file.products)) requireUniqueNames(file.products, report);
   if (products === undefined || problems.length > 0) throw new ProductsError(problems);
   return products;
 }
 
-function requireUniqueIds(rows: readonly unknown[], report: Report): void {
-  const taken = new Set<unknown>(PRODUCTS.map(({ id }) => id));
+/** Ids and aliases are one set of names: each must stand for one product. */
+function requireUniqueNames(rows: readonly unknown[], report: Report): void {
+  const taken = new Set<string>(PRODUCTS.flatMap(({ id, aliases }) => [id, ...aliases.map(String)]));
+  const take = (name: unknown, path: string) => {
+    if (typeof name !== 'string' && typeof name !== 'number') return;
+    if (taken.has(String(name))) report(path, `${excerpt(String(name))} is taken already; choose another one.`);
+    taken.add(String(name));
+  };
   for (const [index, row] of rows.entries()) {
-    if (!isObject(row) || typeof row.id !== 'string') continue;
-    if (taken.has(row.id)) report(`products[${index}].id`, `${excerpt(row.id)} is taken already; choose another id.`);
-    taken.add(row.id);
+    if (!isObject(row)) continue;
+    take(row.id, `products[${index}].id`);
+    const aliases: readonly unknown[] = Array.isArray(row.aliases) ? row.aliases : [];
+    for (const [place, alias] of [...new Set(aliases)].entries()) take(alias, `products[${index}].aliases[${place}]`);
   }
 }
 
@@ -65,6 +72,7 @@ const MAX_TEXT = 200;
 const MAX_DAYS = 3650;
 const MAX_GRACE_HOURS = 720;
 const MIN_RSA_BITS = 1024;
+const MAX_ALIAS = 999_999_999;
 
 /** A text that the pattern of its schema matches; characters are counted as JSON Schema does. */
 const textLike = (pattern: string, maxLength: number, remedy: string, more: JsonSchema = {}): Reader<string> => {
@@ -80,7 +88,7 @@ const readId = textLike(
   '^[a-z0-9]+(-[a-z0-9]+)*$',
   MAX_ID,
   `use lower-case letters, digits and single hyphens, at most ${MAX_ID}`,
-  { not: { enum: PRODUCTS.map(({ id }) => id) } },
+  { not: { enum: PRODUCTS.flatMap(({ id, aliases }) => [id, ...aliases.map(String)]) } },
 );
 
 const readText = textLike('^(?=.*\\S)\\P{C}+$', MAX_TEXT, `write 1 to ${MAX_TEXT} printable characters`);
@@ -95,6 +103,11 @@ const integerIn = (minimum: number, maximum: number): Reader<number> =>
       ? value
       : reportProblem(report, path, `write a whole number from ${minimum} to ${maximum}`, value),
   );
+
+const readAlias = reader(
+  { ...integerIn(1, MAX_ALIAS).schema, not: { enum: PRODUCTS.flatMap(({ aliases }) => aliases) } },
+  integerIn(1, MAX_ALIAS),
+);
 
 /** `known` adds values that are valid but not implemented; they get another message than a typo. */
 const oneOf = <T extends string>(offered: readonly T[], known: readonly string[] = offered): Reader<T> =>
@@ -166,6 +179,7 @@ const FIELDS: {
   readonly [K in keyof Product]: readonly [key: string, read: Reader<Product[K]>, fallback?: Product[K]];
 } = {
   id: ['id', readId],
+  aliases: ['aliases', setOf(readAlias), []],
   name: ['name', readLocalized],
   kind: ['kind', oneOf(PRODUCT_KINDS)],
   trust: ['trust', oneOf(TRUSTS)],
@@ -216,7 +230,7 @@ const readProduct: Reader<Product> = reader(PRODUCT_SCHEMA, (value, path, report
 
 /**
  * The JSON Schema of a products file, for editors. It refuses what the loader refuses, except two things that JSON Schema
- * cannot say: an id that two products of the file have, and a max_bits below min_bits.
+ * cannot say: ids and aliases that the file has twice, and a max_bits below min_bits.
  */
 export const PRODUCTS_SCHEMA: JsonSchema = {
   $schema: 'https://json-schema.org/draft/2020-12/schema',

@@ -26,6 +26,7 @@ const words = <const T extends string>(all: readonly T[]) => list(Type.Unsafe<T>
 const View = Type.Object(
   {
     id: Type.String(),
+    aliases: list(Type.Integer(), { description: 'Numbers that stand for the id in orders.' }),
     name: Type.String({ description: 'For people, in English or Chinese.' }),
     kind: word('ProductKind', PRODUCT_KINDS, 'Only `ssl` certifies DNS names, which must be proven.'),
     trust: word('Trust', TRUSTS),
@@ -80,6 +81,7 @@ export function productOperation(api: Api, products: Catalog): void {
 
 const viewOf = (product: Product, locale: Locale): Type.Static<typeof View> => ({
   id: product.id,
+  aliases: product.aliases,
   name: inLocale(product.name, locale),
   kind: product.kind,
   trust: product.trust,

@@ -191,7 +191,7 @@ rule(
     const { name, keys, ...rest } = products.at(-1);
     const { name: _, keys: __, ...row } = OWN_PRODUCT;
     assert.deepEqual([name, keys], ['Own', [{ type: 'p256', min_bits: 256, max_bits: 256 }]]);
-    assert.deepEqual(rest, { ...row, form: 'single', revocation_grace_hours: 0 });
+    assert.deepEqual(rest, { ...row, aliases: [], form: 'single', revocation_grace_hours: 0 });
   },
 );
 
@@ -215,7 +215,10 @@ rule('catalog 3', '`reseal product list` and `product show` show the products wi
   assert.equal(JSON.parse(listed.out).products.at(-1).id, 'own');
   const shown = await run('show', 'ssl-dv');
   // What is shown is a row of a products file: under another id it is one.
-  assert.equal(parseProducts({ products: [{ ...JSON.parse(shown.out), id: 'copy' }] })[0]?.maxValidityDays, 199);
+  assert.equal(
+    parseProducts({ products: [{ ...JSON.parse(shown.out), id: 'copy', aliases: [] }] })[0]?.maxValidityDays,
+    199,
+  );
   const missing = await run('show', 'none');
   assert.equal(missing.code, 1);
   assert.match(missing.err, /ssl-dv, .*own/);
