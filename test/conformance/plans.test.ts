@@ -202,7 +202,12 @@ function deliveryLookUps(db: Db, engine: Engine): Readonly<Record<string, () => 
     attempts: () => deliveries.attemptsOf(['e1', 'e2']),
     'sending again': () => deliveries.resend('a1', 'nothing', 5),
     'sending a range again': () =>
-      deliveries.resendRange('a1', { state: 'suppressed', since: 2 ** 45 }, { limit: 10 }, { actions: null, now: 5 }),
+      deliveries.resendRange(
+        'a1',
+        { state: 'suppressed', since: 2 ** 45 },
+        { limit: 10 },
+        { actions: ['order:issued'], now: 5 },
+      ),
     'events past retention': () => deliveries.deleteSettled(-1, 500),
     'how long the queue is': () => deliveries.queueFacts(),
     'how many were given up': () => deliveries.failedSince(2 ** 45, 100),

@@ -3,7 +3,7 @@
 import type { FastifyRequest } from 'fastify';
 import Type from 'typebox';
 import type { Actor } from '../../domain/access/credential.ts';
-import { CALLBACK_ACTIONS, type CallbackSettings, isCallbackAction } from '../../domain/callbacks/callback.ts';
+import { ACTION_IDS, type CallbackSettings } from '../../domain/callbacks/callback.ts';
 import { requireUnmanaged } from '../../domain/callbacks/callback-requests.ts';
 import type { Secret } from '../../domain/secret.ts';
 import type { ConfigureCallback } from '../../usecases/callbacks/configure-callback.ts';
@@ -13,7 +13,7 @@ import { answers, success } from '../front/reply.ts';
 import { DateTime, list, nullable, text, word } from '../front/values.ts';
 import { AccessKey, CALLBACK_TARGET_ERRORS, CallbackUrl } from './callback-test-operation.ts';
 
-export const ActionWord = word('CallbackAction', Object.keys(CALLBACK_ACTIONS).filter(isCallbackAction));
+export const ActionWord = word('CallbackAction', ACTION_IDS);
 
 const Settings = Type.Object(
   {
@@ -24,7 +24,9 @@ const Settings = Type.Object(
     access_key: Type.Optional(AccessKey),
     disabled: Type.Optional(Type.Boolean({ description: 'Pauses business callbacks. Left out, they are not paused.' })),
     enabled_actions: Type.Optional(
-      Type.Array(text(ActionWord), { description: 'Left out, every action is called back.' }),
+      Type.Array(text(ActionWord), {
+        description: 'Left out, every action is called back but `order:expiring`, which has to be listed.',
+      }),
     ),
   },
   { title: 'CallbackSettingsRequest' },

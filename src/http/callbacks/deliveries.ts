@@ -2,7 +2,7 @@
 // specification.
 
 import Type from 'typebox';
-import { CALLBACK_ACTIONS, type CallbackAction, isCallbackAction } from '../../domain/callbacks/callback.ts';
+import { ACTION_IDS, type CallbackAction, isCallbackAction } from '../../domain/callbacks/callback.ts';
 import {
   ATTEMPT_REASONS,
   DELIVERY_STATES,
@@ -23,7 +23,6 @@ import { OrderStatusWord } from '../issuance/order-view.ts';
 import { ActionWord } from './callback.ts';
 import { Excerpt } from './callback-test-operation.ts';
 
-const ACTIONS = Object.keys(CALLBACK_ACTIONS);
 const RESENDABLE = DELIVERY_STATES.filter((state) => state !== 'pending');
 const MAX_RESENT = 1_000;
 
@@ -165,7 +164,7 @@ const filterOf = ({ order_id, action, since, until }: FilterFields): DeliveryFil
 
 function actionOf(text: string | undefined): CallbackAction | undefined {
   if (text === undefined || isCallbackAction(text)) return text;
-  throw unknownValue('action', ACTIONS);
+  throw unknownValue('action', ACTION_IDS);
 }
 
 function stateOf<State extends string>(text: string, known: readonly State[]): State {

@@ -119,7 +119,7 @@ export const deliveriesIn = (db: Db, { locksRows }: Pick<Engine, 'locksRows'>, o
       const matches = ({ action, state }: (typeof rows)[number]) =>
         (filter.action === undefined || action === filter.action) &&
         (filter.state === undefined || state === filter.state) &&
-        (actions?.includes(action) ?? true);
+        actions.includes(action);
       const chosen = rows.filter(matches).slice(0, limit);
       if (chosen.length > 0) {
         const ids = chosen.map(({ id }) => id);
