@@ -55,6 +55,15 @@ export interface DeliveryFilter {
 
 export type ResendFilter = DeliveryFilter & { readonly state: Exclude<DeliveryState, 'pending'> };
 
+/** Events that were suppressed because callbacks were disabled, and have not been resent. */
+export interface HeldBackEvents {
+  /** Up to a bound. */
+  readonly count: number;
+  readonly hasMore: boolean;
+  /** Of the oldest; null without any. A range that is resent from then on has all of them. */
+  readonly since: number | null;
+}
+
 export interface QueueFacts {
   /** Counted up to a bound. */
   readonly pending: number;
@@ -121,6 +130,7 @@ export interface Deliveries {
     page: Page,
   ): Promise<{ deliveries: Delivery[]; nextAfter: string | null }>;
   attemptsOf(ids: readonly string[]): Promise<ReadonlyMap<string, DeliveryAttempt[]>>;
+  heldBack(accountId: AccountId, limit: number): Promise<HeldBackEvents>;
   /** Restarts the retry schedule. Does nothing while an attempt is in flight. */
   resend(accountId: AccountId, id: string, now: number): Promise<void>;
   /** Resends the oldest first and one at a time. */

@@ -9,7 +9,7 @@ import {
 } from '../../../domain/callbacks/delivery.ts';
 import type { Deliveries, DeliveryFilter } from '../../../domain/callbacks/ports.ts';
 import { latestAhead } from '../../../domain/clock.ts';
-import { type AccountId, firstIdAt } from '../../../domain/ids.ts';
+import { type AccountId, firstIdAt, timeOf } from '../../../domain/ids.ts';
 import type { Engine } from '../engine/engine.ts';
 import type { Db, Schema } from '../engine/schema.ts';
 import { PENDING, scheduleLane } from './callback-lanes.ts';
@@ -95,6 +95,21 @@ export const deliveriesIn = (db: Db, { locksRows }: Pick<Engine, 'locksRows'>, o
         attempts.set(row.event_id, [...(attempts.get(row.event_id) ?? []), attemptFrom(row)]);
       }
       return attempts;
+    },
+
+    async heldBack(accountId, limit) {
+      // A literal reason, as the index on it says.
+      const rows = await within(accountId, {})
+        .where(sql<boolean>`reason = 'disabled'`)
+        .select('id')
+        .orderBy('id')
+        .limit(limit + 1)
+        .execute();
+      return {
+        count: Math.min(rows.length, limit),
+        hasMore: rows.length > limit,
+        since: timeOf(rows[0]?.id ?? '') ?? null,
+      };
     },
 
     async resend(accountId, id, now) {
