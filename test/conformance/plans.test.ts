@@ -10,6 +10,7 @@ import { rateLimitsIn } from '../../src/adapters/store/access/rate-limits.ts';
 import { callbackLanesIn } from '../../src/adapters/store/callbacks/callback-lanes.ts';
 import { deliveriesIn } from '../../src/adapters/store/callbacks/deliveries.ts';
 import { deliveryQueueIn } from '../../src/adapters/store/callbacks/delivery-queue.ts';
+import { expiryNoticesIn } from '../../src/adapters/store/callbacks/expiry-notices.ts';
 import type { Engine } from '../../src/adapters/store/engine/engine.ts';
 import type { Db, Schema } from '../../src/adapters/store/engine/schema.ts';
 import { SEALED_PLACES, sealKeysInUse, valuesSealedBy } from '../../src/adapters/store/engine/sealed.ts';
@@ -208,6 +209,13 @@ function deliveryLookUps(db: Db, engine: Engine): Readonly<Record<string, () => 
         { limit: 10 },
         { actions: ['order:issued'], now: 5 },
       ),
+    'what a pause held back': () => deliveries.heldBack('a1', 1_000),
+    'certificates that end': () =>
+      expiryNoticesIn(db, engine).page(
+        { days: 30, after: { dueAt: -30 * 86_400_000, certificateId: 'c5' }, before: 5 },
+        100,
+      ),
+    'moving the cursor of notices': () => expiryNoticesIn(db, engine).moveCursor(30, { dueAt: 1, certificateId: 'c' }),
     'events past retention': () => deliveries.deleteSettled(-1, 500),
     'how long the queue is': () => deliveries.queueFacts(),
     'how many were given up': () => deliveries.failedSince(2 ** 45, 100),

@@ -168,8 +168,8 @@ export interface ExpiryNotices {
   lockCursor(days: number, start: number): Promise<NoticeCursor>;
   moveCursor(days: number, cursor: NoticeCursor): Promise<void>;
   /**
-   * Examines the next `limit` certificates. Candidates are current in their order, and their accounts have listed the
-   * action; the reads are not locked. `last` if the page is full.
+   * Examines the next `limit` issued certificates, and returns those of accounts that list the action. `last` if the page is
+   * full.
    */
   page(due: DueNotices, limit: number): Promise<{ candidates: CertificateRef[]; last: NoticeCursor | undefined }>;
 }
