@@ -172,7 +172,8 @@ const LEFT: Readonly<Partial<Record<Time, Leave>>> = {
     const { store, newId } = app.app;
     const settings = { url: 'https://hooks.example.com/', access_key: 'x', enabled_actions: ['order:expiring'] };
     await app.callbacks.callbacks.save(actorFor(accountId), settings);
-    const days = (thresholds += 10);
+    thresholds += 10;
+    const days = thresholds;
     const runAt = (at: number) => notifyExpiry({ store, newId, now: () => at, noticeDays: [days], onNotice() {} });
     await runAt(app.now());
     await shift('expiry_notice.written_through', `days = ${days}`);
