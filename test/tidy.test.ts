@@ -9,8 +9,12 @@ import { importCycles, importGraph, importsOf, upwardImports } from './support/i
 const ROOT = new URL('../', import.meta.url).pathname;
 const read = (file: string): string => readFileSync(join(ROOT, file), 'utf8');
 const SOURCES = globSync('src/**/*.ts', { cwd: ROOT }).sort();
-const CODE = globSync('{src,test,bench,campaigns,examples}/**/*.{ts,js,mjs}', { cwd: ROOT });
-const DOCUMENTS = globSync(['*.md', '{docs,examples}/**/*.md'], { cwd: ROOT });
+/** Without what is made from the OpenAPI document. */
+const CLIENT = globSync('clients/*/src/*.ts', { cwd: ROOT }).filter(
+  (file) => !/\/(openapi|operations)\.ts$/.test(file),
+);
+const CODE = [...globSync('{src,test,bench,campaigns,examples}/**/*.{ts,js,mjs}', { cwd: ROOT }), ...CLIENT];
+const DOCUMENTS = globSync(['*.md', '{docs,examples}/**/*.md', 'clients/*/*.md'], { cwd: ROOT });
 
 /** Which layers each layer may import from. src/main.ts may import all. */
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
@@ -109,7 +113,7 @@ test('there is no import cycle, and no import from a lower folder to a higher on
   assert.deepEqual(circles, []);
   assert.deepEqual(upward, []);
   const tools = importGraph(
-    CODE.filter((file) => /^(bench|campaigns|test)\//.test(file)),
+    CODE.filter((file) => /^(bench|campaigns|test|clients)\//.test(file)),
     read,
   );
   assert.deepEqual(importCycles(tools), []);
@@ -126,6 +130,27 @@ test('a planted cycle and a planted upward import are found', () => {
 test('the test runner takes no source file for a test file', () => {
   // The patterns of node --test.
   for (const file of SOURCES) assert.doesNotMatch(file, /[._-]test\.ts$|\/test(-[^/]*)?\.ts$|\/test\//, file);
+});
+
+test('npm test runs every test file once', () => {
+  const patterns = [...JSON.parse(read('package.json')).scripts.test.matchAll(/"([^"]+)"/g)].map(([, one]) => one);
+  const find = (pattern: string): string[] => globSync(pattern, { cwd: ROOT });
+  const run = patterns
+    .flatMap(find)
+    .flatMap((file) => (file.endsWith('/suite.ts') ? find(`${dirname(file)}/**/*.test.ts`) : [file]));
+  assert.deepEqual(run.sort(), find('test/**/*.test.ts').sort());
+});
+
+test('the client imports nothing but its own files, and uses no global that only Node has', () => {
+  const OF_NODE = /\b(process|Buffer|global|require|__dirname|setImmediate)\b(?=[.([])/;
+  for (const file of CLIENT) {
+    for (const specifier of importsOf(read(file))) assert.match(specifier, /^\.\/[\w-]+\.ts$/, file);
+    assert.doesNotMatch(read(file), OF_NODE, file);
+  }
+  const { dependencies, private: isPrivate, license, version } = JSON.parse(read('clients/typescript/package.json'));
+  assert.equal(dependencies, undefined);
+  const { version: ours, license: our } = JSON.parse(read('package.json'));
+  assert.deepEqual([isPrivate, license, version], [true, our, ours]);
 });
 
 test('the domain does no I/O, and has no clock and no randomness', () => {
@@ -168,7 +193,7 @@ test('only src/adapters/egress opens outbound connections, and DNS those to its 
 });
 
 test('files stay within the length limit', () => {
-  for (const file of SOURCES) assert.ok(read(file).split('\n').length <= 350, `${file} is too long`);
+  for (const file of [...SOURCES, ...CLIENT]) assert.ok(read(file).split('\n').length <= 350, `${file} is too long`);
   for (const file of CODE) assert.ok(read(file).split('\n').length <= 360, `${file} is too long`);
   assert.ok(read('ARCHITECTURE.md').split('\n').length <= 220, 'ARCHITECTURE.md is too long');
 });
@@ -176,13 +201,15 @@ test('files stay within the length limit', () => {
 test('non-null assertions stay rare: types say what is there', (context) => {
   const ASSERTION = /[\w\])]!(?=[.),;[ ]|$)/gm;
   const code = (file: string) => read(file).replace(/\/\*[\s\S]*?\*\/|\/\/.*/g, '');
-  const found = SOURCES.flatMap((file) => [...code(file).replaceAll('!=', '').matchAll(ASSERTION)].map(() => file));
-  context.diagnostic(`${found.length} non-null assertions in src`);
+  const found = [...SOURCES, ...CLIENT].flatMap((file) =>
+    [...code(file).replaceAll('!=', '').matchAll(ASSERTION)].map(() => file),
+  );
+  context.diagnostic(`${found.length} non-null assertions in src and clients`);
   assert.ok(found.length <= 40, found.join(' '));
 });
 
 test('every source file of more than 60 lines has a header comment', () => {
-  for (const file of SOURCES.filter((one) => read(one).split('\n').length > 60)) {
+  for (const file of [...SOURCES, ...CLIENT].filter((one) => read(one).split('\n').length > 60)) {
     assert.match(read(file), /^(\/\/|\/\*\*|#!)/, `${file} has no header`);
   }
 });

@@ -1,7 +1,7 @@
 // reseal callback show | set | delete | test | rotate-secret: the operations of the API, for operators. Access keys are
 // read from a file or standard input (-), because arguments are visible to every user of the machine.
 
-import { actionsOf, type CallbackSettings } from '../domain/callbacks/callback.ts';
+import type { CallbackSettings } from '../domain/callbacks/callback.ts';
 import type { HeldBackEvents } from '../domain/callbacks/ports.ts';
 import { reportView } from '../domain/callbacks/report.ts';
 import { EXIT, Problem } from '../kernel/problem.ts';
@@ -23,7 +23,7 @@ const settingsText = (settings: CallbackSettings): string =>
       [
         settings.url,
         settings.isDisabled ? 'paused' : 'active',
-        actionsOf(settings).join(' '),
+        settings.enabledActions?.join(' ') ?? 'all but order:expiring',
         time(settings.updatedAt),
       ],
     ],

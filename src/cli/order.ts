@@ -34,7 +34,7 @@ export const orderPlace: Command = {
   options: {
     csr: { type: 'string', about: 'file with the certificate signing request' },
     names: { type: 'string', about: 'additional DNS names, separated by commas' },
-    'sign-hash': { type: 'string', about: `${SIGN_HASHES.join(', ')} (default ${SIGN_HASHES[0]})` },
+    'sign-hash': { type: 'string', about: `${SIGN_HASHES.join(', ')} (default: the first that the product offers)` },
     'alternative-id': { type: 'string', about: 'your own id for the order' },
     validated: { type: 'boolean', about: 'record the names as validated by the operator; the audit log says so' },
   },
@@ -46,7 +46,10 @@ export const orderPlace: Command = {
       dnsNames: options.names?.toString().split(','),
       csr: csrIn(options.csr),
       keySource: 'caller',
-      signHash: oneOf('sign-hash', options['sign-hash'], SIGN_HASHES, 'sha256'),
+      signHash:
+        options['sign-hash'] === undefined
+          ? undefined
+          : oneOf('sign-hash', options['sign-hash'], SIGN_HASHES, 'sha256'),
       keepsEncryptionKey: false,
     } as const;
     const alternativeId = options['alternative-id']?.toString() ?? null;

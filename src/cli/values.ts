@@ -12,7 +12,12 @@ export function firstLineOf(file: string): string {
   }
 }
 
-export function oneOf<T extends string>(option: string, given: unknown, allowed: readonly T[], defaultValue: T): T {
+export function oneOf<T extends string, Default extends T | undefined>(
+  option: string,
+  given: unknown,
+  allowed: readonly T[],
+  defaultValue: Default,
+): T | Default {
   if (given === undefined) return defaultValue;
   const value = allowed.find((one) => one === given);
   if (value !== undefined) return value;

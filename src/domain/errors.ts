@@ -42,6 +42,7 @@ export type ChosenErrorCode =
   | 'order_state_conflict'
   | 'revocation_state_conflict'
   | 'duplicate_alternative_order_id'
+  | 'cancel_not_allowed'
   | 'idempotency_key_reused'
   | 'service_internal_error'
   | 'service_busy';

@@ -4,7 +4,7 @@ import type { AccessTokens, Accounts, AuditTrail, Credentials } from './access/p
 import type { CallbackLanes, Callbacks, Deliveries, DeliveryQueue, ExpiryNotices, Outbox } from './callbacks/ports.ts';
 import type { Clock } from './clock.ts';
 import type { CloudKeys, EscrowedKeys, SigningGrants } from './cloud-keys/ports.ts';
-import type { Certificates, IdempotencyKeys, Issuers, Orders, Signings } from './issuance/ports.ts';
+import type { Certificates, IdempotencyKeys, Issuers, Orders, PlacementKeys, Signings } from './issuance/ports.ts';
 import type { RateLimits } from './rate.ts';
 import type {
   BlockedKeys,
@@ -68,6 +68,7 @@ export interface Repositories {
   readonly cloudKeys: CloudKeys;
   readonly signingGrants: SigningGrants;
   readonly idempotencyKeys: IdempotencyKeys;
+  readonly placementKeys: PlacementKeys;
   readonly blockedKeys: BlockedKeys;
   readonly finder: Finder;
   readonly facts: FactsReader;

@@ -138,7 +138,7 @@ export async function buildServer(services: Services, options: ServerOptions): P
       callbackTestOperation(api, services.sendTestCallback);
       callbackOperations(api, services.callbacks);
       deliveryOperations(api, services.deliveries);
-      placementOperations(api, services);
+      placementOperations(api, services, services.digestOf);
       validationOperations(api, services);
       orderOperations(api, services.show, services.authority.chainOf);
       cloudKeyOperations(api, services.cloudKeys);

@@ -210,6 +210,34 @@ for (const engine of await bothEngines()) {
       },
     );
 
+    testStore(
+      'the key of a placement is taken once per account, until it expires or its order was interrupted',
+      async (store) => {
+        const { placementKeys, signings } = store;
+        const entry = { requestHash: 'h1', orderId: 'o', certificateId: 'c1' };
+        const take = (at: number, taken = entry) => placementKeys.take('a', ODD, { ...taken, at }, at - 10);
+        assert.equal(await take(NOW), true);
+        assert.deepEqual(await placementKeys.find('a', ODD, NOW - 1), entry);
+        assert.equal(await placementKeys.find('a', ODD, NOW), undefined, 'expired exactly at the limit');
+        assert.equal(await placementKeys.find('b', ODD, 0), undefined);
+        const other = { requestHash: 'h2', orderId: 'o', certificateId: 'c2' };
+        assert.equal(await take(NOW + 9, other), false);
+        assert.equal(await placementKeys.take('b', ODD, { ...entry, at: NOW }, 0), true);
+        assert.deepEqual(await placementKeys.find('a', ODD, 0), entry, 'nothing was written');
+        const both = [other, { ...other, certificateId: 'c3' }];
+        const takenAtOnce = await Promise.all(
+          both.map((one) => store.transaction((tx) => tx.placementKeys.take('a', ODD, { ...one, at: NOW + 10 }, NOW))),
+        );
+        assert.deepEqual(takenAtOnce.sort(), [false, true], 'the store decides');
+        const winner = await placementKeys.find('a', ODD, NOW);
+        assert.ok(await signings.begin(prepared(winner?.certificateId ?? ''), HOLDS));
+        assert.ok(await placementKeys.find('a', ODD, NOW), 'being signed');
+        await signings.void('o', 'unused');
+        assert.equal(await placementKeys.find('a', ODD, NOW), undefined, 'its signer was lost');
+        assert.equal(await take(NOW + 11, entry), true);
+      },
+    );
+
     testStore('a blocked key stays blocked, and adding it again changes nothing', async ({ blockedKeys }, rows) => {
       assert.equal(await blockedKeys.has('f', 'a'), false);
       await blockedKeys.report('b', 'f', NOW);

@@ -17,6 +17,7 @@ import { SEALED_PLACES, sealKeysInUse, valuesSealedBy } from '../../src/adapters
 import { certificatesIn } from '../../src/adapters/store/issuance/certificates.ts';
 import { idempotencyKeysIn } from '../../src/adapters/store/issuance/idempotency-keys.ts';
 import { ordersIn } from '../../src/adapters/store/issuance/orders.ts';
+import { placementKeysIn } from '../../src/adapters/store/issuance/placement-keys.ts';
 import { signingsIn } from '../../src/adapters/store/issuance/signings.ts';
 import { blockedKeysIn } from '../../src/adapters/store/revocation/blocklist.ts';
 import { crlsIn } from '../../src/adapters/store/revocation/crls.ts';
@@ -69,6 +70,7 @@ function everyLookUp(db: Db, engine: Engine): Readonly<Record<string, () => Prom
     ...signingLookUps(db, engine),
     'proofs of names': () => proofsIn(db).proven('a1', ['n1', 'n2', 'n3'], 0),
     'an idempotency key': () => idempotencyKeysIn(db).find('a1', 'o1', 'key', 0),
+    'a key of a placement': () => placementKeysIn(db).find('a1', 'key1', 0),
     'a blocked key': () => blockedKeysIn(db).has('f', 'a1'),
     'the audit trail': () => auditIn(db).listOf('a1', page),
     ...supportLookUps(db, engine),
@@ -104,6 +106,7 @@ function supportLookUps(db: Db, engine: Engine): Readonly<Record<string, () => P
   return {
     'old audit rows': () => auditIn(db).deleteBefore(1, 500),
     'old idempotency keys': () => idempotencyKeysIn(db).deleteBefore(0, 500),
+    'old keys of placements': () => placementKeysIn(db).deleteBefore(0, 500),
     'full buckets': () => rateLimitsIn(db).deleteFull(0, 500),
     'what waits for a resumed account': () => waitingIn(db, engine).makeDue('a1', 5),
     'what waits': () => facts.waiting(),
@@ -268,6 +271,8 @@ async function fill(db: Db): Promise<void> {
     select 'c' || i, ${account}, 'e', 's' || i, '', '' from n`.execute(db);
   await sql`${numbers} insert into idempotency_key (account_id, order_id, key, request_hash, certificate_id, created_at)
     select ${account}, 'o' || i, 'key', '', 'c' || i, 1 from n`.execute(db);
+  await sql`${numbers} insert into placement_key (account_id, key, request_hash, order_id, certificate_id, created_at)
+    select ${account}, 'key' || i, '', 'o' || i, 'c' || i, 1 from n`.execute(db);
   await sql`${numbers} insert into rate_limit (key, full_at) select 'r' || i, i from n`.execute(db);
   await sql`${numbers} insert into blocked_key (fingerprint, reason, created_at)
     select 'f' || i, '', 0 from n`.execute(db);

@@ -42,7 +42,7 @@ for (const engine of await bothEngines()) {
 
     test('what has outlived its purpose is deleted in batches, and nothing else', async () => {
       await using store = await openedStore(engine);
-      const { audit, accounts, orders, certificates, idempotencyKeys, rateLimits } = store;
+      const { audit, accounts, orders, certificates, idempotencyKeys, placementKeys, rateLimits } = store;
       await accounts.insert({ id: 'a', name: 'Name', kind: 'standard', locale: 'en', createdAt: NOW });
       await orders.insert(order('o'));
       await certificates.insert(certificate('c'));
@@ -69,6 +69,16 @@ for (const engine of await bothEngines()) {
       assert.equal(await prune(store, RETENTION.idempotency, NOW), 1);
       assert.equal(await idempotencyKeys.find('a', 'o', 'old', 0), undefined);
       assert.ok(await idempotencyKeys.find('a', 'o', 'new', 0));
+
+      for (const [key, at] of [
+        ['old', NOW - 1],
+        ['new', NOW],
+      ] as const) {
+        await placementKeys.take('a', key, { ...answer, orderId: 'o', at }, 0);
+      }
+      assert.equal(await prune(store, RETENTION.placements, NOW), 1);
+      assert.equal(await placementKeys.find('a', 'old', 0), undefined);
+      assert.ok(await placementKeys.find('a', 'new', 0));
 
       const rate = { burst: 1, everyMs: 1_000 };
       await rateLimits.take('old', rate, NOW - 2_000);

@@ -31,8 +31,8 @@ test('an order with --validated is issued; without it the order is pending', asy
   assert.deepEqual([order.status, order.dns_names], ['issued', ['www.example.com', 'example.com']]);
   const { pem: text } = await json(['order', 'show', account.id, order.id]);
   assert.equal(new X509Certificate(text).checkHost('example.com'), 'example.com');
-  const waiting = await json(place('ssl-dv', 'shop.example.org'));
-  assert.equal(waiting.order.status, 'domain_verifing');
+  const waiting = await json(place('101', 'shop.example.org'));
+  assert.deepEqual([waiting.order.status, waiting.order.product], ['domain_verifing', 'ssl-dv'], 'by its number');
   const offline = { RESEAL_DNS_SERVERS: await nameServer() };
   const checked = await json(['order', 'validate', account.id, waiting.order.id], offline);
   assert.deepEqual([checked.order.status, checked.dcv_val[0].verified], ['domain_verifing', false]);
@@ -54,6 +54,8 @@ test('errors come with a remedy, and no order is placed', async () => {
     [place('ssl-dv', 'www.example.com', '--sign-hash', 'md5'), 2, /sha256, sha384/],
     [['order', 'place', account.id, 'ssl-dv', 'www.example.com'], 2, /--csr www\.csr/],
     [['order', 'place', account.id, 'ssl-dv', 'www.example.com', '--csr', '/nowhere'], 2, /cannot be read/],
+    // The digest is the product's, so that the key is what is wrong.
+    [place('ssl-sm2-dual', 'www.example.com'), 1, /does not certify this key/],
     [['order', 'place', 'nobody', 'ssl-dv', 'www.example.com', '--csr', csrFile], 1, /no such account/],
     [['order', 'show', account.id, 'nothing'], 1, /no such order/],
     [['order', 'show', 'nobody', 'nothing'], 1, /no such order/],
@@ -171,12 +173,11 @@ test('the sandbox has an issued order of each product, and its printed reissue r
   const shown = await (await fetch(`${file.base_url}/openapi/v3/certs/${result.certificate.id}`, { headers })).json();
   const {
     pem: leaf,
-    ica_pem: chain,
+    root_pem: root = '',
     replaces,
   } = (shown as { data: { Certificate: Record<string, string> } }).data.Certificate;
   assert.equal(replaces, file.orders[0].certificate_id);
   const roots = file.trust.roots.map((path: string) => new X509Certificate(readFileSync(path)).fingerprint256);
-  const top = new X509Certificate(`-----BEGIN${chain?.split('-----BEGIN').at(-1)}`);
-  assert.ok(roots.includes(top.fingerprint256));
+  assert.ok(roots.includes(new X509Certificate(root).fingerprint256));
   assert.ok(leaf);
 });

@@ -84,6 +84,10 @@ export async function ownCases(session: ExampleSession, entities: Entities): Pro
       }),
       product_not_found: certify('ssl-unknown'),
       duplicate_alternative_order_id: certify('ssl-dv', {}, named),
+      idempotency_key_reused: {
+        parameters: { id: 'ssl-dv', 'Idempotency-Key': 'a-key-for-this-order' },
+        body: { certificate },
+      },
       permission_denied: certify('document-signing', { common_name: 'Acme Ltd' }),
       quota_exceeded: { key: full, ...certify('ssl-dv', { common_name: 'unproven.example.net' }) },
       request_too_fast: during('placement', 'placeOrder', certify('ssl-dv')),
@@ -114,7 +118,7 @@ export async function ownCases(session: ExampleSession, entities: Entities): Pro
     },
     getOrder: { order_not_found: none },
     getOrderByAlternativeId: { order_not_found: { parameters: { alternative_order_id: 'none' } } },
-    cancelOrder: { order_not_found: none, order_state_conflict: at(issued.id) },
+    cancelOrder: { order_not_found: none, cancel_not_allowed: at(issued.id) },
     changeDcvMethod: {
       order_not_found: { ...none, body: { dcv_method: 'dns' } },
       order_state_conflict: { ...at(issued.id), body: { dcv_method: 'dns' } },

@@ -168,7 +168,7 @@ async function aboutOrders(session: ExampleSession, key: Key): Promise<PlacedOrd
   const certificate = { csr: csrFor(), common_name, dns_names, sign_hash: 'sha256' };
   const placed = await session.example('placeOrder', 'waiting', {
     key,
-    parameters: { id: 'ssl-dv' },
+    parameters: { id: 'ssl-dv', 'Idempotency-Key': 'a-key-for-this-order' },
     body: { certificate, dcv_method: 'dns-persist', alternative_order_id: 'shop-1001' },
   });
   const parameters = { id: placed.id };

@@ -31,6 +31,7 @@ import { certificatesIn } from './issuance/certificates.ts';
 import { idempotencyKeysIn } from './issuance/idempotency-keys.ts';
 import { issuersIn } from './issuance/issuers.ts';
 import { ordersIn } from './issuance/orders.ts';
+import { placementKeysIn } from './issuance/placement-keys.ts';
 import { signingsIn } from './issuance/signings.ts';
 import { blockedKeysIn } from './revocation/blocklist.ts';
 import { crlsIn, pkiAddressesIn } from './revocation/crls.ts';
@@ -226,6 +227,7 @@ const repositoriesIn = (db: Db, { sealer, engine, sharedNow }: Shared, onEvents:
   cloudKeys: cloudKeysIn(db, sealer, engine),
   signingGrants: signingGrantsIn(db, sealer),
   idempotencyKeys: idempotencyKeysIn(db),
+  placementKeys: placementKeysIn(db),
   blockedKeys: blockedKeysIn(db),
   finder: finderIn(db),
   facts: factsIn(db, engine),

@@ -10,6 +10,12 @@ const isPublicSsl = (product: Product): boolean => isSsl(product) && isPublic(pr
 
 const RULES: readonly Rule[] = [
   ['key_sources', ({ keySources }) => keySources.length === 0, 'name at least one'],
+  // Orders of such products are placed by the operator, who must not know the access code of a cloud-held key.
+  [
+    'key_sources',
+    (product) => !isSsl(product) && product.keySources.length > 0 && !product.keySources.includes('caller'),
+    'the first certificate of an order is on a key of the caller, a cloud-held one comes with a reissue; add caller',
+  ],
   ['keys', ({ keys }) => keys.length === 0, 'name at least one'],
   ['sign_hashes', ({ signHashes }) => signHashes.length === 0, 'name at least one'],
   [

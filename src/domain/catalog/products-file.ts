@@ -36,17 +36,24 @@ export function parseProducts(json: unknown): Product[] {
   const report: Report = (path, problem) => problems.push(`${path}: ${problem}`);
   const file = objectWith(['products'], json, 'file', report);
   const products = file && listOf(readProduct)(file.products, 'products', report);
-  if (file && Array.isArray(file.products)) requireUniqueIds(file.products, report);
+  if (file && Array.isArray(file.products)) requireUniqueNames(file.products, report);
   if (products === undefined || problems.length > 0) throw new ProductsError(problems);
   return products;
 }
 
-function requireUniqueIds(rows: readonly unknown[], report: Report): void {
-  const taken = new Set<unknown>(PRODUCTS.map(({ id }) => id));
+/** Ids and aliases are one set of names: each must stand for one product. */
+function requireUniqueNames(rows: readonly unknown[], report: Report): void {
+  const taken = new Set<string>(PRODUCTS.flatMap(({ id, aliases }) => [id, ...aliases.map(String)]));
+  const take = (name: unknown, path: string) => {
+    if (typeof name !== 'string' && typeof name !== 'number') return;
+    if (taken.has(String(name))) report(path, `${excerpt(String(name))} is taken already; choose another one.`);
+    taken.add(String(name));
+  };
   for (const [index, row] of rows.entries()) {
-    if (!isObject(row) || typeof row.id !== 'string') continue;
-    if (taken.has(row.id)) report(`products[${index}].id`, `${excerpt(row.id)} is taken already; choose another id.`);
-    taken.add(row.id);
+    if (!isObject(row)) continue;
+    take(row.id, `products[${index}].id`);
+    const aliases: readonly unknown[] = Array.isArray(row.aliases) ? row.aliases : [];
+    for (const [place, alias] of [...new Set(aliases)].entries()) take(alias, `products[${index}].aliases[${place}]`);
   }
 }
 
@@ -59,6 +66,7 @@ const MAX_TEXT = 200;
 const MAX_DAYS = 3650;
 const MAX_GRACE_HOURS = 720;
 const MIN_RSA_BITS = 1024;
+const MAX_ALIAS = 999_999_999;
 
 const readId: Reader<string> = (value, path, report) => {
   if (typeof value === 'string' && value.length <= MAX_ID && /^[a-z0-9]+(-[a-z0-9]+)*$/.test(value)) return value;
@@ -132,6 +140,7 @@ const FIELDS: {
   readonly [K in keyof Product]: readonly [key: string, read: Reader<Product[K]>, fallback?: Product[K]];
 } = {
   id: ['id', readId],
+  aliases: ['aliases', setOf(integerIn(1, MAX_ALIAS)), []],
   name: ['name', readLocalized],
   kind: ['kind', oneOf(PRODUCT_KINDS)],
   trust: ['trust', oneOf(TRUSTS)],

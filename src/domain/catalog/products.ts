@@ -6,7 +6,7 @@ import type { ProductKind, Trust } from '../certificate/authority.ts';
 import { DCV_SCOPES, type DcvMethod, type DcvScope } from '../certificate/order.ts';
 import type { KeyType } from '../certificate/public-key.ts';
 import { SIGN_HASHES } from '../certificate/sign-hash.ts';
-import { Refusal } from '../errors.ts';
+import { invalid, Refusal } from '../errors.ts';
 
 export const NAME_CHANGES = ['none', 'add', 'any'] as const;
 export type NameChange = (typeof NAME_CHANGES)[number];
@@ -49,6 +49,8 @@ export interface KeyRule {
 
 export interface Product {
   readonly id: string;
+  /** Numbers that stand for the id in requests, for clients that know products by number. */
+  readonly aliases: readonly number[];
   readonly name: Localized;
   /** Only `ssl` certifies DNS names, which need a common name and proof of control. Other kinds certify a free text. */
   readonly kind: ProductKind;
@@ -66,6 +68,7 @@ export interface Product {
   readonly csr: CsrRule;
   readonly keySources: readonly OfferedKeySource[];
   readonly keys: readonly KeyRule[];
+  /** The first one is the default of a new order. */
   readonly signHashes: readonly OfferedSignHash[];
   readonly allowsWildcard: boolean;
   readonly dcvMethods: readonly OfferedDcvMethod[];
@@ -92,7 +95,7 @@ const RSA: KeyRule = { type: 'rsa', minBits: MIN_PUBLIC_RSA_BITS, maxBits: MAX_R
 const SHA2 = ['sha256', 'sha384', 'sha512'] as const;
 const ALL_KEYS = [RSA, curve('p256'), curve('p384'), curve('p521')];
 
-type Terms = Omit<Product, 'id' | 'name'>;
+type Terms = Omit<Product, 'id' | 'aliases' | 'name'>;
 
 const PUBLIC_SSL: Terms = {
   kind: 'ssl',
@@ -137,29 +140,38 @@ const SIGNING: Omit<Terms, 'kind' | 'csr'> = {
 };
 
 export const PRODUCTS: readonly Product[] = [
-  { ...PUBLIC_SSL, id: 'ssl-dv', name: { en: 'DV SSL, names free to change', zh: 'DV SSL（域名可变更）' } },
+  {
+    ...PUBLIC_SSL,
+    id: 'ssl-dv',
+    aliases: [101],
+    name: { en: 'DV SSL, names free to change', zh: 'DV SSL（域名可变更）' },
+  },
   {
     ...PUBLIC_SSL,
     id: 'ssl-dv-add',
+    aliases: [102],
     name: { en: 'DV SSL, names can be added', zh: 'DV SSL（域名可增加）' },
     namesMayChange: 'add',
   },
   {
     ...PUBLIC_SSL,
     id: 'ssl-dv-fixed',
+    aliases: [103],
     name: { en: 'DV SSL, names fixed', zh: 'DV SSL（域名不可变更）' },
     namesMayChange: 'none',
   },
   {
     ...PUBLIC_SSL,
     id: 'ssl-dv-replace',
+    aliases: [104],
     name: { en: 'DV SSL, one valid certificate at a time', zh: 'DV SSL（重签即吊销上一张证书）' },
     revokesPreviousOnReissue: true,
   },
-  { ...PRIVATE_SSL, id: 'tls-private', name: { en: 'TLS of private trust', zh: '私有信任 TLS' } },
+  { ...PRIVATE_SSL, id: 'tls-private', aliases: [105], name: { en: 'TLS of private trust', zh: '私有信任 TLS' } },
   {
     ...PRIVATE_SSL,
     id: 'ssl-sm2-dual',
+    aliases: [106],
     name: { en: 'SM2 dual certificates for TLS', zh: '国密 SM2 双证书 SSL' },
     form: 'dual',
     csr: 'required',
@@ -169,6 +181,7 @@ export const PRODUCTS: readonly Product[] = [
   {
     ...SIGNING,
     id: 'code-signing',
+    aliases: [107],
     name: { en: 'Code signing of private trust', zh: '私有信任代码签名' },
     kind: 'code_signing',
     csr: 'required',
@@ -176,6 +189,7 @@ export const PRODUCTS: readonly Product[] = [
   {
     ...SIGNING,
     id: 'document-signing',
+    aliases: [108],
     name: { en: 'Document signing of private trust', zh: '私有信任文档签名' },
     kind: 'document_signing',
     csr: 'optional',
@@ -183,6 +197,24 @@ export const PRODUCTS: readonly Product[] = [
 ];
 
 export type Catalog = ReadonlyMap<string, Product>;
+
+/** The product that a request names, by its id or by one of its numbers. */
+export const findProduct = (products: Catalog, name: string): Product | undefined =>
+  products.get(name) ?? [...products.values()].find(({ aliases }) => aliases.some((alias) => String(alias) === name));
+
+/**
+ * The product that an order names, by name or by number. Refuses two that differ: one of them is a mistake, and the wrong
+ * product would be issued. A number that no product has is a price of the client's own, and means nothing here.
+ */
+export function requestedProduct(products: Catalog, name: string, number?: number): Product | undefined {
+  const [named, numbered] = [findProduct(products, name), number ? findProduct(products, String(number)) : undefined];
+  if (!named || !numbered || named === numbered) return named ?? numbered;
+  throw invalid(
+    'pay_product_id',
+    `pay_product_id ${number} is ${numbered.id}, and the path names ${named.id}. Send the number of the product in the path, or leave it out.`,
+    `pay_product_id ${number} 对应产品 ${numbered.id}，而路径中的产品为 ${named.id}。请发送路径中产品的编号，或不发送。`,
+  );
+}
 
 /** Throws `product_not_found` if the operator no longer offers the product. */
 export function productOf(products: Catalog, productId: string): Product {

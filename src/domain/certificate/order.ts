@@ -40,6 +40,10 @@ export function requireTransition(from: OrderStatus, to: OrderStatus): void {
   });
 }
 
+/** Something is pending: the first certificate, which ends the order, or a reissue. */
+export const isCancelable = ({ status }: Order): boolean =>
+  status === 'reissuing' || TRANSITIONS[status].includes('canceled');
+
 export const DCV_METHODS = ['dns', 'file', 'email', 'dns-persist'] as const;
 export type DcvMethod = (typeof DCV_METHODS)[number];
 export const DCV_SCOPES = ['fqdn', 'base_domain'] as const;

@@ -40,6 +40,16 @@ export function validityOf(request: ValidityRequest): Validity {
   });
 }
 
+/** Calendar months in UTC. A day that the month does not have is its last one: January 31 and a month is February 28. */
+export function addMonths(at: number, months: number): number {
+  const date = new Date(at);
+  const day = date.getUTCDate();
+  date.setUTCDate(1);
+  date.setUTCMonth(date.getUTCMonth() + months);
+  const lastDay = new Date(Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + 1, 0)).getUTCDate();
+  return date.setUTCDate(Math.min(day, lastDay));
+}
+
 export const floorToSecond = (at: number): number => Math.floor(at / SECOND_MS) * SECOND_MS;
 
 /** Minus one second, because notAfter is inclusive: a day has 86 400 seconds. */

@@ -4,11 +4,12 @@
 import { DAY_MS } from '../../kernel/durations.ts';
 import type { Product } from '../catalog/products.ts';
 import type { Order } from '../certificate/order.ts';
+import { addMonths } from '../certificate/validity.ts';
 import { invalid, Refusal } from '../errors.ts';
 import { domainValidation } from './domain-validation.ts';
 import { keyAndIssuer, requireKeyAsOffered, requireSignHashOffered } from './key.ts';
 import { holderName, requestedNames } from './names.ts';
-import type { CertificatePlan, CertificateRequest, IssuanceContext } from './request.ts';
+import type { CertificatePlan, CertificateRequest, IssuanceContext, PlacementRequest } from './request.ts';
 
 interface PlacementContext extends IssuanceContext {
   readonly previous: null;
@@ -16,11 +17,12 @@ interface PlacementContext extends IssuanceContext {
   readonly isVouchedFor: boolean;
 }
 
-/** A new order: its term, and the default way to validate its names. */
+/** A new order: its term, and the default way to validate its names. `months` shortens the product's term. */
 export function newOrder(
   { id, accountId, alternativeId }: Pick<Order, 'id' | 'accountId' | 'alternativeId'>,
   product: Product,
   now: number,
+  months?: number,
 ): Order {
   return {
     id,
@@ -37,9 +39,36 @@ export function newOrder(
     currentCertificateId: null,
     pendingCertificateId: null,
     createdAt: now,
-    termEndsAt: now + product.termDays * DAY_MS,
+    termEndsAt: Math.min(now + product.termDays * DAY_MS, months === undefined ? Infinity : addMonths(now, months)),
     revision: 1,
   };
+}
+
+const DAYS_OF_TWELVE_MONTHS = 365;
+/** A month has 28 to 31 days: a term of 90 days is three months, however many days those have. */
+const SHORTER_BY_DAYS = 3;
+
+/** The certificate ends with the term at the latest, so this bounds both. */
+export function requireMonths(months: number, { termDays }: Pick<Product, 'termDays'>): number {
+  const most = Math.floor(((termDays + SHORTER_BY_DAYS) * 12) / DAYS_OF_TWELVE_MONTHS);
+  if (Number.isInteger(months) && months >= 1 && months <= most) return months;
+  throw most === 0
+    ? invalid(
+        'validity_months',
+        `The term of this product is ${termDays} days, less than a month. Leave validity_months out.`,
+        `该产品的期限为 ${termDays} 天，不足一个月，请不发送 validity_months。`,
+      )
+    : invalid(
+        'validity_months',
+        `validity_months is a whole number from 1 to ${most} for this product, or left out.`,
+        `该产品的 validity_months 须为 1 至 ${most} 的整数，或不发送。`,
+      );
+}
+
+export function withDefaults(request: PlacementRequest, { signHashes: [first] }: Product): CertificateRequest {
+  // Every product names a digest (product-rules.ts).
+  const signHash = request.signHash ?? first ?? 'sha256';
+  return { ...request, signHash };
 }
 
 export function planPlacement(request: CertificateRequest, context: PlacementContext): CertificatePlan {

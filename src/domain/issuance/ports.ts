@@ -173,3 +173,23 @@ export interface IdempotencyKeys {
   /** Deletes keys used before that time. Returns how many. */
   deleteBefore(before: number, limit: number): Promise<number>;
 }
+
+/** Idempotency keys of placements. One whose order was interrupted before it was answered counts as unused. */
+export interface PlacementKeys {
+  find(accountId: AccountId, key: string, since: number): Promise<PlacementEntry | undefined>;
+  /** False, and nothing is written, if another order has taken the key since. */
+  take(
+    accountId: AccountId,
+    key: string,
+    entry: PlacementEntry & { readonly at: number },
+    since: number,
+  ): Promise<boolean>;
+  /** Deletes keys used before that time. Returns how many. */
+  deleteBefore(before: number, limit: number): Promise<number>;
+}
+
+export interface PlacementEntry {
+  readonly requestHash: string;
+  readonly orderId: OrderId;
+  readonly certificateId: CertificateId;
+}

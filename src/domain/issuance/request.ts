@@ -35,6 +35,9 @@ export interface CertificateRequest {
   readonly persistPolicy?: string | undefined;
 }
 
+/** The first certificate of an order. Without a digest it gets the product's default. */
+export type PlacementRequest = Omit<CertificateRequest, 'signHash'> & { readonly signHash?: SignHash | undefined };
+
 export interface ReissueRequest extends CertificateRequest {
   /** `i_know_remove_domain_will_revoke_before_cert` is literally true. */
   readonly acceptsRemovalOfNames: boolean;

@@ -127,6 +127,11 @@ export const ERROR_TABLE = {
     en: 'The order is not in a state that allows this.',
     zh: '订单当前状态不允许此操作。',
   },
+  cancel_not_allowed: {
+    status: 409,
+    en: 'The order cannot be canceled: nothing of it is pending. POST /openapi/v3/certs/{id}/revoke revokes a certificate that was issued.',
+    zh: '该订单没有待处理的申请，不能取消。如需吊销已签发的证书，请使用 POST /openapi/v3/certs/{id}/revoke。',
+  },
   revocation_state_conflict: {
     status: 409,
     en: 'The certificate or its revocation is not in a state that allows this.',

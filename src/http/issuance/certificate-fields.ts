@@ -7,7 +7,7 @@ import { MAX_HINT, MAX_PIN, MIN_PIN } from '../../domain/cloud-keys/cloud-key.ts
 import { type ErrorCode, invalid } from '../../domain/errors.ts';
 import { MAX_UNIX_SECONDS } from '../../domain/issuance/domain-validation.ts';
 import { keySource } from '../../domain/issuance/key.ts';
-import type { CertificateRequest } from '../../domain/issuance/request.ts';
+import type { CertificateRequest, PlacementRequest } from '../../domain/issuance/request.ts';
 import { Secret } from '../../domain/secret.ts';
 import { nullable, text, textOrEmpty, word } from '../front/values.ts';
 
@@ -19,29 +19,34 @@ export const SignHashWord = word(
   'The digest of the signature. In requests also in upper case, or with a hyphen.',
 );
 
-const Certificate = Type.Object(
+const CERTIFICATE = {
+  csr: optional(Type.String({ description: 'Certificate signing request, PEM or base64.' })),
+  csr_from: optional(
+    Type.String({ enum: ['', 'sign-cloud-csc'], description: 'Left out or empty: you hold the key.' }),
+  ),
+  common_name: optional(Type.String({ description: 'Required for SSL products.', examples: ['www.example.com'] })),
+  dns_names: optional(
+    nullable(
+      Type.Array(Type.String(), {
+        maxItems: MAX_NAMES,
+        description: 'Left out or null, the current names are kept.',
+      }),
+    ),
+  ),
+  un_modify_key: optional(Type.Boolean({ description: 'Acts on dual certificates of national cryptography only.' })),
+  validity_days: optional(Type.Integer({ minimum: 1, description: 'Shortened to what product and term allow.' })),
+  custom_expiration_date: optional(
+    Type.String({ description: 'YYYY-MM-DD, or an RFC 3339 date-time.', examples: ['2027-01-31'] }),
+  ),
+};
+const Certificate = Type.Object({ ...CERTIFICATE, sign_hash: text(SignHashWord) }, { title: 'CertificateRequest' });
+export const FirstCertificate = Type.Object(
+  { ...CERTIFICATE, sign_hash: optional(text(SignHashWord)) },
   {
-    csr: optional(Type.String({ description: 'Certificate signing request, PEM or base64.' })),
-    csr_from: optional(
-      Type.String({ enum: ['', 'sign-cloud-csc'], description: 'Left out or empty: you hold the key.' }),
-    ),
-    common_name: optional(Type.String({ description: 'Required for SSL products.', examples: ['www.example.com'] })),
-    dns_names: optional(
-      nullable(
-        Type.Array(Type.String(), {
-          maxItems: MAX_NAMES,
-          description: 'Left out or null, the current names are kept.',
-        }),
-      ),
-    ),
-    sign_hash: text(SignHashWord),
-    un_modify_key: optional(Type.Boolean({ description: 'Acts on dual certificates of national cryptography only.' })),
-    validity_days: optional(Type.Integer({ minimum: 1, description: 'Shortened to what product and term allow.' })),
-    custom_expiration_date: optional(
-      Type.String({ description: 'YYYY-MM-DD, or an RFC 3339 date-time.', examples: ['2027-01-31'] }),
-    ),
+    title: 'FirstCertificateRequest',
+    description:
+      'As in a reissue, but without sign_hash the certificate is signed with the default digest of the product.',
   },
-  { title: 'CertificateRequest' },
 );
 
 export const Method = word('DcvMethod', DCV_METHODS, 'How control of a name is proven.');
@@ -88,17 +93,28 @@ export const ISSUANCE_ERRORS = [
   'request_too_fast',
 ] as const satisfies readonly ErrorCode[];
 
-const CertificateBody = Type.Object(CERTIFICATE_FIELDS);
+const ReissuedBody = Type.Object(CERTIFICATE_FIELDS);
+const PlacedBody = Type.Object({ ...CERTIFICATE_FIELDS, certificate: FirstCertificate });
 
 /** Clients that serialize zero values send an empty string for a field that they leave out (contract envelope 17). */
 export const given = (text: string | undefined): string | undefined => text || undefined;
 
-/** Drops an access code that is not used, so that nothing can store or log it (contract reissue 7). */
-export function toRequest(body: Type.Static<typeof CertificateBody>): CertificateRequest {
-  const { certificate } = body;
-  if (certificate.sign_hash === '') {
+export function toRequest(body: Type.Static<typeof ReissuedBody>): CertificateRequest {
+  const { sign_hash } = body.certificate;
+  if (sign_hash === '') {
     throw invalid('certificate.sign_hash', 'certificate.sign_hash is missing.', '缺少 certificate.sign_hash。');
   }
+  return { ...withoutDigest(body), signHash: parseSignHash(sign_hash) };
+}
+
+export function toPlacement(body: Type.Static<typeof PlacedBody>): PlacementRequest {
+  const signHash = given(body.certificate.sign_hash);
+  return { ...withoutDigest(body), signHash: signHash === undefined ? undefined : parseSignHash(signHash) };
+}
+
+/** Drops an access code that is not used, so that nothing can store or log it (contract reissue 7). */
+function withoutDigest(body: Type.Static<typeof PlacedBody>): Omit<CertificateRequest, 'signHash'> {
+  const { certificate } = body;
   const source = keySource(certificate.csr_from);
   const isCloudHeld = source === 'sign-cloud-csc';
   return {
@@ -108,7 +124,6 @@ export function toRequest(body: Type.Static<typeof CertificateBody>): Certificat
     keySource: source,
     pin: isCloudHeld && body.sign_key_pin !== undefined ? new Secret(body.sign_key_pin) : undefined,
     pinHint: isCloudHeld ? given(body.sign_key_pin_tip) : undefined,
-    signHash: parseSignHash(certificate.sign_hash),
     keepsEncryptionKey: certificate.un_modify_key === true,
     validityDays: certificate.validity_days,
     customExpirationDate: given(certificate.custom_expiration_date),

@@ -30,6 +30,7 @@ export const OrderStatusWord = word(
 );
 const SUMMARY = {
   id: Type.String(),
+  order_id: Type.String({ description: 'The same as `id`.' }),
   product: Type.String(),
   alternative_order_id: nullable(Type.String({ description: 'Your own name for the order.' })),
   status: OrderStatusWord,
@@ -104,7 +105,8 @@ export const OrderView = Type.Object(
       ),
     ),
     revocations: list(ScheduledRevocation, { description: 'Scheduled revocations, the next first.' }),
-    dcv_val: list(DcvRecord),
+    dcv_val: list(DcvRecord, { description: 'What to publish, the common name first. Stays when a name is proven.' }),
+    dcv_vals: list(DcvRecord, { description: 'The same as `dcv_val`.' }),
     dcv_next_check_at: nullable(DateTime),
     dcv_expires_at: nullable(Type.String({ format: 'date-time', description: 'When the wait for proof ends.' })),
   },
@@ -116,7 +118,11 @@ export const CertificateView = Type.Object(
     ...CONTENT,
     order_id: Type.String(),
     canceled: nullable(Type.Object(CANCELLATION, { title: 'Cancellation' })),
-    ica_pem: Type.String({ description: 'The chain, PEM, from the issuer to the root; empty until it is issued.' }),
+    ica_pem: Type.String({
+      description:
+        'What a server sends after its certificate, PEM: the issuers below the root. Empty until it is issued.',
+    }),
+    root_pem: Type.String({ description: 'The root, PEM, which verifiers have. Empty until it is issued.' }),
     encryption_pem: Type.Optional(Type.String({ description: 'Of a dual certificate: its encryption half.' })),
     encryption_serial_number: Type.Optional(Type.String()),
     encryption_key_envelope: Type.Optional(
@@ -150,6 +156,7 @@ export const CertificateView = Type.Object(
 
 export const summaryOf = (order: Order): Type.Static<typeof OrderSummary> => ({
   id: order.id,
+  order_id: order.id,
   product: order.productId,
   alternative_order_id: order.alternativeId,
   status: order.status,
@@ -190,6 +197,9 @@ const contentOf = (certificate: CertificateRecord) => ({
   pem: certificate.state === 'issued' ? pem('CERTIFICATE', certificate.der) : null,
 });
 
+const pems = (certificates: readonly Uint8Array[]): string =>
+  certificates.map((one) => pem('CERTIFICATE', one)).join('');
+
 const cancellationView = ({ reason, at }: Cancellation, locale: Locale) => ({
   reason,
   message: inLocale(CANCELLATION_REASONS[reason], locale),
@@ -211,7 +221,8 @@ export function certificateView(
       certificate.state === 'canceled' && certificate.cancellation
         ? cancellationView(certificate.cancellation, locale)
         : null,
-    ica_pem: chain.map((one) => pem('CERTIFICATE', one)).join(''),
+    ica_pem: pems(chain.slice(0, -1)),
+    root_pem: pems(chain.slice(-1)),
     ...(issued && encryptionOf(issued)),
     cloud_key_id: certificate.cloudKeyId,
     serial_number: issued?.preparation.serial ?? null,
@@ -248,8 +259,12 @@ const nameView = (order: Order, { name, challenge, isVerified, finding }: NameSt
   },
 });
 
-const validationView = (order: Order, { names, waiting }: ValidationState, locale: Locale) => ({
-  dcv_val: names.map((one) => nameView(order, one, locale)),
-  dcv_next_check_at: moment(waiting?.dueAt),
-  dcv_expires_at: moment(waiting?.expiresAt),
-});
+function validationView(order: Order, { names, waiting }: ValidationState, locale: Locale) {
+  const records = names.map((one) => nameView(order, one, locale));
+  return {
+    dcv_val: records,
+    dcv_vals: records,
+    dcv_next_check_at: moment(waiting?.dueAt),
+    dcv_expires_at: moment(waiting?.expiresAt),
+  };
+}

@@ -12,16 +12,33 @@ import { answers, success } from '../front/reply.ts';
 import {
   CERTIFICATE_FIELDS,
   CertificateReference,
+  FirstCertificate,
   given,
   ISSUANCE_ERRORS,
   optional,
-  toRequest,
+  toPlacement,
 } from './certificate-fields.ts';
+import { type DigestOf, IdempotencyHeaders, idempotencyOf } from './idempotency-key.ts';
 import { OrderView, orderView } from './order-view.ts';
 
 const Body = Type.Object(
   {
     ...CERTIFICATE_FIELDS,
+    certificate: FirstCertificate,
+    validity_months: optional(
+      Type.Integer({
+        minimum: 1,
+        description:
+          'The term of the order in calendar months; the certificate ends with it, or earlier. Left out: the term of the product.',
+      }),
+    ),
+    pay_product_id: optional(
+      Type.Integer({
+        minimum: 0,
+        description:
+          'A number of the product, for clients that send one beside the path. 0, and a number that no product has, mean nothing.',
+      }),
+    ),
     alternative_order_id: optional(
       Type.String({
         maxLength: MAX_ALTERNATIVE_ID,
@@ -31,7 +48,11 @@ const Body = Type.Object(
   },
   { title: 'PlaceOrderRequest' },
 );
-const Placed = Type.Object({ id: Type.String(), certificate: CertificateReference });
+const Placed = Type.Object({
+  id: Type.String(),
+  order_id: Type.String({ description: 'The same as `id`.' }),
+  certificate: CertificateReference,
+});
 const common = { tags: ['orders'], 'x-reseal-extension': true } as const;
 
 interface OrderServices {
@@ -40,7 +61,12 @@ interface OrderServices {
   readonly show: ShowOrders;
 }
 
-export function placementOperations(api: Api, { placeOrder, cancelOrder, show }: OrderServices): void {
+export function placementOperations(
+  api: Api,
+  { placeOrder, cancelOrder, show }: OrderServices,
+  digestOf: DigestOf,
+): void {
+  const idempotency = idempotencyOf(Body, digestOf);
   const order = { action: 'order' } as const;
   api.post(
     // One name for the parameter, whatever the method: in OpenAPI the two would be one path twice.
@@ -53,12 +79,14 @@ export function placementOperations(api: Api, { placeOrder, cancelOrder, show }:
         description:
           'The certificate is issued before the answer if every name is proven already; otherwise the order shows what to publish.',
         ...common,
-        params: Type.Object({ id: Type.String({ description: 'The id of the product.' }) }),
+        params: Type.Object({ id: Type.String({ description: 'The id of the product, or one of its numbers.' }) }),
+        headers: IdempotencyHeaders,
         body: Body,
         errors: [
           ...ISSUANCE_ERRORS,
           'product_not_found',
           'duplicate_alternative_order_id',
+          'idempotency_key_reused',
           // Products that certify the name of a holder are ordered by the operator.
           'permission_denied',
         ],
@@ -69,13 +97,16 @@ export function placementOperations(api: Api, { placeOrder, cancelOrder, show }:
       const { orderId, certificateId } = await placeOrder({
         ...actorOf(request),
         productId: request.params.id,
+        payProductId: request.body.pay_product_id,
         alternativeId: given(request.body.alternative_order_id) ?? null,
+        validityMonths: request.body.validity_months,
+        idempotency: idempotency(request.headers['idempotency-key'], request.body, { product: request.params.id }),
         vouchesForNames: false,
-        request: toRequest(request.body),
+        request: toPlacement(request.body),
       });
       request.orderId = orderId;
       request.certificateId = certificateId;
-      return success({ id: orderId, certificate: { id: certificateId } });
+      return success({ id: orderId, order_id: orderId, certificate: { id: certificateId } });
     },
   );
 
@@ -110,7 +141,7 @@ export function placementOperations(api: Api, { placeOrder, cancelOrder, show }:
         description: 'Canceling a pending reissue leaves the order with its earlier certificate.',
         ...common,
         params: Type.Object({ id: Type.String({ description: 'The id of the order.' }) }),
-        errors: ['order_not_found', 'order_state_conflict'],
+        errors: ['order_not_found', 'cancel_not_allowed'],
         response: answers('Order', OrderView),
       },
     },

@@ -15,6 +15,7 @@ import {
   optional,
   toRequest,
 } from './certificate-fields.ts';
+import { type DigestOf, IdempotencyHeaders, idempotencyOf } from './idempotency-key.ts';
 
 const Body = Type.Object(
   {
@@ -49,10 +50,8 @@ const Plan = Type.Object(
 );
 const Answer = Type.Object({ certificate: optional(CertificateReference), plan: optional(Plan) });
 
-const MAX_IDEMPOTENCY_KEY = 255;
-
-/** `digestOf` is keyed: a short access code could be brute-forced from a plain hash of the body. */
-export function reissueOperation(api: Api, reissue: Reissue, digestOf: (text: string) => string): void {
+export function reissueOperation(api: Api, reissue: Reissue, digestOf: DigestOf): void {
+  const idempotency = idempotencyOf(Body, digestOf);
   api.post(
     '/orders/:id/reissue',
     {
@@ -64,16 +63,7 @@ export function reissueOperation(api: Api, reissue: Reissue, digestOf: (text: st
           'The certificate is issued before the answer if every name is proven already; otherwise it is pending, and the earlier one stays valid. A dry run says what would happen, and which consents are missing.',
         tags: ['orders'],
         params: Type.Object({ id: Type.String({ description: 'The id of the order.' }) }),
-        headers: Type.Object({
-          'idempotency-key': optional(
-            Type.String({
-              minLength: 1,
-              maxLength: MAX_IDEMPOTENCY_KEY,
-              pattern: '^[!-~]*$',
-              description: 'The same key with the same body gives the same answer for 24 hours.',
-            }),
-          ),
-        }),
+        headers: IdempotencyHeaders,
         querystring: Type.Object({
           dry_run: optional(
             Type.Unknown({
@@ -110,7 +100,7 @@ export function reissueOperation(api: Api, reissue: Reissue, digestOf: (text: st
           acceptsRevocationOfPrevious: request.body.i_know_will_revoke_last_cert === true,
           dryRun,
         },
-        idempotency: idempotencyOf(request.headers['idempotency-key'], request.body, digestOf),
+        idempotency: idempotency(request.headers['idempotency-key'], request.body),
         // Undefined once the caller has disconnected.
         remote: request.ip ?? '',
       };
@@ -128,35 +118,6 @@ function isDryRun(query: { readonly dry_run?: unknown }): boolean {
   if (!isMisspelt && query.dry_run === 'true') return true;
   throw invalid('dry_run', 'dry_run is true or false, or left out.', 'dry_run 只能为 true 或 false，或不发送。');
 }
-
-function idempotencyOf(key: string | undefined, body: Type.Static<typeof Body>, digestOf: (text: string) => string) {
-  if (key === undefined) return null;
-  if (!/^[\x21-\x7e]{1,255}$/.test(key)) {
-    throw invalid(
-      'Idempotency-Key',
-      `Idempotency-Key has 1 to ${MAX_IDEMPOTENCY_KEY} printable characters.`,
-      `Idempotency-Key 须为 1 至 ${MAX_IDEMPOTENCY_KEY} 个可打印字符。`,
-    );
-  }
-  return { key, requestHash: digestOf(digestedText(body)) };
-}
-
-const FIELDS = Object.keys(Body.properties).sort();
-const CERTIFICATE_KEYS = Object.keys(Body.properties.certificate.properties).sort();
-/** An access code that is not used leaves no trace, not even in the digest (contract reissue 7). */
-const WITHOUT_CODE = FIELDS.filter((name) => name !== 'sign_key_pin' && name !== 'sign_key_pin_tip');
-
-/**
- * What the service knows of a body, in one order: a retry with its members in another order still matches. Unknown fields
- * are ignored here too, because a digest of all that may be nested in them costs more than the reissue.
- */
-function digestedText(body: Type.Static<typeof Body>): string {
-  const known = pick(body, body.certificate.csr_from === 'sign-cloud-csc' ? FIELDS : WITHOUT_CODE);
-  return JSON.stringify({ ...known, certificate: pick(body.certificate, CERTIFICATE_KEYS) });
-}
-
-const pick = (object: object, names: readonly string[]): object =>
-  Object.fromEntries(names.map((name) => [name, object[name as keyof typeof object]]));
 
 const viewOf = (plan: ReissuePlan): Type.Static<typeof Plan> => ({
   names: plan.names,

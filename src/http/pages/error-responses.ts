@@ -44,6 +44,7 @@ const DETAILS: Readonly<Partial<Record<ErrorCode, Type.TSchema>>> = {
     { title: 'ReissueInProgressDetails' },
   ),
   order_state_conflict: Type.Object({ status: OrderStatusWord }, { title: 'OrderStateConflictDetails' }),
+  cancel_not_allowed: Type.Object({ status: OrderStatusWord }, { title: 'CancelNotAllowedDetails' }),
   duplicate_alternative_order_id: Type.Object(
     { order_id: Type.String({ description: 'The order that has it.' }) },
     { title: 'DuplicateAlternativeOrderIdDetails' },
@@ -59,6 +60,7 @@ const ALWAYS_DETAILED: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   'callback_send_error',
   'callback_response_not_200',
   'quota_exceeded',
+  'cancel_not_allowed',
 ]);
 
 const COMMON = {

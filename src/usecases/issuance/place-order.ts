@@ -1,33 +1,45 @@
 // Places an order. When every name is validated, its first certificate is issued before the answer; otherwise the order
 // waits for validation. Says what is particular to a first certificate in the flow of every issuance (issuance-flow.ts).
-import { setTimeout as sleep } from 'node:timers/promises';
 import { type Actor, isOperator } from '../../domain/access/credential.ts';
 import { requireStorage } from '../../domain/access/quota.ts';
-import type { Product } from '../../domain/catalog/products.ts';
-import { isBeingPlaced, type Order } from '../../domain/certificate/order.ts';
+import { type Product, requestedProduct } from '../../domain/catalog/products.ts';
+import type { Order } from '../../domain/certificate/order.ts';
 import { NO_KEY } from '../../domain/certificate/public-key.ts';
 import { Refusal } from '../../domain/errors.ts';
-import type { AccountId, CertificateId, OrderId } from '../../domain/ids.ts';
+import type { AccountId, CertificateId } from '../../domain/ids.ts';
 import { mentionedNames } from '../../domain/issuance/names.ts';
-import { newOrder, planPlacement, requireAlternativeId } from '../../domain/issuance/placement.ts';
-import type { CertificateRequest } from '../../domain/issuance/request.ts';
+import {
+  newOrder,
+  planPlacement,
+  requireAlternativeId,
+  requireMonths,
+  withDefaults,
+} from '../../domain/issuance/placement.ts';
+import type { CertificateRequest, PlacementRequest } from '../../domain/issuance/request.ts';
 import type { Repositories } from '../../domain/store.ts';
-import { voidLostIssuances } from '../lease/void-lost-issuances.ts';
 import { needsInstruction } from '../validation/check-names.ts';
 import { beginWaiting, requireRoom } from '../validation/pending-certificates.ts';
 import { methodsOf, provenNames, provenUntil, VOUCHED } from '../validation/proven-names.ts';
 import { type Draft, decidedAt } from './draft.ts';
+import type { Idempotency } from './idempotency.ts';
 import { type IssuanceSteps, issue } from './issuance-flow.ts';
 import { wantedCertificate } from './issue-certificate.ts';
 import { keyPolicy, withKeysReadOnce } from './key-policy.ts';
 import { cloudKeyToBe, mayNeedKeys } from './obtain-keys.ts';
+import { type PlacedOrder, placeOnce, takeKey } from './place-once.ts';
 import type { IssuanceTools } from './tools.ts';
 
 export interface PlaceOrderCall {
   readonly accountId: AccountId;
+  /** Its id, or one of its numbers. */
   readonly productId: string;
+  /** One of its numbers, for clients that send it beside; 0 counts as left out. */
+  readonly payProductId?: number | undefined;
   readonly alternativeId: string | null;
-  readonly request: CertificateRequest;
+  /** Of the order's term, and so of the certificate. Left out: the product's term. */
+  readonly validityMonths?: number | undefined;
+  readonly idempotency?: Idempotency | null;
+  readonly request: PlacementRequest;
   /** As in Actor. */
   readonly actor: string;
   readonly requestId?: string | null;
@@ -35,75 +47,38 @@ export interface PlaceOrderCall {
   readonly vouchesForNames: boolean;
 }
 
-export interface PlacedOrder {
-  readonly orderId: OrderId;
-  readonly certificateId: CertificateId;
-}
-
 export type PlaceOrder = (call: PlaceOrderCall) => Promise<PlacedOrder>;
 
 export function placeOrder(tools: IssuanceTools): PlaceOrder {
   const { products, newId, now } = tools;
   return async (call) => {
-    const { accountId, alternativeId } = call;
+    const { accountId, alternativeId, idempotency = null } = call;
     // The operator's own orders are bounded by the command that places them.
     using _slot = isOperator(call.actor) ? null : await tools.acquireSlot('placement', accountId);
-    const product = products.get(call.productId);
-    if (!product) throw new Refusal('product_not_found');
-    const order = newOrder({ id: newId(), accountId, alternativeId }, product, now());
-    const certificateId = newId();
-    const place = () =>
-      withKeysReadOnce(tools, call, (once) =>
-        issue(once, async () => stepsOf(once, call, { product, order, certificateId })),
+    if (alternativeId !== null) requireAlternativeId(alternativeId);
+    return await placeOnce(tools, { accountId, alternativeId, idempotency }, async () => {
+      const product = requestedProduct(products, call.productId, call.payProductId);
+      if (!product) throw new Refusal('product_not_found');
+      const months = call.validityMonths === undefined ? undefined : requireMonths(call.validityMonths, product);
+      const order = newOrder({ id: newId(), accountId, alternativeId }, product, now(), months);
+      const placing = { product, order, request: withDefaults(call.request, product), certificateId: newId() };
+      return await withKeysReadOnce(tools, { accountId, request: placing.request }, (once) =>
+        issue(once, async () => stepsOf(once, call, placing)),
       );
-    return alternativeId === null ? await place() : await placeUnused(tools, { accountId, alternativeId }, place);
+    });
   };
-}
-
-const PAUSE_MS = 20;
-/** Together longer than a signer's lease: a caller that repeats an interrupted placement is served, not refused. */
-const MAX_TRIES = 750;
-
-/**
- * Refuses an id that an order has, before names are checked and keys are made. While another order is being placed under
- * it, its outcome comes first: it takes the id, or its signer is lost, which frees it (ADR 0045). Of two orders placed at
- * once the store refuses the second.
- */
-async function placeUnused<T>(
-  { store, now, newId }: Pick<IssuanceTools, 'store' | 'now' | 'newId'>,
-  { accountId, alternativeId }: { readonly accountId: AccountId; readonly alternativeId: string },
-  place: () => Promise<T>,
-): Promise<T> {
-  requireAlternativeId(alternativeId);
-  const find = ({ orders }: Repositories) => orders.findByAlternative(accountId, alternativeId);
-  for (let tries = 0; tries < MAX_TRIES; tries += 1) {
-    // In a transaction: readers outside of one may not see yet what another has just written.
-    const existing = tries === 0 ? await find(store) : await store.transaction(find);
-    if (!existing) {
-      try {
-        return await place();
-      } catch (error) {
-        if (error instanceof Refusal && error.code === 'duplicate_alternative_order_id') continue;
-        throw error;
-      }
-    }
-    if (!isBeingPlaced(existing))
-      throw new Refusal('duplicate_alternative_order_id', { details: { order_id: existing.id } });
-    await voidLostIssuances(store, now, newId);
-    await sleep(PAUSE_MS);
-  }
-  throw new Refusal('service_busy', { retryAfterSeconds: 1 });
 }
 
 function stepsOf(
   tools: IssuanceTools,
   call: PlaceOrderCall,
-  { product, order, certificateId }: Omit<Placing, 'vouched'>,
+  { product, order, request, certificateId }: Omit<Placing, 'vouched'>,
 ): IssuanceSteps<PlacedOrder> {
   const { audit, now } = tools;
-  const { request, accountId, actor, requestId = null } = call;
+  const { accountId, actor, requestId = null, alternativeId, idempotency = null } = call;
   const by: Actor = { accountId, actor, requestId };
   const placed = { orderId: order.id, certificateId };
+  const names = { accountId, alternativeId, idempotency };
   const details = { product: product.id, certificate_id: certificateId };
   const vouched = call.vouchesForNames && product.kind === 'ssl' ? mentionedNames(request, product.kind, []) : [];
 
@@ -116,7 +91,7 @@ function stepsOf(
 
   return {
     needsEvidence: product.kind === 'ssl' || mayNeedKeys(request),
-    decide: (db) => decide(tools, db, call, { product, order, certificateId, vouched }),
+    decide: (db) => decide(tools, db, call, { product, order, request, certificateId, vouched }),
     lock: async () => ({ order: null, isBusy: false }),
 
     async enqueue(tx, draft, results) {
@@ -126,6 +101,7 @@ function stepsOf(
         status: 'domain_verifing',
         pendingCertificateId: certificateId,
       });
+      await takeKey(tx, names, { ...placed, at: now() });
       await beginWaiting(tx, { ...draft.wanted, pendingSince: draft.wanted.createdAt }, tools, results);
       await audit(tx, by, 'order:placed', order.id, details);
       return placed;
@@ -136,6 +112,7 @@ function stepsOf(
       await recordVouched(tx);
       const planned = plannedOrder(draft);
       await tx.orders.insert(planned);
+      await takeKey(tx, names, { ...placed, at: now() });
       return planned;
     },
 
@@ -154,6 +131,7 @@ const plannedOrder = ({ order, plan }: Draft): Order => ({
 interface Placing {
   readonly product: Product;
   readonly order: Order;
+  readonly request: CertificateRequest;
   readonly certificateId: CertificateId;
   /** Names that the operator vouches for with this order. */
   readonly vouched: readonly string[];
@@ -163,8 +141,8 @@ interface Placing {
 async function decide(
   tools: IssuanceTools,
   db: Repositories,
-  { accountId, request, vouchesForNames, actor }: PlaceOrderCall,
-  { product, order, certificateId, vouched }: Placing,
+  { accountId, vouchesForNames, actor }: PlaceOrderCall,
+  { product, order, request, certificateId, vouched }: Placing,
 ): Promise<Draft> {
   const now = tools.now();
   const account = await db.accounts.find(accountId);

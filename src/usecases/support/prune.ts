@@ -16,6 +16,7 @@ export const RETENTION = {
     table: 'idempotency_key',
     remove: (tx, before, limit) => tx.idempotencyKeys.deleteBefore(before, limit),
   },
+  placements: { table: 'placement_key', remove: (tx, before, limit) => tx.placementKeys.deleteBefore(before, limit) },
   rateLimits: { table: 'rate_limit', remove: (tx, before, limit) => tx.rateLimits.deleteFull(before, limit) },
   grants: { table: 'signing_grant', remove: (tx, before, limit) => tx.signingGrants.deleteExpired(before, limit) },
   accessTokens: { table: 'access_token', remove: (tx, before, limit) => tx.accessTokens.deleteExpired(before, limit) },

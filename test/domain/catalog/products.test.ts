@@ -7,6 +7,7 @@ import { ProductsError, parseProducts } from '../../../src/domain/catalog/produc
 
 const ROW = {
   id: 'acme-tls',
+  aliases: [7001],
   name: { en: 'Acme TLS', zh: 'Acme TLS 证书' },
   kind: 'ssl',
   trust: 'private',
@@ -70,6 +71,7 @@ test('a row of the file becomes a product', () => {
   const [product] = parseProducts(JSON.parse(JSON.stringify({ products: [ROW] })));
   assert.deepEqual(product, {
     id: 'acme-tls',
+    aliases: [7001],
     name: { en: 'Acme TLS', zh: 'Acme TLS 证书' },
     kind: 'ssl',
     trust: 'private',
@@ -94,9 +96,10 @@ test('a row of the file becomes a product', () => {
   });
 });
 
-test('an omitted grace period is zero, and no other field may be omitted', () => {
-  const { revocation_grace_hours: _, ...without } = ROW;
-  assert.equal(parseProducts({ products: [without] })[0]?.revocationGraceHours, 0);
+test('an omitted grace period is zero, aliases may be omitted, and no other field may be', () => {
+  const { revocation_grace_hours: _, aliases: __, ...without } = ROW;
+  const [product] = parseProducts({ products: [without] });
+  assert.deepEqual([product?.revocationGraceHours, product?.aliases], [0, []]);
   for (const key of Object.keys(without)) {
     const row = Object.fromEntries(Object.entries(ROW).filter(([one]) => one !== key));
     const [problem = '', ...others] = problemsOf({ products: [row] });
@@ -110,10 +113,11 @@ test('every built-in product can be written as a row', () => {
   for (const product of PRODUCTS) {
     const row = Object.fromEntries(Object.entries(product).map(([key, value]) => [snake(key), value]));
     row.id = `my-${product.id}`;
+    row.aliases = product.aliases.map((alias) => alias + 1_000);
     row.keys = product.keys.map(({ type, minBits, maxBits }) =>
       type === 'rsa' ? { type, min_bits: minBits, max_bits: maxBits } : { type },
     );
-    assert.deepEqual(parseProducts({ products: [row] }), [{ ...product, id: row.id }]);
+    assert.deepEqual(parseProducts({ products: [row] }), [{ ...product, id: row.id, aliases: row.aliases }]);
   }
 });
 
@@ -129,6 +133,14 @@ test('a problem is reported with its path and its remedy', () => {
     [{ id: 7 }, /\.id: use/],
     [{ id: '../etc' }, /\.id: use/],
     [{ id: 'ssl-dv' }, /\.id: ssl-dv is taken already; choose another/],
+    [{ aliases: 7 }, /\.aliases: write a list/],
+    [{ aliases: ['7'] }, /\.aliases\[0\]: write a whole number from 1 to 999999999 \(it is "7"\)/],
+    [{ aliases: [0] }, /\.aliases\[0\]: write a whole number/],
+    [{ aliases: [7, 7] }, /\.aliases: list each one once/],
+    [{ aliases: [7, 101] }, /\.aliases\[1\]: 101 is taken already; choose another/],
+    [{ id: '101' }, /\.id: 101 is taken already; choose another/],
+    [{ id: '7', aliases: [7] }, /\.aliases\[0\]: 7 is taken already; choose another/],
+    [{ ...SIGNING, key_sources: ['sign-cloud-csc'] }, /\.key_sources: the first certificate .*; add caller\.$/],
     [{ name: 'Acme' }, /\.name: write an object with en, zh \(it is "Acme"\)/],
     [{ name: { en: 'A' } }, /\.name\.zh: it is missing; write 1 to 200/],
     [{ name: { en: 'A', zh: ' ' } }, /\.name\.zh: write 1 to 200 printable/],
@@ -210,10 +222,10 @@ test('a problem is reported with its path and its remedy', () => {
 test('all problems of all rows are reported at once', () => {
   const products = [
     { ...ROW, kind: 'x', trust: 'y', extra: 1 },
-    { ...ROW, id: 'ssl-dv', term_days: 0 },
+    { ...ROW, id: 'ssl-dv', aliases: [], term_days: 0 },
     'no row',
-    { ...ROW, id: 'twice' },
-    { ...ROW, id: 'twice' },
+    { ...ROW, id: 'twice', aliases: [] },
+    { ...ROW, id: 'twice', aliases: [] },
   ];
   const places = problemsOf({ products }).map((problem) => problem.split(':')[0]);
   assert.deepEqual(places.sort(), [

@@ -1,7 +1,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { parseDateTime, type ValidityRequest, validityOf } from '../../../src/domain/certificate/validity.ts';
+import {
+  addMonths,
+  parseDateTime,
+  type ValidityRequest,
+  validityOf,
+} from '../../../src/domain/certificate/validity.ts';
 import { Refusal } from '../../../src/domain/errors.ts';
 
 const DAY = 86_400_000;
@@ -166,4 +171,17 @@ test('every calendar day is a date, and every ISO string a date-time', () => {
       );
     }),
   );
+});
+
+test('months are those of the calendar, and end on a day that there is', () => {
+  const table: readonly (readonly [from: string, months: number, to: string])[] = [
+    ['2026-11-15T12:34:56.789Z', 1, '2026-12-15T12:34:56.789Z'],
+    ['2026-11-15T12:34:56.789Z', 12, '2027-11-15T12:34:56.789Z'],
+    ['2026-12-31T23:59:59.999Z', 2, '2027-02-28T23:59:59.999Z'],
+    ['2027-12-31T00:00:00.000Z', 2, '2028-02-29T00:00:00.000Z'],
+    ['2028-02-29T00:00:00.000Z', 12, '2029-02-28T00:00:00.000Z'],
+    ['2026-08-31T00:00:00.000Z', 1, '2026-09-30T00:00:00.000Z'],
+    ['2026-10-31T00:00:00.000Z', 120, '2036-10-31T00:00:00.000Z'],
+  ];
+  for (const [from, months, to] of table) assert.equal(new Date(addMonths(Date.parse(from), months)).toISOString(), to);
 });

@@ -87,7 +87,7 @@ function keyUsageOf(pem: string): string {
 rule('dual 4', 'Both certificates are signed with SM2 and SM3 under the distinguishing id', async () => {
   const order = await newDualOrder(app, first);
   const shown = await certificate(app, order, order.certificateId);
-  const [issuing = '', root = ''] = shown.ica_pem.match(/-----BEGIN[^-]+-----[^-]+-----END[^-]+-----/g) ?? [];
+  const { ica_pem: issuing, root_pem: root } = shown;
   const links = [
     [shown.pem, issuing],
     [shown.encryption_pem, issuing],
@@ -110,7 +110,7 @@ test('openssl, if installed, accepts both certificates and opens the envelope', 
   const order = await newDualOrder(app, first);
   const shown = await certificate(app, order, order.certificateId);
   const folder = newFolder();
-  const [issuing = '', root = ''] = shown.ica_pem.match(/-----BEGIN[^-]+-----[^-]+-----END[^-]+-----/g) ?? [];
+  const { ica_pem: issuing, root_pem: root } = shown;
   const key = `-----BEGIN PRIVATE KEY-----\n${Buffer.from(first.pkcs8).toString('base64')}\n-----END PRIVATE KEY-----\n`;
   const files = { sign: shown.pem, encrypt: shown.encryption_pem, issuing, root, key };
   for (const [name, text] of Object.entries(files)) writeFileSync(join(folder, name), text);

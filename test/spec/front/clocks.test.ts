@@ -41,7 +41,7 @@ rule('clock 1', 'further ahead than its length and 30 seconds is void', async ()
   const cancel = () => app.call('PUT', `/openapi/v3/orders/${placed.id}/cancel`, { key: placed.key });
   assert.equal((await cancel()).status, 503, 'a signer of another clock, within the tolerance');
   tables.exec('update signing set lease_ends_at = lease_ends_at + 1');
-  assert.equal((await cancel()).body.code, 'order_state_conflict', 'beyond it, the order is not busy');
+  assert.equal((await cancel()).body.code, 'cancel_not_allowed', 'beyond it, the order is not busy');
   assert.equal((await reissue(app, placed, body())).status, 200);
 });
 

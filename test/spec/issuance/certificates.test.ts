@@ -12,21 +12,25 @@ import { startWatchedApp } from '../../support/watched-app.ts';
 const { app, requireAnswered } = await startWatchedApp();
 
 rule(
-  'certificate 1',
-  'shows, under `data.Certificate`, the certificate as `pem` and its chain as `ica_pem`',
+  'certificate 7',
+  'the certificate as `pem`, the issuers between it and the root as `ica_pem`, and the root as `root_pem`',
   async () => {
     const order = await newOrder(app, { key: 'rsa2048' });
     const answer = await app.call('GET', `/openapi/v3/certs/${order.certificateId}`, { key: order.key });
     assert.deepEqual(Object.keys(answer.body.data), ['Certificate']);
-    const { pem, ica_pem, serial_number, not_before, not_after } = answer.body.data.Certificate;
+    const { pem, ica_pem, root_pem, serial_number, not_before, not_after } = answer.body.data.Certificate;
     const PEM = /^(-----BEGIN CERTIFICATE-----\n([A-Za-z0-9+/=]{1,64}\n)+-----END CERTIFICATE-----\n)+$/;
     assert.match(pem, PEM);
-    assert.match(ica_pem, PEM);
+    for (const text of [ica_pem, root_pem]) assert.match(text, PEM);
     const leaf = new X509Certificate(pem);
     assert.equal(leaf.serialNumber.toLowerCase(), serial_number);
     assert.deepEqual([leaf.validFromDate.toISOString(), leaf.validToDate.toISOString()], [not_before, not_after]);
     const chain = ica_pem.split(/(?<=END CERTIFICATE-----\n)/).map((one: string) => new X509Certificate(one));
-    const all: X509Certificate[] = [leaf, ...chain];
+    assert.ok(
+      chain.every((one: X509Certificate) => !one.checkIssued(one)),
+      'no root, which servers need not send',
+    );
+    const all: X509Certificate[] = [leaf, ...chain, new X509Certificate(root_pem)];
     for (const [index, one] of all.entries()) {
       const issuer = all[index + 1] ?? one;
       assert.ok(

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { after } from 'node:test';
 import { SIGNING_LEASE_MS } from '../../../src/domain/issuance/ports.ts';
+import { DAY_MS } from '../../../src/kernel/durations.ts';
 import { type Key, startApp } from '../../support/app.ts';
 import { rule } from '../../support/contract.ts';
 import { body, newOrder } from '../../support/orders.ts';
@@ -85,4 +86,83 @@ rule('placing 2', 'only that of an order that was issued or waits is `duplicate_
   for (const { status, body: answer } of answers.filter((one) => one.status !== 200))
     assert.deepEqual([status, answer.code, answer.details], [409, 'duplicate_alternative_order_id', { order_id: id }]);
   assert.deepEqual(((data) => [data.id, data.status])((await find(key, 'shop-4')).data), [id, 'issued']);
+});
+
+const order = body({}, { validity_months: 6 });
+const placeWith = (key: Key, once: string, json: unknown = order, product = 'ssl-dv') =>
+  app.call('POST', `/openapi/v3/orders/${product}`, { key, json, headers: { 'Idempotency-Key': once } });
+const countOrders = async (key: Key) =>
+  (await app.call('GET', '/openapi/v3/orders', { key })).body.data.orders.length as number;
+
+rule('placing 6', 'the same key with the same body and product within 24 hours gives the same answer', async () => {
+  const proven = (await newOrder(app)).key;
+  // One is issued at once, the other waits.
+  for (const [key, orders] of [
+    [proven, 2],
+    [await app.newKey(), 1],
+  ] as const) {
+    const first = await placeWith(key, 'once', { ...order, alternative_order_id: 'shop' });
+    assert.equal(first.status, 200, first.text);
+    const { certificate, ...others } = order;
+    const reordered = { alternative_order_id: 'shop', ...others, unknown: 1, certificate };
+    assert.deepEqual((await placeWith(key, 'once', reordered)).body, first.body, 'and is no duplicate');
+    assert.equal(await countOrders(key), orders);
+    assert.notEqual((await placeWith(await app.newKey(), 'once')).body.data.id, first.body.data.id);
+    app.advance(DAY_MS);
+    const later = await placeWith(key, 'once');
+    assert.equal(later.status, 200);
+    assert.notEqual(later.body.data.id, first.body.data.id);
+    assert.deepEqual((await placeWith(key, 'once')).body, later.body, 'the key is the later one now');
+  }
+});
+
+rule('placing 6', 'also of requests sent at once', async () => {
+  for (const key of [(await newOrder(app)).key, await app.newKey()]) {
+    const before = await countOrders(key);
+    const placed = await Promise.all(Array.from({ length: 8 }, () => placeWith(key, 'at-once')));
+    assert.deepEqual([...new Set(placed.map(({ text }) => text))], [placed[0]!.text]);
+    assert.equal(placed[0]!.status, 200);
+    assert.equal((await countOrders(key)) - before, 1);
+  }
+});
+
+rule('placing 6', 'with another it is `idempotency_key_reused`', async () => {
+  const { key } = await newOrder(app);
+  const first = await placeWith(key, 'one');
+  const others: readonly (readonly [unknown, string])[] = [
+    [{ ...order, validity_months: 5 }, 'ssl-dv'],
+    [body({ dns_names: ['b.example.com'] }, { validity_months: 6 }), 'ssl-dv'],
+    [order, 'ssl-dv-add'],
+    // Refused before the product is looked for.
+    [order, 'none'],
+  ];
+  for (const [json, product] of others) {
+    const { status, body: answer } = await placeWith(key, 'one', json, product);
+    assert.deepEqual([status, answer.code], [422, 'idempotency_key_reused'], product);
+  }
+  // A reissue has keys of its own: what the key was used for is no answer to it.
+  const { id, certificate } = first.body.data;
+  const headers = { 'Idempotency-Key': 'one' };
+  const again = await app.call('POST', `/openapi/v3/orders/${id}/reissue`, { key, json: order, headers });
+  assert.equal(again.status, 200);
+  assert.notEqual(again.body.data.certificate.id, certificate.id);
+});
+
+rule('placing 7', 'The `Idempotency-Key` of a placement that was refused or interrupted is unused', async () => {
+  const { key } = await newOrder(app);
+  assert.equal((await placeWith(key, 'again', {})).status, 400);
+  assert.equal((await placeWith(key, 'again', order, 'none')).status, 404);
+  database.exec("create trigger no_events before insert on outbox begin select raise(abort, 'crash'); end");
+  assert.equal((await placeWith(key, 'again')).status, 500);
+  database.exec('drop trigger no_events');
+  const written = database.prepare('select order_id from placement_key where key = ?').get('again');
+  let isAnswered = false;
+  const again = placeWith(key, 'again').finally(() => (isAnswered = true));
+  for (const _ of [1, 2, 3]) await countOrders(key);
+  assert.equal(isAnswered, false, 'the lease lasts');
+  app.advance(SIGNING_LEASE_MS);
+  const { status, body: answer } = await again;
+  assert.equal(status, 200);
+  assert.notEqual(answer.data.id, written?.order_id);
+  assert.deepEqual((await placeWith(key, 'again')).body, answer);
 });

@@ -190,8 +190,8 @@ rule('reissue 10', 'A field that nothing activates is checked for its type and o
   await requireAnswered(order, body({ un_modify_key: true }));
   const { certificate_id, certificate: current } = before;
   // Values to publish belong to a certificate.
-  const { dcv_val } = before;
-  assert.deepEqual({ ...(await show(app, order)), certificate_id, certificate: current, dcv_val }, before);
+  const { dcv_val, dcv_vals } = before;
+  assert.deepEqual({ ...(await show(app, order)), certificate_id, certificate: current, dcv_val, dcv_vals }, before);
   const wrongTypes = [{ persist_until: '5' }, { persist_policy: 5 }, { sign_key_pin: 5 }, { sign_key_pin_tip: null }];
   for (const top of wrongTypes) await requireBad(order, body({}, top), Object.keys(top)[0]);
   await requireBad(order, body({ un_modify_key: 'no' }), 'certificate.un_modify_key');

@@ -39,7 +39,10 @@ rule('reissue 35', 'carries the identifier of a pending certificate, and the ord
     const order = await newOrder(app);
     const id = await requireAnswered(order, body(change));
     const found = await certificate(app, order, id);
-    assert.deepEqual([found.status, found.pem, found.serial_number, found.ica_pem], ['pending', null, null, '']);
+    assert.deepEqual(
+      [found.status, found.pem, found.serial_number, found.ica_pem, found.root_pem],
+      ['pending', null, null, '', ''],
+    );
     const { status, certificate_id, pending_certificate_id } = await show(app, order);
     assert.deepEqual([status, certificate_id, pending_certificate_id], ['reissuing', order.certificateId, id]);
   }

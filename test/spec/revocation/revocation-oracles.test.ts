@@ -40,7 +40,7 @@ async function justReissued(key: KeyKind, signHash: 'sha256' | 'sha384') {
   );
   const old = await certificate(app, order, order.certificateId);
   const current = await certificate(app, order, answer.body.data.certificate.id);
-  const [issuing = '', root = ''] = pems(old.ica_pem);
+  const { ica_pem: issuing, root_pem: root } = old;
   const lists = [];
   for (const one of [old.pem, current.pem, issuing]) lists.push((await fetchCrl(app, derOf(one))).der);
   const folder = newFolder();

@@ -15,7 +15,6 @@ import {
   ocspErrorOf,
   ocspRequest,
   ocspStatus,
-  pems,
   postOcsp,
   readCrl,
   readOcsp,
@@ -32,7 +31,7 @@ const post = (order: PlacedOrder, id: string, json: unknown = {}) =>
 /** A certificate of the order, and its issuer, as a verifier has them. */
 async function held(order: PlacedOrder, id = order.certificateId) {
   const shown = await certificate(app, order, id);
-  const [issuer, root] = pems(shown.ica_pem).map(derOf) as [Buffer, Buffer];
+  const [issuer, root] = [derOf(shown.ica_pem), derOf(shown.root_pem)];
   return { shown, der: derOf(shown.pem), serial: shown.serial_number as string, issuer, root };
 }
 

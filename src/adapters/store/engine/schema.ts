@@ -198,6 +198,14 @@ export interface Schema {
     certificate_id: CertificateId;
     created_at: number;
   };
+  placement_key: {
+    account_id: AccountId;
+    key: string;
+    request_hash: string;
+    order_id: OrderId;
+    certificate_id: CertificateId;
+    created_at: number;
+  };
   rate_limit: { key: string; full_at: number };
   reported_key: { account_id: AccountId; fingerprint: string; created_at: number };
   blocked_key: { fingerprint: string; reason: string; created_at: number };

@@ -67,6 +67,7 @@ export const TIMES = {
   waiting_certificate: { due_at: next(MAX_CHECK_DELAY_MS, true), expires_at: 'fact', tries: 'number' },
   domain_authorization: { validated_at: 'fact' },
   idempotency_key: { created_at: 'fact' },
+  placement_key: { created_at: 'fact' },
   rate_limit: { full_at: 'limit' },
   reported_key: { created_at: 'fact' },
   blocked_key: { created_at: 'fact' },
