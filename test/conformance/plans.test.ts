@@ -156,6 +156,7 @@ function signingLookUps(db: Db, engine: Engine): Readonly<Record<string, () => P
 function deliveryLookUps(db: Db, engine: Engine): Readonly<Record<string, () => Promise<unknown>>> {
   const queue = deliveryQueueIn(db, engine);
   const lanes = callbackLanesIn(db, engine);
+  const notices = expiryNoticesIn(db, engine);
   const deliveries = deliveriesIn(db, engine, () => {});
   const event = {
     ...{ id: 'e1', accountId: 'a1', orderId: 'o1', action: 'order:issued', body: '{}', createdAt: 0 },
@@ -213,12 +214,8 @@ function deliveryLookUps(db: Db, engine: Engine): Readonly<Record<string, () => 
         { actions: ['order:issued'], now: 5 },
       ),
     'what a pause held back': () => deliveries.heldBack('a1', 1_000),
-    'certificates that end': () =>
-      expiryNoticesIn(db, engine).page(
-        { days: 30, after: { dueAt: -30 * 86_400_000, certificateId: 'c5' }, before: 5 },
-        100,
-      ),
-    'moving the cursor of notices': () => expiryNoticesIn(db, engine).moveCursor(30, { dueAt: 1, certificateId: 'c' }),
+    'certificates that end': () => notices.page({ days: 0, after: { dueAt: 0, certificateId: 'c5' }, before: 5 }, 100),
+    'the cursor of notices': () => notices.moveCursor(30, { dueAt: 1, certificateId: 'c' }),
     'events past retention': () => deliveries.deleteSettled(-1, 500),
     'how long the queue is': () => deliveries.queueFacts(),
     'how many were given up': () => deliveries.failedSince(2 ** 45, 100),
