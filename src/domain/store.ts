@@ -1,7 +1,7 @@
 // The store as use cases see it: the repositories of all capabilities, and transactions over them. Every method may throw
 // `service_busy` when the store cannot answer, or cannot make a write durable.
 import type { AccessTokens, Accounts, AuditTrail, Credentials } from './access/ports.ts';
-import type { CallbackLanes, Callbacks, Deliveries, DeliveryQueue, Outbox } from './callbacks/ports.ts';
+import type { CallbackLanes, Callbacks, Deliveries, DeliveryQueue, ExpiryNotices, Outbox } from './callbacks/ports.ts';
 import type { Clock } from './clock.ts';
 import type { CloudKeys, EscrowedKeys, SigningGrants } from './cloud-keys/ports.ts';
 import type { Inventory } from './issuance/inventory.ts';
@@ -63,6 +63,7 @@ export interface Repositories {
   readonly deliveryQueue: DeliveryQueue;
   readonly callbackLanes: CallbackLanes;
   readonly deliveries: Deliveries;
+  readonly expiryNotices: ExpiryNotices;
   readonly callbacks: Callbacks;
   readonly rateLimits: RateLimits;
   readonly escrowedKeys: EscrowedKeys;

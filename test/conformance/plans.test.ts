@@ -10,6 +10,7 @@ import { rateLimitsIn } from '../../src/adapters/store/access/rate-limits.ts';
 import { callbackLanesIn } from '../../src/adapters/store/callbacks/callback-lanes.ts';
 import { deliveriesIn } from '../../src/adapters/store/callbacks/deliveries.ts';
 import { deliveryQueueIn } from '../../src/adapters/store/callbacks/delivery-queue.ts';
+import { expiryNoticesIn } from '../../src/adapters/store/callbacks/expiry-notices.ts';
 import type { Engine } from '../../src/adapters/store/engine/engine.ts';
 import type { Db, Schema } from '../../src/adapters/store/engine/schema.ts';
 import { SEALED_PLACES, sealKeysInUse, valuesSealedBy } from '../../src/adapters/store/engine/sealed.ts';
@@ -156,6 +157,7 @@ function signingLookUps(db: Db, engine: Engine): Readonly<Record<string, () => P
 function deliveryLookUps(db: Db, engine: Engine): Readonly<Record<string, () => Promise<unknown>>> {
   const queue = deliveryQueueIn(db, engine);
   const lanes = callbackLanesIn(db, engine);
+  const notices = expiryNoticesIn(db, engine);
   const deliveries = deliveriesIn(db, engine, () => {});
   const event = {
     ...{ id: 'e1', accountId: 'a1', orderId: 'o1', action: 'order:issued', body: '{}', createdAt: 0 },
@@ -206,7 +208,15 @@ function deliveryLookUps(db: Db, engine: Engine): Readonly<Record<string, () => 
     attempts: () => deliveries.attemptsOf(['e1', 'e2']),
     'sending again': () => deliveries.resend('a1', 'nothing', 5),
     'sending a range again': () =>
-      deliveries.resendRange('a1', { state: 'suppressed', since: 2 ** 45 }, { limit: 10 }, { actions: null, now: 5 }),
+      deliveries.resendRange(
+        'a1',
+        { state: 'suppressed', since: 2 ** 45 },
+        { limit: 10 },
+        { actions: ['order:issued'], now: 5 },
+      ),
+    'what a pause held back': () => deliveries.heldBack('a1', 1_000),
+    'certificates that end': () => notices.page({ days: 0, after: { dueAt: 0, certificateId: 'c5' }, before: 5 }, 100),
+    'the cursor of notices': () => notices.moveCursor(30, { dueAt: 1, certificateId: 'c' }),
     'events past retention': () => deliveries.deleteSettled(-1, 500),
     'how long the queue is': () => deliveries.queueFacts(),
     'how many were given up': () => deliveries.failedSince(2 ** 45, 100),

@@ -15,6 +15,7 @@ import { callbackLanesIn } from './callbacks/callback-lanes.ts';
 import { callbacksIn } from './callbacks/callbacks.ts';
 import { deliveriesIn } from './callbacks/deliveries.ts';
 import { deliveryQueueIn } from './callbacks/delivery-queue.ts';
+import { expiryNoticesIn } from './callbacks/expiry-notices.ts';
 import { outboxIn } from './callbacks/outbox.ts';
 import { cloudKeysIn, escrowedKeysIn } from './cloud-keys/held-keys.ts';
 import { signingGrantsIn } from './cloud-keys/signing-grants.ts';
@@ -221,6 +222,7 @@ const repositoriesIn = (db: Db, { sealer, engine, sharedNow }: Shared, onEvents:
   deliveryQueue: deliveryQueueIn(db, engine),
   callbackLanes: callbackLanesIn(db, engine),
   deliveries: deliveriesIn(db, engine, onEvents),
+  expiryNotices: expiryNoticesIn(db, engine),
   callbacks: callbacksIn(db, sealer, engine),
   rateLimits: rateLimitsIn(db),
   escrowedKeys: escrowedKeysIn(db, sealer),

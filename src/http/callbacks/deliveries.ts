@@ -2,7 +2,7 @@
 // specification.
 
 import Type from 'typebox';
-import { CALLBACK_ACTIONS, type CallbackAction } from '../../domain/callbacks/callback.ts';
+import { ACTION_IDS, type CallbackAction } from '../../domain/callbacks/callback.ts';
 import {
   ATTEMPT_REASONS,
   DELIVERY_STATES,
@@ -23,7 +23,6 @@ import { OrderStatusWord } from '../issuance/order-view.ts';
 import { ActionWord } from './callback.ts';
 import { Excerpt } from './callback-test-operation.ts';
 
-const ACTIONS = Object.keys(CALLBACK_ACTIONS) as CallbackAction[];
 const RESENDABLE = DELIVERY_STATES.filter((state) => state !== 'pending');
 const MAX_RESENT = 1_000;
 
@@ -161,7 +160,7 @@ interface FilterFields {
 
 const filterOf = ({ order_id, action, since, until }: FilterFields): DeliveryFilter => ({
   orderId: order_id,
-  action: action === undefined ? undefined : wordOf('action', action, ACTIONS),
+  action: action === undefined ? undefined : wordOf('action', action, ACTION_IDS),
   since: since === undefined ? undefined : timeOf('since', since),
   until: until === undefined ? undefined : timeOf('until', until),
 });

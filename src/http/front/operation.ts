@@ -42,6 +42,7 @@ const EVERYWHERE = [
   'unauthenticated_request',
   'api_key_disabled',
   'account_suspended',
+  'request_too_fast',
   'service_internal_error',
   'service_busy',
 ] as const satisfies readonly ErrorCode[];

@@ -9,7 +9,7 @@ import {
 } from '../../../domain/callbacks/delivery.ts';
 import type { Deliveries, DeliveryFilter } from '../../../domain/callbacks/ports.ts';
 import { latestAhead } from '../../../domain/clock.ts';
-import { type AccountId, firstIdAt } from '../../../domain/ids.ts';
+import { type AccountId, firstIdAt, timeOf } from '../../../domain/ids.ts';
 import type { Engine } from '../engine/engine.ts';
 import { BY_ID, MAX_EXAMINED, pageWithin } from '../engine/paging.ts';
 import type { Db, Schema } from '../engine/schema.ts';
@@ -90,6 +90,21 @@ export const deliveriesIn = (db: Db, { locksRows }: Pick<Engine, 'locksRows'>, o
       return attempts;
     },
 
+    async heldBack(accountId, limit) {
+      // A literal reason, as the index on it says.
+      const rows = await within(accountId, {})
+        .where(sql<boolean>`reason = 'disabled'`)
+        .select('id')
+        .orderBy('id')
+        .limit(limit + 1)
+        .execute();
+      return {
+        count: Math.min(rows.length, limit),
+        hasMore: rows.length > limit,
+        since: timeOf(rows[0]?.id ?? '') ?? null,
+      };
+    },
+
     async resend(accountId, id, now) {
       const query = db.updateTable('outbox').set({ ...restarted(now), in_order: 0 });
       const row = await query
@@ -112,7 +127,7 @@ export const deliveriesIn = (db: Db, { locksRows }: Pick<Engine, 'locksRows'>, o
       const matches = ({ action, state }: (typeof rows)[number]) =>
         (filter.action === undefined || action === filter.action) &&
         (filter.state === undefined || state === filter.state) &&
-        (actions?.includes(action) ?? true);
+        actions.includes(action);
       const chosen = rows.filter(matches).slice(0, limit);
       if (chosen.length > 0) {
         const ids = chosen.map(({ id }) => id);

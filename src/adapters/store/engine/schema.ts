@@ -271,6 +271,8 @@ export interface Schema {
     in_order_until: number;
   };
 
+  expiry_notice: { days: number; written_through: number; certificate_id: CertificateId | '' };
+
   cancellation: {
     certificate_id: CertificateId;
     account_id: AccountId;
