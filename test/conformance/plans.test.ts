@@ -55,8 +55,7 @@ function everyLookUp(db: Db, engine: Engine): Readonly<Record<string, () => Prom
     'an order': () => orders.find('a1', 'o1'),
     'an order by its alternative id': () => orders.findByAlternative('a1', 'x1'),
     'an order for update': () => orders.findForUpdate('a1', 'o1'),
-    ...inventoryLookUps(db),
-    'names without an owner': () => orders.completeNames(500),
+    ...inventoryLookUps(db, engine),
     // A revision that does not exist: same plan, no change.
     'saving an order': () => orders.save({ ...ORDER, id: 'o1', accountId: 'a1' }).catch(() => {}),
     'what a reissue needs': () => orders.findForReissue('a1', 'o1', ['n1', 'n2']),

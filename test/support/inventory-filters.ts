@@ -1,6 +1,8 @@
 // Every combination of the filters of the inventory, for tests that must hold whatever is asked for.
+import type { Engine } from '../../src/adapters/store/engine/engine.ts';
 import type { Db } from '../../src/adapters/store/engine/schema.ts';
 import { inventoryIn } from '../../src/adapters/store/issuance/inventory.ts';
+import { ordersIn } from '../../src/adapters/store/issuance/orders.ts';
 import type { CertificateFilter, OrderFilter } from '../../src/domain/issuance/inventory.ts';
 import type { Listed, Page } from '../../src/domain/page.ts';
 
@@ -31,7 +33,7 @@ const CERTIFICATE_FILTERS = combinations<CertificateFilter>({
 });
 
 /** Each combination of filters, first page and next. */
-export function inventoryLookUps(db: Db): Readonly<Record<string, () => Promise<unknown>>> {
+export function inventoryLookUps(db: Db, engine: Engine): Readonly<Record<string, () => Promise<unknown>>> {
   const { orders, certificates } = inventoryIn(db);
   const all = async <Filter>(
     list: (account: string, filter: Filter, page: Page) => Promise<Listed<unknown>>,
@@ -43,6 +45,7 @@ export function inventoryLookUps(db: Db): Readonly<Record<string, () => Promise<
     }
   };
   return {
+    'names without an owner': () => ordersIn(db, engine).completeNames(500),
     'orders by every filter': () => all(orders, ORDER_FILTERS),
     'certificates by every filter': () => all(certificates, CERTIFICATE_FILTERS),
   };

@@ -2,7 +2,7 @@
 // specification.
 
 import Type from 'typebox';
-import { ACTION_IDS, type CallbackAction } from '../../domain/callbacks/callback.ts';
+import { ACTION_IDS } from '../../domain/callbacks/callback.ts';
 import {
   ATTEMPT_REASONS,
   DELIVERY_STATES,
