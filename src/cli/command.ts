@@ -28,7 +28,8 @@ import type { ProveDomains } from '../usecases/validation/prove-domains.ts';
 export interface Authorities {
   list(): Promise<PublicIssuer[]>;
   adopt(own: { certificate: string; key: string; root: string }): Promise<Issuer>;
-  block(fingerprints: readonly string[]): Promise<void>;
+  /** Reads a list in any of the forms that are published. Throws a Problem. */
+  block(list: string): Promise<{ readonly blocked: number; readonly counts: Readonly<Record<string, number>> }>;
 }
 
 export interface CallbackCommands {

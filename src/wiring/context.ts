@@ -2,6 +2,7 @@
 // works with an invalid configuration.
 import { existsSync } from 'node:fs';
 import { finished } from 'node:stream/promises';
+import { readBlocklist } from '../adapters/ca/blocklist-file.ts';
 import { type ImportedIssuer, readImportedIssuer } from '../adapters/ca/imported-issuer.ts';
 import { checkFolder, checkSealKey, checkTls } from '../adapters/doctor/files.ts';
 import { checkProducts } from '../adapters/doctor/products.ts';
@@ -141,7 +142,12 @@ function contextFor(invocation: Invocation, environment: Record<string, string |
         const { manageAuthorities } = await import('../usecases/issuance/manage-authorities.ts');
         const authorities = manageAuthorities({ store, now, newId });
         const adopt = (own: ImportedIssuer) => authorities.adopt(readImportedIssuer(own, now(), newId));
-        return await work({ ...authorities, adopt });
+        const block = async (list: string) => {
+          const { fingerprints, counts } = readBlocklist(list);
+          await authorities.block(fingerprints);
+          return { blocked: fingerprints.length, counts };
+        };
+        return await work({ ...authorities, adopt, block });
       }),
 
     async serve(workers) {

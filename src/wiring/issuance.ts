@@ -3,7 +3,7 @@
 import { createHmac } from 'node:crypto';
 import { availableParallelism } from 'node:os';
 import { openAuthority } from '../adapters/ca/authority.ts';
-import { isCostlyCsr, readCsr } from '../adapters/ca/csr.ts';
+import { readCsr } from '../adapters/ca/csr.ts';
 import { ensureIssuers } from '../adapters/ca/issuers.ts';
 import { requireStrongKey } from '../adapters/ca/public-key.ts';
 import { readProductsFile } from '../adapters/catalog/products-file.ts';
@@ -11,7 +11,7 @@ import { registrableDomain } from '../adapters/dns/public-suffix.ts';
 import { keyMaker } from '../adapters/keys/key-maker.ts';
 import { randomBytes } from '../adapters/seal/random.ts';
 import { sm2Fault } from '../adapters/sm2/self-check.ts';
-import { inspectCsr } from '../adapters/workers/inspect-csr.ts';
+import { csrInspector } from '../adapters/workers/inspect-csr.ts';
 import { workerPool } from '../adapters/workers/pool.ts';
 import type { Config } from '../config/config.ts';
 import { type Catalog, PRODUCTS } from '../domain/catalog/products.ts';
@@ -114,8 +114,7 @@ export async function openIssuance(
     newId,
     audit: auditLog({ now, newId }),
     readCsr: (text: string) => readCsr(text).publicKey,
-    inspectCsr: (text: string, accountId: AccountId) =>
-      isCostlyCsr(text) ? inspectCsr(pool.of(accountId), text) : undefined,
+    inspectCsr: csrInspector(pool),
     inBatch: batches(CSR_TURN_MS),
     requireStrongKey,
     registrableDomain,

@@ -32,8 +32,9 @@ import type { PendingEvent } from '../../src/domain/callbacks/ports.ts';
 import type { PreparedCertificate } from '../../src/domain/certificate/certificate.ts';
 import { firstIdAt } from '../../src/domain/ids.ts';
 import { spellingsOf } from '../../src/domain/support/ports.ts';
+import { rsaSpki } from '../support/csr.ts';
 import { bothEngines } from '../support/engines.ts';
-import { EVERY_BYTE, preparation, prepared } from '../support/records.ts';
+import { certificate, EVERY_BYTE, preparation, prepared } from '../support/records.ts';
 import { ORDER } from '../support/reissue.ts';
 import { finished, signed } from '../support/signings.ts';
 
@@ -70,7 +71,8 @@ function everyLookUp(db: Db, engine: Engine): Readonly<Record<string, () => Prom
     'proofs of names': () => proofsIn(db).proven('a1', ['n1', 'n2', 'n3'], 0),
     'an idempotency key': () => idempotencyKeysIn(db).find('a1', 'o1', 'key', 0),
     'a key of a placement': () => placementKeysIn(db).find('a1', 'key1', 0),
-    'a blocked key': () => blockedKeysIn(db).has('f', 'a1'),
+    'a blocked key': () =>
+      blockedKeysIn(db).has({ ...certificate('any').publicKey, type: 'rsa', spki: rsaSpki(1n << 2047n) }, 'a1'),
     'the audit trail': () => auditIn(db).listOf('a1', page),
     ...supportLookUps(db, engine),
     'whether a valid certificate is left': () => certificates.hasUnrevoked('a1', 'o1', 1),
@@ -126,7 +128,13 @@ function signingLookUps(db: Db, engine: Engine): Readonly<Record<string, () => P
   const signings = signingsIn(db, engine, () => {});
   const begin = async (record: PreparedCertificate) => {
     const idempotency = { key: 'new key', since: 0 };
-    assert.ok(await signings.begin(record, { revision: 1, unblockedKey: 'none', idempotency }));
+    assert.ok(
+      await signings.begin(record, {
+        revision: 1,
+        unblockedKey: { ...record.publicKey, fingerprint: 'none' },
+        idempotency,
+      }),
+    );
   };
   const of = (id: string, orderId: string, change: Partial<PreparedCertificate> = {}) => {
     const accountId = `a${Number(orderId.slice(1)) % ACCOUNTS}`;
