@@ -5,7 +5,7 @@ import { judgeSoundKeys } from '../../../campaigns/sound-keys.ts';
 import { readCsr } from '../../../src/adapters/ca/csr.ts';
 import { readPublicKey, requireCompositeModulus, requireStrongKey } from '../../../src/adapters/ca/public-key.ts';
 import { Refusal } from '../../../src/domain/errors.ts';
-import { csr, KEY_KINDS, type KeyPair, keyPair, newKeyPair, pem, rsaFromPrimes, rsaSpki } from '../../support/csr.ts';
+import { csr, KEY_KINDS, type KeyPair, keyPair, pem, rsaFromPrimes, rsaSpki } from '../../support/csr.ts';
 import {
   nextPrime,
   pairOf,

@@ -73,7 +73,7 @@ rule('key 2', 'A key whose private half is printed in an RFC', async () => {
   assert.match(message, /RFC 6979, A.2.5/);
 });
 
-rule('key 1', 'sound ones are certified', async () => {
+rule('key 1', 'with a reason of its own; sound ones are certified', async () => {
   const order = await newOrder(app, { product: 'tls-private' });
   for (const kind of KEY_KINDS) await requireIssued(order, body({ csr: csrFor(kind) }), kind);
   for (const kind of ['p256', 'p384', 'rsa2048'] as const) {
