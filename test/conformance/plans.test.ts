@@ -33,10 +33,9 @@ import type { PendingEvent } from '../../src/domain/callbacks/ports.ts';
 import type { PreparedCertificate } from '../../src/domain/certificate/certificate.ts';
 import { firstIdAt } from '../../src/domain/ids.ts';
 import { spellingsOf } from '../../src/domain/support/ports.ts';
-import { rsaSpki } from '../support/csr.ts';
 import { bothEngines } from '../support/engines.ts';
 import { inventoryLookUps } from '../support/inventory-filters.ts';
-import { certificate, EVERY_BYTE, preparation, prepared } from '../support/records.ts';
+import { EVERY_BYTE, preparation, prepared } from '../support/records.ts';
 import { ORDER } from '../support/reissue.ts';
 import { finished, signed } from '../support/signings.ts';
 
@@ -73,7 +72,7 @@ function everyLookUp(db: Db, engine: Engine): Readonly<Record<string, () => Prom
     'an idempotency key': () => idempotencyKeysIn(db).find('a1', 'o1', 'key', 0),
     'a key of a placement': () => placementKeysIn(db).find('a1', 'key1', 0),
     'a blocked key': () =>
-      blockedKeysIn(db).has({ ...certificate('any').publicKey, type: 'rsa', spki: rsaSpki(1n << 2047n) }, 'a1'),
+      blockedKeysIn(db).has(prepared('any').publicKey, 'a1'),
     'the audit trail': () => auditIn(db).listOf('a1', page),
     ...supportLookUps(db, engine),
     'whether a valid certificate is left': () => certificates.hasUnrevoked('a1', 'o1', 1),
