@@ -22,6 +22,7 @@ import { runtimes } from './runtimes.ts';
 import { sandboxKill } from './sandbox-kill.ts';
 import { sealKill } from './seal-kill.ts';
 import { rollingRestart, shutdown } from './shutdown.ts';
+import { soundKeys } from './sound-keys.ts';
 import { storeCopy } from './store-copy.ts';
 import { storeFaults } from './store-faults.ts';
 import { strangers } from './strangers.ts';
@@ -52,6 +53,7 @@ const CAMPAIGNS: Readonly<Record<string, Campaign>> = {
   'java-client': javaClient,
   inventory,
   linters,
+  'sound-keys': soundKeys,
 };
 
 const EXIT = { ok: 0, broken: 1, usage: 2 } as const;

@@ -84,27 +84,21 @@ function policyOf(given: unknown): string | null {
 
 export const blocklistImport: Command = {
   store: 'creates',
-  about: 'add compromised keys to the blocklist: a file with one SHA-256 of a public key (SPKI) in hex per line',
-  examples: ['blocklist import keys.txt'],
+  about:
+    'add compromised keys to the blocklist: a file with one key per line, as SHA-256 of the public key (SPKI), as entry of Debian’s openssl-blacklist, or as RSA modulus, in hex',
+  examples: ['blocklist import keys.txt', 'blocklist import blacklist.RSA-2048'],
   positionals: ['FILE'],
   options: {},
   async run({ positionals: [file = ''] }, { withAuthorities }) {
-    const lines = fileOf('FILE', file)
-      .split('\n')
-      .map((line) => line.replace(/#.*$/, '').trim().toLowerCase());
-    const fingerprints = lines.filter((line) => line !== '');
-    const bad = fingerprints.findIndex((line) => !/^[0-9a-f]{64}$/.test(line));
-    if (bad >= 0) {
-      throw new Problem(
-        EXIT.usage,
-        `entry ${bad + 1} of ${file} is not a SHA-256 in hex`,
-        'Write 64 hexadecimal digits per line; # begins a comment.',
-      );
-    }
-    await withAuthorities(({ block }) => block(fingerprints));
+    const text = fileOf('FILE', file);
+    const { blocked, counts } = await withAuthorities(({ block }) => block(text));
+    const forms = Object.entries(counts).filter(([, count]) => count > 0);
     return {
-      json: { blocked: fingerprints.length },
-      text: `${fingerprints.length} keys are on the blocklist: no certificate will be issued for them.`,
+      json: { blocked, forms: counts },
+      text: [
+        `${blocked} keys are on the blocklist: no certificate will be issued for them.`,
+        ...forms.map(([form, count]) => `  ${form.padEnd(12)} ${count}`),
+      ].join('\n'),
     };
   },
 };

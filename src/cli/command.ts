@@ -42,7 +42,8 @@ export interface Authorities {
     readonly purposes: readonly Purpose[];
     readonly policy: string | null;
   }): Promise<Issuer>;
-  block(fingerprints: readonly string[]): Promise<void>;
+  /** Reads a list in any of the forms that are published. Throws a Problem. */
+  block(list: string): Promise<{ readonly blocked: number; readonly counts: Readonly<Record<string, number>> }>;
 }
 
 export interface CallbackCommands {

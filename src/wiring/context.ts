@@ -2,6 +2,7 @@
 // works with an invalid configuration.
 import { existsSync } from 'node:fs';
 import { finished } from 'node:stream/promises';
+import { readBlocklist } from '../adapters/ca/blocklist-file.ts';
 import { describe, type ImportedIssuer, readImportedIssuer } from '../adapters/ca/imported-issuer.ts';
 import { readCatalog } from '../adapters/catalog/products-file.ts';
 import { checkFolder, checkSealKey, checkTls } from '../adapters/doctor/files.ts';
@@ -144,7 +145,12 @@ function contextFor(invocation: Invocation, environment: Record<string, string |
         const { manageAuthorities } = await import('../usecases/issuance/manage-authorities.ts');
         const authorities = manageAuthorities({ store, now, newId });
         const adopt = (own: ImportedIssuer) => authorities.adopt(readImportedIssuer(own, now(), newId));
-        return await work({ ...authorities, adopt, describe });
+        const block = async (list: string) => {
+          const { fingerprints, counts } = readBlocklist(list);
+          await authorities.block(fingerprints);
+          return { blocked: fingerprints.length, counts };
+        };
+        return await work({ ...authorities, adopt, block, describe });
       }),
 
     async serve(workers) {

@@ -2,14 +2,14 @@
 // because making the first issuers takes a second.
 import { createHmac } from 'node:crypto';
 import { availableParallelism } from 'node:os';
-import { isCostlyCsr, readCsr } from '../adapters/ca/csr.ts';
+import { readCsr } from '../adapters/ca/csr.ts';
 import { requireStrongKey } from '../adapters/ca/public-key.ts';
 import { readCatalog } from '../adapters/catalog/products-file.ts';
 import { registrableDomain } from '../adapters/dns/public-suffix.ts';
 import { keyMaker } from '../adapters/keys/key-maker.ts';
 import { randomBytes } from '../adapters/seal/random.ts';
 import { sm2Fault } from '../adapters/sm2/self-check.ts';
-import { inspectCsr } from '../adapters/workers/inspect-csr.ts';
+import { csrInspector } from '../adapters/workers/inspect-csr.ts';
 import { workerPool } from '../adapters/workers/pool.ts';
 import type { Config } from '../config/config.ts';
 import type { Catalog } from '../domain/catalog/products.ts';
@@ -112,8 +112,7 @@ export async function openIssuance(
     newId,
     audit: auditLog({ now, newId }),
     readCsr: (text: string) => readCsr(text).publicKey,
-    inspectCsr: (text: string, accountId: AccountId) =>
-      isCostlyCsr(text) ? inspectCsr(pool.of(accountId), text) : undefined,
+    inspectCsr: csrInspector(pool),
     inBatch: batches(CSR_TURN_MS),
     requireStrongKey,
     registrableDomain,

@@ -6,6 +6,7 @@ import type { OpenStore } from '../../src/adapters/store/store.ts';
 import { callbackBody } from '../../src/domain/callbacks/callback.ts';
 import type { FinishedIssuance, Signings } from '../../src/domain/issuance/ports.ts';
 import { Secret } from '../../src/domain/secret.ts';
+import { rsaSpki } from '../support/csr.ts';
 import { bothEngines } from '../support/engines.ts';
 import { dump, storeTests } from '../support/order-store.ts';
 import { certificate, EVERY_BYTE, issued, NOW, ODD, order, preparation, prepared } from '../support/records.ts';
@@ -124,7 +125,12 @@ for (const engine of await bothEngines()) {
         await escrow(store);
         const waits = { pendingSince: NOW - 9, csr: ODD, validityDays: 7, customExpirationDate: '2027-01-01' };
         await certificates.insert(certificate('c1', waits));
-        const publicKey = { type: 'rsa', bits: 4096, spki: EVERY_BYTE, fingerprint: 'made' } as const;
+        const publicKey = {
+          type: 'rsa',
+          bits: 2048,
+          spki: Buffer.from(rsaSpki(1n << 2047n)),
+          fingerprint: 'made',
+        } as const;
         const record = prepared('c1', { ...waits, publicKey, encryption: half('serial of the half') });
         await signings.begin(record, HOLDS);
         assert.equal(await finish(store, finished(record), ALWAYS), true);

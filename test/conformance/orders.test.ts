@@ -4,6 +4,7 @@ import assert from 'node:assert/strict';
 import { describe } from 'node:test';
 import type { Store } from '../../src/domain/store.ts';
 import { voidLostIssuances } from '../../src/usecases/lease/void-lost-issuances.ts';
+import { rsaSpki } from '../support/csr.ts';
 import { bothEngines } from '../support/engines.ts';
 import { storeTests } from '../support/order-store.ts';
 import {
@@ -18,6 +19,11 @@ import {
   revocation,
 } from '../support/records.ts';
 import { HOLDS } from '../support/signings.ts';
+
+const KEY = certificate('any').publicKey;
+const RSA_NUMBER = (1n << 2047n) + 1n;
+/** Of `Modulus=80…01`, by sha1sum. */
+const RSA_MODULUS = '8ea792e1bab21748033f';
 
 for (const engine of await bothEngines()) {
   const testStore = storeTests(engine);
@@ -239,14 +245,35 @@ for (const engine of await bothEngines()) {
     );
 
     testStore('a blocked key stays blocked, and adding it again changes nothing', async ({ blockedKeys }, rows) => {
-      assert.equal(await blockedKeys.has('f', 'a'), false);
+      assert.equal(await blockedKeys.has(KEY, 'a'), false);
       await blockedKeys.report('b', 'f', NOW);
       await blockedKeys.report('b', 'f', NOW + 1);
-      assert.deepEqual([await blockedKeys.has('f', 'a'), await blockedKeys.has('f', 'b')], [false, true]);
+      assert.deepEqual([await blockedKeys.has(KEY, 'a'), await blockedKeys.has(KEY, 'b')], [false, true]);
       await blockedKeys.add('f', ODD, NOW);
       await blockedKeys.add('f', 'again', NOW + 1);
-      assert.equal(await blockedKeys.has('f', 'a'), true);
+      assert.equal(await blockedKeys.has(KEY, 'a'), true);
       assert.deepEqual(await rows('select fingerprint, reason from blocked_key'), [{ fingerprint: 'f', reason: ODD }]);
     });
+
+    testStore(
+      'a list of any length is blocked, and a listed modulus stands for every key on it',
+      async (store, rows) => {
+        const { blockedKeys } = store;
+        const list = Array.from({ length: 1_201 }, (_, index) => `key ${index}`);
+        await blockedKeys.addAll([...list, RSA_MODULUS, 'key 0'], '', NOW);
+        assert.equal((await rows('select fingerprint from blocked_key')).length, 1_202);
+        assert.equal(await blockedKeys.has({ ...KEY, fingerprint: 'key 1200' }, 'a'), true);
+        for (const exponent of [65537n, 65539n]) {
+          const key = { ...KEY, type: 'rsa' as const, spki: rsaSpki(RSA_NUMBER, exponent), fingerprint: `${exponent}` };
+          assert.equal(await blockedKeys.has(key, 'a'), true);
+          const record = prepared('c9', { publicKey: key });
+          assert.equal(await store.signings.begin(record, { ...HOLDS, unblockedKey: key }), false);
+        }
+        const other = { ...KEY, type: 'rsa' as const, spki: rsaSpki(RSA_NUMBER + 2n) };
+        assert.equal(await blockedKeys.has(other, 'a'), false);
+        const free = { ...HOLDS, unblockedKey: other };
+        assert.equal(await store.signings.begin(prepared('c9', { publicKey: other }), free), true);
+      },
+    );
   });
 }

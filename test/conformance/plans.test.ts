@@ -71,7 +71,7 @@ function everyLookUp(db: Db, engine: Engine): Readonly<Record<string, () => Prom
     'proofs of names': () => proofsIn(db).proven('a1', ['n1', 'n2', 'n3'], 0),
     'an idempotency key': () => idempotencyKeysIn(db).find('a1', 'o1', 'key', 0),
     'a key of a placement': () => placementKeysIn(db).find('a1', 'key1', 0),
-    'a blocked key': () => blockedKeysIn(db).has('f', 'a1'),
+    'a blocked key': () => blockedKeysIn(db).has(prepared('any').publicKey, 'a1'),
     'the audit trail': () => auditIn(db).listOf('a1', page),
     ...supportLookUps(db, engine),
     'whether a valid certificate is left': () => certificates.hasUnrevoked('a1', 'o1', 1),
@@ -126,8 +126,8 @@ function supportLookUps(db: Db, engine: Engine): Readonly<Record<string, () => P
 function signingLookUps(db: Db, engine: Engine): Readonly<Record<string, () => Promise<unknown>>> {
   const signings = signingsIn(db, engine, () => {});
   const begin = async (record: PreparedCertificate) => {
-    const idempotency = { key: 'new key', since: 0 };
-    assert.ok(await signings.begin(record, { revision: 1, unblockedKey: 'none', idempotency }));
+    const unblocked = { revision: 1, unblockedKey: { ...record.publicKey, fingerprint: 'none' } };
+    assert.ok(await signings.begin(record, { ...unblocked, idempotency: { key: 'new key', since: 0 } }));
   };
   const of = (id: string, orderId: string, change: Partial<PreparedCertificate> = {}) => {
     const accountId = `a${Number(orderId.slice(1)) % ACCOUNTS}`;

@@ -199,7 +199,9 @@ for (const engine of await bothEngines()) {
           await tx.blockedKeys.add('f', '', NOW);
           await reportKey(tx);
         };
-        const began = await against(report, ({ signings }) => signings.begin(RECORD, { ...HOLDS, unblockedKey: 'f' }));
+        const began = await against(report, ({ signings }) =>
+          signings.begin(RECORD, { ...HOLDS, unblockedKey: RECORD.publicKey }),
+        );
         // PostgreSQL looks at the blocklist as it was when the statement began to wait, and nothing was there to be marked.
         // The blocklist is looked at again to finish.
         assert.equal(began && (await finish(other)), false);

@@ -16,6 +16,7 @@ interface Beginning {
   readonly conditions?: Partial<BeginConditions>;
 }
 
+const RECORD_KEY = certificate('any').publicKey;
 const KEY = { key: ODD, since: NOW - 1 };
 const useKey =
   (accountId: string, orderId: string, key = ODD) =>
@@ -38,11 +39,11 @@ const REFUSED: Readonly<Record<string, Beginning>> = {
   'the same certificate is being signed': { given: ({ signings }) => signings.begin(prepared('c1'), HOLDS) },
   'the key is blocked for all': {
     given: ({ blockedKeys }) => blockedKeys.add('f', '', NOW),
-    conditions: { unblockedKey: 'f' },
+    conditions: { unblockedKey: RECORD_KEY },
   },
   'the account has reported the key': {
     given: ({ blockedKeys }) => blockedKeys.report('a', 'f', NOW),
-    conditions: { unblockedKey: 'f' },
+    conditions: { unblockedKey: RECORD_KEY },
   },
   'the idempotency key was used': { given: useKey('a', 'o'), conditions: { idempotency: KEY } },
   'the serial number is taken': {
@@ -63,11 +64,11 @@ const ACCEPTED: Readonly<Record<string, Beginning>> = {
   'nothing else is known': {},
   'another account has reported the key': {
     given: ({ blockedKeys }) => blockedKeys.report('b', 'f', NOW),
-    conditions: { unblockedKey: 'f' },
+    conditions: { unblockedKey: RECORD_KEY },
   },
   'another key is blocked': {
     given: ({ blockedKeys }) => blockedKeys.add('F', '', NOW),
-    conditions: { unblockedKey: 'f' },
+    conditions: { unblockedKey: RECORD_KEY },
   },
   'no key has to be unblocked': { given: ({ blockedKeys }) => blockedKeys.add('f', '', NOW) },
   'the idempotency key has expired': {

@@ -1,13 +1,14 @@
 // Orders and imported authorities through the real command line, and the sandbox's reissue request.
 import assert from 'node:assert/strict';
-import { createHash, X509Certificate } from 'node:crypto';
+import { createHash, createPublicKey, X509Certificate } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { PRODUCTS } from '../../src/domain/catalog/products.ts';
 import { newFolder } from '../support/app.ts';
 import { caChain } from '../support/authority.ts';
-import { keyPair } from '../support/csr.ts';
+import { rule } from '../support/contract.ts';
+import { type KeyKind, keyPair } from '../support/csr.ts';
 import { reseal } from '../support/in-process.ts';
 import { nameServer } from '../support/name-server.ts';
 import { csrFor } from '../support/orders.ts';
@@ -63,7 +64,7 @@ test('errors come with a remedy, and no order is placed', async () => {
     [['ca', 'import', csrFile, csrFile], 2, /--for is missing/],
     [['ca', 'import', '--for', 'everything', csrFile, csrFile], 2, /--for everything is not known/],
     [['ca', 'import', '--for', 'public-tls', '--policy', 'DV', csrFile, csrFile], 2, /not an object identifier/],
-    [['blocklist', 'import', csrFile], 2, /not a SHA-256 in hex/],
+    [['blocklist', 'import', csrFile], 2, /line 1 is no entry of a blocklist/],
   ];
   for (const [args, code, message] of table) {
     const result = await reseal(args, settings);
@@ -120,25 +121,40 @@ test('an imported authority takes over without its root’s key; the previous on
   assert.deepEqual([wrong.code, /lacks the certificate that signed O=Elsewhere/.test(wrong.err)], [1, true], wrong.err);
 });
 
-test('a key on the blocklist gets no certificate', async () => {
+rule('key 3', 'one per line; a listed modulus stands for every key on it', async () => {
   const list = join(folder, 'blocked.txt');
+  const modulusOf = (kind: 'rsa2048' | 'rsa3072') => {
+    const { n = '' } = createPublicKey(keyPair(kind).privateKey).export({ format: 'jwk' });
+    return Buffer.from(n, 'base64url').toString('hex').toUpperCase();
+  };
   const fingerprint = createHash('sha256').update(keyPair('p384').spki).digest('hex');
-  writeFileSync(list, `# found in a repository\n${fingerprint.toUpperCase()}\n\n`);
-  writeFileSync(join(folder, 'p384.csr'), csrFor('p384'));
-  const order = [
-    'order',
-    'place',
-    account.id,
-    'ssl-dv',
-    'www.example.com',
-    '--validated',
-    '--csr',
-    join(folder, 'p384.csr'),
+  const debian = createHash('sha1')
+    .update(`Modulus=${modulusOf('rsa2048')}\n`)
+    .digest('hex')
+    .slice(20);
+  const lines = [
+    '# found in a repository',
+    fingerprint.toUpperCase(),
+    '',
+    `${debian} # weak`,
+    `Modulus=${modulusOf('rsa3072')}`,
   ];
-  assert.equal((await reseal(order, settings)).code, 0);
-  assert.deepEqual(await json(['blocklist', 'import', list]), { blocked: 1 });
-  const { code, err } = await reseal(order, settings);
-  assert.deepEqual([code, /listed as compromised/.test(err)], [1, true]);
+  writeFileSync(list, lines.join('\n'));
+  const place = async (kind: KeyKind) => {
+    const file = join(folder, `${kind}.csr`);
+    writeFileSync(file, csrFor(kind));
+    const names = ['www.example.com', '--validated', '--csr', file];
+    return await reseal(['order', 'place', account.id, 'ssl-dv', ...names], settings);
+  };
+  const listed = ['p384', 'rsa2048', 'rsa3072'] as const;
+  for (const kind of listed) assert.equal((await place(kind)).code, 0);
+  const forms = { spki_sha256: 1, debian: 1, modulus: 1 };
+  assert.deepEqual(await json(['blocklist', 'import', list]), { blocked: 3, forms });
+  for (const kind of listed) {
+    const { code, err } = await place(kind);
+    assert.deepEqual([code, /listed as compromised/.test(err)], [1, true], kind);
+  }
+  assert.equal((await place('p256')).code, 0);
 });
 
 test('an invalid products file is refused with all of its errors', async () => {

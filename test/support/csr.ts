@@ -88,7 +88,7 @@ export const rsaSpki = (modulus: bigint, exponent = 65537n): Uint8Array =>
 export const spkiOf = (algorithm: Uint8Array, key: Uint8Array, unusedBits = 0): Uint8Array =>
   sequence([algorithm, raw(TAG.bitString, Buffer.concat([Uint8Array.of(unusedBits), key]))]);
 
-function inverse(of: bigint, modulus: bigint): bigint {
+export function inverse(of: bigint, modulus: bigint): bigint {
   let [a, b, x, y] = [of % modulus, modulus, 1n, 0n];
   while (a > 1n) [a, b, x, y] = [b % a, a, y - (b / a) * x, x];
   return ((x % modulus) + modulus) % modulus;
@@ -144,6 +144,8 @@ export interface Parts {
   readonly more?: readonly Uint8Array[];
   readonly algorithm?: Uint8Array;
   readonly signature?: (right: Uint8Array) => Uint8Array;
+  /** Signs what is signed, instead of the key. */
+  readonly signed?: (info: Uint8Array) => Uint8Array;
   readonly unusedBits?: number;
   /** After the signature. */
   readonly tail?: readonly Uint8Array[];
@@ -165,7 +167,7 @@ export function csr(parts: Parts = {}): Uint8Array {
   ]);
   const padding =
     parts.pssSalt === undefined ? {} : { padding: constants.RSA_PKCS1_PSS_PADDING, saltLength: parts.pssSalt };
-  const signature = new Uint8Array(sign(hash, info, { key: key.privateKey, ...padding }));
+  const signature = parts.signed?.(info) ?? new Uint8Array(sign(hash, info, { key: key.privateKey, ...padding }));
   const usual = () => (isRsa ? rsaAlgorithm : ecdsaAlgorithm)(hash as Hash);
   const bits = Buffer.concat([Uint8Array.of(parts.unusedBits ?? 0), parts.signature?.(signature) ?? signature]);
   return sequence([info, parts.algorithm ?? usual(), raw(TAG.bitString, bits), ...(parts.tail ?? [])]);

@@ -1,6 +1,7 @@
 // Tables of invalid CSRs by fault, and of unusual but valid ones. The tests say which reason belongs to which table.
 import { generateKeyPairSync, randomBytes } from 'node:crypto';
 import * as der from '../../src/adapters/der/writer.ts';
+import { KEY_ALGORITHM as SM2_KEY } from '../../src/adapters/sm2/curve.ts';
 import * as make from './csr.ts';
 import { keyPair, name } from './csr.ts';
 
@@ -102,7 +103,7 @@ const exported = (key: ReturnType<typeof generateKeyPairSync>) => ({
 const curve = (namedCurve: string, paramEncoding: 'named' | 'explicit' = 'named') =>
   exported(generateKeyPairSync('ec', { namedCurve, paramEncoding }));
 
-export const BAD_KEYS: Table = {
+const BAD_RSA_KEYS: Table = {
   'no key': { spki: sequence([]) },
   'RSA without parameters': { spki: make.spkiOf(sequence([oid('1.2.840.113549.1.1.1')]), sequence([modulus])) },
   'RSA with other parameters': { spki: make.spkiOf(sequence([oid('1.2.840.113549.1.1.1'), integer(0)]), NULL) },
@@ -119,17 +120,34 @@ export const BAD_KEYS: Table = {
   'bytes after the RSA key': {
     spki: make.spkiOf(RSA, Buffer.concat([sequence([modulus, integer(65537)]), bytes('00')])),
   },
+};
+
+export const BAD_POINTS: Table = {
   'a compressed point': { spki: make.spkiOf(P256, pointWith(2 + parity, 33)) },
   'a hybrid point': { spki: make.spkiOf(P256, pointWith(6 + parity, 65)) },
-  'a point off the curve': { spki: make.spkiOf(P256, offCurve) },
   'the point at infinity': { spki: make.spkiOf(P256, bytes('00')) },
   'a point cut short': { spki: make.spkiOf(P256, pointWith(4, 64)) },
   'no point': { spki: make.spkiOf(P256, bytes('')) },
   'a point with a byte too many': { spki: make.spkiOf(P256, Uint8Array.from([...point, 0])) },
+};
+
+export const OFF_CURVE: Table = {
+  'a point off the curve': { spki: make.spkiOf(P256, offCurve) },
   'a coordinate beyond the field': {
     spki: make.spkiOf(P256, Uint8Array.from([4, ...P256_FIELD, ...point.subarray(33)])),
   },
   'a point of zeros': { spki: make.spkiOf(P256, Uint8Array.from([4, ...new Uint8Array(64)])) },
+  'a point of P-256 called SM2': { spki: make.spkiOf(SM2_KEY, point) },
+  'a point of P-384 of zeros': {
+    spki: make.spkiOf(
+      sequence([oid('1.2.840.10045.2.1'), oid('1.3.132.0.34')]),
+      Uint8Array.from([4, ...new Uint8Array(96)]),
+    ),
+  },
+  'a point of SM2 of zeros': { spki: make.spkiOf(SM2_KEY, Uint8Array.from([4, ...new Uint8Array(64)])) },
+};
+
+const OTHER_KEYS: Table = {
   'a key with unused bits': { spki: make.spkiOf(P256, point, 1) },
   'a key with something after it': { spki: sequence([P256, der.bitString(point), NULL]) },
   'a key without a curve': { spki: make.spkiOf(sequence([oid('1.2.840.10045.2.1')]), point) },
@@ -140,6 +158,12 @@ export const BAD_KEYS: Table = {
   Ed25519: exported(generateKeyPairSync('ed25519')),
   X25519: exported(generateKeyPairSync('x25519')),
   Ed448: exported(generateKeyPairSync('ed448')),
+};
+
+export const BAD_KEYS: Table = { ...BAD_RSA_KEYS, ...OTHER_KEYS };
+
+export const EVEN_MODULI: Table = {
+  'an even modulus': rsaKey(integer(Uint8Array.from([0xc1, ...randomBytes(254), 2])), integer(65537)),
 };
 
 export const BAD_EXPONENTS: Table = {

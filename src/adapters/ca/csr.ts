@@ -9,7 +9,7 @@ import { DerError, DerReader } from '../der/reader.ts';
 import { explicit, integer, mapKey, NULL, oid, sequence } from '../der/writer.ts';
 import { openSm2PublicKey, sm2Verify } from '../sm2/sm2.ts';
 import { findSubjectFault } from './csr-subject.ts';
-import { isCostlyKey, openPublicKey } from './public-key.ts';
+import { costOfKey, type KeyCost, openPublicKey } from './public-key.ts';
 
 export interface Csr {
   readonly der: Uint8Array;
@@ -111,14 +111,14 @@ export function readCsr(text: string): Csr {
 }
 
 /** Never throws: what cannot be read is refused at once. */
-export function isCostlyCsr(text: string): boolean {
+export function costOfCsr(text: string): KeyCost {
   try {
     const info = new DerReader(bytesOf(text)).sequence().sequence();
     info.integer();
     info.any();
-    return isCostlyKey(info.any());
+    return costOfKey(info.any());
   } catch {
-    return false;
+    return { isHigh: false, rsaFingerprint: null };
   }
 }
 

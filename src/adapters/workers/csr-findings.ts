@@ -2,7 +2,7 @@
 // structured cloning; inspect-csr.ts makes them refusals again.
 import { Refusal } from '../../domain/errors.ts';
 import { readCsr } from '../ca/csr.ts';
-import { requireStrongKey } from '../ca/public-key.ts';
+import { requireCompositeModulus, requireStrongKey } from '../ca/public-key.ts';
 
 type CsrFindings = {
   /** What is wrong with the CSR, as JSON; empty if it is good. Without a good one there is no key. */
@@ -15,11 +15,16 @@ type CsrFindings = {
   readonly spki: Uint8Array;
 };
 
-export function csrFindings({ text }: { readonly text: string }): CsrFindings {
+/** `isNew`: 1 if whether the modulus is a prime is not known yet, else 0. */
+export function csrFindings({ text, isNew }: { readonly text: string; readonly isNew: number }): CsrFindings {
   const key = { type: '', bits: 0, fingerprint: '', spki: new Uint8Array(), weakness: '' };
   try {
     const { publicKey } = readCsr(text);
-    return { ...publicKey, fault: '', weakness: faultOf(() => requireStrongKey(publicKey)) };
+    const weakness = faultOf(() => {
+      requireStrongKey(publicKey);
+      if (isNew === 1) requireCompositeModulus(publicKey);
+    });
+    return { ...publicKey, fault: '', weakness };
   } catch (error) {
     return { ...key, fault: textOf(error) };
   }

@@ -1,12 +1,60 @@
-// Reads a CSR and inspects its key in a worker thread: csr-findings.ts is what runs there.
+// Reads CSRs and inspects their keys in worker threads, where that would hold up the event loop: csr-findings.ts is what
+// runs there. Each RSA modulus is examined once, as long as it is remembered, because looking for a prime takes long.
 import type { InspectedCsr, KeyType, PublicKey } from '../../domain/certificate/public-key.ts';
 import { Refusal } from '../../domain/errors.ts';
-import type { JobRunner } from './pool.ts';
+import type { AccountId } from '../../domain/ids.ts';
+import { fairSemaphore } from '../../kernel/concurrency.ts';
+import { costOfCsr } from '../ca/csr.ts';
+import type { JobRunner, Pool } from './pool.ts';
 
-export async function inspectCsr(pool: JobRunner, text: string): Promise<InspectedCsr> {
-  const { fault, weakness, type, bits, fingerprint, spki } = await pool.run('inspectCsr', { text });
+/** About a megabyte. */
+const MAX_KNOWN = 10_000;
+/** Ordinary RSA keys wait here, by turns, where none is refused: a burst of them must not overflow the pool's queue. */
+const IN_POOL = 16;
+
+/** Undefined for a CSR that is read on the event loop in no time. */
+export type InspectCsr = (text: string, accountId: AccountId) => Promise<InspectedCsr> | undefined;
+
+export function csrInspector(pool: Pick<Pool, 'of'>, maxKnown = MAX_KNOWN): InspectCsr {
+  /** Fingerprints of RSA keys that were examined and found good; the oldest is forgotten. */
+  const known = new Set<string>();
+  const turn = fairSemaphore(IN_POOL);
+
+  return (text, accountId) => {
+    const { isHigh, rsaFingerprint } = costOfCsr(text);
+    const isNew = rsaFingerprint !== null && !known.has(rsaFingerprint);
+    if (!isHigh && !isNew) return undefined;
+    return inTurn(isHigh ? undefined : turn(accountId), async () => {
+      const { isStrong, ...found } = await inspectCsr(pool.of(accountId), text, isNew);
+      if (isNew && isStrong) remember(rsaFingerprint);
+      return found;
+    });
+  };
+
+  function remember(fingerprint: string): void {
+    known.add(fingerprint);
+    const [oldest] = known;
+    if (known.size > maxKnown && oldest !== undefined) known.delete(oldest);
+  }
+}
+
+async function inTurn<T>(turn: Promise<Disposable> | undefined, work: () => Promise<T>): Promise<T> {
+  using _ = await turn;
+  return await work();
+}
+
+interface Findings extends InspectedCsr {
+  readonly isStrong: boolean;
+}
+
+/** `isNew`: whether the modulus may be a prime is not known yet. */
+export async function inspectCsr(pool: JobRunner, text: string, isNew = true): Promise<Findings> {
+  const { fault, weakness, type, bits, fingerprint, spki } = await pool.run('inspectCsr', {
+    ...{ text, isNew: isNew ? 1 : 0 },
+  });
   const key: PublicKey = { type: type as KeyType, bits, fingerprint, spki };
   return {
+    isStrong: fault === '' && weakness === '',
     publicKey() {
       refuse(fault);
       return key;

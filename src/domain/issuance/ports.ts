@@ -13,6 +13,7 @@ import type {
   PreparedCertificate,
 } from '../certificate/certificate.ts';
 import type { Order } from '../certificate/order.ts';
+import type { PublicKey } from '../certificate/public-key.ts';
 import { isAhead } from '../clock.ts';
 import type { AccountId, CertificateId, OrderId } from '../ids.ts';
 import type { Page } from '../page.ts';
@@ -92,7 +93,7 @@ export interface BeginConditions {
   /** Of the order as it was read. */
   readonly revision: number;
   /** A key that must not be on the blocklist. */
-  readonly unblockedKey: string | null;
+  readonly unblockedKey: PublicKey | null;
   /** An idempotency key that must not have been used since. */
   readonly idempotency: { readonly key: string; readonly since: number } | null;
 }

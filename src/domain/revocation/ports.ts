@@ -1,6 +1,7 @@
 // Store ports of revocation: revocations and their schedule, revoked serial numbers, CRLs, OCSP responders, the blocklist.
 
 import type { Revocation, RevocationCause, RevocationReason } from '../certificate/certificate.ts';
+import type { PublicKey } from '../certificate/public-key.ts';
 import type { AccountId, CertificateId, OrderId } from '../ids.ts';
 import type { CrlRef } from './revocation.ts';
 
@@ -166,12 +167,16 @@ export interface OcspResponders {
   finish(responder: OcspResponder): Promise<void>;
 }
 
-/** The blocklist of compromised keys, by fingerprint. */
+/**
+ * The blocklist of compromised keys, by fingerprint: the SHA-256 of the SPKI, or of an RSA modulus what Debian lists, which
+ * stands for every key on the modulus.
+ */
 export interface BlockedKeys {
   /** Blocked for all accounts, or for this one. */
-  has(fingerprint: string, accountId: AccountId): Promise<boolean>;
+  has(key: PublicKey, accountId: AccountId): Promise<boolean>;
   /** Blocks the key for all accounts. */
   add(fingerprint: string, reason: string, at: number): Promise<void>;
+  addAll(fingerprints: readonly string[], reason: string, at: number): Promise<void>;
   /** Blocks the key for this account only: a CSR is no secret, so one account could report the key of another. */
   report(accountId: AccountId, fingerprint: string, at: number): Promise<void>;
 }

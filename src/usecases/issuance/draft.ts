@@ -4,6 +4,7 @@ import type { Product } from '../../domain/catalog/products.ts';
 import { canStillSign } from '../../domain/certificate/authority.ts';
 import type { PendingCertificate } from '../../domain/certificate/certificate.ts';
 import type { Order } from '../../domain/certificate/order.ts';
+import type { PublicKey } from '../../domain/certificate/public-key.ts';
 import type { CertificateId } from '../../domain/ids.ts';
 import { chooseIssuer } from '../../domain/issuance/key.ts';
 import type { CertificatePlan, CertificateRequest, PreviousCertificate } from '../../domain/issuance/request.ts';
@@ -34,8 +35,8 @@ export interface Basis {
   /** The last moment at which every proof that the decision counted on may be reused. */
   readonly provenUntil: number;
   readonly issuerId: string;
-  /** Fingerprint of a key that was not on the blocklist; null for a key that is made for this request. */
-  readonly unblockedKey: string | null;
+  /** A key that was not on the blocklist; null for a key that is made for this request. */
+  readonly unblockedKey: PublicKey | null;
   /** The cloud-held key that is certified again, and was not destroyed. */
   readonly cloudKeyId: string | null;
   /** Certificates that will be revoked, and were valid. */

@@ -87,7 +87,7 @@ async function decide(
   const now = tools.now();
   const { accountId, publicKey, names, commonName, signHash, willRevoke: revokes } = record;
   const proofs = await provenNames(tools, db, { accountId, names, product, now });
-  const isKeyBlocked = await db.blockedKeys.has(publicKey.fingerprint, accountId);
+  const isKeyBlocked = await db.blockedKeys.has(publicKey, accountId);
   const issuers = { choose: tools.authority.issuerFor, served: tools.authority.served };
   const decided = planPending(record, { now, order, product, issuers, isKeyBlocked });
   if (decided.kind === 'later') return LATER;
@@ -109,7 +109,7 @@ async function decide(
       revision: order.revision,
       provenUntil: provenUntil(proofs, names),
       issuerId,
-      unblockedKey: publicKey.fingerprint,
+      unblockedKey: publicKey,
       cloudKeyId: null,
       // What was consented to is revoked whatever happened meanwhile, unless it is revoked already.
       revokes: [],

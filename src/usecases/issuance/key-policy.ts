@@ -1,6 +1,5 @@
 // Which keys may be certified: weak ones are found by inspection, compromised ones on the blocklist, and a cloud-held
 // key that was destroyed can sign nothing any more.
-import type { Product } from '../../domain/catalog/products.ts';
 import type { PublicKey } from '../../domain/certificate/public-key.ts';
 import type { EscrowedKey } from '../../domain/cloud-keys/ports.ts';
 import { invalid, Refusal } from '../../domain/errors.ts';
@@ -11,7 +10,6 @@ import type { IssuanceTools } from './tools.ts';
 
 interface KeyFacts {
   readonly accountId: AccountId;
-  readonly product: Product;
   readonly request: Pick<CertificateRequest, 'keySource' | 'csr'>;
   /** The previous key, where it is certified again; null for a CSR and for a key that is made. */
   readonly reusedKey: { readonly publicKey: PublicKey; readonly cloudKeyId: string | null } | null;
@@ -32,17 +30,17 @@ export const BLOCKLIST_LATER: KeyReads['blockedKeys'] = { has: () => Promise.res
 export async function keyPolicy(
   { readCsr, requireStrongKey, inBatch, store }: KeyTools,
   db: KeyReads,
-  { accountId, product, request: { keySource, csr }, reusedKey, keepsKeyOf }: KeyFacts,
+  { accountId, request: { keySource, csr }, reusedKey, keepsKeyOf }: KeyFacts,
 ): Promise<(key: PublicKey) => void> {
   const heldId = reusedKey?.cloudKeyId ?? null;
   if (heldId !== null && !(await db.cloudKeys.find(accountId, heldId))) return refuseDestroyed;
-  const sent =
-    keySource === 'caller' && csr ? await inBatch(() => fingerprintOf(csr, readCsr)) : reusedKey?.publicKey.fingerprint;
+  const sent = keySource === 'caller' && csr ? await inBatch(() => keyIn(csr, readCsr)) : reusedKey?.publicKey;
   const isBlocked = sent !== undefined && (await db.blockedKeys.has(sent, accountId));
   const kept = keepsKeyOf === null ? undefined : await encryptionKeyOf(store, accountId, keepsKeyOf);
-  const isKeptBlocked = kept !== undefined && (await store.blockedKeys.has(kept.publicKey.fingerprint, accountId));
+  const isKeptBlocked = kept !== undefined && (await store.blockedKeys.has(kept.publicKey, accountId));
   return (key) => {
-    if (product.trust === 'public') requireStrongKey(key);
+    // A key that will be made here is not there yet.
+    if (keySource === 'caller') requireStrongKey(key);
     if (isBlocked) throw blocked();
     if (isKeptBlocked) throw keptIsBlocked();
   };
@@ -62,9 +60,9 @@ export async function encryptionKeyOf(
 }
 
 /** Undefined for a CSR that cannot be read: it is refused when the request is decided. */
-function fingerprintOf(csr: string, readCsr: (text: string) => PublicKey): string | undefined {
+function keyIn(csr: string, readCsr: (text: string) => PublicKey): PublicKey | undefined {
   try {
-    return readCsr(csr).fingerprint;
+    return readCsr(csr);
   } catch {
     return undefined;
   }

@@ -23,7 +23,7 @@ export function manageAuthorities({ store, now, newId }: { store: Store; now: Cl
 
     block: (fingerprints: readonly string[]): Promise<void> =>
       store.transaction(async (tx) => {
-        for (const fingerprint of fingerprints) await tx.blockedKeys.add(fingerprint, 'imported', now());
+        await tx.blockedKeys.addAll(fingerprints, 'imported', now());
         await audit(tx, byOperator(null), 'blocklist:imported', 'blocklist', { keys: fingerprints.length });
       }),
   };

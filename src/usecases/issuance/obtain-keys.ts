@@ -75,7 +75,7 @@ async function encryptionKey(tools: IssuanceTools, draft: Draft): Promise<Obtain
 /** The previous certificate's encryption key. One that was blocked while the certificate waited is not kept. */
 async function keptKey({ store }: IssuanceTools, { order: { accountId }, previous }: Draft) {
   const key = previous ? await encryptionKeyOf(store, accountId, previous.id) : undefined;
-  return key && (await store.blockedKeys.has(key.publicKey.fingerprint, accountId)) ? undefined : key;
+  return key && (await store.blockedKeys.has(key.publicKey, accountId)) ? undefined : key;
 }
 
 async function newEscrowedKey(

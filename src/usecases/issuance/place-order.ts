@@ -155,7 +155,7 @@ async function decide(
     // An operator at the keyboard of the service vouches for the holder's name.
     isVouchedFor: vouchesForNames || isOperator(actor),
     validatedNames: new Set(proofs.keys()),
-    requireAcceptedKey: await keyPolicy(tools, db, { accountId, product, request, reusedKey: null, keepsKeyOf: null }),
+    requireAcceptedKey: await keyPolicy(tools, db, { accountId, request, reusedKey: null, keepsKeyOf: null }),
     cloudKey: cloudKeyToBe(request, NO_KEY, product),
     issuers: { choose: tools.authority.issuerFor, served: tools.authority.served },
     registrableDomain: tools.registrableDomain,
@@ -172,7 +172,7 @@ async function decide(
       revision: null,
       provenUntil: provenUntil(proofs, plan.names),
       issuerId: plan.issuerId,
-      unblockedKey: request.keySource === 'caller' ? plan.publicKey.fingerprint : null,
+      unblockedKey: request.keySource === 'caller' ? plan.publicKey : null,
       cloudKeyId: null,
       revokes: [],
       idempotency: null,

@@ -193,7 +193,7 @@ async function decide(
   const plan = planReissue(request, {
     ...{ now, order, product, previous, valid, credentialKind, readCsr: tools.readCsr },
     validatedNames: new Set(proofs.keys()),
-    requireAcceptedKey: await keyPolicy(tools, db, { accountId, product, request, reusedKey, keepsKeyOf }),
+    requireAcceptedKey: await keyPolicy(tools, db, { accountId, request, reusedKey, keepsKeyOf }),
     cloudKey: cloudKeyToBe(request, previous?.publicKey ?? NO_KEY, product),
     issuers: { choose: tools.authority.issuerFor, served: tools.authority.served },
     registrableDomain: tools.registrableDomain,
@@ -208,7 +208,7 @@ async function decide(
       revision: order.revision,
       provenUntil: provenUntil(proofs, plan.names),
       issuerId: plan.issuerId,
-      unblockedKey: request.keySource === 'caller' ? plan.publicKey.fingerprint : null,
+      unblockedKey: request.keySource === 'caller' ? plan.publicKey : null,
       cloudKeyId: isReused ? cloudKeyId : null,
       revokes: plan.revokes.map(({ certificateId }) => certificateId),
       idempotency,

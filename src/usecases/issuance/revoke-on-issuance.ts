@@ -56,7 +56,7 @@ async function isOnBlockedKey(
   tx: Repositories,
   { accountId, publicKey, encryption }: PreparedCertificate,
 ): Promise<boolean> {
-  if (await tx.blockedKeys.has(publicKey.fingerprint, accountId)) return true;
+  if (await tx.blockedKeys.has(publicKey, accountId)) return true;
   const escrowed = encryption && (await tx.escrowedKeys.find(accountId, encryption.escrowedKeyId));
-  return escrowed ? await tx.blockedKeys.has(escrowed.publicKey.fingerprint, accountId) : false;
+  return escrowed ? await tx.blockedKeys.has(escrowed.publicKey, accountId) : false;
 }

@@ -3,8 +3,8 @@ import assert from 'node:assert/strict';
 import { generateKeyPairSync } from 'node:crypto';
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { after, test } from 'node:test';
-import { isCostlyCsr, readCsr } from '../../../src/adapters/ca/csr.ts';
-import { inspectCsr } from '../../../src/adapters/workers/inspect-csr.ts';
+import { costOfCsr, readCsr } from '../../../src/adapters/ca/csr.ts';
+import { csrInspector, inspectCsr } from '../../../src/adapters/workers/inspect-csr.ts';
 import { workerPool } from '../../../src/adapters/workers/pool.ts';
 import { Refusal } from '../../../src/domain/errors.ts';
 import { startApp } from '../../support/app.ts';
@@ -58,14 +58,15 @@ rule('quota 7', 'is verified outside the event loop; accounts take turns', async
 });
 
 test('which CSRs are costly, and that a worker thread finds in them what the event loop would', async () => {
-  const costly = KEY_KINDS.filter((kind) => isCostlyCsr(csrFor(kind)));
+  const isHigh = (text: string) => costOfCsr(text).isHigh;
+  const costly = KEY_KINDS.filter((kind) => isHigh(csrFor(kind)));
   assert.deepEqual(costly, ['p521']);
   const { privateKey, publicKey } = generateKeyPairSync('rsa', { modulusLength: 4104 });
   const spki = new Uint8Array(publicKey.export({ format: 'der', type: 'spki' }));
   const long = pem(csr({ key: { privateKey, spki } }));
-  assert.ok(isCostlyCsr(long));
+  assert.ok(isHigh(long));
   for (const junk of ['', 'x', '-----BEGIN ', 'A'.repeat(40_000), 'MAA=', 'MIAA'])
-    assert.equal(isCostlyCsr(junk), false);
+    assert.deepEqual(costOfCsr(junk), { isHigh: false, rsaFingerprint: null });
 
   await using pool = workerPool({ threads: 1 });
   for (const text of [long, csrFor('p521'), csrFor(), forged(long), forged(csrFor()), 'junk', '']) {
@@ -104,6 +105,33 @@ rule('quota 7', 'of more than 64 that wait, the newest of the account with the m
   assert.deepEqual([count('flood'), count('flood service_busy'), count('a'), count('b')], [62, 3, 2, 1]);
   const served = order.filter((one) => !one.includes(' '));
   assert.deepEqual(served.slice(0, 6), ['flood', 'flood', 'a', 'b', 'flood', 'a']);
+});
+
+rule(
+  'key 4',
+  'An RSA key is examined for a prime modulus outside the event loop, when it is new to the process',
+  async () => {
+    await using own = await startApp();
+    const order = await newOrder(own);
+    const reissueRsa = async () => {
+      assert.equal((await reissue(own, order, body({ csr: csrFor('rsa2048') }))).status, 200);
+    };
+    assert.deepEqual([await threadsStarted(reissueRsa), await threadsStarted(reissueRsa)], [1, 0]);
+  },
+);
+
+rule('key 4', 'many at once wait, and none is `service_busy`', async () => {
+  await using pool = workerPool({ threads: 1, maxQueued: 16 });
+  const inspect = csrInspector(pool, 1);
+  const text = csrFor('rsa2048');
+  const found = await Promise.all(Array.from({ length: 100 }, () => inspect(text, 'a')));
+  for (const one of found) assert.deepEqual(one?.publicKey().spki, keyPair('rsa2048').spki);
+  assert.equal(inspect(text, 'a'), undefined, 'known by now');
+  assert.equal(inspect(csrFor('p384'), 'a'), undefined);
+  // Another one takes its place: what is remembered is bounded.
+  await inspect(csrFor('rsa3072'), 'a');
+  assert.equal(inspect(csrFor('rsa3072'), 'a'), undefined);
+  assert.ok(await inspect(text, 'a'));
 });
 
 rule('quota 11', 'covers the fields that the operation knows, and no others', async () => {

@@ -121,7 +121,7 @@ rule(
     const order = await newOrder(app);
     for (const kind of KEY_KINDS) await requireIssued(order, body({ csr: csrFor(kind) }), kind);
     const refused = (csr: string, what: string) => requireBad(order, body({ csr }), CSR, 'invalid_csr', what);
-    for (const table of [wrong.BAD_KEYS, wrong.BAD_EXPONENTS]) {
+    for (const table of [wrong.BAD_KEYS, wrong.BAD_POINTS, wrong.OFF_CURVE, wrong.BAD_EXPONENTS]) {
       for (const [what, parts] of Object.entries(table)) await refused(pem(csr(parts)), what);
     }
     await refused(pem(csr({ key: make.rsaFromPrimes(prime(512), prime(512)) })), 'RSA of 1024 bits');

@@ -9,15 +9,13 @@ import { type Engine, perEngine } from '../engine/engine.ts';
 import { prepared, preparedInsert, statement } from '../engine/prepared.ts';
 import type { Db, Schema } from '../engine/schema.ts';
 import { halfRowOf, rowOf } from './certificate-rows.ts';
-import { isBlocked, orderAsRead } from './holds.ts';
+import { isBlocked, orderAsRead, type Unblocked, unblocked } from './holds.ts';
 import { type SavedOrder, savedRow, saving } from './orders.ts';
 
-interface Release {
+interface Release extends Unblocked {
   readonly order_id: string;
-  readonly account_id: string;
   readonly revision: number;
   readonly certificate_id: string;
-  readonly unblocked: string;
 }
 
 /**
@@ -33,8 +31,7 @@ const release = (locksRows: boolean, unless: (slot: Release) => RawBuilder<unkno
         returning order_id`,
     ),
   );
-const unlessReported = ({ unblocked, account_id }: Release) =>
-  sql`and key_reported = 0 and not ${isBlocked(unblocked, account_id)}`;
+const unlessReported = (slot: Release) => sql`and key_reported = 0 and not ${isBlocked(slot)}`;
 
 /** What a batch is made of. In what follows the first statement, `isDecided` is true if that has returned a row. */
 const stepsOf = perEngine(({ locksRows, batches: { isDecided } }) => {
@@ -80,7 +77,7 @@ export const finishIn =
   async ({ order, certificate, event, audit, idempotency }, { evenIfReported }) => {
     const steps = stepsOf(engine);
     const { id: certificate_id, orderId: order_id, accountId: account_id, publicKey } = certificate;
-    const lease = { order_id, account_id, certificate_id, revision: order.revision, unblocked: publicKey.fingerprint };
+    const lease = { order_id, account_id, certificate_id, revision: order.revision, ...unblocked(publicKey) };
     const half = halfRowOf(certificate);
     const statements = [
       steps[evenIfReported ? 'release' : 'releaseUnlessReported'].compiled(db, lease),

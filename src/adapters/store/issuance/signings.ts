@@ -14,7 +14,7 @@ import { prepared, statement } from '../engine/prepared.ts';
 import type { Db, Schema } from '../engine/schema.ts';
 import { insertHalf, publicKeyFrom, rowOf } from './certificate-rows.ts';
 import { finishIn } from './finish.ts';
-import { isBlocked, orderAsRead } from './holds.ts';
+import { isBlocked, orderAsRead, type Unblocked, unblocked } from './holds.ts';
 
 type Row = Schema['signing'];
 
@@ -79,14 +79,14 @@ const COLUMNS = Object.keys({
   ...{ half_serial: 0, half_to_be_signed: 0, half_envelope: 0 },
 } satisfies Record<keyof Row, 0>) as (keyof Row)[];
 
-type Begin = Row & { revision: number; unblocked: string | null; unused_key: string | null; since: number };
+type Begin = Row & Unblocked & { revision: number; unused_key: string | null; since: number };
 const begin = perEngine(({ locksRows }) =>
   prepared((db, slot: Begin) =>
     statement<Pick<Row, 'order_id'>>(
       db,
       sql`insert into signing (${columnsOf(COLUMNS)})
         select ${sql.join(COLUMNS.map((column) => slot[column]))} from (${orderAsRead(slot, locksRows)}) as o
-        where not ${isBlocked(slot.unblocked, slot.account_id)}
+        where not ${isBlocked(slot)}
           and not exists (select 1 from certificate where serial = ${slot.serial})
           and not exists (select 1 from encryption_certificate where serial = ${slot.half_serial})
           and not exists (select 1 from idempotency_key where account_id = ${slot.account_id}
@@ -100,7 +100,7 @@ export const signingsIn = (db: Db, engine: Engine, onEvents: () => void): Signin
   async begin(record, { revision, unblockedKey, idempotency }) {
     const [row] = await begin(engine)(db, {
       ...signingRow(record),
-      ...{ revision, unblocked: unblockedKey },
+      ...{ revision, ...unblocked(unblockedKey) },
       ...{ unused_key: idempotency?.key ?? null, since: idempotency?.since ?? 0 },
     });
     return row !== undefined;

@@ -1,14 +1,21 @@
 // The blocklist: compromised keys, for everyone or for the account that reported them.
 import type { AccountId } from '../../../domain/ids.ts';
 import type { BlockedKeys } from '../../../domain/revocation/ports.ts';
+import { listedAs } from '../../ca/rsa-numbers.ts';
 import { prepared } from '../engine/prepared.ts';
 import type { Db } from '../engine/schema.ts';
 
-const blocked = prepared((db, { fingerprint, accountId }: { fingerprint: string; accountId: AccountId }) =>
+interface Listed {
+  readonly fingerprint: string;
+  readonly modulus: string | null;
+  readonly accountId: AccountId;
+}
+
+const blocked = prepared((db, { fingerprint, modulus, accountId }: Listed) =>
   db
     .selectFrom('blocked_key')
     .select('fingerprint')
-    .where('fingerprint', '=', fingerprint)
+    .where((is) => is.or([is('fingerprint', '=', fingerprint), is('fingerprint', '=', modulus)]))
     .unionAll(
       db
         .selectFrom('reported_key')
@@ -18,18 +25,26 @@ const blocked = prepared((db, { fingerprint, accountId }: { fingerprint: string;
     ),
 );
 
+/** Rows of one statement: a list has hundreds of thousands. */
+const ROWS = 500;
+
 export const blockedKeysIn = (db: Db): BlockedKeys => ({
-  async has(fingerprint, accountId) {
-    const [row] = await blocked(db, { fingerprint, accountId });
+  add: (fingerprint, reason, at) => blockedKeysIn(db).addAll([fingerprint], reason, at),
+
+  async has(key, accountId) {
+    const [fingerprint, modulus] = listedAs(key);
+    const [row] = await blocked(db, { fingerprint, modulus, accountId });
     return row !== undefined;
   },
 
-  async add(fingerprint, reason, at) {
-    await db
-      .insertInto('blocked_key')
-      .values({ fingerprint, reason, created_at: at })
-      .onConflict((conflict) => conflict.column('fingerprint').doNothing())
-      .execute();
+  async addAll(fingerprints, reason, at) {
+    for (let from = 0; from < fingerprints.length; from += ROWS) {
+      await db
+        .insertInto('blocked_key')
+        .values(fingerprints.slice(from, from + ROWS).map((fingerprint) => ({ fingerprint, reason, created_at: at })))
+        .onConflict((conflict) => conflict.column('fingerprint').doNothing())
+        .execute();
+    }
   },
 
   async report(accountId, fingerprint, at) {
