@@ -5,6 +5,7 @@ import { finished } from 'node:stream/promises';
 import { type ImportedIssuer, readImportedIssuer } from '../adapters/ca/imported-issuer.ts';
 import { checkFolder, checkSealKey, checkTls } from '../adapters/doctor/files.ts';
 import { checkProducts } from '../adapters/doctor/products.ts';
+import { checkPublicRules } from '../adapters/doctor/public-rules.ts';
 import { checkServedNumbers } from '../adapters/doctor/published-crls.ts';
 import { checkResolver } from '../adapters/doctor/resolver.ts';
 import { checkRuntime } from '../adapters/doctor/runtime.ts';
@@ -253,7 +254,10 @@ async function diagnose(load: (log: Log) => Config, report: (text: string) => vo
   }
   const products = checkProducts(config.productsFile);
   const files = [checkFolder(config.dataDir), checkSealKey(config.sealKey), checkTls(config.tls, now())];
-  findings.push(products.diagnostic, await checkRuntime(), checkSm2(), ...files);
+  const { perspectives, requiresPerspectives: isEnforced } = config.validation;
+  const offer = { products: products.products, perspectives: perspectives.length, isEnforced };
+  const rules = checkPublicRules(offer, now());
+  findings.push(products.diagnostic, rules, await checkRuntime(), checkSm2(), ...files);
   // With a problem in the files, opening the store would only report it again.
   if (files.every(({ state }) => state !== 'problem')) {
     const stores = await forgottenStore(config);

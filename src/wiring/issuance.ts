@@ -15,6 +15,7 @@ import { inspectCsr } from '../adapters/workers/inspect-csr.ts';
 import { workerPool } from '../adapters/workers/pool.ts';
 import type { Config } from '../config/config.ts';
 import { type Catalog, PRODUCTS } from '../domain/catalog/products.ts';
+import { comingChanges } from '../domain/catalog/public-rules.ts';
 import { type CertificateAuthority, ISSUER_KEY_TYPES, type Issuer } from '../domain/certificate/authority.ts';
 import type { Clock } from '../domain/clock.ts';
 import type { AccountId } from '../domain/ids.ts';
@@ -67,6 +68,10 @@ const CSR_TURN_MS = 8;
 export const catalogOf = ({ productsFile }: Config): Catalog =>
   new Map([...PRODUCTS, ...readProductsFile(productsFile)].map((product) => [product.id, product]));
 
+/** Remote perspectives; infinite where their number is not enforced. */
+const enforcedPerspectives = ({ perspectives, requiresPerspectives }: Config['validation']): number =>
+  requiresPerspectives ? perspectives.length : Infinity;
+
 export async function openIssuance(
   { store, newId, log, metrics, peers }: App,
   config: Config,
@@ -74,6 +79,8 @@ export async function openIssuance(
   network?: ValidationNetwork,
 ): Promise<Issuance> {
   const products = catalogOf(config);
+  const offer = { products: [...products.values()], perspectives: enforcedPerspectives(config.validation) };
+  metrics.watchRules(() => comingChanges(offer, now()));
   await voidLostIssuances(store, now, newId);
   const fault = sm2Fault();
   if (fault) log({ event: 'warning', text: `SM2 is switched off, and products that need it are refused: ${fault}` });
@@ -108,6 +115,7 @@ export async function openIssuance(
     ...issuanceObservers(log, metrics, now),
     store,
     authority,
+    perspectives: offer.perspectives,
     keys: (accountId: AccountId) => keyMaker(pool.of(accountId), wrappingSecret),
     products,
     now,

@@ -53,9 +53,12 @@ export const CONTEXT: ReissueContext = {
   cloudKey: placeholderKey({ type: 'p256', bits: 256 }),
   issuers: {
     choose: (keyType, hash) =>
-      hash === 'sm3' ? undefined : { id: `${keyType === 'rsa' ? 'rsa' : 'ec'}-${hash}`, notAfter: NOW + 3650 * DAY },
+      hash === 'sm3'
+        ? undefined
+        : { id: `${keyType === 'rsa' ? 'rsa' : 'ec'}-${hash}`, notBefore: 0, notAfter: NOW + 3650 * DAY },
     served: KEY_TYPES.flatMap((keyType) => [{ keyType, signHash: 'sha256' as const }]),
   },
+  perspectives: Infinity,
   registrableDomain: (name) => {
     const suffix = SUFFIXES.find((one) => name.endsWith(`.${one}`));
     return (

@@ -1,5 +1,6 @@
 // The embedded certificate authority: selects the issuer, encodes and lints the bytes to be signed, and signs them. It is
 // stateless: the use case records a serial number first, and has it signed once.
+import { X509Certificate } from 'node:crypto';
 import {
   type CertificateAuthority,
   type CertificateContent,
@@ -22,6 +23,7 @@ interface OpenSigner {
   readonly issuer: Issuer;
   readonly name: Uint8Array;
   readonly keyId: Uint8Array;
+  readonly notBefore: number;
   readonly notAfter: number;
   /** By CRL shard. */
   readonly extensions: readonly IssuerExtensions[];
@@ -62,7 +64,7 @@ export function openAuthority(
     },
 
     prepare(content) {
-      const { issuer, name, keyId, notAfter, extensions } = signerOf(content.issuerId);
+      const { issuer, name, keyId, notBefore, notAfter, extensions } = signerOf(content.issuerId);
       const algorithm = signatureAlgorithm(issuer.keyType, content.signHash);
       const serial = newSerial(content.notBefore);
       const serialText = Buffer.from(serial).toString('hex');
@@ -90,6 +92,7 @@ export function openAuthority(
         ...content,
         algorithm,
         issuer: name,
+        issuerNotBefore: notBefore,
         issuerNotAfter: notAfter,
         issuerKeyId: keyId,
         spki: content.publicKey.spki,
@@ -134,6 +137,7 @@ function openSigner(issuer: Issuer, privateKey: Uint8Array, notAfter: number, pk
     issuer,
     name,
     keyId,
+    notBefore: new X509Certificate(issuer.certificate).validFromDate.getTime(),
     notAfter,
     extensions: Array.from({ length: CRL_SHARDS }, (_, shard) =>
       issuerExtensions(keyId, {

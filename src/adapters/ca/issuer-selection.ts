@@ -22,7 +22,11 @@ const PREFERENCE: Readonly<Record<KeyType, readonly IssuerKeyType[]>> = {
 export const candidatesAmong = (issuers: readonly PublicIssuer[]): Candidate[] =>
   issuers
     .filter(({ role, state, hasKey }) => role === 'issuing' && state === 'active' && hasKey)
-    .map((issuer) => ({ id: issuer.id, keyType: issuer.keyType, notAfter: chainNotAfter(issuer, issuers) }));
+    .map((issuer) => ({
+      ...{ id: issuer.id, keyType: issuer.keyType },
+      notBefore: new X509Certificate(issuer.certificate).validFromDate.getTime(),
+      notAfter: chainNotAfter(issuer, issuers),
+    }));
 
 type Link = Pick<PublicIssuer, 'id' | 'parentId' | 'certificate'>;
 

@@ -1,12 +1,12 @@
 // Consistency rules between the columns of a product. Each names the offending key of the products file and the remedy.
 // Built-in products obey them too. Single values are validated in products-file.ts.
-import { MAX_PUBLIC_REUSE_DAYS, MAX_PUBLIC_TLS_DAYS, MIN_PUBLIC_RSA_BITS, type Product } from './products.ts';
+import { MIN_PUBLIC_RSA_BITS, type Product } from './products.ts';
+import { isPublicTls, MAX_PUBLIC_REUSE_DAYS, MAX_PUBLIC_TLS_DAYS } from './public-rules.ts';
 
 type Rule = readonly [key: string, isBroken: (product: Product) => boolean, remedy: string];
 
 const isSsl = ({ kind }: Product): boolean => kind === 'ssl';
 const isPublic = ({ trust }: Product): boolean => trust === 'public';
-const isPublicSsl = (product: Product): boolean => isSsl(product) && isPublic(product);
 
 const RULES: readonly Rule[] = [
   ['key_sources', ({ keySources }) => keySources.length === 0, 'name at least one'],
@@ -27,12 +27,12 @@ const RULES: readonly Rule[] = [
   // The service never generates the key of a public web server, and never certifies one without a CSR.
   [
     'csr',
-    (product) => isPublicSsl(product) && product.csr !== 'required',
+    (product) => isPublicTls(product) && product.csr !== 'required',
     'public ssl always needs a CSR; write required',
   ],
   [
     'key_sources',
-    (product) => isPublicSsl(product) && product.keySources.some((source) => source !== 'caller'),
+    (product) => isPublicTls(product) && product.keySources.some((source) => source !== 'caller'),
     'the key of a public web server is never made by the service; write caller only',
   ],
   // Otherwise a pending certificate would have to store the access code until its key is generated.
@@ -43,12 +43,12 @@ const RULES: readonly Rule[] = [
   ],
   [
     'max_validity_days',
-    (product) => isPublicSsl(product) && product.maxValidityDays > MAX_PUBLIC_TLS_DAYS,
+    (product) => isPublicTls(product) && product.maxValidityDays > MAX_PUBLIC_TLS_DAYS,
     `public ssl lives at most ${MAX_PUBLIC_TLS_DAYS} days; write that or less`,
   ],
   [
     'reuse_days',
-    (product) => isPublicSsl(product) && product.reuseDays > MAX_PUBLIC_REUSE_DAYS,
+    (product) => isPublicTls(product) && product.reuseDays > MAX_PUBLIC_REUSE_DAYS,
     `under public rules a proof serves at most ${MAX_PUBLIC_REUSE_DAYS} days; write that or less`,
   ],
   [

@@ -3,6 +3,7 @@
 
 import { DAY_MS } from '../../kernel/durations.ts';
 import { KEY_SOURCES, type KeySource, type OfferedKeySource, type Product } from '../catalog/products.ts';
+import { maxValidityDays } from '../catalog/public-rules.ts';
 import { type ChosenIssuer, canStillSign } from '../certificate/authority.ts';
 import type { PublicKey } from '../certificate/public-key.ts';
 import type { SignHash } from '../certificate/sign-hash.ts';
@@ -87,11 +88,9 @@ export function keyAndIssuer(source: OfferedKeySource, request: CertificateReque
   const issuer = chooseIssuer(context, publicKey, signHash);
   if (issuer === undefined) throw notServed(product, issuers, publicKey);
   if (!canStillSign(issuer, now)) throw noIssuerLeft();
-  const { maxValidityDays: maxDays } = product;
   const { termEndsAt } = order;
-  const validity = validityOf({
-    ...{ now, validityDays, customExpirationDate, maxDays, termEndsAt, issuerNotAfter: issuer.notAfter },
-  });
+  const maxDays = maxValidityDays(product, now);
+  const validity = validityOf({ now, validityDays, customExpirationDate, maxDays, termEndsAt, issuer });
   return { publicKey, signHash, issuerId: issuer.id, ...validity };
 }
 
@@ -101,7 +100,7 @@ export const chooseIssuer = (
   { type }: PublicKey,
   signHash: SignHash,
 ): ChosenIssuer | undefined =>
-  issuers.choose(type, signHash, Math.min(now + product.maxValidityDays * DAY_MS, order.termEndsAt));
+  issuers.choose(type, signHash, Math.min(now + maxValidityDays(product, now) * DAY_MS, order.termEndsAt));
 
 function requireAcceptable({ type, bits }: PublicKey, { keys, trust }: Product): void {
   // Public rules require a modulus of whole bytes.

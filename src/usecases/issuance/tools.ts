@@ -14,6 +14,8 @@ import type { WaitingLimits } from '../validation/pending-certificates.ts';
 
 export interface IssuanceTools extends ValidationTools, WaitingLimits {
   readonly authority: CertificateAuthority;
+  /** Remote ones; infinite where the number that public rules ask for is not enforced. */
+  readonly perspectives: number;
   readonly keys: KeyMakers;
   readonly audit: Audit;
   /** Publishes the CRLs on which an issuance has revoked something. Never throws: a later run publishes what failed. */

@@ -95,7 +95,7 @@ const FAULTS: readonly Fault[] = [
   ],
   [
     'key: issuer at its end',
-    known({ issuers: { ...CONTEXT.issuers, choose: () => ({ id: 'old', notAfter: NOW }) } }),
+    known({ issuers: { ...CONTEXT.issuers, choose: () => ({ id: 'old', notBefore: 0, notAfter: NOW }) } }),
     ...(['service_busy', undefined, /has reached its end.*reseal ca import/] as const),
   ],
   ['validity: days', asked({ validityDays: 0 }), P, 'certificate.validity_days'],

@@ -3,12 +3,12 @@
 // serial number is recorded before it is signed, like every other.
 
 import type { IssuerKeyType } from '../../../domain/certificate/authority.ts';
-import { floorToSecond } from '../../../domain/certificate/validity.ts';
+import { backdated, floorToSecond } from '../../../domain/certificate/validity.ts';
 import type { Clock } from '../../../domain/clock.ts';
 import type { OcspResponder } from '../../../domain/revocation/ports.ts';
 import type { Store } from '../../../domain/store.ts';
 import type { KeyedMutex } from '../../../kernel/concurrency.ts';
-import { DAY_MS, HOUR_MS } from '../../../kernel/durations.ts';
+import { DAY_MS } from '../../../kernel/durations.ts';
 import { newIssuerKey, openIssuerKey } from '../issuer-key.ts';
 import { newSerial } from '../issuers.ts';
 import { keyBitsOf, responderExtensions } from '../profiles.ts';
@@ -17,8 +17,6 @@ import { responseSigner, type SignResponse } from './ocsp-response.ts';
 import { digestOf, type StatusSigner } from './signers.ts';
 
 const LIFE_MS = 30 * DAY_MS;
-/** Backdates notBefore for verifiers whose clocks are behind. */
-const BACKDATE_MS = HOUR_MS;
 
 /** P-256 also for P-384 issuers: it signs several times faster, and responses live for hours only. */
 const RESPONDER_KEYS: Readonly<Record<IssuerKeyType, IssuerKeyType>> = {
@@ -70,7 +68,7 @@ export function ocspResponders({ store, now, withLock, onError, onMade }: Respon
     const responder = {
       serial: Buffer.from(serial).toString('hex'),
       issuerId: signer.id,
-      notBefore: Math.max(signer.notBefore, floorToSecond(at - BACKDATE_MS)),
+      notBefore: backdated(at, signer),
       notAfter: Math.min(signer.notAfter, floorToSecond(at + LIFE_MS)),
     };
     const bytes = toBeSigned({
