@@ -14,7 +14,7 @@ import { keyPair } from '../../support/csr.ts';
 import { body, certificate, csrFor, newOrder, type PlacedOrder, reissue } from '../../support/orders.ts';
 import { OWN_PRODUCT, productsFile } from '../../support/products.ts';
 
-const DAY = 86_400_000;
+const [HOUR, DAY] = [3_600_000, 86_400_000];
 
 type Lives = NonNullable<Parameters<typeof caPair>[1]>;
 
@@ -54,7 +54,8 @@ test('selects the preferred issuer valid long enough, else another one that is, 
   const [root, brief] = ownIssuer(app, { issuingDays: 30 });
   const authority = openAuthority([...others, root, brief], 'http://pki.example.com');
   const chosen = (days: number) => authority.issuerFor('p256', 'sha256', app.now() + days * DAY);
-  assert.deepEqual(chosen(30), { id: brief.id, keyType: 'p256', notAfter: app.now() + 30 * DAY });
+  const { notAfter } = chosen(30)!;
+  assert.deepEqual([chosen(30)?.id, notAfter], [brief.id, app.now() + 30 * DAY]);
   assert.equal(chosen(31)?.id, rsa.id);
   assert.equal(chosen(100_000)?.id, rsa.id);
   const alone = openAuthority([root, brief], 'http://pki.example.com');
@@ -135,7 +136,7 @@ rule('reissue 44', 'No certificate outlives its issuer: a longer wish is shorten
   await app.issuance.sweep();
   const leaf = await issued(app, order, request);
   assert.ok(isFrom(leaf, brought));
-  assert.equal(leaf.validToDate.getTime(), app.now() + 365 * DAY - 1000);
+  assert.equal(leaf.validToDate.getTime(), app.now() - HOUR + 365 * DAY - 1000);
 });
 
 test('a product may allow more years than its issuer has', async () => {
