@@ -6,7 +6,7 @@ import { openAuthority } from '../adapters/ca/authority.ts';
 import { isCostlyCsr, readCsr } from '../adapters/ca/csr.ts';
 import { ensureIssuers } from '../adapters/ca/issuers.ts';
 import { requireStrongKey } from '../adapters/ca/public-key.ts';
-import { readProductsFile } from '../adapters/catalog/products-file.ts';
+import { readCatalog } from '../adapters/catalog/products-file.ts';
 import { registrableDomain } from '../adapters/dns/public-suffix.ts';
 import { keyMaker } from '../adapters/keys/key-maker.ts';
 import { randomBytes } from '../adapters/seal/random.ts';
@@ -14,8 +14,8 @@ import { sm2Fault } from '../adapters/sm2/self-check.ts';
 import { inspectCsr } from '../adapters/workers/inspect-csr.ts';
 import { workerPool } from '../adapters/workers/pool.ts';
 import type { Config } from '../config/config.ts';
-import { type Catalog, PRODUCTS } from '../domain/catalog/products.ts';
-import { comingChanges } from '../domain/catalog/public-rules.ts';
+import type { Catalog, Product } from '../domain/catalog/products.ts';
+import { comingChanges, inForce } from '../domain/catalog/public-rules.ts';
 import { type CertificateAuthority, ISSUER_KEY_TYPES, type Issuer } from '../domain/certificate/authority.ts';
 import type { Clock } from '../domain/clock.ts';
 import type { AccountId } from '../domain/ids.ts';
@@ -42,6 +42,8 @@ export interface Issuance extends RevocationServices {
   readonly authority: CertificateAuthority;
   readonly issuers: readonly Issuer[];
   readonly products: Catalog;
+  /** The products as the rules of the day limit them. */
+  readonly offered: () => readonly Product[];
   readonly reissue: Reissue;
   readonly placeOrder: PlaceOrder;
   readonly cancelOrder: CancelOrder;
@@ -65,9 +67,6 @@ export interface Issuance extends RevocationServices {
 /** Some sixty signatures of P-256, or ten of P-384: a turn of the event loop stays short. */
 const CSR_TURN_MS = 8;
 
-export const catalogOf = ({ productsFile }: Config): Catalog =>
-  new Map([...PRODUCTS, ...readProductsFile(productsFile)].map((product) => [product.id, product]));
-
 /** Remote perspectives; infinite where their number is not enforced. */
 const enforcedPerspectives = ({ perspectives, requiresPerspectives }: Config['validation']): number =>
   requiresPerspectives ? perspectives.length : Infinity;
@@ -78,7 +77,7 @@ export async function openIssuance(
   now: Clock,
   network?: ValidationNetwork,
 ): Promise<Issuance> {
-  const products = catalogOf(config);
+  const products = readCatalog(config.productsFile);
   const offer = { products: [...products.values()], perspectives: enforcedPerspectives(config.validation) };
   metrics.watchRules(() => comingChanges(offer, now()));
   await voidLostIssuances(store, now, newId);
@@ -137,6 +136,7 @@ export async function openIssuance(
       return issuers;
     },
     products,
+    offered: () => offer.products.map((product) => inForce(product, now())),
     reissue: reissueCertificate(tools),
     placeOrder: placeOrder(tools),
     cancelOrder: cancelOrder(tools),

@@ -56,6 +56,13 @@ export const maxValidityDays = (product: Validity, at: number): number =>
 export const reuseDays = (product: Reuse, at: number): number =>
   isPublicTls(product) ? Math.min(product.reuseDays, publicRulesAt(at).reuseDays) : product.reuseDays;
 
+/** The product as it is offered at this moment. */
+export const inForce = <Offered extends Validity & Reuse>(product: Offered, at: number): Offered => ({
+  ...product,
+  maxValidityDays: maxValidityDays(product, at),
+  reuseDays: reuseDays(product, at),
+});
+
 /** How many remote perspectives must look at the names of the product at this moment. */
 export const perspectivesFor = (product: Purpose, at: number): number =>
   isPublicTls(product) ? publicRulesAt(at).perspectives : 0;

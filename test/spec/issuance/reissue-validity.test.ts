@@ -191,6 +191,9 @@ rule('reissue 50', 'for 99 if it is issued from 2027-03-15 on, and for 46 from 2
     ['2029-03-20T12:00:00Z', 46, 46],
   ] as const) {
     dated.advance(Date.parse(moment) - dated.now());
+    const offered = (await dated.call('GET', '/openapi/v3/products', { key: await dated.newKey() })).body.data.products;
+    const daysIn = (id: string) => offered.find((one: { id: string }) => one.id === id).max_validity_days;
+    assert.deepEqual(['ssl-dv', 'strict', 'tls-private'].map(daysIn), [days, stricter, 397], moment);
     for (const { id } of PUBLIC) {
       for (const request of [{}, { validity_days: 200 }, { custom_expiration_date: '2030-12-31' }]) {
         assert.equal(await daysOf(dated, id, request), days, `${id} at ${moment}`);
