@@ -1,7 +1,7 @@
 // reseal product list | show | schema
 import type { Product } from '../domain/catalog/products.ts';
-import { maxValidityDays } from '../domain/catalog/public-rules.ts';
 import { asInFile, PRODUCTS_SCHEMA } from '../domain/catalog/products-file.ts';
+import { maxValidityDays } from '../domain/catalog/public-rules.ts';
 import { EXIT, Problem } from '../kernel/problem.ts';
 import type { Command } from './command.ts';
 import { table } from './values.ts';
