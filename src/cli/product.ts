@@ -1,6 +1,7 @@
 // reseal product list | show | schema
 import type { Product } from '../domain/catalog/products.ts';
 import { asInFile, PRODUCTS_SCHEMA } from '../domain/catalog/products-file.ts';
+import { maxValidityDays } from '../domain/catalog/public-rules.ts';
 import { EXIT, Problem } from '../kernel/problem.ts';
 import type { Command } from './command.ts';
 import { table } from './values.ts';
@@ -14,9 +15,10 @@ export const productList: Command = {
   examples: ['product list'],
   positionals: [],
   options: {},
-  async run(_, { products }) {
+  async run(_, { products, now }) {
     const all = [...products().values()];
-    const rows = all.map((one) => [one.id, one.kind, one.trust, String(one.maxValidityDays), keysOf(one), one.name.en]);
+    const days = (one: Product) => String(maxValidityDays(one, now()));
+    const rows = all.map((one) => [one.id, one.kind, one.trust, days(one), keysOf(one), one.name.en]);
     return {
       json: { products: all.map(asInFile) },
       text: table(['ID', 'KIND', 'TRUST', 'MAX DAYS', 'KEYS', 'NAME'], rows),

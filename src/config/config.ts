@@ -51,6 +51,8 @@ export type ValidationConfig = Readonly<{
   /** Prefix of account URIs. */
   accountBase: string;
   perspectives: readonly string[];
+  /** Refuses to issue under public rules with fewer perspectives than they ask for. */
+  requiresPerspectives: boolean;
   allow: readonly AddressRule[];
   httpPort: number;
   pendingMs: number;
@@ -192,6 +194,7 @@ function validationConfig(v: Values, used: Addresses): ValidationConfig {
   return {
     ...validationAddresses(used),
     perspectives: v.RESEAL_DNS_PERSPECTIVES,
+    requiresPerspectives: v.RESEAL_REQUIRE_PERSPECTIVES,
     allow: v.RESEAL_DCV_ALLOW,
     httpPort: v.RESEAL_DCV_HTTP_PORT,
     pendingMs: v.RESEAL_PENDING_DAYS * DAY_MS,

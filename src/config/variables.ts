@@ -56,6 +56,8 @@ export const VARIABLES = {
     '192.0.2.54,192.0.2.55',
     dnsServer,
   ),
+  // Off by default: a root that no one outside trusts is not bound by public rules, and most start with one resolver.
+  RESEAL_REQUIRE_PERSPECTIVES: flag('issue under public rules only with as many perspectives as they ask for'),
   RESEAL_ISSUER_NAMES: list('issuer domain names in CAA and persistent records', 'ca.example.com', hostName),
   RESEAL_DCV_ALLOW: list('private addresses allowed for file validation', '10.0.0.0/8', addressRule),
   // Other than 80 only for development machines, where port 80 is privileged.

@@ -2,7 +2,7 @@
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
 import Fastify, { type FastifyServerOptions } from 'fastify';
 import type { Account } from '../domain/access/account.ts';
-import type { Catalog } from '../domain/catalog/products.ts';
+import type { Product } from '../domain/catalog/products.ts';
 import type { CertificateAuthority } from '../domain/certificate/authority.ts';
 import type { NewId } from '../domain/ids.ts';
 import type { Log } from '../kernel/log.ts';
@@ -79,7 +79,8 @@ interface Services extends AppServices, ValidationServices, RevocationOperations
   /** Keyed digest, so short PINs cannot be brute-forced from it. */
   readonly digestOf: (text: string) => string;
   readonly placeOrder: PlaceOrder;
-  readonly products: Catalog;
+  /** The products as the rules of the day limit them. */
+  readonly offered: () => readonly Product[];
   readonly cancelOrder: CancelOrder;
   readonly show: ShowOrders;
   readonly sendTestCallback: SendTestCallback;
@@ -145,7 +146,7 @@ export async function buildServer(services: Services, options: ServerOptions): P
       placementOperations(api, services, services.digestOf);
       validationOperations(api, services);
       inventoryOperations(api, services.show);
-      productOperation(api, services.products);
+      productOperation(api, services.offered);
       orderOperations(api, services.show, services.authority.chainOf);
       cloudKeyOperations(api, services.cloudKeys);
       revocationOperations(api, services);

@@ -7,6 +7,7 @@ import { describe, type ImportedIssuer, readImportedIssuer } from '../adapters/c
 import { readCatalog } from '../adapters/catalog/products-file.ts';
 import { checkFolder, checkSealKey, checkTls } from '../adapters/doctor/files.ts';
 import { checkProducts } from '../adapters/doctor/products.ts';
+import { checkPublicRules } from '../adapters/doctor/public-rules.ts';
 import { checkServedNumbers } from '../adapters/doctor/published-crls.ts';
 import { checkResolver } from '../adapters/doctor/resolver.ts';
 import { checkRuntime } from '../adapters/doctor/runtime.ts';
@@ -17,6 +18,7 @@ import { lockFolder } from '../adapters/store/engine/folder-lock.ts';
 import type { Context, Invocation } from '../cli/command.ts';
 import { type Config, type Environment, readConfig } from '../config/config.ts';
 import { readEnvFile } from '../config/env-file.ts';
+import type { Clock } from '../domain/clock.ts';
 import { errorLine, type Log, logTo } from '../kernel/log.ts';
 import { type Diagnostic, EXIT, Problem } from '../kernel/problem.ts';
 import { announcement, exposure } from '../sandbox/announce.ts';
@@ -27,7 +29,6 @@ import { fewerWorkers, workersOf } from './shares.ts';
 import { requireNoForgottenStore, startProblem, storeName, storeProblem } from './start-up.ts';
 import type { Supervised } from './supervisor.ts';
 
-const now = Date.now;
 const { stdout } = process;
 /** A terminal and a launcher may both forward the same signal; within this time it counts once. */
 const SAME_SIGNAL_MS = 500;
@@ -40,10 +41,12 @@ const loadSandbox = () => import('./sandbox.ts');
 const loadSandboxWorld = () => import('../sandbox/world.ts');
 
 /** `environment` is extended by the variables of a settings file, so that processes started from here have them too. */
-export const commandContext = (environment: Record<string, string | undefined>) => (invocation: Invocation) =>
-  contextFor(invocation, environment);
+export const commandContext =
+  (environment: Record<string, string | undefined>, now: Clock = Date.now) =>
+  (invocation: Invocation) =>
+    contextFor(invocation, environment, now);
 
-function contextFor(invocation: Invocation, environment: Record<string, string | undefined>): Context {
+function contextFor(invocation: Invocation, environment: Record<string, string | undefined>, now: Clock): Context {
   const { mustExist, hints } = invocation;
   const report = once(invocation.report);
   function settings(): Environment {
@@ -223,7 +226,7 @@ function contextFor(invocation: Invocation, environment: Record<string, string |
       return worldCommands(load().dataDir, lockFolder);
     },
 
-    diagnose: () => diagnose(load, report),
+    diagnose: () => diagnose(load, report, now),
   };
 }
 
@@ -247,7 +250,7 @@ function once(report: (text: string) => void): (text: string) => void {
   };
 }
 
-async function diagnose(load: (log: Log) => Config, report: (text: string) => void): Promise<Diagnostic[]> {
+async function diagnose(load: (log: Log) => Config, report: (text: string) => void, now: Clock): Promise<Diagnostic[]> {
   let config: Config;
   const findings: Diagnostic[] = [];
   try {
@@ -262,7 +265,10 @@ async function diagnose(load: (log: Log) => Config, report: (text: string) => vo
   }
   const products = checkProducts(config.productsFile);
   const files = [checkFolder(config.dataDir), checkSealKey(config.sealKey), checkTls(config.tls, now())];
-  findings.push(products.diagnostic, await checkRuntime(), checkSm2(), ...files);
+  const { perspectives, requiresPerspectives: isEnforced } = config.validation;
+  const offer = { products: products.products, perspectives: perspectives.length, isEnforced };
+  const rules = checkPublicRules(offer, now());
+  findings.push(products.diagnostic, rules, await checkRuntime(), checkSm2(), ...files);
   // With a problem in the files, opening the store would only report it again.
   if (files.every(({ state }) => state !== 'problem')) {
     const stores = await forgottenStore(config);

@@ -12,7 +12,8 @@ import { sm2Fault } from '../adapters/sm2/self-check.ts';
 import { csrInspector } from '../adapters/workers/inspect-csr.ts';
 import { workerPool } from '../adapters/workers/pool.ts';
 import type { Config } from '../config/config.ts';
-import type { Catalog } from '../domain/catalog/products.ts';
+import type { Catalog, Product } from '../domain/catalog/products.ts';
+import { comingChanges, inForce } from '../domain/catalog/public-rules.ts';
 import {
   type CertificateAuthority,
   ISSUER_KEY_TYPES,
@@ -47,6 +48,8 @@ export interface Issuance extends RevocationServices {
   readonly products: Catalog;
   /** Makes the issuer of a slot, unless there is one. */
   readonly makeIssuer: (slot: IssuerSlot) => Promise<void>;
+  /** The products as the rules of the day limit them. */
+  readonly offered: () => readonly Product[];
   readonly reissue: Reissue;
   readonly placeOrder: PlaceOrder;
   readonly cancelOrder: CancelOrder;
@@ -70,6 +73,10 @@ export interface Issuance extends RevocationServices {
 /** Some sixty signatures of P-256, or ten of P-384: a turn of the event loop stays short. */
 const CSR_TURN_MS = 8;
 
+/** Remote perspectives; infinite where their number is not enforced. */
+const enforcedPerspectives = ({ perspectives, requiresPerspectives }: Config['validation']): number =>
+  requiresPerspectives ? perspectives.length : Infinity;
+
 export async function openIssuance(
   { store, newId, log, metrics, peers }: App,
   config: Config,
@@ -77,6 +84,8 @@ export async function openIssuance(
   network?: ValidationNetwork,
 ): Promise<Issuance> {
   const products = readCatalog(config.productsFile);
+  const offer = { products: [...products.values()], perspectives: enforcedPerspectives(config.validation) };
+  metrics.watchRules(() => comingChanges(offer, now()));
   await voidLostIssuances(store, now, newId);
   const fault = sm2Fault();
   if (fault) log({ event: 'warning', text: `SM2 is switched off, and products that need it are refused: ${fault}` });
@@ -106,6 +115,7 @@ export async function openIssuance(
     store,
     authority,
     makeIssuer: issuers.make,
+    perspectives: offer.perspectives,
     keys: (accountId: AccountId) => keyMaker(pool.of(accountId), wrappingSecret),
     products,
     now,
@@ -127,6 +137,7 @@ export async function openIssuance(
     },
     products,
     makeIssuer: issuers.make,
+    offered: () => offer.products.map((product) => inForce(product, now())),
     reissue: reissueCertificate(tools),
     placeOrder: placeOrder(tools),
     cancelOrder: cancelOrder(tools),

@@ -118,10 +118,10 @@ for (const engine of await bothEngines()) {
 
     testStore('publishing a CRL replaces only the CRL it names', async ({ crls }) => {
       assert.equal(await crls.head(LIST), undefined);
-      assert.equal(await crls.publish(list(5), 4, []), false, 'there is none to replace');
-      assert.equal(await crls.publish(list(5), null, []), true);
-      assert.equal(await crls.publish(list(6), null, []), false);
-      assert.equal(await crls.publish(list(7), 6, []), false);
+      assert.equal(await crls.publish(list(5), 4, [], NOW), false, 'there is none to replace');
+      assert.equal(await crls.publish(list(5), null, [], NOW), true);
+      assert.equal(await crls.publish(list(6), null, [], NOW), false);
+      assert.equal(await crls.publish(list(7), 6, [], NOW), false);
       const next = list(7, {
         thisUpdate: 2 ** 50,
         nextUpdate: 2 ** 50 + 1,
@@ -129,7 +129,7 @@ for (const engine of await bothEngines()) {
         expiredBefore: 2,
         addresses: '',
       });
-      assert.equal(await crls.publish(next, 5, []), true);
+      assert.equal(await crls.publish(next, 5, [], NOW), true);
       const { der, ...head } = next;
       assert.deepEqual(await crls.head(LIST), head);
       assert.deepEqual(await crls.heads(), [head]);
@@ -148,9 +148,9 @@ for (const engine of await bothEngines()) {
       // Its reason changes between being read and being listed: the CRL has the old reason.
       const read = await revokedSerials.unlisted(LIST, 9);
       await revokedSerials.changeReason('c2', 'key_compromise');
-      await store.transaction((tx) => tx.crls.publish(list(5), null, read));
+      await store.transaction((tx) => tx.crls.publish(list(5), null, read, NOW));
       assert.deepEqual(await unlisted(), [serialOf(2)]);
-      await crls.publish(list(6), 5, await revokedSerials.unlisted(LIST, 9));
+      await crls.publish(list(6), 5, await revokedSerials.unlisted(LIST, 9), NOW);
       assert.deepEqual([await unlisted(), await revokedSerials.crlsWithUnlisted(9)], [[], []]);
       const seen = async (id: string) =>
         (await revokedSerials.ofCertificate(id)).map(({ crlNumber, reason }) => [crlNumber, reason]);
@@ -161,7 +161,7 @@ for (const engine of await bothEngines()) {
         (await revokedSerials.unlisted(LIST, 9)).map(({ wasListed }) => wasListed),
         [true],
       );
-      await crls.publish(list(7), 6, await revokedSerials.unlisted(LIST, 9));
+      await crls.publish(list(7), 6, await revokedSerials.unlisted(LIST, 9), NOW);
       assert.deepEqual(await seen('c1'), [[5, 'key_compromise']]);
       const between = async (after: number, upTo: number) =>
         (await revokedSerials.listedBetween(LIST, after, upTo, 9)).map(({ serial, wasListed }) => [serial, wasListed]);
@@ -171,7 +171,7 @@ for (const engine of await bothEngines()) {
 
     testStore('a page has the entries of its CRL, without expired ones', async ({ revokedSerials, crls }) => {
       for (const number of [1, 2, 3, 4]) await revokedSerials.insert(revoked(number, { notAfter: NOW + number }));
-      await crls.publish(list(5), null, await revokedSerials.unlisted(LIST, 9));
+      await crls.publish(list(5), null, await revokedSerials.unlisted(LIST, 9), NOW);
       await revokedSerials.insert(revoked(5));
       const page = async (number: number, expiredBefore: number, after = '', limit = 9) =>
         (await revokedSerials.page(LIST, { upTo: number, expiredBefore, after, limit })).map(({ serial }) => serial);

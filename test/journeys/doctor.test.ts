@@ -10,6 +10,7 @@ import { after, test } from 'node:test';
 import type { Diagnostic } from '../../src/kernel/problem.ts';
 import { newFolder, newUsedFolder } from '../support/app.ts';
 import { caChain } from '../support/authority.ts';
+import { rule } from '../support/contract.ts';
 import { reseal } from '../support/in-process.ts';
 import { OWN_PRODUCT, productsFile } from '../support/products.ts';
 import { selfSigned } from '../support/self-signed.ts';
@@ -26,18 +27,21 @@ await once(dns, 'listening');
 after(() => dns.close());
 const RESEAL_DNS_SERVERS = `127.0.0.1:${(dns.address() as AddressInfo).port}`;
 
-async function diagnose(settings: Record<string, string>) {
-  const { code, out } = await reseal(['doctor', '--json'], { RESEAL_DNS_SERVERS, ...settings });
+/** No dated rule changes within 60 days. */
+const QUIET = Date.parse('2026-11-15T12:00:00Z');
+
+async function diagnose(settings: Record<string, string>, now = Date.now) {
+  const { code, out } = await reseal(['doctor', '--json'], { RESEAL_DNS_SERVERS, ...settings }, now);
   const findings: Diagnostic[] = JSON.parse(out).findings;
   return { code, finding: (check: string) => findings.find((one) => one.check === check), findings };
 }
 
 /** A data folder of a service that has run. */
-async function usedFolder(): Promise<string> {
+async function usedFolder(now = Date.now): Promise<string> {
   const folder = newFolder();
-  assert.equal((await reseal(['account', 'create', 'Acme'], { RESEAL_DATA_DIR: folder })).code, 0);
+  assert.equal((await reseal(['account', 'create', 'Acme'], { RESEAL_DATA_DIR: folder }, now)).code, 0);
   // A store that has been served has a probe.
-  assert.equal((await diagnose({ RESEAL_DATA_DIR: folder })).code, 0);
+  assert.equal((await diagnose({ RESEAL_DATA_DIR: folder }, now)).code, 0);
   return folder;
 }
 
@@ -63,13 +67,14 @@ test('a store of an older version is checked but not migrated', async () => {
 });
 
 test('after a run of the service every check is ok', async () => {
-  const folder = await usedFolder();
-  const { code, findings } = await diagnose({ RESEAL_DATA_DIR: folder });
+  const now = () => QUIET;
+  const folder = await usedFolder(now);
+  const { code, findings } = await diagnose({ RESEAL_DATA_DIR: folder }, now);
   assert.equal(code, 0);
   assert.deepEqual(
     findings.map(({ check, state }) => [check, state]),
     [
-      ...['configuration', 'products', 'runtime', 'sm2', 'data folder', 'seal key', 'TLS'],
+      ...['configuration', 'products', 'public rules', 'runtime', 'sm2', 'data folder', 'seal key', 'TLS'],
       ...[
         'store',
         'integrity',
@@ -83,9 +88,42 @@ test('after a run of the service every check is ok', async () => {
       ],
     ].map((check) => [check, 'ok']),
   );
-  const { out } = await reseal(['doctor'], { RESEAL_DATA_DIR: folder, RESEAL_DNS_SERVERS });
+  const { out } = await reseal(['doctor'], { RESEAL_DATA_DIR: folder, RESEAL_DNS_SERVERS }, now);
   assert.match(out, /^ok {7}store +up to date, opened with our seal key, a write was made durable$/m);
   assert.match(out, /\n0 problems, 0 warnings\n$/);
+});
+
+rule('ops 60', '`reseal doctor` and the metrics tell of a dated rule that will limit products on offer', async () => {
+  const told = async (moment: string, settings: Record<string, string> = {}) => {
+    const now = () => Date.parse(moment);
+    const { code, finding } = await diagnose({ RESEAL_DATA_DIR: join(newFolder(), 'data'), ...settings }, now);
+    const { state, text, remedy } = finding('public rules')!;
+    assert.equal(code, state === 'problem' ? 1 : 0);
+    return `${state}: ${text} ${remedy ?? ''}`;
+  };
+  const ALL = 'ssl-dv, ssl-dv-add, ssl-dv-fixed, ssl-dv-replace';
+  assert.match(await told('2027-01-13T22:00:00Z'), /^ok: certificates below 200 days, proofs for 200 days; 0 of 5/);
+  const first = `warning: from 2027-03-15 certificates of at most 99 days (${ALL}); from 2027-03-15 proofs that serve for at most 100 days (${ALL}) Shortened`;
+  for (const moment of ['2027-01-14T00:00:00Z', '2027-03-14T22:59:59Z']) {
+    assert.ok((await told(moment)).startsWith(first), await told(moment));
+  }
+  assert.match(await told('2027-03-20T00:00:00Z'), /^ok: certificates below 100 days, proofs for 100 days/);
+  assert.match(await told('2029-01-14T00:00:00Z'), /^warning: from 2029-03-15 .* 46 days .* 10 days/);
+  assert.match(await told('2029-03-20T00:00:00Z'), /^ok: certificates below 47 days, proofs for 10 days/);
+
+  // A stricter product is not affected. The number of perspectives matters where it is enforced.
+  const own = { ...OWN_PRODUCT, trust: 'public', csr: 'required', max_validity_days: 99, reuse_days: 101 };
+  const RESEAL_PRODUCTS_FILE = productsFile(own);
+  assert.match(
+    await told('2027-01-14T00:00:00Z', { RESEAL_PRODUCTS_FILE }),
+    /99 days \([^)]*replace\).* 100 days \(.*, own\)/,
+  );
+  const four = ['1', '2', '3', '4'].map((one) => `192.0.2.${one}`).join();
+  const enforced = { RESEAL_REQUIRE_PERSPECTIVES: 'true', RESEAL_DNS_PERSPECTIVES: four };
+  assert.match(await told('2026-10-01T00:00:00Z', enforced), /^ok: .*; 4 of 4 remote perspectives $/);
+  assert.match(await told('2026-11-15T00:00:00Z', enforced), /^warning: from 2026-12-15 no certificate without 5 /);
+  assert.match(await told('2026-12-15T00:00:00Z', enforced), /^problem: 5 remote .* and 4 configured: ssl-dv, .* Add/);
+  assert.match(await told('2026-12-15T00:00:00Z'), /^ok: .*; 0 of 5 remote perspectives, not enforced/);
 });
 
 test('configuration: a malformed variable is a problem, an unknown one a warning', async () => {

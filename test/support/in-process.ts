@@ -15,13 +15,13 @@ process.umask(0o077);
 export const withoutStore = (err: string): string => err.replace(/^reseal: store .*\n/, '');
 
 /** Runs a command to its end. Commands that serve until a signal need a process: startReseal. */
-export async function reseal(args: readonly string[], settings: Settings = {}): Promise<Finished> {
+export async function reseal(args: readonly string[], settings: Settings = {}, now = Date.now): Promise<Finished> {
   if (/^(serve|sandbox)$/.test(args.filter((one) => !one.startsWith('-')).join(' ')) && !args.includes('--help')) {
     throw new Error(`${args.join(' ')} serves: use startReseal or spawnReseal`);
   }
   let [out, err] = ['', ''];
   const locale = settings.LANG?.startsWith('zh') ? 'zh-CN' : 'en';
-  const code = await runCommand(args, commandContext({ ...withNameServer(args, settings) }), {
+  const code = await runCommand(args, commandContext({ ...withNameServer(args, settings) }, now), {
     version,
     program: 'reseal',
     out: (text) => {

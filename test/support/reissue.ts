@@ -57,11 +57,13 @@ export const CONTEXT: ReissueContext = {
         ? undefined
         : {
             id: `${keyType === 'rsa' ? 'rsa' : 'ec'}-${hash}`,
+            notBefore: 0,
             notAfter: NOW + 3650 * DAY,
             nameConstraints: [],
           },
     served: () => KEY_TYPES.flatMap((keyType) => [{ keyType, signHash: 'sha256' as const }]),
   },
+  perspectives: Infinity,
   registrableDomain: (name) => {
     const suffix = SUFFIXES.find((one) => name.endsWith(`.${one}`));
     return (

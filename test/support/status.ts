@@ -184,6 +184,7 @@ export function ocspRequest(certIds: readonly Uint8Array[], nonce?: Uint8Array):
 export interface ReadOcsp {
   readonly statuses: readonly { status: 'good' | 'revoked' | 'unknown'; at?: number; reason?: string }[];
   readonly nonce: Uint8Array | undefined;
+  readonly producedAt: number;
   readonly thisUpdate: number;
   readonly nextUpdate: number;
   readonly responder: X509Certificate;
@@ -223,7 +224,7 @@ export function readOcsp(der: Uint8Array, issuer: Uint8Array, asked: readonly Ui
     const keyHash = data.context(2)!.octetString();
     assert.deepEqual(Buffer.from(keyHash), createHash('sha1').update(keyBits(parts.spki)).digest());
   }
-  momentIn(data);
+  const producedAt = momentIn(data);
   const list = data.sequence();
   const statuses: ReadOcsp['statuses'][number][] = [];
   let [thisUpdate, nextUpdate] = [0, 0];
@@ -249,6 +250,7 @@ export function readOcsp(der: Uint8Array, issuer: Uint8Array, asked: readonly Ui
   data.end();
   return {
     statuses,
+    producedAt,
     thisUpdate,
     nextUpdate,
     nonce: nonce && new DerReader(nonce).octetString(),

@@ -1,5 +1,6 @@
 // The embedded certificate authority: selects the issuer, encodes and lints the bytes to be signed, and signs them. It is
 // stateless: the use case records a serial number first, and has it signed once.
+import { X509Certificate } from 'node:crypto';
 import {
   type CertificateAuthority,
   type CertificateContent,
@@ -37,6 +38,7 @@ interface OpenSigner {
   readonly issuer: Issuer;
   readonly name: Uint8Array;
   readonly keyId: Uint8Array;
+  readonly notBefore: number;
   readonly notAfter: number;
   readonly nameConstraints: readonly NameConstraints[];
   /** By CRL shard. */
@@ -88,7 +90,8 @@ export function openAuthority(
     const notAfter = keyTypes.includes(keyType) ? endOfNew?.(keyType, open.issuers) : undefined;
     if (notAfter === undefined) return undefined;
     const id = unmadeId({ purpose, keyType });
-    return { id, keyType, purposes: [purpose], isImported: false, notAfter, nameConstraints: [] };
+    // What waits for it is decided again once it is made.
+    return { id, keyType, purposes: [purpose], isImported: false, notBefore: 0, notAfter, nameConstraints: [] };
   }
 
   return {
@@ -118,7 +121,9 @@ export function openAuthority(
       }),
 
     prepare(content) {
-      const { issuer, name, keyId, notAfter, nameConstraints, extensions, ...signer } = signerOf(content.issuerId);
+      const { issuer, name, keyId, notBefore, notAfter, nameConstraints, extensions, ...signer } = signerOf(
+        content.issuerId,
+      );
       const purpose = purposeOf(content);
       const algorithm = signatureAlgorithm(issuer.keyType, content.signHash);
       const serial = newSerial(content.notBefore, signer.hasWholeCrl);
@@ -147,6 +152,7 @@ export function openAuthority(
         ...content,
         algorithm,
         issuer: name,
+        issuerNotBefore: notBefore,
         issuerNotAfter: notAfter,
         issuerKeyId: keyId,
         nameConstraints,
@@ -190,6 +196,7 @@ function openSigner(issuer: Issuer, privateKey: Uint8Array, issuers: readonly Is
   const isWhole = hasWholeCrl(issuer);
   return {
     ...{ issuer, name, keyId, signBytes: key.sign },
+    notBefore: new X509Certificate(issuer.certificate).validFromDate.getTime(),
     notAfter: chainNotAfter(issuer, issuers),
     nameConstraints: limits.names,
     extensions: Array.from({ length: isWhole ? 1 : CRL_SHARDS }, (_, shard) =>

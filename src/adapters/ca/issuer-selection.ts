@@ -33,6 +33,7 @@ export const candidatesAmong = (issuers: readonly PublicIssuer[]): Candidate[] =
           id: issuer.id,
           keyType: issuer.keyType,
           purposes: issuer.purposes,
+          notBefore: new X509Certificate(issuer.certificate).validFromDate.getTime(),
           notAfter: chainNotAfter(issuer, issuers),
         },
         isImported: chain.at(-1)?.hasKey === false,

@@ -12,6 +12,7 @@ interface ExpectedContent {
   readonly notBefore: number;
   readonly notAfter: number;
   readonly maxDays: number;
+  readonly issuerNotBefore: number;
   readonly issuerNotAfter: number;
   readonly commonName: string | null;
   readonly names: readonly string[];
@@ -48,6 +49,7 @@ export function lint(toBeSigned: Uint8Array, expected: ExpectedContent): string[
     expect(from === expected.notBefore && to === expected.notAfter, 'validity differs');
     expect(to > from, 'notAfter is before notBefore');
     expect(to - from < expected.maxDays * DAY_MS, 'validity exceeds the maximum of the product');
+    expect(from >= expected.issuerNotBefore, 'begins before its issuer');
     expect(to <= expected.issuerNotAfter, 'outlives its issuer');
     const hasSubject = reader.any().length > 2;
     const { names, commonName, nameConstraints, isWithinPurposes } = expected;

@@ -5,6 +5,8 @@ import { readProductsFile } from '../catalog/products-file.ts';
 
 interface ProductsChecked {
   readonly diagnostic: Diagnostic;
+  /** Those that are offered; without one's own if their file cannot be read. */
+  readonly products: readonly Product[];
   readonly longestDays: number;
 }
 
@@ -13,11 +15,13 @@ export function checkProducts(file: string | undefined): ProductsChecked {
   try {
     const own = readProductsFile(file);
     const text = `${PRODUCTS.length} built in, ${own.length} of your own`;
-    return { diagnostic: { check, state: 'ok', text }, longestDays: longestOf([...PRODUCTS, ...own]) };
+    const products = [...PRODUCTS, ...own];
+    return { diagnostic: { check, state: 'ok', text }, products, longestDays: longestOf(products) };
   } catch (error) {
     if (!(error instanceof Problem)) throw error;
     const { message: text, remedy } = error;
-    return { diagnostic: { check, state: 'problem', text, remedy }, longestDays: longestOf(PRODUCTS) };
+    const diagnostic: Diagnostic = { check, state: 'problem', text, remedy };
+    return { diagnostic, products: PRODUCTS, longestDays: longestOf(PRODUCTS) };
   }
 }
 

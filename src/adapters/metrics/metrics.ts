@@ -1,6 +1,7 @@
 // Prometheus metrics. Labels come from closed sets (routes, methods, statuses, codes), never from accounts or raw paths.
 // Counters and histograms are of this process and can be summed; store-metrics.ts has what all processes share.
 import { Counter, collectDefaultMetrics, Gauge, Histogram, type MetricObject, Registry } from 'prom-client';
+import type { RuleChange } from '../../domain/catalog/public-rules.ts';
 import type { StoreFacts } from '../../domain/support/ports.ts';
 import { deliveryMetrics } from './delivery-metrics.ts';
 import { storeMetrics } from './store-metrics.ts';
@@ -95,6 +96,7 @@ export function createMetrics() {
     crlPublished: () => crls.inc(),
     faulted: (where: string) => faults.inc({ where }),
     watchStore: (read: () => Promise<StoreFacts | undefined>) => storeMetrics(registry, read),
+    watchRules: (coming: () => readonly RuleChange[]) => ruleMetrics(registry, coming),
     storeCommitted: (groupSize: number) => commits.observe(groupSize),
     storeUnavailable: () => unavailable.inc(),
     storeDamaged: () => damaged.set(1),
@@ -102,6 +104,21 @@ export function createMetrics() {
     text: () => registry.metrics(),
     values: (): Promise<MetricValues> => registry.getMetricsAsJSON(),
   };
+}
+
+/** Present within the notice of a change that limits what is offered, so that its presence is the alert. */
+function ruleMetrics(registry: Registry, coming: () => readonly RuleChange[]): void {
+  new Gauge({
+    name: 'reseal_rule_change_timestamp_seconds',
+    help: 'When a dated rule of public trust changes that limits products on offer; absent more than 60 days before.',
+    labelNames: ['rule', 'value'],
+    aggregator: 'max',
+    registers: [registry],
+    collect() {
+      this.reset();
+      for (const { rule, value, from } of coming()) this.set({ rule, value: String(value) }, from / 1000);
+    },
+  });
 }
 
 /** The metrics of one process, as they pass between processes. */

@@ -54,7 +54,7 @@ const GAUGES: Readonly<Record<string, StoreGauge>> = {
       responders.map(({ issuerId, notAfter }) => ({ labels: { issuer: issuerId }, value: seconds(notAfter) })),
   },
   reseal_crl_this_update_timestamp_seconds: {
-    help: 'When the CRL of an issuer that is oldest was published.',
+    help: 'thisUpdate of the oldest CRL of an issuer: up to an hour before it was published.',
     labelNames: ['issuer'],
     samples: ({ crls }) =>
       crls.map(({ issuerId, thisUpdate }) => ({ labels: { issuer: issuerId }, value: seconds(thisUpdate) })),

@@ -1,7 +1,8 @@
 // Consistency rules between the columns of a product. Each names the offending key of the products file and the remedy, and
 // says the same as a JSON Schema of what is broken. Built-in products obey them too. Single values are validated in
 // products-file.ts.
-import { MAX_PUBLIC_REUSE_DAYS, MAX_PUBLIC_TLS_DAYS, MIN_PUBLIC_RSA_BITS, type Product } from './products.ts';
+import { MIN_PUBLIC_RSA_BITS, type Product } from './products.ts';
+import { isPublicTls, MAX_PUBLIC_REUSE_DAYS, MAX_PUBLIC_TLS_DAYS } from './public-rules.ts';
 
 export type JsonSchema = Readonly<Record<string, unknown>>;
 
@@ -15,7 +16,6 @@ interface Rule {
 
 const isSsl = ({ kind }: Product): boolean => kind === 'ssl';
 const isPublic = ({ trust }: Product): boolean => trust === 'public';
-const isPublicSsl = (product: Product): boolean => isSsl(product) && isPublic(product);
 
 const row = (properties: JsonSchema): JsonSchema => ({ properties, required: Object.keys(properties) });
 const isNot = (value: unknown): JsonSchema => ({ not: { const: value } });
@@ -72,13 +72,13 @@ const RULES: readonly Rule[] = [
   // The service never generates the key of a public web server, and never certifies one without a CSR.
   {
     key: 'csr',
-    isBroken: (product) => isPublicSsl(product) && product.csr !== 'required',
+    isBroken: (product) => isPublicTls(product) && product.csr !== 'required',
     broken: row({ ...PUBLIC_SSL, csr: isNot('required') }),
     remedy: 'public ssl always needs a CSR; write required',
   },
   {
     key: 'key_sources',
-    isBroken: (product) => isPublicSsl(product) && product.keySources.some((source) => source !== 'caller'),
+    isBroken: (product) => isPublicTls(product) && product.keySources.some((source) => source !== 'caller'),
     broken: row({ ...PUBLIC_SSL, key_sources: some(isNot('caller')) }),
     remedy: 'the key of a public web server is never made by the service; write caller only',
   },
@@ -92,13 +92,13 @@ const RULES: readonly Rule[] = [
   },
   {
     key: 'max_validity_days',
-    isBroken: (product) => isPublicSsl(product) && product.maxValidityDays > MAX_PUBLIC_TLS_DAYS,
+    isBroken: (product) => isPublicTls(product) && product.maxValidityDays > MAX_PUBLIC_TLS_DAYS,
     broken: row({ ...PUBLIC_SSL, max_validity_days: above(MAX_PUBLIC_TLS_DAYS) }),
     remedy: `public ssl lives at most ${MAX_PUBLIC_TLS_DAYS} days; write that or less`,
   },
   {
     key: 'reuse_days',
-    isBroken: (product) => isPublicSsl(product) && product.reuseDays > MAX_PUBLIC_REUSE_DAYS,
+    isBroken: (product) => isPublicTls(product) && product.reuseDays > MAX_PUBLIC_REUSE_DAYS,
     broken: row({ ...PUBLIC_SSL, reuse_days: above(MAX_PUBLIC_REUSE_DAYS) }),
     remedy: `under public rules a proof serves at most ${MAX_PUBLIC_REUSE_DAYS} days; write that or less`,
   },

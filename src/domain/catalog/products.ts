@@ -7,6 +7,7 @@ import { DCV_SCOPES, type DcvMethod, type DcvScope } from '../certificate/order.
 import type { KeyType } from '../certificate/public-key.ts';
 import { SIGN_HASHES } from '../certificate/sign-hash.ts';
 import { invalid, Refusal } from '../errors.ts';
+import { MAX_PUBLIC_REUSE_DAYS, MAX_PUBLIC_TLS_DAYS } from './public-rules.ts';
 
 export const NAME_CHANGES = ['none', 'add', 'any'] as const;
 export type NameChange = (typeof NAME_CHANGES)[number];
@@ -30,10 +31,6 @@ export type OfferedSignHash = (typeof OFFERED_SIGN_HASHES)[number];
 export const OFFERED_DCV_METHODS = ['dns', 'file', 'dns-persist'] as const satisfies readonly DcvMethod[];
 export type OfferedDcvMethod = (typeof OFFERED_DCV_METHODS)[number];
 
-/** The Baseline Requirements allow 200 days; one less, because notAfter is inclusive and clocks differ. */
-export const MAX_PUBLIC_TLS_DAYS = 199;
-/** The Baseline Requirements' limit on the reuse of a proof of control. */
-export const MAX_PUBLIC_REUSE_DAYS = 200;
 export const MIN_PUBLIC_RSA_BITS = 2048;
 
 /** `dual`: Chinese national cryptography (GM/T) certifies a signing key and an encryption key separately. */
@@ -73,10 +70,11 @@ export interface Product {
   readonly allowsWildcard: boolean;
   readonly dcvMethods: readonly OfferedDcvMethod[];
   readonly dcvScopes: readonly DcvScope[];
+  /** The rules of the day may be stricter (public-rules.ts). */
   readonly maxValidityDays: number;
   /** The order's term: how long it may be reissued. */
   readonly termDays: number;
-  /** How long a proof of control may be reused. */
+  /** How long a proof of control may be reused. The rules of the day may be stricter. */
   readonly reuseDays: number;
 }
 

@@ -48,6 +48,8 @@ export interface PreparedBytes {
 
 export interface ChosenIssuer {
   readonly id: string;
+  /** Nothing that it signs may begin before. */
+  readonly notBefore: number;
   /** The earliest notAfter in its chain: no certificate it signs may outlive it. */
   readonly notAfter: number;
   /** Of every authority in its chain that has any. */

@@ -1,6 +1,6 @@
 // The validity of a certificate, to the second: the shortest of what was requested, the product's maximum, the order's
 // term and the issuer's chain. A request that is too long is shortened, never refused; a malformed one is refused.
-import { DAY_MS, SECOND_MS } from '../../kernel/durations.ts';
+import { DAY_MS, HOUR_MS, SECOND_MS } from '../../kernel/durations.ts';
 import { invalid, Refusal } from '../errors.ts';
 
 export interface ValidityRequest {
@@ -11,8 +11,8 @@ export interface ValidityRequest {
   readonly maxDays: number;
   /** End of the order's term, exclusive. */
   readonly termEndsAt: number;
-  /** Issuer notAfter; no certificate may outlive it. */
-  readonly issuerNotAfter: number;
+  /** No certificate may begin before its issuer, or outlive it. */
+  readonly issuer: Validity;
 }
 
 /** Whole seconds, as X.509 has them; both ends are inclusive. */
@@ -21,17 +21,24 @@ export interface Validity {
   readonly notAfter: number;
 }
 
+/** What we sign begins this much earlier, for verifiers whose clocks are behind. */
+const BACKDATE_MS = HOUR_MS;
+
+/** The beginning of what an issuer signs now: never before the issuer itself. */
+export const backdated = (now: number, { notBefore }: Pick<Validity, 'notBefore'>): number =>
+  floorToSecond(Math.max(now - BACKDATE_MS, notBefore));
+
 export function validityOf(request: ValidityRequest): Validity {
-  const { now, validityDays, customExpirationDate, maxDays, termEndsAt, issuerNotAfter } = request;
-  const notBefore = floorToSecond(now);
+  const { now, validityDays, customExpirationDate, maxDays, termEndsAt, issuer } = request;
+  const notBefore = backdated(now, issuer);
   const notAfter = Math.min(
     validityDays === undefined ? Infinity : lastSecond(notBefore, requireDays(validityDays)),
-    customExpirationDate === undefined ? Infinity : requireExpiration(customExpirationDate, notBefore),
+    customExpirationDate === undefined ? Infinity : requireExpiration(customExpirationDate, floorToSecond(now)),
     lastSecond(notBefore, maxDays),
     floorToSecond(termEndsAt) - SECOND_MS,
-    floorToSecond(issuerNotAfter),
+    floorToSecond(issuer.notAfter),
   );
-  if (notAfter > notBefore) return { notBefore, notAfter };
+  if (notAfter > Math.max(notBefore, floorToSecond(now))) return { notBefore, notAfter };
   throw new Refusal('order_state_conflict', {
     reason: {
       en: 'The term of the order is over, or too near its end for another certificate. Place a new order.',
@@ -64,7 +71,7 @@ function requireDays(days: number): number {
   );
 }
 
-function requireExpiration(text: string, notBefore: number): number {
+function requireExpiration(text: string, now: number): number {
   const end = expirationDate(text);
   if (end === undefined) {
     throw badDate(
@@ -72,7 +79,7 @@ function requireExpiration(text: string, notBefore: number): number {
       'custom_expiration_date 须为真实日期 YYYY-MM-DD，或 RFC 3339 日期时间，如 2027-01-31T12:00:00Z。',
     );
   }
-  if (end > notBefore) return end;
+  if (end > now) return end;
   throw badDate('custom_expiration_date must lie in the future.', 'custom_expiration_date 必须是将来的时间。');
 }
 

@@ -1,7 +1,9 @@
 // Decides how the names of an order are validated from this request on: method, scope, and the binding of a persistent
 // record. Checking DNS or a web server is done elsewhere.
 
+import { HOUR_MS, SECOND_MS } from '../../kernel/durations.ts';
 import type { Product } from '../catalog/products.ts';
+import { perspectivesFor } from '../catalog/public-rules.ts';
 import { isWildcard } from '../certificate/names.ts';
 import type { DcvMethod, DcvScope } from '../certificate/order.ts';
 import { type DomainValidation, type Order, PERSIST_POLICIES, type PersistPolicy } from '../certificate/order.ts';
@@ -12,6 +14,26 @@ import type { CertificateRequest, IssuanceContext } from './request.ts';
 export const MAX_UNIX_SECONDS = 253_402_300_799;
 
 export type DcvRequest = Pick<CertificateRequest, 'dcvMethod' | 'dcvScope' | 'persistUntil' | 'persistPolicy'>;
+
+/**
+ * Public rules ask that every name is looked at from so many networks. The request is valid, and can be repeated unchanged
+ * once the operator has named more of them.
+ */
+export function requirePerspectives({
+  now,
+  product,
+  perspectives,
+}: Pick<IssuanceContext, 'now' | 'product' | 'perspectives'>): void {
+  const required = perspectivesFor(product, now);
+  if (perspectives >= required) return;
+  throw new Refusal('service_busy', {
+    reason: {
+      en: `Public rules ask for ${required} remote perspectives on every name, and ${perspectives} are configured. The operator adds resolvers on other networks to RESEAL_DNS_PERSPECTIVES; then send the same request again.`,
+      zh: `公共信任规则要求从 ${required} 个远程网络视角检查每个域名，目前仅配置了 ${perspectives} 个。请联系运营方在 RESEAL_DNS_PERSPECTIVES 中添加位于其他网络的解析器，之后重新发送相同请求即可。`,
+    },
+    retryAfterSeconds: HOUR_MS / SECOND_MS,
+  });
+}
 
 /** Which of the names need validation, and what the order keeps about validating them. */
 export function domainValidation(

@@ -3,6 +3,7 @@
 
 import { DAY_MS } from '../../kernel/durations.ts';
 import { KEY_SOURCES, type KeySource, type OfferedKeySource, type Product } from '../catalog/products.ts';
+import { maxValidityDays } from '../catalog/public-rules.ts';
 import { type ChosenIssuer, canStillSign, purposeOf } from '../certificate/authority.ts';
 import { violationOf } from '../certificate/name-constraints.ts';
 import type { PublicKey } from '../certificate/public-key.ts';
@@ -94,11 +95,9 @@ export function keyAndIssuer(
   if (issuer === undefined) throw notServed(product, issuers, publicKey);
   if (!canStillSign(issuer, now)) throw noIssuerLeft();
   requirePermittedNames(issuer, names);
-  const { maxValidityDays: maxDays } = product;
   const { termEndsAt } = order;
-  const validity = validityOf({
-    ...{ now, validityDays, customExpirationDate, maxDays, termEndsAt, issuerNotAfter: issuer.notAfter },
-  });
+  const maxDays = maxValidityDays(product, now);
+  const validity = validityOf({ now, validityDays, customExpirationDate, maxDays, termEndsAt, issuer });
   return { publicKey, signHash, issuerId: issuer.id, ...validity };
 }
 
@@ -112,7 +111,7 @@ export const chooseIssuer = (
     purposeOf(product),
     type,
     signHash,
-    Math.min(now + product.maxValidityDays * DAY_MS, order.termEndsAt),
+    Math.min(now + maxValidityDays(product, now) * DAY_MS, order.termEndsAt),
   );
 
 type CertifiedNames = Pick<NameChanges, 'commonName' | 'names'>;

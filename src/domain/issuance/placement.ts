@@ -6,7 +6,7 @@ import type { Product } from '../catalog/products.ts';
 import type { Order } from '../certificate/order.ts';
 import { addMonths } from '../certificate/validity.ts';
 import { invalid, Refusal } from '../errors.ts';
-import { domainValidation } from './domain-validation.ts';
+import { domainValidation, requirePerspectives } from './domain-validation.ts';
 import { keyAndIssuer, requireKeyAsOffered, requireSignHashOffered } from './key.ts';
 import { holderName, requestedNames } from './names.ts';
 import type { CertificatePlan, CertificateRequest, IssuanceContext, PlacementRequest } from './request.ts';
@@ -83,6 +83,7 @@ export function planPlacement(request: CertificateRequest, context: PlacementCon
   const source = requireKeyAsOffered(request, context);
   const names = requestedNames(request, context);
   const key = keyAndIssuer(source, request, context, names);
+  requirePerspectives(context);
   return { ...names, ...key, ...domainValidation(request, context, names.names), revokes: [] };
 }
 

@@ -4,7 +4,7 @@
 import { isPermitted, requirePermission } from '../access/credential.ts';
 import type { PlannedRevocation } from '../certificate/certificate.ts';
 import { invalid, Refusal } from '../errors.ts';
-import { domainValidation } from './domain-validation.ts';
+import { domainValidation, requirePerspectives } from './domain-validation.ts';
 import { keyAndIssuer, requireKeyAsOffered, requireSignHashOffered } from './key.ts';
 import { requestedNames } from './names.ts';
 import type {
@@ -44,6 +44,7 @@ export function planReissue(request: ReissueRequest, context: ReissueContext): R
   const key = keyAndIssuer(keySource, request, context, names);
 
   // Domain validation.
+  requirePerspectives(context);
   const dcv = domainValidation(request, context, names.names); // Rule 6
 
   return { ...names, ...key, ...dcv, revokes, missingConsents, missingPermissions };

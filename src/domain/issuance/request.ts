@@ -72,6 +72,8 @@ export interface IssuanceContext {
   /** The kind of cloud-held key this request would be given. Stands for it until the key is made. */
   readonly cloudKey: PublicKey;
   readonly issuers: IssuerChoice;
+  /** Remote perspectives that look at names; infinite where the number that public rules ask for is not enforced. */
+  readonly perspectives: number;
   readonly registrableDomain: (name: string) => string | undefined;
 }
 

@@ -127,10 +127,10 @@ export interface Crls {
   heads(): Promise<CrlHead[]>;
   find(crl: CrlRef): Promise<PublishedCrl | undefined>;
   /**
-   * Compare and swap: replaces the CRL with the number `replaces` (null: there is none), and marks `added` as listed.
+   * Compare and swap: replaces the CRL with the number `replaces` (null: there is none), and marks `added` as listed `at`.
    * Returns false, and writes nothing, when another instance was faster.
    */
-  publish(crl: PublishedCrl, replaces: number | null, added: readonly CrlEntry[]): Promise<boolean>;
+  publish(crl: PublishedCrl, replaces: number | null, added: readonly CrlEntry[], at: number): Promise<boolean>;
   /** Stores a CRL that was published before, unless a higher number is stored. Returns whether it was. */
   adopt(crl: PublishedCrl): Promise<boolean>;
   /** Makes every CRL whose issuer's key is here look published before that time: it is published anew before it is served. */

@@ -1,7 +1,6 @@
 // GET /openapi/v3/products: what can be ordered, and what each product allows. An extension of the specification.
 import Type from 'typebox';
 import {
-  type Catalog,
   CERTIFICATE_FORMS,
   CSR_RULES,
   NAME_CHANGES,
@@ -47,16 +46,16 @@ const View = Type.Object(
     allows_wildcard: Type.Boolean(),
     dcv_methods: words(OFFERED_DCV_METHODS),
     dcv_scopes: words(DCV_SCOPES),
-    max_validity_days: Type.Integer(),
+    max_validity_days: Type.Integer({ description: 'Of what is issued now; it shrinks on dates that are known.' }),
     term_days: Type.Integer({ description: 'How long an order may be reissued.' }),
-    reuse_days: Type.Integer({ description: 'How long a proof of control serves.' }),
+    reuse_days: Type.Integer({ description: 'How long a proof of control serves now.' }),
   },
   { title: 'Product' },
 );
 const List = Type.Object({ products: list(View) });
 const Query = Type.Object({});
 
-export function productOperation(api: Api, products: Catalog): void {
+export function productOperation(api: Api, offered: () => readonly Product[]): void {
   api.get(
     '/products',
     {
@@ -74,7 +73,7 @@ export function productOperation(api: Api, products: Catalog): void {
     },
     async (request) => {
       requireKnown(request.query, Query);
-      return success({ products: Array.from(products.values(), (one) => viewOf(one, localeOf(request))) });
+      return success({ products: offered().map((one) => viewOf(one, localeOf(request))) });
     },
   );
 }

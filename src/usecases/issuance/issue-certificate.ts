@@ -2,6 +2,7 @@
 // signs it once, and records certificate, order, revocations, event and audit row in one transaction. A crash in between leaves a row that says what was meant; its serial number is never signed again.
 import type { Actor } from '../../domain/access/credential.ts';
 import type { AuditAction, AuditEntry } from '../../domain/access/ports.ts';
+import { maxValidityDays } from '../../domain/catalog/public-rules.ts';
 import type { CertificateRole } from '../../domain/certificate/authority.ts';
 import type { PendingCertificate, PreparedCertificate } from '../../domain/certificate/certificate.ts';
 import type { Order } from '../../domain/certificate/order.ts';
@@ -57,6 +58,7 @@ interface WantedFor {
 }
 
 type WhatToSign = Pick<Draft, 'product' | 'wanted'> & {
+  readonly basis: Pick<Draft['basis'], 'decided'>;
   readonly plan: Pick<CertificatePlan, 'issuerId' | 'notBefore' | 'notAfter'>;
 };
 
@@ -65,11 +67,12 @@ type PrepareTools = Pick<IssuanceTools, 'authority' | 'now'> & { readonly store:
 /** Chooses serial numbers and makes the bytes to be signed. */
 export function prepare(
   { authority, now, store }: PrepareTools,
-  { product, plan, wanted }: WhatToSign,
+  { product, plan, wanted, basis: { decided } }: WhatToSign,
   { cloud, encryption }: ObtainedKeys,
 ): PreparedCertificate {
   const { commonName, names, signHash } = wanted;
-  const { kind, trust, maxValidityDays: maxDays } = product;
+  const { kind, trust } = product;
+  const maxDays = maxValidityDays(product, decided.at);
   const { issuerId, notBefore, notAfter } = plan;
   const encode = (role: CertificateRole, publicKey: PublicKey) =>
     authority.prepare({

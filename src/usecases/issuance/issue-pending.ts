@@ -89,7 +89,7 @@ async function decide(
   const proofs = await provenNames(tools, db, { accountId, names, product, now });
   const isKeyBlocked = await db.blockedKeys.has(publicKey, accountId);
   const issuers = { choose: tools.authority.issuerFor, served: tools.authority.served };
-  const decided = planPending(record, { now, order, product, issuers, isKeyBlocked });
+  const decided = planPending(record, { now, order, product, issuers, isKeyBlocked, perspectives: tools.perspectives });
   if (decided.kind === 'later') return LATER;
   if (decided.kind === 'impossible') return { outcome: { impossible: decided.why } };
   const { issuerId, notBefore, notAfter } = decided;

@@ -158,6 +158,7 @@ async function decide(
     requireAcceptedKey: await keyPolicy(tools, db, { accountId, request, reusedKey: null, keepsKeyOf: null }),
     cloudKey: cloudKeyToBe(request, NO_KEY, product),
     issuers: { choose: tools.authority.issuerFor, served: tools.authority.served },
+    perspectives: tools.perspectives,
     registrableDomain: tools.registrableDomain,
   });
   requireStorage(account, tools.quotas);

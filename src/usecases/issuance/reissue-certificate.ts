@@ -196,6 +196,7 @@ async function decide(
     requireAcceptedKey: await keyPolicy(tools, db, { accountId, request, reusedKey, keepsKeyOf }),
     cloudKey: cloudKeyToBe(request, previous?.publicKey ?? NO_KEY, product),
     issuers: { choose: tools.authority.issuerFor, served: tools.authority.served },
+    perspectives: tools.perspectives,
     registrableDomain: tools.registrableDomain,
   });
   requireStorage(usage, tools.quotas);

@@ -16,6 +16,8 @@ export interface IssuanceTools extends ValidationTools, WaitingLimits {
   readonly authority: CertificateAuthority;
   /** Makes an issuer that was chosen and does not exist yet. Resolves once the authority can choose it, or another one. */
   readonly makeIssuer: (slot: IssuerSlot) => Promise<void>;
+  /** Remote ones; infinite where the number that public rules ask for is not enforced. */
+  readonly perspectives: number;
   readonly keys: KeyMakers;
   readonly audit: Audit;
   /** Publishes the CRLs on which an issuance has revoked something. Never throws: a later run publishes what failed. */

@@ -1,5 +1,6 @@
 // Reuse of stored proofs: which names an account need not validate again for a product.
 import type { Product } from '../../domain/catalog/products.ts';
+import { reuseDays } from '../../domain/catalog/public-rules.ts';
 import type { RegistrableDomain } from '../../domain/certificate/names.ts';
 import type { AccountId } from '../../domain/ids.ts';
 import { coveringProofs } from '../../domain/validation/challenge.ts';
@@ -16,7 +17,7 @@ interface ProofTools {
 interface ProofQuery {
   readonly accountId: AccountId;
   readonly names: readonly string[];
-  readonly product: Pick<Product, 'reuseDays' | 'dcvMethods' | 'dcvScopes'>;
+  readonly product: Pick<Product, 'kind' | 'trust' | 'reuseDays' | 'dcvMethods' | 'dcvScopes'>;
   readonly now: number;
 }
 
@@ -58,10 +59,10 @@ export async function provenNames(
   { proofs }: { readonly proofs: Pick<Proofs, 'proven'> },
   { accountId, names, product, now }: ProofQuery,
 ): Promise<Map<string, ReusableProof>> {
-  const { reuseDays, dcvMethods } = product;
+  const { dcvMethods } = product;
   // A product with stricter rules does not accept what was validated under weaker ones.
   const isAccepted = (method: string) => method === VOUCHED || dcvMethods.some((one) => one === method);
-  const reuseMs = reuseDays * DAY_MS;
+  const reuseMs = reuseDays(product, now) * DAY_MS;
   const covering = keysOf(tools, names, product);
   const allKeys = [...new Set(covering.flatMap(([, keys]) => keys))];
   const found = await proofs.proven(accountId, allKeys, now - reuseMs);

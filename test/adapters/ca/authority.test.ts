@@ -216,6 +216,7 @@ test('a certificate that differs from the plan is rejected before it is signed',
     notBefore,
     notAfter,
     maxDays: 199,
+    issuerNotBefore: notBefore,
     issuerNotAfter: notAfter,
     commonName,
     names,
@@ -274,6 +275,9 @@ test('a certificate that differs from the plan is rejected before it is signed',
     [],
     'outlives its issuer',
   );
+  assert.deepEqual(lint(toBeSigned(right), { ...decided, issuerNotBefore: notBefore + 1000 }), [
+    'begins before its issuer',
+  ]);
   assert.notDeepEqual(lint(toBeSigned(right), { ...decided, maxDays: 198 }), [], 'longer than the product allows');
   assert.notDeepEqual(
     lint(toBeSigned(right), { ...decided, commonName: 'other.example.com' }),

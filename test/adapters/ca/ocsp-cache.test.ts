@@ -10,7 +10,8 @@ const REVOKED: SerialStatus = { kind: 'revoked', revokedAt: AT - HOUR, reason: '
 
 const answer = (change: Partial<SignedAnswer> = {}): SignedAnswer => ({
   der: new Uint8Array(1_000),
-  validity: { thisUpdate: AT, nextUpdate: AT + 12 * HOUR },
+  producedAt: AT,
+  validity: { thisUpdate: AT - HOUR, nextUpdate: AT + 12 * HOUR },
   ...{ signers: new Map(), issuers: [] as unknown as SignedAnswer['issuers'], serial: '0a' },
   ...{ status: GOOD, responderSerial: '01' },
   ...change,
@@ -18,7 +19,7 @@ const answer = (change: Partial<SignedAnswer> = {}): SignedAnswer => ({
 
 test('an answer is current only for the status, responder and time that it was signed for', () => {
   const facts = { status: GOOD, responderSerial: '01' };
-  const short = { validity: { thisUpdate: AT, nextUpdate: AT + HOUR } };
+  const short = { validity: { thisUpdate: AT - HOUR, nextUpdate: AT + HOUR } };
   const revoked = { status: REVOKED };
   const cases: readonly (readonly [
     Partial<SignedAnswer>,

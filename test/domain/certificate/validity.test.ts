@@ -9,15 +9,17 @@ import {
 } from '../../../src/domain/certificate/validity.ts';
 import { Refusal } from '../../../src/domain/errors.ts';
 
-const DAY = 86_400_000;
+const [HOUR, DAY] = [3_600_000, 86_400_000];
 const NOW = Date.parse('2026-11-15T12:34:56.789Z');
-const NOT_BEFORE = Date.parse('2026-11-15T12:34:56Z');
+const THIS_SECOND = Date.parse('2026-11-15T12:34:56Z');
+const NOT_BEFORE = Date.parse('2026-11-15T11:34:56Z');
+const ISSUER = { notBefore: 0, notAfter: Infinity };
 
 const request = (change: Partial<ValidityRequest> = {}): ValidityRequest => ({
   now: NOW,
   maxDays: 199,
   termEndsAt: NOW + 365 * DAY,
-  issuerNotAfter: Infinity,
+  issuer: ISSUER,
   ...change,
 });
 
@@ -33,25 +35,40 @@ const refusedAs = (code: string, field: string | undefined, change: Partial<Vali
   );
 };
 
-test('validity begins at the current second, and 199 days are not a second longer', () => {
+test('validity begins an hour ago, and 199 days are not a second longer', () => {
   const { notBefore, notAfter } = validityOf(request());
   assert.equal(notBefore, NOT_BEFORE);
   assert.equal(notAfter - notBefore + 1000, 199 * DAY);
 });
 
+test('no certificate begins before its issuer', () => {
+  for (const [begins, expected] of [
+    [NOT_BEFORE - 1000, NOT_BEFORE],
+    [NOT_BEFORE + 1000, NOT_BEFORE + 1000],
+    // By a clock that is behind.
+    [THIS_SECOND + DAY, THIS_SECOND + DAY],
+  ] as const) {
+    const { notBefore, notAfter } = validityOf(request({ issuer: { ...ISSUER, notBefore: begins }, validityDays: 30 }));
+    assert.deepEqual([notBefore, notAfter], [expected, expected + 30 * DAY - 1000]);
+  }
+  // Nothing that would end before it begins.
+  const later = { ...ISSUER, notBefore: THIS_SECOND + DAY };
+  refusedAs('order_state_conflict', undefined, { issuer: later, customExpirationDate: '2026-11-15' });
+});
+
 test('the earliest end wins', () => {
   const table: readonly (readonly [Partial<ValidityRequest>, string])[] = [
-    [{}, '2027-06-02T12:34:55.000Z'],
-    [{ validityDays: 1 }, '2026-11-16T12:34:55.000Z'],
-    [{ validityDays: 30 }, '2026-12-15T12:34:55.000Z'],
-    [{ validityDays: 199 }, '2027-06-02T12:34:55.000Z'],
-    [{ validityDays: 365 }, '2027-06-02T12:34:55.000Z'],
-    [{ validityDays: Number.MAX_SAFE_INTEGER }, '2027-06-02T12:34:55.000Z'],
-    [{ validityDays: 1e300 }, '2027-06-02T12:34:55.000Z'],
+    [{}, '2027-06-02T11:34:55.000Z'],
+    [{ validityDays: 1 }, '2026-11-16T11:34:55.000Z'],
+    [{ validityDays: 30 }, '2026-12-15T11:34:55.000Z'],
+    [{ validityDays: 199 }, '2027-06-02T11:34:55.000Z'],
+    [{ validityDays: 365 }, '2027-06-02T11:34:55.000Z'],
+    [{ validityDays: Number.MAX_SAFE_INTEGER }, '2027-06-02T11:34:55.000Z'],
+    [{ validityDays: 1e300 }, '2027-06-02T11:34:55.000Z'],
     [{ customExpirationDate: '2026-11-15' }, '2026-11-15T23:59:59.000Z'],
     [{ customExpirationDate: '2027-01-31' }, '2027-01-31T23:59:59.000Z'],
-    [{ customExpirationDate: '9999-12-31' }, '2027-06-02T12:34:55.000Z'],
-    [{ customExpirationDate: '2027-01-31', validityDays: 5 }, '2026-11-20T12:34:55.000Z'],
+    [{ customExpirationDate: '9999-12-31' }, '2027-06-02T11:34:55.000Z'],
+    [{ customExpirationDate: '2027-01-31', validityDays: 5 }, '2026-11-20T11:34:55.000Z'],
     [{ customExpirationDate: '2026-11-18', validityDays: 5 }, '2026-11-18T23:59:59.000Z'],
     [{ customExpirationDate: '2027-01-31T12:00:00Z' }, '2027-01-31T12:00:00.000Z'],
     [{ customExpirationDate: '2027-01-31t12:00:00z' }, '2027-01-31T12:00:00.000Z'],
@@ -60,14 +77,17 @@ test('the earliest end wins', () => {
     [{ customExpirationDate: '2027-01-31T22:00:00-05:30' }, '2027-02-01T03:30:00.000Z'],
     [{ customExpirationDate: '2027-01-31T12:00:00-00:00' }, '2027-01-31T12:00:00.000Z'],
     [{ customExpirationDate: '2026-11-15T12:34:57Z' }, '2026-11-15T12:34:57.000Z'],
-    [{ maxDays: 1 }, '2026-11-16T12:34:55.000Z'],
+    [{ maxDays: 1 }, '2026-11-16T11:34:55.000Z'],
     [{ termEndsAt: Date.parse('2026-12-01T00:00:00Z') }, '2026-11-30T23:59:59.000Z'],
     [{ termEndsAt: Date.parse('2026-12-01T00:00:00.500Z') }, '2026-11-30T23:59:59.000Z'],
     [{ termEndsAt: Date.parse('2026-12-01T00:00:00Z'), validityDays: 400 }, '2026-11-30T23:59:59.000Z'],
-    [{ issuerNotAfter: Date.parse('2026-12-01T00:00:00Z') }, '2026-12-01T00:00:00.000Z'],
-    [{ issuerNotAfter: Date.parse('2026-12-01T00:00:00.500Z'), validityDays: 400 }, '2026-12-01T00:00:00.000Z'],
+    [{ issuer: { notBefore: 0, notAfter: Date.parse('2026-12-01T00:00:00Z') } }, '2026-12-01T00:00:00.000Z'],
     [
-      { issuerNotAfter: Date.parse('2026-12-01T00:00:00Z'), customExpirationDate: '2026-11-18' },
+      { issuer: { notBefore: 0, notAfter: Date.parse('2026-12-01T00:00:00.500Z') }, validityDays: 400 },
+      '2026-12-01T00:00:00.000Z',
+    ],
+    [
+      { issuer: { notBefore: 0, notAfter: Date.parse('2026-12-01T00:00:00Z') }, customExpirationDate: '2026-11-18' },
       '2026-11-18T23:59:59.000Z',
     ],
     [
@@ -122,10 +142,10 @@ test('years before 1000 are years as well', () => {
 });
 
 test('a term that has ended, or nearly, yields no certificate', () => {
-  for (const termEndsAt of [0, NOW - DAY, NOW, NOT_BEFORE, NOT_BEFORE + 1000, NOT_BEFORE + 1999]) {
+  for (const termEndsAt of [0, NOW - DAY, NOW, THIS_SECOND, THIS_SECOND + 1000, THIS_SECOND + 1999]) {
     refusedAs('order_state_conflict', undefined, { termEndsAt });
   }
-  assert.equal(validityOf(request({ termEndsAt: NOT_BEFORE + 2000 })).notAfter, NOT_BEFORE + 1000);
+  assert.equal(validityOf(request({ termEndsAt: THIS_SECOND + 2000 })).notAfter, THIS_SECOND + 1000);
   // Errors of the request come first: a new order would not fix them.
   refusedAs('invalid_parameters', 'certificate.validity_days', { termEndsAt: 0, validityDays: 0 });
 });
@@ -140,15 +160,18 @@ test('for any request, both ends are whole seconds within the maximum, the term 
       fc.option(fc.integer({ min: 1 }), { nil: undefined }),
       fc.option(fc.integer({ min: 1000, max: 4000 * DAY }), { nil: undefined }),
       fc.integer({ min: DAY, max: 4000 * DAY }),
-      (now, maxDays, term, validityDays, life, issuerLife) => {
+      fc.integer({ min: 0, max: 2 * HOUR }),
+      (now, maxDays, term, validityDays, life, issuerLife, issuerAge) => {
         const asked = life === undefined ? undefined : new Date(now + life);
         const [termEndsAt, issuerNotAfter] = [now + term, now + issuerLife];
+        const issuer = { notBefore: Math.floor((now - issuerAge) / 1000) * 1000, notAfter: issuerNotAfter };
         const { notBefore, notAfter } = validityOf({
-          ...{ now, maxDays, termEndsAt, issuerNotAfter, validityDays },
+          ...{ now, maxDays, termEndsAt, issuer, validityDays },
           customExpirationDate: asked?.toISOString(),
         });
         assert.ok(notBefore % 1000 === 0 && notAfter % 1000 === 0);
-        assert.ok(notBefore <= now && now - notBefore < 1000 && notBefore < notAfter);
+        assert.ok(notBefore <= now && now - notBefore < HOUR + 1000 && now < notAfter + 1000);
+        assert.ok(notBefore >= issuer.notBefore && (issuerAge < HOUR || now - notBefore >= HOUR));
         assert.ok(notAfter + 1000 - notBefore <= Math.min(maxDays, validityDays ?? Infinity) * DAY);
         assert.ok(
           notAfter <= issuerNotAfter && notAfter + 1000 <= termEndsAt && notAfter <= (asked?.getTime() ?? Infinity),

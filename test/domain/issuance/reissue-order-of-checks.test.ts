@@ -95,7 +95,9 @@ const FAULTS: readonly Fault[] = [
   ],
   [
     'key: issuer at its end',
-    known({ issuers: { ...CONTEXT.issuers, choose: () => ({ id: 'old', notAfter: NOW, nameConstraints: [] }) } }),
+    known({
+      issuers: { ...CONTEXT.issuers, choose: () => ({ id: 'old', notBefore: 0, notAfter: NOW, nameConstraints: [] }) },
+    }),
     ...(['service_busy', undefined, /has reached its end.*reseal ca import/] as const),
   ],
   ['validity: days', asked({ validityDays: 0 }), P, 'certificate.validity_days'],

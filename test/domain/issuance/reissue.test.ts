@@ -24,6 +24,7 @@ import {
 } from '../../support/reissue.ts';
 
 const P = 'invalid_parameters';
+const HOUR = DAY / 24;
 
 const plan = (request: Partial<ReissueRequest> = {}, context: Partial<ReissueContext> = {}) =>
   planReissue({ ...REQUEST, ...request }, { ...CONTEXT, ...context });
@@ -32,7 +33,7 @@ test('a valid reissue', () => {
   assert.deepEqual(plan(), {
     ...{ commonName: 'example.com', names: ['example.com', 'www.example.com'], added: [], removed: [] },
     ...{ publicKey: KEYS.get('p384-384'), signHash: 'sha256', issuerId: 'ec-sha256' },
-    ...{ notBefore: NOW, notAfter: NOW + 199 * DAY - 1000 },
+    ...{ notBefore: NOW - HOUR, notAfter: NOW - HOUR + 199 * DAY - 1000 },
     ...{ needsValidation: [], revokes: [], missingConsents: [], missingPermissions: [] },
     dcv: { dcvMethod: 'dns', dcvScope: 'fqdn', persistUntil: null, persistPolicy: 'fqdn' },
   });
@@ -40,10 +41,10 @@ test('a valid reissue', () => {
 
 test('no certificate outlives its issuer, and an issuer with less than a day left is not used', () => {
   const by = (notAfter: number) => ({
-    issuers: { ...CONTEXT.issuers, choose: () => ({ id: 'i', notAfter, nameConstraints: [] }) },
+    issuers: { ...CONTEXT.issuers, choose: () => ({ id: 'i', notBefore: 0, notAfter, nameConstraints: [] }) },
   });
   const { issuerId, notBefore, notAfter } = plan({ validityDays: 90 }, by(NOW + 30 * DAY + 500));
-  assert.deepEqual([issuerId, notBefore, notAfter], ['i', NOW, NOW + 30 * DAY]);
+  assert.deepEqual([issuerId, notBefore, notAfter], ['i', NOW - HOUR, NOW + 30 * DAY]);
   assert.equal(plan({}, by(NOW + DAY)).notAfter, NOW + DAY);
   assert.throws(
     () => plan({}, by(NOW + DAY - 1)),

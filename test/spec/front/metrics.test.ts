@@ -51,8 +51,8 @@ rule('ops 25', 'The metrics tell issuances, refusals by code, waiting orders and
   const issuers = now.get('reseal_issuer_expiry_timestamp_seconds')?.samples ?? [];
   assert.ok(issuers.length >= 6 && issuers.every(({ value }) => value > app.now() / 1000));
   const [crl] = now.get('reseal_crl_next_update_timestamp_seconds')?.samples ?? [];
-  assert.equal(crl?.value, app.now() / 1000 + 7 * 86_400);
-  assert.equal(valueIn(now, 'reseal_crl_this_update_timestamp_seconds'), app.now() / 1000);
+  assert.equal(crl?.value, app.now() / 1000 - 3_600 + 7 * 86_400);
+  assert.equal(valueIn(now, 'reseal_crl_this_update_timestamp_seconds'), app.now() / 1000 - 3_600);
   // Nothing carries it out: the row of a certificate that is being signed.
   const late = { reason: 'superseded', cause: 'requested', causedById: null, dueAt: app.now() - 5_000 } as const;
   const { certificateId } = waiting;
@@ -101,3 +101,25 @@ test('while the store cannot be read, counters are still shown', async (context)
   assert.deepEqual(metrics.get('reseal_issuer_expiry_timestamp_seconds')?.samples, []);
   assert.ok(valueIn(metrics, 'reseal_http_request_seconds', {}) > 0);
 });
+
+rule(
+  'ops 60',
+  'the metrics tell of a dated rule that will limit products on offer from 60 days before it applies',
+  async () => {
+    const coming = async (moment: string) => {
+      app.advance(Date.parse(moment) - app.now());
+      const { samples } = (await scrape()).get('reseal_rule_change_timestamp_seconds')!;
+      return samples.map(
+        ({ labels, value }) => `${labels.rule} ${labels.value} ${new Date(value * 1000).toISOString()}`,
+      );
+    };
+    assert.deepEqual(await coming('2027-01-13T22:59:59Z'), []);
+    const first = ['max_validity_days 99 2027-03-15T00:00:00.000Z', 'reuse_days 100 2027-03-15T00:00:00.000Z'];
+    assert.deepEqual(await coming('2027-01-13T23:00:00Z'), first);
+    assert.deepEqual(await coming('2027-03-14T22:59:59Z'), first);
+    assert.deepEqual(await coming('2027-03-20T00:00:00Z'), []);
+    assert.deepEqual(await coming('2029-01-14T00:00:00Z'), [
+      ...['max_validity_days 46 2029-03-15T00:00:00.000Z', 'reuse_days 10 2029-03-15T00:00:00.000Z'],
+    ]);
+  },
+);

@@ -8,7 +8,7 @@ import { DRY, type Expected, startWatchedApp } from '../../support/watched-app.t
 
 const { app, rows, requireRefused, requireAnswered } = await startWatchedApp();
 
-const [SECOND, DAY] = [1000, 86_400_000];
+const [SECOND, HOUR, DAY] = [1000, 3_600_000, 86_400_000];
 const [DAYS, DATE] = ['certificate.validity_days', 'certificate.custom_expiration_date'];
 const [WWW, APEX, NEW] = ['www.example.com', 'example.com', 'new.example.com'];
 const CONSENTS = { i_know_remove_domain_will_revoke_before_cert: true, i_know_will_revoke_last_cert: true };
@@ -111,8 +111,8 @@ rule(
       needs_validation: [NEW],
       missing_consents: ['remove_domain_not_confirmed'],
       missing_permissions: [],
-      not_before: iso(NOON),
-      not_after: iso(NOON + 10 * DAY - SECOND),
+      not_before: iso(NOON - HOUR),
+      not_after: iso(NOON - HOUR + 10 * DAY - SECOND),
     });
     const revocation = { reason: 'superseded', hours_after_issuance: 0 };
     const byId = (a: { certificate_id: string }, b: { certificate_id: string }) =>

@@ -144,7 +144,7 @@ test('a store restored from an older backup continues with higher CRL numbers', 
   const seen = await crlOf(app, der, issuer);
   assert.ok(seen.number > before.number);
   // The table as it was two days ago.
-  await store.crls.publish(kept, seen.number, []);
+  await store.crls.publish(kept, seen.number, [], app.now());
   app.advance(DAY);
   const after = await crlOf(app, der, issuer);
   assert.ok(after.number > seen.number, 'higher than any published before');

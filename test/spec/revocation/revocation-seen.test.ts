@@ -91,6 +91,48 @@ rule(
   },
 );
 
+rule('revocation 30', '`thisUpdate` of a CRL and of an answer of OCSP is an hour before it was signed', async () => {
+  const HOUR = 3_600_000;
+  const order = await newOrder(app);
+  const { der, serial, issuer } = await held(order);
+  const head = async () => (await app.app.store.crls.heads()).find(({ number }) => number === last)!;
+  let last = 0;
+  const published = async () => {
+    const list = await crlOf(app, der, issuer);
+    assert.ok(list.number > last, 'another one');
+    last = list.number;
+    return list;
+  };
+  const inSeconds = (at: number) => Math.floor(at / 1000) * 1000;
+  app.advance(30 * DAY);
+  assert.equal((await published()).thisUpdate, inSeconds(app.now() - HOUR));
+  const request = ocspRequest([certIdOf(serial, issuer)]);
+  const asked = async () => readOcsp((await postOcsp(app, request)).der, issuer, [certIdOf(serial, issuer)]);
+  const good = await asked();
+  assert.deepEqual([good.thisUpdate, good.producedAt], [inSeconds(app.now() - HOUR), inSeconds(app.now())]);
+  assert.equal((await ocspStatus(app, serial, issuer)).status, 'good');
+  // A verifier that is 20 seconds behind sees a revocation, which was recorded and published now.
+  await post(order, order.certificateId);
+  const list = await published();
+  assert.ok(list.revoked.has(serial) && list.thisUpdate <= app.now() - 20_000);
+  const revoked = await asked();
+  assert.deepEqual([revoked.statuses[0]?.status, revoked.thisUpdate], ['revoked', inSeconds(app.now() - HOUR)]);
+  const { revocation } = await certificate(app, order, order.certificateId);
+  assert.equal(Date.parse(revocation.crl_published_at), app.now(), 'published now, not an hour ago');
+
+  // An earlier version has dated the CRL when it was signed, and a restart makes it due: the next one is not older.
+  const { store } = app.app;
+  const current = (await store.crls.find(await head()))!;
+  const undated = { ...current, thisUpdate: app.now(), nextUpdate: app.now() + 7 * DAY };
+  assert.ok(await store.crls.publish(undated, last, [], app.now()));
+  const signedAt = app.now();
+  app.advance(10 * 60_000);
+  await store.crls.makeDue(app.now() - 2 * DAY);
+  assert.equal((await published()).thisUpdate, inSeconds(signedAt));
+  app.advance(DAY);
+  assert.equal((await published()).thisUpdate, inSeconds(app.now() - HOUR));
+});
+
 rule('revocation 9', 'OCSP answers over GET and POST, repeats a nonce that was sent, and never says good', async () => {
   for (const [key, signHash] of KINDS) {
     const order = await newOrder(app, { key, signHash });

@@ -302,7 +302,9 @@ test('a certificate whose key is reported while it is being signed is never good
     ...{ ...model, id: tools.newId(), state: 'pending', publicKey },
   };
   const before = (await store.orders.find(accountId, order.id))!;
-  const record = prepare(tools, { wanted, plan: model.preparation, product: products.get('ssl-dv')! }, NO_KEYS);
+  const basis = { decided: { at: app.now(), until: app.now() } };
+  const plan = model.preparation;
+  const record = prepare(tools, { wanted, plan, product: products.get('ssl-dv')!, basis }, NO_KEYS);
   assert.ok(await store.signings.begin(record, { ...HOLDS, revision: before.revision }));
   const certificates = await app.issuance.revokeKey(fingerprint);
   assert.deepEqual(certificates, [], 'it is not issued yet');

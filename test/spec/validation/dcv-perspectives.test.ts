@@ -4,7 +4,7 @@ import { after, test } from 'node:test';
 import type { DnsServer } from '../../../src/sandbox/dns-server.ts';
 import { rule } from '../../support/contract.ts';
 import { type DomainApp, FILE, ISSUERS, page, startDomainApp } from '../../support/domain-app.ts';
-import { body, newOrder, reissue } from '../../support/orders.ts';
+import { body, csrFor, newOrder, reissue } from '../../support/orders.ts';
 
 const ALONE = await startDomainApp();
 const TWO = await startDomainApp({}, 1);
@@ -134,4 +134,43 @@ test('a disagreement is reported with the reason of the perspective that fails',
   const { [domain]: seen } = await TWO.check(order);
   assert.deepEqual([seen?.result, seen?.caa.result], ['perspectives_differ', 'ok']);
   assert.match(seen?.message ?? '', new RegExp(`There is no TXT record at _dnsauth.${domain}`));
+});
+
+rule('dcv 31', '4 and from 2026-12-15 on 5: a request is `service_busy`, and what waits goes on waiting', async () => {
+  await using world = await startDomainApp({ RESEAL_REQUIRE_PERSPECTIVES: 'true' }, 4);
+  const { app } = world;
+  const key = await app.newKey();
+  const issued = await world.place([world.newDomain()], {}, { key });
+  await world.publish(issued);
+  await world.complete(issued);
+  assert.equal(await world.outcome(issued), 'issued', 'four are enough today');
+  const [waits, inside] = [
+    await world.place([world.newDomain()], {}, { key }),
+    await world.place([world.newDomain()], {}, { key, product: 'tls-private' }),
+  ];
+  for (const order of [waits, inside]) await world.publish(order);
+
+  app.advance(Date.parse('2026-12-14T22:00:00Z') - app.now());
+  const names = (await world.entries(issued)).map(({ domain }) => domain);
+  const again = () => reissue(app, issued, body({ common_name: names[0], dns_names: [] }));
+  assert.equal((await again()).status, 200);
+  app.advance(Date.parse('2026-12-15T00:00:00Z') - app.now());
+  const { status, headers, body: answer } = await again();
+  assert.deepEqual([status, answer.code, headers.get('retry-after')], [503, 'service_busy', '3600']);
+  assert.match(
+    answer.message,
+    /ask for 5 remote perspectives on every name, and 4 are configured.*RESEAL_DNS_PERSPECTIVES/,
+  );
+  const dcv_method = 'dns';
+  const certificate = { csr: csrFor(), common_name: names[0], sign_hash: 'sha256' };
+  const placed = await app.call('POST', '/openapi/v3/orders/ssl-dv', { key, json: { dcv_method, certificate } });
+  assert.deepEqual([placed.status, placed.body.code], [503, 'service_busy'], placed.text);
+  await world.complete(waits);
+  assert.match(await world.outcome(waits), /^domain_verifing/);
+  assert.deepEqual(
+    (await world.entries(waits)).map(({ verified }) => verified),
+    [true],
+  );
+  await world.complete(inside);
+  assert.equal(await world.outcome(inside), 'issued', 'of private trust');
 });

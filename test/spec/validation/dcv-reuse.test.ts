@@ -1,10 +1,11 @@
 // Reuse of proofs: how long, for which products, and within which account.
 import assert from 'node:assert/strict';
+import { X509Certificate } from 'node:crypto';
 import { after, test } from 'node:test';
-import { NOON } from '../../support/app.ts';
+import type { Key } from '../../support/app.ts';
 import { rule } from '../../support/contract.ts';
 import { DAY, FILE, page, startDomainApp } from '../../support/domain-app.ts';
-import { body, type PlacedOrder, reissue } from '../../support/orders.ts';
+import { body, type PlacedOrder, reissue, certificate as shownCertificate } from '../../support/orders.ts';
 import { OWN_PRODUCT, productsFile } from '../../support/products.ts';
 
 const SHORT = { ...OWN_PRODUCT, id: 'short', csr: 'optional', reuse_days: 10, dcv_methods: ['dns', 'file'] };
@@ -30,51 +31,87 @@ async function reissued(order: PlacedOrder, names: readonly string[], top: objec
   assert.equal(status, 200, text);
   return await outcome(order);
 }
-const giveUp = ({ id, key }: PlacedOrder) => app.call('PUT', `/openapi/v3/orders/${id}/cancel`, { key });
 
 /** Advances to a time after the proofs; the clock never goes back. */
 const moveTo = (since: number, days: number, ms = 0) => app.advance(since + days * DAY + ms - app.now());
 
-rule('dcv 7', 'under public rules serves again for at most 200 days', async () => {
-  const [byDns, byFile, private_, short] = [newDomain(), newDomain(), newDomain(), newDomain()];
+const proveOn = (key: Key, name: string, method: string, at: number) =>
+  app.app.store.proofs.record(key.accountId, name, method, at);
+
+/** Proofs serve public TLS for so many days now, to the millisecond; other products are not affected. */
+async function requireReuse(publicDays: number): Promise<void> {
   const key = await app.newKey();
-  const orders = {
-    dns: await provenOrder([byDns], {}, { key }),
-    file: await provenOrder([byFile], { dcv_method: 'file' }, { key }),
-    private: await provenOrder([private_], {}, { key, product: 'tls-private' }),
-    short: await provenOrder([short], {}, { key, product: 'short' }),
-  };
-  const since = app.now();
-  moveTo(since, 10);
-  assert.equal(await reissued(orders.short, [short]), 'issued');
-  moveTo(since, 10, 1);
-  assert.equal(await reissued(orders.short, [short]), 'reissuing', 'a product may have its own limit');
-  await giveUp(orders.short);
+  for (const method of ['dns', 'file'] as const) {
+    const name = newDomain();
+    const order = await provenOrder([name], { dcv_method: method }, { key });
+    const provenBefore = (days: number, ms = 0) => proveOn(key, name, method, app.now() - days * DAY - ms);
+    await provenBefore(publicDays);
+    assert.equal(await reissued(order, [name]), 'issued', method);
+    // Reuse does not extend a proof.
+    await provenBefore(publicDays, 1);
+    assert.equal(await reissued(order, [name]), 'reissuing', method);
+    // The same proof, under the rules of the requested product: private trust has its own limit, and so may a product.
+    for (const [product, days] of Object.entries({ 'ssl-dv': publicDays, 'tls-private': 397, short: 10 })) {
+      await provenBefore(days);
+      assert.equal(await outcome(await place([name], {}, { key, product })), 'issued', `${product} ${days}`);
+      await provenBefore(days, 1);
+      assert.match(await outcome(await place([name], {}, { key, product })), /^domain_verifing/, `${product} ${days}`);
+    }
+    // A new proof counts from then on.
+    await provenBefore(0);
+    await complete(order);
+    assert.equal(await outcome(order), 'issued');
+  }
+}
 
-  moveTo(since, 199);
-  assert.equal(await reissued(orders.dns, [byDns]), 'issued');
-  moveTo(since, 200);
-  assert.equal(await reissued(orders.dns, [byDns]), 'issued');
-  assert.equal(await reissued(orders.file, [byFile]), 'issued');
-  // Reuse does not extend a proof.
-  moveTo(since, 200, 1);
-  assert.equal(await reissued(orders.dns, [byDns]), 'reissuing');
-  assert.equal(await reissued(orders.file, [byFile]), 'reissuing');
-  assert.equal(await reissued(orders.private, [private_]), 'issued', 'private trust has its own limit');
-  // The same proof, under the rules of the requested product.
-  assert.equal(await outcome(await place([private_], {}, { key })), 'domain_verifing');
-  assert.equal(await outcome(await place([byDns], {}, { key, product: 'tls-private' })), 'issued');
+/** What is asked for five days before a date, and validated five days after it. */
+async function requireNewRules(date: string, reuseDays: number, validityDays: number): Promise<void> {
+  app.advance(Date.parse(date) - 5 * DAY - app.now());
+  const certificate = { validity_days: 199 };
+  const placed = await place([newDomain()], {}, { certificate });
+  // Its proof would serve on the day of the reissue, and is too old on the day of the issuance.
+  const domain = newDomain();
+  const [old, added] = [`old.${domain}`, `new.${domain}`];
+  const order = await provenOrder([old]);
+  await proveOn(order.key, old, 'dns', app.now() - reuseDays * DAY);
+  assert.equal(await reissued(order, [old, added]), 'reissuing');
+  const verified = async () => (await entries(order)).map((entry) => entry.verified);
+  assert.deepEqual(await verified(), [true, false]);
 
-  // A new proof, by the other method, counts from then on.
-  await world.changeMethod(orders.dns, { dcv_method: 'file' });
-  await publish(orders.dns);
-  await complete(orders.dns);
-  assert.equal(await outcome(orders.dns), 'issued');
-  moveTo(since, 300);
-  assert.equal(await reissued(orders.dns, [byDns]), 'issued');
-  moveTo(since, 397, 1);
-  assert.equal(await reissued(orders.private, [private_]), 'reissuing');
-  assert.ok(app.now() > NOON);
+  app.advance(10 * DAY);
+  await publish(placed);
+  await complete(placed);
+  assert.equal(await outcome(placed), 'issued');
+  const { pem } = await shownCertificate(app, placed, placed.certificateId);
+  const { validFromDate, validToDate } = new X509Certificate(pem);
+  assert.equal(validToDate.getTime() + 1000 - validFromDate.getTime(), validityDays * DAY);
+
+  dns.set(`_dnsauth.${added}`, 'TXT', [(await entries(order))[1]?.auth_val ?? '']);
+  await complete(order);
+  assert.match(await outcome(order), /^reissuing/);
+  assert.deepEqual(await verified(), [false, true], 'the old proof serves no more');
+  await publish(order);
+  await complete(order);
+  assert.equal(await outcome(order), 'issued');
+}
+
+// In this order: the clock goes forward only.
+rule('dcv 30', 'under public rules serves again for at most 200 days', () => requireReuse(200));
+
+rule(
+  'dcv 30',
+  'for 100 from 2027-03-15 on, and for 10 from 2029-03-15 on, also for what waited over the date',
+  async () => {
+    await requireNewRules('2027-03-15', 100, 99);
+    assert.equal(new Date(app.now()).toISOString(), '2027-03-20T00:00:00.000Z');
+    await requireReuse(100);
+  },
+);
+
+rule('reissue 50', 'and for 46 from 2029-03-15 on, also if it was asked for before', async () => {
+  await requireNewRules('2029-03-15', 10, 46);
+  assert.equal(new Date(app.now()).toISOString(), '2029-03-20T00:00:00.000Z');
+  await requireReuse(10);
 });
 
 test('a proof that expires while another name is pending is required again', async () => {
@@ -82,13 +119,13 @@ test('a proof that expires while another name is pending is required again', asy
   const [old, added] = [`old.${domain}`, `new.${domain}`];
   const order = await provenOrder([old]);
   const since = app.now();
-  moveTo(since, 199);
+  moveTo(since, 9);
   assert.equal(await reissued(order, [old, added]), 'reissuing');
   assert.deepEqual(
     (await entries(order)).map(({ verified }) => verified),
     [true, false],
   );
-  moveTo(since, 201);
+  moveTo(since, 11);
   // The scheduled check finds nothing yet.
   await workerChecks(order);
   dns.set(`_dnsauth.${added}`, 'TXT', [(await entries(order))[1]?.auth_val ?? '']);
@@ -111,9 +148,9 @@ rule('dcv 5', 'A wildcard name is never proven by `file`', async () => {
   const [wildcard, added] = [`*.${domain}`, `new.${domain}`];
   const order = await provenOrder([wildcard]);
   const since = app.now();
-  moveTo(since, 199);
+  moveTo(since, 9);
   assert.equal(await reissued(order, [wildcard, added], { dcv_method: 'file' }), 'reissuing');
-  moveTo(since, 201);
+  moveTo(since, 11);
   await workerChecks(order);
   // Publishes what the order shows, for the wildcard too.
   const values = (await entries(order)).map(({ auth_val }) => auth_val).join('\n');

@@ -1,9 +1,11 @@
 // Publishes CRLs: at once when there is a new revocation, and once a day in any case. The store keeps the latest CRL of
 // each shard. Publishing is a compare and swap on its number: one instance wins, the others read again.
 //
-// CRL number: the largest of the last number plus one, the time, and what follows the numbers served from this data folder. The first keeps numbers growing when a clock goes back, the others when the store is restored from a
-// backup older than the last published CRL. A CRL that cannot be signed here is never served with a lower number.
+// CRL number: the largest of the last number plus one, the time, and what follows the numbers served from this data folder.
+// The first keeps numbers growing when a clock goes back, the others when the store is restored from a backup older than the
+// last published CRL. A CRL that cannot be signed here is never served with a lower number.
 
+import { backdated } from '../../../domain/certificate/validity.ts';
 import type { Clock } from '../../../domain/clock.ts';
 import { Refusal } from '../../../domain/errors.ts';
 import type { CrlHead, PublishCrls, PublishedCrl } from '../../../domain/revocation/ports.ts';
@@ -86,11 +88,12 @@ export function crlPublisher(tools: PublisherTools): CrlPublisher {
     const isRebuilt = isRenewal || changes.some(({ wasListed }) => wasListed);
     const added = changes.filter(({ wasListed }) => !wasListed);
     const entries = appendEntries(await baseEntries(head, expiredBefore, isRebuilt), added);
+    const thisUpdate = thisUpdateOf(at, head, signer);
     const next: CrlHead = {
       ...{ issuerId: crl.issuerId, shard: crl.shard },
       number: Math.max((head?.number ?? 0) + 1, numberAt(signer, head?.number ?? 0, at), served.nextOf(crl)),
-      thisUpdate: at,
-      nextUpdate: at + CRL_LIFE_MS,
+      thisUpdate,
+      nextUpdate: thisUpdate + CRL_LIFE_MS,
       entries: entries.count,
       expiredBefore,
       addresses: addresses.join(' '),
@@ -106,7 +109,7 @@ export function crlPublisher(tools: PublisherTools): CrlPublisher {
       }),
     );
     const isPublished = await store.transaction((tx) =>
-      tx.crls.publish({ ...next, der }, head?.number ?? null, changes),
+      tx.crls.publish({ ...next, der }, head?.number ?? null, changes, at),
     );
     if (isPublished) {
       entryCache.set(crl, { ...entries, number: next.number });
@@ -201,6 +204,13 @@ export function crlPublisher(tools: PublisherTools): CrlPublisher {
     },
   };
 }
+
+/**
+ * Backdated, but not before that of the CRL it replaces, which an earlier version may have dated later. `nextUpdate` tells,
+ * because that of the head is set back when it is to be replaced. Never in the future, whatever a wrong clock has dated.
+ */
+const thisUpdateOf = (at: number, head: CrlHead | undefined, signer: StatusSigner): number =>
+  Math.min(at, Math.max(backdated(at, signer), (head?.nextUpdate ?? 0) - CRL_LIFE_MS));
 
 const rolledBack = (crls: number): string =>
   `the store looks rolled back: ${crls} CRLs were served with a higher number. Bring the revocations back: reseal crl import CRL…`;

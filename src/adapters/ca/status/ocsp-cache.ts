@@ -13,6 +13,7 @@ interface SignedFor {
 
 export interface SignedAnswer extends SignedFor {
   readonly der: Uint8Array;
+  readonly producedAt: number;
   readonly validity: { readonly thisUpdate: number; readonly nextUpdate: number };
   /** What the request was about, so that it is read once. Issuers are those of `signers` only. */
   readonly signers: StatusSigners;
@@ -26,12 +27,12 @@ const MAX_REQUEST_BYTES = 256;
 /** Map entry and objects of an answer, rounded up. */
 const OVERHEAD_BYTES = 512;
 
-export function isCurrent({ validity, ...known }: SignedAnswer, facts: SignedFor, at: number): boolean {
-  const { thisUpdate, nextUpdate } = validity;
+export function isCurrent({ producedAt, validity, ...known }: SignedAnswer, facts: SignedFor, at: number): boolean {
+  // By when it was signed, which `thisUpdate` does not tell.
   // Less than an hour where the responder expires soon.
-  const until = Math.min(thisUpdate + CACHE_MS, (thisUpdate + nextUpdate) / 2);
+  const until = Math.min(producedAt + CACHE_MS, (producedAt + validity.nextUpdate) / 2);
   // An answer from the future was signed before the clock went back.
-  const isInTime = thisUpdate <= at && at < until;
+  const isInTime = producedAt <= at && at < until;
   return isInTime && known.responderSerial === facts.responderSerial && isSameStatus(known.status, facts.status);
 }
 

@@ -3,12 +3,12 @@
 // serial number is recorded before it is signed, like every other.
 
 import type { IssuerKeyType } from '../../../domain/certificate/authority.ts';
-import { floorToSecond } from '../../../domain/certificate/validity.ts';
+import { backdated, floorToSecond } from '../../../domain/certificate/validity.ts';
 import type { Clock } from '../../../domain/clock.ts';
 import type { OcspResponder } from '../../../domain/revocation/ports.ts';
 import type { Store } from '../../../domain/store.ts';
 import type { KeyedMutex } from '../../../kernel/concurrency.ts';
-import { DAY_MS, HOUR_MS } from '../../../kernel/durations.ts';
+import { DAY_MS } from '../../../kernel/durations.ts';
 import { sequence } from '../../der/writer.ts';
 import { readCertificate } from '../certificate-reader.ts';
 import { partsWithoutCommonName } from '../distinguished-name.ts';
@@ -20,8 +20,6 @@ import { responderByKey, responderByName, responseSigner, type SignResponse } fr
 import { digestOf, type StatusSigner } from './signers.ts';
 
 const LIFE_MS = 30 * DAY_MS;
-/** Backdates notBefore for verifiers whose clocks are behind. */
-const BACKDATE_MS = HOUR_MS;
 
 /** P-256 also for P-384 issuers: it signs several times faster, and responses live for hours only. */
 const RESPONDER_KEYS: Readonly<Record<IssuerKeyType, IssuerKeyType>> = {
@@ -75,7 +73,7 @@ export function ocspResponders({ store, now, withLock, onError, onMade }: Respon
     const responder = {
       serial: Buffer.from(serial).toString('hex'),
       issuerId: signer.id,
-      notBefore: Math.max(signer.notBefore, floorToSecond(at - BACKDATE_MS)),
+      notBefore: backdated(at, signer),
       notAfter: Math.min(signer.notAfter, floorToSecond(at + LIFE_MS)),
     };
     const bytes = toBeSigned({

@@ -40,6 +40,7 @@ interface SingleResponse {
 
 interface ResponseContent {
   readonly producedAt: number;
+  readonly thisUpdate: number;
   readonly nextUpdate: number;
   readonly responses: readonly SingleResponse[];
   readonly nonce: Uint8Array | null;
@@ -73,10 +74,11 @@ export function responseSigner({ responderId, algorithm, certificate, sign }: Re
   const certificates = explicit(0, sequence([certificate]));
   const writer = new DerPrepender(CAPACITY);
   const producedTime = wholeSecond((at) => generalizedTime(new Date(at)));
+  const thisUpdateTime = wholeSecond((at) => generalizedTime(new Date(at)));
   const nextUpdateTime = wholeSecond((at) => explicit(0, generalizedTime(new Date(at))));
 
-  function toBeSigned({ producedAt, nextUpdate, responses, nonce }: ResponseContent): Uint8Array {
-    const [produced, next] = [producedTime(producedAt), nextUpdateTime(nextUpdate)];
+  function toBeSigned({ producedAt, thisUpdate, nextUpdate, responses, nonce }: ResponseContent): Uint8Array {
+    const [begins, next] = [thisUpdateTime(thisUpdate), nextUpdateTime(nextUpdate)];
     writer.begin();
     if (nonce) {
       writer.put(nonce);
@@ -91,13 +93,13 @@ export function responseSigner({ responderId, algorithm, certificate, sign }: Re
     for (const { certId, status } of responses.toReversed()) {
       const endOfOne = writer.length;
       writer.put(next);
-      writer.put(produced);
+      writer.put(begins);
       writer.put(statusBytes(status));
       writer.put(certId);
       writer.wrap(TAG.sequence, endOfOne);
     }
     writer.wrap(TAG.sequence, end);
-    writer.put(produced);
+    writer.put(producedTime(producedAt));
     writer.put(responderId);
     writer.wrap(TAG.sequence, 0);
     return writer.copy();

@@ -1,6 +1,7 @@
 // Answers OCSP requests. The status is read from the store every time, by one statement, so that a revocation shows at once
 // whichever instance recorded it. Only signed responses to requests without a nonce are cached.
 
+import { backdated } from '../../../domain/certificate/validity.ts';
 import type { Clock } from '../../../domain/clock.ts';
 import { Refusal } from '../../../domain/errors.ts';
 import type { SerialStatus } from '../../../domain/revocation/ports.ts';
@@ -83,14 +84,19 @@ export function answerOcsp({ store, now, signers, refresh, responders }: OcspToo
     const responder = await responders.of(issuers[0]);
     if (!responder) return error('unauthorized');
     const nextUpdate = Math.min(at + RESPONSE_LIFE_MS, responder.notAfter);
-    const der = await responder.signed({ producedAt: at, nextUpdate, responses, nonce });
+    // For verifiers whose clocks are behind, a revoked status too: one that they refuse may leave them with none.
+    const thisUpdate = Math.min(at, backdated(at, responder));
+    const der = await responder.signed({ producedAt: at, thisUpdate, nextUpdate, responses, nonce });
     const statuses = responses.map(({ status }) => status);
     // An unknown serial number may be issued next; caching them would also let clients fill the cache.
     if (nonce || statuses.some(({ kind }) => kind === 'unknown')) return { der, validity: null };
-    const validity = { thisUpdate: at, nextUpdate };
+    const validity = { thisUpdate, nextUpdate };
     const [status, ...others] = statuses;
     if (status && others.length === 0 && serial !== null) {
-      cache.set(bytes, { der, validity, signers: from, issuers, serial, status, responderSerial: responder.serial });
+      cache.set(bytes, {
+        ...{ der, producedAt: at, validity, signers: from, issuers, serial, status },
+        responderSerial: responder.serial,
+      });
     }
     return { der, validity };
   }

@@ -37,7 +37,8 @@ const SERIALS_AT_ONCE = 500;
 export const crlsIn = (db: Db): Crls => {
   /** A serial number whose reason has changed since it was read stays unlisted: the CRL has the old reason. */
   async function markListed(
-    { issuerId, shard, number, thisUpdate }: CrlHead,
+    { issuerId, shard, number }: CrlHead,
+    at: number,
     reason: RevocationReason,
     serials: string[],
   ): Promise<void> {
@@ -47,7 +48,7 @@ export const crlsIn = (db: Db): Crls => {
         .set((is) => ({
           listed_in: is.case().when('reason', '=', reason).then(is.val(number)).else(is.ref('listed_in')).end(),
           crl_number: is.fn.coalesce('crl_number', is.val(number)),
-          crl_published_at: is.fn.coalesce('crl_published_at', is.val(thisUpdate)),
+          crl_published_at: is.fn.coalesce('crl_published_at', is.val(at)),
         }))
         .where('issuer_id', '=', issuerId)
         .where('shard', '=', shard)
@@ -88,7 +89,7 @@ export const crlsIn = (db: Db): Crls => {
       return row && { ...headFrom(row), der: bytesFrom(row.der) };
     },
 
-    async publish(crl, replaces, added) {
+    async publish(crl, replaces, added, at) {
       const { issuerId, shard } = crl;
       const content = contentOf(crl);
       const written =
@@ -110,7 +111,7 @@ export const crlsIn = (db: Db): Crls => {
       if (!written) return false;
       for (const [reason, listed] of Map.groupBy(added, (entry) => entry.reason)) {
         const serials = listed.map(({ serial }) => serial);
-        await markListed(crl, reason, serials);
+        await markListed(crl, at, reason, serials);
       }
       return true;
     },
