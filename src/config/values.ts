@@ -17,8 +17,13 @@ export interface Variable<T> {
 
 type Parse<T> = Variable<T>['parse'];
 
-export function text(about: string, example: string, defaultValue: string): Variable<string> {
-  return { about, example, defaultValue, parse: anyText };
+export function text(
+  about: string,
+  example: string,
+  defaultValue: string,
+  parse: Parse<string> = anyText,
+): Variable<string> {
+  return { about, example, defaultValue, parse };
 }
 
 export function integer(about: string, defaultValue: number, least: number, most: number): Variable<number> {

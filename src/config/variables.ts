@@ -54,6 +54,13 @@ export const VARIABLES = {
     '192.0.2.54,192.0.2.55',
     dnsServer,
   ),
+  // Signed wrongly on purpose, by a public operator, for this very test.
+  RESEAL_DNSSEC_TEST_NAME: text(
+    'a name whose DNSSEC must fail, asked to prove that resolvers validate',
+    'broken.example.com',
+    'dnssec-failed.org',
+    hostName,
+  ),
   RESEAL_ISSUER_NAMES: list('issuer domain names in CAA and persistent records', 'ca.example.com', hostName),
   RESEAL_DCV_ALLOW: list('private addresses allowed for file validation', '10.0.0.0/8', addressRule),
   // Other than 80 only for development machines, where port 80 is privileged.

@@ -6,7 +6,7 @@ import { type ImportedIssuer, readImportedIssuer } from '../adapters/ca/imported
 import { checkFolder, checkSealKey, checkTls } from '../adapters/doctor/files.ts';
 import { checkProducts } from '../adapters/doctor/products.ts';
 import { checkServedNumbers } from '../adapters/doctor/published-crls.ts';
-import { checkResolver } from '../adapters/doctor/resolver.ts';
+import { checkResolvers } from '../adapters/doctor/resolver.ts';
 import { checkRuntime } from '../adapters/doctor/runtime.ts';
 import { checkSm2 } from '../adapters/doctor/sm2.ts';
 import { checkStore } from '../adapters/doctor/store.ts';
@@ -24,6 +24,7 @@ import type { Running } from './serve.ts';
 import { fewerWorkers, workersOf } from './shares.ts';
 import { requireNoForgottenStore, startProblem, storeName, storeProblem } from './start-up.ts';
 import type { Supervised } from './supervisor.ts';
+import { resolverSettings } from './validation.ts';
 
 const now = Date.now;
 const { stdout } = process;
@@ -263,7 +264,7 @@ async function diagnose(load: (log: Log) => Config, report: (text: string) => vo
     if (isInUse) findings.push(...(await checkServedNumbers(config.database, config.dataDir)));
     if (isInUse) findings.push(await checkAddresses(config));
   }
-  return [...findings, await checkResolver(config.dnsServers)];
+  return [...findings, ...(await checkResolvers(resolverSettings(config)))];
 }
 
 /** An unreachable database is reported by the check of the store itself. */

@@ -35,12 +35,13 @@ import { logUnexpected } from './background.ts';
 import { issuanceObservers } from './issuance-observers.ts';
 import { openRevocation, type RevocationServices } from './revocation.ts';
 import { serviceSecrets } from './service-secrets.ts';
-import { openValidation, type ValidationNetwork } from './validation.ts';
+import { openValidation, type Validation, type ValidationNetwork } from './validation.ts';
 
 export interface Issuance extends RevocationServices {
   readonly authority: CertificateAuthority;
   readonly issuers: readonly Issuer[];
   readonly products: Catalog;
+  readonly resolverDetail: Validation['resolverDetail'];
   readonly reissue: Reissue;
   readonly placeOrder: PlaceOrder;
   readonly cancelOrder: CancelOrder;
@@ -98,8 +99,13 @@ export async function openIssuance(
   const secretFor = await serviceSecrets(store);
   const wrappingSecret = secretFor('cloud-key wrapping');
   const digestSecret = secretFor('request digest');
+  const { resolverDetail, ...checking } = openValidation(
+    config,
+    { now, secret: secretFor('domain validation'), log, metrics },
+    network,
+  );
   const tools = {
-    ...openValidation(config, now, secretFor('domain validation'), network),
+    ...checking,
     pendingMs: config.validation.pendingMs,
     quotas: config.quotas,
     acquireSlot: peers.acquireSlot,
@@ -129,6 +135,7 @@ export async function openIssuance(
       return issuers;
     },
     products,
+    resolverDetail,
     reissue: reissueCertificate(tools),
     placeOrder: placeOrder(tools),
     cancelOrder: cancelOrder(tools),

@@ -1,5 +1,6 @@
 // DNS lookups as validation sees them: records, no records, or a failure. "No records" is a fact about a name; a failed
 // lookup must never be taken for one.
+import type { Localized } from '../../kernel/locale.ts';
 import type { AccountId } from '../ids.ts';
 import type { ExtendedError } from './extended-error.ts';
 
@@ -32,6 +33,12 @@ export type DnsFailure =
   | 'dns_failure'
   /** No resolver of ours answers anything: not the name's fault. */
   | 'resolver_unreachable';
+
+/** The name that was asked for and, through a CNAME, the one whose records were found: that is where to change them. */
+export const ownerOf = (name: string, { alias }: { readonly alias?: string }): Localized =>
+  alias === undefined
+    ? { en: name, zh: name }
+    : { en: `${name} (by CNAME ${alias})`, zh: `${name}（CNAME 指向 ${alias}）` };
 
 /** The answer for one domain of the tree climbed from a name towards the root. */
 export interface DomainAnswer<Record> {
