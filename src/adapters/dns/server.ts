@@ -35,6 +35,8 @@ export class Server {
   }
 
   noteAnswer(): void {
+    // What a probe has found before says nothing any more.
+    if (this.#isDown) this.#probedAt = Number.NEGATIVE_INFINITY;
     this.#note(false);
   }
 
