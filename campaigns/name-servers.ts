@@ -105,7 +105,8 @@ ${ZONES.map((zone) => `stub-zone:\n    name: "${zone}"\n    stub-addr: 127.0.0.1
       `options {
   ${this.#options(port)}
   recursion yes; forward only; forwarders { 127.0.0.1 port ${this.#port}; };
-  dnssec-validation yes; max-cache-ttl 30; max-ncache-ttl 5; servfail-ttl 1; empty-zones-enable no;
+  dnssec-validation yes; max-cache-ttl 30; max-ncache-ttl 5; servfail-ttl 1;
+  synth-from-dnssec no; empty-zones-enable no;
 };
 controls { };
 trust-anchors { . static-key ${flags} ${protocol} ${algorithm} "${key.join('').replaceAll(' ', '')}"; };
@@ -213,10 +214,14 @@ export interface Resolver {
   signal(one: NodeJS.Signals): void;
 }
 
-export async function freePort(): Promise<number> {
+async function freePort(): Promise<number> {
+  using silent = await silentPort();
+  return silent.port;
+}
+
+/** Takes questions, and never answers one. */
+export async function silentPort(): Promise<{ readonly port: number } & Disposable> {
   const socket = dgram.createSocket('udp4').bind(0, '127.0.0.1');
   await once(socket, 'listening');
-  const { port } = socket.address();
-  socket.close();
-  return port;
+  return { port: socket.address().port, [Symbol.dispose]: () => void socket.close() };
 }

@@ -9,7 +9,7 @@ import type { Key } from '../test/support/app.ts';
 import { body, csrFor } from '../test/support/orders.ts';
 import { spawnReseal } from '../test/support/process.ts';
 import type { Campaign, Print } from './campaign.ts';
-import { freePort, Internet, isInstalled, type Resolver } from './name-servers.ts';
+import { Internet, isInstalled, type Resolver, silentPort } from './name-servers.ts';
 import { makeKeys, type Service, type Settings, startService } from './service.ts';
 
 const PROGRAMS = ['named', 'unbound', 'dnssec-keygen', 'dnssec-signzone', 'dnssec-dsfromkey'];
@@ -50,7 +50,8 @@ export const resolvers: Campaign = {
     const { out } = await spawnReseal(['doctor', '--json'], settingsFor(careless.address));
     const finding = resolverFinding(out);
     expect('without validation: doctor', finding?.state === 'problem', finding?.text);
-    await silentFirst(settingsFor(`127.0.0.1:${await freePort()},${unbound.address}`), internet, expect);
+    using silent = await silentPort();
+    await silentFirst(settingsFor(`127.0.0.1:${silent.port},${unbound.address}`), internet, expect);
     return broken;
   },
 };
@@ -156,7 +157,7 @@ async function silentFirst(settings: Settings, internet: Internet, expect: Expec
   const client = await Client.start(settings);
   try {
     for (const domain of ['first.plain.com', 'second.plain.com']) {
-      const value = `ca.example.net; accounturi=${client.service.url}/accounts/${client.key.accountId}`;
+      const value = `ca.example.net; accounturi=http://127.0.0.1:0/accounts/${client.key.accountId}`;
       await internet.set(`_validation-persist.${domain}`, `TXT "${value}"`);
       const begun = performance.now();
       const order = await client.place(domain, PERSIST);
