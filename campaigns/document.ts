@@ -96,9 +96,8 @@ async function run([name, ...options]: Tool, cwd: string, mostMs: number, print:
       output = (output + text).slice(-MAX_SHOWN);
     });
   }
-  const ended = await Promise.race([once(child, 'close'), once(child, 'error')]);
-  const [code] = ended;
-  if (code instanceof Error) {
+  const [code] = await once(child, 'close').catch((error) => [error]);
+  if (code?.code === 'ENOENT') {
     print(`${name}: not installed, not asked`);
     return [];
   }

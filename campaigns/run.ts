@@ -9,6 +9,7 @@ import { cscPyhanko } from './csc-pyhanko.ts';
 import { csrFuzz } from './csr-fuzz.ts';
 import { judgeDocument } from './document.ts';
 import { fsync } from './fsync.ts';
+import { inventory } from './inventory.ts';
 import { javaClient } from './java-client.ts';
 import { kill } from './kill.ts';
 import { neighbours } from './neighbours.ts';
@@ -49,11 +50,12 @@ const CAMPAIGNS: Readonly<Record<string, Campaign>> = {
   'csc-pyhanko': cscPyhanko,
   document: judgeDocument,
   'java-client': javaClient,
+  inventory,
   resolvers,
 };
 
 const EXIT = { ok: 0, broken: 1, usage: 2 } as const;
-const MAX_N = 100_000;
+const MAX_N = 1_000_000;
 
 const print: Print = (line) => process.stdout.write(`${line}\n`);
 const complain: Print = (line) => process.stderr.write(`${line}\n`);

@@ -78,6 +78,7 @@ const RANKING = [
   'src/adapters/doctor',
   'src/http/front',
   'src/http/access',
+  'src/http/catalog',
   'src/http/revocation',
   'src/http/issuance',
   'src/http/validation',

@@ -1,7 +1,7 @@
 // reseal callback deliveries | resend | replay: the delivery log of an account, and resending. The running service sends
 // what is requested here within a second.
 
-import { CALLBACK_ACTIONS, type CallbackAction } from '../domain/callbacks/callback.ts';
+import { ACTION_IDS } from '../domain/callbacks/callback.ts';
 import { DELIVERY_STATES, type DeliveryAttempt, type DeliveryState } from '../domain/callbacks/delivery.ts';
 import type { DeliveryFilter } from '../domain/callbacks/ports.ts';
 import { EXIT, Problem } from '../kernel/problem.ts';
@@ -10,13 +10,12 @@ import type { DeliveryWithAttempts } from '../usecases/callbacks/manage-deliveri
 import type { Arguments, Command } from './command.ts';
 import { duration, oneOf, pageSize, table, time } from './values.ts';
 
-const ACTIONS = Object.keys(CALLBACK_ACTIONS) as CallbackAction[];
 const REPLAYABLE = DELIVERY_STATES.filter((state) => state !== 'pending');
 const REPLAY_BATCH = 1_000;
 
 const FILTERS = {
   order: { type: 'string', about: 'only callbacks of this order' },
-  action: { type: 'string', about: `one of ${ACTIONS.join(', ')}` },
+  action: { type: 'string', about: `one of ${ACTION_IDS.join(', ')}` },
   since: { type: 'string', about: 'at most this old, e.g. 24h' },
   until: { type: 'string', about: 'older than this, e.g. 30m' },
 } as const;
@@ -25,7 +24,7 @@ function filterOf({ order, action, since, until }: Arguments['options'], now: nu
   const before = (option: string, given: unknown) => (given === undefined ? undefined : now - duration(option, given));
   return {
     orderId: order === undefined ? undefined : String(order),
-    action: action === undefined ? undefined : oneOf('action', action, ACTIONS, 'order:issued'),
+    action: action === undefined ? undefined : oneOf('action', action, ACTION_IDS, 'order:issued'),
     since: before('since', since),
     until: before('until', until),
   };

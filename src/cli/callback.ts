@@ -2,6 +2,7 @@
 // read from a file or standard input (-), because arguments are visible to every user of the machine.
 
 import type { CallbackSettings } from '../domain/callbacks/callback.ts';
+import type { HeldBackEvents } from '../domain/callbacks/ports.ts';
 import { reportView } from '../domain/callbacks/report.ts';
 import { EXIT, Problem } from '../kernel/problem.ts';
 import { byOperator } from '../usecases/access/audit.ts';
@@ -22,11 +23,16 @@ const settingsText = (settings: CallbackSettings): string =>
       [
         settings.url,
         settings.isDisabled ? 'paused' : 'active',
-        settings.enabledActions?.join(' ') ?? 'all',
+        settings.enabledActions?.join(' ') ?? 'all but order:expiring',
         time(settings.updatedAt),
       ],
     ],
   );
+
+const suppressedText = (accountId: string, { isDisabled }: CallbackSettings, { count, hasMore }: HeldBackEvents) =>
+  `\n\n${hasMore ? 'More than ' : ''}${count} were suppressed while callbacks were paused. To send them again:` +
+  `${isDisabled ? `\n  reseal callback set ${accountId} --enabled` : ''}` +
+  `\n  reseal callback replay ${accountId} --state suppressed`;
 
 const ACCESS_KEY = { type: 'string', about: 'file with the access key; - reads it from standard input' } as const;
 
@@ -43,13 +49,17 @@ export const callbackShow: Command = {
   positionals: ['ACCOUNT'],
   options: {},
   async run({ positionals: [accountId = ''] }, { withCallbacks }) {
-    const settings = await withCallbacks(async ({ account, callbacks }) => {
+    const { settings, heldBack } = await withCallbacks(async ({ account, callbacks }) => {
       await account(accountId);
-      return await callbacks.show(accountId);
+      return { settings: await callbacks.show(accountId), heldBack: await callbacks.heldBack(accountId) };
     });
-    return settings
-      ? { json: { callback: settingsView(settings) }, text: settingsText(settings) }
-      : { json: { callback: null }, text: 'The account has no callback settings.' };
+    if (!settings) return { json: { callback: null }, text: 'The account has no callback settings.' };
+    const { count, hasMore, since } = heldBack;
+    const suppressed = { count, has_more: hasMore, since: since === null ? null : time(since) };
+    return {
+      json: { callback: { ...settingsView(settings), suppressed } },
+      text: settingsText(settings) + (count === 0 ? '' : suppressedText(accountId, settings, heldBack)),
+    };
   },
 };
 
@@ -67,7 +77,7 @@ export const callbackSet: Command = {
     'access-key-file': ACCESS_KEY,
     disabled: { type: 'boolean', about: 'pause callbacks' },
     enabled: { type: 'boolean', about: 'resume callbacks' },
-    actions: { type: 'string', about: 'comma-separated actions to call back; or all' },
+    actions: { type: 'string', about: 'comma-separated actions to call back; or all, which is all but order:expiring' },
   },
   async run({ positionals: [accountId = ''], options }, { withCallbacks }) {
     if (options.enabled && options.disabled) {

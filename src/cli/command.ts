@@ -4,6 +4,7 @@ import type { ParseArgsOptionDescriptor } from 'node:util';
 import type { Account } from '../domain/access/account.ts';
 import type { Manifest } from '../domain/backup.ts';
 import type { CallbackReport } from '../domain/callbacks/report.ts';
+import type { Catalog } from '../domain/catalog/products.ts';
 import type { Issuer, PublicIssuer } from '../domain/certificate/authority.ts';
 import type { CertificateRef, CrlHead, ReadCrl } from '../domain/revocation/ports.ts';
 import type { Diagnostic, ExitCode } from '../kernel/problem.ts';
@@ -178,6 +179,8 @@ export interface Context {
   readonly now: () => number;
   /** Shows progress to a person; not part of the command's output. */
   report(line: string): void;
+  /** Built in, and of the products file. Throws a Problem that lists every fault of the file. */
+  products(): Catalog;
   storeCommands(): Promise<StoreCommands>;
   /** Opens the store for the duration of `work`, as the other with… functions do. */
   withAccess<T>(work: (access: ManageAccess) => Promise<T>): Promise<T>;

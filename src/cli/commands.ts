@@ -19,6 +19,7 @@ import { cloudKeyDestroy, cloudKeyList } from './cloud-key.ts';
 import type { Command } from './command.ts';
 import { keyCreate, keyDisable, keyList, keyRotate } from './key.ts';
 import { orderCancel, orderList, orderPlace, orderShow, orderValidate } from './order.ts';
+import { productList, productSchema, productShow } from './product.ts';
 import {
   sandboxDnsClear,
   sandboxDnsList,
@@ -56,6 +57,9 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
   'key list': keyList,
   'key disable': keyDisable,
   'key rotate': keyRotate,
+  'product list': productList,
+  'product show': productShow,
+  'product schema': productSchema,
   'order place': orderPlace,
   'order list': orderList,
   'order show': orderShow,

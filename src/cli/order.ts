@@ -81,7 +81,7 @@ export const orderList: Command = {
   },
   async run({ positionals: [accountId = ''], options }, { withRecords }) {
     const page = { limit: pageSize(options.limit), after: options.after?.toString() };
-    const orders = await withRecords(({ show }) => show.orders(accountId, page));
+    const { rows: orders } = await withRecords(({ show }) => show.orders(accountId, {}, page));
     const rows = orders.map((one) => [one.id, one.productId, one.status, time(one.termEndsAt), one.commonName ?? '-']);
     return {
       json: { orders: orders.map(orderView) },

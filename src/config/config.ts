@@ -68,6 +68,8 @@ export type CallbackConfig = Readonly<{
   perHost: number;
   retentionMs: number;
   rotationMs: number;
+  /** The highest first. */
+  noticeDays: readonly number[];
   allow: readonly AccountRule[];
   deny: readonly AddressRule[];
   rootsFile: string | undefined;
@@ -204,6 +206,7 @@ const DEFAULT_SCHEDULE: readonly number[] = [
   ...[5_000, 30_000, 300_000, 1_800_000],
   ...[2, 5, 10, 14, 20, 24].map((hours) => hours * HOUR_MS),
 ];
+const DEFAULT_NOTICE_DAYS: readonly number[] = [30, 14, 7, 1];
 
 function callbackConfig(v: Values): CallbackConfig {
   return {
@@ -217,6 +220,7 @@ function callbackConfig(v: Values): CallbackConfig {
     perHost: v.RESEAL_CALLBACKS_PER_HOST,
     retentionMs: v.RESEAL_CALLBACK_RETENTION_DAYS * DAY_MS,
     rotationMs: v.RESEAL_CALLBACK_ROTATION_HOURS * HOUR_MS,
+    noticeDays: v.RESEAL_EXPIRY_NOTICE_DAYS ?? DEFAULT_NOTICE_DAYS,
     allow: v.RESEAL_CALLBACK_ALLOW,
     deny: v.RESEAL_CALLBACK_DENY,
     rootsFile: v.RESEAL_CALLBACK_ROOTS_FILE,

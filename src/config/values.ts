@@ -2,6 +2,7 @@
 // worse than a missing one.
 import { isIP } from 'node:net';
 import { parseSealKeys } from '../adapters/seal/seal.ts';
+import { MAX_NOTICE_DAYS } from '../domain/callbacks/expiry.ts';
 import { type AddressRule, parseAddressRule } from '../domain/egress/addresses.ts';
 import type { AccountId } from '../domain/ids.ts';
 import type { Rate } from '../domain/rate.ts';
@@ -162,6 +163,18 @@ export function rate(given: string): { value: Rate } | { reason: string } {
   return burst <= MAX_RATE
     ? { value: { burst, everyMs: Math.max(1, Math.round(UNIT_MS[unit as keyof typeof UNIT_MS] / burst)) } }
     : { reason: `must be a number and s, min or h, such as 10/min, and at most ${MAX_RATE}` };
+}
+
+const MAX_THRESHOLDS = 10;
+
+/** Whole days, the highest first; none for `none`. */
+export function noticeDays(given: string): { value: readonly number[] } | { reason: string } {
+  if (given === 'none') return { value: [] };
+  const days = given.split(',').map((item) => (/^\s*\d{1,3}\s*$/.test(item) ? Number(item) : Number.NaN));
+  const areDays = days.every((one) => one >= 1 && one <= MAX_NOTICE_DAYS);
+  return areDays && days.length <= MAX_THRESHOLDS && new Set(days).size === days.length
+    ? { value: days.sort((one, other) => other - one) }
+    : { reason: `must be none, or at most ${MAX_THRESHOLDS} different whole numbers from 1 to ${MAX_NOTICE_DAYS}` };
 }
 
 const MAX_RETRIES = 30;

@@ -12,6 +12,7 @@ import {
   integer,
   list,
   logFormat,
+  noticeDays,
   optional,
   publicUrl,
   rate,
@@ -83,6 +84,11 @@ export const VARIABLES = {
   // A key counts for a day.
   RESEAL_IDEMPOTENCY_RETENTION_DAYS: integer('days that idempotency keys are kept', 7, 1, 365),
   RESEAL_CALLBACK_ROTATION_HOURS: integer('hours that a replaced signing secret still signs', 24, 0, 8_760),
+  RESEAL_EXPIRY_NOTICE_DAYS: optional(
+    'days before its end at which a certificate is expiring',
+    '30,14,7,1',
+    noticeDays,
+  ),
   RESEAL_CALLBACK_ALLOW: list(
     'private addresses callbacks may go to',
     '10.1.2.3:8443,ACCOUNT=10.9.0.0/16',

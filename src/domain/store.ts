@@ -1,9 +1,10 @@
 // The store as use cases see it: the repositories of all capabilities, and transactions over them. Every method may throw
 // `service_busy` when the store cannot answer, or cannot make a write durable.
 import type { AccessTokens, Accounts, AuditTrail, Credentials } from './access/ports.ts';
-import type { CallbackLanes, Callbacks, Deliveries, DeliveryQueue, Outbox } from './callbacks/ports.ts';
+import type { CallbackLanes, Callbacks, Deliveries, DeliveryQueue, ExpiryNotices, Outbox } from './callbacks/ports.ts';
 import type { Clock } from './clock.ts';
 import type { CloudKeys, EscrowedKeys, SigningGrants } from './cloud-keys/ports.ts';
+import type { Inventory } from './issuance/inventory.ts';
 import type { Certificates, IdempotencyKeys, Issuers, Orders, PlacementKeys, Signings } from './issuance/ports.ts';
 import type { RateLimits } from './rate.ts';
 import type {
@@ -49,6 +50,7 @@ export interface Repositories {
   readonly issuers: Issuers;
   readonly orders: Orders;
   readonly certificates: Certificates;
+  readonly inventory: Inventory;
   readonly signings: Signings;
   readonly proofs: Proofs;
   readonly waiting: WaitingCertificates;
@@ -61,6 +63,7 @@ export interface Repositories {
   readonly deliveryQueue: DeliveryQueue;
   readonly callbackLanes: CallbackLanes;
   readonly deliveries: Deliveries;
+  readonly expiryNotices: ExpiryNotices;
   readonly callbacks: Callbacks;
   readonly rateLimits: RateLimits;
   readonly escrowedKeys: EscrowedKeys;

@@ -2,6 +2,7 @@
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
 import Fastify, { type FastifyServerOptions } from 'fastify';
 import type { Account } from '../domain/access/account.ts';
+import type { Catalog } from '../domain/catalog/products.ts';
 import type { CertificateAuthority } from '../domain/certificate/authority.ts';
 import type { NewId } from '../domain/ids.ts';
 import type { Log } from '../kernel/log.ts';
@@ -22,6 +23,7 @@ import { auditOperation, type ListAudit } from './access/audit.ts';
 import { callbackOperations } from './callbacks/callback.ts';
 import { callbackTestOperation } from './callbacks/callback-test-operation.ts';
 import { deliveryOperations } from './callbacks/deliveries.ts';
+import { productOperation } from './catalog/products.ts';
 import { cloudKeyOperations } from './cloud-keys/cloud-keys.ts';
 import { cscInterface } from './cloud-keys/csc.ts';
 import { CSC_VERSIONS } from './cloud-keys/csc-wire.ts';
@@ -44,6 +46,7 @@ import {
 } from './front/request-log.ts';
 import { collectRoutes, refuseUnknownRoutes } from './front/routes.ts';
 import { compileSchemasAtFirstUse } from './front/schemas.ts';
+import { inventoryOperations } from './issuance/inventory.ts';
 import { orderOperations } from './issuance/orders.ts';
 import { placementOperations } from './issuance/place-order.ts';
 import { reissueOperation } from './issuance/reissue.ts';
@@ -76,6 +79,7 @@ interface Services extends AppServices, ValidationServices, RevocationOperations
   /** Keyed digest, so short PINs cannot be brute-forced from it. */
   readonly digestOf: (text: string) => string;
   readonly placeOrder: PlaceOrder;
+  readonly products: Catalog;
   readonly cancelOrder: CancelOrder;
   readonly show: ShowOrders;
   readonly sendTestCallback: SendTestCallback;
@@ -140,6 +144,8 @@ export async function buildServer(services: Services, options: ServerOptions): P
       deliveryOperations(api, services.deliveries);
       placementOperations(api, services, services.digestOf);
       validationOperations(api, services);
+      inventoryOperations(api, services.show);
+      productOperation(api, services.products);
       orderOperations(api, services.show, services.authority.chainOf);
       cloudKeyOperations(api, services.cloudKeys);
       revocationOperations(api, services);

@@ -63,6 +63,12 @@ export interface RevocationLine extends OrderFacts {
   readonly late_ms: number;
 }
 
+/** An account is told that a certificate will expire. */
+export interface ExpiryNoticeLine extends OrderFacts {
+  readonly event: 'expiry_notice';
+  readonly days: number;
+}
+
 export interface CrlLine {
   readonly event: 'crl_published';
   readonly issuer_id: string;
@@ -150,6 +156,7 @@ export type LogLine =
   | IssuanceLine
   | CheckLine
   | RevocationLine
+  | ExpiryNoticeLine
   | CrlLine
   | ResponderLine
   | AttemptLine

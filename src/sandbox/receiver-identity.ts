@@ -66,7 +66,7 @@ export async function receiverIdentity(tools: IdentityTools): Promise<ReceiverId
 }
 
 async function lastCertificate(store: Store, accountId: AccountId) {
-  const orders = await store.orders.list(accountId, { limit: MAX_ORDERS });
+  const { rows: orders } = await store.inventory.orders(accountId, {}, { limit: MAX_ORDERS });
   const id = orders.findLast(({ status }) => status === 'issued')?.currentCertificateId;
   const certificate = id ? await store.certificates.find(accountId, id) : undefined;
   if (certificate?.state !== 'issued') return undefined;

@@ -3,6 +3,7 @@
 import { existsSync } from 'node:fs';
 import { finished } from 'node:stream/promises';
 import { type ImportedIssuer, readImportedIssuer } from '../adapters/ca/imported-issuer.ts';
+import { readCatalog } from '../adapters/catalog/products-file.ts';
 import { checkFolder, checkSealKey, checkTls } from '../adapters/doctor/files.ts';
 import { checkProducts } from '../adapters/doctor/products.ts';
 import { checkServedNumbers } from '../adapters/doctor/published-crls.ts';
@@ -85,6 +86,8 @@ function contextFor(invocation: Invocation, environment: Record<string, string |
     now,
 
     report: (line) => process.stderr.write(`${line}\n`),
+
+    products: () => readCatalog(load().productsFile),
 
     async storeCommands() {
       const { storeCommands } = await import('./store-commands.ts');

@@ -5,6 +5,7 @@ import type { CallOut, OutboundPolicy } from '../domain/egress/outbound.ts';
 import type { AccountId } from '../domain/ids.ts';
 import { type Dispatcher, deliverCallbacks } from '../usecases/callbacks/deliver-callbacks.ts';
 import { type ManageDeliveries, manageDeliveries } from '../usecases/callbacks/manage-deliveries.ts';
+import { type NotifyExpiryTools, notifyExpiry } from '../usecases/callbacks/notify-expiry.ts';
 import { repairSchedules } from '../usecases/callbacks/repair-schedules.ts';
 import type { App } from './app.ts';
 import { type Chore, logUnexpected } from './background.ts';
@@ -18,6 +19,7 @@ export interface DeliveryServices {
 /** For retries, and for events that other instances left. */
 const POLL_MS = 1_000;
 const REPAIR_MS = 10_000;
+const NOTIFY_MS = 60_000;
 const ATTEMPT_MS = 15_000;
 
 interface Egress {
@@ -58,6 +60,17 @@ export function openDeliveries(
     onError: logUnexpected(log, 'deliver'),
   });
 
+  const notices: NotifyExpiryTools = {
+    ...{ store, now: sharedNow, newId, noticeDays: config.noticeDays },
+    onNotice({ accountId, orderId, certificateId }, days) {
+      metrics.expiryNotice(days);
+      log({
+        ...{ event: 'expiry_notice', account_id: accountId, order_id: orderId },
+        ...{ certificate_id: certificateId, days },
+      });
+    },
+  };
+
   return {
     dispatcher: {
       ...dispatcher,
@@ -66,6 +79,7 @@ export function openDeliveries(
     deliveries: manageDeliveries(store, sharedNow, newId),
     deliveryChores: [
       { name: 'deliver', everyMs: POLL_MS, run: () => dispatcher.poll() },
+      { name: 'notify_expiry', everyMs: NOTIFY_MS, run: (stopping) => notifyExpiry(notices, stopping) },
       { name: 'repair_schedules', everyMs: REPAIR_MS, run: repairSchedules(store, sharedNow, config.schedule) },
     ],
   };

@@ -6,7 +6,7 @@ import { openAuthority } from '../adapters/ca/authority.ts';
 import { isCostlyCsr, readCsr } from '../adapters/ca/csr.ts';
 import { ensureIssuers } from '../adapters/ca/issuers.ts';
 import { requireStrongKey } from '../adapters/ca/public-key.ts';
-import { readProductsFile } from '../adapters/catalog/products-file.ts';
+import { readCatalog } from '../adapters/catalog/products-file.ts';
 import { registrableDomain } from '../adapters/dns/public-suffix.ts';
 import { keyMaker } from '../adapters/keys/key-maker.ts';
 import { randomBytes } from '../adapters/seal/random.ts';
@@ -14,7 +14,7 @@ import { sm2Fault } from '../adapters/sm2/self-check.ts';
 import { inspectCsr } from '../adapters/workers/inspect-csr.ts';
 import { workerPool } from '../adapters/workers/pool.ts';
 import type { Config } from '../config/config.ts';
-import { type Catalog, PRODUCTS } from '../domain/catalog/products.ts';
+import type { Catalog } from '../domain/catalog/products.ts';
 import { type CertificateAuthority, ISSUER_KEY_TYPES, type Issuer } from '../domain/certificate/authority.ts';
 import type { Clock } from '../domain/clock.ts';
 import type { AccountId } from '../domain/ids.ts';
@@ -65,16 +65,13 @@ export interface Issuance extends RevocationServices {
 /** Some sixty signatures of P-256, or ten of P-384: a turn of the event loop stays short. */
 const CSR_TURN_MS = 8;
 
-export const catalogOf = ({ productsFile }: Config): Catalog =>
-  new Map([...PRODUCTS, ...readProductsFile(productsFile)].map((product) => [product.id, product]));
-
 export async function openIssuance(
   { store, newId, log, metrics, peers }: App,
   config: Config,
   now: Clock,
   network?: ValidationNetwork,
 ): Promise<Issuance> {
-  const products = catalogOf(config);
+  const products = readCatalog(config.productsFile);
   await voidLostIssuances(store, now, newId);
   const fault = sm2Fault();
   if (fault) log({ event: 'warning', text: `SM2 is switched off, and products that need it are refused: ${fault}` });

@@ -16,7 +16,7 @@ export type Lasting =
 
 export type Question = Lasting | { readonly about: 'metrics' } | { readonly about: 'listener' };
 
-/** A text for `metrics`; for what lasts, null means refused; for `listener`, that no process listens any more. */
+/** A text for `metrics`; for what lasts, `held` or whose limit refused it; null for `listener`: no process listens any more. */
 export type Answered = string | null;
 
 export type ToSupervisor =

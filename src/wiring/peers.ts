@@ -2,8 +2,15 @@
 // the wake-up of the dispatcher. A process that is the whole service has its own; others ask the supervisor.
 import type { createMetrics } from '../adapters/metrics/metrics.ts';
 import type { Config } from '../config/config.ts';
+import type { Refusal } from '../domain/errors.ts';
 import { type KeyedMutex, keyedMutex } from '../kernel/concurrency.ts';
-import { type AcquireSlot, operationSlots, tooManyInFlight } from '../usecases/access/in-flight.ts';
+import {
+  type AcquireSlot,
+  type LimitOwner,
+  limitReached,
+  operationSlots,
+  tooManyInFlight,
+} from '../usecases/access/in-flight.ts';
 import {
   type AcquireTestSlot,
   noFreeTestSlot,
@@ -37,12 +44,12 @@ export function noPeers(config: Config): Peers {
   return {
     async acquireTestSlot(accountId, host) {
       const slot = acquire(accountId, host);
-      if (!slot) throw noFreeTestSlot();
+      if (typeof slot === 'string') throw noFreeTestSlot(slot);
       return slot;
     },
     async acquireSlot(operation, accountId) {
       const slot = slots(operation, accountId);
-      if (!slot) throw tooManyInFlight(operation);
+      if (slot === 'account') throw tooManyInFlight(operation);
       return slot;
     },
     withLock: keyedMutex(),
@@ -63,23 +70,19 @@ export function peersThrough(tell: (message: ToSupervisor) => void): Peers & { o
     tell({ kind: 'ask', id, question });
     return { id, answer };
   };
-  /** Undefined if it was refused. */
-  async function acquire(question: Lasting): Promise<Disposable | undefined> {
+  async function acquire(
+    question: Lasting,
+    refuse: (owner: LimitOwner) => Refusal = limitReached,
+  ): Promise<Disposable> {
     const { id, answer } = ask(question);
-    if ((await answer) === null) return undefined;
+    const value = await answer;
+    if (value === 'account' || value === 'service') throw refuse(value);
     return { [Symbol.dispose]: () => tell({ kind: 'release', id }) };
   }
   return {
-    async acquireTestSlot(accountId, host) {
-      const slot = await acquire({ about: 'test_slot', accountId, host });
-      if (!slot) throw noFreeTestSlot();
-      return slot;
-    },
-    async acquireSlot(operation, accountId) {
-      const slot = await acquire({ about: 'operation_slot', operation, accountId });
-      if (!slot) throw tooManyInFlight(operation);
-      return slot;
-    },
+    acquireTestSlot: (accountId, host) => acquire({ about: 'test_slot', accountId, host }, noFreeTestSlot),
+    acquireSlot: (operation, accountId) =>
+      acquire({ about: 'operation_slot', operation, accountId }, () => tooManyInFlight(operation)),
     async withLock(key, work) {
       using _lock = await acquire({ about: 'lock', key });
       return await work();

@@ -1,5 +1,6 @@
 // Orders, certificates and CRLs for commands that only read: the same views as the service's, without issuers, keys and
 // workers, which opening issuance would create.
+import { readCatalog } from '../adapters/catalog/products-file.ts';
 import { registrableDomain } from '../adapters/dns/public-suffix.ts';
 import type { RecordCommands } from '../cli/command.ts';
 import type { Config } from '../config/config.ts';
@@ -9,7 +10,6 @@ import { showOrders } from '../usecases/issuance/show-orders.ts';
 import { listInterrupted } from '../usecases/revocation/interrupted-issuances.ts';
 import { showValidation } from '../usecases/validation/show-validation.ts';
 import type { App } from './app.ts';
-import { catalogOf } from './issuance.ts';
 import { serviceSecrets } from './service-secrets.ts';
 import { openValidation } from './validation.ts';
 
@@ -23,7 +23,14 @@ export async function openRecords(
   const secret = isIssuing ? (await serviceSecrets(store))('domain validation') : new Uint8Array();
   const validation = showValidation({
     ...openValidation(config, { now, secret, log, metrics }),
-    ...{ store, products: catalogOf(config), now, newId, audit: auditLog({ now, newId }), registrableDomain },
+    ...{
+      store,
+      products: readCatalog(config.productsFile),
+      now,
+      newId,
+      audit: auditLog({ now, newId }),
+      registrableDomain,
+    },
     acquireSlot: peers.acquireSlot,
   });
   return {

@@ -23,6 +23,7 @@ import { warnOfResolvers } from './validation.ts';
 const SWEEP_MS = 10_000;
 const VALIDATE_MS = 2_000;
 const COUNT_MS = MINUTE_MS;
+const NAMES_AT_ONCE = 500;
 /** Clients that send once a second learn from an answer, not from a reset, that their connection is closed. */
 const IDLE_MS = 1_500;
 
@@ -172,6 +173,11 @@ export function runBackground(app: App, services: Services, config: Config): Bac
     ...services.deliveryChores,
     ...services.revocationChores,
     ...retentionChores(app, config),
+    {
+      name: 'complete_names',
+      everyMs: COUNT_MS,
+      run: () => app.store.transaction((tx) => tx.orders.completeNames(NAMES_AT_ONCE)),
+    },
     { name: 'count_storage', everyMs: COUNT_MS, run: (stopping) => countStorage(app.store, app.now, stopping) },
   ];
   const periodic = runPeriodically(chores, app.log);

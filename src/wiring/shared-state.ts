@@ -6,7 +6,7 @@ import type { Answered, Lasting } from './messages.ts';
 import { configuredTestSlots } from './peers.ts';
 
 export interface SharedState {
-  /** Replies when it is held: a lock once it is free; a slot at once, or null if there is none. */
+  /** Replies when it is held: a lock once it is free; a slot at once, or whose limit is reached if there is none. */
   acquire(member: number, id: number, question: Lasting, reply: (value: Answered) => void): void;
   release(member: number, id: number): void;
   /** Releases everything the process holds or waits for. */
@@ -39,8 +39,9 @@ export function sharedState(config: Config): SharedState {
         question.about === 'test_slot'
           ? testSlots(question.accountId, question.host)
           : slots(question.operation, question.accountId);
-      if (slot) hold(member, id, () => slot[Symbol.dispose]());
-      reply(slot ? 'held' : null);
+      if (typeof slot === 'string') return reply(slot);
+      hold(member, id, () => slot[Symbol.dispose]());
+      reply('held');
     },
 
     release(member, id) {

@@ -55,6 +55,7 @@ test('a malformed value is an error that names the variable, the problem and an 
     RESEAL_TRUSTED_PROXIES: ['x', '10.0.0.0/33', '10.0.0.0/8/8', '10.0.0.1,', '10.0.0.0/', '::1/129', 'loopback'],
     RESEAL_DNS_SERVERS: ['ns.example', '1.2.3', '1.2.3.4:99999', '[::1', '[1.2.3.4]', '1.2.3.4:', '::1]:53'],
     RESEAL_CALLBACK_SCHEDULE: ['5', 'soon', '5s,', '0s', '-1s', '1d', '169h', '5s;6s', Array(31).fill('1s').join()],
+    RESEAL_EXPIRY_NOTICE_DAYS: ['0', '366', '30,30', '30,', '1.5', '30d', 'None', '1,2,3,4,5,6,7,8,9,10,11'],
     RESEAL_CALLBACKS_AT_ONCE: ['1', '10001'],
     RESEAL_CALLBACK_RETENTION_DAYS: ['0', '3651'],
     RESEAL_METRICS_TOKEN: ['short', 'has a blank in it, long', 'ünïcode-ünïcode-ünïcode'],
@@ -142,4 +143,9 @@ test('a schedule is a list of delays, and the default is that of the contract', 
   assert.deepEqual(scheduleOf('250ms, 5s,2min,168h'), [250, 5_000, 120_000, 168 * 3_600_000]);
   const hours = [2, 5, 10, 14, 20, 24].map((count) => count * 3_600_000);
   assert.deepEqual(scheduleOf(), [5_000, 30_000, 300_000, 1_800_000, ...hours]);
+});
+
+test('thresholds of expiry notices are in descending order, or none', () => {
+  const daysOf = (text?: string) => readConfig({ RESEAL_EXPIRY_NOTICE_DAYS: text }).config.callbacks.noticeDays;
+  assert.deepEqual([daysOf(), daysOf('7, 60,1'), daysOf('none')], [[30, 14, 7, 1], [60, 7, 1], []]);
 });

@@ -30,7 +30,7 @@ for (const engine of await bothEngines()) {
           willRevoke: [{ certificateId: 'c0', reason: 'superseded', cause: 'previous_replaced', afterHours: 24 }],
           publicKey: { type: 'rsa', bits: 4096, spki: EVERY_BYTE, fingerprint: 'ff' },
           preparation: preparation('00ff', { notAfter: 2 ** 52, preparedAt: NOW + 1, leaseEndsAt: NOW + 2 }),
-          ...{ der: EVERY_BYTE, issuedAt: NOW + 3, version: 7, replacesId: 'c0' },
+          ...{ der: EVERY_BYTE, issuedAt: NOW + 3, version: 2, replacesId: 'c0' },
         });
         await certificates.insert(full);
         const expected = revocation({ causedById: 'c0', revokedAt: NOW + 9 });
@@ -39,9 +39,10 @@ for (const engine of await bothEngines()) {
         await revocations.schedule('a', 'c1', expected);
         assert.deepEqual(await certificates.find('a', 'c1'), { ...full, revocation: expected });
         for (const id of ['c0', 'c1']) assert.equal(await certificates.find('b', id), undefined);
-        assert.equal(await certificates.findReplacing('a', 'c0'), 'c1');
-        assert.equal(await certificates.findReplacing('b', 'c0'), undefined);
-        assert.equal(await certificates.findReplacing('a', 'c1'), undefined);
+        await certificates.insert(issued('c3', { replacesId: 'c1' }));
+        assert.equal(await certificates.findReplacing('a', 'c1'), 'c3');
+        assert.equal(await certificates.findReplacing('b', 'c1'), undefined);
+        assert.equal(await certificates.findReplacing('a', 'c3'), undefined);
       },
     );
 

@@ -10,6 +10,7 @@ import { TIMES } from '../../src/adapters/store/engine/times.ts';
 import { engineAt } from '../../src/adapters/store/store.ts';
 import { readConfig } from '../../src/config/config.ts';
 import { GRANT_MS } from '../../src/domain/cloud-keys/cloud-key.ts';
+import { notifyExpiry } from '../../src/usecases/callbacks/notify-expiry.ts';
 import { repairSchedules } from '../../src/usecases/callbacks/repair-schedules.ts';
 import { retentionChores } from '../../src/wiring/retention.ts';
 import { newFolder, newUsedFolder, TestApp } from '../support/app.ts';
@@ -18,7 +19,7 @@ import { waitFor } from '../support/deliveries.ts';
 import { actorFor, answers, openDeliveryWorld } from '../support/dispatcher.ts';
 import { bothEngines, type TestEngine } from '../support/engines.ts';
 import { body, newOrder, type PlacedOrder, reissue } from '../support/orders.ts';
-import { EVERY_BYTE } from '../support/records.ts';
+import { EVERY_BYTE, issued, order as orderRecord, preparation } from '../support/records.ts';
 
 const HOUR = 3_600_000;
 const OFFSETS = {
@@ -41,6 +42,8 @@ interface World {
 type Leave = (world: World) => Promise<() => Promise<void>>;
 
 let counted = 0;
+/** Each clock that was off has a cursor of its own. */
+let thresholds = 30;
 const unique = (): string => `${++counted}`.padStart(6, '0');
 
 async function withDeadSigner({ app, shift }: World): Promise<PlacedOrder> {
@@ -162,6 +165,26 @@ const LEFT: Readonly<Partial<Record<Time, Leave>>> = {
         assert.ok(age >= 0 && age <= 24 * HOUR, `dated ${age} ms ago`);
         assert.ok(head.number >= (old?.number ?? 0), 'numbers never fall');
       }
+    };
+  },
+  async 'expiry_notice.written_through'({ app, shift }) {
+    const { accountId } = await app.newKey();
+    const { store, newId } = app.app;
+    const settings = { url: 'https://hooks.example.com/', access_key: 'x', enabled_actions: ['order:expiring'] };
+    await app.callbacks.callbacks.save(actorFor(accountId), settings);
+    thresholds += 10;
+    const days = thresholds;
+    const runAt = (at: number) => notifyExpiry({ store, newId, now: () => at, noticeDays: [days], onNotice() {} });
+    await runAt(app.now());
+    await shift('expiry_notice.written_through', `days = ${days}`);
+    const [orderId, id] = [newId(), newId()];
+    await store.orders.insert(orderRecord(orderId, { accountId, currentCertificateId: id }));
+    const [{ id: issuerId = '' } = {}] = await store.issuers.listPublic();
+    const ends = { issuerId, notAfter: app.now() + days * 24 * HOUR + 2 * HOUR };
+    await store.certificates.insert(issued(id, { accountId, orderId, version: 1, preparation: preparation(id, ends) }));
+    return async () => {
+      assert.equal(await runAt(app.now() + 3 * HOUR), 1);
+      assert.equal(await runAt(app.now() + 4 * HOUR), 0);
     };
   },
   async 'instance.seen_at'({ app, shift }) {

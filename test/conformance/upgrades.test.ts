@@ -5,6 +5,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { readMigrations } from '../../src/adapters/store/engine/migrations.ts';
+import { type OrderFilter, termsOf } from '../../src/domain/issuance/inventory.ts';
 import { spellingsOf } from '../../src/domain/support/ports.ts';
 import { type Key, newFolder, TestApp } from '../support/app.ts';
 import { csc, digest, sign } from '../support/cloud-keys.ts';
@@ -116,10 +117,20 @@ for (const engine of await bothEngines()) {
         assert.equal((await csc(app, 'auth/login', cloudKey.key)).status, 200);
 
         // Names are found, and audit rows of before are kept, through the rebuilt table.
-        const { finder, audit, orders } = app.app.store;
+        const { finder, audit, orders, inventory } = app.app.store;
         const order = await orders.find(issued.key.accountId, issued.id);
         const found = await finder.find(spellingsOf(order!.names[0]!), 50);
         assert.ok(found.some(({ kind, orderId }) => kind === 'name' && orderId === issued.id));
+        const inAccount = async (filter: OrderFilter) =>
+          (await inventory.orders(issued.key.accountId, filter, { limit: 50 })).rows.map(({ id }) => id);
+        for (const name of order!.names) {
+          assert.ok((await inAccount({ name })).includes(issued.id), name);
+          for (const [, ...domain] of termsOf(name)
+            .slice(1)
+            .map((term) => [...term])) {
+            assert.ok((await inAccount({ nameSuffix: domain.join('') })).includes(issued.id), domain.join(''));
+          }
+        }
         const about = { accountId: issued.key.accountId, about: { orderId: issued.id } };
         const actions = (await audit.search(about, { limit: 50 })).entries.map(({ action }) => action);
         assert.ok(actions.includes('order:placed'), actions.join());

@@ -149,7 +149,7 @@ test(`${STORM} tests at once of a receiver that never answers all end, do not de
   await reissueBoth();
 });
 
-test('the caps answer service_busy, admit exactly their number, and free their slots', async () => {
+test('the caps are told apart, admit exactly their number, and free their slots', async () => {
   const caps = { RESEAL_CALLBACK_TESTS_AT_ONCE: '40', RESEAL_CALLBACK_TESTS_PER_ACCOUNT: '20' };
   await using world = await startCallbackApp({ ...RAISED, ...caps, RESEAL_CALLBACK_TESTS_PER_HOST: '30' });
   const { app, outside } = world;
@@ -160,7 +160,7 @@ test('the caps answer service_busy, admit exactly their number, and free their s
   const underWay: Promise<RawAnswer>[] = [];
 
   /** Of thirty concurrent tests, exactly the cap is admitted and the others are refused. */
-  async function push(host: string, expected: number): Promise<void> {
+  async function push(host: string, expected: number, refusal: readonly [number, string]): Promise<void> {
     const request = requestFor(await app.newKey(), `https://${host}:${slow.port}/`);
     const from = slow.requests.length;
     const refused: RawAnswer[] = [];
@@ -172,15 +172,16 @@ test('the caps answer service_busy, admit exactly their number, and free their s
     }
     await Promise.all([slow.received(from + expected), areRefused]);
     for (const { status, headers, body: text } of refused) {
-      assert.deepEqual([status, JSON.parse(text).code], [503, 'service_busy']);
+      assert.deepEqual([status, JSON.parse(text).code], refusal);
       assert.match(headers['retry-after'] ?? '', /^[1-9]\d*$/);
     }
     assert.equal(slow.openSockets, from + expected);
   }
-  await push(HOST, 20);
-  await push(HOST, 10);
-  await push('elsewhere.example.test', 10);
-  await push('elsewhere.example.test', 0);
+  const busy = [503, 'service_busy'] as const;
+  await push(HOST, 20, [429, 'request_too_fast']);
+  await push(HOST, 10, busy);
+  await push('elsewhere.example.test', 10, busy);
+  await push('elsewhere.example.test', 0, busy);
 
   slow.script = respond(OK);
   for (const socket of waiting) socket.end(OK);

@@ -47,7 +47,7 @@ const means = {
 /** What each flood must be answered, if it matters: the least number of answers with that code. */
 const REFUSED: Partial<Record<FloodKind, readonly [code: string, least: number]>> = {
   silent_dns: ['request_too_fast', LANES * EACH - PLACEMENTS],
-  callback_tests: ['service_busy', LANES * EACH - TESTS],
+  callback_tests: ['request_too_fast', LANES * EACH - TESTS],
   hundred_names: ['quota_exceeded', 1],
   nested_bodies: ['invalid_parameters', LANES * EACH],
 };

@@ -55,6 +55,14 @@ test('the callback of a reissue pasted from the greeting arrives at the receiver
   await waitFor('the others have arrived', async () => (await delivered()).deliveries.length === resent + 1);
   const rotated = await command('callback', 'rotate-secret', id);
   assert.match(rotated.signing_secret, /^whsec_/);
+  await command('callback', 'set', id, '--disabled');
+  execFileSync('/bin/sh', ['-c', pasted]);
+  await waitFor('it is held back', async () => (await command('callback', 'show', id)).callback.suppressed.count === 1);
+  const { out } = await reseal(['callback', 'show', id], settings);
+  assert.ok(
+    out.includes(`\n  reseal callback set ${id} --enabled\n  reseal callback replay ${id} --state suppressed`),
+    out,
+  );
   const wrong = await reseal(['callback', 'replay', id], settings);
   assert.deepEqual([wrong.code, /--state is missing/.test(wrong.err)], [2, true]);
   assert.equal((await reseal(['callback', 'resend', id, 'nothing'], settings)).code, 1);

@@ -91,8 +91,9 @@ async function commonCases(session: ExampleSession): Promise<[string, ProvokeAny
       raw: 'a=b',
       headers: { 'Content-Type': 'text/plain' },
     });
-  const busyAnswers = await whileBusy(session);
-  const busy: ProvokeAnywhere = async (operationId) => busyAnswers.get(operationId) ?? assert.fail(operationId);
+  const full = await whileFull(session);
+  const own: ProvokeAnywhere = async (operationId) => full.own.get(operationId) ?? assert.fail(operationId);
+  const busy: ProvokeAnywhere = async (operationId) => full.busy.get(operationId) ?? assert.fail(operationId);
   const broken: ProvokeAnywhere = (operationId) =>
     whileBroken(app.app.store.credentials, () => client.call(operationId, { key }));
   return [
@@ -112,6 +113,8 @@ async function commonCases(session: ExampleSession): Promise<[string, ProvokeAny
     ['400', raw('[]')],
     ['413', raw(`"${'x'.repeat(300_000)}"`)],
     ['415', notJson],
+    ['request_too_fast', own],
+    ['429', own],
     ['service_busy', busy],
     ['503', busy],
     ['service_internal_error', broken],
@@ -125,25 +128,40 @@ async function withoutHost(url: string, path: string): Promise<Answer> {
 }
 
 /**
- * The answers of all operations while the only place is taken, by a callback test whose receiver is silent. Another request
- * waits for the place, and as no more may wait, the others are refused at once.
+ * The answers of all operations while an account holds its share, which is one of two places, and while both are taken.
+ * Callback tests hold them, whose receiver is silent.
  */
-async function whileBusy({ app, client, world, silent }: ExampleSession): Promise<ReadonlyMap<string, Answer>> {
-  const body = { url: world.url('/silent'), access_key: 'silent' };
-  const test = client.call('testCallback', { key: await app.newKey(), body });
-  const key = await app.newKey();
-  await waitFor('the test to wait', () => silent.length > 0);
-  let isHeld = true;
+async function whileFull(session: ExampleSession) {
+  const { app, silent } = session;
+  const mine = await app.newKey();
+  const tests = [await holdPlace(session, mine)];
+  const own = await answersWhileWaiting(session, mine);
+  tests.push(await holdPlace(session, await app.newKey()));
+  const busy = await answersWhileWaiting(session, await app.newKey());
+  for (const socket of silent) socket.end('HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n');
+  await Promise.all(tests.map(({ ended }) => ended));
+  return { own, busy };
+}
+
+async function holdPlace({ client, world, silent }: ExampleSession, key: Key) {
+  const before = silent.length;
+  const ended = client.call('testCallback', { key, body: { url: world.url('/silent'), access_key: 'silent' } });
+  await waitFor('the test to wait', () => silent.length > before);
+  return { ended };
+}
+
+/** Another request of the account waits for a place, and as no more may wait, the others are refused at once. */
+async function answersWhileWaiting({ client }: ExampleSession, key: Key): Promise<ReadonlyMap<string, Answer>> {
+  const done = new AbortController();
   const waiting = (async () => {
-    while (isHeld) await client.call('getAccount', { key });
+    while (!done.signal.aborted) await client.call('getAccount', { key });
   })();
   const answers = new Map<string, Answer>();
   for (const { operation } of client.operations) {
     answers.set(operation.operationId, await client.call(operation.operationId, { key }));
   }
-  isHeld = false;
-  for (const socket of silent) socket.end('HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n');
-  await Promise.all([test, waiting]);
+  done.abort();
+  await waiting;
   return answers;
 }
 

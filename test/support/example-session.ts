@@ -2,13 +2,14 @@
 // is called back and revokes, with every operation and every event on the way.
 import assert from 'node:assert/strict';
 import type { Socket } from 'node:net';
+import { ACTION_IDS } from '../../src/domain/callbacks/callback.ts';
 import type { Key, TestApp } from './app.ts';
 import { type CallbackApp, callbackIn, startCallbackApp } from './callback-app.ts';
 import { authorization, CODE, digest, ECDSA_SHA256, HINT } from './cloud-keys.ts';
 import { answerWith, routeByPath, waitFor } from './deliveries.ts';
 import type { Json } from './document.ts';
 import { ExampleClient, type OperationCall } from './example-client.ts';
-import { csrFor, newOrder, type PlacedOrder } from './orders.ts';
+import { csrFor, newOrder, type PlacedOrder, reissue } from './orders.ts';
 import { OWN_PRODUCT, productsFile } from './products.ts';
 
 export const DAY = 86_400_000;
@@ -62,8 +63,8 @@ export class ExampleSession implements AsyncDisposable {
   static async open(): Promise<ExampleSession> {
     const world = await startCallbackApp({
       RESEAL_PRODUCTS_FILE: productsFile(GRACE),
-      // So that one of a kind uses them up.
-      ...{ RESEAL_MAX_REQUESTS: '1', RESEAL_PLACEMENTS_PER_ACCOUNT: '1', RESEAL_DRY_RUNS_PER_ACCOUNT: '1' },
+      // So that one of a kind uses them up; two places, so that an account has a share of its own.
+      ...{ RESEAL_MAX_REQUESTS: '2', RESEAL_PLACEMENTS_PER_ACCOUNT: '1', RESEAL_DRY_RUNS_PER_ACCOUNT: '1' },
       RESEAL_CALLBACK_TEST_RATE: '6/min',
     });
     const route = routeByPath(world);
@@ -120,6 +121,7 @@ export async function runSession(session: ExampleSession): Promise<Entities> {
   await aboutAccount(session, key);
   await aboutCallbacks(session, key);
   await aboutRejection(session, key);
+  await aboutExpiry(session, key);
   const issued = await aboutOrders(session, key);
   const own = await aboutRevocations(session, key);
   const { waiting, canceledCertificateId } = await aboutWaiting(session, issued);
@@ -133,6 +135,7 @@ export async function runSession(session: ExampleSession): Promise<Entities> {
 }
 
 async function aboutAccount(session: ExampleSession, key: Key): Promise<void> {
+  await session.example('listProducts', 'products', { key });
   await session.example('getAccount', 'account', { key });
   await session.example('updateAccount', 'renamed', { key, body: { name: 'Acme Ltd', locale: 'en' } });
 }
@@ -181,7 +184,11 @@ async function aboutOrders(session: ExampleSession, key: Key): Promise<PlacedOrd
   session.publish(changed);
   const { status } = await session.example('validateDomains', 'issued', { key, parameters });
   assert.equal(status, 'issued');
-  await session.example('listOrders', 'orders', { key, parameters: { limit: 50 } });
+  await session.example('listOrders', 'orders', { key, parameters: { name_suffix: 'example.com', limit: 50 } });
+  await session.example('listCertificates', 'certificates', {
+    key,
+    parameters: { name: 'www.example.com', revoked: false },
+  });
   await session.example('getCertificate', 'issued', { key, parameters: { id: placed.certificate.id } });
   const fewer = { certificate: { csr: csrFor(), common_name, dns_names: [], sign_hash: 'sha256', validity_days: 90 } };
   await session.example('reissueCertificate', 'dryRun', {
@@ -215,6 +222,22 @@ async function aboutRevocations(session: ExampleSession, key: Key): Promise<Plac
   await session.example('cancelRevocation', 'canceled', { key, parameters });
   await session.example('revokeCertificate', 'superseded', { key, parameters, body: { reason: 'superseded' } });
   return { key, id: own.id, certificateId: data.certificate.id };
+}
+
+/** The account asks for notices, and a certificate comes close to its end. */
+async function aboutExpiry(session: ExampleSession, key: Key): Promise<void> {
+  const { app } = session;
+  const body = { enabled_actions: [...ACTION_IDS] };
+  await session.example('saveCallbackSettings', 'everyAction', { key, body });
+  const order = await newOrder(app, { commonName: 'soon.example.com' }, key);
+  const notice = () => app.callbacks.deliveryChores.find(({ name }) => name === 'notify_expiry')?.run();
+  await notice();
+  await reissue(app, order, {
+    certificate: { csr: csrFor(), common_name: 'soon.example.com', sign_hash: 'sha256', validity_days: 2 },
+  });
+  app.advance(1.5 * DAY);
+  await notice();
+  await session.recordEvent('order:expiring');
 }
 
 async function aboutWaiting(session: ExampleSession, { key, id }: PlacedOrder) {

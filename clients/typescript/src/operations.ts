@@ -117,9 +117,21 @@ export const OPERATIONS = {
   /**
    * List the orders
    *
-   * Page by page, in the order in which they were placed.
+   * In the order in which they were placed; by expiry, the first to end comes first. With a filter that little passes, a page may hold less than its limit and still have a next_after: go on from there, with the same filters. A parameter that is not listed here is refused. With `Accept: text/csv` the page is CSV, and the next one is in the `Link` header.
    */
   listOrders: { method: 'GET', path: '/openapi/v3/orders', entries: 'orders' },
+  /**
+   * List the certificates
+   *
+   * The first to end comes first; by name or product, order by order. With a filter that little passes, a page may hold less than its limit and still have a next_after: go on from there, with the same filters. A parameter that is not listed here is refused. With `Accept: text/csv` the page is CSV, and the next one is in the `Link` header.
+   */
+  listCertificates: { method: 'GET', path: '/openapi/v3/certs', entries: 'certificates' },
+  /**
+   * List the products
+   *
+   * All that can be ordered, the built-in ones first, and what each allows.
+   */
+  listProducts: { method: 'GET', path: '/openapi/v3/products' },
   /**
    * Show a certificate
    *

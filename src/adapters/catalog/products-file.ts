@@ -1,6 +1,6 @@
 // Reads the operator's products file; domain/catalog/products-file.ts validates its content.
 import { readFileSync } from 'node:fs';
-import type { Product } from '../../domain/catalog/products.ts';
+import { type Catalog, PRODUCTS, type Product } from '../../domain/catalog/products.ts';
 import { ProductsError, parseProducts } from '../../domain/catalog/products-file.ts';
 import { EXIT, Problem } from '../../kernel/problem.ts';
 
@@ -16,3 +16,7 @@ export function readProductsFile(file: string | undefined): Product[] {
     });
   }
 }
+
+/** The built-in products, and those of the file. */
+export const readCatalog = (file: string | undefined): Catalog =>
+  new Map([...PRODUCTS, ...readProductsFile(file)].map((product) => [product.id, product]));

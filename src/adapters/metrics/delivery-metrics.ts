@@ -6,6 +6,7 @@ interface DeliveryMetrics {
   attempted(outcome: string): void;
   firstAttempt(ms: number): void;
   gaveUp(): void;
+  expiryNotice(days: number): void;
 }
 
 export function deliveryMetrics(registry: Registry): DeliveryMetrics {
@@ -27,9 +28,16 @@ export function deliveryMetrics(registry: Registry): DeliveryMetrics {
     help: 'Events that were given up.',
     registers,
   });
+  const notices = new Counter({
+    name: 'reseal_expiry_notices_total',
+    help: 'Events that say that a certificate will expire, by days before its end.',
+    labelNames: ['days'],
+    registers,
+  });
   return {
     attempted: (outcome) => attempts.inc({ outcome }),
     firstAttempt: (ms) => firstAttempt.observe(ms / 1000),
     gaveUp: () => givenUp.inc(),
+    expiryNotice: (days) => notices.inc({ days }),
   };
 }

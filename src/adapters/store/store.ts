@@ -15,6 +15,7 @@ import { callbackLanesIn } from './callbacks/callback-lanes.ts';
 import { callbacksIn } from './callbacks/callbacks.ts';
 import { deliveriesIn } from './callbacks/deliveries.ts';
 import { deliveryQueueIn } from './callbacks/delivery-queue.ts';
+import { expiryNoticesIn } from './callbacks/expiry-notices.ts';
 import { outboxIn } from './callbacks/outbox.ts';
 import { cloudKeysIn, escrowedKeysIn } from './cloud-keys/held-keys.ts';
 import { signingGrantsIn } from './cloud-keys/signing-grants.ts';
@@ -28,6 +29,7 @@ import { sqliteEngine } from './engine/sqlite.ts';
 import { strayTimes } from './engine/times.ts';
 import { certificatesIn } from './issuance/certificates.ts';
 import { idempotencyKeysIn } from './issuance/idempotency-keys.ts';
+import { inventoryIn } from './issuance/inventory.ts';
 import { issuersIn } from './issuance/issuers.ts';
 import { ordersIn } from './issuance/orders.ts';
 import { placementKeysIn } from './issuance/placement-keys.ts';
@@ -207,6 +209,7 @@ const repositoriesIn = (db: Db, { sealer, engine, sharedNow }: Shared, onEvents:
   issuers: issuersIn(db, sealer),
   orders: ordersIn(db, engine),
   certificates: certificatesIn(db),
+  inventory: inventoryIn(db),
   signings: signingsIn(db, engine, onEvents),
   proofs: proofsIn(db),
   waiting: waitingIn(db, engine),
@@ -219,6 +222,7 @@ const repositoriesIn = (db: Db, { sealer, engine, sharedNow }: Shared, onEvents:
   deliveryQueue: deliveryQueueIn(db, engine),
   callbackLanes: callbackLanesIn(db, engine),
   deliveries: deliveriesIn(db, engine, onEvents),
+  expiryNotices: expiryNoticesIn(db, engine),
   callbacks: callbacksIn(db, sealer, engine),
   rateLimits: rateLimitsIn(db),
   escrowedKeys: escrowedKeysIn(db, sealer),

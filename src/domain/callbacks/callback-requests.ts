@@ -5,13 +5,7 @@ import type { OutboundUrl } from '../egress/outbound.ts';
 import { callbackUrl } from '../egress/url.ts';
 import { invalid, Refusal } from '../errors.ts';
 import { Secret } from '../secret.ts';
-import {
-  CALLBACK_ACTIONS,
-  type CallbackAction,
-  isCallbackAction,
-  requireHeaderValue,
-  requireShortKey,
-} from './callback.ts';
+import { ACTION_IDS, type CallbackAction, isCallbackAction, requireHeaderValue, requireShortKey } from './callback.ts';
 
 /** Undefined: not sent. */
 export interface CallbackTestRequest {
@@ -91,7 +85,7 @@ function parseText(fields: Fields, field: string): string | undefined {
 }
 
 function parseActions(value: unknown): CallbackAction[] {
-  const known = Object.keys(CALLBACK_ACTIONS).join(', ');
+  const known = ACTION_IDS.join(', ');
   if (!Array.isArray(value)) throw wrongType('enabled_actions', 'a list of actions', '动作列表');
   const actions = value.map((one: unknown, index) => {
     if (typeof one === 'string' && isCallbackAction(one)) return one;

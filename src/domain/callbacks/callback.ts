@@ -9,6 +9,8 @@ import type { Secret } from '../secret.ts';
 interface ActionFacts {
   readonly type: 'order';
   readonly message: Localized;
+  /** Called back only to accounts that list it. */
+  readonly isOptIn?: true;
 }
 
 /** All actions, with their texts. Only `order:issued` is in the specification; the others are extensions. */
@@ -32,10 +34,21 @@ export const CALLBACK_ACTIONS = {
       zh: '订单的重签已结束，未签发证书。',
     },
   },
+  'order:expiring': {
+    type: 'order',
+    message: {
+      en: 'The certificate of the order will expire soon. Reissue it, or place a new order.',
+      zh: '订单的证书即将到期，请重签或重新下单。',
+    },
+    isOptIn: true,
+  },
 } as const satisfies Record<string, ActionFacts>;
 export type CallbackAction = keyof typeof CALLBACK_ACTIONS;
 
 export const isCallbackAction = (text: string): text is CallbackAction => Object.hasOwn(CALLBACK_ACTIONS, text);
+export const ACTION_IDS: readonly CallbackAction[] = Object.keys(CALLBACK_ACTIONS).filter(isCallbackAction);
+
+const DEFAULT_ACTIONS = ACTION_IDS.filter((action) => !('isOptIn' in CALLBACK_ACTIONS[action]));
 
 export interface CallbackSettings {
   readonly accountId: AccountId;
@@ -46,10 +59,13 @@ export interface CallbackSettings {
   /** Previous secrets, latest first, which also sign until the rotation ends. */
   readonly former: { readonly secrets: readonly Secret[]; readonly until: number } | null;
   readonly isDisabled: boolean;
-  /** Null: all. */
+  /** Null: all but those that are opt-in. */
   readonly enabledActions: readonly CallbackAction[] | null;
   readonly updatedAt: number;
 }
+
+export const actionsOf = ({ enabledActions }: Pick<CallbackSettings, 'enabledActions'>): readonly CallbackAction[] =>
+  enabledActions ?? DEFAULT_ACTIONS;
 
 /** The request body, with the field names of the specification. */
 interface CallbackBody {

@@ -6,7 +6,7 @@ import type { OrderStatus } from '../certificate/order.ts';
 import { isAhead, latestAhead } from '../clock.ts';
 import { FAILURE_REASONS, type Outcome } from '../egress/outbound.ts';
 import type { AccountId, CertificateId, OrderId } from '../ids.ts';
-import type { CallbackAction, CallbackSettings } from './callback.ts';
+import { actionsOf, type CallbackAction, type CallbackSettings } from './callback.ts';
 
 export const DELIVERY_STATES = ['pending', 'delivered', 'failed', 'suppressed'] as const;
 export type DeliveryState = (typeof DELIVERY_STATES)[number];
@@ -55,7 +55,7 @@ export function suppressionReason(
 ): SuppressionReason | null {
   if (!settings) return 'not_configured';
   if (settings.isDisabled) return 'disabled';
-  if (settings.enabledActions && !settings.enabledActions.includes(action)) return 'action_not_enabled';
+  if (!actionsOf(settings).includes(action)) return 'action_not_enabled';
   return null;
 }
 

@@ -4,9 +4,11 @@
 import type { OrderStatus } from '../certificate/order.ts';
 import type { AccountId, CertificateId, OrderId } from '../ids.ts';
 import type { Page } from '../page.ts';
+import type { CertificateRef } from '../revocation/ports.ts';
 import type { Secret } from '../secret.ts';
 import type { CallbackAction, CallbackSettings } from './callback.ts';
 import type { Delivery, DeliveryAttempt, DeliveryState, GivenUpReason, Lane, SuppressionReason } from './delivery.ts';
+import type { DueNotices, NoticeCursor } from './expiry.ts';
 
 /** An event in the queue, with the body to send. */
 export interface PendingEvent {
@@ -52,6 +54,15 @@ export interface DeliveryFilter {
 }
 
 export type ResendFilter = DeliveryFilter & { readonly state: Exclude<DeliveryState, 'pending'> };
+
+/** Events that were suppressed because callbacks were disabled, and have not been resent. */
+export interface HeldBackEvents {
+  /** Up to a bound. */
+  readonly count: number;
+  readonly hasMore: boolean;
+  /** Of the oldest; null without any. A range that is resent from then on has all of them. */
+  readonly since: number | null;
+}
 
 export interface QueueFacts {
   /** Counted up to a bound. */
@@ -119,14 +130,15 @@ export interface Deliveries {
     page: Page,
   ): Promise<{ deliveries: Delivery[]; nextAfter: string | null }>;
   attemptsOf(ids: readonly string[]): Promise<ReadonlyMap<string, DeliveryAttempt[]>>;
+  heldBack(accountId: AccountId, limit: number): Promise<HeldBackEvents>;
   /** Restarts the retry schedule. Does nothing while an attempt is in flight. */
   resend(accountId: AccountId, id: string, now: number): Promise<void>;
-  /** Resends the oldest first and one at a time. `actions` null: all. */
+  /** Resends the oldest first and one at a time. */
   resendRange(
     accountId: AccountId,
     filter: ResendFilter,
     page: Page,
-    options: { readonly actions: readonly CallbackAction[] | null; readonly now: number },
+    options: { readonly actions: readonly CallbackAction[]; readonly now: number },
   ): Promise<{ resent: number; nextAfter: string | null }>;
   /** Deletes deliveries settled before that time, with their attempts. Returns how many. */
   deleteSettled(before: number, limit: number): Promise<number>;
@@ -148,6 +160,18 @@ export interface OutboxEvent {
 
 export interface Outbox {
   add(event: OutboxEvent): Promise<void>;
+}
+
+/** For the service's own work, over all accounts. */
+export interface ExpiryNotices {
+  /** Locks the cursor of the threshold until the transaction ends. A new threshold begins at `start`. */
+  lockCursor(days: number, start: number): Promise<NoticeCursor>;
+  moveCursor(days: number, cursor: NoticeCursor): Promise<void>;
+  /**
+   * Examines the next `limit` issued certificates, and returns those of accounts that list the action. `last` if the page is
+   * full.
+   */
+  page(due: DueNotices, limit: number): Promise<{ candidates: CertificateRef[]; last: NoticeCursor | undefined }>;
 }
 
 /** Callback settings. Secrets are sealed before they are written. */

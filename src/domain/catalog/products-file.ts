@@ -5,7 +5,7 @@ import { PRODUCT_KINDS, TRUSTS } from '../certificate/authority.ts';
 import { DCV_METHODS, DCV_SCOPES } from '../certificate/order.ts';
 import { KEY_TYPES } from '../certificate/public-key.ts';
 import { SIGN_HASHES } from '../certificate/sign-hash.ts';
-import { conflictsOf } from './product-rules.ts';
+import { conflictsOf, type JsonSchema, RULES_AS_SCHEMA } from './product-rules.ts';
 import {
   CERTIFICATE_FORMS,
   CSR_RULES,
@@ -34,7 +34,9 @@ export class ProductsError extends Error {
 export function parseProducts(json: unknown): Product[] {
   const problems: string[] = [];
   const report: Report = (path, problem) => problems.push(`${path}: ${problem}`);
-  const file = objectWith(['products'], json, 'file', report);
+  const file = objectWith(['products', '$schema'], json, 'file', report);
+  if (file?.$schema !== undefined && typeof file.$schema !== 'string')
+    report('file.$schema', 'write a text, or leave it out.');
   const products = file && listOf(readProduct)(file.products, 'products', report);
   if (file && Array.isArray(file.products)) requireUniqueNames(file.products, report);
   if (products === undefined || problems.length > 0) throw new ProductsError(problems);
@@ -59,7 +61,11 @@ function requireUniqueNames(rows: readonly unknown[], report: Report): void {
 
 type Report = (path: string, problem: string) => void;
 /** Returns undefined after it reported a problem. */
-type Reader<T> = (value: unknown, path: string, report: Report) => T | undefined;
+type Read<T> = (value: unknown, path: string, report: Report) => T | undefined;
+/** With the JSON Schema of what it reads, so that one table is loader and schema. */
+type Reader<T> = Read<T> & { readonly schema: JsonSchema };
+
+const reader = <T>(schema: JsonSchema, read: Read<T>): Reader<T> => Object.assign(read, { schema });
 
 const MAX_ID = 64;
 const MAX_TEXT = 200;
@@ -68,79 +74,112 @@ const MAX_GRACE_HOURS = 720;
 const MIN_RSA_BITS = 1024;
 const MAX_ALIAS = 999_999_999;
 
-const readId: Reader<string> = (value, path, report) => {
-  if (typeof value === 'string' && value.length <= MAX_ID && /^[a-z0-9]+(-[a-z0-9]+)*$/.test(value)) return value;
-  return reportProblem(report, path, `use lower-case letters, digits and single hyphens, at most ${MAX_ID}`, value);
-};
-
-const readText: Reader<string> = (value, path, report) => {
-  if (typeof value === 'string' && value.trim() !== '' && value.length <= MAX_TEXT && !/\p{C}/u.test(value))
-    return value;
-  return reportProblem(report, path, `write 1 to ${MAX_TEXT} printable characters`, value);
-};
-
-const readBoolean: Reader<boolean> = (value, path, report) =>
-  typeof value === 'boolean' ? value : reportProblem(report, path, 'write true or false', value);
-
-const integerIn =
-  (min: number, max: number): Reader<number> =>
-  (value, path, report) =>
-    typeof value === 'number' && Number.isInteger(value) && value >= min && value <= max
+/** A text that the pattern of its schema matches; characters are counted as JSON Schema does. */
+const textLike = (pattern: string, maxLength: number, remedy: string, more: JsonSchema = {}): Reader<string> => {
+  const expression = new RegExp(pattern, 'u');
+  return reader({ type: 'string', pattern, maxLength, ...more }, (value, path, report) =>
+    typeof value === 'string' && [...value].length <= maxLength && expression.test(value)
       ? value
-      : reportProblem(report, path, `write a whole number from ${min} to ${max}`, value);
+      : reportProblem(report, path, remedy, value),
+  );
+};
+
+const readId = textLike(
+  '^[a-z0-9]+(-[a-z0-9]+)*$',
+  MAX_ID,
+  `use lower-case letters, digits and single hyphens, at most ${MAX_ID}`,
+  { not: { enum: PRODUCTS.flatMap(({ id, aliases }) => [id, ...aliases.map(String)]) } },
+);
+
+const readText = textLike('^(?=.*\\S)\\P{C}+$', MAX_TEXT, `write 1 to ${MAX_TEXT} printable characters`);
+
+const readBoolean: Reader<boolean> = reader({ type: 'boolean' }, (value, path, report) =>
+  typeof value === 'boolean' ? value : reportProblem(report, path, 'write true or false', value),
+);
+
+const integerIn = (minimum: number, maximum: number): Reader<number> =>
+  reader({ type: 'integer', minimum, maximum }, (value, path, report) =>
+    typeof value === 'number' && Number.isInteger(value) && value >= minimum && value <= maximum
+      ? value
+      : reportProblem(report, path, `write a whole number from ${minimum} to ${maximum}`, value),
+  );
+
+const readAlias = reader(
+  { ...integerIn(1, MAX_ALIAS).schema, not: { enum: PRODUCTS.flatMap(({ aliases }) => aliases) } },
+  integerIn(1, MAX_ALIAS),
+);
 
 /** `known` adds values that are valid but not implemented; they get another message than a typo. */
-const oneOf =
-  <T extends string>(offered: readonly T[], known: readonly string[] = offered): Reader<T> =>
-  (value, path, report) => {
+const oneOf = <T extends string>(offered: readonly T[], known: readonly string[] = offered): Reader<T> =>
+  reader({ enum: offered }, (value, path, report) => {
     const found = offered.find((one) => one === value);
     if (found !== undefined) return found;
     const why = typeof value === 'string' && known.includes(value) ? 'this version cannot serve it yet; ' : '';
     return reportProblem(report, path, `${why}choose one of ${offered.join(', ')}`, value);
-  };
+  });
 
-const listOf =
-  <T>(read: Reader<T>): Reader<T[]> =>
-  (value, path, report) => {
+const listOf = <T>(read: Reader<T>): Reader<T[]> =>
+  reader({ type: 'array', items: read.schema }, (value, path, report) => {
     if (!Array.isArray(value)) return reportProblem(report, path, 'write a list: [ … ]', value);
     const items = value.map((item: unknown, index) => read(item, `${path}[${index}]`, report));
     return items.every((item) => item !== undefined) ? items : undefined;
-  };
+  });
 
 /** A list without duplicates: a repeated value is usually a typo for another. */
-const setOf =
-  <T>(read: Reader<T>, keyOf: (item: T) => unknown = (item) => item): Reader<T[]> =>
-  (value, path, report) => {
+const setOf = <T>(read: Reader<T>, keyOf: (item: T) => unknown = (item) => item, more: JsonSchema = {}): Reader<T[]> =>
+  reader({ type: 'array', items: read.schema, uniqueItems: true, ...more }, (value, path, report) => {
     const items = listOf(read)(value, path, report);
     if (items === undefined || new Set(items.map(keyOf)).size === items.length) return items;
     return reportProblem(report, path, 'list each one once', value);
-  };
+  });
 
-const readLocalized: Reader<Localized> = (value, path, report) => {
-  const texts = objectWith(['en', 'zh'], value, path, report);
-  if (!texts) return undefined;
-  const [en, zh] = [readText(texts.en, `${path}.en`, report), readText(texts.zh, `${path}.zh`, report)];
-  return en !== undefined && zh !== undefined ? { en, zh } : undefined;
+const objectSchema = (properties: JsonSchema, required = Object.keys(properties)): JsonSchema => ({
+  ...{ type: 'object', properties, required, additionalProperties: false },
+});
+
+const readLocalized: Reader<Localized> = reader(
+  objectSchema({ en: readText.schema, zh: readText.schema }),
+  (value, path, report) => {
+    const texts = objectWith(['en', 'zh'], value, path, report);
+    if (!texts) return undefined;
+    const [en, zh] = [readText(texts.en, `${path}.en`, report), readText(texts.zh, `${path}.zh`, report)];
+    return en !== undefined && zh !== undefined ? { en, zh } : undefined;
+  },
+);
+
+const readRsaBits = integerIn(MIN_RSA_BITS, MAX_RSA_BITS);
+const KEY_RULE_SCHEMA: JsonSchema = {
+  anyOf: [
+    objectSchema({ type: { const: 'rsa' }, min_bits: readRsaBits.schema, max_bits: readRsaBits.schema }),
+    objectSchema({ type: { enum: KEY_TYPES.filter((type) => type !== 'rsa') } }),
+  ],
+};
+/** One rule of each type. */
+const ONE_OF_EACH_TYPE: JsonSchema = {
+  allOf: KEY_TYPES.map((type) => ({
+    contains: { properties: { type: { const: type } }, required: ['type'] },
+    ...{ minContains: 0, maxContains: 1 },
+  })),
 };
 
 /** Only RSA has sizes to choose. */
-const readKeyRule: Reader<KeyRule> = (value, path, report) => {
+const readKeyRule: Reader<KeyRule> = reader(KEY_RULE_SCHEMA, (value, path, report) => {
   const isRsa = isObject(value) && value.type === 'rsa';
   const rule = objectWith(isRsa ? ['type', 'min_bits', 'max_bits'] : ['type'], value, path, report);
   const type = rule && oneOf(KEY_TYPES)(rule.type, `${path}.type`, report);
   if (!rule || type === undefined) return undefined;
   if (type !== 'rsa') return { type, minBits: CURVE_BITS[type], maxBits: CURVE_BITS[type] };
-  const minBits = integerIn(MIN_RSA_BITS, MAX_RSA_BITS)(rule.min_bits, `${path}.min_bits`, report);
+  const minBits = readRsaBits(rule.min_bits, `${path}.min_bits`, report);
   const maxBits = integerIn(minBits ?? MIN_RSA_BITS, MAX_RSA_BITS)(rule.max_bits, `${path}.max_bits`, report);
   return minBits !== undefined && maxBits !== undefined ? { type, minBits, maxBits } : undefined;
-};
+});
 
 /** Every field of a product: its key in the file, its reader and an optional fallback. No row, no compilation. */
 const FIELDS: {
   readonly [K in keyof Product]: readonly [key: string, read: Reader<Product[K]>, fallback?: Product[K]];
 } = {
   id: ['id', readId],
-  aliases: ['aliases', setOf(integerIn(1, MAX_ALIAS)), []],
+  aliases: ['aliases', setOf(readAlias), []],
   name: ['name', readLocalized],
   kind: ['kind', oneOf(PRODUCT_KINDS)],
   trust: ['trust', oneOf(TRUSTS)],
@@ -151,7 +190,7 @@ const FIELDS: {
   revocationMayBePutOff: ['revocation_may_be_put_off', readBoolean],
   csr: ['csr', oneOf(CSR_RULES)],
   keySources: ['key_sources', setOf(oneOf(OFFERED_KEY_SOURCES, KEY_SOURCES))],
-  keys: ['keys', setOf(readKeyRule, ({ type }) => type)],
+  keys: ['keys', setOf(readKeyRule, ({ type }) => type, ONE_OF_EACH_TYPE)],
   signHashes: ['sign_hashes', setOf(oneOf(OFFERED_SIGN_HASHES, SIGN_HASHES))],
   allowsWildcard: ['allows_wildcard', readBoolean],
   dcvMethods: ['dcv_methods', setOf(oneOf(OFFERED_DCV_METHODS, DCV_METHODS))],
@@ -161,7 +200,20 @@ const FIELDS: {
   reuseDays: ['reuse_days', integerIn(0, MAX_DAYS)],
 };
 
-const readProduct: Reader<Product> = (value, path, report) => {
+const PRODUCT_SCHEMA: JsonSchema = {
+  ...objectSchema(
+    Object.fromEntries(
+      Object.values(FIELDS).map(([key, { schema }, fallback]) => [
+        key,
+        fallback === undefined ? schema : { ...schema, default: fallback },
+      ]),
+    ),
+    Object.values(FIELDS).flatMap(([key, , fallback]) => (fallback === undefined ? [key] : [])),
+  ),
+  allOf: RULES_AS_SCHEMA,
+};
+
+const readProduct: Reader<Product> = reader(PRODUCT_SCHEMA, (value, path, report) => {
   const keys = Object.values(FIELDS).map(([key]) => key);
   const row = objectWith(keys, value, path, report);
   if (!row) return undefined;
@@ -174,6 +226,27 @@ const readProduct: Reader<Product> = (value, path, report) => {
   const conflicts = conflictsOf(product);
   for (const { key, remedy } of conflicts) report(`${path}.${key}`, `${remedy}.`);
   return conflicts.length === 0 ? product : undefined;
+});
+
+/**
+ * The JSON Schema of a products file, for editors. It refuses what the loader refuses, except two things that JSON Schema
+ * cannot say: ids and aliases that the file has twice, and a max_bits below min_bits.
+ */
+export const PRODUCTS_SCHEMA: JsonSchema = {
+  $schema: 'https://json-schema.org/draft/2020-12/schema',
+  title: 'Products of Reseal',
+  ...objectSchema({ $schema: { type: 'string' }, products: { type: 'array', items: PRODUCT_SCHEMA } }, ['products']),
+};
+
+/** A product as a products file has it. */
+export const asInFile = (product: Product): Readonly<Record<string, unknown>> => {
+  const keys = product.keys.map(({ type, minBits, maxBits }) =>
+    type === 'rsa' ? { type, min_bits: minBits, max_bits: maxBits } : { type },
+  );
+  const values: Product & Record<string, unknown> = { ...product };
+  return Object.fromEntries(
+    Object.entries(FIELDS).map(([field, [key]]) => [key, field === 'keys' ? keys : values[field]]),
+  );
 };
 
 const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>

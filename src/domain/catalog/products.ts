@@ -216,14 +216,24 @@ export function requestedProduct(products: Catalog, name: string, number?: numbe
   );
 }
 
+const MAX_NAMED = 20;
+
+/** Names the products there are. */
+export function productNotFound(products: Catalog, said: Localized): Refusal {
+  const ids = [...products.keys()];
+  const named = ids.slice(0, MAX_NAMED).join(', ') + (ids.length > MAX_NAMED ? ', …' : '');
+  return new Refusal('product_not_found', {
+    reason: { en: `${said.en} There are: ${named}.`, zh: `${said.zh}现有产品：${named}。` },
+    details: { products: ids },
+  });
+}
+
 /** Throws `product_not_found` if the operator no longer offers the product. */
 export function productOf(products: Catalog, productId: string): Product {
   const product = products.get(productId);
   if (product) return product;
-  throw new Refusal('product_not_found', {
-    reason: {
-      en: `The product of this order, ${productId}, is not offered any more. Ask the operator to bring it back.`,
-      zh: `该订单的产品 ${productId} 已不再提供，请联系运营方恢复。`,
-    },
+  throw productNotFound(products, {
+    en: `The product of this order, ${productId}, is not offered any more. Ask the operator to bring it back.`,
+    zh: `该订单的产品 ${productId} 已不再提供，请联系运营方恢复。`,
   });
 }

@@ -52,6 +52,8 @@ export interface OrderForReissue {
   readonly proofs: ReadonlyMap<string, readonly Proof[]>;
 }
 
+export type OrderRef = Pick<Order, 'id' | 'accountId'>;
+
 export interface Orders {
   /** Throws `duplicate_alternative_order_id` if the account has an order with that id. Remembers its names. */
   insert(order: Order): Promise<void>;
@@ -62,12 +64,13 @@ export interface Orders {
     id: OrderId,
     proofNames: readonly string[],
   ): Promise<OrderForReissue | undefined>;
-  /** Makes the order findable by these names, besides those it has carried before. */
-  rememberNames(id: OrderId, names: readonly string[]): Promise<void>;
+  /** Makes the order findable by these names and their domains, besides those it has carried before. */
+  rememberNames(order: OrderRef, names: readonly string[]): Promise<void>;
+  /** Does so for names that an instance of the version before has written, during a rolling restart. Returns how many. */
+  completeNames(limit: number): Promise<number>;
   findByAlternative(accountId: AccountId, alternativeId: string): Promise<Order | undefined>;
   /** Locks the order until the transaction ends. */
   findForUpdate(accountId: AccountId, id: OrderId): Promise<{ order: Order; signing: Signing | null } | undefined>;
-  list(accountId: AccountId, page: Page): Promise<Order[]>;
   /**
    * Writes the mutable fields of an order, and ends its signing lease, if any. Throws `service_busy` when the order has
    * changed since it was read.

@@ -48,7 +48,7 @@ export function auditOperation(api: Api, listAudit: ListAudit): void {
       },
     },
     async (request) => {
-      const page = pageOf(request.query);
+      const page = pageOf(request.query, PageQuery);
       const entries = await listAudit(callerOf(request).account.id, page);
       const ids = entries.map(({ id }) => id);
       return success({ audit: entries.map(viewOf), next_after: nextAfter(ids, page) });

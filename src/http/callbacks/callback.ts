@@ -3,17 +3,19 @@
 import type { FastifyRequest } from 'fastify';
 import Type from 'typebox';
 import type { Actor } from '../../domain/access/credential.ts';
-import { CALLBACK_ACTIONS, type CallbackSettings, isCallbackAction } from '../../domain/callbacks/callback.ts';
+import { ACTION_IDS, type CallbackSettings } from '../../domain/callbacks/callback.ts';
 import { requireUnmanaged } from '../../domain/callbacks/callback-requests.ts';
-import type { Secret } from '../../domain/secret.ts';
-import type { ConfigureCallback } from '../../usecases/callbacks/configure-callback.ts';
+import type { HeldBackEvents } from '../../domain/callbacks/ports.ts';
+import { inLocale, type Locale, type Localized } from '../../kernel/locale.ts';
+import type { ConfigureCallback, SavedCallback } from '../../usecases/callbacks/configure-callback.ts';
 import type { Api } from '../front/api.ts';
 import { actorOf, callerOf } from '../front/authentication.ts';
+import { localeOf } from '../front/failures.ts';
 import { answers, success } from '../front/reply.ts';
-import { DateTime, list, nullable, text, word } from '../front/values.ts';
+import { DateTime, list, moment, nullable, text, word } from '../front/values.ts';
 import { AccessKey, CALLBACK_TARGET_ERRORS, CallbackUrl } from './callback-test-operation.ts';
 
-export const ActionWord = word('CallbackAction', Object.keys(CALLBACK_ACTIONS).filter(isCallbackAction));
+export const ActionWord = word('CallbackAction', ACTION_IDS);
 
 const Settings = Type.Object(
   {
@@ -24,10 +26,27 @@ const Settings = Type.Object(
     access_key: Type.Optional(AccessKey),
     disabled: Type.Optional(Type.Boolean({ description: 'Pauses business callbacks. Left out, they are not paused.' })),
     enabled_actions: Type.Optional(
-      Type.Array(text(ActionWord), { description: 'Left out, every action is called back.' }),
+      Type.Array(text(ActionWord), {
+        description: 'Left out, every action is called back but `order:expiring`, which has to be listed.',
+      }),
     ),
   },
   { title: 'CallbackSettingsRequest' },
+);
+
+const Suppressed = Type.Object(
+  {
+    count: Type.Integer({ description: 'Counted up to 1000.' }),
+    has_more: Type.Boolean({ description: 'There are more than were counted.' }),
+    since: nullable({ ...DateTime, description: 'When the oldest happened; `since` of resending them.' }),
+    how_to_resend: nullable(Type.String({ description: 'For people, in English or Chinese. Null without any.' })),
+  },
+  {
+    title: 'SuppressedEvents',
+    description:
+      'Events that were not sent because callbacks were disabled. Enable callbacks, then send them again with resendDeliveries, ' +
+      '`state` `suppressed` and this `since`.',
+  },
 );
 
 const SettingsView = Type.Object(
@@ -36,6 +55,7 @@ const SettingsView = Type.Object(
     disabled: Type.Boolean(),
     enabled_actions: Type.Optional(list(ActionWord)),
     updated_at: DateTime,
+    suppressed: Suppressed,
     signing_secret: Type.Optional(Type.String({ description: 'Shown once, when it is made: keep it.' })),
   },
   { title: 'CallbackSettings' },
@@ -54,6 +74,9 @@ const ADVICE =
 
 export function callbackOperations(api: Api, callbacks: ConfigureCallback): void {
   const config = { action: 'configure_callback' as const };
+  const answerOf = async (request: FastifyRequest, saved: SavedCallback) =>
+    viewOf(saved, await callbacks.heldBack(saved.settings.accountId), localeOf(request));
+
   api.get(
     PATH,
     {
@@ -68,7 +91,7 @@ export function callbackOperations(api: Api, callbacks: ConfigureCallback): void
     },
     async (request) => {
       const settings = await callbacks.show(callerOf(request).account.id);
-      return success({ callback: settings ? viewOf(settings, null) : null });
+      return success({ callback: settings ? await answerOf(request, { settings, signingSecret: null }) : null });
     },
   );
 
@@ -87,8 +110,8 @@ export function callbackOperations(api: Api, callbacks: ConfigureCallback): void
       },
     },
     async (request) => {
-      const { settings, signingSecret } = await callbacks.save(changingActorOf(request), request.body);
-      return success({ callback: viewOf(settings, signingSecret) });
+      const saved = await callbacks.save(changingActorOf(request), request.body);
+      return success({ callback: await answerOf(request, saved) });
     },
   );
 
@@ -106,8 +129,8 @@ export function callbackOperations(api: Api, callbacks: ConfigureCallback): void
       },
     },
     async (request) => {
-      const { settings, signingSecret } = await callbacks.rotateSecret(changingActorOf(request));
-      return success({ callback: viewOf(settings, signingSecret) });
+      const saved = await callbacks.rotateSecret(changingActorOf(request));
+      return success({ callback: await answerOf(request, saved) });
     },
   );
 
@@ -136,10 +159,31 @@ function changingActorOf(request: FastifyRequest): Actor {
   return actorOf(request);
 }
 
-const viewOf = (settings: CallbackSettings, signingSecret: Secret | null): Type.Static<typeof SettingsView> => ({
+const howToResend = ({ isDisabled }: CallbackSettings, since: string): Localized => {
+  const call = `POST /openapi/v3${PATH}/deliveries/resend {"state":"suppressed","since":"${since}"}`;
+  return {
+    en: `${isDisabled ? 'Save the settings with disabled false, then send' : 'Send'} them again: ${call}`,
+    zh: `${isDisabled ? '请先将 disabled 设为 false 并保存，再重新发送' : '重新发送'}：${call}`,
+  };
+};
+
+function suppressedView(settings: CallbackSettings, { count, hasMore, since: at }: HeldBackEvents, locale: Locale) {
+  const since = moment(at);
+  return {
+    ...{ count, has_more: hasMore, since },
+    how_to_resend: since === null ? null : inLocale(howToResend(settings, since), locale),
+  };
+}
+
+const viewOf = (
+  { settings, signingSecret }: SavedCallback,
+  heldBack: HeldBackEvents,
+  locale: Locale,
+): Type.Static<typeof SettingsView> => ({
   url: settings.url,
   disabled: settings.isDisabled,
   ...(settings.enabledActions ? { enabled_actions: settings.enabledActions } : {}),
   updated_at: new Date(settings.updatedAt).toISOString(),
+  suppressed: suppressedView(settings, heldBack, locale),
   ...(signingSecret ? { signing_secret: signingSecret.reveal() } : {}),
 });

@@ -2,7 +2,7 @@
 // specification.
 
 import Type from 'typebox';
-import { CALLBACK_ACTIONS, type CallbackAction, isCallbackAction } from '../../domain/callbacks/callback.ts';
+import { ACTION_IDS } from '../../domain/callbacks/callback.ts';
 import {
   ATTEMPT_REASONS,
   DELIVERY_STATES,
@@ -10,12 +10,12 @@ import {
   SUPPRESSION_REASONS,
 } from '../../domain/callbacks/delivery.ts';
 import type { DeliveryFilter } from '../../domain/callbacks/ports.ts';
-import { parseDateTime } from '../../domain/certificate/validity.ts';
-import { invalid, type Refusal } from '../../domain/errors.ts';
+import { invalid } from '../../domain/errors.ts';
 import type { OrderId } from '../../domain/ids.ts';
 import type { DeliveryWithAttempts, ManageDeliveries } from '../../usecases/callbacks/manage-deliveries.ts';
 import type { Api } from '../front/api.ts';
 import { actorOf, callerOf } from '../front/authentication.ts';
+import { timeOf, wordOf } from '../front/filters.ts';
 import { NextAfter, PageQuery, pageOf } from '../front/paging.ts';
 import { answers, success } from '../front/reply.ts';
 import { DateTime, list, moment, nullable, text, word } from '../front/values.ts';
@@ -23,7 +23,6 @@ import { OrderStatusWord } from '../issuance/order-view.ts';
 import { ActionWord } from './callback.ts';
 import { Excerpt } from './callback-test-operation.ts';
 
-const ACTIONS = Object.keys(CALLBACK_ACTIONS);
 const RESENDABLE = DELIVERY_STATES.filter((state) => state !== 'pending');
 const MAX_RESENT = 1_000;
 
@@ -100,8 +99,11 @@ export function deliveryOperations(api: Api, deliveries: ManageDeliveries): void
     },
     async (request) => {
       const { state, ...rest } = request.query;
-      const filter = { ...filterOf(rest), state: state === undefined ? undefined : stateOf(state, DELIVERY_STATES) };
-      const found = await deliveries.list(callerOf(request).account.id, filter, pageOf(rest));
+      const filter = {
+        ...filterOf(rest),
+        state: state === undefined ? undefined : wordOf('state', state, DELIVERY_STATES),
+      };
+      const found = await deliveries.list(callerOf(request).account.id, filter, pageOf(request.query, Query));
       return success({ deliveries: found.deliveries.map(viewOf), next_after: found.nextAfter });
     },
   );
@@ -142,7 +144,7 @@ export function deliveryOperations(api: Api, deliveries: ManageDeliveries): void
       if (limit < 1 || limit > MAX_RESENT) {
         throw invalid('limit', `limit is a number from 1 to ${MAX_RESENT}.`, `limit 须为 1 至 ${MAX_RESENT} 的整数。`);
       }
-      const filter = { ...filterOf(rest), state: stateOf(state, RESENDABLE) };
+      const filter = { ...filterOf(rest), state: wordOf('state', state, RESENDABLE) };
       const { resent, nextAfter } = await deliveries.resendRange(actorOf(request), filter, { after, limit });
       return success({ resent, next_after: nextAfter });
     },
@@ -158,35 +160,10 @@ interface FilterFields {
 
 const filterOf = ({ order_id, action, since, until }: FilterFields): DeliveryFilter => ({
   orderId: order_id,
-  action: actionOf(action),
-  since: timeOf('since', since),
-  until: timeOf('until', until),
+  action: action === undefined ? undefined : wordOf('action', action, ACTION_IDS),
+  since: since === undefined ? undefined : timeOf('since', since),
+  until: until === undefined ? undefined : timeOf('until', until),
 });
-
-function actionOf(text: string | undefined): CallbackAction | undefined {
-  if (text === undefined || isCallbackAction(text)) return text;
-  throw unknownValue('action', ACTIONS);
-}
-
-function stateOf<State extends string>(text: string, known: readonly State[]): State {
-  const state = known.find((one) => one === text);
-  if (state !== undefined) return state;
-  throw unknownValue('state', known);
-}
-
-const unknownValue = (field: string, known: readonly string[]): Refusal =>
-  invalid(field, `${field} is one of ${known.join(', ')}.`, `${field} 须为以下之一：${known.join('、')}。`);
-
-function timeOf(field: string, text: string | undefined): number | undefined {
-  if (text === undefined) return undefined;
-  // parseDateTime() drops milliseconds, which certificates do not have but events do.
-  if (parseDateTime(text) !== undefined) return Date.parse(text.toUpperCase());
-  throw invalid(
-    field,
-    `${field} is a date and time with its zone, such as 2026-11-15T12:00:00Z.`,
-    `${field} 须为带时区的日期时间，例如 2026-11-15T12:00:00Z。`,
-  );
-}
 
 const viewOf = (delivery: DeliveryWithAttempts): Type.Static<typeof View> => ({
   id: delivery.id,

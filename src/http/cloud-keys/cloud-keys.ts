@@ -72,7 +72,7 @@ export function cloudKeyOperations(api: Api, cloudKeys: UseCloudKey): void {
       },
     },
     async (request) => {
-      const page = pageOf(request.query);
+      const page = pageOf(request.query, PageQuery);
       const held = await cloudKeys.list(callerOf(request).account.id, page);
       const ids = held.map(({ key }) => key.id);
       const kind = callerOf(request).credential.kind;

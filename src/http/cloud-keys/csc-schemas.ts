@@ -179,7 +179,7 @@ const errors = (...statuses: readonly Status[]) =>
   Object.fromEntries(statuses.map((status) => [status, ERROR_SCHEMAS[status]]));
 
 const ANYWHERE: readonly Status[] = [400, 413, 415];
-const AUTHENTICATED: readonly Status[] = [...ANYWHERE, 401, 403, 500, 503];
+const AUTHENTICATED: readonly Status[] = [...ANYWHERE, 401, 403, 429, 500, 503];
 
 const TWO_HEADERS = { keyId: [], authKey: [] };
 const BY_SECRET = [{ basic: [] }, TWO_HEADERS];
@@ -229,7 +229,7 @@ const OPERATIONS = {
     ...common,
     summary: 'Authorize signatures of certain digests with the access code',
     description: 'Wrong codes lock the key, longer each time.',
-    response: { 200: ANSWERS.authorizeSigning, ...errors(...AUTHENTICATED, 429) },
+    response: { 200: ANSWERS.authorizeSigning, ...errors(...AUTHENTICATED) },
   },
   signHashes: {
     ...common,

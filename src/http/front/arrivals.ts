@@ -6,8 +6,9 @@
 // it, is awaited as well: to close a connection with bytes unread would reset it, and the caller might lose the answer.
 import type { IncomingMessage } from 'node:http';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { Refusal } from '../../domain/errors.ts';
+import type { Refusal } from '../../domain/errors.ts';
 import { sweeper } from '../../kernel/concurrency.ts';
+import { limitReached } from '../../usecases/access/in-flight.ts';
 import { networkOf } from './remote-network.ts';
 import { TransportRefusal } from './reply.ts';
 
@@ -52,7 +53,7 @@ export function boundArrivals(app: FastifyInstance): void {
     process.nextTick(() => {
       if (!isIncomplete(request.raw) || begin(request, reply)) return done(null, payload);
       reply.header('connection', 'close');
-      done(new Refusal('service_busy', { retryAfterSeconds: 1 }));
+      done(limitReached(request.caller ? 'account' : 'service'));
     });
   });
   app.addHook('onSend', (request, reply, payload, done) => {

@@ -1,10 +1,10 @@
-// Limits concurrent requests: load shedding with `service_busy` instead of an unbounded queue. A place is taken once the
+// Limits concurrent requests: load shedding instead of an unbounded queue. A place is taken once the
 // request is complete, so that what a caller has yet to send costs others nothing, and held until the operation has ended,
 // also when its caller is gone. Accounts share one pool of places, strangers another one; both fairly (places.ts). Health
 // checks are exempt, or an orchestrator would kill a busy service.
 import type { FastifyInstance, FastifyRequest } from 'fastify';
-import { Refusal } from '../../domain/errors.ts';
 import { sweeper } from '../../kernel/concurrency.ts';
+import { limitReached } from '../../usecases/access/in-flight.ts';
 import { Places } from './places.ts';
 import { networkOf } from './remote-network.ts';
 
@@ -39,6 +39,8 @@ export function limitConcurrency(app: FastifyInstance, maxRequests: number): voi
     const place =
       account === undefined ? { pool: strangers, key: networkOf(request.ip) } : { pool: accounts, key: account };
     const { pool, key } = place;
+    /** Strangers have no limit of their own to be told of. */
+    const refusal = (isOwnShare: boolean) => limitReached(isOwnShare && account !== undefined ? 'account' : 'service');
     if (pool.take(key)) {
       request.place = place;
       return done();
@@ -46,10 +48,11 @@ export function limitConcurrency(app: FastifyInstance, maxRequests: number): voi
     const admit = () => {
       request.place = place;
       // The operation of a caller who is gone is not begun.
-      done(reply.raw.destroyed ? busy() : undefined);
+      done(reply.raw.destroyed ? limitReached('service') : undefined);
     };
-    const waiter = { admit: () => process.nextTick(admit), refuse: () => process.nextTick(done, busy()) };
-    if (!pool.wait(key, waiter, performance.now())) return done(busy());
+    const refuse = (isOwnShare: boolean) => process.nextTick(done, refusal(isOwnShare));
+    const waiter = { admit: () => process.nextTick(admit), refuse };
+    if (!pool.wait(key, waiter, performance.now())) return done(refusal(pool.isShareUsed(key)));
     sweepWaiters();
   });
   app.addHook('onSend', (request, _reply, payload, done) => {
@@ -78,5 +81,3 @@ function loopSaturation(): () => boolean {
     return isSaturated;
   };
 }
-
-const busy = (): Refusal => new Refusal('service_busy', { retryAfterSeconds: 1 });

@@ -8,6 +8,7 @@ export const TAGS = {
   orders: 'Place orders, reissue their certificates, follow and cancel them.',
   validation: 'Prove control of the names of an order, and see what is missing.',
   certificates: 'Fetch certificates, revoke them, and change scheduled revocations.',
+  catalog: 'What can be ordered, and what each product allows.',
   callbacks: 'Where events are sent, tests of it, and what became of each event.',
   account: 'The account of the API key, and what was done in it.',
   'cloud keys': 'Private keys that the service holds; signing with them is under `signing`.',
@@ -29,6 +30,8 @@ declare module 'fastify' {
     /** Instead of the two headers; empty for none. */
     security?: readonly Readonly<Record<string, readonly string[]>>[];
     'x-reseal-extension'?: true;
+    /** The list is answered as CSV, too. */
+    'x-csv'?: true;
     'x-optional-body'?: true;
   }
 }
@@ -39,6 +42,7 @@ const EVERYWHERE = [
   'unauthenticated_request',
   'api_key_disabled',
   'account_suspended',
+  'request_too_fast',
   'service_internal_error',
   'service_busy',
 ] as const satisfies readonly ErrorCode[];

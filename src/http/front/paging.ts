@@ -6,6 +6,7 @@ import { nullable } from './values.ts';
 
 const DEFAULT_PAGE = 50;
 const MAX_PAGE = 200;
+const MAX_NAME = 64;
 
 export const PageQuery = Type.Object({
   after: Type.Optional(Type.String({ description: '`next_after` of the page before.' })),
@@ -19,7 +20,22 @@ export const PageQuery = Type.Object({
 
 export const NextAfter = nullable(Type.String({ description: '`after` of the next page; null on the last.' }));
 
-export function pageOf({ after, limit: text }: Type.Static<typeof PageQuery>): Page {
+/** Refuses a parameter that the list does not have: one that is misspelt and ignored would list what was not asked for. */
+export function requireKnown(query: object, { properties }: Type.TObject): void {
+  const known = Object.keys(properties);
+  const unknown = Object.keys(query).find((name) => !known.includes(name));
+  if (unknown === undefined) return;
+  const names = known.join(', ') || '-';
+  throw invalid(
+    unknown.slice(0, MAX_NAME),
+    `This list has no such parameter. It has: ${names}.`,
+    `该列表没有此参数，可用参数：${names}。`,
+  );
+}
+
+export function pageOf(query: Type.Static<typeof PageQuery>, schema: Type.TObject): Page {
+  requireKnown(query, schema);
+  const { after, limit: text } = query;
   if (text === undefined) return { after, limit: DEFAULT_PAGE };
   const limit = /^\d{1,3}$/.test(text) ? Number(text) : 0;
   if (limit >= 1 && limit <= MAX_PAGE) return { after, limit };

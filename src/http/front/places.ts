@@ -7,8 +7,8 @@
 export interface Waiter {
   /** It holds a place now. */
   admit(): void;
-  /** It waited too long. */
-  refuse(): void;
+  /** It waited too long; `isOwnShare` as in `isShareUsed`. */
+  refuse(isOwnShare: boolean): void;
 }
 
 interface Waiting {
@@ -52,6 +52,11 @@ export class Places {
     return true;
   }
 
+  /** Whether the key holds all that it may, and others would find a place. Otherwise there is none, or too little processor. */
+  isShareUsed(key: string): boolean {
+    return this.#free > 0 && (this.#held.get(key) ?? 0) >= this.#free;
+  }
+
   /** Call after `take` failed. False if the queue has no room for more of this key. */
   wait(key: string, waiter: Waiter, since: number): boolean {
     const queue = this.#queues.get(key) ?? [];
@@ -92,7 +97,7 @@ export class Places {
   /** Refuses everything that has waited since before `time`, and admits what could not be when a place became free. */
   sweep(time: number): void {
     for (const [key, queue] of [...this.#queues]) {
-      while (queue[0] && queue[0].since < time) this.#shift(key, queue)?.refuse();
+      while (queue[0] && queue[0].since < time) this.#shift(key, queue)?.refuse(this.isShareUsed(key));
     }
     while (this.#queues.size > 0 && this.#admitNext());
   }

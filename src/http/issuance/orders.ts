@@ -1,15 +1,12 @@
-// GET /openapi/v3/orders, /orders/{id} and /certs/{id}. Extensions of the specification.
+// GET /openapi/v3/orders/{id} and /certs/{id}. Extensions of the specification.
 import Type from 'typebox';
 import type { ShowOrders } from '../../usecases/issuance/show-orders.ts';
 import type { Api } from '../front/api.ts';
 import { callerOf } from '../front/authentication.ts';
 import { localeOf } from '../front/failures.ts';
-import { NextAfter, nextAfter, PageQuery, pageOf } from '../front/paging.ts';
 import { answers, success } from '../front/reply.ts';
-import { list } from '../front/values.ts';
-import { CertificateView, certificateView, OrderSummary, OrderView, orderView, summaryOf } from './order-view.ts';
+import { CertificateView, certificateView, OrderView, orderView } from './order-view.ts';
 
-const List = Type.Object({ orders: list(OrderSummary), next_after: NextAfter });
 const read = { action: 'read' } as const;
 
 export function orderOperations(
@@ -17,29 +14,6 @@ export function orderOperations(
   show: ShowOrders,
   chainOf: (issuerId: string) => readonly Uint8Array[],
 ): void {
-  api.get(
-    '/orders',
-    {
-      config: read,
-      schema: {
-        operationId: 'listOrders',
-        summary: 'List the orders',
-        description: 'Page by page, in the order in which they were placed.',
-        tags: ['orders'],
-        'x-reseal-extension': true,
-        querystring: PageQuery,
-        errors: [],
-        response: answers('OrderList', List),
-      },
-    },
-    async (request) => {
-      const page = pageOf(request.query);
-      const orders = await show.orders(callerOf(request).account.id, page);
-      const ids = orders.map(({ id }) => id);
-      return success({ orders: orders.map(summaryOf), next_after: nextAfter(ids, page) });
-    },
-  );
-
   api.get(
     '/orders/:id',
     {

@@ -33,6 +33,10 @@ const HEADERS = {
     schema: { type: 'string' },
   },
   'Retry-After': { required: true, description: 'Seconds to wait.', schema: { type: 'integer', minimum: 0 } },
+  Link: {
+    description: 'Of CSV that has a next page: `<…>; rel="next"`, relative to the request.',
+    schema: { type: 'string' },
+  },
   'WWW-Authenticate': { required: true, description: 'The schemes that are taken.', schema: { type: 'string' } },
 };
 
@@ -148,7 +152,7 @@ function requestBody(schema: FastifySchema, components: Components, calls: reado
 
 /** What the route's own schemas say: its answer, and errors where they have another form than ours. */
 function declaredResponses(
-  { response = {} }: FastifySchema,
+  { response = {}, 'x-csv': isCsv }: FastifySchema,
   components: Components,
   recorded: OperationExamples,
 ): Json {
@@ -159,12 +163,17 @@ function declaredResponses(
       const isSuccess = status.startsWith('2');
       const errors = status in recorded.errors ? { error: { value: recorded.errors[status] } } : {};
       const examples = isSuccess ? Object.fromEntries(answers) : errors;
-      const headers = { ...header('X-Request-Id'), ...HEADERS_OF_STATUS[status] };
+      const headers = {
+        ...header('X-Request-Id'),
+        ...HEADERS_OF_STATUS[status],
+        ...(isCsv && isSuccess && header('Link')),
+      };
+      const csv = isCsv && isSuccess && { 'text/csv': { schema: { type: 'string' } } };
       return [
         status,
         {
           ...{ description: isSuccess ? 'Success.' : `${STATUS_CODES[status]}.`, headers },
-          ...(status !== NO_CONTENT && { content: json(components.documented(schema), examples) }),
+          ...(status !== NO_CONTENT && { content: { ...json(components.documented(schema), examples), ...csv } }),
         },
       ];
     }),

@@ -49,6 +49,10 @@ const DETAILS: Readonly<Partial<Record<ErrorCode, Type.TSchema>>> = {
     { order_id: Type.String({ description: 'The order that has it.' }) },
     { title: 'DuplicateAlternativeOrderIdDetails' },
   ),
+  product_not_found: Type.Object(
+    { products: Type.Array(Type.String(), { description: 'The ids of the products there are.' }) },
+    { title: 'ProductNotFoundDetails' },
+  ),
   callback_send_error: CallbackReportView,
   callback_response_not_200: CallbackReportView,
 };
@@ -60,6 +64,7 @@ const ALWAYS_DETAILED: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   'callback_send_error',
   'callback_response_not_200',
   'quota_exceeded',
+  'product_not_found',
   'cancel_not_allowed',
 ]);
 

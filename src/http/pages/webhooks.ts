@@ -1,7 +1,7 @@
 // The events of the OpenAPI document: what the service sends to an account's callback address, with the headers that
 // authenticate it.
 import Type from 'typebox';
-import { CALLBACK_ACTIONS, type CallbackAction, isCallbackAction } from '../../domain/callbacks/callback.ts';
+import { ACTION_IDS, CALLBACK_ACTIONS, type CallbackAction } from '../../domain/callbacks/callback.ts';
 import { OrderStatusWord } from '../issuance/order-view.ts';
 import type { Components } from './components.ts';
 import type { EventExample } from './examples.ts';
@@ -52,9 +52,8 @@ export const CALLBACK_SECURITY = {
 };
 
 export function webhooks({ documented }: Components, examples: Readonly<Record<string, EventExample>>) {
-  const actions = Object.keys(CALLBACK_ACTIONS).filter(isCallbackAction);
   return Object.fromEntries(
-    actions.map((action) => {
+    ACTION_IDS.map((action) => {
       const example = examples[action];
       const parameters = Object.entries(HEADERS).map(([name, { description, ...schema }]) => ({
         ...{ name, in: 'header', required: true, description, schema },

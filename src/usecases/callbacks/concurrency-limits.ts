@@ -1,8 +1,10 @@
 // Concurrency limits of callback tests and of deliveries: in total, per account and per host. Nothing queues here: without
 // a free slot a test is refused, and a delivery stays in its lane.
-import { Refusal } from '../../domain/errors.ts';
+import type { Refusal } from '../../domain/errors.ts';
 import type { AccountId } from '../../domain/ids.ts';
 import { keyCounts } from '../../kernel/concurrency.ts';
+import type { Localized } from '../../kernel/locale.ts';
+import { type LimitOwner, limitReached } from '../access/in-flight.ts';
 
 export interface ConcurrencyLimits {
   readonly total: number;
@@ -14,33 +16,38 @@ const TOTAL = 'total';
 const accountKey = (accountId: AccountId): string => `account ${accountId}`;
 const hostKey = (host: string): string => `host ${host}`;
 
-/** Refuses with `service_busy` at once if there is no free slot. */
+/** Refuses at once if there is no free slot: with `request_too_fast` or `service_busy`, by whose limit it is. */
 export type AcquireTestSlot = (accountId: AccountId, host: string) => Promise<Disposable>;
 
-/** Undefined if there is no free slot. */
-export type TestSlots = (accountId: AccountId, host: string) => Disposable | undefined;
+/** The slot, or whose limit is reached. */
+export type TestSlots = (accountId: AccountId, host: string) => Disposable | LimitOwner;
 
 export function testSlots({ total, perAccount, perHost }: ConcurrencyLimits): TestSlots {
   const inFlight = keyCounts();
   return (accountId, host) => {
     const bounds = [
-      [TOTAL, total],
-      [accountKey(accountId), perAccount],
-      [hostKey(host), perHost],
+      // First: what an account can remedy itself is told, even if the service is full as well.
+      [accountKey(accountId), perAccount, 'account'],
+      [hostKey(host), perHost, 'service'],
+      [TOTAL, total, 'service'],
     ] as const;
-    const isFree = bounds.every(([key, max]) => inFlight.count(key) < max);
-    return isFree ? inFlight.add(bounds.map(([key]) => key)) : undefined;
+    const [, , owner] = bounds.find(([key, max]) => inFlight.count(key) >= max) ?? [];
+    return owner ?? inFlight.add(bounds.map(([key]) => key));
   };
 }
 
-export const noFreeTestSlot = (): Refusal =>
-  new Refusal('service_busy', {
-    retryAfterSeconds: 1,
-    reason: {
-      en: 'Too many callback tests are under way. Wait until one has ended, and try again.',
-      zh: '正在进行的回调测试过多，请等待其中一个结束后重试。',
-    },
-  });
+const NO_SLOT = {
+  account: {
+    en: 'As many callback tests are under way for this account as may be at once. Wait until one has ended, and try again.',
+    zh: '该账户正在进行的回调测试已达上限，请等待其中一个结束后重试。',
+  },
+  service: {
+    en: 'Too many callback tests are under way in the service, or to this host. Try again shortly.',
+    zh: '服务中或发往该主机的回调测试过多，请稍后重试。',
+  },
+} as const satisfies Record<LimitOwner, Localized>;
+
+export const noFreeTestSlot = (owner: LimitOwner): Refusal => limitReached(owner, NO_SLOT[owner]);
 
 export interface SlotRequest {
   readonly accountId: AccountId;

@@ -4,6 +4,7 @@
 import type { Actor } from '../../domain/access/credential.ts';
 import type { CallbackSettings } from '../../domain/callbacks/callback.ts';
 import { type CallbackSettingsRequest, parseSettingsRequest } from '../../domain/callbacks/callback-requests.ts';
+import type { HeldBackEvents } from '../../domain/callbacks/ports.ts';
 import { isPrivateUrl } from '../../domain/egress/address-verdict.ts';
 import { Refusal } from '../../domain/errors.ts';
 import type { AccountId } from '../../domain/ids.ts';
@@ -13,6 +14,9 @@ import { auditLog } from '../access/audit.ts';
 import type { CallbackTools } from './send-test-callback.ts';
 import { newSigningSecret } from './sign-callback.ts';
 
+/** As many as one request can resend. */
+const MAX_COUNTED = 1_000;
+
 export interface SavedCallback {
   readonly settings: CallbackSettings;
   /** Null unless this call created it. */
@@ -21,6 +25,8 @@ export interface SavedCallback {
 
 export interface ConfigureCallback {
   show(accountId: AccountId): Promise<CallbackSettings | undefined>;
+  /** What a pause has held back. */
+  heldBack(accountId: AccountId): Promise<HeldBackEvents>;
   save(by: Actor, body: unknown): Promise<SavedCallback>;
   /** Creates a new signing secret; the former one also signs for a while. Refuses with `callback_not_configured`. */
   rotateSecret(by: Actor): Promise<SavedCallback>;
@@ -64,6 +70,7 @@ export function configureCallback(tools: Tools): ConfigureCallback {
 
   return {
     show: (accountId) => store.callbacks.find(accountId),
+    heldBack: (accountId) => store.deliveries.heldBack(accountId, MAX_COUNTED),
     async save(by, body) {
       const request = parseSettingsRequest(body);
       if (request.url && isPrivateUrl(request.url.parsed, policyFor(by.accountId))) {

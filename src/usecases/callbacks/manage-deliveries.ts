@@ -2,7 +2,7 @@
 // suppress is not sent.
 
 import type { Actor } from '../../domain/access/credential.ts';
-import type { CallbackSettings } from '../../domain/callbacks/callback.ts';
+import { actionsOf, type CallbackSettings } from '../../domain/callbacks/callback.ts';
 import { type Delivery, type DeliveryAttempt, suppressionReason } from '../../domain/callbacks/delivery.ts';
 import type { DeliveryFilter, ResendFilter } from '../../domain/callbacks/ports.ts';
 import type { Clock } from '../../domain/clock.ts';
@@ -51,7 +51,7 @@ export function manageDeliveries(store: Store, now: Clock, newId: NewId): Manage
 
     resendRange: (by, filter, page) =>
       store.transaction(async (tx) => {
-        const { enabledActions: actions } = requireActive(await tx.callbacks.find(by.accountId));
+        const actions = actionsOf(requireActive(await tx.callbacks.find(by.accountId)));
         const range = await tx.deliveries.resendRange(by.accountId, filter, page, { actions, now: now() });
         const { state, orderId = null, action = null, since = null, until = null } = filter;
         const details = { state, order_id: orderId, action, since, until, resent: range.resent };

@@ -2,7 +2,7 @@
 // waits for validation. Says what is particular to a first certificate in the flow of every issuance (issuance-flow.ts).
 import { type Actor, isOperator } from '../../domain/access/credential.ts';
 import { requireStorage } from '../../domain/access/quota.ts';
-import { type Product, requestedProduct } from '../../domain/catalog/products.ts';
+import { type Product, productNotFound, requestedProduct } from '../../domain/catalog/products.ts';
 import type { Order } from '../../domain/certificate/order.ts';
 import { NO_KEY } from '../../domain/certificate/public-key.ts';
 import { Refusal } from '../../domain/errors.ts';
@@ -58,7 +58,7 @@ export function placeOrder(tools: IssuanceTools): PlaceOrder {
     if (alternativeId !== null) requireAlternativeId(alternativeId);
     return await placeOnce(tools, { accountId, alternativeId, idempotency }, async () => {
       const product = requestedProduct(products, call.productId, call.payProductId);
-      if (!product) throw new Refusal('product_not_found');
+      if (!product) throw productNotFound(products, { en: 'There is no such product.', zh: '没有此产品。' });
       const months = call.validityMonths === undefined ? undefined : requireMonths(call.validityMonths, product);
       const order = newOrder({ id: newId(), accountId, alternativeId }, product, now(), months);
       const placing = { product, order, request: withDefaults(call.request, product), certificateId: newId() };

@@ -145,7 +145,7 @@ function stepsOf(tools: IssuanceTools, call: ReissueCall, found: OrderAsRead): I
 
     async enqueue(tx, draft, results) {
       const { order, plan, wanted } = draft;
-      await tx.orders.rememberNames(order.id, newNames(draft));
+      await tx.orders.rememberNames(order, newNames(draft));
       await beginWaiting(tx, { ...wanted, pendingSince: wanted.createdAt }, tools, results);
       await tx.orders.save({ ...order, ...plan.dcv, status: 'reissuing', pendingCertificateId: wanted.id });
       await audit(tx, by, 'order:reissued', orderId, detailsOf(draft));
@@ -160,7 +160,7 @@ function stepsOf(tools: IssuanceTools, call: ReissueCall, found: OrderAsRead): I
     // Most reissues keep their names, and pay nothing for this.
     mustBegin: (draft) => newNames(draft).length > 0,
     async begin(tx, draft) {
-      await tx.orders.rememberNames(draft.order.id, newNames(draft));
+      await tx.orders.rememberNames(draft.order, newNames(draft));
       return plannedOrder(draft);
     },
     finish: (draft) => ({ by, action: 'order:reissued', details: detailsOf(draft), idempotency }),

@@ -9,6 +9,7 @@ import {
 import type { Order } from '../../domain/certificate/order.ts';
 import { Refusal } from '../../domain/errors.ts';
 import type { AccountId, CertificateId } from '../../domain/ids.ts';
+import type { CertificateFilter, OrderFilter } from '../../domain/issuance/inventory.ts';
 import type { CertificateSummary } from '../../domain/issuance/ports.ts';
 import type { Page } from '../../domain/page.ts';
 import type { PublishedSerial } from '../../domain/revocation/ports.ts';
@@ -58,7 +59,10 @@ export function showOrders(store: Store, { state }: ShowValidation) {
     orderByAlternative: (accountId: AccountId, alternativeId: string) =>
       shown(accountId, store.orders.findByAlternative(accountId, alternativeId)),
 
-    orders: (accountId: AccountId, page: Page): Promise<Order[]> => store.orders.list(accountId, page),
+    orders: (accountId: AccountId, filter: OrderFilter, page: Page) => store.inventory.orders(accountId, filter, page),
+
+    certificates: (accountId: AccountId, filter: CertificateFilter, page: Page) =>
+      store.inventory.certificates(accountId, filter, page),
 
     async certificate(accountId: AccountId, id: string): Promise<ShownCertificate> {
       const certificate = await store.certificates.find(accountId, id);

@@ -42,69 +42,93 @@ async function startSlow(environment: Environment) {
   };
 }
 
-async function requireBusy({ test }: CallbackApp, key: Key, json: unknown, what: string): Promise<void> {
+const OWN = '429 request_too_fast';
+const BUSY = '503 service_busy';
+
+/** Names the limit, not only the code: `request_too_fast` is also that of the rate. */
+const REASONS: Readonly<Record<string, RegExp>> = {
+  [OWN]: /for this account as may be at once/,
+  [BUSY]: /in the service/,
+};
+
+interface Refused {
+  readonly key: Key;
+  readonly json: unknown;
+  readonly expected: string;
+}
+
+async function requireRefused({ test }: CallbackApp, { key, json, expected }: Refused, what: string): Promise<void> {
   const answer = await test(key, json);
-  assert.equal(resultOf(answer), '503 service_busy', `${what} ${answer.text}`);
+  assert.equal(resultOf(answer), expected, `${what} ${answer.text}`);
+  assert.match(answer.body.message, REASONS[expected] ?? /^$/);
   assert.match(answer.headers.get('retry-after') ?? '', /^[1-9]\d*$/);
   assert.equal(answer.body.details, undefined);
 }
 
 interface Cap {
   readonly name: string;
+  readonly expected: string;
   /** Whether another account, or another host, is subject to the cap too. */
   readonly isSharedBy: { readonly account: boolean; readonly host: boolean };
 }
 const CAPS: readonly Cap[] = [
-  { name: 'RESEAL_CALLBACK_TESTS_PER_ACCOUNT', isSharedBy: { account: false, host: true } },
-  { name: 'RESEAL_CALLBACK_TESTS_PER_HOST', isSharedBy: { account: true, host: false } },
-  { name: 'RESEAL_CALLBACK_TESTS_AT_ONCE', isSharedBy: { account: true, host: true } },
+  { name: 'RESEAL_CALLBACK_TESTS_PER_ACCOUNT', expected: OWN, isSharedBy: { account: false, host: true } },
+  { name: 'RESEAL_CALLBACK_TESTS_PER_HOST', expected: BUSY, isSharedBy: { account: true, host: false } },
+  { name: 'RESEAL_CALLBACK_TESTS_AT_ONCE', expected: BUSY, isSharedBy: { account: true, host: true } },
 ];
 
-for (const { name, isSharedBy } of CAPS) {
-  rule('callback-test 15', 'Too many tests in flight for the account, the host or the whole service are', async () => {
-    await using world = await startSlow({ [name]: '1' });
-    const { app, receiver, here, there } = world;
-    const [key, other] = [await app.newKey(), await app.newKey()];
-    const { ended } = await world.begin(key);
-    const before = [receiver.connections.length, world.outside.dns.queries.length];
-    await requireBusy(world, key, here, 'the same account, the same host');
-    assert.deepEqual([receiver.connections.length, world.outside.dns.queries.length], before, 'no call was made');
+for (const { name, expected, isSharedBy } of CAPS) {
+  rule(
+    'callback-test 19',
+    'for the account are `request_too_fast`, too many for the host or the whole service are',
+    async () => {
+      await using world = await startSlow({ [name]: '1' });
+      const { app, receiver, here, there } = world;
+      const [key, other] = [await app.newKey(), await app.newKey()];
+      const { ended } = await world.begin(key);
+      const before = [receiver.connections.length, world.outside.dns.queries.length];
+      await requireRefused(world, { key, json: here, expected }, 'the same account, the same host');
+      assert.deepEqual([receiver.connections.length, world.outside.dns.queries.length], before, 'no call was made');
 
-    if (isSharedBy.host) await requireBusy(world, key, there, 'another host');
-    else assert.equal(resultOf(await world.test(key, there)), '200 success', 'another host');
-    if (isSharedBy.account && isSharedBy.host) await requireBusy(world, other, there, 'another account and host');
-    else assert.equal(resultOf(await world.test(other, there)), '200 success', 'another account and host');
-    if (isSharedBy.account) {
-      for (const url of [here.url, here.url.toUpperCase()]) await requireBusy(world, other, { ...here, url }, url);
-    }
-    // Requests that need no slot keep their own response: nothing is called for them.
-    assert.equal(resultOf(await world.test(key, { ...here, url: 'http://x/' })), '400 callback_url_not_https url');
+      if (isSharedBy.host) await requireRefused(world, { key, json: there, expected }, 'another host');
+      else assert.equal(resultOf(await world.test(key, there)), '200 success', 'another host');
+      if (isSharedBy.account && isSharedBy.host)
+        await requireRefused(world, { key: other, json: there, expected }, 'another account and host');
+      else assert.equal(resultOf(await world.test(other, there)), '200 success', 'another account and host');
+      if (isSharedBy.account) {
+        for (const url of [here.url, here.url.toUpperCase()])
+          await requireRefused(world, { key: other, json: { ...here, url }, expected }, url);
+      }
+      // Requests that need no slot keep their own response: nothing is called for them.
+      assert.equal(resultOf(await world.test(key, { ...here, url: 'http://x/' })), '400 callback_url_not_https url');
 
-    world.release();
-    assert.equal(resultOf(await ended), '200 success');
-    for (const free of [key, other, key])
-      assert.equal(resultOf(await world.test(free, here)), '200 success', 'a slot is free again');
-  });
+      world.release();
+      assert.equal(resultOf(await ended), '200 success');
+      for (const free of [key, other, key])
+        assert.equal(resultOf(await world.test(free, here)), '200 success', 'a slot is free again');
+    },
+  );
 }
 
-rule('callback-test 15', 'are `service_busy`, never `request_too_fast`', async () => {
+rule('callback-test 19', 'both have a `Retry-After` header and cost no token of the rate', async () => {
   await using world = await startSlow({ RESEAL_CALLBACK_TESTS_PER_ACCOUNT: '1', RESEAL_CALLBACK_TEST_RATE: '2/min' });
   const { app, here } = world;
   const key = await app.newKey();
   const first = await world.begin(key);
-  for (let tries = 0; tries < 5; tries += 1) await requireBusy(world, key, here, 'a token is left');
+  for (let tries = 0; tries < 5; tries += 1)
+    await requireRefused(world, { key, json: here, expected: OWN }, 'a token is left');
   world.release();
   assert.equal(resultOf(await first.ended), '200 success');
   world.hold();
   // A refusal costs nothing: the second of two tokens is still there.
   const second = await world.begin(key);
-  await requireBusy(world, key, here, 'and also when no token is left');
+  await requireRefused(world, { key, json: here, expected: OWN }, 'and also when no token is left');
   world.release();
   assert.equal(resultOf(await second.ended), '200 success');
   assert.equal(resultOf(await world.test(key, here)), '429 request_too_fast');
 });
 
-rule('callback-test 15', 'for the account, the host or the whole service are `service_busy`', async () => {
+rule('callback-test 19', 'for the host or the whole service are `service_busy`', async () => {
   // However a test ends, its slot is freed.
   await using world = await startSlow({ RESEAL_CALLBACK_TESTS_AT_ONCE: '1', RESEAL_CALLBACK_TEST_RATE: '2/h' });
   const { app, outside, receiver, here } = world;
@@ -135,7 +159,7 @@ rule('callback-test 15', 'for the account, the host or the whole service are `se
       `Content-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
   );
   await receiver.received(count);
-  await requireBusy(world, await app.newKey(), here, 'while the first is in flight');
+  await requireRefused(world, { key: await app.newKey(), json: here, expected: BUSY }, 'while the first is in flight');
   const lines = app.lines.length;
   leaving.end();
   // The caller has disconnected, so the call is aborted too.
@@ -146,7 +170,7 @@ rule('callback-test 15', 'for the account, the host or the whole service are `se
   assert.ok(aborted, 'which is logged');
 });
 
-rule('callback-test 15', 'Too many tests in flight for the account, the host or the whole service', async () => {
+rule('callback-test 19', 'Too many tests in flight for the account are `request_too_fast`', async () => {
   // Of concurrent tests, exactly the cap is admitted.
   await using world = await startSlow({ RESEAL_CALLBACK_TESTS_PER_ACCOUNT: '4' });
   const { app, receiver, here } = world;
@@ -158,7 +182,7 @@ rule('callback-test 15', 'Too many tests in flight for the account, the host or 
     if (answers.length === 5) resolve();
   });
   await Promise.all([receiver.received(4), areRefused]);
-  assert.deepEqual(answers, Array(5).fill('503 service_busy'));
+  assert.deepEqual(answers, Array(5).fill(OWN));
   assert.equal(receiver.connections.length, 4);
   world.release();
   await Promise.all(calls);

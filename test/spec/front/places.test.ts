@@ -4,6 +4,7 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { Places } from '../../../src/http/front/places.ts';
 import { networkOf } from '../../../src/http/front/remote-network.ts';
+import { rule } from '../../support/contract.ts';
 
 /** Takes or queues, as requests do; what is held is recorded by key, in the order of admission. */
 class Load {
@@ -44,6 +45,20 @@ test('a newcomer finds a place although others flood, unless the flooding accoun
     assert.ok(load.places.take('newcomer'), `${flooding} flood ${count} places`);
   }
   assert.ok(new Places(1).take('only'), 'one place is enough for one');
+});
+
+rule('transport 19', 'with `request_too_fast` if its account holds its share while others would find a place', () => {
+  const load = new Load(4);
+  for (const key of ['a', 'a', 'a']) load.ask(key);
+  assert.deepEqual([load.held.length, load.places.isShareUsed('a')], [2, true]);
+  assert.ok(!load.places.isShareUsed('b'), 'another account has no share yet');
+  load.ask('b');
+  load.ask('c');
+  assert.ok(!load.places.isShareUsed('a'), 'no place is left for anyone: it is the limit of the service');
+  const saturated = new Load(512, () => true);
+  for (let count = 0; count < 40; count += 1) saturated.ask('a');
+  assert.equal(saturated.held.length, 32);
+  assert.ok(!saturated.places.isShareUsed('a'), 'the processor is the bottleneck');
 });
 
 test('queues take turns, whatever their length', () => {

@@ -5,6 +5,7 @@ import type { Accounts } from '../../../domain/access/ports.ts';
 import type { AccountUsage } from '../../../domain/access/quota.ts';
 import type { AccountId } from '../../../domain/ids.ts';
 import type { Engine } from '../engine/engine.ts';
+import { pageById } from '../engine/paging.ts';
 import type { Db, Schema } from '../engine/schema.ts';
 import { countStored } from './stored-bytes.ts';
 
@@ -47,15 +48,8 @@ export const accountsIn = (db: Db, engine: Pick<Engine, 'locksRows'>): Accounts 
     return row && accountFrom(row);
   },
 
-  async list({ after = '', limit }) {
-    const rows = await db
-      .selectFrom('account')
-      .selectAll()
-      .where('id', '>', after)
-      .orderBy('id')
-      .limit(limit)
-      .execute();
-    return rows.map(accountFrom);
+  async list(page) {
+    return (await pageById(db.selectFrom('account').selectAll(), page).execute()).map(accountFrom);
   },
 
   async update(id, change) {

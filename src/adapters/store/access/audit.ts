@@ -12,6 +12,7 @@ import {
 } from '../../../domain/access/ports.ts';
 import { firstIdAt, timeOf } from '../../../domain/ids.ts';
 import { MINUTE_MS } from '../../../kernel/durations.ts';
+import { BY_ID, pageById, pageWithin } from '../engine/paging.ts';
 import { preparedInsert } from '../engine/prepared.ts';
 import type { Db, Schema } from '../engine/schema.ts';
 
@@ -65,28 +66,22 @@ export const auditIn = (db: Db): AuditTrail => ({
     await insert(db, auditRow(entry));
   },
 
-  async listOf(accountId, { after = '', limit }) {
-    const rows = db.selectFrom('audit').selectAll().where('account_id', '=', accountId).where('id', '>', after);
-    return (await rows.orderBy('id').limit(limit).execute()).map(entryFrom);
+  async listOf(accountId, page) {
+    const rows = db.selectFrom('audit').selectAll().where('account_id', '=', accountId);
+    return (await pageById(rows, page).execute()).map(entryFrom);
   },
 
-  async search(filter, { after, limit }) {
+  async search(filter, page) {
     const { about, requestId, actor } = filter;
-    let examined = within(db, filter).orderBy('id', 'desc').limit(MAX_EXAMINED);
-    if (after !== undefined) examined = examined.where('id', '<', after);
-    let page = db.selectFrom(examined.selectAll().as('examined')).selectAll().orderBy('id', 'desc').limit(limit);
-    if (about) page = page.where((is) => isAbout(is as Examined, about));
-    if (requestId !== undefined) page = page.where('request_id', '=', requestId);
-    if (actor !== undefined) page = page.where('actor', 'in', [actor, operatorActor(actor)]);
-    const rows = await page.execute();
-    const last =
-      rows.length === limit
-        ? rows.at(-1)
-        : await examined
-            .select('id')
-            .offset(MAX_EXAMINED - 1)
-            .executeTakeFirst();
-    return { entries: rows.map(entryFrom), nextAfter: last?.id ?? null };
+    const range = { rows: within(db, filter).selectAll(), key: BY_ID, isDescending: true };
+    const { rows, nextAfter } = await pageWithin<Schema['audit']>(db, { ...range, most: MAX_EXAMINED }, page, (all) => {
+      let matches = all.selectAll();
+      if (about) matches = matches.where((is) => isAbout(is as Examined, about));
+      if (requestId !== undefined) matches = matches.where('request_id', '=', requestId);
+      if (actor !== undefined) matches = matches.where('actor', 'in', [actor, operatorActor(actor)]);
+      return matches;
+    });
+    return { entries: rows.map(entryFrom), nextAfter };
   },
 
   async deleteBefore(before, limit) {

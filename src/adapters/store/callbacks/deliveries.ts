@@ -9,13 +9,12 @@ import {
 } from '../../../domain/callbacks/delivery.ts';
 import type { Deliveries, DeliveryFilter } from '../../../domain/callbacks/ports.ts';
 import { latestAhead } from '../../../domain/clock.ts';
-import { type AccountId, firstIdAt } from '../../../domain/ids.ts';
+import { type AccountId, firstIdAt, timeOf } from '../../../domain/ids.ts';
 import type { Engine } from '../engine/engine.ts';
+import { BY_ID, MAX_EXAMINED, pageWithin } from '../engine/paging.ts';
 import type { Db, Schema } from '../engine/schema.ts';
 import { PENDING, scheduleLane } from './callback-lanes.ts';
 
-/** Rows read for one page. */
-const MAX_EXAMINED = 2_000;
 const MAX_COUNTED = 100_000;
 const MAX_LANES = 1_000;
 
@@ -70,21 +69,15 @@ export const deliveriesIn = (db: Db, { locksRows }: Pick<Engine, 'locksRows'>, o
       return row && deliveryFrom(row);
     },
 
-    async list(accountId, filter, { after, limit }) {
-      let examined = within(accountId, filter).orderBy('id', 'desc').limit(MAX_EXAMINED);
-      if (after !== undefined) examined = examined.where('id', '<', after);
-      let page = db.selectFrom(examined.selectAll().as('examined')).selectAll().orderBy('id', 'desc').limit(limit);
-      if (filter.action !== undefined) page = page.where('action', '=', filter.action);
-      if (filter.state !== undefined) page = page.where('state', '=', filter.state);
-      const rows = await page.execute();
-      const last =
-        rows.length === limit
-          ? rows.at(-1)
-          : await examined
-              .select('id')
-              .offset(MAX_EXAMINED - 1)
-              .executeTakeFirst();
-      return { deliveries: rows.map(deliveryFrom), nextAfter: last?.id ?? null };
+    async list(accountId, filter, page) {
+      const range = { rows: within(accountId, filter).selectAll(), key: BY_ID, isDescending: true };
+      const { rows, nextAfter } = await pageWithin<Schema['outbox']>(db, range, page, (examined) => {
+        let matches = examined.selectAll();
+        if (filter.action !== undefined) matches = matches.where('action', '=', filter.action);
+        if (filter.state !== undefined) matches = matches.where('state', '=', filter.state);
+        return matches;
+      });
+      return { deliveries: rows.map(deliveryFrom), nextAfter };
     },
 
     async attemptsOf(ids) {
@@ -95,6 +88,21 @@ export const deliveriesIn = (db: Db, { locksRows }: Pick<Engine, 'locksRows'>, o
         attempts.set(row.event_id, [...(attempts.get(row.event_id) ?? []), attemptFrom(row)]);
       }
       return attempts;
+    },
+
+    async heldBack(accountId, limit) {
+      // A literal reason, as the index on it says.
+      const rows = await within(accountId, {})
+        .where(sql<boolean>`reason = 'disabled'`)
+        .select('id')
+        .orderBy('id')
+        .limit(limit + 1)
+        .execute();
+      return {
+        count: Math.min(rows.length, limit),
+        hasMore: rows.length > limit,
+        since: timeOf(rows[0]?.id ?? '') ?? null,
+      };
     },
 
     async resend(accountId, id, now) {
@@ -119,7 +127,7 @@ export const deliveriesIn = (db: Db, { locksRows }: Pick<Engine, 'locksRows'>, o
       const matches = ({ action, state }: (typeof rows)[number]) =>
         (filter.action === undefined || action === filter.action) &&
         (filter.state === undefined || state === filter.state) &&
-        (actions?.includes(action) ?? true);
+        actions.includes(action);
       const chosen = rows.filter(matches).slice(0, limit);
       if (chosen.length > 0) {
         const ids = chosen.map(({ id }) => id);

@@ -6,6 +6,7 @@ import type { AccountId } from '../../../domain/ids.ts';
 import type { Sealed, Sealer } from '../../seal/seal.ts';
 import { bytesFrom, textOf } from '../engine/columns.ts';
 import type { Engine } from '../engine/engine.ts';
+import { pageById } from '../engine/paging.ts';
 import type { Db, Schema } from '../engine/schema.ts';
 import { SEALED } from '../engine/sealed.ts';
 
@@ -117,16 +118,9 @@ export const cloudKeysIn = (db: Db, sealer: Sealer, engine: Pick<Engine, 'locksR
       return row && keyFrom(row);
     },
 
-    async list(accountId, { after = '', limit }) {
-      const rows = await db
-        .selectFrom('cloud_key')
-        .selectAll()
-        .where('account_id', '=', accountId)
-        .where('id', '>', after)
-        .orderBy('id')
-        .limit(limit)
-        .execute();
-      return rows.map(keyFrom);
+    async list(accountId, page) {
+      const rows = db.selectFrom('cloud_key').selectAll().where('account_id', '=', accountId);
+      return (await pageById(rows, page).execute()).map(keyFrom);
     },
 
     async listLive(accountId, { before, limit }) {

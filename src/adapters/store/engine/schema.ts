@@ -79,7 +79,7 @@ export interface Schema {
     created_at: number;
     revision: number;
   };
-  order_name: { name: string; order_id: OrderId };
+  order_name: { name: string; order_id: OrderId; owner_id: AccountId | null };
   certificate: {
     id: CertificateId;
     account_id: AccountId;
@@ -270,6 +270,8 @@ export interface Schema {
     ailing_since: number;
     in_order_until: number;
   };
+
+  expiry_notice: { days: number; written_through: number; certificate_id: CertificateId | '' };
 
   cancellation: {
     certificate_id: CertificateId;

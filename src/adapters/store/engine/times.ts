@@ -2,6 +2,7 @@
 import { sql } from 'kysely';
 import { TOKEN_MS } from '../../../domain/access/credential.ts';
 import { DELIVERY_LEASE_MS, MAX_OPEN_MS } from '../../../domain/callbacks/delivery.ts';
+import { NOTICE_CLOCK_MS } from '../../../domain/callbacks/expiry.ts';
 import { latestAhead } from '../../../domain/clock.ts';
 import { GRANT_MS } from '../../../domain/cloud-keys/cloud-key.ts';
 import { SIGNING_LEASE_MS } from '../../../domain/issuance/ports.ts';
@@ -87,6 +88,7 @@ export const TIMES = {
     in_order_until: lease(DELIVERY_LEASE_MS),
     ...{ ailing_since: 'fact', failures: 'number', trips: 'number' },
   },
+  expiry_notice: { days: 'number', written_through: next(NOTICE_CLOCK_MS, true) },
   cancellation: { at: 'fact' },
   revocation: { due_at: 'fact', revoked_at: 'fact' },
   revoked_serial: {

@@ -1,9 +1,11 @@
 // The certificates of orders: found, listed, and taken through their states. Every look-up names the account that owns the
 // certificate, except the two lists that serve the whole service.
+import { sql } from 'kysely';
 import type { AccountId, CertificateId, OrderId } from '../../../domain/ids.ts';
 import type { Certificates } from '../../../domain/issuance/ports.ts';
 import type { Page } from '../../../domain/page.ts';
 import { listFrom } from '../engine/columns.ts';
+import { pageById } from '../engine/paging.ts';
 import { prepared, preparedInsert } from '../engine/prepared.ts';
 import type { Db } from '../engine/schema.ts';
 import { insertHalf, publicKeyFrom, recordFrom, rowOf } from './certificate-rows.ts';
@@ -28,13 +30,12 @@ const selectCurrent = prepared((db, { accountId, id }: { accountId: AccountId; i
     .where('account_id', '=', accountId),
 );
 
-const refs = (db: Db, { after = '', limit }: Page) =>
-  db
+const refs = (db: Db, page: Page) => {
+  const rows = db
     .selectFrom('certificate')
-    .select(['certificate.id', 'certificate.account_id', 'certificate.order_id'])
-    .where('certificate.id', '>', after)
-    .orderBy('certificate.id')
-    .limit(limit);
+    .select(['certificate.id', 'certificate.account_id', 'certificate.order_id']);
+  return pageById(rows, page, 'certificate.id');
+};
 
 const refFrom = (row: { id: CertificateId; account_id: AccountId; order_id: OrderId }) => ({
   certificateId: row.id,
@@ -104,11 +105,15 @@ export const certificatesIn = (db: Db): Certificates => ({
   },
 
   async findReplacing(accountId, id) {
+    // By the version within the order: an index by what was replaced would cost every reissue.
     const row = await db
-      .selectFrom('certificate')
-      .select('id')
-      .where('replaces_id', '=', id)
-      .where('account_id', '=', accountId)
+      .selectFrom('certificate as replaced')
+      .innerJoin('certificate as next', 'next.order_id', 'replaced.order_id')
+      .select('next.id')
+      .where('replaced.id', '=', id)
+      .where('replaced.account_id', '=', accountId)
+      .where(sql<boolean>`next.version = replaced.version + 1`)
+      .where('next.replaces_id', '=', id)
       .executeTakeFirst();
     return row?.id;
   },

@@ -2,8 +2,8 @@
 import { sql } from 'kysely';
 import type { Order } from '../../../domain/certificate/order.ts';
 import { Refusal } from '../../../domain/errors.ts';
-import type { OrderId } from '../../../domain/ids.ts';
-import type { Orders } from '../../../domain/issuance/ports.ts';
+import { termsOf } from '../../../domain/issuance/inventory.ts';
+import type { OrderRef, Orders } from '../../../domain/issuance/ports.ts';
 import type { PreviousCertificate } from '../../../domain/issuance/request.ts';
 import type { Proof } from '../../../domain/validation/ports.ts';
 import { usageFrom } from '../access/accounts.ts';
@@ -15,7 +15,7 @@ import { publicKeyFrom } from './certificate-rows.ts';
 
 type Row = Schema['certificate_order'];
 
-const orderFrom = (row: Row): Order => ({
+export const orderFrom = (row: Row): Order => ({
   id: row.id,
   accountId: row.account_id,
   productId: row.product_id,
@@ -150,12 +150,14 @@ export const savedRow = (order: Order): SavedOrder => ({
   next_revision: order.revision + 1,
 });
 
-async function rememberNames(db: Db, id: OrderId, names: readonly string[]): Promise<void> {
+async function rememberNames(db: Db, { id, accountId }: OrderRef, names: readonly string[]): Promise<void> {
   if (names.length === 0) return;
+  const terms = new Set(names.flatMap(termsOf));
   await db
     .insertInto('order_name')
-    .values([...new Set(names)].map((name) => ({ name, order_id: id })))
-    .onConflict((conflict) => conflict.doNothing())
+    .values([...terms].map((name) => ({ name, order_id: id, owner_id: accountId })))
+    // An instance of the version before has written the name alone.
+    .onConflict((conflict) => conflict.columns(['name', 'order_id']).doUpdateSet({ owner_id: accountId }))
     .execute();
 }
 
@@ -181,10 +183,22 @@ export const ordersIn = (db: Db, engine: Engine): Orders => {
         .executeTakeFirst();
       if (!inserted) throw new Refusal('duplicate_alternative_order_id');
       const { commonName, names } = order;
-      await rememberNames(db, order.id, commonName === null ? names : [...names, commonName]);
+      await rememberNames(db, order, commonName === null ? names : [...names, commonName]);
     },
 
-    rememberNames: (id, names) => rememberNames(db, id, names),
+    rememberNames: (order, names) => rememberNames(db, order, names),
+
+    async completeNames(limit) {
+      const rows = await db
+        .selectFrom('order_name')
+        .innerJoin('certificate_order', 'certificate_order.id', 'order_name.order_id')
+        .select(['order_name.name', 'certificate_order.id', 'certificate_order.account_id as accountId'])
+        .where('owner_id', 'is', null)
+        .limit(limit)
+        .execute();
+      for (const { name, ...order } of rows) await rememberNames(db, order, [name]);
+      return rows.length;
+    },
 
     async findByAlternative(accountId, alternativeId) {
       const row = await db
@@ -218,18 +232,6 @@ export const ordersIn = (db: Db, engine: Engine): Orders => {
         order: orderFrom(row),
         signing: signing ? { certificateId: signing.certificate_id, until: signing.lease_ends_at } : null,
       };
-    },
-
-    async list(accountId, { after = '', limit }) {
-      const rows = await db
-        .selectFrom('certificate_order')
-        .selectAll()
-        .where('account_id', '=', accountId)
-        .where('id', '>', after)
-        .orderBy('id')
-        .limit(limit)
-        .execute();
-      return rows.map(orderFrom);
     },
 
     async save(order) {

@@ -1,0 +1,52 @@
+// reseal product list | show | schema
+import type { Product } from '../domain/catalog/products.ts';
+import { asInFile, PRODUCTS_SCHEMA } from '../domain/catalog/products-file.ts';
+import { EXIT, Problem } from '../kernel/problem.ts';
+import type { Command } from './command.ts';
+import { table } from './values.ts';
+
+const keysOf = ({ keys }: Product): string =>
+  keys.map(({ type, minBits, maxBits }) => (type === 'rsa' ? `rsa ${minBits}-${maxBits}` : type)).join(', ');
+
+export const productList: Command = {
+  store: 'none',
+  about: 'list the products, built in and of your own',
+  examples: ['product list'],
+  positionals: [],
+  options: {},
+  async run(_, { products }) {
+    const all = [...products().values()];
+    const rows = all.map((one) => [one.id, one.kind, one.trust, String(one.maxValidityDays), keysOf(one), one.name.en]);
+    return {
+      json: { products: all.map(asInFile) },
+      text: table(['ID', 'KIND', 'TRUST', 'MAX DAYS', 'KEYS', 'NAME'], rows),
+    };
+  },
+};
+
+export const productShow: Command = {
+  store: 'none',
+  about: 'show a product as a products file has it, to be copied and changed',
+  examples: ['product show ssl-dv'],
+  positionals: ['PRODUCT'],
+  options: {},
+  async run({ positionals: [id = ''] }, { products }) {
+    const product = products().get(id);
+    if (!product) {
+      const known = [...products().keys()].join(', ');
+      throw new Problem(EXIT.refused, `there is no product ${id}`, `Name one of: ${known}.`);
+    }
+    return { json: { product: asInFile(product) }, text: JSON.stringify(asInFile(product), null, 2) };
+  },
+};
+
+export const productSchema: Command = {
+  store: 'none',
+  about: 'print the JSON Schema of a products file, for editors',
+  examples: ['product schema > products.schema.json'],
+  positionals: [],
+  options: {},
+  async run() {
+    return { json: PRODUCTS_SCHEMA, text: JSON.stringify(PRODUCTS_SCHEMA, null, 2) };
+  },
+};
