@@ -49,7 +49,7 @@ export class Internet implements AsyncDisposable {
     return internet;
   }
 
-  /** Sets the records of a name in the signed or the unsigned zone, as `TXT "…"`; undefined deletes them. */
+  /** Sets the record of a name in the signed or the unsigned zone, as `TXT "…"`, until it is served; undefined deletes it. A CNAME leads to a CAA record. */
   async set(name: string, record: string | undefined): Promise<void> {
     if (record === undefined) this.#records.delete(name);
     else this.#records.set(name, record);
@@ -60,12 +60,13 @@ export class Internet implements AsyncDisposable {
     this.#server?.kill('SIGHUP');
     const authority = dnsLookups([`127.0.0.1:${this.#port}`]);
     const context = { accountId: 'campaign', signal: new AbortController().signal };
-    for (let tries = 0; tries < READY_TRIES && record?.startsWith('TXT') !== undefined; tries += 1) {
-      const { kind } = await authority.txt(name, context);
-      if (kind === (record.startsWith('TXT') ? 'found' : kind)) return;
+    const type = record === undefined || record.startsWith('TXT') ? 'txt' : 'caa';
+    for (let tries = 0; tries < READY_TRIES; tries += 1) {
+      const { kind } = await authority[type](name, context);
+      if (kind === (record === undefined ? 'absent' : 'found')) return;
       await sleep(READY_PAUSE_MS);
     }
-    await sleep(record === undefined ? 1_000 : 0);
+    throw new Error(`the change of ${name} is not served`);
   }
 
   /** Changes are made to the text of the shipped settings. */
