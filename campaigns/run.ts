@@ -18,6 +18,7 @@ import { ocspFuzz } from './ocsp-fuzz.ts';
 import { packageInstall } from './package.ts';
 import { placingKill } from './placing-kill.ts';
 import { reissueKill } from './reissue-kill.ts';
+import { resolvers } from './resolvers.ts';
 import { runtimes } from './runtimes.ts';
 import { sandboxKill } from './sandbox-kill.ts';
 import { sealKill } from './seal-kill.ts';
@@ -54,6 +55,7 @@ const CAMPAIGNS: Readonly<Record<string, Campaign>> = {
   inventory,
   linters,
   'sound-keys': soundKeys,
+  resolvers,
 };
 
 const EXIT = { ok: 0, broken: 1, usage: 2 } as const;

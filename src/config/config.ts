@@ -26,6 +26,7 @@ export type Config = Readonly<{
   tls: { certFile: string; keyFile: string } | undefined;
   trustedProxies: readonly string[];
   dnsServers: readonly string[];
+  dnssecTestName: string;
   validation: ValidationConfig;
   callbacks: CallbackConfig;
   metricsToken: string | undefined;
@@ -132,6 +133,7 @@ function configFrom(v: Values): Config {
         : undefined,
     trustedProxies: Object.freeze(v.RESEAL_TRUSTED_PROXIES),
     dnsServers: Object.freeze(v.RESEAL_DNS_SERVERS),
+    dnssecTestName: v.RESEAL_DNSSEC_TEST_NAME,
     validation: Object.freeze(validationConfig(v, addresses.used)),
     callbacks: Object.freeze(callbackConfig(v)),
     metricsToken: v.RESEAL_METRICS_TOKEN,

@@ -18,8 +18,13 @@ export interface Variable<T> {
 
 type Parse<T> = Variable<T>['parse'];
 
-export function text(about: string, example: string, defaultValue: string): Variable<string> {
-  return { about, example, defaultValue, parse: anyText };
+export function text(
+  about: string,
+  example: string,
+  defaultValue: string,
+  parse: Parse<string> = anyText,
+): Variable<string> {
+  return { about, example, defaultValue, parse };
 }
 
 export function country(about: string, example: string, defaultValue: string): Variable<string> {

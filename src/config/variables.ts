@@ -58,6 +58,13 @@ export const VARIABLES = {
   ),
   // Off by default: a root that no one outside trusts is not bound by public rules, and most start with one resolver.
   RESEAL_REQUIRE_PERSPECTIVES: flag('issue under public rules only with as many perspectives as they ask for'),
+  // Signed wrongly on purpose, by a public operator, for this very test.
+  RESEAL_DNSSEC_TEST_NAME: text(
+    'a name whose DNSSEC must fail, asked to prove that resolvers validate',
+    'broken.example.com',
+    'dnssec-failed.org',
+    hostName,
+  ),
   RESEAL_ISSUER_NAMES: list('issuer domain names in CAA and persistent records', 'ca.example.com', hostName),
   RESEAL_DCV_ALLOW: list('private addresses allowed for file validation', '10.0.0.0/8', addressRule),
   // Other than 80 only for development machines, where port 80 is privileged.

@@ -123,6 +123,8 @@ export interface NoticeLine {
     | 'store_unavailable'
     | 'store_damaged'
     | 'issuers_changed'
+    | 'resolver_unreachable'
+    | 'resolver_reachable'
     | 'warning';
   readonly text: string;
 }

@@ -14,6 +14,7 @@ import { peersThrough } from './peers.ts';
 import { keepUpToDate, listen, type Opened, openService, runBackground } from './serve.ts';
 import { shareOf } from './shares.ts';
 import { startProblem } from './start-up.ts';
+import { warnOfResolvers } from './validation.ts';
 
 interface Part {
   readonly address: string;
@@ -57,12 +58,15 @@ const PARTS: Readonly<Record<Role, (opened: Opened) => Promise<Part>>> = {
   async background({ app, services, config, clockWarnings }) {
     warnOfAddresses(config, log);
     for (const text of clockWarnings) log({ event: 'warning', text });
+    const stopping = new AbortController();
+    void warnOfResolvers(config, log, stopping.signal);
     const background = runBackground(app, services, config);
     wake = background.dispatcher.wake;
     return {
       address: '',
       url: '',
       async stop(drainMs) {
+        stopping.abort();
         await sleep(drainMs);
         await background.stop();
       },

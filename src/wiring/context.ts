@@ -9,7 +9,7 @@ import { checkFolder, checkSealKey, checkTls } from '../adapters/doctor/files.ts
 import { checkProducts } from '../adapters/doctor/products.ts';
 import { checkPublicRules } from '../adapters/doctor/public-rules.ts';
 import { checkServedNumbers } from '../adapters/doctor/published-crls.ts';
-import { checkResolver } from '../adapters/doctor/resolver.ts';
+import { checkResolvers } from '../adapters/doctor/resolver.ts';
 import { checkRuntime } from '../adapters/doctor/runtime.ts';
 import { checkSm2 } from '../adapters/doctor/sm2.ts';
 import { checkStore } from '../adapters/doctor/store.ts';
@@ -28,6 +28,7 @@ import type { Running } from './serve.ts';
 import { fewerWorkers, workersOf } from './shares.ts';
 import { requireNoForgottenStore, startProblem, storeName, storeProblem } from './start-up.ts';
 import type { Supervised } from './supervisor.ts';
+import { resolverSettings } from './validation.ts';
 
 const { stdout } = process;
 /** A terminal and a launcher may both forward the same signal; within this time it counts once. */
@@ -278,7 +279,7 @@ async function diagnose(load: (log: Log) => Config, report: (text: string) => vo
     if (isInUse) findings.push(...(await checkServedNumbers(config.database, config.dataDir)));
     if (isInUse) findings.push(await checkAddresses(config));
   }
-  return [...findings, await checkResolver(config.dnsServers)];
+  return [...findings, ...(await checkResolvers(resolverSettings(config)))];
 }
 
 /** An unreachable database is reported by the check of the store itself. */

@@ -40,7 +40,7 @@ import { issuanceObservers } from './issuance-observers.ts';
 import { openIssuers } from './issuers.ts';
 import { openRevocation, type RevocationServices } from './revocation.ts';
 import { serviceSecrets } from './service-secrets.ts';
-import { openValidation, type ValidationNetwork } from './validation.ts';
+import { openValidation, type Validation, type ValidationNetwork } from './validation.ts';
 
 export interface Issuance extends RevocationServices {
   readonly authority: CertificateAuthority;
@@ -50,6 +50,7 @@ export interface Issuance extends RevocationServices {
   readonly makeIssuer: (slot: IssuerSlot) => Promise<void>;
   /** The products as the rules of the day limit them. */
   readonly offered: () => readonly Product[];
+  readonly resolverDetail: Validation['resolverDetail'];
   readonly reissue: Reissue;
   readonly placeOrder: PlaceOrder;
   readonly cancelOrder: CancelOrder;
@@ -104,8 +105,13 @@ export async function openIssuance(
   const secretFor = await serviceSecrets(store);
   const wrappingSecret = secretFor('cloud-key wrapping');
   const digestSecret = secretFor('request digest');
+  const { resolverDetail, ...checking } = openValidation(
+    config,
+    { now, secret: secretFor('domain validation'), log, metrics },
+    network,
+  );
   const tools = {
-    ...openValidation(config, now, secretFor('domain validation'), network),
+    ...checking,
     pendingMs: config.validation.pendingMs,
     quotas: config.quotas,
     acquireSlot: peers.acquireSlot,
@@ -138,6 +144,7 @@ export async function openIssuance(
     products,
     makeIssuer: issuers.make,
     offered: () => offer.products.map((product) => inForce(product, now())),
+    resolverDetail,
     reissue: reissueCertificate(tools),
     placeOrder: placeOrder(tools),
     cancelOrder: cancelOrder(tools),

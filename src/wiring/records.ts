@@ -13,12 +13,16 @@ import type { App } from './app.ts';
 import { serviceSecrets } from './service-secrets.ts';
 import { openValidation } from './validation.ts';
 
-export async function openRecords({ store, newId, peers }: App, config: Config, now: Clock): Promise<RecordCommands> {
+export async function openRecords(
+  { store, newId, peers, log, metrics }: App,
+  config: Config,
+  now: Clock,
+): Promise<RecordCommands> {
   // Made with the first issuers. Without them no certificate waits, and no challenge is shown.
   const isIssuing = (await store.issuers.listPublic()).length > 0;
   const secret = isIssuing ? (await serviceSecrets(store))('domain validation') : new Uint8Array();
   const validation = showValidation({
-    ...openValidation(config, now, secret),
+    ...openValidation(config, { now, secret, log, metrics }),
     ...{
       store,
       products: readCatalog(config.productsFile),

@@ -18,6 +18,7 @@ import { announceInstance } from './instance.ts';
 import { type Issuance, openIssuance } from './issuance.ts';
 import { retentionChores } from './retention.ts';
 import { claimMode, listenProblem, readTls, warnOfSandboxRules } from './start-up.ts';
+import { warnOfResolvers } from './validation.ts';
 
 const SWEEP_MS = 10_000;
 const VALIDATE_MS = 2_000;
@@ -85,7 +86,15 @@ export async function serve(configured: Config, surroundings: ClockAndLog): Prom
   for (const text of clockWarnings) surroundings.log({ event: 'warning', text });
   const running = await serveApp(app, services, config);
   onFailure.move();
-  return running;
+  const stopping = new AbortController();
+  void warnOfResolvers(config, surroundings.log, stopping.signal);
+  return {
+    ...running,
+    stop(drainMs) {
+      stopping.abort();
+      return running.stop(drainMs);
+    },
+  };
 }
 
 export async function serveApp(app: App, services: Services, config: Config): Promise<Running> {
@@ -116,7 +125,10 @@ export async function listen(app: App, services: Services, config: Config): Prom
   let address = '';
   const publicUrl = () => config.publicUrl ?? address;
   const server = await buildServer(
-    { ...app, ...services },
+    {
+      ...{ ...app, ...services },
+      checkReady: async () => ({ ...(await app.checkReady()), ...services.resolverDetail() }),
+    },
     {
       publicUrl,
       pathPrefix: config.publicUrl ? new URL(config.publicUrl).pathname.replace(/\/$/, '') : '',

@@ -4,14 +4,21 @@
 import { createHmac } from 'node:crypto';
 import { dnsLookups } from '../adapters/dns/lookups.ts';
 import { registrableDomain } from '../adapters/dns/public-suffix.ts';
+import type { OnReachability } from '../adapters/dns/server.ts';
+import { DEFAULT_LIMITS } from '../adapters/dns/stub-resolver.ts';
+import { checkResolvers } from '../adapters/doctor/resolver.ts';
 import { addressSlots } from '../adapters/egress/address-slots.ts';
 import { callOut } from '../adapters/egress/call-out.ts';
 import type { Config } from '../config/config.ts';
 import type { Clock } from '../domain/clock.ts';
 import type { AddressRule } from '../domain/egress/addresses.ts';
 import type { AccountId } from '../domain/ids.ts';
+import type { DnsLookups } from '../domain/validation/dns.ts';
+import { SECOND_MS } from '../kernel/durations.ts';
+import type { Log } from '../kernel/log.ts';
 import { checkDomains } from '../usecases/validation/check-domains.ts';
 import type { CheckingTools } from '../usecases/validation/check-names.ts';
+import type { App } from './app.ts';
 
 const USER_AGENT = 'Reseal-Validation/1';
 const FETCH_MS = 10_000;
@@ -25,23 +32,44 @@ export interface ValidationNetwork {
   readonly httpPort: number;
 }
 
+interface ValidationParts {
+  readonly now: Clock;
+  /** The service's secret, without which challenge values cannot be predicted. */
+  readonly secret: Uint8Array;
+  readonly log: Log;
+  readonly metrics: Pick<App['metrics'], 'resolversUnreachable'>;
+}
+
+export interface Validation extends CheckingTools {
+  /** For readiness: resolvers that cannot be reached, if any. Asks them from time to time; never waits. */
+  readonly resolverDetail: () => Readonly<Record<string, unknown>>;
+}
+
 export function openValidation(
   config: Config,
-  now: Clock,
-  /** The service's secret, without which challenge values cannot be predicted. */
-  secret: Uint8Array,
+  { now, secret, log, metrics }: ValidationParts,
   network?: ValidationNetwork,
-): CheckingTools {
+): Validation {
   const { issuers, accountBase, perspectives, allow, httpPort } = config.validation;
   const primary = network?.dnsServers ?? config.dnsServers;
   const resolvers = [primary, ...perspectives.map((server) => [server])];
   // Of all perspectives together.
   const slots = addressSlots(FETCHES_PER_ADDRESS);
   const accountUri = (accountId: AccountId) => accountBase + accountId;
+  const unreachable = new Set<string>();
+  const onReachability: OnReachability = (address, isReachable) => {
+    if (isReachable === !unreachable.has(address)) return;
+    if (isReachable) unreachable.delete(address);
+    else unreachable.add(address);
+    metrics.resolversUnreachable(unreachable.size);
+    log({ event: isReachable ? 'resolver_reachable' : 'resolver_unreachable', text: address });
+  };
+  const lookups = resolvers.map((dnsServers) => dnsLookups(dnsServers, DEFAULT_LIMITS, onReachability));
   return {
+    resolverDetail: resolverDetail(lookups, unreachable),
     checks: checkDomains({
-      perspectives: resolvers.map((dnsServers) => ({
-        dns: dnsLookups(dnsServers),
+      perspectives: resolvers.map((dnsServers, index) => ({
+        dns: lookups[index]!,
         callOut: callOut({ dnsServers, extraRoots: [], userAgent: USER_AGENT, addressSlots: slots }),
       })),
       issuers,
@@ -59,4 +87,35 @@ export function openValidation(
       registrableDomain,
     }),
   };
+}
+
+/** However often readiness is asked for. */
+const ASK_EVERY_MS = 10 * SECOND_MS;
+
+/** A service without resolvers stays ready: certificates wait, and everything else works. */
+function resolverDetail(
+  lookups: readonly Pick<DnsLookups, 'isReachable'>[],
+  unreachable: ReadonlySet<string>,
+): Validation['resolverDetail'] {
+  let askedAt = Number.NEGATIVE_INFINITY;
+  return () => {
+    const now = performance.now();
+    if (now - askedAt >= ASK_EVERY_MS) {
+      askedAt = now;
+      for (const { isReachable } of lookups) void isReachable();
+    }
+    return unreachable.size === 0 ? {} : { resolvers: { unreachable: [...unreachable] } };
+  };
+}
+
+export const resolverSettings = ({ dnsServers, dnssecTestName, validation }: Config) => ({
+  ...{ dnsServers, perspectives: validation.perspectives, testName: dnssecTestName },
+});
+
+/** At the start of a service, which does not wait for it. */
+export async function warnOfResolvers(config: Config, log: Log, stopping: AbortSignal): Promise<void> {
+  const findings = await checkResolvers(resolverSettings(config), stopping);
+  if (stopping.aborted) return;
+  for (const { state, text, remedy } of findings)
+    if (state !== 'ok') log({ event: 'warning', text: `resolver ${text}. ${remedy ?? ''}` });
 }

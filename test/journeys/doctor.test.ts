@@ -7,25 +7,27 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { after, test } from 'node:test';
+import packet from 'dns-packet';
 import type { Diagnostic } from '../../src/kernel/problem.ts';
 import { newFolder, newUsedFolder } from '../support/app.ts';
 import { caChain } from '../support/authority.ts';
 import { rule } from '../support/contract.ts';
 import { reseal } from '../support/in-process.ts';
 import { OWN_PRODUCT, productsFile } from '../support/products.ts';
+import { type Datagram, nameOf, response, ScriptedNameServer } from '../support/scripted-name-server.ts';
 import { selfSigned } from '../support/self-signed.ts';
 
-/** Answers every query with NXDOMAIN, which counts as an answer. */
-const dns = dgram.createSocket('udp4');
-dns.on('message', (question, { port, address }) => {
-  const answer = Buffer.from(question);
-  answer.writeUInt16BE(0x8183, 2);
-  dns.send(answer, port, address);
-});
-dns.bind(0, '127.0.0.1');
-await once(dns, 'listening');
-after(() => dns.close());
-const RESEAL_DNS_SERVERS = `127.0.0.1:${(dns.address() as AddressInfo).port}`;
+/** Answers every query with NXDOMAIN, which counts as an answer, and validates DNSSEC. */
+const NXDOMAIN = packet.RECURSION_AVAILABLE | 3;
+const unsigned = ({ query, send }: Datagram) => send(response(query, [], { flags: NXDOMAIN }));
+const validating = (datagram: Datagram) => {
+  const isBogus = nameOf(datagram.query).toLowerCase() === 'dnssec-failed.org';
+  if (!isBogus) return unsigned(datagram);
+  datagram.send(response(datagram.query, [], { flags: packet.RECURSION_AVAILABLE | 2 }));
+};
+const dns = await ScriptedNameServer.start({ udp: validating });
+after(() => dns[Symbol.asyncDispose]());
+const RESEAL_DNS_SERVERS = dns.address;
 
 /** No dated rule changes within 60 days. */
 const QUIET = Date.parse('2026-11-15T12:00:00Z');
@@ -93,7 +95,7 @@ test('after a run of the service every check is ok', async () => {
   assert.match(out, /\n0 problems, 0 warnings\n$/);
 });
 
-rule('ops 60', '`reseal doctor` and the metrics tell of a dated rule that will limit products on offer', async () => {
+rule('ops 51', '`reseal doctor` and the metrics tell of a dated rule that will limit products on offer', async () => {
   const told = async (moment: string, settings: Record<string, string> = {}) => {
     const now = () => Date.parse(moment);
     const { code, finding } = await diagnose({ RESEAL_DATA_DIR: join(newFolder(), 'data'), ...settings }, now);
@@ -244,6 +246,36 @@ test('products: an unusable file is a problem, and the other checks still run', 
   const { code, finding } = await diagnose({ RESEAL_DATA_DIR: folder, RESEAL_PRODUCTS_FILE });
   assert.deepEqual([code, finding('products')?.state, finding('issuers')?.state], [1, 'problem', 'ok']);
   assert.match(finding('products')?.text ?? '', /products\[0\]\.term_days/);
+});
+
+rule('ops 50', 'reports a resolver that answers as a problem', async () => {
+  await using other = await ScriptedNameServer.start({ udp: unsigned });
+  const RESEAL_DATA_DIR = newFolder();
+  const stateOf = async (settings: Record<string, string>) => {
+    const { code, findings } = await diagnose({ RESEAL_DATA_DIR, ...settings });
+    return [code, ...findings.flatMap(({ check, state, text }) => (check === 'resolver' ? [`${state} ${text}`] : []))];
+  };
+  const ok = `ok ${dns.address} answers and validates DNSSEC`;
+  const bad = `problem ${other.address} does not validate DNSSEC: it answers for dnssec-failed.org, whose signatures are wrong`;
+  assert.deepEqual(await stateOf({}), [0, ok]);
+  assert.deepEqual(await stateOf({ RESEAL_DNS_SERVERS: `${dns.address},${other.address}` }), [1, ok, bad]);
+  assert.deepEqual(await stateOf({ RESEAL_DNS_PERSPECTIVES: other.address }), [1, ok, bad]);
+  // The name is a setting: this resolver answers for it, as it does for every other.
+  const [code, told] = await stateOf({ RESEAL_DNSSEC_TEST_NAME: 'broken.example' });
+  assert.deepEqual([code, /does not validate DNSSEC: it answers for broken\.example/.test(String(told))], [1, true]);
+  // A failure of the resolver proves nothing.
+  other.script = { udp: ({ query, send }) => send(response(query, [], { flags: packet.RECURSION_AVAILABLE | 2 })) };
+  const broken = `warning ${other.address} cannot resolve example.com (dns_servfail)`;
+  assert.deepEqual(await stateOf({ RESEAL_DNS_SERVERS: other.address }), [0, broken]);
+  // What is cached for long goes on authorizing.
+  const lasting = { type: 'TXT', ttl: 3_600, data: 'x' } as const;
+  other.script = {
+    udp: (datagram) =>
+      nameOf(datagram.query).toLowerCase() === 'example.com'
+        ? datagram.send(response(datagram.query, [{ ...lasting, name: nameOf(datagram.query) }]))
+        : validating(datagram),
+  };
+  assert.match(String((await stateOf({ RESEAL_DNS_SERVERS: other.address }))[1]), /^warning .* caches for 3600 s/);
 });
 
 test('resolver: a timeout is a warning', async () => {

@@ -26,7 +26,12 @@ export interface NameEntry {
   readonly auth_val: string;
   readonly approval_email: string;
   readonly verified: boolean;
-  readonly problem: { readonly result: string; readonly message: string; readonly checked_at: string | null } | null;
+  readonly problem: {
+    readonly result: string;
+    readonly message: string;
+    readonly checked_at: string | null;
+    readonly cached_until: string | null;
+  } | null;
 }
 
 export interface OrderFields {
@@ -104,6 +109,7 @@ interface Checked {
   readonly auth_val: string;
   readonly result: string;
   readonly message: string;
+  readonly cached_until: string | null;
   readonly caa: { readonly result: string; readonly message: string };
 }
 

@@ -21,7 +21,7 @@ export type Settings = Readonly<Record<string, string>>;
 
 /** A sandbox has its own name server, which commands in its folder use. */
 export const withNameServer = (args: readonly string[], settings: Settings): Settings =>
-  ['serve', 'order'].includes(args[0] ?? '') ? { RESEAL_DNS_SERVERS: NAMES, ...settings } : settings;
+  ['serve', 'order', 'doctor'].includes(args[0] ?? '') ? { RESEAL_DNS_SERVERS: NAMES, ...settings } : settings;
 
 function start(args: readonly string[], settings: Settings, program = process.execPath): ChildProcess {
   // One process unless a test is about several: each takes half a second of CPU to start. No load balancer must notice.

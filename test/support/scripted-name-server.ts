@@ -16,9 +16,12 @@ export interface Script {
   readonly udp?: (datagram: Datagram) => void;
   /** Called once per query that came over a connection. */
   readonly tcp?: (query: Buffer, client: net.Socket) => void;
+  /** Questions for the root, by which clients tell whether a resolver is alive, are scripted like others. */
+  readonly isDown?: boolean;
 }
 
 const PORT_TRIES = 20;
+const ROOT = '.';
 
 export class ScriptedNameServer implements AsyncDisposable {
   /** May be changed at any time. */
@@ -37,6 +40,7 @@ export class ScriptedNameServer implements AsyncDisposable {
     const { address, port, family } = udp.address();
     this.address = family === 'IPv6' ? `[${address}]:${port}` : `${address}:${port}`;
     udp.on('message', (query, { port, address }) => {
+      if (nameOf(query) === ROOT && !this.script.isDown) return void udp.send(response(query), port, address);
       this.heard.push({ query, port, over: 'udp' });
       this.script.udp?.({ query, port, send: (message, from = udp) => from.send(message, port, address) });
       udp.emit('heard');

@@ -3,6 +3,7 @@
 import type { DnsAnswer, DnsLookups, LookupContext } from '../../domain/validation/dns.ts';
 import { fairSemaphore } from '../../kernel/concurrency.ts';
 import { decodeCaa, decodeTxt, isName, MAX_NAME_LENGTH, type Question } from './message.ts';
+import type { OnReachability } from './server.ts';
 import { DEFAULT_LIMITS, stubResolver } from './stub-resolver.ts';
 
 /** A DNS message can hold more, but no legitimate name needs them. */
@@ -14,8 +15,12 @@ const LOOKUPS_AT_ONCE = 256;
 const acquireLookup = fairSemaphore(LOOKUPS_AT_ONCE);
 
 /** Uses the system's resolvers if `servers` is empty. */
-export function dnsLookups(servers: readonly string[], limits = DEFAULT_LIMITS): DnsLookups {
-  const resolve = stubResolver(servers, limits);
+export function dnsLookups(
+  servers: readonly string[],
+  limits = DEFAULT_LIMITS,
+  onReachability: OnReachability = () => {},
+): DnsLookups {
+  const { resolve, isReachable } = stubResolver(servers, limits, onReachability);
 
   async function lookUp<Record>(
     question: Question,
@@ -30,12 +35,13 @@ export function dnsLookups(servers: readonly string[], limits = DEFAULT_LIMITS):
     if (signal.aborted) return { kind: 'failed', reason: 'dns_timeout' };
     const resolution = await resolve(question, signal);
     if (resolution.kind === 'failed') return resolution;
-    const { records } = resolution;
-    if (records.length === 0) return { kind: 'absent' };
+    const { records, ttl, alias } = resolution;
+    const facts = { ...(ttl > 0 && { ttl }), ...(alias !== undefined && { alias }) };
+    if (records.length === 0) return { kind: 'absent', ...facts };
     // Fails closed: records beyond the limit, or unreadable ones, might say otherwise.
     if (records.length > MAX_RECORDS) return FAILED;
     try {
-      return { kind: 'found', records: records.map(decode) };
+      return { kind: 'found', records: records.map(decode), ...facts };
     } catch {
       return FAILED;
     }
@@ -44,5 +50,6 @@ export function dnsLookups(servers: readonly string[], limits = DEFAULT_LIMITS):
   return {
     txt: (name, context) => lookUp({ name, type: 'TXT' }, context, decodeTxt),
     caa: (name, context) => lookUp({ name, type: 'CAA' }, context, decodeCaa),
+    isReachable,
   };
 }

@@ -2,12 +2,13 @@
 // Decoding is strict and bounded, because responses are untrusted: whatever is not well formed is a MalformedMessage, never
 // an empty answer. The sandbox has a codec of its own for the other direction, so that each checks the other.
 import type { CaaRecord } from '../../domain/validation/dns.ts';
+import { type ExtendedError, isOfDnssec } from '../../domain/validation/extended-error.ts';
 
-const TYPES = { TXT: 16, CAA: 257 } as const;
+const TYPES = { NS: 2, TXT: 16, CAA: 257 } as const;
 export type QueryType = keyof typeof TYPES;
 
 export interface Question {
-  /** Dotted, without a final dot; see `isName`. */
+  /** Dotted, without a final dot; see `isName`. Or `ROOT`. */
   readonly name: string;
   readonly type: QueryType;
 }
@@ -21,13 +22,22 @@ export interface Query {
 }
 
 export type Response =
-  /** The data of the records at the end of the CNAME chain. None: the name, or the record, does not exist. */
-  | { readonly kind: 'answer'; readonly records: readonly Buffer[] }
+  | Answered
   | { readonly kind: 'truncated' }
   /** The resolver could not find out, or DNSSEC validation failed. */
-  | { readonly kind: 'servfail' }
+  | { readonly kind: 'servfail'; readonly extended: ExtendedError | undefined }
   /** The server does not resolve this: REFUSED, another error, or a referral. */
   | { readonly kind: 'refused' };
+
+export interface Answered {
+  readonly kind: 'answer';
+  /** The data of the records at the end of the CNAME chain. None: the name, or the record, does not exist. */
+  readonly records: readonly Buffer[];
+  /** Seconds for which the sender may give the answer again; of one without records by RFC 2308. */
+  readonly ttl: number;
+  /** The end of the chain, printable; undefined without a CNAME. */
+  readonly alias: string | undefined;
+}
 
 export class MalformedMessage extends Error {}
 
@@ -44,8 +54,14 @@ const OPT_BYTES = 11;
 const MAX_RECORDS = 500;
 const MAX_ALIASES = 16;
 const IN = 1;
-const CNAME = 5;
-const OPT = 41;
+const [CNAME, SOA, OPT] = [5, 6, 41];
+/** Two names, each the root at least, and five numbers, of which the last is the TTL of negative answers. */
+const MIN_SOA_BYTES = 22;
+/** RFC 2181: a TTL with the highest bit set is zero. */
+const MAX_TTL = 0x7fff_ffff;
+/** RFC 8914. */
+const EXTENDED_ERROR = 15;
+const MAX_ERROR_TEXT = 120;
 /** DNS Flag Day 2020: the largest payload that avoids IP fragmentation. */
 export const MAX_UDP_BYTES = 1_232;
 /** RFC 3225: DNSSEC OK. Checking is never disabled (CD): a validating resolver answers SERVFAIL to bogus records. */
@@ -57,17 +73,21 @@ const [NOERROR, SERVFAIL, NXDOMAIN] = [0, 2, 3];
 const CASE = 0x20;
 const POINTER = 0xc0;
 
+/** The root's name servers are what every resolver knows. */
+export const ROOT = '.';
+
 /** Whether a name can be asked for: labels of 1 to 63 printable ASCII characters. */
 export const isName = (name: string): boolean => name.length <= MAX_NAME_LENGTH && NAME.test(name);
 const NAME = /^[!-\-/-~]{1,63}(\.[!-\-/-~]{1,63})*$/;
 
 /**
  * Letters are in upper case where a bit of `caseBits` is set, which a server echoes (0x20): more for an off-path attacker
- * to guess than the id. Throws a RangeError unless `isName`.
+ * to guess than the id. Throws a RangeError unless `isName` or `ROOT`.
  */
-export function encodeQuery({ name, type }: Question, id: number, caseBits: Uint8Array): Query {
-  if (!isName(name)) throw new RangeError('not a DNS name');
-  const questionEnd = HEADER_BYTES + name.length + 2 + QUESTION_TAIL_BYTES;
+export function encodeQuery({ name: asked, type }: Question, id: number, caseBits: Uint8Array): Query {
+  if (!isName(asked) && asked !== ROOT) throw new RangeError('not a DNS name');
+  const name = asked === ROOT ? '' : asked;
+  const questionEnd = HEADER_BYTES + (name === '' ? 1 : name.length + 2) + QUESTION_TAIL_BYTES;
   const message = Buffer.alloc(questionEnd + OPT_BYTES);
   message.writeUInt16BE(id, 0);
   message.writeUInt16BE(RECURSION_DESIRED, 2);
@@ -112,27 +132,64 @@ export function decodeResponse({ type, questionEnd }: Query, message: Buffer): R
   const flags = message.readUInt16BE(2);
   if (flags & TRUNCATED) return { kind: 'truncated' };
   const answers = message.readUInt16BE(6);
-  const others = message.readUInt16BE(8) + message.readUInt16BE(10);
+  const authorities = message.readUInt16BE(8);
+  const others = authorities + message.readUInt16BE(10);
   if (answers + others > MAX_RECORDS) throw new MalformedMessage('too many records');
   const chain = new Chain(TYPES[type]);
   let offset = questionEnd;
   // The upper bits are in the OPT record: BADVERS alone would look like NOERROR without records.
   let rcode = flags & RCODE;
+  let opt: ResourceRecord | undefined;
+  let negativeTtl = 0;
   for (let index = 0; index < answers + others; index += 1) {
     const record = readRecord(message, offset);
     offset = record.end;
     if (index < answers) chain.add(message, record);
-    else if (record.type === OPT) rcode |= (record.ttl >>> 24) << 4;
+    else if (index < answers + authorities) {
+      if (record.type === SOA) negativeTtl = negativeTtlOf(message, record);
+    } else if (record.type === OPT) {
+      if (opt || record.owner !== '') throw new MalformedMessage('an OPT record too many, or of a name');
+      opt = record;
+      rcode |= (record.ttl >>> 24) << 4;
+    }
   }
   if (offset !== message.length) throw new MalformedMessage('bytes after the last record');
-  if (rcode === SERVFAIL) return { kind: 'servfail' };
+  const extended = opt && extendedErrorIn(message, opt);
+  if (rcode === SERVFAIL) return { kind: 'servfail', extended };
   // Neither from a zone nor from a resolver: a referral, whose empty answer says nothing about the name.
   const isLame = !(flags & (AUTHORITATIVE | RECURSION_AVAILABLE));
   if (isLame || (rcode !== NOERROR && rcode !== NXDOMAIN)) return { kind: 'refused' };
-  const records = chain.follow(readName(message, HEADER_BYTES).key);
+  const { records, ttl, alias } = chain.follow(readName(message, HEADER_BYTES).key);
   if (rcode === NXDOMAIN && records.length > 0) throw new MalformedMessage('records of a name that does not exist');
-  return { kind: 'answer', records };
+  return { kind: 'answer', records, ttl: records.length > 0 ? ttl : Math.min(ttl, negativeTtl), alias };
 }
+
+/** RFC 2308: without an SOA record, an answer without records is not cached. */
+function negativeTtlOf(message: Buffer, { ttl, dataStart, end }: ResourceRecord): number {
+  if (end - dataStart < MIN_SOA_BYTES) throw new MalformedMessage('an SOA record that is cut off');
+  return Math.min(boundedTtl(ttl), boundedTtl(message.readUInt32BE(end - 4)));
+}
+
+const boundedTtl = (ttl: number): number => (ttl > MAX_TTL ? 0 : ttl);
+
+/** The first one, or the first that explains why DNSSEC does not verify. */
+function extendedErrorIn(message: Buffer, { dataStart, end }: ResourceRecord): ExtendedError | undefined {
+  const errors: ExtendedError[] = [];
+  for (let offset = dataStart; offset < end; ) {
+    if (offset + 4 > end) throw new MalformedMessage('an option that is cut off');
+    const [option, length] = [message.readUInt16BE(offset), message.readUInt16BE(offset + 2)];
+    const start = offset + 4;
+    offset = start + length;
+    if (offset > end) throw new MalformedMessage('an option that is cut off');
+    if (option !== EXTENDED_ERROR) continue;
+    if (length < 2) throw new MalformedMessage('an extended error without a code');
+    const text = message.toString('latin1', start + 2, Math.min(offset, start + 2 + MAX_ERROR_TEXT));
+    errors.push({ code: message.readUInt16BE(start), text: printable(text.replace(/\0+$/, '')) });
+  }
+  return errors.find(isOfDnssec) ?? errors[0];
+}
+
+const printable = (text: string): string => text.replace(/[^\x20-\x7e]/g, '?');
 
 interface ResourceRecord {
   /** Name, folded; see `readName`. */
@@ -148,14 +205,16 @@ class Chain {
   readonly #type: number;
   readonly #aliases = new Map<string, string>();
   readonly #found: { readonly owner: string; readonly data: Buffer }[] = [];
+  #ttl = MAX_TTL;
 
   constructor(type: number) {
     this.#type = type;
   }
 
-  add(message: Buffer, { owner, type, dataStart, end }: ResourceRecord): void {
+  add(message: Buffer, { owner, type, ttl, dataStart, end }: ResourceRecord): void {
     if (message.readUInt16BE(dataStart - RECORD_BYTES + 2) !== IN)
       throw new MalformedMessage('a record of another class');
+    if (type === this.#type || type === CNAME) this.#ttl = Math.min(this.#ttl, boundedTtl(ttl));
     if (type === this.#type) this.#found.push({ owner, data: message.subarray(dataStart, end) });
     if (type !== CNAME) return;
     const target = readName(message, dataStart);
@@ -165,7 +224,7 @@ class Chain {
   }
 
   /** Fails closed: a record of the type beside the chain might have been meant for the name. */
-  follow(queried: string): Buffer[] {
+  follow(queried: string): Omit<Answered, 'kind'> {
     let name = queried;
     for (let hops = 0; ; hops += 1) {
       const target = this.#aliases.get(name);
@@ -174,7 +233,8 @@ class Chain {
       name = target;
     }
     if (this.#found.some(({ owner }) => owner !== name)) throw new MalformedMessage('a record of another name');
-    return this.#found.map(({ data }) => data);
+    const alias = name === queried ? undefined : dotted(name);
+    return { records: this.#found.map(({ data }) => data), ttl: this.#ttl, alias };
   }
 }
 
@@ -220,6 +280,17 @@ function readName(message: Buffer, start: number): { readonly key: string; reado
     if (key.length >= MAX_NAME_BYTES) throw new MalformedMessage('a name that is too long');
     offset = next;
   }
+}
+
+/** A name of `readName` for people: whatever is not printable, dots in labels included, is a question mark. */
+function dotted(key: string): string {
+  const labels: string[] = [];
+  for (let offset = 0; offset < key.length; ) {
+    const end = offset + 1 + key.charCodeAt(offset);
+    labels.push(key.slice(offset + 1, end).replace(/[^!-\-/-~]/g, '?'));
+    offset = end;
+  }
+  return labels.join('.') || ROOT;
 }
 
 const isLetter = (byte: number): boolean => (byte | CASE) >= 0x61 && (byte | CASE) <= 0x7a;

@@ -71,6 +71,12 @@ export function createMetrics() {
     labelNames: ['method', 'result'],
     registers,
   });
+  const resolvers = new Gauge({
+    name: 'reseal_resolvers_unreachable',
+    help: 'DNS resolvers of this service that did not answer when they were last asked.',
+    aggregator: 'max',
+    registers,
+  });
   const revocations = new Counter({
     name: 'reseal_revocations_total',
     help: 'Scheduled revocations that were carried out, by reason.',
@@ -92,6 +98,7 @@ export function createMetrics() {
     },
     issued: (origin: IssuanceOrigin) => issuances.inc({ origin }),
     checked: (method: string, result: string) => checks.inc({ method, result }),
+    resolversUnreachable: (count: number) => resolvers.set(count),
     revoked: (reason: string) => revocations.inc({ reason }),
     crlPublished: () => crls.inc(),
     faulted: (where: string) => faults.inc({ where }),

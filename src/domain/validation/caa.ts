@@ -2,7 +2,7 @@
 // permit every CA. Fails closed: unreadable records and failed lookups permit none.
 import type { Localized } from '../../kernel/locale.ts';
 import { hostOf, isWildcard } from '../certificate/names.ts';
-import type { CaaRecord, DnsAnswer, DomainAnswer } from './dns.ts';
+import { type CaaRecord, type DnsAnswer, type DomainAnswer, ownerOf } from './dns.ts';
 import {
   type IssueValue,
   isOurIssuer,
@@ -13,6 +13,7 @@ import {
   readIssueValue,
   valuesOf,
 } from './issue-value.ts';
+import { type LookupProblem, lookupProblem } from './lookup-failure.ts';
 
 const CRITICAL = 128;
 /** Tags that are enforced or safe to ignore. A critical property with any other tag might forbid the issuance. */
@@ -29,7 +30,8 @@ interface CaaRules {
 export type CaaVerdict =
   /** The domain whose records permit it; null if no domain up to the root has records. */
   | { readonly kind: 'permitted'; readonly domain: string | null }
-  | { readonly kind: 'forbidden' | 'dns_failure'; readonly domain: string; readonly reason: Localized };
+  | { readonly kind: 'forbidden'; readonly domain: string; readonly reason: Localized }
+  | ({ readonly domain: string } & LookupProblem);
 
 /** Returns the domains to look up for a name: its host and every parent, without the root. */
 export function caaDomains(name: string): string[] {
@@ -44,18 +46,16 @@ const NOT_ASKED: DnsAnswer<never> = { kind: 'failed', reason: 'dns_failure' };
 export function judgeCaa(name: string, levels: readonly DomainAnswer<CaaRecord>[], rules: CaaRules): CaaVerdict {
   for (const domain of caaDomains(name)) {
     const answer = levels.find((level) => level.domain === domain)?.answer ?? NOT_ASKED;
-    if (answer.kind === 'failed') {
-      const reason = {
-        en: `CAA at ${domain} could not be looked up (${answer.reason}). Its name servers must answer, if only that there is no such record.`,
-        zh: `无法查询 ${domain} 的 CAA 记录（${answer.reason}）。其域名服务器必须应答，即使没有该记录。`,
-      };
-      return { kind: 'dns_failure', domain, reason };
-    }
+    if (answer.kind === 'failed') return { domain, ...lookupProblem('CAA', domain, answer) };
     if (answer.kind === 'absent' || answer.records.length === 0) continue;
     const why = obstacleIn(answer.records, isWildcard(name), rules);
     if (why === null) return { kind: 'permitted', domain };
-    const reason = { en: `CAA at ${domain}: ${why.en}`, zh: `${domain} 的 CAA 记录：${why.zh}` };
-    return { kind: 'forbidden', domain, reason };
+    const at = ownerOf(domain, answer);
+    return {
+      kind: 'forbidden',
+      domain,
+      reason: { en: `CAA at ${at.en}: ${why.en}`, zh: `${at.zh} 的 CAA 记录：${why.zh}` },
+    };
   }
   return { kind: 'permitted', domain: null };
 }

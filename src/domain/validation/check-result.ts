@@ -2,13 +2,14 @@
 import { HOUR_MS, MINUTE_MS, SECOND_MS } from '../../kernel/durations.ts';
 import type { Localized } from '../../kernel/locale.ts';
 
-/** Why a check failed. A closed list; the applicant can act on each. */
+/** Why a check failed. A closed list; the applicant can act on each but `resolver_unreachable`, which is ours to mend. */
 export const CHECK_PROBLEMS = [
   'no_record',
   'wrong_value',
   'malformed',
   'unauthorized',
   'dns_failure',
+  'resolver_unreachable',
   'http_failure',
   'private_address',
   'caa_forbidden',
@@ -16,12 +17,16 @@ export const CHECK_PROBLEMS = [
 ] as const;
 export type CheckProblem = (typeof CHECK_PROBLEMS)[number];
 
-export interface FailedCheck {
+interface CheckedAnswer {
+  /** Until when the resolver may give the same answer again without asking, whatever is published or deleted. */
+  readonly cachedUntil?: number;
+}
+export interface FailedCheck extends CheckedAnswer {
   readonly isOk: false;
   readonly problem: CheckProblem;
   readonly reason: Localized;
 }
-export type CheckResult = { readonly isOk: true } | FailedCheck;
+export type CheckResult = ({ readonly isOk: true } & CheckedAnswer) | FailedCheck;
 
 export const PASSED: CheckResult = { isOk: true };
 export const failed = (problem: CheckProblem, en: string, zh: string): FailedCheck => ({
@@ -31,7 +36,7 @@ export const failed = (problem: CheckProblem, en: string, zh: string): FailedChe
 });
 
 /** The last failed check of a name, as the order shows it. */
-export interface NameFinding {
+export interface NameFinding extends CheckedAnswer {
   readonly at: number;
   /** Which check failed: control of the name, or CAA. */
   readonly of: 'control' | 'caa';
@@ -47,9 +52,11 @@ export function corroborate(views: readonly CheckResult[]): CheckResult {
   const [primary, ...others] = views;
   if (!primary) throw new Error('no perspective was asked');
   if (!primary.isOk) return primary;
-  const against = others.filter((view) => !view.isOk);
+  const against = others.filter((view): view is FailedCheck => !view.isOk);
   if (against.length <= (others.length >= 2 ? 1 : 0)) return primary;
   const [first] = against;
+  // Nobody has contradicted.
+  if (first && against.every(({ problem }) => problem === 'resolver_unreachable')) return first;
   return failed(
     'perspectives_differ',
     `${against.length} of ${others.length} other resolvers do not see it yet: ${first?.reason.en ?? ''}`,
@@ -74,6 +81,11 @@ export const checkBackoff = (tries: number): number =>
 /** `random` is from 0 to 1. */
 export const jitteredBackoff = (tries: number, random: number): number =>
   Math.round(checkBackoff(tries) * (1 - JITTER + 2 * JITTER * random));
+
+/** Asking again while the resolver repeats its answer would tell nothing. Bounded, because another answer may come first. */
+export const pastCache = (delayMs: number, cachedMs: number): number =>
+  Math.max(delayMs, Math.min(cachedMs + CACHE_MARGIN_MS, CHECK_LEASE_MS));
+const CACHE_MARGIN_MS = SECOND_MS;
 
 export const MAX_CHECK_DELAY_MS = MAX_DELAY_MS * (1 + JITTER);
 

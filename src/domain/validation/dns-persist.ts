@@ -6,6 +6,7 @@ import type { PersistPolicy } from '../certificate/order.ts';
 import { caaDomains } from './caa.ts';
 import type { DomainAnswer } from './dns.ts';
 import { isOurIssuer, type Obstacle, partition, quote, readIssueValue, valuesOf } from './issue-value.ts';
+import { type LookupProblem, lookupProblem } from './lookup-failure.ts';
 
 export const PERSIST_LABEL = '_validation-persist';
 
@@ -101,10 +102,11 @@ interface PersistRules {
 export type PersistVerdict =
   | { readonly kind: 'authorized'; readonly domain: string; readonly until: number | null }
   | {
-      readonly kind: 'no_record' | 'malformed' | 'unauthorized' | 'dns_failure';
+      readonly kind: 'no_record' | 'malformed' | 'unauthorized';
       readonly domain: string;
       readonly reason: Localized;
-    };
+    }
+  | ({ readonly domain: string } & LookupProblem);
 
 /**
  * Takes levels in the order of `persistDomains`. A record of ours at the name itself is decisive; without one the
@@ -121,7 +123,7 @@ export function judgePersist(
   const above = levels.filter(({ domain }) => host.endsWith(`.${domain}`));
   let nearestProblem: PersistVerdict | null = null;
   for (const { domain, answer } of [own, ...above]) {
-    if (answer.kind === 'failed') return { kind: 'dns_failure', domain, reason: unanswered(domain, answer.reason) };
+    if (answer.kind === 'failed') return { domain, ...lookupProblem('TXT', `${PERSIST_LABEL}.${domain}`, answer) };
     if (answer.kind === 'absent') continue;
     const isOwn = domain === host;
     const verdict = judgeLevel(domain, answer.records, { ...rules, needsWildcard: !isOwn || isWildcard(name) });
@@ -188,10 +190,6 @@ const about = (domain: string, why: Localized): Localized => ({
   zh: `${PERSIST_LABEL}.${domain} 的 TXT 记录：${why.zh}`,
 });
 const missing = (host: string): Localized => ({
-  en: `There is no TXT record of this authority at ${PERSIST_LABEL}.${host}. Publish the one that the order shows.`,
-  zh: `${PERSIST_LABEL}.${host} 没有本机构的 TXT 记录，请发布订单中显示的记录。`,
-});
-const unanswered = (domain: string, reason: string): Localized => ({
-  en: `The TXT records at ${PERSIST_LABEL}.${domain} could not be looked up (${reason}). Check that its name servers answer.`,
-  zh: `无法查询 ${PERSIST_LABEL}.${domain} 的 TXT 记录（${reason}），请检查其域名服务器是否应答。`,
+  en: `There is no TXT record of this authority at ${PERSIST_LABEL}.${host} yet. Publish the one that the order shows.`,
+  zh: `${PERSIST_LABEL}.${host} 目前没有本机构的 TXT 记录，请发布订单中显示的记录。`,
 });

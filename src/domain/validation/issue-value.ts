@@ -95,6 +95,19 @@ export const isOurIssuer = (issuer: string, ours: readonly string[]): boolean =>
 const excerptOf = (text: string): string =>
   text.slice(0, MAX_EXCERPT).replace(/[^\x20-\x7e]/g, '?') + (text.length > MAX_EXCERPT ? '…' : '');
 
+/** Some of the texts that were found, for a person who expected another. */
+export function quoteSome(texts: readonly string[]): Localized {
+  const more = texts.length - MAX_QUOTED;
+  const shown = texts
+    .slice(0, MAX_QUOTED)
+    .map((text) => `"${excerptOf(text)}"`)
+    .join(', ');
+  return more > 0
+    ? { en: `${shown} and ${more} more`, zh: `${shown} 等 ${texts.length} 条` }
+    : { en: shown, zh: shown };
+}
+const MAX_QUOTED = 3;
+
 export const quote = (text: string, why: Localized): Localized => ({
   en: `"${excerptOf(text)}": ${why.en}`,
   zh: `“${excerptOf(text)}”：${why.zh}`,

@@ -74,6 +74,10 @@ export const INSTRUCTION = {
   }),
   auth_val: Type.String({ description: 'The text to publish there.' }),
 };
+export const CachedUntil = {
+  ...DateTime,
+  description: 'Until when the resolver may repeat its answer without asking. Null: it asks again each time.',
+};
 const DcvRecord = Type.Object(
   {
     ...INSTRUCTION,
@@ -86,6 +90,7 @@ const DcvRecord = Type.Object(
           result: word('CheckProblem', CHECK_PROBLEMS),
           message: Type.String(),
           checked_at: nullable(DateTime),
+          cached_until: nullable(CachedUntil),
         },
         { title: 'DcvProblem' },
       ),
@@ -255,6 +260,7 @@ const nameView = (order: Order, { name, challenge, isVerified, finding }: NameSt
     result: finding.problem,
     message: inLocale(finding.reason, locale),
     checked_at: moment(finding.at),
+    cached_until: moment(finding.cachedUntil),
   },
 });
 

@@ -1,10 +1,13 @@
 // POST /openapi/v3/orders/{id}/reissue. The answer carries the certificate's id, or with dry_run the plan.
 import Type from 'typebox';
 import { invalid } from '../../domain/errors.ts';
-import { MISSING_CONSENTS, MISSING_PERMISSIONS, type ReissuePlan } from '../../domain/issuance/request.ts';
-import type { Reissue } from '../../usecases/issuance/reissue-certificate.ts';
+import { MISSING_CONSENTS, MISSING_PERMISSIONS } from '../../domain/issuance/request.ts';
+import { CHECK_PROBLEMS } from '../../domain/validation/check-result.ts';
+import { inLocale, type Locale } from '../../kernel/locale.ts';
+import type { DryRun, Reissue } from '../../usecases/issuance/reissue-certificate.ts';
 import type { Api } from '../front/api.ts';
 import { actorOf, callerOf } from '../front/authentication.ts';
+import { localeOf } from '../front/failures.ts';
 import { answers, success } from '../front/reply.ts';
 import { DateTime, list, word } from '../front/values.ts';
 import { RevocationReason } from '../revocation/revocation-view.ts';
@@ -42,6 +45,13 @@ const Plan = Type.Object(
     ),
     missing_consents: list(word('MissingConsent', MISSING_CONSENTS)),
     missing_permissions: list(word('MissingPermission', MISSING_PERMISSIONS)),
+    caa_problems: list(
+      Type.Object(
+        { domain: Type.String(), result: word('CheckProblem', CHECK_PROBLEMS), message: Type.String() },
+        { title: 'CaaProblem' },
+      ),
+      { description: 'Names that CAA does not permit now: the certificate would wait.' },
+    ),
     issuer_id: Type.String({ description: 'Empty if the first certificate has to make the issuer.' }),
     not_before: DateTime,
     not_after: DateTime,
@@ -104,7 +114,7 @@ export function reissueOperation(api: Api, reissue: Reissue, digestOf: DigestOf)
         // Undefined once the caller has disconnected.
         remote: request.ip ?? '',
       };
-      if (dryRun) return success({ plan: viewOf(await reissue.plan(call)) });
+      if (dryRun) return success({ plan: viewOf(await reissue.plan(call), localeOf(request)) });
       request.certificateId = await reissue.reissue(call);
       return success({ certificate: { id: request.certificateId } });
     },
@@ -119,7 +129,7 @@ function isDryRun(query: { readonly dry_run?: unknown }): boolean {
   throw invalid('dry_run', 'dry_run is true or false, or left out.', 'dry_run 只能为 true 或 false，或不发送。');
 }
 
-const viewOf = (plan: ReissuePlan): Type.Static<typeof Plan> => ({
+const viewOf = ({ plan, caa }: DryRun, locale: Locale): Type.Static<typeof Plan> => ({
   names: plan.names,
   added_names: plan.added,
   removed_names: plan.removed,
@@ -131,6 +141,9 @@ const viewOf = (plan: ReissuePlan): Type.Static<typeof Plan> => ({
   })),
   missing_consents: plan.missingConsents,
   missing_permissions: plan.missingPermissions,
+  caa_problems: [...caa].flatMap(([domain, result]) =>
+    result.isOk ? [] : [{ domain, result: result.problem, message: inLocale(result.reason, locale) }],
+  ),
   issuer_id: plan.issuerId,
   not_before: new Date(plan.notBefore).toISOString(),
   not_after: new Date(plan.notAfter).toISOString(),

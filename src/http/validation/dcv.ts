@@ -11,9 +11,9 @@ import type { Api } from '../front/api.ts';
 import { actorOf, callerOf } from '../front/authentication.ts';
 import { localeOf } from '../front/failures.ts';
 import { answers, success } from '../front/reply.ts';
-import { list, text, word } from '../front/values.ts';
+import { list, moment, nullable, text, word } from '../front/values.ts';
 import { CERTIFICATE_FIELDS, given, Method } from '../issuance/certificate-fields.ts';
-import { INSTRUCTION, OrderView, orderView } from '../issuance/order-view.ts';
+import { CachedUntil, INSTRUCTION, OrderView, orderView } from '../issuance/order-view.ts';
 
 const { dcv_scope, persist_until, persist_policy } = CERTIFICATE_FIELDS;
 const Body = Type.Object(
@@ -23,6 +23,7 @@ const Body = Type.Object(
 const RESULT = {
   result: word('CheckResult', ['ok', ...CHECK_PROBLEMS]),
   message: Type.String({ description: 'What is wrong and what to do; empty if nothing is.' }),
+  cached_until: nullable(CachedUntil),
 };
 const Check = Type.Object(
   { ...INSTRUCTION, ...RESULT, caa: Type.Object(RESULT, { title: 'CaaCheck' }) },
@@ -130,4 +131,5 @@ export function validationOperations(
 const resultView = (result: CheckResult, locale: Locale) => ({
   result: result.isOk ? ('ok' as const) : result.problem,
   message: result.isOk ? '' : inLocale(result.reason, locale),
+  cached_until: moment(result.cachedUntil),
 });

@@ -15,9 +15,10 @@ import { isSignerAlive } from '../../domain/issuance/ports.ts';
 import { planReissue } from '../../domain/issuance/reissue.ts';
 import type { PreviousCertificate, ReissuePlan, ReissueRequest } from '../../domain/issuance/request.ts';
 import type { Repositories } from '../../domain/store.ts';
+import type { CheckResult } from '../../domain/validation/check-result.ts';
 import type { Proofs } from '../../domain/validation/ports.ts';
 import { keyedMutex } from '../../kernel/concurrency.ts';
-import { needsInstruction } from '../validation/check-names.ts';
+import { CHECK_LIMITS_MS, checkCaaAlone, needsInstruction } from '../validation/check-names.ts';
 import { beginWaiting, requireRoom } from '../validation/pending-certificates.ts';
 import { methodsOf, proofKeys, provenNames, provenUntil, readBefore } from '../validation/proven-names.ts';
 import { type Draft, decidedAt, previousOf } from './draft.ts';
@@ -42,7 +43,13 @@ export interface Reissue {
   /** The id of the new certificate; it is issued, or waits for validation. */
   reissue(call: ReissueCall): Promise<CertificateId>;
   /** What would happen. Writes nothing. */
-  plan(call: ReissueCall): Promise<ReissuePlan>;
+  plan(call: ReissueCall): Promise<DryRun>;
+}
+
+export interface DryRun {
+  readonly plan: ReissuePlan;
+  /** By name, what CAA says now; a name that it does not permit would make the certificate wait. */
+  readonly caa: ReadonlyMap<string, CheckResult>;
 }
 
 export function reissueCertificate(tools: IssuanceTools): Reissue {
@@ -71,13 +78,16 @@ export function reissueCertificate(tools: IssuanceTools): Reissue {
       // A key used with another body is refused here too; one used with this body changes no plan.
       const { accountId, id: orderId } = found.order;
       if (call.idempotency) await earlierAnswer(store, { accountId, orderId, at: now() }, call.idempotency);
-      const { plan } = await withKeysReadOnce(tools, keysOf(call), (once) =>
+      const { plan, product, provenBy } = await withKeysReadOnce(tools, keysOf(call), (once) =>
         decide(once, { ...store, proofs: found.proofs }, call, found),
       );
       const waits = needsInstruction(plan.needsValidation, plan.dcv);
       if (waits) await requireRoom(store, { id: accountId, ...found.usage }, tools.quotas);
+      const { names, dcv } = plan;
+      const limitMs = CHECK_LIMITS_MS.issuing;
+      const caa = await checkCaaAlone(tools, { accountId, product, names, provenBy, dcv, limitMs });
       // Made by the first certificate; a dry run makes nothing.
-      return tools.authority.unmade(plan.issuerId) ? { ...plan, issuerId: '' } : plan;
+      return { plan: tools.authority.unmade(plan.issuerId) ? { ...plan, issuerId: '' } : plan, caa };
     },
   };
 }

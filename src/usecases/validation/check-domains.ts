@@ -8,8 +8,17 @@ import type { AccountId } from '../../domain/ids.ts';
 import { caaDomains, judgeCaa } from '../../domain/validation/caa.ts';
 import type { Challenge } from '../../domain/validation/challenge.ts';
 import { type CheckResult, corroborate, failed, PASSED } from '../../domain/validation/check-result.ts';
-import type { DnsAnswer, DnsLookups, DomainAnswer, LookupContext } from '../../domain/validation/dns.ts';
+import {
+  type DnsAnswer,
+  type DnsLookups,
+  type DomainAnswer,
+  type LookupContext,
+  ownerOf,
+} from '../../domain/validation/dns.ts';
 import { judgePersist, PERSIST_LABEL, persistDomains } from '../../domain/validation/dns-persist.ts';
+import { quoteSome } from '../../domain/validation/issue-value.ts';
+import { lookupProblem } from '../../domain/validation/lookup-failure.ts';
+import { SECOND_MS } from '../../kernel/durations.ts';
 import { fetchFile } from './fetch-file.ts';
 
 /** One network vantage point. */
@@ -82,25 +91,35 @@ type ControlCheck = (
 
 /** One row per method; a new method without a row does not compile. */
 const CONTROL: Readonly<Record<Challenge['method'], ControlCheck>> = {
-  dns: async (_tools, { dns }, { path, value }, context) => txtResult(path, value, await dns.txt(path, context)),
-  file: (tools, { callOut }, challenge, context) => fetchFile(tools, callOut, challenge, context),
+  async dns({ now }, { dns }, { path, value }, context) {
+    const answer = await dns.txt(path, context);
+    return { ...txtResult(path, value, answer), ...cacheOf(answer, now()) };
+  },
+  file: (tools, perspective, challenge, context) => fetchFile(tools, perspective, challenge, context),
   'dns-persist': checkPersist,
 };
 
 function txtResult(path: string, value: string, answer: DnsAnswer<string>): CheckResult {
   switch (answer.kind) {
-    case 'failed':
-      return failed('dns_failure', `DNS did not answer for ${path}.`, `DNS 未能回答 ${path} 的查询。`);
-    case 'absent':
-      return failed('no_record', `There is no TXT record at ${path}.`, `${path} 没有 TXT 记录。`);
-    case 'found':
-      return answer.records.some((text) => text.trim() === value)
-        ? PASSED
-        : failed(
-            'wrong_value',
-            `None of the TXT records at ${path} has the value of this order.`,
-            `${path} 的 TXT 记录中没有该订单的值。`,
-          );
+    case 'failed': {
+      const { kind: problem, reason } = lookupProblem('TXT', path, answer);
+      return { isOk: false, problem, reason };
+    }
+    case 'absent': {
+      const at = ownerOf(path, answer);
+      return failed('no_record', `There is no TXT record at ${at.en} yet.`, `${at.zh} 目前没有 TXT 记录。`);
+    }
+    case 'found': {
+      if (answer.records.some((text) => text.trim() === value)) return PASSED;
+      const at = ownerOf(path, answer);
+      // A CNAME may lead into a zone that only our resolver can see: its records are not for the caller.
+      const found = answer.alias === undefined ? quoteSome(answer.records) : null;
+      return failed(
+        'wrong_value',
+        `None of the TXT records at ${at.en} has the value of this order.${found ? ` Found: ${found.en}.` : ''}`,
+        `${at.zh} 的 TXT 记录中没有该订单的值。${found ? `实际为：${found.zh}。` : ''}`,
+      );
+    }
   }
 }
 
@@ -114,21 +133,28 @@ async function checkPersist(
     dns.txt(`${PERSIST_LABEL}.${domain}`, context),
   );
   const verdict = judgePersist(name, levels, { issuers, accountUri: accountUri(context.accountId), now: now() });
-  return verdict.kind === 'authorized' ? PASSED : { isOk: false, problem: verdict.kind, reason: verdict.reason };
+  const cached = cacheOf(levels.find(({ domain }) => domain === verdict.domain)?.answer, now());
+  if (verdict.kind === 'authorized') return { isOk: true, ...cached };
+  return { isOk: false, problem: verdict.kind, reason: verdict.reason, ...cached };
 }
 
 async function checkCaa(
-  { issuers, accountUri }: CheckTools,
+  { issuers, accountUri, now }: CheckTools,
   { dns }: Perspective,
   { name, methods }: { readonly name: string; readonly methods: readonly string[] },
   context: LookupContext,
 ): Promise<CheckResult> {
   const levels = await lookUpAll(caaDomains(name), (domain) => dns.caa(domain, context));
   const verdict = judgeCaa(name, levels, { issuers, accountUri: accountUri(context.accountId), methods });
-  if (verdict.kind === 'permitted') return PASSED;
-  const problem = verdict.kind === 'forbidden' ? 'caa_forbidden' : 'dns_failure';
-  return { isOk: false, problem, reason: verdict.reason };
+  const cached = cacheOf(levels.find(({ domain }) => domain === verdict.domain)?.answer, now());
+  if (verdict.kind === 'permitted') return { isOk: true, ...cached };
+  const problem = verdict.kind === 'forbidden' ? 'caa_forbidden' : verdict.kind;
+  return { isOk: false, problem, reason: verdict.reason, ...cached };
 }
+
+/** Until when the resolver may repeat the answer. */
+const cacheOf = (answer: DnsAnswer<unknown> | undefined, now: number): Pick<CheckResult, 'cachedUntil'> =>
+  answer && 'ttl' in answer && answer.ttl !== undefined ? { cachedUntil: now + answer.ttl * SECOND_MS } : {};
 
 /** All levels in parallel: in sequence, a deep name would take several times as long. */
 const lookUpAll = <Record>(

@@ -8,7 +8,7 @@ import type { Clock } from '../../domain/clock.ts';
 import type { AccountId, CertificateId, NewId } from '../../domain/ids.ts';
 import type { Store } from '../../domain/store.ts';
 import { type Challenge, type ChallengeFacts, challengeFor } from '../../domain/validation/challenge.ts';
-import { type CheckResult, failed, type NameFinding } from '../../domain/validation/check-result.ts';
+import { type CheckResult, type FailedCheck, failed, type NameFinding } from '../../domain/validation/check-result.ts';
 import { mapLimit } from '../../kernel/concurrency.ts';
 import type { Audit } from '../access/audit.ts';
 import type { CheckDomains } from './check-domains.ts';
@@ -62,7 +62,7 @@ interface NamesToCheck {
 
 /** Looks up CAA only if all control checks passed. */
 export async function checkNames(tools: CheckingTools, request: NamesToCheck): Promise<CheckResults> {
-  const { accountId, names, provenBy, dcv, limitMs, stopping } = request;
+  const { accountId, names, dcv, limitMs, stopping } = request;
   const unproven = unprovenOf(request);
   using deadline = checkDeadline(limitMs, stopping);
   const challenges = challengesOf(tools, { ...request, names: unproven });
@@ -74,12 +74,24 @@ export async function checkNames(tools: CheckingTools, request: NamesToCheck): P
   });
   const checked = { names: new Set(names), control };
   if ([...control.values()].some(({ isOk }) => !isOk)) return { ...checked, caa: new Map() };
-  const caa = await resultsOf(names, (name) => {
-    const methods = provenBy.get(name) ?? (dcv.dcvMethod === null ? [] : [dcv.dcvMethod]);
-    return deadline.run((signal) => tools.checks.caa(name, methods, { accountId, signal }));
-  });
-  return { ...checked, caa };
+  return { ...checked, caa: await caaResults(tools, request, deadline) };
 }
+
+/** For a request that is not carried out: what CAA says, proven or not. */
+export async function checkCaaAlone(tools: CheckingTools, request: NamesToCheck): Promise<Map<string, CheckResult>> {
+  using deadline = checkDeadline(request.limitMs);
+  return await caaResults(tools, request, deadline);
+}
+
+const caaResults = (
+  { checks }: CheckingTools,
+  { accountId, names, provenBy, dcv }: NamesToCheck,
+  deadline: CheckDeadline,
+): Promise<Map<string, CheckResult>> =>
+  resultsOf(names, (name) => {
+    const methods = provenBy.get(name) ?? (dcv.dcvMethod === null ? [] : [dcv.dcvMethod]);
+    return deadline.run((signal) => checks.caa(name, methods, { accountId, signal }));
+  });
 
 /** Returns no challenge for names that the order's method cannot prove. */
 export function challengesOf(
@@ -155,11 +167,15 @@ export const isClear = (
 /** Returns the failed checks by name, for the order to show. A control failure takes precedence over CAA. */
 export function findingsOf({ control, caa }: CheckResults, at: number): Record<string, NameFinding> {
   const failures = (of: NameFinding['of'], results: ReadonlyMap<string, CheckResult>): [string, NameFinding][] =>
-    [...results].flatMap(([name, result]) =>
-      result.isOk ? [] : [[name, { at, of, problem: result.problem, reason: result.reason }]],
-    );
+    [...results].flatMap(([name, result]) => (result.isOk ? [] : [[name, { at, of, ...failureOf(result) }]]));
   return Object.fromEntries([...failures('caa', caa), ...failures('control', control)]);
 }
+
+const failureOf = ({ isOk: _, ...failure }: FailedCheck): Omit<FailedCheck, 'isOk'> => failure;
+
+/** For how long the resolvers may repeat the answers that a certificate waits for to change. */
+export const cachedFor = (findings: Readonly<Record<string, NameFinding>>): number =>
+  Math.max(0, ...Object.values(findings).map(({ at, cachedUntil = at }) => cachedUntil - at));
 
 /** Whether the applicant must first see the order's instructions: challenge values are unknown before. */
 export const needsInstruction = (unproven: readonly string[], { dcvMethod }: DomainValidation): boolean =>

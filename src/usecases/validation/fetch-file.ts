@@ -2,11 +2,13 @@
 // http on port 80 or https on 443 of a name, never to an IP address; each hop is resolved and vetted like the first
 // (SSRF). Any final status but 200 fails.
 
-import type { CallOut, OutboundPolicy, Outcome } from '../../domain/egress/outbound.ts';
+import type { CallOut, FailureReason, OutboundPolicy, Outcome } from '../../domain/egress/outbound.ts';
 import type { Challenge } from '../../domain/validation/challenge.ts';
 import { type CheckResult, failed, PASSED } from '../../domain/validation/check-result.ts';
-import type { LookupContext } from '../../domain/validation/dns.ts';
+import type { DnsLookups, LookupContext } from '../../domain/validation/dns.ts';
 import { type FileTarget, fileTarget, redirectTarget } from '../../domain/validation/file-target.ts';
+import { quoteSome } from '../../domain/validation/issue-value.ts';
+import { OUR_RESOLVER } from '../../domain/validation/lookup-failure.ts';
 import { fairSemaphore } from '../../kernel/concurrency.ts';
 
 const MAX_REDIRECTS = 5;
@@ -21,9 +23,14 @@ interface FileTools {
   readonly filePolicy: OutboundPolicy;
 }
 
+interface Vantage {
+  readonly callOut: CallOut;
+  readonly dns: Pick<DnsLookups, 'isReachable'>;
+}
+
 export async function fetchFile(
   { filePort, filePolicy }: FileTools,
-  callOut: CallOut,
+  { callOut, dns }: Vantage,
   { domain, path, value }: Challenge,
   { accountId: owner, signal }: LookupContext,
 ): Promise<CheckResult> {
@@ -32,6 +39,8 @@ export async function fetchFile(
   for (let hops = 0; target && hops <= MAX_REDIRECTS; hops += 1) {
     const { url, shown }: FileTarget = target;
     const outcome = await callOut({ url, method: 'GET', headers: {}, body: '', policy: filePolicy, owner, signal });
+    if (outcome.kind === 'failed' && isUnresolved(outcome.reason) && !(await dns.isReachable()))
+      return { isOk: false, problem: 'resolver_unreachable', reason: OUR_RESOLVER };
     if (outcome.kind !== 'answered') return unreachable(shown, outcome);
     if (!REDIRECTS.has(outcome.status)) return resultOf(shown, outcome, value);
     target = redirectTarget(outcome.headers.location ?? '', target, filePort);
@@ -42,6 +51,8 @@ export async function fetchFile(
     `${domain} 的重定向次数过多，或指向不予跟随的地址。`,
   );
 }
+
+const isUnresolved = (reason: FailureReason): boolean => reason === 'dns_timeout' || reason === 'dns_failure';
 
 function unreachable(shown: string, outcome: Exclude<Outcome, { kind: 'answered' }>): CheckResult {
   if (outcome.kind === 'private') {
@@ -56,11 +67,18 @@ function unreachable(shown: string, outcome: Exclude<Outcome, { kind: 'answered'
 }
 
 /** Passes if any line of the file is the value: several orders may share a file. */
-function resultOf(shown: string, { status, body }: Extract<Outcome, { kind: 'answered' }>, value: string): CheckResult {
+function resultOf(shown: string, outcome: Extract<Outcome, { kind: 'answered' }>, value: string): CheckResult {
+  const { status, body, isPrivate } = outcome;
   if (status !== 200) {
     return failed('http_failure', `${shown} answers ${status}, not 200.`, `${shown} 返回 ${status}，而不是 200。`);
   }
   const lines = Buffer.from(body).toString('latin1').split(/\r?\n/);
   if (lines.some((line) => line.trim() === value)) return PASSED;
-  return failed('wrong_value', `No line of ${shown} is the value of this order.`, `${shown} 中没有该订单的值。`);
+  // What only an operator's rule lets us read is not for the caller.
+  const found = isPrivate ? null : quoteSome(lines);
+  return failed(
+    'wrong_value',
+    `No line of ${shown} is the value of this order.${found ? ` Found: ${found.en}.` : ''}`,
+    `${shown} 中没有该订单的值。${found ? `实际为：${found.zh}。` : ''}`,
+  );
 }

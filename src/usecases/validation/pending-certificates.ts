@@ -7,10 +7,10 @@ import type { Order } from '../../domain/certificate/order.ts';
 import { Refusal } from '../../domain/errors.ts';
 import type { CertificateId } from '../../domain/ids.ts';
 import type { Repositories } from '../../domain/store.ts';
-import { checkBackoff } from '../../domain/validation/check-result.ts';
+import { checkBackoff, pastCache } from '../../domain/validation/check-result.ts';
 import { byService } from '../access/audit.ts';
 import { stopWaiting } from '../lease/end-pending.ts';
-import { type CheckResults, findingsOf, NOTHING_CHECKED, type ValidationTools } from './check-names.ts';
+import { type CheckResults, cachedFor, findingsOf, NOTHING_CHECKED, type ValidationTools } from './check-names.ts';
 
 export interface WaitingLimits {
   /** How long a certificate may wait for validation. */
@@ -33,14 +33,15 @@ export async function beginWaiting(
   // Locked, so that of two that begin to wait at once each counts the other.
   await requireRoom(tx, await tx.accounts.findForUpdate(accountId), quotas);
   await tx.certificates.insert(record);
+  const findings = findingsOf(results, createdAt);
   await tx.waiting.insert({
     certificateId,
     accountId,
     orderId,
-    dueAt: tx.sharedNow() + checkBackoff(0),
+    dueAt: tx.sharedNow() + pastCache(checkBackoff(0), cachedFor(findings)),
     tries: results === NOTHING_CHECKED ? 0 : 1,
     expiresAt: createdAt + pendingMs,
-    findings: findingsOf(results, createdAt),
+    findings,
   });
 }
 

@@ -9,13 +9,14 @@ import type { Order } from '../../domain/certificate/order.ts';
 import { Refusal } from '../../domain/errors.ts';
 import type { AccountId, OrderId } from '../../domain/ids.ts';
 import { proofKey } from '../../domain/validation/challenge.ts';
-import { CHECK_LEASE_MS, HELD_CHECK_MS, jitteredBackoff } from '../../domain/validation/check-result.ts';
+import { CHECK_LEASE_MS, HELD_CHECK_MS, jitteredBackoff, pastCache } from '../../domain/validation/check-result.ts';
 import type { WaitingCertificate } from '../../domain/validation/ports.ts';
 import { keyCounts } from '../../kernel/concurrency.ts';
 import { byService } from '../access/audit.ts';
 import {
   CHECK_LIMITS_MS,
   type CheckResults,
+  cachedFor,
   challengesOf,
   checkNames,
   findingsOf,
@@ -226,9 +227,10 @@ async function reschedule(
   waiting: WaitingCertificate,
   results?: CheckResults,
 ): Promise<void> {
-  // Not after `expiresAt`: expiry is noticed when the certificate is due.
-  const dueAt = Math.min(store.sharedNow() + jitteredBackoff(waiting.tries, random()), waiting.expiresAt);
   const findings = results ? findingsOf(results, now()) : waiting.findings;
+  const delay = pastCache(jitteredBackoff(waiting.tries, random()), results ? cachedFor(findings) : 0);
+  // Not after `expiresAt`: expiry is noticed when the certificate is due.
+  const dueAt = Math.min(store.sharedNow() + delay, waiting.expiresAt);
   // No-op if the method was changed during the check: results of the old method do not apply to the new one.
   await store.waiting.update({ ...waiting, tries: waiting.tries + 1, dueAt, findings }, waiting.dueAt);
 }

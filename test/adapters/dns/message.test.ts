@@ -63,10 +63,17 @@ test('every letter has the case that its bit says', () => {
 test('names that cannot be asked for are refused', () => {
   const long = `${'a'.repeat(63)}.`.repeat(3);
   for (const name of ['a', '_x.test', 'a'.repeat(63), `${long}${'a'.repeat(61)}`]) assert.ok(isName(name), name);
-  for (const name of ['', '.', 'a.', '.a', 'a..b', 'a b', 'é', 'a\0', 'a'.repeat(64), `${long}${'a'.repeat(62)}`]) {
+  for (const name of ['', 'a.', '.a', 'a..b', 'a b', 'é', 'a\0', 'a'.repeat(64), `${long}${'a'.repeat(62)}`]) {
     assert.ok(!isName(name), name);
     assert.throws(() => encodeQuery({ name, type: 'TXT' }, 1, NO_CASE), RangeError, name);
   }
+});
+
+test('the root is asked for as such, and is no name otherwise', () => {
+  const { message, questionEnd } = encodeQuery({ name: '.', type: 'NS' }, 1, Uint8Array.of(0xff));
+  const { questions } = packet.decode(message);
+  assert.deepEqual([questions, message.length - questionEnd], [[{ name: '.', type: 'NS', class: 'IN' }], 11]);
+  assert.ok(!isName('.'));
 });
 
 test('only id and question, byte for byte, make a response', () => {
@@ -172,6 +179,8 @@ const CAA = 'c00c 0101 0001 00000000 0008 00 05 6973737565 78';
 const cname = (owner: string, target: string) =>
   `${owner} 0005 0001 00000000 ${(target.replaceAll(' ', '').length / 2).toString(16).padStart(4, '0')} ${target}`;
 const opt = (extendedRcode: string) => `00 0029 04d0 ${extendedRcode}008000 0000`;
+const withOptions = (hex: string): string =>
+  `00 0029 04d0 00008000 ${(hex.replaceAll(' ', '').length / 2).toString(16).padStart(4, '0')} ${hex}`;
 /** A record of a name of three full labels and a last one. */
 const longName = (last: number): string =>
   `${[63, 63, 63, last].map((length) => length.toString(16) + '61'.repeat(length)).join('')}00 0002 0001 00000000 0000`;
@@ -200,6 +209,12 @@ const RESPONSES: Readonly<Record<string, readonly [outcome: string, message: Buf
   NOTIMP: ['refused', raw('', [0, 0, 0], 0x8184)],
   'BADVERS, whose lower bits are NOERROR': ['refused', raw(opt('01'), [0, 0, 1])],
   'a referral: neither from a zone nor recursive': ['refused', raw('', [0, 0, 0], 0x8100)],
+  'an SOA record that is cut off': ['odd', raw('c00c 0006 0001 00000000 0004 00000001', [0, 1, 0])],
+  'two OPT records': ['odd', raw(opt('00') + opt('00'), [0, 0, 2])],
+  'an OPT record of a name': ['odd', raw(`c00c${opt('00').slice(2)}`, [0, 0, 1])],
+  'an option that is cut off': ['odd', raw(withOptions('000f 0003 0006'), [0, 0, 1], 0x8182)],
+  'half an option': ['odd', raw(withOptions('000f 00'), [0, 0, 1], 0x8182)],
+  'an extended error without a code': ['odd', raw(withOptions('000f 0001 06'), [0, 0, 1], 0x8182)],
   truncated: ['odd', raw('', [0, 0, 0], 0x8380)],
   'truncated, with a record': ['odd', raw(CAA, [1, 0, 0], 0x8380)],
   'a record too few': ['odd', raw('')],
@@ -237,6 +252,43 @@ for (const [title, [expected, message]] of Object.entries(RESPONSES)) {
     assert.equal(outcome.kind === 'answer' ? `${count} ${count === 1 ? 'record' : 'records'}` : outcome.kind, expected);
   });
 }
+
+test('an answer tells how long it may be cached, and which name it is about', () => {
+  const facts = (message: Buffer) => {
+    const outcome = outcomeOf(query(), message);
+    return outcome.kind === 'answer' ? [outcome.ttl, outcome.alias] : outcome.kind;
+  };
+  const lasting = (record: string, ttl: number) =>
+    record.replace('0001 00000000', `0001 ${ttl.toString(16).padStart(8, '0')}`);
+  const soa = (ttl: number, minimum: number) =>
+    lasting(`c00c 0006 0001 00000000 0016 0000 ${'00'.repeat(16)} ${minimum.toString(16).padStart(8, '0')}`, ttl);
+  assert.deepEqual(facts(raw(lasting(CAA, 300))), [300, undefined]);
+  assert.deepEqual(facts(raw(lasting(CAA, 300) + lasting(CAA, 200), [2, 0, 0])), [200, undefined]);
+  // The shortest of the chain, whose end is named; bytes that people cannot read are not shown.
+  const chain = lasting(cname('c00c', '0341622e 0178 00'), 60) + lasting(CAA.replace('c00c', '0341622e 0178 00'), 90);
+  assert.deepEqual(facts(raw(chain, [2, 0, 0])), [60, 'ab?.x']);
+  // Without records the SOA record tells (RFC 2308), and without one nothing is cached.
+  assert.deepEqual(facts(raw(soa(900, 300), [0, 1, 0])), [300, undefined]);
+  assert.deepEqual(facts(raw(soa(200, 300), [0, 1, 0], 0x8183)), [200, undefined]);
+  assert.deepEqual(facts(raw('', [0, 0, 0])), [0, undefined]);
+  assert.deepEqual(facts(raw(lasting(cname('c00c', '016100'), 60) + soa(900, 300), [1, 1, 0])), [60, 'a']);
+  // A TTL with the highest bit set is zero (RFC 2181).
+  assert.deepEqual(facts(raw(lasting(CAA, 0x8000_0000))), [0, undefined]);
+});
+
+test('an extended error is read from SERVFAIL: bounded, printable, of DNSSEC first', () => {
+  const extended = (hex: string) => {
+    const outcome = outcomeOf(query(), raw(withOptions(hex), [0, 0, 1], 0x8182));
+    return outcome.kind === 'servfail' ? outcome.extended : outcome.kind;
+  };
+  assert.equal(extended(''), undefined);
+  assert.equal(extended('000a 0008 0011223344556677'), undefined, 'a cookie');
+  assert.deepEqual(extended('000f 0002 0016'), { code: 22, text: '' });
+  assert.deepEqual(extended('000f 0002 0016 000f 0004 0006 6162'), { code: 6, text: 'ab' });
+  assert.deepEqual(extended('000f 0009 0017 61 0a e2 80 ae 00 00'), { code: 23, text: 'a????' });
+  const long = extended(`000f 0202 0006 ${'61'.repeat(0x200)}`);
+  assert.deepEqual(long, { code: 6, text: 'a'.repeat(120) });
+});
 
 test('the data of a record is read to its end, or not at all', () => {
   const hex = (text: string) => Buffer.from(text.replaceAll(' ', ''), 'hex');

@@ -1,11 +1,19 @@
 // Several resolvers as fallbacks of each other, and lookups that are answered without asking or given up.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { setImmediate } from 'node:timers/promises';
 import packet from 'dns-packet';
 import { dnsLookups } from '../../../src/adapters/dns/lookups.ts';
 import { DEFAULT_LIMITS } from '../../../src/adapters/dns/stub-resolver.ts';
 import { isLocalAddress } from '../../support/outside.ts';
-import { type Datagram, nameOf, response, ScriptedNameServer, txt } from '../../support/scripted-name-server.ts';
+import {
+  type Datagram,
+  nameOf,
+  response,
+  type Script,
+  ScriptedNameServer,
+  txt,
+} from '../../support/scripted-name-server.ts';
 
 const asking = (signal = new AbortController().signal) => ({ accountId: 'account', signal });
 /** A machine under load must not make a server look silent. */
@@ -45,7 +53,6 @@ test('the next server is asked where one is silent, unreachable, refuses or does
   await gone[Symbol.asyncDispose]();
   const lookups = dnsLookups([gone.address, second.address], PATIENT);
   assert.deepEqual(await lookups.txt('a.test', asking()), found('second'));
-  assert.deepEqual(await dnsLookups([gone.address], PATIENT).txt('a.test', asking()), failed('dns_failure'));
 });
 
 test('a server that garbles over TCP as well is followed by the next', async () => {
@@ -61,7 +68,7 @@ test('SERVFAIL and negative answers decide: no other server overrules them', asy
   await using second = await ScriptedNameServer.start({ udp: saying('second') });
   const { txt: ask } = dnsLookups([first.address, second.address], PATIENT);
   first.script = { udp: failing(2) };
-  assert.deepEqual(await ask('a.test', asking()), failed('dns_failure'));
+  assert.deepEqual(await ask('a.test', asking()), failed('dns_servfail'));
   for (const rcode of [0, 3]) {
     first.script = { udp: failing(rcode) };
     assert.deepEqual(await ask('a.test', asking()), { kind: 'absent' });
@@ -78,29 +85,56 @@ test('a silent server is asked again after the others', async () => {
   assert.ok(second.heard.length > 0);
 });
 
-test('a server that keeps failing is asked last for a while, and never given up', async () => {
-  await using first = await ScriptedNameServer.start({ udp: failing(5) });
+test('a server that is down is asked last, delays no further lookup, and is taken up again', async () => {
+  const changes: string[] = [];
+  await using first = await ScriptedNameServer.start({ udp: silent, tcp: silent, isDown: true });
   await using second = await ScriptedNameServer.start({ udp: saying('second') });
-  const addresses = [first.address, second.address];
-  const { txt: ask } = dnsLookups(addresses, PATIENT);
-  for (const asked of [1, 2, 3, 3, 3]) {
-    assert.deepEqual(await ask('a.test', asking()), found('second'));
-    assert.equal(first.heard.length, asked);
-  }
+  const limits = { ...PATIENT, attemptMs: 100 };
+  const { txt: ask } = dnsLookups([first.address, second.address], limits, (address, isReachable) => {
+    changes.push(`${address === first.address ? 'first' : 'second'} ${isReachable ? 'up' : 'down'}`);
+  });
+  const asked = () => first.heard.filter(({ query }) => nameOf(query) !== '.').length;
+  assert.deepEqual(await ask('a.test', asking()), found('second'));
+  while (changes.length === 0) await setImmediate();
+  assert.deepEqual([changes, asked()], [['first down'], 1]);
+  for (let times = 0; times < 3; times += 1) assert.deepEqual(await ask('a.test', asking()), found('second'));
+  assert.equal(asked(), 1, 'the silent one was not waited for');
   // It is still there when the other one fails, and one answer restores it.
   first.script = { udp: saying('first') };
   second.script = { udp: failing(5) };
   assert.deepEqual(await ask('a.test', asking()), found('first'));
   second.script = { udp: saying('second') };
   assert.deepEqual(await ask('a.test', asking()), found('first'));
-  // Afterwards it is asked first again.
-  first.script = { udp: failing(5) };
-  const forgetful = dnsLookups(addresses, { ...PATIENT, avoidMs: 0 });
-  first.heard.length = 0;
-  for (const asked of [1, 2, 3, 4, 5]) {
-    assert.deepEqual(await forgetful.txt('a.test', asking()), found('second'));
-    assert.equal(first.heard.length, asked);
-  }
+  assert.deepEqual(changes, ['first down', 'first up']);
+});
+
+test('names that fail are told from a resolver that does', async () => {
+  const impatient = { ...PATIENT, lookupMs: 120, attemptMs: 40 };
+  await using server = await ScriptedNameServer.start({});
+  const reasonOf = async (script: Script, limits = PATIENT) => {
+    server.script = script;
+    const answer = await dnsLookups([server.address], limits).txt('a.test', asking());
+    return answer.kind === 'failed' ? answer.reason : answer.kind;
+  };
+  const refusing = failing(5);
+  const garbling = ({ send }: Datagram) => send(Buffer.from('garbage'));
+  // The resolver answers other questions.
+  assert.equal(await reasonOf({ udp: silent }, impatient), 'dns_timeout');
+  for (const udp of [refusing, garbling]) assert.equal(await reasonOf({ udp }), 'dns_failure');
+  // It answers nothing.
+  assert.equal(await reasonOf({ udp: silent, tcp: silent, isDown: true }, impatient), 'resolver_unreachable');
+  for (const udp of [refusing, garbling]) assert.equal(await reasonOf({ udp, isDown: true }), 'resolver_unreachable');
+  // A resolver without the root, in an inner network, still speaks for its names.
+  assert.equal(await reasonOf({ udp: failing(2), isDown: true }), 'dns_servfail');
+  const other = await ScriptedNameServer.start({});
+  await other[Symbol.asyncDispose]();
+  const gone = dnsLookups([other.address], PATIENT);
+  assert.deepEqual(await gone.txt('a.test', asking()), failed('resolver_unreachable'));
+  assert.equal(await gone.isReachable(), false);
+  // With one that works beside it, the silence is the name's.
+  server.script = { udp: silent };
+  const beside = await dnsLookups([other.address, server.address], impatient).txt('a.test', asking());
+  assert.deepEqual(beside, failed('dns_timeout'));
 });
 
 test('names that DNS cannot have are not asked for: too long is absent, anything else a failure', async () => {

@@ -103,7 +103,7 @@ test('while the store cannot be read, counters are still shown', async (context)
 });
 
 rule(
-  'ops 60',
+  'ops 51',
   'the metrics tell of a dated rule that will limit products on offer from 60 days before it applies',
   async () => {
     const coming = async (moment: string) => {

@@ -151,7 +151,7 @@ rule('reissue 32', 'a longer wish is shortened, not refused', async () => {
   }
 });
 
-rule('reissue 51', '`validity_days` counts from there, and `custom_expiration_date` stays its exact end', async () => {
+rule('reissue 50', '`validity_days` counts from there, and `custom_expiration_date` stays its exact end', async () => {
   await using own = await startApp();
   const order = await newOrder(own);
   const validityNow = (wanted: Record<string, unknown>) => validity(order, body(wanted), own);
@@ -176,7 +176,7 @@ async function daysOf(to: TestApp, product: string, request: Record<string, unkn
   return (Date.parse(until) + SECOND - Date.parse(from)) / DAY;
 }
 
-rule('reissue 50', 'for 99 if it is issued from 2027-03-15 on, and for 46 from 2029-03-15 on', async () => {
+rule('reissue 49', 'for 99 if it is issued from 2027-03-15 on, and for 46 from 2029-03-15 on', async () => {
   const strict = { ...OWN_PRODUCT, id: 'strict', trust: 'public', csr: 'required', max_validity_days: 60 };
   await using dated = await startApp({ RESEAL_PRODUCTS_FILE: productsFile(strict) });
   assert.equal(PUBLIC.length, 4);

@@ -91,7 +91,7 @@ rule(
   },
 );
 
-rule('revocation 30', '`thisUpdate` of a CRL and of an answer of OCSP is an hour before it was signed', async () => {
+rule('revocation 22', '`thisUpdate` of a CRL and of an answer of OCSP is an hour before it was signed', async () => {
   const HOUR = 3_600_000;
   const order = await newOrder(app);
   const { der, serial, issuer } = await held(order);

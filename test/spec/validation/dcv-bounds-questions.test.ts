@@ -5,6 +5,7 @@ import dgram from 'node:dgram';
 import { once } from 'node:events';
 import { test } from 'node:test';
 import { dnsLookups } from '../../../src/adapters/dns/lookups.ts';
+import { createMetrics } from '../../../src/adapters/metrics/metrics.ts';
 import { readConfig } from '../../../src/config/config.ts';
 import { OFFERED_DCV_METHODS } from '../../../src/domain/catalog/products.ts';
 import type { DomainValidation } from '../../../src/domain/certificate/order.ts';
@@ -92,7 +93,9 @@ test('a check past its deadline looks up none of the remaining names', async () 
   for (const kind of [...OFFERED_DCV_METHODS, 'caa'] as const) {
     await using slow = await startSlowNameServer();
     const { config } = readConfig({ RESEAL_DNS_SERVERS: slow.server });
-    const tools = openValidation(config, () => NOON, new Uint8Array(32));
+    const tools = openValidation(config, {
+      ...{ now: () => NOON, secret: new Uint8Array(32), log: () => {}, metrics: createMetrics() },
+    });
     const names = Array.from({ length: MANY }, (_, index) => `name${index}.com`);
     const { control, caa } = await checkNames(tools, {
       accountId: 'account',

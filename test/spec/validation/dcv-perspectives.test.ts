@@ -136,7 +136,7 @@ test('a disagreement is reported with the reason of the perspective that fails',
   assert.match(seen?.message ?? '', new RegExp(`There is no TXT record at _dnsauth.${domain}`));
 });
 
-rule('dcv 31', '4 and from 2026-12-15 on 5: a request is `service_busy`, and what waits goes on waiting', async () => {
+rule('dcv 25', '4 and from 2026-12-15 on 5: a request is `service_busy`, and what waits goes on waiting', async () => {
   await using world = await startDomainApp({ RESEAL_REQUIRE_PERSPECTIVES: 'true' }, 4);
   const { app } = world;
   const key = await app.newKey();
