@@ -69,6 +69,9 @@ rule('inventory 2', 'in any combination; what is listed meets all of them', asyn
   assert.deepEqual(await idsOf(key, `certs?serial_number=${spelled}`), [own.certificateId]);
   assert.deepEqual(await idsOf(key, `orders?serial_number=${serial_number}`), [own.id]);
   assert.deepEqual(await idsOf(key, 'orders?product=own&status=issued'), [own.id]);
+  // By a number, as it may be ordered.
+  assert.deepEqual(await idsOf(key, 'orders?product=108'), [holder.id]);
+  assert.deepEqual(await idsOf(key, 'certs?product=108'), [holder.certificateId]);
   assert.deepEqual(await idsOf(key, 'orders?status=domain_verifing'), [waiting.id]);
   assert.deepEqual(await idsOf(key, 'orders?revoked=true'), []);
   assert.deepEqual(await idsOf(key, 'certs?revoked=true&name=shop.example.com'), [shop.certificateId]);
@@ -214,6 +217,7 @@ rule('catalog 3', '`reseal product list` and `product show` show the products wi
   assert.equal(listed.code, 0, listed.err);
   assert.equal(JSON.parse(listed.out).products.at(-1).id, 'own');
   const shown = await run('show', 'ssl-dv');
+  assert.equal((await run('show', '101')).out, shown.out);
   // What is shown is a row of a products file: under another id it is one.
   assert.equal(
     parseProducts({ products: [{ ...JSON.parse(shown.out), id: 'copy', aliases: [] }] })[0]?.maxValidityDays,
