@@ -145,7 +145,7 @@ export async function buildServer(services: Services, options: ServerOptions): P
       deliveryOperations(api, services.deliveries);
       placementOperations(api, services, services.digestOf);
       validationOperations(api, services);
-      inventoryOperations(api, services.show);
+      inventoryOperations(api, services.show, services.products);
       productOperation(api, services.offered);
       orderOperations(api, services.show, services.authority.chainOf);
       cloudKeyOperations(api, services.cloudKeys);
