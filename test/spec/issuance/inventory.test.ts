@@ -114,7 +114,15 @@ rule(
     })) {
       requireError(await get(key, `certs?${field}=${value}`), [400, 'invalid_parameters', field]);
     }
-    requireError(await get(key, 'certs?after=x'), [400, 'invalid_parameters', 'after']);
+    for (const path of [
+      'certs?after=x',
+      'certs?after=.',
+      'certs?after=1e3.x',
+      'certs?after=1.%00',
+      'orders?after=%00',
+    ]) {
+      requireError(await get(key, path), [400, 'invalid_parameters', 'after']);
+    }
     requireError(await get(key, 'certs?name=a&name=b'), [400, 'invalid_parameters', 'name']);
   },
 );
