@@ -27,10 +27,11 @@ const FILTER = {
   name: optional(Type.String({ description: 'A name of it: exactly this one.' })),
   name_suffix: optional(
     Type.String({
+      minLength: 1,
       description: `A domain of at most ${MAX_SUFFIX_LABELS} labels: the name itself, and what lies below it.`,
     }),
   ),
-  product: optional(Type.String({ description: 'The id of a product.' })),
+  product: optional(Type.String({ description: 'The id of a product, or one of its numbers.' })),
   revoked: optional(Type.String({ meaning: { type: 'boolean' } })),
 };
 const ENDS = {
