@@ -224,7 +224,7 @@ rule('catalog 3', '`reseal product list` and `product show` show the products wi
   assert.match(missing.err, /ssl-dv, .*own/);
 });
 
-rule('catalog 4', '`reseal product schema` prints the JSON Schema of a products file', async () => {
+rule('private 8', '`reseal product schema` prints the JSON Schema of a products file', async () => {
   const { out } = await reseal(['product', 'schema']);
   const schema = Schema.Compile(JSON.parse(out));
   assert.ok(schema.Check({ $schema: './products.schema.json', products: [OWN_PRODUCT] }));
