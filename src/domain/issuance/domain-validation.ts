@@ -73,7 +73,7 @@ function methodOf(
   const method = asked === undefined ? order.dcvMethod : dcvMethods.find((one) => one === asked);
   // The product may have withdrawn the order's method since. That only matters if a name needs validation.
   const isOffered = dcvMethods.some((one) => one === method);
-  if (!isOffered && (asked !== undefined || needsValidation.length > 0)) throw badMethod(dcvMethods, needsValidation);
+  if (!isOffered && (asked !== undefined || needsValidation.length > 0)) throw badMethod(dcvMethods, []);
   if (needsValidation.some((name) => !dcvMethods.some((one) => one === method && canProve(one, name))))
     throw badMethod(dcvMethods, needsValidation);
   return method ?? null;
