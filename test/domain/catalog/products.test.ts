@@ -35,7 +35,6 @@ const SIGNING = {
   dcv_scopes: [],
 };
 const PUBLIC_SSL = { trust: 'public', csr: 'required' };
-const FILES = { dcv_methods: ['dns', 'file'] };
 
 function problemsOf(json: unknown): readonly string[] {
   try {
@@ -201,20 +200,6 @@ test('a problem is reported with its path and its remedy', () => {
       { ...PUBLIC_SSL, keys: [{ type: 'rsa', min_bits: 1024, max_bits: 4096 }] },
       /\.keys: under public rules RSA starts at 2048 bits/,
     ],
-    [{ private_names: ['host'] }, /\.private_names\[0\]: choose one of internal, ip/],
-    [{ ...PUBLIC_SSL, private_names: ['ip'] }, /\.private_names: .* never certified under public rules/],
-    [{ ...PUBLIC_SSL, private_names: ['internal'] }, /\.private_names: .* never certified under public rules/],
-    [{ ...SIGNING, private_names: ['internal'] }, /\.private_names: only ssl certifies names/],
-    [{ ...FILES, validation_networks: ['10.0.0.1/8'] }, /\.validation_networks\[0\]: write a network such as/],
-    [{ ...FILES, validation_networks: ['corp'] }, /\.validation_networks\[0\]: write a network such as/],
-    [{ ...FILES, validation_networks: ['169.254.169.254'] }, /\.validation_networks\[0\]: .* never asked/],
-    [{ ...FILES, validation_networks: ['fd00:ec2::254'] }, /\.validation_networks\[0\]: .* never asked/],
-    [{ ...FILES, validation_networks: ['::1', '0::1'] }, /\.validation_networks: list each one once/],
-    [{ validation_networks: ['10.0.0.0/8'] }, /\.validation_networks: they are for files/],
-    [
-      { ...FILES, ...PUBLIC_SSL, validation_networks: ['10.0.0.0/8'] },
-      /\.validation_networks: .* only public addresses/,
-    ],
     [{ ...SIGNING, names_may_change: 'any' }, /\.names_may_change: only ssl has names/],
     [{ ...SIGNING, allows_wildcard: true }, /\.allows_wildcard: only ssl has wildcards/],
     [{ ...SIGNING, dcv_methods: ['dns'] }, /\.dcv_methods: only ssl has names to prove/],
@@ -229,7 +214,6 @@ test('a problem is reported with its path and its remedy', () => {
     PUBLIC_SSL,
     SIGNING,
     DUAL,
-    { ...FILES, private_names: ['internal', 'ip'], validation_networks: ['10.0.0.0/8:80', 'fd00::/8'] },
     { ...SIGNING, ...SM2 },
     { ...SIGNING, csr: 'forbidden' },
     { ...SIGNING, trust: 'public' },
