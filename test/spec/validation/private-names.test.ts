@@ -1,8 +1,9 @@
 // Names inside a network: addresses and internal names, validated on private networks, and never under public trust.
 import assert from 'node:assert/strict';
 import { X509Certificate } from 'node:crypto';
-import { after } from 'node:test';
+import { after, test } from 'node:test';
 import { readCatalog } from '../../../src/adapters/catalog/products-file.ts';
+import { fileTarget } from '../../../src/domain/validation/file-target.ts';
 import type { Key } from '../../support/app.ts';
 import { rule } from '../../support/contract.ts';
 import { FILE, page, startDomainApp } from '../../support/domain-app.ts';
@@ -100,6 +101,12 @@ rule('private 2', 'a DNS method for it is `invalid_dcv_method`, naming `dcv_meth
   const checked = await world.check(await place(['127.0.0.1'], 'inside', key));
   assert.equal(checked['127.0.0.1']?.caa.result, 'ok');
   assert.deepEqual(dns.queries, []);
+});
+
+test('an IPv6 address is asked as a literal, in brackets', () => {
+  const { url, shown } = fileTarget('fd12::1', FILE, 80);
+  assert.deepEqual([url.literal?.length, shown], [16, `http://[fd12::1]${FILE}`]);
+  assert.equal(fileTarget('db.internal', FILE, 80).url.literal, null);
 });
 
 rule('private 3', 'A wildcard over an IP address, one that is link-local, multicast', async () => {
