@@ -28,12 +28,13 @@ export const orderPlace: Command = {
   examples: [
     'order place ACCOUNT ssl-dv www.example.com --csr www.csr --validated',
     'order place ACCOUNT ssl-dv www.example.com --names example.com,api.example.com --csr www.csr',
+    'order place ACCOUNT tls-private 10.1.2.3 --names db.internal --csr db.csr --validated',
     "order place ACCOUNT code-signing 'Acme Ltd' --csr code.csr --sign-hash sha384",
   ],
   positionals: ['ACCOUNT', 'PRODUCT', 'COMMON_NAME'],
   options: {
     csr: { type: 'string', about: 'file with the certificate signing request' },
-    names: { type: 'string', about: 'additional DNS names, separated by commas' },
+    names: { type: 'string', about: 'additional DNS names or IP addresses, separated by commas' },
     'sign-hash': { type: 'string', about: `${SIGN_HASHES.join(', ')} (default: the first that the product offers)` },
     'alternative-id': { type: 'string', about: 'your own id for the order' },
     validated: { type: 'boolean', about: 'record the names as validated by the operator; the audit log says so' },

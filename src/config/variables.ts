@@ -66,7 +66,11 @@ export const VARIABLES = {
     hostName,
   ),
   RESEAL_ISSUER_NAMES: list('issuer domain names in CAA and persistent records', 'ca.example.com', hostName),
-  RESEAL_DCV_ALLOW: list('private addresses allowed for file validation', '10.0.0.0/8', addressRule),
+  RESEAL_DCV_ALLOW: list(
+    'private addresses allowed for file validation of products of private trust',
+    '10.0.0.0/8',
+    addressRule,
+  ),
   // Other than 80 only for development machines, where port 80 is privileged.
   RESEAL_DCV_HTTP_PORT: integer('port for file validation', 80, 1, 65_535),
   // A challenge value must not be valid for longer than 30 days.

@@ -18,6 +18,7 @@ import { SECOND_MS } from '../kernel/durations.ts';
 import type { Log } from '../kernel/log.ts';
 import { checkDomains } from '../usecases/validation/check-domains.ts';
 import type { CheckingTools } from '../usecases/validation/check-names.ts';
+import type { AskingProduct } from '../usecases/validation/fetch-file.ts';
 import type { App } from './app.ts';
 
 const USER_AGENT = 'Reseal-Validation/1';
@@ -77,7 +78,12 @@ export function openValidation(
       registrableDomain,
       now,
       filePort: network?.httpPort ?? httpPort,
-      filePolicy: { allow: [...allow, ...(network?.allow ?? [])], deny: config.callbacks.deny, totalMs: FETCH_MS },
+      filePolicy: (product) => ({
+        // A sandbox's own servers stand for the public internet.
+        allow: [...(network?.allow ?? []), ...privateNetworks(product, allow)],
+        deny: config.callbacks.deny,
+        totalMs: FETCH_MS,
+      }),
     }),
     challengeFacts: (accountId, certificateId) => ({
       valueFor: (domain) =>
@@ -88,6 +94,12 @@ export function openValidation(
     }),
   };
 }
+
+/** Under public trust an answer from a private network proves nothing, whatever the operator allows. */
+const privateNetworks = (
+  { trust, validationNetworks }: AskingProduct,
+  allow: readonly AddressRule[],
+): readonly AddressRule[] => (trust === 'public' ? [] : [...allow, ...validationNetworks]);
 
 /** However often readiness is asked for. */
 const ASK_EVERY_MS = 10 * SECOND_MS;

@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type Environment, readConfig } from '../../src/config/config.ts';
 import type { CredentialKind } from '../../src/domain/access/credential.ts';
+import type { AddressRule } from '../../src/domain/egress/addresses.ts';
 import type { LogLine } from '../../src/kernel/log.ts';
 import { logTo } from '../../src/kernel/log.ts';
 import type { NewAccount } from '../../src/usecases/access/manage-access.ts';
@@ -52,8 +53,12 @@ export class TestApp implements AsyncDisposable {
   #callbacks: CallbackServices | undefined;
   #running: Running | undefined;
 
-  constructor(folder: string) {
+  /** Addresses here that stand for public ones in domain validation, as in a sandbox. */
+  readonly #outside: readonly AddressRule[];
+
+  constructor(folder: string, outside: readonly AddressRule[] = []) {
     this.folder = folder;
+    this.#outside = outside;
   }
 
   readonly now = (): number => this.#now;
@@ -93,7 +98,9 @@ export class TestApp implements AsyncDisposable {
     this.#app = await openApp(configured, { now: this.now, log });
     try {
       const config = await claimAddresses(this.#app.store, configured);
-      this.#issuance = await openIssuance(this.#app, config, this.now);
+      const { dnsServers, validation } = config;
+      const network = { dnsServers, allow: this.#outside, httpPort: validation.httpPort };
+      this.#issuance = await openIssuance(this.#app, config, this.now, network);
       this.#callbacks = openCallbacks(this.#app, config, this.now);
       this.#running = await serveApp(this.#app, { ...this.#issuance, ...this.#callbacks }, config);
     } catch (error) {
@@ -184,9 +191,9 @@ export async function newUsedFolder(): Promise<string> {
   return folder;
 }
 
-export async function startApp(environment: Environment = {}): Promise<TestApp> {
+export async function startApp(environment: Environment = {}, outside?: readonly AddressRule[]): Promise<TestApp> {
   // Beside an empty PostgreSQL a populated reseal.db would be a problem.
-  const app = new TestApp(environment.RESEAL_DATABASE_URL ? newFolder() : await newUsedFolder());
+  const app = new TestApp(environment.RESEAL_DATABASE_URL ? newFolder() : await newUsedFolder(), outside);
   await app.start(environment);
   return app;
 }

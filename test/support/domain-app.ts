@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Environment } from '../../src/config/config.ts';
+import { type AddressRule, network } from '../../src/domain/egress/addresses.ts';
 import { type DnsServer, startDnsServer } from '../../src/sandbox/dns-server.ts';
 import { type Answer, type Key, startApp, type TestApp } from './app.ts';
 import { csrFor, type PlacedOrder, show } from './orders.ts';
@@ -42,8 +43,11 @@ export interface OrderFields {
 
 export type DomainApp = Awaited<ReturnType<typeof startDomainApp>>;
 
+/** The web server stands for the public internet. */
+const OUTSIDE: readonly AddressRule[] = [{ ...network('127.0.0.1'), port: null }];
+
 /** `further`: number of resolvers in addition to the primary one. */
-export async function startDomainApp(environment: Environment = {}, further = 0) {
+export async function startDomainApp(environment: Environment = {}, further = 0, outside = OUTSIDE) {
   await using unlessStarted = new AsyncDisposableStack();
   const resolvers: DnsServer[] = [];
   for (let count = 0; count <= further; count += 1) {
@@ -54,11 +58,14 @@ export async function startDomainApp(environment: Environment = {}, further = 0)
   const web = unlessStarted.use(await Receiver.start({ script: answerFrom(files) }));
   const [primary = '', ...others] = resolvers.map(({ port }) => `127.0.0.1:${port}`);
   const app = unlessStarted.use(
-    await startApp({
-      ...{ RESEAL_DNS_SERVERS: primary, RESEAL_ISSUER_NAMES: ISSUERS.join() },
-      ...(others.length > 0 && { RESEAL_DNS_PERSPECTIVES: others.join() }),
-      ...{ RESEAL_DCV_HTTP_PORT: String(web.port), RESEAL_DCV_ALLOW: '127.0.0.1', ...environment },
-    }),
+    await startApp(
+      {
+        ...{ RESEAL_DNS_SERVERS: primary, RESEAL_ISSUER_NAMES: ISSUERS.join() },
+        ...(others.length > 0 && { RESEAL_DNS_PERSPECTIVES: others.join() }),
+        ...{ RESEAL_DCV_HTTP_PORT: String(web.port), ...environment },
+      },
+      outside,
+    ),
   );
   const opened = unlessStarted.move();
   const [dns] = resolvers as [DnsServer, ...DnsServer[]];

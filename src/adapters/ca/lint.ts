@@ -2,6 +2,8 @@
 // finding is a bug of the service, never the caller's fault: nothing is signed, and callers get an internal error.
 
 import { type NameConstraints, violationOf } from '../../domain/certificate/name-constraints.ts';
+import { isAddress } from '../../domain/certificate/names.ts';
+import { canonicalAddress } from '../../domain/egress/addresses.ts';
 import { DAY_MS } from '../../kernel/durations.ts';
 import { bitLength, DerReader } from '../der/reader.ts';
 import { type ReadExtension, readExtensions } from './certificate-reader.ts';
@@ -83,8 +85,11 @@ function lintNames(
     const list = new DerReader(san.value).sequence();
     while (!list.isAtEnd) {
       const { tag, content } = list.primitive();
-      expect(tag === 0x82, 'subject alternative name is not a DNS name');
-      written.push(Buffer.from(content).toString('latin1'));
+      expect(tag === 0x82 || tag === 0x87, 'subject alternative name is neither a DNS name nor an address');
+      const text = tag === 0x87 ? canonicalAddress(content) : Buffer.from(content).toString('latin1');
+      // A name that reads as an address would be compared as one by no verifier.
+      expect(tag === 0x87 || !isAddress(text), 'an address is written as a DNS name');
+      written.push(text);
     }
     expect(
       san.isCritical === !hasSubject,

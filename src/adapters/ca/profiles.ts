@@ -1,6 +1,7 @@
 // Certificate profiles: the extensions of each kind of certificate. Constant extensions are encoded once.
 
 import type { CertificateRole, Purpose } from '../../domain/certificate/authority.ts';
+import { parseAddress } from '../../domain/egress/addresses.ts';
 import { DerReader } from '../der/reader.ts';
 import { boolean, ia5String, implicit, integer, NULL, namedBits, octetString, oid, sequence } from '../der/writer.ts';
 import { ANY_POLICY, EKU } from './purposes.ts';
@@ -168,7 +169,13 @@ export const authorityKeyIdentifier = (keyId: Uint8Array) =>
   extension({ id: ID.authorityKeyIdentifier, isCritical: false, value: sequence([implicit(0, octetString(keyId))]) });
 
 const subjectAltName = (names: readonly string[], isCritical: boolean) =>
-  extension({ id: ID.subjectAltName, isCritical, value: sequence(names.map((name) => implicit(2, ia5String(name)))) });
+  extension({ id: ID.subjectAltName, isCritical, value: sequence(names.map(generalName)) });
+
+/** dNSName or iPAddress. */
+function generalName(name: string): Uint8Array {
+  const address = parseAddress(name);
+  return address ? implicit(7, octetString(address)) : implicit(2, ia5String(name));
+}
 
 const uri = (address: string) => implicit(6, ia5String(address));
 

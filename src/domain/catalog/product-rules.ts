@@ -127,6 +127,31 @@ const RULES: readonly Rule[] = [
     broken: row({ allows_wildcard: { const: true }, dcv_methods: { ...FILLED, ...every({ const: 'file' }) } }),
     remedy: 'a file never proves a wildcard; write false, or add a DNS method to dcv_methods',
   },
+  // Who reaches such a name or address depends on the network: it belongs to no applicant that the public could trust.
+  {
+    key: 'private_names',
+    isBroken: (product) => isPublic(product) && product.privateNames.length > 0,
+    broken: row({ ...PUBLIC, private_names: FILLED }),
+    remedy: 'internal names and IP addresses are never certified under public rules; write [], or trust private',
+  },
+  {
+    key: 'private_names',
+    isBroken: (product) => !isSsl(product) && product.privateNames.length > 0,
+    broken: row({ ...NOT_SSL, private_names: FILLED }),
+    remedy: 'only ssl certifies names; write []',
+  },
+  {
+    key: 'validation_networks',
+    isBroken: (product) => isPublic(product) && product.validationNetworks.length > 0,
+    broken: row({ ...PUBLIC, validation_networks: FILLED }),
+    remedy: 'under public rules only public addresses are asked; write [], or trust private',
+  },
+  {
+    key: 'validation_networks',
+    isBroken: ({ dcvMethods, validationNetworks }) => validationNetworks.length > 0 && !dcvMethods.includes('file'),
+    broken: row({ dcv_methods: every(isNot('file')), validation_networks: FILLED }),
+    remedy: 'they are for files; write [], or add file to dcv_methods',
+  },
   {
     key: 'sign_hashes',
     isBroken: ({ keys, signHashes }) => signHashes.includes('sm3') !== keys.some(({ type }) => type === 'sm2'),

@@ -2,9 +2,12 @@
 // keys are errors, and only fields with a fallback may be left out. Reports all problems at once, with path and remedy.
 import type { Localized } from '../../kernel/locale.ts';
 import { PRODUCT_KINDS, TRUSTS } from '../certificate/authority.ts';
+import { PRIVATE_NAMES } from '../certificate/names.ts';
 import { DCV_METHODS, DCV_SCOPES } from '../certificate/order.ts';
 import { KEY_TYPES } from '../certificate/public-key.ts';
 import { SIGN_HASHES } from '../certificate/sign-hash.ts';
+import { isNeverCalled } from '../egress/address-verdict.ts';
+import { type AddressRule, parseAddressRule, ruleText } from '../egress/addresses.ts';
 import { conflictsOf, type JsonSchema, RULES_AS_SCHEMA } from './product-rules.ts';
 import {
   CERTIFICATE_FORMS,
@@ -73,6 +76,7 @@ const MAX_DAYS = 3650;
 const MAX_GRACE_HOURS = 720;
 const MIN_RSA_BITS = 1024;
 const MAX_ALIAS = 999_999_999;
+const MAX_NETWORK = 60;
 
 /** A text that the pattern of its schema matches; characters are counted as JSON Schema does. */
 const textLike = (pattern: string, maxLength: number, remedy: string, more: JsonSchema = {}): Reader<string> => {
@@ -174,6 +178,18 @@ const readKeyRule: Reader<KeyRule> = reader(KEY_RULE_SCHEMA, (value, path, repor
   return minBits !== undefined && maxBits !== undefined ? { type, minBits, maxBits } : undefined;
 });
 
+/** The schema cannot say more than which characters a network is written with. */
+const readNetwork: Reader<AddressRule> = reader(
+  { type: 'string', pattern: '^[0-9A-Fa-f.:/[\\]]+$', maxLength: MAX_NETWORK },
+  (value, path, report) => {
+    const rule = typeof value === 'string' && value.length <= MAX_NETWORK ? parseAddressRule(value) : undefined;
+    if (!rule) return reportProblem(report, path, 'write a network such as 10.0.0.0/8 or fd12:3456::/32', value);
+    if (!isNeverCalled(rule)) return rule;
+    const never = 'link-local, multicast and cloud metadata addresses are never asked; remove it';
+    return reportProblem(report, path, never, value);
+  },
+);
+
 /** Every field of a product: its key in the file, its reader and an optional fallback. No row, no compilation. */
 const FIELDS: {
   readonly [K in keyof Product]: readonly [key: string, read: Reader<Product[K]>, fallback?: Product[K]];
@@ -193,8 +209,10 @@ const FIELDS: {
   keys: ['keys', setOf(readKeyRule, ({ type }) => type, ONE_OF_EACH_TYPE)],
   signHashes: ['sign_hashes', setOf(oneOf(OFFERED_SIGN_HASHES, SIGN_HASHES))],
   allowsWildcard: ['allows_wildcard', readBoolean],
+  privateNames: ['private_names', setOf(oneOf(PRIVATE_NAMES)), []],
   dcvMethods: ['dcv_methods', setOf(oneOf(OFFERED_DCV_METHODS, DCV_METHODS))],
   dcvScopes: ['dcv_scopes', setOf(oneOf(DCV_SCOPES))],
+  validationNetworks: ['validation_networks', setOf(readNetwork, ruleText), []],
   maxValidityDays: ['max_validity_days', integerIn(1, MAX_DAYS)],
   termDays: ['term_days', integerIn(1, MAX_DAYS)],
   reuseDays: ['reuse_days', integerIn(0, MAX_DAYS)],
@@ -229,8 +247,9 @@ const readProduct: Reader<Product> = reader(PRODUCT_SCHEMA, (value, path, report
 });
 
 /**
- * The JSON Schema of a products file, for editors. It refuses what the loader refuses, except two things that JSON Schema
- * cannot say: ids and aliases that the file has twice, and a max_bits below min_bits.
+ * The JSON Schema of a products file, for editors. It refuses what the loader refuses, except what JSON Schema cannot say:
+ * ids and aliases that the file has twice, a max_bits below min_bits, and what is written like a network but is none that
+ * may be asked.
  */
 export const PRODUCTS_SCHEMA: JsonSchema = {
   $schema: 'https://json-schema.org/draft/2020-12/schema',
@@ -243,10 +262,12 @@ export const asInFile = (product: Product): Readonly<Record<string, unknown>> =>
   const keys = product.keys.map(({ type, minBits, maxBits }) =>
     type === 'rsa' ? { type, min_bits: minBits, max_bits: maxBits } : { type },
   );
-  const values: Product & Record<string, unknown> = { ...product };
-  return Object.fromEntries(
-    Object.entries(FIELDS).map(([field, [key]]) => [key, field === 'keys' ? keys : values[field]]),
-  );
+  const values: Record<string, unknown> = {
+    ...product,
+    keys,
+    validationNetworks: product.validationNetworks.map(ruleText),
+  };
+  return Object.fromEntries(Object.entries(FIELDS).map(([field, [key]]) => [key, values[field]]));
 };
 
 const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>

@@ -3,9 +3,11 @@
 
 import type { Localized } from '../../kernel/locale.ts';
 import type { ProductKind, Trust } from '../certificate/authority.ts';
+import { PRIVATE_NAMES, type PrivateName } from '../certificate/names.ts';
 import { DCV_SCOPES, type DcvMethod, type DcvScope } from '../certificate/order.ts';
 import type { KeyType } from '../certificate/public-key.ts';
 import { SIGN_HASHES } from '../certificate/sign-hash.ts';
+import type { AddressRule } from '../egress/addresses.ts';
 import { invalid, Refusal } from '../errors.ts';
 import { MAX_PUBLIC_REUSE_DAYS, MAX_PUBLIC_TLS_DAYS } from './public-rules.ts';
 
@@ -68,8 +70,12 @@ export interface Product {
   /** The first one is the default of a new order. */
   readonly signHashes: readonly OfferedSignHash[];
   readonly allowsWildcard: boolean;
+  /** Names that it certifies besides those of the public DNS. */
+  readonly privateNames: readonly PrivateName[];
   readonly dcvMethods: readonly OfferedDcvMethod[];
   readonly dcvScopes: readonly DcvScope[];
+  /** Networks that are not public, on which files are fetched. */
+  readonly validationNetworks: readonly AddressRule[];
   /** The rules of the day may be stricter (public-rules.ts). */
   readonly maxValidityDays: number;
   /** The order's term: how long it may be reissued. */
@@ -108,8 +114,10 @@ const PUBLIC_SSL: Terms = {
   keys: ALL_KEYS,
   signHashes: SHA2,
   allowsWildcard: true,
+  privateNames: [],
   dcvMethods: OFFERED_DCV_METHODS,
   dcvScopes: DCV_SCOPES,
+  validationNetworks: [],
   maxValidityDays: MAX_PUBLIC_TLS_DAYS,
   termDays: 365,
   reuseDays: MAX_PUBLIC_REUSE_DAYS,
@@ -120,6 +128,7 @@ const PRIVATE_SSL: Terms = {
   trust: 'private',
   csr: 'optional',
   revocationMayBePutOff: true,
+  privateNames: PRIVATE_NAMES,
   maxValidityDays: 397,
   termDays: 3 * 365,
   reuseDays: 397,
@@ -129,6 +138,7 @@ const SIGNING: Omit<Terms, 'kind' | 'csr'> = {
   ...PRIVATE_SSL,
   namesMayChange: 'none',
   allowsWildcard: false,
+  privateNames: [],
   dcvMethods: [],
   dcvScopes: [],
   reuseDays: 0,

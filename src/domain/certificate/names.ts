@@ -1,6 +1,8 @@
-// DNS names: the accepted spelling, which names a product can certify, and how a reissue changes a set of names.
-// Control of a name is checked in validation/. The public suffix list is passed in as a function.
+// DNS names and IP addresses: the accepted spelling, which names a product can certify, and how a reissue changes a set of
+// names. Control of a name is checked in validation/. The public suffix list is passed in as a function.
 import type { Localized } from '../../kernel/locale.ts';
+import { isNeverCalled } from '../egress/address-verdict.ts';
+import { canonicalAddress, parseAddress } from '../egress/addresses.ts';
 import { Refusal } from '../errors.ts';
 
 /** Every name costs a proof, a CAA check and certificate bytes, so an unbounded list is a denial of service. */
@@ -8,15 +10,34 @@ export const MAX_NAMES = 100;
 const MAX_NAME_LENGTH = 253;
 const MAX_LABEL_LENGTH = 63;
 const MAX_EXCERPT = 60;
+/** Eight groups of which the last two are written as IPv4. */
+const MAX_ADDRESS_LENGTH = 45;
+
+/** Names that mean something inside a network only: single-label and reserved names, and IP addresses. */
+export const PRIVATE_NAMES = ['internal', 'ip'] as const;
+export type PrivateName = (typeof PRIVATE_NAMES)[number];
 
 export interface NameRules {
   readonly allowsWildcard: boolean;
   readonly isPublicTrust: boolean;
+  /** Never used under public trust. */
+  readonly privateNames: readonly PrivateName[];
   readonly registrableDomain: RegistrableDomain;
 }
 
 /** Returns undefined for a public suffix, and for names under a top-level domain that is not on the list. */
 export type RegistrableDomain = (name: string) => string | undefined;
+
+/** The canonical spelling of a DNS name or an IP address. Throws `invalid_domain` if there is none. */
+export const certifiedName = (text: string, field: string): string => addressName(text) ?? dnsName(text, field);
+
+/** No DNS name is one: its last label is not a number. */
+export const isAddress = (name: string): boolean => parseAddress(name) !== undefined;
+
+function addressName(text: string): string | undefined {
+  const address = text.length > MAX_ADDRESS_LENGTH ? undefined : parseAddress(text);
+  return address && canonicalAddress(address);
+}
 
 /**
  * Returns the canonical spelling by which a name is compared, stored and certified: lower case, A-labels, no final dot.
@@ -62,7 +83,10 @@ const FAULTS: readonly (readonly [isAtFault: (host: string, name: string) => boo
   ],
   [
     (host) => /^\d+(\.\d+){3}$/.test(host) || (/:.*:/.test(host) && /^[[\]0-9a-f:.%]+$/.test(host)),
-    { en: 'IP addresses are not certified. Send a DNS name.', zh: '不支持 IP 地址，请发送域名。' },
+    {
+      en: 'an IP address is written as 192.0.2.1 or 2001:db8::1, without brackets, zone, final dot or wildcard; only products of private trust certify it.',
+      zh: 'IP 地址须写作 192.0.2.1 或 2001:db8::1，不带方括号、区域标识、末尾的点或通配符；仅私有信任的产品支持 IP 地址。',
+    },
   ],
   [
     (host) => host.includes('_'),
@@ -132,7 +156,9 @@ const asALabel = (remedy: string | undefined): Localized =>
 /** The canonical spelling if there is one, otherwise something that matches no name. Never throws. */
 export function spelledName(text: string): string {
   const short = text.slice(0, MAX_NAME_LENGTH + 1);
-  return (isUnicode(short) ? aLabelForm(short) : undefined) ?? withoutFinalDot(short.toLowerCase());
+  return (
+    addressName(short) ?? (isUnicode(short) ? aLabelForm(short) : undefined) ?? withoutFinalDot(short.toLowerCase())
+  );
 }
 
 /** Returns undefined if the A-labels are not a valid name. */
@@ -150,11 +176,21 @@ function aLabelForm(text: string): string | undefined {
 
 /** Throws `invalid_domain` if the product cannot certify this well-formed name. */
 export function requireCertifiable(name: string, rules: NameRules, field: string): void {
+  const allows = (kind: PrivateName) => !rules.isPublicTrust && rules.privateNames.includes(kind);
+  const address = parseAddress(name);
+  if (address) {
+    if (!allows('ip')) throw uncertifiable(name, field, NO_ADDRESSES);
+    // No web server there is ever asked, and a host with such an address is not known by it to others.
+    if (isNeverCalled({ address, prefix: 8 * address.length })) throw uncertifiable(name, field, NO_HOST);
+    return;
+  }
   if (isWildcard(name) && !rules.allowsWildcard) throw uncertifiable(name, field, NO_WILDCARD);
-  if (!rules.isPublicTrust) return;
   const host = hostOf(name);
-  if (!host.includes('.')) throw uncertifiable(name, field, SINGLE_LABEL);
-  if (NOT_PUBLIC.some((suffix) => `.${host}`.endsWith(`.${suffix}`))) throw uncertifiable(name, field, INTERNAL);
+  if (!allows('internal')) {
+    if (!host.includes('.')) throw uncertifiable(name, field, SINGLE_LABEL);
+    if (NOT_PUBLIC.some((suffix) => `.${host}`.endsWith(`.${suffix}`))) throw uncertifiable(name, field, INTERNAL);
+  }
+  if (!rules.isPublicTrust) return;
   if (someLabel(host, (label) => /^(?!xn)..--/.test(label))) throw uncertifiable(name, field, RESERVED_LABEL);
   if (rules.registrableDomain(host) === undefined) throw uncertifiable(name, field, PUBLIC_SUFFIX);
 }
@@ -173,13 +209,21 @@ const NO_WILDCARD: Localized = {
   en: 'the product has no wildcards. List the names one by one.',
   zh: '该产品不支持通配符，请逐个列出域名。',
 };
+const NO_ADDRESSES: Localized = {
+  en: 'the product certifies no IP addresses. Send a DNS name, or choose a product of private trust with ip among its private_names.',
+  zh: '该产品不支持 IP 地址，请发送域名，或选用 private_names 含 ip 的私有信任产品。',
+};
+const NO_HOST: Localized = {
+  en: 'the address is link-local, multicast, unspecified, mapped, or that of a cloud metadata service. Send the address of a host.',
+  zh: '该地址为链路本地、组播、未指定、映射地址或云元数据服务地址，请发送主机地址。',
+};
 const SINGLE_LABEL: Localized = {
   en: 'a name without a dot is not unique on the internet. Send the full DNS name.',
   zh: '没有点的名称在互联网上不唯一，请发送完整域名。',
 };
 const INTERNAL: Localized = {
-  en: 'names of this kind are internal or reserved. Use a public name, or a product of private trust.',
-  zh: '此类名称为内部或保留名称，请使用公网域名，或选用私有信任的产品。',
+  en: 'names of this kind are internal or reserved. Use a public name, or a product of private trust with internal among its private_names.',
+  zh: '此类名称为内部或保留名称，请使用公网域名，或选用 private_names 含 internal 的私有信任产品。',
 };
 const RESERVED_LABEL: Localized = {
   en: 'two hyphens in third and fourth place are reserved for A-labels.',

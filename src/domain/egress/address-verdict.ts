@@ -54,6 +54,10 @@ const NEVER: readonly Network[] = [
   ...networks('fd00:a9fe:a9fe::1'), // Akamai
 ];
 
+/** Whether no rule can open any address of the network. */
+export const isNeverCalled = ({ address, prefix }: Network): boolean =>
+  NEVER.some((one) => isInside(one, address) && prefix >= one.prefix);
+
 /** IPv6 networks that a translator or tunnel turns into IPv4, with the byte offset of the embedded IPv4 address. */
 const EMBEDDINGS: readonly (readonly [Network[], offset: number])[] = [
   [[...NAT64, ...networks('64:ff9b:1::/48', '::ffff:0:0:0/96')], 12],

@@ -121,6 +121,11 @@ export function ruleText({ address, prefix, port }: AddressRule): string {
   return address.length === 4 ? `${range}:${port}` : `[${range}]:${port}`;
 }
 
+/** As RFC 5952 has it: the one spelling under which an address is stored, compared and shown. */
+export const canonicalAddress = (address: Address): string =>
+  // The URL parser writes IPv6 that way.
+  address.length === 4 ? addressText(address) : new URL(`http://[${addressText(address)}]/`).hostname.slice(1, -1);
+
 /** IPv6 as eight groups, without `::`: for machines. */
 export function addressText(address: Address): string {
   if (address.length === 4) return address.join('.');

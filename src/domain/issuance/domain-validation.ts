@@ -2,12 +2,14 @@
 // record. Checking DNS or a web server is done elsewhere.
 
 import { HOUR_MS, SECOND_MS } from '../../kernel/durations.ts';
+import type { Localized } from '../../kernel/locale.ts';
 import type { Product } from '../catalog/products.ts';
 import { perspectivesFor } from '../catalog/public-rules.ts';
-import { isWildcard } from '../certificate/names.ts';
+import { isAddress, isWildcard } from '../certificate/names.ts';
 import type { DcvMethod, DcvScope } from '../certificate/order.ts';
 import { type DomainValidation, type Order, PERSIST_POLICIES, type PersistPolicy } from '../certificate/order.ts';
 import { invalid, Refusal } from '../errors.ts';
+import { canProve } from '../validation/challenge.ts';
 import type { CertificateRequest, IssuanceContext } from './request.ts';
 
 /** The last second of the year 9999: no later date can be written, and milliseconds sent by mistake exceed it. */
@@ -71,27 +73,39 @@ function methodOf(
   const method = asked === undefined ? order.dcvMethod : dcvMethods.find((one) => one === asked);
   // The product may have withdrawn the order's method since. That only matters if a name needs validation.
   const isOffered = dcvMethods.some((one) => one === method);
-  if (!isOffered && (asked !== undefined || needsValidation.length > 0)) throw badMethod(dcvMethods);
-  if (method === 'file' && needsValidation.some(isWildcard))
-    throw badMethod(dcvMethods.filter((one) => one !== 'file'));
+  if (!isOffered && (asked !== undefined || needsValidation.length > 0)) throw badMethod(dcvMethods, []);
+  if (needsValidation.some((name) => !dcvMethods.some((one) => one === method && canProve(one, name))))
+    throw badMethod(dcvMethods, needsValidation);
   return method ?? null;
 }
 
 /** Lists the methods that would be accepted. */
-const badMethod = (possible: readonly DcvMethod[]): Refusal =>
-  new Refusal('invalid_dcv_method', {
-    field: 'dcv_method',
-    reason:
-      possible.length === 0
-        ? {
-            en: 'This product has no names to prove. Leave dcv_method out.',
-            zh: '该产品无需验证域名，请不发送 dcv_method。',
-          }
-        : {
-            en: `These names can be proven by ${possible.join(', ')}. A file never proves a wildcard.`,
-            zh: `这些域名可用的验证方式：${possible.join('、')}。文件方式不能验证通配符域名。`,
-          },
-  });
+function badMethod(offered: Product['dcvMethods'], names: readonly string[]): Refusal {
+  const possible = offered.filter((method) => names.every((name) => canProve(method, name)));
+  return new Refusal('invalid_dcv_method', { field: 'dcv_method', reason: reasonFor(offered, possible, names) });
+}
+
+function reasonFor(offered: readonly DcvMethod[], possible: readonly DcvMethod[], names: readonly string[]): Localized {
+  if (offered.length === 0) {
+    return {
+      en: 'This product has no names to prove. Leave dcv_method out.',
+      zh: '该产品无需验证域名，请不发送 dcv_method。',
+    };
+  }
+  if (possible.length === 0) {
+    return {
+      en: 'No method of this product proves all of these names: DNS proves no IP address, and a file no wildcard. Order them separately.',
+      zh: '该产品没有可验证全部名称的方式：DNS 方式不能验证 IP 地址，文件方式不能验证通配符域名，请分开下单。',
+    };
+  }
+  const [en, zh] = names.some(isAddress)
+    ? ['DNS never proves an IP address.', 'DNS 方式不能验证 IP 地址。']
+    : ['A file never proves a wildcard.', '文件方式不能验证通配符域名。'];
+  return {
+    en: `These names can be proven by ${possible.join(', ')}. ${en}`,
+    zh: `这些域名可用的验证方式：${possible.join('、')}。${zh}`,
+  };
+}
 
 /** Absent keeps the order's scope: a request without validation fields changes nothing about it. */
 function scopeOf({ dcvScope: asked }: DcvRequest, order: Order, { dcvScopes }: Product): DcvScope {

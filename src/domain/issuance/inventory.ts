@@ -2,7 +2,7 @@
 // when an order first carries it, so that a search is a look-up and a reissue with the names of before writes none.
 
 import type { CertificateStatus, RevocationReason } from '../certificate/certificate.ts';
-import { dnsName, hostOf } from '../certificate/names.ts';
+import { certifiedName, hostOf, isAddress } from '../certificate/names.ts';
 import type { Order, OrderStatus } from '../certificate/order.ts';
 import { invalid } from '../errors.ts';
 import type { AccountId, CertificateId, OrderId } from '../ids.ts';
@@ -60,15 +60,15 @@ export interface Inventory {
 /** A name of many labels would otherwise be written down as many times, a hundred names of it 12 600 times. */
 export const MAX_SUFFIX_LABELS = 8;
 
-/** Whether a text has only what DNS names are spelled with. */
-export const isDnsText = (text: string): boolean => /^(\*\.)?[a-z0-9.-]+$/.test(text);
+/** Whether a text has only what DNS names and addresses are spelled with. */
+export const isNameText = (text: string): boolean => /^(\*\.)?[a-z0-9.:-]+$/.test(text);
 
 export const suffixTerm = (domain: string): string => `.${domain}`;
 
 /** The terms by which a name is found: itself, and every domain that it is or lies in. */
 export function termsOf(name: string): string[] {
-  // The holder's name in a signing certificate is found as a whole.
-  if (!isDnsText(name)) return [name];
+  // The holder's name in a signing certificate is found as a whole, and an address lies in no domain.
+  if (!isNameText(name) || isAddress(name)) return [name];
   const labels = hostOf(name).split('.');
   const domains = labels.map((_, index) => labels.slice(index)).filter(({ length }) => length <= MAX_SUFFIX_LABELS);
   return [name, ...domains.map((domain) => suffixTerm(domain.join('.')))];
@@ -77,7 +77,7 @@ export function termsOf(name: string): string[] {
 /** In the spelling that certificates have; the name of a holder as it is. */
 export function searchedName(text: string): string {
   try {
-    return dnsName(text, 'name');
+    return certifiedName(text, 'name');
   } catch {
     return text;
   }
@@ -86,7 +86,13 @@ export function searchedName(text: string): string {
 /** Throws `invalid_parameters` if the text is no domain. A leading dot or `*.` may be written. */
 export function searchedSuffix(text: string): string {
   const domain = searchedName(text.replace(/^\*?\./, ''));
-  if (isDnsText(domain) && domain.split('.').length <= MAX_SUFFIX_LABELS) return domain;
+  if (
+    isNameText(domain) &&
+    !domain.includes(':') &&
+    !isAddress(domain) &&
+    domain.split('.').length <= MAX_SUFFIX_LABELS
+  )
+    return domain;
   throw invalid(
     'name_suffix',
     `name_suffix is a domain of at most ${MAX_SUFFIX_LABELS} labels, such as example.com.`,

@@ -4,9 +4,9 @@
 import type { NameChange } from '../catalog/products.ts';
 import type { ProductKind } from '../certificate/authority.ts';
 import {
+  certifiedName,
   combineNames,
   differenceOf,
-  dnsName,
   MAX_NAMES,
   type NameRules,
   requireCertifiable,
@@ -35,8 +35,8 @@ export function requestedNames(request: CertificateRequest, context: IssuanceCon
   // Counted as sent, before any is parsed: a body may hold thousands of strings.
   requireMaxNames(request.dnsNames ?? [], DNS_NAMES);
   if (!isSsl && request.dnsNames && request.dnsNames.length > 0) throw noNames();
-  const commonName = isSsl ? dnsName(request.commonName ?? '', COMMON_NAME) : holderName(request, previous);
-  const dnsNames = request.dnsNames?.map((name, index) => dnsName(name, `${DNS_NAMES}.${index}`));
+  const commonName = isSsl ? certifiedName(request.commonName ?? '', COMMON_NAME) : holderName(request, previous);
+  const dnsNames = request.dnsNames?.map((name, index) => certifiedName(name, `${DNS_NAMES}.${index}`));
   const before = previous?.names ?? [];
   const names = combineNames(isSsl ? (commonName ?? undefined) : undefined, dnsNames, before);
   requireAllCertifiable(names, dnsNames ?? [], context);
@@ -62,6 +62,7 @@ function requireAllCertifiable(names: readonly string[], dnsNames: readonly stri
   const rules: NameRules = {
     allowsWildcard: product.allowsWildcard,
     isPublicTrust: product.trust === 'public',
+    privateNames: product.privateNames,
     registrableDomain,
   };
   for (const [index, name] of names.entries()) {

@@ -1,7 +1,7 @@
 // For the operator, across accounts: what a text that a customer quotes may stand for, and facts about the whole store.
 import type { QueueFacts } from '../callbacks/ports.ts';
 import type { PublicIssuer } from '../certificate/authority.ts';
-import { withoutFinalDot } from '../certificate/names.ts';
+import { spelledName } from '../certificate/names.ts';
 import type { AccountId, CertificateId, OrderId } from '../ids.ts';
 import type { CrlHead } from '../revocation/ports.ts';
 import type { ClockFacts } from './clock-facts.ts';
@@ -42,7 +42,7 @@ export interface Spellings {
   readonly text: string;
   /** Hexadecimal, lower case, without separators and leading zero bytes; null for other texts. */
   readonly hex: string | null;
-  /** As a DNS name, and the wildcard that covers it; the text itself for the name of a person or an organisation. */
+  /** As a DNS name or an address, and the wildcard that covers it; the text itself for the name of a person or an organisation. */
   readonly names: readonly string[];
 }
 
@@ -53,7 +53,7 @@ export function spellingsOf(given: string): Spellings {
   const digits = text.toLowerCase().replace(/^0x/, '').replace(SEPARATORS, '');
   const isHex = /^[0-9a-f]{2,64}$/.test(digits);
   const whole = digits.padStart(digits.length + (digits.length % 2), '0');
-  const name = withoutFinalDot(text.toLowerCase());
+  const name = spelledName(text);
   const wildcard = name.replace(/^[^.]+/, '*');
   return {
     text,

@@ -1,7 +1,7 @@
 // CAA (RFC 8659, with the parameters of RFC 8657): whether a domain permits this CA to issue for a name. Absent records
 // permit every CA. Fails closed: unreadable records and failed lookups permit none.
 import type { Localized } from '../../kernel/locale.ts';
-import { hostOf, isWildcard } from '../certificate/names.ts';
+import { hostOf, isAddress, isWildcard } from '../certificate/names.ts';
 import { type CaaRecord, type DnsAnswer, type DomainAnswer, ownerOf } from './dns.ts';
 import {
   type IssueValue,
@@ -33,8 +33,9 @@ export type CaaVerdict =
   | { readonly kind: 'forbidden'; readonly domain: string; readonly reason: Localized }
   | ({ readonly domain: string } & LookupProblem);
 
-/** Returns the domains to look up for a name: its host and every parent, without the root. */
+/** Returns the domains to look up for a name: its host and every parent, without the root. None for an IP address (RFC 8738, 7). */
 export function caaDomains(name: string): string[] {
+  if (isAddress(name)) return [];
   const labels = hostOf(name).split('.');
   return labels.map((_, index) => labels.slice(index).join('.'));
 }

@@ -2,7 +2,7 @@
 // the same Challenge. Pure; DNS and HTTP answers are fetched elsewhere.
 import type { Localized } from '../../kernel/locale.ts';
 import type { OfferedDcvMethod } from '../catalog/products.ts';
-import { hostOf, isWildcard, type RegistrableDomain } from '../certificate/names.ts';
+import { hostOf, isAddress, isWildcard, type RegistrableDomain } from '../certificate/names.ts';
 import type { DcvScope, DomainValidation } from '../certificate/order.ts';
 import { PERSIST_LABEL, persistRecord } from './dns-persist.ts';
 
@@ -29,6 +29,10 @@ export interface ChallengeFacts {
   readonly accountUri: string;
   readonly registrableDomain: RegistrableDomain;
 }
+
+/** A web server speaks for its own name or address only, and DNS for names only. */
+export const canProve = (method: OfferedDcvMethod, name: string): boolean =>
+  method === 'file' ? !isWildcard(name) : !isAddress(name);
 
 export function challengeFor(
   name: string,

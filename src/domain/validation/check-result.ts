@@ -26,7 +26,12 @@ export interface FailedCheck extends CheckedAnswer {
   readonly problem: CheckProblem;
   readonly reason: Localized;
 }
-export type CheckResult = ({ readonly isOk: true } & CheckedAnswer) | FailedCheck;
+export interface PassedCheck extends CheckedAnswer {
+  readonly isOk: true;
+  /** Seen on a network that only an operator's rule lets us ask: it proves nothing under public trust. */
+  readonly isPrivate?: boolean;
+}
+export type CheckResult = PassedCheck | FailedCheck;
 
 export const PASSED: CheckResult = { isOk: true };
 export const failed = (problem: CheckProblem, en: string, zh: string): FailedCheck => ({
@@ -53,7 +58,8 @@ export function corroborate(views: readonly CheckResult[]): CheckResult {
   if (!primary) throw new Error('no perspective was asked');
   if (!primary.isOk) return primary;
   const against = others.filter((view): view is FailedCheck => !view.isOk);
-  if (against.length <= (others.length >= 2 ? 1 : 0)) return primary;
+  const isPrivate = views.some((view) => view.isOk && view.isPrivate);
+  if (against.length <= (others.length >= 2 ? 1 : 0)) return isPrivate ? { ...primary, isPrivate } : primary;
   const [first] = against;
   // Nobody has contradicted.
   if (first && against.every(({ problem }) => problem === 'resolver_unreachable')) return first;

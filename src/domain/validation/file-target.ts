@@ -1,5 +1,6 @@
 // URLs of validation files, and which redirects from them are followed. Pure.
 
+import { parseAddress } from '../egress/addresses.ts';
 import type { OutboundUrl } from '../egress/outbound.ts';
 import { webUrl } from '../egress/url.ts';
 
@@ -14,13 +15,13 @@ export interface FileTarget {
 
 const target = (url: OutboundUrl): FileTarget => ({
   url,
-  shown: `${url.scheme}://${url.host}${url.target}`.slice(0, MAX_SHOWN),
+  shown: `${url.scheme}://${url.literal?.length === 16 ? `[${url.host}]` : url.host}${url.target}`.slice(0, MAX_SHOWN),
 });
 const MAX_SHOWN = 200;
 
 /** `filePort` replaces port 80, where a sandbox may not listen. */
 export const fileTarget = (domain: string, path: string, filePort: number): FileTarget =>
-  target({ scheme: 'http', host: domain, literal: null, port: filePort, target: path });
+  target({ scheme: 'http', host: domain, literal: parseAddress(domain) ?? null, port: filePort, target: path });
 
 /** Returns undefined for a redirect that is not followed: another scheme or port, an IP address, or not a URL. */
 export function redirectTarget(location: string, from: FileTarget, filePort: number): FileTarget | undefined {

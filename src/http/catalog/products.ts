@@ -9,6 +9,7 @@ import {
   type Product,
 } from '../../domain/catalog/products.ts';
 import { PRODUCT_KINDS, TRUSTS } from '../../domain/certificate/authority.ts';
+import { PRIVATE_NAMES } from '../../domain/certificate/names.ts';
 import { DCV_SCOPES } from '../../domain/certificate/order.ts';
 import { KEY_TYPES } from '../../domain/certificate/public-key.ts';
 import { SIGN_HASHES } from '../../domain/certificate/sign-hash.ts';
@@ -44,6 +45,13 @@ const View = Type.Object(
     ),
     sign_hashes: words(SIGN_HASHES),
     allows_wildcard: Type.Boolean(),
+    private_names: list(
+      word(
+        'PrivateName',
+        PRIVATE_NAMES,
+        '`internal`: single-label and reserved names. `ip`: IP addresses, by `file` only.',
+      ),
+    ),
     dcv_methods: words(OFFERED_DCV_METHODS),
     dcv_scopes: words(DCV_SCOPES),
     max_validity_days: Type.Integer({ description: 'Of what is issued now; it shrinks on dates that are known.' }),
@@ -94,6 +102,7 @@ const viewOf = (product: Product, locale: Locale): Type.Static<typeof View> => (
   keys: product.keys.map(({ type, minBits, maxBits }) => ({ type, min_bits: minBits, max_bits: maxBits })),
   sign_hashes: product.signHashes,
   allows_wildcard: product.allowsWildcard,
+  private_names: product.privateNames,
   dcv_methods: product.dcvMethods,
   dcv_scopes: product.dcvScopes,
   max_validity_days: product.maxValidityDays,

@@ -29,7 +29,8 @@ const CERTIFICATE = {
     nullable(
       Type.Array(Type.String(), {
         maxItems: MAX_NAMES,
-        description: 'Left out or null, the current names are kept.',
+        description:
+          'DNS names; IP addresses where the product certifies them. Left out or null, the current ones are kept.',
       }),
     ),
   ),

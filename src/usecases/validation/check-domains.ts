@@ -19,7 +19,7 @@ import { judgePersist, PERSIST_LABEL, persistDomains } from '../../domain/valida
 import { quoteSome } from '../../domain/validation/issue-value.ts';
 import { lookupProblem } from '../../domain/validation/lookup-failure.ts';
 import { SECOND_MS } from '../../kernel/durations.ts';
-import { fetchFile } from './fetch-file.ts';
+import { type AskingProduct, type ControlContext, fetchFile } from './fetch-file.ts';
 
 /** One network vantage point. */
 interface Perspective {
@@ -37,20 +37,21 @@ interface CheckTools {
   readonly now: Clock;
   /** 80, except in a sandbox, which may not listen there. */
   readonly filePort: number;
-  readonly filePolicy: OutboundPolicy;
+  /** Which addresses are asked depends on the product. */
+  readonly filePolicy: (product: AskingProduct) => OutboundPolicy;
 }
 
 export interface CheckDomains {
-  readonly control: (challenge: Challenge, context: LookupContext) => Promise<CheckResult>;
+  readonly control: (challenge: Challenge, context: ControlContext) => Promise<CheckResult>;
   /** `methods` are those by which the name is proven. */
   readonly caa: (name: string, methods: readonly string[], context: LookupContext) => Promise<CheckResult>;
 }
 
-type PerspectiveCheck = (perspective: Perspective, context: LookupContext) => Promise<CheckResult>;
+type PerspectiveCheck<Context> = (perspective: Perspective, context: Context) => Promise<CheckResult>;
 
 export function checkDomains(tools: CheckTools): CheckDomains {
   const [primary, ...others] = tools.perspectives;
-  const fromAll = async (context: LookupContext, check: PerspectiveCheck) => {
+  const fromAll = async <Context extends LookupContext>(context: Context, check: PerspectiveCheck<Context>) => {
     // Nothing to corroborate, and nothing to abort.
     if (primary && others.length === 0) return await check(primary, context);
     const decided = new AbortController();
@@ -86,7 +87,7 @@ type ControlCheck = (
   tools: CheckTools,
   perspective: Perspective,
   challenge: Challenge,
-  context: LookupContext,
+  context: ControlContext,
 ) => Promise<CheckResult>;
 
 /** One row per method; a new method without a row does not compile. */

@@ -2,16 +2,17 @@
 // proof. Callers decide what the results mean for the certificate.
 
 import type { Catalog, Product } from '../../domain/catalog/products.ts';
-import { hostOf, isWildcard, type RegistrableDomain } from '../../domain/certificate/names.ts';
+import { hostOf, isAddress, isWildcard, type RegistrableDomain } from '../../domain/certificate/names.ts';
 import type { DcvMethod, DomainValidation } from '../../domain/certificate/order.ts';
 import type { Clock } from '../../domain/clock.ts';
 import type { AccountId, CertificateId, NewId } from '../../domain/ids.ts';
 import type { Store } from '../../domain/store.ts';
-import { type Challenge, type ChallengeFacts, challengeFor } from '../../domain/validation/challenge.ts';
+import { type Challenge, type ChallengeFacts, canProve, challengeFor } from '../../domain/validation/challenge.ts';
 import { type CheckResult, type FailedCheck, failed, type NameFinding } from '../../domain/validation/check-result.ts';
 import { mapLimit } from '../../kernel/concurrency.ts';
 import type { Audit } from '../access/audit.ts';
 import type { CheckDomains } from './check-domains.ts';
+import type { AskingProduct } from './fetch-file.ts';
 
 export interface CheckingTools {
   readonly checks: CheckDomains;
@@ -48,7 +49,7 @@ export const CHECK_LIMITS_MS = { issuing: 6_000, onRequest: 8_000, bySchedule: 6
 interface NamesToCheck {
   readonly accountId: AccountId;
   /** Undefined if the operator no longer offers it. */
-  readonly product: Pick<Product, 'dcvMethods'> | undefined;
+  readonly product: (Pick<Product, 'dcvMethods'> & AskingProduct) | undefined;
   readonly names: readonly string[];
   /** Names with a stored proof, each with the methods of its proofs. */
   readonly provenBy: ReadonlyMap<string, readonly string[]>;
@@ -62,15 +63,15 @@ interface NamesToCheck {
 
 /** Looks up CAA only if all control checks passed. */
 export async function checkNames(tools: CheckingTools, request: NamesToCheck): Promise<CheckResults> {
-  const { accountId, names, dcv, limitMs, stopping } = request;
+  const { accountId, product, names, dcv, limitMs, stopping } = request;
   const unproven = unprovenOf(request);
   using deadline = checkDeadline(limitMs, stopping);
   const challenges = challengesOf(tools, { ...request, names: unproven });
   const control = await resultsOf(unproven, (name) => {
     const challenge = challenges.get(name);
-    return challenge
-      ? deadline.run((signal) => tools.checks.control(challenge, { accountId, signal }), challenge.method)
-      : Promise.resolve(notProvable(dcv));
+    return challenge && product
+      ? deadline.run((signal) => tools.checks.control(challenge, { accountId, product, signal }), challenge.method)
+      : Promise.resolve(notProvable(name, dcv));
   });
   const checked = { names: new Set(names), control };
   if ([...control.values()].some(({ isOk }) => !isOk)) return { ...checked, caa: new Map() };
@@ -101,7 +102,7 @@ export function challengesOf(
   const method = product?.dcvMethods.find((one) => one === dcv.dcvMethod);
   if (!method) return new Map();
   const facts = challengeFacts(accountId, certificateId);
-  const provable = method === 'file' ? names.filter((name) => !isWildcard(name)) : names;
+  const provable = names.filter((name) => canProve(method, name));
   // A wildcard needs a record with policy=wildcard, which serves the name it stands on as well: one record, not two.
   const wildcardHosts = new Set(names.filter(isWildcard).map(hostOf));
   const dcvOf = (name: string): DomainValidation =>
@@ -152,9 +153,15 @@ const NO_METHOD = failed(
   '该产品已不再提供订单的验证方式，请更换。',
 );
 
+const NOT_BY_DNS = failed(
+  'unauthorized',
+  'DNS never proves an IP address. Choose the method file with PUT …/dcv-method.',
+  'DNS 方式不能验证 IP 地址，请通过 PUT …/dcv-method 改用文件方式。',
+);
+
 /** The result for a name without a challenge. */
-export const notProvable = ({ dcvMethod }: DomainValidation): CheckResult =>
-  dcvMethod === 'file' ? NOT_BY_FILE : NO_METHOD;
+export const notProvable = (name: string, { dcvMethod }: DomainValidation): CheckResult =>
+  dcvMethod === 'file' ? NOT_BY_FILE : isAddress(name) ? NOT_BY_DNS : NO_METHOD;
 
 export const unprovenOf = ({ names, provenBy }: Pick<NamesToCheck, 'names' | 'provenBy'>): string[] =>
   names.filter((name) => !provenBy.has(name));

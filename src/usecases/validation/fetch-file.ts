@@ -2,6 +2,7 @@
 // http on port 80 or https on 443 of a name, never to an IP address; each hop is resolved and vetted like the first
 // (SSRF). Any final status but 200 fails.
 
+import type { Product } from '../../domain/catalog/products.ts';
 import type { CallOut, FailureReason, OutboundPolicy, Outcome } from '../../domain/egress/outbound.ts';
 import type { Challenge } from '../../domain/validation/challenge.ts';
 import { type CheckResult, failed, PASSED } from '../../domain/validation/check-result.ts';
@@ -18,9 +19,16 @@ const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 307, 308]);
 const FETCHES_AT_ONCE = 128;
 const acquireFetch = fairSemaphore(FETCHES_AT_ONCE);
 
+export type AskingProduct = Pick<Product, 'trust' | 'validationNetworks'>;
+
+export interface ControlContext extends LookupContext {
+  /** Decides which addresses are asked. */
+  readonly product: AskingProduct;
+}
+
 interface FileTools {
   readonly filePort: number;
-  readonly filePolicy: OutboundPolicy;
+  readonly filePolicy: (product: AskingProduct) => OutboundPolicy;
 }
 
 interface Vantage {
@@ -32,17 +40,20 @@ export async function fetchFile(
   { filePort, filePolicy }: FileTools,
   { callOut, dns }: Vantage,
   { domain, path, value }: Challenge,
-  { accountId: owner, signal }: LookupContext,
+  { accountId: owner, signal, product }: ControlContext,
 ): Promise<CheckResult> {
   using _fetch = await acquireFetch(owner);
+  const policy = filePolicy(product);
+  let isPrivate = false;
   let target: FileTarget | undefined = fileTarget(domain, path, filePort);
   for (let hops = 0; target && hops <= MAX_REDIRECTS; hops += 1) {
     const { url, shown }: FileTarget = target;
-    const outcome = await callOut({ url, method: 'GET', headers: {}, body: '', policy: filePolicy, owner, signal });
+    const outcome = await callOut({ url, method: 'GET', headers: {}, body: '', policy, owner, signal });
     if (outcome.kind === 'failed' && isUnresolved(outcome.reason) && !(await dns.isReachable()))
       return { isOk: false, problem: 'resolver_unreachable', reason: OUR_RESOLVER };
     if (outcome.kind !== 'answered') return unreachable(shown, outcome);
-    if (!REDIRECTS.has(outcome.status)) return resultOf(shown, outcome, value);
+    isPrivate ||= outcome.isPrivate;
+    if (!REDIRECTS.has(outcome.status)) return resultOf(shown, { ...outcome, isPrivate }, value);
     target = redirectTarget(outcome.headers.location ?? '', target, filePort);
   }
   return failed(
@@ -73,7 +84,7 @@ function resultOf(shown: string, outcome: Extract<Outcome, { kind: 'answered' }>
     return failed('http_failure', `${shown} answers ${status}, not 200.`, `${shown} 返回 ${status}，而不是 200。`);
   }
   const lines = Buffer.from(body).toString('latin1').split(/\r?\n/);
-  if (lines.some((line) => line.trim() === value)) return PASSED;
+  if (lines.some((line) => line.trim() === value)) return isPrivate ? { isOk: true, isPrivate } : PASSED;
   // What only an operator's rule lets us read is not for the caller.
   const found = isPrivate ? null : quoteSome(lines);
   return failed(

@@ -27,7 +27,7 @@ import {
 } from './check-names.ts';
 import { type CheckOnRequest, limitChecks } from './limit-checks.ts';
 import { lapse, notWaiting } from './pending-certificates.ts';
-import { provenMethods } from './proven-names.ts';
+import { provenMethods, recordedMethod } from './proven-names.ts';
 
 export interface ProveDomains {
   /** Checks the certificate that the order waits for. */
@@ -182,7 +182,7 @@ async function proveWaiting(
   const provenBy = await provenMethods(tools, tools.store, { accountId, names, product, now: at });
   const request = { accountId, product, names, provenBy, dcv: order, certificateId, limitMs, stopping };
   const results = await checkNames(tools, request);
-  await recordProofs(tools, pending, results);
+  await recordProofs(tools, { order, record, product }, results);
   const isProven = isClear(results, { names, unproven: unprovenOf(request) });
   const outcome = isProven ? await tools.issue(record, product, results) : 'later';
   if (outcome === 'later') await reschedule(tools, waiting, results);
@@ -206,7 +206,7 @@ async function findPending(
 /** Persistent records are not stored as proofs: they are checked before every issuance. */
 async function recordProofs(
   tools: ProveTools,
-  { order, record, product }: PendingIssuance,
+  { order, record, product }: Omit<PendingIssuance, 'isSuspended'> & { readonly product: Product },
   { control }: CheckResults,
 ): Promise<void> {
   const { dcvMethod: method, dcvScope: scope, accountId } = order;
@@ -216,7 +216,8 @@ async function recordProofs(
   const at = tools.now();
   await tools.store.transaction(async (tx) => {
     for (const [name, challenge] of challenges) {
-      await tx.proofs.record(accountId, proofKey(challenge, scope, tools.registrableDomain), method, at);
+      const key = proofKey(challenge, scope, tools.registrableDomain);
+      await tx.proofs.record(accountId, key, recordedMethod(method, product, control.get(name)), at);
       await tools.audit(tx, byService(accountId), 'name:validated', name, { method, scope, order_id: order.id });
     }
   });

@@ -4,11 +4,22 @@ import { reuseDays } from '../../domain/catalog/public-rules.ts';
 import type { RegistrableDomain } from '../../domain/certificate/names.ts';
 import type { AccountId } from '../../domain/ids.ts';
 import { coveringProofs } from '../../domain/validation/challenge.ts';
+import type { CheckResult } from '../../domain/validation/check-result.ts';
 import type { Proof, Proofs } from '../../domain/validation/ports.ts';
 import { DAY_MS } from '../../kernel/durations.ts';
 
 /** The recorded method of names that an operator vouched for. */
 export const VOUCHED = 'operator';
+
+/**
+ * The recorded method of a name that was seen on a network which only the operator's rules open. It serves the product
+ * that it was seen for, and never public trust: others may not ask there.
+ */
+const seenPrivately = (method: string, { id }: Pick<Product, 'id'>): string => `${method}/${id}`;
+
+/** Under public trust no such network is asked; what counts as private there are the servers of a sandbox. */
+export const recordedMethod = (method: string, product: Pick<Product, 'id' | 'trust'>, result?: CheckResult): string =>
+  product.trust === 'private' && result?.isOk && result.isPrivate ? seenPrivately(method, product) : method;
 
 interface ProofTools {
   readonly registrableDomain: RegistrableDomain;
@@ -17,7 +28,7 @@ interface ProofTools {
 interface ProofQuery {
   readonly accountId: AccountId;
   readonly names: readonly string[];
-  readonly product: Pick<Product, 'kind' | 'trust' | 'reuseDays' | 'dcvMethods' | 'dcvScopes'>;
+  readonly product: Pick<Product, 'id' | 'kind' | 'trust' | 'reuseDays' | 'dcvMethods' | 'dcvScopes'>;
   readonly now: number;
 }
 
@@ -61,15 +72,21 @@ export async function provenNames(
 ): Promise<Map<string, ReusableProof>> {
   const { dcvMethods } = product;
   // A product with stricter rules does not accept what was validated under weaker ones.
-  const isAccepted = (method: string) => method === VOUCHED || dcvMethods.some((one) => one === method);
+  const accepted = new Map<string, string>([
+    [VOUCHED, VOUCHED],
+    ...dcvMethods.map((method) => [method, method] as const),
+    ...(product.trust === 'private'
+      ? dcvMethods.map((method) => [seenPrivately(method, product), method] as const)
+      : []),
+  ]);
   const reuseMs = reuseDays(product, now) * DAY_MS;
   const covering = keysOf(tools, names, product);
   const allKeys = [...new Set(covering.flatMap(([, keys]) => keys))];
   const found = await proofs.proven(accountId, allKeys, now - reuseMs);
   const proven = covering.map(([name, keys]) => {
-    const usable = keys.flatMap((key) => found.get(key) ?? []).filter(({ method }) => isAccepted(method));
+    const usable = keys.flatMap((key) => found.get(key) ?? []).filter(({ method }) => accepted.has(method));
     const until = Math.max(...usable.map(({ validatedAt }) => validatedAt + reuseMs));
-    return [name, { methods: usable.map(({ method }) => method), until }] as const;
+    return [name, { methods: usable.map(({ method }) => accepted.get(method) ?? method), until }] as const;
   });
   return new Map(proven.filter(([, { methods }]) => methods.length > 0));
 }

@@ -109,17 +109,18 @@ export function showValidation(tools: ValidationTools & CheckOnRequest): ShowVal
       const challenges = challengesFor(order, names);
       const provenBy = await provenOf(order, names);
       using deadline = checkDeadline(CHECK_LIMITS_MS.onRequest);
-      const checkControl = (challenge: Challenge | null) =>
-        challenge
-          ? deadline.run((signal) => tools.checks.control(challenge, { accountId, signal }), challenge.method)
-          : notProvable(order);
+      const product = products.get(order.productId);
+      const checkControl = (name: string, challenge: Challenge | null) =>
+        challenge && product
+          ? deadline.run((signal) => tools.checks.control(challenge, { accountId, product, signal }), challenge.method)
+          : notProvable(name, order);
       return await mapLimit(NAMES_AT_ONCE, names, async (name) => {
         const challenge = challenges.get(name) ?? null;
         const methods = provenBy.get(name) ?? (challenge ? [challenge.method] : []);
         // Stored proofs are reused; persistent records are checked each time.
         const isProven = provenBy.has(name) && challenge?.method !== 'dns-persist';
         const [control, caa] = await Promise.all([
-          isProven ? PASSED : checkControl(challenge),
+          isProven ? PASSED : checkControl(name, challenge),
           deadline.run((signal) => tools.checks.caa(name, methods, { accountId, signal })),
         ]);
         return { name, challenge: isProven ? null : challenge, control, caa };

@@ -2,12 +2,15 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import {
+  certifiedName,
   combineNames,
   differenceOf,
   dnsName,
   MAX_NAMES,
+  PRIVATE_NAMES,
   requireCertifiable,
   requireMaxNames,
+  spelledName,
 } from '../../../src/domain/certificate/names.ts';
 import { Refusal } from '../../../src/domain/errors.ts';
 
@@ -20,7 +23,8 @@ function registrableDomain(name: string): string | undefined {
   return start > 0 ? labels.slice(start - 1).join('.') : undefined;
 }
 
-const PUBLIC = { allowsWildcard: true, isPublicTrust: true, registrableDomain };
+const PUBLIC = { allowsWildcard: true, isPublicTrust: true, privateNames: [], registrableDomain };
+const INSIDE = { isPublicTrust: false, privateNames: PRIVATE_NAMES };
 
 function refusalOf(work: () => unknown): Refusal {
   try {
@@ -224,6 +228,24 @@ test('an A-label is accepted if and only if it round-trips through its U-label',
   );
 });
 
+test('an address has one spelling, and what is written otherwise is no name at all', () => {
+  for (const [text, name] of [
+    ['10.0.0.1', '10.0.0.1'],
+    ['2001:DB8:0:0:0:0:0:1', '2001:db8::1'],
+    ['fd00:0:0:1::', 'fd00:0:0:1::'],
+    ['2001:db8:0:1:1:1:1:1', '2001:db8:0:1:1:1:1:1'],
+    ['::ffff:10.0.0.1', '::ffff:a00:1'],
+    ['WWW.example.com.', 'www.example.com'],
+  ] as const) {
+    assert.equal(certifiedName(text, 'f'), name);
+    assert.equal(spelledName(text), name);
+    assert.equal(certifiedName(name, 'f'), name);
+  }
+  for (const text of ['10.0.0.01', '10.0.0.1.', '*.10.0.0.1', '*.::1', '[::1]', 'fe80::1%1', '::1::', '10.0.0.1/32']) {
+    assert.equal(refusalOf(() => certifiedName(text, 'f')).code, 'invalid_domain', text);
+  }
+});
+
 test('which names a product can certify', () => {
   const table: readonly (readonly [name: string, rules: object, why: RegExp | null])[] = [
     ['example.com', {}, null],
@@ -258,10 +280,26 @@ test('which names a product can certify', () => {
     ['ab--cd.example.com', {}, /two hyphens/],
     ['r3---sn-a.example.com', {}, /two hyphens/],
     ['a--b.example.com', {}, null],
-    ['db.internal', { isPublicTrust: false }, null],
-    ['intranet', { isPublicTrust: false }, null],
-    ['*.com', { isPublicTrust: false }, null],
-    ['ab--cd.lan', { isPublicTrust: false }, null],
+    ['db.internal', INSIDE, null],
+    ['intranet', INSIDE, null],
+    ['*.com', INSIDE, null],
+    ['ab--cd.lan', INSIDE, null],
+    ['10.0.0.1', INSIDE, null],
+    ['fd12:3456::1', { ...INSIDE, allowsWildcard: false }, null],
+    ['db.internal', { isPublicTrust: false }, /internal or reserved/],
+    ['intranet', { ...INSIDE, privateNames: ['ip'] }, /without a dot/],
+    ['nas.home.arpa', { ...INSIDE, privateNames: ['ip'] }, /internal or reserved/],
+    ['10.0.0.1', { ...INSIDE, privateNames: ['internal'] }, /no IP addresses/],
+    ['10.0.0.1', {}, /no IP addresses/],
+    // Public trust wins over a list that the loader would have refused.
+    ['10.0.0.1', { privateNames: PRIVATE_NAMES }, /no IP addresses/],
+    ['db.internal', { privateNames: PRIVATE_NAMES }, /internal or reserved/],
+    ['169.254.169.254', INSIDE, /metadata/],
+    ['fd00:ec2::254', INSIDE, /metadata/],
+    ['fe80::1', INSIDE, /link-local/],
+    ['224.0.0.1', INSIDE, /multicast/],
+    ['0.0.0.0', INSIDE, /unspecified/],
+    ['::ffff:a00:1', INSIDE, /mapped/],
   ];
   for (const [name, rules, why] of table) {
     const judge = (): void => requireCertifiable(name, { ...PUBLIC, ...rules }, 'certificate.common_name');

@@ -142,6 +142,11 @@ rule('issuer 2', 'is refused before validation with `invalid_sans`, which names 
     const listed = await app.call('GET', '/openapi/v3/orders', { key: refused.key });
     assert.deepEqual(listed.body.data.orders, [], 'nothing was written down that could be validated');
   }
+  const elsewhere = await placeOverHttp('tls-private', ['a.corp.example.com', '192.168.0.1']);
+  assert.deepEqual(elsewhere.body.details, { name: '192.168.0.1', constraint: 'permitted IP:10.0.0.0/8' });
+  const addressed = await shown(await newOrder(app, { product: 'tls-private', commonName: '10.1.2.3' }));
+  assert.match(verify(addressed.pem, addressed.chain, '-verify_ip', '10.1.2.3'), /: OK/);
+
   const chinese = await placeOverHttp('ssl-dv', ['www.example.com'], { 'accept-language': 'zh-CN' });
   assert.match(chinese.body.message, /名称约束仅允许 DNS:corp\.example\.com/);
   // Waits for validation.

@@ -213,7 +213,7 @@ rule(
     const { name, keys, ...rest } = products.at(-1);
     const { name: _, keys: __, ...row } = OWN_PRODUCT;
     assert.deepEqual([name, keys], ['Own', [{ type: 'p256', min_bits: 256, max_bits: 256 }]]);
-    assert.deepEqual(rest, { ...row, aliases: [], form: 'single', revocation_grace_hours: 0 });
+    assert.deepEqual(rest, { ...row, aliases: [], form: 'single', revocation_grace_hours: 0, private_names: [] });
   },
 );
 
@@ -247,7 +247,7 @@ rule('catalog 3', '`reseal product list` and `product show` show the products wi
   assert.match(missing.err, /ssl-dv, .*own/);
 });
 
-rule('catalog 4', '`reseal product schema` prints the JSON Schema of a products file', async () => {
+rule('private 8', '`reseal product schema` prints the JSON Schema of a products file', async () => {
   const { out } = await reseal(['product', 'schema']);
   const schema = Schema.Compile(JSON.parse(out));
   assert.ok(schema.Check({ $schema: './products.schema.json', products: [OWN_PRODUCT] }));

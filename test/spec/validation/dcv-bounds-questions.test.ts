@@ -99,7 +99,7 @@ test('a check past its deadline looks up none of the remaining names', async () 
     const names = Array.from({ length: MANY }, (_, index) => `name${index}.com`);
     const { control, caa } = await checkNames(tools, {
       accountId: 'account',
-      product: { dcvMethods: OFFERED_DCV_METHODS },
+      product: { dcvMethods: OFFERED_DCV_METHODS, trust: 'public', validationNetworks: [] },
       names,
       provenBy: new Map(kind === 'caa' ? names.map((name) => [name, ['dns']]) : []),
       dcv: { ...DCV, dcvMethod: kind === 'caa' ? 'dns' : kind },

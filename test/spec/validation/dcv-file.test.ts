@@ -159,7 +159,7 @@ rule('dcv 19', 'A redirect from the file of a name is followed at most five time
 });
 
 test('a private address is never contacted, whether by DNS or by redirect', async () => {
-  await using strict = await startDomainApp({ RESEAL_DCV_ALLOW: '' });
+  await using strict = await startDomainApp({}, 0, []);
   const addressed = async (records: { A?: string[]; AAAA?: string[] }) => {
     const domain = newDomain();
     const order = await strict.place([domain], { dcv_method: 'file' });

@@ -7,7 +7,7 @@ import {
   type CertificateEntry,
   type CertificateFilter,
   type Inventory,
-  isDnsText,
+  isNameText,
   type OrderFilter,
   suffixTerm,
 } from '../../../domain/issuance/inventory.ts';
@@ -128,12 +128,12 @@ function certificateRange(db: Db, accountId: AccountId, filter: CertificateFilte
 type Condition = RawBuilder<boolean>;
 const no = (condition: Condition): Condition => sql`not (${condition})`;
 
-/** Names are stored as a JSON list, and no DNS name has a character that JSON or LIKE escapes. */
+/** Names are stored as a JSON list, and no DNS name or address has a character that JSON or LIKE escapes. */
 function namesMatch({ name, nameSuffix }: Filter, table: 'certificate' | 'certificate_order'): Condition[] {
   const [own, list] = [sql.ref(`${table}.common_name`), sql.ref(`${table}.names`)];
   const conditions: Condition[] = [];
   if (name !== undefined) {
-    const isListed = isDnsText(name) ? sql`or ${list} like ${`%"${name}"%`}` : sql``;
+    const isListed = isNameText(name) ? sql`or ${list} like ${`%"${name}"%`}` : sql``;
     conditions.push(sql`(${own} = ${name} ${isListed})`);
   }
   if (nameSuffix !== undefined) {
