@@ -135,9 +135,9 @@ const RULES: readonly Rule[] = [
   },
   {
     key: 'keys',
-    isBroken: (product) => isPublic(product) && product.keys.some(({ type }) => type === 'sm2'),
-    broken: row({ ...PUBLIC, ...SM2 }),
-    remedy: 'public rules have no sm2',
+    isBroken: (product) => isPublic(product) && product.keys.some(({ type }) => type === 'sm2' || type === 'ed25519'),
+    broken: row({ ...PUBLIC, keys: some(row({ type: { enum: ['sm2', 'ed25519'] } })) }),
+    remedy: 'public rules have neither sm2 nor ed25519',
   },
   {
     key: 'form',

@@ -78,7 +78,7 @@ export interface Product {
   readonly reuseDays: number;
 }
 
-export const CURVE_BITS = { p256: 256, p384: 384, p521: 521, sm2: 256 } as const satisfies Partial<
+export const CURVE_BITS = { p256: 256, p384: 384, p521: 521, ed25519: 255, sm2: 256 } as const satisfies Partial<
   Record<KeyType, number>
 >;
 
@@ -119,6 +119,7 @@ const PRIVATE_SSL: Terms = {
   ...PUBLIC_SSL,
   trust: 'private',
   csr: 'optional',
+  keys: [...ALL_KEYS, curve('ed25519')],
   revocationMayBePutOff: true,
   maxValidityDays: 397,
   termDays: 3 * 365,
