@@ -1,7 +1,7 @@
 // Consistency rules between the columns of a product. Each names the offending key of the products file and the remedy, and
 // says the same as a JSON Schema of what is broken. Built-in products obey them too. Single values are validated in
 // products-file.ts.
-import { MIN_PUBLIC_RSA_BITS, type Product } from './products.ts';
+import { MAX_SHORT_LIVED_DAYS, MIN_PUBLIC_RSA_BITS, type Product } from './products.ts';
 import { isPublicTls, MAX_PUBLIC_REUSE_DAYS, MAX_PUBLIC_TLS_DAYS } from './public-rules.ts';
 
 export type JsonSchema = Readonly<Record<string, unknown>>;
@@ -86,8 +86,14 @@ const RULES: readonly Rule[] = [
   {
     key: 'key_sources',
     isBroken: (product) =>
-      isSsl(product) && !isPublic(product) && product.keySources.some((source) => source !== 'caller'),
-    broken: row({ ...SSL, trust: isNot('public'), key_sources: some(isNot('caller')) }),
+      ((isSsl(product) && !isPublic(product)) || product.kind === 'client_auth') &&
+      product.keySources.some((source) => source !== 'caller'),
+    broken: {
+      anyOf: [
+        row({ ...SSL, trust: isNot('public'), key_sources: some(isNot('caller')) }),
+        row({ kind: { const: 'client_auth' }, key_sources: some(isNot('caller')) }),
+      ],
+    },
     remedy: 'only signing products have keys held by the service; write caller only',
   },
   {
@@ -95,6 +101,12 @@ const RULES: readonly Rule[] = [
     isBroken: (product) => isPublicTls(product) && product.maxValidityDays > MAX_PUBLIC_TLS_DAYS,
     broken: row({ ...PUBLIC_SSL, max_validity_days: above(MAX_PUBLIC_TLS_DAYS) }),
     remedy: `public ssl lives at most ${MAX_PUBLIC_TLS_DAYS} days; write that or less`,
+  },
+  {
+    key: 'max_validity_days',
+    isBroken: ({ shortLived, maxValidityDays }) => shortLived && maxValidityDays > MAX_SHORT_LIVED_DAYS,
+    broken: row({ short_lived: { const: true }, max_validity_days: above(MAX_SHORT_LIVED_DAYS) }),
+    remedy: `a short-lived certificate lives at most ${MAX_SHORT_LIVED_DAYS} days; write that or less, or leave short_lived out`,
   },
   {
     key: 'reuse_days',

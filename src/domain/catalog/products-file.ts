@@ -196,6 +196,7 @@ const FIELDS: {
   dcvMethods: ['dcv_methods', setOf(oneOf(OFFERED_DCV_METHODS, DCV_METHODS))],
   dcvScopes: ['dcv_scopes', setOf(oneOf(DCV_SCOPES))],
   maxValidityDays: ['max_validity_days', integerIn(1, MAX_DAYS)],
+  shortLived: ['short_lived', readBoolean, false],
   termDays: ['term_days', integerIn(1, MAX_DAYS)],
   reuseDays: ['reuse_days', integerIn(0, MAX_DAYS)],
 };

@@ -19,7 +19,7 @@ interface PlacementContext extends IssuanceContext {
 
 /** A new order: its term, and the default way to validate its names. `months` shortens the product's term. */
 export function newOrder(
-  { id, accountId, alternativeId }: Pick<Order, 'id' | 'accountId' | 'alternativeId'>,
+  { id, accountId, alternativeId, subject }: Pick<Order, 'id' | 'accountId' | 'alternativeId' | 'subject'>,
   product: Product,
   now: number,
   months?: number,
@@ -32,6 +32,7 @@ export function newOrder(
     status: 'issuing',
     commonName: null,
     names: [],
+    subject,
     dcvMethod: product.dcvMethods[0] ?? null,
     dcvScope: product.dcvScopes.includes('fqdn') ? 'fqdn' : (product.dcvScopes[0] ?? 'fqdn'),
     persistUntil: null,

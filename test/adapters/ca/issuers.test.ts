@@ -120,6 +120,8 @@ test('a running service loads a new issuer at its next sweep, and keeps serving 
       commonName: 'www.example.com',
       names: ['www.example.com'],
       maxDays: 199,
+      subject: null,
+      isShortLived: false,
     },
     ...{ publicKey: readPublicKey(keyPair('p256').spki), signHash: 'sha256', issuerId: before.id },
     ...{ notBefore: app.now(), notAfter: app.now() + DAY },

@@ -162,7 +162,10 @@ test('a problem is reported with its path and its remedy', () => {
     [{ key_sources: ['caller', 'caller'] }, /\.key_sources: list each one once/],
     [{ keys: [] }, /\.keys: name at least one/],
     [{ keys: ['p256'] }, /\.keys\[0\]: write an object with type/],
-    [{ keys: [{ type: 'dsa' }] }, /\.keys\[0\]\.type: choose one of rsa, p256, p384, p521, ed25519, sm2 \(it is "dsa"\)/],
+    [
+      { keys: [{ type: 'dsa' }] },
+      /\.keys\[0\]\.type: choose one of rsa, p256, p384, p521, ed25519, sm2 \(it is "dsa"\)/,
+    ],
     [{ keys: [{ type: 'sm2' }] }, /\.sign_hashes: sm2 keys and the digest sm3 go together/],
     [{ form: 'dual' }, /\.form: dual certificates are on sm2 keys of the caller/],
     [{ form: 'double' }, /\.form: choose one of single, dual/],
