@@ -171,6 +171,7 @@ test('each kind of product has its extended key usages, and no others', async ()
   const purposes: Record<string, string[]> = {
     'ssl public': ['1.3.6.1.5.5.7.3.1'],
     'ssl private': ['1.3.6.1.5.5.7.3.1', '1.3.6.1.5.5.7.3.2'],
+    'client_auth private': ['1.3.6.1.5.5.7.3.2'],
     'code_signing private': ['1.3.6.1.5.5.7.3.3'],
     'document_signing private': ['1.3.6.1.5.5.7.3.36', '1.3.6.1.4.1.311.10.3.12'],
   };

@@ -71,6 +71,17 @@ rule('key 1', 'Each is `invalid_csr` with a reason of its own', async () => {
   assert.equal(messages.size, Object.keys(WEAK).length);
 });
 
+rule('key 5', 'a point of small order, off the curve or in a second encoding is `invalid_csr`', async () => {
+  const order = await newOrder(app, { product: 'tls-private' });
+  const messages = new Set<string>();
+  for (const [name, weak] of Object.entries(weakEd25519Keys())) {
+    const { message } = await requireRefused(order, body({ csr: weak.csr }), EXPECTED, '', name);
+    assert.match(message, weak.reason.en, name);
+    messages.add(message);
+  }
+  assert.equal(messages.size, 3);
+});
+
 rule('key 2', 'A key whose private half is printed in an RFC', async () => {
   const order = await newOrder(app);
   const { message } = await requireRefused(order, body({ csr: WEAK['a published key']?.csr }), EXPECTED);
