@@ -5,7 +5,7 @@ import { requireStorage } from '../../domain/access/quota.ts';
 import { type Product, productNotFound, requestedProduct } from '../../domain/catalog/products.ts';
 import type { Order } from '../../domain/certificate/order.ts';
 import { NO_KEY } from '../../domain/certificate/public-key.ts';
-import { NO_FIELDS, requireSubject, type SubjectFields } from '../../domain/certificate/subject.ts';
+import { NO_FIELDS, type SubjectFields } from '../../domain/certificate/subject.ts';
 import { Refusal } from '../../domain/errors.ts';
 import type { AccountId, CertificateId } from '../../domain/ids.ts';
 import { mentionedNames } from '../../domain/issuance/names.ts';
@@ -14,6 +14,7 @@ import {
   planPlacement,
   requireAlternativeId,
   requireMonths,
+  requireSubject,
   withDefaults,
 } from '../../domain/issuance/placement.ts';
 import type { CertificateRequest, PlacementRequest } from '../../domain/issuance/request.ts';
@@ -63,7 +64,7 @@ export function placeOrder(tools: IssuanceTools): PlaceOrder {
       const product = requestedProduct(products, call.productId, call.payProductId);
       if (!product) throw productNotFound(products, { en: 'There is no such product.', zh: '没有此产品。' });
       const months = call.validityMonths === undefined ? undefined : requireMonths(call.validityMonths, product);
-      const subject = requireSubject(call.subject ?? NO_FIELDS, product.kind);
+      const subject = requireSubject(call.subject ?? NO_FIELDS, product);
       const order = newOrder({ id: newId(), accountId, alternativeId, subject }, product, now(), months);
       const placing = { product, order, request: withDefaults(call.request, product), certificateId: newId() };
       return await withKeysReadOnce(tools, { accountId, request: placing.request }, (once) =>
