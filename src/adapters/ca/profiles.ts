@@ -120,8 +120,7 @@ export function leafExtensions(profile: LeafProfile): Uint8Array[] {
     subjectKeyIdentifier(profile.spki),
     ...(names.length > 0 ? [subjectAltName(names, !profile.hasSubject)] : []),
     ...(profile.isShortLived
-      ? // Public rules advise against extensions that they do not list.
-        [issuer.issuerAccess, ...(purpose === 'public-tls' ? [] : [NO_REVOCATION])]
+      ? [issuer.issuerAccess, NO_REVOCATION]
       : [issuer.crlDistributionPoint, issuer.authorityInfoAccess]),
   ];
 }

@@ -102,6 +102,13 @@ const RULES: readonly Rule[] = [
     broken: row({ ...PUBLIC_SSL, max_validity_days: above(MAX_PUBLIC_TLS_DAYS) }),
     remedy: `public ssl lives at most ${MAX_PUBLIC_TLS_DAYS} days; write that or less`,
   },
+  // Public rules allow it, and Microsoft's root program asks every certificate for a pointer to its status.
+  {
+    key: 'short_lived',
+    isBroken: (product) => isPublic(product) && product.shortLived,
+    broken: row({ ...PUBLIC, short_lived: { const: true } }),
+    remedy: 'under public trust every certificate says where its status is found; write false',
+  },
   {
     key: 'max_validity_days',
     isBroken: ({ shortLived, maxValidityDays }) => shortLived && maxValidityDays > MAX_SHORT_LIVED_DAYS,

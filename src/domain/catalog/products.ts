@@ -33,7 +33,7 @@ export type OfferedDcvMethod = (typeof OFFERED_DCV_METHODS)[number];
 
 export const MIN_PUBLIC_RSA_BITS = 2048;
 
-/** Public rules call a certificate short-lived up to here, and let it do without pointers to its status. */
+/** As public rules have it, which let such a certificate do without pointers to its status. */
 export const MAX_SHORT_LIVED_DAYS = 7;
 
 /** `dual`: Chinese national cryptography (GM/T) certifies a signing key and an encryption key separately. */

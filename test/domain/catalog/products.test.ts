@@ -178,6 +178,10 @@ test('a problem is reported with its path and its remedy', () => {
       { ...SIGNING, kind: 'client_auth', key_sources: ['caller', 'sign-cloud-csc'] },
       /only signing products have keys held/,
     ],
+    [
+      { ...PUBLIC_SSL, short_lived: true, max_validity_days: 7 },
+      /\.short_lived: under public trust every certificate says/,
+    ],
     [{ ...PUBLIC_SSL, keys: [{ type: 'ed25519' }] }, /neither sm2 nor ed25519/],
     [{ ...SIGNING, ...SM2, trust: 'public' }, /\.keys: public rules have neither sm2 nor ed25519/],
     [{ keys: [{ type: 'p256', min_bits: 256 }] }, /\.keys\[0\]\.min_bits: there is no such key/],
