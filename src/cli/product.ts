@@ -1,5 +1,5 @@
 // reseal product list | show | schema
-import type { Product } from '../domain/catalog/products.ts';
+import { findProduct, type Product } from '../domain/catalog/products.ts';
 import { asInFile, PRODUCTS_SCHEMA } from '../domain/catalog/products-file.ts';
 import { maxValidityDays } from '../domain/catalog/public-rules.ts';
 import { EXIT, Problem } from '../kernel/problem.ts';
@@ -37,7 +37,7 @@ export const productShow: Command = {
   positionals: ['PRODUCT'],
   options: {},
   async run({ positionals: [id = ''] }, { products }) {
-    const product = products().get(id);
+    const product = findProduct(products(), id);
     if (!product) {
       const known = [...products().keys()].join(', ');
       throw new Problem(EXIT.refused, `there is no product ${id}`, `Name one of: ${known}.`);

@@ -2,7 +2,7 @@
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
 import Fastify, { type FastifyServerOptions } from 'fastify';
 import type { Account } from '../domain/access/account.ts';
-import type { Product } from '../domain/catalog/products.ts';
+import type { Catalog, Product } from '../domain/catalog/products.ts';
 import type { CertificateAuthority } from '../domain/certificate/authority.ts';
 import type { NewId } from '../domain/ids.ts';
 import type { Log } from '../kernel/log.ts';
@@ -69,7 +69,6 @@ export interface AppServices {
   readonly changeAccount: ChangeAccount;
   readonly quotaUse: (account: Account) => Promise<QuotaUse>;
   readonly listAudit: ListAudit;
-  /** Resolves once the store has made a write durable. */
   /** Throws `service_busy` unless the store takes durable writes and every sealed value has a key. */
   readonly checkReady: CheckReady;
 }
@@ -79,6 +78,7 @@ interface Services extends AppServices, ValidationServices, RevocationOperations
   /** Keyed digest, so short PINs cannot be brute-forced from it. */
   readonly digestOf: (text: string) => string;
   readonly placeOrder: PlaceOrder;
+  readonly products: Catalog;
   /** The products as the rules of the day limit them. */
   readonly offered: () => readonly Product[];
   readonly cancelOrder: CancelOrder;
@@ -145,7 +145,7 @@ export async function buildServer(services: Services, options: ServerOptions): P
       deliveryOperations(api, services.deliveries);
       placementOperations(api, services, services.digestOf);
       validationOperations(api, services);
-      inventoryOperations(api, services.show);
+      inventoryOperations(api, services.show, services.products);
       productOperation(api, services.offered);
       orderOperations(api, services.show, services.authority.chainOf);
       cloudKeyOperations(api, services.cloudKeys);

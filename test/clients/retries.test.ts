@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import http from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { Readable } from 'node:stream';
 import { after, test } from 'node:test';
 import { inspect } from 'node:util';
 import { createClient, type Limits } from '../../clients/typescript/src/client.ts';
@@ -18,6 +19,8 @@ interface ScriptedAnswer {
   readonly isCut?: true;
   /** Never answers. */
   readonly isSilent?: true;
+  /** Answers blanks, as long as they are read. */
+  readonly isEndless?: true;
 }
 
 const OK: ScriptedAnswer = { status: 200 };
@@ -26,13 +29,27 @@ const TOO_FAST: ScriptedAnswer = { status: 429, code: 'request_too_fast', retryA
 const CUT: ScriptedAnswer = { isCut: true };
 const SILENT: ScriptedAnswer = { isSilent: true };
 
+function* blanks(): Generator<string> {
+  for (;;) yield ' '.repeat(1024 * 1024);
+}
+
 let answers: ScriptedAnswer[] = [];
 let received: http.IncomingMessage[] = [];
 const server = http.createServer((request, response) => {
   received.push(request);
-  const { status = 200, code = 'success', retryAfter, text, location, isCut, isSilent } = answers.shift() ?? OK;
+  const {
+    status = 200,
+    code = 'success',
+    retryAfter,
+    text,
+    location,
+    isCut,
+    isSilent,
+    isEndless,
+  } = answers.shift() ?? OK;
   if (isCut) return void request.socket.destroy();
   if (isSilent) return;
+  if (isEndless) return void Readable.from(blanks()).pipe(response);
   response.writeHead(status, {
     ...{ ...(retryAfter && { 'Retry-After': retryAfter }), ...(location && { Location: location }) },
     'X-Request-Id': 'from-the-header',
@@ -145,6 +162,11 @@ test('answers that the document does not describe are errors that show them', as
     [{ status: 404, text: '<html>' }, null],
     [{ status: 200, text: '<html>' }, null],
     [{ status: 200, text: '[]' }, null],
+    // JSON of another server would contradict the type of the answer.
+    [{ status: 200, text: '{}' }, null],
+    [{ status: 200, text: '{"code":"success"}' }, 'success'],
+    [{ status: 200, text: '{"code":"success","data":null}' }, 'success'],
+    [{ status: 204, text: '' }, null],
     // Followed, it would send the key to another host.
     [{ status: 307, location: '/elsewhere', text: '' }, null],
   ] as const;
@@ -156,6 +178,12 @@ test('answers that the document does not describe are errors that show them', as
     assert.equal(received.length, 1);
   }
   await assert.rejects(clientFor({ status: 404, text: '' }).getOrder('o'), { requestId: 'from-the-header' });
+});
+
+test('an answer without end is cut off', async () => {
+  const answer = clientFor({ isEndless: true }).getOrder('o');
+  await assert.rejects(answer, { code: 'unexpected_response', details: { code: null, excerpt: ' '.repeat(200) } });
+  assert.equal(received.length, 1);
 });
 
 test('ids are one segment of the path, and never none or another', async () => {

@@ -196,6 +196,11 @@ test('no callback that differs from the one sent is accepted, and the error says
   for (const wrong of [{ secret: '' }, { secret: 'whsec_c2hvcnQ=' }, { accessKey: '' }, { accessKey: [] }]) {
     await assert.rejects(verifyCallback(headers, text, { ...secrets, ...wrong }), TypeError);
   }
+  // As middleware leaves it.
+  await assert.rejects(verifyCallback(headers, JSON.parse(text), secrets), {
+    name: 'TypeError',
+    message: /parsed JSON/,
+  });
 });
 
 test('the committed types and the table are those of the document', async () => {

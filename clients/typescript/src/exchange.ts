@@ -13,6 +13,8 @@ export interface Request {
   readonly body: string | null;
 }
 
+/** Far above the longest page of a list: what is longer is no answer of the service, and must not fill the memory. */
+const MAX_ANSWER_BYTES = 64 * 1024 * 1024;
 const MAX_EXCERPT = 200;
 
 export async function exchange(
@@ -29,7 +31,7 @@ export async function exchange(
       redirect: 'manual',
       signal: signal ? AbortSignal.any([signal, limit]) : limit,
     });
-    return dataOf(response, await response.text());
+    return dataOf(response, await textWithin(response, MAX_ANSWER_BYTES), hasEnvelope(url));
   } catch (cause) {
     if (cause instanceof ResealError) throw cause;
     signal?.throwIfAborted();
@@ -39,10 +41,31 @@ export async function exchange(
   }
 }
 
-function dataOf(response: Response, text: string): unknown {
-  if (response.status === 204) return undefined;
+/** Not response.text(), which has no bound. A longer answer is cut off, and so is no JSON. */
+async function textWithin({ body }: Response, most: number): Promise<string> {
+  const decoder = new TextDecoder();
+  let [text, length] = ['', 0];
+  const reader = body?.getReader();
+  for (let part = await reader?.read(); part && !part.done; part = await reader?.read()) {
+    text += decoder.decode(part.value, { stream: true });
+    length += part.value.length;
+    if (length <= most) continue;
+    await reader?.cancel();
+    return text.slice(0, MAX_EXCERPT);
+  }
+  return text + decoder.decode();
+}
+
+/** The signing API answers without one. */
+const hasEnvelope = ({ pathname }: URL): boolean => !/\/csc\/v\d+\//.test(pathname);
+
+function dataOf(response: Response, text: string, isEnveloped: boolean): unknown {
+  if (response.status === 204 && !isEnveloped) return undefined;
   const body = parsed(text);
-  if (response.ok && body) return body.code === 'success' && 'data' in body ? body.data : body;
+  // Other JSON with status 200 is of a proxy or another server: returned, it would contradict its type.
+  if (response.ok && body && (!isEnveloped || (body.code === 'success' && isObject(body.data)))) {
+    return isEnveloped ? body.data : body;
+  }
   throw new ResealError(factsOf(response, body, text));
 }
 

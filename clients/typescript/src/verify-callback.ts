@@ -67,6 +67,8 @@ export async function verifyCallback(
     );
   }
   const bytes = typeof body === 'string' ? encoder.encode(body) : body;
+  // Not by class: bytes may come from another realm, as in test runners.
+  if (!ArrayBuffer.isView(bytes)) throw new TypeError('body must be bytes or text as they arrived, not parsed JSON.');
   const signed = joined(encoder.encode(`${given.id}.${given.timestamp}.`), bytes);
   if (!(await isSigned(signingKey, signed, given.signatures))) {
     throw rejected('signature_wrong', 'No signature is of this body, id and time under the signing secret.');

@@ -48,14 +48,14 @@ export interface DeliveryAttempt {
   readonly excerpt: string | null;
 }
 
-/** Why the current settings suppress an event; null if they do not. */
+/** Why the current settings suppress an event; null if they do not. An action that is not enabled stays so after a pause. */
 export function suppressionReason(
   settings: CallbackSettings | undefined,
   action: CallbackAction,
 ): SuppressionReason | null {
   if (!settings) return 'not_configured';
-  if (settings.isDisabled) return 'disabled';
   if (!actionsOf(settings).includes(action)) return 'action_not_enabled';
+  if (settings.isDisabled) return 'disabled';
   return null;
 }
 

@@ -49,8 +49,8 @@ const FAULTS: readonly (readonly [isAtFault: (host: string, name: string) => boo
   [
     (_, name) => name === '',
     {
-      en: 'it is empty. Leave dns_names out to keep the current names, or send [] for the common name alone.',
-      zh: '名称为空。如需保留现有域名请不发送 dns_names；如只需通用名称请发送 []。',
+      en: 'it is empty. Send [] for the common name alone; a reissue without dns_names keeps the current names.',
+      zh: '名称为空。如只需通用名称请发送 []；重签时不发送 dns_names 则保留现有域名。',
     },
   ],
   [

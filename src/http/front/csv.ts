@@ -2,10 +2,12 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type Type from 'typebox';
 
-/** Whether CSV is preferred: named, and above JSON. `*` does not ask for it. */
+/** Whether CSV is preferred: named, and above JSON, which wildcards stand for. */
 export function prefersCsv(accept = ''): boolean {
   const qualities = new Map(accept.split(',').map(rangeOf));
-  return (qualities.get('text/csv') ?? 0) > (qualities.get('application/json') ?? 0);
+  const [csv, json] = [qualities.get('text/csv') ?? 0, qualities.get('application/json')];
+  if (json !== undefined) return csv > json;
+  return csv > 0 && csv >= (qualities.get('application/*') ?? qualities.get('*/*') ?? 0);
 }
 
 function rangeOf(range: string): [type: string, quality: number] {
@@ -43,5 +45,9 @@ function cellOf(value: Cell): string {
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
 
-/** Spreadsheets calculate what begins with these signs: names and ids of callers must not become formulas. */
-const harmless = (text: string): string => (/^[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]/.test(text) ? `'${text}` : text);
+/**
+ * Spreadsheets calculate what begins with these signs: names and ids of callers must not become formulas. Where a semicolon
+ * separates cells, as in many languages, so does what follows one.
+ */
+const harmless = (text: string): string =>
+  text.replace(/^(?=[\t\r\n])|(^|[;\t\r\n])(?=["\s]*[=+\-@\uff1d\uff0b\uff0d\uff20])/g, "$1'");

@@ -1,6 +1,7 @@
 // GET /openapi/v3/orders and /openapi/v3/certs: what the account has, by what is known of it, as JSON or CSV. Extensions of
 // the specification.
 import Type from 'typebox';
+import { type Catalog, findProduct } from '../../domain/catalog/products.ts';
 import { ORDER_STATUSES } from '../../domain/certificate/order.ts';
 import {
   type CertificateEntry,
@@ -26,10 +27,11 @@ const FILTER = {
   name: optional(Type.String({ description: 'A name of it: exactly this one.' })),
   name_suffix: optional(
     Type.String({
+      minLength: 1,
       description: `A domain of at most ${MAX_SUFFIX_LABELS} labels: the name itself, and what lies below it.`,
     }),
   ),
-  product: optional(Type.String({ description: 'The id of a product.' })),
+  product: optional(Type.String({ description: 'The id of a product, or one of its numbers.' })),
   revoked: optional(Type.String({ meaning: { type: 'boolean' } })),
 };
 const ENDS = {
@@ -84,7 +86,7 @@ const PAGES =
   'the same filters. A parameter that is not listed here is refused. With `Accept: text/csv` the page is CSV, and the next ' +
   'one is in the `Link` header.';
 
-export function inventoryOperations(api: Api, show: ShowOrders): void {
+export function inventoryOperations(api: Api, show: ShowOrders, products: Catalog): void {
   const config = { action: 'read' } as const;
   api.get(
     '/orders',
@@ -106,7 +108,7 @@ export function inventoryOperations(api: Api, show: ShowOrders): void {
       const { status, ...query } = request.query;
       const page = pageOf(request.query, OrderQuery);
       const filter = {
-        ...filterOf(query),
+        ...filterOf(query, products),
         ...(status !== undefined && { status: wordOf('status', status, ORDER_STATUSES) }),
       };
       const { rows, nextAfter } = await show.orders(callerOf(request).account.id, filter, page);
@@ -137,7 +139,7 @@ export function inventoryOperations(api: Api, show: ShowOrders): void {
       const { status, ...query } = request.query;
       const page = pageOf(request.query, CertificateQuery);
       const filter = {
-        ...filterOf(query),
+        ...filterOf(query, products),
         ...(status !== undefined && { status: wordOf('status', status, LISTED_STATUSES) }),
       };
       const { rows, nextAfter } = await show.certificates(callerOf(request).account.id, filter, page);
@@ -151,11 +153,12 @@ export function inventoryOperations(api: Api, show: ShowOrders): void {
 
 type Query = Omit<Type.Static<typeof OrderQuery>, 'status'>;
 
-const filterOf = (query: Query) => ({
+const filterOf = (query: Query, products: Catalog) => ({
   ...(query.serial_number !== undefined && { serial: serialOf(query.serial_number) }),
   ...(query.name !== undefined && { name: searchedName(query.name) }),
   ...(query.name_suffix !== undefined && { nameSuffix: searchedSuffix(query.name_suffix) }),
-  ...(query.product !== undefined && { product: query.product }),
+  // One that is not offered any more still has orders.
+  ...(query.product !== undefined && { product: findProduct(products, query.product)?.id ?? query.product }),
   ...(query.revoked !== undefined && { isRevoked: wordOf('revoked', query.revoked, ['true', 'false']) === 'true' }),
   ...(query.expires_before !== undefined && { expiresBefore: timeOf('expires_before', query.expires_before) }),
   ...(query.expires_after !== undefined && { expiresAfter: timeOf('expires_after', query.expires_after) }),

@@ -34,7 +34,6 @@ const Body = Type.Object(
     ),
     pay_product_id: optional(
       Type.Integer({
-        minimum: 0,
         description:
           'A number of the product, for clients that send one beside the path. 0, and a number that no product has, mean nothing.',
       }),

@@ -8,7 +8,6 @@ import {
   isDegraded,
   isInOrderLeased,
   type Lane,
-  type SuppressionReason,
   suppressionReason,
 } from '../../domain/callbacks/delivery.ts';
 import type { PendingEvent } from '../../domain/callbacks/ports.ts';
@@ -89,17 +88,19 @@ export function claimDeliveries({ store, now, newId, slots }: ClaimTools): Claim
     const url = settings && urlOf(settings);
     return settings && url && !settings.isDisabled
       ? await claimDue(tx, lane, { settings, url, token }, acquired)
-      : await suppressDue(tx, lane, settings?.isDisabled ? 'disabled' : 'not_configured');
+      : await suppressDue(tx, lane, settings);
   }
 
-  async function suppressDue(tx: Repositories, lane: Lane, reason: SuppressionReason): Promise<LaneClaim> {
+  async function suppressDue(tx: Repositories, lane: Lane, settings: CallbackSettings | undefined): Promise<LaneClaim> {
     const at = now();
     const { accountId } = lane;
     const due = [
       ...(await tx.deliveryQueue.dueEvents(accountId, at, false, MAX_SUPPRESSED)),
       ...(isInOrderLeased(lane, at) ? [] : await tx.deliveryQueue.dueEvents(accountId, at, true, MAX_SUPPRESSED)),
     ];
-    if (due.length > 0) await tx.deliveryQueue.suppress(idsOf(due), reason, at);
+    // Without a valid URL there is nothing to send to, whatever else the settings say.
+    const reasons = Map.groupBy(due, ({ action }) => suppressionReason(settings, action) ?? 'not_configured');
+    for (const [reason, events] of reasons) await tx.deliveryQueue.suppress(idsOf(events), reason, at);
     await tx.callbackLanes.save({ ...lane, notBefore: 0 });
     return { claimed: [], remaining: due.length < MAX_SUPPRESSED ? null : 'ready' };
   }

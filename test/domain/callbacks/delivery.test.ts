@@ -93,14 +93,16 @@ test('the circuit opens after consecutive failures, longer each time, and concur
   assert.equal(long.openUntil, NOW + HOUR, 'never for longer than an hour');
 });
 
-test('settings decide which events are suppressed, with the most general reason first', () => {
+test('settings decide which events are suppressed, with the most lasting reason first', () => {
   const settings: CallbackSettings = {
     ...{ accountId: 'a', url: 'https://x.example/', accessKey: new Secret('k'), signingSecret: new Secret('s') },
     ...{ former: null, isDisabled: false, enabledActions: null, updatedAt: NOW },
   };
   assert.equal(suppressionReason(undefined, 'order:issued'), 'not_configured');
   assert.equal(suppressionReason(settings, 'order:issued'), null);
-  assert.equal(suppressionReason({ ...settings, isDisabled: true, enabledActions: [] }, 'order:issued'), 'disabled');
+  assert.equal(suppressionReason({ ...settings, isDisabled: true }, 'order:issued'), 'disabled');
+  const paused: CallbackSettings = { ...settings, isDisabled: true, enabledActions: [] };
+  assert.equal(suppressionReason(paused, 'order:issued'), 'action_not_enabled', 'it stays so after the pause');
   assert.equal(
     suppressionReason({ ...settings, enabledActions: ['order:revoked'] }, 'order:issued'),
     'action_not_enabled',

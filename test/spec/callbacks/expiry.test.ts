@@ -144,7 +144,15 @@ rule('callback-settings 8', 'and says how to send them again', async () => {
   for (const id of ids) await waitForCallbacks(world, id);
   assert.deepEqual(await shown(), NONE);
   for (const id of ids) assert.equal(receivedAbout(world, id).length, 1);
-  // What is suppressed for another reason is not counted.
+  // What would not be sent again is not counted: neither what is not enabled anyway,
+  await world.save(order.key, { disabled: true, enabled_actions: ['order:revoked'] });
+  await reissueOnce(app, order);
+  await waitFor('it is suppressed', async () => {
+    const { body: found } = await app.call('GET', `${DELIVERIES}?state=suppressed`, { key: order.key });
+    return found.data.deliveries.length === 1;
+  });
+  assert.deepEqual(await shown(), NONE);
+  // nor what is suppressed for another reason.
   const bare = await newOrder(app);
   await world.save(bare.key, { url: world.url(), access_key: 'k' });
   assert.deepEqual((await world.show(bare.key)).body.data.callback.suppressed, NONE);

@@ -168,7 +168,7 @@ rule('issuer 2', 'is refused before validation with `invalid_sans`, which names 
   // A certificate that waited while such an authority was imported goes on waiting.
   const { authority, products } = app.issuance;
   const waited = { ...requested('c'), names: ['www.example.org'], commonName: 'www.example.org' };
-  const context = { now: app.now(), product: products.get('ssl-dv')!, isKeyBlocked: false, perspectives: 0 };
+  const context = { now: app.now(), product: products.get('ssl-dv')!, isKeyBlocked: false, perspectives: Infinity };
   const issuers = { choose: authority.issuerFor, served: authority.served };
   const termed = storedOrder('o', { termEndsAt: app.now() + 86_400_000 });
   assert.equal(planPending(waited, { ...context, issuers, order: termed }).kind, 'later');

@@ -69,6 +69,9 @@ rule('inventory 2', 'in any combination; what is listed meets all of them', asyn
   assert.deepEqual(await idsOf(key, `certs?serial_number=${spelled}`), [own.certificateId]);
   assert.deepEqual(await idsOf(key, `orders?serial_number=${serial_number}`), [own.id]);
   assert.deepEqual(await idsOf(key, 'orders?product=own&status=issued'), [own.id]);
+  // By a number, as it may be ordered.
+  assert.deepEqual(await idsOf(key, 'orders?product=108'), [holder.id]);
+  assert.deepEqual(await idsOf(key, 'certs?product=108'), [holder.certificateId]);
   assert.deepEqual(await idsOf(key, 'orders?status=domain_verifing'), [waiting.id]);
   assert.deepEqual(await idsOf(key, 'orders?revoked=true'), []);
   assert.deepEqual(await idsOf(key, 'certs?revoked=true&name=shop.example.com'), [shop.certificateId]);
@@ -111,7 +114,15 @@ rule(
     })) {
       requireError(await get(key, `certs?${field}=${value}`), [400, 'invalid_parameters', field]);
     }
-    requireError(await get(key, 'certs?after=x'), [400, 'invalid_parameters', 'after']);
+    for (const path of [
+      'certs?after=x',
+      'certs?after=.',
+      'certs?after=1e3.x',
+      'certs?after=1.%00',
+      'orders?after=%00',
+    ]) {
+      requireError(await get(key, path), [400, 'invalid_parameters', 'after']);
+    }
     requireError(await get(key, 'certs?name=a&name=b'), [400, 'invalid_parameters', 'name']);
   },
 );
@@ -153,7 +164,14 @@ rule('inventory 6', 'With `Accept: text/csv` the same page is CSV (RFC 4180) wit
   const all = await get(key, 'orders', accept);
   assert.equal(all.headers.get('link'), null);
   assert.equal(all.text.trimEnd().split('\r\n').length, 1 + 4);
-  for (const json of ['application/json', '*/*', 'text/*', 'application/json, text/csv;q=0.9', 'text/csv;q=0']) {
+  for (const json of [
+    'application/json',
+    '*/*',
+    'text/*',
+    'application/json, text/csv;q=0.9',
+    'text/csv;q=0',
+    '*/*, text/csv;q=0.5',
+  ]) {
     assert.equal((await get(key, 'orders', { Accept: json })).body.code, 'success', json);
   }
   requireError(await get(key, 'orders?limit=0', accept), [400, 'invalid_parameters', 'limit']);
@@ -162,6 +180,10 @@ rule('inventory 6', 'With `Accept: text/csv` the same page is CSV (RFC 4180) wit
 rule('inventory 7', 'A cell that a spreadsheet would calculate begins with an apostrophe', async () => {
   const { text } = await get(key, 'certs?product=document-signing', { Accept: 'text/csv' });
   assert.ok(text.includes(`,"'=cmd|""x""!A1, Ltd",`), text);
+  // Where a semicolon separates cells, each part of this one is a cell.
+  const strange = await newOrder(app, { product: 'document-signing', commonName: 'a-b@c;=1+1; @x;"-1' });
+  const { text: parted } = await get(strange.key, 'certs', { Accept: 'text/csv' });
+  assert.ok(parted.includes(`,"a-b@c;'=1+1;' @x;'""-1",`), parted);
 });
 
 rule('inventory 8', 'No filter finds an order or a certificate of another account', async () => {
@@ -214,6 +236,7 @@ rule('catalog 3', '`reseal product list` and `product show` show the products wi
   assert.equal(listed.code, 0, listed.err);
   assert.equal(JSON.parse(listed.out).products.at(-1).id, 'own');
   const shown = await run('show', 'ssl-dv');
+  assert.equal((await run('show', '101')).out, shown.out);
   // What is shown is a row of a products file: under another id it is one.
   assert.equal(
     parseProducts({ products: [{ ...JSON.parse(shown.out), id: 'copy', aliases: [] }] })[0]?.maxValidityDays,

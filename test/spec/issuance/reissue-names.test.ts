@@ -260,7 +260,7 @@ rule('errors invalid_domain', '`invalid_domain` is 400: a name is not one the pr
   );
   assert.match(
     (await reissue(app, order, body({ dns_names: [''] }))).body.message,
-    /Leave dns_names out to keep the current names, or send \[\]/,
+    /Send \[\] for the common name alone; a reissue without dns_names keeps the current names/,
   );
   // Unusual but valid names.
   for (const name of [

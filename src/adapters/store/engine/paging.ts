@@ -68,13 +68,14 @@ const KEY = 'key of ';
 type Keyed = Readonly<Record<string, Value>>;
 /** No id has one. */
 const SEPARATOR = '.';
+const IN_CURSORS = /^[!-~]+$/;
 
 function positionIn(after: string | undefined, key: Key): Value[] | null {
   if (after === undefined) return null;
-  if (key.length === 1) return [after];
-  const parts = after.split(SEPARATOR);
+  const parts = key.length === 1 ? [after] : after.split(SEPARATOR);
   const values = key.map(([, , read], index) => read(parts[index]));
-  const isPosition = values.every((value) => typeof value === 'string' || Number.isSafeInteger(value));
+  // As it was written: no other spelling of a number, and no bytes that the engines take differently.
+  const isPosition = values.every((value, index) => String(value) === parts[index] && IN_CURSORS.test(String(value)));
   if (parts.length === key.length && isPosition) return values;
   throw invalid(
     'after',
