@@ -35,6 +35,7 @@ const KINDS: Readonly<Record<string, Kind>> = {
   'P-256': curve('P-256', 10_000),
   'P-384': curve('P-384', 10_000),
   'P-521': curve('P-521', 1_000),
+  Ed25519: { share: 10_000, newCsr: async () => csrOf(generateKeyPairSync('ed25519')) },
   SM2: { share: 10_000, newCsr: async () => (await newKeyAndCsr('www.example.com', 'sm2')).csr },
   'RSA-2048': rsa(2048, 2_000),
   'RSA-3072': rsa(3072, 200),
@@ -91,7 +92,8 @@ function faultOf(text: string, costs: Costs): string | null {
 }
 
 export const soundKeys: Campaign = {
-  about: 'keys of every kind as generators make them are certified; N of P-256, P-384 and SM2, fewer of the others',
+  about:
+    'keys of every kind as generators make them are certified; N of P-256, P-384, Ed25519 and SM2, fewer of the others',
   defaultN: FULL,
   run: judgeSoundKeys,
 };

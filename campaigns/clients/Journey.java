@@ -33,8 +33,8 @@ public class Journey {
         String csr = System.getenv("JOURNEY_CSR");
         var placed = orders.placeOrder("ssl-dv", new PlaceOrderRequest()
             .dcvMethod(PlaceOrderRequest.DcvMethodEnum.DNS)
-            .certificate(new CertificateRequest().csr(csr).commonName("www.example.com")
-                .dnsNames(List.of("www.example.com", "example.com")).signHash(SignHash.SHA256))).getData();
+            .certificate(new FirstCertificateRequest().csr(csr).commonName("www.example.com")
+                .dnsNames(List.of("www.example.com", "example.com")).signHash(SignHash.SHA256)), "placed-once").getData();
         Order waiting = orders.getOrder(placed.getId()).getData();
         require(waiting.getStatus() == OrderStatus.DOMAIN_VERIFING, "waits");
         for (DcvRecord record : waiting.getDcvVal()) {

@@ -20,6 +20,9 @@ const orderView = (order: Order) => ({
   certificate_id: order.currentCertificateId,
   pending_certificate_id: order.pendingCertificateId,
   term_ends_at: time(order.termEndsAt),
+  country: order.subject?.country ?? null,
+  organization: order.subject?.organization ?? null,
+  organizational_unit: order.subject?.organizationalUnit ?? null,
 });
 
 export const orderPlace: Command = {
@@ -29,7 +32,7 @@ export const orderPlace: Command = {
     'order place ACCOUNT ssl-dv www.example.com --csr www.csr --validated',
     'order place ACCOUNT ssl-dv www.example.com --names example.com,api.example.com --csr www.csr',
     'order place ACCOUNT tls-private 10.1.2.3 --names db.internal --csr db.csr --validated',
-    "order place ACCOUNT code-signing 'Acme Ltd' --csr code.csr --sign-hash sha384",
+    "order place ACCOUNT code-signing 'Acme Ltd' --csr code.csr --sign-hash sha384 --organization 'Acme Ltd' --country DE",
   ],
   positionals: ['ACCOUNT', 'PRODUCT', 'COMMON_NAME'],
   options: {
@@ -37,6 +40,9 @@ export const orderPlace: Command = {
     names: { type: 'string', about: 'additional DNS names or IP addresses, separated by commas' },
     'sign-hash': { type: 'string', about: `${SIGN_HASHES.join(', ')} (default: the first that the product offers)` },
     'alternative-id': { type: 'string', about: 'your own id for the order' },
+    organization: { type: 'string', about: 'of the holder, in the subject; not for server certificates' },
+    'organizational-unit': { type: 'string', about: 'likewise' },
+    country: { type: 'string', about: 'likewise; two letters of ISO 3166' },
     validated: { type: 'boolean', about: 'record the names as validated by the operator; the audit log says so' },
   },
   async run({ positionals: [accountId = '', productId = '', commonName = ''], options }, { withIssuance, withAccess }) {
@@ -55,12 +61,18 @@ export const orderPlace: Command = {
     } as const;
     const alternativeId = options['alternative-id']?.toString() ?? null;
     const vouchesForNames = options.validated === true;
+    const subject = {
+      country: options.country?.toString() ?? null,
+      organization: options.organization?.toString() ?? null,
+      organizationalUnit: options['organizational-unit']?.toString() ?? null,
+    };
     const { order, validation } = await withIssuance(async ({ placeOrder, show }) => {
       const { orderId } = await placeOrder({
         accountId,
         productId,
         alternativeId,
         request,
+        subject,
         actor: byOperator(accountId).actor,
         vouchesForNames,
       });

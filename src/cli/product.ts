@@ -9,6 +9,10 @@ import { table } from './values.ts';
 const keysOf = ({ keys }: Product): string =>
   keys.map(({ type, minBits, maxBits }) => (type === 'rsa' ? `rsa ${minBits}-${maxBits}` : type)).join(', ');
 
+/** `public` is easily taken for a promise. */
+const TRUST_NOTE =
+  'TRUST is the rules a product is held to. Certificates below a root that this service made are trusted only where you have\ndistributed it, whatever the product; see reseal ca list, and ca import for an issuer of your own.';
+
 export const productList: Command = {
   store: 'none',
   about: 'list the products, built in and of your own',
@@ -21,7 +25,7 @@ export const productList: Command = {
     const rows = all.map((one) => [one.id, one.kind, one.trust, days(one), keysOf(one), one.name.en]);
     return {
       json: { products: all.map(asInFile) },
-      text: table(['ID', 'KIND', 'TRUST', 'MAX DAYS', 'KEYS', 'NAME'], rows),
+      text: `${table(['ID', 'KIND', 'TRUST', 'MAX DAYS', 'KEYS', 'NAME'], rows)}\n${TRUST_NOTE}`,
     };
   },
 };

@@ -17,8 +17,9 @@ import {
   utf8String,
 } from '../../src/adapters/der/writer.ts';
 
+/** Those of public trust. */
 export const KEY_KINDS = ['rsa2048', 'rsa3072', 'rsa4096', 'p256', 'p384', 'p521'] as const;
-export type KeyKind = (typeof KEY_KINDS)[number];
+export type KeyKind = (typeof KEY_KINDS)[number] | 'ed25519';
 export const HASHES = ['sha256', 'sha384', 'sha512'] as const;
 export type Hash = (typeof HASHES)[number];
 
@@ -62,9 +63,12 @@ function keyPairIn(folder: string, kind: KeyKind): KeyPair {
 }
 
 export function newKeyPair(kind: KeyKind): KeyPair {
-  const { privateKey, publicKey } = kind.startsWith('rsa')
-    ? generateKeyPairSync('rsa', { modulusLength: Number(kind.slice(3)) })
-    : generateKeyPairSync('ec', { namedCurve: kind.replace('p', 'P-') });
+  const { privateKey, publicKey } =
+    kind === 'ed25519'
+      ? generateKeyPairSync('ed25519')
+      : kind.startsWith('rsa')
+        ? generateKeyPairSync('rsa', { modulusLength: Number(kind.slice(3)) })
+        : generateKeyPairSync('ec', { namedCurve: kind.replace('p', 'P-') });
   return pairOf(privateKey, publicKey);
 }
 
@@ -102,6 +106,8 @@ const OIDS = {
 
 export const rsaAlgorithm = (hash: Hash): Uint8Array => sequence([oid(OIDS[hash].rsa), NULL]);
 export const ecdsaAlgorithm = (hash: Hash): Uint8Array => sequence([oid(OIDS[hash].ec)]);
+
+export const ED25519 = sequence([oid('1.3.101.112')]);
 
 export interface PssParameters {
   readonly hash?: Hash;
@@ -156,7 +162,7 @@ export const attributesOf = (...attributes: readonly Uint8Array[]): Uint8Array =
 /** A valid request, except for the given parts. */
 export function csr(parts: Parts = {}): Uint8Array {
   const key = parts.key ?? keyPair('p256');
-  const isRsa = key.privateKey.asymmetricKeyType === 'rsa';
+  const type = key.privateKey.asymmetricKeyType;
   const hash = parts.hash ?? 'sha256';
   const info = sequence([
     parts.version ?? integer(0),
@@ -167,8 +173,10 @@ export function csr(parts: Parts = {}): Uint8Array {
   ]);
   const padding =
     parts.pssSalt === undefined ? {} : { padding: constants.RSA_PKCS1_PSS_PADDING, saltLength: parts.pssSalt };
-  const signature = parts.signed?.(info) ?? new Uint8Array(sign(hash, info, { key: key.privateKey, ...padding }));
-  const usual = () => (isRsa ? rsaAlgorithm : ecdsaAlgorithm)(hash as Hash);
+  const signature =
+    parts.signed?.(info) ??
+    new Uint8Array(sign(type === 'ed25519' ? null : hash, info, { key: key.privateKey, ...padding }));
+  const usual = () => (type === 'ed25519' ? ED25519 : (type === 'rsa' ? rsaAlgorithm : ecdsaAlgorithm)(hash as Hash));
   const bits = Buffer.concat([Uint8Array.of(parts.unusedBits ?? 0), parts.signature?.(signature) ?? signature]);
   return sequence([info, parts.algorithm ?? usual(), raw(TAG.bitString, bits), ...(parts.tail ?? [])]);
 }

@@ -1,6 +1,7 @@
 // Orders to reissue: placed by an operator who vouches for the names, with a test key.
 import { X509Certificate } from 'node:crypto';
 import type { SignHash } from '../../src/domain/certificate/sign-hash.ts';
+import type { SubjectFields } from '../../src/domain/certificate/subject.ts';
 import type { Answer, Key, TestApp } from './app.ts';
 import { csr, type KeyKind, keyPair, pem } from './csr.ts';
 
@@ -11,6 +12,7 @@ export interface OrderRequest {
   readonly key?: KeyKind;
   readonly signHash?: SignHash;
   readonly vouches?: boolean;
+  readonly subject?: SubjectFields;
 }
 
 export interface PlacedOrder {
@@ -30,6 +32,7 @@ export async function newOrder(app: TestApp, request: OrderRequest = {}, key?: K
     alternativeId: null,
     actor: 'cli',
     vouchesForNames: vouches,
+    ...(request.subject && { subject: request.subject }),
     request: {
       commonName,
       dnsNames,

@@ -38,7 +38,15 @@ export async function claimPair(
 
 export const order = (id: string, change: Partial<Order> = {}): Order => ({
   ...{ id, accountId: 'a', productId: 'ssl-dv', alternativeId: null, status: 'issued' },
-  ...{ commonName: null, names: [], dcvMethod: null, dcvScope: 'fqdn', persistUntil: null, persistPolicy: 'fqdn' },
+  ...{
+    commonName: null,
+    names: [],
+    subject: null,
+    dcvMethod: null,
+    dcvScope: 'fqdn',
+    persistUntil: null,
+    persistPolicy: 'fqdn',
+  },
   ...{ currentCertificateId: null, pendingCertificateId: null, termEndsAt: NOW + 1, createdAt: NOW, revision: 1 },
   ...change,
 });
@@ -46,6 +54,7 @@ export const order = (id: string, change: Partial<Order> = {}): Order => ({
 export const FULL_ORDER = order('full', {
   ...{ productId: ODD, alternativeId: ODD, status: 'domain_verifing', commonName: ODD, names: [ODD, '*.example.com'] },
   ...{ dcvMethod: 'dns-persist', dcvScope: 'base_domain', persistUntil: 2 ** 40, persistPolicy: 'wildcard' },
+  subject: { country: 'DE', organization: ODD, organizationalUnit: ODD },
   ...{ currentCertificateId: 'current', pendingCertificateId: 'pending' },
   ...{ termEndsAt: 2 ** 52, createdAt: 2 ** 52 - 1, revision: 2 ** 40 },
 });

@@ -26,7 +26,7 @@ export const product = (id: string): Product => PRODUCTS.find((one) => one.id ==
 
 export const ORDER: Order = {
   ...{ id: 'o', accountId: 'a', productId: 'ssl-dv', alternativeId: null, status: 'issued' },
-  ...{ commonName: 'example.com', names: ['example.com', 'www.example.com'] },
+  ...{ commonName: 'example.com', names: ['example.com', 'www.example.com'], subject: null },
   ...{ dcvMethod: 'dns', dcvScope: 'fqdn', persistUntil: null, persistPolicy: 'fqdn' },
   ...{ currentCertificateId: 'c2', pendingCertificateId: null, createdAt: NOW - DAY, termEndsAt: NOW + 364 * DAY },
   revision: 3,

@@ -10,7 +10,7 @@ import {
 import { bitString, integer, octetString, oid, sequence } from '../../src/adapters/der/writer.ts';
 import { KEY_ALGORITHM as SM2_KEY } from '../../src/adapters/sm2/curve.ts';
 import { openSm2PrivateKey, sm2Sign, sm2Spki } from '../../src/adapters/sm2/sm2.ts';
-import { csr, inverse, type KeyPair, keyPair, pem, rsaFromPrimes, rsaSpki, spkiOf } from './csr.ts';
+import { csr, ED25519, inverse, type KeyPair, keyPair, pem, rsaFromPrimes, rsaSpki, spkiOf } from './csr.ts';
 
 export const randomNumber = (byteLength: number): bigint => BigInt(`0x${randomBytes(byteLength).toString('hex')}`);
 export const randomPrime = (bits: number): bigint => generatePrimeSync(bits, { bigint: true });
@@ -136,5 +136,29 @@ export function weakSm2Keys(): Readonly<Record<string, WeakKey>> {
       reason: { en: /not on its curve.*:SM2/, zh: /不在其曲线上/ },
     },
     'a compressed point': { csr: request(spkiOf(SM2_KEY, compressed)), reason: { en: /compressed/, zh: /压缩形式/ } },
+  };
+}
+
+/** Bytes that node:crypto takes for keys. None of them has made the signature: the key is judged first. */
+export function weakEd25519Keys(): Readonly<Record<string, WeakKey>> {
+  const request = (point: Uint8Array) => pem(csr({ key: keyPair('ed25519'), spki: spkiOf(ED25519, point) }));
+  const point = (...bytes: number[]) => Uint8Array.from({ length: 32 }, (_, index) => bytes[index] ?? 0);
+  const ofOrder8 = Buffer.from('26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc05', 'hex');
+  const smallOrder = { en: /small order.*-algorithm ED25519/, zh: /低阶点/ };
+  const form = { en: /not 32 bytes with y below 2\^255 - 19/, zh: /规范编码/ };
+  return {
+    'the neutral point': { csr: request(point(1)), reason: smallOrder },
+    'a point of order 4': { csr: request(point()), reason: smallOrder },
+    'a point of order 8': { csr: request(ofOrder8), reason: smallOrder },
+    'its negative': {
+      csr: request(ofOrder8.map((byte, index) => byte | (index === 31 ? 0x80 : 0))),
+      reason: smallOrder,
+    },
+    'a second encoding': {
+      csr: request(Uint8Array.from({ length: 32 }, (_, index) => (index === 0 ? 0xf0 : index === 31 ? 0x7f : 0xff))),
+      reason: form,
+    },
+    'a short point': { csr: request(point(9).subarray(1)), reason: form },
+    'no point at all': { csr: request(point(2)), reason: { en: /not on its curve/, zh: /不在其曲线上/ } },
   };
 }

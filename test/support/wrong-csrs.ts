@@ -155,7 +155,6 @@ const OTHER_KEYS: Table = {
   'P-224': curve('P-224'),
   secp256k1: curve('secp256k1'),
   brainpoolP256r1: curve('brainpoolP256r1'),
-  Ed25519: exported(generateKeyPairSync('ed25519')),
   X25519: exported(generateKeyPairSync('x25519')),
   Ed448: exported(generateKeyPairSync('ed448')),
 };

@@ -135,7 +135,7 @@ export function openAuthority(
         issuer: name,
         notBefore: content.notBefore,
         notAfter: content.notAfter,
-        subject: distinguishedName(shownName === undefined ? {} : { commonName: shownName }),
+        subject: distinguishedName(shownName === undefined ? {} : { ...content.subject, commonName: shownName }),
         spki: content.publicKey.spki,
         extensions: leafExtensions({
           role: content.role,
@@ -144,6 +144,7 @@ export function openAuthority(
           isRsa: content.publicKey.type === 'rsa',
           names: content.names,
           hasSubject: shownName !== undefined,
+          isShortLived: content.isShortLived,
           spki: content.publicKey.spki,
           issuer: extensions[shardOf(serialText)]!,
         }),

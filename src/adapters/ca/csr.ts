@@ -2,7 +2,7 @@
 // its own key with a safe algorithm. Only the key is used: names come from the order, so subject and attributes are
 // only validated. Key strength is checked in public-key.ts.
 import { constants, type KeyObject, verify } from 'node:crypto';
-import type { PublicKey } from '../../domain/certificate/public-key.ts';
+import type { KeyType, PublicKey } from '../../domain/certificate/public-key.ts';
 import { Refusal } from '../../domain/errors.ts';
 import type { Localized } from '../../kernel/locale.ts';
 import { DerError, DerReader } from '../der/reader.ts';
@@ -51,8 +51,8 @@ const WRONG = {
     zh: 'CSR 使用 SHA-1 或 MD5 签名，已不再安全，请改用 SHA-256。',
   },
   algorithm: {
-    en: 'The certificate signing request must be signed with RSA (PKCS #1 v1.5, or PSS with MGF1 and a salt as long as the hash) or ECDSA, as its key is, and SHA-256, SHA-384 or SHA-512; or with SM2 and SM3.',
-    zh: 'CSR 须使用与其密钥相符的 RSA（PKCS #1 v1.5，或采用 MGF1 且盐长等于哈希长度的 PSS）或 ECDSA 签名，哈希为 SHA-256、SHA-384 或 SHA-512；或使用 SM2 与 SM3。',
+    en: 'The certificate signing request must be signed with RSA (PKCS #1 v1.5, or PSS with MGF1 and a salt as long as the hash) or ECDSA, as its key is, and SHA-256, SHA-384 or SHA-512; with Ed25519; or with SM2 and SM3.',
+    zh: 'CSR 须使用与其密钥相符的 RSA（PKCS #1 v1.5，或采用 MGF1 且盐长等于哈希长度的 PSS）或 ECDSA 签名，哈希为 SHA-256、SHA-384 或 SHA-512；或使用 Ed25519；或使用 SM2 与 SM3。',
   },
   signature: {
     en: 'The signature of the certificate signing request does not verify with its public key: it was altered, or signed with another key.',
@@ -65,8 +65,9 @@ const WRONG = {
 } as const satisfies Record<string, Localized>;
 
 interface Scheme {
-  readonly hash: string;
-  readonly family: 'rsa' | 'ec' | 'sm2';
+  /** Null for one that digests by itself. */
+  readonly hash: string | null;
+  readonly family: 'rsa' | 'ec' | 'ed25519' | 'sm2';
   /** For PSS only. */
   readonly padding?: { readonly padding: number; readonly saltLength: number };
 }
@@ -90,9 +91,18 @@ const SCHEMES: ReadonlyMap<string, Scheme> = new Map<string, Scheme>(
       [mapKey(sequence([oid(ec)])), { hash, family: 'ec' }],
     ];
   }),
-).set(mapKey(sequence([oid('1.2.156.10197.1.501')])), { hash: 'sm3', family: 'sm2' });
+)
+  .set(mapKey(sequence([oid('1.2.156.10197.1.501')])), { hash: 'sm3', family: 'sm2' })
+  .set(mapKey(sequence([oid('1.3.101.112')])), { hash: null, family: 'ed25519' });
 
-const familyOf = ({ type }: PublicKey): Scheme['family'] => (type === 'rsa' || type === 'sm2' ? type : 'ec');
+const FAMILIES: Readonly<Record<KeyType, Scheme['family']>> = {
+  rsa: 'rsa',
+  p256: 'ec',
+  p384: 'ec',
+  p521: 'ec',
+  ed25519: 'ed25519',
+  sm2: 'sm2',
+};
 
 /** MD2, MD4, MD5 and SHA-1 with RSA, SHA-1 with RSA (OIW), SHA-1 with ECDSA and with DSA. */
 const BROKEN_SCHEMES: ReadonlySet<string> = new Set([
@@ -168,7 +178,7 @@ function readRequest(der: Uint8Array): Csr {
   info.end();
 
   const scheme = schemeOf(algorithm);
-  if (scheme.family !== familyOf(publicKey)) throw refusal(WRONG.algorithm);
+  if (scheme.family !== FAMILIES[publicKey.type]) throw refusal(WRONG.algorithm);
   // A PSS signature without its leading zeros would still verify: the same CSR would have two encodings.
   const isWhole = publicKey.type !== 'rsa' || signature.length === Math.ceil(publicKey.bits / 8);
   const isGenuine =

@@ -19,6 +19,7 @@ const PREFERENCE: Readonly<Record<KeyType, readonly IssuerKeyType[]>> = {
   p256: ['p256', 'p384', 'rsa'],
   p384: ['p384', 'p256', 'rsa'],
   p521: ['p384', 'p256', 'rsa'],
+  ed25519: ['p256', 'p384', 'rsa'],
   sm2: ['sm2'],
 };
 

@@ -1,12 +1,14 @@
 // Pre-issuance lint: parses the bytes to be signed with the strict reader and compares them with what was decided. A
 // finding is a bug of the service, never the caller's fault: nothing is signed, and callers get an internal error.
 
-import { type NameConstraints, violationOf } from '../../domain/certificate/name-constraints.ts';
+import { canonicalSubject, type NameConstraints, violationOf } from '../../domain/certificate/name-constraints.ts';
 import { isAddress } from '../../domain/certificate/names.ts';
+import type { SubjectFields } from '../../domain/certificate/subject.ts';
 import { canonicalAddress } from '../../domain/egress/addresses.ts';
 import { DAY_MS } from '../../kernel/durations.ts';
 import { bitLength, DerReader } from '../der/reader.ts';
 import { type ReadExtension, readExtensions } from './certificate-reader.ts';
+import { canonicalParts } from './distinguished-name.ts';
 
 interface ExpectedContent {
   readonly algorithm: Uint8Array;
@@ -18,6 +20,8 @@ interface ExpectedContent {
   readonly issuerNotAfter: number;
   readonly commonName: string | null;
   readonly names: readonly string[];
+  readonly subject: SubjectFields | null;
+  readonly isShortLived: boolean;
   readonly spki: Uint8Array;
   readonly issuerKeyId: Uint8Array;
   readonly nameConstraints: readonly NameConstraints[];
@@ -29,6 +33,7 @@ const MIN_SERIAL_BYTES = 8;
 const MAX_SERIAL_BITS = 159;
 const SAN = '2.5.29.17';
 const AKI = '2.5.29.35';
+const CRLS = '2.5.29.31';
 
 /** Returns findings for the log; empty when the bytes are as expected. */
 export function lint(toBeSigned: Uint8Array, expected: ExpectedContent): string[] {
@@ -53,14 +58,18 @@ export function lint(toBeSigned: Uint8Array, expected: ExpectedContent): string[
     expect(to - from < expected.maxDays * DAY_MS, 'validity exceeds the maximum of the product');
     expect(from >= expected.issuerNotBefore, 'begins before its issuer');
     expect(to <= expected.issuerNotAfter, 'outlives its issuer');
-    const hasSubject = reader.any().length > 2;
+    const subject = reader.any();
+    const hasSubject = subject.length > 2;
     const { names, commonName, nameConstraints, isWithinPurposes } = expected;
+    const holder = names.length === 0 ? commonName : null;
+    expect(holder === null || isSubject(subject, holder, expected.subject), 'subject differs');
     expect(isWithinPurposes, 'the issuer may not sign for this purpose');
-    const violation = violationOf(nameConstraints, { names, holder: names.length === 0 ? commonName : null });
+    const violation = violationOf(nameConstraints, { names, holder, subject: expected.subject });
     expect(violation === undefined, 'outside of the name constraints of the issuer');
     expect(same(reader.any(), expected.spki), 'public key differs');
     const extensions = readExtensions(reader);
     expect(!extensions.hasDuplicates, 'duplicate extension');
+    expect(extensions.byId.has(CRLS) !== expected.isShortLived, 'pointers to its status differ');
     reader.end();
     lintNames(extensions.byId.get(SAN), expected, hasSubject, expect);
     const authority = extensions.byId.get(AKI)?.value;
@@ -106,6 +115,9 @@ function lintNames(
     'common name is not among the subject alternative names',
   );
 }
+
+const isSubject = (name: Uint8Array, holder: string, fields: SubjectFields | null): boolean =>
+  canonicalParts(name).join('\n') === canonicalSubject(holder, fields).join('\n');
 
 const same = (one: Uint8Array, other: Uint8Array): boolean => Buffer.compare(one, other) === 0;
 

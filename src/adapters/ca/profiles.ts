@@ -16,6 +16,7 @@ const ID = {
   certificatePolicies: oid('2.5.29.32'),
   authorityKeyIdentifier: oid('2.5.29.35'),
   extendedKeyUsage: oid('2.5.29.37'),
+  noRevocationAvailable: oid('2.5.29.56'),
   authorityInfoAccess: oid('1.3.6.1.5.5.7.1.1'),
 } as const;
 
@@ -84,6 +85,7 @@ interface LeafProfile {
   readonly names: readonly string[];
   /** With an empty subject the subject alternative names must be critical. */
   readonly hasSubject: boolean;
+  readonly isShortLived: boolean;
   readonly spki: Uint8Array;
   readonly issuer: IssuerExtensions;
 }
@@ -93,6 +95,8 @@ export interface IssuerExtensions {
   readonly authorityKeyIdentifier: Uint8Array;
   readonly crlDistributionPoint: Uint8Array;
   readonly authorityInfoAccess: Uint8Array;
+  /** Without the OCSP responder, for certificates that say nothing about their status. */
+  readonly issuerAccess: Uint8Array;
 }
 
 export const issuerExtensions = (keyId: Uint8Array, urls: StatusUrls): IssuerExtensions => ({
@@ -102,7 +106,11 @@ export const issuerExtensions = (keyId: Uint8Array, urls: StatusUrls): IssuerExt
     accessDescription(OCSP, urls.ocsp),
     accessDescription(CA_ISSUERS, urls.issuerCertificate),
   ]),
+  issuerAccess: authorityInfoAccess([accessDescription(CA_ISSUERS, urls.issuerCertificate)]),
 });
+
+/** RFC 9608: verifiers need not look for a status. */
+const NO_REVOCATION = extension({ id: ID.noRevocationAvailable, isCritical: false, value: NULL });
 
 export function leafExtensions(profile: LeafProfile): Uint8Array[] {
   const { purpose, names, issuer } = profile;
@@ -112,8 +120,9 @@ export function leafExtensions(profile: LeafProfile): Uint8Array[] {
     issuer.authorityKeyIdentifier,
     subjectKeyIdentifier(profile.spki),
     ...(names.length > 0 ? [subjectAltName(names, !profile.hasSubject)] : []),
-    issuer.crlDistributionPoint,
-    issuer.authorityInfoAccess,
+    ...(profile.isShortLived
+      ? [issuer.issuerAccess, NO_REVOCATION]
+      : [issuer.crlDistributionPoint, issuer.authorityInfoAccess]),
   ];
 }
 

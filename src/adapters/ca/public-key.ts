@@ -7,7 +7,9 @@ import type { Localized } from '../../kernel/locale.ts';
 import { bitLength, DerError, DerReader } from '../der/reader.ts';
 import { mapKey, NULL, oid, sequence } from '../der/writer.ts';
 import { KEY_ALGORITHM as SM2_KEY } from '../sm2/curve.ts';
+import { edwardsFault } from './edwards-point.ts';
 import { isPrimeModulus } from './prime-modulus.ts';
+import { keyBitsOf } from './profiles.ts';
 import { PUBLISHED_KEYS } from './published-keys.ts';
 import { numberFrom, rsaNumbers, rsaNumbersOf } from './rsa-numbers.ts';
 import { hasClosePrimes, hasRocaForm, smallFactorOf } from './weak-modulus.ts';
@@ -18,19 +20,33 @@ const MIN_EXPONENT = 65537n;
 const MAX_EXPONENT_BYTES = 8;
 const UNCOMPRESSED = 4;
 
-const NEW_RSA_KEY = 'openssl genpkey -algorithm RSA -pkeyopt rsa_keygen_bits:3072 -out key.pem';
-const newEcKey = (curve: string): string =>
-  `openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:${curve} -out key.pem`;
-const CURVE_NAMES = { p256: 'P-256', p384: 'P-384', p521: 'P-521', sm2: 'SM2' } as const;
+const ecKey = (curve: string): string => `EC -pkeyopt ec_paramgen_curve:${curve}`;
+/** What openssl genpkey -algorithm makes one with. */
+const NEW_KEY: Readonly<Record<KeyType, string>> = {
+  rsa: 'RSA -pkeyopt rsa_keygen_bits:3072',
+  p256: ecKey('P-256'),
+  p384: ecKey('P-384'),
+  p521: ecKey('P-521'),
+  ed25519: 'ED25519',
+  sm2: ecKey('SM2'),
+};
 
 const WRONG = {
   unsupported: {
-    en: `The public key cannot be used: it must be RSA (rsaEncryption, at most ${MAX_RSA_BITS} bits), or an uncompressed point of the named curve P-256, P-384, P-521 or SM2.`,
-    zh: `无法使用该公钥：须为 RSA（rsaEncryption，不超过 ${MAX_RSA_BITS} 位），或命名曲线 P-256、P-384、P-521、SM2 上的未压缩点。`,
+    en: `The public key cannot be used: it must be RSA (rsaEncryption, at most ${MAX_RSA_BITS} bits), Ed25519, or an uncompressed point of the named curve P-256, P-384, P-521 or SM2.`,
+    zh: `无法使用该公钥：须为 RSA（rsaEncryption，不超过 ${MAX_RSA_BITS} 位）、Ed25519，或命名曲线 P-256、P-384、P-521、SM2 上的未压缩点。`,
   },
   pointForm: {
     en: 'The point of the public key is compressed, at infinity or of the wrong length: it must be the byte 04 and two coordinates.',
     zh: '公钥的点为压缩形式、无穷远点或长度错误：须为字节 04 及两个坐标。',
+  },
+  edwardsForm: {
+    en: 'The point of the Ed25519 key is not 32 bytes with y below 2^255 - 19: it is not the one encoding that the point has.',
+    zh: 'Ed25519 公钥的点须为 32 字节，且 y 小于 2^255 - 19：该编码不是该点的规范编码。',
+  },
+  smallOrder: {
+    en: 'The point of the Ed25519 key is of small order: signatures verify with it that no private key has made.',
+    zh: 'Ed25519 公钥的点为低阶点：无需私钥即可构造能通过验证的签名。',
   },
   offCurve: {
     en: 'The point of the public key is not on its curve: the key was damaged, or made to attack those who use it.',
@@ -74,6 +90,7 @@ const ALGORITHMS: ReadonlyMap<string, { readonly type: KeyType; readonly bits: n
   [mapKey(sequence([oid('1.2.840.10045.2.1'), oid('1.2.840.10045.3.1.7')])), { type: 'p256', bits: 256 }],
   [mapKey(sequence([oid('1.2.840.10045.2.1'), oid('1.3.132.0.34')])), { type: 'p384', bits: 384 }],
   [mapKey(sequence([oid('1.2.840.10045.2.1'), oid('1.3.132.0.35')])), { type: 'p521', bits: 521 }],
+  [mapKey(sequence([oid('1.3.101.112')])), { type: 'ed25519', bits: 255 }],
   [mapKey(SM2_KEY), { type: 'sm2', bits: 256 }],
 ]);
 
@@ -82,7 +99,7 @@ const MAX_CHEAP_BYTES = 550;
 
 /**
  * Whether a signature of the key takes long to verify. Measured, with inspecting the key: P-256 0.13 ms, RSA-2048 0.12,
- * RSA-4096 0.23, SM2 0.42, P-384 0.67; but RSA-4096 with a long exponent 0.57, RSA-8192 0.7 and up, P-521 1.5. For RSA
+ * RSA-4096 0.23, Ed25519 0.3, SM2 0.42, P-384 0.67; but RSA-4096 with a long exponent 0.57, RSA-8192 0.7 and up, P-521 1.5. For RSA
  * also the fingerprint, because a modulus that is new costs an exponentiation besides: 3 ms at 2048 bits, 20 at 4096.
  */
 export interface KeyCost {
@@ -101,6 +118,7 @@ export const readPublicKey = (spki: Uint8Array): PublicKey => openPublicKey(spki
 /** Returns the key for the domain, and the node:crypto handle, which is expensive to create. */
 export function openPublicKey(spki: Uint8Array): { readonly publicKey: PublicKey; readonly handle: KeyObject } {
   const shape = readShape(spki);
+  if (shape.type === 'ed25519') requireEdwardsPoint(spki);
   const own = new Uint8Array(spki);
   try {
     // Checks that a point is on its curve. On its own it would accept what shapeOf refuses: compressed points, the point
@@ -114,6 +132,12 @@ export function openPublicKey(spki: Uint8Array): { readonly publicKey: PublicKey
       ? refusal(WRONG.unsupported, { cause })
       : refusal(WRONG.offCurve, { cause, type: shape.type });
   }
+}
+
+/** Of these keys node:crypto checks nothing. */
+function requireEdwardsPoint(spki: Uint8Array): void {
+  const fault = edwardsFault(keyBitsOf(spki));
+  if (fault) throw refusal(fault === 'pointForm' ? WRONG.edwardsForm : WRONG[fault], { type: 'ed25519' });
 }
 
 function readShape(spki: Uint8Array): { type: KeyType; bits: number } {
@@ -148,7 +172,7 @@ export function requireCompositeModulus({ type, bits, spki }: PublicKey): void {
 }
 
 function refusal(what: Localized, { cause, type = 'rsa' }: { cause?: unknown; type?: KeyType } = {}): Refusal {
-  const command = type === 'rsa' ? NEW_RSA_KEY : newEcKey(CURVE_NAMES[type]);
+  const command = `openssl genpkey -algorithm ${NEW_KEY[type]} -out key.pem`;
   const reason = { en: `${what.en} Make a new key: ${command}`, zh: `${what.zh}请生成新密钥：${command}` };
   return new Refusal('invalid_csr', { field: 'certificate.csr', reason, cause });
 }
@@ -161,6 +185,7 @@ function shapeOf(spki: Uint8Array): { type: KeyType; bits: number } {
   if (!algorithm) throw new DerError('unsupported algorithm');
   const key = info.bitString();
   info.end();
+  if (algorithm.type === 'ed25519') return algorithm;
   if (algorithm.type !== 'rsa') {
     const isWhole = key[0] === UNCOMPRESSED && key.length === 1 + 2 * Math.ceil(algorithm.bits / 8);
     if (!isWhole) throw refusal(WRONG.pointForm, { type: algorithm.type });

@@ -2,6 +2,7 @@
 import { hash } from 'node:crypto';
 import type { IssuerKeyType } from '../../domain/certificate/authority.ts';
 import type { SignHash } from '../../domain/certificate/sign-hash.ts';
+import type { SubjectFields } from '../../domain/certificate/subject.ts';
 import {
   bitString,
   boolean,
@@ -20,6 +21,7 @@ import {
 const VERSION_3 = explicit(0, integer(2));
 const COMMON_NAME = oid('2.5.4.3');
 const ORGANIZATION = oid('2.5.4.10');
+const ORGANIZATIONAL_UNIT = oid('2.5.4.11');
 const COUNTRY = oid('2.5.4.6');
 
 /** RSA identifiers have NULL parameters, ECDSA none. */
@@ -94,25 +96,25 @@ export const signedCertificate = (toBeSigned: Uint8Array, algorithm: Uint8Array,
 export const extension = ({ id, isCritical, value }: Extension): Uint8Array =>
   sequence(isCritical ? [id, boolean(true), octetString(value)] : [id, octetString(value)]);
 
-interface NameParts {
-  readonly country?: string;
-  readonly organization?: string;
+interface NameParts extends Partial<SubjectFields> {
   readonly commonName?: string;
 }
 
 export const distinguishedName = (parts: NameParts): Uint8Array => sequence(nameParts(parts));
 
 /** Relative distinguished names, from the top. */
-export const nameParts = ({ country, organization, commonName }: NameParts): Uint8Array[] => [
-  ...(country === undefined ? [] : [attribute(COUNTRY, country)]),
-  ...(organization === undefined ? [] : [attribute(ORGANIZATION, organization)]),
-  ...(commonName === undefined ? [] : [attribute(COMMON_NAME, commonName)]),
+export const nameParts = ({ country, organization, organizationalUnit, commonName }: NameParts): Uint8Array[] => [
+  ...attribute(COUNTRY, country),
+  ...attribute(ORGANIZATION, organization),
+  ...attribute(ORGANIZATIONAL_UNIT, organizationalUnit),
+  ...attribute(COMMON_NAME, commonName),
 ];
 
 /** PrintableString where possible, for old verifiers; UTF8String otherwise. */
-function attribute(type: Uint8Array, text: string): Uint8Array {
+function attribute(type: Uint8Array, text: string | null | undefined): Uint8Array[] {
+  if (text === null || text === undefined) return [];
   const isPrintable = /^[A-Za-z0-9 '()+,\-./:=?]+$/.test(text);
-  return setOf([sequence([type, isPrintable ? printableString(text) : utf8String(text)])]);
+  return [setOf([sequence([type, isPrintable ? printableString(text) : utf8String(text)])])];
 }
 
 /** RFC 7093, 2 (1): the leftmost 160 bits of the SHA-256 of the SPKI's BIT STRING. */

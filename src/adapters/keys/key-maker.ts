@@ -15,6 +15,8 @@ export function keyMaker(pool: JobRunner, serviceSecret: Uint8Array): KeyMaker {
   async function generatePair({ type, bits }: KeyKind): Promise<{ pkcs8: Uint8Array; spki: Uint8Array }> {
     if (type === 'rsa') return await pool.run('rsaKey', { bits });
     if (type === 'sm2') return await pool.run('sm2Key');
+    // Ed25519 signs messages, and the signing API has digests only: newKeyKind never asks for one.
+    if (type === 'ed25519') throw new RangeError('no cloud-held key is Ed25519');
     const { privateKey, publicKey } = await generate('ec', { namedCurve: CURVES[type] });
     return {
       pkcs8: privateKey.export({ type: 'pkcs8', format: 'der' }),

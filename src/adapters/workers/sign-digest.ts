@@ -23,6 +23,7 @@ export function signDigest(
   if ((type === 'sm2') !== (signHash === 'sm3')) throw new RangeError(`a key of ${type} does not sign ${signHash}`);
   if (type === 'sm2' || signHash === 'sm3') return signSm2(numberFrom(scalarIn(privateKey)), numberFrom(digest));
   if (type === 'rsa') return signRsa(privateKey, signHash, digest);
+  if (type === 'ed25519') throw new RangeError('Ed25519 signs no digest');
   // No low-S normalization: OpenSSL neither applies nor requires it.
   return CURVES[type].sign(digest, scalarIn(privateKey), { prehash: false, lowS: false, format: 'der' });
 }

@@ -1,7 +1,7 @@
 // Consistency rules between the columns of a product. Each names the offending key of the products file and the remedy, and
 // says the same as a JSON Schema of what is broken. Built-in products obey them too. Single values are validated in
 // products-file.ts.
-import { MIN_PUBLIC_RSA_BITS, type Product } from './products.ts';
+import { MAX_SHORT_LIVED_DAYS, MIN_PUBLIC_RSA_BITS, type Product } from './products.ts';
 import { isPublicTls, MAX_PUBLIC_REUSE_DAYS, MAX_PUBLIC_TLS_DAYS } from './public-rules.ts';
 
 export type JsonSchema = Readonly<Record<string, unknown>>;
@@ -86,8 +86,14 @@ const RULES: readonly Rule[] = [
   {
     key: 'key_sources',
     isBroken: (product) =>
-      isSsl(product) && !isPublic(product) && product.keySources.some((source) => source !== 'caller'),
-    broken: row({ ...SSL, trust: isNot('public'), key_sources: some(isNot('caller')) }),
+      ((isSsl(product) && !isPublic(product)) || product.kind === 'client_auth') &&
+      product.keySources.some((source) => source !== 'caller'),
+    broken: {
+      anyOf: [
+        row({ ...SSL, trust: isNot('public'), key_sources: some(isNot('caller')) }),
+        row({ kind: { const: 'client_auth' }, key_sources: some(isNot('caller')) }),
+      ],
+    },
     remedy: 'only signing products have keys held by the service; write caller only',
   },
   {
@@ -95,6 +101,19 @@ const RULES: readonly Rule[] = [
     isBroken: (product) => isPublicTls(product) && product.maxValidityDays > MAX_PUBLIC_TLS_DAYS,
     broken: row({ ...PUBLIC_SSL, max_validity_days: above(MAX_PUBLIC_TLS_DAYS) }),
     remedy: `public ssl lives at most ${MAX_PUBLIC_TLS_DAYS} days; write that or less`,
+  },
+  // Public rules allow it, and Microsoft's root program asks every certificate for a pointer to its status.
+  {
+    key: 'short_lived',
+    isBroken: (product) => isPublic(product) && product.shortLived,
+    broken: row({ ...PUBLIC, short_lived: { const: true } }),
+    remedy: 'under public trust every certificate says where its status is found; write false',
+  },
+  {
+    key: 'max_validity_days',
+    isBroken: ({ shortLived, maxValidityDays }) => shortLived && maxValidityDays > MAX_SHORT_LIVED_DAYS,
+    broken: row({ short_lived: { const: true }, max_validity_days: above(MAX_SHORT_LIVED_DAYS) }),
+    remedy: `a short-lived certificate lives at most ${MAX_SHORT_LIVED_DAYS} days; write that or less, or leave short_lived out`,
   },
   {
     key: 'reuse_days',
@@ -160,9 +179,9 @@ const RULES: readonly Rule[] = [
   },
   {
     key: 'keys',
-    isBroken: (product) => isPublic(product) && product.keys.some(({ type }) => type === 'sm2'),
-    broken: row({ ...PUBLIC, ...SM2 }),
-    remedy: 'public rules have no sm2',
+    isBroken: (product) => isPublic(product) && product.keys.some(({ type }) => type === 'sm2' || type === 'ed25519'),
+    broken: row({ ...PUBLIC, keys: some(row({ type: { enum: ['sm2', 'ed25519'] } })) }),
+    remedy: 'public rules have neither sm2 nor ed25519',
   },
   {
     key: 'form',

@@ -214,6 +214,7 @@ const FIELDS: {
   dcvScopes: ['dcv_scopes', setOf(oneOf(DCV_SCOPES))],
   validationNetworks: ['validation_networks', setOf(readNetwork, ruleText), []],
   maxValidityDays: ['max_validity_days', integerIn(1, MAX_DAYS)],
+  shortLived: ['short_lived', readBoolean, false],
   termDays: ['term_days', integerIn(1, MAX_DAYS)],
   reuseDays: ['reuse_days', integerIn(0, MAX_DAYS)],
 };

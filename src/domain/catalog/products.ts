@@ -35,6 +35,9 @@ export type OfferedDcvMethod = (typeof OFFERED_DCV_METHODS)[number];
 
 export const MIN_PUBLIC_RSA_BITS = 2048;
 
+/** As public rules have it, which let such a certificate do without pointers to its status. */
+export const MAX_SHORT_LIVED_DAYS = 7;
+
 /** `dual`: Chinese national cryptography (GM/T) certifies a signing key and an encryption key separately. */
 export const CERTIFICATE_FORMS = ['single', 'dual'] as const;
 export type CertificateForm = (typeof CERTIFICATE_FORMS)[number];
@@ -51,7 +54,7 @@ export interface Product {
   /** Numbers that stand for the id in requests, for clients that know products by number. */
   readonly aliases: readonly number[];
   readonly name: Localized;
-  /** Only `ssl` certifies DNS names, which need a common name and proof of control. Other kinds certify a free text. */
+  /** Only `ssl` certifies DNS names, which need a common name and proof of control. Other kinds certify a holder, by a free text. */
   readonly kind: ProductKind;
   readonly trust: Trust;
   /** `dual`: a signing certificate on the caller's key, and an encryption certificate on a key that we escrow. */
@@ -78,13 +81,15 @@ export interface Product {
   readonly validationNetworks: readonly AddressRule[];
   /** The rules of the day may be stricter (public-rules.ts). */
   readonly maxValidityDays: number;
+  /** Certificates say nothing about where their status is found, because they expire before it would be looked up. */
+  readonly shortLived: boolean;
   /** The order's term: how long it may be reissued. */
   readonly termDays: number;
   /** How long a proof of control may be reused. The rules of the day may be stricter. */
   readonly reuseDays: number;
 }
 
-export const CURVE_BITS = { p256: 256, p384: 384, p521: 521, sm2: 256 } as const satisfies Partial<
+export const CURVE_BITS = { p256: 256, p384: 384, p521: 521, ed25519: 255, sm2: 256 } as const satisfies Partial<
   Record<KeyType, number>
 >;
 
@@ -119,6 +124,7 @@ const PUBLIC_SSL: Terms = {
   dcvScopes: DCV_SCOPES,
   validationNetworks: [],
   maxValidityDays: MAX_PUBLIC_TLS_DAYS,
+  shortLived: false,
   termDays: 365,
   reuseDays: MAX_PUBLIC_REUSE_DAYS,
 };
@@ -127,6 +133,7 @@ const PRIVATE_SSL: Terms = {
   ...PUBLIC_SSL,
   trust: 'private',
   csr: 'optional',
+  keys: [...ALL_KEYS, curve('ed25519')],
   revocationMayBePutOff: true,
   privateNames: PRIVATE_NAMES,
   maxValidityDays: 397,
@@ -201,6 +208,17 @@ export const PRODUCTS: readonly Product[] = [
     name: { en: 'Document signing of private trust', zh: '私有信任文档签名' },
     kind: 'document_signing',
     csr: 'optional',
+  },
+  {
+    ...SIGNING,
+    id: 'client-auth',
+    aliases: [109],
+    name: { en: 'TLS client authentication of private trust', zh: '私有信任 TLS 客户端认证' },
+    kind: 'client_auth',
+    csr: 'optional',
+    keySources: ['caller'],
+    keys: PRIVATE_SSL.keys,
+    signHashes: SHA2,
   },
 ];
 

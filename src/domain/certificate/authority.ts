@@ -4,8 +4,9 @@ import { DAY_MS } from '../../kernel/durations.ts';
 import type { NameConstraints } from './name-constraints.ts';
 import type { KeyType, PublicKey } from './public-key.ts';
 import type { SignHash } from './sign-hash.ts';
+import type { SubjectFields } from './subject.ts';
 
-export const PRODUCT_KINDS = ['ssl', 'code_signing', 'document_signing'] as const;
+export const PRODUCT_KINDS = ['ssl', 'client_auth', 'code_signing', 'document_signing'] as const;
 export type ProductKind = (typeof PRODUCT_KINDS)[number];
 export const TRUSTS = ['public', 'private'] as const;
 export type Trust = (typeof TRUSTS)[number];
@@ -16,6 +17,7 @@ export type Purpose = (typeof PURPOSES)[number];
 
 const PURPOSE_OF: Readonly<Record<ProductKind, Readonly<Record<Trust, Purpose>>>> = {
   ssl: { public: 'public-tls', private: 'private-tls' },
+  client_auth: { public: 'client-auth', private: 'client-auth' },
   code_signing: { public: 'code-signing', private: 'code-signing' },
   document_signing: { public: 'document-signing', private: 'document-signing' },
 };
@@ -32,12 +34,16 @@ export interface CertificateContent {
   readonly trust: Trust;
   readonly commonName: string | null;
   readonly names: readonly string[];
+  /** Of a certificate without names. */
+  readonly subject: SubjectFields | null;
   readonly publicKey: PublicKey;
   readonly signHash: SignHash;
   readonly issuerId: string;
   readonly notBefore: number;
   readonly notAfter: number;
   readonly maxDays: number;
+  /** Says nothing about where its status is found. */
+  readonly isShortLived: boolean;
 }
 
 export interface PreparedBytes {

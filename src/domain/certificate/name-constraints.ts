@@ -2,6 +2,7 @@
 // order before anything is validated: a certificate outside of them would be refused by every verifier.
 import { type Address, addressText, isInside, type Network, parseAddress } from '../egress/addresses.ts';
 import { hostOf, isWildcard } from './names.ts';
+import { NO_FIELDS, type SubjectFields, subjectAttributes } from './subject.ts';
 
 /** `email` constrains nothing here: no certificate of this service carries an address. */
 export type Subtree =
@@ -30,14 +31,16 @@ interface CertifiedNames {
   readonly names: readonly string[];
   /** The holder of a certificate without such names. */
   readonly holder: string | null;
+  /** What is certified about the holder besides. */
+  readonly subject?: SubjectFields | null;
 }
 
 /** The first name that a chain may not certify; undefined when it may certify all. */
 export function violationOf(
   chain: readonly NameConstraints[],
-  { names, holder }: CertifiedNames,
+  { names, holder, subject }: CertifiedNames,
 ): ConstraintViolation | undefined {
-  const all = [...names.map(subjectOf), ...(holder === null ? [] : holderSubjects(holder))];
+  const all = [...names.map(subjectOf), ...(holder === null ? [] : holderSubjects(holder, subject ?? NO_FIELDS))];
   for (const constraints of chain) {
     for (const subject of all) {
       const found = violationBy(constraints, subject);
@@ -68,10 +71,16 @@ function subjectOf(name: string): Subject {
 /** OpenSSL takes a common name that looks like a host name for one, where there are no other names. */
 const HOST_NAME = /^[a-z0-9_-]+(\.[a-z0-9_-]+)+$/i;
 
-const holderSubjects = (holder: string): Subject[] => [
-  { form: 'directory', name: holder, value: [canonicalAttribute('CN', holder)] },
-  ...(HOST_NAME.test(holder) ? [subjectOf(holder)] : []),
-];
+function holderSubjects(holder: string, fields: SubjectFields): Subject[] {
+  const attributes = subjectAttributes(fields, holder);
+  const name = attributes.length === 1 ? holder : attributes.map(([type, value]) => `${type}=${value}`).join(', ');
+  const value = canonicalSubject(holder, fields);
+  return [{ form: 'directory', name, value }, ...(HOST_NAME.test(holder) ? [subjectOf(holder)] : [])];
+}
+
+/** The canonical parts of a holder's subject, from the top. */
+export const canonicalSubject = (holder: string, fields: SubjectFields | null): string[] =>
+  subjectAttributes(fields ?? NO_FIELDS, holder).map(([type, value]) => canonicalAttribute(type, value));
 
 function violationBy({ permitted, excluded }: NameConstraints, subject: Subject): ConstraintViolation | undefined {
   const { name, form } = subject;

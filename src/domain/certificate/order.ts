@@ -1,6 +1,7 @@
 // An order: what was ordered, how its names are validated, and the table of its statuses.
 import { Refusal } from '../errors.ts';
 import type { AccountId, CertificateId, OrderId } from '../ids.ts';
+import type { SubjectFields } from './subject.ts';
 
 export const ORDER_STATUSES = [
   'domain_verifing', // The spelling existing clients compare with.
@@ -74,6 +75,8 @@ export interface Order extends DomainValidation {
    */
   readonly commonName: string | null;
   readonly names: readonly string[];
+  /** Fixed when it is placed. */
+  readonly subject: SubjectFields | null;
   readonly currentCertificateId: CertificateId | null;
   /** A first certificate or a reissue that waits for validation; at most one at a time. */
   readonly pendingCertificateId: CertificateId | null;

@@ -1,6 +1,6 @@
 // A public key as the domain sees it: type, size, bytes and fingerprint.
 
-export const KEY_TYPES = ['rsa', 'p256', 'p384', 'p521', 'sm2'] as const;
+export const KEY_TYPES = ['rsa', 'p256', 'p384', 'p521', 'ed25519', 'sm2'] as const;
 export type KeyType = (typeof KEY_TYPES)[number];
 
 export interface PublicKey {

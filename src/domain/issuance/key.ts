@@ -8,6 +8,7 @@ import { type ChosenIssuer, canStillSign, purposeOf } from '../certificate/autho
 import { violationOf } from '../certificate/name-constraints.ts';
 import type { PublicKey } from '../certificate/public-key.ts';
 import type { SignHash } from '../certificate/sign-hash.ts';
+import type { SubjectFields } from '../certificate/subject.ts';
 import { validityOf } from '../certificate/validity.ts';
 import { requirePin } from '../cloud-keys/cloud-key.ts';
 import { invalid, Refusal } from '../errors.ts';
@@ -94,7 +95,7 @@ export function keyAndIssuer(
   const issuer = chooseIssuer(context, publicKey, signHash);
   if (issuer === undefined) throw notServed(product, issuers, publicKey);
   if (!canStillSign(issuer, now)) throw noIssuerLeft();
-  requirePermittedNames(issuer, names);
+  requirePermittedNames(issuer, names, order.subject);
   const { termEndsAt } = order;
   const maxDays = maxValidityDays(product, now);
   const validity = validityOf({ now, validityDays, customExpirationDate, maxDays, termEndsAt, issuer });
@@ -117,15 +118,18 @@ export const chooseIssuer = (
 type CertifiedNames = Pick<NameChanges, 'commonName' | 'names'>;
 
 /** The name that an issuer may not certify, if any. Verifiers would refuse the certificate. */
-export const constraintOn = ({ nameConstraints }: ChosenIssuer, { names, commonName }: CertifiedNames) =>
-  violationOf(nameConstraints, { names, holder: names.length === 0 ? commonName : null });
+export const constraintOn = (
+  { nameConstraints }: ChosenIssuer,
+  { names, commonName }: CertifiedNames,
+  subject: SubjectFields | null,
+) => violationOf(nameConstraints, { names, holder: names.length === 0 ? commonName : null, subject });
 
-function requirePermittedNames(issuer: ChosenIssuer, names: CertifiedNames): void {
-  const violation = constraintOn(issuer, names);
+function requirePermittedNames(issuer: ChosenIssuer, names: CertifiedNames, subject: SubjectFields | null): void {
+  const violation = constraintOn(issuer, names, subject);
   if (!violation) return;
   const { name, kind, constraint } = violation;
   throw new Refusal('invalid_sans', {
-    field: name === names.commonName ? 'certificate.common_name' : 'certificate.dns_names',
+    field: name === names.commonName || names.names.length === 0 ? 'certificate.common_name' : 'certificate.dns_names',
     reason:
       kind === 'permitted'
         ? {

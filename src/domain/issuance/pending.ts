@@ -24,7 +24,8 @@ export function planPending(record: PendingCertificate, context: PendingContext)
   if (context.perspectives < perspectivesFor(context.product, context.now)) return { kind: 'later' };
   const issuer = chooseIssuer(context, record.publicKey, record.signHash);
   // The operator may have imported an authority meanwhile that must not certify these names, and may bring another.
-  if (!issuer || !canStillSign(issuer, context.now) || constraintOn(issuer, record)) return { kind: 'later' };
+  if (!issuer || !canStillSign(issuer, context.now) || constraintOn(issuer, record, context.order.subject))
+    return { kind: 'later' };
   try {
     const validity = validityOf({
       now: context.now,

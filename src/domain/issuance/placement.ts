@@ -4,6 +4,7 @@
 import { DAY_MS } from '../../kernel/durations.ts';
 import type { Product } from '../catalog/products.ts';
 import type { Order } from '../certificate/order.ts';
+import type { SubjectFields } from '../certificate/subject.ts';
 import { addMonths } from '../certificate/validity.ts';
 import { invalid, Refusal } from '../errors.ts';
 import { domainValidation, requirePerspectives } from './domain-validation.ts';
@@ -19,7 +20,7 @@ interface PlacementContext extends IssuanceContext {
 
 /** A new order: its term, and the default way to validate its names. `months` shortens the product's term. */
 export function newOrder(
-  { id, accountId, alternativeId }: Pick<Order, 'id' | 'accountId' | 'alternativeId'>,
+  { id, accountId, alternativeId, subject }: Pick<Order, 'id' | 'accountId' | 'alternativeId' | 'subject'>,
   product: Product,
   now: number,
   months?: number,
@@ -32,6 +33,7 @@ export function newOrder(
     status: 'issuing',
     commonName: null,
     names: [],
+    subject,
     dcvMethod: product.dcvMethods[0] ?? null,
     dcvScope: product.dcvScopes.includes('fqdn') ? 'fqdn' : (product.dcvScopes[0] ?? 'fqdn'),
     persistUntil: null,
@@ -95,6 +97,43 @@ const needsOperator = (): Refusal =>
       zh: '该产品的证书包含个人或机构名称，须由运营方核实。请联系运营方下单，之后可自行重签。',
     },
   });
+
+/** Upper bound of X.520 for both. */
+const MAX_ORGANIZATION = 64;
+
+/** Null where nothing was given. Throws `invalid_parameters`, also for a product whose subjects are names of servers. */
+export function requireSubject(given: SubjectFields, { kind }: Product): SubjectFields | null {
+  const country = given.country;
+  const organization = given.organization?.trim() ?? null;
+  const organizationalUnit = given.organizationalUnit?.trim() ?? null;
+  if (country === null && organization === null && organizationalUnit === null) return null;
+  if (kind === 'ssl') {
+    throw invalid(
+      'organization',
+      'This product certifies names of servers, and no organization. Leave organization, organizational unit and country out.',
+      '该产品认证的是服务器域名而非机构，请不发送机构、部门和国家。',
+    );
+  }
+  if (country !== null && !/^[A-Z]{2}$/.test(country)) {
+    throw invalid(
+      'country',
+      'The country is its two capital letters of ISO 3166, such as DE.',
+      '国家须为 ISO 3166 的两个大写字母，例如 CN。',
+    );
+  }
+  requireText('organization', organization);
+  requireText('organizational_unit', organizationalUnit);
+  return { country, organization, organizationalUnit };
+}
+
+function requireText(field: string, text: string | null): void {
+  if (text === null || (text !== '' && [...text].length <= MAX_ORGANIZATION && !/\p{C}/u.test(text))) return;
+  throw invalid(
+    field,
+    `${field} has 1 to ${MAX_ORGANIZATION} printable characters.`,
+    `${field} 须为 1 至 ${MAX_ORGANIZATION} 个可打印字符。`,
+  );
+}
 
 export const MAX_ALTERNATIVE_ID = 64;
 

@@ -131,6 +131,8 @@ const SIGNATURES: Readonly<Record<KeyType, Algorithms>> = {
   p256: ECDSA,
   p384: ECDSA,
   p521: ECDSA,
+  // The service makes no such keys: they sign messages, not digests.
+  ed25519: new Map(),
   sm2: new Map([['1.2.156.10197.1.501', 'sm3']]),
 };
 

@@ -13,6 +13,7 @@ import {
 } from '../../domain/certificate/certificate.ts';
 import { DCV_METHODS, type DcvMethod, ORDER_STATUSES, type Order } from '../../domain/certificate/order.ts';
 import { pem } from '../../domain/certificate/pem.ts';
+import type { SubjectFields } from '../../domain/certificate/subject.ts';
 import { CHECK_PROBLEMS } from '../../domain/validation/check-result.ts';
 import { inLocale, type Locale } from '../../kernel/locale.ts';
 import type { ShownCertificate, ShownOrder } from '../../usecases/issuance/show-orders.ts';
@@ -28,6 +29,18 @@ export const OrderStatusWord = word(
   ORDER_STATUSES,
   '`domain_verifing`: the first certificate waits for its names to be proven. `reissuing`: another one does.',
 );
+/** What is certified about a holder beside the common name. */
+const SUBJECT = {
+  country: nullable(Type.String({ description: 'Of the holder, in the subject, as the operator placed the order.' })),
+  organization: nullable(Type.String({ description: 'Likewise.' })),
+  organizational_unit: nullable(Type.String({ description: 'Likewise.' })),
+};
+const subjectView = (subject: SubjectFields | null) => ({
+  country: subject?.country ?? null,
+  organization: subject?.organization ?? null,
+  organizational_unit: subject?.organizationalUnit ?? null,
+});
+
 const SUMMARY = {
   id: Type.String(),
   order_id: Type.String({ description: 'The same as `id`.' }),
@@ -44,6 +57,7 @@ const SUMMARY = {
   persist_policy: Policy,
   created_at: DateTime,
   term_ends_at: DateTime,
+  ...SUBJECT,
 };
 export const OrderSummary = Type.Object(SUMMARY, { title: 'OrderSummary' });
 
@@ -122,6 +136,7 @@ export const CertificateView = Type.Object(
   {
     ...CONTENT,
     order_id: Type.String(),
+    ...SUBJECT,
     canceled: nullable(Type.Object(CANCELLATION, { title: 'Cancellation' })),
     ica_pem: Type.String({
       description:
@@ -175,6 +190,7 @@ export const summaryOf = (order: Order): Type.Static<typeof OrderSummary> => ({
   persist_policy: order.persistPolicy,
   created_at: new Date(order.createdAt).toISOString(),
   term_ends_at: new Date(order.termEndsAt).toISOString(),
+  ...subjectView(order.subject),
 });
 
 export const orderView = (
@@ -212,7 +228,7 @@ const cancellationView = ({ reason, at }: Cancellation, locale: Locale) => ({
 });
 
 export function certificateView(
-  { certificate, replacedBy, history, seen }: ShownCertificate,
+  { certificate, subject, replacedBy, history, seen }: ShownCertificate,
   chain: readonly Uint8Array[],
   locale: Locale,
 ): Type.Static<typeof CertificateView> {
@@ -221,6 +237,7 @@ export function certificateView(
   return {
     ...contentOf(certificate),
     order_id: certificate.orderId,
+    ...subjectView(subject),
     canceled:
       certificate.state === 'canceled' && certificate.cancellation
         ? cancellationView(certificate.cancellation, locale)

@@ -58,6 +58,7 @@ interface WantedFor {
 }
 
 type WhatToSign = Pick<Draft, 'product' | 'wanted'> & {
+  readonly order: Pick<Order, 'subject'>;
   readonly basis: Pick<Draft['basis'], 'decided'>;
   readonly plan: Pick<CertificatePlan, 'issuerId' | 'notBefore' | 'notAfter'>;
 };
@@ -67,17 +68,17 @@ type PrepareTools = Pick<IssuanceTools, 'authority' | 'now'> & { readonly store:
 /** Chooses serial numbers and makes the bytes to be signed. */
 export function prepare(
   { authority, now, store }: PrepareTools,
-  { product, plan, wanted, basis: { decided } }: WhatToSign,
+  { order: { subject }, product, plan, wanted, basis: { decided } }: WhatToSign,
   { cloud, encryption }: ObtainedKeys,
 ): PreparedCertificate {
   const { commonName, names, signHash } = wanted;
-  const { kind, trust } = product;
+  const { kind, trust, shortLived: isShortLived } = product;
   const maxDays = maxValidityDays(product, decided.at);
   const { issuerId, notBefore, notAfter } = plan;
   const encode = (role: CertificateRole, publicKey: PublicKey) =>
     authority.prepare({
-      ...{ role, kind, trust, commonName, names, publicKey, signHash },
-      ...{ issuerId, notBefore, notAfter, maxDays },
+      ...{ role, kind, trust, commonName, names, subject, publicKey, signHash },
+      ...{ issuerId, notBefore, notAfter, maxDays, isShortLived },
     });
   const publicKey = cloud?.publicKey ?? wanted.publicKey;
   const { serial, toBeSigned } = encode(encryption ? 'signing' : 'single', publicKey);
@@ -101,7 +102,7 @@ export function prepare(
 export async function writeDown(
   tools: PrepareTools,
   tx: Repositories,
-  draft: Pick<Draft, 'product' | 'plan' | 'wanted' | 'basis'>,
+  draft: Pick<Draft, 'order' | 'product' | 'plan' | 'wanted' | 'basis'>,
   { order: { revision }, keys }: { readonly order: Order; readonly keys: ObtainedKeys },
 ): Promise<PreparedCertificate> {
   const { cloud, encryption } = keys;

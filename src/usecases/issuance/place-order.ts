@@ -5,6 +5,7 @@ import { requireStorage } from '../../domain/access/quota.ts';
 import { type Product, productNotFound, requestedProduct } from '../../domain/catalog/products.ts';
 import type { Order } from '../../domain/certificate/order.ts';
 import { NO_KEY } from '../../domain/certificate/public-key.ts';
+import { NO_FIELDS, type SubjectFields } from '../../domain/certificate/subject.ts';
 import { Refusal } from '../../domain/errors.ts';
 import type { AccountId, CertificateId } from '../../domain/ids.ts';
 import { mentionedNames } from '../../domain/issuance/names.ts';
@@ -13,6 +14,7 @@ import {
   planPlacement,
   requireAlternativeId,
   requireMonths,
+  requireSubject,
   withDefaults,
 } from '../../domain/issuance/placement.ts';
 import type { CertificateRequest, PlacementRequest } from '../../domain/issuance/request.ts';
@@ -40,6 +42,8 @@ export interface PlaceOrderCall {
   readonly validityMonths?: number | undefined;
   readonly idempotency?: Idempotency | null;
   readonly request: PlacementRequest;
+  /** What the operator vouches for about the holder, beside the name. */
+  readonly subject?: SubjectFields;
   /** As in Actor. */
   readonly actor: string;
   readonly requestId?: string | null;
@@ -60,7 +64,8 @@ export function placeOrder(tools: IssuanceTools): PlaceOrder {
       const product = requestedProduct(products, call.productId, call.payProductId);
       if (!product) throw productNotFound(products, { en: 'There is no such product.', zh: '没有此产品。' });
       const months = call.validityMonths === undefined ? undefined : requireMonths(call.validityMonths, product);
-      const order = newOrder({ id: newId(), accountId, alternativeId }, product, now(), months);
+      const subject = requireSubject(call.subject ?? NO_FIELDS, product);
+      const order = newOrder({ id: newId(), accountId, alternativeId, subject }, product, now(), months);
       const placing = { product, order, request: withDefaults(call.request, product), certificateId: newId() };
       return await withKeysReadOnce(tools, { accountId, request: placing.request }, (once) =>
         issue(once, async () => stepsOf(once, call, placing)),

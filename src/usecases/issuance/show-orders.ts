@@ -7,6 +7,7 @@ import {
   revocationOf,
 } from '../../domain/certificate/certificate.ts';
 import type { Order } from '../../domain/certificate/order.ts';
+import type { SubjectFields } from '../../domain/certificate/subject.ts';
 import { Refusal } from '../../domain/errors.ts';
 import type { AccountId, CertificateId } from '../../domain/ids.ts';
 import type { CertificateFilter, OrderFilter } from '../../domain/issuance/inventory.ts';
@@ -29,6 +30,8 @@ export interface ShownOrder {
 
 export interface ShownCertificate {
   readonly certificate: CertificateRecord;
+  /** Of its order. */
+  readonly subject: SubjectFields | null;
   readonly replacedBy: string | null;
   /** The last hundred certificates of the order, oldest first. */
   readonly history: readonly CertificateSummary[];
@@ -70,7 +73,8 @@ export function showOrders(store: Store, { state }: ShowValidation) {
       const replacedBy = (await store.certificates.findReplacing(accountId, id)) ?? null;
       const history = await store.certificates.listLast(accountId, certificate.orderId, MAX_HISTORY);
       const seen = revocationOf(certificate)?.revokedAt ? await store.revokedSerials.ofCertificate(id) : [];
-      return { certificate, replacedBy, history, seen };
+      const subject = (await store.orders.find(accountId, certificate.orderId))?.subject ?? null;
+      return { certificate, subject, replacedBy, history, seen };
     },
   };
 }

@@ -85,6 +85,8 @@ function contentFor(
     notBefore: NOW,
     notAfter: NOW + 199 * DAY - 1000,
     maxDays: 199,
+    subject: null,
+    isShortLived: false,
     ...change,
   };
   return content;
@@ -169,6 +171,7 @@ test('each kind of product has its extended key usages, and no others', async ()
   const purposes: Record<string, string[]> = {
     'ssl public': ['1.3.6.1.5.5.7.3.1'],
     'ssl private': ['1.3.6.1.5.5.7.3.1', '1.3.6.1.5.5.7.3.2'],
+    'client_auth private': ['1.3.6.1.5.5.7.3.2'],
     'code_signing private': ['1.3.6.1.5.5.7.3.3'],
     'document_signing private': ['1.3.6.1.5.5.7.3.36', '1.3.6.1.4.1.311.10.3.12'],
   };
@@ -224,6 +227,8 @@ test('a certificate that differs from the plan is rejected before it is signed',
     issuerKeyId,
     nameConstraints: [],
     isWithinPurposes: true,
+    subject: null,
+    isShortLived: false,
   };
   const urls = { issuerCertificate: 'http://x/c', crl: 'http://x/l', ocsp: 'http://x/o' };
   const profile = {
@@ -233,6 +238,7 @@ test('a certificate that differs from the plan is rejected before it is signed',
     isRsa: false,
     names,
     hasSubject: true,
+    isShortLived: false,
     spki,
     issuer: issuerExtensions(issuerKeyId, urls),
   } as const;
@@ -265,6 +271,7 @@ test('a certificate that differs from the plan is rejected before it is signed',
     'another authority key': {
       extensions: leafExtensions({ ...profile, issuer: issuerExtensions(keyIdOf(other), urls) }),
     },
+    'no pointers to its status': { extensions: leafExtensions({ ...profile, isShortLived: true }) },
     'no extensions': { extensions: [] },
   };
   for (const [fault, change] of Object.entries(wrong)) {
@@ -288,6 +295,17 @@ test('a certificate that differs from the plan is rejected before it is signed',
   assert.notDeepEqual(lint(toBeSigned(right), { ...decided, nameConstraints }), [], 'names that its issuer excludes');
   assert.notDeepEqual(lint(toBeSigned(right), { ...decided, isWithinPurposes: false }), [], 'another purpose');
   assert.notDeepEqual(lint(toBeSigned(right).subarray(1), decided), [], 'truncated');
+  const subject = { country: 'DE', organization: 'Acme', organizationalUnit: null };
+  const holder = { ...decided, names: [], commonName: 'Jane', subject };
+  const ofHolder = (fields: object) => ({
+    ...right,
+    subject: distinguishedName({ ...fields, commonName: 'Jane' }),
+    extensions: leafExtensions({ ...profile, names: [] }),
+  });
+  assert.deepEqual(lint(toBeSigned(ofHolder(subject)), holder), []);
+  for (const other of [{}, { ...subject, organization: 'Other' }, { ...subject, organizationalUnit: 'Sales' }]) {
+    assert.deepEqual(lint(toBeSigned(ofHolder(other)), holder), ['subject differs']);
+  }
 });
 
 test('issuer certificates are served at the URLs in certificates', async () => {

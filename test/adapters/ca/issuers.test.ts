@@ -71,7 +71,7 @@ test('an imported authority is not passed over for one of ours, and signs for no
   assert.deepEqual(alone.served('private-tls'), []);
   assert.deepEqual(
     alone.served('public-tls').map(({ keyType, signHash }) => `${keyType}+${signHash}`),
-    ['p256+sha256', 'p384+sha256', 'p521+sha256'],
+    ['p256+sha256', 'p384+sha256', 'p521+sha256', 'ed25519+sha256'],
   );
 });
 
@@ -120,6 +120,8 @@ test('a running service loads a new issuer at its next sweep, and keeps serving 
       commonName: 'www.example.com',
       names: ['www.example.com'],
       maxDays: 199,
+      subject: null,
+      isShortLived: false,
     },
     ...{ publicKey: readPublicKey(keyPair('p256').spki), signHash: 'sha256', issuerId: before.id },
     ...{ notBefore: app.now(), notAfter: app.now() + DAY },

@@ -64,7 +64,7 @@ test('the built-in products cover every case of a reissue', () => {
   for (const change of ['any', 'add', 'none']) has(isPublicSsl, ({ namesMayChange }) => namesMayChange === change);
   has(isPublicSsl, ({ revokesPreviousOnReissue }) => revokesPreviousOnReissue);
   has(({ kind, trust, csr }) => kind === 'ssl' && trust === 'private' && csr === 'optional');
-  for (const wanted of ['code_signing', 'document_signing']) has(({ kind }) => kind === wanted);
+  for (const wanted of ['client_auth', 'code_signing', 'document_signing']) has(({ kind }) => kind === wanted);
 });
 
 test('a row of the file becomes a product', () => {
@@ -94,6 +94,7 @@ test('a row of the file becomes a product', () => {
     dcvScopes: ['fqdn'],
     validationNetworks: [],
     maxValidityDays: 90,
+    shortLived: false,
     termDays: 730,
     reuseDays: 30,
   });
@@ -149,7 +150,7 @@ test('a problem is reported with its path and its remedy', () => {
     [{ name: { en: 'A', zh: ' ' } }, /\.name\.zh: write 1 to 200 printable/],
     [{ name: { en: 'A\nB', zh: 'x' } }, /\.name\.en: write 1 to 200 printable/],
     [{ name: { en: 'A', zh: 'x', de: 'y' } }, /\.name\.de: there is no such key/],
-    [{ kind: 'email' }, /\.kind: choose one of ssl, code_signing, document_signing \(it is "email"\)/],
+    [{ kind: 'email' }, /\.kind: choose one of ssl, client_auth, code_signing, document_signing \(it is "email"\)/],
     [{ kind: null }, /\.kind: choose one of .* \(it is null\)/],
     [{ trust: true }, /\.trust: choose one of public, private/],
     [{ names_may_change: 'remove' }, /\.names_may_change: choose one of none, add, any/],
@@ -164,11 +165,27 @@ test('a problem is reported with its path and its remedy', () => {
     [{ key_sources: ['caller', 'caller'] }, /\.key_sources: list each one once/],
     [{ keys: [] }, /\.keys: name at least one/],
     [{ keys: ['p256'] }, /\.keys\[0\]: write an object with type/],
-    [{ keys: [{ type: 'dsa' }] }, /\.keys\[0\]\.type: choose one of rsa, p256, p384, p521, sm2 \(it is "dsa"\)/],
+    [
+      { keys: [{ type: 'dsa' }] },
+      /\.keys\[0\]\.type: choose one of rsa, p256, p384, p521, ed25519, sm2 \(it is "dsa"\)/,
+    ],
     [{ keys: [{ type: 'sm2' }] }, /\.sign_hashes: sm2 keys and the digest sm3 go together/],
     [{ form: 'dual' }, /\.form: dual certificates are on sm2 keys of the caller/],
     [{ form: 'double' }, /\.form: choose one of single, dual/],
-    [{ ...SIGNING, ...SM2, trust: 'public' }, /\.keys: public rules have no sm2/],
+    [
+      { short_lived: true, max_validity_days: 8 },
+      /\.max_validity_days: a short-lived certificate lives at most 7 days/,
+    ],
+    [
+      { ...SIGNING, kind: 'client_auth', key_sources: ['caller', 'sign-cloud-csc'] },
+      /only signing products have keys held/,
+    ],
+    [
+      { ...PUBLIC_SSL, short_lived: true, max_validity_days: 7 },
+      /\.short_lived: under public trust every certificate says/,
+    ],
+    [{ ...PUBLIC_SSL, keys: [{ type: 'ed25519' }] }, /neither sm2 nor ed25519/],
+    [{ ...SIGNING, ...SM2, trust: 'public' }, /\.keys: public rules have neither sm2 nor ed25519/],
     [{ keys: [{ type: 'p256', min_bits: 256 }] }, /\.keys\[0\]\.min_bits: there is no such key/],
     [{ keys: [{ type: 'rsa', max_bits: 4096 }] }, /\.keys\[0\]\.min_bits: it is missing/],
     [{ keys: [{ type: 'rsa', min_bits: 512, max_bits: 4096 }] }, /\.min_bits: write a whole number from 1024 to 8192/],

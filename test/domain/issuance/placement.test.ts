@@ -7,7 +7,7 @@ import { product } from '../../support/reissue.ts';
 
 const DAY = 86_400_000;
 const term = (from: string, termDays: number, months?: number): string => {
-  const ids = { id: 'o', accountId: 'a', alternativeId: null };
+  const ids = { id: 'o', accountId: 'a', alternativeId: null, subject: null };
   const order = newOrder(ids, { ...product('ssl-dv'), termDays }, Date.parse(from), months);
   return new Date(order.termEndsAt).toISOString().slice(0, 10);
 };

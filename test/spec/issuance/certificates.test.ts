@@ -61,7 +61,7 @@ rule(
 );
 
 rule(
-  'certificate 3',
+  'certificate 8',
   'the addresses of its issuer certificate, its CRL and its OCSP responder, built on `RESEAL_PUBLIC_URL`',
   async () => {
     const base = 'http://certs.example.com/pki';

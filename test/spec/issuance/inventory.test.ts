@@ -213,7 +213,14 @@ rule(
     const { name, keys, ...rest } = products.at(-1);
     const { name: _, keys: __, ...row } = OWN_PRODUCT;
     assert.deepEqual([name, keys], ['Own', [{ type: 'p256', min_bits: 256, max_bits: 256 }]]);
-    assert.deepEqual(rest, { ...row, aliases: [], form: 'single', revocation_grace_hours: 0, private_names: [] });
+    assert.deepEqual(rest, {
+      ...row,
+      aliases: [],
+      form: 'single',
+      revocation_grace_hours: 0,
+      private_names: [],
+      short_lived: false,
+    });
   },
 );
 

@@ -8,7 +8,7 @@ import { csr, KEY_KINDS, newKeyPair, pem } from '../../support/csr.ts';
 import { newDualOrder, newSm2Csr } from '../../support/dual.ts';
 import { body, csrFor, newOrder, type PlacedOrder, reissue } from '../../support/orders.ts';
 import { DRY, requireError, startWatchedApp } from '../../support/watched-app.ts';
-import { type WeakKey, weakKeys, weakSm2Keys } from '../../support/weak-keys.ts';
+import { type WeakKey, weakEd25519Keys, weakKeys, weakSm2Keys } from '../../support/weak-keys.ts';
 
 const { app, requireRefused, requireIssued } = await startWatchedApp();
 
@@ -17,6 +17,11 @@ const EXPECTED = [400, 'invalid_csr', FIELD] as const;
 const CONSENT = { i_know_will_revoke_last_cert: true };
 const CHINESE = { 'accept-language': 'zh-CN' };
 const WEAK = weakKeys();
+const WEAK_OF_TYPE: Readonly<Record<string, typeof WEAK>> = {
+  rsa: WEAK,
+  sm2: weakSm2Keys(),
+  ed25519: weakEd25519Keys(),
+};
 
 function requireReason({ reason: { en, zh } }: WeakKey, english: Answer, chinese: Answer, what: string): void {
   for (const answer of [english, chinese]) requireError(answer, EXPECTED, what);
@@ -32,8 +37,7 @@ const orderOf = async (product: string): Promise<PlacedOrder> =>
 rule('key 1', 'No product certifies an RSA key with the ROCA weakness', async () => {
   for (const { id, keys } of PRODUCTS) {
     const order = await orderOf(id);
-    const sm2 = keys.some(({ type }) => type === 'sm2');
-    const tables = [...(keys.some(({ type }) => type === 'rsa') ? [WEAK] : []), ...(sm2 ? [weakSm2Keys()] : [])];
+    const tables = keys.map(({ type }) => WEAK_OF_TYPE[type] ?? {});
     for (const [name, weak] of tables.flatMap((table) => Object.entries(table))) {
       const hash = keys.every(({ type }) => type === 'sm2') ? 'sm3' : 'sha256';
       const sent = body({ csr: weak.csr, sign_hash: hash }, CONSENT);
@@ -67,6 +71,17 @@ rule('key 1', 'Each is `invalid_csr` with a reason of its own', async () => {
   assert.equal(messages.size, Object.keys(WEAK).length);
 });
 
+rule('key 5', 'a point of small order, off the curve or in a second encoding is `invalid_csr`', async () => {
+  const order = await newOrder(app, { product: 'tls-private' });
+  const messages = new Set<string>();
+  for (const [name, weak] of Object.entries(weakEd25519Keys())) {
+    const { message } = await requireRefused(order, body({ csr: weak.csr }), EXPECTED, '', name);
+    assert.match(message, weak.reason.en, name);
+    messages.add(message);
+  }
+  assert.equal(messages.size, 3);
+});
+
 rule('key 2', 'A key whose private half is printed in an RFC', async () => {
   const order = await newOrder(app);
   const { message } = await requireRefused(order, body({ csr: WEAK['a published key']?.csr }), EXPECTED);
@@ -76,7 +91,7 @@ rule('key 2', 'A key whose private half is printed in an RFC', async () => {
 rule('key 1', 'with a reason of its own; sound ones are certified', async () => {
   const order = await newOrder(app, { product: 'tls-private' });
   for (const kind of KEY_KINDS) await requireIssued(order, body({ csr: csrFor(kind) }), kind);
-  for (const kind of ['p256', 'p384', 'rsa2048'] as const) {
+  for (const kind of ['p256', 'p384', 'rsa2048', 'ed25519'] as const) {
     await requireIssued(order, body({ csr: pem(csr({ key: newKeyPair(kind) })) }), kind);
   }
 });

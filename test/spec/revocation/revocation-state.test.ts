@@ -304,7 +304,7 @@ test('a certificate whose key is reported while it is being signed is never good
   const before = (await store.orders.find(accountId, order.id))!;
   const basis = { decided: { at: app.now(), until: app.now() } };
   const plan = model.preparation;
-  const record = prepare(tools, { wanted, plan, product: products.get('ssl-dv')!, basis }, NO_KEYS);
+  const record = prepare(tools, { order: before, wanted, plan, product: products.get('ssl-dv')!, basis }, NO_KEYS);
   assert.ok(await store.signings.begin(record, { ...HOLDS, revision: before.revision }));
   const certificates = await app.issuance.revokeKey(fingerprint);
   assert.deepEqual(certificates, [], 'it is not issued yet');

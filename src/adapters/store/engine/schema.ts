@@ -79,6 +79,8 @@ export interface Schema {
     dcv_scope: DcvScope;
     persist_until: number | null;
     persist_policy: PersistPolicy;
+    /** JSON. */
+    subject: string | null;
     current_certificate_id: CertificateId | null;
     pending_certificate_id: CertificateId | null;
     term_ends_at: number;

@@ -1,6 +1,7 @@
 // Orders, found only through the account that owns them.
 import { sql } from 'kysely';
 import type { Order } from '../../../domain/certificate/order.ts';
+import type { SubjectFields } from '../../../domain/certificate/subject.ts';
 import { Refusal } from '../../../domain/errors.ts';
 import { termsOf } from '../../../domain/issuance/inventory.ts';
 import type { OrderRef, Orders } from '../../../domain/issuance/ports.ts';
@@ -23,6 +24,7 @@ export const orderFrom = (row: Row): Order => ({
   status: row.status,
   commonName: row.common_name,
   names: listFrom<string>(row.names),
+  subject: row.subject === null ? null : (JSON.parse(row.subject) as SubjectFields),
   dcvMethod: row.dcv_method,
   dcvScope: row.dcv_scope,
   persistUntil: row.persist_until,
@@ -172,6 +174,7 @@ export const ordersIn = (db: Db, engine: Engine): Orders => {
           product_id: order.productId,
           alternative_id: order.alternativeId,
           ...changeable(order),
+          subject: order.subject && JSON.stringify(order.subject),
           term_ends_at: order.termEndsAt,
           created_at: order.createdAt,
           revision: order.revision,
