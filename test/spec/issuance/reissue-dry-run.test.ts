@@ -111,6 +111,7 @@ rule(
       needs_validation: [NEW],
       missing_consents: ['remove_domain_not_confirmed'],
       missing_permissions: [],
+      caa_problems: [],
       not_before: iso(NOON - HOUR),
       not_after: iso(NOON - HOUR + 10 * DAY - SECOND),
     });
