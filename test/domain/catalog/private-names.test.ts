@@ -6,7 +6,10 @@ import { asInFile, ProductsError, parseProducts } from '../../../src/domain/cata
 
 const PRIVATE = PRODUCTS.find(({ id }) => id === 'tls-private')!;
 const ROW = { ...asInFile(PRIVATE), id: 'inside', aliases: [] };
-const PUBLIC = { trust: 'public', csr: 'required', max_validity_days: 90, reuse_days: 90, private_names: [] };
+const PUBLIC = {
+  ...{ trust: 'public', csr: 'required', max_validity_days: 90, reuse_days: 90, private_names: [] },
+  keys: [{ type: 'p256' }],
+};
 const SIGNING = {
   ...{ kind: 'code_signing', names_may_change: 'none', allows_wildcard: false, dcv_methods: [], dcv_scopes: [] },
 };

@@ -1,51 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import Schema from 'typebox/schema';
 import { conflictsOf } from '../../../src/domain/catalog/product-rules.ts';
 import { PRODUCTS } from '../../../src/domain/catalog/products.ts';
-import { asInFile, PRODUCTS_SCHEMA, ProductsError, parseProducts } from '../../../src/domain/catalog/products-file.ts';
-
-const ROW = {
-  id: 'acme-tls',
-  aliases: [7001],
-  name: { en: 'Acme TLS', zh: 'Acme TLS 证书' },
-  kind: 'ssl',
-  trust: 'private',
-  names_may_change: 'add',
-  revokes_previous_on_reissue: true,
-  revocation_grace_hours: 72,
-  revocation_may_be_put_off: true,
-  csr: 'optional',
-  key_sources: ['caller'],
-  keys: [{ type: 'rsa', min_bits: 3072, max_bits: 4096 }, { type: 'p384' }],
-  sign_hashes: ['sha384', 'sha512'],
-  allows_wildcard: true,
-  dcv_methods: ['dns', 'dns-persist'],
-  dcv_scopes: ['fqdn'],
-  max_validity_days: 90,
-  term_days: 730,
-  reuse_days: 30,
-};
-const SIGNING = {
-  kind: 'code_signing',
-  names_may_change: 'none',
-  allows_wildcard: false,
-  dcv_methods: [],
-  dcv_scopes: [],
-};
-const PUBLIC_SSL = { trust: 'public', csr: 'required' };
-
-function problemsOf(json: unknown): readonly string[] {
-  try {
-    parseProducts(json);
-  } catch (error) {
-    assert.ok(error instanceof ProductsError, String(error));
-    assert.ok(error.problems.length > 0 && error.problems.every((problem) => error.message.includes(problem)));
-    return error.problems;
-  }
-  return [];
-}
+import { asInFile, parseProducts } from '../../../src/domain/catalog/products-file.ts';
+import { PUBLIC_SSL, problemsOf, ROW, SIGNING } from '../../support/product-rows.ts';
 
 const problemsWith = (change: object): readonly string[] => problemsOf({ products: [{ ...ROW, ...change }] });
 
@@ -285,78 +244,6 @@ test('any file yields products or a list of problems', () => {
     }),
     { numRuns: 500 },
   );
-});
-
-/** What a field may be changed to, valid or not, by key. */
-const VALUES: Readonly<Record<string, readonly unknown[]>> = {
-  aliases: [[], [7, 8], [7, 7], [101], [0], ['7']],
-  id: ['101', 'acme', 'Acme', 'a--b', 'ssl-dv', 'a'.repeat(65), 7],
-  name: [
-    { en: 'A', zh: ' ' },
-    { en: 'A' },
-    { en: 'A', zh: '字', de: 'A' },
-    { en: 'a\n', zh: 'b' },
-    { en: '🔒'.repeat(200), zh: 'b' },
-  ],
-  kind: ['ssl', 'code_signing', 'document_signing', 'other'],
-  trust: ['public', 'private'],
-  form: ['single', 'dual', null],
-  names_may_change: ['none', 'any', 'other'],
-  revocation_grace_hours: [0, 720, 721, 1.5],
-  csr: ['required', 'optional', 'forbidden'],
-  key_sources: [[], ['caller'], ['sign-cloud-csc'], ['caller', 'caller'], 'caller'],
-  keys: [
-    ...[[], [{ type: 'sm2' }], [{ type: 'p256' }, { type: 'sm2' }], [{ type: 'rsa', min_bits: 1024, max_bits: 4096 }]],
-    [
-      { type: 'rsa', min_bits: 2048, max_bits: 4096 },
-      { type: 'rsa', min_bits: 3072, max_bits: 4096 },
-    ],
-    ...[[{ type: 'p256', min_bits: 256 }], [{ type: 'rsa' }], [{ type: 'p256' }, { type: 'p256' }]],
-  ],
-  sign_hashes: [[], ['sha256'], ['sm3'], ['sha256', 'sm3'], ['md5']],
-  allows_wildcard: [true, false, 'true'],
-  dcv_methods: [[], ['file'], ['dns'], ['file', 'dns'], ['email']],
-  dcv_scopes: [[], ['fqdn'], ['base_domain']],
-  private_names: [[], ['internal'], ['ip', 'internal'], ['ip', 'ip'], ['host'], 'ip'],
-  validation_networks: [[], ['10.0.0.0/8'], ['fd00::/8', '[::1]:80'], ['::1', '::1'], ['corp'], '::1'],
-  max_validity_days: [199, 200, 0, 3651],
-  term_days: [1, '365'],
-  reuse_days: [200, 201],
-  other: [1],
-};
-
-test('the JSON Schema accepts what the loader accepts, and refuses what it refuses', () => {
-  const schema = Schema.Compile(JSON.parse(JSON.stringify(PRODUCTS_SCHEMA)));
-  const seen = new Set<boolean>();
-  const compare = (change: object) => {
-    const file = JSON.parse(JSON.stringify({ products: [{ ...ROW, ...change }] }));
-    const isAccepted = problemsOf(file).length === 0;
-    seen.add(isAccepted);
-    assert.equal(schema.Check(file), isAccepted, `${JSON.stringify(change)}: ${problemsOf(file).join()}`);
-  };
-  for (const [key, values] of Object.entries(VALUES)) for (const value of values) compare({ [key]: value });
-  for (const key of Object.keys(ROW)) compare({ [key]: undefined });
-  const change = fc.record(
-    Object.fromEntries(Object.entries(VALUES).map(([key, values]) => [key, fc.constantFrom(...values)])),
-    { requiredKeys: [] },
-  );
-  fc.assert(
-    fc.property(fc.constantFrom({}, SIGNING, PUBLIC_SSL), change, (base, more) => compare({ ...base, ...more })),
-    {
-      numRuns: 2_000,
-    },
-  );
-  assert.equal(seen.size, 2);
-  for (const json of [
-    [],
-    {},
-    { products: 1 },
-    { products: [1] },
-    { products: [], other: 1 },
-    { products: [], $schema: 1 },
-  ]) {
-    assert.equal(schema.Check(json), problemsOf(json).length === 0, JSON.stringify(json));
-  }
 });
 
 test('a built-in product as in a file is read as itself', () => {
