@@ -123,8 +123,8 @@ for (const engine of await bothEngines()) {
         }
         assert.deepEqual(await orders.findForUpdate('a', 'o'), { order: order('o'), signing });
         await orders.save(changed);
-        const { productId, alternativeId, termEndsAt, createdAt } = order('o');
-        const fixed = { id: 'o', productId, alternativeId, termEndsAt, createdAt };
+        const { productId, alternativeId, subject, termEndsAt, createdAt } = order('o');
+        const fixed = { id: 'o', productId, alternativeId, subject, termEndsAt, createdAt };
         assert.deepEqual(await orders.findForUpdate('a', 'o'), {
           order: { ...changed, ...fixed, revision: 2 },
           signing,

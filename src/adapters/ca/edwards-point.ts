@@ -9,7 +9,7 @@ const POINT_BYTES = 32;
 export const POINT_FAULTS = ['pointForm', 'offCurve', 'smallOrder'] as const;
 export type PointFault = (typeof POINT_FAULTS)[number];
 
-/** Undefined for a sound point. Takes a tenth of a millisecond, whatever the bytes. */
+/** Undefined for a sound point. Takes a third of a millisecond, whatever the bytes. */
 export function edwardsFault(point: Uint8Array): PointFault | undefined {
   if (point.length !== POINT_BYTES) return 'pointForm';
   const number = BigInt(`0x${Buffer.from(point).reverse().toString('hex')}`);

@@ -99,7 +99,7 @@ const MAX_CHEAP_BYTES = 550;
 
 /**
  * Whether a signature of the key takes long to verify. Measured, with inspecting the key: P-256 0.13 ms, RSA-2048 0.12,
- * RSA-4096 0.23, Ed25519 0.3, SM2 0.42, P-384 0.67; but RSA-4096 with a long exponent 0.57, RSA-8192 0.7 and up, P-521 1.5. For RSA
+ * RSA-4096 0.23, SM2 0.42, Ed25519 0.45, P-384 0.67; but RSA-4096 with a long exponent 0.57, RSA-8192 0.7 and up, P-521 1.5. For RSA
  * also the fingerprint, because a modulus that is new costs an exponentiation besides: 3 ms at 2048 bits, 20 at 4096.
  */
 export interface KeyCost {
