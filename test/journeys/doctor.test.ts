@@ -235,7 +235,7 @@ test('issuers: an expiring issuer is a warning, and a problem if no other can re
   replace('rsa', 0.9);
   const none = await issuers();
   assert.deepEqual([none.code, none.state], [1, 'problem']);
-  assert.match(none.text, /^no issuer can sign rsa\+sha256 for public-tls, .*p521\+sha512 for document-signing$/);
+  assert.match(none.text, /^no issuer can sign rsa\+sha256 for public-tls, .*p521\+sha512 for document-signing/);
   assert.match(none.remedy ?? '', /reseal ca import --for PURPOSE /);
   database.close();
 });

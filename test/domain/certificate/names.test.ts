@@ -71,7 +71,7 @@ const ACCEPTED: readonly (readonly [string, string])[] = [
 ];
 
 const REFUSED: readonly (readonly [text: string, why: RegExp])[] = [
-  ['', /empty\. Leave dns_names out/],
+  ['', /empty\. Send \[\] for the common name alone/],
   ['.', /empty/],
   ['..', /nothing/],
   ['.com', /nothing/],
