@@ -58,12 +58,10 @@ rule('ops 15', 'shows the sums over all processes of the service, whichever work
   assert.deepEqual(new Set(answers.map((answer) => answer?.status)), new Set([200]));
   const count = /^reseal_http_request_seconds_count\{method="POST",route="[^"]*reissue",status="200"\} (\d+)$/m;
   for (const _ of [1, 2, 3]) assert.equal(await metric(service, count), 12, 'whichever worker is asked');
+  // A connection goes to a worker that is free, so which of them answers how many depends on the load.
   const lines = service.process.output.split('\n').filter((line) => line.includes('reissue'));
   const shares = Map.groupBy(lines, (line) => JSON.parse(line).process);
-  assert.deepEqual([...shares].map(([name, own]) => [name, own.length]).sort(), [
-    ['http-1', 6],
-    ['http-2', 6],
-  ]);
+  assert.deepEqual([lines.length, [...shares.keys()].sort()], [12, ['http-1', 'http-2']]);
   assert.equal(await service.process.end('SIGTERM'), 0);
   assert.deepEqual(processesOf(service.process), []);
 });

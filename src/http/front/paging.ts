@@ -9,7 +9,7 @@ const MAX_PAGE = 200;
 const MAX_NAME = 64;
 
 export const PageQuery = Type.Object({
-  after: Type.Optional(Type.String({ minLength: 1, description: '`next_after` of the page before.' })),
+  after: Type.Optional(Type.String({ description: '`next_after` of the page before; empty is the same as left out.' })),
   limit: Type.Optional(
     Type.String({
       description: 'Entries per page.',

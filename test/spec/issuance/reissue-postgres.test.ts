@@ -31,7 +31,8 @@ rule('order 4', 'of any length or content is looked up, and one that finds nothi
     ] as const;
     for (const [answer, code] of calls) assert.deepEqual([answer.status, answer.body.code], [404, code], answer.text);
   }
-  assert.equal((await one.call('GET', '/openapi/v3/orders?after=%00', { key })).status, 200);
+  const { status, body: answer } = await one.call('GET', '/openapi/v3/orders?after=%00', { key });
+  assert.deepEqual([status, answer.field], [400, 'after'], 'a cursor is no identifier');
 });
 
 rule('errors invalid_domain', 'a name is not one the product can certify', async () => {

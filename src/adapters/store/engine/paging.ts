@@ -71,7 +71,8 @@ const SEPARATOR = '.';
 const IN_CURSORS = /^[!-~]+$/;
 
 function positionIn(after: string | undefined, key: Key): Value[] | null {
-  if (after === undefined) return null;
+  // Clients that write out empty values begin so.
+  if (after === undefined || after === '') return null;
   const parts = key.length === 1 ? [after] : after.split(SEPARATOR);
   const values = key.map(([, , read], index) => read(parts[index]));
   // As it was written: no other spelling of a number, and no bytes that the engines take differently.
