@@ -279,7 +279,15 @@ async function diagnose(load: (log: Log) => Config, report: (text: string) => vo
     if (isInUse) findings.push(...(await checkServedNumbers(config.database, config.dataDir)));
     if (isInUse) findings.push(await checkAddresses(config));
   }
-  return [...findings, ...(await checkResolvers(resolverSettings(config)))];
+  return [...findings, ...(await checkOwnResolvers(config))];
+}
+
+/** A sandbox asks its own name server, in whose zones nothing is signed. */
+async function checkOwnResolvers(config: Config): Promise<Diagnostic[]> {
+  const { readSandboxFile } = await import('../sandbox/folder.ts');
+  const address = config.dnsServers.length === 0 ? readSandboxFile(config.dataDir)?.dns?.address : undefined;
+  if (address === undefined) return await checkResolvers(resolverSettings(config));
+  return [{ check: 'resolver', state: 'ok', text: `${address}, the name server of this sandbox` }];
 }
 
 /** An unreachable database is reported by the check of the store itself. */

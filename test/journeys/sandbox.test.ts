@@ -40,6 +40,11 @@ test('the greeting shows a request, which works when pasted', async () => {
   assert.match(greeting, /Only because this is a sandbox:/);
 });
 
+test('the doctor finds no problem in a new sandbox, and asks no resolver outside', async () => {
+  const { code, out } = await spawnReseal(['doctor'], settingsFor(folder));
+  assert.deepEqual([code, /resolver +127\.0\.0\.1:\d+, the name server of this sandbox/.test(out)], [0, true], out);
+});
+
 test('only the owner can read the files of the service', () => {
   for (const name of ['reseal.db', 'reseal.db-wal', 'seal.key', 'sandbox.json']) {
     assert.equal(statSync(join(folder, name)).mode & 0o777, 0o600, name);
