@@ -118,7 +118,7 @@ for (const engine of await bothEngines()) {
 
     test('a migration that deadlocks with a transaction of an older instance is applied after it', async () => {
       const location = await engine.newLocation();
-      // SQLite has one writer, which waits for nobody.
+      // SQLite has a single writer, which cannot deadlock.
       if (location.kind !== 'postgresql') return;
       const migrator = engineAt(location, {}, true);
       const faults: unknown[] = [];

@@ -152,7 +152,7 @@ async function aboutCallbacks(session: ExampleSession, key: Key): Promise<void> 
   await session.example('deleteCallbackSettings', 'deleted', { key: other });
 }
 
-/** An order whose names nobody proves. */
+/** An order whose names stay unproven. */
 async function aboutRejection(session: ExampleSession, key: Key): Promise<void> {
   const { app } = session;
   const certificate = { csr: csrFor(), common_name: 'forgotten.example.org', sign_hash: 'sha256' };

@@ -1,5 +1,5 @@
 // Judges the point of an Ed25519 key (RFC 8032, 5.1.3). node:crypto takes any 32 bytes for a key: one that is no point, that
-// has a second encoding, or that is of small order, under which signatures verify for messages that nobody signed.
+// has a second encoding, or that is of small order, under which signatures verify for messages that were never signed.
 
 const P = 2n ** 255n - 19n;
 /** Of the curve -x² + y² = 1 + d·x²·y². */

@@ -61,7 +61,7 @@ export function corroborate(views: readonly CheckResult[]): CheckResult {
   const isPrivate = views.some((view) => view.isOk && view.isPrivate);
   if (against.length <= (others.length >= 2 ? 1 : 0)) return isPrivate ? { ...primary, isPrivate } : primary;
   const [first] = against;
-  // Nobody has contradicted.
+  // No perspective contradicts.
   if (first && against.every(({ problem }) => problem === 'resolver_unreachable')) return first;
   return failed(
     'perspectives_differ',

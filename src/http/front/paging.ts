@@ -7,9 +7,16 @@ import { nullable } from './values.ts';
 const DEFAULT_PAGE = 50;
 const MAX_PAGE = 200;
 const MAX_NAME = 64;
+/** Printable ASCII: the engines compare other bytes differently. */
+const CURSOR = /^[!-~]*$/;
 
 export const PageQuery = Type.Object({
-  after: Type.Optional(Type.String({ description: '`next_after` of the page before; empty is the same as left out.' })),
+  after: Type.Optional(
+    Type.String({
+      pattern: CURSOR.source,
+      description: '`next_after` of the page before; empty is the same as left out.',
+    }),
+  ),
   limit: Type.Optional(
     Type.String({
       description: 'Entries per page.',
@@ -36,6 +43,13 @@ export function requireKnown(query: object, { properties }: Type.TObject): void 
 export function pageOf(query: Type.Static<typeof PageQuery>, schema: Type.TObject): Page {
   requireKnown(query, schema);
   const { after, limit: text } = query;
+  if (after !== undefined && !CURSOR.test(after)) {
+    throw invalid(
+      'after',
+      'after is the next_after of the page before. Leave it out for the first page.',
+      'after 须为上一页的 next_after；第一页请不发送。',
+    );
+  }
   if (text === undefined) return { after, limit: DEFAULT_PAGE };
   const limit = /^\d{1,3}$/.test(text) ? Number(text) : 0;
   if (limit >= 1 && limit <= MAX_PAGE) return { after, limit };

@@ -5,6 +5,7 @@ import { repeatedKey } from '../../../src/http/front/bodies.ts';
 import { ERROR_TABLE } from '../../../src/http/front/error-table.ts';
 import { startApp } from '../../support/app.ts';
 import { rule } from '../../support/contract.ts';
+import { newOrder } from '../../support/orders.ts';
 
 const app = await startApp();
 after(() => app[Symbol.asyncDispose]());
@@ -189,6 +190,19 @@ rule('envelope 19', 'A body of `null` is `invalid_parameters` on every operation
   for (const [method, path] of CHANGES) {
     const { status, body } = await app.call(method, path, { key, json: null });
     assert.deepEqual([status, body.code], [400, 'invalid_parameters'], path);
+  }
+});
+
+rule('envelope 21', 'A body of length zero or of blanks only is no body, on every operation', async () => {
+  const order = await newOrder(app);
+  const json = { 'Content-Type': 'application/json' };
+  const send = (method: string, path: string, raw: string) =>
+    app.call(method, `/openapi/v3/${path}`, { key: order.key, headers: json, raw });
+  for (const blanks of ['', '\t', ' \r\n']) {
+    const needed = await send('POST', `orders/${order.id}/reissue`, blanks);
+    assert.deepEqual([needed.status, needed.body.code], [400, 'invalid_parameters'], needed.text);
+    const optional = await send('POST', `certs/${order.certificateId}/revoke`, blanks);
+    assert.equal(optional.status, 200, optional.text);
   }
 });
 

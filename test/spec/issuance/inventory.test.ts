@@ -120,6 +120,9 @@ rule(
       'certs?after=1e3.x',
       'certs?after=1.%00',
       'orders?after=%00',
+      'account/audit?after=%00',
+      'account/callback/deliveries?after=%06',
+      'cloud-keys?after=%00',
     ]) {
       requireError(await get(key, path), [400, 'invalid_parameters', 'after']);
     }

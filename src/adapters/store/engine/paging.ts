@@ -68,15 +68,14 @@ const KEY = 'key of ';
 type Keyed = Readonly<Record<string, Value>>;
 /** No id has one. */
 const SEPARATOR = '.';
-const IN_CURSORS = /^[!-~]+$/;
 
 function positionIn(after: string | undefined, key: Key): Value[] | null {
   // Clients that write out empty values begin so.
   if (after === undefined || after === '') return null;
   const parts = key.length === 1 ? [after] : after.split(SEPARATOR);
   const values = key.map(([, , read], index) => read(parts[index]));
-  // As it was written: no other spelling of a number, and no bytes that the engines take differently.
-  const isPosition = values.every((value, index) => String(value) === parts[index] && IN_CURSORS.test(String(value)));
+  // As it was written: no other spelling of a number, and no empty part.
+  const isPosition = values.every((value, index) => value !== '' && String(value) === parts[index]);
   if (parts.length === key.length && isPosition) return values;
   throw invalid(
     'after',

@@ -64,7 +64,7 @@ export function sqliteEngine(options: SqliteOptions): Engine {
     },
     isUnavailable: (error) => error instanceof LockTimeout || error instanceof RolledBack || isSqliteUnavailable(error),
     isDamage: isSqliteDamage,
-    // One writer at a time waits for nobody.
+    // A single writer cannot deadlock.
     isDeadlock: () => false,
     // BEGIN IMMEDIATE already holds the file's write lock, across processes.
     async lockForMigration() {},
