@@ -34,13 +34,16 @@ export async function openIssuers(
     endOfNew: (keyType, known) => endOfNew(known, keyType, settings, now()),
   });
 
+  // Calls that arrive while the store is read share the next read: unknown ids, which strangers can send, cost one between them.
+  let queued: Promise<void> | undefined;
   const refresh = (): Promise<void> =>
-    withLock('refresh', async () => {
+    (queued ??= withLock('refresh', async () => {
+      queued = undefined;
       if (statesOf(await store.issuers.listPublic()) === statesOf(issuers)) return;
       issuers = await store.issuers.list();
       authority.use(issuers);
       log({ event: 'issuers_changed', text: statesOf(issuers) });
-    });
+    }));
 
   async function know(issuerId: string): Promise<void> {
     if (!issuers.some(({ id }) => id === issuerId)) await refresh();

@@ -30,13 +30,9 @@ export const candidatesAmong = (issuers: readonly PublicIssuer[]): Candidate[] =
     .map((issuer) => {
       const chain = chainOf(issuer, issuers);
       return {
-        ...{
-          id: issuer.id,
-          keyType: issuer.keyType,
-          purposes: issuer.purposes,
-          notBefore: new X509Certificate(issuer.certificate).validFromDate.getTime(),
-          notAfter: chainNotAfter(issuer, issuers),
-        },
+        ...{ id: issuer.id, keyType: issuer.keyType, purposes: issuer.purposes },
+        notBefore: new X509Certificate(issuer.certificate).validFromDate.getTime(),
+        notAfter: chainNotAfter(issuer, issuers),
         isImported: chain.at(-1)?.hasKey === false,
         nameConstraints: limitsOf(chain.map(({ certificate }) => certificate)).names,
       };

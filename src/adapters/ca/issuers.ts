@@ -8,12 +8,12 @@ import {
   PURPOSES,
   type Purpose,
 } from '../../domain/certificate/authority.ts';
-import { floorToSecond } from '../../domain/certificate/validity.ts';
+import { backdated, floorToSecond } from '../../domain/certificate/validity.ts';
 import type { Clock } from '../../domain/clock.ts';
 import type { NewId } from '../../domain/ids.ts';
 import { CRL_SHARDS } from '../../domain/revocation/revocation.ts';
 import type { Store } from '../../domain/store.ts';
-import { DAY_MS, HOUR_MS } from '../../kernel/durations.ts';
+import { DAY_MS } from '../../kernel/durations.ts';
 import { randomBytes } from '../seal/random.ts';
 import { readCertificate } from './certificate-reader.ts';
 import { newIssuerKey, openIssuer, openIssuerKey } from './issuer-key.ts';
@@ -33,8 +33,6 @@ export interface AuthoritySettings {
 const YEAR_MS = 365 * DAY_MS;
 /** GmSSL refuses a certificate that is valid for longer. */
 const MAX_SM2_YEARS = 10;
-/** Backdates notBefore for verifiers whose clocks are behind. */
-const BACKDATE_MS = HOUR_MS;
 
 const LABEL: Readonly<Record<IssuerKeyType, string>> = { p256: 'P-256', p384: 'P-384', rsa: 'RSA', sm2: 'SM2' };
 const TITLE: Readonly<Record<Purpose, string>> = {
@@ -116,7 +114,7 @@ async function newRoot(
   const algorithm = defaultAlgorithm(keyType);
   const bytes = toBeSigned({
     ...{ serial: newSerial(now), algorithm, issuer: name, subject: name, spki },
-    notBefore: floorToSecond(now - BACKDATE_MS),
+    notBefore: backdated(now, { notBefore: 0 }),
     notAfter: endAfter(keyType === 'sm2' ? Math.min(rootYears, MAX_SM2_YEARS) : rootYears, now),
     extensions: rootExtensions(spki),
   });
@@ -146,7 +144,7 @@ async function newIssuing({ purpose, keyType }: IssuerSlot, { root, settings, no
     subject: distinguishedName({
       ...{ country, organization, commonName: `${organization} ${TITLE[purpose]} ${LABEL[keyType]}` },
     }),
-    notBefore: Math.max(validFromDate.getTime(), floorToSecond(now - BACKDATE_MS)),
+    notBefore: backdated(now, { notBefore: validFromDate.getTime() }),
     notAfter: Math.min(validToDate.getTime(), endAfter(issuingYears, now)),
     extensions: issuingExtensions(spki, purpose, {
       keyId: above.keyId,

@@ -102,6 +102,25 @@ test('issuers are made when first needed: once, by the first of many requests, a
   assert.equal(bits, 3072);
 });
 
+test('unknown issuers that are asked about together cost one read of the store between them', async () => {
+  await using app = await startApp();
+  const { issuers } = app.app.store;
+  const { listPublic } = issuers;
+  const { promise: isAsked, resolve: release } = Promise.withResolvers<void>();
+  let reads = 0;
+  issuers.listPublic = async () => {
+    reads += 1;
+    await isAsked;
+    return await listPublic();
+  };
+  const asked = Array.from({ length: 50 }, (_, index) => app.issuance.authority.chainOf(`unknown ${index}`));
+  release();
+  assert.deepEqual((await Promise.all(asked)).flat(), []);
+  // The first read, and one for all that came after it had begun.
+  assert.ok(reads <= 2, `${reads} reads`);
+  issuers.listPublic = listPublic;
+});
+
 test('a running service loads a new issuer at its next sweep, and keeps serving the previous one', async () => {
   await using app = await startApp();
   const order = await newOrder(app);
