@@ -1,5 +1,5 @@
 // Serves the console's files. Their addresses carry a digest of all of them and are cached for ever; the page itself is read
-// again each time. The content security policy allows this service and nothing else (ADR 0066).
+// again each time. The content security policy allows this service and nothing else (ADR 0065).
 import { createHash } from 'node:crypto';
 import { globSync, readFileSync } from 'node:fs';
 import { stripTypeScriptTypes } from 'node:module';
