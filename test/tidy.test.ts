@@ -67,6 +67,7 @@ const RANKING = [
   'src/adapters/sm2',
   'src/adapters/ca',
   'src/adapters/ca/status',
+  'src/adapters/lint',
   'src/adapters/workers',
   'src/adapters/keys',
   'src/adapters/store/engine',

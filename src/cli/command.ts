@@ -6,6 +6,7 @@ import type { Manifest } from '../domain/backup.ts';
 import type { CallbackReport } from '../domain/callbacks/report.ts';
 import type { Catalog } from '../domain/catalog/products.ts';
 import type { Issuer, PublicIssuer, Purpose } from '../domain/certificate/authority.ts';
+import type { LintResult, LintVerdict } from '../domain/issuance/lint.ts';
 import type { CertificateRef, CrlHead, ReadCrl } from '../domain/revocation/ports.ts';
 import type { Diagnostic, ExitCode } from '../kernel/problem.ts';
 import type { WorldCommands } from '../sandbox/world.ts';
@@ -67,6 +68,8 @@ export interface RecordCommands {
   heads(): Promise<CrlHead[]>;
   /** Interrupted issuances that are not revoked, in all accounts. */
   interrupted(): Promise<CertificateRef[]>;
+  /** What external linters did not pass, newest first. */
+  lintRefusals(limit: number): Promise<LintResult[]>;
 }
 
 export interface SupportCommands {
@@ -195,6 +198,8 @@ export interface Context {
   report(line: string): void;
   /** Built in, and of the products file. Throws a Problem that lists every fault of the file. */
   products(): Catalog;
+  /** Shows a certificate, PEM, to the configured linters. */
+  lintFile(pem: string): Promise<LintVerdict>;
   storeCommands(): Promise<StoreCommands>;
   /** Opens the store for the duration of `work`, as the other with… functions do. */
   withAccess<T>(work: (access: ManageAccess) => Promise<T>): Promise<T>;

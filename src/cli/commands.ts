@@ -18,6 +18,7 @@ import {
 import { cloudKeyDestroy, cloudKeyList } from './cloud-key.ts';
 import type { Command } from './command.ts';
 import { keyCreate, keyDisable, keyList, keyRotate } from './key.ts';
+import { lintCheck, lintRefusals } from './lint.ts';
 import { orderCancel, orderList, orderPlace, orderShow, orderValidate } from './order.ts';
 import { productList, productSchema, productShow } from './product.ts';
 import {
@@ -71,6 +72,8 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
   'cert status': certStatus,
   'cert revoke-key': certRevokeKey,
   'cert interrupted': certInterrupted,
+  'lint refusals': lintRefusals,
+  'lint check': lintCheck,
   'crl show': crlShow,
   'crl import': crlImport,
   'callback show': callbackShow,

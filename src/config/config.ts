@@ -32,6 +32,7 @@ export type Config = Readonly<{
   metricsToken: string | undefined;
   authority: { country: string; organization: string; rootYears: number; issuingYears: number; pkiUrl: string };
   productsFile: string | undefined;
+  lintersFile: string | undefined;
   /** Processes that answer requests, beside one for background work; 0 for one process that does both. */
   workers: number;
   maxRequests: number;
@@ -145,6 +146,7 @@ function configFrom(v: Values): Config {
       pkiUrl: addresses.used.pki_url,
     }),
     productsFile: v.RESEAL_PRODUCTS_FILE,
+    lintersFile: v.RESEAL_LINTERS_FILE,
     workers: v.RESEAL_WORKERS,
     maxRequests: v.RESEAL_MAX_REQUESTS,
     drainMs: v.RESEAL_DRAIN_SECONDS * 1000,

@@ -65,6 +65,11 @@ export const VARIABLES = {
     'dnssec-failed.org',
     hostName,
   ),
+  RESEAL_LINTERS_FILE: optional(
+    'linters that certificates are shown to before they are signed',
+    '/etc/reseal/linters.json',
+    anyText,
+  ),
   RESEAL_ISSUER_NAMES: list('issuer domain names in CAA and persistent records', 'ca.example.com', hostName),
   RESEAL_DCV_ALLOW: list(
     'private addresses allowed for file validation of products of private trust',

@@ -44,6 +44,7 @@ export type ChosenErrorCode =
   | 'duplicate_alternative_order_id'
   | 'cancel_not_allowed'
   | 'idempotency_key_reused'
+  | 'lint_refused'
   | 'service_internal_error'
   | 'service_busy';
 

@@ -5,6 +5,7 @@ import type { CallbackLanes, Callbacks, Deliveries, DeliveryQueue, ExpiryNotices
 import type { Clock } from './clock.ts';
 import type { CloudKeys, EscrowedKeys, SigningGrants } from './cloud-keys/ports.ts';
 import type { Inventory } from './issuance/inventory.ts';
+import type { LintResults } from './issuance/lint.ts';
 import type { Certificates, IdempotencyKeys, Issuers, Orders, PlacementKeys, Signings } from './issuance/ports.ts';
 import type { RateLimits } from './rate.ts';
 import type {
@@ -52,6 +53,7 @@ export interface Repositories {
   readonly certificates: Certificates;
   readonly inventory: Inventory;
   readonly signings: Signings;
+  readonly lintResults: LintResults;
   readonly proofs: Proofs;
   readonly waiting: WaitingCertificates;
   readonly revocations: Revocations;

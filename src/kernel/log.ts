@@ -41,6 +41,14 @@ export interface IssuanceLine extends OrderFacts {
   readonly waited_ms: number;
 }
 
+/** Nothing was signed, because an external linter objected or gave no answer. */
+export interface LintLine extends OrderFacts {
+  readonly event: 'lint';
+  readonly serial_number: string;
+  readonly outcome: 'refused' | 'failed';
+  readonly text: string;
+}
+
 /** A check of a waiting certificate by schedule or on request. */
 export interface CheckLine extends OrderFacts {
   readonly event: 'check';
@@ -154,6 +162,7 @@ export type LogLine =
   | RequestLine
   | NoticeLine
   | IssuanceLine
+  | LintLine
   | CheckLine
   | RevocationLine
   | ExpiryNoticeLine

@@ -93,6 +93,11 @@ function contextFor(invocation: Invocation, environment: Record<string, string |
 
     products: () => readCatalog(load().productsFile),
 
+    async lintFile(text) {
+      const { lintFile } = await import('./lint.ts');
+      return await lintFile(load(), text);
+    },
+
     async storeCommands() {
       const { storeCommands } = await import('./store-commands.ts');
       return storeCommands(loadAndReport(), now);
@@ -279,6 +284,8 @@ async function diagnose(load: (log: Log) => Config, report: (text: string) => vo
     if (isInUse) findings.push(...(await checkServedNumbers(config.database, config.dataDir)));
     if (isInUse) findings.push(await checkAddresses(config));
   }
+  const { diagnoseLinters } = await import('./lint.ts');
+  findings.push(await diagnoseLinters(config, products.products, now()));
   return [...findings, ...(await checkOwnResolvers(config))];
 }
 

@@ -18,7 +18,7 @@ export function issuanceObservers(
   log: Log,
   metrics: App['metrics'],
   now: Clock,
-): Pick<IssuanceTools, 'onIssued'> & { readonly onChecked: OnChecked } {
+): Pick<IssuanceTools, 'onIssued' | 'onLinted'> & { readonly onChecked: OnChecked } {
   return {
     onIssued({ id, accountId, orderId, names, pendingSince, preparation }, action) {
       const origin = ORIGINS[action];
@@ -27,6 +27,19 @@ export function issuanceObservers(
       log({
         ...{ event: 'issuance', account_id: accountId, order_id: orderId, certificate_id: id },
         ...{ serial_number: preparation.serial, names: names.length, waited_ms: now() - (pendingSince ?? now()) },
+      });
+    },
+
+    onLinted({ id, accountId, orderId, preparation }, verdict) {
+      metrics.linted(verdict.kind);
+      if (verdict.kind === 'passed') return;
+      const text =
+        verdict.kind === 'failed'
+          ? verdict.why
+          : verdict.findings.map(({ linter, code }) => `${linter} ${code}`).join(', ');
+      log({
+        ...{ event: 'lint', account_id: accountId, order_id: orderId, certificate_id: id },
+        ...{ serial_number: preparation.serial, outcome: verdict.kind, text },
       });
     },
 

@@ -38,6 +38,7 @@ import type { App } from './app.ts';
 import { logUnexpected } from './background.ts';
 import { issuanceObservers } from './issuance-observers.ts';
 import { openIssuers } from './issuers.ts';
+import { openLintGate } from './lint.ts';
 import { openRevocation, type RevocationServices } from './revocation.ts';
 import { serviceSecrets } from './service-secrets.ts';
 import { openValidation, type Validation, type ValidationNetwork } from './validation.ts';
@@ -131,6 +132,7 @@ export async function openIssuance(
     inspectCsr: csrInspector(pool),
     inBatch: batches(CSR_TURN_MS),
     requireStrongKey,
+    lintCertificate: openLintGate(config, { products: offer.products, imitate: authority.imitate, log }),
     registrableDomain,
     publishCrls,
   };

@@ -3,13 +3,13 @@
 import { openAuthority } from '../adapters/ca/authority.ts';
 import { endOfNew, ensureRoots, makeIssuer } from '../adapters/ca/issuers.ts';
 import type { Config } from '../config/config.ts';
-import type { CertificateAuthority, Issuer, IssuerKeyType, IssuerSlot } from '../domain/certificate/authority.ts';
+import type { Issuer, IssuerKeyType, IssuerSlot } from '../domain/certificate/authority.ts';
 import type { Clock } from '../domain/clock.ts';
 import { keyedMutex } from '../kernel/concurrency.ts';
 import type { App } from './app.ts';
 
 export interface OpenIssuers {
-  readonly authority: CertificateAuthority;
+  readonly authority: ReturnType<typeof openAuthority>;
   list(): readonly Issuer[];
   /** Takes up what has changed. */
   refresh(): Promise<void>;

@@ -37,5 +37,6 @@ export async function openRecords(
     show: showOrders(store, validation),
     heads: () => store.crls.heads(),
     interrupted: () => listInterrupted(store),
+    lintRefusals: (limit) => store.lintResults.listRefused(limit),
   };
 }

@@ -13,6 +13,7 @@ const EVERY_MS: Readonly<Record<keyof typeof RETENTION, number>> = {
   audit: 10 * MINUTE_MS,
   idempotency: 10 * MINUTE_MS,
   placements: 10 * MINUTE_MS,
+  lintResults: 10 * MINUTE_MS,
   rateLimits: 10 * MINUTE_MS,
   grants: 10 * SECOND_MS,
   accessTokens: MINUTE_MS,
@@ -24,6 +25,8 @@ export function retentionChores({ store, log }: Pick<App, 'store' | 'log'>, conf
     audit: config.retention.auditMs,
     idempotency: config.retention.idempotencyMs,
     placements: config.retention.idempotencyMs,
+    // As long as the audit entry beside it.
+    lintResults: config.retention.auditMs,
     rateLimits: SKEW_MS,
     grants: 0,
     accessTokens: 0,

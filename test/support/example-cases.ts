@@ -27,6 +27,7 @@ export async function ownCases(session: ExampleSession, entities: Entities): Pro
   const signing = await newOrder(app, { product: 'document-signing', commonName: 'Acme Ltd' }, key);
   const fixed = await newOrder(app, { product: 'ssl-dv-fixed' }, key);
   const replacing = await newOrder(app, { product: 'ssl-dv-replace' }, key);
+  const linted = await newOrder(app, { product: 'linted', commonName: 'linted.example.com' }, key);
   const pending = await newOrder(app, {}, key);
   await client.call('reissueCertificate', { key, ...certify(pending.id, { dns_names: ['new.example.net'] }) });
   const sparse = await app.newKey();
@@ -88,6 +89,7 @@ export async function ownCases(session: ExampleSession, entities: Entities): Pro
         parameters: { id: 'ssl-dv', 'Idempotency-Key': 'a-key-for-this-order' },
         body: { certificate },
       },
+      lint_refused: certify('linted', { common_name: 'lint-refused.example.com' }),
       permission_denied: certify('document-signing', { common_name: 'Acme Ltd' }),
       quota_exceeded: { key: full, ...certify('ssl-dv', { common_name: 'unproven.example.net' }) },
       request_too_fast: during('placement', 'placeOrder', certify('ssl-dv')),
@@ -96,6 +98,7 @@ export async function ownCases(session: ExampleSession, entities: Entities): Pro
       ...issuance(fixed.id),
       invalid_sans: certify(fixed.id, { dns_names: ['other.example.com'] }),
       order_not_found: certify('none'),
+      lint_refused: certify(linted.id, { common_name: 'linted.example.com', dns_names: ['lint-refused.example.com'] }),
       order_state_conflict: certify(waiting.id),
       reissue_in_progress: certify(pending.id),
       remove_domain_not_confirmed: certify(issued.id, { common_name: 'example.net', dns_names: [] }),

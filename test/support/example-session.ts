@@ -9,6 +9,7 @@ import { authorization, CODE, digest, ECDSA_SHA256, HINT } from './cloud-keys.ts
 import { answerWith, routeByPath, waitFor } from './deliveries.ts';
 import type { Json } from './document.ts';
 import { ExampleClient, type OperationCall } from './example-client.ts';
+import { lintersFile } from './linters.ts';
 import { csrFor, newOrder, type PlacedOrder, reissue } from './orders.ts';
 import { OWN_PRODUCT, productsFile } from './products.ts';
 
@@ -19,6 +20,11 @@ export const GRACE = {
   csr: 'optional',
   revokes_previous_on_reissue: true,
   revocation_grace_hours: 48,
+};
+
+/** What the linter of the tests refuses depends on the name. */
+export const LINTED = {
+  ...{ ...OWN_PRODUCT, id: 'linted', csr: 'optional', dcv_scopes: ['fqdn', 'base_domain'], requires_lint: true },
 };
 
 export interface RecordedCall {
@@ -62,7 +68,8 @@ export class ExampleSession implements AsyncDisposable {
 
   static async open(): Promise<ExampleSession> {
     const world = await startCallbackApp({
-      RESEAL_PRODUCTS_FILE: productsFile(GRACE),
+      RESEAL_PRODUCTS_FILE: productsFile(GRACE, LINTED),
+      RESEAL_LINTERS_FILE: lintersFile(),
       // So that one of a kind uses them up; two places, so that an account has a share of its own.
       ...{ RESEAL_MAX_REQUESTS: '2', RESEAL_PLACEMENTS_PER_ACCOUNT: '1', RESEAL_DRY_RUNS_PER_ACCOUNT: '1' },
       RESEAL_CALLBACK_TEST_RATE: '6/min',

@@ -14,9 +14,10 @@ import {
 } from '../../domain/certificate/authority.ts';
 import { limitsSubjects, type NameConstraints } from '../../domain/certificate/name-constraints.ts';
 import type { SignHash } from '../../domain/certificate/sign-hash.ts';
+import type { LintedBytes } from '../../domain/issuance/lint.ts';
 import { CRL_SHARDS, shardOf } from '../../domain/revocation/revocation.ts';
 import { type ChainLimits, limitsOf, policiesFor, purposesWithin, UnusableChain, usagesFor } from './chain-limits.ts';
-import { openIssuer } from './issuer-key.ts';
+import { type IssuerKey, newIssuerKey, openIssuer, openIssuerKey } from './issuer-key.ts';
 import {
   type Candidate,
   candidatesAmong,
@@ -51,6 +52,8 @@ interface OpenSigner {
 }
 
 interface EmbeddedAuthority extends CertificateAuthority {
+  /** A certificate of these bytes that no one can use: signed with a key of the issuer's type that is kept nowhere. */
+  imitate(bytes: LintedBytes): Promise<Uint8Array>;
   /** Replaces the issuers, after an import. What was prepared under a retired one is still signed. */
   use(issuers: readonly Issuer[]): void;
 }
@@ -79,6 +82,15 @@ export function openAuthority(
   { keyTypes = ISSUER_KEY_TYPES, endOfNew, know }: AuthorityOptions = {},
 ): EmbeddedAuthority {
   let open = openIssuers(issuers, pkiUrl, keyTypes);
+  const throwaways = new Map<IssuerKeyType, Promise<IssuerKey>>();
+
+  /** One for the life of the process: making an RSA key takes half a second. */
+  function throwawayKey(keyType: IssuerKeyType): Promise<IssuerKey> {
+    const made =
+      throwaways.get(keyType) ?? newIssuerKey(keyType, 'issuing').then((pkcs8) => openIssuerKey(keyType, pkcs8));
+    throwaways.set(keyType, made);
+    return made;
+  }
 
   function signerOf(issuerId: string): OpenSigner {
     const found = open.signers.get(issuerId);
@@ -167,6 +179,12 @@ export function openAuthority(
     async sign(issuerId, signHash, bytes) {
       const { issuer, signBytes } = signerOf(issuerId);
       return signedCertificate(bytes, signatureAlgorithm(issuer.keyType, signHash), await signBytes(signHash, bytes));
+    },
+
+    async imitate({ issuerId, signHash, toBeSigned: bytes }) {
+      const { keyType } = signerOf(issuerId).issuer;
+      const { sign } = await throwawayKey(keyType);
+      return signedCertificate(bytes, signatureAlgorithm(keyType, signHash), await sign(signHash, bytes));
     },
 
     async chainOf(issuerId) {

@@ -7,7 +7,7 @@ import { newSm2Key, openSm2PrivateKey, sm2Sign, sm2Spki } from '../sm2/sm2.ts';
 import { readCertificate } from './certificate-reader.ts';
 import { keyIdOf } from './profiles.ts';
 
-interface IssuerKey {
+export interface IssuerKey {
   readonly spki: Uint8Array;
   sign(signHash: SignHash, bytes: Uint8Array): Promise<Uint8Array>;
 }

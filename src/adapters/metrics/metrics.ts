@@ -83,6 +83,12 @@ export function createMetrics() {
     labelNames: ['reason'],
     registers,
   });
+  const lints = new Counter({
+    name: 'reseal_lints_total',
+    help: 'Certificates that were shown to external linters, by verdict; failed: a linter did not answer.',
+    labelNames: ['verdict'],
+    registers,
+  });
   const crls = new Counter({ name: 'reseal_crls_published_total', help: 'CRLs that were published.', registers });
   const faults = new Counter({
     name: 'reseal_faults_total',
@@ -100,6 +106,7 @@ export function createMetrics() {
     checked: (method: string, result: string) => checks.inc({ method, result }),
     resolversUnreachable: (count: number) => resolvers.set(count),
     revoked: (reason: string) => revocations.inc({ reason }),
+    linted: (verdict: string) => lints.inc({ verdict }),
     crlPublished: () => crls.inc(),
     faulted: (where: string) => faults.inc({ where }),
     watchStore: (read: () => Promise<StoreFacts | undefined>) => storeMetrics(registry, read),

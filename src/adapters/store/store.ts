@@ -31,6 +31,7 @@ import { certificatesIn } from './issuance/certificates.ts';
 import { idempotencyKeysIn } from './issuance/idempotency-keys.ts';
 import { inventoryIn } from './issuance/inventory.ts';
 import { issuersIn } from './issuance/issuers.ts';
+import { lintResultsIn } from './issuance/lint-results.ts';
 import { ordersIn } from './issuance/orders.ts';
 import { placementKeysIn } from './issuance/placement-keys.ts';
 import { signingsIn } from './issuance/signings.ts';
@@ -211,6 +212,7 @@ const repositoriesIn = (db: Db, { sealer, engine, sharedNow }: Shared, onEvents:
   certificates: certificatesIn(db),
   inventory: inventoryIn(db),
   signings: signingsIn(db, engine, onEvents),
+  lintResults: lintResultsIn(db),
   proofs: proofsIn(db),
   waiting: waitingIn(db, engine),
   revocations: revocationsIn(db),

@@ -84,6 +84,7 @@ export type AuditAction =
   | 'order:dcv_method_changed'
   | 'order:lapsed'
   | 'certificate:issued'
+  | 'certificate:lint_refused'
   | 'callback:tested'
   | 'callback:saved'
   | 'callback:deleted'

@@ -215,6 +215,7 @@ const FIELDS: {
   validationNetworks: ['validation_networks', setOf(readNetwork, ruleText), []],
   maxValidityDays: ['max_validity_days', integerIn(1, MAX_DAYS)],
   shortLived: ['short_lived', readBoolean, false],
+  requiresLint: ['requires_lint', readBoolean, false],
   termDays: ['term_days', integerIn(1, MAX_DAYS)],
   reuseDays: ['reuse_days', integerIn(0, MAX_DAYS)],
 };

@@ -83,6 +83,8 @@ export interface Product {
   readonly maxValidityDays: number;
   /** Certificates say nothing about where their status is found, because they expire before it would be looked up. */
   readonly shortLived: boolean;
+  /** Every certificate is shown to the operator's linters before it is signed, and signed only if they pass it. */
+  readonly requiresLint: boolean;
   /** The order's term: how long it may be reissued. */
   readonly termDays: number;
   /** How long a proof of control may be reused. The rules of the day may be stricter. */
@@ -125,6 +127,7 @@ const PUBLIC_SSL: Terms = {
   validationNetworks: [],
   maxValidityDays: MAX_PUBLIC_TLS_DAYS,
   shortLived: false,
+  requiresLint: false,
   termDays: 365,
   reuseDays: MAX_PUBLIC_REUSE_DAYS,
 };

@@ -126,6 +126,10 @@ export interface Signings {
    * waiting, and the voided serial number is kept under `newId`.
    */
   void(orderId: OrderId, newId: CertificateId): Promise<void>;
+  /** Forgets what an order is signing. Only for a serial number that was certainly not signed. */
+  discard(orderId: OrderId): Promise<void>;
+  /** Lengthens the lease of a signer that still has it. */
+  renew(record: Pick<PreparedCertificate, 'id' | 'orderId'>, until: number): Promise<void>;
 }
 
 /** In the order's history. Without a version before it is issued. */

@@ -64,6 +64,7 @@ const View = Type.Object(
     dcv_scopes: words(DCV_SCOPES),
     max_validity_days: Type.Integer({ description: 'Of what is issued now; it shrinks on dates that are known.' }),
     short_lived: Type.Boolean({ description: 'Certificates do not say where their status is found.' }),
+    requires_lint: Type.Boolean({ description: 'Certificates are signed only if the operator’s linters pass them.' }),
     term_days: Type.Integer({ description: 'How long an order may be reissued.' }),
     reuse_days: Type.Integer({ description: 'How long a proof of control serves now.' }),
   },
@@ -116,6 +117,7 @@ const viewOf = (product: Product, locale: Locale): Type.Static<typeof View> => (
   dcv_scopes: product.dcvScopes,
   max_validity_days: product.maxValidityDays,
   short_lived: product.shortLived,
+  requires_lint: product.requiresLint,
   term_days: product.termDays,
   reuse_days: product.reuseDays,
 });

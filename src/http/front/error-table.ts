@@ -162,6 +162,11 @@ export const ERROR_TABLE = {
     en: 'The callback domain resolves to a private address. Use an address on the public internet.',
     zh: '回调域名解析到内网地址，请使用公网地址。',
   },
+  lint_refused: {
+    status: 422,
+    en: 'A linter of the operator refused the certificate, and nothing was signed. details.findings has its reasons; change the request, or ask the operator.',
+    zh: '运营方的检查程序拒绝了该证书，未签发任何证书。原因见 details.findings；请修改请求，或联系运营方。',
+  },
   idempotency_key_reused: {
     status: 422,
     en: 'This Idempotency-Key was used with another request. Use a new key for a new request.',

@@ -92,6 +92,7 @@ export const ISSUANCE_ERRORS = [
   'invalid_dcv_method',
   'quota_exceeded',
   'request_too_fast',
+  'lint_refused',
 ] as const satisfies readonly ErrorCode[];
 
 const ReissuedBody = Type.Object(CERTIFICATE_FIELDS);

@@ -3,6 +3,7 @@
 import Type from 'typebox';
 import { KEY_TYPES } from '../../domain/certificate/public-key.ts';
 import type { ErrorCode } from '../../domain/errors.ts';
+import { LINT_SEVERITIES } from '../../domain/issuance/lint.ts';
 import { CallbackReportView } from '../callbacks/callback-test-operation.ts';
 import { ERROR_TABLE } from '../front/error-table.ts';
 import { Int64, nullable, word } from '../front/values.ts';
@@ -63,6 +64,23 @@ const DETAILS: Readonly<Partial<Record<ErrorCode, Type.TSchema>>> = {
     { products: Type.Array(Type.String(), { description: 'The ids of the products there are.' }) },
     { title: 'ProductNotFoundDetails' },
   ),
+  lint_refused: Type.Object(
+    {
+      findings: Type.Array(
+        Type.Object(
+          {
+            linter: Type.String(),
+            severity: word('LintSeverity', LINT_SEVERITIES),
+            code: Type.String({ description: 'The linter’s own name of the rule.' }),
+            text: Type.String(),
+          },
+          { title: 'LintFinding' },
+        ),
+        { description: 'Worst first; the first fifty.' },
+      ),
+    },
+    { title: 'LintRefusedDetails' },
+  ),
   callback_send_error: CallbackReportView,
   callback_response_not_200: CallbackReportView,
 };
@@ -76,6 +94,7 @@ const ALWAYS_DETAILED: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   'quota_exceeded',
   'product_not_found',
   'cancel_not_allowed',
+  'lint_refused',
 ]);
 
 const COMMON = {

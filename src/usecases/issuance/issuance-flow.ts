@@ -5,10 +5,12 @@
 //   write down    record what will be signed and take a lease, in one statement that compares what the decision rests on
 //                 with what is stored. If that is not enough, or something has changed, under the order's lock: decide
 //                 again if needed; then write down, or enqueue the certificate
+//   lint          only where the product requires it: show the bytes to the operator's linters
 //   sign, finish  sign once; then certificate, order, revocations, event and audit row in one transaction
 //
 // A request that needs nothing from outside is decided in the transaction that writes it down.
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { Product } from '../../domain/catalog/products.ts';
 import type { IssuerSlot } from '../../domain/certificate/authority.ts';
 import type { PreparedCertificate } from '../../domain/certificate/certificate.ts';
 import type { Order } from '../../domain/certificate/order.ts';
@@ -25,6 +27,7 @@ import {
 } from '../validation/check-names.ts';
 import { changedSince, type Draft, holdsWithoutReading } from './draft.ts';
 import { conditionsOf, type Finish, finishIssuance, prepare, writeDown } from './issue-certificate.ts';
+import { passLintGate } from './lint-gate.ts';
 import { mayNeedKeys, NO_KEYS, type ObtainedKeys, obtainKeys, wipe } from './obtain-keys.ts';
 import type { IssuanceTools } from './tools.ts';
 
@@ -117,8 +120,9 @@ async function issueOnce<Outcome>(
 async function finishWith<Outcome>(
   tools: IssuanceTools,
   steps: IssuanceSteps<Outcome>,
-  { prepared, finish }: Prepared,
+  { product, prepared, finish }: Prepared,
 ): Promise<Settled<Outcome>> {
+  if (product.requiresLint) await passLintGate(tools, prepared);
   await finishIssuance(tools, prepared, finish);
   return { outcome: steps.issued(prepared.id) };
 }
@@ -140,6 +144,7 @@ async function gather(tools: IssuanceTools, draft: Draft, before: CheckedBefore 
 }
 
 interface Prepared {
+  readonly product: Product;
   readonly prepared: PreparedCertificate;
   readonly finish: Finish;
 }
@@ -157,7 +162,7 @@ async function writeDownAlone<Outcome>(
   const order = steps.planned(draft);
   const prepared = prepare(tools, draft, keys);
   if (!(await tools.store.signings.begin(prepared, conditionsOf(draft, order.revision)))) return null;
-  return { prepared, finish: { ...steps.finish(draft), order, previous: draft.previous } };
+  return { product: draft.product, prepared, finish: { ...steps.finish(draft), order, previous: draft.previous } };
 }
 
 /** One transaction. Without evidence the decision is made here. */
@@ -186,7 +191,7 @@ async function write<Outcome>(
   if (unmade) return { unmade };
   const order = steps.begin ? await steps.begin(tx, draft) : steps.planned(draft);
   const prepared = await writeDown(tools, tx, draft, { order, keys });
-  return { prepared, finish: { ...steps.finish(draft), order, previous: draft.previous } };
+  return { product: draft.product, prepared, finish: { ...steps.finish(draft), order, previous: draft.previous } };
 }
 
 const isComplete = ({ results, draft: { plan } }: Evidence): boolean =>

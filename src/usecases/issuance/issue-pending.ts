@@ -5,6 +5,7 @@
 import type { Product } from '../../domain/catalog/products.ts';
 import type { PendingCertificate } from '../../domain/certificate/certificate.ts';
 import type { Order } from '../../domain/certificate/order.ts';
+import { Refusal } from '../../domain/errors.ts';
 import type { AccountId } from '../../domain/ids.ts';
 import { planPending } from '../../domain/issuance/pending.ts';
 import type { CertificatePlan } from '../../domain/issuance/request.ts';
@@ -20,8 +21,14 @@ export const issuePending =
   (tools: IssuanceTools): IssuePending =>
   (record, product, results) => {
     const checked = { results, at: tools.now() };
-    return issue(tools, async () => stepsOf(tools, record, product, checked));
+    return issue(tools, async () => stepsOf(tools, record, product, checked)).catch(laterIfRefused);
   };
+
+/** A certificate that its linter does not pass goes on waiting: the operator may correct the product, or the linter. */
+function laterIfRefused(error: unknown): PendingOutcome {
+  if (error instanceof Refusal && (error.code === 'lint_refused' || error.code === 'service_busy')) return 'later';
+  throw error;
+}
 
 const LATER: Settled<PendingOutcome> = { outcome: 'later' };
 

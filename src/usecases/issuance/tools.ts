@@ -5,6 +5,7 @@ import type { PreparedCertificate } from '../../domain/certificate/certificate.t
 import type { InspectedCsr, PublicKey } from '../../domain/certificate/public-key.ts';
 import type { KeyMakers } from '../../domain/cloud-keys/ports.ts';
 import type { AccountId } from '../../domain/ids.ts';
+import type { LintCertificate, LintVerdict } from '../../domain/issuance/lint.ts';
 import type { PublishCrls } from '../../domain/revocation/ports.ts';
 import type { InBatch } from '../../kernel/concurrency.ts';
 import type { Audit } from '../access/audit.ts';
@@ -28,6 +29,10 @@ export interface IssuanceTools extends ValidationTools, WaitingLimits {
   /** Runs signature checks of concurrent requests back to back. */
   readonly inBatch: InBatch;
   readonly requireStrongKey: (key: PublicKey) => void;
+  /** Called for products that require it only. */
+  readonly lintCertificate: LintCertificate;
+  /** Before the result is stored; for metrics and the log. */
+  readonly onLinted: (record: PreparedCertificate, verdict: LintVerdict) => void;
   /** After the commit; for metrics and the log. */
   readonly onIssued: (record: PreparedCertificate, action: AuditAction) => void;
   /** `placement`: also of the operator, in his own process. */

@@ -32,13 +32,30 @@ export async function voidSigning(
   tx: Repositories,
   { order, signing }: { readonly order: Order; readonly signing: Signing },
 ): Promise<void> {
+  await tx.signings.void(order.id, tools.newId());
+  await afterSigning(tools, tx, { order, signing, why: 'its placement was interrupted' });
+}
+
+/** Call under the order's lock, for what was certainly not signed: its serial number is forgotten. */
+export async function discardSigning(
+  tools: VoidTools,
+  tx: Repositories,
+  { order, signing }: { readonly order: Order; readonly signing: Signing },
+): Promise<void> {
+  await tx.signings.discard(order.id);
+  await afterSigning(tools, tx, { order, signing, why: 'a linter did not pass its certificate' });
+}
+
+async function afterSigning(
+  tools: VoidTools,
+  tx: Repositories,
+  { order, signing, why }: { readonly order: Order; readonly signing: Signing; readonly why: string },
+): Promise<void> {
   const { id, accountId, alternativeId, status } = order;
-  await tx.signings.void(id, tools.newId());
   await tx.orders.save(afterLostSigner(order));
   if (!isBeingPlaced(order)) return;
   await tx.orders.releaseAlternative(accountId, id);
   const details = { certificate_id: signing.certificateId, was: status, alternative_order_id: alternativeId };
-  const why = 'its placement was interrupted';
   await auditLog(tools)(tx, byService(accountId), 'order:lapsed', id, { ...details, why });
 }
 

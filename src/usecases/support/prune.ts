@@ -17,6 +17,7 @@ export const RETENTION = {
     remove: (tx, before, limit) => tx.idempotencyKeys.deleteBefore(before, limit),
   },
   placements: { table: 'placement_key', remove: (tx, before, limit) => tx.placementKeys.deleteBefore(before, limit) },
+  lintResults: { table: 'lint_result', remove: (tx, before, limit) => tx.lintResults.deleteBefore(before, limit) },
   rateLimits: { table: 'rate_limit', remove: (tx, before, limit) => tx.rateLimits.deleteFull(before, limit) },
   grants: { table: 'signing_grant', remove: (tx, before, limit) => tx.signingGrants.deleteExpired(before, limit) },
   accessTokens: { table: 'access_token', remove: (tx, before, limit) => tx.accessTokens.deleteExpired(before, limit) },

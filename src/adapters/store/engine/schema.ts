@@ -16,6 +16,7 @@ import type { DcvMethod, DcvScope, OrderStatus, PersistPolicy } from '../../../d
 import type { KeyType } from '../../../domain/certificate/public-key.ts';
 import type { SignHash } from '../../../domain/certificate/sign-hash.ts';
 import type { AccountId, CertificateId, OrderId } from '../../../domain/ids.ts';
+import type { LintVerdict } from '../../../domain/issuance/lint.ts';
 import type { Locale } from '../../../kernel/locale.ts';
 import type { Sealed } from '../../seal/seal.ts';
 
@@ -119,6 +120,16 @@ export interface Schema {
     replaces_id: CertificateId | null;
     cloud_key_id: string | null;
     keeps_encryption_key: number;
+  };
+  lint_result: {
+    serial: string;
+    certificate_id: CertificateId;
+    order_id: OrderId;
+    account_id: AccountId;
+    at: number;
+    verdict: LintVerdict['kind'];
+    linters: string;
+    report: string;
   };
   signing: {
     order_id: OrderId;

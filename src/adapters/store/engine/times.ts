@@ -58,6 +58,7 @@ export const TIMES = {
     lease_ends_at: lease(SIGNING_LEASE_MS, true),
     ...{ key_bits: 'number', key_reported: 'number' },
   },
+  lint_result: { at: 'fact' },
   encryption_certificate: {},
   escrowed_key: { created_at: 'fact' },
   cloud_key: {

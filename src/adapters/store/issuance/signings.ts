@@ -154,4 +154,17 @@ export const signingsIn = (db: Db, engine: Engine, onEvents: () => void): Signin
     await db.insertInto('certificate').values(rowOf(voided)).execute();
     await insertHalf(db, voided);
   },
+
+  async discard(orderId) {
+    await db.deleteFrom('signing').where('order_id', '=', orderId).execute();
+  },
+
+  async renew({ id, orderId }, until) {
+    await db
+      .updateTable('signing')
+      .set({ lease_ends_at: until })
+      .where('order_id', '=', orderId)
+      .where('certificate_id', '=', id)
+      .execute();
+  },
 });
