@@ -12,6 +12,7 @@ import { fsync } from './fsync.ts';
 import { inventory } from './inventory.ts';
 import { javaClient } from './java-client.ts';
 import { kill } from './kill.ts';
+import { lintGateCampaign } from './lint-gate.ts';
 import { linters } from './linters.ts';
 import { neighbours } from './neighbours.ts';
 import { ocspFuzz } from './ocsp-fuzz.ts';
@@ -36,6 +37,7 @@ const CAMPAIGNS: Readonly<Record<string, Campaign>> = {
   'placing-kill': placingKill,
   'callback-kill': callbackKill,
   'ocsp-fuzz': ocspFuzz,
+  'lint-gate': lintGateCampaign,
   neighbours,
   backup,
   'backup-postgres': backupPostgres,
