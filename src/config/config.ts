@@ -3,7 +3,7 @@
 
 import { join, resolve } from 'node:path';
 import { MIB, type Quotas } from '../domain/access/quota.ts';
-import type { AddressRule } from '../domain/egress/addresses.ts';
+import type { AddressRule, Network } from '../domain/egress/addresses.ts';
 import type { Rate } from '../domain/rate.ts';
 import { DAY_MS, HOUR_MS } from '../kernel/durations.ts';
 import { EXIT, Problem } from '../kernel/problem.ts';
@@ -30,6 +30,8 @@ export type Config = Readonly<{
   validation: ValidationConfig;
   callbacks: CallbackConfig;
   metricsToken: string | undefined;
+  /** From which operators may use the console, beside this machine. */
+  consoleNetworks: readonly Network[];
   authority: { country: string; organization: string; rootYears: number; issuingYears: number; pkiUrl: string };
   productsFile: string | undefined;
   /** Processes that answer requests, beside one for background work; 0 for one process that does both. */
@@ -137,6 +139,7 @@ function configFrom(v: Values): Config {
     validation: Object.freeze(validationConfig(v, addresses.used)),
     callbacks: Object.freeze(callbackConfig(v)),
     metricsToken: v.RESEAL_METRICS_TOKEN,
+    consoleNetworks: Object.freeze(v.RESEAL_CONSOLE_NETWORKS),
     authority: Object.freeze({
       country: v.RESEAL_CA_COUNTRY,
       organization: v.RESEAL_CA_NAME,

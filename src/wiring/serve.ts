@@ -135,6 +135,7 @@ export async function listen(app: App, services: Services, config: Config): Prom
       tls: config.tls && readTls(config.tls),
       trustedProxies: config.trustedProxies,
       metricsToken: config.metricsToken,
+      consoleNetworks: config.consoleNetworks,
       maxRequests: config.maxRequests,
       maxConnections: maxConnectionsOf(config, descriptorLimit()),
       logsProbes: config.logsProbes,
