@@ -1,5 +1,5 @@
 // /console/api: what the pages of the console call. The operations of /openapi/v3 are here once more, under `account`, with
-// a session instead of the two headers (ADR 0065); beside them are signing in and out, and what operators do.
+// a session instead of the two headers (ADR 0066); beside them are signing in and out, and what operators do.
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
 import type { FastifyInstance } from 'fastify';
 import type { Secret } from '../../domain/secret.ts';
