@@ -6,6 +6,7 @@ import type { Secret } from '../../domain/secret.ts';
 import type { Api } from '../front/api.ts';
 import { authenticateRequests } from '../front/authentication.ts';
 import { type Routes, refuseUnknownRoutes } from '../front/routes.ts';
+import { type EventServices, eventStream } from './events.ts';
 import { type OperatorScopeServices, operatorScope } from './operator-scope.ts';
 import { requireSameOrigin } from './same-origin.ts';
 import { tokenIn } from './session-cookie.ts';
@@ -18,7 +19,7 @@ interface PresentedSession {
 }
 
 interface ConsoleParts {
-  readonly services: OperatorScopeServices;
+  readonly services: OperatorScopeServices & EventServices;
   readonly routes: Routes;
   /** Registers what account holders may do: the operations of /openapi/v3. */
   readonly accountOperations: (api: Api) => void;
@@ -42,6 +43,7 @@ export const consoleInterface =
         );
         refuseUnknownRoutes(accounts, routes);
         accountOperations(accounts as Api);
+        eventStream(accounts as Api, services);
       },
       { prefix: '/account' },
     );
