@@ -61,7 +61,6 @@ rule('console 25', 'disabling ends their sessions and links, and their name is n
   assert.equal((await post(app, 'operator-session', { token: link.url.split('=')[1] })).status, 401);
   assert.equal((await run('console', 'login', '--operator', 'bob')).code, 1);
   assert.equal((await run('operator', 'create', 'bob', '--role', 'act')).code, 1);
-  assert.equal((await run('operator', 'disable', 'unknown')).code, 1);
   const { operators } = await json('operator', 'list');
   assert.deepEqual(
     operators.map(({ name, role, disabled_at }: Record<string, unknown>) => [name, role, disabled_at !== null]),
@@ -71,6 +70,16 @@ rule('console 25', 'disabling ends their sessions and links, and their name is n
     ],
   );
   assert.match((await run('operator', 'list')).out, /bob +act .* disabled/);
+});
+
+rule('errors operator_not_found', 'the console has no operator of that name', async () => {
+  for (const args of [
+    ['operator', 'disable', 'unknown'],
+    ['console', 'login', '--operator', 'unknown'],
+  ]) {
+    const { code, out } = await run(...args, '--json');
+    assert.deepEqual([code, JSON.parse(out).error.code], [1, 'operator_not_found'], args.join(' '));
+  }
 });
 
 rule('console 27', 'lists who is signed in, and `reseal console end` ends a session', async () => {
