@@ -3,7 +3,7 @@
 
 import { join, resolve } from 'node:path';
 import { MIB, type Quotas } from '../domain/access/quota.ts';
-import type { AddressRule } from '../domain/egress/addresses.ts';
+import type { AddressRule, Network } from '../domain/egress/addresses.ts';
 import type { Rate } from '../domain/rate.ts';
 import { DAY_MS, HOUR_MS } from '../kernel/durations.ts';
 import { EXIT, Problem } from '../kernel/problem.ts';
@@ -30,6 +30,8 @@ export type Config = Readonly<{
   validation: ValidationConfig;
   callbacks: CallbackConfig;
   metricsToken: string | undefined;
+  /** From which operators may use the console, beside this machine. */
+  consoleNetworks: readonly Network[];
   authority: { country: string; organization: string; rootYears: number; issuingYears: number; pkiUrl: string };
   productsFile: string | undefined;
   lintersFile: string | undefined;
@@ -138,6 +140,7 @@ function configFrom(v: Values): Config {
     validation: Object.freeze(validationConfig(v, addresses.used)),
     callbacks: Object.freeze(callbackConfig(v)),
     metricsToken: v.RESEAL_METRICS_TOKEN,
+    consoleNetworks: Object.freeze(v.RESEAL_CONSOLE_NETWORKS),
     authority: Object.freeze({
       country: v.RESEAL_CA_COUNTRY,
       organization: v.RESEAL_CA_NAME,
@@ -180,6 +183,12 @@ function addressesFrom(v: Values): AddressRecord {
 }
 
 export const listeningUrl = ({ host, port }: Pick<Config, 'host' | 'port'>): string => `http://${host}:${port}`;
+
+/** Replaces a wildcard address, which callers cannot connect to, with localhost. */
+export function urlHost(host: string): string {
+  if (host === '0.0.0.0' || host === '::') return 'localhost';
+  return host.includes(':') ? `[${host}]` : host;
+}
 
 /** The same configuration with the addresses that the store has recorded. */
 export const withAddresses = (config: Config, { configured, used }: AddressRecord): Config => ({

@@ -3,7 +3,7 @@
 import { isIP } from 'node:net';
 import { parseSealKeys } from '../adapters/seal/seal.ts';
 import { MAX_NOTICE_DAYS } from '../domain/callbacks/expiry.ts';
-import { type AddressRule, parseAddressRule } from '../domain/egress/addresses.ts';
+import { type AddressRule, type Network, parseAddressRule } from '../domain/egress/addresses.ts';
 import type { AccountId } from '../domain/ids.ts';
 import type { Rate } from '../domain/rate.ts';
 import { HOUR_MS, MINUTE_MS, SECOND_MS } from '../kernel/durations.ts';
@@ -148,6 +148,11 @@ export function addressRule(given: string): { value: AddressRule } | { reason: s
   return value
     ? { value }
     : { reason: 'must be a list of IP addresses or ranges, each with an optional port: 10.1.2.3:8443, [fd00::/8]:443' };
+}
+
+export function networkOnly(given: string): { value: Network } | { reason: string } {
+  const value = parseAddressRule(given);
+  return value?.port === null ? { value } : { reason: 'must be a list of IP addresses or ranges, without ports' };
 }
 
 /** An address rule for one account, or for all when `accountId` is null. */

@@ -13,6 +13,7 @@ import {
   integer,
   list,
   logFormat,
+  networkOnly,
   noticeDays,
   optional,
   publicUrl,
@@ -114,6 +115,8 @@ export const VARIABLES = {
   ),
   RESEAL_SANDBOX_ALLOW: list('your own receivers; in the sandbox only', '127.0.0.1:9443', addressRule),
   RESEAL_METRICS_TOKEN: optional('bearer token for /metrics', 'a-long-random-text', token),
+  // Besides loopback. Account holders may sign in from anywhere.
+  RESEAL_CONSOLE_NETWORKS: list('networks from which operators may use the console', '10.1.0.0/16', networkOnly),
   RESEAL_PKI_URL: optional('plain HTTP address of issuer certificates and CRLs', 'http://pki.example.com', publicUrl),
   RESEAL_CA_NAME: text('organization in the names of the issuers made on first start', 'Acme', 'Reseal'),
   // XX, which is assigned to no country, until the operator names one: linters ask for a country in every authority.

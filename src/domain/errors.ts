@@ -32,6 +32,8 @@ export type ChosenErrorCode =
   | 'key_not_found'
   | 'cloud_key_not_found'
   | 'delivery_not_found'
+  | 'session_not_found'
+  | 'operator_not_found'
   | 'callback_paused'
   | 'sign_key_pin_wrong'
   | 'sign_key_locked'

@@ -4,6 +4,7 @@ import type { AccessTokens, Accounts, AuditTrail, Credentials } from './access/p
 import type { CallbackLanes, Callbacks, Deliveries, DeliveryQueue, ExpiryNotices, Outbox } from './callbacks/ports.ts';
 import type { Clock } from './clock.ts';
 import type { CloudKeys, EscrowedKeys, SigningGrants } from './cloud-keys/ports.ts';
+import type { LoginLinks, Operators, Sessions } from './console/ports.ts';
 import type { Inventory } from './issuance/inventory.ts';
 import type { LintResults } from './issuance/lint.ts';
 import type { Certificates, IdempotencyKeys, Issuers, Orders, PlacementKeys, Signings } from './issuance/ports.ts';
@@ -46,6 +47,9 @@ export interface Repositories {
   readonly credentials: Credentials;
   readonly accessTokens: AccessTokens;
   readonly audit: AuditTrail;
+  readonly operators: Operators;
+  readonly loginLinks: LoginLinks;
+  readonly sessions: Sessions;
   readonly secrets: SealedSecrets;
   readonly settings: Settings;
   readonly issuers: Issuers;

@@ -4,6 +4,7 @@ import Fastify, { type FastifyServerOptions } from 'fastify';
 import type { Account } from '../domain/access/account.ts';
 import type { Catalog, Product } from '../domain/catalog/products.ts';
 import type { CertificateAuthority } from '../domain/certificate/authority.ts';
+import type { Network } from '../domain/egress/addresses.ts';
 import type { NewId } from '../domain/ids.ts';
 import type { Log } from '../kernel/log.ts';
 import type { UseAccessTokens } from '../usecases/access/access-tokens.ts';
@@ -14,6 +15,8 @@ import type { ConfigureCallback } from '../usecases/callbacks/configure-callback
 import type { ManageDeliveries } from '../usecases/callbacks/manage-deliveries.ts';
 import type { SendTestCallback } from '../usecases/callbacks/send-test-callback.ts';
 import type { UseCloudKey } from '../usecases/cloud-keys/use-cloud-key.ts';
+import type { FollowAccount } from '../usecases/console/follow-account.ts';
+import type { UseConsoleSessions } from '../usecases/console/sessions.ts';
 import type { CancelOrder } from '../usecases/issuance/cancel-order.ts';
 import type { PlaceOrder } from '../usecases/issuance/place-order.ts';
 import type { Reissue } from '../usecases/issuance/reissue-certificate.ts';
@@ -28,6 +31,7 @@ import { cloudKeyOperations } from './cloud-keys/cloud-keys.ts';
 import { cscInterface } from './cloud-keys/csc.ts';
 import { CSC_VERSIONS } from './cloud-keys/csc-wire.ts';
 import { consoleAssets } from './console/assets.ts';
+import { consoleInterface } from './console/console.ts';
 import type { Api } from './front/api.ts';
 import { boundArrivals } from './front/arrivals.ts';
 import { authenticateRequests, headerCredentials } from './front/authentication.ts';
@@ -37,7 +41,7 @@ import { countUnsent } from './front/connections.ts';
 import { drainConnections } from './front/drain.ts';
 import { answerErrors, sendError } from './front/failures.ts';
 import { listener, MAX_HEADER_BYTES } from './front/listener.ts';
-import { collectOperations } from './front/operation.ts';
+import { CONSOLE_API, collectOperations } from './front/operation.ts';
 import {
   type RecordRequest,
   type RequestMetrics,
@@ -67,6 +71,8 @@ export interface AppServices {
   readonly metrics: RequestMetrics & { text(): Promise<string> };
   readonly authenticate: AuthenticateCaller;
   readonly accessTokens: UseAccessTokens;
+  readonly consoleSessions: UseConsoleSessions;
+  readonly followAccount: FollowAccount;
   readonly changeAccount: ChangeAccount;
   readonly quotaUse: (account: Account) => Promise<QuotaUse>;
   readonly listAudit: ListAudit;
@@ -100,6 +106,8 @@ interface ServerOptions {
   readonly tls?: { readonly cert: string; readonly key: string } | undefined;
   readonly trustedProxies: readonly string[];
   readonly metricsToken: string | undefined;
+  /** Where operators of the console may be, beside this machine. */
+  readonly consoleNetworks: readonly Network[];
   readonly maxRequests: number;
   readonly maxConnections: number;
   readonly logsProbes: boolean;
@@ -139,26 +147,39 @@ export async function buildServer(services: Services, options: ServerOptions): P
       const api = scope.withTypeProvider<TypeBoxTypeProvider>() as Api;
       authenticateRequests(api, services.authenticate, headerCredentials);
       refuseUnknownRoutes(api, routes);
-      accountOperations(api, services);
-      auditOperation(api, services.listAudit);
-      reissueOperation(api, services.reissue, services.digestOf);
-      callbackTestOperation(api, services.sendTestCallback);
-      callbackOperations(api, services.callbacks);
-      deliveryOperations(api, services.deliveries);
-      placementOperations(api, services, services.digestOf);
-      validationOperations(api, services);
-      inventoryOperations(api, services.show, services.products);
-      productOperation(api, services.offered);
-      orderOperations(api, services.show, services.authority.chainOf);
-      cloudKeyOperations(api, services.cloudKeys);
-      revocationOperations(api, services);
+      accountInterface(api, services);
     },
     { prefix: '/openapi/v3' },
+  );
+  await app.register(
+    consoleInterface({
+      services: { ...services, publicUrl: options.publicUrl, consoleNetworks: options.consoleNetworks },
+      routes,
+      accountOperations: (api) => accountInterface(api, services),
+    }),
+    { prefix: CONSOLE_API },
   );
   for (const version of CSC_VERSIONS) {
     await app.register(cscInterface(services, routes, version), { prefix: `/csc/${version}` });
   }
   return app;
+}
+
+/** What a key of an account may ask for. */
+function accountInterface(api: Api, services: Services): void {
+  accountOperations(api, services);
+  auditOperation(api, services.listAudit);
+  reissueOperation(api, services.reissue, services.digestOf);
+  callbackTestOperation(api, services.sendTestCallback);
+  callbackOperations(api, services.callbacks);
+  deliveryOperations(api, services.deliveries);
+  placementOperations(api, services, services.digestOf);
+  validationOperations(api, services);
+  inventoryOperations(api, services.show, services.products);
+  productOperation(api, services.offered);
+  orderOperations(api, services.show, services.authority.chainOf);
+  cloudKeyOperations(api, services.cloudKeys);
+  revocationOperations(api, services);
 }
 
 function fastifyOptions(services: Services, options: ServerOptions, record: RecordRequest): FastifyServerOptions {

@@ -14,10 +14,14 @@ import { SECOND_MS } from '../kernel/durations.ts';
 import { type Log, mask } from '../kernel/log.ts';
 import { summarized } from '../kernel/summarized-log.ts';
 import { useAccessTokens } from '../usecases/access/access-tokens.ts';
+import type { OperatorCall } from '../usecases/access/audit.ts';
 import { authenticateCaller } from '../usecases/access/authenticate-caller.ts';
 import { changeAccount } from '../usecases/access/change-account.ts';
 import { type ManageAccess, manageAccess } from '../usecases/access/manage-access.ts';
 import { quotaUse } from '../usecases/access/quota-use.ts';
+import { followAccount } from '../usecases/console/follow-account.ts';
+import { type ManageOperators, manageOperators } from '../usecases/console/manage-operators.ts';
+import { useConsoleSessions } from '../usecases/console/sessions.ts';
 import { noPeers, type Peers } from './peers.ts';
 import { makeFolder, requireNoForgottenStore, requireStore, storeProblem } from './start-up.ts';
 import { storeFacts } from './store-facts.ts';
@@ -45,6 +49,9 @@ export interface App extends AppServices {
   readonly now: Clock;
   readonly metrics: ReturnType<typeof createMetrics>;
   readonly access: ManageAccess;
+  /** The same for an operator of the console; undefined for the command line's user. */
+  readonly accessAs: (call: OperatorCall | undefined) => ManageAccess;
+  readonly operators: ManageOperators;
   readonly store: OpenStore;
   readonly peers: Peers;
   /** The database's files are damaged: /readyz fails until the service is started again. */
@@ -94,6 +101,9 @@ export async function openApp(config: Config, surroundings: Surroundings): Promi
   }
   metrics.watchStore(storeFacts(store, now));
   const newId = idMaker(now, randomBytes);
+  const authenticate = authenticateCaller(store, now);
+  const accessAs: App['accessAs'] = (call) =>
+    manageAccess({ store, now, newId, randomBytes, quotas: config.quotas }, call);
   return {
     now,
     newId,
@@ -101,10 +111,14 @@ export async function openApp(config: Config, surroundings: Surroundings): Promi
     metrics: { ...metrics, text: () => peers.metricsText(metrics) },
     store,
     peers,
-    access: manageAccess({ store, now, newId, randomBytes, quotas: config.quotas }),
+    access: accessAs(undefined),
+    accessAs,
     quotaUse: (account) => quotaUse(store, account, config.quotas),
-    authenticate: authenticateCaller(store, now),
+    authenticate,
     accessTokens: useAccessTokens({ store, now, newId, randomBytes }),
+    consoleSessions: useConsoleSessions({ store, now, newId, randomBytes, authenticate }),
+    followAccount: followAccount(store, now),
+    operators: manageOperators({ store, now, newId, randomBytes }),
     changeAccount: changeAccount(store, now, newId),
     listAudit: (accountId, page) => store.audit.listOf(accountId, page),
     noteDamage,

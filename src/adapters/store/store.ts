@@ -19,6 +19,8 @@ import { expiryNoticesIn } from './callbacks/expiry-notices.ts';
 import { outboxIn } from './callbacks/outbox.ts';
 import { cloudKeysIn, escrowedKeysIn } from './cloud-keys/held-keys.ts';
 import { signingGrantsIn } from './cloud-keys/signing-grants.ts';
+import { loginLinksIn, operatorsIn } from './console/operators.ts';
+import { sessionsIn } from './console/sessions.ts';
 import { requireFinishedCopy } from './engine/copy.ts';
 import { type Engine, openEngine, useConnection } from './engine/engine.ts';
 import { migrate, previewMigrations, readMigrations } from './engine/migrations.ts';
@@ -205,6 +207,9 @@ const repositoriesIn = (db: Db, { sealer, engine, sharedNow }: Shared, onEvents:
   credentials: credentialsIn(db),
   accessTokens: accessTokensIn(db, engine),
   audit: auditIn(db),
+  operators: operatorsIn(db),
+  loginLinks: loginLinksIn(db, engine),
+  sessions: sessionsIn(db, engine),
   secrets: secretsIn(db, sealer),
   settings: settingsIn(db),
   issuers: issuersIn(db, sealer),

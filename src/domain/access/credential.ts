@@ -25,20 +25,46 @@ export interface Credential {
 export interface Caller {
   readonly account: Account;
   readonly credential: Credential;
+  /** Of the console; absent if the key itself was presented. */
+  readonly sessionId?: string;
 }
 
 /** Who acted, for the audit log: an API caller, the operator or the service itself. */
 export interface Actor {
   readonly accountId: AccountId;
-  /** A key id, `cli:` and the operating system's user for the operator, or `service`. */
+  /**
+   * A key id, the same after `console:` for a session of it, `cli:` and the operating system's user for an operator at the
+   * command line, `operator:` and the name for one in the console, or `service`.
+   */
   readonly actor: string;
   readonly requestId: string | null;
 }
 
-const OPERATOR = 'cli';
-export const operatorActor = (user: string): string => `${OPERATOR}:${user}`;
+const COMMAND_LINE = 'cli';
+const CONSOLE_OPERATOR = 'operator:';
+const CONSOLE = 'console:';
+export const operatorActor = (user: string): string => `${COMMAND_LINE}:${user}`;
+export const consoleOperatorActor = (name: string): string => `${CONSOLE_OPERATOR}${name}`;
 /** Earlier versions recorded the operator without the user. */
-export const isOperator = (actor: string): boolean => actor === OPERATOR || actor.startsWith(`${OPERATOR}:`);
+export const isOperator = (actor: string): boolean =>
+  actor === COMMAND_LINE || actor.startsWith(`${COMMAND_LINE}:`) || actor.startsWith(CONSOLE_OPERATOR);
+
+export const callerActor = ({ credential: { keyId }, sessionId }: Pick<Caller, 'credential' | 'sessionId'>): string =>
+  sessionId === undefined ? keyId : `${CONSOLE}${keyId}`;
+
+/** The key of a caller, and whether it acted through a session. */
+export const keyOfActor = (actor: string): { readonly keyId: string; readonly isSession: boolean } =>
+  actor.startsWith(CONSOLE)
+    ? { keyId: actor.slice(CONSOLE.length), isSession: true }
+    : { keyId: actor, isSession: false };
+
+/** All actors that a name in a filter stands for: a key id, an operator's name or a user name. */
+export const actorsNamed = (name: string): readonly string[] => [
+  name,
+  operatorActor(name),
+  consoleOperatorActor(name),
+  `${CONSOLE}${name}`,
+];
 
 export type Action =
   | 'read'
@@ -86,6 +112,10 @@ const MAY: Record<CredentialKind, Permissions> = {
   integration_key: ORDERS_ONLY,
 };
 
+/** What the kind may do. */
+export const permissionsOf = (kind: CredentialKind): Action[] =>
+  (Object.keys(MAY[kind]) as Action[]).filter((action) => MAY[kind][action]);
+
 export const isPermitted = (kind: CredentialKind, action: Action): boolean => MAY[kind][action];
 
 export function requirePermission(kind: CredentialKind, action: Action): void {
@@ -100,9 +130,11 @@ export function requirePermission(kind: CredentialKind, action: Action): void {
 
 /** Call only after the secret matched: the state of a key must not leak to callers without its secret. */
 export function requireUsable(credential: Credential, now: number): void {
-  if (credential.disabledAt === null && !isExpired(credential, now)) return;
-  throw new Refusal('api_key_disabled');
+  if (!isUsable(credential, now)) throw new Refusal('api_key_disabled');
 }
+
+export const isUsable = (credential: Credential, now: number): boolean =>
+  credential.disabledAt === null && !isExpired(credential, now);
 
 export function isExpired(credential: Credential, now: number): boolean {
   return credential.expiresAt !== null && credential.expiresAt <= now;

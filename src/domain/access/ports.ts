@@ -73,6 +73,12 @@ export type AuditAction =
   | 'key:rotated'
   | 'access-token:issued'
   | 'access-token:revoked'
+  | 'console:link_made'
+  | 'console:signed_in'
+  | 'console:signed_out'
+  | 'console:session_ended'
+  | 'operator:created'
+  | 'operator:disabled'
   | 'key:reported'
   | 'order:placed'
   | 'order:reissued'
@@ -122,7 +128,7 @@ export interface AuditFilter {
   readonly accountId?: AccountId | undefined;
   readonly about?: AuditSubject | undefined;
   readonly requestId?: string | undefined;
-  /** A key id, an operator's user name, `cli` or `service`. */
+  /** A key id, an operator's name or user name, `cli` or `service`. */
   readonly actor?: string | undefined;
   readonly since?: number | undefined;
   readonly until?: number | undefined;

@@ -1,6 +1,6 @@
 // GET /openapi/v3/account/audit: what was done in the account, by whom. An extension of the specification.
 import Type from 'typebox';
-import { isOperator } from '../../domain/access/credential.ts';
+import { isOperator, keyOfActor } from '../../domain/access/credential.ts';
 import type { AuditEntry } from '../../domain/access/ports.ts';
 import type { AccountId } from '../../domain/ids.ts';
 import type { Page } from '../../domain/page.ts';
@@ -8,7 +8,7 @@ import type { Api } from '../front/api.ts';
 import { callerOf } from '../front/authentication.ts';
 import { NextAfter, nextAfter, PageQuery, pageOf } from '../front/paging.ts';
 import { answers, success } from '../front/reply.ts';
-import { DateTime, list, nullable } from '../front/values.ts';
+import { DateTime, list, nullable, word } from '../front/values.ts';
 
 /** The account's rows, oldest first. */
 export type ListAudit = (accountId: AccountId, page: Page) => Promise<AuditEntry[]>;
@@ -18,6 +18,7 @@ const View = Type.Object(
     id: Type.String(),
     at: DateTime,
     actor: Type.String({ description: 'The key id of a caller, `operator` or `service`.' }),
+    via: nullable(word('AuditVia', ['console'], 'How a caller acted: in the console, or (null) with the key itself.')),
     action: Type.String({ examples: ['order:reissued'] }),
     subject: Type.String({ description: 'The id or name that the action is about.' }),
     request_id: nullable(Type.String()),
@@ -59,5 +60,7 @@ export function auditOperation(api: Api, listAudit: ListAudit): void {
 /** Names of the operator's users, and what they noted, are not the account's business. */
 function viewOf({ id, at, actor, action, subject, requestId, details }: AuditEntry): Type.Static<typeof View> {
   const common = { id, at: new Date(at).toISOString(), action, subject, request_id: requestId };
-  return isOperator(actor) ? { ...common, actor: 'operator', details: {} } : { ...common, actor, details };
+  if (isOperator(actor)) return { ...common, actor: 'operator', via: null, details: {} };
+  const { keyId, isSession } = keyOfActor(actor);
+  return { ...common, actor: keyId, via: isSession ? 'console' : null, details };
 }

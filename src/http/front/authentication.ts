@@ -2,7 +2,13 @@
 // paths and methods.
 import type { IncomingHttpHeaders } from 'node:http';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
-import { type Action, type Actor, type Caller, requirePermission } from '../../domain/access/credential.ts';
+import {
+  type Action,
+  type Actor,
+  type Caller,
+  callerActor,
+  requirePermission,
+} from '../../domain/access/credential.ts';
 import { Secret } from '../../domain/secret.ts';
 import type { PresentedCredential } from '../../usecases/access/authenticate-caller.ts';
 
@@ -55,8 +61,8 @@ export const headerCredentials = ({
 });
 
 export function actorOf(request: FastifyRequest): Actor {
-  const { account, credential } = callerOf(request);
-  return { accountId: account.id, actor: credential.keyId, requestId: request.id };
+  const caller = callerOf(request);
+  return { accountId: caller.account.id, actor: callerActor(caller), requestId: request.id };
 }
 
 const single = (header: string | string[] | undefined): string | undefined =>

@@ -102,6 +102,16 @@ export const ERROR_TABLE = {
     en: 'The account has no such delivery. GET /openapi/v3/account/callback/deliveries lists them.',
     zh: '该账户下没有此回调投递记录，可通过 GET /openapi/v3/account/callback/deliveries 查看。',
   },
+  session_not_found: {
+    status: 404,
+    en: 'There is no such session of yours. It may have ended; GET /console/api/sessions lists those that live.',
+    zh: '没有此会话，可能已结束；可通过 GET /console/api/sessions 查看有效会话。',
+  },
+  operator_not_found: {
+    status: 404,
+    en: 'There is no such operator. "reseal operator list" shows all of them.',
+    zh: '没有此操作员，可用 "reseal operator list" 查看全部操作员。',
+  },
   method_not_allowed: {
     status: 405,
     en: 'This path does not take that method. The Allow header lists those it takes.',

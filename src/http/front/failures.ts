@@ -4,7 +4,7 @@ import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from
 import { Refusal } from '../../domain/errors.ts';
 import { type Locale, preferredLocale } from '../../kernel/locale.ts';
 import { errorLine, type Log } from '../../kernel/log.ts';
-import { codesOf } from './operation.ts';
+import { CONSOLE_API, codesOf } from './operation.ts';
 import { type ErrorResponse, errorResponse, TransportRefusal } from './reply.ts';
 import { validationRefusal } from './schema-validation.ts';
 
@@ -42,10 +42,11 @@ export function sendError(
 /** A code that the document of the operation does not list is a bug of ours: logged, and answered all the same. */
 function requireDeclared(
   { code }: Refusal,
-  { id, is404, routeOptions: { config, schema } }: FastifyRequest,
+  { id, is404, routeOptions: { url = '', config, schema } }: FastifyRequest,
   log: Log,
 ): void {
-  const codes = is404 ? undefined : codesOf(schema, config?.action);
+  const isListed = !is404 && !url.startsWith(CONSOLE_API);
+  const codes = isListed ? codesOf(schema, config?.action) : undefined;
   if (!codes || codes.has(code)) return;
   log(errorLine(new Error(`${schema?.operationId} answered ${code}, which it does not declare`), id));
 }

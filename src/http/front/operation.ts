@@ -36,6 +36,9 @@ declare module 'fastify' {
   }
 }
 
+/** Under it are the operations of the console, which the document does not list. */
+export const CONSOLE_API = '/console/api';
+
 /** What every operation may answer. */
 const EVERYWHERE = [
   'invalid_parameters',
@@ -67,7 +70,7 @@ export function collectOperations(app: FastifyInstance): readonly DescribedRoute
   const operations: DescribedRoute[] = [];
   app.addHook('onRoute', ({ method, url, config, schema = {} }) => {
     // Fastify adds a HEAD to every GET.
-    if (schema.hide || method === 'HEAD') return;
+    if (schema.hide || method === 'HEAD' || url.startsWith(`${CONSOLE_API}/`)) return;
     requireDescription({ method, url, schema });
     if (operations.some((one) => one.schema.operationId === schema.operationId)) {
       throw new Error(`two routes have the operationId ${schema.operationId}`);

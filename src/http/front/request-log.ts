@@ -4,6 +4,7 @@ import { isIP } from 'node:net';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { type CertificateId, type OrderId, timeOf } from '../../domain/ids.ts';
 import type { Log, RequestLine } from '../../kernel/log.ts';
+import { CONSOLE_API } from './operation.ts';
 
 export interface RequestMetrics {
   requestFinished(facts: { method: string; route: string; status: number; seconds: number; code: string }): void;
@@ -50,10 +51,13 @@ export function recordRequests(app: FastifyInstance, record: RecordRequest): voi
   });
 }
 
+const PREFIXES = ['/openapi/v3', `${CONSOLE_API}/account`];
+
 /** The id in the path, if it has the form of one: other texts may be secrets that were pasted into the wrong place. */
 function pathId({ params }: FastifyRequest, route: string | null, prefix: string): string | null {
   const { id } = (params ?? {}) as { readonly id?: string };
-  return id !== undefined && route?.startsWith(prefix) && timeOf(id) !== undefined ? id : null;
+  const isThere = PREFIXES.some((mount) => route?.startsWith(`${mount}${prefix}`));
+  return id !== undefined && isThere && timeOf(id) !== undefined ? id : null;
 }
 
 /** Printable, without blanks, quotes and backslashes. */
@@ -85,8 +89,8 @@ export function recordWhenClosed(reply: FastifyReply, route: string | null, reco
       // With 401 the key id is as doubtful as the secret; with 403 the secret was right.
       key_id: request.caller?.credential.keyId ?? (outcome.status === 403 ? (request.presentedKeyId ?? null) : null),
       remote,
-      order_id: request.orderId ?? pathId(request, route, '/openapi/v3/orders/:id'),
-      certificate_id: request.certificateId ?? pathId(request, route, '/openapi/v3/certs/:id'),
+      order_id: request.orderId ?? pathId(request, route, '/orders/:id'),
+      certificate_id: request.certificateId ?? pathId(request, route, '/certs/:id'),
       field: request.refusedField ?? null,
       caller_request_id: callerRequestId(request),
     });

@@ -40,11 +40,16 @@ export const auditLog =
 /** Actor of background work: scheduled revocations, issuance and expiry of pending certificates. */
 export const byService = (accountId: Actor['accountId']): Actor => ({ accountId, actor: 'service', requestId: null });
 
-/** Actor of CLI commands: the operating system's user who runs this process. */
-export const byOperator = <Account extends AuditActor['accountId']>(accountId: Account) => ({
+/** Who acts for the operator, on any account. */
+export type OperatorCall = Pick<Actor, 'actor' | 'requestId'>;
+
+/** The operating system's user who runs this process. */
+const atCommandLine = (): OperatorCall => ({ actor: operatorActor(systemUser()), requestId: null });
+
+/** Actor of CLI commands, unless another call is given: that of an operator in the console. */
+export const byOperator = <Account extends AuditActor['accountId']>(accountId: Account, call = atCommandLine()) => ({
   accountId,
-  actor: operatorActor(systemUser()),
-  requestId: null,
+  ...call,
 });
 
 /** A user without an entry in the system's user table, as in many containers, is named by number. */

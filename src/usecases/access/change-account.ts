@@ -1,6 +1,6 @@
 // Changes name or language of the caller's own account. The HTTP layer has checked the permission.
 import { type Account, accountChange } from '../../domain/access/account.ts';
-import type { Caller } from '../../domain/access/credential.ts';
+import { type Caller, callerActor } from '../../domain/access/credential.ts';
 import type { Clock } from '../../domain/clock.ts';
 import { Refusal } from '../../domain/errors.ts';
 import type { NewId } from '../../domain/ids.ts';
@@ -18,7 +18,7 @@ export function changeAccount(store: Store, now: Clock, newId: NewId): ChangeAcc
   const audit = auditLog({ now, newId });
   return async (caller, request, requestId) => {
     const change = accountChange(request);
-    const by = { accountId: caller.account.id, actor: caller.credential.keyId, requestId };
+    const by = { accountId: caller.account.id, actor: callerActor(caller), requestId };
     return await store.transaction(async (tx) => {
       const account = await tx.accounts.update(by.accountId, change);
       if (!account) throw new Refusal('unauthenticated_request');

@@ -10,7 +10,7 @@ import type { Page } from '../../domain/page.ts';
 import { Secret } from '../../domain/secret.ts';
 import type { Repositories, Store } from '../../domain/store.ts';
 import type { Locale } from '../../kernel/locale.ts';
-import { auditLog, byOperator } from './audit.ts';
+import { auditLog, byOperator, type OperatorCall } from './audit.ts';
 import { hashOfSecret } from './authenticate-caller.ts';
 import { type QuotaUse, quotaUse } from './quota-use.ts';
 
@@ -39,8 +39,10 @@ const SECRET_BYTES = 32;
 
 export type ManageAccess = ReturnType<typeof manageAccess>;
 
-export function manageAccess({ store, now, newId, randomBytes, quotas }: AccessTools) {
+/** `call` says which operator acts; the command line's own user if it is left out. */
+export function manageAccess({ store, now, newId, randomBytes, quotas }: AccessTools, call?: OperatorCall) {
   const audit = auditLog({ now, newId });
+  const by = (accountId: AccountId) => byOperator(accountId, call);
 
   async function createAccountIn(tx: Repositories, request: NewAccount): Promise<Account> {
     const account: Account = {
@@ -53,7 +55,7 @@ export function manageAccess({ store, now, newId, randomBytes, quotas }: AccessT
       storedBytes: 0,
     };
     await tx.accounts.insert(account);
-    await audit(tx, byOperator(account.id), 'account:created', account.id, { kind: account.kind });
+    await audit(tx, by(account.id), 'account:created', account.id, { kind: account.kind });
     return account;
   }
 
@@ -70,7 +72,7 @@ export function manageAccess({ store, now, newId, randomBytes, quotas }: AccessT
       lastUsedAt: null,
     };
     await tx.credentials.insert(credential, hashOfSecret(authKey.reveal()));
-    await audit(tx, byOperator(accountId), 'key:created', credential.keyId, { kind, expires_at: expiresAt });
+    await audit(tx, by(accountId), 'key:created', credential.keyId, { kind, expires_at: expiresAt });
     return { credential, authKey };
   }
 
@@ -89,14 +91,15 @@ export function manageAccess({ store, now, newId, randomBytes, quotas }: AccessT
     },
 
     /**
-     * Its keys are refused, their access tokens end, nothing is issued to it, and its callbacks wait. Revocations and
+     * Its keys are refused, their access tokens and sessions end, nothing is issued to it, and its callbacks wait. Revocations and
      * their publication go on.
      */
     suspendAccount: (accountId: AccountId, reason: string | null) =>
       store.transaction(async (tx) => {
         const account = found(await tx.accounts.suspend(accountId, now()), 'account_not_found');
         await tx.accessTokens.deleteOf(accountId);
-        await audit(tx, byOperator(accountId), 'account:suspended', accountId, { reason });
+        await tx.sessions.deleteOf(accountId);
+        await audit(tx, by(accountId), 'account:suspended', accountId, { reason });
         return account;
       }),
 
@@ -106,7 +109,7 @@ export function manageAccess({ store, now, newId, randomBytes, quotas }: AccessT
         const account = found(await tx.accounts.resume(accountId), 'account_not_found');
         await tx.waiting.makeDue(accountId, tx.sharedNow());
         await tx.callbackLanes.restart(accountId, tx.sharedNow());
-        await audit(tx, byOperator(accountId), 'account:resumed', accountId);
+        await audit(tx, by(accountId), 'account:resumed', accountId);
         return account;
       }),
 
@@ -119,7 +122,7 @@ export function manageAccess({ store, now, newId, randomBytes, quotas }: AccessT
       store.transaction(async (tx) => {
         const account = found(await tx.accounts.setQuotas(accountId, change), 'account_not_found');
         const details = { open_orders: account.quotas.openOrders, stored_bytes: account.quotas.storedBytes };
-        await audit(tx, byOperator(accountId), 'account:quota_changed', accountId, details);
+        await audit(tx, by(accountId), 'account:quota_changed', accountId, details);
         return await quotaUse(tx, account, quotas);
       }),
 
@@ -131,7 +134,7 @@ export function manageAccess({ store, now, newId, randomBytes, quotas }: AccessT
     disableKey: (keyId: string) =>
       store.transaction(async (tx) => {
         const credential = found(await tx.credentials.disable(keyId, now()), 'key_not_found');
-        await audit(tx, byOperator(credential.accountId), 'key:disabled', keyId);
+        await audit(tx, by(credential.accountId), 'key:disabled', keyId);
         return credential;
       }),
 
@@ -144,7 +147,7 @@ export function manageAccess({ store, now, newId, randomBytes, quotas }: AccessT
         const expiresAt = old.expiresAt === null ? null : now() + old.expiresAt - old.createdAt;
         const issued = await createKeyIn(tx, { accountId: old.accountId, kind: old.kind, expiresAt });
         const ending = found(await tx.credentials.expire(keyId, now() + overlapMs), 'key_not_found');
-        await audit(tx, byOperator(old.accountId), 'key:rotated', keyId, { successor: issued.credential.keyId });
+        await audit(tx, by(old.accountId), 'key:rotated', keyId, { successor: issued.credential.keyId });
         return { ...issued, old: ending };
       }),
   };

@@ -21,6 +21,8 @@ export const RETENTION = {
   rateLimits: { table: 'rate_limit', remove: (tx, before, limit) => tx.rateLimits.deleteFull(before, limit) },
   grants: { table: 'signing_grant', remove: (tx, before, limit) => tx.signingGrants.deleteExpired(before, limit) },
   accessTokens: { table: 'access_token', remove: (tx, before, limit) => tx.accessTokens.deleteExpired(before, limit) },
+  sessions: { table: 'console_session', remove: (tx, before, limit) => tx.sessions.deleteExpired(before, limit) },
+  loginLinks: { table: 'console_link', remove: (tx, before, limit) => tx.loginLinks.deleteExpired(before, limit) },
 } as const satisfies Record<string, Retention>;
 
 const BATCH = 500;

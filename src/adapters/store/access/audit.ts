@@ -2,7 +2,7 @@
 // reason: what it did was written down within minutes after that id was made. So no index is needed beyond the primary key
 // and the one by account, and the insert of a reissue stays cheap.
 import { type ExpressionBuilder, type SqlBool, sql } from 'kysely';
-import { operatorActor } from '../../../domain/access/credential.ts';
+import { actorsNamed } from '../../../domain/access/credential.ts';
 import {
   type AuditEntry,
   type AuditFilter,
@@ -78,7 +78,7 @@ export const auditIn = (db: Db): AuditTrail => ({
       let matches = all.selectAll();
       if (about) matches = matches.where((is) => isAbout(is as Examined, about));
       if (requestId !== undefined) matches = matches.where('request_id', '=', requestId);
-      if (actor !== undefined) matches = matches.where('actor', 'in', [actor, operatorActor(actor)]);
+      if (actor !== undefined) matches = matches.where('actor', 'in', actorsNamed(actor));
       return matches;
     });
     return { entries: rows.map(entryFrom), nextAfter };

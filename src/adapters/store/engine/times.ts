@@ -5,6 +5,7 @@ import { DELIVERY_LEASE_MS, MAX_OPEN_MS } from '../../../domain/callbacks/delive
 import { NOTICE_CLOCK_MS } from '../../../domain/callbacks/expiry.ts';
 import { latestAhead } from '../../../domain/clock.ts';
 import { GRANT_MS } from '../../../domain/cloud-keys/cloud-key.ts';
+import { LINK_MS, SESSION_MS } from '../../../domain/console/session.ts';
 import { SIGNING_LEASE_MS } from '../../../domain/issuance/ports.ts';
 import type { StrayTimes } from '../../../domain/support/clock-facts.ts';
 import { MAX_CHECK_DELAY_MS } from '../../../domain/validation/check-result.ts';
@@ -41,6 +42,9 @@ export const TIMES = {
   },
   credential: { created_at: 'fact', expires_at: 'fact', disabled_at: 'fact', last_used_at: next(MINUTE_MS) },
   access_token: { created_at: 'fact', expires_at: lease(TOKEN_MS, true) },
+  console_operator: { created_at: 'fact', disabled_at: 'fact' },
+  console_link: { created_at: 'fact', expires_at: lease(LINK_MS, true) },
+  console_session: { created_at: 'fact', last_seen_at: next(0), expires_at: lease(SESSION_MS, true) },
   audit: { at: 'fact' },
   issuer: { created_at: 'fact' },
   issuer_purpose: {},
