@@ -24,7 +24,7 @@ export const caList: Command = {
     const blocks = issuers.map((one) =>
       [
         `${one.id}  ${one.subject}`,
-        `  ${one.role}, ${one.state}, ${one.keyType} key ${one.hasKey ? 'here' : 'elsewhere'}, until ${time(one.notAfter)}`,
+        `  ${one.role}, ${one.state}, ${one.key} key ${one.hasKey ? 'here' : 'elsewhere'}, until ${time(one.notAfter)}`,
         ...(one.purposes.length > 0 ? [`  signs for ${one.purposes.join(', ')}`] : []),
         ...(one.role === 'issuing' && one.hasKey ? [`  ${one.issued} issued, ${one.revoked} revoked`] : []),
         `  SHA-256 ${one.fingerprint}`,
@@ -34,7 +34,12 @@ export const caList: Command = {
       json: {
         issuers: issuers.map((one) => ({
           ...{ id: one.id, role: one.role, state: one.state, subject: one.subject, purposes: one.purposes },
-          ...{ policy: one.policy, key_type: one.keyType, has_key: one.hasKey, not_after: time(one.notAfter) },
+          ...{
+            policy: one.policy,
+            key_type: one.key.split(' ')[0],
+            has_key: one.hasKey,
+            not_after: time(one.notAfter),
+          },
           ...{ fingerprint: one.fingerprint, issued: one.issued, revoked: one.revoked },
         })),
       },

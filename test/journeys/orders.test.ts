@@ -60,7 +60,7 @@ test('errors come with a remedy, and no order is placed', async () => {
     [['order', 'place', 'nobody', 'ssl-dv', 'www.example.com', '--csr', csrFile], 1, /no such account/],
     [['order', 'show', account.id, 'nothing'], 1, /no such order/],
     [['order', 'show', 'nobody', 'nothing'], 1, /no such order/],
-    [['ca', 'import', '--for', 'public-tls', csrFile, csrFile], 1, /key cannot be read as PEM/],
+    [['ca', 'import', '--for', 'public-tls', csrFile, csrFile], 1, /has no certificate in PEM/],
     [['ca', 'import', csrFile, csrFile], 2, /--for is missing/],
     [['ca', 'import', '--for', 'everything', csrFile, csrFile], 2, /--for everything is not known/],
     [['ca', 'import', '--for', 'public-tls', '--policy', 'DV', csrFile, csrFile], 2, /not an object identifier/],

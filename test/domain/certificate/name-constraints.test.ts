@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import {
-  limitsSubjects,
+  limitsSubject,
   type NameConstraints,
   permitsDirectoryName,
   type Subtree,
@@ -60,12 +60,25 @@ test('a holder is a subject, and a name if he looks like one', () => {
   const corp = [permitted(directory('C=de', 'O=corp'))];
   assert.equal(said(corp, [], 'Jane'), 'Jane: permitted DirName:C=de, O=corp');
   assert.equal(said(corp, ['www.example.com']), undefined, 'issued without a subject');
-  assert.deepEqual([limitsSubjects(corp), limitsSubjects([permitted(dns('x'))])], [true, false]);
+  const named = ['a.x', '10.0.0.1'];
+  assert.deepEqual([limitsSubject(corp, named), limitsSubject([excluded(directory('C=de'))], named)], [true, true]);
+  assert.deepEqual(
+    [[permitted(dns('x'))], [excluded(dns('x'))]].map((chain) => limitsSubject(chain, named)),
+    [false, false],
+  );
+  assert.deepEqual(
+    [[permitted(dns('x'))], [permitted(ip('10.0.0.0/8'))]].map((chain) => limitsSubject(chain, ['10.0.0.1'])),
+    [true, false],
+  );
   assert.equal(
     said([excluded(directory('CN=jane  doe'.replace('  ', ' ')))], [], 'Jane   DOE')?.startsWith('Jane'),
     true,
   );
   assert.equal(said([permitted(dns('corp.example'))], [], 'build.example.org')?.includes('DNS:corp.example'), true);
+  assert.equal(
+    said([permitted(dns('corp.example'), ip('10.0.0.0/8'))], [], '10.0.0.1')?.includes('DNS:corp.example'),
+    true,
+  );
   assert.equal(said([permitted(dns('corp.example'))], [], 'Jane Doe'), undefined);
   assert.equal(permitsDirectoryName(corp, ['C=de', 'O=corp', 'CN=issuing']), true);
   assert.equal(permitsDirectoryName(corp, ['C=de']), false);
