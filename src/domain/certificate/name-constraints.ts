@@ -1,6 +1,6 @@
 // Name constraints of an authority (RFC 5280, 4.2.1.10): which names it may certify. Read at import, and applied to every
 // order before anything is validated: a certificate outside of them would be refused by every verifier.
-import { type Address, addressText, isInside, type Network, parseAddress } from '../egress/addresses.ts';
+import { type Address, canonicalAddress, isInside, type Network, parseAddress } from '../egress/addresses.ts';
 import { hostOf, isAddress, isWildcard } from './names.ts';
 import { NO_FIELDS, type SubjectFields, subjectAttributes } from './subject.ts';
 
@@ -132,6 +132,6 @@ const LABELS: Readonly<Record<Form, string>> = {
 
 export function subtreeText(subtree: Subtree): string {
   const label = LABELS[subtree.form];
-  if (subtree.form === 'ip') return `${label}:${addressText(subtree.base.address)}/${subtree.base.prefix}`;
+  if (subtree.form === 'ip') return `${label}:${canonicalAddress(subtree.base.address)}/${subtree.base.prefix}`;
   return `${label}:${subtree.form === 'directory' ? subtree.base.join(', ') : subtree.base}`;
 }

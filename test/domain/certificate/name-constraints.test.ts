@@ -52,6 +52,7 @@ test('constraints of every authority count, each for its own form of names', () 
   assert.equal(said(chain, ['11.0.0.1']), '11.0.0.1: permitted IP:10.0.0.0/8');
   assert.equal(said(chain, ['10.9.1.1']), '10.9.1.1: excluded IP:10.9.0.0/16');
   assert.equal(said(chain, ['2001:db8::1']), '2001:db8::1: permitted IP:10.0.0.0/8');
+  assert.equal(said([excluded(ip('fd12::/16'))], ['fd12::1']), 'fd12::1: excluded IP:fd12::/16');
   // An address is no DNS name, and mail is in no certificate of ours.
   assert.equal(said([permitted(dns('example'), { form: 'email', base: 'example' })], ['192.0.2.1']), undefined);
 });
