@@ -64,10 +64,20 @@ export const caImport: Command = {
     const { id, keyType } = await withAuthorities(({ adopt }) => adopt(own));
     return {
       json: { issuer: { id, key_type: keyType, purposes, policy } },
-      text: `Issuer ${id} signs for ${purposes.join(', ')} with its ${keyType} key. Running services use it within ten seconds.`,
+      text: [
+        `Issuer ${id} signs for ${purposes.join(', ')} with its ${keyType} key. Running services use it within ten seconds.`,
+        ...(keyType in ONLY_CURVES
+          ? [
+              `It signs keys on curves, with ${ONLY_CURVES[keyType]}. For others import one on RSA too: until then they are signed below this service's own root.`,
+            ]
+          : []),
+      ].join('\n'),
     };
   },
 };
+
+/** The digest of authorities that sign no RSA keys. */
+const ONLY_CURVES: Readonly<Record<string, string>> = { p256: 'sha256', p384: 'sha384' };
 
 function purposesOf(given: readonly string[]): Purpose[] {
   const words = new Set(given.flatMap((one) => one.split(',')).filter((one) => one !== ''));

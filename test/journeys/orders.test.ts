@@ -116,6 +116,8 @@ test('an imported authority takes over without its root’s key; the previous on
   assert.ok(leaf.checkIssued(middle) && leaf.verify(middle.publicKey));
   const after = await json(['ca', 'list']);
   assert.equal(after.issuers.find(({ id }: ListedIssuer) => id === issuer.id).issued, 1);
+  const told = await reseal(['ca', 'import', '--for', 'public-tls,client-auth', ...files], settings);
+  assert.match(told.out, /signs keys on curves, with sha256\. For others import one on RSA too/);
   const alone = write('alone.pem', ca.chain[0]!);
   const wrong = await reseal(['ca', 'import', '--for', 'public-tls', alone, files[1]!], settings);
   assert.deepEqual([wrong.code, /lacks the certificate that signed O=Elsewhere/.test(wrong.err)], [1, true], wrong.err);
