@@ -24,9 +24,9 @@ const OPENSSL_PURPOSES: Readonly<Partial<Record<ChainPurpose, string>>> = { ssl:
 export interface ChainVerifier {
   readonly name: string;
   /** Whether it tells this purpose from others. */
-  knows(purpose: ChainPurpose): boolean;
+  readonly knows: (purpose: ChainPurpose) => boolean;
   /** `host`: a name or address that the leaf must have. Returns what it says against the chain; empty if nothing. */
-  faults(chain: ChainFiles, purpose: ChainPurpose, host?: string): string;
+  readonly faults: (chain: ChainFiles, purpose: ChainPurpose, host?: string) => string;
 }
 
 const isHere = (program: string, ...args: string[]): boolean => spawnSync(program, args).status === 0;
