@@ -231,3 +231,7 @@ export function policiesFor(purpose: Purpose, { policies, needsPolicy }: ChainLi
   }
   return own === undefined ? [only] : [own, only];
 }
+
+/** Policies of what says nothing about a holder. Without one, verifiers refuse it where the chain requires a policy. */
+export const requiredPolicies = ({ policies, needsPolicy }: ChainLimits, chosen: string | null): string[] =>
+  needsPolicy ? (chosen === null ? [...(policies ?? [])] : [chosen]).filter((one) => !isClaim(one)) : [];

@@ -11,7 +11,7 @@ import { type ReadExtension, readCertificate, signatureAlgorithmOf, spkiOf } fro
 import { limitsOf, policiesFor, purposesWithin, requireReadable, UnusableChain } from './chain-limits.ts';
 import { canonicalParts, nameText } from './distinguished-name.ts';
 import { readPublicKey, requireCompositeModulus, requireStrongKey } from './public-key.ts';
-import { responderSubject } from './responder-subject.ts';
+import { responderProfile } from './responder-profile.ts';
 
 export interface ImportedIssuer {
   /** PEM; the certificates may be in any order. */
@@ -161,7 +161,7 @@ function requireNamesOfChain(chain: readonly [Uint8Array, ...Uint8Array[]]): voi
     const isInside = permitsDirectoryName(names, canonicalParts(readCertificate(one).subject));
     require(isInside, 'the subject of an authority is outside of the name constraints above it');
   }
-  require(responderSubject(chain).isPermitted, 'its name constraints permit no subject for its OCSP responder');
+  require(responderProfile(chain, null).isPermitted, 'its name constraints permit no subject for its OCSP responder');
 }
 
 const KEY_USAGE = '2.5.29.15';

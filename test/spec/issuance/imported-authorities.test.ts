@@ -184,15 +184,15 @@ rule('issuer 2', 'is refused before validation with `invalid_sans`, which names 
 });
 
 /** What openssl says about the signer of the OCSP response for a certificate. */
-async function responderOf(pem: string, chain: readonly string[]): Promise<string> {
+async function responderOf(pem: string, chain: readonly string[], ...options: string[]): Promise<string> {
   const serial = new X509Certificate(pem).serialNumber.toLowerCase();
   const { der } = await postOcsp(app, ocspRequest([certIdOf(serial, derOf(chain[0]!))]));
   const [response, root, issuing] = ['ocsp.der', 'ocsp-root.pem', 'ocsp-issuing.pem'].map((name) => join(folder, name));
   writeFileSync(response!, der);
   writeFileSync(root!, chain.at(-1)!);
-  writeFileSync(issuing!, chain[0]!);
+  writeFileSync(issuing!, chain.slice(0, -1).join(''));
   const at = ['-attime', String(Math.floor(app.now() / 1000))];
-  const args = ['ocsp', '-respin', response!, '-CAfile', root!, '-verify_other', issuing!, ...at];
+  const args = ['ocsp', '-respin', response!, '-CAfile', root!, '-verify_other', issuing!, ...at, ...options];
   const { stdout, stderr } = spawnSync('openssl', args, { encoding: 'utf8' });
   return /Response verify OK/.test(stdout + stderr) ? 'OK' : stderr;
 }
@@ -234,6 +234,7 @@ rule('issuer 3', 'carry a policy that its chain allows', async () => {
     assert.equal(chain.length, 3);
     const options = ['-policy_check', '-explicit_policy', '-policy', OWN_POLICY];
     assert.match(verify(pem, chain, ...options, '-purpose', 'sslserver'), /: OK/);
+    assert.equal(await responderOf(pem, chain, ...options), 'OK');
     assert.throws(() => verify(pem, chain, '-policy_check', '-explicit_policy', '-policy', ORGANIZATION_VALIDATED));
   }
   const both = tiers(OWN_POLICY, OTHER_POLICY);

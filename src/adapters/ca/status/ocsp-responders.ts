@@ -72,9 +72,9 @@ export function ocspResponders({ store, now, withLock, onError, onMade }: Respon
       notAfter: Math.min(signer.notAfter, floorToSecond(at + LIFE_MS)),
     };
     const bytes = toBeSigned({
-      ...{ serial, algorithm: signer.algorithm, issuer: signer.name, subject: signer.responderName, spki },
+      ...{ serial, algorithm: signer.algorithm, issuer: signer.name, subject: signer.responder.subject, spki },
       ...{ notBefore: responder.notBefore, notAfter: responder.notAfter },
-      extensions: responderExtensions(spki, signer.keyId),
+      extensions: responderExtensions(spki, signer.keyId, signer.responder.policies),
     });
     await store.ocspResponders.prepare(responder, at);
     return { ...responder, certificate: await signer.signed(bytes), privateKey };

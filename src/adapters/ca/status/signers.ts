@@ -6,7 +6,7 @@ import { openIssuer } from '../issuer-key.ts';
 import { chainOf } from '../issuer-selection.ts';
 import { hasWholeCrl } from '../issuers.ts';
 import { keyBitsOf } from '../profiles.ts';
-import { responderSubject } from '../responder-subject.ts';
+import { type ResponderProfile, responderProfile } from '../responder-profile.ts';
 import { DEFAULT_HASH, defaultAlgorithm, signedCertificate } from '../to-be-signed.ts';
 
 export interface StatusSigner {
@@ -17,8 +17,7 @@ export interface StatusSigner {
   readonly shards: number;
   /** Subject, DER. */
   readonly name: Uint8Array;
-  /** The subject of its OCSP responder, DER. */
-  readonly responderName: Uint8Array;
+  readonly responder: ResponderProfile;
   /** The BIT STRING of its SPKI, as OCSP hashes it. */
   readonly keyBits: Uint8Array;
   readonly keyId: Uint8Array;
@@ -66,7 +65,7 @@ function openSigner(issuer: Issuer, privateKey: Uint8Array, issuers: readonly Is
     isRoot: role === 'root',
     shards: hasWholeCrl(issuer) ? 1 : CRL_SHARDS,
     name,
-    responderName: responderSubject([certificate, ...above.map((one) => one.certificate)]).subject,
+    responder: responderProfile([certificate, ...above.map((one) => one.certificate)], issuer.policy),
     keyBits: keyBitsOf(key.spki),
     keyId,
     notBefore: validFromDate.getTime(),
