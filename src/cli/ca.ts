@@ -24,7 +24,7 @@ export const caList: Command = {
     const blocks = issuers.map((one) =>
       [
         `${one.id}  ${one.subject}`,
-        `  ${one.role}, ${one.state}, ${one.keyType} key ${one.hasKey ? 'here' : 'elsewhere'}, until ${time(one.notAfter)}`,
+        `  ${one.role}, ${one.state}, ${one.key} key ${one.hasKey ? 'here' : 'elsewhere'}, until ${time(one.notAfter)}`,
         ...(one.purposes.length > 0 ? [`  signs for ${one.purposes.join(', ')}`] : []),
         ...(one.role === 'issuing' && one.hasKey ? [`  ${one.issued} issued, ${one.revoked} revoked`] : []),
         `  SHA-256 ${one.fingerprint}`,
@@ -34,7 +34,12 @@ export const caList: Command = {
       json: {
         issuers: issuers.map((one) => ({
           ...{ id: one.id, role: one.role, state: one.state, subject: one.subject, purposes: one.purposes },
-          ...{ policy: one.policy, key_type: one.keyType, has_key: one.hasKey, not_after: time(one.notAfter) },
+          ...{
+            policy: one.policy,
+            key_type: one.key.split(' ')[0],
+            has_key: one.hasKey,
+            not_after: time(one.notAfter),
+          },
           ...{ fingerprint: one.fingerprint, issued: one.issued, revoked: one.revoked },
         })),
       },
@@ -59,10 +64,20 @@ export const caImport: Command = {
     const { id, keyType } = await withAuthorities(({ adopt }) => adopt(own));
     return {
       json: { issuer: { id, key_type: keyType, purposes, policy } },
-      text: `Issuer ${id} signs for ${purposes.join(', ')} with its ${keyType} key. Running services use it within ten seconds.`,
+      text: [
+        `Issuer ${id} signs for ${purposes.join(', ')} with its ${keyType} key. Running services use it within ten seconds.`,
+        ...(keyType in ONLY_CURVES
+          ? [
+              `It signs keys on curves, with ${ONLY_CURVES[keyType]}. For others import one on RSA too: until then they are signed below this service's own root.`,
+            ]
+          : []),
+      ].join('\n'),
     };
   },
 };
+
+/** The digest of authorities that sign no RSA keys. */
+const ONLY_CURVES: Readonly<Record<string, string>> = { p256: 'sha256', p384: 'sha384' };
 
 function purposesOf(given: readonly string[]): Purpose[] {
   const words = new Set(given.flatMap((one) => one.split(',')).filter((one) => one !== ''));

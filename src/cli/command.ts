@@ -34,6 +34,8 @@ export interface Authorities {
   /** What a certificate says about itself. */
   describe(certificate: Uint8Array): {
     readonly subject: string;
+    /** Type and size. */
+    readonly key: string;
     readonly notAfter: number;
     readonly fingerprint: string;
   };

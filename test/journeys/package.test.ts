@@ -33,8 +33,8 @@ const run = (...args: string[]): string =>
 test('the package has what the program needs, and no tests, benches or sources with types', () => {
   const paths = packed.files.map(({ path }) => path);
   for (const migration of globSync('migrations/*.sql', { cwd: ROOT })) assert.ok(paths.includes(migration), migration);
-  for (const file of globSync('src/console/*', { cwd: ROOT }))
-    assert.ok(paths.includes(file.replace('src', 'dist')), file);
+  for (const file of globSync('src/console/**/*.{ts,css,html}', { cwd: ROOT }))
+    assert.ok(paths.includes(file.replace('src', 'dist').replace(/\.ts$/, '.js')), file);
   const needed = [
     'bin/reseal.mjs',
     'dist/main.js',

@@ -21,6 +21,13 @@ export function readCertificate(certificate: Uint8Array): CertificateParts {
 /** The SubjectPublicKeyInfo, DER; extensions are not read. */
 export const spkiOf = (certificate: Uint8Array): Uint8Array => readUpToKey(certificate).spki;
 
+/** The algorithm that the certificate is signed with, a dotted OID. */
+export function signatureAlgorithmOf(certificate: Uint8Array): string {
+  const outer = new DerReader(certificate).sequence();
+  outer.any();
+  return outer.sequence().oid();
+}
+
 function readUpToKey(certificate: Uint8Array) {
   const rest = new DerReader(certificate).sequence().sequence();
   rest.context(0);

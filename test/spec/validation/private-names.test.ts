@@ -15,7 +15,17 @@ const INSIDE = { ...FILES, id: 'inside', private_names: ['internal', 'ip'], vali
 const OTHER = { ...INSIDE, id: 'other' };
 /** Of private trust, but for names of the public DNS. */
 const PLAIN = { ...FILES, id: 'plain' };
-const METADATA = ['169.254.169.254', 'fd00:ec2::254', '100.100.100.200', '168.63.129.16'];
+const METADATA = [
+  ...['169.254.169.254', 'fd00:ec2::254', '100.100.100.200', '168.63.129.16'],
+  // As translators and tunnels write them.
+  ...[
+    '64:ff9b::a9fe:a9fe',
+    '64:ff9b:1::a9fe:a9fe',
+    '::ffff:0:169.254.169.254',
+    '2002:a9fe:a9fe::1',
+    '64:ff9b::a83f:8110',
+  ],
+];
 const WIDE = { ...INSIDE, id: 'wide', validation_networks: ['0.0.0.0/0', '::/0'] };
 
 // Nothing here stands for the internet: the web server has a private address.
