@@ -52,12 +52,9 @@ export const chainNotAfter = (issuer: Link, issuers: readonly Link[]): number =>
     ...chainOf(issuer, issuers).map(({ certificate }) => new X509Certificate(certificate).validToDate.getTime()),
   );
 
-/** Of imported authorities, whose key the operator did not choose for ours: any that has the algorithm will do. */
-const IMPORTED_PREFERENCE: typeof PREFERENCE = { ...PREFERENCE, rsa: ['rsa', 'p256', 'p384'] };
-
 /** Key types of issuers that sign this key type with this digest, the preferred one first. */
-const preferred = (keyType: KeyType, signHash: SignHash, preference = PREFERENCE): IssuerKeyType[] =>
-  preference[keyType].filter((issuerKeyType) => SIGNATURE_ALGORITHMS[issuerKeyType][signHash]);
+const preferred = (keyType: KeyType, signHash: SignHash): IssuerKeyType[] =>
+  PREFERENCE[keyType].filter((issuerKeyType) => SIGNATURE_ALGORITHMS[issuerKeyType][signHash]);
 
 export interface Wanted {
   readonly purpose: Purpose;
@@ -65,29 +62,20 @@ export interface Wanted {
   readonly signHash: SignHash;
 }
 
-/**
- * The preferred one first. Where an authority is imported for the purpose, none of our own signs for it: a request outside
- * of its constraints, or with a digest it cannot sign, must not end below another root.
- */
+/** The preferred one first. An imported authority is never passed over for one of our own. */
 export function candidatesFor(all: readonly Candidate[], { purpose, keyType, signHash }: Wanted): Candidate[] {
-  const imported = importedFor(all, purpose, keyType);
-  const [among, preference] = imported.length > 0 ? [imported, IMPORTED_PREFERENCE] : [all, PREFERENCE];
-  return preferred(keyType, signHash, preference).flatMap((issuerKeyType) =>
-    among.filter((one) => one.keyType === issuerKeyType && one.purposes.includes(purpose)),
+  const able = preferred(keyType, signHash).flatMap((issuerKeyType) =>
+    all.filter((one) => one.keyType === issuerKeyType && one.purposes.includes(purpose)),
   );
+  const imported = able.filter(({ isImported }) => isImported);
+  return imported.length > 0 ? imported : able;
 }
 
-/** SM2 is a world of its own: its certificates have other verifiers. */
-const importedFor = (all: readonly Candidate[], purpose: Purpose, keyType: KeyType): Candidate[] =>
-  all.filter(
-    (one) => one.isImported && one.purposes.includes(purpose) && (one.keyType === 'sm2') === (keyType === 'sm2'),
-  );
-
-/** The key type of the issuer to make, if the preferred one is missing and no authority is imported for the purpose. */
+/** The key type of the issuer to make, if the preferred one is missing and no imported one stands in for it. */
 export function missingFor(all: readonly Candidate[], wanted: Wanted): IssuerKeyType | undefined {
-  if (importedFor(all, wanted.purpose, wanted.keyType).length > 0) return undefined;
   const [first] = preferred(wanted.keyType, wanted.signHash);
-  return candidatesFor(all, wanted).some(({ keyType }) => keyType === first) ? undefined : first;
+  const able = candidatesFor(all, wanted);
+  return able.some(({ isImported, keyType }) => isImported || keyType === first) ? undefined : first;
 }
 
 /** Every combination of key type and digest that `isServed`. */
