@@ -1,7 +1,8 @@
 // External account bindings: the operator gives a tenant a key id and a MAC key, and who registers with it orders for that
 // tenant, within the rights of the binding.
 import type { Localized } from '../../kernel/locale.ts';
-import { hostOf, isAddress } from '../certificate/names.ts';
+import { certifiedName, hostOf, isAddress, isWildcard, MAX_NAMES } from '../certificate/names.ts';
+import { invalid } from '../errors.ts';
 import type { AccountId } from '../ids.ts';
 import { AcmeProblem, type Subproblem, unauthorized } from './problem.ts';
 
@@ -67,6 +68,19 @@ export function requireRights(rights: BindingRights, product: string, names: rea
     }),
   );
   throw new AcmeProblem('rejectedIdentifier', detail, { subproblems });
+}
+
+/** The names that the operator gives a binding, in their canonical spelling; null for none. */
+export function parseSuffixes(texts: readonly string[]): readonly string[] | null {
+  const names = texts.map((text) => certifiedName(text, 'names_below'));
+  if (names.length > MAX_NAMES || names.some(isWildcard)) {
+    throw invalid(
+      'names_below',
+      `At most ${MAX_NAMES} names, each without an asterisk: everything below it is meant.`,
+      `最多 ${MAX_NAMES} 个域名，且不带星号：其下的所有域名均包含在内。`,
+    );
+  }
+  return names.length === 0 ? null : [...new Set(names)];
 }
 
 const isBelow = (name: string, top: string): boolean => hostOf(name) === top || hostOf(name).endsWith(`.${top}`);

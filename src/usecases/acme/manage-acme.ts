@@ -1,5 +1,6 @@
 // Operator's management of external account bindings and ACME accounts. The MAC key of a binding exists in clear only in the
 // result of the call that created it. Each change and its audit row are one transaction.
+import { accountName } from '../../domain/access/account.ts';
 import type { AcmeAccount } from '../../domain/acme/account.ts';
 import type { Binding, BindingRights } from '../../domain/acme/binding.ts';
 import type { Clock } from '../../domain/clock.ts';
@@ -35,7 +36,8 @@ export function manageAcme({ store, now, newId, randomBytes }: AcmeTools) {
   async function createBindingIn(tx: Repositories, request: NewBinding): Promise<IssuedBinding> {
     if (!(await tx.accounts.find(request.accountId))) throw new Refusal('account_not_found');
     const macKey = new Secret(Buffer.from(randomBytes(MAC_KEY_BYTES)).toString('base64url'));
-    const binding: Binding = { id: newId(), ...request, createdAt: now(), disabledAt: null, usedAt: null };
+    const name = request.name === '' ? '' : accountName(request.name);
+    const binding: Binding = { id: newId(), ...request, name, createdAt: now(), disabledAt: null, usedAt: null };
     await tx.acmeBindings.insert(binding, macKey);
     await audit(tx, byOperator(binding.accountId), 'acme-binding:created', binding.id, {
       name: binding.name,
@@ -62,7 +64,7 @@ export function manageAcme({ store, now, newId, randomBytes }: AcmeTools) {
     disableBinding: (id: string) =>
       store.transaction(async (tx) => {
         const binding = await tx.acmeBindings.disable(id, now());
-        if (!binding) throw new Refusal('key_not_found');
+        if (!binding) throw noBinding();
         await audit(tx, byOperator(binding.accountId), 'acme-binding:disabled', id);
         return binding;
       }),
@@ -76,9 +78,25 @@ export function manageAcme({ store, now, newId, randomBytes }: AcmeTools) {
     disableAccount: (id: string) =>
       store.transaction(async (tx) => {
         const account = await tx.acmeAccounts.end(id, 'revoked');
-        if (!account) throw new Refusal('account_not_found');
+        if (!account) throw noAcmeAccount();
         await audit(tx, byOperator(account.accountId), 'acme-account:disabled', id);
         return account;
       }),
   };
 }
+
+const noBinding = (): Refusal =>
+  new Refusal('key_not_found', {
+    reason: {
+      en: 'There is no such external account binding. reseal acme key list ACCOUNT shows them.',
+      zh: '没有此外部账户绑定，可通过 reseal acme key list ACCOUNT 查看。',
+    },
+  });
+
+const noAcmeAccount = (): Refusal =>
+  new Refusal('account_not_found', {
+    reason: {
+      en: 'There is no such ACME account. reseal acme account list ACCOUNT shows them.',
+      zh: '没有此 ACME 账户，可通过 reseal acme account list ACCOUNT 查看。',
+    },
+  });
