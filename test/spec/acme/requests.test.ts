@@ -129,7 +129,7 @@ rule('acme 49', 'and preflight requests are answered 204', async () => {
 
 /** The parts of the JWS, changed after it was signed. */
 const parts = (change: (jws: SentJws) => object): Bend => ({ body: change });
-/** The header as text, made by hand and signed. */
+/** The header as text, changed before it is signed. */
 const headed = (change: (text: string) => string): Bend => ({
   body: (sent, header) => signedParts(client.key, b64(change(JSON.stringify(header))), sent.payload),
 });
