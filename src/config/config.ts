@@ -29,6 +29,7 @@ export type Config = Readonly<{
   dnssecTestName: string;
   validation: ValidationConfig;
   callbacks: CallbackConfig;
+  acmeTermsUrl: string | undefined;
   metricsToken: string | undefined;
   /** From which operators may use the console, beside this machine. */
   consoleNetworks: readonly Network[];
@@ -139,6 +140,7 @@ function configFrom(v: Values): Config {
     dnssecTestName: v.RESEAL_DNSSEC_TEST_NAME,
     validation: Object.freeze(validationConfig(v, addresses.used)),
     callbacks: Object.freeze(callbackConfig(v)),
+    acmeTermsUrl: v.RESEAL_ACME_TERMS_URL,
     metricsToken: v.RESEAL_METRICS_TOKEN,
     consoleNetworks: Object.freeze(v.RESEAL_CONSOLE_NETWORKS),
     authority: Object.freeze({

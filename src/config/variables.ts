@@ -114,6 +114,11 @@ export const VARIABLES = {
     anyText,
   ),
   RESEAL_SANDBOX_ALLOW: list('your own receivers; in the sandbox only', '127.0.0.1:9443', addressRule),
+  RESEAL_ACME_TERMS_URL: optional(
+    'terms of service that new ACME accounts must agree to',
+    'https://example.com/terms',
+    publicUrl,
+  ),
   RESEAL_METRICS_TOKEN: optional('bearer token for /metrics', 'a-long-random-text', token),
   // Besides loopback. Account holders may sign in from anywhere.
   RESEAL_CONSOLE_NETWORKS: list('networks from which operators may use the console', '10.1.0.0/16', networkOnly),

@@ -1,6 +1,7 @@
 // The store as use cases see it: the repositories of all capabilities, and transactions over them. Every method may throw
 // `service_busy` when the store cannot answer, or cannot make a write durable.
 import type { AccessTokens, Accounts, AuditTrail, Credentials } from './access/ports.ts';
+import type { AcmeAccounts, AcmeBindings, UsedNonces } from './acme/ports.ts';
 import type { CallbackLanes, Callbacks, Deliveries, DeliveryQueue, ExpiryNotices, Outbox } from './callbacks/ports.ts';
 import type { Clock } from './clock.ts';
 import type { CloudKeys, EscrowedKeys, SigningGrants } from './cloud-keys/ports.ts';
@@ -78,6 +79,9 @@ export interface Repositories {
   readonly idempotencyKeys: IdempotencyKeys;
   readonly placementKeys: PlacementKeys;
   readonly blockedKeys: BlockedKeys;
+  readonly acmeBindings: AcmeBindings;
+  readonly acmeAccounts: AcmeAccounts;
+  readonly usedNonces: UsedNonces;
   readonly finder: Finder;
   readonly facts: FactsReader;
 }

@@ -19,6 +19,7 @@ import { authenticateCaller } from '../usecases/access/authenticate-caller.ts';
 import { changeAccount } from '../usecases/access/change-account.ts';
 import { type ManageAccess, manageAccess } from '../usecases/access/manage-access.ts';
 import { quotaUse } from '../usecases/access/quota-use.ts';
+import { type ManageAcme, manageAcme } from '../usecases/acme/manage-acme.ts';
 import { followAccount } from '../usecases/console/follow-account.ts';
 import { type ManageOperators, manageOperators } from '../usecases/console/manage-operators.ts';
 import { useConsoleSessions } from '../usecases/console/sessions.ts';
@@ -52,6 +53,7 @@ export interface App extends AppServices {
   /** The same for an operator of the console; undefined for the command line's user. */
   readonly accessAs: (call: OperatorCall | undefined) => ManageAccess;
   readonly operators: ManageOperators;
+  readonly acmeAccess: ManageAcme;
   readonly store: OpenStore;
   readonly peers: Peers;
   /** The database's files are damaged: /readyz fails until the service is started again. */
@@ -113,6 +115,7 @@ export async function openApp(config: Config, surroundings: Surroundings): Promi
     peers,
     access: accessAs(undefined),
     accessAs,
+    acmeAccess: manageAcme({ store, now, newId, randomBytes }),
     quotaUse: (account) => quotaUse(store, account, config.quotas),
     authenticate,
     accessTokens: useAccessTokens({ store, now, newId, randomBytes }),

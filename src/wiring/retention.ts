@@ -19,6 +19,8 @@ const EVERY_MS: Readonly<Record<keyof typeof RETENTION, number>> = {
   accessTokens: MINUTE_MS,
   sessions: MINUTE_MS,
   loginLinks: MINUTE_MS,
+  // A run deletes 50,000 at most: more than a service can be asked for in that time.
+  usedNonces: 10 * SECOND_MS,
 };
 
 export function retentionChores({ store, log }: Pick<App, 'store' | 'log'>, config: Config): Chore[] {
@@ -34,6 +36,7 @@ export function retentionChores({ store, log }: Pick<App, 'store' | 'log'>, conf
     accessTokens: 0,
     sessions: 0,
     loginLinks: 0,
+    usedNonces: 0,
   };
   return (Object.keys(RETENTION) as (keyof typeof RETENTION)[]).map((name) => ({
     name: `prune_${RETENTION[name].table}`,

@@ -34,7 +34,7 @@ export interface Actor {
   readonly accountId: AccountId;
   /**
    * A key id, the same after `console:` for a session of it, `cli:` and the operating system's user for an operator at the
-   * command line, `operator:` and the name for one in the console, or `service`.
+   * command line, `operator:` and the name for one in the console, `acme:` and the id of an ACME account, or `service`.
    */
   readonly actor: string;
   readonly requestId: string | null;
