@@ -1,6 +1,5 @@
 // The tables of the console, a part of the schema.
 import type { OperatorRole } from '../../../domain/console/session.ts';
-import type { AccountId } from '../../../domain/ids.ts';
 
 export interface ConsoleTables {
   console_operator: { name: string; role: OperatorRole; created_at: number; disabled_at: number | null };
