@@ -56,7 +56,7 @@ export type Row =
 
 /** All fields below a schema; `above` holds the field lists that we are inside of. */
 export function* fieldsOf(schema: Schema | undefined, parent = '', above: readonly unknown[] = []): Generator<Row> {
-  const variants = variantsOf(schema).filter((variant) => variant.items || variant.properties);
+  const variants = variantsOf(schema).filter(({ items, properties }) => properties || hasFields(items));
   const depth = above.length;
   for (const [index, { items, properties = {}, required = [], title }] of variants.entries()) {
     if (variants.length > 1) yield { kind: 'alternative', depth, name: title ?? index + 1 };
@@ -71,6 +71,11 @@ export function* fieldsOf(schema: Schema | undefined, parent = '', above: readon
     }
   }
 }
+
+/** Whether a list has fields below it, and is not one of mere values. */
+const hasFields = (schema: Schema | undefined): boolean =>
+  schema !== undefined &&
+  variantsOf(schema).some(({ items, properties }) => properties !== undefined || hasFields(items));
 
 const FACTS = /^(format|pattern|default|(min|max)(imum|Length|Items)|exclusive(Min|Max)imum)$/;
 
