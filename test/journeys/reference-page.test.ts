@@ -29,7 +29,7 @@ before(async () => {
   await newOrder(app, { product: 'document-signing', commonName: HOSTILE }, key);
   order = await newOrder(app, { commonName: 'shop.example.com', dnsNames: ['www.shop.example.com'] }, key);
   browser = await launchBrowser();
-  watched = await openPage(browser, app.url);
+  watched = await openPage(browser, app.url, { viewport: { width: 1280, height: 1000 } });
   page = watched.page;
 });
 
@@ -40,7 +40,7 @@ after(async () => {
 
 const skip = !hasBrowser && 'there is no Chromium from npm for this platform';
 const open = (hash: string) => page.goto(`${app.url}/docs#${hash}`);
-const shot = (name: string) => page.screenshot({ path: join(SCREENSHOTS, `${name}.png`), fullPage: true });
+const shot = (name: string) => page.screenshot({ path: join(SCREENSHOTS, `${name}.png`) });
 
 /** What axe-core finds, as text. Evaluated by the debugger: the policy of the page rightly refuses to load it. */
 async function violations(): Promise<string[]> {
@@ -109,7 +109,7 @@ inBrowser('console 92', "fills in ids, names and the CSR from the account's own 
   await page.getByLabel('Secret').fill(order.key.authKey);
   await button('Sign in').click();
   await page.getByLabel('From your account').selectOption(order.id);
-  await page.waitForFunction(`document.querySelector('textarea')?.value.includes('"shop.example.com"')`);
+  await command.filter({ hasText: '"shop.example.com"' }).waitFor();
   const { csr } = (await app.call('GET', `/openapi/v3/orders/${order.id}`, { key: order.key })).body.data.certificate;
   assert.deepEqual(JSON.parse(await bodyField().inputValue()), {
     certificate: { csr, common_name: 'shop.example.com', dns_names: ['www.shop.example.com'], sign_hash: 'sha256' },
@@ -185,7 +185,7 @@ inBrowser('console 98', 'as text, whatever they contain', async () => {
 });
 
 inBrowser('console 99', 'no sideways scrolling at a width of 390 px', async () => {
-  await page.setViewportSize({ width: 390, height: 844 });
+  await page.setViewportSize({ width: 390, height: 1600 });
   for (const [name, section, words] of [
     ['overview', '', 'Reseal API reference'],
     ['operation', 'post-orders-id-reissue', 'Reissue the certificate of an order'],
@@ -196,7 +196,7 @@ inBrowser('console 99', 'no sideways scrolling at a width of 390 px', async () =
     assert.equal(await isWider(), false, name);
     await shot(`reference-390-${name}`);
   }
-  await page.setViewportSize({ width: 1280, height: 900 });
+  await page.setViewportSize({ width: 1280, height: 1000 });
 });
 
 test('it is accessible in both themes, speaks Chinese, and has made no fault on the way', { skip }, async () => {

@@ -1,4 +1,6 @@
 // The answer to a request that was sent: status, headers that matter, body.
+import { h } from 'preact';
+import { useEffect, useRef } from 'preact/hooks';
 import { tags, type View } from '../shell/html.ts';
 import { texts } from '../shell/language.ts';
 import { badge, fact, link, listing } from '../shell/parts.ts';
@@ -12,9 +14,14 @@ const t = texts({
   zh: { title: '响应', body: '内容', cut: '其余内容未显示。', remedy: '如何处理 {code}' },
 });
 
-export const answerView = ({ status, headers, body, isCut, code: name, ms }: Exchange): View =>
-  section(
-    { class: 'answer' },
+export const answerView = (exchange: Exchange): View => h(Answer, exchange);
+
+function Answer({ status, headers, body, isCut, code: name, ms }: Exchange): View {
+  const answer = useRef<HTMLElement>(null);
+  // On a narrow screen it is below what was filled in.
+  useEffect(() => answer.current?.scrollIntoView({ block: 'nearest' }), []);
+  return section(
+    { class: 'answer', ref: answer },
     h3(t('title')),
     p(badge(status < 300 ? 'good' : 'bad', `HTTP ${status}`), ' ', `${ms} ms`),
     name !== undefined && p(link(hrefOf('errors', name), t('remedy', { code: name }))),
@@ -22,3 +29,4 @@ export const answerView = ({ status, headers, body, isCut, code: name, ms }: Exc
     isCut && p({ class: 'quiet' }, t('cut')),
     dl(...headers.map(([header, value]) => fact(header, code(value)))),
   );
+}

@@ -1,6 +1,6 @@
 // The rail of the reference: search, contents, who is signed in.
 import { h } from 'preact';
-import { useMemo, useState } from 'preact/hooks';
+import { useEffect, useMemo, useState } from 'preact/hooks';
 import { serviceUrl, signedOut } from '../shell/api.ts';
 import { tags, type View } from '../shell/html.ts';
 import { texts } from '../shell/language.ts';
@@ -19,7 +19,7 @@ const t = texts({
   en: {
     name: 'API reference',
     search: 'Search',
-    hint: 'Operations, fields, error codes',
+    hint: 'Such as revoke or csr',
     contents: 'Contents',
     overview: 'Overview',
     errors: 'Error codes',
@@ -36,7 +36,7 @@ const t = texts({
   zh: {
     name: 'API 参考',
     search: '搜索',
-    hint: '接口、字段、错误码',
+    hint: '例如 吊销 或 csr',
     contents: '目录',
     overview: '概览',
     errors: '错误码',
@@ -61,6 +61,11 @@ const wide = matchMedia('(min-width: 56rem)');
 export function Contents({ reference }: { reference: Reference }): View {
   const [query, setQuery] = useState('');
   const [isOpen, setOpen] = useState(wide.matches);
+  useEffect(() => {
+    const fold = () => setOpen(wide.matches);
+    wide.addEventListener('change', fold);
+    return () => wide.removeEventListener('change', fold);
+  }, []);
   const search = useMemo(() => searchOf(reference), [reference]);
   const hits = query.trim() === '' ? undefined : search(query);
   // On a narrow screen the contents are a menu: closed again after a choice.
@@ -88,7 +93,7 @@ export function Contents({ reference }: { reference: Reference }): View {
     hits
       ? results(hits, onChoice)
       : details(
-          { open: isOpen || wide.matches, onToggle: (event) => setOpen(event.currentTarget.open) },
+          { open: isOpen, onToggle: (event) => setOpen(event.currentTarget.open) },
           summary(t('contents')),
           contents(reference, onChoice),
         ),

@@ -30,7 +30,8 @@ const t = texts({
     dryRun: 'Send the dry run',
     sending: 'Sending…',
     body: 'This is not JSON: {fault}',
-    onlyRead: 'The values are those of your account where it has any.',
+    route:
+      'Sent with your session, to the same operation under /console/api/account. The command sends the same with your key.',
   },
   zh: {
     title: '试用',
@@ -43,7 +44,7 @@ const t = texts({
     dryRun: '发送试运行',
     sending: '发送中…',
     body: '不是有效的 JSON：{fault}',
-    onlyRead: '如账户中有相应数据，则已填入。',
+    route: '使用您的会话发送到 /console/api/account 下的同一接口。命令则使用您的密钥发送同样的请求。',
   },
 });
 
@@ -184,7 +185,7 @@ function SendForm({ operation, draft, change, own, example, command }: SendFormP
               action.isRunning ? t('sending') : isDryRun(draft) ? t('dryRun') : t('send'),
             ),
           ),
-      p({ class: 'quiet' }, t('onlyRead')),
+      p({ class: 'quiet' }, t('route')),
     ),
     div(
       listing(t('command'), command),
