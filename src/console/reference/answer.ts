@@ -23,7 +23,7 @@ function Answer({ status, headers, body, isCut, code: name, ms }: Exchange): Vie
   return section(
     { class: 'answer', ref: answer },
     h3(t('title')),
-    p(badge(status < 300 ? 'good' : 'bad', `HTTP ${status}`), ' ', `${ms} ms`),
+    p(badge(status < 300 ? 'good' : 'bad', `HTTP ${status}`), ` · ${ms} ms`),
     name !== undefined && p(link(hrefOf('errors', name), t('remedy', { code: name }))),
     body !== '' && listing(t('body'), body),
     isCut && p({ class: 'quiet' }, t('cut')),

@@ -3,7 +3,7 @@ import { h } from 'preact';
 import { useEffect, useMemo, useState } from 'preact/hooks';
 import { serviceUrl, signedOut } from '../shell/api.ts';
 import { tags, type View } from '../shell/html.ts';
-import { texts } from '../shell/language.ts';
+import { language, texts } from '../shell/language.ts';
 import { preferences } from '../shell/layout.ts';
 import { field, problem } from '../shell/parts.ts';
 import { useAction } from '../shell/resource.ts';
@@ -66,7 +66,7 @@ export function Contents({ reference }: { reference: Reference }): View {
     wide.addEventListener('change', fold);
     return () => wide.removeEventListener('change', fold);
   }, []);
-  const search = useMemo(() => searchOf(reference), [reference]);
+  const search = useMemo(() => searchOf(reference), [reference, language.value]);
   const hits = query.trim() === '' ? undefined : search(query);
   // On a narrow screen the contents are a menu: closed again after a choice.
   const onChoice = () => {

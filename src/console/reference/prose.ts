@@ -13,7 +13,8 @@ export const prose = (text = ''): View[] =>
 export const marked = (text: string): ComponentChildren[] =>
   text.split('`').map((part, index) => (index % 2 === 1 ? code(part) : part));
 
-/** Some names are longer than a phone is wide: they may break, but after an underscore. */
-export const breakable = (name: string): ComponentChildren[] => name.split(/(?<=[_./])/).map((part) => [part, wbr()]);
+/** Some names are longer than a phone is wide: they may break, but after an underscore or before a slash. */
+export const breakable = (name: string): ComponentChildren[] =>
+  name.split(/(?<=[_.])|(?=\/)/).map((part) => [part, wbr()]);
 
 export const capitalized = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1);

@@ -1,4 +1,5 @@
 // Search over operations, fields, error codes and events. A word also finds what other people call the same thing.
+import { language } from '../shell/language.ts';
 import { contentOf, type Operation, type Reference, shortPath, successOf } from './document.ts';
 import { hrefOf } from './place.ts';
 import { type FieldRow, fieldsOf, overall, valuesOf, variantsOf } from './schema.ts';
@@ -65,19 +66,14 @@ function score({ strong, weak }: Entry, word: string): number {
 
 export type Search = (query: string) => Hit[];
 
-/** The best first; every word must be found. */
+/** In the language of the moment. The best first; every word must be found. */
 export function searchOf(reference: Reference): Search {
-  const entries = [
-    ...reference.operations.map(operationEntry),
-    ...codeEntries(reference),
-    ...reference.events.map(({ id, name, post }) =>
-      entry({ kind: 'event', href: hrefOf(id), title: name, detail: post.summary ?? '' }),
-    ),
-    ...fieldEntries(reference),
-  ];
+  // Made at the first search: the page is there before it.
+  let entries: readonly Entry[] | undefined;
   return (query) => {
-    const words = wordsOf(query).split(' ').filter(Boolean).slice(0, 8);
+    const words = wordsOf(query).split(' ').filter(Boolean).slice(0, MAX_WORDS);
     if (words.length === 0) return [];
+    entries ??= entriesOf(reference);
     return entries
       .map((one) => ({ one, scores: words.map((word) => score(one, word)) }))
       .filter(({ scores }) => scores.every((points) => points > 0))
@@ -86,6 +82,16 @@ export function searchOf(reference: Reference): Search {
       .map(({ one }) => one);
   };
 }
+const MAX_WORDS = 8;
+
+const entriesOf = (reference: Reference): Entry[] => [
+  ...reference.operations.map(operationEntry),
+  ...codeEntries(reference),
+  ...reference.events.map(({ id, name, post }) =>
+    entry({ kind: 'event', href: hrefOf(id), title: name, detail: post.summary ?? '' }),
+  ),
+  ...fieldEntries(reference),
+];
 
 const entry = (hit: Hit, also = ''): Entry => ({
   ...hit,
@@ -101,7 +107,10 @@ function operationEntry({ id, method, path, summary = '', description = '', oper
 
 const codeEntries = ({ document }: Reference): Entry[] =>
   Object.entries(document['x-error-codes']).map(([code, { status, en, zh }]) =>
-    entry({ kind: 'code', href: hrefOf('errors', code), title: code, detail: en }, `${zh} ${status}`),
+    entry(
+      { kind: 'code', href: hrefOf('errors', code), title: code, detail: language.value === 'zh' ? zh : en },
+      `${en} ${zh} ${status}`,
+    ),
   );
 
 /** A field that many operations share is found once, in the first of them. */
