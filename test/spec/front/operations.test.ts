@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
-import { globSync, readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import https from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
@@ -152,8 +152,8 @@ rule('ops 9', 'a reference page that makes no request to any other host', async 
   for (const directive of policy.split(';').map((one) => one.trim())) {
     assert.match(directive, /^[a-z-]+ ('none'|'self'( 'sha256-[\w+/=]+')?|data:|'script')$/);
   }
-  const modules = globSync('{shell,reference}/*.ts', { cwd: CONSOLE }).map((file) =>
-    readFileSync(join(CONSOLE, file), 'utf8'),
+  const modules = ['shell', 'reference'].flatMap((folder) =>
+    readdirSync(join(CONSOLE, folder)).map((file) => readFileSync(join(CONSOLE, folder, file), 'utf8')),
   );
   assert.ok(modules.length > 15);
   for (const text of [page.text, readFileSync(join(CONSOLE, 'style.css'), 'utf8'), ...modules]) {
@@ -185,16 +185,20 @@ rule(
   'console 101',
   'is a page with links to the console, the reference, the OpenAPI document and the health check',
   async () => {
-    const { status, text, headers } = await app.call('GET', '/', { headers: { accept: 'text/html,*/*;q=0.8' } });
+    const {
+      status,
+      text,
+      headers: answered,
+    } = await app.call('GET', '/', { headers: { accept: 'text/html,application/xhtml+xml' } });
     assert.equal(status, 200);
-    assert.match(headers.get('content-type') ?? '', /^text\/html/);
+    assert.match(answered.get('content-type') ?? '', /^text\/html/);
     for (const link of new Set([...text.matchAll(/<a href="([^"]+)"/g)].map(([, href = '']) => href))) {
       assert.equal((await app.call('GET', `/${link}`)).status, 200, link);
     }
     for (const link of ['console/', 'docs', 'openapi.json', 'healthz'])
       assert.ok(text.includes(`href="${link}"`), link);
-    for (const accept of ['*/*', 'application/json', '']) {
-      const { status: refused, body } = await app.call('GET', '/', { headers: { accept } });
+    for (const headers of [{}, { accept: 'application/json' }, { accept: '' }]) {
+      const { status: refused, body } = await app.call('GET', '/', { headers });
       assert.deepEqual([refused, body.code], [404, 'route_not_found']);
     }
   },
