@@ -42,7 +42,7 @@ const options = { skip: hasBrowser ? false : 'the browser of the tests is for Li
 const open = (hash: string) => page.goto(`${app.url}/docs#${hash}`);
 const shot = (name: string) => page.screenshot({ path: join(SCREENSHOTS, `${name}.png`) });
 
-/** What axe-core finds, as text. Evaluated by the debugger: the policy of the page rightly refuses to load it. */
+/** What axe-core finds, as text. Evaluated from outside: the policy of the page rightly refuses to load it. */
 async function violations(): Promise<string[]> {
   await page.evaluate(AXE);
   return await page.evaluate<string[]>(
@@ -209,7 +209,10 @@ rule(
     await button('Send').click();
     await page.locator('.answer pre', { hasText: 'onerror' }).waitFor();
     assert.equal(await page.locator('img').count(), 0);
-    assert.equal(await page.title(), 'API reference');
+    assert.equal(await page.title(), 'Show an order · Reseal');
+    await open('get-orders');
+    await page.getByLabel('name_suffix').waitFor();
+    await shot('reference-list');
   },
   options,
 );

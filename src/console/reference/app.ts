@@ -67,6 +67,7 @@ function Section({ reference }: { reference: Reference }): View {
     // A browser moves the focus to a new document by itself.
     if (!isFirst) document.getElementById('title')?.focus({ preventScroll: true });
     isFirst = false;
+    document.title = `${document.getElementById('title')?.textContent} · Reseal`;
   }, [section, row]);
   if (IN_OVERVIEW.test(section)) return h(Overview, { reference });
   if (section === 'errors') return h(ErrorPage, { reference });

@@ -26,11 +26,13 @@ export const isSecret = ({ name }: Parameter): boolean => /-pin$/i.test(name);
 /** X-CC-Key-ID is read from $KEY_ID: set once, and every command can be pasted as it is. */
 export const variableOf = (header: string): string => header.replace('X-CC-', '').replaceAll('-', '_').toUpperCase();
 
-/** What stands for an id that is not filled in: curl would take {id} for a list of alternatives. */
-export const placeholderOf = ({ path }: Operation, name: string): string =>
-  name === 'id'
-    ? `${/(\w+?)s?\/\{id\}/.exec(path.replaceAll('-', '_').replace('deliveries', 'delivery'))?.[1]?.toUpperCase()}_ID`
-    : name.toUpperCase();
+/** Such as ORDER_ID, for an id that is not filled in: curl would take {id} for a list of alternatives. */
+function placeholderOf({ path, parameters = [] }: Operation, name: string): string {
+  if (name !== 'id') return name.toUpperCase();
+  const description = parameters.find((one) => one.name === name)?.description ?? '';
+  const [, thing = ''] = /id of the (\w+)/.exec(description) ?? /([\w-]+)s\/\{id\}/.exec(path) ?? [];
+  return `${thing.replaceAll('-', '_').toUpperCase()}_ID`;
+}
 
 export function prepare(operation: Operation, { values, body }: Draft): PreparedRequest {
   const { path, method, parameters = [] } = operation;
