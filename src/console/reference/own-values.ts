@@ -84,6 +84,9 @@ interface OwnOrder {
   readonly certificate: { readonly csr?: string | null } | null;
 }
 
+/** The service is not asked at every letter of an id that is being typed. */
+const COMPLETE_ID = /^[0-9a-z]{26}$/;
+
 export interface RecordedBodies {
   readonly chosen: unknown;
   readonly all: readonly unknown[];
@@ -96,7 +99,7 @@ export async function ownBody(
   id: string,
   signal: AbortSignal,
 ): Promise<unknown> {
-  if (operationId !== 'reissueCertificate' || id === '' || !hasCsr(chosen)) return chosen;
+  if (operationId !== 'reissueCertificate' || !COMPLETE_ID.test(id) || !hasCsr(chosen)) return chosen;
   const order = await account<OwnOrder>('GET', `orders/${encodeURIComponent(id)}`, { signal });
   const csr = order.certificate?.csr;
   // The key of such an order is held by the service.

@@ -204,6 +204,22 @@ rule(
   },
 );
 
+test('the reference page has words and values for operations that exist', async () => {
+  const { paths } = (await app.call('GET', '/openapi.json')).body;
+  const items: Record<string, { operationId: string }>[] = Object.values(paths);
+  const known = new Set(items.flatMap((item) => Object.values(item).map(({ operationId }) => operationId)));
+  const named = (file: string, list: RegExp) => {
+    const [, body = ''] = list.exec(readFileSync(join(CONSOLE, 'reference', file), 'utf8')) ?? [];
+    return [...body.matchAll(/^ {2}'?([a-z]+[A-Z]\w+)'?[:,]/gm)].map(([, id = '']) => id);
+  };
+  const ids = [
+    ...named('ask-first.ts', /const CONSEQUENCES = \[(.*?)\] as const/s),
+    ...named('own-values.ts', /const FITTING.*? = \{\n(.*?)\n\};/s),
+  ];
+  assert.ok(ids.length >= 15, String(ids));
+  for (const id of ids) assert.ok(known.has(id), id);
+});
+
 rule('console 95', 'every error code with its status, meaning and remedy, in English and Chinese', async () => {
   const { body } = await app.call('GET', '/openapi.json');
   assert.deepEqual(body['x-error-codes'], ERROR_TABLE);
