@@ -4,6 +4,7 @@ import { h, render } from 'preact';
 import { useEffect } from 'preact/hooks';
 import { tags, type View } from '../shell/html.ts';
 import { languageTag, texts } from '../shell/language.ts';
+import { focusTitle } from '../shell/layout.ts';
 import { empty, page, shown } from '../shell/parts.ts';
 import { useResource } from '../shell/resource.ts';
 import { readSession } from '../shell/session.ts';
@@ -45,11 +46,6 @@ function App(): View {
       shown(reference, (data) => h(Section, { reference: data, key: place.value.section })),
     ),
   );
-}
-
-function focusTitle(event: Event): void {
-  event.preventDefault();
-  document.getElementById('title')?.focus();
 }
 
 /** Places inside of the overview. */
