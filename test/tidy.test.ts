@@ -35,6 +35,7 @@ const RANKING = [
   'src/console/shell',
   'src/console/pages',
   'src/console/app.ts',
+  'src/console/reference',
   'src/kernel',
   ...['clock', 'page', 'rate', 'secret', 'ids', 'errors', 'canonical-json', 'strict-json', 'backup'].map(
     (leaf) => `src/domain/${leaf}.ts`,

@@ -81,7 +81,8 @@ export function Layout({ session }: { session: Session }): View {
   );
 }
 
-function focusTitle(event: Event): void {
+/** For a link that skips to the content. */
+export function focusTitle(event: Event): void {
   event.preventDefault();
   document.getElementById('title')?.focus();
 }
