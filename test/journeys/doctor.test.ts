@@ -82,7 +82,7 @@ test('linters: a product without one is a problem, one that gives no answer too,
   };
   assert.equal(await stateWith(), 'problem: gated cannot be issued: no linter is configured');
   assert.equal(await stateWith(lintersFile()), 'ok: test-linter; required by gated');
-  const mute = { name: 'mute', format: 'zlint', command: [process.execPath, '-e', ''] };
+  const mute = { name: 'mute', format: 'zlint', command: [process.execPath, '-e', '0'] };
   assert.equal(await stateWith(lintersFile(mute)), 'problem: mute: it printed nothing');
 });
 
