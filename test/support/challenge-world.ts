@@ -4,7 +4,7 @@ import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import net from 'node:net';
 import tls from 'node:tls';
-import { type Environment, readConfig } from '../../src/config/config.ts';
+import { readConfig } from '../../src/config/config.ts';
 import { PRODUCTS, type Product } from '../../src/domain/catalog/products.ts';
 import { type AddressRule, network } from '../../src/domain/egress/addresses.ts';
 import { type DnsServer, startDnsServer } from '../../src/sandbox/dns-server.ts';
@@ -28,22 +28,36 @@ const EVERYWHERE: readonly AddressRule[] = [{ ...network('127.0.0.0/8'), port: n
 export type Asked = Pick<ChallengeToValidate, 'name' | 'type'> & Partial<ChallengeToValidate>;
 export type ChallengeWorld = Awaited<ReturnType<typeof startChallengeWorld>>;
 
-/** `further`: number of resolvers in addition to the primary one. `outside` stands for the public internet. */
-export async function startChallengeWorld(further = 0, outside = EVERYWHERE, environment: Environment = {}) {
+interface Ports {
+  readonly dns: number;
+  readonly http: number;
+  readonly tls: number;
+}
+
+/**
+ * `further`: number of resolvers in addition to the primary one. `outside` stands for the public internet. `ports`: servers
+ * of the test to be asked instead of those that are started here.
+ */
+export async function startChallengeWorld(further = 0, outside = EVERYWHERE, ports: Partial<Ports> = {}) {
   await using unlessStarted = new AsyncDisposableStack();
   const resolvers: DnsServer[] = [];
   for (let count = 0; count <= further; count += 1)
     resolvers.push(unlessStarted.use(await startDnsServer({ host: '127.0.0.1', port: 0 })));
   const web = unlessStarted.use(await Receiver.start());
   const alpn = unlessStarted.use(await AlpnServer.start());
-  const [primary = '', ...others] = resolvers.map(({ port }) => `127.0.0.1:${port}`);
+  const [first = 0, ...more] = resolvers.map(({ port }) => port);
+  const [primary = '', ...others] = [ports.dns ?? first, ...more].map((port) => `127.0.0.1:${port}`);
   const { config } = readConfig({
     ...{ RESEAL_DATA_DIR: newFolder(), RESEAL_ISSUER_NAMES: ISSUER, RESEAL_PUBLIC_URL: 'https://ca.example.net' },
     ...(others.length > 0 && { RESEAL_DNS_PERSPECTIVES: others.join() }),
-    ...environment,
   });
   const parts = { now: () => NOON, secret: new Uint8Array(32), log: () => {}, metrics: { resolversUnreachable() {} } };
-  const places = { dnsServers: [primary], allow: outside, httpPort: web.port, tlsPort: alpn.port };
+  const places = {
+    dnsServers: [primary],
+    allow: outside,
+    httpPort: ports.http ?? web.port,
+    tlsPort: ports.tls ?? alpn.port,
+  };
   const validate = validateChallenge(openValidation(config, parts, places));
   const opened = unlessStarted.move();
   const [dns] = resolvers as [DnsServer, ...DnsServer[]];
