@@ -11,6 +11,8 @@ import { rateLimitsIn } from './access/rate-limits.ts';
 import { type Sealing, sealingIn } from './access/sealing.ts';
 import { secretsIn } from './access/secrets.ts';
 import { settingsIn } from './access/settings.ts';
+import { acmeOrdersIn } from './acme/acme-orders.ts';
+import { authorizationsIn } from './acme/authorizations.ts';
 import { callbackLanesIn } from './callbacks/callback-lanes.ts';
 import { callbacksIn } from './callbacks/callbacks.ts';
 import { deliveriesIn } from './callbacks/deliveries.ts';
@@ -213,6 +215,8 @@ const repositoriesIn = (db: Db, { sealer, engine, sharedNow }: Shared, onEvents:
   signings: signingsIn(db, engine, onEvents),
   proofs: proofsIn(db),
   waiting: waitingIn(db, engine),
+  acmeOrders: acmeOrdersIn(db),
+  authorizations: authorizationsIn(db, engine),
   revocations: revocationsIn(db),
   revokedSerials: revokedSerialsIn(db),
   crls: crlsIn(db),

@@ -28,7 +28,7 @@ export interface WaitingCertificate {
 export interface WaitingCertificates {
   insert(waiting: WaitingCertificate): Promise<void>;
   find(accountId: AccountId, certificateId: CertificateId): Promise<WaitingCertificate | undefined>;
-  /** How many of the account wait, `most` at most. */
+  /** How many of the account wait, for validation or over ACME for their CSR; `most` at most. */
   count(accountId: AccountId, most: number): Promise<number>;
   /**
    * Leases due certificates, the longest due first, of any account but `except`, whose share is used up. Their new `dueAt`

@@ -1,0 +1,49 @@
+// An authorization: control of one name, shown for one order. It is answered by one challenge; the outcome of that decides.
+import type { AccountId, OrderId } from '../ids.ts';
+import type { AcmeMethod } from '../validation/method.ts';
+import type { ProblemDocument } from './problem.ts';
+
+interface AuthorizationFacts {
+  readonly id: string;
+  readonly orderId: OrderId;
+  readonly accountId: AccountId;
+  readonly acmeAccountId: string;
+  /** With `*.` for a wildcard. */
+  readonly name: string;
+  /** Of all of its challenges. */
+  readonly token: string;
+  readonly expiresAt: number;
+}
+
+/** Waits for the client, or for the validation of the challenge that the client answered. */
+export interface PendingAuthorization extends AuthorizationFacts {
+  readonly state: 'pending';
+  readonly answered: { readonly method: AcmeMethod; readonly dueAt: number } | null;
+}
+
+export interface ValidAuthorization extends AuthorizationFacts {
+  readonly state: 'valid';
+  readonly method: AcmeMethod;
+  readonly validatedAt: number;
+}
+
+export interface InvalidAuthorization extends AuthorizationFacts {
+  readonly state: 'invalid';
+  readonly method: AcmeMethod;
+  readonly problem: ProblemDocument;
+}
+
+export interface DeactivatedAuthorization extends AuthorizationFacts {
+  readonly state: 'deactivated';
+}
+
+export type Authorization =
+  | PendingAuthorization
+  | ValidAuthorization
+  | InvalidAuthorization
+  | DeactivatedAuthorization;
+
+export type AuthorizationStatus = Authorization['state'] | 'expired';
+
+export const authorizationStatus = ({ state, expiresAt }: Authorization, now: number): AuthorizationStatus =>
+  (state === 'pending' || state === 'valid') && expiresAt <= now ? 'expired' : state;
