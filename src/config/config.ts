@@ -56,6 +56,7 @@ export type ValidationConfig = Readonly<{
   requiresPerspectives: boolean;
   allow: readonly AddressRule[];
   httpPort: number;
+  tlsPort: number;
   pendingMs: number;
 }>;
 
@@ -199,6 +200,7 @@ function validationConfig(v: Values, used: Addresses): ValidationConfig {
     requiresPerspectives: v.RESEAL_REQUIRE_PERSPECTIVES,
     allow: v.RESEAL_DCV_ALLOW,
     httpPort: v.RESEAL_DCV_HTTP_PORT,
+    tlsPort: v.RESEAL_DCV_TLS_PORT,
     pendingMs: v.RESEAL_PENDING_DAYS * DAY_MS,
   };
 }

@@ -73,6 +73,7 @@ export const VARIABLES = {
   ),
   // Other than 80 only for development machines, where port 80 is privileged.
   RESEAL_DCV_HTTP_PORT: integer('port for file validation', 80, 1, 65_535),
+  RESEAL_DCV_TLS_PORT: integer('port for validation by tls-alpn-01', 443, 1, 65_535),
   // A challenge value must not be valid for longer than 30 days.
   RESEAL_PENDING_DAYS: integer('days until a pending certificate expires', 30, 1, 30),
   RESEAL_CALLBACK_TEST_RATE: optional('callback tests per account: burst and refill time', '10/min', rate),

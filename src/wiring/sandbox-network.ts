@@ -34,6 +34,7 @@ export const validationNetwork = (sandbox: Pick<SandboxFile, 'dns' | 'web'>, con
   dnsServers: dnsServers(sandbox, config),
   allow: [allowRule(sandbox.web.address)],
   httpPort: Number(sandbox.web.address.split(':').at(-1)),
+  tlsPort: 443,
 });
 
 export function allowRule(address: string): AddressRule {

@@ -5,6 +5,7 @@ import type { RegistrableDomain } from '../../domain/certificate/names.ts';
 import type { AccountId } from '../../domain/ids.ts';
 import { coveringProofs } from '../../domain/validation/challenge.ts';
 import type { CheckResult } from '../../domain/validation/check-result.ts';
+import { acceptedMethods } from '../../domain/validation/method.ts';
 import type { Proof, Proofs } from '../../domain/validation/ports.ts';
 import { DAY_MS } from '../../kernel/durations.ts';
 
@@ -70,14 +71,12 @@ export async function provenNames(
   { proofs }: { readonly proofs: Pick<Proofs, 'proven'> },
   { accountId, names, product, now }: ProofQuery,
 ): Promise<Map<string, ReusableProof>> {
-  const { dcvMethods } = product;
+  const methods = acceptedMethods(product.dcvMethods);
   // A product with stricter rules does not accept what was validated under weaker ones.
   const accepted = new Map<string, string>([
     [VOUCHED, VOUCHED],
-    ...dcvMethods.map((method) => [method, method] as const),
-    ...(product.trust === 'private'
-      ? dcvMethods.map((method) => [seenPrivately(method, product), method] as const)
-      : []),
+    ...methods.map((method) => [method, method] as const),
+    ...(product.trust === 'private' ? methods.map((method) => [seenPrivately(method, product), method] as const) : []),
   ]);
   const reuseMs = reuseDays(product, now) * DAY_MS;
   const covering = keysOf(tools, names, product);
