@@ -7,7 +7,8 @@ create table acme_order (
   -- As the client knows it: CAA may name it.
   acme_account_url text not null,
   certificate_id text not null,
-  -- The certificate that this one replaces, and whether its issuance revokes that.
+  -- The certificate that this one replaces, as the client named it and by its id, and whether its issuance revokes that.
+  replaces text,
   replaces_id text,
   revokes_replaced bigint not null,
   -- As requested.

@@ -4,7 +4,7 @@ import { DAY_MS } from '../../kernel/durations.ts';
 import { awaitsCsr, type Order } from '../certificate/order.ts';
 import type { AccountId, CertificateId, OrderId } from '../ids.ts';
 import { type Authorization, authorizationStatus } from './authorization.ts';
-import type { ProblemDocument } from './problem.ts';
+import type { StoredProblem } from './stored-problem.ts';
 
 export interface AcmeOrder {
   readonly orderId: OrderId;
@@ -14,8 +14,8 @@ export interface AcmeOrder {
   readonly acmeAccountUrl: string;
   /** What its certificate is called, also before there is one. Never that of another order, and never a reissue. */
   readonly certificateId: CertificateId;
-  /** The certificate that this order renews (RFC 9773). */
-  readonly replacesId: CertificateId | null;
+  /** The certificate that this order renews, also as the client named it (RFC 9773). */
+  readonly replaces: { readonly certId: string; readonly certificateId: CertificateId } | null;
   /** Whether its issuance revokes that certificate, by the consent that its binding carries. */
   readonly revokesReplaced: boolean;
   /** As requested, RFC 3339. */
@@ -23,7 +23,7 @@ export interface AcmeOrder {
   /** When an order ends that has not got its CSR by then. */
   readonly expiresAt: number;
   /** Why it ended without a certificate, if that is known. */
-  readonly problem: ProblemDocument | null;
+  readonly problem: StoredProblem | null;
   /** Until then the record is kept. */
   readonly keepUntil: number;
 }
@@ -31,10 +31,16 @@ export interface AcmeOrder {
 export type AcmeOrderStatus = 'pending' | 'ready' | 'processing' | 'valid' | 'invalid';
 
 /** RFC 8555, 7.1.6. An order that was revoked or reissued later stays valid: its certificate was issued. */
-export function acmeOrderStatus(order: Order, authorizations: readonly Authorization[], now: number): AcmeOrderStatus {
+export function acmeOrderStatus(
+  order: Order,
+  { expiresAt }: Pick<AcmeOrder, 'expiresAt'>,
+  authorizations: readonly Authorization[],
+  now: number,
+): AcmeOrderStatus {
   if (order.currentCertificateId !== null) return 'valid';
   if (order.status === 'canceled' || order.status === 'rejected') return 'invalid';
   if (!awaitsCsr(order)) return 'processing';
+  if (expiresAt <= now) return 'invalid';
   const statuses = authorizations.map((one) => authorizationStatus(one, now));
   if (statuses.every((status) => status === 'valid')) return 'ready';
   return statuses.every((status) => status === 'valid' || status === 'pending') ? 'pending' : 'invalid';

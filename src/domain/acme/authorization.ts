@@ -1,7 +1,7 @@
 // An authorization: control of one name, shown for one order. It is answered by one challenge; the outcome of that decides.
 import type { AccountId, OrderId } from '../ids.ts';
 import type { AcmeMethod } from '../validation/method.ts';
-import type { ProblemDocument } from './problem.ts';
+import type { StoredProblem } from './stored-problem.ts';
 
 interface AuthorizationFacts {
   readonly id: string;
@@ -30,7 +30,7 @@ export interface ValidAuthorization extends AuthorizationFacts {
 export interface InvalidAuthorization extends AuthorizationFacts {
   readonly state: 'invalid';
   readonly method: AcmeMethod;
-  readonly problem: ProblemDocument;
+  readonly problem: StoredProblem;
 }
 
 export interface DeactivatedAuthorization extends AuthorizationFacts {
@@ -47,3 +47,15 @@ export type AuthorizationStatus = Authorization['state'] | 'expired';
 
 export const authorizationStatus = ({ state, expiresAt }: Authorization, now: number): AuthorizationStatus =>
   (state === 'pending' || state === 'valid') && expiresAt <= now ? 'expired' : state;
+
+export const factsOf = (one: Authorization): AuthorizationFacts => ({
+  ...{ id: one.id, orderId: one.orderId, accountId: one.accountId, acmeAccountId: one.acmeAccountId },
+  ...{ name: one.name, token: one.token, expiresAt: one.expiresAt },
+});
+
+/** What a change compares: nothing else may have happened to the authorization meanwhile. */
+export type SeenAuthorization = { readonly state: 'pending' | 'valid'; readonly dueAt: number | null };
+export const seenOf = (one: PendingAuthorization | ValidAuthorization): SeenAuthorization => ({
+  state: one.state,
+  dueAt: one.state === 'pending' ? (one.answered?.dueAt ?? null) : null,
+});

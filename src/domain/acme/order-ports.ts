@@ -2,8 +2,8 @@
 import type { AccountId, CertificateId, OrderId } from '../ids.ts';
 import type { Page } from '../page.ts';
 import type { AcmeOrder } from './acme-order.ts';
-import type { Authorization } from './authorization.ts';
-import type { ProblemDocument } from './problem.ts';
+import type { Authorization, SeenAuthorization } from './authorization.ts';
+import type { StoredProblem } from './stored-problem.ts';
 
 export interface AcmeOrders {
   /** Open until `close`. */
@@ -15,7 +15,7 @@ export interface AcmeOrders {
   /** The order that replaces the certificate, unless it ended without one. */
   findReplacing(accountId: AccountId, certificateId: CertificateId): Promise<OrderId | undefined>;
   /** Its CSR has arrived, or it ended. Does nothing for an order that was not placed over ACME. */
-  close(orderId: OrderId, as?: { readonly problem?: ProblemDocument; readonly keepUntil?: number }): Promise<void>;
+  close(orderId: OrderId, as?: { readonly problem?: StoredProblem; readonly keepUntil?: number }): Promise<void>;
   /** Open orders whose time is over. */
   expired(now: number, limit: number): Promise<Pick<AcmeOrder, 'accountId' | 'orderId'>[]>;
   /** Makes the time of every open order of the ACME account be over. */
@@ -30,11 +30,8 @@ export interface Authorizations {
   ofOrder(orderId: OrderId): Promise<Authorization[]>;
   /** How many of the ACME account are pending, `most` at most. */
   countPending(acmeAccountId: string, most: number): Promise<number>;
-  /**
-   * Compare-and-set: no-op, and false, unless it is pending and `dueAt` is still `seenDueAt` (null: no challenge was
-   * answered), or valid where `seenDueAt` is `valid`.
-   */
-  save(authorization: Authorization, seen: number | null | 'valid'): Promise<boolean>;
+  /** Compare-and-set: no-op, and false, unless it still is as it was seen. */
+  save(authorization: Authorization, seen: SeenAuthorization): Promise<boolean>;
   /** Leases answered challenges that are due, the longest due first, of any account but `except`. */
   claim(now: number, leaseUntil: number, limit: number, except?: readonly AccountId[]): Promise<Authorization[]>;
   /** Makes those due whose lease a clock that was ahead has set. Returns how many. */

@@ -11,6 +11,8 @@ export interface Proofs {
   /** Returns the proofs, by name, that this account has recorded since then. */
   proven(accountId: AccountId, names: readonly string[], since: number): Promise<Map<string, Proof[]>>;
   record(accountId: AccountId, name: string, method: string, at: number): Promise<void>;
+  /** Deletes the proofs of the name by these methods. */
+  forget(accountId: AccountId, name: string, methods: readonly string[]): Promise<void>;
 }
 
 /** A pending certificate, and when its names are checked next. */

@@ -29,9 +29,18 @@ export async function beginWaiting(
   { pendingMs, quotas }: WaitingLimits,
   results: CheckResults = NOTHING_CHECKED,
 ): Promise<void> {
-  const { id: certificateId, accountId, orderId, createdAt } = record;
   // Locked, so that of two that begin to wait at once each counts the other.
-  await requireRoom(tx, await tx.accounts.findForUpdate(accountId), quotas);
+  await requireRoom(tx, await tx.accounts.findForUpdate(record.accountId), quotas);
+  await insertWaiting(tx, record, { pendingMs, results });
+}
+
+/** For a certificate whose order has waited before, and so has its room. */
+export async function insertWaiting(
+  tx: Repositories,
+  record: PendingCertificate,
+  { pendingMs, results }: Pick<WaitingLimits, 'pendingMs'> & { readonly results: CheckResults },
+): Promise<void> {
+  const { id: certificateId, accountId, orderId, createdAt } = record;
   await tx.certificates.insert(record);
   const findings = findingsOf(results, createdAt);
   await tx.waiting.insert({

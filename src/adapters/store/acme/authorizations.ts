@@ -3,7 +3,7 @@
 import { sql } from 'kysely';
 import type { Authorization } from '../../../domain/acme/authorization.ts';
 import type { Authorizations } from '../../../domain/acme/order-ports.ts';
-import type { ProblemDocument } from '../../../domain/acme/problem.ts';
+import type { StoredProblem } from '../../../domain/acme/stored-problem.ts';
 import { latestAhead } from '../../../domain/clock.ts';
 import { CHECK_LEASE_MS } from '../../../domain/validation/check-result.ts';
 import type { Engine } from '../engine/engine.ts';
@@ -11,8 +11,8 @@ import type { Db, Schema } from '../engine/schema.ts';
 
 type Row = Schema['acme_authorization'];
 
-export const problemText = (problem: ProblemDocument): string => JSON.stringify(problem);
-export const problemFrom = (text: string | null): ProblemDocument | null => text && JSON.parse(text);
+export const problemText = (problem: StoredProblem): string => JSON.stringify(problem);
+export const problemFrom = (text: string | null): StoredProblem | null => text && JSON.parse(text);
 
 export const authorizationRow = (one: Authorization): Row => ({
   id: one.id,
@@ -86,8 +86,8 @@ export const authorizationsIn = (db: Db, engine: Pick<Engine, 'locksRows'>): Aut
       .updateTable('acme_authorization')
       .set(stateRow(authorization))
       .where('id', '=', authorization.id)
-      .where('state', '=', seen === 'valid' ? 'valid' : 'pending')
-      .where('due_at', 'is not distinct from', seen === 'valid' ? null : seen)
+      .where('state', '=', seen.state)
+      .where('due_at', 'is not distinct from', seen.dueAt)
       .returning('id')
       .executeTakeFirst();
     return saved !== undefined;

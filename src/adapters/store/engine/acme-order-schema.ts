@@ -10,6 +10,7 @@ export interface AcmeOrderTables {
     acme_account_id: string;
     acme_account_url: string;
     certificate_id: CertificateId;
+    replaces: string | null;
     replaces_id: CertificateId | null;
     revokes_replaced: number;
     not_after: string | null;
