@@ -16,6 +16,7 @@ const EVERY_MS: Readonly<Record<keyof typeof RETENTION, number>> = {
   rateLimits: 10 * MINUTE_MS,
   grants: 10 * SECOND_MS,
   accessTokens: MINUTE_MS,
+  usedNonces: MINUTE_MS,
 };
 
 export function retentionChores({ store, log }: Pick<App, 'store' | 'log'>, config: Config): Chore[] {
@@ -27,6 +28,7 @@ export function retentionChores({ store, log }: Pick<App, 'store' | 'log'>, conf
     rateLimits: SKEW_MS,
     grants: 0,
     accessTokens: 0,
+    usedNonces: 0,
   };
   return (Object.keys(RETENTION) as (keyof typeof RETENTION)[]).map((name) => ({
     name: `prune_${RETENTION[name].table}`,

@@ -11,8 +11,10 @@ import { rateLimitsIn } from './access/rate-limits.ts';
 import { type Sealing, sealingIn } from './access/sealing.ts';
 import { secretsIn } from './access/secrets.ts';
 import { settingsIn } from './access/settings.ts';
+import { acmeAccountsIn, acmeBindingsIn } from './acme/accounts.ts';
 import { acmeOrdersIn } from './acme/acme-orders.ts';
 import { authorizationsIn } from './acme/authorizations.ts';
+import { usedNoncesIn } from './acme/used-nonces.ts';
 import { callbackLanesIn } from './callbacks/callback-lanes.ts';
 import { callbacksIn } from './callbacks/callbacks.ts';
 import { deliveriesIn } from './callbacks/deliveries.ts';
@@ -235,6 +237,9 @@ const repositoriesIn = (db: Db, { sealer, engine, sharedNow }: Shared, onEvents:
   idempotencyKeys: idempotencyKeysIn(db),
   placementKeys: placementKeysIn(db),
   blockedKeys: blockedKeysIn(db),
+  acmeBindings: acmeBindingsIn(db, sealer),
+  acmeAccounts: acmeAccountsIn(db),
+  usedNonces: usedNoncesIn(db),
   finder: finderIn(db),
   facts: factsIn(db, engine),
 });

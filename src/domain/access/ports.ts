@@ -95,6 +95,13 @@ export type AuditAction =
   | 'cloud-key:signed'
   | 'cloud-key:changed'
   | 'cloud-key:destroyed'
+  | 'acme-binding:created'
+  | 'acme-binding:disabled'
+  | 'acme-account:created'
+  | 'acme-account:changed'
+  | 'acme-account:key_changed'
+  | 'acme-account:deactivated'
+  | 'acme-account:disabled'
   | CeremonyAction;
 
 /** Acts on the authority itself, of no single account. Their rows are never deleted. */

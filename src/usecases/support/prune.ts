@@ -20,6 +20,7 @@ export const RETENTION = {
   rateLimits: { table: 'rate_limit', remove: (tx, before, limit) => tx.rateLimits.deleteFull(before, limit) },
   grants: { table: 'signing_grant', remove: (tx, before, limit) => tx.signingGrants.deleteExpired(before, limit) },
   accessTokens: { table: 'access_token', remove: (tx, before, limit) => tx.accessTokens.deleteExpired(before, limit) },
+  usedNonces: { table: 'acme_used_nonce', remove: (tx, before, limit) => tx.usedNonces.deleteExpired(before, limit) },
 } as const satisfies Record<string, Retention>;
 
 const BATCH = 500;

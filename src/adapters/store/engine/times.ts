@@ -1,6 +1,7 @@
 // Every numeric column, by what a clock that was ahead may do to it. The compiler asks for a line for each new column.
 import { sql } from 'kysely';
 import { TOKEN_MS } from '../../../domain/access/credential.ts';
+import { NONCE_MS } from '../../../domain/acme/nonce.ts';
 import { DELIVERY_LEASE_MS, MAX_OPEN_MS } from '../../../domain/callbacks/delivery.ts';
 import { NOTICE_CLOCK_MS } from '../../../domain/callbacks/expiry.ts';
 import { latestAhead } from '../../../domain/clock.ts';
@@ -106,6 +107,12 @@ export const TIMES = {
     ...{ shard: 'number', number: 'number', entries: 'number' },
   },
   pki_address: { last_used_at: 'fact' },
+  acme_binding: {
+    ...{ created_at: 'fact', expires_at: 'fact', disabled_at: 'fact', used_at: 'fact' },
+    ...{ revokes_replaced: 'number', is_reusable: 'number' },
+  },
+  acme_account: { terms_agreed_at: 'fact', created_at: 'fact' },
+  acme_used_nonce: { expires_at: lease(NONCE_MS, true) },
   ocsp_responder: { not_before: 'fact', not_after: 'fact', created_at: 'fact' },
 } as const satisfies { [Table in keyof Schema]: NumericColumns<Schema[Table]> };
 
