@@ -52,7 +52,6 @@ const RANKING = [
   'src/usecases/revocation',
   'src/usecases/validation',
   'src/usecases/issuance',
-  'src/usecases/acme',
   'src/usecases/callbacks',
   'src/usecases/cloud-keys',
   'src/usecases/acme',

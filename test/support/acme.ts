@@ -45,7 +45,9 @@ export function newAcmeKey(type: AcmeKeyType = 'p256'): AcmeKey {
 export function acmeKey(type: AcmeKeyType, privateKey: KeyObject, publicKey: KeyObject): AcmeKey {
   const jwk = publicKey.export({ format: 'jwk' }) as Json;
   const members = Object.entries(jwk).sort(([one], [other]) => (one < other ? -1 : 1));
-  const thumbprint = createHash('sha256').update(JSON.stringify(Object.fromEntries(members))).digest('base64url');
+  const thumbprint = createHash('sha256')
+    .update(JSON.stringify(Object.fromEntries(members)))
+    .digest('base64url');
   return { type, privateKey, publicKey, jwk, alg: SCHEMES[type].alg, thumbprint };
 }
 
@@ -56,7 +58,11 @@ export function signature({ type, privateKey }: AcmeKey, input: string): string 
 }
 
 /** `payload` undefined: POST-as-GET. */
-export function jws(key: AcmeKey, header: Json, payload?: unknown): { protected: string; payload: string; signature: string } {
+export function jws(
+  key: AcmeKey,
+  header: Json,
+  payload?: unknown,
+): { protected: string; payload: string; signature: string } {
   const [head, body] = [b64json(header), payload === undefined ? '' : b64json(payload)];
   return { protected: head, payload: body, signature: signature(key, `${head}.${body}`) };
 }

@@ -68,7 +68,8 @@ function generalNames(list: DerReader): string[] {
   while (!list.isAtEnd) {
     const { tag, content } = list.primitive();
     if (tag === DNS_NAME) names.push(Buffer.from(content).toString('latin1'));
-    else if (tag === IP_ADDRESS && (content.length === 4 || content.length === 16)) names.push(canonicalAddress(content));
+    else if (tag === IP_ADDRESS && (content.length === 4 || content.length === 16))
+      names.push(canonicalAddress(content));
     else throw new DerError('a name that is neither a DNS name nor an IP address');
   }
   return names;

@@ -37,11 +37,7 @@ export interface DeactivatedAuthorization extends AuthorizationFacts {
   readonly state: 'deactivated';
 }
 
-export type Authorization =
-  | PendingAuthorization
-  | ValidAuthorization
-  | InvalidAuthorization
-  | DeactivatedAuthorization;
+export type Authorization = PendingAuthorization | ValidAuthorization | InvalidAuthorization | DeactivatedAuthorization;
 
 export type AuthorizationStatus = Authorization['state'] | 'expired';
 

@@ -5,7 +5,13 @@ import type { Localized } from '../../kernel/locale.ts';
 import type { Product } from '../catalog/products.ts';
 import { maxValidityDays } from '../catalog/public-rules.ts';
 import { purposeOf } from '../certificate/authority.ts';
-import { certifiedName, isAddress, MAX_NAMES, type RegistrableDomain, requireCertifiable } from '../certificate/names.ts';
+import {
+  certifiedName,
+  isAddress,
+  MAX_NAMES,
+  type RegistrableDomain,
+  requireCertifiable,
+} from '../certificate/names.ts';
 import type { Order } from '../certificate/order.ts';
 import { parseDateTime } from '../certificate/validity.ts';
 import { Refusal } from '../errors.ts';
@@ -115,7 +121,11 @@ const REJECTED: Localized = {
 function orderableName({ type, value }: AcmeIdentifier, context: NewOrderContext): string {
   const { product, registrableDomain } = context;
   // U-labels are converted for order clients, which see both forms; an ACME client compares the one it sent.
-  if (!/^[!-~]*$/.test(value)) throw refused('An identifier has ASCII only: send A-labels (xn--…).', '标识符仅限 ASCII，请发送 A-label（xn--…）。');
+  if (!/^[!-~]*$/.test(value))
+    throw refused(
+      'An identifier has ASCII only: send A-labels (xn--…).',
+      '标识符仅限 ASCII，请发送 A-label（xn--…）。',
+    );
   const name = certifiedName(value, 'identifiers');
   if (isAddress(name) !== (type === 'ip')) {
     throw refused(

@@ -10,7 +10,7 @@ export interface AcmeOrders {
   insert(order: AcmeOrder, authorizations: readonly Authorization[]): Promise<void>;
   find(accountId: AccountId, orderId: OrderId): Promise<AcmeOrder | undefined>;
   findByCertificate(accountId: AccountId, certificateId: CertificateId): Promise<AcmeOrder | undefined>;
-  /** Ids, the oldest first. */
+  /** Ids, the oldest first; without orders that ended without a certificate. */
   list(acmeAccountId: string, page: Page): Promise<OrderId[]>;
   /** The order that replaces the certificate, unless it ended without one. */
   findReplacing(accountId: AccountId, certificateId: CertificateId): Promise<OrderId | undefined>;

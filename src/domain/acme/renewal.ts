@@ -1,8 +1,9 @@
 // Renewal information (RFC 9773): when a client should renew a certificate. A window in the last third of its life, spread
 // over certificates, so that those issued together are not renewed together; a window that has passed, once the certificate
 // is revoked or will be.
-import type { IssuedCertificate } from '../certificate/certificate.ts';
+
 import { HOUR_MS, MINUTE_MS, SECOND_MS } from '../../kernel/durations.ts';
+import type { IssuedCertificate } from '../certificate/certificate.ts';
 
 export interface RenewalInfo {
   readonly start: number;

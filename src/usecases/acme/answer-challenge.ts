@@ -89,7 +89,11 @@ export function acmeAuthorizations(tools: AcmeOrderTools): AcmeAuthorizations {
       const dueAt = isHere ? sharedNow() + CHECK_LEASE_MS : sharedNow();
       const answered: Answered = { ...found, answered: { method, dueAt } };
       const isSaved = await store.transaction(async (tx) => {
-        const waitMs = await tx.rateLimits.take(`acme-answer ${found.acmeAccountId} ${found.name}`, ANSWER_RATE, tx.sharedNow());
+        const waitMs = await tx.rateLimits.take(
+          `acme-answer ${found.acmeAccountId} ${found.name}`,
+          ANSWER_RATE,
+          tx.sharedNow(),
+        );
         if (waitMs > 0) throw tooMany(waitMs);
         return await tx.authorizations.save(answered, seenOf(found));
       });

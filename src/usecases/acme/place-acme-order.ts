@@ -20,6 +20,7 @@ import { HOUR_MS, MINUTE_MS, SECOND_MS } from '../../kernel/durations.ts';
 import { requireRoom } from '../validation/pending-certificates.ts';
 import { provenNames } from '../validation/proven-names.ts';
 import { findCertificate } from './find-certificate.ts';
+import { limitNewOrders } from './limits.ts';
 import type { AcmeCaller, AcmeOrderTools } from './tools.ts';
 
 export type PlaceAcmeOrder = (caller: AcmeCaller, product: Product, request: NewOrderRequest) => Promise<OrderId>;
@@ -57,6 +58,7 @@ export function placeAcmeOrder(tools: AcmeOrderTools): PlaceAcmeOrder {
     };
     return await store.transaction(async (tx) => {
       await requireRoomFor(tools, tx, caller);
+      await limitNewOrders(tx, account);
       if (replaces && (await tx.acmeOrders.findReplacing(accountId, replaces.certificateId))) throw alreadyReplaced();
       const proofs = await provenNames(tools, tx, { accountId, names, product, now: at });
       const ends = names.map((name) => proofs.get(name)?.until ?? 0).filter((until) => until >= at + MIN_REUSE_MS);

@@ -1,18 +1,19 @@
 // Revokes a certificate on request of an ACME client (RFC 8555, 7.6): of the account that ordered it, of an account that has
 // proven control of all of its names, or of the holder of its key. A key that signs the report of its own compromise is
 // proven to be known: it is blocked for all accounts, and everything on it is revoked.
-import { type BoundAccount, acmeActor } from '../../domain/acme/account.ts';
+import { acmeActor, type BoundAccount } from '../../domain/acme/account.ts';
 import { mayOrder } from '../../domain/acme/binding.ts';
 import type { CertId } from '../../domain/acme/cert-id.ts';
 import { AcmeProblem, malformed, unauthorized } from '../../domain/acme/problem.ts';
 import type { IssuedCertificate, RevocationReason } from '../../domain/certificate/certificate.ts';
 import type { PublicKey } from '../../domain/certificate/public-key.ts';
 import { provenNames } from '../validation/proven-names.ts';
+import type { KeySigned } from './authenticate-request.ts';
 import { findCertificate } from './find-certificate.ts';
 import type { AcmeOrderTools } from './tools.ts';
 
 /** Who signed the request. */
-export type Revoker = { readonly bound: BoundAccount } | { readonly key: PublicKey };
+export type Revoker = { readonly bound: BoundAccount } | ({ readonly key: PublicKey } & Pick<KeySigned, 'spendNonce'>);
 
 export interface AcmeRevocation {
   /** DER. */
@@ -37,6 +38,7 @@ export function revokeByAcme(tools: RevokeTools): RevokeByAcme {
     // Whether the bytes are those that were issued is seen by all, so it is no secret which is wrong.
     if (!certificate || Buffer.compare(certificate.der, der) !== 0) throw unknown();
     if (!(await mayRevoke(tools, revoker, certificate))) throw notYours();
+    if ('key' in revoker) await revoker.spendNonce(tools.store);
     const { revocation, accountId, id, publicKey } = certificate;
     const isStricter = reason === 'key_compromise' && revocation?.reason !== 'key_compromise';
     if (revocation?.revokedAt && !isStricter) throw alreadyRevoked();

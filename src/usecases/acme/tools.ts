@@ -1,8 +1,8 @@
 // What the use cases of ACME orders work with. The composition root provides it.
 import type { BoundAccount } from '../../domain/acme/account.ts';
+import type { IssuanceTools } from '../issuance/tools.ts';
 import type { RevokeCertificate } from '../revocation/revoke-certificate.ts';
 import type { RevokeKey } from '../revocation/revoke-key.ts';
-import type { IssuanceTools } from '../issuance/tools.ts';
 import type { ValidateChallenge } from './validate-challenge.ts';
 
 export interface AcmeOrderTools extends IssuanceTools {

@@ -134,7 +134,8 @@ async function gather(tools: IssuanceTools, draft: Draft, before: CheckedBefore 
   if (!checked && needsInstruction(unproven, dcv)) return { ...evidence, results: NOTHING_CHECKED };
   const { accountId } = order;
   const limitMs = CHECK_LIMITS_MS.issuing;
-  const results = checked ?? (await checkNames(tools, { accountId, acmeAccount, product, names, provenBy, dcv, limitMs }));
+  const results =
+    checked ?? (await checkNames(tools, { accountId, acmeAccount, product, names, provenBy, dcv, limitMs }));
   if (!mayNeedKeys(request) || !isClear(results, { names, unproven })) return { ...evidence, results };
   return { ...evidence, results, keys: await obtainKeys(tools, draft) };
 }

@@ -2,6 +2,7 @@
 import { sql } from 'kysely';
 import type { AcmeOrder } from '../../../domain/acme/acme-order.ts';
 import type { AcmeOrders } from '../../../domain/acme/order-ports.ts';
+import type { OrderStatus } from '../../../domain/certificate/order.ts';
 import type { Db, Schema } from '../engine/schema.ts';
 import { authorizationRow, problemFrom, problemText } from './authorizations.ts';
 
@@ -20,6 +21,9 @@ const orderFrom = (row: Row): AcmeOrder => ({
   problem: problemFrom(row.problem),
   keepUntil: row.keep_until,
 });
+
+/** Without a certificate. */
+const ENDED: readonly OrderStatus[] = ['canceled', 'rejected'];
 
 /** Literals, so that a planner sees the condition of the partial index. */
 const isOpen = sql<boolean>`is_open = 1`;
@@ -63,9 +67,11 @@ export const acmeOrdersIn = (db: Db): AcmeOrders => {
     async list(acmeAccountId, { after = '', limit }) {
       const rows = await db
         .selectFrom('acme_order')
+        .innerJoin('certificate_order', 'certificate_order.id', 'acme_order.order_id')
         .select('order_id')
         .where('acme_account_id', '=', acmeAccountId)
         .where('order_id', '>', after)
+        .where('certificate_order.status', 'not in', ENDED)
         .orderBy('order_id')
         .limit(limit)
         .execute();
@@ -79,7 +85,7 @@ export const acmeOrdersIn = (db: Db): AcmeOrders => {
         .select('order_id')
         .where('acme_order.account_id', '=', accountId)
         .where('replaces_id', '=', certificateId)
-        .where('certificate_order.status', 'not in', ['canceled', 'rejected'])
+        .where('certificate_order.status', 'not in', ENDED)
         .executeTakeFirst();
       return row?.order_id;
     },
