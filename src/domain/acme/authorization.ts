@@ -33,13 +33,14 @@ export interface InvalidAuthorization extends AuthorizationFacts {
   readonly problem: StoredProblem;
 }
 
-export interface DeactivatedAuthorization extends AuthorizationFacts {
-  readonly state: 'deactivated';
+/** Given up by the client, or pending when its order ended. */
+export interface EndedAuthorization extends AuthorizationFacts {
+  readonly state: 'deactivated' | 'expired';
 }
 
-export type Authorization = PendingAuthorization | ValidAuthorization | InvalidAuthorization | DeactivatedAuthorization;
+export type Authorization = PendingAuthorization | ValidAuthorization | InvalidAuthorization | EndedAuthorization;
 
-export type AuthorizationStatus = Authorization['state'] | 'expired';
+export type AuthorizationStatus = Authorization['state'];
 
 export const authorizationStatus = ({ state, expiresAt }: Authorization, now: number): AuthorizationStatus =>
   (state === 'pending' || state === 'valid') && expiresAt <= now ? 'expired' : state;

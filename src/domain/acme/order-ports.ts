@@ -6,7 +6,7 @@ import type { Authorization, SeenAuthorization } from './authorization.ts';
 import type { StoredProblem } from './stored-problem.ts';
 
 export interface AcmeOrders {
-  /** Open until `close`. */
+  /** Open until `finalize` or `end`. */
   insert(order: AcmeOrder, authorizations: readonly Authorization[]): Promise<void>;
   find(accountId: AccountId, orderId: OrderId): Promise<AcmeOrder | undefined>;
   findByCertificate(accountId: AccountId, certificateId: CertificateId): Promise<AcmeOrder | undefined>;
@@ -14,8 +14,10 @@ export interface AcmeOrders {
   list(acmeAccountId: string, page: Page): Promise<OrderId[]>;
   /** The order that replaces the certificate, unless it ended without one. */
   findReplacing(accountId: AccountId, certificateId: CertificateId): Promise<OrderId | undefined>;
-  /** Its CSR has arrived, or it ended. Does nothing for an order that was not placed over ACME. */
-  close(orderId: OrderId, as?: { readonly problem?: StoredProblem; readonly keepUntil?: number }): Promise<void>;
+  /** Its CSR has arrived. */
+  finalize(orderId: OrderId, keepUntil: number): Promise<void>;
+  /** It ended without one, and so do its pending authorizations. */
+  end(orderId: OrderId, problem?: StoredProblem): Promise<void>;
   /** Open orders whose time is over. */
   expired(now: number, limit: number): Promise<Pick<AcmeOrder, 'accountId' | 'orderId'>[]>;
   /** Makes the time of every open order of the ACME account be over. */

@@ -16,7 +16,7 @@ export async function endAcmeOrder(
   problem: StoredProblem,
 ): Promise<void> {
   if (!awaitsCsr(order)) return;
-  await tx.acmeOrders.close(order.id, { problem });
+  await tx.acmeOrders.end(order.id, problem);
   await endPending(tx, order, 'canceled', { reason: 'validation_lapsed', at: now(), newId });
   const details = { was: order.status, reason: problem.type, why: problem.detail.en };
   await audit(tx, byService(order.accountId), 'order:lapsed', order.id, details);
@@ -43,7 +43,7 @@ export async function endExpiredOrders(tools: AcmeOrderTools, stopping?: AbortSi
         const found = await tx.orders.findForUpdate(accountId, orderId);
         if (found) await endAcmeOrder(tools, tx, found.order, EXPIRED);
         // Of an order that got its CSR in the moment before, and for one that lost its row.
-        if (!found || !awaitsCsr(found.order)) await tx.acmeOrders.close(orderId);
+        if (!found || !awaitsCsr(found.order)) await tx.acmeOrders.end(orderId);
       });
       ended += 1;
     }

@@ -91,7 +91,7 @@ function stepsOf(tools: AcmeOrderTools, caller: AcmeCaller, finalizing: Finalizi
   /** The certificate waits from now on, for its signature or for another check. */
   async function beginWaiting(tx: Repositories, { wanted, plan }: Draft, results: CheckResults): Promise<void> {
     await insertWaiting(tx, wanted, { pendingMs: PROCESSING_MS, results });
-    await tx.acmeOrders.close(orderId, { keepUntil: plan.notAfter + KEEP_ENDED_MS });
+    await tx.acmeOrders.finalize(orderId, plan.notAfter + KEEP_ENDED_MS);
   }
 
   return {

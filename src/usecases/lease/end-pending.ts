@@ -29,7 +29,7 @@ export async function endPending(
     await tx.certificates.cancel({ accountId, orderId, certificateId }, { reason, at });
     await tx.waiting.delete(accountId, certificateId);
   }
-  if (awaitsCsr(order)) await tx.acmeOrders.close(orderId);
+  if (awaitsCsr(order)) await tx.acmeOrders.end(orderId);
   const after: Order = { ...order, status, pendingCertificateId: null };
   await tx.orders.save(after);
   if (order.status === 'reissuing' && certificateId !== null) {

@@ -90,15 +90,21 @@ export const acmeOrdersIn = (db: Db): AcmeOrders => {
       return row?.order_id;
     },
 
-    async close(orderId, { problem, keepUntil } = {}) {
+    async finalize(orderId, keepUntil) {
+      await db.updateTable('acme_order').set({ is_open: 0, keep_until: keepUntil }).where('order_id', '=', orderId).execute();
+    },
+
+    async end(orderId, problem) {
       await db
         .updateTable('acme_order')
-        .set({
-          is_open: 0,
-          ...(problem && { problem: problemText(problem) }),
-          ...(keepUntil !== undefined && { keep_until: keepUntil }),
-        })
+        .set({ is_open: 0, ...(problem && { problem: problemText(problem) }) })
         .where('order_id', '=', orderId)
+        .execute();
+      await db
+        .updateTable('acme_authorization')
+        .set({ state: 'expired', due_at: null })
+        .where('order_id', '=', orderId)
+        .where('state', '=', 'pending')
         .execute();
     },
 

@@ -38,6 +38,7 @@ function stateRow(one: Authorization): StateRow {
     case 'invalid':
       return { ...NO_STATE, state, method: one.method, problem: problemText(one.problem) };
     case 'deactivated':
+    case 'expired':
       return { ...NO_STATE, state };
   }
 }
@@ -51,7 +52,7 @@ function authorizationFrom(row: Row): Authorization {
   const problem = problemFrom(row.problem);
   if (state === 'valid' && method !== null && validatedAt !== null) return { ...facts, state, method, validatedAt };
   if (state === 'invalid' && method !== null && problem) return { ...facts, state, method, problem };
-  if (state === 'deactivated') return { ...facts, state };
+  if (state === 'deactivated' || state === 'expired') return { ...facts, state };
   return { ...facts, state: 'pending', answered: method === null || dueAt === null ? null : { method, dueAt } };
 }
 
