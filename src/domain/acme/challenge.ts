@@ -51,7 +51,7 @@ export function acmeChallenge(
 }
 
 /** SNI has no IP addresses; their reverse names stand for them (RFC 8738, 6). */
-function serverName(host: string): string {
+export function serverName(host: string): string {
   const address = parseAddress(host);
   return address ? reverseName(address) : host;
 }

@@ -133,10 +133,7 @@ export function checkDeadline(limitMs: number, stopping?: AbortSignal): CheckDea
   const timer = setTimeout(() => ended.abort(), limitMs);
   return {
     run(check, method) {
-      const tooSlow = {
-        ...TOO_SLOW,
-        problem: method && offeredAs(method) === 'file' ? 'http_failure' : TOO_SLOW.problem,
-      } as const;
+      const tooSlow = method && offeredAs(method) === 'file' ? TOO_SLOW_SERVER : TOO_SLOW;
       if (signal.aborted) return Promise.resolve(tooSlow);
       return new Promise((resolve, reject) => {
         const end = () => resolve(tooSlow);
@@ -151,6 +148,7 @@ export function checkDeadline(limitMs: number, stopping?: AbortSignal): CheckDea
 }
 
 const TOO_SLOW = failed('dns_failure', 'The answer took too long.', '查询超时。');
+const TOO_SLOW_SERVER = { ...TOO_SLOW, problem: 'http_failure', failure: 'response_timeout' } as const;
 const NOT_BY_FILE = failed(
   'unauthorized',
   'A file never proves a wildcard. Choose a DNS method with PUT …/dcv-method.',

@@ -7,7 +7,7 @@ import type { CallOut, FailureReason, OutboundPolicy, Outcome, Unreached } from 
 import type { Challenge } from '../../domain/validation/challenge.ts';
 import { type CheckResult, failed, PASSED } from '../../domain/validation/check-result.ts';
 import type { DnsLookups, LookupContext } from '../../domain/validation/dns.ts';
-import { type FileTarget, fileTarget, redirectTarget } from '../../domain/validation/file-target.ts';
+import { type FileTarget, fileTarget, redirectTarget, type WebPorts } from '../../domain/validation/file-target.ts';
 import { quoteSome } from '../../domain/validation/issue-value.ts';
 import { OUR_RESOLVER } from '../../domain/validation/lookup-failure.ts';
 import type { ProvingMethod } from '../../domain/validation/method.ts';
@@ -28,8 +28,7 @@ export interface ControlContext extends LookupContext {
   readonly product: AskingProduct;
 }
 
-interface FileTools {
-  readonly filePort: number;
+interface FileTools extends WebPorts {
   readonly filePolicy: (product: AskingProduct) => OutboundPolicy;
 }
 
@@ -39,7 +38,7 @@ interface Vantage {
 }
 
 export async function fetchFile(
-  { filePort, filePolicy }: FileTools,
+  { filePolicy, ...ports }: FileTools,
   { callOut, dns }: Vantage,
   { method, domain, path, value }: Challenge<ProvingMethod>,
   { accountId: owner, signal, product }: ControlContext,
@@ -48,14 +47,14 @@ export async function fetchFile(
   const form = method === 'http-01' ? WHOLE : LINES;
   const policy = { ...filePolicy(product), ...form.policy };
   let isPrivate = false;
-  let target: FileTarget | undefined = fileTarget(domain, path, filePort);
+  let target: FileTarget | undefined = fileTarget(domain, path, ports);
   for (let hops = 0; target && hops <= MAX_REDIRECTS; hops += 1) {
     const { url, shown }: FileTarget = target;
     const outcome = await callOut({ url, method: 'GET', headers: {}, body: '', policy, owner, signal });
     if (outcome.kind !== 'answered') return await unreachable(shown, outcome, dns);
     isPrivate ||= outcome.isPrivate;
     if (!REDIRECTS.has(outcome.status)) return resultOf(shown, { ...outcome, isPrivate }, value, form);
-    target = redirectTarget(outcome.headers.location ?? '', target, filePort);
+    target = redirectTarget(outcome.headers.location ?? '', target, ports);
   }
   return failed(
     'http_failure',
