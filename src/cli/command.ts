@@ -10,6 +10,7 @@ import type { CertificateRef, CrlHead, ReadCrl } from '../domain/revocation/port
 import type { Diagnostic, ExitCode } from '../kernel/problem.ts';
 import type { WorldCommands } from '../sandbox/world.ts';
 import type { ManageAccess } from '../usecases/access/manage-access.ts';
+import type { ManageAcme } from '../usecases/acme/manage-acme.ts';
 import type { ConfigureCallback } from '../usecases/callbacks/configure-callback.ts';
 import type { ManageDeliveries } from '../usecases/callbacks/manage-deliveries.ts';
 import type { OperateCloudKeys } from '../usecases/cloud-keys/operate-cloud-keys.ts';
@@ -198,6 +199,7 @@ export interface Context {
   storeCommands(): Promise<StoreCommands>;
   /** Opens the store for the duration of `work`, as the other with… functions do. */
   withAccess<T>(work: (access: ManageAccess) => Promise<T>): Promise<T>;
+  withAcme<T>(work: (acme: ManageAcme) => Promise<T>): Promise<T>;
   withAddresses<T>(work: (addresses: AddressCommands) => Promise<T>): Promise<T>;
   withRecords<T>(work: (records: RecordCommands) => Promise<T>): Promise<T>;
   withIssuance<T>(work: (issuance: OrderCommands) => Promise<T>): Promise<T>;

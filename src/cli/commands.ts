@@ -1,5 +1,6 @@
 // The table of commands: what is typed after `reseal`, and what it runs.
 import { accountCreate, accountList, accountQuota, accountResume, accountShow, accountSuspend } from './account.ts';
+import { acmeAccountDisable, acmeAccountList, acmeKeyCreate, acmeKeyDisable, acmeKeyList } from './acme.ts';
 import { addressSet, addressShow } from './address.ts';
 import { backup, backupVerify, crlImport, restore } from './backup.ts';
 import { blocklistImport, caImport, caList } from './ca.ts';
@@ -57,6 +58,11 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
   'key list': keyList,
   'key disable': keyDisable,
   'key rotate': keyRotate,
+  'acme key create': acmeKeyCreate,
+  'acme key list': acmeKeyList,
+  'acme key disable': acmeKeyDisable,
+  'acme account list': acmeAccountList,
+  'acme account disable': acmeAccountDisable,
   'product list': productList,
   'product show': productShow,
   'product schema': productSchema,

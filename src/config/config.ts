@@ -29,6 +29,7 @@ export type Config = Readonly<{
   dnssecTestName: string;
   validation: ValidationConfig;
   callbacks: CallbackConfig;
+  acmeTermsUrl: string | undefined;
   metricsToken: string | undefined;
   authority: { country: string; organization: string; rootYears: number; issuingYears: number; pkiUrl: string };
   productsFile: string | undefined;
@@ -137,6 +138,7 @@ function configFrom(v: Values): Config {
     dnssecTestName: v.RESEAL_DNSSEC_TEST_NAME,
     validation: Object.freeze(validationConfig(v, addresses.used)),
     callbacks: Object.freeze(callbackConfig(v)),
+    acmeTermsUrl: v.RESEAL_ACME_TERMS_URL,
     metricsToken: v.RESEAL_METRICS_TOKEN,
     authority: Object.freeze({
       country: v.RESEAL_CA_COUNTRY,

@@ -109,6 +109,11 @@ export const VARIABLES = {
     anyText,
   ),
   RESEAL_SANDBOX_ALLOW: list('your own receivers; in the sandbox only', '127.0.0.1:9443', addressRule),
+  RESEAL_ACME_TERMS_URL: optional(
+    'terms of service that new ACME accounts must agree to',
+    'https://example.com/terms',
+    publicUrl,
+  ),
   RESEAL_METRICS_TOKEN: optional('bearer token for /metrics', 'a-long-random-text', token),
   RESEAL_PKI_URL: optional('plain HTTP address of issuer certificates and CRLs', 'http://pki.example.com', publicUrl),
   RESEAL_CA_NAME: text('organization in the names of the issuers made on first start', 'Acme', 'Reseal'),

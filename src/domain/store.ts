@@ -1,6 +1,8 @@
 // The store as use cases see it: the repositories of all capabilities, and transactions over them. Every method may throw
 // `service_busy` when the store cannot answer, or cannot make a write durable.
 import type { AccessTokens, Accounts, AuditTrail, Credentials } from './access/ports.ts';
+import type { AcmeOrders, Authorizations } from './acme/order-ports.ts';
+import type { AcmeAccounts, AcmeBindings, UsedNonces } from './acme/ports.ts';
 import type { CallbackLanes, Callbacks, Deliveries, DeliveryQueue, ExpiryNotices, Outbox } from './callbacks/ports.ts';
 import type { Clock } from './clock.ts';
 import type { CloudKeys, EscrowedKeys, SigningGrants } from './cloud-keys/ports.ts';
@@ -54,6 +56,8 @@ export interface Repositories {
   readonly signings: Signings;
   readonly proofs: Proofs;
   readonly waiting: WaitingCertificates;
+  readonly acmeOrders: AcmeOrders;
+  readonly authorizations: Authorizations;
   readonly revocations: Revocations;
   readonly revokedSerials: RevokedSerials;
   readonly crls: Crls;
@@ -72,6 +76,9 @@ export interface Repositories {
   readonly idempotencyKeys: IdempotencyKeys;
   readonly placementKeys: PlacementKeys;
   readonly blockedKeys: BlockedKeys;
+  readonly acmeBindings: AcmeBindings;
+  readonly acmeAccounts: AcmeAccounts;
+  readonly usedNonces: UsedNonces;
   readonly finder: Finder;
   readonly facts: FactsReader;
 }

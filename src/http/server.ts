@@ -20,6 +20,8 @@ import type { Reissue } from '../usecases/issuance/reissue-certificate.ts';
 import type { ShowOrders } from '../usecases/issuance/show-orders.ts';
 import { accountOperations } from './access/account.ts';
 import { auditOperation, type ListAudit } from './access/audit.ts';
+import { type AcmeServices, acmeInterface } from './acme/acme.ts';
+import { ACME_PREFIX } from './acme/door.ts';
 import { callbackOperations } from './callbacks/callback.ts';
 import { callbackTestOperation } from './callbacks/callback-test-operation.ts';
 import { deliveryOperations } from './callbacks/deliveries.ts';
@@ -90,6 +92,7 @@ interface Services extends AppServices, ValidationServices, RevocationOperations
   readonly authority: CertificateAuthority;
   readonly crls: { readonly serve: Parameters<typeof crlEndpoint>[1] };
   readonly answerOcsp: Parameters<typeof ocspEndpoints>[1];
+  readonly acme: AcmeServices;
 }
 
 interface ServerOptions {
@@ -156,6 +159,8 @@ export async function buildServer(services: Services, options: ServerOptions): P
   for (const version of CSC_VERSIONS) {
     await app.register(cscInterface(services, routes, version), { prefix: `/csc/${version}` });
   }
+  const acme = { log: services.log, routes, publicUrl: options.publicUrl };
+  await app.register(acmeInterface(services.acme, acme), { prefix: ACME_PREFIX });
   return app;
 }
 

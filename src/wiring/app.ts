@@ -18,6 +18,7 @@ import { authenticateCaller } from '../usecases/access/authenticate-caller.ts';
 import { changeAccount } from '../usecases/access/change-account.ts';
 import { type ManageAccess, manageAccess } from '../usecases/access/manage-access.ts';
 import { quotaUse } from '../usecases/access/quota-use.ts';
+import { type ManageAcme, manageAcme } from '../usecases/acme/manage-acme.ts';
 import { noPeers, type Peers } from './peers.ts';
 import { makeFolder, requireNoForgottenStore, requireStore, storeProblem } from './start-up.ts';
 import { storeFacts } from './store-facts.ts';
@@ -45,6 +46,7 @@ export interface App extends AppServices {
   readonly now: Clock;
   readonly metrics: ReturnType<typeof createMetrics>;
   readonly access: ManageAccess;
+  readonly acmeAccess: ManageAcme;
   readonly store: OpenStore;
   readonly peers: Peers;
   /** The database's files are damaged: /readyz fails until the service is started again. */
@@ -102,6 +104,7 @@ export async function openApp(config: Config, surroundings: Surroundings): Promi
     store,
     peers,
     access: manageAccess({ store, now, newId, randomBytes, quotas: config.quotas }),
+    acmeAccess: manageAcme({ store, now, newId, randomBytes }),
     quotaUse: (account) => quotaUse(store, account, config.quotas),
     authenticate: authenticateCaller(store, now),
     accessTokens: useAccessTokens({ store, now, newId, randomBytes }),

@@ -108,6 +108,8 @@ function contextFor(invocation: Invocation, environment: Record<string, string |
 
     withAccess: (work) => withApp(({ access }) => work(access)),
 
+    withAcme: (work) => withApp(({ acmeAccess }) => work(acmeAccess)),
+
     withIssuance: (work) =>
       withAddressedApp(true, async (app, config) => {
         const { openIssuance } = await import('./issuance.ts');

@@ -34,6 +34,7 @@ import { voidLostIssuances } from '../usecases/lease/void-lost-issuances.ts';
 import { type ChangeDcvMethod, changeDcvMethod } from '../usecases/validation/change-dcv-method.ts';
 import { type ProveDomains, proveDomains } from '../usecases/validation/prove-domains.ts';
 import { type ShowValidation, showValidation } from '../usecases/validation/show-validation.ts';
+import { type AcmeOrderServices, openAcmeOrders } from './acme-orders.ts';
 import type { App } from './app.ts';
 import { logUnexpected } from './background.ts';
 import { issuanceObservers } from './issuance-observers.ts';
@@ -42,7 +43,7 @@ import { openRevocation, type RevocationServices } from './revocation.ts';
 import { serviceSecrets } from './service-secrets.ts';
 import { openValidation, type Validation, type ValidationNetwork } from './validation.ts';
 
-export interface Issuance extends RevocationServices {
+export interface Issuance extends RevocationServices, AcmeOrderServices {
   readonly authority: CertificateAuthority;
   readonly issuers: readonly Issuer[];
   readonly products: Catalog;
@@ -135,8 +136,11 @@ export async function openIssuance(
     publishCrls,
   };
   const validation = showValidation(tools);
+  const { revoke, revokeKey } = revocation;
+  const acme = openAcmeOrders({ ...tools, revoke, revokeKey, onError: logUnexpected(log, 'validate_acme') }, issuers);
   return {
     ...revocation,
+    ...acme,
     authority,
     get issuers() {
       return issuers.list();
@@ -156,6 +160,7 @@ export async function openIssuance(
     digestOf: (text) => createHmac('sha256', digestSecret).update('request body ').update(text).digest('hex'),
     takeUpIssuers: issuers.refresh,
     async close() {
+      await acme.acmeAuthorizations.close();
       closeFiles();
       await pool.close();
     },
@@ -164,6 +169,7 @@ export async function openIssuance(
       if (voided > 0)
         log({ event: 'warning', text: `${voided} interrupted issuances were voided: reseal cert interrupted` });
       await store.waiting.repair(store.sharedNow());
+      await store.authorizations.repair(store.sharedNow());
       await issuers.refresh();
       return voided;
     },

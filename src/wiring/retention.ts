@@ -1,5 +1,6 @@
 // The chores of retention: what is deleted, and how long it is kept.
 import type { Config } from '../config/config.ts';
+import { KEEP_ENDED_MS } from '../domain/acme/acme-order.ts';
 import { HOUR_MS, MINUTE_MS, SECOND_MS } from '../kernel/durations.ts';
 import { prune, RETENTION } from '../usecases/support/prune.ts';
 import type { App } from './app.ts';
@@ -16,6 +17,9 @@ const EVERY_MS: Readonly<Record<keyof typeof RETENTION, number>> = {
   rateLimits: 10 * MINUTE_MS,
   grants: 10 * SECOND_MS,
   accessTokens: MINUTE_MS,
+  usedNonces: MINUTE_MS,
+  acmeOrders: 10 * MINUTE_MS,
+  authorizations: 10 * MINUTE_MS,
 };
 
 export function retentionChores({ store, log }: Pick<App, 'store' | 'log'>, config: Config): Chore[] {
@@ -27,6 +31,9 @@ export function retentionChores({ store, log }: Pick<App, 'store' | 'log'>, conf
     rateLimits: SKEW_MS,
     grants: 0,
     accessTokens: 0,
+    usedNonces: 0,
+    acmeOrders: 0,
+    authorizations: KEEP_ENDED_MS,
   };
   return (Object.keys(RETENTION) as (keyof typeof RETENTION)[]).map((name) => ({
     name: `prune_${RETENTION[name].table}`,

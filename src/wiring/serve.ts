@@ -9,6 +9,7 @@ import { buildServer } from '../http/server.ts';
 import { MINUTE_MS } from '../kernel/durations.ts';
 import { countStorage } from '../usecases/access/count-storage.ts';
 import type { Dispatcher } from '../usecases/callbacks/deliver-callbacks.ts';
+import { openAcme } from './acme.ts';
 import { claimAddresses, warnOfAddresses } from './addresses.ts';
 import { type App, type ClockAndLog, openApp, type Surroundings } from './app.ts';
 import { type Chore, runPeriodically } from './background.ts';
@@ -127,6 +128,7 @@ export async function listen(app: App, services: Services, config: Config): Prom
   const server = await buildServer(
     {
       ...{ ...app, ...services },
+      acme: await openAcme(app, services, config, publicUrl),
       checkReady: async () => ({ ...(await app.checkReady()), ...services.resolverDetail() }),
     },
     {
@@ -170,6 +172,7 @@ export function runBackground(app: App, services: Services, config: Config): Bac
   const chores: Chore[] = [
     { name: 'sweep', everyMs: SWEEP_MS, run: services.sweep },
     { name: 'validate', everyMs: VALIDATE_MS, run: services.proveDomains.proveDue },
+    ...services.acmeChores,
     ...services.deliveryChores,
     ...services.revocationChores,
     ...retentionChores(app, config),

@@ -11,6 +11,10 @@ import { rateLimitsIn } from './access/rate-limits.ts';
 import { type Sealing, sealingIn } from './access/sealing.ts';
 import { secretsIn } from './access/secrets.ts';
 import { settingsIn } from './access/settings.ts';
+import { acmeAccountsIn, acmeBindingsIn } from './acme/accounts.ts';
+import { acmeOrdersIn } from './acme/acme-orders.ts';
+import { authorizationsIn } from './acme/authorizations.ts';
+import { usedNoncesIn } from './acme/used-nonces.ts';
 import { callbackLanesIn } from './callbacks/callback-lanes.ts';
 import { callbacksIn } from './callbacks/callbacks.ts';
 import { deliveriesIn } from './callbacks/deliveries.ts';
@@ -213,6 +217,8 @@ const repositoriesIn = (db: Db, { sealer, engine, sharedNow }: Shared, onEvents:
   signings: signingsIn(db, engine, onEvents),
   proofs: proofsIn(db),
   waiting: waitingIn(db, engine),
+  acmeOrders: acmeOrdersIn(db),
+  authorizations: authorizationsIn(db, engine),
   revocations: revocationsIn(db),
   revokedSerials: revokedSerialsIn(db),
   crls: crlsIn(db),
@@ -231,6 +237,9 @@ const repositoriesIn = (db: Db, { sealer, engine, sharedNow }: Shared, onEvents:
   idempotencyKeys: idempotencyKeysIn(db),
   placementKeys: placementKeysIn(db),
   blockedKeys: blockedKeysIn(db),
+  acmeBindings: acmeBindingsIn(db, sealer),
+  acmeAccounts: acmeAccountsIn(db),
+  usedNonces: usedNoncesIn(db),
   finder: finderIn(db),
   facts: factsIn(db, engine),
 });

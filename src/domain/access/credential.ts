@@ -30,7 +30,7 @@ export interface Caller {
 /** Who acted, for the audit log: an API caller, the operator or the service itself. */
 export interface Actor {
   readonly accountId: AccountId;
-  /** A key id, `cli:` and the operating system's user for the operator, or `service`. */
+  /** A key id, `acme:` and the id of an ACME account, `cli:` and the operating system's user for the operator, or `service`. */
   readonly actor: string;
   readonly requestId: string | null;
 }

@@ -20,6 +20,12 @@ export const RETENTION = {
   rateLimits: { table: 'rate_limit', remove: (tx, before, limit) => tx.rateLimits.deleteFull(before, limit) },
   grants: { table: 'signing_grant', remove: (tx, before, limit) => tx.signingGrants.deleteExpired(before, limit) },
   accessTokens: { table: 'access_token', remove: (tx, before, limit) => tx.accessTokens.deleteExpired(before, limit) },
+  usedNonces: { table: 'acme_used_nonce', remove: (tx, before, limit) => tx.usedNonces.deleteExpired(before, limit) },
+  acmeOrders: { table: 'acme_order', remove: (tx, before, limit) => tx.acmeOrders.deleteKeptUntil(before, limit) },
+  authorizations: {
+    table: 'acme_authorization',
+    remove: (tx, before, limit) => tx.authorizations.deleteExpired(before, limit),
+  },
 } as const satisfies Record<string, Retention>;
 
 const BATCH = 500;

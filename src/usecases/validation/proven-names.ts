@@ -16,7 +16,7 @@ export const VOUCHED = 'operator';
  * The recorded method of a name that was seen on a network which only the operator's rules open. It serves the product
  * that it was seen for, and never public trust: others may not ask there.
  */
-const seenPrivately = (method: string, { id }: Pick<Product, 'id'>): string => `${method}/${id}`;
+export const seenPrivately = (method: string, { id }: Pick<Product, 'id'>): string => `${method}/${id}`;
 
 /** Under public trust no such network is asked; what counts as private there are the servers of a sandbox. */
 export const recordedMethod = (method: string, product: Pick<Product, 'id' | 'trust'>, result?: CheckResult): string =>

@@ -18,8 +18,9 @@ import type { SignHash } from '../../../domain/certificate/sign-hash.ts';
 import type { AccountId, CertificateId, OrderId } from '../../../domain/ids.ts';
 import type { Locale } from '../../../kernel/locale.ts';
 import type { Sealed } from '../../seal/seal.ts';
+import type { AcmeTables } from './acme-tables.ts';
 
-export interface Schema {
+export interface Schema extends AcmeTables {
   account: {
     id: AccountId;
     name: string;
