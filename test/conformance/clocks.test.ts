@@ -9,6 +9,7 @@ import type { Db } from '../../src/adapters/store/engine/schema.ts';
 import { TIMES } from '../../src/adapters/store/engine/times.ts';
 import { engineAt } from '../../src/adapters/store/store.ts';
 import { readConfig } from '../../src/config/config.ts';
+import { NONCE_MS } from '../../src/domain/acme/nonce.ts';
 import { GRANT_MS } from '../../src/domain/cloud-keys/cloud-key.ts';
 import { notifyExpiry } from '../../src/usecases/callbacks/notify-expiry.ts';
 import { repairSchedules } from '../../src/usecases/callbacks/repair-schedules.ts';
@@ -122,6 +123,17 @@ const LEFT: Readonly<Partial<Record<Time, Leave>>> = {
     return async () => {
       assert.equal(await use(token), 401, 'no token lasts so long, or it has ended');
       assert.equal(await use(await login()), 200);
+    };
+  },
+  async 'acme_used_nonce.expires_at'({ app, shift, db }) {
+    const { usedNonces, sharedNow } = app.app.store;
+    const nonce = { id: `nonce${unique()}`, expiresAt: sharedNow() + NONCE_MS };
+    assert.ok(await usedNonces.spend(nonce));
+    await shift('acme_used_nonce.expires_at', `id = '${nonce.id}'`);
+    return async () => {
+      // No nonce of that time is accepted any more, whether or not its use is remembered.
+      const left = await db.selectFrom('acme_used_nonce').select('id').where('id', '=', nonce.id).execute();
+      assert.deepEqual(left, [], 'it was deleted');
     };
   },
   async 'cloud_key.locked_until'({ app, shift }) {

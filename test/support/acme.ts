@@ -1,8 +1,9 @@
 // A raw ACME client: every JWS is put together here, so that a test can send one that no library would.
 import assert from 'node:assert/strict';
-import { createHash, createHmac, generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
+import { createHash, createHmac, createPublicKey, type KeyObject, sign } from 'node:crypto';
 import type { NewBinding } from '../../src/usecases/acme/manage-acme.ts';
 import type { TestApp } from './app.ts';
+import { keyPair, newKeyPair } from './csr.ts';
 
 export type Json = Readonly<Record<string, unknown>>;
 
@@ -32,14 +33,10 @@ export interface AcmeKey {
   readonly thumbprint: string;
 }
 
+/** RSA keys take long to make: all files share one, so that a store can have one account with it. */
 export function newAcmeKey(type: AcmeKeyType = 'p256'): AcmeKey {
-  const { privateKey, publicKey } =
-    type === 'rsa'
-      ? generateKeyPairSync('rsa', { modulusLength: 2048 })
-      : type === 'ed25519'
-        ? generateKeyPairSync('ed25519')
-        : generateKeyPairSync('ec', { namedCurve: type === 'p256' ? 'P-256' : 'P-384' });
-  return acmeKey(type, privateKey, publicKey);
+  const { privateKey } = type === 'rsa' ? keyPair('rsa2048') : newKeyPair(type);
+  return acmeKey(type, privateKey, createPublicKey(privateKey));
 }
 
 export function acmeKey(type: AcmeKeyType, privateKey: KeyObject, publicKey: KeyObject): AcmeKey {
@@ -57,15 +54,22 @@ export function signature({ type, privateKey }: AcmeKey, input: string): string 
   return b64(sign(digest, Buffer.from(input), { key: privateKey, ...(dsaEncoding && { dsaEncoding }) }));
 }
 
-/** `payload` undefined: POST-as-GET. */
-export function jws(
-  key: AcmeKey,
-  header: Json,
-  payload?: unknown,
-): { protected: string; payload: string; signature: string } {
-  const [head, body] = [b64json(header), payload === undefined ? '' : b64json(payload)];
-  return { protected: head, payload: body, signature: signature(key, `${head}.${body}`) };
+export interface SentJws {
+  readonly protected: string;
+  readonly payload: string;
+  readonly signature: string;
 }
+
+/** Of parts as they are sent, whatever they hold. */
+export const signedParts = (key: AcmeKey, head: string, body: string): SentJws => ({
+  protected: head,
+  payload: body,
+  signature: signature(key, `${head}.${body}`),
+});
+
+/** `payload` undefined: POST-as-GET. */
+export const jws = (key: AcmeKey, header: Json, payload?: unknown): SentJws =>
+  signedParts(key, b64json(header), payload === undefined ? '' : b64json(payload));
 
 /** The inner JWS of an external account binding. */
 export function binding(eab: Eab, url: string, jwk: unknown, header: Json = {}) {
@@ -119,7 +123,7 @@ export interface Bend {
   /** Merged into the protected header; undefined removes a member. */
   readonly header?: Json;
   /** Instead of the JWS. */
-  readonly body?: string | ((jws: Json) => unknown);
+  readonly body?: string | ((jws: SentJws, header: Json) => unknown);
   readonly headers?: Readonly<Record<string, string>>;
 }
 
@@ -151,19 +155,24 @@ export class AcmeClient {
     return headers.get('replay-nonce') ?? assert.fail('no nonce');
   }
 
+  /** Call when the clock has moved: nonces expire. */
+  forgetNonce(): void {
+    this.#nonce = undefined;
+  }
+
   /** Posts a JWS signed by the account, or by the key if there is no account yet. */
   async post(url: string, payload?: unknown, bend: Bend = {}): Promise<AcmeAnswer> {
     const signer = this.kid === undefined ? { jwk: this.key.jwk } : { kid: this.kid };
     return await this.postAs(signer, url, payload, bend);
   }
 
-  // biome-ignore lint/complexity/useMaxParams: the parts of a signed request, in the order they are read.
   async postAs(signer: Json, url: string, payload: unknown, bend: Bend = {}): Promise<AcmeAnswer> {
     const nonce = this.#nonce ?? (await this.nonce());
     this.#nonce = undefined;
-    const signed = jws(this.key, { alg: this.key.alg, nonce, url, ...signer, ...bend.header }, payload);
+    const header = { alg: this.key.alg, nonce, url, ...signer, ...bend.header };
+    const signed = jws(this.key, header, payload);
     const { body = signed } = bend;
-    const sent = typeof body === 'function' ? body(signed) : body;
+    const sent = typeof body === 'function' ? body(signed, header) : body;
     const response = await fetch(url, {
       method: 'POST',
       headers: { 'Content-Type': 'application/jose+json', ...bend.headers },
