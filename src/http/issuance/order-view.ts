@@ -126,7 +126,9 @@ export const OrderView = Type.Object(
     revocations: list(ScheduledRevocation, { description: 'Scheduled revocations, the next first.' }),
     acme_account: nullable(Type.String({ description: 'The ACME account that placed the order; null for any other.' })),
     replaces: nullable(Type.String({ description: 'The order whose certificate this one renews, over ACME.' })),
-    replaced_by: nullable(Type.String({ description: 'The order that renews the certificate of this one, over ACME.' })),
+    replaced_by: nullable(
+      Type.String({ description: 'The order that renews the certificate of this one, over ACME.' }),
+    ),
     dcv_val: list(DcvRecord, { description: 'What to publish, the common name first. Stays when a name is proven.' }),
     dcv_vals: list(DcvRecord, { description: 'The same as `dcv_val`.' }),
     dcv_next_check_at: nullable(DateTime),

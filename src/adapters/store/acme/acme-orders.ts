@@ -91,7 +91,11 @@ export const acmeOrdersIn = (db: Db): AcmeOrders => {
     },
 
     async finalize(orderId, keepUntil) {
-      await db.updateTable('acme_order').set({ is_open: 0, keep_until: keepUntil }).where('order_id', '=', orderId).execute();
+      await db
+        .updateTable('acme_order')
+        .set({ is_open: 0, keep_until: keepUntil })
+        .where('order_id', '=', orderId)
+        .execute();
     },
 
     async end(orderId, problem) {
