@@ -4,8 +4,8 @@ import { createHash } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { implicit, octetString, oid, sequence, setOf, utf8String } from '../../src/adapters/der/writer.ts';
 import { parseAddress } from '../../src/domain/egress/addresses.ts';
-import type { AcmeAnswer, AcmeClient, Json } from './acme.ts';
-import { attributesOf, csr, type KeyPair, name as rdn, newKeyPair } from './csr.ts';
+import { type AcmeAnswer, AcmeClient, type Json } from './acme.ts';
+import { attributesOf, csr, type KeyPair, newKeyPair, name as rdn } from './csr.ts';
 import { type DomainApp, page } from './domain-app.ts';
 
 export const b64der = (der: Uint8Array): string => Buffer.from(der).toString('base64url');
@@ -21,6 +21,13 @@ export function acmeCsr(names: readonly string[], key: KeyPair = newKeyPair('p25
   const request = sequence([oid('1.2.840.113549.1.9.14'), setOf([sequence([extension])])]);
   const subject = sequence(commonName === undefined ? [] : [rdn('2.5.4.3', utf8String(commonName))]);
   return b64der(csr({ key, subject, attributes: attributesOf(request) }));
+}
+
+/** Another client with the same account, and without a nonce. */
+export function sameAccount({ origin, key, kid }: AcmeClient): AcmeClient {
+  const client = new AcmeClient(origin, key);
+  client.kid = kid;
+  return client;
 }
 
 export const dnsIdentifiers = (names: readonly string[]) => names.map((value) => ({ type: 'dns', value }));
@@ -91,7 +98,11 @@ export async function proven(
 }
 
 /** Finalizes an order that is ready, and waits until it is valid. */
-export async function finalized(client: AcmeClient, { url, body }: AcmeOrderUrls, key?: KeyPair): Promise<AcmeOrderUrls> {
+export async function finalized(
+  client: AcmeClient,
+  { url, body }: AcmeOrderUrls,
+  key?: KeyPair,
+): Promise<AcmeOrderUrls> {
   const names = body.identifiers.map(({ value }: { value: string }) => value);
   const answer = await client.post(body.finalize, { csr: acmeCsr(names, key) });
   assert.equal(answer.status, 200, answer.text);
