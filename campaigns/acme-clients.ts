@@ -10,6 +10,7 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import type { SandboxFile } from '../src/sandbox/folder.ts';
 import { startReseal } from '../test/support/process.ts';
+import { OWN_PRODUCT, productsFile } from '../test/support/products.ts';
 import { selfSigned } from '../test/support/self-signed.ts';
 import type { Campaign, Print } from './campaign.ts';
 
@@ -18,6 +19,12 @@ const LEGO = process.env.LEGO ?? 'lego';
 const STEP_MS = 180_000;
 /** What a sandbox may do to clients: each must get through. Few nonces, because certbot repeats a request once only. */
 const FAULTS = { RESEAL_SANDBOX_BAD_NONCES: '2', RESEAL_SANDBOX_SHUFFLE: 'true', RESEAL_SANDBOX_NO_REUSE: 'true' };
+
+/** Certifies IP addresses. */
+const INSIDE = {
+  ...{ ...OWN_PRODUCT, id: 'inside', csr: 'required', dcv_methods: ['file', 'dns'] },
+  ...{ private_names: ['internal', 'ip'], validation_networks: ['127.0.0.0/8'] },
+};
 
 export const acmeClients: Campaign = {
   about: 'orders with certbot and lego from a sandbox that makes trouble; $CERTBOT and $LEGO name them (N rounds)',
@@ -39,7 +46,11 @@ export const acmeClients: Campaign = {
         ...{ RESEAL_DATA_DIR: join(folder.path, 'data'), RESEAL_PORT: String(port), ...FAULTS },
         ...{ RESEAL_PUBLIC_URL: `https://localhost:${port}`, RESEAL_TLS_CERT_FILE: identity.certFile },
         ...{ RESEAL_TLS_KEY_FILE: identity.keyFile, NODE_EXTRA_CA_CERTS: identity.certFile },
-        ...{ RESEAL_DCV_HTTP_PORT: String(http), RESEAL_DCV_TLS_PORT: String(tls) },
+        ...{
+          RESEAL_DCV_HTTP_PORT: String(http),
+          RESEAL_DCV_TLS_PORT: String(tls),
+          RESEAL_PRODUCTS_FILE: productsFile(INSIDE),
+        },
       });
       await sandbox.said(/Stop with Ctrl-C/);
       const file: SandboxFile = JSON.parse(readFileSync(join(folder.path, 'data', 'sandbox.json'), 'utf8'));
@@ -66,6 +77,8 @@ interface Step {
   /** Of what the client prints, or of the certificates in the folder; undefined if all is well. */
   readonly fault?: (seen: Seen) => string | undefined;
   readonly fails?: boolean;
+  /** What others do before. */
+  readonly before?: () => void;
 }
 
 interface Seen {
@@ -77,6 +90,7 @@ interface ShownOrder {
   readonly id: string;
   readonly status: string;
   readonly common_name: string | null;
+  readonly certificate_id: string | null;
   readonly replaces: string | null;
   readonly replaced_by: string | null;
 }
@@ -94,7 +108,8 @@ function versionOf({ program }: Client): string | undefined {
 
 async function runClient(client: Client, world: World, print: Print): Promise<string[]> {
   const broken: string[] = [];
-  for (const { what, args, fault, fails = false } of client.steps(world)) {
+  for (const { what, args, fault, fails = false, before } of client.steps(world)) {
+    before?.();
     const begun = performance.now();
     const child = spawn(client.program, args, {
       ...{ cwd: world.folder, env: { ...process.env, ...client.environment(world) }, timeout: STEP_MS },
@@ -114,23 +129,32 @@ async function runClient(client: Client, world: World, print: Print): Promise<st
 }
 
 /** As the order interface shows them: an order over ACME is an order. */
-function ordersOf({ file, roots }: World): readonly ShownOrder[] {
-  const [account] = file.accounts;
-  const key = account?.credentials.find(({ kind }) => kind === 'standard');
-  const headers = ['-H', `X-CC-Key-ID: ${key?.key_id}`, '-H', `X-CC-Auth-Key: ${key?.auth_key}`];
-  const read = (path: string) => {
-    const url = `${file.base_url}/openapi/v3/orders${path}`;
-    const { stdout } = spawnSync('curl', ['-s', '--cacert', roots, ...headers, url], { encoding: 'utf8' });
-    const { code, data } = JSON.parse(stdout);
-    if (code !== 'success') throw new Error(stdout);
-    return data;
-  };
+function ordersOf(world: World): readonly ShownOrder[] {
+  const read = (path: string) => call(world, `/orders${path}`);
   const listed: readonly ShownOrder[] = read('?limit=100').orders;
   return listed
     .filter(({ common_name }) => CLIENT_NAME.test(common_name ?? ''))
     .map((one) => ({ ...one, ...read(`/${one.id}`) }));
 }
-const CLIENT_NAME = /(certbot|lego)-/;
+
+// biome-ignore lint/suspicious/noExplicitAny: answers differ in shape; each caller knows which it expects.
+function call({ file, roots }: World, path: string, ...more: readonly string[]): any {
+  const [account] = file.accounts;
+  const key = account?.credentials.find(({ kind }) => kind === 'standard');
+  const headers = ['-H', `X-CC-Key-ID: ${key?.key_id}`, '-H', `X-CC-Auth-Key: ${key?.auth_key}`];
+  const args = ['-s', '--cacert', roots, ...headers, ...more, `${file.base_url}/openapi/v3${path}`];
+  const { stdout } = spawnSync('curl', args, { encoding: 'utf8' });
+  const { code, data } = JSON.parse(stdout);
+  if (code !== 'success') throw new Error(stdout);
+  return data;
+}
+
+/** The holder of the account revokes the certificates of a name, in the interface. */
+function revokeAll(world: World, name: string): void {
+  for (const { certificate_id } of ordersOf(world).filter((one) => one.common_name === name && one.status === 'issued'))
+    call(world, `/certs/${certificate_id}/revoke`, '-H', 'Content-Type: application/json', '-d', '{}');
+}
+const CLIENT_NAME = /(certbot|lego)-|^127/;
 
 /** How many issued orders of the name there must be, and that the last one replaces an earlier one. */
 const issued =
@@ -265,7 +289,8 @@ const lego: Client = {
     EXEC_PATH: hook({ roots, ...world }, 'lego-hook', '$2', '$3'),
     ...{ EXEC_SEQUENCE_INTERVAL: '1', EXEC_POLLING_INTERVAL: '1' },
   }),
-  steps({ folder, file, http, tls }) {
+  steps(world) {
+    const { folder, file, http, tls } = world;
     const home = join(folder, 'lego');
     const { directory, kid, hmac_key } = file.acme!;
     const here = ['--server', directory, '--path', home, '--email', 'admin@example.com', '--accept-tos'];
@@ -305,6 +330,22 @@ const lego: Client = {
         what: 'renews with replaces',
         args: [...bound, ...byHttp, ...names('lego-http.example.com'), 'renew', '--no-random-sleep', '--days', '1000'],
         fault: issued('lego-http.example.com', true),
+      },
+      {
+        what: 'renews by itself what was revoked',
+        before: () => revokeAll(world, 'lego-http.example.com'),
+        args: [...bound, ...byHttp, ...names('lego-http.example.com'), 'renew', '--no-random-sleep'],
+        fault: issued('lego-http.example.com'),
+      },
+      {
+        what: 'an IP address by http-01',
+        args: [...bound, ...byHttp, ...names('127.0.0.1'), 'run', '--profile', 'inside'],
+        fault: issued('127.0.0.1'),
+      },
+      {
+        what: 'an IP address by tls-alpn-01',
+        args: [...bound, '--path', `${home}-ip`, ...byTls, ...names('127.0.0.1'), 'run', '--profile', 'inside'],
+        fault: issued('127.0.0.1'),
       },
       {
         what: 'revokes by account',
