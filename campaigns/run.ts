@@ -1,5 +1,6 @@
 // Runs a campaign: a long fault-injection or fuzzing experiment on the real service, started manually or at night. Not part
 // of `npm test`, though tests may run a small version of one.
+import { acmeKill } from './acme-kill.ts';
 import { backup } from './backup.ts';
 import { backupPostgres } from './backup-postgres.ts';
 import { callbackKill } from './callback-kill.ts';
@@ -34,6 +35,7 @@ const CAMPAIGNS: Readonly<Record<string, Campaign>> = {
   'csr-fuzz': csrFuzz,
   'reissue-kill': reissueKill,
   'placing-kill': placingKill,
+  'acme-kill': acmeKill,
   'callback-kill': callbackKill,
   'ocsp-fuzz': ocspFuzz,
   neighbours,
