@@ -49,7 +49,8 @@ function refuse() {
 }
 
 function runIn(binary) {
-  const child = spawn(binary, process.argv.slice(1), {
+  // A checkout strips the console's types by an interface of Node that still warns.
+  const child = spawn(binary, ['--disable-warning=ExperimentalWarning', ...process.argv.slice(1)], {
     env: { ...process.env, [LAUNCHED]: 'yes' },
     stdio: ['inherit', 'inherit', 'inherit', 'ipc'],
   });

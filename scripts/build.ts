@@ -13,7 +13,7 @@ const DIST = join(ROOT, 'dist');
 const RELATIVE = /(['"`])(\.{1,2}\/[^'"`\n]+)\.ts\1/g;
 
 rmSync(DIST, { recursive: true, force: true });
-for (const file of globSync('**/*.*', { cwd: SRC })) {
+for (const file of globSync('**/*.*', { cwd: SRC, exclude: ['**/tsconfig.json'] })) {
   const to = join(DIST, file);
   mkdirSync(dirname(to), { recursive: true });
   if (!file.endsWith('.ts')) cpSync(join(SRC, file), to);

@@ -29,6 +29,7 @@ import { productOperation } from './catalog/products.ts';
 import { cloudKeyOperations } from './cloud-keys/cloud-keys.ts';
 import { cscInterface } from './cloud-keys/csc.ts';
 import { CSC_VERSIONS } from './cloud-keys/csc-wire.ts';
+import { consoleAssets } from './console/assets.ts';
 import type { Api } from './front/api.ts';
 import { boundArrivals } from './front/arrivals.ts';
 import { authenticateRequests, headerCredentials } from './front/authentication.ts';
@@ -132,6 +133,7 @@ export async function buildServer(services: Services, options: ServerOptions): P
   healthEndpoints(app, services.checkReady);
   metricsEndpoint(app, services.metrics, options.metricsToken);
   referencePage(app, operations, options.publicUrl);
+  consoleAssets(app);
   pkiEndpoints(app, services.authority.chainOf);
   crlEndpoint(app, services.crls.serve);
   ocspEndpoints(app, services.answerOcsp);

@@ -15,6 +15,8 @@ import { sharedState } from './shared-state.ts';
 import { listenProblem, warnOfSandboxRules } from './start-up.ts';
 
 const CHILD = fileURLToPath(new URL('./child.ts', import.meta.url));
+/** A checkout strips the types of the console's modules, by an interface of Node that still warns. A package has none to strip. */
+const CHILD_FLAGS = ['--disable-warning=ExperimentalWarning'];
 /** Opening the store may wait for a migration by another instance. */
 const START_MS = 600_000;
 /** A process that ended sooner after its start is replaced with a delay, which doubles. */
@@ -117,7 +119,7 @@ export async function supervise(config: Config, { log }: ClockAndLog): Promise<S
 
   /** Resolves when the process is ready; rejects with its problem, or when it ends before. */
   function start(slot: Slot): Promise<Ready> {
-    cluster.setupPrimary({ exec: CHILD, args: [slot.role, slot.name, String(port)], execArgv: [] });
+    cluster.setupPrimary({ exec: CHILD, args: [slot.role, slot.name, String(port)], execArgv: CHILD_FLAGS });
     const cache = module.getCompileCacheDir();
     const worker = cluster.fork({
       RESEAL_WORKERS: String(config.workers),

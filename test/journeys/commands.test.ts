@@ -25,6 +25,7 @@ const GROUPS: Readonly<Record<string, readonly string[]>> = {
   account: ['account', 'show', key.accountId],
   address: ['address', 'show'],
   key: ['key', 'list', key.accountId],
+  acme: ['acme', 'key', 'list', key.accountId],
   product: ['product', 'show', 'ssl-dv'],
   order: ['order', 'show', key.accountId, order],
   cert: ['cert', 'revoke', key.accountId, 'nothing', '--json'],

@@ -4,7 +4,9 @@ import { createHash } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { implicit, octetString, oid, sequence, setOf, utf8String } from '../../src/adapters/der/writer.ts';
 import { parseAddress } from '../../src/domain/egress/addresses.ts';
-import { type AcmeAnswer, AcmeClient, type Json } from './acme.ts';
+import { CHECK_LEASE_MS } from '../../src/domain/validation/check-result.ts';
+import { type AcmeAnswer, AcmeClient, type Json, newAcmeClient } from './acme.ts';
+import type { TestApp } from './app.ts';
 import { attributesOf, csr, type KeyPair, newKeyPair, name as rdn } from './csr.ts';
 import { type DomainApp, page } from './domain-app.ts';
 
@@ -122,3 +124,28 @@ export const issued = async (
   names: readonly string[],
   more: Json = {},
 ): Promise<AcmeOrderUrls> => await finalized(client, await proven(world, client, await placed(client, names, more)));
+
+/** What a process leaves that dies after it has taken the answer to a challenge: the answer, and its lease. */
+export async function withLostAnswer(app: TestApp, given?: AcmeClient, name = 'lost.example.com') {
+  const client = given ?? (await newAcmeClient(app));
+  const { body } = await placed(client, [name]);
+  const { authorizations, sharedNow } = app.app.store;
+  const [acmeAccountId = '', id = ''] = [client.kid, body.authorizations[0]].map((url) => url.split('/').at(-1));
+  const found = (await authorizations.find(acmeAccountId, id)) ?? assert.fail();
+  const answered = { method: 'dns-01', dueAt: sharedNow() + CHECK_LEASE_MS } as const;
+  assert.ok(await authorizations.save({ ...found, state: 'pending', answered }, { state: 'pending', dueAt: null }));
+  return { id, acmeAccountId, url: String(body.authorizations[0]), token: found.token, name };
+}
+
+/** Returns what must work once the lease, changed as given, is repaired: the challenge is validated. */
+export async function leaveAnswer(app: TestApp, change: (id: string) => Promise<void>): Promise<() => Promise<void>> {
+  const { id, acmeAccountId } = await withLostAnswer(app);
+  await change(id);
+  return async () => {
+    const end = performance.now() + MOST_MS;
+    while ((await app.app.store.authorizations.find(acmeAccountId, id))?.state === 'pending') {
+      assert.ok(performance.now() < end, 'it is not validated');
+      await app.issuance.acmeAuthorizations.validateDue();
+    }
+  };
+}

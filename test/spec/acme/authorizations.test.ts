@@ -2,7 +2,16 @@
 import assert from 'node:assert/strict';
 import { after } from 'node:test';
 import { type AcmeClient, newAcmeClient, problemOf } from '../../support/acme.ts';
-import { finalized, issued, placed, poll, proven, publish, sameAccount } from '../../support/acme-orders.ts';
+import {
+  finalized,
+  issued,
+  placed,
+  poll,
+  proven,
+  publish,
+  sameAccount,
+  withLostAnswer,
+} from '../../support/acme-orders.ts';
 import { rule } from '../../support/contract.ts';
 import { DAY, ISSUERS, startDomainApp } from '../../support/domain-app.ts';
 import { show } from '../../support/orders.ts';
@@ -165,17 +174,8 @@ rule('acme 88', 'proofs of the name by challenges are forgotten, and an order wi
 
 rule('acme 89', 'is validated although the process that took the answer dies', async () => {
   const client = await newAcmeClient(app);
-  const { url, challenge, name } = await newAuthorization(client);
-  publish(world, client, name, challenge('dns-01'));
-  const { authorizations, sharedNow } = app.app.store;
-  const found = (await authorizations.find(idOf(client.kid), idOf(url))) ?? assert.fail();
-  // What it leaves: an answer, and a lease.
-  const answered = {
-    ...found,
-    state: 'pending',
-    answered: { method: 'dns-01', dueAt: sharedNow() + 120_000 },
-  } as const;
-  assert.ok(await authorizations.save(answered, { state: 'pending', dueAt: null }));
+  const { url, token, name } = await withLostAnswer(app, client, newDomain());
+  publish(world, client, name, { type: 'dns-01', token });
   await app.issuance.acmeAuthorizations.validateDue();
   assert.equal((await client.post(url)).body.status, 'pending');
   app.advance(120_000);

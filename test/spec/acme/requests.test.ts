@@ -251,7 +251,7 @@ rule('acme 14', 'Padding, another alphabet or stray bits in a base64url value', 
 rule('acme 15', 'and exactly one of `jwk` and `kid`', () => refusesAll('acme 15'));
 rule('acme 19', 'that is not exactly the URL that was asked', () => refusesAll('acme 19'));
 rule('acme 20', 'A signature that does not verify with the key of the account', () => refusesAll('acme 20'));
-rule('acme 16', 'which lists `algorithms`', async () => {
+rule('acme 16', 'is `badSignatureAlgorithm`, which lists `algorithms`', async () => {
   await refusesAll('acme 16');
   const { body } = await client.post(client.kid, {}, { header: { alg: 'none' } });
   assert.deepEqual(body.algorithms, ['ES256', 'ES384', 'RS256', 'EdDSA']);

@@ -1,0 +1,42 @@
+// The console's entry: reads the session, then shows the sign-in page or the pages.
+import { effect } from '@preact/signals';
+import { h, render } from 'preact';
+import { useEffect, useState } from 'preact/hooks';
+import { Problem, signedOut } from './shell/api.ts';
+import type { View } from './shell/html.ts';
+import { languageTag } from './shell/language.ts';
+import { Layout } from './shell/layout.ts';
+import { followChanges } from './shell/live.ts';
+import { problem } from './shell/parts.ts';
+import { readSession, redeemLink, session } from './shell/session.ts';
+import { SignIn } from './shell/sign-in.ts';
+
+function App(): View | null {
+  const [error, setError] = useState<Error | undefined>();
+  const [linkError, setLinkError] = useState<Error | undefined>();
+  const start = () => {
+    setError(undefined);
+    redeemLink()
+      .catch((refused) => {
+        if (!(refused instanceof Problem)) throw refused;
+        setLinkError(refused);
+      })
+      .then(readSession)
+      .catch(setError);
+  };
+  useEffect(start, []);
+  if (error) return problem(error, start);
+  if (session.value === undefined) return null;
+  if (session.value === null || signedOut.value) return h(SignIn, { linkError });
+  return h(Layout, { session: session.value });
+}
+
+effect(() => {
+  document.documentElement.lang = languageTag();
+});
+followChanges();
+const root = document.getElementById('app');
+if (root) {
+  root.replaceChildren();
+  render(h(App, {}), root);
+}

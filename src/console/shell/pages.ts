@@ -1,0 +1,48 @@
+// The pages as a table: address, who may see it, its place in the rail. Modules are loaded when a page is first shown.
+import type { FunctionComponent } from 'preact';
+import { texts } from './language.ts';
+import type { Session } from './session.ts';
+
+export interface PageProps {
+  /** What stands for the segments that begin with a colon, in their order. */
+  readonly parameters: readonly string[];
+  readonly query: URLSearchParams;
+}
+export interface PageModule {
+  readonly Page: FunctionComponent<PageProps>;
+}
+
+interface PageRow {
+  readonly path: string;
+  readonly who: Session['kind'];
+  /** Shown in the rail under this name. */
+  readonly rail?: RailKey;
+  readonly load: () => Promise<PageModule>;
+}
+
+const names = {
+  en: { orders: 'Orders' },
+  zh: { orders: '订单' },
+} as const;
+type RailKey = keyof (typeof names)['en'];
+export const railText = texts<RailKey>(names);
+
+/** The first of each kind is where a session begins. */
+export const PAGES: readonly PageRow[] = [
+  { path: 'orders', who: 'account', rail: 'orders', load: () => import('../pages/orders.ts') },
+];
+
+export interface Match {
+  readonly row: PageRow;
+  readonly parameters: readonly string[];
+}
+
+export function matchPage(path: readonly string[], who: Session['kind']): Match | undefined {
+  for (const row of PAGES) {
+    const segments = row.path.split('/');
+    if (row.who !== who || segments.length !== path.length) continue;
+    if (!segments.every((segment, index) => segment.startsWith(':') || segment === path[index])) continue;
+    return { row, parameters: path.filter((_, index) => segments[index]?.startsWith(':')) };
+  }
+  return undefined;
+}
