@@ -1,10 +1,8 @@
-// Runs certbot, lego and acme-client against a sandbox over HTTPS: register with a binding, issue by each challenge they know,
-// wildcards, renewal with `replaces`, revocation by account and by key, key change; with the faults of a sandbox on. Each is
-// used where it is installed; $CERTBOT and $LEGO name them.
+// Runs certbot, lego and Caddy against a sandbox over HTTPS: register with a binding, issue by each challenge they know,
+// wildcards, renewal with `replaces`, revocation by account and by key; with the faults of a sandbox on. Each is used where it
+// is installed; $CERTBOT, $LEGO and $CADDY name them. None of them changes its key: acme-client does, in npm test.
 import { spawn, spawnSync } from 'node:child_process';
-import { X509Certificate } from 'node:crypto';
 import { chmodSync, mkdirSync, mkdtempDisposableSync, readFileSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
@@ -12,10 +10,13 @@ import type { SandboxFile } from '../src/sandbox/folder.ts';
 import { startReseal } from '../test/support/process.ts';
 import { OWN_PRODUCT, productsFile } from '../test/support/products.ts';
 import { selfSigned } from '../test/support/self-signed.ts';
+import { runCaddy } from './acme-caddy.ts';
+import { certificateFor, freePort, issued, ordersOf, revokeAll, revoked, type Seen, type World } from './acme-world.ts';
 import type { Campaign, Print } from './campaign.ts';
 
 const CERTBOT = process.env.CERTBOT ?? 'certbot';
 const LEGO = process.env.LEGO ?? 'lego';
+const CADDY = process.env.CADDY ?? 'caddy';
 const STEP_MS = 180_000;
 /** What a sandbox may do to clients: each must get through. Few nonces, because certbot repeats a request once only. */
 const FAULTS = { RESEAL_SANDBOX_BAD_NONCES: '2', RESEAL_SANDBOX_SHUFFLE: 'true', RESEAL_SANDBOX_NO_REUSE: 'true' };
@@ -27,7 +28,8 @@ const INSIDE = {
 };
 
 export const acmeClients: Campaign = {
-  about: 'orders with certbot and lego from a sandbox that makes trouble; $CERTBOT and $LEGO name them (N rounds)',
+  about:
+    'orders with certbot, lego and Caddy from a sandbox that makes trouble; $CERTBOT, $LEGO and $CADDY name them (N rounds)',
   defaultN: 1,
   async run(n, print) {
     const clients = CLIENTS.flatMap((client) => {
@@ -35,7 +37,9 @@ export const acmeClients: Campaign = {
       print(version ?? `${client.program} is not installed, and not tried`);
       return version === undefined ? [] : [client];
     });
-    if (clients.length === 0) return ['neither certbot nor lego is installed, so nothing was proven'];
+    const caddy = versionOf({ program: CADDY }, 'version');
+    print(caddy === undefined ? `${CADDY} is not installed, and not tried` : `caddy ${caddy}`);
+    if (clients.length === 0 && caddy === undefined) return ['no client is installed, so nothing was proven'];
     const broken: string[] = [];
     for (let round = 1; round <= n; round += 1) {
       using folder = mkdtempDisposableSync(join(tmpdir(), 'reseal-acme-clients-'));
@@ -56,20 +60,11 @@ export const acmeClients: Campaign = {
       const file: SandboxFile = JSON.parse(readFileSync(join(folder.path, 'data', 'sandbox.json'), 'utf8'));
       const world: World = { folder: folder.path, file, http, tls, roots: identity.certFile };
       for (const client of clients) broken.push(...(await runClient(client, world, print)));
+      if (caddy !== undefined) broken.push(...(await runCaddy(CADDY, world, print)));
     }
     return broken;
   },
 };
-
-interface World {
-  readonly folder: string;
-  readonly file: SandboxFile;
-  /** Where clients listen. */
-  readonly http: number;
-  readonly tls: number;
-  /** PEM file that verifies the sandbox. */
-  readonly roots: string;
-}
 
 interface Step {
   readonly what: string;
@@ -81,28 +76,14 @@ interface Step {
   readonly before?: () => void;
 }
 
-interface Seen {
-  readonly output: string;
-  readonly orders: readonly ShownOrder[];
-}
-
-interface ShownOrder {
-  readonly id: string;
-  readonly status: string;
-  readonly common_name: string | null;
-  readonly certificate_id: string | null;
-  readonly replaces: string | null;
-  readonly replaced_by: string | null;
-}
-
 interface Client {
   readonly program: string;
   readonly environment: (world: World) => Readonly<Record<string, string>>;
   readonly steps: (world: World) => readonly Step[];
 }
 
-function versionOf({ program }: Client): string | undefined {
-  const { status, stdout } = spawnSync(program, ['--version'], { encoding: 'utf8', timeout: STEP_MS });
+function versionOf({ program }: Pick<Client, 'program'>, option = '--version'): string | undefined {
+  const { status, stdout } = spawnSync(program, [option], { encoding: 'utf8', timeout: STEP_MS });
   return status === 0 ? stdout.trim() : undefined;
 }
 
@@ -127,59 +108,6 @@ async function runClient(client: Client, world: World, print: Print): Promise<st
   }
   return broken;
 }
-
-/** As the order interface shows them: an order over ACME is an order. */
-function ordersOf(world: World): readonly ShownOrder[] {
-  const read = (path: string) => call(world, `/orders${path}`);
-  const listed: readonly ShownOrder[] = read('?limit=100').orders;
-  return listed
-    .filter(({ common_name }) => CLIENT_NAME.test(common_name ?? ''))
-    .map((one) => ({ ...one, ...read(`/${one.id}`) }));
-}
-
-// biome-ignore lint/suspicious/noExplicitAny: answers differ in shape; each caller knows which it expects.
-function call({ file, roots }: World, path: string, ...more: readonly string[]): any {
-  const [account] = file.accounts;
-  const key = account?.credentials.find(({ kind }) => kind === 'standard');
-  const headers = ['-H', `X-CC-Key-ID: ${key?.key_id}`, '-H', `X-CC-Auth-Key: ${key?.auth_key}`];
-  const args = ['-s', '--cacert', roots, ...headers, ...more, `${file.base_url}/openapi/v3${path}`];
-  const { stdout } = spawnSync('curl', args, { encoding: 'utf8' });
-  const { code, data } = JSON.parse(stdout);
-  if (code !== 'success') throw new Error(stdout);
-  return data;
-}
-
-/** The holder of the account revokes the certificates of a name, in the interface. */
-function revokeAll(world: World, name: string): void {
-  for (const { certificate_id } of ordersOf(world).filter((one) => one.common_name === name && one.status === 'issued'))
-    call(world, `/certs/${certificate_id}/revoke`, '-H', 'Content-Type: application/json', '-d', '{}');
-}
-const CLIENT_NAME = /(certbot|lego)-|^127/;
-
-/** How many issued orders of the name there must be, and that the last one replaces an earlier one. */
-const issued =
-  (name: string, replaces = false) =>
-  ({ orders }: Seen): string | undefined => {
-    const found = orders.filter((order) => order.common_name === name && order.status === 'issued');
-    if (found.length === 0) return `there is no issued order for ${name}: ${JSON.stringify(orders)}`;
-    if (
-      replaces &&
-      !found.some((one) => orders.some(({ id, replaced_by }) => id === one.replaces && replaced_by === one.id))
-    )
-      return `no order for ${name} replaces another: ${JSON.stringify(found)}`;
-    return undefined;
-  };
-const revoked =
-  (name: string) =>
-  ({ orders }: Seen): string | undefined =>
-    orders.some((order) => order.common_name === name && order.status === 'revoked')
-      ? undefined
-      : `no order for ${name} is revoked: ${JSON.stringify(orders)}`;
-const certificateFor = (path: string, names: readonly string[]): string | undefined => {
-  const { subjectAltName = '' } = new X509Certificate(readFileSync(path));
-  const wanted = names.map((name) => `DNS:${name}`).join(', ');
-  return subjectAltName === wanted ? undefined : `${path} is for ${subjectAltName}, not ${wanted}`;
-};
 
 /** A shell script that publishes TXT records in the sandbox. */
 function hook({ folder, file }: World, name: string, host: string, value: string): string {
@@ -357,11 +285,3 @@ const lego: Client = {
 };
 
 const CLIENTS: readonly Client[] = [certbot, lego];
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await new Promise((resolve) => server.once('listening', resolve));
-  const { port } = server.address() as { port: number };
-  await new Promise((resolve) => server.close(resolve));
-  return port;
-}
