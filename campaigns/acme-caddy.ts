@@ -1,4 +1,5 @@
-// Lets Caddy order for two sites, one by each challenge that it answers by itself, and looks at the certificates that it serves.
+// Lets Caddy order for three sites, one by each challenge that it answers by itself and one as it likes, and looks at the
+// certificates that it serves.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync, writeFileSync } from 'node:fs';
@@ -9,7 +10,11 @@ import { issued, ordersOf, type World } from './acme-world.ts';
 import type { Print } from './campaign.ts';
 
 const MOST_MS = 60_000;
-const SITES = { 'http-01': 'caddy-http.example.com', 'tls-alpn-01': 'caddy-tls.example.com' } as const;
+const SITES = {
+  'http-01': 'caddy-http.example.com',
+  'tls-alpn-01': 'caddy-tls.example.com',
+  either: 'caddy-either.example.com',
+} as const;
 
 export async function runCaddy(program: string, world: World, print: Print): Promise<string[]> {
   const home = join(world.folder, 'caddy');
@@ -69,7 +74,11 @@ const caddyfile = ({ file, roots, http, tls: port }: World, home: string): strin
 }
 
 ${site(SITES['http-01'], 'disable_tlsalpn_challenge', file, roots)}
-${site(SITES['tls-alpn-01'], 'disable_http_challenge', file, roots)}`;
+${site(SITES['tls-alpn-01'], 'disable_http_challenge', file, roots)}
+${SITES.either} {
+	respond "hello"
+}
+`;
 
 const site = (name: string, only: string, { acme }: World['file'], roots: string): string => `${name} {
 	tls {
