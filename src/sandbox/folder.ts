@@ -47,6 +47,8 @@ export interface SandboxFile {
   readonly web: { readonly address: string };
   /** For clients of ACME: where they publish what answers challenges, and the TLS server of tls-alpn-01. */
   readonly challenges?: { readonly url: string; readonly tls_address: string };
+  /** The directory for clients of ACME, and an external account binding of the first account. */
+  readonly acme?: { readonly directory: string; readonly kid: string; readonly hmac_key: string };
 }
 
 export interface SandboxCallback {

@@ -4,6 +4,7 @@ import { csrNames } from '../adapters/ca/csr-names.ts';
 import { randomBytes } from '../adapters/seal/random.ts';
 import type { Issuer } from '../domain/certificate/authority.ts';
 import { MINUTE_MS } from '../kernel/durations.ts';
+import type { AcmeFaults } from '../sandbox/acme-faults.ts';
 import { type AcmeAuthorizations, acmeAuthorizations } from '../usecases/acme/answer-challenge.ts';
 import { endExpiredOrders } from '../usecases/acme/end-acme-order.ts';
 import { type FinalizeOrder, finalizeOrder } from '../usecases/acme/finalize-order.ts';
@@ -30,15 +31,17 @@ const END_MS = MINUTE_MS / 6;
 /** Twice as many bits as RFC 8555 asks for. */
 const TOKEN_BYTES = 32;
 
-type Made = 'validate' | 'newToken' | 'csrNames' | 'issuersWithKey';
+type Made = 'reusesProofs' | 'validate' | 'newToken' | 'csrNames' | 'issuersWithKey';
 
 export function openAcmeOrders(
   parts: Omit<AcmeOrderTools, Made>,
   issuers: Pick<OpenIssuers, 'list' | 'refresh'>,
+  faults?: AcmeFaults,
 ): AcmeOrderServices {
   const tools: AcmeOrderTools = {
     ...parts,
-    validate: validateChallenge(parts),
+    validate: validateChallenge({ ...parts, disturb: faults?.disturb }),
+    reusesProofs: !faults?.reusesNoProofs,
     newToken: () => Buffer.from(randomBytes(TOKEN_BYTES)).toString('base64url'),
     csrNames,
     issuersWithKey: issuersWithKey(issuers),
@@ -49,7 +52,7 @@ export function openAcmeOrders(
     placeAcmeOrder: placeAcmeOrder(tools),
     finalizeOrder: finalizeOrder(tools, show),
     acmeAuthorizations: authorizations,
-    showAcmeOrders: show,
+    showAcmeOrders: faults?.show(show) ?? show,
     revokeByAcme: revokeByAcme({ ...tools, readCertId: certIdOf }),
     acmeChores: [
       { name: 'validate_acme', everyMs: VALIDATE_MS, run: authorizations.validateDue },

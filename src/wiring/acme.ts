@@ -17,7 +17,8 @@ export async function openAcme(
   publicUrl: () => string,
 ): Promise<AcmeServices> {
   const secretFor = await serviceSecrets(store);
-  const nonces = acmeNonces({ secret: secretFor('acme nonces'), sharedNow: store.sharedNow, randomBytes });
+  const real = acmeNonces({ secret: secretFor('acme nonces'), sharedNow: store.sharedNow, randomBytes });
+  const nonces = issuance.acmeFaults?.nonces(real) ?? real;
   return {
     ...issuance,
     termsUrl,

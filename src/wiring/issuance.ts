@@ -23,6 +23,7 @@ import {
 import type { Clock } from '../domain/clock.ts';
 import type { AccountId } from '../domain/ids.ts';
 import { batches } from '../kernel/concurrency.ts';
+import type { AcmeFaults } from '../sandbox/acme-faults.ts';
 import { auditLog } from '../usecases/access/audit.ts';
 import { type UseCloudKey, useCloudKey } from '../usecases/cloud-keys/use-cloud-key.ts';
 import { type CancelOrder, cancelOrder } from '../usecases/issuance/cancel-order.ts';
@@ -59,6 +60,8 @@ export interface Issuance extends RevocationServices, AcmeOrderServices {
   readonly proveDomains: ProveDomains;
   readonly showValidation: ShowValidation;
   readonly show: ShowOrders;
+  /** In a sandbox only. */
+  readonly acmeFaults?: AcmeFaults | undefined;
   readonly cloudKeys: UseCloudKey;
   /** Keyed digest of a text, so that a short access code cannot be brute-forced from it. */
   readonly digestOf: (text: string) => string;
@@ -137,10 +140,13 @@ export async function openIssuance(
   };
   const validation = showValidation(tools);
   const { revoke, revokeKey } = revocation;
-  const acme = openAcmeOrders({ ...tools, revoke, revokeKey, onError: logUnexpected(log, 'validate_acme') }, issuers);
+  const acmeFaults = network?.acmeFaults;
+  const acmeParts = { ...tools, revoke, revokeKey, onError: logUnexpected(log, 'validate_acme') };
+  const acme = openAcmeOrders(acmeParts, issuers, acmeFaults);
   return {
     ...revocation,
     ...acme,
+    acmeFaults,
     authority,
     get issuers() {
       return issuers.list();

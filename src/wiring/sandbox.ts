@@ -4,9 +4,11 @@ import { newAlpnCertificate } from '../adapters/ca/alpn-certificate-writer.ts';
 import { newKeyAndCsr, throwAwayCsr } from '../adapters/ca/csr-writer.ts';
 import { randomBytes } from '../adapters/seal/random.ts';
 import type { Config } from '../config/config.ts';
+import { ACME_PATHS } from '../domain/acme/directory.ts';
 import { pem } from '../domain/certificate/pem.ts';
 import type { Clock } from '../domain/clock.ts';
 import { ruleText } from '../domain/egress/addresses.ts';
+import { acmeFaults } from '../sandbox/acme-faults.ts';
 import { exposure, type PastedCsrs } from '../sandbox/announce.ts';
 import { type MakeAlpnCertificate, startAlpnServer, startChallengeServer } from '../sandbox/challenge-server.ts';
 import { ChallengeWorld } from '../sandbox/challenge-world.ts';
@@ -21,7 +23,7 @@ import {
 } from '../sandbox/folder.ts';
 import { type Receiver, startReceiver } from '../sandbox/receiver.ts';
 import { RECEIVER_NAME, receiverIdentity, UNTRUSTED_NAME } from '../sandbox/receiver-identity.ts';
-import { seedAccounts, seedCallbacks, seedOrders } from '../sandbox/seed.ts';
+import { seedAccounts, seedBinding, seedCallbacks, seedOrders } from '../sandbox/seed.ts';
 import { startWebServer } from '../sandbox/web-server.ts';
 import { viewWorld } from '../sandbox/world.ts';
 import { claimAddresses } from './addresses.ts';
@@ -77,7 +79,9 @@ export async function serveSandbox(configured: Config, { now, log }: ClockAndLog
     web: { address: `${LOOPBACK}:${web.port}` },
     challenges: { url: `http://${LOOPBACK}:${challenges.port}`, tls_address: `${LOOPBACK}:${alpn.port}` },
   };
-  const issuance = await openIssuance(app, config, now, validationNetwork(addresses, config));
+  const faults = acmeFaults(config.acmeFaults, Math.random);
+  const network = { ...validationNetwork(addresses, config), acmeFaults: faults };
+  const issuance = await openIssuance(app, config, now, network);
   let onCallback = () => {};
   const receiver = await startSandboxReceiver(app, issuance, {
     config,
@@ -91,6 +95,7 @@ export async function serveSandbox(configured: Config, { now, log }: ClockAndLog
   cleanup.defer(() => running.stop());
 
   const [{ id: accountId }] = accounts as [SandboxFile['accounts'][number]];
+  const binding = await seedBinding(app.store, app.acmeAccess, accountId);
   const url = `https://${RECEIVER_NAME}:${receiver.port}/`;
   const newAccessKey = () => Buffer.from(randomBytes(ACCESS_KEY_BYTES)).toString('base64url');
   const sandbox = (): SandboxFile => ({
@@ -106,6 +111,7 @@ export async function serveSandbox(configured: Config, { now, log }: ClockAndLog
     },
     trust: { roots },
     ...addresses,
+    acme: { directory: running.url + ACME_PATHS.directory, ...binding },
   });
   const { store } = app;
   const { placeOrder, products } = issuance;

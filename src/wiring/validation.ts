@@ -17,6 +17,7 @@ import type { AccountId } from '../domain/ids.ts';
 import type { DnsLookups } from '../domain/validation/dns.ts';
 import { SECOND_MS } from '../kernel/durations.ts';
 import type { Log } from '../kernel/log.ts';
+import type { AcmeFaults } from '../sandbox/acme-faults.ts';
 import { checkDomains } from '../usecases/validation/check-domains.ts';
 import type { CheckingTools } from '../usecases/validation/check-names.ts';
 import type { AskingProduct } from '../usecases/validation/fetch-file.ts';
@@ -33,6 +34,7 @@ export interface ValidationNetwork {
   readonly allow: readonly AddressRule[];
   readonly httpPort: number;
   readonly tlsPort: number;
+  readonly acmeFaults?: AcmeFaults | undefined;
 }
 
 interface ValidationParts {

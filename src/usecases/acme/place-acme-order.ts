@@ -60,7 +60,8 @@ export function placeAcmeOrder(tools: AcmeOrderTools): PlaceAcmeOrder {
       await requireRoomFor(tools, tx, caller);
       await limitNewOrders(tx, account);
       if (replaces && (await tx.acmeOrders.findReplacing(accountId, replaces.certificateId))) throw alreadyReplaced();
-      const proofs = await provenNames(tools, tx, { accountId, names, product, now: at });
+      const reused = tools.reusesProofs ? names : [];
+      const proofs = await provenNames(tools, tx, { accountId, names: reused, product, now: at });
       const ends = names.map((name) => proofs.get(name)?.until ?? 0).filter((until) => until >= at + MIN_REUSE_MS);
       const acme: AcmeOrder = {
         ...{ orderId: order.id, accountId, acmeAccountId: account.id, acmeAccountUrl: caller.accountUrl },

@@ -7,6 +7,8 @@ import type { ValidateChallenge } from './validate-challenge.ts';
 
 export interface AcmeOrderTools extends IssuanceTools {
   readonly validate: ValidateChallenge;
+  /** Whether a name that is proven already is authorized at once. Off only in a sandbox, on request. */
+  readonly reusesProofs: boolean;
   /** At least 128 random bits, base64url. */
   readonly newToken: () => string;
   /** The names that a CSR asks for, in their canonical spelling. Throws `invalid_csr`. */
