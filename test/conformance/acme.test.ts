@@ -84,7 +84,7 @@ for (const engine of await bothEngines()) {
       },
     );
 
-    testStore('a key has one account, whoever registers or changes to it first', async (store, other) => {
+    testStore('a key has one account, also when two register or change to it at a time', async (store, other) => {
       const insert = (one: OpenStore, id: string) =>
         one.transaction((tx) => tx.acmeAccounts.insert(accountOf(id, { thumbprint: 'shared' })));
       const inserted = await Promise.allSettled([insert(store, 'one'), insert(other, 'two')]);

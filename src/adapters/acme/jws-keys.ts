@@ -1,5 +1,5 @@
-// Keys and signatures of JSON Web Signatures, with node:crypto. A signature takes a tenth of a millisecond to verify, with
-// P-384 six, so that it stays on the event loop; reading a new key is bounded as in ca/public-key.ts.
+// Keys and signatures of JSON Web Signatures, with node:crypto. Measured, verifying takes 0.2 to 0.3 ms of CPU, with P-384
+// 1.3, so that it stays on the event loop; reading a new key is bounded as in ca/public-key.ts.
 import { createHmac, createPublicKey, hash, type KeyObject, timingSafeEqual, verify } from 'node:crypto';
 import { ALGORITHM_OF, badKey, type Jwk, type SignatureAlgorithm, thumbprintInput } from '../../domain/acme/jwk.ts';
 import { badAlgorithm, type Jws, type MacAlgorithm } from '../../domain/acme/jws.ts';

@@ -46,6 +46,7 @@ export const acmeInterface =
     });
     answerHeaders(scope, services.nonces, publicUrl);
     refuseUnknownRoutes(scope, routes);
+    answerPreflights(scope);
     const door = acmeDoor(scope, services.authenticate, publicUrl);
     directoryResources(door, services);
     accountResources(door, services);
@@ -63,13 +64,24 @@ function answerHeaders(scope: FastifyInstance, nonces: AcmeNonces, publicUrl: ()
     // Fastify adds a charset, which JSON does not have, and which clients that compare types do not expect.
     const type = reply.getHeader('content-type');
     if (type !== undefined) reply.header('content-type', String(type).replace(/; charset=utf-8$/, ''));
-    // For clients in browsers (RFC 8555, 6.1): requests carry their own signature, no ambient credential.
-    reply.headers({
-      'access-control-allow-origin': '*',
-      'access-control-expose-headers': 'Link, Location, Replay-Nonce, Retry-After',
-    });
+    reply.headers(CROSS_ORIGIN);
     done(null, payload);
   });
+}
+
+/** For clients in browsers (RFC 8555, 6.1): requests carry their own signature, and no ambient credential. */
+const CROSS_ORIGIN = {
+  'access-control-allow-origin': '*',
+  'access-control-expose-headers': 'Link, Location, Replay-Nonce, Retry-After',
+};
+const PREFLIGHT = {
+  'access-control-allow-methods': 'GET, HEAD, POST',
+  'access-control-allow-headers': 'Content-Type, Accept-Language',
+  'access-control-max-age': '86400',
+};
+
+function answerPreflights(scope: FastifyInstance): void {
+  scope.options('/*', { schema: { hide: true } }, async (_request, reply) => reply.code(204).headers(PREFLIGHT).send());
 }
 
 /** Keeps the links that the handler has set. */

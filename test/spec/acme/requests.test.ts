@@ -118,9 +118,18 @@ rule('acme 10', 'any other payload must be one JSON object', async () => {
   }
 });
 
+rule('acme 49', 'and preflight requests are answered 204', async () => {
+  for (const answer of [await get('/acme/directory'), await client.post(client.kid), await get('/acme/none')]) {
+    assert.equal(answer.headers.get('access-control-allow-origin'), '*');
+    assert.match(answer.headers.get('access-control-expose-headers') ?? '', /Replay-Nonce/);
+  }
+  const { status, headers } = await get('/acme/new-account', 'OPTIONS');
+  assert.deepEqual([status, headers.get('access-control-allow-headers')], [204, 'Content-Type, Accept-Language']);
+});
+
 /** The parts of the JWS, changed after it was signed. */
 const parts = (change: (jws: SentJws) => object): Bend => ({ body: change });
-/** The header as text, made by hand and signed. */
+/** The header as text, changed before it is signed. */
 const headed = (change: (text: string) => string): Bend => ({
   body: (sent, header) => signedParts(client.key, b64(change(JSON.stringify(header))), sent.payload),
 });
