@@ -1,5 +1,7 @@
 // Runs a campaign: a long fault-injection or fuzzing experiment on the real service, started manually or at night. Not part
 // of `npm test`, though tests may run a small version of one.
+import { acmeClients } from './acme-clients.ts';
+import { acmeKill } from './acme-kill.ts';
 import { backup } from './backup.ts';
 import { backupPostgres } from './backup-postgres.ts';
 import { callbackKill } from './callback-kill.ts';
@@ -35,6 +37,7 @@ const CAMPAIGNS: Readonly<Record<string, Campaign>> = {
   'csr-fuzz': csrFuzz,
   'reissue-kill': reissueKill,
   'placing-kill': placingKill,
+  'acme-kill': acmeKill,
   'callback-kill': callbackKill,
   'ocsp-fuzz': ocspFuzz,
   'lint-gate': lintGateCampaign,
@@ -58,6 +61,7 @@ const CAMPAIGNS: Readonly<Record<string, Campaign>> = {
   linters,
   'sound-keys': soundKeys,
   resolvers,
+  'acme-clients': acmeClients,
 };
 
 const EXIT = { ok: 0, broken: 1, usage: 2 } as const;

@@ -182,7 +182,7 @@ test('only the listed places import I/O modules', () => {
   const OUTSIDE: Readonly<Record<string, RegExp>> = {
     'node:sqlite': /^src\/adapters\//,
     pg: /^src\/adapters\/store\/engine\/postgres\.ts$/,
-    'node:http': /^src\/http\/|^src\/sandbox\/web-server\.ts$/,
+    'node:http': /^src\/http\/|^src\/sandbox\/(web|challenge)-server\.ts$/,
     'node:https': /^src\/adapters\/egress\/|^src\/sandbox\/receiver\.ts$|^src\/http\/front\/listener\.ts$/,
     'node:dns/promises': /^src\/adapters\//,
     'node:dgram': /^src\/adapters\/dns\/udp\.ts$|^src\/sandbox\/dns-server\.ts$/,

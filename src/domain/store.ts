@@ -1,6 +1,7 @@
 // The store as use cases see it: the repositories of all capabilities, and transactions over them. Every method may throw
 // `service_busy` when the store cannot answer, or cannot make a write durable.
 import type { AccessTokens, Accounts, AuditTrail, Credentials } from './access/ports.ts';
+import type { AcmeOrders, Authorizations } from './acme/order-ports.ts';
 import type { AcmeAccounts, AcmeBindings, UsedNonces } from './acme/ports.ts';
 import type { CallbackLanes, Callbacks, Deliveries, DeliveryQueue, ExpiryNotices, Outbox } from './callbacks/ports.ts';
 import type { Clock } from './clock.ts';
@@ -61,6 +62,8 @@ export interface Repositories {
   readonly lintResults: LintResults;
   readonly proofs: Proofs;
   readonly waiting: WaitingCertificates;
+  readonly acmeOrders: AcmeOrders;
+  readonly authorizations: Authorizations;
   readonly revocations: Revocations;
   readonly revokedSerials: RevokedSerials;
   readonly crls: Crls;

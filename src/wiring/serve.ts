@@ -173,6 +173,7 @@ export function runBackground(app: App, services: Services, config: Config): Bac
   const chores: Chore[] = [
     { name: 'sweep', everyMs: SWEEP_MS, run: services.sweep },
     { name: 'validate', everyMs: VALIDATE_MS, run: services.proveDomains.proveDue },
+    ...services.acmeChores,
     ...services.deliveryChores,
     ...services.revocationChores,
     ...retentionChores(app, config),

@@ -14,6 +14,7 @@ import { GRANT_MS } from '../../src/domain/cloud-keys/cloud-key.ts';
 import { notifyExpiry } from '../../src/usecases/callbacks/notify-expiry.ts';
 import { repairSchedules } from '../../src/usecases/callbacks/repair-schedules.ts';
 import { retentionChores } from '../../src/wiring/retention.ts';
+import { leaveAnswer } from '../support/acme-orders.ts';
 import { newFolder, newUsedFolder, TestApp } from '../support/app.ts';
 import { dieSigning } from '../support/dead-signer.ts';
 import { waitFor } from '../support/deliveries.ts';
@@ -138,6 +139,8 @@ const LEFT: Readonly<Partial<Record<Time, Leave>>> = {
       assert.deepEqual(left, [], 'it was deleted');
     };
   },
+  'acme_authorization.due_at': ({ app, shift }) =>
+    leaveAnswer(app, (id) => shift('acme_authorization.due_at', `id = '${id}'`)),
   async 'cloud_key.locked_until'({ app, shift }) {
     const { store } = app.app;
     const { accountId } = (await newOrder(app)).key;

@@ -12,6 +12,8 @@ import { type Sealing, sealingIn } from './access/sealing.ts';
 import { secretsIn } from './access/secrets.ts';
 import { settingsIn } from './access/settings.ts';
 import { acmeAccountsIn, acmeBindingsIn } from './acme/accounts.ts';
+import { acmeOrdersIn } from './acme/acme-orders.ts';
+import { authorizationsIn } from './acme/authorizations.ts';
 import { usedNoncesIn } from './acme/used-nonces.ts';
 import { callbackLanesIn } from './callbacks/callback-lanes.ts';
 import { callbacksIn } from './callbacks/callbacks.ts';
@@ -222,6 +224,8 @@ const repositoriesIn = (db: Db, { sealer, engine, sharedNow }: Shared, onEvents:
   lintResults: lintResultsIn(db),
   proofs: proofsIn(db),
   waiting: waitingIn(db, engine),
+  acmeOrders: acmeOrdersIn(db),
+  authorizations: authorizationsIn(db, engine),
   revocations: revocationsIn(db),
   revokedSerials: revokedSerialsIn(db),
   crls: crlsIn(db),

@@ -87,6 +87,7 @@ export type AuditAction =
   | 'revocation:changed'
   | 'revocation:canceled'
   | 'name:validated'
+  | 'name:relinquished'
   | 'order:dcv_method_changed'
   | 'order:lapsed'
   | 'certificate:issued'
