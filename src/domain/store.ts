@@ -16,7 +16,7 @@ import type {
   Revocations,
   RevokedSerials,
 } from './revocation/ports.ts';
-import type { FactsReader, Finder } from './support/ports.ts';
+import type { AllAccounts, FactsReader, Finder } from './support/ports.ts';
 import type { Proofs, WaitingCertificates } from './validation/ports.ts';
 
 /** Small secrets of the service itself, sealed at rest. */
@@ -78,6 +78,7 @@ export interface Repositories {
   readonly blockedKeys: BlockedKeys;
   readonly finder: Finder;
   readonly facts: FactsReader;
+  readonly allAccounts: AllAccounts;
 }
 
 export interface Store extends Repositories {

@@ -147,14 +147,14 @@ function contextFor(invocation: Invocation, environment: Record<string, string |
     withAuthorities: (work) =>
       withApp(async ({ store, newId }) => {
         const { manageAuthorities } = await import('../usecases/issuance/manage-authorities.ts');
-        const authorities = manageAuthorities({ store, now, newId });
+        const authorities = manageAuthorities({ store, now, newId, describe });
         const adopt = (own: ImportedIssuer) => authorities.adopt(readImportedIssuer(own, now(), newId));
         const block = async (list: string) => {
           const { fingerprints, counts } = readBlocklist(list);
           await authorities.block(fingerprints);
           return { blocked: fingerprints.length, counts };
         };
-        return await work({ ...authorities, adopt, block, describe });
+        return await work({ ...authorities, adopt, block });
       }),
 
     async serve(workers) {

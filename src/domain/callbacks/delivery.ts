@@ -120,7 +120,7 @@ export interface Lane {
 }
 
 /** While a lane is degraded, one attempt at a time probes whether its receiver is back (half-open breaker). */
-export const isDegraded = ({ openCount }: Lane): boolean => openCount > 0;
+export const isDegraded = ({ openCount }: Pick<Lane, 'openCount'>): boolean => openCount > 0;
 
 /** Events begun earlier have spent their whole retry window in a degraded lane; null if it is not degraded that long. */
 export function giveUpCutoff(lane: Lane, now: number, windowMs: number): number | null {
@@ -143,7 +143,10 @@ export const FAILURES_TO_OPEN = 8;
 export const MAX_OPEN_MS = HOUR_MS;
 
 /** A breaker that first opened in the future was opened by a clock that was ahead, whenever it closes. */
-export const isBreakerOpen = ({ openUntil, degradedSince }: Lane, now: number): boolean =>
+export const isBreakerOpen = (
+  { openUntil, degradedSince }: Pick<Lane, 'openUntil' | 'degradedSince'>,
+  now: number,
+): boolean =>
   isAhead(openUntil, now, MAX_OPEN_MS) && degradedSince <= latestAhead(now, 0);
 
 interface LaneFailure {
