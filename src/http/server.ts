@@ -31,6 +31,7 @@ import { cscInterface } from './cloud-keys/csc.ts';
 import { CSC_VERSIONS } from './cloud-keys/csc-wire.ts';
 import { consoleAssets } from './console/assets.ts';
 import { consoleInterface } from './console/console.ts';
+import type { OperatorServices } from './console/operator.ts';
 import type { Api } from './front/api.ts';
 import { boundArrivals } from './front/arrivals.ts';
 import { authenticateRequests, headerCredentials } from './front/authentication.ts';
@@ -71,6 +72,7 @@ export interface AppServices {
   readonly authenticate: AuthenticateCaller;
   readonly accessTokens: UseAccessTokens;
   readonly consoleSessions: UseConsoleSessions;
+  readonly operator: OperatorServices;
   readonly changeAccount: ChangeAccount;
   readonly quotaUse: (account: Account) => Promise<QuotaUse>;
   readonly listAudit: ListAudit;
@@ -154,6 +156,7 @@ export async function buildServer(services: Services, options: ServerOptions): P
       services: { ...services, publicUrl: options.publicUrl, consoleNetworks: options.consoleNetworks },
       routes,
       accountOperations: (api) => accountInterface(api, services),
+      operator: services.operator,
     }),
     { prefix: CONSOLE_API },
   );
