@@ -5,7 +5,7 @@ import type { Config } from '../config/config.ts';
 import type { Clock } from '../domain/clock.ts';
 import { MINUTE_MS, SECOND_MS } from '../kernel/durations.ts';
 import type { Diagnostic } from '../kernel/problem.ts';
-import type { Examine, Examination } from '../usecases/support/examine.ts';
+import type { Examination, Examine } from '../usecases/support/examine.ts';
 import type { DoctorData } from './doctor-thread.ts';
 
 const THREAD = new URL('./doctor-thread.ts', import.meta.url);

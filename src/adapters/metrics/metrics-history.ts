@@ -1,7 +1,13 @@
 // The service's own metrics over the last hours, kept in memory: a bounded list of samples, taken from the metrics of all
 // processes together.
 import type { Clock } from '../../domain/clock.ts';
-import { type HistoryPoint, LATENCY_BOUNDS_MS, type MetricSample, pointsOf, withSample } from '../../domain/support/history.ts';
+import {
+  type HistoryPoint,
+  LATENCY_BOUNDS_MS,
+  type MetricSample,
+  pointsOf,
+  withSample,
+} from '../../domain/support/history.ts';
 import type { MetricValues } from './metrics.ts';
 
 export interface MetricsHistory {

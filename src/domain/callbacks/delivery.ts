@@ -146,8 +146,7 @@ export const MAX_OPEN_MS = HOUR_MS;
 export const isBreakerOpen = (
   { openUntil, degradedSince }: Pick<Lane, 'openUntil' | 'degradedSince'>,
   now: number,
-): boolean =>
-  isAhead(openUntil, now, MAX_OPEN_MS) && degradedSince <= latestAhead(now, 0);
+): boolean => isAhead(openUntil, now, MAX_OPEN_MS) && degradedSince <= latestAhead(now, 0);
 
 interface LaneFailure {
   readonly startedAt: number;

@@ -99,7 +99,6 @@ export type WaitingOrder = Type.Static<typeof WaitingOrder>;
 export const WaitingList = Type.Object({ waiting: list(WaitingOrder), next_after: NextAfter });
 export type WaitingList = Type.Static<typeof WaitingList>;
 
-
 export const Lane = Type.Object({
   account: Type.Object({ id: Text, name: Text }),
   state: word('ConsoleLaneState', LANE_STATES),
