@@ -66,7 +66,7 @@ const t = texts({
   },
 });
 
-const COMMANDS = 'reseal operator create alice --role act\nreseal operator disable alice\nreseal console login alice';
+const COMMANDS = 'reseal operator create alice --role act\nreseal operator disable alice\nreseal console login --operator alice';
 
 export function Page(): View {
   const people = useResource((signal) => operator<Operators>('GET', 'operators', { signal }), []);
