@@ -34,6 +34,7 @@ const t = texts({
     chart: 'Hide the numbers',
     time: 'Time',
     none: 'no data',
+    all: '{value} in all',
     last: '{name}: {value} at the end, {most} at most',
     until: 'from {from} to {to}',
   },
@@ -42,6 +43,7 @@ const t = texts({
     chart: '隐藏数值',
     time: '时间',
     none: '无数据',
+    all: '共 {value}',
     last: '{name}：末值 {value}，最大 {most}',
     until: '{from} 至 {to}',
   },
@@ -95,7 +97,7 @@ function Chart({ name, times, series, as, unit = '' }: ChartProps): View {
           ' ',
           one.name,
           ' ',
-          number(one.values.at(-1)),
+          as === 'bars' ? t('all', { value: number(sumOf(one.values)) }) : number(one.values.at(-1)),
         ),
       ),
     ),
@@ -170,6 +172,8 @@ function numbers({
 const clock = (time: string): string =>
   language.value && parseTime(time).toLocaleTimeString(languageTag(), { hour: '2-digit', minute: '2-digit' });
 
+const sumOf = (values: readonly (number | null)[]): number =>
+  values.reduce<number>((sum, value) => sum + (value ?? 0), 0);
 const mostOf = (values: readonly (number | null)[]): number | null =>
   values.reduce((most, value) => (value === null || (most !== null && most >= value) ? most : value), null);
 

@@ -1,13 +1,13 @@
 // Operators of the console, and all live sessions, which can be ended.
 import { h } from 'preact';
-import type { LiveSession, Operators } from '../../http/console/operator-schemas.ts';
-import { operator } from '../shell/api.ts';
-import { tags, type View } from '../shell/html.ts';
-import { texts } from '../shell/language.ts';
-import { badge, empty, listing, page, shown } from '../shell/parts.ts';
-import { useAction, useResource } from '../shell/resource.ts';
-import { moment } from '../shell/time.ts';
-import { confirmed, mayAct, viewOnly } from './operator-parts.ts';
+import type { LiveSession, Operators } from '../../../http/console/operator-schemas.ts';
+import { operator } from '../../shell/api.ts';
+import { tags, type View } from '../../shell/html.ts';
+import { texts } from '../../shell/language.ts';
+import { badge, empty, listing, page, shown } from '../../shell/parts.ts';
+import { useAction, useResource } from '../../shell/resource.ts';
+import { moment } from '../../shell/time.ts';
+import { confirmed, mayAct, viewOnly } from './parts.ts';
 
 const { code, div, h2, p, table, tbody, td, th, thead, tr } = tags;
 
@@ -66,7 +66,8 @@ const t = texts({
   },
 });
 
-const COMMANDS = 'reseal operator create alice --role act\nreseal operator disable alice\nreseal console login --operator alice';
+const COMMANDS =
+  'reseal operator create alice --role act\nreseal operator disable alice\nreseal console login --operator alice';
 
 export function Page(): View {
   const people = useResource((signal) => operator<Operators>('GET', 'operators', { signal }), []);
@@ -137,6 +138,7 @@ function SessionRow({ one, onChange }: { one: LiveSession; onChange: () => void 
         confirmed({
           ...{ words: t('end'), question: t('endAsk'), confirm: t('endDo'), action },
           about: t('of', { owner: one.owner }),
+          isSmall: true,
         }),
       ),
   );

@@ -1,11 +1,11 @@
 // The authority: roots and issuers, what they sign for, their expiry, their lists and responders.
-import type { Authority, Issuer } from '../../http/console/operator-schemas.ts';
-import { operator } from '../shell/api.ts';
-import { tags, type View } from '../shell/html.ts';
-import { texts } from '../shell/language.ts';
-import { badge, copyable, empty, fact, page, shown } from '../shell/parts.ts';
-import { useResource } from '../shell/resource.ts';
-import { distance, moment, parseTime } from '../shell/time.ts';
+import type { Authority, Issuer } from '../../../http/console/operator-schemas.ts';
+import { operator } from '../../shell/api.ts';
+import { tags, type View } from '../../shell/html.ts';
+import { texts } from '../../shell/language.ts';
+import { badge, copyable, empty, fact, page, shown } from '../../shell/parts.ts';
+import { useResource } from '../../shell/resource.ts';
+import { distance, moment, parseTime } from '../../shell/time.ts';
 
 const { article, code, div, dl, h2, h3, p, span, table, tbody, td, th, thead, tr } = tags;
 
@@ -32,7 +32,7 @@ const t = texts({
     fingerprint: 'SHA-256',
     id: 'Id',
     lists: 'Revocation lists',
-    noLists: 'No revocation list yet: the first is published with the first certificate.',
+    noLists: 'No revocation list yet: the first is published when it is asked for, or with the first revocation.',
     shard: 'Part',
     number: 'Number',
     entries: 'Entries',
@@ -61,7 +61,7 @@ const t = texts({
     fingerprint: 'SHA-256',
     id: 'ID',
     lists: '吊销列表',
-    noLists: '还没有吊销列表：签发首张证书时发布。',
+    noLists: '还没有吊销列表：首次被请求或首次吊销时发布。',
     shard: '分片',
     number: '编号',
     entries: '条目',
@@ -82,9 +82,9 @@ export function Page(): View {
       const issuing = issuers.filter(({ role, has_key: hasKey }) => role === 'issuing' && hasKey);
       return [
         h2(t('issuing')),
-        issuing.length === 0 ? empty(t('noIssuing')) : issuing.map(cardOf),
+        issuing.length === 0 ? empty(t('noIssuing')) : div({ class: 'cards' }, issuing.map(cardOf)),
         h2(t('roots')),
-        issuers.filter((one) => !issuing.includes(one)).map(cardOf),
+        div({ class: 'cards' }, issuers.filter((one) => !issuing.includes(one)).map(cardOf)),
       ];
     }),
   );
@@ -99,7 +99,7 @@ const cardOf = (one: Issuer): View =>
     dl(
       fact(t('ends'), [
         moment(one.not_after),
-        ` (${distance(one.not_after)})`,
+        !isPast(one.not_after, 2 * YEAR_MS) ? '' : ` (${distance(one.not_after)})`,
         one.state === 'active' && isPast(one.not_after, YEAR_MS) && [' ', badge('waiting', t('soon'))],
       ]),
       one.purposes.length > 0 && fact(t('signs'), one.purposes.join(', ')),

@@ -1,16 +1,16 @@
 // Accounts: search, and create one.
 import { h } from 'preact';
 import { useState } from 'preact/hooks';
-import type { Account, AccountList } from '../../http/console/operator-schemas.ts';
-import { operator } from '../shell/api.ts';
-import { tags, type View } from '../shell/html.ts';
-import { texts } from '../shell/language.ts';
-import type { PageProps } from '../shell/pages.ts';
-import { badge, empty, field, group, page, pager, problem, shown } from '../shell/parts.ts';
-import { useAction, useResource } from '../shell/resource.ts';
-import { go, href } from '../shell/router.ts';
-import { moment } from '../shell/time.ts';
-import { accountLink, mayAct, viewOnly } from './operator-parts.ts';
+import type { Account, AccountList } from '../../../http/console/operator-schemas.ts';
+import { operator } from '../../shell/api.ts';
+import { tags, type View } from '../../shell/html.ts';
+import { texts } from '../../shell/language.ts';
+import type { PageProps } from '../../shell/pages.ts';
+import { badge, empty, field, group, page, pager, problem, shown } from '../../shell/parts.ts';
+import { useAction, useResource } from '../../shell/resource.ts';
+import { go, href } from '../../shell/router.ts';
+import { moment } from '../../shell/time.ts';
+import { accountLink, mayAct, viewOnly } from './parts.ts';
 
 const { button, code, div, form, input, option, select, table, tbody, td, th, thead, tr } = tags;
 
@@ -122,7 +122,7 @@ const listOf = (accounts: readonly Account[]): View =>
             td(suspended === null ? badge('good', t('active')) : badge('bad', t('suspended'))),
             td(t(kind)),
             td(moment(at)),
-            td(code(id)),
+            td(code({ class: 'id' }, id)),
           ),
         ),
       ),

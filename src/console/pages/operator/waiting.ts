@@ -1,14 +1,14 @@
 // Orders of all accounts that wait for the validation of their names, those that wait longest first.
-import type { WaitingList, WaitingOrder } from '../../http/console/operator-schemas.ts';
-import { operator } from '../shell/api.ts';
-import { tags, type View } from '../shell/html.ts';
-import { texts } from '../shell/language.ts';
-import type { PageProps } from '../shell/pages.ts';
-import { badge, empty, link, page, pager, shown } from '../shell/parts.ts';
-import { useResource } from '../shell/resource.ts';
-import { href } from '../shell/router.ts';
-import { distance, moment } from '../shell/time.ts';
-import { accountLink, orderStatus, problemsOf, useEvery } from './operator-parts.ts';
+import type { WaitingList, WaitingOrder } from '../../../http/console/operator-schemas.ts';
+import { operator } from '../../shell/api.ts';
+import { tags, type View } from '../../shell/html.ts';
+import { texts } from '../../shell/language.ts';
+import type { PageProps } from '../../shell/pages.ts';
+import { badge, empty, link, page, pager, shown } from '../../shell/parts.ts';
+import { useResource } from '../../shell/resource.ts';
+import { href } from '../../shell/router.ts';
+import { distance, moment } from '../../shell/time.ts';
+import { accountLink, orderStatus, problemsOf, useEvery } from './parts.ts';
 
 const { div, p, span, table, tbody, td, th, thead, tr } = tags;
 

@@ -1,15 +1,15 @@
 // The operator's first page: what needs attention, and charts of the service's own metrics over the last hours.
 import { useState } from 'preact/hooks';
-import type { AttentionItem, AttentionList, Finding, History } from '../../http/console/operator-schemas.ts';
-import { operator } from '../shell/api.ts';
-import { chart } from '../shell/chart.ts';
-import { tags, type View } from '../shell/html.ts';
-import { texts } from '../shell/language.ts';
-import { badge, empty, link, page, shown } from '../shell/parts.ts';
-import { useResource } from '../shell/resource.ts';
-import { href } from '../shell/router.ts';
-import { distance, moment } from '../shell/time.ts';
-import { useEvery } from './operator-parts.ts';
+import type { AttentionItem, AttentionList, Finding, History } from '../../../http/console/operator-schemas.ts';
+import { operator } from '../../shell/api.ts';
+import { chart } from '../../shell/chart.ts';
+import { tags, type View } from '../../shell/html.ts';
+import { texts } from '../../shell/language.ts';
+import { badge, empty, link, page, shown } from '../../shell/parts.ts';
+import { useResource } from '../../shell/resource.ts';
+import { href } from '../../shell/router.ts';
+import { distance, moment } from '../../shell/time.ts';
+import { useEvery } from './parts.ts';
 
 const { button, code, div, fieldset, h2, legend, li, p, span, ul } = tags;
 
@@ -23,9 +23,11 @@ const t = texts({
     problem: 'Problem',
     warning: 'Warning',
     store: 'The database could not be read. The log of the service says why; the doctor examines it.',
-    waiting: '{count} orders wait for validation, the first since {ago}. Their holders may need help with DNS.',
-    revocations: '{count} scheduled revocations are overdue, the first since {ago}. The log of the service says why.',
-    lanes: '{count} accounts have a receiver that keeps failing, and get their callbacks later.',
+    waiting:
+      'Orders that wait for validation: {count}. The first began to wait {ago}; its holder may need help with DNS.',
+    revocations:
+      'Scheduled revocations that are overdue: {count}. The first was due {ago}. The log of the service says why.',
+    lanes: 'Accounts whose receiver keeps failing: {count}. They get their callbacks later.',
     toStore: 'Doctor',
     toWaiting: 'Waiting orders',
     toRevocations: 'Doctor',
@@ -38,7 +40,7 @@ const t = texts({
     issuedSeries: 'issued',
     refused: 'Requests refused or failed',
     refusedSeries: 'refused',
-    latency: 'Time to answer of the interface, at most',
+    latency: 'Time to answer, at most',
     median: 'half of them',
     slow: '95 %',
     backlog: 'Backlog',
@@ -55,7 +57,7 @@ const t = texts({
     problem: '故障',
     warning: '警告',
     store: '无法读取数据库。原因见服务日志，也可运行诊断。',
-    waiting: '{count} 个订单等待验证，最早的始于{ago}。其持有人可能需要 DNS 方面的帮助。',
+    waiting: '等待验证的订单：{count} 个，最早的始于{ago}。其持有人可能需要 DNS 方面的帮助。',
     revocations: '{count} 项计划吊销已逾期，最早的始于{ago}。原因见服务日志。',
     lanes: '{count} 个账户的接收端持续失败，其回调将延后发送。',
     toStore: '诊断',
@@ -70,7 +72,7 @@ const t = texts({
     issuedSeries: '已签发',
     refused: '被拒绝或失败的请求',
     refusedSeries: '被拒绝',
-    latency: '接口响应时间上限',
+    latency: '响应时间上限',
     median: '半数请求',
     slow: '95% 的请求',
     backlog: '积压',

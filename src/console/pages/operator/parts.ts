@@ -2,14 +2,14 @@
 import type { ComponentChildren } from 'preact';
 import { h } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
-import type { Entry, Story } from '../../http/console/operator-schemas.ts';
-import { tags, type View } from '../shell/html.ts';
-import { texts } from '../shell/language.ts';
-import { badge, fact, link, problem, type Tone } from '../shell/parts.ts';
-import type { Action } from '../shell/resource.ts';
-import { href } from '../shell/router.ts';
-import { session } from '../shell/session.ts';
-import { distance, moment } from '../shell/time.ts';
+import type { Entry, Story } from '../../../http/console/operator-schemas.ts';
+import { tags, type View } from '../../shell/html.ts';
+import { texts } from '../../shell/language.ts';
+import { badge, fact, link, problem, type Tone } from '../../shell/parts.ts';
+import type { Action } from '../../shell/resource.ts';
+import { href } from '../../shell/router.ts';
+import { session } from '../../shell/session.ts';
+import { distance, moment } from '../../shell/time.ts';
 
 const { button, code, dd, div, dl, dt, h2, li, ol, p, span } = tags;
 
@@ -71,12 +71,14 @@ interface ConfirmedProps {
   readonly action: Action<readonly []>;
   /** Said to screen readers beside the words: what the act is about. */
   readonly about?: string;
+  /** Beside others in a table. */
+  readonly isSmall?: boolean;
 }
 
 /** A button whose act is asked about in place before it is done. */
 export const confirmed = (props: ConfirmedProps): View => h(Confirmed, props);
 
-function Confirmed({ words, question, confirm, action, about }: ConfirmedProps): View {
+function Confirmed({ words, question, confirm, action, about, isSmall }: ConfirmedProps): View {
   const [isAsked, setAsked] = useState(false);
   const panel = useRef<HTMLDivElement>(null);
   const opener = useRef<HTMLButtonElement>(null);
@@ -91,7 +93,7 @@ function Confirmed({ words, question, confirm, action, about }: ConfirmedProps):
   };
   if (!isAsked) {
     return button(
-      { type: 'button', class: 'small', ref: opener, onClick: () => setAsked(true) },
+      { type: 'button', class: isSmall ? 'small' : '', ref: opener, onClick: () => setAsked(true) },
       words,
       about !== undefined && span({ class: 'heard' }, ` ${about}`),
     );
@@ -118,7 +120,7 @@ function Confirmed({ words, question, confirm, action, about }: ConfirmedProps):
 }
 
 export const accountLink = (id: string, name: string): View => link(href(['accounts', id]), name);
-export const storyLink = (orderId: string): View => link(href(['story', orderId]), code(orderId));
+export const storyLink = (orderId: string): View => link(href(['story', orderId]), code({ class: 'id' }, orderId));
 
 /** Details as name and value, without those that are empty. */
 export const detailsOf = (details: Entry['details']): View | null => {

@@ -1,14 +1,14 @@
 // Callback lanes: one per account, with the state of the circuit breaker in front of its receiver.
-import type { Lane, LaneList } from '../../http/console/operator-schemas.ts';
-import { operator } from '../shell/api.ts';
-import { tags, type View } from '../shell/html.ts';
-import { texts } from '../shell/language.ts';
-import type { PageProps } from '../shell/pages.ts';
-import { badge, empty, link, page, pager, shown, type Tone } from '../shell/parts.ts';
-import { useResource } from '../shell/resource.ts';
-import { href } from '../shell/router.ts';
-import { moment } from '../shell/time.ts';
-import { useEvery } from './operator-parts.ts';
+import type { Lane, LaneList } from '../../../http/console/operator-schemas.ts';
+import { operator } from '../../shell/api.ts';
+import { tags, type View } from '../../shell/html.ts';
+import { texts } from '../../shell/language.ts';
+import type { PageProps } from '../../shell/pages.ts';
+import { badge, empty, link, page, pager, shown, type Tone } from '../../shell/parts.ts';
+import { useResource } from '../../shell/resource.ts';
+import { href } from '../../shell/router.ts';
+import { moment } from '../../shell/time.ts';
+import { useEvery } from './parts.ts';
 
 const { a, div, nav, table, tbody, td, th, thead, tr } = tags;
 

@@ -1,15 +1,15 @@
 // The audit over all accounts, the newest first, with filters that stay in the address.
 import { useState } from 'preact/hooks';
-import type { Audit, Entry } from '../../http/console/operator-schemas.ts';
-import { operator } from '../shell/api.ts';
-import { tags, type View } from '../shell/html.ts';
-import { texts } from '../shell/language.ts';
-import type { PageProps } from '../shell/pages.ts';
-import { empty, field, link, page, pager, shown } from '../shell/parts.ts';
-import { useResource } from '../shell/resource.ts';
-import { go, href } from '../shell/router.ts';
-import { moment } from '../shell/time.ts';
-import { detailsOf } from './operator-parts.ts';
+import type { Audit, Entry } from '../../../http/console/operator-schemas.ts';
+import { operator } from '../../shell/api.ts';
+import { tags, type View } from '../../shell/html.ts';
+import { texts } from '../../shell/language.ts';
+import type { PageProps } from '../../shell/pages.ts';
+import { empty, field, link, page, pager, shown } from '../../shell/parts.ts';
+import { useResource } from '../../shell/resource.ts';
+import { go, href } from '../../shell/router.ts';
+import { moment } from '../../shell/time.ts';
+import { detailsOf } from './parts.ts';
 
 const { a, button, code, div, form, input, table, tbody, td, th, thead, tr } = tags;
 
@@ -125,7 +125,12 @@ const listOf = (entries: readonly Entry[]): View =>
             { key: id },
             td(moment(at)),
             td(action),
-            td(link(href(['audit'], { actor: actor.replace(/^(operator|console|cli):/, '') }), actor)),
+            td(
+              link(
+                href(['audit'], { actor: actor.replace(/^(operator|console|cli):/, '') }),
+                code({ class: idClass(actor) }, actor),
+              ),
+            ),
             td(link(href(['find'], { text: subject }), code(subject))),
             td(detailsOf({ ...details, ...(account !== null && account !== subject && { account }), request })),
           ),
@@ -133,3 +138,6 @@ const listOf = (entries: readonly Entry[]): View =>
       ),
     ),
   );
+
+/** Ids stay in one line; names may be of any length. */
+const idClass = (text: string): string => (text.length <= 34 ? 'id' : '');

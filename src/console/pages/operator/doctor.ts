@@ -1,13 +1,13 @@
 // The doctor as a page. A run takes seconds; what it has found so far is shown while it runs.
-import type { Doctor, Finding } from '../../http/console/operator-schemas.ts';
-import { operator } from '../shell/api.ts';
-import { tags, type View } from '../shell/html.ts';
-import { texts } from '../shell/language.ts';
-import { badge, page, shown, type Tone } from '../shell/parts.ts';
-import { useResource } from '../shell/resource.ts';
-import { distance, moment } from '../shell/time.ts';
-import { found } from './operator-overview.ts';
-import { useEvery } from './operator-parts.ts';
+import type { Doctor, Finding } from '../../../http/console/operator-schemas.ts';
+import { operator } from '../../shell/api.ts';
+import { tags, type View } from '../../shell/html.ts';
+import { texts } from '../../shell/language.ts';
+import { badge, page, shown, type Tone } from '../../shell/parts.ts';
+import { useResource } from '../../shell/resource.ts';
+import { distance, moment } from '../../shell/time.ts';
+import { found } from './overview.ts';
+import { useEvery } from './parts.ts';
 
 const { button, div, li, p, ul } = tags;
 
@@ -16,8 +16,8 @@ const t = texts({
     title: 'Doctor',
     about:
       'The same examination as “reseal doctor”: configuration, files, database, clocks, issuers, callbacks, revocation and resolvers. It changes nothing.',
-    running: 'It runs since {ago}; {count} checks are done. It ends after a minute at the latest.',
-    ended: 'Examined {ago}, in {seconds} s: {problems} problems, {warnings} warnings.',
+    running: 'It runs since {ago}; checks done so far: {count}. It ends after a minute at the latest.',
+    ended: 'Examined {ago}, in {seconds} s: problems: {problems}, warnings: {warnings}.',
     again: 'Examine again',
     ok: 'fine',
     warning: 'warning',
@@ -28,7 +28,7 @@ const t = texts({
     title: '诊断',
     about: '与 “reseal doctor” 相同的检查：配置、文件、数据库、时钟、颁发机构、回调、吊销和解析器。不做任何更改。',
     running: '始于{ago}，已完成 {count} 项检查，最迟一分钟后结束。',
-    ended: '检查于{ago}，用时 {seconds} 秒：{problems} 项故障，{warnings} 项警告。',
+    ended: '检查于{ago}，用时 {seconds} 秒：故障 {problems} 项，警告 {warnings} 项。',
     again: '重新检查',
     ok: '正常',
     warning: '警告',

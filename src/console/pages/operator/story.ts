@@ -1,12 +1,12 @@
 // The story of an order: who asked, what was certified and revoked, and what receivers answered.
-import type { Story } from '../../http/console/operator-schemas.ts';
-import { operator } from '../shell/api.ts';
-import type { View } from '../shell/html.ts';
-import { texts } from '../shell/language.ts';
-import type { PageProps } from '../shell/pages.ts';
-import { page, shown } from '../shell/parts.ts';
-import { useResource } from '../shell/resource.ts';
-import { storyOf } from './operator-parts.ts';
+import type { Story } from '../../../http/console/operator-schemas.ts';
+import { operator } from '../../shell/api.ts';
+import type { View } from '../../shell/html.ts';
+import { texts } from '../../shell/language.ts';
+import type { PageProps } from '../../shell/pages.ts';
+import { page, shown } from '../../shell/parts.ts';
+import { useResource } from '../../shell/resource.ts';
+import { storyOf } from './parts.ts';
 
 const t = texts({ en: { title: 'Order {id}' }, zh: { title: '订单 {id}' } });
 

@@ -1,16 +1,28 @@
 // An account with its keys and quotas. A new secret is shown once, and is forgotten when the page is left.
 import { h } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
-import type { AccountDetails, IssuedKey, Key } from '../../http/console/operator-schemas.ts';
-import { operator } from '../shell/api.ts';
-import { tags, type View } from '../shell/html.ts';
-import { texts } from '../shell/language.ts';
-import type { PageProps } from '../shell/pages.ts';
-import { badge, copyable, copyButton, empty, fact, field, group, link, page, problem, shown } from '../shell/parts.ts';
-import { useAction, useResource } from '../shell/resource.ts';
-import { href } from '../shell/router.ts';
-import { moment } from '../shell/time.ts';
-import { confirmed, mayAct, viewOnly } from './operator-parts.ts';
+import type { AccountDetails, IssuedKey, Key } from '../../../http/console/operator-schemas.ts';
+import { operator } from '../../shell/api.ts';
+import { tags, type View } from '../../shell/html.ts';
+import { texts } from '../../shell/language.ts';
+import type { PageProps } from '../../shell/pages.ts';
+import {
+  badge,
+  copyable,
+  copyButton,
+  empty,
+  fact,
+  field,
+  group,
+  link,
+  page,
+  problem,
+  shown,
+} from '../../shell/parts.ts';
+import { useAction, useResource } from '../../shell/resource.ts';
+import { href } from '../../shell/router.ts';
+import { moment } from '../../shell/time.ts';
+import { confirmed, mayAct, viewOnly } from './parts.ts';
 
 const {
   button,
@@ -280,9 +292,9 @@ function KeyRow({ one, acts }: { one: Key; acts: KeyActs }): View {
     await operator('POST', `${path}/disable`, { body: {} });
     acts.onChange();
   });
-  const about = t('ofKey', { id: one.key_id });
+  const [about, isSmall] = [t('ofKey', { id: one.key_id }), true];
   return tr(
-    td(code(one.key_id)),
+    td(code({ class: 'id' }, one.key_id)),
     td(badge(one.state === 'active' ? 'good' : 'over', t(one.state))),
     td(one.kind),
     td(moment(one.created_at)),
@@ -291,7 +303,14 @@ function KeyRow({ one, acts }: { one: Key; acts: KeyActs }): View {
     mayAct() &&
       td(
         one.state === 'active' && [
-          confirmed({ words: t('rotate'), question: t('rotateAsk'), confirm: t('rotateDo'), action: rotate, about }),
+          confirmed({
+            words: t('rotate'),
+            question: t('rotateAsk'),
+            confirm: t('rotateDo'),
+            action: rotate,
+            about,
+            isSmall,
+          }),
           ' ',
           confirmed({
             words: t('disable'),
@@ -299,6 +318,7 @@ function KeyRow({ one, acts }: { one: Key; acts: KeyActs }): View {
             confirm: t('disableDo'),
             action: disable,
             about,
+            isSmall,
           }),
         ],
       ),

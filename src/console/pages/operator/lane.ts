@@ -1,16 +1,16 @@
 // The callbacks of one account, with every attempt: what to tell its holder, and how to go on once the receiver works.
 
 import { useState } from 'preact/hooks';
-import type { LaneDeliveries, LaneDelivery, Resent } from '../../http/console/operator-schemas.ts';
-import { operator } from '../shell/api.ts';
-import { tags, type View } from '../shell/html.ts';
-import { texts } from '../shell/language.ts';
-import type { PageProps } from '../shell/pages.ts';
-import { actButton, badge, empty, page, pager, problem, shown, type Tone } from '../shell/parts.ts';
-import { useAction, useResource } from '../shell/resource.ts';
-import { href } from '../shell/router.ts';
-import { moment } from '../shell/time.ts';
-import { accountLink, confirmed, mayAct, storyLink, viewOnly } from './operator-parts.ts';
+import type { LaneDeliveries, LaneDelivery, Resent } from '../../../http/console/operator-schemas.ts';
+import { operator } from '../../shell/api.ts';
+import { tags, type View } from '../../shell/html.ts';
+import { texts } from '../../shell/language.ts';
+import type { PageProps } from '../../shell/pages.ts';
+import { actButton, badge, empty, page, pager, problem, shown, type Tone } from '../../shell/parts.ts';
+import { useAction, useResource } from '../../shell/resource.ts';
+import { href } from '../../shell/router.ts';
+import { moment } from '../../shell/time.ts';
+import { accountLink, confirmed, mayAct, storyLink, viewOnly } from './parts.ts';
 
 const { code, details, div, li, ol, p, pre, span, summary, table, tbody, td, th, thead, tr } = tags;
 
