@@ -22,30 +22,9 @@ import {
 import { useAction, useResource } from '../../shell/resource.ts';
 import { href } from '../../shell/router.ts';
 import { moment } from '../../shell/time.ts';
-import { confirmed, mayAct, viewOnly } from './parts.ts';
+import { confirmed, mayAct, tableOf, viewOnly } from './parts.ts';
 
-const {
-  button,
-  code,
-  div,
-  dl,
-  form,
-  h2,
-  input,
-  meter,
-  option,
-  p,
-  section,
-  select,
-  span,
-  strong,
-  table,
-  tbody,
-  td,
-  th,
-  thead,
-  tr,
-} = tags;
+const { button, code, div, dl, form, h2, input, meter, option, p, section, select, span, strong } = tags;
 
 const t = texts({
   en: {
@@ -267,23 +246,17 @@ interface KeyActs {
 }
 
 const keysOf = (keys: readonly Key[], acts: KeyActs): View =>
-  div(
-    { class: 'table' },
-    table(
-      { class: 'cards' },
-      thead(
-        tr(
-          ...(['keyId', 'state', 'kind', 'created', 'expires', 'used'] as const).map((key) =>
-            th({ key, scope: 'col' }, t(key)),
-          ),
-          mayAct() && td({ key: 'acts' }),
-        ),
-      ),
-      tbody(keys.map((one) => h(KeyRow, { key: one.key_id, one, acts }))),
-    ),
-  );
+  tableOf(keys, ({ key_id: id }) => id, [
+    [t('keyId'), ({ key_id: id }) => code({ class: 'id' }, id)],
+    [t('state'), ({ state }) => badge(state === 'active' ? 'good' : 'over', t(state))],
+    [t('kind'), ({ kind }) => kind],
+    [t('created'), ({ created_at: at }) => moment(at)],
+    [t('expires'), ({ expires_at: at }) => moment(at) ?? t('never')],
+    [t('used'), ({ last_used_at: at }) => moment(at) ?? t('unused')],
+    ...(mayAct() ? [['', (one: Key) => one.state === 'active' && h(ActsOnKey, { one, acts })] as const] : []),
+  ]);
 
-function KeyRow({ one, acts }: { one: Key; acts: KeyActs }): View {
+function ActsOnKey({ one, acts }: { one: Key; acts: KeyActs }): View {
   const path = `keys/${encodeURIComponent(one.key_id)}`;
   const rotate = useAction(async () =>
     acts.onIssued(await operator<IssuedKey>('POST', `${path}/rotate`, { body: { overlap_hours: OVERLAP_HOURS } })),
@@ -292,36 +265,11 @@ function KeyRow({ one, acts }: { one: Key; acts: KeyActs }): View {
     await operator('POST', `${path}/disable`, { body: {} });
     acts.onChange();
   });
-  const [about, isSmall] = [t('ofKey', { id: one.key_id }), true];
-  return tr(
-    td(code({ class: 'id' }, one.key_id)),
-    td(badge(one.state === 'active' ? 'good' : 'over', t(one.state))),
-    td(one.kind),
-    td(moment(one.created_at)),
-    td(moment(one.expires_at) ?? t('never')),
-    td(moment(one.last_used_at) ?? t('unused')),
-    mayAct() &&
-      td(
-        one.state === 'active' && [
-          confirmed({
-            words: t('rotate'),
-            question: t('rotateAsk'),
-            confirm: t('rotateDo'),
-            action: rotate,
-            about,
-            isSmall,
-          }),
-          ' ',
-          confirmed({
-            words: t('disable'),
-            question: t('disableAsk'),
-            confirm: t('disableDo'),
-            action: disable,
-            about,
-            isSmall,
-          }),
-        ],
-      ),
+  const common = { about: t('ofKey', { id: one.key_id }), isSmall: true };
+  return div(
+    { class: 'acts' },
+    confirmed({ ...common, words: t('rotate'), question: t('rotateAsk'), confirm: t('rotateDo'), action: rotate }),
+    confirmed({ ...common, words: t('disable'), question: t('disableAsk'), confirm: t('disableDo'), action: disable }),
   );
 }
 

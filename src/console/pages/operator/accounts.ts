@@ -10,9 +10,9 @@ import { badge, empty, field, group, page, pager, problem, shown } from '../../s
 import { useAction, useResource } from '../../shell/resource.ts';
 import { go, href } from '../../shell/router.ts';
 import { moment } from '../../shell/time.ts';
-import { accountLink, mayAct, viewOnly } from './parts.ts';
+import { accountLink, mayAct, tableOf, viewOnly } from './parts.ts';
 
-const { button, code, div, form, input, option, select, table, tbody, td, th, thead, tr } = tags;
+const { button, code, div, form, input, option, select } = tags;
 
 const t = texts({
   en: {
@@ -107,27 +107,13 @@ export function Page({ query }: PageProps): View {
 }
 
 const listOf = (accounts: readonly Account[]): View =>
-  div(
-    { class: 'table' },
-    table(
-      { class: 'cards' },
-      thead(
-        tr(...(['name', 'state', 'kind', 'created', 'id'] as const).map((key) => th({ key, scope: 'col' }, t(key)))),
-      ),
-      tbody(
-        accounts.map(({ id, name, kind, created_at: at, suspended_at: suspended }) =>
-          tr(
-            { key: id },
-            td(accountLink(id, name)),
-            td(suspended === null ? badge('good', t('active')) : badge('bad', t('suspended'))),
-            td(t(kind)),
-            td(moment(at)),
-            td(code({ class: 'id' }, id)),
-          ),
-        ),
-      ),
-    ),
-  );
+  tableOf(accounts, ({ id }) => id, [
+    [t('name'), ({ id, name }) => accountLink(id, name)],
+    [t('state'), ({ suspended_at: at }) => (at === null ? badge('good', t('active')) : badge('bad', t('suspended')))],
+    [t('kind'), ({ kind }) => t(kind)],
+    [t('created'), ({ created_at: at }) => moment(at)],
+    [t('id'), ({ id }) => code({ class: 'id' }, id)],
+  ]);
 
 function NewAccount(): View {
   const [name, setName] = useState('');

@@ -9,9 +9,9 @@ import { empty, field, link, page, pager, shown } from '../../shell/parts.ts';
 import { useResource } from '../../shell/resource.ts';
 import { go, href } from '../../shell/router.ts';
 import { moment } from '../../shell/time.ts';
-import { detailsOf } from './parts.ts';
+import { detailsOf, tableOf } from './parts.ts';
 
-const { a, button, code, div, form, input, table, tbody, td, th, thead, tr } = tags;
+const { a, button, code, form, input } = tags;
 
 const t = texts({
   en: {
@@ -112,32 +112,20 @@ function utc(local: string): string {
 }
 
 const listOf = (entries: readonly Entry[]): View =>
-  div(
-    { class: 'table' },
-    table(
-      { class: 'cards' },
-      thead(
-        tr(...(['at', 'action', 'by', 'subject', 'details'] as const).map((key) => th({ key, scope: 'col' }, t(key)))),
-      ),
-      tbody(
-        entries.map(({ id, at, action, actor, subject, account_id: account, request_id: request, details }) =>
-          tr(
-            { key: id },
-            td(moment(at)),
-            td(action),
-            td(
-              link(
-                href(['audit'], { actor: actor.replace(/^(operator|console|cli):/, '') }),
-                code({ class: idClass(actor) }, actor),
-              ),
-            ),
-            td(link(href(['find'], { text: subject }), code(subject))),
-            td(detailsOf({ ...details, ...(account !== null && account !== subject && { account }), request })),
-          ),
-        ),
-      ),
-    ),
-  );
+  tableOf(entries, ({ id }) => id, [
+    [t('at'), ({ at }) => moment(at)],
+    [t('action'), ({ action }) => action],
+    [
+      t('by'),
+      ({ actor }) => link(href(['audit'], { actor: actor.replace(/^(operator|console|cli):/, '') }), word(actor)),
+    ],
+    [t('subject'), ({ subject }) => link(href(['find'], { text: subject }), word(subject))],
+    [
+      t('details'),
+      ({ account_id: account, subject, request_id: request, details }) =>
+        detailsOf({ ...details, ...(account !== subject && { account }), request }),
+    ],
+  ]);
 
 /** Ids stay in one line; names may be of any length. */
-const idClass = (text: string): string => (text.length <= 34 ? 'id' : '');
+const word = (text: string): View => code({ class: text.length <= 34 ? 'id' : '' }, text);

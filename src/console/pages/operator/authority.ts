@@ -82,9 +82,9 @@ export function Page(): View {
       const issuing = issuers.filter(({ role, has_key: hasKey }) => role === 'issuing' && hasKey);
       return [
         h2(t('issuing')),
-        issuing.length === 0 ? empty(t('noIssuing')) : div({ class: 'cards' }, issuing.map(cardOf)),
+        issuing.length === 0 ? empty(t('noIssuing')) : div({ class: 'card-list' }, issuing.map(cardOf)),
         h2(t('roots')),
-        div({ class: 'cards' }, issuers.filter((one) => !issuing.includes(one)).map(cardOf)),
+        div({ class: 'card-list' }, issuers.filter((one) => !issuing.includes(one)).map(cardOf)),
       ];
     }),
   );

@@ -9,9 +9,9 @@ import { empty, field, link, page, shown } from '../../shell/parts.ts';
 import { useResource } from '../../shell/resource.ts';
 import { go, href } from '../../shell/router.ts';
 import { moment } from '../../shell/time.ts';
-import { detailsOf, storyLink, storyOf } from './parts.ts';
+import { detailsOf, storyLink, storyOf, tableOf } from './parts.ts';
 
-const { button, code, div, form, h2, input, li, p, table, tbody, td, th, thead, tr, ul } = tags;
+const { button, code, div, form, h2, input, li, p, ul } = tags;
 
 const t = texts({
   en: {
@@ -112,24 +112,12 @@ function findingsOf({ found, request, stories, further_orders: further }: Findin
   return div(
     found.length > 0 && [
       h2(t('found')),
-      div(
-        { class: 'table' },
-        table(
-          { class: 'cards' },
-          thead(tr(...(['kind', 'as', 'account', 'order'] as const).map((key) => th({ key, scope: 'col' }, t(key))))),
-          tbody(
-            found.map((one, index) =>
-              tr(
-                { key: index },
-                td(kindOf(one.kind)),
-                td(code(one.text)),
-                td(one.account_id !== null && link(href(['accounts', one.account_id]), code(one.account_id))),
-                td(one.order_id !== null && storyLink(one.order_id)),
-              ),
-            ),
-          ),
-        ),
-      ),
+      tableOf(found, (one) => Object.values(one).join(' '), [
+        [t('kind'), ({ kind }) => kindOf(kind)],
+        [t('as'), ({ text }) => code(text)],
+        [t('account'), ({ account_id: id }) => id !== null && link(href(['accounts', id]), code({ class: 'id' }, id))],
+        [t('order'), ({ order_id: id }) => id !== null && storyLink(id)],
+      ]),
     ],
     request.length > 0 && [
       h2(t('request')),

@@ -10,9 +10,9 @@ import { actButton, badge, empty, page, pager, problem, shown, type Tone } from 
 import { useAction, useResource } from '../../shell/resource.ts';
 import { href } from '../../shell/router.ts';
 import { moment } from '../../shell/time.ts';
-import { accountLink, confirmed, mayAct, storyLink, viewOnly } from './parts.ts';
+import { accountLink, confirmed, mayAct, storyLink, tableOf, viewOnly } from './parts.ts';
 
-const { code, details, div, li, ol, p, pre, span, summary, table, tbody, td, th, thead, tr } = tags;
+const { code, details, div, li, ol, p, pre, span, summary } = tags;
 
 const t = texts({
   en: {
@@ -119,35 +119,20 @@ export function Page({ parameters: [id = ''], query }: PageProps): View {
 }
 
 const listOf = (deliveries: readonly LaneDelivery[]): View =>
-  div(
-    { class: 'table' },
-    table(
-      { class: 'cards' },
-      thead(
-        tr(
-          ...(['event', 'state', 'created', 'order', 'attempts'] as const).map((key) =>
-            th({ key, scope: 'col' }, t(key)),
-          ),
-        ),
-      ),
-      tbody(
-        deliveries.map((one) =>
-          tr(
-            { key: one.id },
-            td(one.action),
-            td(
-              badge(TONES[one.state], t(one.state)),
-              one.reason !== null && p({ class: 'quiet' }, one.reason),
-              one.next_attempt_at !== null && p({ class: 'quiet' }, t('next'), ' ', moment(one.next_attempt_at)),
-            ),
-            td(moment(one.created_at)),
-            td(storyLink(one.order_id)),
-            td(one.attempts.length === 0 ? span({ class: 'quiet' }, t('noAttempt')) : attemptsOf(one)),
-          ),
-        ),
-      ),
-    ),
-  );
+  tableOf(deliveries, ({ id }) => id, [
+    [t('event'), ({ action }) => action],
+    [
+      t('state'),
+      ({ state, reason, next_attempt_at: next }) => [
+        badge(TONES[state], t(state)),
+        reason !== null && p({ class: 'quiet' }, reason),
+        next !== null && p({ class: 'quiet' }, t('next'), ' ', moment(next)),
+      ],
+    ],
+    [t('created'), ({ created_at: at }) => moment(at)],
+    [t('order'), ({ order_id: id }) => storyLink(id)],
+    [t('attempts'), (one) => (one.attempts.length === 0 ? span({ class: 'quiet' }, t('noAttempt')) : attemptsOf(one))],
+  ]);
 
 const attemptsOf = ({ attempts }: LaneDelivery): View =>
   ol(

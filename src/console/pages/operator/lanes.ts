@@ -8,9 +8,9 @@ import { badge, empty, link, page, pager, shown, type Tone } from '../../shell/p
 import { useResource } from '../../shell/resource.ts';
 import { href } from '../../shell/router.ts';
 import { moment } from '../../shell/time.ts';
-import { useEvery } from './parts.ts';
+import { tableOf, useEvery } from './parts.ts';
 
-const { a, div, nav, table, tbody, td, th, thead, tr } = tags;
+const { a, nav } = tags;
 
 const t = texts({
   en: {
@@ -51,7 +51,7 @@ const t = texts({
   },
 });
 
-export const LANE_TONES: Readonly<Record<Lane['state'], Tone>> = {
+const TONES: Readonly<Record<Lane['state'], Tone>> = {
   healthy: 'good',
   degraded: 'waiting',
   closed: 'bad',
@@ -82,29 +82,11 @@ export function Page({ query }: PageProps): View {
 }
 
 const listOf = (lanes: readonly Lane[]): View =>
-  div(
-    { class: 'table' },
-    table(
-      { class: 'cards' },
-      thead(
-        tr(
-          ...(['account', 'state', 'failures', 'pending', 'since', 'next'] as const).map((key) =>
-            th({ key, scope: 'col' }, t(key)),
-          ),
-        ),
-      ),
-      tbody(
-        lanes.map(({ account, state, failures, pending, degraded_since: since, closed_until: closed, next_at: next }) =>
-          tr(
-            { key: account.id },
-            td(link(href(['lanes', account.id]), account.name)),
-            td(badge(LANE_TONES[state], t(state))),
-            td(failures),
-            td(pending),
-            td(moment(since)),
-            td(moment(closed ?? next)),
-          ),
-        ),
-      ),
-    ),
-  );
+  tableOf(lanes, ({ account }) => account.id, [
+    [t('account'), ({ account }) => link(href(['lanes', account.id]), account.name)],
+    [t('state'), ({ state }) => badge(TONES[state], t(state))],
+    [t('failures'), ({ failures }) => failures],
+    [t('pending'), ({ pending }) => pending],
+    [t('since'), ({ degraded_since: since }) => moment(since)],
+    [t('next'), ({ closed_until: closed, next_at: next }) => moment(closed ?? next)],
+  ]);

@@ -11,7 +11,7 @@ import { href } from '../../shell/router.ts';
 import { session } from '../../shell/session.ts';
 import { distance, moment } from '../../shell/time.ts';
 
-const { button, code, dd, div, dl, dt, h2, li, ol, p, span } = tags;
+const { button, code, dd, div, dl, dt, h2, li, ol, p, span, table, tbody, td, th, thead, tr } = tags;
 
 const t = texts({
   en: {
@@ -118,6 +118,35 @@ function Confirmed({ words, question, confirm, action, about, isSmall }: Confirm
     action.error && problem(action.error),
   );
 }
+
+/** Its name, which may be empty for acts, and what a row has in it. */
+type Column<Row> = readonly [name: string, cell: (row: Row) => ComponentChildren];
+
+/** A table that becomes cards where there is no room; there each value has its column's name beside it. */
+export const tableOf = <Row>(
+  rows: readonly Row[],
+  keyOf: (row: Row) => string,
+  columns: readonly Column<Row>[],
+): View =>
+  div(
+    { class: 'table' },
+    table(
+      { class: 'cards' },
+      thead(
+        tr(columns.map(([name], index) => (name === '' ? td({ key: index }) : th({ key: index, scope: 'col' }, name)))),
+      ),
+      tbody(
+        rows.map((row) =>
+          tr(
+            { key: keyOf(row) },
+            columns.map(([name, cell], index) =>
+              td({ key: index, ...(name !== '' && index > 0 && { 'data-label': name }) }, cell(row)),
+            ),
+          ),
+        ),
+      ),
+    ),
+  );
 
 export const accountLink = (id: string, name: string): View => link(href(['accounts', id]), name);
 export const storyLink = (orderId: string): View => link(href(['story', orderId]), code({ class: 'id' }, orderId));

@@ -7,9 +7,9 @@ import { texts } from '../../shell/language.ts';
 import { badge, empty, listing, page, shown } from '../../shell/parts.ts';
 import { useAction, useResource } from '../../shell/resource.ts';
 import { moment } from '../../shell/time.ts';
-import { confirmed, mayAct, viewOnly } from './parts.ts';
+import { confirmed, mayAct, tableOf, viewOnly } from './parts.ts';
 
-const { code, div, h2, p, table, tbody, td, th, thead, tr } = tags;
+const { code, h2, p } = tags;
 
 const t = texts({
   en: {
@@ -86,60 +86,30 @@ export function Page(): View {
 }
 
 const operatorsOf = (operators: Operators['operators']): View =>
-  div(
-    { class: 'table' },
-    table(
-      { class: 'cards' },
-      thead(tr(...(['name', 'role', 'state', 'created'] as const).map((key) => th({ key, scope: 'col' }, t(key))))),
-      tbody(
-        operators.map(({ name, role, created_at: at, disabled_at: disabled }) =>
-          tr(
-            { key: name },
-            td(name),
-            td(t(role)),
-            td(disabled === null ? badge('good', t('active')) : badge('over', t('disabled'))),
-            td(moment(at)),
-          ),
-        ),
-      ),
-    ),
-  );
+  tableOf(operators, ({ name }) => name, [
+    [t('name'), ({ name }) => name],
+    [t('role'), ({ role }) => t(role)],
+    [t('state'), ({ disabled_at: at }) => (at === null ? badge('good', t('active')) : badge('over', t('disabled')))],
+    [t('created'), ({ created_at: at }) => moment(at)],
+  ]);
 
 const sessionsOf = (sessions: readonly LiveSession[], onChange: () => void): View =>
-  div(
-    { class: 'table' },
-    table(
-      { class: 'cards' },
-      thead(
-        tr(
-          ...(['owner', 'began', 'seen', 'expires', 'network'] as const).map((key) =>
-            th({ key, scope: 'col' }, t(key)),
-          ),
-          mayAct() && td({ key: 'acts' }),
-        ),
-      ),
-      tbody(sessions.map((one) => h(SessionRow, { key: one.id, one, onChange }))),
-    ),
-  );
+  tableOf(sessions, ({ id }) => id, [
+    [t('owner'), ({ kind, owner }) => [t(kind), ' ', code(owner)]],
+    [t('began'), ({ created_at: at }) => moment(at)],
+    [t('seen'), ({ last_seen_at: at }) => moment(at)],
+    [t('expires'), ({ expires_at: at }) => moment(at)],
+    [t('network'), ({ network }) => network],
+    ...(mayAct() ? [['', (one: LiveSession) => h(EndSession, { one, onChange })] as const] : []),
+  ]);
 
-function SessionRow({ one, onChange }: { one: LiveSession; onChange: () => void }): View {
+function EndSession({ one, onChange }: { one: LiveSession; onChange: () => void }): View {
   const action = useAction(async () => {
     await operator('POST', `sessions/${encodeURIComponent(one.id)}/end`, { body: {} });
     onChange();
   });
-  return tr(
-    td(t(one.kind), ' ', code(one.owner)),
-    td(moment(one.created_at)),
-    td(moment(one.last_seen_at)),
-    td(moment(one.expires_at)),
-    td(one.network),
-    mayAct() &&
-      td(
-        confirmed({
-          ...{ words: t('end'), question: t('endAsk'), confirm: t('endDo'), action },
-          about: t('of', { owner: one.owner }),
-          isSmall: true,
-        }),
-      ),
-  );
+  return confirmed({
+    ...{ words: t('end'), question: t('endAsk'), confirm: t('endDo'), action, isSmall: true },
+    about: t('of', { owner: one.owner }),
+  });
 }

@@ -2,15 +2,15 @@
 import type { WaitingList, WaitingOrder } from '../../../http/console/operator-schemas.ts';
 import { operator } from '../../shell/api.ts';
 import { tags, type View } from '../../shell/html.ts';
-import { texts } from '../../shell/language.ts';
+import { languageTag, texts } from '../../shell/language.ts';
 import type { PageProps } from '../../shell/pages.ts';
 import { badge, empty, link, page, pager, shown } from '../../shell/parts.ts';
 import { useResource } from '../../shell/resource.ts';
 import { href } from '../../shell/router.ts';
-import { distance, moment } from '../../shell/time.ts';
-import { accountLink, orderStatus, problemsOf, useEvery } from './parts.ts';
+import { distance, moment, parseTime } from '../../shell/time.ts';
+import { accountLink, orderStatus, problemsOf, tableOf, useEvery } from './parts.ts';
 
-const { div, p, span, table, tbody, td, th, thead, tr } = tags;
+const { p } = tags;
 
 const t = texts({
   en: {
@@ -23,9 +23,9 @@ const t = texts({
     finding: 'Last check',
     suspended: 'suspended',
     unchecked: 'not checked yet',
-    tries: '{count} checks so far',
+    tries: 'checks so far: {count}',
     until: 'waits until {when} at most',
-    further: 'and {count} more names',
+    further: 'further names: {count}',
   },
   zh: {
     title: '等待中的订单',
@@ -66,40 +66,39 @@ export function Page({ query }: PageProps): View {
   );
 }
 
-const listOf = (orders: readonly WaitingOrder[]): View =>
-  div(
-    { class: 'table' },
-    table(
-      { class: 'cards' },
-      thead(
-        tr(
-          ...(['order', 'account', 'since', 'next', 'finding'] as const).map((key) =>
-            th({ key, scope: 'col' }, t(key)),
-          ),
-        ),
-      ),
-      tbody(orders.map(row)),
-    ),
-  );
+const quiet = (text: string): View => p({ class: 'quiet' }, text);
 
-const row = (one: WaitingOrder): View =>
-  tr(
-    { key: one.certificate_id },
-    td(
-      link(href(['story', one.order_id]), one.common_name ?? one.names[0] ?? one.order_id),
-      p({ class: 'quiet' }, one.product),
-      orderStatus(one.status),
-    ),
-    td(accountLink(one.account.id, one.account.name), one.account.is_suspended && [' ', badge('bad', t('suspended'))]),
-    td(moment(one.since), p({ class: 'quiet' }, distance(one.since))),
-    td(
-      moment(one.next_check_at),
-      p({ class: 'quiet' }, t('tries', { count: one.tries })),
-      p({ class: 'quiet' }, t('until', { when: new Date(one.expires_at).toLocaleDateString() })),
-    ),
-    td(
-      problemsOf(one.problems.slice(0, MAX_PROBLEMS)) ?? span({ class: 'quiet' }, t('unchecked')),
-      one.problems.length > MAX_PROBLEMS &&
-        p({ class: 'quiet' }, t('further', { count: one.problems.length - MAX_PROBLEMS })),
-    ),
-  );
+const listOf = (orders: readonly WaitingOrder[]): View =>
+  tableOf(orders, ({ certificate_id: id }) => id, [
+    [
+      t('order'),
+      ({ order_id: id, common_name: name, names, product, status }) => [
+        link(href(['story', id]), name ?? names[0] ?? id),
+        quiet(product),
+        orderStatus(status),
+      ],
+    ],
+    [
+      t('account'),
+      ({ account }) => [
+        accountLink(account.id, account.name),
+        account.is_suspended && [' ', badge('bad', t('suspended'))],
+      ],
+    ],
+    [t('since'), ({ since }) => [moment(since), quiet(distance(since))]],
+    [
+      t('next'),
+      ({ next_check_at: next, tries, expires_at: end }) => [
+        moment(next),
+        quiet(t('tries', { count: tries })),
+        quiet(t('until', { when: parseTime(end).toLocaleDateString(languageTag()) })),
+      ],
+    ],
+    [
+      t('finding'),
+      ({ problems }) => [
+        problemsOf(problems.slice(0, MAX_PROBLEMS)) ?? quiet(t('unchecked')),
+        problems.length > MAX_PROBLEMS && quiet(t('further', { count: problems.length - MAX_PROBLEMS })),
+      ],
+    ],
+  ]);
