@@ -11,7 +11,7 @@ import { go, href } from '../../shell/router.ts';
 import { moment } from '../../shell/time.ts';
 import { detailsOf, tableOf } from './parts.ts';
 
-const { a, button, code, form, input } = tags;
+const { a, button, code, form, input, p } = tags;
 
 const t = texts({
   en: {
@@ -29,7 +29,7 @@ const t = texts({
     none: 'No entry matches. An actor is a key id, the name of an operator, a user of the command line, or “service”.',
     at: 'Time',
     action: 'Act',
-    by: 'By',
+    by: 'by',
     subject: 'What',
     details: 'Details',
   },
@@ -114,10 +114,17 @@ function utc(local: string): string {
 const listOf = (entries: readonly Entry[]): View =>
   tableOf(entries, ({ id }) => id, [
     [t('at'), ({ at }) => moment(at)],
-    [t('action'), ({ action }) => action],
     [
-      t('by'),
-      ({ actor }) => link(href(['audit'], { actor: actor.replace(/^(operator|console|cli):/, '') }), word(actor)),
+      t('action'),
+      ({ action, actor }) => [
+        action,
+        p(
+          { class: 'quiet' },
+          t('by'),
+          ' ',
+          link(href(['audit'], { actor: actor.replace(/^(operator|console|cli):/, '') }), word(actor)),
+        ),
+      ],
     ],
     [t('subject'), ({ subject }) => link(href(['find'], { text: subject }), word(subject))],
     [
