@@ -24,6 +24,7 @@ import { crlsIn } from '../../src/adapters/store/revocation/crls.ts';
 import { revocationsIn } from '../../src/adapters/store/revocation/revocations.ts';
 import { revokedSerialsIn } from '../../src/adapters/store/revocation/revoked-serials.ts';
 import { engineAt, openStore } from '../../src/adapters/store/store.ts';
+import { allAccountsIn } from '../../src/adapters/store/support/all-accounts.ts';
 import { factsIn } from '../../src/adapters/store/support/facts.ts';
 import { finderIn } from '../../src/adapters/store/support/finder.ts';
 import { proofsIn } from '../../src/adapters/store/validation/proofs.ts';
@@ -110,6 +111,10 @@ function supportLookUps(db: Db, engine: Engine): Readonly<Record<string, () => P
     'full buckets': () => rateLimitsIn(db).deleteFull(0, 500),
     'what waits for a resumed account': () => waitingIn(db, engine).makeDue('a1', 5),
     'what waits': () => facts.waiting(),
+    'accounts, the newest first': () => allAccountsIn(db).accounts('x', { after: 'a5', limit: 50 }),
+    'a page of what waits': () => allAccountsIn(db).waiting({ after: 'p5', limit: 50 }),
+    'a page of lanes': () => allAccountsIn(db).lanes(false, { after: 'a5', limit: 50 }),
+    'failing lanes': () => allAccountsIn(db).lanes(true, { after: 'a5', limit: 50 }),
     'overdue revocations': () => facts.overdueRevocations(5),
     'the expiry of a responder': () => facts.responderExpiry('i'),
     ...Object.fromEntries(
