@@ -1,0 +1,389 @@
+// What operators see and do in the console, over HTTP.
+import assert from 'node:assert/strict';
+import { globSync } from 'node:fs';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { after } from 'node:test';
+import { type Answer, startApp } from '../../support/app.ts';
+import { signIn, signInOperator, withSession } from '../../support/console.ts';
+import { rule } from '../../support/contract.ts';
+import { waitFor } from '../../support/deliveries.ts';
+import { reseal } from '../../support/in-process.ts';
+import { newOrder } from '../../support/orders.ts';
+
+const app = await startApp();
+after(() => app[Symbol.asyncDispose]());
+const alice = await signInOperator(app, 'alice', 'act');
+const operator = withSession(app, alice);
+
+const ask = (path: string, headers = {}): Promise<Answer> => operator('GET', `operator/${path}`, { headers });
+/** Data of an answer that must succeed. */
+async function data(path: string, headers = {}) {
+  const { status, body, text } = await ask(path, headers);
+  assert.equal(status, 200, text);
+  return body.data;
+}
+async function act(path: string, json: unknown = {}, method = 'POST') {
+  const { status, body, text } = await operator(method, `operator/${path}`, { json });
+  assert.equal(status, 200, text);
+  return body.data;
+}
+const lastEntries = async (query: string) => (await data(`audit?${query}&limit=9`)).audit;
+
+const ROUTES: readonly (readonly [string, string])[] = [
+  ...[
+    'attention',
+    'history',
+    'doctor',
+    'authority',
+    'accounts',
+    'accounts/x',
+    'waiting',
+    'lanes',
+    'lanes/x',
+    'audit',
+  ].map((path) => ['GET', path] as const),
+  ...['find?text=x', 'orders/x/story', 'operators'].map((path) => ['GET', path] as const),
+  ...['accounts', 'accounts/x/suspend', 'accounts/x/resume', 'accounts/x/keys', 'keys/x/rotate', 'keys/x/disable'].map(
+    (path) => ['POST', path] as const,
+  ),
+  ...['lanes/x/resume', 'lanes/x/resend-failed', 'sessions/x/end'].map((path) => ['POST', path] as const),
+  ['PUT', 'accounts/x/quotas'],
+];
+
+rule('console 61', 'answers to sessions of operators only', async () => {
+  const key = await app.newKey();
+  const account = withSession(app, await signIn(app, key));
+  const looking = withSession(app, await signInOperator(app, 'looking', 'view'));
+  for (const [method, path] of ROUTES) {
+    const json = method === 'GET' ? {} : { json: { name: 'x', overlap_hours: 1 } };
+    const asAccount = await account(method, `operator/${path}`, json);
+    assert.deepEqual([asAccount.status, asAccount.body.code], [401, 'unauthenticated_request'], path);
+    const headers = { 'sec-fetch-site': 'same-origin' };
+    const withKey = await app.call(method, `/console/api/operator/${path}`, { key, headers, ...json });
+    assert.equal(withKey.status, 401, path);
+    if (method === 'GET') continue;
+    const asViewer = await looking(method, `operator/${path}`, json);
+    assert.deepEqual([asViewer.status, asViewer.body.code], [403, 'permission_denied'], path);
+  }
+  const document = await app.call('GET', '/openapi.json');
+  assert.ok(!document.text.includes('/console/api'));
+});
+
+rule('console 62', 'The secret is in the answer that creates or rotates a key, and in no other', async () => {
+  const account = await act('accounts', { name: ' Acme <b> ', kind: 'managed_pki', locale: 'zh-CN' });
+  assert.deepEqual([account.name, account.kind, account.locale], ['Acme <b>', 'managed_pki', 'zh-CN']);
+  const created = await act(`accounts/${account.id}/keys`, { kind: 'integration_key', expires_in_days: 30 });
+  const key = { accountId: account.id, keyId: created.key.key_id, authKey: created.auth_key };
+  assert.equal((await app.call('GET', '/openapi/v3/orders', { key })).status, 200);
+  assert.equal(Date.parse(created.key.expires_at), app.now() + 30 * 86_400_000);
+  const rotated = await act(`keys/${key.keyId}/rotate`, { overlap_hours: 2 });
+  const successor = { accountId: account.id, keyId: rotated.key.key_id, authKey: rotated.auth_key };
+  assert.equal((await app.call('GET', '/openapi/v3/orders', { key: successor })).status, 200);
+  assert.equal(Date.parse(rotated.old.expires_at), app.now() + 2 * 3_600_000);
+  for (const path of [`accounts/${account.id}`, 'audit', `find?text=${key.keyId}`]) {
+    const { text } = await ask(path);
+    for (const secret of [key.authKey, successor.authKey]) assert.ok(!text.includes(secret), path);
+  }
+  for (const secret of [key.authKey, successor.authKey]) assert.ok(!app.output.includes(secret));
+  const refused: readonly (readonly [string, object, string])[] = [
+    ['accounts', { name: ' ' }, 'name'],
+    ['accounts', { name: 'x', kind: 'other' }, 'kind'],
+    [`accounts/${account.id}/keys`, { expires_in_days: 0 }, 'expires_in_days'],
+    [`keys/${successor.keyId}/rotate`, { overlap_hours: -1 }, 'overlap_hours'],
+  ];
+  for (const [path, json, field] of refused) {
+    const { status, body } = await operator('POST', `operator/${path}`, { json });
+    assert.deepEqual([status, body.code, body.field], [400, 'invalid_parameters', field]);
+  }
+  assert.equal((await operator('POST', 'operator/accounts/none/keys', { json: {} })).body.code, 'account_not_found');
+});
+
+rule('console 63', 'in the audit log with `operator:` and the name, and with the id of the request', async () => {
+  const { id } = await act('accounts', { name: 'Audited' });
+  await act(`accounts/${id}/suspend`, { reason: 'invoice 4711' });
+  const entries = await lastEntries(`account=${id}`);
+  assert.deepEqual(
+    entries.map(({ action, actor }: { action: string; actor: string }) => [action, actor]),
+    [
+      ['account:suspended', 'operator:alice'],
+      ['account:created', 'operator:alice'],
+    ],
+  );
+  const [{ request_id: request, details }] = entries;
+  assert.equal(details.reason, 'invoice 4711');
+  assert.equal((await lastEntries(`request=${request}`))[0].id, entries[0].id);
+});
+
+rule('console 64', 'found by a part of their name or by the id', async () => {
+  const key = await app.newKey({ name: 'Needle & Co' });
+  const ids = async (query: string) =>
+    (await data(`accounts?query=${encodeURIComponent(query)}`)).accounts.map(({ id }: { id: string }) => id);
+  for (const text of ['needle', 'EEDLE &', key.accountId, ` ${key.keyId} `]) {
+    assert.deepEqual(await ids(text), [key.accountId], text);
+  }
+  assert.deepEqual(await ids('no such name'), []);
+  const first = await data('accounts?limit=1');
+  assert.equal(first.accounts[0].id, key.accountId);
+  const second = await data(`accounts?limit=1&after=${first.next_after}`);
+  assert.ok(second.accounts[0].id < key.accountId);
+  assert.equal((await ask(`accounts?query=${'x'.repeat(201)}`)).body.field, 'query');
+});
+
+rule('console 65', 'suspends and resumes accounts, disables keys, and sets quotas', async () => {
+  const key = await app.newKey();
+  const outcome = async () => (await app.call('GET', '/openapi/v3/orders', { key })).body.code;
+  await act(`accounts/${key.accountId}/suspend`);
+  assert.equal(await outcome(), 'account_suspended');
+  await act(`accounts/${key.accountId}/resume`);
+  assert.equal(await outcome(), 'success');
+  const { quotas } = await act(`accounts/${key.accountId}/quotas`, { open_orders: 7 }, 'PUT');
+  assert.deepEqual(
+    [quotas.open_orders.limit, quotas.open_orders.is_default, quotas.stored_mib.is_default],
+    [7, false, true],
+  );
+  const reset = await act(`accounts/${key.accountId}/quotas`, { open_orders: null, stored_mib: 5 }, 'PUT');
+  assert.deepEqual([reset.quotas.open_orders.is_default, reset.quotas.stored_mib.limit], [true, 5]);
+  assert.deepEqual((await app.app.access.showQuotas(key.accountId)).storedBytes.limit, 5 * 1024 * 1024);
+  const disabled = await act(`keys/${key.keyId}/disable`);
+  assert.equal(disabled.state, 'disabled');
+  assert.equal(await outcome(), 'api_key_disabled');
+});
+
+rule('console 66', 'lists what waits for validation in all accounts, the longest first', async () => {
+  const [one, other] = [await app.newKey({ name: 'One' }), await app.newKey({ name: 'Other' })];
+  const first = await newOrder(app, { commonName: 'first.example.com', vouches: false }, one);
+  const second = await newOrder(app, { commonName: 'second.example.com', vouches: false }, other);
+  await app.issuance.proveDomains.prove(one.accountId, first.id).catch(() => {});
+  const list = async (language: string) => (await data('waiting', { 'accept-language': language })).waiting;
+  const waiting = await list('en');
+  assert.deepEqual(
+    waiting.map(({ order_id: id, account }: { order_id: string; account: { name: string } }) => [id, account.name]),
+    [
+      [first.id, 'One'],
+      [second.id, 'Other'],
+    ],
+  );
+  const [{ problems, names, since }] = waiting;
+  assert.deepEqual([names, problems[0].name], [['first.example.com'], 'first.example.com']);
+  assert.ok(Math.abs(Date.parse(since) - app.now()) < 60_000);
+  const [chinese] = await list('zh-CN');
+  assert.match(chinese.problems[0].reason, /\p{Script=Han}/u);
+  const page = await data('waiting?limit=1');
+  assert.equal((await data(`waiting?limit=1&after=${page.next_after}`)).waiting[0].order_id, second.id);
+});
+
+/** An account whose receiver cannot be found, with a failed attempt, and its lane as after many of them. */
+async function failingReceiver() {
+  const key = await app.newKey({ name: 'Failing' });
+  const settings = { url: 'https://receiver.invalid/hook', access_key: 'the-access-key' };
+  assert.equal((await app.call('PUT', '/openapi/v3/account/callback', { key, json: settings })).status, 200);
+  const order = await newOrder(app, { commonName: 'called.example.com' }, key);
+  await waitFor(
+    'a callback is attempted',
+    async () => (await data(`lanes/${key.accountId}`)).deliveries[0]?.attempts.length,
+  );
+  using db = new DatabaseSync(join(app.folder, 'reseal.db'));
+  db.exec('pragma busy_timeout = 5000');
+  const lane =
+    'update callback_lane set failures = 9, trips = 2, ailing_since = ?, closed_until = ?, due_at = ? where account_id = ?';
+  const later = app.now() + 600_000;
+  db.prepare(lane).run(app.now() - 600_000, later, later, key.accountId);
+  return { key, order, db: () => new DatabaseSync(join(app.folder, 'reseal.db')) };
+}
+const failing = await failingReceiver();
+
+rule('console 67', 'lists callback lanes that are `degraded` or `closed`', async () => {
+  const { accountId } = failing.key;
+  const stateOf = async (query = '') =>
+    (await data(`lanes${query}`)).lanes.find(({ account }: { account: { id: string } }) => account.id === accountId)
+      ?.state;
+  assert.equal(await stateOf(), 'closed');
+  app.advance(700_000);
+  assert.equal(await stateOf(), 'degraded');
+  await act(`accounts/${accountId}/suspend`);
+  assert.equal(await stateOf(), 'held');
+  await act(`accounts/${accountId}/resume`);
+  assert.equal(await stateOf(), undefined);
+  assert.equal(await stateOf('?all=true'), 'healthy');
+});
+
+rule('console 68', 'closes the circuit breaker of a lane', async () => {
+  const { accountId } = failing.key;
+  const later = app.now() + 600_000;
+  {
+    using db = failing.db();
+    db.exec('pragma busy_timeout = 5000');
+    db.prepare('update callback_lane set trips = 1, failures = 8, closed_until = ?, due_at = ?').run(later, later);
+    db.prepare("update outbox set state = 'failed', reason = 'receiver_down', settled_at = ? where account_id = ?").run(
+      app.now(),
+      accountId,
+    );
+  }
+  await act(`lanes/${accountId}/resume`);
+  const lane = (await data('lanes?all=true')).lanes.find(
+    ({ account }: { account: { id: string } }) => account.id === accountId,
+  );
+  assert.deepEqual([lane.state, lane.failures], ['healthy', 0]);
+  assert.deepEqual(await act(`lanes/${accountId}/resend-failed`), { resent: 1, is_complete: true });
+  assert.notEqual((await data(`lanes/${accountId}`)).deliveries[0].state, 'failed');
+  const actions = (await lastEntries(`account=${accountId}`)).map(({ action }: { action: string }) => action);
+  assert.deepEqual(actions.slice(0, 2), ['callback:resent', 'callback:resumed']);
+  const { accountId: without } = await app.newKey();
+  const refused = await operator('POST', `operator/lanes/${without}/resume`, { json: {} });
+  assert.equal(refused.body.code, 'callback_not_configured');
+});
+
+rule('console 69', 'searches the audit log of all accounts', async () => {
+  const { key, order } = failing;
+  const count = async (query: string) => (await data(`audit?${query}`)).audit.length;
+  assert.ok((await count(`order=${order.id}`)) > 0);
+  assert.equal(await count(`certificate=${order.certificateId}&actor=none`), 0);
+  assert.ok((await count(`actor=alice&account=${key.accountId}`)) > 0);
+  const soon = new Date(app.now() + 1_000).toISOString();
+  assert.equal(await count(`since=${soon}`), 0);
+  assert.ok((await count(`until=${soon}&account=`)) > 0);
+  assert.equal((await ask('audit?since=yesterday')).body.field, 'since');
+  assert.equal((await ask('audit?order=none')).body.code, 'order_not_found');
+});
+
+rule('console 70', 'finds what a text stands for in any account', async () => {
+  const { order, key } = failing;
+  const { found, stories } = await data('find?text=called.example.com');
+  assert.deepEqual(found[0], {
+    ...{
+      kind: 'name',
+      text: 'called.example.com',
+      account_id: key.accountId,
+      order_id: order.id,
+      certificate_id: null,
+    },
+  });
+  const story = await data(`orders/${order.id}/story`);
+  assert.deepEqual(stories, [story]);
+  const events = story.events.map(({ event }: { event: string }) => event);
+  for (const event of ['order:placed', 'signed', 'callback attempt']) assert.ok(events.includes(event), event);
+  assert.equal((await ask('find?text=')).body.field, 'text');
+  assert.equal((await ask('orders/none/story')).status, 404);
+});
+
+rule('console 71', 'lists issuers with purposes, expiry, fingerprint, counts', async () => {
+  const { issuers } = await data('authority');
+  const { out } = await reseal(['ca', 'list', '--json'], { RESEAL_DATA_DIR: app.folder }, app.now);
+  const listed = JSON.parse(out).issuers;
+  assert.deepEqual(
+    issuers.map(({ id, fingerprint, issued, purposes }: Record<string, unknown>) => [
+      id,
+      fingerprint,
+      issued,
+      purposes,
+    ]),
+    listed.map(({ id, fingerprint, issued, purposes }: Record<string, unknown>) => [id, fingerprint, issued, purposes]),
+  );
+  const signing = issuers.find(({ issued }: { issued: number }) => issued > 0);
+  await app.call('GET', `/crl/${signing.id}/0.crl`);
+  const again = (await data('authority')).issuers.find(({ id }: { id: string }) => id === signing.id);
+  for (const crl of again.crls) assert.ok(Date.parse(crl.next_update) > Date.parse(crl.this_update));
+});
+
+rule('console 72', 'One examination runs at a time, and its findings are kept for ten seconds', async () => {
+  const [one, other] = await Promise.all([data('doctor'), data('doctor')]);
+  assert.equal(one.started_at, other.started_at);
+  const ended = await waitFor('the examination ends', async () => {
+    const doctor = await data('doctor');
+    return doctor.ended_at !== null && doctor;
+  });
+  const { out } = await reseal(['doctor', '--json'], { RESEAL_DATA_DIR: app.folder }, app.now);
+  const checks = (findings: readonly { check: string }[]) => findings.map(({ check }) => check);
+  assert.deepEqual(checks(ended.findings), checks(JSON.parse(out).findings).slice(1));
+  app.advance(10_000);
+  assert.equal((await data('doctor')).started_at, ended.started_at);
+});
+
+rule('console 73', 'lists problems before warnings', async () => {
+  {
+    using db = failing.db();
+    db.exec('pragma busy_timeout = 5000');
+    db.prepare('update callback_lane set trips = 1 where account_id = ?').run(failing.key.accountId);
+  }
+  const kinds = async () => {
+    const { attention } = await data('attention');
+    const severities = attention.map(({ severity }: { severity: string }) => severity);
+    assert.deepEqual(severities, severities.toSorted());
+    return attention.map(({ kind }: { kind: string }) => kind);
+  };
+  const before = await kinds();
+  assert.ok(before.includes('lanes') && before.includes('doctor') && !before.includes('waiting'), before.join());
+  app.advance(24 * 3_600_000);
+  const again = withSession(app, await signInOperator(app, 'next-day', 'view'));
+  const { attention } = (await again('GET', 'operator/attention')).body.data;
+  const waiting = attention.find(({ kind }: { kind: string }) => kind === 'waiting');
+  assert.equal(waiting.count, 2);
+  assert.ok(Date.parse(waiting.since) < app.now() - 24 * 3_600_000);
+});
+
+rule('console 74', 'at most 120 points of the last hour or of the last six', async () => {
+  const asking = withSession(app, await signInOperator(app, 'drawing', 'view'));
+  const points = async (hours: string) => (await asking('GET', `operator/history?hours=${hours}`)).body.data.points;
+  await app.app.sampleMetrics();
+  await newOrder(app, { commonName: 'drawn.example.com' });
+  const key = await app.newKey();
+  for (let count = 0; count < 3; count += 1) await app.call('GET', '/openapi/v3/orders', { key });
+  await app.call('GET', '/openapi/v3/orders/none', { key });
+  app.advance(15_000);
+  await app.app.sampleMetrics();
+  const last = (await points('1')).at(-1);
+  assert.deepEqual([last.issued, last.refused, last.requests, last.waiting], [1, 1, 4, 2]);
+  assert.ok(last.median_ms > 0 && last.slow_ms >= last.median_ms);
+  app.advance(2 * 3_600_000);
+  const late = withSession(app, await signInOperator(app, 'drawing-late', 'view'));
+  const later = async (hours: string) => (await late('GET', `operator/history?hours=${hours}`)).body.data.points.length;
+  assert.deepEqual([await later('1'), (await later('6')) > 0], [0, true]);
+  assert.equal((await late('GET', 'operator/history?hours=7')).body.field, 'hours');
+});
+
+rule('console 75', 'an operator may end any session', async () => {
+  const mine = withSession(app, await signInOperator(app, 'ending', 'act'));
+  const theirs = withSession(app, await signIn(app, await app.newKey()));
+  const { session } = { session: (await theirs('GET', 'session')).body.data };
+  const { operators, sessions } = (await mine('GET', 'operator/operators')).body.data;
+  assert.ok(operators.some(({ name, role }: { name: string; role: string }) => name === 'ending' && role === 'act'));
+  assert.ok(
+    sessions.some(({ id, owner }: { id: string; owner: string }) => id === session.id && owner === session.key_id),
+  );
+  const ended = await mine('POST', `operator/sessions/${session.id}/end`, { json: {} });
+  assert.ok(!ended.body.data.sessions.some(({ id }: { id: string }) => id === session.id));
+  assert.equal((await theirs('GET', 'account/orders')).status, 401);
+  assert.equal((await mine('POST', 'operator/sessions/none/end', { json: {} })).body.code, 'session_not_found');
+});
+
+rule('console 76', 'loads at most 150 KB of script', async () => {
+  const page = await app.call('GET', '/console/');
+  const base = /src="(assets\/[^/]+)\/app\.ts"/.exec(page.text)?.[1] ?? '';
+  const libraries: Record<string, string> = JSON.parse(
+    /<script type="importmap">(.*?)<\/script>/.exec(page.text)?.[1] ?? '',
+  ).imports;
+  const sizes = new Map<string, number>();
+  async function load(url: URL): Promise<void> {
+    if (sizes.has(url.pathname)) return;
+    const { status, text } = await app.call('GET', url.pathname);
+    assert.equal(status, 200, url.pathname);
+    sizes.set(url.pathname, Buffer.byteLength(text));
+    const imports = [...text.matchAll(/(?:from|import)\s*["']([^"']+)["']/g)].map(([, specifier = '']) => specifier);
+    for (const specifier of new Set(imports)) {
+      const library = libraries[specifier];
+      await load(library ? new URL(library, `${app.url}/console/`) : new URL(specifier, url));
+    }
+  }
+  await load(new URL(`${base}/app.ts`, `${app.url}/console/`));
+  const atFirst = new Map(sizes);
+  for (const file of globSync('*.ts', {
+    cwd: new URL('../../../src/console/pages/operator/', import.meta.url).pathname,
+  })) {
+    sizes.clear();
+    for (const [path, size] of atFirst) sizes.set(path, size);
+    await load(new URL(`${base}/pages/operator/${file}`, `${app.url}/console/`));
+    const all = [...sizes.values()].reduce((sum, size) => sum + size, 0);
+    assert.ok(all <= 150_000, `${file}: ${all} bytes`);
+  }
+});
