@@ -6,7 +6,13 @@ import type { Clock } from '../domain/clock.ts';
 import { MINUTE_MS, SECOND_MS } from '../kernel/durations.ts';
 import type { Diagnostic } from '../kernel/problem.ts';
 import type { Examination, Examine } from '../usecases/support/examine.ts';
-import type { DoctorData } from './doctor-thread.ts';
+
+/** What the thread is given. */
+export interface DoctorData {
+  readonly config: Config;
+  /** How far the service's clock is ahead of the machine's: not at all, except in tests. */
+  readonly clockAheadMs: number;
+}
 
 const THREAD = new URL('./doctor-thread.ts', import.meta.url);
 const MAX_RUN_MS = MINUTE_MS;

@@ -103,7 +103,7 @@ function supportLookUps(db: Db, engine: Engine): Readonly<Record<string, () => P
     { accountId: 'a1', about: { certificateId: 'c1' } },
   ];
   const texts = [id, 'o1', 'c1', 'www.example.com', '0a'.repeat(8), 'ff'.repeat(32)];
-  const facts = factsIn(db, engine);
+  const [facts, all, at] = [factsIn(db, engine), allAccountsIn(db), { after: 'a5', limit: 50 }];
   return {
     'old audit rows': () => auditIn(db).deleteBefore(1, 500),
     'old idempotency keys': () => idempotencyKeysIn(db).deleteBefore(0, 500),
@@ -111,10 +111,8 @@ function supportLookUps(db: Db, engine: Engine): Readonly<Record<string, () => P
     'full buckets': () => rateLimitsIn(db).deleteFull(0, 500),
     'what waits for a resumed account': () => waitingIn(db, engine).makeDue('a1', 5),
     'what waits': () => facts.waiting(),
-    'accounts, the newest first': () => allAccountsIn(db).accounts('x', { after: 'a5', limit: 50 }),
-    'a page of what waits': () => allAccountsIn(db).waiting({ after: 'p5', limit: 50 }),
-    'a page of lanes': () => allAccountsIn(db).lanes(false, { after: 'a5', limit: 50 }),
-    'failing lanes': () => allAccountsIn(db).lanes(true, { after: 'a5', limit: 50 }),
+    'accounts, and what waits in them': async () => [await all.accounts('x', at), await all.waiting(at)],
+    'lanes, and failing ones': async () => [await all.lanes(false, at), await all.lanes(true, at)],
     'overdue revocations': () => facts.overdueRevocations(5),
     'the expiry of a responder': () => facts.responderExpiry('i'),
     ...Object.fromEntries(

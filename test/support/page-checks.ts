@@ -15,7 +15,7 @@ interface AxeResults {
   }[];
 }
 
-/** Evaluated by the debugger: the policy of the page would not let it in. */
+/** Evaluated from outside of the page, whose policy would not let it in. */
 export async function requireAccessible(page: Page, name: string): Promise<void> {
   await page.evaluate(AXE);
   const { violations } = (await page.evaluate('axe.run(document, { resultTypes: ["violations"] })')) as AxeResults;

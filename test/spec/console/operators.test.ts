@@ -1,33 +1,18 @@
 // What operators see and do in the console, over HTTP.
 import assert from 'node:assert/strict';
-import { globSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { after } from 'node:test';
-import { type Answer, startApp } from '../../support/app.ts';
-import { signIn, signInOperator, withSession } from '../../support/console.ts';
+import { startApp } from '../../support/app.ts';
+import { operatorCalls, signIn, signInOperator, withSession } from '../../support/console.ts';
 import { rule } from '../../support/contract.ts';
 import { waitFor } from '../../support/deliveries.ts';
-import { reseal } from '../../support/in-process.ts';
 import { newOrder } from '../../support/orders.ts';
 
 const app = await startApp();
 after(() => app[Symbol.asyncDispose]());
 const alice = await signInOperator(app, 'alice', 'act');
-const operator = withSession(app, alice);
-
-const ask = (path: string, headers = {}): Promise<Answer> => operator('GET', `operator/${path}`, { headers });
-/** Data of an answer that must succeed. */
-async function data(path: string, headers = {}) {
-  const { status, body, text } = await ask(path, headers);
-  assert.equal(status, 200, text);
-  return body.data;
-}
-async function act(path: string, json: unknown = {}, method = 'POST') {
-  const { status, body, text } = await operator(method, `operator/${path}`, { json });
-  assert.equal(status, 200, text);
-  return body.data;
-}
+const { call: operator, ask, data, act } = operatorCalls(app, alice);
 const lastEntries = async (query: string) => (await data(`audit?${query}&limit=9`)).audit;
 
 const ROUTES: readonly (readonly [string, string])[] = [
@@ -267,81 +252,6 @@ rule('console 70', 'finds what a text stands for in any account', async () => {
   assert.equal((await ask('orders/none/story')).status, 404);
 });
 
-rule('console 71', 'lists issuers with purposes, expiry, fingerprint, counts', async () => {
-  const { issuers } = await data('authority');
-  const { out } = await reseal(['ca', 'list', '--json'], { RESEAL_DATA_DIR: app.folder }, app.now);
-  const listed = JSON.parse(out).issuers;
-  assert.deepEqual(
-    issuers.map(({ id, fingerprint, issued, purposes }: Record<string, unknown>) => [
-      id,
-      fingerprint,
-      issued,
-      purposes,
-    ]),
-    listed.map(({ id, fingerprint, issued, purposes }: Record<string, unknown>) => [id, fingerprint, issued, purposes]),
-  );
-  const signing = issuers.find(({ issued }: { issued: number }) => issued > 0);
-  await app.call('GET', `/crl/${signing.id}/0.crl`);
-  const again = (await data('authority')).issuers.find(({ id }: { id: string }) => id === signing.id);
-  for (const crl of again.crls) assert.ok(Date.parse(crl.next_update) > Date.parse(crl.this_update));
-});
-
-rule('console 72', 'One examination runs at a time, and its findings are kept for ten seconds', async () => {
-  const [one, other] = await Promise.all([data('doctor'), data('doctor')]);
-  assert.equal(one.started_at, other.started_at);
-  const ended = await waitFor('the examination ends', async () => {
-    const doctor = await data('doctor');
-    return doctor.ended_at !== null && doctor;
-  });
-  const { out } = await reseal(['doctor', '--json'], { RESEAL_DATA_DIR: app.folder }, app.now);
-  const checks = (findings: readonly { check: string }[]) => findings.map(({ check }) => check);
-  assert.deepEqual(checks(ended.findings), checks(JSON.parse(out).findings).slice(1));
-  app.advance(10_000);
-  assert.equal((await data('doctor')).started_at, ended.started_at);
-});
-
-rule('console 73', 'lists problems before warnings', async () => {
-  {
-    using db = failing.db();
-    db.exec('pragma busy_timeout = 5000');
-    db.prepare('update callback_lane set trips = 1 where account_id = ?').run(failing.key.accountId);
-  }
-  const kinds = async () => {
-    const { attention } = await data('attention');
-    const severities = attention.map(({ severity }: { severity: string }) => severity);
-    assert.deepEqual(severities, severities.toSorted());
-    return attention.map(({ kind }: { kind: string }) => kind);
-  };
-  const before = await kinds();
-  assert.ok(before.includes('lanes') && before.includes('doctor') && !before.includes('waiting'), before.join());
-  app.advance(24 * 3_600_000);
-  const again = withSession(app, await signInOperator(app, 'next-day', 'view'));
-  const { attention } = (await again('GET', 'operator/attention')).body.data;
-  const waiting = attention.find(({ kind }: { kind: string }) => kind === 'waiting');
-  assert.equal(waiting.count, 2);
-  assert.ok(Date.parse(waiting.since) < app.now() - 24 * 3_600_000);
-});
-
-rule('console 74', 'at most 120 points of the last hour or of the last six', async () => {
-  const asking = withSession(app, await signInOperator(app, 'drawing', 'view'));
-  const points = async (hours: string) => (await asking('GET', `operator/history?hours=${hours}`)).body.data.points;
-  await app.app.sampleMetrics();
-  await newOrder(app, { commonName: 'drawn.example.com' });
-  const key = await app.newKey();
-  for (let count = 0; count < 3; count += 1) await app.call('GET', '/openapi/v3/orders', { key });
-  await app.call('GET', '/openapi/v3/orders/none', { key });
-  app.advance(15_000);
-  await app.app.sampleMetrics();
-  const last = (await points('1')).at(-1);
-  assert.deepEqual([last.issued, last.refused, last.requests, last.waiting], [1, 1, 4, 2]);
-  assert.ok(last.median_ms > 0 && last.slow_ms >= last.median_ms);
-  app.advance(2 * 3_600_000);
-  const late = withSession(app, await signInOperator(app, 'drawing-late', 'view'));
-  const later = async (hours: string) => (await late('GET', `operator/history?hours=${hours}`)).body.data.points.length;
-  assert.deepEqual([await later('1'), (await later('6')) > 0], [0, true]);
-  assert.equal((await late('GET', 'operator/history?hours=7')).body.field, 'hours');
-});
-
 rule('console 75', 'an operator may end any session', async () => {
   const mine = withSession(app, await signInOperator(app, 'ending', 'act'));
   const theirs = withSession(app, await signIn(app, await app.newKey()));
@@ -355,35 +265,4 @@ rule('console 75', 'an operator may end any session', async () => {
   assert.ok(!ended.body.data.sessions.some(({ id }: { id: string }) => id === session.id));
   assert.equal((await theirs('GET', 'account/orders')).status, 401);
   assert.equal((await mine('POST', 'operator/sessions/none/end', { json: {} })).body.code, 'session_not_found');
-});
-
-rule('console 76', 'loads at most 150 KB of script', async () => {
-  const page = await app.call('GET', '/console/');
-  const base = /src="(assets\/[^/]+)\/app\.ts"/.exec(page.text)?.[1] ?? '';
-  const libraries: Record<string, string> = JSON.parse(
-    /<script type="importmap">(.*?)<\/script>/.exec(page.text)?.[1] ?? '',
-  ).imports;
-  const sizes = new Map<string, number>();
-  async function load(url: URL): Promise<void> {
-    if (sizes.has(url.pathname)) return;
-    const { status, text } = await app.call('GET', url.pathname);
-    assert.equal(status, 200, url.pathname);
-    sizes.set(url.pathname, Buffer.byteLength(text));
-    const imports = [...text.matchAll(/(?:from|import)\s*["']([^"']+)["']/g)].map(([, specifier = '']) => specifier);
-    for (const specifier of new Set(imports)) {
-      const library = libraries[specifier];
-      await load(library ? new URL(library, `${app.url}/console/`) : new URL(specifier, url));
-    }
-  }
-  await load(new URL(`${base}/app.ts`, `${app.url}/console/`));
-  const atFirst = new Map(sizes);
-  for (const file of globSync('*.ts', {
-    cwd: new URL('../../../src/console/pages/operator/', import.meta.url).pathname,
-  })) {
-    sizes.clear();
-    for (const [path, size] of atFirst) sizes.set(path, size);
-    await load(new URL(`${base}/pages/operator/${file}`, `${app.url}/console/`));
-    const all = [...sizes.values()].reduce((sum, size) => sum + size, 0);
-    assert.ok(all <= 150_000, `${file}: ${all} bytes`);
-  }
 });

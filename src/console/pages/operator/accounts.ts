@@ -1,7 +1,6 @@
 // Accounts: search, and create one.
 import { h } from 'preact';
 import { useState } from 'preact/hooks';
-import type { Account, AccountList } from '../../../http/console/operator-schemas.ts';
 import { operator } from '../../shell/api.ts';
 import { tags, type View } from '../../shell/html.ts';
 import { texts } from '../../shell/language.ts';
@@ -11,6 +10,7 @@ import { useAction, useResource } from '../../shell/resource.ts';
 import { go, href } from '../../shell/router.ts';
 import { moment } from '../../shell/time.ts';
 import { accountLink, mayAct, tableOf, viewOnly } from './parts.ts';
+import type { Account, AccountList } from './wire.ts';
 
 const { button, code, div, form, input, option, select } = tags;
 

@@ -1,6 +1,5 @@
 // The audit over all accounts, the newest first, with filters that stay in the address.
 import { useState } from 'preact/hooks';
-import type { Audit, Entry } from '../../../http/console/operator-schemas.ts';
 import { operator } from '../../shell/api.ts';
 import { tags, type View } from '../../shell/html.ts';
 import { texts } from '../../shell/language.ts';
@@ -10,6 +9,7 @@ import { useResource } from '../../shell/resource.ts';
 import { go, href } from '../../shell/router.ts';
 import { moment } from '../../shell/time.ts';
 import { detailsOf, tableOf } from './parts.ts';
+import type { Audit, Entry } from './wire.ts';
 
 const { a, button, code, form, input, p } = tags;
 

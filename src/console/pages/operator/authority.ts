@@ -1,11 +1,12 @@
 // The authority: roots and issuers, what they sign for, their expiry, their lists and responders.
-import type { Authority, Issuer } from '../../../http/console/operator-schemas.ts';
+
 import { operator } from '../../shell/api.ts';
 import { tags, type View } from '../../shell/html.ts';
 import { texts } from '../../shell/language.ts';
 import { badge, copyable, empty, fact, page, shown } from '../../shell/parts.ts';
 import { useResource } from '../../shell/resource.ts';
 import { distance, moment, parseTime } from '../../shell/time.ts';
+import type { Authority, Issuer } from './wire.ts';
 
 const { article, code, div, dl, h2, h3, p, span, table, tbody, td, th, thead, tr } = tags;
 

@@ -1,5 +1,5 @@
 // The doctor as a page. A run takes seconds; what it has found so far is shown while it runs.
-import type { Doctor, Finding } from '../../../http/console/operator-schemas.ts';
+
 import { operator } from '../../shell/api.ts';
 import { tags, type View } from '../../shell/html.ts';
 import { texts } from '../../shell/language.ts';
@@ -8,6 +8,7 @@ import { useResource } from '../../shell/resource.ts';
 import { distance, moment } from '../../shell/time.ts';
 import { found } from './overview.ts';
 import { useEvery } from './parts.ts';
+import type { Doctor, Finding } from './wire.ts';
 
 const { button, div, li, p, ul } = tags;
 

@@ -1,6 +1,5 @@
 // Finds what a text that a customer quotes stands for, in any account, and tells the stories of the orders it leads to.
 import { useState } from 'preact/hooks';
-import type { Findings } from '../../../http/console/operator-schemas.ts';
 import { operator } from '../../shell/api.ts';
 import { tags, type View } from '../../shell/html.ts';
 import { texts } from '../../shell/language.ts';
@@ -10,6 +9,7 @@ import { useResource } from '../../shell/resource.ts';
 import { go, href } from '../../shell/router.ts';
 import { moment } from '../../shell/time.ts';
 import { detailsOf, storyLink, storyOf, tableOf } from './parts.ts';
+import type { Findings } from './wire.ts';
 
 const { button, code, div, form, h2, input, li, p, ul } = tags;
 

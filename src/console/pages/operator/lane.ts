@@ -1,7 +1,6 @@
 // The callbacks of one account, with every attempt: what to tell its holder, and how to go on once the receiver works.
 
 import { useState } from 'preact/hooks';
-import type { LaneDeliveries, LaneDelivery, Resent } from '../../../http/console/operator-schemas.ts';
 import { operator } from '../../shell/api.ts';
 import { tags, type View } from '../../shell/html.ts';
 import { texts } from '../../shell/language.ts';
@@ -11,6 +10,7 @@ import { useAction, useResource } from '../../shell/resource.ts';
 import { href } from '../../shell/router.ts';
 import { moment } from '../../shell/time.ts';
 import { accountLink, confirmed, mayAct, storyLink, tableOf, viewOnly } from './parts.ts';
+import type { LaneDeliveries, LaneDelivery, Resent } from './wire.ts';
 
 const { code, details, div, li, ol, p, pre, span, summary } = tags;
 

@@ -1,5 +1,5 @@
 // Callback lanes: one per account, with the state of the circuit breaker in front of its receiver.
-import type { Lane, LaneList } from '../../../http/console/operator-schemas.ts';
+
 import { operator } from '../../shell/api.ts';
 import { tags, type View } from '../../shell/html.ts';
 import { texts } from '../../shell/language.ts';
@@ -9,6 +9,7 @@ import { useResource } from '../../shell/resource.ts';
 import { href } from '../../shell/router.ts';
 import { moment } from '../../shell/time.ts';
 import { tableOf, useEvery } from './parts.ts';
+import type { Lane, LaneList } from './wire.ts';
 
 const { a, nav } = tags;
 

@@ -1,6 +1,5 @@
 // The operator's first page: what needs attention, and charts of the service's own metrics over the last hours.
 import { useState } from 'preact/hooks';
-import type { AttentionItem, AttentionList, Finding, History } from '../../../http/console/operator-schemas.ts';
 import { operator } from '../../shell/api.ts';
 import { chart } from '../../shell/chart.ts';
 import { tags, type View } from '../../shell/html.ts';
@@ -10,6 +9,7 @@ import { useResource } from '../../shell/resource.ts';
 import { href } from '../../shell/router.ts';
 import { distance, moment } from '../../shell/time.ts';
 import { useEvery } from './parts.ts';
+import type { AttentionItem, AttentionList, Finding, History } from './wire.ts';
 
 const { button, code, div, fieldset, h2, legend, li, p, span, ul } = tags;
 

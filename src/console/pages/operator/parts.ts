@@ -2,7 +2,6 @@
 import type { ComponentChildren } from 'preact';
 import { h } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
-import type { Entry, Story } from '../../../http/console/operator-schemas.ts';
 import { tags, type View } from '../../shell/html.ts';
 import { texts } from '../../shell/language.ts';
 import { badge, fact, link, problem, type Tone } from '../../shell/parts.ts';
@@ -10,8 +9,9 @@ import type { Action } from '../../shell/resource.ts';
 import { href } from '../../shell/router.ts';
 import { session } from '../../shell/session.ts';
 import { distance, moment } from '../../shell/time.ts';
+import type { Entry, Story } from './wire.ts';
 
-const { button, code, dd, div, dl, dt, h2, li, ol, p, span, table, tbody, td, th, thead, tr } = tags;
+const { button, code, dd, div, dl, dt, h2, input, li, ol, p, span, table, tbody, td, th, thead, tr } = tags;
 
 const t = texts({
   en: {
@@ -147,6 +147,20 @@ export const tableOf = <Row>(
       ),
     ),
   );
+
+interface NumberField {
+  readonly value: string;
+  readonly onChange: (value: string) => void;
+  readonly max: number;
+}
+export const numberInput =
+  ({ value, onChange, max }: NumberField) =>
+  (attributes: { id: string }): View =>
+    input({
+      ...attributes,
+      ...{ type: 'number', inputMode: 'numeric', min: 0, max, step: 1, value },
+      onInput: (event) => onChange(event.currentTarget.value),
+    });
 
 export const accountLink = (id: string, name: string): View => link(href(['accounts', id]), name);
 export const storyLink = (orderId: string): View => link(href(['story', orderId]), code({ class: 'id' }, orderId));

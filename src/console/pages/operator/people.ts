@@ -1,6 +1,5 @@
 // Operators of the console, and all live sessions, which can be ended.
 import { h } from 'preact';
-import type { LiveSession, Operators } from '../../../http/console/operator-schemas.ts';
 import { operator } from '../../shell/api.ts';
 import { tags, type View } from '../../shell/html.ts';
 import { texts } from '../../shell/language.ts';
@@ -8,6 +7,7 @@ import { badge, empty, listing, page, shown } from '../../shell/parts.ts';
 import { useAction, useResource } from '../../shell/resource.ts';
 import { moment } from '../../shell/time.ts';
 import { confirmed, mayAct, tableOf, viewOnly } from './parts.ts';
+import type { LiveSession, Operators } from './wire.ts';
 
 const { code, h2, p } = tags;
 

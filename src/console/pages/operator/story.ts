@@ -1,5 +1,5 @@
 // The story of an order: who asked, what was certified and revoked, and what receivers answered.
-import type { Story } from '../../../http/console/operator-schemas.ts';
+
 import { operator } from '../../shell/api.ts';
 import type { View } from '../../shell/html.ts';
 import { texts } from '../../shell/language.ts';
@@ -7,6 +7,7 @@ import type { PageProps } from '../../shell/pages.ts';
 import { page, shown } from '../../shell/parts.ts';
 import { useResource } from '../../shell/resource.ts';
 import { storyOf } from './parts.ts';
+import type { Story } from './wire.ts';
 
 const t = texts({ en: { title: 'Order {id}' }, zh: { title: '订单 {id}' } });
 

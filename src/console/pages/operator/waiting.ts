@@ -1,5 +1,5 @@
 // Orders of all accounts that wait for the validation of their names, those that wait longest first.
-import type { WaitingList, WaitingOrder } from '../../../http/console/operator-schemas.ts';
+
 import { operator } from '../../shell/api.ts';
 import { tags, type View } from '../../shell/html.ts';
 import { languageTag, texts } from '../../shell/language.ts';
@@ -9,6 +9,7 @@ import { useResource } from '../../shell/resource.ts';
 import { href } from '../../shell/router.ts';
 import { distance, moment, parseTime } from '../../shell/time.ts';
 import { accountLink, orderStatus, problemsOf, tableOf, useEvery } from './parts.ts';
+import type { WaitingList, WaitingOrder } from './wire.ts';
 
 const { p } = tags;
 
