@@ -24,7 +24,6 @@ import { crlsIn } from '../../src/adapters/store/revocation/crls.ts';
 import { revocationsIn } from '../../src/adapters/store/revocation/revocations.ts';
 import { revokedSerialsIn } from '../../src/adapters/store/revocation/revoked-serials.ts';
 import { engineAt, openStore } from '../../src/adapters/store/store.ts';
-import { allAccountsIn } from '../../src/adapters/store/support/all-accounts.ts';
 import { factsIn } from '../../src/adapters/store/support/facts.ts';
 import { finderIn } from '../../src/adapters/store/support/finder.ts';
 import { proofsIn } from '../../src/adapters/store/validation/proofs.ts';
@@ -103,7 +102,7 @@ function supportLookUps(db: Db, engine: Engine): Readonly<Record<string, () => P
     { accountId: 'a1', about: { certificateId: 'c1' } },
   ];
   const texts = [id, 'o1', 'c1', 'www.example.com', '0a'.repeat(8), 'ff'.repeat(32)];
-  const [facts, all, at] = [factsIn(db, engine), allAccountsIn(db), { after: 'a5', limit: 50 }];
+  const facts = factsIn(db, engine);
   return {
     'old audit rows': () => auditIn(db).deleteBefore(1, 500),
     'old idempotency keys': () => idempotencyKeysIn(db).deleteBefore(0, 500),
@@ -111,8 +110,6 @@ function supportLookUps(db: Db, engine: Engine): Readonly<Record<string, () => P
     'full buckets': () => rateLimitsIn(db).deleteFull(0, 500),
     'what waits for a resumed account': () => waitingIn(db, engine).makeDue('a1', 5),
     'what waits': () => facts.waiting(),
-    'accounts, and what waits in them': async () => [await all.accounts('x', at), await all.waiting(at)],
-    'lanes, and failing ones': async () => [await all.lanes(false, at), await all.lanes(true, at)],
     'overdue revocations': () => facts.overdueRevocations(5),
     'the expiry of a responder': () => facts.responderExpiry('i'),
     ...Object.fromEntries(
