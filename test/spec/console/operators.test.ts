@@ -7,6 +7,7 @@ import { startApp } from '../../support/app.ts';
 import { operatorCalls, signIn, signInOperator, withSession } from '../../support/console.ts';
 import { rule } from '../../support/contract.ts';
 import { waitFor } from '../../support/deliveries.ts';
+import { reseal } from '../../support/in-process.ts';
 import { newOrder } from '../../support/orders.ts';
 
 const app = await startApp();
@@ -195,21 +196,25 @@ rule('console 67', 'lists callback lanes that are `degraded` or `closed`', async
 
 rule('console 68', 'closes the circuit breaker of a lane', async () => {
   const { accountId } = failing.key;
-  const later = app.now() + 600_000;
-  {
+  const stateOf = async () => {
+    const { lanes } = await data('lanes?all=true');
+    return lanes.find(({ account }: { account: { id: string } }) => account.id === accountId).state;
+  };
+  const atCommandLine = async () => {
+    const { code, err } = await reseal(['callback', 'resume', accountId], { RESEAL_DATA_DIR: app.folder }, app.now);
+    assert.equal(code, 0, err);
+  };
+  for (const resume of [atCommandLine, () => act(`lanes/${accountId}/resume`)]) {
     using db = failing.db();
     db.exec('pragma busy_timeout = 5000');
+    const later = app.now() + 600_000;
     db.prepare('update callback_lane set trips = 1, failures = 8, closed_until = ?, due_at = ?').run(later, later);
-    db.prepare("update outbox set state = 'failed', reason = 'receiver_down', settled_at = ? where account_id = ?").run(
-      app.now(),
-      accountId,
-    );
+    const event = "update outbox set state = 'failed', reason = 'receiver_down', settled_at = ? where account_id = ?";
+    db.prepare(event).run(app.now(), accountId);
+    assert.equal(await stateOf(), 'closed');
+    await resume();
+    assert.equal(await stateOf(), 'healthy');
   }
-  await act(`lanes/${accountId}/resume`);
-  const lane = (await data('lanes?all=true')).lanes.find(
-    ({ account }: { account: { id: string } }) => account.id === accountId,
-  );
-  assert.deepEqual([lane.state, lane.failures], ['healthy', 0]);
   assert.deepEqual(await act(`lanes/${accountId}/resend-failed`), { resent: 1, is_complete: true });
   assert.notEqual((await data(`lanes/${accountId}`)).deliveries[0].state, 'failed');
   const actions = (await lastEntries(`account=${accountId}`)).map(({ action }: { action: string }) => action);
