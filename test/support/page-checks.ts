@@ -5,7 +5,7 @@ import { createRequire } from 'node:module';
 import type { Page } from 'playwright-core';
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
-const FOLDER = new URL('../../screenshots/', import.meta.url).pathname;
+const FOLDER = new URL('../../test-output/screenshots/', import.meta.url).pathname;
 
 interface AxeResults {
   readonly violations: readonly {

@@ -6,7 +6,7 @@ import { tags, type View } from './html.ts';
 import { texts } from './language.ts';
 import type { Action, Resource } from './resource.ts';
 
-const { a, button, code, dd, div, dt, fieldset, h1, input, label, legend, p, path, pre, small, span, svg } = tags;
+const { a, button, code, dd, div, dt, fieldset, h1, input, label, legend, p, pre, small, span } = tags;
 
 const t = texts({
   en: {
@@ -68,23 +68,10 @@ export function shown<T>(resource: Resource<T>, render: (data: T) => ComponentCh
 export const empty = (text: string, ...actions: ComponentChildren[]): View =>
   div({ class: 'empty' }, p(text), ...actions);
 
-/** A word with a shape, so that no state is told by colour alone. */
+/** A word with a shape, so that no state is told by colour alone. The style sheet draws it: fonts lack such characters. */
 export type Tone = 'good' | 'waiting' | 'bad' | 'over' | 'plain';
-/** Drawn, because fonts lack some of the characters. */
-const SHAPE: Readonly<Record<Tone, string>> = {
-  good: 'M5 1a4 4 0 1 0 0 8a4 4 0 1 0 0-8z',
-  waiting: 'M5 1a4 4 0 0 0 0 8zM5 1a4 4 0 1 1 0 8v-1a3 3 0 1 0 0-6z',
-  bad: 'M5 0.5L10 9.5H0z',
-  over: 'M5 1a4 4 0 1 0 0 8a4 4 0 1 0 0-8zm0 1.2a2.8 2.8 0 1 1 0 5.6a2.8 2.8 0 1 1 0-5.6z',
-  plain: 'M5 4a1 1 0 1 0 0 2a1 1 0 1 0 0-2z',
-};
 export const badge = (tone: Tone, word: string): View =>
-  span(
-    { class: `badge ${tone}` },
-    svg({ viewBox: '0 0 10 10', 'aria-hidden': 'true' }, path({ d: SHAPE[tone], 'fill-rule': 'evenodd' })),
-    ' ',
-    word,
-  );
+  span({ class: `badge ${tone}` }, span({ class: 'shape', 'aria-hidden': 'true' }), word);
 
 export const link = (address: string, ...children: ComponentChildren[]): View => a({ href: address }, ...children);
 

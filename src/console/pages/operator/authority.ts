@@ -83,9 +83,9 @@ export function Page(): View {
       const issuing = issuers.filter(({ role, has_key: hasKey }) => role === 'issuing' && hasKey);
       return [
         h2(t('issuing')),
-        issuing.length === 0 ? empty(t('noIssuing')) : div({ class: 'card-list' }, issuing.map(cardOf)),
+        issuing.length === 0 ? empty(t('noIssuing')) : div({ class: 'issuers' }, issuing.map(cardOf)),
         h2(t('roots')),
-        div({ class: 'card-list' }, issuers.filter((one) => !issuing.includes(one)).map(cardOf)),
+        div({ class: 'issuers' }, issuers.filter((one) => !issuing.includes(one)).map(cardOf)),
       ];
     }),
   );
@@ -95,7 +95,7 @@ const isPast = (time: string, ms = 0): boolean => parseTime(time).getTime() < Da
 
 const cardOf = (one: Issuer): View =>
   article(
-    { key: one.id, class: 'card' },
+    { key: one.id, class: 'issuer' },
     h3(one.subject, ' ', badge(one.state === 'active' ? 'good' : 'over', t(one.state))),
     dl(
       fact(t('ends'), [

@@ -56,7 +56,7 @@ export function Page(): View {
         p({ role: 'status' }, stateOf(data)),
       ),
       ul(
-        { class: 'attention' },
+        { class: 'findings' },
         ORDER.flatMap((state) => data.findings.filter((one) => one.state === state)).map((finding) =>
           li({ key: finding.check + finding.text }, badge(TONES[finding.state], t(finding.state)), found(finding)),
         ),

@@ -122,7 +122,7 @@ function findingsOf({ found, request, stories, further_orders: further }: Findin
     request.length > 0 && [
       h2(t('request')),
       ul(
-        { class: 'plain' },
+        { class: 'bare' },
         request.map(({ id, at, action, subject, details }) =>
           li({ key: id }, moment(at), ' ', action, ' ', code(subject), ' ', detailsOf(details)),
         ),

@@ -136,7 +136,7 @@ const listOf = (deliveries: readonly LaneDelivery[]): View =>
 
 const attemptsOf = ({ attempts }: LaneDelivery): View =>
   ol(
-    { class: 'plain' },
+    { class: 'bare' },
     attempts.map(({ number, at, ms, http_status: status, reason, excerpt }) =>
       li(
         { key: number },

@@ -71,7 +71,7 @@ export function Page({ query }: PageProps): View {
     a({ href: href(['lanes'], { all: value }), ...(all === value && { 'aria-current': 'true' as const }) }, t(word));
   return page(
     t('title'),
-    nav({ class: 'tabs', 'aria-label': t('shown') }, tab('failing', ''), tab('all', 'true')),
+    nav({ class: 'choices', 'aria-label': t('shown') }, tab('failing', ''), tab('all', 'true')),
     shown(lanes, ({ lanes: rows, next_after: next }) => [
       rows.length === 0 ? empty(all === '' ? t('noFailing') : t('none')) : listOf(rows),
       pager(

@@ -116,7 +116,7 @@ const attentionOf = ({ attention, examined_at: at }: AttentionList): View =>
   div(
     attention.length === 0
       ? p({ class: 'fine' }, badge('good', t('fine')))
-      : ul({ class: 'attention' }, attention.map(item)),
+      : ul({ class: 'findings' }, attention.map(item)),
     p({ class: 'quiet' }, at === null ? t('examining') : t('examined', { ago: distance(at) })),
   );
 
