@@ -64,7 +64,7 @@ async function newLink(app: NonNullable<typeof world>['app'], name: string): Pro
 }
 
 const title = (page: Page): Promise<string | null> => page.locator('h1').textContent();
-const shows = (page: Page, text: string) => page.getByText(text, { exact: false }).first().waitFor({ timeout: 10_000 });
+const shows = (page: Page, text: string) => page.getByText(text, { exact: false }).first().waitFor();
 
 test('an operator signs in by a link, once, and looks at every page', options, async () => {
   assert.ok(world && browser);

@@ -1,6 +1,6 @@
 // The keys of an account: create, rotate, disable. A new secret is shown once, and is forgotten when the page is left.
 import { h } from 'preact';
-import { useEffect, useState } from 'preact/hooks';
+import { useEffect, useRef, useState } from 'preact/hooks';
 import { operator } from '../../shell/api.ts';
 import { tags, type View } from '../../shell/html.ts';
 import { texts } from '../../shell/language.ts';
@@ -101,9 +101,12 @@ export function Keys({ id, keys, onChange }: { id: string; keys: readonly Key[];
   );
 }
 
+/** Takes the focus, so that it is seen and heard wherever the page was. */
 function Secret({ issued, onKept }: { issued: IssuedKey; onKept: () => void }): View {
+  const note = useRef<HTMLElement>(null);
+  useEffect(() => note.current?.focus(), [issued]);
   return section(
-    { class: 'note secret', 'aria-label': t('once'), role: 'status' },
+    { class: 'note secret', ref: note, tabIndex: -1, 'aria-label': t('once') },
     p(strong(t('once'))),
     p(t('onceText')),
     dl(
