@@ -1,6 +1,6 @@
 // reseal ca list | import, reseal blocklist import
 import { readFileSync } from 'node:fs';
-import { isActive, PURPOSES, type Purpose } from '../domain/certificate/authority.ts';
+import { PURPOSES, type Purpose } from '../domain/certificate/authority.ts';
 import { EXIT, Problem } from '../kernel/problem.ts';
 import type { Command } from './command.ts';
 import { listOf, time } from './values.ts';
@@ -12,15 +12,7 @@ export const caList: Command = {
   positionals: [],
   options: {},
   async run(_given, { withAuthorities }) {
-    const issuers = await withAuthorities(async ({ list, counts, describe }) => {
-      const [all, counted] = [await list(), await counts()];
-      return all.map((one) => ({
-        ...one,
-        ...describe(one.certificate),
-        ...(counted.get(one.id) ?? { issued: 0, revoked: 0 }),
-        state: isActive(one, all) ? 'active' : 'retired',
-      }));
-    });
+    const issuers = await withAuthorities(({ overview }) => overview());
     const blocks = issuers.map((one) =>
       [
         `${one.id}  ${one.subject}`,

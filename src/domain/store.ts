@@ -19,7 +19,7 @@ import type {
   Revocations,
   RevokedSerials,
 } from './revocation/ports.ts';
-import type { FactsReader, Finder } from './support/ports.ts';
+import type { AllAccounts, FactsReader, Finder } from './support/ports.ts';
 import type { Proofs, WaitingCertificates } from './validation/ports.ts';
 
 /** Small secrets of the service itself, sealed at rest. */
@@ -87,6 +87,7 @@ export interface Repositories {
   readonly usedNonces: UsedNonces;
   readonly finder: Finder;
   readonly facts: FactsReader;
+  readonly allAccounts: AllAccounts;
 }
 
 export interface Store extends Repositories {

@@ -33,6 +33,7 @@ import { cloudKeyOperations } from './cloud-keys/cloud-keys.ts';
 import { cscInterface } from './cloud-keys/csc.ts';
 import { CSC_VERSIONS } from './cloud-keys/csc-wire.ts';
 import { consoleInterface } from './console/console.ts';
+import type { OperatorServices } from './console/operator.ts';
 import { pages } from './console/pages.ts';
 import type { Api } from './front/api.ts';
 import { boundArrivals } from './front/arrivals.ts';
@@ -74,6 +75,7 @@ export interface AppServices {
   readonly authenticate: AuthenticateCaller;
   readonly accessTokens: UseAccessTokens;
   readonly consoleSessions: UseConsoleSessions;
+  readonly operator: OperatorServices;
   readonly followAccount: FollowAccount;
   readonly changeAccount: ChangeAccount;
   readonly quotaUse: (account: Account) => Promise<QuotaUse>;
@@ -159,6 +161,7 @@ export async function buildServer(services: Services, options: ServerOptions): P
       services: { ...services, publicUrl: options.publicUrl, consoleNetworks: options.consoleNetworks },
       routes,
       accountOperations: (api) => accountInterface(api, services),
+      operator: services.operator,
     }),
     { prefix: CONSOLE_API },
   );

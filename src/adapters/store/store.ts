@@ -46,6 +46,7 @@ import { crlsIn, pkiAddressesIn } from './revocation/crls.ts';
 import { ocspRespondersIn } from './revocation/ocsp-responders.ts';
 import { revocationsIn } from './revocation/revocations.ts';
 import { revokedSerialsIn } from './revocation/revoked-serials.ts';
+import { allAccountsIn } from './support/all-accounts.ts';
 import { factsIn } from './support/facts.ts';
 import { finderIn } from './support/finder.ts';
 import { proofsIn } from './validation/proofs.ts';
@@ -249,4 +250,5 @@ const repositoriesIn = (db: Db, { sealer, engine, sharedNow }: Shared, onEvents:
   usedNonces: usedNoncesIn(db),
   finder: finderIn(db),
   facts: factsIn(db, engine),
+  allAccounts: allAccountsIn(db),
 });

@@ -21,8 +21,30 @@ interface PageRow {
 }
 
 const names = {
-  en: { orders: 'Orders' },
-  zh: { orders: '订单' },
+  en: {
+    orders: 'Orders',
+    overview: 'Overview',
+    accounts: 'Accounts',
+    authority: 'Authority',
+    waiting: 'Waiting orders',
+    lanes: 'Callback lanes',
+    audit: 'Audit',
+    find: 'Find',
+    doctor: 'Doctor',
+    people: 'Operators',
+  },
+  zh: {
+    orders: '订单',
+    overview: '概览',
+    accounts: '账户',
+    authority: '颁发机构',
+    waiting: '等待中的订单',
+    lanes: '回调通道',
+    audit: '审计',
+    find: '查找',
+    doctor: '诊断',
+    people: '运维人员',
+  },
 } as const;
 type RailKey = keyof (typeof names)['en'];
 export const railText = texts<RailKey>(names);
@@ -30,6 +52,18 @@ export const railText = texts<RailKey>(names);
 /** The first of each kind is where a session begins. */
 export const PAGES: readonly PageRow[] = [
   { path: 'orders', who: 'account', rail: 'orders', load: () => import('../pages/orders.ts') },
+  { path: 'overview', who: 'operator', rail: 'overview', load: () => import('../pages/operator/overview.ts') },
+  { path: 'accounts', who: 'operator', rail: 'accounts', load: () => import('../pages/operator/accounts.ts') },
+  { path: 'accounts/:id', who: 'operator', load: () => import('../pages/operator/account.ts') },
+  { path: 'authority', who: 'operator', rail: 'authority', load: () => import('../pages/operator/authority.ts') },
+  { path: 'waiting', who: 'operator', rail: 'waiting', load: () => import('../pages/operator/waiting.ts') },
+  { path: 'lanes', who: 'operator', rail: 'lanes', load: () => import('../pages/operator/lanes.ts') },
+  { path: 'lanes/:id', who: 'operator', load: () => import('../pages/operator/lane.ts') },
+  { path: 'audit', who: 'operator', rail: 'audit', load: () => import('../pages/operator/audit.ts') },
+  { path: 'find', who: 'operator', rail: 'find', load: () => import('../pages/operator/find.ts') },
+  { path: 'story/:id', who: 'operator', load: () => import('../pages/operator/story.ts') },
+  { path: 'doctor', who: 'operator', rail: 'doctor', load: () => import('../pages/operator/doctor.ts') },
+  { path: 'people', who: 'operator', rail: 'people', load: () => import('../pages/operator/people.ts') },
 ];
 
 export interface Match {

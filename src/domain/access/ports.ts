@@ -97,6 +97,7 @@ export type AuditAction =
   | 'callback:deleted'
   | 'callback:rotated'
   | 'callback:resent'
+  | 'callback:resumed'
   | 'cloud-key:authorized'
   | 'cloud-key:refused'
   | 'cloud-key:signed'

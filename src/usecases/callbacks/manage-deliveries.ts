@@ -1,4 +1,4 @@
-// List deliveries, and resend one or a range of them. Resending does not override the current settings: what they
+// List deliveries, resend one or a range of them, and resume a lane. None of it overrides the current settings: what they
 // suppress is not sent.
 
 import type { Actor } from '../../domain/access/credential.ts';
@@ -25,6 +25,8 @@ export interface ManageDeliveries {
   resend(by: Actor, id: string): Promise<DeliveryWithAttempts>;
   /** Oldest first and one at a time. Skips events whose action is not enabled. Refuses like `resend`. */
   resendRange(by: Actor, filter: ResendFilter, page: Page): Promise<{ resent: number; nextAfter: string | null }>;
+  /** Closes the circuit breaker: what is pending is tried at once. Refuses like `resend`. */
+  resumeLane(by: Actor): Promise<void>;
 }
 
 export function manageDeliveries(store: Store, now: Clock, newId: NewId): ManageDeliveries {
@@ -57,6 +59,13 @@ export function manageDeliveries(store: Store, now: Clock, newId: NewId): Manage
         const details = { state, order_id: orderId, action, since, until, resent: range.resent };
         await audit(tx, by, 'callback:resent', by.accountId, details);
         return range;
+      }),
+
+    resumeLane: (by) =>
+      store.transaction(async (tx) => {
+        requireActive(await tx.callbacks.find(by.accountId));
+        await tx.callbackLanes.restart(by.accountId, tx.sharedNow());
+        await audit(tx, by, 'callback:resumed', by.accountId);
       }),
   };
 }

@@ -45,16 +45,18 @@ interface Subject {
   readonly accountId: AccountId;
 }
 
+/** The account that the id belongs to; null or undefined if there is none. */
+export const accountOf = async (store: Store, kind: FoundKind, id: string): Promise<AccountId | null | undefined> =>
+  (await store.finder.find(spellingsOf(id), 1)).find((one) => one.kind === kind && one.text === id)?.accountId;
+
 async function subjectOf(store: Store, order?: string, certificate?: string): Promise<Subject | undefined> {
-  const accountOf = async (kind: FoundKind, id: string) =>
-    (await store.finder.find(spellingsOf(id), 1)).find((one) => one.kind === kind && one.text === id)?.accountId;
   if (certificate !== undefined) {
-    const accountId = await accountOf('certificate', certificate);
+    const accountId = await accountOf(store, 'certificate', certificate);
     if (!accountId) throw new Refusal('cert_not_found');
     return { about: { certificateId: certificate }, accountId };
   }
   if (order === undefined) return undefined;
-  const accountId = await accountOf('order', order);
+  const accountId = await accountOf(store, 'order', order);
   if (!accountId) throw new Refusal('order_not_found');
   return { about: { orderId: order }, accountId };
 }

@@ -8,7 +8,7 @@ import type { Db, Schema } from '../engine/schema.ts';
 
 type Row = Schema['waiting_certificate'];
 
-const waitingFrom = (row: Row): WaitingCertificate => ({
+export const waitingFrom = (row: Row): WaitingCertificate => ({
   certificateId: row.certificate_id,
   accountId: row.account_id,
   orderId: row.order_id,
