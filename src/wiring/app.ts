@@ -21,6 +21,7 @@ import { type ManageAccess, manageAccess } from '../usecases/access/manage-acces
 import { quotaUse } from '../usecases/access/quota-use.ts';
 import { type ManageOperators, manageOperators } from '../usecases/console/manage-operators.ts';
 import { useConsoleSessions } from '../usecases/console/sessions.ts';
+import { searchAudit } from '../usecases/support/search-audit.ts';
 import { noPeers, type Peers } from './peers.ts';
 import { makeFolder, requireNoForgottenStore, requireStore, storeProblem } from './start-up.ts';
 import { storeFacts } from './store-facts.ts';
@@ -119,6 +120,7 @@ export async function openApp(config: Config, surroundings: Surroundings): Promi
     operators: manageOperators({ store, now, newId, randomBytes }),
     changeAccount: changeAccount(store, now, newId),
     listAudit: (accountId, page) => store.audit.listOf(accountId, page),
+    searchAudit: searchAudit(store),
     noteDamage,
     checkReady: readinessOf(store, log, () => isDamaged),
     close: () => store.close(),

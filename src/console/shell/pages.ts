@@ -21,15 +21,29 @@ interface PageRow {
 }
 
 const names = {
-  en: { orders: 'Orders' },
-  zh: { orders: '订单' },
+  en: {
+    orders: 'Orders',
+    certificates: 'Certificates',
+    callbacks: 'Callbacks',
+    revocations: 'Revocations',
+    cloudKeys: 'Cloud keys',
+    account: 'Account',
+  },
+  zh: {
+    orders: '订单',
+    certificates: '证书',
+    callbacks: '回调',
+    revocations: '吊销',
+    cloudKeys: '云端密钥',
+    account: '账户',
+  },
 } as const;
 type RailKey = keyof (typeof names)['en'];
 export const railText = texts<RailKey>(names);
 
 /** The first of each kind is where a session begins. */
 export const PAGES: readonly PageRow[] = [
-  { path: 'orders', who: 'account', rail: 'orders', load: () => import('../pages/orders.ts') },
+  { path: 'orders', who: 'account', rail: 'orders', load: () => import('../pages/issuance/orders.ts') },
 ];
 
 export interface Match {

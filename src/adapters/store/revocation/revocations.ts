@@ -19,6 +19,19 @@ const selectScheduled = prepared((db, slots: { accountId: AccountId; orderId: Or
     .limit(slots.limit),
 );
 
+const selectOfAccount = prepared((db, slots: { accountId: AccountId; limit: number }) =>
+  db
+    .selectFrom('revocation')
+    .innerJoin('certificate', 'certificate.id', 'revocation.certificate_id')
+    .selectAll('revocation')
+    .select(['certificate.order_id', 'certificate.common_name'])
+    .where('revocation.account_id', '=', slots.accountId)
+    .where('revoked_at', 'is', null)
+    .orderBy('due_at')
+    .orderBy('certificate_id')
+    .limit(slots.limit),
+);
+
 const updateScheduled = (db: Db, certificateId: CertificateId) =>
   db.updateTable('revocation').where('certificate_id', '=', certificateId).where('revoked_at', 'is', null);
 
@@ -67,6 +80,14 @@ export const revocationsIn = (db: Db): Revocations => ({
   async listScheduled(accountId, orderId, limit) {
     const rows = await selectScheduled(db, { accountId, orderId, limit });
     return rows.map((row) => ({ certificateId: row.certificate_id, ...revocationFrom(row) }));
+  },
+
+  async listOfAccount(accountId, limit) {
+    const rows = await selectOfAccount(db, { accountId, limit });
+    return rows.map((row) => ({
+      ...{ certificateId: row.certificate_id, orderId: row.order_id, commonName: row.common_name },
+      ...revocationFrom(row),
+    }));
   },
 
   async due(now, limit) {
