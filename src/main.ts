@@ -17,6 +17,7 @@ const locale = process.env.LANG?.startsWith('zh') ? 'zh-CN' : 'en';
 process.exitCode = await runCommand(process.argv.slice(2), commandContext(process.env), {
   version,
   program: programOf({ script: process.argv[1] ?? '', path: process.env.PATH, folder: process.cwd() }),
+  isTerminal: process.stdout.isTTY === true,
   out: (text) => process.stdout.write(`${text}\n`),
   err: (text) => process.stderr.write(`${text}\n`),
   explain: (refusal) => messageOf(refusal, locale),

@@ -13,6 +13,7 @@ import type { ManageAccess } from '../usecases/access/manage-access.ts';
 import type { ConfigureCallback } from '../usecases/callbacks/configure-callback.ts';
 import type { ManageDeliveries } from '../usecases/callbacks/manage-deliveries.ts';
 import type { OperateCloudKeys } from '../usecases/cloud-keys/operate-cloud-keys.ts';
+import type { ManageOperators } from '../usecases/console/manage-operators.ts';
 import type { CancelOrder } from '../usecases/issuance/cancel-order.ts';
 import type { PlaceOrder } from '../usecases/issuance/place-order.ts';
 import type { ShowOrders } from '../usecases/issuance/show-orders.ts';
@@ -52,6 +53,12 @@ export interface CallbackCommands {
   readonly callbacks: ConfigureCallback;
   readonly deliveries: ManageDeliveries;
   sendTest(account: Account, body: unknown): Promise<CallbackReport>;
+}
+
+export interface ConsoleCommands {
+  readonly operators: ManageOperators;
+  /** With a slash at its end. */
+  consoleUrl(): Promise<string>;
 }
 
 export interface OrderCommands {
@@ -114,6 +121,7 @@ export interface Invocation {
   readonly mustExist: boolean;
   /** From --env-file. */
   readonly envFile: string | undefined;
+  readonly isTerminal: boolean;
   /** Prints a line beside the output: which store and which settings are used. */
   report(text: string): void;
   /** Adapts commands in a text to how this program was started. */
@@ -191,6 +199,8 @@ export interface StoreCommands {
 /** Services for commands, provided by the composition root. */
 export interface Context {
   readonly now: () => number;
+  /** Whether output goes to a person's terminal, and not to a pipe, a file or a journal. */
+  readonly isTerminal: boolean;
   /** Shows progress to a person; not part of the command's output. */
   report(line: string): void;
   /** Built in, and of the products file. Throws a Problem that lists every fault of the file. */
@@ -199,6 +209,7 @@ export interface Context {
   /** Opens the store for the duration of `work`, as the other with… functions do. */
   withAccess<T>(work: (access: ManageAccess) => Promise<T>): Promise<T>;
   withAddresses<T>(work: (addresses: AddressCommands) => Promise<T>): Promise<T>;
+  withConsole<T>(work: (console: ConsoleCommands) => Promise<T>): Promise<T>;
   withRecords<T>(work: (records: RecordCommands) => Promise<T>): Promise<T>;
   withIssuance<T>(work: (issuance: OrderCommands) => Promise<T>): Promise<T>;
   withCallbacks<T>(work: (callbacks: CallbackCommands) => Promise<T>): Promise<T>;

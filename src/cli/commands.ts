@@ -17,6 +17,7 @@ import {
 } from './cert.ts';
 import { cloudKeyDestroy, cloudKeyList } from './cloud-key.ts';
 import type { Command } from './command.ts';
+import { consoleEnd, consoleLogin, consoleSessions, operatorCreate, operatorDisable, operatorList } from './console.ts';
 import { keyCreate, keyDisable, keyList, keyRotate } from './key.ts';
 import { orderCancel, orderList, orderPlace, orderShow, orderValidate } from './order.ts';
 import { productList, productSchema, productShow } from './product.ts';
@@ -57,6 +58,12 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
   'key list': keyList,
   'key disable': keyDisable,
   'key rotate': keyRotate,
+  'operator create': operatorCreate,
+  'operator list': operatorList,
+  'operator disable': operatorDisable,
+  'console login': consoleLogin,
+  'console sessions': consoleSessions,
+  'console end': consoleEnd,
   'product list': productList,
   'product show': productShow,
   'product schema': productSchema,

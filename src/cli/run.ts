@@ -11,6 +11,8 @@ interface Terminal {
   readonly version: string;
   /** What the reader types for `reseal`. */
   readonly program: string;
+  /** Of `out`. */
+  readonly isTerminal: boolean;
   out(text: string): void;
   err(text: string): void;
   /** The message of a refusal, as in the API. */
@@ -39,6 +41,7 @@ export async function runCommand(argv: readonly string[], open: OpenContext, ter
     const context = open({
       mustExist: command.store === 'existing',
       envFile: given.options['env-file']?.toString(),
+      isTerminal: terminal.isTerminal,
       report: (text) => terminal.err(`reseal: ${text}`),
       hints,
     });

@@ -182,6 +182,12 @@ function addressesFrom(v: Values): AddressRecord {
 
 export const listeningUrl = ({ host, port }: Pick<Config, 'host' | 'port'>): string => `http://${host}:${port}`;
 
+/** Replaces a wildcard address, which callers cannot connect to, with localhost. */
+export function urlHost(host: string): string {
+  if (host === '0.0.0.0' || host === '::') return 'localhost';
+  return host.includes(':') ? `[${host}]` : host;
+}
+
 /** The same configuration with the addresses that the store has recorded. */
 export const withAddresses = (config: Config, { configured, used }: AddressRecord): Config => ({
   ...config,

@@ -15,6 +15,7 @@ import type { ConfigureCallback } from '../usecases/callbacks/configure-callback
 import type { ManageDeliveries } from '../usecases/callbacks/manage-deliveries.ts';
 import type { SendTestCallback } from '../usecases/callbacks/send-test-callback.ts';
 import type { UseCloudKey } from '../usecases/cloud-keys/use-cloud-key.ts';
+import type { FollowAccount } from '../usecases/console/follow-account.ts';
 import type { UseConsoleSessions } from '../usecases/console/sessions.ts';
 import type { CancelOrder } from '../usecases/issuance/cancel-order.ts';
 import type { PlaceOrder } from '../usecases/issuance/place-order.ts';
@@ -73,6 +74,7 @@ export interface AppServices {
   readonly authenticate: AuthenticateCaller;
   readonly accessTokens: UseAccessTokens;
   readonly consoleSessions: UseConsoleSessions;
+  readonly followAccount: FollowAccount;
   readonly changeAccount: ChangeAccount;
   readonly quotaUse: (account: Account) => Promise<QuotaUse>;
   readonly listAudit: ListAudit;

@@ -12,7 +12,8 @@ export interface PastedCsrs {
   readonly sm2: string;
 }
 
-export function announcement(sandbox: SandboxFile, file: string, csrs: PastedCsrs): string {
+/** `signInLink` only if this is printed to a terminal. */
+export function announcement(sandbox: SandboxFile, file: string, csrs: PastedCsrs, signInLink?: string): string {
   const [account] = sandbox.accounts;
   const key = account?.credentials.find(({ kind }) => kind === 'standard');
   const orderOf = (product: string) => sandbox.orders.find((one) => one.product === product);
@@ -29,6 +30,7 @@ export function announcement(sandbox: SandboxFile, file: string, csrs: PastedCsr
   const { port } = new URL(sandbox.receiver.url);
   return `
 Reseal sandbox   ${sandbox.base_url}
+Console          ${signInLink ?? `${sandbox.base_url}/console/   (a link to sign in: reseal console login)`}
 Reference        ${sandbox.base_url}/docs
 Accounts, keys   ${file}
 Trust these      ${sandbox.trust.roots.join(' ')}
@@ -67,6 +69,7 @@ And this to test a callback with an address and a key of your own:
 To add a name and prove it, publish records here: reseal sandbox dns set NAME TXT VALUE (README, "A reissue that adds a name")
 
 Only because this is a sandbox:
+  - An operator of the console exists: sandbox, who may change everything.
   - ${sandbox.accounts.length} demo accounts exist, and their keys are in clear in sandbox.json (mode 0600).
   - ${sandbox.orders.length} demo orders exist, and their names count as validated without proof.
   - Callbacks may go to ${[sandbox.receiver.address, ...sandbox.receiver.allow].join(', ')} on this machine, and the roots above are trusted in receivers.

@@ -19,6 +19,7 @@ import { authenticateCaller } from '../usecases/access/authenticate-caller.ts';
 import { changeAccount } from '../usecases/access/change-account.ts';
 import { type ManageAccess, manageAccess } from '../usecases/access/manage-access.ts';
 import { quotaUse } from '../usecases/access/quota-use.ts';
+import { followAccount } from '../usecases/console/follow-account.ts';
 import { type ManageOperators, manageOperators } from '../usecases/console/manage-operators.ts';
 import { useConsoleSessions } from '../usecases/console/sessions.ts';
 import { searchAudit } from '../usecases/support/search-audit.ts';
@@ -117,6 +118,7 @@ export async function openApp(config: Config, surroundings: Surroundings): Promi
     authenticate,
     accessTokens: useAccessTokens({ store, now, newId, randomBytes }),
     consoleSessions: useConsoleSessions({ store, now, newId, randomBytes, authenticate }),
+    followAccount: followAccount(store, now),
     operators: manageOperators({ store, now, newId, randomBytes }),
     changeAccount: changeAccount(store, now, newId),
     listAudit: (accountId, page) => store.audit.listOf(accountId, page),

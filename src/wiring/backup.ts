@@ -122,13 +122,13 @@ export function backupCommands(config: Config, now: Clock): BackupCommands {
       );
     }
     const found = await readCrlSources(sources, config.dnsServers);
-    if (!isFile) return { takenAt: manifest.taken_at, ...(await intoStore(database, keys, found)) };
+    if (!isFile) return { takenAt: manifest.taken_at, ...(await intoStore(database, keys, found, true)) };
     makeFolder(dataDir);
     const target = join(dataDir, 'reseal.db');
     const draft = `${target}${DRAFT}`;
     try {
       unpack(file, draft);
-      const report = await intoStore({ kind: 'sqlite', file: draft }, keys, found);
+      const report = await intoStore({ kind: 'sqlite', file: draft }, keys, found, true);
       install(draft, target);
       return { takenAt: manifest.taken_at, ...report };
     } finally {
@@ -136,12 +136,18 @@ export function backupCommands(config: Config, now: Clock): BackupCommands {
     }
   }
 
-  /** Migrates the store, and brings its revocations up to the CRLs. */
-  async function intoStore(location: DatabaseLocation, keys: readonly SealKey[], found: readonly FoundCrl[]) {
+  /** Migrates the store, and brings its revocations up to the CRLs. In a restored one, sessions of the console end. */
+  async function intoStore(
+    location: DatabaseLocation,
+    keys: readonly SealKey[],
+    found: readonly FoundCrl[],
+    isRestored = false,
+  ) {
     const store = await openStore(location, sealerWith(keys), now).catch((error) => {
       throw storeProblem(error, config);
     });
     try {
+      if (isRestored) await store.transaction((tx) => tx.sessions.deleteAll());
       return await applyCrls(store, now, found);
     } finally {
       await store.close();

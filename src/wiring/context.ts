@@ -48,7 +48,7 @@ export const commandContext =
     contextFor(invocation, environment, now);
 
 function contextFor(invocation: Invocation, environment: Record<string, string | undefined>, now: Clock): Context {
-  const { mustExist, hints } = invocation;
+  const { mustExist, hints, isTerminal } = invocation;
   const report = once(invocation.report);
   function settings(): Environment {
     const file = invocation.envFile ?? environment.RESEAL_ENV_FILE;
@@ -88,6 +88,7 @@ function contextFor(invocation: Invocation, environment: Record<string, string |
 
   return {
     now,
+    isTerminal,
 
     report: (line) => process.stderr.write(`${line}\n`),
 
@@ -104,6 +105,12 @@ function contextFor(invocation: Invocation, environment: Record<string, string |
       withAddressedApp(false, async (app, config) => {
         const { openRecords } = await import('./records.ts');
         return await work(await openRecords(app, config, now));
+      }),
+
+    withConsole: (work) =>
+      withAddressedApp(false, async (app, config) => {
+        const { consoleCommands } = await import('./console.ts');
+        return await work(consoleCommands(app, config));
       }),
 
     withAccess: (work) => withApp(({ access }) => work(access)),
@@ -187,7 +194,9 @@ function contextFor(invocation: Invocation, environment: Record<string, string |
       const start = noting(config, log, () => serveSandbox({ ...load(log), workers: 0 }, { now, log }));
       const announced = async () => {
         const running = await start();
-        process.stdout.write(`${hints(announcement(running.sandbox, running.file, running.csrs))}\n`);
+        // A journal would keep the link.
+        const link = isTerminal ? await running.signInLink() : undefined;
+        process.stdout.write(`${hints(announcement(running.sandbox, running.file, running.csrs, link))}\n`);
         // Last, where it is seen, and on stderr, where a redirected log does not hide it.
         const warning = exposure(config.host);
         if (warning) process.stderr.write(`\n${hints(warning)}\n`);

@@ -24,6 +24,7 @@ import { viewWorld } from '../sandbox/world.ts';
 import { claimAddresses } from './addresses.ts';
 import { type App, type ClockAndLog, openApp } from './app.ts';
 import { type CallbackNetwork, openCallbacks } from './callbacks.ts';
+import { sandboxLink, seedOperator } from './console.ts';
 import { type Issuance, openIssuance } from './issuance.ts';
 import { allowRule, dnsServers, validationNetwork } from './sandbox-network.ts';
 import { type Running, serveApp } from './serve.ts';
@@ -39,6 +40,8 @@ export interface RunningSandbox extends Running {
   readonly file: string;
   /** For the commands of the greeting. */
   readonly csrs: PastedCsrs;
+  /** A new link that signs in to the console, once; undefined if the sandbox's operator was disabled. */
+  readonly signInLink: () => Promise<string | undefined>;
 }
 
 export async function serveSandbox(configured: Config, { now, log }: ClockAndLog): Promise<RunningSandbox> {
@@ -52,6 +55,7 @@ export async function serveSandbox(configured: Config, { now, log }: ClockAndLog
   await claimMode(app.store, 'sandbox', configured);
   const config = await claimAddresses(app.store, configured);
   const accounts = await seedAccounts(app.store, app.access);
+  await seedOperator(app);
   const { replies, textAt } = viewWorld(config.dataDir, (text) => log({ event: 'warning', text }));
   const dns = cleanup.use(await startNameServer(config, replies));
   const startWeb = (port: number) => startWebServer({ host: LOOPBACK, port, textAt });
@@ -131,6 +135,7 @@ export async function serveSandbox(configured: Config, { now, log }: ClockAndLog
     stop,
     sandbox: sandbox(),
     file: sandboxFileIn(config.dataDir),
+    signInLink: () => sandboxLink(app, running.url),
     csrs: { p256: await throwAwayCsr('sandbox'), sm2: await throwAwayCsr('sandbox', 'sm2') },
   };
 }

@@ -2,7 +2,7 @@
 // sandbox.ts serves the sandbox.
 import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Config } from '../config/config.ts';
+import { type Config, urlHost } from '../config/config.ts';
 import { clockFindings } from '../domain/support/clock-facts.ts';
 import type { Api } from '../http/front/api.ts';
 import { buildServer } from '../http/server.ts';
@@ -196,9 +196,3 @@ export function runBackground(app: App, services: Services, config: Config): Bac
 /** What a process needs to do that only answers requests. */
 export const keepUpToDate = ({ log }: App, { takeUpIssuers }: Services): { stop(): Promise<void> } =>
   runPeriodically([{ name: 'take_up_issuers', everyMs: SWEEP_MS, run: takeUpIssuers }], log);
-
-/** Replaces a wildcard address, which callers cannot connect to, with localhost. */
-function urlHost(host: string): string {
-  if (host === '0.0.0.0' || host === '::') return 'localhost';
-  return host.includes(':') ? `[${host}]` : host;
-}

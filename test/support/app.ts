@@ -34,6 +34,8 @@ export interface Answer {
 }
 
 export interface Call {
+  /** Instead of the public URL. */
+  readonly base?: string;
   readonly key?: Key | undefined;
   readonly headers?: Record<string, string>;
   /** Sent as JSON. */
@@ -129,8 +131,8 @@ export class TestApp implements AsyncDisposable {
     return { accountId, keyId: credential.keyId, authKey: authKey.reveal() };
   }
 
-  async call(method: string, path: string, { key, headers, json, raw }: Call = {}): Promise<Answer> {
-    const response = await fetch(this.url + path, {
+  async call(method: string, path: string, { base = this.url, key, headers, json, raw }: Call = {}): Promise<Answer> {
+    const response = await fetch(base + path, {
       method,
       redirect: 'manual',
       headers: {

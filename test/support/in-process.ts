@@ -15,7 +15,12 @@ process.umask(0o077);
 export const withoutStore = (err: string): string => err.replace(/^reseal: store .*\n/, '');
 
 /** Runs a command to its end. Commands that serve until a signal need a process: startReseal. */
-export async function reseal(args: readonly string[], settings: Settings = {}, now = Date.now): Promise<Finished> {
+export async function reseal(
+  args: readonly string[],
+  settings: Settings = {},
+  now = Date.now,
+  isTerminal = false,
+): Promise<Finished> {
   if (/^(serve|sandbox)$/.test(args.filter((one) => !one.startsWith('-')).join(' ')) && !args.includes('--help')) {
     throw new Error(`${args.join(' ')} serves: use startReseal or spawnReseal`);
   }
@@ -24,6 +29,7 @@ export async function reseal(args: readonly string[], settings: Settings = {}, n
   const code = await runCommand(args, commandContext({ ...withNameServer(args, settings) }, now), {
     version,
     program: 'reseal',
+    isTerminal,
     out: (text) => {
       out += `${text}\n`;
     },

@@ -58,7 +58,8 @@ export async function call<T>(
     method,
     headers: {
       'accept-language': languageTag(),
-      ...(body !== undefined && { 'content-type': 'application/json' }),
+      // Also without a body: the service takes changes only as what no form of another site can send.
+      ...(method !== 'GET' && { 'content-type': 'application/json' }),
       ...headers,
     },
     ...(body !== undefined && { body: JSON.stringify(body) }),

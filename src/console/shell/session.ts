@@ -17,7 +17,8 @@ export const session = signal<Session | null | undefined>(undefined);
 /** Throws a Problem unless the service says whether there is a session. */
 export async function readSession(): Promise<void> {
   try {
-    session.value = await call<Session>('GET', 'session');
+    const found = await call<Session | { readonly kind: 'none' }>('GET', 'session');
+    session.value = found.kind === 'none' ? null : found;
     signedOut.value = false;
   } catch (error) {
     if (!(error instanceof Problem) || error.status !== 401) throw error;

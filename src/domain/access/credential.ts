@@ -130,9 +130,11 @@ export function requirePermission(kind: CredentialKind, action: Action): void {
 
 /** Call only after the secret matched: the state of a key must not leak to callers without its secret. */
 export function requireUsable(credential: Credential, now: number): void {
-  if (credential.disabledAt === null && !isExpired(credential, now)) return;
-  throw new Refusal('api_key_disabled');
+  if (!isUsable(credential, now)) throw new Refusal('api_key_disabled');
 }
+
+export const isUsable = (credential: Credential, now: number): boolean =>
+  credential.disabledAt === null && !isExpired(credential, now);
 
 export function isExpired(credential: Credential, now: number): boolean {
   return credential.expiresAt !== null && credential.expiresAt <= now;

@@ -47,6 +47,8 @@ export interface Sessions {
   delete(id: string, owner?: SessionOwner): Promise<SessionOwner | undefined>;
   /** Of all keys of the account. */
   deleteOf(accountId: AccountId): Promise<void>;
+  /** And all links: what was ended or used since a backup must not live again in the restored store. */
+  deleteAll(): Promise<void>;
   /** Expired or idle for too long. Returns the number of rows deleted, at most `limit`. */
   deleteExpired(now: number, limit: number): Promise<number>;
 }

@@ -1,11 +1,12 @@
 // /console/api: what the pages of the console call. The operations of /openapi/v3 are here once more, under `account`, with
-// a session instead of the two headers (ADR 0065); beside them are signing in and out, and what operators do.
+// a session instead of the two headers (ADR 0066); beside them are signing in and out, and what operators do.
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
 import type { FastifyInstance } from 'fastify';
 import type { Secret } from '../../domain/secret.ts';
 import type { Api } from '../front/api.ts';
 import { authenticateRequests } from '../front/authentication.ts';
 import { type Routes, refuseUnknownRoutes } from '../front/routes.ts';
+import { type EventServices, eventStream } from './events.ts';
 import { type OperatorScopeServices, operatorScope } from './operator-scope.ts';
 import { requireSameOrigin } from './same-origin.ts';
 import { tokenIn } from './session-cookie.ts';
@@ -18,7 +19,7 @@ interface PresentedSession {
 }
 
 interface ConsoleParts {
-  readonly services: OperatorScopeServices;
+  readonly services: OperatorScopeServices & EventServices;
   readonly routes: Routes;
   /** Registers what account holders may do: the operations of /openapi/v3. */
   readonly accountOperations: (api: Api) => void;
@@ -42,6 +43,7 @@ export const consoleInterface =
         );
         refuseUnknownRoutes(accounts, routes);
         accountOperations(accounts as Api);
+        eventStream(accounts as Api, services);
       },
       { prefix: '/account' },
     );

@@ -1,7 +1,7 @@
 // Signing in to the console: key id and secret, or the token of a single-use link, are exchanged once for a session. The
 // store keeps digests of tokens only. What a session stands for is admitted at every request by the same code as a key that
 // is presented itself.
-import { type Caller, callerActor, consoleOperatorActor } from '../../domain/access/credential.ts';
+import { type Caller, callerActor, consoleOperatorActor, isUsable } from '../../domain/access/credential.ts';
 import type { AuditEntry } from '../../domain/access/ports.ts';
 import { type Clock, isAhead } from '../../domain/clock.ts';
 import {
@@ -48,6 +48,8 @@ export interface UseConsoleSessions {
   authenticateCaller(token: Secret | undefined): Promise<Caller>;
   /** Refuses all but sessions of an operator. */
   authenticateOperator(token: Secret | undefined): Promise<Operator>;
+  /** Whether `find` would find it. Does not count as a use of the session: an open page is idle, too. */
+  isLive(token: Secret | undefined): Promise<boolean>;
   /** Ends the session, if there is one: also when its key is refused. */
   signOut(token: Secret | undefined, requestId: string): Promise<void>;
   /** Live ones of the same key or operator, the newest first. */
@@ -170,6 +172,13 @@ export function useConsoleSessions(tools: SessionTools): UseConsoleSessions {
       const session = await find(token);
       if (session?.kind === 'operator') return session.operator;
       throw session ? ofOtherKind('operator') : signedOut();
+    },
+
+    async isLive(token) {
+      const session = await read(token);
+      if (session?.kind !== 'account') return session?.operator.disabledAt === null;
+      const { account, credential } = session.caller;
+      return isUsable(credential, now()) && account.suspendedAt === null;
     },
 
     async signOut(token, requestId) {

@@ -135,6 +135,11 @@ export const sessionsIn = (db: Db, engine: Pick<Engine, 'locksRows'>): Sessions 
     await db.deleteFrom('console_session').where('key_id', 'in', keys).execute();
   },
 
+  async deleteAll() {
+    await db.deleteFrom('console_session').execute();
+    await db.deleteFrom('console_link').execute();
+  },
+
   async deleteExpired(now, limit) {
     const ended = db
       .selectFrom('console_session')
