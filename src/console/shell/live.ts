@@ -1,6 +1,6 @@
 // Server-sent notices of what changed in the account. A notice carries no data: pages read again what they show.
 import { effect, signal } from '@preact/signals';
-import { useEffect } from 'preact/hooks';
+import { useEffect, useRef } from 'preact/hooks';
 import { session } from './session.ts';
 
 export interface Notice {
@@ -27,14 +27,29 @@ export function followChanges(): void {
   });
 }
 
-/** Calls `onChange` after each notice that `concerns` the page. */
+/** Notices come in bursts; a page reads again once for all of a burst. */
+const BURST_MS = 150;
+
+/** Calls `onChange` after notices that `concern` the page. */
 export function useChanges(onChange: () => void, concerns: (notice: Notice) => boolean = () => true): void {
+  const latest = useRef({ onChange, concerns });
+  latest.current = { onChange, concerns };
   useEffect(() => {
     let isFirst = true;
-    return effect(() => {
-      const latest = notice.value;
-      if (!isFirst && latest && concerns(latest)) onChange();
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const end = effect(() => {
+      const told = notice.value;
+      if (!isFirst && told && latest.current.concerns(told)) {
+        timer ??= setTimeout(() => {
+          timer = undefined;
+          latest.current.onChange();
+        }, BURST_MS);
+      }
       isFirst = false;
     });
+    return () => {
+      end();
+      clearTimeout(timer);
+    };
   }, []);
 }

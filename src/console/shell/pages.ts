@@ -44,6 +44,27 @@ export const railText = texts<RailKey>(names);
 /** The first of each kind is where a session begins. */
 export const PAGES: readonly PageRow[] = [
   { path: 'orders', who: 'account', rail: 'orders', load: () => import('../pages/issuance/orders.ts') },
+  { path: 'orders/new', who: 'account', load: () => import('../pages/issuance/new-order.ts') },
+  { path: 'orders/:id', who: 'account', load: () => import('../pages/issuance/order.ts') },
+  { path: 'orders/:id/reissue', who: 'account', load: () => import('../pages/issuance/reissue.ts') },
+  {
+    path: 'certificates',
+    who: 'account',
+    rail: 'certificates',
+    load: () => import('../pages/issuance/certificates.ts'),
+  },
+  { path: 'certificates/:id', who: 'account', load: () => import('../pages/issuance/certificate.ts') },
+  { path: 'callbacks', who: 'account', rail: 'callbacks', load: () => import('../pages/callbacks/callbacks.ts') },
+  { path: 'callbacks/deliveries', who: 'account', load: () => import('../pages/callbacks/deliveries.ts') },
+  { path: 'callbacks/deliveries/:id', who: 'account', load: () => import('../pages/callbacks/delivery.ts') },
+  {
+    path: 'revocations',
+    who: 'account',
+    rail: 'revocations',
+    load: () => import('../pages/revocation/revocations.ts'),
+  },
+  { path: 'cloud-keys', who: 'account', rail: 'cloudKeys', load: () => import('../pages/cloud-keys/cloud-keys.ts') },
+  { path: 'account', who: 'account', rail: 'account', load: () => import('../pages/access/account.ts') },
 ];
 
 export interface Match {

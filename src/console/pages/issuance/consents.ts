@@ -17,7 +17,8 @@ const t = texts({
     title: 'Your consent',
     lead: 'This cannot be undone once the revocation has happened.',
     removeLead: 'Removed names. ',
-    remove: 'I know that {names} will be missing, and that the earlier certificates that carry it ({count}) will be revoked.',
+    remove:
+      'I know that {names} will be missing, and that the earlier certificates that carry it ({count}) will be revoked.',
     lastLead: 'Previous certificate. ',
     last: 'I know that this product revokes the previous certificate {when}, also where it is still in use.',
     atOnce: 'at once',

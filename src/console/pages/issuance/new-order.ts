@@ -134,7 +134,12 @@ function Form({ products, first }: { products: readonly Product[]; first: Produc
         field(
           t('own'),
           (attributes) =>
-            input({ ...attributes, value: own, spellcheck: false, onInput: (event) => setOwn(event.currentTarget.value) }),
+            input({
+              ...attributes,
+              value: own,
+              spellcheck: false,
+              onInput: (event) => setOwn(event.currentTarget.value),
+            }),
           t('ownHint'),
         ),
         field(t('months'), (attributes) =>

@@ -1,6 +1,7 @@
 // What a reissue will do, before it is done: asked for while the reader types, the last answer wins.
-import { useEffect, useRef, useState } from 'preact/hooks';
+
 import type { ComponentChildren } from 'preact';
+import { useEffect, useRef, useState } from 'preact/hooks';
 import { account } from '../../shell/api.ts';
 import { tags, type View } from '../../shell/html.ts';
 import { texts } from '../../shell/language.ts';

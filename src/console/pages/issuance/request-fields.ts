@@ -87,7 +87,11 @@ export function RequestFields({ form, product, isReissue, onChange, onUnsavedKey
   const isSsl = product.kind === 'ssl';
   const changes = isReissue ? product.names_may_change : 'any';
   const isCloud = form.keySource === 'sign-cloud-csc';
-  const text = (name: keyof RequestForm, words: string, more: { readonly hint?: string; readonly type?: string } = {}) =>
+  const text = (
+    name: keyof RequestForm,
+    words: string,
+    more: { readonly hint?: string; readonly type?: string } = {},
+  ) =>
     field(
       words,
       (attributes) =>

@@ -8,7 +8,12 @@ export const methodWord = texts<Schema<'DcvMethod'>>({
     email: 'E-mail',
     'dns-persist': 'TXT record that stays (dns-persist)',
   },
-  zh: { dns: 'TXT 记录，每张证书不同', file: '网站文件', email: '电子邮件', 'dns-persist': '长期有效的 TXT 记录（dns-persist）' },
+  zh: {
+    dns: 'TXT 记录，每张证书不同',
+    file: '网站文件',
+    email: '电子邮件',
+    'dns-persist': '长期有效的 TXT 记录（dns-persist）',
+  },
 });
 
 export const scopeWord = texts<Schema<'DcvScope'>>({

@@ -96,11 +96,7 @@ export function Records({ order, onChange }: { order: Order; onChange: (order?: 
     ),
     order.dcv_val.map((record) => recordView(record)),
     lines.length > 0 &&
-      details(
-        summary(t('asText')),
-        listing(t('nsupdate'), nsupdateLines(lines)),
-        listing(t('zone'), zoneLines(lines)),
-      ),
+      details(summary(t('asText')), listing(t('nsupdate'), nsupdateLines(lines)), listing(t('zone'), zoneLines(lines))),
     div(
       { class: 'actions' },
       actButton(complete, t('check'), { onClick: () => complete.run(), isMain: true }),
