@@ -68,11 +68,10 @@ export function shown<T>(resource: Resource<T>, render: (data: T) => ComponentCh
 export const empty = (text: string, ...actions: ComponentChildren[]): View =>
   div({ class: 'empty' }, p(text), ...actions);
 
-/** A word with a shape, so that no state is told by colour alone. */
+/** A word with a shape, so that no state is told by colour alone. The style sheet draws it: fonts lack such characters. */
 export type Tone = 'good' | 'waiting' | 'bad' | 'over' | 'plain';
-const SHAPE: Readonly<Record<Tone, string>> = { good: '●', waiting: '◐', bad: '▲', over: '○', plain: '·' };
 export const badge = (tone: Tone, word: string): View =>
-  span({ class: `badge ${tone}` }, span({ 'aria-hidden': 'true' }, SHAPE[tone]), ' ', word);
+  span({ class: `badge ${tone}` }, span({ class: 'shape', 'aria-hidden': 'true' }), word);
 
 export const link = (address: string, ...children: ComponentChildren[]): View => a({ href: address }, ...children);
 
@@ -108,7 +107,7 @@ export const listing = (caption: string, text: string): View =>
   );
 
 /** Label and value, for a <dl>. Values that are not there are not listed. */
-export const fact = (name: string, value: ComponentChildren): ComponentChildren =>
+export const fact = (name: ComponentChildren, value: ComponentChildren): ComponentChildren =>
   value === undefined || value === null || value === '' ? null : div(dt(name), dd(value));
 
 let lastId = 0;

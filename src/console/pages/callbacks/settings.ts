@@ -4,13 +4,13 @@ import { useState } from 'preact/hooks';
 import { account } from '../../shell/api.ts';
 import { tags, type View } from '../../shell/html.ts';
 import { texts } from '../../shell/language.ts';
-import { actButton, badge, consent, copyable, field, group, problem } from '../../shell/parts.ts';
+import { actButton, badge, consent, copyable, fact, field, group, problem } from '../../shell/parts.ts';
 import { useAction } from '../../shell/resource.ts';
 import { moment } from '../../shell/time.ts';
 import type { Data, Schema } from '../../shell/wire.ts';
 import { ACTION_IDS, actionWord } from './words.ts';
 
-const { button, code, details, div, form, h2, input, label, p, section, span, strong, summary } = tags;
+const { button, code, details, div, dl, form, h2, input, label, p, section, span, strong, summary } = tags;
 
 const t = texts({
   en: {
@@ -101,12 +101,13 @@ export function SettingsForm({ settings, onChange }: Props): View {
     { 'aria-label': t('title') },
     h2(t('title')),
     settings
-      ? p(
-          badge(settings.disabled ? 'waiting' : 'good', t(settings.disabled ? 'paused' : 'on')),
-          ' ',
-          code(settings.url),
-          ' ',
-          span({ class: 'quiet' }, t('changed'), ' ', moment(settings.updated_at)),
+      ? dl(
+          { class: 'wide' },
+          fact(badge(settings.disabled ? 'waiting' : 'good', t(settings.disabled ? 'paused' : 'on')), [
+            copyable(settings.url, t('url')),
+            ' ',
+            span({ class: 'quiet' }, t('changed'), ' ', moment(settings.updated_at)),
+          ]),
         )
       : p(badge('waiting', t('none'))),
     secret && secretView(secret),

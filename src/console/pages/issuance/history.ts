@@ -27,7 +27,13 @@ type Certificate = Schema<'Certificate'>;
 type Summary = Schema<'CertificateSummary'>;
 const IN_FULL = 6;
 
-export function History({ certificate, currentId }: { certificate: Certificate; currentId: string | null }): View {
+export function History({
+  certificate,
+  currentId,
+}: {
+  certificate: Certificate;
+  currentId: string | null;
+}): View | null {
   const { history } = certificate;
   const latest = history.slice(-IN_FULL).toReversed();
   const older = history.slice(0, -IN_FULL).toReversed();
@@ -42,6 +48,8 @@ export function History({ certificate, currentId }: { certificate: Certificate; 
       ),
     [history, certificate.revocation],
   );
+  // One certificate is no history: its own card shows its life.
+  if (history.length < 2) return null;
   return section(
     { 'aria-label': t('title') },
     h2(t('title')),

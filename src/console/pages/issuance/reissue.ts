@@ -16,6 +16,7 @@ import { useIdempotencyKey } from './idempotency.ts';
 import { PlanView, usePlan } from './plan.ts';
 import { bodyOf, formOf } from './request.ts';
 import { RequestFields } from './request-fields.ts';
+import { useStandIn } from './stand-in.ts';
 import { calledBy } from './states.ts';
 
 const { details, div, p, summary } = tags;
@@ -27,6 +28,7 @@ const t = texts({
     back: 'Back to the order',
     send: 'Reissue now',
     unsaved: 'Save the private key first: it exists in this page only.',
+    standIn: 'No signing request is given yet. The preview stands on a P-256 key that is thrown away.',
     incomplete: 'Give the consents above to go on.',
     curl: 'The same with curl',
     gone: 'The product {id} is not offered any more. Place a new order for another product.',
@@ -37,6 +39,7 @@ const t = texts({
     back: '返回订单',
     send: '立即重签',
     unsaved: '请先保存私钥：它仅存在于本页面。',
+    standIn: '尚未提供签名请求。以下预览使用一个即弃的 P-256 密钥。',
     incomplete: '请先勾选上述同意项。',
     curl: '等效的 curl 命令',
     gone: '产品 {id} 已不再提供，请选择其他产品重新下单。',
@@ -67,7 +70,8 @@ function Form({ order, product }: { order: Order; product: Schema<'Product'> }):
   const [form, setForm] = useState(() => formOf(order, product));
   const [isUnsaved, setUnsaved] = useState(false);
   const body = bodyOf(form, product.kind === 'ssl');
-  const planned = usePlan(order.id, body);
+  const standIn = useStandIn(product, form);
+  const planned = usePlan(order.id, standIn.fill(body));
   const consents = useConsents(planned.plan);
   const whole = { ...body, ...consents.fields };
   const idempotencyKey = useIdempotencyKey(whole);
@@ -93,6 +97,7 @@ function Form({ order, product }: { order: Order; product: Schema<'Product'> }):
     ),
     div(
       { class: 'aside sticky' },
+      standIn.isUsed && p({ class: 'quiet' }, t('standIn')),
       h(PlanView, planned),
       consents.view,
       isUnsaved && p({ class: 'quiet' }, t('unsaved')),
@@ -100,7 +105,7 @@ function Form({ order, product }: { order: Order; product: Schema<'Product'> }):
       actButton(send, t('send'), {
         onClick: () => send.run(),
         isMain: true,
-        isDisabled: !isPlanned || !consents.isComplete || isUnsaved,
+        isDisabled: !isPlanned || standIn.isUsed || !consents.isComplete || isUnsaved,
       }),
       send.error && problem(send.error),
       details(

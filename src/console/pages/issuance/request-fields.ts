@@ -15,6 +15,7 @@ const t = texts({
     names: 'Names',
     common: 'Common name',
     others: 'Further names',
+    oneALine: 'One a line.',
     othersHint: 'One a line. A name that is taken away here is removed from the certificate.',
     fixed: 'This product does not let names change.',
     addOnly: 'This product lets names be added, not removed.',
@@ -46,6 +47,7 @@ const t = texts({
     names: '名称',
     common: '通用名称',
     others: '其他名称',
+    oneALine: '每行一个。',
     othersHint: '每行一个。在此删除的名称将从证书中移除。',
     fixed: '该产品不允许更改名称。',
     addOnly: '该产品只允许增加名称，不允许删除。',
@@ -85,7 +87,6 @@ interface Props {
 
 export function RequestFields({ form, product, isReissue, onChange, onUnsavedKey }: Props): View {
   const isSsl = product.kind === 'ssl';
-  const changes = isReissue ? product.names_may_change : 'any';
   const isCloud = form.keySource === 'sign-cloud-csc';
   const text = (
     name: keyof RequestForm,
@@ -123,7 +124,7 @@ export function RequestFields({ form, product, isReissue, onChange, onUnsavedKey
               value: form.names,
               onInput: (event) => onChange({ names: event.currentTarget.value }),
             }),
-          changes === 'none' ? t('fixed') : changes === 'add' ? t('addOnly') : t('othersHint'),
+          hintOf(isReissue ? product.names_may_change : 'new'),
         ),
     ),
     group(
@@ -175,6 +176,9 @@ export function RequestFields({ form, product, isReissue, onChange, onUnsavedKey
     ),
   );
 }
+
+const hintOf = (change: Schema<'NameChange'> | 'new'): string =>
+  t(change === 'new' ? 'oneALine' : change === 'none' ? 'fixed' : change === 'add' ? 'addOnly' : 'othersHint');
 
 function proofFields(
   form: RequestForm,

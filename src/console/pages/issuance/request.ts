@@ -45,7 +45,7 @@ export function formOf(order: Schema<'Order'>, product: Schema<'Product'> | unde
   };
 }
 
-type Body = Omit<
+export type Body = Omit<
   Schema<'ReissueRequest'>,
   'i_know_remove_domain_will_revoke_before_cert' | 'i_know_will_revoke_last_cert'
 >;

@@ -1,6 +1,7 @@
 // Lives of certificates as bars on one axis of time, with today marked. The words beside a bar say the same.
 import { tags, type View } from '../../shell/html.ts';
-import { languageTag, texts } from '../../shell/language.ts';
+import { texts } from '../../shell/language.ts';
+import { dateLocale } from '../../shell/time.ts';
 
 const { div, span } = tags;
 
@@ -47,7 +48,7 @@ export const axisOf = (lives: readonly Life[], now = Date.now()): Axis => ({
   end: Math.max(now, ...lives.map(({ to }) => to)),
 });
 
-const day = (at: number): string => new Date(at).toLocaleDateString(languageTag(), { dateStyle: 'medium' });
+const day = (at: number): string => new Date(at).toLocaleDateString(dateLocale(), { dateStyle: 'medium' });
 
 export function lifeWords({ from, to, cut }: Life, now = Date.now()): string {
   const dates = t('from', { from: day(from), to: day(to) });
