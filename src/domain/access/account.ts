@@ -36,7 +36,8 @@ const UNPRINTABLE = /[\p{Cc}\p{Cs}\p{Zl}\p{Zp}\u200e\u200f\u202a-\u202e\u2066-\u
 
 export function accountName(text: string): string {
   const name = text.trim();
-  if (name === '' || [...name].length > MAX_ACCOUNT_NAME || UNPRINTABLE.test(name)) {
+  // The length is that of what was sent, as the document says; blanks around it are not kept.
+  if (name === '' || [...text].length > MAX_ACCOUNT_NAME || UNPRINTABLE.test(name)) {
     throw invalid(
       'name',
       `A name has 1 to ${MAX_ACCOUNT_NAME} printable characters.`,

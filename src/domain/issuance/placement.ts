@@ -121,13 +121,13 @@ export function requireSubject(given: SubjectFields, { kind }: Product): Subject
       '国家须为 ISO 3166 的两个大写字母，例如 CN。',
     );
   }
-  requireText('organization', organization);
-  requireText('organizational_unit', organizationalUnit);
+  requireText('organization', given.organization);
+  requireText('organizational_unit', given.organizationalUnit);
   return { country, organization, organizationalUnit };
 }
 
 function requireText(field: string, text: string | null): void {
-  if (text === null || (text !== '' && [...text].length <= MAX_ORGANIZATION && !/\p{C}/u.test(text))) return;
+  if (text === null || (text.trim() !== '' && [...text].length <= MAX_ORGANIZATION && !/\p{C}/u.test(text))) return;
   throw invalid(
     field,
     `${field} has 1 to ${MAX_ORGANIZATION} printable characters.`,

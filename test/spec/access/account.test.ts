@@ -69,6 +69,7 @@ rule('account 5', 'an optional `name` of 1 to 200 characters', async () => {
     '\t\n',
     'y'.repeat(201),
     '🔒'.repeat(201),
+    ` ${'y'.repeat(200)}`,
     'a\nb',
     'a\u0000b',
     'a\u202eb',
