@@ -12,6 +12,10 @@ export interface Notice {
 
 const notice = signal<Notice | undefined>(undefined);
 let source: EventSource | undefined;
+let timer: ReturnType<typeof setInterval> | undefined;
+
+/** Without a stream, as in a third window of the same session, a page that is looked at reads again in this time. */
+const POLL_MS = 20_000;
 
 /** Call once. The browser reconnects by itself; the stream ends with the session. */
 export function followChanges(): void {
@@ -19,10 +23,18 @@ export function followChanges(): void {
     const isAccount = session.value?.kind === 'account';
     source?.close();
     source = undefined;
+    clearInterval(timer);
     if (!isAccount) return;
     source = new EventSource(new URL('api/account/events', document.baseURI));
     source.onmessage = ({ data }) => {
       notice.value = JSON.parse(data);
+    };
+    source.onerror = () => {
+      if (source?.readyState !== EventSource.CLOSED) return;
+      clearInterval(timer);
+      timer = setInterval(() => {
+        if (document.visibilityState === 'visible') notice.value = { type: 'poll' };
+      }, POLL_MS);
     };
   });
 }

@@ -61,7 +61,7 @@ export function shown<T>(resource: Resource<T>, render: (data: T) => ComponentCh
     return [resource.error && problem(resource.error, resource.reload), render(resource.data)];
   }
   if (resource.error) return problem(resource.error, resource.reload);
-  return p({ class: 'quiet', role: 'status' }, t('loading'));
+  return p({ class: 'quiet loading', role: 'status' }, t('loading'));
 }
 
 /** Says what to do where there is nothing to show. */

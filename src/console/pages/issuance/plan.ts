@@ -22,7 +22,7 @@ const t = texts({
     names: 'Names',
     added: 'added',
     removed: 'removed',
-    kept: '{count} stay',
+    kept: 'unchanged: {count}',
     proof: 'Proof',
     allProven: 'Every name is proven: the certificate is issued at once.',
     needs: 'The certificate waits until these names are proven:',
@@ -40,7 +40,7 @@ const t = texts({
     names: '名称',
     added: '新增',
     removed: '删除',
-    kept: '{count} 个保持不变',
+    kept: '不变：{count} 个',
     proof: '验证',
     allProven: '所有名称均已验证：立即签发。',
     needs: '以下名称验证后才会签发：',
@@ -95,9 +95,9 @@ export function usePlan(orderId: string, body: unknown): Planned {
 
 export function PlanView({ plan, error, isStale }: Planned): View {
   return section(
-    { class: isStale ? 'plan stale' : 'plan', 'aria-label': t('title') },
+    { class: 'plan', 'aria-label': t('title'), 'aria-busy': isStale },
     h2(t('title')),
-    isStale && !plan && !error && p({ class: 'quiet' }, t('thinking')),
+    isStale && p({ class: 'quiet loading' }, t('thinking')),
     error && problem(error),
     plan && planView(plan),
     // Spoken once the answer is there, not at every key.
