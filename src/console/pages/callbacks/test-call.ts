@@ -119,7 +119,7 @@ const resultView = (report: Report, hasFailed: boolean): View =>
       fact(t('tls'), report.tls_version),
       fact(
         t('expires'),
-        report.certificate_expires_in_days !== null && t('days', { count: report.certificate_expires_in_days }),
+        report.certificate_expires_in_days === null ? null : t('days', { count: report.certificate_expires_in_days }),
       ),
     ),
     report.excerpt && listing(t('answer'), report.excerpt),

@@ -20,8 +20,6 @@ const t = texts({
     lead: 'Private keys that the service keeps, and signs with after an access code.',
     none: 'No cloud-held key. Order or reissue with “The service does” as the holder of the private key.',
     id: 'Key id (credentialID of the signing API)',
-    kind: 'Key',
-    bits: '{type}, {bits} bits',
     hint: 'Hint',
     made: 'Made',
     certificate: 'Latest certificate',
@@ -47,8 +45,6 @@ const t = texts({
     lead: '由服务托管的私钥，凭访问控制码签名。',
     none: '没有云端密钥。下单或重签时选择“由服务托管”即可创建。',
     id: '密钥 ID（签名接口的 credentialID）',
-    kind: '密钥',
-    bits: '{type}，{bits} 位',
     hint: '提示',
     made: '创建时间',
     certificate: '最新证书',
@@ -108,7 +104,7 @@ function KeyView({ one, onChange }: { one: CloudKey; onChange: () => void }): Vi
   const isLive = one.destroyed_at === null;
   return section(
     { class: 'card', 'aria-label': one.id },
-    h2(t('bits', { type: TYPES[one.key_type], bits: one.bits }), ' ', stateOf(one)),
+    h2(TYPES[one.key_type], one.key_type === 'rsa' && ` ${one.bits}`, ' ', stateOf(one)),
     one.locked_until !== null && isLive && p(t('lockedUntil', { when: distance(one.locked_until) })),
     dl(
       fact(t('id'), copyable(one.id, t('id'))),

@@ -78,7 +78,7 @@ export function CertificateCard({ certificate }: { certificate: Certificate }): 
     p(
       { class: 'state' },
       certificateBadge(certificate.status, not_after),
-      isIssued && span({ class: 'quiet' }, ' · ', daysLeft(life)),
+      isIssued && certificate.status !== 'revoked' && span({ class: 'quiet' }, ' · ', daysLeft(life)),
     ),
     isIssued && [lifeBar(life, axisOf([life])), axisLabels(axisOf([life]))],
     dl(

@@ -85,19 +85,20 @@ function orderView(order: Order, round: number, refresh: () => void): View {
       { class: 'columns' },
       div(
         isWaiting && h(Records, { key: order.pending_certificate_id, order, onChange: refresh }),
-        section(
-          { 'aria-label': t('certificate') },
-          div(
-            { class: 'headed' },
-            h2(t('certificate')),
-            order.certificate_id !== null &&
-              !isWaiting &&
-              a({ class: 'button main', href: href(['orders', order.id, 'reissue']) }, t('reissue')),
+        (order.certificate_id !== null || !isWaiting) &&
+          section(
+            { 'aria-label': t('certificate') },
+            div(
+              { class: 'headed' },
+              h2(t('certificate')),
+              order.certificate_id !== null &&
+                !isWaiting &&
+                a({ class: 'button main', href: href(['orders', order.id, 'reissue']) }, t('reissue')),
+            ),
+            isWaiting && order.certificate_id !== null && p({ class: 'quiet' }, t('waitingFor')),
+            order.canceled && p({ class: 'note' }, t('ended', { why: order.canceled.message })),
+            order.certificate_id === null && !isWaiting && p({ class: 'quiet' }, t('none')),
           ),
-          isWaiting && order.certificate_id !== null && p({ class: 'quiet' }, t('waitingFor')),
-          order.canceled && p({ class: 'note' }, t('ended', { why: order.canceled.message })),
-          order.certificate_id === null && !isWaiting && p({ class: 'quiet' }, t('none')),
-        ),
         (order.certificate_id ?? order.pending_certificate_id) !== null &&
           h(Certificates, { order, state, key: order.certificate_id ?? order.pending_certificate_id }),
       ),

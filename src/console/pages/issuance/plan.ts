@@ -11,7 +11,7 @@ import { moment } from '../../shell/time.ts';
 import type { Data, Schema } from '../../shell/wire.ts';
 import { reasonWord } from '../revocation/words.ts';
 import { resultBadge } from '../validation/check-words.ts';
-import { axisLabels, axisOf, daysLeft, lifeBar } from './validity.ts';
+import { axisLabels, axisOf, lifeBar, lifeDays } from './validity.ts';
 
 const { code, div, h2, h3, li, p, section, span, ul } = tags;
 
@@ -162,6 +162,6 @@ function planView(plan: Plan): ComponentChildren {
     h3(t('validity')),
     lifeBar(life, axisOf([life])),
     axisLabels(axisOf([life])),
-    p(moment(plan.not_before), ' – ', moment(plan.not_after), ' ', span({ class: 'quiet' }, daysLeft(life))),
+    p(moment(plan.not_before), ' – ', moment(plan.not_after), ' ', span({ class: 'quiet' }, lifeDays(life))),
   ];
 }

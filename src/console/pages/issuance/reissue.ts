@@ -97,8 +97,8 @@ function Form({ order, product }: { order: Order; product: Schema<'Product'> }):
     ),
     div(
       { class: 'aside sticky' },
-      standIn.isUsed && p({ class: 'quiet' }, t('standIn')),
       h(PlanView, planned),
+      standIn.isUsed && p({ class: 'quiet' }, t('standIn')),
       consents.view,
       isUnsaved && p({ class: 'quiet' }, t('unsaved')),
       planned.plan && !consents.isComplete && p({ class: 'quiet' }, t('incomplete')),

@@ -8,6 +8,7 @@ const { div, span } = tags;
 const t = texts({
   en: {
     today: 'today',
+    days: '{all} days',
     left: '{days} days left of {all}',
     soon: '{days} days left of {all}: reissue soon',
     ended: 'ended {days} days ago',
@@ -18,6 +19,7 @@ const t = texts({
   },
   zh: {
     today: '今天',
+    days: '{all} 天',
     left: '共 {all} 天，剩余 {days} 天',
     soon: '共 {all} 天，剩余 {days} 天，请尽快重签',
     ended: '已于 {days} 天前到期',
@@ -54,6 +56,8 @@ export function lifeWords({ from, to, cut }: Life, now = Date.now()): string {
   const dates = t('from', { from: day(from), to: day(to) });
   return cut === undefined ? dates : `${dates}, ${t(cut <= now ? 'revoked' : 'due', { at: day(cut) })}`;
 }
+
+export const lifeDays = ({ from, to }: Life): string => t('days', { all: Math.round((to - from) / DAY_MS) });
 
 /** Such as "121 days left of 199". */
 export function daysLeft({ from, to }: Life, now = Date.now()): string {

@@ -2,7 +2,7 @@
 import { tags, type View } from '../../shell/html.ts';
 import { texts } from '../../shell/language.ts';
 import type { Data, Schema } from '../../shell/wire.ts';
-import { resultBadge } from './check-words.ts';
+import { caaBadge, resultBadge } from './check-words.ts';
 
 const { code, div, p, table, tbody, td, th, thead, tr } = tags;
 
@@ -38,7 +38,7 @@ export function CheckResults({ checks }: Data<'DcvCheckListResponse'>): View {
         tr(
           th(t('name')),
           columns.map((index) => th({ key: index }, index === 0 ? t('primary') : t('other', { number: index + 1 }))),
-          th(t('all')),
+          perspectives !== 1 && th(t('all')),
           th(t('caa')),
         ),
       ),
@@ -57,8 +57,9 @@ const row = (check: Check, columns: readonly number[]): View =>
       const name = index === 0 ? t('primary') : t('other', { number: index + 1 });
       return td({ key: index, 'data-name': name }, view ? resultBadge(view.result) : t('proven'));
     }),
-    td({ 'data-name': t('all') }, resultBadge(check.result)),
-    td({ 'data-name': t('caa') }, resultBadge(check.caa.result)),
+    // One resolver and all of them say the same.
+    columns.length !== 1 && td({ 'data-name': t('all') }, resultBadge(check.result)),
+    td({ 'data-name': t('caa') }, caaBadge(check.caa.result)),
   );
 
 /** Each sentence once, however many perspectives say it. */

@@ -40,3 +40,8 @@ const toneOf = (result: Result): Tone =>
   result === 'ok' ? 'good' : result === 'no_record' || result === 'perspectives_differ' ? 'waiting' : 'bad';
 
 export const resultBadge = (result: Result): View => badge(toneOf(result), word(result));
+
+const permitted = texts({ en: { ok: 'Permits it' }, zh: { ok: '允许' } });
+/** CAA is not there to be seen, but to permit. */
+export const caaBadge = (result: Result): View =>
+  result === 'ok' ? badge('good', permitted('ok')) : resultBadge(result);
