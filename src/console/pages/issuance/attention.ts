@@ -10,6 +10,7 @@ import { type Resource, useResource } from '../../shell/resource.ts';
 import { href } from '../../shell/router.ts';
 import { distance } from '../../shell/time.ts';
 import type { Data } from '../../shell/wire.ts';
+import { actionWord } from '../callbacks/words.ts';
 import { calledBy } from './states.ts';
 
 const { div, h2, li, p, section, span, ul } = tags;
@@ -146,7 +147,7 @@ function failedItems(found: Data<'DeliveryListResponse'> | undefined): View[] {
   const address = (id: string) => href(['callbacks', 'deliveries'], { state: 'failed', order_id: id });
   const items = (found?.deliveries ?? []).map((one) =>
     item({
-      ...{ key: one.id, tone: 'bad', what: t('failed'), name: `${one.action} · ${one.order_id}` },
+      ...{ key: one.id, tone: 'bad', what: t('failed'), name: `${actionWord(one.action)} · ${one.order_id}` },
       ...{ address: address(one.order_id), beside: distance(one.settled_at ?? one.created_at) },
     }),
   );
