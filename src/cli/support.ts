@@ -60,7 +60,7 @@ export const audit: Command = {
     order: { type: 'string', about: 'only about this order and its certificates' },
     certificate: { type: 'string', about: 'only about this certificate' },
     request: { type: 'string', about: 'only by the request with this id' },
-    actor: { type: 'string', about: 'only by this key id, user of the command line, or "service"' },
+    actor: { type: 'string', about: 'only by this key id, operator, user of the command line, or "service"' },
     since: { type: 'string', about: 'from then on: a date and time, or how long ago, e.g. 24h' },
     until: { type: 'string', about: 'before then, likewise' },
     limit: { type: 'string', about: 'maximum number of rows (default 100)' },

@@ -18,6 +18,7 @@ import { dieSigning } from '../support/dead-signer.ts';
 import { waitFor } from '../support/deliveries.ts';
 import { actorFor, answers, openDeliveryWorld } from '../support/dispatcher.ts';
 import { bothEngines, type TestEngine } from '../support/engines.ts';
+import { LEFT_IN_CONSOLE } from '../support/left-sessions.ts';
 import { body, newOrder, type PlacedOrder, reissue } from '../support/orders.ts';
 import { EVERY_BYTE, issued, order as orderRecord, preparation } from '../support/records.ts';
 
@@ -124,6 +125,7 @@ const LEFT: Readonly<Partial<Record<Time, Leave>>> = {
       assert.equal(await use(await login()), 200);
     };
   },
+  ...LEFT_IN_CONSOLE,
   async 'cloud_key.locked_until'({ app, shift }) {
     const { store } = app.app;
     const { accountId } = (await newOrder(app)).key;

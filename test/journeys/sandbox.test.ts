@@ -5,8 +5,10 @@ import { existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } 
 import net from 'node:net';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
+import { announcement } from '../../src/sandbox/announce.ts';
 import type { SandboxFile } from '../../src/sandbox/folder.ts';
 import { newFolder, newUsedFolder } from '../support/app.ts';
+import { rule } from '../support/contract.ts';
 import { reseal } from '../support/in-process.ts';
 import { OLDER_NODE } from '../support/older-node.ts';
 import { spawnReseal, startReseal } from '../support/process.ts';
@@ -39,6 +41,30 @@ test('the greeting shows a request, which works when pasted', async () => {
   assert.equal(answer.status, 200);
   assert.match(greeting, /Only because this is a sandbox:/);
 });
+
+rule(
+  'console 28',
+  'its greeting has a sign-in link on a terminal, and the address and the command for a link elsewhere',
+  async () => {
+    const greeting = sandbox.running.output;
+    assert.match(
+      greeting,
+      new RegExp(`^Console +${sandbox.url}/console/ +\\(a link to sign in: .* console login\\)$`, 'm'),
+    );
+    assert.doesNotMatch(greeting, /#login=/, 'this output is no terminal');
+    const { out } = await reseal(['console', 'login', '--json'], settingsFor(folder), Date.now, true);
+    const { url, operator } = JSON.parse(out);
+    assert.deepEqual([operator, url.split('#')[0]], ['sandbox', `${sandbox.url}/console/`]);
+    const text = announcement(sandboxFile(folder), 'sandbox.json', { p256: '', sm2: '' }, url);
+    assert.ok(text.includes(`Console          ${url}\n`));
+    const answer = await fetch(`${sandbox.url}/console/api/operator-session`, {
+      method: 'POST',
+      headers: { origin: sandbox.url, 'content-type': 'application/json' },
+      body: JSON.stringify({ token: url.split('#login=')[1] }),
+    });
+    assert.equal(answer.status, 200);
+  },
+);
 
 test('the doctor finds no problem in a new sandbox, and asks no resolver outside', async () => {
   const { code, out } = await spawnReseal(['doctor'], { ...settingsFor(folder), RESEAL_DNS_SERVERS: '' });

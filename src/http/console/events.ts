@@ -18,7 +18,7 @@ export interface EventServices {
 }
 
 /** Of the six connections that a browser opens to one host, pages need the others. */
-export const STREAMS_PER_SESSION = 2;
+const STREAMS_PER_SESSION = 2;
 const MAX_STREAMS = 256;
 const MAX_UNREAD_BYTES = 64 * 1024;
 /** Proxies close what is silent for a minute. */

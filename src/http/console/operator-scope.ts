@@ -2,17 +2,11 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { consoleOperatorActor } from '../../domain/access/credential.ts';
 import { type Operator, requireRole } from '../../domain/console/session.ts';
-import {
-  type Address,
-  IPV4_MAPPED,
-  isInside,
-  type Network,
-  network,
-  parseAddress,
-} from '../../domain/egress/addresses.ts';
+import type { Network } from '../../domain/egress/addresses.ts';
 import { Refusal } from '../../domain/errors.ts';
 import type { OperatorCall } from '../../usecases/access/audit.ts';
 import type { UseConsoleSessions } from '../../usecases/console/sessions.ts';
+import { isForwarded, isWithin, LOOPBACK } from '../front/remote-network.ts';
 import { isUnsafe } from './same-origin.ts';
 import { tokenIn } from './session-cookie.ts';
 
@@ -51,8 +45,6 @@ export const operatorCallOf = (request: FastifyRequest): OperatorCall => ({
   requestId: request.id,
 });
 
-const LOOPBACK = [network('127.0.0.0/8'), network('::1')];
-
 /**
  * A proxy on this machine that is not trusted would make everyone seem to be here: what was forwarded counts as foreign,
  * unless the proxy is one of RESEAL_TRUSTED_PROXIES.
@@ -61,22 +53,12 @@ export function requireOperatorAddress(
   request: FastifyRequest,
   { consoleNetworks }: Pick<OperatorScopeServices, 'consoleNetworks'>,
 ): void {
-  const address = addressOf(request.ip);
-  const isForwarded = FORWARDING.some((name) => request.headers[name] !== undefined);
-  const isDirect = request.ip === request.socket.remoteAddress;
-  const isKnown = address && [...LOOPBACK, ...consoleNetworks].some((one) => isInside(one, address));
-  if (isKnown && !(isDirect && isForwarded)) return;
+  const isUntrusted = isForwarded(request) && request.ip === request.socket.remoteAddress;
+  if (!isUntrusted && isWithin([...LOOPBACK, ...consoleNetworks], request.ip)) return;
   throw new Refusal('permission_denied', {
     reason: {
       en: 'Operators sign in from this machine, or from a network in RESEAL_CONSOLE_NETWORKS; a proxy in between must be one of RESEAL_TRUSTED_PROXIES.',
       zh: '操作员只能从本机或 RESEAL_CONSOLE_NETWORKS 中的网络登录；其间的代理须列于 RESEAL_TRUSTED_PROXIES。',
     },
   });
-}
-
-const FORWARDING = ['x-forwarded-for', 'forwarded', 'x-real-ip', 'via'] as const;
-
-function addressOf(ip: string | undefined): Address | undefined {
-  const address = parseAddress((ip ?? '').replace(/%.*$/, ''));
-  return address && isInside(IPV4_MAPPED, address) ? address.slice(12) : address;
 }

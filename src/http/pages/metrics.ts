@@ -1,25 +1,16 @@
 // /metrics for Prometheus. Metrics are for the operator: without a bearer token they are served to loopback only.
 import { timingSafeEqual } from 'node:crypto';
-import { BlockList } from 'node:net';
-import type { FastifyInstance, FastifyRequest } from 'fastify';
+import type { FastifyInstance } from 'fastify';
 import { Refusal } from '../../domain/errors.ts';
-
-const LOOPBACK = new BlockList();
-LOOPBACK.addSubnet('127.0.0.0', 8, 'ipv4');
-LOOPBACK.addAddress('::1', 'ipv6');
-
-/** A proxy on this machine also connects from loopback; one of these headers reveals it. */
-const PROXY_HEADERS = ['forwarded', 'via', 'x-forwarded-for', 'x-forwarded-host', 'x-forwarded-proto', 'x-real-ip'];
-
-function isLocal({ ip, headers }: FastifyRequest): boolean {
-  if (PROXY_HEADERS.some((name) => headers[name] !== undefined)) return false;
-  // `ip` is undefined once the caller has disconnected.
-  return ip !== undefined && LOOPBACK.check(ip, ip.includes(':') ? 'ipv6' : 'ipv4');
-}
+import { isForwarded, isWithin, LOOPBACK } from '../front/remote-network.ts';
 
 export function metricsEndpoint(app: FastifyInstance, metrics: { text(): Promise<string> }, token?: string): void {
   app.get('/metrics', { schema: { hide: true } }, async (request, reply) => {
-    if (token === undefined ? !isLocal(request) : !isBearer(request.headers.authorization, token)) {
+    if (
+      token === undefined
+        ? isForwarded(request) || !isWithin(LOOPBACK, request.ip)
+        : !isBearer(request.headers.authorization, token)
+    ) {
       throw new Refusal('permission_denied', {
         reason: {
           en: 'Metrics are shown to this machine only, unless RESEAL_METRICS_TOKEN is set and sent as a bearer token.',

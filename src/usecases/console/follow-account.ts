@@ -17,7 +17,7 @@ export interface Notice {
   readonly event_id?: string;
 }
 
-export const POLL_MS = 2 * SECOND_MS;
+const POLL_MS = 2 * SECOND_MS;
 /** Rows are read again for so long: clocks of instances differ, and a row may be committed after a later one. */
 const WINDOW_MS = MINUTE_MS;
 const MAX_ENTRIES = 100;

@@ -68,9 +68,9 @@ interface SessionTools {
 
 export const TOKEN_BYTES = 32;
 /** Per key or operator: browsers that people leave signed in. A further sign-in ends the oldest. */
-export const MAX_SESSIONS = 20;
+const MAX_SESSIONS = 20;
 /** Of one network, successful or not. By key there is no limit: others must not be able to lock its holder out. */
-export const SIGN_IN_RATE: Rate = { burst: 20, everyMs: 3 * SECOND_MS };
+const SIGN_IN_RATE: Rate = { burst: 20, everyMs: 3 * SECOND_MS };
 
 export function useConsoleSessions(tools: SessionTools): UseConsoleSessions {
   const { store, now, newId, randomBytes, authenticate } = tools;

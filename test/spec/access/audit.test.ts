@@ -50,7 +50,16 @@ rule(
       actions,
     );
     const last = seen.at(-1)!;
-    assert.deepEqual(Object.keys(last).sort(), ['action', 'actor', 'at', 'details', 'id', 'request_id', 'subject']);
+    assert.deepEqual(Object.keys(last).sort(), [
+      'action',
+      'actor',
+      'at',
+      'details',
+      'id',
+      'request_id',
+      'subject',
+      'via',
+    ]);
     assert.deepEqual([last.actor, last.subject, last.at], [key.keyId, order.id, new Date(app.now()).toISOString()]);
     assert.equal((await app.call('GET', `${PATH}?limit=0`, { key })).body.field, 'limit');
   },

@@ -187,6 +187,15 @@ rule('console 8', 'lists the live sessions of the same key or operator and of no
   assert.deepEqual(outcome(await withSession(app, second)('GET', 'sessions')), UNAUTHENTICATED);
 });
 
+rule('errors session_not_found', 'there is no live session of the console with that identifier', async () => {
+  const call = withSession(app, await signIn(app, await app.newKey()));
+  const answer = await call('DELETE', 'sessions/01m7fh87g0441480sp164n3jn9', {
+    headers: { 'accept-language': 'zh-CN' },
+  });
+  assert.deepEqual(outcome(answer), [404, 'session_not_found']);
+  assert.match(answer.body.message, /没有此会话/);
+});
+
 rule('console 9', 'at most twenty sessions: a further sign-in ends the oldest', async () => {
   const own = await startApp();
   try {
