@@ -175,7 +175,7 @@ export async function violations(page: Page): Promise<string[]> {
     // biome-ignore lint/suspicious/noExplicitAny: as above.
     return found.map(({ id, nodes }: any) => `${id}: ${nodes.map((one: any) => one.html).join(' | ')}`);
   };
-  // A script tag would break the policy of the page; the debugger may run what it likes.
+  // A script tag would break the policy of the page; the tools of the browser may run anything.
   await page.evaluate(AXE);
   return await page.evaluate(run);
 }

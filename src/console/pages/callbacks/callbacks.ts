@@ -9,9 +9,9 @@ import { useResource } from '../../shell/resource.ts';
 import { href } from '../../shell/router.ts';
 import { moment } from '../../shell/time.ts';
 import type { Data, Schema } from '../../shell/wire.ts';
+import { TestCall } from './probe.ts';
 import { SettingsForm } from './settings.ts';
 import { tabs } from './tabs.ts';
-import { TestCall } from './test-call.ts';
 
 const { div, p } = tags;
 
