@@ -167,17 +167,20 @@ export const settled = (page: Page): Promise<unknown> =>
     return document.querySelector('h1') !== null && document.querySelector('.loading') === null;
   });
 
-/** What axe-core finds wrong, as sentences. */
-export async function violations(page: Page): Promise<string[]> {
-  const run = async () => {
+/** What axe-core finds wrong, as sentences; of some rules only, if they are named. */
+export async function violations(page: Page, rules?: readonly string[]): Promise<string[]> {
+  const run = async (only: readonly string[] | undefined) => {
     // biome-ignore lint/suspicious/noExplicitAny: axe-core puts itself into the page.
-    const { violations: found } = await (globalThis as any).axe.run({ resultTypes: ['violations'] });
+    const { violations: found } = await (globalThis as any).axe.run({
+      resultTypes: ['violations'],
+      ...(only && { runOnly: only }),
+    });
     // biome-ignore lint/suspicious/noExplicitAny: as above.
     return found.map(({ id, nodes }: any) => `${id}: ${nodes.map((one: any) => one.html).join(' | ')}`);
   };
   // A script tag would break the policy of the page; the tools of the browser may run anything.
-  await page.evaluate(AXE);
-  return await page.evaluate(run);
+  if (!(await page.evaluate(() => 'axe' in globalThis))) await page.evaluate(AXE);
+  return await page.evaluate(run, rules);
 }
 
 /** How far the page can be scrolled sideways. */
