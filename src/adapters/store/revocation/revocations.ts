@@ -1,5 +1,6 @@
 // Table revocation: scheduled and applied revocations. Callers hold the order's lock; `revoked_at is null` in each update
 // makes sure that a revocation is applied only once.
+import { sql } from 'kysely';
 import type { AccountId, CertificateId, OrderId } from '../../../domain/ids.ts';
 import type { Revocations } from '../../../domain/revocation/ports.ts';
 import { prepared } from '../engine/prepared.ts';
@@ -19,14 +20,23 @@ const selectScheduled = prepared((db, slots: { accountId: AccountId; orderId: Or
     .limit(slots.limit),
 );
 
+/** Of a page over all orders: what one account asks for must not hold up the others. */
+const MAX_EXAMINED = 1_000;
+
 const selectOfAccount = prepared((db, slots: { accountId: AccountId; limit: number }) =>
   db
-    .selectFrom('revocation')
+    .selectFrom((all) =>
+      all
+        .selectFrom('revocation')
+        .selectAll()
+        .where('account_id', '=', slots.accountId)
+        .where('revoked_at', 'is', null)
+        .limit(sql.lit(MAX_EXAMINED))
+        .as('revocation'),
+    )
     .innerJoin('certificate', 'certificate.id', 'revocation.certificate_id')
     .selectAll('revocation')
     .select(['certificate.order_id', 'certificate.common_name'])
-    .where('revocation.account_id', '=', slots.accountId)
-    .where('revoked_at', 'is', null)
     .orderBy('due_at')
     .orderBy('certificate_id')
     .limit(slots.limit),

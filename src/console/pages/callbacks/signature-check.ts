@@ -49,15 +49,14 @@ interface Props {
 }
 
 export function SignatureCheck({ id, body, attempts }: Props): View {
-  const last = attempts.at(-1);
-  const [number, setNumber] = useState(last?.number ?? 0);
+  const [number, setNumber] = useState<number | undefined>();
+  const chosen = attempts.find((one) => one.number === number) ?? attempts.at(-1);
   const [secret, setSecret] = useState('');
   const [seen, setSeen] = useState('');
   const [computed, setComputed] = useState('');
   const check = useAction(async () => {
     setComputed('');
-    const at = attempts.find((one) => one.number === number)?.at ?? '';
-    const timestamp = String(Math.floor(Date.parse(at) / 1000));
+    const timestamp = String(Math.floor(Date.parse(chosen?.at ?? '') / 1000));
     setComputed(await signatureOf(secret.trim(), { id, timestamp, body }));
   });
   const submit = (event: Event) => {
@@ -72,7 +71,7 @@ export function SignatureCheck({ id, body, attempts }: Props): View {
       { onSubmit: submit },
       field(t('attempt'), (attributes) =>
         select(
-          { ...attributes, value: number, onChange: (event) => setNumber(Number(event.currentTarget.value)) },
+          { ...attributes, value: chosen?.number, onChange: (event) => setNumber(Number(event.currentTarget.value)) },
           attempts.map((one) =>
             option({ key: one.number, value: one.number }, t('number', { number: one.number }), ' · ', one.at),
           ),
@@ -99,13 +98,13 @@ export function SignatureCheck({ id, body, attempts }: Props): View {
           onInput: (event) => setSeen(event.currentTarget.value),
         }),
       ),
-      button({ disabled: check.isRunning || !last }, t('check')),
+      button({ disabled: check.isRunning || !chosen }, t('check')),
     ),
     check.error && p({ class: 'problem', role: 'alert' }, t('invalid')),
     computed !== '' &&
       div(
         { role: 'status' },
-        p({ class: 'quiet' }, t('computed'), ' · ', moment(attempts.find((one) => one.number === number)?.at)),
+        p({ class: 'quiet' }, t('computed'), ' · ', moment(chosen?.at)),
         p(copyable(computed, t('computed'))),
         seen !== '' && p(badge(isSame ? 'good' : 'bad', t(isSame ? 'same' : 'differs'))),
       ),

@@ -1,12 +1,13 @@
 // Where the key comes from: a CSR that is pasted, dropped as a file or made here, or a key that the service holds.
 import { h } from 'preact';
-import { useState } from 'preact/hooks';
+import { useEffect, useRef, useState } from 'preact/hooks';
 import { KEY_CHOICES, type KeyChoice, type MadeKey, makeCsr } from '../../pki/csr.ts';
 import { download, fileName } from '../../shell/download.ts';
 import { tags, type View } from '../../shell/html.ts';
 import { texts } from '../../shell/language.ts';
 import { field, problem } from '../../shell/parts.ts';
 import { useAction } from '../../shell/resource.ts';
+import type { Schema } from '../../shell/wire.ts';
 
 const { button, div, input, label, option, p, select, small, span, textarea } = tags;
 
@@ -55,22 +56,39 @@ interface Props {
   readonly csr: string;
   readonly names: readonly string[];
   readonly isOptional: boolean;
+  /** What the product certifies. */
+  readonly rules: readonly Schema<'KeyRule'>[];
   readonly onChange: (csr: string) => void;
   /** Whether a key was made here that is on no disk yet. */
   readonly onUnsaved: (isUnsaved: boolean) => void;
 }
 
-export function KeyField({ csr, names, isOptional, onChange, onUnsaved }: Props): View {
+export function KeyField({ csr, names, isOptional, rules, onChange, onUnsaved }: Props): View {
+  const choices = KEY_CHOICES.filter((one) => isServed(one, rules));
   const [made, setMade] = useState<MadeKey | undefined>();
   const [isSaved, setSaved] = useState(false);
-  const [kind, setKind] = useState<KeyChoice>('p256');
+  const [chosen, setChosen] = useState<KeyChoice>('p256');
+  const kind = choices.includes(chosen) ? chosen : choices[0];
   const make = useAction(async () => {
+    if (kind === undefined) return;
     const key = await makeCsr(kind, names);
     setMade(key);
     setSaved(false);
     onUnsaved(true);
     onChange(key.csr);
   });
+  const leaving = useRef({ isUnsaved: false, onChange, onUnsaved });
+  leaving.current = { isUnsaved: made !== undefined && !isSaved, onChange, onUnsaved };
+  // A key that no disk has goes with the field, and so must its signing request.
+  useEffect(
+    () => () => {
+      const { current } = leaving;
+      if (!current.isUnsaved) return;
+      current.onChange('');
+      current.onUnsaved(false);
+    },
+    [],
+  );
   const read = useAction(async (file: File) => {
     if (file.size > MAX_FILE_BYTES) throw new TypeError(t('tooLarge'));
     change(await file.text());
@@ -125,13 +143,15 @@ export function KeyField({ csr, names, isOptional, onChange, onUnsaved }: Props)
         }),
         t('choose'),
       ),
-      h(KindChoice, { kind, onChange: setKind }),
-      button(
-        { type: 'button', disabled: make.isRunning || !globalThis.isSecureContext, onClick: () => make.run() },
-        t('make'),
-      ),
+      kind && [
+        h(KindChoice, { kind, choices, onChange: setChosen }),
+        button(
+          { type: 'button', disabled: make.isRunning || !globalThis.isSecureContext, onClick: () => make.run() },
+          t('make'),
+        ),
+      ],
     ),
-    !globalThis.isSecureContext && small(t('insecure')),
+    kind && !globalThis.isSecureContext && small(t('insecure')),
     make.isRunning && p({ class: 'quiet', role: 'status' }, t('making')),
     make.error && problem(make.error),
     read.error && p({ class: 'problem', role: 'alert' }, read.error.message),
@@ -144,15 +164,29 @@ export function KeyField({ csr, names, isOptional, onChange, onUnsaved }: Props)
   );
 }
 
-function KindChoice({ kind, onChange }: { kind: KeyChoice; onChange: (kind: KeyChoice) => void }): View {
+const RSA_BITS: Readonly<Partial<Record<KeyChoice, number>>> = { rsa2048: 2048, rsa3072: 3072, rsa4096: 4096 };
+const isServed = (choice: KeyChoice, rules: readonly Schema<'KeyRule'>[]): boolean => {
+  const bits = RSA_BITS[choice];
+  return rules.some(({ type, min_bits, max_bits }) =>
+    bits === undefined ? type === choice : type === 'rsa' && min_bits <= bits && bits <= max_bits,
+  );
+};
+
+interface ChoiceProps {
+  readonly kind: KeyChoice;
+  readonly choices: readonly KeyChoice[];
+  readonly onChange: (kind: KeyChoice) => void;
+}
+
+function KindChoice({ kind, choices, onChange }: ChoiceProps): View {
   return label(
     span({ class: 'heard' }, t('kind')),
     select(
       {
         value: kind,
-        onChange: (event) => onChange(KEY_CHOICES.find((one) => one === event.currentTarget.value) ?? 'p256'),
+        onChange: (event) => onChange(choices.find((one) => one === event.currentTarget.value) ?? kind),
       },
-      KEY_CHOICES.map((one) => option({ key: one, value: one }, t(one))),
+      choices.map((one) => option({ key: one, value: one }, t(one))),
     ),
   );
 }

@@ -1,4 +1,5 @@
 // Who did what to an order, the newest first.
+import { useState } from 'preact/hooks';
 import { account, Problem } from '../../shell/api.ts';
 import { tags, type View } from '../../shell/html.ts';
 import { texts } from '../../shell/language.ts';
@@ -7,38 +8,43 @@ import { useResource } from '../../shell/resource.ts';
 import { moment } from '../../shell/time.ts';
 import type { Data, Schema } from '../../shell/wire.ts';
 
-const { code, details, div, dd, dl, dt, h2, li, ol, p, section, span, summary } = tags;
+const { button, code, details, div, dd, dl, dt, h2, li, ol, p, section, span, summary } = tags;
 
 const t = texts({
   en: {
     title: 'Audit',
     none: 'Nothing is recorded any more: the audit is kept for a limited time.',
+    notYet: 'Nothing about this order among the entries looked at so far.',
     denied: 'This key may not read the audit. Sign in with a standard key of the account to see who did what.',
     operator: 'the operator',
     service: 'the service',
     request: 'Request',
     about: 'About',
-    older: 'There are older entries: GET /openapi/v3/account/audit has all of them.',
+    older: 'Look further back',
+    newest: 'Newest',
   },
   zh: {
     title: '审计',
     none: '没有记录：审计记录只保留一段时间。',
+    notYet: '已查看的记录中没有该订单的内容。',
     denied: '该密钥无权查看审计。请使用账户的标准密钥登录。',
     operator: '运维人员',
     service: '服务',
     request: '请求',
     about: '对象',
-    older: '还有更早的记录：GET /openapi/v3/account/audit 可查看全部。',
+    older: '查看更早的记录',
+    newest: '最新',
   },
 });
 
 const LIMIT = 30;
 
 export function OrderAudit({ orderId, round }: { orderId: string; round: string }): View {
+  const [after, setAfter] = useState<string | undefined>();
   const audit = useResource(
     (signal) =>
-      account<Data<'AuditListResponse'>>('GET', `orders/${orderId}/audit`, { query: { limit: LIMIT }, signal }),
-    [orderId],
+      account<Data<'AuditListResponse'>>('GET', `orders/${orderId}/audit`, { query: { limit: LIMIT, after }, signal }),
+    [orderId, after],
     round,
   );
   const isDenied = audit.error instanceof Problem && audit.error.code === 'permission_denied';
@@ -48,9 +54,13 @@ export function OrderAudit({ orderId, round }: { orderId: string; round: string 
     isDenied
       ? p({ class: 'quiet' }, t('denied'))
       : shown(audit, ({ audit: entries, next_after }) => [
-          entries.length === 0 && p({ class: 'quiet' }, t('none')),
+          entries.length === 0 && p({ class: 'quiet' }, t(next_after || after ? 'notYet' : 'none')),
           ol(entries.map(entryView)),
-          next_after && p({ class: 'quiet' }, t('older')),
+          div(
+            { class: 'buttons' },
+            after && button({ type: 'button', class: 'small', onClick: () => setAfter(undefined) }, t('newest')),
+            next_after && button({ type: 'button', class: 'small', onClick: () => setAfter(next_after) }, t('older')),
+          ),
         ]),
   );
 }

@@ -24,6 +24,7 @@ const t = texts({
     removed: 'removed',
     kept: 'unchanged: {count}',
     proof: 'Proof',
+    issued: 'The certificate is issued at once.',
     allProven: 'Every name is proven: the certificate is issued at once.',
     needs: 'The certificate waits until these names are proven:',
     caa: 'CAA does not permit these names now: the certificate would wait.',
@@ -42,6 +43,7 @@ const t = texts({
     removed: '删除',
     kept: '不变：{count} 个',
     proof: '验证',
+    issued: '立即签发证书。',
     allProven: '所有名称均已验证：立即签发。',
     needs: '以下名称验证后才会签发：',
     caa: 'CAA 目前不允许以下名称：证书将等待。',
@@ -112,9 +114,10 @@ const summaryOf = (plan: Plan): string =>
     `${t('revokes')}: ${plan.revokes.length}`,
   ].join(', ');
 
-function planView(plan: Plan): ComponentChildren {
-  const life = { from: Date.parse(plan.not_before), to: Date.parse(plan.not_after) };
+function namesAndProof(plan: Plan): ComponentChildren {
   const kept = plan.names.filter((name) => !plan.added_names.includes(name));
+  // A holder has no names to prove.
+  if (plan.names.length === 0) return [h3(t('proof')), p(badge('good', t('issued')))];
   return [
     h3(t('names')),
     ul(
@@ -144,6 +147,13 @@ function planView(plan: Plan): ComponentChildren {
         ),
       ),
     ],
+  ];
+}
+
+function planView(plan: Plan): ComponentChildren {
+  const life = { from: Date.parse(plan.not_before), to: Date.parse(plan.not_after) };
+  return [
+    namesAndProof(plan),
     h3(t('revokes')),
     plan.revokes.length === 0
       ? p(badge('good', t('revokesNone')))

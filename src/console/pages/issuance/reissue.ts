@@ -105,7 +105,7 @@ function Form({ order, product }: { order: Order; product: Schema<'Product'> }):
       actButton(send, t('send'), {
         onClick: () => send.run(),
         isMain: true,
-        isDisabled: !isPlanned || standIn.isUsed || !consents.isComplete || isUnsaved,
+        isDisabled: !isPlanned || standIn.isMissing || !consents.isComplete || isUnsaved,
       }),
       send.error && problem(send.error),
       details(

@@ -144,6 +144,7 @@ export function RequestFields({ form, product, isReissue, onChange, onUnsavedKey
         h(KeyField, {
           csr: form.csr,
           names: allNames(form),
+          rules: product.keys,
           isOptional: isReissue && product.csr === 'optional',
           onChange: (csr) => onChange({ csr }),
           onUnsaved: onUnsavedKey,

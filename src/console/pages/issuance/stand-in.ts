@@ -6,6 +6,8 @@ import type { Schema } from '../../shell/wire.ts';
 import type { Body, RequestForm } from './request.ts';
 
 interface StandIn {
+  /** The product needs a signing request, and the form has none. */
+  readonly isMissing: boolean;
   readonly isUsed: boolean;
   readonly fill: (body: Body) => Body;
 }
@@ -19,7 +21,8 @@ export function useStandIn({ csr: rule, keys }: Schema<'Product'>, form: Request
   }, [canServe]);
   const csr = canServe ? made : undefined;
   return {
-    isUsed: isMissing,
+    isMissing,
+    isUsed: csr !== undefined,
     fill: (body) => (csr === undefined ? body : { ...body, certificate: { ...body.certificate, csr } }),
   };
 }
