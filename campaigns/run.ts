@@ -7,6 +7,7 @@ import { backupPostgres } from './backup-postgres.ts';
 import { callbackKill } from './callback-kill.ts';
 import type { Campaign, Print } from './campaign.ts';
 import { clocks } from './clocks.ts';
+import { consoleOrders } from './console-orders.ts';
 import { cscPyhanko } from './csc-pyhanko.ts';
 import { csrFuzz } from './csr-fuzz.ts';
 import { judgeDocument } from './document.ts';
@@ -58,6 +59,7 @@ const CAMPAIGNS: Readonly<Record<string, Campaign>> = {
   document: judgeDocument,
   'java-client': javaClient,
   inventory,
+  'console-orders': consoleOrders,
   linters,
   'sound-keys': soundKeys,
   resolvers,

@@ -21,6 +21,7 @@ import type { CancelOrder } from '../usecases/issuance/cancel-order.ts';
 import type { PlaceOrder } from '../usecases/issuance/place-order.ts';
 import type { Reissue } from '../usecases/issuance/reissue-certificate.ts';
 import type { ShowOrders } from '../usecases/issuance/show-orders.ts';
+import type { SearchAudit } from '../usecases/support/search-audit.ts';
 import { accountOperations } from './access/account.ts';
 import { auditOperation, type ListAudit } from './access/audit.ts';
 import { type AcmeServices, acmeInterface } from './acme/acme.ts';
@@ -32,6 +33,7 @@ import { productOperation } from './catalog/products.ts';
 import { cloudKeyOperations } from './cloud-keys/cloud-keys.ts';
 import { cscInterface } from './cloud-keys/csc.ts';
 import { CSC_VERSIONS } from './cloud-keys/csc-wire.ts';
+import { accountViews } from './console/account-views.ts';
 import { consoleInterface } from './console/console.ts';
 import type { OperatorServices } from './console/operator.ts';
 import { pages } from './console/pages.ts';
@@ -80,6 +82,7 @@ export interface AppServices {
   readonly changeAccount: ChangeAccount;
   readonly quotaUse: (account: Account) => Promise<QuotaUse>;
   readonly listAudit: ListAudit;
+  readonly searchAudit: SearchAudit;
   /** Throws `service_busy` unless the store takes durable writes and every sealed value has a key. */
   readonly checkReady: CheckReady;
 }
@@ -160,7 +163,10 @@ export async function buildServer(services: Services, options: ServerOptions): P
     consoleInterface({
       services: { ...services, publicUrl: options.publicUrl, consoleNetworks: options.consoleNetworks },
       routes,
-      accountOperations: (api) => accountInterface(api, services),
+      accountOperations: (api) => {
+        accountInterface(api, services);
+        accountViews(api, services);
+      },
       operator: services.operator,
     }),
     { prefix: CONSOLE_API },

@@ -24,6 +24,7 @@ import { type ManageAcme, manageAcme } from '../usecases/acme/manage-acme.ts';
 import { followAccount } from '../usecases/console/follow-account.ts';
 import { type ManageOperators, manageOperators } from '../usecases/console/manage-operators.ts';
 import { useConsoleSessions } from '../usecases/console/sessions.ts';
+import { searchAudit } from '../usecases/support/search-audit.ts';
 import { doctorRuns } from './doctor-runs.ts';
 import { operatorServices } from './operator.ts';
 import { noPeers, type Peers } from './peers.ts';
@@ -138,6 +139,7 @@ export async function openApp(config: Config, surroundings: Surroundings): Promi
     },
     changeAccount: changeAccount(store, now, newId),
     listAudit: (accountId, page) => store.audit.listOf(accountId, page),
+    searchAudit: searchAudit(store),
     noteDamage,
     checkReady: readinessOf(store, log, () => isDamaged),
     close: () => store.close(),

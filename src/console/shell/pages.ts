@@ -23,6 +23,11 @@ interface PageRow {
 const names = {
   en: {
     orders: 'Orders',
+    certificates: 'Certificates',
+    callbacks: 'Callbacks',
+    revocations: 'Revocations',
+    cloudKeys: 'Cloud keys',
+    account: 'Account',
     overview: 'Overview',
     accounts: 'Accounts',
     authority: 'Authority',
@@ -35,6 +40,11 @@ const names = {
   },
   zh: {
     orders: '订单',
+    certificates: '证书',
+    callbacks: '回调',
+    revocations: '吊销',
+    cloudKeys: '云端密钥',
+    account: '账户',
     overview: '概览',
     accounts: '账户',
     authority: '颁发机构',
@@ -51,7 +61,28 @@ export const railText = texts<RailKey>(names);
 
 /** The first of each kind is where a session begins. */
 export const PAGES: readonly PageRow[] = [
-  { path: 'orders', who: 'account', rail: 'orders', load: () => import('../pages/orders.ts') },
+  { path: 'orders', who: 'account', rail: 'orders', load: () => import('../pages/issuance/orders.ts') },
+  { path: 'orders/new', who: 'account', load: () => import('../pages/issuance/new-order.ts') },
+  { path: 'orders/:id', who: 'account', load: () => import('../pages/issuance/order.ts') },
+  { path: 'orders/:id/reissue', who: 'account', load: () => import('../pages/issuance/reissue.ts') },
+  {
+    path: 'certificates',
+    who: 'account',
+    rail: 'certificates',
+    load: () => import('../pages/issuance/certificates.ts'),
+  },
+  { path: 'certificates/:id', who: 'account', load: () => import('../pages/issuance/certificate.ts') },
+  { path: 'callbacks', who: 'account', rail: 'callbacks', load: () => import('../pages/callbacks/callbacks.ts') },
+  { path: 'callbacks/deliveries', who: 'account', load: () => import('../pages/callbacks/deliveries.ts') },
+  { path: 'callbacks/deliveries/:id', who: 'account', load: () => import('../pages/callbacks/delivery.ts') },
+  {
+    path: 'revocations',
+    who: 'account',
+    rail: 'revocations',
+    load: () => import('../pages/revocation/revocations.ts'),
+  },
+  { path: 'cloud-keys', who: 'account', rail: 'cloudKeys', load: () => import('../pages/cloud-keys/cloud-keys.ts') },
+  { path: 'account', who: 'account', rail: 'account', load: () => import('../pages/access/account.ts') },
   { path: 'overview', who: 'operator', rail: 'overview', load: () => import('../pages/operator/overview.ts') },
   { path: 'accounts', who: 'operator', rail: 'accounts', load: () => import('../pages/operator/accounts.ts') },
   { path: 'accounts/:id', who: 'operator', load: () => import('../pages/operator/account.ts') },

@@ -63,7 +63,7 @@ export function shown<T>(resource: Resource<T>, render: (data: T) => ComponentCh
     return [resource.error && problem(resource.error, resource.reload), render(resource.data)];
   }
   if (resource.error) return problem(resource.error, resource.reload);
-  return p({ class: 'quiet', role: 'status' }, t('loading'));
+  return p({ class: 'quiet loading', role: 'status' }, t('loading'));
 }
 
 /** Says what to do where there is nothing to show. */
@@ -121,7 +121,7 @@ export const listing = (caption: string, text: string): View =>
   );
 
 /** Label and value, for a <dl>. Values that are not there are not listed. */
-export const fact = (name: string, value: ComponentChildren): ComponentChildren =>
+export const fact = (name: ComponentChildren, value: ComponentChildren): ComponentChildren =>
   value === undefined || value === null || value === '' ? null : div(dt(name), dd(value));
 
 let lastId = 0;

@@ -31,6 +31,8 @@ export interface Delivery {
   readonly certificateId: CertificateId;
   readonly orderStatus: OrderStatus;
   readonly action: CallbackAction;
+  /** As it is sent, byte for byte. */
+  readonly body: string;
   readonly createdAt: number;
   readonly state: DeliveryState;
   readonly reason: SuppressionReason | GivenUpReason | null;

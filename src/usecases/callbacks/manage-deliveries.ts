@@ -21,6 +21,8 @@ export interface ManageDeliveries {
     filter: DeliveryFilter,
     page: Page,
   ): Promise<{ deliveries: DeliveryWithAttempts[]; nextAfter: string | null }>;
+  /** Refuses with `delivery_not_found`. */
+  show(accountId: AccountId, id: string): Promise<DeliveryWithAttempts>;
   /** Refuses with `delivery_not_found`, `callback_not_configured` or `callback_paused`. */
   resend(by: Actor, id: string): Promise<DeliveryWithAttempts>;
   /** Oldest first and one at a time. Skips events whose action is not enabled. Refuses like `resend`. */
@@ -36,6 +38,12 @@ export function manageDeliveries(store: Store, now: Clock, newId: NewId): Manage
       const { deliveries, nextAfter } = await store.deliveries.list(accountId, filter, page);
       const attempts = await store.deliveries.attemptsOf(deliveries.map(({ id }) => id));
       return { deliveries: deliveries.map((one) => ({ ...one, attempted: attempts.get(one.id) ?? [] })), nextAfter };
+    },
+
+    async show(accountId, id) {
+      const delivery = await store.deliveries.find(accountId, id);
+      if (!delivery) throw new Refusal('delivery_not_found');
+      return { ...delivery, attempted: (await store.deliveries.attemptsOf([id])).get(id) ?? [] };
     },
 
     resend: (by, id) =>

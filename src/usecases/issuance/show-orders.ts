@@ -82,6 +82,9 @@ export function showOrders(store: Store, { state }: ShowValidation) {
     orderByAlternative: (accountId: AccountId, alternativeId: string) =>
       shown(accountId, store.orders.findByAlternative(accountId, alternativeId)),
 
+    /** Revocations to come of all orders, the next first. */
+    scheduledRevocations: (accountId: AccountId, limit: number) => store.revocations.listOfAccount(accountId, limit),
+
     orders: (accountId: AccountId, filter: OrderFilter, page: Page) => store.inventory.orders(accountId, filter, page),
 
     certificates: (accountId: AccountId, filter: CertificateFilter, page: Page) =>

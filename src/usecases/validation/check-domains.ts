@@ -49,6 +49,8 @@ interface CheckTools {
 }
 
 export interface CheckDomains {
+  /** What each perspective sees by itself, the primary one first. */
+  readonly controlFrom: readonly ((challenge: Challenge<ProvingMethod>, context: ControlContext) => Promise<CheckResult>)[];
   readonly control: (challenge: Challenge<ProvingMethod>, context: ControlContext) => Promise<CheckResult>;
   /** `methods` are those by which the name is proven. */
   readonly caa: (name: string, methods: readonly string[], context: LookupContext) => Promise<CheckResult>;
@@ -66,9 +68,13 @@ export function checkDomains(tools: CheckTools): CheckDomains {
     const checks = tools.perspectives.map((perspective) => check(perspective, untilDecided));
     return await firstDecision(checks).finally(() => decided.abort());
   };
+  const controlOf = (perspective: Perspective, challenge: Challenge<ProvingMethod>, context: ControlContext) =>
+    CONTROL[challenge.method](tools, perspective, challenge, context);
   return {
-    control: (challenge, context) =>
-      fromAll(context, (perspective, until) => CONTROL[challenge.method](tools, perspective, challenge, until)),
+    controlFrom: tools.perspectives.map(
+      (perspective) => (challenge, context) => controlOf(perspective, challenge, context),
+    ),
+    control: (challenge, context) => fromAll(context, (perspective, until) => controlOf(perspective, challenge, until)),
     caa: (name, methods, context) =>
       fromAll(context, (perspective, until) => checkCaa(tools, perspective, { name, methods }, until)),
   };

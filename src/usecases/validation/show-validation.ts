@@ -6,7 +6,7 @@ import { Refusal } from '../../domain/errors.ts';
 import type { AccountId, OrderId } from '../../domain/ids.ts';
 import type { Repositories } from '../../domain/store.ts';
 import { type Challenge, shortfallOf } from '../../domain/validation/challenge.ts';
-import { type CheckResult, type NameFinding, PASSED } from '../../domain/validation/check-result.ts';
+import { type CheckResult, corroborate, type NameFinding, PASSED } from '../../domain/validation/check-result.ts';
 import { mapLimit } from '../../kernel/concurrency.ts';
 import {
   CHECK_LIMITS_MS,
@@ -41,6 +41,8 @@ export interface NameCheck {
   /** Null where nothing needs to be published. */
   readonly challenge: Challenge | null;
   readonly control: CheckResult;
+  /** What each perspective saw of control, the primary one first; empty where none was asked. */
+  readonly perspectives: readonly CheckResult[];
   readonly caa: CheckResult;
 }
 
@@ -112,20 +114,30 @@ export function showValidation(tools: ValidationTools & CheckOnRequest): ShowVal
       const provenBy = await provenOf(order, names);
       using deadline = checkDeadline(CHECK_LIMITS_MS.onRequest);
       const product = products.get(order.productId);
-      const checkControl = (name: string, challenge: Challenge | null) =>
+      // Every perspective is heard out, though the decision may be clear earlier: its answer is what was asked for.
+      const viewsOf = async (challenge: Challenge | null): Promise<readonly CheckResult[]> =>
         challenge && product
-          ? deadline.run((signal) => tools.checks.control(challenge, { accountId, product, signal }), challenge.method)
-          : notProvable(name, order);
+          ? await Promise.all(
+              tools.checks.controlFrom.map((check) =>
+                deadline.run((signal) => check(challenge, { accountId, product, signal }), challenge.method),
+              ),
+            )
+          : [];
       return await mapLimit(NAMES_AT_ONCE, names, async (name) => {
         const challenge = challenges.get(name) ?? null;
         const methods = provenBy.get(name) ?? (challenge ? [challenge.method] : []);
         // Stored proofs are reused; persistent records are checked each time.
         const isProven = provenBy.has(name) && challenge?.method !== 'dns-persist';
-        const [control, caa] = await Promise.all([
-          isProven ? PASSED : checkControl(name, challenge),
+        const [perspectives, caa] = await Promise.all([
+          isProven ? [] : viewsOf(challenge),
           deadline.run((signal) => tools.checks.caa(name, methods, { accountId, signal })),
         ]);
-        return { name, challenge: isProven ? null : challenge, control, caa };
+        const control = isProven
+          ? PASSED
+          : perspectives.length > 0
+            ? corroborate(perspectives)
+            : notProvable(name, order);
+        return { name, challenge: isProven ? null : challenge, control, perspectives, caa };
       });
     },
   };
