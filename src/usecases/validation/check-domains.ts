@@ -50,7 +50,10 @@ interface CheckTools {
 
 export interface CheckDomains {
   /** What each perspective sees by itself, the primary one first. */
-  readonly controlFrom: readonly ((challenge: Challenge<ProvingMethod>, context: ControlContext) => Promise<CheckResult>)[];
+  readonly controlFrom: readonly ((
+    challenge: Challenge<ProvingMethod>,
+    context: ControlContext,
+  ) => Promise<CheckResult>)[];
   readonly control: (challenge: Challenge<ProvingMethod>, context: ControlContext) => Promise<CheckResult>;
   /** `methods` are those by which the name is proven. */
   readonly caa: (name: string, methods: readonly string[], context: LookupContext) => Promise<CheckResult>;
