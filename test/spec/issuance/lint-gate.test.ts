@@ -96,9 +96,13 @@ rule('lint 3', '`lint_refused` with the findings in `details`', async () => {
   assert.equal((await reissueWith()).status, 200, 'the order is free');
 });
 
-rule('errors lint_refused', '`lint_refused` is 422', async () => {
-  assert.equal((await place('lint-refused.example.com')).status, 422);
-});
+rule(
+  'errors lint_refused',
+  'is 422: a linter of the operator refused the certificate, and nothing was signed',
+  async () => {
+    assert.equal((await place('lint-refused.example.com')).status, 422);
+  },
+);
 
 rule('lint 3', 'a new one ends as `canceled`', async () => {
   app.advance(1_000);
