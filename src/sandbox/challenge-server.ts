@@ -1,38 +1,17 @@
 // The sandbox's servers for clients of ACME, on loopback: one takes what a client wants published, the other shows the
 // certificates of tls-alpn-01. Bounds connections, bodies and lifetimes.
-import { once } from 'node:events';
 import http from 'node:http';
-import type net from 'node:net';
 import tls from 'node:tls';
 import type { ChallengeWorld } from './challenge-world.ts';
-
-interface ListenAt {
-  readonly host: string;
-  /** 0 picks a free port. */
-  readonly port: number;
-}
-
-export interface ChallengeServer extends AsyncDisposable {
-  readonly port: number;
-  /** Closes immediately, without waiting for open requests. */
-  close(): Promise<void>;
-}
+import { HTTP_LIMITS, type ListenAt, type LoopbackServer, listenBounded } from './loopback-server.ts';
 
 const MAX_BODY_BYTES = 64 * 1024;
-const MAX_CONNECTIONS = 64;
-const MAX_CONNECTION_MS = 10_000;
-const LIMITS = {
-  headersTimeout: 5_000,
-  requestTimeout: 5_000,
-  connectionsCheckingInterval: 500,
-  maxHeaderSize: 8 * 1024,
-};
 /** Pages of other origins can send requests to loopback, but neither without Origin nor under this host. */
 const OUR_HOST = /^(127\.0\.0\.1|localhost|\[::1\])(:\d+)?$/;
 
 /** Takes `POST /set-txt` and so on, as pebble-challtestsrv does. */
-export async function startChallengeServer({ host, port }: ListenAt, world: ChallengeWorld): Promise<ChallengeServer> {
-  const server = http.createServer(LIMITS, async (request, response) => {
+export async function startChallengeServer(at: ListenAt, world: ChallengeWorld): Promise<LoopbackServer> {
+  const server = http.createServer(HTTP_LIMITS, async (request, response) => {
     const answer = (status: number, text: string) => {
       response.writeHead(status, { 'Content-Type': 'text/plain; charset=utf-8', Connection: 'close' });
       response.end(text);
@@ -49,14 +28,12 @@ export async function startChallengeServer({ host, port }: ListenAt, world: Chal
       operation(body);
       answer(200, '');
     } catch (error) {
-      if (!(error instanceof RangeError)) throw error;
-      answer(400, `${error.message}\n`);
+      // Of any kind: a rejection here would end the sandbox.
+      answer(error instanceof RangeError ? 400 : 500, `${(error as Error).message}\n`);
     }
   });
-  server.maxConnections = MAX_CONNECTIONS;
   server.maxRequestsPerSocket = 1;
-  server.on('connection', limitLifetime);
-  return await listening(server, { host, port }, () => server.closeAllConnections());
+  return await listenBounded(server, at);
 }
 
 /** Returns undefined unless it is a JSON object of bounded size. */
@@ -80,51 +57,28 @@ async function bodyOf(request: http.IncomingMessage): Promise<Readonly<Record<st
 export type MakeAlpnCertificate = (host: string, digest: Uint8Array) => { readonly cert: string; readonly key: string };
 
 export async function startAlpnServer(
-  { host, port }: ListenAt,
+  at: ListenAt,
   world: ChallengeWorld,
   makeCertificate: MakeAlpnCertificate,
-): Promise<ChallengeServer> {
-  const sockets = new Set<net.Socket>();
+): Promise<LoopbackServer> {
   const server = tls.createServer({
     ALPNProtocols: ['acme-tls/1'],
     minVersion: 'TLSv1.2',
     SNICallback(name, done) {
       const published = world.alpnAt(name);
       if (!published) return done(new Error('nothing is published for this name'));
-      done(null, tls.createSecureContext(makeCertificate(published.host, published.digest)));
+      try {
+        done(null, tls.createSecureContext(makeCertificate(published.host, published.digest)));
+      } catch (error) {
+        // A host that no certificate can name.
+        done(error as Error);
+      }
     },
   });
-  server.maxConnections = MAX_CONNECTIONS;
   server.on('tlsClientError', () => {});
   server.on('secureConnection', (socket) => {
     socket.on('error', () => {});
     socket.end();
   });
-  server.on('connection', (socket: net.Socket) => {
-    sockets.add(socket);
-    socket.once('close', () => sockets.delete(socket));
-    limitLifetime(socket);
-  });
-  return await listening(server, { host, port }, () => {
-    for (const socket of sockets) socket.destroy();
-  });
-}
-
-function limitLifetime(socket: net.Socket): void {
-  const lifetime = setTimeout(() => socket.destroy(), MAX_CONNECTION_MS);
-  socket.on('error', () => {});
-  socket.once('close', () => clearTimeout(lifetime));
-}
-
-async function listening(server: net.Server, { host, port }: ListenAt, closeAll: () => void): Promise<ChallengeServer> {
-  server.listen(port, host);
-  await once(server, 'listening');
-  async function close(): Promise<void> {
-    if (!server.listening) return;
-    const closed = once(server, 'close');
-    server.close();
-    closeAll();
-    await closed;
-  }
-  return { port: (server.address() as net.AddressInfo).port, close, [Symbol.asyncDispose]: close };
+  return await listenBounded(server, at);
 }

@@ -2,7 +2,7 @@
 import { X509Certificate } from 'node:crypto';
 import type { AlpnCertificate, AltName } from '../../domain/acme/alpn-certificate.ts';
 import { DerReader } from '../der/reader.ts';
-import { readExtensions } from './certificate-reader.ts';
+import { readExtensions, readUpToKey } from './certificate-reader.ts';
 
 const SUBJECT_ALT_NAME = '2.5.29.17';
 const ACME_IDENTIFIER = '1.3.6.1.5.5.7.1.31';
@@ -23,16 +23,10 @@ export function readAlpnCertificate(der: Uint8Array): AlpnCertificate | undefine
 }
 
 function read(der: Uint8Array): AlpnCertificate | undefined {
-  const certificate = new DerReader(der);
-  const rest = certificate.sequence().sequence();
-  certificate.end();
-  rest.context(0);
-  rest.integer();
-  rest.any(); // signature algorithm
-  const issuer = rest.any();
-  rest.any(); // validity
-  const subject = rest.any();
-  rest.any(); // key
+  const whole = new DerReader(der);
+  whole.any();
+  whole.end();
+  const { issuer, subject, rest } = readUpToKey(der);
   const { byId, hasDuplicates } = readExtensions(rest);
   rest.end();
   if (hasDuplicates) return undefined;

@@ -21,13 +21,15 @@ export function readCertificate(certificate: Uint8Array): CertificateParts {
 /** The SubjectPublicKeyInfo, DER; extensions are not read. */
 export const spkiOf = (certificate: Uint8Array): Uint8Array => readUpToKey(certificate).spki;
 
-function readUpToKey(certificate: Uint8Array) {
+/** The reader stands right before the extensions. */
+export function readUpToKey(certificate: Uint8Array) {
   const rest = new DerReader(certificate).sequence().sequence();
   rest.context(0);
   rest.integer();
-  // Skips the signature algorithm, the issuer and the validity.
-  for (let skipped = 0; skipped < 3; skipped += 1) rest.any();
-  return { subject: rest.any(), spki: rest.any(), rest };
+  rest.any(); // signature algorithm
+  const issuer = rest.any();
+  rest.any(); // validity
+  return { issuer, subject: rest.any(), spki: rest.any(), rest };
 }
 
 export interface ReadExtension {
