@@ -142,7 +142,7 @@ for (const testEngine of ENGINES) {
         assert.equal(issuers?.values, FIXTURE.tables.issuer?.filter((row) => row.sealed_key !== null).length);
         assert.deepEqual(await findUnopenable(db, sealerWith(keys)), []);
         const all = counts.reduce((total, { values }) => total + values, 0);
-        assert.equal((await findUnopenable(db, sealerWith([newSealKey()]), 1_000)).length, all);
+        assert.equal((await findUnopenable(db, sealerWith([newSealKey()]), { limit: 1_000 })).length, all);
         await run(db, "update sealed_secret set name = 'elsewhere' where name = 'seal-check'");
         assert.match((await findUnopenable(db, sealerWith(keys))).join(), /^sealed_secret\.sealed of elsewhere: /);
       });

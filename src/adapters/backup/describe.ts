@@ -7,7 +7,7 @@ import { storeContents } from '../store/engine/contents.ts';
 import type { Engine } from '../store/engine/engine.ts';
 import { previewMigrations, readMigrations } from '../store/engine/migrations.ts';
 import type { Db } from '../store/engine/schema.ts';
-import { findUnopenable, sealKeysInUse } from '../store/engine/sealed.ts';
+import { findUnopenable, sealedPlacesIn, sealKeysInUse } from '../store/engine/sealed.ts';
 import { crlsIn } from '../store/revocation/crls.ts';
 
 export const sha256 = (text: string): string => hash('sha256', text);
@@ -19,7 +19,7 @@ export async function describeStore(db: Db, engine: Engine, takenAt: number): Pr
       taken_at: new Date(takenAt).toISOString(),
       schema: await schemaOf(db),
       tables: await storeContents(db, engine),
-      seal_key_ids: [...(await sealKeysInUse(db))].sort(),
+      seal_key_ids: [...(await sealKeysInUse(db, await sealedPlacesIn(db, engine)))].sort(),
       crls: heads.map(({ issuerId, shard, number }) => ({ issuer_id: issuerId, shard, number })),
     },
     sha256,
@@ -57,7 +57,7 @@ export async function examineStore(
       ? { check: 'integrity', state: 'ok', text: 'the database is intact' }
       : { check: 'integrity', state: 'problem', text: `the database is damaged: ${shown(faults)}`, remedy: REPLACE };
   if (faults.length > 0) return [migrations, integrity];
-  return [migrations, integrity, await examineContents(db, engine, manifest), await examineSeals(db, keys)];
+  return [migrations, integrity, await examineContents(db, engine, manifest), await examineSeals(db, engine, keys)];
 }
 
 async function examineMigrations(db: Db, engine: Engine): Promise<Diagnostic> {
@@ -90,15 +90,16 @@ async function examineContents(db: Db, engine: Engine, manifest: Manifest | unde
     : { check, state: 'problem', text: `it differs from its manifest: ${shown(differing)}`, remedy: REPLACE };
 }
 
-async function examineSeals(db: Db, keys: readonly SealKey[] | undefined): Promise<Diagnostic> {
+async function examineSeals(db: Db, engine: Engine, keys: readonly SealKey[] | undefined): Promise<Diagnostic> {
   const check = 'seal keys';
-  const needed = [...(await sealKeysInUse(db))].sort();
+  const places = await sealedPlacesIn(db, engine);
+  const needed = [...(await sealKeysInUse(db, places))].sort();
   const remedy = 'Put the seal key of that time where RESEAL_SEAL_KEY_FILE or RESEAL_SEAL_KEY names it.';
   const missing = needed.filter((id) => !keys?.some((key) => key.id === id));
   if (missing.length > 0) {
     return { check, state: 'problem', text: `sealed values need the keys ${missing.join(', ')}`, remedy };
   }
-  const closed = keys ? await findUnopenable(db, sealerWith(keys)) : [];
+  const closed = keys ? await findUnopenable(db, sealerWith(keys), { places }) : [];
   return closed.length === 0
     ? { check, state: 'ok', text: `every sealed value opens with ${needed.join(', ') || 'any key: there is none'}` }
     : { check, state: 'problem', text: `sealed values do not open: ${shown(closed)}`, remedy: REPLACE };

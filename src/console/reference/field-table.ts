@@ -107,7 +107,8 @@ function fact({ name, values, isEach }: Fact): View {
 export function bodyPart(title: string, body: Body, label: Label): View[] {
   const [mediaType] = Object.keys(resolved(body).content ?? {});
   const schema = contentOf(body)?.schema;
-  const shape = mediaType === undefined ? t('withoutBody') : mediaType === 'application/json' ? typeOf(schema) : mediaType;
+  const shape =
+    mediaType === undefined ? t('withoutBody') : mediaType === 'application/json' ? typeOf(schema) : mediaType;
   const rows = [...fieldsOf(schema)];
   return [
     h2(title, shape !== 'object' && [' ', span({ class: 'type' }, shape)]),

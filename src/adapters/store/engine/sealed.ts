@@ -3,6 +3,7 @@
 // whatever is sealed is counted, verified and re-sealed by what reads this table.
 import { sql } from 'kysely';
 import { SealBroken, type Sealed, type Sealer } from '../../seal/seal.ts';
+import type { Engine } from './engine.ts';
 import type { Db, Schema } from './schema.ts';
 
 type SealedColumn<Row> = { [Column in keyof Row]: Sealed extends Row[Column] ? Column : never }[keyof Row];
@@ -43,6 +44,14 @@ export interface SealedPlace {
 export const SEALED_PLACES: readonly SealedPlace[] = Object.entries(SEALED).flatMap(([table, { key, columns }]) =>
   Object.entries(columns).map(([column, bindingOf]) => ({ table, column, key, bindingOf })),
 );
+
+/** Those that a store has: one of an earlier version lacks later tables. */
+export async function sealedPlacesIn(db: Db, engine: Pick<Engine, 'columns'>): Promise<SealedPlace[]> {
+  const columns = await engine.columns(db);
+  return SEALED_PLACES.filter((place) =>
+    columns.some(({ table, column }) => table === place.table && column === place.column),
+  );
+}
 
 export interface SealedCount {
   readonly table: string;
@@ -86,9 +95,9 @@ export async function sealKeysAt(db: Db, { table, column }: SealedPlace): Promis
 }
 
 /** Ids of the keys that sealed values of the store need. Cheap enough for a readiness probe. */
-export async function sealKeysInUse(db: Db): Promise<Set<string>> {
+export async function sealKeysInUse(db: Db, places = SEALED_PLACES): Promise<Set<string>> {
   const ids = new Set<string>();
-  for (const place of SEALED_PLACES) for (const id of await sealKeysAt(db, place)) ids.add(id);
+  for (const place of places) for (const id of await sealKeysAt(db, place)) ids.add(id);
   return ids;
 }
 
@@ -117,9 +126,13 @@ export async function* valuesSealedBy(
 const VERIFIED_AT_ONCE = 500;
 
 /** Opens every sealed value. Returns those that do not open, as `table.column of row: reason`; at most `limit`. */
-export async function findUnopenable(db: Db, sealer: Sealer, limit = 100): Promise<string[]> {
+export async function findUnopenable(
+  db: Db,
+  sealer: Sealer,
+  { limit = 100, places = SEALED_PLACES }: { readonly limit?: number; readonly places?: readonly SealedPlace[] } = {},
+): Promise<string[]> {
   const found: string[] = [];
-  for (const place of SEALED_PLACES) {
+  for (const place of places) {
     for (const keyId of await sealKeysAt(db, place)) {
       for await (const values of valuesSealedBy(db, place, keyId, VERIFIED_AT_ONCE)) {
         for (const { key, sealed } of values) {
