@@ -53,7 +53,10 @@ rule('console 61', 'answers to sessions of operators only', async () => {
     assert.deepEqual([asViewer.status, asViewer.body.code], [403, 'permission_denied'], path);
   }
   const document = await app.call('GET', '/openapi.json');
-  assert.ok(!document.text.includes('/console/api'));
+  assert.deepEqual(
+    Object.keys(document.body.paths).filter((path) => path.startsWith('/console')),
+    [],
+  );
 });
 
 rule('console 62', 'The secret is in the answer that creates or rotates a key, and in no other', async () => {
@@ -215,6 +218,8 @@ rule('console 68', 'closes the circuit breaker of a lane', async () => {
     await resume();
     assert.equal(await stateOf(), 'healthy');
   }
+  // Rows of one millisecond have no order.
+  app.advance(1);
   assert.deepEqual(await act(`lanes/${accountId}/resend-failed`), { resent: 1, is_complete: true });
   assert.notEqual((await data(`lanes/${accountId}`)).deliveries[0].state, 'failed');
   const actions = (await lastEntries(`account=${accountId}`)).map(({ action }: { action: string }) => action);
