@@ -36,7 +36,13 @@ export const caList: Command = {
       json: {
         issuers: issuers.map((one) => ({
           ...{ id: one.id, role: one.role, state: one.state, subject: one.subject, purposes: one.purposes },
-          ...{ policy: one.policy, key_type: one.keyType, has_key: isKeyHere(one), key_place: one.keyPlace, not_after: time(one.notAfter) },
+          ...{
+            policy: one.policy,
+            key_type: one.keyType,
+            has_key: isKeyHere(one),
+            key_place: one.keyPlace,
+            not_after: time(one.notAfter),
+          },
           ...{ fingerprint: one.fingerprint, issued: one.issued, revoked: one.revoked },
         })),
       },
@@ -66,7 +72,7 @@ export const caImport: Command = {
   },
 };
 
-function purposesOf(given: readonly string[]): Purpose[] {
+export function purposesOf(given: readonly string[]): Purpose[] {
   const words = new Set(given.flatMap((one) => one.split(',')).filter((one) => one !== ''));
   const remedy = `Name what it signs for: --for with one or more of ${PURPOSES.join(', ')}.`;
   if (words.size === 0) throw new Problem(EXIT.usage, '--for is missing', remedy);
@@ -77,7 +83,7 @@ function purposesOf(given: readonly string[]): Purpose[] {
   });
 }
 
-function policyOf(given: unknown): string | null {
+export function policyOf(given: unknown): string | null {
   if (given === undefined) return null;
   const text = String(given);
   if (text.length <= 64 && /^[0-2](\.(0|[1-9]\d{0,8})){2,}$/.test(text)) return text;
@@ -105,7 +111,7 @@ export const blocklistImport: Command = {
   },
 };
 
-function fileOf(option: string, file: unknown): string {
+export function fileOf(option: string, file: unknown): string {
   try {
     return readFileSync(String(file ?? ''), 'utf8');
   } catch (error) {

@@ -6,14 +6,15 @@ import { permitsDirectoryName } from '../../domain/certificate/name-constraints.
 import type { NewId } from '../../domain/ids.ts';
 import { EXIT, Problem } from '../../kernel/problem.ts';
 import { DerError, DerReader } from '../der/reader.ts';
-import { type ReadExtension, readCertificate } from './certificate-reader.ts';
+import { type ReadExtension, readCertificate, spkiOf } from './certificate-reader.ts';
 import { limitsOf, policiesFor, purposesWithin, requireReadable, UnusableChain } from './chain-limits.ts';
 import { canonicalParts, nameText } from './distinguished-name.ts';
 
 export interface ImportedIssuer {
   /** PEM; the certificates may be in any order. */
   readonly chain: string;
-  readonly key: string;
+  /** PEM, or PKCS#8 in DER. */
+  readonly key: string | Uint8Array;
   readonly purposes: readonly Purpose[];
   /** A dotted OID. */
   readonly policy: string | null;
@@ -23,7 +24,7 @@ const CURVES: Readonly<Record<string, IssuerKeyType>> = { prime256v1: 'p256', se
 const MIN_RSA_BITS = 2048;
 /** Deeper than any hierarchy in use; each one is a signature to verify. */
 const MAX_CHAIN = 8;
-export const CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
+const CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
 
 /** Returns the issuing authority first, and the root last. Throws a Problem. */
 export function readImportedIssuer(own: ImportedIssuer, now: number, newId: NewId): readonly [Issuer, ...Issuer[]] {
@@ -37,9 +38,9 @@ export function readImportedIssuer(own: ImportedIssuer, now: number, newId: NewI
 }
 
 function read({ chain: text, key, purposes, policy }: ImportedIssuer, now: number, newId: NewId) {
-  const given = parse('chain', () => (text.match(CERTIFICATE) ?? []).map((one) => new X509Certificate(one)));
+  const given = certificatesIn(text);
   require(given.length <= MAX_CHAIN, `the chain has more than ${MAX_CHAIN} certificates`);
-  const privateKey = parse('key', () => createPrivateKey(key));
+  const privateKey = parse('key', () => openKey(key));
   const [issuing, ...above] = ordered(given, privateKey);
   const chain = [issuing, ...above];
   require(chain.every(({ ca }) => ca), 'all certificates must be those of authorities (basicConstraints CA:TRUE)');
@@ -87,6 +88,13 @@ export const pemOf = (certificate: Uint8Array): string => `${new X509Certificate
 function ordered(given: readonly X509Certificate[], key: KeyObject): [X509Certificate, ...X509Certificate[]] {
   const first = given.find((one) => one.checkPrivateKey(key));
   if (!first) throw unusable('the key is not that of a certificate in the chain');
+  const chain = upFrom(first, given);
+  require(chain.length >
+    1, 'the certificate is a root itself; bring an authority below it, so that its key can be replaced');
+  return chain;
+}
+
+function upFrom(first: X509Certificate, given: readonly X509Certificate[]): [X509Certificate, ...X509Certificate[]] {
   const chain: [X509Certificate, ...X509Certificate[]] = [first];
   for (let last = first; !isSelfSigned(last); ) {
     const below = last;
@@ -95,10 +103,47 @@ function ordered(given: readonly X509Certificate[], key: KeyObject): [X509Certif
     chain.push(parent);
     last = parent;
   }
-  require(chain.length >
-    1, 'the certificate is a root itself; bring an authority below it, so that its key can be replaced');
   return chain;
 }
+
+/**
+ * Reads a certificate over the key and name of an issuer that another root has signed, with those above it. Returns DER, the
+ * root last. Throws a Problem.
+ */
+export function readAlternateChain(issuer: Uint8Array, text: string, now: number): readonly Uint8Array[] {
+  const own = readCertificate(issuer);
+  const given = certificatesIn(text);
+  require(given.length <= MAX_CHAIN, `the chain has more than ${MAX_CHAIN} certificates`);
+  const first = given.find(
+    ({ raw }) =>
+      !raw.equals(issuer) &&
+      Buffer.compare(spkiOf(raw), spkiOf(issuer)) === 0 &&
+      Buffer.compare(readCertificate(raw).subject, own.subject) === 0,
+  );
+  if (!first) throw unusable('the chain has no other certificate over the key and the name of the issuer');
+  const keyId = readCertificate(first.raw).keyId;
+  const isFound = keyId === undefined || own.keyId === undefined || Buffer.compare(keyId, own.keyId) === 0;
+  require(isFound, 'its subject key identifier differs: verifiers would not find it');
+  const chain = upFrom(first, given);
+  require(chain.length > 1, 'the certificate is signed by itself, not by another root');
+  for (const one of chain) {
+    require(one.ca, 'all certificates must be those of authorities (basicConstraints CA:TRUE)');
+    require(one.validFromDate.getTime() <= now, 'a certificate is not valid yet');
+    require(canStillSign({ notAfter: one.validToDate.getTime() }, now), 'a certificate ends within a day');
+  }
+  return chain.map(({ raw }) => raw);
+}
+
+const openKey = (key: string | Uint8Array): KeyObject =>
+  createPrivateKey(typeof key === 'string' ? key : { key: Buffer.from(key), format: 'der', type: 'pkcs8' });
+
+/** Whether a chain, PEM, has the certificate of a key. */
+export const hasCertificateOf = (chain: string, key: Uint8Array): boolean =>
+  certificatesIn(chain).some((one) => one.checkPrivateKey(openKey(key)));
+
+/** Throws a Problem. */
+export const certificatesIn = (pem: string): X509Certificate[] =>
+  parse('chain', () => (pem.match(CERTIFICATE) ?? []).map((one) => new X509Certificate(one)));
 
 const isSelfSigned = (one: X509Certificate): boolean => one.checkIssued(one) && one.verify(one.publicKey);
 const subjectOf = ({ raw }: X509Certificate): string => nameText(readCertificate(raw).subject);

@@ -142,6 +142,4 @@ export const isOwnRoot = ({ role, keyPlace }: Pick<PublicIssuer, 'role' | 'keyPl
 
 /** A root of ours stays active, because issuers are made below it. */
 export const isActive = (one: Link, all: readonly Link[]): boolean =>
-  one.purposes.length > 0 ||
-  isOwnRoot(one) ||
-  all.some((other) => other.parentId === one.id && isActive(other, all));
+  one.purposes.length > 0 || isOwnRoot(one) || all.some((other) => other.parentId === one.id && isActive(other, all));

@@ -110,7 +110,8 @@ export async function writeDown(
   if (cloud) await tx.cloudKeys.insert(cloud);
   if (encryption?.isNew) await tx.escrowedKeys.insert(encryption.key);
   const conditions = conditionsOf(draft, revision);
-  if (!(await tx.signings.begin(prepared, conditions))) throw new NotWrittenDown(draft.plan.issuerId, conditions.purpose);
+  if (!(await tx.signings.begin(prepared, conditions)))
+    throw new NotWrittenDown(draft.plan.issuerId, conditions.purpose);
   return prepared;
 }
 

@@ -115,8 +115,7 @@ export const issuersIn = (db: Db, sealer: Sealer): Issuers => ({
 });
 
 /** Needs no seal key, so that the doctor can run without one. */
-export const publicIssuersIn = async (db: Db): Promise<PublicIssuer[]> =>
-  (await rowsIn(db)).map(publicPart);
+export const publicIssuersIn = async (db: Db): Promise<PublicIssuer[]> => (await rowsIn(db)).map(publicPart);
 
 type IssuerRow = Schema['issuer'] & { readonly given: readonly Schema['issuer_purpose'][] };
 
