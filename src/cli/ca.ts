@@ -14,13 +14,13 @@ export const caList: Command = {
   positionals: [],
   options: {},
   async run(_given, { withAuthorities }) {
-    const issuers = await withAuthorities(async ({ list, counts, describe }) => {
-      const [all, counted] = [await list(), await counts()];
+    const issuers = await withAuthorities(async ({ list, counts, describe, revoked: listRevoked }) => {
+      const [all, counted, revoked] = [await list(), await counts(), await listRevoked()];
       return all.map((one) => ({
         ...one,
         ...describe(one.certificate),
         ...(counted.get(one.id) ?? { issued: 0, revoked: 0 }),
-        state: isActive(one, all) ? 'active' : 'retired',
+        state: revoked.has(one.id) ? 'revoked' : isActive(one, all) ? 'active' : 'retired',
       }));
     });
     const blocks = issuers.map((one) =>

@@ -32,6 +32,8 @@ import type { CustodyCommands, OfflineRoot } from './ceremony.ts';
 export interface Authorities {
   list(): Promise<PublicIssuer[]>;
   counts(): Promise<ReadonlyMap<string, { readonly issued: number; readonly revoked: number }>>;
+  /** Ids of issuers that were revoked on the list of their root. */
+  revoked(): Promise<ReadonlySet<string>>;
   /** What a certificate says about itself. */
   describe(certificate: Uint8Array): {
     readonly subject: string;

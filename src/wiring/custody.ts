@@ -6,13 +6,7 @@ import { crlRequestText } from '../adapters/ca/custody/crl-request.ts';
 import { encryptedKey, requirePassphrase } from '../adapters/ca/custody/encrypted-key.ts';
 import { openRootSigner, signRootCrl } from '../adapters/ca/custody/offline-root.ts';
 import { nameText } from '../adapters/ca/distinguished-name.ts';
-import {
-  describe,
-  hasCertificateOf,
-  pemOf,
-  readAlternateChain,
-  readImportedIssuer,
-} from '../adapters/ca/imported-issuer.ts';
+import { describe, hasCertificateOf, readAlternateChain, readImportedIssuer } from '../adapters/ca/imported-issuer.ts';
 import { chainOf } from '../adapters/ca/issuer-selection.ts';
 import { crlUrl, issuerCertificateUrl, newIssuing, nextName, ownRoot } from '../adapters/ca/issuers.ts';
 import { CrlRejected, readCrl } from '../adapters/ca/status/crl-reader.ts';
@@ -25,9 +19,11 @@ import {
   isOwnRoot,
   type PublicIssuer,
 } from '../domain/certificate/authority.ts';
+import { pem } from '../domain/certificate/pem.ts';
 import { backdated } from '../domain/certificate/validity.ts';
 import type { Clock } from '../domain/clock.ts';
 import type { PendingIssuer } from '../domain/issuance/custody.ts';
+import type { Repositories } from '../domain/store.ts';
 import { createFile } from '../kernel/durable-file.ts';
 import { DAY_MS } from '../kernel/durations.ts';
 import { EXIT, Problem } from '../kernel/problem.ts';
@@ -178,7 +174,7 @@ export function custodyCommands(
       requirePassphrase(passphrase);
       createFile(files.key, encryptedKey(root.privateKey, passphrase));
       try {
-        createFile(files.chain, pemOf(root.certificate));
+        createFile(files.chain, pem('CERTIFICATE', root.certificate));
         // Read back from the disk, opened, and used: what the list is signed with is what the file holds.
         const [key, chain] = [readFileSync(files.key, 'utf8'), readFileSync(files.chain, 'utf8')];
         const signer = openRootSigner(chain, key, passphrase);
@@ -261,6 +257,18 @@ export function custodyCommands(
     const isKnown = last < at || known.some(({ takenAt }) => takenAt === last);
     return isKnown ? known : [...known, { digest: '', takenAt: last, file: '(its name was not recorded)' }];
   }
+}
+
+/** Ids of issuers that the lists of their roots revoke. */
+export async function revokedIssuers({ issuers, revokedSerials }: Pick<Repositories, 'issuers' | 'revokedSerials'>) {
+  const revoked = new Set<string>();
+  for (const { id, parentId, certificate } of await issuers.listPublic()) {
+    if (parentId === null) continue;
+    const serial = new X509Certificate(certificate).serialNumber.toLowerCase();
+    const entry = { issuerId: parentId, shard: 0, serial, reason: 'superseded', revokedAt: 0 } as const;
+    if ((await revokedSerials.reasonsOf(parentId, [entry])).has(serial)) revoked.add(id);
+  }
+  return revoked;
 }
 
 /** node:crypto verifies no certificate that is signed with SM2. */

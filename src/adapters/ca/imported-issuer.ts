@@ -81,9 +81,6 @@ function read({ chain: text, key, purposes, policy }: ImportedIssuer, now: numbe
   return [first!, ...rest] as const;
 }
 
-/** PEM. */
-export const pemOf = (certificate: Uint8Array): string => `${new X509Certificate(certificate).toString().trim()}\n`;
-
 /** From the certificate of the key up to one that is signed by itself. Each link is verified. */
 function ordered(given: readonly X509Certificate[], key: KeyObject): [X509Certificate, ...X509Certificate[]] {
   const first = given.find((one) => one.checkPrivateKey(key));
