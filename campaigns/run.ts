@@ -20,6 +20,7 @@ import { packageInstall } from './package.ts';
 import { placingKill } from './placing-kill.ts';
 import { reissueKill } from './reissue-kill.ts';
 import { resolvers } from './resolvers.ts';
+import { rotationKill } from './rotation-kill.ts';
 import { runtimes } from './runtimes.ts';
 import { sandboxKill } from './sandbox-kill.ts';
 import { sealKill } from './seal-kill.ts';
@@ -34,6 +35,7 @@ const CAMPAIGNS: Readonly<Record<string, Campaign>> = {
   fsync,
   'csr-fuzz': csrFuzz,
   'reissue-kill': reissueKill,
+  'rotation-kill': rotationKill,
   'placing-kill': placingKill,
   'callback-kill': callbackKill,
   'ocsp-fuzz': ocspFuzz,
