@@ -7,6 +7,7 @@ import type { Campaign, Print } from './campaign.ts';
 import { clocks } from './clocks.ts';
 import { cscPyhanko } from './csc-pyhanko.ts';
 import { csrFuzz } from './csr-fuzz.ts';
+import { custody } from './custody.ts';
 import { judgeDocument } from './document.ts';
 import { fsync } from './fsync.ts';
 import { inventory } from './inventory.ts';
@@ -40,6 +41,7 @@ const CAMPAIGNS: Readonly<Record<string, Campaign>> = {
   'callback-kill': callbackKill,
   'ocsp-fuzz': ocspFuzz,
   'lint-gate': lintGateCampaign,
+  custody,
   neighbours,
   backup,
   'backup-postgres': backupPostgres,

@@ -69,6 +69,7 @@ const RANKING = [
   'src/adapters/sm2',
   'src/adapters/ca',
   'src/adapters/ca/status',
+  'src/adapters/ca/custody',
   'src/adapters/lint',
   'src/adapters/workers',
   'src/adapters/keys',
