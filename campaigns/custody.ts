@@ -87,7 +87,14 @@ async function takeOffline(kind: Kind, print: (line: string) => void): Promise<s
   expect('before', await verify(before), /OK$/m);
   const phrase = ['--passphrase-file', at('passphrase')];
   await done('ca', 'root', 'export', root.id, '--out', at('root.key'), '--remove-key', ...phrase);
-  const opened = spawnSync('openssl', ['pkey', '-in', at('root.key'), '-passin', `file:${at('passphrase')}`, '-pubout']);
+  const opened = spawnSync('openssl', [
+    'pkey',
+    '-in',
+    at('root.key'),
+    '-passin',
+    `file:${at('passphrase')}`,
+    '-pubout',
+  ]);
   const own = new X509Certificate(root.certificate).publicKey.export({ type: 'spki', format: 'pem' });
   if (opened.stdout.toString() !== own) faults.push(`openssl does not open the key: ${opened.stderr}`);
   else print(`${kind}: openssl opens ${readFileSync(at('root.key'), 'utf8').length} bytes of PKCS#8`);

@@ -155,7 +155,9 @@ export async function killDuringRotation(engine: EngineName, plan: RotationKillP
       service = await start();
       await ready(service.url);
       report.broken.push(...(await retiredFaults(service, settings, answered)));
-      print(`${engine} ${round}/${rounds}: killed ${killed}; ${load.acknowledged} acknowledged, ${answered.size} retired`);
+      print(
+        `${engine} ${round}/${rounds}: killed ${killed}; ${load.acknowledged} acknowledged, ${answered.size} retired`,
+      );
     }
   } finally {
     await kill(service, 'everything', '');

@@ -224,7 +224,9 @@ rule('custody 1', 'the new issuer signs for these purposes at once', async () =>
   const next = await active();
   assert.deepEqual([next.id, next.parentId, next.purposes], [issuer.id, (await rootOf()).id, ['public-tls']]);
   assert.ok(isFrom(await issue(), next));
-  const served = await fetch(new X509Certificate(next.certificate).infoAccess!.match(/\/ca\/\S+/)![0].replace(/^/, app.url));
+  const served = await fetch(
+    new X509Certificate(next.certificate).infoAccess!.match(/\/ca\/\S+/)![0].replace(/^/, app.url),
+  );
   assert.equal(served.status, 200, 'the address of its root was in the request');
 });
 
