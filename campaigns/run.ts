@@ -1,10 +1,13 @@
 // Runs a campaign: a long fault-injection or fuzzing experiment on the real service, started manually or at night. Not part
 // of `npm test`, though tests may run a small version of one.
+import { acmeClients } from './acme-clients.ts';
+import { acmeKill } from './acme-kill.ts';
 import { backup } from './backup.ts';
 import { backupPostgres } from './backup-postgres.ts';
 import { callbackKill } from './callback-kill.ts';
 import type { Campaign, Print } from './campaign.ts';
 import { clocks } from './clocks.ts';
+import { consoleOrders } from './console-orders.ts';
 import { cscPyhanko } from './csc-pyhanko.ts';
 import { csrFuzz } from './csr-fuzz.ts';
 import { custody } from './custody.ts';
@@ -38,6 +41,7 @@ const CAMPAIGNS: Readonly<Record<string, Campaign>> = {
   'reissue-kill': reissueKill,
   'rotation-kill': rotationKill,
   'placing-kill': placingKill,
+  'acme-kill': acmeKill,
   'callback-kill': callbackKill,
   'ocsp-fuzz': ocspFuzz,
   'lint-gate': lintGateCampaign,
@@ -59,9 +63,11 @@ const CAMPAIGNS: Readonly<Record<string, Campaign>> = {
   document: judgeDocument,
   'java-client': javaClient,
   inventory,
+  'console-orders': consoleOrders,
   linters,
   'sound-keys': soundKeys,
   resolvers,
+  'acme-clients': acmeClients,
 };
 
 const EXIT = { ok: 0, broken: 1, usage: 2 } as const;

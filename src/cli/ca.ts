@@ -1,6 +1,6 @@
 // reseal ca list | import, reseal blocklist import
 import { readFileSync } from 'node:fs';
-import { isActive, isKeyHere, type KeyPlace, PURPOSES, type Purpose } from '../domain/certificate/authority.ts';
+import { isKeyHere, type KeyPlace, PURPOSES, type Purpose } from '../domain/certificate/authority.ts';
 import { EXIT, Problem } from '../kernel/problem.ts';
 import type { Command } from './command.ts';
 import { listOf, time } from './values.ts';
@@ -14,19 +14,11 @@ export const caList: Command = {
   positionals: [],
   options: {},
   async run(_given, { withAuthorities }) {
-    const issuers = await withAuthorities(async ({ list, counts, describe, revoked: listRevoked }) => {
-      const [all, counted, revoked] = [await list(), await counts(), await listRevoked()];
-      return all.map((one) => ({
-        ...one,
-        ...describe(one.certificate),
-        ...(counted.get(one.id) ?? { issued: 0, revoked: 0 }),
-        state: revoked.has(one.id) ? 'revoked' : isActive(one, all) ? 'active' : 'retired',
-      }));
-    });
+    const issuers = await withAuthorities(({ overview }) => overview());
     const blocks = issuers.map((one) =>
       [
         `${one.id}  ${one.subject}`,
-        `  ${one.role}, ${one.state}, ${one.keyType} key ${KEY_WORDS[one.keyPlace]}, until ${time(one.notAfter)}`,
+        `  ${one.role}, ${one.state}, ${one.key} key ${KEY_WORDS[one.keyPlace]}, until ${time(one.notAfter)}`,
         ...(one.purposes.length > 0 ? [`  signs for ${one.purposes.join(', ')}`] : []),
         ...(one.role === 'issuing' && isKeyHere(one) ? [`  ${one.issued} issued, ${one.revoked} revoked`] : []),
         `  SHA-256 ${one.fingerprint}`,
@@ -38,7 +30,7 @@ export const caList: Command = {
           ...{ id: one.id, role: one.role, state: one.state, subject: one.subject, purposes: one.purposes },
           ...{
             policy: one.policy,
-            key_type: one.keyType,
+            key_type: one.key.split(' ')[0],
             has_key: isKeyHere(one),
             key_place: one.keyPlace,
             not_after: time(one.notAfter),
@@ -67,10 +59,20 @@ export const caImport: Command = {
     const { id, keyType } = await withAuthorities(({ adopt }) => adopt(own));
     return {
       json: { issuer: { id, key_type: keyType, purposes, policy } },
-      text: `Issuer ${id} signs for ${purposes.join(', ')} with its ${keyType} key. Running services use it within ten seconds.`,
+      text: [
+        `Issuer ${id} signs for ${purposes.join(', ')} with its ${keyType} key. Running services use it within ten seconds.`,
+        ...(keyType in ONLY_CURVES
+          ? [
+              `It signs keys on curves, with ${ONLY_CURVES[keyType]}. For others import one on RSA too: until then they are signed below this service's own root.`,
+            ]
+          : []),
+      ].join('\n'),
     };
   },
 };
+
+/** The digest of authorities that sign no RSA keys. */
+const ONLY_CURVES: Readonly<Record<string, string>> = { p256: 'sha256', p384: 'sha384' };
 
 export function purposesOf(given: readonly string[]): Purpose[] {
   const words = new Set(given.flatMap((one) => one.split(',')).filter((one) => one !== ''));

@@ -5,17 +5,19 @@ import type { Account } from '../domain/access/account.ts';
 import type { Manifest } from '../domain/backup.ts';
 import type { CallbackReport } from '../domain/callbacks/report.ts';
 import type { Catalog } from '../domain/catalog/products.ts';
-import type { Issuer, PublicIssuer, Purpose } from '../domain/certificate/authority.ts';
+import type { Issuer, Purpose } from '../domain/certificate/authority.ts';
 import type { LintResult, LintVerdict } from '../domain/issuance/lint.ts';
 import type { CertificateRef, CrlHead, ReadCrl } from '../domain/revocation/ports.ts';
 import type { Diagnostic, ExitCode } from '../kernel/problem.ts';
 import type { WorldCommands } from '../sandbox/world.ts';
 import type { ManageAccess } from '../usecases/access/manage-access.ts';
+import type { ManageAcme } from '../usecases/acme/manage-acme.ts';
 import type { ConfigureCallback } from '../usecases/callbacks/configure-callback.ts';
 import type { ManageDeliveries } from '../usecases/callbacks/manage-deliveries.ts';
 import type { OperateCloudKeys } from '../usecases/cloud-keys/operate-cloud-keys.ts';
 import type { ManageOperators } from '../usecases/console/manage-operators.ts';
 import type { CancelOrder } from '../usecases/issuance/cancel-order.ts';
+import type { IssuerOverview } from '../usecases/issuance/manage-authorities.ts';
 import type { PlaceOrder } from '../usecases/issuance/place-order.ts';
 import type { ShowOrders } from '../usecases/issuance/show-orders.ts';
 import type { ChangeRevocation } from '../usecases/revocation/change-revocation.ts';
@@ -30,16 +32,7 @@ import type { CustodyCommands, OfflineRoot } from './ceremony.ts';
 
 /** Issuers, and the blocklist of keys. */
 export interface Authorities {
-  list(): Promise<PublicIssuer[]>;
-  counts(): Promise<ReadonlyMap<string, { readonly issued: number; readonly revoked: number }>>;
-  /** Ids of issuers that were revoked on the list of their root. */
-  revoked(): Promise<ReadonlySet<string>>;
-  /** What a certificate says about itself. */
-  describe(certificate: Uint8Array): {
-    readonly subject: string;
-    readonly notAfter: number;
-    readonly fingerprint: string;
-  };
+  overview(): Promise<IssuerOverview[]>;
   /** PEM. Throws a Problem if verifiers would refuse what it signs for one of the purposes. */
   adopt(own: {
     readonly chain: string;
@@ -216,6 +209,7 @@ export interface Context {
   storeCommands(): Promise<StoreCommands>;
   /** Opens the store for the duration of `work`, as the other with… functions do. */
   withAccess<T>(work: (access: ManageAccess) => Promise<T>): Promise<T>;
+  withAcme<T>(work: (acme: ManageAcme) => Promise<T>): Promise<T>;
   withAddresses<T>(work: (addresses: AddressCommands) => Promise<T>): Promise<T>;
   withConsole<T>(work: (console: ConsoleCommands) => Promise<T>): Promise<T>;
   withRecords<T>(work: (records: RecordCommands) => Promise<T>): Promise<T>;

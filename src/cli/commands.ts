@@ -1,10 +1,11 @@
 // The table of commands: what is typed after `reseal`, and what it runs.
 import { accountCreate, accountList, accountQuota, accountResume, accountShow, accountSuspend } from './account.ts';
+import { acmeAccountDisable, acmeAccountList, acmeKeyCreate, acmeKeyDisable, acmeKeyList } from './acme.ts';
 import { addressSet, addressShow } from './address.ts';
 import { backup, backupVerify, crlImport, restore } from './backup.ts';
 import { blocklistImport, caImport, caList } from './ca.ts';
 import { callbackDelete, callbackRotate, callbackSet, callbackShow, callbackTest } from './callback.ts';
-import { callbackDeliveries, callbackReplay, callbackResend } from './callback-deliveries.ts';
+import { callbackDeliveries, callbackReplay, callbackResend, callbackResume } from './callback-deliveries.ts';
 import { callbackVerify } from './callback-verify.ts';
 import {
   certCancelRevocation,
@@ -67,6 +68,11 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
   'console login': consoleLogin,
   'console sessions': consoleSessions,
   'console end': consoleEnd,
+  'acme key create': acmeKeyCreate,
+  'acme key list': acmeKeyList,
+  'acme key disable': acmeKeyDisable,
+  'acme account list': acmeAccountList,
+  'acme account disable': acmeAccountDisable,
   'product list': productList,
   'product show': productShow,
   'product schema': productSchema,
@@ -94,6 +100,7 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
   'callback verify': callbackVerify,
   'callback deliveries': callbackDeliveries,
   'callback resend': callbackResend,
+  'callback resume': callbackResume,
   'callback replay': callbackReplay,
   'cloud-key list': cloudKeyList,
   'cloud-key destroy': cloudKeyDestroy,

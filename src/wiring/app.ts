@@ -1,5 +1,6 @@
 // The composition root: opens the store for a configuration and builds the use cases over it. serve.ts adds HTTP.
 import { createMetrics } from '../adapters/metrics/metrics.ts';
+import { metricsHistory } from '../adapters/metrics/metrics-history.ts';
 import { randomBytes } from '../adapters/seal/random.ts';
 import { SealBroken } from '../adapters/seal/seal.ts';
 import { openSealer } from '../adapters/seal/seal-check.ts';
@@ -19,9 +20,13 @@ import { authenticateCaller } from '../usecases/access/authenticate-caller.ts';
 import { changeAccount } from '../usecases/access/change-account.ts';
 import { type ManageAccess, manageAccess } from '../usecases/access/manage-access.ts';
 import { quotaUse } from '../usecases/access/quota-use.ts';
+import { type ManageAcme, manageAcme } from '../usecases/acme/manage-acme.ts';
 import { followAccount } from '../usecases/console/follow-account.ts';
 import { type ManageOperators, manageOperators } from '../usecases/console/manage-operators.ts';
 import { useConsoleSessions } from '../usecases/console/sessions.ts';
+import { searchAudit } from '../usecases/support/search-audit.ts';
+import { doctorRuns } from './doctor-runs.ts';
+import { operatorServices } from './operator.ts';
 import { noPeers, type Peers } from './peers.ts';
 import { makeFolder, requireNoForgottenStore, requireStore, storeProblem } from './start-up.ts';
 import { storeFacts } from './store-facts.ts';
@@ -52,6 +57,9 @@ export interface App extends AppServices {
   /** The same for an operator of the console; undefined for the command line's user. */
   readonly accessAs: (call: OperatorCall | undefined) => ManageAccess;
   readonly operators: ManageOperators;
+  readonly acmeAccess: ManageAcme;
+  /** For a process that is the whole service; of several the supervisor does it. */
+  readonly sampleMetrics: () => Promise<void>;
   readonly store: OpenStore;
   readonly peers: Peers;
   /** The database's files are damaged: /readyz fails until the service is started again. */
@@ -99,7 +107,9 @@ export async function openApp(config: Config, surroundings: Surroundings): Promi
     await store.close();
     throw problemOf(error);
   }
-  metrics.watchStore(storeFacts(store, now));
+  const facts = storeFacts(store, now);
+  metrics.watchStore(facts);
+  const history = metricsHistory(metrics.values, now);
   const newId = idMaker(now, randomBytes);
   const authenticate = authenticateCaller(store, now);
   const accessAs: App['accessAs'] = (call) =>
@@ -113,14 +123,23 @@ export async function openApp(config: Config, surroundings: Surroundings): Promi
     peers,
     access: accessAs(undefined),
     accessAs,
+    acmeAccess: manageAcme({ store, now, newId, randomBytes }),
     quotaUse: (account) => quotaUse(store, account, config.quotas),
     authenticate,
     accessTokens: useAccessTokens({ store, now, newId, randomBytes }),
     consoleSessions: useConsoleSessions({ store, now, newId, randomBytes, authenticate }),
     followAccount: followAccount(store, now),
     operators: manageOperators({ store, now, newId, randomBytes }),
+    sampleMetrics: history.sample,
+    operator: {
+      ...operatorServices({ store, now, newId }, { facts, examine: doctorRuns(config, now) }),
+      accessAs,
+      operatorsAs: (call) => manageOperators({ store, now, newId, randomBytes }, call),
+      history: (spanMs) => peers.metricsHistory(history, spanMs),
+    },
     changeAccount: changeAccount(store, now, newId),
     listAudit: (accountId, page) => store.audit.listOf(accountId, page),
+    searchAudit: searchAudit(store),
     noteDamage,
     checkReady: readinessOf(store, log, () => isDamaged),
     close: () => store.close(),

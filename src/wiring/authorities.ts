@@ -5,26 +5,15 @@ import type { CustodyCommands } from '../cli/ceremony.ts';
 import type { Authorities } from '../cli/command.ts';
 import type { Config } from '../config/config.ts';
 import type { Clock } from '../domain/clock.ts';
-import { EXIT, Problem } from '../kernel/problem.ts';
 import { manageAuthorities } from '../usecases/issuance/manage-authorities.ts';
 import type { App } from './app.ts';
-import { custodyCommands, revokedIssuers } from './custody.ts';
+import { custodyCommands } from './custody.ts';
 
 export function authorityCommands({ store, newId }: Pick<App, 'store' | 'newId'>, now: Clock): Authorities {
-  const authorities = manageAuthorities({ store, now, newId });
+  const authorities = manageAuthorities({ store, now, newId, describe });
   return {
     ...authorities,
-    describe,
-    revoked: () => revokedIssuers(store),
-    async adopt(own) {
-      const chain = readImportedIssuer(own, now(), newId);
-      const revoked = await revokedIssuers(store);
-      const known = (await authorities.list()).filter(({ id }) => revoked.has(id));
-      if (known.some(({ certificate }) => Buffer.compare(certificate, chain[0].certificate) === 0)) {
-        throw new Problem(EXIT.refused, 'this authority is revoked', 'Import another one.');
-      }
-      return await authorities.adopt(chain, own.chain);
-    },
+    adopt: (own) => authorities.adopt(readImportedIssuer(own, now(), newId), own.chain),
     async block(list) {
       const { fingerprints, counts } = readBlocklist(list);
       await authorities.block(fingerprints);

@@ -23,7 +23,6 @@ import { pem } from '../domain/certificate/pem.ts';
 import { backdated } from '../domain/certificate/validity.ts';
 import type { Clock } from '../domain/clock.ts';
 import type { PendingIssuer } from '../domain/issuance/custody.ts';
-import type { Repositories } from '../domain/store.ts';
 import { createFile } from '../kernel/durable-file.ts';
 import { DAY_MS } from '../kernel/durations.ts';
 import { EXIT, Problem } from '../kernel/problem.ts';
@@ -144,10 +143,8 @@ export function custodyCommands(
           `Name a file for what has to be signed: reseal ca revoke ${id} --reason ${reason} --out FILE. Its use stops at once.`,
         );
       }
-      const { serialNumber, validToDate } = new X509Certificate(issuer.certificate);
-      const serial = serialNumber.toLowerCase();
+      const { serial, notAfter } = describe(issuer.certificate);
       const { issued = 0, revoked = 0 } = (await store.issuers.counts()).get(id) ?? {};
-      const notAfter = validToDate.getTime();
       const ceremony = await custody.revoke({ issuer, parentId: parent.id, serial, notAfter, reason });
       const stillSigning = await custody.drain();
       const valid = issued - revoked;
@@ -257,18 +254,6 @@ export function custodyCommands(
     const isKnown = last < at || known.some(({ takenAt }) => takenAt === last);
     return isKnown ? known : [...known, { digest: '', takenAt: last, file: '(its name was not recorded)' }];
   }
-}
-
-/** Ids of issuers that the lists of their roots revoke. */
-export async function revokedIssuers({ issuers, revokedSerials }: Pick<Repositories, 'issuers' | 'revokedSerials'>) {
-  const revoked = new Set<string>();
-  for (const { id, parentId, certificate } of await issuers.listPublic()) {
-    if (parentId === null) continue;
-    const serial = new X509Certificate(certificate).serialNumber.toLowerCase();
-    const entry = { issuerId: parentId, shard: 0, serial, reason: 'superseded', revokedAt: 0 } as const;
-    if ((await revokedSerials.reasonsOf(parentId, [entry])).has(serial)) revoked.add(id);
-  }
-  return revoked;
 }
 
 /** node:crypto verifies no certificate that is signed with SM2. */

@@ -4,11 +4,13 @@ import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Config, urlHost } from '../config/config.ts';
 import { clockFindings } from '../domain/support/clock-facts.ts';
+import { SAMPLE_MS } from '../domain/support/history.ts';
 import type { Api } from '../http/front/api.ts';
 import { buildServer } from '../http/server.ts';
 import { MINUTE_MS } from '../kernel/durations.ts';
 import { countStorage } from '../usecases/access/count-storage.ts';
 import type { Dispatcher } from '../usecases/callbacks/deliver-callbacks.ts';
+import { openAcme } from './acme.ts';
 import { claimAddresses, warnOfAddresses } from './addresses.ts';
 import { type App, type ClockAndLog, openApp, type Surroundings } from './app.ts';
 import { type Chore, runPeriodically } from './background.ts';
@@ -104,6 +106,7 @@ export async function serveApp(app: App, services: Services, config: Config): Pr
   onFailure.move();
   app.log({ event: 'listening', text: `${address} as ${url}` });
   const background = runBackground(app, services, config);
+  const sampling = runPeriodically([{ name: 'sample_metrics', everyMs: SAMPLE_MS, run: app.sampleMetrics }], app.log);
   return {
     url,
     server,
@@ -111,7 +114,7 @@ export async function serveApp(app: App, services: Services, config: Config): Pr
       app.log({ event: 'stopping', text: 'finishing requests in progress' });
       const closed = close(drainMs);
       await sleep(drainMs);
-      await Promise.all([closed, background.stop()]);
+      await Promise.all([closed, background.stop(), sampling.stop()]);
       await services.close();
       await instance[Symbol.asyncDispose]();
       await app.close();
@@ -127,6 +130,7 @@ export async function listen(app: App, services: Services, config: Config): Prom
   const server = await buildServer(
     {
       ...{ ...app, ...services },
+      acme: await openAcme(app, services, config, publicUrl),
       checkReady: async () => ({ ...(await app.checkReady()), ...services.resolverDetail() }),
     },
     {
@@ -171,6 +175,7 @@ export function runBackground(app: App, services: Services, config: Config): Bac
   const chores: Chore[] = [
     { name: 'sweep', everyMs: SWEEP_MS, run: services.sweep },
     { name: 'validate', everyMs: VALIDATE_MS, run: services.proveDomains.proveDue },
+    ...services.acmeChores,
     ...services.deliveryChores,
     ...services.revocationChores,
     ...retentionChores(app, config),

@@ -5,7 +5,7 @@ import { hkdfSync } from 'node:crypto';
 import { randomBytes } from '../adapters/seal/random.ts';
 import type { Store } from '../domain/store.ts';
 
-type Purpose = 'cloud-key wrapping' | 'domain validation' | 'request digest';
+type Purpose = 'acme nonces' | 'cloud-key wrapping' | 'domain validation' | 'request digest';
 
 const ROOT = 'service-secret';
 const SHARED = 'cloud-key-secret';

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
+import { AcmeClient, problemOf } from '../support/acme.ts';
 import { newUsedFolder } from '../support/app.ts';
 import { rule } from '../support/contract.ts';
 import { reseal } from '../support/in-process.ts';
@@ -101,6 +102,33 @@ test('an expired key is refused', async () => {
   assert.match(out, new RegExp(`${key.key.key_id}  standard +expired`));
 });
 
+test('ACME clients register with what acme key create prints, until the binding is disabled', async () => {
+  const rights = ['--product', 'ssl-dv', '--names-below', 'Example.COM', '--expires-in', '90d', '--name', 'web'];
+  const { key, hmac_key: macKey } = await json('acme', 'key', 'create', account.id, ...rights);
+  const { state, products, names_below, reusable, revokes_replaced } = key;
+  assert.deepEqual(
+    { state, products, names_below },
+    { state: 'unused', products: ['ssl-dv'], names_below: ['example.com'] },
+  );
+  assert.deepEqual([reusable, revokes_replaced], [false, false]);
+  const client = new AcmeClient(url);
+  const { status, headers, text } = await client.register({ kid: key.kid, macKey });
+  assert.equal(status, 201, text);
+  // Each may be answered by another worker.
+  for (let count = 0; count < 5; count += 1) assert.equal((await client.post(client.kid ?? '')).status, 200);
+  const { accounts } = await json('acme', 'account', 'list', account.id);
+  assert.deepEqual(
+    accounts.map(({ id, kid }: Record<string, string>) => [id, kid]),
+    [[headers.get('location')?.split('/').at(-1), key.kid]],
+  );
+  const { out } = await reseal(['acme', 'key', 'list', account.id], settings);
+  assert.match(out, new RegExp(`^${key.kid}  used +ssl-dv +example.com +\\d{4}-\\S+Z  web$`, 'm'));
+  assert.equal(out.includes(macKey), false);
+  await json('acme', 'key', 'disable', key.kid);
+  assert.equal(problemOf(await client.post(client.kid ?? '')), 'unauthorized');
+  assert.equal((await json('acme', 'account', 'disable', accounts[0].id)).account.status, 'revoked');
+});
+
 test('output of the commands', async () => {
   const { out } = await reseal(['account', 'list'], settings);
   assert.match(out, /^ID +KIND +LOCALE +CREATED +STATE +NAME$/m);
@@ -123,6 +151,12 @@ test('errors come with a remedy and a distinct exit code', async () => {
     [['account', 'list', '--limit', '0'], 2, /from 1 to 1000/],
     [['key', 'create', account.id, '--expires-in', 'soon'], 2, /90s, 15m, 24h or 30d/],
     [['key', 'list', account.id, '--colour'], 2, /--colour/],
+    [['acme', 'key', 'create', 'nothing'], 1, /no such account/],
+    [['acme', 'key', 'create', account.id, '--product', 'code-signing'], 2, /no product that ACME can order.*ssl-dv/s],
+    [['acme', 'key', 'create', account.id, '--names-below', '*.example.com'], 1, /without an asterisk/],
+    [['acme', 'key', 'create', account.id, '--names-below', 'http://x'], 1, /http/],
+    [['acme', 'key', 'disable', 'nothing'], 1, /acme key list ACCOUNT/],
+    [['acme', 'account', 'disable', 'nothing'], 1, /acme account list ACCOUNT/],
     [['acount'], 2, /no command "acount".*reseal --help/s],
     [['__proto__'], 2, /no command/],
     [['key', 'constructor'], 2, /no command/],

@@ -60,7 +60,7 @@ test('errors come with a remedy, and no order is placed', async () => {
     [['order', 'place', 'nobody', 'ssl-dv', 'www.example.com', '--csr', csrFile], 1, /no such account/],
     [['order', 'show', account.id, 'nothing'], 1, /no such order/],
     [['order', 'show', 'nobody', 'nothing'], 1, /no such order/],
-    [['ca', 'import', '--for', 'public-tls', csrFile, csrFile], 1, /key cannot be read as PEM/],
+    [['ca', 'import', '--for', 'public-tls', csrFile, csrFile], 1, /has no certificate in PEM/],
     [['ca', 'import', csrFile, csrFile], 2, /--for is missing/],
     [['ca', 'import', '--for', 'everything', csrFile, csrFile], 2, /--for everything is not known/],
     [['ca', 'import', '--for', 'public-tls', '--policy', 'DV', csrFile, csrFile], 2, /not an object identifier/],
@@ -116,6 +116,8 @@ test('an imported authority takes over without its root’s key; the previous on
   assert.ok(leaf.checkIssued(middle) && leaf.verify(middle.publicKey));
   const after = await json(['ca', 'list']);
   assert.equal(after.issuers.find(({ id }: ListedIssuer) => id === issuer.id).issued, 1);
+  const told = await reseal(['ca', 'import', '--for', 'public-tls,client-auth', ...files], settings);
+  assert.match(told.out, /signs keys on curves, with sha256\. For others import one on RSA too/);
   const alone = write('alone.pem', ca.chain[0]!);
   const wrong = await reseal(['ca', 'import', '--for', 'public-tls', alone, files[1]!], settings);
   assert.deepEqual([wrong.code, /lacks the certificate that signed O=Elsewhere/.test(wrong.err)], [1, true], wrong.err);

@@ -12,7 +12,7 @@ import {
   type Purpose,
   purposeOf,
 } from '../../domain/certificate/authority.ts';
-import { limitsSubjects, type NameConstraints } from '../../domain/certificate/name-constraints.ts';
+import { limitsSubject, type NameConstraints } from '../../domain/certificate/name-constraints.ts';
 import type { SignHash } from '../../domain/certificate/sign-hash.ts';
 import type { LintedBytes } from '../../domain/issuance/lint.ts';
 import { CRL_SHARDS, shardOf } from '../../domain/revocation/revocation.ts';
@@ -248,13 +248,13 @@ function policiesOf(purpose: Purpose, limits: ChainLimits, chosen: string | null
 }
 
 /**
- * X.520 allows 64 characters; a longer common name appears in the subject alternative names only. So does any under an
- * authority that permits certain subjects only: it is not bound to permit that of a server.
+ * X.520 allows 64 characters; a longer common name appears in the subject alternative names only. So does any that
+ * verifiers would hold to constraints of the authority which are not meant for it.
  */
 function shownCommonName(
   { commonName, names }: CertificateContent,
   nameConstraints: readonly NameConstraints[],
 ): string | undefined {
-  const isLeftOut = names.length > 0 && limitsSubjects(nameConstraints);
+  const isLeftOut = names.length > 0 && limitsSubject(nameConstraints, names);
   return isLeftOut || commonName === null || [...commonName].length > MAX_COMMON_NAME ? undefined : commonName;
 }

@@ -99,11 +99,16 @@ function oidsIn(list: DerReader, next: (list: DerReader) => string): string[] {
   return found;
 }
 
+const DIRECTORY = 4;
+const directoryNameIn = (element: Uint8Array): Uint8Array => new DerReader(element).context(DIRECTORY)!.any();
+const formOf = (element: Uint8Array): number => (element[0] ?? 0) & 0x1f;
+
 /** GeneralName, by its tag number. */
 const FORMS: Readonly<Record<number, (element: Uint8Array) => Subtree>> = {
   1: (element) => ({ form: 'email', base: textOf(element) }),
   2: (element) => ({ form: 'dns', base: textOf(element) }),
-  4: (element) => ({ form: 'directory', base: canonicalParts(new DerReader(element).context(4)!.any()) }),
+  [DIRECTORY]: (element) => ({ form: 'directory', base: canonicalParts(directoryNameIn(element)) }),
+  6: (element) => ({ form: 'uri', base: textOf(element) }),
   7: (element) => ({ form: 'ip', base: networkIn(new DerReader(element).primitive().content) }),
 };
 
@@ -128,7 +133,7 @@ function nameConstraintsIn(extension: ReadExtension | undefined): NameConstraint
     while (list && !list.isAtEnd) {
       const one = list.sequence();
       const element = one.any();
-      const number = (element[0] ?? 0) & 0x1f;
+      const number = formOf(element);
       if (!one.isAtEnd) throw new UnusableChain('a name constraint has a minimum or maximum');
       const read = FORMS[number];
       if (read) found.push(read(element));
@@ -140,6 +145,20 @@ function nameConstraintsIn(extension: ReadExtension | undefined): NameConstraint
   const constraints = { permitted: subtrees(reader.context(0)), excluded: subtrees(reader.context(1)) };
   reader.end();
   return [constraints];
+}
+
+/** The directory names that the chain permits, DER. */
+export function permittedDirectoryNames(chain: readonly Uint8Array[]): Uint8Array[] {
+  const found: Uint8Array[] = [];
+  for (const extensions of extensionsIn(chain)) {
+    const constraints = extensions.get(ID.nameConstraints);
+    const permitted = constraints && new DerReader(constraints.value).sequence().context(0);
+    while (permitted && !permitted.isAtEnd) {
+      const element = permitted.sequence().any();
+      if (formOf(element) === DIRECTORY) found.push(directoryNameIn(element));
+    }
+  }
+  return found;
 }
 
 /** requireExplicitPolicy, [0] IMPLICIT INTEGER; inhibitPolicyMapping follows, or is alone. */
@@ -178,8 +197,9 @@ export const usagesFor = (purpose: Purpose, { usages }: Pick<ChainLimits, 'usage
   return [...required, ...optional.filter((one) => usages === null || usages.has(one))];
 };
 
-/** Policies that say what was validated, which only we can say: none but our own is copied from an authority. */
+/** Policies that say what was validated, which only we can say, and the one that stands for all: none but our own is used. */
 const CABF_POLICIES = '2.23.140.1.';
+const isClaim = (policy: string): boolean => policy.startsWith(CABF_POLICIES) || policy === ANY_POLICY;
 
 /**
  * Policies of a certificate for the purpose. Those of the chain that nothing else decides between are the operator's
@@ -189,14 +209,20 @@ export function policiesFor(purpose: Purpose, { policies, needsPolicy }: ChainLi
   const own = OWN_POLICY[purpose];
   const isValid = (policy: string) => policies === null || policies.has(policy);
   if (chosen !== null) {
+    if (chosen !== own && isClaim(chosen)) {
+      throw new UnusableChain(`certificates for ${purpose} cannot claim the policy ${chosen}: choose one of your own`);
+    }
     if (!isValid(chosen)) throw new UnusableChain(`its chain does not allow the policy ${chosen}`);
     return own === undefined || own === chosen ? [chosen] : [own, chosen];
   }
   if (own !== undefined && isValid(own)) return [own];
-  if (policies === null && !needsPolicy) return [];
-  const [only, ...others] = [...(policies ?? [])].filter((one) => !one.startsWith(CABF_POLICIES));
+  if (policies === null) {
+    if (!needsPolicy) return [];
+    throw new UnusableChain('its chain requires a policy, and allows any: choose one of your own with --policy');
+  }
+  const [only, ...others] = [...policies].filter((one) => !isClaim(one));
   // A chain without policies in every certificate has none that is valid, and unless it asks for one that is no fault.
-  if (only === undefined && policies?.size === 0 && !needsPolicy) return own === undefined ? [] : [own];
+  if (only === undefined && policies.size === 0 && !needsPolicy) return own === undefined ? [] : [own];
   if (only === undefined) {
     throw new UnusableChain(`its chain requires a policy, and none is valid that certificates for ${purpose} may have`);
   }
@@ -205,3 +231,7 @@ export function policiesFor(purpose: Purpose, { policies, needsPolicy }: ChainLi
   }
   return own === undefined ? [only] : [own, only];
 }
+
+/** Policies of what says nothing about a holder. Without one, verifiers refuse it where the chain requires a policy. */
+export const requiredPolicies = ({ policies, needsPolicy }: ChainLimits, chosen: string | null): string[] =>
+  needsPolicy ? (chosen === null ? [...(policies ?? [])] : [chosen]).filter((one) => !isClaim(one)) : [];

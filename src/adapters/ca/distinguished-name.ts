@@ -61,6 +61,9 @@ export const nameText = (name: Uint8Array): string =>
     .map((part) => joined(part, (type, value) => `${type}=${value}`))
     .join(', ');
 
+/** The relative distinguished names, DER. */
+export const partsOfName = (name: Uint8Array): Uint8Array[] => partsOf(name).map(({ der }) => der);
+
 /** The parts that a responder has in common with its issuer, DER: all but the common name. */
 export const partsWithoutCommonName = (name: Uint8Array): Uint8Array[] =>
   partsOf(name)

@@ -3,12 +3,15 @@
 import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto';
 import { canStillSign, type Issuer, type IssuerKeyType, type Purpose } from '../../domain/certificate/authority.ts';
 import { permitsDirectoryName } from '../../domain/certificate/name-constraints.ts';
+import { Refusal } from '../../domain/errors.ts';
 import type { NewId } from '../../domain/ids.ts';
 import { EXIT, Problem } from '../../kernel/problem.ts';
 import { DerError, DerReader } from '../der/reader.ts';
-import { type ReadExtension, readCertificate, spkiOf } from './certificate-reader.ts';
+import { type ReadExtension, readCertificate, signatureAlgorithmOf, spkiOf } from './certificate-reader.ts';
 import { limitsOf, policiesFor, purposesWithin, requireReadable, UnusableChain } from './chain-limits.ts';
 import { canonicalParts, nameText } from './distinguished-name.ts';
+import { readPublicKey, requireCompositeModulus, requireStrongKey } from './public-key.ts';
+import { responderProfile } from './responder-profile.ts';
 
 export interface ImportedIssuer {
   /** PEM; the certificates may be in any order. */
@@ -22,6 +25,10 @@ export interface ImportedIssuer {
 
 const CURVES: Readonly<Record<string, IssuerKeyType>> = { prime256v1: 'p256', secp384r1: 'p384' };
 const MIN_RSA_BITS = 2048;
+/** With MD2, MD5 or SHA-1: verifiers refuse them below a root. */
+const BROKEN_SIGNATURES: ReadonlySet<string> = new Set([
+  ...['1.2.840.113549.1.1.2', '1.2.840.113549.1.1.4', '1.2.840.113549.1.1.5', '1.2.840.10045.4.1'],
+]);
 /** Deeper than any hierarchy in use; each one is a signature to verify. */
 const MAX_CHAIN = 8;
 const CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
@@ -39,16 +46,21 @@ export function readImportedIssuer(own: ImportedIssuer, now: number, newId: NewI
 
 function read({ chain: text, key, purposes, policy }: ImportedIssuer, now: number, newId: NewId) {
   const given = certificatesIn(text);
+  require(given.length > 0, 'the file of the chain has no certificate in PEM');
   require(given.length <= MAX_CHAIN, `the chain has more than ${MAX_CHAIN} certificates`);
+  const isEncrypted = typeof key === 'string' && /ENCRYPTED/.test(key);
+  require(!isEncrypted, 'the key is encrypted; decrypt it into a file with openssl pkcs8 -in KEY');
   const privateKey = parse('key', () => openKey(key));
-  const [issuing, ...above] = ordered(given, privateKey);
+  const [issuing, ...above] = ordered(given, privateKey, now);
   const chain = [issuing, ...above];
   require(chain.every(({ ca }) => ca), 'all certificates must be those of authorities (basicConstraints CA:TRUE)');
   for (const one of chain) {
     require(one.validFromDate.getTime() <= now, 'a certificate is not valid yet');
     require(canStillSign({ notAfter: one.validToDate.getTime() }, now), 'a certificate ends within a day');
+    requireStrength(one);
   }
-  const der = chain.map(({ raw }) => raw);
+  requireSoundKey(issuing);
+  const der = [issuing.raw, ...above.map(({ raw }) => raw)] as const;
   requireReadable(der);
   requireNamesOfChain(der);
   requireCrlSign(readCertificate(issuing.raw).extensions.get(KEY_USAGE));
@@ -81,26 +93,53 @@ function read({ chain: text, key, purposes, policy }: ImportedIssuer, now: numbe
   return [first!, ...rest] as const;
 }
 
-/** From the certificate of the key up to one that is signed by itself. Each link is verified. */
-function ordered(given: readonly X509Certificate[], key: KeyObject): [X509Certificate, ...X509Certificate[]] {
-  const first = given.find((one) => one.checkPrivateKey(key));
-  if (!first) throw unusable('the key is not that of a certificate in the chain');
-  const chain = upFrom(first, given);
-  require(chain.length >
-    1, 'the certificate is a root itself; bring an authority below it, so that its key can be replaced');
-  return chain;
+type Chain = readonly [X509Certificate, ...X509Certificate[]];
+
+/**
+ * From the certificate of the key up to one that is signed by itself. Each link is verified. A file may have renewed and
+ * cross-signed certificates beside each other: of several chains one counts that is valid now.
+ */
+function ordered(given: readonly X509Certificate[], key: KeyObject, now: number): Chain {
+  const chains = given.filter((one) => one.checkPrivateKey(key)).flatMap((first) => chainsAbove([first], given));
+  const [any] = chains;
+  if (!any) throw unusable('the key is not that of a certificate in the chain');
+  const whole = chains.filter((chain) => isSelfSigned(chain.at(-1)!));
+  require(whole.length > 0, `the chain lacks the certificate that signed ${subjectOf(any.at(-1)!)}, up to a root`);
+  const [first, ...others] = whole.filter(({ length }) => length > 1);
+  require(first !==
+    undefined, 'the certificate is a root itself; bring an authority below it, so that its key can be replaced');
+  return [first, ...others].find((chain) => chain.every((one) => isCurrent(one, now))) ?? first;
 }
 
-function upFrom(first: X509Certificate, given: readonly X509Certificate[]): [X509Certificate, ...X509Certificate[]] {
-  const chain: [X509Certificate, ...X509Certificate[]] = [first];
-  for (let last = first; !isSelfSigned(last); ) {
-    const below = last;
-    const parent = given.find((one) => !chain.includes(one) && below.checkIssued(one) && below.verify(one.publicKey));
-    if (!parent) throw unusable(`the chain lacks the certificate that signed ${subjectOf(below)}, up to a root`);
-    chain.push(parent);
-    last = parent;
+/** Every way up from the last certificate of a chain, to a root or to where the file has no other. */
+function chainsAbove(chain: Chain, given: readonly X509Certificate[]): Chain[] {
+  const last = chain.at(-1)!;
+  const parents = isSelfSigned(last)
+    ? []
+    : given.filter((one) => !chain.includes(one) && last.checkIssued(one) && last.verify(one.publicKey));
+  return parents.length === 0 ? [chain] : parents.flatMap((parent) => chainsAbove([...chain, parent], given));
+}
+
+const isCurrent = ({ validFromDate, validToDate }: X509Certificate, now: number): boolean =>
+  validFromDate.getTime() <= now && canStillSign({ notAfter: validToDate.getTime() }, now);
+
+/** The signature of a root is not verified by anyone. */
+function requireStrength(one: X509Certificate): void {
+  const { modulusLength = MIN_RSA_BITS } = one.publicKey.asymmetricKeyDetails ?? {};
+  require(modulusLength >= MIN_RSA_BITS, `the key of ${subjectOf(one)} has less than ${MIN_RSA_BITS} bits`);
+  const isTrusted = !BROKEN_SIGNATURES.has(signatureAlgorithmOf(one.raw)) || isSelfSigned(one);
+  require(isTrusted, `the certificate of ${subjectOf(one)} is signed with SHA-1 or MD5`);
+}
+
+/** Who can compute its private half can sign certificates. */
+function requireSoundKey(issuing: X509Certificate): void {
+  try {
+    const key = readPublicKey(spkiOf(issuing.raw));
+    requireStrongKey(key);
+    requireCompositeModulus(key);
+  } catch (error) {
+    throw error instanceof Refusal ? unusable(`its key is weak: ${error.facts.reason?.en}`) : error;
   }
-  return chain;
 }
 
 /**
@@ -121,12 +160,15 @@ export function readAlternateChain(issuer: Uint8Array, text: string, now: number
   const keyId = readCertificate(first.raw).keyId;
   const isFound = keyId === undefined || own.keyId === undefined || Buffer.compare(keyId, own.keyId) === 0;
   require(isFound, 'its subject key identifier differs: verifiers would not find it');
-  const chain = upFrom(first, given);
+  const whole = chainsAbove([first], given).filter((chain) => isSelfSigned(chain.at(-1)!));
+  const chain = whole.find((one) => one.every((each) => isCurrent(each, now))) ?? whole[0];
+  require(chain !== undefined, `the chain lacks a certificate above ${subjectOf(first)}, up to a root`);
   require(chain.length > 1, 'the certificate is signed by itself, not by another root');
   for (const one of chain) {
     require(one.ca, 'all certificates must be those of authorities (basicConstraints CA:TRUE)');
     require(one.validFromDate.getTime() <= now, 'a certificate is not valid yet');
     require(canStillSign({ notAfter: one.validToDate.getTime() }, now), 'a certificate ends within a day');
+    requireStrength(one);
   }
   return chain.map(({ raw }) => raw);
 }
@@ -148,16 +190,31 @@ const subjectOf = ({ raw }: X509Certificate): string => nameText(readCertificate
 /** What tells authorities apart. */
 export function describe(certificate: Uint8Array) {
   const read = new X509Certificate(certificate);
-  return { subject: subjectOf(read), notAfter: read.validToDate.getTime(), fingerprint: read.fingerprint256 };
+  return {
+    ...{ subject: subjectOf(read), key: keyText(read.publicKey) },
+    ...{ notAfter: read.validToDate.getTime(), fingerprint: read.fingerprint256 },
+    serial: read.serialNumber.toLowerCase(),
+  };
+}
+
+const CURVE_TEXTS: Readonly<Record<string, string>> = { ...CURVES, secp521r1: 'p521' };
+
+function keyText({ asymmetricKeyType, asymmetricKeyDetails }: KeyObject): string {
+  const { namedCurve, modulusLength } = asymmetricKeyDetails ?? {};
+  if (namedCurve !== undefined) return CURVE_TEXTS[namedCurve] ?? namedCurve;
+  // node:crypto has no name for keys on SM2.
+  const type: string = asymmetricKeyType ?? 'sm2';
+  return modulusLength === undefined ? type : `${type} ${modulusLength}`;
 }
 
 /** Verifiers hold the authorities of a chain to the constraints above them, too. */
-function requireNamesOfChain(chain: readonly Uint8Array[]): void {
+function requireNamesOfChain(chain: readonly [Uint8Array, ...Uint8Array[]]): void {
   for (const [index, one] of chain.entries()) {
     const { names } = limitsOf(chain.slice(index + 1));
     const isInside = permitsDirectoryName(names, canonicalParts(readCertificate(one).subject));
     require(isInside, 'the subject of an authority is outside of the name constraints above it');
   }
+  require(responderProfile(chain, null).isPermitted, 'its name constraints permit no subject for its OCSP responder');
 }
 
 const KEY_USAGE = '2.5.29.15';

@@ -185,9 +185,13 @@ export const subordinateExtensions = (
 ];
 
 /** Delegated OCSP responder. id-pkix-ocsp-nocheck: verifiers do not check it, so it is short-lived (RFC 6960, 4.2.2.2.1). */
-export const responderExtensions = (spki: Uint8Array, issuerKeyId: Uint8Array): Uint8Array[] => [
+export const responderExtensions = (
+  spki: Uint8Array,
+  issuerKeyId: Uint8Array,
+  policies: readonly string[],
+): Uint8Array[] => [
   keyUsage(USAGE.digitalSignature),
-  extendedKeyUsage([OCSP_SIGNING]),
+  ...purposeExtensions([OCSP_SIGNING], policies),
   extension({ id: OCSP_NO_CHECK, isCritical: false, value: NULL }),
   authorityKeyIdentifier(issuerKeyId),
   subjectKeyIdentifier(spki),

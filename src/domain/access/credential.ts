@@ -34,7 +34,7 @@ export interface Actor {
   readonly accountId: AccountId;
   /**
    * A key id, the same after `console:` for a session of it, `cli:` and the operating system's user for an operator at the
-   * command line, `operator:` and the name for one in the console, or `service`.
+   * command line, `operator:` and the name for one in the console, `acme:` and the id of an ACME account, or `service`.
    */
   readonly actor: string;
   readonly requestId: string | null;
@@ -138,6 +138,13 @@ export const isUsable = (credential: Credential, now: number): boolean =>
 
 export function isExpired(credential: Credential, now: number): boolean {
   return credential.expiresAt !== null && credential.expiresAt <= now;
+}
+
+export const CREDENTIAL_STATES = ['active', 'expired', 'disabled'] as const;
+
+export function credentialState(credential: Credential, now: number): (typeof CREDENTIAL_STATES)[number] {
+  if (credential.disabledAt !== null) return 'disabled';
+  return isExpired(credential, now) ? 'expired' : 'active';
 }
 
 /** An hour: what clients of the signing API assume where they ignore the answer. */

@@ -87,6 +87,7 @@ export type AuditAction =
   | 'revocation:changed'
   | 'revocation:canceled'
   | 'name:validated'
+  | 'name:relinquished'
   | 'order:dcv_method_changed'
   | 'order:lapsed'
   | 'certificate:issued'
@@ -96,11 +97,19 @@ export type AuditAction =
   | 'callback:deleted'
   | 'callback:rotated'
   | 'callback:resent'
+  | 'callback:resumed'
   | 'cloud-key:authorized'
   | 'cloud-key:refused'
   | 'cloud-key:signed'
   | 'cloud-key:changed'
   | 'cloud-key:destroyed'
+  | 'acme-binding:created'
+  | 'acme-binding:disabled'
+  | 'acme-account:created'
+  | 'acme-account:changed'
+  | 'acme-account:key_changed'
+  | 'acme-account:deactivated'
+  | 'acme-account:disabled'
   | CeremonyAction;
 
 /** Acts on the authority itself, of no single account. Their rows are never deleted. */

@@ -1,12 +1,12 @@
 // Name constraints of an authority (RFC 5280, 4.2.1.10): which names it may certify. Read at import, and applied to every
 // order before anything is validated: a certificate outside of them would be refused by every verifier.
-import { type Address, addressText, isInside, type Network, parseAddress } from '../egress/addresses.ts';
-import { hostOf, isWildcard } from './names.ts';
+import { type Address, canonicalAddress, isInside, type Network, parseAddress } from '../egress/addresses.ts';
+import { hostOf, isAddress, isWildcard } from './names.ts';
 import { NO_FIELDS, type SubjectFields, subjectAttributes } from './subject.ts';
 
-/** `email` constrains nothing here: no certificate of this service carries an address. */
+/** `email` and `uri` constrain nothing here: no certificate of this service carries such names. */
 export type Subtree =
-  | { readonly form: 'dns' | 'email'; readonly base: string }
+  | { readonly form: 'dns' | 'email' | 'uri'; readonly base: string }
   | { readonly form: 'ip'; readonly base: Network }
   /** Relative distinguished names from the top, each in canonical form. */
   | { readonly form: 'directory'; readonly base: readonly string[] };
@@ -50,9 +50,15 @@ export function violationOf(
   return undefined;
 }
 
-/** Whether a chain permits some subjects only: such a certificate is issued without one, if it can be. */
-export const limitsSubjects = (chain: readonly NameConstraints[]): boolean =>
-  chain.some(({ permitted }) => permitted.some(({ form }) => form === 'directory'));
+/**
+ * Whether verifiers hold the subject of a certificate with these names to the constraints: such a certificate is issued
+ * without one. Those on directory names are meant for holders. OpenSSL takes a common name for a host name where there are
+ * addresses only.
+ */
+export const limitsSubject = (chain: readonly NameConstraints[], names: readonly string[]): boolean =>
+  chain.some(({ permitted, excluded }) =>
+    [...permitted, ...excluded].some(({ form }) => form === 'directory' || (form === 'dns' && names.every(isAddress))),
+  );
 
 /** Whether a distinguished name, given by its canonical parts, is within the constraints. */
 export const permitsDirectoryName = (chain: readonly NameConstraints[], parts: readonly string[]): boolean =>
@@ -68,14 +74,15 @@ function subjectOf(name: string): Subject {
   return address ? { form: 'ip', name, value: address } : { form: 'dns', name, value: name.toLowerCase() };
 }
 
-/** OpenSSL takes a common name that looks like a host name for one, where there are no other names. */
+/** OpenSSL takes a common name that looks like a host name for one, also 10.0.0.1, where there are no other names. */
 const HOST_NAME = /^[a-z0-9_-]+(\.[a-z0-9_-]+)+$/i;
 
 function holderSubjects(holder: string, fields: SubjectFields): Subject[] {
   const attributes = subjectAttributes(fields, holder);
   const name = attributes.length === 1 ? holder : attributes.map(([type, value]) => `${type}=${value}`).join(', ');
   const value = canonicalSubject(holder, fields);
-  return [{ form: 'directory', name, value }, ...(HOST_NAME.test(holder) ? [subjectOf(holder)] : [])];
+  const host: Subject[] = HOST_NAME.test(holder) ? [{ form: 'dns', name: holder, value: holder.toLowerCase() }] : [];
+  return [{ form: 'directory', name, value }, ...host];
 }
 
 /** The canonical parts of a holder's subject, from the top. */
@@ -119,10 +126,12 @@ function isBelow(name: string, base: string): boolean {
 export const canonicalAttribute = (type: string, value: string): string =>
   `${type}=${value.trim().replace(/\s+/g, ' ').toLowerCase()}`;
 
-const LABELS: Readonly<Record<Form, string>> = { dns: 'DNS', email: 'email', ip: 'IP', directory: 'DirName' };
+const LABELS: Readonly<Record<Form, string>> = {
+  ...{ dns: 'DNS', email: 'email', uri: 'URI', ip: 'IP', directory: 'DirName' },
+};
 
 export function subtreeText(subtree: Subtree): string {
   const label = LABELS[subtree.form];
-  if (subtree.form === 'ip') return `${label}:${addressText(subtree.base.address)}/${subtree.base.prefix}`;
+  if (subtree.form === 'ip') return `${label}:${canonicalAddress(subtree.base.address)}/${subtree.base.prefix}`;
   return `${label}:${subtree.form === 'directory' ? subtree.base.join(', ') : subtree.base}`;
 }

@@ -54,10 +54,6 @@ const NEVER: readonly Network[] = [
   ...networks('fd00:a9fe:a9fe::1'), // Akamai
 ];
 
-/** Whether no rule can open any address of the network. */
-export const isNeverCalled = ({ address, prefix }: Network): boolean =>
-  NEVER.some((one) => isInside(one, address) && prefix >= one.prefix);
-
 /** IPv6 networks that a translator or tunnel turns into IPv4, with the byte offset of the embedded IPv4 address. */
 const EMBEDDINGS: readonly (readonly [Network[], offset: number])[] = [
   [[...NAT64, ...networks('64:ff9b:1::/48', '::ffff:0:0:0/96')], 12],
@@ -67,10 +63,17 @@ const EMBEDDINGS: readonly (readonly [Network[], offset: number])[] = [
 const embeddedIPv4 = (address: Address): Address[] =>
   EMBEDDINGS.filter(([list]) => isInAny(list, address)).map(([, offset]) => address.slice(offset, offset + 4));
 
+const isNever = (address: Address): boolean => [address, ...embeddedIPv4(address)].some((form) => isInAny(NEVER, form));
+
+/** Whether no rule can open any address of the network. */
+export const isNeverCalled = ({ address, prefix }: Network): boolean =>
+  NEVER.some((one) => isInside(one, address) && prefix >= one.prefix) ||
+  (prefix === 8 * address.length && isNever(address));
+
 export function judgeAddress(address: Address, port: number, { allow, deny }: AddressRules): AddressVerdict {
   const matches = (rule: AddressRule, one: Address) => isInside(rule, one) && (rule.port ?? port) === port;
   const forms = [address, ...embeddedIPv4(address)];
-  if (forms.some((form) => isInAny(NEVER, form) || deny.some((rule) => matches(rule, form)))) return 'refused';
+  if (isNever(address) || forms.some((form) => deny.some((rule) => matches(rule, form)))) return 'refused';
   if (isPublicAddress(address)) return 'public';
   return allow.some((rule) => matches(rule, address)) ? 'allowed' : 'refused';
 }

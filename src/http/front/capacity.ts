@@ -2,7 +2,8 @@
 // request is complete, so that what a caller has yet to send costs others nothing, and held until the operation has ended,
 // also when its caller is gone. Accounts share one pool of places, strangers another one; both fairly (places.ts). Health
 // checks are exempt, or an orchestrator would kill a busy service.
-import type { FastifyInstance, FastifyRequest } from 'fastify';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { AccountId } from '../../domain/ids.ts';
 import { sweeper } from '../../kernel/concurrency.ts';
 import { limitReached } from '../../usecases/access/in-flight.ts';
 import { Places } from './places.ts';
@@ -15,6 +16,10 @@ declare module 'fastify' {
   interface FastifyRequest {
     /** The place that it holds. */
     place: { readonly pool: Places; readonly key: string } | null;
+  }
+  interface FastifyInstance {
+    /** For requests that say in their body whose they are: changes the stranger's place for one of the account. */
+    enterAs(reply: FastifyReply, accountId: AccountId): Promise<void>;
   }
 }
 
@@ -32,10 +37,9 @@ export function limitConcurrency(app: FastifyInstance, maxRequests: number): voi
     return accounts.hasWaiters || strangers.hasWaiters;
   });
 
-  app.decorateRequest('place', null);
-  app.addHook('preValidation', (request, reply, done) => {
-    if (request.routeOptions.config.isHealthCheck) return done();
-    const account = request.caller?.account.id;
+  /** Calls `done` once the request holds a place, or with the refusal. */
+  const enter = (reply: FastifyReply, account: AccountId | undefined, done: (refusal?: Error) => void) => {
+    const { request } = reply;
     const place =
       account === undefined ? { pool: strangers, key: networkOf(request.ip) } : { pool: accounts, key: account };
     const { pool, key } = place;
@@ -54,6 +58,18 @@ export function limitConcurrency(app: FastifyInstance, maxRequests: number): voi
     const waiter = { admit: () => process.nextTick(admit), refuse };
     if (!pool.wait(key, waiter, performance.now())) return done(refusal(pool.isShareUsed(key)));
     sweepWaiters();
+  };
+
+  app.decorateRequest('place', null);
+  app.addHook('preValidation', (request, reply, done) => {
+    if (request.routeOptions.config.isHealthCheck) return done();
+    enter(reply, request.caller?.account.id, done);
+  });
+  app.decorate('enterAs', (reply: FastifyReply, accountId: AccountId) => {
+    leave(reply.request);
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    enter(reply, accountId, (refusal) => (refusal ? reject(refusal) : resolve()));
+    return promise;
   });
   app.addHook('onSend', (request, _reply, payload, done) => {
     leave(request);

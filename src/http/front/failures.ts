@@ -36,7 +36,8 @@ export function sendError(
   const { status, headers, body } = toResponse(refusal, localeOf(request), request.id);
   request.outcome = refusal.code;
   request.refusedField = refusal.facts.field ?? null;
-  return reply.code(status).headers(headers).header('x-request-id', request.id).type('application/json').send(body);
+  // A format of its own names its type in the headers.
+  return reply.code(status).type('application/json').header('x-request-id', request.id).headers(headers).send(body);
 }
 
 /** A code that the document of the operation does not list is a bug of ours: logged, and answered all the same. */
@@ -53,7 +54,8 @@ function requireDeclared(
 
 /** Accept-Language, else the account's locale, else English. */
 export function localeOf(request: FastifyRequest): Locale {
-  return preferredLocale(request.headers['accept-language']) ?? request.caller?.account.locale ?? 'en';
+  const account = request.caller?.account ?? request.tenant;
+  return preferredLocale(request.headers['accept-language']) ?? account?.locale ?? 'en';
 }
 
 const FASTIFY_REFUSALS: Readonly<Record<string, () => Refusal>> = {

@@ -2,6 +2,7 @@
 // that succeed leave only the metric, unless the operator wants them.
 import { isIP } from 'node:net';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { Account } from '../../domain/access/account.ts';
 import { type CertificateId, type OrderId, timeOf } from '../../domain/ids.ts';
 import type { Log, RequestLine } from '../../kernel/log.ts';
 import { CONSOLE_API } from './operation.ts';
@@ -19,6 +20,8 @@ declare module 'fastify' {
     /** Set by operations whose answer names what the path does not. */
     orderId: OrderId | null;
     certificateId: CertificateId | null;
+    /** Of requests that authenticate without an API key. */
+    tenant: Account | null;
   }
 }
 
@@ -41,7 +44,7 @@ export function requestRecorder(log: Log, metrics: RequestMetrics, logsProbes: b
 
 /** Call before adding other hooks: a hook that throws earlier would leave no log line. */
 export function recordRequests(app: FastifyInstance, record: RecordRequest): void {
-  for (const name of ['outcome', 'refusedField', 'orderId', 'certificateId', 'presentedKeyId'] as const) {
+  for (const name of ['outcome', 'refusedField', 'orderId', 'certificateId', 'presentedKeyId', 'tenant'] as const) {
     app.decorateRequest(name, null);
   }
   app.addHook('onRequest', (request, reply, done) => {
@@ -85,7 +88,7 @@ export function recordWhenClosed(reply: FastifyReply, route: string | null, reco
       route,
       ...outcome,
       ms: Math.round((performance.now() - begunAt) * 1000) / 1000,
-      account_id: request.caller?.account.id ?? null,
+      account_id: (request.caller?.account ?? request.tenant)?.id ?? null,
       // With 401 the key id is as doubtful as the secret; with 403 the secret was right.
       key_id: request.caller?.credential.keyId ?? (outcome.status === 403 ? (request.presentedKeyId ?? null) : null),
       remote,

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import {
-  limitsSubjects,
+  limitsSubject,
   type NameConstraints,
   permitsDirectoryName,
   type Subtree,
@@ -52,6 +52,7 @@ test('constraints of every authority count, each for its own form of names', () 
   assert.equal(said(chain, ['11.0.0.1']), '11.0.0.1: permitted IP:10.0.0.0/8');
   assert.equal(said(chain, ['10.9.1.1']), '10.9.1.1: excluded IP:10.9.0.0/16');
   assert.equal(said(chain, ['2001:db8::1']), '2001:db8::1: permitted IP:10.0.0.0/8');
+  assert.equal(said([excluded(ip('fd12::/16'))], ['fd12::1']), 'fd12::1: excluded IP:fd12::/16');
   // An address is no DNS name, and mail is in no certificate of ours.
   assert.equal(said([permitted(dns('example'), { form: 'email', base: 'example' })], ['192.0.2.1']), undefined);
 });
@@ -60,12 +61,25 @@ test('a holder is a subject, and a name if he looks like one', () => {
   const corp = [permitted(directory('C=de', 'O=corp'))];
   assert.equal(said(corp, [], 'Jane'), 'Jane: permitted DirName:C=de, O=corp');
   assert.equal(said(corp, ['www.example.com']), undefined, 'issued without a subject');
-  assert.deepEqual([limitsSubjects(corp), limitsSubjects([permitted(dns('x'))])], [true, false]);
+  const named = ['a.x', '10.0.0.1'];
+  assert.deepEqual([limitsSubject(corp, named), limitsSubject([excluded(directory('C=de'))], named)], [true, true]);
+  assert.deepEqual(
+    [[permitted(dns('x'))], [excluded(dns('x'))]].map((chain) => limitsSubject(chain, named)),
+    [false, false],
+  );
+  assert.deepEqual(
+    [[permitted(dns('x'))], [permitted(ip('10.0.0.0/8'))]].map((chain) => limitsSubject(chain, ['10.0.0.1'])),
+    [true, false],
+  );
   assert.equal(
     said([excluded(directory('CN=jane  doe'.replace('  ', ' ')))], [], 'Jane   DOE')?.startsWith('Jane'),
     true,
   );
   assert.equal(said([permitted(dns('corp.example'))], [], 'build.example.org')?.includes('DNS:corp.example'), true);
+  assert.equal(
+    said([permitted(dns('corp.example'), ip('10.0.0.0/8'))], [], '10.0.0.1')?.includes('DNS:corp.example'),
+    true,
+  );
   assert.equal(said([permitted(dns('corp.example'))], [], 'Jane Doe'), undefined);
   assert.equal(permitsDirectoryName(corp, ['C=de', 'O=corp', 'CN=issuing']), true);
   assert.equal(permitsDirectoryName(corp, ['C=de']), false);

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import fc from 'fast-check';
-import { repeatedKey } from '../../../src/http/front/bodies.ts';
+import { repeatedKey } from '../../../src/domain/strict-json.ts';
 import { ERROR_TABLE } from '../../../src/http/front/error-table.ts';
 import { startApp } from '../../support/app.ts';
 import { rule } from '../../support/contract.ts';

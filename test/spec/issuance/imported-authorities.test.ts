@@ -1,7 +1,7 @@
 // Authorities of one's own with limits, proven over HTTP and by openssl: extended key usage only, critical name
 // constraints, and three tiers with policies. What they may not sign is refused before anything is validated.
 import assert from 'node:assert/strict';
-import { execFileSync } from 'node:child_process';
+import { execFileSync, spawnSync } from 'node:child_process';
 import { X509Certificate } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -32,7 +32,7 @@ import {
 import { rule } from '../../support/contract.ts';
 import { body, certificate, csrFor, newOrder, type PlacedOrder, reissue } from '../../support/orders.ts';
 import { certificate as requested, order as storedOrder } from '../../support/records.ts';
-import { pems } from '../../support/status.ts';
+import { certIdOf, derOf, ocspRequest, pems, postOcsp } from '../../support/status.ts';
 
 const app = await startApp();
 after(() => app[Symbol.asyncDispose]());
@@ -44,6 +44,7 @@ const OWN_POLICY = '1.3.6.1.4.1.99999.1';
 const OTHER_POLICY = '1.3.6.1.4.1.99999.2';
 const DOMAIN_VALIDATED = '2.23.140.1.2.1';
 const ORGANIZATION_VALIDATED = '2.23.140.1.2.2';
+const ANY_POLICY = '2.5.29.32.0';
 
 const ca = (...below: Tier[]): ExternalCa => caChain([{}, ...below], app.now());
 const directory = (organization: string) => explicit(4, distinguishedName({ organization }));
@@ -182,6 +183,43 @@ rule('issuer 2', 'is refused before validation with `invalid_sans`, which names 
   assert.throws(() => verify(pem, [ca({}).chain[0]!, chain[1]!]), 'the verifier is not one that accepts everything');
 });
 
+/** What openssl says about the signer of the OCSP response for a certificate. */
+async function responderOf(pem: string, chain: readonly string[], ...options: string[]): Promise<string> {
+  const serial = new X509Certificate(pem).serialNumber.toLowerCase();
+  const { der } = await postOcsp(app, ocspRequest([certIdOf(serial, derOf(chain[0]!))]));
+  const [response, root, issuing] = ['ocsp.der', 'ocsp-root.pem', 'ocsp-issuing.pem'].map((name) => join(folder, name));
+  writeFileSync(response!, der);
+  writeFileSync(root!, chain.at(-1)!);
+  writeFileSync(issuing!, chain.slice(0, -1).join(''));
+  const at = ['-attime', String(Math.floor(app.now() / 1000))];
+  const args = ['ocsp', '-respin', response!, '-CAfile', root!, '-verify_other', issuing!, ...at, ...options];
+  const { stdout, stderr } = spawnSync('openssl', args, { encoding: 'utf8' });
+  return /Response verify OK/.test(stdout + stderr) ? 'OK' : stderr;
+}
+
+rule('issuer 6', 'of an authority with name constraints have no subject outside of them', async () => {
+  const limited = (organization: string, permitted: Uint8Array[], excluded: Uint8Array[] = []) =>
+    ca({
+      name: { organization, commonName: 'Issuing' },
+      extensions: [nameConstraints({ permitted: [dnsConstraint('example.com'), ...permitted], excluded })],
+    });
+  const table: [string, ExternalCa, string, string | undefined][] = [
+    // OpenSSL compares the common name 10.1.2.3 with the DNS names that are permitted.
+    ['an address', limited('Corp', [ip(10, 0, 0, 0, 255, 0, 0, 0)]), '10.1.2.3', undefined],
+    ['a name', limited('Corp', [ip(10, 0, 0, 0, 255, 0, 0, 0)]), 'a.example.com', 'CN=a.example.com'],
+    ['an excluded subject', limited('Corp', [], [directory('Rival')]), 'a.example.com', undefined],
+    ['subjects of another', limited('Trust Services', [directory('Corp')]), 'a.example.com', undefined],
+  ];
+  for (const [what, external, commonName, subject] of table) {
+    await importExternal(app, external, { purposes: ['private-tls'] });
+    const { pem, chain } = await shown(await newOrder(app, { product: 'tls-private', commonName }));
+    assert.match(verify(pem, chain, '-purpose', 'sslserver'), /: OK/, what);
+    assert.equal(new X509Certificate(pem).subject, subject, what);
+    assert.equal(await responderOf(pem, chain), 'OK', what);
+  }
+  assert.notEqual(await responderOf(CORP.chain[0]!, table[3]![1].chain.toReversed()), 'OK', 'it can fail');
+});
+
 rule('issuer 3', 'carry a policy that its chain allows', async () => {
   const tiers = (...own: string[]) =>
     ca(
@@ -196,6 +234,7 @@ rule('issuer 3', 'carry a policy that its chain allows', async () => {
     assert.equal(chain.length, 3);
     const options = ['-policy_check', '-explicit_policy', '-policy', OWN_POLICY];
     assert.match(verify(pem, chain, ...options, '-purpose', 'sslserver'), /: OK/);
+    assert.equal(await responderOf(pem, chain, ...options), 'OK');
     assert.throws(() => verify(pem, chain, '-policy_check', '-explicit_policy', '-policy', ORGANIZATION_VALIDATED));
   }
   const both = tiers(OWN_POLICY, OTHER_POLICY);
@@ -203,7 +242,23 @@ rule('issuer 3', 'carry a policy that its chain allows', async () => {
     () => readExternal(app, both),
     new RegExp(`several policies, ${OWN_POLICY}, ${OTHER_POLICY}: choose with --policy`),
   );
-  assert.throws(() => readExternal(app, both, { policy: DOMAIN_VALIDATED }), /does not allow the policy/);
+  assert.throws(() => readExternal(app, both, { policy: '1.2.3' }), /does not allow the policy 1\.2\.3/);
+  // What was validated is not the operator's choice, nor is everything at once.
+  const free = ca({ extensions: [policies(ANY_POLICY), requireExplicitPolicy] });
+  for (const policy of [ORGANIZATION_VALIDATED, DOMAIN_VALIDATED, '2.23.140.1.4.1', ANY_POLICY]) {
+    assert.throws(
+      () => readExternal(app, free, { policy, purposes: ['private-tls'] }),
+      /cannot claim the policy/,
+      policy,
+    );
+  }
+  assert.throws(
+    () => readExternal(app, free, { policy: ORGANIZATION_VALIDATED, purposes: ['public-tls'] }),
+    /cannot claim/,
+  );
+  assert.throws(() => readExternal(app, free, { purposes: ['private-tls'] }), /allows any: choose one of your own/);
+  assert.equal(readExternal(app, free, { policy: OWN_POLICY }).length, 2);
+  assert.equal(readExternal(app, free, { policy: DOMAIN_VALIDATED, purposes: ['public-tls'] }).length, 2);
   await importExternal(app, both, { policy: OTHER_POLICY });
   const { pem, chain } = await shown(await newOrder(app));
   assert.match(verify(pem, chain, '-policy_check', '-explicit_policy', '-policy', OTHER_POLICY), /: OK/);
@@ -215,7 +270,7 @@ rule('issuer 3', 'carry a policy that its chain allows', async () => {
 
 test('an authority whose certificates verifiers would reject is not imported', () => {
   const critical = (id: string, value: Uint8Array) => extension({ id: oid(id), isCritical: true, value });
-  const uri = implicit(6, ia5String('.example.com'));
+  const registeredId = implicit(8, octetString(Uint8Array.of(42, 3)));
   const now = app.now();
   const table: [string, ExternalCa, RegExp][] = [
     ['unknown extension', ca({ extensions: [critical('1.2.3.4', sequence([]))] }), /not known here \(1\.2\.3\.4\)/],
@@ -225,8 +280,8 @@ test('an authority whose certificates verifiers would reject is not imported', (
     ['keyUsage without CRLs', ca({ usage: [5] }), /cRLSign/],
     [
       'a form of names',
-      ca({ extensions: [nameConstraints({ permitted: [uri] })] }),
-      /form that is not known here \(\[6\]\)/,
+      ca({ extensions: [nameConstraints({ permitted: [registeredId] })] }),
+      /form that is not known here \(\[8\]\)/,
     ],
     [
       'a mask with holes',
@@ -261,14 +316,23 @@ test('an authority whose certificates verifiers would reject is not imported', (
       { ...CORP, chain: CORP.chain.slice(0, 1) },
       /lacks the certificate that signed O=Corp, CN=Corp Issuing/,
     ],
+    [
+      'no subject for a responder',
+      ca({ extensions: [nameConstraints({ excluded: [explicit(4, sequence([]))] })] }),
+      /no subject for its OCSP responder/,
+    ],
+    ['no PEM', { ...CORP, chain: ['0\x82'] }, /has no certificate in PEM/],
+    ['an encrypted key', { ...CORP, key: CORP.key.replaceAll('PRIVATE', 'ENCRYPTED PRIVATE') }, /the key is encrypted/],
     ['another key', { ...CORP, key: ca({}).key }, /not that of a certificate in the chain/],
   ];
   for (const [what, external, words] of table) assert.throws(() => readExternal(app, external), words, what);
   const harmless = [
     extension({ id: oid('1.2.3.4'), isCritical: false, value: sequence([]) }),
-    nameConstraints({ permitted: [uri] }, false),
+    nameConstraints({ permitted: [registeredId] }, false),
   ];
   assert.equal(readExternal(app, ca({ extensions: harmless })).length, 2);
+  const unused = [implicit(6, ia5String('.example.com')), implicit(1, ia5String('example.com'))];
+  assert.equal(readExternal(app, ca({ extensions: [nameConstraints({ permitted: unused })] })).length, 2);
   const shuffled = caChain([{}, {}, {}, {}], now);
   assert.equal(readExternal(app, { ...shuffled, chain: shuffled.chain.toReversed() }).length, 4, 'in any order');
   assert.equal(

@@ -15,7 +15,18 @@ const INSIDE = { ...FILES, id: 'inside', private_names: ['internal', 'ip'], vali
 const OTHER = { ...INSIDE, id: 'other' };
 /** Of private trust, but for names of the public DNS. */
 const PLAIN = { ...FILES, id: 'plain' };
-const METADATA = ['169.254.169.254', 'fd00:ec2::254', '100.100.100.200', '168.63.129.16'];
+const PORTS = { filePort: 80, tlsPort: 443 };
+const METADATA = [
+  ...['169.254.169.254', 'fd00:ec2::254', '100.100.100.200', '168.63.129.16'],
+  // As translators and tunnels write them.
+  ...[
+    '64:ff9b::a9fe:a9fe',
+    '64:ff9b:1::a9fe:a9fe',
+    '::ffff:0:169.254.169.254',
+    '2002:a9fe:a9fe::1',
+    '64:ff9b::a83f:8110',
+  ],
+];
 const WIDE = { ...INSIDE, id: 'wide', validation_networks: ['0.0.0.0/0', '::/0'] };
 
 // Nothing here stands for the internet: the web server has a private address.
@@ -104,9 +115,9 @@ rule('private 2', 'a DNS method for it is `invalid_dcv_method`, naming `dcv_meth
 });
 
 test('an IPv6 address is asked as a literal, in brackets', () => {
-  const { url, shown } = fileTarget('fd12::1', FILE, 80);
+  const { url, shown } = fileTarget('fd12::1', FILE, PORTS);
   assert.deepEqual([url.literal?.length, shown], [16, `http://[fd12::1]${FILE}`]);
-  assert.equal(fileTarget('db.internal', FILE, 80).url.literal, null);
+  assert.equal(fileTarget('db.internal', FILE, PORTS).url.literal, null);
 });
 
 rule('private 3', 'A wildcard over an IP address, one that is link-local, multicast', async () => {

@@ -9,13 +9,11 @@ import type { OcspResponder } from '../../../domain/revocation/ports.ts';
 import type { Store } from '../../../domain/store.ts';
 import type { KeyedMutex } from '../../../kernel/concurrency.ts';
 import { DAY_MS } from '../../../kernel/durations.ts';
-import { sequence } from '../../der/writer.ts';
 import { readCertificate } from '../certificate-reader.ts';
-import { partsWithoutCommonName } from '../distinguished-name.ts';
 import { newIssuerKey, openIssuerKey } from '../issuer-key.ts';
 import { newSerial } from '../issuers.ts';
 import { keyBitsOf, responderExtensions } from '../profiles.ts';
-import { DEFAULT_HASH, defaultAlgorithm, nameParts, toBeSigned } from '../to-be-signed.ts';
+import { DEFAULT_HASH, defaultAlgorithm, toBeSigned } from '../to-be-signed.ts';
 import { responderByKey, responderByName, responseSigner, type SignResponse } from './ocsp-response.ts';
 import { digestOf, type StatusSigner } from './signers.ts';
 
@@ -28,9 +26,6 @@ const RESPONDER_KEYS: Readonly<Record<IssuerKeyType, IssuerKeyType>> = {
   rsa: 'rsa',
   sm2: 'sm2',
 };
-/** Country and organization are those of the issuer, whose name constraints apply to its responder too. */
-const responderName = ({ name }: StatusSigner): Uint8Array =>
-  sequence([...partsWithoutCommonName(name), ...nameParts({ commonName: 'OCSP Responder' })]);
 
 export interface Responder {
   readonly serial: string;
@@ -77,9 +72,9 @@ export function ocspResponders({ store, now, withLock, onError, onMade }: Respon
       notAfter: Math.min(signer.notAfter, floorToSecond(at + LIFE_MS)),
     };
     const bytes = toBeSigned({
-      ...{ serial, algorithm: signer.algorithm, issuer: signer.name, subject: responderName(signer), spki },
+      ...{ serial, algorithm: signer.algorithm, issuer: signer.name, subject: signer.responder.subject, spki },
       ...{ notBefore: responder.notBefore, notAfter: responder.notAfter },
-      extensions: responderExtensions(spki, signer.keyId),
+      extensions: responderExtensions(spki, signer.keyId, signer.responder.policies),
     });
     await store.ocspResponders.prepare(responder, at);
     return { ...responder, certificate: await signer.signed(bytes), privateKey };

@@ -3,8 +3,10 @@ import { createHash, X509Certificate } from 'node:crypto';
 import type { Issuer, IssuerKeyType } from '../../../domain/certificate/authority.ts';
 import { CRL_SHARDS } from '../../../domain/revocation/revocation.ts';
 import { openIssuer } from '../issuer-key.ts';
+import { chainOf } from '../issuer-selection.ts';
 import { hasWholeCrl } from '../issuers.ts';
 import { keyBitsOf } from '../profiles.ts';
+import { type ResponderProfile, responderProfile } from '../responder-profile.ts';
 import { DEFAULT_HASH, defaultAlgorithm, signedCertificate } from '../to-be-signed.ts';
 
 export interface StatusSigner {
@@ -15,6 +17,7 @@ export interface StatusSigner {
   readonly shards: number;
   /** Subject, DER. */
   readonly name: Uint8Array;
+  readonly responder: ResponderProfile;
   /** The BIT STRING of its SPKI, as OCSP hashes it. */
   readonly keyBits: Uint8Array;
   readonly keyId: Uint8Array;
@@ -45,22 +48,24 @@ function openSigners(issuers: readonly Issuer[], keyTypes: readonly IssuerKeyTyp
   const signers = new Map<string, StatusSigner>();
   for (const issuer of issuers) {
     const { id, privateKey, keyType } = issuer;
-    if (privateKey && keyTypes.includes(keyType)) signers.set(id, openSigner(issuer, privateKey));
+    if (privateKey && keyTypes.includes(keyType)) signers.set(id, openSigner(issuer, privateKey, issuers));
   }
   return signers;
 }
 
-function openSigner(issuer: Issuer, privateKey: Uint8Array): StatusSigner {
+function openSigner(issuer: Issuer, privateKey: Uint8Array, issuers: readonly Issuer[]): StatusSigner {
   const { id, keyType, role, certificate } = issuer;
   const { key, name, keyId } = openIssuer(issuer, privateKey);
   const { validFromDate, validToDate } = new X509Certificate(certificate);
   const algorithm = defaultAlgorithm(keyType);
+  const above = chainOf(issuer, issuers).slice(1);
   return {
     id,
     keyType,
     isRoot: role === 'root',
     shards: hasWholeCrl(issuer) ? 1 : CRL_SHARDS,
     name,
+    responder: responderProfile([certificate, ...above.map((one) => one.certificate)], issuer.policy),
     keyBits: keyBitsOf(key.spki),
     keyId,
     notBefore: validFromDate.getTime(),

@@ -14,14 +14,15 @@ import type {
 import type { DcvMethod, DcvScope, OrderStatus, PersistPolicy } from '../../../domain/certificate/order.ts';
 import type { KeyType } from '../../../domain/certificate/public-key.ts';
 import type { SignHash } from '../../../domain/certificate/sign-hash.ts';
-import type { OperatorRole } from '../../../domain/console/session.ts';
 import type { AccountId, CertificateId, OrderId } from '../../../domain/ids.ts';
 import type { LintVerdict } from '../../../domain/issuance/lint.ts';
 import type { Locale } from '../../../kernel/locale.ts';
 import type { Sealed } from '../../seal/seal.ts';
+import type { AcmeTables } from './acme-tables.ts';
+import type { ConsoleTables } from './console-tables.ts';
 import type { IssuerTables } from './issuer-tables.ts';
 
-export interface Schema extends IssuerTables {
+export interface Schema extends AcmeTables, ConsoleTables, IssuerTables {
   account: {
     id: AccountId;
     name: string;
@@ -184,18 +185,6 @@ export interface Schema extends IssuerTables {
     certificate_id: CertificateId | null;
   };
   access_token: { token_hash: string; key_id: string; created_at: number; expires_at: number };
-  console_operator: { name: string; role: OperatorRole; created_at: number; disabled_at: number | null };
-  console_link: { token_hash: string; operator_name: string; created_at: number; expires_at: number };
-  console_session: {
-    id: string;
-    token_hash: string;
-    key_id: string | null;
-    operator_name: string | null;
-    created_at: number;
-    last_seen_at: number;
-    expires_at: number;
-    network: string;
-  };
   waiting_certificate: {
     certificate_id: CertificateId;
     account_id: AccountId;

@@ -23,6 +23,7 @@ export const SEALED = {
   escrowed_key: { key: 'id', columns: { sealed_key: (id) => `escrowed_key/${id}` } },
   cloud_key: { key: 'id', columns: { sealed_key: (id) => `cloud_key/${id}` } },
   signing_grant: { key: 'token_hash', columns: { sealed_key: (tokenHash) => `signing_grant/${tokenHash}` } },
+  acme_binding: { key: 'id', columns: { sealed_key: (id) => `acme_binding/${id}` } },
   callback_settings: {
     key: 'account_id',
     columns: {

@@ -1,6 +1,7 @@
 // Every numeric column, by what a clock that was ahead may do to it. The compiler asks for a line for each new column.
 import { sql } from 'kysely';
 import { TOKEN_MS } from '../../../domain/access/credential.ts';
+import { NONCE_MS } from '../../../domain/acme/nonce.ts';
 import { DELIVERY_LEASE_MS, MAX_OPEN_MS } from '../../../domain/callbacks/delivery.ts';
 import { NOTICE_CLOCK_MS } from '../../../domain/callbacks/expiry.ts';
 import { latestAhead } from '../../../domain/clock.ts';
@@ -8,7 +9,7 @@ import { GRANT_MS } from '../../../domain/cloud-keys/cloud-key.ts';
 import { LINK_MS, SESSION_MS } from '../../../domain/console/session.ts';
 import { SIGNING_LEASE_MS } from '../../../domain/issuance/ports.ts';
 import type { StrayTimes } from '../../../domain/support/clock-facts.ts';
-import { MAX_CHECK_DELAY_MS } from '../../../domain/validation/check-result.ts';
+import { CHECK_LEASE_MS, MAX_CHECK_DELAY_MS } from '../../../domain/validation/check-result.ts';
 import { DAY_MS, MINUTE_MS } from '../../../kernel/durations.ts';
 import type { Db, Schema } from './schema.ts';
 
@@ -74,6 +75,10 @@ export const TIMES = {
   },
   signing_grant: { expires_at: lease(GRANT_MS, true) },
   waiting_certificate: { due_at: next(MAX_CHECK_DELAY_MS, true), expires_at: 'fact', tries: 'number' },
+  acme_order: {
+    ...{ expires_at: 'fact', keep_until: 'fact', is_open: 'number', revokes_replaced: 'number' },
+  },
+  acme_authorization: { due_at: lease(CHECK_LEASE_MS, true), validated_at: 'fact', expires_at: 'fact' },
   domain_authorization: { validated_at: 'fact' },
   idempotency_key: { created_at: 'fact' },
   placement_key: { created_at: 'fact' },
@@ -110,6 +115,12 @@ export const TIMES = {
     ...{ shard: 'number', number: 'number', entries: 'number' },
   },
   pki_address: { last_used_at: 'fact' },
+  acme_binding: {
+    ...{ created_at: 'fact', expires_at: 'fact', disabled_at: 'fact', used_at: 'fact' },
+    ...{ revokes_replaced: 'number', is_reusable: 'number' },
+  },
+  acme_account: { terms_agreed_at: 'fact', created_at: 'fact' },
+  acme_used_nonce: { expires_at: lease(NONCE_MS, true) },
   ocsp_responder: { not_before: 'fact', not_after: 'fact', created_at: 'fact' },
 } as const satisfies { [Table in keyof Schema]: NumericColumns<Schema[Table]> };
 
