@@ -10,6 +10,7 @@ import { clocks } from './clocks.ts';
 import { consoleOrders } from './console-orders.ts';
 import { cscPyhanko } from './csc-pyhanko.ts';
 import { csrFuzz } from './csr-fuzz.ts';
+import { custody } from './custody.ts';
 import { judgeDocument } from './document.ts';
 import { fsync } from './fsync.ts';
 import { inventory } from './inventory.ts';
@@ -23,6 +24,7 @@ import { packageInstall } from './package.ts';
 import { placingKill } from './placing-kill.ts';
 import { reissueKill } from './reissue-kill.ts';
 import { resolvers } from './resolvers.ts';
+import { rotationKill } from './rotation-kill.ts';
 import { runtimes } from './runtimes.ts';
 import { sandboxKill } from './sandbox-kill.ts';
 import { sealKill } from './seal-kill.ts';
@@ -37,11 +39,13 @@ const CAMPAIGNS: Readonly<Record<string, Campaign>> = {
   fsync,
   'csr-fuzz': csrFuzz,
   'reissue-kill': reissueKill,
+  'rotation-kill': rotationKill,
   'placing-kill': placingKill,
   'acme-kill': acmeKill,
   'callback-kill': callbackKill,
   'ocsp-fuzz': ocspFuzz,
   'lint-gate': lintGateCampaign,
+  custody,
   neighbours,
   backup,
   'backup-postgres': backupPostgres,

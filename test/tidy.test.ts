@@ -75,6 +75,7 @@ const RANKING = [
   'src/adapters/sm2',
   'src/adapters/ca',
   'src/adapters/ca/status',
+  'src/adapters/ca/custody',
   'src/adapters/lint',
   'src/adapters/acme',
   'src/adapters/workers',

@@ -1,9 +1,11 @@
 // reseal ca list | import, reseal blocklist import
 import { readFileSync } from 'node:fs';
-import { PURPOSES, type Purpose } from '../domain/certificate/authority.ts';
+import { isKeyHere, type KeyPlace, PURPOSES, type Purpose } from '../domain/certificate/authority.ts';
 import { EXIT, Problem } from '../kernel/problem.ts';
 import type { Command } from './command.ts';
 import { listOf, time } from './values.ts';
+
+const KEY_WORDS: Readonly<Record<KeyPlace, string>> = { store: 'here', offline: 'offline', elsewhere: 'elsewhere' };
 
 export const caList: Command = {
   store: 'existing',
@@ -16,9 +18,9 @@ export const caList: Command = {
     const blocks = issuers.map((one) =>
       [
         `${one.id}  ${one.subject}`,
-        `  ${one.role}, ${one.state}, ${one.key} key ${one.hasKey ? 'here' : 'elsewhere'}, until ${time(one.notAfter)}`,
+        `  ${one.role}, ${one.state}, ${one.key} key ${KEY_WORDS[one.keyPlace]}, until ${time(one.notAfter)}`,
         ...(one.purposes.length > 0 ? [`  signs for ${one.purposes.join(', ')}`] : []),
-        ...(one.role === 'issuing' && one.hasKey ? [`  ${one.issued} issued, ${one.revoked} revoked`] : []),
+        ...(one.role === 'issuing' && isKeyHere(one) ? [`  ${one.issued} issued, ${one.revoked} revoked`] : []),
         `  SHA-256 ${one.fingerprint}`,
       ].join('\n'),
     );
@@ -29,7 +31,8 @@ export const caList: Command = {
           ...{
             policy: one.policy,
             key_type: one.key.split(' ')[0],
-            has_key: one.hasKey,
+            has_key: isKeyHere(one),
+            key_place: one.keyPlace,
             not_after: time(one.notAfter),
           },
           ...{ fingerprint: one.fingerprint, issued: one.issued, revoked: one.revoked },
@@ -71,7 +74,7 @@ export const caImport: Command = {
 /** The digest of authorities that sign no RSA keys. */
 const ONLY_CURVES: Readonly<Record<string, string>> = { p256: 'sha256', p384: 'sha384' };
 
-function purposesOf(given: readonly string[]): Purpose[] {
+export function purposesOf(given: readonly string[]): Purpose[] {
   const words = new Set(given.flatMap((one) => one.split(',')).filter((one) => one !== ''));
   const remedy = `Name what it signs for: --for with one or more of ${PURPOSES.join(', ')}.`;
   if (words.size === 0) throw new Problem(EXIT.usage, '--for is missing', remedy);
@@ -82,7 +85,7 @@ function purposesOf(given: readonly string[]): Purpose[] {
   });
 }
 
-function policyOf(given: unknown): string | null {
+export function policyOf(given: unknown): string | null {
   if (given === undefined) return null;
   const text = String(given);
   if (text.length <= 64 && /^[0-2](\.(0|[1-9]\d{0,8})){2,}$/.test(text)) return text;
@@ -110,7 +113,7 @@ export const blocklistImport: Command = {
   },
 };
 
-function fileOf(option: string, file: unknown): string {
+export function fileOf(option: string, file: unknown): string {
   try {
     return readFileSync(String(file ?? ''), 'utf8');
   } catch (error) {

@@ -6,6 +6,7 @@ import type { Catalog, Product } from '../domain/catalog/products.ts';
 import type { CertificateAuthority } from '../domain/certificate/authority.ts';
 import type { Network } from '../domain/egress/addresses.ts';
 import type { NewId } from '../domain/ids.ts';
+import type { AlternateChains } from '../domain/issuance/custody.ts';
 import type { Log } from '../kernel/log.ts';
 import type { UseAccessTokens } from '../usecases/access/access-tokens.ts';
 import type { AuthenticateCaller } from '../usecases/access/authenticate-caller.ts';
@@ -102,6 +103,8 @@ interface Services extends AppServices, ValidationServices, RevocationOperations
   readonly deliveries: ManageDeliveries;
   readonly cloudKeys: UseCloudKey;
   readonly authority: CertificateAuthority;
+  /** Chains of an issuer to other roots. */
+  readonly alternatesOf: AlternateChains['of'];
   readonly crls: { readonly serve: Parameters<typeof crlEndpoint>[1] };
   readonly answerOcsp: Parameters<typeof ocspEndpoints>[1];
   readonly acme: AcmeServices;
@@ -147,7 +150,7 @@ export async function buildServer(services: Services, options: ServerOptions): P
   metricsEndpoint(app, services.metrics, options.metricsToken);
   documentEndpoint(app, operations, options.publicUrl);
   pages(app);
-  pkiEndpoints(app, services.authority.chainOf);
+  pkiEndpoints(app, { chainOf: services.authority.chainOf, alternatesOf: services.alternatesOf });
   crlEndpoint(app, services.crls.serve);
   ocspEndpoints(app, services.answerOcsp);
   await app.register(

@@ -22,6 +22,7 @@ import {
 } from '../domain/certificate/authority.ts';
 import type { Clock } from '../domain/clock.ts';
 import type { AccountId } from '../domain/ids.ts';
+import type { AlternateChains } from '../domain/issuance/custody.ts';
 import { batches } from '../kernel/concurrency.ts';
 import type { AcmeFaults } from '../sandbox/acme-faults.ts';
 import { auditLog } from '../usecases/access/audit.ts';
@@ -49,6 +50,8 @@ export interface Issuance extends RevocationServices, AcmeOrderServices {
   readonly authority: CertificateAuthority;
   readonly issuers: readonly Issuer[];
   readonly products: Catalog;
+  /** Chains of an issuer to other roots. */
+  readonly alternatesOf: AlternateChains['of'];
   /** Makes the issuer of a slot, unless there is one. */
   readonly makeIssuer: (slot: IssuerSlot) => Promise<void>;
   /** The products as the rules of the day limit them. */
@@ -126,6 +129,7 @@ export async function openIssuance(
     store,
     authority,
     makeIssuer: issuers.make,
+    isRetired: issuers.isRetired,
     perspectives: offer.perspectives,
     keys: (accountId: AccountId) => keyMaker(pool.of(accountId), wrappingSecret),
     products,
@@ -154,6 +158,7 @@ export async function openIssuance(
       return issuers.list();
     },
     products,
+    alternatesOf: store.alternateChains.of,
     makeIssuer: issuers.make,
     offered: () => offer.products.map((product) => inForce(product, now())),
     resolverDetail,

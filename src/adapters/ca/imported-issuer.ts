@@ -16,7 +16,8 @@ import { responderProfile } from './responder-profile.ts';
 export interface ImportedIssuer {
   /** PEM; the certificates may be in any order. */
   readonly chain: string;
-  readonly key: string;
+  /** PEM, or PKCS#8 in DER. */
+  readonly key: string | Uint8Array;
   readonly purposes: readonly Purpose[];
   /** A dotted OID. */
   readonly policy: string | null;
@@ -44,11 +45,12 @@ export function readImportedIssuer(own: ImportedIssuer, now: number, newId: NewI
 }
 
 function read({ chain: text, key, purposes, policy }: ImportedIssuer, now: number, newId: NewId) {
-  const given = parse('chain', () => (text.match(CERTIFICATE) ?? []).map((one) => new X509Certificate(one)));
+  const given = certificatesIn(text);
   require(given.length > 0, 'the file of the chain has no certificate in PEM');
   require(given.length <= MAX_CHAIN, `the chain has more than ${MAX_CHAIN} certificates`);
-  require(!/ENCRYPTED/.test(key), 'the key is encrypted; decrypt it into a file with openssl pkcs8 -in KEY');
-  const privateKey = parse('key', () => createPrivateKey(key));
+  const isEncrypted = typeof key === 'string' && /ENCRYPTED/.test(key);
+  require(!isEncrypted, 'the key is encrypted; decrypt it into a file with openssl pkcs8 -in KEY');
+  const privateKey = parse('key', () => openKey(key));
   const [issuing, ...above] = ordered(given, privateKey, now);
   const chain = [issuing, ...above];
   require(chain.every(({ ca }) => ca), 'all certificates must be those of authorities (basicConstraints CA:TRUE)');
@@ -70,14 +72,22 @@ function read({ chain: text, key, purposes, policy }: ImportedIssuer, now: numbe
     ), `the extended key usage of its chain does not allow ${purpose}; it allows ${possible.join(', ') || 'nothing that is issued here'}`);
     policiesFor(purpose, limits, policy);
   }
-  const common = { keyType: keyTypeOf(privateKey), createdAt: now } as const;
+  const keyType = keyTypeOf(privateKey);
   const ids = chain.map(() => newId());
   const [first, ...rest] = chain.map(
     (one, index): Issuer => ({
-      ...{ ...common, id: ids[index]!, certificate: one.raw, parentId: ids[index + 1] ?? null },
+      ...{ id: ids[index]!, certificate: one.raw, parentId: ids[index + 1] ?? null, createdAt: now },
+      // One above it may have another key: its lists are verified with it.
+      keyType: knownKeyType(one.publicKey) ?? keyType,
       ...(index === 0
-        ? { role: 'issuing', purposes, policy, privateKey: privateKey.export({ type: 'pkcs8', format: 'der' }) }
-        : { role: index === chain.length - 1 ? 'root' : 'issuing', purposes: [], policy: null, privateKey: null }),
+        ? {
+            ...{ role: 'issuing', purposes, policy, keyPlace: 'store' },
+            privateKey: privateKey.export({ type: 'pkcs8', format: 'der' }),
+          }
+        : {
+            ...{ role: index === chain.length - 1 ? 'root' : 'issuing', purposes: [], policy: null },
+            ...{ keyPlace: 'elsewhere', privateKey: null },
+          }),
     }),
   );
   return [first!, ...rest] as const;
@@ -132,6 +142,48 @@ function requireSoundKey(issuing: X509Certificate): void {
   }
 }
 
+/**
+ * Reads a certificate over the key and name of an issuer that another root has signed, with those above it. Returns DER, the
+ * root last. Throws a Problem.
+ */
+export function readAlternateChain(issuer: Uint8Array, text: string, now: number): readonly Uint8Array[] {
+  const own = readCertificate(issuer);
+  const given = certificatesIn(text);
+  require(given.length <= MAX_CHAIN, `the chain has more than ${MAX_CHAIN} certificates`);
+  const first = given.find(
+    ({ raw }) =>
+      !raw.equals(issuer) &&
+      Buffer.compare(spkiOf(raw), spkiOf(issuer)) === 0 &&
+      Buffer.compare(readCertificate(raw).subject, own.subject) === 0,
+  );
+  if (!first) throw unusable('the chain has no other certificate over the key and the name of the issuer');
+  const keyId = readCertificate(first.raw).keyId;
+  const isFound = keyId === undefined || own.keyId === undefined || Buffer.compare(keyId, own.keyId) === 0;
+  require(isFound, 'its subject key identifier differs: verifiers would not find it');
+  const whole = chainsAbove([first], given).filter((chain) => isSelfSigned(chain.at(-1)!));
+  const chain = whole.find((one) => one.every((each) => isCurrent(each, now))) ?? whole[0];
+  require(chain !== undefined, `the chain lacks a certificate above ${subjectOf(first)}, up to a root`);
+  require(chain.length > 1, 'the certificate is signed by itself, not by another root');
+  for (const one of chain) {
+    require(one.ca, 'all certificates must be those of authorities (basicConstraints CA:TRUE)');
+    require(one.validFromDate.getTime() <= now, 'a certificate is not valid yet');
+    require(canStillSign({ notAfter: one.validToDate.getTime() }, now), 'a certificate ends within a day');
+    requireStrength(one);
+  }
+  return chain.map(({ raw }) => raw);
+}
+
+const openKey = (key: string | Uint8Array): KeyObject =>
+  createPrivateKey(typeof key === 'string' ? key : { key: Buffer.from(key), format: 'der', type: 'pkcs8' });
+
+/** Whether a chain, PEM, has the certificate of a key. */
+export const hasCertificateOf = (chain: string, key: Uint8Array): boolean =>
+  certificatesIn(chain).some((one) => one.checkPrivateKey(openKey(key)));
+
+/** Throws a Problem. */
+export const certificatesIn = (pem: string): X509Certificate[] =>
+  parse('chain', () => (pem.match(CERTIFICATE) ?? []).map((one) => new X509Certificate(one)));
+
 const isSelfSigned = (one: X509Certificate): boolean => one.checkIssued(one) && one.verify(one.publicKey);
 const subjectOf = ({ raw }: X509Certificate): string => nameText(readCertificate(raw).subject);
 
@@ -141,6 +193,7 @@ export function describe(certificate: Uint8Array) {
   return {
     ...{ subject: subjectOf(read), key: keyText(read.publicKey) },
     ...{ notAfter: read.validToDate.getTime(), fingerprint: read.fingerprint256 },
+    serial: read.serialNumber.toLowerCase(),
   };
 }
 
@@ -174,9 +227,14 @@ function requireCrlSign(usage: ReadExtension | undefined): void {
   require(maySign, 'it may not sign CRLs (keyUsage cRLSign), so its certificates could not be revoked');
 }
 
-function keyTypeOf({ asymmetricKeyType, asymmetricKeyDetails }: KeyObject): IssuerKeyType {
+function knownKeyType({ asymmetricKeyType, asymmetricKeyDetails }: KeyObject): IssuerKeyType | undefined {
   const { namedCurve = '', modulusLength = 0 } = asymmetricKeyDetails ?? {};
-  const keyType = asymmetricKeyType === 'rsa' && modulusLength >= MIN_RSA_BITS ? 'rsa' : CURVES[namedCurve];
+  return asymmetricKeyType === 'rsa' && modulusLength >= MIN_RSA_BITS ? 'rsa' : CURVES[namedCurve];
+}
+
+/** Throws a Problem. */
+export function keyTypeOf(key: KeyObject): IssuerKeyType {
+  const keyType = knownKeyType(key);
   if (keyType) return keyType;
   throw unusable(`the key must be on P-256 or P-384, or RSA of at least ${MIN_RSA_BITS} bits`);
 }

@@ -34,6 +34,7 @@ import { sharedClock } from './engine/shared-clock.ts';
 import { sqliteEngine } from './engine/sqlite.ts';
 import { strayTimes } from './engine/times.ts';
 import { certificatesIn } from './issuance/certificates.ts';
+import { alternateChainsIn, pendingIssuersIn, takenBackupsIn } from './issuance/custody.ts';
 import { idempotencyKeysIn } from './issuance/idempotency-keys.ts';
 import { inventoryIn } from './issuance/inventory.ts';
 import { issuersIn } from './issuance/issuers.ts';
@@ -78,6 +79,8 @@ export interface OpenStore extends Store {
   clockFacts(): Promise<ClockFacts>;
   /** Settings of the database under which an acknowledged commit could be lost. */
   durabilityGaps(): Promise<string[]>;
+  /** Removes deleted content from the database's files. Returns where it may still be, in words. */
+  purge(): Promise<string[]>;
   close(): Promise<void>;
 }
 
@@ -159,6 +162,7 @@ export async function openStore(
       lastUsedAt: Number((await repositories.settings.get('last_write_probe')) ?? 0),
     }),
     durabilityGaps: () => engine.durabilityGaps(db),
+    purge: () => engine.purge(db),
     close: () => db.destroy(),
   };
 }
@@ -218,6 +222,9 @@ const repositoriesIn = (db: Db, { sealer, engine, sharedNow }: Shared, onEvents:
   secrets: secretsIn(db, sealer),
   settings: settingsIn(db),
   issuers: issuersIn(db, sealer),
+  pendingIssuers: pendingIssuersIn(db, sealer),
+  alternateChains: alternateChainsIn(db),
+  takenBackups: takenBackupsIn(db),
   orders: ordersIn(db, engine),
   certificates: certificatesIn(db),
   inventory: inventoryIn(db),

@@ -122,6 +122,8 @@ export interface StoreFacts {
   readonly issuers: readonly IssuerFacts[];
   readonly responders: readonly { readonly issuerId: string; readonly notAfter: number }[];
   readonly crls: readonly Pick<CrlHead, 'issuerId' | 'thisUpdate' | 'nextUpdate'>[];
+  /** When the next list of each offline root should be signed. */
+  readonly offlineLists: readonly { readonly issuerId: string; readonly dueAt: number }[];
   readonly queue: QueueFacts;
   readonly sizeBytes: number;
   /** Null where the database bounds it by itself. */

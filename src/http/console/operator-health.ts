@@ -1,6 +1,7 @@
 // Operators' routes that say how the service is: what needs attention, its metrics over the last hours, the doctor, and the
 // authority.
 import Type from 'typebox';
+import { isKeyHere } from '../../domain/certificate/authority.ts';
 import { HISTORY_MS, type HistoryPoint } from '../../domain/support/history.ts';
 import { HOUR_MS, SECOND_MS } from '../../kernel/durations.ts';
 import type { Diagnostic } from '../../kernel/problem.ts';
@@ -71,7 +72,7 @@ const pointView = ({ at, medianMs, slowMs, ...counts }: HistoryPoint): Answer.Po
 
 const issuerView = (one: IssuerOverview): Answer.Issuer => ({
   ...{ id: one.id, role: one.role, state: one.state, subject: one.subject, purposes: one.purposes },
-  ...{ key_type: one.keyType, has_key: one.hasKey, not_after: iso(one.notAfter), fingerprint: one.fingerprint },
+  ...{ key_type: one.keyType, has_key: isKeyHere(one), not_after: iso(one.notAfter), fingerprint: one.fingerprint },
   ...{ issued: one.issued, revoked: one.revoked, responder_not_after: moment(one.responderNotAfter) },
   crls: one.crls.map(({ shard, number, entries, thisUpdate, nextUpdate }) => ({
     ...{ shard, number, entries, this_update: iso(thisUpdate), next_update: iso(nextUpdate) },

@@ -63,7 +63,7 @@ const Crl = Type.Object({
 export const Issuer = Type.Object({
   id: Text,
   role: word('ConsoleIssuerRole', ['root', 'issuing']),
-  state: word('ConsoleIssuerState', ['active', 'retired']),
+  state: word('ConsoleIssuerState', ['active', 'retired', 'revoked']),
   subject: Text,
   purposes: list(Text),
   key_type: Text,

@@ -5,7 +5,10 @@ import type { Clock } from '../../domain/clock.ts';
 import type { NewId } from '../../domain/ids.ts';
 import type { CrlHead } from '../../domain/revocation/ports.ts';
 import type { Store } from '../../domain/store.ts';
+import { EXIT, Problem } from '../../kernel/problem.ts';
 import { auditLog, byOperator } from '../access/audit.ts';
+import { recordCeremony } from './ceremonies.ts';
+import { drainRetired, isRevoked } from './keep-custody.ts';
 
 /** What a certificate says about itself. */
 interface Described {
@@ -14,6 +17,8 @@ interface Described {
   readonly key: string;
   readonly notAfter: number;
   readonly fingerprint: string;
+  /** Hexadecimal, lower case. */
+  readonly serial: string;
 }
 
 interface AuthorityTools {
@@ -25,7 +30,7 @@ interface AuthorityTools {
 
 /** An issuer with all that an operator asks about it. */
 export interface IssuerOverview extends PublicIssuer, Described {
-  readonly state: 'active' | 'retired';
+  readonly state: 'active' | 'retired' | 'revoked';
   readonly issued: number;
   readonly revoked: number;
   readonly crls: readonly CrlHead[];
@@ -33,8 +38,9 @@ export interface IssuerOverview extends PublicIssuer, Described {
   readonly responderNotAfter: number | null;
 }
 
-export function manageAuthorities({ store, now, newId, describe }: AuthorityTools) {
-  const audit = auditLog({ now, newId });
+export function manageAuthorities(tools: AuthorityTools) {
+  const { store, now, describe } = tools;
+  const audit = auditLog(tools);
   return {
     async overview(): Promise<IssuerOverview[]> {
       const all = await store.issuers.listPublic();
@@ -42,11 +48,12 @@ export function manageAuthorities({ store, now, newId, describe }: AuthorityTool
       const heads = await store.crls.heads();
       const overview: IssuerOverview[] = [];
       for (const one of all) {
+        const described = describe(one.certificate);
         overview.push({
           ...one,
-          ...describe(one.certificate),
+          ...described,
           ...(counts.get(one.id) ?? { issued: 0, revoked: 0 }),
-          state: isActive(one, all) ? 'active' : 'retired',
+          state: (await isRevoked(store, one, described)) ? 'revoked' : isActive(one, all) ? 'active' : 'retired',
           crls: heads.filter(({ issuerId }) => issuerId === one.id),
           responderNotAfter: (await store.facts.responderExpiry(one.id)) ?? null,
         });
@@ -54,14 +61,25 @@ export function manageAuthorities({ store, now, newId, describe }: AuthorityTool
       return overview;
     },
 
-    /** Takes an issuing authority and those above it. */
-    adopt: (chain: readonly [Issuer, ...Issuer[]]): Promise<Issuer> =>
-      store.transaction(async (tx) => {
-        const issuing = await tx.issuers.adopt(chain);
-        const details = { key_type: issuing.keyType, purposes: issuing.purposes.join(' '), policy: issuing.policy };
-        await audit(tx, byOperator(null), 'authority:imported', issuing.id, details);
-        return issuing;
-      }),
+    /** Takes an issuing authority and those above it. `text`: the chain as it was given. */
+    async adopt(chain: readonly [Issuer, ...Issuer[]], text: string): Promise<Issuer> {
+      const issuing = await store.transaction(async (tx) => {
+        await tx.signings.hold();
+        const known = await tx.issuers.listPublic();
+        const [{ certificate }] = chain;
+        const same = known.find((one) => Buffer.compare(one.certificate, certificate) === 0);
+        if (same && (await isRevoked(tx, same, describe(certificate)))) {
+          throw new Problem(EXIT.refused, 'this authority is revoked', 'Import another one.');
+        }
+        const adopted = await tx.issuers.adopt(chain);
+        const facts = { key_type: adopted.keyType, purposes: adopted.purposes.join(' '), policy: adopted.policy };
+        const act = { action: 'authority:imported', subject: adopted.id, facts, inputs: { chain: text } } as const;
+        await recordCeremony(tools, tx, act);
+        return adopted;
+      });
+      await drainRetired(tools);
+      return issuing;
+    },
 
     block: (fingerprints: readonly string[]): Promise<void> =>
       store.transaction(async (tx) => {

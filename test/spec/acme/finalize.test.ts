@@ -20,6 +20,7 @@ import { rule } from '../../support/contract.ts';
 import { type KeyPair, newKeyPair } from '../../support/csr.ts';
 import { ISSUERS, pendingRowOf, startDomainApp } from '../../support/domain-app.ts';
 import { reissue, body as reissueBody, show } from '../../support/orders.ts';
+import { HOLDS } from '../../support/signings.ts';
 
 const world = await startDomainApp();
 after(() => world[Symbol.asyncDispose]());
@@ -205,9 +206,7 @@ rule('acme 103', 'An order whose CSR was accepted is issued although its signer 
       toBeSigned: Buffer.from('x'),
       encryption: null,
     } as const;
-    assert.ok(
-      await tx.signings.begin(prepared, { revision: found.revision + 1, unblockedKey: null, idempotency: null }),
-    );
+    assert.ok(await tx.signings.begin(prepared, { ...HOLDS, revision: found.revision + 1 }));
   });
   assert.equal((await client.post(order.url)).body.status, 'processing');
   app.advance(SIGNING_LEASE_MS + 1);
