@@ -1,9 +1,11 @@
 // reseal ca list | import, reseal blocklist import
 import { readFileSync } from 'node:fs';
-import { isActive, PURPOSES, type Purpose } from '../domain/certificate/authority.ts';
+import { isActive, isKeyHere, type KeyPlace, PURPOSES, type Purpose } from '../domain/certificate/authority.ts';
 import { EXIT, Problem } from '../kernel/problem.ts';
 import type { Command } from './command.ts';
 import { listOf, time } from './values.ts';
+
+const KEY_WORDS: Readonly<Record<KeyPlace, string>> = { store: 'here', offline: 'offline', elsewhere: 'elsewhere' };
 
 export const caList: Command = {
   store: 'existing',
@@ -24,9 +26,9 @@ export const caList: Command = {
     const blocks = issuers.map((one) =>
       [
         `${one.id}  ${one.subject}`,
-        `  ${one.role}, ${one.state}, ${one.key} key ${one.hasKey ? 'here' : 'elsewhere'}, until ${time(one.notAfter)}`,
+        `  ${one.role}, ${one.state}, ${one.key} key ${KEY_WORDS[one.keyPlace]}, until ${time(one.notAfter)}`,
         ...(one.purposes.length > 0 ? [`  signs for ${one.purposes.join(', ')}`] : []),
-        ...(one.role === 'issuing' && one.hasKey ? [`  ${one.issued} issued, ${one.revoked} revoked`] : []),
+        ...(one.role === 'issuing' && isKeyHere(one) ? [`  ${one.issued} issued, ${one.revoked} revoked`] : []),
         `  SHA-256 ${one.fingerprint}`,
       ].join('\n'),
     );
@@ -34,12 +36,8 @@ export const caList: Command = {
       json: {
         issuers: issuers.map((one) => ({
           ...{ id: one.id, role: one.role, state: one.state, subject: one.subject, purposes: one.purposes },
-          ...{
-            policy: one.policy,
-            key_type: one.key.split(' ')[0],
-            has_key: one.hasKey,
-            not_after: time(one.notAfter),
-          },
+          ...{ policy: one.policy, key_type: one.key.split(' ')[0], not_after: time(one.notAfter) },
+          ...{ has_key: isKeyHere(one), key_place: one.keyPlace },
           ...{ fingerprint: one.fingerprint, issued: one.issued, revoked: one.revoked },
         })),
       },

@@ -6,6 +6,7 @@ import type { CallbackLanes, Callbacks, Deliveries, DeliveryQueue, ExpiryNotices
 import type { Clock } from './clock.ts';
 import type { CloudKeys, EscrowedKeys, SigningGrants } from './cloud-keys/ports.ts';
 import type { LoginLinks, Operators, Sessions } from './console/ports.ts';
+import type { AlternateChains, PendingIssuers, TakenBackups } from './issuance/custody.ts';
 import type { Inventory } from './issuance/inventory.ts';
 import type { LintResults } from './issuance/lint.ts';
 import type { Certificates, IdempotencyKeys, Issuers, Orders, PlacementKeys, Signings } from './issuance/ports.ts';
@@ -54,6 +55,9 @@ export interface Repositories {
   readonly secrets: SealedSecrets;
   readonly settings: Settings;
   readonly issuers: Issuers;
+  readonly pendingIssuers: PendingIssuers;
+  readonly alternateChains: AlternateChains;
+  readonly takenBackups: TakenBackups;
   readonly orders: Orders;
   readonly certificates: Certificates;
   readonly inventory: Inventory;

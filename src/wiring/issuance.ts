@@ -122,6 +122,7 @@ export async function openIssuance(
     store,
     authority,
     makeIssuer: issuers.make,
+    isRetired: issuers.isRetired,
     perspectives: offer.perspectives,
     keys: (accountId: AccountId) => keyMaker(pool.of(accountId), wrappingSecret),
     products,

@@ -3,7 +3,7 @@
 import { openAuthority } from '../adapters/ca/authority.ts';
 import { endOfNew, ensureRoots, makeIssuer } from '../adapters/ca/issuers.ts';
 import type { Config } from '../config/config.ts';
-import type { Issuer, IssuerKeyType, IssuerSlot } from '../domain/certificate/authority.ts';
+import type { Issuer, IssuerKeyType, IssuerSlot, Purpose } from '../domain/certificate/authority.ts';
 import type { Clock } from '../domain/clock.ts';
 import { keyedMutex } from '../kernel/concurrency.ts';
 import type { App } from './app.ts';
@@ -15,6 +15,8 @@ export interface OpenIssuers {
   refresh(): Promise<void>;
   /** Takes up what has changed, unless the issuer is known. */
   know(issuerId: string): Promise<void>;
+  /** Takes up what has changed, and tells whether an issuer signs for the purpose no more. */
+  isRetired(issuerId: string, purpose: Purpose): Promise<boolean>;
   /** Makes the issuer of a slot, unless there is one. */
   make(slot: IssuerSlot): Promise<void>;
 }
@@ -49,6 +51,11 @@ export async function openIssuers(
     if (!issuers.some(({ id }) => id === issuerId)) await refresh();
   }
 
+  async function isRetired(issuerId: string, purpose: Purpose): Promise<boolean> {
+    await refresh();
+    return !issuers.some(({ id, purposes }) => id === issuerId && purposes.includes(purpose));
+  }
+
   const make = (slot: IssuerSlot): Promise<void> =>
     withLock(`${slot.purpose} ${slot.keyType}`, async () => {
       // Another request has made it meanwhile, or another process.
@@ -58,9 +65,13 @@ export async function openIssuers(
       await refresh();
     });
 
-  return { authority, list: () => issuers, refresh, know, make };
+  return { authority, list: () => issuers, refresh, know, isRetired, make };
 }
 
-/** Identifies a set of issuers: nothing but what an issuer signs for ever changes. */
-const statesOf = (issuers: readonly Pick<Issuer, 'id' | 'purposes' | 'policy'>[]): string =>
-  issuers.map(({ id, purposes, policy }) => [id, ...purposes, ...(policy ? [policy] : [])].join(' ')).join(', ');
+/** Identifies a set of issuers: nothing changes but what an issuer signs for, and where its key is. */
+const statesOf = (issuers: readonly Pick<Issuer, 'id' | 'purposes' | 'policy' | 'keyPlace'>[]): string =>
+  issuers
+    .map(({ id, purposes, policy, keyPlace }) =>
+      [id, ...purposes, ...(policy ? [policy] : []), ...(keyPlace === 'offline' ? [keyPlace] : [])].join(' '),
+    )
+    .join(', ');

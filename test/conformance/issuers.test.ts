@@ -28,7 +28,7 @@ for (const engine of await bothEngines()) {
       await store.close();
       const stranger = await open(location, [newSealKey()]);
       await assert.rejects(stranger.issuers.list(), SealBroken);
-      const shown = all.map(({ privateKey, ...rest }) => ({ ...rest, hasKey: privateKey !== null }));
+      const shown = all.map(({ privateKey: _, ...rest }) => rest);
       assert.deepEqual(await stranger.issuers.listPublic(), shown);
       await stranger.close();
     });

@@ -126,7 +126,7 @@ function supportLookUps(db: Db, engine: Engine): Readonly<Record<string, () => P
 function signingLookUps(db: Db, engine: Engine): Readonly<Record<string, () => Promise<unknown>>> {
   const signings = signingsIn(db, engine, () => {});
   const begin = async (record: PreparedCertificate) => {
-    const unblocked = { revision: 1, unblockedKey: { ...record.publicKey, fingerprint: 'none' } };
+    const unblocked = { purpose: 'public-tls' as const, revision: 1, unblockedKey: { ...record.publicKey, fingerprint: 'none' } };
     assert.ok(await signings.begin(record, { ...unblocked, idempotency: { key: 'new key', since: 0 } }));
   };
   const of = (id: string, orderId: string, change: Partial<PreparedCertificate> = {}) => {
@@ -237,6 +237,7 @@ async function fill(db: Db): Promise<void> {
     select 'n' || i, 'o' || i, ${account} from n`.execute(db);
   await sql`insert into issuer (id, role, key_type, state, certificate, created_at)
     values ('i', 'root', 'p256', 'active', '', 0)`.execute(db);
+  await sql`insert into issuer_purpose (purpose, key_type, issuer_id) values ('public-tls', 'p256', 'i')`.execute(db);
   await sql`${numbers} insert into certificate (id, account_id, order_id, state, created_at, names, spki, key_type,
     key_bits, key_fingerprint, sign_hash, will_revoke, serial, not_before, not_after,
     prepared_at, lease_ends_at, issuer_id, der, issued_at, version)

@@ -19,6 +19,7 @@ export const EVERY_BYTE = Buffer.from(Array.from({ length: 256 }, (_, byte) => b
 export const issuer = (id: string, change: Partial<Issuer> = {}): Issuer => ({
   ...{ id, role: 'root', keyType: 'p256', purposes: [], policy: null, parentId: null, createdAt: NOW },
   certificate: Buffer.from(`certificate of ${id}`),
+  keyPlace: change.privateKey === null ? 'elsewhere' : 'store',
   privateKey: Buffer.from(`private key of ${id}`),
   ...change,
 });

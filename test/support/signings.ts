@@ -4,7 +4,9 @@ import type { BeginConditions, FinishedIssuance } from '../../src/domain/issuanc
 import { EVERY_BYTE, NOW, order } from './records.ts';
 
 /** For an order that was not changed since it was inserted. */
-export const HOLDS: BeginConditions = { revision: 1, unblockedKey: null, idempotency: null };
+export const HOLDS: BeginConditions = {
+  ...{ revision: 1, unblockedKey: null, idempotency: null, purpose: 'public-tls' },
+};
 
 /** The encryption half of a dual certificate, on the escrowed key `e`. */
 export const half = (serial: string): UnsignedHalf => ({

@@ -198,7 +198,7 @@ export function openAuthority(
 
 function openIssuers(issuers: readonly Issuer[], pkiUrl: string, keyTypes: readonly IssuerKeyType[]) {
   const able = issuers.filter(({ keyType }) => keyTypes.includes(keyType));
-  const candidates = candidatesAmong(able.map((one) => ({ ...one, hasKey: one.privateKey !== null })));
+  const candidates = candidatesAmong(able);
   // Includes retired issuers: one retired between preparing and signing still has to sign.
   const signers = new Map<string, OpenSigner>();
   for (const issuer of able) {

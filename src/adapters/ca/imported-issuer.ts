@@ -30,7 +30,7 @@ const BROKEN_SIGNATURES: ReadonlySet<string> = new Set([
 ]);
 /** Deeper than any hierarchy in use; each one is a signature to verify. */
 const MAX_CHAIN = 8;
-const CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
+export const CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
 
 /** Returns the issuing authority first, and the root last. Throws a Problem. */
 export function readImportedIssuer(own: ImportedIssuer, now: number, newId: NewId): readonly [Issuer, ...Issuer[]] {
@@ -70,18 +70,29 @@ function read({ chain: text, key, purposes, policy }: ImportedIssuer, now: numbe
     ), `the extended key usage of its chain does not allow ${purpose}; it allows ${possible.join(', ') || 'nothing that is issued here'}`);
     policiesFor(purpose, limits, policy);
   }
-  const common = { keyType: keyTypeOf(privateKey), createdAt: now } as const;
+  const keyType = keyTypeOf(privateKey);
   const ids = chain.map(() => newId());
   const [first, ...rest] = chain.map(
     (one, index): Issuer => ({
-      ...{ ...common, id: ids[index]!, certificate: one.raw, parentId: ids[index + 1] ?? null },
+      ...{ id: ids[index]!, certificate: one.raw, parentId: ids[index + 1] ?? null, createdAt: now },
+      // One above it may have another key: its lists are verified with it.
+      keyType: knownKeyType(one.publicKey) ?? keyType,
       ...(index === 0
-        ? { role: 'issuing', purposes, policy, privateKey: privateKey.export({ type: 'pkcs8', format: 'der' }) }
-        : { role: index === chain.length - 1 ? 'root' : 'issuing', purposes: [], policy: null, privateKey: null }),
+        ? {
+            ...{ role: 'issuing', purposes, policy, keyPlace: 'store' },
+            privateKey: privateKey.export({ type: 'pkcs8', format: 'der' }),
+          }
+        : {
+            ...{ role: index === chain.length - 1 ? 'root' : 'issuing', purposes: [], policy: null },
+            ...{ keyPlace: 'elsewhere', privateKey: null },
+          }),
     }),
   );
   return [first!, ...rest] as const;
 }
+
+/** PEM. */
+export const pemOf = (certificate: Uint8Array): string => `${new X509Certificate(certificate).toString().trim()}\n`;
 
 type Chain = readonly [X509Certificate, ...X509Certificate[]];
 
@@ -174,9 +185,14 @@ function requireCrlSign(usage: ReadExtension | undefined): void {
   require(maySign, 'it may not sign CRLs (keyUsage cRLSign), so its certificates could not be revoked');
 }
 
-function keyTypeOf({ asymmetricKeyType, asymmetricKeyDetails }: KeyObject): IssuerKeyType {
+function knownKeyType({ asymmetricKeyType, asymmetricKeyDetails }: KeyObject): IssuerKeyType | undefined {
   const { namedCurve = '', modulusLength = 0 } = asymmetricKeyDetails ?? {};
-  const keyType = asymmetricKeyType === 'rsa' && modulusLength >= MIN_RSA_BITS ? 'rsa' : CURVES[namedCurve];
+  return asymmetricKeyType === 'rsa' && modulusLength >= MIN_RSA_BITS ? 'rsa' : CURVES[namedCurve];
+}
+
+/** Throws a Problem. */
+export function keyTypeOf(key: KeyObject): IssuerKeyType {
+  const keyType = knownKeyType(key);
   if (keyType) return keyType;
   throw unusable(`the key must be on P-256 or P-384, or RSA of at least ${MIN_RSA_BITS} bits`);
 }

@@ -1,7 +1,13 @@
 // Selects issuers for a purpose, key type and digest. Needs certificates only, so that the doctor can use it without
 // private keys.
 import { X509Certificate } from 'node:crypto';
-import type { ChosenIssuer, IssuerKeyType, PublicIssuer, Purpose } from '../../domain/certificate/authority.ts';
+import {
+  type ChosenIssuer,
+  type IssuerKeyType,
+  isKeyHere,
+  type PublicIssuer,
+  type Purpose,
+} from '../../domain/certificate/authority.ts';
 import { KEY_TYPES, type KeyType } from '../../domain/certificate/public-key.ts';
 import { SIGN_HASHES, type SignHash } from '../../domain/certificate/sign-hash.ts';
 import { limitsOf } from './chain-limits.ts';
@@ -26,14 +32,14 @@ const PREFERENCE: Readonly<Record<KeyType, readonly IssuerKeyType[]>> = {
 /** Issuers that may sign new certificates, however soon they expire. */
 export const candidatesAmong = (issuers: readonly PublicIssuer[]): Candidate[] =>
   issuers
-    .filter(({ purposes, hasKey }) => purposes.length > 0 && hasKey)
+    .filter((one) => one.purposes.length > 0 && isKeyHere(one))
     .map((issuer) => {
       const chain = chainOf(issuer, issuers);
       return {
         ...{ id: issuer.id, keyType: issuer.keyType, purposes: issuer.purposes },
         notBefore: new X509Certificate(issuer.certificate).validFromDate.getTime(),
         notAfter: chainNotAfter(issuer, issuers),
-        isImported: chain.at(-1)?.hasKey === false,
+        isImported: chain.at(-1)?.keyPlace === 'elsewhere',
         nameConstraints: limitsOf(chain.map(({ certificate }) => certificate)).names,
       };
     });

@@ -3,6 +3,7 @@
 import { X509Certificate } from 'node:crypto';
 import {
   type Issuer,
+  isOwnRoot,
   type IssuerKeyType,
   type IssuerSlot,
   PURPOSES,
@@ -14,6 +15,7 @@ import type { NewId } from '../../domain/ids.ts';
 import { CRL_SHARDS } from '../../domain/revocation/revocation.ts';
 import type { Store } from '../../domain/store.ts';
 import { DAY_MS } from '../../kernel/durations.ts';
+import { mapKey } from '../der/writer.ts';
 import { randomBytes } from '../seal/random.ts';
 import { readCertificate } from './certificate-reader.ts';
 import { newIssuerKey, openIssuer, openIssuerKey } from './issuer-key.ts';
@@ -55,7 +57,7 @@ interface IssuerTools {
 
 type OwnRoot = Issuer & { readonly privateKey: Uint8Array };
 
-/** Only we hold the key of a root that we made. */
+/** The root that issuers are made below. Undefined while its key is not here. */
 export const ownRoot = (issuers: readonly Issuer[], keyType: IssuerKeyType): OwnRoot | undefined =>
   issuers.find((one): one is OwnRoot => one.role === 'root' && one.keyType === keyType && one.privateKey !== null);
 
@@ -69,7 +71,9 @@ export async function ensureRoots(
   // Nothing of ours beside an imported authority that has every purpose.
   const isNeeded = (keyType: IssuerKeyType) =>
     PURPOSES.some((purpose) => !existing.some((one) => one.keyType === keyType && one.purposes.includes(purpose)));
-  const missing = keyTypes.filter((keyType) => isNeeded(keyType) && !ownRoot(existing, keyType));
+  // A root whose key was taken offline stays the only one of its key type.
+  const hasRoot = (keyType: IssuerKeyType) => existing.some((one) => one.keyType === keyType && isOwnRoot(one));
+  const missing = keyTypes.filter((keyType) => isNeeded(keyType) && !hasRoot(keyType));
   if (missing.length === 0) return existing;
   const made = await Promise.all(missing.map((keyType) => newRoot(keyType, settings, now(), newId())));
   for (const root of made) await store.issuers.claimRoot(root);
@@ -89,7 +93,7 @@ export function endOfNew(
 
 const endAfter = (years: number, now: number): number => floorToSecond(now + years * YEAR_MS) - 1000;
 
-/** Makes the issuer of a slot, unless another instance has. */
+/** Makes the issuer of a slot, unless another instance has, or has taken the root's key away meanwhile. */
 export async function makeIssuer(
   { store, now, newId }: IssuerTools,
   settings: AuthoritySettings,
@@ -97,8 +101,8 @@ export async function makeIssuer(
 ): Promise<void> {
   const issuers = await store.issuers.list();
   const root = ownRoot(issuers, slot.keyType);
-  if (!root) throw new Error(`there is no root to make an issuer for ${slot.purpose} on ${slot.keyType} under`);
-  const issuing = await newIssuing(slot, { root, settings, now: now(), id: newId() });
+  if (!root) return;
+  const issuing = await newIssuing(slot, { root, issuers, settings, now: now(), id: newId() });
   await store.transaction((tx) => tx.issuers.claimSlot(issuing, slot));
 }
 
@@ -121,19 +125,40 @@ async function newRoot(
   const certificate = signedCertificate(bytes, algorithm, await sign(DEFAULT_HASH[keyType], bytes));
   return {
     ...{ id, role: 'root', keyType, purposes: [], policy: null, parentId: null },
-    ...{ certificate, privateKey, createdAt: now },
+    ...{ certificate, keyPlace: 'store', privateKey, createdAt: now },
   };
 }
 
 interface IssuingFor {
   readonly root: OwnRoot;
+  /** All that exist. */
+  readonly issuers: readonly Pick<Issuer, 'certificate'>[];
   readonly settings: AuthoritySettings;
   readonly now: number;
   readonly id: string;
 }
 
-async function newIssuing({ purpose, keyType }: IssuerSlot, { root, settings, now, id }: IssuingFor): Promise<Issuer> {
-  const { country, organization, issuingYears, pkiUrl } = settings;
+/** Subject of the next authority of a slot, DER. Successors are numbered: one name stands for one key. */
+export function nextName(
+  { purpose, keyType }: IssuerSlot,
+  { country, organization }: Pick<AuthoritySettings, 'country' | 'organization'>,
+  issuers: readonly Pick<Issuer, 'certificate'>[],
+): Uint8Array {
+  const taken = new Set(issuers.map(({ certificate }) => mapKey(readCertificate(certificate).subject)));
+  const title = `${organization} ${TITLE[purpose]} ${LABEL[keyType]}`;
+  for (let generation = 1; ; generation += 1) {
+    const commonName = generation === 1 ? title : `${title} G${generation}`;
+    const name = distinguishedName({ country, organization, commonName });
+    if (!taken.has(mapKey(name))) return name;
+  }
+}
+
+/** Makes an authority for a slot, signed by the root. */
+export async function newIssuing(
+  { purpose, keyType }: IssuerSlot,
+  { root, issuers, settings, now, id }: IssuingFor,
+): Promise<Issuer> {
+  const { issuingYears, pkiUrl } = settings;
   const privateKey = await newIssuerKey(keyType, 'issuing');
   const { spki } = openIssuerKey(keyType, privateKey);
   const above = openIssuer(root, root.privateKey);
@@ -141,9 +166,7 @@ async function newIssuing({ purpose, keyType }: IssuerSlot, { root, settings, no
   const { validFromDate, validToDate } = new X509Certificate(root.certificate);
   const bytes = toBeSigned({
     ...{ serial: newSerial(now), algorithm, issuer: above.name, spki },
-    subject: distinguishedName({
-      ...{ country, organization, commonName: `${organization} ${TITLE[purpose]} ${LABEL[keyType]}` },
-    }),
+    subject: nextName({ purpose, keyType }, settings, issuers),
     notBefore: backdated(now, { notBefore: validFromDate.getTime() }),
     notAfter: Math.min(validToDate.getTime(), endAfter(issuingYears, now)),
     extensions: issuingExtensions(spki, purpose, {
@@ -155,7 +178,7 @@ async function newIssuing({ purpose, keyType }: IssuerSlot, { root, settings, no
   const certificate = signedCertificate(bytes, algorithm, await above.key.sign(DEFAULT_HASH[keyType], bytes));
   return {
     ...{ id, role: 'issuing', keyType, purposes: [purpose], policy: null, parentId: root.id },
-    ...{ certificate, privateKey, createdAt: now },
+    ...{ certificate, keyPlace: 'store', privateKey, createdAt: now },
   };
 }
 

@@ -154,6 +154,36 @@ export const issuingExtensions = (
   authorityInfoAccess([accessDescription(CA_ISSUERS, root.certificate)]),
 ];
 
+/** What a request for an authority asks its signer for. Where the root is known, so is where its list will be. */
+export const requestedExtensions = (
+  usages: readonly string[],
+  root: { readonly certificate: string; readonly crl: string } | undefined,
+): Uint8Array[] => [
+  IS_LAST_CA,
+  CA_USAGE,
+  extendedKeyUsage(usages),
+  ...(root
+    ? [crlDistributionPoint(root.crl), authorityInfoAccess([accessDescription(CA_ISSUERS, root.certificate)])]
+    : []),
+];
+
+/** Extensions that a signer takes over from a request, by dotted OID. */
+export const FROM_REQUEST = { usages: '2.5.29.37', crl: '2.5.29.31', access: '1.3.6.1.5.5.7.1.1' } as const;
+
+/** Of an authority that is signed by its request: `taken` are those of FROM_REQUEST that it had, encoded. */
+export const subordinateExtensions = (
+  spki: Uint8Array,
+  issuerKeyId: Uint8Array,
+  taken: readonly Uint8Array[],
+): Uint8Array[] => [
+  IS_LAST_CA,
+  CA_USAGE,
+  certificatePolicies([ANY_POLICY]),
+  authorityKeyIdentifier(issuerKeyId),
+  subjectKeyIdentifier(spki),
+  ...taken,
+];
+
 /** Delegated OCSP responder. id-pkix-ocsp-nocheck: verifiers do not check it, so it is short-lived (RFC 6960, 4.2.2.2.1). */
 export const responderExtensions = (
   spki: Uint8Array,

@@ -2,7 +2,7 @@
 // service is running: a running one handles them within seconds.
 
 import { X509Certificate } from 'node:crypto';
-import type { PublicIssuer } from '../../domain/certificate/authority.ts';
+import { isKeyHere, type PublicIssuer } from '../../domain/certificate/authority.ts';
 import type { CrlRef } from '../../domain/revocation/revocation.ts';
 import { HOUR_MS } from '../../kernel/durations.ts';
 import type { Diagnostic } from '../../kernel/problem.ts';
@@ -58,6 +58,6 @@ async function issuersIn(db: Db, now: number): Promise<KnownIssuers> {
   const issuers = await publicIssuersIn(db);
   const isExpired = ({ certificate }: PublicIssuer) => new X509Certificate(certificate).validToDate.getTime() < now;
   const expired = new Set(issuers.filter(isExpired).map(({ id }) => id));
-  const keyed = new Set(issuers.filter((one) => one.hasKey).map(({ id }) => id));
+  const keyed = new Set(issuers.filter(isKeyHere).map(({ id }) => id));
   return { isInUse: ({ issuerId }) => !expired.has(issuerId), hasKey: ({ issuerId }) => keyed.has(issuerId) };
 }

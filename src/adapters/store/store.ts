@@ -32,6 +32,7 @@ import { sharedClock } from './engine/shared-clock.ts';
 import { sqliteEngine } from './engine/sqlite.ts';
 import { strayTimes } from './engine/times.ts';
 import { certificatesIn } from './issuance/certificates.ts';
+import { alternateChainsIn, pendingIssuersIn, takenBackupsIn } from './issuance/custody.ts';
 import { idempotencyKeysIn } from './issuance/idempotency-keys.ts';
 import { inventoryIn } from './issuance/inventory.ts';
 import { issuersIn } from './issuance/issuers.ts';
@@ -215,6 +216,9 @@ const repositoriesIn = (db: Db, { sealer, engine, sharedNow }: Shared, onEvents:
   secrets: secretsIn(db, sealer),
   settings: settingsIn(db),
   issuers: issuersIn(db, sealer),
+  pendingIssuers: pendingIssuersIn(db, sealer),
+  alternateChains: alternateChainsIn(db),
+  takenBackups: takenBackupsIn(db),
   orders: ordersIn(db, engine),
   certificates: certificatesIn(db),
   inventory: inventoryIn(db),

@@ -99,6 +99,20 @@ export interface IssuerSlot {
   readonly keyType: IssuerKeyType;
 }
 
+/** Where the private key of an issuer is. */
+export const KEY_PLACES = {
+  /** Sealed in the store. */
+  store: { isHere: true },
+  /** It was here, and was taken away: the issuer is ours, and its key signs on another machine. */
+  offline: { isHere: false },
+  /** It was never here: that of an authority above an imported one. */
+  elsewhere: { isHere: false },
+} as const satisfies Record<string, { readonly isHere: boolean }>;
+export type KeyPlace = keyof typeof KEY_PLACES;
+
+/** Whether this service can sign with the key. */
+export const isKeyHere = ({ keyPlace }: { readonly keyPlace: KeyPlace }): boolean => KEY_PLACES[keyPlace].isHere;
+
 export interface Issuer {
   readonly id: string;
   /** An `issuing` one without a key here stands between an imported authority and its root. */
@@ -111,20 +125,23 @@ export interface Issuer {
   readonly parentId: string | null;
   /** DER. */
   readonly certificate: Uint8Array;
-  /** PKCS#8, DER; sealed at rest. Null for a root whose key is held elsewhere. */
+  readonly keyPlace: KeyPlace;
+  /** PKCS#8, DER; sealed at rest. Null unless the key is in the store. */
   readonly privateKey: Uint8Array | null;
   readonly createdAt: number;
 }
 
 /** An issuer without its private key, which stays sealed. */
-export interface PublicIssuer extends Omit<Issuer, 'privateKey'> {
-  readonly hasKey: boolean;
-}
+export type PublicIssuer = Omit<Issuer, 'privateKey'>;
 
-type Link = Pick<PublicIssuer, 'id' | 'parentId' | 'role' | 'purposes' | 'hasKey'>;
+type Link = Pick<PublicIssuer, 'id' | 'parentId' | 'role' | 'purposes' | 'keyPlace'>;
 
-/** A root of ours stays active, because issuers are made below it when first needed. */
+/** A root that was made here, wherever its key is now. */
+export const isOwnRoot = ({ role, keyPlace }: Pick<PublicIssuer, 'role' | 'keyPlace'>): boolean =>
+  role === 'root' && keyPlace !== 'elsewhere';
+
+/** A root of ours stays active, because issuers are made below it. */
 export const isActive = (one: Link, all: readonly Link[]): boolean =>
   one.purposes.length > 0 ||
-  (one.role === 'root' && one.hasKey) ||
+  isOwnRoot(one) ||
   all.some((other) => other.parentId === one.id && isActive(other, all));

@@ -4,7 +4,7 @@
 import type { AuditEntry } from '../access/ports.ts';
 import type { AccountUsage } from '../access/quota.ts';
 import type { OutboxEvent } from '../callbacks/ports.ts';
-import type { Issuer, IssuerSlot, PublicIssuer } from '../certificate/authority.ts';
+import type { Issuer, IssuerSlot, PublicIssuer, Purpose } from '../certificate/authority.ts';
 import type {
   Cancellation,
   CertificateRecord,
@@ -35,6 +35,15 @@ export interface Issuers {
    * them signs for them no more. In a transaction. Returns it as it is stored.
    */
   adopt(chain: readonly [Issuer, ...Issuer[]]): Promise<Issuer>;
+  /**
+   * Stores the successor of the issuer that has a slot, and gives it the slot. False, and nothing is changed, if another
+   * one has it by now. In a transaction.
+   */
+  succeed(issuer: Issuer, slot: IssuerSlot, previousId: string): Promise<boolean>;
+  /** Takes every purpose from an issuer. */
+  retire(issuerId: string): Promise<void>;
+  /** Overwrites the sealed key of an issuer, whose key is offline from now on. False if it had none. */
+  removeKey(issuerId: string): Promise<boolean>;
   /** How many certificates each issuer has signed, and how many of them are revoked. */
   counts(): Promise<ReadonlyMap<string, { readonly issued: number; readonly revoked: number }>>;
 }
@@ -96,6 +105,8 @@ export interface BeginConditions {
   readonly unblockedKey: PublicKey | null;
   /** An idempotency key that must not have been used since. */
   readonly idempotency: { readonly key: string; readonly since: number } | null;
+  /** What the issuer must still sign for: one that was retired meanwhile signs nothing. */
+  readonly purpose: Purpose;
 }
 
 /** Everything that an issuance records beside its revocations. */
@@ -117,6 +128,13 @@ export interface Signings {
    * or if the key was reported meanwhile, unless `evenIfReported`.
    */
   finish(issuance: FinishedIssuance, options: { readonly evenIfReported: boolean }): Promise<boolean>;
+  /**
+   * Nothing is written down until the transaction ends, and whatever is written down afterwards sees what it has changed.
+   * Call it before retiring an issuer: then what was written down under it is complete.
+   */
+  hold(): Promise<void>;
+  /** How many certificates of an issuer are being signed. */
+  countOf(issuerId: string): Promise<number>;
   /** Leases of lost signers. */
   overdue(now: number, limit: number): Promise<{ accountId: AccountId; orderId: OrderId }[]>;
   /** Marks what is being signed on this key, in one account or, with null, in all: it is issued and revoked at once. */

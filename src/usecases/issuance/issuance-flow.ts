@@ -26,7 +26,7 @@ import {
   needsInstruction,
 } from '../validation/check-names.ts';
 import { changedSince, type Draft, holdsWithoutReading } from './draft.ts';
-import { conditionsOf, type Finish, finishIssuance, prepare, writeDown } from './issue-certificate.ts';
+import { conditionsOf, type Finish, finishIssuance, NotWrittenDown, prepare, writeDown } from './issue-certificate.ts';
 import { passLintGate } from './lint-gate.ts';
 import { mayNeedKeys, NO_KEYS, type ObtainedKeys, obtainKeys, wipe } from './obtain-keys.ts';
 import type { IssuanceTools } from './tools.ts';
@@ -112,6 +112,10 @@ async function issueOnce<Outcome>(
       await sleep(BUSY_PAUSE_MS);
     }
     throw new Refusal('service_busy', { retryAfterSeconds: 1 });
+  } catch (error) {
+    // Another process has retired the issuer: the request is decided again, with the one that signs now.
+    if (error instanceof NotWrittenDown && (await tools.isRetired(error.issuerId, error.purpose))) return 'stale';
+    throw error;
   } finally {
     if (evidence) wipe(evidence.keys);
   }

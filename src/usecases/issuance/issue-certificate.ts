@@ -3,7 +3,7 @@
 import type { Actor } from '../../domain/access/credential.ts';
 import type { AuditAction, AuditEntry } from '../../domain/access/ports.ts';
 import { maxValidityDays } from '../../domain/catalog/public-rules.ts';
-import type { CertificateRole } from '../../domain/certificate/authority.ts';
+import { type CertificateRole, type Purpose, purposeOf } from '../../domain/certificate/authority.ts';
 import type { PendingCertificate, PreparedCertificate } from '../../domain/certificate/certificate.ts';
 import type { Order } from '../../domain/certificate/order.ts';
 import type { PublicKey } from '../../domain/certificate/public-key.ts';
@@ -109,17 +109,31 @@ export async function writeDown(
   const prepared = prepare(tools, draft, keys);
   if (cloud) await tx.cloudKeys.insert(cloud);
   if (encryption?.isNew) await tx.escrowedKeys.insert(encryption.key);
-  if (!(await tx.signings.begin(prepared, conditionsOf(draft, revision)))) throw lostLease();
+  const conditions = conditionsOf(draft, revision);
+  if (!(await tx.signings.begin(prepared, conditions))) throw new NotWrittenDown(draft.plan.issuerId, conditions.purpose);
   return prepared;
+}
+
+/** What was compared in memory does not hold in the store: for one, the issuer may have been retired. */
+export class NotWrittenDown extends Refusal {
+  readonly issuerId: string;
+  readonly purpose: Purpose;
+
+  constructor(issuerId: string, purpose: Purpose) {
+    super('service_busy', { retryAfterSeconds: 1 });
+    this.issuerId = issuerId;
+    this.purpose = purpose;
+  }
 }
 
 /** What `signings.begin` compares by itself. */
 export const conditionsOf = (
-  { basis: { unblockedKey, idempotency, decided } }: Pick<Draft, 'basis'>,
+  { product, basis: { unblockedKey, idempotency, decided } }: Pick<Draft, 'basis' | 'product'>,
   revision: number,
 ): BeginConditions => ({
   revision,
   unblockedKey,
+  purpose: purposeOf(product),
   idempotency: idempotency && { key: idempotency.key, since: decided.at - IDEMPOTENCY_MS },
 });
 

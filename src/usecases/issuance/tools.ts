@@ -1,6 +1,6 @@
 // What the issuance use cases work with. The composition root provides it.
 import type { AuditAction } from '../../domain/access/ports.ts';
-import type { CertificateAuthority, IssuerSlot } from '../../domain/certificate/authority.ts';
+import type { CertificateAuthority, IssuerSlot, Purpose } from '../../domain/certificate/authority.ts';
 import type { PreparedCertificate } from '../../domain/certificate/certificate.ts';
 import type { InspectedCsr, PublicKey } from '../../domain/certificate/public-key.ts';
 import type { KeyMakers } from '../../domain/cloud-keys/ports.ts';
@@ -17,6 +17,8 @@ export interface IssuanceTools extends ValidationTools, WaitingLimits {
   readonly authority: CertificateAuthority;
   /** Makes an issuer that was chosen and does not exist yet. Resolves once the authority can choose it, or another one. */
   readonly makeIssuer: (slot: IssuerSlot) => Promise<void>;
+  /** Takes up what has changed, and tells whether an issuer signs for the purpose no more. */
+  readonly isRetired: (issuerId: string, purpose: Purpose) => Promise<boolean>;
   /** Remote ones; infinite where the number that public rules ask for is not enforced. */
   readonly perspectives: number;
   readonly keys: KeyMakers;

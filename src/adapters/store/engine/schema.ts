@@ -5,7 +5,7 @@ import type { CredentialKind } from '../../../domain/access/credential.ts';
 import type { AuditAction } from '../../../domain/access/ports.ts';
 import type { AttemptReason, Delivery, DeliveryState } from '../../../domain/callbacks/delivery.ts';
 import type { OutboxEvent } from '../../../domain/callbacks/ports.ts';
-import type { Issuer, IssuerKeyType, Purpose } from '../../../domain/certificate/authority.ts';
+import type { Issuer, IssuerKeyType, KeyPlace, Purpose } from '../../../domain/certificate/authority.ts';
 import type {
   CancellationReason,
   CertificateState,
@@ -63,6 +63,26 @@ export interface Schema extends AcmeTables, ConsoleTables {
     certificate: string;
     sealed_key: Sealed | null;
     created_at: number;
+    key_place: Exclude<KeyPlace, 'store' | 'elsewhere'> | null;
+  };
+  pending_issuer: {
+    id: string;
+    key_type: IssuerKeyType;
+    purposes: string;
+    request: string;
+    sealed_key: Sealed;
+    created_at: number;
+  };
+  alternate_chain: {
+    fingerprint: string;
+    issuer_id: string;
+    certificates: string;
+    created_at: number;
+  };
+  taken_backup: {
+    digest: string;
+    taken_at: number;
+    file: string;
   };
   issuer_purpose: {
     purpose: Purpose;

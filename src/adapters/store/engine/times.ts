@@ -49,6 +49,9 @@ export const TIMES = {
   audit: { at: 'fact' },
   issuer: { created_at: 'fact' },
   issuer_purpose: {},
+  pending_issuer: { created_at: 'fact' },
+  alternate_chain: { created_at: 'fact' },
+  taken_backup: { taken_at: 'fact' },
   certificate_order: { persist_until: 'fact', term_ends_at: 'fact', created_at: 'fact', revision: 'number' },
   order_name: {},
   certificate: {

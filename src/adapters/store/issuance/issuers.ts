@@ -1,5 +1,5 @@
 // Tables issuer and issuer_purpose: private keys are sealed to their row.
-import type { Issuer, PublicIssuer } from '../../../domain/certificate/authority.ts';
+import type { Issuer, KeyPlace, PublicIssuer } from '../../../domain/certificate/authority.ts';
 import type { Issuers } from '../../../domain/issuance/ports.ts';
 import type { Sealer } from '../../seal/seal.ts';
 import { bytesFrom, textOf } from '../engine/columns.ts';
@@ -64,6 +64,35 @@ export const issuersIn = (db: Db, sealer: Sealer): Issuers => ({
     return issuing;
   },
 
+  async succeed(issuer, { purpose, keyType }, previousId) {
+    await db.insertInto('issuer').values(rowOf(issuer, sealer)).execute();
+    const row = await db
+      .updateTable('issuer_purpose')
+      .set({ issuer_id: issuer.id, policy: issuer.policy })
+      .where('purpose', '=', purpose)
+      .where('key_type', '=', keyType)
+      .where('issuer_id', '=', previousId)
+      .returning('issuer_id')
+      .executeTakeFirst();
+    if (!row) await db.deleteFrom('issuer').where('id', '=', issuer.id).execute();
+    return row !== undefined;
+  },
+
+  async retire(issuerId) {
+    await db.deleteFrom('issuer_purpose').where('issuer_id', '=', issuerId).execute();
+  },
+
+  async removeKey(issuerId) {
+    const row = await db
+      .updateTable('issuer')
+      .set({ sealed_key: null, key_place: 'offline' })
+      .where('id', '=', issuerId)
+      .where('sealed_key', 'is not', null)
+      .returning('id')
+      .executeTakeFirst();
+    return row !== undefined;
+  },
+
   async counts() {
     const issued = await db
       .selectFrom('certificate')
@@ -87,7 +116,7 @@ export const issuersIn = (db: Db, sealer: Sealer): Issuers => ({
 
 /** Needs no seal key, so that the doctor can run without one. */
 export const publicIssuersIn = async (db: Db): Promise<PublicIssuer[]> =>
-  (await rowsIn(db)).map((row) => ({ ...publicPart(row), hasKey: row.sealed_key !== null }));
+  (await rowsIn(db)).map(publicPart);
 
 type IssuerRow = Schema['issuer'] & { readonly given: readonly Schema['issuer_purpose'][] };
 
@@ -97,7 +126,10 @@ async function rowsIn(db: Db): Promise<IssuerRow[]> {
   return rows.map((row) => ({ ...row, given: given.filter(({ issuer_id }) => issuer_id === row.id) }));
 }
 
-const publicPart = (row: IssuerRow) => ({
+const placeOf = ({ key_place, sealed_key }: IssuerRow): KeyPlace =>
+  key_place ?? (sealed_key === null ? 'elsewhere' : 'store');
+
+const publicPart = (row: IssuerRow): PublicIssuer => ({
   id: row.id,
   role: row.role,
   keyType: row.key_type,
@@ -105,6 +137,7 @@ const publicPart = (row: IssuerRow) => ({
   policy: row.given[0]?.policy ?? null,
   parentId: row.parent_id,
   certificate: bytesFrom(row.certificate),
+  keyPlace: placeOf(row),
   createdAt: row.created_at,
 });
 
@@ -118,4 +151,5 @@ const rowOf = (issuer: Issuer, sealer: Sealer): Schema['issuer'] => ({
   certificate: textOf(issuer.certificate),
   sealed_key: issuer.privateKey && sealer.seal(textOf(issuer.privateKey), bindingOf(issuer.id)),
   created_at: issuer.createdAt,
+  key_place: issuer.keyPlace === 'offline' ? 'offline' : null,
 });

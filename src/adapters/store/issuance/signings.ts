@@ -79,7 +79,7 @@ const COLUMNS = Object.keys({
   ...{ half_serial: 0, half_to_be_signed: 0, half_envelope: 0 },
 } satisfies Record<keyof Row, 0>) as (keyof Row)[];
 
-type Begin = Row & Unblocked & { revision: number; unused_key: string | null; since: number };
+type Begin = Row & Unblocked & { revision: number; unused_key: string | null; since: number; purpose: string };
 const begin = perEngine(({ locksRows }) =>
   prepared((db, slot: Begin) =>
     statement<Pick<Row, 'order_id'>>(
@@ -87,6 +87,7 @@ const begin = perEngine(({ locksRows }) =>
       sql`insert into signing (${columnsOf(COLUMNS)})
         select ${sql.join(COLUMNS.map((column) => slot[column]))} from (${orderAsRead(slot, locksRows)}) as o
         where not ${isBlocked(slot)}
+          and exists (select 1 from issuer_purpose where issuer_id = ${slot.issuer_id} and purpose = ${slot.purpose})
           and not exists (select 1 from certificate where serial = ${slot.serial})
           and not exists (select 1 from encryption_certificate where serial = ${slot.half_serial})
           and not exists (select 1 from idempotency_key where account_id = ${slot.account_id}
@@ -97,16 +98,30 @@ const begin = perEngine(({ locksRows }) =>
 );
 
 export const signingsIn = (db: Db, engine: Engine, onEvents: () => void): Signings => ({
-  async begin(record, { revision, unblockedKey, idempotency }) {
+  async begin(record, { revision, unblockedKey, idempotency, purpose }) {
     const [row] = await begin(engine)(db, {
       ...signingRow(record),
-      ...{ revision, ...unblocked(unblockedKey) },
+      ...{ revision, purpose, ...unblocked(unblockedKey) },
       ...{ unused_key: idempotency?.key ?? null, since: idempotency?.since ?? 0 },
     });
     return row !== undefined;
   },
 
   finish: finishIn(db, engine, onEvents),
+
+  async hold() {
+    // Statements lock their tables before they take their snapshot: one that waits here sees what was committed meanwhile.
+    if (engine.locksRows) await sql`lock table signing in share row exclusive mode`.execute(db);
+  },
+
+  async countOf(issuerId) {
+    const { n } = await db
+      .selectFrom('signing')
+      .select((select) => select.fn.countAll<number>().as('n'))
+      .where('issuer_id', '=', issuerId)
+      .executeTakeFirstOrThrow();
+    return Number(n);
+  },
 
   async overdue(now, limit) {
     const rows = await db
