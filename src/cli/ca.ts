@@ -5,7 +5,9 @@ import { EXIT, Problem } from '../kernel/problem.ts';
 import type { Command } from './command.ts';
 import { listOf, time } from './values.ts';
 
-const KEY_WORDS: Readonly<Record<KeyPlace, string>> = { store: 'here', offline: 'offline', elsewhere: 'elsewhere' };
+const KEY_WORDS: Readonly<Record<KeyPlace, string>> = {
+  ...{ store: 'here', token: 'in a token', offline: 'offline', elsewhere: 'elsewhere' },
+};
 
 export const caList: Command = {
   store: 'existing',

@@ -36,6 +36,7 @@ import { type ProveDomains, proveDomains } from '../usecases/validation/prove-do
 import { type ShowValidation, showValidation } from '../usecases/validation/show-validation.ts';
 import type { App } from './app.ts';
 import { logUnexpected } from './background.ts';
+import { openTokens, type Tokens } from './hsm.ts';
 import { issuanceObservers } from './issuance-observers.ts';
 import { openIssuers } from './issuers.ts';
 import { openLintGate } from './lint.ts';
@@ -52,6 +53,8 @@ export interface Issuance extends RevocationServices {
   /** The products as the rules of the day limit them. */
   readonly offered: () => readonly Product[];
   readonly resolverDetail: Validation['resolverDetail'];
+  /** What /readyz says of tokens with issuer keys. */
+  readonly tokenDetail: Tokens['detail'];
   readonly reissue: Reissue;
   readonly placeOrder: PlaceOrder;
   readonly cancelOrder: CancelOrder;
@@ -68,7 +71,7 @@ export interface Issuance extends RevocationServices {
   readonly sweep: () => Promise<number>;
   /** The part of `sweep` that every process needs: takes up issuers that were imported or made. */
   readonly takeUpIssuers: () => Promise<void>;
-  /** Stops the worker threads. */
+  /** Stops the worker threads and the signer processes. */
   readonly close: () => Promise<void>;
 }
 
@@ -92,12 +95,13 @@ export async function openIssuance(
   const fault = sm2Fault();
   if (fault) log({ event: 'warning', text: `SM2 is switched off, and products that need it are refused: ${fault}` });
   const keyTypes = ISSUER_KEY_TYPES.filter((keyType) => keyType !== 'sm2' || !fault);
-  const issuers = await openIssuers({ store, newId, log }, config, keyTypes, now);
+  const tokens = openTokens(config, { log, metrics });
+  const issuers = await openIssuers({ store, newId, log }, config, { keyTypes, tokens }, now);
   const { authority } = issuers;
   await store.pkiAddresses.remember(config.authority.pkiUrl, now());
   const { publishCrls, closeFiles, ...revocation } = openRevocation(
     { store, newId, log, metrics },
-    { products, issuers, keyTypes, now, dataDir: config.dataDir },
+    { products, issuers, keyTypes, tokens, now, dataDir: config.dataDir },
   );
   // The processes of one service share the cores.
   const pool = workerPool({
@@ -148,6 +152,7 @@ export async function openIssuance(
     makeIssuer: issuers.make,
     offered: () => offer.products.map((product) => inForce(product, now())),
     resolverDetail,
+    tokenDetail: tokens.detail,
     reissue: reissueCertificate(tools),
     placeOrder: placeOrder(tools),
     cancelOrder: cancelOrder(tools),
@@ -160,6 +165,7 @@ export async function openIssuance(
     takeUpIssuers: issuers.refresh,
     async close() {
       closeFiles();
+      tokens.close();
       await pool.close();
     },
     async sweep() {

@@ -3,9 +3,9 @@
 import { X509Certificate } from 'node:crypto';
 import {
   type Issuer,
-  isOwnRoot,
   type IssuerKeyType,
   type IssuerSlot,
+  isOwnRoot,
   PURPOSES,
   type Purpose,
 } from '../../domain/certificate/authority.ts';

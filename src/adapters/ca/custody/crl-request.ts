@@ -1,8 +1,8 @@
 // What a root whose key is offline has to sign: a file from the service for the machine that has the key. Its digest detects
 // damage on the way; it is no signature, so the person at the machine compares what is shown with what the service said.
 import { hash } from 'node:crypto';
-import type { RevocationReason } from '../../../domain/certificate/certificate.ts';
 import { canonicalJson } from '../../../domain/canonical-json.ts';
+import type { RevocationReason } from '../../../domain/certificate/certificate.ts';
 import type { CrlEntry } from '../../../domain/revocation/ports.ts';
 import { REASON_CODES } from '../../../domain/revocation/revocation.ts';
 import { EXIT, Problem } from '../../../kernel/problem.ts';
