@@ -79,7 +79,7 @@ export const caImport: Command = {
 /** The digest of authorities that sign no RSA keys. */
 const ONLY_CURVES: Readonly<Record<string, string>> = { p256: 'sha256', p384: 'sha384' };
 
-function purposesOf(given: readonly string[]): Purpose[] {
+export function purposesOf(given: readonly string[]): Purpose[] {
   const words = new Set(given.flatMap((one) => one.split(',')).filter((one) => one !== ''));
   const remedy = `Name what it signs for: --for with one or more of ${PURPOSES.join(', ')}.`;
   if (words.size === 0) throw new Problem(EXIT.usage, '--for is missing', remedy);
@@ -90,7 +90,7 @@ function purposesOf(given: readonly string[]): Purpose[] {
   });
 }
 
-function policyOf(given: unknown): string | null {
+export function policyOf(given: unknown): string | null {
   if (given === undefined) return null;
   const text = String(given);
   if (text.length <= 64 && /^[0-2](\.(0|[1-9]\d{0,8})){2,}$/.test(text)) return text;
@@ -118,7 +118,7 @@ export const blocklistImport: Command = {
   },
 };
 
-function fileOf(option: string, file: unknown): string {
+export function fileOf(option: string, file: unknown): string {
   try {
     return readFileSync(String(file ?? ''), 'utf8');
   } catch (error) {

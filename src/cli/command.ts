@@ -27,6 +27,7 @@ import type { RevokeKey } from '../usecases/revocation/revoke-key.ts';
 import type { FindAnything } from '../usecases/support/find-anything.ts';
 import type { SearchAudit } from '../usecases/support/search-audit.ts';
 import type { ProveDomains } from '../usecases/validation/prove-domains.ts';
+import type { CustodyCommands, OfflineRoot } from './ceremony.ts';
 
 /** Issuers, and the blocklist of keys. */
 export interface Authorities {
@@ -226,6 +227,11 @@ export interface Context {
   withCloudKeys<T>(work: (cloudKeys: OperateCloudKeys) => Promise<T>): Promise<T>;
   withSupport<T>(work: (support: SupportCommands) => Promise<T>): Promise<T>;
   withAuthorities<T>(work: (authorities: Authorities) => Promise<T>): Promise<T>;
+  withCustody<T>(work: (custody: CustodyCommands) => Promise<T>): Promise<T>;
+  /** Opens no store. */
+  offlineRoot(): Promise<OfflineRoot>;
+  /** Asks at the terminal, without echo. `instead`: what to do without one. */
+  askSecret(question: string, instead: string): Promise<string>;
   /** Opens nothing by itself: a backup is taken from a running service. */
   withBackups<T>(work: (backups: BackupCommands) => Promise<T>): Promise<T>;
   /** Prints the snapshot to standard output, and releases it when standard input ends. */

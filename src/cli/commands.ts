@@ -19,10 +19,12 @@ import {
 import { cloudKeyDestroy, cloudKeyList } from './cloud-key.ts';
 import type { Command } from './command.ts';
 import { consoleEnd, consoleLogin, consoleSessions, operatorCreate, operatorDisable, operatorList } from './console.ts';
+import { caCeremonies, caCrossSign, caCsr, caInstall, caRevoke, caRotate, crlInstall } from './custody.ts';
 import { keyCreate, keyDisable, keyList, keyRotate } from './key.ts';
 import { lintCheck, lintRefusals } from './lint.ts';
 import { orderCancel, orderList, orderPlace, orderShow, orderValidate } from './order.ts';
 import { productList, productSchema, productShow } from './product.ts';
+import { rootCrlRequest, rootExport, rootSign, rootSignCrl } from './root.ts';
 import {
   sandboxDnsClear,
   sandboxDnsList,
@@ -89,6 +91,7 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
   'lint check': lintCheck,
   'crl show': crlShow,
   'crl import': crlImport,
+  'crl install': crlInstall,
   'callback show': callbackShow,
   'callback set': callbackSet,
   'callback delete': callbackDelete,
@@ -102,6 +105,16 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
   'cloud-key destroy': cloudKeyDestroy,
   'ca list': caList,
   'ca import': caImport,
+  'ca csr': caCsr,
+  'ca install': caInstall,
+  'ca rotate': caRotate,
+  'ca revoke': caRevoke,
+  'ca cross-sign': caCrossSign,
+  'ca ceremonies': caCeremonies,
+  'ca root export': rootExport,
+  'ca root sign': rootSign,
+  'ca root crl-request': rootCrlRequest,
+  'ca root sign-crl': rootSignCrl,
   'blocklist import': blocklistImport,
   backup,
   'backup verify': backupVerify,

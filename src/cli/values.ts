@@ -1,5 +1,6 @@
 // Parsers of command-line values. Strict: an invalid value is an error that shows a valid one. Also formats tables.
-import { readFileSync } from 'node:fs';
+import { readFileSync, rmSync } from 'node:fs';
+import { createFile } from '../kernel/durable-file.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../kernel/durations.ts';
 import { EXIT, Problem } from '../kernel/problem.ts';
 
@@ -9,6 +10,29 @@ export function firstLineOf(file: string): string {
     return readFileSync(file === '-' ? 0 : file, 'utf8').replace(/\r?\n[\s\S]*$/, '');
   } catch (error) {
     throw new Problem(EXIT.usage, `${file} cannot be read`, 'Give the path of a file you may read.', { cause: error });
+  }
+}
+
+/** The value of an option that must be given. */
+export function required<T>(option: string, value: T | undefined): T {
+  if (value !== undefined) return value;
+  throw new Problem(EXIT.usage, `--${option} is missing`, 'See the examples: --help');
+}
+
+/** Runs what writes a new file. If it fails after that, the file is removed again. */
+export async function newFile<T>(
+  file: string,
+  perform: (write: (content: string | Uint8Array) => void) => Promise<T>,
+): Promise<T> {
+  let isWritten = false;
+  try {
+    return await perform((content) => {
+      createFile(file, content);
+      isWritten = true;
+    });
+  } catch (error) {
+    if (isWritten) rmSync(file, { force: true });
+    throw error;
   }
 }
 

@@ -2,8 +2,6 @@
 // works with an invalid configuration.
 import { existsSync } from 'node:fs';
 import { finished } from 'node:stream/promises';
-import { readBlocklist } from '../adapters/ca/blocklist-file.ts';
-import { describe, type ImportedIssuer, readImportedIssuer } from '../adapters/ca/imported-issuer.ts';
 import { readCatalog } from '../adapters/catalog/products-file.ts';
 import { checkFolder, checkSealKey, checkTls } from '../adapters/doctor/files.ts';
 import { checkProducts } from '../adapters/doctor/products.ts';
@@ -159,17 +157,26 @@ function contextFor(invocation: Invocation, environment: Record<string, string |
       }),
 
     withAuthorities: (work) =>
-      withApp(async ({ store, newId }) => {
-        const { manageAuthorities } = await import('../usecases/issuance/manage-authorities.ts');
-        const authorities = manageAuthorities({ store, now, newId });
-        const adopt = (own: ImportedIssuer) => authorities.adopt(readImportedIssuer(own, now(), newId));
-        const block = async (list: string) => {
-          const { fingerprints, counts } = readBlocklist(list);
-          await authorities.block(fingerprints);
-          return { blocked: fingerprints.length, counts };
-        };
-        return await work({ ...authorities, adopt, block, describe });
+      withApp(async (app) => {
+        const { authorityCommands } = await import('./authorities.ts');
+        return await work(authorityCommands(app, now));
       }),
+
+    withCustody: (work) =>
+      withAddressedApp(true, async (app, config) => {
+        const { openCustody } = await import('./authorities.ts');
+        return await work(openCustody(app, config, now));
+      }),
+
+    async offlineRoot() {
+      const { offlineRoot } = await import('./offline-root.ts');
+      return offlineRoot(now);
+    },
+
+    async askSecret(question, instead) {
+      const { askSecret } = await import('./terminal.ts');
+      return await askSecret(question, instead);
+    },
 
     async serve(workers) {
       const overrides = workers === undefined ? {} : { RESEAL_WORKERS: workers };

@@ -126,7 +126,11 @@ function supportLookUps(db: Db, engine: Engine): Readonly<Record<string, () => P
 function signingLookUps(db: Db, engine: Engine): Readonly<Record<string, () => Promise<unknown>>> {
   const signings = signingsIn(db, engine, () => {});
   const begin = async (record: PreparedCertificate) => {
-    const unblocked = { purpose: 'public-tls' as const, revision: 1, unblockedKey: { ...record.publicKey, fingerprint: 'none' } };
+    const unblocked = {
+      purpose: 'public-tls' as const,
+      revision: 1,
+      unblockedKey: { ...record.publicKey, fingerprint: 'none' },
+    };
     assert.ok(await signings.begin(record, { ...unblocked, idempotency: { key: 'new key', since: 0 } }));
   };
   const of = (id: string, orderId: string, change: Partial<PreparedCertificate> = {}) => {

@@ -16,10 +16,17 @@ import { responderProfile } from './responder-profile.ts';
 export interface ImportedIssuer {
   /** PEM; the certificates may be in any order. */
   readonly chain: string;
-  readonly key: string;
+  /** PEM, or PKCS#8 in DER, or one that stays in its token. */
+  readonly key: string | Uint8Array | HeldKey;
   readonly purposes: readonly Purpose[];
   /** A dotted OID. */
   readonly policy: string | null;
+}
+
+/** A key in a token, which has proved by a signature whose it is. */
+export interface HeldKey {
+  readonly uri: string;
+  isKeyOf(publicKey: KeyObject): boolean;
 }
 
 const CURVES: Readonly<Record<string, IssuerKeyType>> = { prime256v1: 'p256', secp384r1: 'p384' };
@@ -30,7 +37,7 @@ const BROKEN_SIGNATURES: ReadonlySet<string> = new Set([
 ]);
 /** Deeper than any hierarchy in use; each one is a signature to verify. */
 const MAX_CHAIN = 8;
-export const CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
+const CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
 
 /** Returns the issuing authority first, and the root last. Throws a Problem. */
 export function readImportedIssuer(own: ImportedIssuer, now: number, newId: NewId): readonly [Issuer, ...Issuer[]] {
@@ -44,12 +51,11 @@ export function readImportedIssuer(own: ImportedIssuer, now: number, newId: NewI
 }
 
 function read({ chain: text, key, purposes, policy }: ImportedIssuer, now: number, newId: NewId) {
-  const given = parse('chain', () => (text.match(CERTIFICATE) ?? []).map((one) => new X509Certificate(one)));
+  const given = certificatesIn(text);
   require(given.length > 0, 'the file of the chain has no certificate in PEM');
   require(given.length <= MAX_CHAIN, `the chain has more than ${MAX_CHAIN} certificates`);
-  require(!/ENCRYPTED/.test(key), 'the key is encrypted; decrypt it into a file with openssl pkcs8 -in KEY');
-  const privateKey = parse('key', () => createPrivateKey(key));
-  const [issuing, ...above] = ordered(given, privateKey, now);
+  const { isKeyOf, place } = placedKey(key);
+  const [issuing, ...above] = ordered(given, isKeyOf, now);
   const chain = [issuing, ...above];
   require(chain.every(({ ca }) => ca), 'all certificates must be those of authorities (basicConstraints CA:TRUE)');
   for (const one of chain) {
@@ -70,7 +76,7 @@ function read({ chain: text, key, purposes, policy }: ImportedIssuer, now: numbe
     ), `the extended key usage of its chain does not allow ${purpose}; it allows ${possible.join(', ') || 'nothing that is issued here'}`);
     policiesFor(purpose, limits, policy);
   }
-  const keyType = keyTypeOf(privateKey);
+  const keyType = keyTypeOf(issuing.publicKey);
   const ids = chain.map(() => newId());
   const [first, ...rest] = chain.map(
     (one, index): Issuer => ({
@@ -78,10 +84,7 @@ function read({ chain: text, key, purposes, policy }: ImportedIssuer, now: numbe
       // One above it may have another key: its lists are verified with it.
       keyType: knownKeyType(one.publicKey) ?? keyType,
       ...(index === 0
-        ? {
-            ...{ role: 'issuing', purposes, policy, keyPlace: 'store' },
-            privateKey: privateKey.export({ type: 'pkcs8', format: 'der' }),
-          }
+        ? { role: 'issuing', purposes, policy, ...place }
         : {
             ...{ role: index === chain.length - 1 ? 'root' : 'issuing', purposes: [], policy: null },
             ...{ keyPlace: 'elsewhere', privateKey: null },
@@ -94,14 +97,33 @@ function read({ chain: text, key, purposes, policy }: ImportedIssuer, now: numbe
 /** PEM. */
 export const pemOf = (certificate: Uint8Array): string => `${new X509Certificate(certificate).toString().trim()}\n`;
 
+interface PlacedKey {
+  readonly isKeyOf: (certificate: X509Certificate) => boolean;
+  readonly place: Pick<Issuer, 'keyPlace' | 'privateKey' | 'keyUri'>;
+}
+
+function placedKey(key: ImportedIssuer['key']): PlacedKey {
+  if (typeof key !== 'string' && 'uri' in key) {
+    const place = { keyPlace: 'token', privateKey: null, keyUri: key.uri } as const;
+    return { place, isKeyOf: ({ publicKey }) => key.isKeyOf(publicKey) };
+  }
+  const isEncrypted = typeof key === 'string' && key.includes('ENCRYPTED');
+  require(!isEncrypted, 'the key is encrypted; decrypt it into a file with openssl pkcs8 -in KEY');
+  const privateKey = parse('key', () => openKey(key));
+  return {
+    isKeyOf: (one) => one.checkPrivateKey(privateKey),
+    place: { keyPlace: 'store', privateKey: privateKey.export({ type: 'pkcs8', format: 'der' }) },
+  };
+}
+
 type Chain = readonly [X509Certificate, ...X509Certificate[]];
 
 /**
  * From the certificate of the key up to one that is signed by itself. Each link is verified. A file may have renewed and
  * cross-signed certificates beside each other: of several chains one counts that is valid now.
  */
-function ordered(given: readonly X509Certificate[], key: KeyObject, now: number): Chain {
-  const chains = given.filter((one) => one.checkPrivateKey(key)).flatMap((first) => chainsAbove([first], given));
+function ordered(given: readonly X509Certificate[], isKeyOf: PlacedKey['isKeyOf'], now: number): Chain {
+  const chains = given.filter(isKeyOf).flatMap((first) => chainsAbove([first], given));
   const [any] = chains;
   if (!any) throw unusable('the key is not that of a certificate in the chain');
   const whole = chains.filter((chain) => isSelfSigned(chain.at(-1)!));
@@ -142,6 +164,57 @@ function requireSoundKey(issuing: X509Certificate): void {
     throw error instanceof Refusal ? unusable(`its key is weak: ${error.facts.reason?.en}`) : error;
   }
 }
+
+function upFrom(first: X509Certificate, given: readonly X509Certificate[]): [X509Certificate, ...X509Certificate[]] {
+  const chain: [X509Certificate, ...X509Certificate[]] = [first];
+  for (let last = first; !isSelfSigned(last); ) {
+    const below = last;
+    const parent = given.find((one) => !chain.includes(one) && below.checkIssued(one) && below.verify(one.publicKey));
+    if (!parent) throw unusable(`the chain lacks the certificate that signed ${subjectOf(below)}, up to a root`);
+    chain.push(parent);
+    last = parent;
+  }
+  return chain;
+}
+
+/**
+ * Reads a certificate over the key and name of an issuer that another root has signed, with those above it. Returns DER, the
+ * root last. Throws a Problem.
+ */
+export function readAlternateChain(issuer: Uint8Array, text: string, now: number): readonly Uint8Array[] {
+  const own = readCertificate(issuer);
+  const given = certificatesIn(text);
+  require(given.length <= MAX_CHAIN, `the chain has more than ${MAX_CHAIN} certificates`);
+  const first = given.find(
+    ({ raw }) =>
+      !raw.equals(issuer) &&
+      Buffer.compare(spkiOf(raw), spkiOf(issuer)) === 0 &&
+      Buffer.compare(readCertificate(raw).subject, own.subject) === 0,
+  );
+  if (!first) throw unusable('the chain has no other certificate over the key and the name of the issuer');
+  const keyId = readCertificate(first.raw).keyId;
+  const isFound = keyId === undefined || own.keyId === undefined || Buffer.compare(keyId, own.keyId) === 0;
+  require(isFound, 'its subject key identifier differs: verifiers would not find it');
+  const chain = upFrom(first, given);
+  require(chain.length > 1, 'the certificate is signed by itself, not by another root');
+  for (const one of chain) {
+    require(one.ca, 'all certificates must be those of authorities (basicConstraints CA:TRUE)');
+    require(one.validFromDate.getTime() <= now, 'a certificate is not valid yet');
+    require(canStillSign({ notAfter: one.validToDate.getTime() }, now), 'a certificate ends within a day');
+  }
+  return chain.map(({ raw }) => raw);
+}
+
+const openKey = (key: string | Uint8Array): KeyObject =>
+  createPrivateKey(typeof key === 'string' ? key : { key: Buffer.from(key), format: 'der', type: 'pkcs8' });
+
+/** Whether a chain, PEM, has the certificate of a key. */
+export const hasCertificateOf = (chain: string, key: Uint8Array): boolean =>
+  certificatesIn(chain).some((one) => one.checkPrivateKey(openKey(key)));
+
+/** Throws a Problem. */
+export const certificatesIn = (pem: string): X509Certificate[] =>
+  parse('chain', () => (pem.match(CERTIFICATE) ?? []).map((one) => new X509Certificate(one)));
 
 const isSelfSigned = (one: X509Certificate): boolean => one.checkIssued(one) && one.verify(one.publicKey);
 const subjectOf = ({ raw }: X509Certificate): string => nameText(readCertificate(raw).subject);

@@ -76,6 +76,8 @@ export interface OpenStore extends Store {
   clockFacts(): Promise<ClockFacts>;
   /** Settings of the database under which an acknowledged commit could be lost. */
   durabilityGaps(): Promise<string[]>;
+  /** Removes deleted content from the database's files. Returns where it may still be, in words. */
+  purge(): Promise<string[]>;
   close(): Promise<void>;
 }
 
@@ -157,6 +159,7 @@ export async function openStore(
       lastUsedAt: Number((await repositories.settings.get('last_write_probe')) ?? 0),
     }),
     durabilityGaps: () => engine.durabilityGaps(db),
+    purge: () => engine.purge(db),
     close: () => db.destroy(),
   };
 }

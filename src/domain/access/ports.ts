@@ -111,7 +111,19 @@ export type AuditAction =
   | CeremonyAction;
 
 /** Acts on the authority itself, of no single account. Their rows are never deleted. */
-export const CEREMONY_ACTIONS = ['authority:imported', 'blocklist:imported'] as const;
+export const CEREMONY_ACTIONS = [
+  'authority:imported',
+  'blocklist:imported',
+  'authority:requested',
+  'authority:installed',
+  'authority:rotated',
+  'authority:revoked',
+  'authority:cross_signed',
+  'root:exported',
+  'root:key_removed',
+  'root:crl_requested',
+  'root:crl_installed',
+] as const;
 type CeremonyAction = (typeof CEREMONY_ACTIONS)[number];
 
 /** Who did what to which subject. Written in the transaction of the change. Never holds a secret. */
@@ -149,6 +161,8 @@ export interface AuditTrail {
    * Newest first. Reads a bounded number of rows: with a selective filter, a page that is not full may have `nextAfter`.
    */
   search(filter: AuditFilter, page: Page): Promise<{ entries: AuditEntry[]; nextAfter: string | null }>;
+  /** Rows of ceremonies, the newest first. */
+  ceremonies(limit: number): Promise<AuditEntry[]>;
   /** Deletes rows written before that time, except those of ceremonies. Returns how many. */
   deleteBefore(before: number, limit: number): Promise<number>;
 }

@@ -133,8 +133,8 @@ export interface Signings {
    * Call it before retiring an issuer: then what was written down under it is complete.
    */
   hold(): Promise<void>;
-  /** How many certificates of an issuer are being signed. */
-  countOf(issuerId: string): Promise<number>;
+  /** How many certificates are being signed by issuers that sign for nothing any more. */
+  countUnderRetired(): Promise<number>;
   /** Leases of lost signers. */
   overdue(now: number, limit: number): Promise<{ accountId: AccountId; orderId: OrderId }[]>;
   /** Marks what is being signed on this key, in one account or, with null, in all: it is issued and revoked at once. */

@@ -7,7 +7,7 @@ import type { CrlEntry } from '../../../domain/revocation/ports.ts';
 import { DAY_MS } from '../../../kernel/durations.ts';
 import { EXIT, Problem } from '../../../kernel/problem.ts';
 import { readCertificate } from '../certificate-reader.ts';
-import { CERTIFICATE, keyTypeOf } from '../imported-issuer.ts';
+import { certificatesIn, keyTypeOf } from '../imported-issuer.ts';
 import { type IssuerKey, openIssuerKey } from '../issuer-key.ts';
 import { newSerial } from '../issuers.ts';
 import { keyIdOf, subordinateExtensions } from '../profiles.ts';
@@ -44,16 +44,6 @@ export function openRootSigner(chainPem: string, keyPem: string, passphrase: str
     certificate: own.raw,
     chain: [own.raw, ...given.filter((one) => one !== own).map(({ raw }) => raw)],
   };
-}
-
-function certificatesIn(pem: string): X509Certificate[] {
-  try {
-    return (pem.match(CERTIFICATE) ?? []).map((one) => new X509Certificate(one));
-  } catch (error) {
-    throw new Problem(EXIT.refused, 'the chain cannot be read as PEM', 'Give the certificates unaltered.', {
-      cause: error,
-    });
-  }
 }
 
 const YEAR_MS = 365 * DAY_MS;

@@ -84,6 +84,18 @@ export const auditIn = (db: Db): AuditTrail => ({
     return { entries: rows.map(entryFrom), nextAfter };
   },
 
+  async ceremonies(limit) {
+    const rows = await db
+      .selectFrom('audit')
+      .selectAll()
+      .where('account_id', 'is', null)
+      .where('action', 'in', CEREMONY_ACTIONS)
+      .orderBy('id', 'desc')
+      .limit(limit)
+      .execute();
+    return rows.map(entryFrom);
+  },
+
   async deleteBefore(before, limit) {
     const old = db
       .selectFrom('audit')

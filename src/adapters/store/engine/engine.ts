@@ -63,6 +63,11 @@ export interface Engine {
   /** Settings under which an acknowledged commit could be lost; empty if none. */
   durabilityGaps(db: Db): Promise<string[]>;
   sizeBytes(db: Db): Promise<number>;
+  /**
+   * Removes what was deleted or replaced from the database's files, where the engine can. Returns where it may still be, in
+   * words for the operator. Not in a transaction.
+   */
+  purge(db: Db): Promise<string[]>;
   /** Of the log that a long reader lets grow; null where the database bounds it by itself. */
   walBytes(): number | null;
   /** Whether the database has a clock of its own, on another machine perhaps. */

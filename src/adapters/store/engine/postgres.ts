@@ -113,6 +113,14 @@ export function postgresEngine(options: PostgresOptions): Engine {
         )
         .selectAll()
         .execute(),
+    async purge(db) {
+      // The only table from which a key is removed that must be nowhere afterwards.
+      await sql`vacuum full issuer`.execute(db);
+      return [
+        'the write-ahead log of PostgreSQL, its archive and its replicas: they keep the former row until they are recycled',
+        'blocks of the disk that the table issuer used before VACUUM FULL, which was done: file systems keep them until they are used again',
+      ];
+    },
     async durabilityGaps(db) {
       const { rows } = await sql<{ name: string; setting: string }>`
         select name, setting from pg_settings where name in ('fsync', 'synchronous_commit', 'full_page_writes')`.execute(

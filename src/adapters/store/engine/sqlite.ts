@@ -17,6 +17,7 @@ import { LockTimeout } from './fifo-lock.ts';
 import { DEFAULT_LIMITS, GroupCommit, type GroupCommitLimits, RolledBack, type Ticket } from './group-commit.ts';
 import { SqliteConnection, walBytesOf } from './sqlite-connection.ts';
 import { isSqliteBusy, isSqliteDamage, isSqliteUnavailable } from './sqlite-errors.ts';
+import { purgeSqlite } from './sqlite-purge.ts';
 
 interface SqliteOptions {
   readonly file: string;
@@ -110,6 +111,7 @@ export function sqliteEngine(options: SqliteOptions): Engine {
         )
         .selectAll()
         .execute(),
+    purge: () => purgeSqlite(options.file),
     async durabilityGaps(db) {
       const { rows } = await sql<{ synchronous: number }>`pragma synchronous`.execute(db);
       return rows[0]?.synchronous === 2 ? [] : [`PRAGMA synchronous is ${rows[0]?.synchronous}, not 2 (FULL)`];

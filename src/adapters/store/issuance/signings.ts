@@ -114,11 +114,11 @@ export const signingsIn = (db: Db, engine: Engine, onEvents: () => void): Signin
     if (engine.locksRows) await sql`lock table signing in share row exclusive mode`.execute(db);
   },
 
-  async countOf(issuerId) {
+  async countUnderRetired() {
     const { n } = await db
       .selectFrom('signing')
       .select((select) => select.fn.countAll<number>().as('n'))
-      .where('issuer_id', '=', issuerId)
+      .where('issuer_id', 'not in', db.selectFrom('issuer_purpose').select('issuer_purpose.issuer_id'))
       .executeTakeFirstOrThrow();
     return Number(n);
   },
