@@ -41,10 +41,10 @@ export interface Authorities {
     readonly notAfter: number;
     readonly fingerprint: string;
   };
-  /** PEM. Throws a Problem if verifiers would refuse what it signs for one of the purposes. */
+  /** PEM, or a key in a token, which has to sign as a proof. Throws a Problem if verifiers would refuse what it signs for one of the purposes. */
   adopt(own: {
     readonly chain: string;
-    readonly key: string;
+    readonly key: { readonly pem: string } | { readonly uri: string };
     readonly purposes: readonly Purpose[];
     readonly policy: string | null;
   }): Promise<Issuer>;

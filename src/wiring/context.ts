@@ -157,9 +157,9 @@ function contextFor(invocation: Invocation, environment: Record<string, string |
       }),
 
     withAuthorities: (work) =>
-      withApp(async (app) => {
+      withApp(async (app, config) => {
         const { authorityCommands } = await import('./authorities.ts');
-        return await work(authorityCommands(app, now));
+        return await work(authorityCommands(app, config, now));
       }),
 
     withCustody: (work) =>
@@ -301,6 +301,8 @@ async function diagnose(load: (log: Log) => Config, report: (text: string) => vo
     const isInUse = store.some(({ check }) => check === 'issuers');
     if (isInUse) findings.push(...(await checkServedNumbers(config.database, config.dataDir)));
     if (isInUse) findings.push(await checkAddresses(config));
+    const { diagnoseTokens } = await import('./hsm.ts');
+    if (isInUse) findings.push(...(await diagnoseTokens(config, now)));
   }
   const { diagnoseLinters } = await import('./lint.ts');
   findings.push(await diagnoseLinters(config, products.products, now()));

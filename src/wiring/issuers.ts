@@ -74,6 +74,11 @@ export async function openIssuers(
 const statesOf = (issuers: readonly Pick<Issuer, 'id' | 'purposes' | 'policy' | 'keyPlace'>[]): string =>
   issuers
     .map(({ id, purposes, policy, keyPlace }) =>
-      [id, ...purposes, ...(policy ? [policy] : []), ...(keyPlace === 'offline' || keyPlace === 'token' ? [keyPlace] : [])].join(' '),
+      [
+        id,
+        ...purposes,
+        ...(policy ? [policy] : []),
+        ...(keyPlace === 'offline' || keyPlace === 'token' ? [keyPlace] : []),
+      ].join(' '),
     )
     .join(', ');

@@ -129,7 +129,11 @@ export async function listen(app: App, services: Services, config: Config): Prom
     {
       ...{ ...app, ...services },
       acme: await openAcme(app, services, config, publicUrl),
-      checkReady: async () => ({ ...(await app.checkReady()), ...services.resolverDetail(), ...services.tokenDetail() }),
+      checkReady: async () => ({
+        ...(await app.checkReady()),
+        ...services.resolverDetail(),
+        ...services.tokenDetail(),
+      }),
     },
     {
       publicUrl,

@@ -1,19 +1,23 @@
 // Issuer keys in tokens: a signer process per module and token, shared by the keys in it. Digests are made here and
 // signatures verified, so that what a token returns is a signature over what was asked, or nothing.
-import { createHash, createPublicKey, verify } from 'node:crypto';
+import { createHash, createPublicKey, type KeyObject, verify } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import type { IssuerKeyType } from '../../domain/certificate/authority.ts';
 import { formatKeyUri, type KeyUri, keyOf, parseKeyUri } from '../../domain/certificate/key-uri.ts';
 import type { SignHash } from '../../domain/certificate/sign-hash.ts';
 import type { IssuerKey, TokenKeys } from '../ca/issuer-key.ts';
+import { DEFAULT_HASH } from '../ca/to-be-signed.ts';
 import { integer, NULL, octetString, oid, sequence } from '../der/writer.ts';
+import { randomBytes } from '../seal/random.ts';
 import type { ReadPin } from './pin-file.ts';
-import type { KeyFacts, TokenKeyType } from './protocol.ts';
+import type { Act, KeyFacts, TokenKeyType } from './protocol.ts';
 import { type SignerFacts, type SignerLimits, type SignerObserver, type TokenSigner, tokenSigner } from './signer.ts';
 
 export interface OpenTokenKeys extends TokenKeys {
   describe(uri: KeyUri): Promise<KeyFacts>;
+  /** Has the key sign a random text. Returns whether a public key verifies it. */
+  prove(uri: KeyUri, keyType: TokenKeyType): Promise<(publicKey: KeyObject) => boolean>;
   /** Makes a key that cannot leave the token. */
   generate(uri: KeyUri, keyType: TokenKeyType): Promise<KeyFacts>;
   /** Of every token that a key was opened in, by a name without its PIN's place. */
@@ -66,6 +70,14 @@ export function tokenKeys({ pinFor, observe, isWritable = false, limits, program
       return openTokenKey({ uri, keyType: tokenKeyType(keyType), spki }, signerOf(uri));
     },
     describe: (uri) => keyFacts(uri, { act: 'describe' }),
+    async prove(uri, keyType) {
+      const challenge = randomBytes(32);
+      const signHash = DEFAULT_HASH[keyType];
+      const answer = await signerOf(uri).request(signAct({ uri, keyType }, signHash, challenge), isSignature);
+      const signature =
+        answer.kind === 'signature' ? encoded(keyType, Buffer.from(answer.signature, 'hex')) : challenge;
+      return (publicKey) => verify(signHash, challenge, publicKey, signature);
+    },
     generate: (uri, keyType) => keyFacts(uri, { act: 'generate', keyType }),
     states: () => [...signers.values()].map(({ token, signer }) => ({ token, ...signer.facts() })),
     close() {
@@ -83,11 +95,8 @@ function openTokenKey(
     spki,
     requireReady: signer.requireReady,
     async sign(signHash, bytes) {
-      const digest = createHash(signHash).update(bytes).digest();
-      const data = keyType === 'rsa' ? digestInfo(signHash, digest) : digest;
       let signature: Uint8Array = new Uint8Array();
-      const act = { act: 'sign', key: keyOf(uri), keyType, data: Buffer.from(data).toString('hex') } as const;
-      await signer.request(act, (answer) => {
+      await signer.request(signAct({ uri, keyType }, signHash, bytes), (answer) => {
         if (answer.kind !== 'signature') return false;
         signature = encoded(keyType, Buffer.from(answer.signature, 'hex'));
         return verify(signHash, bytes, publicKey, signature);
@@ -95,6 +104,14 @@ function openTokenKey(
       return signature;
     },
   };
+}
+
+const isSignature = ({ kind }: { readonly kind: string }): boolean => kind === 'signature';
+
+function signAct({ uri, keyType }: { uri: KeyUri; keyType: TokenKeyType }, signHash: SignHash, bytes: Uint8Array): Act {
+  const digest = createHash(signHash).update(bytes).digest();
+  const data = keyType === 'rsa' ? digestInfo(signHash, digest) : digest;
+  return { act: 'sign', key: keyOf(uri), keyType, data: Buffer.from(data).toString('hex') };
 }
 
 /** PKCS#11 has ECDSA signatures as two numbers of equal length. */
