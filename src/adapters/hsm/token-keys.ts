@@ -76,7 +76,14 @@ export function tokenKeys({ pinFor, observe, isWritable = false, limits, program
       const answer = await signerOf(uri).request(signAct({ uri, keyType }, signHash, challenge), isSignature);
       const signature =
         answer.kind === 'signature' ? encoded(keyType, Buffer.from(answer.signature, 'hex')) : challenge;
-      return (publicKey) => verify(signHash, challenge, publicKey, signature);
+      return (publicKey) => {
+        try {
+          return verify(signHash, challenge, publicKey, signature);
+        } catch {
+          // A key of a type that does not sign with the digest.
+          return false;
+        }
+      };
     },
     generate: (uri, keyType) => keyFacts(uri, { act: 'generate', keyType }),
     states: () => [...signers.values()].map(({ token, signer }) => ({ token, ...signer.facts() })),
