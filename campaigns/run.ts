@@ -9,6 +9,7 @@ import { cscPyhanko } from './csc-pyhanko.ts';
 import { csrFuzz } from './csr-fuzz.ts';
 import { judgeDocument } from './document.ts';
 import { fsync } from './fsync.ts';
+import { hsm } from './hsm.ts';
 import { inventory } from './inventory.ts';
 import { javaClient } from './java-client.ts';
 import { kill } from './kill.ts';
@@ -38,6 +39,7 @@ const CAMPAIGNS: Readonly<Record<string, Campaign>> = {
   'callback-kill': callbackKill,
   'ocsp-fuzz': ocspFuzz,
   'lint-gate': lintGateCampaign,
+  hsm,
   neighbours,
   backup,
   'backup-postgres': backupPostgres,

@@ -40,6 +40,8 @@ export interface Tier {
   readonly extensions?: readonly Uint8Array[];
   readonly pathLength?: number;
   readonly usage?: readonly number[];
+  /** Of the last one, if its key is in a token. */
+  readonly spki?: Uint8Array;
 }
 
 export interface ExternalCa {
@@ -55,7 +57,8 @@ export function caChain(tiers: readonly Tier[], now = Date.now()): ExternalCa {
   const chain: string[] = [];
   for (const [depth, tier] of tiers.entries()) {
     const { days = 1_000, extensions = [], pathLength = tiers.length - 1 - depth, usage = [5, 6] } = tier;
-    const keys = newKeyPair('p256');
+    const made = newKeyPair('p256');
+    const keys = { ...made, spki: tier.spki ?? made.spki };
     const commonName = depth === 0 ? 'Elsewhere Root' : `Elsewhere Issuing ${depth}`;
     const name = distinguishedName(tier.name ?? { organization: 'Elsewhere', commonName });
     const signer: NonNullable<typeof above> = above ?? { keys, name };
