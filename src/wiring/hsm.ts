@@ -27,9 +27,13 @@ export interface Tokens extends OpenTokenKeys {
   detail(): Readonly<Record<string, unknown>>;
 }
 
-export function openTokens(config: HsmConfig, { log, metrics }: Pick<App, 'log' | 'metrics'>): Tokens {
+export function openTokens(
+  config: HsmConfig,
+  { log, metrics, signerProgram }: Pick<App, 'log' | 'metrics' | 'signerProgram'>,
+): Tokens {
   const keys = tokenKeys({
     pinFor: configuredPin(config),
+    program: signerProgram,
     observe: (token) => ({
       onAnswered: metrics.hsm.answered,
       onFailed(kind, text) {
@@ -46,7 +50,7 @@ export function openTokens(config: HsmConfig, { log, metrics }: Pick<App, 'log' 
     ...keys,
     detail() {
       const states = keys.states();
-      const away = states.filter(({ state }) => state === 'waiting' || state === 'blocked');
+      const away = states.filter(({ isAvailable }) => !isAvailable);
       return away.length === 0 ? {} : { hsm: { tokens: states.length, unavailable: away.length } };
     },
   };

@@ -83,7 +83,7 @@ const enforcedPerspectives = ({ perspectives, requiresPerspectives }: Config['va
   requiresPerspectives ? perspectives.length : Infinity;
 
 export async function openIssuance(
-  { store, newId, log, metrics, peers }: App,
+  { store, newId, log, metrics, peers, signerProgram }: App,
   config: Config,
   now: Clock,
   network?: ValidationNetwork,
@@ -95,7 +95,7 @@ export async function openIssuance(
   const fault = sm2Fault();
   if (fault) log({ event: 'warning', text: `SM2 is switched off, and products that need it are refused: ${fault}` });
   const keyTypes = ISSUER_KEY_TYPES.filter((keyType) => keyType !== 'sm2' || !fault);
-  const tokens = openTokens(config, { log, metrics });
+  const tokens = openTokens(config, { log, metrics, signerProgram });
   const issuers = await openIssuers({ store, newId, log }, config, { keyTypes, tokens }, now);
   const { authority } = issuers;
   await store.pkiAddresses.remember(config.authority.pkiUrl, now());

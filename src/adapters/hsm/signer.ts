@@ -29,6 +29,8 @@ export type SignerState = 'idle' | 'starting' | 'ready' | 'waiting' | 'blocked' 
 
 export interface SignerFacts {
   readonly state: SignerState;
+  /** False from a failure until a process has opened the token again. */
+  readonly isAvailable: boolean;
   /** In a row, since the last answer. */
   readonly failures: number;
   readonly lastFailure: string | null;
@@ -269,7 +271,10 @@ export function tokenSigner(settings: SignerSettings): TokenSigner {
       return await promise;
     },
 
-    facts: () => ({ state, failures, lastFailure, queued: queue.length + sent.size }),
+    facts: () => ({
+      ...{ state, failures, lastFailure, queued: queue.length + sent.size },
+      isAvailable: state === 'ready' || (state !== 'blocked' && failures === 0),
+    }),
 
     close() {
       if (state === 'closed') return;

@@ -40,8 +40,11 @@ const EXPONENT = Uint8Array.of(1, 0, 1);
 /** Uncompressed. */
 const POINT_BYTES = { p256: 65, p384: 97 } as const;
 
-export async function openToken({ module, token, serial, pin, isWritable }: Opening): Promise<OpenToken> {
-  const cryptoki = await loadCryptoki(module);
+export async function openToken(
+  { module, token, serial, pin, isWritable }: Opening,
+  load: (module: string) => Promise<Cryptoki> = loadCryptoki,
+): Promise<OpenToken> {
+  const cryptoki = await load(module);
   const isWanted = (one: { label: string; serial: string }) =>
     (token === null || one.label === token) && (serial === null || one.serial === serial);
   const [found, another] = (await cryptoki.tokens()).filter(isWanted);

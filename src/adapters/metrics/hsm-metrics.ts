@@ -2,7 +2,7 @@
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
 
 interface TokenFacts {
-  readonly state: string;
+  readonly isAvailable: boolean;
   readonly queued: number;
 }
 
@@ -44,7 +44,7 @@ export function hsmMetrics(registry: Registry) {
         aggregator: 'max',
         registers,
         collect() {
-          this.set(read().filter(({ state }) => state === 'waiting' || state === 'blocked').length);
+          this.set(read().filter(({ isAvailable }) => !isAvailable).length);
         },
       });
     },
