@@ -55,6 +55,7 @@ export interface Issuance extends RevocationServices {
   readonly resolverDetail: Validation['resolverDetail'];
   /** What /readyz says of tokens with issuer keys. */
   readonly tokenDetail: Tokens['detail'];
+  readonly startTokens: Tokens['start'];
   readonly reissue: Reissue;
   readonly placeOrder: PlaceOrder;
   readonly cancelOrder: CancelOrder;
@@ -153,6 +154,7 @@ export async function openIssuance(
     offered: () => offer.products.map((product) => inForce(product, now())),
     resolverDetail,
     tokenDetail: tokens.detail,
+    startTokens: tokens.start,
     reissue: reissueCertificate(tools),
     placeOrder: placeOrder(tools),
     cancelOrder: cancelOrder(tools),

@@ -38,6 +38,8 @@ export interface SignerFacts {
 }
 
 export interface TokenSigner {
+  /** Starts the process unless it was needed before. */
+  start(): void;
   /** Starts the process unless it runs. Throws NotSigned if a request would be refused now. */
   requireReady(): void;
   /**
@@ -255,6 +257,10 @@ export function tokenSigner(settings: SignerSettings): TokenSigner {
   }
 
   return {
+    start() {
+      if (state === 'idle') start();
+    },
+
     requireReady,
 
     async request(act, accept) {

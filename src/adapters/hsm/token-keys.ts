@@ -22,6 +22,8 @@ export interface OpenTokenKeys extends TokenKeys {
   generate(uri: KeyUri, keyType: TokenKeyType): Promise<KeyFacts>;
   /** Of every token that a key was opened in, by a name without its PIN's place. */
   states(): readonly (SignerFacts & { readonly token: string })[];
+  /** Starts the processes of all tokens that keys were opened in, so that one that is away is known before it is needed. */
+  start(): void;
   close(): void;
 }
 
@@ -87,6 +89,9 @@ export function tokenKeys({ pinFor, observe, isWritable = false, limits, program
     },
     generate: (uri, keyType) => keyFacts(uri, { act: 'generate', keyType }),
     states: () => [...signers.values()].map(({ token, signer }) => ({ token, ...signer.facts() })),
+    start() {
+      for (const { signer } of signers.values()) signer.start();
+    },
     close() {
       for (const { signer } of signers.values()) signer.close();
     },
