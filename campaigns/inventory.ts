@@ -15,7 +15,7 @@ import { startPostgres } from '../test/support/postgres.ts';
 import type { Campaign, Print } from './campaign.ts';
 
 const SMALL = 1_000;
-const VERSIONS = 4;
+export const VERSIONS = 4;
 const RUNS = 200;
 const LIMIT = 50;
 const PER_COMMIT = 50_000;
@@ -140,8 +140,11 @@ function queries(
   ]);
 }
 
+/** Whose they are, and whose signature they claim. */
+const OWN = { owner: 'a', issuer: 'i' };
+
 /** An order for each four certificates; one of fifty is revoked, one of a thousand pending, and few are of another product. */
-async function fill(db: Db, [after, to]: readonly [number, number]): Promise<void> {
+export async function fill(db: Db, [after, to]: readonly [number, number], { owner, issuer } = OWN): Promise<void> {
   const raw = (text: string) => sql.raw(text);
   const numbers = (from: number, last: number) =>
     raw(`with recursive n (i) as (select ${from} union all select i + 1 from n where i < ${last})`);
@@ -149,13 +152,13 @@ async function fill(db: Db, [after, to]: readonly [number, number]): Promise<voi
   const name = (order: string) => `'n' || (${order}) || '.d' || ((${order}) % 100) || '.example.com'`;
   const orders = numbers(first, last);
   await db.transaction().execute(async (tx) => {
-    if (after === 0) {
+    if (after === 0 && issuer === OWN.issuer) {
       await sql`insert into issuer (id, role, key_type, state, certificate, created_at)
         values ('i', 'root', 'p256', 'active', '', 0)`.execute(tx);
     }
     await sql`${orders} insert into certificate_order (id, account_id, product_id, status, common_name, names, dcv_scope,
       persist_policy, current_certificate_id, term_ends_at, created_at, revision)
-      select 'o' || i, 'a', case when i % 5000 = 0 then 'rare' else 'ssl-dv' end,
+      select 'o' || i, ${owner}, case when i % 5000 = 0 then 'rare' else 'ssl-dv' end,
         case when i % 50 = 0 then 'revoked' else 'issued' end, ${raw(name('i'))}, '["' || ${raw(name('i'))} || '"]', 'fqdn',
         'fqdn', 'c' || (${raw(String(VERSIONS))} * i), 0, 0, 1 from n`.execute(tx);
     for (const term of [
@@ -165,7 +168,7 @@ async function fill(db: Db, [after, to]: readonly [number, number]): Promise<voi
       "'.example.com'",
       "'.com'",
     ]) {
-      await sql`${orders} insert into order_name (name, order_id, owner_id) select ${raw(term)}, 'o' || i, 'a' from n`.execute(
+      await sql`${orders} insert into order_name (name, order_id, owner_id) select ${raw(term)}, 'o' || i, ${owner} from n`.execute(
         tx,
       );
     }
@@ -175,12 +178,12 @@ async function fill(db: Db, [after, to]: readonly [number, number]): Promise<voi
     await sql`${numbers(after + 1, to)} insert into certificate (id, account_id, order_id, state, created_at, common_name,
       names, spki, key_type, key_bits, key_fingerprint, sign_hash, will_revoke, serial, not_before, not_after, prepared_at,
       lease_ends_at, issuer_id, der, issued_at, version)
-      select 'c' || i, 'a', 'o' || ${raw(of)}, case when ${raw(isPending)} then 'pending' else 'issued' end, 0,
+      select 'c' || i, ${owner}, 'o' || ${raw(of)}, case when ${raw(isPending)} then 'pending' else 'issued' end, 0,
         ${raw(name(of))}, '["' || ${raw(name(of))} || '"]', '', 'p256', 256, 'f' || i, 'sha256', '[]', ${issued("'5e' || i")},
-        0, ${issued(`${END} + i * cast(${STEP_MS} as bigint)`)}, 0, 0, 'i', '', 0, ${issued(`(i - 1) % ${VERSIONS} + 1`)} from n`.execute(
+        0, ${issued(`${END} + i * cast(${STEP_MS} as bigint)`)}, 0, 0, ${issuer}, '', 0, ${issued(`(i - 1) % ${VERSIONS} + 1`)} from n`.execute(
       tx,
     );
     await sql`${numbers(after + 1, to)} insert into revocation (certificate_id, account_id, reason, cause, due_at, revoked_at)
-      select 'c' || i, 'a', 'superseded', 'requested', 0, 1 from n where i % 50 = 3`.execute(tx);
+      select 'c' || i, ${owner}, 'superseded', 'requested', 0, 1 from n where i % 50 = 3`.execute(tx);
   });
 }

@@ -1,12 +1,16 @@
 // Runs a campaign: a long fault-injection or fuzzing experiment on the real service, started manually or at night. Not part
 // of `npm test`, though tests may run a small version of one.
+import { acmeClients } from './acme-clients.ts';
+import { acmeKill } from './acme-kill.ts';
 import { backup } from './backup.ts';
 import { backupPostgres } from './backup-postgres.ts';
 import { callbackKill } from './callback-kill.ts';
 import type { Campaign, Print } from './campaign.ts';
 import { clocks } from './clocks.ts';
+import { consoleOrders } from './console-orders.ts';
 import { cscPyhanko } from './csc-pyhanko.ts';
 import { csrFuzz } from './csr-fuzz.ts';
+import { custody } from './custody.ts';
 import { judgeDocument } from './document.ts';
 import { fsync } from './fsync.ts';
 import { hsm } from './hsm.ts';
@@ -21,6 +25,7 @@ import { packageInstall } from './package.ts';
 import { placingKill } from './placing-kill.ts';
 import { reissueKill } from './reissue-kill.ts';
 import { resolvers } from './resolvers.ts';
+import { rotationKill } from './rotation-kill.ts';
 import { runtimes } from './runtimes.ts';
 import { sandboxKill } from './sandbox-kill.ts';
 import { sealKill } from './seal-kill.ts';
@@ -35,10 +40,13 @@ const CAMPAIGNS: Readonly<Record<string, Campaign>> = {
   fsync,
   'csr-fuzz': csrFuzz,
   'reissue-kill': reissueKill,
+  'rotation-kill': rotationKill,
   'placing-kill': placingKill,
+  'acme-kill': acmeKill,
   'callback-kill': callbackKill,
   'ocsp-fuzz': ocspFuzz,
   'lint-gate': lintGateCampaign,
+  custody,
   hsm,
   neighbours,
   backup,
@@ -57,9 +65,11 @@ const CAMPAIGNS: Readonly<Record<string, Campaign>> = {
   document: judgeDocument,
   'java-client': javaClient,
   inventory,
+  'console-orders': consoleOrders,
   linters,
   'sound-keys': soundKeys,
   resolvers,
+  'acme-clients': acmeClients,
 };
 
 const EXIT = { ok: 0, broken: 1, usage: 2 } as const;

@@ -18,7 +18,8 @@ const DOCUMENTS = globSync(['*.md', '{docs,examples}/**/*.md', 'clients/*/*.md']
 
 /** Which layers each layer may import from. src/main.ts may import all. */
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
-  console: ['console'],
+  // The types of the interface are made for the client; only shell/wire.ts imports them, and only as types.
+  console: ['console', 'typescript'],
   kernel: ['kernel'],
   domain: ['domain', 'kernel'],
   usecases: ['usecases', 'domain', 'kernel'],
@@ -32,9 +33,12 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
 
 /** Folders from the bottom up: each may import from itself and from those listed before it. */
 const RANKING = [
+  'clients/typescript/src/openapi.ts',
   'src/console/shell',
+  'src/console/pki',
   'src/console/pages',
   'src/console/app.ts',
+  'src/console/reference',
   'src/kernel',
   ...['clock', 'page', 'rate', 'secret', 'ids', 'errors', 'canonical-json', 'strict-json', 'backup'].map(
     (leaf) => `src/domain/${leaf}.ts`,
@@ -71,6 +75,7 @@ const RANKING = [
   'src/adapters/sm2',
   'src/adapters/ca',
   'src/adapters/ca/status',
+  'src/adapters/ca/custody',
   'src/adapters/hsm',
   'src/adapters/lint',
   'src/adapters/acme',
@@ -109,7 +114,12 @@ const RANKING = [
   'src/main.ts',
 ];
 
-const GRAPH = importGraph(SOURCES, read);
+/** The console's one tie to the service: types of the answers that its pages show. Nothing of it reaches a browser. */
+const WIRE = 'src/console/pages/operator/wire.ts';
+const GRAPH = importGraph(
+  SOURCES.filter((file) => file !== WIRE),
+  read,
+);
 
 test('layers import only from the layers in their row of the table', () => {
   for (const [file, targets] of GRAPH) {
@@ -121,6 +131,23 @@ test('layers import only from the layers in their row of the table', () => {
       assert.ok(allowed.includes(target.split('/')[1] ?? ''), `${file} must not import ${target}`);
     }
   }
+});
+
+test('the console takes nothing but types from the routes of operators', () => {
+  const [exported, ...others] = read(WIRE)
+    .split('\n')
+    .filter((line) => line !== '' && !line.startsWith('//'));
+  assert.equal(exported, "export type * from '../../../http/console/operator-schemas.ts';");
+  assert.deepEqual(others, []);
+});
+
+test('the console takes nothing but types from the client, in one place', () => {
+  const importers = SOURCES.filter((file) => /\/clients\/|from '[^']*clients\//.test(read(file)));
+  assert.deepEqual(importers, ['src/console/shell/wire.ts']);
+  assert.match(
+    read('src/console/shell/wire.ts'),
+    /^import type \{ components \} from '[./]+clients\/typescript\/src\/openapi\.ts';$/m,
+  );
 });
 
 test('there is no import cycle, and no import from a lower folder to a higher one', (context) => {
@@ -182,7 +209,7 @@ test('only the listed places import I/O modules', () => {
   const OUTSIDE: Readonly<Record<string, RegExp>> = {
     'node:sqlite': /^src\/adapters\//,
     pg: /^src\/adapters\/store\/engine\/postgres\.ts$/,
-    'node:http': /^src\/http\/|^src\/sandbox\/web-server\.ts$/,
+    'node:http': /^src\/http\/|^src\/sandbox\/(web|challenge)-server\.ts$/,
     'node:https': /^src\/adapters\/egress\/|^src\/sandbox\/receiver\.ts$|^src\/http\/front\/listener\.ts$/,
     'node:dns/promises': /^src\/adapters\//,
     'node:dgram': /^src\/adapters\/dns\/udp\.ts$|^src\/sandbox\/dns-server\.ts$/,

@@ -1,6 +1,6 @@
 // reseal account create | list | show | quota | suspend | resume
 import { ACCOUNT_KINDS, type Account } from '../domain/access/account.ts';
-import { MIB } from '../domain/access/quota.ts';
+import { MAX_QUOTA, MIB } from '../domain/access/quota.ts';
 import { LOCALES } from '../kernel/locale.ts';
 import { EXIT, Problem } from '../kernel/problem.ts';
 import type { Command } from './command.ts';
@@ -88,7 +88,6 @@ export const accountShow: Command = {
 };
 
 const DEFAULT = 'default';
-const MAX_QUOTA = 100_000_000;
 
 /** A number; null for the default; undefined if the option was left out. */
 function quota(option: string, given: unknown): number | null | undefined {

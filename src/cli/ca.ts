@@ -1,6 +1,6 @@
 // reseal ca list | import, reseal blocklist import
 import { readFileSync } from 'node:fs';
-import { isActive, isKeyHere, type KeyPlace, PURPOSES, type Purpose } from '../domain/certificate/authority.ts';
+import { isKeyHere, type KeyPlace, PURPOSES, type Purpose } from '../domain/certificate/authority.ts';
 import { EXIT, Problem } from '../kernel/problem.ts';
 import type { Command } from './command.ts';
 import { listOf, time } from './values.ts';
@@ -16,15 +16,7 @@ export const caList: Command = {
   positionals: [],
   options: {},
   async run(_given, { withAuthorities }) {
-    const issuers = await withAuthorities(async ({ list, counts, describe }) => {
-      const [all, counted] = [await list(), await counts()];
-      return all.map((one) => ({
-        ...one,
-        ...describe(one.certificate),
-        ...(counted.get(one.id) ?? { issued: 0, revoked: 0 }),
-        state: isActive(one, all) ? 'active' : 'retired',
-      }));
-    });
+    const issuers = await withAuthorities(({ overview }) => overview());
     const blocks = issuers.map((one) =>
       [
         `${one.id}  ${one.subject}`,
@@ -38,8 +30,13 @@ export const caList: Command = {
       json: {
         issuers: issuers.map((one) => ({
           ...{ id: one.id, role: one.role, state: one.state, subject: one.subject, purposes: one.purposes },
-          ...{ policy: one.policy, key_type: one.key.split(' ')[0], not_after: time(one.notAfter) },
-          ...{ has_key: isKeyHere(one), key_place: one.keyPlace },
+          ...{
+            policy: one.policy,
+            key_type: one.key.split(' ')[0],
+            has_key: isKeyHere(one),
+            key_place: one.keyPlace,
+            not_after: time(one.notAfter),
+          },
           ...{ fingerprint: one.fingerprint, issued: one.issued, revoked: one.revoked },
         })),
       },

@@ -1,4 +1,4 @@
-// reseal callback deliveries | resend | replay: the delivery log of an account, and resending. The running service sends
+// reseal callback deliveries | resend | resume | replay: the delivery log of an account, and resending. The running service sends
 // what is requested here within a second.
 
 import { ACTION_IDS } from '../domain/callbacks/callback.ts';
@@ -103,6 +103,21 @@ export const callbackResend: Command = {
       return await deliveries.resend(byOperator(accountId), id);
     });
     return { json: { delivery: viewOf(delivery) }, text: 'It will be sent again by the running service.' };
+  },
+};
+
+export const callbackResume: Command = {
+  store: 'existing',
+  about: 'try a receiver that was failing now, and send what is pending if it answers',
+  examples: ['callback resume ACCOUNT'],
+  positionals: ['ACCOUNT'],
+  options: {},
+  async run({ positionals: [accountId = ''] }, { withCallbacks }) {
+    await withCallbacks(async ({ account, deliveries }) => {
+      await account(accountId);
+      await deliveries.resumeLane(byOperator(accountId));
+    });
+    return { json: { resumed: accountId }, text: 'The running service tries the receiver within a second.' };
   },
 };
 

@@ -69,7 +69,8 @@ export interface OfflineRoot {
   sign(given: OfflineKey & { readonly csr: string; readonly years: number }): Promise<{
     readonly chain: string;
     readonly subject: string;
-    readonly purposes: readonly Purpose[];
+    /** What its extended key usages allow. */
+    readonly allows: readonly Purpose[];
     readonly notAfter: number;
   }>;
   signCrl(given: OfflineKey & { readonly request: string; readonly days: number }): Promise<{

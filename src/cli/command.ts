@@ -5,7 +5,7 @@ import type { Account } from '../domain/access/account.ts';
 import type { Manifest } from '../domain/backup.ts';
 import type { CallbackReport } from '../domain/callbacks/report.ts';
 import type { Catalog } from '../domain/catalog/products.ts';
-import type { Issuer, PublicIssuer, Purpose } from '../domain/certificate/authority.ts';
+import type { Issuer, Purpose } from '../domain/certificate/authority.ts';
 import type { LintResult, LintVerdict } from '../domain/issuance/lint.ts';
 import type { CertificateRef, CrlHead, ReadCrl } from '../domain/revocation/ports.ts';
 import type { Diagnostic, ExitCode } from '../kernel/problem.ts';
@@ -17,6 +17,7 @@ import type { ManageDeliveries } from '../usecases/callbacks/manage-deliveries.t
 import type { OperateCloudKeys } from '../usecases/cloud-keys/operate-cloud-keys.ts';
 import type { ManageOperators } from '../usecases/console/manage-operators.ts';
 import type { CancelOrder } from '../usecases/issuance/cancel-order.ts';
+import type { IssuerOverview } from '../usecases/issuance/manage-authorities.ts';
 import type { PlaceOrder } from '../usecases/issuance/place-order.ts';
 import type { ShowOrders } from '../usecases/issuance/show-orders.ts';
 import type { ChangeRevocation } from '../usecases/revocation/change-revocation.ts';
@@ -31,16 +32,7 @@ import type { CustodyCommands, OfflineRoot } from './ceremony.ts';
 
 /** Issuers, and the blocklist of keys. */
 export interface Authorities {
-  list(): Promise<PublicIssuer[]>;
-  counts(): Promise<ReadonlyMap<string, { readonly issued: number; readonly revoked: number }>>;
-  /** What a certificate says about itself. */
-  describe(certificate: Uint8Array): {
-    readonly subject: string;
-    /** Type and size. */
-    readonly key: string;
-    readonly notAfter: number;
-    readonly fingerprint: string;
-  };
+  overview(): Promise<IssuerOverview[]>;
   /** PEM, or a key in a token, which has to sign as a proof. Throws a Problem if verifiers would refuse what it signs for one of the purposes. */
   adopt(own: {
     readonly chain: string;

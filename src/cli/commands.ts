@@ -5,7 +5,7 @@ import { addressSet, addressShow } from './address.ts';
 import { backup, backupVerify, crlImport, restore } from './backup.ts';
 import { blocklistImport, caImport, caList } from './ca.ts';
 import { callbackDelete, callbackRotate, callbackSet, callbackShow, callbackTest } from './callback.ts';
-import { callbackDeliveries, callbackReplay, callbackResend } from './callback-deliveries.ts';
+import { callbackDeliveries, callbackReplay, callbackResend, callbackResume } from './callback-deliveries.ts';
 import { callbackVerify } from './callback-verify.ts';
 import {
   certCancelRevocation,
@@ -100,6 +100,7 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
   'callback verify': callbackVerify,
   'callback deliveries': callbackDeliveries,
   'callback resend': callbackResend,
+  'callback resume': callbackResume,
   'callback replay': callbackReplay,
   'cloud-key list': cloudKeyList,
   'cloud-key destroy': cloudKeyDestroy,

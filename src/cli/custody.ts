@@ -13,7 +13,7 @@ const KEY_TYPE = { type: 'string', about: `${KEY_TYPES.join(', ')}` } as const;
 const exitCodeFor = (stillSigning: number) => (stillSigning === 0 ? EXIT.ok : EXIT.refused);
 
 export const caCsr: Command = {
-  store: 'creates',
+  store: 'existing',
   about:
     'make a key for an issuing authority, and a request to have it signed elsewhere; the key stays in the store, or in a token',
   examples: ['ca csr --for public-tls issuing.csr', 'ca csr --for public-tls,private-tls --key-type rsa issuing.csr'],

@@ -1,21 +1,16 @@
 // reseal key create | list | disable | rotate
-import { CREDENTIAL_KINDS, type Credential, isExpired } from '../domain/access/credential.ts';
+import { CREDENTIAL_KINDS, type Credential, credentialState } from '../domain/access/credential.ts';
 import type { IssuedKey } from '../usecases/access/manage-access.ts';
 import type { Command } from './command.ts';
 import { duration, oneOf, table, time } from './values.ts';
 
 const DEFAULT_OVERLAP = '24h';
 
-function stateOf(credential: Credential, now: number): string {
-  if (credential.disabledAt !== null) return 'disabled';
-  return isExpired(credential, now) ? 'expired' : 'active';
-}
-
 export const keyView = (credential: Credential, now: number) => ({
   key_id: credential.keyId,
   account_id: credential.accountId,
   kind: credential.kind,
-  state: stateOf(credential, now),
+  state: credentialState(credential, now),
   created_at: time(credential.createdAt),
   expires_at: credential.expiresAt === null ? null : time(credential.expiresAt),
   last_used_at: credential.lastUsedAt === null ? null : time(credential.lastUsedAt),
@@ -26,7 +21,7 @@ export function keyTable(credentials: readonly Credential[], now: number): strin
   const rows = credentials.map((key) => [
     key.keyId,
     key.kind,
-    stateOf(key, now),
+    credentialState(key, now),
     time(key.expiresAt),
     time(key.lastUsedAt),
   ]);

@@ -127,10 +127,10 @@ export const rootSign: Command = {
       const { chain: result, ...rest } = await offline.sign({ csr, key, chain, passphrase, years });
       return { ...rest, result };
     });
-    const { subject, purposes, notAfter, ceremony, text } = done;
+    const { subject, allows, notAfter, ceremony, text } = done;
     return {
-      json: { file: out, subject, purposes, not_after: time(notAfter), ceremony },
-      text: `${out}: ${subject}, for ${purposes.join(', ')}, until ${time(notAfter)}. Bring it to the service: reseal ca install ${out}\n${text}`,
+      json: { file: out, subject, allows, not_after: time(notAfter), ceremony },
+      text: `${out}: ${subject}, which may sign for ${allows.join(', ')}, until ${time(notAfter)}. Bring it to the service: reseal ca install ${out}\n${text}`,
     };
   },
 };

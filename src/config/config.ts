@@ -5,7 +5,7 @@ import { join, resolve } from 'node:path';
 import { MIB, type Quotas } from '../domain/access/quota.ts';
 import type { AddressRule, Network } from '../domain/egress/addresses.ts';
 import type { Rate } from '../domain/rate.ts';
-import { DAY_MS, HOUR_MS } from '../kernel/durations.ts';
+import { DAY_MS, HOUR_MS, SECOND_MS } from '../kernel/durations.ts';
 import { EXIT, Problem } from '../kernel/problem.ts';
 import { type Addresses, type AddressRecord, usedAddresses } from './addresses.ts';
 import type { AccountRule, Variable } from './values.ts';
@@ -44,11 +44,21 @@ export type Config = Readonly<{
   shutdownMs: number;
   logFormat: 'json' | 'text' | undefined;
   logsProbes: boolean;
+  /** In a sandbox only. */
+  acmeFaults: AcmeFaultConfig;
   retention: { auditMs: number; idempotencyMs: number };
   /** Of one account, over all processes. */
   inFlight: { placement: number; dry_run: number; domain_check: number };
   /** Of accounts for which the operator has set no others. */
   quotas: Quotas;
+}>;
+
+export type AcmeFaultConfig = Readonly<{
+  badNoncePercent: number;
+  failedValidationPercent: number;
+  validationMs: number;
+  shufflesAuthorizations: boolean;
+  reusesNoProofs: boolean;
 }>;
 
 export type ValidationConfig = Readonly<{
@@ -61,6 +71,7 @@ export type ValidationConfig = Readonly<{
   requiresPerspectives: boolean;
   allow: readonly AddressRule[];
   httpPort: number;
+  tlsPort: number;
   pendingMs: number;
 }>;
 
@@ -141,6 +152,13 @@ function configFrom(v: Values): Config {
     dnssecTestName: v.RESEAL_DNSSEC_TEST_NAME,
     validation: Object.freeze(validationConfig(v, addresses.used)),
     callbacks: Object.freeze(callbackConfig(v)),
+    acmeFaults: {
+      badNoncePercent: v.RESEAL_SANDBOX_BAD_NONCES,
+      failedValidationPercent: v.RESEAL_SANDBOX_FAILED_VALIDATIONS,
+      validationMs: v.RESEAL_SANDBOX_VALIDATION_SECONDS * SECOND_MS,
+      shufflesAuthorizations: v.RESEAL_SANDBOX_SHUFFLE,
+      reusesNoProofs: v.RESEAL_SANDBOX_NO_REUSE,
+    },
     acmeTermsUrl: v.RESEAL_ACME_TERMS_URL,
     metricsToken: v.RESEAL_METRICS_TOKEN,
     consoleNetworks: Object.freeze(v.RESEAL_CONSOLE_NETWORKS),
@@ -214,6 +232,7 @@ function validationConfig(v: Values, used: Addresses): ValidationConfig {
     requiresPerspectives: v.RESEAL_REQUIRE_PERSPECTIVES,
     allow: v.RESEAL_DCV_ALLOW,
     httpPort: v.RESEAL_DCV_HTTP_PORT,
+    tlsPort: v.RESEAL_DCV_TLS_PORT,
     pendingMs: v.RESEAL_PENDING_DAYS * DAY_MS,
   };
 }

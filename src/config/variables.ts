@@ -79,6 +79,7 @@ export const VARIABLES = {
   ),
   // Other than 80 only for development machines, where port 80 is privileged.
   RESEAL_DCV_HTTP_PORT: integer('port for file validation', 80, 1, 65_535),
+  RESEAL_DCV_TLS_PORT: integer('port for validation by tls-alpn-01', 443, 1, 65_535),
   // A challenge value must not be valid for longer than 30 days.
   RESEAL_PENDING_DAYS: integer('days until a pending certificate expires', 30, 1, 30),
   RESEAL_CALLBACK_TEST_RATE: optional('callback tests per account: burst and refill time', '10/min', rate),
@@ -114,6 +115,12 @@ export const VARIABLES = {
     anyText,
   ),
   RESEAL_SANDBOX_ALLOW: list('your own receivers; in the sandbox only', '127.0.0.1:9443', addressRule),
+  // What RFC 8555 lets a server do, and clients must bear.
+  RESEAL_SANDBOX_BAD_NONCES: integer('percentage of good ACME nonces to refuse; in the sandbox only', 0, 0, 100),
+  RESEAL_SANDBOX_FAILED_VALIDATIONS: integer('percentage of ACME validations to fail; in the sandbox only', 0, 0, 100),
+  RESEAL_SANDBOX_VALIDATION_SECONDS: integer('seconds before each ACME validation; in the sandbox only', 0, 0, 30),
+  RESEAL_SANDBOX_SHUFFLE: flag('list the authorizations of an ACME order in any order; in the sandbox only'),
+  RESEAL_SANDBOX_NO_REUSE: flag('ask every ACME order for every name, proven or not; in the sandbox only'),
   RESEAL_ACME_TERMS_URL: optional(
     'terms of service that new ACME accounts must agree to',
     'https://example.com/terms',

@@ -1,6 +1,7 @@
 // The store as use cases see it: the repositories of all capabilities, and transactions over them. Every method may throw
 // `service_busy` when the store cannot answer, or cannot make a write durable.
 import type { AccessTokens, Accounts, AuditTrail, Credentials } from './access/ports.ts';
+import type { AcmeOrders, Authorizations } from './acme/order-ports.ts';
 import type { AcmeAccounts, AcmeBindings, UsedNonces } from './acme/ports.ts';
 import type { CallbackLanes, Callbacks, Deliveries, DeliveryQueue, ExpiryNotices, Outbox } from './callbacks/ports.ts';
 import type { Clock } from './clock.ts';
@@ -19,7 +20,7 @@ import type {
   Revocations,
   RevokedSerials,
 } from './revocation/ports.ts';
-import type { FactsReader, Finder } from './support/ports.ts';
+import type { AllAccounts, FactsReader, Finder } from './support/ports.ts';
 import type { Proofs, WaitingCertificates } from './validation/ports.ts';
 
 /** Small secrets of the service itself, sealed at rest. */
@@ -65,6 +66,8 @@ export interface Repositories {
   readonly lintResults: LintResults;
   readonly proofs: Proofs;
   readonly waiting: WaitingCertificates;
+  readonly acmeOrders: AcmeOrders;
+  readonly authorizations: Authorizations;
   readonly revocations: Revocations;
   readonly revokedSerials: RevokedSerials;
   readonly crls: Crls;
@@ -88,6 +91,7 @@ export interface Repositories {
   readonly usedNonces: UsedNonces;
   readonly finder: Finder;
   readonly facts: FactsReader;
+  readonly allAccounts: AllAccounts;
 }
 
 export interface Store extends Repositories {

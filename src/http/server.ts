@@ -6,6 +6,7 @@ import type { Catalog, Product } from '../domain/catalog/products.ts';
 import type { CertificateAuthority } from '../domain/certificate/authority.ts';
 import type { Network } from '../domain/egress/addresses.ts';
 import type { NewId } from '../domain/ids.ts';
+import type { AlternateChains } from '../domain/issuance/custody.ts';
 import type { Log } from '../kernel/log.ts';
 import type { UseAccessTokens } from '../usecases/access/access-tokens.ts';
 import type { AuthenticateCaller } from '../usecases/access/authenticate-caller.ts';
@@ -21,6 +22,7 @@ import type { CancelOrder } from '../usecases/issuance/cancel-order.ts';
 import type { PlaceOrder } from '../usecases/issuance/place-order.ts';
 import type { Reissue } from '../usecases/issuance/reissue-certificate.ts';
 import type { ShowOrders } from '../usecases/issuance/show-orders.ts';
+import type { SearchAudit } from '../usecases/support/search-audit.ts';
 import { accountOperations } from './access/account.ts';
 import { auditOperation, type ListAudit } from './access/audit.ts';
 import { type AcmeServices, acmeInterface } from './acme/acme.ts';
@@ -32,8 +34,10 @@ import { productOperation } from './catalog/products.ts';
 import { cloudKeyOperations } from './cloud-keys/cloud-keys.ts';
 import { cscInterface } from './cloud-keys/csc.ts';
 import { CSC_VERSIONS } from './cloud-keys/csc-wire.ts';
-import { consoleAssets } from './console/assets.ts';
+import { accountViews } from './console/account-views.ts';
 import { consoleInterface } from './console/console.ts';
+import type { OperatorServices } from './console/operator.ts';
+import { pages } from './console/pages.ts';
 import type { Api } from './front/api.ts';
 import { boundArrivals } from './front/arrivals.ts';
 import { authenticateRequests, headerCredentials } from './front/authentication.ts';
@@ -57,9 +61,9 @@ import { inventoryOperations } from './issuance/inventory.ts';
 import { orderOperations } from './issuance/orders.ts';
 import { placementOperations } from './issuance/place-order.ts';
 import { reissueOperation } from './issuance/reissue.ts';
+import { documentEndpoint } from './pages/document-endpoint.ts';
 import { type CheckReady, healthEndpoints } from './pages/health.ts';
 import { metricsEndpoint } from './pages/metrics.ts';
-import { referencePage } from './pages/reference.ts';
 import { type RevocationOperations, revocationOperations } from './revocation/revocation.ts';
 import { crlEndpoint } from './status/crl.ts';
 import { ocspEndpoints } from './status/ocsp.ts';
@@ -74,10 +78,12 @@ export interface AppServices {
   readonly authenticate: AuthenticateCaller;
   readonly accessTokens: UseAccessTokens;
   readonly consoleSessions: UseConsoleSessions;
+  readonly operator: OperatorServices;
   readonly followAccount: FollowAccount;
   readonly changeAccount: ChangeAccount;
   readonly quotaUse: (account: Account) => Promise<QuotaUse>;
   readonly listAudit: ListAudit;
+  readonly searchAudit: SearchAudit;
   /** Throws `service_busy` unless the store takes durable writes and every sealed value has a key. */
   readonly checkReady: CheckReady;
 }
@@ -97,6 +103,8 @@ interface Services extends AppServices, ValidationServices, RevocationOperations
   readonly deliveries: ManageDeliveries;
   readonly cloudKeys: UseCloudKey;
   readonly authority: CertificateAuthority;
+  /** Chains of an issuer to other roots. */
+  readonly alternatesOf: AlternateChains['of'];
   readonly crls: { readonly serve: Parameters<typeof crlEndpoint>[1] };
   readonly answerOcsp: Parameters<typeof ocspEndpoints>[1];
   readonly acme: AcmeServices;
@@ -140,9 +148,9 @@ export async function buildServer(services: Services, options: ServerOptions): P
 
   healthEndpoints(app, services.checkReady);
   metricsEndpoint(app, services.metrics, options.metricsToken);
-  referencePage(app, operations, options.publicUrl);
-  consoleAssets(app);
-  pkiEndpoints(app, services.authority.chainOf);
+  documentEndpoint(app, operations, options.publicUrl);
+  pages(app);
+  pkiEndpoints(app, { chainOf: services.authority.chainOf, alternatesOf: services.alternatesOf });
   crlEndpoint(app, services.crls.serve);
   ocspEndpoints(app, services.answerOcsp);
   await app.register(
@@ -158,7 +166,11 @@ export async function buildServer(services: Services, options: ServerOptions): P
     consoleInterface({
       services: { ...services, publicUrl: options.publicUrl, consoleNetworks: options.consoleNetworks },
       routes,
-      accountOperations: (api) => accountInterface(api, services),
+      accountOperations: (api) => {
+        accountInterface(api, services);
+        accountViews(api, services);
+      },
+      operator: services.operator,
     }),
     { prefix: CONSOLE_API },
   );

@@ -66,6 +66,13 @@ And this to test a callback with an address and a key of your own:
   Other urls misbehave: ${MISBEHAVIOURS.join('  ')}
   or have faults of their own: ${FAULTY_HOSTS.map((host) => `https://${host}.sandbox.test:${port}/`).join('  ')}
 
+And this to order with certbot, which answers the challenge through the sandbox's DNS (others: docs/acme-clients.md):
+
+  ${certbot(sandbox)}
+
+  Servers for ACME clients: ${sandbox.challenges?.url}/set-txt, /add-http01, /add-tlsalpn01 and so on take what answers
+  challenges, as pebble-challtestsrv does. RESEAL_SANDBOX_BAD_NONCES and its like make trouble (docs/configuration.md).
+
 To add a name and prove it, publish records here: reseal sandbox dns set NAME TXT VALUE (README, "A reissue that adds a name")
 
 Only because this is a sandbox:
@@ -77,6 +84,18 @@ Only because this is a sandbox:
 
 Stop with Ctrl-C. Start afresh with: reseal sandbox reset
 `;
+}
+
+/** Paths of its own, so that it needs no root. */
+function certbot({ acme, challenges }: SandboxFile): string {
+  const body = (more: string) => `{\\"host\\":\\"_acme-challenge.$CERTBOT_DOMAIN\\"${more}}`;
+  const send = (operation: string, more = '') => `'curl -s -d "${body(more)}" ${challenges?.url}/${operation}'`;
+  return `certbot certonly -n --agree-tos --register-unsafely-without-email -d www.example.com \\
+    --config-dir certbot --work-dir certbot --logs-dir certbot --server ${acme?.directory} \\
+    --eab-kid ${acme?.kid} --eab-hmac-key ${acme?.hmac_key} \\
+    --manual --preferred-challenges dns \\
+    --manual-auth-hook ${send('set-txt', ',\\"value\\":\\"$CERTBOT_VALIDATION\\"')} \\
+    --manual-cleanup-hook ${send('clear-txt')}`;
 }
 
 const LOOPBACK = new BlockList();

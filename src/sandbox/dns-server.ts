@@ -47,6 +47,7 @@ interface Resolution {
   readonly records: readonly ResourceRecord[];
 }
 
+const ADDRESSES: readonly RecordType[] = ['A', 'AAAA'];
 const MAX_ALIASES = 8;
 const MAX_LOGGED = 1_000;
 /** Leaves room for the CNAMEs in front: a message has at most 65,535 bytes. */
@@ -67,11 +68,13 @@ export class DnsServer implements AsyncDisposable {
   readonly #clients = new Set<net.Socket>();
   readonly #entries = new Map<string, StoredEntry>();
   readonly #replies: ReplySource;
+  readonly #fallback: ReplySource;
 
-  constructor(udp: dgram.Socket, tcp: net.Server, replies: ReplySource) {
+  constructor(udp: dgram.Socket, tcp: net.Server, { replies, fallback }: Sources) {
     this.#udp = udp;
     this.#tcp = tcp;
     this.#replies = replies;
+    this.#fallback = fallback;
     this.port = udp.address().port;
     // An undeliverable datagram surfaces as a socket error; ignore it.
     udp.on('error', () => {});
@@ -156,7 +159,7 @@ export class DnsServer implements AsyncDisposable {
     let name = queried;
     for (let hop = 0; hop < MAX_ALIASES; hop += 1) {
       const alias = type === 'CNAME' ? undefined : this.#take(name, 'CNAME');
-      const found = Array.isArray(alias) ? alias : (this.#take(name, type) ?? alias ?? this.#negative(name));
+      const found = Array.isArray(alias) ? alias : (this.#take(name, type) ?? alias ?? this.#missing(name, type));
       if (typeof found === 'string') return { rcode: found === 'nodata' ? 'ok' : found, records };
       records.push(...found);
       if (found !== alias || !found[0]) break;
@@ -172,8 +175,13 @@ export class DnsServer implements AsyncDisposable {
     return next && next.length > 1 ? next.shift() : next?.[0];
   }
 
-  #negative(name: string): 'nodata' | 'nxdomain' {
-    return this.#replies(name) || this.list().some((entry) => entry.name === name) ? 'nodata' : 'nxdomain';
+  /** A name without addresses has those of the fallback; other records are missing all the same. */
+  #missing(name: string, type: string): EncodedReply {
+    const known = this.#replies(name);
+    const set = this.list().filter((entry) => entry.name === name);
+    const hasAddress = ADDRESSES.some((one) => known?.has(one) || set.some((entry) => entry.type === one));
+    const given = hasAddress ? undefined : this.#fallback(name)?.get(type);
+    return given ?? (known || set.length > 0 ? 'nodata' : 'nxdomain');
   }
 }
 
@@ -192,14 +200,21 @@ const sizeOf = (records: readonly ResourceRecord[]): number =>
 
 const canonical = (name: string): string => name.toLowerCase().replace(/\.$/, '');
 
-interface DnsOptions {
-  readonly host: string;
-  readonly port: number;
-  readonly replies?: ReplySource;
+interface Sources {
+  readonly replies: ReplySource;
+  /** Addresses of names that have none. */
+  readonly fallback: ReplySource;
 }
 
+interface DnsOptions extends Partial<Sources> {
+  readonly host: string;
+  readonly port: number;
+}
+
+const NONE: ReplySource = () => undefined;
+
 /** Port 0 picks a free port. Retries, because it must be free for both UDP and TCP. */
-export async function startDnsServer({ host, port, replies = () => undefined }: DnsOptions): Promise<DnsServer> {
+export async function startDnsServer({ host, port, replies = NONE, fallback = NONE }: DnsOptions): Promise<DnsServer> {
   for (let tries = 1; ; tries += 1) {
     const [tcp, udp] = [net.createServer(), dgram.createSocket(net.isIPv6(host) ? 'udp6' : 'udp4')];
     try {
@@ -207,7 +222,7 @@ export async function startDnsServer({ host, port, replies = () => undefined }: 
       await once(tcp, 'listening');
       udp.bind((tcp.address() as net.AddressInfo).port, host);
       await once(udp, 'listening');
-      return new DnsServer(udp, tcp, replies);
+      return new DnsServer(udp, tcp, { replies, fallback });
     } catch (error) {
       tcp.close();
       udp.close();

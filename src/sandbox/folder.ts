@@ -45,6 +45,10 @@ export interface SandboxFile {
   readonly dns: { readonly address: string };
   /** The sandbox's web server, which serves the files set with `reseal sandbox http set`. */
   readonly web: { readonly address: string };
+  /** For clients of ACME: where they publish what answers challenges, and the TLS server of tls-alpn-01. */
+  readonly challenges?: { readonly url: string; readonly tls_address: string };
+  /** The directory for clients of ACME, and an external account binding of the first account. */
+  readonly acme?: { readonly directory: string; readonly kid: string; readonly hmac_key: string };
 }
 
 export interface SandboxCallback {

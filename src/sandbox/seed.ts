@@ -11,6 +11,7 @@ import type { AccountId } from '../domain/ids.ts';
 import type { Store } from '../domain/store.ts';
 import { byOperator } from '../usecases/access/audit.ts';
 import type { ManageAccess } from '../usecases/access/manage-access.ts';
+import type { ManageAcme } from '../usecases/acme/manage-acme.ts';
 import type { ConfigureCallback } from '../usecases/callbacks/configure-callback.ts';
 import type { PlaceOrder } from '../usecases/issuance/place-order.ts';
 import type { SandboxCallback, SandboxFile } from './folder.ts';
@@ -39,6 +40,27 @@ const DEMO_ACCOUNTS: readonly DemoAccount[] = [
 /** Sealed values. The accounts are stored with their keys; the callbacks only as a marker that they were seeded. */
 const ACCOUNTS_SECRET = 'sandbox-accounts';
 const CALLBACKS_SECRET = 'sandbox-callbacks';
+const BINDING_SECRET = 'sandbox-acme-key';
+
+interface SandboxBinding {
+  readonly kid: string;
+  readonly hmac_key: string;
+}
+
+/** For any number of ACME accounts, so that the line of the greeting works twice. */
+export async function seedBinding(store: Store, acme: ManageAcme, accountId: AccountId): Promise<SandboxBinding> {
+  return await store.transaction(async (tx) => {
+    const stored = await tx.secrets.get(BINDING_SECRET);
+    if (stored !== undefined) return JSON.parse(stored) as SandboxBinding;
+    const { binding, macKey } = await acme.createBindingIn(tx, {
+      ...{ accountId, name: 'Sandbox', isReusable: true, expiresAt: null },
+      ...{ products: null, nameSuffixes: null, revokesReplaced: false },
+    });
+    const made = { kid: binding.id, hmac_key: macKey.reveal() };
+    await tx.secrets.claim(BINDING_SECRET, JSON.stringify(made));
+    return made;
+  });
+}
 
 export async function seedAccounts(store: Store, access: ManageAccess): Promise<SandboxAccounts> {
   return await store.transaction(async (tx) => {

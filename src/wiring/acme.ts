@@ -12,17 +12,25 @@ import { serviceSecrets } from './service-secrets.ts';
 
 export async function openAcme(
   { store, now, newId }: App,
-  { offered }: Issuance,
+  issuance: Issuance,
   { acmeTermsUrl: termsUrl, validation }: Config,
   publicUrl: () => string,
 ): Promise<AcmeServices> {
   const secretFor = await serviceSecrets(store);
-  const nonces = acmeNonces({ secret: secretFor('acme nonces'), sharedNow: store.sharedNow, randomBytes });
+  const real = acmeNonces({ secret: secretFor('acme nonces'), sharedNow: store.sharedNow, randomBytes });
+  const nonces = issuance.acmeFaults?.nonces(real) ?? real;
   return {
-    offered,
+    ...issuance,
     termsUrl,
     caaIdentities: validation.issuers,
     nonces,
+    now,
+    chainOf: issuance.authority.chainOf,
+    accountUri: (accountId) => validation.accountBase + accountId,
+    async productOfOrder({ accountId, orderId }) {
+      const order = await store.orders.find(accountId, orderId);
+      return order && issuance.products.get(order.productId);
+    },
     authenticate: authenticateAcme({ store, now, jwsKeys, nonces, publicUrl }),
     accounts: acmeAccountActs({ store, now, newId, jwsKeys, termsUrl }),
   };

@@ -1,5 +1,6 @@
 // The composition root: opens the store for a configuration and builds the use cases over it. serve.ts adds HTTP.
 import { createMetrics } from '../adapters/metrics/metrics.ts';
+import { metricsHistory } from '../adapters/metrics/metrics-history.ts';
 import { randomBytes } from '../adapters/seal/random.ts';
 import { SealBroken } from '../adapters/seal/seal.ts';
 import { openSealer } from '../adapters/seal/seal-check.ts';
@@ -23,6 +24,9 @@ import { type ManageAcme, manageAcme } from '../usecases/acme/manage-acme.ts';
 import { followAccount } from '../usecases/console/follow-account.ts';
 import { type ManageOperators, manageOperators } from '../usecases/console/manage-operators.ts';
 import { useConsoleSessions } from '../usecases/console/sessions.ts';
+import { searchAudit } from '../usecases/support/search-audit.ts';
+import { doctorRuns } from './doctor-runs.ts';
+import { operatorServices } from './operator.ts';
 import { noPeers, type Peers } from './peers.ts';
 import { makeFolder, requireNoForgottenStore, requireStore, storeProblem } from './start-up.ts';
 import { storeFacts } from './store-facts.ts';
@@ -56,6 +60,8 @@ export interface App extends AppServices {
   readonly accessAs: (call: OperatorCall | undefined) => ManageAccess;
   readonly operators: ManageOperators;
   readonly acmeAccess: ManageAcme;
+  /** For a process that is the whole service; of several the supervisor does it. */
+  readonly sampleMetrics: () => Promise<void>;
   readonly store: OpenStore;
   readonly peers: Peers;
   readonly signerProgram: string | undefined;
@@ -104,7 +110,9 @@ export async function openApp(config: Config, surroundings: Surroundings): Promi
     await store.close();
     throw problemOf(error);
   }
-  metrics.watchStore(storeFacts(store, now));
+  const facts = storeFacts(store, now);
+  metrics.watchStore(facts);
+  const history = metricsHistory(metrics.values, now);
   const newId = idMaker(now, randomBytes);
   const authenticate = authenticateCaller(store, now);
   const accessAs: App['accessAs'] = (call) =>
@@ -126,8 +134,16 @@ export async function openApp(config: Config, surroundings: Surroundings): Promi
     consoleSessions: useConsoleSessions({ store, now, newId, randomBytes, authenticate }),
     followAccount: followAccount(store, now),
     operators: manageOperators({ store, now, newId, randomBytes }),
+    sampleMetrics: history.sample,
+    operator: {
+      ...operatorServices({ store, now, newId }, { facts, examine: doctorRuns(config, now) }),
+      accessAs,
+      operatorsAs: (call) => manageOperators({ store, now, newId, randomBytes }, call),
+      history: (spanMs) => peers.metricsHistory(history, spanMs),
+    },
     changeAccount: changeAccount(store, now, newId),
     listAudit: (accountId, page) => store.audit.listOf(accountId, page),
+    searchAudit: searchAudit(store),
     noteDamage,
     checkReady: readinessOf(store, log, () => isDamaged),
     close: () => store.close(),

@@ -15,10 +15,9 @@ export function authorityCommands(
   config: HsmConfig,
   now: Clock,
 ): Authorities {
-  const authorities = manageAuthorities({ store, now, newId });
+  const authorities = manageAuthorities({ store, now, newId, describe });
   return {
     ...authorities,
-    describe,
     async adopt(own) {
       const key = 'pem' in own.key ? own.key.pem : await provenKey(config, own.key.uri);
       return await authorities.adopt(readImportedIssuer({ ...own, key }, now(), newId), own.chain);

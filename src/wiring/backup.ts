@@ -1,7 +1,7 @@
 // Backup and restore for the command line. What a file is decides what is done with it: an SQLite file with a manifest in
 // it, or the manifest of a PostgreSQL snapshot. Nothing here opens issuers or creates a seal key.
 import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { basename, dirname, join } from 'node:path';
+import { basename, dirname, join, resolve } from 'node:path';
 import { type FoundCrl, readCrlSources } from '../adapters/backup/crl-source.ts';
 import { describeStore, examineStore, sha256, unreadable } from '../adapters/backup/describe.ts';
 import { inSnapshot } from '../adapters/backup/postgres-snapshot.ts';
@@ -16,6 +16,7 @@ import { sealKeysOf } from '../adapters/seal/seal-check.ts';
 import { settingsIn } from '../adapters/store/access/settings.ts';
 import { openEngine } from '../adapters/store/engine/engine.ts';
 import type { Db } from '../adapters/store/engine/schema.ts';
+import { takenBackupsIn } from '../adapters/store/issuance/custody.ts';
 import { publicIssuersIn } from '../adapters/store/issuance/issuers.ts';
 import { type DatabaseLocation, engineAt, type OpenStore, openStore } from '../adapters/store/store.ts';
 import type { BackupCommands, Hold, RestoreReport } from '../cli/command.ts';
@@ -64,9 +65,13 @@ export function backupCommands(config: Config, now: Clock): BackupCommands {
     }
   }
 
-  /** For metrics. A store that is busy now has been backed up all the same. */
-  const recordBackup = ({ taken_at }: Manifest): Promise<void> =>
-    withTables((db) => settingsIn(db).put('last_backup_at', String(Date.parse(taken_at)))).catch((error) => {
+  /** For metrics, and for those who remove a key. A store that is busy now has been backed up all the same. */
+  const recordBackup = ({ taken_at, digest }: Manifest, file: string): Promise<void> =>
+    withTables(async (db) => {
+      const takenAt = Date.parse(taken_at);
+      await settingsIn(db).put('last_backup_at', String(takenAt));
+      await takenBackupsIn(db).insert({ digest, takenAt, file: resolve(file) });
+    }).catch((error) => {
       if (!(error instanceof Problem)) throw error;
     });
 
@@ -158,7 +163,7 @@ export function backupCommands(config: Config, now: Clock): BackupCommands {
     async take(file, hold, progress) {
       const manifest = await take(file, hold, progress);
       // A manifest alone is no backup yet, and a write now would make the database differ from it.
-      if (database.kind === 'sqlite' || hold) await recordBackup(manifest);
+      if (database.kind === 'sqlite' || hold) await recordBackup(manifest, file);
       return manifest;
     },
     verify,

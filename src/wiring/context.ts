@@ -3,15 +3,6 @@
 import { existsSync } from 'node:fs';
 import { finished } from 'node:stream/promises';
 import { readCatalog } from '../adapters/catalog/products-file.ts';
-import { checkFolder, checkSealKey, checkTls } from '../adapters/doctor/files.ts';
-import { checkProducts } from '../adapters/doctor/products.ts';
-import { checkPublicRules } from '../adapters/doctor/public-rules.ts';
-import { checkServedNumbers } from '../adapters/doctor/published-crls.ts';
-import { checkResolvers } from '../adapters/doctor/resolver.ts';
-import { checkRuntime } from '../adapters/doctor/runtime.ts';
-import { checkSm2 } from '../adapters/doctor/sm2.ts';
-import { checkStore } from '../adapters/doctor/store.ts';
-import { sealKeysOf } from '../adapters/seal/seal-check.ts';
 import { lockFolder } from '../adapters/store/engine/folder-lock.ts';
 import type { Context, Invocation } from '../cli/command.ts';
 import { type Config, type Environment, readConfig } from '../config/config.ts';
@@ -20,13 +11,12 @@ import type { Clock } from '../domain/clock.ts';
 import { errorLine, type Log, logTo } from '../kernel/log.ts';
 import { type Diagnostic, EXIT, Problem } from '../kernel/problem.ts';
 import { announcement, exposure } from '../sandbox/announce.ts';
-import { addressCommands, checkAddresses, recordedAddresses } from './addresses.ts';
+import { addressCommands, recordedAddresses } from './addresses.ts';
 import { type App, openApp } from './app.ts';
 import type { Running } from './serve.ts';
 import { fewerWorkers, workersOf } from './shares.ts';
-import { requireNoForgottenStore, startProblem, storeName, storeProblem } from './start-up.ts';
+import { startProblem, storeName, storeProblem } from './start-up.ts';
 import type { Supervised } from './supervisor.ts';
-import { resolverSettings } from './validation.ts';
 
 const { stdout } = process;
 /** A terminal and a launcher may both forward the same signal; within this time it counts once. */
@@ -250,7 +240,7 @@ function contextFor(invocation: Invocation, environment: Record<string, string |
       return worldCommands(load().dataDir, lockFolder);
     },
 
-    diagnose: () => diagnose(load, report, now),
+    diagnose: () => diagnoseHere(load, report, now),
   };
 }
 
@@ -274,59 +264,27 @@ function once(report: (text: string) => void): (text: string) => void {
   };
 }
 
-async function diagnose(load: (log: Log) => Config, report: (text: string) => void, now: Clock): Promise<Diagnostic[]> {
+async function diagnoseHere(
+  load: (log: Log) => Config,
+  report: (text: string) => void,
+  now: Clock,
+): Promise<Diagnostic[]> {
   let config: Config;
-  const findings: Diagnostic[] = [];
+  const warnings: string[] = [];
   try {
-    const warnings: string[] = [];
     config = load((line) => 'text' in line && warnings.push(line.text));
-    report(`store ${storeName(config.database)}`);
-    const state = warnings.length === 0 ? 'ok' : 'warning';
-    findings.push({ check: 'configuration', state, text: warnings.join(' ') || 'every variable is valid' });
   } catch (error) {
     if (!(error instanceof Problem)) throw error;
     return [{ check: 'configuration', state: 'problem', text: error.message, remedy: error.remedy }];
   }
-  const products = checkProducts(config.productsFile);
-  const files = [checkFolder(config.dataDir), checkSealKey(config.sealKey), checkTls(config.tls, now())];
-  const { perspectives, requiresPerspectives: isEnforced } = config.validation;
-  const offer = { products: products.products, perspectives: perspectives.length, isEnforced };
-  const rules = checkPublicRules(offer, now());
-  findings.push(products.diagnostic, rules, await checkRuntime(), checkSm2(), ...files);
-  // With a problem in the files, opening the store would only report it again.
-  if (files.every(({ state }) => state !== 'problem')) {
-    const stores = await forgottenStore(config);
-    const store = stores ?? (await checkStore(config.database, sealKeysOf(config.sealKey), now, products.longestDays));
-    findings.push(...store);
-    const isInUse = store.some(({ check }) => check === 'issuers');
-    if (isInUse) findings.push(...(await checkServedNumbers(config.database, config.dataDir)));
-    if (isInUse) findings.push(await checkAddresses(config));
-    const { diagnoseTokens } = await import('./hsm.ts');
-    if (isInUse) findings.push(...(await diagnoseTokens(config, now)));
-  }
-  const { diagnoseLinters } = await import('./lint.ts');
-  findings.push(await diagnoseLinters(config, products.products, now()));
-  return [...findings, ...(await checkOwnResolvers(config))];
-}
-
-/** A sandbox asks its own name server, in whose zones nothing is signed. */
-async function checkOwnResolvers(config: Config): Promise<Diagnostic[]> {
-  const { readSandboxFile } = await import('../sandbox/folder.ts');
-  const address = config.dnsServers.length === 0 ? readSandboxFile(config.dataDir)?.dns?.address : undefined;
-  if (address === undefined) return await checkResolvers(resolverSettings(config));
-  return [{ check: 'resolver', state: 'ok', text: `${address}, the name server of this sandbox` }];
-}
-
-/** An unreachable database is reported by the check of the store itself. */
-async function forgottenStore(config: Config): Promise<Diagnostic[] | undefined> {
-  try {
-    await requireNoForgottenStore(config);
-  } catch (error) {
-    if (error instanceof Problem) {
-      return [{ check: 'store', state: 'problem', text: error.message, remedy: error.remedy }];
-    }
-  }
-  return undefined;
+  report(`store ${storeName(config.database)}`);
+  const state = warnings.length === 0 ? 'ok' : 'warning';
+  const findings: Diagnostic[] = [
+    { check: 'configuration', state, text: warnings.join(' ') || 'every variable is valid' },
+  ];
+  const { diagnose } = await import('./diagnose.ts');
+  for await (const finding of diagnose(config, now)) findings.push(finding);
+  return findings;
 }
 
 /**

@@ -6,13 +6,7 @@ import { crlRequestText } from '../adapters/ca/custody/crl-request.ts';
 import { encryptedKey, requirePassphrase } from '../adapters/ca/custody/encrypted-key.ts';
 import { openRootSigner, signRootCrl } from '../adapters/ca/custody/offline-root.ts';
 import { nameText } from '../adapters/ca/distinguished-name.ts';
-import {
-  describe,
-  hasCertificateOf,
-  pemOf,
-  readAlternateChain,
-  readImportedIssuer,
-} from '../adapters/ca/imported-issuer.ts';
+import { describe, hasCertificateOf, readAlternateChain, readImportedIssuer } from '../adapters/ca/imported-issuer.ts';
 import { chainOf } from '../adapters/ca/issuer-selection.ts';
 import { crlUrl, issuerCertificateUrl, newIssuing, nextName, ownRoot } from '../adapters/ca/issuers.ts';
 import { CrlRejected, readCrl } from '../adapters/ca/status/crl-reader.ts';
@@ -25,6 +19,7 @@ import {
   isOwnRoot,
   type PublicIssuer,
 } from '../domain/certificate/authority.ts';
+import { pem } from '../domain/certificate/pem.ts';
 import { backdated } from '../domain/certificate/validity.ts';
 import type { Clock } from '../domain/clock.ts';
 import type { PendingIssuer } from '../domain/issuance/custody.ts';
@@ -161,10 +156,8 @@ export function custodyCommands(
           `Name a file for what has to be signed: reseal ca revoke ${id} --reason ${reason} --out FILE. Its use stops at once.`,
         );
       }
-      const { serialNumber, validToDate } = new X509Certificate(issuer.certificate);
-      const serial = serialNumber.toLowerCase();
+      const { serial, notAfter } = describe(issuer.certificate);
       const { issued = 0, revoked = 0 } = (await store.issuers.counts()).get(id) ?? {};
-      const notAfter = validToDate.getTime();
       const ceremony = await custody.revoke({ issuer, parentId: parent.id, serial, notAfter, reason });
       const stillSigning = await custody.drain();
       const valid = issued - revoked;
@@ -191,7 +184,7 @@ export function custodyCommands(
       requirePassphrase(passphrase);
       createFile(files.key, encryptedKey(root.privateKey, passphrase));
       try {
-        createFile(files.chain, pemOf(root.certificate));
+        createFile(files.chain, pem('CERTIFICATE', root.certificate));
         // Read back from the disk, opened, and used: what the list is signed with is what the file holds.
         const [key, chain] = [readFileSync(files.key, 'utf8'), readFileSync(files.chain, 'utf8')];
         const signer = openRootSigner(chain, key, passphrase);

@@ -22,7 +22,9 @@ import {
 } from '../domain/certificate/authority.ts';
 import type { Clock } from '../domain/clock.ts';
 import type { AccountId } from '../domain/ids.ts';
+import type { AlternateChains } from '../domain/issuance/custody.ts';
 import { batches } from '../kernel/concurrency.ts';
+import type { AcmeFaults } from '../sandbox/acme-faults.ts';
 import { auditLog } from '../usecases/access/audit.ts';
 import { type UseCloudKey, useCloudKey } from '../usecases/cloud-keys/use-cloud-key.ts';
 import { type CancelOrder, cancelOrder } from '../usecases/issuance/cancel-order.ts';
@@ -34,6 +36,7 @@ import { voidLostIssuances } from '../usecases/lease/void-lost-issuances.ts';
 import { type ChangeDcvMethod, changeDcvMethod } from '../usecases/validation/change-dcv-method.ts';
 import { type ProveDomains, proveDomains } from '../usecases/validation/prove-domains.ts';
 import { type ShowValidation, showValidation } from '../usecases/validation/show-validation.ts';
+import { type AcmeOrderServices, openAcmeOrders } from './acme-orders.ts';
 import type { App } from './app.ts';
 import { logUnexpected } from './background.ts';
 import { openTokens, type Tokens } from './hsm.ts';
@@ -44,10 +47,12 @@ import { openRevocation, type RevocationServices } from './revocation.ts';
 import { serviceSecrets } from './service-secrets.ts';
 import { openValidation, type Validation, type ValidationNetwork } from './validation.ts';
 
-export interface Issuance extends RevocationServices {
+export interface Issuance extends RevocationServices, AcmeOrderServices {
   readonly authority: CertificateAuthority;
   readonly issuers: readonly Issuer[];
   readonly products: Catalog;
+  /** Chains of an issuer to other roots. */
+  readonly alternatesOf: AlternateChains['of'];
   /** Makes the issuer of a slot, unless there is one. */
   readonly makeIssuer: (slot: IssuerSlot) => Promise<void>;
   /** The products as the rules of the day limit them. */
@@ -63,6 +68,8 @@ export interface Issuance extends RevocationServices {
   readonly proveDomains: ProveDomains;
   readonly showValidation: ShowValidation;
   readonly show: ShowOrders;
+  /** In a sandbox only. */
+  readonly acmeFaults?: AcmeFaults | undefined;
   readonly cloudKeys: UseCloudKey;
   /** Keyed digest of a text, so that a short access code cannot be brute-forced from it. */
   readonly digestOf: (text: string) => string;
@@ -143,13 +150,20 @@ export async function openIssuance(
     publishCrls,
   };
   const validation = showValidation(tools);
+  const { revoke, revokeKey } = revocation;
+  const acmeFaults = network?.acmeFaults;
+  const acmeParts = { ...tools, revoke, revokeKey, onError: logUnexpected(log, 'validate_acme') };
+  const acme = openAcmeOrders(acmeParts, issuers, acmeFaults);
   return {
     ...revocation,
+    ...acme,
+    acmeFaults,
     authority,
     get issuers() {
       return issuers.list();
     },
     products,
+    alternatesOf: store.alternateChains.of,
     makeIssuer: issuers.make,
     offered: () => offer.products.map((product) => inForce(product, now())),
     resolverDetail,
@@ -166,6 +180,7 @@ export async function openIssuance(
     digestOf: (text) => createHmac('sha256', digestSecret).update('request body ').update(text).digest('hex'),
     takeUpIssuers: issuers.refresh,
     async close() {
+      await acme.acmeAuthorizations.close();
       closeFiles();
       tokens.close();
       await pool.close();
@@ -175,6 +190,7 @@ export async function openIssuance(
       if (voided > 0)
         log({ event: 'warning', text: `${voided} interrupted issuances were voided: reseal cert interrupted` });
       await store.waiting.repair(store.sharedNow());
+      await store.authorizations.repair(store.sharedNow());
       await issuers.refresh();
       return voided;
     },

@@ -14,9 +14,13 @@ export type Lasting =
   | { readonly about: 'operation_slot'; readonly operation: BoundedOperation; readonly accountId: AccountId }
   | { readonly about: 'lock'; readonly key: string };
 
-export type Question = Lasting | { readonly about: 'metrics' } | { readonly about: 'listener' };
+export type Question =
+  | Lasting
+  | { readonly about: 'metrics' }
+  | { readonly about: 'history'; readonly spanMs: number }
+  | { readonly about: 'listener' };
 
-/** A text for `metrics`; for what lasts, `held` or whose limit refused it; null for `listener`: no process listens any more. */
+/** A text for `metrics`, JSON for `history`; for what lasts, `held` or whose limit refused it; null for `listener`: no process listens any more. */
 export type Answered = string | null;
 
 export type ToSupervisor =

@@ -4,8 +4,9 @@ import { readAuthorityRequest } from '../adapters/ca/custody/authority-request.t
 import { readCrlRequest } from '../adapters/ca/custody/crl-request.ts';
 import { openRootSigner, signRootCrl, signSubordinate } from '../adapters/ca/custody/offline-root.ts';
 import { nameText } from '../adapters/ca/distinguished-name.ts';
-import { describe, pemOf } from '../adapters/ca/imported-issuer.ts';
+import { describe } from '../adapters/ca/imported-issuer.ts';
 import type { OfflineRoot } from '../cli/ceremony.ts';
+import { pem } from '../domain/certificate/pem.ts';
 import { backdated } from '../domain/certificate/validity.ts';
 import type { Clock } from '../domain/clock.ts';
 import { DAY_MS } from '../kernel/durations.ts';
@@ -19,9 +20,9 @@ export const offlineRoot = (now: Clock): OfflineRoot => ({
     const root = openRootSigner(chain, key, passphrase);
     const certificate = await signSubordinate(root, request, { now: now(), years });
     return {
-      chain: [certificate, ...root.chain].map(pemOf).join(''),
+      chain: [certificate, ...root.chain].map((one) => pem('CERTIFICATE', one)).join(''),
       subject: nameText(request.subject),
-      purposes: request.purposes,
+      allows: request.purposes,
       notAfter: new X509Certificate(certificate).validToDate.getTime(),
     };
   },

@@ -1,8 +1,10 @@
 // What the processes of one service share beside the store: slots of callback tests and of other operations, locks of cloud-held keys, metrics, and
 // the wake-up of the dispatcher. A process that is the whole service has its own; others ask the supervisor.
 import type { createMetrics } from '../adapters/metrics/metrics.ts';
+import type { MetricsHistory } from '../adapters/metrics/metrics-history.ts';
 import type { Config } from '../config/config.ts';
 import type { Refusal } from '../domain/errors.ts';
+import type { HistoryPoint } from '../domain/support/history.ts';
 import { type KeyedMutex, keyedMutex } from '../kernel/concurrency.ts';
 import {
   type AcquireSlot,
@@ -29,6 +31,8 @@ export interface Peers {
   reportDamage(): void;
   /** Of all processes together. */
   metricsText(own: Pick<ReturnType<typeof createMetrics>, 'text'>): Promise<string>;
+  /** Likewise, over the last hours. */
+  metricsHistory(own: MetricsHistory, spanMs: number): Promise<HistoryPoint[]>;
 }
 
 export const configuredTestSlots = ({ callbacks }: Config): TestSlots =>
@@ -56,6 +60,7 @@ export function noPeers(config: Config): Peers {
     listenerClosed: async () => {},
     reportDamage() {},
     metricsText: (own) => own.text(),
+    metricsHistory: async (own, spanMs) => own.points(spanMs),
   };
 }
 
@@ -93,6 +98,9 @@ export function peersThrough(tell: (message: ToSupervisor) => void): Peers & { o
     reportDamage: () => tell({ kind: 'damaged' }),
     async metricsText() {
       return (await ask({ about: 'metrics' }).answer) ?? '';
+    },
+    async metricsHistory(_own, spanMs) {
+      return JSON.parse((await ask({ about: 'history', spanMs }).answer) ?? '[]');
     },
     onAnswer({ id, value }) {
       waiting.get(id)?.(value);

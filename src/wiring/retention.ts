@@ -1,5 +1,6 @@
 // The chores of retention: what is deleted, and how long it is kept.
 import type { Config } from '../config/config.ts';
+import { KEEP_ENDED_MS } from '../domain/acme/acme-order.ts';
 import { HOUR_MS, MINUTE_MS, SECOND_MS } from '../kernel/durations.ts';
 import { prune, RETENTION } from '../usecases/support/prune.ts';
 import type { App } from './app.ts';
@@ -21,6 +22,8 @@ const EVERY_MS: Readonly<Record<keyof typeof RETENTION, number>> = {
   loginLinks: MINUTE_MS,
   // A run deletes 50,000 at most: more than a service can be asked for in that time.
   usedNonces: 10 * SECOND_MS,
+  acmeOrders: 10 * MINUTE_MS,
+  authorizations: 10 * MINUTE_MS,
 };
 
 export function retentionChores({ store, log }: Pick<App, 'store' | 'log'>, config: Config): Chore[] {
@@ -37,6 +40,8 @@ export function retentionChores({ store, log }: Pick<App, 'store' | 'log'>, conf
     sessions: 0,
     loginLinks: 0,
     usedNonces: 0,
+    acmeOrders: 0,
+    authorizations: KEEP_ENDED_MS,
   };
   return (Object.keys(RETENTION) as (keyof typeof RETENTION)[]).map((name) => ({
     name: `prune_${RETENTION[name].table}`,

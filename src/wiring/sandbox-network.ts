@@ -30,11 +30,20 @@ export const callbackNetwork = (sandbox: SandboxFile, config: Config): CallbackN
   dnsServers: dnsServers(sandbox, config),
 });
 
-export const validationNetwork = (sandbox: Pick<SandboxFile, 'dns' | 'web'>, config: Config): ValidationNetwork => ({
-  dnsServers: dnsServers(sandbox, config),
-  allow: [allowRule(sandbox.web.address)],
-  httpPort: Number(sandbox.web.address.split(':').at(-1)),
-});
+/** Ports in the configuration are those of a client that listens itself, as certbot and lego can. */
+export function validationNetwork(
+  { dns, web, challenges }: Pick<SandboxFile, 'dns' | 'web' | 'challenges'>,
+  config: Config,
+): ValidationNetwork {
+  const portOf = (address: string) => Number(address.split(':').at(-1));
+  const { httpPort, tlsPort } = config.validation;
+  const ports = {
+    httpPort: httpPort === 80 ? portOf(web.address) : httpPort,
+    tlsPort: tlsPort === 443 && challenges ? portOf(challenges.tls_address) : tlsPort,
+  };
+  const here = [ports.httpPort, ports.tlsPort].map((port) => allowRule(`127.0.0.1:${port}`));
+  return { dnsServers: dnsServers({ dns }, config), allow: here, ...ports };
+}
 
 export function allowRule(address: string): AddressRule {
   const rule = parseAddressRule(address);

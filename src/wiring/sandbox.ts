@@ -1,12 +1,17 @@
 // The sandbox: the real service with demo data, and servers on loopback that let it work offline: a name server, a web
-// server, and a receiver of callbacks with a certificate of the embedded CA.
+// server, servers for clients of ACME, and a receiver of callbacks with a certificate of the embedded CA.
+import { newAlpnCertificate } from '../adapters/ca/alpn-certificate-writer.ts';
 import { newKeyAndCsr, throwAwayCsr } from '../adapters/ca/csr-writer.ts';
 import { randomBytes } from '../adapters/seal/random.ts';
 import type { Config } from '../config/config.ts';
+import { ACME_PATHS } from '../domain/acme/directory.ts';
 import { pem } from '../domain/certificate/pem.ts';
 import type { Clock } from '../domain/clock.ts';
 import { ruleText } from '../domain/egress/addresses.ts';
+import { acmeFaults } from '../sandbox/acme-faults.ts';
 import { exposure, type PastedCsrs } from '../sandbox/announce.ts';
+import { type MakeAlpnCertificate, startAlpnServer, startChallengeServer } from '../sandbox/challenge-server.ts';
+import { ChallengeWorld } from '../sandbox/challenge-world.ts';
 import { type DnsServer, type ReplySource, startDnsServer } from '../sandbox/dns-server.ts';
 import {
   clearSandbox,
@@ -18,7 +23,7 @@ import {
 } from '../sandbox/folder.ts';
 import { type Receiver, startReceiver } from '../sandbox/receiver.ts';
 import { RECEIVER_NAME, receiverIdentity, UNTRUSTED_NAME } from '../sandbox/receiver-identity.ts';
-import { seedAccounts, seedCallbacks, seedOrders } from '../sandbox/seed.ts';
+import { seedAccounts, seedBinding, seedCallbacks, seedOrders } from '../sandbox/seed.ts';
 import { startWebServer } from '../sandbox/web-server.ts';
 import { viewWorld } from '../sandbox/world.ts';
 import { claimAddresses } from './addresses.ts';
@@ -57,11 +62,30 @@ export async function serveSandbox(configured: Config, { now, log }: ClockAndLog
   const accounts = await seedAccounts(app.store, app.access);
   await seedOperator(app);
   const { replies, textAt } = viewWorld(config.dataDir, (text) => log({ event: 'warning', text }));
-  const dns = cleanup.use(await startNameServer(config, replies));
-  const startWeb = (port: number) => startWebServer({ host: LOOPBACK, port, textAt });
+  const published = new ChallengeWorld();
+  const dns = cleanup.use(await startNameServer(config, replies, published));
+  const startWeb = (port: number) =>
+    startWebServer({ host: LOOPBACK, port, textAt: (url) => textAt(url) ?? published.textAt(url) });
   const web = cleanup.use(await listenNear(config, PORT_OFFSETS.web, startWeb));
-  const addresses = { dns: { address: `${LOOPBACK}:${dns.port}` }, web: { address: `${LOOPBACK}:${web.port}` } };
-  const issuance = await openIssuance(app, config, now, validationNetwork(addresses, config));
+  const challenges = cleanup.use(
+    await listenNear(config, PORT_OFFSETS.challenges, (port) =>
+      startChallengeServer({ host: LOOPBACK, port }, published),
+    ),
+  );
+  const makeCertificate: MakeAlpnCertificate = (host, digest) => newAlpnCertificate(host, digest, Date.now());
+  const alpn = cleanup.use(
+    await listenNear(config, PORT_OFFSETS.tls, (port) =>
+      startAlpnServer({ host: LOOPBACK, port }, published, makeCertificate),
+    ),
+  );
+  const addresses = {
+    dns: { address: `${LOOPBACK}:${dns.port}` },
+    web: { address: `${LOOPBACK}:${web.port}` },
+    challenges: { url: `http://${LOOPBACK}:${challenges.port}`, tls_address: `${LOOPBACK}:${alpn.port}` },
+  };
+  const faults = acmeFaults(config.acmeFaults, Math.random);
+  const network = { ...validationNetwork(addresses, config), acmeFaults: faults };
+  const issuance = await openIssuance(app, config, now, network);
   let onCallback = () => {};
   const receiver = await startSandboxReceiver(app, issuance, {
     config,
@@ -75,6 +99,7 @@ export async function serveSandbox(configured: Config, { now, log }: ClockAndLog
   cleanup.defer(() => running.stop());
 
   const [{ id: accountId }] = accounts as [SandboxFile['accounts'][number]];
+  const binding = await seedBinding(app.store, app.acmeAccess, accountId);
   const url = `https://${RECEIVER_NAME}:${receiver.port}/`;
   const newAccessKey = () => Buffer.from(randomBytes(ACCESS_KEY_BYTES)).toString('base64url');
   const sandbox = (): SandboxFile => ({
@@ -90,6 +115,7 @@ export async function serveSandbox(configured: Config, { now, log }: ClockAndLog
     },
     trust: { roots },
     ...addresses,
+    acme: { directory: running.url + ACME_PATHS.directory, ...binding },
   });
   const { store } = app;
   const { placeOrder, products } = issuance;
@@ -123,6 +149,8 @@ export async function serveSandbox(configured: Config, { now, log }: ClockAndLog
     try {
       await running.stop(drainMs);
       await receiver.close();
+      await challenges.close();
+      await alpn.close();
       await web.close();
       await dns.close();
       rewrite.flush();
@@ -154,7 +182,7 @@ export function resetSandbox(config: Config): string[] {
  * Offsets from the port of the service, so that addresses survive restarts, with room for other sandboxes on the next
  * ports. With the default 8080 the receiver is at 8443.
  */
-const PORT_OFFSETS = { receiver: 363, dns: 373, web: 383 } as const;
+const PORT_OFFSETS = { receiver: 363, dns: 373, web: 383, tls: 393, challenges: 403 } as const;
 
 /** Falls back to a random free port if the one at the offset is taken. */
 async function listenNear<T>(config: Config, offset: number, listen: (port: number) => Promise<T>): Promise<T> {
@@ -166,8 +194,16 @@ async function listenNear<T>(config: Config, offset: number, listen: (port: numb
   });
 }
 
-async function startNameServer(config: Config, replies: ReplySource): Promise<DnsServer> {
-  const dns = await listenNear(config, PORT_OFFSETS.dns, (port) => startDnsServer({ host: LOOPBACK, port, replies }));
+/** Of records of one name and type, those that a client of ACME published count. */
+async function startNameServer(config: Config, set: ReplySource, published: ChallengeWorld): Promise<DnsServer> {
+  const replies: ReplySource = (name) => {
+    const [ours, theirs] = [set(name), published.replies(name)];
+    return ours && theirs ? new Map([...ours, ...theirs]) : (theirs ?? ours);
+  };
+  const sources = { replies, fallback: published.fallback };
+  const dns = await listenNear(config, PORT_OFFSETS.dns, (port) =>
+    startDnsServer({ host: LOOPBACK, port, ...sources }),
+  );
   for (const name of [RECEIVER_NAME, UNTRUSTED_NAME, 'wrong-host.sandbox.test']) {
     dns.set(name, 'A', [LOOPBACK]);
     dns.set(name, 'AAAA', 'nodata');

@@ -4,6 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Config, urlHost } from '../config/config.ts';
 import { clockFindings } from '../domain/support/clock-facts.ts';
+import { SAMPLE_MS } from '../domain/support/history.ts';
 import type { Api } from '../http/front/api.ts';
 import { buildServer } from '../http/server.ts';
 import { MINUTE_MS } from '../kernel/durations.ts';
@@ -105,6 +106,7 @@ export async function serveApp(app: App, services: Services, config: Config): Pr
   onFailure.move();
   app.log({ event: 'listening', text: `${address} as ${url}` });
   const background = runBackground(app, services, config);
+  const sampling = runPeriodically([{ name: 'sample_metrics', everyMs: SAMPLE_MS, run: app.sampleMetrics }], app.log);
   return {
     url,
     server,
@@ -112,7 +114,7 @@ export async function serveApp(app: App, services: Services, config: Config): Pr
       app.log({ event: 'stopping', text: 'finishing requests in progress' });
       const closed = close(drainMs);
       await sleep(drainMs);
-      await Promise.all([closed, background.stop()]);
+      await Promise.all([closed, background.stop(), sampling.stop()]);
       await services.close();
       await instance[Symbol.asyncDispose]();
       await app.close();
@@ -178,6 +180,7 @@ export function runBackground(app: App, services: Services, config: Config): Bac
   const chores: Chore[] = [
     { name: 'sweep', everyMs: SWEEP_MS, run: services.sweep },
     { name: 'validate', everyMs: VALIDATE_MS, run: services.proveDomains.proveDue },
+    ...services.acmeChores,
     ...services.deliveryChores,
     ...services.revocationChores,
     ...retentionChores(app, config),

@@ -180,7 +180,9 @@ export function lockSandbox({ database, dataDir }: Config): { release(): void } 
   );
 }
 
-export function warnOfSandboxRules({ callbacks }: Config, log: Log): void {
+export function warnOfSandboxRules({ callbacks, acmeFaults }: Config, log: Log): void {
+  if (Object.values(acmeFaults).some(Boolean))
+    log({ event: 'warning', text: 'RESEAL_SANDBOX_… that disturb ACME have no effect outside the sandbox' });
   if (callbacks.sandboxAllow.length === 0) return;
   log({
     event: 'warning',

@@ -4,6 +4,7 @@ import { chainNotAfter } from '../adapters/ca/issuer-selection.ts';
 import type { OpenStore } from '../adapters/store/store.ts';
 import { isActive } from '../domain/certificate/authority.ts';
 import type { Clock } from '../domain/clock.ts';
+import { OFFLINE_NOTICE_MS } from '../domain/revocation/revocation.ts';
 import type { IssuerFacts, StoreFacts } from '../domain/support/ports.ts';
 
 /** Resolves to undefined if the store cannot be read; that was logged and counted. */
@@ -30,6 +31,8 @@ async function read(
     const notAfter = await facts.responderExpiry(issuerId);
     if (notAfter !== undefined) responders.push({ issuerId, notAfter });
   }
+  const lists = byIssuer(await crls.heads());
+  const offline = new Set(known.filter(({ keyPlace }) => keyPlace === 'offline').map(({ id }) => id));
   return {
     now,
     waiting: await facts.waiting(),
@@ -42,7 +45,10 @@ async function read(
       }),
     ),
     responders,
-    crls: byIssuer(await crls.heads()),
+    crls: lists,
+    offlineLists: lists
+      .filter(({ issuerId }) => offline.has(issuerId))
+      .map(({ issuerId, nextUpdate }) => ({ issuerId, dueAt: nextUpdate - OFFLINE_NOTICE_MS })),
     queue: await deliveries.queueFacts(),
     sizeBytes: await facts.sizeBytes(),
     walBytes: facts.walBytes(),

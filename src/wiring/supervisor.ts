@@ -6,10 +6,13 @@ import module from 'node:module';
 import { createServer } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
+import { metricsHistory } from '../adapters/metrics/metrics-history.ts';
 import { processMetrics } from '../adapters/metrics/process-metrics.ts';
 import type { Config } from '../config/config.ts';
+import { SAMPLE_MS } from '../domain/support/history.ts';
 import { EXIT, Problem } from '../kernel/problem.ts';
 import type { ClockAndLog } from './app.ts';
+import { runPeriodically } from './background.ts';
 import type { Answered, Question, Role, ToChild, ToSupervisor } from './messages.ts';
 import { sharedState } from './shared-state.ts';
 import { listenProblem, warnOfSandboxRules } from './start-up.ts';
@@ -47,11 +50,12 @@ interface Slot {
 
 type Ready = Extract<ToSupervisor, { kind: 'ready' }>;
 
-export async function supervise(config: Config, { log }: ClockAndLog): Promise<Supervised> {
+export async function supervise(config: Config, { now, log }: ClockAndLog): Promise<Supervised> {
   warnOfSandboxRules(config, log);
   const port = await freePort(config);
   const state = sharedState(config);
   const metrics = processMetrics();
+  const history = metricsHistory(metrics.values, now);
   const { promise: failed, reject: fail } = Promise.withResolvers<never>();
   failed.catch(() => {});
   const { promise: outputClosed, resolve: onOutputClosed } = Promise.withResolvers<void>();
@@ -66,6 +70,7 @@ export async function supervise(config: Config, { log }: ClockAndLog): Promise<S
   const deaf = new Map<number, () => void>();
   let isStopping = false;
   let isDamaged = false;
+  let sampling: ReturnType<typeof runPeriodically> | undefined;
 
   const tell = (worker: Worker | undefined, message: ToChild) => {
     // The channel may close at any time; what is lost is asked again, or found by the next poll.
@@ -102,6 +107,7 @@ export async function supervise(config: Config, { log }: ClockAndLog): Promise<S
   function answer(worker: Worker, id: number, question: Question): void {
     const reply = (value: Answered) => tell(worker, { kind: 'answer', id, value });
     if (question.about === 'metrics') void metrics.text().then(reply);
+    else if (question.about === 'history') reply(JSON.stringify(history.points(question.spanMs)));
     else if (question.about === 'listener') {
       deaf.set(worker.id, () => reply(null));
       tellIfAllDeaf();
@@ -181,6 +187,7 @@ export async function supervise(config: Config, { log }: ClockAndLog): Promise<S
   async function stop(drainMs = 0): Promise<void> {
     isStopping = true;
     log({ event: 'stopping', text: 'finishing requests in progress' });
+    const sampled = sampling?.stop();
     const ended = slots.flatMap(({ worker }) => {
       if (!worker || worker.isDead()) return [];
       const { promise, resolve } = Promise.withResolvers<void>();
@@ -189,7 +196,7 @@ export async function supervise(config: Config, { log }: ClockAndLog): Promise<S
       return [promise];
     });
     const deadline = setTimeout(kill, drainMs + config.shutdownMs + STOP_GRACE_MS);
-    await Promise.all(ended);
+    await Promise.all([...ended, sampled]);
     clearTimeout(deadline);
     log({ event: 'stopped', text: 'all requests are finished or refused' });
   }
@@ -203,6 +210,7 @@ export async function supervise(config: Config, { log }: ClockAndLog): Promise<S
     await start(background);
     const [first] = await Promise.all(http.map(start));
     log({ event: 'listening', text: `${first?.address} as ${first?.url}` });
+    sampling = runPeriodically([{ name: 'sample_metrics', everyMs: SAMPLE_MS, run: history.sample }], log);
     return { failed, outputClosed, stop };
   } catch (error) {
     kill();

@@ -2,13 +2,14 @@
 // files, and challenge values.
 
 import { createHmac } from 'node:crypto';
+import { readAlpnCertificate } from '../adapters/ca/alpn-certificate.ts';
 import { dnsLookups } from '../adapters/dns/lookups.ts';
 import { registrableDomain } from '../adapters/dns/public-suffix.ts';
 import type { OnReachability } from '../adapters/dns/server.ts';
 import { DEFAULT_LIMITS } from '../adapters/dns/stub-resolver.ts';
 import { checkResolvers } from '../adapters/doctor/resolver.ts';
 import { addressSlots } from '../adapters/egress/address-slots.ts';
-import { callOut } from '../adapters/egress/call-out.ts';
+import { callOut, type EgressOptions, probeTls } from '../adapters/egress/call-out.ts';
 import type { Config } from '../config/config.ts';
 import type { Clock } from '../domain/clock.ts';
 import type { AddressRule } from '../domain/egress/addresses.ts';
@@ -16,6 +17,7 @@ import type { AccountId } from '../domain/ids.ts';
 import type { DnsLookups } from '../domain/validation/dns.ts';
 import { SECOND_MS } from '../kernel/durations.ts';
 import type { Log } from '../kernel/log.ts';
+import type { AcmeFaults } from '../sandbox/acme-faults.ts';
 import { checkDomains } from '../usecases/validation/check-domains.ts';
 import type { CheckingTools } from '../usecases/validation/check-names.ts';
 import type { AskingProduct } from '../usecases/validation/fetch-file.ts';
@@ -31,6 +33,8 @@ export interface ValidationNetwork {
   readonly dnsServers: readonly string[];
   readonly allow: readonly AddressRule[];
   readonly httpPort: number;
+  readonly tlsPort: number;
+  readonly acmeFaults?: AcmeFaults | undefined;
 }
 
 interface ValidationParts {
@@ -51,7 +55,7 @@ export function openValidation(
   { now, secret, log, metrics }: ValidationParts,
   network?: ValidationNetwork,
 ): Validation {
-  const { issuers, accountBase, perspectives, allow, httpPort } = config.validation;
+  const { issuers, accountBase, perspectives, allow, httpPort, tlsPort } = config.validation;
   const primary = network?.dnsServers ?? config.dnsServers;
   const resolvers = [primary, ...perspectives.map((server) => [server])];
   // Of all perspectives together.
@@ -69,15 +73,17 @@ export function openValidation(
   return {
     resolverDetail: resolverDetail(lookups, unreachable),
     checks: checkDomains({
-      perspectives: resolvers.map((dnsServers, index) => ({
-        dns: lookups[index]!,
-        callOut: callOut({ dnsServers, extraRoots: [], userAgent: USER_AGENT, addressSlots: slots }),
-      })),
+      perspectives: resolvers.map((dnsServers, index) => {
+        const egress: EgressOptions = { dnsServers, extraRoots: [], userAgent: USER_AGENT, addressSlots: slots };
+        return { dns: lookups[index]!, callOut: callOut(egress), probeTls: probeTls(egress) };
+      }),
       issuers,
       accountUri,
       registrableDomain,
       now,
       filePort: network?.httpPort ?? httpPort,
+      tlsPort: network?.tlsPort ?? tlsPort,
+      readAlpnCertificate,
       filePolicy: (product) => ({
         // A sandbox's own servers stand for the public internet.
         allow: [...(network?.allow ?? []), ...privateNetworks(product, allow)],

@@ -14,12 +14,13 @@ import { GRANT_MS } from '../../src/domain/cloud-keys/cloud-key.ts';
 import { notifyExpiry } from '../../src/usecases/callbacks/notify-expiry.ts';
 import { repairSchedules } from '../../src/usecases/callbacks/repair-schedules.ts';
 import { retentionChores } from '../../src/wiring/retention.ts';
+import { leaveAnswer } from '../support/acme-orders.ts';
 import { newFolder, newUsedFolder, TestApp } from '../support/app.ts';
 import { dieSigning } from '../support/dead-signer.ts';
 import { waitFor } from '../support/deliveries.ts';
 import { actorFor, answers, openDeliveryWorld } from '../support/dispatcher.ts';
 import { bothEngines, type TestEngine } from '../support/engines.ts';
-import { LEFT_IN_CONSOLE } from '../support/left-sessions.ts';
+import { LEFT_LOGINS } from '../support/left-sessions.ts';
 import { body, newOrder, type PlacedOrder, reissue } from '../support/orders.ts';
 import { EVERY_BYTE, issued, order as orderRecord, preparation } from '../support/records.ts';
 
@@ -105,28 +106,7 @@ const LEFT: Readonly<Partial<Record<Time, Leave>>> = {
       assert.ok(await store.signingGrants.take(accountId, keyId, tokenHash, app.now()));
     };
   },
-  async 'access_token.expires_at'({ app, shift }) {
-    const { key } = await newOrder(app);
-    const login = async (): Promise<string> => {
-      const basic = `Basic ${Buffer.from(`${key.keyId}:${key.authKey}`).toString('base64')}`;
-      const { body: answer } = await app.call('POST', '/csc/v2/auth/login', {
-        headers: { authorization: basic },
-        json: {},
-      });
-      return answer.access_token;
-    };
-    const use = async (token: string) =>
-      (await app.call('POST', '/csc/v2/credentials/list', { headers: { authorization: `Bearer ${token}` }, json: {} }))
-        .status;
-    const token = await login();
-    assert.equal(await use(token), 200);
-    await shift('access_token.expires_at', `key_id = '${key.keyId}'`);
-    return async () => {
-      assert.equal(await use(token), 401, 'no token lasts so long, or it has ended');
-      assert.equal(await use(await login()), 200);
-    };
-  },
-  ...LEFT_IN_CONSOLE,
+  ...LEFT_LOGINS,
   async 'acme_used_nonce.expires_at'({ app, shift, db }) {
     const { usedNonces, sharedNow } = app.app.store;
     const nonce = { id: `nonce${unique()}`, expiresAt: sharedNow() + NONCE_MS };
@@ -138,6 +118,8 @@ const LEFT: Readonly<Partial<Record<Time, Leave>>> = {
       assert.deepEqual(left, [], 'it was deleted');
     };
   },
+  'acme_authorization.due_at': ({ app, shift }) =>
+    leaveAnswer(app, (id) => shift('acme_authorization.due_at', `id = '${id}'`)),
   async 'cloud_key.locked_until'({ app, shift }) {
     const { store } = app.app;
     const { accountId } = (await newOrder(app)).key;

@@ -54,6 +54,45 @@ for (const engine of await bothEngines()) {
       for (const store of stores) await store.close();
     });
 
+    test('a root whose key was removed stays, is not replaced, and its key is in no row', async () => {
+      const store = await open(await engine.newLocation());
+      await claimPair(store, pairOf('own'));
+      assert.equal(await store.issuers.removeKey('own-root'), true);
+      assert.equal(await store.issuers.removeKey('own-root'), false);
+      assert.ok((await store.purge()).length > 0, 'what cannot be purged is said');
+      const root = (await store.issuers.list()).find(({ id }) => id === 'own-root');
+      assert.deepEqual([root?.keyPlace, root?.privateKey], ['offline', null]);
+      // An authority below it finds it again by its certificate.
+      const below = issuer('below', { role: 'issuing', purposes: ['private-tls'], parentId: 'copy' });
+      const copy = { ...issuer('copy', { privateKey: null }), certificate: root?.certificate ?? EVERY_BYTE };
+      const adopted = await store.transaction(({ issuers }) => issuers.adopt([below, copy]));
+      assert.equal(adopted.parentId, 'own-root');
+      await store.issuers.retire('below');
+      assert.deepEqual((await store.issuers.list()).find(({ id }) => id === 'below')?.purposes, []);
+      await store.close();
+    });
+
+    test('what waits, alternate chains and backups are found as they were written', async () => {
+      const store = await open(await engine.newLocation());
+      await claimPair(store, pairOf('own'));
+      const pending = {
+        ...({ id: 'p', keyType: 'p384', purposes: ['code-signing', 'public-tls'], createdAt: 2 ** 52 } as const),
+        ...{ request: EVERY_BYTE, privateKey: EVERY_BYTE },
+      };
+      await store.pendingIssuers.insert(pending);
+      assert.deepEqual(await store.pendingIssuers.list(), [pending]);
+      assert.equal(await store.pendingIssuers.count(), 1);
+      assert.deepEqual([await store.pendingIssuers.delete('p'), await store.pendingIssuers.delete('p')], [true, false]);
+      const chain = { issuerId: 'own-issuing', fingerprint: 'f', certificates: [EVERY_BYTE], createdAt: NOW };
+      for (const one of [chain, { ...chain, createdAt: 1 }]) await store.alternateChains.insert(one);
+      assert.deepEqual(await store.alternateChains.of('own-issuing'), [chain]);
+      assert.deepEqual(await store.alternateChains.of('own-root'), []);
+      const backups = [1, 2, 3].map((takenAt) => ({ digest: `d${takenAt}`, takenAt, file: `/b/${takenAt}` }));
+      for (const one of backups) await store.takenBackups.insert(one);
+      assert.deepEqual(await store.takenBackups.since(2), backups.slice(1));
+      await store.close();
+    });
+
     test('an imported authority gets its purposes and no others, and is stored once', async () => {
       const store = await open(await engine.newLocation());
       const adopt = (chain: readonly [Issuer, ...Issuer[]]) => store.transaction(({ issuers }) => issuers.adopt(chain));

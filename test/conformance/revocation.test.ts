@@ -59,6 +59,13 @@ for (const engine of await bothEngines()) {
           ['c1', NOW + 5],
         ]);
         assert.deepEqual([await scheduled('b'), await scheduled('a', 1)], [[], [['c2', NOW + 3]]]);
+        const all = async (accountId: string, limit: number) =>
+          (await revocations.listOfAccount(accountId, limit)).map((one) => [one.certificateId, one.orderId, one.dueAt]);
+        assert.deepEqual(await all('a', 9), [
+          ['c2', 'o', NOW + 3],
+          ['c1', 'o', NOW + 5],
+        ]);
+        assert.deepEqual([await all('b', 9), await all('a', 1)], [[], [['c2', 'o', NOW + 3]]]);
         assert.deepEqual(
           [await revocations.reschedule('b', 'c1', NOW), await revocations.unschedule('b', 'c1')],
           [false, false],

@@ -8,7 +8,7 @@ import { openEngine } from '../../src/adapters/store/engine/engine.ts';
 import { engineAt, type OpenStore, openStore } from '../../src/adapters/store/store.ts';
 import type { Repositories } from '../../src/domain/store.ts';
 import { bothEngines } from '../support/engines.ts';
-import { claimPair, NOW, order, preparation, prepared } from '../support/records.ts';
+import { claimPair, issuer, NOW, order, preparation, prepared } from '../support/records.ts';
 import { finished, HOLDS } from '../support/signings.ts';
 
 const KEY = newSealKey();
@@ -121,6 +121,39 @@ for (const engine of await bothEngines()) {
       assert.equal((await store.orders.findForUpdate('a', 'o'))?.signing, null);
       const current = { ...HOLDS, revision: 2 };
       assert.equal(await against(lock, ({ signings }) => signings.begin(RECORD, current)), true);
+    });
+
+    const HELD = { purpose: 'public-tls', keyType: 'p256' } as const;
+    const rotate = async (tx: Repositories) => {
+      await tx.signings.hold();
+      const next = issuer('next', { role: 'issuing', parentId: 'x-root', purposes: ['public-tls'] });
+      assert.equal(await tx.issuers.succeed(next, HELD, 'x-issuing'), true);
+    };
+
+    testRace('one that begins while its issuer is retired is refused, and begins if that fails', async (race) => {
+      const { against, store } = race;
+      assert.equal(await against(rotate, begin, 'roll back'), true);
+      await store.signings.void('o', 'v1');
+      assert.equal(await against(rotate, beginNext), false);
+      const under = prepared('c3', { preparation: preparation('serial of c3', { issuerId: 'next' }) });
+      assert.equal(await store.signings.begin(under, HOLDS), true);
+      const foreign = { ...HOLDS, purpose: 'private-tls' } as const;
+      await store.signings.void('o', 'v2');
+      assert.equal(await store.signings.begin(under, foreign), false, 'it never signed for that');
+    });
+
+    testRace('an issuer that is retired while one begins under it: the retirement knows of it', async (race) => {
+      const { against, store } = race;
+      const left = await against(begin, async (other) => {
+        await other.transaction(rotate);
+        return await other.signings.countUnderRetired();
+      });
+      assert.equal(left, 1, 'a rotation that counts before the other has committed would answer too early');
+      await store.signings.void('o', 'v1');
+      assert.equal(await store.signings.countUnderRetired(), 0);
+      const late = issuer('late', { role: 'issuing', parentId: 'x-root' });
+      assert.equal(await store.transaction((tx) => tx.issuers.succeed(late, HELD, 'x-issuing')), false);
+      assert.equal((await store.issuers.list()).length, 3, 'one that came too late leaves nothing');
     });
 
     testRace('finishing while another instance voids: the signature is discarded', async ({ against, store }) => {

@@ -13,6 +13,7 @@ import { newFolder, newUsedFolder } from '../support/app.ts';
 import { caChain } from '../support/authority.ts';
 import { rule } from '../support/contract.ts';
 import { reseal } from '../support/in-process.ts';
+import { lintersFile } from '../support/linters.ts';
 import { OWN_PRODUCT, productsFile } from '../support/products.ts';
 import { type Datagram, nameOf, response, ScriptedNameServer } from '../support/scripted-name-server.ts';
 import { selfSigned } from '../support/self-signed.ts';
@@ -68,6 +69,23 @@ test('a store of an older version is checked but not migrated', async () => {
   database.close();
 });
 
+test('linters: a product without one is a problem, one that gives no answer too, and what answers is ok', async () => {
+  const gated = { ...OWN_PRODUCT, id: 'gated', requires_lint: true };
+  const stateWith = async (linters?: string) => {
+    const settings = { RESEAL_DATA_DIR: newFolder(), RESEAL_PRODUCTS_FILE: productsFile(gated) };
+    const { findings } = await diagnose({
+      ...settings,
+      ...(linters !== undefined && { RESEAL_LINTERS_FILE: linters }),
+    });
+    const { state, text } = findings.find(({ check }) => check === 'linters')!;
+    return `${state}: ${text}`;
+  };
+  assert.equal(await stateWith(), 'problem: gated cannot be issued: no linter is configured');
+  assert.equal(await stateWith(lintersFile()), 'ok: test-linter; required by gated');
+  const mute = { name: 'mute', format: 'zlint', command: [process.execPath, '-e', '0'] };
+  assert.equal(await stateWith(lintersFile(mute)), 'problem: mute: it printed nothing');
+});
+
 test('after a run of the service every check is ok', async () => {
   const now = () => QUIET;
   const folder = await usedFolder(now);
@@ -86,6 +104,7 @@ test('after a run of the service every check is ok', async () => {
         'callbacks',
         'revocation',
         'addresses',
+        'linters',
         'resolver',
       ],
     ].map((check) => [check, 'ok']),

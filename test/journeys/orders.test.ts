@@ -105,7 +105,7 @@ test('an imported authority takes over without its root’s key; the previous on
   const read = new X509Certificate(ca.chain[0]!);
   assert.deepEqual(issuing, {
     ...{ id: issuer.id, role: 'issuing', state: 'active', subject: 'O=Elsewhere, CN=Elsewhere Issuing 1' },
-    ...{ purposes: ['client-auth', 'public-tls'], policy: null, key_type: 'p256', has_key: true },
+    ...{ purposes: ['client-auth', 'public-tls'], policy: null, key_type: 'p256', has_key: true, key_place: 'store' },
     ...{ not_after: read.validToDate.toISOString(), fingerprint: read.fingerprint256, issued: 0, revoked: 0 },
   });
   const retired = p256.filter(({ role, state }) => role === 'issuing' && state === 'retired');

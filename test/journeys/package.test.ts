@@ -33,8 +33,9 @@ const run = (...args: string[]): string =>
 test('the package has what the program needs, and no tests, benches or sources with types', () => {
   const paths = packed.files.map(({ path }) => path);
   for (const migration of globSync('migrations/*.sql', { cwd: ROOT })) assert.ok(paths.includes(migration), migration);
-  for (const file of globSync('src/console/**/*.{ts,css,html}', { cwd: ROOT }))
+  for (const file of globSync('src/console/**/*.{ts,css,html}', { cwd: ROOT })) {
     assert.ok(paths.includes(file.replace('src', 'dist').replace(/\.ts$/, '.js')), file);
+  }
   const needed = [
     'bin/reseal.mjs',
     'dist/main.js',
@@ -96,7 +97,11 @@ test('it serves: pages, migrations and worker threads are found', async (context
   await sandbox.said(/Start afresh with: (reseal sandbox reset)/);
   const { base_url: url, accounts, orders } = JSON.parse(readFileSync(join(data, 'sandbox.json'), 'utf8'));
   assert.equal((await fetch(`${url}/healthz`)).status, 200);
-  assert.match(await (await fetch(`${url}/docs`)).text(), /<html/);
+  const [, entry] = /<script type="module" src="([^"]+)"/.exec(await (await fetch(`${url}/docs`)).text()) ?? [];
+  assert.equal(
+    (await fetch(new URL(entry ?? '', `${url}/docs`))).headers.get('content-type'),
+    'text/javascript; charset=utf-8',
+  );
   const { key_id, auth_key } = accounts[0].credentials[0];
   const { id } = orders.find(({ product }: { product: string }) => product === 'document-signing');
   const answer = await fetch(`${url}/openapi/v3/orders/${id}/reissue`, {

@@ -1,15 +1,18 @@
 // What a crash or a power loss may leave of the sandbox's files: mended by the next start, and not called a bug.
 import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
 import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { readConfig } from '../../src/config/config.ts';
 import { replaceFile } from '../../src/kernel/durable-file.ts';
 import type { LogLine } from '../../src/kernel/log.ts';
-import { exposure } from '../../src/sandbox/announce.ts';
+import { announcement, exposure } from '../../src/sandbox/announce.ts';
 import { readSandboxFile } from '../../src/sandbox/folder.ts';
 import { WORLD_FILE } from '../../src/sandbox/world.ts';
 import { serveSandbox } from '../../src/wiring/sandbox.ts';
+import { AcmeClient, problemOf } from '../support/acme.ts';
+import { type AcmeOrderUrls, downloaded, finalized, keyAuthorization, placed, poll } from '../support/acme-orders.ts';
 import { newFolder } from '../support/app.ts';
 import { rule } from '../support/contract.ts';
 import { reseal } from '../support/in-process.ts';
@@ -82,6 +85,55 @@ test('a file is replaced as a whole, and privately', () => {
   replaceFile(file, 'one');
   replaceFile(file, 'two');
   assert.deepEqual([readFileSync(file, 'utf8'), statSync(file).mode & 0o777], ['two', 0o600]);
+});
+
+rule('acme 153', 'the same after every start', async () => {
+  const faults = { RESEAL_SANDBOX_NO_REUSE: 'true', RESEAL_SANDBOX_SHUFFLE: 'true' };
+  await using running = await start(folder, faults);
+  const { acme, challenges, base_url } = running.sandbox;
+  assert.deepEqual([acme?.kid, acme?.hmac_key], [first.acme?.kid, first.acme?.hmac_key]);
+  const line = /^ {2}certbot certonly (?:.*\\\n)*.*$/m.exec(
+    announcement(running.sandbox, file, { p256: '', sm2: '' }),
+  )?.[0];
+  for (const part of [acme?.directory, acme?.kid, acme?.hmac_key, `${challenges?.url}/set-txt`])
+    assert.ok(part && line?.includes(part), `${part} in ${line}`);
+
+  const client = new AcmeClient(base_url);
+  assert.equal((await client.register({ kid: acme?.kid ?? '', macKey: acme?.hmac_key ?? '' })).status, 201);
+  const publish = async (host: string, token: string) => {
+    const value = createHash('sha256').update(keyAuthorization(client, token)).digest('base64url');
+    const body = JSON.stringify({ host: `_acme-challenge.${host}`, value });
+    assert.equal((await fetch(`${challenges?.url}/set-txt`, { method: 'POST', body })).status, 200);
+  };
+  /** Answers the challenges of the order. Returns what its authorizations were before. */
+  const prove = async ({ body }: AcmeOrderUrls): Promise<string[]> => {
+    const before: string[] = [];
+    for (const url of body.authorizations) {
+      const { status, identifier, challenges } = (await client.post(url)).body;
+      const { token, url: answer } = challenges.find(({ type }: { type: string }) => type === 'dns-01');
+      await publish(identifier.value, token);
+      await client.post(answer, {});
+      assert.equal((await poll(client, url)).body.status, 'valid');
+      before.push(status);
+    }
+    return before;
+  };
+  const names = ['acme.example.com', '*.acme.example.com'];
+  const order = await placed(client, names);
+  assert.deepEqual(await prove(order), ['pending', 'pending']);
+  const { body } = await finalized(client, { ...order, body: (await client.post(order.url)).body });
+  assert.equal(body.status, 'valid');
+  assert.match((await downloaded(client, { url: order.url, body }))[0] ?? '', /^-----BEGIN CERTIFICATE/);
+  // Proven a moment ago, and asked for again.
+  assert.deepEqual(await prove(await placed(client, names)), ['pending', 'pending']);
+});
+
+rule('acme 154', 'refuses so many of 100 good nonces', async () => {
+  await using running = await start(folder, { RESEAL_SANDBOX_BAD_NONCES: '100' });
+  const { acme, base_url } = running.sandbox;
+  const client = new AcmeClient(base_url);
+  const answer = await client.register({ kid: acme?.kid ?? '', macKey: acme?.hmac_key ?? '' });
+  assert.equal(problemOf(answer), 'badNonce');
 });
 
 rule('ops 45', 'on an address other than loopback warns, in the log', async () => {

@@ -80,7 +80,17 @@ test('only the owner can read the files of the service', () => {
 test('sandbox.json, which scripts read, is private, complete and correct', async () => {
   assert.equal(statSync(join(folder, 'sandbox.json')).mode & 0o777, 0o600);
   const file = sandboxFile(folder);
-  assert.deepEqual(Object.keys(file), ['base_url', 'accounts', 'orders', 'receiver', 'trust', 'dns', 'web']);
+  assert.deepEqual(Object.keys(file), [
+    'base_url',
+    'accounts',
+    'orders',
+    'receiver',
+    'trust',
+    'dns',
+    'web',
+    'challenges',
+    'acme',
+  ]);
   assert.equal(file.base_url, sandbox.url);
   assert.deepEqual(
     file.accounts.map(({ kind, credentials, callback }: SandboxFile['accounts'][number]) => [

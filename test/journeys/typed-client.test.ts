@@ -102,7 +102,7 @@ test('the whole journey, with no types but the generated ones', async () => {
 test('errors have the code of the service, and their messages the language of the client', async () => {
   const { keyId, authKey } = await app.newKey();
   const { message } = await errorOf(createClient({ url: app.url, keyId, authKey, language: 'zh-CN' }).getOrder('none'));
-  assert.equal(message, '该账户下没有此订单。');
+  assert.match(message, /^该账户下没有此订单，/);
   const wrong = await errorOf(createClient({ url: `${app.url}/`, keyId, authKey: 'wrong' }).getAccount());
   assert.deepEqual([wrong.code, wrong.status], ['unauthenticated_request', 401]);
   const elsewhere = await errorOf(createClient({ url: `${app.url}/other`, keyId, authKey }).getAccount());

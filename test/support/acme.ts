@@ -87,7 +87,11 @@ export interface Eab {
 }
 
 /** A binding of a tenant, as the operator makes it. */
-export async function newEab({ app }: TestApp, accountId: string, rights: Partial<NewBinding> = {}): Promise<Eab> {
+export async function newEab(
+  { app }: Pick<TestApp, 'app'>,
+  accountId: string,
+  rights: Partial<NewBinding> = {},
+): Promise<Eab> {
   const { binding: made, macKey } = await app.acmeAccess.createBinding({
     ...{ accountId, name: '', products: null, nameSuffixes: null, revokesReplaced: false },
     ...{ isReusable: false, expiresAt: null },

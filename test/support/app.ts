@@ -105,7 +105,7 @@ export class TestApp implements AsyncDisposable {
     try {
       const config = await claimAddresses(this.#app.store, configured);
       const { dnsServers, validation } = config;
-      const network = { dnsServers, allow: this.#outside, httpPort: validation.httpPort };
+      const network = { dnsServers, allow: this.#outside, httpPort: validation.httpPort, tlsPort: validation.tlsPort };
       this.#issuance = await openIssuance(this.#app, config, this.now, network);
       this.#callbacks = openCallbacks(this.#app, config, this.now);
       this.#running = await serveApp(this.#app, { ...this.#issuance, ...this.#callbacks }, config);

@@ -1,5 +1,6 @@
 // An external CA, as an operator may import it: a root, authorities below it, and the last one's key.
 import { createHash, sign } from 'node:crypto';
+import { readCertificate, spkiOf } from '../../src/adapters/ca/certificate-reader.ts';
 import { readImportedIssuer } from '../../src/adapters/ca/imported-issuer.ts';
 import {
   distinguishedName,
@@ -40,6 +41,8 @@ export interface Tier {
   readonly extensions?: readonly Uint8Array[];
   readonly pathLength?: number;
   readonly usage?: readonly number[];
+  /** A certificate whose key and name this one is for, instead of new ones: it is cross-signed. */
+  readonly certifies?: Uint8Array;
   /** Of the last one, if its key is in a token. */
   readonly spki?: Uint8Array;
 }
@@ -60,7 +63,9 @@ export function caChain(tiers: readonly Tier[], now = Date.now()): ExternalCa {
     const made = newKeyPair('p256');
     const keys = { ...made, spki: tier.spki ?? made.spki };
     const commonName = depth === 0 ? 'Elsewhere Root' : `Elsewhere Issuing ${depth}`;
-    const name = distinguishedName(tier.name ?? { organization: 'Elsewhere', commonName });
+    const own = tier.certifies && readCertificate(tier.certifies);
+    const name = own?.subject ?? distinguishedName(tier.name ?? { organization: 'Elsewhere', commonName });
+    const spki = tier.certifies ? spkiOf(tier.certifies) : keys.spki;
     const signer: NonNullable<typeof above> = above ?? { keys, name };
     const bytes = toBeSigned({
       serial: Uint8Array.of(depth + 1, 1, 2, 3, 4, 5, 6, 7, 8),
@@ -69,11 +74,11 @@ export function caChain(tiers: readonly Tier[], now = Date.now()): ExternalCa {
       notBefore: now - DAY,
       notAfter: now + days * DAY,
       subject: name,
-      spki: keys.spki,
+      spki,
       extensions: [
         extension({ id: oid('2.5.29.19'), isCritical: true, value: sequence([boolean(true), integer(pathLength)]) }),
         extension({ id: oid('2.5.29.15'), isCritical: true, value: namedBits(usage) }),
-        extension({ id: oid('2.5.29.14'), isCritical: false, value: octetString(sha1KeyId(keys.spki)) }),
+        extension({ id: oid('2.5.29.14'), isCritical: false, value: octetString(own?.keyId ?? sha1KeyId(spki)) }),
         extension({
           id: oid('2.5.29.35'),
           isCritical: false,

@@ -60,3 +60,20 @@ export const withSession =
       ...call,
       headers: fromPage(app, { cookie, ...headers }),
     });
+
+/** Calls of an operator's routes: the answer, or its data if it must succeed. */
+export function operatorCalls(app: TestApp, session: Pick<SignedIn, 'cookie'>) {
+  const call = withSession(app, session);
+  const succeed = ({ status, body, text }: Answer) => {
+    assert.equal(status, 200, text);
+    return body.data;
+  };
+  const ask = (path: string, headers = {}) => call('GET', `operator/${path}`, { headers });
+  return {
+    call,
+    ask,
+    data: async (path: string, headers = {}) => succeed(await ask(path, headers)),
+    act: async (path: string, json: unknown = {}, method = 'POST') =>
+      succeed(await call(method, `operator/${path}`, { json })),
+  };
+}

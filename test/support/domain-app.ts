@@ -117,6 +117,7 @@ interface Checked {
   readonly result: string;
   readonly message: string;
   readonly cached_until: string | null;
+  readonly perspectives: readonly { readonly result: string; readonly message: string }[];
   readonly caa: { readonly result: string; readonly message: string };
 }
 

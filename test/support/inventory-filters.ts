@@ -1,8 +1,10 @@
-// Every combination of the filters of the inventory, for tests that must hold whatever is asked for.
+// Every combination of the filters of the inventory, and the lists over all accounts, for tests that must hold whatever is
+// asked for.
 import type { Engine } from '../../src/adapters/store/engine/engine.ts';
 import type { Db } from '../../src/adapters/store/engine/schema.ts';
 import { inventoryIn } from '../../src/adapters/store/issuance/inventory.ts';
 import { ordersIn } from '../../src/adapters/store/issuance/orders.ts';
+import { allAccountsIn } from '../../src/adapters/store/support/all-accounts.ts';
 import type { CertificateFilter, OrderFilter } from '../../src/domain/issuance/inventory.ts';
 import type { Listed, Page } from '../../src/domain/page.ts';
 
@@ -48,5 +50,10 @@ export function inventoryLookUps(db: Db, engine: Engine): Readonly<Record<string
     'names without an owner': () => ordersIn(db, engine).completeNames(500),
     'orders by every filter': () => all(orders, ORDER_FILTERS),
     'certificates by every filter': () => all(certificates, CERTIFICATE_FILTERS),
+    async 'lists over all accounts'() {
+      const { accounts, waiting, lanes } = allAccountsIn(db);
+      const page = { after: 'a5', limit: 50 };
+      return [await accounts('x', page), await waiting(page), await lanes(false, page), await lanes(true, page)];
+    },
   };
 }

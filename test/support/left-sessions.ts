@@ -1,12 +1,17 @@
-// Sessions and links of the console that a clock which was wrong has left: none seems to last longer than any does, and none
+// Access tokens, and sessions and links of the console, that a clock which was wrong has left: none seems to last longer than any does, and none
 // is in the way of the next.
 import assert from 'node:assert/strict';
 import { SESSION_MS } from '../../src/domain/console/session.ts';
 import { hashOfSecret } from '../../src/usecases/access/authenticate-caller.ts';
 import type { TestApp } from './app.ts';
 import { post, signIn, signInAgain } from './console.ts';
+import { newOrder } from './orders.ts';
 
-type Column = 'console_session.expires_at' | 'console_session.last_seen_at' | 'console_link.expires_at';
+type Column =
+  | 'access_token.expires_at'
+  | 'console_session.expires_at'
+  | 'console_session.last_seen_at'
+  | 'console_link.expires_at';
 interface World {
   readonly app: TestApp;
   shift(column: Column, where: string): Promise<void>;
@@ -26,7 +31,28 @@ const leftSession =
     };
   };
 
-export const LEFT_IN_CONSOLE = {
+export const LEFT_LOGINS = {
+  async 'access_token.expires_at'({ app, shift }) {
+    const { key } = await newOrder(app);
+    const login = async (): Promise<string> => {
+      const basic = `Basic ${Buffer.from(`${key.keyId}:${key.authKey}`).toString('base64')}`;
+      const { body: answer } = await app.call('POST', '/csc/v2/auth/login', {
+        headers: { authorization: basic },
+        json: {},
+      });
+      return answer.access_token;
+    };
+    const use = async (token: string) =>
+      (await app.call('POST', '/csc/v2/credentials/list', { headers: { authorization: `Bearer ${token}` }, json: {} }))
+        .status;
+    const token = await login();
+    assert.equal(await use(token), 200);
+    await shift('access_token.expires_at', `key_id = '${key.keyId}'`);
+    return async () => {
+      assert.equal(await use(token), 401, 'no token lasts so long, or it has ended');
+      assert.equal(await use(await login()), 200);
+    };
+  },
   'console_session.expires_at': leftSession('console_session.expires_at'),
   'console_session.last_seen_at': leftSession('console_session.last_seen_at'),
   async 'console_link.expires_at'({ app, shift }) {

@@ -17,7 +17,7 @@ test('operations in flight count over all workers, and a worker that ends gives 
       if (message.kind === 'release') state.release(member, message.id);
       if (message.kind !== 'ask') return;
       const { id, question } = message;
-      if (question.about === 'metrics' || question.about === 'listener') return;
+      if (question.about === 'metrics' || question.about === 'history' || question.about === 'listener') return;
       state.acquire(member, id, question, (value) => peers.onAnswer({ kind: 'answer', id, value }));
     });
     return peers;

@@ -239,6 +239,7 @@ export const ERROR_CODES = [
   'invalid_domain',
   'invalid_parameters',
   'invalid_sans',
+  'lint_refused',
   'order_not_found',
   'order_state_conflict',
   'permission_denied',

@@ -1,5 +1,5 @@
 // Reads the parts of a certificate that other structures repeat byte for byte: that is how chains are built.
-import { DerReader } from '../der/reader.ts';
+import { DerError, DerReader } from '../der/reader.ts';
 
 const SUBJECT_KEY_IDENTIFIER = '2.5.29.14';
 
@@ -28,13 +28,15 @@ export function signatureAlgorithmOf(certificate: Uint8Array): string {
   return outer.sequence().oid();
 }
 
-function readUpToKey(certificate: Uint8Array) {
+/** The reader stands right before the extensions. */
+export function readUpToKey(certificate: Uint8Array) {
   const rest = new DerReader(certificate).sequence().sequence();
   rest.context(0);
   rest.integer();
-  // Skips the signature algorithm, the issuer and the validity.
-  for (let skipped = 0; skipped < 3; skipped += 1) rest.any();
-  return { subject: rest.any(), spki: rest.any(), rest };
+  rest.any(); // signature algorithm
+  const issuer = rest.any();
+  rest.any(); // validity
+  return { issuer, subject: rest.any(), spki: rest.any(), rest };
 }
 
 export interface ReadExtension {
@@ -64,4 +66,30 @@ export function readExtensionList(list: DerReader | undefined) {
     count += 1;
   }
   return { byId, hasDuplicates: byId.size !== count };
+}
+
+const AUTHORITY_KEY_IDENTIFIER = '2.5.29.35';
+
+/** The key identifier of the issuer and the serial number, hexadecimal; undefined for bytes without them. */
+export function certIdOf(certificate: Uint8Array): { issuerKeyId: string; serial: string } | undefined {
+  try {
+    const whole = new DerReader(certificate);
+    const body = whole.sequence().sequence();
+    whole.end();
+    body.context(0);
+    const serial = Buffer.from(body.positive()).toString('hex');
+    const value = readCertificate(certificate).extensions.get(AUTHORITY_KEY_IDENTIFIER)?.value;
+    // [0] IMPLICIT, primitive.
+    const { tag, content } = new DerReader(value ?? new Uint8Array()).sequence().primitive();
+    return tag === 0x80 ? { issuerKeyId: Buffer.from(content).toString('hex'), serial } : undefined;
+  } catch (error) {
+    if (error instanceof DerError) return undefined;
+    throw error;
+  }
+}
+
+/** The subject key identifier, hexadecimal; undefined without one. */
+export function keyIdText(certificate: Uint8Array): string | undefined {
+  const { keyId } = readCertificate(certificate);
+  return keyId && Buffer.from(keyId).toString('hex');
 }

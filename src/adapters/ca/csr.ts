@@ -137,7 +137,8 @@ function refusal(what: Localized, cause?: unknown): Refusal {
   return new Refusal('invalid_csr', { field: 'certificate.csr', reason, cause });
 }
 
-function bytesOf(text: string): Uint8Array {
+/** Throws `invalid_csr` for a text that is neither PEM nor base64. */
+export function bytesOf(text: string): Uint8Array {
   if (text.length > MAX_CHARACTERS) throw refusal(WRONG.tooLong);
   if (text.includes('PRIVATE KEY-----')) throw refusal(WRONG.privateKey);
   const base64 = bodyOf(text.trim()).replace(/[ \t\r\n]+/g, '');

@@ -94,9 +94,6 @@ function read({ chain: text, key, purposes, policy }: ImportedIssuer, now: numbe
   return [first!, ...rest] as const;
 }
 
-/** PEM. */
-export const pemOf = (certificate: Uint8Array): string => `${new X509Certificate(certificate).toString().trim()}\n`;
-
 interface PlacedKey {
   readonly isKeyOf: (certificate: X509Certificate) => boolean;
   readonly place: Pick<Issuer, 'keyPlace' | 'privateKey' | 'keyUri'>;
@@ -165,18 +162,6 @@ function requireSoundKey(issuing: X509Certificate): void {
   }
 }
 
-function upFrom(first: X509Certificate, given: readonly X509Certificate[]): [X509Certificate, ...X509Certificate[]] {
-  const chain: [X509Certificate, ...X509Certificate[]] = [first];
-  for (let last = first; !isSelfSigned(last); ) {
-    const below = last;
-    const parent = given.find((one) => !chain.includes(one) && below.checkIssued(one) && below.verify(one.publicKey));
-    if (!parent) throw unusable(`the chain lacks the certificate that signed ${subjectOf(below)}, up to a root`);
-    chain.push(parent);
-    last = parent;
-  }
-  return chain;
-}
-
 /**
  * Reads a certificate over the key and name of an issuer that another root has signed, with those above it. Returns DER, the
  * root last. Throws a Problem.
@@ -195,12 +180,15 @@ export function readAlternateChain(issuer: Uint8Array, text: string, now: number
   const keyId = readCertificate(first.raw).keyId;
   const isFound = keyId === undefined || own.keyId === undefined || Buffer.compare(keyId, own.keyId) === 0;
   require(isFound, 'its subject key identifier differs: verifiers would not find it');
-  const chain = upFrom(first, given);
+  const whole = chainsAbove([first], given).filter((chain) => isSelfSigned(chain.at(-1)!));
+  const chain = whole.find((one) => one.every((each) => isCurrent(each, now))) ?? whole[0];
+  require(chain !== undefined, `the chain lacks a certificate above ${subjectOf(first)}, up to a root`);
   require(chain.length > 1, 'the certificate is signed by itself, not by another root');
   for (const one of chain) {
     require(one.ca, 'all certificates must be those of authorities (basicConstraints CA:TRUE)');
     require(one.validFromDate.getTime() <= now, 'a certificate is not valid yet');
     require(canStillSign({ notAfter: one.validToDate.getTime() }, now), 'a certificate ends within a day');
+    requireStrength(one);
   }
   return chain.map(({ raw }) => raw);
 }
@@ -225,6 +213,7 @@ export function describe(certificate: Uint8Array) {
   return {
     ...{ subject: subjectOf(read), key: keyText(read.publicKey) },
     ...{ notAfter: read.validToDate.getTime(), fingerprint: read.fingerprint256 },
+    serial: read.serialNumber.toLowerCase(),
   };
 }
 

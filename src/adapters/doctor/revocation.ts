@@ -3,7 +3,7 @@
 
 import { X509Certificate } from 'node:crypto';
 import { isKeyHere, type PublicIssuer } from '../../domain/certificate/authority.ts';
-import type { CrlRef } from '../../domain/revocation/revocation.ts';
+import { type CrlRef, OFFLINE_NOTICE_MS } from '../../domain/revocation/revocation.ts';
 import { HOUR_MS } from '../../kernel/durations.ts';
 import type { Diagnostic } from '../../kernel/problem.ts';
 import { RENEW_AFTER_MS } from '../ca/status/crl-publisher.ts';
@@ -17,11 +17,13 @@ import { revokedSerialsIn } from '../store/revocation/revoked-serials.ts';
 const OVERDUE_MS = 60_000;
 /** More than the CRLs of all issuers a store may ever have. */
 const MAX_UNLISTED = 10_000;
+const OFFLINE_REMEDY =
+  'Have the next list signed: reseal ca root crl-request ID OUT, reseal ca root sign-crl OUT, reseal crl install CRL';
 const REMEDY = 'Start the service, or read its log: it publishes CRLs and revokes by itself while it runs.';
 
 export async function checkRevocation(db: Db, now: number): Promise<Diagnostic> {
   const check = 'revocation';
-  const { isInUse, hasKey } = await issuersIn(db, now);
+  const { isInUse, hasKey, isOffline } = await issuersIn(db, now);
   const all = (await crlsIn(db).heads()).filter(isInUse);
   const heads = all.filter(hasKey);
   const overdue = await revocationsIn(db).due(now - OVERDUE_MS, 1);
@@ -31,6 +33,19 @@ export async function checkRevocation(db: Db, now: number): Promise<Diagnostic> 
   if (expired > 0) {
     const text = `${expired} of ${heads.length} CRLs have expired: verifiers may reject the certificates they cover`;
     return { check, state: 'problem', text, remedy: REMEDY };
+  }
+  const offline = all.filter(isOffline);
+  const due = offline.filter(({ nextUpdate }) => nextUpdate - OFFLINE_NOTICE_MS <= now);
+  const [first] = due.toSorted((a, b) => a.nextUpdate - b.nextUpdate);
+  if (first) {
+    const state = first.nextUpdate <= now ? 'problem' : 'warning';
+    const text = `the list of the offline root ${first.issuerId} ${state === 'problem' ? 'has expired' : 'expires'} on ${new Date(first.nextUpdate).toISOString()}`;
+    return { check, state, text, remedy: OFFLINE_REMEDY };
+  }
+  const waiting = unlisted.find(isOffline);
+  if (waiting) {
+    const text = `a revocation is not on the list of the offline root ${waiting.issuerId} yet`;
+    return { check, state: 'problem', text, remedy: OFFLINE_REMEDY };
   }
   const foreign = all.filter((one) => !hasKey(one) && one.nextUpdate <= now).length;
   if (foreign > 0) {
@@ -52,6 +67,8 @@ interface KnownIssuers {
   isInUse(list: CrlRef): boolean;
   /** CRLs of other issuers cannot be renewed here. */
   hasKey(list: CrlRef): boolean;
+  /** Roots of ours whose key signs on another machine. */
+  isOffline(list: CrlRef): boolean;
 }
 
 async function issuersIn(db: Db, now: number): Promise<KnownIssuers> {
@@ -59,5 +76,10 @@ async function issuersIn(db: Db, now: number): Promise<KnownIssuers> {
   const isExpired = ({ certificate }: PublicIssuer) => new X509Certificate(certificate).validToDate.getTime() < now;
   const expired = new Set(issuers.filter(isExpired).map(({ id }) => id));
   const keyed = new Set(issuers.filter(isKeyHere).map(({ id }) => id));
-  return { isInUse: ({ issuerId }) => !expired.has(issuerId), hasKey: ({ issuerId }) => keyed.has(issuerId) };
+  const offline = new Set(issuers.filter(({ keyPlace }) => keyPlace === 'offline').map(({ id }) => id));
+  return {
+    isInUse: ({ issuerId }) => !expired.has(issuerId),
+    hasKey: ({ issuerId }) => keyed.has(issuerId),
+    isOffline: ({ issuerId }) => offline.has(issuerId),
+  };
 }

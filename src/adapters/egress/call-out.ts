@@ -1,12 +1,12 @@
-// The only function that opens outbound connections: resolve, vet, connect, exchange. The name is resolved once, and the
-// socket connects to a vetted address: resolving again at connect time would allow DNS rebinding. Do not add a second
-// path.
+// The only file that opens outbound connections: resolve, vet, connect, then exchange HTTP or look at a certificate. The
+// name is resolved once, and the socket connects to a vetted address: resolving again at connect time would allow DNS
+// rebinding. Do not add a second path.
 import { isLocalName, isPrivateUrl, judgeAddress } from '../../domain/egress/address-verdict.ts';
 import { type Address, addressText } from '../../domain/egress/addresses.ts';
-import type { CallOut, OutboundCall, Outcome } from '../../domain/egress/outbound.ts';
+import type { CallOut, OutboundCall, Outcome, ProbeTls, Unreached } from '../../domain/egress/outbound.ts';
 import type { AddressSlots } from './address-slots.ts';
 import { CallScope } from './call-scope.ts';
-import { connect, trustStore } from './connect.ts';
+import { connect, showCertificate, trustStore } from './connect.ts';
 import type { Connection, VettedAddress } from './connection.ts';
 import { exchange } from './exchange.ts';
 import { Failure, Unanswered } from './failure.ts';
@@ -37,10 +37,9 @@ export interface EgressOptions {
 }
 
 export function callOut(options: EgressOptions): CallOut {
-  const { dnsServers, extraRoots, userAgent, limits = DEFAULT_LIMITS, kept, addressSlots } = options;
-  const trust = trustStore(extraRoots);
-  const { resolveMs, connectMs, bodyMs } = limits;
-  const resolveName = nameResolver(dnsServers, resolveMs);
+  const { userAgent, limits = DEFAULT_LIMITS, kept } = options;
+  const { vet, connecting } = guard(options);
+  const { bodyMs } = limits;
   return async (call): Promise<Outcome> => {
     const { url, policy, keptFor } = call;
     const idle = keptFor === undefined ? undefined : kept?.of(keptFor, url);
@@ -58,7 +57,7 @@ export function callOut(options: EgressOptions): CallOut {
     }
 
     try {
-      const addresses = await vetAddresses(call, () => resolveName(url.host, scope));
+      const addresses = await vet(call, scope);
       // Also closes the kept connections that lead elsewhere, before anything is sent.
       const reused = idle?.take(addresses ?? []);
       if (!addresses) return { kind: 'private' };
@@ -73,18 +72,54 @@ export function callOut(options: EgressOptions): CallOut {
           if (!(error instanceof Unanswered)) throw error;
         }
       }
-      const admit = addressSlots && ((address: Address) => addressSlots(addressText(address), call.owner ?? ''));
-      return await sendOver(await connect({ url, addresses, trust, limitMs: connectMs, scope, admit }), addresses);
+      return await sendOver(await connect(connecting(call, addresses, scope)), addresses);
     } catch (error) {
-      if (error instanceof Failure) return { kind: 'failed', reason: error.reason, seen: scope.seen() };
-      throw error;
+      return unreached(error, scope);
     }
   };
 }
 
+/** Extra roots do not count: certificates are looked at, not verified. */
+export function probeTls(options: EgressOptions): ProbeTls {
+  const { vet, connecting } = guard(options);
+  return async (probe) => {
+    using scope = new CallScope(probe.policy.totalMs, probe.signal);
+    try {
+      const addresses = await vet(probe, scope);
+      if (!addresses) return { kind: 'private' };
+      const { address, protocol, certificate } = await showCertificate(connecting(probe, addresses, scope), probe);
+      const isPrivate = addresses.find((one) => Buffer.compare(one.address, address) === 0)?.isPrivate ?? true;
+      return { kind: 'shown', hasAgreed: protocol === probe.protocol, certificate, isPrivate };
+    } catch (error) {
+      return unreached(error, scope);
+    }
+  };
+}
+
+/** What both kinds of call share: how a name is resolved and vetted, and what a connection is bound to. */
+function guard({ dnsServers, extraRoots, limits = DEFAULT_LIMITS, addressSlots }: EgressOptions) {
+  const trust = trustStore(extraRoots);
+  const resolveName = nameResolver(dnsServers, limits.resolveMs);
+  return {
+    vet: (call: Target, scope: CallScope) => vetAddresses(call, () => resolveName(call.url.host, scope)),
+    connecting: ({ url, policy, owner = '' }: Target, addresses: readonly VettedAddress[], scope: CallScope) => ({
+      ...{ url, addresses, trust, scope, limitMs: limits.connectMs },
+      trustsAny: policy.dangerouslyTrustsAnyCertificate ?? false,
+      admit: addressSlots && ((address: Address) => addressSlots(addressText(address), owner)),
+    }),
+  };
+}
+
+type Target = Pick<OutboundCall, 'url' | 'policy' | 'owner'>;
+
+function unreached(error: unknown, scope: CallScope): Unreached {
+  if (error instanceof Failure) return { kind: 'failed', reason: error.reason, seen: scope.seen() };
+  throw error;
+}
+
 /** Null for a private target: a single address that may not be called refuses the whole name. */
 async function vetAddresses(
-  { url, policy }: OutboundCall,
+  { url, policy }: Target,
   resolve: () => Promise<Resolved>,
 ): Promise<readonly VettedAddress[] | null> {
   if (isPrivateUrl(url, policy)) return null;

@@ -1,6 +1,6 @@
-// Connects to one of the vetted addresses: TCP, peer address compared, then TLS verified for the host of the URL. Roots,
-// ciphers, minimum version and peer verification are passed explicitly, because environment variables and flags change
-// Node's defaults.
+// Connects to one of the vetted addresses: TCP, peer address compared, then TLS verified for the host of the URL, or
+// shaken hands for the certificate alone. Roots, ciphers, minimum version and peer verification are passed explicitly,
+// because environment variables and flags change Node's defaults.
 import { constants } from 'node:crypto';
 import net from 'node:net';
 import tls from 'node:tls';
@@ -33,22 +33,50 @@ interface ConnectOptions {
   readonly trust: () => tls.SecureContext;
   readonly limitMs: number;
   readonly scope: CallScope;
+  readonly trustsAny: boolean;
   /** Waits until a connection to the address may be opened. */
   readonly admit: ((address: Address) => Promise<Disposable>) | undefined;
 }
 
 export async function connect(options: ConnectOptions): Promise<Connection> {
-  const { url, trust, limitMs, scope } = options;
-  const endsAt = performance.now() + limitMs;
-  scope.enter('connect');
+  const { url, scope } = options;
+  const endsAt = performance.now() + options.limitMs;
   const { socket, address } = await connectToAny(options, endsAt);
   if (url.scheme === 'http') return new Connection(socket, address);
   scope.enter('tls');
-  const secured = await scope.within(endsAt - performance.now(), () => handshake(socket, url, trust(), scope));
+  const secured = await scope.within(endsAt - performance.now(), () => handshake(socket, verifying(options), scope));
   return new Connection(socket, address, secured, {
     version: secured.getProtocol() ?? '',
     certificateEndsAt: secured.getPeerX509Certificate()?.validToDate.getTime() ?? 0,
   });
+}
+
+interface ShownCertificate {
+  readonly address: Address;
+  /** The protocol that the server chose, if any. */
+  readonly protocol: string | null;
+  readonly certificate: Uint8Array;
+}
+
+/** Offers one protocol to one name, and returns the certificate unverified. */
+export async function showCertificate(
+  options: ConnectOptions,
+  { serverName, protocol }: { readonly serverName: string; readonly protocol: string },
+): Promise<ShownCertificate> {
+  const { trust, scope } = options;
+  const endsAt = performance.now() + options.limitMs;
+  const { socket, address } = await connectToAny(options, endsAt);
+  scope.enter('tls');
+  const asked: tls.ConnectionOptions = {
+    secureContext: trust(),
+    rejectUnauthorized: false,
+    servername: serverName,
+    ALPNProtocols: [protocol],
+  };
+  const secured = await scope.within(endsAt - performance.now(), () => handshake(socket, asked, scope));
+  const certificate = secured.getPeerX509Certificate()?.raw;
+  if (!certificate) throw new Failure('tls_failed');
+  return { address, protocol: secured.alpnProtocol || null, certificate };
 }
 
 /** Tries one address after the other, each with an equal share of the remaining time: the first may drop every packet. */
@@ -56,6 +84,7 @@ async function connectToAny(
   { url: { port }, addresses, scope, admit }: ConnectOptions,
   endsAt: number,
 ): Promise<{ readonly socket: net.Socket; readonly address: Address }> {
+  scope.enter('connect');
   const tried = addresses.slice(0, MAX_TRIED);
   let first: Failure | undefined;
   for (const [index, { address }] of tried.entries()) {
@@ -107,24 +136,20 @@ function connectTcp(socket: net.Socket, address: Address, port: number): Promise
   });
 }
 
-function handshake(
-  socket: net.Socket,
-  { host, literal }: OutboundUrl,
-  trust: tls.SecureContext,
-  scope: CallScope,
-): Promise<tls.TLSSocket> {
+function verifying({ url: { host, literal }, trust, trustsAny }: ConnectOptions): tls.ConnectionOptions {
   // The trailing dot is DNS syntax; server names and certificates do not have it.
   const name = host.replace(/\.$/, '');
-  const secured = scope.own(
-    tls.connect({
-      socket,
-      secureContext: trust,
-      rejectUnauthorized: true,
-      servername: literal ? '' : name,
-      checkServerIdentity: (_servername, certificate) => tls.checkServerIdentity(name, certificate),
-      ALPNProtocols: ['http/1.1'],
-    }),
-  );
+  return {
+    secureContext: trust(),
+    rejectUnauthorized: !trustsAny,
+    servername: literal ? '' : name,
+    checkServerIdentity: (_servername, certificate) => tls.checkServerIdentity(name, certificate),
+    ALPNProtocols: ['http/1.1'],
+  };
+}
+
+function handshake(socket: net.Socket, options: tls.ConnectionOptions, scope: CallScope): Promise<tls.TLSSocket> {
+  const secured = scope.own(tls.connect({ ...options, socket }));
   return new Promise((resolve, reject) => {
     secured.once('secureConnect', () => resolve(secured));
     secured.once('close', () => reject(new Failure('connection_closed')));

@@ -1,6 +1,14 @@
 // Prometheus metrics. Labels come from closed sets (routes, methods, statuses, codes), never from accounts or raw paths.
 // Counters and histograms are of this process and can be summed; store-metrics.ts has what all processes share.
-import { Counter, collectDefaultMetrics, Gauge, Histogram, type MetricObject, Registry } from 'prom-client';
+import {
+  Counter,
+  collectDefaultMetrics,
+  Gauge,
+  Histogram,
+  type MetricObjectWithValues,
+  type MetricValue,
+  Registry,
+} from 'prom-client';
 import type { RuleChange } from '../../domain/catalog/public-rules.ts';
 import type { StoreFacts } from '../../domain/support/ports.ts';
 import { deliveryMetrics } from './delivery-metrics.ts';
@@ -138,4 +146,4 @@ function ruleMetrics(registry: Registry, coming: () => readonly RuleChange[]): v
 }
 
 /** The metrics of one process, as they pass between processes. */
-export type MetricValues = readonly MetricObject[];
+export type MetricValues = readonly MetricObjectWithValues<MetricValue<string>>[];

@@ -19,6 +19,7 @@ export interface ProcessMetrics {
   left(member: number): void;
   received(member: number, id: number, values: MetricValues): void;
   text(): Promise<string>;
+  values(): Promise<MetricValues>;
 }
 
 export function processMetrics(): ProcessMetrics {
@@ -48,6 +49,17 @@ export function processMetrics(): ProcessMetrics {
     waiting.delete(id);
   }
 
+  async function together(): Promise<Registry> {
+    await Promise.all([...members.values()].map(ask));
+    const own = await registry.getMetricsAsJSON();
+    // One list, however many processes have ended.
+    const sums = AggregatorRegistry.aggregate([...lasting]).getMetricsAsJSON();
+    const counted = lasting.length;
+    lasting = [await sums, ...lasting.slice(counted)];
+    const present = [...members.values()].map(({ last }) => last);
+    return AggregatorRegistry.aggregate([own, ...present, ...lasting].map((one) => [...one]));
+  }
+
   return {
     joined(member, role, request) {
       members.set(member, { role, request, waiting: new Map(), last: [] });
@@ -71,15 +83,7 @@ export function processMetrics(): ProcessMetrics {
       found.waiting.get(id)?.();
     },
 
-    async text() {
-      await Promise.all([...members.values()].map(ask));
-      const own = await registry.getMetricsAsJSON();
-      // One list, however many processes have ended.
-      const sums = AggregatorRegistry.aggregate([...lasting]).getMetricsAsJSON();
-      const counted = lasting.length;
-      lasting = [await sums, ...lasting.slice(counted)];
-      const present = [...members.values()].map(({ last }) => last);
-      return await AggregatorRegistry.aggregate([own, ...present, ...lasting].map((one) => [...one])).metrics();
-    },
+    text: async () => await (await together()).metrics(),
+    values: async () => await (await together()).getMetricsAsJSON(),
   };
 }

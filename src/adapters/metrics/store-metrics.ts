@@ -65,6 +65,12 @@ const GAUGES: Readonly<Record<string, StoreGauge>> = {
     samples: ({ crls }) =>
       crls.map(({ issuerId, nextUpdate }) => ({ labels: { issuer: issuerId }, value: seconds(nextUpdate) })),
   },
+  reseal_offline_crl_due_timestamp_seconds: {
+    help: 'When the next CRL of a root whose key is offline should be signed and installed: 30 days before the last one expires.',
+    labelNames: ['issuer'],
+    samples: ({ offlineLists }) =>
+      offlineLists.map(({ issuerId, dueAt }) => ({ labels: { issuer: issuerId }, value: seconds(dueAt) })),
+  },
   reseal_callback_pending: {
     help: 'Events that wait to be delivered, on all instances together; counted up to 100000.',
     samples: ({ queue }) => one(queue.pending),

@@ -12,6 +12,8 @@ import { type Sealing, sealingIn } from './access/sealing.ts';
 import { secretsIn } from './access/secrets.ts';
 import { settingsIn } from './access/settings.ts';
 import { acmeAccountsIn, acmeBindingsIn } from './acme/accounts.ts';
+import { acmeOrdersIn } from './acme/acme-orders.ts';
+import { authorizationsIn } from './acme/authorizations.ts';
 import { usedNoncesIn } from './acme/used-nonces.ts';
 import { callbackLanesIn } from './callbacks/callback-lanes.ts';
 import { callbacksIn } from './callbacks/callbacks.ts';
@@ -45,6 +47,7 @@ import { crlsIn, pkiAddressesIn } from './revocation/crls.ts';
 import { ocspRespondersIn } from './revocation/ocsp-responders.ts';
 import { revocationsIn } from './revocation/revocations.ts';
 import { revokedSerialsIn } from './revocation/revoked-serials.ts';
+import { allAccountsIn } from './support/all-accounts.ts';
 import { factsIn } from './support/facts.ts';
 import { finderIn } from './support/finder.ts';
 import { proofsIn } from './validation/proofs.ts';
@@ -229,6 +232,8 @@ const repositoriesIn = (db: Db, { sealer, engine, sharedNow }: Shared, onEvents:
   lintResults: lintResultsIn(db),
   proofs: proofsIn(db),
   waiting: waitingIn(db, engine),
+  acmeOrders: acmeOrdersIn(db),
+  authorizations: authorizationsIn(db, engine),
   revocations: revocationsIn(db),
   revokedSerials: revokedSerialsIn(db),
   crls: crlsIn(db),
@@ -252,4 +257,5 @@ const repositoriesIn = (db: Db, { sealer, engine, sharedNow }: Shared, onEvents:
   usedNonces: usedNoncesIn(db),
   finder: finderIn(db),
   facts: factsIn(db, engine),
+  allAccounts: allAccountsIn(db),
 });

@@ -2,6 +2,9 @@
 import { signal } from '@preact/signals';
 import { languageTag } from './language.ts';
 
+/** An address of this service. Modules are at console/assets/DIGEST/shell, whatever page uses them, below any path prefix. */
+export const serviceUrl = (path: string): URL => new URL(`../../../../${path}`, import.meta.url);
+
 /** No request waits longer, so no spinner does. */
 const TIMEOUT_MS = 20_000;
 
@@ -49,7 +52,7 @@ export async function call<T>(
   path: string,
   { body, query = {}, headers, signal: given }: Call = {},
 ): Promise<T> {
-  const url = new URL(`api/${path}`, document.baseURI);
+  const url = serviceUrl(`console/api/${path}`);
   for (const [name, value] of Object.entries(query)) {
     if (value !== undefined && value !== '') url.searchParams.set(name, String(value));
   }

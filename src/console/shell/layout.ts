@@ -81,7 +81,8 @@ export function Layout({ session }: { session: Session }): View {
   );
 }
 
-function focusTitle(event: Event): void {
+/** For a link that skips to the content. */
+export function focusTitle(event: Event): void {
   event.preventDefault();
   document.getElementById('title')?.focus();
 }
@@ -130,5 +131,5 @@ function Loaded({ match, query }: { match: Match; query: URLSearchParams }): Vie
   if (error) return problem(error, () => location.reload());
   return module
     ? h(module.Page, { parameters: match.parameters, query })
-    : p({ class: 'quiet', role: 'status' }, t('loading'));
+    : p({ class: 'quiet loading', role: 'status' }, t('loading'));
 }

@@ -13,6 +13,7 @@ const t = texts({
     loading: 'Loading…',
     copy: 'Copy',
     copied: 'Copied',
+    selected: 'Press Ctrl+C',
     more: 'Next page',
     first: 'First page',
     failed: 'This did not work.',
@@ -25,6 +26,7 @@ const t = texts({
     loading: '加载中…',
     copy: '复制',
     copied: '已复制',
+    selected: '请按 Ctrl+C',
     more: '下一页',
     first: '第一页',
     failed: '操作未成功。',
@@ -61,37 +63,48 @@ export function shown<T>(resource: Resource<T>, render: (data: T) => ComponentCh
     return [resource.error && problem(resource.error, resource.reload), render(resource.data)];
   }
   if (resource.error) return problem(resource.error, resource.reload);
-  return p({ class: 'quiet', role: 'status' }, t('loading'));
+  return p({ class: 'quiet loading', role: 'status' }, t('loading'));
 }
 
 /** Says what to do where there is nothing to show. */
 export const empty = (text: string, ...actions: ComponentChildren[]): View =>
   div({ class: 'empty' }, p(text), ...actions);
 
-/** A word with a shape, so that no state is told by colour alone. */
+/** A word with a shape, so that no state is told by colour alone. The style sheet draws it: fonts lack such characters. */
 export type Tone = 'good' | 'waiting' | 'bad' | 'over' | 'plain';
-const SHAPE: Readonly<Record<Tone, string>> = { good: '●', waiting: '◐', bad: '▲', over: '○', plain: '·' };
 export const badge = (tone: Tone, word: string): View =>
-  span({ class: `badge ${tone}` }, span({ 'aria-hidden': 'true' }, SHAPE[tone]), ' ', word);
+  span({ class: `badge ${tone}` }, span({ class: 'shape', 'aria-hidden': 'true' }), word);
 
 export const link = (address: string, ...children: ComponentChildren[]): View => a({ href: address }, ...children);
 
+type CopyState = 'copy' | 'copied' | 'selected';
 function CopyButton({ value, name }: { value: string; name: string | undefined }): View {
-  const [isCopied, setCopied] = useState(false);
-  const copy = async () => {
-    await navigator.clipboard.writeText(value);
-    setCopied(true);
-    setTimeout(() => setCopied(false), 2000);
+  const [state, setState] = useState<CopyState>('copy');
+  const copy = async (event: Event) => {
+    setState(await copyText(value, event.currentTarget as HTMLElement));
+    setTimeout(() => setState('copy'), 2000);
   };
   return button(
     {
       type: 'button',
       class: 'small',
       onClick: copy,
-      ...(name !== undefined && { 'aria-label': `${t('copy')}: ${name}` }),
+      ...(name !== undefined && { 'aria-label': `${t(state)}: ${name}` }),
     },
-    isCopied ? t('copied') : t('copy'),
+    t(state),
   );
+}
+
+/** Only a secure origin has a clipboard. Anywhere else the text is at least selected. */
+async function copyText(value: string, beside: HTMLElement): Promise<CopyState> {
+  const shownText = beside.closest('.listing, .copyable')?.querySelector('pre, code');
+  try {
+    await navigator.clipboard.writeText(value);
+    return 'copied';
+  } catch {
+    if (shownText) getSelection()?.selectAllChildren(shownText);
+    return 'selected';
+  }
 }
 export const copyButton = (value: string, name?: string): View => h(CopyButton, { value, name });
 
@@ -108,7 +121,7 @@ export const listing = (caption: string, text: string): View =>
   );
 
 /** Label and value, for a <dl>. Values that are not there are not listed. */
-export const fact = (name: string, value: ComponentChildren): ComponentChildren =>
+export const fact = (name: ComponentChildren, value: ComponentChildren): ComponentChildren =>
   value === undefined || value === null || value === '' ? null : div(dt(name), dd(value));
 
 let lastId = 0;

@@ -9,8 +9,12 @@ export interface Resource<T> {
   readonly reload: () => void;
 }
 
-/** `inputs` is what `load` depends on, compared by JSON. */
-export function useResource<T>(load: (signal: AbortSignal) => Promise<T>, inputs: readonly unknown[]): Resource<T> {
+/** `inputs` is what `load` depends on, compared by JSON. Another `revision` reads again, and shows the old data meanwhile. */
+export function useResource<T>(
+  load: (signal: AbortSignal) => Promise<T>,
+  inputs: readonly unknown[],
+  revision: unknown = 0,
+): Resource<T> {
   const [state, setState] = useState<{ data?: T | undefined; error?: Error | undefined; isLoading: boolean }>({
     isLoading: true,
   });
@@ -29,7 +33,7 @@ export function useResource<T>(load: (signal: AbortSignal) => Promise<T>, inputs
       (error: Error) => !abandoned.signal.aborted && setState((before) => ({ ...before, error, isLoading: false })),
     );
     return () => abandoned.abort();
-  }, [key, round]);
+  }, [key, round, revision]);
   const reload = useCallback(() => setRound((before) => before + 1), []);
   return { data: state.data, error: state.error, isLoading: state.isLoading, reload };
 }

@@ -36,3 +36,10 @@ export function href(path: readonly string[], query: Readonly<Record<string, str
 export function go(path: readonly string[], query?: Readonly<Record<string, string | undefined>>): void {
   location.hash = href(path, query);
 }
+
+/** Leaves no trace of the address before in the history. */
+export function replaceAddress(path: readonly string[]): void {
+  history.replaceState(null, '', `${location.pathname}${href(path)}`);
+  // The browser reports no change of the fragment for this.
+  address.value = read();
+}

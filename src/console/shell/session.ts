@@ -1,6 +1,7 @@
 // The session of this browser: of an account's key, or of an operator.
 import { signal } from '@preact/signals';
 import { call, Problem, signedOut } from './api.ts';
+import { replaceAddress } from './router.ts';
 
 export interface Session {
   readonly kind: 'account' | 'operator';
@@ -35,7 +36,7 @@ export async function signIn(keyId: string, secret: string): Promise<void> {
 export async function redeemLink(): Promise<boolean> {
   const token = /^#login=([\w-]+)$/.exec(location.hash)?.[1];
   if (token === undefined) return false;
-  history.replaceState(null, '', `${location.pathname}#/`);
+  replaceAddress([]);
   await call('POST', 'operator-session', { body: { token } });
   return true;
 }

@@ -1,4 +1,5 @@
 // The sign-in page: key id and secret for account holders; operators come by a link.
+import { h } from 'preact';
 import { useState } from 'preact/hooks';
 import { signedOut } from './api.ts';
 import { tags, type View } from './html.ts';
@@ -32,6 +33,19 @@ const t = texts({
 });
 
 export function SignIn({ linkError }: { linkError: Error | undefined }): View {
+  return main(
+    { class: 'sign-in' },
+    h1({ id: 'title' }, t('title')),
+    signedOut.value && session.value && p({ role: 'status' }, t('ended')),
+    linkError && problem(linkError),
+    h(KeyForm, {}),
+    p({ class: 'quiet' }, t('operators'), ' ', code('reseal console login')),
+    preferences(),
+  );
+}
+
+/** Exchanges key id and secret for a session; the secret is forgotten then. */
+export function KeyForm(): View {
   const [keyId, setKeyId] = useState('');
   const [secret, setSecret] = useState('');
   const action = useAction(async () => {
@@ -42,42 +56,34 @@ export function SignIn({ linkError }: { linkError: Error | undefined }): View {
     event.preventDefault();
     action.run();
   };
-  return main(
-    { class: 'sign-in' },
-    h1({ id: 'title' }, t('title')),
-    signedOut.value && session.value && p({ role: 'status' }, t('ended')),
-    linkError && problem(linkError),
-    form(
-      { onSubmit: submit },
-      field(t('keyId'), (attributes) =>
+  return form(
+    { onSubmit: submit },
+    field(t('keyId'), (attributes) =>
+      input({
+        ...attributes,
+        name: 'key_id',
+        autocomplete: 'username',
+        required: true,
+        spellcheck: false,
+        value: keyId,
+        onInput: (event) => setKeyId(event.currentTarget.value),
+      }),
+    ),
+    field(
+      t('secret'),
+      (attributes) =>
         input({
           ...attributes,
-          name: 'key_id',
-          autocomplete: 'username',
+          name: 'secret',
+          type: 'password',
+          autocomplete: 'current-password',
           required: true,
-          spellcheck: false,
-          value: keyId,
-          onInput: (event) => setKeyId(event.currentTarget.value),
+          value: secret,
+          onInput: (event) => setSecret(event.currentTarget.value),
         }),
-      ),
-      field(
-        t('secret'),
-        (attributes) =>
-          input({
-            ...attributes,
-            name: 'secret',
-            type: 'password',
-            autocomplete: 'current-password',
-            required: true,
-            value: secret,
-            onInput: (event) => setSecret(event.currentTarget.value),
-          }),
-        t('hint'),
-      ),
-      div({ class: 'actions' }, button({ class: 'main', disabled: action.isRunning }, t('submit'))),
-      action.error && problem(action.error),
+      t('hint'),
     ),
-    p({ class: 'quiet' }, t('operators'), ' ', code('reseal console login')),
-    preferences(),
+    div({ class: 'actions' }, button({ class: 'main', disabled: action.isRunning }, t('submit'))),
+    action.error && problem(action.error),
   );
 }

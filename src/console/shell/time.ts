@@ -1,8 +1,12 @@
 // Times in the reader's zone, with UTC on hover and for screen readers.
 import { tags, type View } from './html.ts';
-import { languageTag } from './language.ts';
+import { language, languageTag } from './language.ts';
 
 const { time } = tags;
+
+/** Dates as the reader's system writes them, if it speaks the language of the page. */
+export const dateLocale = (): string =>
+  navigator.language.startsWith(language.value) ? navigator.language : languageTag();
 
 /** Takes what the interface says: ISO 8601, or seconds since 1970. */
 export const parseTime = (value: string | number): Date => new Date(typeof value === 'number' ? value * 1000 : value);
@@ -11,7 +15,7 @@ export function moment(value: string | number | null | undefined): View | null {
   if (value === null || value === undefined) return null;
   const at = parseTime(value);
   if (Number.isNaN(at.getTime())) return null;
-  const local = at.toLocaleString(languageTag(), { dateStyle: 'medium', timeStyle: 'short' });
+  const local = at.toLocaleString(dateLocale(), { dateStyle: 'medium', timeStyle: 'short' });
   return time(
     {
       dateTime: at.toISOString(),

@@ -140,6 +140,13 @@ export function isExpired(credential: Credential, now: number): boolean {
   return credential.expiresAt !== null && credential.expiresAt <= now;
 }
 
+export const CREDENTIAL_STATES = ['active', 'expired', 'disabled'] as const;
+
+export function credentialState(credential: Credential, now: number): (typeof CREDENTIAL_STATES)[number] {
+  if (credential.disabledAt !== null) return 'disabled';
+  return isExpired(credential, now) ? 'expired' : 'active';
+}
+
 /** An hour: what clients of the signing API assume where they ignore the answer. */
 export const TOKEN_MS = HOUR_MS;
 

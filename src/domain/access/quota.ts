@@ -23,6 +23,9 @@ export type QuotaChange = Partial<AccountUsage['quotas']>;
 /** Operators set stored bytes in these. */
 export const MIB = 1024 * 1024;
 
+/** Of orders, or of MiB. */
+export const MAX_QUOTA = 100_000_000;
+
 /** What is stored of a certificate beside its CSR and its names: itself, its keys, its event, its rows of the audit log. */
 export const BYTES_PER_CERTIFICATE = 4096;
 

@@ -34,6 +34,20 @@ export function parseObject(text: string, what: string): JsonObject {
   );
 }
 
+/** Of a request that is no POST-as-GET. */
+export function requireObject(payload: JsonObject | 'post-as-get'): JsonObject {
+  if (payload !== 'post-as-get') return payload;
+  throw malformed('The payload is empty. Send a JSON object.', 'payload 为空，请发送 JSON 对象。');
+}
+
+export function requirePostAsGet(payload: JsonObject | 'post-as-get'): void {
+  if (payload === 'post-as-get') return;
+  throw malformed(
+    'This resource is only read: send an empty payload (POST-as-GET).',
+    '该资源只可读取，请发送空的 payload（POST-as-GET）。',
+  );
+}
+
 export const isObject = (value: unknown): value is JsonObject =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 

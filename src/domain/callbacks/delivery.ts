@@ -11,6 +11,10 @@ import { actionsOf, type CallbackAction, type CallbackSettings } from './callbac
 export const DELIVERY_STATES = ['pending', 'delivered', 'failed', 'suppressed'] as const;
 export type DeliveryState = (typeof DELIVERY_STATES)[number];
 
+/** `held`: the account is suspended, and its events wait. */
+export const LANE_STATES = ['healthy', 'degraded', 'closed', 'held'] as const;
+export type LaneState = (typeof LANE_STATES)[number];
+
 /** `before_delivery`: written by a version that did not deliver yet. */
 export const SUPPRESSION_REASONS = ['not_configured', 'disabled', 'action_not_enabled', 'before_delivery'] as const;
 export type SuppressionReason = (typeof SUPPRESSION_REASONS)[number];
@@ -27,6 +31,8 @@ export interface Delivery {
   readonly certificateId: CertificateId;
   readonly orderStatus: OrderStatus;
   readonly action: CallbackAction;
+  /** As it is sent, byte for byte. */
+  readonly body: string;
   readonly createdAt: number;
   readonly state: DeliveryState;
   readonly reason: SuppressionReason | GivenUpReason | null;
@@ -120,7 +126,7 @@ export interface Lane {
 }
 
 /** While a lane is degraded, one attempt at a time probes whether its receiver is back (half-open breaker). */
-export const isDegraded = ({ openCount }: Lane): boolean => openCount > 0;
+export const isDegraded = ({ openCount }: Pick<Lane, 'openCount'>): boolean => openCount > 0;
 
 /** Events begun earlier have spent their whole retry window in a degraded lane; null if it is not degraded that long. */
 export function giveUpCutoff(lane: Lane, now: number, windowMs: number): number | null {
@@ -143,8 +149,10 @@ export const FAILURES_TO_OPEN = 8;
 export const MAX_OPEN_MS = HOUR_MS;
 
 /** A breaker that first opened in the future was opened by a clock that was ahead, whenever it closes. */
-export const isBreakerOpen = ({ openUntil, degradedSince }: Lane, now: number): boolean =>
-  isAhead(openUntil, now, MAX_OPEN_MS) && degradedSince <= latestAhead(now, 0);
+export const isBreakerOpen = (
+  { openUntil, degradedSince }: Pick<Lane, 'openUntil' | 'degradedSince'>,
+  now: number,
+): boolean => isAhead(openUntil, now, MAX_OPEN_MS) && degradedSince <= latestAhead(now, 0);
 
 interface LaneFailure {
   readonly startedAt: number;

@@ -87,6 +87,19 @@ export interface Order extends DomainValidation {
   readonly revision: number;
 }
 
+/**
+ * Placed over ACME, and without a CSR so far: there is nothing to issue, and no certificate waits (ADR 0069). What is known
+ * about it besides is its AcmeOrder.
+ */
+export type OrderAwaitingCsr = Order & {
+  readonly status: 'domain_verifing';
+  readonly currentCertificateId: null;
+  readonly pendingCertificateId: null;
+};
+
+export const awaitsCsr = (order: Order): order is OrderAwaitingCsr =>
+  order.status === 'domain_verifing' && order.pendingCertificateId === null;
+
 /** Its first certificate is being signed before the answer: the caller knows no id yet. */
 export const isBeingPlaced = ({ status, pendingCertificateId }: Order): boolean =>
   status === 'issuing' && pendingCertificateId === null;

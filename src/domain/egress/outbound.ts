@@ -1,5 +1,5 @@
-// The port for outbound HTTP calls: target, policy, outcome. One function implements CallOut and opens every outbound
-// connection; callback tests, deliveries and domain checks differ in policy only.
+// The ports for outbound calls: target, policy, outcome. One file implements them and opens every outbound connection;
+// callback tests, deliveries and domain checks differ in policy only.
 import type { AccountId } from '../ids.ts';
 import type { Address, AddressRule } from './addresses.ts';
 
@@ -49,6 +49,11 @@ export interface OutboundPolicy {
   readonly totalMs: number;
   /** How much of the response body is read. Absent: 16 KiB, enough for a callback's answer and a validation file. */
   readonly maxBodyBytes?: number | undefined;
+  /**
+   * Takes any certificate of an https server. Only for an exchange that began without TLS, so that a certificate protects
+   * nothing, and that carries no secret.
+   */
+  readonly dangerouslyTrustsAnyCertificate?: boolean | undefined;
 }
 
 export interface OutboundCall {
@@ -76,10 +81,14 @@ export interface Observation {
   readonly tls: { readonly version: string; readonly certificateEndsAt: number } | null;
 }
 
-export type Outcome =
+/** No answer to judge. */
+export type Unreached =
   /** Neither public nor allowed. No connection was made; no detail is given, so that it reveals nothing. */
   | { readonly kind: 'private' }
-  | { readonly kind: 'failed'; readonly reason: FailureReason; readonly seen: Observation }
+  | { readonly kind: 'failed'; readonly reason: FailureReason; readonly seen: Observation };
+
+export type Outcome =
+  | Unreached
   | {
       readonly kind: 'answered';
       readonly status: number;
@@ -93,3 +102,30 @@ export type Outcome =
 
 /** Never rejects because of the receiver. Always settles within the policy's deadline. */
 export type CallOut = (call: OutboundCall) => Promise<Outcome>;
+
+/** A TLS handshake for the sake of the certificate that the server shows. Nothing is sent after it. */
+export interface TlsProbe {
+  /** Where to connect; `target` is not used. */
+  readonly url: OutboundUrl;
+  /** The name to ask for (SNI). */
+  readonly serverName: string;
+  /** The one protocol to offer (ALPN). */
+  readonly protocol: string;
+  readonly policy: OutboundPolicy;
+  readonly owner: AccountId;
+  readonly signal?: AbortSignal | undefined;
+}
+
+export type TlsOutcome =
+  | Unreached
+  | {
+      readonly kind: 'shown';
+      /** Whether the server chose the protocol. */
+      readonly hasAgreed: boolean;
+      /** The server's certificate, DER. Not verified, except that the server has its key. */
+      readonly certificate: Uint8Array;
+      readonly isPrivate: boolean;
+    };
+
+/** Never rejects because of the server. Always settles within the policy's deadline. */
+export type ProbeTls = (probe: TlsProbe) => Promise<TlsOutcome>;

@@ -39,7 +39,6 @@ export interface AlternateChains {
   /** Keeps the one that is there already. */
   insert(chain: AlternateChain): Promise<void>;
   of(issuerId: string): Promise<AlternateChain[]>;
-  list(): Promise<AlternateChain[]>;
 }
 
 /** Bounds the roots that sign one issuer. */

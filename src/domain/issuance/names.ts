@@ -1,7 +1,7 @@
 // Decides which names a certificate gets: those requested, whether they can be certified, and whether the product lets
 // them differ from the previous ones. Consent to losing a name is checked by the caller.
 
-import type { NameChange } from '../catalog/products.ts';
+import type { NameChange, Product } from '../catalog/products.ts';
 import type { ProductKind } from '../certificate/authority.ts';
 import {
   certifiedName,
@@ -9,6 +9,7 @@ import {
   differenceOf,
   MAX_NAMES,
   type NameRules,
+  type RegistrableDomain,
   requireCertifiable,
   requireMaxNames,
   spelledName,
@@ -56,15 +57,18 @@ const noNames = (): Refusal =>
     },
   });
 
+/** What the product can certify. */
+export const nameRules = (product: Product, registrableDomain: RegistrableDomain): NameRules => ({
+  allowsWildcard: product.allowsWildcard,
+  isPublicTrust: product.trust === 'public',
+  privateNames: product.privateNames,
+  registrableDomain,
+});
+
 /** Kept names too: a reissue is an issuance, and every rule applies again. */
 function requireAllCertifiable(names: readonly string[], dnsNames: readonly string[], context: IssuanceContext): void {
   const { product, registrableDomain } = context;
-  const rules: NameRules = {
-    allowsWildcard: product.allowsWildcard,
-    isPublicTrust: product.trust === 'public',
-    privateNames: product.privateNames,
-    registrableDomain,
-  };
+  const rules = nameRules(product, registrableDomain);
   for (const [index, name] of names.entries()) {
     const sentAt = dnsNames.indexOf(name);
     const isCommonName = index === 0 && product.kind === 'ssl';

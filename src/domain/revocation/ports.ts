@@ -12,6 +12,10 @@ export interface CertificateRef {
   readonly certificateId: CertificateId;
 }
 
+/** A scheduled revocation with what its certificate is called by. */
+export type AccountRevocation = Revocation &
+  Pick<CertificateRef, 'orderId' | 'certificateId'> & { readonly commonName: string | null };
+
 export interface Revocations {
   /** If one is scheduled already, the earlier date wins, and the first cause unless that was `previous_replaced`. */
   schedule(accountId: AccountId, certificateId: CertificateId, revocation: Revocation): Promise<void>;
@@ -21,6 +25,8 @@ export interface Revocations {
     orderId: OrderId,
     limit: number,
   ): Promise<(Revocation & { readonly certificateId: CertificateId })[]>;
+  /** The same of all orders of the account; of very many the first thousand are examined. */
+  listOfAccount(accountId: AccountId, limit: number): Promise<AccountRevocation[]>;
   /** Due and not applied, the oldest first. */
   due(now: number, limit: number): Promise<CertificateRef[]>;
   /** The next three change only a revocation that has not happened; false when it has, or when none is scheduled. */

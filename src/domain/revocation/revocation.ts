@@ -1,4 +1,6 @@
 // Revocation rules: what may be revoked, for which reason and when, and which CRL shard lists a serial number.
+
+import { DAY_MS } from '../../kernel/durations.ts';
 import type { Product } from '../catalog/products.ts';
 import type {
   CertificateRecord,
@@ -49,6 +51,9 @@ export const CRL_SHARDS = 16;
 
 /** Shard of a hexadecimal serial number. It is part of the URL in the certificate, so it must never change. */
 export const shardOf = (serial: string): number => Number.parseInt(serial.slice(-2), 16) % CRL_SHARDS;
+
+/** How long before its end the next list of an offline root is asked for: a ceremony has to be arranged. */
+export const OFFLINE_NOTICE_MS = 30 * DAY_MS;
 
 /** One CRL: a shard of an issuer. */
 export interface CrlRef {

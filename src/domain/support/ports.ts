@@ -1,9 +1,14 @@
 // For the operator, across accounts: what a text that a customer quotes may stand for, and facts about the whole store.
+import type { Account } from '../access/account.ts';
+import type { Lane } from '../callbacks/delivery.ts';
 import type { QueueFacts } from '../callbacks/ports.ts';
 import type { PublicIssuer } from '../certificate/authority.ts';
 import { spelledName } from '../certificate/names.ts';
+import type { OrderStatus } from '../certificate/order.ts';
 import type { AccountId, CertificateId, OrderId } from '../ids.ts';
+import type { Listed, Page } from '../page.ts';
 import type { CrlHead } from '../revocation/ports.ts';
+import type { WaitingCertificate } from '../validation/ports.ts';
 import type { ClockFacts } from './clock-facts.ts';
 
 /** What was found: where it belongs, and what it is. */
@@ -62,6 +67,34 @@ export function spellingsOf(given: string): Spellings {
   };
 }
 
+/** A certificate that waits for validation, with the words that people know it by. */
+export interface WaitingOrder extends WaitingCertificate {
+  readonly accountName: string;
+  readonly isSuspended: boolean;
+  readonly productId: string;
+  readonly status: OrderStatus;
+  readonly commonName: string | null;
+  readonly names: readonly string[];
+}
+
+/** The lane of an account, with what waits in it, counted up to a bound. */
+export interface LaneOverview {
+  readonly lane: Omit<Lane, 'hasInOrder'>;
+  readonly accountName: string;
+  /** When it is looked at next; null while nothing waits. */
+  readonly dueAt: number | null;
+  readonly pending: number;
+}
+
+/** Lists over all accounts. Each page is a range of an index. */
+export interface AllAccounts {
+  /** The newest first, of which the name contains the text, whatever the case of its ASCII letters. */
+  accounts(text: string, page: Page): Promise<Listed<Account>>;
+  /** Those that wait longest first. */
+  waiting(page: Page): Promise<Listed<WaitingOrder>>;
+  lanes(onlyDegraded: boolean, page: Page): Promise<Listed<LaneOverview>>;
+}
+
 /** How many there are, counted up to a bound, and the moment of the oldest. */
 export interface Backlog {
   readonly count: number;
@@ -89,6 +122,8 @@ export interface StoreFacts {
   readonly issuers: readonly IssuerFacts[];
   readonly responders: readonly { readonly issuerId: string; readonly notAfter: number }[];
   readonly crls: readonly Pick<CrlHead, 'issuerId' | 'thisUpdate' | 'nextUpdate'>[];
+  /** When the next list of each offline root should be signed. */
+  readonly offlineLists: readonly { readonly issuerId: string; readonly dueAt: number }[];
   readonly queue: QueueFacts;
   readonly sizeBytes: number;
   /** Null where the database bounds it by itself. */

@@ -14,6 +14,7 @@ import {
   valuesOf,
 } from './issue-value.ts';
 import { type LookupProblem, lookupProblem } from './lookup-failure.ts';
+import { caaMethod } from './method.ts';
 
 const CRITICAL = 128;
 /** Tags that are enforced or safe to ignore. A critical property with any other tag might forbid the issuance. */
@@ -22,7 +23,8 @@ const KNOWN_TAGS: readonly string[] = ['issue', 'issuewild', 'iodef'];
 interface CaaRules {
   /** The issuer domain names of this CA. */
   readonly issuers: readonly string[];
-  readonly accountUri: string;
+  /** Of the account that asks, the one to publish first. */
+  readonly accountUris: readonly string[];
   /** The methods by which the name was proven; empty if it was not. */
   readonly methods: readonly string[];
 }
@@ -87,7 +89,7 @@ const BAD_TAG: Localized = {
 };
 
 /** Why one property may not permit. An issuer with a final dot is outside the grammar and does not match. */
-const obstacles = (tag: string, { issuers, accountUri, methods }: CaaRules): readonly Obstacle<IssueValue>[] => [
+const obstacles = (tag: string, { issuers, accountUris, methods }: CaaRules): readonly Obstacle<IssueValue>[] => [
   [
     ({ issuer }) => !isOurIssuer(issuer, issuers),
     () => ({
@@ -100,19 +102,19 @@ const obstacles = (tag: string, { issuers, accountUri, methods }: CaaRules): rea
     ({ fault }) => fault ?? BAD_TAG,
   ],
   [
-    ({ parameters }) => !isSatisfied(valuesOf(parameters, 'accounturi'), (uri) => uri === accountUri),
+    ({ parameters }) => !isSatisfied(valuesOf(parameters, 'accounturi'), (uri) => accountUris.includes(uri)),
     ({ parameters }) =>
       quote(valuesOf(parameters, 'accounturi').join(' '), {
-        en: `only this account is permitted. Remove accounturi, or set it once to ${accountUri}`,
-        zh: `仅允许该账户，请移除 accounturi，或将其设为唯一的 ${accountUri}`,
+        en: `only this account is permitted. Remove accounturi, or set it once to ${accountUris[0]}`,
+        zh: `仅允许该账户，请移除 accounturi，或将其设为唯一的 ${accountUris[0]}`,
       }),
   ],
   [
     ({ parameters }) => !isSatisfied(valuesOf(parameters, 'validationmethods'), (list) => lists(list, methods)),
     ({ parameters }) =>
       quote(valuesOf(parameters, 'validationmethods').join(' '), {
-        en: `only names proven by these methods are permitted. Remove validationmethods${methods.length === 0 ? '.' : `, or list ca-${methods[0]} in a single one.`}`,
-        zh: `仅允许以这些方式验证的域名，请移除 validationmethods${methods.length === 0 ? '。' : `，或只设置一个并列出 ca-${methods[0]}。`}`,
+        en: `only names proven by these methods are permitted. Remove validationmethods${methods.length === 0 ? '.' : `, or list ${caaMethod(methods[0] ?? '')} in a single one.`}`,
+        zh: `仅允许以这些方式验证的域名，请移除 validationmethods${methods.length === 0 ? '。' : `，或只设置一个并列出 ${caaMethod(methods[0] ?? '')}。`}`,
       }),
   ],
 ];
@@ -121,7 +123,6 @@ const obstacles = (tag: string, { issuers, accountUri, methods }: CaaRules): rea
 const isSatisfied = (values: readonly string[], test: (value: string) => boolean): boolean =>
   values.length <= 1 && values.every(test);
 
-/** Our methods are not ACME methods, so they carry the `ca-` prefix of RFC 8657 for CA-specific names. */
 const lists = (list: string, methods: readonly string[]): boolean =>
   /^[A-Za-z0-9-]+(,[A-Za-z0-9-]+)*$/.test(list) &&
-  list.split(',').some((one) => methods.includes(one.replace(/^ca-/, '')) && one.startsWith('ca-'));
+  methods.some((method) => list.split(',').includes(caaMethod(method)));

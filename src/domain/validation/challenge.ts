@@ -5,14 +5,15 @@ import type { OfferedDcvMethod } from '../catalog/products.ts';
 import { hostOf, isAddress, isWildcard, type RegistrableDomain } from '../certificate/names.ts';
 import type { DcvScope, DomainValidation } from '../certificate/order.ts';
 import { PERSIST_LABEL, persistRecord } from './dns-persist.ts';
+import { offeredAs, type ProvingMethod } from './method.ts';
 
 const DNS_LABEL = '_dnsauth';
 /** The value is in the file, never in the path: a server that echoes the requested path must not pass. */
 const FILE_PATH = '/.well-known/pki-validation/fileauth.txt';
 
-export interface Challenge {
+export interface Challenge<Method extends ProvingMethod = OfferedDcvMethod> {
   readonly name: string;
-  readonly method: OfferedDcvMethod;
+  readonly method: Method;
   /** The authorization domain name: the host of the name, or its registrable domain. */
   readonly domain: string;
   /** The owner name of a TXT record, or the path of a file. */
@@ -31,8 +32,8 @@ export interface ChallengeFacts {
 }
 
 /** A web server speaks for its own name or address only, and DNS for names only. */
-export const canProve = (method: OfferedDcvMethod, name: string): boolean =>
-  method === 'file' ? !isWildcard(name) : !isAddress(name);
+export const canProve = (method: ProvingMethod, name: string): boolean =>
+  offeredAs(method) === 'file' ? !isWildcard(name) : !isAddress(name);
 
 export function challengeFor(
   name: string,

@@ -1,6 +1,7 @@
 // Results of domain checks, corroboration between network perspectives, and the backoff of repeated checks. Pure.
 import { HOUR_MS, MINUTE_MS, SECOND_MS } from '../../kernel/durations.ts';
 import type { Localized } from '../../kernel/locale.ts';
+import type { FailureReason } from '../egress/outbound.ts';
 
 /** Why a check failed. A closed list; the applicant can act on each but `resolver_unreachable`, which is ours to mend. */
 export const CHECK_PROBLEMS = [
@@ -25,6 +26,8 @@ export interface FailedCheck extends CheckedAnswer {
   readonly isOk: false;
   readonly problem: CheckProblem;
   readonly reason: Localized;
+  /** Why a server could not be asked, if that is the problem. */
+  readonly failure?: FailureReason;
 }
 export interface PassedCheck extends CheckedAnswer {
   readonly isOk: true;

@@ -94,7 +94,8 @@ export function persistDomains(name: string, registrableDomain: RegistrableDomai
 
 interface PersistRules {
   readonly issuers: readonly string[];
-  readonly accountUri: string;
+  /** Of the account that asks, the one to publish first. */
+  readonly accountUris: readonly string[];
   /** Milliseconds. */
   readonly now: number;
 }
@@ -152,14 +153,14 @@ function judgeLevel(domain: string, texts: readonly string[], rules: LevelRules)
 
 const obstacles = (
   domain: string,
-  { accountUri, now, needsWildcard }: LevelRules,
+  { accountUris, now, needsWildcard }: LevelRules,
 ): readonly Obstacle<PersistRecord>[] => [
   [
-    (record) => record.accountUri !== accountUri,
+    (record) => !accountUris.includes(record.accountUri),
     (record) =>
       quote(record.accountUri, {
-        en: `this is another account. Publish accounturi=${accountUri}`,
-        zh: `这是另一个账户，请发布 accounturi=${accountUri}`,
+        en: `this is another account. Publish accounturi=${accountUris[0]}`,
+        zh: `这是另一个账户，请发布 accounturi=${accountUris[0]}`,
       }),
   ],
   [

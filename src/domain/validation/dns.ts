@@ -57,6 +57,8 @@ export interface CaaRecord {
 export interface LookupContext {
   /** Concurrent lookups are shared out fairly between accounts. */
   readonly accountId: AccountId;
+  /** The URL of the ACME account that asks, if one does. CAA and persistent records may name it, or its account here. */
+  readonly acmeAccount?: string | undefined;
   /** Aborted when the result is no longer needed. */
   readonly signal: AbortSignal;
 }

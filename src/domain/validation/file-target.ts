@@ -5,6 +5,12 @@ import type { OutboundUrl } from '../egress/outbound.ts';
 import { webUrl } from '../egress/url.ts';
 
 const PORTS = { http: 80, https: 443 } as const;
+
+/** What replaces 80 and 443, where a sandbox may not listen. */
+export interface WebPorts {
+  readonly filePort: number;
+  readonly tlsPort: number;
+}
 const MAX_LOCATION = 2_048;
 
 export interface FileTarget {
@@ -19,12 +25,15 @@ const target = (url: OutboundUrl): FileTarget => ({
 });
 const MAX_SHOWN = 200;
 
-/** `filePort` replaces port 80, where a sandbox may not listen. */
-export const fileTarget = (domain: string, path: string, filePort: number): FileTarget =>
+export const fileTarget = (domain: string, path: string, { filePort }: WebPorts): FileTarget =>
   target({ scheme: 'http', host: domain, literal: parseAddress(domain) ?? null, port: filePort, target: path });
 
 /** Returns undefined for a redirect that is not followed: another scheme or port, an IP address, or not a URL. */
-export function redirectTarget(location: string, from: FileTarget, filePort: number): FileTarget | undefined {
+export function redirectTarget(
+  location: string,
+  from: FileTarget,
+  { filePort, tlsPort }: WebPorts,
+): FileTarget | undefined {
   const [text = ''] = location.split('#');
   if (text === '' || text.length > MAX_LOCATION) return undefined;
   // Taken as written, without a URL parser, which would read `/\\host` as another host.
@@ -33,5 +42,5 @@ export function redirectTarget(location: string, from: FileTarget, filePort: num
   if (!url || url.literal) return undefined;
   const { scheme, port = PORTS[scheme], ...where } = url;
   if (port !== PORTS[scheme]) return undefined;
-  return target({ scheme, port: scheme === 'http' ? filePort : port, ...where });
+  return target({ scheme, port: scheme === 'http' ? filePort : tlsPort, ...where });
 }

@@ -11,6 +11,8 @@ export interface Proofs {
   /** Returns the proofs, by name, that this account has recorded since then. */
   proven(accountId: AccountId, names: readonly string[], since: number): Promise<Map<string, Proof[]>>;
   record(accountId: AccountId, name: string, method: string, at: number): Promise<void>;
+  /** Deletes the proofs of the name by these methods. */
+  forget(accountId: AccountId, name: string, methods: readonly string[]): Promise<void>;
 }
 
 /** A pending certificate, and when its names are checked next. */
@@ -28,7 +30,7 @@ export interface WaitingCertificate {
 export interface WaitingCertificates {
   insert(waiting: WaitingCertificate): Promise<void>;
   find(accountId: AccountId, certificateId: CertificateId): Promise<WaitingCertificate | undefined>;
-  /** How many of the account wait, `most` at most. */
+  /** How many of the account wait, for validation or over ACME for their CSR; `most` at most. */
   count(accountId: AccountId, most: number): Promise<number>;
   /**
    * Leases due certificates, the longest due first, of any account but `except`, whose share is used up. Their new `dueAt`

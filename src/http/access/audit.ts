@@ -13,7 +13,7 @@ import { DateTime, list, nullable, word } from '../front/values.ts';
 /** The account's rows, oldest first. */
 export type ListAudit = (accountId: AccountId, page: Page) => Promise<AuditEntry[]>;
 
-const View = Type.Object(
+export const AuditEntryView = Type.Object(
   {
     id: Type.String(),
     at: DateTime,
@@ -30,7 +30,7 @@ const View = Type.Object(
   },
   { title: 'AuditEntry' },
 );
-const List = Type.Object({ audit: list(View), next_after: NextAfter });
+const List = Type.Object({ audit: list(AuditEntryView), next_after: NextAfter });
 
 export function auditOperation(api: Api, listAudit: ListAudit): void {
   api.get(
@@ -52,13 +52,21 @@ export function auditOperation(api: Api, listAudit: ListAudit): void {
       const page = pageOf(request.query, PageQuery);
       const entries = await listAudit(callerOf(request).account.id, page);
       const ids = entries.map(({ id }) => id);
-      return success({ audit: entries.map(viewOf), next_after: nextAfter(ids, page) });
+      return success({ audit: entries.map(auditEntryView), next_after: nextAfter(ids, page) });
     },
   );
 }
 
 /** Names of the operator's users, and what they noted, are not the account's business. */
-function viewOf({ id, at, actor, action, subject, requestId, details }: AuditEntry): Type.Static<typeof View> {
+export function auditEntryView({
+  id,
+  at,
+  actor,
+  action,
+  subject,
+  requestId,
+  details,
+}: AuditEntry): Type.Static<typeof AuditEntryView> {
   const common = { id, at: new Date(at).toISOString(), action, subject, request_id: requestId };
   if (isOperator(actor)) return { ...common, actor: 'operator', via: null, details: {} };
   const { keyId, isSession } = keyOfActor(actor);

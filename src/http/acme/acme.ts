@@ -8,11 +8,19 @@ import type { AcmeNonces } from '../../usecases/acme/nonces.ts';
 import { sendError } from '../front/failures.ts';
 import { type Routes, refuseUnknownRoutes } from '../front/routes.ts';
 import { type AccountServices, accountResources } from './accounts.ts';
+import { type AuthorizationServices, authorizationResources } from './authorizations.ts';
+import { type CertificateServices, certificateResources } from './certificates.ts';
 import { type DirectoryServices, directoryResources } from './directory.ts';
 import { acmeDoor } from './door.ts';
+import { type OrderServices, orderResources } from './orders.ts';
 import { outcomeOf, problemResponse } from './problem-table.ts';
 
-export interface AcmeServices extends DirectoryServices, AccountServices {
+export interface AcmeServices
+  extends DirectoryServices,
+    AccountServices,
+    OrderServices,
+    AuthorizationServices,
+    CertificateServices {
   readonly authenticate: AuthenticateAcme;
   readonly nonces: AcmeNonces;
 }
@@ -42,6 +50,9 @@ export const acmeInterface =
     const door = acmeDoor(scope, services.authenticate, publicUrl);
     directoryResources(door, services);
     accountResources(door, services);
+    orderResources(door, services);
+    authorizationResources(door, services);
+    certificateResources(door, services);
   };
 
 function answerHeaders(scope: FastifyInstance, nonces: AcmeNonces, publicUrl: () => string): void {

@@ -6,6 +6,7 @@ import {
   AcmeProblem,
   type Subproblem,
 } from '../../domain/acme/problem.ts';
+import type { StoredProblem } from '../../domain/acme/stored-problem.ts';
 import type { ErrorCode, Refusal } from '../../domain/errors.ts';
 import { inLocale, type Locale } from '../../kernel/locale.ts';
 import { messageOf } from '../front/error-table.ts';
@@ -113,6 +114,13 @@ const subproblemView = ({ type, detail, identifier }: Subproblem, locale: Locale
   type: URN + type,
   detail: inLocale(detail, locale),
   ...(identifier && { identifier }),
+});
+
+/** A problem that was recorded, as part of an order or a challenge. */
+export const storedProblemView = ({ subproblems, ...problem }: StoredProblem, locale: Locale) => ({
+  ...subproblemView(problem, locale),
+  status: STATUS[problem.type],
+  ...(subproblems && { subproblems: subproblems.map((one) => subproblemView(one, locale)) }),
 });
 
 /** The word of the log line and the metric. */

@@ -55,7 +55,7 @@ const Attempt = Type.Object(
   },
   { title: 'DeliveryAttempt' },
 );
-const View = Type.Object(
+export const DeliveryView = Type.Object(
   {
     id: Type.String({ description: 'The webhook-id of every attempt.' }),
     order_id: Type.String(),
@@ -73,8 +73,8 @@ const View = Type.Object(
   },
   { title: 'Delivery' },
 );
-const List = Type.Object({ deliveries: list(View), next_after: NextAfter });
-const One = Type.Object({ delivery: View });
+const List = Type.Object({ deliveries: list(DeliveryView), next_after: NextAfter });
+const One = Type.Object({ delivery: DeliveryView });
 const Resent = Type.Object({ resent: Type.Integer(), next_after: NextAfter });
 
 const common = { tags: ['callbacks'], 'x-reseal-extension': true } as const;
@@ -104,7 +104,7 @@ export function deliveryOperations(api: Api, deliveries: ManageDeliveries): void
         state: state === undefined ? undefined : wordOf('state', state, DELIVERY_STATES),
       };
       const found = await deliveries.list(callerOf(request).account.id, filter, pageOf(request.query, Query));
-      return success({ deliveries: found.deliveries.map(viewOf), next_after: found.nextAfter });
+      return success({ deliveries: found.deliveries.map(deliveryView), next_after: found.nextAfter });
     },
   );
 
@@ -122,7 +122,8 @@ export function deliveryOperations(api: Api, deliveries: ManageDeliveries): void
         response: answers('Delivery', One),
       },
     },
-    async (request) => success({ delivery: viewOf(await deliveries.resend(actorOf(request), request.params.id)) }),
+    async (request) =>
+      success({ delivery: deliveryView(await deliveries.resend(actorOf(request), request.params.id)) }),
   );
 
   api.post(
@@ -165,7 +166,7 @@ const filterOf = ({ order_id, action, since, until }: FilterFields): DeliveryFil
   until: until === undefined ? undefined : timeOf('until', until),
 });
 
-const viewOf = (delivery: DeliveryWithAttempts): Type.Static<typeof View> => ({
+export const deliveryView = (delivery: DeliveryWithAttempts): Type.Static<typeof DeliveryView> => ({
   id: delivery.id,
   order_id: delivery.orderId,
   cert_id: delivery.certificateId,

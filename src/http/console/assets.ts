@@ -1,5 +1,5 @@
-// Serves the console's files. Their addresses carry a digest of all of them and are cached for ever; the page itself is read
-// again each time. The content security policy allows this service and nothing else (ADR 0065).
+// Serves the files of the console and of the reference page. Their addresses carry a digest of all of them and are cached for
+// ever. The content security policy allows this service and nothing else (ADR 0065).
 import { createHash } from 'node:crypto';
 import { globSync, readFileSync } from 'node:fs';
 import { stripTypeScriptTypes } from 'node:module';
@@ -20,28 +20,34 @@ interface Asset {
   readonly source: string;
 }
 
-export function consoleAssets(app: FastifyInstance): void {
+/** A file of src/console with its addresses filled in, and the policy it is served under. */
+export interface PageFile {
+  readonly html: string;
+  readonly policy: string;
+}
+/** `root` leads from the page to the service's root, as addresses in it are relative: '', or '../'. */
+export type RenderPage = (file: string, root: string, entry?: string) => PageFile;
+
+/** Serves the assets; returns what makes the pages that use them. */
+export function consoleAssets(app: FastifyInstance): RenderPage {
   const assets = [...ownFiles(), ...LIBRARIES.map(library)];
   const digest = createHash('sha256');
   for (const { path, source } of assets) digest.update(`${path}\0${source}\0`);
-  const version = digest.digest('hex').slice(0, 16);
-  const { page, policy } = indexPage(`assets/${version}`, assets);
+  const folder = `console/assets/${digest.digest('hex').slice(0, 16)}`;
 
-  app.get('/console', { schema: { hide: true } }, async (request, reply) => {
-    // Links in the page are relative, to work under a path prefix; they need the slash.
-    if (!request.raw.url?.split('?', 1)[0]?.endsWith('/')) return reply.redirect('console/', 308);
-    return secured(reply, policy).header('cache-control', 'no-cache').type('text/html; charset=utf-8').send(page);
-  });
   for (const { path, type, source } of assets) {
     let content: string | undefined;
-    app.get(`/console/assets/${version}/${path}`, { schema: { hide: true } }, async (_request, reply) => {
+    app.get(`/${folder}/${path}`, { schema: { hide: true } }, async (_request, reply) => {
       content ??= path.endsWith('.ts') ? stripTypeScriptTypes(source) : source;
-      return secured(reply, policy)
+      return secured(reply, contentSecurityPolicy())
         .header('cache-control', 'public, max-age=31536000, immutable')
         .type(type)
         .send(content);
     });
   }
+  // A checkout has an entry in TypeScript, a package has it without types.
+  const address = (entry: string) => assets.find(({ path }) => path.replace(/\.[jt]s$/, '') === entry)?.path;
+  return (file, root, entry) => renderPage(file, `${root}${folder}`, entry && address(entry));
 }
 
 /** A checkout has modules in TypeScript, a package has them without types. */
@@ -63,23 +69,34 @@ const library = (name: string): Asset => ({
 
 const libraryPath = (name: string): string => `lib/${name.replace('@', '')}.js`;
 
-function indexPage(base: string, assets: readonly Asset[]): { readonly page: string; readonly policy: string } {
+const readPage = (file: string): string => readFileSync(new URL(file, FOLDER), 'utf8');
+
+/** A page without an entry has no script. */
+function renderPage(file: string, base: string, entry: string | undefined): PageFile {
+  const head = readPage('head.html');
+  const page = (script: string) =>
+    readPage(file)
+      .replace('<!-- head -->', head.replace('<!-- importmap -->', script).trimEnd())
+      .replaceAll('{{assets}}', base);
+  if (entry === undefined) return { html: page(''), policy: contentSecurityPolicy("script-src 'none'") };
   const imports = JSON.stringify({
+    // An address without a scheme must begin with a dot here.
     imports: Object.fromEntries(LIBRARIES.map((name) => [name, `./${base}/${libraryPath(name)}`])),
   });
-  const entry = assets.find(({ path }) => /^app\.[jt]s$/.test(path))?.path ?? 'app.js';
-  const page = readFileSync(new URL('index.html', FOLDER), 'utf8')
-    .replace('<!-- importmap -->', `<script type="importmap">${imports}</script>`)
-    .replace('{{style}}', `${base}/style.css`)
-    .replace('{{entry}}', `${base}/${entry}`);
-  return { page, policy: contentSecurityPolicy(createHash('sha256').update(imports).digest('base64')) };
+  const digest = createHash('sha256').update(imports).digest('base64');
+  return {
+    html: page(
+      `<script type="importmap">${imports}</script>\n    <script type="module" src="${base}/${entry}"></script>`,
+    ),
+    policy: contentSecurityPolicy(`script-src 'self' 'sha256-${digest}'`),
+  };
 }
 
 /** Trusted Types: no string becomes markup or code, even if a page had a fault. */
-const contentSecurityPolicy = (importMapDigest: string): string =>
+const contentSecurityPolicy = (script = "script-src 'self'"): string =>
   [
     "default-src 'none'",
-    `script-src 'self' 'sha256-${importMapDigest}'`,
+    script,
     "style-src 'self'",
     "connect-src 'self'",
     'img-src data:',
@@ -90,7 +107,7 @@ const contentSecurityPolicy = (importMapDigest: string): string =>
     "trusted-types 'none'",
   ].join('; ');
 
-const secured = (reply: FastifyReply, policy: string): FastifyReply =>
+export const secured = (reply: FastifyReply, policy: string): FastifyReply =>
   reply.headers({
     'content-security-policy': policy,
     'x-frame-options': 'DENY',

@@ -7,6 +7,7 @@ import type { Api } from '../front/api.ts';
 import { authenticateRequests } from '../front/authentication.ts';
 import { type Routes, refuseUnknownRoutes } from '../front/routes.ts';
 import { type EventServices, eventStream } from './events.ts';
+import { type OperatorServices, operatorOperations } from './operator.ts';
 import { type OperatorScopeServices, operatorScope } from './operator-scope.ts';
 import { requireSameOrigin } from './same-origin.ts';
 import { tokenIn } from './session-cookie.ts';
@@ -23,10 +24,11 @@ interface ConsoleParts {
   readonly routes: Routes;
   /** Registers what account holders may do: the operations of /openapi/v3. */
   readonly accountOperations: (api: Api) => void;
+  readonly operator: OperatorServices;
 }
 
 export const consoleInterface =
-  ({ services, routes, accountOperations }: ConsoleParts) =>
+  ({ services, routes, accountOperations, operator }: ConsoleParts) =>
   async (scope: FastifyInstance): Promise<void> => {
     const { consoleSessions, publicUrl } = services;
     const api = scope.withTypeProvider<TypeBoxTypeProvider>() as Api;
@@ -51,6 +53,7 @@ export const consoleInterface =
       async (operators) => {
         operatorScope(operators, services);
         refuseUnknownRoutes(operators, routes);
+        operatorOperations(operators as Api, operator);
       },
       { prefix: '/operator' },
     );

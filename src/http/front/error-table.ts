@@ -16,8 +16,8 @@ export const ERROR_TABLE = {
   },
   callback_url_not_https: {
     status: 400,
-    en: 'The callback address must use HTTPS.',
-    zh: '回调地址必须使用 HTTPS。',
+    en: 'The callback address must use HTTPS. Send one that begins with https://.',
+    zh: '回调地址必须使用 HTTPS，请发送以 https:// 开头的地址。',
   },
   callback_not_configured: {
     status: 400,
@@ -36,13 +36,13 @@ export const ERROR_TABLE = {
   },
   invalid_sans: {
     status: 400,
-    en: 'The product does not allow this change of names.',
-    zh: '该产品不允许这样变更域名。',
+    en: 'The product does not allow this change of names. GET /openapi/v3/products says in names_may_change what it allows.',
+    zh: '该产品不允许这样变更域名，允许的变更见 GET /openapi/v3/products 的 names_may_change。',
   },
   invalid_dcv_method: {
     status: 400,
-    en: 'The product does not offer this domain validation method.',
-    zh: '该产品不支持此域名验证方式。',
+    en: 'The product does not offer this domain validation method. GET /openapi/v3/products lists those it offers in dcv_methods.',
+    zh: '该产品不支持此域名验证方式，支持的方式见 GET /openapi/v3/products 的 dcv_methods。',
   },
   unauthenticated_request: {
     status: 401,
@@ -71,17 +71,29 @@ export const ERROR_TABLE = {
   },
   sign_key_pin_wrong: {
     status: 403,
-    en: 'The access code is wrong. Several wrong ones in a row lock the key, longer each time.',
-    zh: '访问控制码错误。连续多次输错会锁定该密钥，且锁定时间逐次延长。',
+    en: 'The access code is wrong. Send the right one; several wrong ones in a row lock the key, longer each time.',
+    zh: '访问控制码错误，请发送正确的访问控制码。连续多次输错会锁定该密钥，且锁定时间逐次延长。',
   },
   route_not_found: {
     status: 404,
     en: 'There is no such operation. The reference at /docs lists all of them.',
     zh: '没有这个接口，全部接口见 /docs。',
   },
-  order_not_found: { status: 404, en: 'The account has no such order.', zh: '该账户下没有此订单。' },
-  product_not_found: { status: 404, en: 'There is no such product.', zh: '没有此产品。' },
-  cert_not_found: { status: 404, en: 'The account has no such certificate.', zh: '该账户下没有此证书。' },
+  order_not_found: {
+    status: 404,
+    en: 'The account has no such order. GET /openapi/v3/orders lists them.',
+    zh: '该账户下没有此订单，可通过 GET /openapi/v3/orders 查看。',
+  },
+  product_not_found: {
+    status: 404,
+    en: 'There is no such product. GET /openapi/v3/products lists them.',
+    zh: '没有此产品，可通过 GET /openapi/v3/products 查看。',
+  },
+  cert_not_found: {
+    status: 404,
+    en: 'The account has no such certificate. GET /openapi/v3/certs lists them.',
+    zh: '该账户下没有此证书，可通过 GET /openapi/v3/certs 查看。',
+  },
   account_not_found: {
     status: 404,
     en: 'There is no such account. "reseal account list" shows all of them.',
@@ -134,8 +146,8 @@ export const ERROR_TABLE = {
   },
   order_state_conflict: {
     status: 409,
-    en: 'The order is not in a state that allows this.',
-    zh: '订单当前状态不允许此操作。',
+    en: 'The order is not in a state that allows this. GET /openapi/v3/orders/{id} shows its status.',
+    zh: '订单当前状态不允许此操作，其状态见 GET /openapi/v3/orders/{id}。',
   },
   cancel_not_allowed: {
     status: 409,
@@ -144,13 +156,13 @@ export const ERROR_TABLE = {
   },
   revocation_state_conflict: {
     status: 409,
-    en: 'The certificate or its revocation is not in a state that allows this.',
-    zh: '证书或其吊销的当前状态不允许此操作。',
+    en: 'The certificate or its revocation is not in a state that allows this. GET /openapi/v3/orders/{id} shows revocations.',
+    zh: '证书或其吊销的当前状态不允许此操作，吊销情况见 GET /openapi/v3/orders/{id}。',
   },
   duplicate_alternative_order_id: {
     status: 409,
-    en: 'The account already has an order with this alternative_order_id.',
-    zh: '该账户下已存在使用此 alternative_order_id 的订单。',
+    en: 'The account already has an order with this alternative_order_id. Send another, or use that order: details name it.',
+    zh: '该账户下已存在使用此 alternative_order_id 的订单，请更换，或使用 details 中的订单。',
   },
   callback_paused: {
     status: 409,
@@ -164,8 +176,8 @@ export const ERROR_TABLE = {
   },
   callback_response_not_200: {
     status: 422,
-    en: 'The callback address answered with a status other than 200.',
-    zh: '回调地址返回的状态码不是 200。',
+    en: 'The callback address answered with a status other than 200. Let it answer 200; details say what it answered.',
+    zh: '回调地址返回的状态码不是 200，请使其返回 200，实际响应见 details。',
   },
   callback_private_domain: {
     status: 422,

@@ -14,6 +14,8 @@ export type Routes = ReadonlyMap<string, Route>;
 export function collectRoutes(app: FastifyInstance): Routes {
   const routes = new Map<string, Route>();
   app.addHook('onRoute', ({ url, method }) => {
+    // The root is a page for people; to programs there is no such path, with any method.
+    if (url === '/') return;
     const segments = segmentsOf(url);
     const known = routes.get(segments.join('/')) ?? { segments, methods: new Set() };
     for (const one of [method].flat()) known.methods.add(one);

@@ -27,7 +27,7 @@ const Pem = Type.String({ description: 'PEM; null until it is issued.' });
 export const OrderStatusWord = word(
   'OrderStatus',
   ORDER_STATUSES,
-  '`domain_verifing`: the first certificate waits for its names to be proven. `reissuing`: another one does.',
+  '`domain_verifing`: the first certificate waits for its names to be proven, or over ACME for its CSR. `reissuing`: another one does.',
 );
 /** What is certified about a holder beside the common name. */
 const SUBJECT = {
@@ -124,6 +124,11 @@ export const OrderView = Type.Object(
       ),
     ),
     revocations: list(ScheduledRevocation, { description: 'Scheduled revocations, the next first.' }),
+    acme_account: nullable(Type.String({ description: 'The ACME account that placed the order; null for any other.' })),
+    replaces: nullable(Type.String({ description: 'The order whose certificate this one renews, over ACME.' })),
+    replaced_by: nullable(
+      Type.String({ description: 'The order that renews the certificate of this one, over ACME.' }),
+    ),
     dcv_val: list(DcvRecord, { description: 'What to publish, the common name first. Stays when a name is proven.' }),
     dcv_vals: list(DcvRecord, { description: 'The same as `dcv_val`.' }),
     dcv_next_check_at: nullable(DateTime),
@@ -194,13 +199,16 @@ export const summaryOf = (order: Order): Type.Static<typeof OrderSummary> => ({
 });
 
 export const orderView = (
-  { order, certificate, canceled, validation, scheduled }: ShownOrder,
+  { order, certificate, canceled, validation, scheduled, acme }: ShownOrder,
   locale: Locale,
 ): Type.Static<typeof OrderView> => ({
   ...summaryOf(order),
   certificate: certificate ? contentOf(certificate) : null,
   canceled: canceled ? { certificate_id: canceled.certificateId, ...cancellationView(canceled, locale) } : null,
   revocations: scheduled.map((one) => ({ certificate_id: one.certificateId, ...scheduleView(one) })),
+  acme_account: acme?.accountUrl ?? null,
+  replaces: acme?.replaces ?? null,
+  replaced_by: acme?.replacedBy ?? null,
   ...validationView(order, validation, locale),
 });
 

@@ -76,6 +76,8 @@ export function openApiDocument(routes: readonly DescribedRoute[], examples: Exa
       ...Object.entries(TAGS).flatMap(([name, description]) => (used.has(name) ? { name, description } : [])),
       EVENTS,
     ],
+    // Every code with what to do about it, in both languages: for the reference page.
+    'x-error-codes': ERROR_TABLE,
     paths,
     webhooks: webhooks(components, examples.events),
     components: {

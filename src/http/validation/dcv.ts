@@ -26,7 +26,14 @@ const RESULT = {
   cached_until: nullable(CachedUntil),
 };
 const Check = Type.Object(
-  { ...INSTRUCTION, ...RESULT, caa: Type.Object(RESULT, { title: 'CaaCheck' }) },
+  {
+    ...INSTRUCTION,
+    ...RESULT,
+    perspectives: list(Type.Object(RESULT, { title: 'PerspectiveCheck' }), {
+      description: 'What each resolver sees of the record, the primary one first. Empty where no record is needed.',
+    }),
+    caa: Type.Object(RESULT, { title: 'CaaCheck' }),
+  },
   { title: 'DcvCheck' },
 );
 const Checks = Type.Object({ checks: list(Check) });
@@ -115,12 +122,13 @@ export function validationOperations(
       const locale = localeOf(request);
       const checks = await showValidation.check(callerOf(request).account.id, request.params.id);
       return success({
-        checks: checks.map(({ name, challenge, control, caa }) => ({
+        checks: checks.map(({ name, challenge, control, perspectives, caa }) => ({
           domain: name,
           dcv_method: challenge?.method ?? ('' as const),
           auth_path: challenge?.path ?? '',
           auth_val: challenge?.value ?? '',
           ...resultView(control, locale),
+          perspectives: perspectives.map((one) => resultView(one, locale)),
           caa: resultView(caa, locale),
         })),
       });

@@ -7,7 +7,7 @@ import {
   requireUsableAccount,
 } from '../../domain/acme/account.ts';
 import { parseJwk } from '../../domain/acme/jwk.ts';
-import { innerHeader, isObject, type JsonObject, parseJws, payloadOf } from '../../domain/acme/jws.ts';
+import { innerHeader, isObject, type JsonObject, parseJws, payloadOf, requireObject } from '../../domain/acme/jws.ts';
 import type { AccountKey } from '../../domain/acme/ports.ts';
 import { AcmeProblem, malformed, unauthorized } from '../../domain/acme/problem.ts';
 import type { NewId } from '../../domain/ids.ts';
@@ -93,6 +93,8 @@ export function acmeAccountActs(tools: AccountTools) {
       if (payload.status === 'deactivated') {
         return await store.transaction(async (tx) => {
           const ended = (await tx.acmeAccounts.end(account.id, 'deactivated')) ?? account;
+          // Nothing that is issued changes; the sweep ends what was not finalized.
+          await tx.acmeOrders.expireAll(account.id, tx.sharedNow());
           await audit(tx, by, 'acme-account:deactivated', account.id);
           return ended;
         });
@@ -151,11 +153,6 @@ export function acmeAccountActs(tools: AccountTools) {
     }
     return key;
   }
-}
-
-function requireObject(payload: JsonObject | 'post-as-get'): JsonObject {
-  if (payload !== 'post-as-get') return payload;
-  throw malformed('The payload is empty. Send a JSON object.', 'payload 为空，请发送 JSON 对象。');
 }
 
 const noAccount = (): AcmeProblem =>

@@ -1,4 +1,4 @@
-// List deliveries, and resend one or a range of them. Resending does not override the current settings: what they
+// List deliveries, resend one or a range of them, and resume a lane. None of it overrides the current settings: what they
 // suppress is not sent.
 
 import type { Actor } from '../../domain/access/credential.ts';
@@ -21,10 +21,14 @@ export interface ManageDeliveries {
     filter: DeliveryFilter,
     page: Page,
   ): Promise<{ deliveries: DeliveryWithAttempts[]; nextAfter: string | null }>;
+  /** Refuses with `delivery_not_found`. */
+  show(accountId: AccountId, id: string): Promise<DeliveryWithAttempts>;
   /** Refuses with `delivery_not_found`, `callback_not_configured` or `callback_paused`. */
   resend(by: Actor, id: string): Promise<DeliveryWithAttempts>;
   /** Oldest first and one at a time. Skips events whose action is not enabled. Refuses like `resend`. */
   resendRange(by: Actor, filter: ResendFilter, page: Page): Promise<{ resent: number; nextAfter: string | null }>;
+  /** Closes the circuit breaker: what is pending is tried at once. Refuses like `resend`. */
+  resumeLane(by: Actor): Promise<void>;
 }
 
 export function manageDeliveries(store: Store, now: Clock, newId: NewId): ManageDeliveries {
@@ -34,6 +38,12 @@ export function manageDeliveries(store: Store, now: Clock, newId: NewId): Manage
       const { deliveries, nextAfter } = await store.deliveries.list(accountId, filter, page);
       const attempts = await store.deliveries.attemptsOf(deliveries.map(({ id }) => id));
       return { deliveries: deliveries.map((one) => ({ ...one, attempted: attempts.get(one.id) ?? [] })), nextAfter };
+    },
+
+    async show(accountId, id) {
+      const delivery = await store.deliveries.find(accountId, id);
+      if (!delivery) throw new Refusal('delivery_not_found');
+      return { ...delivery, attempted: (await store.deliveries.attemptsOf([id])).get(id) ?? [] };
     },
 
     resend: (by, id) =>
@@ -57,6 +67,13 @@ export function manageDeliveries(store: Store, now: Clock, newId: NewId): Manage
         const details = { state, order_id: orderId, action, since, until, resent: range.resent };
         await audit(tx, by, 'callback:resent', by.accountId, details);
         return range;
+      }),
+
+    resumeLane: (by) =>
+      store.transaction(async (tx) => {
+        requireActive(await tx.callbacks.find(by.accountId));
+        await tx.callbackLanes.restart(by.accountId, tx.sharedNow());
+        await audit(tx, by, 'callback:resumed', by.accountId);
       }),
   };
 }

@@ -22,6 +22,8 @@ export interface Draft {
   readonly plan: CertificatePlan;
   /** Names that were validated before, and by which methods. */
   readonly provenBy: ReadonlyMap<string, readonly string[]>;
+  /** The URL of the ACME account that the order was placed by, if it was. */
+  readonly acmeAccount?: string | undefined;
   /** The certificate to be issued, without serial number and dates. */
   readonly wanted: PendingCertificate;
   readonly basis: Basis;

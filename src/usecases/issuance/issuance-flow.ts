@@ -133,7 +133,7 @@ async function finishWith<Outcome>(
 
 /** Makes keys last: they would be wasted if the certificate has to wait. */
 async function gather(tools: IssuanceTools, draft: Draft, before: CheckedBefore | undefined): Promise<Evidence> {
-  const { order, product, request, plan, provenBy } = draft;
+  const { order, product, request, plan, provenBy, acmeAccount } = draft;
   const { names, needsValidation: unproven, dcv } = plan;
   const now = tools.now();
   const checked = before && isFresh(before.at, now) ? before.results : undefined;
@@ -142,7 +142,8 @@ async function gather(tools: IssuanceTools, draft: Draft, before: CheckedBefore 
   if (!checked && needsInstruction(unproven, dcv)) return { ...evidence, results: NOTHING_CHECKED };
   const { accountId } = order;
   const limitMs = CHECK_LIMITS_MS.issuing;
-  const results = checked ?? (await checkNames(tools, { accountId, product, names, provenBy, dcv, limitMs }));
+  const results =
+    checked ?? (await checkNames(tools, { accountId, acmeAccount, product, names, provenBy, dcv, limitMs }));
   if (!mayNeedKeys(request) || !isClear(results, { names, unproven })) return { ...evidence, results };
   return { ...evidence, results, keys: await obtainKeys(tools, draft) };
 }

@@ -54,6 +54,17 @@ export async function entriesOf(db: Repositories, issuerId: string): Promise<Crl
   return [...listed, ...unlisted.map(({ serial, reason, revokedAt }) => ({ serial, reason, revokedAt }))];
 }
 
+/** Whether the list of its parent shows an issuer, or will. */
+export async function isRevoked(
+  { revokedSerials }: Pick<Repositories, 'revokedSerials'>,
+  { parentId }: Pick<PublicIssuer, 'parentId'>,
+  { serial }: { readonly serial: string },
+): Promise<boolean> {
+  if (parentId === null) return false;
+  const entry = { issuerId: parentId, shard: 0, serial, reason: 'superseded', revokedAt: 0 } as const;
+  return (await revokedSerials.reasonsOf(parentId, [entry])).has(serial);
+}
+
 export interface Revoked {
   readonly issuer: PublicIssuer;
   readonly parentId: string;
@@ -124,8 +135,7 @@ export function keepCustody(tools: CustodyTools) {
       store.transaction(async (tx) => {
         await tx.signings.hold();
         const entry = { issuerId: parentId, shard: 0, serial, reason, revokedAt: now() };
-        const known = await tx.revokedSerials.reasonsOf(parentId, [entry]);
-        if (known.has(serial)) {
+        if (await isRevoked(tx, { parentId }, { serial })) {
           throw new Problem(EXIT.refused, `${issuer.id} is revoked already`, 'See: reseal ca list');
         }
         await tx.revokedSerials.insert({ ...entry, certificateId: null, notAfter });

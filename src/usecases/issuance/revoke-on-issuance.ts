@@ -43,6 +43,8 @@ export async function revokeOnIssuance(
     applied += 1;
     const certificate = await tx.certificates.find(accountId, certificateId);
     if (certificate?.state !== 'issued') continue;
+    // Of another order, which is not locked: it is due, and follows within seconds.
+    if (certificate.orderId !== order.id) continue;
     // An earlier schedule, with another time and reason, takes precedence.
     const scheduled = certificate.revocation;
     if (!scheduled || scheduled.revokedAt !== null || scheduled.dueAt > at) continue;

@@ -9,7 +9,7 @@ import {
 import type { Order } from '../../domain/certificate/order.ts';
 import type { SubjectFields } from '../../domain/certificate/subject.ts';
 import { Refusal } from '../../domain/errors.ts';
-import type { AccountId, CertificateId } from '../../domain/ids.ts';
+import type { AccountId, CertificateId, OrderId } from '../../domain/ids.ts';
 import type { CertificateFilter, OrderFilter } from '../../domain/issuance/inventory.ts';
 import type { CertificateSummary } from '../../domain/issuance/ports.ts';
 import type { Page } from '../../domain/page.ts';
@@ -26,6 +26,16 @@ export interface ShownOrder {
   readonly validation: ValidationState;
   /** Scheduled revocations, the next first; at most a hundred. */
   readonly scheduled: readonly (Revocation & { readonly certificateId: CertificateId })[];
+  /** Of an order that was placed over ACME. */
+  readonly acme: AcmeLinks | null;
+}
+
+export interface AcmeLinks {
+  readonly accountUrl: string;
+  /** The order whose certificate this one renews. */
+  readonly replaces: OrderId | null;
+  /** The order that renews the certificate of this one. */
+  readonly replacedBy: OrderId | null;
 }
 
 export interface ShownCertificate {
@@ -53,7 +63,17 @@ export function showOrders(store: Store, { state }: ShowValidation) {
     const certificateId = currentCertificateId ?? pendingCertificateId ?? canceled?.certificateId ?? null;
     const certificate = certificateId === null ? undefined : await store.certificates.find(accountId, certificateId);
     const scheduled = await store.revocations.listScheduled(accountId, order.id, MAX_SCHEDULED);
-    return { order, certificate, canceled, validation: await state(order), scheduled };
+    const acme = await acmeLinks(accountId, order.id);
+    return { order, certificate, canceled, validation: await state(order), scheduled, acme };
+  }
+
+  async function acmeLinks(accountId: AccountId, orderId: OrderId): Promise<AcmeLinks | null> {
+    const acme = await store.acmeOrders.find(accountId, orderId);
+    if (!acme) return null;
+    const { acmeAccountUrl: accountUrl, replaces, certificateId } = acme;
+    const replaced = replaces && (await store.acmeOrders.findByCertificate(accountId, replaces.certificateId));
+    const replacedBy = await store.acmeOrders.findReplacing(accountId, certificateId);
+    return { accountUrl, replaces: replaced?.orderId ?? null, replacedBy: replacedBy ?? null };
   }
 
   return {
@@ -61,6 +81,9 @@ export function showOrders(store: Store, { state }: ShowValidation) {
 
     orderByAlternative: (accountId: AccountId, alternativeId: string) =>
       shown(accountId, store.orders.findByAlternative(accountId, alternativeId)),
+
+    /** Revocations to come of all orders, the next first. */
+    scheduledRevocations: (accountId: AccountId, limit: number) => store.revocations.listOfAccount(accountId, limit),
 
     orders: (accountId: AccountId, filter: OrderFilter, page: Page) => store.inventory.orders(accountId, filter, page),
 

@@ -1,6 +1,6 @@
 // Ends what an order has pending without a certificate: on request, because it lapsed, or because the order ended.
 import type { Cancellation } from '../../domain/certificate/certificate.ts';
-import { type Order, type OrderStatus, requireTransition } from '../../domain/certificate/order.ts';
+import { awaitsCsr, type Order, type OrderStatus, requireTransition } from '../../domain/certificate/order.ts';
 import type { NewId } from '../../domain/ids.ts';
 import type { Repositories } from '../../domain/store.ts';
 
@@ -29,6 +29,7 @@ export async function endPending(
     await tx.certificates.cancel({ accountId, orderId, certificateId }, { reason, at });
     await tx.waiting.delete(accountId, certificateId);
   }
+  if (awaitsCsr(order)) await tx.acmeOrders.end(orderId);
   const after: Order = { ...order, status, pendingCertificateId: null };
   await tx.orders.save(after);
   if (order.status === 'reissuing' && certificateId !== null) {

@@ -24,6 +24,11 @@ export const RETENTION = {
   sessions: { table: 'console_session', remove: (tx, before, limit) => tx.sessions.deleteExpired(before, limit) },
   loginLinks: { table: 'console_link', remove: (tx, before, limit) => tx.loginLinks.deleteExpired(before, limit) },
   usedNonces: { table: 'acme_used_nonce', remove: (tx, before, limit) => tx.usedNonces.deleteExpired(before, limit) },
+  acmeOrders: { table: 'acme_order', remove: (tx, before, limit) => tx.acmeOrders.deleteKeptUntil(before, limit) },
+  authorizations: {
+    table: 'acme_authorization',
+    remove: (tx, before, limit) => tx.authorizations.deleteExpired(before, limit),
+  },
 } as const satisfies Record<string, Retention>;
 
 const BATCH = 500;

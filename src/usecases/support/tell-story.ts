@@ -9,7 +9,7 @@ import type { AccountId, OrderId } from '../../domain/ids.ts';
 import type { PublishedSerial } from '../../domain/revocation/ports.ts';
 import type { Store } from '../../domain/store.ts';
 import type { WaitingCertificate } from '../../domain/validation/ports.ts';
-import { searchAudit } from './search-audit.ts';
+import { accountOf, searchAudit } from './search-audit.ts';
 
 export interface StoryEvent {
   readonly at: number;
@@ -58,6 +58,17 @@ export function tellStory(store: Store): TellStory {
       waiting: pendingCertificateId === null ? undefined : await store.waiting.find(accountId, pendingCertificateId),
       events: [...entries.toReversed().map(entryEvent), ...events].sort((one, other) => one.at - other.at),
     };
+  };
+}
+
+/** Of an order of any account. */
+export type TellStoryOf = (orderId: OrderId) => Promise<Story | undefined>;
+
+export function tellStoryOf(store: Store): TellStoryOf {
+  const tell = tellStory(store);
+  return async (orderId) => {
+    const accountId = await accountOf(store, 'order', orderId);
+    return accountId ? await tell(accountId, orderId) : undefined;
   };
 }
 

@@ -1,9 +1,10 @@
 // Checks a name against DNS and HTTP: does the applicant control it, and does CAA permit issuance? Each perspective
 // decides for itself, then the decisions are corroborated. Nothing is written here.
 
+import type { ReadAlpnCertificate } from '../../domain/acme/alpn-certificate.ts';
 import type { RegistrableDomain } from '../../domain/certificate/names.ts';
 import type { Clock } from '../../domain/clock.ts';
-import type { CallOut, OutboundPolicy } from '../../domain/egress/outbound.ts';
+import type { CallOut, OutboundPolicy, ProbeTls } from '../../domain/egress/outbound.ts';
 import type { AccountId } from '../../domain/ids.ts';
 import { caaDomains, judgeCaa } from '../../domain/validation/caa.ts';
 import type { Challenge } from '../../domain/validation/challenge.ts';
@@ -18,13 +19,16 @@ import {
 import { judgePersist, PERSIST_LABEL, persistDomains } from '../../domain/validation/dns-persist.ts';
 import { quoteSome } from '../../domain/validation/issue-value.ts';
 import { lookupProblem } from '../../domain/validation/lookup-failure.ts';
+import type { ProvingMethod } from '../../domain/validation/method.ts';
 import { SECOND_MS } from '../../kernel/durations.ts';
 import { type AskingProduct, type ControlContext, fetchFile } from './fetch-file.ts';
+import { probeCertificate } from './probe-certificate.ts';
 
 /** One network vantage point. */
 interface Perspective {
   readonly dns: DnsLookups;
   readonly callOut: CallOut;
+  readonly probeTls: ProbeTls;
 }
 
 interface CheckTools {
@@ -37,12 +41,20 @@ interface CheckTools {
   readonly now: Clock;
   /** 80, except in a sandbox, which may not listen there. */
   readonly filePort: number;
+  /** 443, likewise. */
+  readonly tlsPort: number;
   /** Which addresses are asked depends on the product. */
   readonly filePolicy: (product: AskingProduct) => OutboundPolicy;
+  readonly readAlpnCertificate: ReadAlpnCertificate;
 }
 
 export interface CheckDomains {
-  readonly control: (challenge: Challenge, context: ControlContext) => Promise<CheckResult>;
+  /** What each perspective sees by itself, the primary one first. */
+  readonly controlFrom: readonly ((
+    challenge: Challenge<ProvingMethod>,
+    context: ControlContext,
+  ) => Promise<CheckResult>)[];
+  readonly control: (challenge: Challenge<ProvingMethod>, context: ControlContext) => Promise<CheckResult>;
   /** `methods` are those by which the name is proven. */
   readonly caa: (name: string, methods: readonly string[], context: LookupContext) => Promise<CheckResult>;
 }
@@ -59,9 +71,13 @@ export function checkDomains(tools: CheckTools): CheckDomains {
     const checks = tools.perspectives.map((perspective) => check(perspective, untilDecided));
     return await firstDecision(checks).finally(() => decided.abort());
   };
+  const controlOf = (perspective: Perspective, challenge: Challenge<ProvingMethod>, context: ControlContext) =>
+    CONTROL[challenge.method](tools, perspective, challenge, context);
   return {
-    control: (challenge, context) =>
-      fromAll(context, (perspective, until) => CONTROL[challenge.method](tools, perspective, challenge, until)),
+    controlFrom: tools.perspectives.map(
+      (perspective) => (challenge, context) => controlOf(perspective, challenge, context),
+    ),
+    control: (challenge, context) => fromAll(context, (perspective, until) => controlOf(perspective, challenge, until)),
     caa: (name, methods, context) =>
       fromAll(context, (perspective, until) => checkCaa(tools, perspective, { name, methods }, until)),
   };
@@ -86,19 +102,30 @@ const OUTSTANDING = failed('dns_failure', 'There is no answer yet.', '尚无应�
 type ControlCheck = (
   tools: CheckTools,
   perspective: Perspective,
-  challenge: Challenge,
+  challenge: Challenge<ProvingMethod>,
   context: ControlContext,
 ) => Promise<CheckResult>;
 
 /** One row per method; a new method without a row does not compile. */
-const CONTROL: Readonly<Record<Challenge['method'], ControlCheck>> = {
-  async dns({ now }, { dns }, { path, value }, context) {
-    const answer = await dns.txt(path, context);
-    return { ...txtResult(path, value, answer), ...cacheOf(answer, now()) };
-  },
-  file: (tools, perspective, challenge, context) => fetchFile(tools, perspective, challenge, context),
+const CONTROL: Readonly<Record<ProvingMethod, ControlCheck>> = {
+  dns: checkTxt,
+  file: fetchFile,
   'dns-persist': checkPersist,
+  'http-01': fetchFile,
+  'dns-01': checkTxt,
+  'tls-alpn-01': probeCertificate,
+  'dns-persist-01': checkPersist,
 };
+
+async function checkTxt(
+  { now }: CheckTools,
+  { dns }: Perspective,
+  { path, value }: Challenge<ProvingMethod>,
+  context: LookupContext,
+): Promise<CheckResult> {
+  const answer = await dns.txt(path, context);
+  return { ...txtResult(path, value, answer), ...cacheOf(answer, now()) };
+}
 
 function txtResult(path: string, value: string, answer: DnsAnswer<string>): CheckResult {
   switch (answer.kind) {
@@ -125,28 +152,36 @@ function txtResult(path: string, value: string, answer: DnsAnswer<string>): Chec
 }
 
 async function checkPersist(
-  { issuers, accountUri, registrableDomain, now }: CheckTools,
+  tools: CheckTools,
   { dns }: Perspective,
-  { name }: Challenge,
+  { name }: Challenge<ProvingMethod>,
   context: LookupContext,
 ): Promise<CheckResult> {
+  const { issuers, registrableDomain, now } = tools;
   const levels = await lookUpAll(persistDomains(name, registrableDomain), (domain) =>
     dns.txt(`${PERSIST_LABEL}.${domain}`, context),
   );
-  const verdict = judgePersist(name, levels, { issuers, accountUri: accountUri(context.accountId), now: now() });
+  const verdict = judgePersist(name, levels, { issuers, accountUris: accountUris(tools, context), now: now() });
   const cached = cacheOf(levels.find(({ domain }) => domain === verdict.domain)?.answer, now());
   if (verdict.kind === 'authorized') return { isOk: true, ...cached };
   return { isOk: false, problem: verdict.kind, reason: verdict.reason, ...cached };
 }
 
+/** Which URIs name the account that asks (ADR 0070). An ACME account stands for itself and for the account it is bound to. */
+const accountUris = ({ accountUri }: CheckTools, { accountId, acmeAccount }: LookupContext): string[] => [
+  accountUri(accountId),
+  ...(acmeAccount === undefined ? [] : [acmeAccount]),
+];
+
 async function checkCaa(
-  { issuers, accountUri, now }: CheckTools,
+  tools: CheckTools,
   { dns }: Perspective,
   { name, methods }: { readonly name: string; readonly methods: readonly string[] },
   context: LookupContext,
 ): Promise<CheckResult> {
+  const { issuers, now } = tools;
   const levels = await lookUpAll(caaDomains(name), (domain) => dns.caa(domain, context));
-  const verdict = judgeCaa(name, levels, { issuers, accountUri: accountUri(context.accountId), methods });
+  const verdict = judgeCaa(name, levels, { issuers, accountUris: accountUris(tools, context), methods });
   const cached = cacheOf(levels.find(({ domain }) => domain === verdict.domain)?.answer, now());
   if (verdict.kind === 'permitted') return { isOk: true, ...cached };
   const problem = verdict.kind === 'forbidden' ? 'caa_forbidden' : verdict.kind;

@@ -3,12 +3,13 @@
 
 import type { Catalog, Product } from '../../domain/catalog/products.ts';
 import { hostOf, isAddress, isWildcard, type RegistrableDomain } from '../../domain/certificate/names.ts';
-import type { DcvMethod, DomainValidation } from '../../domain/certificate/order.ts';
+import type { DomainValidation } from '../../domain/certificate/order.ts';
 import type { Clock } from '../../domain/clock.ts';
 import type { AccountId, CertificateId, NewId } from '../../domain/ids.ts';
 import type { Store } from '../../domain/store.ts';
 import { type Challenge, type ChallengeFacts, canProve, challengeFor } from '../../domain/validation/challenge.ts';
 import { type CheckResult, type FailedCheck, failed, type NameFinding } from '../../domain/validation/check-result.ts';
+import { offeredAs, type ProvingMethod } from '../../domain/validation/method.ts';
 import { mapLimit } from '../../kernel/concurrency.ts';
 import type { Audit } from '../access/audit.ts';
 import type { CheckDomains } from './check-domains.ts';
@@ -54,6 +55,8 @@ interface NamesToCheck {
   /** Names with a stored proof, each with the methods of its proofs. */
   readonly provenBy: ReadonlyMap<string, readonly string[]>;
   readonly dcv: DomainValidation;
+  /** The URL of the ACME account that asks, if one does. */
+  readonly acmeAccount?: string | undefined;
   /** The pending certificate, to which challenge values belong. Persistent records do not depend on it. */
   readonly certificateId?: CertificateId;
   readonly limitMs: number;
@@ -63,14 +66,17 @@ interface NamesToCheck {
 
 /** Looks up CAA only if all control checks passed. */
 export async function checkNames(tools: CheckingTools, request: NamesToCheck): Promise<CheckResults> {
-  const { accountId, product, names, dcv, limitMs, stopping } = request;
+  const { accountId, acmeAccount, product, names, dcv, limitMs, stopping } = request;
   const unproven = unprovenOf(request);
   using deadline = checkDeadline(limitMs, stopping);
   const challenges = challengesOf(tools, { ...request, names: unproven });
   const control = await resultsOf(unproven, (name) => {
     const challenge = challenges.get(name);
     return challenge && product
-      ? deadline.run((signal) => tools.checks.control(challenge, { accountId, product, signal }), challenge.method)
+      ? deadline.run(
+          (signal) => tools.checks.control(challenge, { accountId, acmeAccount, product, signal }),
+          challenge.method,
+        )
       : Promise.resolve(notProvable(name, dcv));
   });
   const checked = { names: new Set(names), control };
@@ -86,12 +92,12 @@ export async function checkCaaAlone(tools: CheckingTools, request: NamesToCheck)
 
 const caaResults = (
   { checks }: CheckingTools,
-  { accountId, names, provenBy, dcv }: NamesToCheck,
+  { accountId, acmeAccount, names, provenBy, dcv }: NamesToCheck,
   deadline: CheckDeadline,
 ): Promise<Map<string, CheckResult>> =>
   resultsOf(names, (name) => {
     const methods = provenBy.get(name) ?? (dcv.dcvMethod === null ? [] : [dcv.dcvMethod]);
-    return deadline.run((signal) => checks.caa(name, methods, { accountId, signal }));
+    return deadline.run((signal) => checks.caa(name, methods, { accountId, acmeAccount, signal }));
   });
 
 /** Returns no challenge for names that the order's method cannot prove. */
@@ -117,7 +123,7 @@ const resultsOf = async (
   new Map(await mapLimit(NAMES_AT_ONCE, names, async (name) => [name, await check(name)] as const));
 
 interface CheckDeadline extends Disposable {
-  run(check: (signal: AbortSignal) => Promise<CheckResult>, method?: DcvMethod): Promise<CheckResult>;
+  run(check: (signal: AbortSignal) => Promise<CheckResult>, method?: ProvingMethod): Promise<CheckResult>;
 }
 
 /** Checks that share one deadline: then running ones are aborted, and new ones not started. */
@@ -127,7 +133,7 @@ export function checkDeadline(limitMs: number, stopping?: AbortSignal): CheckDea
   const timer = setTimeout(() => ended.abort(), limitMs);
   return {
     run(check, method) {
-      const tooSlow = { ...TOO_SLOW, problem: method === 'file' ? 'http_failure' : TOO_SLOW.problem } as const;
+      const tooSlow = method && offeredAs(method) === 'file' ? TOO_SLOW_SERVER : TOO_SLOW;
       if (signal.aborted) return Promise.resolve(tooSlow);
       return new Promise((resolve, reject) => {
         const end = () => resolve(tooSlow);
@@ -142,6 +148,7 @@ export function checkDeadline(limitMs: number, stopping?: AbortSignal): CheckDea
 }
 
 const TOO_SLOW = failed('dns_failure', 'The answer took too long.', '查询超时。');
+const TOO_SLOW_SERVER = { ...TOO_SLOW, problem: 'http_failure', failure: 'response_timeout' } as const;
 const NOT_BY_FILE = failed(
   'unauthorized',
   'A file never proves a wildcard. Choose a DNS method with PUT …/dcv-method.',
@@ -178,7 +185,7 @@ export function findingsOf({ control, caa }: CheckResults, at: number): Record<s
   return Object.fromEntries([...failures('caa', caa), ...failures('control', control)]);
 }
 
-const failureOf = ({ isOk: _, ...failure }: FailedCheck): Omit<FailedCheck, 'isOk'> => failure;
+const failureOf = ({ isOk: _, failure: __, ...finding }: FailedCheck): Omit<FailedCheck, 'isOk'> => finding;
 
 /** For how long the resolvers may repeat the answers that a certificate waits for to change. */
 export const cachedFor = (findings: Readonly<Record<string, NameFinding>>): number =>

@@ -3,7 +3,7 @@
 import type { Account } from '../../domain/access/account.ts';
 import { type Quotas, quotasOf, requireRoomToWait } from '../../domain/access/quota.ts';
 import type { CancellationReason, PendingCertificate } from '../../domain/certificate/certificate.ts';
-import type { Order } from '../../domain/certificate/order.ts';
+import { awaitsCsr, type Order } from '../../domain/certificate/order.ts';
 import { Refusal } from '../../domain/errors.ts';
 import type { CertificateId } from '../../domain/ids.ts';
 import type { Repositories } from '../../domain/store.ts';
@@ -29,9 +29,18 @@ export async function beginWaiting(
   { pendingMs, quotas }: WaitingLimits,
   results: CheckResults = NOTHING_CHECKED,
 ): Promise<void> {
-  const { id: certificateId, accountId, orderId, createdAt } = record;
   // Locked, so that of two that begin to wait at once each counts the other.
-  await requireRoom(tx, await tx.accounts.findForUpdate(accountId), quotas);
+  await requireRoom(tx, await tx.accounts.findForUpdate(record.accountId), quotas);
+  await insertWaiting(tx, record, { pendingMs, results });
+}
+
+/** For a certificate whose order has waited before, and so has its room. */
+export async function insertWaiting(
+  tx: Repositories,
+  record: PendingCertificate,
+  { pendingMs, results }: Pick<WaitingLimits, 'pendingMs'> & { readonly results: CheckResults },
+): Promise<void> {
+  const { id: certificateId, accountId, orderId, createdAt } = record;
   await tx.certificates.insert(record);
   const findings = findingsOf(results, createdAt);
   await tx.waiting.insert({
@@ -78,11 +87,16 @@ export async function lapse(
   await audit(tx, byService(accountId), 'order:lapsed', orderId, details);
 }
 
-export const notWaiting = ({ status }: Order): Refusal =>
+export const notWaiting = (order: Order): Refusal =>
   new Refusal('order_state_conflict', {
-    reason: {
-      en: `The order is ${status}; nothing of it waits for domain validation.`,
-      zh: `订单状态为 ${status}，没有等待域名验证的证书。`,
-    },
-    details: { status },
+    reason: awaitsCsr(order)
+      ? {
+          en: 'The order was placed over ACME, and its client proves the names there. Cancel it, or wait for its client.',
+          zh: '该订单通过 ACME 提交，由其客户端在 ACME 中验证域名。请取消订单，或等待其客户端。',
+        }
+      : {
+          en: `The order is ${order.status}; nothing of it waits for domain validation.`,
+          zh: `订单状态为 ${order.status}，没有等待域名验证的证书。`,
+        },
+    details: { status: order.status },
   });

@@ -11,7 +11,6 @@ import type { AccountId, OrderId } from '../../domain/ids.ts';
 import { proofKey } from '../../domain/validation/challenge.ts';
 import { CHECK_LEASE_MS, HELD_CHECK_MS, jitteredBackoff, pastCache } from '../../domain/validation/check-result.ts';
 import type { WaitingCertificate } from '../../domain/validation/ports.ts';
-import { keyCounts } from '../../kernel/concurrency.ts';
 import { byService } from '../access/audit.ts';
 import {
   CHECK_LIMITS_MS,
@@ -28,6 +27,7 @@ import {
 import { type CheckOnRequest, limitChecks } from './limit-checks.ts';
 import { lapse, notWaiting } from './pending-certificates.ts';
 import { provenMethods, recordedMethod } from './proven-names.ts';
+import { workOff } from './work-off.ts';
 
 export interface ProveDomains {
   /** Checks the certificate that the order waits for. */
@@ -35,10 +35,6 @@ export interface ProveDomains {
   /** Checks due certificates until none is left. Returns how many it checked. */
   readonly proveDue: (stopping?: AbortSignal) => Promise<number>;
 }
-
-/** Checks mostly wait for I/O. Only as many are claimed as are checked at once, or leases would expire in a queue. */
-const CERTIFICATES_AT_ONCE = 32;
-const PER_ACCOUNT = 8;
 
 /**
  * Issues a certificate whose names are validated. `impossible`: it can never be issued as requested. `later`: not now,
@@ -96,42 +92,15 @@ export function proveDomains(tools: ProveTools): ProveDomains {
       await proveWaiting(tools, claimed, CHECK_LIMITS_MS.onRequest);
     },
 
-    async proveDue(stopping) {
-      const running = new Set<Promise<void>>();
-      const { count, add } = keyCounts();
-      const room = () => CERTIFICATES_AT_ONCE - running.size;
-      // An account never has more than it leaves free: names that do not answer hold a slot for a minute.
-      const isAccountBusy = (accountId: AccountId) => count(accountId) >= Math.min(PER_ACCOUNT, room());
-      const begin = (waiting: WaitingCertificate) => {
-        const counted = add([waiting.accountId]);
-        const run = proveOrReschedule(tools, waiting, stopping).finally(() => {
-          running.delete(run);
-          counted[Symbol.dispose]();
-        });
-        running.add(run);
-      };
-      let checked = 0;
-      // Accounts whose share was used up when they were claimed. What is due of them is left alone until a slot is free.
-      const busy = new Set<AccountId>();
-      for (;;) {
-        const most = stopping?.aborted ? 0 : room();
-        const until = sharedNow() + CHECK_LEASE_MS;
-        const claimed = most > 0 ? await store.waiting.claim(sharedNow(), until, most, [...busy]) : [];
-        for (const waiting of claimed) {
-          if (isAccountBusy(waiting.accountId)) {
-            busy.add(waiting.accountId);
-            await store.waiting.update({ ...waiting, dueAt: sharedNow() }, waiting.dueAt);
-            continue;
-          }
-          begin(waiting);
-          checked += 1;
-        }
-        if (claimed.length > 0 && claimed.length === most) continue;
-        if (running.size === 0) return checked;
-        await Promise.race(running);
-        for (const accountId of busy) if (!isAccountBusy(accountId)) busy.delete(accountId);
-      }
-    },
+    proveDue: (stopping) =>
+      workOff(
+        {
+          claim: (most, except) => store.waiting.claim(sharedNow(), sharedNow() + CHECK_LEASE_MS, most, except),
+          putBack: (waiting) => store.waiting.update({ ...waiting, dueAt: sharedNow() }, waiting.dueAt),
+          run: (waiting) => proveOrReschedule(tools, waiting, stopping),
+        },
+        stopping,
+      ),
   };
 }
 
@@ -180,7 +149,8 @@ async function proveWaiting(
   const { accountId } = waiting;
   const { names, id: certificateId } = record;
   const provenBy = await provenMethods(tools, tools.store, { accountId, names, product, now: at });
-  const request = { accountId, product, names, provenBy, dcv: order, certificateId, limitMs, stopping };
+  const acmeAccount = (await tools.store.acmeOrders.find(accountId, order.id))?.acmeAccountUrl;
+  const request = { accountId, acmeAccount, product, names, provenBy, dcv: order, certificateId, limitMs, stopping };
   const results = await checkNames(tools, request);
   await recordProofs(tools, { order, record, product }, results);
   const isProven = isClear(results, { names, unproven: unprovenOf(request) });

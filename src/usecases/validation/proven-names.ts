@@ -5,6 +5,7 @@ import type { RegistrableDomain } from '../../domain/certificate/names.ts';
 import type { AccountId } from '../../domain/ids.ts';
 import { coveringProofs } from '../../domain/validation/challenge.ts';
 import type { CheckResult } from '../../domain/validation/check-result.ts';
+import { acceptedMethods } from '../../domain/validation/method.ts';
 import type { Proof, Proofs } from '../../domain/validation/ports.ts';
 import { DAY_MS } from '../../kernel/durations.ts';
 
@@ -15,7 +16,7 @@ export const VOUCHED = 'operator';
  * The recorded method of a name that was seen on a network which only the operator's rules open. It serves the product
  * that it was seen for, and never public trust: others may not ask there.
  */
-const seenPrivately = (method: string, { id }: Pick<Product, 'id'>): string => `${method}/${id}`;
+export const seenPrivately = (method: string, { id }: Pick<Product, 'id'>): string => `${method}/${id}`;
 
 /** Under public trust no such network is asked; what counts as private there are the servers of a sandbox. */
 export const recordedMethod = (method: string, product: Pick<Product, 'id' | 'trust'>, result?: CheckResult): string =>
@@ -70,14 +71,12 @@ export async function provenNames(
   { proofs }: { readonly proofs: Pick<Proofs, 'proven'> },
   { accountId, names, product, now }: ProofQuery,
 ): Promise<Map<string, ReusableProof>> {
-  const { dcvMethods } = product;
+  const methods = acceptedMethods(product.dcvMethods);
   // A product with stricter rules does not accept what was validated under weaker ones.
   const accepted = new Map<string, string>([
     [VOUCHED, VOUCHED],
-    ...dcvMethods.map((method) => [method, method] as const),
-    ...(product.trust === 'private'
-      ? dcvMethods.map((method) => [seenPrivately(method, product), method] as const)
-      : []),
+    ...methods.map((method) => [method, method] as const),
+    ...(product.trust === 'private' ? methods.map((method) => [seenPrivately(method, product), method] as const) : []),
   ]);
   const reuseMs = reuseDays(product, now) * DAY_MS;
   const covering = keysOf(tools, names, product);

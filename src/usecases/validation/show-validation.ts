@@ -1,12 +1,12 @@
 // Shows what the applicant must publish for each name of an order, the results so far, and, on request, the result of a
 // check right now. Such a check records no proof; it only uses up the rate limit.
 
-import type { Order } from '../../domain/certificate/order.ts';
+import { awaitsCsr, type Order } from '../../domain/certificate/order.ts';
 import { Refusal } from '../../domain/errors.ts';
 import type { AccountId, OrderId } from '../../domain/ids.ts';
+import type { Repositories } from '../../domain/store.ts';
 import { type Challenge, shortfallOf } from '../../domain/validation/challenge.ts';
-import { type CheckResult, type NameFinding, PASSED } from '../../domain/validation/check-result.ts';
-import type { WaitingCertificate } from '../../domain/validation/ports.ts';
+import { type CheckResult, corroborate, type NameFinding, PASSED } from '../../domain/validation/check-result.ts';
 import { mapLimit } from '../../kernel/concurrency.ts';
 import {
   CHECK_LIMITS_MS,
@@ -32,7 +32,8 @@ export interface NameState {
 
 export interface ValidationState {
   readonly names: readonly NameState[];
-  readonly waiting: Pick<WaitingCertificate, 'dueAt' | 'expiresAt'> | null;
+  /** `dueAt` is null for an order that waits for its CSR: nothing is checked before the client asks for it. */
+  readonly waiting: { readonly dueAt: number | null; readonly expiresAt: number } | null;
 }
 
 export interface NameCheck {
@@ -40,6 +41,8 @@ export interface NameCheck {
   /** Null where nothing needs to be published. */
   readonly challenge: Challenge | null;
   readonly control: CheckResult;
+  /** What each perspective saw of control, the primary one first; empty where none was asked. */
+  readonly perspectives: readonly CheckResult[];
   readonly caa: CheckResult;
 }
 
@@ -74,6 +77,7 @@ export function showValidation(tools: ValidationTools & CheckOnRequest): ShowVal
 
   return {
     async state(order) {
+      if (awaitsCsr(order)) return await authorizedState(store, order);
       const { accountId, pendingCertificateId: id } = order;
       const waiting = id === null ? undefined : await store.waiting.find(accountId, id);
       const names = await namesOf(order);
@@ -110,22 +114,45 @@ export function showValidation(tools: ValidationTools & CheckOnRequest): ShowVal
       const provenBy = await provenOf(order, names);
       using deadline = checkDeadline(CHECK_LIMITS_MS.onRequest);
       const product = products.get(order.productId);
-      const checkControl = (name: string, challenge: Challenge | null) =>
+      // Every perspective is heard out, though the decision may be clear earlier: its answer is what was asked for.
+      const viewsOf = async (challenge: Challenge | null): Promise<readonly CheckResult[]> =>
         challenge && product
-          ? deadline.run((signal) => tools.checks.control(challenge, { accountId, product, signal }), challenge.method)
-          : notProvable(name, order);
+          ? await Promise.all(
+              tools.checks.controlFrom.map((check) =>
+                deadline.run((signal) => check(challenge, { accountId, product, signal }), challenge.method),
+              ),
+            )
+          : [];
       return await mapLimit(NAMES_AT_ONCE, names, async (name) => {
         const challenge = challenges.get(name) ?? null;
         const methods = provenBy.get(name) ?? (challenge ? [challenge.method] : []);
         // Stored proofs are reused; persistent records are checked each time.
         const isProven = provenBy.has(name) && challenge?.method !== 'dns-persist';
-        const [control, caa] = await Promise.all([
-          isProven ? PASSED : checkControl(name, challenge),
+        const [perspectives, caa] = await Promise.all([
+          isProven ? [] : viewsOf(challenge),
           deadline.run((signal) => tools.checks.caa(name, methods, { accountId, signal })),
         ]);
-        return { name, challenge: isProven ? null : challenge, control, caa };
+        const control = isProven
+          ? PASSED
+          : perspectives.length > 0
+            ? corroborate(perspectives)
+            : notProvable(name, order);
+        return { name, challenge: isProven ? null : challenge, control, perspectives, caa };
       });
     },
+  };
+}
+
+/** Of an order that waits for its CSR: its names are proven over ACME, by what the challenges there ask for. */
+async function authorizedState(
+  { acmeOrders, authorizations }: Pick<Repositories, 'acmeOrders' | 'authorizations'>,
+  { id, accountId, names }: Order,
+): Promise<ValidationState> {
+  const valid = (await authorizations.ofOrder(id)).filter(({ state }) => state === 'valid').map(({ name }) => name);
+  const acme = await acmeOrders.find(accountId, id);
+  return {
+    names: names.map((name) => ({ name, challenge: null, isVerified: valid.includes(name), finding: null })),
+    waiting: acme ? { dueAt: null, expiresAt: acme.expiresAt } : null,
   };
 }
 

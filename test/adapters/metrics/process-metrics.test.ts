@@ -46,7 +46,7 @@ test('gauges of the store, which every process reads alike, are not summed', asy
   const all = processMetrics();
   const facts: StoreFacts = {
     ...{ now: 0, waiting: { count: 3, oldestAt: 0 }, overdue: { count: 0, oldestAt: null }, issuers: [] },
-    ...{ responders: [], crls: [], queue: { pending: 7, oldestPendingAt: null, degradedLanes: 0 } },
+    ...{ responders: [], crls: [], offlineLists: [], queue: { pending: 7, oldestPendingAt: null, degradedLanes: 0 } },
     ...{
       walBytes: 0,
       sizeBytes: 1,

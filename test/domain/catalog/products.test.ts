@@ -54,6 +54,7 @@ test('a row of the file becomes a product', () => {
     validationNetworks: [],
     maxValidityDays: 90,
     shortLived: false,
+    requiresLint: false,
     termDays: 730,
     reuseDays: 30,
   });

@@ -5,7 +5,7 @@ import { type CaaVerdict, caaDomains, judgeCaa } from '../../../src/domain/valid
 import type { CaaRecord, DnsAnswer, DomainAnswer } from '../../../src/domain/validation/dns.ts';
 
 const URI = 'https://ca.example/accounts/42';
-const RULES = { issuers: ['ca1.example.net', 'Bank.Example.'], accountUri: URI, methods: ['dns-persist'] };
+const RULES = { issuers: ['ca1.example.net', 'Bank.Example.'], accountUris: [URI], methods: ['dns-persist'] };
 
 type Kind = CaaVerdict['kind'];
 /** In zone file form: flags, tag and value. */

@@ -5,7 +5,7 @@ import { judgePersist, type PersistVerdict, persistDomains } from '../../../src/
 
 const URI = 'https://ca.example/accounts/42';
 const SECOND = 1_800_000_000;
-const RULES = { issuers: ['ca.example'], accountUri: URI, now: SECOND * 1000 };
+const RULES = { issuers: ['ca.example'], accountUris: [URI], now: SECOND * 1000 };
 
 const FQDN = `ca.example; accounturi=${URI}`;
 const WILD = `${FQDN}; policy=wildcard`;

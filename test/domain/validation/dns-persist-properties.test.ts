@@ -7,7 +7,7 @@ import { judgePersist, parsePersistRecord, persistRecord } from '../../../src/do
 const ISSUER = 'ca.example';
 const URI = 'https://ca.example/accounts/42';
 const SECOND = 1_800_000_000;
-const RULES = { issuers: [ISSUER], accountUri: URI, now: SECOND * 1000 };
+const RULES = { issuers: [ISSUER], accountUris: [URI], now: SECOND * 1000 };
 
 /** Every character that a value may contain. */
 const VALUE_CHARACTERS = Array.from({ length: 0x5e }, (_, index) => String.fromCharCode(0x21 + index)).filter(
@@ -64,7 +64,7 @@ test('the record that an order shows authorizes its name until it expires, and t
   fc.assert(
     fc.property(binding, fc.integer({ min: 1, max: 4_000_000_000_000 }), (given, now) => {
       const records = [persistRecord(given)];
-      const rules = { issuers: [given.issuer], accountUri: given.accountUri, now };
+      const rules = { issuers: [given.issuer], accountUris: [given.accountUri], now };
       const kindFor = (name: string) =>
         judgePersist(name, [{ domain: 'example.com', answer: { kind: 'found', records } }], rules).kind;
       const lasts = !given.persistUntil || now < (given.persistUntil + 1) * 1000;

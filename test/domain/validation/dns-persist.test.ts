@@ -10,7 +10,7 @@ import {
 const ISSUERS = ['ca.example', 'Bank.Example.'];
 const URI = 'https://ca.example/accounts/42';
 const SECOND = 1_800_000_000;
-const RULES = { issuers: ISSUERS, accountUri: URI, now: SECOND * 1000 + 500 };
+const RULES = { issuers: ISSUERS, accountUris: [URI], now: SECOND * 1000 + 500 };
 const GOOD = `ca.example; accounturi=${URI}`;
 
 const judge = (name: string, records: readonly string[], now = RULES.now): PersistVerdict =>

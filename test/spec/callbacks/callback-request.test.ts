@@ -240,8 +240,9 @@ rule('callback-test 16', 'is sent the saved `access_key`, and the reference page
   const { properties } = requestBody.content['application/json'].schema;
   for (const text of [description, properties.url.description]) assert.match(text, /saved access key/);
   // The page renders the operations and fields of the document.
-  assert.match((await app.call('GET', '/docs')).text, /reference\.js/);
-  assert.match((await app.call('GET', '/reference.js')).text, /prose\(overall\(field\)\.description\)/);
+  const [, entry = ''] = /src="(\S+)\/app\.ts"/.exec((await app.call('GET', '/docs')).text) ?? [];
+  const table = await app.call('GET', `/${entry}/field-table.ts`);
+  assert.match(table.text, /prose\(overall\(schema\)\.description\)/);
 });
 
 rule('envelope 12', 'is ignored like any other unknown field and changes nothing', async () => {

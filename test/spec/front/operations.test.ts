@@ -1,10 +1,16 @@
 import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
+import { readdirSync, readFileSync } from 'node:fs';
 import https from 'node:https';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
 import { after, test } from 'node:test';
+import { ERROR_TABLE } from '../../../src/http/front/error-table.ts';
 import { startApp } from '../../support/app.ts';
 import { rule } from '../../support/contract.ts';
 import { selfSigned } from '../../support/self-signed.ts';
 
+const CONSOLE = new URL('../../../src/console/', import.meta.url).pathname;
 const app = await startApp({ RESEAL_PUBLIC_URL: '' });
 after(() => app[Symbol.asyncDispose]());
 
@@ -144,20 +150,83 @@ rule('ops 9', 'a reference page that makes no request to any other host', async 
   const policy = page.headers.get('content-security-policy') ?? '';
   assert.match(policy, /default-src 'none'/);
   for (const directive of policy.split(';').map((one) => one.trim())) {
-    assert.match(directive, /^[a-z-]+ ('none'|'self'|data:)$/);
+    assert.match(directive, /^[a-z-]+ ('none'|'self'( 'sha256-[\w+/=]+')?|data:|'script')$/);
   }
-  for (const file of [
-    '/docs',
-    '/docs/',
-    '/reference.js',
-    '/reference.css',
-    '/docs/reference.js',
-    '/docs/reference.css',
-  ]) {
-    const { status, text } = await app.call('GET', file);
-    assert.equal(status, 200, file);
-    assert.ok(text.length > 500, `${file} is empty`);
-    assert.doesNotMatch(text, /(src|href|import|fetch|url)\s*[=(]?\s*["'(]?(https?:)?\/\//, file);
+  const modules = ['shell', 'reference'].flatMap((folder) =>
+    readdirSync(join(CONSOLE, folder)).map((file) => readFileSync(join(CONSOLE, folder, file), 'utf8')),
+  );
+  assert.ok(modules.length > 15);
+  for (const text of [page.text, readFileSync(join(CONSOLE, 'style.css'), 'utf8'), ...modules]) {
+    assert.doesNotMatch(text, /(src|href|import|fetch|url)\s*[=(]?\s*["'(]?(https?:)?\/\//);
+  }
+});
+
+rule('console 97', 'are served under the policy of the console, and work under any path prefix', async () => {
+  await using prefixed = await startApp({ RESEAL_PUBLIC_URL: 'http://127.0.0.1:1/pki/' });
+  const address = `http://127.0.0.1:${(prefixed.server.address() as AddressInfo).port}`;
+  const directives = (text: string | null) => text?.replace(/ 'sha256-[^']+'/, '');
+  const policy = directives((await fetch(`${address}/pki/console/`)).headers.get('content-security-policy'));
+  for (const path of ['/docs', '/docs/', '/pki/docs', '/pki/docs/']) {
+    const page = await fetch(address + path);
+    const text = await page.text();
+    assert.equal(page.status, 200, path);
+    assert.equal(directives(page.headers.get('content-security-policy')), policy);
+    // As a browser resolves them.
+    const links = [...text.matchAll(/(?:src|href)="([^":]+)"|:"(\.[^"]+)"/g)].map(([, a, b]) => a ?? b ?? '');
+    assert.ok(links.length >= 6, text);
+    for (const link of links) assert.equal((await fetch(new URL(link, address + path))).status, 200, `${path} ${link}`);
+    const map = /<script type="importmap">(.*?)<\/script>/.exec(text)?.[1] ?? '';
+    const digest = createHash('sha256').update(map).digest('base64');
+    assert.ok(page.headers.get('content-security-policy')?.includes(`'sha256-${digest}'`));
+  }
+});
+
+rule(
+  'console 101',
+  'is a page with links to the console, the reference, the OpenAPI document and the health check',
+  async () => {
+    const {
+      status,
+      text,
+      headers: answered,
+    } = await app.call('GET', '/', { headers: { accept: 'text/html,application/xhtml+xml' } });
+    assert.equal(status, 200);
+    assert.match(answered.get('content-type') ?? '', /^text\/html/);
+    for (const link of new Set([...text.matchAll(/<a href="([^"]+)"/g)].map(([, href = '']) => href))) {
+      assert.equal((await app.call('GET', `/${link}`)).status, 200, link);
+    }
+    for (const link of ['console/', 'docs', 'openapi.json', 'healthz'])
+      assert.ok(text.includes(`href="${link}"`), link);
+    for (const headers of [{}, { accept: 'application/json' }, { accept: '' }]) {
+      const { status: refused, body } = await app.call('GET', '/', { headers });
+      assert.deepEqual([refused, body.code], [404, 'route_not_found']);
+    }
+  },
+);
+
+test('the reference page has words and values for operations that exist', async () => {
+  const { paths } = (await app.call('GET', '/openapi.json')).body;
+  const items: Record<string, { operationId: string }>[] = Object.values(paths);
+  const known = new Set(items.flatMap((item) => Object.values(item).map(({ operationId }) => operationId)));
+  const named = (file: string, list: RegExp) => {
+    const [, body = ''] = list.exec(readFileSync(join(CONSOLE, 'reference', file), 'utf8')) ?? [];
+    return [...body.matchAll(/^ {2}'?([a-z]+[A-Z]\w+)'?[:,]/gm)].map(([, id = '']) => id);
+  };
+  const ids = [
+    ...named('ask-first.ts', /const CONSEQUENCES = \[(.*?)\] as const/s),
+    ...named('own-values.ts', /const FITTING.*? = \{\n(.*?)\n\};/s),
+  ];
+  assert.ok(ids.length >= 15, String(ids));
+  for (const id of ids) assert.ok(known.has(id), id);
+});
+
+rule('console 95', 'every error code with its status, meaning and remedy, in English and Chinese', async () => {
+  const { body } = await app.call('GET', '/openapi.json');
+  assert.deepEqual(body['x-error-codes'], ERROR_TABLE);
+  for (const [code, { en, zh }] of Object.entries(ERROR_TABLE)) {
+    // What is wrong, then what to do.
+    assert.match(en, /[.:;] \S.*\.$/, code);
+    assert.match(zh, /[，。：；、（]\P{P}.*。$/u, code);
   }
 });
 

@@ -96,6 +96,14 @@ rule('lint 3', '`lint_refused` with the findings in `details`', async () => {
   assert.equal((await reissueWith()).status, 200, 'the order is free');
 });
 
+rule(
+  'errors lint_refused',
+  'is 422: a linter of the operator refused the certificate, and nothing was signed',
+  async () => {
+    assert.equal((await place('lint-refused.example.com')).status, 422);
+  },
+);
+
 rule('lint 3', 'a new one ends as `canceled`', async () => {
   app.advance(1_000);
   const alternative_order_id = 'shop-lint';

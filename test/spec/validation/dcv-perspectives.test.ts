@@ -174,3 +174,23 @@ rule('dcv 25', '4 and from 2026-12-15 on 5: a request is `service_busy`, and wha
   await world.complete(inside);
   assert.equal(await world.outcome(inside), 'issued', 'of private trust');
 });
+
+rule('console 31', 'what each resolver sees of the record, the primary one first', async () => {
+  const domain = THREE.newDomain();
+  const order = await THREE.place([domain]);
+  await THREE.publish(order);
+  const [entry] = await THREE.entries(order);
+  THREE.resolvers[1]?.set(entry?.auth_path ?? '', 'TXT', 'nxdomain');
+  THREE.resolvers[2]?.set(entry?.auth_path ?? '', 'TXT', ['something else']);
+  const { result, perspectives } = (await THREE.check(order))[domain]!;
+  assert.deepEqual(
+    [result, ...perspectives.map((one) => one.result)],
+    ['perspectives_differ', 'ok', 'no_record', 'wrong_value'],
+  );
+  assert.match(perspectives[2]?.message ?? '', /something else/);
+  // A name that is proven needs no record, though it is not issued: CAA forbids it.
+  THREE.resolvers[1]?.set(entry?.auth_path ?? '', 'TXT', [entry?.auth_val ?? '']);
+  for (const one of THREE.resolvers) one.set(domain, 'CAA', [{ flags: 0, tag: 'issue', value: 'other.example' }]);
+  await THREE.complete(order);
+  assert.deepEqual((await THREE.check(order))[domain]?.perspectives, []);
+});

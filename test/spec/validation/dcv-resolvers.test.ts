@@ -195,7 +195,7 @@ rule('dcv 22', 'and nothing of a file from a private address', async () => {
     const answer = { kind: 'answered', status: 200, headers: {}, body: Buffer.from('<html>\nx') } as const;
     const observation = { stage: 'response', phases: {}, tls: null } as const;
     const result = await fetchFile(
-      { filePort: 80, filePolicy: () => ({ allow: [], deny: [], totalMs: 1 }) },
+      { tlsPort: 443, filePort: 80, filePolicy: () => ({ allow: [], deny: [], totalMs: 1 }) },
       { callOut: async () => ({ ...answer, isPrivate, seen: observation }), dns: { isReachable: async () => true } },
       challenge,
       { accountId: 'account', signal, product: { trust: 'private', validationNetworks: [] } },

@@ -15,6 +15,7 @@ const INSIDE = { ...FILES, id: 'inside', private_names: ['internal', 'ip'], vali
 const OTHER = { ...INSIDE, id: 'other' };
 /** Of private trust, but for names of the public DNS. */
 const PLAIN = { ...FILES, id: 'plain' };
+const PORTS = { filePort: 80, tlsPort: 443 };
 const METADATA = [
   ...['169.254.169.254', 'fd00:ec2::254', '100.100.100.200', '168.63.129.16'],
   // As translators and tunnels write them.
@@ -114,9 +115,9 @@ rule('private 2', 'a DNS method for it is `invalid_dcv_method`, naming `dcv_meth
 });
 
 test('an IPv6 address is asked as a literal, in brackets', () => {
-  const { url, shown } = fileTarget('fd12::1', FILE, 80);
+  const { url, shown } = fileTarget('fd12::1', FILE, PORTS);
   assert.deepEqual([url.literal?.length, shown], [16, `http://[fd12::1]${FILE}`]);
-  assert.equal(fileTarget('db.internal', FILE, 80).url.literal, null);
+  assert.equal(fileTarget('db.internal', FILE, PORTS).url.literal, null);
 });
 
 rule('private 3', 'A wildcard over an IP address, one that is link-local, multicast', async () => {

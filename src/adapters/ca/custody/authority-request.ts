@@ -2,6 +2,7 @@
 // offline, or by the authority of a company. What the certificate should say is requested as extensions.
 import type { IssuerKeyType, Purpose } from '../../../domain/certificate/authority.ts';
 import { PURPOSES } from '../../../domain/certificate/authority.ts';
+import { pem } from '../../../domain/certificate/pem.ts';
 import { EXIT, Problem } from '../../../kernel/problem.ts';
 import { DerReader } from '../../der/reader.ts';
 import { oid } from '../../der/writer.ts';
@@ -36,10 +37,7 @@ export async function newAuthorityRequest(wanted: Wanted) {
 export const authorityRequest = (key: IssuerKey, { keyType, purposes, subject, root }: Wanted): Promise<Uint8Array> =>
   signedRequest(key, { keyType, subject, extensions: requestedExtensions(usagesOf(purposes), root) });
 
-export const requestPem = (request: Uint8Array): string =>
-  `-----BEGIN CERTIFICATE REQUEST-----\n${Buffer.from(request)
-    .toString('base64')
-    .replace(/.{64}(?=.)/g, '$&\n')}\n-----END CERTIFICATE REQUEST-----\n`;
+export const requestPem = (request: Uint8Array): string => pem('CERTIFICATE REQUEST', request);
 
 interface AuthorityRequest {
   readonly der: Uint8Array;

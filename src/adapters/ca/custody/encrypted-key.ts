@@ -1,6 +1,7 @@
 // A private key under a passphrase, as PKCS#8 (EncryptedPrivateKeyInfo, RFC 5958) with PBES2, scrypt (RFC 7914) and
 // AES-256-CBC. `openssl pkey -in FILE` opens it. node:crypto would write it with 2048 rounds of PBKDF2.
 import { createCipheriv, createPrivateKey, type KeyObject, scryptSync } from 'node:crypto';
+import { pem } from '../../../domain/certificate/pem.ts';
 import { EXIT, Problem } from '../../../kernel/problem.ts';
 import { integer, octetString, oid, sequence } from '../../der/writer.ts';
 import { randomBytes } from '../../seal/random.ts';
@@ -40,14 +41,13 @@ export function encryptedKey(pkcs8: Uint8Array, passphrase: string): string {
     sequence([octetString(salt), integer(SCRYPT.N), integer(SCRYPT.r), integer(SCRYPT.p), integer(KEY_BYTES)]),
   ]);
   const algorithm = sequence([PBES2, sequence([kdf, sequence([AES_256_CBC, octetString(iv)])])]);
-  const base64 = Buffer.from(sequence([algorithm, octetString(encrypted)])).toString('base64');
-  return `-----BEGIN ENCRYPTED PRIVATE KEY-----\n${base64.replace(/.{64}(?=.)/g, '$&\n')}\n-----END ENCRYPTED PRIVATE KEY-----\n`;
+  return pem('ENCRYPTED PRIVATE KEY', sequence([algorithm, octetString(encrypted)]));
 }
 
 /** Reads PKCS#8 in PEM, with or without a passphrase. Throws a Problem. */
-export function openEncryptedKey(pem: string, passphrase: string): KeyObject {
+export function openEncryptedKey(text: string, passphrase: string): KeyObject {
   try {
-    return createPrivateKey({ key: pem, passphrase });
+    return createPrivateKey({ key: text, passphrase });
   } catch (error) {
     throw new Problem(
       EXIT.refused,

@@ -19,16 +19,19 @@ export const PENDING = sql<boolean>`state = 'pending'`;
 
 const NEW_LANE = { due_at: null, failures: 0, trips: 0, closed_until: 0, ailing_since: 0, in_order_until: 0 } as const;
 
-type LaneRow = Schema['callback_lane'] & Pick<Schema['account'], 'suspended_at'> & { has_in_order: boolean | number };
-const laneFrom = (row: LaneRow): Lane => ({
+type StoredLane = Schema['callback_lane'] & Pick<Schema['account'], 'suspended_at'>;
+export const storedLane = (row: StoredLane): Omit<Lane, 'hasInOrder'> => ({
   accountId: row.account_id,
   failures: row.failures,
   openCount: row.trips,
   openUntil: row.closed_until,
   degradedSince: row.ailing_since,
   inOrderUntil: row.in_order_until,
-  hasInOrder: Boolean(row.has_in_order),
   isHeld: row.suspended_at !== null,
+});
+const laneFrom = (row: StoredLane & { has_in_order: boolean | number }): Lane => ({
+  ...storedLane(row),
+  hasInOrder: Boolean(row.has_in_order),
 });
 
 /** The pending events of a lane that have a due time, by one index. */

@@ -25,6 +25,7 @@ const deliveryFrom = (row: Schema['outbox']): Delivery => ({
   certificateId: row.certificate_id,
   orderStatus: row.order_status,
   action: row.action,
+  body: row.body,
   createdAt: row.created_at,
   state: row.state,
   reason: row.reason,

@@ -1,6 +1,8 @@
 // The tables of ACME, a part of the schema.
 import type { AcmeAccountStatus } from '../../../domain/acme/account.ts';
-import type { AccountId } from '../../../domain/ids.ts';
+import type { Authorization } from '../../../domain/acme/authorization.ts';
+import type { AccountId, CertificateId, OrderId } from '../../../domain/ids.ts';
+import type { AcmeMethod } from '../../../domain/validation/method.ts';
 import type { Sealed } from '../../seal/seal.ts';
 
 export interface AcmeTables {
@@ -30,4 +32,35 @@ export interface AcmeTables {
     created_at: number;
   };
   acme_used_nonce: { id: string; expires_at: number };
+  acme_order: {
+    order_id: OrderId;
+    account_id: AccountId;
+    acme_account_id: string;
+    acme_account_url: string;
+    certificate_id: CertificateId;
+    replaces: string | null;
+    replaces_id: CertificateId | null;
+    revokes_replaced: number;
+    not_after: string | null;
+    expires_at: number;
+    is_open: number;
+    /** JSON. */
+    problem: string | null;
+    keep_until: number;
+  };
+  acme_authorization: {
+    id: string;
+    order_id: OrderId;
+    account_id: AccountId;
+    acme_account_id: string;
+    name: string;
+    state: Authorization['state'];
+    token: string;
+    method: AcmeMethod | null;
+    due_at: number | null;
+    validated_at: number | null;
+    /** JSON. */
+    problem: string | null;
+    expires_at: number;
+  };
 }

@@ -5,7 +5,6 @@ import type { CredentialKind } from '../../../domain/access/credential.ts';
 import type { AuditAction } from '../../../domain/access/ports.ts';
 import type { AttemptReason, Delivery, DeliveryState } from '../../../domain/callbacks/delivery.ts';
 import type { OutboxEvent } from '../../../domain/callbacks/ports.ts';
-import type { Issuer, IssuerKeyType, KeyPlace, Purpose } from '../../../domain/certificate/authority.ts';
 import type {
   CancellationReason,
   CertificateState,
@@ -21,8 +20,9 @@ import type { Locale } from '../../../kernel/locale.ts';
 import type { Sealed } from '../../seal/seal.ts';
 import type { AcmeTables } from './acme-tables.ts';
 import type { ConsoleTables } from './console-tables.ts';
+import type { IssuerTables } from './issuer-tables.ts';
 
-export interface Schema extends AcmeTables, ConsoleTables {
+export interface Schema extends AcmeTables, ConsoleTables, IssuerTables {
   account: {
     id: AccountId;
     name: string;
@@ -53,43 +53,6 @@ export interface Schema extends AcmeTables, ConsoleTables {
     subject: string;
     request_id: string | null;
     details: string;
-  };
-  issuer: {
-    id: string;
-    role: Issuer['role'];
-    key_type: IssuerKeyType;
-    state: 'active' | 'retired';
-    parent_id: string | null;
-    certificate: string;
-    sealed_key: Sealed | null;
-    created_at: number;
-    sealed_key_uri: Sealed | null;
-    key_place: Exclude<KeyPlace, 'store' | 'elsewhere'> | null;
-  };
-  pending_issuer: {
-    id: string;
-    key_type: IssuerKeyType;
-    purposes: string;
-    request: string;
-    sealed_key: Sealed;
-    created_at: number;
-  };
-  alternate_chain: {
-    fingerprint: string;
-    issuer_id: string;
-    certificates: string;
-    created_at: number;
-  };
-  taken_backup: {
-    digest: string;
-    taken_at: number;
-    file: string;
-  };
-  issuer_purpose: {
-    purpose: Purpose;
-    key_type: IssuerKeyType;
-    issuer_id: string;
-    policy: string | null;
   };
   certificate_order: {
     id: OrderId;

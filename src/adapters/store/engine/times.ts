@@ -9,7 +9,7 @@ import { GRANT_MS } from '../../../domain/cloud-keys/cloud-key.ts';
 import { LINK_MS, SESSION_MS } from '../../../domain/console/session.ts';
 import { SIGNING_LEASE_MS } from '../../../domain/issuance/ports.ts';
 import type { StrayTimes } from '../../../domain/support/clock-facts.ts';
-import { MAX_CHECK_DELAY_MS } from '../../../domain/validation/check-result.ts';
+import { CHECK_LEASE_MS, MAX_CHECK_DELAY_MS } from '../../../domain/validation/check-result.ts';
 import { DAY_MS, MINUTE_MS } from '../../../kernel/durations.ts';
 import type { Db, Schema } from './schema.ts';
 
@@ -75,6 +75,10 @@ export const TIMES = {
   },
   signing_grant: { expires_at: lease(GRANT_MS, true) },
   waiting_certificate: { due_at: next(MAX_CHECK_DELAY_MS, true), expires_at: 'fact', tries: 'number' },
+  acme_order: {
+    ...{ expires_at: 'fact', keep_until: 'fact', is_open: 'number', revokes_replaced: 'number' },
+  },
+  acme_authorization: { due_at: lease(CHECK_LEASE_MS, true), validated_at: 'fact', expires_at: 'fact' },
   domain_authorization: { validated_at: 'fact' },
   idempotency_key: { created_at: 'fact' },
   placement_key: { created_at: 'fact' },

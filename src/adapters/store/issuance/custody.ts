@@ -62,10 +62,6 @@ export const alternateChainsIn = (db: Db): AlternateChains => ({
     const rows = db.selectFrom('alternate_chain').selectAll().where('issuer_id', '=', issuerId);
     return (await rows.orderBy('fingerprint').execute()).map(chainFrom);
   },
-
-  async list() {
-    return (await db.selectFrom('alternate_chain').selectAll().orderBy('fingerprint').execute()).map(chainFrom);
-  },
 });
 
 /** Three years of daily ones. */

@@ -1,5 +1,6 @@
 // Table revocation: scheduled and applied revocations. Callers hold the order's lock; `revoked_at is null` in each update
 // makes sure that a revocation is applied only once.
+import { sql } from 'kysely';
 import type { AccountId, CertificateId, OrderId } from '../../../domain/ids.ts';
 import type { Revocations } from '../../../domain/revocation/ports.ts';
 import { prepared } from '../engine/prepared.ts';
@@ -14,6 +15,28 @@ const selectScheduled = prepared((db, slots: { accountId: AccountId; orderId: Or
     .where('revocation.account_id', '=', slots.accountId)
     .where('revoked_at', 'is', null)
     .where('order_id', '=', slots.orderId)
+    .orderBy('due_at')
+    .orderBy('certificate_id')
+    .limit(slots.limit),
+);
+
+/** Of a page over all orders: what one account asks for must not hold up the others. */
+const MAX_EXAMINED = 1_000;
+
+const selectOfAccount = prepared((db, slots: { accountId: AccountId; limit: number }) =>
+  db
+    .selectFrom((all) =>
+      all
+        .selectFrom('revocation')
+        .selectAll()
+        .where('account_id', '=', slots.accountId)
+        .where('revoked_at', 'is', null)
+        .limit(sql.lit(MAX_EXAMINED))
+        .as('revocation'),
+    )
+    .innerJoin('certificate', 'certificate.id', 'revocation.certificate_id')
+    .selectAll('revocation')
+    .select(['certificate.order_id', 'certificate.common_name'])
     .orderBy('due_at')
     .orderBy('certificate_id')
     .limit(slots.limit),
@@ -67,6 +90,14 @@ export const revocationsIn = (db: Db): Revocations => ({
   async listScheduled(accountId, orderId, limit) {
     const rows = await selectScheduled(db, { accountId, orderId, limit });
     return rows.map((row) => ({ certificateId: row.certificate_id, ...revocationFrom(row) }));
+  },
+
+  async listOfAccount(accountId, limit) {
+    const rows = await selectOfAccount(db, { accountId, limit });
+    return rows.map((row) => ({
+      ...{ certificateId: row.certificate_id, orderId: row.order_id, commonName: row.common_name },
+      ...revocationFrom(row),
+    }));
   },
 
   async due(now, limit) {

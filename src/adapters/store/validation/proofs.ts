@@ -34,4 +34,9 @@ export const proofsIn = (db: Db): Proofs => ({
       .onConflict((conflict) => conflict.columns(['account_id', 'name', 'method']).doUpdateSet({ validated_at: at }))
       .execute();
   },
+
+  async forget(accountId, name, methods) {
+    const proofs = db.deleteFrom('domain_authorization').where('account_id', '=', accountId).where('name', '=', name);
+    await proofs.where('method', 'in', methods).execute();
+  },
 });
