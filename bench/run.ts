@@ -1,5 +1,6 @@
 // Runs the named benchmarks, or all that are not optional. Each measures something against its upper bound, on the same machine in the same
 // run.
+import { acme } from './acme.ts';
 import type { Bench } from './bench.ts';
 import { callbacks } from './callbacks.ts';
 import { durableWrites } from './durable-writes.ts';
@@ -14,6 +15,7 @@ const BENCHES: Readonly<Record<string, Bench>> = {
   'held-keys': heldKeys,
   callbacks,
   revocations,
+  acme,
   growth,
 };
 

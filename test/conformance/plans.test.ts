@@ -37,7 +37,7 @@ import { bothEngines } from '../support/engines.ts';
 import { inventoryLookUps } from '../support/inventory-filters.ts';
 import { EVERY_BYTE, preparation, prepared } from '../support/records.ts';
 import { ORDER } from '../support/reissue.ts';
-import { finished, signed } from '../support/signings.ts';
+import { finished, HOLDS, signed } from '../support/signings.ts';
 
 const ROWS = Number(process.env.PLAN_ROWS ?? 2_000);
 const ACCOUNTS = Math.ceil(ROWS / 20);
@@ -126,11 +126,7 @@ function supportLookUps(db: Db, engine: Engine): Readonly<Record<string, () => P
 function signingLookUps(db: Db, engine: Engine): Readonly<Record<string, () => Promise<unknown>>> {
   const signings = signingsIn(db, engine, () => {});
   const begin = async (record: PreparedCertificate) => {
-    const unblocked = {
-      purpose: 'public-tls' as const,
-      revision: 1,
-      unblockedKey: { ...record.publicKey, fingerprint: 'none' },
-    };
+    const unblocked = { ...HOLDS, unblockedKey: { ...record.publicKey, fingerprint: 'none' } };
     assert.ok(await signings.begin(record, { ...unblocked, idempotency: { key: 'new key', since: 0 } }));
   };
   const of = (id: string, orderId: string, change: Partial<PreparedCertificate> = {}) => {
@@ -237,11 +233,11 @@ async function fill(db: Db): Promise<void> {
   await sql`${numbers} insert into certificate_order (id, account_id, product_id, status, names, dcv_scope,
     persist_policy, term_ends_at, created_at, revision)
     select 'o' || i, ${account}, 'ssl-dv', 'issued', '[]', 'fqdn', 'fqdn', 0, 0, 1 from n`.execute(db);
-  await sql`${numbers} insert into order_name (name, order_id, owner_id)
-    select 'n' || i, 'o' || i, ${account} from n`.execute(db);
+  await sql`${numbers} insert into order_name select 'n' || i, 'o' || i, ${account} from n`.execute(db);
   await sql`insert into issuer (id, role, key_type, state, certificate, created_at)
     values ('i', 'root', 'p256', 'active', '', 0)`.execute(db);
-  await sql`insert into issuer_purpose (purpose, key_type, issuer_id) values ('public-tls', 'p256', 'i')`.execute(db);
+  await sql`${numbers} insert into issuer_purpose (purpose, key_type, issuer_id)
+    select case i when 11 then 'public-tls' else 'p' || i end, '', 'i' from n`.execute(db);
   await sql`${numbers} insert into certificate (id, account_id, order_id, state, created_at, names, spki, key_type,
     key_bits, key_fingerprint, sign_hash, will_revoke, serial, not_before, not_after,
     prepared_at, lease_ends_at, issuer_id, der, issued_at, version)
@@ -249,9 +245,8 @@ async function fill(db: Db): Promise<void> {
     0, 0, 'i', '', 0, 1 from n`.execute(db);
   await sql`${numbers} insert into certificate (id, account_id, order_id, state, created_at, pending_since, names, spki,
     key_type, key_bits, key_fingerprint, sign_hash, will_revoke)
-    select 'p' || i, ${account}, 'o' || i, 'pending', 0, 0, '[]', '', 'p256', 256, 'p' || i, 'sha256', '[]' from n`.execute(
-    db,
-  );
+    select 'p' || i, ${account}, 'o' || i, 'pending', 0, 0, '[]', '', 'p256', 256, 'p' || i, 'sha256', '[]'
+    from n`.execute(db);
   await sql`${numbers} insert into domain_authorization (account_id, name, method, validated_at)
     select ${account}, 'n' || i, 'dns', 0 from n`.execute(db);
   await sql`${numbers} insert into audit (id, at, account_id, actor, action, subject, details)

@@ -57,7 +57,7 @@ for (const engine of await bothEngines()) {
       await audit.append({ ...row, id: firstIdAt(NOW), accountId: 'a', action: 'order:placed' });
       assert.equal(await prune(store, RETENTION.audit, NOW), 1_200);
       assert.equal(await prune(store, RETENTION.audit, NOW), 0);
-      const left = await audit.search({}, { limit: 10 });
+      const left = await audit.search({}, { limit: 100 });
       assert.deepEqual(
         left.entries.map(({ action }) => action),
         ['order:placed', ...[...CEREMONY_ACTIONS].reverse()],

@@ -23,7 +23,7 @@ const t = texts({
     path: 'Path parameters',
     query: 'Query parameters',
     header: 'Headers',
-    noBody: 'no body',
+    withoutBody: 'no body',
   },
   zh: {
     field: '字段',
@@ -39,7 +39,7 @@ const t = texts({
     path: '路径参数',
     query: '查询参数',
     header: '请求头',
-    noBody: '无内容',
+    withoutBody: '无内容',
   },
 });
 
@@ -107,7 +107,7 @@ function fact({ name, values, isEach }: Fact): View {
 export function bodyPart(title: string, body: Body, label: Label): View[] {
   const [mediaType] = Object.keys(resolved(body).content ?? {});
   const schema = contentOf(body)?.schema;
-  const shape = mediaType === undefined ? t('noBody') : mediaType === 'application/json' ? typeOf(schema) : mediaType;
+  const shape = mediaType === undefined ? t('withoutBody') : mediaType === 'application/json' ? typeOf(schema) : mediaType;
   const rows = [...fieldsOf(schema)];
   return [
     h2(title, shape !== 'object' && [' ', span({ class: 'type' }, shape)]),

@@ -49,5 +49,5 @@ export function acmeOrderStatus(
 /** Clients look at what has ended for a while. */
 export const KEEP_ENDED_MS = 7 * DAY_MS;
 
-/** Bounds what an ACME account can have open: each costs a row, and a question to somebody's server. */
+/** Bounds what an ACME account can have open: each costs a row, and questions to third-party servers. */
 export const MAX_PENDING_AUTHORIZATIONS = 300;

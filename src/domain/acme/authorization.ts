@@ -21,28 +21,26 @@ export interface PendingAuthorization extends AuthorizationFacts {
   readonly answered: { readonly method: AcmeMethod; readonly dueAt: number } | null;
 }
 
-export interface ValidAuthorization extends AuthorizationFacts {
+interface ValidAuthorization extends AuthorizationFacts {
   readonly state: 'valid';
   readonly method: AcmeMethod;
   readonly validatedAt: number;
 }
 
-export interface InvalidAuthorization extends AuthorizationFacts {
+interface InvalidAuthorization extends AuthorizationFacts {
   readonly state: 'invalid';
   readonly method: AcmeMethod;
   readonly problem: StoredProblem;
 }
 
 /** Given up by the client, or pending when its order ended. */
-export interface EndedAuthorization extends AuthorizationFacts {
+interface EndedAuthorization extends AuthorizationFacts {
   readonly state: 'deactivated' | 'expired';
 }
 
 export type Authorization = PendingAuthorization | ValidAuthorization | InvalidAuthorization | EndedAuthorization;
 
-export type AuthorizationStatus = Authorization['state'];
-
-export const authorizationStatus = ({ state, expiresAt }: Authorization, now: number): AuthorizationStatus =>
+export const authorizationStatus = ({ state, expiresAt }: Authorization, now: number): Authorization['state'] =>
   (state === 'pending' || state === 'valid') && expiresAt <= now ? 'expired' : state;
 
 export const factsOf = (one: Authorization): AuthorizationFacts => ({

@@ -78,7 +78,7 @@ function parseIdentifiers(list: unknown): AcmeIdentifier[] {
   return parsed as AcmeIdentifier[];
 }
 
-export interface NewOrderContext {
+interface NewOrderContext {
   readonly now: number;
   readonly product: Product;
   readonly order: Pick<Order, 'termEndsAt'>;

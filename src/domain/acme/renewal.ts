@@ -24,8 +24,8 @@ export function renewalInfo({ preparation, revocation }: Renewable, now: number)
   const { notBefore, notAfter, serial } = preparation;
   // It is replaced before it is revoked by clients that ask in time: a scheduled revocation counts from its first moment.
   if (revocation) {
-    const end = Math.max(notBefore, now - MINUTE_MS);
-    return { start: Math.max(notBefore, end - HOUR_MS), end, retryAfterSeconds: URGENT_RETRY_SECONDS };
+    const end = now - MINUTE_MS;
+    return { start: end - HOUR_MS, end, retryAfterSeconds: URGENT_RETRY_SECONDS };
   }
   const life = notAfter - notBefore;
   const start = toSecond(notBefore + life * (START + SPREAD * fractionOf(serial)));

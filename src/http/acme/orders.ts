@@ -1,6 +1,5 @@
 // Orders of ACME clients: newOrder, the order, its finalization, the orders of an account.
 import type { FastifyReply } from 'fastify';
-import type { AcmeOrderStatus } from '../../domain/acme/acme-order.ts';
 import { ACME_PATHS, orderedProduct } from '../../domain/acme/directory.ts';
 import { requireObject, requirePostAsGet } from '../../domain/acme/jws.ts';
 import { identifierOf, parseNewOrder } from '../../domain/acme/new-order.ts';
@@ -82,13 +81,11 @@ export function orderResources(door: AcmeDoor, services: OrderServices): void {
   });
 }
 
-const WITH_EXPIRY: ReadonlySet<AcmeOrderStatus> = new Set(['pending', 'ready', 'invalid']);
-
 function orderView(door: AcmeDoor, { order, acme, authorizations, status }: ShownAcmeOrder, locale: Locale) {
   const url = door.url(`${ACME_PATHS.order}/${order.id}`);
   return {
     status,
-    ...((WITH_EXPIRY.has(status) || status === 'valid') && { expires: new Date(acme.expiresAt).toISOString() }),
+    expires: new Date(acme.expiresAt).toISOString(),
     // Those that were ordered: a reissue may have changed the names of the order since.
     identifiers: (authorizations.length > 0 ? authorizations.map(({ name }) => name) : order.names).map(identifierOf),
     ...(acme.notAfter !== null && { notAfter: acme.notAfter }),

@@ -14,6 +14,7 @@ import { identifierOf } from '../../domain/acme/new-order.ts';
 import { AcmeProblem } from '../../domain/acme/problem.ts';
 import { awaitsCsr, type Order } from '../../domain/certificate/order.ts';
 import { Refusal } from '../../domain/errors.ts';
+import type { AccountId } from '../../domain/ids.ts';
 import type { Rate } from '../../domain/rate.ts';
 import type { Repositories } from '../../domain/store.ts';
 import { CHECK_LEASE_MS } from '../../domain/validation/check-result.ts';
@@ -47,7 +48,7 @@ const AT_ONCE = 64;
 const PER_ACCOUNT = 16;
 /** Of one ACME account and name: each asks third-party servers. */
 const ANSWER_RATE: Rate = { burst: 20, everyMs: 30 * SECOND_MS };
-/** After a failure that is ours: no resolver answers. */
+/** After a failure that is ours, such as that no resolver answers. */
 const RETRY_MS = 15 * SECOND_MS;
 
 type Answered = PendingAuthorization & { readonly answered: NonNullable<PendingAuthorization['answered']> };
@@ -58,7 +59,8 @@ export function acmeAuthorizations(tools: AcmeOrderTools): AcmeAuthorizations {
   const { sharedNow } = store;
   const stopping = new AbortController();
   const running = new Set<Promise<void>>();
-  const { count, add } = keyCounts();
+  const held = keyCounts();
+  let taken = 0;
 
   async function find({ bound: { account } }: AcmeCaller, id: string): Promise<Authorization> {
     const found = await store.authorizations.find(account.id, id);
@@ -66,11 +68,23 @@ export function acmeAuthorizations(tools: AcmeOrderTools): AcmeAuthorizations {
     throw new AcmeProblem('notFound', { en: 'There is no such authorization.', zh: '没有此授权。' });
   }
 
-  function validateHere(authorization: Answered): void {
-    const counted = add([authorization.accountId]);
+  /** A place to validate here; null if all are taken, or those of the account. */
+  function takeSlot(accountId: AccountId): Disposable | null {
+    if (stopping.signal.aborted || taken >= AT_ONCE || held.count(accountId) >= PER_ACCOUNT) return null;
+    taken += 1;
+    const counted = held.add([accountId]);
+    return {
+      [Symbol.dispose]() {
+        taken -= 1;
+        counted[Symbol.dispose]();
+      },
+    };
+  }
+
+  function validateHere(authorization: Answered, slot: Disposable): void {
     const work = validateOrRelease(tools, authorization, stopping.signal).finally(() => {
       running.delete(work);
-      counted[Symbol.dispose]();
+      slot[Symbol.dispose]();
     });
     running.add(work);
   }
@@ -85,8 +99,9 @@ export function acmeAuthorizations(tools: AcmeOrderTools): AcmeAuthorizations {
       const order = await store.orders.find(accountId, orderId);
       const product = order && tools.products.get(order.productId);
       if (!order || !awaitsCsr(order) || !product || !challengesFor(found.name, product).includes(method)) return found;
-      const isHere = running.size < AT_ONCE && count(accountId) < PER_ACCOUNT && !stopping.signal.aborted;
-      const dueAt = isHere ? sharedNow() + CHECK_LEASE_MS : sharedNow();
+      using unlessBegun = new DisposableStack();
+      const slot = unlessBegun.use(takeSlot(accountId));
+      const dueAt = slot ? sharedNow() + CHECK_LEASE_MS : sharedNow();
       const answered: Answered = { ...found, answered: { method, dueAt } };
       const isSaved = await store.transaction(async (tx) => {
         const waitMs = await tx.rateLimits.take(
@@ -98,7 +113,10 @@ export function acmeAuthorizations(tools: AcmeOrderTools): AcmeAuthorizations {
         return await tx.authorizations.save(answered, seenOf(found));
       });
       if (!isSaved) return await find(caller, id);
-      if (isHere) validateHere(answered);
+      if (slot) {
+        unlessBegun.move();
+        validateHere(answered, slot);
+      }
       return answered;
     },
 
@@ -147,9 +165,12 @@ export function acmeAuthorizations(tools: AcmeOrderTools): AcmeAuthorizations {
 async function validateOrRelease(tools: AcmeOrderTools, answered: Answered, stopping?: AbortSignal): Promise<void> {
   try {
     const result = await validate(tools, answered, stopping);
+    const at = tools.store.sharedNow();
     // Aborted checks prove nothing, and fail nothing: another process takes it up.
-    if (stopping?.aborted || result === undefined) await release(tools.store, answered, tools.store.sharedNow());
-    else await conclude(tools, answered, result);
+    if (stopping?.aborted) await release(tools.store, answered, at);
+    else if (result) await conclude(tools, answered, result);
+    // The operator withdrew the product, and may offer it again.
+    else await release(tools.store, answered, at + RETRY_MS);
   } catch (error) {
     tools.onError(error);
   }

@@ -3,7 +3,7 @@ import { type CertId, parseCertId } from '../../domain/acme/cert-id.ts';
 import type { IssuedCertificate } from '../../domain/certificate/certificate.ts';
 import type { AcmeOrderTools } from './tools.ts';
 
-export type FindCertificate = (certId: CertId) => Promise<IssuedCertificate | undefined>;
+type FindCertificate = (certId: CertId) => Promise<IssuedCertificate | undefined>;
 
 /** In any account: callers judge whose it is. */
 export function findCertificate({ store, issuersWithKey }: Pick<AcmeOrderTools, 'store' | 'issuersWithKey'>) {

@@ -13,9 +13,9 @@ import { findCertificate } from './find-certificate.ts';
 import type { AcmeOrderTools } from './tools.ts';
 
 /** Who signed the request. */
-export type Revoker = { readonly bound: BoundAccount } | ({ readonly key: PublicKey } & Pick<KeySigned, 'spendNonce'>);
+type Revoker = { readonly bound: BoundAccount } | ({ readonly key: PublicKey } & Pick<KeySigned, 'spendNonce'>);
 
-export interface AcmeRevocation {
+interface AcmeRevocation {
   /** DER. */
   readonly certificate: Uint8Array;
   readonly reason: RevocationReason | undefined;

@@ -91,9 +91,17 @@ test('a private or unreachable address is an ordinary failed attempt', async () 
 
 test('settings that cannot be opened stop the callbacks of their account only', async () => {
   const broken = await newSubscriber(world, {}, '/broken');
-  const db = new DatabaseSync(join(app.folder, 'reseal.db'), { timeout: 5_000 });
+  const db = new DatabaseSync(join(app.folder, 'reseal.db'), { timeout: 0 });
   const spoil = 'update callback_settings set sealed_access_key = sealed_signing_secret where account_id = ?';
-  db.prepare(spoil).run(broken.key.accountId);
+  // A transaction of the service, which runs in this process, could never end while a statement waits for it here.
+  const run = () => {
+    try {
+      return db.prepare(spoil).run(broken.key.accountId);
+    } catch {
+      return undefined;
+    }
+  };
+  await waitFor('the database', run);
   db.close();
   await reissueOnce(app, broken);
   const well = await newSubscriber(world, {}, '/well');

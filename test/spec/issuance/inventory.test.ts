@@ -220,6 +220,7 @@ rule(
       ...row,
       aliases: [],
       form: 'single',
+      requires_lint: false,
       revocation_grace_hours: 0,
       private_names: [],
       short_lived: false,

@@ -3,6 +3,7 @@ import { sql } from 'kysely';
 import type { AcmeOrder } from '../../../domain/acme/acme-order.ts';
 import type { AcmeOrders } from '../../../domain/acme/order-ports.ts';
 import type { OrderStatus } from '../../../domain/certificate/order.ts';
+import { prepared } from '../engine/prepared.ts';
 import type { Db, Schema } from '../engine/schema.ts';
 import { authorizationRow, problemFrom, problemText } from './authorizations.ts';
 
@@ -29,8 +30,19 @@ const ENDED: readonly OrderStatus[] = ['canceled', 'rejected'];
 const isOpen = sql<boolean>`is_open = 1`;
 const hasEnded = sql<boolean>`is_open = 0`;
 
+type Owned = Pick<Row, 'account_id'>;
+const select = prepared((db, { account_id, order_id }: Owned & Pick<Row, 'order_id'>) =>
+  db.selectFrom('acme_order').selectAll().where('order_id', '=', order_id).where('account_id', '=', account_id),
+);
+const selectByCertificate = prepared((db, { account_id, certificate_id }: Owned & Pick<Row, 'certificate_id'>) =>
+  db
+    .selectFrom('acme_order')
+    .selectAll()
+    .where('certificate_id', '=', certificate_id)
+    .where('account_id', '=', account_id),
+);
+
 export const acmeOrdersIn = (db: Db): AcmeOrders => {
-  const one = (accountId: string) => db.selectFrom('acme_order').selectAll().where('account_id', '=', accountId);
   return {
     async insert(order, authorizations) {
       await db
@@ -55,12 +67,12 @@ export const acmeOrdersIn = (db: Db): AcmeOrders => {
     },
 
     async find(accountId, orderId) {
-      const row = await one(accountId).where('order_id', '=', orderId).executeTakeFirst();
+      const [row] = await select(db, { account_id: accountId, order_id: orderId });
       return row && orderFrom(row);
     },
 
     async findByCertificate(accountId, certificateId) {
-      const row = await one(accountId).where('certificate_id', '=', certificateId).executeTakeFirst();
+      const [row] = await selectByCertificate(db, { account_id: accountId, certificate_id: certificateId });
       return row && orderFrom(row);
     },
 

@@ -7,6 +7,7 @@ import type { StoredProblem } from '../../../domain/acme/stored-problem.ts';
 import { latestAhead } from '../../../domain/clock.ts';
 import { CHECK_LEASE_MS } from '../../../domain/validation/check-result.ts';
 import type { Engine } from '../engine/engine.ts';
+import { prepared } from '../engine/prepared.ts';
 import type { Db, Schema } from '../engine/schema.ts';
 
 type Row = Schema['acme_authorization'];
@@ -59,20 +60,21 @@ function authorizationFrom(row: Row): Authorization {
 /** A literal, so that a planner sees the condition of the partial index. */
 const isPending = sql<boolean>`state = 'pending'`;
 
+const select = prepared((db, { id, acme_account_id }: Pick<Row, 'id' | 'acme_account_id'>) =>
+  db.selectFrom('acme_authorization').selectAll().where('id', '=', id).where('acme_account_id', '=', acme_account_id),
+);
+const selectOfOrder = prepared((db, { order_id }: Pick<Row, 'order_id'>) =>
+  db.selectFrom('acme_authorization').selectAll().where('order_id', '=', order_id).orderBy('id'),
+);
+
 export const authorizationsIn = (db: Db, engine: Pick<Engine, 'locksRows'>): Authorizations => ({
   async find(acmeAccountId, id) {
-    const row = await db
-      .selectFrom('acme_authorization')
-      .selectAll()
-      .where('id', '=', id)
-      .where('acme_account_id', '=', acmeAccountId)
-      .executeTakeFirst();
+    const [row] = await select(db, { id, acme_account_id: acmeAccountId });
     return row && authorizationFrom(row);
   },
 
   async ofOrder(orderId) {
-    const rows = db.selectFrom('acme_authorization').selectAll().where('order_id', '=', orderId);
-    return (await rows.orderBy('id').execute()).map(authorizationFrom);
+    return (await selectOfOrder(db, { order_id: orderId })).map(authorizationFrom);
   },
 
   async countPending(acmeAccountId, most) {
