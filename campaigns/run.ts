@@ -13,6 +13,7 @@ import { csrFuzz } from './csr-fuzz.ts';
 import { custody } from './custody.ts';
 import { judgeDocument } from './document.ts';
 import { fsync } from './fsync.ts';
+import { hsm } from './hsm.ts';
 import { inventory } from './inventory.ts';
 import { javaClient } from './java-client.ts';
 import { kill } from './kill.ts';
@@ -46,6 +47,7 @@ const CAMPAIGNS: Readonly<Record<string, Campaign>> = {
   'ocsp-fuzz': ocspFuzz,
   'lint-gate': lintGateCampaign,
   custody,
+  hsm,
   neighbours,
   backup,
   'backup-postgres': backupPostgres,

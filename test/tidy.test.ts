@@ -76,6 +76,7 @@ const RANKING = [
   'src/adapters/ca',
   'src/adapters/ca/status',
   'src/adapters/ca/custody',
+  'src/adapters/hsm',
   'src/adapters/lint',
   'src/adapters/acme',
   'src/adapters/workers',
@@ -212,7 +213,8 @@ test('only the listed places import I/O modules', () => {
     'node:https': /^src\/adapters\/egress\/|^src\/sandbox\/receiver\.ts$|^src\/http\/front\/listener\.ts$/,
     'node:dns/promises': /^src\/adapters\//,
     'node:dgram': /^src\/adapters\/dns\/udp\.ts$|^src\/sandbox\/dns-server\.ts$/,
-    'node:child_process': /^src\/adapters\/lint\/command-linter\.ts$/,
+    'node:child_process': /^src\/adapters\/(lint\/command-linter|hsm\/signer)\.ts$/,
+    koffi: /^src\/adapters\/hsm\/cryptoki\.ts$/,
   };
   for (const file of SOURCES) {
     for (const specifier of importsOf(read(file))) {

@@ -5,7 +5,9 @@ import { EXIT, Problem } from '../kernel/problem.ts';
 import type { Command } from './command.ts';
 import { listOf, time } from './values.ts';
 
-const KEY_WORDS: Readonly<Record<KeyPlace, string>> = { store: 'here', offline: 'offline', elsewhere: 'elsewhere' };
+const KEY_WORDS: Readonly<Record<KeyPlace, string>> = {
+  ...{ store: 'here', token: 'in a token', offline: 'offline', elsewhere: 'elsewhere' },
+};
 
 export const caList: Command = {
   store: 'existing',
@@ -43,24 +45,43 @@ export const caList: Command = {
   },
 };
 
+export const KEY_URI = {
+  type: 'string',
+  about: 'where the key is in a token (PKCS#11): a pkcs11: URI as in RFC 7512, without its PIN',
+} as const;
+export const textOption = (given: unknown): string | undefined => (given === undefined ? undefined : String(given));
+
 export const caImport: Command = {
   store: 'creates',
   about: 'issue with your own certificate authority, for the purposes you name; what signed for them before is retired',
-  examples: ['ca import --for public-tls,private-tls chain.pem issuing.key'],
-  positionals: ['CHAIN', 'KEY'],
+  examples: [
+    'ca import --for public-tls,private-tls chain.pem issuing.key',
+    "ca import --for public-tls chain.pem --key-uri 'pkcs11:token=ca;object=issuing?module-name=softhsm2'",
+  ],
+  positionals: ['CHAIN', '[KEY]'],
   options: {
     for: { type: 'string', multiple: true, about: `what it signs for: ${PURPOSES.join(', ')}; repeatable` },
     policy: { type: 'string', about: 'the certificate policy of what it signs, an OID, if its chain allows several' },
+    'key-uri': KEY_URI,
   },
-  async run({ positionals: [chain = '', key = ''], options }, { withAuthorities }) {
+  async run({ positionals: [chain = '', key], options }, { withAuthorities }) {
     const purposes = purposesOf(listOf(options.for));
     const policy = policyOf(options.policy);
-    const own = { chain: fileOf('CHAIN', chain), key: fileOf('KEY', key), purposes, policy };
+    const uri = textOption(options['key-uri']);
+    if ((uri === undefined) === (key === undefined)) {
+      throw new Problem(
+        EXIT.usage,
+        'name either KEY or --key-uri',
+        'KEY is a file; --key-uri is for a key in a token.',
+      );
+    }
+    const place = uri === undefined ? { pem: fileOf('KEY', key) } : { uri };
+    const own = { chain: fileOf('CHAIN', chain), key: place, purposes, policy };
     const { id, keyType } = await withAuthorities(({ adopt }) => adopt(own));
     return {
       json: { issuer: { id, key_type: keyType, purposes, policy } },
       text: [
-        `Issuer ${id} signs for ${purposes.join(', ')} with its ${keyType} key. Running services use it within ten seconds.`,
+        `Issuer ${id} signs for ${purposes.join(', ')} with its ${keyType} key${uri === undefined ? '' : ' in the token'}. Running services use it within ten seconds.`,
         ...(keyType in ONLY_CURVES
           ? [
               `It signs keys on curves, with ${ONLY_CURVES[keyType]}. For others import one on RSA too: until then they are signed below this service's own root.`,

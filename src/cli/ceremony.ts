@@ -25,9 +25,13 @@ export interface ExportedRoot extends Performed {
 
 /** Needs the store. Every act is recorded, and throws a Problem if it cannot be done. */
 export interface CustodyCommands {
-  /** Makes a key. `write` stores its request, PEM. */
+  /** Makes a key, in a token if its place is given. `write` stores its request, PEM. */
   request(
-    wanted: { readonly purposes: readonly Purpose[]; readonly keyType: IssuerKeyType },
+    wanted: {
+      readonly purposes: readonly Purpose[];
+      readonly keyType: IssuerKeyType;
+      readonly keyUri: string | undefined;
+    },
     write: (csr: string) => void,
   ): Promise<Performed & { readonly id: string; readonly subject: string }>;
   install(chain: string, policy: string | null): Promise<Retiring & { readonly issuer: Issuer }>;

@@ -33,10 +33,10 @@ import type { CustodyCommands, OfflineRoot } from './ceremony.ts';
 /** Issuers, and the blocklist of keys. */
 export interface Authorities {
   overview(): Promise<IssuerOverview[]>;
-  /** PEM. Throws a Problem if verifiers would refuse what it signs for one of the purposes. */
+  /** PEM, or a key in a token, which has to sign as a proof. Throws a Problem if verifiers would refuse what it signs for one of the purposes. */
   adopt(own: {
     readonly chain: string;
-    readonly key: string;
+    readonly key: { readonly pem: string } | { readonly uri: string };
     readonly purposes: readonly Purpose[];
     readonly policy: string | null;
   }): Promise<Issuer>;

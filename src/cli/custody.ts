@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { type IssuerKeyType, PURPOSES } from '../domain/certificate/authority.ts';
 import { OPERATOR_REASONS } from '../domain/revocation/revocation.ts';
 import { EXIT, Problem } from '../kernel/problem.ts';
-import { fileOf, policyOf, purposesOf } from './ca.ts';
+import { fileOf, KEY_URI, policyOf, purposesOf, textOption } from './ca.ts';
 import { ceremonyText, ceremonyView, stillSigningText } from './ceremony.ts';
 import type { Command } from './command.ts';
 import { listOf, newFile, oneOf, pageSize, required, time } from './values.ts';
@@ -14,23 +14,26 @@ const exitCodeFor = (stillSigning: number) => (stillSigning === 0 ? EXIT.ok : EX
 
 export const caCsr: Command = {
   store: 'existing',
-  about: 'make a key for an issuing authority, and a request to have it signed elsewhere; the key stays in the store',
+  about:
+    'make a key for an issuing authority, and a request to have it signed elsewhere; the key stays in the store, or in a token',
   examples: ['ca csr --for public-tls issuing.csr', 'ca csr --for public-tls,private-tls --key-type rsa issuing.csr'],
   positionals: ['OUT'],
   options: {
     for: { type: 'string', multiple: true, about: `what it will sign for: ${PURPOSES.join(', ')}; repeatable` },
     'key-type': { ...KEY_TYPE, about: 'p256 (default), p384 or rsa' },
+    'key-uri': KEY_URI,
   },
   async run({ positionals: [out = ''], options }, { withCustody }) {
     const purposes = purposesOf(listOf(options.for));
     const keyType = oneOf('key-type', options['key-type'], KEY_TYPES, 'p256');
+    const keyUri = textOption(options['key-uri']);
     const { id, subject, ceremony } = await newFile(out, (write) =>
-      withCustody(({ request }) => request({ purposes, keyType }, write)),
+      withCustody(({ request }) => request({ purposes, keyType, keyUri }, write)),
     );
     return {
       json: { request: { id, subject, key_type: keyType, purposes, file: out }, ceremony: ceremonyView(ceremony) },
-      text: `${out}: a request for ${subject}, on a ${keyType} key that stays sealed in the store.
-Have it signed, by an offline root with: reseal ca root sign ${out}. Then: reseal ca install CHAIN
+      text: `${out}: a request for ${subject}, on a ${keyType} key that ${keyUri === undefined ? 'stays sealed in the store' : 'cannot leave its token'}.
+Have it signed, by an offline root with: reseal ca root sign ${out}. Then: ${keyUri === undefined ? 'reseal ca install CHAIN' : `reseal ca import --for ${purposes.join(',')} CHAIN --key-uri URI`}
 ${ceremonyText(ceremony)}`,
     };
   },

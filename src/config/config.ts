@@ -36,6 +36,7 @@ export type Config = Readonly<{
   authority: { country: string; organization: string; rootYears: number; issuingYears: number; pkiUrl: string };
   productsFile: string | undefined;
   lintersFile: string | undefined;
+  hsmPinFile: string | undefined;
   /** Processes that answer requests, beside one for background work; 0 for one process that does both. */
   workers: number;
   maxRequests: number;
@@ -170,6 +171,7 @@ function configFrom(v: Values): Config {
     }),
     productsFile: v.RESEAL_PRODUCTS_FILE,
     lintersFile: v.RESEAL_LINTERS_FILE,
+    hsmPinFile: v.RESEAL_HSM_PIN_FILE,
     workers: v.RESEAL_WORKERS,
     maxRequests: v.RESEAL_MAX_REQUESTS,
     drainMs: v.RESEAL_DRAIN_SECONDS * 1000,

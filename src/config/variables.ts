@@ -135,6 +135,11 @@ export const VARIABLES = {
   RESEAL_CA_COUNTRY: country('country in the names of the issuers, ISO 3166', 'DE', 'XX'),
   RESEAL_CA_ROOT_YEARS: integer('lifetime of a new root in years', 20, 1, 40),
   RESEAL_CA_ISSUING_YEARS: integer('lifetime of a new issuing authority in years', 10, 1, 20),
+  RESEAL_HSM_PIN_FILE: optional(
+    'file with the PIN of tokens whose URI names none',
+    '/run/secrets/reseal-hsm.pin',
+    anyText,
+  ),
   RESEAL_PRODUCTS_FILE: optional('products of your own, as JSON', '/etc/reseal/products.json', anyText),
   // More than four gain little on one database. 0 serves from a single process.
   RESEAL_WORKERS: integer('processes that answer requests', Math.min(4, availableParallelism()), 0, 64),

@@ -40,6 +40,8 @@ export interface ClockAndLog {
   /** The clock that the database's is compared with; replaced to be a machine whose clock is wrong. */
   readonly machineNow?: Clock;
   readonly log: Log;
+  /** Entry point of the signer processes of tokens; replaced by a double. */
+  readonly signerProgram?: string;
   /** For commands that only read: throws a Problem instead of creating or migrating anything. */
   readonly mustExist?: boolean;
 }
@@ -62,6 +64,7 @@ export interface App extends AppServices {
   readonly sampleMetrics: () => Promise<void>;
   readonly store: OpenStore;
   readonly peers: Peers;
+  readonly signerProgram: string | undefined;
   /** The database's files are damaged: /readyz fails until the service is started again. */
   readonly noteDamage: () => void;
   close(): Promise<void>;
@@ -121,6 +124,7 @@ export async function openApp(config: Config, surroundings: Surroundings): Promi
     metrics: { ...metrics, text: () => peers.metricsText(metrics) },
     store,
     peers,
+    signerProgram: surroundings.signerProgram,
     access: accessAs(undefined),
     accessAs,
     acmeAccess: manageAcme({ store, now, newId, randomBytes }),

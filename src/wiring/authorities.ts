@@ -8,12 +8,20 @@ import type { Clock } from '../domain/clock.ts';
 import { manageAuthorities } from '../usecases/issuance/manage-authorities.ts';
 import type { App } from './app.ts';
 import { custodyCommands } from './custody.ts';
+import { type HsmConfig, provenKey } from './hsm.ts';
 
-export function authorityCommands({ store, newId }: Pick<App, 'store' | 'newId'>, now: Clock): Authorities {
+export function authorityCommands(
+  { store, newId }: Pick<App, 'store' | 'newId'>,
+  config: HsmConfig,
+  now: Clock,
+): Authorities {
   const authorities = manageAuthorities({ store, now, newId, describe });
   return {
     ...authorities,
-    adopt: (own) => authorities.adopt(readImportedIssuer(own, now(), newId), own.chain),
+    async adopt(own) {
+      const key = 'pem' in own.key ? own.key.pem : await provenKey(config, own.key.uri);
+      return await authorities.adopt(readImportedIssuer({ ...own, key }, now(), newId), own.chain);
+    },
     async block(list) {
       const { fingerprints, counts } = readBlocklist(list);
       await authorities.block(fingerprints);

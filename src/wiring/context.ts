@@ -147,9 +147,9 @@ function contextFor(invocation: Invocation, environment: Record<string, string |
       }),
 
     withAuthorities: (work) =>
-      withApp(async (app) => {
+      withApp(async (app, config) => {
         const { authorityCommands } = await import('./authorities.ts');
-        return await work(authorityCommands(app, now));
+        return await work(authorityCommands(app, config, now));
       }),
 
     withCustody: (work) =>

@@ -1,7 +1,7 @@
 // Custody of issuers' keys for the command line: makes keys, requests, successors and lists, and records each act.
 import { X509Certificate } from 'node:crypto';
 import { readFileSync, rmSync } from 'node:fs';
-import { newAuthorityRequest, requestPem } from '../adapters/ca/custody/authority-request.ts';
+import { authorityRequest, newAuthorityRequest, requestPem } from '../adapters/ca/custody/authority-request.ts';
 import { crlRequestText } from '../adapters/ca/custody/crl-request.ts';
 import { encryptedKey, requirePassphrase } from '../adapters/ca/custody/encrypted-key.ts';
 import { openRootSigner, signRootCrl } from '../adapters/ca/custody/offline-root.ts';
@@ -28,17 +28,19 @@ import { DAY_MS } from '../kernel/durations.ts';
 import { EXIT, Problem } from '../kernel/problem.ts';
 import { entriesOf, keepCustody } from '../usecases/issuance/keep-custody.ts';
 import type { App } from './app.ts';
+import { type HsmConfig, withNewTokenKey } from './hsm.ts';
 
 type Publish = (rootId: string) => Promise<void>;
 
 /** `publish` signs and publishes the list of a root whose key is here. */
 export function custodyCommands(
   { store, newId }: Pick<App, 'store' | 'newId'>,
-  { authority: settings }: Pick<Config, 'authority'>,
+  config: Pick<Config, 'authority'> & HsmConfig,
   now: Clock,
   publish: Publish,
 ): CustodyCommands {
   const custody = keepCustody({ store, now, newId });
+  const { authority: settings } = config;
   const { pkiUrl } = settings;
 
   async function issuerNamed(id: string): Promise<{ issuer: Issuer; all: Issuer[] }> {
@@ -64,17 +66,28 @@ export function custodyCommands(
   return {
     ceremonies: custody.ceremonies,
 
-    async request({ purposes, keyType }, write) {
+    async request({ purposes, keyType, keyUri }, write) {
       requireVerifiable(keyType);
       const issuers = await store.issuers.list();
       const root = issuers.find((one) => isOwnRoot(one) && one.keyType === keyType);
       const [purpose] = purposes;
       if (!purpose) throw new Problem(EXIT.usage, 'no purpose is named', 'Use --for.');
       const subject = nextName({ purpose, keyType }, settings, issuers);
-      const made = await newAuthorityRequest({
+      const wanted = {
         ...{ keyType, purposes, subject },
         root: root && { certificate: issuerCertificateUrl(pkiUrl, root.id), crl: crlUrl(pkiUrl, root.id, 0) },
-      });
+      };
+      if (keyUri !== undefined) {
+        // The store needs to know nothing of it until its certificate is imported.
+        const request = await withNewTokenKey(config, keyUri, keyType, (key) => authorityRequest(key, wanted));
+        const csr = requestPem(request);
+        write(csr);
+        const id = newId();
+        const facts = { key_type: keyType, purposes: purposes.join(' '), key_place: 'token' };
+        const act = { action: 'authority:requested', subject: id, facts, outputs: { request: csr } } as const;
+        return { id, subject: nameText(subject), ceremony: await custody.record(act) };
+      }
+      const made = await newAuthorityRequest(wanted);
       const csr = requestPem(made.request);
       const pending: PendingIssuer = { id: newId(), keyType, purposes, ...made, createdAt: now() };
       write(csr);

@@ -12,6 +12,7 @@ import type { Config } from '../config/config.ts';
 import type { Clock } from '../domain/clock.ts';
 import { type Diagnostic, Problem } from '../kernel/problem.ts';
 import { checkAddresses } from './addresses.ts';
+import { diagnoseTokens } from './hsm.ts';
 import { diagnoseLinters } from './lint.ts';
 import { requireNoForgottenStore } from './start-up.ts';
 import { resolverSettings } from './validation.ts';
@@ -34,6 +35,7 @@ export async function* diagnose(config: Config, now: Clock): AsyncGenerator<Diag
     const isInUse = store.some(({ check }) => check === 'issuers');
     if (isInUse) yield* await checkServedNumbers(config.database, config.dataDir);
     if (isInUse) yield await checkAddresses(config);
+    if (isInUse) yield* await diagnoseTokens(config, now);
   }
   yield await diagnoseLinters(config, products.products, now());
   yield* await checkOwnResolvers(config);

@@ -39,6 +39,7 @@ import { type ShowValidation, showValidation } from '../usecases/validation/show
 import { type AcmeOrderServices, openAcmeOrders } from './acme-orders.ts';
 import type { App } from './app.ts';
 import { logUnexpected } from './background.ts';
+import { openTokens, type Tokens } from './hsm.ts';
 import { issuanceObservers } from './issuance-observers.ts';
 import { openIssuers } from './issuers.ts';
 import { openLintGate } from './lint.ts';
@@ -57,6 +58,9 @@ export interface Issuance extends RevocationServices, AcmeOrderServices {
   /** The products as the rules of the day limit them. */
   readonly offered: () => readonly Product[];
   readonly resolverDetail: Validation['resolverDetail'];
+  /** What /readyz says of tokens with issuer keys. */
+  readonly tokenDetail: Tokens['detail'];
+  readonly startTokens: Tokens['start'];
   readonly reissue: Reissue;
   readonly placeOrder: PlaceOrder;
   readonly cancelOrder: CancelOrder;
@@ -75,7 +79,7 @@ export interface Issuance extends RevocationServices, AcmeOrderServices {
   readonly sweep: () => Promise<number>;
   /** The part of `sweep` that every process needs: takes up issuers that were imported or made. */
   readonly takeUpIssuers: () => Promise<void>;
-  /** Stops the worker threads. */
+  /** Stops the worker threads and the signer processes. */
   readonly close: () => Promise<void>;
 }
 
@@ -87,7 +91,7 @@ const enforcedPerspectives = ({ perspectives, requiresPerspectives }: Config['va
   requiresPerspectives ? perspectives.length : Infinity;
 
 export async function openIssuance(
-  { store, newId, log, metrics, peers }: App,
+  { store, newId, log, metrics, peers, signerProgram }: App,
   config: Config,
   now: Clock,
   network?: ValidationNetwork,
@@ -99,12 +103,13 @@ export async function openIssuance(
   const fault = sm2Fault();
   if (fault) log({ event: 'warning', text: `SM2 is switched off, and products that need it are refused: ${fault}` });
   const keyTypes = ISSUER_KEY_TYPES.filter((keyType) => keyType !== 'sm2' || !fault);
-  const issuers = await openIssuers({ store, newId, log }, config, keyTypes, now);
+  const tokens = openTokens(config, { log, metrics, signerProgram });
+  const issuers = await openIssuers({ store, newId, log }, config, { keyTypes, tokens }, now);
   const { authority } = issuers;
   await store.pkiAddresses.remember(config.authority.pkiUrl, now());
   const { publishCrls, closeFiles, ...revocation } = openRevocation(
     { store, newId, log, metrics },
-    { products, issuers, keyTypes, now, dataDir: config.dataDir },
+    { products, issuers, keyTypes, tokens, now, dataDir: config.dataDir },
   );
   // The processes of one service share the cores.
   const pool = workerPool({
@@ -162,6 +167,8 @@ export async function openIssuance(
     makeIssuer: issuers.make,
     offered: () => offer.products.map((product) => inForce(product, now())),
     resolverDetail,
+    tokenDetail: tokens.detail,
+    startTokens: tokens.start,
     reissue: reissueCertificate(tools),
     placeOrder: placeOrder(tools),
     cancelOrder: cancelOrder(tools),
@@ -175,6 +182,7 @@ export async function openIssuance(
     async close() {
       await acme.acmeAuthorizations.close();
       closeFiles();
+      tokens.close();
       await pool.close();
     },
     async sweep() {

@@ -1,6 +1,7 @@
 // Opens the issuers and keeps them up to date: those that an operator imports, those that are made here when they are first
 // needed, and those that another process has made.
 import { openAuthority } from '../adapters/ca/authority.ts';
+import type { TokenKeys } from '../adapters/ca/issuer-key.ts';
 import { endOfNew, ensureRoots, makeIssuer } from '../adapters/ca/issuers.ts';
 import type { Config } from '../config/config.ts';
 import type { Issuer, IssuerKeyType, IssuerSlot, Purpose } from '../domain/certificate/authority.ts';
@@ -24,7 +25,7 @@ export interface OpenIssuers {
 export async function openIssuers(
   { store, newId, log }: Pick<App, 'store' | 'newId' | 'log'>,
   { authority: settings }: Pick<Config, 'authority'>,
-  keyTypes: readonly IssuerKeyType[],
+  { keyTypes, tokens }: { readonly keyTypes: readonly IssuerKeyType[]; readonly tokens: TokenKeys },
   now: Clock,
 ): Promise<OpenIssuers> {
   const tools = { store, now, newId };
@@ -32,6 +33,7 @@ export async function openIssuers(
   let issuers: readonly Issuer[] = await ensureRoots(tools, settings, keyTypes);
   const authority = openAuthority(issuers, settings.pkiUrl, {
     keyTypes,
+    tokens,
     know,
     endOfNew: (keyType, known) => endOfNew(known, keyType, settings, now()),
   });
@@ -72,6 +74,11 @@ export async function openIssuers(
 const statesOf = (issuers: readonly Pick<Issuer, 'id' | 'purposes' | 'policy' | 'keyPlace'>[]): string =>
   issuers
     .map(({ id, purposes, policy, keyPlace }) =>
-      [id, ...purposes, ...(policy ? [policy] : []), ...(keyPlace === 'offline' ? [keyPlace] : [])].join(' '),
+      [
+        id,
+        ...purposes,
+        ...(policy ? [policy] : []),
+        ...(keyPlace === 'offline' || keyPlace === 'token' ? [keyPlace] : []),
+      ].join(' '),
     )
     .join(', ');

@@ -1,5 +1,6 @@
 // Opens revocation: the use cases, CRLs, OCSP, and the background chores that keep both up to date.
 
+import type { TokenKeys } from '../adapters/ca/issuer-key.ts';
 import { type CrlPublisher, crlPublisher } from '../adapters/ca/status/crl-publisher.ts';
 import { type AnswerOcsp, answerOcsp } from '../adapters/ca/status/ocsp.ts';
 import { ocspResponders } from '../adapters/ca/status/ocsp-responders.ts';
@@ -45,13 +46,14 @@ interface RevocationSources {
   readonly products: Catalog;
   readonly issuers: Pick<OpenIssuers, 'list' | 'know' | 'refresh'>;
   readonly keyTypes: readonly IssuerKeyType[];
+  readonly tokens: TokenKeys;
   readonly now: Clock;
   readonly dataDir: string;
 }
 
 export function openRevocation(
   { store, newId, log, metrics }: Pick<App, 'store' | 'newId' | 'log' | 'metrics'>,
-  { products, issuers, keyTypes, now, dataDir }: RevocationSources,
+  { products, issuers, keyTypes, tokens, now, dataDir }: RevocationSources,
 ): OpenRevocation {
   const onError = logUnexpected(log, 'publish_crls');
   function onPublished({ issuerId, shard, number, entries }: CrlHead, changes: number): void {
@@ -72,7 +74,7 @@ export function openRevocation(
       ...{ reason, cause, late_ms: now() - dueAt },
     });
   }
-  const signers = statusSigners(issuers.list, keyTypes);
+  const signers = statusSigners(issuers.list, keyTypes, tokens);
   const withLock = keyedMutex();
   const served = servedNumbers(dataDir, (text) => log({ event: 'warning', text }));
   const crls = crlPublisher({ store, now, signers, know: issuers.know, withLock, served, onPublished });

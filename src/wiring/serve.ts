@@ -131,7 +131,11 @@ export async function listen(app: App, services: Services, config: Config): Prom
     {
       ...{ ...app, ...services },
       acme: await openAcme(app, services, config, publicUrl),
-      checkReady: async () => ({ ...(await app.checkReady()), ...services.resolverDetail() }),
+      checkReady: async () => ({
+        ...(await app.checkReady()),
+        ...services.resolverDetail(),
+        ...services.tokenDetail(),
+      }),
     },
     {
       publicUrl,
@@ -145,6 +149,7 @@ export async function listen(app: App, services: Services, config: Config): Prom
       logsProbes: config.logsProbes,
     },
   );
+  services.startTokens();
   for (const text of await services.crls.takeUp()) app.log({ event: 'warning', text });
   const { host, port } = config;
   // Node would listen on the first address of `localhost`, which may be ::1, and only there.

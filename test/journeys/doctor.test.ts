@@ -104,6 +104,7 @@ test('after a run of the service every check is ok', async () => {
         'callbacks',
         'revocation',
         'addresses',
+        'tokens',
         'linters',
         'resolver',
       ],

@@ -89,7 +89,7 @@ export class TestApp implements AsyncDisposable {
     this.#now += ms;
   }
 
-  async start(environment: Environment): Promise<void> {
+  async start(environment: Environment, signerProgram?: string): Promise<void> {
     const here = { RESEAL_DATA_DIR: this.folder, RESEAL_PORT: '0', RESEAL_DNS_SERVERS: await nameServer() };
     const { config: configured } = readConfig({ ...here, ...environment });
     const print = logTo({ write: (text: string) => (this.output += text) }, { format: 'json' }, this.now);
@@ -97,7 +97,11 @@ export class TestApp implements AsyncDisposable {
       this.lines.push(line);
       print(line);
     };
-    this.#app = await openApp(configured, { now: this.now, log });
+    this.#app = await openApp(configured, {
+      now: this.now,
+      log,
+      ...(signerProgram !== undefined && { signerProgram }),
+    });
     try {
       const config = await claimAddresses(this.#app.store, configured);
       const { dnsServers, validation } = config;

@@ -43,6 +43,8 @@ export interface Tier {
   readonly usage?: readonly number[];
   /** A certificate whose key and name this one is for, instead of new ones: it is cross-signed. */
   readonly certifies?: Uint8Array;
+  /** Of the last one, if its key is in a token. */
+  readonly spki?: Uint8Array;
 }
 
 export interface ExternalCa {
@@ -58,7 +60,8 @@ export function caChain(tiers: readonly Tier[], now = Date.now()): ExternalCa {
   const chain: string[] = [];
   for (const [depth, tier] of tiers.entries()) {
     const { days = 1_000, extensions = [], pathLength = tiers.length - 1 - depth, usage = [5, 6] } = tier;
-    const keys = newKeyPair('p256');
+    const made = newKeyPair('p256');
+    const keys = { ...made, spki: tier.spki ?? made.spki };
     const commonName = depth === 0 ? 'Elsewhere Root' : `Elsewhere Issuing ${depth}`;
     const own = tier.certifies && readCertificate(tier.certifies);
     const name = own?.subject ?? distinguishedName(tier.name ?? { organization: 'Elsewhere', commonName });

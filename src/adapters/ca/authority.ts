@@ -13,11 +13,10 @@ import {
   purposeOf,
 } from '../../domain/certificate/authority.ts';
 import { limitsSubject, type NameConstraints } from '../../domain/certificate/name-constraints.ts';
-import type { SignHash } from '../../domain/certificate/sign-hash.ts';
 import type { LintedBytes } from '../../domain/issuance/lint.ts';
 import { CRL_SHARDS, shardOf } from '../../domain/revocation/revocation.ts';
 import { type ChainLimits, limitsOf, policiesFor, purposesWithin, UnusableChain, usagesFor } from './chain-limits.ts';
-import { type IssuerKey, newIssuerKey, openIssuer, openIssuerKey } from './issuer-key.ts';
+import { type IssuerKey, issuerWith, keyOfIssuer, newIssuerKey, openIssuerKey, type TokenKeys } from './issuer-key.ts';
 import {
   type Candidate,
   candidatesAmong,
@@ -48,7 +47,7 @@ interface OpenSigner {
   /** Those that its chain allows. */
   readonly purposes: readonly Purpose[];
   readonly purposeExtensions: Readonly<Record<Purpose, readonly Uint8Array[]>>;
-  readonly signBytes: (signHash: SignHash, bytes: Uint8Array) => Promise<Uint8Array>;
+  readonly key: IssuerKey;
 }
 
 interface EmbeddedAuthority extends CertificateAuthority {
@@ -63,6 +62,8 @@ interface AuthorityOptions {
   readonly keyTypes?: readonly IssuerKeyType[];
   /** When an issuer that is made now would end; undefined if none can be. Left out, none is ever made. */
   readonly endOfNew?: (keyType: IssuerKeyType, issuers: readonly Issuer[]) => number | undefined;
+  /** Left out, issuers whose keys are in tokens sign nothing. */
+  readonly tokens?: TokenKeys | undefined;
   /** Calls `use` if there is such an issuer. */
   readonly know?: (issuerId: string) => Promise<void>;
 }
@@ -79,9 +80,10 @@ const UNMADE: ReadonlyMap<string, IssuerSlot> = new Map(
 export function openAuthority(
   issuers: readonly Issuer[],
   pkiUrl: string,
-  { keyTypes = ISSUER_KEY_TYPES, endOfNew, know }: AuthorityOptions = {},
+  { keyTypes = ISSUER_KEY_TYPES, endOfNew, know, tokens }: AuthorityOptions = {},
 ): EmbeddedAuthority {
-  let open = openIssuers(issuers, pkiUrl, keyTypes);
+  const opened = (all: readonly Issuer[]) => openIssuers(all, pkiUrl, { keyTypes, tokens });
+  let open = opened(issuers);
   const throwaways = new Map<IssuerKeyType, Promise<IssuerKey>>();
 
   /** One for the life of the process: making an RSA key takes half a second. */
@@ -108,7 +110,7 @@ export function openAuthority(
 
   return {
     use(next) {
-      open = openIssuers(next, pkiUrl, keyTypes);
+      open = opened(next);
     },
 
     issuerFor(purpose, keyType, signHash, until) {
@@ -136,6 +138,7 @@ export function openAuthority(
       const { issuer, name, keyId, notBefore, notAfter, nameConstraints, extensions, ...signer } = signerOf(
         content.issuerId,
       );
+      signer.key.requireReady?.();
       const purpose = purposeOf(content);
       const algorithm = signatureAlgorithm(issuer.keyType, content.signHash);
       const serial = newSerial(content.notBefore, signer.hasWholeCrl);
@@ -177,8 +180,8 @@ export function openAuthority(
     },
 
     async sign(issuerId, signHash, bytes) {
-      const { issuer, signBytes } = signerOf(issuerId);
-      return signedCertificate(bytes, signatureAlgorithm(issuer.keyType, signHash), await signBytes(signHash, bytes));
+      const { issuer, key } = signerOf(issuerId);
+      return signedCertificate(bytes, signatureAlgorithm(issuer.keyType, signHash), await key.sign(signHash, bytes));
     },
 
     async imitate({ issuerId, signHash, toBeSigned: bytes }) {
@@ -196,25 +199,28 @@ export function openAuthority(
   };
 }
 
-function openIssuers(issuers: readonly Issuer[], pkiUrl: string, keyTypes: readonly IssuerKeyType[]) {
+function openIssuers(
+  issuers: readonly Issuer[],
+  pkiUrl: string,
+  { keyTypes, tokens }: Required<Pick<AuthorityOptions, 'keyTypes'>> & Pick<AuthorityOptions, 'tokens'>,
+) {
   const able = issuers.filter(({ keyType }) => keyTypes.includes(keyType));
   const candidates = candidatesAmong(able);
   // Includes retired issuers: one retired between preparing and signing still has to sign.
   const signers = new Map<string, OpenSigner>();
   for (const issuer of able) {
-    if (issuer.role === 'issuing' && issuer.privateKey) {
-      signers.set(issuer.id, openSigner(issuer, issuer.privateKey, issuers, pkiUrl));
-    }
+    const key = issuer.role === 'issuing' ? keyOfIssuer(issuer, tokens) : undefined;
+    if (key) signers.set(issuer.id, openSigner(issuer, key, issuers, pkiUrl));
   }
   return { issuers, signers, candidates };
 }
 
-function openSigner(issuer: Issuer, privateKey: Uint8Array, issuers: readonly Issuer[], pkiUrl: string): OpenSigner {
-  const { key, name, keyId } = openIssuer(issuer, privateKey);
+function openSigner(issuer: Issuer, key: IssuerKey, issuers: readonly Issuer[], pkiUrl: string): OpenSigner {
+  const { name, keyId } = issuerWith(key, issuer);
   const limits = limitsOf(chainOf(issuer, issuers).map(({ certificate }) => certificate));
   const isWhole = hasWholeCrl(issuer);
   return {
-    ...{ issuer, name, keyId, signBytes: key.sign },
+    ...{ issuer, name, keyId, key },
     notBefore: new X509Certificate(issuer.certificate).validFromDate.getTime(),
     notAfter: chainNotAfter(issuer, issuers),
     nameConstraints: limits.names,

@@ -16,11 +16,17 @@ import { responderProfile } from './responder-profile.ts';
 export interface ImportedIssuer {
   /** PEM; the certificates may be in any order. */
   readonly chain: string;
-  /** PEM, or PKCS#8 in DER. */
-  readonly key: string | Uint8Array;
+  /** PEM, or PKCS#8 in DER, or one that stays in its token. */
+  readonly key: string | Uint8Array | HeldKey;
   readonly purposes: readonly Purpose[];
   /** A dotted OID. */
   readonly policy: string | null;
+}
+
+/** A key in a token, which has proved by a signature whose it is. */
+export interface HeldKey {
+  readonly uri: string;
+  isKeyOf(publicKey: KeyObject): boolean;
 }
 
 const CURVES: Readonly<Record<string, IssuerKeyType>> = { prime256v1: 'p256', secp384r1: 'p384' };
@@ -48,10 +54,8 @@ function read({ chain: text, key, purposes, policy }: ImportedIssuer, now: numbe
   const given = certificatesIn(text);
   require(given.length > 0, 'the file of the chain has no certificate in PEM');
   require(given.length <= MAX_CHAIN, `the chain has more than ${MAX_CHAIN} certificates`);
-  const isEncrypted = typeof key === 'string' && /ENCRYPTED/.test(key);
-  require(!isEncrypted, 'the key is encrypted; decrypt it into a file with openssl pkcs8 -in KEY');
-  const privateKey = parse('key', () => openKey(key));
-  const [issuing, ...above] = ordered(given, privateKey, now);
+  const { isKeyOf, place } = placedKey(key);
+  const [issuing, ...above] = ordered(given, isKeyOf, now);
   const chain = [issuing, ...above];
   require(chain.every(({ ca }) => ca), 'all certificates must be those of authorities (basicConstraints CA:TRUE)');
   for (const one of chain) {
@@ -72,7 +76,7 @@ function read({ chain: text, key, purposes, policy }: ImportedIssuer, now: numbe
     ), `the extended key usage of its chain does not allow ${purpose}; it allows ${possible.join(', ') || 'nothing that is issued here'}`);
     policiesFor(purpose, limits, policy);
   }
-  const keyType = keyTypeOf(privateKey);
+  const keyType = keyTypeOf(issuing.publicKey);
   const ids = chain.map(() => newId());
   const [first, ...rest] = chain.map(
     (one, index): Issuer => ({
@@ -80,10 +84,7 @@ function read({ chain: text, key, purposes, policy }: ImportedIssuer, now: numbe
       // One above it may have another key: its lists are verified with it.
       keyType: knownKeyType(one.publicKey) ?? keyType,
       ...(index === 0
-        ? {
-            ...{ role: 'issuing', purposes, policy, keyPlace: 'store' },
-            privateKey: privateKey.export({ type: 'pkcs8', format: 'der' }),
-          }
+        ? { role: 'issuing', purposes, policy, ...place }
         : {
             ...{ role: index === chain.length - 1 ? 'root' : 'issuing', purposes: [], policy: null },
             ...{ keyPlace: 'elsewhere', privateKey: null },
@@ -93,14 +94,33 @@ function read({ chain: text, key, purposes, policy }: ImportedIssuer, now: numbe
   return [first!, ...rest] as const;
 }
 
+interface PlacedKey {
+  readonly isKeyOf: (certificate: X509Certificate) => boolean;
+  readonly place: Pick<Issuer, 'keyPlace' | 'privateKey' | 'keyUri'>;
+}
+
+function placedKey(key: ImportedIssuer['key']): PlacedKey {
+  if (typeof key !== 'string' && 'uri' in key) {
+    const place = { keyPlace: 'token', privateKey: null, keyUri: key.uri } as const;
+    return { place, isKeyOf: ({ publicKey }) => key.isKeyOf(publicKey) };
+  }
+  const isEncrypted = typeof key === 'string' && key.includes('ENCRYPTED');
+  require(!isEncrypted, 'the key is encrypted; decrypt it into a file with openssl pkcs8 -in KEY');
+  const privateKey = parse('key', () => openKey(key));
+  return {
+    isKeyOf: (one) => one.checkPrivateKey(privateKey),
+    place: { keyPlace: 'store', privateKey: privateKey.export({ type: 'pkcs8', format: 'der' }) },
+  };
+}
+
 type Chain = readonly [X509Certificate, ...X509Certificate[]];
 
 /**
  * From the certificate of the key up to one that is signed by itself. Each link is verified. A file may have renewed and
  * cross-signed certificates beside each other: of several chains one counts that is valid now.
  */
-function ordered(given: readonly X509Certificate[], key: KeyObject, now: number): Chain {
-  const chains = given.filter((one) => one.checkPrivateKey(key)).flatMap((first) => chainsAbove([first], given));
+function ordered(given: readonly X509Certificate[], isKeyOf: PlacedKey['isKeyOf'], now: number): Chain {
+  const chains = given.filter(isKeyOf).flatMap((first) => chainsAbove([first], given));
   const [any] = chains;
   if (!any) throw unusable('the key is not that of a certificate in the chain');
   const whole = chains.filter((chain) => isSelfSigned(chain.at(-1)!));

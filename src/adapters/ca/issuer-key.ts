@@ -4,11 +4,13 @@ import { promisify } from 'node:util';
 import type { Issuer, IssuerKeyType } from '../../domain/certificate/authority.ts';
 import type { SignHash } from '../../domain/certificate/sign-hash.ts';
 import { newSm2Key, openSm2PrivateKey, sm2Sign, sm2Spki } from '../sm2/sm2.ts';
-import { readCertificate } from './certificate-reader.ts';
+import { readCertificate, spkiOf } from './certificate-reader.ts';
 import { keyIdOf } from './profiles.ts';
 
 export interface IssuerKey {
   readonly spki: Uint8Array;
+  /** Throws NotSigned while the key cannot be used. Left out: it always can. */
+  readonly requireReady?: () => void;
   sign(signHash: SignHash, bytes: Uint8Array): Promise<Uint8Array>;
 }
 
@@ -42,9 +44,26 @@ export function openIssuerKey(keyType: IssuerKeyType, pkcs8: Uint8Array): Issuer
   };
 }
 
+/** Opens keys in tokens. */
+export interface TokenKeys {
+  /** Contacts nothing yet. */
+  open(keyUri: string, keyType: IssuerKeyType, spki: Uint8Array): IssuerKey;
+}
+
+/** Undefined if the key is not here. */
+export function keyOfIssuer(
+  { keyType, certificate, privateKey, keyUri }: Issuer,
+  tokens: TokenKeys | undefined,
+): IssuerKey | undefined {
+  if (privateKey) return openIssuerKey(keyType, privateKey);
+  return keyUri === undefined ? undefined : tokens?.open(keyUri, keyType, spkiOf(certificate));
+}
+
 /** The key, and the name and key identifier that everything signed with it must repeat. */
-export function openIssuer({ keyType, certificate }: Issuer, privateKey: Uint8Array) {
-  const key = openIssuerKey(keyType, privateKey);
+export const openIssuer = (issuer: Issuer, privateKey: Uint8Array) =>
+  issuerWith(openIssuerKey(issuer.keyType, privateKey), issuer);
+
+export function issuerWith(key: IssuerKey, { certificate }: Pick<Issuer, 'certificate'>) {
   const { subject: name, keyId } = readCertificate(certificate);
   // An imported authority may use another key identifier than ours.
   return { key, name, keyId: keyId ?? keyIdOf(key.spki) };

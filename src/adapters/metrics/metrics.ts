@@ -12,6 +12,7 @@ import {
 import type { RuleChange } from '../../domain/catalog/public-rules.ts';
 import type { StoreFacts } from '../../domain/support/ports.ts';
 import { deliveryMetrics } from './delivery-metrics.ts';
+import { hsmMetrics } from './hsm-metrics.ts';
 import { storeMetrics } from './store-metrics.ts';
 
 export type IssuanceOrigin = 'order' | 'reissue' | 'validation';
@@ -123,6 +124,7 @@ export function createMetrics() {
     storeUnavailable: () => unavailable.inc(),
     storeDamaged: () => damaged.set(1),
     deliveries: deliveryMetrics(registry),
+    hsm: hsmMetrics(registry),
     text: () => registry.metrics(),
     values: (): Promise<MetricValues> => registry.getMetricsAsJSON(),
   };

@@ -1,6 +1,8 @@
 // The certificate authority as use cases see it. `prepare` returns complete, linted bytes; call `sign` once for them,
 // after they are durable, and never again for the same serial number.
 import { DAY_MS } from '../../kernel/durations.ts';
+import type { Localized } from '../../kernel/locale.ts';
+import { Refusal } from '../errors.ts';
 import type { NameConstraints } from './name-constraints.ts';
 import type { KeyType, PublicKey } from './public-key.ts';
 import type { SignHash } from './sign-hash.ts';
@@ -67,6 +69,22 @@ const MIN_ISSUER_LIFE_MS = DAY_MS;
 export const canStillSign = ({ notAfter }: Pick<ChosenIssuer, 'notAfter'>, now: number): boolean =>
   notAfter >= now + MIN_ISSUER_LIFE_MS;
 
+/** The key of an issuer is in a token that does not answer, or does not sign. */
+export class NotSigned extends Refusal {
+  /** True: there is no signature, and there will be none. False: one may exist somewhere, so the serial number is used up. */
+  readonly isCertain: boolean;
+
+  constructor(isCertain: boolean, retryAfterSeconds: number, cause?: unknown) {
+    super('service_busy', { retryAfterSeconds, cause, reason: TOKEN_REASON });
+    this.isCertain = isCertain;
+  }
+}
+
+const TOKEN_REASON: Localized = {
+  en: 'The key of the issuing authority is in a token that does not answer. Nothing was issued; try again later.',
+  zh: '签发机构的密钥所在的硬件令牌没有响应。未签发任何证书，请稍后重试。',
+};
+
 export interface CertificateAuthority {
   /**
    * The issuer that signs this key type with this digest: the preferred one valid until then, else the one valid
@@ -82,9 +100,12 @@ export interface CertificateAuthority {
   readonly served: (purpose: Purpose) => readonly { readonly keyType: KeyType; readonly signHash: SignHash }[];
   /** What has to be made before an issuer that was chosen can sign; undefined for one that exists. */
   readonly unmade: (issuerId: string) => IssuerSlot | undefined;
-  /** Throws an Error, not a Refusal, when the bytes fail the lint: that is a bug of the service. */
+  /**
+   * Throws an Error, not a Refusal, when the bytes fail the lint: that is a bug of the service. Throws NotSigned while the
+   * issuer's key cannot be used, so that nothing is written down that could not be signed.
+   */
   prepare(content: CertificateContent): PreparedBytes;
-  /** Returns the signed certificate, DER. */
+  /** Returns the signed certificate, DER. Throws NotSigned if the key cannot be used now. */
   sign(issuerId: string, signHash: SignHash, toBeSigned: Uint8Array): Promise<Uint8Array>;
   /** The issuer's chain, itself first and the root last; DER. Empty for none. Another process may just have made it. */
   chainOf(issuerId: string): Promise<readonly Uint8Array[]>;
@@ -103,6 +124,8 @@ export interface IssuerSlot {
 export const KEY_PLACES = {
   /** Sealed in the store. */
   store: { isHere: true },
+  /** In a token (PKCS#11), which it never leaves; the store has where. */
+  token: { isHere: true },
   /** It was here, and was taken away: the issuer is ours, and its key signs on another machine. */
   offline: { isHere: false },
   /** It was never here: that of an authority above an imported one. */
@@ -128,11 +151,13 @@ export interface Issuer {
   readonly keyPlace: KeyPlace;
   /** PKCS#8, DER; sealed at rest. Null unless the key is in the store. */
   readonly privateKey: Uint8Array | null;
+  /** Of a key in a token, and only of such a one: where it is (key-uri.ts). Sealed at rest, so that it cannot be changed. */
+  readonly keyUri?: string;
   readonly createdAt: number;
 }
 
 /** An issuer without its private key, which stays sealed. */
-export type PublicIssuer = Omit<Issuer, 'privateKey'>;
+export type PublicIssuer = Omit<Issuer, 'privateKey' | 'keyUri'>;
 
 type Link = Pick<PublicIssuer, 'id' | 'parentId' | 'role' | 'purposes' | 'keyPlace'>;
 

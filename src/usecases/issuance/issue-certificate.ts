@@ -3,7 +3,7 @@
 import type { Actor } from '../../domain/access/credential.ts';
 import type { AuditAction, AuditEntry } from '../../domain/access/ports.ts';
 import { maxValidityDays } from '../../domain/catalog/public-rules.ts';
-import { type CertificateRole, type Purpose, purposeOf } from '../../domain/certificate/authority.ts';
+import { type CertificateRole, NotSigned, type Purpose, purposeOf } from '../../domain/certificate/authority.ts';
 import type { PendingCertificate, PreparedCertificate } from '../../domain/certificate/certificate.ts';
 import type { Order } from '../../domain/certificate/order.ts';
 import type { PublicKey } from '../../domain/certificate/public-key.ts';
@@ -13,6 +13,7 @@ import { type BeginConditions, type FinishedIssuance, SIGNING_LEASE_MS } from '.
 import type { CertificatePlan, CertificateRequest, PreviousCertificate } from '../../domain/issuance/request.ts';
 import type { Repositories } from '../../domain/store.ts';
 import { auditEntry } from '../access/audit.ts';
+import { giveUpSigning } from '../lease/void-lost-issuances.ts';
 import type { Draft } from './draft.ts';
 import { IDEMPOTENCY_MS, type Idempotency } from './idempotency.ts';
 import type { ObtainedKeys } from './obtain-keys.ts';
@@ -180,11 +181,18 @@ interface Signed {
   readonly encryptionDer: Uint8Array | null;
 }
 
-async function sign({ authority }: FinishTools, record: PreparedCertificate): Promise<Signed> {
+async function sign(tools: FinishTools, record: PreparedCertificate): Promise<Signed> {
+  const { authority } = tools;
   const { encryption, signHash, toBeSigned } = record;
   const { issuerId } = record.preparation;
-  const der = await authority.sign(issuerId, signHash, toBeSigned);
-  return { der, encryptionDer: encryption && (await authority.sign(issuerId, signHash, encryption.toBeSigned)) };
+  let der: Uint8Array | undefined;
+  try {
+    der = await authority.sign(issuerId, signHash, toBeSigned);
+    return { der, encryptionDer: encryption && (await authority.sign(issuerId, signHash, encryption.toBeSigned)) };
+  } catch (error) {
+    if (error instanceof NotSigned) await giveUpSigning(tools, record, error.isCertain && der === undefined);
+    throw error;
+  }
 }
 
 function issuanceOf(

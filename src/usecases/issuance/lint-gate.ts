@@ -28,7 +28,8 @@ export async function passLintGate(tools: GateTools, record: PreparedCertificate
     const found = await tx.orders.findForUpdate(accountId, orderId);
     // Its lease was lost, and it is voided already.
     if (found?.signing?.certificateId !== certificateId) return;
-    await discardSigning(tools, tx, { order: found.order, signing: found.signing });
+    const why = 'a linter did not pass its certificate';
+    await discardSigning(tools, tx, { order: found.order, signing: found.signing, why });
     const details = { certificate_id: certificateId, serial_number: preparation.serial, ...told(verdict) };
     await tools.audit(tx, byService(accountId), ACTION, orderId, details);
   });

@@ -1,6 +1,7 @@
 // Voids issuances whose signer is lost, and frees their orders. The serial number stays taken and revocable: a signature
 // may exist somewhere.
 
+import type { PreparedCertificate } from '../../domain/certificate/certificate.ts';
 import { isBeingPlaced, type Order, requireTransition } from '../../domain/certificate/order.ts';
 import type { Clock } from '../../domain/clock.ts';
 import type { NewId } from '../../domain/ids.ts';
@@ -40,10 +41,29 @@ export async function voidSigning(
 export async function discardSigning(
   tools: VoidTools,
   tx: Repositories,
-  { order, signing }: { readonly order: Order; readonly signing: Signing },
+  unsigned: { readonly order: Order; readonly signing: Signing; readonly why: string },
 ): Promise<void> {
-  await tx.signings.discard(order.id);
-  await afterSigning(tools, tx, { order, signing, why: 'a linter did not pass its certificate' });
+  await tx.signings.discard(unsigned.order.id);
+  await afterSigning(tools, tx, unsigned);
+}
+
+/**
+ * Ends the lease of an issuance whose key did not sign, so that its order is free at once. Its serial number is forgotten
+ * only if there is certainly no signature; it is never sent to the key again.
+ */
+export async function giveUpSigning(
+  { store, ...tools }: VoidTools & { readonly store: Store },
+  { accountId, orderId, id }: PreparedCertificate,
+  isUnsigned: boolean,
+): Promise<void> {
+  await store.transaction(async (tx) => {
+    const found = await tx.orders.findForUpdate(accountId, orderId);
+    // Its lease was lost, and it is voided already.
+    if (found?.signing?.certificateId !== id) return;
+    const given = { order: found.order, signing: found.signing };
+    if (isUnsigned) await discardSigning(tools, tx, { ...given, why: 'the token of its issuer did not answer' });
+    else await voidSigning(tools, tx, given);
+  });
 }
 
 async function afterSigning(

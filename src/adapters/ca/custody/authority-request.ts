@@ -9,7 +9,7 @@ import { oid } from '../../der/writer.ts';
 import { type ReadExtension, readExtensionList } from '../certificate-reader.ts';
 import { readCsr } from '../csr.ts';
 import { signedRequest } from '../csr-writer.ts';
-import { newIssuerKey, openIssuerKey } from '../issuer-key.ts';
+import { type IssuerKey, newIssuerKey, openIssuerKey } from '../issuer-key.ts';
 import { FROM_REQUEST, requestedExtensions } from '../profiles.ts';
 import { EKU } from '../purposes.ts';
 import { extension } from '../to-be-signed.ts';
@@ -28,12 +28,14 @@ interface Wanted {
 }
 
 /** Makes a key, and its request, DER. */
-export async function newAuthorityRequest({ keyType, purposes, subject, root }: Wanted) {
-  const privateKey = await newIssuerKey(keyType, 'issuing');
-  const extensions = requestedExtensions(usagesOf(purposes), root);
-  const request = await signedRequest(openIssuerKey(keyType, privateKey), { keyType, subject, extensions });
-  return { privateKey, request };
+export async function newAuthorityRequest(wanted: Wanted) {
+  const privateKey = await newIssuerKey(wanted.keyType, 'issuing');
+  return { privateKey, request: await authorityRequest(openIssuerKey(wanted.keyType, privateKey), wanted) };
 }
+
+/** The request for a key, DER. */
+export const authorityRequest = (key: IssuerKey, { keyType, purposes, subject, root }: Wanted): Promise<Uint8Array> =>
+  signedRequest(key, { keyType, subject, extensions: requestedExtensions(usagesOf(purposes), root) });
 
 export const requestPem = (request: Uint8Array): string => pem('CERTIFICATE REQUEST', request);
 

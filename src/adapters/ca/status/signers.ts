@@ -2,7 +2,7 @@
 import { createHash, X509Certificate } from 'node:crypto';
 import type { Issuer, IssuerKeyType } from '../../../domain/certificate/authority.ts';
 import { CRL_SHARDS } from '../../../domain/revocation/revocation.ts';
-import { openIssuer } from '../issuer-key.ts';
+import { type IssuerKey, issuerWith, keyOfIssuer, type TokenKeys } from '../issuer-key.ts';
 import { chainOf } from '../issuer-selection.ts';
 import { hasWholeCrl } from '../issuers.ts';
 import { keyBitsOf } from '../profiles.ts';
@@ -35,27 +35,32 @@ export type StatusSigners = ReadonlyMap<string, StatusSigner>;
 export function statusSigners(
   issuers: () => readonly Issuer[],
   keyTypes: readonly IssuerKeyType[],
+  tokens?: TokenKeys,
 ): () => StatusSigners {
   let opened: { from: readonly Issuer[]; signers: StatusSigners } | undefined;
   return () => {
     const from = issuers();
-    if (opened?.from !== from) opened = { from, signers: openSigners(from, keyTypes) };
+    if (opened?.from !== from) opened = { from, signers: openSigners(from, keyTypes, tokens) };
     return opened.signers;
   };
 }
 
-function openSigners(issuers: readonly Issuer[], keyTypes: readonly IssuerKeyType[]): StatusSigners {
+function openSigners(
+  issuers: readonly Issuer[],
+  keyTypes: readonly IssuerKeyType[],
+  tokens: TokenKeys | undefined,
+): StatusSigners {
   const signers = new Map<string, StatusSigner>();
   for (const issuer of issuers) {
-    const { id, privateKey, keyType } = issuer;
-    if (privateKey && keyTypes.includes(keyType)) signers.set(id, openSigner(issuer, privateKey, issuers));
+    const key = keyTypes.includes(issuer.keyType) ? keyOfIssuer(issuer, tokens) : undefined;
+    if (key) signers.set(issuer.id, openSigner(issuer, key, issuers));
   }
   return signers;
 }
 
-function openSigner(issuer: Issuer, privateKey: Uint8Array, issuers: readonly Issuer[]): StatusSigner {
+function openSigner(issuer: Issuer, key: IssuerKey, issuers: readonly Issuer[]): StatusSigner {
   const { id, keyType, role, certificate } = issuer;
-  const { key, name, keyId } = openIssuer(issuer, privateKey);
+  const { name, keyId } = issuerWith(key, issuer);
   const { validFromDate, validToDate } = new X509Certificate(certificate);
   const algorithm = defaultAlgorithm(keyType);
   const above = chainOf(issuer, issuers).slice(1);

@@ -12,6 +12,7 @@ export interface IssuerTables {
     certificate: string;
     sealed_key: Sealed | null;
     created_at: number;
+    sealed_key_uri: Sealed | null;
     key_place: Exclude<KeyPlace, 'store' | 'elsewhere'> | null;
   };
   pending_issuer: {

@@ -18,7 +18,10 @@ export type SealedTables<Tables> = {
 
 export const SEALED = {
   sealed_secret: { key: 'name', columns: { sealed: (name) => `sealed_secret/${name}` } },
-  issuer: { key: 'id', columns: { sealed_key: (id) => `issuer/${id}` } },
+  issuer: {
+    key: 'id',
+    columns: { sealed_key: (id) => `issuer/${id}`, sealed_key_uri: (id) => `issuer/${id}/sealed_key_uri` },
+  },
   pending_issuer: { key: 'id', columns: { sealed_key: (id) => `pending_issuer/${id}` } },
   ocsp_responder: { key: 'serial', columns: { sealed_key: (serial) => `ocsp_responder/${serial}` } },
   escrowed_key: { key: 'id', columns: { sealed_key: (id) => `escrowed_key/${id}` } },

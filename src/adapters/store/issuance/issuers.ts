@@ -1,12 +1,12 @@
 // Tables issuer and issuer_purpose: private keys are sealed to their row.
-import type { Issuer, KeyPlace, PublicIssuer } from '../../../domain/certificate/authority.ts';
+import { type Issuer, isKeyHere, type KeyPlace, type PublicIssuer } from '../../../domain/certificate/authority.ts';
 import type { Issuers } from '../../../domain/issuance/ports.ts';
 import type { Sealer } from '../../seal/seal.ts';
 import { bytesFrom, textOf } from '../engine/columns.ts';
 import type { Db, Schema } from '../engine/schema.ts';
 import { SEALED } from '../engine/sealed.ts';
 
-const bindingOf = SEALED.issuer.columns.sealed_key;
+const { sealed_key: bindingOf, sealed_key_uri: uriBindingOf } = SEALED.issuer.columns;
 
 export const issuersIn = (db: Db, sealer: Sealer): Issuers => ({
   async list() {
@@ -14,6 +14,7 @@ export const issuersIn = (db: Db, sealer: Sealer): Issuers => ({
     return rows.map((row) => ({
       ...publicPart(row),
       privateKey: row.sealed_key === null ? null : bytesFrom(sealer.open(row.sealed_key, bindingOf(row.id))),
+      ...(row.sealed_key_uri !== null && { keyUri: sealer.open(row.sealed_key_uri, uriBindingOf(row.id)) }),
     }));
   },
 
@@ -46,10 +47,20 @@ export const issuersIn = (db: Db, sealer: Sealer): Issuers => ({
     let stored: Issuer | undefined;
     for (const one of chain.toReversed()) {
       const known = rows.find(
-        (row) => row.certificate === textOf(one.certificate) && (row.sealed_key !== null || one.privateKey === null),
+        (row) => row.certificate === textOf(one.certificate) && (isKeyHere(publicPart(row)) || !isKeyHere(one)),
       );
       stored = { ...one, id: known?.id ?? one.id, parentId: stored?.id ?? null };
-      if (!known) await db.insertInto('issuer').values(rowOf(stored, sealer)).execute();
+      const row = rowOf(stored, sealer);
+      if (!known) await db.insertInto('issuer').values(row).execute();
+      // The same key in another place: into a token, out of one, or in another one.
+      else if (isKeyHere(one)) {
+        const { sealed_key, sealed_key_uri, key_place } = row;
+        await db
+          .updateTable('issuer')
+          .set({ sealed_key, sealed_key_uri, key_place })
+          .where('id', '=', known.id)
+          .execute();
+      }
     }
     const issuing = stored ?? chain[0];
     await db.deleteFrom('issuer_purpose').where('issuer_id', '=', issuing.id).execute();
@@ -150,5 +161,6 @@ const rowOf = (issuer: Issuer, sealer: Sealer): Schema['issuer'] => ({
   certificate: textOf(issuer.certificate),
   sealed_key: issuer.privateKey && sealer.seal(textOf(issuer.privateKey), bindingOf(issuer.id)),
   created_at: issuer.createdAt,
-  key_place: issuer.keyPlace === 'offline' ? 'offline' : null,
+  sealed_key_uri: issuer.keyUri === undefined ? null : sealer.seal(issuer.keyUri, uriBindingOf(issuer.id)),
+  key_place: issuer.keyPlace === 'store' || issuer.keyPlace === 'elsewhere' ? null : issuer.keyPlace,
 });
