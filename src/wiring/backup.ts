@@ -14,7 +14,7 @@ import { randomBytes } from '../adapters/seal/random.ts';
 import { type SealKey, sealerWith } from '../adapters/seal/seal.ts';
 import { sealKeysOf } from '../adapters/seal/seal-check.ts';
 import { settingsIn } from '../adapters/store/access/settings.ts';
-import { openEngine } from '../adapters/store/engine/engine.ts';
+import { type Engine, openEngine } from '../adapters/store/engine/engine.ts';
 import type { Db } from '../adapters/store/engine/schema.ts';
 import { takenBackupsIn } from '../adapters/store/issuance/custody.ts';
 import { publicIssuersIn } from '../adapters/store/issuance/issuers.ts';
@@ -54,10 +54,11 @@ export function backupCommands(config: Config, now: Clock): BackupCommands {
   }
 
   /** Opens the bare tables, without migrating them. */
-  async function withTables<T>(work: (db: Db) => Promise<T>): Promise<T> {
-    const db = openEngine(engineAt(database), () => {});
+  async function withTables<T>(work: (db: Db, engine: Engine) => Promise<T>): Promise<T> {
+    const engine = engineAt(database);
+    const db = openEngine(engine, () => {});
     try {
-      return await work(db);
+      return await work(db, engine);
     } catch (error) {
       throw storeProblem(error, config);
     } finally {
@@ -67,9 +68,11 @@ export function backupCommands(config: Config, now: Clock): BackupCommands {
 
   /** For metrics, and for those who remove a key. A store that is busy now has been backed up all the same. */
   const recordBackup = ({ taken_at, digest }: Manifest, file: string): Promise<void> =>
-    withTables(async (db) => {
+    withTables(async (db, engine) => {
       const takenAt = Date.parse(taken_at);
       await settingsIn(db).put('last_backup_at', String(takenAt));
+      // A store of an earlier version, which is backed up before its upgrade, has no such table.
+      if (!(await engine.columns(db)).some(({ table }) => table === 'taken_backup')) return;
       await takenBackupsIn(db).insert({ digest, takenAt, file: resolve(file) });
     }).catch((error) => {
       if (!(error instanceof Problem)) throw error;

@@ -48,7 +48,11 @@ for (const engine of await bothEngines()) {
         join issuer i on i.id = c.issuer_id join issuer r on r.id = i.parent_id`.execute(db);
       assert.deepEqual(JSON.parse(JSON.stringify(rows)), [{ id: 'c', issuer: 'i', root: 'r' }]);
       const issuer = (id: string, keyType: string) =>
-        sql.raw(`insert into issuer values ('${id}', 'root', '${keyType}', 'retired', null, '', null, 0)`).execute(db);
+        sql
+          .raw(
+            `insert into issuer (id, role, key_type, state, certificate, created_at) values ('${id}', 'root', '${keyType}', 'retired', '', 0)`,
+          )
+          .execute(db);
       await issuer('s', 'sm2');
       await assert.rejects(issuer('x', 'dsa'));
       await db.destroy();
