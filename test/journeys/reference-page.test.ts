@@ -40,7 +40,7 @@ after(async () => {
 
 const options = { skip: hasBrowser ? false : 'the browser of the tests is for Linux on x64' } as const;
 const open = (hash: string) => page.goto(`${app.url}/docs#${hash}`);
-const shot = (name: string) => page.screenshot({ path: join(SCREENSHOTS, `${name}.png`) });
+const shot = (name: string) => page.screenshot({ path: join(SCREENSHOTS, `${name}.jpg`), type: 'jpeg', quality: 70 });
 
 /** What axe-core finds, as text. Evaluated from outside: the policy of the page rightly refuses to load it. */
 async function violations(): Promise<string[]> {

@@ -124,7 +124,7 @@ export class ConsoleJourney implements AsyncDisposable {
   }
 
   async shot(page: Page, name: string): Promise<void> {
-    await page.screenshot({ path: new URL(`${name}.png`, SHOTS).pathname, fullPage: true });
+    await page.screenshot({ path: new URL(`${name}.jpg`, SHOTS).pathname, type: 'jpeg', quality: 70, fullPage: true });
   }
 
   /** No page had an error, a violation of the policy, or a request to another place. */

@@ -33,5 +33,5 @@ export async function requireNoSidewaysScroll(page: Page, name: string): Promise
 /** For people to look at; the folder is ignored by Git. */
 export async function screenshot(page: Page, name: string): Promise<void> {
   mkdirSync(FOLDER, { recursive: true });
-  await page.screenshot({ path: `${FOLDER}${name}.png`, fullPage: true });
+  await page.screenshot({ path: `${FOLDER}${name}.jpg`, type: 'jpeg', quality: 70, fullPage: true });
 }
