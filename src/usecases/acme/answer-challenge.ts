@@ -12,7 +12,7 @@ import {
 import { challengesFor } from '../../domain/acme/challenge.ts';
 import { identifierOf } from '../../domain/acme/new-order.ts';
 import { AcmeProblem } from '../../domain/acme/problem.ts';
-import { awaitsCsr, type Order } from '../../domain/certificate/order.ts';
+import { awaitsCsr } from '../../domain/certificate/order.ts';
 import { Refusal } from '../../domain/errors.ts';
 import type { AccountId } from '../../domain/ids.ts';
 import type { Rate } from '../../domain/rate.ts';
@@ -131,7 +131,7 @@ export function acmeAuthorizations(tools: AcmeOrderTools): AcmeAuthorizations {
         if (!(await tx.authorizations.save(ended, seenOf(found)))) {
           throw new Refusal('service_busy', { retryAfterSeconds: 1 });
         }
-        await tx.proofs.forget(accountId, name, proofMethods(order));
+        await tx.proofs.forget(accountId, name, proofMethods(tools));
         await endAcmeOrder(tools, tx, order, {
           ...{ type: 'unauthorized', identifier: identifierOf(name) },
           detail: { en: 'An authorization of the order was deactivated.', zh: '该订单的一项授权已停用。' },
@@ -224,9 +224,12 @@ const release = async ({ authorizations }: Repositories, one: Answered, dueAt: n
   await authorizations.save({ ...one, answered: { ...one.answered, dueAt } }, seenOf(one));
 };
 
-/** Under which a challenge of the order's product may have been recorded. */
-const proofMethods = ({ productId }: Order): string[] =>
-  ACME_METHODS.flatMap((method) => [method, seenPrivately(method, { id: productId })]);
+/** Under which a challenge may have been recorded, for whichever product. */
+const proofMethods = ({ products }: Pick<AcmeOrderTools, 'products'>): string[] =>
+  ACME_METHODS.flatMap((method) => [
+    method,
+    ...[...products.values()].map((product) => seenPrivately(method, product)),
+  ]);
 
 const tooMany = (waitMs: number): AcmeProblem =>
   new AcmeProblem(

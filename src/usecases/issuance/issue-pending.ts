@@ -111,7 +111,7 @@ async function decide(
     request: { keySource: 'caller', signHash, keepsEncryptionKey: record.keepsEncryptionKey },
     previous: await previousOf(db, order),
     provenBy: methodsOf(proofs),
-    acmeAccount: (await db.acmeOrders.find(accountId, order.id))?.acmeAccountUrl,
+    acmeAccount: (await db.acmeOrders.findByCertificate(accountId, record.id))?.acmeAccountUrl,
     basis: {
       decided: decidedAt(now, order, plan),
       revision: order.revision,

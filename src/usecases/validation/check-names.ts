@@ -96,9 +96,15 @@ const caaResults = (
   deadline: CheckDeadline,
 ): Promise<Map<string, CheckResult>> =>
   resultsOf(names, (name) => {
-    const methods = provenBy.get(name) ?? (dcv.dcvMethod === null ? [] : [dcv.dcvMethod]);
+    const methods = provenBy.get(name) ?? askedMethods(dcv, acmeAccount);
     return deadline.run((signal) => checks.caa(name, methods, { accountId, acmeAccount, signal }));
   });
+
+/** By which names without a stored proof are proven. A persistent record that an ACME account asks for is a challenge of ACME. */
+const askedMethods = ({ dcvMethod }: DomainValidation, acmeAccount: string | undefined): string[] => {
+  if (dcvMethod === 'dns-persist' && acmeAccount !== undefined) return ['dns-persist-01'];
+  return dcvMethod === null ? [] : [dcvMethod];
+};
 
 /** Returns no challenge for names that the order's method cannot prove. */
 export function challengesOf(

@@ -149,7 +149,8 @@ async function proveWaiting(
   const { accountId } = waiting;
   const { names, id: certificateId } = record;
   const provenBy = await provenMethods(tools, tools.store, { accountId, names, product, now: at });
-  const acmeAccount = (await tools.store.acmeOrders.find(accountId, order.id))?.acmeAccountUrl;
+  // Of the certificate that was ordered over ACME: a reissue of its order is not asked for by the ACME account.
+  const acmeAccount = (await tools.store.acmeOrders.findByCertificate(accountId, certificateId))?.acmeAccountUrl;
   const request = { accountId, acmeAccount, product, names, provenBy, dcv: order, certificateId, limitMs, stopping };
   const results = await checkNames(tools, request);
   await recordProofs(tools, { order, record, product }, results);

@@ -172,6 +172,23 @@ rule('acme 88', 'proofs of the name by challenges are forgotten, and an order wi
   assert.equal((await placed(client, [name])).body.status, 'pending');
 });
 
+rule('acme 88', 'proofs of the name by challenges are forgotten', async () => {
+  const { accountId } = await app.newKey();
+  const client = await newAcmeClient(app, { accountId });
+  const name = newDomain();
+  const { proofs } = app.app.store;
+  // Seen on a private network, for another product than that of the order.
+  for (const method of ['http-01/tls-private', 'dns-01', 'file'])
+    await proofs.record(accountId, name, method, app.now());
+  const { body } = await placed(client, [name], { profile: 'ssl-dv' });
+  await client.post(body.authorizations[0], { status: 'deactivated' });
+  const left = (await proofs.proven(accountId, [name], 0)).get(name) ?? [];
+  assert.deepEqual(
+    left.map(({ method }) => method),
+    ['file'],
+  );
+});
+
 rule('acme 89', 'is validated although the process that took the answer dies', async () => {
   const client = await newAcmeClient(app);
   const { url, token, name } = await withLostAnswer(app, client, newDomain());

@@ -41,11 +41,10 @@ interface Issued {
   readonly certId: string;
 }
 
-async function newIssued(key?: Key, more: object = {}): Promise<Issued> {
+async function newIssued(key?: Key, more: object = {}, certificateKey = newKeyPair('p256')): Promise<Issued> {
   const owner = key ?? (await app.newKey());
   const client = await newAcmeClient(app, { accountId: owner.accountId });
   const name = newDomain();
-  const certificateKey = newKeyPair('p256');
   const ready = await proven(world, client, await placed(client, [name], { ...more }));
   const order = await finalized(client, ready, certificateKey);
   const [pem = ''] = await downloaded(client, order);
@@ -104,6 +103,20 @@ rule('acme 111', 'revokes a certificate of whose names that account has valid pr
   assert.ok((await revocationOf(one)).revoked_at);
 });
 
+rule('acme 111', 'Reason 1 is `badRevocationReason` there', async () => {
+  const one = await newIssued();
+  // Of the same account and on the same key, with a name that the other tenant does not have.
+  const beside = await newIssued(one.key, {}, one.certificateKey);
+  const other = await newAcmeClient(app);
+  await proven(world, other, await placed(other, [one.name]));
+  assert.equal(problemOf(await other.post(revokeCert(), payloadOf(one, 1))), 'badRevocationReason');
+  assert.deepEqual([await revocationOf(one), await revocationOf(beside)], [null, null]);
+  assert.equal((await other.post(revokeCert(), payloadOf(one, 5))).status, 200);
+  assert.equal(problemOf(await other.post(revokeCert(), payloadOf(one, 1))), 'badRevocationReason');
+  assert.equal((await revocationOf(one)).reason, 'cessation_of_operation');
+  assert.equal(await revocationOf(beside), null);
+});
+
 rule('acme 112', '`revokeCert` signed by the key of the certificate, as `jwk`, revokes it', async () => {
   const [one, other] = [await newIssued(), await newIssued()];
   assert.equal(problemOf(await byCertificateKey(other).post(revokeCert(), payloadOf(one))), 'unauthorized');
@@ -151,6 +164,16 @@ rule('acme 115', 'is blocked for all accounts, and every certificate on it is re
   assert.equal((await revocationOf(one)).reason, 'key_compromise');
   const csr = acmeCsr([name], one.certificateKey);
   assert.equal(problemOf(await other.post(order.body.finalize, { csr })), 'badCSR');
+});
+
+rule('acme 115', 'also if the one that it names was revoked before', async () => {
+  const one = await newIssued();
+  const elsewhere = await newIssued(undefined, {}, one.certificateKey);
+  // The account's own report counts in the account alone.
+  assert.equal((await one.client.post(revokeCert(), payloadOf(one, 1))).status, 200);
+  assert.equal(await revocationOf(elsewhere), null);
+  assert.equal(problemOf(await byCertificateKey(one).post(revokeCert(), payloadOf(one, 1))), 'alreadyRevoked');
+  assert.equal((await revocationOf(elsewhere)).reason, 'key_compromise');
 });
 
 rule(

@@ -165,6 +165,37 @@ rule(
   },
 );
 
+rule('acme 101', '`validationmethods` is judged by the challenge that validated the name', async () => {
+  const { client } = await tenant();
+  const [issuer] = ISSUERS;
+  const name = newDomain();
+  dns.set(name, 'CAA', [{ flags: 0, tag: 'issue', value: `${issuer}; validationmethods=dns-persist-01` }]);
+  const order = await placed(client, [name]);
+  const [authorization] = order.body.authorizations;
+  const { challenges } = (await client.post(authorization)).body;
+  const persist = challenges.find(({ type }: { type: string }) => type === 'dns-persist-01');
+  dns.set(`_validation-persist.${name}`, 'TXT', [`${issuer}; accounturi=${persist.accounturi}`]);
+  await client.post(persist.url, {});
+  assert.equal((await poll(client, authorization)).body.status, 'valid');
+  assert.equal((await finalized(client, order)).body.status, 'valid');
+});
+
+rule('acme 101', 'A reissue through the order interface is not asked for by the ACME account', async () => {
+  const { client, key } = await tenant();
+  const [issuer] = ISSUERS;
+  const name = newDomain();
+  const order = await issued(world, client, [name]);
+  const only = (uri: string | undefined) =>
+    dns.set(name, 'CAA', [{ flags: 0, tag: 'issue', value: `${issuer}; accounturi=${uri}` }]);
+  only(client.kid);
+  const of = placedOf(key, order);
+  const { status, text } = await reissue(app, of, reissueBody({ common_name: name, dns_names: [] }));
+  assert.equal(status, 200, text);
+  await world.workerChecks(of);
+  const shown = await show(app, of);
+  assert.deepEqual([shown.status, shown.certificate_id], ['reissuing', idOf(order.body.certificate)]);
+});
+
 rule('acme 102', 'the order is `processing` with `Retry-After`, and issued once they are answered', async () => {
   const { client, key } = await tenant();
   const name = newDomain();
