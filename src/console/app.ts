@@ -8,7 +8,7 @@ import { languageTag } from './shell/language.ts';
 import { Layout } from './shell/layout.ts';
 import { followChanges } from './shell/live.ts';
 import { problem } from './shell/parts.ts';
-import { readSession, redeemLink, session } from './shell/session.ts';
+import { hasLink, readSession, redeemLink, session } from './shell/session.ts';
 import { SignIn } from './shell/sign-in.ts';
 
 function App(): View | null {
@@ -16,6 +16,7 @@ function App(): View | null {
   const [linkError, setLinkError] = useState<Error | undefined>();
   const start = () => {
     setError(undefined);
+    setLinkError(undefined);
     redeemLink()
       .catch((refused) => {
         if (!(refused instanceof Problem)) throw refused;
@@ -24,7 +25,13 @@ function App(): View | null {
       .then(readSession)
       .catch(setError);
   };
-  useEffect(start, []);
+  useEffect(() => {
+    start();
+    // A link that is pasted into an open console changes the fragment only: the page is not loaded again.
+    const onLink = () => hasLink() && start();
+    addEventListener('hashchange', onLink);
+    return () => removeEventListener('hashchange', onLink);
+  }, []);
   if (error) return problem(error, start);
   if (session.value === undefined) return null;
   if (session.value === null || signedOut.value) return h(SignIn, { linkError });

@@ -311,6 +311,30 @@ test(
   },
 );
 
+test('a private key that is given in place of a signing request is not sent', options, async () => {
+  const page = await journey.signedIn();
+  const sent: string[] = [];
+  page.on('request', (request) => sent.push(request.postData() ?? ''));
+  await journey.visit(page, `orders/${journey.orderOf('ssl-dv')}/reissue`);
+  const pem = '-----BEGIN PRIVATE KEY-----\nMIG\n-----END PRIVATE KEY-----\n';
+  const file = { name: 'example.key.pem', mimeType: 'application/x-pem-file', buffer: Buffer.from(pem) };
+  await page.locator('input[type=file]').setInputFiles(file);
+  await page.getByText('This is a private key.').waitFor();
+  const csr = page.getByLabel('Certificate signing request');
+  await csr.fill(pem.replaceAll('PRIVATE', 'RSA PRIVATE'));
+  assert.equal(await csr.inputValue(), '');
+  // The next dry run, after the time in which a further one could have begun.
+  const planned = page.waitForResponse(/dry_run=true/);
+  await csr.fill('not a signing request');
+  await planned;
+  assert.equal(await page.getByText('This is a private key.').count(), 0);
+  assert.equal(
+    sent.some((body) => body.includes('PRIVATE KEY')),
+    false,
+  );
+  await page.context().close();
+});
+
 test(
   'signing out ends the session here, expiry ends it everywhere, and a link leads back to its page',
   options,

@@ -132,6 +132,46 @@ async function signedIn(name: string, role: 'view' | 'act', settings: object = {
   return watched;
 }
 
+test('a link that is pasted into an open console signs in, and leaves the address', options, async () => {
+  assert.ok(world && browser);
+  const { app } = world;
+  await app.app.operators.create('dora', 'view');
+  const { page, faults } = await openPage(browser, app.url, {});
+  await page.goto(`${app.url}/console/`);
+  await page.locator('[name=key_id]').waitFor();
+  // The same document: only the fragment changes.
+  await page.goto(await newLink(app, 'dora'));
+  await shows(page, 'Needs attention');
+  assert.ok(!page.url().includes('login='), 'the token stays in the address');
+  assert.deepEqual(faults, []);
+  await page.context().close();
+});
+
+test('one whose key was disabled meanwhile can sign in with another', options, async () => {
+  assert.ok(world && browser);
+  const { app } = world;
+  const [first, second] = [await app.newKey(), await app.newKey()];
+  const { page } = await openPage(browser, app.url, {});
+  const signIn = async ({ keyId, authKey }: typeof first) => {
+    app.advance(3_000);
+    await page.locator('[name=key_id]').fill(keyId);
+    await page.locator('[name=secret]').fill(authKey);
+    await page.keyboard.press('Enter');
+    await page.getByRole('button', { name: 'Sign out' }).waitFor();
+  };
+  await page.goto(`${app.url}/console/`);
+  await signIn(first);
+  await app.app.access.disableKey(first.keyId);
+  await page.reload();
+  await signIn(second);
+  await shows(page, second.keyId);
+  await app.app.access.disableKey(second.keyId);
+  // A notice may have made the page read before.
+  await page.goto(`${app.url}/console/#/certificates`);
+  await shows(page, 'Your session has ended');
+  await page.context().close();
+});
+
 test('an operator creates an account and a key, which then works over HTTP', options, async () => {
   assert.ok(world);
   const { app } = world;

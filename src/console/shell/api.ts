@@ -43,6 +43,10 @@ export interface Call {
   readonly signal?: AbortSignal | undefined;
 }
 
+/** No session, or one whose key or account is refused: only signing in leads on. */
+export const isEnd = ({ status, code }: Pick<Problem, 'status' | 'code'>): boolean =>
+  status === 401 || code === 'api_key_disabled' || code === 'account_suspended';
+
 /** Set when the service says that there is no session any more; the shell shows the sign-in page. */
 export const signedOut = signal(false);
 
@@ -72,8 +76,9 @@ export async function call<T>(
   });
   const answer = (await response.json().catch(() => ({}))) as Partial<Refused> & { readonly data?: T };
   if (!response.ok) {
-    if (response.status === 401 && !path.includes('session')) signedOut.value = true;
-    throw new Problem(response.status, answer);
+    const refused = new Problem(response.status, answer);
+    if (isEnd(refused) && !path.includes('session')) signedOut.value = true;
+    throw refused;
   }
   return answer.data as T;
 }

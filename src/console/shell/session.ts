@@ -1,6 +1,6 @@
 // The session of this browser: of an account's key, or of an operator.
 import { signal } from '@preact/signals';
-import { call, Problem, signedOut } from './api.ts';
+import { call, isEnd, Problem, signedOut } from './api.ts';
 import { replaceAddress } from './router.ts';
 
 export interface Session {
@@ -22,7 +22,7 @@ export async function readSession(): Promise<void> {
     session.value = found.kind === 'none' ? null : found;
     signedOut.value = false;
   } catch (error) {
-    if (!(error instanceof Problem) || error.status !== 401) throw error;
+    if (!(error instanceof Problem) || !isEnd(error)) throw error;
     session.value = null;
   }
 }
@@ -32,9 +32,12 @@ export async function signIn(keyId: string, secret: string): Promise<void> {
   await readSession();
 }
 
+const linkToken = (): string | undefined => /^#login=([\w-]+)$/.exec(location.hash)?.[1];
+export const hasLink = (): boolean => linkToken() !== undefined;
+
 /** Takes the single-use token out of the address before anything else, so that no history or screenshot keeps it. */
 export async function redeemLink(): Promise<boolean> {
-  const token = /^#login=([\w-]+)$/.exec(location.hash)?.[1];
+  const token = linkToken();
   if (token === undefined) return false;
   replaceAddress([]);
   await call('POST', 'operator-session', { body: { token } });

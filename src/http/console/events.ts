@@ -2,10 +2,11 @@
 // stream is bounded: a few per session, a number in total, a buffer for readers that are slow, and it ends when the service
 // stops.
 import { Readable } from 'node:stream';
+import { type CredentialKind, isPermitted } from '../../domain/access/credential.ts';
 import { keyCounts } from '../../kernel/concurrency.ts';
 import { SECOND_MS } from '../../kernel/durations.ts';
 import { limitReached } from '../../usecases/access/in-flight.ts';
-import type { FollowAccount } from '../../usecases/console/follow-account.ts';
+import type { FollowAccount, Notice } from '../../usecases/console/follow-account.ts';
 import type { UseConsoleSessions } from '../../usecases/console/sessions.ts';
 import type { Api } from '../front/api.ts';
 import { callerOf } from '../front/authentication.ts';
@@ -34,7 +35,7 @@ export function eventStream(api: Api, { consoleSessions, followAccount, publicUr
   });
 
   api.get('/events', { config: { action: 'read' }, schema: { hide: true } }, async (request, reply) => {
-    const { account, sessionId = '' } = callerOf(request);
+    const { account, credential, sessionId = '' } = callerOf(request);
     const token = tokenIn(request.headers, publicUrl());
     // To a browser 204 says not to connect again, and is no error.
     if (count(sessionId) >= STREAMS_PER_SESSION) return reply.code(204).send();
@@ -53,7 +54,8 @@ export function eventStream(api: Api, { consoleSessions, followAccount, publicUr
 
     const follow = async () => {
       let sentAt = performance.now();
-      for await (const notices of followAccount(account.id, ending.signal)) {
+      for await (const all of followAccount(account.id, ending.signal)) {
+        const notices = noticesFor(credential.kind, all);
         if (!(await consoleSessions.isLive(token)) || stream.readableLength > MAX_UNREAD_BYTES) break;
         if (notices.length === 0 && performance.now() - sentAt < HEARTBEAT_MS) continue;
         sentAt = performance.now();
@@ -66,6 +68,13 @@ export function eventStream(api: Api, { consoleSessions, followAccount, publicUr
     reply.raw.once('close', () => stream.destroy());
     return reply.type('text/event-stream').header('x-accel-buffering', 'no').send(stream);
   });
+}
+
+/** Types are actions of the audit log, and deliveries belong to the callback: a key that may not read these is told less. */
+function noticesFor(kind: CredentialKind, notices: readonly Notice[]): readonly Notice[] {
+  const mayReadAudit = isPermitted(kind, 'read_audit');
+  const seen = isPermitted(kind, 'configure_callback') ? notices : notices.filter(({ type }) => type !== 'delivery');
+  return mayReadAudit ? seen : seen.map((one) => ({ ...one, type: 'changed' }));
 }
 
 const messageOf = (notice: object): string => `data: ${JSON.stringify(notice)}\n\n`;

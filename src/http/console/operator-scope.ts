@@ -47,14 +47,16 @@ export const operatorCallOf = (request: FastifyRequest): OperatorCall => ({
 
 /**
  * A proxy on this machine that is not trusted would make everyone seem to be here: what was forwarded counts as foreign,
- * unless the proxy is one of RESEAL_TRUSTED_PROXIES.
+ * unless the proxy is one of RESEAL_TRUSTED_PROXIES. A loopback address that another machine forwards is that machine's, or
+ * made up by a caller in a trusted network: this machine is meant only if nothing in between is elsewhere.
  */
 export function requireOperatorAddress(
   request: FastifyRequest,
   { consoleNetworks }: Pick<OperatorScopeServices, 'consoleNetworks'>,
 ): void {
   const isUntrusted = isForwarded(request) && request.ip === request.socket.remoteAddress;
-  if (!isUntrusted && isWithin([...LOOPBACK, ...consoleNetworks], request.ip)) return;
+  const isHere = (request.ips ?? [request.ip]).every((ip) => isWithin(LOOPBACK, ip));
+  if (!isUntrusted && (isHere || isWithin(consoleNetworks, request.ip))) return;
   throw new Refusal('permission_denied', {
     reason: {
       en: 'Operators sign in from this machine, or from a network in RESEAL_CONSOLE_NETWORKS; a proxy in between must be one of RESEAL_TRUSTED_PROXIES.',

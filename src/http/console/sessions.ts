@@ -47,7 +47,9 @@ export function sessionOperations(api: Api, services: OperatorScopeServices): vo
     if (!found) throw signedOut();
     return found;
   };
-  const begin = (reply: FastifyReply, { token, session: begun }: SignedIn) => {
+  /** The browser forgets the session that it had, so that one ends: no one could sign it out any more. */
+  const begin = async (request: FastifyRequest, reply: FastifyReply, { token, session: begun }: SignedIn) => {
+    await consoleSessions.signOut(presented(request), request.id);
     const seconds = Math.floor((begun.expiresAt - begun.createdAt) / SECOND_MS);
     reply.header('set-cookie', sessionCookie(publicUrl(), token, seconds));
     return success(viewOf(begun));
@@ -56,13 +58,15 @@ export function sessionOperations(api: Api, services: OperatorScopeServices): vo
   const KeyBody = Type.Object({ key_id: Type.String(), secret: Type.String() });
   api.post('/session', { schema: { ...session, body: KeyBody } }, async (request, reply) => {
     const { key_id: keyId, secret } = request.body;
-    return begin(reply, await consoleSessions.signIn({ keyId, authKey: new Secret(secret) }, originOf(request)));
+    const signedIn = await consoleSessions.signIn({ keyId, authKey: new Secret(secret) }, originOf(request));
+    return await begin(request, reply, signedIn);
   });
 
   const LinkBody = Type.Object({ token: Type.String() });
   api.post('/operator-session', { schema: { ...session, body: LinkBody } }, async (request, reply) => {
     requireOperatorAddress(request, services);
-    return begin(reply, await consoleSessions.signInOperator(new Secret(request.body.token), originOf(request)));
+    const signedIn = await consoleSessions.signInOperator(new Secret(request.body.token), originOf(request));
+    return await begin(request, reply, signedIn);
   });
 
   api.get('/session', { schema: session }, async (request) => {

@@ -64,6 +64,17 @@ rule('console 29', 'sends notices of what changed in the account, as server-sent
   assert.equal(refused.response.status, 401);
 });
 
+rule('console 6', 'has the rights of its key and no others', async () => {
+  const order = await newOrder(app);
+  const own = await signIn(app, await app.anotherKey(order.key.accountId, 'integration_key'));
+  assert.equal((await withSession(app, own)('GET', 'account/account/audit')).status, 403);
+  const stream = await open(own);
+  const told = await stream.until('changed');
+  assert.deepEqual(Object.keys(told ?? {}), ['type']);
+  await stream.close();
+  assert.doesNotMatch(stream.text(), /key:|account:|order:|delivery/);
+});
+
 rule('console 29', 'until the session ends; a session has two such streams at most', async () => {
   const key = await app.newKey();
   const streams = [await open(await signIn(app, key)), await open(await signIn(app, key))];

@@ -189,6 +189,20 @@ rule('console 23', 'what a proxy forwarded that is not trusted is refused', asyn
     const moved = await withSession(behindProxy, inside)('GET', 'operator/nothing', { headers });
     assert.deepEqual(outcome(moved), REFUSED, 'a session that moves out of the network');
   }
+  assert.equal((await from('::1')).status, 200, 'a browser on this machine, by its proxy');
+});
+
+rule('console 23', 'only to callers on loopback', async () => {
+  const own = await startApp({ RESEAL_TRUSTED_PROXIES: '127.0.0.1,10.9.0.0/16' });
+  try {
+    // Whoever is in the network of a trusted proxy can claim to be on loopback.
+    for (const chain of ['127.0.0.2, 10.9.0.4', '::1, 10.9.0.4', '::ffff:127.0.0.1, 10.9.0.4']) {
+      const claimed = await post(own, 'operator-session', { token: 'x' }, { 'x-forwarded-for': chain });
+      assert.deepEqual(outcome(claimed), REFUSED, chain);
+    }
+  } finally {
+    await own[Symbol.asyncDispose]();
+  }
 });
 
 rule(

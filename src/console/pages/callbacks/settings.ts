@@ -1,6 +1,6 @@
 // The callback settings: address, access key, which actions, paused or not; and the signing secret, shown once.
 import { h } from 'preact';
-import { useState } from 'preact/hooks';
+import { useEffect, useState } from 'preact/hooks';
 import { account } from '../../shell/api.ts';
 import { tags, type View } from '../../shell/html.ts';
 import { texts } from '../../shell/language.ts';
@@ -82,6 +82,12 @@ export function SettingsForm({ settings, onChange }: Props): View {
   const [isPaused, setPaused] = useState(settings?.disabled ?? false);
   const [actions, setActions] = useState<readonly string[]>(settings?.enabled_actions ?? DEFAULT_ACTIONS);
   const [secret, setSecret] = useState<string | undefined>();
+  // A page that the browser keeps for "back" must not keep the secret.
+  useEffect(() => {
+    const forget = () => setSecret(undefined);
+    addEventListener('pagehide', forget);
+    return () => removeEventListener('pagehide', forget);
+  }, []);
   const keep = ({ callback }: Answer) => {
     if (callback?.signing_secret) setSecret(callback.signing_secret);
     onChange();

@@ -25,6 +25,8 @@ const t = texts({
     save: 'Save the private key',
     insecure: 'Browsers make keys on secure pages only. Open this page over HTTPS, or paste a request.',
     tooLarge: 'This file is too large for a certificate signing request.',
+    isPrivate:
+      'This is a private key. It was not taken, and was sent nowhere: give the certificate signing request instead.',
     p256: 'ECDSA P-256 (recommended)',
     rsa2048: 'RSA 2048',
     rsa3072: 'RSA 3072',
@@ -43,6 +45,7 @@ const t = texts({
     save: '保存私钥',
     insecure: '浏览器仅在安全页面生成密钥。请通过 HTTPS 打开本页，或粘贴 CSR。',
     tooLarge: '文件过大，不是有效的证书签名请求。',
+    isPrivate: '这是私钥，未被采用，也未发送。请提供证书签名请求（CSR）。',
     p256: 'ECDSA P-256（推荐）',
     rsa2048: 'RSA 2048',
     rsa3072: 'RSA 3072',
@@ -51,6 +54,8 @@ const t = texts({
 });
 
 const MAX_FILE_BYTES = 64 * 1024;
+/** Of any kind, also in a file beside other things. What the field has is sent while typing, as a dry run. */
+const PRIVATE_KEY = /-----BEGIN [A-Z0-9 ]*PRIVATE KEY/;
 
 interface Props {
   readonly csr: string;
@@ -67,6 +72,7 @@ export function KeyField({ csr, names, isOptional, rules, onChange, onUnsaved }:
   const choices = KEY_CHOICES.filter((one) => isServed(one, rules));
   const [made, setMade] = useState<MadeKey | undefined>();
   const [isSaved, setSaved] = useState(false);
+  const [isPrivate, setPrivate] = useState(false);
   const [chosen, setChosen] = useState<KeyChoice>('p256');
   const kind = choices.includes(chosen) ? chosen : choices[0];
   const make = useAction(async () => {
@@ -94,6 +100,8 @@ export function KeyField({ csr, names, isOptional, rules, onChange, onUnsaved }:
     change(await file.text());
   });
   const change = (text: string) => {
+    setPrivate(PRIVATE_KEY.test(text));
+    if (PRIVATE_KEY.test(text)) return;
     if (made && text !== made.csr) {
       setMade(undefined);
       onUnsaved(false);
@@ -116,7 +124,11 @@ export function KeyField({ csr, names, isOptional, rules, onChange, onUnsaved }:
           rows: 6,
           spellcheck: false,
           placeholder: '-----BEGIN CERTIFICATE REQUEST-----',
-          onInput: (event) => change(event.currentTarget.value),
+          onInput: (event) => {
+            const field = event.currentTarget;
+            change(field.value);
+            if (PRIVATE_KEY.test(field.value)) field.value = csr;
+          },
           onDragOver: (event) => event.preventDefault(),
           onDrop: (event) => {
             const file = event.dataTransfer?.files[0];
@@ -154,6 +166,7 @@ export function KeyField({ csr, names, isOptional, rules, onChange, onUnsaved }:
     kind && !globalThis.isSecureContext && small(t('insecure')),
     make.isRunning && p({ class: 'quiet', role: 'status' }, t('making')),
     make.error && problem(make.error),
+    isPrivate && p({ class: 'problem', role: 'alert' }, t('isPrivate')),
     read.error && p({ class: 'problem', role: 'alert' }, read.error.message),
     made &&
       div(
