@@ -18,6 +18,8 @@ export interface Accounts {
   suspend(id: AccountId, at: number): Promise<Account | undefined>;
   resume(id: AccountId): Promise<Account | undefined>;
   setQuotas(id: AccountId, change: QuotaChange): Promise<Account | undefined>;
+  /** For what is stored without a certificate, which `countStored` does not see. */
+  addStored(id: AccountId, bytes: number): Promise<void>;
   /**
    * Adds to their accounts the stored bytes of certificates that were not counted yet, at most `limit`, with ids before
    * that one. Call in a transaction. Returns how many it counted.

@@ -39,6 +39,17 @@ export function requireUsableAccount({ account, binding, tenant }: BoundAccount,
   requireUsableBinding(binding, now);
 }
 
+/** Never throws. Whether what it asked for before may still be issued. */
+export function isUsableAccount(bound: BoundAccount, now: number): boolean {
+  try {
+    requireUsableAccount(bound, now);
+    return true;
+  } catch (error) {
+    if (error instanceof AcmeProblem) return false;
+    throw error;
+  }
+}
+
 const ENDED = {
   deactivated: {
     en: 'This ACME account was deactivated, which is final. Register a new account with a new key.',

@@ -1,12 +1,17 @@
 // Ends an ACME order whose CSR has not arrived: a validation failed, an authorization was deactivated, or its time is over.
 // It becomes `canceled`, which frees the certificate that it was to replace. No event: events name a certificate, and the
 // order never had one (ADR 0069).
+import { BYTES_PER_CERTIFICATE } from '../../domain/access/quota.ts';
 import type { StoredProblem } from '../../domain/acme/stored-problem.ts';
 import { awaitsCsr, type Order } from '../../domain/certificate/order.ts';
 import type { Repositories } from '../../domain/store.ts';
 import { byService } from '../access/audit.ts';
 import { endPending } from '../lease/end-pending.ts';
 import type { AcmeOrderTools } from './tools.ts';
+
+/** An order and its names stay for ever, and count in the quota also if no certificate came of it. */
+const BYTES_PER_NAME = 1024;
+const storedBytesOf = ({ names }: Order): number => BYTES_PER_CERTIFICATE + names.length * BYTES_PER_NAME;
 
 /** Call under the order's lock. Does nothing for an order that has its CSR, or has ended. */
 export async function endAcmeOrder(
@@ -17,6 +22,7 @@ export async function endAcmeOrder(
 ): Promise<void> {
   if (!awaitsCsr(order)) return;
   await tx.acmeOrders.end(order.id, problem);
+  await tx.accounts.addStored(order.accountId, storedBytesOf(order));
   await endPending(tx, order, 'canceled', { reason: 'validation_lapsed', at: now(), newId });
   const details = { was: order.status, reason: problem.type, why: problem.detail.en };
   await audit(tx, byService(order.accountId), 'order:lapsed', order.id, details);

@@ -3,6 +3,8 @@
 // first, so that instances share the work and pick up what a dead one left.
 
 import { requireActive } from '../../domain/access/account.ts';
+import { isUsableAccount } from '../../domain/acme/account.ts';
+import type { AcmeOrder } from '../../domain/acme/acme-order.ts';
 import type { Product } from '../../domain/catalog/products.ts';
 import type { CancellationReason, PendingCertificate } from '../../domain/certificate/certificate.ts';
 import type { Order } from '../../domain/certificate/order.ts';
@@ -150,7 +152,13 @@ async function proveWaiting(
   const { names, id: certificateId } = record;
   const provenBy = await provenMethods(tools, tools.store, { accountId, names, product, now: at });
   // Of the certificate that was ordered over ACME: a reissue of its order is not asked for by the ACME account.
-  const acmeAccount = (await tools.store.acmeOrders.findByCertificate(accountId, certificateId))?.acmeAccountUrl;
+  const acmeOrder = await tools.store.acmeOrders.findByCertificate(accountId, certificateId);
+  // The operator disabled the ACME account, or its binding, while the certificate waited.
+  if (acmeOrder && !(await isStillEntitled(tools, acmeOrder))) {
+    await giveUp(tools, waiting, 'validation_lapsed');
+    return report('given_up');
+  }
+  const acmeAccount = acmeOrder?.acmeAccountUrl;
   const request = { accountId, acmeAccount, product, names, provenBy, dcv: order, certificateId, limitMs, stopping };
   const results = await checkNames(tools, request);
   await recordProofs(tools, { order, record, product }, results);
@@ -159,6 +167,11 @@ async function proveWaiting(
   if (outcome === 'later') await reschedule(tools, waiting, results);
   if (typeof outcome === 'object') await giveUp(tools, waiting, outcome.impossible);
   report(outcome === 'issued' ? 'issued' : outcome === 'later' ? 'waits' : 'given_up', results);
+}
+
+async function isStillEntitled({ store, now }: ProveTools, { acmeAccountId }: AcmeOrder): Promise<boolean> {
+  const bound = await store.acmeAccounts.find(acmeAccountId);
+  return bound !== undefined && isUsableAccount(bound, now());
 }
 
 /** Returns undefined if there is nothing to do now. */

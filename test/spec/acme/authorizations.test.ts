@@ -1,6 +1,6 @@
 // Authorizations and challenges as resources, and proofs that count in both interfaces.
 import assert from 'node:assert/strict';
-import { after } from 'node:test';
+import { after, test } from 'node:test';
 import { type AcmeClient, newAcmeClient, problemOf } from '../../support/acme.ts';
 import {
   finalized,
@@ -170,6 +170,17 @@ rule('acme 88', 'proofs of the name by challenges are forgotten, and an order wi
   assert.equal((await client.post(ready.url)).body.status, 'invalid');
   assert.equal((await client.post(done.url)).body.status, 'valid');
   assert.equal((await placed(client, [name])).body.status, 'pending');
+});
+
+test('an order that ends before its CSR counts in the quota of its account: its rows stay', async () => {
+  const { accountId } = await app.newKey();
+  const client = await newAcmeClient(app, { accountId });
+  const stored = async () => (await app.app.quotaUse((await app.app.store.accounts.find(accountId))!)).storedBytes;
+  const before = await stored();
+  const { body } = await placed(client, [newDomain()]);
+  assert.deepEqual(await stored(), before, 'an open order counts as such');
+  await client.post(body.authorizations[0], { status: 'deactivated' });
+  assert.notDeepEqual(await stored(), before);
 });
 
 rule('acme 88', 'proofs of the name by challenges are forgotten', async () => {

@@ -1,7 +1,7 @@
 // Finalization: the CSR, the issuance, the certificate.
 import assert from 'node:assert/strict';
 import { createHash, X509Certificate } from 'node:crypto';
-import { after } from 'node:test';
+import { after, test } from 'node:test';
 import { SIGNING_LEASE_MS } from '../../../src/domain/issuance/ports.ts';
 import { type AcmeClient, newAcmeClient, problemOf } from '../../support/acme.ts';
 import {
@@ -208,6 +208,19 @@ rule('acme 102', 'the order is `processing` with `Retry-After`, and issued once 
   dns.set(name, 'CAA', 'nodata');
   await world.workerChecks(placedOf(key, order));
   assert.equal((await client.post(order.url)).body.status, 'valid');
+});
+
+test('a certificate that waits is not issued once the operator has disabled its ACME account', async () => {
+  const { client, key } = await tenant();
+  const name = newDomain();
+  const order = await ready(client, name);
+  dns.set(name, 'CAA', 'servfail');
+  await client.post(order.body.finalize, { csr: acmeCsr([name]) });
+  await app.app.store.acmeAccounts.end(idOf(client.kid ?? ''), 'revoked');
+  dns.set(name, 'CAA', 'nodata');
+  await world.workerChecks(placedOf(key, order));
+  const { status, certificate_id } = await show(app, placedOf(key, order));
+  assert.deepEqual([status, certificate_id], ['rejected', null]);
 });
 
 rule('acme 103', 'An order whose CSR was accepted is issued although its signer dies', async () => {

@@ -120,19 +120,6 @@ rule('console 5', 'after twelve hours, after an hour without a request, or with 
   }
 });
 
-rule('console 7', 'afterwards the token is worth nothing', async () => {
-  const key = await app.newKey();
-  const operator = await signInOperator(app, 'became-a-key', 'act');
-  // The browser has one cookie: what it had before, no one could sign out any more.
-  const first = await signIn(app, key, { cookie: operator.cookie });
-  const second = await signIn(app, key, { cookie: first.cookie });
-  const kinds: string[] = [];
-  for (const one of [operator, first, second]) {
-    kinds.push((await withSession(app, one)('GET', 'session')).body.data.kind);
-  }
-  assert.deepEqual(kinds, ['none', 'none', 'account']);
-});
-
 rule(
   'console 6',
   'it is refused once the key is disabled or has expired, and once the account is suspended',

@@ -69,6 +69,14 @@ export const accountsIn = (db: Db, engine: Pick<Engine, 'locksRows'>): Accounts 
     return row && accountFrom(row);
   },
 
+  async addStored(id, bytes) {
+    await db
+      .updateTable('account')
+      .set((is) => ({ stored_bytes: is('stored_bytes', '+', bytes) }))
+      .where('id', '=', id)
+      .execute();
+  },
+
   countStored: (before, limit) => countStored(db, engine, before, limit),
 });
 
