@@ -5,7 +5,7 @@ import { createPrivateKey, createPublicKey, X509Certificate } from 'node:crypto'
 import { readFileSync } from 'node:fs';
 import { after, before, test } from 'node:test';
 import { hasBrowser } from '../support/browser.ts';
-import { ConsoleJourney, overhang, settled, violations } from '../support/console-journey.ts';
+import { ConsoleJourney, overhang, PAGES, type PageFacts, settled, violations } from '../support/console-journey.ts';
 import { csrFor } from '../support/orders.ts';
 
 const options = { skip: hasBrowser ? false : 'the browser of the tests is for Linux on x64' };
@@ -197,26 +197,7 @@ test(
   },
 );
 
-const PAGES: Readonly<Record<string, (facts: Facts) => string>> = {
-  orders: () => 'orders',
-  'order-new': () => 'orders/new',
-  order: ({ order }) => `orders/${order}`,
-  reissue: ({ order }) => `orders/${order}/reissue`,
-  certificates: () => 'certificates',
-  certificate: ({ revoked }) => `certificates/${revoked}`,
-  callbacks: () => 'callbacks',
-  deliveries: () => 'callbacks/deliveries',
-  delivery: ({ delivery }) => `callbacks/deliveries/${delivery}`,
-  revocations: () => 'revocations',
-  'cloud-keys': () => 'cloud-keys',
-  account: () => 'account',
-};
-interface Facts {
-  readonly order: string;
-  readonly revoked: string;
-  readonly delivery: string;
-}
-async function facts(): Promise<Facts> {
+async function facts(): Promise<PageFacts> {
   const order = journey.orderOf('ssl-dv');
   const { certificates } = await journey.api('GET', 'certs?name=www.ssl-dv.example.com');
   const { deliveries } = await journey.api('GET', 'account/callback/deliveries?state=delivered&limit=1');

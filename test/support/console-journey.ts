@@ -192,3 +192,24 @@ export const overhang = (page: Page): Promise<number> =>
     };
     return document.documentElement.scrollWidth - innerWidth;
   });
+
+/** Every page of account holders: its address, for what the journey has made. */
+export const PAGES: Readonly<Record<string, (facts: PageFacts) => string>> = {
+  orders: () => 'orders',
+  'order-new': () => 'orders/new',
+  order: ({ order }) => `orders/${order}`,
+  reissue: ({ order }) => `orders/${order}/reissue`,
+  certificates: () => 'certificates',
+  certificate: ({ revoked }) => `certificates/${revoked}`,
+  callbacks: () => 'callbacks',
+  deliveries: () => 'callbacks/deliveries',
+  delivery: ({ delivery }) => `callbacks/deliveries/${delivery}`,
+  revocations: () => 'revocations',
+  'cloud-keys': () => 'cloud-keys',
+  account: () => 'account',
+};
+export interface PageFacts {
+  readonly order: string;
+  readonly revoked: string;
+  readonly delivery: string;
+}
