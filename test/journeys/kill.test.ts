@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { type EngineName, killRepeatedly } from '../../campaigns/kill.ts';
 import { rule } from '../support/contract.ts';
 
-const ROUNDS = 1;
+const ROUNDS = 2;
 const SEED = 20_261_115;
 
 /** An external server (TEST_DATABASE_URL) must not be killed. */
