@@ -7,7 +7,7 @@ import { rule } from '../support/contract.ts';
 
 /** On SQLite as several processes, on PostgreSQL as several instances. */
 const WORKERS: Readonly<Record<EngineName, number>> = { SQLite: 2, PostgreSQL: 0 };
-const PLAN = { certificates: 60, kills: 1, seed: 20_261_115 };
+const PLAN = { certificates: 80, kills: 2, seed: 20_261_115 };
 
 for (const [engine, instances] of Object.entries(CALLBACK_KILL_INSTANCES) as [EngineName, number][]) {
   rule('delivery 2', 'An event is delivered at least once, however often the process dies', async (context) => {

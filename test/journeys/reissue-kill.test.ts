@@ -7,8 +7,8 @@ import { killDuringReissues } from '../../campaigns/reissue-kill.ts';
 
 /** One engine with single processes killed, the other with all at once: starting processes costs most of the time. */
 const PLANS: Readonly<Record<EngineName, { readonly kills: number; readonly workers: number }>> = {
-  SQLite: { kills: 2, workers: 2 },
-  PostgreSQL: { kills: 1, workers: 0 },
+  SQLite: { kills: 3, workers: 2 },
+  PostgreSQL: { kills: 2, workers: 0 },
 };
 const SEED = 20_261_115;
 
