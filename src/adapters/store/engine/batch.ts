@@ -1,6 +1,6 @@
 // A batch: statements that make one transaction, without a question in between. The first one decides: if it returns no
 // row, nothing is written. SQLite runs them back to back; on PostgreSQL they are CTEs of one statement, so one round trip.
-import type { CompiledQuery } from 'kysely';
+import type { CompiledQuery, QueryResult } from 'kysely';
 import { connectionOf, directOf, type Engine } from './engine.ts';
 import type { Db } from './schema.ts';
 
@@ -16,8 +16,14 @@ export async function runBatch<Row>(
   const run = (query: CompiledQuery) => (connectionOf(db) ?? db).executeQuery(query);
   let rows: readonly unknown[] = [];
   for (const [index, query] of combined.entries()) {
-    ({ rows } = await run(query));
+    rows = rowsOf(await run(query));
     if (index === 0 && rows.length === 0) return undefined;
   }
   return rows[0] as Row | undefined;
 }
+
+const CHANGED: readonly unknown[] = [{}];
+
+/** A write that returns nothing counts as an empty row if it has changed something. */
+export const rowsOf = ({ rows, numAffectedRows }: QueryResult<unknown>): readonly unknown[] =>
+  rows.length > 0 || !numAffectedRows ? rows : CHANGED;

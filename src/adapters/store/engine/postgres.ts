@@ -64,6 +64,7 @@ export function postgresEngine(options: PostgresOptions): Engine {
     select: run,
     batches: {
       isDecided: sql<boolean>`exists (select 1 from decided)`,
+      returning: sql`returning 1`,
       combine,
       run: async (combined) => (await Promise.all(combined.map(run))).flat(),
     },
@@ -154,7 +155,7 @@ const combinedTexts = new Map<string, string>();
 /** Turns a batch into one statement. A CTE that writes runs exactly once, whether it is read or not. */
 function combine(statements: readonly CompiledQuery[]): readonly CompiledQuery[] {
   const [first] = statements;
-  if (!first) return [];
+  if (!first || statements.length === 1) return statements;
   const key = statements.map(({ sql: text }) => text).join(';');
   let text = combinedTexts.get(key);
   if (text === undefined) {

@@ -12,8 +12,10 @@ const READ_WAIT_MS = 100;
 /** Transactions that begin within this time need not pass the turnstile again: each change of writers takes a millisecond. */
 const TURN_MS = 5;
 const MAX_STATEMENTS = 500;
-// SQLite's default of 2 MiB is less than the upper pages of a few indexes.
-const CACHE_KIB = 64 * 1024;
+// SQLite's default of 2 MiB is less than the upper pages of a few indexes. With a large cache nearly every commit is slow:
+// SQLite looks through all of it for pages beyond the end of the file, because splitting a page moves another one there for
+// a moment. Pages that are not in it come from the operating system's cache.
+const CACHE_KIB = 8 * 1024;
 /**
  * Of a new file. A reissue changes a few bytes in a page of each of several indexes, and every changed page is written
  * whole: with a quarter of SQLite's default, half as much is written.

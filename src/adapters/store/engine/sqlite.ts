@@ -11,6 +11,7 @@ import {
   sql,
 } from 'kysely';
 import { EXIT, Problem } from '../../../kernel/problem.ts';
+import { rowsOf } from './batch.ts';
 import { columnsOf } from './columns.ts';
 import type { Column, Engine, Rows } from './engine.ts';
 import { LockTimeout } from './fifo-lock.ts';
@@ -60,6 +61,8 @@ export function sqliteEngine(options: SqliteOptions): Engine {
     },
     batches: {
       isDecided: sql<boolean>`true`,
+      // SQLite collects what is returned in a temporary table, and knows the number of changed rows without.
+      returning: sql``,
       combine: (statements) => statements,
       run: (statements) => connections.opened.groups.run((writer) => runAll(writer, statements)),
     },
@@ -131,7 +134,7 @@ export function sqliteEngine(options: SqliteOptions): Engine {
 function runAll(writer: SqliteConnection, statements: readonly CompiledQuery[]): Rows {
   let rows: Rows = [];
   for (const [index, statement] of statements.entries()) {
-    ({ rows } = writer.run(statement.sql, statement.parameters));
+    rows = rowsOf(writer.run(statement.sql, statement.parameters));
     if (index === 0 && rows.length === 0) break;
   }
   return rows;

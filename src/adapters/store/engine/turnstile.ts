@@ -12,6 +12,9 @@ export class Turnstile {
   /** The lock is that of an empty database beside the one it is for. */
   constructor(file: string) {
     this.#database = new DatabaseSync(`${file}-turn`, { timeout: 0 });
+    // A lock of an empty database creates its first page, and so a journal: as a file, that would add two changes of the
+    // folder to what the next fsync of the WAL waits for.
+    this.#database.exec('pragma journal_mode = memory');
   }
 
   /** False while another process waits for the write lock. */

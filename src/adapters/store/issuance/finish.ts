@@ -22,22 +22,22 @@ interface Release extends Unblocked {
  * The first statement decides. The lease is deleted under the order's lock: that loses against a process that has voided
  * it, or reported its key, at the same moment.
  */
-const release = (locksRows: boolean, unless: (slot: Release) => RawBuilder<unknown>) =>
+const release = ({ locksRows, batches: { returning } }: Engine, unless: (slot: Release) => RawBuilder<unknown>) =>
   prepared((db, slot: Release) =>
     statement(
       db,
-      sql`with o as (${orderAsRead(slot, locksRows)})
-        delete from signing where order_id in (select id from o) and certificate_id = ${slot.certificate_id} ${unless(slot)}
-        returning order_id`,
+      sql`delete from signing where order_id = (${orderAsRead(slot, locksRows)})
+        and certificate_id = ${slot.certificate_id} ${unless(slot)} ${returning}`,
     ),
   );
 const unlessReported = (slot: Release) => sql`and key_reported = 0 and not ${isBlocked(slot)}`;
 
 /** What a batch is made of. In what follows the first statement, `isDecided` is true if that has returned a row. */
-const stepsOf = perEngine(({ locksRows, batches: { isDecided } }) => {
+const stepsOf = perEngine((engine) => {
+  const { isDecided } = engine.batches;
   return {
-    releaseUnlessReported: release(locksRows, unlessReported),
-    release: release(locksRows, () => sql``),
+    releaseUnlessReported: release(engine, unlessReported),
+    release: release(engine, () => sql``),
     saveOrder: prepared((db, slot: SavedOrder) => saving(db, slot).where(isDecided)),
     insertCertificate: preparedInsert('certificate', isDecided),
     issuePending: prepared((db, slot: Schema['certificate']) =>

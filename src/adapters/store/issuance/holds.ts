@@ -25,5 +25,6 @@ export function unblocked(key: PublicKey | null): Omit<Unblocked, 'account_id'> 
 
 /** Whether a key is on the blocklist. Nothing is, for no key. */
 export const isBlocked = ({ account_id, unblocked, unblocked_modulus }: Unblocked) => sql`(
-  exists (select 1 from blocked_key where fingerprint in (${unblocked}, ${unblocked_modulus}))
+  exists (select 1 from blocked_key where fingerprint = ${unblocked})
+  or exists (select 1 from blocked_key where fingerprint = ${unblocked_modulus})
   or exists (select 1 from reported_key where account_id = ${account_id} and fingerprint = ${unblocked}))`;

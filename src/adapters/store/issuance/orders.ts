@@ -98,7 +98,7 @@ const selectForReissue = perEngine(({ json }) =>
         'a.stored_bytes',
         sql<string | null>`(select ${json.rows(['d.name', 'd.method', 'd.validated_at'])} from domain_authorization d
           where d.account_id = o.account_id and d.name in
-            (${json.values(proof_names)} union ${json.values(sql.ref('c.names'))}))`.as('proofs'),
+            (${json.values(proof_names)} union all ${json.values(sql.ref('c.names'))}))`.as('proofs'),
       ])
       .where('o.id', '=', id)
       .where('o.account_id', '=', account_id),
@@ -141,9 +141,8 @@ export const saving = (db: Db, row: SavedOrder) =>
     .set({ ...Object.fromEntries(CHANGEABLE.map((column) => [column, row[column]])), revision: row.next_revision })
     .where('id', '=', row.id)
     .where('account_id', '=', row.account_id)
-    .where('revision', '=', row.revision)
-    .returning('id');
-const save = prepared(saving);
+    .where('revision', '=', row.revision);
+const save = prepared((db, row: SavedOrder) => saving(db, row).returning('id'));
 export const savedRow = (order: Order): SavedOrder => ({
   ...changeable(order),
   id: order.id,

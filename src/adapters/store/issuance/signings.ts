@@ -8,6 +8,7 @@ import type { PreparedCertificate, VoidedCertificate } from '../../../domain/cer
 import { latestAhead } from '../../../domain/clock.ts';
 import type { CertificateId } from '../../../domain/ids.ts';
 import { SIGNING_LEASE_MS, type Signings } from '../../../domain/issuance/ports.ts';
+import { runBatch } from '../engine/batch.ts';
 import { bytesFrom, columnsOf, listFrom, listText, textOf } from '../engine/columns.ts';
 import { type Engine, perEngine } from '../engine/engine.ts';
 import { prepared, statement } from '../engine/prepared.ts';
@@ -80,9 +81,9 @@ const COLUMNS = Object.keys({
 } satisfies Record<keyof Row, 0>) as (keyof Row)[];
 
 type Begin = Row & Unblocked & { revision: number; unused_key: string | null; since: number; purpose: string };
-const begin = perEngine(({ locksRows }) =>
+const begin = perEngine(({ locksRows, batches: { returning } }) =>
   prepared((db, slot: Begin) =>
-    statement<Pick<Row, 'order_id'>>(
+    statement(
       db,
       sql`insert into signing (${columnsOf(COLUMNS)})
         select ${sql.join(COLUMNS.map((column) => slot[column]))} from (${orderAsRead(slot, locksRows)}) as o
@@ -92,19 +93,19 @@ const begin = perEngine(({ locksRows }) =>
           and not exists (select 1 from encryption_certificate where serial = ${slot.half_serial})
           and not exists (select 1 from idempotency_key where account_id = ${slot.account_id}
             and order_id = ${slot.order_id} and key = ${slot.unused_key} and created_at > ${slot.since})
-        on conflict (order_id) do nothing returning order_id`,
+        on conflict (order_id) do nothing ${returning}`,
     ),
   ),
 );
 
 export const signingsIn = (db: Db, engine: Engine, onEvents: () => void): Signings => ({
   async begin(record, { revision, unblockedKey, idempotency, purpose }) {
-    const [row] = await begin(engine)(db, {
+    const row = {
       ...signingRow(record),
       ...{ revision, purpose, ...unblocked(unblockedKey) },
       ...{ unused_key: idempotency?.key ?? null, since: idempotency?.since ?? 0 },
-    });
-    return row !== undefined;
+    };
+    return (await runBatch(db, engine, [begin(engine).compiled(db, row)])) !== undefined;
   },
 
   finish: finishIn(db, engine, onEvents),
