@@ -12,7 +12,7 @@ export function randomBytes(count: number): Uint8Array<ArrayBuffer> {
     randomFillSync(block);
     used = 0;
   }
-  const bytes = Uint8Array.from(block.subarray(used, used + count));
+  const bytes = new Uint8Array(block.subarray(used, used + count));
   block.fill(0, used, used + count);
   used += count;
   return bytes;

@@ -27,7 +27,8 @@ const PUBLIC_RULES = [
 
 /** Rules apply this much earlier: clocks differ, and what is decided now is signed a moment later. */
 const LEAD_MS = HOUR_MS;
-const startOf = ({ from }: PublicRules): number => Date.parse(from) - LEAD_MS;
+const STARTS = new Map<PublicRules, number>(PUBLIC_RULES.map((rules) => [rules, Date.parse(rules.from) - LEAD_MS]));
+const startOf = (rules: PublicRules): number => STARTS.get(rules) ?? Number.NaN;
 
 export const publicRulesAt = (at: number): PublicRules =>
   PUBLIC_RULES.findLast((rules) => startOf(rules) <= at) ?? PUBLIC_RULES[0];
