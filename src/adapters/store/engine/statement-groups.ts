@@ -3,9 +3,9 @@
 // statement costs, on either side, is its round trip and its commit. If a member fails, all of them are undone and
 // repeated, each alone, so that it fails alone.
 import type { CompiledQuery } from 'kysely';
-import pg from 'pg';
+import type pg from 'pg';
 import type { Rows } from './engine.ts';
-import { PipelinedQuery } from './pipelined-query.ts';
+import { isUndone, PipelinedQuery } from './pipelined-query.ts';
 
 /** Groups under way. While they are, the next one grows. */
 const AT_ONCE = 4;
@@ -16,7 +16,9 @@ const MAX_WAITING = 4_096;
  * A group holds the locks of the members that have run. It waits for others only so long: then it is undone, and a member
  * whose row is locked delays no other, nor do two groups wait for each other until PostgreSQL finds out.
  */
-const LIMIT_WAIT = `select set_config('lock_timeout', '100', true)`;
+const LIMIT_WAIT = {
+  ...{ name: 'group_limit', text: `select set_config('lock_timeout', '100', true)`, parameters: [] },
+} as const;
 
 export interface GroupOptions {
   readonly pool: pg.Pool;
@@ -27,11 +29,12 @@ export interface GroupOptions {
   readonly waitMs: number;
   /** Runs a statement in a transaction of its own. */
   alone(query: CompiledQuery): Promise<Rows>;
-  /** Whether an error is about prepared statements rather than their values; `alone` prepares them anew. */
-  isStale(error: pg.DatabaseError): boolean;
+  /** Whether a statement has to be prepared anew, which `alone` does. */
+  isStale(error: unknown): boolean;
 }
 
 interface Member {
+  readonly name: string;
   readonly query: CompiledQuery;
   resolve(rows: Rows | Promise<Rows>): void;
   reject(error: unknown): void;
@@ -41,40 +44,47 @@ export class StatementGroups {
   readonly #options: GroupOptions;
   readonly #waiting: Member[] = [];
   #underWay = 0;
+  #isScheduled = false;
 
   constructor(options: GroupOptions) {
     this.#options = options;
   }
 
   run(query: CompiledQuery): Promise<Rows> {
-    if (this.#options.nameOf(query.sql) === '') return this.#options.alone(query);
+    const name = this.#options.nameOf(query.sql);
+    if (name === '') return this.#options.alone(query);
     return new Promise((resolve, reject) => {
       if (this.#waiting.length >= MAX_WAITING) throw new Error(`${MAX_WAITING} statements wait for PostgreSQL`);
-      this.#waiting.push({ query, resolve, reject });
-      if (this.#underWay >= AT_ONCE || (this.#underWay > 0 && this.#waiting.length > 1)) return;
-      this.#underWay += 1;
-      setImmediate(() => this.#runWaiting());
+      this.#waiting.push({ name, query, resolve, reject });
+      this.#schedule();
     });
   }
 
-  async #runWaiting(): Promise<void> {
-    while (this.#waiting.length > 0) await this.#runGroup();
-    this.#underWay -= 1;
+  /** At the end of this turn. */
+  #schedule(): void {
+    if (this.#isScheduled || this.#waiting.length === 0 || this.#underWay >= AT_ONCE) return;
+    this.#isScheduled = true;
+    setImmediate(async () => {
+      this.#isScheduled = false;
+      this.#underWay += 1;
+      const members = this.#waiting.splice(0, MAX_MEMBERS);
+      this.#schedule();
+      await this.#runTogether(members);
+      this.#underWay -= 1;
+      this.#schedule();
+    });
   }
 
   /** Never rejects: its members do. */
-  async #runGroup(): Promise<void> {
+  async #runTogether(members: readonly Member[]): Promise<void> {
     const { pool, alone, isStale } = this.#options;
-    let members: readonly Member[] = [];
+    let client: pg.PoolClient | undefined;
     try {
-      const client = await pool.connect();
-      members = this.#waiting.splice(0, MAX_MEMBERS);
+      client = await pool.connect();
       const results = await this.#resultsOf(members, client);
       for (const [index, member] of members.entries()) member.resolve(results[index] ?? []);
     } catch (error) {
-      if (members.length === 0) members = this.#waiting.splice(0);
-      const isUndone = error instanceof pg.DatabaseError && error.severity === 'ERROR';
-      const isRepeated = isUndone && (members.length > 1 || isStale(error));
+      const isRepeated = client && isUndone(error) && (members.length > 1 || isStale(error));
       for (const { query, resolve, reject } of members) {
         if (isRepeated) resolve(alone(query));
         else reject(error);
@@ -83,22 +93,22 @@ export class StatementGroups {
   }
 
   async #resultsOf(members: readonly Member[], client: pg.PoolClient): Promise<readonly Rows[]> {
-    const { types, waitMs, nameOf } = this.#options;
-    const statements = members.map(({ query: { sql: text, parameters } }) => ({
-      ...{ name: `group_${nameOf(text)}`, text, parameters },
-    }));
+    const { types, waitMs } = this.#options;
     const isShared = members.length > 1;
-    if (isShared) statements.unshift({ name: 'group_limit', text: LIMIT_WAIT, parameters: [] });
-    const query = new PipelinedQuery(statements, types);
-    const timer = setTimeout(() => query.giveUp(new Error(`no answer from PostgreSQL within ${waitMs} ms`)), waitMs);
+    const statements = members.map(({ name, query: { sql: text, parameters } }) => ({
+      ...{ name: `group_${name}`, text, parameters },
+    }));
+    const query = new PipelinedQuery(isShared ? [LIMIT_WAIT, ...statements] : statements, types);
+    const giveUp = () => query.handleError(new Error(`no answer from PostgreSQL within ${waitMs} ms`));
+    const timer = setTimeout(giveUp, waitMs);
     try {
       client.query(query);
       const results = await query.results;
       return isShared ? results.slice(1) : results;
     } finally {
       clearTimeout(timer);
-      // One that has not answered would make the next caller wait again.
-      client.release(!query.isAnswered);
+      // A connection that is lost or silent would make the next caller wait again.
+      client.release(!query.isOver);
     }
   }
 }
