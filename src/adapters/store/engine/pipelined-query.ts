@@ -1,6 +1,6 @@
 // Several prepared statements as one query of the pg driver, in the extended protocol: all of them, then one Sync, so that
 // PostgreSQL runs them in one transaction and answers at its end. The rows' columns are asked for once per connection.
-import pg from 'pg';
+import type pg from 'pg';
 import type { Rows } from './engine.ts';
 
 interface Statement {
@@ -34,16 +34,6 @@ function wireValue(parameter: unknown): string | Buffer | null {
   return String(value);
 }
 
-/**
- * Errors with which a server ends the connection: connection_exception, operator_intervention, and the timeouts of idle and
- * long transactions. By code, because the severity is in the server's language.
- */
-const ENDS_CONNECTION = /^(08|57P|25P0[34])/;
-
-/** Whether the server has undone the transaction, and the connection can be used again. */
-export const isUndone = (error: unknown): error is pg.DatabaseError =>
-  error instanceof pg.DatabaseError && !ENDS_CONNECTION.test(error.code ?? '');
-
 /** pg calls `submit` and the handlers. */
 export class PipelinedQuery implements pg.Submittable {
   readonly #statements: readonly Statement[];
@@ -54,8 +44,6 @@ export class PipelinedQuery implements pg.Submittable {
   /** Of statements that this query prepares. They count only if all goes well: an error may come before or after them. */
   readonly #described = new Map<string, readonly Column[]>();
   #current = 0;
-  /** Whether the connection can be used again. */
-  isOver = false;
 
   constructor(statements: readonly Statement[], types: pg.CustomTypesConfig) {
     this.#statements = statements;
@@ -113,13 +101,11 @@ export class PipelinedQuery implements pg.Submittable {
 
   /** The answer to Sync: all of it is committed. */
   handleReadyForQuery(): void {
-    this.isOver = true;
     for (const [name, columns] of this.#described) this.#prepared.set(name, columns);
     this.#outcome.resolve(this.#results);
   }
 
   handleError(error: unknown): void {
-    this.isOver = isUndone(error);
     this.#outcome.reject(error);
   }
 }

@@ -23,6 +23,15 @@ const MIGRATION_LOCK = 0x7265736c;
 
 /** SQLSTATE classes and codes about the server and access to it, not about the statement. */
 const UNAVAILABLE = /^(08|0A000|28|53|58|57P|3D000|40001|40P01|42501|55P03|57014|25006|25P03|XX001|XX002)/;
+/**
+ * Errors with which a server ends the connection: connection_exception, operator_intervention, and the timeouts of idle and
+ * long transactions. By code, because the severity is in the server's language.
+ */
+const ENDS_CONNECTION = /^(08|57P|25P0[34])/;
+
+/** Whether the server has undone the transaction, and the connection can be used again. */
+const isUndone = (error: unknown): boolean =>
+  error instanceof pg.DatabaseError && !ENDS_CONNECTION.test(error.code ?? '');
 /** deadlock_detected. */
 const DEADLOCK = '40P01';
 /** data_corrupted and index_corrupted. */
@@ -59,7 +68,7 @@ export function postgresEngine(options: PostgresOptions): Engine {
       client.release();
     }
   }
-  const groups = { pool, types, waitMs, nameOf: statementName, alone, isStale };
+  const groups = { pool, types, waitMs, nameOf: statementName, alone, isUndone, isStale };
   const reads = new StatementGroups(groups);
   const writes = new StatementGroups(groups);
   return {

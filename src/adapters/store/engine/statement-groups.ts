@@ -5,7 +5,7 @@
 import type { CompiledQuery } from 'kysely';
 import type pg from 'pg';
 import type { Rows } from './engine.ts';
-import { isUndone, PipelinedQuery } from './pipelined-query.ts';
+import { PipelinedQuery } from './pipelined-query.ts';
 
 /** Groups under way. While they are, the next one grows. */
 const AT_ONCE = 4;
@@ -29,6 +29,8 @@ export interface GroupOptions {
   readonly waitMs: number;
   /** Runs a statement in a transaction of its own. */
   alone(query: CompiledQuery): Promise<Rows>;
+  /** Whether the server has undone the transaction, and the connection can be used again. */
+  isUndone(error: unknown): boolean;
   /** Whether a statement has to be prepared anew, which `alone` does. */
   isStale(error: unknown): boolean;
 }
@@ -77,7 +79,7 @@ export class StatementGroups {
 
   /** Never rejects: its members do. */
   async #runTogether(members: readonly Member[]): Promise<void> {
-    const { pool, alone, isStale } = this.#options;
+    const { pool, alone, isUndone, isStale } = this.#options;
     let client: pg.PoolClient | undefined;
     try {
       client = await pool.connect();
@@ -93,7 +95,7 @@ export class StatementGroups {
   }
 
   async #resultsOf(members: readonly Member[], client: pg.PoolClient): Promise<readonly Rows[]> {
-    const { types, waitMs } = this.#options;
+    const { types, waitMs, isUndone } = this.#options;
     const isShared = members.length > 1;
     const statements = members.map(({ name, query: { sql: text, parameters } }) => ({
       ...{ name: `group_${name}`, text, parameters },
@@ -104,11 +106,14 @@ export class StatementGroups {
     try {
       client.query(query);
       const results = await query.results;
+      client.release();
       return isShared ? results.slice(1) : results;
+    } catch (error) {
+      // A connection that is lost or silent would make the next caller wait again.
+      client.release(!isUndone(error));
+      throw error;
     } finally {
       clearTimeout(timer);
-      // A connection that is lost or silent would make the next caller wait again.
-      client.release(!query.isOver);
     }
   }
 }
