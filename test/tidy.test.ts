@@ -208,7 +208,7 @@ test('the domain does no I/O, and has no clock and no randomness', () => {
 test('only the listed places import I/O modules', () => {
   const OUTSIDE: Readonly<Record<string, RegExp>> = {
     'node:sqlite': /^src\/adapters\//,
-    pg: /^src\/adapters\/store\/engine\/postgres\.ts$/,
+    pg: /^src\/adapters\/store\/engine\/(postgres|pipelined-query|statement-groups)\.ts$/,
     'node:http': /^src\/http\/|^src\/sandbox\/(web|challenge)-server\.ts$/,
     'node:https': /^src\/adapters\/egress\/|^src\/sandbox\/receiver\.ts$|^src\/http\/front\/listener\.ts$/,
     'node:dns/promises': /^src\/adapters\//,

@@ -4,6 +4,8 @@ import { type CompiledQuery, PostgresDialect, type PostgresPool, type PostgresPo
 import pg from 'pg';
 import { columnsOf } from './columns.ts';
 import type { Column, Engine, Rows } from './engine.ts';
+import { replaceNul } from './pipelined-query.ts';
+import { StatementGroups } from './statement-groups.ts';
 
 interface PostgresOptions {
   readonly url: string;
@@ -21,10 +23,24 @@ const MIGRATION_LOCK = 0x7265736c;
 
 /** SQLSTATE classes and codes about the server and access to it, not about the statement. */
 const UNAVAILABLE = /^(08|0A000|28|53|58|57P|3D000|40001|40P01|42501|55P03|57014|25006|25P03|XX001|XX002)/;
+/**
+ * Errors with which a server ends the connection: connection_exception, operator_intervention, and the timeouts of idle and
+ * long transactions. By code, because the severity is in the server's language.
+ */
+const ENDS_CONNECTION = /^(08|57P|25P0[34])/;
+
+/** Whether the server has undone the transaction, and the connection can be used again. */
+const isUndone = (error: unknown): boolean =>
+  error instanceof pg.DatabaseError && !ENDS_CONNECTION.test(error.code ?? '');
 /** deadlock_detected. */
 const DEADLOCK = '40P01';
 /** data_corrupted and index_corrupted. */
 const DAMAGE = /^XX00[12]$/;
+
+/** All bigint columns hold milliseconds or counters, far below 2^53. */
+const types: pg.CustomTypesConfig = {
+  getTypeParser: (oid, format) => (oid === INT8 ? Number : pg.types.getTypeParser(oid, format)),
+};
 
 export function postgresEngine(options: PostgresOptions): Engine {
   const { url, maxConnections, maxHoldMs = 10_000, statementMs = STATEMENT_MS } = options;
@@ -36,15 +52,15 @@ export function postgresEngine(options: PostgresOptions): Engine {
     idle_in_transaction_session_timeout: maxHoldMs,
     keepAlive: true,
     application_name: 'reseal',
-    // All bigint columns hold milliseconds or counters, far below 2^53.
-    types: { getTypeParser: (oid, format) => (oid === INT8 ? Number : pg.types.getTypeParser(oid, format)) },
+    types,
   });
   // Without these listeners a lost connection, idle in the pool or between two statements of a transaction, would end
   // the process. The pool replaces it, and the next statement on it fails.
   pool.on('error', () => {});
   pool.on('connect', (client) => client.on('error', () => {}));
-  const timed = withQueryTimeout(pool, statementMs + GRACE_MS);
-  async function run({ sql: text, parameters }: CompiledQuery): Promise<Rows> {
+  const waitMs = statementMs + GRACE_MS;
+  const timed = withQueryTimeout(pool, waitMs);
+  async function alone({ sql: text, parameters }: CompiledQuery): Promise<Rows> {
     const client = await timed.connect();
     try {
       return (await client.query<unknown>(text, parameters)).rows;
@@ -52,6 +68,9 @@ export function postgresEngine(options: PostgresOptions): Engine {
       client.release();
     }
   }
+  const groups = { pool, types, waitMs, nameOf: statementName, alone, isUndone, isStale };
+  const reads = new StatementGroups(groups);
+  const writes = new StatementGroups(groups);
   return {
     name: 'postgresql',
     dialect: new PostgresDialect({ pool: timed }),
@@ -61,12 +80,12 @@ export function postgresEngine(options: PostgresOptions): Engine {
       values: (list) => sql`select json_array_elements_text(cast(${list} as json))`,
       rows: (columns) => sql`cast(json_agg(json_build_array(${columnsOf(columns)})) as text)`,
     },
-    select: run,
+    select: (query) => reads.run(query),
     batches: {
       isDecided: sql<boolean>`exists (select 1 from decided)`,
       returning: sql`returning 1`,
       combine,
-      run: async (combined) => (await Promise.all(combined.map(run))).flat(),
+      run: async (combined) => (await Promise.all(combined.map((query) => writes.run(query)))).flat(),
     },
     isUnavailable(error) {
       if (error instanceof pg.DatabaseError) return UNAVAILABLE.test(error.code ?? '');
@@ -192,15 +211,13 @@ function statementName(text: string): string {
  * have another type. New names make every connection prepare its statements anew.
  */
 const STALE_STATEMENT = '0A000';
+const isStale = (error: unknown): boolean => error instanceof pg.DatabaseError && error.code === STALE_STATEMENT;
 let generation = 0;
 
 function forgetStatements(): void {
   generation += 1;
   names.clear();
 }
-
-/** PostgreSQL text cannot hold NUL. Only lookups may carry one, and they then match nothing. */
-const replaceNul = (value: unknown): unknown => (typeof value === 'string' ? value.replaceAll('\0', '\ufffd') : value);
 
 /**
  * Client-side timeout of each query: an unreachable server cannot enforce statement_timeout. A connection that timed out
@@ -228,7 +245,7 @@ function withQueryTimeout(pool: pg.Pool, waitMs: number): PostgresPool {
           const run = () =>
             Promise.race([client.query({ name: statementName(text), text, values: values.map(replaceNul) }), timeout]);
           return await run().catch((error) => {
-            if (!(error instanceof pg.DatabaseError) || error.code !== STALE_STATEMENT) throw error;
+            if (!isStale(error)) throw error;
             forgetStatements();
             // A transaction is lost with its statement; its caller tries again, as after any loss of a connection.
             if (isInTransaction) throw error;
