@@ -78,22 +78,23 @@ export const serversAt = (addresses: readonly string[], onChange: OnReachability
   });
 
 /** The timer also keeps the process running, which sockets do not. */
-export async function attempt(
+export const attempt = (
   ask: Ask,
   question: Question,
   limitMs: number,
   signal: AbortSignal,
-): Promise<Outcome | typeof SILENT> {
-  const { promise, resolve: settle } = Promise.withResolvers<Outcome | typeof SILENT>();
-  const giveUp = () => settle(SILENT);
-  const timer = setTimeout(giveUp, limitMs);
-  signal.addEventListener('abort', giveUp);
-  const withdraw = ask(question, settle);
-  try {
-    return await promise;
-  } finally {
-    withdraw();
-    clearTimeout(timer);
-    signal.removeEventListener('abort', giveUp);
-  }
-}
+): Promise<Outcome | typeof SILENT> =>
+  new Promise((resolve) => {
+    const settle = (outcome: Outcome | typeof SILENT) => {
+      clearTimeout(timer);
+      signal.removeEventListener('abort', giveUp);
+      resolve(outcome);
+    };
+    const giveUp = () => {
+      withdraw();
+      settle(SILENT);
+    };
+    const timer = setTimeout(giveUp, limitMs);
+    signal.addEventListener('abort', giveUp);
+    const withdraw = ask(question, settle);
+  });

@@ -63,13 +63,13 @@ type PerspectiveCheck<Context> = (perspective: Perspective, context: Context) =>
 
 export function checkDomains(tools: CheckTools): CheckDomains {
   const [primary, ...others] = tools.perspectives;
-  const fromAll = async <Context extends LookupContext>(context: Context, check: PerspectiveCheck<Context>) => {
+  const fromAll = <Context extends LookupContext>(context: Context, check: PerspectiveCheck<Context>) => {
     // Nothing to corroborate, and nothing to abort.
-    if (primary && others.length === 0) return await check(primary, context);
+    if (primary && others.length === 0) return check(primary, context);
     const decided = new AbortController();
     const untilDecided = { ...context, signal: AbortSignal.any([context.signal, decided.signal]) };
     const checks = tools.perspectives.map((perspective) => check(perspective, untilDecided));
-    return await firstDecision(checks).finally(() => decided.abort());
+    return firstDecision(checks).finally(() => decided.abort());
   };
   const controlOf = (perspective: Perspective, challenge: Challenge<ProvingMethod>, context: ControlContext) =>
     CONTROL[challenge.method](tools, perspective, challenge, context);
@@ -193,8 +193,10 @@ const cacheOf = (answer: DnsAnswer<unknown> | undefined, now: number): Pick<Chec
   answer && 'ttl' in answer && answer.ttl !== undefined ? { cachedUntil: now + answer.ttl * SECOND_MS } : {};
 
 /** All levels in parallel: in sequence, a deep name would take several times as long. */
-const lookUpAll = <Record>(
+async function lookUpAll<Record>(
   domains: readonly string[],
   lookUp: (domain: string) => Promise<DnsAnswer<Record>>,
-): Promise<DomainAnswer<Record>[]> =>
-  Promise.all(domains.map(async (domain) => ({ domain, answer: await lookUp(domain) })));
+): Promise<DomainAnswer<Record>[]> {
+  const answers = await Promise.all(domains.map(lookUp));
+  return answers.map((answer, index) => ({ domain: domains[index] ?? '', answer }));
+}

@@ -122,11 +122,14 @@ export function challengesOf(
   return new Map(provable.map((name) => [name, challengeFor(name, method, dcvOf(name), facts)]));
 }
 
-const resultsOf = async (
+async function resultsOf(
   names: readonly string[],
   check: (name: string) => Promise<CheckResult>,
-): Promise<Map<string, CheckResult>> =>
-  new Map(await mapLimit(NAMES_AT_ONCE, names, async (name) => [name, await check(name)] as const));
+): Promise<Map<string, CheckResult>> {
+  if (names.length === 0) return new Map();
+  const results = await mapLimit(NAMES_AT_ONCE, names, check);
+  return new Map(results.map((result, index) => [names[index] ?? '', result]));
+}
 
 interface CheckDeadline extends Disposable {
   run(check: (signal: AbortSignal) => Promise<CheckResult>, method?: ProvingMethod): Promise<CheckResult>;
@@ -143,10 +146,11 @@ export function checkDeadline(limitMs: number, stopping?: AbortSignal): CheckDea
       if (signal.aborted) return Promise.resolve(tooSlow);
       return new Promise((resolve, reject) => {
         const end = () => resolve(tooSlow);
+        const done = () => signal.removeEventListener('abort', end);
         signal.addEventListener('abort', end);
-        check(signal)
-          .then(resolve, reject)
-          .finally(() => signal.removeEventListener('abort', end));
+        const checked = check(signal);
+        checked.then(resolve, reject);
+        checked.then(done, done);
       });
     },
     [Symbol.dispose]: () => clearTimeout(timer),
