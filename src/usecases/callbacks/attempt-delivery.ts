@@ -100,6 +100,7 @@ export function attemptDelivery(tools: AttemptTools): AttemptDelivery {
   async function record(): Promise<void> {
     const { attempts = [] } = unrecorded ?? {};
     unrecorded = undefined;
+    for (const { event, attempt } of attempts) observer.attempted(event, attempt, 'delivered');
     await store.transaction(async (tx) => {
       const at = now();
       const held = await tx.deliveryQueue.markDelivered(attempts, at);
@@ -125,17 +126,16 @@ export function attemptDelivery(tools: AttemptTools): AttemptDelivery {
       reason: outcome.kind === 'failed' ? outcome.reason : outcome.kind === 'private' ? 'private_address' : null,
       excerpt: outcome.kind === 'answered' && !outcome.isPrivate ? excerptOf(outcome.body, settings.accessKey) : null,
     };
-    observer.attempted(event, attempt, outcomeOf(outcome));
     const leased = { event, token, attempt };
-    if (!isDelivered(outcome)) return await recordFailure(leased, outcome);
-    await recordDelivered(leased);
+    if (isDelivered(outcome)) return await recordDelivered(leased);
+    observer.attempted(event, attempt, failureOf(outcome));
+    await recordFailure(leased, outcome);
   };
 }
 
-function outcomeOf(outcome: Outcome): AttemptOutcome {
+function failureOf(outcome: Outcome): Exclude<AttemptOutcome, 'delivered'> {
   if (outcome.kind === 'private') return 'private_address';
   if (outcome.kind === 'failed') return outcome.reason;
-  if (isDelivered(outcome)) return 'delivered';
   const hundreds = Math.floor(outcome.status / 100);
   return hundreds >= 3 && hundreds <= 5 ? (`status_${hundreds as 3 | 4 | 5}xx` as const) : 'status_other';
 }

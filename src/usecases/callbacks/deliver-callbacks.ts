@@ -53,13 +53,15 @@ export function deliverCallbacks(tools: DispatcherTools): Dispatcher {
   let polling: Promise<void> | undefined;
   let turn: Promise<void> | undefined;
   let lastTurn = Number.NEGATIVE_INFINITY;
+  let sentSince = 0;
 
-  /** At once after a pause. */
+  /** At once after a pause, and while deliveries come one by one. */
   function nextTurn(): Promise<void> {
-    const waitMs = lastTurn + TURN_MS - performance.now();
+    const waitMs = sentSince > 1 ? lastTurn + TURN_MS - performance.now() : 0;
     turn ??= (waitMs > 0 ? sleep(waitMs) : setImmediate()).then(() => {
       turn = undefined;
       lastTurn = performance.now();
+      sentSince = 0;
     });
     return turn;
   }
@@ -79,6 +81,7 @@ export function deliverCallbacks(tools: DispatcherTools): Dispatcher {
         if (!backlog.has(accountId)) wake();
       });
     inFlight.add(sending);
+    sentSince += 1;
   }
 
   const mayClaim = (remaining: LaneClaim['remaining'] | undefined) =>
