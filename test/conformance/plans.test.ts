@@ -176,11 +176,8 @@ function deliveryLookUps(db: Db, engine: Engine): Readonly<Record<string, () => 
   ] as const;
   return {
     'anything new': () => queue.hasNew(),
-    'new events': () => queue.newEvents(100),
-    'queueing new events': () => queue.enqueueNew(100, 5),
-    'idle lanes': () => lanes.lockIdle(['a1', 'a2'], 5),
-    'waking lanes': () => lanes.wakeBy(['a1', 'a2'], 5),
-    'due lanes': () => lanes.due(5, 64),
+    'new events': () => queue.enqueueNew(100, 5),
+    'due and idle lanes': async () => lanes.wakeBy(await lanes.lockIdle(await lanes.due(5, 64), 5), 5),
     'a lane': () => lanes.tryLock('a1'),
     'the next lane': () => lanes.lock('a1'),
     'due events of a lane': () => queue.dueEvents('a1', 5, false, 16),
