@@ -207,9 +207,12 @@ interface LogFormat {
   readonly process?: string | undefined;
 }
 
+/** Lines that come in bursts. */
+const isFrequent = ({ event }: LogLine): boolean => event === 'request' || event === 'callback_attempt';
+
 /**
- * Lines of requests that end in one event-loop turn are written together; any other line is written at once. Whole lines
- * are written, so that those of several processes do not mix.
+ * Frequent lines of one event-loop turn are written together; any other line is written at once. Whole lines are written,
+ * so that those of several processes do not mix.
  */
 export function logTo(
   stream: { write(text: string): unknown },
@@ -227,12 +230,12 @@ export function logTo(
   return (line) => {
     const text = `${render(line, new Date(now()).toISOString(), name)}\n`;
     if (pending.length + text.length > MAX_PENDING) flush();
-    if (line.event === 'request' && pending === '') {
+    if (isFrequent(line) && pending === '') {
       setImmediate(flush);
       process.on('exit', flush);
     }
     pending += text;
-    if (line.event !== 'request') flush();
+    if (!isFrequent(line)) flush();
   };
 }
 

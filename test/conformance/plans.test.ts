@@ -177,7 +177,7 @@ function deliveryLookUps(db: Db, engine: Engine): Readonly<Record<string, () => 
   return {
     'anything new': () => queue.hasNew(),
     'new events': () => queue.enqueueNew(100, 5),
-    'due lanes': () => lanes.due(5, 64),
+    'due and idle lanes': async () => lanes.wakeBy(await lanes.lockIdle(await lanes.due(5, 64), 5), 5),
     'a lane': () => lanes.tryLock('a1'),
     'the next lane': () => lanes.lock('a1'),
     'due events of a lane': () => queue.dueEvents('a1', 5, false, 16),

@@ -75,7 +75,9 @@ export interface QueueFacts {
 export interface DeliveryQueue {
   /** Unlocked read; a hint only. */
   hasNew(): Promise<boolean>;
-  /** Moves new events into the lanes of their accounts. Returns how many it moved. */
+  /** Events that are in no lane yet: half of them the oldest, half the newest, by id. */
+  newEvents(limit: number): Promise<PendingEvent[]>;
+  /** Moves up to `limit` of them into the lanes of their accounts, due at once. Returns how many. */
   enqueueNew(limit: number, now: number): Promise<number>;
   /** Due events of a lane, longest waiting first. */
   dueEvents(accountId: AccountId, now: number, inOrder: boolean, limit: number): Promise<PendingEvent[]>;
@@ -112,6 +114,10 @@ export interface CallbackLanes {
   tryLock(accountId: AccountId): Promise<Lane | undefined>;
   /** Waits for the lock. */
   lock(accountId: AccountId): Promise<Lane>;
+  /** Locks those of the lanes that no other transaction holds and where nothing is due, held back or failing. */
+  lockIdle(accountIds: readonly AccountId[], now: number): Promise<AccountId[]>;
+  /** Makes lanes due at that time, unless they are due earlier: events in them are leased until then. */
+  wakeBy(accountIds: readonly AccountId[], at: number): Promise<void>;
   /** Also makes the lane due when its first event is. */
   save(lane: LaneChange): Promise<void>;
   /** Resets failures and breaker, and makes the lanes due. Does nothing in a lane without failures. */
@@ -177,6 +183,8 @@ export interface ExpiryNotices {
 /** Callback settings. Secrets are sealed before they are written. */
 export interface Callbacks {
   find(accountId: AccountId): Promise<CallbackSettings | undefined>;
+  /** Of those accounts that have any. */
+  findAll(accountIds: readonly AccountId[]): Promise<CallbackSettings[]>;
   /** Locks the settings until the transaction ends. */
   findForUpdate(accountId: AccountId): Promise<CallbackSettings | undefined>;
   /** Replaces the settings but keeps an existing signing secret. Returns what is stored. */

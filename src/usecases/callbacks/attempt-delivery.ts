@@ -1,7 +1,6 @@
 // Makes one attempt to deliver an event, and records it: delivered, retry, or given up. Outcome and lane are written in
 // one transaction, and only if the lease still holds.
 
-import { setImmediate } from 'node:timers/promises';
 import {
   type AttemptReason,
   afterFailure,
@@ -41,15 +40,17 @@ export interface AttemptTools {
   readonly policyFor: (accountId: AccountId) => OutboundPolicy;
   readonly schedule: readonly number[];
   readonly observer: DeliveryObserver;
+  /** When what has ended is recorded. */
+  readonly nextTurn: () => Promise<void>;
 }
 
 const MAX_GIVEN_UP = 100;
 
-/** Resolves when the outcome is durable. Calls and awaits `onEnd` as soon as the connection has ended. */
-type AttemptDelivery = (claimed: ClaimedDelivery, signal: AbortSignal, onEnd: () => Promise<void>) => Promise<void>;
+/** Resolves when the outcome is durable. Calls `onEnd` as soon as the connection has ended. */
+type AttemptDelivery = (claimed: ClaimedDelivery, signal: AbortSignal, onEnd: () => void) => Promise<void>;
 
 export function attemptDelivery(tools: AttemptTools): AttemptDelivery {
-  const { store, now, random, callOut, policyFor, schedule, observer } = tools;
+  const { store, now, random, callOut, policyFor, schedule, observer, nextTurn } = tools;
   const windowMs = retryWindow(schedule);
   /** Delivered, to be recorded together. */
   let unrecorded: { readonly attempts: LeasedAttempt[]; readonly recorded: Promise<void> } | undefined;
@@ -89,9 +90,9 @@ export function attemptDelivery(tools: AttemptTools): AttemptDelivery {
     for (const one of givenUp) observer.gaveUp(one, one.attempts);
   }
 
-  /** Attempts that end in one turn of the event loop share a transaction: a bounded number is in flight. */
+  /** Attempts that end before the next turn share a transaction: a bounded number is in flight. */
   function recordDelivered(leased: LeasedAttempt): Promise<void> {
-    unrecorded ??= { attempts: [], recorded: setImmediate().then(record) };
+    unrecorded ??= { attempts: [], recorded: nextTurn().then(record) };
     unrecorded.attempts.push(leased);
     return unrecorded.recorded;
   }
@@ -99,6 +100,7 @@ export function attemptDelivery(tools: AttemptTools): AttemptDelivery {
   async function record(): Promise<void> {
     const { attempts = [] } = unrecorded ?? {};
     unrecorded = undefined;
+    for (const { event, attempt } of attempts) observer.attempted(event, attempt, 'delivered');
     await store.transaction(async (tx) => {
       const at = now();
       const held = await tx.deliveryQueue.markDelivered(attempts, at);
@@ -124,17 +126,16 @@ export function attemptDelivery(tools: AttemptTools): AttemptDelivery {
       reason: outcome.kind === 'failed' ? outcome.reason : outcome.kind === 'private' ? 'private_address' : null,
       excerpt: outcome.kind === 'answered' && !outcome.isPrivate ? excerptOf(outcome.body, settings.accessKey) : null,
     };
-    observer.attempted(event, attempt, outcomeOf(outcome));
     const leased = { event, token, attempt };
-    if (!isDelivered(outcome)) return await recordFailure(leased, outcome);
-    await recordDelivered(leased);
+    if (isDelivered(outcome)) return await recordDelivered(leased);
+    observer.attempted(event, attempt, failureOf(outcome));
+    await recordFailure(leased, outcome);
   };
 }
 
-function outcomeOf(outcome: Outcome): AttemptOutcome {
+function failureOf(outcome: Outcome): Exclude<AttemptOutcome, 'delivered'> {
   if (outcome.kind === 'private') return 'private_address';
   if (outcome.kind === 'failed') return outcome.reason;
-  if (isDelivered(outcome)) return 'delivered';
   const hundreds = Math.floor(outcome.status / 100);
   return hundreds >= 3 && hundreds <= 5 ? (`status_${hundreds as 3 | 4 | 5}xx` as const) : 'status_other';
 }

@@ -1,5 +1,6 @@
-// Claims due events of one lane, as many as there are free slots, each under a lease that is durable before anything is
-// sent. Events that the current settings exclude are suppressed instead; those of a suspended account wait.
+// Claims due events of a lane, as many as there are free slots, each under a lease that is durable before anything is
+// sent. Events that the current settings exclude are suppressed instead; those of a suspended account wait. New events of
+// lanes where nothing else waits are claimed together, without a detour through the queue of their lane.
 import type { CallbackSettings } from '../../domain/callbacks/callback.ts';
 import {
   DELIVERY_LEASE_MS,
@@ -46,27 +47,82 @@ export interface ClaimTools {
 
 const NOTHING: LaneClaim = { claimed: [], remaining: null };
 
-/** One transaction for several lanes. Leaves out those that `isWorthwhile` no longer holds for when their turn comes. */
-export type ClaimDeliveries = (
-  accountIds: readonly AccountId[],
-  isWorthwhile?: (accountId: AccountId) => boolean,
-) => Promise<ReadonlyMap<AccountId, LaneClaim>>;
+type Accepts = (accountId: AccountId) => boolean;
 
-/** Releases the slots if the transaction fails: an event without a lease is not sent. */
+export interface ClaimDeliveries {
+  /** One transaction for several lanes. Leaves out those that `isWorthwhile` no longer holds for when their turn comes. */
+  fromLanes(accountIds: readonly AccountId[], isWorthwhile?: Accepts): Promise<ReadonlyMap<AccountId, LaneClaim>>;
+  /**
+   * Claims new events of idle lanes that `isWorthwhile` accepts. The others stay new: a transaction that holds some lanes must not
+   * wait for others.
+   */
+  fromNew(limit: number, isWorthwhile: Accepts): Promise<NewClaim>;
+}
+
+interface NewClaim {
+  readonly claimed: readonly ClaimedDelivery[];
+  /** Others are new. */
+  readonly hasOthers: boolean;
+}
+
 export function claimDeliveries({ store, now, newId, slots }: ClaimTools): ClaimDeliveries {
-  return async (accountIds, isWorthwhile = () => true) => {
+  /** Releases the slots if the transaction fails: an event without a lease is not sent. */
+  async function claiming<T>(
+    work: (tx: Repositories, token: string, acquired: DisposableStack) => Promise<T>,
+  ): Promise<T> {
     using acquired = new DisposableStack();
-    const claims = await store.transaction(async (tx) => {
-      const token = newId();
-      const byLane = new Map<AccountId, LaneClaim>();
-      for (const accountId of accountIds) {
-        if (isWorthwhile(accountId)) byLane.set(accountId, await claimLane(tx, accountId, token, acquired));
-      }
-      return byLane;
-    });
+    const result = await store.transaction((tx) => work(tx, newId(), acquired));
     acquired.move();
-    return claims;
+    return result;
+  }
+
+  return {
+    fromLanes: (accountIds, isWorthwhile = () => true) =>
+      claiming(async (tx, token, acquired) => {
+        const byLane = new Map<AccountId, LaneClaim>();
+        for (const accountId of accountIds) {
+          if (isWorthwhile(accountId)) byLane.set(accountId, await claimLane(tx, accountId, token, acquired));
+        }
+        return byLane;
+      }),
+
+    fromNew: (limit, isWorthwhile) =>
+      claiming(async (tx, token, acquired) => {
+        const events = await tx.deliveryQueue.newEvents(limit);
+        const at = now();
+        const targets = await idleTargets(tx, accountsOf(events).filter(isWorthwhile), at);
+        const claimed = events.flatMap((event): ClaimedDelivery[] => {
+          const { accountId } = event;
+          const target = targets.get(accountId);
+          if (!target || suppressionReason(target.settings, event.action)) return [];
+          const slot = slots.tryAcquire({ accountId, host: target.url.host, isFirst: true });
+          return slot ? [{ event, ...target, token, slot: acquired.use(slot) }] : [];
+        });
+        if (claimed.length > 0) {
+          const until = at + DELIVERY_LEASE_MS;
+          const leased = claimed.map(({ event }) => event);
+          await tx.deliveryQueue.lease(idsOf(leased), { token, until });
+          await tx.callbackLanes.wakeBy(accountsOf(leased), until);
+        }
+        return { claimed, hasOthers: claimed.length < events.length || events.length === limit };
+      }),
   };
+
+  /** Where to send what is new, in lanes where it need not wait for anything. */
+  async function idleTargets(
+    tx: Repositories,
+    accountIds: readonly AccountId[],
+    at: number,
+  ): Promise<ReadonlyMap<AccountId, Pick<ClaimedDelivery, 'settings' | 'url'>>> {
+    const idle = accountIds.length > 0 && !slots.isFull() ? await tx.callbackLanes.lockIdle(accountIds, at) : [];
+    const found = idle.length > 0 ? await tx.callbacks.findAll(idle) : [];
+    return new Map(
+      found.flatMap((settings) => {
+        const url = urlOf(settings);
+        return url ? [[settings.accountId, { settings, url }] as const] : [];
+      }),
+    );
+  }
 
   async function claimLane(
     tx: Repositories,
@@ -150,6 +206,9 @@ export function claimDeliveries({ store, now, newId, slots }: ClaimTools): Claim
 }
 
 const idsOf = (events: readonly PendingEvent[]): string[] => events.map(({ id }) => id);
+const accountsOf = (events: readonly PendingEvent[]): AccountId[] => [
+  ...new Set(events.map(({ accountId }) => accountId)),
+];
 
 /** Undefined for a URL that was saved under looser rules than the current ones. */
 function urlOf({ url }: CallbackSettings): OutboundUrl | undefined {

@@ -2,7 +2,7 @@
 // instances may share a store; leases keep them apart. A crash loses nothing: the only state outside the store is a hint
 // which lanes to poll before they are due.
 
-import { setTimeout as sleep } from 'node:timers/promises';
+import { setImmediate, setTimeout as sleep } from 'node:timers/promises';
 import { FAULTY_LANE_MS } from '../../domain/callbacks/delivery.ts';
 import { Refusal } from '../../domain/errors.ts';
 import type { AccountId } from '../../domain/ids.ts';
@@ -20,7 +20,7 @@ export interface Dispatcher {
   stop(withinMs: number): Promise<void>;
 }
 
-export type DispatcherTools = AttemptTools &
+export type DispatcherTools = Omit<AttemptTools, 'nextTurn'> &
   Omit<ClaimTools, 'slots'> & {
     readonly limits: ConcurrencyLimits;
     readonly onError: (error: unknown) => void;
@@ -31,7 +31,11 @@ const LANES_PER_POLL = 64;
 /** Lanes of one transaction. While it runs it holds their locks, and on SQLite the writer. */
 const LANES_PER_CLAIM = 16;
 const CLAIMS_AT_ONCE = 4;
-const BATCH_MS = 3;
+/**
+ * Between two turns of a busy dispatcher. What ends and what begins meanwhile shares a commit, which costs more than the
+ * rows in it: a process that writes loses what it has cached of a file that another process writes to.
+ */
+const TURN_MS = 10;
 /** Lanes beyond that are found by their due time only. */
 const MAX_BACKLOG = 256;
 
@@ -39,7 +43,7 @@ export function deliverCallbacks(tools: DispatcherTools): Dispatcher {
   const { store, now, onError } = tools;
   const slots = deliverySlots(tools.limits);
   const claim = claimDeliveries({ ...tools, slots });
-  const attempt = attemptDelivery(tools);
+  const attempt = attemptDelivery({ ...tools, nextTurn });
   const stopping = new AbortController();
   const inFlight = new Set<Promise<void>>();
   /** Lanes with more due events than slots. */
@@ -47,22 +51,27 @@ export function deliverCallbacks(tools: DispatcherTools): Dispatcher {
   let isStopped = false;
   let isPollRequested = false;
   let polling: Promise<void> | undefined;
-  let batch: Promise<void> | undefined;
+  let turn: Promise<void> | undefined;
+  let lastTurn = Number.NEGATIVE_INFINITY;
+  let sentSince = 0;
 
-  /** With a backlog, attempts that end within a few milliseconds are recorded, and their slots reused, in one commit. */
-  function nextBatch(): Promise<void> {
-    batch ??= sleep(BATCH_MS).then(() => {
-      batch = undefined;
-      wake();
+  /** At once after a pause, and while deliveries come one by one. */
+  function nextTurn(): Promise<void> {
+    const waitMs = sentSince > 1 ? lastTurn + TURN_MS - performance.now() : 0;
+    turn ??= (waitMs > 0 ? sleep(waitMs) : setImmediate()).then(() => {
+      turn = undefined;
+      lastTurn = performance.now();
+      sentSince = 0;
     });
-    return batch;
+    return turn;
   }
 
   function send(claimed: ClaimedDelivery): void {
     const { accountId } = claimed.event;
-    const onEnd = async () => {
+    const onEnd = () => {
       claimed.slot[Symbol.dispose]();
-      if (backlog.has(accountId)) await nextBatch();
+      // The slot is used again in the turn that records the outcome.
+      if (backlog.has(accountId)) wake();
     };
     const sending = attempt(claimed, stopping.signal, onEnd)
       // Nothing is lost: the lease expires, and the event is sent again.
@@ -72,6 +81,7 @@ export function deliverCallbacks(tools: DispatcherTools): Dispatcher {
         if (!backlog.has(accountId)) wake();
       });
     inFlight.add(sending);
+    sentSince += 1;
   }
 
   const mayClaim = (remaining: LaneClaim['remaining'] | undefined) =>
@@ -83,7 +93,7 @@ export function deliverCallbacks(tools: DispatcherTools): Dispatcher {
     try {
       // The first lanes of a backlog may take all slots that were free. A due one gets another due time in any case.
       const isWorthwhile = (accountId: AccountId) => due.has(accountId) || mayClaim(backlog.get(accountId));
-      for (const [accountId, { claimed, remaining }] of await claim(accountIds, isWorthwhile)) {
+      for (const [accountId, { claimed, remaining }] of await claim.fromLanes(accountIds, isWorthwhile)) {
         backlog.delete(accountId);
         if (remaining && backlog.size < MAX_BACKLOG) backlog.set(accountId, remaining);
         if (remaining === 'ready') isPollRequested = true;
@@ -108,12 +118,24 @@ export function deliverCallbacks(tools: DispatcherTools): Dispatcher {
       if (lane) await tx.callbackLanes.save({ ...lane, notBefore: now() + FAULTY_LANE_MS });
     });
 
+  async function claimNew(): Promise<void> {
+    // What is new in a lane with a backlog waits behind it.
+    const { claimed, hasOthers } = await claim
+      .fromNew(NEW_PER_POLL, (accountId) => !isStopped && !backlog.has(accountId))
+      .catch((error) => {
+        if (error instanceof Refusal) throw error;
+        // A fault of one lane, which is reported when it is worked alone.
+        return { claimed: [], hasOthers: true };
+      });
+    for (const one of claimed) send(one);
+    if (!hasOthers) return;
+    const moved = await store.transaction((tx) => tx.deliveryQueue.enqueueNew(NEW_PER_POLL, now()));
+    if (moved === NEW_PER_POLL) isPollRequested = true;
+  }
+
   async function pollOnce(): Promise<void> {
     const free = [...backlog].filter(([, remaining]) => mayClaim(remaining)).map(([id]) => id);
-    if (await store.deliveryQueue.hasNew()) {
-      const moved = await store.transaction((tx) => tx.deliveryQueue.enqueueNew(NEW_PER_POLL, now()));
-      if (moved === NEW_PER_POLL) isPollRequested = true;
-    }
+    if (await store.deliveryQueue.hasNew()) await claimNew();
     // The end of an attempt wakes the dispatcher again.
     if (slots.isFull()) return;
     const due = await store.callbackLanes.due(now(), LANES_PER_POLL);
@@ -130,6 +152,7 @@ export function deliverCallbacks(tools: DispatcherTools): Dispatcher {
   async function pollWhileRequested(): Promise<void> {
     try {
       while (isPollRequested && !isStopped) {
+        await nextTurn();
         isPollRequested = false;
         await pollOnce();
       }

@@ -7,8 +7,9 @@ import { DELIVERY_LEASE_MS, FAULTY_LANE_MS, type Lane, MAX_OPEN_MS } from '../..
 import type { CallbackLanes } from '../../../domain/callbacks/ports.ts';
 import { latestAhead } from '../../../domain/clock.ts';
 import type { AccountId } from '../../../domain/ids.ts';
-import type { Engine } from '../engine/engine.ts';
-import { itemsOf, type Padded, padded, prepared } from '../engine/prepared.ts';
+import { listText } from '../engine/columns.ts';
+import { type Engine, perEngine } from '../engine/engine.ts';
+import { prepared } from '../engine/prepared.ts';
 import type { Db, Schema } from '../engine/schema.ts';
 
 /** Events of one lane that are examined for stray times. */
@@ -101,9 +102,38 @@ const update = prepared((db, lane: LaneUpdate) => {
     .set({ ailing_since: lane.ailing_since, in_order_until })
     .where('account_id', '=', account_id);
 });
-const failing = prepared((db, row: Padded) =>
-  db.selectFrom('callback_lane').select('account_id').where('account_id', 'in', itemsOf(row)).where('failures', '>', 0),
-);
+/** `accountIds` is a JSON list. */
+interface Lanes {
+  readonly accountIds: string;
+  readonly at: number;
+}
+/** Of several lanes at once. */
+const several = perEngine(({ json, locksRows }) => ({
+  idle: prepared((db, { accountIds, at }: Lanes) => {
+    const query = db
+      .selectFrom('callback_lane')
+      .innerJoin('account', 'account.id', 'callback_lane.account_id')
+      .select('account_id')
+      .where(sql<boolean>`account_id ${json.among(accountIds)}`)
+      .where('suspended_at', 'is', null)
+      .where(sql<boolean>`failures = 0 and trips = 0 and (due_at is null or due_at > ${at})`);
+    return locksRows ? query.forUpdate('callback_lane').skipLocked() : query;
+  }),
+  wake: prepared((db, { accountIds, at }: Lanes) =>
+    db
+      .updateTable('callback_lane')
+      .set({ due_at: at })
+      .where(sql<boolean>`account_id ${json.among(accountIds)}`)
+      .where(sql<boolean>`(due_at is null or due_at > ${at})`),
+  ),
+  failing: prepared((db, { accountIds }: Pick<Lanes, 'accountIds'>) =>
+    db
+      .selectFrom('callback_lane')
+      .select('account_id')
+      .where(sql<boolean>`account_id ${json.among(accountIds)}`)
+      .where('failures', '>', 0),
+  ),
+}));
 const reset = prepared((db, { accountId, now }: { accountId: AccountId; now: number }) =>
   db
     .updateTable('callback_lane')
@@ -135,7 +165,7 @@ export async function releaseInOrder(db: Db, accountId: AccountId, at: number): 
   await release.where('account_id', '=', accountId).execute();
 }
 
-export const callbackLanesIn = (db: Db, { locksRows }: Pick<Engine, 'locksRows'>): CallbackLanes => ({
+export const callbackLanesIn = (db: Db, engine: Engine): CallbackLanes => ({
   async due(now, limit) {
     return (await dueLanes(db, { now, limit })).map(({ account_id }) => account_id);
   },
@@ -156,14 +186,23 @@ export const callbackLanesIn = (db: Db, { locksRows }: Pick<Engine, 'locksRows'>
   },
 
   async tryLock(accountId) {
-    const [row] = await (locksRows ? tryLock : read)(db, { accountId });
+    const [row] = await (engine.locksRows ? tryLock : read)(db, { accountId });
     return row && laneFrom(row);
   },
 
   async lock(accountId) {
-    const [row] = await (locksRows ? lock : read)(db, { accountId });
+    const [row] = await (engine.locksRows ? lock : read)(db, { accountId });
     if (!row) throw new Error(`the account ${accountId} has no lane`);
     return laneFrom(row);
+  },
+
+  async lockIdle(accountIds, now) {
+    const rows = await several(engine).idle(db, { accountIds: listText(accountIds), at: now });
+    return rows.map(({ account_id }) => account_id);
+  },
+
+  async wakeBy(accountIds, at) {
+    await several(engine).wake(db, { accountIds: listText(accountIds), at });
   },
 
   async save({ accountId, failures, openCount, openUntil, degradedSince, inOrderUntil, notBefore }) {
@@ -174,12 +213,10 @@ export const callbackLanesIn = (db: Db, { locksRows }: Pick<Engine, 'locksRows'>
   },
 
   async reset(accountIds, now) {
-    const found: AccountId[] = [];
-    for (const some of padded(accountIds)) {
-      found.push(...(await failing(db, some)).map(({ account_id }) => account_id));
-    }
+    const found = await several(engine).failing(db, { accountIds: listText(accountIds) });
     // Sorted, so that concurrent transactions cannot deadlock.
-    for (const accountId of found.sort()) await reset(db, { accountId, now });
+    const sorted = found.map(({ account_id }) => account_id).sort();
+    for (const accountId of sorted) await reset(db, { accountId, now });
   },
 
   async restart(accountId, now) {

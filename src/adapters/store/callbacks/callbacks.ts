@@ -1,13 +1,14 @@
 // Callback settings, one row per account. Secrets are sealed, and bound to account and column, so that a sealed value
 // copied elsewhere does not open.
 
+import { sql } from 'kysely';
 import { type CallbackAction, type CallbackSettings, isCallbackAction } from '../../../domain/callbacks/callback.ts';
 import type { Callbacks } from '../../../domain/callbacks/ports.ts';
 import type { AccountId } from '../../../domain/ids.ts';
 import { Secret } from '../../../domain/secret.ts';
 import type { Sealed, Sealer } from '../../seal/seal.ts';
 import { listFrom, listText } from '../engine/columns.ts';
-import type { Engine } from '../engine/engine.ts';
+import { type Engine, perEngine } from '../engine/engine.ts';
 import { prepared } from '../engine/prepared.ts';
 import type { Db, Schema } from '../engine/schema.ts';
 import { SEALED } from '../engine/sealed.ts';
@@ -22,6 +23,14 @@ type SealedColumn = keyof typeof BINDINGS;
 const settingsOf = (db: Db, { accountId }: { accountId: AccountId }) =>
   db.selectFrom('callback_settings').selectAll().where('account_id', '=', accountId);
 const select = prepared(settingsOf);
+const selectAll = perEngine(({ json }) =>
+  prepared((db, { accountIds }: { accountIds: string }) =>
+    db
+      .selectFrom('callback_settings')
+      .selectAll()
+      .where(sql<boolean>`account_id ${json.among(accountIds)}`),
+  ),
+);
 
 /**
  * Opened values, because every delivery needs them: by what is stored, so a change is seen at once. A process that can open
@@ -40,7 +49,7 @@ function openedBy(sealer: Sealer, sealed: Sealed, binding: string): Secret {
   return secret;
 }
 
-export const callbacksIn = (db: Db, sealer: Sealer, engine: Pick<Engine, 'locksRows'>): Callbacks => {
+export const callbacksIn = (db: Db, sealer: Sealer, engine: Engine): Callbacks => {
   const open = (sealed: Sealed, accountId: AccountId, column: SealedColumn) =>
     openedBy(sealer, sealed, BINDINGS[column](accountId));
   const seal = (secret: Secret, accountId: AccountId, column: SealedColumn) =>
@@ -78,6 +87,10 @@ export const callbacksIn = (db: Db, sealer: Sealer, engine: Pick<Engine, 'locksR
     async find(accountId) {
       const [row] = await select(db, { accountId });
       return row && settingsFrom(row);
+    },
+
+    async findAll(accountIds) {
+      return (await selectAll(engine)(db, { accountIds: listText(accountIds) })).map(settingsFrom);
     },
 
     async findForUpdate(accountId) {

@@ -4,8 +4,9 @@
 import { sql } from 'kysely';
 import type { DeliveryQueue, LeasedAttempt, PendingEvent } from '../../../domain/callbacks/ports.ts';
 import type { AccountId } from '../../../domain/ids.ts';
-import type { Engine } from '../engine/engine.ts';
-import { itemsOf, type Padded, padded, prepared, preparedInsert } from '../engine/prepared.ts';
+import { columnsOf, listText } from '../engine/columns.ts';
+import { type Engine, perEngine } from '../engine/engine.ts';
+import { prepared, statement } from '../engine/prepared.ts';
 import type { Db, Schema } from '../engine/schema.ts';
 import { PENDING, releaseInOrder, scheduleLane, strayEvents } from './callback-lanes.ts';
 
@@ -68,31 +69,77 @@ const dueLocked = prepared((db, filter: DueFilter) => dueIn(db, filter).forUpdat
 
 /** Events sent in order keep their due time, hence their position; the lane's lease protects them meanwhile. */
 const unlessInOrder = (at: number) => sql<number>`case when in_order = 1 then due_at else cast(${at} as bigint) end`;
-const leaseSome = prepared((db, row: Padded & { token: string; until: number }) =>
-  db
-    .updateTable('outbox')
-    .set({ lease: row.token, due_at: unlessInOrder(row.until) })
-    .where('id', 'in', itemsOf(row)),
-);
-/** Under a lease no other process counts attempts. */
-const settleDelivered = prepared((db, row: Padded & { token: string; at: number }) =>
-  db
-    .updateTable('outbox')
-    .set({ state: 'delivered', reason: null, due_at: null, settled_at: row.at, lease: null, in_order: 0 })
-    .set({ attempts: sql<number>`attempts + 1`, tries: sql<number>`tries + 1` })
-    .where('id', 'in', itemsOf(row))
-    .where('lease', '=', row.token)
-    .where(PENDING)
-    .returning('id'),
-);
 
-const insertAttempt = preparedInsert('delivery_attempt');
+/** Columns of an attempt, in the order of its JSON list. */
+const ATTEMPT = ['event_id', 'number', 'at', 'ms', 'http_status', 'reason', 'excerpt'] as const;
+const ATTEMPT_TYPES = ['text', 'bigint', 'bigint', 'bigint', 'bigint', 'text', 'text'] as const;
 
-export const deliveryQueueIn = (db: Db, { locksRows }: Pick<Engine, 'locksRows'>): DeliveryQueue => {
+/** Of several events at once; `ids` and `attempts` are JSON lists. */
+const several = perEngine(({ json, locksRows }) => {
+  const fresh = (direction: 'asc' | 'desc') =>
+    prepared((db, { limit }: { limit: number }) => {
+      const query = db
+        .selectFrom('outbox')
+        .select(EVENT_COLUMNS)
+        .where('is_new', '=', 1)
+        .where(PENDING)
+        .orderBy('begun_at', direction)
+        .orderBy('id', direction)
+        .limit(limit);
+      return locksRows ? query.forUpdate().skipLocked() : query;
+    });
+  return {
+    oldest: fresh('asc'),
+    newest: fresh('desc'),
+    enqueue: prepared((db, { ids, at }: { ids: string; at: number }) =>
+      db
+        .updateTable('outbox')
+        .set({ is_new: 0, due_at: at })
+        .where(sql<boolean>`id ${json.among(ids)}`),
+    ),
+    lease: prepared((db, { ids, token, until }: { ids: string; token: string; until: number }) =>
+      db
+        .updateTable('outbox')
+        .set({ lease: token, due_at: unlessInOrder(until), is_new: 0 })
+        .where(sql<boolean>`id ${json.among(ids)}`),
+    ),
+    /** Under a lease no other process counts attempts. */
+    deliver: prepared((db, { ids, token, at }: { ids: string; token: string; at: number }) =>
+      db
+        .updateTable('outbox')
+        .set({ state: 'delivered', reason: null, due_at: null, settled_at: at, lease: null, in_order: 0 })
+        .set({ attempts: sql<number>`attempts + 1`, tries: sql<number>`tries + 1` })
+        .where(sql<boolean>`id ${json.among(ids)}`)
+        .where('lease', '=', token)
+        .where(PENDING)
+        .returning('id'),
+    ),
+    noteAttempts: prepared((db, { attempts }: { attempts: string }) => {
+      const values = ATTEMPT_TYPES.map((type, index) => sql`cast(value ->> ${sql.lit(index)} as ${sql.raw(type)})`);
+      return statement<unknown>(
+        db,
+        sql`insert into delivery_attempt (${columnsOf(ATTEMPT)}) select ${sql.join(values)} from ${json.elements(attempts)}`,
+      );
+    }),
+  };
+});
+
+export const deliveryQueueIn = (db: Db, engine: Engine): DeliveryQueue => {
+  const { locksRows } = engine;
+  const { oldest, newest, ...statements } = several(engine);
   /** Only for rows that this transaction has locked. */
   const change = (ids: readonly string[]) => db.updateTable('outbox').where('id', 'in', ids);
   const due = async (accountId: AccountId, now: number, inOrder: boolean, limit: number): Promise<PendingEvent[]> =>
     (await (locksRows ? dueLocked : dueRows)(db, { accountId, now, inOrder: inOrder ? 1 : 0, limit })).map(eventFrom);
+
+  async function newEvents(limit: number): Promise<PendingEvent[]> {
+    // Half from each end: an event that follows a flood must not wait for all of it.
+    const half = { limit: limit / 2 };
+    const first = await oldest(db, half);
+    const last = first.length < half.limit ? [] : await newest(db, half);
+    const byId = new Map([...first, ...last].map((row) => [row.id, eventFrom(row)]));
+    return [...byId.values()].sort((one, other) => (one.id < other.id ? -1 : 1));
+  }
 
   async function recordAttempt(
     { event, token, attempt }: LeasedAttempt,
@@ -108,12 +155,10 @@ export const deliveryQueueIn = (db: Db, { locksRows }: Pick<Engine, 'locksRows'>
 
   /** Of attempts whose outcome is recorded. */
   async function noteAttempts(leased: readonly LeasedAttempt[], at: number): Promise<void> {
-    const rows = leased.map(({ event, attempt: { number, at: startedAt, ms, httpStatus, reason, excerpt } }) => ({
-      ...{ event_id: event.id, number, at: startedAt, ms, http_status: httpStatus, reason, excerpt },
-    }));
-    const [only] = rows;
-    if (only && rows.length === 1) await insertAttempt(db, only);
-    else if (only) await db.insertInto('delivery_attempt').values(rows).execute();
+    const attempts = leased.map(({ event, attempt: { number, at: startedAt, ms, httpStatus, reason, excerpt } }) => [
+      ...[event.id, number, startedAt, ms, httpStatus, reason, excerpt],
+    ]);
+    await statements.noteAttempts(db, { attempts: JSON.stringify(attempts) });
     for (const { event, attempt } of leased) {
       const last = attempt.number - KEPT_ATTEMPTS;
       if (last > 0) {
@@ -126,35 +171,22 @@ export const deliveryQueueIn = (db: Db, { locksRows }: Pick<Engine, 'locksRows'>
   return {
     hasNew: async () => (await anyNew(db, {})).length > 0,
 
+    newEvents,
+
     async enqueueNew(limit, now) {
-      const query = db.selectFrom('outbox').select(['id', 'account_id']).where('is_new', '=', 1).where(PENDING);
-      // Half from each end: an event that follows a flood must not wait for all of it.
-      const oldest = query
-        .orderBy('begun_at')
-        .orderBy('id')
-        .limit(limit / 2);
-      const newest = query
-        .orderBy('begun_at', 'desc')
-        .orderBy('id', 'desc')
-        .limit(limit / 2);
-      const lock = async (end: typeof oldest) => await (locksRows ? end.forUpdate().skipLocked() : end).execute();
-      const first = await lock(oldest);
-      const last = first.length < limit / 2 ? [] : await lock(newest);
-      const rows = [...new Map([...first, ...last].map((row) => [row.id, row])).values()];
-      if (rows.length === 0) return 0;
-      await change(rows.map(({ id }) => id))
-        .set({ is_new: 0, due_at: now })
-        .execute();
+      const events = await newEvents(limit);
+      if (events.length === 0) return 0;
+      await statements.enqueue(db, { ids: listText(events.map(({ id }) => id)), at: now });
       // Sorted, so that concurrent transactions cannot deadlock.
-      const accountIds = new Set(rows.map(({ account_id }) => account_id).sort());
+      const accountIds = new Set(events.map(({ accountId }) => accountId).sort());
       for (const accountId of accountIds) await scheduleLane(db, accountId, now);
-      return rows.length;
+      return events.length;
     },
 
     dueEvents: due,
 
     async lease(ids, { token, until }) {
-      for (const some of padded(ids)) await leaseSome(db, { ...some, token, until });
+      await statements.lease(db, { ids: listText(ids), token, until });
     },
 
     async suppress(ids, reason, at) {
@@ -168,13 +200,11 @@ export const deliveryQueueIn = (db: Db, { locksRows }: Pick<Engine, 'locksRows'>
       const held: LeasedAttempt[] = [];
       // A token belongs to one claim, which has each of its events once.
       for (const [token, claimed] of Map.groupBy(leased, (one) => one.token)) {
-        const settled = new Set<string>();
-        for (const some of padded(claimed.map(({ event }) => event.id))) {
-          for (const { id } of await settleDelivered(db, { ...some, token, at })) settled.add(id);
-        }
+        const ids = listText(claimed.map(({ event }) => event.id));
+        const settled = new Set((await statements.deliver(db, { ids, token, at })).map(({ id }) => id));
         held.push(...claimed.filter(({ event }) => settled.has(event.id)));
       }
-      await noteAttempts(held, at);
+      if (held.length > 0) await noteAttempts(held, at);
       return held;
     },
     scheduleRetry: (leased, dueAt) =>

@@ -38,6 +38,10 @@ export interface Engine {
   readonly json: {
     /** A select of the strings in a list. */
     values(list: unknown): RawBuilder<unknown>;
+    /** After a column: whether it is one of the strings in a list. The planner takes the list for a short one. */
+    among(list: unknown): RawBuilder<unknown>;
+    /** A table of the elements of a list, each as `value`; of one that is a list itself, `->>` takes an element. */
+    elements(list: unknown): RawBuilder<unknown>;
     /** All rows of a select as one text: a list of lists. */
     rows(columns: readonly string[]): RawBuilder<string | null>;
   };

@@ -78,6 +78,8 @@ export function postgresEngine(options: PostgresOptions): Engine {
     hasClock: true,
     json: {
       values: (list) => sql`select json_array_elements_text(cast(${list} as json))`,
+      among: (list) => sql`= any(array(select json_array_elements_text(cast(${list} as json))))`,
+      elements: (list) => sql`json_array_elements(cast(${list} as json))`,
       rows: (columns) => sql`cast(json_agg(json_build_array(${columnsOf(columns)})) as text)`,
     },
     select: (query) => reads.run(query),

@@ -91,18 +91,3 @@ export function preparedInsert<Table extends keyof Schema>(
     },
   });
 }
-
-const LENGTH = 16;
-const ITEMS = Array.from({ length: LENGTH }, (_, index) => `item${index}` as const);
-type Item = `item${number}`;
-export type Padded = { readonly [Name in Item]: string };
-
-/** For `in (…)`: lists of one length, the last padded with its last item, so that one prepared statement serves all. */
-export function* padded(items: readonly string[]): Generator<Padded> {
-  for (let start = 0; start < items.length; start += LENGTH) {
-    const some = items.slice(start, start + LENGTH);
-    yield Object.fromEntries(ITEMS.map((name, index) => [name, some[index] ?? some.at(-1)])) as Padded;
-  }
-}
-
-export const itemsOf = (list: Padded): string[] => ITEMS.map((name) => list[name] as string);

@@ -44,6 +44,8 @@ export function sqliteEngine(options: SqliteOptions): Engine {
     hasClock: false,
     json: {
       values: (list) => sql`select value from json_each(${list})`,
+      among: (list) => sql`in (select value from json_each(${list}))`,
+      elements: (list) => sql`json_each(${list})`,
       rows: (columns) => sql`json_group_array(json_array(${columnsOf(columns)}))`,
     },
     select({ sql: text, parameters }) {
