@@ -3,7 +3,6 @@
 import { createHmac } from 'node:crypto';
 import { availableParallelism } from 'node:os';
 import { readCsr } from '../adapters/ca/csr.ts';
-import { requireStrongKey } from '../adapters/ca/public-key.ts';
 import { readCatalog } from '../adapters/catalog/products-file.ts';
 import { registrableDomain } from '../adapters/dns/public-suffix.ts';
 import { keyMaker } from '../adapters/keys/key-maker.ts';
@@ -142,9 +141,8 @@ export async function openIssuance(
     newId,
     audit: auditLog({ now, newId }),
     readCsr: (text: string) => readCsr(text).publicKey,
-    inspectCsr: csrInspector(pool),
+    ...csrInspector(pool),
     inBatch: batches(CSR_TURN_MS),
-    requireStrongKey,
     lintCertificate: openLintGate(config, { products: offer.products, imitate: authority.imitate, log }),
     registrableDomain,
     publishCrls,

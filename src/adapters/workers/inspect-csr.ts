@@ -5,6 +5,7 @@ import { Refusal } from '../../domain/errors.ts';
 import type { AccountId } from '../../domain/ids.ts';
 import { fairSemaphore } from '../../kernel/concurrency.ts';
 import { costOfCsr } from '../ca/csr.ts';
+import { requireStrongKey } from '../ca/public-key.ts';
 import type { JobRunner, Pool } from './pool.ts';
 
 /** About a megabyte. */
@@ -15,12 +16,18 @@ const IN_POOL = 16;
 /** Undefined for a CSR that is read on the event loop in no time. */
 export type InspectCsr = (text: string, accountId: AccountId) => Promise<InspectedCsr> | undefined;
 
-export function csrInspector(pool: Pick<Pool, 'of'>, maxKnown = MAX_KNOWN): InspectCsr {
+interface CsrInspector {
+  readonly inspectCsr: InspectCsr;
+  /** Refuses weak keys. One that was found good is not examined again, as long as it is remembered. */
+  requireStrongKey(key: PublicKey): void;
+}
+
+export function csrInspector(pool: Pick<Pool, 'of'>, maxKnown = MAX_KNOWN): CsrInspector {
   /** Fingerprints of RSA keys that were examined and found good; the oldest is forgotten. */
   const known = new Set<string>();
   const turn = fairSemaphore(IN_POOL);
 
-  return (text, accountId) => {
+  function inspect(text: string, accountId: AccountId): Promise<InspectedCsr> | undefined {
     const { isHigh, rsaFingerprint } = costOfCsr(text);
     const isNew = rsaFingerprint !== null && !known.has(rsaFingerprint);
     if (!isHigh && !isNew) return undefined;
@@ -29,13 +36,20 @@ export function csrInspector(pool: Pick<Pool, 'of'>, maxKnown = MAX_KNOWN): Insp
       if (isNew && isStrong) remember(rsaFingerprint);
       return found;
     });
-  };
+  }
 
   function remember(fingerprint: string): void {
     known.add(fingerprint);
     const [oldest] = known;
     if (known.size > maxKnown && oldest !== undefined) known.delete(oldest);
   }
+
+  return {
+    inspectCsr: inspect,
+    requireStrongKey(key) {
+      if (!known.has(key.fingerprint)) requireStrongKey(key);
+    },
+  };
 }
 
 async function inTurn<T>(turn: Promise<Disposable> | undefined, work: () => Promise<T>): Promise<T> {

@@ -122,7 +122,7 @@ rule(
 
 rule('key 4', 'many at once wait, and none is `service_busy`', async () => {
   await using pool = workerPool({ threads: 1, maxQueued: 16 });
-  const inspect = csrInspector(pool, 1);
+  const { inspectCsr: inspect } = csrInspector(pool, 1);
   const text = csrFor('rsa2048');
   const found = await Promise.all(Array.from({ length: 100 }, () => inspect(text, 'a')));
   for (const one of found) assert.deepEqual(one?.publicKey().spki, keyPair('rsa2048').spki);
