@@ -1,6 +1,6 @@
 // GET /console/api/account/events: server-sent notices of what changes in the account, for as long as the session lives. A
-// stream is bounded: a few per session, a number in total, a buffer for readers that are slow, and it ends when the service
-// stops.
+// stream is bounded: a few per session, a share per account, a number in total, a buffer for readers that are slow, and it
+// ends when the service stops.
 import { Readable } from 'node:stream';
 import { type CredentialKind, isPermitted } from '../../domain/access/credential.ts';
 import { keyCounts } from '../../kernel/concurrency.ts';
@@ -39,8 +39,11 @@ export function eventStream(api: Api, { consoleSessions, followAccount, publicUr
     const token = tokenIn(request.headers, publicUrl());
     // To a browser 204 says not to connect again, and is no error.
     if (count(sessionId) >= STREAMS_PER_SESSION) return reply.code(204).send();
-    if (open.size >= MAX_STREAMS) throw limitReached('service');
-    const slot = add([sessionId]);
+    const free = MAX_STREAMS - open.size;
+    if (free === 0) throw limitReached('service');
+    // One account leaves as many as it holds, so that it cannot keep others out.
+    if (count(account.id) >= free) throw limitReached('account');
+    const slot = add([sessionId, account.id]);
     const ending = new AbortController();
     open.add(ending);
     const stream = new Readable({ read() {} });

@@ -75,6 +75,30 @@ rule('console 6', 'has the rights of its key and no others', async () => {
   assert.doesNotMatch(stream.text(), /key:|account:|order:|delivery/);
 });
 
+rule('console 102', 'an account holds half of the streams of a process at most', async () => {
+  const [key, other] = [await app.newKey(), await app.newKey()];
+  const streams: Awaited<ReturnType<typeof open>>[] = [];
+  // A key has few sessions, and a session two streams.
+  for (let count = 0; count < 8; count += 1) {
+    const own = await app.anotherKey(key.accountId, 'standard');
+    for (let session = 0; session < 8; session += 1) {
+      const signedIn = await signIn(app, own);
+      streams.push(await open(signedIn), await open(signedIn));
+    }
+  }
+  assert.ok(streams.every(({ response: { status } }) => status === 200));
+  assert.equal((await open(await signIn(app, key))).response.status, 429);
+  const theirs = await open(await signIn(app, other));
+  assert.equal(theirs.response.status, 200);
+  await streams.pop()?.close();
+  // A stream that was closed has to be noticed first.
+  const again = await signIn(app, key);
+  let next = await open(again);
+  while (next.response.status === 429) next = await open(again);
+  assert.equal(next.response.status, 200);
+  for (const one of [...streams, theirs, next]) await one.close();
+});
+
 rule('console 29', 'until the session ends; a session has two such streams at most', async () => {
   const key = await app.newKey();
   const streams = [await open(await signIn(app, key)), await open(await signIn(app, key))];
