@@ -86,19 +86,41 @@ export const rootExport: Command = {
   },
 };
 
-/** Writes the result and the record beside it. */
+interface SigningFiles {
+  /** What is to be signed. */
+  readonly input: string;
+  readonly key: string;
+  readonly chain: string;
+  readonly passphrase: string;
+}
+
+/** Signs with an exported root what the file `name` asks for; writes the result, and the record beside it. */
 async function signed<T>(
-  offline: OfflineRoot,
-  { out, inputs }: { readonly out: string; readonly inputs: Readonly<Record<string, string>> },
-  sign: () => Promise<T & { readonly result: string | Uint8Array }>,
+  given: Arguments,
+  context: Context,
+  name: 'CSR' | 'REQUEST',
+  sign: (offline: OfflineRoot, files: SigningFiles) => Promise<T & { readonly result: string | Uint8Array }>,
 ) {
+  const { positionals, options } = given;
+  const out = required('out', options.out?.toString());
+  const files = {
+    ...{ input: fileOf(name, positionals[0] ?? ''), chain: fileOf('--chain', options.chain) },
+    ...{ key: fileOf('--key', options.key), passphrase: await passphraseOf(given, context, false) },
+  };
+  const offline = await context.offlineRoot();
   return await newFile(out, async (write) => {
-    const done = await sign();
+    const done = await sign(offline, files);
     write(done.result);
+    const inputs = { [name.toLowerCase()]: files.input, chain: files.chain };
     const ceremony = offline.record(inputs, { result: done.result });
     const file = `${out}.ceremony.json`;
     await newFile(file, async (writeRecord) => writeRecord(`${JSON.stringify(ceremony, null, 2)}\n`));
-    return { ...done, ceremony, text: `The record of this ceremony: ${file}\n${JSON.stringify(ceremony, null, 2)}` };
+    return {
+      ...done,
+      out,
+      ceremony,
+      text: `The record of this ceremony: ${file}\n${JSON.stringify(ceremony, null, 2)}`,
+    };
   });
 }
 
@@ -113,21 +135,12 @@ export const rootSign: Command = {
     'passphrase-file': PASSPHRASE,
   },
   async run(given, context) {
-    const {
-      positionals: [file = ''],
-      options,
-    } = given;
-    const out = required('out', options.out?.toString());
-    const [csr, chain] = [fileOf('CSR', file), fileOf('--chain', options.chain)];
-    const key = fileOf('--key', options.key);
-    const years = numberOf('years', options.years, DEFAULT_YEARS, MAX_YEARS);
-    const passphrase = await passphraseOf(given, context, false);
-    const offline = await context.offlineRoot();
-    const done = await signed(offline, { out, inputs: { csr, chain } }, async () => {
-      const { chain: result, ...rest } = await offline.sign({ csr, key, chain, passphrase, years });
+    const years = numberOf('years', given.options.years, DEFAULT_YEARS, MAX_YEARS);
+    const done = await signed(given, context, 'CSR', async (offline, { input: csr, ...files }) => {
+      const { chain: result, ...rest } = await offline.sign({ csr, ...files, years });
       return { ...rest, result };
     });
-    const { subject, allows, notAfter, ceremony, text } = done;
+    const { out, subject, allows, notAfter, ceremony, text } = done;
     return {
       json: { file: out, subject, allows, not_after: time(notAfter), ceremony },
       text: `${out}: ${subject}, which may sign for ${allows.join(', ')}, until ${time(notAfter)}. Bring it to the service: reseal ca install ${out}\n${text}`,
@@ -161,21 +174,12 @@ export const rootSignCrl: Command = {
     'passphrase-file': PASSPHRASE,
   },
   async run(given, context) {
-    const {
-      positionals: [file = ''],
-      options,
-    } = given;
-    const out = required('out', options.out?.toString());
-    const [request, chain] = [fileOf('REQUEST', file), fileOf('--chain', options.chain)];
-    const key = fileOf('--key', options.key);
-    const days = numberOf('days', options.days, DEFAULT_LIST_DAYS, MAX_LIST_DAYS);
-    const passphrase = await passphraseOf(given, context, false);
-    const offline = await context.offlineRoot();
-    const done = await signed(offline, { out, inputs: { request, chain } }, async () => {
-      const { crl: result, ...rest } = await offline.signCrl({ request, key, chain, passphrase, days });
+    const days = numberOf('days', given.options.days, DEFAULT_LIST_DAYS, MAX_LIST_DAYS);
+    const done = await signed(given, context, 'REQUEST', async (offline, { input: request, ...files }) => {
+      const { crl: result, ...rest } = await offline.signCrl({ request, ...files, days });
       return { ...rest, result };
     });
-    const { number, entries, nextUpdate, ceremony, text } = done;
+    const { out, number, entries, nextUpdate, ceremony, text } = done;
     return {
       json: { file: out, number, entries, next_update: time(nextUpdate), ceremony },
       text: `${out}: list number ${number} with ${entries} entries, until ${time(nextUpdate)}. Bring it to the service: reseal crl install ${out}\n${text}`,
