@@ -1,4 +1,4 @@
-// Groups of statements on PostgreSQL: one transaction for those of a turn, and nobody pays for what another member does.
+// Groups of statements on PostgreSQL: one transaction for those of a turn, in which no member pays for another.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { CompiledQuery } from 'kysely';

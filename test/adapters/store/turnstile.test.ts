@@ -1,5 +1,6 @@
 // Two writers of one SQLite file take turns.
 import assert from 'node:assert/strict';
+import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -14,6 +15,7 @@ test('a writer that waits is next, whoever else asks first', async () => {
   const [busy, patient] = [new SqliteConnection(file, 'write'), new SqliteConnection(file, 'write')];
   assert.ok(busy.tryBegin());
   assert.equal(patient.tryBegin(), false, 'the file is locked');
+  assert.equal(existsSync(`${file}-turn-journal`), false, 'to wait creates no file, which a sync would wait for');
   await sleep(TURN_MS);
   busy.run('commit');
   assert.equal(busy.tryBegin(), false, 'another waits');

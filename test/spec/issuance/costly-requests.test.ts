@@ -122,11 +122,15 @@ rule(
 
 rule('key 4', 'many at once wait, and none is `service_busy`', async () => {
   await using pool = workerPool({ threads: 1, maxQueued: 16 });
-  const { inspectCsr: inspect } = csrInspector(pool, 1);
+  const { inspectCsr: inspect, requireStrongKey } = csrInspector(pool, 1);
   const text = csrFor('rsa2048');
   const found = await Promise.all(Array.from({ length: 100 }, () => inspect(text, 'a')));
   for (const one of found) assert.deepEqual(one?.publicKey().spki, keyPair('rsa2048').spki);
   assert.equal(inspect(text, 'a'), undefined, 'known by now');
+  // Its modulus is not looked at again; that of any other key is.
+  const known = { ...found[0]!.publicKey(), spki: new Uint8Array() };
+  requireStrongKey(known);
+  assert.throws(() => requireStrongKey({ ...known, fingerprint: 'of another key' }));
   assert.equal(inspect(csrFor('p384'), 'a'), undefined);
   // Another one takes its place: what is remembered is bounded.
   await inspect(csrFor('rsa3072'), 'a');
