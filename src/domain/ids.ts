@@ -6,6 +6,8 @@ const ALPHABET = '0123456789abcdefghjkmnpqrstvwxyz';
 const TIME_DIGITS = 10;
 const RANDOM_BYTES = 10;
 const STEP_FROM = 5;
+/** Two digits, by their value. */
+const PAIRS = Array.from({ length: 1024 }, (_, value) => `${ALPHABET[value >> 5]}${ALPHABET[value & 31]}`);
 
 declare const owner: unique symbol;
 /**
@@ -25,36 +27,42 @@ export type NewId = () => string;
  */
 export function idMaker(now: () => number, randomBytes: (count: number) => Uint8Array): NewId {
   let lastTime = -1;
-  let lastRandom: Uint8Array = new Uint8Array(RANDOM_BYTES);
+  let lastTimeDigits = '';
+  const number = new Uint8Array(RANDOM_BYTES);
   return () => {
     const time = Math.max(0, now());
     const random = randomBytes(RANDOM_BYTES);
-    // The top bit stays 0, so that the steps within one millisecond cannot overflow.
-    lastRandom = time > lastTime ? random.with(0, random[0]! & 0x7f) : stepped(lastRandom, random);
-    lastTime = Math.max(time, lastTime);
-    return timeDigits(lastTime) + randomDigits(lastRandom);
+    if (time > lastTime) {
+      lastTime = time;
+      lastTimeDigits = timeDigits(time);
+      number.set(random);
+      // The top bit stays 0, so that the steps within one millisecond cannot overflow.
+      number[0]! &= 0x7f;
+    } else step(number, random);
+    return lastTimeDigits + randomDigits(number);
   };
 }
 
 /** Lower bound of all ids created at `time` or later. Lets a query select a time range by id, without another column. */
 export const firstIdAt = (time: number): string => timeDigits(Math.max(0, time)).padEnd(TIME_DIGITS + 16, '0');
 
+/** Whether the text has the form of an id. */
+export const isId = (text: string): boolean => /^[0-7][0-9a-hjkmnp-tv-z]{25}$/.test(text);
+
 /** When the id was made; undefined for a text that is no id. */
 export function timeOf(id: string): number | undefined {
-  if (!/^[0-7][0-9a-hjkmnp-tv-z]{25}$/.test(id)) return undefined;
+  if (!isId(id)) return undefined;
   return [...id.slice(0, TIME_DIGITS)].reduce((time, digit) => time * 32 + ALPHABET.indexOf(digit), 0);
 }
 
-/** `number` plus 1 plus a random number of half its length. */
-function stepped(number: Uint8Array, random: Uint8Array): Uint8Array {
-  const sum = Uint8Array.from(number);
+/** Adds 1 and a random number of half its length. */
+function step(number: Uint8Array, random: Uint8Array): void {
   let carry = 1;
   for (let index = RANDOM_BYTES - 1; index >= 0 && (carry > 0 || index >= STEP_FROM); index -= 1) {
-    carry += sum[index]! + (index >= STEP_FROM ? random[index]! : 0);
-    sum[index] = carry & 0xff;
+    carry += number[index]! + (index >= STEP_FROM ? random[index]! : 0);
+    number[index] = carry & 0xff;
     carry >>= 8;
   }
-  return sum;
 }
 
 function timeDigits(time: number): string {
@@ -69,8 +77,11 @@ function randomDigits(bytes: Uint8Array): string {
   let bits = 0;
   let pending = 0;
   for (const byte of bytes) {
-    pending = ((pending << 8) | byte) & 0xfff;
-    for (bits += 8; bits >= 5; bits -= 5) digits += ALPHABET[(pending >> (bits - 5)) & 31];
+    pending = ((pending << 8) | byte) & 0x3ffff;
+    bits += 8;
+    if (bits < 10) continue;
+    bits -= 10;
+    digits += PAIRS[(pending >> bits) & 1023];
   }
   return digits;
 }

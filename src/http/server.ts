@@ -209,7 +209,7 @@ function fastifyOptions(services: Services, options: ServerOptions, record: Reco
     forceCloseConnections: 'idle',
     trustProxy: options.trustedProxies.length > 0 ? [...options.trustedProxies] : false,
     routerOptions: { ignoreTrailingSlash: true, maxParamLength: MAX_HEADER_BYTES },
-    rewriteUrl: ({ url = '/' }) => withoutPrefix(url, options.pathPrefix),
+    ...(options.pathPrefix !== '' && { rewriteUrl: ({ url = '/' }) => withoutPrefix(url, options.pathPrefix) }),
     // Runs instead of the hooks, for paths that cannot be decoded: it must log by itself.
     frameworkErrors(error, request, reply) {
       recordWhenClosed(reply, null, record);
@@ -221,5 +221,5 @@ function fastifyOptions(services: Services, options: ServerOptions, record: Reco
 }
 
 function withoutPrefix(url: string, prefix: string): string {
-  return prefix !== '' && url.startsWith(`${prefix}/`) ? url.slice(prefix.length) : url;
+  return url.startsWith(`${prefix}/`) ? url.slice(prefix.length) : url;
 }

@@ -219,46 +219,68 @@ export function logTo(
   { format, process: name }: LogFormat,
   now: () => number,
 ): Log {
-  const render = format === 'json' ? asJson : asText;
+  const render = format === 'json' ? asJson(name) : asText(name);
+  let [at, time] = [Number.NaN, ''];
+  const timeNow = () => {
+    const ms = now();
+    // Lines come in bursts, and a date costs as much as half of a line.
+    if (ms !== at) [at, time] = [ms, new Date(ms).toISOString()];
+    return time;
+  };
   let pending = '';
+  let isTurn = false;
   const flush = () => {
-    process.off('exit', flush);
     const text = pending;
     pending = '';
     if (text !== '') stream.write(text);
   };
+  const endTurn = () => {
+    isTurn = false;
+    process.off('exit', endTurn);
+    flush();
+  };
   return (line) => {
-    const text = `${render(line, new Date(now()).toISOString(), name)}\n`;
+    const text = `${render(line, timeNow())}\n`;
     if (pending.length + text.length > MAX_PENDING) flush();
-    if (isFrequent(line) && pending === '') {
-      setImmediate(flush);
-      process.on('exit', flush);
-    }
     pending += text;
-    if (!isFrequent(line)) flush();
+    if (!isFrequent(line)) return flush();
+    if (isTurn) return;
+    isTurn = true;
+    setImmediate(endTurn);
+    process.on('exit', endTurn);
   };
 }
 
 /** Linux takes 4 KiB into a pipe in one piece (PIPE_BUF): of longer writes, those of several processes could mix. */
 const MAX_PENDING = 3_500;
 
-const asJson = (line: LogLine, time: string, process?: string): string => JSON.stringify({ time, process, ...line });
+type Render = (line: LogLine, time: string) => string;
+
+/** The members before those of the line are put in as text, which spares a copy of each line. */
+function asJson(process: string | undefined): Render {
+  const named = process === undefined ? '' : `"process":${JSON.stringify(process)},`;
+  return (line, time) => `{"time":"${time}",${named}${JSON.stringify(line).slice(1)}`;
+}
 
 const wordsOf = ({ event: _, ...fields }: LogLine): string =>
   Object.entries(fields)
     .map(([name, value]) => `${name}=${value}`)
     .join(' ');
 
-function asText(line: LogLine, time: string, process?: string): string {
-  const at = `${time.slice(11, 19)}${process === undefined ? '' : ` [${process}]`}`;
+const asText =
+  (process: string | undefined): Render =>
+  (line, time) =>
+    `${time.slice(11, 19)}${process === undefined ? '' : ` [${process}]`} ${textOf(line)}`;
+
+function textOf(line: LogLine): string {
   switch (line.event) {
     case 'request':
-      return `${at} ${line.status} ${line.method} ${line.route ?? '(no route)'} ${line.code} ${line.ms} ms`;
+      return `${line.status} ${line.method} ${line.route ?? '(no route)'} ${line.code} ${line.ms} ms`;
     case 'error':
-      return `${at} error ${line.name}: ${line.message}\n    ${line.stack.join('\n    ')}`;
+      return `error ${line.name}: ${line.message}\n    ${line.stack.join('\n    ')}`;
     case 'repeated':
-      return `${at} ${line.of} ${line.times} more times: ${line.text}`;
+      return `${line.of} ${line.times} more times: ${line.text}`;
     default:
-      return `${at} ${line.event} ${'text' in line ? line.text : wordsOf(line)}`;
+      return `${line.event} ${'text' in line ? line.text : wordsOf(line)}`;
   }
 }

@@ -3,7 +3,7 @@
 import { randomFillSync } from 'node:crypto';
 
 const BLOCK_BYTES = 4_096;
-const block = Buffer.alloc(BLOCK_BYTES);
+const block = new Uint8Array(BLOCK_BYTES);
 let used = BLOCK_BYTES;
 
 export function randomBytes(count: number): Uint8Array<ArrayBuffer> {
@@ -12,7 +12,7 @@ export function randomBytes(count: number): Uint8Array<ArrayBuffer> {
     randomFillSync(block);
     used = 0;
   }
-  const bytes = new Uint8Array(block.subarray(used, used + count));
+  const bytes = block.slice(used, used + count);
   block.fill(0, used, used + count);
   used += count;
   return bytes;

@@ -49,8 +49,8 @@ export function boundArrivals(app: FastifyInstance): void {
 
   app.addHook('preParsing', (request, reply, payload, done) => {
     if (!isIncomplete(request.raw)) return done(null, payload);
-    // The rest of what arrived with the head is parsed by the next tick.
-    process.nextTick(() => {
+    // Node runs ticks and promises between a head and the rest of what arrived with it.
+    setImmediate(() => {
       if (!isIncomplete(request.raw) || begin(request, reply)) return done(null, payload);
       reply.header('connection', 'close');
       done(limitReached(request.caller ? 'account' : 'service'));
@@ -63,8 +63,8 @@ export function boundArrivals(app: FastifyInstance): void {
   const isAwaited = (reply: FastifyReply) => strangers.has(reply) || accounts.has(reply);
 }
 
-function isIncomplete({ complete, headers }: IncomingMessage): boolean {
-  if (complete) return false;
+function isIncomplete({ complete, destroyed, headers }: IncomingMessage): boolean {
+  if (complete || destroyed) return false;
   const { 'content-length': length = '0', 'transfer-encoding': encoding } = headers;
   return length !== '0' || encoding !== undefined;
 }

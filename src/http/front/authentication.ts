@@ -36,7 +36,7 @@ export function authenticateRequests<Presented extends { readonly keyId?: string
     if (!config?.action) throw new Error(`the route ${url} declares no action`);
   });
   app.addHook('onRequest', async (request) => {
-    const { action, isPublic } = request.routeOptions.config;
+    const { action, isPublic } = request.route;
     if (isPublic) return;
     const presented = presentedIn(request.headers);
     request.presentedKeyId = presented.keyId ?? null;

@@ -9,13 +9,19 @@ import { limitReached } from '../../usecases/access/in-flight.ts';
 import { Places } from './places.ts';
 import { networkOf } from './remote-network.ts';
 
+interface Place {
+  readonly pool: Places;
+  readonly key: string;
+}
+type Entered = (refusal?: Error) => void;
+
 declare module 'fastify' {
   interface FastifyContextConfig {
     isHealthCheck?: true;
   }
   interface FastifyRequest {
     /** The place that it holds. */
-    place: { readonly pool: Places; readonly key: string } | null;
+    place: Place | null;
   }
   interface FastifyInstance {
     /** For requests that say in their body whose they are: changes the stranger's place for one of the account. */
@@ -38,19 +44,20 @@ export function limitConcurrency(app: FastifyInstance, maxRequests: number): voi
   });
 
   /** Calls `done` once the request holds a place, or with the refusal. */
-  const enter = (reply: FastifyReply, account: AccountId | undefined, done: (refusal?: Error) => void) => {
+  const enter = (reply: FastifyReply, account: AccountId | undefined, done: Entered) => {
     const { request } = reply;
     const place =
       account === undefined ? { pool: strangers, key: networkOf(request.ip) } : { pool: accounts, key: account };
+    if (!place.pool.take(place.key)) return wait(reply, place, done);
+    request.place = place;
+    done();
+  };
+  const wait = (reply: FastifyReply, place: Place, done: Entered) => {
     const { pool, key } = place;
     /** Strangers have no limit of their own to be told of. */
-    const refusal = (isOwnShare: boolean) => limitReached(isOwnShare && account !== undefined ? 'account' : 'service');
-    if (pool.take(key)) {
-      request.place = place;
-      return done();
-    }
+    const refusal = (isOwnShare: boolean) => limitReached(isOwnShare && pool === accounts ? 'account' : 'service');
     const admit = () => {
-      request.place = place;
+      reply.request.place = place;
       // The operation of a caller who is gone is not begun.
       done(reply.raw.destroyed ? limitReached('service') : undefined);
     };
@@ -62,7 +69,7 @@ export function limitConcurrency(app: FastifyInstance, maxRequests: number): voi
 
   app.decorateRequest('place', null);
   app.addHook('preValidation', (request, reply, done) => {
-    if (request.routeOptions.config.isHealthCheck) return done();
+    if (request.route.isHealthCheck) return done();
     enter(reply, request.caller?.account.id, done);
   });
   app.decorate('enterAs', (reply: FastifyReply, accountId: AccountId) => {

@@ -66,7 +66,7 @@ export function listener({ tls, maxConnections, newId, record }: ListenerOptions
         refuse(request.socket, new TransportRefusal(400, 'invalid_parameters', reason), request);
       if (connection.isRefused) return;
       connection.pending += 1;
-      response.once('close', () => connections.answered(connection));
+      response.on('close', () => connections.answered(connection));
       handler(request, response);
     };
 
@@ -176,6 +176,6 @@ function refuser(newId: NewId, record: RecordRequest) {
     const remote = (socket as Socket).remoteAddress ?? '';
     const method = request?.method ?? '-';
     const line = { request_id: requestId, method, route: null, status, code: refusal.code, ms: 0, remote };
-    record({ ...line, ...NO_REQUEST });
+    record({ event: 'request', ...line, ...NO_REQUEST });
   };
 }

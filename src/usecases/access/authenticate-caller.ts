@@ -36,18 +36,19 @@ export function authenticateCaller(store: Store, now: Clock, matches = hasHash):
 export function admitCaller(store: Store, now: Clock): (caller: Caller) => Caller {
   const touching = new Set<string>();
   return (caller) => {
-    requireUsable(caller.credential, now());
+    const at = now();
+    requireUsable(caller.credential, at);
     requireActive(caller.account);
-    touch(caller.credential);
+    touch(caller.credential, at);
     return caller;
   };
 
   // Fire and forget: a store that can read but not write must still authenticate callers.
-  function touch({ keyId, lastUsedAt }: Credential): void {
-    if (isAhead((lastUsedAt ?? 0) + TOUCH_EVERY_MS, now(), TOUCH_EVERY_MS) || touching.has(keyId)) return;
+  function touch({ keyId, lastUsedAt }: Credential, at: number): void {
+    if (isAhead((lastUsedAt ?? 0) + TOUCH_EVERY_MS, at, TOUCH_EVERY_MS) || touching.has(keyId)) return;
     touching.add(keyId);
     const done = () => touching.delete(keyId);
-    store.credentials.touch(keyId, now()).then(done, done);
+    store.credentials.touch(keyId, at).then(done, done);
   }
 }
 
@@ -55,4 +56,4 @@ export function admitCaller(store: Store, now: Clock): (caller: Caller) => Calle
 export const hashOfSecret = (secret: string): string => hash('sha256', secret);
 
 const hasHash = (secret: string, stored: string): boolean =>
-  timingSafeEqual(Buffer.from(hashOfSecret(secret)), Buffer.from(stored));
+  timingSafeEqual(Buffer.from(hashOfSecret(secret), 'latin1'), Buffer.from(stored, 'latin1'));
