@@ -144,7 +144,7 @@ test('names that DNS cannot have are not asked for: too long is absent, anything
   assert.equal(long.length, 299);
   assert.deepEqual(await ask(`_${long}`, asking()), { kind: 'absent' });
   for (const name of ['', 'a..b', 'a b.test', 'é.test', 'a\0.test', `${'a'.repeat(64)}.test`]) {
-    assert.deepEqual(await caa(name, asking()), failed('dns_failure'), name);
+    assert.deepEqual(await caa([name], asking()), [failed('dns_failure')], name);
   }
   assert.equal(server.heard.length, 0);
   const longest = long.slice(-253).replace(/^\./, 'a');
@@ -185,7 +185,7 @@ test('CAA values are taken as they are: a NUL does not end them, and an empty on
     const data = { ...record, issuerCritical: record.flags === 128 };
     const udp = ({ query, send }: Datagram) => send(response(query, [{ type: 'CAA', name: nameOf(query), data }]));
     server.script = { udp };
-    assert.deepEqual(await caa('a.test', asking()), { kind: 'found', records: [record] });
+    assert.deepEqual(await caa(['a.test'], asking()), [{ kind: 'found', records: [record] }]);
   }
   // A record that cannot be read is a failure of the whole set.
   const broken = Buffer.from('c00c' + '0101' + '0001' + '00000000' + '0002' + '0005', 'hex');
@@ -196,7 +196,7 @@ test('CAA values are taken as they are: a NUL does not end them, and an empty on
       send(Buffer.concat([head, broken]));
     },
   };
-  assert.deepEqual(await caa('a.test', asking()), failed('dns_failure'));
+  assert.deepEqual(await caa(['a.test'], asking()), [failed('dns_failure')]);
 });
 
 test('a resolver may have an IPv6 address', async () => {
