@@ -35,6 +35,7 @@ export class FairPermits {
   /** No key in it may take a permit now. */
   readonly #waiting = new FairQueue<() => void>();
   #free: number;
+  #isAdmitting = false;
 
   constructor(permits: number) {
     this.#free = permits;
@@ -51,11 +52,18 @@ export class FairPermits {
     if (held > 1) this.#held.set(key, held - 1);
     else this.#held.delete(key);
     this.#free += 1;
-    while (this.#waiting.size > 0) {
-      const grant = this.#waiting.shift(this.#mayTake);
-      if (!grant) return;
-      grant();
+    // Work that ends at once releases its permit in here: the loop below goes on, instead of one within the other.
+    if (this.#isAdmitting || this.#waiting.size === 0) return;
+    this.#isAdmitting = true;
+    try {
+      for (let grant = this.#next(); grant; grant = this.#next()) grant();
+    } finally {
+      this.#isAdmitting = false;
     }
+  }
+
+  #next(): (() => void) | undefined {
+    return this.#waiting.shift(this.#mayTake);
   }
 
   readonly #mayTake = (key: string): boolean => this.#count(key) < this.#free;

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
-import { batches, fairSemaphore, keyedMutex } from '../../src/kernel/concurrency.ts';
+import { batches, FairPermits, fairSemaphore, keyedMutex } from '../../src/kernel/concurrency.ts';
 import { FairQueue } from '../../src/kernel/fair-queue.ts';
 
 test('a key holds at most as many permits as it leaves free, and the others do not wait for it', async () => {
@@ -41,6 +41,22 @@ test('a key holds at most as many permits as it leaves free, and the others do n
   ask('z', 8);
   await setImmediate();
   assert.deepEqual(counts(), { z: 4 });
+});
+
+test('work that ends at once gives its permit to the next, however much of it waits', () => {
+  const permits = new FairPermits(2);
+  permits.take('a', () => {});
+  const waiting = 5_000;
+  let done = 0;
+  for (let index = 0; index < waiting; index += 1) {
+    permits.take('a', () => {
+      done += 1;
+      permits.release('a');
+    });
+  }
+  assert.equal(done, 0);
+  permits.release('a');
+  assert.equal(done, waiting);
 });
 
 test('work of one key runs in the order of calls, after the call and whatever became of the one before', async () => {

@@ -88,7 +88,7 @@ export function encodeQuery({ name: asked, type }: Question, id: number, caseBit
   if (!isName(asked) && asked !== ROOT) throw new RangeError('not a DNS name');
   const name = asked === ROOT ? '' : asked;
   const questionEnd = HEADER_BYTES + (name === '' ? 1 : name.length + 2) + QUESTION_TAIL_BYTES;
-  // From the pool: the kernel's copy of a buffer on the heap would need one more outside of it.
+  // From the pool: a small buffer of its own would be copied out of the heap when it is sent.
   const message = Buffer.allocUnsafe(questionEnd + OPT_BYTES).fill(0);
   message.writeUInt16BE(id, 0);
   message.writeUInt16BE(RECURSION_DESIRED, 2);

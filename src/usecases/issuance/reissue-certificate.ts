@@ -187,11 +187,8 @@ const plannedOrder = ({ order, plan }: Draft): Order => ({
 
 /** Names that the order did not carry before. */
 function newNames({ order, plan }: Draft): string[] {
-  const isNew = (name: string) => name !== order.commonName && !order.names.includes(name);
-  const added = plan.names.filter(isNew);
-  return plan.commonName === null || plan.names.includes(plan.commonName) || !isNew(plan.commonName)
-    ? added
-    : [...added, plan.commonName];
+  const all = plan.commonName === null ? plan.names : [...plan.names, plan.commonName];
+  return all.filter((name) => name !== order.commonName && !order.names.includes(name));
 }
 
 /** Reads what the rules depend on, and applies them. Throws every refusal of a reissue. */
