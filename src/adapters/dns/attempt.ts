@@ -52,12 +52,16 @@ class Attempt {
   };
 }
 
-/** Calls `settle` once, and not before it returns. */
+/** Calls `settle` once. A transport that throws, for want of descriptors or entropy, is unreachable like any other. */
 export function attempt(
   ask: Ask,
   question: Question,
   limits: AttemptLimits,
   settle: Settle<Outcome | typeof SILENT>,
 ): void {
-  new Attempt(ask, question, limits, settle);
+  try {
+    new Attempt(ask, question, limits, settle);
+  } catch {
+    settle({ kind: 'unreachable' });
+  }
 }

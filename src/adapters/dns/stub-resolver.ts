@@ -26,7 +26,7 @@ interface Asking {
 type Settled = Settle<Answered | FailedLookup>;
 
 interface StubResolver {
-  /** Calls `settle` once, and not before it returns, unless there is no server. */
+  /** Calls `settle` once. Never throws. */
   resolve(asking: Asking, settle: Settled): void;
   /** Whether one of the servers answers at all. Asks each of them. */
   isReachable(): Promise<boolean>;

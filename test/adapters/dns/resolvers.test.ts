@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
 import packet from 'dns-packet';
+import { attempt } from '../../../src/adapters/dns/attempt.ts';
 import { dnsLookups } from '../../../src/adapters/dns/lookups.ts';
 import { DEFAULT_LIMITS } from '../../../src/adapters/dns/stub-resolver.ts';
 import { isLocalAddress } from '../../support/outside.ts';
@@ -197,6 +198,15 @@ test('CAA values are taken as they are: a NUL does not end them, and an empty on
     },
   };
   assert.deepEqual(await caa(['a.test'], asking()), [failed('dns_failure')]);
+});
+
+test('a transport that throws is unreachable, and the attempt ends', async () => {
+  const throwing = () => {
+    throw new Error('no descriptors');
+  };
+  const limits = { limitMs: 60_000, signal: new AbortController().signal };
+  const outcome = await new Promise((settle) => attempt(throwing, { name: 'a.test', type: 'TXT' }, limits, settle));
+  assert.deepEqual(outcome, { kind: 'unreachable' });
 });
 
 test('a resolver may have an IPv6 address', async () => {
