@@ -60,10 +60,10 @@ export class Internet implements AsyncDisposable {
     this.#server?.kill('SIGHUP');
     const authority = dnsLookups([`127.0.0.1:${this.#port}`]);
     const context = { accountId: 'campaign', signal: new AbortController().signal };
-    const type = record === undefined || record.startsWith('TXT') ? 'txt' : 'caa';
+    const isText = record === undefined || record.startsWith('TXT');
     for (let tries = 0; tries < READY_TRIES; tries += 1) {
-      const { kind } = await authority[type](name, context);
-      if (kind === (record === undefined ? 'absent' : 'found')) return;
+      const [answer] = isText ? [await authority.txt(name, context)] : await authority.caa([name], context);
+      if (answer?.kind === (record === undefined ? 'absent' : 'found')) return;
       await sleep(READY_PAUSE_MS);
     }
     throw new Error(`the change of ${name} is not served`);

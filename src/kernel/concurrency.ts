@@ -6,55 +6,86 @@ import { FairQueue } from './fair-queue.ts';
 export type KeyedMutex = <T>(key: string, work: () => Promise<T>) => Promise<T>;
 
 /**
- * Runs work with the same key in the order of calls, and work with different keys in parallel. A queue exists only
- * while it has entries; the number of requests served at once bounds its length.
+ * Runs work with the same key in the order of calls, and work with different keys in parallel; none before the call has
+ * returned. A queue exists only while its key is at work; the number of requests served at once bounds its length.
  */
 export function keyedMutex(): KeyedMutex {
-  const tails = new Map<string, Promise<unknown>>();
-  return (key, work) => {
-    const before = tails.get(key) ?? Promise.resolve();
-    const mine = before.then(work, work);
-    tails.set(key, mine);
-    const forget = () => {
-      if (tails.get(key) === mine) tails.delete(key);
-    };
-    mine.then(forget, forget);
-    return mine;
+  /** Of each key at work: what begins the next work. */
+  const waiting = new Map<string, (() => void)[]>();
+  return async (key, work) => {
+    const queue = waiting.get(key);
+    if (!queue) waiting.set(key, []);
+    await (queue && new Promise<void>((begin) => queue.push(begin)));
+    try {
+      return await work();
+    } finally {
+      const begin = waiting.get(key)?.shift();
+      if (begin) begin();
+      else waiting.delete(key);
+    }
   };
+}
+
+/**
+ * Permits that are shared out fairly across keys. A key never holds more than it leaves free, so that slow work of one key
+ * does not make the next key wait; those that wait are admitted in turn (round-robin), whatever their number.
+ */
+export class FairPermits {
+  readonly #held = new Map<string, number>();
+  /** No key in it may take a permit now. */
+  readonly #waiting = new FairQueue<() => void>();
+  #free: number;
+  #isAdmitting = false;
+
+  constructor(permits: number) {
+    this.#free = permits;
+  }
+
+  /** Calls `begin` once the key has a permit: at once, if it may take one. */
+  take(key: string, begin: () => void): void {
+    if (this.#mayTake(key)) this.#grant(key, begin);
+    else this.#waiting.push(key, () => this.#grant(key, begin));
+  }
+
+  release(key: string): void {
+    const held = this.#count(key);
+    if (held > 1) this.#held.set(key, held - 1);
+    else this.#held.delete(key);
+    this.#free += 1;
+    // Work that ends at once releases its permit in here: the loop below goes on, instead of one within the other.
+    if (this.#isAdmitting || this.#waiting.size === 0) return;
+    this.#isAdmitting = true;
+    try {
+      for (let grant = this.#next(); grant; grant = this.#next()) grant();
+    } finally {
+      this.#isAdmitting = false;
+    }
+  }
+
+  #next(): (() => void) | undefined {
+    return this.#waiting.shift(this.#mayTake);
+  }
+
+  readonly #mayTake = (key: string): boolean => this.#count(key) < this.#free;
+
+  #count(key: string): number {
+    return this.#held.get(key) ?? 0;
+  }
+
+  #grant(key: string, begin: () => void): void {
+    this.#free -= 1;
+    this.#held.set(key, this.#count(key) + 1);
+    begin();
+  }
 }
 
 export type FairSemaphore = (key: string) => Promise<Disposable>;
 
-/**
- * Semaphore with `permits` permits, fair across keys. A key never holds more permits than it leaves free, so that slow
- * work of one key does not make the next key wait; those that wait are admitted in turn (round-robin), whatever their
- * number. Dispose of the result to release the permit.
- */
+/** FairPermits to wait for. Dispose of the result to release the permit. */
 export function fairSemaphore(permits: number): FairSemaphore {
-  const held = keyCounts();
-  let free = permits;
-  /** No key in it may take a permit now. */
-  const waiting = new FairQueue<() => void>();
-  const mayTake = (key: string) => held.count(key) < free;
-
-  function take(key: string): Disposable {
-    free -= 1;
-    const counted = held.add([key]);
-    return {
-      [Symbol.dispose]() {
-        counted[Symbol.dispose]();
-        free += 1;
-        for (let next = waiting.shift(mayTake); next; next = waiting.shift(mayTake)) next();
-      },
-    };
-  }
-
-  return async (key) => {
-    if (mayTake(key)) return take(key);
-    const { promise, resolve } = Promise.withResolvers<Disposable>();
-    waiting.push(key, () => resolve(take(key)));
-    return await promise;
-  };
+  const fair = new FairPermits(permits);
+  return (key) =>
+    new Promise((resolve) => fair.take(key, () => resolve({ [Symbol.dispose]: () => fair.release(key) })));
 }
 
 export interface KeyCounts {
@@ -89,6 +120,8 @@ export async function mapLimit<Item, Result>(
   items: readonly Item[],
   work: (item: Item) => Promise<Result>,
 ): Promise<Result[]> {
+  const [only] = items;
+  if (only !== undefined && items.length === 1) return [await work(only)];
   if (items.length <= limit) return await Promise.all(items.map(work));
   const results: Result[] = [];
   const queue = items.entries();

@@ -50,7 +50,7 @@ export function issuanceObservers(
       for (const one of results.caa.values()) metrics.checked('caa', one.isOk ? 'passed' : one.problem);
       log({
         ...{ event: 'check', account_id: accountId, order_id: orderId, certificate_id: certificateId },
-        ...{ method, names: results.names.size, passed: checks.length - problems.length },
+        ...{ method, names: results.names.length, passed: checks.length - problems.length },
         ...{ problems: [...new Set(problems)].join(' '), tries, outcome, ms },
       });
     },

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
-import { batches, fairSemaphore } from '../../src/kernel/concurrency.ts';
+import { batches, FairPermits, fairSemaphore, keyedMutex } from '../../src/kernel/concurrency.ts';
 import { FairQueue } from '../../src/kernel/fair-queue.ts';
 
 test('a key holds at most as many permits as it leaves free, and the others do not wait for it', async () => {
@@ -41,6 +41,46 @@ test('a key holds at most as many permits as it leaves free, and the others do n
   ask('z', 8);
   await setImmediate();
   assert.deepEqual(counts(), { z: 4 });
+});
+
+test('work that ends at once gives its permit to the next, however much of it waits', () => {
+  const permits = new FairPermits(2);
+  permits.take('a', () => {});
+  const waiting = 5_000;
+  let done = 0;
+  for (let index = 0; index < waiting; index += 1) {
+    permits.take('a', () => {
+      done += 1;
+      permits.release('a');
+    });
+  }
+  assert.equal(done, 0);
+  permits.release('a');
+  assert.equal(done, waiting);
+});
+
+test('work of one key runs in the order of calls, after the call and whatever became of the one before', async () => {
+  const withLock = keyedMutex();
+  const seen: string[] = [];
+  const work = (name: string, key: string) =>
+    withLock(key, async () => {
+      seen.push(`${name} begins`);
+      await setImmediate();
+      seen.push(`${name} ends`);
+      if (name === 'first') throw new Error(name);
+      return name;
+    });
+  const first = work('first', 'a');
+  const others = [work('second', 'a'), work('third', 'a'), work('beside', 'b')];
+  assert.equal(seen.length, 0);
+  await assert.rejects(first, /first/);
+  assert.deepEqual(await Promise.all(others), ['second', 'third', 'beside']);
+  assert.deepEqual(
+    seen.filter((line) => !line.startsWith('beside')),
+    ['first', 'second', 'third'].flatMap((name) => [`${name} begins`, `${name} ends`]),
+  );
+  assert.ok(seen.indexOf('beside begins') < seen.indexOf('first ends'));
+  assert.equal(await work('later', 'a'), 'later');
 });
 
 test('a queue gives keys their turns, and drops from the longest', () => {

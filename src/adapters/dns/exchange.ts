@@ -14,8 +14,14 @@ export type Outcome =
   | { readonly kind: 'odd' }
   | { readonly kind: 'unreachable' };
 
-/** Calls `settle` at most once: not before it returns, and not after the function it returns was called. */
-export type Ask = (question: Question, settle: (outcome: Outcome) => void) => () => void;
+export type Settle<Result> = (result: Result) => void;
+
+/** Calls `settle` at most once: not before it returns, and not after the question was withdrawn. */
+export type Ask = (question: Question, settle: Settle<Outcome>) => AskedQuestion;
+
+export interface AskedQuestion {
+  withdraw(): void;
+}
 
 const DNS_PORT = 53;
 

@@ -88,7 +88,8 @@ export function encodeQuery({ name: asked, type }: Question, id: number, caseBit
   if (!isName(asked) && asked !== ROOT) throw new RangeError('not a DNS name');
   const name = asked === ROOT ? '' : asked;
   const questionEnd = HEADER_BYTES + (name === '' ? 1 : name.length + 2) + QUESTION_TAIL_BYTES;
-  const message = Buffer.alloc(questionEnd + OPT_BYTES);
+  // From the pool: a small buffer of its own would be copied out of the heap when it is sent.
+  const message = Buffer.allocUnsafe(questionEnd + OPT_BYTES).fill(0);
   message.writeUInt16BE(id, 0);
   message.writeUInt16BE(RECURSION_DESIRED, 2);
   message.writeUInt16BE(1, 4);
@@ -119,10 +120,9 @@ export function encodeQuery({ name: asked, type }: Question, id: number, caseBit
 export function isResponseTo({ id, message, questionEnd }: Query, response: Buffer, ignoresCase = false): boolean {
   if (response.length < questionEnd || response.readUInt16BE(0) !== id) return false;
   if ((response.readUInt16BE(2) & (RESPONSE | OPCODE)) !== RESPONSE || response.readUInt16BE(4) !== 1) return false;
-  const isSame = (byte: number, index: number) =>
-    byte === message[index] || (ignoresCase && folded(byte) === folded(message[index] ?? 0));
   for (let index = HEADER_BYTES; index < questionEnd; index += 1) {
-    if (!isSame(response[index] ?? 0, index)) return false;
+    const [sent, received] = [message[index]!, response[index]!];
+    if (sent !== received && !(ignoresCase && folded(sent) === folded(received))) return false;
   }
   return true;
 }
@@ -135,20 +135,23 @@ export function decodeResponse({ type, questionEnd }: Query, message: Buffer): R
   const authorities = message.readUInt16BE(8);
   const others = authorities + message.readUInt16BE(10);
   if (answers + others > MAX_RECORDS) throw new MalformedMessage('too many records');
-  const chain = new Chain(TYPES[type]);
+  let chain: Chain | undefined;
   let offset = questionEnd;
   // The upper bits are in the OPT record: BADVERS alone would look like NOERROR without records.
   let rcode = flags & RCODE;
   let opt: ResourceRecord | undefined;
   let negativeTtl = 0;
   for (let index = 0; index < answers + others; index += 1) {
-    const record = readRecord(message, offset);
+    const start = offset;
+    const record = readRecord(message, start);
     offset = record.end;
-    if (index < answers) chain.add(message, record);
-    else if (index < answers + authorities) {
+    if (index < answers) {
+      chain ??= new Chain(TYPES[type]);
+      chain.add(message, nameAt(message, start), record);
+    } else if (index < answers + authorities) {
       if (record.type === SOA) negativeTtl = negativeTtlOf(message, record);
     } else if (record.type === OPT) {
-      if (opt || record.owner !== '') throw new MalformedMessage('an OPT record too many, or of a name');
+      if (opt || message[start] !== 0) throw new MalformedMessage('an OPT record too many, or of a name');
       opt = record;
       rcode |= (record.ttl >>> 24) << 4;
     }
@@ -159,7 +162,8 @@ export function decodeResponse({ type, questionEnd }: Query, message: Buffer): R
   // Neither from a zone nor from a resolver: a referral, whose empty answer says nothing about the name.
   const isLame = !(flags & (AUTHORITATIVE | RECURSION_AVAILABLE));
   if (isLame || (rcode !== NOERROR && rcode !== NXDOMAIN)) return { kind: 'refused' };
-  const { records, ttl, alias } = chain.follow(readName(message, HEADER_BYTES).key);
+  if (!chain) return { kind: 'answer', records: [], ttl: negativeTtl, alias: undefined };
+  const { records, ttl, alias } = chain.follow(nameAt(message, HEADER_BYTES));
   if (rcode === NXDOMAIN && records.length > 0) throw new MalformedMessage('records of a name that does not exist');
   return { kind: 'answer', records, ttl: records.length > 0 ? ttl : Math.min(ttl, negativeTtl), alias };
 }
@@ -192,8 +196,6 @@ function extendedErrorIn(message: Buffer, { dataStart, end }: ResourceRecord): E
 const printable = (text: string): string => text.replace(/[^\x20-\x7e]/g, '?');
 
 interface ResourceRecord {
-  /** Name, folded; see `readName`. */
-  readonly owner: string;
   readonly type: number;
   readonly ttl: number;
   readonly dataStart: number;
@@ -211,16 +213,16 @@ class Chain {
     this.#type = type;
   }
 
-  add(message: Buffer, { owner, type, ttl, dataStart, end }: ResourceRecord): void {
+  add(message: Buffer, owner: string, { type, ttl, dataStart, end }: ResourceRecord): void {
     if (message.readUInt16BE(dataStart - RECORD_BYTES + 2) !== IN)
       throw new MalformedMessage('a record of another class');
     if (type === this.#type || type === CNAME) this.#ttl = Math.min(this.#ttl, boundedTtl(ttl));
     if (type === this.#type) this.#found.push({ owner, data: message.subarray(dataStart, end) });
     if (type !== CNAME) return;
-    const target = readName(message, dataStart);
-    if (target.end !== end) throw new MalformedMessage('a CNAME with more than a name');
-    if ((this.#aliases.get(owner) ?? target.key) !== target.key) throw new MalformedMessage('two CNAMEs of one name');
-    this.#aliases.set(owner, target.key);
+    if (endOfName(message, dataStart) !== end) throw new MalformedMessage('a CNAME with more than a name');
+    const target = nameAt(message, dataStart);
+    if ((this.#aliases.get(owner) ?? target) !== target) throw new MalformedMessage('two CNAMEs of one name');
+    this.#aliases.set(owner, target);
   }
 
   /** Fails closed: a record of the type beside the chain might have been meant for the name. */
@@ -239,34 +241,25 @@ class Chain {
 }
 
 function readRecord(message: Buffer, start: number): ResourceRecord {
-  const owner = readName(message, start);
-  const dataStart = owner.end + RECORD_BYTES;
+  const ownerEnd = endOfName(message, start);
+  const dataStart = ownerEnd + RECORD_BYTES;
   if (dataStart > message.length) throw new MalformedMessage('a record that is cut off');
   const end = dataStart + message.readUInt16BE(dataStart - 2);
   if (end > message.length) throw new MalformedMessage('data that is cut off');
-  return {
-    owner: owner.key,
-    type: message.readUInt16BE(owner.end),
-    ttl: message.readUInt32BE(owner.end + 4),
-    dataStart,
-    end,
-  };
+  return { type: message.readUInt16BE(ownerEnd), ttl: message.readUInt32BE(ownerEnd + 4), dataStart, end };
 }
 
-/**
- * Returns the uncompressed name, folded to lower case, one character per byte, labels with their lengths: labels may have
- * dots in them. Pointers lead backwards only, each before all that was read, so that none can loop.
- */
-function readName(message: Buffer, start: number): { readonly key: string; readonly end: number } {
-  let key = '';
+/** Throws unless there is a name. Pointers lead backwards only, each before all that was read, so that none can loop. */
+function endOfName(message: Buffer, start: number): number {
   let end: number | undefined;
   let floor = start;
+  let bytes = 0;
   for (let offset = start; ; ) {
     const length = message[offset];
     if (length === undefined) throw new MalformedMessage('a name that is cut off');
-    if (length === 0) return { key, end: end ?? offset + 1 };
+    if (length === 0) return end ?? offset + 1;
     if (length >= POINTER) {
-      const target = ((length & ~POINTER) << 8) | (message[offset + 1] ?? 0);
+      const target = pointerAt(message, offset);
       if (offset + 1 >= message.length || target >= floor || target < HEADER_BYTES)
         throw new MalformedMessage('a pointer that does not lead backwards');
       end ??= offset + 2;
@@ -274,20 +267,40 @@ function readName(message: Buffer, start: number): { readonly key: string; reado
       floor = target;
       continue;
     }
-    const next = offset + 1 + length;
-    if (length > MAX_LABEL_BYTES || next > message.length) throw new MalformedMessage('a label that is too long');
-    for (let index = offset; index < next; index += 1) key += String.fromCharCode(folded(message[index] ?? 0));
-    if (key.length >= MAX_NAME_BYTES) throw new MalformedMessage('a name that is too long');
-    offset = next;
+    offset += 1 + length;
+    bytes += 1 + length;
+    if (length > MAX_LABEL_BYTES || offset > message.length) throw new MalformedMessage('a label that is too long');
+    if (bytes >= MAX_NAME_BYTES) throw new MalformedMessage('a name that is too long');
   }
 }
 
-/** A name of `readName` for people: whatever is not printable, dots in labels included, is a question mark. */
-function dotted(key: string): string {
+/**
+ * Returns a name that has an `endOfName`, uncompressed, folded to lower case, one character per byte, labels with their
+ * lengths: labels may have dots in them.
+ */
+function nameAt(message: Buffer, start: number): string {
+  let name = '';
+  for (let offset = start; ; ) {
+    const length = message[offset] ?? 0;
+    if (length === 0) return name;
+    if (length >= POINTER) {
+      offset = pointerAt(message, offset);
+      continue;
+    }
+    const next = offset + 1 + length;
+    for (; offset < next; offset += 1) name += String.fromCharCode(folded(message[offset] ?? 0));
+  }
+}
+
+const pointerAt = (message: Buffer, offset: number): number =>
+  (((message[offset] ?? 0) & ~POINTER) << 8) | (message[offset + 1] ?? 0);
+
+/** A name of `nameAt` for people: whatever is not printable, dots in labels included, is a question mark. */
+function dotted(name: string): string {
   const labels: string[] = [];
-  for (let offset = 0; offset < key.length; ) {
-    const end = offset + 1 + key.charCodeAt(offset);
-    labels.push(key.slice(offset + 1, end).replace(/[^!-\-/-~]/g, '?'));
+  for (let offset = 0; offset < name.length; ) {
+    const end = offset + 1 + name.charCodeAt(offset);
+    labels.push(name.slice(offset + 1, end).replace(/[^!-\-/-~]/g, '?'));
     offset = end;
   }
   return labels.join('.') || ROOT;

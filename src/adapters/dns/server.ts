@@ -1,5 +1,6 @@
 // One resolver of ours: its transports, and whether it can be reached. Silence alone does not tell: the name servers of a name
 // may be slow. So a resolver in doubt is asked for the root, which every resolver knows; any answer will do.
+import { attempt, type SILENT } from './attempt.ts';
 import { type Ask, type Outcome, parseServer, type ServerAddress } from './exchange.ts';
 import { type Question, ROOT } from './message.ts';
 import { tcpExchange } from './tcp.ts';
@@ -9,9 +10,9 @@ import { udpPool } from './udp.ts';
 export type OnReachability = (address: string, isReachable: boolean) => void;
 
 const PROBE: Question = { name: ROOT, type: 'NS' };
+type Probed = Outcome | typeof SILENT;
 /** However many lookups doubt it. */
 const PROBE_EVERY_MS = 1_000;
-export const SILENT = { kind: 'silent' } as const;
 
 export class Server {
   readonly address: string;
@@ -51,9 +52,9 @@ export class Server {
 
   /** Over TCP as well: a datagram may be lost. SERVFAIL is an answer: a resolver of an inner network may know no root. */
   async #ask(limitMs: number): Promise<boolean> {
-    const never = new AbortController().signal;
+    const limits = { limitMs, signal: new AbortController().signal };
     for (const ask of [this.udp, this.tcp]) {
-      const { kind } = await attempt(ask, PROBE, limitMs, never);
+      const { kind } = await new Promise<Probed>((settle) => attempt(ask, PROBE, limits, settle));
       const isAnswer = kind === 'answer' || kind === 'servfail';
       if (isAnswer || kind === 'refused') {
         this.#note(!isAnswer);
@@ -75,26 +76,4 @@ export const serversAt = (addresses: readonly string[], onChange: OnReachability
   addresses.flatMap((text) => {
     const address = parseServer(text);
     return address ? [new Server(text, address, onChange)] : [];
-  });
-
-/** The timer also keeps the process running, which sockets do not. */
-export const attempt = (
-  ask: Ask,
-  question: Question,
-  limitMs: number,
-  signal: AbortSignal,
-): Promise<Outcome | typeof SILENT> =>
-  new Promise((resolve) => {
-    const settle = (outcome: Outcome | typeof SILENT) => {
-      clearTimeout(timer);
-      signal.removeEventListener('abort', giveUp);
-      resolve(outcome);
-    };
-    const giveUp = () => {
-      withdraw();
-      settle(SILENT);
-    };
-    const timer = setTimeout(giveUp, limitMs);
-    signal.addEventListener('abort', giveUp);
-    const withdraw = ask(question, settle);
   });

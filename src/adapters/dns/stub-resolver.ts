@@ -5,8 +5,10 @@
 import { Resolver } from 'node:dns/promises';
 import type { FailedLookup } from '../../domain/validation/dns.ts';
 import type { ExtendedError } from '../../domain/validation/extended-error.ts';
+import { attempt, type SILENT } from './attempt.ts';
+import type { Outcome, Settle } from './exchange.ts';
 import type { Answered, Question } from './message.ts';
-import { attempt, type OnReachability, type Server, serversAt } from './server.ts';
+import { type OnReachability, type Server, serversAt } from './server.ts';
 
 interface ResolverLimits {
   readonly lookupMs: number;
@@ -16,8 +18,16 @@ interface ResolverLimits {
 
 export const DEFAULT_LIMITS: ResolverLimits = { lookupMs: 4_000, attemptMs: 1_500 };
 
+interface Asking {
+  readonly question: Question;
+  readonly signal: AbortSignal;
+}
+
+type Settled = Settle<Answered | FailedLookup>;
+
 interface StubResolver {
-  resolve(question: Question, signal: AbortSignal): Promise<Answered | FailedLookup>;
+  /** Calls `settle` once. Never throws. */
+  resolve(asking: Asking, settle: Settled): void;
   /** Whether one of the servers answers at all. Asks each of them. */
   isReachable(): Promise<boolean>;
 }
@@ -36,7 +46,7 @@ export function stubResolver(
   const configured = serversAt(addresses, onReachability);
   const servers = addresses.length > 0 ? () => configured : systemServers(onReachability);
   return {
-    resolve: (question, signal) => resolve(question, servers(), limits, signal),
+    resolve: (asking, settle) => resolve(asking, servers(), limits, settle),
     isReachable: () => someReachable(servers(), performance.now(), limits),
   };
 }
@@ -60,38 +70,54 @@ function systemServers(onReachability: OnReachability): () => readonly Server[] 
   };
 }
 
-async function resolve(
-  question: Question,
+function resolve(
+  { question, signal }: Asking,
   servers: readonly Server[],
   limits: ResolverLimits,
-  signal: AbortSignal,
-): Promise<Answered | FailedLookup> {
+  settle: Settled,
+): void {
   const begun = performance.now();
   const endsAt = begun + limits.lookupMs;
   // Leaves time to ask every server twice: the first question may be what makes a slow name's answer cached.
   const mostMs = Math.min(limits.attemptMs, limits.lookupMs / (2 * servers.length + 1));
-  const failed = async (outcome: FailedLookup): Promise<FailedLookup> =>
-    (await someReachable(servers, begun, limits)) ? outcome : UNREACHABLE;
+  const left = () => Math.max(0, Math.min(mostMs, endsAt - performance.now()));
   let candidates = reachableFirst(servers, limits);
-  while (candidates.length > 0) {
-    const silent: Server[] = [];
-    for (const server of candidates) {
-      const limit = () => Math.max(0, Math.min(mostMs, endsAt - performance.now()));
-      if (limit() === 0) return await failed(TIMED_OUT);
-      let outcome = await attempt(server.udp, question, limit(), signal);
-      if (outcome.kind === 'odd' && !signal.aborted) outcome = await attempt(server.tcp, question, limit(), signal);
-      if (signal.aborted) return TIMED_OUT;
-      if (outcome.kind === 'answer' || outcome.kind === 'servfail') {
-        server.noteAnswer();
-        return outcome.kind === 'answer' ? outcome : servfail(outcome.extended);
-      }
+  let silent: Server[] = [];
+  let turn = 0;
+
+  function askNext(): void {
+    if (turn === candidates.length) [candidates, silent, turn] = [silent, [], 0];
+    const server = candidates[turn];
+    turn += 1;
+    const limitMs = left();
+    if (!server) fail(FAILED);
+    else if (limitMs === 0) fail(TIMED_OUT);
+    else {
+      attempt(server.udp, question, { limitMs, signal }, (outcome) => {
+        if (outcome.kind !== 'odd' || signal.aborted) decide(server, outcome);
+        else attempt(server.tcp, question, { limitMs: left(), signal }, (again) => decide(server, again));
+      });
+    }
+  }
+
+  function decide(server: Server, outcome: Outcome | typeof SILENT): void {
+    if (signal.aborted) settle(TIMED_OUT);
+    else if (outcome.kind === 'answer' || outcome.kind === 'servfail') {
+      server.noteAnswer();
+      settle(outcome.kind === 'answer' ? outcome : servfail(outcome.extended));
+    } else {
       // Begun now, so that the verdict is there when the lookup ends.
       void server.isReachable(begun, limits.attemptMs);
       if (outcome.kind === 'silent') silent.push(server);
+      askNext();
     }
-    candidates = silent;
   }
-  return await failed(FAILED);
+
+  function fail(outcome: FailedLookup): void {
+    void someReachable(servers, begun, limits).then((isReachable) => settle(isReachable ? outcome : UNREACHABLE));
+  }
+
+  askNext();
 }
 
 const servfail = (extended: ExtendedError | undefined): FailedLookup => ({

@@ -39,5 +39,5 @@ export const tcpExchange =
     });
     socket.on('error', () => end({ kind: 'unreachable' }));
     socket.on('close', () => end({ kind: 'unreachable' }));
-    return () => end();
+    return { withdraw: () => end() };
   };

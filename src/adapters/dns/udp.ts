@@ -4,15 +4,13 @@
 // few, used in rotation, and bounded in questions and age. They never keep the process running; timers of lookups do.
 import dgram from 'node:dgram';
 import { randomBytes } from '../seal/random.ts';
-import { type Ask, type Outcome, outcomeOf, type ServerAddress } from './exchange.ts';
+import { type Ask, type AskedQuestion, type Outcome, outcomeOf, type ServerAddress, type Settle } from './exchange.ts';
 import { encodeQuery, isResponseTo, MAX_UDP_BYTES, type Query, type Question } from './message.ts';
 
 const SOCKETS = 8;
 const MAX_QUESTIONS = 64;
 const MAX_AGE_MS = 10_000;
 const ID_BYTES = 2;
-/** Bits for the case of 253 characters. */
-const CASE_BYTES = 32;
 
 /** Opens sockets when questions need them. */
 export function udpPool(address: ServerAddress): Ask {
@@ -27,10 +25,21 @@ export function udpPool(address: ServerAddress): Ask {
   };
 }
 
-interface Asked {
+class Asked implements AskedQuestion {
   readonly query: Query;
+  readonly #socket: UdpSocket;
   /** Undefined once settled. The question is kept, because a late or second response to it is no forgery. */
-  settle: ((outcome: Outcome) => void) | undefined;
+  settle: Settle<Outcome> | undefined;
+
+  constructor(socket: UdpSocket, query: Query, settle: Settle<Outcome>) {
+    this.#socket = socket;
+    this.query = query;
+    this.settle = settle;
+  }
+
+  withdraw(): void {
+    this.#socket.settle(this);
+  }
 }
 
 class UdpSocket {
@@ -57,22 +66,23 @@ class UdpSocket {
     this.#age = setTimeout(() => this.#retire(), MAX_AGE_MS).unref();
   }
 
-  ask(question: Question, settle: (outcome: Outcome) => void): () => void {
+  ask(question: Question, settle: Settle<Outcome>): Asked {
     const query = this.#newQuery(question);
-    const asked: Asked = { query, settle };
+    const asked = new Asked(this, query, settle);
     this.#asked.set(query.id, asked);
     this.#waiting += 1;
     if (this.#asked.size === MAX_QUESTIONS) this.#retire();
     if (this.#isConnected) this.#send(query);
-    return () => this.#settle(asked);
+    return asked;
   }
 
   /** With an id that no other question of the socket has had. */
   #newQuery(question: Question): Query {
     for (;;) {
-      const random = randomBytes(ID_BYTES + CASE_BYTES);
-      const id = ((random[0] ?? 0) << 8) | (random[1] ?? 0);
-      if (!this.#asked.has(id)) return encodeQuery(question, id, random.subarray(ID_BYTES));
+      const caseBytes = Math.ceil(question.name.length / 8);
+      const random = randomBytes(caseBytes + ID_BYTES);
+      const id = ((random[caseBytes] ?? 0) << 8) | (random[caseBytes + 1] ?? 0);
+      if (!this.#asked.has(id)) return encodeQuery(question, id, random);
     }
   }
 
@@ -88,11 +98,11 @@ class UdpSocket {
     const isSized = message.length >= ID_BYTES && message.length <= MAX_UDP_BYTES;
     const asked = isSized ? this.#asked.get(message.readUInt16BE(0)) : undefined;
     if (!asked || !isResponseTo(asked.query, message)) this.#settleAll({ kind: 'odd' });
-    else if (asked.settle) this.#settle(asked, outcomeOf(asked.query, message));
+    else if (asked.settle) this.settle(asked, outcomeOf(asked.query, message));
   }
 
   /** Without an outcome, the question is withdrawn. */
-  #settle(asked: Asked, outcome?: Outcome): void {
+  settle(asked: Asked, outcome?: Outcome): void {
     const { settle } = asked;
     if (!settle) return;
     asked.settle = undefined;
@@ -103,7 +113,7 @@ class UdpSocket {
 
   #settleAll(outcome: Outcome): void {
     this.#retire();
-    for (const asked of this.#asked.values()) this.#settle(asked, outcome);
+    for (const asked of this.#asked.values()) this.settle(asked, outcome);
   }
 
   /** Takes no more questions, and closes after the last outcome. */

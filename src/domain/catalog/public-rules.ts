@@ -27,11 +27,11 @@ const PUBLIC_RULES = [
 
 /** Rules apply this much earlier: clocks differ, and what is decided now is signed a moment later. */
 const LEAD_MS = HOUR_MS;
-const STARTS = new Map<PublicRules, number>(PUBLIC_RULES.map((rules) => [rules, Date.parse(rules.from) - LEAD_MS]));
-const startOf = (rules: PublicRules): number => STARTS.get(rules) ?? Number.NaN;
+const startOf = (rules: PublicRules): number => Date.parse(rules.from) - LEAD_MS;
+const STARTS = PUBLIC_RULES.map(startOf);
 
 export const publicRulesAt = (at: number): PublicRules =>
-  PUBLIC_RULES.findLast((rules) => startOf(rules) <= at) ?? PUBLIC_RULES[0];
+  PUBLIC_RULES.findLast((_, index) => STARTS[index]! <= at) ?? PUBLIC_RULES[0];
 
 /** One less than the limit, because notAfter is inclusive and clocks differ. */
 const issuedDays = ({ validityDays }: PublicRules): number => validityDays - 1;

@@ -48,6 +48,7 @@ export function dnsName(text: string, field: string): string {
   if (text.length > MAX_NAME_LENGTH + 1) throw uncertifiable(text, field, TOO_LONG);
   if (isUnicode(text)) return convertedName(text, field);
   const name = withoutFinalDot(text.toLowerCase());
+  if (PLAIN.test(name) && name.length <= MAX_NAME_LENGTH) return name;
   const fault = FAULTS.find(([isAtFault]) => isAtFault(hostOf(name), name));
   if (fault) throw uncertifiable(text, field, fault[1]);
   return name;
@@ -64,6 +65,12 @@ const TOO_LONG: Localized = {
   en: `a name has at most ${MAX_NAME_LENGTH} characters, and each part between dots ${MAX_LABEL_LENGTH}.`,
   zh: `域名最多 ${MAX_NAME_LENGTH} 个字符，每个标签最多 ${MAX_LABEL_LENGTH} 个字符。`,
 };
+
+/**
+ * Nearly every name. None of the faults below applies to it: at most one wildcard, labels of letters, digits and inner
+ * hyphens but no A-labels, and a letter at the beginning of the last.
+ */
+const PLAIN = /^(?:\*\.)?(?:(?!xn--)[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)*(?!xn--)[a-z](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
 
 /** Spelling faults, the most specific first. `host` is the name without `*.`. */
 const FAULTS: readonly (readonly [isAtFault: (host: string, name: string) => boolean, why: Localized])[] = [
@@ -188,10 +195,11 @@ export function requireCertifiable(name: string, rules: NameRules, field: string
   const host = hostOf(name);
   if (!allows('internal')) {
     if (!host.includes('.')) throw uncertifiable(name, field, SINGLE_LABEL);
-    if (NOT_PUBLIC.some((suffix) => `.${host}`.endsWith(`.${suffix}`))) throw uncertifiable(name, field, INTERNAL);
+    const dotted = `.${host}`;
+    if (NOT_PUBLIC.some((suffix) => dotted.endsWith(suffix))) throw uncertifiable(name, field, INTERNAL);
   }
   if (!rules.isPublicTrust) return;
-  if (someLabel(host, (label) => /^(?!xn)..--/.test(label))) throw uncertifiable(name, field, RESERVED_LABEL);
+  if (/(?:^|\.)(?!xn)[^.]{2}--/.test(host)) throw uncertifiable(name, field, RESERVED_LABEL);
   if (rules.registrableDomain(host) === undefined) throw uncertifiable(name, field, PUBLIC_SUFFIX);
 }
 
@@ -203,7 +211,7 @@ export function requireCertifiable(name: string, rules: NameRules, field: string
 const NOT_PUBLIC = [
   ...['local', 'localhost', 'internal', 'home.arpa', 'test', 'example', 'invalid', 'onion', 'alt'],
   ...['in-addr.arpa', 'ip6.arpa'],
-];
+].map((suffix) => `.${suffix}`);
 
 const NO_WILDCARD: Localized = {
   en: 'the product has no wildcards. List the names one by one.',
@@ -240,10 +248,15 @@ export function combineNames(
   dnsNames: readonly string[] | undefined,
   current: readonly string[],
 ): string[] {
-  return [...new Set([...(commonName === undefined ? [] : [commonName]), ...(dnsNames ?? current)])];
+  const names = new Set(dnsNames ?? current);
+  if (commonName === undefined) return [...names];
+  names.delete(commonName);
+  return [commonName, ...names];
 }
 
 export function differenceOf(current: readonly string[], requested: readonly string[]) {
+  if (current.length === requested.length && current.every((name, index) => name === requested[index]))
+    return { added: [], removed: [] };
   const [before, after] = [new Set(current), new Set(requested)];
   return { added: requested.filter((name) => !before.has(name)), removed: current.filter((name) => !after.has(name)) };
 }

@@ -23,7 +23,9 @@ const GROUPS = 8;
  * IPv4 (some programs read them as octal), zone ids (local to one machine) and brackets (URL syntax).
  */
 export function parseAddress(text: string): Address | undefined {
-  return text.includes(':') ? parseIPv6(text) : parseIPv4(text);
+  if (text.includes(':')) return parseIPv6(text);
+  // Nearly every text is a name, which does not end in a digit.
+  return /\d$/.test(text) ? parseIPv4(text) : undefined;
 }
 
 function parseIPv4(text: string): Address | undefined {

@@ -103,6 +103,7 @@ function plannedRevocations(
   removed: readonly string[],
   { product, valid }: ReissueContext,
 ): PlannedRevocation[] {
+  if (valid.length === 0) return [];
   const gone = new Set(removed);
   const isPrevious = ({ id }: { readonly id: string }) => id === previous.id;
   const candidates = [...valid.filter(isPrevious), ...valid.filter((one) => !isPrevious(one))];

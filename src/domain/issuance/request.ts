@@ -64,7 +64,7 @@ export interface IssuanceContext {
   /** Null before the first certificate of the order. */
   readonly previous: PreviousCertificate | null;
   /** Names with a reusable proof of this account. A dns-persist record is never one: it is checked each time. */
-  readonly validatedNames: ReadonlySet<string>;
+  readonly validatedNames: Pick<ReadonlySet<string>, 'has'>;
   /** The key of a CSR whose signature verifies; throws `invalid_csr` otherwise. */
   readonly readCsr: (text: string) => PublicKey;
   /** Throws `invalid_csr` for a weak or blocked key. Also applied to a key certified again: it may be blocked since. */

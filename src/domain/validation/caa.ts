@@ -38,8 +38,11 @@ export type CaaVerdict =
 /** Returns the domains to look up for a name: its host and every parent, without the root. None for an IP address (RFC 8738, 7). */
 export function caaDomains(name: string): string[] {
   if (isAddress(name)) return [];
-  const labels = hostOf(name).split('.');
-  return labels.map((_, index) => labels.slice(index).join('.'));
+  const domains: string[] = [];
+  for (let rest = hostOf(name); ; rest = rest.slice(rest.indexOf('.') + 1)) {
+    domains.push(rest);
+    if (!rest.includes('.')) return domains;
+  }
 }
 
 /** A missing answer counts as a failed lookup. */

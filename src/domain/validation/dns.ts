@@ -67,7 +67,8 @@ export interface LookupContext {
 export interface DnsLookups {
   /** The strings of each TXT record are joined without a separator. */
   txt(domain: string, context: LookupContext): Promise<DnsAnswer<string>>;
-  caa(domain: string, context: LookupContext): Promise<DnsAnswer<CaaRecord>>;
+  /** The answers for several domains, which are asked for at the same time. */
+  caa(domains: readonly string[], context: LookupContext): Promise<readonly DnsAnswer<CaaRecord>[]>;
   /** Whether one of the resolvers answers at all. */
   isReachable(): Promise<boolean>;
 }

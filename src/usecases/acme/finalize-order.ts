@@ -24,7 +24,7 @@ import { MINUTE_MS } from '../../kernel/durations.ts';
 import { type Draft, decidedAt } from '../issuance/draft.ts';
 import { type IssuanceSteps, issue } from '../issuance/issuance-flow.ts';
 import { wantedCertificate } from '../issuance/issue-certificate.ts';
-import { keyPolicy, withKeysReadOnce } from '../issuance/key-policy.ts';
+import { type KeyReader, keyPolicy, withKeysReadOnce } from '../issuance/key-policy.ts';
 import { type CheckResults, NOTHING_CHECKED } from '../validation/check-names.ts';
 import { insertWaiting } from '../validation/pending-certificates.ts';
 import { methodsOf, provenNames, provenUntil } from '../validation/proven-names.ts';
@@ -46,10 +46,10 @@ export function finalizeOrder(tools: AcmeOrderTools, show: Pick<ShowAcmeOrders, 
     if (status !== 'ready') throw notReady(status);
     const product = productOf(tools.products, order.productId);
     const request = requestOf(order, acme, authorizations, { product, csr });
-    const problem = await withKeysReadOnce(tools, { accountId: account.accountId, request }, async (once) => {
+    const problem = await withKeysReadOnce(tools, { accountId: account.accountId, request }, async (reader) => {
       requireNames(tools.csrNames(csr), order.names);
-      requireOtherKey(once.readCsr(csr).spki, account.spki);
-      return await issue(once, async () => stepsOf({ ...tools, ...once }, caller, { acme, product, request }));
+      requireOtherKey(reader.readCsr(csr).spki, account.spki);
+      return await issue(tools, async () => stepsOf(tools, caller, { acme, product, request, reader }));
     });
     if (problem) throw new AcmeProblem(problem.type, problem.detail, { subproblems: problem.subproblems ?? [] });
   };
@@ -78,6 +78,7 @@ interface Finalizing {
   readonly acme: AcmeOrder;
   readonly product: Product;
   readonly request: CertificateRequest;
+  readonly reader: KeyReader;
 }
 
 /** What the order ends with, or null. */
@@ -136,7 +137,7 @@ const planned = ({ order, plan }: Draft): Order => ({
 async function decide(
   tools: AcmeOrderTools,
   db: Repositories,
-  { acme, product, request }: Finalizing,
+  { acme, product, request, reader }: Finalizing,
   locked: Order | null | undefined,
 ): Promise<Draft> {
   const now = tools.now();
@@ -152,9 +153,9 @@ async function decide(
   const proofs = await provenNames(tools, db, { accountId, names, product, now });
   if (request.dcvMethod === undefined && names.some((name) => !proofs.has(name))) throw notReady('pending');
   const placed = planPlacement(request, {
-    ...{ now, order, product, previous: null, readCsr: tools.readCsr, isVouchedFor: false },
-    validatedNames: new Set(proofs.keys()),
-    requireAcceptedKey: await keyPolicy(tools, db, { accountId, request, reusedKey: null, keepsKeyOf: null }),
+    ...{ now, order, product, previous: null, readCsr: reader.readCsr, isVouchedFor: false },
+    validatedNames: proofs,
+    requireAcceptedKey: await keyPolicy(tools, db, { accountId, request, reusedKey: null, keepsKeyOf: null, reader }),
     cloudKey: NO_KEY,
     issuers: { choose: tools.authority.issuerFor, served: tools.authority.served },
     perspectives: tools.perspectives,

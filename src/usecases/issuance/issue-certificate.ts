@@ -78,8 +78,19 @@ export function prepare(
   const { issuerId, notBefore, notAfter } = plan;
   const encode = (role: CertificateRole, publicKey: PublicKey) =>
     authority.prepare({
-      ...{ role, kind, trust, commonName, names, subject, publicKey, signHash },
-      ...{ issuerId, notBefore, notAfter, maxDays, isShortLived },
+      role,
+      kind,
+      trust,
+      commonName,
+      names,
+      subject,
+      publicKey,
+      signHash,
+      issuerId,
+      notBefore,
+      notAfter,
+      maxDays,
+      isShortLived,
     });
   const publicKey = cloud?.publicKey ?? wanted.publicKey;
   const { serial, toBeSigned } = encode(encryption ? 'signing' : 'single', publicKey);
@@ -197,19 +208,23 @@ async function sign(tools: FinishTools, record: PreparedCertificate): Promise<Si
 
 function issuanceOf(
   tools: FinishTools,
-  { toBeSigned: _, encryption, ...record }: PreparedCertificate,
+  record: PreparedCertificate,
   { order, previous, by, action, details, idempotency }: Finish,
   { der, encryptionDer, at }: Signed & { readonly at: number },
 ): FinishedIssuance {
-  const { id: certificateId, orderId, accountId } = record;
+  const { id: certificateId, orderId, accountId, encryption } = record;
   const orderStatus = 'issued' as const;
   const half = encryption && encryptionDer && { ...encryption, der: encryptionDer };
   return {
     order: { ...order, status: orderStatus, currentCertificateId: certificateId, pendingCertificateId: null },
     certificate: {
       ...record,
-      ...{ state: 'issued', der, issuedAt: at, version: (previous?.version ?? 0) + 1 },
-      ...{ replacesId: previous?.id ?? null, revocation: null },
+      state: 'issued',
+      der,
+      issuedAt: at,
+      version: (previous?.version ?? 0) + 1,
+      replacesId: previous?.id ?? null,
+      revocation: null,
       encryption: half && {
         escrowedKeyId: half.escrowedKeyId,
         serial: half.serial,
@@ -218,7 +233,13 @@ function issuanceOf(
       },
     },
     event: {
-      ...{ id: tools.newId(), accountId, orderId, certificateId, action: 'order:issued', orderStatus, createdAt: at },
+      id: tools.newId(),
+      accountId,
+      orderId,
+      certificateId,
+      action: 'order:issued',
+      orderStatus,
+      createdAt: at,
     },
     audit: auditEntry(tools, by, { action, subject: orderId, details }),
     idempotency,

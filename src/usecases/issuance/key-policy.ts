@@ -15,38 +15,38 @@ interface KeyFacts {
   readonly reusedKey: { readonly publicKey: PublicKey; readonly cloudKeyId: string | null } | null;
   /** The certificate whose encryption key is kept (`un_modify_key`); null if none is. */
   readonly keepsKeyOf: CertificateId | null;
+  readonly reader: KeyReader;
 }
+
+/** For one call, see `withKeysReadOnce`. */
+export type KeyReader = Pick<IssuanceTools, 'readCsr' | 'requireStrongKey'>;
 
 /** What `keyPolicy` reads. */
 export interface KeyReads {
   readonly cloudKeys: Pick<Repositories['cloudKeys'], 'find'>;
-  readonly blockedKeys: Pick<Repositories['blockedKeys'], 'has'>;
+  /** Null for a first decision: `signings.begin` looks at the blocklist, and nothing is written down for a blocked key. */
+  readonly blockedKeys: Pick<Repositories['blockedKeys'], 'has'> | null;
 }
-
-/** For a first decision, because `signings.begin` looks at the blocklist: nothing is written down for a blocked key. */
-export const BLOCKLIST_LATER: KeyReads['blockedKeys'] = { has: () => Promise.resolve(false) };
 
 /** Reads what is known about the key of a request. The result throws for a key that may not be certified. */
 export async function keyPolicy(
-  { readCsr, requireStrongKey, inBatch, store }: KeyTools,
+  { inBatch, store }: Pick<IssuanceTools, 'inBatch' | 'store'>,
   db: KeyReads,
-  { accountId, request: { keySource, csr }, reusedKey, keepsKeyOf }: KeyFacts,
+  { accountId, request: { keySource, csr }, reusedKey, keepsKeyOf, reader }: KeyFacts,
 ): Promise<(key: PublicKey) => void> {
   const heldId = reusedKey?.cloudKeyId ?? null;
   if (heldId !== null && !(await db.cloudKeys.find(accountId, heldId))) return refuseDestroyed;
-  const sent = keySource === 'caller' && csr ? await inBatch(() => keyIn(csr, readCsr)) : reusedKey?.publicKey;
-  const isBlocked = sent !== undefined && (await db.blockedKeys.has(sent, accountId));
+  const sent = keySource === 'caller' && csr ? await inBatch(() => keyIn(csr, reader)) : reusedKey?.publicKey;
+  const isBlocked = sent !== undefined && db.blockedKeys !== null && (await db.blockedKeys.has(sent, accountId));
   const kept = keepsKeyOf === null ? undefined : await encryptionKeyOf(store, accountId, keepsKeyOf);
   const isKeptBlocked = kept !== undefined && (await store.blockedKeys.has(kept.publicKey, accountId));
   return (key) => {
     // A key that will be made here is not there yet.
-    if (keySource === 'caller') requireStrongKey(key);
+    if (keySource === 'caller') reader.requireStrongKey(key);
     if (isBlocked) throw blocked();
     if (isKeptBlocked) throw keptIsBlocked();
   };
 }
-
-type KeyTools = Pick<IssuanceTools, 'readCsr' | 'requireStrongKey' | 'inBatch' | 'store'>;
 
 /** The escrowed key of a dual certificate. */
 export async function encryptionKeyOf(
@@ -60,7 +60,7 @@ export async function encryptionKeyOf(
 }
 
 /** Undefined for a CSR that cannot be read: it is refused when the request is decided. */
-function keyIn(csr: string, readCsr: (text: string) => PublicKey): PublicKey | undefined {
+function keyIn(csr: string, { readCsr }: KeyReader): PublicKey | undefined {
   try {
     return readCsr(csr);
   } catch {
@@ -99,23 +99,17 @@ const refuseDestroyed = (): never => {
  * one is read before anything is locked; what is wrong with it is thrown when its turn among the checks comes.
  */
 export function withKeysReadOnce<Result>(
-  tools: IssuanceTools,
+  { inspectCsr, readCsr, requireStrongKey }: Pick<IssuanceTools, 'inspectCsr' | keyof KeyReader>,
   { accountId, request: { keySource, csr } }: Pick<KeyFacts, 'accountId' | 'request'>,
-  work: (tools: IssuanceTools) => Promise<Result>,
+  work: (reader: KeyReader) => Promise<Result>,
 ): Promise<Result> {
-  const inspecting = keySource === 'caller' && csr ? tools.inspectCsr(csr, accountId) : undefined;
-  if (!inspecting) return work(readingKeysOnce(tools));
+  const inspecting = keySource === 'caller' && csr ? inspectCsr(csr, accountId) : undefined;
+  if (!inspecting) return work({ readCsr: memoized(readCsr), requireStrongKey: memoized(requireStrongKey) });
   // The CSR of the call is its only one, and no other key is inspected beside it.
   return inspecting.then(({ publicKey, requireStrong }) =>
-    work({ ...tools, readCsr: publicKey, requireStrongKey: requireStrong }),
+    work({ readCsr: publicKey, requireStrongKey: requireStrong }),
   );
 }
-
-const readingKeysOnce = (tools: IssuanceTools): IssuanceTools => ({
-  ...tools,
-  readCsr: memoized(tools.readCsr),
-  requireStrongKey: memoized(tools.requireStrongKey),
-});
 
 /** Remembers the last call of a pure function, its exception included. */
 function memoized<Argument, Result>(read: (given: Argument) => Result): (given: Argument) => Result {

@@ -26,7 +26,7 @@ import { type Draft, decidedAt } from './draft.ts';
 import type { Idempotency } from './idempotency.ts';
 import { type IssuanceSteps, issue } from './issuance-flow.ts';
 import { wantedCertificate } from './issue-certificate.ts';
-import { keyPolicy, withKeysReadOnce } from './key-policy.ts';
+import { type KeyReader, keyPolicy, withKeysReadOnce } from './key-policy.ts';
 import { cloudKeyToBe, mayNeedKeys } from './obtain-keys.ts';
 import { type PlacedOrder, placeOnce, takeKey } from './place-once.ts';
 import type { IssuanceTools } from './tools.ts';
@@ -67,8 +67,8 @@ export function placeOrder(tools: IssuanceTools): PlaceOrder {
       const subject = requireSubject(call.subject ?? NO_FIELDS, product);
       const order = newOrder({ id: newId(), accountId, alternativeId, subject }, product, now(), months);
       const placing = { product, order, request: withDefaults(call.request, product), certificateId: newId() };
-      return await withKeysReadOnce(tools, { accountId, request: placing.request }, (once) =>
-        issue(once, async () => stepsOf(once, call, placing)),
+      return await withKeysReadOnce(tools, { accountId, request: placing.request }, (reader) =>
+        issue(tools, async () => stepsOf(tools, call, { ...placing, reader })),
       );
     });
   };
@@ -77,7 +77,7 @@ export function placeOrder(tools: IssuanceTools): PlaceOrder {
 function stepsOf(
   tools: IssuanceTools,
   call: PlaceOrderCall,
-  { product, order, request, certificateId }: Omit<Placing, 'vouched'>,
+  { product, order, request, certificateId, reader }: Omit<Placing, 'vouched'>,
 ): IssuanceSteps<PlacedOrder> {
   const { audit, now } = tools;
   const { accountId, actor, requestId = null, alternativeId, idempotency = null } = call;
@@ -96,7 +96,7 @@ function stepsOf(
 
   return {
     needsEvidence: product.kind === 'ssl' || mayNeedKeys(request),
-    decide: (db) => decide(tools, db, call, { product, order, request, certificateId, vouched }),
+    decide: (db) => decide(tools, db, call, { product, order, request, certificateId, vouched, reader }),
     lock: async () => ({ order: null, isBusy: false }),
 
     async enqueue(tx, draft, results) {
@@ -140,6 +140,7 @@ interface Placing {
   readonly certificateId: CertificateId;
   /** Names that the operator vouches for with this order. */
   readonly vouched: readonly string[];
+  readonly reader: KeyReader;
 }
 
 /** Reads what the rules depend on, and applies them. Throws every refusal of a placement. */
@@ -147,7 +148,7 @@ async function decide(
   tools: IssuanceTools,
   db: Repositories,
   { accountId, vouchesForNames, actor }: PlaceOrderCall,
-  { product, order, request, certificateId, vouched }: Placing,
+  { product, order, request, certificateId, vouched, reader }: Placing,
 ): Promise<Draft> {
   const now = tools.now();
   const account = await db.accounts.find(accountId);
@@ -156,11 +157,11 @@ async function decide(
   const proofs = await provenNames(tools, db, { accountId, names, product, now });
   for (const name of vouched) proofs.set(name, { methods: [VOUCHED], until: Infinity });
   const plan = planPlacement(request, {
-    ...{ now, order, product, previous: null, readCsr: tools.readCsr },
+    ...{ now, order, product, previous: null, readCsr: reader.readCsr },
     // An operator at the keyboard of the service vouches for the holder's name.
     isVouchedFor: vouchesForNames || isOperator(actor),
-    validatedNames: new Set(proofs.keys()),
-    requireAcceptedKey: await keyPolicy(tools, db, { accountId, request, reusedKey: null, keepsKeyOf: null }),
+    validatedNames: proofs,
+    requireAcceptedKey: await keyPolicy(tools, db, { accountId, request, reusedKey: null, keepsKeyOf: null, reader }),
     cloudKey: cloudKeyToBe(request, NO_KEY, product),
     issuers: { choose: tools.authority.issuerFor, served: tools.authority.served },
     perspectives: tools.perspectives,

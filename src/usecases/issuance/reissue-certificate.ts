@@ -25,7 +25,7 @@ import { type Draft, decidedAt, previousOf } from './draft.ts';
 import { earlierAnswer, type Idempotency } from './idempotency.ts';
 import { type IssuanceSteps, issue } from './issuance-flow.ts';
 import { wantedCertificate } from './issue-certificate.ts';
-import { BLOCKLIST_LATER, type KeyReads, keyPolicy, withKeysReadOnce } from './key-policy.ts';
+import { type KeyReader, type KeyReads, keyPolicy, withKeysReadOnce } from './key-policy.ts';
 import { cloudKeyToBe, mayNeedKeys } from './obtain-keys.ts';
 import type { IssuanceTools } from './tools.ts';
 
@@ -69,7 +69,9 @@ export function reissueCertificate(tools: IssuanceTools): Reissue {
     // The account is part of the key: a stranger who knows an order's id cannot make its owner wait.
     reissue: (call) =>
       withLock(`${call.by.accountId} ${call.orderId}`, () =>
-        withKeysReadOnce(tools, keysOf(call), (once) => issue(once, async () => stepsOf(once, call, await read(call)))),
+        withKeysReadOnce(tools, keysOf(call), (reader) =>
+          issue(tools, async () => stepsOf(tools, call, await read(call), reader)),
+        ),
       ),
 
     async plan(call) {
@@ -78,8 +80,8 @@ export function reissueCertificate(tools: IssuanceTools): Reissue {
       // A key used with another body is refused here too; one used with this body changes no plan.
       const { accountId, id: orderId } = found.order;
       if (call.idempotency) await earlierAnswer(store, { accountId, orderId, at: now() }, call.idempotency);
-      const { plan, product, provenBy } = await withKeysReadOnce(tools, keysOf(call), (once) =>
-        decide(once, { ...store, proofs: found.proofs }, call, found),
+      const { plan, product, provenBy } = await withKeysReadOnce(tools, keysOf(call), (reader) =>
+        decide(tools, { ...store, proofs: found.proofs }, call, { ...found, reader }),
       );
       const waits = needsInstruction(plan.needsValidation, plan.dcv);
       if (waits) await requireRoom(store, { id: accountId, ...found.usage }, tools.quotas);
@@ -108,7 +110,12 @@ interface DecisionReads extends KeyReads {
   readonly proofs: Pick<Proofs, 'proven'>;
 }
 
-function stepsOf(tools: IssuanceTools, call: ReissueCall, found: OrderAsRead): IssuanceSteps<CertificateId> {
+function stepsOf(
+  tools: IssuanceTools,
+  call: ReissueCall,
+  found: OrderAsRead,
+  reader: KeyReader,
+): IssuanceSteps<CertificateId> {
   const { now, newId, audit } = tools;
   const { by, request, idempotency } = call;
   const { accountId, id: orderId, productId } = found.order;
@@ -128,11 +135,12 @@ function stepsOf(tools: IssuanceTools, call: ReissueCall, found: OrderAsRead): I
       if (earlier) return { outcome: earlier };
       if (locked) {
         const { usage } = found;
-        return await decide(tools, db, call, { order: locked, previous: await previousOf(db, locked), usage });
+        return await decide(tools, db, call, { order: locked, previous: await previousOf(db, locked), usage, reader });
       }
       const { certificates, cloudKeys } = db;
-      const reads = { certificates, cloudKeys, proofs: found.proofs, blockedKeys: BLOCKLIST_LATER };
-      return await decide(tools, reads, call, found);
+      const { order, previous, usage, proofs } = found;
+      const reads = { certificates, cloudKeys, proofs, blockedKeys: null };
+      return await decide(tools, reads, call, { order, previous, usage, reader });
     },
 
     async lock(tx) {
@@ -171,13 +179,16 @@ function stepsOf(tools: IssuanceTools, call: ReissueCall, found: OrderAsRead): I
 }
 
 const plannedOrder = ({ order, plan }: Draft): Order => ({
-  ...{ ...order, ...plan.dcv, commonName: plan.commonName, names: plan.names },
+  ...order,
+  ...plan.dcv,
+  commonName: plan.commonName,
+  names: plan.names,
 });
 
 /** Names that the order did not carry before. */
 function newNames({ order, plan }: Draft): string[] {
-  const known = new Set([...order.names, order.commonName]);
-  return [...plan.names, ...(plan.commonName === null ? [] : [plan.commonName])].filter((name) => !known.has(name));
+  const all = plan.commonName === null ? plan.names : [...plan.names, plan.commonName];
+  return all.filter((name) => name !== order.commonName && !order.names.includes(name));
 }
 
 /** Reads what the rules depend on, and applies them. Throws every refusal of a reissue. */
@@ -185,7 +196,7 @@ async function decide(
   tools: IssuanceTools,
   db: DecisionReads,
   { request, idempotency, credentialKind }: Pick<ReissueCall, 'request' | 'idempotency' | 'credentialKind'>,
-  { order, previous, usage }: Pick<OrderAsRead, 'order' | 'previous' | 'usage'>,
+  { order, previous, usage, reader }: Omit<OrderAsRead, 'proofs'> & { readonly reader: KeyReader },
 ): Promise<Draft & { readonly plan: ReissuePlan }> {
   const now = tools.now();
   const { accountId, id: orderId } = order;
@@ -201,9 +212,15 @@ async function decide(
   const reusedKey = isReused && previous ? { publicKey: previous.publicKey, cloudKeyId } : null;
   const keepsKeyOf = product.form === 'dual' && request.keepsEncryptionKey ? (previous?.id ?? null) : null;
   const plan = planReissue(request, {
-    ...{ now, order, product, previous, valid, credentialKind, readCsr: tools.readCsr },
-    validatedNames: new Set(proofs.keys()),
-    requireAcceptedKey: await keyPolicy(tools, db, { accountId, request, reusedKey, keepsKeyOf }),
+    now,
+    order,
+    product,
+    previous,
+    valid,
+    credentialKind,
+    readCsr: reader.readCsr,
+    validatedNames: proofs,
+    requireAcceptedKey: await keyPolicy(tools, db, { accountId, request, reusedKey, keepsKeyOf, reader }),
     cloudKey: cloudKeyToBe(request, previous?.publicKey ?? NO_KEY, product),
     issuers: { choose: tools.authority.issuerFor, served: tools.authority.served },
     perspectives: tools.perspectives,
@@ -211,7 +228,11 @@ async function decide(
   });
   requireStorage(usage, tools.quotas);
   return {
-    ...{ order, product, request, previous, plan },
+    order,
+    product,
+    request,
+    previous,
+    plan,
     provenBy: methodsOf(proofs),
     wanted: wantedCertificate({ id: tools.newId(), at: now, order, cloudKeyId }, request, plan),
     basis: {

@@ -33,7 +33,7 @@ export function changeDcvMethod(tools: ValidationTools): ChangeDcvMethod {
         throw new Refusal('service_busy', { retryAfterSeconds: isSignerAlive(signing, tx.sharedNow()) ? 1 : 10 });
       const product = productOf(tools.products, order.productId);
       const { names } = record;
-      const validatedNames = new Set((await provenNames(tools, tx, { accountId, names, product, now: at })).keys());
+      const validatedNames = await provenNames(tools, tx, { accountId, names, product, now: at });
       const { dcv } = domainValidation(request, { now: at, order, product, validatedNames }, names);
       const changed = { ...order, ...dcv };
       await tx.orders.save(changed);

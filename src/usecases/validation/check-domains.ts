@@ -158,9 +158,10 @@ async function checkPersist(
   context: LookupContext,
 ): Promise<CheckResult> {
   const { issuers, registrableDomain, now } = tools;
-  const levels = await lookUpAll(persistDomains(name, registrableDomain), (domain) =>
-    dns.txt(`${PERSIST_LABEL}.${domain}`, context),
-  );
+  // All levels in parallel: in sequence, a deep name would take several times as long.
+  const domains = persistDomains(name, registrableDomain);
+  const answers = await Promise.all(domains.map((domain) => dns.txt(`${PERSIST_LABEL}.${domain}`, context)));
+  const levels = levelsOf(domains, answers);
   const verdict = judgePersist(name, levels, { issuers, accountUris: accountUris(tools, context), now: now() });
   const cached = cacheOf(levels.find(({ domain }) => domain === verdict.domain)?.answer, now());
   if (verdict.kind === 'authorized') return { isOk: true, ...cached };
@@ -180,7 +181,8 @@ async function checkCaa(
   context: LookupContext,
 ): Promise<CheckResult> {
   const { issuers, now } = tools;
-  const levels = await lookUpAll(caaDomains(name), (domain) => dns.caa(domain, context));
+  const domains = caaDomains(name);
+  const levels = levelsOf(domains, await dns.caa(domains, context));
   const verdict = judgeCaa(name, levels, { issuers, accountUris: accountUris(tools, context), methods });
   const cached = cacheOf(levels.find(({ domain }) => domain === verdict.domain)?.answer, now());
   if (verdict.kind === 'permitted') return { isOk: true, ...cached };
@@ -192,11 +194,5 @@ async function checkCaa(
 const cacheOf = (answer: DnsAnswer<unknown> | undefined, now: number): Pick<CheckResult, 'cachedUntil'> =>
   answer && 'ttl' in answer && answer.ttl !== undefined ? { cachedUntil: now + answer.ttl * SECOND_MS } : {};
 
-/** All levels in parallel: in sequence, a deep name would take several times as long. */
-async function lookUpAll<Record>(
-  domains: readonly string[],
-  lookUp: (domain: string) => Promise<DnsAnswer<Record>>,
-): Promise<DomainAnswer<Record>[]> {
-  const answers = await Promise.all(domains.map(lookUp));
-  return answers.map((answer, index) => ({ domain: domains[index] ?? '', answer }));
-}
+const levelsOf = <Record>(domains: readonly string[], answers: readonly DnsAnswer<Record>[]): DomainAnswer<Record>[] =>
+  answers.map((answer, index) => ({ domain: domains[index] ?? '', answer }));

@@ -32,12 +32,12 @@ export interface ValidationTools extends CheckingTools {
 /** Results by name. A missing entry means not checked; treat it as failed. */
 export interface CheckResults {
   /** The names that were to be checked. Entries may still be missing: CAA is skipped once a control check failed. */
-  readonly names: ReadonlySet<string>;
+  readonly names: readonly string[];
   readonly control: ReadonlyMap<string, CheckResult>;
   readonly caa: ReadonlyMap<string, CheckResult>;
 }
 
-export const NOTHING_CHECKED: CheckResults = { names: new Set(), control: new Map(), caa: new Map() };
+export const NOTHING_CHECKED: CheckResults = { names: [], control: new Map(), caa: new Map() };
 
 /** How many names of a certificate are checked in parallel. */
 export const NAMES_AT_ONCE = 8;
@@ -66,11 +66,29 @@ interface NamesToCheck {
 
 /** Looks up CAA only if all control checks passed. */
 export async function checkNames(tools: CheckingTools, request: NamesToCheck): Promise<CheckResults> {
-  const { accountId, acmeAccount, product, names, dcv, limitMs, stopping } = request;
+  const { names, limitMs, stopping } = request;
   const unproven = unprovenOf(request);
-  using deadline = checkDeadline(limitMs, stopping);
+  const deadline = checkDeadline(limitMs, stopping);
+  try {
+    const control = unproven.length === 0 ? NO_RESULTS : await controlResults(tools, request, unproven, deadline);
+    if (!unproven.every((name) => control.get(name)?.isOk)) return { names, control, caa: NO_RESULTS };
+    return { names, control, caa: await caaResults(tools, request, deadline) };
+  } finally {
+    deadline[Symbol.dispose]();
+  }
+}
+
+const NO_RESULTS: ReadonlyMap<string, CheckResult> = new Map();
+
+function controlResults(
+  tools: CheckingTools,
+  request: NamesToCheck,
+  unproven: readonly string[],
+  deadline: CheckDeadline,
+): Promise<Map<string, CheckResult>> {
+  const { accountId, acmeAccount, product, dcv } = request;
   const challenges = challengesOf(tools, { ...request, names: unproven });
-  const control = await resultsOf(unproven, (name) => {
+  return resultsOf(unproven, (name) => {
     const challenge = challenges.get(name);
     return challenge && product
       ? deadline.run(
@@ -79,9 +97,6 @@ export async function checkNames(tools: CheckingTools, request: NamesToCheck): P
         )
       : Promise.resolve(notProvable(name, dcv));
   });
-  const checked = { names: new Set(names), control };
-  if ([...control.values()].some(({ isOk }) => !isOk)) return { ...checked, caa: new Map() };
-  return { ...checked, caa: await caaResults(tools, request, deadline) };
 }
 
 /** For a request that is not carried out: what CAA says, proven or not. */
@@ -126,7 +141,6 @@ async function resultsOf(
   names: readonly string[],
   check: (name: string) => Promise<CheckResult>,
 ): Promise<Map<string, CheckResult>> {
-  if (names.length === 0) return new Map();
   const results = await mapLimit(NAMES_AT_ONCE, names, check);
   return new Map(results.map((result, index) => [names[index] ?? '', result]));
 }
@@ -138,22 +152,29 @@ interface CheckDeadline extends Disposable {
 /** Checks that share one deadline: then running ones are aborted, and new ones not started. */
 export function checkDeadline(limitMs: number, stopping?: AbortSignal): CheckDeadline {
   const ended = new AbortController();
-  const signal = stopping ? AbortSignal.any([ended.signal, stopping]) : ended.signal;
-  const timer = setTimeout(() => ended.abort(), limitMs);
+  const { signal } = ended;
+  /** Of checks that were started; those that are done heed it no more. */
+  const giveUp: (() => void)[] = [];
+  const end = () => {
+    ended.abort();
+    for (const one of giveUp) one();
+  };
+  const timer = setTimeout(end, limitMs);
+  if (stopping?.aborted) end();
+  stopping?.addEventListener('abort', end);
   return {
     run(check, method) {
       const tooSlow = method && offeredAs(method) === 'file' ? TOO_SLOW_SERVER : TOO_SLOW;
       if (signal.aborted) return Promise.resolve(tooSlow);
       return new Promise((resolve, reject) => {
-        const end = () => resolve(tooSlow);
-        const done = () => signal.removeEventListener('abort', end);
-        signal.addEventListener('abort', end);
-        const checked = check(signal);
-        checked.then(resolve, reject);
-        checked.then(done, done);
+        giveUp.push(() => resolve(tooSlow));
+        check(signal).then(resolve, reject);
       });
     },
-    [Symbol.dispose]: () => clearTimeout(timer),
+    [Symbol.dispose]() {
+      clearTimeout(timer);
+      stopping?.removeEventListener('abort', end);
+    },
   };
 }
 

@@ -39,13 +39,12 @@ interface ReusableProof {
   readonly until: number;
 }
 
-/** The keys under which a product looks for proofs of these names. */
+/** The keys under which a product looks for proofs of a name. */
 const keysOf = (
   { registrableDomain }: ProofTools,
-  names: readonly string[],
+  name: string,
   { dcvScopes }: Pick<Product, 'dcvScopes'>,
-): (readonly [string, readonly string[]])[] =>
-  names.map((name) => [name, dcvScopes.includes('base_domain') ? coveringProofs(name, registrableDomain) : [name]]);
+): readonly string[] => (dcvScopes.includes('base_domain') ? coveringProofs(name, registrableDomain) : [name]);
 
 /** Those of any product, for a look-up before the product is known. */
 export const proofKeys = (tools: ProofTools, names: readonly string[]): string[] => [
@@ -71,23 +70,30 @@ export async function provenNames(
   { proofs }: { readonly proofs: Pick<Proofs, 'proven'> },
   { accountId, names, product, now }: ProofQuery,
 ): Promise<Map<string, ReusableProof>> {
-  const methods = acceptedMethods(product.dcvMethods);
-  // A product with stricter rules does not accept what was validated under weaker ones.
-  const accepted = new Map<string, string>([
-    [VOUCHED, VOUCHED],
-    ...methods.map((method) => [method, method] as const),
-    ...(product.trust === 'private' ? methods.map((method) => [seenPrivately(method, product), method] as const) : []),
-  ]);
   const reuseMs = reuseDays(product, now) * DAY_MS;
-  const covering = keysOf(tools, names, product);
-  const allKeys = [...new Set(covering.flatMap(([, keys]) => keys))];
-  const found = await proofs.proven(accountId, allKeys, now - reuseMs);
-  const proven = covering.map(([name, keys]) => {
-    const usable = keys.flatMap((key) => found.get(key) ?? []).filter(({ method }) => accepted.has(method));
-    const until = Math.max(...usable.map(({ validatedAt }) => validatedAt + reuseMs));
-    return [name, { methods: usable.map(({ method }) => accepted.get(method) ?? method), until }] as const;
-  });
-  return new Map(proven.filter(([, { methods }]) => methods.length > 0));
+  const covering = names.map((name) => keysOf(tools, name, product));
+  const found = await proofs.proven(accountId, [...new Set(covering.flat())], now - reuseMs);
+  const proven = new Map<string, ReusableProof>();
+  for (const [index, name] of names.entries()) {
+    const methods: string[] = [];
+    let until = Number.NEGATIVE_INFINITY;
+    for (const { method, validatedAt } of covering[index]?.flatMap((key) => found.get(key) ?? []) ?? []) {
+      const accepted = acceptedAs(method, product);
+      if (accepted === undefined) continue;
+      methods.push(accepted);
+      until = Math.max(until, validatedAt + reuseMs);
+    }
+    if (methods.length > 0) proven.set(name, { methods, until });
+  }
+  return proven;
+}
+
+/** The method that a recorded one counts as. A product with stricter rules does not accept what was validated under weaker ones. */
+function acceptedAs(recorded: string, product: ProofQuery['product']): string | undefined {
+  if (recorded === VOUCHED) return VOUCHED;
+  return acceptedMethods(product.dcvMethods).find(
+    (method) => recorded === method || (product.trust === 'private' && recorded === seenPrivately(method, product)),
+  );
 }
 
 /** Returns the last moment at which the proofs of all proven names may be reused. */

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
 import packet from 'dns-packet';
+import { attempt } from '../../../src/adapters/dns/attempt.ts';
 import { dnsLookups } from '../../../src/adapters/dns/lookups.ts';
 import { DEFAULT_LIMITS } from '../../../src/adapters/dns/stub-resolver.ts';
 import { isLocalAddress } from '../../support/outside.ts';
@@ -144,7 +145,7 @@ test('names that DNS cannot have are not asked for: too long is absent, anything
   assert.equal(long.length, 299);
   assert.deepEqual(await ask(`_${long}`, asking()), { kind: 'absent' });
   for (const name of ['', 'a..b', 'a b.test', 'é.test', 'a\0.test', `${'a'.repeat(64)}.test`]) {
-    assert.deepEqual(await caa(name, asking()), failed('dns_failure'), name);
+    assert.deepEqual(await caa([name], asking()), [failed('dns_failure')], name);
   }
   assert.equal(server.heard.length, 0);
   const longest = long.slice(-253).replace(/^\./, 'a');
@@ -185,7 +186,7 @@ test('CAA values are taken as they are: a NUL does not end them, and an empty on
     const data = { ...record, issuerCritical: record.flags === 128 };
     const udp = ({ query, send }: Datagram) => send(response(query, [{ type: 'CAA', name: nameOf(query), data }]));
     server.script = { udp };
-    assert.deepEqual(await caa('a.test', asking()), { kind: 'found', records: [record] });
+    assert.deepEqual(await caa(['a.test'], asking()), [{ kind: 'found', records: [record] }]);
   }
   // A record that cannot be read is a failure of the whole set.
   const broken = Buffer.from('c00c' + '0101' + '0001' + '00000000' + '0002' + '0005', 'hex');
@@ -196,7 +197,16 @@ test('CAA values are taken as they are: a NUL does not end them, and an empty on
       send(Buffer.concat([head, broken]));
     },
   };
-  assert.deepEqual(await caa('a.test', asking()), failed('dns_failure'));
+  assert.deepEqual(await caa(['a.test'], asking()), [failed('dns_failure')]);
+});
+
+test('a transport that throws is unreachable, and the attempt ends', async () => {
+  const throwing = () => {
+    throw new Error('no descriptors');
+  };
+  const limits = { limitMs: 60_000, signal: new AbortController().signal };
+  const outcome = await new Promise((settle) => attempt(throwing, { name: 'a.test', type: 'TXT' }, limits, settle));
+  assert.deepEqual(outcome, { kind: 'unreachable' });
 });
 
 test('a resolver may have an IPv6 address', async () => {
