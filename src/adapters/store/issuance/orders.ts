@@ -110,11 +110,14 @@ const isJsonText = (text: string): boolean => text.isWellFormed() && !text.inclu
 
 /** By name, from the list of lists that the statement returns. */
 function proofsFrom(text: string | null): Map<string, Proof[]> {
-  const rows = listFrom<[string, string, number]>(text ?? '[]');
-  const byName = Map.groupBy(rows, ([name]) => name);
-  return new Map(
-    Array.from(byName, ([name, group]) => [name, group.map(([, method, validatedAt]) => ({ method, validatedAt }))]),
-  );
+  const byName = new Map<string, Proof[]>();
+  for (const [name, method, validatedAt] of listFrom<[string, string, number]>(text ?? '[]')) {
+    const proof = { method, validatedAt };
+    const known = byName.get(name);
+    if (known) known.push(proof);
+    else byName.set(name, [proof]);
+  }
+  return byName;
 }
 const selectForUpdate = prepared((db, row: Owned) => owned(db, row).forUpdate());
 
