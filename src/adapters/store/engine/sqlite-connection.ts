@@ -34,7 +34,8 @@ type Values = readonly SQLOutputValue[];
 
 interface Prepared {
   readonly statement: StatementSync;
-  /** Undefined if the statement returns no rows. */
+  readonly returnsRows: boolean;
+  /** Of a statement whose rows are arrays. */
   readonly rowFrom: ((values: Values) => unknown) | undefined;
 }
 
@@ -103,9 +104,12 @@ export class SqliteConnection {
   }
 
   run<R>(sql: string, parameters: readonly unknown[] = []): QueryResult<R> {
-    const { statement, rowFrom } = this.#prepare(sql);
+    const { statement, returnsRows, rowFrom } = this.#prepare(sql);
     const values = parameters as readonly SQLInputValue[];
-    if (rowFrom) return { rows: (statement.all(...values) as unknown as Values[]).map(rowFrom) as R[] };
+    if (returnsRows) {
+      const rows: unknown[] = statement.all(...values);
+      return { rows: (rowFrom ? (rows as Values[]).map(rowFrom) : rows) as R[] };
+    }
     const { changes } = statement.run(...values);
     return { rows: [], numAffectedRows: BigInt(changes) };
   }
@@ -140,8 +144,11 @@ export class SqliteConnection {
     if (known) return known;
     const statement = this.#database.prepare(sql);
     const columns = statement.columns().map(({ name }) => name);
-    statement.setReturnArrays(true);
-    const prepared = { statement, rowFrom: columns.length > 0 ? rowMaker(columns) : undefined };
+    // A `*` may mean other columns tomorrow, when an instance of a later version has migrated the store.
+    const namesColumns = columns.length > 0 && !sql.includes('*');
+    statement.setReturnArrays(namesColumns);
+    const rowFrom = namesColumns ? rowMaker(columns) : undefined;
+    const prepared = { statement, returnsRows: columns.length > 0, rowFrom };
     // SQL texts vary only in the length of lists, so the limit is rarely reached; clearing is simpler than an LRU.
     if (this.#prepared.size >= MAX_STATEMENTS) this.#prepared.clear();
     this.#prepared.set(sql, prepared);
@@ -154,10 +161,7 @@ export class SqliteConnection {
  * up the name of each column anew: reading an order costs a quarter more with them.
  */
 function rowMaker(columns: readonly string[]): (values: Values) => unknown {
-  const blank = JSON.parse(JSON.stringify(Object.fromEntries(columns.map((name) => [name, null])))) as Record<
-    string,
-    SQLOutputValue
-  >;
+  const blank: Record<string, SQLOutputValue> = Object.fromEntries(columns.map((name) => [name, null]));
   return (values) => {
     const row = { ...blank };
     for (let index = 0; index < columns.length; index += 1) row[columns[index]!] = values[index]!;
