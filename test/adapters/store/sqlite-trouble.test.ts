@@ -263,3 +263,22 @@ test('every commit is synced to the disk: PRAGMA synchronous is 2, the journal m
   const { rows: journal } = await sql<{ journal_mode: string }>`pragma journal_mode`.execute(store.db);
   assert.equal(journal[0]?.journal_mode, 'wal');
 });
+
+test('rows keep their columns while another process migrates the table', () => {
+  const file = join(newFolder(), 'rows.db');
+  const connection = new SqliteConnection(file, 'write');
+  connection.run('create table thing (first text, second text)');
+  connection.run('insert into thing values (?, ?)', ['1', '2']);
+  const rows = (text: string) => connection.run(text).rows.map((row) => ({ ...(row as object) }));
+  const [all, named] = ['select thing.*, 7 as last from thing', 'select second, first, 7 as last from thing'];
+  assert.deepEqual(rows(all), [{ first: '1', second: '2', last: 7 }]);
+  assert.deepEqual(rows(named), [{ second: '2', first: '1', last: 7 }]);
+  using other = new DatabaseSync(file);
+  other.exec("alter table thing add column third text default '3'");
+  assert.deepEqual(rows(all), [{ first: '1', second: '2', third: '3', last: 7 }]);
+  other.exec('alter table thing drop column third');
+  other.exec("alter table thing drop column second; alter table thing add column second text default 'new'");
+  assert.deepEqual(rows(all), [{ first: '1', second: 'new', last: 7 }]);
+  assert.deepEqual(rows(named), [{ second: 'new', first: '1', last: 7 }]);
+  connection.close();
+});

@@ -28,9 +28,15 @@ export function eventRow({
   const bodyIn = (locale: Locale) =>
     JSON.stringify(callbackBody(action, { orderId, orderStatus, certificateId }, locale));
   return {
-    ...{ id, action, account_id: accountId, order_id: orderId, order_status: orderStatus },
-    ...{ certificate_id: certificateId, created_at: createdAt },
-    ...{ body_en: bodyIn('en'), body_zh: bodyIn('zh-CN') },
+    id,
+    action,
+    account_id: accountId,
+    order_id: orderId,
+    order_status: orderStatus,
+    certificate_id: certificateId,
+    created_at: createdAt,
+    body_en: bodyIn('en'),
+    body_zh: bodyIn('zh-CN'),
   };
 }
 

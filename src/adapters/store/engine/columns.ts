@@ -1,7 +1,9 @@
 // Encoding of values in text columns: bytes as base64, lists as JSON (ADR 0017); and lists of columns.
 import { sql } from 'kysely';
 
-export const textOf = (bytes: Uint8Array): string => Buffer.from(bytes).toString('base64');
+/** Over the same memory: `Buffer.from` of bytes would copy them. */
+export const textOf = ({ buffer, byteOffset, byteLength }: Uint8Array): string =>
+  Buffer.from(buffer, byteOffset, byteLength).toString('base64');
 export const bytesFrom = (text: string): Uint8Array => Buffer.from(text, 'base64');
 
 export const listText = (list: readonly unknown[]): string => JSON.stringify(list);

@@ -51,6 +51,8 @@ export interface Engine {
   readonly batches: {
     /** In a statement after the first: whether the first returned a row. */
     readonly isDecided: RawBuilder<boolean>;
+    /** After the columns of an insert that follows the first statement: these values, if that returned a row. */
+    row(values: RawBuilder<unknown>): RawBuilder<unknown>;
     /** At the end of a write whose result is only whether it has changed a row: what the engine needs to know that. */
     readonly returning: RawBuilder<unknown>;
     combine(statements: readonly CompiledQuery[]): readonly CompiledQuery[];

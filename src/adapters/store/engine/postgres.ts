@@ -34,6 +34,7 @@ const isUndone = (error: unknown): boolean =>
   error instanceof pg.DatabaseError && !ENDS_CONNECTION.test(error.code ?? '');
 /** deadlock_detected. */
 const DEADLOCK = '40P01';
+const IS_DECIDED = sql<boolean>`exists (select 1 from decided)`;
 /** data_corrupted and index_corrupted. */
 const DAMAGE = /^XX00[12]$/;
 
@@ -84,7 +85,8 @@ export function postgresEngine(options: PostgresOptions): Engine {
     },
     select: (query) => reads.run(query),
     batches: {
-      isDecided: sql<boolean>`exists (select 1 from decided)`,
+      isDecided: IS_DECIDED,
+      row: (values) => sql`select ${values} where ${IS_DECIDED}`,
       returning: sql`returning 1`,
       combine,
       run: async (combined) => (await Promise.all(combined.map((query) => writes.run(query)))).flat(),

@@ -2,7 +2,7 @@
 // SQL text is constant, so the database's statement cache hits too.
 import { type Compilable, type CompiledQuery, type RawBuilder, SelectQueryNode, sql } from 'kysely';
 import { columnsOf } from './columns.ts';
-import { connectionOf, directOf } from './engine.ts';
+import { connectionOf, directOf, type Engine } from './engine.ts';
 import type { Db, Schema } from './schema.ts';
 
 /** Placeholder for a value; never sent to a database. */
@@ -62,17 +62,17 @@ export function prepared<Values extends object, Row>(build: Build<Values, Row>):
 /** SQL written out, as a query to prepare. */
 export const statement = <Row>(db: Db, text: RawBuilder<Row>): Compilable<Row> => ({ compile: () => text.compile(db) });
 
-/** Inserts one row, where `given` holds. Every row must have every column: the first row determines the SQL text. */
+/** Inserts one row. Every row must have every column: the first row determines the SQL text. */
 export function preparedInsert<Table extends keyof Schema>(
   table: Table,
-  given = sql<boolean>`true`,
+  inserted: Engine['batches']['row'] = (values) => sql`values (${values})`,
 ): Prepared<Schema[Table], unknown> {
   type Column = keyof Schema[Table] & string;
   let columns: Column[] | undefined;
   const insert = prepared((db, slots: Schema[Table]) => {
     const names = columns ?? [];
     const values = sql.join(names.map((name) => slots[name]));
-    return statement(db, sql`insert into ${sql.table(table)} (${columnsOf(names)}) select ${values} where ${given}`);
+    return statement(db, sql`insert into ${sql.table(table)} (${columnsOf(names)}) ${inserted(values)}`);
   });
   function requireWidth(row: Schema[Table]): void {
     const names = Object.keys(row);

@@ -63,6 +63,8 @@ export function sqliteEngine(options: SqliteOptions): Engine {
     },
     batches: {
       isDecided: sql<boolean>`true`,
+      // Of an insert with a select SQLite copies every page that it changes, in case that a later row fails.
+      row: (values) => sql`values (${values})`,
       // SQLite collects what is returned in a temporary table, and knows the number of changed rows without.
       returning: sql``,
       combine: (statements) => statements,

@@ -34,12 +34,12 @@ const unlessReported = (slot: Release) => sql`and key_reported = 0 and not ${isB
 
 /** What a batch is made of. In what follows the first statement, `isDecided` is true if that has returned a row. */
 const stepsOf = perEngine((engine) => {
-  const { isDecided } = engine.batches;
+  const { isDecided, row } = engine.batches;
   return {
     releaseUnlessReported: release(engine, unlessReported),
     release: release(engine, () => sql``),
     saveOrder: prepared((db, slot: SavedOrder) => saving(db, slot).where(isDecided)),
-    insertCertificate: preparedInsert('certificate', isDecided),
+    insertCertificate: preparedInsert('certificate', row),
     issuePending: prepared((db, slot: Schema['certificate']) =>
       db
         .updateTable('certificate')
@@ -49,8 +49,8 @@ const stepsOf = perEngine((engine) => {
         .where('state', '=', 'pending')
         .where(isDecided),
     ),
-    insertHalf: preparedInsert('encryption_certificate', isDecided),
-    insertAudit: preparedInsert('audit', isDecided),
+    insertHalf: preparedInsert('encryption_certificate', row),
+    insertAudit: preparedInsert('audit', row),
     putIdempotencyKey: prepared((db, slot: Schema['idempotency_key']) =>
       statement(
         db,

@@ -70,6 +70,18 @@ type Owned = Pick<Row, 'id' | 'account_id'>;
 const owned = (db: Db, { id, account_id }: Owned) =>
   db.selectFrom('certificate_order').selectAll().where('id', '=', id).where('account_id', '=', account_id);
 const select = prepared(owned);
+/** Named one by one: so their rows are cheaper to read. */
+const COLUMNS = [
+  ...(['o.id', 'o.account_id', 'o.product_id', 'o.alternative_id', 'o.status', 'o.common_name', 'o.names'] as const),
+  ...(['o.subject', 'o.dcv_method', 'o.dcv_scope', 'o.persist_until', 'o.persist_policy'] as const),
+  ...([
+    'o.current_certificate_id',
+    'o.pending_certificate_id',
+    'o.term_ends_at',
+    'o.created_at',
+    'o.revision',
+  ] as const),
+];
 interface ForReissue extends Owned {
   /** A JSON list. */
   readonly proof_names: string;
@@ -82,7 +94,7 @@ const selectForReissue = perEngine(({ json }) =>
       .leftJoin('certificate as c', (join) =>
         join.onRef('c.id', '=', 'o.current_certificate_id').onRef('c.account_id', '=', 'o.account_id'),
       )
-      .selectAll('o')
+      .select(COLUMNS)
       .select([
         'c.id as current_id',
         'c.common_name as current_common_name',
@@ -110,11 +122,14 @@ const isJsonText = (text: string): boolean => text.isWellFormed() && !text.inclu
 
 /** By name, from the list of lists that the statement returns. */
 function proofsFrom(text: string | null): Map<string, Proof[]> {
-  const rows = listFrom<[string, string, number]>(text ?? '[]');
-  const byName = Map.groupBy(rows, ([name]) => name);
-  return new Map(
-    Array.from(byName, ([name, group]) => [name, group.map(([, method, validatedAt]) => ({ method, validatedAt }))]),
-  );
+  const byName = new Map<string, Proof[]>();
+  for (const [name, method, validatedAt] of listFrom<[string, string, number]>(text ?? '[]')) {
+    const proof = { method, validatedAt };
+    const known = byName.get(name);
+    if (known) known.push(proof);
+    else byName.set(name, [proof]);
+  }
+  return byName;
 }
 const selectForUpdate = prepared((db, row: Owned) => owned(db, row).forUpdate());
 
