@@ -32,7 +32,8 @@ export function plainHead(bytes: Buffer): PlainHead | undefined {
   const [first = '', ...lines] = bytes.toString('latin1', 0, end).split('\r\n');
   const status = Number(STATUS_LINE.exec(first)?.[1] ?? 0);
   if (status === 0) return undefined;
-  const headers: Record<string, string> = {};
+  // Without a prototype: a field may have the name of a property of every object.
+  const headers: Record<string, string> = Object.create(null);
   for (const line of lines) {
     const [, written, value] = FIELD.exec(line) ?? [];
     if (written === undefined || value === undefined) return undefined;
