@@ -16,6 +16,7 @@ export function sendPlain(options: ExchangeOptions): Promise<Begun> {
   connection.exchanges += 1;
   connection.listen({
     onData(chunk) {
+      scope.enter('response');
       const head = plainHead(chunk);
       resolve(
         head && head.bodyBytes < maxBodyBytes(call)
@@ -31,9 +32,11 @@ export function sendPlain(options: ExchangeOptions): Promise<Begun> {
   });
   connection.watchData();
   connection.socket.resume();
-  if (connection.isOpen) connection.socket.write(bytesOf(call, userAgent));
+  const onSent = (error?: Error | null) => {
+    if (!error) scope.enter('response');
+  };
+  if (connection.isOpen) connection.socket.write(bytesOf(call, userAgent), onSent);
   else reject(new Unanswered());
-  scope.enter('response');
   return promise;
 }
 
