@@ -1,6 +1,5 @@
 // An exchange over a connection that may be kept: the request is one write, and a plain response is read as it arrives. Any
 // other response is read by Node's client, as if it had sent the request, and its connection is not kept.
-import { validateHeaderValue } from 'node:http';
 import { Duplex } from 'node:stream';
 import { setImmediate } from 'node:timers/promises';
 import type { OutboundCall } from '../../domain/egress/outbound.ts';
@@ -9,9 +8,12 @@ import { failureOf, Unanswered } from './failure.ts';
 import { type Begun, type ExchangeOptions, headersOf, maxBodyBytes, sendByNode } from './node-exchange.ts';
 import { type PlainHead, plainHead } from './plain-response.ts';
 
+const HEADER_VALUE = /^[\t\x20-\x7e]*$/;
+
 /** Resolves with the response head, while the body is still arriving. */
 export function sendPlain(options: ExchangeOptions): Promise<Begun> {
   const { call, connection, userAgent, scope } = options;
+  const request = bytesOf(call, userAgent);
   const { promise, resolve, reject } = Promise.withResolvers<Begun>();
   connection.exchanges += 1;
   connection.listen({
@@ -35,7 +37,7 @@ export function sendPlain(options: ExchangeOptions): Promise<Begun> {
   const onSent = (error?: Error | null) => {
     if (!error) scope.enter('response');
   };
-  if (connection.isOpen) connection.socket.write(bytesOf(call, userAgent), onSent);
+  if (connection.isOpen) connection.socket.write(request, onSent);
   else reject(new Unanswered());
   return promise;
 }
@@ -48,7 +50,7 @@ function bytesOf(call: OutboundCall, userAgent: string): Buffer {
   for (let index = 0; index < fields.length; index += 2) {
     const [name = '', value = ''] = [fields[index], fields[index + 1]];
     // A line break in a value would begin another field.
-    validateHeaderValue(name, value);
+    if (!HEADER_VALUE.test(value)) throw new TypeError(`${name} has a value that no header can have`);
     head += `${name}: ${value}\r\n`;
   }
   head += '\r\n';
