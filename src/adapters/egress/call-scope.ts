@@ -8,6 +8,8 @@ export class CallScope implements Disposable {
   readonly #endsAt: number;
   readonly #signal: AbortSignal | undefined;
   readonly #opened: { destroy(): void }[] = [];
+  /** End the waits that are under way. */
+  readonly #ends = new Set<(failure: Failure) => void>();
   readonly #phases: Partial<Record<Stage, number>> = {};
   #stage: Stage = 'resolve';
   #since = performance.now();
@@ -15,6 +17,8 @@ export class CallScope implements Disposable {
   constructor(totalMs: number, signal: AbortSignal | undefined) {
     this.#endsAt = this.#since + totalMs;
     this.#signal = signal;
+    // Once per call: Node looks through all listeners of a signal to add one, and all deliveries share theirs.
+    signal?.addEventListener('abort', this.#cancel);
   }
 
   get stage(): Stage {
@@ -56,20 +60,25 @@ export class CallScope implements Disposable {
   /** Rejects with a Failure on timeout, deadline or cancellation. What `work` does after that is ignored. */
   async within<T>(limitMs: number, work: () => Promise<T>): Promise<T> {
     this.check();
-    const { promise: end, reject } = Promise.withResolvers<never>();
-    const cancel = () => reject(new Failure('canceled'));
+    const { promise, resolve, reject } = Promise.withResolvers<T>();
     const expire = () => reject(new Failure(TIMEOUT_REASON[this.#stage]));
     const timer = setTimeout(expire, Math.max(0, Math.min(limitMs, this.#endsAt - performance.now())));
-    this.#signal?.addEventListener('abort', cancel);
+    this.#ends.add(reject);
     try {
-      return await Promise.race([work(), end]);
+      work().then(resolve, reject);
+      return await promise;
     } finally {
       clearTimeout(timer);
-      this.#signal?.removeEventListener('abort', cancel);
+      this.#ends.delete(reject);
     }
   }
 
+  readonly #cancel = (): void => {
+    for (const end of this.#ends) end(new Failure('canceled'));
+  };
+
   [Symbol.dispose](): void {
+    this.#signal?.removeEventListener('abort', this.#cancel);
     for (const opened of this.#opened.toReversed()) opened.destroy();
   }
 }

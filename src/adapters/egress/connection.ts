@@ -1,5 +1,4 @@
-// An open connection to a vetted address, and the bytes of the response that is being read from it. Whether it can serve
-// another exchange depends on those bytes: one too many would be read as the beginning of the next response.
+// An open connection to a vetted address, and the first bytes of the response that is being read from it.
 import type { Socket } from 'node:net';
 import type { Address } from '../../domain/egress/addresses.ts';
 import type { Observation } from '../../domain/egress/outbound.ts';
@@ -11,36 +10,26 @@ export interface VettedAddress {
 }
 
 const OPENING = 'HTTP/1.';
-const HEAD_END = '\r\n\r\n';
 
-/** Counts the bytes of one response beside the parser, and finds where its head ends. */
+/** Counts the bytes of one response beside the parser, and looks at the first of them. */
 export class ResponseBytes {
   received = 0;
   #opening = '';
-  #tail = '';
-  #headLength = 0;
 
   /** False if the response does not begin as HTTP/1: the parser also accepts RTSP. */
   add(chunk: Buffer): boolean {
-    const before = this.received - this.#tail.length;
     this.received += chunk.length;
-    if (this.#headLength > 0) return true;
-    const text = chunk.toString('latin1');
-    if (this.#opening.length < OPENING.length) this.#opening += text.slice(0, OPENING.length - this.#opening.length);
-    const end = (this.#tail + text).indexOf(HEAD_END);
-    if (end >= 0) this.#headLength = before + end + HEAD_END.length;
-    this.#tail = (this.#tail + text).slice(1 - HEAD_END.length);
+    if (this.#opening.length < OPENING.length) {
+      this.#opening += chunk.toString('latin1', 0, OPENING.length - this.#opening.length);
+    }
     return OPENING.startsWith(this.#opening);
-  }
-
-  /** A head and exactly that many bytes of body have arrived. */
-  isExactly(bodyLength: number): boolean {
-    return this.#headLength > 0 && this.received === this.#headLength + bodyLength;
   }
 }
 
 interface Listener {
   onData(chunk: Buffer): void;
+  /** Before `onEnd`. */
+  onError?(error: Error): void;
   onEnd(): void;
 }
 
@@ -61,6 +50,7 @@ export class Connection {
     this.address = address;
     this.socket = socket;
     this.tls = tls;
+    socket.on('error', (error) => this.#listener?.onError?.(error));
     for (const event of ['end', 'close']) socket.on(event, () => this.#listener?.onEnd());
   }
 
@@ -73,12 +63,12 @@ export class Connection {
     return addresses.find(({ address }) => Buffer.compare(address, this.address) === 0);
   }
 
-  /** Replaces the listener: one exchange after the other, and the idle time between them. */
+  /** Replaces the listener: one exchange after the other, and the idle time between them. Data needs `watchData` besides. */
   listen(listener: Listener): void {
     this.#listener = listener;
   }
 
-  /** Call once the parser listens: a first listener lets data flow, and the parser would miss what came before it. */
+  /** Call once all that read are ready: a first listener lets data flow, and a parser would miss what came before it. */
   watchData(): void {
     if (this.#isWatched) return;
     this.#isWatched = true;

@@ -18,12 +18,15 @@ export interface Resolved {
   readonly failure: FailureReason | null;
 }
 
+const NO_ANSWER: Resolved = { addresses: [], failure: 'dns_failure' };
+
 type ResolveName = (host: string, scope: CallScope) => Promise<Resolved>;
 
 interface Lookup {
   readonly resolver: Resolver;
-  /** IPv4 first: a machine with only one of the two nearly always has IPv4. */
-  readonly families: readonly Promise<string[]>[];
+  /** What each family has answered so far. IPv4 first: a machine with only one of the two nearly always has IPv4. */
+  readonly answers: (Resolved | undefined)[];
+  readonly ended: Promise<unknown>;
   callers: number;
 }
 
@@ -37,12 +40,18 @@ export function nameResolver(servers: readonly string[], limitMs: number): Resol
   function begin(host: string): Lookup {
     const resolver = new Resolver(RESOLVER_OPTIONS);
     if (servers.length > 0) resolver.setServers(servers);
-    const leave = () => {
+    const answers: (Resolved | undefined)[] = [undefined, undefined];
+    const note = (index: number, answer: Resolved) => {
+      answers[index] = answer;
       if (joinable.get(host) === lookup) joinable.delete(host);
     };
-    const families = [resolver.resolve4(host), resolver.resolve6(host)];
-    const lookup: Lookup = { resolver, families, callers: 0 };
-    for (const family of families) family.then(leave, leave);
+    const families = [resolver.resolve4(host), resolver.resolve6(host)].map((family, index) =>
+      family.then(
+        (texts) => note(index, fromAnswer(texts)),
+        (error) => note(index, fromError(error)),
+      ),
+    );
+    const lookup: Lookup = { resolver, answers, ended: Promise.all(families), callers: 0 };
     joinable.set(host, lookup);
     return lookup;
   }
@@ -52,9 +61,9 @@ export function nameResolver(servers: readonly string[], limitMs: number): Resol
     const lookup = joinable.get(host) ?? begin(host);
     lookup.callers += 1;
     try {
-      const families = await Promise.all(
-        lookup.families.map((family) => scope.within(limitMs, () => family).then(fromAnswer, fromError)),
-      );
+      // What one family has answered counts, even if the other does not.
+      const missing = await scope.within(limitMs, () => lookup.ended).then(() => NO_ANSWER, fromError);
+      const families = lookup.answers.map((answer) => answer ?? missing);
       return {
         addresses: families.flatMap(({ addresses }) => addresses),
         failure: families.find(({ failure }) => failure)?.failure ?? null,

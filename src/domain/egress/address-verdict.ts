@@ -60,20 +60,21 @@ const EMBEDDINGS: readonly (readonly [Network[], offset: number])[] = [
   [networks('2002::/16'), 2],
 ];
 
-const embeddedIPv4 = (address: Address): Address[] =>
-  EMBEDDINGS.filter(([list]) => isInAny(list, address)).map(([, offset]) => address.slice(offset, offset + 4));
-
-const isNever = (address: Address): boolean => [address, ...embeddedIPv4(address)].some((form) => isInAny(NEVER, form));
+/** The address itself, and the IPv4 addresses that it may be translated to. */
+const formsOf = (address: Address): Address[] => [
+  address,
+  ...EMBEDDINGS.filter(([list]) => isInAny(list, address)).map(([, offset]) => address.slice(offset, offset + 4)),
+];
 
 /** Whether no rule can open any address of the network. */
 export const isNeverCalled = ({ address, prefix }: Network): boolean =>
   NEVER.some((one) => isInside(one, address) && prefix >= one.prefix) ||
-  (prefix === 8 * address.length && isNever(address));
+  (prefix === 8 * address.length && formsOf(address).some((form) => isInAny(NEVER, form)));
 
 export function judgeAddress(address: Address, port: number, { allow, deny }: AddressRules): AddressVerdict {
   const matches = (rule: AddressRule, one: Address) => isInside(rule, one) && (rule.port ?? port) === port;
-  const forms = [address, ...embeddedIPv4(address)];
-  if (isNever(address) || forms.some((form) => deny.some((rule) => matches(rule, form)))) return 'refused';
+  const isRefused = (form: Address) => isInAny(NEVER, form) || deny.some((rule) => matches(rule, form));
+  if (formsOf(address).some(isRefused)) return 'refused';
   if (isPublicAddress(address)) return 'public';
   return allow.some((rule) => matches(rule, address)) ? 'allowed' : 'refused';
 }

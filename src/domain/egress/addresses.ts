@@ -80,10 +80,11 @@ export function parseAddressRule(text: string): AddressRule | undefined {
 export const parsePort = (text: string): number | undefined => parseDecimal(text, 1, 65_535);
 
 export function isInside({ address: base, prefix }: Network, address: Address): boolean {
-  return (
-    base.length === address.length &&
-    base.every((byte, index) => ((byte ^ (address[index] ?? 0)) & maskAt(prefix, index)) === 0)
-  );
+  if (base.length !== address.length) return false;
+  for (let index = 0; 8 * index < prefix; index += 1) {
+    if (((base[index] ?? 0) ^ (address[index] ?? 0)) & maskAt(prefix, index)) return false;
+  }
+  return true;
 }
 
 /** A network written in the source. Throws on a typo, when the module is loaded. */

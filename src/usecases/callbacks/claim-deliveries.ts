@@ -210,10 +210,17 @@ const accountsOf = (events: readonly PendingEvent[]): AccountId[] => [
   ...new Set(events.map(({ accountId }) => accountId)),
 ];
 
+/** Parsed URLs: settings are read for every claim, and change rarely. */
+const parsed = new Map<string, OutboundUrl>();
+const MAX_PARSED = 2_000;
+
 /** Undefined for a URL that was saved under looser rules than the current ones. */
-function urlOf({ url }: CallbackSettings): OutboundUrl | undefined {
+function urlOf({ url: text }: CallbackSettings): OutboundUrl | undefined {
   try {
-    return callbackUrl(url);
+    const url = parsed.get(text) ?? callbackUrl(text);
+    if (parsed.size >= MAX_PARSED) parsed.clear();
+    parsed.set(text, url);
+    return url;
   } catch (error) {
     if (error instanceof Refusal) return undefined;
     throw error;

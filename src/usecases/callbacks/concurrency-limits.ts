@@ -76,10 +76,13 @@ export function deliverySlots({ total, perAccount, perHost }: ConcurrencyLimits)
       [hostKey(host), perHost],
       ...(isFirst ? [] : [['retries', Math.floor(total / 2)] as const]),
     ] as const;
-  const isFree = (request: SlotRequest) => boundsOf(request).every(([key, max]) => count(key) < max);
+  const areFree = (bounds: ReturnType<typeof boundsOf>) => bounds.every(([key, max]) => count(key) < max);
   return {
-    isFree,
-    tryAcquire: (request) => (isFree(request) ? add(boundsOf(request).map(([key]) => key)) : undefined),
+    isFree: (request) => areFree(boundsOf(request)),
+    tryAcquire(request) {
+      const bounds = boundsOf(request);
+      return areFree(bounds) ? add(bounds.map(([key]) => key)) : undefined;
+    },
     freeFor(accountId, host) {
       const left = Math.min(perAccount, total - count(TOTAL), perHost - count(hostKey(host)));
       return Math.max(0, left - count(accountKey(accountId)));

@@ -25,6 +25,8 @@ before(async () => {
 });
 after(() => outside[Symbol.asyncDispose]());
 
+/** On a connection of its own, and on one that may be kept. */
+const EITHER: readonly CallOptions[] = [{}, { keptFor: 'a', keep: { exchanges: 1 } }];
 /** Bounds endless responses, and is far more than any other case needs. */
 const SHORT: CallOptions = { totalMs: 1_500, limits: { bodyMs: 200 } };
 
@@ -141,7 +143,7 @@ const CASES: Readonly<Record<string, readonly [Script, string]>> = {
 
 for (const [title, [script, expected]] of Object.entries(CASES)) {
   test(`answer: ${title}`, async () => {
-    assert.equal(verdict(await answerTo(script)), expected);
+    for (const kept of EITHER) assert.equal(verdict(await answerTo(script, { ...SHORT, ...kept })), expected);
   });
 }
 
@@ -167,17 +169,21 @@ test('a body is cut at 16 KiB, and never decompressed', async () => {
     [respond('HTTP/1.1 200 OK\r\n\r\n', 'x'.repeat(16_385)), 16_384],
   ];
   for (const [script, length] of cases) {
-    const outcome = await answerTo(script, { totalMs: 60_000, limits: { bodyMs: 60_000 } });
-    assert.ok(outcome.kind === 'answered');
-    assert.equal(outcome.body.length, length);
+    for (const kept of EITHER) {
+      const outcome = await answerTo(script, { totalMs: 60_000, limits: { bodyMs: 60_000 }, ...kept });
+      assert.ok(outcome.kind === 'answered');
+      assert.equal(outcome.body.length, length);
+    }
   }
 });
 
 test('a body that has ended, in any way, is not waited for', { timeout: 20_000 }, async () => {
   const short = 'HTTP/1.1 200 OK\r\nContent-Length: 20\r\n\r\nok';
   for (const script of [respondAndKeepOpen(OK), respond(short), resetAfter(short), chunked('zz\r\n')]) {
-    const outcome = await answerTo(script, { totalMs: 60_000, limits: { bodyMs: 60_000 } });
-    assert.equal(verdict(outcome), 'answered 200');
+    for (const kept of EITHER) {
+      const outcome = await answerTo(script, { totalMs: 60_000, limits: { bodyMs: 60_000 }, ...kept });
+      assert.equal(verdict(outcome), 'answered 200');
+    }
   }
 });
 
@@ -193,9 +199,11 @@ test('a redirect is a response, and is not followed', async () => {
 test('a response may arrive before the request was read, or sent', async () => {
   for (const answer of [OK, status(413)]) {
     const hasty = await outside.receiver({ onSecure: (socket) => socket.write(answer) });
-    const outcome = await outside.call(`https://${HOST}:${hasty.port}/`, { body: 'x'.repeat(65_536) });
-    assert.equal(verdict(outcome), `answered ${answer === OK ? 200 : 413}`);
-    await hasty.deserted();
+    for (const kept of EITHER) {
+      const outcome = await outside.call(`https://${HOST}:${hasty.port}/`, { body: 'x'.repeat(65_536), ...kept });
+      assert.equal(verdict(outcome), `answered ${answer === OK ? 200 : 413}`);
+      await hasty.deserted();
+    }
   }
 });
 
@@ -208,8 +216,10 @@ test('a receiver that aborts a large request yields its response, or a failure',
   ];
   for (const [answer, expected] of cases) {
     const picky = await outside.receiver({ onSecure: (socket) => socket.once('data', () => answer(socket)) });
-    const outcome = await outside.call(`https://${HOST}:${picky.port}/`, { body: 'x'.repeat(8 * 1024 * 1024) });
-    assert.equal(verdict(outcome), expected);
+    for (const kept of EITHER) {
+      const body = 'x'.repeat(8 * 1024 * 1024);
+      assert.equal(verdict(await outside.call(`https://${HOST}:${picky.port}/`, { body, ...kept })), expected);
+    }
   }
 });
 

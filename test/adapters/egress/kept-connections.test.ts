@@ -192,6 +192,15 @@ test('a receiver that answers before reading the request gets a new connection',
   assert.equal(hasty.connections.length, 2);
 });
 
+test('a header value with a line break is refused before anything is sent', async () => {
+  const receiver = await open();
+  await send(receiver);
+  for (const value of ['a\r\nX: b', 'a\nb', 'a\0', 'ü']) {
+    await assert.rejects(send(receiver, { headers: { 'X-CC-Callback-Auth': value } }), TypeError);
+  }
+  assert.equal(receiver.requests.length, 1);
+});
+
 test('bytes that arrive while a connection is idle close it', async () => {
   const { promise, resolve } = Promise.withResolvers<() => void>();
   const receiver = await open((socket) => {
