@@ -40,6 +40,7 @@ export function violationOf(
   chain: readonly NameConstraints[],
   { names, holder, subject }: CertifiedNames,
 ): ConstraintViolation | undefined {
+  if (chain.length === 0) return undefined;
   const all = [...names.map(subjectOf), ...(holder === null ? [] : holderSubjects(holder, subject ?? NO_FIELDS))];
   for (const constraints of chain) {
     for (const subject of all) {
