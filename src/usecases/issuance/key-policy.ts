@@ -1,6 +1,6 @@
 // Which keys may be certified: weak ones are found by inspection, compromised ones on the blocklist, and a cloud-held
 // key that was destroyed can sign nothing any more.
-import type { PublicKey } from '../../domain/certificate/public-key.ts';
+import type { InspectedCsr, PublicKey } from '../../domain/certificate/public-key.ts';
 import type { EscrowedKey } from '../../domain/cloud-keys/ports.ts';
 import { invalid, Refusal } from '../../domain/errors.ts';
 import type { AccountId, CertificateId } from '../../domain/ids.ts';
@@ -103,19 +103,15 @@ export function withKeysReadOnce<Result>(
   { accountId, request: { keySource, csr } }: Pick<KeyFacts, 'accountId' | 'request'>,
   work: (tools: IssuanceTools) => Promise<Result>,
 ): Promise<Result> {
-  const inspecting = keySource === 'caller' && csr ? tools.inspectCsr(csr, accountId) : undefined;
-  if (!inspecting) return work(readingKeysOnce(tools));
   // The CSR of the call is its only one, and no other key is inspected beside it.
-  return inspecting.then(({ publicKey, requireStrong }) =>
-    work({ ...tools, readCsr: publicKey, requireStrongKey: requireStrong }),
-  );
+  const workWith = ({ publicKey, requireStrong }: InspectedCsr) =>
+    work({ ...tools, readCsr: memoized(publicKey), requireStrongKey: memoized(requireStrong) });
+  if (keySource !== 'caller' || !csr) {
+    return work({ ...tools, readCsr: memoized(tools.readCsr), requireStrongKey: memoized(tools.requireStrongKey) });
+  }
+  const inspected = tools.inspectCsr(csr, accountId);
+  return inspected instanceof Promise ? inspected.then(workWith) : workWith(inspected);
 }
-
-const readingKeysOnce = (tools: IssuanceTools): IssuanceTools => ({
-  ...tools,
-  readCsr: memoized(tools.readCsr),
-  requireStrongKey: memoized(tools.requireStrongKey),
-});
 
 /** Remembers the last call of a pure function, its exception included. */
 function memoized<Argument, Result>(read: (given: Argument) => Result): (given: Argument) => Result {
