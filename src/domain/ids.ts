@@ -3,8 +3,6 @@
 // database collation sorts them alike and no id can begin with the `test-` prefix of simulated orders.
 
 const ALPHABET = '0123456789abcdefghjkmnpqrstvwxyz';
-/** Two digits for each number of ten bits. */
-const PAIRS = Array.from({ length: 1024 }, (_, number) => `${ALPHABET[number >> 5]}${ALPHABET[number & 31]}`);
 const TIME_DIGITS = 10;
 const RANDOM_BYTES = 10;
 const STEP_FROM = 5;
@@ -27,18 +25,14 @@ export type NewId = () => string;
  */
 export function idMaker(now: () => number, randomBytes: (count: number) => Uint8Array): NewId {
   let lastTime = -1;
-  let lastDigits = '';
   let lastRandom: Uint8Array = new Uint8Array(RANDOM_BYTES);
   return () => {
     const time = Math.max(0, now());
     const random = randomBytes(RANDOM_BYTES);
     // The top bit stays 0, so that the steps within one millisecond cannot overflow.
     lastRandom = time > lastTime ? random.with(0, random[0]! & 0x7f) : stepped(lastRandom, random);
-    if (time > lastTime) {
-      lastTime = time;
-      lastDigits = timeDigits(time);
-    }
-    return lastDigits + randomDigits(lastRandom);
+    lastTime = Math.max(time, lastTime);
+    return timeDigits(lastTime) + randomDigits(lastRandom);
   };
 }
 
@@ -70,13 +64,13 @@ function timeDigits(time: number): string {
   return digits;
 }
 
-/** Every five bytes are four pairs of digits. */
 function randomDigits(bytes: Uint8Array): string {
   let digits = '';
-  for (let at = 0; at < RANDOM_BYTES; at += 5) {
-    const [a, b, c, d, e] = [bytes[at]!, bytes[at + 1]!, bytes[at + 2]!, bytes[at + 3]!, bytes[at + 4]!];
-    digits += PAIRS[(a << 2) | (b >> 6)]! + PAIRS[((b & 0x3f) << 4) | (c >> 4)]!;
-    digits += PAIRS[((c & 0x0f) << 6) | (d >> 2)]! + PAIRS[((d & 0x03) << 8) | e]!;
+  let bits = 0;
+  let pending = 0;
+  for (const byte of bytes) {
+    pending = ((pending << 8) | byte) & 0xfff;
+    for (bits += 8; bits >= 5; bits -= 5) digits += ALPHABET[(pending >> (bits - 5)) & 31];
   }
   return digits;
 }

@@ -27,8 +27,6 @@ export function parseAddress(text: string): Address | undefined {
 }
 
 function parseIPv4(text: string): Address | undefined {
-  // Most texts are host names, and those end in a letter.
-  if (!/\d$/.test(text)) return undefined;
   const bytes = text.split('.').map((part) => parseDecimal(part, 0, 255));
   return bytes.length === 4 && bytes.every((byte) => byte !== undefined) ? Uint8Array.from(bytes) : undefined;
 }
