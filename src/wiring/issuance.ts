@@ -1,6 +1,6 @@
 // Opens issuance: products, the certificate authority, and the use cases over both. Commands that do not issue skip it,
 // because making the first issuers takes a second.
-import { createHmac } from 'node:crypto';
+import { createHmac, createSecretKey } from 'node:crypto';
 import { availableParallelism } from 'node:os';
 import { readCsr } from '../adapters/ca/csr.ts';
 import { readCatalog } from '../adapters/catalog/products-file.ts';
@@ -116,7 +116,7 @@ export async function openIssuance(
   });
   const secretFor = await serviceSecrets(store);
   const wrappingSecret = secretFor('cloud-key wrapping');
-  const digestSecret = secretFor('request digest');
+  const digestSecret = createSecretKey(secretFor('request digest'));
   const { resolverDetail, ...checking } = openValidation(
     config,
     { now, secret: secretFor('domain validation'), log, metrics },

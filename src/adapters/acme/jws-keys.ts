@@ -7,7 +7,7 @@ import type { JwsKeys } from '../../domain/acme/ports.ts';
 import { malformed } from '../../domain/acme/problem.ts';
 import type { KeyType, PublicKey } from '../../domain/certificate/public-key.ts';
 import { Refusal } from '../../domain/errors.ts';
-import { openPublicKey, requireStrongKey } from '../ca/public-key.ts';
+import { readPublicKey, requireStrongKey } from '../ca/public-key.ts';
 
 const MIN_RSA_BITS = 2048;
 const MAX_RSA_BITS = 4096;
@@ -70,7 +70,7 @@ function spkiOf(jwk: Jwk): Uint8Array {
 /** By the policy for certified keys, which says what is wrong. */
 function strongKey(spki: Uint8Array): PublicKey {
   try {
-    const { publicKey } = openPublicKey(spki);
+    const publicKey = readPublicKey(spki);
     requireStrongKey(publicKey);
     return publicKey;
   } catch (error) {

@@ -135,45 +135,52 @@ export function openAuthority(
       }),
 
     prepare(content) {
-      const { issuer, name, keyId, notBefore, notAfter, nameConstraints, extensions, ...signer } = signerOf(
-        content.issuerId,
-      );
+      const signer = signerOf(content.issuerId);
+      const { name, nameConstraints } = signer;
+      const { role, names, commonName, notBefore, notAfter, isShortLived } = content;
+      const { spki, type } = content.publicKey;
       signer.key.requireReady?.();
       const purpose = purposeOf(content);
-      const algorithm = signatureAlgorithm(issuer.keyType, content.signHash);
-      const serial = newSerial(content.notBefore, signer.hasWholeCrl);
+      const algorithm = signatureAlgorithm(signer.issuer.keyType, content.signHash);
+      const serial = newSerial(notBefore, signer.hasWholeCrl);
       const serialText = Buffer.from(serial).toString('hex');
       const shownName = shownCommonName(content, nameConstraints);
       const bytes = toBeSigned({
         serial,
         algorithm,
         issuer: name,
-        notBefore: content.notBefore,
-        notAfter: content.notAfter,
+        notBefore,
+        notAfter,
         subject: distinguishedName(shownName === undefined ? {} : { ...content.subject, commonName: shownName }),
-        spki: content.publicKey.spki,
+        spki,
         extensions: leafExtensions({
-          role: content.role,
+          role,
           purpose,
           purposeExtensions: signer.purposeExtensions[purpose],
-          isRsa: content.publicKey.type === 'rsa',
-          names: content.names,
+          isRsa: type === 'rsa',
+          names,
           hasSubject: shownName !== undefined,
-          isShortLived: content.isShortLived,
-          spki: content.publicKey.spki,
-          issuer: extensions[shardOf(serialText)]!,
+          isShortLived,
+          spki,
+          issuer: signer.extensions[shardOf(serialText)]!,
         }),
       });
       const findings = lint(bytes, {
-        ...content,
         algorithm,
         issuer: name,
-        issuerNotBefore: notBefore,
-        issuerNotAfter: notAfter,
-        issuerKeyId: keyId,
+        notBefore,
+        notAfter,
+        maxDays: content.maxDays,
+        issuerNotBefore: signer.notBefore,
+        issuerNotAfter: signer.notAfter,
+        commonName,
+        names,
+        subject: content.subject,
+        isShortLived,
+        spki,
+        issuerKeyId: signer.keyId,
         nameConstraints,
         isWithinPurposes: signer.purposes.includes(purpose),
-        spki: content.publicKey.spki,
       });
       if (findings.length > 0) throw new Error(`lint failed, nothing is signed: ${findings.join('; ')}`);
       return { serial: serialText, toBeSigned: bytes };

@@ -9,11 +9,18 @@ import { DerError, DerReader } from '../der/reader.ts';
 import { explicit, integer, mapKey, NULL, oid, sequence } from '../der/writer.ts';
 import { openSm2PublicKey, sm2Verify } from '../sm2/sm2.ts';
 import { findSubjectFault } from './csr-subject.ts';
-import { costOfKey, type KeyCost, openPublicKey } from './public-key.ts';
+import { describePublicKey, importPublicKey } from './public-key.ts';
 
 export interface Csr {
   readonly der: Uint8Array;
   readonly publicKey: PublicKey;
+}
+
+/** Well-formed; neither its signature nor that its key is a point of its curve is checked yet. */
+export interface ParsedCsr extends Csr {
+  readonly signed: Uint8Array;
+  readonly scheme: Scheme;
+  readonly signature: Uint8Array;
 }
 
 const MAX_CHARACTERS = 32 * 1024;
@@ -111,24 +118,15 @@ const BROKEN_SCHEMES: ReadonlySet<string> = new Set([
 ]);
 
 /** Throws only Refusal('invalid_csr'). */
-export function readCsr(text: string): Csr {
+export const readCsr = (text: string): Csr => verifiedCsr(parseCsr(text));
+
+/** Throws only Refusal('invalid_csr'). Costs next to nothing: what `verifiedCsr` costs depends on the key. */
+export function parseCsr(text: string): ParsedCsr {
   const der = bytesOf(text);
   try {
-    return readRequest(der);
+    return parseRequest(der);
   } catch (error) {
     throw error instanceof DerError ? refusal(WRONG.form, error) : error;
-  }
-}
-
-/** Never throws: what cannot be read is refused at once. */
-export function costOfCsr(text: string): KeyCost {
-  try {
-    const info = new DerReader(bytesOf(text)).sequence().sequence();
-    info.integer();
-    info.any();
-    return costOfKey(info.any());
-  } catch {
-    return { isHigh: false, rsaFingerprint: null };
   }
 }
 
@@ -145,7 +143,7 @@ export function bytesOf(text: string): Uint8Array {
   const bytes = Buffer.from(base64, 'base64');
   // The round trip rejects foreign characters, wrong padding and non-zero trailing bits.
   if (base64 === '' || bytes.toString('base64') !== base64) throw refusal(WRONG.base64);
-  return new Uint8Array(bytes);
+  return new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.length);
 }
 
 /** Text before the block is allowed, as `openssl req -text` prints it; a second block is ambiguous, and refused. */
@@ -160,7 +158,7 @@ function bodyOf(text: string): string {
   return body;
 }
 
-function readRequest(der: Uint8Array): Csr {
+function parseRequest(der: Uint8Array): ParsedCsr {
   const outer = new DerReader(der);
   const request = outer.sequence();
   outer.end();
@@ -170,15 +168,19 @@ function readRequest(der: Uint8Array): Csr {
   request.end();
 
   const info = new DerReader(signed).sequence();
-  const [version, ...more] = info.integer();
-  if (version !== 0 || more.length > 0) throw new DerError('not version 1');
+  const version = info.integer();
+  if (version.length !== 1 || version[0] !== 0) throw new DerError('not version 1');
   const fault = findSubjectFault(info.sequence());
   if (fault) throw refusal(fault);
-  const { publicKey, handle } = openPublicKey(info.any());
+  const publicKey = describePublicKey(info.any());
   checkAttributes(info.context(0));
   info.end();
+  return { der, publicKey, signed, scheme: schemeOf(algorithm), signature };
+}
 
-  const scheme = schemeOf(algorithm);
+/** Throws only Refusal('invalid_csr'): unless the CSR is signed by its own key with a safe algorithm. */
+export function verifiedCsr({ der, publicKey, signed, scheme, signature }: ParsedCsr): Csr {
+  const handle = importPublicKey(publicKey);
   if (scheme.family !== FAMILIES[publicKey.type]) throw refusal(WRONG.algorithm);
   // A PSS signature without its leading zeros would still verify: the same CSR would have two encodings.
   const isWhole = publicKey.type !== 'rsa' || signature.length === Math.ceil(publicKey.bits / 8);

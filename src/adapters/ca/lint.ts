@@ -6,7 +6,7 @@ import { isAddress } from '../../domain/certificate/names.ts';
 import type { SubjectFields } from '../../domain/certificate/subject.ts';
 import { canonicalAddress } from '../../domain/egress/addresses.ts';
 import { DAY_MS } from '../../kernel/durations.ts';
-import { bitLength, DerReader } from '../der/reader.ts';
+import { bitLength, DerReader, latin1 } from '../der/reader.ts';
 import { type ReadExtension, readExtensions } from './certificate-reader.ts';
 import { canonicalParts } from './distinguished-name.ts';
 
@@ -95,7 +95,7 @@ function lintNames(
     while (!list.isAtEnd) {
       const { tag, content } = list.primitive();
       expect(tag === 0x82 || tag === 0x87, 'subject alternative name is neither a DNS name nor an address');
-      const text = tag === 0x87 ? canonicalAddress(content) : Buffer.from(content).toString('latin1');
+      const text = tag === 0x87 ? canonicalAddress(content) : latin1(content);
       // A name that reads as an address would be compared as one by no verifier.
       expect(tag === 0x87 || !isAddress(text), 'an address is written as a DNS name');
       written.push(text);
@@ -121,11 +121,23 @@ const isSubject = (name: Uint8Array, holder: string, fields: SubjectFields | nul
 
 const same = (one: Uint8Array, other: Uint8Array): boolean => Buffer.compare(one, other) === 0;
 
-/** UTCTime or GeneralizedTime, both in whole seconds and UTC. */
+const UTC_TIME_BYTES = 'YYMMDDHHMMSSZ'.length;
+const [DIGIT_0, LETTER_Z] = [0x30, 0x5a];
+
+/** UTCTime or GeneralizedTime, both in whole seconds and UTC; NaN for anything else. */
 function parseTime(content: Uint8Array): number {
-  const text = Buffer.from(content).toString('latin1');
-  const [, year = '', month, day, hour, minute, second] =
-    /^(\d{2}|\d{4})(\d{2})(\d{2})(\d{2})(\d{2})(\d{2})Z$/.exec(text) ?? [];
-  const full = year.length === 4 ? year : `${Number(year) < 50 ? '20' : '19'}${year}`;
-  return Date.parse(`${full}-${month}-${day}T${hour}:${minute}:${second}Z`);
+  const behind = content.length - UTC_TIME_BYTES;
+  if ((behind !== 0 && behind !== 2) || content[content.length - 1] !== LETTER_Z) return Number.NaN;
+  const pair = (index: number) => twoDigits(content, behind + 2 * index);
+  const century = behind === 2 ? twoDigits(content, 0) : pair(0) < 50 ? 20 : 19;
+  const [month, day, hour, minute, second] = [pair(1), pair(2), pair(3), pair(4), pair(5)];
+  const time = Date.UTC(100 * century + pair(0), month - 1, day, hour, minute, second);
+  // Otherwise it was no date: Date.UTC reads February 30 as March 2.
+  const isDate = new Date(time).getUTCDate() === day && month >= 1 && month <= 12;
+  return isDate && hour < 24 && minute < 60 && second < 60 ? time : Number.NaN;
+}
+
+function twoDigits(content: Uint8Array, at: number): number {
+  const [tens, ones] = [content[at]! - DIGIT_0, content[at + 1]! - DIGIT_0];
+  return tens >= 0 && tens <= 9 && ones >= 0 && ones <= 9 ? 10 * tens + ones : Number.NaN;
 }

@@ -99,38 +99,34 @@ const MAX_CHEAP_BYTES = 550;
 
 /**
  * Whether a signature of the key takes long to verify. Measured, with inspecting the key: P-256 0.13 ms, RSA-2048 0.12,
- * RSA-4096 0.23, SM2 0.42, Ed25519 0.45, P-384 0.67; but RSA-4096 with a long exponent 0.57, RSA-8192 0.7 and up, P-521 1.5. For RSA
- * also the fingerprint, because a modulus that is new costs an exponentiation besides: 3 ms at 2048 bits, 20 at 4096.
+ * RSA-4096 0.23, SM2 0.42, Ed25519 0.45, P-384 0.67; but RSA-4096 with a long exponent 0.57, RSA-8192 0.7 and up, P-521 1.5.
  */
-export interface KeyCost {
-  readonly isHigh: boolean;
-  readonly rsaFingerprint: string | null;
+export const isCostly = ({ type, spki }: PublicKey): boolean =>
+  type === 'p521' || (type === 'rsa' && spki.length > MAX_CHEAP_BYTES);
+
+export function readPublicKey(spki: Uint8Array): PublicKey {
+  const publicKey = describePublicKey(spki);
+  importPublicKey(publicKey);
+  return publicKey;
 }
 
-export function costOfKey(spki: Uint8Array): KeyCost {
-  const { type } = shapeOf(spki);
-  if (type !== 'rsa') return { isHigh: type === 'p521', rsaFingerprint: null };
-  return { isHigh: spki.length > MAX_CHEAP_BYTES, rsaFingerprint: hash('sha256', spki, 'hex') };
+/** The key for the domain. Its form is checked, and not yet that a point is on its curve. */
+export function describePublicKey(spki: Uint8Array): PublicKey {
+  const { type, bits } = readShape(spki);
+  if (type === 'ed25519') requireEdwardsPoint(spki);
+  return { type, bits, spki: new Uint8Array(spki), fingerprint: hash('sha256', spki, 'hex') };
 }
 
-export const readPublicKey = (spki: Uint8Array): PublicKey => openPublicKey(spki).publicKey;
-
-/** Returns the key for the domain, and the node:crypto handle, which is expensive to create. */
-export function openPublicKey(spki: Uint8Array): { readonly publicKey: PublicKey; readonly handle: KeyObject } {
-  const shape = readShape(spki);
-  if (shape.type === 'ed25519') requireEdwardsPoint(spki);
-  const own = new Uint8Array(spki);
+/**
+ * Checks that a point is on its curve. On its own it would accept what shapeOf refuses: compressed points, the point at
+ * infinity, trailing bytes. As PEM text: whether any object is a KeyObject, node:crypto finds out by an exception.
+ */
+export function importPublicKey({ type, spki }: PublicKey): KeyObject {
+  const base64 = Buffer.from(spki.buffer, spki.byteOffset, spki.length).toString('base64');
   try {
-    // Checks that a point is on its curve. On its own it would accept what shapeOf refuses: compressed points, the point
-    // at infinity, trailing bytes. As PEM text, because node:crypto takes twice as long with an options object.
-    const handle = createPublicKey(
-      `-----BEGIN PUBLIC KEY-----\n${Buffer.from(own.buffer).toString('base64')}\n-----END PUBLIC KEY-----`,
-    );
-    return { publicKey: { ...shape, spki: own, fingerprint: hash('sha256', own, 'hex') }, handle };
+    return createPublicKey(`-----BEGIN PUBLIC KEY-----\n${base64}\n-----END PUBLIC KEY-----`);
   } catch (cause) {
-    throw shape.type === 'rsa'
-      ? refusal(WRONG.unsupported, { cause })
-      : refusal(WRONG.offCurve, { cause, type: shape.type });
+    throw type === 'rsa' ? refusal(WRONG.unsupported, { cause }) : refusal(WRONG.offCurve, { cause, type });
   }
 }
 

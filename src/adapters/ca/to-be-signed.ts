@@ -3,8 +3,8 @@ import { hash } from 'node:crypto';
 import type { IssuerKeyType } from '../../domain/certificate/authority.ts';
 import type { SignHash } from '../../domain/certificate/sign-hash.ts';
 import type { SubjectFields } from '../../domain/certificate/subject.ts';
+import { DerPrepender } from '../der/prepend.ts';
 import {
-  bitString,
   boolean,
   explicit,
   integer,
@@ -14,6 +14,7 @@ import {
   printableString,
   sequence,
   setOf,
+  TAG,
   time,
   utf8String,
 } from '../der/writer.ts';
@@ -76,21 +77,42 @@ interface ToBeSigned {
   readonly extensions: readonly Uint8Array[];
 }
 
+/** More than most certificates. One at a time is encoded, without interruption. */
+const writer = new DerPrepender(2_048);
+/** [3] EXPLICIT. */
+const CONTEXT_3 = 0xa3;
+const NO_UNUSED_BITS = Uint8Array.of(0);
+
+/** In one pass, from the end: every certificate is built while a customer waits. */
 export function toBeSigned(content: ToBeSigned): Uint8Array {
-  return sequence([
-    VERSION_3,
-    integer(content.serial),
-    content.algorithm,
-    content.issuer,
-    sequence([time(new Date(content.notBefore)), time(new Date(content.notAfter))]),
-    content.subject,
-    content.spki,
-    explicit(3, sequence(content.extensions)),
-  ]);
+  writer.begin();
+  for (let index = content.extensions.length - 1; index >= 0; index -= 1) writer.put(content.extensions[index]!);
+  writer.wrap(TAG.sequence, 0);
+  writer.wrap(CONTEXT_3, 0);
+  writer.put(content.spki);
+  writer.put(content.subject);
+  const behind = writer.length;
+  writer.put(time(new Date(content.notAfter)));
+  writer.put(time(new Date(content.notBefore)));
+  writer.wrap(TAG.sequence, behind);
+  writer.put(content.issuer);
+  writer.put(content.algorithm);
+  writer.put(integer(content.serial));
+  writer.put(VERSION_3);
+  writer.wrap(TAG.sequence, 0);
+  return writer.copy();
 }
 
-export const signedCertificate = (toBeSigned: Uint8Array, algorithm: Uint8Array, signature: Uint8Array): Uint8Array =>
-  sequence([toBeSigned, algorithm, bitString(signature)]);
+export function signedCertificate(toBeSigned: Uint8Array, algorithm: Uint8Array, signature: Uint8Array): Uint8Array {
+  writer.begin();
+  writer.put(signature);
+  writer.put(NO_UNUSED_BITS);
+  writer.wrap(TAG.bitString, 0);
+  writer.put(algorithm);
+  writer.put(toBeSigned);
+  writer.wrap(TAG.sequence, 0);
+  return writer.copy();
+}
 
 /** `critical` is DEFAULT FALSE, and DER omits defaults. */
 export const extension = ({ id, isCritical, value }: Extension): Uint8Array =>

@@ -16,6 +16,17 @@ const MAX_OID_BYTES = 64;
 /** The bytes are not valid DER, or not the element that was read for. */
 export class DerError extends Error {}
 
+/** 2.5.4, attributes of names, and 2.5.29, extensions: most of what is read. Their texts are made once. */
+const UNDER_2_5 = 0x55;
+const TEXTS_UNDER_2_5: Readonly<Record<number, readonly string[]>> = {
+  4: Array.from({ length: 128 }, (_, arc) => `2.5.4.${arc}`),
+  29: Array.from({ length: 128 }, (_, arc) => `2.5.29.${arc}`),
+};
+
+/** The bytes as text, one character each. */
+export const latin1 = (bytes: Uint8Array): string =>
+  Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('latin1');
+
 /** Bits of a big-endian number without leading zero bytes. */
 export const bitLength = (bytes: Uint8Array): number => bytes.length * 8 - Math.clz32(bytes[0] ?? 0) + 24;
 
@@ -34,11 +45,12 @@ export class DerReader {
   #contentStart = 0;
   #contentEnd = 0;
 
-  constructor(bytes: Uint8Array, depth = 0) {
+  /** Of a part of the bytes: what is nested is read in place. */
+  constructor(bytes: Uint8Array, depth = 0, start = 0, end = bytes.length) {
     this.#bytes = bytes;
-    this.#end = bytes.length;
+    this.#end = end;
     this.#depth = depth;
-    this.#position = 0;
+    this.#position = start;
   }
 
   get isAtEnd(): boolean {
@@ -66,7 +78,8 @@ export class DerReader {
   /** Two's complement, without padding. */
   integer(): Uint8Array {
     const content = this.#content(TAG.integer);
-    const [first, second] = content;
+    const first = content[0];
+    const second = content[1];
     if (first === undefined) throw new DerError('empty integer');
     if (second !== undefined && ((first === 0 && second < 0x80) || (first === 0xff && second >= 0x80))) {
       throw new DerError('padded integer');
@@ -87,6 +100,9 @@ export class DerReader {
     const content = this.#content(TAG.oid);
     if (content.length > MAX_OID_BYTES || (content.at(-1) ?? 0x80) >= 0x80)
       throw new DerError('not an object identifier');
+    const known =
+      content.length === 3 && content[0] === UNDER_2_5 ? TEXTS_UNDER_2_5[content[1]!]?.[content[2]!] : undefined;
+    if (known !== undefined) return known;
     let dotted = '';
     let arc = 0;
     let isFresh = true;
@@ -126,34 +142,39 @@ export class DerReader {
   any(): Uint8Array {
     const start = this.#position;
     this.#header(this.#end);
+    this.#pass(this.#depth);
+    return this.#bytes.subarray(start, this.#position);
+  }
+
+  /** Moves behind the element whose header was read last, after every element inside it was checked. */
+  #pass(depth: number): void {
     const end = this.#contentEnd;
-    const ends: number[] = [];
-    for (let enclosing = end; ; this.#header(enclosing)) {
-      if (this.#tag & CONSTRUCTED) {
-        if (this.#depth + ends.length >= MAX_DEPTH) throw new DerError('nested too deeply');
-        ends.push(this.#contentEnd);
-        this.#position = this.#contentStart;
-      } else {
-        this.#position = this.#contentEnd;
+    if (this.#tag & CONSTRUCTED) {
+      if (depth >= MAX_DEPTH) throw new DerError('nested too deeply');
+      this.#position = this.#contentStart;
+      while (this.#position < end) {
+        this.#header(end);
+        this.#pass(depth + 1);
       }
-      while (ends.at(-1) === this.#position) ends.pop();
-      const innermost = ends.at(-1);
-      if (innermost === undefined) break;
-      enclosing = innermost;
     }
-    return this.#bytes.subarray(start, end);
+    this.#position = end;
   }
 
   #inside(tag: number): DerReader {
-    const content = this.#content(tag);
+    this.#expect(tag);
     if (this.#depth >= MAX_DEPTH) throw new DerError('nested too deeply');
-    return new DerReader(content, this.#depth + 1);
+    this.#position = this.#contentEnd;
+    return new DerReader(this.#bytes, this.#depth + 1, this.#contentStart, this.#contentEnd);
   }
 
   #content(tag: number): Uint8Array {
+    this.#expect(tag);
+    return this.#take();
+  }
+
+  #expect(tag: number): void {
     this.#header(this.#end);
     if (this.#tag !== tag) throw new DerError(`tag ${this.#tag} where ${tag} belongs`);
-    return this.#take();
   }
 
   #take(): Uint8Array {

@@ -25,6 +25,8 @@ const CONSTRUCTED = 0x20;
 const LAST_SHORT_LENGTH = 0x7f;
 const MAX_LENGTH_BYTES = 4;
 const MAX_LOW_TAG = 30;
+const DIGIT_0 = 0x30;
+const LETTER_Z = 0x5a;
 
 const utf8 = new TextEncoder();
 
@@ -35,13 +37,15 @@ export const raw = (tag: number, content: Uint8Array): Uint8Array => element(tag
 export const sequence = (parts: readonly Uint8Array[]): Uint8Array => element(TAG.sequence, parts);
 
 /** SET OF: DER sorts the elements by their encoding. */
-export const setOf = (parts: readonly Uint8Array[]): Uint8Array => element(TAG.set, parts.toSorted(Buffer.compare));
+export const setOf = (parts: readonly Uint8Array[]): Uint8Array =>
+  element(TAG.set, parts.length > 1 ? parts.toSorted(Buffer.compare) : parts);
 
 /** From a number, or the big-endian bytes of one; never negative, minimal length. */
 export function integer(value: number | Uint8Array): Uint8Array {
   const magnitude = typeof value === 'number' ? bytesOf(value) : value;
-  const first = magnitude.findIndex((byte) => byte !== 0);
-  if (first < 0) return Uint8Array.of(TAG.integer, 1, 0);
+  let first = 0;
+  while (magnitude[first] === 0) first += 1;
+  if (first === magnitude.length) return Uint8Array.of(TAG.integer, 1, 0);
   const digits = first === 0 ? magnitude : magnitude.subarray(first);
   // A leading zero keeps it positive.
   return element(TAG.integer, (digits[0] ?? 0) >= 0x80 ? [Uint8Array.of(0), digits] : [digits]);
@@ -100,7 +104,7 @@ export const explicit = (number: number, inner: Uint8Array): Uint8Array =>
 
 /** [number] IMPLICIT: replaces the tag, and keeps the constructed bit. */
 export function implicit(number: number, encoded: Uint8Array): Uint8Array {
-  const tagged = Uint8Array.from(encoded);
+  const tagged = new Uint8Array(encoded);
   tagged[0] = CONTEXT | ((encoded[0] ?? 0) & CONSTRUCTED) | lowTag(number);
   return tagged;
 }
@@ -108,20 +112,28 @@ export function implicit(number: number, encoded: Uint8Array): Uint8Array {
 /** RFC 5280, 4.1.2.5: UTCTime until 2049, GeneralizedTime from 2050, whole seconds. */
 export function time(date: Date): Uint8Array {
   const year = date.getUTCFullYear();
-  if (year < 1950 || year > 9999) throw new RangeError(`${date.toISOString()} cannot be written in a certificate`);
-  return year < 2050 ? element(TAG.utcTime, [utf8.encode(timeDigits(date).slice(2))]) : generalizedTime(date);
+  if (year < 1950) throw new RangeError(`${date.toISOString()} cannot be written in a certificate`);
+  return year < 2050 ? timeElement(TAG.utcTime, date) : generalizedTime(date);
 }
 
 /** Whole seconds; OCSP has no UTCTime. */
-export const generalizedTime = (date: Date): Uint8Array =>
-  element(TAG.generalizedTime, [utf8.encode(timeDigits(date))]);
+export const generalizedTime = (date: Date): Uint8Array => timeElement(TAG.generalizedTime, date);
 
-/** YYYYMMDDHHMMSSZ, without fractions of a second. */
-const timeDigits = (date: Date): string =>
-  date
-    .toISOString()
-    .replace(/\.\d+Z$|[-:T]/g, '')
-    .concat('Z');
+/** YYYYMMDDHHMMSSZ, without fractions of a second; UTCTime leaves the century out. */
+function timeElement(tag: number, date: Date): Uint8Array {
+  const year = date.getUTCFullYear();
+  if (!(year >= 0 && year <= 9999)) throw new RangeError(`the year ${year} cannot be written`);
+  const pairs = [year % 100, date.getUTCMonth() + 1, date.getUTCDate()];
+  pairs.push(date.getUTCHours(), date.getUTCMinutes(), date.getUTCSeconds());
+  if (tag !== TAG.utcTime) pairs.unshift(Math.floor(year / 100));
+  const content = new Uint8Array(2 * pairs.length + 1);
+  for (let index = 0; index < pairs.length; index += 1) {
+    content[2 * index] = DIGIT_0 + Math.floor(pairs[index]! / 10);
+    content[2 * index + 1] = DIGIT_0 + (pairs[index]! % 10);
+  }
+  content[content.length - 1] = LETTER_Z;
+  return element(tag, [content]);
+}
 
 /** One byte, which is enough for CRL reasons and OCSP statuses. */
 export const enumerated = (value: number): Uint8Array => Uint8Array.of(TAG.enumerated, 1, value);
@@ -160,7 +172,14 @@ function bytesOf(value: number): Uint8Array {
 
 function restrictedString(tag: number, text: string, allowed: RegExp): Uint8Array {
   if (!allowed.test(text)) throw new TypeError(`${JSON.stringify(text)} has characters its string type does not have`);
-  return element(tag, [utf8.encode(text)]);
+  return asciiElement(tag, text);
+}
+
+/** Faster than an encoder for texts as short as names and times. */
+function asciiElement(tag: number, text: string): Uint8Array {
+  const bytes = new Uint8Array(text.length);
+  for (let index = 0; index < text.length; index += 1) bytes[index] = text.charCodeAt(index);
+  return element(tag, [bytes]);
 }
 
 function lowTag(number: number): number {

@@ -4,8 +4,8 @@ import type { InspectedCsr, KeyType, PublicKey } from '../../domain/certificate/
 import { Refusal } from '../../domain/errors.ts';
 import type { AccountId } from '../../domain/ids.ts';
 import { fairSemaphore } from '../../kernel/concurrency.ts';
-import { costOfCsr } from '../ca/csr.ts';
-import { requireStrongKey } from '../ca/public-key.ts';
+import { type ParsedCsr, parseCsr, verifiedCsr } from '../ca/csr.ts';
+import { isCostly, requireStrongKey } from '../ca/public-key.ts';
 import type { JobRunner, Pool } from './pool.ts';
 
 /** About a megabyte. */
@@ -13,8 +13,8 @@ const MAX_KNOWN = 10_000;
 /** Ordinary RSA keys wait here, by turns, where none is refused: a burst of them must not overflow the pool's queue. */
 const IN_POOL = 16;
 
-/** Undefined for a CSR that is read on the event loop in no time. */
-export type InspectCsr = (text: string, accountId: AccountId) => Promise<InspectedCsr> | undefined;
+/** A promise for a CSR that is costly to verify; any other is verified, on the event loop, when its key is asked for. */
+export type InspectCsr = (text: string, accountId: AccountId) => InspectedCsr | Promise<InspectedCsr>;
 
 interface CsrInspector {
   readonly inspectCsr: InspectCsr;
@@ -27,15 +27,25 @@ export function csrInspector(pool: Pick<Pool, 'of'>, maxKnown = MAX_KNOWN): CsrI
   const known = new Set<string>();
   const turn = fairSemaphore(IN_POOL);
 
-  function inspect(text: string, accountId: AccountId): Promise<InspectedCsr> | undefined {
-    const { isHigh, rsaFingerprint } = costOfCsr(text);
-    const isNew = rsaFingerprint !== null && !known.has(rsaFingerprint);
-    if (!isHigh && !isNew) return undefined;
+  function inspect(text: string, accountId: AccountId): InspectedCsr | Promise<InspectedCsr> {
+    const parsed = parsedOrRefused(text);
+    if (parsed instanceof Refusal) return refusedCsr(parsed);
+    const { publicKey } = parsed;
+    const isHigh = isCostly(publicKey);
+    // A new modulus costs an exponentiation besides: 3 ms at 2048 bits, 20 at 4096.
+    const isNew = publicKey.type === 'rsa' && !known.has(publicKey.fingerprint);
+    if (!isHigh && !isNew) {
+      return { publicKey: () => verifiedCsr(parsed).publicKey, requireStrong: () => requireStrong(publicKey) };
+    }
     return inTurn(isHigh ? undefined : turn(accountId), async () => {
       const { isStrong, ...found } = await inspectCsr(pool.of(accountId), text, isNew);
-      if (isNew && isStrong) remember(rsaFingerprint);
+      if (isNew && isStrong) remember(publicKey.fingerprint);
       return found;
     });
+  }
+
+  function requireStrong(key: PublicKey): void {
+    if (!known.has(key.fingerprint)) requireStrongKey(key);
   }
 
   function remember(fingerprint: string): void {
@@ -44,12 +54,24 @@ export function csrInspector(pool: Pick<Pool, 'of'>, maxKnown = MAX_KNOWN): CsrI
     if (known.size > maxKnown && oldest !== undefined) known.delete(oldest);
   }
 
-  return {
-    inspectCsr: inspect,
-    requireStrongKey(key) {
-      if (!known.has(key.fingerprint)) requireStrongKey(key);
-    },
+  return { inspectCsr: inspect, requireStrongKey: requireStrong };
+}
+
+function parsedOrRefused(text: string): ParsedCsr | Refusal {
+  try {
+    return parseCsr(text);
+  } catch (error) {
+    if (error instanceof Refusal) return error;
+    throw error;
+  }
+}
+
+/** What is wrong with a CSR is said when its turn among the checks of a request comes. */
+function refusedCsr(refusal: Refusal): InspectedCsr {
+  const refused = (): never => {
+    throw refusal;
   };
+  return { publicKey: refused, requireStrong: refused };
 }
 
 async function inTurn<T>(turn: Promise<Disposable> | undefined, work: () => Promise<T>): Promise<T> {

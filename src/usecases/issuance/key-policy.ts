@@ -1,6 +1,6 @@
 // Which keys may be certified: weak ones are found by inspection, compromised ones on the blocklist, and a cloud-held
 // key that was destroyed can sign nothing any more.
-import type { PublicKey } from '../../domain/certificate/public-key.ts';
+import type { InspectedCsr, PublicKey } from '../../domain/certificate/public-key.ts';
 import type { EscrowedKey } from '../../domain/cloud-keys/ports.ts';
 import { invalid, Refusal } from '../../domain/errors.ts';
 import type { AccountId, CertificateId } from '../../domain/ids.ts';
@@ -103,12 +103,14 @@ export function withKeysReadOnce<Result>(
   { accountId, request: { keySource, csr } }: Pick<KeyFacts, 'accountId' | 'request'>,
   work: (reader: KeyReader) => Promise<Result>,
 ): Promise<Result> {
-  const inspecting = keySource === 'caller' && csr ? inspectCsr(csr, accountId) : undefined;
-  if (!inspecting) return work({ readCsr: memoized(readCsr), requireStrongKey: memoized(requireStrongKey) });
+  if (keySource !== 'caller' || !csr) {
+    return work({ readCsr: memoized(readCsr), requireStrongKey: memoized(requireStrongKey) });
+  }
   // The CSR of the call is its only one, and no other key is inspected beside it.
-  return inspecting.then(({ publicKey, requireStrong }) =>
-    work({ readCsr: publicKey, requireStrongKey: requireStrong }),
-  );
+  const workWith = ({ publicKey, requireStrong }: InspectedCsr) =>
+    work({ readCsr: memoized(publicKey), requireStrongKey: memoized(requireStrong) });
+  const inspected = inspectCsr(csr, accountId);
+  return inspected instanceof Promise ? inspected.then(workWith) : workWith(inspected);
 }
 
 /** Remembers the last call of a pure function, its exception included. */

@@ -26,8 +26,8 @@ export interface IssuanceTools extends ValidationTools, WaitingLimits {
   /** Publishes the CRLs on which an issuance has revoked something. Never throws: a later run publishes what failed. */
   readonly publishCrls: PublishCrls;
   readonly readCsr: (text: string) => PublicKey;
-  /** Reads a CSR in a worker thread, if that takes so long that other requests would notice; undefined otherwise. */
-  readonly inspectCsr: (text: string, accountId: AccountId) => Promise<InspectedCsr> | undefined;
+  /** Reads a CSR; in a worker thread, if that takes so long that other requests would notice. */
+  readonly inspectCsr: (text: string, accountId: AccountId) => InspectedCsr | Promise<InspectedCsr>;
   /** Runs signature checks of concurrent requests back to back. */
   readonly inBatch: InBatch;
   readonly requireStrongKey: (key: PublicKey) => void;
