@@ -20,11 +20,10 @@ import { type IssuerKey, issuerWith, keyOfIssuer, newIssuerKey, openIssuerKey, t
 import {
   type Candidate,
   candidatesAmong,
-  candidatesFor,
   chainNotAfter,
   chainOf,
   combinations,
-  missingFor,
+  selectionAmong,
 } from './issuer-selection.ts';
 import { crlUrl, hasWholeCrl, issuerCertificateUrl, newSerial } from './issuers.ts';
 import { lint } from './lint.ts';
@@ -114,24 +113,18 @@ export function openAuthority(
     },
 
     issuerFor(purpose, keyType, signHash, until) {
-      const wanted = { purpose, keyType, signHash };
-      const missing = missingFor(open.candidates, wanted);
+      const { able, missing } = open.select({ purpose, keyType, signHash });
       const prospect = missing && prospectFor(purpose, missing);
       if (prospect) return prospect;
-      const able = candidatesFor(open.candidates, wanted);
-      return able.find(({ notAfter }) => notAfter >= until) ?? able.sort((a, b) => b.notAfter - a.notAfter)[0];
+      return able.find(({ notAfter }) => notAfter >= until) ?? able.toSorted((a, b) => b.notAfter - a.notAfter)[0];
     },
 
     unmade: (issuerId) => UNMADE.get(issuerId),
 
     served: (purpose) =>
       combinations((keyType, signHash) => {
-        const wanted = { purpose, keyType, signHash };
-        const missing = missingFor(open.candidates, wanted);
-        return (
-          candidatesFor(open.candidates, wanted).length > 0 ||
-          (missing !== undefined && prospectFor(purpose, missing) !== undefined)
-        );
+        const { able, missing } = open.select({ purpose, keyType, signHash });
+        return able.length > 0 || (missing !== undefined && prospectFor(purpose, missing) !== undefined);
       }),
 
     prepare(content) {
@@ -212,14 +205,14 @@ function openIssuers(
   { keyTypes, tokens }: Required<Pick<AuthorityOptions, 'keyTypes'>> & Pick<AuthorityOptions, 'tokens'>,
 ) {
   const able = issuers.filter(({ keyType }) => keyTypes.includes(keyType));
-  const candidates = candidatesAmong(able);
+  const select = selectionAmong(candidatesAmong(able));
   // Includes retired issuers: one retired between preparing and signing still has to sign.
   const signers = new Map<string, OpenSigner>();
   for (const issuer of able) {
     const key = issuer.role === 'issuing' ? keyOfIssuer(issuer, tokens) : undefined;
     if (key) signers.set(issuer.id, openSigner(issuer, key, issuers, pkiUrl));
   }
-  return { issuers, signers, candidates };
+  return { issuers, signers, select };
 }
 
 function openSigner(issuer: Issuer, key: IssuerKey, issuers: readonly Issuer[], pkiUrl: string): OpenSigner {

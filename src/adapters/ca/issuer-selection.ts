@@ -77,11 +77,28 @@ export function candidatesFor(all: readonly Candidate[], { purpose, keyType, sig
   return imported.length > 0 ? imported : able;
 }
 
-/** The key type of the issuer to make, if the preferred one is missing and no imported one stands in for it. */
-export function missingFor(all: readonly Candidate[], wanted: Wanted): IssuerKeyType | undefined {
+export interface Selection {
+  /** As `candidatesFor` returns them. */
+  readonly able: readonly Candidate[];
+  /** The key type of the issuer to make, if the preferred one is missing and no imported one stands in for it. */
+  readonly missing: IssuerKeyType | undefined;
+}
+
+/** Selects among the same candidates again and again; what is wanted has few values, so each is looked for once. */
+export function selectionAmong(all: readonly Candidate[]): (wanted: Wanted) => Selection {
+  const known = new Map<string, Selection>();
+  return (wanted) => {
+    const key = `${wanted.purpose} ${wanted.keyType} ${wanted.signHash}`;
+    const selection = known.get(key) ?? select(all, wanted);
+    known.set(key, selection);
+    return selection;
+  };
+}
+
+function select(all: readonly Candidate[], wanted: Wanted): Selection {
   const [first] = preferred(wanted.keyType, wanted.signHash);
   const able = candidatesFor(all, wanted);
-  return able.some(({ isImported, keyType }) => isImported || keyType === first) ? undefined : first;
+  return { able, missing: able.some(({ isImported, keyType }) => isImported || keyType === first) ? undefined : first };
 }
 
 /** Every combination of key type and digest that `isServed`. */
