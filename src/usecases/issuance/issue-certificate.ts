@@ -208,11 +208,11 @@ async function sign(tools: FinishTools, record: PreparedCertificate): Promise<Si
 
 function issuanceOf(
   tools: FinishTools,
-  record: PreparedCertificate,
+  { toBeSigned: _, encryption, ...record }: PreparedCertificate,
   { order, previous, by, action, details, idempotency }: Finish,
   { der, encryptionDer, at }: Signed & { readonly at: number },
 ): FinishedIssuance {
-  const { id: certificateId, orderId, accountId, encryption } = record;
+  const { id: certificateId, orderId, accountId } = record;
   const orderStatus = 'issued' as const;
   const half = encryption && encryptionDer && { ...encryption, der: encryptionDer };
   return {
