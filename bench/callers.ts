@@ -18,11 +18,15 @@ export interface LaneRequest {
   readonly freshBytes?: number;
 }
 
-interface Load {
+interface Lanes {
   readonly url: string;
   /** One per lane. */
   readonly requests: readonly LaneRequest[];
-  readonly until: { readonly requests: number } | { readonly ms: number };
+}
+
+type Until = { readonly requests: number } | { readonly ms: number };
+interface Load extends Lanes {
+  readonly until: Until;
 }
 
 interface LoadResult {
@@ -30,13 +34,28 @@ interface LoadResult {
   /** Milliseconds from request to answer, ascending. */
   readonly latencies: readonly number[];
 }
+type Order = { readonly open: Lanes } | { readonly send: Until };
 type Outcome = LoadResult | { readonly trouble: string };
 
 const ANSWER_MS = 15_000;
 
-/** Sends a load to the callers' process. Rejects if any answer is not 200. */
-export async function runLoad(callers: ChildProcess, load: Load): Promise<LoadResult> {
-  callers.send(load);
+/**
+ * Sends a load to the callers' process. Rejects if any answer is not 200. Every lane has been answered once before `begin`
+ * is awaited and the load begins: a busy server takes a new connection per turn of its event loop, and until it has taken
+ * all of them, fewer requests than lanes are under way.
+ */
+export async function runLoad(
+  callers: ChildProcess,
+  { until, ...lanes }: Load,
+  begin = async (): Promise<void> => {},
+): Promise<LoadResult> {
+  await carryOut(callers, { open: lanes });
+  await begin();
+  return await carryOut(callers, { send: until });
+}
+
+async function carryOut(callers: ChildProcess, order: Order): Promise<LoadResult> {
+  callers.send(order);
   const outcome = await nextMessage<Outcome>(callers);
   if ('trouble' in outcome) throw new Error(outcome.trouble);
   return outcome;
@@ -95,12 +114,17 @@ async function openLane(url: string, request: LaneRequest): Promise<Lane> {
   return new Lane(socket, Buffer.concat([Buffer.from(head), body]), request.freshBytes ?? 0);
 }
 
-async function call(load: Load): Promise<LoadResult> {
-  using stack = new DisposableStack();
-  const lanes = await Promise.all(load.requests.map((request) => openLane(load.url, request)));
-  for (const lane of lanes) stack.use(lane);
+let lanes: readonly Lane[] = [];
+
+/** Of the first request of each lane. */
+async function open({ url, requests }: Lanes): Promise<LoadResult> {
+  lanes = await Promise.all(requests.map((request) => openLane(url, request)));
+  return await send({ requests: lanes.length });
+}
+
+async function send(until: Until): Promise<LoadResult> {
   const begun = performance.now();
-  const { requests, ms } = { requests: Number.POSITIVE_INFINITY, ms: Number.POSITIVE_INFINITY, ...load.until };
+  const { requests, ms } = { requests: Number.POSITIVE_INFINITY, ms: Number.POSITIVE_INFINITY, ...until };
   const latencies: number[] = [];
   let sent = 0;
   const run = async (lane: Lane) => {
@@ -114,9 +138,15 @@ async function call(load: Load): Promise<LoadResult> {
   return { ms: performance.now() - begun, latencies: latencies.sort((one, other) => one - other) };
 }
 
+async function sendAndClose(until: Until): Promise<LoadResult> {
+  using stack = new DisposableStack();
+  for (const lane of lanes) stack.use(lane);
+  return await send(until);
+}
+
 if (import.meta.main) {
-  process.on('message', async (load: Load) => {
+  process.on('message', async (order: Order) => {
     const trouble = (error: unknown): Outcome => ({ trouble: String(error) });
-    process.send?.(await call(load).catch(trouble));
+    process.send?.(await ('open' in order ? open(order.open) : sendAndClose(order.send)).catch(trouble));
   });
 }

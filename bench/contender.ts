@@ -53,8 +53,15 @@ export const reissuesOf = (orders: readonly PlacedOrder[], json: string): LaneRe
 export async function sampleLoad(callers: ChildProcess, loaded: Loaded, requests: number): Promise<Sample> {
   const { url, processes } = loaded;
   const costs = () => processes.map(costOf);
-  const [before, machine] = [costs(), machineTicks()];
-  const { ms, latencies } = await runLoad(callers, { url, requests: loaded.requests, until: { requests } });
+  let [before, machine] = [costs(), machineTicks()];
+  const { ms, latencies } = await runLoad(
+    callers,
+    { url, requests: loaded.requests, until: { requests } },
+    async () => {
+      await loaded.settled?.(loaded.requests.length);
+      [before, machine] = [costs(), machineTicks()];
+    },
+  );
   const ticks = machineTicks();
   await loaded.settled?.(requests);
   const after = costs();
