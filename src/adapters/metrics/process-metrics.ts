@@ -1,7 +1,7 @@
 // Metrics of several processes as one text. Each process is asked when the metrics are read. Counters of processes that have
 // ended stay in the sums, as far as they were ever read: to Prometheus a counter that falls looks like a restart.
 import { AggregatorRegistry, Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client';
-import type { MetricValues } from './metrics.ts';
+import { LOOP_LOOK_MS, type MetricValues } from './metrics.ts';
 
 /** A process that is stuck is shown with the values of the last time. */
 const ANSWER_MS = 2_000;
@@ -24,7 +24,7 @@ export interface ProcessMetrics {
 
 export function processMetrics(): ProcessMetrics {
   const registry = new Registry();
-  collectDefaultMetrics({ register: registry });
+  collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: LOOP_LOOK_MS });
   const [registers, labelNames] = [[registry], ['role']];
   const running = new Gauge({ name: 'reseal_processes', help: 'Processes that run, by role.', labelNames, registers });
   const ended = new Counter({

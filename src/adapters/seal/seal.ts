@@ -2,7 +2,7 @@
 // can be rotated, and is bound to its row, so that it opens nowhere else.
 //
 // Format: v1.<key id>.<nonce>.<ciphertext and tag>, the last two in base64url.
-import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:crypto';
+import { createCipheriv, createDecipheriv, createHash, createSecretKey, randomBytes } from 'node:crypto';
 
 const KEY_BYTES = 32;
 const NONCE_BYTES = 12;
@@ -51,9 +51,11 @@ export function parseSealKeys(text: string): SealKey[] | undefined {
 
 export function sealerWith([first, ...others]: readonly SealKey[]): Sealer {
   if (!first) throw new TypeError('a sealer needs at least one key');
-  const keys = [first, ...others];
-  let active = first;
-  function keyNamed(keyId: string | undefined): SealKey {
+  // Given bytes instead of a key object, a cipher takes ten times as long to open.
+  const opened = ({ id, bytes }: SealKey) => ({ id, key: createSecretKey(bytes) });
+  const keys = [opened(first), ...others.map(opened)] as const;
+  let [active] = keys;
+  function keyNamed(keyId: string | undefined): typeof active {
     const key = keys.find(({ id }) => id === keyId);
     if (!key) throw new SealBroken(`no seal key with id ${keyId}`);
     return key;
@@ -69,7 +71,7 @@ export function sealerWith([first, ...others]: readonly SealKey[]): Sealer {
 
     seal(text, binding) {
       const nonce = randomBytes(NONCE_BYTES);
-      const cipher = createCipheriv('aes-256-gcm', active.bytes, nonce).setAAD(Buffer.from(binding));
+      const cipher = createCipheriv('aes-256-gcm', active.key, nonce).setAAD(Buffer.from(binding));
       const sealed = Buffer.concat([cipher.update(text, 'utf8'), cipher.final(), cipher.getAuthTag()]);
       const value: unknown = `v1.${active.id}.${nonce.toString('base64url')}.${sealed.toString('base64url')}`;
       return value as Sealed;
@@ -78,10 +80,10 @@ export function sealerWith([first, ...others]: readonly SealKey[]): Sealer {
     open(sealed, binding) {
       const [version, keyId, nonce = '', body = ''] = String(sealed).split('.');
       if (version !== 'v1') throw new SealBroken('not a sealed value');
-      const key = keyNamed(keyId);
+      const { key } = keyNamed(keyId);
       const bytes = Buffer.from(body, 'base64url');
       try {
-        const decipher = createDecipheriv('aes-256-gcm', key.bytes, Buffer.from(nonce, 'base64url'), {
+        const decipher = createDecipheriv('aes-256-gcm', key, Buffer.from(nonce, 'base64url'), {
           authTagLength: TAG_BYTES,
         });
         decipher.setAAD(Buffer.from(binding)).setAuthTag(bytes.subarray(-TAG_BYTES));

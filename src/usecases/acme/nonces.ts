@@ -1,6 +1,6 @@
 // Nonces (RFC 8555, 6.5): time and random bits with a MAC under a secret that all instances share. Handing one out writes
 // nothing; using one writes its id, until it would have expired anyway.
-import { createHmac, timingSafeEqual } from 'node:crypto';
+import { createHmac, createSecretKey, timingSafeEqual } from 'node:crypto';
 import { badNonce, isCurrent, NONCE_MS, type Nonce } from '../../domain/acme/nonce.ts';
 import type { Clock } from '../../domain/clock.ts';
 import type { Repositories } from '../../domain/store.ts';
@@ -26,7 +26,8 @@ const MAC_BYTES = 16;
 const ID_BYTES = TIME_BYTES + RANDOM_BYTES;
 
 export function acmeNonces({ secret, sharedNow, randomBytes }: NonceTools): AcmeNonces {
-  const macOf = (id: Uint8Array): Uint8Array => createHmac('sha256', secret).update(id).digest().subarray(0, MAC_BYTES);
+  const key = createSecretKey(secret);
+  const macOf = (id: Uint8Array): Uint8Array => createHmac('sha256', key).update(id).digest().subarray(0, MAC_BYTES);
   return {
     issue() {
       const id = Buffer.alloc(ID_BYTES);
