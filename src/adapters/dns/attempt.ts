@@ -26,42 +26,47 @@ function look(): void {
 }
 
 class Attempt {
-  readonly #settle: Settle<Outcome | typeof SILENT>;
+  /** Undefined once called: a transport that throws may have taken the question all the same, and answer it. */
+  #settle: Settle<Outcome | typeof SILENT> | undefined;
+  #asked: AskedQuestion | undefined;
   readonly #signal: AbortSignal;
   readonly #endsAt: number;
-  readonly #asked: AskedQuestion;
 
-  constructor(ask: Ask, question: Question, limits: AttemptLimits, settle: Settle<Outcome | typeof SILENT>) {
+  constructor({ limitMs, signal }: AttemptLimits, settle: Settle<Outcome | typeof SILENT>) {
     this.#settle = settle;
-    this.#signal = limits.signal;
-    this.#endsAt = performance.now() + limits.limitMs;
-    this.#asked = ask(question, this.#end);
-    waiting.add(this);
-    timer ??= setInterval(look, LOOK_MS);
+    this.#signal = signal;
+    this.#endsAt = performance.now() + limitMs;
+  }
+
+  /** A transport that throws, for want of descriptors or entropy, is unreachable like any other. */
+  begin(ask: Ask, question: Question): void {
+    try {
+      this.#asked = ask(question, this.#end);
+      waiting.add(this);
+      timer ??= setInterval(look, LOOK_MS);
+    } catch {
+      this.#end({ kind: 'unreachable' });
+    }
   }
 
   giveUpIfDue(now: number): void {
     if (now < this.#endsAt && !this.#signal.aborted) return;
-    this.#asked.withdraw();
+    this.#asked?.withdraw();
     this.#end(SILENT);
   }
 
   readonly #end = (outcome: Outcome | typeof SILENT): void => {
+    const settle = this.#settle;
+    this.#settle = undefined;
     waiting.delete(this);
-    this.#settle(outcome);
+    settle?.(outcome);
   };
 }
 
-/** Calls `settle` once. A transport that throws, for want of descriptors or entropy, is unreachable like any other. */
-export function attempt(
+/** Calls `settle` once. */
+export const attempt = (
   ask: Ask,
   question: Question,
   limits: AttemptLimits,
   settle: Settle<Outcome | typeof SILENT>,
-): void {
-  try {
-    new Attempt(ask, question, limits, settle);
-  } catch {
-    settle({ kind: 'unreachable' });
-  }
-}
+): void => new Attempt(limits, settle).begin(ask, question);

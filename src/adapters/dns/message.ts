@@ -151,7 +151,7 @@ export function decodeResponse({ type, questionEnd }: Query, message: Buffer): R
     } else if (index < answers + authorities) {
       if (record.type === SOA) negativeTtl = negativeTtlOf(message, record);
     } else if (record.type === OPT) {
-      if (opt || message[start] !== 0) throw new MalformedMessage('an OPT record too many, or of a name');
+      if (opt || nameAt(message, start) !== '') throw new MalformedMessage('an OPT record too many, or of a name');
       opt = record;
       rcode |= (record.ttl >>> 24) << 4;
     }

@@ -72,6 +72,8 @@ function beginPlain(connection: Connection, head: PlainHead, chunk: Buffer): Beg
       received += more.length;
       if (received >= bodyBytes) end();
     },
+    // After an error of TLS no end follows.
+    onError: () => end(),
     onEnd: end,
   });
   return {
@@ -95,8 +97,11 @@ function beginPlain(connection: Connection, head: PlainHead, chunk: Buffer): Beg
 /** A connection from which a response is read anew. What is written to it was sent already. */
 function replayOf(connection: Connection, first: Buffer): Connection {
   const replay = new Duplex({ read: () => {}, write: (_chunk, _encoding, done) => done() });
-  const onEnd = () => void replay.push(null);
-  connection.listen({ onData: (chunk) => void replay.push(chunk), onEnd });
+  connection.listen({
+    onData: (chunk) => void replay.push(chunk),
+    onError: (error) => void replay.destroy(error),
+    onEnd: () => void replay.push(null),
+  });
   replay.push(first);
   return new Connection(connection.socket, connection.address, replay as Connection['socket'], connection.tls);
 }

@@ -20,8 +20,8 @@ const STATUS_LINE = /^HTTP\/1\.1 ([2-5]\d\d)(?: [\t\x20-\x7e]*)?$/;
 /** A name directly followed by a colon, and printable ASCII: no folded line, no blank before the colon, no lone CR or LF. */
 const FIELD = /^([\w!#$%&'*+.^`|~-]+):([\t\x20-\x7e]*)$/;
 const LENGTH = /^\d{1,9}$/;
-/** Of these a response has one at most: two that differ would end it at two places. */
-const SINGLE: ReadonlySet<string> = new Set(['content-length', 'connection', 'transfer-encoding']);
+/** The only field that is repeated as a matter of course. Of others, Node keeps the first or joins them, by a list of its own. */
+const REPEATED = 'set-cookie';
 /** They never have a body, whatever their length says. */
 const BODILESS: ReadonlySet<number> = new Set([204, 304]);
 
@@ -39,7 +39,7 @@ export function plainHead(bytes: Buffer): PlainHead | undefined {
     if (written === undefined || value === undefined) return undefined;
     const name = written.toLowerCase();
     const before = headers[name];
-    if (before !== undefined && SINGLE.has(name)) return undefined;
+    if (before !== undefined && name !== REPEATED) return undefined;
     headers[name] = before === undefined ? value.trim() : `${before}, ${value.trim()}`;
   }
   const { 'content-length': length = '', connection = 'keep-alive' } = headers;

@@ -155,6 +155,7 @@ export function checkDeadline(limitMs: number, stopping?: AbortSignal): CheckDea
   const { signal } = ended;
   /** Of checks that were started; those that are done heed it no more. */
   const giveUp: (() => void)[] = [];
+  let running = 0;
   const end = () => {
     ended.abort();
     for (const one of giveUp) one();
@@ -166,14 +167,26 @@ export function checkDeadline(limitMs: number, stopping?: AbortSignal): CheckDea
     run(check, method) {
       const tooSlow = method && offeredAs(method) === 'file' ? TOO_SLOW_SERVER : TOO_SLOW;
       if (signal.aborted) return Promise.resolve(tooSlow);
+      running += 1;
       return new Promise((resolve, reject) => {
         giveUp.push(() => resolve(tooSlow));
-        check(signal).then(resolve, reject);
+        check(signal).then(
+          (result) => {
+            running -= 1;
+            resolve(result);
+          },
+          (error) => {
+            running -= 1;
+            reject(error);
+          },
+        );
       });
     },
     [Symbol.dispose]() {
       clearTimeout(timer);
       stopping?.removeEventListener('abort', end);
+      // Others of the same request, after one has failed: no one waits for them.
+      if (running > 0) ended.abort();
     },
   };
 }

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { createServer } from 'node:https';
-import type { AddressInfo } from 'node:net';
+import type { AddressInfo, Socket } from 'node:net';
 import { after, before, beforeEach, test } from 'node:test';
 import { type CallOptions, HOST, isLocalAddress, Outside, verdict } from '../../support/outside.ts';
 import {
@@ -135,8 +135,20 @@ test('the new connection is not replaced again', async () => {
   assert.deepEqual([receiver.connections.length, receiver.requests.length], [2, 3]);
 });
 
+/** Sends a record that no key has encrypted. */
+function breakAfter(text: string): Script {
+  const record = Buffer.from([0x17, 3, 3, 0, 20, ...Buffer.alloc(20, 7)]);
+  return (socket) =>
+    socket.write(text, () => {
+      const { _parent: transport } = socket as unknown as { readonly _parent: Socket };
+      transport.write(record);
+    });
+}
+
 const NOT_REPEATED: Readonly<Record<string, readonly [Script, string, CallOptions?]>> = {
   'resets within the head': [resetAfter('HTTP/1.1 2'), 'failed response connection_closed'],
+  'breaks TLS within the head': [breakAfter('HTTP/1.1 2'), 'failed response tls_failed'],
+  'breaks TLS after an interim response': [breakAfter('HTTP/1.1 102 Processing\r\n\r\n'), 'failed response tls_failed'],
   'does not speak HTTP': [respondAndKeepOpen('SSH-2.0-OpenSSH_9.6\r\n'), 'failed response response_invalid'],
   'is half-open': [() => {}, 'failed response response_timeout', { totalMs: 500 }],
 };
