@@ -86,6 +86,21 @@ test('a check past the limit is not started, and a started one is aborted', asyn
   assert.deepEqual(await long.run(check), PASSED);
 });
 
+test('what still runs when a request has failed is aborted', async () => {
+  const signals: AbortSignal[] = [];
+  {
+    using deadline = checkDeadline(60_000);
+    const failing = deadline.run(() => Promise.reject(new Error('the store is gone')));
+    void deadline.run((signal) => {
+      signals.push(signal);
+      return never;
+    });
+    await assert.rejects(failing, /the store is gone/);
+    assert.equal(signals[0]?.aborted, false);
+  }
+  assert.equal(signals[0]?.aborted, true);
+});
+
 const DCV: Omit<DomainValidation, 'dcvMethod'> = { dcvScope: 'fqdn', persistUntil: null, persistPolicy: 'fqdn' };
 const MANY = 100;
 
