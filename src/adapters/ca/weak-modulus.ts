@@ -47,41 +47,44 @@ export function hasRocaForm(modulus: bigint): boolean {
   );
 }
 
-/** Fermat factorization, n = a² − b², for 100 rounds as the Baseline Requirements ask. */
+/**
+ * Fermat factorization, n = a² − b², for 100 rounds as the Baseline Requirements ask. The rounds go on modulo the sieve, in
+ * plain numbers: it passes 1 candidate in 100, and only that one is computed.
+ */
 export function hasClosePrimes(modulus: bigint): boolean {
-  let a = squareRoot(modulus);
-  if (a * a < modulus) a += 1n;
-  let rest = a * a - modulus;
+  let first = squareRoot(modulus);
+  if (first * first < modulus) first += 1n;
+  let [a, rest] = [modulo(first, SIEVE), modulo(first * first - modulus, SIEVE)];
   for (let round = 0; round < FERMAT_ROUNDS; round += 1) {
-    if (isSquare(rest)) return true;
-    rest += 2n * a + 1n;
-    a += 1n;
+    if (mayBeSquare(rest) && isSquare((first + BigInt(round)) ** 2n - modulus)) return true;
+    rest = (rest + 2 * a + 1) % SIEVE;
+    a = (a + 1) % SIEVE;
   }
   return false;
 }
 
-/** Quadratic residues modulo 64, and modulo the factors of 45045. */
-const SQUARES_MODULO_64 = squaresModulo(64);
-const SIEVE = 45045n;
-const SIEVE_FACTORS = [63, 65, 11].map((modulus) => ({ modulus, squares: squaresModulo(modulus) }));
+const SIEVE_FACTORS = [64, 63, 65, 11].map((modulus) => ({ modulus, squares: squaresModulo(modulus) }));
+const SIEVE = SIEVE_FACTORS.reduce((product, { modulus }) => product * modulus, 1);
+const mayBeSquare = (rest: number): boolean =>
+  SIEVE_FACTORS.every(({ modulus, squares }) => squares.has(rest % modulus));
+const isSquare = (number: bigint): boolean => squareRoot(number) ** 2n === number;
 
-/** The residues filter out 99 of 100 non-squares before the square root is computed. */
-function isSquare(number: bigint): boolean {
-  if (!SQUARES_MODULO_64.has(Number(number & 63n))) return false;
-  const rest = Number(number % SIEVE);
-  if (!SIEVE_FACTORS.every(({ modulus, squares }) => squares.has(rest % modulus))) return false;
-  return squareRoot(number) ** 2n === number;
-}
-
-/** Rounded down; Newton's method from above. */
+/** Rounded down; Newton's method, from above: the root of the leading digits, rounded up. */
 function squareRoot(number: bigint): bigint {
   if (number < 2n) return number;
-  for (let root = 1n << BigInt(number.toString(16).length * 2); ; ) {
+  const digits = number.toString(16);
+  const leading = digits.slice(0, LEADING_DIGITS);
+  const shift = BigInt((digits.length - leading.length) * 2);
+  for (let root = BigInt(Math.ceil(Math.sqrt(Number.parseInt(leading, 16) + 1))) << shift; ; ) {
     const next = (root + number / root) >> 1n;
     if (next >= root) return root;
     root = next;
   }
 }
+/** Hexadecimal; as many as a number holds exactly. */
+const LEADING_DIGITS = 12;
+
+const modulo = (number: bigint, divisor: number): number => Number(number % BigInt(divisor));
 
 function primesBelow(limit: number): number[] {
   const primes: number[] = [];
