@@ -1,5 +1,5 @@
-// A server without rules: it reads a request, verifies its CSR, signs a certificate's worth of bytes and answers. What it
-// asks before that, and which rows it writes, its callers say; requests that arrive together share a commit.
+// A server without rules: it reads a request, verifies its CSR, signs a certificate's worth of bytes and answers. Which of
+// that it does, what it asks before and which rows it writes, its steps say; requests that arrive together share a commit.
 import { createPublicKey, generateKeyPairSync, randomBytes, sign, verify } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
@@ -22,51 +22,37 @@ export interface SignedReissue extends Reissue {
   readonly der: Uint8Array;
 }
 
-/** What is written, and what is asked for. A row that is written down is durable before the signature. */
+/** What a server does for a request besides HTTP. */
 export interface Steps {
+  readonly signs: boolean;
   readonly ask?: (orderId: string) => Promise<void>;
+  /** Durable before the signature. */
   readonly writeDown?: (reissue: Reissue) => void;
-  readonly finish: (reissue: SignedReissue) => void;
+  /** Durable before the answer. */
+  readonly finish?: (reissue: SignedReissue) => void;
 }
 
 type Answered<T extends Reissue = Reissue> = T & { readonly response: ServerResponse };
 
 /** Returns the server's address. */
-export async function serveBare(database: DatabaseSync, { ask, writeDown, finish }: Steps): Promise<string> {
+export async function serveBare(database: DatabaseSync, steps: Steps): Promise<string> {
+  const { signs, ask, writeDown, finish } = steps;
   const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
-  const [begin, commit] = ['begin immediate', 'commit'].map((one) => database.prepare(one));
-
-  /** Collects what arrives in one turn of the event loop, writes it in one transaction, and goes on with each. */
-  function grouped<T extends Reissue>(write: (reissue: T) => void, then: (reissue: Answered<T>) => void) {
-    const waiting: Answered<T>[] = [];
-    const commitGroup = (): void => {
-      const group = waiting.splice(0, GROUP);
-      if (waiting.length > 0) setImmediate(commitGroup);
-      begin?.run();
-      for (const one of group) write(one);
-      commit?.run();
-      for (const one of group) then(one);
-    };
-    return (reissue: Answered<T>): void => {
-      if (waiting.push(reissue) === 1) setImmediate(commitGroup);
-    };
-  }
-
-  const finishAll = grouped<SignedReissue>(finish, ({ certificateId, response }) => {
-    const text = JSON.stringify({ code: 'success', data: { certificate: { id: certificateId } } });
-    response.writeHead(200, { 'Content-Type': 'application/json', 'Content-Length': text.length }).end(text);
-  });
+  const finishAll = finish ? inGroups<SignedReissue>(database, finish, answer) : answer;
   const signOne = (reissue: Answered): void => {
     const signature = sign('sha256', reissue.toBeSigned, privateKey);
     finishAll({ ...reissue, der: Buffer.concat([reissue.toBeSigned, signature]) });
   };
-  const prepare = writeDown ? grouped<Reissue>(writeDown, signOne) : signOne;
+  const prepare = writeDown ? inGroups<Reissue>(database, writeDown, signOne) : signOne;
 
   async function issue(text: string, url: string, response: ServerResponse): Promise<void> {
-    if (!isSelfSigned(JSON.parse(text).certificate.csr)) return void response.writeHead(400).end();
+    const { csr } = JSON.parse(text).certificate;
     const orderId = url.split('/').at(-2) ?? '';
+    const reissue = { orderId, certificateId: newId(), toBeSigned: randomBytes(TO_BE_SIGNED_BYTES), response };
+    if (!signs) return answer(reissue);
+    if (!isSelfSigned(csr)) return void response.writeHead(400).end();
     if (ask) await ask(orderId);
-    prepare({ orderId, certificateId: newId(), toBeSigned: randomBytes(TO_BE_SIGNED_BYTES), response });
+    prepare(reissue);
   }
 
   const server = createServer((request: IncomingMessage, response) => {
@@ -79,6 +65,32 @@ export async function serveBare(database: DatabaseSync, { ask, writeDown, finish
   }).listen(0, '127.0.0.1');
   await once(server, 'listening');
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+/** Collects what arrives in one turn of the event loop, writes it in one transaction, and goes on with each. */
+function inGroups<T extends Reissue>(
+  database: DatabaseSync,
+  write: (reissue: T) => void,
+  then: (reissue: Answered<T>) => void,
+): (reissue: Answered<T>) => void {
+  const [begin, commit] = ['begin immediate', 'commit'].map((one) => database.prepare(one));
+  const waiting: Answered<T>[] = [];
+  function commitGroup(): void {
+    const group = waiting.splice(0, GROUP);
+    if (waiting.length > 0) setImmediate(commitGroup);
+    begin?.run();
+    for (const one of group) write(one);
+    commit?.run();
+    for (const one of group) then(one);
+  }
+  return (reissue) => {
+    if (waiting.push(reissue) === 1) setImmediate(commitGroup);
+  };
+}
+
+function answer({ certificateId, response }: Answered): void {
+  const text = JSON.stringify({ code: 'success', data: { certificate: { id: certificateId } } });
+  response.writeHead(200, { 'Content-Type': 'application/json', 'Content-Length': text.length }).end(text);
 }
 
 let ids = Date.now();

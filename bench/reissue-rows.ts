@@ -6,7 +6,7 @@ import type { Kind } from './upper-bounds.ts';
 interface Measured {
   /** CPU of one verify and one sign. */
   readonly crypto: Readonly<Record<Kind, number>>;
-  readonly samples: Readonly<Record<'p256' | 'rsa2048' | 'floor' | 'sameRows' | 'callbacks', Sample>>;
+  readonly samples: Readonly<Record<'p256' | 'rsa2048' | 'floor' | 'callbacks', Sample>>;
   readonly twoWorkers: Sample | undefined;
   readonly alone: { readonly p50: number; readonly fsyncMs: number };
   readonly postgres: { readonly roundTrips: number; readonly cpuMicros: number | undefined } | undefined;
@@ -22,14 +22,6 @@ export const ROWS: readonly Row<Measured>[] = [
     about: 'the same ÷ floor server (HTTP, verify, sign, one durable row)',
     aim: { atMost: 1.4 },
     ratio: ({ samples: { p256, floor } }) => ({ value: p256.cpuMicros, by: floor.cpuMicros, unit: 'µs' }),
-  },
-  {
-    about: 'the same ÷ floor server that asks CAA and writes the same rows, without rules',
-    ratio: ({ samples: { p256, sameRows } }) => ({ value: p256.cpuMicros, by: sameRows.cpuMicros, unit: 'µs' }),
-  },
-  {
-    about: 'that server without rules ÷ verify + sign',
-    ratio: ({ crypto, samples }) => ({ value: samples.sameRows.cpuMicros, by: crypto.p256, unit: 'µs' }),
   },
   {
     about: 'CPU of a reissue with a known RSA-2048 key and an RSA-3072 issuer ÷ verify + sign',

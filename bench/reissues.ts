@@ -39,7 +39,7 @@ const ALONE = { rounds: 7, requests: 40 } as const;
 const SETTLE_MS = 60_000;
 const POLL_MS = 50;
 
-type Name = 'p256' | 'rsa2048' | 'floor' | 'sameRows' | 'callbacks' | 'twoWorkers';
+type Name = 'p256' | 'rsa2048' | 'floor' | 'callbacks' | 'twoWorkers';
 
 export const reissues: Bench = {
   about: 'CPU, latency, writes and round trips of a durable reissue, as ratios with their aims',
@@ -61,10 +61,8 @@ async function measureSqlite(folder: string, callers: ChildProcess, outside: Out
   await using stack = new AsyncDisposableStack();
   const contenders = await startContenders(folder, outside, stack);
   const crypto: Record<Kind, number[]> = { p256: [], rsa2048: [] };
+  const samples: Record<Name, Sample[]> = { p256: [], rsa2048: [], floor: [], callbacks: [], twoWorkers: [] };
   const names = Object.keys(contenders) as Name[];
-  const samples: Record<Name, Sample[]> = {
-    ...{ p256: [], rsa2048: [], floor: [], sameRows: [], callbacks: [], twoWorkers: [] },
-  };
   for (const { contender, warmUp } of Object.values(contenders)) await sample(callers, contender, warmUp);
   for (let round = 0; round < ROUNDS; round += 1) {
     for (const name of names) {
@@ -73,12 +71,12 @@ async function measureSqlite(folder: string, callers: ChildProcess, outside: Out
       samples[name].push(await sample(callers, contender, REQUESTS));
     }
   }
-  const { p256, rsa2048, floor, sameRows, callbacks, twoWorkers } = samples;
+  const { p256, rsa2048, floor, callbacks, twoWorkers } = samples;
   return {
     crypto: { p256: median(crypto.p256), rsa2048: median(crypto.rsa2048) },
     samples: {
       ...{ p256: medianSample(p256), rsa2048: medianSample(rsa2048) },
-      ...{ floor: medianSample(floor), sameRows: medianSample(sameRows), callbacks: medianSample(callbacks) },
+      ...{ floor: medianSample(floor), callbacks: medianSample(callbacks) },
     },
     twoWorkers: twoWorkers.length > 0 ? medianSample(twoWorkers) : undefined,
     alone: await measureAlone(folder, callers, contenders.p256.contender),
@@ -121,27 +119,15 @@ async function startContenders(
   return {
     p256: { contender: p256, warmUp: WARM_UP },
     callbacks: { contender: callbacks, warmUp: WARM_UP / 5 },
-    floor: { contender: await startBare('./floor.ts', [folder], p256, stack), warmUp: WARM_UP },
-    sameRows: { contender: await startSameRows(at('same-rows'), p256.json, stack), warmUp: WARM_UP },
+    floor: { contender: await startFloor(folder, p256, stack), warmUp: WARM_UP },
     rsa2048: { contender: { ...p256, orders: rsa, json: requestFor('rsa2048') }, warmUp: WARM_UP / 10 },
     ...(workers && { twoWorkers: { contender: await startContender(at('workers'), 2, stack), warmUp: 2 * WARM_UP } }),
   };
 }
 
-async function startBare(
-  file: string,
-  args: readonly string[],
-  { orders, json }: Pick<Contender, 'orders' | 'json'>,
-  stack: AsyncDisposableStack,
-): Promise<Contender> {
-  const server = startChild(file, stack, args);
-  return { orders, json, url: await nextMessage<string>(server), processes: [server.pid ?? 0] };
-}
-
-async function startSameRows(settings: Settings, json: string, stack: AsyncDisposableStack): Promise<Contender> {
-  const orders = await placeOrders(settings, LANES);
-  const { RESEAL_DATA_DIR: folder = '', RESEAL_DNS_SERVERS: server = '' } = settings;
-  return await startBare('./same-rows.ts', [folder, server], { orders, json }, stack);
+async function startFloor(folder: string, { orders, json }: Contender, stack: AsyncDisposableStack) {
+  const floor = startChild('./floor.ts', stack, ['floor', folder]);
+  return { orders, json, url: await nextMessage<string>(floor), processes: [floor.pid ?? 0] };
 }
 
 /** Resolves when the events of all requests so far were delivered. */

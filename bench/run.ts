@@ -6,6 +6,7 @@ import { callbacks } from './callbacks.ts';
 import { durableWrites } from './durable-writes.ts';
 import { growth } from './growth.ts';
 import { heldKeys } from './held-keys.ts';
+import { parts } from './parts.ts';
 import { reissues } from './reissues.ts';
 import { revocations } from './revocations.ts';
 
@@ -16,6 +17,7 @@ const BENCHES: Readonly<Record<string, Bench>> = {
   callbacks,
   revocations,
   acme,
+  parts,
   growth,
 };
 
