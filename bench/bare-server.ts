@@ -1,11 +1,12 @@
 // A server without rules: it reads a request, verifies its CSR, signs a certificate's worth of bytes and answers. Which of
 // that it does, what it asks before and which rows it writes, its steps say; requests that arrive together share a commit.
-import { createPublicKey, generateKeyPairSync, randomBytes, sign, verify } from 'node:crypto';
+import { createPublicKey, generateKeyPairSync, sign, verify } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { DatabaseSync } from 'node:sqlite';
 import { DerReader } from '../src/adapters/der/reader.ts';
+import { randomBytes } from '../src/adapters/seal/random.ts';
 
 /** Most requests of one commit. */
 const GROUP = 64;
@@ -97,7 +98,7 @@ let ids = Date.now();
 /** Unique and time-ordered, like the service's. */
 export function newId(): string {
   ids += 1;
-  return ids.toString(36).padStart(10, '0') + randomBytes(8).toString('hex');
+  return ids.toString(36).padStart(10, '0') + Buffer.from(randomBytes(8)).toString('hex');
 }
 
 function isSelfSigned(pem: string): boolean {
